@@ -259,8 +259,10 @@ impl Slot {
                 (!prompt.allows(answer)).then_some(why)
             }
             (OpenKind::Form, Given::Form(_)) => None,
-            (OpenKind::Prompt(_), Given::Form(_)) => Some("is a call: it is answered by `call_id`"),
-            (OpenKind::Form, Given::Decision(_)) => Some("is a form: it is answered by `form_id`"),
+            (OpenKind::Prompt(_), Given::Form(_)) => {
+                Some("is a tool call: answer it with `call_id`")
+            }
+            (OpenKind::Form, Given::Decision(_)) => Some("is a form: answer it with `form_id`"),
         }
     }
 }
@@ -322,7 +324,7 @@ fn parse(line: &[u8]) -> Result<Named, Error> {
     let value: Value = serde_json::from_slice(line)
         .map_err(|error| wrong(&format!("it is not JSON (column {})", error.column())))?;
     let Some(answer) = value.get("answer").and_then(Value::as_object) else {
-        return Err(wrong("it is no JSON object with an object `answer`"));
+        return Err(wrong("it is not a JSON object with an object `answer`"));
     };
     let text = |key: &str| answer.get(key).and_then(Value::as_str);
     let (id, given) = match (text("call_id"), text("form_id")) {
@@ -350,17 +352,17 @@ fn decision(
         None | Some(Value::Null) => None,
         Some(number) => match number.as_u64().and_then(|number| usize::try_from(number).ok()) {
             Some(number) => Some(number),
-            None => return Err(wrong("`pattern` is no place among `patterns`, from 0")),
+            None => return Err(wrong("`pattern` is not a position in `patterns` (from 0)")),
         },
     };
     let mode = answer.get("mode").and_then(Value::as_str).map(str::to_owned);
     let decision = answer.get("decision").cloned().unwrap_or_default();
-    let decision: PermissionDecision =
-        serde_json::from_value(decision).map_err(|_| wrong("`decision` is none that is known"))?;
+    let decision: PermissionDecision = serde_json::from_value(decision)
+        .map_err(|_| wrong("`decision` is not a known decision"))?;
     let arguments = match decision {
         PermissionDecision::Edit => match answer.get("arguments") {
             Some(arguments) => Some(arguments.clone()),
-            None => return Err(wrong("`edit` comes with `arguments`")),
+            None => return Err(wrong("`edit` requires `arguments`")),
         },
         _ => None,
     };
@@ -371,7 +373,7 @@ fn form(answer: &Map<String, Value>, wrong: impl Fn(&str) -> Error) -> Result<Fo
     let values = match answer.get("values") {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(values)) => values.clone(),
-        Some(_) => return Err(wrong("`values` is no object")),
+        Some(_) => return Err(wrong("`values` is not an object")),
     };
     let outcome = answer.get("outcome").and_then(Value::as_str);
     match outcome {
@@ -433,7 +435,7 @@ mod tests {
             r#"{"answer": {"call_id": "call_1", "decision": "edit", "arguments": {"a": 1}}}"#,
             decided(PermissionAnswer { arguments: Some(json!({ "a": 1 })), ..once(Is::Edit) }),
         );
-        check(&line("yes"), Err("`decision` is none that is known"));
+        check(&line("yes"), Err("`decision` is not a known decision"));
         check(
             r#"{"answer": {"form_id": "form_1", "outcome": "declined"}}"#,
             Ok(("form_1", Given::Form(FormAnswer::declined()))),
@@ -447,7 +449,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_told_without_what_the_line_says() {
-        let object = "it is no JSON object with an object `answer`";
+        let object = "it is not a JSON object with an object `answer`";
         for line in ["[]", "1", "{}", r#"{"answer": "hunter2"}"#, r#"{"call_id": "call_1"}"#] {
             check(line, Err(object));
         }
@@ -457,15 +459,15 @@ mod tests {
         check(r#"{"answer": {"call_id": 1, "decision": "deny"}}"#, Err(ids));
         check(r#"{"answer": {"call_id": "a", "form_id": "b"}}"#, Err(ids));
         let values = r#"{"answer": {"form_id": "b", "outcome": "answered", "values": "hunter2"}}"#;
-        check(values, Err("`values` is no object"));
+        check(values, Err("`values` is not an object"));
         let outcome = "`outcome` is neither `answered` nor `declined`";
         check(r#"{"answer": {"form_id": "b", "outcome": "hunter2"}}"#, Err(outcome));
         let comment = r#"{"answer": {"call_id": "a", "decision": "deny", "comment": ["hunter2"]}}"#;
         check(comment, Err("`comment` is not a text of at most 16384 bytes"));
         let pattern = r#"{"answer": {"call_id": "a", "decision": "deny", "pattern": "hunter2"}}"#;
-        check(pattern, Err("`pattern` is no place among `patterns`, from 0"));
+        check(pattern, Err("`pattern` is not a position in `patterns` (from 0)"));
         let edit = r#"{"answer": {"call_id": "a", "decision": "edit"}}"#;
-        check(edit, Err("`edit` comes with `arguments`"));
+        check(edit, Err("`edit` requires `arguments`"));
     }
 
     fn prompt() -> PermissionPrompt {
@@ -489,7 +491,7 @@ mod tests {
         let wide = take("call_1", None, Given::Decision(always)).unwrap_err();
         assert!(wide.starts_with("`call_1` does not allow this answer"), "{wide}");
         let form = take("call_1", None, Given::Form(FormAnswer::declined()));
-        assert_eq!(form, Err("`call_1` is a call: it is answered by `call_id`".to_owned()));
+        assert_eq!(form, Err("`call_1` is a tool call: answer it with `call_id`".to_owned()));
         client.open("call_1", &SessionId::from("helper"), prompt());
         let several = "several sessions ask `call_1`: the answer's `session` says which";
         assert_eq!(told("call_1"), Err(several.to_owned()));

@@ -140,7 +140,8 @@ pub fn unattached(text: &str) -> Option<String> {
             others.push(name);
         }
     }
-    let reason = |name: &str| if Path::new(name).is_dir() { "is a folder" } else { "is no file" };
+    let reason =
+        |name: &str| if Path::new(name).is_dir() { "is a folder" } else { "is not a file" };
     let shown = |name: &&str| format!("`@{}` {}", exact_line(name, NAME_COLUMNS), reason(name));
     let listed: Vec<String> = others.iter().take(NAMES_MAX).map(shown).collect();
     let more = match others.len().saturating_sub(NAMES_MAX) {
@@ -209,8 +210,8 @@ mod tests {
         let text = format!("@{folder} and (@nope.py) or @'a b.c', @nope.py.");
         assert_eq!(mentioned(&text), Vec::<PathBuf>::new(), "a folder is none");
         let note = format!(
-            "sent as text, without a file: `@{folder}` is a folder, `@nope.py` is no file, \
-             `@a b.c` is no file"
+            "sent as text, without a file: `@{folder}` is a folder, `@nope.py` is not a file, \
+             `@a b.c` is not a file"
         );
         assert_eq!(unattached(&text), Some(note));
     }

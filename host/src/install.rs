@@ -141,7 +141,7 @@ pub fn remove(global: Global, name: &str) -> Outcome {
         report::line(&format!("removed `{name}` {version}: {}", path.display()))?;
         if let Some(digest) = trusted {
             report::line(&format!(
-                "its content is trusted still, should it come back; to end that:\n  jaato plugin untrust {digest}"
+                "its content is still trusted if you install it again; to revoke that:\n  jaato plugin untrust {digest}"
             ))?;
         }
     }

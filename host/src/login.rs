@@ -20,12 +20,12 @@ pub async fn login(global: Global, name: String) -> Outcome {
     runtime.close().await;
     let provider = found.map_err(Failure::from)?;
     if provider.keys.is_empty() {
-        let text = format!("the provider `{name}` needs no key");
+        let text = format!("the provider `{name}` does not use an API key");
         return Err(Failure::new(Exit::Usage, text));
     }
     let key = key(&name)?;
     if key.is_empty() || key.contains(char::is_whitespace) {
-        let text = "a key is one word: nothing was saved";
+        let text = "nothing was saved: an API key cannot be empty or contain spaces";
         return Err(Failure::new(Exit::Usage, text));
     }
     // The name under which the key is looked up, however the user wrote it.
@@ -36,11 +36,11 @@ pub async fn login(global: Global, name: String) -> Outcome {
         StoredIn::File => "a file that only you can read",
     };
     report::line(&format!(
-        "the key of `{name}` is in {place}; `jaato provider check {name}` tries it"
+        "saved the API key for `{name}` in {place}; `jaato provider check {name}` tests it"
     ))?;
     let before = provider.keys.first().and_then(|key| key.found.clone());
     if let Some(place) = before.filter(|place| !place.starts_with("`jaato provider login")) {
-        report::remark(&format!("{place} counts before it"));
+        report::remark(&format!("{place} takes precedence"));
     }
     Ok(Exit::Done)
 }
@@ -56,11 +56,11 @@ pub async fn logout(global: Global, name: String) -> Outcome {
         removed = removed || stored.remove(&commands, name).await.map_err(Failure::from)?;
     }
     if !removed {
-        let text = format!("no key of `{name}` is saved");
+        let text = format!("no saved API key for `{name}`");
         return Err(Failure::new(Exit::Usage, text)
             .hint("remove a key in a variable or in config.toml yourself"));
     }
-    report::line(&format!("the key of `{name}` is forgotten"))?;
+    report::line(&format!("removed the API key for `{name}`"))?;
     Ok(Exit::Done)
 }
 
@@ -73,7 +73,7 @@ fn key(name: &str) -> Result<String, Failure> {
     let failed =
         |error: io::Error| Failure::new(Exit::Failed, format!("cannot read the key: {error}"));
     if terminal::input_is_terminal() {
-        let typed = rpassword::prompt_password(format!("Key for {name} (it is not shown): "));
+        let typed = rpassword::prompt_password(format!("API key for {name} (input is hidden): "));
         return typed.map(|key| key.trim().to_owned()).map_err(failed);
     }
     let mut text = String::new();

@@ -61,7 +61,7 @@ pub fn list(global: Global, as_json: bool, shipped: bool) -> Outcome {
         .filter_map(|file| {
             let (line, what) = file.broken.as_ref()?;
             let path = visible::name(&file.path).into_owned();
-            Some(format!("`{path}:{line}` is not understood, so every call is denied: {what}"))
+            Some(format!("`{path}:{line}` cannot be parsed, so every call is denied: {what}"))
         })
         .collect();
     if as_json {
@@ -290,18 +290,18 @@ fn as_text(evaluation: &Evaluation, why: &str, hint: Option<String>) -> String {
         commands.iter().for_each(|command| text += &format!("  {}\n", command.replace('\n', " ")));
     }
     if !doubts.is_empty() {
-        text += "\nno rule allows it as a command, because:\n";
+        text += "\nno rule allows the command, because:\n";
         doubts.iter().for_each(|doubt| text += &format!("  {}\n", doubt.told()));
     }
     if !tried.is_empty() {
-        text += "\nrules of files:\n";
+        text += "\nrules from files:\n";
     }
     let is_other = |one: &Tried| one.rule.layer == Layer::Shipped && one.matched == Some(false);
     for one in tried.iter().filter(|one| !is_other(one)) {
         let matched = match one.matched {
             Some(true) => "matches",
             Some(false) => "-",
-            None => "perhaps",
+            None => "unclear",
         };
         let rule = one.rule.written.as_ref().map_or("", |written| written.rule.as_str());
         let place = one.rule.place().unwrap_or_default();

@@ -341,7 +341,7 @@ mod tests {
         for (level, expected) in [("warning", true), ("error", false), ("note", false)] {
             let Some(Message::Diagnostic { text, is_warning }) = parse(&line(level)).unwrap()
             else {
-                unreachable!("{level} is no diagnostic")
+                unreachable!("{level} is not a diagnostic")
             };
             assert_eq!((text.as_str(), is_warning), ("text\n", expected), "{level}");
         }

@@ -167,7 +167,7 @@ fn place(file: &Path, folder: &Path) -> Result<PathBuf> {
     if !file.is_file() {
         bail!("`{}` is missing, and the archive must have it", file.display());
     }
-    let name = file.file_name().with_context(|| format!("`{}` is no file", file.display()))?;
+    let name = file.file_name().with_context(|| format!("`{}` is not a file", file.display()))?;
     fs::create_dir_all(folder).with_context(|| format!("making `{}`", folder.display()))?;
     let to = folder.join(name);
     place_file(file, &to)?;

@@ -25,7 +25,8 @@ pub fn gather(files: &[PathBuf], folder: &Path) -> Result<Vec<PathBuf>> {
     let mut names = BTreeSet::new();
     let mut gathered = Vec::new();
     for file in files {
-        let name = file.file_name().with_context(|| format!("`{}` is no file", file.display()))?;
+        let name =
+            file.file_name().with_context(|| format!("`{}` is not a file", file.display()))?;
         let place = folder.join(name);
         place_file(file, &place)?;
         names.insert(name.to_string_lossy().into_owned());

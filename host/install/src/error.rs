@@ -77,11 +77,11 @@ impl InstallError {
             Self::Several(..) => Some("install them one by one, by their files".into()),
             Self::OtherSystems { .. } => Some("ask the author for a build for this system".into()),
             Self::Archive(..) => Some(format!(
-                "a .tar or .tar.gz with at most {ARCHIVE_FILES_MAX} entries and {UNPACKED_BYTES_MAX} bytes is taken; \
+                "use a .tar or .tar.gz with at most {ARCHIVE_FILES_MAX} entries and {UNPACKED_BYTES_MAX} bytes, \
                  or unpack it yourself and install the folder"
             )),
             Self::Taken { path, .. } => {
-                Some(format!("look at `{}`, and move it away", path.display()))
+                Some(format!("check `{}` and move it away", path.display()))
             }
             Self::Write(_, error) => jaato_places::hint_of(error),
             Self::Read(..) => None,

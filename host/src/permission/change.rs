@@ -63,7 +63,7 @@ pub fn add(global: Global, decision: &str, args: RuleArgs) -> Outcome {
         text.map(|text| place.checked(text)).transpose()
     })?;
     let path = visible::name(&place.path.display().to_string()).into_owned();
-    let said = if changed { "is in" } else { "was there already, in" };
+    let said = if changed { "is in" } else { "is already in" };
     report::sentence(&format!("the rule {said} `{path}`"))?;
     if let Some(command) = args.command.as_deref().filter(|_| decision == "allow")
         && !can_allow(command, args.options.as_deref())
@@ -94,7 +94,7 @@ fn check_tool(tool: &str) -> Result<(), Failure> {
     if ToolName::from(letters.as_str()).is_valid() {
         return Ok(());
     }
-    let text = format!("no tool is called `{tool}`; did you mean `--command '{tool}'`?");
+    let text = format!("`{tool}` is not a tool name; did you mean `--command '{tool}'`?");
     Err(Failure::new(Exit::Usage, text))
 }
 

@@ -192,7 +192,7 @@ fn prompt_of(field: &FormField, is_first: bool) -> String {
             format!(" (Enter: {})", numbers(value).unwrap_or_default())
         }
         (Some(_), _) => " (Enter: the default)".to_owned(),
-        (None, _) if field.is_optional => " (Enter leaves it out)".to_owned(),
+        (None, _) if field.is_optional => " (Enter skips it)".to_owned(),
         (None, _) => String::new(),
     };
     let back = if is_first { String::new() } else { format!("{BACK} goes back, ") };

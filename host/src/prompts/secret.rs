@@ -46,8 +46,8 @@ pub async fn ask(open: &OpenQuestion, question: &Text) -> io::Result<Hidden> {
             Step::More => {}
             Step::TooLong => {
                 let again = format!(
-                    "\nlonger than {SECRET_BYTES_MAX} bytes, the most that a terminal takes in \
-                     one line: nothing was sent"
+                    "\nnothing was sent: the text is longer than {SECRET_BYTES_MAX} bytes, the \
+                     limit for one line in a terminal"
                 );
                 open.say(&Text::new().plain(&again))?;
                 open.say_open(question)?;

@@ -210,7 +210,7 @@ fn a_key_is_kept_by_login_used_and_forgotten_by_logout() {
     house.run(&["provider", "logout", "work"]).code(0);
     assert!(!file.exists());
     let again = house.run(&["provider", "logout", "work"]).code(2);
-    assert!(again.stderr.contains("no key of `work` is saved"), "{again}");
+    assert!(again.stderr.contains("no saved API key for `work`"), "{again}");
     house.run(&["provider", "logout", "../../work"]).code(2);
     let nobody = house.command(&["provider", "login", "nobody"]).input("k\n").run();
     assert!(nobody.stderr.contains("no plugin offers the provider `nobody`"), "{nobody}");

@@ -1,4 +1,4 @@
-//! Sessions that a plugin opens beside its own.
+//! Child sessions, which a plugin opens next to its own session.
 
 use jaato_types::child::{
     self, ChildDone, ChildOpen, ChildOpened, ChildRef, ChildSend, ChildState, ChildTurn, ChildWait,
@@ -9,19 +9,19 @@ use jaato_types::{Envelope, Error, Result};
 use crate::context::Reporter;
 use crate::context::stream::Stream;
 
-/// A session that a plugin has opened. Dropping it does not end it: [`ChildSession::close`] does,
-/// and the end of the call, or of the instance, that opened it.
+/// A session that a plugin has opened. Dropping it does not end the session. The session ends with
+/// [`ChildSession::close`], or with the call or instance that opened it.
 pub struct ChildSession {
     host: Reporter,
     opened: ChildOpened,
 }
 
-/// The events of a child session; made by [`ChildSession::events`].
+/// The events of a child session, made by [`ChildSession::events`].
 pub struct ChildEvents(Stream);
 
 impl Reporter {
-    /// Opens a session beside the plugin's own: the same rules, person, ledger, environment and
-    /// caps, and what `open` says.
+    /// Opens a child session. It shares the rules, user, ledger, environment and caps of the
+    /// plugin's session. `open` sets everything else.
     ///
     /// ```
     /// # use jaato_plugin_sdk::prelude::*;
@@ -37,8 +37,9 @@ impl Reporter {
     /// ```
     ///
     /// # Errors
-    /// `permission_denied` without a grant for `session.open`; `limit_reached` two sessions deep
-    /// and beside 16 others; `unknown_tool` for a tool that the opener has not.
+    /// `permission_denied` without a grant for `session.open`; `limit_reached` if sessions are
+    /// already nested two deep or 16 others are open; `unknown_tool` for a tool that the plugin's
+    /// session does not have.
     pub async fn open_session(&self, open: &ChildOpen) -> Result<ChildSession> {
         let opened = self.service(child::SESSION_OPEN, open).await?;
         Ok(ChildSession { host: self.clone(), opened })
@@ -46,15 +47,15 @@ impl Reporter {
 }
 
 impl ChildSession {
-    /// Returns its number, its id and its model.
+    /// Returns the session's number, id and model.
     pub fn opened(&self) -> &ChildOpened {
         &self.opened
     }
 
-    /// Says something, and waits for the end of the turn.
+    /// Sends a message and waits for the end of the turn.
     ///
     /// # Errors
-    /// As [`ChildSession::send`]. How the turn itself ended stands in what is returned.
+    /// As [`ChildSession::send`]. The returned value contains the outcome of the turn.
     pub async fn ask(&self, text: impl Into<String>) -> Result<ChildTurn> {
         let before = self.state(1).await?.turns;
         self.send(text).await?;
@@ -68,11 +69,11 @@ impl ChildSession {
         }
     }
 
-    /// Says something: a turn begins, or the one that runs is told of it.
+    /// Sends a message. It starts a turn or joins the running one.
     ///
     /// # Errors
-    /// `invalid_arguments` for nothing; `limit_reached` where too much waits; `not_found` once it
-    /// is closed.
+    /// `invalid_arguments` for an empty message; `limit_reached` if too many messages are waiting;
+    /// `not_found` if the session is closed.
     pub async fn send(&self, text: impl Into<String>) -> Result<()> {
         let request =
             ChildSend { session: self.opened.session, text: text.into(), ..ChildSend::default() };
@@ -80,39 +81,39 @@ impl ChildSession {
         Ok(())
     }
 
-    /// Waits until no turn runs, at most so many milliseconds (10 minutes where that is 0), and
-    /// tells how it stands.
+    /// Waits until no turn runs, at most `wait_ms` milliseconds (10 minutes if it is 0), and
+    /// returns the session's state.
     ///
     /// # Errors
-    /// `not_found` once it is closed.
+    /// `not_found` if the session is closed.
     pub async fn state(&self, wait_ms: u64) -> Result<ChildState> {
         let request = ChildWait { session: self.opened.session, wait_ms, ..ChildWait::default() };
         self.host.service(child::SESSION_WAIT, &request).await
     }
 
-    /// Follows its events from here on. Who reads too slowly loses some.
+    /// Streams the session's events from now on. A slow reader loses some of them.
     ///
     /// # Errors
-    /// `not_found` once it is closed.
+    /// `not_found` if the session is closed.
     pub async fn events(&self) -> Result<ChildEvents> {
         let answer: StreamAnswer =
             self.host.service(child::SESSION_EVENTS, &self.reference()).await?;
         Ok(ChildEvents(Stream::new(self.host.clone(), answer.handle)))
     }
 
-    /// Ends the turn that runs.
+    /// Cancels the running turn.
     ///
     /// # Errors
-    /// `not_found` once it is closed.
+    /// `not_found` if the session is closed.
     pub async fn cancel(&self) -> Result<()> {
         self.host.service::<ChildDone>(child::SESSION_CANCEL, &self.reference()).await?;
         Ok(())
     }
 
-    /// Ends it.
+    /// Closes the session.
     ///
     /// # Errors
-    /// `not_found` where it has ended already.
+    /// `not_found` if the session has already ended.
     pub async fn close(self) -> Result<()> {
         self.host.service::<ChildDone>(child::SESSION_CLOSE, &self.reference()).await?;
         Ok(())
@@ -124,10 +125,10 @@ impl ChildSession {
 }
 
 impl ChildEvents {
-    /// Waits for the next event; nothing once the session has ended.
+    /// Waits for the next event. Returns `None` when the session has ended.
     ///
     /// # Errors
-    /// `cancelled` when the call ended.
+    /// `cancelled` if the call ended.
     pub async fn next(&mut self) -> Result<Option<Envelope>> {
         Ok(self.0.next_event().await?.map(|(envelope, _)| envelope))
     }

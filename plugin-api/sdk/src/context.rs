@@ -1,4 +1,4 @@
-//! What a call and an instance may use of the host: [`Cx`], [`Home`] and [`Reporter`].
+//! The host's side of a call or an instance: [`Cx`], [`Home`] and [`Reporter`].
 
 pub(crate) mod detached;
 pub(crate) mod stream;
@@ -25,59 +25,60 @@ use self::stream::{Piece, Stream};
 use crate::blocking;
 use crate::fence::Fenced;
 
-/// How urgent a line in the host's log is.
+/// The severity of a line in the host's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Level {
     /// Something failed.
     Error = 1,
-    /// Something is odd.
+    /// Something is unexpected.
     Warn = 2,
     /// Something happened.
     Info = 3,
-    /// For the author.
+    /// Details for the plugin's author.
     Debug = 4,
 }
 
-/// What a call may use: the plugin's state and the host's services. Lent for the call's time.
+/// The context of a call: the plugin's state and the host's services, for the duration of the call.
 ///
-/// `S` is the plugin's state. Everything here may be used from any thread; nothing blocks but the
-/// work given to [`Cx::blocking`].
+/// `S` is the plugin's state. All methods can be used from any thread. None of them blocks, except
+/// for the work given to [`Cx::blocking`].
 pub struct Cx<S = ()> {
     host: Reporter,
     state: Arc<S>,
 }
 
-/// What an instance may use outside of calls, given to [`State::create`](crate::State::create).
+/// The context of an instance outside of calls, given to [`State::create`](crate::State::create).
 ///
-/// It ends when the instance is closed. It shows nothing to a person: there is no call that waits.
+/// It ends when the instance is closed. It cannot show output to the user, because no call is
+/// waiting.
 #[derive(Clone)]
 pub struct Home {
     host: Reporter,
 }
 
-/// A clonable part of a context, for blocking work and background tasks: reports, logs, sees the
-/// cancel.
+/// A clonable part of a context for blocking work and background tasks. It can emit output, log,
+/// use services and check for a cancel.
 ///
-/// It may be kept; after the end of its call or instance everything on it is refused.
+/// It may outlive its call or instance, but then the host refuses all requests on it.
 #[derive(Clone)]
 pub struct Reporter {
     context: Arc<ContextBox>,
 }
 
-/// What is no text (images, files, PDF), kept by the host for the session; made by
+/// The session's blobs (images, PDFs and other binary files), kept by the host. Made by
 /// [`Reporter::blobs`].
 pub struct Blobs {
     host: Reporter,
 }
 
-/// A blob that is read piece by piece. Dropping it ends that.
+/// A reader that returns a blob piece by piece. Dropping it stops the reading.
 pub struct BlobReader {
     head: BlobGetAnswer,
     stream: Stream,
 }
 
-/// Bytes of a blob that cross at once: half of what a frame may hold.
+/// The number of blob bytes in one request: half of the maximum frame size.
 const BLOB_PIECE_BYTES: usize = FRAME_BYTES_MAX / 2;
 
 impl<S> Cx<S> {
@@ -102,11 +103,11 @@ impl<S> Cx<S> {
 
     /// Runs blocking work on the host's pool and waits for it.
     ///
-    /// Dropping the wait (a cancel) does not stop the work: it must look at
-    /// [`Reporter::is_cancelled`] now and then.
+    /// If the caller drops the future (on a cancel), the work does not stop. It must check
+    /// [`Reporter::is_cancelled`] regularly.
     ///
     /// # Errors
-    /// `cancelled` when the call ended before, `plugin_panicked` when the work panicked.
+    /// `cancelled` if the call ended first; `plugin_panicked` if the work panicked.
     pub async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Reporter) -> T + Send + 'static,
@@ -128,15 +129,15 @@ impl Home {
         Self { host: Reporter::new(context) }
     }
 
-    /// Runs background work on the plugin executor until it is done or the instance is closed.
-    /// It must not block. False when the instance is closed already.
+    /// Runs background work on the plugin executor until it is done or the instance is closed. It
+    /// must not block. Returns false if the instance is already closed.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
         let fenced = Fenced::new(task);
-        // A panic is in the log by then; nobody waits for a background task.
+        // A panic is already in the log, and no caller waits for a background task.
         self.host.context.spawn(async move { drop(fenced.await) }.into_ffi())
     }
 
-    /// Runs blocking work on the host's pool and waits for it; as [`Cx::blocking`].
+    /// Runs blocking work on the host's pool and waits for it, as [`Cx::blocking`] does.
     ///
     /// # Errors
     /// As [`Cx::blocking`].
@@ -165,7 +166,7 @@ impl Reporter {
         &self.context
     }
 
-    /// Runs blocking work on the host's pool and waits for it; as [`Cx::blocking`].
+    /// Runs blocking work on the host's pool and waits for it, as [`Cx::blocking`] does.
     ///
     /// # Errors
     /// As [`Cx::blocking`].
@@ -181,12 +182,12 @@ impl Reporter {
         self.context.id()
     }
 
-    /// Tells whether the call was cancelled or has ended. Costs nanoseconds: look often.
+    /// Returns true if the call was cancelled or has ended. It takes nanoseconds, so check often.
     pub fn is_cancelled(&self) -> bool {
         self.context.is_cancelled()
     }
 
-    /// Waits for the cancel.
+    /// Waits until the call is cancelled.
     pub async fn cancelled(&self) {
         self.context.cancelled().await;
     }
@@ -196,48 +197,48 @@ impl Reporter {
         self.context.log(level as u8, text.to_string().as_str().into());
     }
 
-    /// Shows a person what the tool does, while it does it. False when nobody takes it: stop then.
+    /// Shows the user output while the tool runs. If it returns false, the host no longer accepts
+    /// output, so stop.
     ///
-    /// A line is shown when it has ended; until then it moves at the terminal, and a `\r` begins it
-    /// anew, as progress bars do.
+    /// A line is final when it ends. Until then it changes in the terminal, and a `\r` overwrites
+    /// it, as progress bars do.
     pub fn output(&self, text: impl Into<String>) -> bool {
         self.emit(&Delta::output(text.into()))
     }
 
-    /// Shows a person one line of what is going on while nothing else is to be seen.
+    /// Shows the user a one-line status while there is no other output.
     pub fn notice(&self, text: impl Into<String>) -> bool {
         self.emit(&Delta::notice(text.into()))
     }
 
-    /// Tells who watches how the call has changed a file. False when nobody takes it: stop then.
+    /// Reports to clients how the call has changed a file. If it returns false, stop.
     pub fn file_changed(&self, change: FileChange) -> bool {
         self.emit(&Delta::FileChanged(change))
     }
 
-    /// Tells who watches what the model works through, as it is now. False when nobody takes it:
-    /// stop then.
+    /// Reports the current work plan to clients. If it returns false, stop.
     pub fn plan_changed(&self, plan: WorkPlan) -> bool {
         self.emit(&Delta::PlanChanged(plan))
     }
 
-    /// Emits a piece of what the call produces. False when nobody takes it: stop then.
+    /// Emits a delta of the call. If it returns false, the host no longer accepts deltas, so stop.
     pub fn emit(&self, delta: &Delta) -> bool {
         Frame::write(delta).is_ok_and(|frame| self.context.emit(frame.into()))
     }
 
-    /// Sleeps.
+    /// Waits for this duration.
     ///
     /// # Errors
-    /// `cancelled` when the call ended before.
+    /// `cancelled` if the call ended first.
     pub async fn sleep(&self, time: Duration) -> Result<()> {
         let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         if self.context.sleep_ms(milliseconds).await { Ok(()) } else { Err(Error::cancelled()) }
     }
 
-    /// Asks a service of the host.
+    /// Calls a service of the host.
     ///
     /// # Errors
-    /// What the host answers; `unknown_operation` when this host does not have the service.
+    /// The host's error; `unknown_operation` if this host does not have the service.
     pub async fn service<A: DeserializeOwned>(
         &self,
         operation: &str,
@@ -246,10 +247,10 @@ impl Reporter {
         self.service_with_bytes(operation, request, &[]).await
     }
 
-    /// Asks a service of the host, with raw bytes beside the request.
+    /// Calls a service of the host with raw bytes after the request's JSON.
     ///
     /// # Errors
-    /// As [`Reporter::service`]; `limit_reached` when that is more than a frame may hold.
+    /// As [`Reporter::service`]; `limit_reached` if the request is too large for a frame.
     pub async fn service_with_bytes<A: DeserializeOwned>(
         &self,
         operation: &str,
@@ -262,8 +263,8 @@ impl Reporter {
         Frame::read(&open(answer)?).map_err(host_frame)
     }
 
-    /// Asks a service of the host that answers with raw bytes beside its JSON, which
-    /// [`Reporter::service`] drops.
+    /// Calls a service of the host that answers with raw bytes after its JSON.
+    /// [`Reporter::service`] drops these bytes.
     ///
     /// # Errors
     /// As [`Reporter::service_with_bytes`].
@@ -295,7 +296,7 @@ impl Reporter {
     jaato_types::session_operations!(methods []);
     jaato_types::asset_operations!(methods []);
 
-    /// Asks for the plugin's configuration, `[plugins.NAME]`; the defaults where there is none.
+    /// Returns the plugin's configuration, `[plugins.NAME]`, or the defaults if there is none.
     ///
     /// # Errors
     /// As [`Reporter::service`].
@@ -303,15 +304,15 @@ impl Reporter {
         self.service(service::CONFIG, &()).await
     }
 
-    /// Reaches what the host keeps of images, files and other bytes for the session.
+    /// Returns access to the session's blobs: images, files and other bytes.
     pub fn blobs(&self) -> Blobs {
         Blobs { host: self.clone() }
     }
 }
 
 impl Reporter {
-    /// Puts bytes beside the result of the tool call, where a model can look at them: an image, a
-    /// PDF. Returns the blob's id. Attachments of a call that fails go with it.
+    /// Attaches bytes to the result of the tool call, such as an image or a PDF, for the model to
+    /// look at. Returns the blob's id. If the call fails, its attachments are lost.
     ///
     /// ```
     /// # use jaato_plugin_sdk::prelude::*;
@@ -322,7 +323,7 @@ impl Reporter {
     /// ```
     ///
     /// # Errors
-    /// As [`Blobs::put`]; `invalid_arguments` when the bytes are not what is said of them;
+    /// As [`Blobs::put`]; `invalid_arguments` if the bytes do not have the media type;
     /// `limit_reached` for more than [`ATTACHMENTS_MAX`](service::ATTACHMENTS_MAX); `unavailable`
     /// outside of a tool call.
     pub async fn attach(&self, mime_type: &str, bytes: impl AsRef<[u8]> + Send) -> Result<String> {
@@ -331,11 +332,11 @@ impl Reporter {
         Ok(blob)
     }
 
-    /// Puts a blob that the session has beside the result of the tool call, under the name of a
-    /// file if it has one.
+    /// Attaches an existing blob of the session to the result of the tool call, with its file name
+    /// if it has one.
     ///
     /// # Errors
-    /// As [`Reporter::attach`]; `not_found` when the session has no such blob.
+    /// As [`Reporter::attach`]; `not_found` if the session does not have the blob.
     pub async fn attach_data(&self, data: &Data) -> Result<()> {
         let Some(blob) = data.blob_id() else {
             let text = "what is attached is a blob: put it first";
@@ -349,13 +350,14 @@ impl Reporter {
 }
 
 impl Blobs {
-    /// Keeps bytes and returns their id, the SHA-256 of them in hex: the same bytes have the same
-    /// id. Messages and results name them by it. The media type is one such as `image/png`.
+    /// Stores bytes and returns their id, which is their SHA-256 in hex. The same bytes have the
+    /// same id. Messages and results refer to blobs by id. An example of a media type is
+    /// `image/png`.
     ///
     /// # Errors
     /// As [`Reporter::service`]; `limit_reached` for more than
-    /// [`BLOB_BYTES_MAX`](service::BLOB_BYTES_MAX), or where the session's room is used up;
-    /// `unavailable` where there is no session.
+    /// [`BLOB_BYTES_MAX`](service::BLOB_BYTES_MAX), or if the session's blobs use up their space;
+    /// `unavailable` without a session.
     pub async fn put(&self, mime_type: &str, bytes: impl AsRef<[u8]> + Send) -> Result<String> {
         let mut rest = bytes.as_ref();
         let mut request = BlobPut { mime_type: mime_type.to_owned(), ..BlobPut::default() };
@@ -373,10 +375,10 @@ impl Blobs {
         }
     }
 
-    /// Opens a blob of the session, to read it piece by piece.
+    /// Opens a blob of the session to read it piece by piece.
     ///
     /// # Errors
-    /// As [`Reporter::service`]; `not_found` when the session has none of that id.
+    /// As [`Reporter::service`]; `not_found` if the session has no blob with this id.
     pub async fn open(&self, id: &str) -> Result<BlobReader> {
         let request = BlobGet { blob: id.to_owned(), ..BlobGet::default() };
         let head: BlobGetAnswer = self.host.service(service::BLOB_GET, &request).await?;
@@ -384,10 +386,10 @@ impl Blobs {
         Ok(BlobReader { head, stream })
     }
 
-    /// Reads a blob of the session, at most so many bytes.
+    /// Reads a blob of the session, at most `bytes_max` bytes.
     ///
     /// # Errors
-    /// As [`Blobs::open`]; `limit_reached` when it has more bytes, and then none is read.
+    /// As [`Blobs::open`]; `limit_reached` if the blob is larger. Then nothing is read.
     pub async fn get(&self, id: &str, bytes_max: usize) -> Result<Vec<u8>> {
         let mut reader = self.open(id).await?;
         let too_large = |bytes: u64| {
@@ -409,7 +411,7 @@ impl Blobs {
 }
 
 impl BlobReader {
-    /// Returns the media type, as who put it said.
+    /// Returns the media type with which the blob was stored.
     pub fn mime_type(&self) -> &str {
         &self.head.mime_type
     }
@@ -419,17 +421,16 @@ impl BlobReader {
         self.head.bytes
     }
 
-    /// Tells whether it has no bytes.
+    /// Returns true if the blob is empty.
     pub fn is_empty(&self) -> bool {
         self.head.bytes == 0
     }
 
-    /// Waits for what comes next, 1 MiB at most and uncopied; nothing at the end. Dropping the wait
-    /// loses nothing.
+    /// Waits for the next piece, at most 1 MiB, without copying it. Returns `None` at the end.
+    /// Dropping the wait loses nothing.
     ///
     /// # Errors
-    /// What the host answers when the blob cannot be read any more; `cancelled` when the call
-    /// ended.
+    /// The host's error if the blob can no longer be read; `cancelled` if the call ended.
     pub async fn next_piece(&mut self) -> Result<Option<Piece>> {
         self.stream.next_piece().await
     }

@@ -1,4 +1,4 @@
-//! The conversation: read, told something new, and models asked beside it.
+//! Reads the session's conversation, sends notifications to it, and asks models outside of it.
 
 use jaato_types::history::{HistoryAnswer, HistoryMessage, HistoryRead, SESSION_HISTORY};
 use jaato_types::model::{MODEL_COMPLETE, ModelAnswer, ModelComplete, ModelPiece};
@@ -9,46 +9,45 @@ use jaato_types::{Delta, Error, ErrorKind, Message, Result};
 use crate::context::Reporter;
 use crate::context::stream::Stream;
 
-/// The messages of a conversation, oldest first; made by [`Reporter::history`].
+/// The messages of a conversation, oldest first. Made by [`Reporter::history`].
 pub struct Conversation {
-    /// Messages of the record, those that were not asked for included.
+    /// The number of messages in the record, including those that were not requested.
     pub messages: u64,
     stream: Stream,
 }
 
-/// An answer of a model that comes in pieces; made by [`Reporter::stream_model`].
+/// A model's answer that arrives in pieces. Made by [`Reporter::stream_model`].
 pub struct ModelStream {
     stream: Stream,
     answer: Option<ModelAnswer>,
 }
 
 impl Reporter {
-    /// Reads the conversation of the session. What came before the call's own step is there, also
-    /// what a gc left out of requests.
+    /// Reads the conversation of the session. It contains all messages before the current step,
+    /// including those that a gc left out of requests.
     ///
     /// # Errors
-    /// `permission_denied` without a grant for `session.history`; `unavailable` where there is no
-    /// session.
+    /// `permission_denied` without a grant for `session.history`; `unavailable` without a session.
     pub async fn history(&self, read: HistoryRead) -> Result<Conversation> {
         let answer: HistoryAnswer = self.service(SESSION_HISTORY, &read).await?;
         let stream = Stream::new(self.clone(), answer.handle);
         Ok(Conversation { messages: answer.messages, stream })
     }
 
-    /// Tells the session's model something with its next request, and begins a turn for it where
-    /// none runs. The model and the person are told which plugin says so.
+    /// Sends a notification to the session's model with its next request, and starts a turn if none
+    /// runs. The model and the user see which plugin sent it.
     ///
     /// # Errors
     /// `permission_denied` without a grant for `notify`; `limit_reached` for more than 6 a minute;
-    /// `invalid_arguments` for nothing, or more than 16 KiB.
+    /// `invalid_arguments` for an empty text or more than 16 KiB.
     pub async fn notify(&self, text: impl Into<String>) -> Result<()> {
         let request = Notify { text: text.into(), ..Notify::default() };
         self.service::<Notified>(NOTIFY, &request).await?;
         Ok(())
     }
 
-    /// Asks a model, without tools, and waits for its answer; nothing of it joins the conversation.
-    /// It counts against what the session may use up.
+    /// Asks a model, without tools, and waits for its answer. The request and the answer do not
+    /// join the conversation, but they count against the session's caps.
     ///
     /// ```
     /// # use jaato_plugin_sdk::prelude::*;
@@ -62,19 +61,19 @@ impl Reporter {
     ///
     /// # Errors
     /// `permission_denied` without a grant for `model.complete`; `limit_reached` at a cap of the
-    /// session, where there is none after 8 requests in a turn, and beside 16 that wait;
-    /// `unavailable` where the session's model holds one conversation alone and no other is named;
-    /// what the provider answers.
+    /// session, after 8 requests in a turn if the session has no cap, and if 16 requests are
+    /// already waiting; `unavailable` if the session's model supports only one conversation and the
+    /// request names no other model; the provider's error.
     pub async fn model(&self, request: &ModelComplete) -> Result<ModelAnswer> {
         let request = ModelComplete { stream: false, ..request.clone() };
         self.service(MODEL_COMPLETE, &request).await
     }
 
-    /// Asks a model and gives the answer piece by piece; as [`Reporter::model`]. Dropping the
-    /// stream ends the request.
+    /// Asks a model and streams the answer piece by piece, otherwise as [`Reporter::model`].
+    /// Dropping the stream ends the request.
     ///
     /// # Errors
-    /// `permission_denied` and `invalid_arguments` at once, all else with the next piece.
+    /// `permission_denied` and `invalid_arguments` at once, all other errors with the next piece.
     pub async fn stream_model(&self, request: &ModelComplete) -> Result<ModelStream> {
         let request = ModelComplete { stream: true, ..request.clone() };
         let answer: StreamAnswer = self.service(MODEL_COMPLETE, &request).await?;
@@ -83,22 +82,22 @@ impl Reporter {
     }
 }
 
-/// Makes a request of one text.
+/// Creates a request with one user message.
 pub fn ask(text: impl Into<String>) -> ModelComplete {
     let messages = vec![Message::user(text)];
     ModelComplete { messages, ..ModelComplete::default() }
 }
 
 impl Conversation {
-    /// Waits for the next message; nothing after the last.
+    /// Waits for the next message. Returns `None` after the last one.
     ///
     /// # Errors
-    /// `cancelled` when the call ended.
+    /// `cancelled` if the call ended.
     pub async fn next(&mut self) -> Result<Option<HistoryMessage>> {
         Ok(self.stream.next_event().await?.map(|(message, _)| message))
     }
 
-    /// Reads all messages that are left.
+    /// Reads all remaining messages.
     ///
     /// # Errors
     /// As [`Conversation::next`].
@@ -112,7 +111,7 @@ impl Conversation {
 }
 
 impl ModelStream {
-    /// Waits for the next piece; nothing after the last one.
+    /// Waits for the next piece. Returns `None` after the last one.
     ///
     /// # Errors
     /// As [`Reporter::model`].

@@ -1,4 +1,4 @@
-//! How many tokens a text or a request has for a model.
+//! Counts the tokens of a text or a request for a model.
 
 use jaato_types::Result;
 use jaato_types::count::{Count, Counted};
@@ -8,8 +8,8 @@ use crate::context::Reporter;
 impl Reporter {
     jaato_types::count_operations!(methods []);
 
-    /// Counts the tokens of a text for the session's model: its provider counts where it can, else
-    /// it is an estimate, and the answer says so.
+    /// Counts the tokens of a text for the session's model. If the model's provider cannot count,
+    /// the answer is an estimate and says so.
     ///
     /// ```
     /// # use jaato_plugin_sdk::prelude::*;

@@ -1,4 +1,4 @@
-//! Forms for the person.
+//! Forms for the user.
 
 use jaato_types::Result;
 use jaato_types::ask::{ASK, FieldKind, FieldOption, Form, FormAnswer, FormField};
@@ -6,8 +6,8 @@ use jaato_types::ask::{ASK, FieldKind, FieldOption, Form, FormAnswer, FormField}
 use crate::context::Reporter;
 
 impl Reporter {
-    /// Shows the person a form and waits for the answer, as long as that takes: the deadline of the
-    /// call stands still meanwhile. Where nobody can be asked, the answer says so at once.
+    /// Shows the user a form and waits for the answer without a time limit. The call's deadline
+    /// pauses during the wait. If there is no user to ask, the answer says so at once.
     ///
     /// ```
     /// # use jaato_plugin_sdk::prelude::*;
@@ -19,7 +19,7 @@ impl Reporter {
     ///     .choice("colour", "Which colour?", ["red", "blue"]);
     /// let answer = cx.ask(&form).await?;
     /// if answer.outcome != FormOutcome::Answered {
-    ///     return Ok(Output::text("nobody said"));
+    ///     return Ok(Output::text("no answer"));
     /// }
     /// Ok(Output::json(json!({ "colour": answer.values["colour"] })))
     /// # }
@@ -27,35 +27,35 @@ impl Reporter {
     ///
     /// # Errors
     /// `permission_denied` without a grant for `ask`; `invalid_arguments` for a form that cannot be
-    /// shown; `limit_reached` where 8 forms wait already.
+    /// shown; `limit_reached` if 8 forms are already waiting.
     pub async fn ask(&self, form: &Form) -> Result<FormAnswer> {
         self.service(ASK, form).await
     }
 }
 
-/// Begins a form: what it is about, in one line.
+/// Starts building a form. The title describes it in one line.
 pub fn form(title: impl Into<String>) -> FormBuilder {
     FormBuilder(Form { title: title.into(), ..Form::default() })
 }
 
-/// A form that is put together; [`Reporter::ask`] takes it as it is.
+/// A builder for a form. [`Reporter::ask`] accepts it directly.
 #[derive(Debug, Clone, Default)]
 pub struct FormBuilder(Form);
 
 impl FormBuilder {
-    /// Asks for a text.
+    /// Adds a text field.
     #[must_use]
     pub fn text(self, name: &str, text: &str) -> Self {
         self.field(FormField { kind: FieldKind::Text, ..field(name, text) })
     }
 
-    /// Asks for a text that is not shown while it is typed and stands in no event.
+    /// Adds a text field whose input is hidden while the user types it and absent from all events.
     #[must_use]
     pub fn secret(self, name: &str, text: &str) -> Self {
         self.field(FormField { kind: FieldKind::Secret, ..field(name, text) })
     }
 
-    /// Asks for one of some values.
+    /// Adds a field to choose one of several values.
     #[must_use]
     pub fn choice(
         self,
@@ -67,7 +67,7 @@ impl FormBuilder {
         self.field(FormField { kind: FieldKind::Choice, options, ..field(name, text) })
     }
 
-    /// Asks for any number of some values.
+    /// Adds a field to choose any number of values.
     #[must_use]
     pub fn several(
         self,

@@ -1,5 +1,5 @@
-//! HTTP through the host: one pool, its proxies and certificates, and secrets that a plugin never
-//! sees.
+//! HTTP through the host, with its connection pool, proxies and certificates, and with secrets that
+//! the plugin never sees.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,37 +12,37 @@ use jaato_types::{Error, ErrorKind, FRAME_BYTES_MAX, Result};
 use crate::context::Reporter;
 use crate::context::stream::Stream;
 
-/// A request that is being put together; made by [`Reporter::http`].
+/// A builder for a request. Made by [`Reporter::http`].
 #[must_use = "nothing is sent before `send`"]
 pub struct HttpRequestBuilder {
     host: Reporter,
     request: HttpRequest,
     body: Vec<u8>,
-    /// What follows it, where the body is put together.
+    /// The parts that follow `body`, if the host assembles the body.
     parts: Vec<BodyPart>,
 }
 
-/// A piece of a body that is put together.
+/// A part of a body that the host assembles.
 enum BodyPart {
     Bytes(Vec<u8>),
     Blob { id: String, base64: bool },
 }
 
-/// Largest body that crosses with its request: a frame, less room for the request's own JSON.
+/// The maximum size of a body that fits into its request's frame: the frame size without 1 MiB for
+/// the request's JSON.
 const ONE_FRAME_BYTES: usize = FRAME_BYTES_MAX - 1024 * 1024;
 
-/// Bytes of a larger body that cross at once.
+/// The number of bytes of a larger body in one request.
 const PIECE_BYTES: usize = FRAME_BYTES_MAX / 2;
 
-/// An answer whose body is still to be read. Dropping it ends the exchange.
+/// A response whose body has not been read yet. Dropping it ends the exchange.
 pub struct HttpResponse {
     head: HttpAnswer,
     body: Stream,
 }
 
 impl Reporter {
-    /// Begins a request: `cx.http("POST", url)`. Nothing is sent before
-    /// [`HttpRequestBuilder::send`].
+    /// Creates a request: `cx.http("POST", url)`. [`HttpRequestBuilder::send`] sends it.
     pub fn http(&self, method: &str, url: impl Into<String>) -> HttpRequestBuilder {
         let request =
             HttpRequest { method: method.to_owned(), url: url.into(), ..HttpRequest::default() };
@@ -57,24 +57,25 @@ impl HttpRequestBuilder {
         self
     }
 
-    /// Lets the host add a credential that the plugin's description declares, by its variable.
+    /// Makes the host add a credential from the plugin's description, named by its variable.
     ///
-    /// Where the person gave none, the request goes without, except to the vendor's own origin,
-    /// where it fails. Where the URL is not of the person's own choice, it fails as well.
+    /// If the user has not set the credential, the host sends the request without it. The request
+    /// fails instead if it goes to the vendor's own origin, or to a URL that the user did not
+    /// choose.
     pub fn credential(mut self, variable: &str) -> Self {
         self.request.credential = Some(variable.to_owned());
         self
     }
 
-    /// Lets the host add a credential as [`credential`](Self::credential) does, and fail with
-    /// `not_found` if the user has none of that name, wherever the server is. For a plugin that
-    /// then names another one, so that nothing is sent without the credential that is there.
+    /// Makes the host add a credential as [`credential`](Self::credential) does, but fail with
+    /// `not_found` for any server if the user has not set it. A plugin can then try another
+    /// credential, so that it sends nothing without the one that is set.
     pub fn required_credential(mut self, variable: &str) -> Self {
         self.request.credential_required = true;
         self.credential(variable)
     }
 
-    /// Sets the longest wait for the answer's head, and then for each next piece of its body.
+    /// Sets the maximum wait for the response's head, and for each piece of its body.
     pub fn timeout(mut self, time: Duration) -> Self {
         self.request.timeout_ms = Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         self
@@ -93,13 +94,14 @@ impl HttpRequestBuilder {
         self
     }
 
-    /// Appends a blob of the session to the body. The host reads it: its bytes do not cross.
+    /// Appends a blob of the session to the body. The host reads the blob, so its bytes do not
+    /// cross the boundary.
     pub fn append_blob(mut self, id: impl Into<String>) -> Self {
         self.parts.push(BodyPart::Blob { id: id.into(), base64: false });
         self
     }
 
-    /// Appends a blob of the session to the body as base64, which has padding and no line breaks.
+    /// Appends a blob of the session to the body as base64, with padding and without line breaks.
     ///
     /// ```
     /// # use jaato_plugin_sdk::prelude::*;
@@ -114,11 +116,12 @@ impl HttpRequestBuilder {
         self
     }
 
-    /// Sends the request and returns once status and headers are there; any status is an answer.
+    /// Sends the request and returns when status and headers have arrived. Any status is a
+    /// response.
     ///
     /// # Errors
-    /// What keeps an answer from coming, with its retry class; `limit_reached` when the body is too
-    /// large; `not_found` when the session has not a blob of it.
+    /// The reason why there is no response, with its retry class; `limit_reached` if the body is
+    /// too large; `not_found` if the session does not have a blob of the body.
     pub async fn send(self) -> Result<HttpResponse> {
         let Self { host, mut request, mut body, parts } = self;
         if !parts.is_empty() || body.len() > ONE_FRAME_BYTES {
@@ -130,10 +133,10 @@ impl HttpRequestBuilder {
     }
 }
 
-/// Lets the host put a body together; returns its number.
+/// Makes the host assemble a body. Returns the body's number.
 async fn put_together(host: &Reporter, first: &[u8], parts: Vec<BodyPart>) -> Result<u64> {
     let mut number = None;
-    // Begins also a body of nothing.
+    // This also starts an empty body.
     append(host, &mut number, first).await?;
     for part in parts {
         match part {
@@ -169,35 +172,35 @@ impl HttpResponse {
         self.head.status
     }
 
-    /// Returns the first header of this name, in lower case.
+    /// Returns the first header with this lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.head.headers.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Returns all headers, names in lower case.
+    /// Returns all headers. Their names are in lower case.
     pub fn headers(&self) -> &[(String, String)] {
         &self.head.headers
     }
 
-    /// Tells whether the credential that was asked for went with the request.
+    /// Returns true if the host sent the requested credential with the request.
     pub fn with_credential(&self) -> bool {
         self.head.with_credential
     }
 
-    /// Waits for the next piece of the body, at most 64 KiB; nothing at its end. Dropping the wait
-    /// loses nothing.
+    /// Waits for the next piece of the body, at most 64 KiB. Returns `None` at the end. Dropping
+    /// the wait loses nothing.
     ///
     /// # Errors
-    /// What broke the exchange, with its retry class.
+    /// The error that broke the exchange, with its retry class.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
         self.body.next().await
     }
 
-    /// Reads the whole body, at most so many bytes.
+    /// Reads the whole body, at most `bytes_max` bytes.
     ///
     /// # Errors
-    /// As [`HttpResponse::next`]; `limit_reached` when there is more.
+    /// As [`HttpResponse::next`]; `limit_reached` if the body is larger.
     pub async fn bytes(mut self, bytes_max: usize) -> Result<Vec<u8>> {
         let mut body = Vec::new();
         while let Some(piece) = self.next().await? {
@@ -211,7 +214,7 @@ impl HttpResponse {
     }
 }
 
-/// Shows no header's value: any may be a secret.
+/// Omits all header values, because any of them may be a secret.
 impl fmt::Debug for HttpResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.head.headers.iter().map(|(name, _)| name).collect();

@@ -1,4 +1,4 @@
-//! The session's object environment, as a tool or a command uses it: [`Objects`].
+//! Access to the session's object environment for tools and commands: [`Objects`].
 
 use jaato_types::objects::{
     ADD, APPEND, EnvironmentItem, GET, GET_OBJECTS, HIDDEN_GET, HIDDEN_SET, HiddenForm,
@@ -11,45 +11,45 @@ use serde_json::{Map, Value};
 
 use crate::context::Reporter;
 
-/// What tools put in front of the model across a session, and what they keep hidden beside it.
+/// The objects that tools add to the model's context across a session, and their hidden values.
 ///
-/// Objects are grouped by tool; where no tool is named it is the one that runs. Everything that
-/// comes out is a copy: what changes, changes by these methods.
+/// Objects are grouped by tool. Without a tool's name, the methods use the tool that is running.
+/// All returned objects are copies. Only these methods change the originals.
 pub struct Objects<'a> {
     host: &'a Reporter,
 }
 
-/// Which items of a tool are meant.
+/// A filter for the items of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Matching {
-    /// Those whose whole metadata this is.
+    /// The items with exactly this metadata.
     Metadata(Map<String, Value>),
-    /// Those that have this value under this key of their metadata.
+    /// The items whose metadata has this value under this key.
     Key(String, Value),
 }
 
 impl Matching {
-    /// Means the items whose whole metadata this is, written as `json!({…})`.
+    /// Matches the items with exactly this metadata, written as `json!({…})`.
     ///
     /// # Errors
-    /// `invalid_arguments` for what is no object.
+    /// `invalid_arguments` if the metadata is not an object.
     pub fn metadata(metadata: impl Into<Value>) -> Result<Self> {
         to_object(metadata).map(Self::Metadata)
     }
 
-    /// Means the items that have this value under this key of their metadata.
+    /// Matches the items whose metadata has this value under this key.
     pub fn key(key: impl Into<String>, value: impl Into<Value>) -> Self {
         Self::Key(key.into(), value.into())
     }
 }
 
-/// What can stand as a result: a type of a plugin's own, which knows its objects, their metadata
-/// and how clients are shown them.
+/// A type that can be a result. It determines its objects, their metadata and how clients show
+/// them.
 pub trait IntoObjects: Send {
-    /// Makes the objects of it.
+    /// Converts the value to objects.
     ///
     /// # Errors
-    /// What the type says; `invalid_arguments` for what is no object.
+    /// The type's own error; `invalid_arguments` if a value is not an object.
     fn into_objects(self) -> Result<ObjectsAdd>;
 }
 
@@ -69,7 +69,8 @@ pub enum Hidden {
 }
 
 impl Reporter {
-    /// Reaches the session's objects. For tools and commands; others are answered `unavailable`.
+    /// Returns access to the session's objects, for tools and commands. All other callers get
+    /// `unavailable`.
     pub fn objects(&self) -> Objects<'_> {
         Objects { host: self }
     }
@@ -78,16 +79,17 @@ impl Reporter {
 impl Objects<'_> {
     jaato_types::object_operations!(methods [.host]);
 
-    /// Puts a result in front of the model and shows it at once to whoever follows the session. May
-    /// be called as often as the tool has something.
+    /// Adds a result to the model's context and shows it to clients at once. A tool may call it
+    /// several times.
     ///
     /// # Errors
-    /// `limit_reached` when the session has too many; `unavailable` outside of tools and commands.
+    /// `limit_reached` if the session has too many objects; `unavailable` outside of tools and
+    /// commands.
     pub async fn result(&self, result: impl IntoObjects) -> Result<ObjectsChanged> {
         self.host.service(RESULT, &result.into_objects()?).await
     }
 
-    /// Adds objects without showing them to anybody but the model.
+    /// Adds objects that only the model sees.
     ///
     /// # Errors
     /// As [`Objects::result`].
@@ -98,8 +100,8 @@ impl Objects<'_> {
     /// Adds objects, each written as `json!({…})`, to the first item that matches.
     ///
     /// # Errors
-    /// `not_found` when none does, `invalid_arguments` for what is no object; else as
-    /// [`Objects::result`].
+    /// `not_found` if no item matches; `invalid_arguments` if a value is not an object; otherwise
+    /// as [`Objects::result`].
     pub async fn append<O: Into<Value>>(
         &self,
         tool: Option<&str>,
@@ -113,18 +115,18 @@ impl Objects<'_> {
             .await
     }
 
-    /// Returns a tool's items; none where it never put one there.
+    /// Returns a tool's items, or `None` if it never added any.
     ///
     /// # Errors
-    /// `limit_reached` when they are too many to be had at once; `unavailable` as
+    /// `limit_reached` if there are too many items for one answer; `unavailable` as
     /// [`Objects::result`].
     pub async fn get(&self, tool: Option<&str>) -> Result<Option<Vec<EnvironmentItem>>> {
         let found: ItemsFound = self.host.service(GET, &filter(tool, None)).await?;
         Ok(found.items)
     }
 
-    /// Returns the objects of all items that match, of all items of the tool without a filter; none
-    /// where no item does.
+    /// Returns the objects of all matching items, or of all the tool's items without a filter.
+    /// Returns `None` if there is no such item.
     ///
     /// # Errors
     /// As [`Objects::get`].
@@ -137,7 +139,7 @@ impl Objects<'_> {
         Ok(found.objects)
     }
 
-    /// Puts objects, each written as `json!({…})`, in place of those of every item that matches.
+    /// Replaces the objects of all matching items with these, each written as `json!({…})`.
     ///
     /// # Errors
     /// As [`Objects::append`].
@@ -154,8 +156,8 @@ impl Objects<'_> {
             .await
     }
 
-    /// Takes the objects out of every item that matches, of all items of the tool without a filter.
-    /// Items stay, with their metadata.
+    /// Removes the objects of all matching items, or of all the tool's items without a filter. The
+    /// items remain, with their metadata.
     ///
     /// # Errors
     /// As [`Objects::append`].
@@ -167,7 +169,7 @@ impl Objects<'_> {
         self.host.service(REMOVE, &filter(tool, matching)).await
     }
 
-    /// Tells whether a tool has no object, or with none whether nobody has.
+    /// Returns true if the tool has no objects. Without a tool, returns true if no tool has any.
     ///
     /// # Errors
     /// `unavailable` as [`Objects::result`].
@@ -177,8 +179,8 @@ impl Objects<'_> {
         Ok(empty.is_empty)
     }
 
-    /// Returns a hidden value. All trusted plugins of a session share the keys; one that is not
-    /// trusted has its own.
+    /// Returns a hidden value. All trusted plugins of a session share the keys. An untrusted plugin
+    /// has its own.
     ///
     /// # Errors
     /// As [`Objects::get`].
@@ -188,8 +190,8 @@ impl Objects<'_> {
         Ok(hidden(found, bytes))
     }
 
-    /// Keeps a hidden value; none takes it away. Returns what was there. What cannot be one of
-    /// these stays in the plugin's state, under a key that is kept here.
+    /// Sets a hidden value, or removes it with `None`. Returns the previous value. Keep values of
+    /// other types in the plugin's state, and store their key here.
     ///
     /// # Errors
     /// As [`Objects::result`].

@@ -1,19 +1,19 @@
-//! Long output of a tool call: the host keeps all of it in a file, and the model gets its head and
-//! tail.
+//! Stores long output of a tool call. The host keeps the whole output in a file, and the model gets
+//! its head and tail.
 
 use jaato_types::Result;
 use jaato_types::service::{OUTPUT, OutputAnswer, OutputWrite};
 
 use crate::context::Reporter;
 
-/// Bytes of one request: with their JSON they fit into a frame.
+/// The number of bytes in one request. With their JSON, they fit into a frame.
 const WRITTEN_AT_ONCE: usize = 4 * 1024 * 1024;
 
 impl Reporter {
-    /// Adds to a text of this call's result. The host puts it there under `key`. If it is more than
-    /// a result may have, the model gets its head and tail, and the path of a file with every byte.
-    /// Waits while the disk is slow, so that neither the tool nor the host holds much in memory;
-    /// [`Reporter::output`] cannot do that.
+    /// Appends to a text of this call's result. The host adds it to the result under `key`. If the
+    /// text exceeds the limit of a result, the model gets its head and tail, and the path of a file
+    /// with the whole text. The call waits while the disk is slow, so that neither the tool nor the
+    /// host holds much in memory; [`Reporter::output`] cannot do that.
     ///
     /// # Errors
     /// `unavailable` outside of tool calls, `limit_reached` for more than 16 texts,
@@ -22,7 +22,7 @@ impl Reporter {
         self.write_output(key, bytes.as_ref(), false).await
     }
 
-    /// Does the same, and shows the user the added text, as much as a person can read.
+    /// Does the same, and also shows the user the appended text, up to a readable amount.
     ///
     /// # Errors
     /// As [`Reporter::keep_output`].

@@ -1,4 +1,4 @@
-//! Programs that a call runs: [`Process`], started by [`Cx::process`](crate::Reporter::process).
+//! Programs of a call: [`Process`], started by [`Cx::process`](crate::Reporter::process).
 
 use jaato_types::process::{
     self, OutputStream, ProcessEvent, ProcessExit, ProcessRef, ProcessSignal, ProcessWrite, Signal,
@@ -9,15 +9,15 @@ use jaato_types::{Error, ErrorKind, Result, host_process};
 use crate::context::Reporter;
 use crate::context::stream::Stream;
 
-/// A program that runs for a call. Dropping it ends the program and all that it started.
+/// A program that runs for a call. Dropping it ends the program and all its child processes.
 ///
-/// Its output waits in pipes until it is read: a program whose output nobody reads stands still.
+/// The output stays in pipes until it is read. If the plugin does not read it, the program blocks.
 pub struct Process {
     control: ProcessControl,
     events: ProcessEvents,
 }
 
-/// One half of a [`Process`]: what can be done with it.
+/// The half of a [`Process`] that controls the program.
 #[derive(Clone)]
 pub struct ProcessControl {
     host: Reporter,
@@ -26,10 +26,10 @@ pub struct ProcessControl {
     pid: u32,
 }
 
-/// On whose side a program runs.
+/// The side on which a program runs.
 #[derive(Clone, Copy)]
 enum Side {
-    /// The session's execution environment; an environment's own programs are the host's.
+    /// The session's execution environment. Programs of an environment plugin run on the host.
     Session,
     /// The machine of the host.
     Host,
@@ -58,29 +58,30 @@ impl Side {
     }
 }
 
-/// The other half of a [`Process`]: what it does. Dropping it ends the program and all that it
-/// started.
+/// The half of a [`Process`] that returns the program's events. Dropping it ends the program and
+/// all its child processes.
 pub struct ProcessEvents(Stream);
 
-/// What a program has done.
+/// An event of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Happened {
-    /// It has printed something: at most 64 KiB, in the order in which it came, cut anywhere.
+    /// The program has printed output: at most 64 KiB, in its original order, split anywhere.
     Output {
-        /// Where to.
+        /// The output stream.
         stream: OutputStream,
-        /// What.
+        /// The bytes.
         bytes: Vec<u8>,
     },
-    /// It has ended, and everything that it had printed by then was told.
+    /// The program has ended, and all its output until then has been returned.
     Exited(ProcessExit),
 }
 
 impl Reporter {
-    /// Starts a program, watched by the host: it ends with this call, however the call ends.
+    /// Starts a program that the host watches. It ends with this call, regardless of how the call
+    /// ends.
     ///
-    /// It gets the host's variables without those that hold or look like secrets, and nothing else
-    /// of the host's. What it leaves running when it exits lives on until the host ends.
+    /// The program gets the host's environment variables except for those that hold or look like
+    /// secrets. Processes that it leaves behind when it exits run until the host ends.
     ///
     /// ```
     /// use jaato_plugin_sdk::prelude::*;
@@ -104,21 +105,22 @@ impl Reporter {
     /// ```
     ///
     /// # Errors
-    /// `not_found` for a program or directory that is not there, `limit_reached` when too many run,
-    /// and what else keeps it from being started; `unknown_operation` when the session has no
-    /// environment that runs programs.
+    /// `not_found` for a program or directory that does not exist; `limit_reached` if too many
+    /// programs run; `unknown_operation` if the session has no environment that runs programs;
+    /// other errors that prevent the start.
     pub async fn process(&self, spawn: &Spawn) -> Result<Process> {
         let spawned = self.service(process::SPAWN, spawn).await?;
         Ok(self.spawned(spawned, Side::Session))
     }
 
-    /// Starts a program of the machine that the host runs on, outside of the session's environment:
-    /// a server of tools, say, which a session in a container could not reach otherwise. Asked of a
-    /// [`Home`](crate::Home), it runs as long as the instance, else as long as the call; none
-    /// outlives the host. The plugin lists `host_process` in
-    /// [`Description::services`](jaato_types::Description::services), and a person grants it.
+    /// Starts a program on the host's machine, outside of the session's environment. An example is
+    /// a tool server that a session in a container could not reach otherwise. Called on a
+    /// [`Home`](crate::Home), the program runs as long as the instance, otherwise as long as the
+    /// call, and never longer than the host. The plugin must list `host_process` in
+    /// [`Description::services`](jaato_types::Description::services), and the user must grant it.
     ///
-    /// It gets the host's variables without those that hold or look like secrets.
+    /// The program gets the host's environment variables except for those that hold or look like
+    /// secrets.
     ///
     /// # Errors
     /// As [`Reporter::process`]; `permission_denied` without the grant.
@@ -127,12 +129,12 @@ impl Reporter {
         Ok(self.spawned(spawned, Side::Host))
     }
 
-    /// Starts a program on a terminal of the plugin's, watched by the host as any other: what
-    /// execution environments make their terminals of. It prints to the terminal, so that its exit
-    /// is all that is told.
+    /// Starts a program on one of the plugin's terminals. The host watches it like any other
+    /// program. Execution environments create their terminals with it. The program prints to the
+    /// terminal, so its exit is the only event.
     ///
     /// # Errors
-    /// As [`Reporter::process`]; `unknown_operation` for a plugin that is no execution environment.
+    /// As [`Reporter::process`]; `unknown_operation` if the plugin is not an execution environment.
     pub async fn process_on_terminal(&self, spawn: &SpawnOnTerminal) -> Result<Process> {
         let spawned = self.service(process::SPAWN_ON_TERMINAL, spawn).await?;
         Ok(self.spawned(spawned, Side::Session))
@@ -154,16 +156,17 @@ impl std::ops::Deref for Process {
 }
 
 impl ProcessEvents {
-    /// Waits for what it does next; nothing after its exit. Dropping the wait loses nothing.
+    /// Waits for the program's next event. Returns `None` after the exit. Dropping the wait loses
+    /// nothing.
     ///
     /// # Errors
-    /// What the host answers when it lost the program; `cancelled` when the call ended.
+    /// The host's error if it lost the program; `cancelled` if the call ended.
     pub async fn next(&mut self) -> Result<Option<Happened>> {
         while let Some((event, bytes)) = self.0.next_event().await? {
             return Ok(Some(match event {
                 ProcessEvent::Output { stream, .. } => Happened::Output { stream, bytes },
                 ProcessEvent::Exited(exit) => Happened::Exited(exit),
-                // A newer host tells more than this sdk knows.
+                // A newer host may send events that this SDK does not know.
                 ProcessEvent::Unknown => continue,
             }));
         }
@@ -172,22 +175,22 @@ impl ProcessEvents {
 }
 
 impl ProcessControl {
-    /// Returns its process id, and that of its process group.
+    /// Returns the id of the process, which is also the id of its process group.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Writes to its standard input, which [`Spawn::piped_stdin`] made a pipe; waits while that is
-    /// full. Read its output meanwhile, or both may wait for each other.
+    /// Writes to standard input, which [`Spawn::piped_stdin`] makes a pipe. Waits while the pipe is
+    /// full. Read the program's output at the same time, or both may wait for each other.
     ///
     /// # Errors
-    /// `io` when it reads no more; `invalid_arguments` when its input is no pipe.
+    /// `io` if the program no longer reads; `invalid_arguments` if its input is not a pipe.
     pub async fn write(&self, bytes: &[u8]) -> Result<()> {
         let write = ProcessWrite { process: self.number, close: false, ..ProcessWrite::default() };
         self.host.service_with_bytes(self.side.write(), &write, bytes).await
     }
 
-    /// Ends its standard input.
+    /// Closes standard input.
     ///
     /// # Errors
     /// As [`ProcessControl::write`].
@@ -196,20 +199,22 @@ impl ProcessControl {
         self.host.service(self.side.write(), &write).await
     }
 
-    /// Sends a signal to its process group. Does nothing when nothing of it is left.
+    /// Sends a signal to the program's process group. Does nothing if no process of the group is
+    /// left.
     ///
     /// # Errors
-    /// What the host answers.
+    /// The host's error.
     pub async fn signal(&self, signal: Signal) -> Result<()> {
         let signal = ProcessSignal { process: self.number, signal, ..ProcessSignal::default() };
         self.host.service(self.side.signal(), &signal).await
     }
 
-    /// Ends it and all that it started, with a moment to tidy up; [`Process::next`] then tells the
-    /// rest of its output and its exit. After its exit, ends what it left running.
+    /// Ends the program and all its child processes, and gives them a moment to clean up.
+    /// [`Process::next`] then returns the remaining output and the exit. After the exit, it ends
+    /// the processes that the program left behind.
     ///
     /// # Errors
-    /// What the host answers.
+    /// The host's error.
     pub async fn end(&self) -> Result<()> {
         self.host
             .service(self.side.end(), &ProcessRef { process: self.number, ..ProcessRef::default() })
@@ -218,7 +223,8 @@ impl ProcessControl {
 }
 
 impl Process {
-    /// Waits for what it does next; nothing after its exit. Dropping the wait loses nothing.
+    /// Waits for the program's next event. Returns `None` after the exit. Dropping the wait loses
+    /// nothing.
     ///
     /// # Errors
     /// As [`ProcessEvents::next`].
@@ -226,15 +232,16 @@ impl Process {
         self.events.next().await
     }
 
-    /// Takes it apart, so that one may wait for what it does while another writes to it.
+    /// Splits the process, so that one task can wait for events while another writes.
     pub fn split(self) -> (ProcessControl, ProcessEvents) {
         (self.control, self.events)
     }
 
-    /// Reads to the exit and gives both outputs, each at most so many bytes.
+    /// Reads until the exit and returns both outputs, each at most `bytes_max` bytes.
     ///
     /// # Errors
-    /// As [`Process::next`]; `limit_reached` for more output than that, and the program is ended.
+    /// As [`Process::next`]; `limit_reached` if there is more output, and then the program is
+    /// ended.
     pub async fn finish(mut self, bytes_max: usize) -> Result<Finished> {
         let mut finished = Finished::default();
         while let Some(happened) = self.next().await? {
@@ -260,13 +267,13 @@ impl Process {
     }
 }
 
-/// What a program has printed, and how it ended.
+/// The output and the exit of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Finished {
-    /// Its standard output.
+    /// Standard output.
     pub stdout: Vec<u8>,
-    /// Its standard error.
+    /// Standard error.
     pub stderr: Vec<u8>,
-    /// Its exit.
+    /// The exit.
     pub exit: ProcessExit,
 }

@@ -1,20 +1,20 @@
-//! Secrets of a plugin's own, kept where the system keeps secrets.
+//! A plugin's own secrets, kept in the system's secret store.
 
 use jaato_types::secret::{self, SecretForgotten, SecretFound, SecretKept, SecretName};
 use jaato_types::{Error, ErrorKind, Result};
 
 use crate::context::Reporter;
 
-/// Secrets of the plugin's own, made by [`Reporter::secrets`]: at most 64, of 16 KiB each.
+/// The plugin's own secrets: at most 64, of 16 KiB each. Made by [`Reporter::secrets`].
 #[derive(Clone)]
 pub struct Secrets {
     host: Reporter,
 }
 
 impl Reporter {
-    /// Reaches the plugin's own secrets: a token that a person logged in for, say. The plugin lists
-    /// `secret` in [`Description::services`](jaato_types::Description::services), and a person
-    /// grants it. For the key of a provider there are credentials, which the plugin never sees.
+    /// Returns access to the plugin's own secrets, such as a token from a login. The plugin must
+    /// list `secret` in [`Description::services`](jaato_types::Description::services), and the user
+    /// must grant it. For a provider's API key, use credentials, which the plugin never sees.
     ///
     /// ```
     /// # use jaato_plugin_sdk::prelude::*;
@@ -32,19 +32,19 @@ impl Reporter {
 impl Secrets {
     jaato_types::secret_operations!(methods [.host]);
 
-    /// Reads a secret that is text; nothing where there is none.
+    /// Reads a secret as text. Returns `None` if it does not exist.
     ///
     /// # Errors
-    /// As [`Reporter::service`]; `permission_denied` without the grant; `unavailable` when the
-    /// system's tool does not give it.
+    /// As [`Reporter::service`]; `permission_denied` without the grant; `unavailable` if the
+    /// system's tool does not return the secret.
     pub async fn get(&self, name: &str) -> Result<Option<String>> {
         let Some(bytes) = self.get_bytes(name).await? else { return Ok(None) };
         let text = String::from_utf8(bytes);
-        let wrong = format!("the secret `{name}` is no text");
+        let wrong = format!("the secret `{name}` is not text");
         text.map(Some).map_err(|_| Error::new(ErrorKind::InvalidArguments, wrong))
     }
 
-    /// Reads a secret; nothing where there is none.
+    /// Reads a secret. Returns `None` if it does not exist.
     ///
     /// # Errors
     /// As [`Secrets::get`].
@@ -54,10 +54,10 @@ impl Secrets {
         Ok(answer.found.then_some(bytes))
     }
 
-    /// Keeps a secret, in place of what was there.
+    /// Stores a secret and replaces its previous value.
     ///
     /// # Errors
-    /// As [`Secrets::get`]; `limit_reached` when it is too large, or there are too many.
+    /// As [`Secrets::get`]; `limit_reached` if it is too large or there are too many.
     pub async fn set(&self, name: &str, value: impl AsRef<[u8]> + Send) -> Result<()> {
         let request = named(name);
         let answer = self.host.service_with_bytes(secret::SET, &request, value.as_ref());

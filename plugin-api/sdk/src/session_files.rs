@@ -1,4 +1,4 @@
-//! The files of the session's execution environment, as a tool uses them: [`SessionFiles`].
+//! Access to the files of the session's execution environment for tools: [`SessionFiles`].
 
 use std::marker::PhantomData;
 
@@ -16,30 +16,30 @@ use serde::de::DeserializeOwned;
 use crate::context::stream::Stream;
 use crate::context::{Reporter, host_frame};
 
-/// The files that a session works on: this machine's, a container's. Paths are as commands see
-/// them; a relative one starts at the environment's working directory. What lies outside of the
-/// allowed folders is refused with `permission_denied`.
+/// The files of the session, on this machine or in a container. Paths are the same as for commands.
+/// Relative paths start at the environment's working directory. Paths outside of the allowed
+/// folders are refused with `permission_denied`.
 pub struct SessionFiles<'a> {
     host: &'a Reporter,
 }
 
-/// A file that is written piece by piece. Dropping it leaves what was there.
+/// A file that is written piece by piece. Dropping it leaves the previous file unchanged.
 pub struct FileUpload {
     host: Reporter,
     file: u64,
     _stream: Stream,
 }
 
-/// A tree that is gone through, page by page.
+/// The entries of a directory tree, page by page.
 pub type FileTree = SearchPages<WalkedPage>;
 
-/// What a search finds, page by page. Dropping it ends the search.
+/// The results of a search, page by page. Dropping it ends the search.
 pub struct SearchPages<P>(Stream, PhantomData<fn() -> P>);
 
 impl Reporter {
     jaato_types::environment_operations!(methods []);
 
-    /// Reaches the files of the session's execution environment.
+    /// Returns access to the files of the session's execution environment.
     pub fn files(&self) -> SessionFiles<'_> {
         SessionFiles { host: self }
     }
@@ -51,7 +51,8 @@ impl SessionFiles<'_> {
     /// Reads bytes, at most 4 MiB in one answer.
     ///
     /// # Errors
-    /// `not_found`, `permission_denied` for a path that is not allowed, `io`; so for all methods.
+    /// `not_found`; `permission_denied` for a path that is not allowed; `io`. All methods can
+    /// return these.
     pub async fn read(&self, read: FileRead) -> Result<(FileBytes, Vec<u8>)> {
         self.host.service_for_bytes(READ, &read, &[]).await
     }
@@ -59,12 +60,12 @@ impl SessionFiles<'_> {
     /// Writes a file.
     ///
     /// # Errors
-    /// `conflict` where something is there that must not be overwritten.
+    /// `conflict` if there is something that must not be overwritten.
     pub async fn write(&self, write: FileWrite, bytes: &[u8]) -> Result<FileFacts> {
         self.host.service_with_bytes(WRITE, &write, bytes).await
     }
 
-    /// Tells what is there; none where nothing is.
+    /// Returns the kind of file at the path, or `None` if nothing is there.
     ///
     /// # Errors
     /// `permission_denied` for a path that is not allowed.
@@ -76,8 +77,8 @@ impl SessionFiles<'_> {
         }
     }
 
-    /// Tells what something is, a link itself and not what it leads to, where the environment knows
-    /// the difference.
+    /// Returns the facts about a path without following a symbolic link, if the environment
+    /// supports links.
     ///
     /// # Errors
     /// As [`SessionFiles::read`].
@@ -87,7 +88,7 @@ impl SessionFiles<'_> {
             .await
     }
 
-    /// Writes a file piece by piece; nobody sees it before [`FileUpload::finish`].
+    /// Writes a file piece by piece. It becomes visible with [`FileUpload::finish`].
     ///
     /// # Errors
     /// As [`SessionFiles::write`].
@@ -103,10 +104,10 @@ impl SessionFiles<'_> {
 }
 
 impl FileUpload {
-    /// Writes behind what was written; at most 4 MiB at a time.
+    /// Appends bytes, at most 4 MiB at a time.
     ///
     /// # Errors
-    /// What keeps it from being written.
+    /// The reason why the bytes cannot be written.
     pub async fn write(&self, bytes: &[u8]) -> Result<()> {
         self.host
             .service_with_bytes(
@@ -117,10 +118,10 @@ impl FileUpload {
             .await
     }
 
-    /// Puts what was written in its place.
+    /// Moves the written file to its path.
     ///
     /// # Errors
-    /// What keeps it from its place.
+    /// The reason why the file cannot be moved.
     pub async fn finish(self) -> Result<FileFacts> {
         self.host
             .service(WRITE_FINISH, &FileNumber { file: self.file, ..FileNumber::default() })
@@ -135,10 +136,10 @@ impl<P> From<Stream> for SearchPages<P> {
 }
 
 impl<P: DeserializeOwned> SearchPages<P> {
-    /// Gives what comes next; none at the end.
+    /// Returns the next page, or `None` at the end.
     ///
     /// # Errors
-    /// What ends the search.
+    /// The error that ended the search.
     pub async fn next(&mut self) -> Result<Option<P>> {
         Ok(self.0.next_event().await?.map(|(page, _)| page))
     }
@@ -148,7 +149,7 @@ impl SearchPages<FoundPage> {
     /// Collects all pages into one.
     ///
     /// # Errors
-    /// What ends the search.
+    /// The error that ended the search.
     pub async fn collect(mut self) -> Result<FoundPage> {
         let mut all = FoundPage::default();
         while let Some(mut page) = self.next().await? {

@@ -1,4 +1,4 @@
-//! Terminals of the session's execution environment, as a tool uses them: [`SessionTerminal`].
+//! Access to terminals of the session's execution environment for tools: [`SessionTerminal`].
 
 use std::time::Duration;
 
@@ -13,26 +13,26 @@ use jaato_types::terminal::{
 use crate::context::Reporter;
 use crate::context::stream::Stream;
 
-/// What has happened on a terminal.
+/// An event of a terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TerminalHappened {
-    /// Something was shown: at most 64 KiB, cut anywhere.
+    /// The program has printed output: at most 64 KiB, split anywhere.
     Output(Vec<u8>),
-    /// The program has ended, and everything that was shown by then was told.
+    /// The program has ended, and all its output until then has been returned.
     Exited(ProcessExit),
 }
 
-/// A program on a terminal of the session's execution environment. Dropping it ends the program and
-/// all that it started; so does the end of the call that started it, or of the instance where
-/// [`Home`](crate::Home) did.
+/// A program on a terminal of the session's execution environment. The program and all its child
+/// processes end when this is dropped, or when the call ends that started it, or the instance if
+/// [`Home`](crate::Home) started it.
 ///
-/// What it shows waits until it is read: a program whose output nobody reads stands still.
+/// The output waits until it is read. If the plugin does not read it, the program blocks.
 pub struct SessionTerminal {
     control: TerminalControl,
     events: TerminalStream,
 }
 
-/// One half of a [`SessionTerminal`]: what can be done with it.
+/// The half of a [`SessionTerminal`] that controls the program.
 #[derive(Clone)]
 pub struct TerminalControl {
     host: Reporter,
@@ -40,11 +40,11 @@ pub struct TerminalControl {
     pid: Option<u32>,
 }
 
-/// The other half of a [`SessionTerminal`]: what happens on it. Dropping it ends the program and
-/// all that it started.
+/// The half of a [`SessionTerminal`] that returns its events. Dropping it ends the program and all
+/// its child processes.
 pub struct TerminalStream(Stream);
 
-/// What people do with the terminals of the plugin.
+/// The users' actions on the plugin's terminals.
 pub struct TerminalWatch(Stream);
 
 impl Reporter {
@@ -53,8 +53,8 @@ impl Reporter {
     /// Starts a program on a new terminal of the session's execution environment.
     ///
     /// # Errors
-    /// `not_found` for a program or directory that is not there, `limit_reached` when too many run;
-    /// `unknown_operation` when the environment has no terminals.
+    /// `not_found` for a program or directory that does not exist; `limit_reached` if too many
+    /// programs run; `unknown_operation` if the environment has no terminals.
     pub async fn terminal(&self, spawn: &TerminalSpawn) -> Result<SessionTerminal> {
         let spawned: TerminalSpawned = self.service(SPAWN, spawn).await?;
         let TerminalSpawned { terminal: number, pid, handle, .. } = spawned;
@@ -70,10 +70,11 @@ impl From<Stream> for TerminalWatch {
 }
 
 impl TerminalWatch {
-    /// Waits for what somebody does next; nothing at the end. Dropping the wait loses nothing.
+    /// Waits for the next action of a user. Returns `None` at the end. Dropping the wait loses
+    /// nothing.
     ///
     /// # Errors
-    /// What the stream was lost by; `cancelled` when the call or the instance ended.
+    /// The error that broke the stream; `cancelled` if the call or the instance ended.
     pub async fn next(&mut self) -> Result<Option<TerminalNews>> {
         Ok(self.0.next_event().await?.map(|(news, _)| news))
     }
@@ -88,31 +89,31 @@ impl std::ops::Deref for SessionTerminal {
 }
 
 impl SessionTerminal {
-    /// Waits for what happens next; nothing after the exit. Dropping the wait loses nothing.
+    /// Waits for the next event. Returns `None` after the exit. Dropping the wait loses nothing.
     ///
     /// # Errors
-    /// What the terminal was lost by; `cancelled` when the call ended.
+    /// The error that broke the terminal; `cancelled` if the call ended.
     pub async fn next(&mut self) -> Result<Option<TerminalHappened>> {
         self.events.next().await
     }
 
-    /// Takes it apart, so that one may wait for what happens while another types.
+    /// Splits the terminal, so that one task can wait for events while another types.
     pub fn split(self) -> (TerminalControl, TerminalStream) {
         (self.control, self.events)
     }
 }
 
 impl TerminalStream {
-    /// Waits for what happens next; nothing after the exit. Dropping the wait loses nothing.
+    /// Waits for the next event. Returns `None` after the exit. Dropping the wait loses nothing.
     ///
     /// # Errors
-    /// What the terminal was lost by; `cancelled` when the call ended.
+    /// The error that broke the terminal; `cancelled` if the call ended.
     pub async fn next(&mut self) -> Result<Option<TerminalHappened>> {
         while let Some((event, bytes)) = self.0.next_event().await? {
             return Ok(Some(match event {
                 TerminalEvent::Output => TerminalHappened::Output(bytes),
                 TerminalEvent::Exited(exit) => TerminalHappened::Exited(exit),
-                // A newer environment tells more than this sdk knows.
+                // A newer environment may send events that this SDK does not know.
                 TerminalEvent::Unknown => continue,
             }));
         }
@@ -121,13 +122,13 @@ impl TerminalStream {
 }
 
 impl TerminalControl {
-    /// Returns the number by which the environment names it.
+    /// Returns the terminal's number in the environment.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Shows people what is on the screen: as `screen` says, and as ANSI text for whoever looks at
-    /// it live. Its terminal is this one, whatever stands there.
+    /// Shows the screen to users: as `screen`, and as ANSI text for users who watch it live. The
+    /// number in `screen` is replaced with that of this terminal.
     ///
     /// # Errors
     /// As [`Reporter::service`].
@@ -136,35 +137,35 @@ impl TerminalControl {
         self.host.service_with_bytes(SHOW, &screen, ansi.as_bytes()).await
     }
 
-    /// Asks the person to type something that nobody else may see, straight into this terminal, and
-    /// waits for that. Its terminal is this one, whatever stands in `ask`.
+    /// Asks the user to type something secret directly into this terminal, and waits for it. The
+    /// number in `ask` is replaced with that of this terminal.
     ///
     /// # Errors
-    /// `io` when the terminal is closed.
+    /// `io` if the terminal is closed.
     pub async fn ask(&self, ask: TerminalAsk) -> Result<TerminalAsked> {
         let ask = TerminalAsk { terminal: self.number, ..ask };
         self.host.service(ASK, &ask).await
     }
 
-    /// Returns the program's process id, where that can be known.
+    /// Returns the program's process id, if it is known.
     pub fn pid(&self) -> Option<u32> {
         self.pid
     }
 
-    /// Types; waits while nobody reads.
+    /// Types bytes. Waits while the program does not read.
     ///
     /// # Errors
-    /// `io` when the terminal is closed.
+    /// `io` if the terminal is closed.
     pub async fn write(&self, bytes: &[u8]) -> Result<()> {
         let terminal = TerminalRef { terminal: self.number, ..TerminalRef::default() };
         self.host.service_with_bytes(WRITE, &terminal, bytes).await
     }
 
-    /// Types within that time; returns how many bytes the terminal took. The rest is never typed.
-    /// An environment that cannot tell waits until all is taken.
+    /// Types bytes within a time limit, and returns how many the terminal accepted. The rest is
+    /// never typed. An environment that does not support this waits until all bytes are accepted.
     ///
     /// # Errors
-    /// `io` when the terminal is closed.
+    /// `io` if the terminal is closed.
     pub async fn write_within(&self, bytes: &[u8], longest: Duration) -> Result<usize> {
         let wait_ms = Some(u64::try_from(longest.as_millis()).unwrap_or(u64::MAX));
         let terminal = TerminalWrite { terminal: self.number, wait_ms, ..TerminalWrite::default() };
@@ -173,41 +174,41 @@ impl TerminalControl {
         Ok(usize::try_from(written.bytes).map_or(bytes.len(), |taken| taken.min(bytes.len())))
     }
 
-    /// Sets the size; each at least 1.
+    /// Sets the size. Rows and columns must be at least 1.
     ///
     /// # Errors
-    /// `io` when the terminal is closed.
+    /// `io` if the terminal is closed.
     pub async fn resize(&self, rows: u16, columns: u16) -> Result<()> {
         let size =
             TerminalResize { terminal: self.number, rows, columns, ..TerminalResize::default() };
         self.host.service(RESIZE, &size).await
     }
 
-    /// Sends a signal to the processes in the foreground.
+    /// Sends a signal to the foreground processes.
     ///
     /// # Errors
-    /// What keeps it from being sent.
+    /// The reason why the signal cannot be sent.
     pub async fn signal(&self, signal: Signal) -> Result<()> {
         let signal = TerminalSignal { terminal: self.number, signal, ..TerminalSignal::default() };
         self.host.service(SIGNAL, &signal).await
     }
 
-    /// Tells what the system knows of the terminal at this moment. Cheap enough to be asked every
-    /// millisecond.
+    /// Returns the current state of the terminal as the system knows it. It is cheap enough to call
+    /// every millisecond.
     ///
     /// # Errors
-    /// `io` when the terminal is closed.
+    /// `io` if the terminal is closed.
     pub async fn state(&self) -> Result<TerminalState> {
         self.host
             .service(STATE, &TerminalRef { terminal: self.number, ..TerminalRef::default() })
             .await
     }
 
-    /// Ends the program and all that it started; the exit is told next. After the exit, and as long
-    /// as the [`TerminalStream`] is there, ends what the program left running.
+    /// Ends the program and all its child processes. The exit is the next event. After the exit,
+    /// and while the [`TerminalStream`] exists, it ends the processes that the program left behind.
     ///
     /// # Errors
-    /// What keeps it from being ended.
+    /// The reason why the program cannot be ended.
     pub async fn end(&self) -> Result<()> {
         self.host
             .service(END, &TerminalRef { terminal: self.number, ..TerminalRef::default() })

@@ -1,4 +1,4 @@
-//! Programs that outlive the call which started them: [`StartedProcess`], started by
+//! Programs that outlive the call that started them: [`StartedProcess`], started by
 //! [`Cx::start_process`](crate::Reporter::start_process).
 
 use std::time::Duration;
@@ -11,10 +11,10 @@ use jaato_types::process::{
 
 use crate::context::Reporter;
 
-/// A program of the session's execution environment that outlives its call. Dropping this changes
-/// nothing: a later call of any tool of the session finds it again by its number.
+/// A program of the session's execution environment that outlives its call. Dropping it does not
+/// end the program. Later calls of any tool in the session can find it by its number.
 ///
-/// The environment keeps the last MiB of what it prints, and its exit, until it is forgotten.
+/// The environment keeps the last MiB of the program's output, and its exit, until it is forgotten.
 #[derive(Clone)]
 pub struct StartedProcess {
     host: Reporter,
@@ -22,9 +22,9 @@ pub struct StartedProcess {
 }
 
 impl Reporter {
-    /// Starts a program that outlives the call: a server, a long build. It ends by
-    /// [`StartedProcess::forget`] or [`StartedProcess::end`], at its deadline where it has one, or
-    /// else with the session.
+    /// Starts a program that outlives the call, such as a server or a long build. It ends with
+    /// [`StartedProcess::forget`] or [`StartedProcess::end`], at its deadline if it has one, or
+    /// with the session.
     ///
     /// ```
     /// use std::time::Duration;
@@ -51,41 +51,41 @@ impl Reporter {
     /// ```
     ///
     /// # Errors
-    /// As [`Reporter::process`]; `limit_reached` where 64 of them run.
+    /// As [`Reporter::process`]; `limit_reached` if 64 of them run.
     pub async fn start_process(&self, spawn: &Spawn) -> Result<StartedProcess> {
         let started: Started = self.service(process::START, spawn).await?;
         Ok(self.started_process(started.process))
     }
 
-    /// Names a program that [`Reporter::start_process`] started, in this call or an earlier one.
-    /// Whether it is there shows when something is asked of it.
+    /// Returns a handle to a program that [`Reporter::start_process`] started, in this call or an
+    /// earlier one. It does not check that the program exists.
     pub fn started_process(&self, number: u64) -> StartedProcess {
         StartedProcess { host: self.clone(), number }
     }
 
-    /// Lists the programs of the session that [`Reporter::start_process`] started, those that have
-    /// ended too.
+    /// Lists the session's programs that [`Reporter::start_process`] started, including those that
+    /// have ended.
     ///
     /// # Errors
-    /// What the host answers; `unknown_operation` where nothing runs programs.
+    /// The host's error; `unknown_operation` if there is no environment that runs programs.
     pub async fn started_processes(&self) -> Result<Vec<ProcessFacts>> {
         self.service(process::LIST, &()).await
     }
 }
 
 impl StartedProcess {
-    /// Returns the number by which a later call names it.
+    /// Returns the number with which later calls can find the program.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Reads what it has printed, both outputs as they came, from a byte on: at most 256 KiB. The
-    /// answer says where those bytes begin, which is later than asked for where older ones are no
-    /// longer kept, and how many there are in all; what comes next begins at `from` and the length
-    /// of the bytes.
+    /// Reads the program's output, both streams in their original order, from a byte offset: at
+    /// most 256 KiB. The answer contains the offset of the returned bytes, which is larger than the
+    /// requested one if older bytes are no longer kept, and the total number of bytes. The next
+    /// bytes begin at `from` plus the length of the returned bytes.
     ///
     /// # Errors
-    /// `not_found` where it was forgotten or is another session's.
+    /// `not_found` if the program was forgotten or belongs to another session.
     pub async fn output(&self, from: u64) -> Result<(ProcessOutput, Vec<u8>)> {
         let read = ProcessOutputRead {
             process: self.number,
@@ -96,11 +96,11 @@ impl StartedProcess {
         self.host.service_for_bytes(process::OUTPUT, &read, &[]).await
     }
 
-    /// Waits for its exit, at most so long, or without a bound until the call ends. Nothing where
-    /// it still runs.
+    /// Waits for the exit, up to this duration, or without a limit until the call ends. Returns
+    /// `None` if the program is still running.
     ///
     /// # Errors
-    /// As [`StartedProcess::output`]; what it was lost by.
+    /// As [`StartedProcess::output`]; the error with which the program was lost.
     pub async fn wait(&self, longest: Option<Duration>) -> Result<Option<ProcessExit>> {
         let timeout_ms =
             longest.map(|longest| u64::try_from(longest.as_millis()).unwrap_or(u64::MAX));
@@ -109,17 +109,17 @@ impl StartedProcess {
         Ok(waited.exit)
     }
 
-    /// Writes to its standard input, which [`Spawn::piped_stdin`] made a pipe; waits while that is
+    /// Writes to standard input, which [`Spawn::piped_stdin`] makes a pipe. Waits while the pipe is
     /// full.
     ///
     /// # Errors
-    /// `io` when it reads no more; `invalid_arguments` when its input is no pipe.
+    /// `io` if the program no longer reads; `invalid_arguments` if its input is not a pipe.
     pub async fn write(&self, bytes: &[u8]) -> Result<()> {
         let write = ProcessWrite { process: self.number, close: false, ..ProcessWrite::default() };
         self.host.service_with_bytes(process::WRITE, &write, bytes).await
     }
 
-    /// Ends its standard input.
+    /// Closes standard input.
     ///
     /// # Errors
     /// As [`StartedProcess::write`].
@@ -128,7 +128,8 @@ impl StartedProcess {
         self.host.service(process::WRITE, &write).await
     }
 
-    /// Sends a signal to its process group. Does nothing when nothing of it is left.
+    /// Sends a signal to the program's process group. Does nothing if no process of the group is
+    /// left.
     ///
     /// # Errors
     /// As [`StartedProcess::output`].
@@ -137,8 +138,8 @@ impl StartedProcess {
         self.host.service(process::SIGNAL, &signal).await
     }
 
-    /// Ends it and all that it started, with a moment to tidy up. What it printed and its exit are
-    /// kept.
+    /// Ends the program and all its child processes, and gives them a moment to clean up. Its
+    /// output and exit are kept.
     ///
     /// # Errors
     /// As [`StartedProcess::output`].
@@ -148,7 +149,7 @@ impl StartedProcess {
             .await
     }
 
-    /// Ends it where it runs, and forgets it and its output.
+    /// Ends the program if it is running, and forgets it and its output.
     ///
     /// # Errors
     /// As [`StartedProcess::output`].

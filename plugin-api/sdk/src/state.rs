@@ -103,7 +103,7 @@ pub trait State: Sized + Send + Sync + 'static {
         ready(Err(Error::new(ErrorKind::UnknownTool, text)))
     }
 
-    /// Returns the plugin's resources, or `None` if it has none. The host needs them to close
+    /// Returns the plugin's resources, or `None` if there are none. The host needs them to close
     /// resources and to offer them to other plugins.
     fn resources(&self) -> Option<&Resources> {
         None

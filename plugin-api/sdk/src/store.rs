@@ -1,4 +1,4 @@
-//! What a plugin keeps of its own over sessions and updates: values under keys, and a folder.
+//! A plugin's own data across sessions and updates: values under keys, and a folder.
 
 use jaato_types::service::FolderAnswer;
 use jaato_types::store::{
@@ -13,26 +13,26 @@ use crate::context::Reporter;
 
 pub use jaato_types::store::StoredKey;
 
-/// How often [`Store::update`] begins anew because another session was faster.
+/// The maximum number of attempts of [`Store::update`] when other sessions change the value.
 const UPDATES_MAX: usize = 32;
 
-/// Values of the plugin's own, made by [`Reporter::store`]. They are the person's, unless
-/// [`Store::of_workspace`] says otherwise, and survive sessions and updates of the plugin.
+/// The plugin's own values, made by [`Reporter::store`]. They belong to the user, unless
+/// [`Store::of_workspace`] is used, and survive sessions and updates of the plugin.
 ///
-/// Any number of sessions and processes may use it at once: a value is there whole or not at all.
-/// Keys have at most 200 bytes, values 4 MiB, and all of them 4096 keys and 64 MiB.
+/// Any number of sessions and processes may use it at the same time. Writes are atomic. Limits: 200
+/// bytes for a key, 4 MiB for a value, 4096 keys and 64 MiB in total.
 #[derive(Clone)]
 pub struct Store {
     host: Reporter,
     of: StoreOf,
 }
 
-/// What must be in a store before it is changed.
+/// The expected current value for a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected<'a> {
-    /// Whatever there is.
+    /// Any value, or none.
     Anything,
-    /// Nothing.
+    /// No value.
     Absent,
     /// The value with this digest.
     Digest(&'a str),
@@ -44,12 +44,13 @@ pub enum Expected<'a> {
 pub struct Stored {
     /// The value.
     pub bytes: Vec<u8>,
-    /// Its SHA-256 in lower-case hex: [`Expected::Digest`] of what replaces it.
+    /// The SHA-256 of the value in lower-case hex. Use it in [`Expected::Digest`] to replace the
+    /// value.
     pub digest: String,
 }
 
 impl Reporter {
-    /// Reaches what the plugin keeps of its own, for the person.
+    /// Returns access to the plugin's own values for the user.
     ///
     /// ```
     /// # use jaato_plugin_sdk::prelude::*;
@@ -64,22 +65,22 @@ impl Reporter {
 }
 
 impl Store {
-    /// Reaches what the plugin keeps for the workspace that the host was started in.
+    /// Returns access to the plugin's own values for the workspace in which the host was started.
     #[must_use]
     pub fn of_workspace(self) -> Self {
         Self { of: StoreOf::Workspace, ..self }
     }
 
-    /// Reads a value that was written as JSON; nothing where there is none.
+    /// Reads a JSON value. Returns `None` if the key does not exist.
     ///
     /// # Errors
-    /// As [`Reporter::service`]; `failed` when what is there is of another shape.
+    /// As [`Reporter::service`]; `failed` if the stored value has another type.
     pub async fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
         let Some(stored) = self.get_bytes(key).await? else { return Ok(None) };
         read(key, &stored.bytes).map(Some)
     }
 
-    /// Keeps a value as JSON, in place of what was there.
+    /// Writes a value as JSON and replaces the previous one.
     ///
     /// # Errors
     /// As [`Store::set_bytes`].
@@ -88,12 +89,13 @@ impl Store {
         Ok(())
     }
 
-    /// Changes a value so that nothing is lost where others change it too: what another session
-    /// wrote in between is read and changed again. Returns what was written. The change may
-    /// run several times.
+    /// Changes a value without losing changes by other sessions. If another session wrote the value
+    /// in between, it is read and changed again, so `change` may run several times. Returns the
+    /// written value.
     ///
     /// # Errors
-    /// As [`Store::get`] and [`Store::set`]; `conflict` when others are faster again and again.
+    /// As [`Store::get`] and [`Store::set`]; `conflict` if other sessions changed it first each
+    /// time.
     pub async fn update<T: Serialize + DeserializeOwned>(
         &self,
         key: &str,
@@ -119,10 +121,10 @@ impl Store {
         Err(Error::new(ErrorKind::Conflict, text))
     }
 
-    /// Reads a value and its digest; nothing where there is none.
+    /// Reads a value and its digest. Returns `None` if the key does not exist.
     ///
     /// # Errors
-    /// As [`Reporter::service`]; `io` when the value is damaged.
+    /// As [`Reporter::service`]; `io` if the value is damaged.
     pub async fn get_bytes(&self, key: &str) -> Result<Option<Stored>> {
         let request = StoreGet { key: key.to_owned(), of: self.of, ..StoreGet::default() };
         let (answer, bytes): (StoreValue, _) =
@@ -131,11 +133,12 @@ impl Store {
         Ok(answer.found.then_some(Stored { bytes, digest }))
     }
 
-    /// Keeps bytes where what is expected is there, and returns their digest.
+    /// Writes bytes if the current value is the expected one, and returns their digest.
     ///
     /// # Errors
-    /// As [`Reporter::service`]; `conflict` when something else is there; `limit_reached` when the
-    /// value or the store would be too large; `io` when the disk is full. What was there stays.
+    /// As [`Reporter::service`]; `conflict` if the current value is not the expected one;
+    /// `limit_reached` if the value or the store would be too large; `io` if the disk is full. The
+    /// previous value is then kept.
     pub async fn set_bytes(
         &self,
         key: &str,
@@ -149,7 +152,7 @@ impl Store {
         Ok(answer.digest)
     }
 
-    /// Takes a value away; false where there was none.
+    /// Deletes a value. Returns false if it did not exist.
     ///
     /// # Errors
     /// As [`Reporter::service`].
@@ -157,10 +160,10 @@ impl Store {
         self.delete_expected(key, Expected::Anything).await
     }
 
-    /// Takes a value away where it is the expected one.
+    /// Deletes a value if it is the expected one.
     ///
     /// # Errors
-    /// As [`Reporter::service`]; `conflict` when something else is there.
+    /// As [`Reporter::service`]; `conflict` if the current value is not the expected one.
     pub async fn delete_expected(&self, key: &str, expected: Expected<'_>) -> Result<bool> {
         let (key, expected) = (key.to_owned(), expected.word());
         let request = StoreDelete { key, of: self.of, expected, ..StoreDelete::default() };
@@ -168,7 +171,7 @@ impl Store {
         Ok(answer.deleted)
     }
 
-    /// Lists the keys with a prefix, sorted; all of them for an empty one.
+    /// Lists the keys with a prefix, sorted. An empty prefix lists all keys.
     ///
     /// # Errors
     /// As [`Reporter::service`].
@@ -178,7 +181,7 @@ impl Store {
         Ok(answer.keys)
     }
 
-    /// Asks for the path of a folder for files of the plugin's own, on the host's side.
+    /// Returns the path of a folder on the host for the plugin's own files.
     ///
     /// # Errors
     /// As [`Reporter::service`].
@@ -190,7 +193,7 @@ impl Store {
 }
 
 impl Expected<'_> {
-    /// The word that stands for it in a request.
+    /// Returns the word for the expected value in a request.
     fn word(self) -> Option<String> {
         match self {
             Self::Anything => None,

@@ -1,4 +1,4 @@
-//! Calls of other tools, and the tasks that nobody waits for.
+//! Calls of other tools, and detached tasks.
 
 use jaato_types::tasks::{
     TaskCancel, TaskFacts, TaskRead, TaskReadAnswer, TaskStart, TaskStarted, TasksAnswer,
@@ -11,15 +11,15 @@ use serde_json::Value;
 
 use crate::context::Reporter;
 
-/// The session's tasks, made by [`Reporter::tasks`].
+/// The session's background tasks, made by [`Reporter::tasks`].
 pub struct Tasks {
     host: Reporter,
 }
 
 impl Reporter {
-    /// Calls another tool of the session and waits for its output. The person's rules decide
-    /// as if the model had called it, and they are told which plugin calls. The model is told
-    /// nothing of it.
+    /// Calls another tool of the session and waits for its output. The user's rules decide as if
+    /// the model had called it, and the user sees which plugin called. The model does not see the
+    /// call.
     ///
     /// ```
     /// # use jaato_plugin_sdk::prelude::*;
@@ -30,9 +30,9 @@ impl Reporter {
     /// ```
     ///
     /// # Errors
-    /// What the tool answers; `permission_denied` where the plugin has no grant for `tools.call`,
-    /// or the rules or the person refuse; `unknown_tool`; `invalid_arguments`; `limit_reached`
-    /// three calls deep, for more than 200 of one call, or beside 16 others of the session.
+    /// The tool's error; `permission_denied` without a grant for `tools.call`, or if the rules or
+    /// the user deny the call; `unknown_tool`; `invalid_arguments`; `limit_reached` for calls
+    /// nested three deep, for more than 200 in one call, or if 16 others run in the session.
     pub async fn call_tool(&self, name: &str, arguments: Value) -> Result<Output> {
         let request = ToolsCall { name: ToolName::from(name), arguments, ..ToolsCall::default() };
         let (answer, bytes): (ToolsCallAnswer, _) =
@@ -44,7 +44,7 @@ impl Reporter {
     jaato_types::tools_list_operations!(methods []);
     jaato_types::tools_set_operations!(methods []);
 
-    /// Reaches the session's tasks.
+    /// Returns access to the session's background tasks.
     pub fn tasks(&self) -> Tasks {
         Tasks { host: self.clone() }
     }
@@ -53,12 +53,12 @@ impl Reporter {
 impl Tasks {
     jaato_types::task_operations!(methods [.host]);
 
-    /// Starts a call of a tool that no turn waits for; returns its task once the person's rules
-    /// have let it pass. It goes on after the call that starts it; its end wakes the session, and
-    /// the model is told what came of it.
+    /// Starts a tool call as a detached task, and returns the task when the user's rules have
+    /// allowed the call. It continues after the call that started it. Its end wakes the session,
+    /// and the host tells the model the result.
     ///
     /// # Errors
-    /// As [`Reporter::call_tool`]; `limit_reached` where too many tasks run.
+    /// As [`Reporter::call_tool`]; `limit_reached` if too many tasks run.
     pub async fn start(&self, name: &str, arguments: Value) -> Result<String> {
         let name = ToolName::from(name);
         self.start_task(&TaskStart { name, arguments, ..TaskStart::default() }).await

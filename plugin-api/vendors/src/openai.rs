@@ -252,7 +252,7 @@ impl OpenAi {
             invalid("invalid_json", "", format!("We could not parse the JSON body: {error}"))
         })?;
         let Value::Object(body) = body else {
-            return Err(invalid("invalid_type", "", "The body is no object"));
+            return Err(invalid("invalid_type", "", "The body is not an object"));
         };
         let name = body.get("model").and_then(Value::as_str);
         let name = name.ok_or_else(|| {

@@ -169,7 +169,7 @@ impl CallProcesses {
         Box::pin(async move {
             let (write, bytes) = parsed?;
             let Some(stdin) = find(&running, write.process)?.stdin else {
-                let text = "the program's standard input is no pipe";
+                let text = "the program's standard input is not a pipe";
                 return Err(Error::new(ErrorKind::InvalidArguments, text)
                     .with_hint("start it with `stdin` `piped`"));
             };

@@ -180,7 +180,7 @@ pub fn answer(
     }
     let arguments = response.arguments.filter(|_| decision == PermissionDecision::Edit);
     if decision == PermissionDecision::Edit && arguments.is_none() {
-        return Err("`edit` comes with `arguments`".to_owned());
+        return Err("`edit` requires `arguments`".to_owned());
     }
     let answer = PermissionAnswer {
         pattern,
@@ -310,7 +310,7 @@ mod tests {
         check(json!([]), Err("the answer is not a JSON object with a text `decision`"));
         check(json!({ "decision": "all" }), Err("`decision` is not one that is known"));
         check(json!({ "decision": "" }), Err("`decision` is not one that is known"));
-        check(json!({ "decision": "edit" }), Err("`edit` comes with `arguments`"));
+        check(json!({ "decision": "edit" }), Err("`edit` requires `arguments`"));
         let response = json!({ "decision": "allow", "request_id": "2" });
         check(response, Err("the answer is for another prompt"));
         let response =

@@ -230,6 +230,6 @@ fn check(mime_type: &str) -> Result<(), Error> {
         return Ok(());
     }
     let shown = cut(mime_type, SHOWN_MAX);
-    let text = format!("`{shown}` is no media type");
+    let text = format!("`{shown}` is not a media type");
     Err(Error::new(ErrorKind::InvalidArguments, text).with_hint("say one such as `image/png`"))
 }

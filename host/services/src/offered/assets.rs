@@ -1,5 +1,5 @@
-//! The services `asset` and `cache_folder`, for big files that the plugin declares and for the
-//! plugin's own folder in the user's cache.
+//! The services `asset` and `cache_folder`: large files that the plugin declares, and the plugin's
+//! own folder in the user's cache.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn cache_folder(call: &Call) -> Result<FolderAnswer, Error> {
 }
 
 fn no_home() -> Error {
-    let text = "the system does not say where the user's home is, so there is no cache";
+    let text = "cannot find the user's home folder, so there is no cache";
     Error::new(ErrorKind::Unavailable, text)
         .with_hint("set HOME, or XDG_CACHE_HOME and XDG_DATA_HOME")
 }

@@ -1,4 +1,4 @@
-//! The service `attach`: what a tool puts beside its result, as blobs of the session.
+//! The service `attach`, which attaches blobs of the session to a tool call's result.
 
 use jaato_instances::Attachments;
 use jaato_types::media_type::{MEDIA_TYPE_HEAD_BYTES, check_media_type, is_media_type};
@@ -9,7 +9,7 @@ use super::Later;
 use crate::blobs::{SessionBlobs, blocking};
 use crate::call::Call;
 
-/// Longest file name, in bytes: that of most file systems.
+/// The maximum length of a file name, in bytes. Most file systems have this limit.
 const NAME_BYTES_MAX: usize = 255;
 
 jaato_types::attach_operations!(bodies);
@@ -26,15 +26,16 @@ fn attach(call: &Call, asked: Attach) -> Result<Later<AttachAnswer>, Error> {
     }))
 }
 
-/// Looks at the blob: a model is never shown as an image what is none.
+/// Checks that the blob has the declared media type, so that the model gets only real images as
+/// images.
 fn checked(blobs: &SessionBlobs, asked: Attach) -> Result<Data, Error> {
     let Attach { mime_type, blob, name } = asked;
     let wrong = |text: String| Error::new(ErrorKind::InvalidArguments, text);
     if !is_media_type(&mime_type) {
-        return Err(wrong("the attachment's `mime_type` is no media type".to_owned()));
+        return Err(wrong("the attachment's `mime_type` is not a media type".to_owned()));
     }
     if name.as_deref().is_some_and(|name| !is_file_name(name)) {
-        return Err(wrong("the attachment's `name` is no plain file name".to_owned()));
+        return Err(wrong("the attachment's `name` is not a plain file name".to_owned()));
     }
     let head = blobs.head(&blob, MEDIA_TYPE_HEAD_BYTES as u64)?;
     check_media_type(&mime_type, &head).map_err(|shown| {
@@ -70,7 +71,7 @@ mod tests {
 
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
-    /// Attaches these bytes as that.
+    /// Attaches bytes with a media type and a name.
     fn attached(bytes: &[u8], mime_type: &str, name: Option<&str>) -> Result<Data, Error> {
         let folder = tempfile::tempdir().unwrap();
         let blobs = Blobs::beside(Arc::new(Outputs::below(folder.path())));

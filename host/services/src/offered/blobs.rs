@@ -1,4 +1,4 @@
-//! The services `blob.put` and `blob.get`: what is no text, kept for the session by its content.
+//! The services `blob.put` and `blob.get`, which keep binary content of the session by its hash.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -14,7 +14,7 @@ use super::{Answer, Body, bad_request, frame, ready};
 use crate::blobs::{Kept, Piece, SessionBlobs, Uploads, Written, blocking};
 use crate::call::Call;
 
-/// Bytes that one `next` gives at most.
+/// The maximum number of bytes that one `next` returns.
 const PIECE_BYTES_MAX: u64 = 1024 * 1024;
 
 // Handwritten, so that the engine can check blobs without a call.
@@ -29,7 +29,7 @@ fn of_call(call: &Call, operation: &str, request: Vec<u8>) -> Answer {
     }
 }
 
-/// Answers an operation on the blobs of a session; `uploads` are those of the call.
+/// Answers an operation on the blobs of a session. `uploads` are those of the call.
 pub fn answer(
     blobs: Arc<SessionBlobs>,
     uploads: Arc<Uploads>,

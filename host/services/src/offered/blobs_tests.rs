@@ -1,5 +1,5 @@
-//! The services `blob.put` and `blob.get` under the checks of the engine: the
-//! fake host passes the very same.
+//! Runs the engine's checks on the services `blob.put` and `blob.get`. The fake host passes the
+//! same checks.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn the_real_host_keeps_blobs_as_the_fake_one_does() {
     let blobs = Arc::new(Blobs::beside(Arc::new(Outputs::below(folder.path()))));
     let services = || Arc::new(OnlyBlobs(Arc::clone(&blobs), Arc::default())) as Arc<dyn Services>;
     run_checks(BLOB_CHECKS, &LoaderHost::new(services));
-    // `abc`, nothing, and a large one: what was not finished takes no room.
+    // `abc`, an empty blob, and a large one. Unfinished uploads take no space.
     let blobs = blobs.of(&SessionId::from("s1")).unwrap();
     assert_eq!(blobs.bytes(), 3 + jaato_types::service::BLOB_BYTES_MAX);
 }

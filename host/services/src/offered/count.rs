@@ -1,4 +1,4 @@
-//! The service `count`: how many tokens a text or a request has for a model.
+//! The service `count`, which counts the tokens of a text or a request for a model.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -44,7 +44,7 @@ async fn count_for(
         let text = format!("{COUNTS_WAITING_MAX} counts wait already");
         return Err(Error::new(ErrorKind::LimitReached, text).temporary());
     }
-    // Nobody closes it.
+    // The semaphore is never closed.
     let _turn = counts.at_once.acquire().await;
     counts.waiting.fetch_sub(1, Relaxed);
     let counting = shared.sessions.count(&model, &asked, &session)?;

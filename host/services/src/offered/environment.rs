@@ -24,6 +24,6 @@ fn pass_on(call: &Call, operation: &str, request: Vec<u8>) -> Answer {
     answer.unwrap_or_else(|| {
         let text = "there is no execution environment to run it in";
         ready(Err(Error::new(ErrorKind::UnknownOperation, text)
-            .with_hint("only sessions have one; `jaato environment list` tells which there are")))
+            .with_hint("only sessions have one; `jaato environment list` lists them")))
     })
 }

@@ -1,4 +1,4 @@
-//! The service `session.history`: the conversation, message by message.
+//! The service `session.history`, which returns the conversation message by message.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use serde_json::{Map, json};
 use super::host_bug;
 use crate::call::Call;
 
-/// Bytes of a part that is left out of a message which is larger than a frame.
+/// The size from which a part is left out of a message that is larger than a frame, in bytes.
 const LARGE_PART_BYTES: usize = 64 * 1024;
-/// Stands for a part that was left out.
+/// The text that replaces a part that was left out.
 const LEFT_OUT: &str = "[left out: the message is larger than a frame]";
 
 jaato_types::history_operations!(bodies);

@@ -1,5 +1,5 @@
-//! The services `http.request` and `http.body`: the network, with the keys that the plugin may use
-//! and never sees, and bodies that are larger than what crosses at once.
+//! The services `http.request` and `http.body`: network access with API keys that the plugin can
+//! use but never sees, and bodies that are larger than a frame.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::bodies::BlobPart;
 use crate::call::Call;
 use crate::http;
 
-/// A piece of a body.
+/// A piece of a request body.
 struct Piece {
     number: Option<u64>,
     folder: PathBuf,
@@ -56,7 +56,7 @@ fn piece(call: &Call, request: &[u8]) -> Result<Piece, Error> {
         Ok::<_, Error>(BlobPart { blobs, id, base64 })
     };
     let blob = blob.map(part).transpose()?;
-    // Beside the outputs and not in the system's temporary folder, which may be memory.
+    // Next to the outputs, because the system's temporary folder may be in memory.
     let folder = call.shared.outputs.path("body")?.parent().map(PathBuf::from);
     let folder = folder.unwrap_or_else(std::env::temp_dir);
     Ok(Piece { number, folder, bytes: parsed.bytes.to_vec(), blob })

@@ -1,4 +1,4 @@
-//! The service `model.complete`: a plugin asks a model something beside the conversation.
+//! The service `model.complete`, with which a plugin asks a model outside the conversation.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn complete(call: &Call, request: ModelComplete) -> Result<Later<Served>, Error>
     Ok(Box::pin(async move { frame(answering.await?) }))
 }
 
-/// A request that is understood.
+/// A parsed request.
 struct Asked {
     session: SessionHandle,
     asker: AskingPlugin,
@@ -53,18 +53,18 @@ impl Asked {
         })
     }
 
-    /// Streams the pieces of the answer, then the whole of it.
+    /// Streams the pieces of the answer, and then the whole answer.
     fn stream(self) -> Served {
         // Bounded by the length of an answer.
         let (pieces, taken) = mpsc::unbounded_channel();
         let sink: PieceSink = Arc::new(move |delta| {
-            // Who does not read any more has dropped the request.
+            // If the receiver is gone, the plugin has dropped the request.
             let _ = pieces.send(ModelPiece::delta(delta));
         });
         let answering = Some(self.begin(sink));
         let frames = stream::unfold((taken, answering), |(mut taken, answering)| async move {
             let mut answering = answering?;
-            // The pieces end with the request: what was said comes before the whole.
+            // The channel closes when the request ends, so all pieces come before the whole answer.
             if let Some(piece) = taken.recv().await {
                 return Some((written(&piece), (taken, Some(answering))));
             }

@@ -1,4 +1,5 @@
-//! The service `notify`: a plugin has something for the model, and wakes an idle session with it.
+//! The service `notify`, which sends a plugin's notification to the model and wakes an idle
+//! session.
 
 use jaato_types::notify::{NOTIFICATION_BYTES_MAX, NOTIFICATIONS_PER_MINUTE_MAX, Notified, Notify};
 use jaato_types::{Error, ErrorKind};

@@ -1,4 +1,4 @@
-//! The service `output`: texts of a tool call's result that may be long, piece by piece.
+//! The service `output`, which receives long texts of a tool call's result piece by piece.
 
 use jaato_types::service::{OutputAnswer, OutputWrite};
 use jaato_types::{Error, ErrorKind};

@@ -1,4 +1,4 @@
-//! The service `request`: what a call is about, where that is larger than a frame.
+//! The service `request`, which returns the request of a call if it is larger than a frame.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use jaato_types::{Error, ErrorKind, Frame};
 use super::host_bug;
 use crate::call::Call;
 
-/// Bytes that one `next` gives at most.
+/// The maximum number of bytes that one `next` returns.
 const PIECE_BYTES_MAX: usize = 1024 * 1024;
 
 jaato_types::request_operations!(bodies);
 
 fn request(call: &Call) -> Result<Served, Error> {
-    let text = "what this call is about came with it: there is no more to read";
+    let text = "the call already contains its whole request";
     let json = call.site.request.as_ref().map(|json| pieces(Arc::clone(json)));
     json.ok_or_else(|| Error::new(ErrorKind::Unavailable, text))
 }

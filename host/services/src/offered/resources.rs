@@ -14,7 +14,7 @@ fn pass_on(call: &Call, operation: &str, request: Vec<u8>) -> Answer {
     let Some(environment) = &call.site.environment else {
         let text = "there is no execution environment to keep resources in";
         return ready(Err(Error::new(ErrorKind::Unavailable, text)
-            .with_hint("only sessions have one; `jaato environment list` tells which there are")));
+            .with_hint("only sessions have one; `jaato environment list` lists them")));
     };
     environment.resources(call.to_environment(operation, request))
 }

@@ -1,4 +1,4 @@
-//! The services `secret.*`: secrets of a plugin's own. They need the grant `secret`.
+//! The services `secret.*` for a plugin's own secrets. They need the grant `secret`.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! The services `secret.*` under the checks of the engine: the fake host
-//! passes the very same.
+//! Runs the engine's checks on the services `secret.*`. The fake host passes the same checks.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -29,7 +28,7 @@ impl Services for OnlySecrets {
     }
 }
 
-/// Where no tool can be started, so that files are used.
+/// Creates secrets whose keyring tool cannot start, so that they use files.
 fn secrets(folder: &std::path::Path) -> Arc<PluginSecrets> {
     let guardian = GuardianCommand { program: folder.join("missing"), args: Vec::new() };
     let commands = KeyCommands::new(Supervisor::new(guardian), &Variables::default());
@@ -72,7 +71,7 @@ async fn errors_do_not_repeat_what_was_passed() {
     let text = format!("the server said: bad token {token}!");
     let cleaned = secrets.without("moon", text.clone());
     assert_eq!(cleaned, "the server said: bad token ********!");
-    // Another plugin was never given it.
+    // The other plugin never received the secret.
     assert_eq!(secrets.without("sun", text.clone()), text);
 }
 

@@ -15,7 +15,7 @@ jaato_types::session_operations!(bodies);
 fn session(call: &Call) -> Result<Later<SessionFacts>, Error> {
     let (facts, trust) = (facts(call), call.shared.workspace_trust.clone());
     Ok(Box::pin(async move {
-        // A plugin that asks as its session begins would else be told of a trust that is over.
+        // Read the trust again, because it may have been revoked since the session began.
         let Some(trust) = trust else { return Ok(facts) };
         let Some(trusted) = blocking(move || Ok(trust.now())).await? else { return Ok(facts) };
         let trusted_workspace = Some(trusted.root().display().to_string());

@@ -1,4 +1,4 @@
-//! The services `store.*`: what a plugin keeps of its own, over sessions and updates.
+//! The services `store.*`, which keep a plugin's own values across sessions and updates.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub fn answer(
     })
 }
 
-/// Reads a request far enough to know whose values are meant.
+/// Parses a request far enough to know whose values it is about.
 fn whose(operation: &str, request: &[u8]) -> Result<StoreOf, Error> {
     Ok(match operation {
         GET => read::<StoreGet>(request)?.of,
@@ -55,7 +55,7 @@ fn whose(operation: &str, request: &[u8]) -> Result<StoreOf, Error> {
     })
 }
 
-/// Does what is asked. Blocks on files.
+/// Runs the operation. Blocks on files.
 fn work(place: &StorePlace, operation: &str, request: &[u8]) -> Result<Served, Error> {
     match operation {
         GET => match place.get(&read::<StoreGet>(request)?.key)? {
@@ -78,7 +78,7 @@ fn work(place: &StorePlace, operation: &str, request: &[u8]) -> Result<Served, E
     }
 }
 
-/// Reads a request; one without JSON asks for what its defaults say.
+/// Parses a request. A request without JSON has the default values.
 fn read<T: Default + DeserializeOwned>(request: &[u8]) -> Result<T, Error> {
     let asked: Option<T> = Frame::read(request).map_err(bad_request)?;
     Ok(asked.unwrap_or_default())

@@ -1,5 +1,4 @@
-//! The services `store.*` under the checks of the engine: the fake host
-//! passes the very same.
+//! Runs the engine's checks on the services `store.*`. The fake host passes the same checks.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The services `tasks.*`: calls that run on beside the conversation.
+//! The services `tasks.*` for background tool calls.
 
 use jaato_session::SessionHandle;
 use jaato_types::Error;
@@ -27,7 +27,7 @@ fn list(call: &Call) -> Result<TasksAnswer, Error> {
 
 fn read(call: &Call, asked: TaskRead) -> Result<Later<TaskReadAnswer>, Error> {
     let session = session(call)?;
-    // It only waits and reads: it may be polled where the plugin is.
+    // It only waits and reads, so it may be polled on the plugin's thread.
     Ok(Box::pin(async move { session.read_task(&asked).await }))
 }
 

@@ -1,4 +1,4 @@
-//! The service `tools.call`, with which a plugin calls another tool through the session's gate.
+//! The service `tools.call`, with which a plugin calls another tool after the permission check.
 
 use jaato_loader::Served;
 use jaato_types::tool_calls::{TOOLS_CALL, ToolsCall, ToolsCallAnswer};

@@ -1,4 +1,4 @@
-//! The service `tools.set`: a plugin whose tools change while it runs.
+//! The service `tools.set`, with which a plugin changes its tools while it runs.
 
 use jaato_types::Error;
 use jaato_types::tools_set::{ToolsSet, ToolsSetAnswer};

@@ -1,4 +1,4 @@
-//! The service `workspace_file.set`: a covered file of the workspace, written for a person.
+//! The service `workspace_file.set`, which writes a trust-covered file of the workspace for a user.
 
 use jaato_config::trust::TrustError;
 use jaato_types::workspace_file::{

@@ -1,4 +1,4 @@
-//! The resources of all plugins of a session's environment, by name: [`HostResources`].
+//! Access by name to the resources of all plugins in a session's environment: [`HostResources`].
 
 use jaato_types::Result;
 use jaato_types::resources::{
@@ -9,29 +9,29 @@ use serde_json::Value;
 
 use crate::context::Reporter;
 
-/// The resources of a session's environment: those of all its plugins, as JSON.
+/// The resources of all plugins in a session's environment, as JSON.
 pub struct HostResources<'a> {
     host: &'a Reporter,
 }
 
 impl Reporter {
-    /// Reaches the resources of the session's environment. Without one, they are answered
-    /// `unavailable`.
+    /// Returns access to the resources of the session's environment. Without an environment, all
+    /// requests answer `unavailable`.
     pub fn resources(&self) -> HostResources<'_> {
         HostResources { host: self }
     }
 }
 
 impl HostResources<'_> {
-    /// Returns what is known of a resource; nothing where there is none of that name.
+    /// Returns the facts about a resource, or `None` if there is no resource with this name.
     ///
     /// # Errors
-    /// `unavailable` where there is no environment.
+    /// `unavailable` without an environment.
     pub async fn get(&self, name: &str) -> Result<Option<ResourceFacts>> {
         self.host.service(GET, &named(name)).await
     }
 
-    /// Lists all, in the order in which they were registered.
+    /// Lists all resources in the order of their registration.
     ///
     /// # Errors
     /// As [`HostResources::get`].
@@ -39,11 +39,11 @@ impl HostResources<'_> {
         self.host.service(LIST, &()).await
     }
 
-    /// Asks a resource for something.
+    /// Calls an operation of a resource.
     ///
     /// # Errors
-    /// `not_found` where there is none; `plugin_crashed` where it went with the worker that kept
-    /// it; what the resource answers.
+    /// `not_found` if there is no such resource; `plugin_crashed` if it was lost with its worker;
+    /// the resource's own error.
     pub async fn call(&self, name: &str, operation: &str, arguments: Value) -> Result<Value> {
         let (name, operation) = (name.to_owned(), operation.to_owned());
         self.host
@@ -51,11 +51,11 @@ impl HostResources<'_> {
             .await
     }
 
-    /// Returns what is known of a resource, made first by the plugin that describes a factory of
-    /// that name where there is none: once, however many ask at a time.
+    /// Returns the facts about a resource. If there is none with this name, the plugin whose
+    /// description has a factory for the name creates it, once for all simultaneous callers.
     ///
     /// # Errors
-    /// `not_found` where no plugin makes it; what making it came to.
+    /// `not_found` if no plugin can create it; the error of its creation.
     pub async fn get_or_create(&self, name: &str) -> Result<ResourceFacts> {
         self.host.service(GET_OR_CREATE, &named(name)).await
     }
@@ -63,7 +63,7 @@ impl HostResources<'_> {
     /// Closes and forgets a resource.
     ///
     /// # Errors
-    /// As [`HostResources::get`]. What closing it came to is in the answer.
+    /// As [`HostResources::get`]. The answer contains the result of the closing.
     pub async fn remove(&self, name: &str) -> Result<ResourceClosed> {
         self.host.service(REMOVE, &named(name)).await
     }

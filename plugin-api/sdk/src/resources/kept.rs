@@ -1,5 +1,5 @@
-//! The resources that one instance of a plugin keeps, typed ([`Resources`]), and the operation by
-//! which the host asks for them.
+//! The typed resources of one plugin instance ([`Resources`]), and the operation with which the
+//! host accesses them.
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -18,22 +18,22 @@ use crate::context::{Cx, Reporter};
 use crate::instance::{bad_frame, value_frame};
 use crate::state::State;
 
-/// How long a call waits while another one makes the resource that it wants.
+/// The maximum wait of a call while another call creates the resource.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// What an instance of a plugin keeps open: held by its [`State`](crate::State), which shows it to
-/// the host with [`State::resources`](crate::State::resources). Clones are the same.
+/// The open resources of a plugin instance. The plugin's [`State`](crate::State) holds them and
+/// returns them from [`State::resources`](crate::State::resources). Clones share the resources.
 #[derive(Clone, Default)]
 pub struct Resources(Arc<Mutex<Held>>);
 
 #[derive(Default)]
 struct Held {
-    /// The last number that was given.
+    /// The last assigned number.
     last: u64,
-    /// In the order in which they came: of two of one name the later is meant, while the earlier is
-    /// closed.
+    /// The resources in order of arrival. If two have the same name, the later one is valid, and
+    /// the earlier one is being closed.
     all: Vec<One>,
-    /// The names that are being made, and who waits for each.
+    /// The names of the resources that are being created, and the calls that wait for each.
     making: HashMap<String, Vec<Waker>>,
 }
 
@@ -44,13 +44,13 @@ struct One {
 }
 
 impl Resources {
-    /// Keeps a resource under a name of the environment. What had the name, here or in another
-    /// plugin, is closed first. `host` is the call's [`Cx`](crate::Cx) or the instance's
+    /// Adds a resource under a name in the environment. A resource with the same name, of this or
+    /// another plugin, is closed first. `host` is the call's [`Cx`](crate::Cx) or the instance's
     /// [`Home`](crate::Home).
     ///
     /// # Errors
-    /// Where the host does not take it: `unavailable` where there is no environment or it is being
-    /// closed, `limit_reached` where there are too many. The resource is closed then.
+    /// If the host refuses the resource: `unavailable` if there is no environment or it is being
+    /// closed, `limit_reached` if there are too many resources. The resource is then closed.
     pub async fn set<T: Resource>(
         &self,
         host: &Reporter,
@@ -59,30 +59,30 @@ impl Resources {
     ) -> Result<Arc<T>> {
         let resource = Arc::new(resource);
         let set = self.put(name, Arc::clone(&resource) as Kept);
-        // Before the host has it, so that whoever learns of it there finds it here.
+        // The resource is already in `self`, so that callers who learn of it from the host find it.
         let taken: Result<ResourceClosed> = host.service(SET, &set).await;
         if let Err(error) = taken {
             self.take(set.number);
-            // The host's refusal is what the caller must know.
+            // The caller needs the host's error, not that of the closing.
             let _ = resource.close().await;
             return Err(error);
         }
         Ok(resource)
     }
 
-    /// Returns what this instance keeps under a name; nothing where that is of another type, or
-    /// another's.
+    /// Returns this instance's resource with a name, or `None` if it has another type or belongs to
+    /// another plugin.
     pub fn get<T: Resource>(&self, name: &str) -> Option<Arc<T>> {
         self.by_name(name)?.any().downcast().ok()
     }
 
-    /// Returns what this instance keeps under a name, or makes it: once, however many calls ask at
-    /// a time. One that cannot be made leaves nothing, and the next who asks begins again. `make`
-    /// must not ask for the resource itself: that call fails after 60 s.
+    /// Returns this instance's resource with a name, or creates it, once for all simultaneous
+    /// callers. If the creation fails, nothing remains, and the next caller tries again. `make`
+    /// must not request the same resource, because that call fails after 60 s.
     ///
     /// # Errors
-    /// `conflict` if the name is that of another type; `timeout` if another call makes the resource
-    /// for more than 60 s; what `make` fails with; else as [`Resources::set`].
+    /// `conflict` if the resource with this name has another type; `timeout` if another call takes
+    /// more than 60 s to create it; the error of `make`; otherwise as [`Resources::set`].
     pub async fn get_or_create<T: Resource>(
         &self,
         host: &Reporter,
@@ -110,16 +110,17 @@ impl Resources {
         })
     }
 
-    /// Closes and forgets what has a name, here or in another plugin. False where there is none.
+    /// Closes and removes the resource with a name, of this or another plugin. Returns false if
+    /// there is none.
     ///
     /// # Errors
-    /// What closing it came to; it is forgotten in any case.
+    /// The error of the closing. The resource is removed regardless.
     pub async fn remove(&self, host: &Reporter, name: &str) -> Result<bool> {
         let ResourceClosed { found, problem, .. } = host.resources().remove(name).await?;
         problem.map_or(Ok(found), |problem| Err(Error::failed(problem)))
     }
 
-    /// Waits until no other call makes what has this name.
+    /// Waits until no other call is creating the resource with this name.
     async fn turn<'a>(&'a self, name: &'a str) -> Turn<'a> {
         poll_fn(|cx| {
             let mut held = self.lock();
@@ -139,7 +140,7 @@ impl Resources {
         let held = self.lock();
         let found = held.all.iter().find(|one| one.number == number);
         found.map(|one| Arc::clone(&one.kept)).ok_or_else(|| {
-            let text = format!("the plugin keeps no resource `{name}` any more");
+            let text = format!("the plugin no longer has the resource `{name}`");
             Error::new(ErrorKind::NotFound, text)
         })
     }
@@ -170,18 +171,18 @@ impl Resources {
     }
 }
 
-/// The turn to make what has a name. It ends when this is dropped.
+/// The exclusive right to create the resource with a name. Dropping it wakes the other callers.
 struct Turn<'a>(&'a Resources, &'a str);
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let waiting = self.0.lock().making.remove(self.1);
-        // All of them: one may be gone meanwhile, and would not pass it on.
+        // Wake all of them, because one that has been dropped would not wake the next.
         waiting.into_iter().flatten().for_each(Waker::wake);
     }
 }
 
-/// Answers the operation by which the host asks for what a plugin keeps.
+/// Answers the operation with which the host accesses a plugin's resources.
 pub(crate) async fn answer<S: State>(cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
     let request: ResourceRequest = Frame::read(frame).map_err(bad_frame)?;
     let Some(resources) = cx.state().resources() else {

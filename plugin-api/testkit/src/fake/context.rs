@@ -81,7 +81,7 @@ fn serve(reply: Reply) -> Result<Served> {
             Served::StreamWith(head, Box::new(Open(stream)))
         }
         Reply::StreamWith(..) => {
-            let text = "the head of a stream's answer is no object";
+            let text = "the head of a stream's answer is not an object";
             return Err(Error::new(ErrorKind::HostBug, text));
         }
     })

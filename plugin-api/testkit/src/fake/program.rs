@@ -175,7 +175,7 @@ impl Program {
     /// executor.
     fn write(&self, write: ProcessWrite, bytes: Vec<u8>) -> Result<()> {
         if !self.is_piped {
-            let text = "the program's standard input is no pipe";
+            let text = "the program's standard input is not a pipe";
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         }
         let mut input = self.input.lock();

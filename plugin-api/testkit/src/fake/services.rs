@@ -187,7 +187,7 @@ impl State {
             }
             None if is_media_type(&mime_type) => Blob { mime_type, bytes: Vec::new() },
             None => {
-                let text = format!("`{mime_type}` is no media type");
+                let text = format!("`{mime_type}` is not a media type");
                 return Err(Error::new(ErrorKind::InvalidArguments, text));
             }
         };
@@ -290,7 +290,7 @@ impl State {
     }
 
     fn read_request(&self, request: &ServiceRequest) -> Result<Reply> {
-        let text = "what this call is about came with it: there is no more to read";
+        let text = "the call already contains its whole request";
         let json = self.requests.get(&request.context);
         let json = json.ok_or_else(|| Error::new(ErrorKind::Unavailable, text))?;
         Ok(Reply::Stream(FakeStream::of(json.chunks(REQUEST_PIECE_BYTES))))
