@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_runtime::ANSWER_MS;
-use jaato_runtime::session_loop::{Asker, EventSink, FormQuestion, NoAnswer, PermissionAsker};
+use jaato_runtime::session_loop::{UserAsker, EventSink, FormQuestion, NoAnswer, PermissionAsker};
 use jaato_runtime::types::ask::FormAnswer;
 use jaato_runtime::types::permission_prompt::{
     PermissionAnswer, PermissionDecision, PermissionPrompt,
@@ -297,7 +297,7 @@ impl PermissionAsker for Client {
     }
 }
 
-impl Asker for Client {
+impl UserAsker for Client {
     fn form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
         Box::pin(async move {
             let open = self.waiting(question.id, question.session, OpenKind::Form);

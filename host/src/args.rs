@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use jaato_runtime::config::{Caps, Dollars, Temperature, parse_effort};
-use jaato_runtime::policy::Mode;
+use jaato_runtime::policy::PolicyMode;
 use jaato_runtime::types::{Effort, RequestOptions};
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ pub struct SessionArgs {
     /// Approval mode: `ask`, `accept-edits` (edit workspace files without asking), `plan` (only
     /// read until you agree to a plan) or `read-only` (deny all changes)
     #[arg(long, value_name = "MODE", value_parser = crate::permissions::parse_mode)]
-    pub mode: Option<Mode>,
+    pub mode: Option<PolicyMode>,
 
     /// Ignore `deny` rules in permission files; the ledger records this option
     #[arg(long)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_runtime::session_loop::{
-    Asker, Cancel, FormQuestion, NoAnswer, PermissionAsker, SecretAnswer, SecretQuestion,
+    UserAsker, Cancel, FormQuestion, NoAnswer, PermissionAsker, SecretAnswer, SecretQuestion,
 };
 use jaato_runtime::types::SessionId;
 use jaato_runtime::types::ask::FormAnswer;
@@ -210,7 +210,7 @@ impl PermissionAsker for TerminalAsker {
     }
 }
 
-impl Asker for TerminalAsker {
+impl UserAsker for TerminalAsker {
     fn secret<'a>(&'a self, question: SecretQuestion<'a>) -> BoxFuture<'a, SecretAnswer> {
         let nobody = |reason: &str| SecretAnswer::Nobody { reason: reason.to_owned() };
         Box::pin(async move {

@@ -3,8 +3,8 @@
 use std::path::{Component, Path, PathBuf};
 
 use jaato_runtime::Runtime;
-use jaato_runtime::policy::{Call, PluginSource, file_limits, folder_of_pattern};
-use jaato_runtime::session_loop::{Prompt, Session};
+use jaato_runtime::policy::{PolicyCall, PluginSource, file_limits, folder_of_pattern};
+use jaato_runtime::session_loop::{UserPrompt, Session};
 use jaato_runtime::types::{Annotations, PathGlob};
 use serde_json::Value;
 
@@ -35,9 +35,9 @@ const NAMES_MAX: usize = 3;
 pub async fn beside(
     runtime: &Runtime,
     session: &Session,
-    prompt: Prompt,
+    prompt: UserPrompt,
     files: &[PathBuf],
-) -> Result<Prompt, Failure> {
+) -> Result<UserPrompt, Failure> {
     for file in files {
         if let Some(rule) = denied_path(session, file) {
             let text = format!("cannot attach `{}`: a rule denies `{rule}`", file.display());
@@ -90,10 +90,10 @@ fn why_not_by_name(file: &Path, workspace: &Path) -> Option<&'static str> {
 /// Returns the path of a rule that denies reading a file, by its name or its target.
 fn denied_path(session: &Session, file: &Path) -> Option<String> {
     let (tool, plugin) = ("readFile".into(), "tool-file-edit".into());
-    let call = Call {
+    let call = PolicyCall {
         source: PluginSource::Shipped,
         annotations: Annotations { read_only: true, ..Annotations::default() },
-        ..Call::new(&tool, &plugin, &Value::Null)
+        ..PolicyCall::new(&tool, &plugin, &Value::Null)
     };
     let denied = file_limits(&session.rules().lock(), &call, None).denied;
     let names = [std::path::absolute(file).ok(), file.canonicalize().ok()];

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use clap::Args;
 use jaato_runtime::registry::{CommandStatus, nearest};
-use jaato_runtime::session_loop::{Cancel, Prompt, Session, TurnReport};
-use jaato_runtime::{Command, Runtime, visible};
+use jaato_runtime::session_loop::{Cancel, UserPrompt, Session, TurnReport};
+use jaato_runtime::{ListedCommand, Runtime, visible};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
@@ -104,7 +104,7 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
         meanwhile,
         over: &over,
         turn,
-        attached: Prompt::default(),
+        attached: UserPrompt::default(),
         exits: LineExits::default(),
         is_quit: false,
     };
@@ -132,7 +132,7 @@ pub struct Chat<'a> {
     over: &'a Cancel,
     turn: CurrentTurn,
     /// Files for the next message.
-    attached: Prompt,
+    attached: UserPrompt,
     exits: LineExits,
     is_quit: bool,
 }
@@ -199,10 +199,10 @@ impl Chat<'_> {
 
     async fn say(&mut self, message: &str) {
         // What was attached stays for the next message where this one cannot be sent.
-        let prompt = self.attached.clone().saying(message);
+        let prompt = self.attached.clone().replacing_text(message);
         match attach::beside(self.runtime, &self.session, prompt, &[]).await {
             Ok(prompt) => {
-                self.attached = Prompt::default();
+                self.attached = UserPrompt::default();
                 self.run_turn(async |session, cancel| session.turn(prompt, cancel).await).await;
             }
             Err(failure) => self.count(Err(failure)),
@@ -268,7 +268,7 @@ impl Chat<'_> {
             Done::Shown(exit) => self.exits.command(exit),
             Done::Says(text) => {
                 report::remark(&said(name, &text));
-                let prompt = std::mem::take(&mut self.attached).saying(&text);
+                let prompt = std::mem::take(&mut self.attached).replacing_text(&text);
                 self.run_turn(async |session, cancel| session.turn(prompt, cancel).await).await;
             }
         }
@@ -394,7 +394,7 @@ async fn command(
 }
 
 /// Says what may have been meant where there is no such command.
-fn hint_for(commands: &[Command], name: &str) -> String {
+fn hint_for(commands: &[ListedCommand], name: &str) -> String {
     if name.contains('/') {
         // It was meant for the model: a path begins it.
         return SLASH_HINT.to_owned();

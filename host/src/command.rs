@@ -7,7 +7,7 @@ use jaato_runtime::registry::CommandStatus;
 use jaato_runtime::session_loop::Cancel;
 use jaato_runtime::types::Output;
 use jaato_runtime::types::hooks::WordChoice;
-use jaato_runtime::{Command, Runtime, SessionOptions, visible};
+use jaato_runtime::{ListedCommand, Runtime, SessionOptions, visible};
 use serde_json::{Value, json};
 
 use crate::args::{Global, OutputForm};
@@ -73,7 +73,7 @@ async fn list(global: Global, as_json: bool) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn status(command: &Command) -> &'static str {
+fn status(command: &ListedCommand) -> &'static str {
     match &command.status {
         CommandStatus::Enabled => "enabled",
         CommandStatus::Refused(_) => "refused",
@@ -81,13 +81,13 @@ fn status(command: &Command) -> &'static str {
 }
 
 /// Returns why a command is refused, if it is.
-fn refusal(command: &Command) -> Option<String> {
+fn refusal(command: &ListedCommand) -> Option<String> {
     let CommandStatus::Refused(refusal) = &command.status else { return None };
     let (name, plugin) = (&command.spec.name, command.plugin.as_ref()?);
     Some(format!("command `{name}` of plugin `{plugin}` is refused: {refusal}"))
 }
 
-fn to_json(command: &Command) -> Value {
+fn to_json(command: &ListedCommand) -> Value {
     json!({
         "name": command.spec.name,
         "description": command.spec.description,

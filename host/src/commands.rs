@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
-use jaato_runtime::config::Listing;
+use jaato_runtime::config::ListChange;
 
 use crate::args::{EnvironmentArgs, Global};
 use crate::exit::Outcome;
@@ -422,13 +422,13 @@ commands! {
     Enable {
         /// The plugin
         plugin: String,
-    } |global| switch::switch(global, &plugin, Listing::Out);
+    } |global| switch::switch(global, &plugin, ListChange::Out);
 
     /// Disable a plugin: adds it to `[plugins] disabled` in your config.toml
     Disable {
         /// The plugin
         plugin: String,
-    } |global| switch::switch(global, &plugin, Listing::In);
+    } |global| switch::switch(global, &plugin, ListChange::In);
 }
 
 commands! {

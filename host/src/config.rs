@@ -20,7 +20,7 @@ pub async fn show(global: Global) -> Outcome {
         setup.config.warnings.iter().map(|warning| warning.text.clone()).collect();
     report::problems(&warnings);
     report::problems(runtime.setting_problems());
-    report::line(setup.config.shown_with(runtime.given_settings()).trim_end())?;
+    report::line(setup.config.show_text_with(runtime.given_settings()).trim_end())?;
     Ok(Exit::Done)
 }
 

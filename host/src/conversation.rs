@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use jaato_runtime::registry::{Candidate, NO_TOOLS, Status, ToolEntry, Trust, names_tool};
-use jaato_runtime::session_loop::{Asker, Cancel, EventSink, Session, TurnReport, WantedTools};
+use jaato_runtime::registry::{PluginCandidate, NO_TOOLS, PluginStatus, ToolEntry, PluginFileTrust, names_tool};
+use jaato_runtime::session_loop::{UserAsker, Cancel, EventSink, Session, TurnReport, WantedTools};
 use jaato_runtime::types::tasks::{TaskFacts, TaskStatus};
 use jaato_runtime::types::{Error, ErrorKind, Outcome as TurnOutcome};
-use jaato_runtime::{Allowed, PluginSource, Runtime, SessionOptions, config, visible};
+use jaato_runtime::{AllowedTool, PluginSource, Runtime, SessionOptions, config, visible};
 
 use crate::args::{Global, SessionArgs};
 use crate::ask::{Stage, TerminalAsker};
@@ -58,7 +58,7 @@ pub struct Watch {
     /// Receives the events.
     pub events: Arc<dyn EventSink>,
     /// Answers the questions.
-    pub asker: Arc<dyn Asker>,
+    pub asker: Arc<dyn UserAsker>,
 }
 
 impl Watch {
@@ -122,7 +122,7 @@ pub async fn await_tools(session: &mut Session, args: &SessionArgs, cancel: &Can
     session.await_tools(&WantedTools::named(only.clone()), cancel).await;
     tell_missing(session, &only);
     let allowed: Vec<String> =
-        args.allow.iter().map(|text| Allowed::parse(text).tool.to_string()).collect();
+        args.allow.iter().map(|text| AllowedTool::parse(text).tool.to_string()).collect();
     if !allowed.is_empty() {
         session.await_tools(&WantedTools::named(allowed.clone()), cancel).await;
         tell_missing(session, &allowed);
@@ -176,7 +176,7 @@ fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), Failure
     let setter = |name: &str| {
         let plugins = registry.plugins().iter();
         plugins
-            .filter(|it| it.status == Status::Active)
+            .filter(|it| it.status == PluginStatus::Active)
             .find(|it| it.description().is_some_and(|description| description.may_set(name)))
     };
     let find = |name: &str| {
@@ -191,10 +191,10 @@ fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), Failure
         find(name)?;
     }
     for text in &args.allow {
-        let allowed = Allowed::parse(text);
+        let allowed = AllowedTool::parse(text);
         let by = setter(allowed.tool.as_str()).map(|entry| &entry.candidate);
-        let is_covered = |by: &Candidate| {
-            let source = PluginSource::of(by.trust == Trust::Shipped, false);
+        let is_covered = |by: &PluginCandidate| {
+            let source = PluginSource::from_origin(by.trust == PluginFileTrust::Shipped, false);
             allowed.covers(&allowed.tool, &by.manifest.name, source)
         };
         if by.is_some_and(is_covered) {
@@ -206,7 +206,7 @@ fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), Failure
             None => find(allowed.tool.as_str())?,
         };
         let covers = |tool: &ToolEntry<'_>| {
-            let source = PluginSource::of(tool.is_shipped, tool.spec.foreign);
+            let source = PluginSource::from_origin(tool.is_shipped, tool.spec.foreign);
             allowed.covers(&tool.spec.name, tool.plugin, source)
         };
         if !registry.tools().any(|tool| covers(&tool)) {
@@ -217,7 +217,7 @@ fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), Failure
 }
 
 /// Explains that `--allow` does not cover another plugin's tool.
-fn not_allowed(allowed: &Allowed, tool: &ToolEntry<'_>) -> Failure {
+fn not_allowed(allowed: &AllowedTool, tool: &ToolEntry<'_>) -> Failure {
     let (name, plugin) = (&allowed.tool, tool.plugin);
     let text = match &allowed.plugin {
         Some(other) => format!("tool `{name}` is not of plugin `{other}` but of `{plugin}`"),

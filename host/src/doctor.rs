@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jaato_runtime::registry::Status;
+use jaato_runtime::registry::PluginStatus;
 use jaato_runtime::types::{API_VERSION, Error};
 use jaato_runtime::{ModelState, Runtime, places, visible};
 
@@ -86,7 +86,7 @@ fn plugins(runtime: &Runtime) -> Result<(), Failure> {
     }
     let registry = runtime.registry();
     let entries = registry.plugins();
-    let active = entries.iter().filter(|entry| entry.status == Status::Active).count();
+    let active = entries.iter().filter(|entry| entry.status == PluginStatus::Active).count();
     let tools = registry.tools().count();
     say("plugins", &format!("{active} of {} available, {tools} tools", entries.len()))?;
     for entry in entries {

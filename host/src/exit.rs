@@ -3,8 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use jaato_runtime::config::NoHome;
-use jaato_runtime::loader::work_is_done;
+use jaato_runtime::config::NoHomeFolder;
+use jaato_runtime::loader::mark_work_done;
 use jaato_runtime::registry::nearest;
 use jaato_runtime::types::{Error, ErrorKind};
 
@@ -58,7 +58,7 @@ impl From<Exit> for ExitCode {
 
 /// Ends the process immediately, from anywhere.
 pub fn now(code: i32) -> ! {
-    work_is_done(code);
+    mark_work_done(code);
     terminal::give_terminal_back();
     std::process::exit(code)
 }
@@ -106,8 +106,8 @@ impl Failure {
     }
 }
 
-impl From<NoHome> for Failure {
-    fn from(error: NoHome) -> Self {
+impl From<NoHomeFolder> for Failure {
+    fn from(error: NoHomeFolder) -> Self {
         Self::new(Exit::Configuration, error).hint(error.hint())
     }
 }

@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::Arc;
 
-use jaato_runtime::config::{Layer, set_model};
+use jaato_runtime::config::{ConfigLayer, set_model};
 use jaato_runtime::types::ModelId;
 use jaato_runtime::{ModelState, Runtime, WeightsSource};
 
@@ -39,7 +39,7 @@ pub async fn ask(runtime: &Runtime) -> Result<Option<Choice>, Failure> {
     if !can_ask || config.offline {
         return Ok(None);
     }
-    let is_default = config.origins("model").iter().all(|origin| origin.layer() == Layer::BuiltIn);
+    let is_default = config.origins("model").iter().all(|origin| origin.layer() == ConfigLayer::BuiltIn);
     let mut offered = if is_default { with_keys(runtime) } else { Vec::new() };
     let download = if config.local_download { None } else { download(runtime) };
     if offered.is_empty() && download.is_none() {
@@ -89,7 +89,7 @@ fn with_keys(runtime: &Runtime) -> Vec<Offered> {
 fn download(runtime: &Runtime) -> Option<Offered> {
     let model = runtime.model();
     let WeightsSource::Asset(asset) = runtime.weights_source(&model)? else { return None };
-    let ModelState::Missing { bytes } = runtime.state_of(&asset) else { return None };
+    let ModelState::Missing { bytes } = runtime.weights_state(&asset) else { return None };
     let text = format!(
         "{model} on this machine, without a key (small; downloads {:.2} GB)",
         bytes as f64 / 1e9

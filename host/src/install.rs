@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use jaato_install::{self as install, PlacedPlugin, Source, placed_plugins};
 use jaato_runtime::config::trust::TrustStore;
 use jaato_runtime::loader::PlaceKind;
-use jaato_runtime::registry::{Candidate, Trust};
+use jaato_runtime::registry::{PluginCandidate, PluginFileTrust};
 use jaato_runtime::types::Description;
 use jaato_runtime::types::grant::grants_asked;
 use jaato_runtime::{Runtime, Setup, places, rules, sha256_of, trust_line, visible};
@@ -94,8 +94,8 @@ fn refuse_conflict(
     let (path, before) = install::place_of(name, folder);
     let digest = digest(source.file())?;
     let trust =
-        if is_trusted(setup, source.file())? { Trust::ByHash(digest) } else { Trust::No(digest) };
-    let newcomer = Candidate {
+        if is_trusted(setup, source.file())? { PluginFileTrust::ByHash(digest) } else { PluginFileTrust::No(digest) };
+    let newcomer = PluginCandidate {
         path: path.clone(),
         place: PlaceKind::User.name(),
         trust,

@@ -5,7 +5,7 @@ use std::io;
 use clap::Args;
 use jaato_runtime::config::Dollars;
 use jaato_runtime::ledger_path;
-use jaato_runtime::store::{Reader, Summary, Totals, TurnRow};
+use jaato_runtime::store::{LedgerReader, LedgerFileSummary, UsageTotals, TurnRow};
 use jaato_runtime::types::Outcome as TurnOutcome;
 
 use crate::args::Global;
@@ -36,8 +36,8 @@ pub fn show(global: Global, args: LedgerShowArgs) -> Outcome {
         let text = format!("cannot read the ledger `{}`: {error}", path.display());
         Failure::new(Exit::Failed, text)
     };
-    let mut summary = Summary::new(args.last, args.session.clone());
-    let is_there = match Reader::open(&path) {
+    let mut summary = LedgerFileSummary::new(args.last, args.session.clone());
+    let is_there = match LedgerReader::open(&path) {
         Ok(mut reader) => {
             while let Some(line) = reader.next_line().map_err(failed)? {
                 summary.take(line);
@@ -90,7 +90,7 @@ const HEAD: [&str; 13] = [
     "outcome",
 ];
 
-fn table(summary: &Summary) -> Outcome {
+fn table(summary: &LedgerFileSummary) -> Outcome {
     let rows: Vec<_> = summary.turns.iter().map(row).collect();
     report::table(&HEAD, &rows)?;
     let listed = summary.turns.iter().filter(|row| row.turn > 0).count() as u64;
@@ -129,7 +129,7 @@ fn row(row: &TurnRow) -> Vec<String> {
 }
 
 /// Formats a known cost: `$0.012`, `-` if none is known, with a `+` if some is unknown.
-fn cost(totals: &Totals) -> String {
+fn cost(totals: &UsageTotals) -> String {
     let is_unknown = totals.cost_micro_usd == 0 && totals.answers_without_cost > 0;
     if is_unknown || totals.requests == totals.failed_requests {
         return "-".to_owned();
@@ -159,8 +159,8 @@ fn outcome(row: &TurnRow) -> String {
     }
 }
 
-fn sums(summary: &Summary) -> String {
-    let Totals {
+fn sums(summary: &LedgerFileSummary) -> String {
+    let UsageTotals {
         requests,
         failed_requests,
         prompt_tokens,

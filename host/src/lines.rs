@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::io::{self, BufRead as _, Read as _};
 use std::sync::Arc;
 
-use jaato_runtime::session_loop::{Cancel, Wake};
+use jaato_runtime::session_loop::{Cancel, WakeWaiter};
 use nix::sys::signal::Signal;
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 use tokio::task::JoinHandle;
@@ -51,7 +51,7 @@ pub enum Line {
 #[derive(Clone, Copy)]
 pub struct Beside<'a> {
     /// What wakes the conversation, where that is heard.
-    pub wake: Option<&'a Wake>,
+    pub wake: Option<&'a WakeWaiter>,
     /// Whose the terminal is.
     pub stage: &'a Arc<Stage>,
     /// Holds back what is shown while a line is typed.
@@ -63,7 +63,7 @@ pub struct Beside<'a> {
 impl Beside<'_> {
     async fn woken(&self) {
         match self.wake {
-            Some(wake) => wake.woken().await,
+            Some(wake) => wake.wait_for_wake().await,
             None => std::future::pending().await,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read as _};
 
-use jaato_runtime::{KeyCommands, Setup, StoredIn, StoredKeys, supervisor};
+use jaato_runtime::{KeyCommands, Setup, SecretStorageKind, KeyStore, supervisor};
 
 use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
@@ -16,7 +16,7 @@ pub async fn login(global: Global, name: String) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     let found = runtime.provider(&name);
     let setup = runtime.setup();
-    let (stored, commands) = (StoredKeys::new(&setup.folders), commands(setup));
+    let (stored, commands) = (KeyStore::new(&setup.folders), commands(setup));
     runtime.close().await;
     let provider = found.map_err(Failure::from)?;
     if provider.keys.is_empty() {
@@ -32,8 +32,8 @@ pub async fn login(global: Global, name: String) -> Outcome {
     let name = provider.name.clone();
     let form = stored.store(&commands, &name, &key).await.map_err(Failure::from)?;
     let place = match form {
-        StoredIn::Tool => "the system's secret tool",
-        StoredIn::File => "a file that only you can read",
+        SecretStorageKind::Tool => "the system's secret tool",
+        SecretStorageKind::File => "a file that only you can read",
     };
     report::line(&format!(
         "saved the API key for `{name}` in {place}; `jaato provider check {name}` tests it"
@@ -48,7 +48,7 @@ pub async fn login(global: Global, name: String) -> Outcome {
 /// Deletes a key.
 pub async fn logout(global: Global, name: String) -> Outcome {
     let setup = start::setup(start::arguments(global))?;
-    let (stored, commands) = (StoredKeys::new(&setup.folders), commands(&setup));
+    let (stored, commands) = (KeyStore::new(&setup.folders), commands(&setup));
     let is_name = name.chars().all(|sign| sign.is_ascii_alphanumeric() || "-_".contains(sign));
     let dashed = name.replace('_', "-");
     let mut removed = false;

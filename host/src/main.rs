@@ -98,7 +98,7 @@ fn main() -> ExitCode {
         report::failure(&failure);
         failure.exit
     });
-    jaato_runtime::loader::work_is_done(exit as i32);
+    jaato_runtime::loader::mark_work_done(exit as i32);
     exit.into()
 }
 

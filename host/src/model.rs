@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jaato_runtime::session_loop::{Cancel, EventSink};
 use jaato_runtime::types::{Asset, Delta, Envelope, Error, ErrorKind, Event, ModelId, SessionId};
-use jaato_runtime::{Assets, ModelState, Runtime, Tell, WeightsSource, delta_of};
+use jaato_runtime::{Assets, ModelState, Runtime, DeltaCallback, WeightsSource, delta_of};
 use serde_json::json;
 
 use crate::args::{Global, OutputForm};
@@ -212,7 +212,7 @@ fn reporter(view: &Arc<View>) -> jaato_runtime::AssetReport {
 }
 
 /// Shows deltas while models are fetched.
-fn teller(view: &Arc<View>) -> Tell {
+fn teller(view: &Arc<View>) -> DeltaCallback {
     let view = Arc::clone(view);
     Arc::new(move |delta| {
         let source = "models".to_owned();

@@ -12,8 +12,8 @@ use clap::Args;
 use jaato_runtime::config::permissions::{RuleCase, RuleFiles, read_cases};
 use jaato_runtime::policy::shell::Doubt;
 use jaato_runtime::policy::{
-    Allowed, Call, CallingAgent, Decision, DenyRules, Evaluation, Layer, Outcome as Ruling,
-    RuleFile, Rules, ToolDefinition, Touch, Tried, evaluate,
+    AllowedTool, PolicyCall, CallingAgent, Decision, DenyRules, Evaluation, RuleLayer, RuleOutcome as Ruling,
+    RuleFile, Rules, ToolDefinition, TouchedTarget, RuleEvaluation, evaluate,
 };
 use jaato_runtime::registry::ToolEntry;
 use jaato_runtime::types::ToolName;
@@ -98,7 +98,7 @@ fn print(setup: &Setup, files: &[RuleFile], shipped: bool) -> Result<(), Failure
     let mut rows = Vec::new();
     for file in files {
         let path = visible::name(&file.path).into_owned();
-        if file.layer == Layer::Shipped && !shipped {
+        if file.layer == RuleLayer::Shipped && !shipped {
             let count = file.rules.len();
             let text = format!("allow {count} commands that only read; `--shipped` lists them");
             let layer = file.layer.name().to_owned();
@@ -179,7 +179,7 @@ fn rules(setup: &Setup, files: RuleFiles, args: &ExplainArgs) -> Rules {
     let mut rules = Rules::default();
     let disabled = setup.config.tools_disabled.iter();
     rules.disabled = disabled.map(|name| ToolName::from(name.as_str())).collect();
-    rules.allowed = args.allow.iter().map(|text| Allowed::parse(text)).collect();
+    rules.allowed = args.allow.iter().map(|text| AllowedTool::parse(text)).collect();
     rules.allow_all = args.yes;
     rules.files = files.files;
     if args.ignore_deny_rules {
@@ -200,7 +200,7 @@ impl Asked<'_> {
     async fn of<T>(
         &self,
         runtime: &Runtime,
-        show: impl FnOnce(&Call<'_>) -> T,
+        show: impl FnOnce(&PolicyCall<'_>) -> T,
     ) -> Result<T, Failure> {
         let registry = runtime.registry();
         let offered = match registry.tool(self.tool) {
@@ -218,10 +218,10 @@ impl Asked<'_> {
             return Err(Failure::new(Exit::Plugin, text).hint(hint));
         };
         let place = call_place(runtime.setup());
-        let source = PluginSource::of(is_shipped, spec.foreign);
-        let call = Call {
+        let source = PluginSource::from_origin(is_shipped, spec.foreign);
+        let call = PolicyCall {
             source,
-            definition: ToolDefinition::of(spec, source),
+            definition: ToolDefinition::from_spec(spec, source),
             schema: &spec.parameters,
             annotations: spec.annotations,
             auto_approval: spec.auto_approval,
@@ -231,11 +231,11 @@ impl Asked<'_> {
             workspace: place.workspace,
             root: place.root.as_deref(),
             own_folders: &place.own_folders,
-            ..Call::new(&spec.name, plugin, self.arguments)
+            ..PolicyCall::new(&spec.name, plugin, self.arguments)
         };
         let resolved = runtime.resolve_paths(&call).await;
         let repository_is_plain = runtime.repository_is_plain(&call);
-        Ok(show(&Call { resolved: resolved.as_ref(), repository_is_plain, ..call }))
+        Ok(show(&PolicyCall { resolved: resolved.as_ref(), repository_is_plain, ..call }))
     }
 }
 
@@ -268,7 +268,7 @@ fn to_json(evaluation: &Evaluation, why: &str) -> Value {
         "touches": touches.collect::<Vec<_>>(),
         "commands": evaluation.commands,
         "waits_for_trust": evaluation.waits_for_trust,
-        "doubts": evaluation.doubts.iter().map(Doubt::told).collect::<Vec<_>>(),
+        "doubts": evaluation.doubts.iter().map(Doubt::description).collect::<Vec<_>>(),
         "tried": tried.collect::<Vec<_>>(),
     })
 }
@@ -282,7 +282,7 @@ fn as_text(evaluation: &Evaluation, why: &str, hint: Option<String>) -> String {
     if !touches.is_empty() {
         text += "\nthe call touches:\n";
     }
-    for Touch { kind, name } in touches {
+    for TouchedTarget { kind, name } in touches {
         text += &format!("  {kind:11} {}\n", name.replace('\n', " "));
     }
     if !commands.is_empty() {
@@ -291,12 +291,12 @@ fn as_text(evaluation: &Evaluation, why: &str, hint: Option<String>) -> String {
     }
     if !doubts.is_empty() {
         text += "\nno rule allows the command, because:\n";
-        doubts.iter().for_each(|doubt| text += &format!("  {}\n", doubt.told()));
+        doubts.iter().for_each(|doubt| text += &format!("  {}\n", doubt.description()));
     }
     if !tried.is_empty() {
         text += "\nrules from files:\n";
     }
-    let is_other = |one: &Tried| one.rule.layer == Layer::Shipped && one.matched == Some(false);
+    let is_other = |one: &RuleEvaluation| one.rule.layer == RuleLayer::Shipped && one.matched == Some(false);
     for one in tried.iter().filter(|one| !is_other(one)) {
         let matched = match one.matched {
             Some(true) => "matches",
@@ -317,7 +317,7 @@ fn as_text(evaluation: &Evaluation, why: &str, hint: Option<String>) -> String {
     text
 }
 
-fn layer(layer: Layer) -> &'static str {
+fn layer(layer: RuleLayer) -> &'static str {
     layer.name()
 }
 

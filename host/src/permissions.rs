@@ -1,7 +1,7 @@
 //! `/permissions` and `/mode` of a conversation: lists and removes remembered answers, shows and
 //! changes the approval mode.
 
-use jaato_runtime::policy::{Mode, Rules, SessionRule};
+use jaato_runtime::policy::{PolicyMode, Rules, SessionRule};
 use jaato_runtime::session_loop::SessionHandle;
 use jaato_runtime::types::Error;
 use jaato_runtime::visible;
@@ -14,9 +14,9 @@ use crate::report;
 ///
 /// # Errors
 /// Lists the valid names.
-pub fn parse_mode(name: &str) -> Result<Mode, String> {
-    Mode::named(name.trim()).ok_or_else(|| {
-        let names: Vec<&str> = Mode::ALL.iter().map(|mode| mode.name()).collect();
+pub fn parse_mode(name: &str) -> Result<PolicyMode, String> {
+    PolicyMode::from_name(name.trim()).ok_or_else(|| {
+        let names: Vec<&str> = PolicyMode::ALL.iter().map(|mode| mode.name()).collect();
         format!("a mode is {}", names.join(", "))
     })
 }
@@ -122,13 +122,13 @@ fn listed(rules: &Rules) -> String {
 
 fn mode_line(rules: &Rules) -> String {
     match rules.mode {
-        Mode::Ask | Mode::AcceptEdits if rules.allow_all => {
+        PolicyMode::Ask | PolicyMode::AcceptEdits if rules.allow_all => {
             "Mode: --yes, tools run without asking."
         }
-        Mode::Ask => "Mode: ask before anything that changes files or runs commands.",
-        Mode::AcceptEdits => "Mode: edits in this folder run without asking; commands still ask.",
-        Mode::ReadOnly => "Mode: read-only, only tools and commands that read run.",
-        Mode::Plan => {
+        PolicyMode::Ask => "Mode: ask before anything that changes files or runs commands.",
+        PolicyMode::AcceptEdits => "Mode: edits in this folder run without asking; commands still ask.",
+        PolicyMode::ReadOnly => "Mode: read-only, only tools and commands that read run.",
+        PolicyMode::Plan => {
             "Mode: plan, only tools and commands that read run until you agree to a plan."
         }
     }
@@ -146,9 +146,9 @@ mod tests {
 
     #[test]
     fn modes_have_names_and_no_others() {
-        assert_eq!(parse_mode(" read-only "), Ok(Mode::ReadOnly));
-        assert_eq!(parse_mode("plan"), Ok(Mode::Plan));
-        assert_eq!(parse_mode("accept-edits"), Ok(Mode::AcceptEdits));
+        assert_eq!(parse_mode(" read-only "), Ok(PolicyMode::ReadOnly));
+        assert_eq!(parse_mode("plan"), Ok(PolicyMode::Plan));
+        assert_eq!(parse_mode("accept-edits"), Ok(PolicyMode::AcceptEdits));
         assert_eq!(
             parse_mode("auto"),
             Err("a mode is ask, accept-edits, plan, read-only".to_owned())

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use jaato_runtime::config::trust::{TrustStore, refuse_inside_session};
-use jaato_runtime::registry::{PluginEntry, Status, Trust};
+use jaato_runtime::registry::{PluginEntry, PluginStatus, PluginFileTrust};
 use jaato_runtime::types::hooks::Hook;
 use jaato_runtime::types::{API_VERSION, CredentialSpec, Description, Kind, Manifest};
 use jaato_runtime::{
@@ -100,7 +100,7 @@ pub fn print(runtime: &Runtime, name: &str) -> Outcome {
     if let Some(command) = trust_command(entry) {
         report::line(&format!("              {}", visible::name(&command)))?;
     }
-    if let Some(why) = runtime.why_kept(name) {
+    if let Some(why) = runtime.kept_edition_reason(name) {
         report::line(&format!(
             "  kept        its file was replaced by one that cannot be used: {why}"
         ))?;
@@ -183,8 +183,8 @@ pub async fn untrust(global: Global, what: &str) -> Outcome {
         what.to_ascii_lowercase()
     } else if let Some(entry) = registry.plugin(what) {
         match &entry.candidate.trust {
-            Trust::ByHash(digest) | Trust::No(digest) => digest.clone(),
-            Trust::Shipped | Trust::WorkspaceNot => {
+            PluginFileTrust::ByHash(digest) | PluginFileTrust::No(digest) => digest.clone(),
+            PluginFileTrust::Shipped | PluginFileTrust::WorkspaceNot => {
                 let text = format!("plugin `{what}` is not trusted by its content");
                 return Err(Failure::new(Exit::Plugin, text)
                     .hint(format!("`jaato plugin disable {what}` leaves it out")));
@@ -273,14 +273,14 @@ pub fn read_manifest(file: &Path) -> Result<Manifest, Failure> {
 /// Explains why a running plugin differs from its file, if it does.
 fn kept(runtime: &Runtime, entry: &PluginEntry) -> Option<String> {
     let name = &entry.candidate.manifest.name;
-    let why = runtime.why_kept(name.as_str())?.replace("\nhint: ", "\n  ");
+    let why = runtime.kept_edition_reason(name.as_str())?.replace("\nhint: ", "\n  ");
     let path = path(entry);
     let path = visible::name(&path);
     Some(format!("{name} ({path}): stays as it was, its file cannot be used any more: {why}"))
 }
 
 fn is_used(entry: &PluginEntry) -> bool {
-    entry.status == Status::Active
+    entry.status == PluginStatus::Active
 }
 
 fn path(entry: &PluginEntry) -> String {
@@ -290,8 +290,8 @@ fn path(entry: &PluginEntry) -> String {
 fn row(runtime: &Runtime, entry: &PluginEntry) -> Vec<String> {
     let manifest = &entry.candidate.manifest;
     let runs = match (&entry.status, runtime.why_in_worker(entry)) {
-        (Status::Active, None) => "inside jaato",
-        (Status::Active, Some(_)) => "in a worker",
+        (PluginStatus::Active, None) => "inside jaato",
+        (PluginStatus::Active, Some(_)) => "in a worker",
         (_, _) => "-",
     };
     vec![
@@ -306,12 +306,12 @@ fn row(runtime: &Runtime, entry: &PluginEntry) -> Vec<String> {
 
 fn status(entry: &PluginEntry) -> &'static str {
     match &entry.status {
-        Status::Active if matches!(entry.candidate.trust, Trust::No(_)) => "not trusted",
-        Status::Active => "active",
-        Status::Disabled => "disabled",
-        Status::NotTrusted => "not trusted",
-        Status::Refused(_) => "refused",
-        Status::Failed(_) => "failed",
+        PluginStatus::Active if matches!(entry.candidate.trust, PluginFileTrust::No(_)) => "not trusted",
+        PluginStatus::Active => "active",
+        PluginStatus::Disabled => "disabled",
+        PluginStatus::NotTrusted => "not trusted",
+        PluginStatus::Refused(_) => "refused",
+        PluginStatus::Failed(_) => "failed",
     }
 }
 
@@ -335,10 +335,10 @@ fn tools_of(tools: impl Iterator<Item = String>) -> Vec<String> {
 
 fn trusted(entry: &PluginEntry) -> String {
     match &entry.candidate.trust {
-        Trust::Shipped => "as the executable: it is shipped beside it".to_owned(),
-        Trust::ByHash(digest) => format!("by its content, sha256 {digest}"),
-        Trust::No(digest) => format!("no; its sha256 is {digest}"),
-        Trust::WorkspaceNot => {
+        PluginFileTrust::Shipped => "as the executable: it is shipped beside it".to_owned(),
+        PluginFileTrust::ByHash(digest) => format!("by its content, sha256 {digest}"),
+        PluginFileTrust::No(digest) => format!("no; its sha256 is {digest}"),
+        PluginFileTrust::WorkspaceNot => {
             "no; its workspace is not trusted, so jaato did not read it".to_owned()
         }
     }
@@ -346,9 +346,9 @@ fn trusted(entry: &PluginEntry) -> String {
 
 fn runs(runtime: &Runtime, entry: &PluginEntry) -> String {
     match (&entry.status, runtime.why_in_worker(entry), &entry.candidate.trust) {
-        (Status::Active, Some(why), _) => format!("in a worker, because {why}"),
-        (Status::Active, None, Trust::ByHash(_)) => "inside jaato, from a private copy".to_owned(),
-        (Status::Active, None, _) => "inside jaato".to_owned(),
+        (PluginStatus::Active, Some(why), _) => format!("in a worker, because {why}"),
+        (PluginStatus::Active, None, PluginFileTrust::ByHash(_)) => "inside jaato, from a private copy".to_owned(),
+        (PluginStatus::Active, None, _) => "inside jaato".to_owned(),
         (_, _, _) => "not at all".to_owned(),
     }
 }
@@ -356,8 +356,8 @@ fn runs(runtime: &Runtime, entry: &PluginEntry) -> String {
 fn to_json(runtime: &Runtime, entry: &PluginEntry) -> Value {
     let (why, hint) = entry.why_not().unzip();
     let digest = match &entry.candidate.trust {
-        Trust::ByHash(digest) | Trust::No(digest) => Some(digest),
-        Trust::Shipped | Trust::WorkspaceNot => None,
+        PluginFileTrust::ByHash(digest) | PluginFileTrust::No(digest) => Some(digest),
+        PluginFileTrust::Shipped | PluginFileTrust::WorkspaceNot => None,
     };
     json!({
         "name": entry.candidate.manifest.name,
@@ -370,7 +370,7 @@ fn to_json(runtime: &Runtime, entry: &PluginEntry) -> Value {
         "hint": hint.flatten().or_else(|| trust_command(entry)),
         "runs": runs(runtime, entry),
         "sha256": digest,
-        "trusted": matches!(entry.candidate.trust, Trust::Shipped | Trust::ByHash(_)),
+        "trusted": matches!(entry.candidate.trust, PluginFileTrust::Shipped | PluginFileTrust::ByHash(_)),
         "asks_for": grant::to_json(runtime, entry),
         "manifest": entry.candidate.manifest,
         "description": entry.description(),

@@ -1,6 +1,6 @@
 //! `jaato plugin reload`: describes plugin files again. Also `/plugin` in a conversation.
 
-use jaato_runtime::registry::{PluginEntry, Status};
+use jaato_runtime::registry::{PluginEntry, PluginStatus};
 use jaato_runtime::session_loop::{Cancel, Session};
 use jaato_runtime::types::{Description, ToolSpec};
 use jaato_runtime::{DescribedAgain, Runtime, describe_again, problem_line};
@@ -53,7 +53,7 @@ pub async fn reload(global: Global, name: Option<&str>) -> Outcome {
 }
 
 fn is_left_out(entry: &PluginEntry) -> bool {
-    matches!(entry.status, Status::Disabled | Status::NotTrusted)
+    matches!(entry.status, PluginStatus::Disabled | PluginStatus::NotTrusted)
 }
 
 fn line(file: &DescribedAgain, entry: &PluginEntry) -> String {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use jaato_runtime::session_loop::{Addition, Cancel, Session, TurnReport, estimate_tokens};
+use jaato_runtime::session_loop::{HookPromptAddition, Cancel, Session, TurnReport, estimate_tokens};
 use jaato_runtime::{Runtime, visible};
 
 use crate::args::{Global, OutputForm, SessionArgs};
@@ -126,7 +126,7 @@ fn print_prompt(
     runtime: &Runtime,
     session: &Session,
     system: Option<String>,
-    additions: &[Addition],
+    additions: &[HookPromptAddition],
 ) -> Outcome {
     let request = session.request();
     let mode = session.rules().lock().mode;
@@ -156,7 +156,7 @@ fn print_prompt(
         report::line(&format!("--- with the first message, by {name} (about {tokens} tokens)"))?;
         report::line(&text)?;
     }
-    for Addition { plugin, text, tokens, is_cut } in additions {
+    for HookPromptAddition { plugin, text, tokens, is_cut } in additions {
         total += tokens;
         let cut = if *is_cut { ", cut" } else { "" };
         let name = visible::name(plugin.name.as_str());

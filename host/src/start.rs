@@ -1,9 +1,9 @@
 //! From the command line to a runtime, for every command.
 
 use jaato_runtime::config::Overrides;
-use jaato_runtime::config::trust::{ChangeKind, WorkspaceState};
+use jaato_runtime::config::trust::{TrustedFileChange, WorkspaceState};
 use jaato_runtime::loader::tell_last_words;
-use jaato_runtime::registry::Status;
+use jaato_runtime::registry::PluginStatus;
 use jaato_runtime::types::Error;
 use jaato_runtime::{Arguments, Runtime, Setup, problem_line, visible};
 use serde_json::{Map, Value};
@@ -112,7 +112,7 @@ pub fn problems(runtime: &Runtime) -> Vec<String> {
     let mut problems = Vec::from_iter(workspace_line(runtime.setup()));
     problems.extend_from_slice(runtime.problems());
     for entry in runtime.registry().plugins() {
-        if !matches!(entry.status, Status::Refused(_) | Status::Failed(_)) {
+        if !matches!(entry.status, PluginStatus::Refused(_) | PluginStatus::Failed(_)) {
             continue;
         }
         if let Some((why, hint)) = entry.why_not() {
@@ -139,9 +139,9 @@ pub fn workspace_line(setup: &Setup) -> Option<String> {
                 .iter()
                 .map(|file| {
                     let what = match file.kind {
-                        ChangeKind::Added => "was added",
-                        ChangeKind::Changed => "changed",
-                        ChangeKind::Removed => "was removed",
+                        TrustedFileChange::Added => "was added",
+                        TrustedFileChange::Changed => "changed",
+                        TrustedFileChange::Removed => "was removed",
                     };
                     format!("`{}` {what}", visible::name(&file.name))
                 })

@@ -2,7 +2,7 @@
 //! configuration.
 
 use jaato_install::placed_plugins;
-use jaato_runtime::config::{ConfigError, Listing, list_disabled_plugin};
+use jaato_runtime::config::{ConfigError, ListChange, list_disabled_plugin};
 use jaato_runtime::{Setup, places};
 
 use crate::args::Global;
@@ -10,14 +10,14 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::{install, report, start};
 
 /// Adds a plugin to the disabled ones, or removes it from them.
-pub fn switch(global: Global, name: &str, listing: Listing) -> Outcome {
+pub fn switch(global: Global, name: &str, listing: ListChange) -> Outcome {
     let arguments = start::arguments(global);
     let setup = start::setup(arguments.clone())?;
     let all = placed_plugins(&places(&setup));
     let is_off = |setup: &Setup| setup.config.plugins_disabled.iter().any(|other| other == name);
     // A name without a plugin may still be on the list. It can be removed, but not added.
     let is_there = all.iter().any(|plugin| plugin.manifest.name.as_str() == name);
-    if !is_there && (listing == Listing::In || !is_off(&setup)) {
+    if !is_there && (listing == ListChange::In || !is_off(&setup)) {
         return Err(install::unknown(name, &all));
     }
     let file = match arguments.config_file.clone() {
@@ -28,13 +28,13 @@ pub fn switch(global: Global, name: &str, listing: Listing) -> Outcome {
         |error: ConfigError| Failure::new(Exit::Configuration, &error).maybe_hint(error.hint());
     let changed = list_disabled_plugin(&file, name, listing).map_err(failed)?;
     // The lists of several layers are joined, so another layer may contain it too.
-    let stays_off = listing == Listing::Out && is_off(&start::setup(arguments)?);
+    let stays_off = listing == ListChange::Out && is_off(&start::setup(arguments)?);
     if stays_off {
         let text = format!("plugin `{name}` is also disabled elsewhere, so it stays disabled");
         return Err(Failure::new(Exit::Configuration, text)
             .hint("`jaato config show` shows the source of `plugins.disabled`"));
     }
-    let state = if listing == Listing::In { "disabled" } else { "enabled" };
+    let state = if listing == ListChange::In { "disabled" } else { "enabled" };
     report::line(&match changed {
         true => format!("plugin `{name}` is {state}: {}", file.display()),
         false => format!("plugin `{name}` is already {state}"),

@@ -9,7 +9,7 @@ use jaato_runtime::types::touches::{self, Kind};
 use jaato_runtime::types::{Annotations, Availability, Offer, PluginName, ToolSpec};
 use serde_json::{Value, json};
 
-use jaato_runtime::{Offered, Runtime, problem_line};
+use jaato_runtime::{OfferedTools, Runtime, problem_line};
 
 use crate::args::{Global, OutputForm};
 use crate::exit::{Exit, Failure, Outcome};
@@ -136,11 +136,11 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
 
 /// Lists the tools, including those that plugins set while they run. A line says which ones it
 /// waits for.
-pub async fn offered(runtime: &Runtime, names: Vec<String>) -> Result<Offered, Failure> {
+pub async fn offered(runtime: &Runtime, names: Vec<String>) -> Result<OfferedTools, Failure> {
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
     let view = View::start(OutputForm::Text, cancel.clone());
-    let offered = runtime.offered(names, Arc::clone(&view) as _, &cancel).await;
+    let offered = runtime.offered_tools(names, Arc::clone(&view) as _, &cancel).await;
     view.finish(&cancel).await?;
     if cancel.is_cancelled() {
         return Err(Failure::new(Exit::Cancelled, ""));

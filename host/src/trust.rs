@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use jaato_runtime::config::trust::{
-    AgreedVariables, Candidate, TrustError, TrustStore, WorkspaceState, refuse_inside_session,
+    AgreedVariables, TrustCandidate, TrustError, TrustStore, WorkspaceState, refuse_inside_session,
 };
 use jaato_runtime::{Setup, visible};
 use jaato_template::shell_word;
@@ -33,7 +33,7 @@ pub fn remove(global: Global) -> Outcome {
 pub fn workspace(global: Global, no_variables: bool) -> Outcome {
     let (setup, store) = opened(global)?;
     let root = root(&setup);
-    let seen = store.look_at(&setup.workspace).map_err(failed)?;
+    let seen = store.read_candidate(&setup.workspace).map_err(failed)?;
     let listed = variables_of(&seen);
     let variables = if no_variables { Vec::new() } else { listed.clone() };
     let now = SystemTime::now();
@@ -90,7 +90,7 @@ pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
     if !can_ask || refuse_inside_session(&setup.variables).is_err() {
         return Ok(false);
     }
-    let look = || store.look_at(&setup.workspace);
+    let look = || store.read_candidate(&setup.workspace);
     // `declined` are the files that a remembered refusal covers.
     let (seen, declined, what, items) = match &setup.workspace_state {
         WorkspaceState::Nothing | WorkspaceState::Trusted(_) => return Ok(false),
@@ -98,7 +98,7 @@ pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
         WorkspaceState::Changed { files } => {
             let seen = look();
             let changes: Vec<String> = files.iter().map(ToString::to_string).collect();
-            let digest = seen.as_ref().ok().map(Candidate::digest);
+            let digest = seen.as_ref().ok().map(TrustCandidate::digest);
             let declined = changes.iter().cloned().chain(digest).collect();
             (Some(seen), declined, "changed since you trusted it", changes)
         }
@@ -136,7 +136,7 @@ pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
 }
 
 /// Lists what trust in the files of a workspace enables, besides instructions for the model.
-fn enables(setup: &Setup, seen: &Candidate) -> Vec<Brings> {
+fn enables(setup: &Setup, seen: &TrustCandidate) -> Vec<Brings> {
     let entries = seen.mcp_entries();
     let named = |text: fn(&Value) -> Option<String>| -> Vec<String> {
         let all = entries
@@ -160,7 +160,7 @@ fn enables(setup: &Setup, seen: &Candidate) -> Vec<Brings> {
 }
 
 /// Returns the variables that would be sent to MCP servers of the workspace.
-fn variables_of(seen: &Candidate) -> Vec<AgreedVariables> {
+fn variables_of(seen: &TrustCandidate) -> Vec<AgreedVariables> {
     let all = seen.mcp_entries().into_iter().map(|entry| entry.variables());
     all.filter(|agreed| !agreed.variables.is_empty()).collect()
 }

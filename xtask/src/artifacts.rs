@@ -12,11 +12,11 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::child;
-use crate::workspace::{Package, Workspace};
+use crate::workspace::{WorkspacePackage, CargoWorkspace};
 
 /// The targets to build.
 #[derive(Debug, Clone, Copy)]
-pub enum Selection<'a> {
+pub enum BuildSelection<'a> {
     /// The named packages.
     Packages(&'a [&'a str]),
     /// All targets of all members, including tests: everything that `cargo test --workspace` runs.
@@ -28,7 +28,7 @@ const EXAMPLES: &str = "docs/examples";
 
 /// A file or a set of files that cargo has built, or found to be up to date.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Artifact {
+struct CargoArtifact {
     manifest: PathBuf,
     target: String,
     kinds: Vec<String>,
@@ -51,19 +51,19 @@ pub struct TestProgram {
 
 /// The files of a build.
 #[derive(Debug)]
-pub struct Built {
-    artifacts: Vec<Artifact>,
+pub struct BuildArtifacts {
+    artifacts: Vec<CargoArtifact>,
     /// The number of warnings from the compiler and Clippy, including those that cargo replays.
     pub warnings: usize,
 }
 
 /// Builds, with cargo's own progress on the terminal if `watch` allows it.
 pub fn build(
-    workspace: &Workspace,
+    workspace: &CargoWorkspace,
     profile: &str,
-    selection: Selection<'_>,
-    watch: &mut dyn Watch,
-) -> Result<Built> {
+    selection: BuildSelection<'_>,
+    watch: &mut dyn BuildObserver,
+) -> Result<BuildArtifacts> {
     let mut command = child::cargo(&workspace.root);
     let format = match std::io::stderr().is_terminal() {
         true => "--message-format=json-diagnostic-rendered-ansi",
@@ -74,12 +74,12 @@ pub fn build(
         command.arg("--quiet");
     }
     match selection {
-        Selection::Packages(names) => {
+        BuildSelection::Packages(names) => {
             for name in names {
                 command.args(["-p", name]);
             }
         }
-        Selection::EverythingForTests => {
+        BuildSelection::EverythingForTests => {
             command.args(["--workspace", "--all-targets"]);
             with_lints(&mut command)?;
         }
@@ -87,18 +87,18 @@ pub fn build(
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
-        .with_context(|| format!("starting {}", child::shown(&command)))?;
+        .with_context(|| format!("starting {}", child::command_text(&command)))?;
     let (mut artifacts, mut warnings) = (Vec::new(), 0);
     let lines = child.stdout.take().context("cargo has no standard output")?;
     for line in BufReader::new(lines).lines() {
         match parse(&line.context("reading cargo's messages")?)? {
-            Some(Message::Artifact(artifact)) => {
+            Some(CargoMessage::Artifact(artifact)) => {
                 if !artifact.fresh {
                     watch.compiled();
                 }
                 artifacts.push(artifact);
             }
-            Some(Message::Diagnostic { text, is_warning }) => {
+            Some(CargoMessage::Diagnostic { text, is_warning }) => {
                 warnings += usize::from(is_warning);
                 eprint!("{text}");
             }
@@ -107,8 +107,8 @@ pub fn build(
     }
     let status = child.wait().context("waiting for cargo")?;
     watch.ended();
-    child::check(&command, status)?;
-    Ok(Built { artifacts, warnings })
+    child::check_status(&command, status)?;
+    Ok(BuildArtifacts { artifacts, warnings })
 }
 
 /// Makes cargo compile the workspace's crates with Clippy's compiler, which checks them and
@@ -128,7 +128,7 @@ pub fn with_lints(command: &mut Command) -> Result<()> {
 }
 
 /// Builds the fixtures and the example plugins together. Does nothing in a checkout without them.
-pub fn build_fixtures(workspace: &Workspace) -> Result<()> {
+pub fn build_fixtures(workspace: &CargoWorkspace) -> Result<()> {
     let folder = workspace.root.join(EXAMPLES);
     if !folder.is_dir() {
         return Ok(());
@@ -139,7 +139,7 @@ pub fn build_fixtures(workspace: &Workspace) -> Result<()> {
 }
 
 /// Observes a running build.
-pub trait Watch {
+pub trait BuildObserver {
     /// Returns true if cargo must not show its own progress.
     fn quiet(&self) -> bool;
     /// Called after a crate was compiled.
@@ -149,15 +149,15 @@ pub trait Watch {
 }
 
 /// Leaves the progress to cargo.
-pub struct CargoShows;
+pub struct PassthroughBuildObserver;
 
-impl Watch for CargoShows {
+impl BuildObserver for PassthroughBuildObserver {
     fn quiet(&self) -> bool {
         false
     }
 }
 
-impl Built {
+impl BuildArtifacts {
     /// Returns the binary with this name.
     pub fn binary(&self, name: &str) -> Result<&Path> {
         self.artifacts
@@ -169,7 +169,7 @@ impl Built {
     }
 
     /// Returns the dynamic libraries of the workspace's plugins, one each, sorted by package name.
-    pub fn plugins(&self, workspace: &Workspace) -> Result<Vec<PathBuf>> {
+    pub fn plugins(&self, workspace: &CargoWorkspace) -> Result<Vec<PathBuf>> {
         workspace
             .plugins()
             .iter()
@@ -182,7 +182,7 @@ impl Built {
     }
 
     /// Returns the dynamic library of one of the workspace's plugins.
-    pub fn plugin(&self, workspace: &Workspace, name: &str) -> Result<PathBuf> {
+    pub fn plugin(&self, workspace: &CargoWorkspace, name: &str) -> Result<PathBuf> {
         let package = workspace.plugins().into_iter().find(|package| package.name == name);
         let package = package.with_context(|| format!("there is no plugin `{name}`"))?;
         self.library(&workspace.root.join(&package.folder).join("Cargo.toml"))
@@ -190,12 +190,12 @@ impl Built {
     }
 
     /// Returns the test programs of the workspace's packages.
-    pub fn test_programs(&self, workspace: &Workspace) -> Vec<TestProgram> {
+    pub fn test_programs(&self, workspace: &CargoWorkspace) -> Vec<TestProgram> {
         let tests = self.artifacts.iter().filter(|artifact| artifact.is_test);
         tests
             .filter_map(|artifact| {
                 let folder = artifact.manifest.parent()?;
-                let is_this = |package: &&Package| workspace.root.join(&package.folder) == folder;
+                let is_this = |package: &&WorkspacePackage| workspace.root.join(&package.folder) == folder;
                 let package = workspace.packages.iter().find(is_this)?;
                 Some(TestProgram {
                     name: format!("{} {}", package.name, artifact.target),
@@ -226,8 +226,8 @@ pub fn is_library(file: &Path) -> bool {
 
 /// A message from cargo.
 #[derive(Debug)]
-enum Message {
-    Artifact(Artifact),
+enum CargoMessage {
+    Artifact(CargoArtifact),
     /// A compiler message about the sources.
     Diagnostic {
         text: String,
@@ -236,16 +236,16 @@ enum Message {
 }
 
 /// Parses one line of cargo's messages. Build programs write other lines.
-fn parse(line: &str) -> Result<Option<Message>> {
+fn parse(line: &str) -> Result<Option<CargoMessage>> {
     if !line.starts_with('{') {
         return Ok(None);
     }
     let message: Value = serde_json::from_str(line).context("reading cargo's messages")?;
     match message["reason"].as_str() {
-        Some("compiler-artifact") => Ok(Some(Message::Artifact(artifact(&message)?))),
+        Some("compiler-artifact") => Ok(Some(CargoMessage::Artifact(artifact(&message)?))),
         Some("compiler-message") => {
             let diagnostic = &message["message"];
-            Ok(Some(Message::Diagnostic {
+            Ok(Some(CargoMessage::Diagnostic {
                 text: diagnostic["rendered"].as_str().unwrap_or_default().to_owned(),
                 is_warning: diagnostic["level"] == "warning",
             }))
@@ -254,13 +254,13 @@ fn parse(line: &str) -> Result<Option<Message>> {
     }
 }
 
-fn artifact(message: &Value) -> Result<Artifact> {
+fn artifact(message: &Value) -> Result<CargoArtifact> {
     let target = &message["target"];
     let (Some(manifest), Some(name)) = (message["manifest_path"].as_str(), target["name"].as_str())
     else {
         bail!("cargo's message about an artifact names no package: {message}");
     };
-    Ok(Artifact {
+    Ok(CargoArtifact {
         manifest: manifest.into(),
         target: name.to_owned(),
         kinds: strings(&target["kind"]).map(str::to_owned).collect(),
@@ -290,22 +290,22 @@ mod tests {
         .to_string()
     }
 
-    fn built(lines: &[String]) -> Built {
+    fn built(lines: &[String]) -> BuildArtifacts {
         let artifact = |line: &String| match parse(line).unwrap()? {
-            Message::Artifact(artifact) => Some(artifact),
-            Message::Diagnostic { .. } => None,
+            CargoMessage::Artifact(artifact) => Some(artifact),
+            CargoMessage::Diagnostic { .. } => None,
         };
-        Built { artifacts: lines.iter().filter_map(artifact).collect(), warnings: 0 }
+        BuildArtifacts { artifacts: lines.iter().filter_map(artifact).collect(), warnings: 0 }
     }
 
-    fn workspace(plugins: &[&str]) -> Workspace {
-        let package = |name: &&str| Package {
+    fn workspace(plugins: &[&str]) -> CargoWorkspace {
+        let package = |name: &&str| WorkspacePackage {
             name: (*name).to_owned(),
             folder: format!("plugins/{name}"),
             is_dynamic: true,
-            ..Package::default()
+            ..WorkspacePackage::default()
         };
-        Workspace {
+        CargoWorkspace {
             root: "/w".into(),
             target: "/w/target".into(),
             packages: plugins.iter().map(package).collect(),
@@ -339,7 +339,7 @@ mod tests {
             json!({"reason": "compiler-message", "message": message}).to_string()
         };
         for (level, expected) in [("warning", true), ("error", false), ("note", false)] {
-            let Some(Message::Diagnostic { text, is_warning }) = parse(&line(level)).unwrap()
+            let Some(CargoMessage::Diagnostic { text, is_warning }) = parse(&line(level)).unwrap()
             else {
                 unreachable!("{level} is not a diagnostic")
             };

@@ -6,15 +6,15 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Result, bail};
 
-use crate::artifacts::{self, CargoShows, Selection};
+use crate::artifacts::{self, PassthroughBuildObserver, BuildSelection};
 use crate::child;
 use crate::gather::gather;
-use crate::workspace::Workspace;
+use crate::workspace::CargoWorkspace;
 
 /// The binary's package and target.
 pub const HOST: &str = "jaato";
 
-struct Options {
+struct BuildPluginsOptions {
     profile: String,
     folder: Option<PathBuf>,
 }
@@ -22,13 +22,13 @@ struct Options {
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let options = parse(words)?;
-    let workspace = Workspace::load()?;
+    let workspace = CargoWorkspace::load()?;
     let names: Vec<&str> = workspace.plugins().iter().map(|plugin| plugin.name.as_str()).collect();
     if names.is_empty() {
         bail!("there is no plugin below `plugins/`");
     }
-    let selection = Selection::Packages(&names);
-    let built = artifacts::build(&workspace, &options.profile, selection, &mut CargoShows)?;
+    let selection = BuildSelection::Packages(&names);
+    let built = artifacts::build(&workspace, &options.profile, selection, &mut PassthroughBuildObserver)?;
     let folder = options.folder.unwrap_or_else(|| workspace.target.join("plugins"));
     let files = gather(&built.plugins(&workspace)?, &folder)?;
     for file in &files {
@@ -43,10 +43,10 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn parse(words: Vec<OsString>) -> Result<Options, lexopt::Error> {
+fn parse(words: Vec<OsString>) -> Result<BuildPluginsOptions, lexopt::Error> {
     use lexopt::prelude::*;
 
-    let mut options = Options { profile: "release".to_owned(), folder: None };
+    let mut options = BuildPluginsOptions { profile: "release".to_owned(), folder: None };
     let mut parser = lexopt::Parser::from_args(words);
     while let Some(argument) = parser.next()? {
         match argument {

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
-use crate::workspace::Workspace;
+use crate::workspace::CargoWorkspace;
 use crate::{child, nightly};
 
 const TARGET: &str = "aarch64-apple-darwin";
@@ -32,7 +32,7 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     if let Some(argument) = lexopt::Parser::from_args(words).next()? {
         return Err(argument.unexpected().into());
     }
-    let workspace = Workspace::load()?;
+    let workspace = CargoWorkspace::load()?;
     if !nightly::has_sources() {
         bail!(
             "no nightly toolchain has the sources of the standard library; \

@@ -57,8 +57,8 @@ fn remove_cargo_variables(command: &mut Command, names: impl Iterator<Item = OsS
 
 /// Runs a command to its end on the same terminal. The error names the command.
 pub fn run(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("starting {}", shown(command)))?;
-    check(command, status)
+    let status = command.status().with_context(|| format!("starting {}", command_text(command)))?;
+    check_status(command, status)
 }
 
 /// Runs a command to its end and returns its standard output.
@@ -66,22 +66,22 @@ pub fn output(command: &mut Command) -> Result<String> {
     let output = command
         .stderr(Stdio::inherit())
         .output()
-        .with_context(|| format!("starting {}", shown(command)))?;
-    check(command, output.status)?;
-    String::from_utf8(output.stdout).with_context(|| format!("reading {}", shown(command)))
+        .with_context(|| format!("starting {}", command_text(command)))?;
+    check_status(command, output.status)?;
+    String::from_utf8(output.stdout).with_context(|| format!("reading {}", command_text(command)))
 }
 
 /// Returns an error unless the command succeeded.
-pub fn check(command: &Command, status: ExitStatus) -> Result<()> {
+pub fn check_status(command: &Command, status: ExitStatus) -> Result<()> {
     if !status.success() {
-        bail!("{} failed ({status})", shown(command));
+        bail!("{} failed ({status})", command_text(command));
     }
     Ok(())
 }
 
 /// The end of a child with a deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum ChildOutcome {
     /// Its exit code was 0.
     Well,
     /// It had another exit code, or a signal ended it.
@@ -93,26 +93,26 @@ pub enum Ended {
 }
 
 /// Waits for the command until the deadline, then kills it.
-pub fn within(command: &mut Command, deadline: Duration) -> Ended {
-    let Ok(mut child) = command.stdin(Stdio::null()).spawn() else { return Ended::NotStarted };
+pub fn wait_with_deadline(command: &mut Command, deadline: Duration) -> ChildOutcome {
+    let Ok(mut child) = command.stdin(Stdio::null()).spawn() else { return ChildOutcome::NotStarted };
     let start = Instant::now();
     loop {
         match child.try_wait() {
-            Ok(Some(status)) if status.success() => return Ended::Well,
-            Ok(Some(_)) | Err(_) => return Ended::Badly,
+            Ok(Some(status)) if status.success() => return ChildOutcome::Well,
+            Ok(Some(_)) | Err(_) => return ChildOutcome::Badly,
             Ok(None) if start.elapsed() < deadline => std::thread::sleep(LOOK_EVERY),
             Ok(None) => {
                 // The command may have ended just before the kill. It is reaped in both cases.
                 let _ = child.kill();
                 let _ = child.wait();
-                return Ended::Late;
+                return ChildOutcome::Late;
             }
         }
     }
 }
 
 /// Returns the command as a user would type it.
-pub fn shown(command: &Command) -> String {
+pub fn command_text(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_stem().unwrap_or(command.get_program()).to_string_lossy();
     let mut text = format!("`{name}");
@@ -156,10 +156,10 @@ mod tests {
     #[test]
     fn a_program_that_is_not_there_is_told_from_one_that_fails() {
         let mut missing = Command::new("no-such-program-anywhere");
-        assert_eq!(within(&mut missing, Duration::from_secs(5)), Ended::NotStarted);
+        assert_eq!(wait_with_deadline(&mut missing, Duration::from_secs(5)), ChildOutcome::NotStarted);
         let mut failing = cargo(Path::new("."));
         failing.arg("no-such-command").stderr(Stdio::null());
-        assert_eq!(within(&mut failing, Duration::from_secs(60)), Ended::Badly);
+        assert_eq!(wait_with_deadline(&mut failing, Duration::from_secs(60)), ChildOutcome::Badly);
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
         let mut command = Command::new("sleep");
         command.arg("600");
         let start = Instant::now();
-        assert_eq!(within(&mut command, Duration::from_millis(50)), Ended::Late);
+        assert_eq!(wait_with_deadline(&mut command, Duration::from_millis(50)), ChildOutcome::Late);
         assert!(start.elapsed() < Duration::from_secs(300));
     }
 }

@@ -20,12 +20,12 @@ pub struct Chore {
     /// Runs the chore with the words after its name, and returns the exit code.
     pub start: fn(Vec<OsString>) -> Result<ExitCode>,
     /// What answers `--help` after the chore's name.
-    pub help: Help,
+    pub help: ChoreHelp,
 }
 
 /// What answers `--help` after a chore's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Help {
+pub enum ChoreHelp {
     /// The table, with the name, the arguments and the description.
     Table,
     /// The chore itself, which receives the word.
@@ -38,77 +38,77 @@ const CHORES: &[Chore] = &[
         arguments: "TASK… [OPTIONS]",
         about: "build what is needed, then `jaato run TASK…`",
         start: run::start,
-        help: Help::Chore,
+        help: ChoreHelp::Chore,
     },
     Chore {
         name: "test",
         arguments: "[FILTER | --full]",
         about: "every check and test, of the full tier what changed; only tests named FILTER; all of it",
         start: test::start,
-        help: Help::Table,
+        help: ChoreHelp::Table,
     },
     Chore {
         name: "setup",
         arguments: "[--model] [--outside]",
         about: "make ready what the tests need; says what is missing and how to get it",
         start: setup::start,
-        help: Help::Table,
+        help: ChoreHelp::Table,
     },
     Chore {
         name: "build-plugins",
         arguments: "[--profile PROFILE] [--dest DIR]",
         about: "build all plugins and gather them where `jaato` finds them",
         start: build_plugins::start,
-        help: Help::Table,
+        help: ChoreHelp::Table,
     },
     Chore {
         name: "new-plugin",
         arguments: "NAME [--kind tool|gc|provider|environment] [--path DIR] [--sdk DIR]",
         about: "write a plugin crate that builds outside this workspace",
         start: new_plugin::start,
-        help: Help::Table,
+        help: ChoreHelp::Table,
     },
     Chore {
         name: "tidy",
         arguments: "",
         about: "check the rules of the house: dependencies, `unsafe`, names, sizes",
         start: tidy::start,
-        help: Help::Table,
+        help: ChoreHelp::Table,
     },
     Chore {
         name: "bench",
         arguments: "[NAME…]",
         about: "measure, and compare with the targets",
         start: measure::bench,
-        help: Help::Chore,
+        help: ChoreHelp::Chore,
     },
     Chore {
         name: "accuracy",
         arguments: "[NAME…] [--install] [--user USER] [--house DIR] [--list]",
         about: "play real programs through the shell tools: results that come too early or too late",
         start: measure::accuracy,
-        help: Help::Table,
+        help: ChoreHelp::Table,
     },
     Chore {
         name: "models",
         arguments: "FILE DATE",
         about: "make the snapshot of what is known of models from models.dev's api.json, of a day",
         start: models::start,
-        help: Help::Table,
+        help: ChoreHelp::Table,
     },
     Chore {
         name: "check-macos",
         arguments: "",
         about: "let a nightly compiler look at the branches for macOS; nothing is run",
         start: check_macos::start,
-        help: Help::Table,
+        help: ChoreHelp::Table,
     },
     Chore {
         name: "dist",
         arguments: "[--profile PROFILE] [--from HOUSE] [--dest DIR]",
         about: "build an archive, a Python wheel and an npm package for other machines",
         start: dist::start,
-        help: Help::Table,
+        help: ChoreHelp::Table,
     },
 ];
 
@@ -137,7 +137,7 @@ pub fn start_one_of(chores: &[Chore]) -> ExitCode {
     };
     let words: Vec<OsString> = words.collect();
     let asks_help = words.iter().any(|word| word == "--help" || word == "-h");
-    if asks_help && chore.help == Help::Table {
+    if asks_help && chore.help == ChoreHelp::Table {
         println!("cargo xtask {} {}\n\n{}", chore.name, chore.arguments, chore.about);
         return ExitCode::SUCCESS;
     }

@@ -20,13 +20,13 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 
-use self::needs::Glibc;
-use self::release::Release;
-use crate::artifacts::{self, CargoShows, Selection};
+use self::needs::GlibcVersion;
+use self::release::ReleaseTree;
+use crate::artifacts::{self, PassthroughBuildObserver, BuildSelection};
 use crate::build_plugins::{HOST, check_all};
 use crate::child;
 use crate::gather::place_file;
-use crate::workspace::Workspace;
+use crate::workspace::CargoWorkspace;
 
 /// The documents next to the programs.
 const PAPERS: &[&str] = &["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
@@ -43,7 +43,7 @@ const DOC: &str = "doc";
 /// The folder in which the binary looks for its plugins, relative to the same folder.
 const PLUGINS: &str = "lib/jaato/plugins";
 
-struct Options {
+struct DistOptions {
     profile: String,
     /// An existing layout with `bin/` and `plugins/` to use instead of building.
     from: Option<PathBuf>,
@@ -51,7 +51,7 @@ struct Options {
 }
 
 /// The programs for the archive.
-struct Programs {
+struct ArchivePrograms {
     jaato: PathBuf,
     plugins: Vec<PathBuf>,
 }
@@ -59,23 +59,23 @@ struct Programs {
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let options = parse(words)?;
-    let workspace = Workspace::load()?;
+    let workspace = CargoWorkspace::load()?;
     let version = version(&workspace)?;
     let name = format!("{HOST}-{version}-{}", own_target(&workspace.root)?);
     let programs = match &options.from {
-        Some(house) => built_before(house)?,
+        Some(house) => find_built_programs(house)?,
         None => build(&workspace, &options.profile)?,
     };
     let folder = options.folder.unwrap_or_else(|| workspace.target.join("dist"));
     fs::create_dir_all(&folder).with_context(|| format!("making `{}`", folder.display()))?;
-    let workshop = Workshop::new(&folder, &name)?;
+    let workshop = ArchiveFolder::new(&folder, &name)?;
     let tree = workshop.0.join(&name);
     let glibc = lay_out(&workspace, &programs, &tree)?;
-    let stamp = stamp(&workspace.root)?;
+    let stamp = build_time(&workspace.root)?;
     let mut files = vec![workshop.0.join(format!("{name}.tar.gz"))];
     archive::pack(&workshop.0, &name, stamp, &files[0])?;
     if let Some(glibc) = glibc {
-        let release = Release { tree: &tree, version, glibc };
+        let release = ReleaseTree { tree: &tree, version, glibc };
         files.push(wheel::pack(&release, &workshop.0)?);
         files.push(npm::pack(release, &workshop.0, stamp)?);
     } else {
@@ -97,10 +97,10 @@ fn publish(file: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn parse(words: Vec<OsString>) -> Result<Options, lexopt::Error> {
+fn parse(words: Vec<OsString>) -> Result<DistOptions, lexopt::Error> {
     use lexopt::prelude::*;
 
-    let mut options = Options { profile: "dist".to_owned(), from: None, folder: None };
+    let mut options = DistOptions { profile: "dist".to_owned(), from: None, folder: None };
     let mut parser = lexopt::Parser::from_args(words);
     while let Some(argument) = parser.next()? {
         match argument {
@@ -113,16 +113,16 @@ fn parse(words: Vec<OsString>) -> Result<Options, lexopt::Error> {
     Ok(options)
 }
 
-fn build(workspace: &Workspace, profile: &str) -> Result<Programs> {
+fn build(workspace: &CargoWorkspace, profile: &str) -> Result<ArchivePrograms> {
     let mut names = vec![HOST];
     names.extend(workspace.plugins().iter().map(|plugin| plugin.name.as_str()));
-    let selection = Selection::Packages(&names);
-    let built = artifacts::build(workspace, profile, selection, &mut CargoShows)?;
+    let selection = BuildSelection::Packages(&names);
+    let built = artifacts::build(workspace, profile, selection, &mut PassthroughBuildObserver)?;
     let jaato = built.binary(HOST)?.to_owned();
-    Ok(Programs { jaato, plugins: built.plugins(workspace)? })
+    Ok(ArchivePrograms { jaato, plugins: built.plugins(workspace)? })
 }
 
-fn built_before(house: &Path) -> Result<Programs> {
+fn find_built_programs(house: &Path) -> Result<ArchivePrograms> {
     let jaato = house.join("bin").join(format!("{HOST}{}", std::env::consts::EXE_SUFFIX));
     if !jaato.is_file() {
         bail!("`{}` is missing; without `--from` it is built", jaato.display());
@@ -138,24 +138,24 @@ fn built_before(house: &Path) -> Result<Programs> {
         }
     }
     plugins.sort();
-    Ok(Programs { jaato, plugins })
+    Ok(ArchivePrograms { jaato, plugins })
 }
 
 /// Creates the content of the archive, and checks that it works. Returns the oldest glibc that it
 /// needs.
-fn lay_out(workspace: &Workspace, programs: &Programs, tree: &Path) -> Result<Option<Glibc>> {
+fn lay_out(workspace: &CargoWorkspace, programs: &ArchivePrograms, tree: &Path) -> Result<Option<GlibcVersion>> {
     if programs.plugins.is_empty() {
         bail!("there is no plugin to ship, and jaato needs at least one");
     }
-    let mut placed = vec![place(&programs.jaato, &tree.join("bin"))?];
+    let mut placed = vec![copy_into(&programs.jaato, &tree.join("bin"))?];
     for plugin in &programs.plugins {
-        placed.push(place(plugin, &tree.join(PLUGINS))?);
+        placed.push(copy_into(plugin, &tree.join(PLUGINS))?);
     }
     let glibc = needs::check(&placed)?;
     for paper in PAPERS {
-        place(&workspace.root.join(paper), tree)?;
+        copy_into(&workspace.root.join(paper), tree)?;
     }
-    place(&workspace.root.join(HEADER), &tree.join("include"))?;
+    copy_into(&workspace.root.join(HEADER), &tree.join("include"))?;
     sdk::lay_out(workspace, &tree.join(SDK))?;
     doc::lay_out(workspace, &tree.join(DOC))?;
     check_all(&placed[0], &placed[1..])?;
@@ -163,7 +163,7 @@ fn lay_out(workspace: &Workspace, programs: &Programs, tree: &Path) -> Result<Op
 }
 
 /// Copies a file into a folder, which it creates if necessary.
-fn place(file: &Path, folder: &Path) -> Result<PathBuf> {
+fn copy_into(file: &Path, folder: &Path) -> Result<PathBuf> {
     if !file.is_file() {
         bail!("`{}` is missing, and the archive must have it", file.display());
     }
@@ -174,7 +174,7 @@ fn place(file: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(to)
 }
 
-fn version(workspace: &Workspace) -> Result<&str> {
+fn version(workspace: &CargoWorkspace) -> Result<&str> {
     let host = workspace.packages.iter().find(|package| package.name == HOST);
     Ok(&host.with_context(|| format!("there is no package `{HOST}`"))?.version)
 }
@@ -190,7 +190,7 @@ fn own_target(root: &Path) -> Result<String> {
 
 /// Returns the time of all files in the archive, in seconds since 1970: the builder's value, or the
 /// commit's time, so that a later archive has later files.
-fn stamp(root: &Path) -> Result<u64> {
+fn build_time(root: &Path) -> Result<u64> {
     if let Ok(said) = std::env::var("SOURCE_DATE_EPOCH") {
         return said.parse().with_context(|| format!("`SOURCE_DATE_EPOCH` is `{said}`"));
     }
@@ -204,9 +204,9 @@ fn stamp(root: &Path) -> Result<u64> {
 }
 
 /// The folder in which the archive is made. Dropping it removes the folder.
-struct Workshop(PathBuf);
+struct ArchiveFolder(PathBuf);
 
-impl Workshop {
+impl ArchiveFolder {
     fn new(folder: &Path, name: &str) -> Result<Self> {
         let path = folder.join(format!(".{name}.tmp-{}", std::process::id()));
         fs::create_dir(&path).with_context(|| format!("making `{}`", path.display()))?;
@@ -214,7 +214,7 @@ impl Workshop {
     }
 }
 
-impl Drop for Workshop {
+impl Drop for ArchiveFolder {
     fn drop(&mut self) {
         // What remains is hidden, and its name shows its origin.
         let _ = fs::remove_dir_all(&self.0);
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_house_that_is_built_gives_its_binary_and_its_libraries_alone() {
         let house = tempfile::tempdir().unwrap();
-        let error = built_before(house.path()).err().unwrap().to_string();
+        let error = find_built_programs(house.path()).err().unwrap().to_string();
         assert!(error.ends_with("is missing; without `--from` it is built"), "{error}");
         let write = |path: &str| {
             let path = house.path().join(path);
@@ -243,7 +243,7 @@ mod tests {
         };
         let plugins = [library("gc_a"), library("tool_b")];
         write("plugins/.gathered");
-        let programs = built_before(house.path()).unwrap();
+        let programs = find_built_programs(house.path()).unwrap();
         assert_eq!((programs.jaato, programs.plugins), (jaato, plugins.to_vec()));
     }
 
@@ -251,7 +251,7 @@ mod tests {
     fn what_the_archive_must_have_is_asked_for_by_its_path() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("LICENSE-MIT");
-        let error = place(&missing, folder.path()).unwrap_err().to_string();
+        let error = copy_into(&missing, folder.path()).unwrap_err().to_string();
         assert_eq!(
             error,
             format!("`{}` is missing, and the archive must have it", missing.display())

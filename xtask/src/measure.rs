@@ -6,22 +6,22 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 
 use crate::child;
-use crate::workspace::Workspace;
+use crate::workspace::CargoWorkspace;
 
 const PACKAGE: &str = "xtask-measure";
 
 /// Runs the benchmarks.
 pub fn bench(words: Vec<OsString>) -> Result<ExitCode> {
-    hand_on("bench", words)
+    run_measure_chore("bench", words)
 }
 
 /// Runs real programs through the shell tools.
 pub fn accuracy(words: Vec<OsString>) -> Result<ExitCode> {
-    hand_on("accuracy", words)
+    run_measure_chore("accuracy", words)
 }
 
-fn hand_on(chore: &str, words: Vec<OsString>) -> Result<ExitCode> {
-    let workspace = Workspace::load()?;
+fn run_measure_chore(chore: &str, words: Vec<OsString>) -> Result<ExitCode> {
+    let workspace = CargoWorkspace::load()?;
     let mut command = child::cargo(&workspace.root);
     command.args(["run", "--quiet", "--profile", "xtask", "-p", PACKAGE, "--", chore]).args(words);
     child::become_command(command).with_context(|| format!("starting `{PACKAGE}`"))

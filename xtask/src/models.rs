@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value, json};
 
-use crate::workspace::Workspace;
+use crate::workspace::CargoWorkspace;
 
 /// The path of the snapshot.
 const SNAPSHOT: &str = "host/model-facts/snapshot.jsonl";
@@ -40,7 +40,7 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
         fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
     let api: Value = serde_json::from_str(&text).context("the file is not valid JSON")?;
     let snapshot = snapshot(&api, date)?;
-    let path = Workspace::load()?.root.join(SNAPSHOT);
+    let path = CargoWorkspace::load()?.root.join(SNAPSHOT);
     let lines = snapshot.lines().count() - 1;
     fs::write(&path, snapshot)?;
     println!("{lines} models are in {SNAPSHOT}: read its diff before you commit it");

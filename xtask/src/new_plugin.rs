@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Error, Result, bail};
 use jaato_template::{Sdk, TemplateError, TemplateKind, next_steps, write_crate};
 
-use crate::workspace::Workspace;
+use crate::workspace::CargoWorkspace;
 
-struct Options {
+struct NewPluginOptions {
     name: String,
     folder: Option<PathBuf>,
     /// Another sdk instead of this checkout's crates.
@@ -20,12 +20,12 @@ struct Options {
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let options = parse(words)?;
-    let workspace = Workspace::load()?;
+    let workspace = CargoWorkspace::load()?;
     let current = std::env::current_dir().context("finding the current folder")?;
     let folder = current.join(options.folder.unwrap_or_else(|| PathBuf::from(&options.name)));
     refuse_shipped(&workspace.root, &folder)?;
-    let sdk = Sdk::at(options.sdk.as_deref().unwrap_or(&workspace.root)).map_err(told)?;
-    write_crate(&folder, &options.name, options.kind, &sdk).map_err(told)?;
+    let sdk = Sdk::at(options.sdk.as_deref().unwrap_or(&workspace.root)).map_err(template_error)?;
+    write_crate(&folder, &options.name, options.kind, &sdk).map_err(template_error)?;
     let jaato =
         workspace.target.join("release").join(format!("jaato{}", std::env::consts::EXE_SUFFIX));
     println!("written to `{}`; next:\n", folder.display());
@@ -34,7 +34,7 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn parse(words: Vec<OsString>) -> Result<Options> {
+fn parse(words: Vec<OsString>) -> Result<NewPluginOptions> {
     use lexopt::prelude::*;
 
     let (mut name, mut folder, mut sdk, mut kind) = (None, None, None, TemplateKind::Tool);
@@ -44,17 +44,17 @@ fn parse(words: Vec<OsString>) -> Result<Options> {
             Long("path") => folder = Some(PathBuf::from(parser.value()?)),
             Long("sdk") => sdk = Some(PathBuf::from(parser.value()?)),
             Long("kind") => {
-                kind = parser.value()?.parse_with(kind_of)?;
+                kind = parser.value()?.parse_with(parse_kind)?;
             }
             Value(word) if name.is_none() => name = Some(word.string()?),
             _ => return Err(argument.unexpected().into()),
         }
     }
     let name = name.context("a plugin needs a name: `cargo xtask new-plugin moon-phase`")?;
-    Ok(Options { name, folder, sdk, kind })
+    Ok(NewPluginOptions { name, folder, sdk, kind })
 }
 
-fn kind_of(word: &str) -> Result<TemplateKind, String> {
+fn parse_kind(word: &str) -> Result<TemplateKind, String> {
     let kind = TemplateKind::ALL.into_iter().find(|kind| kind.word() == word);
     kind.ok_or_else(|| {
         format!("there is no kind `{word}`; there are `tool`, `gc`, `provider` and `environment`")
@@ -73,7 +73,7 @@ fn refuse_shipped(root: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn told(error: TemplateError) -> Error {
+fn template_error(error: TemplateError) -> Error {
     match error.hint() {
         Some(hint) => Error::msg(format!("{error}; {hint}")),
         None => error.into(),

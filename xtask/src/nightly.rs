@@ -19,12 +19,12 @@ pub fn cargo(arguments: &[&str]) -> Command {
 pub fn has_sources() -> bool {
     let mut rustc = Command::new("rustup");
     rustc.args(["run", "nightly", "rustc", "--print", "sysroot"]).env("RUSTUP_AUTO_INSTALL", "0");
-    let sysroot = said(&mut rustc).unwrap_or_default();
+    let sysroot = command_output(&mut rustc).unwrap_or_default();
     Path::new(sysroot.trim()).join("lib/rustlib/src/rust/library").is_dir()
 }
 
 /// Returns the output of a program, or `None` if it is missing or fails.
-pub fn said(command: &mut Command) -> Option<String> {
+pub fn command_output(command: &mut Command) -> Option<String> {
     let output = command.stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -13,11 +13,11 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
 
-use crate::artifacts::{self, Selection, Watch};
+use crate::artifacts::{self, BuildSelection, BuildObserver};
 use crate::build_plugins::HOST;
 use crate::child;
 use crate::gather::gather;
-use crate::workspace::{Package, Workspace};
+use crate::workspace::{WorkspacePackage, CargoWorkspace};
 
 /// The duration of a release build from scratch on two cores.
 const FIRST_BUILD_MINUTES: u32 = 8;
@@ -27,7 +27,7 @@ const DOWNLOAD: &str = "JAATO_LOCAL_DOWNLOAD";
 
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
-    let workspace = Workspace::load()?;
+    let workspace = CargoWorkspace::load()?;
     let names = plugins_for(&workspace, &words);
     let jaato = build(&workspace, &names)?;
     let mut command = Command::new(&jaato);
@@ -42,16 +42,16 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
 
 /// Builds the binary and all plugins, collects them where `jaato` finds them, and returns the
 /// binary.
-pub fn build_release(workspace: &Workspace) -> Result<PathBuf> {
+pub fn build_release(workspace: &CargoWorkspace) -> Result<PathBuf> {
     let names: Vec<&str> = workspace.plugins().iter().map(|plugin| plugin.name.as_str()).collect();
     build(workspace, &names)
 }
 
 /// Returns the plugins for a run with these words: all except those that only other options need.
 /// Plugins that `build-plugins` has collected stay, so they must be rebuilt too.
-fn plugins_for<'a>(workspace: &'a Workspace, words: &[OsString]) -> Vec<&'a str> {
+fn plugins_for<'a>(workspace: &'a CargoWorkspace, words: &[OsString]) -> Vec<&'a str> {
     let gathered = names_in(&workspace.target.join("plugins"));
-    let is_needed = |plugin: &&&Package| {
+    let is_needed = |plugin: &&&WorkspacePackage| {
         let asked = |option: &String| words.iter().any(|word| is_option(word, option));
         plugin.asked_by.is_empty()
             || plugin.asked_by.iter().any(asked)
@@ -79,10 +79,10 @@ fn names_in(folder: &Path) -> Vec<OsString> {
 }
 
 /// Builds the binary and these plugins, and collects them.
-fn build(workspace: &Workspace, plugins: &[&str]) -> Result<PathBuf> {
+fn build(workspace: &CargoWorkspace, plugins: &[&str]) -> Result<PathBuf> {
     let names = [&[HOST], plugins].concat();
-    let mut progress = Progress::new(!workspace.target.join("release").is_dir());
-    let selection = Selection::Packages(&names);
+    let mut progress = BuildProgress::new(!workspace.target.join("release").is_dir());
+    let selection = BuildSelection::Packages(&names);
     let built = artifacts::build(workspace, "release", selection, &mut progress)?;
     let jaato = built.binary(HOST)?;
     let files = plugins.iter().map(|name| built.plugin(workspace, name));
@@ -92,18 +92,18 @@ fn build(workspace: &Workspace, plugins: &[&str]) -> Result<PathBuf> {
 
 /// Returns `../plugins` relative to the binary, where it looks for plugins. That is `plugins` in
 /// the target folder, unless cargo builds for a named target.
-fn plugins_beside(jaato: &Path, workspace: &Workspace) -> PathBuf {
+fn plugins_beside(jaato: &Path, workspace: &CargoWorkspace) -> PathBuf {
     jaato.parent().and_then(Path::parent).unwrap_or(&workspace.target).join("plugins")
 }
 
 /// Prints one line when the first crate is compiled, and a count if the line can be rewritten.
-struct Progress {
+struct BuildProgress {
     first_time: bool,
     counted: usize,
     terminal: bool,
 }
 
-impl Progress {
+impl BuildProgress {
     fn new(first_time: bool) -> Self {
         let mut progress =
             Self { first_time, counted: 0, terminal: std::io::stderr().is_terminal() };
@@ -128,7 +128,7 @@ fn opening(first_time: bool) -> String {
     }
 }
 
-impl Watch for Progress {
+impl BuildObserver for BuildProgress {
     fn quiet(&self) -> bool {
         true
     }
@@ -159,16 +159,16 @@ mod tests {
     #[test]
     fn a_plugin_is_built_without_options_with_its_own_or_when_it_was_built_before() {
         let target = tempfile::tempdir().unwrap();
-        let package = |name: &str, asked_by: &[&str]| Package {
+        let package = |name: &str, asked_by: &[&str]| WorkspacePackage {
             name: name.into(),
             version: "0.1.0".into(),
             folder: format!("plugins/{name}"),
             asked_by: asked_by.iter().map(|option| (*option).to_owned()).collect(),
             is_dynamic: true,
-            ..Package::default()
+            ..WorkspacePackage::default()
         };
         let packages = vec![package("gc-a", &[]), package("tool-b", &["--box", "--in"])];
-        let workspace = Workspace { root: "/w".into(), target: target.path().into(), packages };
+        let workspace = CargoWorkspace { root: "/w".into(), target: target.path().into(), packages };
         let needed = |words: &str| {
             let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
             plugins_for(&workspace, &words).join(" ")
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn plugins_stand_where_the_binary_looks_for_them() {
-        let workspace = Workspace { root: "/w".into(), target: "/t".into(), packages: Vec::new() };
+        let workspace = CargoWorkspace { root: "/w".into(), target: "/t".into(), packages: Vec::new() };
         let place = |jaato: &str| plugins_beside(Path::new(jaato), &workspace);
         assert_eq!(place("/t/release/jaato"), Path::new("/t/plugins"));
         assert_eq!(place("/t/triple/release/jaato"), Path::new("/t/triple/plugins"));

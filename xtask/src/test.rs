@@ -18,15 +18,15 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-use self::items::Tier;
-use self::phases::Phases;
-use self::programs::Setting;
-use self::tally::Tally;
-use crate::artifacts::{self, CargoShows, Selection, TestProgram};
+use self::items::SelectedTier;
+use self::phases::TestPhases;
+use self::programs::TestProgramSettings;
+use self::tally::TestTally;
+use crate::artifacts::{self, PassthroughBuildObserver, BuildSelection, TestProgram};
 use crate::build_plugins::{HOST, check_all};
 use crate::gather::{gather, place_file};
-use crate::setup::Engine;
-use crate::workspace::Workspace;
+use crate::setup::TestContainerEngine;
+use crate::workspace::CargoWorkspace;
 use crate::{child, setup, tidy};
 
 /// The variable with the path of the test house.
@@ -46,13 +46,13 @@ const FUZZ_TIMES_IN_FULL: &str = "5";
 
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
-    let Asked { filter, full } = parse(words)?;
-    let mut run = Run::begin(filter, full)?;
+    let TestOptions { filter, full } = parse(words)?;
+    let mut run = TestRun::begin(filter, full)?;
     run.setup();
     run.check_sources();
     run.build();
     run.miri();
-    run.programs_of_others();
+    run.prepare_external_packages();
     run.tests();
     let code = run.finish()?;
     if full && code == ExitCode::SUCCESS {
@@ -63,14 +63,14 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
 
 /// The options of the command line.
 #[derive(Debug, PartialEq, Eq)]
-struct Asked {
+struct TestOptions {
     /// A part of the names of the tests to run. Then only tests run.
     filter: Option<String>,
     /// Whether to run the whole full tier, including items without changes.
     full: bool,
 }
 
-fn parse(words: Vec<OsString>) -> Result<Asked, lexopt::Error> {
+fn parse(words: Vec<OsString>) -> Result<TestOptions, lexopt::Error> {
     use lexopt::prelude::*;
 
     let (mut filter, mut full) = (None, false);
@@ -85,20 +85,20 @@ fn parse(words: Vec<OsString>) -> Result<Asked, lexopt::Error> {
     if full && filter.is_some() {
         return Err("`--full` runs everything: it takes no filter".into());
     }
-    Ok(Asked { filter, full })
+    Ok(TestOptions { filter, full })
 }
 
 /// A test run with its phases.
-struct Run {
-    workspace: Workspace,
+struct TestRun {
+    workspace: CargoWorkspace,
     /// The test house.
     house: PathBuf,
     /// The file for the reasons of skipped tests.
     log: PathBuf,
     filter: Option<String>,
-    tier: Tier,
-    phases: Phases,
-    tally: Tally,
+    tier: SelectedTier,
+    phases: TestPhases,
+    tally: TestTally,
     /// A line for each missing program.
     missing: Vec<String>,
     /// Items of the full tier that could not run because of a missing program.
@@ -114,18 +114,18 @@ struct TestBuild {
     programs: Vec<TestProgram>,
 }
 
-impl Run {
+impl TestRun {
     fn begin(filter: Option<String>, full: bool) -> Result<Self> {
-        let workspace = Workspace::load()?;
+        let workspace = CargoWorkspace::load()?;
         let house = workspace.target.join("house");
         let log = house.join("skipped.log");
         fs::create_dir_all(&house).with_context(|| format!("making `{}`", house.display()))?;
         fs::write(&log, "").with_context(|| format!("emptying `{}`", log.display()))?;
         let tier = match (full, &filter) {
-            (true, _) => Tier::full(&workspace.root)?,
-            (false, None) => Tier::of_what_changed(&workspace.root)?,
+            (true, _) => SelectedTier::full(&workspace.root)?,
+            (false, None) => SelectedTier::of_what_changed(&workspace.root)?,
             // A filter selects only those tests and no items.
-            (false, Some(_)) => Tier::default(),
+            (false, Some(_)) => SelectedTier::default(),
         };
         Ok(Self {
             workspace,
@@ -133,8 +133,8 @@ impl Run {
             log,
             filter,
             tier,
-            phases: Phases::default(),
-            tally: Tally::default(),
+            phases: TestPhases::default(),
+            tally: TestTally::default(),
             missing: Vec::new(),
             unable: Vec::new(),
             built: None,
@@ -176,11 +176,11 @@ impl Run {
     }
 
     fn miri(&mut self) {
-        if !self.tier.runs("miri") {
+        if !self.tier.includes("miri") {
             return;
         }
         self.phases.run("miri", || {
-            let why_not = miri::look(&self.workspace)?;
+            let why_not = miri::run_miri(&self.workspace)?;
             if why_not.is_some() {
                 self.unable.push("miri");
             }
@@ -189,8 +189,8 @@ impl Run {
         });
     }
 
-    fn programs_of_others(&mut self) {
-        if !OUTSIDE_ITEMS.iter().any(|name| self.tier.runs(name)) {
+    fn prepare_external_packages(&mut self) {
+        if !OUTSIDE_ITEMS.iter().any(|name| self.tier.includes(name)) {
             return;
         }
         self.phases.run("outside", || {
@@ -216,7 +216,7 @@ impl Run {
         }
         let mut engine = None;
         self.phases.run("engine", || {
-            match Engine::find(&self.workspace.target) {
+            match TestContainerEngine::find(&self.workspace.target) {
                 Ok(found) => engine = Some(found),
                 Err(line) => self.missing.push(line),
             }
@@ -226,17 +226,17 @@ impl Run {
             (HOUSE_VARIABLE, self.house.clone().into_os_string()),
             (SKIP_LOG_VARIABLE, self.log.clone().into_os_string()),
         ];
-        variables.extend(engine.as_ref().and_then(Engine::variable));
-        if self.tier.runs("fuzz") && std::env::var_os(FUZZ_VARIABLE).is_none() {
+        variables.extend(engine.as_ref().and_then(TestContainerEngine::variable));
+        if self.tier.includes("fuzz") && std::env::var_os(FUZZ_VARIABLE).is_none() {
             variables.push((FUZZ_VARIABLE, FUZZ_TIMES_IN_FULL.into()));
         }
-        let setting = Setting {
+        let setting = TestProgramSettings {
             filter: self.filter.as_deref(),
             left_out: self.tier.skipped_tests().collect(),
             variables,
         };
         self.phases.run("tests", || programs::run(programs, &setting, &mut self.tally));
-        if self.tier.runs("isolated") {
+        if self.tier.includes("isolated") {
             self.phases
                 .run("isolated", || programs::run_isolated(programs, &setting, &mut self.tally));
         }
@@ -270,9 +270,9 @@ impl Run {
 
 /// Builds and checks everything in one profile, and creates the installed layout of binary and
 /// plugins. Also returns the number of warnings.
-fn build_house(workspace: &Workspace, house: &Path) -> Result<(TestBuild, usize)> {
-    let selection = Selection::EverythingForTests;
-    let built = artifacts::build(workspace, "dev", selection, &mut CargoShows)?;
+fn build_house(workspace: &CargoWorkspace, house: &Path) -> Result<(TestBuild, usize)> {
+    let selection = BuildSelection::EverythingForTests;
+    let built = artifacts::build(workspace, "dev", selection, &mut PassthroughBuildObserver)?;
     let binary = built.binary(HOST)?;
     let bin = house.join("bin");
     fs::create_dir_all(&bin).with_context(|| format!("making `{}`", bin.display()))?;
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn at_most_one_filter_is_understood() {
         let words = |line: &str| line.split_whitespace().map(OsString::from).collect();
-        let asked = |filter: Option<&str>, full| Asked { filter: filter.map(str::to_owned), full };
+        let asked = |filter: Option<&str>, full| TestOptions { filter: filter.map(str::to_owned), full };
         assert_eq!(parse(words("")).unwrap(), asked(None, false));
         assert_eq!(parse(words("gate")).unwrap(), asked(Some("gate"), false));
         assert_eq!(parse(words("--full")).unwrap(), asked(None, true));

@@ -23,7 +23,7 @@ use anyhow::{Context, Result, bail};
 
 use self::rust_source::RustSource;
 use crate::child;
-use crate::workspace::Workspace;
+use crate::workspace::CargoWorkspace;
 
 /// Beginnings of paths that a terminal program will replace. Their language is not checked.
 const BEING_REPLACED: &[&str] =
@@ -31,7 +31,7 @@ const BEING_REPLACED: &[&str] =
 
 /// A violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct TidyFinding {
     /// The file or folder below the root, with `/`.
     path: String,
     /// The line in the file, from 1, or 0 for the whole file.
@@ -39,17 +39,17 @@ pub struct Finding {
     what: String,
     /// How to fix it.
     remedy: String,
-    weight: Weight,
+    weight: FindingSeverity,
 }
 
 /// Whether a finding fails the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Weight {
+pub enum FindingSeverity {
     Error,
     Warning,
 }
 
-impl Finding {
+impl TidyFinding {
     fn error(
         path: impl Into<String>,
         line: usize,
@@ -57,13 +57,13 @@ impl Finding {
         remedy: impl Into<String>,
     ) -> Self {
         let (path, what, remedy) = (path.into(), what.into(), remedy.into());
-        Self { path, line, what, remedy, weight: Weight::Error }
+        Self { path, line, what, remedy, weight: FindingSeverity::Error }
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for TidyFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.weight == Weight::Warning {
+        if self.weight == FindingSeverity::Warning {
             f.write_str("warning: ")?;
         }
         f.write_str(&self.path)?;
@@ -87,26 +87,26 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     if let Some(argument) = lexopt::Parser::from_args(words).next()? {
         return Err(argument.unexpected().into());
     }
-    check(&Workspace::load()?)?;
+    check(&CargoWorkspace::load()?)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Applies all rules, prints the findings, and fails if there is an error.
-pub fn check(workspace: &Workspace) -> Result<()> {
+pub fn check(workspace: &CargoWorkspace) -> Result<()> {
     let files = text_files(&workspace.root)?;
     let mut findings = find(workspace, &files);
     findings.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
     for finding in &findings {
         println!("{finding}");
     }
-    let errors = findings.iter().filter(|finding| finding.weight == Weight::Error).count();
+    let errors = findings.iter().filter(|finding| finding.weight == FindingSeverity::Error).count();
     if errors > 0 {
         bail!("tidy found {errors} broken rules");
     }
     Ok(())
 }
 
-fn find(workspace: &Workspace, files: &[TextFile]) -> Vec<Finding> {
+fn find(workspace: &CargoWorkspace, files: &[TextFile]) -> Vec<TidyFinding> {
     let (sources, mut findings) = rust_sources(files);
     findings.extend(dependencies::check(&workspace.packages));
     findings.extend(dependencies::unused(&workspace.packages));
@@ -121,7 +121,7 @@ fn find(workspace: &Workspace, files: &[TextFile]) -> Vec<Finding> {
     findings
 }
 
-fn rust_sources(files: &[TextFile]) -> (Vec<RustSource>, Vec<Finding>) {
+fn rust_sources(files: &[TextFile]) -> (Vec<RustSource>, Vec<TidyFinding>) {
     let (mut sources, mut findings) = (Vec::new(), Vec::new());
     for file in files.iter().filter(|file| file.path.ends_with(".rs")) {
         match RustSource::parse(file) {
@@ -165,15 +165,15 @@ mod tests {
     }
 
     /// Formats findings as users see them.
-    pub fn lines(findings: &[Finding]) -> Vec<String> {
-        findings.iter().map(Finding::to_string).collect()
+    pub fn lines(findings: &[TidyFinding]) -> Vec<String> {
+        findings.iter().map(TidyFinding::to_string).collect()
     }
 
     #[test]
     fn a_finding_names_file_line_fault_and_remedy() {
-        let mut finding = Finding::error("a/b.rs", 7, "it is wrong", "mend it");
+        let mut finding = TidyFinding::error("a/b.rs", 7, "it is wrong", "mend it");
         assert_eq!(finding.to_string(), "a/b.rs:7: it is wrong, mend it");
-        finding.weight = Weight::Warning;
+        finding.weight = FindingSeverity::Warning;
         finding.line = 0;
         assert_eq!(finding.to_string(), "warning: a/b.rs: it is wrong, mend it");
     }

@@ -9,18 +9,18 @@ use crate::child;
 
 /// The workspace of this checkout.
 #[derive(Debug)]
-pub struct Workspace {
+pub struct CargoWorkspace {
     /// The root folder of the checkout.
     pub root: PathBuf,
     /// The folder for cargo's output, which is not always `target`.
     pub target: PathBuf,
     /// The members, sorted by name.
-    pub packages: Vec<Package>,
+    pub packages: Vec<WorkspacePackage>,
 }
 
 /// A member of the workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Package {
+pub struct WorkspacePackage {
     /// Its name in `Cargo.toml`.
     pub name: String,
     /// Its version.
@@ -32,12 +32,12 @@ pub struct Package {
     /// Whether cargo builds it as a dynamic library.
     pub is_dynamic: bool,
     /// Its declared dependencies, including those of tests and build programs.
-    pub dependencies: Vec<Dependency>,
+    pub dependencies: Vec<PackageDependency>,
 }
 
 /// A direct dependency.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dependency {
+pub struct PackageDependency {
     /// The package's name.
     pub name: String,
     /// The part of the package that needs it.
@@ -56,7 +56,7 @@ pub enum DependencyKind {
     Dev,
 }
 
-impl Workspace {
+impl CargoWorkspace {
     /// Runs `cargo metadata`. Needs no network, because it leaves out external packages.
     pub fn load() -> Result<Self> {
         let root = checkout();
@@ -68,30 +68,30 @@ impl Workspace {
     }
 
     fn from_metadata(metadata: &Value) -> Result<Self> {
-        let root = PathBuf::from(text(metadata, "workspace_root")?);
-        let target = PathBuf::from(text(metadata, "target_directory")?);
-        let mut packages = list(metadata, "packages")?
+        let root = PathBuf::from(text_field(metadata, "workspace_root")?);
+        let target = PathBuf::from(text_field(metadata, "target_directory")?);
+        let mut packages = list_field(metadata, "packages")?
             .iter()
-            .map(|package| Package::from_metadata(package, &root))
+            .map(|package| WorkspacePackage::from_metadata(package, &root))
             .collect::<Result<Vec<_>>>()?;
         packages.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(Self { root, target, packages })
     }
 
     /// Returns the members that are plugins: below `plugins/`, with a dynamic library.
-    pub fn plugins(&self) -> Vec<&Package> {
+    pub fn plugins(&self) -> Vec<&WorkspacePackage> {
         self.packages.iter().filter(|package| package.is_plugin()).collect()
     }
 }
 
-impl Package {
+impl WorkspacePackage {
     fn from_metadata(package: &Value, root: &Path) -> Result<Self> {
-        let manifest = PathBuf::from(text(package, "manifest_path")?);
+        let manifest = PathBuf::from(text_field(package, "manifest_path")?);
         let folder = manifest.parent().context("a manifest has no parent folder")?;
         Ok(Self {
-            name: text(package, "name")?.to_owned(),
-            version: text(package, "version")?.to_owned(),
-            folder: below(root, folder),
+            name: text_field(package, "name")?.to_owned(),
+            version: text_field(package, "version")?.to_owned(),
+            folder: relative_path(root, folder),
             asked_by: package["metadata"]["jaato"]["asked-by"]
                 .as_array()
                 .into_iter()
@@ -99,13 +99,13 @@ impl Package {
                 .filter_map(Value::as_str)
                 .map(str::to_owned)
                 .collect(),
-            is_dynamic: list(package, "targets")?
+            is_dynamic: list_field(package, "targets")?
                 .iter()
                 .flat_map(|target| target["kind"].as_array().into_iter().flatten())
                 .any(|kind| kind == "cdylib"),
-            dependencies: list(package, "dependencies")?
+            dependencies: list_field(package, "dependencies")?
                 .iter()
-                .map(Dependency::from_metadata)
+                .map(PackageDependency::from_metadata)
                 .collect::<Result<_>>()?,
         })
     }
@@ -116,7 +116,7 @@ impl Package {
     }
 }
 
-impl Dependency {
+impl PackageDependency {
     fn from_metadata(dependency: &Value) -> Result<Self> {
         let kind = match dependency["kind"].as_str() {
             Some("dev") => DependencyKind::Dev,
@@ -124,7 +124,7 @@ impl Dependency {
             _ if dependency["optional"] == true => DependencyKind::Dev,
             _ => DependencyKind::Normal,
         };
-        Ok(Self { name: text(dependency, "name")?.to_owned(), kind })
+        Ok(Self { name: text_field(dependency, "name")?.to_owned(), kind })
     }
 }
 
@@ -139,16 +139,16 @@ fn checkout() -> PathBuf {
     xtask.parent().map_or_else(|| xtask.to_path_buf(), Path::to_path_buf)
 }
 
-fn below(root: &Path, path: &Path) -> String {
+fn relative_path(root: &Path, path: &Path) -> String {
     let short = path.strip_prefix(root).unwrap_or(path);
     short.to_string_lossy().replace('\\', "/")
 }
 
-fn text<'a>(value: &'a Value, key: &str) -> Result<&'a str> {
+fn text_field<'a>(value: &'a Value, key: &str) -> Result<&'a str> {
     value[key].as_str().with_context(|| format!("`{key}` is missing"))
 }
 
-fn list<'a>(value: &'a Value, key: &str) -> Result<&'a Vec<Value>> {
+fn list_field<'a>(value: &'a Value, key: &str) -> Result<&'a Vec<Value>> {
     value[key].as_array().with_context(|| format!("`{key}` is missing"))
 }
 
@@ -170,11 +170,11 @@ mod tests {
         })
     }
 
-    fn load(packages: &[Value]) -> Result<Workspace> {
+    fn load(packages: &[Value]) -> Result<CargoWorkspace> {
         let metadata = json!({
             "workspace_root": "/w", "target_directory": "/elsewhere", "packages": packages,
         });
-        Workspace::from_metadata(&metadata)
+        CargoWorkspace::from_metadata(&metadata)
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use jaato_policy::{Call, JsonDigest, Mode, PathsResolved, Pattern, SessionRule};
+use jaato_policy::{PolicyCall, JsonDigest, PolicyMode, PathsResolved, CallPattern, SessionRule};
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision};
 use jaato_types::{Event, PluginName, ToolName};
 
@@ -28,8 +28,8 @@ struct AnsweredCall {
 
 impl EqualCalls {
     /// Returns the user's answer to an equal call.
-    pub(crate) fn answer_to(&self, call: &Call<'_>) -> Option<PermissionAnswer> {
-        let arguments = JsonDigest::of(call.arguments);
+    pub(crate) fn answer_to(&self, call: &PolicyCall<'_>) -> Option<PermissionAnswer> {
+        let arguments = JsonDigest::from_json(call.arguments);
         let is_equal = |it: &&AnsweredCall| {
             (&it.tool, &it.plugin) == (call.tool, call.plugin)
                 && it.arguments == arguments
@@ -39,7 +39,7 @@ impl EqualCalls {
     }
 
     /// Remembers an answer for equal calls. The rules remember it for later ones.
-    pub(crate) fn note(&mut self, call: &Call<'_>, answer: &PermissionAnswer) {
+    pub(crate) fn note(&mut self, call: &PolicyCall<'_>, answer: &PermissionAnswer) {
         let decision = match answer.decision.runs() {
             true => PermissionDecision::AllowOnce,
             false => PermissionDecision::Deny,
@@ -47,7 +47,7 @@ impl EqualCalls {
         self.answered.push(AnsweredCall {
             tool: call.tool.clone(),
             plugin: call.plugin.clone(),
-            arguments: JsonDigest::of(call.arguments),
+            arguments: JsonDigest::from_json(call.arguments),
             resolved: call.resolved.cloned(),
             answer: PermissionAnswer {
                 comment: answer.comment.clone(),
@@ -78,11 +78,11 @@ impl Remembering<'_> {
     pub(crate) fn verdict(
         &self,
         answer: PermissionAnswer,
-        facts: &Call<'_>,
+        facts: &PolicyCall<'_>,
         offer: &Offer,
     ) -> Verdict {
         let channel = self.approval.asker.channel();
-        if let Some(mode) = answer.mode.as_deref().and_then(Mode::named) {
+        if let Some(mode) = answer.mode.as_deref().and_then(PolicyMode::from_name) {
             let before = self.approval.rules.change(|rules| mem::replace(&mut rules.mode, mode));
             if before != mode {
                 self.context.emit(Event::ModeChanged { mode: mode.name().to_owned() });
@@ -99,14 +99,14 @@ impl Remembering<'_> {
     fn remember(
         &self,
         answer: &PermissionAnswer,
-        facts: &Call<'_>,
+        facts: &PolicyCall<'_>,
         offer: &Offer,
     ) -> Option<Remembered> {
         if answer.decision.is_for_one_call() {
             return None;
         }
         let pattern = match (answer.pattern, answer.decision.runs()) {
-            (None, false) => Pattern::Tool,
+            (None, false) => CallPattern::Tool,
             (index, _) => offer.patterns.get(index.unwrap_or(0))?.clone(),
         };
         let (text, kind) = (pattern.text(facts.tool), pattern.name());

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use jaato_policy::{Call, Decision, Outcome, ToolDefinition, TypedInto, changes_since_allowed};
+use jaato_policy::{PolicyCall, Decision, RuleOutcome, ToolDefinition, TypedInto, changes_since_allowed};
 use jaato_types::files::FileLimits;
 use jaato_types::hooks::{Preview, SHELL_PROMPT};
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision, PermissionPrompt};
@@ -92,7 +92,7 @@ impl Attempt<'_> {
         let mut decision = self.decision(&facts);
         let resolved_again;
         let mut preview = None;
-        if decision.outcome == Outcome::Ask && facts.is_typed_unseen() {
+        if decision.outcome == RuleOutcome::Ask && facts.is_typed_unseen() {
             // Only the tool's own plugin sees the terminal.
             preview = self.preview(&facts).await;
             facts.typed_into = Some(typed_into(preview.as_ref()));
@@ -101,15 +101,15 @@ impl Attempt<'_> {
             decision = self.decision(&facts);
         }
         let reason = match (decision.outcome, guard) {
-            (Outcome::Deny, _) => return Checked::verdict(Verdict::denied(&facts, &decision)),
-            (Outcome::Allow, None) if changed.is_empty() => {
+            (RuleOutcome::Deny, _) => return Checked::verdict(Verdict::denied(&facts, &decision)),
+            (RuleOutcome::Allow, None) if changed.is_empty() => {
                 return Checked::verdict(self.allowed(&facts, &decision).await);
             }
-            (Outcome::Allow | Outcome::Ask, None) => {
+            (RuleOutcome::Allow | RuleOutcome::Ask, None) => {
                 let changes = changes_since_allowed(&self.approval.rules.lock(), &facts);
                 PromptReason::rule(&facts, &decision).changed_tool(&changes)
             }
-            (Outcome::Allow | Outcome::Ask, Some((plugin, reason))) => {
+            (RuleOutcome::Allow | RuleOutcome::Ask, Some((plugin, reason))) => {
                 PromptReason::guard(plugin, reason)
             }
         };
@@ -121,7 +121,7 @@ impl Attempt<'_> {
         };
         let runs = match &end {
             PromptEnd::Answered(answer) => answer.decision.runs(),
-            PromptEnd::Decided(decision) => decision.outcome == Outcome::Allow,
+            PromptEnd::Decided(decision) => decision.outcome == RuleOutcome::Allow,
             PromptEnd::NotOffered
             | PromptEnd::NoAnswer(_)
             | PromptEnd::UnattendedPlan(_)
@@ -141,7 +141,7 @@ impl Attempt<'_> {
     async fn settle(
         &self,
         end: PromptEnd,
-        (facts, reason): (&Call<'_>, &PromptReason),
+        (facts, reason): (&PolicyCall<'_>, &PromptReason),
         offer: &Offer,
         equal: &mut EqualCalls,
     ) -> Checked {
@@ -163,7 +163,7 @@ impl Attempt<'_> {
             PromptEnd::NotOffered => {
                 Verdict::denied_not_offered(facts, self.approval.asker.channel())
             }
-            PromptEnd::Decided(decision) if decision.outcome == Outcome::Allow => {
+            PromptEnd::Decided(decision) if decision.outcome == RuleOutcome::Allow => {
                 self.allowed(facts, &decision).await
             }
             PromptEnd::Decided(decision) => Verdict::denied(facts, &decision),
@@ -180,14 +180,14 @@ impl Attempt<'_> {
         Checked::verdict(verdict)
     }
 
-    async fn allowed(&self, facts: &Call<'_>, decision: &Decision) -> Verdict {
+    async fn allowed(&self, facts: &PolicyCall<'_>, decision: &Decision) -> Verdict {
         let limits = self.approval.file_limits(facts, Some(&decision.rule)).await;
         Verdict { limits, ..Verdict::allowed(decision) }
     }
 
     /// Returns the paths of the call whose targets have changed. For a command line, changes of the
     /// files themselves do not count, because programs that run at the same time write files.
-    async fn changed_since(&self, facts: &Call<'_>) -> Vec<PathBuf> {
+    async fn changed_since(&self, facts: &PolicyCall<'_>) -> Vec<PathBuf> {
         let Some(before) = facts.resolved else { return Vec::new() };
         let Some(now) = self.approval.resolve(facts).await else { return Vec::new() };
         match facts.command_line() {
@@ -196,7 +196,7 @@ impl Attempt<'_> {
         }
     }
 
-    async fn preview(&self, facts: &Call<'_>) -> Option<Preview> {
+    async fn preview(&self, facts: &PolicyCall<'_>) -> Option<Preview> {
         if !self.candidate.spec.previews {
             return None;
         }
@@ -208,7 +208,7 @@ impl Attempt<'_> {
     async fn ask(
         &self,
         preview: Option<Preview>,
-        (facts, place): (&Call<'_>, &CallPlace),
+        (facts, place): (&PolicyCall<'_>, &CallPlace),
         reason: &PromptReason,
         offer: &Offer,
     ) -> PromptEnd {
@@ -249,7 +249,7 @@ impl Attempt<'_> {
     async fn answer(
         &self,
         prompt: &PermissionPrompt,
-        facts: &Call<'_>,
+        facts: &PolicyCall<'_>,
         reason: &PromptReason,
         mut changes: watch::Receiver<u64>,
     ) -> PromptEnd {
@@ -285,26 +285,26 @@ impl Attempt<'_> {
     }
 
     /// Returns the decision of the rules if they no longer ask.
-    fn decided_meanwhile(&self, facts: &Call<'_>, reason: &PromptReason) -> Option<Decision> {
+    fn decided_meanwhile(&self, facts: &PolicyCall<'_>, reason: &PromptReason) -> Option<Decision> {
         let decision = self.decision(facts);
         let is_decided = match decision.outcome {
-            Outcome::Ask => false,
-            Outcome::Allow => !reason.is_each,
-            Outcome::Deny => true,
+            RuleOutcome::Ask => false,
+            RuleOutcome::Allow => !reason.is_each,
+            RuleOutcome::Deny => true,
         };
         is_decided.then_some(decision)
     }
 
-    fn decision(&self, facts: &Call<'_>) -> Decision {
+    fn decision(&self, facts: &PolicyCall<'_>) -> Decision {
         self.approval.gate.decide(&self.approval.rules.lock(), facts)
     }
 
-    fn facts<'b>(&'b self, place: &'b CallPlace) -> Call<'b> {
+    fn facts<'b>(&'b self, place: &'b CallPlace) -> PolicyCall<'b> {
         let Candidate { spec, schema, plugin, source, .. } = self.candidate;
-        Call {
+        PolicyCall {
             source: *source,
             schema,
-            definition: ToolDefinition::of(spec, *source),
+            definition: ToolDefinition::from_spec(spec, *source),
             annotations: spec.annotations,
             auto_approval: spec.auto_approval,
             caller: self.approval.caller,
@@ -314,7 +314,7 @@ impl Attempt<'_> {
             workspace: place.workspace,
             root: place.root.as_deref(),
             own_folders: &place.own_folders,
-            ..Call::new(&self.call.name, plugin, &self.call.arguments)
+            ..PolicyCall::new(&self.call.name, plugin, &self.call.arguments)
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use futures_util::future::BoxFuture;
-use jaato_policy::{Call, Decision, Rules, WorkspaceTrust, decide};
+use jaato_policy::{PolicyCall, Decision, Rules, WorkspaceTrust, decide};
 use jaato_types::files::ResolvedPath;
 
 /// Decides about calls. A program that embeds jaato can replace [`RulesGate`] with its own, which
@@ -14,13 +14,13 @@ use jaato_types::files::ResolvedPath;
 ///
 /// ```
 /// use jaato_approval::{Gate, RulesGate};
-/// use jaato_policy::{Call, Decision, Outcome, Rules};
+/// use jaato_policy::{PolicyCall, Decision, Outcome, Rules};
 ///
 /// /// Asks about each call that the rules would allow, but for tools that change nothing.
 /// struct Careful;
 ///
 /// impl Gate for Careful {
-///     fn decide(&self, rules: &Rules, call: &Call<'_>) -> Decision {
+///     fn decide(&self, rules: &Rules, call: &PolicyCall<'_>) -> Decision {
 ///         let decision = RulesGate.decide(rules, call);
 ///         match decision.outcome {
 ///             Outcome::Allow if !call.annotations.read_only => {
@@ -33,7 +33,7 @@ use jaato_types::files::ResolvedPath;
 /// ```
 pub trait Gate: Send + Sync {
     /// Decides about a call. Must not block, because the rules are locked.
-    fn decide(&self, rules: &Rules, call: &Call<'_>) -> Decision {
+    fn decide(&self, rules: &Rules, call: &PolicyCall<'_>) -> Decision {
         decide(rules, call)
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jaato_config::permissions::{DEFINITION_KEY, NewRule, RULES_FILE, add_rule};
 use jaato_config::{CONFIG_BYTES_MAX, replace_file};
 use jaato_places::{lock, make, read};
-use jaato_policy::{Pattern, SessionRule};
+use jaato_policy::{CallPattern, SessionRule};
 use jaato_types::{Error, ErrorKind};
 
 use crate::KeepAnswers;
@@ -64,11 +64,11 @@ fn rule_for_file(rule: &SessionRule) -> Result<NewRule, Error> {
         return Err(cannot("its tool"));
     }
     match rule.pattern() {
-        Pattern::Exact { digest, text } => {
+        CallPattern::Exact { digest, text } => {
             keys.push(("call".to_owned(), text.clone()));
             keys.push(("exactly".to_owned(), digest.to_string()));
         }
-        Pattern::Command { program, words } => {
+        CallPattern::Command { program, words } => {
             let words: Vec<&str> =
                 std::iter::once(program).chain(words).map(String::as_str).collect();
             let is_plain = |word: &&str| {
@@ -79,14 +79,14 @@ fn rule_for_file(rule: &SessionRule) -> Result<NewRule, Error> {
             }
             keys.push(("command".to_owned(), words.join(" ")));
         }
-        Pattern::Path(path) => match path.to_str().filter(|path| !has_stars(path)) {
+        CallPattern::Path(path) => match path.to_str().filter(|path| !has_stars(path)) {
             Some(path) => keys.push(("path".to_owned(), path.to_owned())),
             None => return Err(cannot("such a path")),
         },
-        Pattern::Host(host) if !has_stars(host) => keys.push(("host".to_owned(), host.clone())),
-        Pattern::Host(_) => return Err(cannot("such a host")),
-        Pattern::Terminal(_) => return Err(cannot("a terminal, which ends with the session")),
-        Pattern::Tool => {}
+        CallPattern::Host(host) if !has_stars(host) => keys.push(("host".to_owned(), host.clone())),
+        CallPattern::Host(_) => return Err(cannot("such a host")),
+        CallPattern::Terminal(_) => return Err(cannot("a terminal, which ends with the session")),
+        CallPattern::Tool => {}
     }
     if let Some(definition) = rule.definition() {
         keys.push((DEFINITION_KEY.to_owned(), definition.to_string()));
@@ -112,7 +112,7 @@ mod tests {
 
     use jaato_config::permissions::{RuleSources, load_rules};
     use jaato_policy::{
-        Call, Outcome, PluginSource, Rules, ToolDefinition, WorkspaceTrust, changes_since_allowed,
+        PolicyCall, RuleOutcome, PluginSource, Rules, ToolDefinition, WorkspaceTrust, changes_since_allowed,
         decide, proposals,
     };
     use jaato_types::permission_prompt::PermissionDecision;
@@ -125,7 +125,7 @@ mod tests {
 
     /// Decides about a call of a tool by the rules in a folder, after the user permanently allowed
     /// such a call with this pattern.
-    fn decided(kept: &Value, pattern: usize, call: &Value) -> Outcome {
+    fn decided(kept: &Value, pattern: usize, call: &Value) -> RuleOutcome {
         decided_in(kept, pattern, call, (ROOT, WorkspaceTrust::Trusted))
     }
 
@@ -134,14 +134,14 @@ mod tests {
         pattern: usize,
         call: &Value,
         (root, trust): (&str, WorkspaceTrust),
-    ) -> Outcome {
+    ) -> RuleOutcome {
         let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
-        let call_at = |arguments, root, trust| Call {
+        let call_at = |arguments, root, trust| PolicyCall {
             source: PluginSource::Shipped,
             directory: Some(Path::new("/project")),
             workspace: trust,
             root: Some(Path::new::<str>(root)),
-            ..Call::new(&tool, &plugin, arguments)
+            ..PolicyCall::new(&tool, &plugin, arguments)
         };
         let call_of = |arguments| call_at(arguments, ROOT, WorkspaceTrust::Trusted);
         let folder = tempfile::tempdir().unwrap();
@@ -169,7 +169,7 @@ mod tests {
             workspace: None,
             root: Path::new(ROOT),
         };
-        let rules = Rules::of_files(load_rules(&sources).files);
+        let rules = Rules::from_files(load_rules(&sources).files);
         assert_eq!(rules.files[0].broken, None, "{text}");
         rules
     }
@@ -186,28 +186,28 @@ mod tests {
             origin: "an entry".to_owned(),
             ..ToolSpec::default()
         };
-        let call_of = |spec: &ToolSpec| Call {
+        let call_of = |spec: &ToolSpec| PolicyCall {
             source: PluginSource::Relayed,
-            definition: ToolDefinition::of(spec, PluginSource::Relayed),
+            definition: ToolDefinition::from_spec(spec, PluginSource::Relayed),
             directory: Some(Path::new(ROOT)),
             root: Some(Path::new(ROOT)),
-            ..Call::new(&tool, &plugin, &arguments)
+            ..PolicyCall::new(&tool, &plugin, &arguments)
         };
         let keep = |spec: &ToolSpec| {
             let rule =
-                SessionRule::new(&call_of(spec), PermissionDecision::AllowAlways, Pattern::Tool);
+                SessionRule::new(&call_of(spec), PermissionDecision::AllowAlways, CallPattern::Tool);
             KeptAnswers::in_folder(place.clone()).keep(&rule).unwrap();
             let mut kept = load(&place);
             let mut in_session = Rules::default();
             in_session.remember(rule.clone());
             for rules in [&kept, &in_session] {
-                assert_eq!(decide(rules, &call_of(spec)).outcome, Outcome::Allow);
+                assert_eq!(decide(rules, &call_of(spec)).outcome, RuleOutcome::Allow);
                 assert_eq!(changes_since_allowed(rules, &call_of(spec)), [""; 0]);
             }
             // A denial holds even if the tool changes.
             kept.remember(rule.with_decision(PermissionDecision::DenyInSession));
             let other = ToolSpec { origin: "another".to_owned(), ..spec.clone() };
-            assert_eq!(decide(&kept, &call_of(&other)).outcome, Outcome::Deny);
+            assert_eq!(decide(&kept, &call_of(&other)).outcome, RuleOutcome::Deny);
             kept.forget_answers();
             [kept, in_session]
         };
@@ -218,7 +218,7 @@ mod tests {
         ];
         for (now, change) in now {
             for rules in keep(&spec) {
-                assert_eq!(decide(&rules, &call_of(&now)).outcome, Outcome::Ask, "{change}");
+                assert_eq!(decide(&rules, &call_of(&now)).outcome, RuleOutcome::Ask, "{change}");
                 assert_eq!(changes_since_allowed(&rules, &call_of(&now)), [change]);
             }
             keep(&now);
@@ -230,35 +230,35 @@ mod tests {
         let (make, date) = (json!({ "command": "make" }), json!({ "command": "date -u" }));
         let (trusted, untrusted) = (WorkspaceTrust::Trusted, WorkspaceTrust::Untrusted);
         for (call, place, expected) in [
-            (&make, (ROOT, trusted), Outcome::Allow),
-            (&make, (ROOT, untrusted), Outcome::Ask),
-            (&make, ("/other", trusted), Outcome::Ask),
-            (&make, ("/project/inner", trusted), Outcome::Ask),
-            (&date, (ROOT, untrusted), Outcome::Allow),
-            (&date, ("/other", untrusted), Outcome::Ask),
+            (&make, (ROOT, trusted), RuleOutcome::Allow),
+            (&make, (ROOT, untrusted), RuleOutcome::Ask),
+            (&make, ("/other", trusted), RuleOutcome::Ask),
+            (&make, ("/project/inner", trusted), RuleOutcome::Ask),
+            (&date, (ROOT, untrusted), RuleOutcome::Allow),
+            (&date, ("/other", untrusted), RuleOutcome::Ask),
         ] {
             assert_eq!(decided_in(call, 0, call, place), expected, "{call} {place:?}");
         }
         for line in ["pytest", "./run", "python3 setup.py", "sh run.sh", "npm test", "git status"] {
             let call = json!({ "command": line });
-            assert_eq!(decided_in(&call, 0, &call, (ROOT, untrusted)), Outcome::Ask, "{line}");
+            assert_eq!(decided_in(&call, 0, &call, (ROOT, untrusted)), RuleOutcome::Ask, "{line}");
         }
         let hidden = json!({ "command": "$x" });
-        assert_eq!(decided_in(&hidden, 0, &hidden, (ROOT, trusted)), Outcome::Allow);
-        assert_eq!(decided_in(&hidden, 0, &hidden, (ROOT, untrusted)), Outcome::Ask);
+        assert_eq!(decided_in(&hidden, 0, &hidden, (ROOT, trusted)), RuleOutcome::Allow);
+        assert_eq!(decided_in(&hidden, 0, &hidden, (ROOT, untrusted)), RuleOutcome::Ask);
     }
 
     #[test]
     fn a_kept_answer_can_be_read() {
         let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
         let arguments = json!({ "command": "make -j4" });
-        let call = Call {
+        let call = PolicyCall {
             source: PluginSource::Shipped,
             directory: Some(Path::new(ROOT)),
             root: Some(Path::new(ROOT)),
-            ..Call::new(&tool, &plugin, &arguments)
+            ..PolicyCall::new(&tool, &plugin, &arguments)
         };
-        let (pattern, decision) = (Pattern::exactly(&call), PermissionDecision::AllowAlways);
+        let (pattern, decision) = (CallPattern::exact_call(&call), PermissionDecision::AllowAlways);
         let rule = SessionRule::new(&call, decision, pattern);
         let new = rule_for_file(&rule).unwrap();
         let value = |key: &str| new.keys.iter().find(|(name, _)| name == key).unwrap().1.clone();
@@ -272,11 +272,11 @@ mod tests {
     fn what_is_kept_for_good_decides_in_later_sessions_as_it_was_shown() {
         let (one, two) =
             (json!({ "command": "cargo test" }), json!({ "command": "cargo test -q" }));
-        assert_eq!(decided(&one, 0, &one), Outcome::Allow);
-        assert_eq!(decided(&one, 0, &two), Outcome::Ask);
+        assert_eq!(decided(&one, 0, &one), RuleOutcome::Allow);
+        assert_eq!(decided(&one, 0, &two), RuleOutcome::Ask);
         let (ls, other) = (json!({ "command": "ls a" }), json!({ "command": "ls b; rm b" }));
         let last = 1;
-        assert_eq!(decided(&ls, last, &ls), Outcome::Allow);
-        assert_eq!(decided(&ls, last, &other), Outcome::Ask);
+        assert_eq!(decided(&ls, last, &ls), RuleOutcome::Allow);
+        assert_eq!(decided(&ls, last, &other), RuleOutcome::Ask);
     }
 }

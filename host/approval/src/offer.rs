@@ -1,6 +1,6 @@
 //! The answers that a prompt offers, as text.
 
-use jaato_policy::{Call, Mode, Pattern, PluginSource, Rules, proposals};
+use jaato_policy::{PolicyCall, PolicyMode, CallPattern, PluginSource, Rules, proposals};
 use jaato_types::file_change::{FileChange, FileChangeKind};
 use jaato_types::hooks::Preview;
 use jaato_types::permission_prompt::{AllowedAnswer, PermissionDecision, PromptSubject};
@@ -8,7 +8,7 @@ use jaato_types::permission_prompt::{AllowedAnswer, PermissionDecision, PromptSu
 /// The calls that the user can allow beyond this one.
 pub(crate) struct Offer {
     /// The patterns of later calls, from narrow to wide. Empty if every such call asks.
-    pub(crate) patterns: Vec<Pattern>,
+    pub(crate) patterns: Vec<CallPattern>,
     /// Whether the mode `accept-edits` would allow the call.
     is_plain_edit: bool,
     /// Whether `--yes` allows every later call.
@@ -16,16 +16,16 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    pub(crate) fn of(rules: &Rules, facts: &Call<'_>, is_each: bool) -> Self {
+    pub(crate) fn of(rules: &Rules, facts: &PolicyCall<'_>, is_each: bool) -> Self {
         let patterns = if is_each { Vec::new() } else { proposals(rules, facts) };
-        let is_plain_edit = !is_each && Mode::AcceptEdits.allows(facts);
+        let is_plain_edit = !is_each && PolicyMode::AcceptEdits.allows(facts);
         Self { patterns, is_plain_edit, allows_all: rules.allow_all }
     }
 
     /// Lists the answers, in display order.
     pub(crate) fn answers(
         &self,
-        facts: &Call<'_>,
+        facts: &PolicyCall<'_>,
         subject: &PromptSubject,
         preview: Option<&Preview>,
         times: usize,
@@ -47,14 +47,14 @@ impl Offer {
     /// Offers the modes in which the session carries out the plan.
     fn plan_answers(&self) -> Vec<AllowedAnswer> {
         let modes = [
-            (Mode::Ask, "Yes, and ask before each change"),
-            (Mode::AcceptEdits, "Yes, and edit files in this folder without asking"),
+            (PolicyMode::Ask, "Yes, and ask before each change"),
+            (PolicyMode::AcceptEdits, "Yes, and edit files in this folder without asking"),
         ];
         let modes = match self.allows_all {
-            true => &[(Mode::Ask, "Yes, and run everything without asking (--yes)")][..],
+            true => &[(PolicyMode::Ask, "Yes, and run everything without asking (--yes)")][..],
             false => &modes,
         };
-        let answer = |(mode, label): &(Mode, &str)| AllowedAnswer::with_mode(mode.name(), *label);
+        let answer = |(mode, label): &(PolicyMode, &str)| AllowedAnswer::with_mode(mode.name(), *label);
         modes.iter().map(answer).collect()
     }
 
@@ -63,7 +63,7 @@ impl Offer {
         let is_kept = |change: &FileChange| {
             matches!(change.kind, FileChangeKind::Changed | FileChangeKind::Created)
         };
-        let at = self.patterns.iter().position(|pattern| matches!(pattern, Pattern::Path(_)));
+        let at = self.patterns.iter().position(|pattern| matches!(pattern, CallPattern::Path(_)));
         let mut answers = Vec::new();
         if let ([change], Some(at)) = (changes, at)
             && is_kept(change)
@@ -73,14 +73,14 @@ impl Offer {
         }
         if self.is_plain_edit {
             let label = "Yes, all edits in this folder in this session";
-            answers.push(AllowedAnswer::with_mode(Mode::AcceptEdits.name(), label));
+            answers.push(AllowedAnswer::with_mode(PolicyMode::AcceptEdits.name(), label));
         }
         answers
     }
 
     /// Offers the widest pattern, for this session and for this folder. For a foreign tool it also
     /// offers exactly this call, because the meaning of its arguments is unknown.
-    fn pattern_answers(&self, facts: &Call<'_>) -> Vec<AllowedAnswer> {
+    fn pattern_answers(&self, facts: &PolicyCall<'_>) -> Vec<AllowedAnswer> {
         let Some(widest) = self.patterns.len().checked_sub(1) else { return Vec::new() };
         let like = |decision, at: usize, place: &str| {
             let what = named(&self.patterns[at], facts);
@@ -100,18 +100,18 @@ impl Offer {
 }
 
 /// Describes the later calls of a pattern within an answer.
-fn named(pattern: &Pattern, facts: &Call<'_>) -> String {
+fn named(pattern: &CallPattern, facts: &PolicyCall<'_>) -> String {
     match pattern {
-        Pattern::Exact { .. } if facts.command_line().is_some() => "this exact command".to_owned(),
-        Pattern::Exact { .. } => "exactly this".to_owned(),
-        Pattern::Command { program, words } => {
+        CallPattern::Exact { .. } if facts.command_line().is_some() => "this exact command".to_owned(),
+        CallPattern::Exact { .. } => "exactly this".to_owned(),
+        CallPattern::Command { program, words } => {
             let words: String = words.iter().map(|word| format!(" {word}")).collect();
             format!("`{program}{words}`")
         }
-        Pattern::Path(path) => format!("`{}` in {}", facts.tool, path.display()),
-        Pattern::Host(host) => host.clone(),
-        Pattern::Terminal(name) => format!("typing into {name}"),
-        Pattern::Tool => match facts.source {
+        CallPattern::Path(path) => format!("`{}` in {}", facts.tool, path.display()),
+        CallPattern::Host(host) => host.clone(),
+        CallPattern::Terminal(name) => format!("typing into {name}"),
+        CallPattern::Tool => match facts.source {
             PluginSource::Shipped | PluginSource::Relayed => format!("`{}`", facts.tool),
             PluginSource::Elsewhere => format!("`{}` of `{}`", facts.tool, facts.plugin),
         },

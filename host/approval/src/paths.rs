@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use jaato_policy::{Call, CallPaths, PathsResolved, RuleRef, file_limits, folder_of_pattern};
+use jaato_policy::{PolicyCall, CallPaths, PathsResolved, RuleRef, file_limits, folder_of_pattern};
 use jaato_types::files::{FileLimits, RESOLVE_PATHS_MAX, ResolvedPath};
 
 use crate::Approval;
@@ -11,8 +11,8 @@ use crate::Approval;
 impl Approval<'_> {
     /// Asks the environment for the targets of a call's paths. Returns `None` if it does not know
     /// them.
-    pub(crate) async fn resolve(&self, call: &Call<'_>) -> Option<PathsResolved> {
-        let paths = CallPaths::of(call, |pattern| self.gate.expand(pattern));
+    pub(crate) async fn resolve(&self, call: &PolicyCall<'_>) -> Option<PathsResolved> {
+        let paths = CallPaths::from_call(call, |pattern| self.gate.expand(pattern));
         if paths.all.is_empty() {
             return None;
         }
@@ -21,14 +21,14 @@ impl Approval<'_> {
             true => self.gate.resolve(&paths.all).await?,
             false => Vec::new(),
         };
-        Some(paths.resolved(resolved))
+        Some(paths.with_targets(resolved))
     }
 
     /// Returns the limits of a call's file operations. `allowed_by` is the rule that allows the
     /// call, or `None` if the user allowed it, or if nothing has yet.
     pub(crate) async fn file_limits(
         &self,
-        call: &Call<'_>,
+        call: &PolicyCall<'_>,
         allowed_by: Option<&RuleRef>,
     ) -> FileLimits {
         let mut limits = file_limits(&self.rules.lock(), call, allowed_by);

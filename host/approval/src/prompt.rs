@@ -1,7 +1,7 @@
 //! Builds the permission prompt: its title, the call's effects, one line of warning.
 
-use jaato_policy::shell::{self, Analysis};
-use jaato_policy::{Call, CommandLine, PluginSource};
+use jaato_policy::shell::{self, ShellAnalysis};
+use jaato_policy::{PolicyCall, CommandLine, PluginSource};
 use jaato_types::file_change::{FileChange, FileChangeKind};
 use jaato_types::hooks::Preview;
 use jaato_types::permission_prompt::{PermissionPrompt, PromptSubject};
@@ -17,7 +17,7 @@ const TYPING_TOOL: &str = "shell_input";
 /// The parts of a prompt.
 pub(crate) struct PromptParts<'a> {
     pub(crate) attempt: &'a Attempt<'a>,
-    pub(crate) facts: &'a Call<'a>,
+    pub(crate) facts: &'a PolicyCall<'a>,
     pub(crate) environment: Option<String>,
     pub(crate) reason: &'a PromptReason,
     pub(crate) offer: &'a Offer,
@@ -69,9 +69,9 @@ pub(crate) fn permission_prompt(parts: PromptParts<'_>) -> PermissionPrompt {
 
 /// Returns the title and the subject. Only the arguments of shipped tools have a known meaning.
 fn title_and_subject(
-    facts: &Call<'_>,
+    facts: &PolicyCall<'_>,
     line: Option<CommandLine>,
-    analysis: &Analysis,
+    analysis: &ShellAnalysis,
     preview: Option<&Preview>,
 ) -> (String, PromptSubject) {
     let tool = facts.tool.as_str();
@@ -100,7 +100,7 @@ fn title_and_subject(
     }
 }
 
-fn typing(facts: &Call<'_>, preview: Option<&Preview>) -> (String, PromptSubject) {
+fn typing(facts: &PolicyCall<'_>, preview: Option<&Preview>) -> (String, PromptSubject) {
     let argument = |name: &str| facts.arguments.get(name).and_then(|value| value.as_str());
     let text = argument("input").unwrap_or_default().to_owned();
     let reader = preview.map(|preview| preview.reader.clone()).unwrap_or_default();
@@ -163,7 +163,7 @@ fn without_number(line: &str) -> &str {
 }
 
 /// Formats a command line as a shell would read it.
-fn written(line: CommandLine, analysis: &Analysis) -> String {
+fn written(line: CommandLine, analysis: &ShellAnalysis) -> String {
     match line {
         CommandLine::Shell(line) | CommandLine::Unknown(line) => line,
         CommandLine::Words(_) => {
@@ -206,7 +206,7 @@ mod tests {
     fn the_arguments_of_a_foreign_tool_are_drawn_as_arguments() {
         let titled = |tool: &str, source, arguments: serde_json::Value| {
             let (tool, plugin) = (tool.into(), "tool-mcp".into());
-            let call = Call { source, ..Call::new(&tool, &plugin, &arguments) };
+            let call = PolicyCall { source, ..PolicyCall::new(&tool, &plugin, &arguments) };
             let line = call.command_line();
             let analysis = line.as_ref().map(shell::analyse).unwrap_or_default();
             let preview = Preview { changes: vec![FileChange::default()], ..Preview::default() };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use jaato_policy::{Call, Decision, Layer, RuleId};
+use jaato_policy::{PolicyCall, Decision, RuleLayer, RuleId};
 use jaato_types::files::FileLimits;
 use jaato_types::{Error, ErrorKind, PluginName, ToolName};
 
@@ -84,7 +84,7 @@ pub(crate) struct Remembered {
 }
 
 impl PromptReason {
-    pub(crate) fn rule(facts: &Call<'_>, decision: &Decision) -> Self {
+    pub(crate) fn rule(facts: &PolicyCall<'_>, decision: &Decision) -> Self {
         Self {
             rule: decision.rule.name(),
             place: decision.rule.place(),
@@ -132,12 +132,12 @@ impl PromptReason {
 impl Verdict {
     pub(crate) fn allowed(decision: &Decision) -> Self {
         let is_permitted = match decision.rule.layer {
-            Layer::BuiltIn | Layer::Shipped => false,
-            Layer::Enterprise
-            | Layer::User
-            | Layer::Workspace
-            | Layer::CommandLine
-            | Layer::Session => true,
+            RuleLayer::BuiltIn | RuleLayer::Shipped => false,
+            RuleLayer::Enterprise
+            | RuleLayer::User
+            | RuleLayer::Workspace
+            | RuleLayer::CommandLine
+            | RuleLayer::Session => true,
         };
         let (rule, place) = (decision.rule.name(), decision.rule.place());
         Self { rule, place, is_permitted, ..Self::default() }
@@ -161,14 +161,14 @@ impl Verdict {
         Self { rule: UNATTENDED_PLAN, comment, note: Some(note), ..Self::default() }
     }
 
-    pub(crate) fn denied(facts: &Call<'_>, decision: &Decision) -> Self {
+    pub(crate) fn denied(facts: &PolicyCall<'_>, decision: &Decision) -> Self {
         let text = format!("the call of `{}` is denied: {}", facts.tool, decision.explain(facts));
         let place = decision.rule.place();
         Self { place, ..Self::refuse(text, decision.rule.name(), decision.hint(facts), None) }
     }
 
     pub(crate) fn denied_by_user(
-        facts: &Call<'_>,
+        facts: &PolicyCall<'_>,
         channel: &str,
         comment: Option<String>,
         remembered: Option<Remembered>,
@@ -185,7 +185,7 @@ impl Verdict {
         Self::refuse(text, rule, Some(hint.to_owned()), comment).answered(channel, remembered)
     }
 
-    pub(crate) fn denied_not_offered(facts: &Call<'_>, channel: &str) -> Self {
+    pub(crate) fn denied_not_offered(facts: &PolicyCall<'_>, channel: &str) -> Self {
         let why = "the prompt does not offer this answer";
         let text = format!("the call of `{}` is denied: {why}", facts.tool);
         Self::refuse(text, USER_NOT_OFFERED, None, Some(why.to_owned())).answered(channel, None)
@@ -197,7 +197,7 @@ impl Verdict {
         Self::refuse(message, GUARD_DENIED, hint, comment)
     }
 
-    pub(crate) fn denied_without_user(facts: &Call<'_>, reason: &PromptReason, why: &str) -> Self {
+    pub(crate) fn denied_without_user(facts: &PolicyCall<'_>, reason: &PromptReason, why: &str) -> Self {
         let text = format!(
             "the call of `{}` is denied: {}, and no user can be asked ({why})",
             facts.tool, reason.why
@@ -207,7 +207,7 @@ impl Verdict {
         Self { place: reason.place.clone(), lacks_user: true, ..refused }
     }
 
-    pub(crate) fn denied_late(facts: &Call<'_>, patience_ms: u64) -> Self {
+    pub(crate) fn denied_late(facts: &PolicyCall<'_>, patience_ms: u64) -> Self {
         let seconds = patience_ms.div_ceil(1_000);
         let text = format!(
             "the call of `{}` is denied: no answer came to the permission prompt within {seconds} s",
@@ -260,7 +260,7 @@ impl Verdict {
 
 #[cfg(test)]
 mod tests {
-    use jaato_policy::{Outcome, RuleRef};
+    use jaato_policy::{RuleOutcome, RuleRef};
 
     use super::*;
 
@@ -268,9 +268,9 @@ mod tests {
     fn only_what_a_user_wrote_or_said_is_a_permission() {
         let is_permitted = |layer| {
             let rule = RuleRef { id: RuleId::FileAllow, layer, written: None };
-            Verdict::allowed(&Decision { outcome: Outcome::Allow, rule }).is_permitted
+            Verdict::allowed(&Decision { outcome: RuleOutcome::Allow, rule }).is_permitted
         };
-        assert!(is_permitted(Layer::User) && is_permitted(Layer::Session));
-        assert!(!is_permitted(Layer::BuiltIn) && !is_permitted(Layer::Shipped));
+        assert!(is_permitted(RuleLayer::User) && is_permitted(RuleLayer::Session));
+        assert!(!is_permitted(RuleLayer::BuiltIn) && !is_permitted(RuleLayer::Shipped));
     }
 }

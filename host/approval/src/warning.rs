@@ -1,6 +1,6 @@
 //! The warning line in a prompt for a command line: the worst problem that the rules found.
 
-use jaato_policy::shell::{Analysis, Doubt, DoubtCause, DoubtKind};
+use jaato_policy::shell::{ShellAnalysis, Doubt, DoubtCause, DoubtKind};
 use jaato_types::text::cut;
 
 /// Programs that download something that another program may run.
@@ -26,7 +26,7 @@ const WARNINGS: [(DoubtCause, &str); 11] = [
 ];
 
 /// Returns the warning about a command line, if there is one.
-pub(crate) fn warning(analysis: &Analysis) -> Option<String> {
+pub(crate) fn warning(analysis: &ShellAnalysis) -> Option<String> {
     if let Some(text) = downloaded_script(analysis) {
         return Some(text.to_owned());
     }
@@ -46,7 +46,7 @@ pub(crate) fn warning(analysis: &Analysis) -> Option<String> {
     })
 }
 
-fn downloaded_script(analysis: &Analysis) -> Option<&'static str> {
+fn downloaded_script(analysis: &ShellAnalysis) -> Option<&'static str> {
     let mut programs = analysis.commands.iter().filter_map(|command| command.words.first());
     let fetches = programs
         .any(|program| FETCH.contains(&program.text.rsplit('/').next().unwrap_or_default()));

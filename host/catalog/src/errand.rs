@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaato_loader::{JSON_VALUES_MAX, values_of};
-use jaato_process::{Child, Command, ErrorOutput, Exit, Limits, Output, ProcessError, Supervisor};
+use jaato_process::{ChildProcess, ChildCommand, ErrorOutput, Exit, ProcessLimits, StandardOutput, ProcessError, Supervisor};
 use jaato_types::{Error, ErrorKind, FRAME_BYTES_MAX};
 use jaato_worker::Answer;
 use serde::de::DeserializeOwned;
@@ -56,7 +56,7 @@ impl Errand<'_> {
         plugin: &Path,
     ) -> Result<T, Error> {
         let (ours, theirs) = std::io::pipe().map_err(no_pipe)?;
-        let mut command = Command::new(executable, self.folder);
+        let mut command = ChildCommand::new(executable, self.folder);
         command.args = self.arguments.iter().map(Into::into).collect();
         command.args.push(plugin.into());
         command.variables = [
@@ -66,10 +66,10 @@ impl Errand<'_> {
         ]
         .map(|(name, value): (&str, OsString)| (name.into(), value))
         .into();
-        command.stdout = Output::Piped;
+        command.stdout = StandardOutput::Piped;
         command.stderr = ErrorOutput::Merged;
         command.descriptor3 = Some(theirs.into());
-        command.limits = Limits {
+        command.limits = ProcessLimits {
             memory_bytes: Some(self.memory_bytes),
             open_files: Some(self.open_files),
             cpu_seconds: Some(self.deadline.as_secs() + 1),
@@ -138,7 +138,7 @@ impl Errand<'_> {
 
 /// A child that is ended when no one waits for its answer.
 struct Sent {
-    child: Arc<Child>,
+    child: Arc<ChildProcess>,
     is_over: bool,
 }
 

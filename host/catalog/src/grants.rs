@@ -7,9 +7,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jaato_config::Folders;
-use jaato_config::trust::{GrantStore, Grants, LiveGrants, TrustError};
-use jaato_registry::{PluginEntry, Trust};
+use jaato_config::UserFolders;
+use jaato_config::trust::{GrantStore, RecordedGrants, LiveGrants, TrustError};
+use jaato_registry::{PluginEntry, PluginFileTrust};
 use jaato_types::grant::{grants_asked, not_asked_for, not_granted};
 use jaato_types::{Error, ErrorKind, PluginName};
 
@@ -24,7 +24,7 @@ pub struct GrantTable {
 #[derive(Debug, Clone)]
 pub struct GrantHolder {
     name: PluginName,
-    trust: Trust,
+    trust: PluginFileTrust,
     asked: Vec<&'static str>,
 }
 
@@ -64,13 +64,13 @@ impl GrantHolder {
     /// the plugin is shipped or never runs.
     pub fn digest(&self) -> Option<&str> {
         match &self.trust {
-            Trust::ByHash(digest) | Trust::No(digest) => Some(digest),
-            Trust::Shipped | Trust::WorkspaceNot => None,
+            PluginFileTrust::ByHash(digest) | PluginFileTrust::No(digest) => Some(digest),
+            PluginFileTrust::Shipped | PluginFileTrust::WorkspaceNot => None,
         }
     }
 
-    fn standing(&self, grants: &Grants, grant: &str) -> Standing {
-        if self.trust == Trust::Shipped {
+    fn standing(&self, grants: &RecordedGrants, grant: &str) -> Standing {
+        if self.trust == PluginFileTrust::Shipped {
             return Standing::Shipped;
         }
         let digest = self.digest();
@@ -83,7 +83,7 @@ impl GrantHolder {
 
 impl GrantTable {
     /// Uses the record in the user's folders. Reads nothing yet.
-    pub fn of(folders: &Folders) -> Self {
+    pub fn of(folders: &UserFolders) -> Self {
         let store = folders.data().ok().map(GrantStore::in_folder);
         Self { record: store.map(LiveGrants::new) }
     }
@@ -101,7 +101,7 @@ impl GrantTable {
         if !holder.asked.contains(&grant) {
             return Err(not_asked_for(&holder.name, grant));
         }
-        if holder.trust == Trust::Shipped {
+        if holder.trust == PluginFileTrust::Shipped {
             return Ok(());
         }
         let grants = self.now().map_err(|error| {
@@ -144,7 +144,7 @@ impl GrantTable {
         self.now().err()
     }
 
-    fn now(&self) -> Result<Arc<Grants>, Arc<TrustError>> {
-        self.record.as_ref().map_or_else(|| Ok(Arc::default()), LiveGrants::now)
+    fn now(&self) -> Result<Arc<RecordedGrants>, Arc<TrustError>> {
+        self.record.as_ref().map_or_else(|| Ok(Arc::default()), LiveGrants::current_grants)
     }
 }

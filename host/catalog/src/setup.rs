@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jaato_config::trust::{TrustError, TrustStore, TrustedWorkspace, Workspace, WorkspaceState};
-use jaato_config::{Config, ConfigError, Folders, Overrides, Sources, Variables, load};
+use jaato_config::{Config, ConfigError, UserFolders, Overrides, ConfigSources, EnvironmentVariables, load};
 use jaato_process::{GuardianCommand, Supervisor};
 use jaato_registry::NO_TOOLS;
 use jaato_worker::SERVE_ARGUMENTS;
@@ -44,9 +44,9 @@ pub struct Setup {
     /// The executable to start as guardian and workers. Shipped plugins are next to it.
     pub executable: PathBuf,
     /// The user's folders.
-    pub folders: Folders,
+    pub folders: UserFolders,
     /// The variables of the process.
-    pub variables: Variables,
+    pub variables: EnvironmentVariables,
     /// The workspace around the working directory.
     pub workspace: Workspace,
     /// Whether it is trusted.
@@ -104,18 +104,18 @@ impl Setup {
             std::env::current_exe().map_err(|error| SetupError::System("the executable", error))?;
         let directory = std::env::current_dir()
             .map_err(|error| SetupError::System("the working directory", error))?;
-        Self::read(arguments, executable, Folders::of_user(), Variables::of_process(), &directory)
+        Self::read(arguments, executable, UserFolders::of_user(), EnvironmentVariables::from_process(), &directory)
     }
 
     /// Reads trust and configuration with everything else given, for embedders and tests.
     ///
     /// # Errors
-    /// As [`Setup::of_process`].
+    /// As [`Setup::from_process`].
     pub fn read(
         arguments: Arguments,
         executable: PathBuf,
-        folders: Folders,
-        variables: Variables,
+        folders: UserFolders,
+        variables: EnvironmentVariables,
         working_directory: &Path,
     ) -> Result<Self, SetupError> {
         if let Some(argument) = started_as_child() {
@@ -131,7 +131,7 @@ impl Setup {
         let home = variables.get("HOME").map(Path::new);
         let workspace = Workspace::find(working_directory, home).map_err(SetupError::Trust)?;
         let workspace_state = state_of(&workspace, &folders).map_err(SetupError::Trust)?;
-        let config = load(Sources {
+        let config = load(ConfigSources {
             folders: &folders,
             config_file: arguments.config_file.as_deref(),
             env_file: arguments.env_file.as_deref(),
@@ -208,7 +208,7 @@ fn started_as_child() -> Option<String> {
 
 /// Returns the state of a workspace. Without a home directory nothing can have been trusted. An
 /// invalid record counts as empty, and discovery reports it.
-fn state_of(workspace: &Workspace, folders: &Folders) -> Result<WorkspaceState, TrustError> {
+fn state_of(workspace: &Workspace, folders: &UserFolders) -> Result<WorkspaceState, TrustError> {
     let Ok(data) = folders.data() else { return Ok(workspace.state_untrusted()) };
     match TrustStore::in_folder(data).workspace_state(workspace) {
         Err(error) if error.is_of_record() => Ok(workspace.state_untrusted()),

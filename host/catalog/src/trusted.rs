@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use jaato_registry::{PluginEntry, Status, Trust};
+use jaato_registry::{PluginEntry, PluginStatus, PluginFileTrust};
 use sha2::{Digest as _, Sha256};
 
 /// Why the private copy could not be made.
@@ -86,8 +86,8 @@ pub fn forget_copy(digest: &str, folder: &Path) -> io::Result<()> {
 
 /// Returns the command that trusts a plugin that runs although it is not trusted.
 pub fn trust_command(entry: &PluginEntry) -> Option<String> {
-    let Trust::No(digest) = &entry.candidate.trust else { return None };
-    let is_used = entry.status == Status::Active;
+    let PluginFileTrust::No(digest) = &entry.candidate.trust else { return None };
+    let is_used = entry.status == PluginStatus::Active;
     is_used.then(|| trust_line(&entry.candidate.path, digest))
 }
 

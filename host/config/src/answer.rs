@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use jaato_types::Effort;
 
-use crate::setting::{Bases, Setting, list_of, text_of};
-use crate::toml_tree::Value;
+use crate::setting::{PathBases, Setting, list_of, text_of};
+use crate::toml_tree::TomlValue;
 
 /// A sampling temperature from 0 to 2, in thousandths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Temperature(u32);
 
 /// Texts of any kind, including blanks and line ends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Texts(pub Vec<String>);
+pub struct TextList(pub Vec<String>);
 
 /// The words for [`Effort`], in ascending order.
 const EFFORTS: [(&str, Effort); 6] = [
@@ -71,15 +71,15 @@ const NOT_SET: &str = "(not set)";
 impl Setting for Option<Temperature> {
     const KIND: &'static str = "a number from 0 to 2";
 
-    fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
+    fn of_value(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
         match value {
-            Value::Float(number) => Temperature::new(*number).map(Some),
-            Value::Integer(Ok(number)) => Temperature::new(*number as f64).map(Some),
+            TomlValue::Float(number) => Temperature::new(*number).map(Some),
+            TomlValue::Integer(Ok(number)) => Temperature::new(*number as f64).map(Some),
             _ => None,
         }
     }
 
-    fn of_text(text: &OsStr, _: Bases<'_>) -> Option<Self> {
+    fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
         text.to_str()?.parse().ok().map(Some)
     }
 
@@ -91,11 +91,11 @@ impl Setting for Option<Temperature> {
 impl Setting for Option<Effort> {
     const KIND: &'static str = "none, minimal, low, medium, high or max";
 
-    fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
+    fn of_value(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
         parse_effort(text_of(value)?).map(Some)
     }
 
-    fn of_text(text: &OsStr, _: Bases<'_>) -> Option<Self> {
+    fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
         parse_effort(text.to_str()?).map(Some)
     }
 
@@ -108,11 +108,11 @@ impl Setting for Option<Effort> {
 impl Setting for Option<u64> {
     const KIND: &'static str = "a whole number";
 
-    fn of_value(value: &Value, bases: Bases<'_>) -> Option<Self> {
+    fn of_value(value: &TomlValue, bases: PathBases<'_>) -> Option<Self> {
         u64::of_value(value, bases).map(Some)
     }
 
-    fn of_text(text: &OsStr, bases: Bases<'_>) -> Option<Self> {
+    fn of_text(text: &OsStr, bases: PathBases<'_>) -> Option<Self> {
         u64::of_text(text, bases).map(Some)
     }
 
@@ -121,16 +121,16 @@ impl Setting for Option<u64> {
     }
 }
 
-impl Setting for Texts {
+impl Setting for TextList {
     const KIND: &'static str = "a list of strings; a variable holds one";
 
-    fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
+    fn of_value(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
         let texts = list_of(value)?.iter().map(|item| text_of(&item.value));
         let texts = texts.map(|text| text.filter(|text| !text.is_empty()).map(str::to_owned));
         texts.collect::<Option<_>>().map(Self)
     }
 
-    fn of_text(text: &OsStr, _: Bases<'_>) -> Option<Self> {
+    fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
         let text = text.to_str()?;
         Some(Self(if text.is_empty() { Vec::new() } else { vec![text.to_owned()] }))
     }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use jaato_types::mask;
 
-use crate::setting::{Bases, Setting, text_of};
-use crate::toml_tree::Value;
+use crate::setting::{PathBases, Setting, text_of};
+use crate::toml_tree::TomlValue;
 
 /// What a session may do without a permission prompt, apart from the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,7 +36,7 @@ pub enum PermissionChannel {
 
 /// The destination of a channel's questions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Endpoint {
+pub enum PromptEndpoint {
     /// A server.
     Url(String),
     /// A folder.
@@ -79,19 +79,19 @@ fn word<T: PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
     words.iter().find(|(_, it)| *it == value).map_or("", |(word, _)| word)
 }
 
-impl Setting for Option<Endpoint> {
+impl Setting for Option<PromptEndpoint> {
     const KIND: &'static str = "a URL or a folder";
 
-    fn of_value(value: &Value, bases: Bases<'_>) -> Option<Self> {
+    fn of_value(value: &TomlValue, bases: PathBases<'_>) -> Option<Self> {
         match text_of(value) {
-            Some(url) if url.contains("://") => Some(Some(Endpoint::Url(url.to_owned()))),
+            Some(url) if url.contains("://") => Some(Some(PromptEndpoint::Url(url.to_owned()))),
             _ => of_folder(<Option<PathBuf> as Setting>::of_value(value, bases)),
         }
     }
 
-    fn of_text(text: &OsStr, bases: Bases<'_>) -> Option<Self> {
+    fn of_text(text: &OsStr, bases: PathBases<'_>) -> Option<Self> {
         match text.to_str() {
-            Some(url) if url.contains("://") => Some(Some(Endpoint::Url(url.to_owned()))),
+            Some(url) if url.contains("://") => Some(Some(PromptEndpoint::Url(url.to_owned()))),
             _ => of_folder(<Option<PathBuf> as Setting>::of_text(text, bases)),
         }
     }
@@ -99,15 +99,15 @@ impl Setting for Option<Endpoint> {
     fn show(&self) -> String {
         match self {
             // A URL may contain a name and a password.
-            Some(Endpoint::Url(url)) => format!("{:?}", mask::urls(url)),
-            Some(Endpoint::Folder(folder)) => Some(folder.clone()).show(),
+            Some(PromptEndpoint::Url(url)) => format!("{:?}", mask::urls(url)),
+            Some(PromptEndpoint::Folder(folder)) => Some(folder.clone()).show(),
             None => None::<PathBuf>.show(),
         }
     }
 }
 
-fn of_folder(folder: Option<Option<PathBuf>>) -> Option<Option<Endpoint>> {
-    folder.map(|folder| folder.map(Endpoint::Folder))
+fn of_folder(folder: Option<Option<PathBuf>>) -> Option<Option<PromptEndpoint>> {
+    folder.map(|folder| folder.map(PromptEndpoint::Folder))
 }
 
 /// Implements [`Setting`] for an enum with a table of words.
@@ -116,11 +116,11 @@ macro_rules! word_setting {
         impl Setting for $type {
             const KIND: &'static str = $kind;
 
-            fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
+            fn of_value(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
                 text_of(value).and_then(|text| read(&$words, text))
             }
 
-            fn of_text(text: &OsStr, _: Bases<'_>) -> Option<Self> {
+            fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
                 read(&$words, text.to_str()?)
             }
 

@@ -11,7 +11,7 @@ use crate::file::read_text;
 
 /// The change to a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listing {
+pub enum ListChange {
     /// Adds the name.
     In,
     /// Removes the name.
@@ -26,11 +26,11 @@ pub enum Listing {
 pub fn list_disabled_plugin(
     path: &Path,
     name: &str,
-    listing: Listing,
+    listing: ListChange,
 ) -> Result<bool, ConfigError> {
     let text = read_text(path)?.unwrap_or_default();
     let failed = |cause: String| ConfigError::Edit { path: path.to_owned(), cause };
-    let Some(text) = edited(&text, name, listing).map_err(failed)? else { return Ok(false) };
+    let Some(text) = with_list_change(&text, name, listing).map_err(failed)? else { return Ok(false) };
     replace_file(path, &text).map_err(|error| failed(error.to_string()))?;
     Ok(true)
 }
@@ -56,7 +56,7 @@ fn with_model(text: &str, model: &str) -> Result<String, String> {
 }
 
 /// Returns the text with the name added or removed. Returns `None` if there is nothing to change.
-fn edited(text: &str, name: &str, listing: Listing) -> Result<Option<String>, String> {
+fn with_list_change(text: &str, name: &str, listing: ListChange) -> Result<Option<String>, String> {
     let mut document: DocumentMut =
         text.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())?;
     let is_new = document.is_empty();
@@ -64,7 +64,7 @@ fn edited(text: &str, name: &str, listing: Listing) -> Result<Option<String>, St
         document.as_table_mut().entry("plugins").or_insert_with(|| Item::Table(Table::new()));
     let plugins: &mut dyn TableLike =
         plugins.as_table_like_mut().ok_or("`plugins` is not a section")?;
-    if listing == Listing::Out && !plugins.contains_key("disabled") {
+    if listing == ListChange::Out && !plugins.contains_key("disabled") {
         return Ok(None);
     }
     let disabled = plugins.entry("disabled").or_insert_with(|| Item::Value(Array::new().into()));
@@ -72,9 +72,9 @@ fn edited(text: &str, name: &str, listing: Listing) -> Result<Option<String>, St
     let before = disabled.len();
     let at = disabled.iter().position(|value| value.as_str() == Some(name));
     match (listing, at) {
-        (Listing::In, None) => push(disabled, name),
-        (Listing::Out, Some(_)) => remove(disabled, name),
-        (Listing::In, Some(_)) | (Listing::Out, None) => {}
+        (ListChange::In, None) => push(disabled, name),
+        (ListChange::Out, Some(_)) => remove_name(disabled, name),
+        (ListChange::In, Some(_)) | (ListChange::Out, None) => {}
     }
     if disabled.len() == before {
         return Ok(None);
@@ -105,7 +105,7 @@ fn push(list: &mut Array, name: &str) {
 }
 
 /// Removes every occurrence of a name. The new first name gets the position of the previous one.
-fn remove(list: &mut Array, name: &str) {
+fn remove_name(list: &mut Array, name: &str) {
     let first = list.get(0).and_then(|value| Some(value.decor().prefix()?.as_str()?.to_owned()));
     list.retain(|value| value.as_str() != Some(name));
     if let (Some(value), Some(prefix)) = (list.get_mut(0), first)
@@ -144,12 +144,12 @@ mod tests {
     use expect_test::{Expect, expect};
 
     #[track_caller]
-    fn check(text: &str, name: &str, listing: Listing, expected: Expect) {
-        let changed = edited(text, name, listing).unwrap();
+    fn check(text: &str, name: &str, listing: ListChange, expected: Expect) {
+        let changed = with_list_change(text, name, listing).unwrap();
         expected.assert_eq(changed.as_deref().unwrap_or("unchanged"));
         // Applying it twice changes nothing more.
         if let Some(changed) = changed {
-            assert_eq!(edited(&changed, name, listing), Ok(None));
+            assert_eq!(with_list_change(&changed, name, listing), Ok(None));
         }
     }
 
@@ -168,7 +168,7 @@ mod tests {
         check(
             "",
             "moon",
-            Listing::In,
+            ListChange::In,
             expect![[r#"
             version = 1
 
@@ -179,7 +179,7 @@ mod tests {
         check(
             "# mine\nmodel = \"a/b\" # best\n",
             "moon",
-            Listing::In,
+            ListChange::In,
             expect![[r#"
             # mine
             model = "a/b" # best
@@ -191,7 +191,7 @@ mod tests {
         check(
             "[plugins.sun]\nrays = 2\n",
             "moon",
-            Listing::In,
+            ListChange::In,
             expect![[r#"
             [plugins]
             disabled = ["moon"]
@@ -202,7 +202,7 @@ mod tests {
         check(
             "[plugins]\n# off\ndisabled = [\"sun\"] # hot\n",
             "moon",
-            Listing::In,
+            ListChange::In,
             expect![[r#"
             [plugins]
             # off
@@ -212,7 +212,7 @@ mod tests {
         check(
             "plugins.disabled = []",
             "moon",
-            Listing::In,
+            ListChange::In,
             expect![[r#"
             plugins.disabled = ["moon"]
         "#]],
@@ -225,7 +225,7 @@ mod tests {
         check(
             text,
             "moon",
-            Listing::In,
+            ListChange::In,
             expect![[r#"
             [plugins]
             disabled = [
@@ -239,7 +239,7 @@ mod tests {
         check(
             text,
             "star",
-            Listing::Out,
+            ListChange::Out,
             expect![[r#"
             [plugins]
             disabled = [
@@ -256,7 +256,7 @@ mod tests {
         check(
             text,
             "moon",
-            Listing::Out,
+            ListChange::Out,
             expect![[r#"
             [plugins]
             disabled = ["sun"]
@@ -265,14 +265,14 @@ mod tests {
             disabled = ["moon"]
         "#]],
         );
-        check("[plugins]\n", "moon", Listing::Out, expect!["unchanged"]);
-        check("", "moon", Listing::Out, expect!["unchanged"]);
+        check("[plugins]\n", "moon", ListChange::Out, expect!["unchanged"]);
+        check("", "moon", ListChange::Out, expect!["unchanged"]);
     }
 
     #[test]
     fn what_is_no_list_is_left_alone() {
         for text in ["plugins = 1", "[plugins]\ndisabled = \"moon\"", "[plugins"] {
-            edited(text, "moon", Listing::In).unwrap_err();
+            with_list_change(text, "moon", ListChange::In).unwrap_err();
         }
     }
 
@@ -281,10 +281,10 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("jaato/config.toml");
-        assert!(list_disabled_plugin(&path, "moon", Listing::In).unwrap());
+        assert!(list_disabled_plugin(&path, "moon", ListChange::In).unwrap());
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        assert!(list_disabled_plugin(&path, "sun", Listing::In).unwrap());
-        assert!(!list_disabled_plugin(&path, "sun", Listing::In).unwrap());
+        assert!(list_disabled_plugin(&path, "sun", ListChange::In).unwrap());
+        assert!(!list_disabled_plugin(&path, "sun", ListChange::In).unwrap());
         assert!(fs::read_to_string(&path).unwrap().ends_with("[\"moon\", \"sun\"]\n"));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);

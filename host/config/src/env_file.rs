@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use crate::origin::Origin;
+use crate::origin::ValueOrigin;
 use jaato_types::dotenv::Assignment;
 
 /// A variables file. The last assignment of a name counts, and an empty one counts as not set.
 #[derive(Clone, Default)]
 pub(crate) struct EnvFile {
-    values: BTreeMap<String, (String, Origin)>,
+    values: BTreeMap<String, (String, ValueOrigin)>,
     /// Whether the user named the file. Otherwise it is the workspace's.
     pub is_own: bool,
 }
@@ -24,7 +24,7 @@ pub struct EnvFileVariable<'a> {
     /// The value, often a secret.
     pub value: &'a str,
     /// The place where it is set.
-    pub origin: &'a Origin,
+    pub origin: &'a ValueOrigin,
     /// Whether the user named the file on the command line. Otherwise it is the workspace's.
     pub is_own: bool,
 }
@@ -32,7 +32,7 @@ pub struct EnvFileVariable<'a> {
 impl EnvFile {
     pub(crate) fn keep(&mut self, path: &Path, one: Assignment) {
         let origin =
-            Origin::EnvFile { path: path.to_owned(), line: one.line, name: one.name.clone() };
+            ValueOrigin::EnvFile { path: path.to_owned(), line: one.line, name: one.name.clone() };
         self.values.insert(one.name, (one.value, origin));
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::mask::shorten;
-use crate::origin::Origin;
+use crate::origin::ValueOrigin;
 use crate::trust::TrustError;
 
 /// A configuration that cannot be used. Always permanent, because only an edit helps.
@@ -34,7 +34,7 @@ pub enum ConfigError {
     #[error("unknown key `{key}` ({origin})")]
     UnknownKey {
         /// The place of the key.
-        origin: Box<Origin>,
+        origin: Box<ValueOrigin>,
         /// The key with its section, dotted.
         key: String,
         /// The known key that was most likely meant.
@@ -46,7 +46,7 @@ pub enum ConfigError {
     #[error("`{key}` takes {wants}, but is {} ({origin})", shorten(.has))]
     WrongValue {
         /// The place of the value.
-        origin: Box<Origin>,
+        origin: Box<ValueOrigin>,
         /// The key, dotted.
         key: String,
         /// What the key takes.
@@ -58,7 +58,7 @@ pub enum ConfigError {
     #[error("`version` takes a whole number from 1, but is {has} ({origin})")]
     Version {
         /// The place of the value.
-        origin: Box<Origin>,
+        origin: Box<ValueOrigin>,
         /// The value.
         has: String,
     },
@@ -77,7 +77,7 @@ pub enum ConfigError {
 
 /// A problem that the user should know about, but that does not stop the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Warning {
+pub struct ConfigWarning {
     /// One line, lower case.
     pub text: String,
 }
@@ -105,7 +105,7 @@ impl From<TrustError> for ConfigError {
     }
 }
 
-impl fmt::Display for Warning {
+impl fmt::Display for ConfigWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }

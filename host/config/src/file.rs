@@ -7,12 +7,12 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use crate::error::{ConfigError, Warning};
+use crate::error::{ConfigError, ConfigWarning};
 use crate::keys::KEYS;
 use crate::model_settings::{self, MODELS};
 use crate::nearest::nearest;
-use crate::origin::{Layer, Origin};
-use crate::toml_tree::{self, Node, Value};
+use crate::origin::{ConfigLayer, ValueOrigin};
+use crate::toml_tree::{self, TomlNode, TomlValue};
 use crate::{CONFIG_BYTES_MAX, CONFIG_VERSION};
 
 /// Section whose tables belong to the plugins.
@@ -24,23 +24,23 @@ pub(crate) const PROVIDERS: &str = "providers";
 /// A configuration file that was read and checked for unknown keys.
 #[derive(Debug)]
 pub(crate) struct ConfigFile {
-    pub layer: Layer,
+    pub layer: ConfigLayer,
     pub path: PathBuf,
     /// The base of relative paths in the file.
     pub base: PathBuf,
-    pub values: BTreeMap<&'static str, Node>,
-    pub plugins: BTreeMap<String, Vec<(String, Node)>>,
+    pub values: BTreeMap<&'static str, TomlNode>,
+    pub plugins: BTreeMap<String, Vec<(String, TomlNode)>>,
     /// `[providers.NAME]`.
-    pub providers: BTreeMap<String, Vec<(String, Node)>>,
+    pub providers: BTreeMap<String, Vec<(String, TomlNode)>>,
     /// `[models."provider/model"]`, as written.
-    pub models: Vec<(String, Node)>,
-    pub warnings: Vec<Warning>,
+    pub models: Vec<(String, TomlNode)>,
+    pub warnings: Vec<ConfigWarning>,
     is_newer: bool,
 }
 
 impl ConfigFile {
     pub(crate) fn parse(
-        layer: Layer,
+        layer: ConfigLayer,
         path: &Path,
         base: &Path,
         text: &str,
@@ -65,17 +65,17 @@ impl ConfigFile {
         Ok(file)
     }
 
-    fn boxed_origin(&self, line: usize) -> Box<Origin> {
+    fn boxed_origin(&self, line: usize) -> Box<ValueOrigin> {
         Box::new(self.origin(line))
     }
 
-    pub(crate) fn origin(&self, line: usize) -> Origin {
-        Origin::File { layer: self.layer, path: self.path.clone(), line }
+    pub(crate) fn origin(&self, line: usize) -> ValueOrigin {
+        ValueOrigin::File { layer: self.layer, path: self.path.clone(), line }
     }
 
-    fn check_version(&mut self, node: &Node) -> Result<(), ConfigError> {
+    fn check_version(&mut self, node: &TomlNode) -> Result<(), ConfigError> {
         match node.value {
-            Value::Integer(Ok(version)) if version >= 1 => {
+            TomlValue::Integer(Ok(version)) if version >= 1 => {
                 self.is_newer = version > CONFIG_VERSION;
                 Ok(())
             }
@@ -89,7 +89,7 @@ impl ConfigFile {
     fn take_section(
         &mut self,
         section: &str,
-        entries: Vec<(String, Node)>,
+        entries: Vec<(String, TomlNode)>,
     ) -> Result<(), ConfigError> {
         for (name, node) in entries {
             let path = if section.is_empty() { name.clone() } else { format!("{section}.{name}") };
@@ -97,31 +97,31 @@ impl ConfigFile {
                 self.values.insert(key.path, node);
             } else if is_section(&path) {
                 match node.value {
-                    Value::Table(inner) => self.take_section(&path, inner)?,
+                    TomlValue::Table(inner) => self.take_section(&path, inner)?,
                     other => return Err(self.not_a_section(path, node.line, &other)),
                 }
             } else if section == PLUGINS
-                && let Value::Table(inner) = node.value
+                && let TomlValue::Table(inner) = node.value
             {
                 self.plugins.insert(name, inner);
             } else if path == PROVIDERS {
                 match node.value {
-                    Value::Table(providers) => self.take_providers(providers)?,
+                    TomlValue::Table(providers) => self.take_providers(providers)?,
                     other => return Err(self.not_a_section(path, node.line, &other)),
                 }
             } else if path == MODELS {
                 match node.value {
-                    Value::Table(models) => self.take_models(models)?,
+                    TomlValue::Table(models) => self.take_models(models)?,
                     other => return Err(self.not_a_section(path, node.line, &other)),
                 }
             } else {
-                self.unknown(section, path, node.line)?;
+                self.handle_unknown_key(section, path, node.line)?;
             }
         }
         Ok(())
     }
 
-    fn take_providers(&mut self, providers: Vec<(String, Node)>) -> Result<(), ConfigError> {
+    fn take_providers(&mut self, providers: Vec<(String, TomlNode)>) -> Result<(), ConfigError> {
         for (name, node) in providers {
             let path = format!("{PROVIDERS}.{name}");
             // It precedes the slash of `provider/model`.
@@ -135,21 +135,21 @@ impl ConfigFile {
                 });
             }
             match node.value {
-                Value::Table(entries) => drop(self.providers.insert(name, entries)),
+                TomlValue::Table(entries) => drop(self.providers.insert(name, entries)),
                 other => return Err(self.not_a_section(path, node.line, &other)),
             }
         }
         Ok(())
     }
 
-    fn take_models(&mut self, mut models: Vec<(String, Node)>) -> Result<(), ConfigError> {
+    fn take_models(&mut self, mut models: Vec<(String, TomlNode)>) -> Result<(), ConfigError> {
         for (model, node) in &mut models {
-            let Value::Table(entries) = &mut node.value else { continue };
+            let TomlValue::Table(entries) = &mut node.value else { continue };
             for (name, node) in entries.extract_if(.., |(name, _)| !model_settings::is_key(name)) {
                 let key = format!("{MODELS}.\"{model}\".{name}");
                 if !self.is_tolerated(&key, node.line) {
                     let origin = self.boxed_origin(node.line);
-                    return Err(model_settings::unknown(origin, key, &name));
+                    return Err(model_settings::unknown_key_error(origin, key, &name));
                 }
             }
         }
@@ -165,17 +165,17 @@ impl ConfigFile {
                 "ignored unknown key `{key}` ({origin}): the file is of a newer version than \
                  {CONFIG_VERSION}, which is what this host knows"
             );
-            self.warnings.push(Warning { text });
+            self.warnings.push(ConfigWarning { text });
         }
         self.is_newer
     }
 
-    fn unknown(&mut self, section: &str, key: String, line: usize) -> Result<(), ConfigError> {
+    fn handle_unknown_key(&mut self, section: &str, key: String, line: usize) -> Result<(), ConfigError> {
         if self.is_tolerated(&key, line) {
             return Ok(());
         }
         let origin = self.boxed_origin(line);
-        let known_here = known_in(section);
+        let known_here = valid_names_in(section);
         let known = KEYS.iter().map(|key| key.path).chain(["version"]);
         // At the top level, section names are candidates too. Elsewhere the keys are complete
         // already.
@@ -184,7 +184,7 @@ impl ConfigFile {
         Err(ConfigError::UnknownKey { origin, nearest, known: known_here, key })
     }
 
-    fn not_a_section(&self, key: String, line: usize, value: &Value) -> ConfigError {
+    fn not_a_section(&self, key: String, line: usize, value: &TomlValue) -> ConfigError {
         ConfigError::WrongValue {
             origin: self.boxed_origin(line),
             wants: format!("a section `[{key}]`"),
@@ -201,7 +201,7 @@ pub(crate) fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
     let read =
         File::open(path).and_then(|file| file.take(CONFIG_BYTES_MAX + 1).read_to_end(&mut bytes));
     match read {
-        Ok(_) => text_of(path, bytes).map(Some),
+        Ok(_) => decode_text(path, bytes).map(Some),
         // A home that is not a folder (`HOME=/dev/null`) contains no configuration.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Ok(None)
@@ -211,7 +211,7 @@ pub(crate) fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
 }
 
 /// Decodes the bytes of a configuration or variables file.
-pub(crate) fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, ConfigError> {
+pub(crate) fn decode_text(path: &Path, bytes: Vec<u8>) -> Result<String, ConfigError> {
     let failed = |cause: String| ConfigError::Read { path: path.to_owned(), cause };
     if bytes.len() as u64 > CONFIG_BYTES_MAX {
         return Err(failed(format!("it is larger than {CONFIG_BYTES_MAX} bytes")));
@@ -228,7 +228,7 @@ fn is_section(path: &str) -> bool {
 }
 
 /// Lists the valid names in a section: its keys, and at the top level also the sections.
-fn known_in(section: &str) -> Vec<String> {
+fn valid_names_in(section: &str) -> Vec<String> {
     let mut known: Vec<String> = Vec::new();
     for key in KEYS {
         let name = match section {

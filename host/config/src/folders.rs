@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 /// The locations of the user's files. They are missing if the system has no home folder for the
 /// user. Only access to a missing one is an error, so that commands that need none still work.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Folders {
-    places: Option<Places>,
+pub struct UserFolders {
+    places: Option<UserFolderPaths>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Places {
+struct UserFolderPaths {
     config: PathBuf,
     data: PathBuf,
     cache: PathBuf,
@@ -23,13 +23,13 @@ struct Places {
 /// A folder is needed, but the system has no home folder for the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("cannot find the user\'s folders: the system has no home folder for this user")]
-pub struct NoHome;
+pub struct NoHomeFolder;
 
-impl Folders {
+impl UserFolders {
     /// Returns the folders of this user: XDG on Linux (its variables are honoured), the system's
     /// locations elsewhere.
     pub fn of_user() -> Self {
-        let places = directories::ProjectDirs::from("", "", "jaato").map(|dirs| Places {
+        let places = directories::ProjectDirs::from("", "", "jaato").map(|dirs| UserFolderPaths {
             config: dirs.config_dir().to_owned(),
             data: dirs.data_dir().to_owned(),
             cache: dirs.cache_dir().to_owned(),
@@ -40,7 +40,7 @@ impl Folders {
 
     /// Returns folders below one root, for tests and for embedders that keep everything together.
     pub fn below(root: &Path) -> Self {
-        let places = Places {
+        let places = UserFolderPaths {
             config: root.join("config"),
             data: root.join("data"),
             cache: root.join("cache"),
@@ -55,18 +55,18 @@ impl Folders {
     }
 
     /// Contains `config.toml`.
-    pub fn config(&self) -> Result<&Path, NoHome> {
+    pub fn config(&self) -> Result<&Path, NoHomeFolder> {
         self.places().map(|places| places.config.as_path())
     }
 
     /// Contains `plugins/`, `plugin-data/`, `plugin-secrets/`, `trusted/`, `trust.json`,
     /// `grants.json`, `ledger.jsonl` and `chat-history`.
-    pub fn data(&self) -> Result<&Path, NoHome> {
+    pub fn data(&self) -> Result<&Path, NoHomeFolder> {
         self.places().map(|places| places.data.as_path())
     }
 
     /// Contains files that can be recreated: `models/`, `descriptions.json`.
-    pub fn cache(&self) -> Result<&Path, NoHome> {
+    pub fn cache(&self) -> Result<&Path, NoHomeFolder> {
         self.places().map(|places| places.cache.as_path())
     }
 
@@ -76,52 +76,52 @@ impl Folders {
     }
 
     /// The user's configuration file.
-    pub fn config_file(&self) -> Result<PathBuf, NoHome> {
+    pub fn config_file(&self) -> Result<PathBuf, NoHomeFolder> {
         Ok(self.config()?.join("config.toml"))
     }
 
     /// The user's own plugins.
-    pub fn plugins(&self) -> Result<PathBuf, NoHome> {
+    pub fn plugins(&self) -> Result<PathBuf, NoHomeFolder> {
         Ok(self.data()?.join("plugins"))
     }
 
     /// Plugins' own data.
-    pub fn plugin_data(&self) -> Result<PathBuf, NoHome> {
+    pub fn plugin_data(&self) -> Result<PathBuf, NoHomeFolder> {
         Ok(self.data()?.join("plugin-data"))
     }
 
     /// Plugins' secrets, if the system has no tool for secrets.
-    pub fn plugin_secrets(&self) -> Result<PathBuf, NoHome> {
+    pub fn plugin_secrets(&self) -> Result<PathBuf, NoHomeFolder> {
         Ok(self.data()?.join("plugin-secrets"))
     }
 
     /// Private copies of the plugin files that the user trusts.
-    pub fn trusted(&self) -> Result<PathBuf, NoHome> {
+    pub fn trusted(&self) -> Result<PathBuf, NoHomeFolder> {
         Ok(self.data()?.join("trusted"))
     }
 
     /// Private copies of the plugin files of trusted workspaces.
-    pub fn workspace_plugins(&self) -> Result<PathBuf, NoHome> {
+    pub fn workspace_plugins(&self) -> Result<PathBuf, NoHomeFolder> {
         Ok(self.cache()?.join("workspace-plugins"))
     }
 
     /// The ledger, unless the user configures another file.
-    pub fn ledger(&self) -> Result<PathBuf, NoHome> {
+    pub fn ledger(&self) -> Result<PathBuf, NoHomeFolder> {
         Ok(self.data()?.join("ledger.jsonl"))
     }
 
     /// The lines that the user typed in conversations.
-    pub fn chat_history(&self) -> Result<PathBuf, NoHome> {
+    pub fn chat_history(&self) -> Result<PathBuf, NoHomeFolder> {
         Ok(self.data()?.join("chat-history"))
     }
 
     /// Weights of local models.
-    pub fn models(&self) -> Result<PathBuf, NoHome> {
+    pub fn models(&self) -> Result<PathBuf, NoHomeFolder> {
         Ok(self.cache()?.join("models"))
     }
 
     /// Cached descriptions of plugins.
-    pub fn descriptions_file(&self) -> Result<PathBuf, NoHome> {
+    pub fn descriptions_file(&self) -> Result<PathBuf, NoHomeFolder> {
         Ok(self.cache()?.join("descriptions.json"))
     }
 
@@ -132,12 +132,12 @@ impl Folders {
         own.chain(&places.runtime).map(PathBuf::as_path).collect()
     }
 
-    fn places(&self) -> Result<&Places, NoHome> {
-        self.places.as_ref().ok_or(NoHome)
+    fn places(&self) -> Result<&UserFolderPaths, NoHomeFolder> {
+        self.places.as_ref().ok_or(NoHomeFolder)
     }
 }
 
-impl NoHome {
+impl NoHomeFolder {
     /// Returns a hint on how to fix it.
     pub fn hint(&self) -> &'static str {
         "set `HOME` to a folder that you can write"
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn folders_below_a_root_are_apart() {
-        let folders = Folders::below(Path::new("/r"));
+        let folders = UserFolders::below(Path::new("/r"));
         assert_eq!(folders.config_file(), Ok(PathBuf::from("/r/config/config.toml")));
         assert_eq!(folders.plugins(), Ok(PathBuf::from("/r/data/plugins")));
         assert_eq!(folders.trusted(), Ok(PathBuf::from("/r/data/trusted")));
@@ -160,9 +160,9 @@ mod tests {
 
     #[test]
     fn without_a_home_only_asking_is_an_error() {
-        let folders = Folders::none();
-        assert_eq!(folders.data(), Err(NoHome));
+        let folders = UserFolders::none();
+        assert_eq!(folders.data(), Err(NoHomeFolder));
         assert_eq!(folders.runtime(), None);
-        assert_eq!(folders.descriptions_file(), Err(NoHome));
+        assert_eq!(folders.descriptions_file(), Err(NoHomeFolder));
     }
 }

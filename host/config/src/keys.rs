@@ -9,19 +9,19 @@ use std::path::PathBuf;
 
 use jaato_types::{Effort, ModelId};
 
-use crate::answer::{Temperature, Texts};
-use crate::asking::{Endpoint, PermissionChannel, PermissionMode};
+use crate::answer::{Temperature, TextList};
+use crate::asking::{PromptEndpoint, PermissionChannel, PermissionMode};
 use crate::env_file::{EnvFile, EnvFileVariable};
-use crate::error::{ConfigError, Warning};
-use crate::layers::Layers;
+use crate::error::{ConfigError, ConfigWarning};
+use crate::layers::ConfigLayers;
 use crate::model_id::default_model;
 use crate::model_settings::ModelSettings;
 use crate::money::Dollars;
-use crate::origin::{Layer, Origin};
+use crate::origin::{ConfigLayer, ValueOrigin};
 use crate::percent::Percent;
 use crate::plugin_settings::PluginSettings;
 use crate::setting::Setting;
-use crate::show::Entry;
+use crate::show::ConfigEntry;
 
 /// The default execution environment: this machine.
 pub const DEFAULT_ENVIRONMENT: &str = "local";
@@ -44,18 +44,18 @@ pub struct KeyInfo {
     /// The smallest and largest number.
     pub limits: Option<(u64, u64)>,
     /// What happens when two layers set it.
-    pub merge: Merge,
+    pub merge: LayerMerge,
     /// The precedence of files and variables.
-    pub precedence: Precedence,
+    pub precedence: KeyPrecedence,
     /// Who may set it.
-    pub owner: Owner,
+    pub owner: KeyOwner,
     /// A description for users.
     pub doc: &'static str,
 }
 
 /// What happens when two layers set the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Merge {
+pub enum LayerMerge {
     /// The later layer takes precedence.
     Replace,
     /// The lists are joined, with the later layer's items first. Used for lists that disable
@@ -65,7 +65,7 @@ pub enum Merge {
 
 /// The precedence of configuration files and variables for a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Precedence {
+pub enum KeyPrecedence {
     /// A variable overrides a file.
     VariablesWin,
     /// A file overrides a variable. Used for `model`, because `MODEL_NAME` is often set for other
@@ -75,7 +75,7 @@ pub enum Precedence {
 
 /// Who may set a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Owner {
+pub enum KeyOwner {
     /// Any layer.
     Anyone,
     /// The user: their own file, a variable, the command line. No file of a workspace, even a
@@ -91,7 +91,7 @@ pub enum Owner {
 
 impl KeyInfo {
     /// Returns the kind of value that the key takes, with its range.
-    pub fn wants(&self) -> String {
+    pub fn value_description(&self) -> String {
         match self.limits {
             Some((least, most)) => format!("{} from {least} to {most}", self.kind),
             None => self.kind.to_owned(),
@@ -127,22 +127,22 @@ impl KeyInfo {
     }
 
     const fn adding_up(mut self) -> Self {
-        self.merge = Merge::Add;
+        self.merge = LayerMerge::Add;
         self
     }
 
     const fn users_own(mut self) -> Self {
-        self.owner = Owner::User;
+        self.owner = KeyOwner::User;
         self
     }
 
-    const fn owner(mut self, owner: Owner) -> Self {
+    const fn owner(mut self, owner: KeyOwner) -> Self {
         self.owner = owner;
         self
     }
 
     const fn files_win(mut self) -> Self {
-        self.precedence = Precedence::FilesWin;
+        self.precedence = KeyPrecedence::FilesWin;
         self
     }
 }
@@ -156,9 +156,9 @@ const fn key(path: &'static str) -> KeyInfo {
         in_seconds: None,
         option: None,
         limits: None,
-        merge: Merge::Replace,
-        precedence: Precedence::VariablesWin,
-        owner: Owner::Anyone,
+        merge: LayerMerge::Replace,
+        precedence: KeyPrecedence::VariablesWin,
+        owner: KeyOwner::Anyone,
         doc: "",
     }
 }
@@ -219,8 +219,8 @@ macro_rules! keys {
             /// The user's name for the model, if the model was given by one.
             pub model_alias: Option<String>,
             /// Warnings about the files and variables that were read.
-            pub warnings: Vec<Warning>,
-            pub(crate) origins: BTreeMap<&'static str, Vec<Origin>>,
+            pub warnings: Vec<ConfigWarning>,
+            pub(crate) origins: BTreeMap<&'static str, Vec<ValueOrigin>>,
             pub(crate) env_file: EnvFile,
         }
 
@@ -281,7 +281,7 @@ macro_rules! keys {
         impl Config {
             /// Merges the layers, key by key.
             pub(crate) fn resolve(
-                layers: &Layers<'_>,
+                layers: &ConfigLayers<'_>,
                 overrides: Overrides,
             ) -> Result<Self, ConfigError> {
                 let mut origins = BTreeMap::new();
@@ -311,13 +311,13 @@ macro_rules! keys {
                 })
             }
 
-            pub(crate) fn key_entries(&self) -> Vec<Entry> {
+            pub(crate) fn key_entries(&self) -> Vec<ConfigEntry> {
                 let values = [
                     $( self.$field.show(), )+
                     $( $( self.$section.$row.show(), )+ )+
                 ];
                 let entry = |(key, value): (&KeyInfo, String)| {
-                    Entry::new(key.path, value, self.origins(key.path))
+                    ConfigEntry::new(key.path, value, self.origins(key.path))
                 };
                 KEYS.iter().zip(values).map(entry).collect()
             }
@@ -352,22 +352,22 @@ keys! {
     provider: String = String::new(),
         key("provider").variables(&["JAATO_PROVIDER"]);
     /// Models to use, in this order, if the model fails permanently.
-    fallback: Texts = Texts::default(),
-        key("fallback").variables(&["JAATO_FALLBACK"]).owner(Owner::UserFirst);
+    fallback: TextList = TextList::default(),
+        key("fallback").variables(&["JAATO_FALLBACK"]).owner(KeyOwner::UserFirst);
     /// Do not use the network.
     offline: bool = false,
-        key("offline").variables(&["JAATO_OFFLINE"]).option("--offline").owner(Owner::Only("true"));
+        key("offline").variables(&["JAATO_OFFLINE"]).option("--offline").owner(KeyOwner::Only("true"));
     /// Execution environment: where the session's files are and its commands run.
     environment: String = DEFAULT_ENVIRONMENT.to_owned(),
         key("environment").variables(&["JAATO_ENVIRONMENT"]).option("--environment")
-            .owner(Owner::UserFirst);
+            .owner(KeyOwner::UserFirst);
     /// More plugin folders, searched before the user's own.
     plugin_dirs: Vec<PathBuf> = Vec::new(),
         key("plugin_dirs").variables(&["JAATO_PLUGIN_PATH"]).option("--plugin-dir").adding_up()
             .users_own();
     /// Download missing weights of the embedded model without asking.
     local_download: bool = false,
-        key("local.download").variables(&["JAATO_LOCAL_DOWNLOAD"]).owner(Owner::Only("false"));
+        key("local.download").variables(&["JAATO_LOCAL_DOWNLOAD"]).owner(KeyOwner::Only("false"));
     /// Plugins that jaato does not load.
     plugins_disabled: Vec<String> = Vec::new(),
         key("plugins.disabled").variables(&["JAATO_PLUGINS_DISABLED"]).adding_up();
@@ -378,7 +378,7 @@ keys! {
     /// tools, `none` alone offers no tools.
     tools_enabled: Vec<String> = Vec::new(),
         key("tools.enabled").variables(&["JAATO_TOOLS_ENABLED"]).option("--tools")
-            .owner(Owner::UserFirst);
+            .owner(KeyOwner::UserFirst);
     /// Offer tools to the model. `--tools` overrides this key.
     tools_offered: bool = true,
         key("tools.offered").variables(&["AI_USE_CHAT_FUNCTIONS", "JAATO_TOOLS_OFFERED"]);
@@ -387,7 +387,7 @@ keys! {
         key("tools.disabled").variables(&["JAATO_TOOLS_DISABLED"]).adding_up();
     /// Core tools that come first in requests, as far as they fit.
     tools_first: Vec<String> = FIRST_TOOLS.map(str::to_owned).to_vec(),
-        key("tools.first").variables(&["JAATO_TOOLS_FIRST"]).owner(Owner::UserFirst);
+        key("tools.first").variables(&["JAATO_TOOLS_FIRST"]).owner(KeyOwner::UserFirst);
     /// Approximate token limit for core tools and their plugins' instructions in each request; a
     /// model may have a lower limit. The model can still find the tools that do not fit.
     tools_core_tokens_max: u64 = 3_500,
@@ -464,14 +464,14 @@ keys! {
         /// Seed that makes sampling repeatable, if the provider supports it.
         seed: Option<u64> = None, row();
         /// Stop sequences: an answer ends before any of these texts.
-        stop: Texts = Texts::default(), row();
+        stop: TextList = TextList::default(), row();
     }
 
     section permissions: PermissionSettings, "How a person is asked whether a call may run." {
         /// Approval mode: `accept-edits` edits workspace files without asking, `plan` only reads
         /// until you agree to a plan, `read-only` denies all changes.
         mode: PermissionMode = PermissionMode::Ask,
-            row().option("--mode").owner(Owner::Only("read-only"));
+            row().option("--mode").owner(KeyOwner::Only("read-only"));
         /// Longest wait for an answer to a permission prompt; after that, the call is denied. 0
         /// uses the default: no limit at the terminal, 5 minutes elsewhere.
         answer_ms: u64 = 0, row().limits(0, 86_400_000).users_own()
@@ -481,16 +481,16 @@ keys! {
         /// a folder.
         channel: PermissionChannel = PermissionChannel::Terminal, row().users_own();
         /// URL of the webhook, or folder for the files.
-        endpoint: Option<Endpoint> = None, row().users_own();
+        endpoint: Option<PromptEndpoint> = None, row().users_own();
     }
 
     section caps: Caps, "What a session may use up as a whole." {
         /// Maximum cost of a session in US dollars; at this cost, it stops before the next request.
-        cost: Option<Dollars> = None, row().option("--max-cost").owner(Owner::UserFirst);
+        cost: Option<Dollars> = None, row().option("--max-cost").owner(KeyOwner::UserFirst);
         /// Maximum number of tokens in all requests and answers of a session.
-        tokens: Option<u64> = None, row().option("--max-tokens").owner(Owner::UserFirst);
+        tokens: Option<u64> = None, row().option("--max-tokens").owner(KeyOwner::UserFirst);
         /// Maximum number of requests of a session to its model.
-        steps: Option<u64> = None, row().option("--max-steps").owner(Owner::UserFirst);
+        steps: Option<u64> = None, row().option("--max-steps").owner(KeyOwner::UserFirst);
     }
 
     section gc: GcSettings, "When a gc runs, and what it should leave alone." {
@@ -533,23 +533,23 @@ keys! {
 
     section prompt: PromptSettings, "What the prompt is made of." {
         /// File whose text follows the built-in part of the system prompt.
-        file: Option<PathBuf> = None, row().owner(Owner::Inside);
+        file: Option<PathBuf> = None, row().owner(KeyOwner::Inside);
     }
 }
 
 impl Config {
     /// Returns the origin of a key's value: one place, or several for lists that are joined. An
     /// unknown key counts as built-in.
-    pub fn origins(&self, key: &str) -> &[Origin] {
-        self.origins.get(key).map_or(&[Origin::BuiltIn], Vec::as_slice)
+    pub fn origins(&self, key: &str) -> &[ValueOrigin] {
+        self.origins.get(key).map_or(&[ValueOrigin::BuiltIn], Vec::as_slice)
     }
 
     /// Returns true if a trusted workspace sets the key.
     pub fn is_workspaces(&self, key: &str) -> bool {
         self.origins(key).iter().any(|origin| match origin.layer() {
-            Layer::Workspace => true,
-            Layer::EnvFile => !self.env_file.is_own,
-            Layer::BuiltIn | Layer::User | Layer::Variable | Layer::CommandLine => false,
+            ConfigLayer::Workspace => true,
+            ConfigLayer::EnvFile => !self.env_file.is_own,
+            ConfigLayer::BuiltIn | ConfigLayer::User | ConfigLayer::Variable | ConfigLayer::CommandLine => false,
         })
     }
 

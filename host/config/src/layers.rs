@@ -5,17 +5,17 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
 use crate::env_file::EnvFile;
-use crate::error::{ConfigError, Warning};
-use crate::file::{ConfigFile, PLUGINS, PROVIDERS, read_text, text_of};
-use crate::folders::Folders;
-use crate::keys::{Config, KEYS, KeyInfo, Merge, Overrides, Owner, Precedence};
+use crate::error::{ConfigError, ConfigWarning};
+use crate::file::{ConfigFile, PLUGINS, PROVIDERS, read_text, decode_text};
+use crate::folders::UserFolders;
+use crate::keys::{Config, KEYS, KeyInfo, LayerMerge, Overrides, KeyOwner, KeyPrecedence};
 use crate::model_settings::{self, ModelSettings};
-use crate::origin::{Layer, Origin};
+use crate::origin::{ConfigLayer, ValueOrigin};
 use crate::plugin_settings::PluginSettings;
-use crate::setting::{Bases, Setting};
-use crate::toml_tree::{Node, Value};
+use crate::setting::{PathBases, Setting};
+use crate::toml_tree::{TomlNode, TomlValue};
 use crate::trust::{CONFIG_FILE, ENV_FILE, TrustedWorkspace};
-use crate::variables::Variables;
+use crate::variables::EnvironmentVariables;
 use jaato_types::dotenv::{self, DotEnv};
 
 /// How many letters a variable's name may differ from a known one and still count as a typo.
@@ -23,9 +23,9 @@ const TYPO_LETTERS_MAX: usize = 2;
 
 /// The sources of a configuration.
 #[derive(Debug)]
-pub struct Sources<'a> {
+pub struct ConfigSources<'a> {
     /// The user's folders, which contain the user's `config.toml`.
-    pub folders: &'a Folders,
+    pub folders: &'a UserFolders,
     /// `--config FILE`: replaces the user's file, and must exist.
     pub config_file: Option<&'a Path>,
     /// `--env-file FILE`: replaces the workspace's `.env`, and must exist. The user named it, so it
@@ -34,7 +34,7 @@ pub struct Sources<'a> {
     /// The workspace, if the user trusts it. Otherwise none of its files are read.
     pub workspace: Option<&'a TrustedWorkspace>,
     /// The variables of the process.
-    pub variables: &'a Variables,
+    pub variables: &'a EnvironmentVariables,
     /// The base of relative paths in variables.
     pub working_directory: &'a Path,
     /// The command line.
@@ -42,30 +42,30 @@ pub struct Sources<'a> {
 }
 
 /// Reads and merges all layers. Returns the first problem as an error.
-pub fn load(sources: Sources<'_>) -> Result<Config, ConfigError> {
-    let layers = Layers::read(&sources)?;
-    Ok(Config::resolve(&layers, sources.overrides)?.with_model_named())
+pub fn load(sources: ConfigSources<'_>) -> Result<Config, ConfigError> {
+    let layers = ConfigLayers::read(&sources)?;
+    Ok(Config::resolve(&layers, sources.overrides)?.resolve_model_alias())
 }
 
 /// The layers between the built-in values and the command line, each in order of precedence.
 #[derive(Debug)]
-pub(crate) struct Layers<'a> {
+pub(crate) struct ConfigLayers<'a> {
     files: Vec<ConfigFile>,
     variables: Vec<VariableLayer>,
     working_directory: &'a Path,
     home: Option<PathBuf>,
-    warnings: Vec<Warning>,
+    warnings: Vec<ConfigWarning>,
     env_file: EnvFile,
 }
 
 /// The documented variables of the process or of a file.
 #[derive(Debug, Default)]
 struct VariableLayer {
-    values: BTreeMap<&'static str, (OsString, Origin)>,
+    values: BTreeMap<&'static str, (OsString, ValueOrigin)>,
 }
 
-impl<'a> Layers<'a> {
-    fn read(sources: &Sources<'a>) -> Result<Self, ConfigError> {
+impl<'a> ConfigLayers<'a> {
+    fn read(sources: &ConfigSources<'a>) -> Result<Self, ConfigError> {
         let mut layers = Self {
             files: Vec::new(),
             variables: Vec::new(),
@@ -80,11 +80,11 @@ impl<'a> Layers<'a> {
         Ok(layers)
     }
 
-    fn read_files(&mut self, sources: &Sources<'_>) -> Result<(), ConfigError> {
+    fn read_files(&mut self, sources: &ConfigSources<'_>) -> Result<(), ConfigError> {
         let user = match (sources.config_file, sources.folders.config_file()) {
             (Some(path), _) => {
                 let path = sources.working_directory.join(path);
-                let text = read_text(&path)?.ok_or_else(|| not_there(&path))?;
+                let text = read_text(&path)?.ok_or_else(|| missing_file_error(&path))?;
                 Some((path, text))
             }
             (None, Ok(path)) => read_text(&path)?.map(|text| (path, text)),
@@ -92,39 +92,39 @@ impl<'a> Layers<'a> {
         };
         if let Some((path, text)) = user {
             let base = path.parent().unwrap_or(&path).to_owned();
-            self.files.push(ConfigFile::parse(Layer::User, &path, &base, &text)?);
+            self.files.push(ConfigFile::parse(ConfigLayer::User, &path, &base, &text)?);
         }
         if let Some(workspace) = sources.workspace
             && let Some(bytes) = workspace.read(CONFIG_FILE)?
         {
             let path = workspace.root().join(CONFIG_FILE);
-            let text = text_of(&path, bytes)?;
-            self.files.push(ConfigFile::parse(Layer::Workspace, &path, workspace.root(), &text)?);
+            let text = decode_text(&path, bytes)?;
+            self.files.push(ConfigFile::parse(ConfigLayer::Workspace, &path, workspace.root(), &text)?);
         }
         for file in &mut self.files {
             self.warnings.append(&mut file.warnings);
         }
         let root = sources.workspace.map_or(Path::new("/"), TrustedWorkspace::root);
         let (others, workspaces): (Vec<_>, Vec<_>) =
-            self.files.iter_mut().partition(|file| file.layer != Layer::Workspace);
+            self.files.iter_mut().partition(|file| file.layer != ConfigLayer::Workspace);
         for file in workspaces {
-            let user = others.iter().find(|file| file.layer == Layer::User);
+            let user = others.iter().find(|file| file.layer == ConfigLayer::User);
             self.warnings.extend(drop_refused(file, root, user.map(|file| &**file)));
         }
         Ok(())
     }
 
-    fn read_env_file(&mut self, sources: &Sources<'_>) -> Result<(), ConfigError> {
+    fn read_env_file(&mut self, sources: &ConfigSources<'_>) -> Result<(), ConfigError> {
         let (path, text) = match (sources.env_file, sources.workspace) {
             (Some(path), _) => {
                 let path = sources.working_directory.join(path);
-                let text = read_text(&path)?.ok_or_else(|| not_there(&path))?;
+                let text = read_text(&path)?.ok_or_else(|| missing_file_error(&path))?;
                 (path, text)
             }
             (None, Some(workspace)) => match workspace.read(ENV_FILE)? {
                 Some(bytes) => {
                     let path = workspace.root().join(ENV_FILE);
-                    let text = text_of(&path, bytes)?;
+                    let text = decode_text(&path, bytes)?;
                     (path, text)
                 }
                 None => return Ok(()),
@@ -143,7 +143,7 @@ impl<'a> Layers<'a> {
 
     /// Removes variables that a workspace may not set.
     fn drop_refused_variables(&mut self, workspace: &Path, path: &Path, found: &mut DotEnv) {
-        let user = self.files.iter().find(|file| file.layer == Layer::User);
+        let user = self.files.iter().find(|file| file.layer == ConfigLayer::User);
         let mut warnings = Vec::new();
         found.assignments.retain(|one| {
             let Some(key) = KEYS.iter().find(|key| key.variables.contains(&one.name.as_str()))
@@ -156,8 +156,8 @@ impl<'a> Layers<'a> {
             let place = format!("{}:{}", path.display(), one.line);
             let flag = bool::of_text(OsStr::new(&one.value), self.bases(workspace));
             let said = flag.map_or_else(|| one.value.clone(), |flag| flag.to_string());
-            let refused = refusal(key, &said, workspace, user);
-            let refused = refused.map(|why| not_used(&one.name, &place, why));
+            let refused = refusal_reason(key, &said, workspace, user);
+            let refused = refused.map(|why| unused_value_warning(&one.name, &place, why));
             let is_kept = refused.is_none();
             warnings.extend(refused);
             is_kept
@@ -169,10 +169,10 @@ impl<'a> Layers<'a> {
         let mut layer = VariableLayer::default();
         for line in found.odd_lines {
             let text = format!("skipped `{}:{line}`: not `NAME=value`", path.display());
-            self.warnings.push(Warning { text });
+            self.warnings.push(ConfigWarning { text });
         }
         for one in found.assignments {
-            let Some(name) = documented(&one.name) else {
+            let Some(name) = documented_variable(&one.name) else {
                 let place = format!("{}:{}", path.display(), one.line);
                 self.warn_of_typo(&one.name, &place);
                 self.env_file.keep(path, one);
@@ -184,23 +184,23 @@ impl<'a> Layers<'a> {
                     path.display(),
                     one.line
                 );
-                self.warnings.push(Warning { text });
+                self.warnings.push(ConfigWarning { text });
             }
             if !one.value.is_empty() {
                 let origin =
-                    Origin::EnvFile { path: path.to_owned(), line: one.line, name: one.name };
+                    ValueOrigin::EnvFile { path: path.to_owned(), line: one.line, name: one.name };
                 layer.values.insert(name, (one.value.into(), origin));
             }
         }
         self.variables.push(layer);
     }
 
-    fn take_process_variables(&mut self, variables: &Variables) {
+    fn take_process_variables(&mut self, variables: &EnvironmentVariables) {
         let mut layer = VariableLayer::default();
         for name in variables.names() {
-            match (documented(name), variables.get(name)) {
+            match (documented_variable(name), variables.get(name)) {
                 (Some(known), Some(value)) => {
-                    let origin = Origin::Variable { name: name.to_owned() };
+                    let origin = ValueOrigin::Variable { name: name.to_owned() };
                     layer.values.insert(known, (value.clone(), origin));
                 }
                 _ => self.warn_of_typo(name, "the process"),
@@ -217,7 +217,7 @@ impl<'a> Layers<'a> {
             .find(|known| strsim::damerau_levenshtein(name, known) <= TYPO_LETTERS_MAX);
         if let Some(known) = near {
             let text = format!("variable `{name}` ({place}) is unknown; did you mean `{known}`?");
-            self.warnings.push(Warning { text });
+            self.warnings.push(ConfigWarning { text });
         }
     }
 
@@ -227,28 +227,28 @@ impl<'a> Layers<'a> {
         key: &KeyInfo,
         default: T,
         given: Option<T>,
-        origins: &mut BTreeMap<&'static str, Vec<Origin>>,
+        origins: &mut BTreeMap<&'static str, Vec<ValueOrigin>>,
     ) -> Result<T, ConfigError> {
         let mut found = match key.precedence {
-            Precedence::VariablesWin => self.in_files(key)?,
-            Precedence::FilesWin => self.in_variables(key)?,
+            KeyPrecedence::VariablesWin => self.values_in_files(key)?,
+            KeyPrecedence::FilesWin => self.values_in_variables(key)?,
         };
         found.extend(match key.precedence {
-            Precedence::VariablesWin => self.in_variables(key)?,
-            Precedence::FilesWin => self.in_files(key)?,
+            KeyPrecedence::VariablesWin => self.values_in_variables(key)?,
+            KeyPrecedence::FilesWin => self.values_in_files(key)?,
         });
         if let Some(value) = given {
             let option = key.option.unwrap_or("(no option)");
-            found.push((value, Origin::CommandLine { option }));
+            found.push((value, ValueOrigin::CommandLine { option }));
         }
         for (value, origin) in &found {
             if !key.limits.is_none_or(|limits| value.is_within(limits)) {
-                return Err(wrong_value(key, origin.clone(), format!("`{}`", value.show())));
+                return Err(wrong_value_error(key, origin.clone(), format!("`{}`", value.show())));
             }
         }
         let Some((mut value, origin)) = found.pop() else { return Ok(default) };
         let mut places = vec![origin];
-        if key.merge == Merge::Add {
+        if key.merge == LayerMerge::Add {
             while let Some((lower, origin)) = found.pop() {
                 value = value.joined_with(lower);
                 places.push(origin);
@@ -272,13 +272,13 @@ impl<'a> Layers<'a> {
     fn settings_below(
         &self,
         section: &str,
-        of: impl Fn(&ConfigFile) -> &BTreeMap<String, Vec<(String, Node)>>,
+        of: impl Fn(&ConfigFile) -> &BTreeMap<String, Vec<(String, TomlNode)>>,
     ) -> Result<BTreeMap<String, PluginSettings>, ConfigError> {
         let mut settings: BTreeMap<String, PluginSettings> = BTreeMap::new();
         for file in &self.files {
             for (name, entries) in of(file) {
                 let place = format!("{section}.{name}");
-                settings.entry(name.clone()).or_default().lay(&place, entries, file)?;
+                settings.entry(name.clone()).or_default().merge_later_settings(&place, entries, file)?;
             }
         }
         Ok(settings)
@@ -291,32 +291,32 @@ impl<'a> Layers<'a> {
     /// Returns the settings of models, and warnings about those that a workspace may not set.
     pub(crate) fn model_settings(
         &self,
-    ) -> Result<(BTreeMap<String, ModelSettings>, Vec<Warning>), ConfigError> {
+    ) -> Result<(BTreeMap<String, ModelSettings>, Vec<ConfigWarning>), ConfigError> {
         let (mut models, mut warnings) = (BTreeMap::new(), Vec::new());
         for file in &self.files {
-            model_settings::lay(&mut models, file, &mut warnings)?;
+            model_settings::merge_model_settings(&mut models, file, &mut warnings)?;
         }
         Ok((models, warnings))
     }
 
-    pub(crate) fn warnings(&self) -> Vec<Warning> {
+    pub(crate) fn warnings(&self) -> Vec<ConfigWarning> {
         self.warnings.clone()
     }
 
-    fn in_files<T: Setting>(&self, key: &KeyInfo) -> Result<Vec<(T, Origin)>, ConfigError> {
+    fn values_in_files<T: Setting>(&self, key: &KeyInfo) -> Result<Vec<(T, ValueOrigin)>, ConfigError> {
         let mut found = Vec::new();
         for file in &self.files {
             let Some(node) = file.values.get(key.path) else { continue };
             let origin = file.origin(node.line);
             match T::of_value(&node.value, self.bases(&file.base)) {
                 Some(value) => found.push((value, origin)),
-                None => return Err(wrong_value(key, origin, node.value.describe())),
+                None => return Err(wrong_value_error(key, origin, node.value.describe())),
             }
         }
         Ok(found)
     }
 
-    fn in_variables<T: Setting>(&self, key: &KeyInfo) -> Result<Vec<(T, Origin)>, ConfigError> {
+    fn values_in_variables<T: Setting>(&self, key: &KeyInfo) -> Result<Vec<(T, ValueOrigin)>, ConfigError> {
         let mut found = Vec::new();
         for name in key.variables {
             for layer in &self.variables {
@@ -332,7 +332,7 @@ impl<'a> Layers<'a> {
                             Some(_) => format!("`{}` seconds", text.to_string_lossy()),
                             None => format!("`{}`", text.to_string_lossy()),
                         };
-                        return Err(wrong_value(key, origin.clone(), has));
+                        return Err(wrong_value_error(key, origin.clone(), has));
                     }
                 }
             }
@@ -340,8 +340,8 @@ impl<'a> Layers<'a> {
         Ok(found)
     }
 
-    fn bases<'b>(&'b self, folder: &'b Path) -> Bases<'b> {
-        Bases { folder, home: self.home.as_deref() }
+    fn bases<'b>(&'b self, folder: &'b Path) -> PathBases<'b> {
+        PathBases { folder, home: self.home.as_deref() }
     }
 }
 
@@ -350,22 +350,22 @@ fn drop_refused(
     file: &mut ConfigFile,
     workspace: &Path,
     user: Option<&ConfigFile>,
-) -> Vec<Warning> {
+) -> Vec<ConfigWarning> {
     let mut warnings = Vec::new();
     for key in KEYS {
         let Some(node) = file.values.get(key.path) else { continue };
         let said = match &node.value {
-            Value::Text(text) => text.clone(),
-            Value::Boolean(flag) => flag.to_string(),
-            Value::Integer(_)
-            | Value::Float(_)
-            | Value::Datetime(_)
-            | Value::Array(_)
-            | Value::Table(_) => String::new(),
+            TomlValue::Text(text) => text.clone(),
+            TomlValue::Boolean(flag) => flag.to_string(),
+            TomlValue::Integer(_)
+            | TomlValue::Float(_)
+            | TomlValue::Datetime(_)
+            | TomlValue::Array(_)
+            | TomlValue::Table(_) => String::new(),
         };
-        if let Some(why) = refusal(key, &said, workspace, user) {
+        if let Some(why) = refusal_reason(key, &said, workspace, user) {
             let place = format!("{}:{}", file.path.display(), node.line);
-            warnings.push(not_used(key.path, &place, why));
+            warnings.push(unused_value_warning(key.path, &place, why));
             file.values.remove(key.path);
         }
     }
@@ -373,21 +373,21 @@ fn drop_refused(
 }
 
 /// Returns why a workspace's value does not count.
-fn refusal(
+fn refusal_reason(
     key: &KeyInfo,
     said: &str,
     workspace: &Path,
     user: Option<&ConfigFile>,
 ) -> Option<&'static str> {
     let is_refused = match key.owner {
-        Owner::Anyone => false,
-        Owner::User => true,
-        Owner::UserFirst => {
+        KeyOwner::Anyone => false,
+        KeyOwner::User => true,
+        KeyOwner::UserFirst => {
             let is_given = user.is_some_and(|file| file.values.contains_key(key.path));
             return is_given.then_some("your own configuration sets it");
         }
-        Owner::Only(value) => said != value,
-        Owner::Inside => {
+        KeyOwner::Only(value) => said != value,
+        KeyOwner::Inside => {
             let why = "a workspace may name only files inside it";
             return (!is_inside(Path::new(said), workspace)).then_some(why);
         }
@@ -403,20 +403,20 @@ fn is_inside(path: &Path, folder: &Path) -> bool {
     below && !leads_up
 }
 
-fn not_used(name: &str, place: &str, why: &str) -> Warning {
-    Warning { text: format!("`{name}` in `{place}` is not used: {why}") }
+fn unused_value_warning(name: &str, place: &str, why: &str) -> ConfigWarning {
+    ConfigWarning { text: format!("`{name}` in `{place}` is not used: {why}") }
 }
 
-fn wrong_value(key: &KeyInfo, origin: Origin, has: String) -> ConfigError {
+fn wrong_value_error(key: &KeyInfo, origin: ValueOrigin, has: String) -> ConfigError {
     ConfigError::WrongValue {
         origin: Box::new(origin),
         key: key.path.to_owned(),
-        wants: key.wants(),
+        wants: key.value_description(),
         has,
     }
 }
 
-fn not_there(path: &Path) -> ConfigError {
+fn missing_file_error(path: &Path) -> ConfigError {
     ConfigError::Read { path: path.to_owned(), cause: "no such file".to_owned() }
 }
 
@@ -431,6 +431,6 @@ fn documented_variables() -> impl Iterator<Item = &'static str> {
     KEYS.iter().flat_map(|key| key.variables.iter().copied())
 }
 
-fn documented(name: &str) -> Option<&'static str> {
+fn documented_variable(name: &str) -> Option<&'static str> {
     documented_variables().find(|known| *known == name)
 }

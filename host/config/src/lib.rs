@@ -33,28 +33,28 @@ mod toml_tree;
 pub mod trust;
 mod variables;
 
-pub use answer::{Temperature, Texts, parse_effort};
-pub use asking::{Endpoint, PermissionChannel, PermissionMode, parse_mode};
+pub use answer::{Temperature, TextList, parse_effort};
+pub use asking::{PromptEndpoint, PermissionChannel, PermissionMode, parse_mode};
 pub use docs::keys_as_markdown;
-pub use edit::{Listing, list_disabled_plugin, replace_file, set_model};
+pub use edit::{ListChange, list_disabled_plugin, replace_file, set_model};
 pub use env_file::EnvFileVariable;
-pub use error::{ConfigError, Warning};
-pub use folders::{Folders, NoHome};
+pub use error::{ConfigError, ConfigWarning};
+pub use folders::{UserFolders, NoHomeFolder};
 pub use keys::{
-    Caps, Config, DEFAULT_ENVIRONMENT, GcSettings, KEYS, KeyInfo, LedgerSettings, Limits, Merge,
-    Overrides, Owner, Precedence, PromptSettings, TerminalSettings,
+    Caps, Config, DEFAULT_ENVIRONMENT, GcSettings, KEYS, KeyInfo, LedgerSettings, Limits, LayerMerge,
+    Overrides, KeyOwner, KeyPrecedence, PromptSettings, TerminalSettings,
 };
-pub use layers::{Sources, load};
+pub use layers::{ConfigSources, load};
 pub use mask::is_secret_name;
 pub use model_id::{BadModelId, DEFAULT_MODEL, DEFAULT_PROVIDER, parse_model_id, parse_model_name};
 pub use model_named::NamedModel;
 pub use model_settings::ModelSettings;
 pub use money::Dollars;
-pub use origin::{Layer, Origin};
+pub use origin::{ConfigLayer, ValueOrigin};
 pub use percent::Percent;
 pub use plugin_settings::PluginSettings;
-pub use show::Entry;
-pub use variables::Variables;
+pub use show::ConfigEntry;
+pub use variables::EnvironmentVariables;
 
 /// The version of the configuration file that this host writes and understands.
 pub const CONFIG_VERSION: i64 = 1;

@@ -16,7 +16,7 @@ pub struct NamedModel {
 
 impl Config {
     /// Replaces a user's alias with its model.
-    pub(crate) fn with_model_named(mut self) -> Self {
+    pub(crate) fn resolve_model_alias(mut self) -> Self {
         let NamedModel { model, alias } = self.model_by_name(self.model.as_str());
         (self.model, self.model_alias) = (model, alias);
         self
@@ -39,7 +39,7 @@ impl Config {
     }
 
     /// Returns a model's settings: those of its alias first, then those of its own name.
-    pub fn says_of(&self, named: &NamedModel) -> ModelSettings {
+    pub fn settings_for_model(&self, named: &NamedModel) -> ModelSettings {
         let of = |name: &str| self.model_settings.get(name).cloned().unwrap_or_default();
         let by_alias = named.alias.as_deref().map(of).unwrap_or_default();
         by_alias.or(&of(named.model.as_str()))

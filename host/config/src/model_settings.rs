@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use jaato_types::{Effort, ModelId, Price};
 use serde_json::{Map, Value as Json};
 
-use crate::answer::{Temperature, Texts};
-use crate::error::{ConfigError, Warning};
+use crate::answer::{Temperature, TextList};
+use crate::error::{ConfigError, ConfigWarning};
 use crate::file::ConfigFile;
 use crate::model_id::{is_alias, parse_model_id};
 use crate::money::{PRICE, price_of, show_price};
 use crate::nearest::nearest;
-use crate::origin::{Layer, Origin};
-use crate::setting::{Bases, Setting};
-use crate::toml_tree::{Node, Value};
+use crate::origin::{ConfigLayer, ValueOrigin};
+use crate::setting::{PathBases, Setting};
+use crate::toml_tree::{TomlNode, TomlValue};
 
 /// Section whose tables are the models.
 pub(crate) const MODELS: &str = "models";
@@ -58,7 +58,7 @@ pub struct ModelSettings {
     /// As `session.seed`.
     pub seed: Option<u64>,
     /// As `session.stop`.
-    pub stop: Option<Texts>,
+    pub stop: Option<TextList>,
     /// Its price. Overrides the provider's.
     pub price: Option<Price>,
     /// The vendor's word for the speed and price of an answer.
@@ -68,7 +68,7 @@ pub struct ModelSettings {
     /// Headers that are added to each request.
     pub extra_headers: Option<BTreeMap<String, String>>,
     /// The origins of the values.
-    pub(crate) origins: BTreeMap<&'static str, Origin>,
+    pub(crate) origins: BTreeMap<&'static str, ValueOrigin>,
 }
 
 impl ModelSettings {
@@ -94,7 +94,7 @@ impl ModelSettings {
     }
 
     /// Lists the settings: key, value as a file would have it, origin.
-    pub(crate) fn entries(&self) -> Vec<(&'static str, String, Option<&Origin>)> {
+    pub(crate) fn entries(&self) -> Vec<(&'static str, String, Option<&ValueOrigin>)> {
         let shown = |key| {
             let value = match key {
                 "model" => self.model.as_ref().map(Setting::show),
@@ -120,8 +120,8 @@ impl ModelSettings {
     ///
     /// # Errors
     /// The kind of value that the key takes.
-    fn set(&mut self, key: &str, value: &Value, bases: Bases<'_>) -> Result<(), String> {
-        fn read<T: Setting>(value: &Value, bases: Bases<'_>) -> Result<T, String> {
+    fn set(&mut self, key: &str, value: &TomlValue, bases: PathBases<'_>) -> Result<(), String> {
+        fn read<T: Setting>(value: &TomlValue, bases: PathBases<'_>) -> Result<T, String> {
             T::of_value(value, bases).ok_or_else(|| T::KIND.to_owned())
         }
         match key {
@@ -151,9 +151,9 @@ impl ModelSettings {
             }
             "extra_headers" => {
                 let texts = || "a section of headers with their texts".to_owned();
-                let Value::Table(entries) = value else { return Err(texts()) };
+                let TomlValue::Table(entries) = value else { return Err(texts()) };
                 let entries = entries.iter().map(|(name, node)| match &node.value {
-                    Value::Text(text) => Ok((name.clone(), text.clone())),
+                    TomlValue::Text(text) => Ok((name.clone(), text.clone())),
                     _ => Err(texts()),
                 });
                 self.extra_headers = Some(entries.collect::<Result<_, _>>()?);
@@ -172,15 +172,15 @@ fn names_of<'a>(names: impl Iterator<Item = &'a String>) -> String {
 }
 
 /// Merges a later file's settings over the earlier ones.
-pub(crate) fn lay(
+pub(crate) fn merge_model_settings(
     models: &mut BTreeMap<String, ModelSettings>,
     file: &ConfigFile,
-    warnings: &mut Vec<Warning>,
+    warnings: &mut Vec<ConfigWarning>,
 ) -> Result<(), ConfigError> {
-    let bases = Bases { folder: &file.base, home: None };
+    let bases = PathBases { folder: &file.base, home: None };
     for (model, node) in &file.models {
-        let Value::Table(entries) = &node.value else {
-            return Err(wrong(file, node, model, None, "a section"));
+        let TomlValue::Table(entries) = &node.value else {
+            return Err(wrong_value_error(file, node, model, None, "a section"));
         };
         let is_alias = is_alias(model);
         if !is_alias && parse_model_id(model).is_err() {
@@ -192,18 +192,18 @@ pub(crate) fn lay(
         let settings = models.entry(model.clone()).or_default();
         for (name, node) in entries {
             let Some(key) = KEYS.into_iter().find(|key| key == name) else { continue };
-            if file.layer == Layer::Workspace && PERSONS.contains(&key) {
+            if file.layer == ConfigLayer::Workspace && PERSONS.contains(&key) {
                 let place = file.origin(node.line);
                 let text = format!(
                     "`{key}` of `{model}` is not used ({place}): only your own config.toml can \
                      set it"
                 );
-                warnings.push(Warning { text });
+                warnings.push(ConfigWarning { text });
                 continue;
             }
             settings
                 .set(key, &node.value, bases)
-                .map_err(|wants| wrong(file, node, model, Some(name), &wants))?;
+                .map_err(|wants| wrong_value_error(file, node, model, Some(name), &wants))?;
             settings.origins.insert(key, file.origin(node.line));
         }
         if is_alias == settings.model.is_none() {
@@ -229,14 +229,14 @@ pub(crate) fn is_key(name: &str) -> bool {
 }
 
 /// Returns the error for an unknown key of a model.
-pub(crate) fn unknown(origin: Box<Origin>, key: String, name: &str) -> ConfigError {
+pub(crate) fn unknown_key_error(origin: Box<ValueOrigin>, key: String, name: &str) -> ConfigError {
     let nearest = nearest(name, KEYS.into_iter()).map(str::to_owned);
     ConfigError::UnknownKey { origin, key, nearest, known: KEYS.map(str::to_owned).to_vec() }
 }
 
-fn wrong(
+fn wrong_value_error(
     file: &ConfigFile,
-    node: &Node,
+    node: &TomlNode,
     model: &str,
     name: Option<&str>,
     wants: &str,

@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use jaato_types::Price;
 
-use crate::setting::{Bases, Setting};
-use crate::toml_tree::Value;
+use crate::setting::{PathBases, Setting};
+use crate::toml_tree::TomlValue;
 
 /// A sum in US dollars, in millionths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,10 +54,10 @@ impl fmt::Display for Dollars {
     }
 }
 
-fn number_of(value: &Value) -> Option<f64> {
+fn number_of(value: &TomlValue) -> Option<f64> {
     match value {
-        Value::Float(number) => Some(*number),
-        Value::Integer(Ok(number)) => Some(*number as f64),
+        TomlValue::Float(number) => Some(*number),
+        TomlValue::Integer(Ok(number)) => Some(*number as f64),
         _ => None,
     }
 }
@@ -65,11 +65,11 @@ fn number_of(value: &Value) -> Option<f64> {
 impl Setting for Option<Dollars> {
     const KIND: &'static str = "an amount in US dollars";
 
-    fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
+    fn of_value(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
         Dollars::new(number_of(value)?).map(Some)
     }
 
-    fn of_text(text: &OsStr, _: Bases<'_>) -> Option<Self> {
+    fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
         text.to_str()?.parse().ok().map(Some)
     }
 
@@ -80,8 +80,8 @@ impl Setting for Option<Dollars> {
 
 /// Parses `{ input = 3, output = 15, cache_read = 0.3, cache_write = 3.75 }`, in US dollars per
 /// million tokens. The last two are optional.
-pub(crate) fn price_of(value: &Value) -> Option<Price> {
-    let Value::Table(entries) = value else { return None };
+pub(crate) fn price_of(value: &TomlValue) -> Option<Price> {
+    let TomlValue::Table(entries) = value else { return None };
     let mut price = Price::default();
     let (mut has_input, mut has_output) = (false, false);
     for (name, node) in entries {

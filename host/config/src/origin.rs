@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// A layer of the configuration. Later ones take precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Layer {
+pub enum ConfigLayer {
     /// The host's own defaults.
     BuiltIn,
     /// The user's `config.toml`, or the file given with `--config`.
@@ -22,13 +22,13 @@ pub enum Layer {
 
 /// The origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum ValueOrigin {
     /// The host's own default.
     BuiltIn,
-    /// A configuration file. `layer` is [`Layer::User`] or [`Layer::Workspace`].
+    /// A configuration file. `layer` is [`ConfigLayer::User`] or [`ConfigLayer::Workspace`].
     File {
         /// Which of the two files.
-        layer: Layer,
+        layer: ConfigLayer,
         /// The file.
         path: PathBuf,
         /// Line of the key, counted from 1.
@@ -55,20 +55,20 @@ pub enum Origin {
     },
 }
 
-impl Origin {
+impl ValueOrigin {
     /// Returns the layer of this place.
-    pub fn layer(&self) -> Layer {
+    pub fn layer(&self) -> ConfigLayer {
         match self {
-            Self::BuiltIn => Layer::BuiltIn,
+            Self::BuiltIn => ConfigLayer::BuiltIn,
             Self::File { layer, .. } => *layer,
-            Self::EnvFile { .. } => Layer::EnvFile,
-            Self::Variable { .. } => Layer::Variable,
-            Self::CommandLine { .. } => Layer::CommandLine,
+            Self::EnvFile { .. } => ConfigLayer::EnvFile,
+            Self::Variable { .. } => ConfigLayer::Variable,
+            Self::CommandLine { .. } => ConfigLayer::CommandLine,
         }
     }
 }
 
-impl fmt::Display for Layer {
+impl fmt::Display for ConfigLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::BuiltIn => "built-in",
@@ -81,7 +81,7 @@ impl fmt::Display for Layer {
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BuiltIn => f.write_str("built-in"),

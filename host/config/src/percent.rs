@@ -3,8 +3,8 @@
 use std::ffi::OsStr;
 use std::fmt;
 
-use crate::setting::{Bases, Setting};
-use crate::toml_tree::Value;
+use crate::setting::{PathBases, Setting};
+use crate::toml_tree::TomlValue;
 
 /// A percentage with at most two decimals, in hundredths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,15 +52,15 @@ impl fmt::Display for Percent {
 impl Setting for Percent {
     const KIND: &'static str = "a number";
 
-    fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
+    fn of_value(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
         match value {
-            Value::Float(number) => Self::new(*number),
-            Value::Integer(Ok(number)) => u64::try_from(*number).ok().map(Self::from),
+            TomlValue::Float(number) => Self::new(*number),
+            TomlValue::Integer(Ok(number)) => u64::try_from(*number).ok().map(Self::from),
             _ => None,
         }
     }
 
-    fn of_text(text: &OsStr, _: Bases<'_>) -> Option<Self> {
+    fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
         text.to_str()?.trim().parse().ok().and_then(Self::new)
     }
 

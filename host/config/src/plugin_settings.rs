@@ -10,17 +10,17 @@ use serde_json::{Map, Value as Json};
 
 use crate::error::ConfigError;
 use crate::file::ConfigFile;
-use crate::origin::{Layer, Origin};
-use crate::toml_tree::{Node, Value};
+use crate::origin::{ConfigLayer, ValueOrigin};
+use crate::toml_tree::{TomlNode, TomlValue};
 
 /// Raw settings of a plugin. If two layers set a key, the later layer's whole value counts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PluginSettings {
     values: Map<String, Json>,
     /// By JSON pointer.
-    origins: BTreeMap<String, Origin>,
+    origins: BTreeMap<String, ValueOrigin>,
     /// The values of the user's own file, even if a workspace overrides them.
-    own: BTreeMap<String, (Json, Origin)>,
+    own: BTreeMap<String, (Json, ValueOrigin)>,
 }
 
 impl PluginSettings {
@@ -31,7 +31,7 @@ impl PluginSettings {
 
     /// Returns the origin of the value at a JSON pointer (`/servers/0/url`), or of the nearest
     /// value around it. Returns `None` if no layer sets it.
-    pub fn origin(&self, pointer: &str) -> Option<&Origin> {
+    pub fn origin(&self, pointer: &str) -> Option<&ValueOrigin> {
         let mut pointer = pointer;
         loop {
             if let Some(origin) = self.origins.get(pointer) {
@@ -43,22 +43,22 @@ impl PluginSettings {
 
     /// Returns the value and place of a key in the user's own file, ignoring workspaces. For
     /// settings that no workspace may decide, such as where secrets are sent.
-    pub fn own(&self, key: &str) -> Option<(&Json, &Origin)> {
+    pub fn user_value(&self, key: &str) -> Option<(&Json, &ValueOrigin)> {
         self.own.get(key).map(|(value, origin)| (value, origin))
     }
 
     /// Removes values of a workspace that it may not set. The user's own value counts again, if
     /// there is one. Returns the names and places of the removed values.
-    pub fn keep_of_workspace(&mut self, may: impl Fn(&str) -> bool) -> Vec<(String, Origin)> {
+    pub fn retain_workspace_values(&mut self, may: impl Fn(&str) -> bool) -> Vec<(String, ValueOrigin)> {
         let is_refused = |name: &String| {
-            let origin = self.origins.get(&format!("/{}", escape(name)));
-            origin.is_some_and(|origin| origin.layer() == Layer::Workspace) && !may(name)
+            let origin = self.origins.get(&format!("/{}", escape_pointer_part(name)));
+            origin.is_some_and(|origin| origin.layer() == ConfigLayer::Workspace) && !may(name)
         };
         let refused: Vec<String> =
             self.values.keys().filter(|name| is_refused(name)).cloned().collect();
         let mut dropped = Vec::new();
         for name in refused {
-            let pointer = format!("/{}", escape(&name));
+            let pointer = format!("/{}", escape_pointer_part(&name));
             let below = format!("{pointer}/");
             let origin = self.origins.remove(&pointer);
             self.origins.retain(|known, _| !known.starts_with(&below));
@@ -73,19 +73,19 @@ impl PluginSettings {
     }
 
     /// Merges the settings of a later file over these. `section` is the section that they are in.
-    pub(crate) fn lay(
+    pub(crate) fn merge_later_settings(
         &mut self,
         section: &str,
-        entries: &[(String, Node)],
+        entries: &[(String, TomlNode)],
         file: &ConfigFile,
     ) -> Result<(), ConfigError> {
         for (name, node) in entries {
-            let pointer = format!("/{}", escape(name));
+            let pointer = format!("/{}", escape_pointer_part(name));
             let below = format!("{pointer}/");
             self.origins.retain(|known, _| *known != pointer && !known.starts_with(&below));
-            let mut reader = Reader { section, file, origins: &mut self.origins };
+            let mut reader = PluginSettingsReader { section, file, origins: &mut self.origins };
             let value = reader.json(&pointer, node)?;
-            if file.layer == Layer::User {
+            if file.layer == ConfigLayer::User {
                 self.own.insert(name.clone(), (value.clone(), file.origin(node.line)));
             }
             self.values.insert(name.clone(), value);
@@ -94,39 +94,39 @@ impl PluginSettings {
     }
 }
 
-struct Reader<'a> {
+struct PluginSettingsReader<'a> {
     section: &'a str,
     file: &'a ConfigFile,
-    origins: &'a mut BTreeMap<String, Origin>,
+    origins: &'a mut BTreeMap<String, ValueOrigin>,
 }
 
-impl Reader<'_> {
+impl PluginSettingsReader<'_> {
     /// Converts a value to JSON and records the place of each value in it. The TOML parser limits
     /// the depth.
-    fn json(&mut self, pointer: &str, node: &Node) -> Result<Json, ConfigError> {
+    fn json(&mut self, pointer: &str, node: &TomlNode) -> Result<Json, ConfigError> {
         self.origins.insert(pointer.to_owned(), self.file.origin(node.line));
         Ok(match &node.value {
-            Value::Array(items) => Json::Array(
+            TomlValue::Array(items) => Json::Array(
                 items
                     .iter()
                     .enumerate()
                     .map(|(index, item)| self.json(&format!("{pointer}/{index}"), item))
                     .collect::<Result<_, _>>()?,
             ),
-            Value::Table(entries) => Json::Object(
+            TomlValue::Table(entries) => Json::Object(
                 entries
                     .iter()
                     .map(|(name, inner)| {
-                        let value = self.json(&format!("{pointer}/{}", escape(name)), inner)?;
+                        let value = self.json(&format!("{pointer}/{}", escape_pointer_part(name)), inner)?;
                         Ok((name.clone(), value))
                     })
                     .collect::<Result<_, ConfigError>>()?,
             ),
-            plain => plain.to_json().ok_or_else(|| self.odd_number(pointer, node))?,
+            plain => plain.to_json().ok_or_else(|| self.odd_number_error(pointer, node))?,
         })
     }
 
-    fn odd_number(&self, pointer: &str, node: &Node) -> ConfigError {
+    fn odd_number_error(&self, pointer: &str, node: &TomlNode) -> ConfigError {
         ConfigError::WrongValue {
             origin: Box::new(self.file.origin(node.line)),
             key: format!("{}{}", self.section, pointer.replace('/', ".")),
@@ -137,6 +137,6 @@ impl Reader<'_> {
 }
 
 /// Escapes a name as a part of a JSON pointer.
-fn escape(name: &str) -> String {
+fn escape_pointer_part(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use jaato_types::ModelId;
 
 use crate::model_id::parse_model_name;
-use crate::toml_tree::{Node, Value};
+use crate::toml_tree::{TomlNode, TomlValue};
 
 /// The bases of relative and `~/` paths.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bases<'a> {
+pub(crate) struct PathBases<'a> {
     /// The folder of the file that contains the value, or the working directory for variables.
     pub folder: &'a Path,
     /// The user's home, if known.
@@ -23,10 +23,10 @@ pub(crate) trait Setting: Sized {
     const KIND: &'static str;
 
     /// Parses a value of a configuration file.
-    fn of_value(value: &Value, bases: Bases<'_>) -> Option<Self>;
+    fn of_value(value: &TomlValue, bases: PathBases<'_>) -> Option<Self>;
 
     /// Parses a variable.
-    fn of_text(text: &OsStr, bases: Bases<'_>) -> Option<Self>;
+    fn of_text(text: &OsStr, bases: PathBases<'_>) -> Option<Self>;
 
     /// Formats the value as a configuration file would have it.
     fn show(&self) -> String;
@@ -45,14 +45,14 @@ pub(crate) trait Setting: Sized {
 impl Setting for bool {
     const KIND: &'static str = "true or false";
 
-    fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
+    fn of_value(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
         match value {
-            Value::Boolean(flag) => Some(*flag),
+            TomlValue::Boolean(flag) => Some(*flag),
             _ => None,
         }
     }
 
-    fn of_text(text: &OsStr, _: Bases<'_>) -> Option<Self> {
+    fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
         match text.to_str()?.trim().to_lowercase().as_str() {
             "1" | "true" | "yes" | "on" => Some(true),
             "0" | "false" | "no" | "off" => Some(false),
@@ -72,14 +72,14 @@ macro_rules! whole_numbers {
         impl Setting for $number {
             const KIND: &'static str = "a whole number";
 
-            fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
+            fn of_value(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
                 match value {
-                    Value::Integer(Ok(number)) => Self::try_from(*number).ok(),
+                    TomlValue::Integer(Ok(number)) => Self::try_from(*number).ok(),
                     _ => None,
                 }
             }
 
-            fn of_text(text: &OsStr, _: Bases<'_>) -> Option<Self> {
+            fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
                 text.to_str()?.trim().parse().ok()
             }
 
@@ -100,11 +100,11 @@ whole_numbers!(u32, u64, usize);
 impl Setting for Vec<u64> {
     const KIND: &'static str = "a list of whole numbers";
 
-    fn of_value(value: &Value, bases: Bases<'_>) -> Option<Self> {
+    fn of_value(value: &TomlValue, bases: PathBases<'_>) -> Option<Self> {
         list_of(value)?.iter().map(|item| u64::of_value(&item.value, bases)).collect()
     }
 
-    fn of_text(text: &OsStr, _: Bases<'_>) -> Option<Self> {
+    fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
         let parts = text.to_str()?.split(',').map(str::trim).filter(|part| !part.is_empty());
         parts.map(|part| part.parse().ok()).collect()
     }
@@ -118,12 +118,12 @@ impl Setting for Vec<u64> {
 impl Setting for String {
     const KIND: &'static str = "a name";
 
-    fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
-        text_of(value).and_then(name)
+    fn of_value(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
+        text_of(value).and_then(parse_name)
     }
 
-    fn of_text(text: &OsStr, _: Bases<'_>) -> Option<Self> {
-        name(text.to_str()?)
+    fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
+        parse_name(text.to_str()?)
     }
 
     fn show(&self) -> String {
@@ -135,12 +135,12 @@ impl Setting for String {
 impl Setting for Vec<String> {
     const KIND: &'static str = "a list of names";
 
-    fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
-        list_of(value)?.iter().map(|item| text_of(&item.value).and_then(name)).collect()
+    fn of_value(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
+        list_of(value)?.iter().map(|item| text_of(&item.value).and_then(parse_name)).collect()
     }
 
-    fn of_text(text: &OsStr, _: Bases<'_>) -> Option<Self> {
-        text.to_str()?.split(',').filter(|part| !part.trim().is_empty()).map(name).collect()
+    fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
+        text.to_str()?.split(',').filter(|part| !part.trim().is_empty()).map(parse_name).collect()
     }
 
     fn show(&self) -> String {
@@ -148,7 +148,7 @@ impl Setting for Vec<String> {
     }
 
     fn joined_with(self, lower: Self) -> Self {
-        joined(self, lower)
+        join_lists(self, lower)
     }
 }
 
@@ -156,15 +156,15 @@ impl Setting for Vec<String> {
 impl Setting for Vec<PathBuf> {
     const KIND: &'static str = "a list of folders";
 
-    fn of_value(value: &Value, bases: Bases<'_>) -> Option<Self> {
-        list_of(value)?.iter().map(|item| path(Path::new(text_of(&item.value)?), bases)).collect()
+    fn of_value(value: &TomlValue, bases: PathBases<'_>) -> Option<Self> {
+        list_of(value)?.iter().map(|item| parse_path(Path::new(text_of(&item.value)?), bases)).collect()
     }
 
-    fn of_text(text: &OsStr, bases: Bases<'_>) -> Option<Self> {
+    fn of_text(text: &OsStr, bases: PathBases<'_>) -> Option<Self> {
         // An empty part would silently mean the working directory, so it is ignored.
         std::env::split_paths(text)
             .filter(|part| !part.as_os_str().is_empty())
-            .map(|part| path(&part, bases))
+            .map(|part| parse_path(&part, bases))
             .collect()
     }
 
@@ -174,7 +174,7 @@ impl Setting for Vec<PathBuf> {
     }
 
     fn joined_with(self, lower: Self) -> Self {
-        joined(self, lower)
+        join_lists(self, lower)
     }
 }
 
@@ -182,12 +182,12 @@ impl Setting for Vec<PathBuf> {
 impl Setting for Option<PathBuf> {
     const KIND: &'static str = "a path";
 
-    fn of_value(value: &Value, bases: Bases<'_>) -> Option<Self> {
-        path(Path::new(text_of(value)?), bases).map(Some)
+    fn of_value(value: &TomlValue, bases: PathBases<'_>) -> Option<Self> {
+        parse_path(Path::new(text_of(value)?), bases).map(Some)
     }
 
-    fn of_text(text: &OsStr, bases: Bases<'_>) -> Option<Self> {
-        path(Path::new(text), bases).map(Some)
+    fn of_text(text: &OsStr, bases: PathBases<'_>) -> Option<Self> {
+        parse_path(Path::new(text), bases).map(Some)
     }
 
     fn show(&self) -> String {
@@ -201,11 +201,11 @@ impl Setting for Option<PathBuf> {
 impl Setting for ModelId {
     const KIND: &'static str = "a model as `provider/model`, or your own name for it";
 
-    fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
+    fn of_value(value: &TomlValue, _: PathBases<'_>) -> Option<Self> {
         parse_model_name(text_of(value)?)
     }
 
-    fn of_text(text: &OsStr, _: Bases<'_>) -> Option<Self> {
+    fn of_text(text: &OsStr, _: PathBases<'_>) -> Option<Self> {
         parse_model_name(text.to_str()?)
     }
 
@@ -214,27 +214,27 @@ impl Setting for ModelId {
     }
 }
 
-pub(crate) fn text_of(value: &Value) -> Option<&str> {
+pub(crate) fn text_of(value: &TomlValue) -> Option<&str> {
     match value {
-        Value::Text(text) => Some(text),
+        TomlValue::Text(text) => Some(text),
         _ => None,
     }
 }
 
-pub(crate) fn list_of(value: &Value) -> Option<&[Node]> {
+pub(crate) fn list_of(value: &TomlValue) -> Option<&[TomlNode]> {
     match value {
-        Value::Array(items) => Some(items),
+        TomlValue::Array(items) => Some(items),
         _ => None,
     }
 }
 
-fn name(text: &str) -> Option<String> {
+fn parse_name(text: &str) -> Option<String> {
     let name = text.trim();
     let is_name = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c == '/');
     is_name.then(|| name.to_owned())
 }
 
-fn path(path: &Path, bases: Bases<'_>) -> Option<PathBuf> {
+fn parse_path(path: &Path, bases: PathBases<'_>) -> Option<PathBuf> {
     if path.as_os_str().is_empty() {
         return None;
     }
@@ -244,7 +244,7 @@ fn path(path: &Path, bases: Bases<'_>) -> Option<PathBuf> {
     }
 }
 
-fn joined<T: PartialEq>(mut higher: Vec<T>, lower: Vec<T>) -> Vec<T> {
+fn join_lists<T: PartialEq>(mut higher: Vec<T>, lower: Vec<T>) -> Vec<T> {
     for item in lower {
         if !higher.contains(&item) {
             higher.push(item);
@@ -259,7 +259,7 @@ mod tests {
 
     #[track_caller]
     fn check_text<T: Setting>(text: &str, expected: Option<&str>) {
-        let bases = Bases { folder: Path::new("/base"), home: Some(Path::new("/home/u")) };
+        let bases = PathBases { folder: Path::new("/base"), home: Some(Path::new("/home/u")) };
         let shown = T::of_text(OsStr::new(text), bases).map(|value| value.show());
         assert_eq!(shown.as_deref(), expected, "{text:?}");
     }
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_home_path_without_a_home_is_refused() {
-        let bases = Bases { folder: Path::new("/base"), home: None };
+        let bases = PathBases { folder: Path::new("/base"), home: None };
         assert_eq!(<Option<PathBuf>>::of_text(OsStr::new("~/x"), bases), None);
     }
 

@@ -8,33 +8,33 @@ use serde_json::Value as Json;
 use crate::file::{PLUGINS, PROVIDERS};
 use crate::keys::Config;
 use crate::mask::{MASK, is_secret_name, is_secret_number};
-use crate::origin::Origin;
+use crate::origin::ValueOrigin;
 
 /// The setting with the name of the variable that contains a key.
 const NAME_OF_KEY_VARIABLE: &str = "api_key_env";
 
 /// One value as the user sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct ConfigEntry {
     /// The key with its section, dotted.
     pub key: String,
     /// The value as a configuration file would have it. Secrets among plugins' settings are masked.
     /// No key of the table is a secret.
     pub value: String,
     /// Its origin: one place, or several for lists that are joined.
-    pub origins: Vec<Origin>,
+    pub origins: Vec<ValueOrigin>,
 }
 
 impl Config {
     /// Lists every key with its value and origin: first the known keys in the order of the table,
     /// then the settings of models, then those of providers and plugins.
-    pub fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<ConfigEntry> {
         let mut entries = self.key_entries();
         for (model, settings) in &self.model_settings {
             for (key, value, origin) in settings.entries() {
                 let key = format!("models.\"{model}\".{key}");
                 let origins = origin.map_or(&[][..], std::slice::from_ref);
-                entries.push(Entry::new(&key, value, origins));
+                entries.push(ConfigEntry::new(&key, value, origins));
             }
         }
         let plugins = self.plugin_settings.iter().map(|(name, it)| (PLUGINS, name, it));
@@ -46,20 +46,20 @@ impl Config {
                 let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
                 let origins = settings.origin(&pointer).map_or(&[][..], std::slice::from_ref);
                 let key = format!("{section}.{owner}.{name}");
-                entries.push(Entry::new(&key, shown(name, value), origins));
+                entries.push(ConfigEntry::new(&key, format_setting(name, value), origins));
             }
         }
         entries
     }
 
     /// Returns the text of `jaato config show`: one line per key, with its origin in a comment.
-    pub fn shown(&self) -> String {
-        self.shown_with(Vec::new())
+    pub fn show_text(&self) -> String {
+        self.show_text_with(Vec::new())
     }
 
     /// As [`Self::shown`], but with plugins' settings from variables, which override those of
     /// files.
-    pub fn shown_with(&self, given: Vec<Entry>) -> String {
+    pub fn show_text_with(&self, given: Vec<ConfigEntry>) -> String {
         let mut entries = self.entries();
         for one in given {
             match entries.iter_mut().find(|entry| entry.key == one.key) {
@@ -82,29 +82,29 @@ impl Config {
 }
 
 /// Formats a setting's value, without anything that looks like a secret.
-fn shown(name: &str, value: &Json) -> String {
-    match masked(name, value) {
+fn format_setting(name: &str, value: &Json) -> String {
+    match mask_value(name, value) {
         Json::String(text) if text == MASK => text,
         value => value.to_string(),
     }
 }
 
-impl Entry {
+impl ConfigEntry {
     /// Creates the entry of a plugin's setting.
-    pub fn of_plugin(plugin: &str, name: &str, value: &Json, origin: Origin) -> Self {
-        Self::new(&format!("{PLUGINS}.{plugin}.{name}"), shown(name, value), &[origin])
+    pub fn of_plugin(plugin: &str, name: &str, value: &Json, origin: ValueOrigin) -> Self {
+        Self::new(&format!("{PLUGINS}.{plugin}.{name}"), format_setting(name, value), &[origin])
     }
 
-    pub(crate) fn new(key: &str, value: String, origins: &[Origin]) -> Self {
+    pub(crate) fn new(key: &str, value: String, origins: &[ValueOrigin]) -> Self {
         Self { key: key.to_owned(), value: mask::urls(&value), origins: origins.to_vec() }
     }
 }
 
-fn masked(name: &str, value: &Json) -> Json {
+fn mask_value(name: &str, value: &Json) -> Json {
     if name == NAME_OF_KEY_VARIABLE {
         return value.clone();
     }
-    if let Some(shown) = shown_by_kind(name, value) {
+    if let Some(shown) = mask_by_kind(name, value) {
         return shown;
     }
     let is_secret = match value {
@@ -118,9 +118,9 @@ fn masked(name: &str, value: &Json) -> Json {
         return Json::String(MASK.to_owned());
     }
     match value {
-        Json::Array(items) => Json::Array(items.iter().map(|item| masked(name, item)).collect()),
+        Json::Array(items) => Json::Array(items.iter().map(|item| mask_value(name, item)).collect()),
         Json::Object(entries) => Json::Object(
-            entries.iter().map(|(name, value)| (name.clone(), masked(name, value))).collect(),
+            entries.iter().map(|(name, value)| (name.clone(), mask_value(name, value))).collect(),
         ),
         other => other.clone(),
     }
@@ -128,7 +128,7 @@ fn masked(name: &str, value: &Json) -> Json {
 
 /// Hides the values of settings of a kind that contains secrets under any name: headers, variables,
 /// arguments, commands.
-fn shown_by_kind(name: &str, value: &Json) -> Option<Json> {
+fn mask_by_kind(name: &str, value: &Json) -> Option<Json> {
     let name = name.to_ascii_lowercase();
     match value {
         Json::Object(entries) if ["headers", "env", "environment"].contains(&name.as_str()) => {
@@ -145,17 +145,17 @@ fn shown_by_kind(name: &str, value: &Json) -> Option<Json> {
         Json::Array(words) if name == "args" || name.ends_with("command") => {
             let text = |word: &Json| word.as_str().map_or_else(|| word.to_string(), str::to_owned);
             let words: Vec<String> = words.iter().map(text).collect();
-            Some(Json::from(shown_words(&name, words.iter().map(String::as_str))))
+            Some(Json::from(mask_words(&name, words.iter().map(String::as_str))))
         }
         Json::String(text) if name == "args" || name.ends_with("command") => {
             let text = mask::without_defaults(text);
-            Some(Json::String(shown_words(&name, text.split_whitespace()).join(" ")))
+            Some(Json::String(mask_words(&name, text.split_whitespace()).join(" ")))
         }
         _ => None,
     }
 }
 
-fn shown_words<'a>(name: &str, words: impl Iterator<Item = &'a str>) -> Vec<String> {
+fn mask_words<'a>(name: &str, words: impl Iterator<Item = &'a str>) -> Vec<String> {
     match name {
         "args" => mask::arguments(words),
         _ => mask::command_line(words),

@@ -10,27 +10,27 @@ use crate::error::ConfigError;
 
 /// A value and the line (from 1) of its key, or of the value itself inside a list.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Node {
+pub(crate) struct TomlNode {
     pub line: usize,
-    pub value: Value,
+    pub value: TomlValue,
 }
 
 /// A TOML value. A table keeps its keys in alphabetical order, each once.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
+pub(crate) enum TomlValue {
     Text(String),
     /// If it does not fit 64 bits, the text is kept as written, so that an error can quote it.
     Integer(Result<i64, String>),
     Float(f64),
     Boolean(bool),
     Datetime(String),
-    Array(Vec<Node>),
-    Table(Vec<(String, Node)>),
+    Array(Vec<TomlNode>),
+    Table(Vec<(String, TomlNode)>),
 }
 
 /// Parses a document. `path` is used only in errors.
-pub(crate) fn parse(path: &Path, text: &str) -> Result<Vec<(String, Node)>, ConfigError> {
-    let lines = Lines::of(text);
+pub(crate) fn parse(path: &Path, text: &str) -> Result<Vec<(String, TomlNode)>, ConfigError> {
+    let lines = TomlLineStarts::find_line_starts(text);
     let table = DeTable::parse(text).map_err(|error| {
         let (line, column) = lines.position(text, error.span().map_or(0, |span| span.start));
         ConfigError::Syntax {
@@ -43,7 +43,7 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Vec<(String, Node)>, Conf
     Ok(entries(table.get_ref(), &lines))
 }
 
-impl Value {
+impl TomlValue {
     /// Converts it to JSON, with dates as texts. Returns `None` if it contains a number that JSON
     /// does not have: more than 64 bits, `inf`, `nan`.
     pub(crate) fn to_json(&self) -> Option<Json> {
@@ -82,12 +82,12 @@ impl Value {
     }
 }
 
-fn entries(table: &DeTable<'_>, lines: &Lines) -> Vec<(String, Node)> {
+fn entries(table: &DeTable<'_>, lines: &TomlLineStarts) -> Vec<(String, TomlNode)> {
     let mut entries: Vec<_> = table
         .iter()
         .map(|(key, value)| {
             let line = lines.line(key.span().start);
-            (key.get_ref().to_string(), Node { line, value: value_of(value, lines) })
+            (key.get_ref().to_string(), TomlNode { line, value: convert_value(value, lines) })
         })
         .collect();
     // Whether the parser sorts depends on a feature that any crate in the build can enable.
@@ -95,38 +95,38 @@ fn entries(table: &DeTable<'_>, lines: &Lines) -> Vec<(String, Node)> {
     entries
 }
 
-fn value_of(value: &Spanned<DeValue<'_>>, lines: &Lines) -> Value {
+fn convert_value(value: &Spanned<DeValue<'_>>, lines: &TomlLineStarts) -> TomlValue {
     match value.get_ref() {
-        DeValue::String(text) => Value::Text(text.to_string()),
-        DeValue::Integer(number) => Value::Integer(
+        DeValue::String(text) => TomlValue::Text(text.to_string()),
+        DeValue::Integer(number) => TomlValue::Integer(
             i64::from_str_radix(number.as_str(), number.radix()).map_err(|_| number.to_string()),
         ),
         DeValue::Float(number) => match number.as_str().parse() {
-            Ok(float) => Value::Float(float),
-            Err(_) => Value::Integer(Err(number.to_string())),
+            Ok(float) => TomlValue::Float(float),
+            Err(_) => TomlValue::Integer(Err(number.to_string())),
         },
-        DeValue::Boolean(flag) => Value::Boolean(*flag),
-        DeValue::Datetime(date) => Value::Datetime(date.to_string()),
-        DeValue::Array(items) => Value::Array(
+        DeValue::Boolean(flag) => TomlValue::Boolean(*flag),
+        DeValue::Datetime(date) => TomlValue::Datetime(date.to_string()),
+        DeValue::Array(items) => TomlValue::Array(
             items
                 .iter()
-                .map(|item| Node {
+                .map(|item| TomlNode {
                     line: lines.line(item.span().start),
-                    value: value_of(item, lines),
+                    value: convert_value(item, lines),
                 })
                 .collect(),
         ),
-        DeValue::Table(table) => Value::Table(entries(table, lines)),
+        DeValue::Table(table) => TomlValue::Table(entries(table, lines)),
     }
 }
 
 /// Where the lines of a text begin.
-struct Lines {
+struct TomlLineStarts {
     starts: Vec<usize>,
 }
 
-impl Lines {
-    fn of(text: &str) -> Self {
+impl TomlLineStarts {
+    fn find_line_starts(text: &str) -> Self {
         let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         Self { starts: std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect() }
     }
@@ -159,15 +159,15 @@ mod tests {
     fn every_value_knows_its_line() {
         let text = "a = 1\n\n[b]\nc = [\n  'x',\n  'y',\n]\n[b.d]\ne = 0x1F\n";
         let tree = parse(Path::new("c.toml"), text).unwrap();
-        let lines = |node: &Node| match &node.value {
-            Value::Array(items) => items.iter().map(|item| item.line).collect(),
+        let lines = |node: &TomlNode| match &node.value {
+            TomlValue::Array(items) => items.iter().map(|item| item.line).collect(),
             _ => vec![node.line],
         };
-        let Value::Table(b) = &tree[1].1.value else { panic!("{tree:?}") };
-        let Value::Table(d) = &b[1].1.value else { panic!("{b:?}") };
+        let TomlValue::Table(b) = &tree[1].1.value else { panic!("{tree:?}") };
+        let TomlValue::Table(d) = &b[1].1.value else { panic!("{b:?}") };
         assert_eq!((tree[0].1.line, tree[1].1.line, b[0].1.line, b[1].1.line), (1, 3, 4, 8));
         assert_eq!(lines(&b[0].1), [5, 6]);
-        assert_eq!(d[0], ("e".to_owned(), Node { line: 9, value: Value::Integer(Ok(31)) }));
+        assert_eq!(d[0], ("e".to_owned(), TomlNode { line: 9, value: TomlValue::Integer(Ok(31)) }));
     }
 
     #[test]

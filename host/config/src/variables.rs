@@ -5,14 +5,14 @@ use std::ffi::OsString;
 
 /// Environment variables. Tests make their own, and the binary reads the process's once.
 #[derive(Debug, Clone, Default)]
-pub struct Variables {
+pub struct EnvironmentVariables {
     values: BTreeMap<String, OsString>,
 }
 
-impl Variables {
+impl EnvironmentVariables {
     /// Returns the variables of this process. Names that are not UTF-8 cannot be ours and are left
     /// out.
-    pub fn of_process() -> Self {
+    pub fn from_process() -> Self {
         std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
             .collect()
@@ -34,7 +34,7 @@ impl Variables {
     }
 }
 
-impl<N: Into<String>, V: Into<OsString>> FromIterator<(N, V)> for Variables {
+impl<N: Into<String>, V: Into<OsString>> FromIterator<(N, V)> for EnvironmentVariables {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(pairs: I) -> Self {
         let values = pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
         Self { values }

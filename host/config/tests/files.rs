@@ -189,7 +189,7 @@ fn secrets_are_not_shown() {
          text_command = 'srv ${A:-x hush} --b'\n\
          [plugins.p.deep]\nlist = [{ token = 'hush', name = 'ok' }]\nsecret = { a = 'hush' }\n",
     );
-    let shown = bench.load().unwrap().shown();
+    let shown = bench.load().unwrap().show_text();
     assert!(!shown.contains("hush"), "{shown}");
     let plugin: String = shown
         .lines()
@@ -215,7 +215,7 @@ fn limits_are_shown_whatever_their_names_hold() {
          [plugins.p]\nmax_tokens = 4096\nkeyed = true\npassword = 1234\napi_keys = []\n\
          token_limits = { prompt = 5, answer = [6] }\nkeywords = [\"moon\"]\n",
     );
-    let shown = bench.load().unwrap().shown();
+    let shown = bench.load().unwrap().show_text();
     let lines = shown.lines().map(|line| line.split("  #").next().unwrap().trim_end());
     let named = ["session.objects_tokens_max", "models.", "plugins.p."];
     let lines = lines.filter(|line| named.iter().any(|name| line.starts_with(name)));
@@ -280,7 +280,7 @@ fn what_is_said_of_a_model_is_known_with_its_place() {
     let config = bench.load().unwrap();
     assert_eq!(config.model_settings["openai/x"].context_limit, Some(8_000));
     assert_eq!(config.model_settings["local/y"].context_limit, None);
-    let line = config.shown().lines().find(|line| line.starts_with("models.")).unwrap().to_owned();
+    let line = config.show_text().lines().find(|line| line.starts_with("models.")).unwrap().to_owned();
     assert!(line.starts_with("models.\"openai/x\".context_limit = 8000"), "{line}");
     assert!(line.contains("/.jaato/config.toml:2"), "{line}");
 }
@@ -296,7 +296,7 @@ fn a_workspace_says_no_price_and_nothing_in_the_vendors_words() {
     );
     bench.trust();
     let config = bench.load().unwrap();
-    let says = config.says_of(&config.model_by_name("a/b"));
+    let says = config.settings_for_model(&config.model_by_name("a/b"));
     assert_eq!(says.price.map(|price| price.input), Some(3.0));
     assert_eq!((says.extra_body, says.extra_headers), (None, None));
     assert!(says.temperature.is_some());
@@ -315,11 +315,11 @@ fn a_model_has_settings_of_its_own_and_a_name_of_the_persons() {
     let config = bench.load().unwrap();
     assert_eq!(config.model.as_str(), "work/gpt-5-mini");
     assert_eq!(config.model_alias.as_deref(), Some("fast"));
-    let says = config.says_of(&config.model_by_name("fast"));
+    let says = config.settings_for_model(&config.model_by_name("fast"));
     assert_eq!(says.effort, jaato_config::parse_effort("low"));
     assert_eq!(says.temperature.map(|it| it.get()), Some(0.25));
     assert_eq!((says.context_limit, says.seed), (Some(9000), None));
-    let shown = config.shown();
+    let shown = config.show_text();
     for line in [
         "models.\"fast\".model = \"work/gpt-5-mini\"",
         "models.\"fast\".effort = \"low\"",

@@ -3,14 +3,14 @@
 
 use crate::bench::Bench;
 use expect_test::expect;
-use jaato_config::{Layer, Overrides, parse_model_id};
+use jaato_config::{ConfigLayer, Overrides, parse_model_id};
 
 #[test]
 fn with_nothing_there_every_value_is_built_in() {
     let bench = Bench::new();
     let config = bench.load().unwrap();
     for entry in config.entries() {
-        assert_eq!(entry.origins.iter().map(|it| it.layer()).collect::<Vec<_>>(), [Layer::BuiltIn]);
+        assert_eq!(entry.origins.iter().map(|it| it.layer()).collect::<Vec<_>>(), [ConfigLayer::BuiltIn]);
     }
     assert_eq!(config.model.as_str(), "local/qwen2.5-coder-1.5b");
     assert_eq!(config.session.output_bytes_max, 16_384);
@@ -34,7 +34,7 @@ fn later_layers_win_and_each_value_tells_its_place() {
     bench.overrides = Overrides { tools_enabled: Some(vec!["a".into()]), ..Overrides::default() };
     let config = bench.load().unwrap();
     let shown: Vec<_> = config
-        .shown()
+        .show_text()
         .lines()
         .filter(|line| !line.starts_with("session.") || !line.ends_with("# built-in"))
         .map(|line| bench.relative(line) + "\n")
@@ -126,7 +126,7 @@ fn an_empty_variable_counts_as_not_set() {
     bench.variable("MODEL_NAME", "");
     bench.variable("JAATO_OFFLINE", "");
     let config = bench.load().unwrap();
-    assert_eq!(config.origins("model")[0].layer(), Layer::BuiltIn);
+    assert_eq!(config.origins("model")[0].layer(), ConfigLayer::BuiltIn);
     assert!(!config.offline);
 }
 
@@ -208,7 +208,7 @@ fn plugin_folders_of_the_command_line_come_first_and_paths_follow_their_file() {
 #[test]
 fn without_a_home_the_rest_still_works() {
     let mut bench = Bench::new();
-    bench.folders = jaato_config::Folders::none();
+    bench.folders = jaato_config::UserFolders::none();
     bench.variable("JAATO_OFFLINE", "1");
     assert!(bench.load().unwrap().offline);
 }
@@ -284,7 +284,7 @@ fn variables_that_are_not_jaatos_own_are_given_by_name_and_never_shown() {
     );
     assert!(config.env_file_variable("EMPTY").is_none());
     assert!(config.env_file_variable("JAATO_OFFLINE").is_none());
-    let all = format!("{config:?} {found:?} {}", config.shown());
+    let all = format!("{config:?} {found:?} {}", config.show_text());
     assert!(!all.contains("hidden"), "{all}");
     bench.env_file = Some(bench.work().join(".env"));
     assert!(bench.load().unwrap().env_file_variable("MOON_API_KEY").unwrap().is_own);
@@ -302,9 +302,9 @@ fn what_the_user_says_of_a_plugin_is_known_whatever_a_workspace_lays_over_it() {
     let config = bench.load().unwrap();
     let settings = &config.plugin_settings["provider-moon"];
     assert_eq!(settings.values()["base_url"], "https://theirs");
-    let (own, origin) = settings.own("base_url").unwrap();
-    assert_eq!((own.as_str(), origin.layer()), (Some("https://mine"), Layer::User));
-    assert!(settings.own("plain").is_none());
+    let (own, origin) = settings.user_value("base_url").unwrap();
+    assert_eq!((own.as_str(), origin.layer()), (Some("https://mine"), ConfigLayer::User));
+    assert!(settings.user_value("plain").is_none());
 }
 
 /// Checks a workspace's settings, and the warnings about them.
@@ -380,16 +380,16 @@ fn a_setting_that_a_workspace_may_not_give_is_the_users_again() {
         &[],
     );
     let mut settings = config.plugin_settings["moon"].clone();
-    let dropped = settings.keep_of_workspace(|key| key == "seconds");
+    let dropped = settings.retain_workspace_values(|key| key == "seconds");
     let lines: Vec<_> =
         dropped.iter().map(|(key, origin)| (key.as_str(), origin.layer())).collect();
-    assert_eq!(lines, [("shell", Layer::Workspace), ("extra", Layer::Workspace)]);
+    assert_eq!(lines, [("shell", ConfigLayer::Workspace), ("extra", ConfigLayer::Workspace)]);
     assert_eq!(
         serde_json::json!(settings.values()),
         serde_json::json!({ "shell": "mine", "seconds": 7 })
     );
-    assert_eq!(settings.origin("/shell").unwrap().layer(), Layer::User);
-    assert_eq!(settings.origin("/shell/path").unwrap().layer(), Layer::User);
+    assert_eq!(settings.origin("/shell").unwrap().layer(), ConfigLayer::User);
+    assert_eq!(settings.origin("/shell/path").unwrap().layer(), ConfigLayer::User);
     assert_eq!(settings.origin("/extra"), None);
 }
 
@@ -411,7 +411,7 @@ fn variables_of_the_seeds_count_in_seconds_and_ours_win() {
     assert_eq!((session.attempts_max, session.retry_base_ms), (3, 250));
     assert_eq!((session.retry_wait_ms_max, session.request_interval_ms), (2_000, 1_500));
     assert!(session.retry_silent && !config.tools_offered);
-    let shown = config.shown();
+    let shown = config.show_text();
     let line = shown.lines().find(|line| line.starts_with("session.retry_base_ms")).unwrap();
     assert!(line.starts_with("session.retry_base_ms = 250 "), "{line}");
     assert!(line.ends_with("# variable AI_RETRY_BASE_DELAY"), "{line}");

@@ -9,7 +9,7 @@ use jaato_config::permissions::{
     NewRule, RuleFiles, RuleSources, add_rule, load_rules, read_cases, remove_rule,
 };
 use jaato_config::trust::{TrustStore, Workspace, WorkspaceState};
-use jaato_policy::Layer;
+use jaato_policy::RuleLayer;
 
 /// A machine with a test's files.
 struct Machine {
@@ -58,7 +58,7 @@ impl Machine {
         let root = self.folder.path().canonicalize().unwrap().display().to_string();
         let plain = self.folder.path().display().to_string();
         // The shipped rules come last, and are the same for every test.
-        let written = files.files.iter().filter(|file| file.layer != Layer::Shipped);
+        let written = files.files.iter().filter(|file| file.layer != RuleLayer::Shipped);
         for file in written {
             let path = file.path.replace(&root, "").replace(&plain, "");
             text += &format!("{} {path}\n", file.layer.name());
@@ -90,13 +90,13 @@ fn check(files: &[(&str, &str)], expected: Expect) {
 
 #[test]
 fn the_shipped_rules_come_last_unless_a_file_switches_them_off() {
-    let layers = |text: &str| -> Vec<Layer> {
+    let layers = |text: &str| -> Vec<RuleLayer> {
         let machine = Machine::with(&[("user/permissions.toml", text)]);
         machine.load(false).files.iter().map(|file| file.layer).collect()
     };
-    assert_eq!(layers("version = 1"), [Layer::User, Layer::Shipped]);
-    assert_eq!(layers("version = 1\nshipped_rules = true"), [Layer::User, Layer::Shipped]);
-    assert_eq!(layers("version = 1\nshipped_rules = false"), [Layer::User]);
+    assert_eq!(layers("version = 1"), [RuleLayer::User, RuleLayer::Shipped]);
+    assert_eq!(layers("version = 1\nshipped_rules = true"), [RuleLayer::User, RuleLayer::Shipped]);
+    assert_eq!(layers("version = 1\nshipped_rules = false"), [RuleLayer::User]);
 }
 
 #[test]
@@ -404,7 +404,7 @@ fn cases_are_read_with_their_lines() {
 /// The examples in the documentation may be a user's first rules, so they must mean what it says.
 #[test]
 fn the_examples_of_the_documentation_are_decided_as_it_says() {
-    use jaato_policy::{Call, CallingAgent, PluginSource, Rules, WorkspaceTrust, decide};
+    use jaato_policy::{PolicyCall, CallingAgent, PluginSource, Rules, WorkspaceTrust, decide};
     let page = include_str!("../../../docs/permissions.md");
     let mut blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     let (rules, cases) = (blocks.next().unwrap(), blocks.next().unwrap());
@@ -413,7 +413,7 @@ fn the_examples_of_the_documentation_are_decided_as_it_says() {
     let files = machine.load(true).files;
     assert_eq!(files[0].broken, None);
     let home = machine.folder.path().join("home");
-    let rules = Rules::of_files(files);
+    let rules = Rules::from_files(files);
     let cases = read_cases(&machine.folder.path().join("project/cases.toml")).unwrap();
     let schema = serde_json::json!({ "type": "object", "properties": {
         "path": { "type": "string", "x-jaato-touches": "write" },
@@ -422,14 +422,14 @@ fn the_examples_of_the_documentation_are_decided_as_it_says() {
     for case in cases {
         let (tool, plugin) = (case.tool.as_str().into(), "tool-x".into());
         let (agent_type, agent_name) = (case.agent_type.as_str(), case.agent_name.as_str());
-        let call = Call {
+        let call = PolicyCall {
             source: PluginSource::Shipped,
             agent: CallingAgent { agent_type, agent_name },
             directory: Some(Path::new("/project")),
             home: Some(&home),
             schema: &schema,
             workspace: WorkspaceTrust::Trusted,
-            ..Call::new(&tool, &plugin, &case.arguments)
+            ..PolicyCall::new(&tool, &plugin, &case.arguments)
         };
         let decision = decide(&rules, &call);
         let why = decision.explain(&call);

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use jaato_config::Variables;
+use jaato_config::EnvironmentVariables;
 use jaato_config::trust::inside_session;
 
 /// Tells a copy of this test program which part it has.
@@ -32,7 +32,7 @@ fn a_jaato_among_the_real_parents_is_found() {
             let child = std::env::var_os(CHILD).unwrap();
             assert!(start(Path::new(&child), "child"), "the child says that it is in no session");
         }
-        Ok("child") => assert!(inside_session(&Variables::default())),
+        Ok("child") => assert!(inside_session(&EnvironmentVariables::default())),
         _ => {
             let folder = tempfile::tempdir().unwrap();
             let jaato = folder.path().join("jaato");

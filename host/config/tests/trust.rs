@@ -439,8 +439,8 @@ fn links_are_never_followed_out_of_the_workspace() {
     let trust = trusted(&bench);
     assert_eq!(trust.read(".env").unwrap(), None);
     assert_eq!(trust.read(".jaato/plugins/evil.env").unwrap(), None);
-    assert_eq!(trust.content_of(".jaato/plugins"), None);
-    assert_eq!(trust.content_of("AGENTS.md"), None, "a link");
+    assert_eq!(trust.content_sha256(".jaato/plugins"), None);
+    assert_eq!(trust.content_sha256("AGENTS.md"), None, "a link");
     assert_eq!(trust.read("AGENTS.md").unwrap().unwrap(), b"inside");
     // Files outside may change, but the link's target and the files inside may not.
     fs::write(outside.join("evil.env"), "other").unwrap();
@@ -459,10 +459,10 @@ fn the_content_of_a_plain_file_that_was_there_is_known_and_nothing_elses() {
     store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap();
     let trust = trusted(&bench);
     let of_a = "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb";
-    assert_eq!(trust.content_of(".jaato/plugins/a.so"), Some(of_a));
-    assert_eq!(trust.content_of(".jaato/plugins/b.so"), None);
+    assert_eq!(trust.content_sha256(".jaato/plugins/a.so"), Some(of_a));
+    assert_eq!(trust.content_sha256(".jaato/plugins/b.so"), None);
     bench.workspace_file(".jaato/plugins/b.so", "b");
-    assert_eq!(trust.content_of(".jaato/plugins/b.so"), None);
+    assert_eq!(trust.content_sha256(".jaato/plugins/b.so"), None);
 }
 
 #[test]

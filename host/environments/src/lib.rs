@@ -3,7 +3,7 @@
 //! An environment's plugin decides how its files, commands and terminals work. This crate sets the
 //! environment up, shares it, passes on tools' requests, tracks ownership, and takes the
 //! environment down. It also runs programs on this machine on behalf of environments
-//! ([`Processes`]).
+//! ([`ProgramRegistry`]).
 //!
 //! Invariants:
 //! - Every running program and open file has a number that only its own session may use.
@@ -15,8 +15,8 @@ mod outputs;
 mod processes;
 
 pub use environments::{
-    EnvironmentListed, Environments, LimitsOfAll, SessionOutputs, SharedEnvironment, is_operation,
+    EnvironmentListing, Environments, SessionFileLimits, SessionOutputs, SharedEnvironment, is_operation,
     is_resource_operation,
 };
-pub use outputs::{OUTPUT_FILE_BYTES_MAX, Outputs};
-pub use processes::{CallProcesses, EndedProcess, Processes, declared_secrets};
+pub use outputs::{OUTPUT_FILE_BYTES_MAX, OutputFolder};
+pub use processes::{CallProcesses, EndedProcess, ProgramRegistry, declared_secrets};

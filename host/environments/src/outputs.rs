@@ -21,21 +21,21 @@ const NAME_BYTES_MAX: usize = 120;
 
 /// A folder that the host creates with the first output and removes when it ends.
 #[derive(Debug)]
-pub struct Outputs {
+pub struct OutputFolder {
     parent: PathBuf,
-    folder: OnceLock<LivingFolder>,
+    folder: OnceLock<LockedFolder>,
 }
 
 /// A folder with a lock that the system releases when its host ends in any way.
 #[derive(Debug)]
-struct LivingFolder {
+struct LockedFolder {
     folder: TempDir,
     _lock: File,
 }
 
-impl Outputs {
+impl OutputFolder {
     /// Sets the parent folder.
-    pub fn below(parent: &Path) -> Self {
+    pub fn in_folder(parent: &Path) -> Self {
         Self { parent: parent.join("outputs"), folder: OnceLock::new() }
     }
 
@@ -47,7 +47,7 @@ impl Outputs {
         let folder = match self.folder.get() {
             Some(folder) => folder,
             None => {
-                let made = make(&self.parent).map_err(|error| failed(&self.parent, &error))?;
+                let made = create_locked_folder(&self.parent).map_err(|error| folder_error(&self.parent, &error))?;
                 // Two calls may get here at the same time. One folder wins, and the other is
                 // removed.
                 self.folder.get_or_init(|| made)
@@ -57,7 +57,7 @@ impl Outputs {
     }
 
     /// Removes folders that killed hosts left behind. On a file system without locks, they stay.
-    pub fn sweep(&self) {
+    pub fn remove_abandoned_folders(&self) {
         // Usually there is nothing, and checking costs one system call.
         let Ok(entries) = std::fs::read_dir(&self.parent) else { return };
         if jaato_places::check_folder(&self.parent, &Owners::own()).is_err() {
@@ -98,7 +98,7 @@ pub fn numbered_name(name: &str, number: u64) -> String {
     format!("{number}-{name}")
 }
 
-fn make(parent: &Path) -> io::Result<LivingFolder> {
+fn create_locked_folder(parent: &Path) -> io::Result<LockedFolder> {
     jaato_places::make(parent)?;
     // Held until the new folder has its own lock, because a folder without one counts as dead.
     let sweeping = File::open(parent)?;
@@ -108,10 +108,10 @@ fn make(parent: &Path) -> io::Result<LivingFolder> {
     if has_locks {
         lock.lock()?;
     }
-    Ok(LivingFolder { folder, _lock: lock })
+    Ok(LockedFolder { folder, _lock: lock })
 }
 
-fn failed(path: &Path, error: &io::Error) -> Error {
+fn folder_error(path: &Path, error: &io::Error) -> Error {
     let text = format!("cannot keep an output in `{}`: {error}", path.display());
     let made = Error::new(ErrorKind::Io, text);
     jaato_places::hint_of(error).into_iter().fold(made, Error::with_hint)
@@ -142,10 +142,10 @@ impl OutputFile {
                     let name = path.file_name().unwrap_or_default().to_string_lossy();
                     numbered = path.with_file_name(numbered_name(&name, number));
                 }
-                Err(error) => return Err(not_written(error)),
+                Err(error) => return Err(write_error(error)),
             }
         }
-        Err(not_written(io::ErrorKind::AlreadyExists.into()))
+        Err(write_error(io::ErrorKind::AlreadyExists.into()))
     }
 
     /// Returns the file's path.
@@ -166,22 +166,22 @@ impl OutputFile {
     pub async fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let after = self.bytes + bytes.len() as u64;
         if after > self.bytes_max {
-            return Err(beyond(self.bytes_max));
+            return Err(too_large_error(self.bytes_max));
         }
-        self.file.write_all(bytes).await.map_err(not_written)?;
-        self.file.flush().await.map_err(not_written)?;
+        self.file.write_all(bytes).await.map_err(write_error)?;
+        self.file.flush().await.map_err(write_error)?;
         self.bytes = after;
         Ok(())
     }
 }
 
 /// Returns the error for an output that exceeds the limit of its file.
-pub fn beyond(bytes_max: u64) -> Error {
+pub fn too_large_error(bytes_max: u64) -> Error {
     let text = format!("the call's output has more than {bytes_max} bytes");
     Error::new(ErrorKind::LimitReached, text)
 }
 
-fn not_written(error: io::Error) -> Error {
+fn write_error(error: io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot keep the call's output: {error}"))
 }
 
@@ -214,7 +214,7 @@ mod tests {
     #[tokio::test]
     async fn an_output_lands_in_a_folder_that_goes_with_the_host() {
         let parent = tempfile::tempdir().unwrap();
-        let outputs = Outputs::below(parent.path());
+        let outputs = OutputFolder::in_folder(parent.path());
         let path = outputs.path("../../x-std out.txt").unwrap();
         let mut file = OutputFile::create(path.clone(), 8).await.unwrap();
         file.write(b"much").await.unwrap();
@@ -227,14 +227,14 @@ mod tests {
     #[tokio::test]
     async fn what_a_killed_host_left_is_swept_and_what_a_living_one_has_stays() {
         let parent = tempfile::tempdir().unwrap();
-        let living = Outputs::below(parent.path());
+        let living = OutputFolder::in_folder(parent.path());
         let kept = living.path("c-output.txt").unwrap();
         let mut file = OutputFile::create(kept.clone(), 8).await.unwrap();
         file.write(b"much").await.unwrap();
         let dead = parent.path().join("outputs/session-dead");
         std::fs::create_dir(&dead).unwrap();
         std::fs::write(dead.join("call-output.txt"), "much").unwrap();
-        Outputs::below(parent.path()).sweep();
+        OutputFolder::in_folder(parent.path()).remove_abandoned_folders();
         assert!(!dead.exists());
         assert_eq!(std::fs::read(&kept).unwrap(), b"much");
         let mode = |path: &Path| std::os::unix::fs::MetadataExt::mode(&path.metadata().unwrap());

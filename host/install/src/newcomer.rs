@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use jaato_loader::PlaceKind;
-use jaato_registry::{Candidate, CommandStatus, PluginEntry, Registry, Rules, Status};
+use jaato_registry::{PluginCandidate, CommandStatus, PluginEntry, Registry, RegistryRules, PluginStatus};
 
 /// A conflict of a plugin with the others in the user's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,27 +23,27 @@ pub enum Conflict {
 /// The conflict, if the whole plugin could not be used or would displace another.
 pub fn examine(
     registry: &Registry,
-    newcomer: Candidate,
+    newcomer: PluginCandidate,
     replaced: &Path,
-    rules: &Rules,
+    rules: &RegistryRules,
 ) -> Result<Vec<String>, Conflict> {
     let path = newcomer.path.clone();
     let others = registry.plugins().iter().map(|entry| &entry.candidate);
     let others = others.filter(|other| other.path != replaced && other.path != path);
-    let mut all: Vec<Candidate> = others.cloned().chain([newcomer]).collect();
+    let mut all: Vec<PluginCandidate> = others.cloned().chain([newcomer]).collect();
     all.sort_by(|one, other| key(one).cmp(&key(other)));
     let after = Registry::build(all, rules);
     let is_new = |entry: &&PluginEntry| entry.candidate.path == path;
     let entry = after.plugins().iter().find(is_new);
-    if let Some(Status::Refused(refusal)) = entry.map(|entry| &entry.status) {
+    if let Some(PluginStatus::Refused(refusal)) = entry.map(|entry| &entry.status) {
         return Err(Conflict::Refused(refusal.to_string()));
     }
     let was_used = |entry: &PluginEntry| {
         let before = registry.plugins().iter().find(|it| it.candidate.path == entry.candidate.path);
-        before.is_some_and(|before| before.status == Status::Active)
+        before.is_some_and(|before| before.status == PluginStatus::Active)
     };
     let displaced = after.plugins().iter().find_map(|entry| match &entry.status {
-        Status::Refused(refusal) if was_used(entry) => {
+        PluginStatus::Refused(refusal) if was_used(entry) => {
             let name = entry.candidate.manifest.name.to_string();
             Some(Conflict::Displaces(name, refusal.to_string()))
         }
@@ -78,7 +78,7 @@ fn unusable(newcomer: &PluginEntry, before: &Registry, after: &Registry) -> Vec<
 }
 
 /// Returns the sort key of a searched file: by place, trusted ones first, then by name.
-fn key(candidate: &Candidate) -> (usize, bool, &Path) {
+fn key(candidate: &PluginCandidate) -> (usize, bool, &Path) {
     let places = [
         PlaceKind::Shipped,
         PlaceKind::CommandLine,

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use jaato_loader::{FoundFile, Place, PlaceKind, find, read_manifest};
+use jaato_loader::{FoundFile, PluginSearchFolder, PlaceKind, find, read_manifest};
 use jaato_types::{Manifest, PluginName};
 
 use crate::error::InstallError;
@@ -22,8 +22,8 @@ pub struct PlacedPlugin {
 
 /// Lists the plugin files in these folders, most trusted first, without running one. Files that are
 /// not plugins are left out, because the plugin lists report them.
-pub fn placed_plugins(places: &[Place]) -> Vec<PlacedPlugin> {
-    let files = find(places).files.into_iter();
+pub fn placed_plugins(places: &[PluginSearchFolder]) -> Vec<PlacedPlugin> {
+    let files = find_plugin_files(places).files.into_iter();
     files
         .filter_map(|file| {
             let manifest = read_manifest(&file.path).ok()?;
@@ -44,7 +44,7 @@ pub struct Installed {
 /// Returns the path for a plugin with this name. If such a plugin is installed, returns its path
 /// and the plugin.
 pub fn place_of(name: &PluginName, folder: &Path) -> (PathBuf, Option<PlacedPlugin>) {
-    let own = Place::new(PlaceKind::User, folder);
+    let own = PluginSearchFolder::new(PlaceKind::User, folder);
     let mut placed = placed_plugins(&[own]).into_iter();
     // The first one has the name. Others were refused, and would be again.
     match placed.find(|plugin| plugin.manifest.name == *name) {

@@ -16,8 +16,8 @@ use jaato_types::tools_set::AWAIT_TOOLS;
 use jaato_types::{CONDITION, Delta, Error, ErrorKind, PULL_MODEL, SessionId};
 
 use crate::given_names::clean_delta;
-use crate::instances::{CallServices, Got, Instances, Lease, Wanted, drive};
-use crate::site::{CallSite, Tell};
+use crate::instances::{CallServices, AcquiredInstance, Instances, InstanceLease, InstanceRequest, drive_call};
+use crate::site::{CallSite, DeltaCallback};
 
 /// How often a file may change while it is being opened.
 const CHANGES_MAX: u32 = 5;
@@ -35,14 +35,14 @@ pub trait ServiceFactory: Send + Sync {
         &self,
         plugin: PluginInUse<'_>,
         site: &CallSite,
-        tell: &Tell,
+        tell: &DeltaCallback,
     ) -> Result<Arc<dyn CallServices>, Error>;
 
     /// Removes a plugin's keys from a text of that plugin.
     fn without_secrets(&self, plugin: &str, text: &str) -> String;
 
     /// Receives a new registry, before a plugin is called by it.
-    fn follows(&self, registry: &Registry);
+    fn follow_registry(&self, registry: &Registry);
 }
 
 /// A plugin that is called.
@@ -58,16 +58,16 @@ pub struct PluginInUse<'a> {
 
 /// What a plugin is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Facet<'a> {
+pub enum FacetRequest<'a> {
     /// Run a tool.
-    Tool(&'a str, Effect),
+    Tool(&'a str, StateEffect),
     /// Check whether a tool's condition holds. The host does not save the instance afterwards and
     /// shows no messages, because this is only a question.
     Condition,
     /// Run a command.
     Command,
     /// Perform an action on a resource that it keeps.
-    Resource(Effect),
+    Resource(StateEffect),
     /// Return a completion.
     Completion,
     /// Propose what a gc would remove.
@@ -93,7 +93,7 @@ pub enum Facet<'a> {
 
 /// Whether a call may change the state that the instance saves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
+pub enum StateEffect {
     /// It only reads.
     Reads,
     /// It may change something.
@@ -117,12 +117,12 @@ pub struct PluginCaller {
 }
 
 /// An instance on loan for one call, and the call's services.
-pub struct Reached<'a> {
+pub struct PreparedCall<'a> {
     caller: &'a PluginCaller,
-    facet: Facet<'a>,
-    lease: Lease,
+    facet: FacetRequest<'a>,
+    lease: InstanceLease,
     services: Arc<dyn Services>,
-    tell: Tell,
+    tell: DeltaCallback,
 }
 
 impl PluginCaller {
@@ -133,10 +133,10 @@ impl PluginCaller {
     pub async fn ask(
         &self,
         plugin: &str,
-        facet: Facet<'_>,
+        facet: FacetRequest<'_>,
         site: CallSite,
         request: Vec<u8>,
-        tell: &Tell,
+        tell: &DeltaCallback,
         cancel: &Cancel,
     ) -> Result<Vec<u8>, Error> {
         self.reach(plugin, facet, site, tell).await?.ask(request, cancel).await
@@ -149,16 +149,16 @@ impl PluginCaller {
     pub async fn reach<'a>(
         &'a self,
         plugin: &str,
-        facet: Facet<'a>,
+        facet: FacetRequest<'a>,
         site: CallSite,
-        tell: &Tell,
-    ) -> Result<Reached<'a>, Error> {
+        tell: &DeltaCallback,
+    ) -> Result<PreparedCall<'a>, Error> {
         let session = site.session.clone();
         let (lease, services) = self.instance(plugin, site, tell).await?;
         if facet.is_followed() {
-            self.tell_news(&session, plugin, tell);
+            self.show_plugin_news(&session, plugin, tell);
         }
-        Ok(Reached { caller: self, facet, lease, services, tell: Arc::clone(tell) })
+        Ok(PreparedCall { caller: self, facet, lease, services, tell: Arc::clone(tell) })
     }
 
     /// Asks an instance that is held, which may already have a successor.
@@ -167,15 +167,15 @@ impl PluginCaller {
     /// As [`PluginCaller::ask`].
     pub async fn ask_held(
         &self,
-        lease: Lease,
-        facet: Facet<'_>,
+        lease: InstanceLease,
+        facet: FacetRequest<'_>,
         site: &CallSite,
         request: Vec<u8>,
-        tell: &Tell,
+        tell: &DeltaCallback,
         cancel: &Cancel,
     ) -> Result<Vec<u8>, Error> {
-        let services = self.services_on(&lease, site, tell)?;
-        let reached = Reached { caller: self, facet, lease, services, tell: Arc::clone(tell) };
+        let services = self.services_for_lease(&lease, site, tell)?;
+        let reached = PreparedCall { caller: self, facet, lease, services, tell: Arc::clone(tell) };
         reached.ask(request, cancel).await
     }
 
@@ -188,14 +188,14 @@ impl PluginCaller {
         &self,
         plugin: &str,
         site: CallSite,
-        tell: &Tell,
-    ) -> Result<(Lease, Arc<dyn Services>), Error> {
+        tell: &DeltaCallback,
+    ) -> Result<(InstanceLease, Arc<dyn Services>), Error> {
         let session = site.session.clone();
         let services = |entry: &PluginEntry, edition| self.services_of(entry, edition, &site, tell);
         for _ in 0..CHANGES_MAX {
-            self.plugins.look_at(self.scan_inputs(&self.following()), plugin).await;
+            self.plugins.look_at(self.scan_inputs(&self.registry_follower()), plugin).await;
             let catalog = self.plugins.for_call(&session, plugin);
-            let wanted = Wanted {
+            let wanted = InstanceRequest {
                 setup: &self.setup,
                 catalog: &catalog,
                 plugin,
@@ -203,8 +203,8 @@ impl PluginCaller {
                 provider: site.provider.as_ref(),
                 services: &services,
             };
-            let Some(Got { lease, services, refused }) = self.instances.get(wanted).await? else {
-                self.look().await;
+            let Some(AcquiredInstance { lease, services, refused }) = self.instances.get(wanted).await? else {
+                self.check_plugin_files().await;
                 continue;
             };
             if let Some(error) = refused {
@@ -230,21 +230,21 @@ impl PluginCaller {
     }
 
     /// Checks the files of all plugins, if they are watched.
-    pub async fn look(&self) {
-        self.plugins.look(self.scan_inputs(&self.following())).await;
+    pub async fn check_plugin_files(&self) {
+        self.plugins.look(self.scan_inputs(&self.registry_follower())).await;
     }
 
     /// Describes plugins again, as [`Plugins::again`].
     ///
     /// # Errors
     /// If no plugin has this name, or plugins are not watched.
-    pub async fn look_again(&self, plugin: Option<&str>) -> Result<Vec<String>, Error> {
-        self.plugins.again(self.scan_inputs(&self.following()), plugin).await
+    pub async fn describe_again(&self, plugin: Option<&str>) -> Result<Vec<String>, Error> {
+        self.plugins.again(self.scan_inputs(&self.registry_follower()), plugin).await
     }
 
     /// Saves the state of an instance that a call may have changed, for its successor. Awaited
     /// before the call is over, so that nothing is lost if the next call crashes the instance.
-    async fn save(&self, instance: &Lease, tell: &Tell) {
+    async fn save(&self, instance: &InstanceLease, tell: &DeltaCallback) {
         if !instance.is_in_worker() {
             return;
         }
@@ -255,18 +255,18 @@ impl PluginCaller {
     }
 
     /// Shows a call's followers the news about its plugin.
-    fn tell_news(&self, session: &SessionId, plugin: &str, tell: &Tell) {
+    fn show_plugin_news(&self, session: &SessionId, plugin: &str, tell: &DeltaCallback) {
         for text in self.plugins.news(session, Some(plugin)) {
             tell(Delta::notice(text));
         }
     }
 
     /// Creates the services of a further call on an instance, which may already have a successor.
-    fn services_on(
+    fn services_for_lease(
         &self,
-        lease: &Lease,
+        lease: &InstanceLease,
         site: &CallSite,
-        tell: &Tell,
+        tell: &DeltaCallback,
     ) -> Result<Arc<dyn Services>, Error> {
         let (catalog, plugin) = (lease.catalog(), lease.plugin().as_str());
         let Some(entry) = catalog.registry.plugin(plugin) else {
@@ -282,15 +282,15 @@ impl PluginCaller {
         entry: &PluginEntry,
         edition: u64,
         site: &CallSite,
-        tell: &Tell,
+        tell: &DeltaCallback,
     ) -> Result<Arc<dyn CallServices>, Error> {
         let registry = self.registry();
         let plugin = PluginInUse { entry, edition, registry: &registry };
         self.services.services(plugin, site, tell)
     }
 
-    fn following(&self) -> impl Fn(&Registry) + Send + Sync {
-        |registry| self.services.follows(registry)
+    fn registry_follower(&self) -> impl Fn(&Registry) + Send + Sync {
+        |registry| self.services.follow_registry(registry)
     }
 
     fn scan_inputs<'a>(&'a self, follows: &'a (dyn Fn(&Registry) + Send + Sync)) -> ScanInputs<'a> {
@@ -298,9 +298,9 @@ impl PluginCaller {
     }
 }
 
-impl Reached<'_> {
+impl PreparedCall<'_> {
     /// Returns the instance.
-    pub fn lease(&self) -> &Lease {
+    pub fn lease(&self) -> &InstanceLease {
         &self.lease
     }
 
@@ -320,7 +320,7 @@ impl Reached<'_> {
                 tell(delta);
             }
         };
-        let answer = drive(running, cancel, take).await;
+        let answer = drive_call(running, cancel, take).await;
         if facet.is_saved() {
             caller.save(&lease, &tell).await;
         }
@@ -332,7 +332,7 @@ impl Reached<'_> {
     }
 }
 
-impl Facet<'_> {
+impl FacetRequest<'_> {
     /// Returns true if the call has followers, who see the news about its plugin.
     fn is_followed(self) -> bool {
         match self {
@@ -373,7 +373,7 @@ impl Facet<'_> {
     /// Returns true if the instance's state is saved afterwards.
     fn is_saved(self) -> bool {
         match self {
-            Self::Tool(_, effect) | Self::Resource(effect) => effect == Effect::Changes,
+            Self::Tool(_, effect) | Self::Resource(effect) => effect == StateEffect::Changes,
             // The plugin may keep the event it received. A question changes nothing.
             Self::Hook(hook) => matches!(hook, Hook::AfterTool | Hook::Event),
             Self::Condition
@@ -392,7 +392,7 @@ impl Facet<'_> {
 
     fn begin(
         self,
-        lease: &Lease,
+        lease: &InstanceLease,
         request: Vec<u8>,
         services: Arc<dyn Services>,
     ) -> Result<RunningCall, Error> {

@@ -15,7 +15,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use jaato_catalog::{Edition, sha256_of};
-use jaato_loader::Stamp;
+use jaato_loader::PluginFileStamp;
 use jaato_types::PluginName;
 use parking_lot::Mutex;
 use tempfile::TempPath;
@@ -24,21 +24,21 @@ use tempfile::TempPath;
 const LEFT_BEHIND: Duration = Duration::from_secs(3600);
 
 /// Creates and holds copies.
-pub struct Copies {
+pub struct PluginCopies {
     folder: PathBuf,
-    held: Mutex<HashMap<(PluginName, u64), Weak<Copy>>>,
+    held: Mutex<HashMap<(PluginName, u64), Weak<PluginCopy>>>,
 }
 
 /// A copy without a name.
 #[derive(Debug)]
-pub struct Copy(Mutex<File>);
+pub struct PluginCopy(Mutex<File>);
 
 /// A copy that has a name while it is being opened.
-pub struct Opening {
+pub struct NamedPluginCopy {
     /// The file to open.
     pub path: TempPath,
     /// The copy, to be kept with the instance.
-    pub copy: Arc<Copy>,
+    pub copy: Arc<PluginCopy>,
 }
 
 /// Why the copy could not be made.
@@ -56,10 +56,10 @@ impl From<io::Error> for CopyProblem {
     }
 }
 
-impl Copies {
+impl PluginCopies {
     /// Creates copies in a private folder below this one. Removes copies that a killed host has
     /// left there.
-    pub fn below(parent: &Path) -> Self {
+    pub fn in_folder(parent: &Path) -> Self {
         let folder = parent.join("opened");
         let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
         for entry in entries {
@@ -83,7 +83,7 @@ impl Copies {
         edition: &Edition,
         file: &Path,
         digest: Option<&str>,
-    ) -> Result<Opening, CopyProblem> {
+    ) -> Result<NamedPluginCopy, CopyProblem> {
         let key = (plugin.clone(), edition.content);
         let held = self.held.lock();
         let copy = held.get(&key).and_then(Weak::upgrade);
@@ -98,29 +98,29 @@ impl Copies {
         let path = self.copy(plugin, &mut from)?;
         let is_it = match digest {
             Some(digest) => sha256_of(&path)? == digest,
-            None => edition.stamp.is_none() || Stamp::of(file).ok() == edition.stamp,
+            None => edition.stamp.is_none() || PluginFileStamp::read_stamp(file).ok() == edition.stamp,
         };
         if !is_it {
             return Err(CopyProblem::Changed);
         }
-        let copy = Arc::new(Copy(File::open(&path)?.into()));
+        let copy = Arc::new(PluginCopy(File::open(&path)?.into()));
         let mut held = self.held.lock();
         held.retain(|_, copy| copy.strong_count() > 0);
         held.insert(key, Arc::downgrade(&copy));
-        Ok(Opening { path, copy })
+        Ok(NamedPluginCopy { path, copy })
     }
 
     /// Gives a copy a name again. Blocks.
     ///
     /// # Errors
     /// If that cannot be written.
-    pub fn reopen(&self, plugin: &PluginName, copy: Arc<Copy>) -> Result<Opening, CopyProblem> {
+    pub fn reopen(&self, plugin: &PluginName, copy: Arc<PluginCopy>) -> Result<NamedPluginCopy, CopyProblem> {
         let path = {
             let mut from = copy.0.lock();
             from.seek(SeekFrom::Start(0))?;
             self.copy(plugin, &mut from)?
         };
-        Ok(Opening { path, copy })
+        Ok(NamedPluginCopy { path, copy })
     }
 
     fn copy(&self, plugin: &PluginName, from: &mut File) -> io::Result<TempPath> {
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     fn edition(file: &Path) -> Edition {
-        Edition { number: 1, content: 1, stamp: Stamp::of(file).ok() }
+        Edition { number: 1, content: 1, stamp: PluginFileStamp::read_stamp(file).ok() }
     }
 
     fn files(folder: &Path) -> usize {
@@ -151,14 +151,14 @@ mod tests {
     #[test]
     fn a_copy_is_what_was_found_whatever_becomes_of_the_file() {
         let folder = tempfile::tempdir().unwrap();
-        let (copies, file) = (Copies::below(folder.path()), folder.path().join("moon.so"));
+        let (copies, file) = (PluginCopies::in_folder(folder.path()), folder.path().join("moon.so"));
         let moon = PluginName::from("tool-moon");
         fs::write(&file, "old").unwrap();
         let edition = edition(&file);
         let opening = copies.open(&moon, &edition, &file, None).unwrap();
         fs::write(&file, "new, written in place").unwrap();
         assert_eq!(fs::read(&opening.path).unwrap(), b"old");
-        let Opening { path, copy } = opening;
+        let NamedPluginCopy { path, copy } = opening;
         let first = path.to_path_buf();
         path.close().unwrap();
         assert_eq!(files(folder.path()), 0);
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn what_has_another_digest_is_not_opened() {
         let folder = tempfile::tempdir().unwrap();
-        let (copies, file) = (Copies::below(folder.path()), folder.path().join("moon.so"));
+        let (copies, file) = (PluginCopies::in_folder(folder.path()), folder.path().join("moon.so"));
         fs::write(&file, "old").unwrap();
         let digest = sha256_of(&file).unwrap();
         let (moon, edition) = (PluginName::from("tool-moon"), edition(&file));

@@ -17,15 +17,15 @@ mod instances;
 mod site;
 mod workers;
 
-pub use caller::{Effect, Facet, PluginCaller, PluginInUse, Reached, ServiceFactory};
-pub use copies::Copies;
+pub use caller::{StateEffect, FacetRequest, PluginCaller, PluginInUse, PreparedCall, ServiceFactory};
+pub use copies::PluginCopies;
 pub use given_names::{clean_completion, clean_model};
 pub use instances::{
-    AskingInstance, CONTENTS_INSIDE_MAX, CallServices, Instances, Lease, WeakLease, drive,
-    misbehaved, why_in_worker,
+    AskingInstance, CONTENTS_INSIDE_MAX, CallServices, Instances, InstanceLease, WeakLease, drive_call,
+    misbehaved_error, why_in_worker,
 };
 pub use site::{
-    Access, Alive, Attachments, CallObjects, CallSite, EnvironmentAccess, EnvironmentRequest, Tell,
-    teller,
+    CallAccess, NetworkActivityCallback, CallAttachments, CallObjects, CallSite, EnvironmentAccess, EnvironmentRequest, DeltaCallback,
+    delta_callback,
 };
 pub use workers::{WORKER_MEMORY_BYTES, WORKER_OPEN_FILES, Workers, log_printed};

@@ -4,24 +4,24 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_loader::Served;
-use jaato_session::{CallFiles, CallScope, Hold, SharedFacts, SharedObjects, StreamedOutput};
+use jaato_session::{CallFiles, CallScope, DeadlineHold, SharedFacts, SharedObjects, StreamedOutput};
 use jaato_types::{CallId, Data, Delta, Error, PluginName, SessionId};
 use parking_lot::Mutex;
 
 use crate::instances::AskingInstance;
 
 /// Receives a service's deltas while it works, and shows them with the call.
-pub type Tell = Arc<dyn Fn(Delta) + Send + Sync>;
+pub type DeltaCallback = Arc<dyn Fn(Delta) + Send + Sync>;
 
 /// Signals that bytes arrived from the network, whatever they contain.
-pub type Alive = Arc<dyn Fn() + Send + Sync>;
+pub type NetworkActivityCallback = Arc<dyn Fn() + Send + Sync>;
 
 /// The attachments of a tool call so far.
-pub type Attachments = Arc<Mutex<Vec<Data>>>;
+pub type CallAttachments = Arc<Mutex<Vec<Data>>>;
 
 /// What a call may request from the host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Access {
+pub enum CallAccess {
     /// Everything that the plugin may request.
     #[default]
     Full,
@@ -45,19 +45,19 @@ pub struct CallSite {
     /// The session's execution environment.
     pub environment: Option<Arc<dyn EnvironmentAccess>>,
     /// Notified of each network piece while a provider answers a request.
-    pub alive: Option<Alive>,
+    pub alive: Option<NetworkActivityCallback>,
     /// The call's streamed output, if a tool runs.
     pub streamed: Option<StreamedOutput>,
     /// The attachments of the result, if a tool runs.
-    pub attachments: Option<Attachments>,
+    pub attachments: Option<CallAttachments>,
     /// The JSON of a request that is larger than a frame, which the call reads.
     pub request: Option<Arc<[u8]>>,
     /// Number of plugin calls above it.
     pub depth: u32,
     /// Pauses the call's deadline while it waits for a user or in a queue.
-    pub hold: Hold,
+    pub hold: DeadlineHold,
     /// What it may request from the host.
-    pub access: Access,
+    pub access: CallAccess,
     /// The limits of the call's file operations, or `None` for the general deny rules.
     pub files: Option<Arc<CallFiles>>,
 }
@@ -96,18 +96,18 @@ pub struct EnvironmentRequest {
     /// The limits of the call's file operations, if a call asks.
     pub files: Option<Arc<CallFiles>>,
     /// Receives the deltas.
-    pub tell: Tell,
+    pub tell: DeltaCallback,
 }
 
 impl CallSite {
     /// Returns a site that belongs to no session.
-    pub fn of_nobody() -> Self {
-        Self::of(SessionId::from(""))
+    pub fn without_session() -> Self {
+        Self::for_session(SessionId::from(""))
     }
 
     /// Returns a site for a session, or for an id that takes the place of a session, without access
     /// to anything there.
-    pub fn of(session: SessionId) -> Self {
+    pub fn for_session(session: SessionId) -> Self {
         Self {
             session,
             facts: None,
@@ -120,16 +120,16 @@ impl CallSite {
             attachments: None,
             request: None,
             depth: 0,
-            hold: Hold::default(),
-            access: Access::Full,
+            hold: DeadlineHold::default(),
+            access: CallAccess::Full,
             files: None,
         }
     }
 
     /// Returns the same site for a question to a plugin, which only reads.
     #[must_use]
-    pub fn reading(self) -> Self {
-        Self { access: Access::Reads, ..self }
+    pub fn read_only(self) -> Self {
+        Self { access: CallAccess::Reads, ..self }
     }
 
     /// Returns the same site for a tool or a command with this name, while it is not called.
@@ -152,21 +152,21 @@ impl CallSite {
             attachments: None,
             request: None,
             depth: 0,
-            hold: Hold::default(),
-            access: Access::Full,
+            hold: DeadlineHold::default(),
+            access: CallAccess::Full,
             files: None,
             ..self.clone()
         }
     }
 
     /// Returns the running tool or command, if there is one.
-    pub fn running(&self) -> Option<&str> {
+    pub fn running_tool_name(&self) -> Option<&str> {
         self.objects.as_ref().map(|objects| objects.tool.as_str())
     }
 }
 
 /// Returns a receiver that shows deltas to a call's followers.
-pub fn teller(scope: &CallScope) -> Tell {
+pub fn delta_callback(scope: &CallScope) -> DeltaCallback {
     let sink = scope.output.clone();
     Arc::new(move |delta| {
         sink.delta(delta);

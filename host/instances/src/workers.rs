@@ -14,7 +14,7 @@ use jaato_catalog::{exit_text, folder_of_children};
 use jaato_config::trust::SESSION_MARKER;
 use jaato_loader::remote::WorkerProcess;
 use jaato_log::Log;
-use jaato_process::{Child, Command, ErrorOutput, Limits, Output, Signal, Supervisor};
+use jaato_process::{ChildProcess, ChildCommand, ErrorOutput, ProcessLimits, StandardOutput, GroupSignal, Supervisor};
 use jaato_types::{Error, ErrorKind, Manifest, PluginName, WorkerVariable};
 use jaato_worker::SERVE_ARGUMENTS;
 use parking_lot::Mutex;
@@ -43,7 +43,7 @@ pub struct Workers {
 }
 
 /// A worker to start.
-pub struct WorkerOf<'a> {
+pub struct WorkerRequest<'a> {
     /// The file that it opens.
     pub file: &'a Path,
     pub manifest: &'a Manifest,
@@ -71,20 +71,20 @@ impl Workers {
     ///
     /// # Errors
     /// If the socket cannot be created, or the process cannot be started.
-    pub async fn start(&self, asked: WorkerOf<'_>) -> Result<StartedWorker, Error> {
-        let WorkerOf { file, manifest, .. } = asked;
+    pub async fn start(&self, asked: WorkerRequest<'_>) -> Result<StartedWorker, Error> {
+        let WorkerRequest { file, manifest, .. } = asked;
         let failed = |what: String| Error::new(ErrorKind::Io, what);
         let no_socket =
             |error: std::io::Error| failed(format!("cannot make a socket for a worker: {error}"));
         let (socket, theirs) = UnixStream::pair().map_err(no_socket)?;
-        let mut command = Command::new(&self.executable, folder_of_children());
+        let mut command = ChildCommand::new(&self.executable, folder_of_children());
         command.args = SERVE_ARGUMENTS.iter().map(Into::into).collect();
         command.args.push(file.into());
-        command.variables = variables(&asked);
-        command.stdout = Output::Piped;
+        command.variables = worker_variables(&asked);
+        command.stdout = StandardOutput::Piped;
         command.stderr = ErrorOutput::Merged;
         command.descriptor3 = Some(OwnedFd::from(theirs));
-        command.limits = Limits {
+        command.limits = ProcessLimits {
             memory_bytes: (!asked.is_trusted).then_some(WORKER_MEMORY_BYTES),
             open_files: Some(WORKER_OPEN_FILES),
             cpu_seconds: None,
@@ -96,8 +96,8 @@ impl Workers {
         let printed = Arc::new(Mutex::new(Vec::new()));
         let (reading, read) = watch::channel(());
         if let Some(output) = child.stdout.take() {
-            let reader = Printed { plugin: manifest.name.clone(), log: self.log.clone() };
-            let reader = reader.read(output, Arc::clone(&printed));
+            let reader = WorkerOutputLogger { plugin: manifest.name.clone(), log: self.log.clone() };
+            let reader = reader.log_output(output, Arc::clone(&printed));
             tokio::spawn(async move {
                 reader.await;
                 drop(reading);
@@ -108,7 +108,7 @@ impl Workers {
 }
 
 /// Returns the variables that every worker gets, and those that its manifest names.
-fn variables(asked: &WorkerOf<'_>) -> BTreeMap<OsString, OsString> {
+fn worker_variables(asked: &WorkerRequest<'_>) -> BTreeMap<OsString, OsString> {
     let common = VARIABLES.map(|name| WorkerVariable { name, value: None, memory_below: None });
     let named = asked.manifest.variables.iter().filter_map(|entry| WorkerVariable::parse(entry));
     let available = OnceCell::new();
@@ -139,7 +139,7 @@ fn available_memory() -> Option<u64> {
 
 /// The process of one worker.
 struct WorkerChild {
-    child: Child,
+    child: ChildProcess,
     printed: Arc<Mutex<Vec<u8>>>,
     /// Closed when all its output was read.
     read: watch::Receiver<()>,
@@ -168,7 +168,7 @@ impl WorkerProcess for WorkerChild {
 
     fn go_on(&self) -> BoxFuture<'_, bool> {
         Box::pin(async {
-            is_stopped(self.child.pid()) && self.child.signal(Signal::Continue).await.is_ok()
+            is_stopped(self.child.pid()) && self.child.signal(GroupSignal::Continue).await.is_ok()
         })
     }
 
@@ -189,18 +189,18 @@ fn is_stopped(pid: u32) -> bool {
 /// Writes the output of plugins inside the host to the log, line by line, until the output ends.
 /// `source` is the name for the lines.
 pub async fn log_printed(log: Log, source: String, output: impl AsyncRead + Unpin) {
-    Printed { plugin: PluginName::from(source), log }.read(output, Arc::default()).await;
+    WorkerOutputLogger { plugin: PluginName::from(source), log }.log_output(output, Arc::default()).await;
 }
 
 /// Writes a worker's output to the log line by line, and keeps the last part for the error of its
 /// death.
-struct Printed {
+struct WorkerOutputLogger {
     plugin: PluginName,
     log: Log,
 }
 
-impl Printed {
-    async fn read(self, mut output: impl AsyncRead + Unpin, kept: Arc<Mutex<Vec<u8>>>) {
+impl WorkerOutputLogger {
+    async fn log_output(self, mut output: impl AsyncRead + Unpin, kept: Arc<Mutex<Vec<u8>>>) {
         let (mut line, mut buffer) = (Vec::new(), vec![0; 4096]);
         while let Ok(read @ 1..) = output.read(&mut buffer).await {
             let piece = &buffer[..read];
@@ -212,17 +212,17 @@ impl Printed {
             }
             for byte in piece {
                 if *byte == b'\n' || line.len() >= LINE_BYTES_MAX {
-                    self.line(&mut line);
+                    self.log_line(&mut line);
                 }
                 if *byte != b'\n' {
                     line.push(*byte);
                 }
             }
         }
-        self.line(&mut line);
+        self.log_line(&mut line);
     }
 
-    fn line(&self, line: &mut Vec<u8>) {
+    fn log_line(&self, line: &mut Vec<u8>) {
         if !line.is_empty() {
             let text = String::from_utf8_lossy(line);
             self.log.line(3, self.plugin.as_str(), &format!("printed: {text}"));
@@ -243,14 +243,14 @@ mod tests {
         let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
         let value = |name: &str| set.iter().find(|it| it.0 == name).map(|it| it.1.into());
         let file = Path::new("p.so");
-        let asked = WorkerOf {
+        let asked = WorkerRequest {
             file,
             manifest: &manifest,
             is_trusted: true,
             owner: Some("s"),
             variable: &value,
         };
-        let mut found = variables(&asked);
+        let mut found = worker_variables(&asked);
         assert_eq!(found.remove(&OsString::from(SESSION_MARKER)), Some("s".into()));
         let found: Vec<_> = found.iter().map(|it| (it.0.to_str(), it.1.to_str())).collect();
         let expected: Vec<_> = expected.iter().map(|it| (Some(it.0), Some(it.1))).collect();

@@ -23,7 +23,7 @@ const CACHE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// The state of a file for which an entry is valid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stamp {
+pub struct PluginFileStamp {
     size: u64,
     modified_ns: u64,
     changed_ns: i64,
@@ -32,8 +32,8 @@ pub struct Stamp {
 
 /// The known facts about one plugin file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
-    stamp: Stamp,
+pub struct DescriptionEntry {
+    stamp: PluginFileStamp,
     /// The embedded manifest.
     pub manifest: Manifest,
     /// SHA-256 of the content in hex, if it was computed.
@@ -41,14 +41,14 @@ pub struct Entry {
     pub sha256: Option<String>,
     /// The result of the describing child, if it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub described: Option<Described>,
+    pub described: Option<DescribeOutcome>,
 }
 
 /// The result of describing a plugin. Failures are kept as well, so that a describe that hangs
 /// waits for its deadline only once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Described {
+pub enum DescribeOutcome {
     /// The description.
     Ok(Box<Description>),
     /// The reason why describing failed.
@@ -61,25 +61,25 @@ pub struct DescriptionCache {
     path: PathBuf,
     host_version: String,
     /// Keyed by path as text: paths are slow to compare, and JSON keys must be text.
-    entries: BTreeMap<String, Entry>,
+    entries: BTreeMap<String, DescriptionEntry>,
     is_changed: bool,
     /// Why the file is not used.
     problem: Option<PlaceError>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct OnDisk {
+struct DescriptionCacheFile {
     v: u32,
     host_version: String,
-    entries: BTreeMap<String, Entry>,
+    entries: BTreeMap<String, DescriptionEntry>,
 }
 
-impl Stamp {
+impl PluginFileStamp {
     /// Returns the current state of a file.
     ///
     /// # Errors
     /// If the file's metadata cannot be read.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub fn read_stamp(path: &Path) -> io::Result<Self> {
         let metadata = fs::metadata(path)?;
         let modified = metadata.modified()?.duration_since(SystemTime::UNIX_EPOCH);
         let (changed_ns, inode) = unix_facts(&metadata);
@@ -100,14 +100,14 @@ fn unix_facts(metadata: &fs::Metadata) -> (i64, u64) {
     (nanoseconds.saturating_add(metadata.ctime_nsec()), metadata.ino())
 }
 
-impl Entry {
+impl DescriptionEntry {
     /// Creates an entry with only the manifest.
-    pub fn new(stamp: Stamp, manifest: Manifest) -> Self {
+    pub fn new(stamp: PluginFileStamp, manifest: Manifest) -> Self {
         Self { stamp, manifest, sha256: None, described: None }
     }
 
     /// Returns the file state for which the entry is valid.
-    pub fn stamp(&self) -> &Stamp {
+    pub fn stamp(&self) -> &PluginFileStamp {
         &self.stamp
     }
 }
@@ -131,14 +131,14 @@ impl DescriptionCache {
     }
 
     /// Returns the latest entry of a file, whatever the file's current state is.
-    pub fn last(&self, path: &Path) -> Option<&Entry> {
+    pub fn latest_entry(&self, path: &Path) -> Option<&DescriptionEntry> {
         self.entries.get(path.to_str()?)
     }
 
     /// Removes and returns the entry for a file in its current state. A caller that writes the
     /// cache later must put the entry back. Copying all entries would cost a start with many
     /// plugins more than reading them.
-    pub fn take(&mut self, path: &Path, stamp: &Stamp) -> Option<Entry> {
+    pub fn take(&mut self, path: &Path, stamp: &PluginFileStamp) -> Option<DescriptionEntry> {
         let path = path.to_str()?;
         if self.entries.get(path)?.stamp != *stamp {
             return None;
@@ -147,7 +147,7 @@ impl DescriptionCache {
     }
 
     /// Stores an entry. A path that is not UTF-8 cannot be a JSON key and is not stored.
-    pub fn put(&mut self, path: &Path, entry: Entry) {
+    pub fn put(&mut self, path: &Path, entry: DescriptionEntry) {
         let Some(path) = path.to_str() else { return };
         self.is_changed = true;
         self.entries.insert(path.to_owned(), entry);
@@ -163,7 +163,7 @@ impl DescriptionCache {
             return Ok(());
         }
         self.entries.retain(|path, _| Path::new(path).exists());
-        let on_disk = OnDisk {
+        let on_disk = DescriptionCacheFile {
             v: VERSION,
             host_version: self.host_version.clone(),
             entries: std::mem::take(&mut self.entries),
@@ -189,8 +189,8 @@ impl DescriptionCache {
     }
 }
 
-fn parse_entries(text: &[u8], host_version: &str) -> Option<BTreeMap<String, Entry>> {
-    let on_disk: OnDisk = serde_json::from_slice(text).ok()?;
+fn parse_entries(text: &[u8], host_version: &str) -> Option<BTreeMap<String, DescriptionEntry>> {
+    let on_disk: DescriptionCacheFile = serde_json::from_slice(text).ok()?;
     (on_disk.v == VERSION && on_disk.host_version == host_version).then_some(on_disk.entries)
 }
 
@@ -209,17 +209,17 @@ mod tests {
         let (plugin, path) =
             (folder.path().join("moon.so"), folder.path().join("c/descriptions.json"));
         fs::write(&plugin, "one").unwrap();
-        let stamp = Stamp::of(&plugin).unwrap();
+        let stamp = PluginFileStamp::read_stamp(&plugin).unwrap();
         let mut cache = DescriptionCache::read(path.clone(), "1");
-        let mut entry = Entry::new(stamp.clone(), manifest());
-        entry.described = Some(Described::Failed(Error::failed("it hangs")));
+        let mut entry = DescriptionEntry::new(stamp.clone(), manifest());
+        entry.described = Some(DescribeOutcome::Failed(Error::failed("it hangs")));
         cache.put(&plugin, entry.clone());
         cache.write().unwrap();
 
         assert_eq!(DescriptionCache::read(path.clone(), "1").take(&plugin, &stamp), Some(entry));
         assert_eq!(DescriptionCache::read(path.clone(), "2").take(&plugin, &stamp), None);
         fs::write(&plugin, "three").unwrap();
-        let changed = Stamp::of(&plugin).unwrap();
+        let changed = PluginFileStamp::read_stamp(&plugin).unwrap();
         assert_eq!(DescriptionCache::read(path, "1").take(&plugin, &changed), None);
     }
 
@@ -230,8 +230,8 @@ mod tests {
         let (plugin, path) =
             (folder.path().join("moon.so"), folder.path().join("c/descriptions.json"));
         fs::write(&plugin, "one").unwrap();
-        let stamp = Stamp::of(&plugin).unwrap();
-        let entry = Entry::new(stamp.clone(), manifest());
+        let stamp = PluginFileStamp::read_stamp(&plugin).unwrap();
+        let entry = DescriptionEntry::new(stamp.clone(), manifest());
         let mut cache = DescriptionCache::read(path.clone(), "1");
         cache.put(&plugin, entry.clone());
         cache.write().unwrap();
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(cache.take(&plugin, &stamp), None);
         assert!(cache.problem().unwrap().to_string().contains("(mode 620)"));
         let before = fs::read(&path).unwrap();
-        cache.put(&plugin, Entry { sha256: Some("0".into()), ..entry });
+        cache.put(&plugin, DescriptionEntry { sha256: Some("0".into()), ..entry });
         cache.write().unwrap();
         assert_eq!(fs::read(&path).unwrap(), before);
     }
@@ -256,9 +256,9 @@ mod tests {
             (folder.path().join("moon.so"), folder.path().join("descriptions.json"));
         fs::write(&path, "{\"v\":1,").unwrap();
         fs::write(&plugin, "one").unwrap();
-        let stamp = Stamp::of(&plugin).unwrap();
+        let stamp = PluginFileStamp::read_stamp(&plugin).unwrap();
         let mut cache = DescriptionCache::read(path.clone(), "1");
-        cache.put(&plugin, Entry::new(stamp.clone(), manifest()));
+        cache.put(&plugin, DescriptionEntry::new(stamp.clone(), manifest()));
         fs::remove_file(&plugin).unwrap();
         cache.write().unwrap();
         assert_eq!(DescriptionCache::read(path, "1").take(&plugin, &stamp), None);

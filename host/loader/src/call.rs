@@ -15,18 +15,18 @@ use crate::remote::{RemoteCall, RemoteCanceller};
 pub struct RunningCall {
     // Dropped before the task, so that the cancel flag is set first and further requests of the
     // plugin are refused.
-    core: CancelOnDrop,
-    work: Work,
+    core: ContextCancelGuard,
+    work: CallBackend,
 }
 
-enum Work {
+enum CallBackend {
     Local(PluginTask<Result<Bytes, Error>>),
     Remote(RemoteCall),
 }
 
-struct CancelOnDrop(Arc<HostContext>);
+struct ContextCancelGuard(Arc<HostContext>);
 
-impl Drop for CancelOnDrop {
+impl Drop for ContextCancelGuard {
     fn drop(&mut self) {
         self.0.cancel();
     }
@@ -34,11 +34,11 @@ impl Drop for CancelOnDrop {
 
 impl RunningCall {
     pub(crate) fn new(core: Arc<HostContext>, task: PluginTask<Result<Bytes, Error>>) -> Self {
-        Self { core: CancelOnDrop(core), work: Work::Local(task) }
+        Self { core: ContextCancelGuard(core), work: CallBackend::Local(task) }
     }
 
     pub(crate) fn remote(core: Arc<HostContext>, call: RemoteCall) -> Self {
-        Self { core: CancelOnDrop(core), work: Work::Remote(call) }
+        Self { core: ContextCancelGuard(core), work: CallBackend::Remote(call) }
     }
 
     /// Waits for the next frame that the call emits. Returns `None` once the call has ended and
@@ -46,8 +46,8 @@ impl RunningCall {
     pub async fn next_emission(&mut self) -> Option<Vec<u8>> {
         let next = self.core.0.next_emission();
         match &self.work {
-            Work::Local(_) => next.await,
-            Work::Remote(call) => call.look_after(next).await,
+            CallBackend::Local(_) => next.await,
+            CallBackend::Remote(call) => call.resume_while_waiting(next).await,
         }
     }
 
@@ -56,18 +56,18 @@ impl RunningCall {
     pub fn cancel(&self) {
         self.core.0.cancel();
         match &self.work {
-            Work::Local(_) => self.core.0.wake_call(),
-            Work::Remote(call) => call.cancel(),
+            CallBackend::Local(_) => self.core.0.wake_call(),
+            CallBackend::Remote(call) => call.cancel(),
         }
     }
 
     /// Returns a handle that cancels the call while another task waits for it.
-    pub fn canceller(&self) -> Canceller {
+    pub fn canceller(&self) -> CallCanceller {
         let remote = match &self.work {
-            Work::Local(_) => None,
-            Work::Remote(call) => Some(call.canceller()),
+            CallBackend::Local(_) => None,
+            CallBackend::Remote(call) => Some(call.canceller()),
         };
-        Canceller { core: Arc::clone(&self.core.0), remote }
+        CallCanceller { core: Arc::clone(&self.core.0), remote }
     }
 
     /// Waits for the answer: a checked frame.
@@ -85,19 +85,19 @@ impl RunningCall {
     /// As [`RunningCall::answer`].
     pub async fn answer_bytes(mut self) -> Result<Bytes, Error> {
         match &mut self.work {
-            Work::Local(task) => self.core.0.guest.or_disabled(task).await,
-            Work::Remote(call) => call.answer().await.map(Bytes::from),
+            CallBackend::Local(task) => self.core.0.guest.or_disabled(task).await,
+            CallBackend::Remote(call) => call.answer().await.map(Bytes::from),
         }
     }
 }
 
 /// Cancels a call from anywhere.
-pub struct Canceller {
+pub struct CallCanceller {
     core: Arc<HostContext>,
     remote: Option<RemoteCanceller>,
 }
 
-impl Canceller {
+impl CallCanceller {
     /// Returns a canceller for a call on the plugin executor.
     pub(crate) fn local(core: Arc<HostContext>) -> Self {
         Self { core, remote: None }

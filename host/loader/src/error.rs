@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use jaato_plugin_api::{API_VERSION, EXPORT_NAME, EXPORT_NAME_C1};
 
-use crate::layout::Mismatch;
+use crate::layout::LayoutMismatch;
 use crate::manifest::{FileError, FileProblem};
 
 /// Why a plugin could not be opened.
@@ -44,7 +44,7 @@ pub enum LoadProblem {
         /// The version that the plugin was built against.
         api: String,
         /// The first difference.
-        mismatch: Mismatch,
+        mismatch: LayoutMismatch,
     },
     /// The function table of a non-Rust plugin cannot be used. The text says why.
     #[error("its export `{name}` cannot be used: {0}", name = EXPORT_NAME_C1)]

@@ -17,7 +17,7 @@ impl Executor {
     /// The host's own futures (services, timers) use the reactor of `runtime`. `watch` receives the
     /// plugins' log lines and reports of their misbehaviour.
     pub fn new(runtime: Handle, watch: Arc<dyn Watch>) -> Self {
-        let runtime = Arc::new(OnTokio(runtime));
+        let runtime = Arc::new(TokioSpawner(runtime));
         Self(jaato_plugin_engine::Executor::new(THREADS, runtime, watch))
     }
 
@@ -35,9 +35,9 @@ impl Executor {
     }
 }
 
-struct OnTokio(Handle);
+struct TokioSpawner(Handle);
 
-impl Runtime for OnTokio {
+impl Runtime for TokioSpawner {
     fn sleep(&self, time: Duration) -> Work<()> {
         let _entered = self.0.enter();
         Box::pin(tokio::time::sleep(time))

@@ -29,7 +29,7 @@ pub enum PlaceKind {
 
 /// A folder to search.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct PluginSearchFolder {
     /// The kind of place.
     pub kind: PlaceKind,
     /// The folder.
@@ -50,7 +50,7 @@ pub struct FoundFile {
 /// The result of a search: files in order, and a problem for each folder or file that could not be
 /// used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct PluginSearchResult {
     /// The files, by place and then by name.
     pub files: Vec<FoundFile>,
     /// The problems.
@@ -94,7 +94,7 @@ impl fmt::Display for PlaceProblem {
     }
 }
 
-impl Place {
+impl PluginSearchFolder {
     /// Creates a place whose files this user may own.
     pub fn new(kind: PlaceKind, folder: &Path) -> Self {
         Self { kind, folder: folder.to_owned(), owners: Owners::own() }
@@ -125,7 +125,7 @@ impl PlaceKind {
 
 /// Returns the shipped folders of an executable: `../plugins` and `../lib/jaato/plugins` relative
 /// to its real path, never to the working directory or a variable.
-pub fn shipped_places(executable: &Path) -> Vec<Place> {
+pub fn shipped_places(executable: &Path) -> Vec<PluginSearchFolder> {
     let real = fs::canonicalize(executable);
     let Some(root) =
         real.ok().as_deref().and_then(Path::parent).and_then(Path::parent).map(Path::to_owned)
@@ -135,26 +135,26 @@ pub fn shipped_places(executable: &Path) -> Vec<Place> {
     let owners = Owners::own().and_writers_of(executable);
     [root.join("plugins"), root.join("lib/jaato/plugins")]
         .into_iter()
-        .map(|folder| Place { kind: PlaceKind::Shipped, folder, owners: owners.clone() })
+        .map(|folder| PluginSearchFolder { kind: PlaceKind::Shipped, folder, owners: owners.clone() })
         .collect()
 }
 
 /// Searches folders for files with the suffix of dynamic libraries. Skips dot files.
-pub fn find(places: &[Place]) -> Found {
+pub fn find_plugin_files(places: &[PluginSearchFolder]) -> PluginSearchResult {
     let mut places: Vec<_> = places.iter().collect();
     places.sort_by_key(|place| place.kind);
-    let mut found = Found::default();
+    let mut found = PluginSearchResult::default();
     for place in places {
-        search(place, &mut found);
+        search_folder(place, &mut found);
     }
     found
 }
 
-fn search(place: &Place, found: &mut Found) {
+fn search_folder(place: &PluginSearchFolder, found: &mut PluginSearchResult) {
     if place.kind == PlaceKind::Workspace && !is_plain_folder(&place.folder) {
         return;
     }
-    let entries = match names(&place.folder) {
+    let entries = match file_names(&place.folder) {
         Ok(names) => names,
         Err(error) => {
             let was_named = matches!(place.kind, PlaceKind::CommandLine | PlaceKind::Variable);
@@ -203,7 +203,7 @@ fn is_plain_folder(folder: &Path) -> bool {
     is_plain(folder) && folder.parent().is_none_or(is_plain)
 }
 
-fn names(folder: &Path) -> io::Result<Vec<std::ffi::OsString>> {
+fn file_names(folder: &Path) -> io::Result<Vec<std::ffi::OsString>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name();
@@ -232,9 +232,9 @@ mod tests {
         let expected = [touch(given.path(), "z"), touch(mine.path(), "a"), touch(mine.path(), "b")];
         touch(mine.path(), ".hidden");
         fs::write(mine.path().join("notes.txt"), "").unwrap();
-        let found = find(&[
-            Place::new(PlaceKind::User, mine.path()),
-            Place::new(PlaceKind::CommandLine, given.path()),
+        let found = find_plugin_files(&[
+            PluginSearchFolder::new(PlaceKind::User, mine.path()),
+            PluginSearchFolder::new(PlaceKind::CommandLine, given.path()),
         ]);
         let paths: Vec<_> = found.files.into_iter().map(|file| file.path).collect();
         assert_eq!(paths, expected);
@@ -245,7 +245,7 @@ mod tests {
     fn a_missing_folder_is_said_only_where_a_person_named_it() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("missing");
-        let problems = |kind| find(&[Place::new(kind, &missing)]).problems.len();
+        let problems = |kind| find_plugin_files(&[PluginSearchFolder::new(kind, &missing)]).problems.len();
         assert_eq!((problems(PlaceKind::User), problems(PlaceKind::CommandLine)), (0, 1));
     }
 
@@ -263,9 +263,9 @@ mod tests {
         let (ours, theirs) = (touch(folder.path(), "ours"), touch(folder.path(), "theirs"));
         fs::set_permissions(&ours, fs::Permissions::from_mode(0o755)).unwrap();
         fs::set_permissions(&theirs, fs::Permissions::from_mode(0o775)).unwrap();
-        let place = Place::new(kind, folder.path());
+        let place = PluginSearchFolder::new(kind, folder.path());
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        let found = find(std::slice::from_ref(&place));
+        let found = find_plugin_files(std::slice::from_ref(&place));
         assert_eq!(found.files, [FoundFile { path: ours, place: kind }]);
         let [problem] = &found.problems[..] else { unreachable!("{found:?}") };
         let theirs = theirs.canonicalize().unwrap();
@@ -275,7 +275,7 @@ mod tests {
                 .starts_with(&format!("`{}` is not used: users other", theirs.display()))
         );
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(find(&[place]).files.is_empty());
+        assert!(find_plugin_files(&[place]).files.is_empty());
     }
 
     #[test]
@@ -287,19 +287,19 @@ mod tests {
         let (own, other) = (touch(&plugins, "own"), touch(elsewhere.path(), "other"));
         let links = ["a", "b"].map(|name| plugins.join(format!("{name}{DLL_SUFFIX}")));
         links.iter().for_each(|link| symlink(&other, link).unwrap());
-        let place = Place::new(PlaceKind::Workspace, &plugins);
-        let found = find(std::slice::from_ref(&place));
+        let place = PluginSearchFolder::new(PlaceKind::Workspace, &plugins);
+        let found = find_plugin_files(std::slice::from_ref(&place));
         assert_eq!(found.files, [FoundFile { path: own, place: PlaceKind::Workspace }]);
         assert_eq!(found.problems, [PlaceProblem::Links(links[0].clone(), 2)]);
 
         fs::remove_dir_all(&plugins).unwrap();
         symlink(elsewhere.path(), &plugins).unwrap();
-        assert_eq!(find(std::slice::from_ref(&place)), Found::default());
+        assert_eq!(find_plugin_files(std::slice::from_ref(&place)), PluginSearchResult::default());
         fs::remove_dir_all(root.path().join(".jaato")).unwrap();
         symlink(elsewhere.path(), root.path().join(".jaato")).unwrap();
         fs::create_dir(elsewhere.path().join("plugins")).unwrap();
         touch(&elsewhere.path().join("plugins"), "moon");
-        assert_eq!(find(&[place]), Found::default());
+        assert_eq!(find_plugin_files(&[place]), PluginSearchResult::default());
     }
 
     #[test]

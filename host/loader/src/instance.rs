@@ -7,37 +7,37 @@ use std::sync::Arc;
 use jaato_plugin_engine::{Bytes, Facet, Facets, Instance as Local, Outlet, Services};
 use jaato_types::{Error, Frame, PluginName};
 
-use crate::call::{Canceller, RunningCall};
+use crate::call::{CallCanceller, RunningCall};
 use crate::executor::Executor;
-use crate::remote::{self, Worker};
+use crate::remote::{self, RemoteInstance};
 
 /// An instance of a plugin, shared in an `Arc`. Close it to let it save its state. Dropping it does
 /// not save.
-pub struct Instance(Backend);
+pub struct Instance(InstanceBackend);
 
 /// Where the instance lives.
-enum Backend {
+enum InstanceBackend {
     Local(Local),
-    Worker(Worker),
+    Worker(RemoteInstance),
 }
 
 impl Instance {
     pub(crate) fn local(local: Local) -> Self {
-        Self(Backend::Local(local))
+        Self(InstanceBackend::Local(local))
     }
 
     /// Returns the instance in this process, or `None` for an instance in a worker.
-    fn here(&self) -> Option<&Local> {
+    fn local_instance(&self) -> Option<&Local> {
         match &self.0 {
-            Backend::Local(local) => Some(local),
-            Backend::Worker(_) => None,
+            InstanceBackend::Local(local) => Some(local),
+            InstanceBackend::Worker(_) => None,
         }
     }
 
-    fn worker(&self) -> Option<&Worker> {
+    fn worker(&self) -> Option<&RemoteInstance> {
         match &self.0 {
-            Backend::Local(_) => None,
-            Backend::Worker(worker) => Some(worker),
+            InstanceBackend::Local(_) => None,
+            InstanceBackend::Worker(worker) => Some(worker),
         }
     }
 
@@ -47,15 +47,15 @@ impl Instance {
     /// The error of the worker or the plugin: for example, the file cannot be opened, the plugin
     /// refuses, or creating takes too long. If the plugin only refuses the saved state, creates a
     /// fresh instance: see [`Instance::refusal`].
-    pub async fn in_worker(executor: &Executor, start: remote::Start) -> Result<Self, Error> {
-        Ok(Self(Backend::Worker(Worker::start(executor, start).await?)))
+    pub async fn in_worker(executor: &Executor, start: remote::WorkerStart) -> Result<Self, Error> {
+        Ok(Self(InstanceBackend::Worker(RemoteInstance::start(executor, start).await?)))
     }
 
     /// Returns the plugin's name.
     pub fn plugin(&self) -> &PluginName {
         match &self.0 {
-            Backend::Local(local) => local.plugin(),
-            Backend::Worker(worker) => worker.plugin(),
+            InstanceBackend::Local(local) => local.plugin(),
+            InstanceBackend::Worker(worker) => worker.plugin(),
         }
     }
 
@@ -79,16 +79,16 @@ impl Instance {
     /// released.
     pub fn in_flight(&self) -> usize {
         match &self.0 {
-            Backend::Local(local) => local.in_flight(),
-            Backend::Worker(worker) => worker.in_flight(),
+            InstanceBackend::Local(local) => local.in_flight(),
+            InstanceBackend::Worker(worker) => worker.in_flight(),
         }
     }
 
     /// Returns the instance's facets.
     pub fn facets(&self) -> Facets {
         match &self.0 {
-            Backend::Local(local) => local.facets(),
-            Backend::Worker(worker) => worker.facets(),
+            InstanceBackend::Local(local) => local.facets(),
+            InstanceBackend::Worker(worker) => worker.facets(),
         }
     }
 
@@ -115,7 +115,7 @@ impl Instance {
         frame: Vec<u8>,
         services: Arc<dyn Services>,
     ) -> Option<Result<impl Future<Output = Result<Vec<u8>, Error>> + use<'_>, Error>> {
-        self.here().map(|local| {
+        self.local_instance().map(|local| {
             let context = local.context(services);
             let answer = local.call_in_place(&context, Facet::Tool, name, frame)?;
             Ok(async move { answer.await.map(Bytes::into_vec) })
@@ -188,8 +188,8 @@ impl Instance {
         services: Arc<dyn Services>,
     ) -> Result<RunningCall, Error> {
         let local = match &self.0 {
-            Backend::Local(local) => local,
-            Backend::Worker(worker) => return worker.call(facet, name, frame, services),
+            InstanceBackend::Local(local) => local,
+            InstanceBackend::Worker(worker) => return worker.call(facet, name, frame, services),
         };
         let context = local.context(services);
         let task = local.call(&context, facet, name, frame)?;
@@ -209,11 +209,11 @@ impl Instance {
         frame: Vec<u8>,
         services: Arc<dyn Services>,
         outlet: Arc<dyn Outlet>,
-    ) -> Option<Result<Canceller, Error>> {
-        self.here().map(|local| {
+    ) -> Option<Result<CallCanceller, Error>> {
+        self.local_instance().map(|local| {
             let context = local.context(services);
             local.call_into(&context, facet, name, frame, outlet)?;
-            Ok(Canceller::local(context))
+            Ok(CallCanceller::local(context))
         })
     }
 
@@ -221,7 +221,7 @@ impl Instance {
     /// in flight. Returns `None` for an instance in a worker.
     #[doc(hidden)]
     pub fn disabled(&self) -> Option<impl Future<Output = Error> + Send + use<>> {
-        self.here().map(Local::disabled)
+        self.local_instance().map(Local::disabled)
     }
 
     /// Returns the state to pass to the next instance, or `None` if there is nothing to keep. Call
@@ -232,8 +232,8 @@ impl Instance {
     /// previous state.
     pub async fn save(&self) -> Result<Option<Vec<u8>>, Error> {
         match &self.0 {
-            Backend::Local(local) => local.save().await,
-            Backend::Worker(worker) => worker.save().await,
+            InstanceBackend::Local(local) => local.save().await,
+            InstanceBackend::Worker(worker) => worker.save().await,
         }
     }
 
@@ -246,8 +246,8 @@ impl Instance {
     /// was closed before.
     pub async fn close(&self) -> Result<Option<Vec<u8>>, Error> {
         match &self.0 {
-            Backend::Local(local) => local.close().await,
-            Backend::Worker(worker) => worker.close().await,
+            InstanceBackend::Local(local) => local.close().await,
+            InstanceBackend::Worker(worker) => worker.close().await,
         }
     }
 }

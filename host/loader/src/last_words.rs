@@ -50,7 +50,7 @@ pub fn tell_last_words(log: Option<&Path>) {
     }
     for ((signal, _), before) in SIGNALS.iter().zip(&BEFORE) {
         if before.get().is_none() {
-            take_over(*signal, before);
+            replace_signal_handler(*signal, before);
         }
     }
     OWN_THREAD.get_or_init(|| {
@@ -64,11 +64,11 @@ pub fn tell_last_words(log: Option<&Path>) {
 
 /// Records that all work is done, with this exit code. Plugins can no longer change the code while
 /// the process shuts down.
-pub fn work_is_done(code: i32) {
+pub fn mark_work_done(code: i32) {
     OUTCOME.store(code.max(0), SeqCst);
 }
 
-fn take_over(signal: c_int, before: &OnceLock<libc::sigaction>) {
+fn replace_signal_handler(signal: c_int, before: &OnceLock<libc::sigaction>) {
     // SAFETY: zeroes are a value of this plain structure, and mean no flag and no blocked signal.
     let (mut ours, mut theirs): (libc::sigaction, libc::sigaction) =
         unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
@@ -87,7 +87,7 @@ extern "C" fn at_crash(signal: c_int, info: *mut siginfo_t, _context: *mut c_voi
     let outcome = OUTCOME.load(SeqCst);
     let known = SIGNALS.iter().position(|(known, _)| *known == signal);
     let words = known.map_or(c"a signal", |at| SIGNALS[at].1);
-    say(words, if outcome < 0 { b" in" } else { b" at the end of" });
+    write_report(words, if outcome < 0 { b" in" } else { b" at the end of" });
     if outcome >= 0 {
         // SAFETY: it may be called in a handler, and does not return.
         unsafe { libc::_exit(outcome) };
@@ -112,14 +112,14 @@ extern "C" fn at_exit() {
     // SAFETY: it only tells who asks.
     let is_own = OWN_THREAD.get().is_some_and(|own| *own == unsafe { libc::pthread_self() });
     if OUTCOME.load(SeqCst) < 0 && !is_own {
-        say(c"a call of `exit`", b" in");
+        write_report(c"a call of `exit`", b" in");
         // SAFETY: it does not return. The exit handlers that it skips belong to the plugin.
         unsafe { libc::_exit(EXIT_CODE) };
     }
 }
 
 /// Writes the report, unless no plugin has run in this process.
-fn say(what: &CStr, place: &[u8]) {
+fn write_report(what: &CStr, place: &[u8]) {
     let (who, name): (&[u8], &CStr) = match culprit() {
         Culprit::Running(name) => (b" plugin `", name),
         Culprit::Perhaps(name) => (b" a thread that runs no call; called last was plugin `", name),
@@ -127,7 +127,7 @@ fn say(what: &CStr, place: &[u8]) {
     };
     let end: &[u8] = b"`, which runs inside jaato, ends jaato";
     let parts = [what.to_bytes(), place, who, name.to_bytes(), end];
-    let mut line = Line::default();
+    let mut line = StackLine::default();
     line.push(b"error: ");
     parts.iter().for_each(|part| line.push(part));
     line.push(b"\nhint: in a worker it would end its own calls alone: `[plugins] isolated = [\"");
@@ -135,7 +135,7 @@ fn say(what: &CStr, place: &[u8]) {
     line.push(b"\"]`\n");
     line.write_to(libc::STDERR_FILENO);
     let Some(path) = LOG.get() else { return };
-    let mut line = Line::default();
+    let mut line = StackLine::default();
     line.push_time();
     line.push(b" error host: ");
     parts.iter().for_each(|part| line.push(part));
@@ -153,18 +153,18 @@ fn say(what: &CStr, place: &[u8]) {
 }
 
 /// A line of bounded length on the stack.
-struct Line {
+struct StackLine {
     bytes: [u8; 512],
     length: usize,
 }
 
-impl Default for Line {
+impl Default for StackLine {
     fn default() -> Self {
         Self { bytes: [0; 512], length: 0 }
     }
 }
 
-impl Line {
+impl StackLine {
     fn push(&mut self, text: &[u8]) {
         for byte in text {
             if let Some(place) = self.bytes.get_mut(self.length) {
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn numbers_are_written_as_they_are_and_what_is_too_long_is_cut() {
-        let mut line = Line::default();
+        let mut line = StackLine::default();
         line.push_number(1_784_766_836, 1);
         line.push(b".");
         line.push_number(7, 3);

@@ -12,14 +12,14 @@ use std::fmt;
 use abi_stable::abi_stability::abi_checking::{AbiInstabilityErrors, check_layout_compatibility};
 use abi_stable::type_layout::TypeLayout;
 
-use traits::Growth;
+use traits::MethodGrowth;
 
 /// Longest text for one side of a difference, because the checker prints whole types.
 const SIDE_CHARACTERS_MAX: usize = 200;
 
 /// One side of the boundary.
 #[derive(Clone, Copy)]
-pub(crate) struct Side {
+pub(crate) struct BoundarySide {
     /// Major, minor, patch.
     pub(crate) version: (u32, u32, u32),
     pub(crate) layout: &'static TypeLayout,
@@ -27,7 +27,7 @@ pub(crate) struct Side {
 
 /// The first difference between two layouts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mismatch {
+pub struct LayoutMismatch {
     /// The name of the differing item.
     pub what: String,
     /// The plugin's side.
@@ -36,39 +36,39 @@ pub struct Mismatch {
     pub host: String,
 }
 
-impl fmt::Display for Mismatch {
+impl fmt::Display for LayoutMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: plugin has `{}`, host has `{}`", self.what, self.plugin, self.host)
     }
 }
 
 /// Checks two layouts of the same major version.
-pub(crate) fn check(plugin: Side, host: Side) -> Result<(), Mismatch> {
+pub(crate) fn check_layout(plugin: BoundarySide, host: BoundarySide) -> Result<(), LayoutMismatch> {
     let plugin_is_older = plugin.version <= host.version;
     let (older, newer) = if plugin_is_older { (plugin, host) } else { (host, plugin) };
     check_layout_compatibility(older.layout, newer.layout).map_err(|errors| {
         let same = plugin.version == host.version;
-        let growth = if same { Growth::None } else { Growth::Allowed };
+        let growth = if same { MethodGrowth::None } else { MethodGrowth::Allowed };
         if let Some(mismatch) = traits::first_difference(plugin.layout, host.layout, growth) {
             return mismatch;
         }
         let (what, expected, found) = first_difference(&errors);
         let (plugin, host) = if plugin_is_older { (expected, found) } else { (found, expected) };
-        Mismatch { what, plugin, host }
+        LayoutMismatch { what, plugin, host }
     })
 }
 
 /// Extracts the first block from the checker's long output: item, expected (the older side), found.
 fn first_difference(errors: &AbiInstabilityErrors) -> (String, String, String) {
     let blocks = errors.errors.iter().map(ToString::to_string);
-    let found = blocks.filter_map(|text| difference_in(&text)).next();
+    let found = blocks.filter_map(|text| parse_difference(&text)).next();
     found.unwrap_or_else(|| {
         let unnamed = || "another layout".to_owned();
         ("the layouts differ".to_owned(), unnamed(), unnamed())
     })
 }
 
-fn difference_in(text: &str) -> Option<(String, String, String)> {
+fn parse_difference(text: &str) -> Option<(String, String, String)> {
     let (_, block) = text.split_once("\nError:")?;
     let (what, rest) = block.split_once("\nExpected:\n")?;
     let (expected, rest) = rest.split_once("\nFound:\n")?;
@@ -115,29 +115,29 @@ mod tests {
     const V1_0: (u32, u32, u32) = (1, 0, 0);
     const V1_1: (u32, u32, u32) = (1, 1, 0);
 
-    fn side(version: (u32, u32, u32), layout: &'static TypeLayout) -> Side {
-        Side { version, layout }
+    fn side(version: (u32, u32, u32), layout: &'static TypeLayout) -> BoundarySide {
+        BoundarySide { version, layout }
     }
 
     #[test]
     fn an_older_plugin_on_a_newer_host_and_a_newer_plugin_on_an_older_host_load() {
         let (old, new) = (side(V1_0, base::layout()), side(V1_1, grown::layout()));
-        assert_eq!(check(old, new), Ok(()));
-        assert_eq!(check(new, old), Ok(()));
-        assert_eq!(check(old, old), Ok(()));
+        assert_eq!(check_layout(old, new), Ok(()));
+        assert_eq!(check_layout(new, old), Ok(()));
+        assert_eq!(check_layout(old, old), Ok(()));
     }
 
     #[test]
     fn a_layout_that_grew_without_a_new_version_is_refused() {
         let (old, new) = (side(V1_0, base::layout()), side(V1_0, grown::layout()));
-        assert!(check(new, old).is_err());
+        assert!(check_layout(new, old).is_err());
     }
 
     #[track_caller]
     fn refused(changed: fn() -> &'static TypeLayout, plugin_has: &str, host_has: &str) {
         for (plugin_version, host_version) in [(V1_0, V1_1), (V1_1, V1_0)] {
             let plugin = side(plugin_version, changed());
-            let mismatch = check(plugin, side(host_version, base::layout())).unwrap_err();
+            let mismatch = check_layout(plugin, side(host_version, base::layout())).unwrap_err();
             let text = mismatch.to_string();
             assert!(!text.contains('\n') && text.len() < 600, "{text}");
             assert!(mismatch.plugin.contains(plugin_has), "{text}");

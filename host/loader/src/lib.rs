@@ -1,7 +1,7 @@
 //! Finds plugin files, reads and checks them, opens them and creates instances.
 //!
-//! [`find`](find()) returns a plugin's file, and [`read_manifest`] reads its manifest without
-//! running it. [`Library::open`] loads and checks the file. [`Plugin`] holds its factory and
+//! [`find_plugin_files`](find()) returns a plugin's file, and [`read_manifest`] reads its manifest without
+//! running it. [`PluginLibrary::open`] loads and checks the file. [`StartedPlugin`] holds its factory and
 //! creates [`Instance`]s, in this process or in a worker. `jaato_plugin_engine` runs opened
 //! plugins, and this crate adapts it to tokio.
 //!
@@ -26,12 +26,12 @@ pub mod remote;
 pub mod testing;
 
 pub use c_entry::factory_of_table;
-pub use cache::{Described, DescriptionCache, Entry, Stamp};
-pub use call::{Canceller, RunningCall};
+pub use cache::{DescribeOutcome, DescriptionCache, DescriptionEntry, PluginFileStamp};
+pub use call::{CallCanceller, RunningCall};
 pub use error::{LoadError, LoadProblem};
 pub use executor::Executor;
 pub use find::{
-    FILES_PER_FOLDER_MAX, Found, FoundFile, Place, PlaceKind, PlaceProblem, find, shipped_places,
+    FILES_PER_FOLDER_MAX, PluginSearchResult, FoundFile, PluginSearchFolder, PlaceKind, PlaceProblem, find_plugin_files, shipped_places,
 };
 pub use instance::Instance;
 pub use jaato_plugin_engine::{
@@ -42,7 +42,7 @@ pub use jaato_plugin_engine::{
     STREAMS_MAX, STREAMS_PER_PLUGIN_MAX, STRIKES_MAX, Served, Services, TASKS_MAX, THREADS,
     WAITING_MAX, WALL_CLOCK_MAX, Watch, check_json, values_of,
 };
-pub use last_words::{tell_last_words, work_is_done};
+pub use last_words::{tell_last_words, mark_work_done};
 pub use manifest::{FILE_BYTES_MAX, FileError, FileProblem, read_manifest};
-pub use open::{Library, Opened, describe};
-pub use plugin::Plugin;
+pub use open::{PluginLibrary, OpenedPlugin, describe};
+pub use plugin::StartedPlugin;

@@ -103,7 +103,7 @@ impl FileProblem {
                 "a plugin calls `export_plugin!` of jaato-plugin-sdk at its crate's root".into(),
             ),
             Self::Truncated(_) => Some("copy or build the file again".into()),
-            Self::Api { has } => Some(if newer_than_ours(has) {
+            Self::Api { has } => Some(if is_newer_than_host(has) {
                 "update jaato".to_owned()
             } else {
                 format!("build the plugin with jaato-plugin-sdk {API_VERSION}")
@@ -124,11 +124,11 @@ impl FileProblem {
 /// # Errors
 /// A [`FileError`] with the file and its problem.
 pub fn read_manifest(path: &Path) -> Result<Manifest, FileError> {
-    read(path).map_err(|problem| FileError { path: path.to_owned(), problem })
+    read_file_manifest(path).map_err(|problem| FileError { path: path.to_owned(), problem })
 }
 
-fn read(path: &Path) -> Result<Manifest, FileProblem> {
-    let metadata = std::fs::metadata(path).map_err(unreadable)?;
+fn read_file_manifest(path: &Path) -> Result<Manifest, FileProblem> {
+    let metadata = std::fs::metadata(path).map_err(unreadable_problem)?;
     if metadata.is_dir() {
         return Err(FileProblem::NotAFile("a directory"));
     }
@@ -138,12 +138,12 @@ fn read(path: &Path) -> Result<Manifest, FileProblem> {
     if metadata.len() > FILE_BYTES_MAX {
         return Err(FileProblem::TooLarge(metadata.len()));
     }
-    let file = File::open(path).map_err(unreadable)?;
+    let file = File::open(path).map_err(unreadable_problem)?;
     let (cache, left) = (ReadCache::new(file), Cell::new(HEADER_BYTES_MAX));
-    let object = object::File::parse(Bounded { cache: &cache, left: &left })
-        .map_err(|_| not_a_library(path))?;
+    let object = object::File::parse(BoundedFile { cache: &cache, left: &left })
+        .map_err(|_| library_problem(path))?;
     check_target(&object)?;
-    let manifest = Manifest::parse(&section(&object)?)
+    let manifest = Manifest::parse(&manifest_section(&object)?)
         .map_err(|error| FileProblem::BadManifest(error.to_string()))?;
     check_api(&manifest)?;
     Ok(manifest)
@@ -151,12 +151,12 @@ fn read(path: &Path) -> Result<Manifest, FileProblem> {
 
 /// A file with a limit on the bytes read from it.
 #[derive(Clone, Copy)]
-struct Bounded<'a> {
+struct BoundedFile<'a> {
     cache: &'a ReadCache<File>,
     left: &'a Cell<u64>,
 }
 
-impl Bounded<'_> {
+impl BoundedFile<'_> {
     fn take(self, bytes: u64) -> Result<(), ()> {
         let left = self.left.get().checked_sub(bytes).ok_or(())?;
         self.left.set(left);
@@ -164,7 +164,7 @@ impl Bounded<'_> {
     }
 }
 
-impl<'a> ReadRef<'a> for Bounded<'a> {
+impl<'a> ReadRef<'a> for BoundedFile<'a> {
     fn len(self) -> Result<u64, ()> {
         self.cache.len()
     }
@@ -183,7 +183,7 @@ impl<'a> ReadRef<'a> for Bounded<'a> {
 }
 
 /// Distinguishes a truncated library from a file that never was a library.
-fn not_a_library(path: &Path) -> FileProblem {
+fn library_problem(path: &Path) -> FileProblem {
     let mut start = [0; 4];
     let read = File::open(path).and_then(|mut file| io::Read::read_exact(&mut file, &mut start));
     if read.is_ok() && start == *b"\x7fELF" {
@@ -192,7 +192,7 @@ fn not_a_library(path: &Path) -> FileProblem {
     FileProblem::NotALibrary
 }
 
-fn check_target<'a>(object: &object::File<'a, Bounded<'a>>) -> Result<(), FileProblem> {
+fn check_target<'a>(object: &object::File<'a, BoundedFile<'a>>) -> Result<(), FileProblem> {
     let (has, wants) = (format_name(object.format()), format_name(BinaryFormat::native_object()));
     if has != wants {
         return Err(FileProblem::WrongFormat { has, wants });
@@ -226,7 +226,7 @@ fn is_this_machine(architecture: Architecture) -> bool {
     }
 }
 
-fn section<'a>(object: &object::File<'a, Bounded<'a>>) -> Result<Vec<u8>, FileProblem> {
+fn manifest_section<'a>(object: &object::File<'a, BoundedFile<'a>>) -> Result<Vec<u8>, FileProblem> {
     let found = object.sections().take(SECTIONS_MAX).find(|section| {
         section.name().is_ok_and(|name| match object.format() {
             BinaryFormat::MachO => name == MANIFEST_SECTION_MACHO,
@@ -256,7 +256,7 @@ fn section<'a>(object: &object::File<'a, Bounded<'a>>) -> Result<Vec<u8>, FilePr
 }
 
 fn check_api(manifest: &Manifest) -> Result<(), FileProblem> {
-    let ours = major(API_VERSION);
+    let ours = major_version(API_VERSION);
     if manifest.api_version().map(|(major, ..)| major) != ours {
         return Err(FileProblem::Api { has: manifest.api.clone() });
     }
@@ -266,12 +266,12 @@ fn check_api(manifest: &Manifest) -> Result<(), FileProblem> {
     Ok(())
 }
 
-fn major(version: &str) -> Option<u64> {
+fn major_version(version: &str) -> Option<u64> {
     version.split('.').next()?.parse().ok()
 }
 
-fn newer_than_ours(version: &str) -> bool {
-    major(version) > major(API_VERSION)
+fn is_newer_than_host(version: &str) -> bool {
+    major_version(version) > major_version(API_VERSION)
 }
 
 fn format_name(format: BinaryFormat) -> &'static str {
@@ -283,6 +283,6 @@ fn format_name(format: BinaryFormat) -> &'static str {
     }
 }
 
-fn unreadable(error: io::Error) -> FileProblem {
+fn unreadable_problem(error: io::Error) -> FileProblem {
     FileProblem::Unreadable(error.to_string())
 }

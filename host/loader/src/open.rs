@@ -11,30 +11,30 @@ use jaato_plugin_api::{EXPORT_NAME, EXPORT_NAME_C1, c1};
 use jaato_plugin_engine::plugin_code;
 use jaato_types::{Description, Error, ErrorKind, Frame, Manifest};
 
-use crate::c_entry::{self, Entry};
+use crate::c_entry::{self, CFunctionTable};
 use crate::error::{LoadError, LoadProblem};
-use crate::layout::{self, Side};
+use crate::layout::{self, BoundarySide};
 use crate::manifest::read_manifest;
 
 /// Opens plugin files.
-pub struct Library;
+pub struct PluginLibrary;
 
 /// A loaded plugin file whose boundary matches this host's. Never unloaded.
 #[derive(Clone)]
-pub struct Opened {
+pub struct OpenedPlugin {
     path: PathBuf,
     manifest: Manifest,
-    root: Root,
+    root: PluginExport,
 }
 
 /// A plugin's export.
 #[derive(Clone, Copy)]
-enum Root {
+enum PluginExport {
     Rust(PluginModuleRef),
-    C(Entry),
+    C(CFunctionTable),
 }
 
-impl Library {
+impl PluginLibrary {
     /// Opens a plugin file. Runs its constructors, so only trusted files may be opened in the
     /// host's process.
     ///
@@ -44,18 +44,18 @@ impl Library {
     /// # Errors
     /// A [`LoadError`] with the path, both sides of a mismatch and a hint. The process survives
     /// unless one of the file's own constructors ends it.
-    pub fn open(path: &Path) -> Result<Opened, LoadError> {
+    pub fn open(path: &Path) -> Result<OpenedPlugin, LoadError> {
         let manifest = read_manifest(path)?;
         let fail = |problem| LoadError { path: path.to_owned(), problem };
-        let root = match load(path).map_err(fail)? {
-            Exported::Rust(header) => Root::Rust(root(header).map_err(fail)?),
-            Exported::C(entry) => Root::C(entry),
+        let root = match load_library(path).map_err(fail)? {
+            LoadedExport::Rust(header) => PluginExport::Rust(plugin_root(header).map_err(fail)?),
+            LoadedExport::C(entry) => PluginExport::C(entry),
         };
-        Ok(Opened { path: path.to_owned(), manifest, root })
+        Ok(OpenedPlugin { path: path.to_owned(), manifest, root })
     }
 }
 
-impl Opened {
+impl OpenedPlugin {
     /// Returns the file's path.
     pub fn path(&self) -> &Path {
         &self.path
@@ -69,8 +69,8 @@ impl Opened {
     /// Returns the factory. Call it once per process. Runs the plugin's code on the calling thread.
     pub fn factory(&self, log: LogBox) -> RResult<FactoryBox, RVec<u8>> {
         match self.root {
-            Root::Rust(root) => root.factory()(log),
-            Root::C(entry) => c_entry::factory(entry, &self.manifest),
+            PluginExport::Rust(root) => root.factory()(log),
+            PluginExport::C(entry) => c_entry::create_factory(entry, &self.manifest),
         }
     }
 }
@@ -80,64 +80,64 @@ impl Opened {
 ///
 /// # Errors
 /// The plugin's error, or `plugin_misbehaved` if the answer is not a description.
-pub fn describe(opened: &Opened) -> Result<Description, Error> {
+pub fn describe(opened: &OpenedPlugin) -> Result<Description, Error> {
     let answer = plugin_code(|| match opened.root {
-        Root::Rust(root) => root.describe()(),
-        Root::C(entry) => entry.describe(&opened.manifest.name),
+        PluginExport::Rust(root) => root.describe()(),
+        PluginExport::C(entry) => entry.describe(&opened.manifest.name),
     });
-    let answer = answer.map_err(|text| misbehaved(opened, text))?;
+    let answer = answer.map_err(|text| misbehaved_error(opened, text))?;
     let frame = match answer {
         RResult::ROk(frame) => frame,
         RResult::RErr(error) => return Err(read_error(opened, &error)),
     };
-    Frame::read(&frame).map_err(|error| misbehaved(opened, error))
+    Frame::read(&frame).map_err(|error| misbehaved_error(opened, error))
 }
 
-fn read_error(opened: &Opened, frame: &RVec<u8>) -> Error {
-    Frame::read(frame).unwrap_or_else(|error| misbehaved(opened, error))
+fn read_error(opened: &OpenedPlugin, frame: &RVec<u8>) -> Error {
+    Frame::read(frame).unwrap_or_else(|error| misbehaved_error(opened, error))
 }
 
-fn misbehaved(opened: &Opened, what: impl std::fmt::Display) -> Error {
+fn misbehaved_error(opened: &OpenedPlugin, what: impl std::fmt::Display) -> Error {
     let text = format!("the plugin `{}` cannot be described: {what}", opened.manifest.name);
     Error::new(ErrorKind::PluginMisbehaved, text)
 }
 
 /// The export of a loaded file.
-enum Exported {
+enum LoadedExport {
     Rust(&'static LibHeader),
-    C(Entry),
+    C(CFunctionTable),
 }
 
 /// Loads the file and finds its export. The library stays loaded even if it is rejected: its code
 /// may already run, and destructors of thread locals make unloading unsafe.
-fn load(path: &Path) -> Result<Exported, LoadProblem> {
-    // SAFETY: runs the file's constructors. The caller of `Library::open` trusts the file, or is a
+fn load_library(path: &Path) -> Result<LoadedExport, LoadProblem> {
+    // SAFETY: runs the file's constructors. The caller of `PluginLibrary::open` trusts the file, or is a
     // child that may die from it.
     let library =
-        unsafe { open_library(path) }.map_err(|error| LoadProblem::Linker(cause(&error)))?;
+        unsafe { open_library(path) }.map_err(|error| LoadProblem::Linker(linker_message(&error)))?;
     let library = std::mem::ManuallyDrop::new(library);
     // SAFETY: a plugin's static with this name is a `LibHeader`, which begins with an `AbiHeader`.
     // The upgrade compares its magic before anything else is read.
     let header = unsafe { library.get::<AbiHeaderRef>(EXPORT_NAME) };
-    let Ok(header) = header else { return c_table(&library).map(Exported::C) };
+    let Ok(header) = header else { return c_table(&library).map(LoadedExport::C) };
     let upgraded = header.upgrade();
     upgraded
-        .map(Exported::Rust)
+        .map(LoadedExport::Rust)
         .map_err(|error| LoadProblem::ForeignHeader(first_line(&error.to_string())))
 }
 
 /// Finds the function table of a plugin that is not written in Rust.
-fn c_table(library: &libloading::Library) -> Result<Entry, LoadProblem> {
+fn c_table(library: &libloading::Library) -> Result<CFunctionTable, LoadProblem> {
     // SAFETY: the symbol is taken for an address alone.
     let table = unsafe { library.get::<*const c1::Plugin>(EXPORT_NAME_C1) };
     let table = *table.map_err(|_| LoadProblem::NoSymbol)?;
     // SAFETY: a plugin's static with this name is a table that begins with its size. The library
     // stays loaded.
-    unsafe { Entry::read(table) }.map_err(LoadProblem::CTable)
+    unsafe { CFunctionTable::read(table) }.map_err(LoadProblem::CTable)
 }
 
-fn root(header: &'static LibHeader) -> Result<PluginModuleRef, LoadProblem> {
-    check(header)?;
+fn plugin_root(header: &'static LibHeader) -> Result<PluginModuleRef, LoadProblem> {
+    check_header(header)?;
     // SAFETY: `check` compared the layouts in the direction that holds for these versions.
     let root = unsafe { header.init_root_module_with_unchecked_layout::<PluginModuleRef>() };
     root.map_err(|error| LoadProblem::Root(root_text(&error)))
@@ -151,12 +151,12 @@ unsafe fn open_library(path: &Path) -> Result<libloading::Library, libloading::E
 
 /// Returns the linker's own message. libloading keeps it in the source and itself only says "dlopen
 /// failed".
-fn cause(error: &libloading::Error) -> String {
+fn linker_message(error: &libloading::Error) -> String {
     let source = std::error::Error::source(error);
     source.map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-fn check(header: &'static LibHeader) -> Result<(), LoadProblem> {
+fn check_header(header: &'static LibHeader) -> Result<(), LoadProblem> {
     let api = header.version_strings();
     let has = api.version.to_string();
     let foreign = |text: String| LoadProblem::ForeignHeader(text);
@@ -171,9 +171,9 @@ fn check(header: &'static LibHeader) -> Result<(), LoadProblem> {
         return Err(foreign("it carries no layout".to_owned()));
     };
     let version = |number: VersionNumber| (number.major, number.minor, number.patch);
-    let plugin = Side { version: version(theirs), layout };
-    let host = Side { version: version(ours), layout: <PluginModuleRef as StableAbi>::LAYOUT };
-    layout::check(plugin, host).map_err(|mismatch| LoadProblem::Layout { api: has, mismatch })
+    let plugin = BoundarySide { version: version(theirs), layout };
+    let host = BoundarySide { version: version(ours), layout: <PluginModuleRef as StableAbi>::LAYOUT };
+    layout::check_layout(plugin, host).map_err(|mismatch| LoadProblem::Layout { api: has, mismatch })
 }
 
 fn root_text(error: &LibraryError) -> String {

@@ -8,18 +8,18 @@ use jaato_types::{Error, Manifest, PluginName};
 
 use crate::executor::Executor;
 use crate::instance::Instance;
-use crate::open::Opened;
+use crate::open::OpenedPlugin;
 
 /// A plugin with its factory. Start it once per process.
-pub struct Plugin(jaato_plugin_engine::Plugin);
+pub struct StartedPlugin(jaato_plugin_engine::Plugin);
 
-impl Plugin {
+impl StartedPlugin {
     /// Gets the factory of an opened plugin, on the executor.
     ///
     /// # Errors
     /// The plugin's error (for example, it has no tools although its manifest lists that kind, or
     /// two of the same name), or `plugin_misbehaved` for an invalid answer.
-    pub async fn start(executor: &Executor, opened: &Opened) -> Result<Self, Error> {
+    pub async fn start(executor: &Executor, opened: &OpenedPlugin) -> Result<Self, Error> {
         let (manifest, opened) = (opened.manifest().clone(), opened.clone());
         let factory = move |log| opened.factory(log);
         jaato_plugin_engine::Plugin::start(&executor.0, manifest, factory).await.map(Self)
@@ -27,7 +27,7 @@ impl Plugin {
 
     /// Creates a plugin from a factory without a file: one that is linked into the host, or a
     /// test's own.
-    pub fn of(executor: &Executor, factory: FactoryBox, manifest: Manifest) -> Self {
+    pub fn from_factory(executor: &Executor, factory: FactoryBox, manifest: Manifest) -> Self {
         Self(jaato_plugin_engine::Plugin::of(&executor.0, factory, manifest))
     }
 

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::moon::{compile, moon};
 use crate::support::*;
-use jaato_loader::{Facet, Instance, Library, LoadProblem, Opened, describe, read_manifest};
+use jaato_loader::{Facet, Instance, PluginLibrary, LoadProblem, OpenedPlugin, describe, read_manifest};
 use jaato_plugin_testkit::skip;
 use jaato_types::{Error, ErrorKind, Frame, Kind};
 use serde_json::{Value, json};
@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// The correct plugin, compiled and opened once.
-fn opened() -> Option<Opened> {
-    static OPENED: OnceLock<Option<Opened>> = OnceLock::new();
-    let open = || Some(Library::open(&moon(HOST, None)?).unwrap_or_else(|error| panic!("{error}")));
+fn opened() -> Option<OpenedPlugin> {
+    static OPENED: OnceLock<Option<OpenedPlugin>> = OnceLock::new();
+    let open = || Some(PluginLibrary::open(&moon(HOST, None)?).unwrap_or_else(|error| panic!("{error}")));
     let opened = OPENED.get_or_init(open).clone();
     if opened.is_none() {
         skip("no compiler for C");
@@ -64,7 +64,7 @@ fn a_table_that_cannot_be_used_is_refused_in_one_line() {
         ("NO_POLL", "its function `poll` is null"),
     ] {
         let Some(place) = moon(HOST, Some(variant)) else { return };
-        let Err(error) = Library::open(&place) else { panic!("`{variant}` was opened") };
+        let Err(error) = PluginLibrary::open(&place) else { panic!("`{variant}` was opened") };
         assert_eq!(
             error.to_string(),
             format!(
@@ -221,7 +221,7 @@ async fn its_state_outlives_the_instance_and_the_instance_ends() {
 async fn a_gc_and_a_provider_are_reached_by_their_kinds() {
     let house = House::new();
     let Some(place) = moon(HOST, Some("ALL_KINDS")) else { return };
-    let instance = house.instance(&Library::open(&place).unwrap(), None).await;
+    let instance = house.instance(&PluginLibrary::open(&place).unwrap(), None).await;
     assert!(
         instance.facets().has(Facet::Tool)
             && instance.facets().has(Facet::Gc)
@@ -252,7 +252,7 @@ async fn the_plugin_in_the_authors_guide_works() {
     std::fs::write(&place, source).unwrap();
     let Some(built) = compile(HOST, &place, None) else { return };
     let house = House::new();
-    let instance = house.instance(&Library::open(&built).unwrap(), None).await;
+    let instance = house.instance(&PluginLibrary::open(&built).unwrap(), None).await;
     assert_eq!(ask(&instance, "roll_die", json!({})).await, Ok(json!({ "eyes": 4 })));
     assert_eq!(guarded(instance.close()).await, Ok(None));
 }

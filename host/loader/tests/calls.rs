@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::support::*;
-use jaato_loader::{Facet, PIECE_BYTES_MAX, Plugin, STREAMS_MAX, TASKS_MAX, WAITING_MAX};
+use jaato_loader::{Facet, PIECE_BYTES_MAX, StartedPlugin, STREAMS_MAX, TASKS_MAX, WAITING_MAX};
 use jaato_types::{ErrorKind, Frame};
 use serde_json::json;
 
@@ -135,7 +135,7 @@ async fn a_stream_is_read_in_pieces_and_dropped_waits_lose_nothing() {
 #[tokio::test]
 async fn a_plugin_whose_tools_vanished_is_refused_with_what_to_do() {
     let house = House::new();
-    let error = Plugin::start(&house.executor, &open("vanished")).await.err().unwrap();
+    let error = StartedPlugin::start(&house.executor, &open("vanished")).await.err().unwrap();
     assert!(error.to_string().contains("exports tools but has none\nhint: add `tool!("), "{error}");
 }
 

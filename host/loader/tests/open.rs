@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::*;
-use jaato_loader::{Library, LoadError, LoadProblem, describe};
+use jaato_loader::{PluginLibrary, LoadError, LoadProblem, describe};
 use jaato_types::ErrorKind;
 
 fn refused(path: &Path) -> LoadError {
-    let Err(error) = Library::open(path) else { panic!("`{}` was opened", path.display()) };
+    let Err(error) = PluginLibrary::open(path) else { panic!("`{}` was opened", path.display()) };
     error
 }
 

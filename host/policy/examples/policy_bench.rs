@@ -15,7 +15,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use jaato_policy::{
-    Call, CommandPattern, Conditions, Glob, Layer, Outcome, PathPattern, PluginSource,
+    PolicyCall, CommandPattern, RuleConditions, Glob, RuleLayer, RuleOutcome, PathPattern, PluginSource,
     RestOfCommand, Rule, RuleFile, Rules, WorkspaceTrust, decide,
 };
 use jaato_types::{PluginName, ToolName};
@@ -26,7 +26,7 @@ const LINE_BYTES: usize = 4096;
 const TIMES: u32 = 30;
 
 fn main() {
-    let rules = Rules::of_files(vec![file()]);
+    let rules = Rules::from_files(vec![file()]);
     // A line that a rule allows part by part, and one that only denials look at.
     let plain = line("ls -la src/a | ls -l 'b c' && ls ");
     let tangled = line(
@@ -52,7 +52,7 @@ fn line(piece: &str) -> String {
 
 fn file() -> RuleFile {
     let rules = (0..RULES).map(|at| {
-        let mut when = Conditions::default();
+        let mut when = RuleConditions::default();
         match at % 5 {
             0 => {
                 when.command =
@@ -66,20 +66,20 @@ fn file() -> RuleFile {
             3 => when.arguments = vec![("command".to_owned(), Glob::new(format!("*x{at}*y{at}*")))],
             _ => when.tool = Some(Glob::new(format!("tool*{at}"))),
         }
-        let outcome = if at % 2 == 0 { Outcome::Deny } else { Outcome::Ask };
+        let outcome = if at % 2 == 0 { RuleOutcome::Deny } else { RuleOutcome::Ask };
         Rule { outcome, when, line: at, why: None }
     });
     let allow = Rule {
-        outcome: Outcome::Allow,
-        when: Conditions {
+        outcome: RuleOutcome::Allow,
+        when: RuleConditions {
             command: CommandPattern::parse("ls", RestOfCommand::SafeOptions),
-            ..Conditions::default()
+            ..RuleConditions::default()
         },
         line: RULES,
         why: None,
     };
     let rules = rules.chain([allow]).collect();
-    RuleFile { layer: Layer::User, path: "rules".into(), default: None, rules, broken: None }
+    RuleFile { layer: RuleLayer::User, path: "rules".into(), default: None, rules, broken: None }
 }
 
 /// Returns the median time of a decision, in microseconds.
@@ -94,13 +94,13 @@ fn once(rules: &Rules, arguments: &Value) -> f64 {
     let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
     let schema =
         json!({ "properties": { "command": { "type": "string", "x-jaato-touches": "command" } } });
-    let call = Call {
+    let call = PolicyCall {
         schema: &schema,
         source: PluginSource::Shipped,
         directory: Some(Path::new("/srv")),
         home: Some(Path::new("/home/ann")),
         workspace: WorkspaceTrust::Trusted,
-        ..Call::new(&tool, &plugin, arguments)
+        ..PolicyCall::new(&tool, &plugin, arguments)
     };
     let begun = Instant::now();
     black_box(decide(rules, &call));

@@ -9,7 +9,7 @@ use crate::{PathsResolved, ToolDefinition};
 
 /// The facts of one call.
 #[derive(Debug, Clone, Copy)]
-pub struct Call<'a> {
+pub struct PolicyCall<'a> {
     /// The tool.
     pub tool: &'a ToolName,
     /// The plugin that offers it.
@@ -50,7 +50,7 @@ pub struct Call<'a> {
     pub typed_into: Option<TypedInto>,
 }
 
-impl<'a> Call<'a> {
+impl<'a> PolicyCall<'a> {
     /// Creates a model's call of a tool without any other known facts: by the main agent, of a
     /// plugin that is not shipped and has no annotations, in an untrusted workspace.
     pub fn new(tool: &'a ToolName, plugin: &'a PluginName, arguments: &'a Value) -> Self {
@@ -135,7 +135,7 @@ pub enum Caller {
 impl PluginSource {
     /// Returns the source of a tool: whether its plugin is shipped, and whether the plugin says
     /// that another program wrote the tool.
-    pub fn of(is_shipped: bool, is_foreign: bool) -> Self {
+    pub fn from_origin(is_shipped: bool, is_foreign: bool) -> Self {
         match (is_shipped, is_foreign) {
             (true, false) => Self::Shipped,
             (true, true) => Self::Relayed,
@@ -144,7 +144,7 @@ impl PluginSource {
     }
 }
 
-impl Call<'_> {
+impl PolicyCall<'_> {
     /// Returns true if all calls of the tool are similar enough to allow them at once. The effect
     /// of a tool that is destructive, or reaches beyond this machine, depends on its arguments.
     pub(crate) fn is_harmless_tool(&self) -> bool {

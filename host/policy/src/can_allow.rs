@@ -6,7 +6,7 @@ use jaato_types::{PluginName, ToolName};
 use serde_json::json;
 
 use crate::{
-    Call, CommandPattern, Conditions, Layer, Outcome, PluginSource, Rule, RuleFile, Rules,
+    PolicyCall, CommandPattern, RuleConditions, RuleLayer, RuleOutcome, PluginSource, Rule, RuleFile, Rules,
     WorkspaceTrust, decide,
 };
 
@@ -14,30 +14,30 @@ impl CommandPattern {
     /// Returns true if a rule that allows this command allows its simplest calls in a trusted
     /// workspace.
     pub fn can_allow(&self) -> bool {
-        let when = Conditions { command: Some(self.clone()), ..Conditions::default() };
-        let rule = Rule { outcome: Outcome::Allow, when, line: 1, why: None };
+        let when = RuleConditions { command: Some(self.clone()), ..RuleConditions::default() };
+        let rule = Rule { outcome: RuleOutcome::Allow, when, line: 1, why: None };
         let file = RuleFile {
-            layer: Layer::User,
+            layer: RuleLayer::User,
             path: "".into(),
             rules: vec![rule],
             default: None,
             broken: None,
         };
-        let rules = Rules::of_files(vec![file]);
+        let rules = Rules::from_files(vec![file]);
         let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
         let schema = json!({ "type": "object", "properties": {
             "command": { "type": "string", "x-jaato-touches": "command" },
         } });
         [self.to_string(), format!("{self} x")].iter().any(|line| {
             let arguments = json!({ "command": line });
-            let call = Call {
+            let call = PolicyCall {
                 source: PluginSource::Shipped,
                 workspace: WorkspaceTrust::Trusted,
                 directory: Some(Path::new("/")),
                 schema: &schema,
-                ..Call::new(&tool, &plugin, &arguments)
+                ..PolicyCall::new(&tool, &plugin, &arguments)
             };
-            decide(&rules, &call).outcome == Outcome::Allow
+            decide(&rules, &call).outcome == RuleOutcome::Allow
         })
     }
 }

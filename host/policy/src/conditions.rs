@@ -7,13 +7,13 @@ use crate::{Glob, JsonDigest, ToolDefinition};
 
 /// A rule's conditions. A condition that is not set matches every call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Conditions {
+pub struct RuleConditions {
     /// The tool's name.
     pub tool: Option<Glob>,
     /// The plugin's name.
     pub plugin: Option<Glob>,
     /// The annotations that the tool must have, or must not have.
-    pub annotations: Vec<(Annotation, bool)>,
+    pub annotations: Vec<(AnnotationKind, bool)>,
     /// Arguments by name. The text of each must match.
     pub arguments: Vec<(String, Glob)>,
     /// The exact arguments, with no others.
@@ -53,7 +53,7 @@ pub struct ExactCall {
 
 /// An annotation of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Annotation {
+pub enum AnnotationKind {
     /// It changes nothing.
     ReadOnly,
     /// It may destroy something.
@@ -99,7 +99,7 @@ pub struct PathPattern {
     pub path: PathBuf,
 }
 
-impl Annotation {
+impl AnnotationKind {
     /// All annotations.
     pub const ALL: [Self; 4] =
         [Self::ReadOnly, Self::Destructive, Self::Idempotent, Self::OpenWorld];
@@ -135,7 +135,7 @@ impl fmt::Display for CommandPattern {
     }
 }
 
-impl fmt::Display for Conditions {
+impl fmt::Display for RuleConditions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts: Vec<String> = Vec::new();
         let mut add = |name: &str, value: Option<String>| {

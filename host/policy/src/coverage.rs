@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use jaato_types::PathGlob;
 
 use crate::edits::protected_files;
-use crate::facts::Facts;
-use crate::matching::{arguments, promises, speaks_of};
+use crate::facts::PolicyFacts;
+use crate::matching::{match_arguments, match_annotations, matches_names};
 use crate::reach::host_glob;
-use crate::shell::{self, Reach, SimpleCommand};
+use crate::shell::{self, NameReach, SimpleCommand};
 use crate::{
-    CommandLine, CommandPattern, Conditions, Glob, Layer, Outcome, PluginSource, RestOfCommand,
+    CommandLine, CommandPattern, RuleConditions, Glob, RuleLayer, RuleOutcome, PluginSource, RestOfCommand,
     Rule, RuleFile, RuleId, RuleRef, Rules, WorkspaceTrust, expansion,
 };
 
 /// Returns a rule that allows the call, if rules in files allow all of it.
-pub(crate) fn allowing(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
+pub(crate) fn allowing_rule(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
     allow_rules(rules)
         .find(|(file, rule)| covers_whole(&rule.when, facts) && file.may_allow(facts))
         .map(|(file, rule)| file.rule_ref(rule, None))
@@ -25,10 +25,10 @@ pub(crate) fn allowing(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
 
 fn allow_rules(rules: &Rules) -> impl Iterator<Item = (&RuleFile, &Rule)> {
     // Shipped rules do not count if the user wants to name everything that runs.
-    let denies = rules.files.iter().any(|file| matches!(file.default, Some((Outcome::Deny, _))));
-    let files = rules.files.iter().filter(move |file| !(denies && file.layer == Layer::Shipped));
+    let denies = rules.files.iter().any(|file| matches!(file.default, Some((RuleOutcome::Deny, _))));
+    let files = rules.files.iter().filter(move |file| !(denies && file.layer == RuleLayer::Shipped));
     files.flat_map(|file| {
-        let allowing = file.rules.iter().filter(|rule| rule.outcome == Outcome::Allow);
+        let allowing = file.rules.iter().filter(|rule| rule.outcome == RuleOutcome::Allow);
         allowing.map(move |rule| (file, rule))
     })
 }
@@ -37,8 +37,8 @@ impl RuleFile {
     /// Returns true if a rule of the file without a command may allow a call. A workspace's file
     /// comes with the repository, so it allows command lines only by `command`, and no change of
     /// protected files.
-    pub(crate) fn may_allow(&self, facts: &Facts<'_>) -> bool {
-        if self.layer != Layer::Workspace {
+    pub(crate) fn may_allow(&self, facts: &PolicyFacts<'_>) -> bool {
+        if self.layer != RuleLayer::Workspace {
             return true;
         }
         let changes = !facts.call.annotations.read_only;
@@ -49,12 +49,12 @@ impl RuleFile {
 }
 
 /// Returns true if a rule without a command allows the call.
-pub(crate) fn covers_whole(when: &Conditions, facts: &Facts<'_>) -> bool {
+pub(crate) fn covers_whole(when: &RuleConditions, facts: &PolicyFacts<'_>) -> bool {
     let is_for_denials = when.signature.is_some() || when.compound || !when.outside.is_empty();
-    if when.command.is_some() || is_for_denials || !means(when, facts) {
+    if when.command.is_some() || is_for_denials || !applies_to_tool(when, facts) {
         return false;
     }
-    if !arguments(when, facts.call).is_certain() {
+    if !match_arguments(when, facts.call).is_certain() {
         return false;
     }
     // The user saw the whole line, but not the files whose code it runs.
@@ -94,7 +94,7 @@ pub(crate) fn covers_whole(when: &Conditions, facts: &Facts<'_>) -> bool {
 
 /// Returns the rule for the first command of a line, if every command is allowed by a rule or by an
 /// answer of the user.
-fn covering_commands(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
+fn covering_commands(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
     let analysis = facts.shell.as_ref()?;
     // Only the author of a foreign tool knows what it does with a text.
     if facts.call.source != PluginSource::Shipped || !analysis.is_plain() {
@@ -117,32 +117,32 @@ fn covering_commands(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
 fn covering_rule<'a>(
     rules: &'a Rules,
     command: &SimpleCommand,
-    facts: &Facts<'_>,
+    facts: &PolicyFacts<'_>,
 ) -> Option<(&'a RuleFile, &'a Rule)> {
     allow_rules(rules).find(|(_, rule)| covers(&rule.when, command, facts))
 }
 
-fn is_granted(rules: &Rules, command: &SimpleCommand, facts: &Facts<'_>) -> bool {
+fn is_granted(rules: &Rules, command: &SimpleCommand, facts: &PolicyFacts<'_>) -> bool {
     rules.granted_patterns(facts.call).any(|pattern| pattern.covers_command(command))
 }
 
 /// Returns true if a rule of a file allows a command of a line.
-pub(crate) fn allowed_by_files(rules: &Rules, command: &SimpleCommand, facts: &Facts<'_>) -> bool {
+pub(crate) fn allowed_by_files(rules: &Rules, command: &SimpleCommand, facts: &PolicyFacts<'_>) -> bool {
     covering_rule(rules, command, facts).is_some()
 }
 
 /// Returns true if a call runs, or may run, code of an untrusted workspace.
-pub(crate) fn needs_trust(facts: &Facts<'_>) -> bool {
+pub(crate) fn needs_trust(facts: &PolicyFacts<'_>) -> bool {
     let trust = facts.call.workspace;
     let is_trusted = |command| shell::is_trusted(command, trust);
     facts.shell.as_ref().is_some_and(|analysis| {
-        let may_run_any = trust == WorkspaceTrust::Untrusted && analysis.hidden().is_some();
+        let may_run_any = trust == WorkspaceTrust::Untrusted && analysis.hidden_program_doubt().is_some();
         may_run_any || !analysis.commands.iter().all(is_trusted)
     })
 }
 
 /// Returns true if rules for commands that only read cover the whole call.
-pub(crate) fn only_reads(rules: &Rules, facts: &Facts<'_>) -> bool {
+pub(crate) fn only_reads(rules: &Rules, facts: &PolicyFacts<'_>) -> bool {
     let Some(analysis) = &facts.shell else { return false };
     let is_read = |command: &SimpleCommand| {
         let mut covering =
@@ -157,21 +157,21 @@ pub(crate) fn only_reads(rules: &Rules, facts: &Facts<'_>) -> bool {
         && analysis.commands.iter().all(is_read)
 }
 
-pub(crate) fn covers(when: &Conditions, command: &SimpleCommand, facts: &Facts<'_>) -> bool {
+pub(crate) fn covers(when: &RuleConditions, command: &SimpleCommand, facts: &PolicyFacts<'_>) -> bool {
     let Some(pattern) = &when.command else { return false };
     let is_narrow = when.path.is_some() || when.host.is_some();
     let is_for_denials = when.signature.is_some() || when.compound || !when.outside.is_empty();
     !is_narrow
         && !is_for_denials
-        && means(when, facts)
-        && arguments(when, facts.call).is_certain()
+        && applies_to_tool(when, facts)
+        && match_arguments(when, facts.call).is_certain()
         && matches!(facts.line, Some(CommandLine::Shell(_) | CommandLine::Words(_)))
-        && shell::covers(pattern, command, trust(pattern, command, facts))
+        && shell::covers(pattern, command, required_trust(pattern, command, facts))
         && (pattern.rest != RestOfCommand::Reading || reads_inside(command, facts))
 }
 
 /// In a plain repository, `git` reads without running anything, so no trust is needed.
-fn trust(pattern: &CommandPattern, command: &SimpleCommand, facts: &Facts<'_>) -> WorkspaceTrust {
+fn required_trust(pattern: &CommandPattern, command: &SimpleCommand, facts: &PolicyFacts<'_>) -> WorkspaceTrust {
     let is_plain = pattern.rest == RestOfCommand::Reading
         && command.program_name() == "git"
         && facts.call.repository_is_plain;
@@ -180,7 +180,7 @@ fn trust(pattern: &CommandPattern, command: &SimpleCommand, facts: &Facts<'_>) -
 
 /// Returns true if a command names nothing outside the working directory, links included. A
 /// terminal may be in another folder.
-fn reads_inside(command: &SimpleCommand, facts: &Facts<'_>) -> bool {
+fn reads_inside(command: &SimpleCommand, facts: &PolicyFacts<'_>) -> bool {
     let call = facts.call;
     let Some(directory) = call.directory.filter(|_| call.typed_into.is_none()) else {
         return false;
@@ -191,22 +191,22 @@ fn reads_inside(command: &SimpleCommand, facts: &Facts<'_>) -> bool {
         path.starts_with(directory) || NO_FILES.iter().any(|file| path == Path::new(file))
     };
     let leads_inside = |text: &str| {
-        let lead = resolved.of(&call.joined(text));
-        lead.is_some_and(|it| is_inside(Path::new(&it.path))) && is_inside(&call.whole(text))
+        let lead = resolved.target_of(&call.join_path(text));
+        lead.is_some_and(|it| is_inside(Path::new(&it.path))) && is_inside(&call.absolute_path(text))
     };
     let matches_inside = |pattern: &Path| {
         resolved.knows_patterns()
             && !expansion::goes_up(pattern)
-            && resolved.matching(pattern).all(|it| is_inside(Path::new(&it.path)))
+            && resolved.targets_matching(pattern).all(|it| is_inside(Path::new(&it.path)))
     };
     let mut folders = command.folders.iter().filter(|folder| !folder.is_empty());
     folders.all(|folder| leads_inside(folder))
         && call.path_texts(&facts.touched).iter().all(|text| leads_inside(text))
         && command.file_names().iter().all(|name| match name.reach {
-            Reach::Pattern => {
-                matches_inside(&call.joined(&name.text)) && is_inside(&call.whole_name(name))
+            NameReach::Pattern => {
+                matches_inside(&call.join_path(&name.text)) && is_inside(&call.absolute_name(name))
             }
-            Reach::Word | Reach::Folder | Reach::Piece | Reach::Below => leads_inside(&name.text),
+            NameReach::Word | NameReach::Folder | NameReach::Piece | NameReach::Below => leads_inside(&name.text),
         })
 }
 
@@ -216,7 +216,7 @@ const NO_FILES: [&str; 4] = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/std
 /// Returns true if a rule applies to the tool. The author of a foreign tool chooses its name and
 /// its annotations, so a rule must name its plugin in full. If a shipped plugin passes the tool on,
 /// the rule must name the tool in full, because that name contains the server's name.
-fn means(when: &Conditions, facts: &Facts<'_>) -> bool {
+fn applies_to_tool(when: &RuleConditions, facts: &PolicyFacts<'_>) -> bool {
     let call = facts.call;
     let names = |named: &Option<Glob>, name: &str| {
         named.as_ref().is_some_and(|named| named.as_str() == name)
@@ -226,5 +226,5 @@ fn means(when: &Conditions, facts: &Facts<'_>) -> bool {
         PluginSource::Relayed => names(&when.tool, call.tool.as_str()),
         PluginSource::Elsewhere => names(&when.plugin, call.plugin.as_str()),
     };
-    is_meant && speaks_of(when, call) && promises(when, call).is_certain()
+    is_meant && matches_names(when, call) && match_annotations(when, call).is_certain()
 }

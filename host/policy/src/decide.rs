@@ -1,27 +1,27 @@
 //! The decision itself: the first rule that matches decides.
 
-use crate::facts::Facts;
-use crate::matching::{Matched, matches};
+use crate::facts::PolicyFacts;
+use crate::matching::{RuleMatch, match_rule};
 use crate::{
-    Call, Caller, Decision, DenyRules, Layer, Mode, Outcome, PluginSource, Rule, RuleFile, RuleId,
-    RuleRef, Rules, Written, coverage, edits,
+    PolicyCall, Caller, Decision, DenyRules, RuleLayer, PolicyMode, RuleOutcome, PluginSource, Rule, RuleFile, RuleId,
+    RuleRef, Rules, WrittenRule, coverage, edits,
 };
 
 /// Decides about a call. Denials come before permissions. If no rule allows the call, the user is
 /// asked, because silence is not consent.
-pub fn decide(rules: &Rules, call: &Call<'_>) -> Decision {
-    Decision::by(deciding_rule(rules, &Facts::of(call)))
+pub fn decide(rules: &Rules, call: &PolicyCall<'_>) -> Decision {
+    Decision::from_rule(deciding_rule(rules, &PolicyFacts::from_call(call)))
 }
 
-pub(crate) fn deciding_rule(rules: &Rules, facts: &Facts<'_>) -> RuleRef {
-    let steps: [fn(&Rules, &Facts<'_>) -> Option<RuleRef>; 7] =
-        [forbidden, typed_by_person, unclear, starts_plan, granted, by_files, promised];
+pub(crate) fn deciding_rule(rules: &Rules, facts: &PolicyFacts<'_>) -> RuleRef {
+    let steps: [fn(&Rules, &PolicyFacts<'_>) -> Option<RuleRef>; 7] =
+        [denying_rule, typed_call_rule, unclear_call_rule, plan_start_rule, session_grant_rule, file_rule, annotation_rule];
     let mut steps = steps.iter();
-    steps.find_map(|step| step(rules, facts)).unwrap_or_else(|| by_default(rules, facts.call))
+    steps.find_map(|step| step(rules, facts)).unwrap_or_else(|| default_decision_rule(rules, facts.call))
 }
 
 /// Returns the rule that denies the call. No later step can override it.
-fn forbidden(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
+fn denying_rule(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
     let call = facts.call;
     if rules.disabled.contains(call.tool) {
         return Some(RuleRef::unwritten(RuleId::Disabled));
@@ -30,7 +30,7 @@ fn forbidden(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
         if let Some(file) = rules.files.iter().find(|file| file.broken.is_some()) {
             return Some(file.broken_rule());
         }
-        if let Some(rule) = first(rules, facts, Outcome::Deny, Matched::is_certain) {
+        if let Some(rule) = first_matching_rule(rules, facts, RuleOutcome::Deny, RuleMatch::is_certain) {
             return Some(rule);
         }
     }
@@ -41,20 +41,20 @@ fn forbidden(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
 }
 
 /// Returns the mode's rule if the mode denies the call.
-fn forbidding_mode(rules: &Rules, facts: &Facts<'_>) -> Option<RuleId> {
+fn forbidding_mode(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleId> {
     let call = facts.call;
     let rule = match rules.mode {
-        Mode::Ask | Mode::AcceptEdits => return None,
-        Mode::Plan if call.writes_plan() => return None,
-        Mode::Plan => RuleId::ModePlan,
-        Mode::ReadOnly => RuleId::ModeReadOnly,
+        PolicyMode::Ask | PolicyMode::AcceptEdits => return None,
+        PolicyMode::Plan if call.writes_plan() => return None,
+        PolicyMode::Plan => RuleId::ModePlan,
+        PolicyMode::ReadOnly => RuleId::ModeReadOnly,
     };
     let reads = || is_proven_read_only(call) || coverage::only_reads(rules, facts);
     (call.caller == Caller::Model && !reads()).then_some(rule)
 }
 
 /// Allows a call that the user typed.
-fn typed_by_person(_: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
+fn typed_call_rule(_: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
     match facts.call.caller {
         Caller::Person => Some(RuleRef::unwritten(RuleId::OwnCall)),
         Caller::Model => None,
@@ -63,13 +63,13 @@ fn typed_by_person(_: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
 
 /// Asks about a call that a rule may deny, and about a call for which the machine's file requires a
 /// prompt, unless the user allowed exactly this call.
-fn unclear(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
+fn unclear_call_rule(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
     if rules.is_allowed_exactly(facts) {
         return None;
     }
-    let is_unclear = |matched: &Matched| matches!(matched, Matched::Perhaps(_));
+    let is_unclear = |matched: &RuleMatch| matches!(matched, RuleMatch::Perhaps(_));
     let may_be_denied = match rules.deny_rules {
-        DenyRules::Hold => first(rules, facts, Outcome::Deny, is_unclear),
+        DenyRules::Hold => first_matching_rule(rules, facts, RuleOutcome::Deny, is_unclear),
         DenyRules::Ignored => None,
     };
     if let Some(rule) = may_be_denied {
@@ -78,19 +78,19 @@ fn unclear(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
     if rules.is_granted(facts) {
         return None;
     }
-    first(rules, facts, Outcome::Ask, Matched::is_possible)
-        .filter(|rule| rule.layer == Layer::Enterprise)
+    first_matching_rule(rules, facts, RuleOutcome::Ask, RuleMatch::is_possible)
+        .filter(|rule| rule.layer == RuleLayer::Enterprise)
 }
 
 /// Asks before the plan starts, even if the call is otherwise allowed, because only the user ends
 /// the mode `plan`.
-fn starts_plan(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
-    let ends_mode = rules.mode == Mode::Plan && facts.call.starts_plan();
+fn plan_start_rule(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
+    let ends_mode = rules.mode == PolicyMode::Plan && facts.call.starts_plan();
     ends_mode.then(|| RuleRef::unwritten(RuleId::ModeStartPlan))
 }
 
 /// Allows calls that the user allowed for this session.
-fn granted(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
+fn session_grant_rule(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
     let id = if rules.is_allowed(facts.call) {
         RuleId::AllowOption
     } else if rules.allow_all {
@@ -104,17 +104,17 @@ fn granted(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
 }
 
 /// Applies rules that ask, then rules that allow, then the mode `accept-edits`.
-fn by_files(rules: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
-    first(rules, facts, Outcome::Ask, Matched::is_possible)
-        .or_else(|| coverage::allowing(rules, facts))
+fn file_rule(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
+    first_matching_rule(rules, facts, RuleOutcome::Ask, RuleMatch::is_possible)
+        .or_else(|| coverage::allowing_rule(rules, facts))
         .or_else(|| {
-            let accepts = rules.mode == Mode::AcceptEdits && edits::is_inside_edit(facts);
+            let accepts = rules.mode == PolicyMode::AcceptEdits && edits::is_inside_edit(facts);
             accepts.then(|| RuleRef::unwritten(RuleId::ModeAcceptEdits))
         })
 }
 
 /// Allows shipped tools by their annotations.
-fn promised(_: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
+fn annotation_rule(_: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
     let call = facts.call;
     let rule = if call.annotations.read_only {
         RuleId::ReadOnly
@@ -130,13 +130,13 @@ fn promised(_: &Rules, facts: &Facts<'_>) -> Option<RuleRef> {
 }
 
 /// Applies the `default` of the files. The strictest counts, because no file may loosen another.
-fn by_default(rules: &Rules, call: &Call<'_>) -> RuleRef {
+fn default_decision_rule(rules: &Rules, call: &PolicyCall<'_>) -> RuleRef {
     let stated = rules.files.iter().filter_map(|file| Some((file, file.default?)));
     let holds = stated.filter(|(file, (outcome, _))| match (outcome, file.layer) {
-        (Outcome::Deny, _) => rules.deny_rules == DenyRules::Hold,
-        (Outcome::Ask, _) => true,
+        (RuleOutcome::Deny, _) => rules.deny_rules == DenyRules::Hold,
+        (RuleOutcome::Ask, _) => true,
         // The file comes with the repository, so it must not allow everything.
-        (Outcome::Allow, layer) => layer != Layer::Workspace,
+        (RuleOutcome::Allow, layer) => layer != RuleLayer::Workspace,
     });
     let strictest = holds.min_by_key(|(_, (outcome, _))| outcome.looseness());
     strictest.map_or_else(
@@ -150,22 +150,22 @@ fn by_default(rules: &Rules, call: &Call<'_>) -> RuleRef {
 }
 
 /// Returns the first rule with this outcome that matches as wanted.
-fn first(
+fn first_matching_rule(
     rules: &Rules,
-    facts: &Facts<'_>,
-    outcome: Outcome,
-    wanted: impl Fn(&Matched) -> bool,
+    facts: &PolicyFacts<'_>,
+    outcome: RuleOutcome,
+    wanted: impl Fn(&RuleMatch) -> bool,
 ) -> Option<RuleRef> {
     rules.files.iter().find_map(|file| {
         let mut of_outcome = file.rules.iter().filter(|rule| rule.outcome == outcome);
         of_outcome.find_map(|rule| {
-            let matched = matches(rule, facts);
-            wanted(&matched).then(|| file.rule_ref(rule, matched.about()))
+            let matched = match_rule(rule, facts);
+            wanted(&matched).then(|| file.rule_ref(rule, matched.matched_part()))
         })
     })
 }
 
-fn is_proven_read_only(call: &Call<'_>) -> bool {
+fn is_proven_read_only(call: &PolicyCall<'_>) -> bool {
     call.source == PluginSource::Shipped && call.annotations.read_only
 }
 
@@ -173,23 +173,23 @@ impl RuleFile {
     /// Returns a reference to one of its rules, with the part of the call that it matched.
     pub(crate) fn rule_ref(&self, rule: &Rule, about: Option<String>) -> RuleRef {
         let id = match rule.outcome {
-            Outcome::Deny => RuleId::FileDeny,
-            Outcome::Ask => RuleId::FileAsk,
-            Outcome::Allow => RuleId::FileAllow,
+            RuleOutcome::Deny => RuleId::FileDeny,
+            RuleOutcome::Ask => RuleId::FileAsk,
+            RuleOutcome::Allow => RuleId::FileAllow,
         };
         let (file, line, why) = (self.path.clone(), rule.line, rule.why.clone());
-        let written = Written { rule: rule.to_string(), file, line, why, about };
+        let written = WrittenRule { rule: rule.to_string(), file, line, why, about };
         RuleRef { id, layer: self.layer, written: Some(written) }
     }
 
-    fn default_rule(&self, outcome: Outcome, line: usize) -> RuleRef {
+    fn default_rule(&self, outcome: RuleOutcome, line: usize) -> RuleRef {
         let id = match outcome {
-            Outcome::Deny => RuleId::FileDefaultDeny,
-            Outcome::Ask => RuleId::FileDefaultAsk,
-            Outcome::Allow => RuleId::FileDefaultAllow,
+            RuleOutcome::Deny => RuleId::FileDefaultDeny,
+            RuleOutcome::Ask => RuleId::FileDefaultAsk,
+            RuleOutcome::Allow => RuleId::FileDefaultAllow,
         };
         let rule = format!("{} by default", outcome.name());
-        let written = Written { rule, file: self.path.clone(), line, why: None, about: None };
+        let written = WrittenRule { rule, file: self.path.clone(), line, why: None, about: None };
         RuleRef { id, layer: self.layer, written: Some(written) }
     }
 
@@ -197,7 +197,7 @@ impl RuleFile {
         let rule = "deny everything, because the file cannot be used".to_owned();
         let (line, why) = self.broken.clone().unwrap_or_default();
         let (file, why) = (self.path.clone(), Some(why));
-        let written = Written { rule, file, line, why, about: None };
+        let written = WrittenRule { rule, file, line, why, about: None };
         RuleRef { id: RuleId::FileBroken, layer: self.layer, written: Some(written) }
     }
 }

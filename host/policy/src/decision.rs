@@ -1,25 +1,25 @@
 //! A decision: what to do with a call, the rule that decided, and an explanation.
 
 use crate::edits::protected_paths;
-use crate::{Call, Layer, Outcome, PluginSource, RuleId, RuleRef, Written};
+use crate::{PolicyCall, RuleLayer, RuleOutcome, PluginSource, RuleId, RuleRef, WrittenRule};
 
 /// A decision about a call, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     /// What to do.
-    pub outcome: Outcome,
+    pub outcome: RuleOutcome,
     /// The rule that decided.
     pub rule: RuleRef,
 }
 
 impl Decision {
     /// Creates the decision of a rule.
-    pub(crate) fn by(rule: RuleRef) -> Self {
+    pub(crate) fn from_rule(rule: RuleRef) -> Self {
         Self { outcome: rule.id.outcome(), rule }
     }
 
     /// Returns the decision and its rule in one line.
-    pub fn explain(&self, call: &Call<'_>) -> String {
+    pub fn explain(&self, call: &PolicyCall<'_>) -> String {
         let (tool, plugin) = (call.tool, call.plugin);
         match self.rule.id {
             RuleId::Disabled => format!("tool `{tool}` is disabled by `[tools] disabled`"),
@@ -83,9 +83,9 @@ impl Decision {
     }
 
     /// Returns a hint about a refusal. Returns `None` for an allowed call.
-    pub fn hint(&self, call: &Call<'_>) -> Option<String> {
+    pub fn hint(&self, call: &PolicyCall<'_>) -> Option<String> {
         match (self.outcome, self.rule.id) {
-            (Outcome::Allow, _) | (_, RuleId::SessionNever) => None,
+            (RuleOutcome::Allow, _) | (_, RuleId::SessionNever) => None,
             (_, RuleId::Disabled) => Some(format!(
                 "remove `{}` from `[tools] disabled`; `jaato config show` shows where it is set",
                 call.tool
@@ -100,17 +100,17 @@ impl Decision {
             (_, RuleId::FileBroken) => {
                 Some("fix the file: `jaato permission list` shows what is wrong".to_owned())
             }
-            (Outcome::Deny, _) => Some(
+            (RuleOutcome::Deny, _) => Some(
                 "`jaato permission explain` shows every rule that was tried; respect the rule: do \
                  not try to bypass it"
                     .to_owned(),
             ),
-            (Outcome::Ask, RuleId::FileUnclear) => Some(
+            (RuleOutcome::Ask, RuleId::FileUnclear) => Some(
                 "write the command plainly: one simple command without variables and substitutions"
                     .to_owned(),
             ),
-            (Outcome::Ask, _) if self.rule.layer == Layer::Enterprise => None,
-            (Outcome::Ask, _) => {
+            (RuleOutcome::Ask, _) if self.rule.layer == RuleLayer::Enterprise => None,
+            (RuleOutcome::Ask, _) => {
                 let word = allow_word(call);
                 Some(format!("allow it with `--allow {word}`, or everything with `--yes`"))
             }
@@ -119,8 +119,8 @@ impl Decision {
 }
 
 /// Explains a rule of a file: its text, its place, and the part of the call that it matched.
-fn explain_written(id: RuleId, written: &Written) -> String {
-    let Written { rule, file, line, why, about } = written;
+fn explain_written(id: RuleId, written: &WrittenRule) -> String {
+    let WrittenRule { rule, file, line, why, about } = written;
     let about = about.as_ref().map(|about| format!(" for {about}")).unwrap_or_default();
     let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
     let perhaps = match id == RuleId::FileUnclear {
@@ -131,7 +131,7 @@ fn explain_written(id: RuleId, written: &Written) -> String {
 }
 
 /// Returns a tool in the form that `--allow` takes.
-fn allow_word(call: &Call<'_>) -> String {
+fn allow_word(call: &PolicyCall<'_>) -> String {
     match call.source {
         PluginSource::Shipped | PluginSource::Relayed => call.tool.to_string(),
         PluginSource::Elsewhere => format!("{}:{}", call.plugin, call.tool),

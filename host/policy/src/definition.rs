@@ -20,12 +20,12 @@ pub struct ToolDefinition {
 
 impl ToolDefinition {
     /// Digests the definition of a tool. Returns `None` unless a shipped plugin passes the tool on.
-    pub fn of(spec: &ToolSpec, source: PluginSource) -> Option<Self> {
-        let text = |text: &str| JsonDigest::of(&Value::from(text));
+    pub fn from_spec(spec: &ToolSpec, source: PluginSource) -> Option<Self> {
+        let text = |text: &str| JsonDigest::from_json(&Value::from(text));
         (source == PluginSource::Relayed).then(|| Self {
             origin: text(&spec.origin),
             description: text(&spec.description),
-            parameters: JsonDigest::of(&spec.parameters),
+            parameters: JsonDigest::from_json(&spec.parameters),
         })
     }
 

@@ -13,9 +13,9 @@ pub struct JsonDigest([u8; 32]);
 
 impl JsonDigest {
     /// Digests a value.
-    pub fn of(arguments: &Value) -> Self {
+    pub fn from_json(arguments: &Value) -> Self {
         let mut hash = Sha256::new();
-        write(arguments, &mut hash);
+        write_value(arguments, &mut hash);
         Self(hash.finalize().into())
     }
 }
@@ -51,7 +51,7 @@ impl fmt::Debug for JsonDigest {
 
 /// Writes each value as a letter for its type, a length if it can vary, and its content, so that
 /// different values never give the same bytes. The JSON parser limits the depth.
-fn write(value: &Value, hash: &mut Sha256) {
+fn write_value(value: &Value, hash: &mut Sha256) {
     match value {
         Value::Null => hash.update(b"n"),
         Value::Bool(flag) => hash.update([b'b', u8::from(*flag)]),
@@ -59,7 +59,7 @@ fn write(value: &Value, hash: &mut Sha256) {
         Value::String(text) => write_text(b's', text, hash),
         Value::Array(items) => {
             write_length(b'a', items.len(), hash);
-            items.iter().for_each(|item| write(item, hash));
+            items.iter().for_each(|item| write_value(item, hash));
         }
         Value::Object(entries) => {
             write_length(b'o', entries.len(), hash);
@@ -68,7 +68,7 @@ fn write(value: &Value, hash: &mut Sha256) {
             sorted.sort_by_key(|(name, _)| *name);
             for (name, value) in sorted {
                 write_text(b'k', name, hash);
-                write(value, hash);
+                write_value(value, hash);
             }
         }
     }
@@ -94,12 +94,12 @@ mod tests {
     fn the_order_of_keys_does_not_matter() {
         let one: Value = serde_json::from_str(r#"{"a":1,"b":{"c":2,"d":3}}"#).unwrap();
         let other: Value = serde_json::from_str(r#"{"b":{"d":3,"c":2},"a":1}"#).unwrap();
-        assert_eq!(JsonDigest::of(&one), JsonDigest::of(&other));
+        assert_eq!(JsonDigest::from_json(&one), JsonDigest::from_json(&other));
     }
 
     #[test]
     fn a_digest_is_written_and_read_again() {
-        let digest = JsonDigest::of(&json!({ "a": 1 }));
+        let digest = JsonDigest::from_json(&json!({ "a": 1 }));
         assert_eq!(digest.to_string().parse(), Ok(digest));
         for wrong in ["", "0", &"g".repeat(64), &"0".repeat(65), &"+1".repeat(32), &"é".repeat(32)]
         {
@@ -131,7 +131,7 @@ mod tests {
         ];
         for (at, one) in values.iter().enumerate() {
             for other in &values[at + 1..] {
-                assert_ne!(JsonDigest::of(one), JsonDigest::of(other), "{one} {other}");
+                assert_ne!(JsonDigest::from_json(one), JsonDigest::from_json(other), "{one} {other}");
             }
         }
     }

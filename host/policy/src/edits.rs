@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use jaato_types::protected::{ProtectedFiles, fold_name};
 use serde::Deserialize;
 
-use crate::facts::Facts;
-use crate::{Call, PluginSource};
+use crate::facts::PolicyFacts;
+use crate::{PolicyCall, PluginSource};
 
 /// The shipped plugin whose tools change the files that their arguments name, and keep a copy.
 const EDITING_PLUGIN: &str = "tool-file-edit";
@@ -17,14 +17,14 @@ const FILE: &str = include_str!("../data/protected.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct ProtectedFilesTable {
     harmless: Vec<String>,
-    protected: Vec<Group>,
+    protected: Vec<ProtectedFileGroup>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Group {
+struct ProtectedFileGroup {
     /// For readers of the file.
     #[serde(rename = "why")]
     _why: String,
@@ -34,14 +34,14 @@ struct Group {
 }
 
 static NAMES: LazyLock<ProtectedFiles> = LazyLock::new(|| {
-    let Ok(file) = toml::from_str::<File>(FILE) else {
+    let Ok(file) = toml::from_str::<ProtectedFilesTable>(FILE) else {
         unreachable!("a test reads `protected.toml`");
     };
     let folded = |names: &[String]| -> Vec<String> {
         let fold = |name: &String| name.split('/').map(fold_name).collect::<Vec<_>>().join("/");
         names.iter().map(fold).collect()
     };
-    let all = |names: fn(&Group) -> &Vec<String>| -> Vec<String> {
+    let all = |names: fn(&ProtectedFileGroup) -> &Vec<String>| -> Vec<String> {
         file.protected.iter().flat_map(|group| folded(names(group))).collect()
     };
     ProtectedFiles {
@@ -55,7 +55,7 @@ static NAMES: LazyLock<ProtectedFiles> = LazyLock::new(|| {
 
 /// Returns the files that `accept-edits` does not cover for a call. Returns `None` if the working
 /// directory is unknown.
-pub fn protected_files(call: &Call<'_>) -> Option<ProtectedFiles> {
+pub fn protected_files(call: &PolicyCall<'_>) -> Option<ProtectedFiles> {
     Some(ProtectedFiles {
         directory: call.directory?.to_owned(),
         home: call.home.map(PathBuf::from),
@@ -65,21 +65,21 @@ pub fn protected_files(call: &Call<'_>) -> Option<ProtectedFiles> {
 }
 
 /// Returns true if a call's tool changes files.
-pub(crate) fn may_be_edit(call: &Call<'_>) -> bool {
+pub(crate) fn may_be_edit(call: &PolicyCall<'_>) -> bool {
     call.source == PluginSource::Shipped && call.plugin.as_str() == EDITING_PLUGIN
 }
 
 /// Returns the protected files that a call of a file-changing tool names.
-pub(crate) fn protected_paths(call: &Call<'_>) -> Vec<PathBuf> {
+pub(crate) fn protected_paths(call: &PolicyCall<'_>) -> Vec<PathBuf> {
     let Some(protected) = protected_files(call).filter(|_| may_be_edit(call)) else {
         return Vec::new();
     };
-    let paths = call.paths_of(&call.touched()).into_iter();
+    let paths = call.paths_of(&call.collect_touched()).into_iter();
     paths.filter(|path| protected.protects(path)).collect()
 }
 
 /// Returns true if a call changes unprotected files below its working directory and nothing else.
-pub(crate) fn is_inside_edit(facts: &Facts<'_>) -> bool {
+pub(crate) fn is_inside_edit(facts: &PolicyFacts<'_>) -> bool {
     let call = facts.call;
     let Some(protected) = protected_files(call) else { return false };
     may_be_edit(call)
@@ -105,8 +105,8 @@ mod tests {
     }
 
     /// Lists every name in the file, as a call could name it.
-    fn entries(names: fn(&Group) -> &Vec<String>) -> Vec<String> {
-        let file: File = toml::from_str(FILE).unwrap();
+    fn entries(names: fn(&ProtectedFileGroup) -> &Vec<String>) -> Vec<String> {
+        let file: ProtectedFilesTable = toml::from_str(FILE).unwrap();
         let entries = file.protected.iter().flat_map(names);
         entries.map(|name| name.replace('*', "x")).collect()
     }
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn harmless_names_and_source_files_are_not_protected() {
-        let file: File = toml::from_str(FILE).unwrap();
+        let file: ProtectedFilesTable = toml::from_str(FILE).unwrap();
         for name in &file.harmless {
             check(name, false);
             check(&format!("sub/{name}"), false);

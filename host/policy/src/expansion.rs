@@ -28,7 +28,7 @@ pub(crate) fn may_reach(pattern: &Path, wanted: &Path) -> bool {
         match (is_pattern(&part), is_pattern_of_rule(&other)) {
             (false, false) => part == other,
             (false, true) => Glob::new(other.as_ref()).matches(&part),
-            (true, false) => loose(&part).matches(&other),
+            (true, false) => widened_glob(&part).matches(&other),
             (true, true) => true,
         }
     })
@@ -47,7 +47,7 @@ pub(crate) fn goes_up(pattern: &Path) -> bool {
     pattern.components().skip_while(is_plain).any(|part| {
         let text = part.as_os_str().to_string_lossy();
         part == Component::ParentDir
-            || is_pattern(&text) && text.starts_with('.') && loose(&text).matches("..")
+            || is_pattern(&text) && text.starts_with('.') && widened_glob(&text).matches("..")
     })
 }
 
@@ -76,11 +76,11 @@ fn is_pattern_of_rule(text: &str) -> bool {
 
 /// Returns true if a shell pattern may match a name.
 pub fn pattern_may_be(pattern: &str, name: &str) -> bool {
-    loose(pattern).matches(name)
+    widened_glob(pattern).matches(name)
 }
 
 /// Widens a shell pattern: brackets match any letters.
-fn loose(text: &str) -> Glob {
+fn widened_glob(text: &str) -> Glob {
     let mut wide = String::new();
     let mut depth = 0_usize;
     let mut letters = text.chars();

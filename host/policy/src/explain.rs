@@ -4,11 +4,11 @@ use jaato_types::touches::Touched;
 
 use crate::coverage::{covers, covers_whole};
 use crate::decide::deciding_rule;
-use crate::facts::Facts;
-use crate::matching::{Matched, matches};
+use crate::facts::PolicyFacts;
+use crate::matching::{RuleMatch, match_rule};
 use crate::shell::Doubt;
 use crate::{
-    Call, Decision, Outcome, PathsResolved, Rule, RuleFile, RuleId, RuleRef, Rules, WorkspaceTrust,
+    PolicyCall, Decision, RuleOutcome, PathsResolved, Rule, RuleFile, RuleId, RuleRef, Rules, WorkspaceTrust,
 };
 
 /// A decision, with everything that was checked for it.
@@ -17,9 +17,9 @@ pub struct Evaluation {
     /// The decision.
     pub decision: Decision,
     /// Every rule in the files, in order, with its result.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<RuleEvaluation>,
     /// The paths and hosts that the call names.
-    pub touches: Vec<Touch>,
+    pub touches: Vec<TouchedTarget>,
     /// The commands that the call runs, one line each.
     pub commands: Vec<String>,
     /// The reasons why its command line is not plain.
@@ -30,7 +30,7 @@ pub struct Evaluation {
 
 /// A path or host that a call names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Touch {
+pub struct TouchedTarget {
     /// `read`, `write`, `search_root`, `pattern`, `host`, `word` of a command line, `link` for the
     /// target of links, `undeclared` for a string that may be any of these.
     pub kind: &'static str,
@@ -40,39 +40,39 @@ pub struct Touch {
 
 /// The result of one rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tried {
+pub struct RuleEvaluation {
     /// The rule.
     pub rule: RuleRef,
     /// The rule's outcome.
-    pub outcome: Outcome,
+    pub outcome: RuleOutcome,
     /// Whether it matches. `None` if that is unknown.
     pub matched: Option<bool>,
 }
 
 /// Decides about a call, and returns every step.
-pub fn evaluate(rules: &Rules, call: &Call<'_>) -> Evaluation {
-    let facts = Facts::of(call);
-    let decision = Decision::by(deciding_rule(rules, &facts));
-    let waits_for_trust = decision.outcome == Outcome::Ask && {
-        let trusted = Call { workspace: WorkspaceTrust::Trusted, ..*call };
-        deciding_rule(rules, &Facts::of(&trusted)).id == RuleId::FileAllow
+pub fn evaluate(rules: &Rules, call: &PolicyCall<'_>) -> Evaluation {
+    let facts = PolicyFacts::from_call(call);
+    let decision = Decision::from_rule(deciding_rule(rules, &facts));
+    let waits_for_trust = decision.outcome == RuleOutcome::Ask && {
+        let trusted = PolicyCall { workspace: WorkspaceTrust::Trusted, ..*call };
+        deciding_rule(rules, &PolicyFacts::from_call(&trusted)).id == RuleId::FileAllow
     };
     let mut tried = Vec::new();
     for file in &rules.files {
         for rule in &file.rules {
             let (matched, about) = match rule.outcome {
-                Outcome::Deny | Outcome::Ask => match matches(rule, &facts) {
-                    Matched::No => (Some(false), None),
-                    Matched::Yes(about) => (Some(true), about),
-                    Matched::Perhaps(about) => (None, Some(about)),
+                RuleOutcome::Deny | RuleOutcome::Ask => match match_rule(rule, &facts) {
+                    RuleMatch::No => (Some(false), None),
+                    RuleMatch::Yes(about) => (Some(true), about),
+                    RuleMatch::Perhaps(about) => (None, Some(about)),
                 },
-                Outcome::Allow => allows(file, rule, &facts),
+                RuleOutcome::Allow => allow_result(file, rule, &facts),
             };
             let rule_ref = file.rule_ref(rule, about);
-            tried.push(Tried { rule: rule_ref, outcome: rule.outcome, matched });
+            tried.push(RuleEvaluation { rule: rule_ref, outcome: rule.outcome, matched });
         }
     }
-    let touches = touches(&facts);
+    let touches = touched_targets(&facts);
     let (commands, doubts) = facts.shell.map_or_else(Default::default, |shell| {
         (shell.commands.iter().map(|command| command.text()).collect(), shell.doubts)
     });
@@ -81,7 +81,7 @@ pub fn evaluate(rules: &Rules, call: &Call<'_>) -> Evaluation {
 
 /// Returns whether a rule allows the call. A rule that allows a command applies to each command
 /// that it covers, and the line is allowed if all of them are covered.
-fn allows(file: &RuleFile, rule: &Rule, facts: &Facts<'_>) -> (Option<bool>, Option<String>) {
+fn allow_result(file: &RuleFile, rule: &Rule, facts: &PolicyFacts<'_>) -> (Option<bool>, Option<String>) {
     if covers_whole(&rule.when, facts) && file.may_allow(facts) {
         return (Some(true), None);
     }
@@ -91,18 +91,18 @@ fn allows(file: &RuleFile, rule: &Rule, facts: &Facts<'_>) -> (Option<bool>, Opt
     (Some(covered.is_some()), covered.map(|command| format!("`{}`", command.text())))
 }
 
-fn touches(facts: &Facts<'_>) -> Vec<Touch> {
+fn touched_targets(facts: &PolicyFacts<'_>) -> Vec<TouchedTarget> {
     let Touched { reads, writes, search_roots, patterns, undeclared, .. } = &facts.touched;
     let path = |kind, text: &String| {
-        let name = facts.call.whole(text).display().to_string();
-        Touch { kind, name }
+        let name = facts.call.absolute_path(text).display().to_string();
+        TouchedTarget { kind, name }
     };
     let of_paths =
         |kind, texts: &[String]| texts.iter().map(|text| path(kind, text)).collect::<Vec<_>>();
     let mut touches = of_paths("read", reads);
     touches.extend(of_paths("write", writes));
     touches.extend(of_paths("search_root", search_roots));
-    let named = |kind, name: String| Touch { kind, name };
+    let named = |kind, name: String| TouchedTarget { kind, name };
     touches.extend(patterns.iter().map(|text| named("pattern", text.clone())));
     let words = facts.shell_paths_written().map(|path| path.display().to_string());
     touches.extend(words.map(|path| named("word", path)));

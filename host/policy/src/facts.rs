@@ -9,13 +9,13 @@ use std::path::{Component, Path, PathBuf};
 
 use jaato_types::touches::Touched;
 
-use crate::shell::{self, Analysis, CommandLine, Named, NamedHost, Reach};
+use crate::shell::{self, ShellAnalysis, CommandLine, ShellFileName, NamedHost, NameReach};
 use crate::touched::{PATH_BYTES_MAX, may_be_ambiguous_host};
-use crate::{Call, PathsResolved, expansion};
+use crate::{PolicyCall, PathsResolved, expansion};
 
 /// The facts of a call that rules need, computed once for all of them.
-pub(crate) struct Facts<'a> {
-    pub(crate) call: &'a Call<'a>,
+pub(crate) struct PolicyFacts<'a> {
+    pub(crate) call: &'a PolicyCall<'a>,
     /// The strings of the arguments, by their declarations.
     pub(crate) touched: Touched,
     /// The declared paths, and the targets of links on the call's paths.
@@ -25,7 +25,7 @@ pub(crate) struct Facts<'a> {
     /// The declared hosts, and those of URLs in undeclared strings.
     pub(crate) hosts: Vec<String>,
     pub(crate) line: Option<CommandLine>,
-    pub(crate) shell: Option<Analysis>,
+    pub(crate) shell: Option<ShellAnalysis>,
     /// Files that the words of the command line may name.
     pub(crate) shell_paths: Vec<ShellPath>,
     /// Hosts that those words may name.
@@ -36,7 +36,7 @@ pub(crate) struct Facts<'a> {
     /// The commands of the line that differ from all before them.
     pub(crate) distinct: Vec<usize>,
     /// Undeclared strings, parsed as command lines once a rule needs that.
-    undeclared_lines: OnceCell<Vec<Analysis>>,
+    undeclared_lines: OnceCell<Vec<ShellAnalysis>>,
     /// The paths that these may name.
     undeclared_names: OnceCell<Vec<PathBuf>>,
 }
@@ -47,21 +47,21 @@ pub(crate) struct ShellPath {
     /// The full path.
     pub(crate) path: PathBuf,
     /// The name in the line.
-    pub(crate) named: Named,
+    pub(crate) named: ShellFileName,
 }
 
-impl<'a> Facts<'a> {
-    pub(crate) fn of(call: &'a Call<'a>) -> Self {
-        let touched = call.touched();
+impl<'a> PolicyFacts<'a> {
+    pub(crate) fn from_call(call: &'a PolicyCall<'a>) -> Self {
+        let touched = call.collect_touched();
         let line = call.line_of(&touched);
         let shell = line.as_ref().map(shell::analyse);
-        let distinct = shell.as_ref().map_or_else(Vec::new, distinct);
-        let named = shell.iter().flat_map(Analysis::names);
-        let shell_paths = named.map(|named| ShellPath { path: call.whole_name(&named), named });
+        let distinct = shell.as_ref().map_or_else(Vec::new, distinct_commands);
+        let named = shell.iter().flat_map(ShellAnalysis::names);
+        let shell_paths = named.map(|named| ShellPath { path: call.absolute_name(&named), named });
         let shell_paths = shell_paths.collect();
-        let shell_hosts = shell.iter().flat_map(Analysis::hosts).collect();
-        let unclear_names = shell.as_ref().and_then(Analysis::unclear_names).map(str::to_owned);
-        let unclear_hosts = shell.as_ref().and_then(Analysis::unclear_hosts).map(str::to_owned);
+        let shell_hosts = shell.iter().flat_map(ShellAnalysis::hosts).collect();
+        let unclear_names = shell.as_ref().and_then(ShellAnalysis::unclear_names).map(str::to_owned);
+        let unclear_hosts = shell.as_ref().and_then(ShellAnalysis::unclear_hosts).map(str::to_owned);
         Self {
             call,
             paths: call.paths_of(&touched),
@@ -81,7 +81,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Returns the undeclared strings as command lines.
-    pub(crate) fn undeclared_lines(&self) -> &[Analysis] {
+    pub(crate) fn undeclared_lines(&self) -> &[ShellAnalysis] {
         self.undeclared_lines.get_or_init(|| {
             let texts = self.touched.undeclared.iter().map(|it| it.text.clone());
             texts.map(|text| shell::analyse(&CommandLine::Shell(text))).collect()
@@ -98,16 +98,16 @@ impl<'a> Facts<'a> {
     /// Returns the paths that the undeclared strings may name as command lines.
     pub(crate) fn undeclared_names(&self) -> &[PathBuf] {
         self.undeclared_names.get_or_init(|| {
-            let names = self.undeclared_lines().iter().flat_map(Analysis::names);
-            names.map(|name| self.call.whole(&name.text)).collect()
+            let names = self.undeclared_lines().iter().flat_map(ShellAnalysis::names);
+            names.map(|name| self.call.absolute_path(&name.text)).collect()
         })
     }
 
     /// Returns the words of the command line that are written as paths.
     pub(crate) fn shell_paths_written(&self) -> impl Iterator<Item = &PathBuf> {
         let words = self.shell_paths.iter().filter(|name| {
-            let Named { text, reach } = &name.named;
-            let is_word = matches!(reach, Reach::Word | Reach::Folder | Reach::Pattern);
+            let ShellFileName { text, reach } = &name.named;
+            let is_word = matches!(reach, NameReach::Word | NameReach::Folder | NameReach::Pattern);
             let is_path = text.starts_with(['/', '~', '.']) || text.contains('/');
             is_word && is_path && !text.contains("://")
         });
@@ -137,18 +137,18 @@ impl<'a> Facts<'a> {
 
 /// Returns the commands of a line that differ from all before them, because rules need to check
 /// each only once.
-fn distinct(shell: &Analysis) -> Vec<usize> {
+fn distinct_commands(shell: &ShellAnalysis) -> Vec<usize> {
     let mut seen = BTreeSet::new();
     let commands = shell.commands.iter().enumerate();
     let fresh = commands.filter(|(_, command)| seen.insert(&command.words));
     fresh.map(|(at, _)| at).collect()
 }
 
-impl Call<'_> {
+impl PolicyCall<'_> {
     /// Returns every path that the call names, including those in its command line, with their
     /// `..`. An environment resolves these.
     pub fn named_paths(&self) -> Vec<PathBuf> {
-        let facts = Facts::of(self);
+        let facts = PolicyFacts::from_call(self);
         let declared = self.path_texts(&facts.touched);
         // A name without a slash may be a link, too.
         let words = facts.shell_paths.iter().map(|name| name.named.text.clone());
@@ -156,7 +156,7 @@ impl Call<'_> {
         let texts = declared.into_iter().chain(words).chain(undeclared);
         let can_be_path = |text: &String| !text.is_empty() && text.len() <= PATH_BYTES_MAX;
         let mut paths: Vec<PathBuf> =
-            texts.filter(can_be_path).map(|text| self.joined(&text)).collect();
+            texts.filter(can_be_path).map(|text| self.join_path(&text)).collect();
         paths.sort();
         paths.dedup();
         paths
@@ -164,7 +164,7 @@ impl Call<'_> {
 
     /// Returns true if its command line runs a program, as far as it is understood.
     pub fn runs(&self, program: &str) -> bool {
-        let shell = Facts::of(self).shell;
+        let shell = PolicyFacts::from_call(self).shell;
         shell.is_some_and(|shell| {
             shell.commands.iter().any(|command| command.program_name() == program)
         })
@@ -172,10 +172,10 @@ impl Call<'_> {
 
     /// Returns the patterns among the words of its command line, with their `..`.
     pub fn patterns(&self) -> Vec<PathBuf> {
-        let facts = Facts::of(self);
-        let is_pattern = |name: &&ShellPath| name.named.reach == Reach::Pattern;
+        let facts = PolicyFacts::from_call(self);
+        let is_pattern = |name: &&ShellPath| name.named.reach == NameReach::Pattern;
         let patterns = facts.shell_paths.iter().filter(is_pattern);
-        patterns.map(|name| self.joined(&name.named.text)).collect()
+        patterns.map(|name| self.join_path(&name.named.text)).collect()
     }
 
     /// Returns true if the call may touch anything, because it has too many paths to check.
@@ -192,14 +192,14 @@ impl Call<'_> {
     /// Makes a path absolute: expands `~` and relative paths as far as they are known, and removes
     /// `.` and `..`. `..` leads where the environment says. If the environment was not asked, the
     /// name before `..` counts as a folder.
-    pub(crate) fn whole(&self, text: &str) -> PathBuf {
-        let joined = self.joined(text);
-        let resolved = self.resolved.filter(|_| has_dots(&joined)).and_then(|it| it.of(&joined));
+    pub(crate) fn absolute_path(&self, text: &str) -> PathBuf {
+        let joined = self.join_path(text);
+        let resolved = self.resolved.filter(|_| has_dots(&joined)).and_then(|it| it.target_of(&joined));
         resolved.map_or_else(|| without_dots(&joined), |it| PathBuf::from(&it.path))
     }
 
     /// Resolves a path against `~` and the working directory.
-    pub(crate) fn joined(&self, text: &str) -> PathBuf {
+    pub(crate) fn join_path(&self, text: &str) -> PathBuf {
         let path = text.strip_prefix("file://").unwrap_or(text);
         match (path.strip_prefix('~'), self.home, self.directory) {
             (Some(""), Some(home), _) => home.to_owned(),
@@ -212,19 +212,19 @@ impl Call<'_> {
     }
 }
 
-impl Call<'_> {
+impl PolicyCall<'_> {
     /// Makes a name of a command line absolute. Anything after a pattern stays as it is.
-    pub(crate) fn whole_name(&self, name: &Named) -> PathBuf {
+    pub(crate) fn absolute_name(&self, name: &ShellFileName) -> PathBuf {
         match name.reach {
-            Reach::Pattern => {
-                let joined = self.joined(&name.text);
+            NameReach::Pattern => {
+                let joined = self.join_path(&name.text);
                 let known = self.resolved.filter(|_| !expansion::goes_up(&joined));
-                match known.and_then(|it| it.of(&joined)) {
+                match known.and_then(|it| it.target_of(&joined)) {
                     Some(it) if has_dots(&joined) => PathBuf::from(&it.path),
                     _ => expansion::without_dots_before(&joined),
                 }
             }
-            Reach::Word | Reach::Folder | Reach::Piece | Reach::Below => self.whole(&name.text),
+            NameReach::Word | NameReach::Folder | NameReach::Piece | NameReach::Below => self.absolute_path(&name.text),
         }
     }
 }

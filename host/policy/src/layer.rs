@@ -2,7 +2,7 @@
 
 /// The source of a rule, from the highest precedence to the lowest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Layer {
+pub enum RuleLayer {
     /// The file of this machine's administrator.
     Enterprise,
     /// The user's own file.
@@ -19,7 +19,7 @@ pub enum Layer {
     BuiltIn,
 }
 
-impl Layer {
+impl RuleLayer {
     /// Returns the layer's name in events and records. Never changes.
     pub fn name(self) -> &'static str {
         match self {

@@ -32,9 +32,9 @@ mod shipped;
 mod touched;
 mod written;
 
-pub use call::{Call, Caller, CallingAgent, PluginSource, TypedInto, WorkspaceTrust};
+pub use call::{PolicyCall, Caller, CallingAgent, PluginSource, TypedInto, WorkspaceTrust};
 pub use conditions::{
-    Annotation, CommandPattern, Conditions, ExactCall, PathPattern, RestOfCommand,
+    AnnotationKind, CommandPattern, RuleConditions, ExactCall, PathPattern, RestOfCommand,
 };
 pub use decide::decide;
 pub use decision::Decision;
@@ -42,15 +42,15 @@ pub use definition::ToolDefinition;
 pub use digest::JsonDigest;
 pub use edits::protected_files;
 pub use expansion::{is_pattern, pattern_may_be};
-pub use explain::{Evaluation, Touch, Tried, evaluate};
+pub use explain::{Evaluation, TouchedTarget, RuleEvaluation, evaluate};
 pub use jaato_types::Glob;
-pub use layer::Layer;
+pub use layer::RuleLayer;
 pub use limits::{denied_to_all, file_limits, folder_of_pattern};
-pub use mode::Mode;
-pub use pattern::{Pattern, proposals};
+pub use mode::PolicyMode;
+pub use pattern::{CallPattern, proposals};
 pub use resolved::{CallPaths, PathsResolved};
-pub use rule::{Outcome, RuleId};
-pub use rules::{Allowed, AnswerPlace, DenyRules, Rules, SessionRule, changes_since_allowed};
+pub use rule::{RuleOutcome, RuleId};
+pub use rules::{AllowedTool, AnswerPlace, DenyRules, Rules, SessionRule, changes_since_allowed};
 pub use shell::CommandLine;
 pub use shipped::{SHIPPED_RULES, SHIPPED_RULES_TEXT, shipped_rules};
-pub use written::{Rule, RuleFile, RuleRef, Written};
+pub use written::{Rule, RuleFile, RuleRef, WrittenRule};

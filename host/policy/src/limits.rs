@@ -3,15 +3,15 @@
 use jaato_types::files::FileLimits;
 
 use crate::edits::protected_files;
-use crate::matching::{arguments, promises, speaks_of};
-use crate::{Call, Conditions, DenyRules, Layer, Outcome, RuleId, RuleRef, Rules};
+use crate::matching::{match_arguments, match_annotations, matches_names};
+use crate::{PolicyCall, RuleConditions, DenyRules, RuleLayer, RuleOutcome, RuleId, RuleRef, Rules};
 
 /// Returns the limits of a call's file operations: denied paths and, if a rule or a mode allows the
 /// call, paths that need a prompt. `allowed_by` is that rule, or `None` if the user allowed the
 /// call, or if nothing has yet.
-pub fn file_limits(rules: &Rules, call: &Call<'_>, allowed_by: Option<&RuleRef>) -> FileLimits {
+pub fn file_limits(rules: &Rules, call: &PolicyCall<'_>, allowed_by: Option<&RuleRef>) -> FileLimits {
     let denied = match rules.deny_rules {
-        DenyRules::Hold => patterns(rules, call, Outcome::Deny, |_| true),
+        DenyRules::Hold => patterns(rules, call, RuleOutcome::Deny, |_| true),
         DenyRules::Ignored => Vec::new(),
     };
     let asked = match allowed_by.map(|rule| rule.id) {
@@ -19,7 +19,7 @@ pub fn file_limits(rules: &Rules, call: &Call<'_>, allowed_by: Option<&RuleRef>)
         // The user allowed everything that such a call does, except what the machine's file asks
         // about.
         Some(RuleId::AllowOption | RuleId::YesOption | RuleId::SessionAlways) => {
-            patterns(rules, call, Outcome::Ask, |layer| layer == Layer::Enterprise)
+            patterns(rules, call, RuleOutcome::Ask, |layer| layer == RuleLayer::Enterprise)
         }
         Some(
             RuleId::FileAllow
@@ -40,20 +40,20 @@ pub fn file_limits(rules: &Rules, call: &Call<'_>, allowed_by: Option<&RuleRef>)
             | RuleId::FileDefaultAsk
             | RuleId::UnprovenPromise
             | RuleId::Silence,
-        ) => patterns(rules, call, Outcome::Ask, |_| true),
+        ) => patterns(rules, call, RuleOutcome::Ask, |_| true),
     };
     let is_narrow = allowed_by
-        .is_some_and(|rule| rule.id == RuleId::ModeAcceptEdits || rule.layer == Layer::Workspace);
+        .is_some_and(|rule| rule.id == RuleId::ModeAcceptEdits || rule.layer == RuleLayer::Workspace);
     let protected = protected_files(call).filter(|_| is_narrow);
     FileLimits { denied, asked, protected, ..FileLimits::default() }
 }
 
 /// Returns the paths that rules deny to file operations outside of calls.
 pub fn denied_to_all(rules: &Rules) -> FileLimits {
-    let is_for_all = |when: &Conditions| Conditions { path: None, ..when.clone() };
+    let is_for_all = |when: &RuleConditions| RuleConditions { path: None, ..when.clone() };
     let of_file = rules.files.iter().flat_map(|file| &file.rules);
-    let denying = of_file.filter(|rule| rule.outcome == Outcome::Deny);
-    let denying = denying.filter(|rule| is_for_all(&rule.when) == Conditions::default());
+    let denying = of_file.filter(|rule| rule.outcome == RuleOutcome::Deny);
+    let denying = denying.filter(|rule| is_for_all(&rule.when) == RuleConditions::default());
     let paths = denying.filter_map(|rule| rule.when.path.as_ref());
     let denied = match rules.deny_rules {
         DenyRules::Hold => paths.map(|it| it.path.to_string_lossy().into_owned()).collect(),
@@ -74,9 +74,9 @@ pub fn folder_of_pattern(pattern: &str) -> &str {
 /// touches.
 fn patterns(
     rules: &Rules,
-    call: &Call<'_>,
-    outcome: Outcome,
-    is_wanted: impl Fn(Layer) -> bool,
+    call: &PolicyCall<'_>,
+    outcome: RuleOutcome,
+    is_wanted: impl Fn(RuleLayer) -> bool,
 ) -> Vec<String> {
     let files = rules.files.iter().filter(|file| is_wanted(file.layer));
     let of_outcome = files.flat_map(|file| &file.rules).filter(|rule| rule.outcome == outcome);
@@ -88,9 +88,9 @@ fn patterns(
             && when.outside.is_empty()
             && !when.compound;
         is_of_paths
-            && speaks_of(when, call)
-            && promises(when, call).is_possible()
-            && arguments(when, call).is_possible()
+            && matches_names(when, call)
+            && match_annotations(when, call).is_possible()
+            && match_arguments(when, call).is_possible()
     });
     let paths = speaking.filter_map(|rule| rule.when.path.as_ref());
     paths.map(|it| it.path.to_string_lossy().into_owned()).collect()

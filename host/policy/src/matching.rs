@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use jaato_types::PathGlob;
 
-use crate::facts::Facts;
-use crate::reach::{host, path, unclear};
-use crate::shell::{self, DoubtCause, SimpleCommand, WordKind};
-use crate::{Annotation, Call, CommandPattern, Conditions, Glob, JsonDigest, PluginSource, Rule};
+use crate::facts::PolicyFacts;
+use crate::reach::{match_host, match_path, match_unclear};
+use crate::shell::{self, DoubtCause, SimpleCommand, ShellWordKind};
+use crate::{AnnotationKind, PolicyCall, CommandPattern, RuleConditions, Glob, JsonDigest, PluginSource, Rule};
 
 /// The result of matching a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Matched {
+pub(crate) enum RuleMatch {
     /// It does not match.
     No,
     /// It matches, because of this part of the call.
@@ -21,7 +21,7 @@ pub(crate) enum Matched {
     Perhaps(String),
 }
 
-impl Matched {
+impl RuleMatch {
     pub(crate) fn is_certain(&self) -> bool {
         matches!(self, Self::Yes(_))
     }
@@ -31,7 +31,7 @@ impl Matched {
     }
 
     /// Returns the part of the call that matched.
-    pub(crate) fn about(self) -> Option<String> {
+    pub(crate) fn matched_part(self) -> Option<String> {
         match self {
             Self::No => None,
             Self::Yes(about) => about,
@@ -68,26 +68,26 @@ impl Matched {
 }
 
 /// Matches a rule that denies or asks.
-pub(crate) fn matches(rule: &Rule, facts: &Facts<'_>) -> Matched {
+pub(crate) fn match_rule(rule: &Rule, facts: &PolicyFacts<'_>) -> RuleMatch {
     let when = &rule.when;
-    if !speaks_of(when, facts.call) {
-        return Matched::No;
+    if !matches_names(when, facts.call) {
+        return RuleMatch::No;
     }
-    promises(when, facts.call)
-        .and(|| arguments(when, facts.call))
-        .and(|| when.command.as_ref().map_or(Matched::Yes(None), |wanted| command(wanted, facts)))
-        .and(|| when.path.as_ref().map_or(Matched::Yes(None), |wanted| path(wanted, facts)))
-        .and(|| when.host.as_ref().map_or(Matched::Yes(None), |wanted| host(wanted, facts)))
-        .and(|| if when.outside.is_empty() { Matched::Yes(None) } else { outside(when, facts) })
-        .and(|| if when.compound { compound(facts) } else { Matched::Yes(None) })
+    match_annotations(when, facts.call)
+        .and(|| match_arguments(when, facts.call))
+        .and(|| when.command.as_ref().map_or(RuleMatch::Yes(None), |wanted| match_command(wanted, facts)))
+        .and(|| when.path.as_ref().map_or(RuleMatch::Yes(None), |wanted| match_path(wanted, facts)))
+        .and(|| when.host.as_ref().map_or(RuleMatch::Yes(None), |wanted| match_host(wanted, facts)))
+        .and(|| if when.outside.is_empty() { RuleMatch::Yes(None) } else { match_outside(when, facts) })
+        .and(|| if when.compound { match_compound(facts) } else { RuleMatch::Yes(None) })
         .and(|| {
             let wanted = when.signature.as_ref();
-            wanted.map_or(Matched::Yes(None), |wanted| signature(wanted, facts))
+            wanted.map_or(RuleMatch::Yes(None), |wanted| match_signature(wanted, facts))
         })
 }
 
 /// Matches the names of tool, plugin and agent, which are always known.
-pub(crate) fn speaks_of(when: &Conditions, call: &Call<'_>) -> bool {
+pub(crate) fn matches_names(when: &RuleConditions, call: &PolicyCall<'_>) -> bool {
     let is = |wanted: &Option<Glob>, text: &str| {
         wanted.as_ref().is_none_or(|wanted| wanted.matches(text))
     };
@@ -99,29 +99,29 @@ pub(crate) fn speaks_of(when: &Conditions, call: &Call<'_>) -> bool {
         && when
             .exactly
             .as_ref()
-            .is_none_or(|wanted| wanted.digest == JsonDigest::of(call.arguments))
+            .is_none_or(|wanted| wanted.digest == JsonDigest::from_json(call.arguments))
         && when.definition.is_none_or(|wanted| call.definition == Some(wanted))
 }
 
 /// Matches the annotations of the tool. If an untrusted tool claims to be harmless, it is unknown
 /// whether that is true.
-pub(crate) fn promises(when: &Conditions, call: &Call<'_>) -> Matched {
+pub(crate) fn match_annotations(when: &RuleConditions, call: &PolicyCall<'_>) -> RuleMatch {
     let promises = call.annotations;
-    when.annotations.iter().fold(Matched::Yes(None), |so_far, &(annotation, wanted)| {
+    when.annotations.iter().fold(RuleMatch::Yes(None), |so_far, &(annotation, wanted)| {
         so_far.and(|| {
             let (promised, harmless) = match annotation {
-                Annotation::ReadOnly => (promises.read_only, true),
-                Annotation::Destructive => (promises.destructive, false),
-                Annotation::Idempotent => (promises.idempotent, true),
-                Annotation::OpenWorld => (promises.open_world, false),
+                AnnotationKind::ReadOnly => (promises.read_only, true),
+                AnnotationKind::Destructive => (promises.destructive, false),
+                AnnotationKind::Idempotent => (promises.idempotent, true),
+                AnnotationKind::OpenWorld => (promises.open_world, false),
             };
             match call.source {
-                _ if promised == wanted => Matched::Yes(None),
+                _ if promised == wanted => RuleMatch::Yes(None),
                 PluginSource::Relayed | PluginSource::Elsewhere if wanted != harmless => {
-                    Matched::Perhaps(format!("the annotations of plugin `{}`", call.plugin))
+                    RuleMatch::Perhaps(format!("the annotations of plugin `{}`", call.plugin))
                 }
                 PluginSource::Shipped | PluginSource::Relayed | PluginSource::Elsewhere => {
-                    Matched::No
+                    RuleMatch::No
                 }
             }
         })
@@ -129,7 +129,7 @@ pub(crate) fn promises(when: &Conditions, call: &Call<'_>) -> Matched {
 }
 
 /// Matches arguments by name. Each argument that a rule names must match.
-pub(crate) fn arguments(when: &Conditions, call: &Call<'_>) -> Matched {
+pub(crate) fn match_arguments(when: &RuleConditions, call: &PolicyCall<'_>) -> RuleMatch {
     let matched = |name: &str, wanted: &Glob| {
         let value = call.arguments.get(name)?;
         let text = match value.as_str() {
@@ -138,64 +138,64 @@ pub(crate) fn arguments(when: &Conditions, call: &Call<'_>) -> Matched {
         };
         wanted.matches(&text).then(|| format!("argument `{name}`"))
     };
-    when.arguments.iter().fold(Matched::Yes(None), |so_far, (name, wanted)| {
-        so_far.and(|| matched(name, wanted).map_or(Matched::No, |about| Matched::Yes(Some(about))))
+    when.arguments.iter().fold(RuleMatch::Yes(None), |so_far, (name, wanted)| {
+        so_far.and(|| matched(name, wanted).map_or(RuleMatch::No, |about| RuleMatch::Yes(Some(about))))
     })
 }
 
-fn command(wanted: &CommandPattern, facts: &Facts<'_>) -> Matched {
-    let of_line = facts.shell.as_ref().map_or(Matched::No, |analysis| {
+fn match_command(wanted: &CommandPattern, facts: &PolicyFacts<'_>) -> RuleMatch {
+    let of_line = facts.shell.as_ref().map_or(RuleMatch::No, |analysis| {
         let commands = facts.distinct.iter().map(|&at| &analysis.commands[at]);
         let found =
-            commands.fold(Matched::No, |so_far, command| so_far.or(|| runs(wanted, command)));
-        found.or(|| match analysis.hidden() {
-            Some(doubt) => Matched::Perhaps(doubt.what.clone()),
-            None => Matched::No,
+            commands.fold(RuleMatch::No, |so_far, command| so_far.or(|| match_simple_command(wanted, command)));
+        found.or(|| match analysis.hidden_program_doubt() {
+            Some(doubt) => RuleMatch::Perhaps(doubt.what.clone()),
+            None => RuleMatch::No,
         })
     });
     of_line.or(|| {
         let mut commands = facts.undeclared_lines().iter().flat_map(|line| &line.commands);
-        let found = commands.find(|command| runs(wanted, command).is_possible());
-        let about = found.map(about_undeclared);
-        about.map_or_else(|| unread_lines(facts), Matched::Perhaps)
+        let found = commands.find(|command| match_simple_command(wanted, command).is_possible());
+        let about = found.map(describe_undeclared);
+        about.map_or_else(|| match_unread_lines(facts), RuleMatch::Perhaps)
     })
 }
 
-fn about_undeclared(command: &SimpleCommand) -> String {
+fn describe_undeclared(command: &SimpleCommand) -> String {
     format!("`{}`, which the tool may run", command.text())
 }
 
 /// Matches a call with more values than jaato reads, which may touch anything.
-pub(crate) fn unread(facts: &Facts<'_>) -> Matched {
+pub(crate) fn match_unread(facts: &PolicyFacts<'_>) -> RuleMatch {
     match facts.touched.everything {
-        true => Matched::Perhaps("it has more arguments than jaato reads".to_owned()),
-        false => Matched::No,
+        true => RuleMatch::Perhaps("it has more arguments than jaato reads".to_owned()),
+        false => RuleMatch::No,
     }
 }
 
-/// As [`unread`], also for an undeclared text that is longer, or nested deeper, than the command
+/// As [`match_unread`], also for an undeclared text that is longer, or nested deeper, than the command
 /// lines that jaato reads.
-pub(crate) fn unread_lines(facts: &Facts<'_>) -> Matched {
-    unread(facts).or(|| {
+pub(crate) fn match_unread_lines(facts: &PolicyFacts<'_>) -> RuleMatch {
+    match_unread(facts).or(|| {
         let mut lines = facts.undeclared_lines().iter();
         match lines.any(|line| line.has(DoubtCause::Bound)) {
-            true => Matched::Perhaps("it has a longer text than jaato reads".to_owned()),
-            false => Matched::No,
+            true => RuleMatch::Perhaps("it has a longer text than jaato reads".to_owned()),
+            false => RuleMatch::No,
         }
     })
 }
 
 /// Matches a simple command: the program by its last name, and the words in order, with any words
 /// between them.
-fn runs(wanted: &CommandPattern, command: &SimpleCommand) -> Matched {
-    let Some((program, words)) = command.words.split_first() else { return Matched::No };
+fn match_simple_command(wanted: &CommandPattern, command: &SimpleCommand) -> RuleMatch {
+    let Some((program, words)) = command.words.split_first() else { return RuleMatch::No };
     // `git-push` is `git push`.
     let of_git = command.program_name().strip_prefix("git-");
     let subcommand = of_git.filter(|_| wanted.program == "git");
-    if program.kind != WordKind::Literal
+    if program.kind != ShellWordKind::Literal
         || subcommand.is_none() && !is_program(&wanted.program, &program.text)
     {
-        return Matched::No;
+        return RuleMatch::No;
     }
     let about = || format!("`{}`", command.text());
     let is_word = |next: &Glob, text: &str| {
@@ -211,15 +211,15 @@ fn runs(wanted: &CommandPattern, command: &SimpleCommand) -> Matched {
     for word in words {
         let Some(next) = left.peek() else { break };
         match word.kind {
-            WordKind::Literal if is_word(next, &word.text) => _ = left.next(),
-            WordKind::Literal => {}
-            WordKind::Glob | WordKind::Dynamic => is_unclear = true,
+            ShellWordKind::Literal if is_word(next, &word.text) => _ = left.next(),
+            ShellWordKind::Literal => {}
+            ShellWordKind::Glob | ShellWordKind::Dynamic => is_unclear = true,
         }
     }
     match (left.peek(), is_unclear) {
-        (None, _) => Matched::Yes(Some(about())),
-        (Some(_), true) => Matched::Perhaps(about()),
-        (Some(_), false) => Matched::No,
+        (None, _) => RuleMatch::Yes(Some(about())),
+        (Some(_), true) => RuleMatch::Perhaps(about()),
+        (Some(_), false) => RuleMatch::No,
     }
 }
 
@@ -237,10 +237,10 @@ fn is_program(wanted: &str, called: &str) -> bool {
 
 /// Matches a call that names something outside of folders. Words of a command line count if they
 /// look like paths.
-fn outside(when: &Conditions, facts: &Facts<'_>) -> Matched {
+fn match_outside(when: &RuleConditions, facts: &PolicyFacts<'_>) -> RuleMatch {
     let is_written_as_path = |text: &str| text.starts_with(['~', '.']) || text.contains('/');
     let undeclared = facts.touched.undeclared.iter().filter(|it| is_written_as_path(&it.text));
-    let undeclared: Vec<PathBuf> = undeclared.map(|it| facts.call.whole(&it.text)).collect();
+    let undeclared: Vec<PathBuf> = undeclared.map(|it| facts.call.absolute_path(&it.text)).collect();
     let folders: Vec<PathGlob> =
         when.outside.iter().map(|folder| PathGlob::new(&folder.path)).collect();
     let named = facts.paths.iter().chain(facts.shell_paths_written()).chain(&undeclared);
@@ -249,25 +249,25 @@ fn outside(when: &Conditions, facts: &Facts<'_>) -> Matched {
             && !folders.iter().any(|folder| folder.covers(path))
     });
     if let Some(path) = left.next() {
-        return Matched::Yes(Some(format!("`{}`", path.display())));
+        return RuleMatch::Yes(Some(format!("`{}`", path.display())));
     }
-    unclear(facts)
+    match_unclear(facts)
 }
 
-fn compound(facts: &Facts<'_>) -> Matched {
-    let Some(analysis) = &facts.shell else { return Matched::No };
+fn match_compound(facts: &PolicyFacts<'_>) -> RuleMatch {
+    let Some(analysis) = &facts.shell else { return RuleMatch::No };
     if analysis.is_plain() && analysis.commands.len() == 1 {
-        return Matched::No;
+        return RuleMatch::No;
     }
     let doubt = analysis.doubts.first().map(|doubt| doubt.what.clone());
-    Matched::Yes(Some(doubt.unwrap_or_else(|| "several commands".to_owned())))
+    RuleMatch::Yes(Some(doubt.unwrap_or_else(|| "several commands".to_owned())))
 }
 
-fn signature(wanted: &Glob, facts: &Facts<'_>) -> Matched {
+fn match_signature(wanted: &Glob, facts: &PolicyFacts<'_>) -> RuleMatch {
     let signature = facts.signature();
     if wanted.matches(&signature) {
-        Matched::Yes(Some(format!("`{signature}`")))
+        RuleMatch::Yes(Some(format!("`{signature}`")))
     } else {
-        Matched::No
+        RuleMatch::No
     }
 }

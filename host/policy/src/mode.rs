@@ -1,7 +1,7 @@
 //! The approval mode of a session: which calls need no prompt.
 
-use crate::facts::Facts;
-use crate::{Call, PluginSource, edits};
+use crate::facts::PolicyFacts;
+use crate::{PolicyCall, PluginSource, edits};
 
 /// The shipped plugin for plans. Its tools change only the plan.
 const PLANNING_PLUGIN: &str = "tool-todo";
@@ -11,26 +11,26 @@ const START_PLAN: &str = "startPlan";
 
 /// Which calls the session may make without a prompt, in addition to the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
+pub enum PolicyMode {
     /// Asks about each call that no rule allows.
     #[default]
     Ask,
-    /// As [`Mode::Ask`], but shipped tools change files in the workspace without a prompt.
+    /// As [`PolicyMode::Ask`], but shipped tools change files in the workspace without a prompt.
     AcceptEdits,
     /// Denies everything except reading, even if a rule allows it.
     ReadOnly,
-    /// As [`Mode::ReadOnly`], but the model may write a plan. The mode ends when the user agrees
+    /// As [`PolicyMode::ReadOnly`], but the model may write a plan. The mode ends when the user agrees
     /// to the plan.
     Plan,
 }
 
-impl Mode {
+impl PolicyMode {
     /// Returns true if the mode alone allows a call: `accept-edits` allows changes of files inside
     /// the workspace.
-    pub fn allows(self, call: &Call<'_>) -> bool {
+    pub fn allows(self, call: &PolicyCall<'_>) -> bool {
         match self {
             Self::AcceptEdits => {
-                edits::may_be_edit(call) && edits::is_inside_edit(&Facts::of(call))
+                edits::may_be_edit(call) && edits::is_inside_edit(&PolicyFacts::from_call(call))
             }
             Self::Ask | Self::ReadOnly | Self::Plan => false,
         }
@@ -40,7 +40,7 @@ impl Mode {
     pub const ALL: [Self; 4] = [Self::Ask, Self::AcceptEdits, Self::Plan, Self::ReadOnly];
 
     /// Finds a mode by its name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.name() == name)
     }
 
@@ -55,7 +55,7 @@ impl Mode {
     }
 }
 
-impl Call<'_> {
+impl PolicyCall<'_> {
     /// Returns true if the call starts the model's plan.
     pub fn starts_plan(&self) -> bool {
         self.writes_plan() && self.tool.as_str() == START_PLAN

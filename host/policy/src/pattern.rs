@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use jaato_types::ToolName;
 
 use crate::coverage::allowed_by_files;
-use crate::facts::Facts;
-use crate::shell::{self, Analysis, SimpleCommand};
-use crate::{Call, CommandPattern, JsonDigest, PluginSource, RestOfCommand, Rules, WorkspaceTrust};
+use crate::facts::PolicyFacts;
+use crate::shell::{self, ShellAnalysis, SimpleCommand};
+use crate::{PolicyCall, CommandPattern, JsonDigest, PluginSource, RestOfCommand, Rules, WorkspaceTrust};
 
 /// The longest text of a call that a pattern keeps, in letters.
 const TEXT_LETTERS_MAX: usize = 200;
 
 /// The calls of a tool for which an answer holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Pattern {
+pub enum CallPattern {
     /// Calls with exactly these arguments.
     Exact {
         /// The digest of the arguments.
@@ -40,20 +40,20 @@ pub enum Pattern {
     Tool,
 }
 
-impl Pattern {
+impl CallPattern {
     /// Creates the pattern that holds for exactly this call.
-    pub fn exactly(call: &Call<'_>) -> Self {
-        Self::exactly_of(&Facts::of(call))
+    pub fn exact_call(call: &PolicyCall<'_>) -> Self {
+        Self::exact_facts(&PolicyFacts::from_call(call))
     }
 
-    fn exactly_of(facts: &Facts<'_>) -> Self {
+    fn exact_facts(facts: &PolicyFacts<'_>) -> Self {
         let signature = facts.signature();
         let mut text = signature.split_whitespace().collect::<Vec<_>>().join(" ");
         if let Some((at, _)) = text.char_indices().nth(TEXT_LETTERS_MAX) {
             text.truncate(at);
             text.push('…');
         }
-        Self::Exact { digest: JsonDigest::of(facts.call.arguments), text }
+        Self::Exact { digest: JsonDigest::from_json(facts.call.arguments), text }
     }
 
     /// Returns the name of its kind in records, which contain nothing of a call. Never changes.
@@ -84,22 +84,22 @@ impl Pattern {
     }
 
     /// Returns true if it covers a call.
-    pub(crate) fn covers(&self, facts: &Facts<'_>) -> bool {
+    pub(crate) fn covers(&self, facts: &PolicyFacts<'_>) -> bool {
         match self {
-            Self::Exact { digest, .. } => *digest == JsonDigest::of(facts.call.arguments),
+            Self::Exact { digest, .. } => *digest == JsonDigest::from_json(facts.call.arguments),
             Self::Command { .. } => facts.shell.as_ref().is_some_and(|analysis| {
                 let mut commands = analysis.commands.iter();
                 analysis.is_plain() && commands.all(|command| self.covers_command(command))
             }),
             Self::Path(folder) => {
-                let Touches { paths, hosts } = Touches::of(facts);
+                let TouchedNames { paths, hosts } = TouchedNames::from_facts(facts);
                 !paths.is_empty()
                     && facts.call.has_known_paths()
                     && hosts.is_empty()
                     && paths.iter().all(|path| path.starts_with(folder))
             }
             Self::Host(host) => {
-                let Touches { paths, hosts } = Touches::of(facts);
+                let TouchedNames { paths, hosts } = TouchedNames::from_facts(facts);
                 paths.is_empty() && !hosts.is_empty() && hosts.iter().all(|named| named == host)
             }
             Self::Terminal(name) => terminal_of(facts.call) == Some(name),
@@ -109,7 +109,7 @@ impl Pattern {
 
     /// Returns true if a rule in a file can hold for the calls of this pattern. A terminal ends
     /// with its session, and rules for programs that run the workspace's code need its trust.
-    pub fn can_be_kept(&self, call: &Call<'_>) -> bool {
+    pub fn can_be_kept(&self, call: &PolicyCall<'_>) -> bool {
         match self {
             Self::Terminal(_) => false,
             Self::Command { .. } => {
@@ -144,13 +144,13 @@ impl Pattern {
 
 /// The paths and hosts of a call about which no other facts matter. Empty for other calls.
 #[derive(Default)]
-struct Touches<'a> {
+struct TouchedNames<'a> {
     paths: &'a [PathBuf],
     hosts: &'a [String],
 }
 
-impl<'a> Touches<'a> {
-    fn of(facts: &'a Facts<'_>) -> Self {
+impl<'a> TouchedNames<'a> {
+    fn from_facts(facts: &'a PolicyFacts<'_>) -> Self {
         let is_shipped = facts.call.source == PluginSource::Shipped;
         match is_shipped && facts.touched.is_complete() && facts.line.is_none() {
             true => Self { paths: &facts.paths, hosts: &facts.hosts },
@@ -160,7 +160,7 @@ impl<'a> Touches<'a> {
 }
 
 /// Returns the terminal that a call types into.
-fn terminal_of<'a>(call: &Call<'a>) -> Option<&'a str> {
+fn terminal_of<'a>(call: &PolicyCall<'a>) -> Option<&'a str> {
     let is_typing = matches!(call.tool.as_str(), "shell_input" | "shell_control");
     let is_shipped = call.source == PluginSource::Shipped;
     let name = call.arguments.get("session_id").filter(|_| is_typing && is_shipped);
@@ -172,29 +172,29 @@ fn terminal_of<'a>(call: &Call<'a>) -> Option<&'a str> {
 ///
 /// Commands of a pipeline that rules in files allow need no answer, so the pattern covers the
 /// others.
-pub fn proposals(rules: &Rules, call: &Call<'_>) -> Vec<Pattern> {
-    let facts = Facts::of(call);
-    let mut proposals = vec![Pattern::exactly_of(&facts)];
+pub fn proposals(rules: &Rules, call: &PolicyCall<'_>) -> Vec<CallPattern> {
+    let facts = PolicyFacts::from_call(call);
+    let mut proposals = vec![CallPattern::exact_facts(&facts)];
     // Only its author knows the meaning of a foreign tool's arguments, so only the whole tool can
     // be allowed.
     if call.source != PluginSource::Shipped {
-        proposals.push(Pattern::Tool);
+        proposals.push(CallPattern::Tool);
         return proposals;
     }
     if facts.line.is_some() || terminal_of(call).is_some() {
         proposals.extend(command_proposal(rules, &facts));
-        proposals.extend(terminal_of(call).map(str::to_owned).map(Pattern::Terminal));
+        proposals.extend(terminal_of(call).map(str::to_owned).map(CallPattern::Terminal));
         return proposals;
     }
-    let Touches { paths, hosts } = Touches::of(&facts);
+    let TouchedNames { paths, hosts } = TouchedNames::from_facts(&facts);
     match (paths, hosts) {
-        ([], []) if call.is_harmless_tool() => proposals.push(Pattern::Tool),
+        ([], []) if call.is_harmless_tool() => proposals.push(CallPattern::Tool),
         ([path], _) => {
-            proposals.push(Pattern::Path(path.clone()));
+            proposals.push(CallPattern::Path(path.clone()));
             let folder = path.parent().filter(|folder| folder.parent().is_some());
-            proposals.extend(folder.map(Path::to_owned).map(Pattern::Path));
+            proposals.extend(folder.map(Path::to_owned).map(CallPattern::Path));
         }
-        ([], [host]) => proposals.push(Pattern::Host(host.clone())),
+        ([], [host]) => proposals.push(CallPattern::Host(host.clone())),
         _ => {}
     }
     proposals.into_iter().filter(|pattern| pattern.covers(&facts)).collect()
@@ -202,12 +202,12 @@ pub fn proposals(rules: &Rules, call: &Call<'_>) -> Vec<Pattern> {
 
 /// Returns the pattern for the first command of a plain line that no rule in a file allows, if it
 /// also covers the other such commands.
-fn command_proposal(rules: &Rules, facts: &Facts<'_>) -> Option<Pattern> {
-    let analysis: &Analysis = facts.shell.as_ref().filter(|shell| shell.is_plain())?;
+fn command_proposal(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<CallPattern> {
+    let analysis: &ShellAnalysis = facts.shell.as_ref().filter(|shell| shell.is_plain())?;
     let needs_answer = |command: &&SimpleCommand| !allowed_by_files(rules, command, facts);
     let asked: Vec<&SimpleCommand> = analysis.commands.iter().filter(needs_answer).collect();
     let asked = if asked.is_empty() { analysis.commands.iter().collect() } else { asked };
     let (program, words) = shell::useful_words(asked.first()?)?;
-    let pattern = Pattern::Command { program, words };
+    let pattern = CallPattern::Command { program, words };
     asked.iter().all(|command| pattern.covers_command(command)).then_some(pattern)
 }

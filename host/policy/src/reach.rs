@@ -4,69 +4,69 @@ use std::path::Path;
 
 use jaato_types::PathGlob;
 
-use crate::facts::{Facts, ShellPath};
-use crate::matching::{Matched, unread, unread_lines};
-use crate::shell::{self, Reach};
+use crate::facts::{PolicyFacts, ShellPath};
+use crate::matching::{RuleMatch, match_unread, match_unread_lines};
+use crate::shell::{self, NameReach};
 use crate::touched::possible_hosts;
 use crate::{Glob, PathPattern, PathsResolved, expansion};
 
 /// Matches a rule's path.
-pub(crate) fn path(wanted: &PathPattern, facts: &Facts<'_>) -> Matched {
-    let wanted = Wanted {
+pub(crate) fn match_path(wanted: &PathPattern, facts: &PolicyFacts<'_>) -> RuleMatch {
+    let wanted = PreparedRulePath {
         path: &wanted.path,
         glob: PathGlob::new(&wanted.path),
         links_are_known: facts.call.resolved.is_some_and(PathsResolved::knows_patterns),
     };
     let mut named = facts.paths.iter().chain(&facts.undeclared_paths);
     if let Some(path) = named.find(|path| wanted.glob.covers(path)) {
-        return Matched::Yes(Some(format!("`{}`", path.display())));
+        return RuleMatch::Yes(Some(format!("`{}`", path.display())));
     }
     let names = facts.shell_paths.iter();
-    let in_line = names.fold(Matched::No, |so_far, name| so_far.or(|| wanted.reached(name)));
-    in_line.or(|| unclear(facts)).or(|| wanted.reached_by_undeclared(facts))
+    let in_line = names.fold(RuleMatch::No, |so_far, name| so_far.or(|| wanted.match_name(name)));
+    in_line.or(|| match_unclear(facts)).or(|| wanted.match_undeclared(facts))
 }
 
 /// Matches unknown words of the command line, or unknown values of the arguments.
-pub(crate) fn unclear(facts: &Facts<'_>) -> Matched {
+pub(crate) fn match_unclear(facts: &PolicyFacts<'_>) -> RuleMatch {
     if facts.call.may_be_anywhere() {
-        return Matched::Perhaps("it has more paths than jaato checks".to_owned());
+        return RuleMatch::Perhaps("it has more paths than jaato checks".to_owned());
     }
-    facts.unclear_names.clone().map_or_else(|| unread_lines(facts), Matched::Perhaps)
+    facts.unclear_names.clone().map_or_else(|| match_unread_lines(facts), RuleMatch::Perhaps)
 }
 
 /// A rule's path, prepared for comparing it with many names.
-struct Wanted<'a> {
+struct PreparedRulePath<'a> {
     path: &'a Path,
     glob: PathGlob,
     /// Whether the host has followed links among the names that patterns match.
     links_are_known: bool,
 }
 
-impl Wanted<'_> {
+impl PreparedRulePath<'_> {
     fn is_below(&self, folder: &Path) -> bool {
         folder.components().next().is_some() && self.path.starts_with(folder)
     }
 
     /// Returns true if a name in a command line reaches the path.
-    fn reached(&self, name: &ShellPath) -> Matched {
+    fn match_name(&self, name: &ShellPath) -> RuleMatch {
         let path = name.path.as_path();
         let (is_certain, is_reached) = match name.named.reach {
-            Reach::Word => (true, self.glob.covers(path)),
+            NameReach::Word => (true, self.glob.covers(path)),
             // `rm -r ~` also removes `~/.ssh`.
-            Reach::Folder => (true, self.glob.covers(path) || self.is_below(path)),
-            Reach::Piece => (false, self.glob.covers(path)),
-            Reach::Below => (false, self.is_below(path)),
+            NameReach::Folder => (true, self.glob.covers(path) || self.is_below(path)),
+            NameReach::Piece => (false, self.glob.covers(path)),
+            NameReach::Below => (false, self.is_below(path)),
             // One of its names may be a link, unless the host has checked.
-            Reach::Pattern => {
+            NameReach::Pattern => {
                 (false, !self.links_are_known || expansion::may_reach(path, self.path))
             }
         };
         let about = || format!("`{}`", path.display());
         match (is_certain, is_reached) {
-            (true, true) => Matched::Yes(Some(about())),
-            (false, true) => Matched::Perhaps(about()),
-            (_, false) if self.is_inside_text(&name.named.text) => Matched::Perhaps(about()),
-            (_, false) => Matched::No,
+            (true, true) => RuleMatch::Yes(Some(about())),
+            (false, true) => RuleMatch::Perhaps(about()),
+            (_, false) if self.is_inside_text(&name.named.text) => RuleMatch::Perhaps(about()),
+            (_, false) => RuleMatch::No,
         }
     }
 
@@ -79,15 +79,15 @@ impl Wanted<'_> {
 
     /// Matches undeclared strings. A foreign tool may do anything with a folder. A shipped tool
     /// that reads a folder leaves out denied files.
-    fn reached_by_undeclared(&self, facts: &Facts<'_>) -> Matched {
+    fn match_undeclared(&self, facts: &PolicyFacts<'_>) -> RuleMatch {
         let call = facts.call;
-        let written = facts.touched.writes.iter().map(|text| call.whole(text));
+        let written = facts.touched.writes.iter().map(|text| call.absolute_path(text));
         let mut folders = written.chain(facts.undeclared_paths.iter().cloned());
         let mut names = facts.undeclared_names().iter().cloned();
         let possible = folders
             .find(|path| self.is_below(path))
             .or_else(|| names.find(|path| is_anything(path) || self.glob.covers(path)));
-        possible.map_or(Matched::No, |path| Matched::Perhaps(format!("`{}`", path.display())))
+        possible.map_or(RuleMatch::No, |path| RuleMatch::Perhaps(format!("`{}`", path.display())))
     }
 }
 
@@ -99,11 +99,11 @@ fn is_anything(path: &Path) -> bool {
 /// Normalizes a rule's host for comparing it with the hosts of calls.
 pub(crate) fn host_glob(wanted: &Glob) -> Glob {
     let written = wanted.as_str().to_ascii_lowercase();
-    Glob::new(shell::canonical(&written).unwrap_or(written))
+    Glob::new(shell::canonical_host(&written).unwrap_or(written))
 }
 
 /// Matches a rule's host.
-pub(crate) fn host(wanted: &Glob, facts: &Facts<'_>) -> Matched {
+pub(crate) fn match_host(wanted: &Glob, facts: &PolicyFacts<'_>) -> RuleMatch {
     let wanted = host_glob(wanted);
     let has_letters = wanted.as_str().contains(|letter: char| letter.is_ascii_alphanumeric());
     let is_local =
@@ -121,10 +121,10 @@ pub(crate) fn host(wanted: &Glob, facts: &Facts<'_>) -> Matched {
     let certain = of_shell.clone().filter(|named| named.is_certain).map(|named| &named.host);
     let mut certain = facts.hosts.iter().filter(|host| names(host)).chain(certain);
     if let Some(host) = certain.next() {
-        return Matched::Yes(Some(format!("`{host}`")));
+        return RuleMatch::Yes(Some(format!("`{host}`")));
     }
     if facts.has_ambiguous_hosts() {
-        return Matched::Perhaps(shell::UNCLEAR_HOST.to_owned());
+        return RuleMatch::Perhaps(shell::UNCLEAR_HOST.to_owned());
     }
     let texts = facts.touched.undeclared.iter().map(|it| it.text.as_str());
     let is_pattern = wanted.as_str().contains(['*', '?']);
@@ -134,7 +134,7 @@ pub(crate) fn host(wanted: &Glob, facts: &Facts<'_>) -> Matched {
         .filter(|host| (!is_pattern || host.contains('.')) && names(host));
     let possible = of_shell.map(|named| named.host.clone()).chain(undeclared).next();
     possible.map_or_else(
-        || facts.unclear_hosts.clone().map_or_else(|| unread(facts), Matched::Perhaps),
-        |host| Matched::Perhaps(format!("`{host}`")),
+        || facts.unclear_hosts.clone().map_or_else(|| match_unread(facts), RuleMatch::Perhaps),
+        |host| RuleMatch::Perhaps(format!("`{host}`")),
     )
 }

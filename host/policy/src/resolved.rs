@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use jaato_types::files::{RESOLVE_PATHS_MAX, ResolvedPath};
 
 use crate::facts::without_dots;
-use crate::{Call, expansion};
+use crate::{PolicyCall, expansion};
 
 /// The targets of a call's paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PathsResolved {
     /// The targets by the paths that were asked for.
     known: BTreeMap<PathBuf, ResolvedPath>,
-    extent: Extent,
+    extent: PathKnowledge,
     /// Whether they include the names that the patterns of a command line match.
     has_patterns: bool,
 }
@@ -28,7 +28,7 @@ pub struct CallPaths {
 
 impl CallPaths {
     /// Collects the paths. `expand` returns the names that a pattern may match, if it can.
-    pub fn of(call: &Call<'_>, expand: impl Fn(&Path) -> Option<Vec<PathBuf>>) -> Self {
+    pub fn from_call(call: &PolicyCall<'_>, expand: impl Fn(&Path) -> Option<Vec<PathBuf>>) -> Self {
         let mut all = call.named_paths();
         let expanded: Option<Vec<Vec<PathBuf>>> =
             call.patterns().iter().map(|pattern| expand(pattern)).collect();
@@ -40,14 +40,14 @@ impl CallPaths {
     }
 
     /// Combines them with their targets.
-    pub fn resolved(self, resolved: Vec<Option<ResolvedPath>>) -> PathsResolved {
+    pub fn with_targets(self, resolved: Vec<Option<ResolvedPath>>) -> PathsResolved {
         PathsResolved { has_patterns: self.has_patterns, ..PathsResolved::new(self.all, resolved) }
     }
 }
 
 /// How much is known about the paths of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Extent {
+enum PathKnowledge {
     /// The target of each path.
     #[default]
     All,
@@ -61,23 +61,23 @@ impl PathsResolved {
     /// Combines the paths with their results.
     pub fn new(asked: Vec<PathBuf>, resolved: Vec<Option<ResolvedPath>>) -> Self {
         if asked.len() > RESOLVE_PATHS_MAX {
-            return Self { extent: Extent::TooMany, ..Self::default() };
+            return Self { extent: PathKnowledge::TooMany, ..Self::default() };
         }
         let count = asked.len();
         let pairs = asked.into_iter().zip(resolved);
         let known: BTreeMap<_, _> = pairs.filter_map(|(path, it)| Some((path, it?))).collect();
         let is_all = known.len() == count && known.values().all(|it| it.identity.is_some());
-        let extent = if is_all { Extent::All } else { Extent::AsWritten };
+        let extent = if is_all { PathKnowledge::All } else { PathKnowledge::AsWritten };
         Self { known, extent, has_patterns: false }
     }
 
     /// Returns the target of a path, if it was asked for.
-    pub(crate) fn of(&self, path: &Path) -> Option<&ResolvedPath> {
+    pub(crate) fn target_of(&self, path: &Path) -> Option<&ResolvedPath> {
         self.known.get(path)
     }
 
     /// Returns the targets of the names that a pattern of the command line may match.
-    pub(crate) fn matching<'a>(
+    pub(crate) fn targets_matching<'a>(
         &'a self,
         pattern: &'a Path,
     ) -> impl Iterator<Item = &'a ResolvedPath> + 'a {
@@ -97,17 +97,17 @@ impl PathsResolved {
 
     /// Returns true if the environment resolved every path.
     pub(crate) fn is_whole(&self) -> bool {
-        self.extent == Extent::All
+        self.extent == PathKnowledge::All
     }
 
     /// Returns true if the names that patterns of a command line match were resolved.
     pub(crate) fn knows_patterns(&self) -> bool {
-        self.has_patterns && self.extent != Extent::TooMany
+        self.has_patterns && self.extent != PathKnowledge::TooMany
     }
 
     /// Returns true if the call may touch anything, because it has too many paths.
     pub(crate) fn may_be_anything(&self) -> bool {
-        self.extent == Extent::TooMany
+        self.extent == PathKnowledge::TooMany
     }
 
     /// Returns the targets that the call's operations must find.
@@ -117,15 +117,15 @@ impl PathsResolved {
 
     /// Returns the paths whose target has changed.
     pub fn changed_places(&self, later: &Self) -> Vec<PathBuf> {
-        self.changed(later, |one, other| (&one.path, &one.entry) == (&other.path, &other.entry))
+        self.changed_paths(later, |one, other| (&one.path, &one.entry) == (&other.path, &other.entry))
     }
 
     /// Returns the paths whose target, or the file there, has changed.
     pub fn changed_files(&self, later: &Self) -> Vec<PathBuf> {
-        self.changed(later, |one, other| one == other)
+        self.changed_paths(later, |one, other| one == other)
     }
 
-    fn changed(
+    fn changed_paths(
         &self,
         later: &Self,
         is_same: impl Fn(&ResolvedPath, &ResolvedPath) -> bool,

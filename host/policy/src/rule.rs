@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use crate::Layer;
+use crate::RuleLayer;
 
 /// What to do with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RuleOutcome {
     /// It may run.
     Allow,
     /// The user decides. If no user can be asked, it must not run.
@@ -64,7 +64,7 @@ pub enum RuleId {
     Silence,
 }
 
-impl Outcome {
+impl RuleOutcome {
     /// Returns the outcome's name in files, events and records. Never changes.
     pub fn name(self) -> &'static str {
         match self {
@@ -114,7 +114,7 @@ impl RuleId {
     }
 
     /// Returns the rule's outcome.
-    pub fn outcome(self) -> Outcome {
+    pub fn outcome(self) -> RuleOutcome {
         match self {
             Self::Disabled
             | Self::FileBroken
@@ -122,7 +122,7 @@ impl RuleId {
             | Self::SessionNever
             | Self::ModeReadOnly
             | Self::ModePlan
-            | Self::FileDefaultDeny => Outcome::Deny,
+            | Self::FileDefaultDeny => RuleOutcome::Deny,
             Self::OwnCall
             | Self::AllowOption
             | Self::YesOption
@@ -131,26 +131,26 @@ impl RuleId {
             | Self::ModeAcceptEdits
             | Self::ReadOnly
             | Self::AutoApproval
-            | Self::FileDefaultAllow => Outcome::Allow,
+            | Self::FileDefaultAllow => RuleOutcome::Allow,
             Self::FileUnclear
             | Self::ModeStartPlan
             | Self::FileAsk
             | Self::FileDefaultAsk
             | Self::UnprovenPromise
-            | Self::Silence => Outcome::Ask,
+            | Self::Silence => RuleOutcome::Ask,
         }
     }
 
     /// Returns the source of a rule that is not from a file.
-    pub(crate) fn layer(self) -> Layer {
+    pub(crate) fn layer(self) -> RuleLayer {
         match self {
-            Self::Disabled | Self::AllowOption | Self::YesOption => Layer::CommandLine,
+            Self::Disabled | Self::AllowOption | Self::YesOption => RuleLayer::CommandLine,
             Self::SessionNever
             | Self::SessionAlways
             | Self::ModeReadOnly
             | Self::ModePlan
             | Self::ModeStartPlan
-            | Self::ModeAcceptEdits => Layer::Session,
+            | Self::ModeAcceptEdits => RuleLayer::Session,
             Self::FileBroken
             | Self::FileDeny
             | Self::FileUnclear
@@ -163,7 +163,7 @@ impl RuleId {
             | Self::ReadOnly
             | Self::AutoApproval
             | Self::UnprovenPromise
-            | Self::Silence => Layer::BuiltIn,
+            | Self::Silence => RuleLayer::BuiltIn,
         }
     }
 }

@@ -7,8 +7,8 @@ use jaato_types::permission_prompt::PermissionDecision;
 use jaato_types::{PluginName, ToolName};
 
 use crate::coverage::{covers_whole, needs_trust};
-use crate::facts::Facts;
-use crate::{Call, Conditions, Mode, Outcome, Pattern, PluginSource, RuleFile, ToolDefinition};
+use crate::facts::PolicyFacts;
+use crate::{PolicyCall, RuleConditions, PolicyMode, RuleOutcome, CallPattern, PluginSource, RuleFile, ToolDefinition};
 
 /// Rules as data. Created once for each session. [`Rules::remember`] adds the user's answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Rules {
     /// `[tools] disabled`.
     pub disabled: BTreeSet<ToolName>,
     /// `--allow TOOL` and `--allow PLUGIN:TOOL`.
-    pub allowed: BTreeSet<Allowed>,
+    pub allowed: BTreeSet<AllowedTool>,
     /// `--yes`: calls run without a prompt.
     pub allow_all: bool,
     /// Files with rules, in order of precedence.
@@ -24,7 +24,7 @@ pub struct Rules {
     /// Whether deny rules in files count.
     pub deny_rules: DenyRules,
     /// The approval mode.
-    pub mode: Mode,
+    pub mode: PolicyMode,
     session: Vec<SessionRule>,
 }
 
@@ -43,14 +43,14 @@ const BEGINNING_BYTES_MIN: usize = 3;
 
 /// A tool that the user allows at the start, with any arguments.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Allowed {
+pub struct AllowedTool {
     /// The plugin. Without one, the tool must be a shipped one.
     pub plugin: Option<PluginName>,
     /// The tool. A `*` at the end, after three letters or more, matches any rest.
     pub tool: ToolName,
 }
 
-impl Allowed {
+impl AllowedTool {
     /// Parses `TOOL` or `PLUGIN:TOOL`, each with an optional `*` at its end.
     pub fn parse(text: &str) -> Self {
         match text.split_once(':') {
@@ -92,7 +92,7 @@ pub struct SessionRule {
     /// The definition of another program's tool when the user answered.
     definition: Option<ToolDefinition>,
     decision: PermissionDecision,
-    pattern: Pattern,
+    pattern: CallPattern,
     place: AnswerPlace,
 }
 
@@ -106,19 +106,19 @@ pub struct AnswerPlace {
 }
 
 impl AnswerPlace {
-    fn of(call: &Call<'_>) -> Self {
+    fn from_call(call: &PolicyCall<'_>) -> Self {
         Self {
             root: call.root.filter(|_| call.directory.is_some()).map(Path::to_owned),
-            waits_for_trust: needs_trust(&Facts::of(call)),
+            waits_for_trust: needs_trust(&PolicyFacts::from_call(call)),
         }
     }
 }
 
 impl SessionRule {
     /// Creates the rule of an answer to this call, for later calls that the pattern covers.
-    pub fn new(call: &Call<'_>, decision: PermissionDecision, pattern: Pattern) -> Self {
+    pub fn new(call: &PolicyCall<'_>, decision: PermissionDecision, pattern: CallPattern) -> Self {
         let (tool, plugin) = (call.tool.clone(), call.plugin.clone());
-        let (definition, place) = (call.definition, AnswerPlace::of(call));
+        let (definition, place) = (call.definition, AnswerPlace::from_call(call));
         Self { tool, plugin, definition, decision, pattern, place }
     }
 
@@ -144,7 +144,7 @@ impl SessionRule {
     }
 
     /// Returns which of the tool's calls it covers.
-    pub fn pattern(&self) -> &Pattern {
+    pub fn pattern(&self) -> &CallPattern {
         &self.pattern
     }
 
@@ -154,13 +154,13 @@ impl SessionRule {
         Self { decision, ..self }
     }
 
-    fn covers(&self, facts: &Facts<'_>) -> bool {
+    fn covers(&self, facts: &PolicyFacts<'_>) -> bool {
         self.is_about(facts.call) && self.pattern.covers(facts)
     }
 
     /// Returns true if it allows a call, whose tool must have the same definition as when the user
     /// answered.
-    fn allows(&self, facts: &Facts<'_>) -> bool {
+    fn allows(&self, facts: &PolicyFacts<'_>) -> bool {
         self.decision.runs() && self.definition == facts.call.definition && self.covers(facts)
     }
 
@@ -169,19 +169,19 @@ impl SessionRule {
         &self.place
     }
 
-    fn is_about(&self, call: &Call<'_>) -> bool {
+    fn is_about(&self, call: &PolicyCall<'_>) -> bool {
         self.tool == *call.tool && self.plugin == *call.plugin
     }
 
     /// Returns true if it covers exactly one call.
     fn is_exact(&self) -> bool {
-        matches!(self.pattern, Pattern::Exact { .. })
+        matches!(self.pattern, CallPattern::Exact { .. })
     }
 }
 
 impl Rules {
     /// Creates rules of files only, in order of precedence.
-    pub fn of_files(files: Vec<RuleFile>) -> Self {
+    pub fn from_files(files: Vec<RuleFile>) -> Self {
         Self { files, ..Self::default() }
     }
 
@@ -218,42 +218,42 @@ impl Rules {
         self.session.clear();
     }
 
-    pub(crate) fn is_allowed(&self, call: &Call<'_>) -> bool {
+    pub(crate) fn is_allowed(&self, call: &PolicyCall<'_>) -> bool {
         self.allowed.iter().any(|allowed| allowed.covers(call.tool, call.plugin, call.source))
     }
 
     /// Returns true if the user has allowed calls like this one.
-    pub(crate) fn is_granted(&self, facts: &Facts<'_>) -> bool {
+    pub(crate) fn is_granted(&self, facts: &PolicyFacts<'_>) -> bool {
         self.session.iter().any(|rule| rule.allows(facts))
     }
 
     /// Lists the command patterns that the user has allowed for calls of this tool.
-    pub(crate) fn granted_patterns(&self, call: &Call<'_>) -> impl Iterator<Item = &Pattern> {
+    pub(crate) fn granted_patterns(&self, call: &PolicyCall<'_>) -> impl Iterator<Item = &CallPattern> {
         let granted =
             self.session.iter().filter(|rule| rule.decision.runs() && rule.is_about(call));
         granted.map(|rule| &rule.pattern)
     }
 
     /// Returns true if the user has denied calls like this one.
-    pub(crate) fn is_refused(&self, facts: &Facts<'_>) -> bool {
+    pub(crate) fn is_refused(&self, facts: &PolicyFacts<'_>) -> bool {
         self.session.iter().any(|rule| !rule.decision.runs() && rule.covers(facts))
     }
 
     /// Returns true if the user allowed exactly this call, and therefore saw all of it.
-    pub(crate) fn is_allowed_exactly(&self, facts: &Facts<'_>) -> bool {
+    pub(crate) fn is_allowed_exactly(&self, facts: &PolicyFacts<'_>) -> bool {
         self.session.iter().any(|rule| rule.is_exact() && rule.allows(facts))
     }
 }
 
 /// Names the parts of another program's tool that changed since the user allowed such a call, so
 /// that the answer no longer holds. Empty if there is no such answer.
-pub fn changes_since_allowed(rules: &Rules, call: &Call<'_>) -> Vec<&'static str> {
+pub fn changes_since_allowed(rules: &Rules, call: &PolicyCall<'_>) -> Vec<&'static str> {
     let Some(now) = call.definition else { return Vec::new() };
-    let facts = Facts::of(call);
+    let facts = PolicyFacts::from_call(call);
     let answers = rules.session.iter().filter(|rule| rule.decision.runs() && rule.covers(&facts));
     let kept = rules.files.iter().flat_map(|file| &file.rules).filter_map(|rule| {
-        let before = rule.when.definition.filter(|_| rule.outcome == Outcome::Allow)?;
-        let when = Conditions { definition: Some(now), ..rule.when.clone() };
+        let before = rule.when.definition.filter(|_| rule.outcome == RuleOutcome::Allow)?;
+        let when = RuleConditions { definition: Some(now), ..rule.when.clone() };
         covers_whole(&when, &facts).then_some(before)
     });
     let before = kept.chain(answers.filter_map(|rule| rule.definition)).last();

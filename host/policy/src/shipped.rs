@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::{CommandPattern, Conditions, Layer, Outcome, RestOfCommand, Rule, RuleFile};
+use crate::{CommandPattern, RuleConditions, RuleLayer, RuleOutcome, RestOfCommand, Rule, RuleFile};
 
 /// The source of the rules, as users see it.
 pub const SHIPPED_RULES: &str = "(shipped) read_only.toml";
@@ -12,49 +12,49 @@ pub const SHIPPED_RULES_TEXT: &str = include_str!("../data/read_only.toml");
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct ShippedRulesFile {
     #[serde(rename = "version")]
     _version: u8,
-    rules: Vec<Written>,
+    rules: Vec<ShippedRule>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct ShippedRule {
     #[serde(rename = "decision")]
-    _decision: Allow,
+    _decision: ShippedAllow,
     #[serde(rename = "options")]
-    _options: Read,
+    _options: ShippedRead,
     command: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Allow {
+enum ShippedAllow {
     Allow,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Read {
+enum ShippedRead {
     Read,
 }
 
 /// Returns the rules as a file of the lowest layer.
 pub fn shipped_rules() -> RuleFile {
-    let file: File = toml::from_str(SHIPPED_RULES_TEXT)
+    let file: ShippedRulesFile = toml::from_str(SHIPPED_RULES_TEXT)
         .unwrap_or_else(|error| unreachable!("a test reads the file: {error}"));
     let lines = SHIPPED_RULES_TEXT.lines().enumerate();
     let mut begins = lines.filter(|(_, line)| *line == "[[rules]]").map(|(at, _)| at + 2);
     let rules = file.rules.iter().map(|written| {
-        let when = Conditions {
+        let when = RuleConditions {
             command: CommandPattern::parse(&written.command, RestOfCommand::Reading),
-            ..Conditions::default()
+            ..RuleConditions::default()
         };
-        Rule { outcome: Outcome::Allow, when, line: begins.next().unwrap_or_default(), why: None }
+        Rule { outcome: RuleOutcome::Allow, when, line: begins.next().unwrap_or_default(), why: None }
     });
     RuleFile {
-        layer: Layer::Shipped,
+        layer: RuleLayer::Shipped,
         path: SHIPPED_RULES.into(),
         default: None,
         rules: rules.collect(),

@@ -6,7 +6,7 @@ use jaato_types::touches::Touched;
 use serde_json::Value;
 
 use crate::shell::{CommandLine, host_of, is_ambiguous, operand_host};
-use crate::{Call, PathsResolved, PluginSource, TypedInto};
+use crate::{PolicyCall, PathsResolved, PluginSource, TypedInto};
 
 /// Names under which foreign tools commonly take a command line.
 const COMMAND_NAMES: [&str; 5] = ["command", "cmd", "command_line", "script", "shell"];
@@ -14,10 +14,10 @@ const COMMAND_NAMES: [&str; 5] = ["command", "cmd", "command_line", "script", "s
 /// The longest text that can be a path.
 pub(crate) const PATH_BYTES_MAX: usize = 4096;
 
-impl Call<'_> {
+impl PolicyCall<'_> {
     /// Collects the strings of the arguments. A foreign tool's declarations are its author's
     /// claims, so they do not count.
-    pub(crate) fn touched(&self) -> Touched {
+    pub(crate) fn collect_touched(&self) -> Touched {
         match self.source {
             PluginSource::Shipped => Touched::of(self.schema, self.arguments),
             PluginSource::Relayed | PluginSource::Elsewhere => {
@@ -34,7 +34,7 @@ impl Call<'_> {
 
     /// Returns the command line that the call runs, if its tool runs one.
     pub fn command_line(&self) -> Option<CommandLine> {
-        self.line_of(&self.touched())
+        self.line_of(&self.collect_touched())
     }
 
     pub(crate) fn line_of(&self, touched: &Touched) -> Option<CommandLine> {
@@ -56,7 +56,7 @@ impl Call<'_> {
 
     /// Returns the hosts that the arguments name.
     pub fn hosts(&self) -> Vec<String> {
-        self.hosts_of(&self.touched())
+        self.hosts_of(&self.collect_touched())
     }
 
     fn text(&self, name: &str) -> Option<String> {
@@ -88,7 +88,7 @@ impl Call<'_> {
     /// Relative paths stay relative if the working directory is unknown.
     pub(crate) fn paths_of(&self, touched: &Touched) -> Vec<PathBuf> {
         let texts = self.path_texts(touched);
-        let mut paths: Vec<PathBuf> = texts.iter().map(|text| self.whole(text)).collect();
+        let mut paths: Vec<PathBuf> = texts.iter().map(|text| self.absolute_path(text)).collect();
         paths.extend(self.resolved.into_iter().flat_map(PathsResolved::places));
         paths.sort();
         paths.dedup();
@@ -113,7 +113,7 @@ impl Call<'_> {
 
     /// Returns the undeclared strings as paths.
     pub(crate) fn undeclared_paths(&self, touched: &Touched) -> Vec<PathBuf> {
-        self.undeclared_texts(touched).map(|text| self.whole(text)).collect()
+        self.undeclared_texts(touched).map(|text| self.absolute_path(text)).collect()
     }
 
     /// Returns the undeclared strings that can be paths.

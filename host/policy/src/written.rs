@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::{Conditions, Layer, Outcome, RuleId};
+use crate::{RuleConditions, RuleLayer, RuleOutcome, RuleId};
 
 /// One file with rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleFile {
     /// The source of the file.
-    pub layer: Layer,
+    pub layer: RuleLayer,
     /// The path, as shown to the user.
     pub path: Arc<str>,
     /// The decision about calls that no rule matches, and its line.
-    pub default: Option<(Outcome, usize)>,
+    pub default: Option<(RuleOutcome, usize)>,
     /// Its rules, in the order of the file.
     pub rules: Vec<Rule>,
     /// The line and the error if the file is broken. Every call is then denied.
@@ -23,9 +23,9 @@ pub struct RuleFile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     /// Its outcome.
-    pub outcome: Outcome,
+    pub outcome: RuleOutcome,
     /// When it matches.
-    pub when: Conditions,
+    pub when: RuleConditions,
     /// The line of the file at which it begins, from 1.
     pub line: usize,
     /// The user's reason, shown with a refusal.
@@ -38,14 +38,14 @@ pub struct RuleRef {
     /// The kind.
     pub id: RuleId,
     /// The source.
-    pub layer: Layer,
+    pub layer: RuleLayer,
     /// The rule in a file. `None` for options, answers and built-in rules.
-    pub written: Option<Written>,
+    pub written: Option<WrittenRule>,
 }
 
 /// A rule in a file, as users see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenRule {
     /// The rule in one line: `deny command "rm"`.
     pub rule: String,
     /// The file.

@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use jaato_policy::{
-    Call, CallPaths, CommandPattern, Conditions, Glob, Layer, Outcome, PathPattern, PathsResolved,
+    PolicyCall, CallPaths, CommandPattern, RuleConditions, Glob, RuleLayer, RuleOutcome, PathPattern, PathsResolved,
     PluginSource, RestOfCommand, Rule, RuleFile, Rules, WorkspaceTrust, decide, shipped_rules,
 };
 use jaato_types::files::ResolvedPath;
@@ -39,48 +39,48 @@ impl Section {
                     continue;
                 }
                 "denypath" | "denyhost" => {
-                    let mut when = Conditions::default();
+                    let mut when = RuleConditions::default();
                     if word == "denyhost" {
                         when.host = Some(Glob::new(command));
                     } else {
                         let path = Path::new(command).to_owned();
                         when.path = Some(PathPattern { written: command.to_owned(), path });
                     }
-                    of_file.push(Rule { outcome: Outcome::Deny, when, line: at + 1, why: None });
+                    of_file.push(Rule { outcome: RuleOutcome::Deny, when, line: at + 1, why: None });
                     continue;
                 }
-                "allow" => (Outcome::Allow, RestOfCommand::SafeOptions),
-                "read" => (Outcome::Allow, RestOfCommand::Reading),
-                "any" => (Outcome::Allow, RestOfCommand::AnyOptions),
-                "ask" => (Outcome::Ask, RestOfCommand::SafeOptions),
-                "deny" => (Outcome::Deny, RestOfCommand::SafeOptions),
+                "allow" => (RuleOutcome::Allow, RestOfCommand::SafeOptions),
+                "read" => (RuleOutcome::Allow, RestOfCommand::Reading),
+                "any" => (RuleOutcome::Allow, RestOfCommand::AnyOptions),
+                "ask" => (RuleOutcome::Ask, RestOfCommand::SafeOptions),
+                "deny" => (RuleOutcome::Deny, RestOfCommand::SafeOptions),
                 other => panic!("unknown word {other}"),
             };
             let command = Some(CommandPattern::parse(command, rest).unwrap());
-            let when = Conditions { command, ..Conditions::default() };
+            let when = RuleConditions { command, ..RuleConditions::default() };
             of_file.push(Rule { outcome, when, line: at + 1, why: None });
         }
         let path = "permissions.toml".into();
         let (default, broken) = (None, None);
-        let own = RuleFile { layer: Layer::User, path, default, rules: of_file, broken };
+        let own = RuleFile { layer: RuleLayer::User, path, default, rules: of_file, broken };
         rules.files.insert(0, own);
         Self { rules, workspace }
     }
 
-    fn decide(&self, line: &str) -> Outcome {
+    fn decide(&self, line: &str) -> RuleOutcome {
         let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
         let arguments = json!({ "command": line });
         let schema = json!({ "properties": { "command": { "type": "string", "x-jaato-touches": "command" } } });
-        let call = Call {
+        let call = PolicyCall {
             source: PluginSource::Shipped,
             directory: Some(Path::new("/srv")),
             home: Some(Path::new("/home/ann")),
             workspace: self.workspace,
             schema: &schema,
-            ..Call::new(&tool, &plugin, &arguments)
+            ..PolicyCall::new(&tool, &plugin, &arguments)
         };
         let resolved = resolved_paths(&call);
-        decide(&self.rules, &Call { resolved: Some(&resolved), ..call }).outcome
+        decide(&self.rules, &PolicyCall { resolved: Some(&resolved), ..call }).outcome
     }
 }
 
@@ -89,8 +89,8 @@ const LINKS: [(&str, &str); 2] =
     [("/srv/deeplink", "/srv/a/b/c"), ("/srv/vaultlink", "/home/ann/vault")];
 
 /// Resolves the paths of a call with these links.
-pub(crate) fn resolved_paths(call: &Call<'_>) -> PathsResolved {
-    let paths = CallPaths::of(call, |_| Some(Vec::new()));
+pub(crate) fn resolved_paths(call: &PolicyCall<'_>) -> PathsResolved {
+    let paths = CallPaths::from_call(call, |_| Some(Vec::new()));
     let resolved = paths.all.iter().map(|path| {
         let mut whole = PathBuf::new();
         path.components().for_each(|part| {
@@ -107,7 +107,7 @@ pub(crate) fn resolved_paths(call: &Call<'_>) -> PathsResolved {
         Some(ResolvedPath { path: path.clone(), entry: path, ..ResolvedPath::default() })
     });
     let resolved = resolved.collect();
-    paths.resolved(resolved)
+    paths.with_targets(resolved)
 }
 
 /// Inserts letters that the file cannot contain.
@@ -128,13 +128,13 @@ pub(crate) struct Case {
     number: usize,
     wanted: &'static str,
     command: &'static str,
-    decided: Outcome,
+    decided: RuleOutcome,
 }
 
 impl Case {
     /// Returns true if a line that must not run without a prompt is allowed.
     pub(crate) fn passes(&self) -> bool {
-        self.wanted != "allow" && self.decided == Outcome::Allow
+        self.wanted != "allow" && self.decided == RuleOutcome::Allow
     }
 
     /// Returns true if the line must not run without a prompt.
@@ -144,7 +144,7 @@ impl Case {
 
     fn is_right(&self) -> bool {
         match self.wanted {
-            "held" => self.decided != Outcome::Allow,
+            "held" => self.decided != RuleOutcome::Allow,
             wanted => self.decided.name() == wanted,
         }
     }
@@ -189,7 +189,7 @@ fn another_command_behind_an_allowed_line_is_never_allowed_with_it() {
     for join in [";", "&", "&&", "||", "|", "|&", "\n", "\r\n", " ; ", "`", "$(", "(", "<(", ">("] {
         for program in ["rm", "sh -c x", "./x", "env rm", "LS", "$x"] {
             let line = format!("ls{join}{program}");
-            assert_ne!(section.decide(&line), Outcome::Allow, "{line:?}");
+            assert_ne!(section.decide(&line), RuleOutcome::Allow, "{line:?}");
         }
     }
 }
@@ -243,6 +243,6 @@ fn hostile_lines_end_soon() {
             }
         }
     }
-    assert_ne!(rules.decide(&"ls;".repeat(100_000)), Outcome::Allow);
-    assert_ne!(rules.decide(&format!("ls {}", "a".repeat(1 << 20))), Outcome::Allow);
+    assert_ne!(rules.decide(&"ls;".repeat(100_000)), RuleOutcome::Allow);
+    assert_ne!(rules.decide(&format!("ls {}", "a".repeat(1 << 20))), RuleOutcome::Allow);
 }

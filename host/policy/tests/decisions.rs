@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect};
 use jaato_policy::{
-    Allowed, Call, Caller, CallingAgent, Decision, Pattern, PluginSource, Rules, SessionRule,
+    AllowedTool, PolicyCall, Caller, CallingAgent, Decision, CallPattern, PluginSource, Rules, SessionRule,
     WorkspaceTrust, decide, proposals,
 };
 use jaato_types::permission_prompt::PermissionDecision;
@@ -40,8 +40,8 @@ impl Scene {
         self.words.iter().any(|known| known == word)
     }
 
-    fn call(&self) -> Call<'_> {
-        Call {
+    fn call(&self) -> PolicyCall<'_> {
+        PolicyCall {
             tool: &self.tool,
             plugin: &self.plugin,
             source: if self.has("shipped") {
@@ -81,8 +81,8 @@ fn answer(call: &str, decision: PermissionDecision) -> SessionRule {
     let call = scene.call();
     let pattern = match (decision.runs(), call.source) {
         (true, PluginSource::Shipped) => proposals(&Rules::default(), &call).pop().unwrap(),
-        (true, PluginSource::Relayed | PluginSource::Elsewhere) => Pattern::exactly(&call),
-        (false, _) => Pattern::Tool,
+        (true, PluginSource::Relayed | PluginSource::Elsewhere) => CallPattern::exact_call(&call),
+        (false, _) => CallPattern::Tool,
     };
     SessionRule::new(&call, decision, pattern)
 }
@@ -93,7 +93,7 @@ fn parse_rules(text: &str) -> Rules {
     for line in text.lines() {
         match line.split_once(' ').unwrap_or((line, "")) {
             ("disable", tool) => _ = rules.disabled.insert(tool.into()),
-            ("allow", tool) => _ = rules.allowed.insert(Allowed::parse(tool)),
+            ("allow", tool) => _ = rules.allowed.insert(AllowedTool::parse(tool)),
             ("yes", "") => rules.allow_all = true,
             ("always", call) => {
                 rules.remember(answer(call, PermissionDecision::AllowInSession));
@@ -224,7 +224,7 @@ fn always_is_for_exactly_these_arguments_whatever_a_stranger_says_of_itself() {
         let same = decided(&always, &format!("look{words} args=a"));
         assert_eq!(same.rule.name(), "session.always", "{words}");
         let other = decided(&always, &format!("look{words} args=b"));
-        assert_eq!(other.outcome, jaato_policy::Outcome::Ask, "{words}");
+        assert_eq!(other.outcome, jaato_policy::RuleOutcome::Ask, "{words}");
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use jaato_policy::{
-    Call, Mode, Outcome, PluginSource, Rules, WorkspaceTrust, decide, shipped_rules,
+    PolicyCall, PolicyMode, RuleOutcome, PluginSource, Rules, WorkspaceTrust, decide, shipped_rules,
 };
 use jaato_types::{PluginName, ToolName};
 use serde_json::json;
@@ -16,24 +16,24 @@ const EVERYDAY: &str = include_str!("everyday.txt");
 /// The highest allowed percentage of reading commands that cause a prompt.
 const ASKED_PERCENT_MAX: usize = 5;
 
-fn decided(line: &str, mode: Mode) -> Outcome {
+fn decided(line: &str, mode: PolicyMode) -> RuleOutcome {
     let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
     let arguments = json!({ "command": line });
     let schema =
         json!({ "properties": { "command": { "type": "string", "x-jaato-touches": "command" } } });
-    let call = Call {
+    let call = PolicyCall {
         source: PluginSource::Shipped,
         directory: Some(Path::new("/srv")),
         home: Some(Path::new("/home/ann")),
         schema: &schema,
         repository_is_plain: true,
         workspace: WorkspaceTrust::Trusted,
-        ..Call::new(&tool, &plugin, &arguments)
+        ..PolicyCall::new(&tool, &plugin, &arguments)
     };
-    let mut rules = Rules::of_files(vec![shipped_rules()]);
+    let mut rules = Rules::from_files(vec![shipped_rules()]);
     rules.mode = mode;
     let resolved = resolved_paths(&call);
-    decide(&rules, &Call { resolved: Some(&resolved), ..call }).outcome
+    decide(&rules, &PolicyCall { resolved: Some(&resolved), ..call }).outcome
 }
 
 fn commands() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -47,7 +47,7 @@ pub(crate) fn asked_by_kind() -> BTreeMap<&'static str, (usize, usize)> {
     for (kind, line) in commands() {
         let (asked, all) = kinds.entry(kind).or_default();
         *all += 1;
-        *asked += usize::from(decided(line, Mode::Ask) != Outcome::Allow);
+        *asked += usize::from(decided(line, PolicyMode::Ask) != RuleOutcome::Allow);
     }
     kinds
 }
@@ -55,10 +55,10 @@ pub(crate) fn asked_by_kind() -> BTreeMap<&'static str, (usize, usize)> {
 #[test]
 fn commands_that_only_read_are_seldom_asked_and_no_others_run() {
     let mut wrong = String::new();
-    for (kind, line) in commands().filter(|(_, line)| decided(line, Mode::Ask) == Outcome::Allow) {
+    for (kind, line) in commands().filter(|(_, line)| decided(line, PolicyMode::Ask) == RuleOutcome::Allow) {
         if kind != "reads" {
             wrong += &format!("{kind}: {line}\n");
-        } else if decided(line, Mode::ReadOnly) != Outcome::Allow {
+        } else if decided(line, PolicyMode::ReadOnly) != RuleOutcome::Allow {
             wrong += &format!("not in mode read-only: {line}\n");
         }
     }

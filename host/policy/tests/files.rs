@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use jaato_policy::{
-    Allowed, Annotation, Call, Caller, CallingAgent, CommandPattern, Conditions, Decision,
-    DenyRules, Glob, Layer, Mode, Outcome, PathPattern, PathsResolved, Pattern, PluginSource,
+    AllowedTool, AnnotationKind, PolicyCall, Caller, CallingAgent, CommandPattern, RuleConditions, Decision,
+    DenyRules, Glob, RuleLayer, PolicyMode, RuleOutcome, PathPattern, PathsResolved, CallPattern, PluginSource,
     RestOfCommand, Rule, RuleFile, Rules, SessionRule, TypedInto, WorkspaceTrust, decide, evaluate,
     proposals,
 };
@@ -48,8 +48,8 @@ impl Scene {
         Self::new("cli_based_tool", json!({ "command": command }))
     }
 
-    pub fn call(&self) -> Call<'_> {
-        Call {
+    pub fn call(&self) -> PolicyCall<'_> {
+        PolicyCall {
             tool: &self.tool,
             plugin: &self.plugin,
             source: self.source,
@@ -113,23 +113,23 @@ fn schema() -> Value {
 }
 
 /// Parses one rule per line, `DECISION KEY VALUE`, as the file of a layer.
-fn file(layer: Layer, text: &str) -> RuleFile {
+fn file(layer: RuleLayer, text: &str) -> RuleFile {
     let mut rules = Vec::new();
     for (at, line) in text.lines().enumerate() {
         let mut parts = line.splitn(3, ' ');
         let (decision, key, value) =
             (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap());
         let outcome = match decision {
-            "allow" => Outcome::Allow,
-            "ask" => Outcome::Ask,
-            "deny" => Outcome::Deny,
+            "allow" => RuleOutcome::Allow,
+            "ask" => RuleOutcome::Ask,
+            "deny" => RuleOutcome::Deny,
             other => panic!("{other}"),
         };
         let path = |text: &str| {
             let path = text.replace('~', "/home/ann");
             PathPattern { written: text.to_owned(), path: Path::new("/project").join(path) }
         };
-        let mut when = Conditions::default();
+        let mut when = RuleConditions::default();
         match key {
             "tool" => when.tool = Some(Glob::new(value)),
             "command" => when.command = CommandPattern::parse(value, RestOfCommand::SafeOptions),
@@ -140,8 +140,8 @@ fn file(layer: Layer, text: &str) -> RuleFile {
             "text" => when.arguments = vec![("text".to_owned(), Glob::new(value))],
             "compound" => when.compound = true,
             "plugin" => when.plugin = Some(Glob::new(value)),
-            "read_only" => when.annotations = vec![(Annotation::ReadOnly, value == "true")],
-            "destructive" => when.annotations = vec![(Annotation::Destructive, value == "true")],
+            "read_only" => when.annotations = vec![(AnnotationKind::ReadOnly, value == "true")],
+            "destructive" => when.annotations = vec![(AnnotationKind::Destructive, value == "true")],
             other => panic!("{other}"),
         }
         rules.push(Rule { outcome, when, line: at + 1, why: None });
@@ -151,7 +151,7 @@ fn file(layer: Layer, text: &str) -> RuleFile {
 }
 
 pub fn user(text: &str) -> Rules {
-    Rules::of_files(vec![file(Layer::User, text)])
+    Rules::from_files(vec![file(RuleLayer::User, text)])
 }
 
 #[track_caller]
@@ -169,11 +169,11 @@ fn a_deny_beats_every_allow() {
     let note = Scene::new("note", json!({}));
     let mut rules = user("allow tool note\nask tool note\ndeny tool no*");
     rules.allow_all = true;
-    rules.allowed.insert(Allowed::parse("note"));
+    rules.allowed.insert(AllowedTool::parse("note"));
     rules.remember(SessionRule::new(
         &note.call(),
         PermissionDecision::AllowInSession,
-        Pattern::Tool,
+        CallPattern::Tool,
     ));
     check(&rules, &note, "deny file.deny user.toml:3");
     let typed = Scene { caller: Caller::Person, ..Scene::new("note", json!({})) };
@@ -191,7 +191,7 @@ fn ignored_deny_rules_leave_what_is_disabled_and_what_the_person_said() {
     rules.remember(SessionRule::new(
         &note.call(),
         PermissionDecision::DenyInSession,
-        Pattern::Tool,
+        CallPattern::Tool,
     ));
     check(&rules, &note, "deny session.never");
     rules.disabled.insert("note".into());
@@ -202,7 +202,7 @@ fn ignored_deny_rules_leave_what_is_disabled_and_what_the_person_said() {
 fn a_later_file_only_tightens() {
     let note = Scene::new("note", json!({}));
     let rules = |one: &str, other: &str| {
-        Rules::of_files(vec![file(Layer::Enterprise, one), file(Layer::Workspace, other)])
+        Rules::from_files(vec![file(RuleLayer::Enterprise, one), file(RuleLayer::Workspace, other)])
     };
     check(&rules("ask tool note", "allow tool note"), &note, "ask file.ask enterprise.toml:1");
     check(&rules("allow tool note", "ask tool note"), &note, "ask file.ask workspace.toml:1");
@@ -217,12 +217,12 @@ fn options_answer_what_a_person_wants_asked_and_not_what_the_machine_does() {
     let mut rules = user("ask tool note");
     rules.allow_all = true;
     check(&rules, &note, "allow option.yes");
-    rules.files = vec![file(Layer::Enterprise, "ask tool note")];
+    rules.files = vec![file(RuleLayer::Enterprise, "ask tool note")];
     check(&rules, &note, "ask file.ask enterprise.toml:1");
     rules.remember(SessionRule::new(
         &note.call(),
         PermissionDecision::AllowInSession,
-        Pattern::Tool,
+        CallPattern::Tool,
     ));
     check(&rules, &note, "allow option.yes");
 }
@@ -245,12 +245,12 @@ fn defaults_are_for_what_no_rule_speaks_of_and_the_strictest_counts() {
     let mut look = Scene::new("look", json!({}));
     look.annotations.read_only = true;
     let mut rules = user("allow tool other");
-    rules.files[0].default = Some((Outcome::Allow, 1));
+    rules.files[0].default = Some((RuleOutcome::Allow, 1));
     check(&rules, &note, "allow file.default_allow user.toml:1");
-    rules.files.push(RuleFile { default: Some((Outcome::Deny, 2)), ..file(Layer::Workspace, "") });
+    rules.files.push(RuleFile { default: Some((RuleOutcome::Deny, 2)), ..file(RuleLayer::Workspace, "") });
     check(&rules, &note, "deny file.default_deny workspace.toml:2");
     check(&rules, &look, "allow shipped.read_only");
-    rules.files[1].default = Some((Outcome::Allow, 2));
+    rules.files[1].default = Some((RuleOutcome::Allow, 2));
     rules.files[0].default = None;
     check(&rules, &note, "ask ask.silence");
 }
@@ -473,11 +473,11 @@ fn an_exact_answer_lifts_a_doubt_and_no_deny() {
     let mut rules = user("deny command rm\ndeny path ~/.ssh");
     rules.allow_all = true;
     check(&rules, &scene, "ask file.unclear user.toml:2");
-    let exact = Pattern::exactly(&scene.call());
+    let exact = CallPattern::exact_call(&scene.call());
     rules.remember(SessionRule::new(&scene.call(), PermissionDecision::AllowInSession, exact));
     check(&rules, &scene, "allow option.yes");
     let denied = Scene::shell("rm x");
-    let exact = Pattern::exactly(&denied.call());
+    let exact = CallPattern::exact_call(&denied.call());
     rules.remember(SessionRule::new(&denied.call(), PermissionDecision::AllowInSession, exact));
     check(&rules, &denied, "deny file.deny user.toml:1");
 }
@@ -486,7 +486,7 @@ fn an_exact_answer_lifts_a_doubt_and_no_deny() {
 fn an_answer_for_a_turn_ends_with_it() {
     let scene = Scene::shell("git status");
     let mut rules = Rules::default();
-    let pattern = Pattern::Command { program: "git".into(), words: vec!["status".into()] };
+    let pattern = CallPattern::Command { program: "git".into(), words: vec!["status".into()] };
     let rule = |decision| SessionRule::new(&scene.call(), decision, pattern.clone());
     rules.remember(rule(PermissionDecision::AllowOnce));
     check(&rules, &scene, "ask ask.silence");
@@ -596,7 +596,7 @@ fn other_calls_are_allowed_by_path_host_or_tool() {
 #[test]
 fn modes_deny_changes_or_accept_edits_in_the_workspace() {
     let mut rules = Rules::default();
-    rules.mode = Mode::ReadOnly;
+    rules.mode = PolicyMode::ReadOnly;
     rules.allow_all = true;
     let edit = |path: &str| Scene::new("updateFile", json!({ "path": path }));
     check(&rules, &edit("a"), "deny mode.read_only");
@@ -606,7 +606,7 @@ fn modes_deny_changes_or_accept_edits_in_the_workspace() {
     look.source = PluginSource::Elsewhere;
     check(&rules, &look, "deny mode.read_only");
     rules = Rules::default();
-    rules.mode = Mode::AcceptEdits;
+    rules.mode = PolicyMode::AcceptEdits;
     check(&rules, &edit("src/a.rs"), "allow mode.accept_edits");
     for kept in [
         "../x",
@@ -632,7 +632,7 @@ fn modes_deny_changes_or_accept_edits_in_the_workspace() {
     assert_eq!(told("../x"), explained("`/x` is outside this folder"));
     assert_eq!(told("src/a.rs"), "mode `accept-edits` allows changes to files in the workspace");
     check(&rules, &Scene::shell("rm x"), "ask ask.silence");
-    rules.files = vec![file(Layer::User, "deny path src\nask path doc")];
+    rules.files = vec![file(RuleLayer::User, "deny path src\nask path doc")];
     check(&rules, &edit("src/a"), "deny file.deny user.toml:1");
     check(&rules, &edit("doc/a"), "ask file.ask user.toml:2");
 }
@@ -640,9 +640,9 @@ fn modes_deny_changes_or_accept_edits_in_the_workspace() {
 #[test]
 fn the_mode_plan_allows_reading_and_planning_and_asks_before_it_ends() {
     let mut rules = Rules::default();
-    rules.mode = Mode::Plan;
+    rules.mode = PolicyMode::Plan;
     rules.allow_all = true;
-    rules.files = vec![file(Layer::User, "allow tool startPlan")];
+    rules.files = vec![file(RuleLayer::User, "allow tool startPlan")];
     check(&rules, &Scene::new("updateFile", json!({ "path": "a" })), "deny mode.plan");
     check(&rules, &Scene::shell("rm x"), "deny mode.plan");
     let mut look = Scene::new("readFile", json!({ "path": "a" }));
@@ -670,10 +670,10 @@ fn the_mode_plan_allows_reading_and_planning_and_asks_before_it_ends() {
         check(&rules, &destructive, "deny mode.plan");
     }
     // A rule that denies holds, and in other modes starting a plan is a call like any other.
-    rules.files = vec![file(Layer::User, "deny tool startPlan")];
+    rules.files = vec![file(RuleLayer::User, "deny tool startPlan")];
     check(&rules, &planning("startPlan"), "deny file.deny user.toml:1");
     rules.files = Vec::new();
-    rules.mode = Mode::Ask;
+    rules.mode = PolicyMode::Ask;
     check(&rules, &planning("startPlan"), "allow option.yes");
 }
 
@@ -687,7 +687,7 @@ fn an_explanation_shows_every_rule_and_what_runs() {
     assert_eq!(evaluation.commands, ["ls", "cat -n"]);
     assert!(!evaluation.doubts.is_empty());
     let Decision { outcome, rule } = evaluation.decision;
-    assert_eq!((outcome, rule.name()), (Outcome::Ask, "ask.silence"));
+    assert_eq!((outcome, rule.name()), (RuleOutcome::Ask, "ask.silence"));
     let evaluation = evaluate(&rules, &Scene::shell("ls | cat -n").call());
     let matched: Vec<_> = evaluation.tried.iter().map(|tried| tried.matched).collect();
     assert_eq!(matched, [Some(false), Some(true), Some(true)]);

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use jaato_policy::{
-    Call, CommandPattern, Conditions, Layer, Outcome, PluginSource, RestOfCommand, Rule, RuleFile,
+    PolicyCall, CommandPattern, RuleConditions, RuleLayer, RuleOutcome, PluginSource, RestOfCommand, Rule, RuleFile,
     Rules, decide,
 };
 use jaato_types::{PluginName, ToolName};
@@ -182,14 +182,14 @@ impl Random {
 fn allows(line: &str) -> bool {
     let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
     let command = CommandPattern::parse("ls *", RestOfCommand::SafeOptions);
-    let when = Conditions { command, ..Conditions::default() };
-    let rules = vec![Rule { outcome: Outcome::Allow, when, line: 1, why: None }];
+    let when = RuleConditions { command, ..RuleConditions::default() };
+    let rules = vec![Rule { outcome: RuleOutcome::Allow, when, line: 1, why: None }];
     let file =
-        RuleFile { layer: Layer::User, path: "rules".into(), default: None, rules, broken: None };
-    let rules = Rules::of_files(vec![file]);
+        RuleFile { layer: RuleLayer::User, path: "rules".into(), default: None, rules, broken: None };
+    let rules = Rules::from_files(vec![file]);
     let arguments = json!({ "command": line });
-    let call = Call { source: PluginSource::Shipped, ..Call::new(&tool, &plugin, &arguments) };
-    decide(&rules, &call).outcome == Outcome::Allow
+    let call = PolicyCall { source: PluginSource::Shipped, ..PolicyCall::new(&tool, &plugin, &arguments) };
+    decide(&rules, &call).outcome == RuleOutcome::Allow
 }
 
 /// A folder in which lines run.

@@ -1,6 +1,6 @@
 //! Rules and the declarations of tools: what counts as a path, host or command of a call.
 
-use jaato_policy::{Mode, Pattern, PluginSource, Rules, SessionRule, evaluate, proposals};
+use jaato_policy::{PolicyMode, CallPattern, PluginSource, Rules, SessionRule, evaluate, proposals};
 use jaato_types::permission_prompt::PermissionDecision;
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ fn declared_paths_count_whatever_their_names_are() {
     rules.allow_all = true;
     check(&rules, &note, "allow option.yes");
     rules = Rules::default();
-    rules.mode = Mode::AcceptEdits;
+    rules.mode = PolicyMode::AcceptEdits;
     check(&rules, &edits(json!([{ "from": "a", "to": "b" }])), "allow mode.accept_edits");
     check(&rules, &edits(json!([{ "from": "a", "to": ".git/config" }])), SILENCE);
     check(&rules, &edits(json!([{ "from": "../a", "to": "b" }])), SILENCE);
@@ -85,7 +85,7 @@ fn a_rule_for_paths_says_nothing_of_hosts_and_the_other_way_round() {
     let both = Scene::new("save", json!({ "url": "https://docs.rs/x", "path": "src/a" }));
     check(&user("allow path src"), &both, SILENCE);
     check(&user("allow host docs.rs"), &both, SILENCE);
-    for pattern in [Pattern::Path("/project/src".into()), Pattern::Host("docs.rs".into())] {
+    for pattern in [CallPattern::Path("/project/src".into()), CallPattern::Host("docs.rs".into())] {
         let mut rules = Rules::default();
         let decision = PermissionDecision::AllowInSession;
         rules.remember(SessionRule::new(&both.call(), decision, pattern));
@@ -239,7 +239,7 @@ fn a_tool_that_is_passed_on_is_allowed_by_its_whole_name_alone() {
     check(&user("allow tool mcp__moon__do"), &scene, "allow file.allow user.toml:1");
     assert_eq!(
         proposals(&Rules::default(), &scene.call()),
-        [Pattern::exactly(&scene.call()), Pattern::Tool]
+        [CallPattern::exact_call(&scene.call()), CallPattern::Tool]
     );
 }
 
@@ -253,7 +253,7 @@ fn a_call_with_more_values_than_are_read_may_touch_anything() {
     check(&rules, &many, UNCLEAR);
     check(&user("allow path src"), &many, SILENCE);
     rules = Rules::default();
-    rules.mode = Mode::AcceptEdits;
+    rules.mode = PolicyMode::AcceptEdits;
     check(&rules, &many, SILENCE);
 }
 

@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use jaato_process::{Command, Exit, GuardianCommand, Output, Supervisor};
+use jaato_process::{ChildCommand, Exit, GuardianCommand, StandardOutput, Supervisor};
 
 /// The number of children for measuring the latency.
 const ROUNDS: usize = 500;
@@ -38,7 +38,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
 
 async fn outlive(script: &str) -> Result<(), Box<dyn Error>> {
     let supervisor = supervisor()?;
-    let mut command = Command::new("/bin/sh", "/");
+    let mut command = ChildCommand::new("/bin/sh", "/");
     command.args = vec!["-c".into(), script.into()];
     command.variables.insert("PATH".into(), "/usr/bin:/bin".into());
     let child = supervisor.spawn(command).await?;
@@ -60,10 +60,10 @@ fn supervisor() -> std::io::Result<Supervisor> {
 
 async fn keep(script: &str) -> Result<(), Box<dyn Error>> {
     let supervisor = supervisor()?;
-    let mut command = Command::new("/bin/sh", "/");
+    let mut command = ChildCommand::new("/bin/sh", "/");
     command.args = vec!["-c".into(), script.into()];
     command.variables.insert("PATH".into(), "/usr/bin:/bin".into());
-    command.stdout = Output::Descriptor(std::io::stdout().as_fd().try_clone_to_owned()?);
+    command.stdout = StandardOutput::Descriptor(std::io::stdout().as_fd().try_clone_to_owned()?);
     let _child = supervisor.spawn(command).await?;
     println!("{}", supervisor.guardian_pid().ok_or("the guardian is not there")?);
     std::io::stdout().flush()?;
@@ -76,7 +76,7 @@ async fn latency() -> Result<(), Box<dyn Error>> {
     let mut whole = Vec::new();
     for _ in 0..ROUNDS {
         let start = Instant::now();
-        let child = supervisor.spawn(Command::new("/bin/true", "/")).await?;
+        let child = supervisor.spawn(ChildCommand::new("/bin/true", "/")).await?;
         spawns.push(start.elapsed());
         if child.wait().await? != Exit::Code(0) {
             return Err("`/bin/true` failed".into());

@@ -10,7 +10,7 @@ use tokio::sync::{Mutex as AsyncMutex, Notify};
 
 use crate::error::ProcessError;
 use crate::platform;
-use crate::wire::{EVENT_BYTES_MAX, Event, LENGTH_BYTES, ORDER_BYTES, Order};
+use crate::wire::{EVENT_BYTES_MAX, KeeperEvent, LENGTH_BYTES, ORDER_BYTES, KeeperOrder};
 
 /// How long a keeper may be silent before the host resumes it, because the command may have stopped
 /// it.
@@ -27,7 +27,7 @@ pub enum Exit {
 
 /// A signal for a command's process group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Signal {
+pub enum GroupSignal {
     /// SIGHUP.
     Hangup = 1,
     /// SIGINT, the signal of Ctrl-C.
@@ -48,7 +48,7 @@ pub enum Signal {
     Continue,
 }
 
-impl Signal {
+impl GroupSignal {
     /// Every signal.
     pub const ALL: [Self; 9] = [
         Self::Hangup,
@@ -78,13 +78,13 @@ pub type ChildInput = pipe::Sender;
 /// The reading end of a command's output.
 pub type ChildOutput = pipe::Receiver;
 
-/// A started command. Dropping it ends the command and all of its descendants, as [`Child::end`]
+/// A started command. Dropping it ends the command and all of its descendants, as [`ChildProcess::end`]
 /// does, without waiting for it.
 ///
 /// Every method takes `&self` and may be called from several tasks at once. All methods are cancel
 /// safe.
 #[derive(Debug)]
-pub struct Child {
+pub struct ChildProcess {
     /// Writes its standard input, if that is piped.
     pub stdin: Option<ChildInput>,
     /// Reads its standard output, if that is piped.
@@ -92,11 +92,11 @@ pub struct Child {
     /// Reads its error output, if that has its own pipe.
     pub stderr: Option<ChildOutput>,
     pid: u32,
-    keeper: Keeper,
+    keeper: KeeperConnection,
 }
 
-impl Child {
-    pub(crate) fn new(pid: u32, keeper: Keeper) -> Self {
+impl ChildProcess {
+    pub(crate) fn new(pid: u32, keeper: KeeperConnection) -> Self {
         Self { stdin: None, stdout: None, stderr: None, pid, keeper }
     }
 
@@ -108,7 +108,7 @@ impl Child {
     /// Waits until the command itself ends, regardless of processes that it left running or that
     /// hold its pipes. Later calls return the same result at once.
     pub async fn wait(&self) -> Result<Exit, ProcessError> {
-        let mut exit = std::pin::pin!(self.keeper.until(|seen| seen.exit));
+        let mut exit = std::pin::pin!(self.keeper.wait_for_answer(|seen| seen.exit));
         loop {
             match tokio::time::timeout(KEEPER_PATIENCE, &mut exit).await {
                 Ok(exit) => return exit,
@@ -119,16 +119,16 @@ impl Child {
     }
 
     /// Sends a signal to the command's process group. Does nothing if the group is empty.
-    pub async fn signal(&self, signal: Signal) -> Result<(), ProcessError> {
-        self.keeper.order(Order::Signal(signal)).await
+    pub async fn signal(&self, signal: GroupSignal) -> Result<(), ProcessError> {
+        self.keeper.send_order(KeeperOrder::Signal(signal)).await
     }
 
     /// Ends the command and all of its descendants and waits until none lives: sends TERM to each,
     /// and KILL after [`END_GRACE`](crate::END_GRACE). An error names the processes that could not
     /// be killed.
     pub async fn end(&self) -> Result<(), ProcessError> {
-        self.keeper.order(Order::End).await?;
-        let ended = self.keeper.until(|seen| seen.survivors.clone());
+        self.keeper.send_order(KeeperOrder::End).await?;
+        let ended = self.keeper.wait_for_answer(|seen| seen.survivors.clone());
         let mut ended = std::pin::pin!(ended);
         let survivors = match tokio::time::timeout(KEEPER_PATIENCE, &mut ended).await {
             Ok(survivors) => survivors?,
@@ -144,36 +144,36 @@ impl Child {
     /// [`LEFTOVERS_MAX`](crate::LEFTOVERS_MAX), without the command itself.
     pub async fn leftovers(&self) -> Result<Vec<Leftover>, ProcessError> {
         let asked = self.keeper.ask_for_leftovers();
-        self.keeper.order(Order::Leftovers).await?;
-        let answer = |seen: &Seen| match &seen.survivors {
+        self.keeper.send_order(KeeperOrder::Leftovers).await?;
+        let answer = |seen: &KeeperReport| match &seen.survivors {
             _ if seen.answers >= asked => Some(seen.leftovers.clone()),
             Some(_) => Some(Vec::new()),
             None => None,
         };
-        self.keeper.until(answer).await
+        self.keeper.wait_for_answer(answer).await
     }
 
     /// Detaches the child without ending anything. Its processes run until
     /// [`Supervisor::end_all`](crate::Supervisor::end_all) or the end of the host.
     pub async fn release(self) -> Result<(), ProcessError> {
-        self.keeper.order(Order::Release).await
+        self.keeper.send_order(KeeperOrder::Release).await
     }
 }
 
 /// The connection to the process that watches one command.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct KeeperConnection {
     stream: UnixStream,
-    reader: Mutex<Reader>,
+    reader: Mutex<KeeperEventReader>,
     writer: AsyncMutex<()>,
-    seen: Mutex<Seen>,
+    seen: Mutex<KeeperReport>,
     /// Wakes the tasks that wait while another one reads.
     news: Notify,
 }
 
 /// What the keeper has reported.
 #[derive(Debug, Default)]
-struct Seen {
+struct KeeperReport {
     exit: Option<Exit>,
     leftovers: Vec<Leftover>,
     questions: u64,
@@ -184,7 +184,7 @@ struct Seen {
     closed: bool,
 }
 
-impl Keeper {
+impl KeeperConnection {
     pub(crate) fn new(stream: UnixStream) -> Self {
         Self {
             stream,
@@ -210,39 +210,39 @@ impl Keeper {
     }
 
     /// Reads one event. Returns `None` at the end.
-    pub(crate) async fn event(&self) -> Result<Option<Event>, ProcessError> {
+    pub(crate) async fn event(&self) -> Result<Option<KeeperEvent>, ProcessError> {
         loop {
-            if let Some(event) = self.reader().take()? {
+            if let Some(event) = self.lock_reader().take_event()? {
                 return Ok(Some(event));
             }
             self.readable().await?;
-            if !self.reader().fill(&self.stream) {
+            if !self.lock_reader().read_available(&self.stream) {
                 return Ok(None);
             }
         }
     }
 
-    async fn order(&self, order: Order) -> Result<(), ProcessError> {
+    async fn send_order(&self, order: KeeperOrder) -> Result<(), ProcessError> {
         let bytes: [u8; ORDER_BYTES] = order.encode();
         match self.send(&bytes).await {
             Ok(()) => Ok(()),
             // The keeper has exited: either nothing was left to do, which it reported, or it died.
-            Err(_) => self.until(|seen| seen.survivors.as_ref().map(|_| ())).await,
+            Err(_) => self.wait_for_answer(|seen| seen.survivors.as_ref().map(|_| ())).await,
         }
     }
 
     fn ask_for_leftovers(&self) -> u64 {
-        let mut seen = self.seen();
+        let mut seen = self.lock_report();
         seen.questions += 1;
         seen.questions
     }
 
     /// Waits until the reported events contain an answer. Whichever waiting task is polled reads
     /// for all, so a task that is not polled blocks no other.
-    async fn until<T>(&self, answer: impl Fn(&Seen) -> Option<T>) -> Result<T, ProcessError> {
+    async fn wait_for_answer<T>(&self, answer: impl Fn(&KeeperReport) -> Option<T>) -> Result<T, ProcessError> {
         loop {
             let news = self.news.notified();
-            if let Some(found) = self.look(&answer) {
+            if let Some(found) = self.find_answer(&answer) {
                 return found;
             }
             tokio::select! {
@@ -261,46 +261,46 @@ impl Keeper {
 
     /// Reads what has arrived.
     fn read(&self) -> Result<(), ProcessError> {
-        let mut reader = self.reader();
-        let is_open = reader.fill(&self.stream);
-        while let Some(event) = reader.take()? {
-            self.note(Some(event));
+        let mut reader = self.lock_reader();
+        let is_open = reader.read_available(&self.stream);
+        while let Some(event) = reader.take_event()? {
+            self.record_event(Some(event));
         }
         if !is_open {
-            self.note(None);
+            self.record_event(None);
         }
         Ok(())
     }
 
-    fn reader(&self) -> MutexGuard<'_, Reader> {
+    fn lock_reader(&self) -> MutexGuard<'_, KeeperEventReader> {
         // As below.
         self.reader.lock()
     }
 
-    fn look<T>(&self, answer: impl Fn(&Seen) -> Option<T>) -> Option<Result<T, ProcessError>> {
-        let seen = self.seen();
+    fn find_answer<T>(&self, answer: impl Fn(&KeeperReport) -> Option<T>) -> Option<Result<T, ProcessError>> {
+        let seen = self.lock_report();
         let closed = || seen.closed.then_some(Err(ProcessError::GuardianLost));
         answer(&seen).map(Ok).or_else(closed)
     }
 
-    fn note(&self, event: Option<Event>) {
-        let mut seen = self.seen();
+    fn record_event(&self, event: Option<KeeperEvent>) {
+        let mut seen = self.lock_report();
         match event {
             // Sent only once, before this stream belonged to a child.
-            Some(Event::Started { .. } | Event::Refused(_)) => {}
-            Some(Event::Exited(exit)) => seen.exit = Some(exit),
-            Some(Event::Leftovers(leftovers)) => {
+            Some(KeeperEvent::Started { .. } | KeeperEvent::Refused(_)) => {}
+            Some(KeeperEvent::Exited(exit)) => seen.exit = Some(exit),
+            Some(KeeperEvent::Leftovers(leftovers)) => {
                 seen.leftovers = leftovers;
                 seen.answers += 1;
             }
-            Some(Event::Ended { survivors }) => seen.survivors = Some(survivors),
+            Some(KeeperEvent::Ended { survivors }) => seen.survivors = Some(survivors),
             None => seen.closed = true,
         }
         drop(seen);
         self.news.notify_waiters();
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn lock_report(&self) -> MutexGuard<'_, KeeperReport> {
         // No code that holds the lock can panic halfway through a change.
         self.seen.lock()
     }
@@ -308,13 +308,13 @@ impl Keeper {
 
 /// Assembles events. Received bytes stay here if a read is dropped.
 #[derive(Debug, Default)]
-struct Reader {
+struct KeeperEventReader {
     bytes: Vec<u8>,
 }
 
-impl Reader {
+impl KeeperEventReader {
     /// Reads what has arrived. Returns false at the end.
-    fn fill(&mut self, stream: &UnixStream) -> bool {
+    fn read_available(&mut self, stream: &UnixStream) -> bool {
         let mut chunk = [0; EVENT_BYTES_MAX];
         match stream.try_read(&mut chunk) {
             Ok(0) => false,
@@ -327,7 +327,7 @@ impl Reader {
         }
     }
 
-    fn take(&mut self) -> Result<Option<Event>, ProcessError> {
+    fn take_event(&mut self) -> Result<Option<KeeperEvent>, ProcessError> {
         let Some((length, rest)) = self.bytes.split_first_chunk::<LENGTH_BYTES>() else {
             return Ok(None);
         };
@@ -337,7 +337,7 @@ impl Reader {
         }
         let Some(body) = rest.get(..length) else { return Ok(None) };
         let what = "an event cannot be read";
-        let event = Event::decode(body).ok_or(ProcessError::GuardianAnswer { what })?;
+        let event = KeeperEvent::decode(body).ok_or(ProcessError::GuardianAnswer { what })?;
         self.bytes.drain(..LENGTH_BYTES + length);
         Ok(Some(event))
     }

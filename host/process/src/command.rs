@@ -13,8 +13,8 @@ use crate::error::ProcessError;
 /// A command to start. It gets exactly these variables and descriptors and inherits nothing from
 /// the host.
 #[derive(Debug)]
-pub struct Command {
-    /// The program: a path, or a bare name to look up in the `PATH` of [`Command::variables`] (or
+pub struct ChildCommand {
+    /// The program: a path, or a bare name to look up in the `PATH` of [`ChildCommand::variables`] (or
     /// in the system's default path if that is not set). A relative path starts at the directory.
     pub program: OsString,
     /// Arguments, without the program's own name.
@@ -24,24 +24,24 @@ pub struct Command {
     /// The complete environment variables. Nothing is inherited.
     pub variables: BTreeMap<OsString, OsString>,
     /// The command's standard input.
-    pub stdin: Input,
+    pub stdin: StandardInput,
     /// The command's standard output.
-    pub stdout: Output,
+    pub stdout: StandardOutput,
     /// The command's error output.
     pub stderr: ErrorOutput,
     /// The terminal for the command. It becomes its standard input, output and error, and controls
-    /// its session. The other three must then be [`Null`](Input::Null).
+    /// its session. The other three must then be [`Null`](StandardInput::Null).
     /// [`open_terminal`](crate::open_terminal) opens one.
     pub terminal: Option<OwnedFd>,
     /// Becomes the command's descriptor 3, for example its end of a socket pair.
     pub descriptor3: Option<OwnedFd>,
     /// Limits that the kernel enforces for the command and each of its descendants.
-    pub limits: Limits,
+    pub limits: ProcessLimits,
 }
 
 /// A command's standard input.
 #[derive(Debug, Default)]
-pub enum Input {
+pub enum StandardInput {
     /// Ends at once.
     #[default]
     Null,
@@ -53,7 +53,7 @@ pub enum Input {
 
 /// A command's standard output.
 #[derive(Debug, Default)]
-pub enum Output {
+pub enum StandardOutput {
     /// Discarded.
     #[default]
     Null,
@@ -69,19 +69,19 @@ pub enum ErrorOutput {
     /// The same as standard output, in the order of the writes.
     Merged,
     /// Separate from standard output.
-    Separate(Output),
+    Separate(StandardOutput),
 }
 
 impl Default for ErrorOutput {
     fn default() -> Self {
-        Self::Separate(Output::Null)
+        Self::Separate(StandardOutput::Null)
     }
 }
 
 /// Limits that the kernel enforces. They are inherited, and each process is counted on its own. A
 /// limit above the host's own is lowered to that.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ProcessLimits {
     /// Bytes of address space. Runtimes that reserve much more than they use (Node, Go, Java) need
     /// gigabytes here.
     pub memory_bytes: Option<u64>,
@@ -91,7 +91,7 @@ pub struct Limits {
     pub cpu_seconds: Option<u64>,
 }
 
-impl Command {
+impl ChildCommand {
     /// Creates a command without arguments, variables, input or output.
     pub fn new(program: impl Into<OsString>, directory: impl Into<PathBuf>) -> Self {
         Self {
@@ -99,12 +99,12 @@ impl Command {
             args: Vec::new(),
             directory: directory.into(),
             variables: BTreeMap::new(),
-            stdin: Input::default(),
-            stdout: Output::default(),
+            stdin: StandardInput::default(),
+            stdout: StandardOutput::default(),
             stderr: ErrorOutput::default(),
             terminal: None,
             descriptor3: None,
-            limits: Limits::default(),
+            limits: ProcessLimits::default(),
         }
     }
 
@@ -139,7 +139,7 @@ impl Command {
     fn is_silent(&self) -> bool {
         matches!(
             (&self.stdin, &self.stdout, &self.stderr),
-            (Input::Null, Output::Null, ErrorOutput::Separate(Output::Null))
+            (StandardInput::Null, StandardOutput::Null, ErrorOutput::Separate(StandardOutput::Null))
         )
     }
 }

@@ -49,14 +49,14 @@ impl GuardianCommand {
 
 /// A running guardian. Dropping it ends it and everything that it watches.
 #[derive(Debug)]
-pub(crate) struct Guardian {
+pub(crate) struct GuardianConnection {
     socket: BlockingStream,
     /// `None` once a task waits for it.
     process: Option<Child>,
     pid: u32,
 }
 
-impl Guardian {
+impl GuardianConnection {
     /// Starts the guardian. The socket is its standard input, because that needs no hook between
     /// fork and exec, which would make std copy the host's address space.
     pub(crate) fn start(command: &GuardianCommand) -> Result<Self, ProcessError> {
@@ -94,7 +94,7 @@ impl Guardian {
     }
 
     /// Returns a future that completes when the guardian has ended for any reason.
-    pub(crate) fn lost(&self) -> io::Result<impl Future<Output = ()> + Send + use<>> {
+    pub(crate) fn until_lost(&self) -> io::Result<impl Future<Output = ()> + Send + use<>> {
         let socket = self.socket.try_clone()?;
         Ok(async move {
             let waiting = socket.set_nonblocking(true).and_then(|()| UnixStream::from_std(socket));
@@ -153,7 +153,7 @@ async fn until_closed(socket: &UnixStream) {
     }
 }
 
-impl Drop for Guardian {
+impl Drop for GuardianConnection {
     fn drop(&mut self) {
         // Fails only if the guardian is gone already.
         let _ = self.socket.shutdown(Shutdown::Both);

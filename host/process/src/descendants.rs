@@ -38,7 +38,7 @@ const LOOKS_MAX: usize = 10;
 
 /// Reads until two reads agree. If a process gets a new parent during a read, the read may miss
 /// both it and the children of the process that ended. Sorted.
-pub(crate) fn settled(look: impl Fn() -> Vec<i32>) -> Vec<i32> {
+pub(crate) fn read_until_stable(look: impl Fn() -> Vec<i32>) -> Vec<i32> {
     let sorted = || {
         let mut pids = look();
         pids.sort_unstable();
@@ -62,12 +62,12 @@ mod tests {
     #[test]
     fn a_moving_tree_is_read_until_two_looks_agree_or_often_enough() {
         let looks = std::cell::RefCell::new(vec![vec![3, 2], vec![2, 3], vec![], vec![1]]);
-        assert_eq!(settled(|| looks.borrow_mut().pop().unwrap()), [2, 3]);
+        assert_eq!(read_until_stable(|| looks.borrow_mut().pop().unwrap()), [2, 3]);
         let count = std::cell::Cell::new(0);
         let moving = || {
             count.set(count.get() + 1);
             vec![count.get()]
         };
-        assert_eq!(settled(moving), [LOOKS_MAX as i32]);
+        assert_eq!(read_until_stable(moving), [LOOKS_MAX as i32]);
     }
 }

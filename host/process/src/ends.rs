@@ -7,7 +7,7 @@ use std::path::Path;
 use nix::fcntl::{OFlag, open as open_file};
 use nix::sys::stat::Mode;
 
-use crate::command::{Command, ErrorOutput, Input, Output};
+use crate::command::{ChildCommand, ErrorOutput, StandardInput, StandardOutput};
 
 /// The ends of pipes that the host keeps.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ pub(crate) struct FarEnds {
 }
 
 /// Opens a terminal by its path, without making it the controlling terminal, for
-/// [`Command::terminal`](crate::Command::terminal).
+/// [`ChildCommand::terminal`](crate::ChildCommand::terminal).
 ///
 /// # Errors
 /// The system's error, or `ENOTTY` if the path is not a terminal.
@@ -43,7 +43,7 @@ pub fn open_terminal(path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// Opens both sides. Other children of the host inherit none of them.
-pub(crate) fn open(command: Command) -> io::Result<(NearEnds, FarEnds)> {
+pub(crate) fn open(command: ChildCommand) -> io::Result<(NearEnds, FarEnds)> {
     let mut near = NearEnds::default();
     let mut far = FarEnds { descriptor3: command.descriptor3, ..FarEnds::default() };
     if let Some(terminal) = command.terminal {
@@ -52,9 +52,9 @@ pub(crate) fn open(command: Command) -> io::Result<(NearEnds, FarEnds)> {
         return Ok((near, far));
     }
     far.stdin = match command.stdin {
-        Input::Null => None,
-        Input::Descriptor(descriptor) => Some(descriptor),
-        Input::Piped => {
+        StandardInput::Null => None,
+        StandardInput::Descriptor(descriptor) => Some(descriptor),
+        StandardInput::Piped => {
             let (reader, writer) = io::pipe()?;
             near.stdin = Some(writer.into());
             Some(reader.into())
@@ -68,11 +68,11 @@ pub(crate) fn open(command: Command) -> io::Result<(NearEnds, FarEnds)> {
     Ok((near, far))
 }
 
-fn open_output(output: Output) -> io::Result<(Option<OwnedFd>, Option<OwnedFd>)> {
+fn open_output(output: StandardOutput) -> io::Result<(Option<OwnedFd>, Option<OwnedFd>)> {
     Ok(match output {
-        Output::Null => (None, None),
-        Output::Descriptor(descriptor) => (None, Some(descriptor)),
-        Output::Piped => {
+        StandardOutput::Null => (None, None),
+        StandardOutput::Descriptor(descriptor) => (None, Some(descriptor)),
+        StandardOutput::Piped => {
             let (reader, writer) = io::pipe()?;
             (Some(reader.into()), Some(writer.into()))
         }

@@ -22,11 +22,11 @@ use nix::unistd::{Pid, dup2};
 
 use crate::child::Exit;
 use crate::connection::GuardianCommand;
-use crate::descendants::{settled, signal_all};
+use crate::descendants::{read_until_stable, signal_all};
 use crate::keeper::{self, KeeperStart, Stdio};
-use crate::platform::{self, ChildSignals, Forked, children, with_descendants};
-use crate::waiting::{Rounds, reap, wait_for};
-use crate::wire::{Event, Refusal, SUMMONS_BYTES, Summons};
+use crate::platform::{self, ChildSignals, ForkSide, children, with_descendants};
+use crate::waiting::{SignalRounds, reap_children, wait_for};
+use crate::wire::{KeeperEvent, StartRefusal, SUMMONS_BYTES, Summons};
 
 /// How long keepers may take to end what they watch before the guardian does it for them, because a
 /// keeper may have been stopped by its command.
@@ -51,12 +51,12 @@ pub fn guardian_main() -> ExitCode {
         return ExitCode::from(BROKEN);
     }
     // The host sees the end of the socket. Standard error leads nowhere.
-    match Guardian::start().and_then(Guardian::serve) {
-        Ok(Served::HostGone(guardian)) => {
+    match GuardianProcess::start().and_then(GuardianProcess::serve) {
+        Ok(GuardianLoopEnd::HostGone(guardian)) => {
             guardian.end_all();
             ExitCode::SUCCESS
         }
-        Ok(Served::Keeper(start)) => keeper::run(start),
+        Ok(GuardianLoopEnd::Keeper(start)) => keeper::run_keeper(start),
         Err(_) => ExitCode::from(BROKEN),
     }
 }
@@ -69,18 +69,18 @@ pub(crate) fn is_started_with(command: &GuardianCommand) -> bool {
 }
 
 /// How the guardian's loop ended. `Keeper` is returned in a fork.
-enum Served {
-    HostGone(Guardian),
+enum GuardianLoopEnd {
+    HostGone(GuardianProcess),
     Keeper(KeeperStart),
 }
 
 /// The process that continues after a summons.
-enum Next {
-    Guardian(Guardian),
+enum NextProcess {
+    Guardian(GuardianProcess),
     Keeper(KeeperStart),
 }
 
-struct Guardian {
+struct GuardianProcess {
     socket: OwnedFd,
     signals: ChildSignals,
     keepers: HashSet<Pid>,
@@ -89,10 +89,10 @@ struct Guardian {
     /// The other end, held only by the guardian.
     life_holder: OwnedFd,
     /// Rounds of ending orphans, after a keeper died.
-    orphans: Option<Rounds>,
+    orphans: Option<SignalRounds>,
 }
 
-impl Guardian {
+impl GuardianProcess {
     fn start() -> io::Result<Self> {
         platform::default_child_signal()?;
         platform::block_signals()?;
@@ -107,11 +107,11 @@ impl Guardian {
         Ok(Self { socket, signals, keepers: HashSet::new(), life, life_holder, orphans: None })
     }
 
-    fn serve(mut self) -> io::Result<Served> {
+    fn serve(mut self) -> io::Result<GuardianLoopEnd> {
         loop {
             self.look_after_keepers();
             self.end_orphans();
-            let timeout = self.orphans.as_ref().map(Rounds::due_in);
+            let timeout = self.orphans.as_ref().map(SignalRounds::due_in);
             let [from_host] = wait_for(&self.signals, [Some(self.socket.as_fd())], timeout)?;
             if !from_host {
                 continue;
@@ -120,50 +120,50 @@ impl Guardian {
                 Ok(Some(summons)) => summons,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 // An unreadable message cannot come from our host.
-                Ok(None) | Err(_) => return Ok(Served::HostGone(self)),
+                Ok(None) | Err(_) => return Ok(GuardianLoopEnd::HostGone(self)),
             };
-            self = match self.answer(bytes, descriptors)? {
-                Next::Guardian(guardian) => guardian,
-                Next::Keeper(start) => return Ok(Served::Keeper(start)),
+            self = match self.handle_summons(bytes, descriptors)? {
+                NextProcess::Guardian(guardian) => guardian,
+                NextProcess::Keeper(start) => return Ok(GuardianLoopEnd::Keeper(start)),
             };
         }
     }
 
     /// Forks a keeper. In the keeper, returns what it starts with.
-    fn answer(mut self, bytes: [u8; SUMMONS_BYTES], descriptors: Vec<OwnedFd>) -> io::Result<Next> {
+    fn handle_summons(mut self, bytes: [u8; SUMMONS_BYTES], descriptors: Vec<OwnedFd>) -> io::Result<NextProcess> {
         let mut descriptors = descriptors.into_iter();
-        let Some(connection) = descriptors.next() else { return Ok(Next::Guardian(self)) };
+        let Some(connection) = descriptors.next() else { return Ok(NextProcess::Guardian(self)) };
         let Some(summons) = Summons::decode(bytes) else {
-            refuse(connection, Refusal::Version);
-            return Ok(Next::Guardian(self));
+            send_refusal(connection, StartRefusal::Version);
+            return Ok(NextProcess::Guardian(self));
         };
         let [stdin, stdout, stderr, descriptor3] =
             summons.present.map(|present| present.then(|| descriptors.next()).flatten());
         match platform::fork_guardian() {
-            Ok(Forked::Parent(keeper)) => {
+            Ok(ForkSide::Parent(keeper)) => {
                 self.keepers.insert(keeper);
-                Ok(Next::Guardian(self))
+                Ok(NextProcess::Guardian(self))
             }
-            Ok(Forked::Child) => {
+            Ok(ForkSide::Child) => {
                 let Self { mut socket, life, .. } = self;
                 // In place of the guardian's socket, so that descriptor 3 stays taken.
                 dup2(&connection, &mut socket)?;
                 fcntl(&socket, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
                 let stdio = Stdio { stdin, stdout, stderr, descriptor3 };
-                Ok(Next::Keeper(KeeperStart { socket: socket.into(), stdio, life }))
+                Ok(NextProcess::Keeper(KeeperStart { socket: socket.into(), stdio, life }))
             }
             Err(errno) => {
-                refuse(connection, Refusal::Fork(errno as i32));
-                Ok(Next::Guardian(self))
+                send_refusal(connection, StartRefusal::Fork(errno as i32));
+                Ok(NextProcess::Guardian(self))
             }
         }
     }
 
     /// Reaps keepers that ended. A keeper that failed left its process tree here.
     fn look_after_keepers(&mut self) {
-        for (pid, exit) in reap().ended {
+        for (pid, exit) in reap_children().ended {
             if self.keepers.remove(&pid) && exit != Exit::Code(0) {
-                self.orphans = Some(Rounds::begin());
+                self.orphans = Some(SignalRounds::begin());
             }
         }
     }
@@ -171,12 +171,12 @@ impl Guardian {
     fn end_orphans(&mut self) {
         let Some(rounds) = self.orphans.as_mut().filter(|rounds| rounds.is_due()) else { return };
         let is_orphan = |pid: &i32| !self.keepers.contains(&Pid::from_raw(*pid));
-        let orphans = settled(children).into_iter().filter(is_orphan);
+        let orphans = read_until_stable(children).into_iter().filter(is_orphan);
         let tree = with_descendants(orphans.collect());
         if tree.is_empty() {
             self.orphans = None;
         } else {
-            rounds.done(signal_all(&tree, Signal::SIGKILL));
+            rounds.record_round(signal_all(&tree, Signal::SIGKILL));
         }
     }
 
@@ -187,12 +187,12 @@ impl Guardian {
         // Each keeper sees this and ends what it watches.
         drop(life_holder);
         let alone_until = Instant::now() + KEEPERS_ALONE;
-        let mut rounds = Rounds::begin();
-        while reap().more {
+        let mut rounds = SignalRounds::begin();
+        while reap_children().more {
             let alone = alone_until.saturating_duration_since(Instant::now());
             if alone.is_zero() && rounds.is_due() {
                 let tree = with_descendants(children());
-                rounds.done(signal_all(&tree, Signal::SIGKILL));
+                rounds.record_round(signal_all(&tree, Signal::SIGKILL));
             }
             // An error here could only cause a busy loop, never leave a process behind.
             let _ = wait_for(&signals, [], Some(alone.max(rounds.due_in())));
@@ -201,6 +201,6 @@ impl Guardian {
 }
 
 /// Tells the host that there will be no keeper. If the host is gone, there is no one to tell.
-fn refuse(connection: OwnedFd, refusal: Refusal) {
-    let _ = UnixStream::from(connection).write_all(&Event::Refused(refusal).encode());
+fn send_refusal(connection: OwnedFd, refusal: StartRefusal) {
+    let _ = UnixStream::from(connection).write_all(&KeeperEvent::Refused(refusal).encode());
 }

@@ -16,12 +16,12 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal as SystemSignal, killpg};
 use nix::unistd::{Pid, getpgid, setsid};
 
-use crate::child::{Leftover, Signal};
-use crate::descendants::{settled, signal_all};
+use crate::child::{Leftover, GroupSignal};
+use crate::descendants::{read_until_stable, signal_all};
 use crate::platform::{self, ChildSignals, children, name_if_alive, with_descendants};
-use crate::waiting::{Rounds, reap, wait_for};
+use crate::waiting::{SignalRounds, reap_children, wait_for};
 use crate::wire::{
-    Event, LEFTOVERS_MAX, LENGTH_BYTES, ORDER_BYTES, Order, REQUEST_BYTES_MAX, Refusal, Request,
+    KeeperEvent, LEFTOVERS_MAX, LENGTH_BYTES, ORDER_BYTES, KeeperOrder, REQUEST_BYTES_MAX, StartRefusal, KeeperRequest,
 };
 
 /// Time for cleanup between TERM and KILL. A cancel must be over within 100 ms.
@@ -52,31 +52,31 @@ pub(crate) struct Stdio {
 }
 
 /// Reads a request, starts the command and watches it until all its processes are gone.
-pub(crate) fn run(start: KeeperStart) -> ExitCode {
+pub(crate) fn run_keeper(start: KeeperStart) -> ExitCode {
     let KeeperStart { mut socket, stdio, life } = start;
     platform::name_process(KEEPER_NAME);
-    let started = prepare().and_then(|signals| {
+    let started = prepare_keeper().and_then(|signals| {
         let request = read_request(&mut socket)?;
         Ok((signals, request.and_then(|request| start_command(request, stdio))))
     });
     match started {
         Ok((signals, Ok(command))) => {
-            let mut keeper = Keeper {
+            let mut keeper = KeeperProcess {
                 host: Some(socket),
                 life: Some(life),
                 signals,
                 command,
                 exited: false,
-                phase: Phase::Watching,
-                held: Held::ByHost,
+                phase: KeeperPhase::Watching,
+                held: TreeLifetime::ByHost,
                 silent: false,
             };
-            keeper.tell(&Event::Started { pid: command.as_raw() as u32 });
+            keeper.send_event(&KeeperEvent::Started { pid: command.as_raw() as u32 });
             keeper.watch();
         }
         Ok((_, Err(refusal))) => {
             // If the host is gone, there is no one to tell.
-            let _ = socket.write_all(&Event::Refused(refusal).encode());
+            let _ = socket.write_all(&KeeperEvent::Refused(refusal).encode());
         }
         // The host ended before it sent a request, or it sees the end of this keeper.
         Err(_) => {}
@@ -84,30 +84,30 @@ pub(crate) fn run(start: KeeperStart) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn prepare() -> io::Result<ChildSignals> {
+fn prepare_keeper() -> io::Result<ChildSignals> {
     // Leave the guardian's group, so that a signal to that group reaches only one process.
     setsid()?;
     platform::adopt_orphans()?;
     ChildSignals::new()
 }
 
-fn read_request(socket: &mut UnixStream) -> io::Result<Result<Request, Refusal>> {
+fn read_request(socket: &mut UnixStream) -> io::Result<Result<KeeperRequest, StartRefusal>> {
     let mut length = [0; LENGTH_BYTES];
     socket.read_exact(&mut length)?;
     let length = u32::from_le_bytes(length) as usize;
     if length > REQUEST_BYTES_MAX {
-        return Ok(Err(Refusal::Malformed));
+        return Ok(Err(StartRefusal::Malformed));
     }
     let mut bytes = vec![0; length];
     socket.read_exact(&mut bytes)?;
-    Ok(Request::decode(&bytes))
+    Ok(KeeperRequest::decode(&bytes))
 }
 
-fn start_command(request: Request, stdio: Stdio) -> Result<Pid, Refusal> {
+fn start_command(request: KeeperRequest, stdio: Stdio) -> Result<Pid, StartRefusal> {
     let errno = |error: &io::Error| error.raw_os_error().unwrap_or(0);
     // Changed here rather than in the child, to distinguish this failure from the program's.
     std::env::set_current_dir(&request.directory)
-        .map_err(|error| Refusal::Directory(errno(&error)))?;
+        .map_err(|error| StartRefusal::Directory(errno(&error)))?;
     let Stdio { stdin, stdout, stderr, descriptor3 } = stdio;
     let place = |fd: Option<OwnedFd>| fd.map_or_else(process::Stdio::null, process::Stdio::from);
     let mut command = process::Command::new(&request.program);
@@ -121,29 +121,29 @@ fn start_command(request: Request, stdio: Stdio) -> Result<Pid, Refusal> {
     let _ = std::env::set_current_dir("/");
     match spawned {
         Ok(child) => Ok(Pid::from_raw(child.id() as i32)),
-        Err(error) => Err(Refusal::Program(errno(&error))),
+        Err(error) => Err(StartRefusal::Program(errno(&error))),
     }
 }
 
-enum Phase {
+enum KeeperPhase {
     /// The command may run.
     Watching,
     /// Its tree was asked to end before this time.
     Asked { until: Instant },
     /// Its tree is being killed.
-    Killing { rounds: Rounds, report_at: Instant },
+    Killing { rounds: SignalRounds, report_at: Instant },
 }
 
 /// What keeps the tree alive.
 #[derive(PartialEq, Eq)]
-enum Held {
+enum TreeLifetime {
     /// The host's end of the socket.
     ByHost,
     /// Only the host's life, because the child was released.
     Released,
 }
 
-struct Keeper {
+struct KeeperProcess {
     host: Option<UnixStream>,
     /// `None` once it has hung up.
     life: Option<OwnedFd>,
@@ -151,22 +151,22 @@ struct Keeper {
     command: Pid,
     /// Whether the command has ended and was reaped.
     exited: bool,
-    phase: Phase,
-    held: Held,
+    phase: KeeperPhase,
+    held: TreeLifetime,
     /// Whether to stop reporting.
     silent: bool,
 }
 
-impl Keeper {
+impl KeeperProcess {
     fn watch(&mut self) {
         loop {
-            let reaped = reap();
+            let reaped = reap_children();
             if let Some((_, exit)) = reaped.ended.iter().find(|(pid, _)| *pid == self.command) {
                 self.exited = true;
-                self.tell(&Event::Exited(*exit));
+                self.send_event(&KeeperEvent::Exited(*exit));
             }
             if !reaped.more && !self.group_outlives_command() {
-                self.tell(&Event::Ended { survivors: Vec::new() });
+                self.send_event(&KeeperEvent::Ended { survivors: Vec::new() });
                 return;
             }
             let timeout = self.advance();
@@ -181,7 +181,7 @@ impl Keeper {
                         self.kill();
                     }
                     if from_host {
-                        self.obey();
+                        self.handle_order();
                     }
                 }
                 // Without polling the keeper cannot watch, so end everything.
@@ -194,17 +194,17 @@ impl Keeper {
     fn advance(&mut self) -> Option<Duration> {
         let now = Instant::now();
         match &mut self.phase {
-            Phase::Watching => return None,
-            Phase::Asked { until } if *until > now => return Some(*until - now),
-            Phase::Asked { .. } => self.kill(),
-            Phase::Killing { .. } => {}
+            KeeperPhase::Watching => return None,
+            KeeperPhase::Asked { until } if *until > now => return Some(*until - now),
+            KeeperPhase::Asked { .. } => self.kill(),
+            KeeperPhase::Killing { .. } => {}
         }
-        let Phase::Killing { rounds, report_at } = &self.phase else { return None };
+        let KeeperPhase::Killing { rounds, report_at } = &self.phase else { return None };
         let report_at = *report_at;
         let reached = rounds.is_due().then(|| self.signal_tree(SystemSignal::SIGKILL));
-        let Phase::Killing { rounds, .. } = &mut self.phase else { return None };
+        let KeeperPhase::Killing { rounds, .. } = &mut self.phase else { return None };
         if let Some(reached) = reached {
-            rounds.done(reached);
+            rounds.record_round(reached);
         }
         let mut due_in = rounds.due_in();
         if self.host.is_some() {
@@ -219,37 +219,37 @@ impl Keeper {
     }
 
     fn ask(&mut self) {
-        if matches!(self.phase, Phase::Watching) {
+        if matches!(self.phase, KeeperPhase::Watching) {
             self.signal_tree(SystemSignal::SIGTERM);
             // A stopped process handles the signal only after it continues.
             self.signal_tree(SystemSignal::SIGCONT);
-            self.phase = Phase::Asked { until: Instant::now() + END_GRACE };
+            self.phase = KeeperPhase::Asked { until: Instant::now() + END_GRACE };
         }
     }
 
     fn kill(&mut self) {
-        if !matches!(self.phase, Phase::Killing { .. }) {
+        if !matches!(self.phase, KeeperPhase::Killing { .. }) {
             let report_at = Instant::now() + REPORT_AFTER;
-            self.phase = Phase::Killing { rounds: Rounds::begin(), report_at };
+            self.phase = KeeperPhase::Killing { rounds: SignalRounds::begin(), report_at };
         }
     }
 
     /// Reads one order. The end of the host's socket is an order too, unless the child was
     /// released.
-    fn obey(&mut self) {
+    fn handle_order(&mut self) {
         let Some(host) = self.host.as_mut() else { return };
         let mut bytes = [0; ORDER_BYTES];
-        match host.read_exact(&mut bytes).ok().and_then(|()| Order::decode(bytes)) {
-            Some(Order::Signal(signal)) => self.signal_group(system_signal(signal)),
-            Some(Order::End) => self.ask(),
-            Some(Order::Leftovers) => {
+        match host.read_exact(&mut bytes).ok().and_then(|()| KeeperOrder::decode(bytes)) {
+            Some(KeeperOrder::Signal(signal)) => self.signal_group(system_signal(signal)),
+            Some(KeeperOrder::End) => self.ask(),
+            Some(KeeperOrder::Leftovers) => {
                 let leftovers = self.leftovers();
-                self.tell(&Event::Leftovers(leftovers));
+                self.send_event(&KeeperEvent::Leftovers(leftovers));
             }
-            Some(Order::Release) => self.held = Held::Released,
+            Some(KeeperOrder::Release) => self.held = TreeLifetime::Released,
             None => {
                 self.host = None;
-                if self.held == Held::ByHost {
+                if self.held == TreeLifetime::ByHost {
                     self.ask();
                 }
             }
@@ -290,38 +290,38 @@ impl Keeper {
 
     /// Returns every living process of the tree except the command itself.
     fn leftovers(&self) -> Vec<Leftover> {
-        let pids = settled(|| with_descendants(children()));
+        let pids = read_until_stable(|| with_descendants(children()));
         let others = pids.into_iter().filter(|pid| *pid != self.command.as_raw());
         let named = others.filter_map(|pid| Some((pid as u32, name_if_alive(pid)?)));
         named.take(LEFTOVERS_MAX).map(|(pid, name)| Leftover { pid, name }).collect()
     }
 
     fn report_survivors(&mut self) {
-        let living = settled(|| with_descendants(children())).into_iter();
+        let living = read_until_stable(|| with_descendants(children())).into_iter();
         let living = living.filter(|pid| name_if_alive(*pid).is_some());
         let survivors = living.map(|pid| pid as u32).collect();
-        self.tell(&Event::Ended { survivors });
+        self.send_event(&KeeperEvent::Ended { survivors });
         self.host = None;
     }
 
     /// Sends an event. If the host no longer listens, the end of its socket shows that.
-    fn tell(&mut self, event: &Event) {
+    fn send_event(&mut self, event: &KeeperEvent) {
         if let Some(host) = self.host.as_mut().filter(|_| !self.silent) {
             let _ = host.write_all(&event.encode());
         }
     }
 }
 
-fn system_signal(signal: Signal) -> SystemSignal {
+fn system_signal(signal: GroupSignal) -> SystemSignal {
     match signal {
-        Signal::Hangup => SystemSignal::SIGHUP,
-        Signal::Interrupt => SystemSignal::SIGINT,
-        Signal::Quit => SystemSignal::SIGQUIT,
-        Signal::Terminate => SystemSignal::SIGTERM,
-        Signal::Kill => SystemSignal::SIGKILL,
-        Signal::User1 => SystemSignal::SIGUSR1,
-        Signal::User2 => SystemSignal::SIGUSR2,
-        Signal::Stop => SystemSignal::SIGSTOP,
-        Signal::Continue => SystemSignal::SIGCONT,
+        GroupSignal::Hangup => SystemSignal::SIGHUP,
+        GroupSignal::Interrupt => SystemSignal::SIGINT,
+        GroupSignal::Quit => SystemSignal::SIGQUIT,
+        GroupSignal::Terminate => SystemSignal::SIGTERM,
+        GroupSignal::Kill => SystemSignal::SIGKILL,
+        GroupSignal::User1 => SystemSignal::SIGUSR1,
+        GroupSignal::User2 => SystemSignal::SIGUSR2,
+        GroupSignal::Stop => SystemSignal::SIGSTOP,
+        GroupSignal::Continue => SystemSignal::SIGCONT,
     }
 }

@@ -16,16 +16,16 @@
 //!
 //! Invariants:
 //! - Nothing is started before the first child. A session without children has no cost.
-//! - A [`Child`] that is dropped, ended or lost with its host soon has no living descendant,
+//! - A [`ChildProcess`] that is dropped, ended or lost with its host soon has no living descendant,
 //!   because the keeper sees the end of the child's socket, however the host died.
 //! - The end of the guardian ends every keeper's tree, and the end of a keeper ends its own. The
 //!   keepers hold a pipe that hangs up with the guardian, and a dead keeper's orphans become the
 //!   guardian's children.
 //! - Guardian and keepers block every signal and are outside the host's process group. Ctrl-C, a
 //!   closed terminal or a signal to the group does not reach them.
-//! - A child gets the variables and descriptors of its [`Command`] and nothing else.
-//! - [`Child::wait`] follows the command, not its pipes. [`Child::leftovers`] lists what it left
-//!   running, and [`Child::release`] keeps that until the host ends.
+//! - A child gets the variables and descriptors of its [`ChildCommand`] and nothing else.
+//! - [`ChildProcess::wait`] follows the command, not its pipes. [`ChildProcess::leftovers`] lists what it left
+//!   running, and [`ChildProcess::release`] keeps that until the host ends.
 //! - A command on a terminal leads a session that the terminal controls. The terminal belongs to
 //!   the caller.
 //! - No call blocks its thread, except for starting the guardian (about a millisecond, once).
@@ -41,7 +41,7 @@
 //! The binary calls [`guardian_main`] for a hidden subcommand, before it starts any thread:
 //!
 //! ```no_run
-//! use jaato_process::{Command, GuardianCommand, Output, Supervisor};
+//! use jaato_process::{ChildCommand, GuardianCommand, StandardOutput, Supervisor};
 //!
 //! fn main() -> std::process::ExitCode {
 //!     if std::env::args().nth(1).as_deref() == Some("guardian") {
@@ -53,8 +53,8 @@
 //!
 //! async fn list() -> Result<(), Box<dyn std::error::Error>> {
 //!     let supervisor = Supervisor::new(GuardianCommand::own_executable(["guardian"])?);
-//!     let mut command = Command::new("/bin/ls", "/");
-//!     command.stdout = Output::Piped;
+//!     let mut command = ChildCommand::new("/bin/ls", "/");
+//!     command.stdout = StandardOutput::Piped;
 //!     let child = supervisor.spawn(command).await?;
 //!     println!("{:?}", child.wait().await?);
 //!     Ok(())
@@ -75,8 +75,8 @@ mod supervisor;
 mod waiting;
 mod wire;
 
-pub use child::{Child, ChildInput, ChildOutput, Exit, Leftover, Signal};
-pub use command::{Command, ErrorOutput, Input, Limits, Output};
+pub use child::{ChildProcess, ChildInput, ChildOutput, Exit, Leftover, GroupSignal};
+pub use command::{ChildCommand, ErrorOutput, StandardInput, ProcessLimits, StandardOutput};
 pub use connection::GuardianCommand;
 pub use ends::open_terminal;
 pub use error::ProcessError;

@@ -17,7 +17,7 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::descendants::{settled, signal_all};
+use crate::descendants::{read_until_stable, signal_all};
 use crate::keeper::KEEPER_NAME;
 use crate::platform::{self, children_named, marked_children, name_if_alive, with_descendants};
 use crate::wire::LEFTOVERS_MAX;
@@ -68,10 +68,10 @@ pub fn prepare_host() -> io::Result<()> {
 /// Ends the orphans of a lost guardian and returns them.
 pub(crate) async fn end_orphans(guardian: u32) -> Vec<Orphan> {
     let began = Instant::now();
-    let mut looks = Looks::default();
+    let mut looks = OrphanSearch::default();
     while looks.quiet < QUIET_LOOKS && began.elapsed() < PATIENCE {
         // Living keepers end what they watch themselves, but one may have been stopped.
-        looks.look(began.elapsed() > KEEPERS_ALONE);
+        looks.search_and_kill(began.elapsed() > KEEPERS_ALONE);
         // A dying process closes its socket first, and gives its children away later.
         if name_if_alive(guardian as i32).is_some() {
             looks.quiet = 0;
@@ -82,7 +82,7 @@ pub(crate) async fn end_orphans(guardian: u32) -> Vec<Orphan> {
 }
 
 #[derive(Default)]
-struct Looks {
+struct OrphanSearch {
     ended: Vec<Orphan>,
     /// Children that the kernel gave to this process and that it has not reaped.
     adopted: BTreeSet<i32>,
@@ -90,10 +90,10 @@ struct Looks {
     quiet: u32,
 }
 
-impl Looks {
-    fn look(&mut self, with_keepers: bool) {
+impl OrphanSearch {
+    fn search_and_kill(&mut self, with_keepers: bool) {
         let keepers = children_named(KEEPER_NAME);
-        let roots = settled(marked_children);
+        let roots = read_until_stable(marked_children);
         let mut tree = with_descendants(roots.clone());
         for pid in &tree {
             let is_known = self.ended.iter().any(|orphan| orphan.pid == *pid as u32);

@@ -31,7 +31,7 @@ use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
 use nix::unistd::{ForkResult, Pid, dup2_raw, fork, setsid};
 
-use crate::command::Limits;
+use crate::command::ProcessLimits;
 use crate::wire::{SUMMONS_BYTES, SessionInput};
 
 /// Descriptor of the guardian's and each keeper's socket. Because it is always taken, nothing that
@@ -146,17 +146,17 @@ fn send_flags() -> MsgFlags {
 }
 
 /// The side of a fork.
-pub(crate) enum Forked {
+pub(crate) enum ForkSide {
     Parent(Pid),
     Child,
 }
 
 /// Forks the guardian.
-pub(crate) fn fork_guardian() -> Result<Forked, Errno> {
+pub(crate) fn fork_guardian() -> Result<ForkSide, Errno> {
     // SAFETY: the guardian has one thread (checked when it starts), so the child may do anything.
     match unsafe { fork() }? {
-        ForkResult::Parent { child } => Ok(Forked::Parent(child)),
-        ForkResult::Child => Ok(Forked::Child),
+        ForkResult::Parent { child } => Ok(ForkSide::Parent(child)),
+        ForkResult::Child => Ok(ForkSide::Child),
     }
 }
 
@@ -188,7 +188,7 @@ fn is_keeper(pid: i32) -> bool {
 /// its fork and its exec.
 pub(crate) fn prepare_child(
     command: &mut process::Command,
-    limits: Limits,
+    limits: ProcessLimits,
     input: SessionInput,
     descriptor3: Option<OwnedFd>,
 ) {

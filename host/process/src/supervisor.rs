@@ -13,15 +13,15 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::net::UnixStream;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
-use crate::child::{Child, ChildInput, ChildOutput, Keeper};
-use crate::command::Command;
-use crate::connection::{Guardian, GuardianCommand};
+use crate::child::{ChildProcess, ChildInput, ChildOutput, KeeperConnection};
+use crate::command::ChildCommand;
+use crate::connection::{GuardianConnection, GuardianCommand};
 use crate::ends::{FarEnds, open};
 use crate::error::ProcessError;
 use crate::guardian::is_started_with;
 use crate::orphans::{Orphan, end_orphans};
 use crate::platform;
-use crate::wire::{Event, REQUEST_BYTES_MAX, Refusal, Request, Summons, VERSION};
+use crate::wire::{KeeperEvent, REQUEST_BYTES_MAX, StartRefusal, KeeperRequest, Summons, VERSION};
 
 /// Maximum number of children that start at the same time. Others wait. The guardian's socket has
 /// room for more, so sending to it never blocks.
@@ -39,13 +39,13 @@ const KEEPER_PATIENCE: Duration = Duration::from_millis(250);
 /// all children, just like the end of the host.
 #[derive(Debug, Clone)]
 pub struct Supervisor {
-    shared: Arc<Shared>,
+    shared: Arc<SupervisorState>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SupervisorState {
     command: GuardianCommand,
-    guardian: Mutex<Option<Guardian>>,
+    guardian: Mutex<Option<GuardianConnection>>,
     turns: Semaphore,
     /// The processes ended after a guardian was lost, until a caller takes them.
     orphans: Mutex<Vec<Orphan>>,
@@ -59,7 +59,7 @@ impl Supervisor {
         let (guardian, orphans) = (Mutex::default(), Mutex::default());
         let turns = Semaphore::new(SPAWNS_IN_FLIGHT_MAX);
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SupervisorState {
                 command,
                 guardian,
                 turns,
@@ -74,9 +74,9 @@ impl Supervisor {
     /// A dropped call leaves nothing behind. An error concerns only this command, with one
     /// exception: after [`ProcessError::GuardianLost`] all earlier children are lost too, and the
     /// next call starts another guardian.
-    pub async fn spawn(&self, command: Command) -> Result<Child, ProcessError> {
+    pub async fn spawn(&self, command: ChildCommand) -> Result<ChildProcess, ProcessError> {
         command.check()?;
-        let request = Request::encode(&command);
+        let request = KeeperRequest::encode(&command);
         if request.len() > REQUEST_BYTES_MAX {
             let (bytes, bytes_max) = (request.len(), REQUEST_BYTES_MAX);
             return Err(ProcessError::CommandTooLarge { bytes, bytes_max });
@@ -85,29 +85,29 @@ impl Supervisor {
             unreachable!("the semaphore is never closed")
         };
         let names = (command.program.clone(), command.directory.clone());
-        let (near, far) = open(command).map_err(no_descriptors)?;
-        let (stream, for_keeper) = BlockingStream::pair().map_err(no_descriptors)?;
-        stream.set_nonblocking(true).map_err(no_descriptors)?;
-        let keeper = Keeper::new(UnixStream::from_std(stream).map_err(no_descriptors)?);
+        let (near, far) = open(command).map_err(no_descriptors_error)?;
+        let (stream, for_keeper) = BlockingStream::pair().map_err(no_descriptors_error)?;
+        stream.set_nonblocking(true).map_err(no_descriptors_error)?;
+        let keeper = KeeperConnection::new(UnixStream::from_std(stream).map_err(no_descriptors_error)?);
         let summoned = self.shared.summon(&for_keeper, &far)?;
         // Closed here, so that the end of a keeper or of a pipe becomes visible.
         drop((for_keeper, far));
-        let started = tokio::time::timeout(SPAWN_PATIENCE, self.started(&keeper, &request)).await;
+        let started = tokio::time::timeout(SPAWN_PATIENCE, self.start_with_keeper(&keeper, &request)).await;
         let silent = ProcessError::GuardianSilent { waited_ms: SPAWN_PATIENCE.as_millis() as u64 };
         let started = started.unwrap_or(Err(silent)).map_err(|error| match (error, summoned) {
-            (ProcessError::GuardianLost, Summoned::First) => self.shared.no_guardian(),
+            (ProcessError::GuardianLost, SummonsPosition::First) => self.shared.no_guardian_error(),
             (error, _) => error,
         });
         let pid = match started? {
             Ok(pid) => pid,
-            Err(refusal) => return Err(explain(refusal, names, request.len())),
+            Err(refusal) => return Err(refusal_error(refusal, names, request.len())),
         };
-        let mut child = Child::new(pid, keeper);
+        let mut child = ChildProcess::new(pid, keeper);
         let reading = ChildOutput::from_owned_fd;
         let stdin = near.stdin.map(ChildInput::from_owned_fd);
-        child.stdin = stdin.transpose().map_err(no_descriptors)?;
-        child.stdout = near.stdout.map(reading).transpose().map_err(no_descriptors)?;
-        child.stderr = near.stderr.map(reading).transpose().map_err(no_descriptors)?;
+        child.stdin = stdin.transpose().map_err(no_descriptors_error)?;
+        child.stdout = near.stdout.map(reading).transpose().map_err(no_descriptors_error)?;
+        child.stderr = near.stderr.map(reading).transpose().map_err(no_descriptors_error)?;
         Ok(child)
     }
 
@@ -130,12 +130,12 @@ impl Supervisor {
     }
 
     /// Starts a command through its keeper, even if the command stops that keeper.
-    async fn started(
+    async fn start_with_keeper(
         &self,
-        keeper: &Keeper,
+        keeper: &KeeperConnection,
         request: &[u8],
-    ) -> Result<Result<u32, Refusal>, ProcessError> {
-        let mut start = std::pin::pin!(start(keeper, request));
+    ) -> Result<Result<u32, StartRefusal>, ProcessError> {
+        let mut start = std::pin::pin!(request_command_start(keeper, request));
         loop {
             if let Ok(started) = tokio::time::timeout(KEEPER_PATIENCE, &mut start).await {
                 return started;
@@ -148,30 +148,30 @@ impl Supervisor {
 
     /// Returns the guardian's process id, if it runs.
     pub fn guardian_pid(&self) -> Option<u32> {
-        self.shared.guardian().as_ref().map(Guardian::pid)
+        self.shared.guardian().as_ref().map(GuardianConnection::pid)
     }
 }
 
 /// Tells the first summons of a guardian from later ones.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Summoned {
+enum SummonsPosition {
     /// The first summons of a guardian that was started for it.
     First,
     Later,
 }
 
-fn no_descriptors(source: io::Error) -> ProcessError {
+fn no_descriptors_error(source: io::Error) -> ProcessError {
     ProcessError::NoDescriptors { source }
 }
 
 /// Sends a keeper its request and waits for the answer.
-async fn start(keeper: &Keeper, request: &[u8]) -> Result<Result<u32, Refusal>, ProcessError> {
+async fn request_command_start(keeper: &KeeperConnection, request: &[u8]) -> Result<Result<u32, StartRefusal>, ProcessError> {
     // A keeper that stops reading has reported why.
     let _ = keeper.send(request).await;
     match keeper.event().await? {
-        Some(Event::Started { pid }) => Ok(Ok(pid)),
-        Some(Event::Refused(refusal)) => Ok(Err(refusal)),
-        Some(Event::Exited(_) | Event::Leftovers(_) | Event::Ended { .. }) => {
+        Some(KeeperEvent::Started { pid }) => Ok(Ok(pid)),
+        Some(KeeperEvent::Refused(refusal)) => Ok(Err(refusal)),
+        Some(KeeperEvent::Exited(_) | KeeperEvent::Leftovers(_) | KeeperEvent::Ended { .. }) => {
             Err(ProcessError::GuardianAnswer {
                 what: "it reported the end of a child before its start",
             })
@@ -180,37 +180,37 @@ async fn start(keeper: &Keeper, request: &[u8]) -> Result<Result<u32, Refusal>, 
     }
 }
 
-fn explain(refusal: Refusal, names: (OsString, PathBuf), bytes: usize) -> ProcessError {
+fn refusal_error(refusal: StartRefusal, names: (OsString, PathBuf), bytes: usize) -> ProcessError {
     let (program, directory) = names;
     match refusal {
-        Refusal::Version => ProcessError::GuardianVersion { wants: VERSION },
-        Refusal::Malformed => ProcessError::GuardianAnswer { what: "it cannot read a request" },
-        Refusal::Fork(errno) => ProcessError::CannotStart { program, source: system(errno) },
-        Refusal::Directory(errno) => {
-            ProcessError::BadDirectory { directory, source: system(errno) }
+        StartRefusal::Version => ProcessError::GuardianVersion { wants: VERSION },
+        StartRefusal::Malformed => ProcessError::GuardianAnswer { what: "it cannot read a request" },
+        StartRefusal::Fork(errno) => ProcessError::CannotStart { program, source: system_error(errno) },
+        StartRefusal::Directory(errno) => {
+            ProcessError::BadDirectory { directory, source: system_error(errno) }
         }
-        Refusal::Program(errno) => match Errno::from_raw(errno) {
+        StartRefusal::Program(errno) => match Errno::from_raw(errno) {
             Errno::ENOENT | Errno::ENOTDIR => ProcessError::ProgramNotFound { program },
             Errno::E2BIG => ProcessError::ArgumentsTooLong { program, bytes },
             Errno::EACCES | Errno::EPERM | Errno::ENOEXEC | Errno::EISDIR | Errno::ELOOP => {
-                ProcessError::NotExecutable { program, source: system(errno) }
+                ProcessError::NotExecutable { program, source: system_error(errno) }
             }
-            _ => ProcessError::CannotStart { program, source: system(errno) },
+            _ => ProcessError::CannotStart { program, source: system_error(errno) },
         },
     }
 }
 
-fn system(errno: i32) -> io::Error {
+fn system_error(errno: i32) -> io::Error {
     io::Error::from_raw_os_error(errno)
 }
 
-impl Shared {
+impl SupervisorState {
     /// Asks the guardian for a keeper. Starts the guardian if there is none or it has died.
     fn summon(
         self: &Arc<Self>,
         for_keeper: &BlockingStream,
         far: &FarEnds,
-    ) -> Result<Summoned, ProcessError> {
+    ) -> Result<SummonsPosition, ProcessError> {
         let places = [&far.stdin, &far.stdout, &far.stderr, &far.descriptor3];
         let summons = Summons { present: places.map(|place| place.is_some()) }.encode();
         let given = places.into_iter().flatten().map(AsRawFd::as_raw_fd);
@@ -219,7 +219,7 @@ impl Shared {
         let mut guardian = self.guardian();
         if let Some(running) = guardian.as_ref() {
             match running.summon(summons, &descriptors) {
-                Ok(()) => return Ok(Summoned::Later),
+                Ok(()) => return Ok(SummonsPosition::Later),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return Err(ProcessError::GuardianSilent { waited_ms: 0 });
                 }
@@ -229,21 +229,21 @@ impl Shared {
         if is_started_with(&self.command) {
             return Err(ProcessError::IsGuardian);
         }
-        let started = Guardian::start(&self.command)?;
+        let started = GuardianConnection::start(&self.command)?;
         self.watch(&started);
         let sent = started.summon(summons, &descriptors);
         *guardian = Some(started);
-        sent.map_err(|_| self.no_guardian()).map(|()| Summoned::First)
+        sent.map_err(|_| self.no_guardian_error()).map(|()| SummonsPosition::First)
     }
 
-    fn no_guardian(&self) -> ProcessError {
+    fn no_guardian_error(&self) -> ProcessError {
         let GuardianCommand { program, args } = self.command.clone();
         ProcessError::NoGuardian { program, args }
     }
 
     /// Ends the processes of a lost guardian at once instead of with the next child.
-    fn watch(self: &Arc<Self>, guardian: &Guardian) {
-        let Ok(lost) = guardian.lost() else { return };
+    fn watch(self: &Arc<Self>, guardian: &GuardianConnection) {
+        let Ok(lost) = guardian.until_lost() else { return };
         let (own, pid) = (Arc::downgrade(self), guardian.pid());
         tokio::spawn(async move {
             lost.await;
@@ -261,7 +261,7 @@ impl Shared {
         self.orphans.lock().extend(orphans);
     }
 
-    fn guardian(&self) -> MutexGuard<'_, Option<Guardian>> {
+    fn guardian(&self) -> MutexGuard<'_, Option<GuardianConnection>> {
         // No code that holds the lock can panic halfway through a change.
         self.guardian.lock()
     }

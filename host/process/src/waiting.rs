@@ -20,7 +20,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// Waits until a child changed its state, a descriptor is readable or hung up, or the time is over.
-/// Returns which descriptors are ready. [`reap`] reports the children.
+/// Returns which descriptors are ready. [`reap_children`] reports the children.
 pub(crate) fn wait_for<const N: usize>(
     signals: &ChildSignals,
     descriptors: [Option<BorrowedFd<'_>>; N],
@@ -47,7 +47,7 @@ fn poll_timeout(timeout: Option<Duration>) -> PollTimeout {
 }
 
 /// The result of reaping this process's children.
-pub(crate) struct Reaped {
+pub(crate) struct ReapedChildren {
     /// Children that ended since the last call.
     pub ended: Vec<(Pid, Exit)>,
     /// Whether other children exist.
@@ -55,7 +55,7 @@ pub(crate) struct Reaped {
 }
 
 /// Reaps all children that have ended.
-pub(crate) fn reap() -> Reaped {
+pub(crate) fn reap_children() -> ReapedChildren {
     let mut ended = Vec::new();
     loop {
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
@@ -63,23 +63,23 @@ pub(crate) fn reap() -> Reaped {
             Ok(WaitStatus::Signaled(pid, signal, _)) => {
                 ended.push((pid, Exit::Signal(signal as i32)));
             }
-            Ok(WaitStatus::StillAlive) => return Reaped { ended, more: true },
+            Ok(WaitStatus::StillAlive) => return ReapedChildren { ended, more: true },
             // Stopped or continued children are not requested.
             Ok(_) | Err(Errno::EINTR) => {}
-            Err(_) => return Reaped { ended, more: false },
+            Err(_) => return ReapedChildren { ended, more: false },
         }
     }
 }
 
 /// When to send the next round of signals: at once while a process has not received one, then at
 /// growing intervals.
-pub(crate) struct Rounds {
+pub(crate) struct SignalRounds {
     due: Instant,
     pause: Duration,
     known: HashSet<i32>,
 }
 
-impl Rounds {
+impl SignalRounds {
     /// Creates rounds whose first is due.
     pub(crate) fn begin() -> Self {
         Self { due: Instant::now(), pause: PAUSE_MIN, known: HashSet::new() }
@@ -94,7 +94,7 @@ impl Rounds {
     }
 
     /// Records a round that reached these processes.
-    pub(crate) fn done(&mut self, reached: Vec<i32>) {
+    pub(crate) fn record_round(&mut self, reached: Vec<i32>) {
         let reached = HashSet::from_iter(reached);
         if reached.is_subset(&self.known) {
             self.due = Instant::now() + self.pause;
@@ -112,18 +112,18 @@ mod tests {
 
     #[test]
     fn a_round_that_found_somebody_is_followed_by_another_at_once() {
-        let mut rounds = Rounds::begin();
+        let mut rounds = SignalRounds::begin();
         assert!(rounds.is_due());
-        rounds.done(vec![1, 2]);
+        rounds.record_round(vec![1, 2]);
         assert!(rounds.is_due());
-        rounds.done(vec![2, 3]);
+        rounds.record_round(vec![2, 3]);
         assert!(rounds.is_due());
     }
 
     #[test]
     fn rounds_that_find_nobody_further_become_seldom_but_never_stop() {
-        let mut rounds = Rounds::begin();
-        (0..100).for_each(|_| rounds.done(vec![]));
+        let mut rounds = SignalRounds::begin();
+        (0..100).for_each(|_| rounds.record_round(vec![]));
         assert_eq!(rounds.pause, PAUSE_MAX);
         assert!(!rounds.is_due() && rounds.due_in() <= PAUSE_MAX);
     }

@@ -1,8 +1,8 @@
 //! The bytes between host, guardian and keeper. Pure: touches no descriptor.
 //!
 //! - host to guardian: a [`Summons`] of [`SUMMONS_BYTES`] bytes, with descriptors attached
-//! - host to keeper: one [`Request`] (a length and that many bytes), then [`Order`]s
-//! - keeper to host: [`Event`]s (a length and that many bytes)
+//! - host to keeper: one [`KeeperRequest`] (a length and that many bytes), then [`KeeperOrder`]s
+//! - keeper to host: [`KeeperEvent`]s (a length and that many bytes)
 //!
 //! Both sides check what they read. Sizes are limited, texts cannot contain a zero byte, and
 //! messages that another build could read begin with a version.
@@ -11,8 +11,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use crate::child::{Exit, Leftover, Signal};
-use crate::command::{Command, Limits};
+use crate::child::{Exit, Leftover, GroupSignal};
+use crate::command::{ChildCommand, ProcessLimits};
 
 /// Version of everything in this module.
 pub(crate) const VERSION: u8 = 2;
@@ -20,7 +20,7 @@ pub(crate) const VERSION: u8 = 2;
 /// Size of a [`Summons`].
 pub(crate) const SUMMONS_BYTES: usize = 2;
 
-/// Size of an [`Order`].
+/// Size of an [`KeeperOrder`].
 pub(crate) const ORDER_BYTES: usize = 2;
 
 /// Size of the length in front of requests and events.
@@ -75,18 +75,18 @@ pub(crate) enum SessionInput {
 
 /// The command that the keeper starts.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct KeeperRequest {
     pub program: OsString,
     pub args: Vec<OsString>,
     pub directory: PathBuf,
     pub variables: Vec<(OsString, OsString)>,
-    pub limits: Limits,
+    pub limits: ProcessLimits,
     pub input: SessionInput,
 }
 
-impl Request {
+impl KeeperRequest {
     /// Encodes a checked command, preceded by its length.
-    pub(crate) fn encode(command: &Command) -> Vec<u8> {
+    pub(crate) fn encode(command: &ChildCommand) -> Vec<u8> {
         let mut bytes = vec![0; LENGTH_BYTES];
         bytes.push(VERSION);
         bytes.push(u8::from(command.terminal.is_some()));
@@ -112,26 +112,26 @@ impl Request {
     }
 
     /// Parses the bytes after the length.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Refusal> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, StartRefusal> {
         let mut rest = bytes;
-        match take::<1>(&mut rest) {
-            Some([VERSION]) => Self::decode_body(rest).ok_or(Refusal::Malformed),
-            _ => Err(Refusal::Version),
+        match take_bytes::<1>(&mut rest) {
+            Some([VERSION]) => Self::decode_body(rest).ok_or(StartRefusal::Malformed),
+            _ => Err(StartRefusal::Version),
         }
     }
 
     fn decode_body(mut rest: &[u8]) -> Option<Self> {
-        let input = match take::<1>(&mut rest)? {
+        let input = match take_bytes::<1>(&mut rest)? {
             [0] => SessionInput::Plain,
             [1] => SessionInput::Terminal,
             _ => return None,
         };
         let mut limit = || {
-            let value = u64::from_le_bytes(take::<8>(&mut rest)?);
+            let value = u64::from_le_bytes(take_bytes::<8>(&mut rest)?);
             Some((value != NO_LIMIT).then_some(value))
         };
-        let limits = Limits { memory_bytes: limit()?, open_files: limit()?, cpu_seconds: limit()? };
-        let arg_count = u32::from_le_bytes(take::<4>(&mut rest)?) as usize;
+        let limits = ProcessLimits { memory_bytes: limit()?, open_files: limit()?, cpu_seconds: limit()? };
+        let arg_count = u32::from_le_bytes(take_bytes::<4>(&mut rest)?) as usize;
         let mut texts = rest.strip_suffix(&[0])?.split(|byte| *byte == 0);
         let mut text = || Some(OsString::from_vec(texts.next()?.to_vec()));
         let (program, directory) = (text()?, PathBuf::from(text()?));
@@ -148,9 +148,9 @@ impl Request {
 
 /// The host's messages to a keeper while the command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum KeeperOrder {
     /// Send a signal to the command's process group.
-    Signal(Signal),
+    Signal(GroupSignal),
     /// End the command and all of its descendants.
     End,
     /// Report the living descendants.
@@ -159,7 +159,7 @@ pub(crate) enum Order {
     Release,
 }
 
-impl Order {
+impl KeeperOrder {
     pub(crate) fn encode(self) -> [u8; ORDER_BYTES] {
         match self {
             Self::Signal(signal) => [1, signal as u8],
@@ -171,7 +171,7 @@ impl Order {
 
     pub(crate) fn decode(bytes: [u8; ORDER_BYTES]) -> Option<Self> {
         match bytes {
-            [1, number] => Signal::ALL.into_iter().find(|s| *s as u8 == number).map(Self::Signal),
+            [1, number] => GroupSignal::ALL.into_iter().find(|s| *s as u8 == number).map(Self::Signal),
             [2, 0] => Some(Self::End),
             [3, 0] => Some(Self::Leftovers),
             [4, 0] => Some(Self::Release),
@@ -182,15 +182,15 @@ impl Order {
 
 /// Messages to the host from a keeper, or from the guardian if no keeper could be forked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum KeeperEvent {
     /// The command runs.
     Started { pid: u32 },
     /// The command could not be started. Its bytes never change, so that every version can read
     /// them.
-    Refused(Refusal),
+    Refused(StartRefusal),
     /// The command ended.
     Exited(Exit),
-    /// Answer to [`Order::Leftovers`].
+    /// Answer to [`KeeperOrder::Leftovers`].
     Leftovers(Vec<Leftover>),
     /// No descendant is left except these. The keeper's last message.
     Ended { survivors: Vec<u32> },
@@ -198,7 +198,7 @@ pub(crate) enum Event {
 
 /// Why a command could not be started. Numbers are the system's error codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum StartRefusal {
     Version,
     Malformed,
     Fork(i32),
@@ -206,25 +206,25 @@ pub(crate) enum Refusal {
     Program(i32),
 }
 
-impl Event {
+impl KeeperEvent {
     /// Encodes the event, preceded by its length.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; LENGTH_BYTES];
         match self {
-            Self::Started { pid } => tagged(&mut bytes, 1, pid.to_le_bytes()),
+            Self::Started { pid } => push_tagged(&mut bytes, 1, pid.to_le_bytes()),
             Self::Refused(refusal) => {
                 let (stage, errno) = match *refusal {
-                    Refusal::Version => (1, 0),
-                    Refusal::Malformed => (2, 0),
-                    Refusal::Fork(errno) => (3, errno),
-                    Refusal::Directory(errno) => (4, errno),
-                    Refusal::Program(errno) => (5, errno),
+                    StartRefusal::Version => (1, 0),
+                    StartRefusal::Malformed => (2, 0),
+                    StartRefusal::Fork(errno) => (3, errno),
+                    StartRefusal::Directory(errno) => (4, errno),
+                    StartRefusal::Program(errno) => (5, errno),
                 };
                 bytes.extend_from_slice(&[2, stage]);
                 bytes.extend_from_slice(&errno.to_le_bytes());
             }
-            Self::Exited(Exit::Code(code)) => tagged(&mut bytes, 3, code.to_le_bytes()),
-            Self::Exited(Exit::Signal(signal)) => tagged(&mut bytes, 4, signal.to_le_bytes()),
+            Self::Exited(Exit::Code(code)) => push_tagged(&mut bytes, 3, code.to_le_bytes()),
+            Self::Exited(Exit::Signal(signal)) => push_tagged(&mut bytes, 4, signal.to_le_bytes()),
             Self::Leftovers(leftovers) => {
                 bytes.push(5);
                 for Leftover { pid, name } in leftovers.iter().take(LEFTOVERS_MAX) {
@@ -250,26 +250,26 @@ impl Event {
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (tag, mut rest) = bytes.split_first()?;
         let event = match tag {
-            1 => Self::Started { pid: u32::from_le_bytes(take(&mut rest)?) },
+            1 => Self::Started { pid: u32::from_le_bytes(take_bytes(&mut rest)?) },
             2 => {
-                let [stage] = take(&mut rest)?;
-                let errno = i32::from_le_bytes(take(&mut rest)?);
+                let [stage] = take_bytes(&mut rest)?;
+                let errno = i32::from_le_bytes(take_bytes(&mut rest)?);
                 Self::Refused(match stage {
-                    1 => Refusal::Version,
-                    2 => Refusal::Malformed,
-                    3 => Refusal::Fork(errno),
-                    4 => Refusal::Directory(errno),
-                    5 => Refusal::Program(errno),
+                    1 => StartRefusal::Version,
+                    2 => StartRefusal::Malformed,
+                    3 => StartRefusal::Fork(errno),
+                    4 => StartRefusal::Directory(errno),
+                    5 => StartRefusal::Program(errno),
                     _ => return None,
                 })
             }
-            3 => Self::Exited(Exit::Code(i32::from_le_bytes(take(&mut rest)?))),
-            4 => Self::Exited(Exit::Signal(i32::from_le_bytes(take(&mut rest)?))),
+            3 => Self::Exited(Exit::Code(i32::from_le_bytes(take_bytes(&mut rest)?))),
+            4 => Self::Exited(Exit::Signal(i32::from_le_bytes(take_bytes(&mut rest)?))),
             5 => {
                 let mut leftovers = Vec::new();
                 while !rest.is_empty() {
-                    let pid = u32::from_le_bytes(take(&mut rest)?);
-                    let [length] = take(&mut rest)?;
+                    let pid = u32::from_le_bytes(take_bytes(&mut rest)?);
+                    let [length] = take_bytes(&mut rest)?;
                     let (name, after) = rest.split_at_checked(usize::from(length))?;
                     leftovers.push(Leftover { pid, name: String::from_utf8_lossy(name).into() });
                     rest = after;
@@ -279,7 +279,7 @@ impl Event {
             6 => {
                 let mut survivors = Vec::new();
                 while !rest.is_empty() {
-                    survivors.push(u32::from_le_bytes(take(&mut rest)?));
+                    survivors.push(u32::from_le_bytes(take_bytes(&mut rest)?));
                 }
                 Self::Ended { survivors }
             }
@@ -289,13 +289,13 @@ impl Event {
     }
 }
 
-fn tagged(bytes: &mut Vec<u8>, tag: u8, number: [u8; 4]) {
+fn push_tagged(bytes: &mut Vec<u8>, tag: u8, number: [u8; 4]) {
     bytes.push(tag);
     bytes.extend_from_slice(&number);
 }
 
 /// Takes `N` bytes from the front.
-fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+fn take_bytes<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     let (taken, after) = rest.split_first_chunk::<N>()?;
     *rest = after;
     Some(*taken)
@@ -305,47 +305,47 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
 mod tests {
     use super::*;
 
-    fn round_trip(event: Event) {
+    fn round_trip(event: KeeperEvent) {
         let bytes = event.encode();
         assert!(bytes.len() <= EVENT_BYTES_MAX, "{} bytes", bytes.len());
-        assert_eq!(Event::decode(&bytes[LENGTH_BYTES..]), Some(event.clone()));
+        assert_eq!(KeeperEvent::decode(&bytes[LENGTH_BYTES..]), Some(event.clone()));
         // No prefix or extension is a valid event of this kind, unless it is a shorter list.
-        let cut = Event::decode(&bytes[LENGTH_BYTES..bytes.len() - 1]);
+        let cut = KeeperEvent::decode(&bytes[LENGTH_BYTES..bytes.len() - 1]);
         assert_eq!(cut, None, "a cut {event:?} was read");
     }
 
     #[test]
     fn events_survive_the_trip_and_a_cut_one_is_refused() {
-        round_trip(Event::Started { pid: 4_000_000 });
-        round_trip(Event::Refused(Refusal::Program(2)));
-        round_trip(Event::Exited(Exit::Code(255)));
-        round_trip(Event::Exited(Exit::Signal(9)));
-        round_trip(Event::Ended { survivors: vec![1, 2, u32::MAX] });
+        round_trip(KeeperEvent::Started { pid: 4_000_000 });
+        round_trip(KeeperEvent::Refused(StartRefusal::Program(2)));
+        round_trip(KeeperEvent::Exited(Exit::Code(255)));
+        round_trip(KeeperEvent::Exited(Exit::Signal(9)));
+        round_trip(KeeperEvent::Ended { survivors: vec![1, 2, u32::MAX] });
         let leftover = Leftover { pid: 7, name: "fifteen-letters".into() };
-        round_trip(Event::Leftovers(vec![leftover; LEFTOVERS_MAX]));
+        round_trip(KeeperEvent::Leftovers(vec![leftover; LEFTOVERS_MAX]));
     }
 
     #[test]
     fn more_leftovers_than_the_bound_are_cut() {
         let many = vec![Leftover { pid: 7, name: "sleep".into() }; LEFTOVERS_MAX + 1];
-        let bytes = Event::Leftovers(many.clone()).encode();
-        let expected = Event::Leftovers(many[1..].to_vec());
-        assert_eq!(Event::decode(&bytes[LENGTH_BYTES..]), Some(expected));
+        let bytes = KeeperEvent::Leftovers(many.clone()).encode();
+        let expected = KeeperEvent::Leftovers(many[1..].to_vec());
+        assert_eq!(KeeperEvent::decode(&bytes[LENGTH_BYTES..]), Some(expected));
     }
 
     #[test]
     fn a_request_survives_the_trip_with_bytes_that_are_not_utf8() {
-        let mut command = Command::new("/bin/x", "/tmp");
+        let mut command = ChildCommand::new("/bin/x", "/tmp");
         command.args = vec!["".into(), OsString::from_vec(vec![0xff, b'=', 0xfe]), "a b".into()];
         command.variables.insert("A".into(), "b=c".into());
         command.variables.insert("EMPTY".into(), "".into());
-        command.limits = Limits { memory_bytes: Some(0), open_files: None, cpu_seconds: Some(5) };
-        let bytes = Request::encode(&command);
-        let request = Request::decode(&bytes[LENGTH_BYTES..]).unwrap();
+        command.limits = ProcessLimits { memory_bytes: Some(0), open_files: None, cpu_seconds: Some(5) };
+        let bytes = KeeperRequest::encode(&command);
+        let request = KeeperRequest::decode(&bytes[LENGTH_BYTES..]).unwrap();
         assert_eq!(request.input, SessionInput::Plain);
         let mut unknown = bytes[LENGTH_BYTES..].to_vec();
         unknown[1] = 2;
-        assert_eq!(Request::decode(&unknown), Err(Refusal::Malformed));
+        assert_eq!(KeeperRequest::decode(&unknown), Err(StartRefusal::Malformed));
         assert_eq!(request.program, command.program);
         assert_eq!(request.args, command.args);
         assert_eq!(request.directory, command.directory);
@@ -355,23 +355,23 @@ mod tests {
 
     #[test]
     fn a_request_of_another_version_or_without_its_end_is_refused() {
-        let bytes = Request::encode(&Command::new("/bin/x", "/tmp"));
+        let bytes = KeeperRequest::encode(&ChildCommand::new("/bin/x", "/tmp"));
         let mut body = bytes[LENGTH_BYTES..].to_vec();
-        assert_eq!(Request::decode(&body[..body.len() - 1]), Err(Refusal::Malformed));
-        assert_eq!(Request::decode(&body[..7]), Err(Refusal::Malformed));
+        assert_eq!(KeeperRequest::decode(&body[..body.len() - 1]), Err(StartRefusal::Malformed));
+        assert_eq!(KeeperRequest::decode(&body[..7]), Err(StartRefusal::Malformed));
         body[0] = VERSION + 1;
-        assert_eq!(Request::decode(&body), Err(Refusal::Version));
-        assert_eq!(Request::decode(&[]), Err(Refusal::Version));
+        assert_eq!(KeeperRequest::decode(&body), Err(StartRefusal::Version));
+        assert_eq!(KeeperRequest::decode(&[]), Err(StartRefusal::Version));
     }
 
     #[test]
     fn orders_and_summons_survive_the_trip_and_unknown_ones_are_refused() {
-        let signals = Signal::ALL.map(Order::Signal);
-        for order in signals.into_iter().chain([Order::End, Order::Leftovers, Order::Release]) {
-            assert_eq!(Order::decode(order.encode()), Some(order));
+        let signals = GroupSignal::ALL.map(KeeperOrder::Signal);
+        for order in signals.into_iter().chain([KeeperOrder::End, KeeperOrder::Leftovers, KeeperOrder::Release]) {
+            assert_eq!(KeeperOrder::decode(order.encode()), Some(order));
         }
-        assert_eq!(Order::decode([1, 0]), None);
-        assert_eq!(Order::decode([9, 0]), None);
+        assert_eq!(KeeperOrder::decode([1, 0]), None);
+        assert_eq!(KeeperOrder::decode([9, 0]), None);
         for bits in 0..16u8 {
             let summons = Summons { present: std::array::from_fn(|bit| bits & 1 << bit != 0) };
             assert_eq!(Summons::decode(summons.encode()), Some(summons));

@@ -57,28 +57,28 @@ impl fmt::Display for CommandRefusal {
 
 /// The positions of the commands' specs.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Commands {
-    taken: BTreeMap<String, Place>,
-    refused: Vec<(Place, CommandRefusal)>,
+pub(crate) struct CommandIndex {
+    taken: BTreeMap<String, CommandSpecPosition>,
+    refused: Vec<(CommandSpecPosition, CommandRefusal)>,
 }
 
 /// A command, by the positions of its plugin and its spec.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct CommandSpecPosition {
     plugin: usize,
     command: usize,
 }
 
-impl Commands {
+impl CommandIndex {
     /// Takes the names of the plugin at a position.
-    pub(crate) fn take(
+    pub(crate) fn add_commands(
         &mut self,
         plugin: usize,
         description: &Description,
         path_of: impl Fn(usize) -> PathBuf,
     ) {
         for (command, spec) in description.commands.iter().enumerate() {
-            let place = Place { plugin, command };
+            let place = CommandSpecPosition { plugin, command };
             let refusal = if !can_be_typed(&spec.name) {
                 CommandRefusal::BadName
             } else if RESERVED_COMMANDS.contains(&spec.name.as_str()) {
@@ -113,7 +113,7 @@ impl Registry {
 
     fn command_at(
         &self,
-        place: Place,
+        place: CommandSpecPosition,
         refusal: Option<&CommandRefusal>,
     ) -> Option<CommandEntry<'_>> {
         let candidate = &self.plugins()[place.plugin].candidate;

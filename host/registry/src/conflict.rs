@@ -7,7 +7,7 @@ use jaato_types::{Kind, PluginName, ToolName};
 
 /// Why a plugin is refused because of its names. Texts name both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum NameRefusal {
     /// Another file has the plugin's name.
     PluginName {
         /// The name.
@@ -30,7 +30,7 @@ pub enum Refusal {
     ReservedTool(ToolName),
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for NameRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PluginName { name, held_by } => {

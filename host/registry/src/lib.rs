@@ -19,14 +19,14 @@ mod schema;
 mod usable;
 
 pub use commands::{CommandEntry, CommandRefusal, CommandStatus};
-pub use conflict::Refusal;
+pub use conflict::NameRefusal;
 pub use names::nearest;
 pub use registry::{
-    Candidate, NO_TOOLS, PluginEntry, Registry, Rules, Status, ToolEntry, ToolStatus, Trust,
+    PluginCandidate, NO_TOOLS, PluginEntry, Registry, RegistryRules, PluginStatus, ToolEntry, ToolStatus, PluginFileTrust,
     names_tool,
 };
 pub use usable::{
-    COMMANDS_MAX, INSTRUCTIONS_BYTES_MAX, LINE_BYTES_MAX, LeftOut, SCHEMA_BYTES_MAX,
+    COMMANDS_MAX, INSTRUCTIONS_BYTES_MAX, LINE_BYTES_MAX, DescriptionOmission, SCHEMA_BYTES_MAX,
     TOOL_TEXT_BYTES_MAX, TOOLS_MAX, keep_usable,
 };
 

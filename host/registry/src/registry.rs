@@ -9,9 +9,9 @@ use jaato_types::{
 };
 
 use crate::RESERVED_TOOLS;
-use crate::commands::Commands;
-use crate::conflict::Refusal;
-use crate::usable::{LeftOut, keep_usable};
+use crate::commands::CommandIndex;
+use crate::conflict::NameRefusal;
+use crate::usable::{DescriptionOmission, keep_usable};
 
 /// Words that precede jaato's own output lines. A plugin from elsewhere may not have such a name,
 /// except with its kind (`tool-host`), because its lines then show the kind too.
@@ -33,13 +33,13 @@ const LABELS: [&str; 13] = [
 
 /// A plugin file whose manifest could be read.
 #[derive(Debug, Clone)]
-pub struct Candidate {
+pub struct PluginCandidate {
     /// The file.
     pub path: PathBuf,
     /// The name of its place in lists: `shipped`, `user` …
     pub place: &'static str,
     /// How far it is trusted.
-    pub trust: Trust,
+    pub trust: PluginFileTrust,
     /// Its manifest.
     pub manifest: Manifest,
     /// The description from its code, or why that failed. `None` if its code must not run.
@@ -48,7 +48,7 @@ pub struct Candidate {
 
 /// How far a plugin file is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Trust {
+pub enum PluginFileTrust {
     /// Like the executable.
     Shipped,
     /// By its content hash.
@@ -59,7 +59,7 @@ pub enum Trust {
     WorkspaceNot,
 }
 
-impl Trust {
+impl PluginFileTrust {
     /// Returns true if a plugin with this trust may run inside the host.
     pub fn is_trusted(&self) -> bool {
         match self {
@@ -74,7 +74,7 @@ pub const NO_TOOLS: &str = "none";
 
 /// The rules from the user's configuration and command line.
 #[derive(Debug, Clone, Default)]
-pub struct Rules {
+pub struct RegistryRules {
     /// `[plugins] disabled`.
     pub plugins_disabled: Vec<String>,
     /// `[tools] enabled`. If set, enables only these.
@@ -89,11 +89,11 @@ pub struct Rules {
 #[derive(Debug, Clone)]
 pub struct PluginEntry {
     /// The candidate.
-    pub candidate: Candidate,
+    pub candidate: PluginCandidate,
     /// Its status.
-    pub status: Status,
+    pub status: PluginStatus,
     /// Parts of its description that were removed, because they cannot be offered.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<DescriptionOmission>,
 }
 
 impl PluginEntry {
@@ -105,23 +105,23 @@ impl PluginEntry {
     /// Returns why the plugin cannot be used, and what to do, or `None` if it can.
     pub fn why_not(&self) -> Option<(String, Option<String>)> {
         Some(match &self.status {
-            Status::Active => return None,
-            Status::Disabled => {
+            PluginStatus::Active => return None,
+            PluginStatus::Disabled => {
                 let hint = format!("jaato plugin enable {}", self.candidate.manifest.name);
                 ("it is disabled by `[plugins] disabled`".into(), Some(hint))
             }
-            Status::NotTrusted => {
+            PluginStatus::NotTrusted => {
                 ("its workspace is not trusted".into(), Some("jaato trust".into()))
             }
-            Status::Refused(refusal) => (refusal.to_string(), None),
-            Status::Failed(error) => (error.message.clone(), error.hint.clone()),
+            PluginStatus::Refused(refusal) => (refusal.to_string(), None),
+            PluginStatus::Failed(error) => (error.message.clone(), error.hint.clone()),
         })
     }
 }
 
 /// The status of a plugin.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Status {
+pub enum PluginStatus {
     /// Its tools and provider can be used.
     Active,
     /// `[plugins] disabled` names it.
@@ -129,7 +129,7 @@ pub enum Status {
     /// Its workspace is not trusted, so none of its code is run.
     NotTrusted,
     /// Its names are taken.
-    Refused(Refusal),
+    Refused(NameRefusal),
     /// It could not be described.
     Failed(Error),
 }
@@ -166,16 +166,16 @@ pub struct Registry {
     plugins: Vec<PluginEntry>,
     /// The plugin of each plugin name, by position in `plugins`.
     names: BTreeMap<PluginName, usize>,
-    tools: BTreeMap<ToolName, ToolPlace>,
+    tools: BTreeMap<ToolName, ToolSpecPosition>,
     /// The plugin of each other offered name, by position in `plugins`.
     offers: BTreeMap<Kind, BTreeMap<String, usize>>,
-    pub(crate) commands: Commands,
+    pub(crate) commands: CommandIndex,
 }
 
 /// The position of a tool's spec. Copying all specs would cost a start with many plugins more than
 /// everything else here.
 #[derive(Debug, Clone, Copy)]
-struct ToolPlace {
+struct ToolSpecPosition {
     plugin: usize,
     /// Its position in the plugin's description.
     tool: usize,
@@ -184,7 +184,7 @@ struct ToolPlace {
 
 impl Registry {
     /// Builds the registry from candidates, most trusted first.
-    pub fn build(candidates: impl IntoIterator<Item = Candidate>, rules: &Rules) -> Self {
+    pub fn build(candidates: impl IntoIterator<Item = PluginCandidate>, rules: &RegistryRules) -> Self {
         let mut registry = Self::default();
         for candidate in candidates {
             registry.add(candidate, rules);
@@ -204,9 +204,9 @@ impl Registry {
 
     /// Returns the name for a plugin in events: a shipped plugin's name without its kind, any
     /// other's full name.
-    pub fn source<'a>(&self, name: &'a PluginName) -> &'a str {
+    pub fn event_source_name<'a>(&self, name: &'a PluginName) -> &'a str {
         let entry = self.plugin(name.as_str());
-        let is_shipped = entry.is_some_and(|entry| entry.candidate.trust == Trust::Shipped);
+        let is_shipped = entry.is_some_and(|entry| entry.candidate.trust == PluginFileTrust::Shipped);
         if is_shipped { name.source() } else { name.as_str() }
     }
 
@@ -221,23 +221,23 @@ impl Registry {
     }
 
     /// Returns the plugin that offers something other than a tool under this kind and name.
-    pub fn offering(&self, kind: Kind, name: &str) -> Option<&PluginEntry> {
+    pub fn plugin_offering(&self, kind: Kind, name: &str) -> Option<&PluginEntry> {
         self.offers.get(&kind)?.get(name).map(|&plugin| &self.plugins[plugin])
     }
 
     /// Lists the names under which plugins offer something of a kind other than tools.
-    pub fn offered(&self, kind: Kind) -> impl Iterator<Item = &str> {
+    pub fn offered_names(&self, kind: Kind) -> impl Iterator<Item = &str> {
         self.offers.get(&kind).into_iter().flat_map(BTreeMap::keys).map(String::as_str)
     }
 
     /// Returns the plugin with this provider name.
     pub fn provider(&self, name: &str) -> Option<&PluginEntry> {
-        self.offering(Kind::Provider, name)
+        self.plugin_offering(Kind::Provider, name)
     }
 
     /// Lists the names of the providers.
     pub fn providers(&self) -> impl Iterator<Item = &str> {
-        self.offered(Kind::Provider)
+        self.offered_names(Kind::Provider)
     }
 
     /// Returns a server that a plugin knows by name, and the plugin.
@@ -253,7 +253,7 @@ impl Registry {
 
     /// Lists all presets. The most trusted plugin's come first.
     fn all_presets(&self) -> impl Iterator<Item = (&PluginEntry, &ProviderPreset)> {
-        let active = self.plugins.iter().filter(|entry| entry.status == Status::Active);
+        let active = self.plugins.iter().filter(|entry| entry.status == PluginStatus::Active);
         active.flat_map(|entry| {
             let provider = entry.description().and_then(|it| it.provider.as_ref());
             provider.into_iter().flat_map(|it| &it.presets).map(move |preset| (entry, preset))
@@ -262,12 +262,12 @@ impl Registry {
 
     /// Returns the plugin with this execution environment's name.
     pub fn environment(&self, name: &str) -> Option<&PluginEntry> {
-        self.offering(Kind::Environment, name)
+        self.plugin_offering(Kind::Environment, name)
     }
 
     /// Lists the names of the execution environments.
     pub fn environments(&self) -> impl Iterator<Item = &str> {
-        self.offered(Kind::Environment)
+        self.offered_names(Kind::Environment)
     }
 
     /// Finds the execution environment that a command-line option chooses. Prefers a shipped one.
@@ -278,77 +278,77 @@ impl Registry {
             spec.is_some_and(|spec| spec.options.contains_key(option))
         };
         let is_shipped = |name: &&str| {
-            self.environment(name).is_some_and(|it| it.candidate.trust == Trust::Shipped)
+            self.environment(name).is_some_and(|it| it.candidate.trust == PluginFileTrust::Shipped)
         };
         self.environments().filter(lists).max_by_key(is_shipped)
     }
 
-    fn tool_at(&self, place: &ToolPlace) -> Option<ToolEntry<'_>> {
+    fn tool_at(&self, place: &ToolSpecPosition) -> Option<ToolEntry<'_>> {
         let candidate = &self.plugins[place.plugin].candidate;
         Some(ToolEntry {
             spec: candidate.description.as_ref()?.as_ref().ok()?.tools.get(place.tool)?,
             plugin: &candidate.manifest.name,
-            is_shipped: candidate.trust == Trust::Shipped,
+            is_shipped: candidate.trust == PluginFileTrust::Shipped,
             status: place.status,
             is_set: false,
         })
     }
 
-    fn add(&mut self, mut candidate: Candidate, rules: &Rules) {
+    fn add(&mut self, mut candidate: PluginCandidate, rules: &RegistryRules) {
         let mut left_out = match &mut candidate.description {
             Some(Ok(description)) => keep_usable(description),
             Some(Err(_)) | None => Vec::new(),
         };
         let status = self.status_of(&candidate, rules);
-        if status == Status::Active
+        if status == PluginStatus::Active
             && let Some(Ok(description)) = &mut candidate.description
         {
             left_out.extend(self.leave_out_taken_tools(description));
             self.take_names(&candidate.path, description, rules);
         }
-        if !matches!(status, Status::Refused(Refusal::PluginName { .. })) {
+        if !matches!(status, PluginStatus::Refused(NameRefusal::PluginName { .. })) {
             self.names.insert(candidate.manifest.name.clone(), self.plugins.len());
         }
         self.plugins.push(PluginEntry { candidate, status, left_out });
     }
 
-    fn status_of(&self, candidate: &Candidate, rules: &Rules) -> Status {
+    fn status_of(&self, candidate: &PluginCandidate, rules: &RegistryRules) -> PluginStatus {
         let name = &candidate.manifest.name;
         if let Some(held_by) = self.plugin(name.as_str()) {
             let held_by = held_by.candidate.path.clone();
-            return Status::Refused(Refusal::PluginName { name: name.clone(), held_by });
+            return PluginStatus::Refused(NameRefusal::PluginName { name: name.clone(), held_by });
         }
         if rules.plugins_disabled.iter().any(|disabled| disabled == name.as_str()) {
-            return Status::Disabled;
+            return PluginStatus::Disabled;
         }
-        if candidate.trust != Trust::Shipped && self.is_label(name.as_str()) {
-            return Status::Refused(Refusal::Label(name.clone()));
+        if candidate.trust != PluginFileTrust::Shipped && self.is_label(name.as_str()) {
+            return PluginStatus::Refused(NameRefusal::Label(name.clone()));
         }
-        if candidate.trust == Trust::WorkspaceNot {
-            return Status::NotTrusted;
+        if candidate.trust == PluginFileTrust::WorkspaceNot {
+            return PluginStatus::NotTrusted;
         }
         let description = match &candidate.description {
             Some(Ok(description)) => description,
-            Some(Err(error)) => return Status::Failed(error.clone()),
-            None => return Status::Failed(Error::failed("the plugin was not described")),
+            Some(Err(error)) => return PluginStatus::Failed(error.clone()),
+            None => return PluginStatus::Failed(Error::failed("the plugin was not described")),
         };
         if let Some(refusal) = self.conflict(description) {
-            return Status::Refused(refusal);
+            return PluginStatus::Refused(refusal);
         }
-        Status::Active
+        PluginStatus::Active
     }
 
     /// Returns true if a name precedes output lines of jaato or of a shipped plugin.
     fn is_label(&self, name: &str) -> bool {
-        let shipped = self.plugins.iter().filter(|entry| entry.candidate.trust == Trust::Shipped);
+        let shipped = self.plugins.iter().filter(|entry| entry.candidate.trust == PluginFileTrust::Shipped);
         LABELS.contains(&name)
             || shipped.map(|entry| &entry.candidate.manifest.name).any(|it| it.source() == name)
     }
 
-    fn conflict(&self, description: &Description) -> Option<Refusal> {
+    fn conflict(&self, description: &Description) -> Option<NameRefusal> {
         for tool in &description.tools {
             if RESERVED_TOOLS.contains(&tool.name.as_str()) {
-                return Some(Refusal::ReservedTool(tool.name.clone()));
+                return Some(NameRefusal::ReservedTool(tool.name.clone()));
             }
         }
         // A plugin with other tools loses only the one whose name is taken.
@@ -360,11 +360,11 @@ impl Registry {
             && let Some(held_by) = self.holder_of(&tool.name)
         {
             let (kind, name, held_by) = (Kind::Tool, tool.name.to_string(), held_by.to_owned());
-            return Some(Refusal::OfferedName { kind, name, held_by });
+            return Some(NameRefusal::OfferedName { kind, name, held_by });
         }
         offers_besides_tools(description).find_map(|(kind, name)| {
-            let held_by = self.offering(kind, name)?.candidate.path.clone();
-            Some(Refusal::OfferedName { kind, name: name.to_owned(), held_by })
+            let held_by = self.plugin_offering(kind, name)?.candidate.path.clone();
+            Some(NameRefusal::OfferedName { kind, name: name.to_owned(), held_by })
         })
     }
 
@@ -375,11 +375,11 @@ impl Registry {
     }
 
     /// Removes the tools whose names belong to more trusted plugins.
-    fn leave_out_taken_tools(&self, description: &mut Description) -> Vec<LeftOut> {
+    fn leave_out_taken_tools(&self, description: &mut Description) -> Vec<DescriptionOmission> {
         let mut left_out = Vec::new();
         description.tools.retain(|tool| {
             let held_by = self.holder_of(&tool.name);
-            left_out.extend(held_by.map(|held_by| LeftOut {
+            left_out.extend(held_by.map(|held_by| DescriptionOmission {
                 what: format!("tool `{}`", tool.name),
                 why: format!("the name is held by `{}`", held_by.display()),
             }));
@@ -389,14 +389,14 @@ impl Registry {
     }
 
     /// Takes the names of the plugin that is added next.
-    fn take_names(&mut self, path: &Path, description: &mut Description, rules: &Rules) {
+    fn take_names(&mut self, path: &Path, description: &mut Description, rules: &RegistryRules) {
         let plugin = self.plugins.len();
         for (tool, spec) in description.tools.iter_mut().enumerate() {
             if rules.tools_only.is_some() {
                 spec.availability = Availability::Core;
             }
             let status = rules.tool_status(spec.name.as_str());
-            self.tools.insert(spec.name.clone(), ToolPlace { plugin, tool, status });
+            self.tools.insert(spec.name.clone(), ToolSpecPosition { plugin, tool, status });
         }
         for (kind, name) in offers_besides_tools(description) {
             self.offers.entry(kind).or_default().insert(name.to_owned(), plugin);
@@ -407,7 +407,7 @@ impl Registry {
                 let holder = plugins.get(held);
                 holder.map_or_else(|| path.to_owned(), |holder| holder.candidate.path.clone())
             };
-            self.commands.take(plugin, description, path_of);
+            self.commands.add_commands(plugin, description, path_of);
         }
     }
 }
@@ -422,7 +422,7 @@ fn offers_besides_tools(description: &Description) -> impl Iterator<Item = (Kind
     offers.into_iter().filter_map(|(kind, name)| Some((kind, name?)))
 }
 
-impl Rules {
+impl RegistryRules {
     /// Returns whether a tool with this name can be used.
     pub fn tool_status(&self, name: &str) -> ToolStatus {
         let is_named = |names: &[String]| names.iter().any(|known| names_tool(known, name));

@@ -30,7 +30,7 @@ pub(crate) fn why_no_schema(schema: &Value, bytes_max: usize) -> Option<String> 
         Some(other) => {
             return Some(format!(
                 "its schema describes {}, not an object",
-                cut(&other.to_string())
+                truncate_json(&other.to_string())
             ));
         }
     }
@@ -39,7 +39,7 @@ pub(crate) fn why_no_schema(schema: &Value, bytes_max: usize) -> Option<String> 
     if let Some(name) = bad {
         return Some(format!(
             "the property {:?} has a name that servers refuse: 1 to 64 letters (a to z), digits, `_`, `.` and `-`",
-            cut(&name.escape_unicode().to_string())
+            truncate_json(&name.escape_unicode().to_string())
         ));
     }
     if let Some(wrong) = wrong_in(schema, DEPTH_MAX) {
@@ -68,7 +68,7 @@ fn wrong_in(schema: &Value, depth: usize) -> Option<String> {
     map.iter().find_map(|(key, value)| match (key.as_str(), value) {
         ("type", Value::String(name)) if TYPES.contains(&name.as_str()) => None,
         ("type", Value::Array(names)) if !names.is_empty() && names.iter().all(is_type) => None,
-        ("type", other) => Some(format!("there is no type {}", cut(&other.to_string()))),
+        ("type", other) => Some(format!("there is no type {}", truncate_json(&other.to_string()))),
         ("required", Value::Array(names)) if names.iter().all(is_text) => None,
         ("required", _) => Some("`required` is not a list of names".to_owned()),
         ("enum", Value::Array(_)) => None,
@@ -103,7 +103,7 @@ fn kind_of(value: &Value) -> &'static str {
 }
 
 /// Truncates a piece of JSON, and escapes deceptive characters.
-fn cut(text: &str) -> String {
+fn truncate_json(text: &str) -> String {
     let cut = text.chars().take(40).flat_map(char::escape_default);
     format!("`{}`", cut.collect::<String>())
 }

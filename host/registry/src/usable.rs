@@ -40,47 +40,47 @@ const SHOWN_CHARS_MAX: usize = 40;
 
 /// A removed part of a description, and why. Its text is safe to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct DescriptionOmission {
     /// The part: `tool "a b"`.
     pub what: String,
     /// Why.
     pub why: String,
 }
 
-impl fmt::Display for LeftOut {
+impl fmt::Display for DescriptionOmission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is left out: {}", self.what, self.why)
     }
 }
 
 /// Removes the parts of a description that cannot be offered, and returns them.
-pub fn keep_usable(description: &mut Description) -> Vec<LeftOut> {
+pub fn keep_usable(description: &mut Description) -> Vec<DescriptionOmission> {
     let mut left_out = Vec::new();
     let mut names = BTreeSet::new();
-    retain(&mut description.tools, "tool", TOOLS_MAX, &mut left_out, |tool: &ToolSpec| {
+    retain_usable(&mut description.tools, "tool", TOOLS_MAX, &mut left_out, |tool: &ToolSpec| {
         let why = why_no_tool(tool, &names);
         names.insert(tool.name.clone());
         (tool.name.as_str().to_owned(), why)
     });
     let command = |command: &CommandSpec| (command.name.clone(), why_no_command(command));
-    retain(&mut description.commands, "command", COMMANDS_MAX, &mut left_out, command);
-    let mut drop_part = |what: String, why: String| left_out.push(LeftOut { what, why });
+    retain_usable(&mut description.commands, "command", COMMANDS_MAX, &mut left_out, command);
+    let mut drop_part = |what: String, why: String| left_out.push(DescriptionOmission { what, why });
     if let Some(provider) = &description.provider
         && let Some(why) =
             why_no_name(&provider.name).or_else(|| too_long(&provider.title, LINE_BYTES_MAX))
     {
-        drop_part(format!("provider {}", shown(&provider.name)), why);
+        drop_part(format!("provider {}", quote_name(&provider.name)), why);
         description.provider = None;
     }
     if let Some(provider) = &mut description.provider {
         let preset = |preset: &ProviderPreset| (preset.name.clone(), why_no_preset(preset));
-        retain(&mut provider.presets, "preset", PRESETS_MAX, &mut left_out, preset);
+        retain_usable(&mut provider.presets, "preset", PRESETS_MAX, &mut left_out, preset);
     }
-    let mut drop_part = |what: String, why: String| left_out.push(LeftOut { what, why });
+    let mut drop_part = |what: String, why: String| left_out.push(DescriptionOmission { what, why });
     if let Some(environment) = &description.environment
         && let Some(why) = why_no_name(&environment.name)
     {
-        drop_part(format!("environment {}", shown(&environment.name)), why);
+        drop_part(format!("environment {}", quote_name(&environment.name)), why);
         description.environment = None;
     }
     let instructions = description.instructions.as_deref().unwrap_or_default();
@@ -92,23 +92,23 @@ pub fn keep_usable(description: &mut Description) -> Vec<LeftOut> {
 }
 
 /// Keeps the items of a list that have no problem, up to a maximum.
-fn retain<T>(
+fn retain_usable<T>(
     list: &mut Vec<T>,
     what: &str,
     max: usize,
-    left_out: &mut Vec<LeftOut>,
+    left_out: &mut Vec<DescriptionOmission>,
     mut judge: impl FnMut(&T) -> (String, Option<String>),
 ) {
     let count = list.len();
     if count > max {
         list.truncate(max);
         let why = format!("a plugin may have {max}");
-        left_out.push(LeftOut { what: format!("each {what} from the {}th on", max + 1), why });
+        left_out.push(DescriptionOmission { what: format!("each {what} from the {}th on", max + 1), why });
     }
     list.retain(|item| {
         let (name, why) = judge(item);
         let is_usable = why.is_none();
-        left_out.extend(why.map(|why| LeftOut { what: format!("{what} {}", shown(&name)), why }));
+        left_out.extend(why.map(|why| DescriptionOmission { what: format!("{what} {}", quote_name(&name)), why }));
         is_usable
     });
 }
@@ -152,7 +152,7 @@ fn too_long(text: &str, max: usize) -> Option<String> {
 }
 
 /// Quotes a name so that every deceptive character is visible.
-fn shown(name: &str) -> String {
+fn quote_name(name: &str) -> String {
     let escaped: String = cut(name, SHOWN_CHARS_MAX)
         .chars()
         .map(|sign| {

@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             eprintln!("{error}\n{}", error.hint().unwrap_or_default());
         })?;
         let runtime = Runtime::start(setup).await;
-        let command = jaato_process::Command::new("/bin/true", "/");
+        let command = jaato_process::ChildCommand::new("/bin/true", "/");
         let told = runtime.supervisor().spawn(command).await.map(drop);
         if let Err(error) = told {
             eprintln!("{error}\n{}", error.hint().unwrap_or_default());

@@ -12,14 +12,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::BoxFuture;
-use jaato_instances::{CallSite, Facet, Tell, clean_model, misbehaved};
+use jaato_instances::{CallSite, FacetRequest, DeltaCallback, clean_model, misbehaved_error};
 use jaato_session::Cancel;
 use jaato_types::{Error, ErrorKind, Frame, ModelId, ModelInfo, PluginName, Price};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::host::Host;
+use crate::host::RuntimeHost;
 
 /// How long an entry is valid. A server may be restarted with another context window.
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
@@ -32,7 +32,7 @@ const CACHE_BYTES_MAX: u64 = 256 * 1024;
 
 /// What the provider reported about a model, and when.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct Entry {
+struct CachedModelInfo {
     context_limit: Option<u64>,
     accepts: Option<Vec<String>>,
     #[serde(default)]
@@ -41,8 +41,8 @@ struct Entry {
 }
 
 /// Asks a session's provider about its model. Returns `None` if the provider reports nothing.
-pub fn ask(
-    host: Arc<Host>,
+pub fn ask_about_model(
+    host: Arc<RuntimeHost>,
     plugin: PluginName,
     model: &ModelId,
     site: CallSite,
@@ -53,11 +53,11 @@ pub fn ask(
         .map(|settings| key(&plugin, &model, &settings));
     Box::pin(async move {
         if let (Some(cache), Some(key)) = (&cache, &key)
-            && let Some(entry) = read(cache).get(key).filter(|entry| is_fresh(entry, now_s()))
+            && let Some(entry) = read_cache(cache).get(key).filter(|entry| is_fresh(entry, now_s()))
         {
             return Some(entry.info(&model));
         }
-        let infos = match models(&host, plugin.as_str(), site).await {
+        let infos = match ask_for_models(&host, plugin.as_str(), site).await {
             Ok(infos) => infos,
             // The request itself will report what is wrong with the server.
             Err(error) => {
@@ -68,9 +68,9 @@ pub fn ask(
         };
         let info = find(&infos, &model)?.clone();
         let ModelInfo { context_limit, accepts, price, .. } = info.clone();
-        let entry = Entry { context_limit, accepts, price, told_at_s: now_s() };
+        let entry = CachedModelInfo { context_limit, accepts, price, told_at_s: now_s() };
         if let (Some(cache), Some(key)) = (&cache, key)
-            && let Err(error) = keep(cache, key, entry)
+            && let Err(error) = store_in_cache(cache, key, entry)
         {
             host.log.line(3, "host", &format!("cannot write `{}`: {error}", cache.display()));
         }
@@ -78,7 +78,7 @@ pub fn ask(
     })
 }
 
-impl Entry {
+impl CachedModelInfo {
     fn info(&self, model: &ModelId) -> ModelInfo {
         let name = model.split().map_or(model.as_str(), |(_, name)| name);
         let (accepts, price) = (self.accepts.clone(), self.price.clone());
@@ -88,7 +88,7 @@ impl Entry {
 
 /// Returns the settings as the plugin sees them, or `None` if the plugin cannot be used.
 fn settings_of(
-    host: &Host,
+    host: &RuntimeHost,
     plugin: &PluginName,
     provider: Option<&Arc<str>>,
 ) -> Option<Arc<Value>> {
@@ -98,11 +98,11 @@ fn settings_of(
 }
 
 /// Asks a plugin for its provider's models.
-pub async fn models(host: &Host, plugin: &str, site: CallSite) -> Result<Vec<ModelInfo>, Error> {
-    let (nothing, quiet): (_, Tell) = (Frame::empty(), Arc::new(|_| {}));
+pub async fn ask_for_models(host: &RuntimeHost, plugin: &str, site: CallSite) -> Result<Vec<ModelInfo>, Error> {
+    let (nothing, quiet): (_, DeltaCallback) = (Frame::empty(), Arc::new(|_| {}));
     let cancel = Cancel::new();
-    let asked = host.plugins.ask(plugin, Facet::Models, site, nothing, &quiet, &cancel);
-    let mut infos: Vec<ModelInfo> = Frame::read(&asked.await?).map_err(misbehaved)?;
+    let asked = host.plugins.ask(plugin, FacetRequest::Models, site, nothing, &quiet, &cancel);
+    let mut infos: Vec<ModelInfo> = Frame::read(&asked.await?).map_err(misbehaved_error)?;
     for info in &mut infos {
         clean_model(info, |text| host.plugins.without_secrets(plugin, text));
     }
@@ -127,19 +127,19 @@ fn key(plugin: &PluginName, model: &ModelId, settings: &Value) -> String {
     format!("{plugin} {model} {hash}")
 }
 
-fn is_fresh(entry: &Entry, now_s: u64) -> bool {
+fn is_fresh(entry: &CachedModelInfo, now_s: u64) -> bool {
     // A time in the future means that the clock was set back.
     now_s.checked_sub(entry.told_at_s).is_some_and(|age_s| age_s < LIFETIME.as_secs())
 }
 
-fn read(cache: &Path) -> BTreeMap<String, Entry> {
+fn read_cache(cache: &Path) -> BTreeMap<String, CachedModelInfo> {
     let text = jaato_places::read(cache, CACHE_BYTES_MAX).ok().flatten();
     text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
 
 /// Stores an entry. If two hosts write at the same time, the later host's entries win.
-fn keep(cache: &Path, key: String, entry: Entry) -> std::io::Result<()> {
-    let mut entries = read(cache);
+fn store_in_cache(cache: &Path, key: String, entry: CachedModelInfo) -> std::io::Result<()> {
+    let mut entries = read_cache(cache);
     entries.retain(|_, known| is_fresh(known, entry.told_at_s));
     while entries.len() >= ENTRIES_MAX {
         let oldest = entries.iter().min_by_key(|(_, entry)| entry.told_at_s);
@@ -204,9 +204,9 @@ mod tests {
         let key_at = |url: &str| key(&plugin, &model, &json!({ "base_url": url, "k": "secret" }));
         let accepts = Some(vec!["image/png".to_owned()]);
         let price = Some(Price { input: 1.0, output: 2.5, ..Price::default() });
-        let told = Entry { context_limit: Some(4_096), accepts, price, told_at_s: now_s() };
-        keep(&cache, key_at("http://one"), told.clone()).unwrap();
-        let entries = read(&cache);
+        let told = CachedModelInfo { context_limit: Some(4_096), accepts, price, told_at_s: now_s() };
+        store_in_cache(&cache, key_at("http://one"), told.clone()).unwrap();
+        let entries = read_cache(&cache);
         let entry = entries[&key_at("http://one")].clone();
         assert_eq!((&entry, entries.get(&key_at("http://two"))), (&told, None));
         let info = entry.info(&model);
@@ -219,16 +219,16 @@ mod tests {
 
     #[test]
     fn a_damaged_cache_counts_as_empty_and_one_too_many_pushes_the_oldest_out() {
-        let entry = |told_at_s| Entry { told_at_s, ..Entry::default() };
+        let entry = |told_at_s| CachedModelInfo { told_at_s, ..CachedModelInfo::default() };
         let folder = tempfile::tempdir().unwrap();
         let cache = folder.path().join("models.json");
         std::fs::write(&cache, "{").unwrap();
-        let full: BTreeMap<String, Entry> =
+        let full: BTreeMap<String, CachedModelInfo> =
             (0..ENTRIES_MAX as u64).map(|at| (format!("{at}"), entry(now_s() - at))).collect();
-        assert_eq!(read(&cache), BTreeMap::new());
+        assert_eq!(read_cache(&cache), BTreeMap::new());
         std::fs::write(&cache, serde_json::to_vec(&full).unwrap()).unwrap();
-        keep(&cache, "new".to_owned(), entry(now_s())).unwrap();
-        let entries = read(&cache);
+        store_in_cache(&cache, "new".to_owned(), entry(now_s())).unwrap();
+        let entries = read_cache(&cache);
         assert_eq!(entries.len(), ENTRIES_MAX);
         let oldest = format!("{}", ENTRIES_MAX - 1);
         assert!(entries.contains_key("new") && !entries.contains_key(&oldest));

@@ -2,7 +2,7 @@
 //! option is an error before the first request, whatever the server would make of it.
 
 use jaato_config::{Config, NamedModel};
-use jaato_session::ModelTakes;
+use jaato_session::ModelCapabilities;
 use jaato_types::{Error, ErrorKind, ModelId, RequestOptions};
 use serde_json::Value;
 
@@ -11,13 +11,13 @@ use serde_json::Value;
 ///
 /// # Errors
 /// `configuration` if the provider does not list an option.
-pub(crate) fn options(
+pub(crate) fn merge_request_options(
     config: &Config,
     given: &RequestOptions,
-    takes: &ModelTakes,
+    takes: &ModelCapabilities,
     model: &NamedModel,
 ) -> Result<RequestOptions, Error> {
-    let (session, says) = (&config.session, config.says_of(model));
+    let (session, says) = (&config.session, config.settings_for_model(model));
     let mut options = given.clone();
     let tokens = says.answer_tokens_max.unwrap_or(session.answer_tokens_max);
     let temperature = says.temperature.or(session.temperature);
@@ -37,19 +37,19 @@ pub(crate) fn options(
     if options.stop.is_empty() {
         options.stop = says.stop.unwrap_or_else(|| session.stop.clone()).0;
     }
-    match asked_in_vain(&options, takes) {
+    match unsupported_options_error(&options, takes) {
         Some(name) => Err(not_honoured(&name, takes, &model.model)),
         None => Ok(options),
     }
 }
 
 /// Finds the first option that is set but not listed by the provider.
-fn asked_in_vain(options: &RequestOptions, takes: &ModelTakes) -> Option<String> {
+fn unsupported_options_error(options: &RequestOptions, takes: &ModelCapabilities) -> Option<String> {
     let Ok(Value::Object(set)) = serde_json::to_value(options) else { return None };
     set.into_iter().map(|(name, _)| name).find(|name| !takes.honours(name))
 }
 
-fn not_honoured(name: &str, takes: &ModelTakes, model: &ModelId) -> Error {
+fn not_honoured(name: &str, takes: &ModelCapabilities, model: &ModelId) -> Error {
     let provider = model.split().map_or(model.as_str(), |(provider, _)| provider);
     let text = format!("the provider `{provider}` does not take the option `{name}`");
     let known = if takes.options.is_empty() {
@@ -57,13 +57,13 @@ fn not_honoured(name: &str, takes: &ModelTakes, model: &ModelId) -> Error {
     } else {
         format!("it takes {}", takes.options.join(", "))
     };
-    let (option, key) = names(name);
+    let (option, key) = option_names(name);
     let hint = format!("{known}; leave out `{option}` or `{key}`, or use another provider");
     Error::new(ErrorKind::Configuration, text).with_hint(hint)
 }
 
 /// Returns the names of an option on the command line and in the configuration.
-fn names(option: &str) -> (&str, &str) {
+fn option_names(option: &str) -> (&str, &str) {
     match option {
         "max_output_tokens" => ("--max-output-tokens", "session.answer_tokens_max"),
         "temperature" => ("--temperature", "session.temperature"),
@@ -91,8 +91,8 @@ mod tests {
 
     fn merged(config: &Config, given: &RequestOptions, options: &[&str]) -> Result<Value, Error> {
         let options = options.iter().map(|name| (*name).to_owned()).collect();
-        let takes = ModelTakes { options, ..ModelTakes::default() };
-        let merged = super::options(config, given, &takes, &named(config.model_alias.as_deref()))?;
+        let takes = ModelCapabilities { options, ..ModelCapabilities::default() };
+        let merged = super::merge_request_options(config, given, &takes, &named(config.model_alias.as_deref()))?;
         Ok(serde_json::to_value(merged).unwrap())
     }
 

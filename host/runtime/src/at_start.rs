@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jaato_instances::Tell;
-use jaato_registry::{PluginEntry, Status};
+use jaato_instances::DeltaCallback;
+use jaato_registry::{PluginEntry, PluginStatus};
 use jaato_types::tools_set::ToolsAwaited;
 use jaato_types::{PluginName, SessionId};
 use tokio::task::JoinSet;
 
-use crate::host::Host;
+use crate::host::RuntimeHost;
 
 /// How long the first turn waits for these plugins, the same as for a plugin that is opened by its
 /// first call. Tools that arrive later join a later step.
@@ -20,16 +20,16 @@ const TOOLS_MS: u64 = 500;
 
 /// The plugins that are being opened for a session.
 #[derive(Default)]
-pub struct Openings(tokio::sync::Mutex<JoinSet<()>>);
+pub struct PluginOpenings(tokio::sync::Mutex<JoinSet<()>>);
 
-impl Openings {
+impl PluginOpenings {
     /// Starts opening the plugins. If one cannot be opened, its first call reports why. In a
     /// session with a model, the plugins also start to load the tools that they set later, and get
     /// a moment for it.
-    pub fn begin(host: &Arc<Host>, session: &SessionId, has_model: bool) -> Self {
+    pub fn begin(host: &Arc<RuntimeHost>, session: &SessionId, has_model: bool) -> Self {
         let registry = host.registry();
         let is_due = |entry: &&PluginEntry| {
-            entry.status == Status::Active
+            entry.status == PluginStatus::Active
                 && entry.description().is_some_and(|it| it.at_start)
                 && host.services.has_work(entry)
         };
@@ -62,19 +62,19 @@ impl Openings {
 }
 
 async fn open(
-    host: Arc<Host>,
+    host: Arc<RuntimeHost>,
     plugin: PluginName,
     session: SessionId,
     awaited: Option<ToolsAwaited>,
 ) {
-    let quiet: Tell = Arc::new(|_| {});
+    let quiet: DeltaCallback = Arc::new(|_| {});
     let site = host.environments.site(&session);
     if let Err(error) = host.plugins.instance(plugin.as_str(), site, &quiet).await {
         host.log.line(2, "host", &format!("opening `{plugin}` with its session: {error}"));
         return;
     }
     if let Some(awaited) = awaited {
-        let site = host.environments.site(&session).reading();
+        let site = host.environments.site(&session).read_only();
         // The call that waits for a missing tool reports it.
         let _ = host.ask_for_tools(&plugin, site, &awaited).await;
     }

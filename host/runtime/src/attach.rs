@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
-use jaato_session::Prompt;
+use jaato_session::UserPrompt;
 use jaato_types::media_type::{MEDIA_TYPE_HEAD_BYTES, media_type_of};
 use jaato_types::{Data, Error, ErrorKind, SessionId};
 
@@ -17,7 +17,7 @@ pub const TEXT_BYTES_MAX: u64 = 1024 * 1024;
 const PIECE_BYTES: usize = 1024 * 1024;
 
 /// An attachment of a prompt.
-enum Beside {
+enum PromptAttachment {
     Data(Data),
     Text { name: String, text: String },
 }
@@ -32,30 +32,30 @@ impl Runtime {
     pub async fn attach(
         &self,
         session: &SessionId,
-        prompt: Prompt,
+        prompt: UserPrompt,
         files: &[PathBuf],
-    ) -> Result<Prompt, Error> {
+    ) -> Result<UserPrompt, Error> {
         let mut prompt = prompt;
         for path in files {
-            let blobs = self.host().services.shared().blobs().of(session)?;
+            let blobs = self.host().services.shared().blobs().session_blobs(session)?;
             let file = path.clone();
-            let read = tokio::task::spawn_blocking(move || take(&file, &blobs)).await;
+            let read = tokio::task::spawn_blocking(move || read_attachment(&file, &blobs)).await;
             let beside = read.unwrap_or_else(|error| {
                 Err(Error::new(ErrorKind::HostBug, format!("reading a file panicked: {error}")))
             })?;
             prompt = match beside {
-                Beside::Data(data) => prompt.with(data),
-                Beside::Text { name, text } => prompt.with_text(&name, &text),
+                PromptAttachment::Data(data) => prompt.with_file(data),
+                PromptAttachment::Text { name, text } => prompt.with_text(&name, &text),
             };
         }
         Ok(prompt)
     }
 }
 
-fn take(
+fn read_attachment(
     path: &Path,
     blobs: &std::sync::Arc<jaato_services::SessionBlobs>,
-) -> Result<Beside, Error> {
+) -> Result<PromptAttachment, Error> {
     let shown = path.display();
     let io = |error: &std::io::Error| {
         let kind = match error.kind() {
@@ -75,7 +75,7 @@ fn take(
     file.rewind().map_err(|error| io(&error))?;
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
     let Some(mime_type) = media_type_of(&head[..length]) else {
-        return text(file, path, name, facts.len());
+        return text_attachment(file, path, name, facts.len());
     };
     let mut upload = blobs.begin(mime_type)?;
     let mut piece = vec![0; PIECE_BYTES];
@@ -84,13 +84,13 @@ fn take(
         if length == 0 {
             break;
         }
-        upload.write(&piece[..length]).map_err(|error| named(path, error))?;
+        upload.write(&piece[..length]).map_err(|error| with_file_name(path, error))?;
     }
-    let put = upload.finish().map_err(|error| named(path, error))?;
-    Ok(Beside::Data(Data::blob(mime_type, put.id).named(name)))
+    let put = upload.finish().map_err(|error| with_file_name(path, error))?;
+    Ok(PromptAttachment::Data(Data::blob(mime_type, put.id).named(name)))
 }
 
-fn text(mut file: File, path: &Path, name: String, bytes: u64) -> Result<Beside, Error> {
+fn text_attachment(mut file: File, path: &Path, name: String, bytes: u64) -> Result<PromptAttachment, Error> {
     let shown = path.display();
     if bytes > TEXT_BYTES_MAX {
         let text = format!(
@@ -105,7 +105,7 @@ fn text(mut file: File, path: &Path, name: String, bytes: u64) -> Result<Beside,
     read_all
         .map_err(|error| Error::new(ErrorKind::Io, format!("cannot attach `{shown}`: {error}")))?;
     match String::from_utf8(read) {
-        Ok(text) if !text.contains('\0') => Ok(Beside::Text { name, text }),
+        Ok(text) if !text.contains('\0') => Ok(PromptAttachment::Text { name, text }),
         Ok(_) | Err(_) => {
             let text = format!("cannot attach `{shown}`: models cannot read this kind of file");
             Err(Error::new(ErrorKind::InvalidArguments, text)
@@ -115,7 +115,7 @@ fn text(mut file: File, path: &Path, name: String, bytes: u64) -> Result<Beside,
 }
 
 /// Adds the file's name to an error of the store.
-fn named(path: &Path, error: Error) -> Error {
+fn with_file_name(path: &Path, error: Error) -> Error {
     let message = format!("cannot attach `{}`: {}", path.display(), error.message);
     Error { message, ..error }
 }

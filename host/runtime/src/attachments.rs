@@ -26,7 +26,7 @@ impl Runtime {
         session: &SessionId,
         attachment: &Data,
     ) -> Result<PathBuf, Error> {
-        let blobs = self.host().services.shared().blobs().of(session)?;
+        let blobs = self.host().services.shared().blobs().session_blobs(session)?;
         let id = attachment.blob_id().ok_or_else(|| {
             let text = "this version of jaato does not know the place of the attachment";
             Error::new(ErrorKind::NotFound, text)
@@ -40,7 +40,7 @@ impl Runtime {
         let name = format!("{}.{end}", id.get(..NAME_DIGITS).unwrap_or(id));
         let folder = parent.join(session.as_str());
         let kept = tokio::task::spawn_blocking(move || {
-            sweep(&parent, SystemTime::now());
+            remove_old_folders(&parent, SystemTime::now());
             jaato_places::make(&folder).map_err(|error| error.to_string())?;
             let to = folder.join(name);
             // The name is the hash of the content, so an existing file has the same bytes.
@@ -55,7 +55,7 @@ impl Runtime {
 }
 
 /// Removes the folders of old sessions.
-fn sweep(parent: &Path, now: SystemTime) {
+fn remove_old_folders(parent: &Path, now: SystemTime) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let written = entry.metadata().and_then(|it| it.modified());
@@ -106,9 +106,9 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         std::fs::create_dir(parent.path().join("s1")).unwrap();
         let now = SystemTime::now();
-        sweep(parent.path(), now + KEPT_FOR - Duration::from_secs(60));
+        remove_old_folders(parent.path(), now + KEPT_FOR - Duration::from_secs(60));
         assert!(parent.path().join("s1").exists());
-        sweep(parent.path(), now + KEPT_FOR + Duration::from_secs(60));
+        remove_old_folders(parent.path(), now + KEPT_FOR + Duration::from_secs(60));
         assert!(!parent.path().join("s1").exists());
     }
 }

@@ -7,13 +7,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jaato_instances::{CallSite, Facet, Tell, misbehaved};
-use jaato_registry::{PluginEntry, Status};
+use jaato_instances::{CallSite, FacetRequest, DeltaCallback, misbehaved_error};
+use jaato_registry::{PluginEntry, PluginStatus};
 use jaato_session::{Cancel, WantedTools};
 use jaato_types::tools_set::{ToolSource, ToolsAwaited, ToolsMissing};
 use jaato_types::{Error, ErrorKind, Frame, PluginName, SessionId};
 
-use crate::host::Host;
+use crate::host::RuntimeHost;
 use crate::runtime::Runtime;
 
 /// The wait before the first status line.
@@ -29,14 +29,14 @@ const WAIT_MAX: Duration = Duration::from_secs(30 * 60);
 /// Number of sources that a status line names. The others are counted.
 const SOURCES_SHOWN_MAX: usize = 3;
 
-impl Host {
+impl RuntimeHost {
     /// Lists the active plugins that may set tools with these names later. Without names, lists
     /// every plugin that may set tools.
     pub(crate) fn setting_later(&self, names: &[String]) -> Vec<PluginName> {
         let awaited = ToolsAwaited::new(names.to_vec(), 0);
         let registry = self.registry();
         let is_due = |entry: &&PluginEntry| {
-            let is_due = entry.status == Status::Active
+            let is_due = entry.status == PluginStatus::Active
                 && (!names.is_empty() || self.services.has_work(entry));
             let description = entry.description().filter(|_| is_due);
             description.is_some_and(|it| it.tool_prefixes.iter().any(|it| awaited.wants(it)))
@@ -52,12 +52,12 @@ impl Host {
         site: CallSite,
         awaited: &ToolsAwaited,
     ) -> ToolsMissing {
-        let quiet: Tell = Arc::new(|_| {});
+        let quiet: DeltaCallback = Arc::new(|_| {});
         let asked = async {
-            let frame = Frame::write(awaited).map_err(misbehaved)?;
-            let (name, facet, cancel) = (plugin.as_str(), Facet::AwaitTools, Cancel::new());
+            let frame = Frame::write(awaited).map_err(misbehaved_error)?;
+            let (name, facet, cancel) = (plugin.as_str(), FacetRequest::AwaitTools, Cancel::new());
             let answer = self.plugins.ask(name, facet, site, frame, &quiet, &cancel).await?;
-            Frame::read::<ToolsMissing>(&answer).map_err(misbehaved)
+            Frame::read::<ToolsMissing>(&answer).map_err(misbehaved_error)
         };
         let time = if awaited.is_ending { ENDING_TIME } else { ANSWER_TIME };
         let bound = Duration::from_millis(awaited.wait_ms) + time;
@@ -80,18 +80,18 @@ impl Host {
         wanted: &WantedTools,
         tell: &(dyn Fn(String) + Send + Sync),
     ) -> Vec<ToolSource> {
-        let mut wait = Wait::begin();
+        let mut wait = ShutdownWait::begin();
         let mut failed = Vec::new();
         for plugin in self.setting_later(&wanted.names) {
             loop {
                 let awaited = ToolsAwaited::new(wanted.names.clone(), wait.next_ms());
-                let site = self.environments.site(session).reading();
+                let site = self.environments.site(session).read_only();
                 let missing = self.ask_for_tools(&plugin, site, &awaited).await;
                 if missing.pending.is_empty() || wait.is_over() {
                     failed.extend(missing.failed);
                     break;
                 }
-                wait.tell("waiting for ", &missing.pending, tell);
+                wait.report_pending("waiting for ", &missing.pending, tell);
             }
         }
         failed
@@ -105,32 +105,32 @@ impl Runtime {
     }
 
     /// Waits until plugins have finished work that must not be interrupted, such as an
-    /// installation. `tell` receives lines for the user.
+    /// installation. `report_pending` receives lines for the user.
     pub async fn finish(&self, tell: &(dyn Fn(String) + Send + Sync)) {
         let host = self.host();
-        let mut wait = Wait::begin();
+        let mut wait = ShutdownWait::begin();
         for plugin in host.setting_later(&[]) {
-            let nobody = CallSite::of_nobody();
+            let nobody = CallSite::without_session();
             while host.plugins.instances.is_live(&plugin, &nobody.session) && !wait.is_over() {
                 let awaited = ToolsAwaited::ending(wait.next_ms());
-                let site = CallSite::of_nobody().reading();
+                let site = CallSite::without_session().read_only();
                 let missing = host.ask_for_tools(&plugin, site, &awaited).await;
                 if missing.pending.is_empty() {
                     break;
                 }
-                wait.tell("before jaato ends, waiting for ", &missing.pending, tell);
+                wait.report_pending("before jaato ends, waiting for ", &missing.pending, tell);
             }
         }
     }
 }
 
 /// A wait, and the last line that it showed the user.
-struct Wait {
+struct ShutdownWait {
     began: Instant,
     told: Option<(Instant, String)>,
 }
 
-impl Wait {
+impl ShutdownWait {
     fn begin() -> Self {
         Self { began: Instant::now(), told: None }
     }
@@ -146,8 +146,8 @@ impl Wait {
         u64::try_from(step.min(left).as_millis()).unwrap_or_default()
     }
 
-    fn tell(&mut self, what: &str, pending: &[ToolSource], tell: &(dyn Fn(String) + Send + Sync)) {
-        let line = format!("{what}{}…", listed(pending));
+    fn report_pending(&mut self, what: &str, pending: &[ToolSource], tell: &(dyn Fn(String) + Send + Sync)) {
+        let line = format!("{what}{}…", format_pending(pending));
         let is_due = |(at, told): &(Instant, String)| at.elapsed() >= TELL_PAUSE && *told != line;
         if self.told.as_ref().is_none_or(is_due) {
             tell(line.clone());
@@ -156,7 +156,7 @@ impl Wait {
     }
 }
 
-fn listed(pending: &[ToolSource]) -> String {
+fn format_pending(pending: &[ToolSource]) -> String {
     let shown = pending.iter().take(SOURCES_SHOWN_MAX);
     let shown = shown.map(|source| format!("{} ({})", source.label, source.note));
     let shown = shown.collect::<Vec<_>>().join(", ");

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use jaato_catalog::{Discovery, Errand, Setup, discover, sha256_of, supervisor};
 use jaato_config::DEFAULT_ENVIRONMENT;
-use jaato_instances::{CallSite, Tell, WORKER_MEMORY_BYTES, WORKER_OPEN_FILES};
+use jaato_instances::{CallSite, DeltaCallback, WORKER_MEMORY_BYTES, WORKER_OPEN_FILES};
 use jaato_process::Supervisor;
-use jaato_registry::{Candidate, PluginEntry, Registry, Rules, Trust};
+use jaato_registry::{PluginCandidate, PluginEntry, Registry, RegistryRules, PluginFileTrust};
 use jaato_session::{Cancel, Gc as _, Session};
 use jaato_types::{
     Description, Error, ErrorKind, GcPlan, GcReason, GcRequest, Manifest, Message, Part,
@@ -27,10 +27,10 @@ use crate::runtime::Runtime;
 const CONFORM_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Finds the execution environment that comes with jaato.
-async fn shipped_environment(setup: &Setup, supervisor: &Supervisor) -> Option<Candidate> {
+async fn shipped_environment(setup: &Setup, supervisor: &Supervisor) -> Option<PluginCandidate> {
     let registry = discover(setup, supervisor).await.registry;
     let entry = registry.environment(DEFAULT_ENVIRONMENT)?;
-    (entry.candidate.trust == Trust::Shipped).then(|| entry.candidate.clone())
+    (entry.candidate.trust == PluginFileTrust::Shipped).then(|| entry.candidate.clone())
 }
 
 /// Number of turns in the history for a gc check.
@@ -57,20 +57,20 @@ impl Runtime {
         setup.config.environment = DEFAULT_ENVIRONMENT.to_owned();
         let supervisor = supervisor(&setup);
         let environment = shipped_environment(&setup, &supervisor).await;
-        let candidate = Candidate {
+        let candidate = PluginCandidate {
             path: file.to_owned(),
             place: "checked",
-            trust: Trust::No(digest),
+            trust: PluginFileTrust::No(digest),
             manifest,
             description: Some(Ok(description)),
         };
         let candidates = [candidate].into_iter().chain(environment);
-        let registry = Registry::build(candidates, &Rules::default());
+        let registry = Registry::build(candidates, &RegistryRules::default());
         if let Some((why, hint)) = registry.plugins().first().and_then(PluginEntry::why_not) {
             let error = Error::new(ErrorKind::PluginMisbehaved, why);
             return Err(hint.into_iter().fold(error, Error::with_hint));
         }
-        Ok(Self::with(setup, supervisor, Discovery { registry, ..Discovery::default() }))
+        Ok(Self::assemble(setup, supervisor, Discovery { registry, ..Discovery::default() }))
     }
 
     /// Creates the plugin's instance for a session.
@@ -82,8 +82,8 @@ impl Runtime {
         plugin: &PluginEntry,
         session: &Session,
     ) -> Result<(), Error> {
-        let site = CallSite::of(session.id().clone());
-        let (name, quiet): (_, Tell) = (&plugin.candidate.manifest.name, Arc::new(|_| {}));
+        let site = CallSite::for_session(session.id().clone());
+        let (name, quiet): (_, DeltaCallback) = (&plugin.candidate.manifest.name, Arc::new(|_| {}));
         self.host().plugins.instance(name.as_str(), site, &quiet).await.map(drop)
     }
 

@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use jaato_session::{Agent, Lent, Objects, SessionSetup};
+use jaato_session::{Agent, LentSessionState, InitialObjects, SessionSetup};
 use jaato_types::SessionId;
 use jaato_types::child::{ChildOpen, ObjectsLent};
 
 /// A session that another one opens.
-pub struct Child {
+pub struct ChildSessionOrigin {
     /// The session that opens the child.
     pub opener: SessionId,
     /// The requested properties.
     pub asked: ChildOpen,
     /// What the child shares with its opener.
-    pub lent: Lent,
+    pub lent: LentSessionState,
 }
 
-impl Child {
+impl ChildSessionOrigin {
     /// Applies what the child shares with its opener to a setup.
     pub fn set_up(&self, setup: &mut SessionSetup) {
         let Self { asked, lent, .. } = self;
@@ -31,9 +31,9 @@ impl Child {
             setup.limits.steps_max = setup.limits.steps_max.min(steps_max.max(1));
         }
         setup.objects = match asked.objects {
-            ObjectsLent::None => Objects::default(),
+            ObjectsLent::None => InitialObjects::default(),
             ObjectsLent::Copy => lent.objects.copy(),
-            ObjectsLent::Share => Objects::Shared(lent.objects.clone()),
+            ObjectsLent::Share => InitialObjects::Shared(lent.objects.clone()),
         };
     }
 }

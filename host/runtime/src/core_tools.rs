@@ -18,7 +18,7 @@ pub struct CoreBudget {
     /// Approximate tokens for the tools and the instructions of their plugins.
     pub tokens_max: u64,
     /// How the model edits files.
-    pub edits: Edits,
+    pub edits: EditToolStyle,
     /// The tools that the model's configuration names. If any of them exists, they replace all
     /// others.
     pub named: Vec<ToolName>,
@@ -26,7 +26,7 @@ pub struct CoreBudget {
 
 /// How a model edits files. Tools of the other form are found on demand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Edits {
+pub enum EditToolStyle {
     /// In all forms, because the user chose the tools.
     AllForms,
     /// By patches.
@@ -35,9 +35,9 @@ pub enum Edits {
     ByText,
 }
 
-impl Edits {
+impl EditToolStyle {
     /// Returns how a model edits files.
-    pub fn of(model: &str) -> Self {
+    pub fn for_model(model: &str) -> Self {
         if jaato_model_facts::edits_by_patch(model) { Self::ByPatch } else { Self::ByText }
     }
 
@@ -53,11 +53,11 @@ impl Edits {
 
 impl CoreBudget {
     /// All core tools.
-    pub const ALL: Self = Self { tokens_max: u64::MAX, edits: Edits::AllForms, named: Vec::new() };
+    pub const ALL: Self = Self { tokens_max: u64::MAX, edits: EditToolStyle::AllForms, named: Vec::new() };
 
     /// Returns the core tools up to the first one that does not fit: first those named in `first`,
     /// in that order, then the others by name, and last those that a plugin has set while it runs.
-    pub fn fitting<'a>(
+    pub fn fitting_tools<'a>(
         &self,
         tools: impl Iterator<Item = ToolEntry<'a>>,
         registry: &Registry,
@@ -84,14 +84,14 @@ impl CoreBudget {
             (place(a), a.is_set).cmp(&(place(b), b.is_set)).then_with(by_name)
         });
         // If not everything fits, requests also offer the host's own tools that find the others.
-        let own: u64 = tools_that_find().iter().map(tokens).sum();
+        let own: u64 = tools_that_find().iter().map(estimate_tool_tokens).sum();
         let mut left = self.tokens_max.saturating_sub(own);
         let mut instructed: BTreeSet<&PluginName> = BTreeSet::new();
         let mut fitting = BTreeSet::new();
         for tool in tools {
-            let mut cost = tokens(tool.spec);
+            let mut cost = estimate_tool_tokens(tool.spec);
             if !instructed.contains(tool.plugin) {
-                cost += instructions(registry, tool.plugin).map_or(0, estimate_tokens);
+                cost += tool_instructions(registry, tool.plugin).map_or(0, estimate_tokens);
             }
             // Do not fill the gap with a smaller tool from further down: half of a group of tools
             // is worse than none of it.
@@ -105,13 +105,13 @@ impl CoreBudget {
 }
 
 /// Returns a plugin's instructions to the model while one of its tools is in requests.
-pub fn instructions<'a>(registry: &'a Registry, plugin: &PluginName) -> Option<&'a str> {
+pub fn tool_instructions<'a>(registry: &'a Registry, plugin: &PluginName) -> Option<&'a str> {
     let description = registry.plugin(plugin.as_str())?.description()?;
     description.instructions.as_deref()
 }
 
 /// Estimates the cost of a tool. Providers write tools in different ways.
-fn tokens(spec: &ToolSpec) -> u64 {
+fn estimate_tool_tokens(spec: &ToolSpec) -> u64 {
     let shown = json!({
         "name": spec.name,
         "description": spec.description,

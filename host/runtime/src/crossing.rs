@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use jaato_instances::{CallSite, Facet, Tell};
+use jaato_instances::{CallSite, FacetRequest, DeltaCallback};
 use jaato_session::Cancel;
 use jaato_types::large::{Large, LargeOf, REQUEST_BYTES_MAX};
 use jaato_types::{Error, ErrorKind, Frame, FrameError, PluginName};
 use serde::Serialize;
 
-use crate::host::Host;
+use crate::host::RuntimeHost;
 
 /// Asks a plugin and waits for the answer's frame.
 ///
@@ -18,22 +18,22 @@ use crate::host::Host;
 /// `context_overflow` for a completion, so that the session sends less, and `limit_reached` for a
 /// plan.
 pub async fn ask(
-    host: &Host,
+    host: &RuntimeHost,
     plugin: &PluginName,
     of: LargeOf,
     site: CallSite,
     request: &impl Serialize,
-    tell: &Tell,
+    tell: &DeltaCallback,
     cancel: &Cancel,
 ) -> Result<Vec<u8>, Error> {
     let facet = match of {
-        LargeOf::Plan => Facet::Plan,
-        LargeOf::Complete | LargeOf::Unknown => Facet::Completion,
+        LargeOf::Plan => FacetRequest::Plan,
+        LargeOf::Complete | LargeOf::Unknown => FacetRequest::Completion,
     };
     match Frame::write(request) {
         Ok(frame) => host.plugins.ask(plugin.as_str(), facet, site, frame, tell, cancel).await,
         Err(FrameError::TooLarge { .. }) => {
-            let json: Arc<[u8]> = serde_json::to_vec(request).map_err(unwritten)?.into();
+            let json: Arc<[u8]> = serde_json::to_vec(request).map_err(serialization_error)?.into();
             if json.len() > REQUEST_BYTES_MAX {
                 let text = format!(
                     "the history has {} bytes, but the limit is {REQUEST_BYTES_MAX}",
@@ -42,13 +42,13 @@ pub async fn ask(
                 return Err(Error::new(too_large(of), text));
             }
             let large = Large::new(of, json.len() as u64);
-            let frame = Frame::write(&large).map_err(unwritten)?;
+            let frame = Frame::write(&large).map_err(serialization_error)?;
             let site = CallSite { request: Some(json), ..site };
-            let facet = Facet::Large(of);
+            let facet = FacetRequest::Large(of);
             let answer = host.plugins.ask(plugin.as_str(), facet, site, frame, tell, cancel).await;
             answer.map_err(|error| explain_unknown(error, of, plugin))
         }
-        Err(error) => Err(unwritten(error)),
+        Err(error) => Err(serialization_error(error)),
     }
 }
 
@@ -69,6 +69,6 @@ fn too_large(of: LargeOf) -> ErrorKind {
     }
 }
 
-fn unwritten(error: impl std::fmt::Display) -> Error {
+fn serialization_error(error: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::HostBug, format!("the request cannot be written: {error}"))
 }

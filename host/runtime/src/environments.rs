@@ -1,6 +1,6 @@
 //! Execution environments for embedders and users.
 
-use jaato_environments::{EnvironmentListed, SharedEnvironment};
+use jaato_environments::{EnvironmentListing, SharedEnvironment};
 use jaato_session::Cancel;
 use jaato_types::execution::EnvironmentFacts;
 use jaato_types::process::{OutputStream, ProcessExit, Spawn};
@@ -12,7 +12,7 @@ use crate::runtime::Runtime;
 
 impl Runtime {
     /// Lists the available execution environments by name.
-    pub fn environments(&self) -> Vec<EnvironmentListed> {
+    pub fn environments(&self) -> Vec<EnvironmentListing> {
         self.host().environments.list()
     }
 

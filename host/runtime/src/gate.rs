@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_catalog::Setup;
-use jaato_config::Endpoint;
+use jaato_config::PromptEndpoint;
 use jaato_config::permissions::{
     ENTERPRISE_FOLDER, ORIGINAL_VARIABLE, RuleFiles, RuleSources, load_rules,
 };
@@ -16,7 +16,7 @@ use jaato_session::{CallPlace, Gate};
 use jaato_types::SessionId;
 use jaato_types::files::ResolvedPath;
 
-use crate::host::Host;
+use crate::host::RuntimeHost;
 use crate::ledger::ledger_path;
 use crate::patterns::expand;
 use crate::repository;
@@ -25,16 +25,16 @@ use crate::repository;
 const LOCAL: &str = "local";
 
 /// The host's gate: rules, and the place to which they apply.
-pub(crate) struct HostGate {
+pub(crate) struct HostPermissionCheck {
     place: CallPlace,
     environments: Arc<Environments>,
     session: SessionId,
 }
 
-impl HostGate {
+impl HostPermissionCheck {
     /// Creates the gate of a session. If the embedding program created the environment, jaato does
     /// not know where its files are.
-    pub(crate) fn of(host: &Host, session: SessionId, is_anothers: bool) -> Self {
+    pub(crate) fn for_session(host: &RuntimeHost, session: SessionId, is_anothers: bool) -> Self {
         let mut place = host.place.get_or_init(|| call_place(&host.setup)).clone();
         if is_anothers {
             let environment = Some("the program's own environment".to_owned());
@@ -44,7 +44,7 @@ impl HostGate {
     }
 }
 
-impl Gate for HostGate {
+impl Gate for HostPermissionCheck {
     fn place(&self) -> CallPlace {
         self.place.clone()
     }
@@ -105,10 +105,10 @@ fn own_folders(setup: &Setup) -> Vec<PathBuf> {
     own.extend(named_rules(setup));
     own.extend(ledger_path(setup));
     own.extend(setup.plugin_dirs.iter().chain(&config.plugin_dirs).cloned());
-    if let Some(Endpoint::Folder(folder)) = &config.permissions.endpoint {
+    if let Some(PromptEndpoint::Folder(folder)) = &config.permissions.endpoint {
         own.push(folder.clone());
     }
-    let resolved: Vec<PathBuf> = own.iter().filter_map(|path| real(path)).collect();
+    let resolved: Vec<PathBuf> = own.iter().filter_map(|path| resolve_existing_path(path)).collect();
     own.extend(resolved);
     own.sort();
     own.dedup();
@@ -116,7 +116,7 @@ fn own_folders(setup: &Setup) -> Vec<PathBuf> {
 }
 
 /// Resolves the links in the existing part of a path.
-fn real(path: &Path) -> Option<PathBuf> {
+fn resolve_existing_path(path: &Path) -> Option<PathBuf> {
     let there = path.ancestors().find_map(|part| Some((part, part.canonicalize().ok()?)));
     let (part, resolved) = there?;
     Some(resolved.join(path.strip_prefix(part).ok()?))

@@ -5,21 +5,21 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 use jaato_config::Config;
-use jaato_instances::{CallSite, Tell, misbehaved};
+use jaato_instances::{CallSite, DeltaCallback, misbehaved_error};
 use jaato_registry::{PluginEntry, Registry};
 use jaato_session::{Cancel, Gc, GcSettings, SharedFacts};
 use jaato_types::large::LargeOf;
 use jaato_types::{Error, ErrorKind, Frame, GcPlan, GcRequest, Kind, PluginName, SessionId};
 
 use crate::crossing;
-use crate::host::Host;
+use crate::host::RuntimeHost;
 
 /// The prefix of every gc's name. Users may omit it.
 const PREFIX: &str = "gc-";
 
 /// The gc of one session.
 pub struct PluginGc {
-    host: Arc<Host>,
+    host: Arc<RuntimeHost>,
     plugin: PluginName,
     session: SessionId,
     facts: OnceLock<SharedFacts>,
@@ -27,7 +27,7 @@ pub struct PluginGc {
 
 impl PluginGc {
     /// Creates the gc that `[gc] plugin` names, for a session.
-    pub fn new(host: Arc<Host>, session: SessionId) -> Self {
+    pub fn new(host: Arc<RuntimeHost>, session: SessionId) -> Self {
         let plugin = resolve(&host.registry(), &host.setup.config.gc.plugin);
         Self { host, plugin, session, facts: OnceLock::new() }
     }
@@ -44,9 +44,9 @@ impl PluginGc {
             facts: self.facts.get().cloned(),
             ..self.host.environments.site(&self.session)
         };
-        let (of, quiet): (_, Tell) = (LargeOf::Plan, Arc::new(|_| {}));
+        let (of, quiet): (_, DeltaCallback) = (LargeOf::Plan, Arc::new(|_| {}));
         let asked = crossing::ask(&self.host, &self.plugin, of, site, request, &quiet, &cancel);
-        Frame::read(&asked.await?).map_err(misbehaved)
+        Frame::read(&asked.await?).map_err(misbehaved_error)
     }
 
     /// Returns an error if the plugin cannot be the gc.
@@ -56,13 +56,13 @@ impl PluginGc {
         let Some(entry) = catalog.registry.plugin(name.as_str()) else {
             let text = format!("no plugin `{name}`, which `[gc] plugin` names, was found");
             return Err(
-                Error::new(ErrorKind::NotFound, text).with_hint(known(&self.host.registry()))
+                Error::new(ErrorKind::NotFound, text).with_hint(known_gc_names(&self.host.registry()))
             );
         };
         if !entry.candidate.manifest.kinds.contains(&Kind::Gc) {
             let text = format!("plugin `{name}`, which `[gc] plugin` names, is not a gc");
             return Err(
-                Error::new(ErrorKind::Configuration, text).with_hint(known(&self.host.registry()))
+                Error::new(ErrorKind::Configuration, text).with_hint(known_gc_names(&self.host.registry()))
             );
         }
         match entry.why_not() {
@@ -78,7 +78,7 @@ impl PluginGc {
 
 impl Gc for PluginGc {
     fn source(&self) -> &str {
-        self.host.registry().source(&self.plugin)
+        self.host.registry().event_source_name(&self.plugin)
     }
 
     fn is_there(&self) -> bool {
@@ -95,7 +95,7 @@ impl Gc for PluginGc {
 }
 
 /// Returns an error text if no plugin has the name from `[gc] plugin`. Lists the existing gcs.
-pub fn problem(registry: &Registry, config: &Config) -> Option<String> {
+pub fn gc_setting_problem(registry: &Registry, config: &Config) -> Option<String> {
     // A missing default gc is fine: the session cuts contexts itself when it must.
     if config.gc.plugin == GcSettings::default().plugin {
         return None;
@@ -105,10 +105,10 @@ pub fn problem(registry: &Registry, config: &Config) -> Option<String> {
         .plugin(plugin.as_str())
         .is_some_and(|entry| entry.candidate.manifest.kinds.contains(&Kind::Gc));
     let text = format!("there is no gc `{}`, which `[gc] plugin` names", config.gc.plugin);
-    (!is_gc).then(|| format!("{text}\nhint: {}", known(registry)))
+    (!is_gc).then(|| format!("{text}\nhint: {}", known_gc_names(registry)))
 }
 
-fn known(registry: &Registry) -> String {
+fn known_gc_names(registry: &Registry) -> String {
     let is_gc = |entry: &&PluginEntry| entry.candidate.manifest.kinds.contains(&Kind::Gc);
     let gcs = registry.plugins().iter().filter(is_gc);
     let names: Vec<&str> = gcs.map(|entry| entry.candidate.manifest.name.as_str()).collect();
@@ -133,11 +133,11 @@ mod tests {
 
     #[test]
     fn a_gc_that_is_not_there_is_told() {
-        let registry = Registry::build([], &jaato_registry::Rules::default());
+        let registry = Registry::build([], &jaato_registry::RegistryRules::default());
         let named = |name: &str| {
             let mut config = Config::default();
             name.clone_into(&mut config.gc.plugin);
-            problem(&registry, &config)
+            gc_setting_problem(&registry, &config)
         };
         assert_eq!(named("gc-truncate"), None);
         let told = named("nope").unwrap();
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_gc_is_named_whole_or_as_the_seeds_name_it() {
-        let registry = Registry::build([], &jaato_registry::Rules::default());
+        let registry = Registry::build([], &jaato_registry::RegistryRules::default());
         for given in ["truncate", "gc-truncate", "gc_truncate"] {
             assert_eq!(resolve(&registry, given).as_str(), "gc-truncate");
         }

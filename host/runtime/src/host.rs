@@ -10,23 +10,23 @@ use jaato_instances::{CallSite, PluginCaller};
 use jaato_log::Log;
 use jaato_registry::Registry;
 use jaato_services::HostServices;
-use jaato_session::{CallPlace, CallScope, Emitter, SharedFacts};
+use jaato_session::{CallPlace, CallScope, EventEmitter, SharedFacts};
 use jaato_store::Ledger;
-use jaato_terminals::Terminals;
+use jaato_terminals::SharedTerminals;
 use jaato_types::SessionId;
 use parking_lot::Mutex;
 
 /// Reports a session's events to plugins.
 pub(crate) trait EventTap: Send + Sync {
     /// Provides the parts that exist only once the session does.
-    fn begin(&self, emitter: Emitter, facts: SharedFacts);
+    fn begin(&self, emitter: EventEmitter, facts: SharedFacts);
 
     /// Reports the remaining events, as far as the plugins take them in time, and stops.
     fn end(&self) -> BoxFuture<'_, ()>;
 }
 
 /// What sessions and their ports share.
-pub struct Host {
+pub struct RuntimeHost {
     /// The event tap of each open session.
     pub(crate) taps: Mutex<HashMap<SessionId, Arc<dyn EventTap>>>,
     pub(crate) setup: Arc<Setup>,
@@ -38,13 +38,13 @@ pub struct Host {
     pub(crate) services: Arc<HostServices>,
     pub(crate) environments: Arc<Environments>,
     /// The terminals that users see and join.
-    pub(crate) terminals: Arc<Terminals>,
+    pub(crate) terminals: Arc<SharedTerminals>,
     pub(crate) log: Log,
     /// `None` if the user disabled it.
     pub(crate) ledger: Option<Ledger>,
 }
 
-impl Host {
+impl RuntimeHost {
     /// Returns the current registry of names.
     pub(crate) fn registry(&self) -> Arc<Registry> {
         self.plugins.registry()
@@ -67,7 +67,7 @@ impl Host {
         self.plugins.instances.close(Some(session)).await;
         self.environments.leave(session).await;
         self.terminals.leave(session);
-        self.services.shared().sessions().leave(session);
-        self.services.shared().blobs().leave(session).await;
+        self.services.shared().sessions().forget_session(session);
+        self.services.shared().blobs().remove_session(session).await;
     }
 }

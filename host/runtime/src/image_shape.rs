@@ -9,7 +9,7 @@ const NO_SIZE: &str = "the file is damaged: the size of the image is missing";
 
 /// What the bytes of a file contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum ImageShape {
     /// A complete image with this many pixels.
     Image { width: u32, height: u32 },
     /// An image that no program can show, and why.
@@ -19,30 +19,30 @@ pub(crate) enum Shape {
 }
 
 /// Examines all bytes of a file.
-pub(crate) fn shape_of(bytes: &[u8]) -> Shape {
+pub(crate) fn detect_image_shape(bytes: &[u8]) -> ImageShape {
     let (size, is_whole) = match media_type_of(bytes) {
         Some("image/png") => (size_of_png(bytes), is_whole_png(bytes)),
         Some("image/jpeg") => (size_of_jpeg(bytes), is_whole_jpeg(bytes)),
         Some("image/gif") => (size_of_gif(bytes), is_whole_gif(bytes)),
         Some("image/webp") => (size_of_webp(bytes), is_whole_webp(bytes)),
-        Some(_) | None => return Shape::Unknown,
+        Some(_) | None => return ImageShape::Unknown,
     };
     match size {
-        _ if !is_whole => Shape::Damaged(CUT),
-        Some((width, height)) if width > 0 && height > 0 => Shape::Image { width, height },
-        Some(_) | None => Shape::Damaged(NO_SIZE),
+        _ if !is_whole => ImageShape::Damaged(CUT),
+        Some((width, height)) if width > 0 && height > 0 => ImageShape::Image { width, height },
+        Some(_) | None => ImageShape::Damaged(NO_SIZE),
     }
 }
 
 fn size_of_png(bytes: &[u8]) -> Option<(u32, u32)> {
     (bytes.get(12..16)? == b"IHDR").then_some(())?;
-    Some((big(bytes, 16)?, big(bytes, 20)?))
+    Some((read_big_endian(bytes, 16)?, read_big_endian(bytes, 20)?))
 }
 
 /// Follows the chunks up to `IEND`.
 fn is_whole_png(bytes: &[u8]) -> bool {
     let mut at = 8;
-    while let Some(length) = big(bytes, at) {
+    while let Some(length) = read_big_endian(bytes, at) {
         let end = at.saturating_add(length as usize).saturating_add(12);
         if end > bytes.len() {
             return false;
@@ -92,7 +92,7 @@ fn is_whole_jpeg(bytes: &[u8]) -> bool {
 }
 
 fn size_of_gif(bytes: &[u8]) -> Option<(u32, u32)> {
-    Some((small(bytes, 6)?, small(bytes, 8)?))
+    Some((read_little_endian(bytes, 6)?, read_little_endian(bytes, 8)?))
 }
 
 /// Follows the blocks up to the trailer. Viewers also show an image without a trailer.
@@ -126,7 +126,7 @@ fn is_whole_gif(bytes: &[u8]) -> bool {
 
 fn size_of_webp(bytes: &[u8]) -> Option<(u32, u32)> {
     match bytes.get(12..16)? {
-        b"VP8 " => Some((small(bytes, 26)? & 0x3fff, small(bytes, 28)? & 0x3fff)),
+        b"VP8 " => Some((read_little_endian(bytes, 26)? & 0x3fff, read_little_endian(bytes, 28)? & 0x3fff)),
         b"VP8L" => {
             let bits = u32::from_le_bytes(bytes.get(21..25)?.try_into().ok()?);
             Some(((bits & 0x3fff) + 1, ((bits >> 14) & 0x3fff) + 1))
@@ -147,12 +147,12 @@ fn is_whole_webp(bytes: &[u8]) -> bool {
     length.is_some_and(|length| bytes.len() >= length as usize + 8)
 }
 
-fn big(bytes: &[u8], at: usize) -> Option<u32> {
+fn read_big_endian(bytes: &[u8], at: usize) -> Option<u32> {
     let four = bytes.get(at..at.checked_add(4)?)?;
     Some(u32::from_be_bytes(four.try_into().ok()?))
 }
 
-fn small(bytes: &[u8], at: usize) -> Option<u32> {
+fn read_little_endian(bytes: &[u8], at: usize) -> Option<u32> {
     let two = bytes.get(at..at + 2)?;
     Some(u32::from(u16::from_le_bytes(two.try_into().ok()?)))
 }
@@ -197,9 +197,9 @@ mod tests {
             (lossless, 16, 32),
             (extended, 16, 32),
         ] {
-            assert_eq!(shape_of(&bytes), Shape::Image { width, height }, "{bytes:?}");
+            assert_eq!(detect_image_shape(&bytes), ImageShape::Image { width, height }, "{bytes:?}");
             let behind = [&bytes[..], b"more"].concat();
-            assert_eq!(shape_of(&behind), Shape::Image { width, height });
+            assert_eq!(detect_image_shape(&behind), ImageShape::Image { width, height });
         }
     }
 
@@ -210,8 +210,8 @@ mod tests {
             let rest = if whole.starts_with(b"\xff") { 7 } else { 2 };
             let end = whole.len() - rest;
             for length in 0..=end {
-                let shape = shape_of(&whole[..length]);
-                assert!(!matches!(shape, Shape::Image { .. }), "{length}: {shape:?}");
+                let shape = detect_image_shape(&whole[..length]);
+                assert!(!matches!(shape, ImageShape::Image { .. }), "{length}: {shape:?}");
             }
         }
     }
@@ -219,9 +219,9 @@ mod tests {
     #[test]
     fn what_is_no_image_is_left_to_others() {
         for bytes in [&b""[..], b"%PDF-1.7", b"hello", b"RIFF"] {
-            assert_eq!(shape_of(bytes), Shape::Unknown);
+            assert_eq!(detect_image_shape(bytes), ImageShape::Unknown);
         }
-        assert_eq!(shape_of(&png(0, 9)), Shape::Damaged(NO_SIZE));
-        assert_eq!(shape_of(b"\xff\xd8\xff\xda\x00\x02\xff\xd9"), Shape::Damaged(NO_SIZE));
+        assert_eq!(detect_image_shape(&png(0, 9)), ImageShape::Damaged(NO_SIZE));
+        assert_eq!(detect_image_shape(b"\xff\xd8\xff\xda\x00\x02\xff\xd9"), ImageShape::Damaged(NO_SIZE));
     }
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jaato_model_facts::ModelFacts;
-use jaato_registry::{PluginEntry, Registry, Status};
+use jaato_registry::{PluginEntry, Registry, PluginStatus};
 use jaato_services::named_plugin;
-use jaato_session::ModelTakes;
+use jaato_session::ModelCapabilities;
 use jaato_types::{Error, ErrorKind, ModelId, PluginName, Price, ToolName};
 
-use crate::host::Host;
-use crate::provider::Names;
+use crate::host::RuntimeHost;
+use crate::provider::ProviderNames;
 
 /// A model's provider, and what is known about both.
 pub(crate) struct KnownProvider {
@@ -19,12 +19,12 @@ pub(crate) struct KnownProvider {
     pub(crate) plugin: PluginName,
     /// The provider's name in `[providers]` and the plugin's own, if the provider is configured
     /// there.
-    pub(crate) names: Option<Names>,
+    pub(crate) names: Option<ProviderNames>,
     /// The model's context window in tokens, if known.
     pub(crate) context_limit: Option<u64>,
     /// What the model costs, if known.
     pub(crate) price: Option<Price>,
-    pub(crate) takes: ModelTakes,
+    pub(crate) takes: ModelCapabilities,
     /// Maximum tokens for tools in each request, if the provider declares a limit.
     pub(crate) core_tokens_max: Option<u64>,
     /// The tools offered from the start, if the provider names any.
@@ -32,7 +32,7 @@ pub(crate) struct KnownProvider {
     pub(crate) has_one_conversation: bool,
 }
 
-impl Host {
+impl RuntimeHost {
     /// Finds a model's provider and what is known about both.
     pub(crate) fn provider_of(&self, model: &ModelId) -> Result<KnownProvider, Error> {
         let Some((provider, name)) = model.split() else {
@@ -42,7 +42,7 @@ impl Host {
         let registry = self.registry();
         let (entry, configured) = self.plugin_of(&registry, provider, Some(model))?;
         let plugin = entry.candidate.manifest.name.clone();
-        if entry.status != Status::Active {
+        if entry.status != PluginStatus::Active {
             let text = format!(
                 "plugin `{plugin}`, which offers the provider `{provider}`, cannot be used"
             );
@@ -59,13 +59,13 @@ impl Host {
         Ok(KnownProvider {
             name: provider.to_owned(),
             plugin,
-            names: configured.map(|given| Names { given, own: spec_says.name.clone() }),
+            names: configured.map(|given| ProviderNames { given, own: spec_says.name.clone() }),
             context_limit: own_limit.or(facts.as_ref().and_then(|facts| facts.context_limit)),
             price: own_price.or(facts.and_then(|facts| facts.price)),
             core_tokens_max: info.and_then(|info| info.core_tokens_max),
             core_tools: info.map(|info| info.core_tools.clone()).unwrap_or_default(),
             has_one_conversation: spec_says.one_conversation,
-            takes: ModelTakes {
+            takes: ModelCapabilities {
                 options: spec_says.options,
                 media_types: model_accepts.unwrap_or(spec_says.accepts),
                 media_limits: spec_says.media_limits,

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jaato_places::Owners;
-use jaato_session::{Clock, EventSink, SystemClock};
-use jaato_store::{DigestKey, Ledger, Now, Recorder};
+use jaato_session::{SessionClock, EventSink, SystemClock};
+use jaato_store::{DigestKey, Ledger, EventTime, EventRecorder};
 use jaato_types::{Envelope, Event};
 use parking_lot::Mutex;
 
@@ -16,7 +16,7 @@ use jaato_log::Log;
 ///
 /// # Errors
 /// If the setup names no file and the system reports no home directory.
-pub fn ledger_path(setup: &Setup) -> Result<PathBuf, jaato_config::NoHome> {
+pub fn ledger_path(setup: &Setup) -> Result<PathBuf, jaato_config::NoHomeFolder> {
     setup.config.ledger.path.clone().map_or_else(|| setup.folders.ledger(), Ok)
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn ledger_of(setup: &Setup, log: &Log) -> Option<Ledger> {
 }
 
 /// Forwards a session's events and records them in the ledger.
-pub(crate) struct Recorded {
+pub(crate) struct LedgerEventSink {
     ledger: Ledger,
     to: Arc<dyn EventSink>,
     clock: SystemClock,
@@ -44,29 +44,29 @@ pub(crate) struct Recorded {
 }
 
 struct State {
-    recorder: Recorder,
+    recorder: EventRecorder,
     /// Number of ledger notices inserted among the session's events. Later events are renumbered by
     /// it.
     inserted: u64,
 }
 
-impl Recorded {
+impl LedgerEventSink {
     /// Taps a session's events.
     pub(crate) fn new(ledger: Ledger, to: Arc<dyn EventSink>) -> Self {
         let mut key = [0; 32];
         // Without a random key, a digest could be guessed, so write no digests.
         let key = getrandom::fill(&mut key).is_ok().then(|| DigestKey::new(key));
-        let state = Mutex::new(State { recorder: Recorder::new(key), inserted: 0 });
+        let state = Mutex::new(State { recorder: EventRecorder::new(key), inserted: 0 });
         Self { ledger, to, clock: SystemClock::new(), state }
     }
 }
 
-impl EventSink for Recorded {
+impl EventSink for LedgerEventSink {
     fn event(&self, mut envelope: Envelope) {
         // Held while the events are forwarded, so that they keep their order across threads.
         let mut state = self.state.lock();
-        let now = Now { wall_ms: self.clock.wall_ms(), monotonic_ms: self.clock.monotonic_ms() };
-        for record in state.recorder.take(&envelope, now) {
+        let now = EventTime { wall_ms: self.clock.wall_ms(), monotonic_ms: self.clock.monotonic_ms() };
+        for record in state.recorder.records_for_event(&envelope, now) {
             self.ledger.record(&record);
         }
         envelope.seq += state.inserted;
@@ -102,7 +102,7 @@ mod tests {
         let (told, heard) = std::sync::mpsc::channel();
         let log = Box::new(move |text: &str| told.send(text.to_owned()).unwrap());
         let ledger = Ledger::new(Ok("/dev/full".into()), log);
-        let tap = Recorded::new(ledger.clone(), Arc::clone(&seen) as Arc<dyn EventSink>);
+        let tap = LedgerEventSink::new(ledger.clone(), Arc::clone(&seen) as Arc<dyn EventSink>);
         let mut seq = 0;
         let mut send = |event: Event| {
             seq += 1;

@@ -91,9 +91,9 @@ pub use jaato_store as store;
 pub use jaato_types as types;
 
 pub use attach::TEXT_BYTES_MAX;
-pub use channels::{ANSWER_MS, CallsBy, FolderAsker, WebhookAsker};
+pub use channels::{ANSWER_MS, SplitAsker, FolderAsker, WebhookAsker};
 pub use check::{Conformance, conformance_checks};
-pub use commands::{Command, WORD_CHOICES_MAX, WordCompleter};
+pub use commands::{ListedCommand, WORD_CHOICES_MAX, WordCompleter};
 pub use gate::{call_place, rule_files};
 pub use jaato_assets::{Found as FoundAsset, Report as AssetReport};
 pub use jaato_catalog::{
@@ -102,22 +102,22 @@ pub use jaato_catalog::{
     forget_copy, places, private_copy, problem_line, rules, sha256_of, supervisor, trust_command,
     trust_line,
 };
-pub use jaato_environments::{EndedProcess, EnvironmentListed, SharedEnvironment};
-pub use jaato_instances::{Tell, log_printed};
+pub use jaato_environments::{EndedProcess, EnvironmentListing, SharedEnvironment};
+pub use jaato_instances::{DeltaCallback, log_printed};
 pub use jaato_log::{LOG_BYTES_MAX, Log, visible};
 pub use jaato_model_facts::{ModelFacts, source as model_facts_source};
 pub use jaato_places::{make_missing as make_private_folder, open as open_private_file};
-pub use jaato_policy::{Allowed, PluginSource};
+pub use jaato_policy::{AllowedTool, PluginSource};
 pub use jaato_services::{Assets, delta_of};
-pub use jaato_services::{KeyCommands, KeyInfo, StoredIn, StoredKeys};
+pub use jaato_services::{KeyCommands, KeyInfo, SecretStorageKind, KeyStore};
 pub use jaato_terminals::{
-    FoundTerminal, FoundTerminals, Joined, Listed as ListedTerminal, Reply as TerminalReply,
+    FoundTerminal, TerminalSearchResult, JoinedTerminal, JoinableTerminal as ListedTerminal, JoinReply as TerminalReply,
     find_terminals, join_terminal,
 };
 pub use ledger::ledger_path;
 pub use prompt::PROMPT_FILE_BYTES_MAX;
 pub use providers::ProviderInfo;
 pub use pull::WeightsSource;
-pub use runtime::{Ending, Model, ModelState, Runtime};
-pub use session::Offered;
+pub use runtime::{ShutdownReport, ListedModel, ModelState, Runtime};
+pub use session::OfferedTools;
 pub use start_session::SessionOptions;

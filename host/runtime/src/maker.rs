@@ -4,29 +4,29 @@ use std::sync::{Arc, Weak};
 
 use futures_util::future::BoxFuture;
 use jaato_catalog::rules;
-use jaato_instances::{CallSite, Facet, Tell, misbehaved};
-use jaato_services::{Counting, SessionMaker};
-use jaato_session::{AnsweringModel, Cancel, EventSink, History, Lent, Session};
+use jaato_instances::{CallSite, FacetRequest, DeltaCallback, misbehaved_error};
+use jaato_services::{TokenCountRequest, SessionMaker};
+use jaato_session::{AnsweringModel, Cancel, EventSink, History, LentSessionState, Session};
 use jaato_types::child::ChildOpen;
 use jaato_types::count::{Count, TokenCount};
 use jaato_types::tools_set::{ToolsSet, ToolsSetAnswer};
 use jaato_types::{Envelope, Error, ErrorKind, Frame, PluginName, RequestOptions, SessionId};
 
-use crate::child::Child;
-use crate::host::Host;
+use crate::child::ChildSessionOrigin;
+use crate::host::RuntimeHost;
 use crate::start_session::SessionOptions;
 
 /// Creates them for a host without keeping it alive.
-pub struct Maker(pub Weak<Host>);
+pub struct HostSessionMaker(pub Weak<RuntimeHost>);
 
-impl Maker {
-    fn host(&self) -> Result<Arc<Host>, Error> {
+impl HostSessionMaker {
+    fn host(&self) -> Result<Arc<RuntimeHost>, Error> {
         let over = || Error::new(ErrorKind::Unavailable, "the host has ended");
         self.0.upgrade().ok_or_else(over)
     }
 }
 
-impl SessionMaker for Maker {
+impl SessionMaker for HostSessionMaker {
     fn model(&self, name: &str, session: &SessionId) -> Result<AnsweringModel, Error> {
         let host = self.host()?;
         let named = host.model_by_name(name)?;
@@ -34,7 +34,7 @@ impl SessionMaker for Maker {
         Ok(AnsweringModel { model: ready.setup, provider: ready.provider })
     }
 
-    fn count(&self, name: &str, asked: &Count, session: &SessionId) -> Result<Counting, Error> {
+    fn count(&self, name: &str, asked: &Count, session: &SessionId) -> Result<TokenCountRequest, Error> {
         let host = self.host()?;
         let model = host.model_by_name(name)?.model;
         let known = host.provider_of(&model)?;
@@ -47,19 +47,19 @@ impl SessionMaker for Maker {
         let tokens = Box::pin(async move {
             let written = Frame::write(&request)
                 .map_err(|error| Error::new(ErrorKind::LimitReached, error.to_string()))?;
-            let (plugin, facet) = (known.plugin.as_str(), Facet::CountTokens);
-            let nobody: Tell = Arc::new(|_| {});
+            let (plugin, facet) = (known.plugin.as_str(), FacetRequest::CountTokens);
+            let nobody: DeltaCallback = Arc::new(|_| {});
             let cancel = Cancel::new();
             let asked = host.plugins.ask(plugin, facet, site, written, &nobody, &cancel);
-            Ok(Frame::read::<TokenCount>(&asked.await?).map_err(misbehaved)?.tokens)
+            Ok(Frame::read::<TokenCount>(&asked.await?).map_err(misbehaved_error)?.tokens)
         });
-        Ok(Counting { model: model.to_string(), tokens })
+        Ok(TokenCountRequest { model: model.to_string(), tokens })
     }
 
     fn open(
         &self,
         opener: &SessionId,
-        lent: Lent,
+        lent: LentSessionState,
         asked: &ChildOpen,
         follower: Arc<dyn EventSink>,
     ) -> Result<Session, Error> {
@@ -77,7 +77,7 @@ impl SessionMaker for Maker {
         let answer = plugins.set_tools(plugin, owner, set, &rules(&host.setup))?;
         // A user who types the next message sees it at once.
         let news = |session: &SessionId| plugins.news(session, Some(plugin.as_str()));
-        host.services.shared().sessions().tell(news);
+        host.services.shared().sessions().show_news(news);
         Ok(answer)
     }
 
@@ -91,12 +91,12 @@ impl SessionMaker for Maker {
     }
 }
 
-impl Host {
+impl RuntimeHost {
     /// Starts a session that another one opens.
     fn open_child(
         self: &Arc<Self>,
         opener: &SessionId,
-        lent: Lent,
+        lent: LentSessionState,
         asked: &ChildOpen,
         follower: Arc<dyn EventSink>,
     ) -> Result<Session, Error> {
@@ -107,24 +107,24 @@ impl Host {
         }
         let sessions = self.services.shared().sessions();
         let person = sessions.events_of(opener);
-        let events = Arc::new(Both { person, follower });
+        let events = Arc::new(ChildEventSink { person, follower });
         let mut options = SessionOptions::unattended(events);
         options.asker = Arc::clone(&lent.asker);
         options.system.clone_from(&asked.instructions);
-        options.environment = self.environments.shared_of(opener);
+        options.environment = self.environments.shared_environment(opener);
         options.model = Some(asked.model.clone().unwrap_or_else(|| lent.model.to_string()));
-        let child = Child { opener: opener.clone(), asked: asked.clone(), lent };
+        let child = ChildSessionOrigin { opener: opener.clone(), asked: asked.clone(), lent };
         self.start_session(History::new(), options, Some(child))
     }
 }
 
 /// Shows a child's events to its opener's user and to the plugin that follows it.
-struct Both {
+struct ChildEventSink {
     person: Option<Arc<dyn EventSink>>,
     follower: Arc<dyn EventSink>,
 }
 
-impl EventSink for Both {
+impl EventSink for ChildEventSink {
     fn event(&self, envelope: Envelope) {
         if let Some(person) = &self.person {
             person.event(envelope.clone());

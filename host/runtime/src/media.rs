@@ -7,8 +7,8 @@ use jaato_services::SessionBlobs;
 use jaato_session::{Media, MediaFacts};
 use jaato_types::SessionId;
 
-use crate::host::Host;
-use crate::image_shape::{Shape, shape_of};
+use crate::host::RuntimeHost;
+use crate::image_shape::{ImageShape, detect_image_shape};
 
 /// Largest blob whose bytes are examined. For a larger blob only the length is known, and no
 /// provider accepts it.
@@ -16,13 +16,13 @@ const LOOKED_AT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// The blobs of one session.
 pub(crate) struct SessionMedia {
-    pub(crate) host: Arc<Host>,
+    pub(crate) host: Arc<RuntimeHost>,
     pub(crate) session: SessionId,
 }
 
 impl Media for SessionMedia {
     fn facts<'a>(&'a self, blob: &'a str) -> BoxFuture<'a, Option<MediaFacts>> {
-        let blobs = self.host.services.shared().blobs().of(&self.session).ok();
+        let blobs = self.host.services.shared().blobs().session_blobs(&self.session).ok();
         let blob = blob.to_owned();
         Box::pin(async move {
             let blobs = blobs?;
@@ -36,10 +36,10 @@ fn facts_of(blobs: &SessionBlobs, id: &str) -> Option<MediaFacts> {
     let mut facts = MediaFacts { bytes: kept.bytes, ..MediaFacts::default() };
     if kept.bytes <= LOOKED_AT_BYTES_MAX {
         let bytes = blobs.head(id, kept.bytes).ok()?;
-        match shape_of(&bytes) {
-            Shape::Image { width, height } => facts.sides = Some((width, height)),
-            Shape::Damaged(why) => facts.damage = Some(why),
-            Shape::Unknown => {}
+        match detect_image_shape(&bytes) {
+            ImageShape::Image { width, height } => facts.sides = Some((width, height)),
+            ImageShape::Damaged(why) => facts.damage = Some(why),
+            ImageShape::Unknown => {}
         }
     }
     Some(facts)

@@ -7,7 +7,7 @@ use jaato_session::{ModelSetup, Session, WindowOrigin};
 use jaato_types::{Error, ErrorKind, ModelId, RequestOptions, SessionId, ToolName};
 
 use crate::answers;
-use crate::host::Host;
+use crate::host::RuntimeHost;
 use crate::known_provider::KnownProvider;
 use crate::provider::PluginProvider;
 use crate::runtime::Runtime;
@@ -57,7 +57,7 @@ impl Runtime {
     }
 }
 
-impl Host {
+impl RuntimeHost {
     /// Returns the configured model. If its name lacks the provider, adds it if it is unambiguous.
     pub(crate) fn model(&self) -> ModelId {
         let configured = &self.setup.config.model;
@@ -94,7 +94,7 @@ impl Host {
             ..
         } = self.provider_of(model)?;
 
-        let says = config.says_of(named);
+        let says = config.settings_for_model(named);
         let known = says.context_limit.or(context_limit);
         let mut setup = ModelSetup::new(model.clone(), known.unwrap_or(CONTEXT_LIMIT_ASSUMED));
         setup.origin = match (says.context_limit, context_limit) {
@@ -102,7 +102,7 @@ impl Host {
             (None, Some(_)) => WindowOrigin::Described,
             (None, None) => WindowOrigin::Assumed,
         };
-        setup.options = answers::options(config, request, &takes, named)?;
+        setup.options = answers::merge_request_options(config, request, &takes, named)?;
         setup.takes = takes;
         setup.has_one_conversation = has_one_conversation;
         setup.is_price_configured = says.price.is_some();

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use jaato_config::trust::TrustedWorkspace;
 use jaato_places::Why;
-use jaato_registry::{Registry, Status};
+use jaato_registry::{Registry, PluginStatus};
 use jaato_session::{PromptPart, PromptParts};
 use jaato_types::{Error, ErrorKind, ToolName, ToolSpec};
 
@@ -24,7 +24,7 @@ const FILE_WRITER: &str = "file_writer";
 ///
 /// # Errors
 /// If a file that the user named cannot be read or is too large.
-pub fn parts(
+pub fn collect_prompt_parts(
     setup: &Setup,
     registry: &Registry,
     system: Option<String>,
@@ -36,7 +36,7 @@ pub fn parts(
         Some(workspace) => agents_files(setup, workspace)?,
         None => Vec::new(),
     };
-    let plugins = editing(registry, tools).into_iter().chain(instructions(registry, tools));
+    let plugins = editing_instructions(registry, tools).into_iter().chain(instructions(registry, tools));
     Ok(PromptParts { user_file, agents_files, plugins: plugins.collect(), system })
 }
 
@@ -67,7 +67,7 @@ fn read_prompt_file(setup: &Setup, path: &Path) -> Result<PromptPart, Error> {
             "it has {bytes} bytes, but the limit is {PROMPT_FILE_BYTES_MAX}"
         )));
     }
-    let Decoded { text, is_damaged, .. } = decode(&read, false);
+    let DecodedInstructions { text, is_damaged, .. } = decode(&read, false);
     if is_damaged {
         return Err(wrong("it is neither UTF-8 nor UTF-16 with a byte order mark".to_owned()));
     }
@@ -82,7 +82,7 @@ fn agents_files(setup: &Setup, workspace: &TrustedWorkspace) -> Result<Vec<Promp
             Error::new(ErrorKind::Configuration, format!("cannot use `{name}`: {error}"))
         })?;
         if let Some((bytes, size)) = read {
-            let Decoded { mut text, is_utf16, .. } = decode(&bytes, size > bytes.len() as u64);
+            let DecodedInstructions { mut text, is_utf16, .. } = decode(&bytes, size > bytes.len() as u64);
             if size > bytes.len() as u64 {
                 let whole = if is_utf16 { bytes.len() } else { text.len() };
                 let note = format!("[truncated: the first {whole} of {size} bytes of `{name}`]");
@@ -95,7 +95,7 @@ fn agents_files(setup: &Setup, workspace: &TrustedWorkspace) -> Result<Vec<Promp
 }
 
 /// An instruction file as text.
-struct Decoded {
+struct DecodedInstructions {
     text: String,
     /// Whether invalid bytes were replaced.
     is_damaged: bool,
@@ -104,14 +104,14 @@ struct Decoded {
 
 /// Decodes UTF-8 or, with a byte order mark, UTF-16. Drops a partial character at the end of a
 /// truncated file.
-fn decode(bytes: &[u8], is_cut: bool) -> Decoded {
+fn decode(bytes: &[u8], is_cut: bool) -> DecodedInstructions {
     let (text, encoding, _) = UTF_8.decode(bytes);
     let whole = match is_cut {
         true => text.trim_end_matches(char::REPLACEMENT_CHARACTER),
         false => &text,
     };
     let is_damaged = whole.contains([char::REPLACEMENT_CHARACTER, '\0']);
-    Decoded { text: whole.to_owned(), is_damaged, is_utf16: encoding != UTF_8 }
+    DecodedInstructions { text: whole.to_owned(), is_damaged, is_utf16: encoding != UTF_8 }
 }
 
 /// Returns notes about instruction files that are truncated or contain invalid bytes.
@@ -139,7 +139,7 @@ pub fn notes_on_files(setup: &Setup) -> Vec<String> {
 }
 
 /// Tells the model which tools change files, if the request has any.
-fn editing(registry: &Registry, tools: &BTreeSet<ToolName>) -> Option<PromptPart> {
+fn editing_instructions(registry: &Registry, tools: &BTreeSet<ToolName>) -> Option<PromptPart> {
     let writes = |tool: &ToolSpec| tool.traits.iter().any(|it| it == FILE_WRITER);
     let in_request = registry.tools().filter(|tool| tools.contains(&tool.spec.name));
     let writing = in_request.filter(|tool| writes(tool.spec));
@@ -161,11 +161,11 @@ fn instructions(registry: &Registry, tools: &BTreeSet<ToolName>) -> Vec<PromptPa
         .plugins()
         .iter()
         .filter(|plugin| {
-            plugin.status == Status::Active && is_active(&plugin.candidate.manifest.name)
+            plugin.status == PluginStatus::Active && is_active(&plugin.candidate.manifest.name)
         })
         .filter_map(|plugin| {
             let name = &plugin.candidate.manifest.name;
-            let text = crate::core_tools::instructions(registry, name)?;
+            let text = crate::core_tools::tool_instructions(registry, name)?;
             Some(PromptPart::new(name.as_str(), text.to_owned()))
         })
         .collect();
@@ -189,7 +189,7 @@ mod tests {
             utf16(u16::to_be_bytes, [0xfe, 0xff]),
         ];
         for bytes in texts {
-            let Decoded { text, is_damaged, .. } = decode(&bytes, false);
+            let DecodedInstructions { text, is_damaged, .. } = decode(&bytes, false);
             assert_eq!((text.as_str(), is_damaged), ("Grüße 🦀", false));
             assert!(!decode(&bytes[..bytes.len() - 1], true).is_damaged);
         }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_instances::{CallSite, Tell, clean_completion, misbehaved};
+use jaato_instances::{CallSite, DeltaCallback, clean_completion, misbehaved_error};
 use jaato_session::{Cancel, DeltaSink, Provider, SharedFacts};
 use jaato_types::large::LargeOf;
 use jaato_types::{
@@ -13,21 +13,21 @@ use jaato_types::{
 
 use crate::about_models;
 use crate::crossing;
-use crate::host::Host;
+use crate::host::RuntimeHost;
 
 /// The provider of one session.
 pub struct PluginProvider {
-    host: Arc<Host>,
+    host: Arc<RuntimeHost>,
     plugin: PluginName,
     /// The name under `[providers]` by which it is called, and the plugin's own name.
-    names: Option<Names>,
+    names: Option<ProviderNames>,
     model: ModelId,
     session: SessionId,
     facts: std::sync::OnceLock<SharedFacts>,
 }
 
 /// The names of a provider that the user configured under a name of their own.
-pub struct Names {
+pub struct ProviderNames {
     /// The user's name.
     pub given: Arc<str>,
     /// The plugin's name.
@@ -37,9 +37,9 @@ pub struct Names {
 impl PluginProvider {
     /// Creates the provider for a model of a session.
     pub fn new(
-        host: Arc<Host>,
+        host: Arc<RuntimeHost>,
         plugin: PluginName,
-        names: Option<Names>,
+        names: Option<ProviderNames>,
         model: ModelId,
         session: SessionId,
     ) -> Self {
@@ -59,13 +59,13 @@ impl PluginProvider {
         cancel: Cancel,
     ) -> Result<Completion, Error> {
         let living = sink.clone();
-        let tell: Tell = Arc::new(move |delta| {
+        let tell: DeltaCallback = Arc::new(move |delta| {
             sink.emit(delta);
         });
         let site = CallSite {
             facts: self.facts.get().cloned(),
-            provider: self.given(),
-            alive: Some(Arc::new(move || living.alive())),
+            provider: self.configured_name(),
+            alive: Some(Arc::new(move || living.record_activity())),
             ..self.host.environments.site(&self.session)
         };
         let (plugin, of) = (&self.plugin, LargeOf::Complete);
@@ -74,7 +74,7 @@ impl PluginProvider {
             None => Cow::Borrowed(request),
         };
         let asked = crossing::ask(&self.host, plugin, of, site, &request, &tell, &cancel);
-        let mut completion = Frame::read(&asked.await?).map_err(misbehaved)?;
+        let mut completion = Frame::read(&asked.await?).map_err(misbehaved_error)?;
         let clean = |text: &str| self.host.plugins.without_secrets(plugin.as_str(), text);
         clean_completion(&mut completion, clean);
         Ok(completion)
@@ -82,14 +82,14 @@ impl PluginProvider {
 }
 
 impl PluginProvider {
-    fn given(&self) -> Option<Arc<str>> {
+    fn configured_name(&self) -> Option<Arc<str>> {
         self.names.as_ref().map(|names| Arc::clone(&names.given))
     }
 }
 
 /// Replaces the configured name with the provider's own in its opaque parts, because the provider
 /// knows no other name.
-fn in_its_own_name<'a>(request: &'a Request, names: &Names) -> Cow<'a, Request> {
+fn in_its_own_name<'a>(request: &'a Request, names: &ProviderNames) -> Cow<'a, Request> {
     let is_its = |part: &Part| matches!(part, Part::Opaque(it) if it.provider == *names.given);
     if !request.messages.iter().flat_map(|message| &message.parts).any(is_its) {
         return Cow::Borrowed(request);
@@ -107,7 +107,7 @@ fn in_its_own_name<'a>(request: &'a Request, names: &Names) -> Cow<'a, Request> 
 
 impl Provider for PluginProvider {
     fn source(&self) -> &str {
-        self.host.registry().source(&self.plugin)
+        self.host.registry().event_source_name(&self.plugin)
     }
 
     fn complete<'a>(
@@ -121,8 +121,8 @@ impl Provider for PluginProvider {
 
     fn about_model(&self) -> BoxFuture<'static, Option<ModelInfo>> {
         let facts = self.facts.get().cloned();
-        let site = CallSite { facts, provider: self.given(), ..CallSite::of(self.session.clone()) };
-        about_models::ask(Arc::clone(&self.host), self.plugin.clone(), &self.model, site)
+        let site = CallSite { facts, provider: self.configured_name(), ..CallSite::for_session(self.session.clone()) };
+        about_models::ask_about_model(Arc::clone(&self.host), self.plugin.clone(), &self.model, site)
     }
 }
 
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_a_provider_made_under_a_persons_name_comes_back_in_its_own() {
-        let names = Names { given: "work".into(), own: "anthropic".to_owned() };
+        let names = ProviderNames { given: "work".into(), own: "anthropic".to_owned() };
         let made = |provider: &str| {
             let (provider, model) = (provider.to_owned(), "m".to_owned());
             Part::Opaque(Opaque { provider, model, item: json!({}) })

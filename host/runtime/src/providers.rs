@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use jaato_config::NamedModel;
 use jaato_model_facts::ModelFacts;
-use jaato_registry::Status;
+use jaato_registry::PluginStatus;
 use jaato_services::KeyInfo;
 use jaato_types::{Error, ErrorKind, ModelId, ModelInfo, PluginName};
 
 use crate::about_models;
-use crate::host::Host;
+use crate::host::RuntimeHost;
 use crate::runtime::Runtime;
 
 /// A provider as the user configured it.
@@ -56,7 +56,7 @@ impl Runtime {
             self.host().facts_of(provider, &info.name, &self.registry()).unwrap_or_default();
         let id = format!("{provider}/{}", info.name);
         let named = NamedModel { model: ModelId::new(&id), alias: None };
-        let says = self.setup().config.says_of(&named);
+        let says = self.setup().config.settings_for_model(&named);
         ModelFacts {
             context_limit: says.context_limit.or(info.context_limit).or(known.context_limit),
             price: says.price.or_else(|| info.price.clone()).or(known.price),
@@ -98,7 +98,7 @@ impl Runtime {
     }
 }
 
-impl Host {
+impl RuntimeHost {
     /// Returns one provider.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ impl Host {
             keys: Vec::new(),
             problem: None,
         };
-        if entry.status != Status::Active {
+        if entry.status != PluginStatus::Active {
             let text = format!("the plugin `{plugin}` cannot be used");
             let hint = format!("jaato plugin show {plugin}");
             info.problem = Some(Error::new(ErrorKind::PluginDisabled, text).with_hint(hint));

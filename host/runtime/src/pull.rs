@@ -1,8 +1,8 @@
 //! Finds where a model's weights come from: a file that a plugin declares and the host downloads,
 //! or a provider's server that downloads models itself.
 
-use jaato_instances::{CallSite, Facet, Tell, misbehaved};
-use jaato_registry::Status;
+use jaato_instances::{CallSite, FacetRequest, DeltaCallback, misbehaved_error};
+use jaato_registry::PluginStatus;
 use jaato_session::Cancel;
 use jaato_types::{Asset, Error, ErrorKind, Frame, ModelId, PullModel, Pulled};
 
@@ -23,15 +23,15 @@ impl Runtime {
     /// name.
     pub fn weights_source(&self, wanted: &ModelId) -> Option<WeightsSource> {
         let Some((provider, name)) = wanted.split() else {
-            return declared(self.declared_assets(), wanted.as_str());
+            return declared_weights(self.declared_assets(), wanted.as_str());
         };
         let registry = self.registry();
         let entry = match self.host().plugin_of(&registry, provider, None) {
-            Ok((entry, _)) if entry.status == Status::Active => entry,
-            _ => return declared(self.declared_assets(), name),
+            Ok((entry, _)) if entry.status == PluginStatus::Active => entry,
+            _ => return declared_weights(self.declared_assets(), name),
         };
         let own = entry.description().map(|it| it.assets.clone()).unwrap_or_default();
-        declared(own, name).or_else(|| Some(WeightsSource::Provider(wanted.clone())))
+        declared_weights(own, name).or_else(|| Some(WeightsSource::Provider(wanted.clone())))
     }
 
     /// Asks a model's provider to download it, and waits until it is done.
@@ -41,7 +41,7 @@ impl Runtime {
     pub async fn pull_model(
         &self,
         model: &ModelId,
-        tell: &Tell,
+        tell: &DeltaCallback,
         cancel: &Cancel,
     ) -> Result<(), Error> {
         let Some((provider, name)) = model.split() else {
@@ -51,15 +51,15 @@ impl Runtime {
         let registry = self.registry();
         let (entry, configured) = self.host().plugin_of(&registry, provider, Some(model))?;
         let plugin = entry.candidate.manifest.name.as_str();
-        let site = CallSite { provider: configured, ..CallSite::of_nobody() };
+        let site = CallSite { provider: configured, ..CallSite::without_session() };
         let request = Frame::write(&PullModel::new(name))
             .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
         let plugins = &self.host().plugins;
-        let asked = plugins.ask(plugin, Facet::PullModel, site, request, tell, cancel);
-        Frame::read::<Pulled>(&asked.await?).map_err(misbehaved).map(drop)
+        let asked = plugins.ask(plugin, FacetRequest::PullModel, site, request, tell, cancel);
+        Frame::read::<Pulled>(&asked.await?).map_err(misbehaved_error).map(drop)
     }
 }
 
-fn declared(assets: Vec<Asset>, name: &str) -> Option<WeightsSource> {
+fn declared_weights(assets: Vec<Asset>, name: &str) -> Option<WeightsSource> {
     assets.into_iter().find(|asset| asset.id == name).map(WeightsSource::Asset)
 }

@@ -5,16 +5,16 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jaato_catalog::{Discovery, Plugins, Setup, Start, discover, supervisor};
-use jaato_config::Entry;
-use jaato_environments::{EndedProcess, Environments, Outputs, Processes, declared_secrets};
+use jaato_config::ConfigEntry;
+use jaato_environments::{EndedProcess, Environments, OutputFolder, ProgramRegistry, declared_secrets};
 use jaato_instances::{CallSite, Instances, PluginCaller, ServiceFactory, Workers, why_in_worker};
 use jaato_loader::{Executor, Report, Watch};
 use jaato_log::Log;
-use jaato_policy::{Call, CallPaths, PathsResolved};
+use jaato_policy::{PolicyCall, CallPaths, PathsResolved};
 use jaato_process::{Orphan, Supervisor};
-use jaato_registry::{PluginEntry, Registry, Status};
-use jaato_services::{Assets, HostServices, Shared, given_entries, problems_of_settings};
-use jaato_terminals::{Door, Terminals, own_temporary_folder};
+use jaato_registry::{PluginEntry, Registry, PluginStatus};
+use jaato_services::{Assets, HostServices, SharedServices, given_entries, problems_of_settings};
+use jaato_terminals::{SocketFolders, SharedTerminals, own_temporary_folder};
 use jaato_types::{Asset, Error, ErrorKind, ModelId, ModelInfo, PluginName, SessionId};
 use parking_lot::Mutex;
 use serde_json::Map;
@@ -22,9 +22,9 @@ use serde_json::Map;
 use crate::about_models;
 use crate::gate::{call_place, expand_in, is_plain_in};
 use crate::gc;
-use crate::host::Host;
+use crate::host::RuntimeHost;
 use crate::ledger::ledger_of;
-use crate::maker::Maker;
+use crate::maker::HostSessionMaker;
 use crate::prompt::notes_on_files;
 
 /// Maximum number of lines per plugin about invalid parts of its description.
@@ -33,7 +33,7 @@ const LEFT_OUT_TOLD_MAX: usize = 3;
 /// A host: the discovered plugins, and the parts that run them. A process creates it once, and
 /// sessions run on it.
 pub struct Runtime {
-    host: Arc<Host>,
+    host: Arc<RuntimeHost>,
     supervisor: Supervisor,
     problems: Vec<String>,
     setting_problems: Vec<String>,
@@ -43,7 +43,7 @@ pub struct Runtime {
 
 /// What to tell the user after everything has ended.
 #[derive(Debug, Default)]
-pub struct Ending {
+pub struct ShutdownReport {
     /// The processes that commands had left running.
     pub processes: Vec<EndedProcess>,
     /// The processes of commands that had ended their keeper and the guardian.
@@ -56,7 +56,7 @@ pub struct Ending {
 
 /// A model that can be used, or could be.
 #[derive(Debug, Clone)]
-pub struct Model {
+pub struct ListedModel {
     /// `provider/model`.
     pub id: ModelId,
     /// What the provider reports about it.
@@ -84,11 +84,11 @@ impl Runtime {
     pub async fn start(setup: Setup) -> Self {
         let supervisor = supervisor(&setup);
         let discovery = discover(&setup, &supervisor).await;
-        Self::with(setup, supervisor, discovery)
+        Self::assemble(setup, supervisor, discovery)
     }
 
     /// Assembles the runtime from the discovered plugins.
-    pub(crate) fn with(mut setup: Setup, supervisor: Supervisor, discovery: Discovery) -> Self {
+    pub(crate) fn assemble(mut setup: Setup, supervisor: Supervisor, discovery: Discovery) -> Self {
         let log = Log::in_folder(setup.folders.cache().ok());
         let Discovery { registry, mut problems, described, stamps, trust } = discovery;
         if let Some(option) = &setup.environment_option {
@@ -101,17 +101,17 @@ impl Runtime {
             of_settings.into_iter().map(|problem| problem.text).collect();
         problems.extend(setting_problems.iter().cloned());
         problems.extend(left_out(&registry));
-        problems.extend(gc::problem(&registry, &setup.config));
+        problems.extend(gc::gc_setting_problem(&registry, &setup.config));
         problems.extend(notes_on_files(&setup));
         problems.extend(setup.config.warnings.iter().map(|warning| warning.text.clone()));
         let cache = setup.folders.cache().ok();
         let outputs = match cache.filter(|cache| jaato_places::make(cache).is_ok()) {
-            Some(cache) => Outputs::below(cache),
-            None => Outputs::below(&own_temporary_folder(&std::env::temp_dir())),
+            Some(cache) => OutputFolder::in_folder(cache),
+            None => OutputFolder::in_folder(&own_temporary_folder(&std::env::temp_dir())),
         };
-        outputs.sweep();
+        outputs.remove_abandoned_folders();
         let (setup, outputs) = (Arc::new(setup), Arc::new(outputs));
-        let processes = Processes::new(
+        let processes = ProgramRegistry::new(
             supervisor.clone(),
             &setup.variables,
             &declared_secrets(&registry),
@@ -120,7 +120,7 @@ impl Runtime {
         );
         let processes = Arc::new(processes);
         let (kept, programs) = (Arc::clone(&outputs), Arc::clone(&processes));
-        let shared = Shared::new(&setup, &supervisor, kept, programs);
+        let shared = SharedServices::new(&setup, &supervisor, kept, programs);
         let services = Arc::new(HostServices::new(Arc::clone(&setup), shared));
         let watch = Arc::new(LogWatch(log.clone()));
         let executor = Executor::new(tokio::runtime::Handle::current(), watch);
@@ -135,11 +135,11 @@ impl Runtime {
             services: Arc::clone(&services) as Arc<dyn ServiceFactory>,
         });
         let ledger = ledger_of(&setup, &log);
-        let door = setup.config.terminals.join.then(|| Door::of(&setup.folders));
-        let terminals = Terminals::new(tokio::runtime::Handle::current(), door, log.clone());
+        let door = setup.config.terminals.join.then(|| SocketFolders::from_folders(&setup.folders));
+        let terminals = SharedTerminals::new(tokio::runtime::Handle::current(), door, log.clone());
         let (callers, board) = (Arc::clone(&plugins), Arc::clone(&terminals));
         let environments = Environments::new(callers, board, outputs, processes);
-        let host = Arc::new(Host {
+        let host = Arc::new(RuntimeHost {
             taps: Mutex::default(),
             setup,
             place: OnceLock::new(),
@@ -150,8 +150,8 @@ impl Runtime {
             log,
             ledger,
         });
-        let maker = Maker(Arc::downgrade(&host));
-        host.services.shared().sessions().made_by(Box::new(maker));
+        let maker = HostSessionMaker(Arc::downgrade(&host));
+        host.services.shared().sessions().set_maker(Box::new(maker));
         Self { host, supervisor, problems, setting_problems, has_broken_settings, described }
     }
 
@@ -162,20 +162,20 @@ impl Runtime {
 
     /// Asks the configured environment where the paths of a call lead, as a session's rules see
     /// them. Returns `None` if no environment can tell.
-    pub async fn resolve_paths(&self, call: &Call<'_>) -> Option<PathsResolved> {
+    pub async fn resolve_paths(&self, call: &PolicyCall<'_>) -> Option<PathsResolved> {
         let place = call_place(self.setup());
-        let paths = CallPaths::of(call, |pattern| expand_in(&place, pattern));
+        let paths = CallPaths::from_call(call, |pattern| expand_in(&place, pattern));
         let environments = &self.host.environments;
         let session = SessionId::from("paths-of-a-call");
         environments.enter(&session, None, Map::new()).ok()?;
         let resolved = environments.resolve(&session, &paths.all).await;
         environments.leave(&session).await;
-        Some(paths.resolved(resolved?))
+        Some(paths.with_targets(resolved?))
     }
 
     /// Returns true if a call runs `git` and the repository configures nothing that a read-only
     /// command runs.
-    pub fn repository_is_plain(&self, call: &Call<'_>) -> bool {
+    pub fn repository_is_plain(&self, call: &PolicyCall<'_>) -> bool {
         call.runs("git") && is_plain_in(&call_place(self.setup()))
     }
 
@@ -205,19 +205,19 @@ impl Runtime {
     }
 
     /// Lists the plugin settings that variables set, for display.
-    pub fn given_settings(&self) -> Vec<Entry> {
+    pub fn given_settings(&self) -> Vec<ConfigEntry> {
         let setup = self.setup();
         given_entries(&self.registry(), &setup.config, &setup.variables)
     }
 
     /// Returns the number of plugins that had to be described at this start.
-    pub fn described(&self) -> usize {
+    pub fn described_count(&self) -> usize {
         self.described
     }
 
     /// Returns the number of plugins opened so far.
-    pub async fn opened(&self) -> usize {
-        self.host.plugins.instances.opened().await
+    pub async fn opened_count(&self) -> usize {
+        self.host.plugins.instances.opened_plugin_count().await
     }
 
     /// Returns why a plugin runs in a worker, or `None` if it runs inside this process.
@@ -243,7 +243,7 @@ impl Runtime {
     /// Lists the assets that usable plugins declare.
     pub fn declared_assets(&self) -> Vec<Asset> {
         let registry = self.registry();
-        let active = registry.plugins().iter().filter(|entry| entry.status == Status::Active);
+        let active = registry.plugins().iter().filter(|entry| entry.status == PluginStatus::Active);
         active
             .filter_map(PluginEntry::description)
             .flat_map(|it| it.assets.iter().cloned())
@@ -254,15 +254,15 @@ impl Runtime {
     ///
     /// The second list names the providers that could not be asked, and why. It leaves out
     /// providers that are unused and not set up.
-    pub async fn models(&self) -> (Vec<Model>, Vec<String>) {
+    pub async fn models(&self) -> (Vec<ListedModel>, Vec<String>) {
         self.models_within(Duration::MAX).await
     }
 
-    /// Like [`Runtime::models`], but gives each provider only this much time. Asks one after the
+    /// Like [`Runtime::ask_for_models`], but gives each provider only this much time. Asks one after the
     /// other.
     ///
-    /// As [`Runtime::models`].
-    pub async fn models_within(&self, wait: Duration) -> (Vec<Model>, Vec<String>) {
+    /// As [`Runtime::ask_for_models`].
+    pub async fn models_within(&self, wait: Duration) -> (Vec<ListedModel>, Vec<String>) {
         let (mut models, mut problems) = (Vec::new(), Vec::new());
         let (registry, configured_model) = (self.registry(), self.model());
         for name in self.host.provider_names(&registry) {
@@ -273,7 +273,7 @@ impl Runtime {
                     continue;
                 }
             };
-            if entry.status != Status::Active {
+            if entry.status != PluginStatus::Active {
                 continue;
             }
             let is_configured =
@@ -304,7 +304,7 @@ impl Runtime {
     /// # Errors
     /// If no plugin offers the provider, the provider does not answer in time or does not offer the
     /// model, or the model's weights are neither on this machine nor allowed to be downloaded.
-    pub async fn check_model(&self, wait: Duration) -> Result<Model, Error> {
+    pub async fn check_model(&self, wait: Duration) -> Result<ListedModel, Error> {
         let id = self.model_by_name(self.setup().config.model.as_str())?.model;
         let provider = self.host.provider_of(&id)?.name;
         let registry = self.registry();
@@ -313,7 +313,7 @@ impl Runtime {
         let Some(info) = about_models::find(&infos, &id) else {
             return Err(about_models::not_offered(&id));
         };
-        let model = Model { id, ..self.listed_model(&provider, info.clone()) };
+        let model = ListedModel { id, ..self.listed_model(&provider, info.clone()) };
         let may_fetch = self.setup().config.local_download && !self.setup().config.offline;
         if matches!(model.state, ModelState::Missing { .. }) && !may_fetch {
             let text = format!("the weights of `{}` are not downloaded", model.id);
@@ -327,7 +327,7 @@ impl Runtime {
 
     /// Ends everything that runs: instances, then child processes, then the ledger. Returns what to
     /// tell the user.
-    pub async fn close(self) -> Ending {
+    pub async fn close(self) -> ShutdownReport {
         // Taps of sessions that were never closed hold the host.
         let taps: Vec<_> = self.host.taps.lock().drain().collect();
         for (_, tap) in taps {
@@ -343,11 +343,11 @@ impl Runtime {
         }
         let orphans = self.supervisor.take_orphans();
         let Some(ledger) = self.host.ledger.clone() else {
-            return Ending { processes, orphans, resources, ledger: Vec::new() };
+            return ShutdownReport { processes, orphans, resources, ledger: Vec::new() };
         };
         // The wait is short, but it must not block this thread's other work.
         let finished = tokio::task::spawn_blocking(move || ledger.finish());
-        Ending { processes, orphans, resources, ledger: finished.await.unwrap_or_default() }
+        ShutdownReport { processes, orphans, resources, ledger: finished.await.unwrap_or_default() }
     }
 
     /// Ends the instances of a session.
@@ -355,7 +355,7 @@ impl Runtime {
         self.host.close_session(session).await;
     }
 
-    pub(crate) fn host(&self) -> &Arc<Host> {
+    pub(crate) fn host(&self) -> &Arc<RuntimeHost> {
         &self.host
     }
 
@@ -366,8 +366,8 @@ impl Runtime {
         wait: Duration,
     ) -> Result<Vec<ModelInfo>, Error> {
         let plugin = entry.candidate.manifest.name.as_str();
-        let site = CallSite { provider, ..CallSite::of_nobody() };
-        let asked = about_models::models(&self.host, plugin, site);
+        let site = CallSite { provider, ..CallSite::without_session() };
+        let asked = about_models::ask_for_models(&self.host, plugin, site);
         tokio::time::timeout(wait, asked).await.unwrap_or_else(|_| {
             let text = format!("it did not list its models within {} s", wait.as_secs());
             Err(Error::new(ErrorKind::Provider, text)
@@ -376,7 +376,7 @@ impl Runtime {
     }
 
     /// Checks whether a model's weights are on this machine.
-    pub fn state_of(&self, asset: &Asset) -> ModelState {
+    pub fn weights_state(&self, asset: &Asset) -> ModelState {
         let listed = self.assets().and_then(|assets| assets.list(std::slice::from_ref(asset)).ok());
         let is_here = listed.is_some_and(|entries| {
             entries.iter().any(|entry| {
@@ -387,19 +387,19 @@ impl Runtime {
         if is_here { ModelState::Here } else { ModelState::Missing { bytes: asset.bytes } }
     }
 
-    fn listed_model(&self, provider: &str, info: ModelInfo) -> Model {
+    fn listed_model(&self, provider: &str, info: ModelInfo) -> ListedModel {
         let declared = self.declared_assets();
         let asset =
             info.asset.as_ref().and_then(|id| declared.iter().find(|asset| asset.id == *id));
-        let state = asset.map_or(ModelState::Remote, |asset| self.state_of(asset));
-        Model { id: ModelId::new(format!("{provider}/{}", info.name)), info, state }
+        let state = asset.map_or(ModelState::Remote, |asset| self.weights_state(asset));
+        ListedModel { id: ModelId::new(format!("{provider}/{}", info.name)), info, state }
     }
 }
 
 /// Returns lines about the parts of descriptions that cannot be offered.
 fn left_out(registry: &Registry) -> Vec<String> {
     let mut lines = Vec::new();
-    for entry in registry.plugins().iter().filter(|entry| entry.status == Status::Active) {
+    for entry in registry.plugins().iter().filter(|entry| entry.status == PluginStatus::Active) {
         let name = &entry.candidate.manifest.name;
         let told = entry.left_out.iter().take(LEFT_OUT_TOLD_MAX);
         lines.extend(told.map(|left_out| format!("plugin `{name}`: {left_out}")));

@@ -11,7 +11,7 @@ use crate::runtime::Runtime;
 use crate::start_session::SessionOptions;
 
 /// The tools of a session without a model, and why others are missing.
-pub struct Offered {
+pub struct OfferedTools {
     /// The tools.
     pub offer: Offer,
     /// Sources of tools that failed.
@@ -24,19 +24,19 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Runtime::session_for_calls`].
-    pub async fn offered(
+    pub async fn offered_tools(
         &self,
         names: Vec<String>,
         events: Arc<dyn EventSink>,
         cancel: &Cancel,
-    ) -> Result<Offered, Error> {
+    ) -> Result<OfferedTools, Error> {
         let mut session = self.session_for_calls(SessionOptions::unattended(events))?;
         session.renew_tools(cancel).await;
         session.await_tools(&WantedTools::named(names), cancel).await;
         let offer = self.host().plugins.plugins.offer(session.id());
         let missing = session.toolbox().missing_sources().to_vec();
         self.close_session(session.id()).await;
-        Ok(Offered { offer, missing })
+        Ok(OfferedTools { offer, missing })
     }
 
     /// Builds the system prompt of a session whose requests have these tools.

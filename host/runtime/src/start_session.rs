@@ -8,25 +8,25 @@ use jaato_approval::KeptAnswers;
 use jaato_catalog::Setup;
 use jaato_config::{Caps, Config, NamedModel, PermissionMode};
 use jaato_environments::{SessionOutputs, SharedEnvironment};
-use jaato_policy::{Allowed, DenyRules, Rules, denied_to_all};
-use jaato_services::Entered;
+use jaato_policy::{AllowedTool, DenyRules, Rules, denied_to_all};
+use jaato_services::SessionEntry;
 use jaato_session::{
-    AnsweringModel, Asker, EventSink, History, Ids, Mode, NoAnswer, PermissionAsker, Ports,
+    AnsweringModel, UserAsker, EventSink, History, Ids, PolicyMode, NoAnswer, PermissionAsker, SessionPorts,
     RandomIds, SeededRandom, Session, SessionRules, SessionSetup, SharedRules, SystemClock,
     SystemPrompt,
 };
-use jaato_terminals::Audience;
+use jaato_terminals::SessionAudience;
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
 use jaato_types::{Error, ErrorKind, ModelId, RequestOptions, SessionId, ToolName};
 use serde_json::{Map, Value};
 
-use crate::child::Child;
-use crate::core_tools::{CoreBudget, Edits};
-use crate::gate::{HostGate, rule_files};
+use crate::child::ChildSessionOrigin;
+use crate::core_tools::{CoreBudget, EditToolStyle};
+use crate::gate::{HostPermissionCheck, rule_files};
 use crate::gc::PluginGc;
 use crate::hooks::{EventHooks, PluginHooks};
-use crate::host::Host;
-use crate::ledger::Recorded;
+use crate::host::RuntimeHost;
+use crate::ledger::LedgerEventSink;
 use crate::media::SessionMedia;
 use crate::named_model::ReadyModel;
 use crate::prompt;
@@ -36,14 +36,14 @@ use crate::tools::PluginTools;
 /// The options of a session.
 pub struct SessionOptions {
     /// Answers permission prompts.
-    pub asker: Arc<dyn Asker>,
+    pub asker: Arc<dyn UserAsker>,
     /// Receives the session's events.
     pub events: Arc<dyn EventSink>,
     /// `--allow`: `TOOL` of a shipped plugin, or `PLUGIN:TOOL`.
     pub allow: Vec<String>,
     /// `--yes`.
     pub allow_all: bool,
-    /// `--ignore-deny-rules`: ignores deny rules from files.
+    /// `--ignore-deny-initial_rules`: ignores deny rules from files.
     pub ignore_deny_rules: bool,
     /// `--system`.
     pub system: Option<String>,
@@ -54,7 +54,7 @@ pub struct SessionOptions {
     /// them from texts.
     pub environment_options: Map<String, Value>,
     /// `--mode`, or `None` for the configured mode.
-    pub mode: Option<Mode>,
+    pub mode: Option<PolicyMode>,
     /// Options for each model request, over the configuration.
     pub request: RequestOptions,
     /// Limits on what the session may use, over the configuration.
@@ -67,7 +67,7 @@ pub struct SessionOptions {
 impl SessionOptions {
     /// Returns options for a session without a user: every permission prompt is refused.
     pub fn unattended(events: Arc<dyn EventSink>) -> Self {
-        let asker = Arc::new(NobodyToAsk);
+        let asker = Arc::new(UnattendedAsker);
         Self {
             asker,
             events,
@@ -85,15 +85,15 @@ impl SessionOptions {
     }
 }
 
-struct NobodyToAsk;
+struct UnattendedAsker;
 
-impl NobodyToAsk {
+impl UnattendedAsker {
     const REASON: &str = "no user follows this session";
 }
 
-impl Asker for NobodyToAsk {}
+impl UserAsker for UnattendedAsker {}
 
-impl PermissionAsker for NobodyToAsk {
+impl PermissionAsker for UnattendedAsker {
     fn unavailable(&self) -> Option<String> {
         Some(Self::REASON.to_owned())
     }
@@ -107,7 +107,7 @@ impl PermissionAsker for NobodyToAsk {
     }
 }
 
-impl Host {
+impl RuntimeHost {
     /// Builds the system prompt of a session.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ impl Host {
         system: Option<String>,
         tools: &BTreeSet<ToolName>,
     ) -> Result<SystemPrompt, Error> {
-        let parts = prompt::parts(&self.setup, &self.registry(), system, tools)?;
+        let parts = prompt::collect_prompt_parts(&self.setup, &self.registry(), system, tools)?;
         Ok(SystemPrompt::build(parts))
     }
 
@@ -138,7 +138,7 @@ impl Host {
         self: &Arc<Self>,
         history: History,
         options: SessionOptions,
-        child: Option<Child>,
+        child: Option<ChildSessionOrigin>,
     ) -> Result<Session, Error> {
         let config = &self.setup.config;
         let named = match &options.model {
@@ -148,12 +148,12 @@ impl Host {
                 NamedModel { alias: config.model_alias.clone(), ..configured }
             }
         };
-        let ids = ids();
+        let ids = new_id_source();
         let id = ids.session();
         let ready = self.ready_model(&named, &options.request, &id)?;
         let core = self.core_budget(&ready);
-        let tools = PluginTools::new(Arc::clone(self), id.clone(), true).within(core);
-        let tools = tools.only(child.as_ref().and_then(|child| child.asked.tools.clone()));
+        let tools = PluginTools::new(Arc::clone(self), id.clone(), true).with_core_budget(core);
+        let tools = tools.restricted_to(child.as_ref().and_then(|child| child.asked.tools.clone()));
         let system = self.system_prompt(options.system.clone(), &tools.active())?;
         let mut setup = SessionSetup::new(named.model.clone(), 0, system);
         setup.model = ready.setup;
@@ -193,7 +193,7 @@ impl Host {
                 format!("cannot start a session with `{}`: {error}", named.model),
             )
         })?;
-        self.enter(&session, asker, events, child);
+        self.register_session(&session, asker, events, child);
         providers.iter().for_each(|provider| provider.set_facts(session.shared_facts()));
         gc_plugin.set_facts(session.shared_facts());
         Ok(session)
@@ -207,7 +207,7 @@ impl Host {
         }
         let tokens_max = config.tools_core_tokens_max;
         let tokens_max = model.core_tokens_max.map_or(tokens_max, |most| most.min(tokens_max));
-        let edits = Edits::of(model.setup.id.as_str());
+        let edits = EditToolStyle::for_model(model.setup.id.as_str());
         CoreBudget { tokens_max, edits, named: model.core_tools.clone() }
     }
 
@@ -219,7 +219,7 @@ impl Host {
         let mut setup = SessionSetup::new(ModelId::from(""), 0, SystemPrompt::default());
         setup.limits = self.setup.config.session.clone();
         setup.rules = Arc::new(self.session_rules(&options));
-        let ids = ids();
+        let ids = new_id_source();
         let id = ids.session();
         setup.id = Some(id.clone());
         self.join_environment(&id, &options, &setup.rules)?;
@@ -229,13 +229,13 @@ impl Host {
         let ports = ports(self, Arc::new(NoProvider), tools, id, ids, options);
         let session = Session::start(setup, ports)
             .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
-        self.enter(&session, asker, events, None);
+        self.register_session(&session, asker, events, None);
         Ok(session)
     }
 
     /// Returns a session's initial rules, and the store for permanent answers.
     fn session_rules(&self, options: &SessionOptions) -> SessionRules {
-        let rules = SessionRules::new(rules(&self.setup, options));
+        let rules = SessionRules::new(initial_rules(&self.setup, options));
         match self.setup.folders.config() {
             Ok(folder) => rules.kept_by(Arc::new(KeptAnswers::in_folder(folder.to_owned()))),
             Err(_) => rules,
@@ -253,23 +253,23 @@ impl Host {
         let (shared, of_own) = (options.environment.as_ref(), options.environment_options.clone());
         self.environments.enter(id, shared, of_own)?;
         let rules = Arc::clone(rules);
-        self.environments.hold_to(id, Arc::new(move || denied_to_all(&rules.lock())));
+        self.environments.set_file_limits(id, Arc::new(move || denied_to_all(&rules.lock())));
         Ok(())
     }
 
     /// Registers a session with terminals and services.
-    fn enter(
+    fn register_session(
         &self,
         session: &Session,
-        asker: Arc<dyn Asker>,
+        asker: Arc<dyn UserAsker>,
         events: Arc<dyn EventSink>,
-        child: Option<Child>,
+        child: Option<ChildSessionOrigin>,
     ) {
         self.terminals.enter(session.id(), audience(session, asker));
         let agent = child.as_ref().map(|child| child.asked.name.clone());
         let opener = child.map(|child| child.opener);
-        let entered = Entered { handle: session.handle(), events, opener, agent };
-        self.services.shared().sessions().enter(session.id(), entered);
+        let entered = SessionEntry { handle: session.handle(), events, opener, agent };
+        self.services.shared().sessions().register(session.id(), entered);
         let tap = self.taps.lock().get(session.id()).cloned();
         if let Some(tap) = tap {
             tap.begin(session.emitter(), session.shared_facts());
@@ -278,32 +278,32 @@ impl Host {
 }
 
 /// Returns the receiver of a session's events and its asker.
-fn audience(session: &Session, asker: Arc<dyn Asker>) -> Audience {
-    Audience { emitter: session.emitter(), asker }
+fn audience(session: &Session, asker: Arc<dyn UserAsker>) -> SessionAudience {
+    SessionAudience { emitter: session.emitter(), asker }
 }
 
-fn ids() -> Arc<dyn Ids> {
+fn new_id_source() -> Arc<dyn Ids> {
     let clock = Arc::new(SystemClock::new());
     Arc::new(RandomIds::new(clock, Arc::new(SeededRandom::from_system())))
 }
 
 fn ports(
-    host: &Arc<Host>,
+    host: &Arc<RuntimeHost>,
     provider: Arc<dyn jaato_session::Provider>,
     tools: PluginTools,
     session: SessionId,
     ids: Arc<dyn Ids>,
     options: SessionOptions,
-) -> Ports {
+) -> SessionPorts {
     let told = EventHooks::new(Arc::clone(host), session.clone(), options.events);
     let told = Arc::new(told);
     host.taps.lock().insert(session.clone(), Arc::clone(&told) as _);
     let events = match &host.ledger {
-        Some(ledger) => Arc::new(Recorded::new(ledger.clone(), told)) as _,
+        Some(ledger) => Arc::new(LedgerEventSink::new(ledger.clone(), told)) as _,
         None => told as _,
     };
-    Ports {
-        gate: Arc::new(HostGate::of(host, session.clone(), options.environment.is_some())),
+    SessionPorts {
+        gate: Arc::new(HostPermissionCheck::for_session(host, session.clone(), options.environment.is_some())),
         provider,
         hooks: Arc::new(PluginHooks::new(Arc::clone(host))),
         tools: Arc::new(tools),
@@ -324,20 +324,20 @@ fn patience_ms(config: &Config) -> Option<u64> {
 }
 
 /// Returns the rules at the start of a session.
-pub(crate) fn rules(setup: &Setup, options: &SessionOptions) -> Rules {
+pub(crate) fn initial_rules(setup: &Setup, options: &SessionOptions) -> Rules {
     let config = &setup.config;
     let names = |names: &[String]| -> BTreeSet<ToolName> {
         names.iter().map(|name| ToolName::from(name.as_str())).collect()
     };
     let mut rules = Rules::default();
     rules.disabled = names(&config.tools_disabled);
-    rules.allowed = options.allow.iter().map(|text| Allowed::parse(text)).collect();
+    rules.allowed = options.allow.iter().map(|text| AllowedTool::parse(text)).collect();
     rules.allow_all = options.allow_all;
     rules.mode = options.mode.unwrap_or(match config.permissions.mode {
-        PermissionMode::Ask => Mode::Ask,
-        PermissionMode::AcceptEdits => Mode::AcceptEdits,
-        PermissionMode::ReadOnly => Mode::ReadOnly,
-        PermissionMode::Plan => Mode::Plan,
+        PermissionMode::Ask => PolicyMode::Ask,
+        PermissionMode::AcceptEdits => PolicyMode::AcceptEdits,
+        PermissionMode::ReadOnly => PolicyMode::ReadOnly,
+        PermissionMode::Plan => PolicyMode::Plan,
     });
     rules.files = rule_files(setup).files;
     rules.deny_rules = if options.ignore_deny_rules { DenyRules::Ignored } else { DenyRules::Hold };

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use futures_util::future::BoxFuture;
-use jaato_instances::{Attachments, CallSite, Effect, Facet, Lease, misbehaved, teller};
+use jaato_instances::{CallAttachments, CallSite, StateEffect, FacetRequest, InstanceLease, misbehaved_error, delta_callback};
 use jaato_registry::{ToolEntry, ToolStatus};
 use jaato_session::{
-    CallScope, KnownTool, LIST_TOOLS, Renewal, RenewalMoment, ToolSet, ToolState, WantedTools,
+    CallScope, KnownTool, LIST_TOOLS, ToolRenewal, RenewalMoment, ToolSet, ToolState, WantedTools,
 };
 use jaato_types::execution::EnvironmentPart;
 use jaato_types::hooks::{Preview, PreviewRequest};
@@ -18,42 +18,42 @@ use jaato_types::{
     ToolCall, ToolName,
 };
 
-use crate::at_start::Openings;
+use crate::at_start::PluginOpenings;
 use crate::core_tools::CoreBudget;
-use crate::host::Host;
+use crate::host::RuntimeHost;
 
 /// The tools of one session.
 pub struct PluginTools {
-    host: Arc<Host>,
+    host: Arc<RuntimeHost>,
     session: SessionId,
     /// Whether the session has a model. Only then do `context` and `session` facts exist.
     has_model: bool,
     /// The session's tools, all offered from the start, or `None` if it has every tool.
     only: Option<Vec<ToolName>>,
     core: CoreBudget,
-    openings: Openings,
+    openings: PluginOpenings,
     /// Number of tools in the last notice about tools that do not fit.
     told_without_room: AtomicUsize,
 }
 
 impl PluginTools {
     /// Creates a session's tools from the current state of the plugins.
-    pub fn new(host: Arc<Host>, session: SessionId, has_model: bool) -> Self {
+    pub fn new(host: Arc<RuntimeHost>, session: SessionId, has_model: bool) -> Self {
         host.plugins.plugins.open_view(&session);
-        let openings = Openings::begin(&host, &session, has_model);
+        let openings = PluginOpenings::begin(&host, &session, has_model);
         let (only, core, told_without_room) = (None, CoreBudget::ALL, AtomicUsize::new(0));
         Self { host, session, has_model, only, core, openings, told_without_room }
     }
 
     /// Restricts the session to some tools and offers all of them from the start.
     #[must_use]
-    pub fn only(self, only: Option<Vec<ToolName>>) -> Self {
+    pub fn restricted_to(self, only: Option<Vec<ToolName>>) -> Self {
         Self { only, ..self }
     }
 
     /// Limits the cost of the core tools. The model finds tools that do not fit on demand.
     #[must_use]
-    pub fn within(self, core: CoreBudget) -> Self {
+    pub fn with_core_budget(self, core: CoreBudget) -> Self {
         Self { core, ..self }
     }
 
@@ -62,7 +62,7 @@ impl PluginTools {
     fn without_room(&self) -> Option<String> {
         let offer = self.host.plugins.plugins.offer(&self.session);
         let first = &self.host.setup.config.tools_first;
-        let core = self.core.fitting(offer.entries(), &self.host.registry(), first);
+        let core = self.core.fitting_tools(offer.entries(), &self.host.registry(), first);
         let is_left_out = |tool: &ToolEntry<'_>| {
             let wants = tool.is_set && tool.spec.availability == Availability::Core;
             wants && tool.status == ToolStatus::Enabled && !core.contains(&tool.spec.name)
@@ -85,7 +85,7 @@ impl PluginTools {
     }
 
     async fn run(
-        host: Arc<Host>,
+        host: Arc<RuntimeHost>,
         has_model: bool,
         call: ToolCall,
         scope: CallScope,
@@ -94,10 +94,10 @@ impl PluginTools {
         let Some(offered) = offer.tool(call.name.as_str()) else {
             return Err(Error::new(ErrorKind::UnknownTool, format!("no tool `{}`", call.name)));
         };
-        let tell = teller(&scope);
+        let tell = delta_callback(&scope);
         let name = call.name.as_str();
         let site = host.site_of_tool(has_model, name, &scope);
-        let attachments = Attachments::default();
+        let attachments = CallAttachments::default();
         let site = CallSite {
             call: Some(scope.call.clone()),
             streamed: scope.streamed.clone(),
@@ -105,17 +105,17 @@ impl PluginTools {
             ..site
         };
         let is_reading = offered.spec.annotations.read_only;
-        let effect = if is_reading { Effect::Reads } else { Effect::Changes };
-        let facet = Facet::Tool(name, effect);
+        let effect = if is_reading { StateEffect::Reads } else { StateEffect::Changes };
+        let facet = FacetRequest::Tool(name, effect);
         let reached = host.plugins.reach(offered.plugin.as_str(), facet, site, &tell).await?;
         check_offer(offered, reached.lease())?;
         let frame = Frame::write(&call.arguments)
             .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
         let answer = reached.ask(frame, &scope.cancel).await?;
-        let parsed = Frame::parse(&answer).map_err(misbehaved)?;
+        let parsed = Frame::parse(&answer).map_err(misbehaved_error)?;
         let attachments = std::mem::take(&mut *attachments.lock());
         Ok(Output {
-            content: parsed.json().map_err(misbehaved)?,
+            content: parsed.json().map_err(misbehaved_error)?,
             bytes: parsed.bytes.to_vec(),
             attachments,
         })
@@ -124,8 +124,8 @@ impl PluginTools {
 
 /// Asks a tool's plugin whether a condition holds. Does not save the instance afterwards, because
 /// this is only a question.
-async fn ask(
-    host: Arc<Host>,
+async fn ask_condition(
+    host: Arc<RuntimeHost>,
     has_model: bool,
     request: ConditionRequest,
     scope: CallScope,
@@ -140,15 +140,15 @@ async fn ask(
         return Ok(ConditionAnswer::no());
     }
     let site = host.site_of_tool(has_model, request.tool.as_str(), &scope);
-    let (plugin, frame) = (offered.plugin.as_str(), Frame::write(&request).map_err(misbehaved)?);
-    let (facet, tell) = (Facet::Condition, teller(&scope));
+    let (plugin, frame) = (offered.plugin.as_str(), Frame::write(&request).map_err(misbehaved_error)?);
+    let (facet, tell) = (FacetRequest::Condition, delta_callback(&scope));
     let answer = host.plugins.ask(plugin, facet, site, frame, &tell, &scope.cancel).await?;
-    Frame::read(&answer).map_err(misbehaved)
+    Frame::read(&answer).map_err(misbehaved_error)
 }
 
 /// Asks a tool's plugin what a call would change.
 async fn preview(
-    host: Arc<Host>,
+    host: Arc<RuntimeHost>,
     has_model: bool,
     request: PreviewRequest,
     scope: CallScope,
@@ -157,17 +157,17 @@ async fn preview(
     let Some(offered) = offer.tool(request.tool.as_str()) else {
         return Err(Error::new(ErrorKind::UnknownTool, format!("no tool `{}`", request.tool)));
     };
-    let site = host.site_of_tool(has_model, request.tool.as_str(), &scope).reading();
-    let (plugin, frame) = (offered.plugin.as_str(), Frame::write(&request).map_err(misbehaved)?);
-    let (facet, tell) = (Facet::Preview, teller(&scope));
+    let site = host.site_of_tool(has_model, request.tool.as_str(), &scope).read_only();
+    let (plugin, frame) = (offered.plugin.as_str(), Frame::write(&request).map_err(misbehaved_error)?);
+    let (facet, tell) = (FacetRequest::Preview, delta_callback(&scope));
     let reached = host.plugins.reach(plugin, facet, site, &tell).await?;
     check_offer(offered, reached.lease())?;
-    Frame::read(&reached.ask(frame, &scope.cancel).await?).map_err(misbehaved)
+    Frame::read(&reached.ask(frame, &scope.cancel).await?).map_err(misbehaved_error)
 }
 
 /// Checks that the instance still has the offered tool, because permission check and schema check
 /// used the offer.
-fn check_offer(offered: ToolEntry<'_>, instance: &Lease) -> Result<(), Error> {
+fn check_offer(offered: ToolEntry<'_>, instance: &InstanceLease) -> Result<(), Error> {
     if offered.is_set {
         // The instance itself set this tool, and reports it if its list has changed.
         return Ok(());
@@ -189,20 +189,20 @@ impl ToolSet for PluginTools {
     fn tools(&self) -> Vec<KnownTool> {
         let offer = self.host.plugins.plugins.offer(&self.session);
         let first = &self.host.setup.config.tools_first;
-        let core = self.core.fitting(offer.entries(), &self.host.registry(), first);
-        let tools = offer.entries().map(|tool| known(tool, &core));
+        let core = self.core.fitting_tools(offer.entries(), &self.host.registry(), first);
+        let tools = offer.entries().map(|tool| known_tool(tool, &core));
         let Some(only) = &self.only else { return tools.collect() };
-        tools.filter_map(|tool| lent(tool, only)).collect()
+        tools.filter_map(|tool| offer_lent_tool(tool, only)).collect()
     }
 
-    fn renew(&self, moment: RenewalMoment) -> BoxFuture<'_, Renewal> {
+    fn renew(&self, moment: RenewalMoment) -> BoxFuture<'_, ToolRenewal> {
         Box::pin(async move {
             let (host, session) = (&self.host, &self.session);
             let plugins = &host.plugins.plugins;
             let is_new = match moment {
                 RenewalMoment::Turn => {
                     self.openings.wait().await;
-                    host.plugins.look().await;
+                    host.plugins.check_plugin_files().await;
                     let instances = &host.plugins.instances;
                     plugins.turn(session, |plugin| instances.is_live(plugin, session))
                 }
@@ -216,7 +216,7 @@ impl ToolSet for PluginTools {
                 notices = plugins.news(session, None);
                 notices.extend(tools.as_ref().and_then(|_| self.without_room()));
             }
-            Renewal { tools, notices }
+            ToolRenewal { tools, notices }
         })
     }
 
@@ -244,7 +244,7 @@ impl ToolSet for PluginTools {
         request: ConditionRequest,
         scope: CallScope,
     ) -> BoxFuture<'static, Result<ConditionAnswer, Error>> {
-        Box::pin(ask(Arc::clone(&self.host), self.has_model, request, scope))
+        Box::pin(ask_condition(Arc::clone(&self.host), self.has_model, request, scope))
     }
 
     fn preview(
@@ -257,7 +257,7 @@ impl ToolSet for PluginTools {
 }
 
 /// Keeps a tool that was lent to the session, and offers it.
-fn lent(mut tool: KnownTool, only: &[ToolName]) -> Option<KnownTool> {
+fn offer_lent_tool(mut tool: KnownTool, only: &[ToolName]) -> Option<KnownTool> {
     let is_lent = only.contains(&tool.spec.name);
     let state = match tool.state {
         ToolState::Inactive => ToolState::Active,
@@ -267,7 +267,7 @@ fn lent(mut tool: KnownTool, only: &[ToolName]) -> Option<KnownTool> {
     is_lent.then_some(tool)
 }
 
-fn known(tool: ToolEntry<'_>, core: &BTreeSet<ToolName>) -> KnownTool {
+fn known_tool(tool: ToolEntry<'_>, core: &BTreeSet<ToolName>) -> KnownTool {
     let state = match tool.status {
         ToolStatus::Enabled if core.contains(&tool.spec.name) => ToolState::Active,
         ToolStatus::Enabled => ToolState::Inactive,

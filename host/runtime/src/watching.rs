@@ -1,6 +1,6 @@
 //! Watching plugin files, for front ends and embedders.
 
-use jaato_instances::Copies;
+use jaato_instances::PluginCopies;
 use jaato_types::Error;
 
 use crate::runtime::Runtime;
@@ -18,7 +18,7 @@ impl Runtime {
         let host = self.host();
         match host.setup.folders.cache() {
             Ok(cache) => {
-                host.plugins.instances.open_copies(Copies::below(cache));
+                host.plugins.instances.open_copies(PluginCopies::in_folder(cache));
                 host.plugins.plugins.watch().await;
             }
             Err(error) => {
@@ -34,12 +34,12 @@ impl Runtime {
     /// # Errors
     /// If no plugin has this name, or plugins are not watched.
     pub async fn reload_plugins(&self, plugin: Option<&str>) -> Result<Vec<String>, Error> {
-        self.host().plugins.look_again(plugin).await
+        self.host().plugins.describe_again(plugin).await
     }
 
     /// Returns why a plugin is used in another edition than its file, which cannot be used. Returns
     /// `None` if both are the same.
-    pub fn why_kept(&self, plugin: &str) -> Option<String> {
+    pub fn kept_edition_reason(&self, plugin: &str) -> Option<String> {
         self.host().plugins.plugins.kept(plugin)
     }
 }

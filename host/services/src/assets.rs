@@ -11,9 +11,9 @@ use jaato_assets::{
     FetchSettings, Fetcher, Found, Report, Run, Running, Store,
 };
 use jaato_catalog::Setup;
-use jaato_config::{NoHome, Variables};
+use jaato_config::{NoHomeFolder, EnvironmentVariables};
 use jaato_http::Client;
-use jaato_process::{Command, ErrorOutput, Exit, Output, ProcessError, Supervisor};
+use jaato_process::{ChildCommand, ErrorOutput, Exit, StandardOutput, ProcessError, Supervisor};
 use jaato_types::{Delta, Error, ErrorKind};
 use tokio::io::AsyncReadExt as _;
 
@@ -32,11 +32,11 @@ impl Assets {
     ///
     /// # Errors
     /// If the system reports no home directory, so that the cache has no location.
-    pub fn new(setup: &Setup, supervisor: &Supervisor, client: Client) -> Result<Self, NoHome> {
+    pub fn new(setup: &Setup, supervisor: &Supervisor, client: Client) -> Result<Self, NoHomeFolder> {
         let store = Store::new(setup.folders.models()?);
         let download = if setup.config.local_download { Download::On } else { Download::Off };
         let variables = helper_variables(&setup.variables);
-        let run = Arc::new(Supervised { supervisor: supervisor.clone(), variables });
+        let run = Arc::new(SupervisedInstaller { supervisor: supervisor.clone(), variables });
         let settings = FetchSettings { download, ..FetchSettings::default() };
         let fetcher = Fetcher::new(store.clone(), client, run, settings);
         Ok(Self { store, fetcher })
@@ -140,7 +140,7 @@ const HELPER_VARIABLES: &[&str] = &[
 
 /// Returns the variables for a helper program. Keeps only absolute folders of `PATH`, so that the
 /// program is never found in a workspace.
-fn helper_variables(variables: &Variables) -> BTreeMap<OsString, OsString> {
+fn helper_variables(variables: &EnvironmentVariables) -> BTreeMap<OsString, OsString> {
     let listed = HELPER_VARIABLES
         .iter()
         .filter_map(|name| Some((OsString::from(name), variables.get(name)?.to_owned())));
@@ -153,21 +153,21 @@ fn helper_variables(variables: &Variables) -> BTreeMap<OsString, OsString> {
 
 /// Runs helper programs (pip) under the guardian, in jaato's own folder and with few of the user's
 /// variables.
-struct Supervised {
+struct SupervisedInstaller {
     supervisor: Supervisor,
     variables: BTreeMap<OsString, OsString>,
 }
 
-impl Run for Supervised {
+impl Run for SupervisedInstaller {
     fn run(&self, command: RunCommand) -> Running<'_> {
         Box::pin(async move {
-            let mut child = Command::new(command.program, &command.directory);
+            let mut child = ChildCommand::new(command.program, &command.directory);
             child.args = command.arguments;
             child.variables = self.variables.clone();
             child
                 .variables
                 .extend(command.variables.into_iter().map(|(name, value)| (name.into(), value)));
-            child.stderr = ErrorOutput::Separate(Output::Piped);
+            child.stderr = ErrorOutput::Separate(StandardOutput::Piped);
             let mut child = self.supervisor.spawn(child).await.map_err(to_io)?;
             let stderr = child.stderr.take();
             let read = async {

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 /// Work in progress of one context. Dropped with the context.
 #[derive(Debug)]
-pub struct Begun<T>(Mutex<State<T>>);
+pub struct UnfinishedItems<T>(Mutex<State<T>>);
 
 #[derive(Debug)]
 struct State<T> {
@@ -19,22 +19,22 @@ struct State<T> {
 
 /// Why work on an item cannot continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub enum UnfinishedItemError {
     /// This context has no item with this number, or the item has ended.
     Unknown,
     /// The item is in use.
     Busy,
 }
 
-impl<T> Default for Begun<T> {
+impl<T> Default for UnfinishedItems<T> {
     fn default() -> Self {
         Self(Mutex::new(State { last: 0, open: HashMap::new() }))
     }
 }
 
-impl<T> Begun<T> {
+impl<T> UnfinishedItems<T> {
     /// Reserves a place for a new item. Returns `None` if there are already `most` items.
-    pub fn enter(self: &Arc<Self>, most: usize) -> Option<Place<T>> {
+    pub fn reserve(self: &Arc<Self>, most: usize) -> Option<ReservedItem<T>> {
         let mut state = self.0.lock();
         if state.open.len() >= most {
             return None;
@@ -42,35 +42,35 @@ impl<T> Begun<T> {
         state.last += 1;
         let number = state.last;
         state.open.insert(number, None);
-        Some(Place { begun: Arc::clone(self), number })
+        Some(ReservedItem { begun: Arc::clone(self), number })
     }
 
     /// Takes an item out of its place, to continue or end it.
-    pub fn take(self: &Arc<Self>, number: u64) -> Result<(Place<T>, T), Refused> {
+    pub fn take_item(self: &Arc<Self>, number: u64) -> Result<(ReservedItem<T>, T), UnfinishedItemError> {
         let mut state = self.0.lock();
-        let thing = state.open.get_mut(&number).ok_or(Refused::Unknown)?;
-        let thing = thing.take().ok_or(Refused::Busy)?;
-        Ok((Place { begun: Arc::clone(self), number }, thing))
+        let thing = state.open.get_mut(&number).ok_or(UnfinishedItemError::Unknown)?;
+        let thing = thing.take().ok_or(UnfinishedItemError::Busy)?;
+        Ok((ReservedItem { begun: Arc::clone(self), number }, thing))
     }
 }
 
 /// The place of an item. Dropping it frees the place, unless the item is kept. After an abandoned
 /// write, no one knows how much was written, so the item is lost.
 #[derive(Debug)]
-pub struct Place<T> {
-    begun: Arc<Begun<T>>,
+pub struct ReservedItem<T> {
+    begun: Arc<UnfinishedItems<T>>,
     number: u64,
 }
 
-impl<T> Place<T> {
+impl<T> ReservedItem<T> {
     /// Puts the item back and returns its number.
-    pub fn keep(self, thing: T) -> u64 {
+    pub fn put_back(self, thing: T) -> u64 {
         self.begun.0.lock().open.insert(self.number, Some(thing));
         self.number
     }
 }
 
-impl<T> Drop for Place<T> {
+impl<T> Drop for ReservedItem<T> {
     fn drop(&mut self) {
         let mut state = self.begun.0.lock();
         if matches!(state.open.get(&self.number), Some(None)) {

@@ -14,8 +14,8 @@ use jaato_types::http::{HTTP_BODIES_MAX, HTTP_BODY_BYTES_MAX};
 use jaato_types::{Error, ErrorKind};
 use tempfile::{SpooledData, SpooledTempFile, spooled_tempfile_in};
 
-use crate::begun::{Begun, Refused};
-use crate::blobs::{SessionBlobs, blocking};
+use crate::begun::{UnfinishedItems, UnfinishedItemError};
+use crate::blobs::{SessionBlobs, run_blocking};
 
 /// Maximum bytes to keep in memory.
 const IN_MEMORY_MAX: usize = 1024 * 1024;
@@ -24,18 +24,18 @@ const IN_MEMORY_MAX: usize = 1024 * 1024;
 const ENCODED_AT_ONCE: u64 = 3 * 64 * 1024;
 
 /// The unfinished bodies of one context. Dropped with it.
-pub type Bodies = Begun<Body>;
+pub type RequestBodies = UnfinishedItems<AssembledBody>;
 
 /// A body that is being assembled.
 #[derive(Debug)]
-pub struct Body {
+pub struct AssembledBody {
     file: SpooledTempFile,
     bytes: u64,
 }
 
 /// A blob to append.
 #[derive(Debug)]
-pub struct BlobPart {
+pub struct AppendedBlob {
     /// The session's blobs.
     pub blobs: Arc<SessionBlobs>,
     /// The blob's id.
@@ -44,7 +44,7 @@ pub struct BlobPart {
     pub base64: bool,
 }
 
-impl Bodies {
+impl RequestBodies {
     /// Appends to a body or to a new one. Returns its number and length. If writing fails or the
     /// caller is dropped, the body is lost.
     ///
@@ -56,17 +56,17 @@ impl Bodies {
         number: Option<u64>,
         folder: &Path,
         bytes: Vec<u8>,
-        blob: Option<BlobPart>,
+        blob: Option<AppendedBlob>,
     ) -> Result<(u64, u64), Error> {
         let (place, mut body) = match number {
-            Some(number) => self.take(number).map_err(|why| refused(why, number))?,
+            Some(number) => self.take_item(number).map_err(|why| body_error(why, number))?,
             None => {
-                let place = self.enter(HTTP_BODIES_MAX).ok_or_else(too_many)?;
+                let place = self.reserve(HTTP_BODIES_MAX).ok_or_else(too_many)?;
                 let file = spooled_tempfile_in(IN_MEMORY_MAX, folder);
-                (place, Body { file, bytes: 0 })
+                (place, AssembledBody { file, bytes: 0 })
             }
         };
-        let body = blocking(move || {
+        let body = run_blocking(move || {
             body.write(&bytes)?;
             if let Some(blob) = blob {
                 body.write_blob(&blob)?;
@@ -75,7 +75,7 @@ impl Bodies {
         })
         .await?;
         let bytes = body.bytes;
-        Ok((place.keep(body), bytes))
+        Ok((place.put_back(body), bytes))
     }
 
     /// Takes a finished body out, to send it.
@@ -83,12 +83,12 @@ impl Bodies {
     /// # Errors
     /// `not_found` if this context has no body with this number, `invalid_arguments` while a piece
     /// of it is being written.
-    pub fn finish(self: &Arc<Self>, number: u64) -> Result<Body, Error> {
-        self.take(number).map(|(_, body)| body).map_err(|why| refused(why, number))
+    pub fn finish(self: &Arc<Self>, number: u64) -> Result<AssembledBody, Error> {
+        self.take_item(number).map(|(_, body)| body).map_err(|why| body_error(why, number))
     }
 }
 
-impl Body {
+impl AssembledBody {
     /// Makes it the body of a request.
     pub fn send_with(self, request: &mut Request) {
         match self.file.into_inner() {
@@ -102,7 +102,7 @@ impl Body {
         self.file.write_all(bytes).map_err(|error| not_written(&error))
     }
 
-    fn write_blob(&mut self, part: &BlobPart) -> Result<(), Error> {
+    fn write_blob(&mut self, part: &AppendedBlob) -> Result<(), Error> {
         let (kept, mut blob) = part.blobs.open(&part.id)?;
         if !part.base64 {
             self.grow(kept.bytes)?;
@@ -137,13 +137,13 @@ fn not_written(error: &std::io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot put a body together: {error}"))
 }
 
-fn refused(why: Refused, number: u64) -> Error {
+fn body_error(why: UnfinishedItemError, number: u64) -> Error {
     match why {
-        Refused::Unknown => {
+        UnfinishedItemError::Unknown => {
             let text = format!("this call has no body of number {number}");
             Error::new(ErrorKind::NotFound, text).with_hint("one request takes a body")
         }
-        Refused::Busy => {
+        UnfinishedItemError::Busy => {
             let text = format!("a piece of body number {number} is being written");
             Error::new(ErrorKind::InvalidArguments, text)
                 .with_hint("wait for each piece before you send the next, or the request")
@@ -158,26 +158,26 @@ fn too_many() -> Error {
 
 #[cfg(test)]
 mod tests {
-    use jaato_environments::Outputs;
+    use jaato_environments::OutputFolder;
     use jaato_http::Method;
     use jaato_types::SessionId;
     use tempfile::TempDir;
 
     use super::*;
-    use crate::blobs::Blobs;
+    use crate::blobs::BlobStore;
 
     /// Returns a session with one blob of these bytes, and the blob's id.
     fn session(bytes: &[u8]) -> (TempDir, Arc<SessionBlobs>, String) {
         let folder = tempfile::tempdir().unwrap();
-        let blobs = Blobs::beside(Arc::new(Outputs::below(folder.path())));
-        let blobs = blobs.of(&SessionId::from("s1")).unwrap();
+        let blobs = BlobStore::next_to_outputs(Arc::new(OutputFolder::in_folder(folder.path())));
+        let blobs = blobs.session_blobs(&SessionId::from("s1")).unwrap();
         let mut upload = blobs.begin("a/b").unwrap();
         upload.write(bytes).unwrap();
         let id = upload.finish().unwrap().id;
         (folder, blobs, id)
     }
 
-    fn sent(bodies: &Arc<Bodies>, number: u64) -> Request {
+    fn sent(bodies: &Arc<RequestBodies>, number: u64) -> Request {
         let mut request = Request::new(Method::POST, "http://a.example/").unwrap();
         bodies.finish(number).unwrap().send_with(&mut request);
         request
@@ -186,8 +186,8 @@ mod tests {
     #[tokio::test]
     async fn bytes_and_blobs_stand_in_the_order_in_which_they_came() {
         let (folder, blobs, id) = session(b"any moon");
-        let bodies: Arc<Bodies> = Arc::default();
-        let part = |base64| Some(BlobPart { blobs: Arc::clone(&blobs), id: id.clone(), base64 });
+        let bodies: Arc<RequestBodies> = Arc::default();
+        let part = |base64| Some(AppendedBlob { blobs: Arc::clone(&blobs), id: id.clone(), base64 });
         let append = |number, bytes: &[u8], blob| {
             Arc::clone(&bodies).append(number, folder.path(), bytes.to_vec(), blob)
         };
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(gone.kind, ErrorKind::NotFound);
         assert_eq!(bodies.finish(1).unwrap_err().kind, ErrorKind::NotFound);
         assert_eq!(append(None, b"", None).await, Ok((2, 0)));
-        let path = BlobPart { blobs, id: "../../etc/passwd".to_owned(), base64: true };
+        let path = AppendedBlob { blobs, id: "../../etc/passwd".to_owned(), base64: true };
         let error = append(Some(2), b"", Some(path)).await.unwrap_err();
         assert_eq!(error.message, "the session has no blob `../../etc/passwd`");
         assert_eq!(bodies.finish(2).unwrap_err().kind, ErrorKind::NotFound, "it is lost");
@@ -212,8 +212,8 @@ mod tests {
     async fn a_large_body_is_in_a_file_without_a_name_and_has_its_bound() {
         let large = vec![7; 100 * 1024 * 1024];
         let (folder, blobs, id) = session(&large);
-        let bodies: Arc<Bodies> = Arc::default();
-        let part = |base64| Some(BlobPart { blobs: Arc::clone(&blobs), id: id.clone(), base64 });
+        let bodies: Arc<RequestBodies> = Arc::default();
+        let part = |base64| Some(AppendedBlob { blobs: Arc::clone(&blobs), id: id.clone(), base64 });
         let append = |number, bytes: &[u8], blob| {
             Arc::clone(&bodies).append(number, folder.path(), bytes.to_vec(), blob)
         };

@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use jaato_catalog::GrantHolder;
 use jaato_environments::CallProcesses;
-use jaato_instances::{AskingInstance, CallSite, EnvironmentRequest, Tell};
+use jaato_instances::{AskingInstance, CallSite, EnvironmentRequest, DeltaCallback};
 use jaato_session::CallOrigin;
 use jaato_types::grant::{grant_of, not_asked_for};
 use jaato_types::tool_calls::{CALLS_PER_CALL_MAX, CALLS_PER_MINUTE_MAX};
 use jaato_types::{Asset, Error, ErrorKind, PluginName, SessionId};
 use serde_json::Value;
 
-use crate::blobs::Uploads;
-use crate::bodies::Bodies;
-use crate::children::Children;
-use crate::credentials::Credentials;
-use crate::rate::Rate;
-use crate::shared::Shared;
+use crate::blobs::BlobUploads;
+use crate::bodies::RequestBodies;
+use crate::children::ChildSessions;
+use crate::credentials::PluginCredentials;
+use crate::rate::RequestRateLimit;
+use crate::shared::SharedServices;
 
 /// Maximum number of local programs that one plugin instance may run outside of the session's
 /// environment. These are tool servers, and a user has only a few.
@@ -25,7 +25,7 @@ const HOST_PROGRAMS_MAX: usize = 32;
 /// The call or instance of a plugin that uses services.
 pub struct Call {
     /// The state that all calls share.
-    pub shared: Arc<Shared>,
+    pub shared: Arc<SharedServices>,
     /// The plugin.
     pub plugin: PluginName,
     /// `[plugins.NAME]`, validated.
@@ -33,7 +33,7 @@ pub struct Call {
     /// The assets that the plugin declares.
     pub assets: Arc<[Asset]>,
     /// Its secrets and where they may go.
-    pub credentials: Arc<Credentials>,
+    pub credentials: Arc<PluginCredentials>,
     /// The services with a grant that it asks for, and what its grants are bound to. Without it,
     /// the plugin has no grants.
     pub grants: Option<Arc<GrantHolder>>,
@@ -46,19 +46,19 @@ pub struct Call {
     /// For an untrusted plugin, the tools whose objects it may access.
     pub own_tools: Option<Arc<[String]>>,
     /// Receives the call's deltas.
-    pub tell: Tell,
+    pub tell: DeltaCallback,
     /// The call's unfinished blobs.
-    pub uploads: Arc<Uploads>,
+    pub uploads: Arc<BlobUploads>,
     /// The call's unfinished request bodies.
-    pub bodies: Arc<Bodies>,
+    pub bodies: Arc<RequestBodies>,
     /// The sessions that it has opened.
-    pub children: Arc<Children>,
+    pub children: Arc<ChildSessions>,
     /// Whether the plugin has one instance for all sessions.
     pub is_host_wide: bool,
     /// Whether the instance itself asks, outside of its calls.
     pub is_instance: bool,
     /// Counts the tool calls that it has made.
-    pub made_calls: Arc<Rate>,
+    pub made_calls: Arc<RequestRateLimit>,
     /// The instance that asks, once known.
     pub asker: AskingInstance,
 }
@@ -66,12 +66,12 @@ pub struct Call {
 impl Call {
     /// Creates a call of a plugin without credentials and programs.
     pub fn new(
-        shared: Arc<Shared>,
+        shared: Arc<SharedServices>,
         plugin: PluginName,
         config: Arc<Value>,
         assets: Arc<[Asset]>,
         site: CallSite,
-        tell: Tell,
+        tell: DeltaCallback,
     ) -> Self {
         let host_processes =
             CallProcesses::new(Arc::clone(&shared.processes), site.session.clone());
@@ -99,7 +99,7 @@ impl Call {
 
     /// Adds the plugin's credentials.
     #[must_use]
-    pub fn with_credentials(self, credentials: Arc<Credentials>) -> Self {
+    pub fn with_credentials(self, credentials: Arc<PluginCredentials>) -> Self {
         Self { credentials, ..self }
     }
 
@@ -133,7 +133,7 @@ impl Call {
             credentials: Arc::clone(&self.credentials),
             grants: self.grants.clone(),
             processes: self.processes.as_ref().map(CallProcesses::for_instance),
-            host_processes: self.host_processes.for_instance().at_most(HOST_PROGRAMS_MAX),
+            host_processes: self.host_processes.for_instance().with_running_max(HOST_PROGRAMS_MAX),
             site: self.site_of_instance(),
             own_tools: self.own_tools.clone(),
             tell: Arc::new(|_| {}),

@@ -7,42 +7,42 @@ use std::collections::BTreeMap;
 use std::future::pending;
 use std::sync::Arc;
 
-use jaato_session::{Cancel, EventSink, Hold, Inbox, Session, TurnReport};
+use jaato_session::{Cancel, EventSink, DeadlineHold, Inbox, Session, TurnReport};
 use jaato_types::child::{CHILD_EVENTS_MAX, ChildOpen, ChildOpened, ChildState, ChildTurn};
 use jaato_types::{Envelope, Error, ErrorKind, Result, SessionId};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 
-use crate::shared::Shared;
+use crate::shared::SharedServices;
 
 /// Maximum number of messages queued for a child's next turn.
 const WAITING_MAX: usize = 16;
 
 /// The children of one call or instance.
 #[derive(Default)]
-pub struct Children(Mutex<Opened>);
+pub struct ChildSessions(Mutex<OpenedChildren>);
 
 #[derive(Default)]
-struct Opened {
+struct OpenedChildren {
     last: u64,
-    living: BTreeMap<u64, Child>,
+    living: BTreeMap<u64, ChildSessionHandle>,
 }
 
 /// A child, as its opener holds it.
-struct Child {
+struct ChildSessionHandle {
     says: mpsc::Sender<String>,
     inbox: Inbox,
     state: Arc<watch::Sender<ChildState>>,
     /// Cancels the running turn.
     turn: Arc<Mutex<Cancel>>,
-    followers: Arc<Followers>,
+    followers: Arc<ChildEventFollowers>,
 }
 
 /// The followers of a child's events.
 #[derive(Default)]
-pub struct Followers(Mutex<Vec<mpsc::Sender<Envelope>>>);
+pub struct ChildEventFollowers(Mutex<Vec<mpsc::Sender<Envelope>>>);
 
-impl Followers {
+impl ChildEventFollowers {
     fn follow(&self) -> mpsc::Receiver<Envelope> {
         let (sender, receiver) = mpsc::channel(CHILD_EVENTS_MAX);
         self.0.lock().push(sender);
@@ -50,7 +50,7 @@ impl Followers {
     }
 }
 
-impl EventSink for Followers {
+impl EventSink for ChildEventFollowers {
     fn event(&self, envelope: Envelope) {
         let mut followers = self.0.lock();
         // A follower that does not read loses events, but does not block the child.
@@ -60,18 +60,18 @@ impl EventSink for Followers {
     }
 }
 
-impl Children {
+impl ChildSessions {
     /// Opens a child of a session.
     ///
     /// # Errors
     /// Why it cannot be opened.
     pub fn open(
         &self,
-        shared: &Arc<Shared>,
-        (parent, hold): (&SessionId, &Hold),
+        shared: &Arc<SharedServices>,
+        (parent, hold): (&SessionId, &DeadlineHold),
         asked: &ChildOpen,
     ) -> Result<ChildOpened> {
-        let followers = Arc::<Followers>::default();
+        let followers = Arc::<ChildEventFollowers>::default();
         let session = shared.sessions.open(parent, asked, hold, Arc::clone(&followers) as _)?;
         let (id, model) = (session.id().clone(), session.facts().model);
         let (says, said) = mpsc::channel(WAITING_MAX);
@@ -79,8 +79,8 @@ impl Children {
         let tells = Arc::clone(&state);
         let turn = Arc::<Mutex<Cancel>>::default();
         let child =
-            Child { says, inbox: session.inbox(), state, turn: Arc::clone(&turn), followers };
-        let running = Running { session, said, tells, turn, shared: Arc::clone(shared) };
+            ChildSessionHandle { says, inbox: session.inbox(), state, turn: Arc::clone(&turn), followers };
+        let running = ChildSessionTask { session, said, tells, turn, shared: Arc::clone(shared) };
         tokio::spawn(running.run());
         let mut opened = self.0.lock();
         opened.last += 1;
@@ -98,7 +98,7 @@ impl Children {
         if text.trim().is_empty() {
             return Err(Error::new(ErrorKind::InvalidArguments, "the message is empty"));
         }
-        self.with(number, |child| {
+        self.with_child(number, |child| {
             if child.state.borrow().is_running {
                 return child.inbox.send(text);
             }
@@ -117,7 +117,7 @@ impl Children {
     /// # Errors
     /// `not_found`.
     pub fn state(&self, number: u64) -> Result<watch::Receiver<ChildState>> {
-        self.with(number, |child| Ok(child.state.subscribe()))
+        self.with_child(number, |child| Ok(child.state.subscribe()))
     }
 
     /// Follows a child's events.
@@ -125,7 +125,7 @@ impl Children {
     /// # Errors
     /// `not_found`.
     pub fn follow(&self, number: u64) -> Result<mpsc::Receiver<Envelope>> {
-        self.with(number, |child| Ok(child.followers.follow()))
+        self.with_child(number, |child| Ok(child.followers.follow()))
     }
 
     /// Cancels a child's running turn.
@@ -133,7 +133,7 @@ impl Children {
     /// # Errors
     /// `not_found`.
     pub fn cancel(&self, number: u64) -> Result<()> {
-        self.with(number, |child| {
+        self.with_child(number, |child| {
             child.turn.lock().cancel();
             Ok(())
         })
@@ -148,7 +148,7 @@ impl Children {
         self.0.lock().living.remove(&number).map(drop).ok_or_else(|| not_found(number))
     }
 
-    fn with<T>(&self, number: u64, work: impl FnOnce(&Child) -> Result<T>) -> Result<T> {
+    fn with_child<T>(&self, number: u64, work: impl FnOnce(&ChildSessionHandle) -> Result<T>) -> Result<T> {
         let opened = self.0.lock();
         opened.living.get(&number).map_or_else(|| Err(not_found(number)), work)
     }
@@ -160,29 +160,29 @@ fn not_found(number: u64) -> Error {
 }
 
 /// A child, as its task holds it.
-struct Running {
+struct ChildSessionTask {
     session: Session,
     said: mpsc::Receiver<String>,
     tells: Arc<watch::Sender<ChildState>>,
     turn: Arc<Mutex<Cancel>>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedServices>,
 }
 
 /// What a child does next.
-enum Next {
+enum ChildSessionStep {
     Turn(String),
     Woken,
     End,
 }
 
-impl Running {
+impl ChildSessionTask {
     async fn run(mut self) {
         let wake = self.session.wake();
         loop {
             let next = tokio::select! {
                 biased;
-                said = self.said.recv() => said.map_or(Next::End, Next::Turn),
-                () = wake.woken() => Next::Woken,
+                said = self.said.recv() => said.map_or(ChildSessionStep::End, ChildSessionStep::Turn),
+                () = wake.wait_for_wake() => ChildSessionStep::Woken,
             };
             let cancel = Cancel::new();
             *self.turn.lock() = cancel.clone();
@@ -192,9 +192,9 @@ impl Running {
             let report = {
                 let turn = async {
                     match next {
-                        Next::Turn(text) => Some(self.session.turn(text, &cancel).await),
-                        Next::Woken => Some(self.session.turn_woken(&cancel).await),
-                        Next::End => None,
+                        ChildSessionStep::Turn(text) => Some(self.session.turn(text, &cancel).await),
+                        ChildSessionStep::Woken => Some(self.session.turn_woken(&cancel).await),
+                        ChildSessionStep::End => None,
                     }
                 };
                 tokio::pin!(turn);
@@ -218,7 +218,7 @@ impl Running {
             };
             let Some(report) = report else { break };
             // Messages that came too late for this turn begin the next one.
-            let is_running = inbox.waiting() > 0 || !self.said.is_empty();
+            let is_running = inbox.waiting_count() > 0 || !self.said.is_empty();
             self.tells.send_modify(|state| {
                 state.is_running = is_running;
                 state.turns += 1;

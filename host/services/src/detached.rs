@@ -10,12 +10,12 @@ use jaato_types::{Error, ErrorKind, Result};
 use tokio::task::JoinHandle;
 
 /// Started work. Dropping it cancels the work, which then ends on its own and reports that.
-pub struct Detached<T> {
+pub struct DetachedWork<T> {
     cancel: Cancel,
     work: JoinHandle<Result<T>>,
 }
 
-impl<T: Send + 'static> Detached<T> {
+impl<T: Send + 'static> DetachedWork<T> {
     /// Starts the work and passes it the cancel flag.
     pub fn start<F>(work: impl FnOnce(Cancel) -> F) -> Self
     where
@@ -27,7 +27,7 @@ impl<T: Send + 'static> Detached<T> {
     }
 }
 
-impl<T> Future for Detached<T> {
+impl<T> Future for DetachedWork<T> {
     type Output = Result<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -37,7 +37,7 @@ impl<T> Future for Detached<T> {
     }
 }
 
-impl<T> Drop for Detached<T> {
+impl<T> Drop for DetachedWork<T> {
     fn drop(&mut self) {
         self.cancel.cancel();
     }

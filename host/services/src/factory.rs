@@ -7,46 +7,46 @@ use std::sync::Arc;
 
 use jaato_catalog::{GrantHolder, Setup};
 use jaato_environments::declared_secrets;
-use jaato_instances::{CallServices, CallSite, PluginInUse, ServiceFactory, Tell};
-use jaato_registry::{PluginEntry, Registry, Trust};
+use jaato_instances::{CallServices, CallSite, PluginInUse, ServiceFactory, DeltaCallback};
+use jaato_registry::{PluginEntry, Registry, PluginFileTrust};
 use jaato_types::store::StoreOf;
 use jaato_types::{Asset, Error, ErrorKind, Kind, PluginName, Scope};
 use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::call::Call;
-use crate::credentials::{Access, Credentials};
+use crate::credentials::{CredentialAccess, PluginCredentials};
 use crate::plugin::PluginServices;
-use crate::section::Section;
+use crate::section::SettingsSection;
 use crate::settings;
-use crate::shared::Shared;
+use crate::shared::SharedServices;
 
 /// The services of a host.
 pub struct HostServices {
     setup: Arc<Setup>,
-    shared: Arc<Shared>,
-    prepared: Mutex<AllPrepared>,
+    shared: Arc<SharedServices>,
+    prepared: Mutex<PreparedEditions>,
 }
 
 /// By plugin and section, with the number of the edition.
-type AllPrepared = HashMap<(PluginName, Section), (u64, Arc<Prepared>)>;
+type PreparedEditions = HashMap<(PluginName, SettingsSection), (u64, Arc<PreparedEdition>)>;
 
 /// The state that the calls of one plugin edition share.
-struct Prepared {
+struct PreparedEdition {
     config: Arc<Value>,
-    credentials: Arc<Credentials>,
+    credentials: Arc<PluginCredentials>,
     assets: Arc<[Asset]>,
     grants: Arc<GrantHolder>,
 }
 
 impl HostServices {
     /// Creates the services. Reads nothing.
-    pub fn new(setup: Arc<Setup>, shared: Shared) -> Self {
+    pub fn new(setup: Arc<Setup>, shared: SharedServices) -> Self {
         Self { setup, shared: Arc::new(shared), prepared: Mutex::default() }
     }
 
     /// Returns the state that the calls of all plugins share.
-    pub fn shared(&self) -> &Shared {
+    pub fn shared(&self) -> &SharedServices {
         &self.shared
     }
 
@@ -58,7 +58,7 @@ impl HostServices {
         provider: Option<&Arc<str>>,
         edition: u64,
     ) -> Option<Arc<Value>> {
-        Some(Arc::clone(&self.prepared(entry, provider, edition).ok()?.config))
+        Some(Arc::clone(&self.prepare_edition(entry, provider, edition).ok()?.config))
     }
 
     /// Returns the location of a provider's server, and the sources of its keys.
@@ -70,8 +70,8 @@ impl HostServices {
         entry: &PluginEntry,
         provider: Option<&Arc<str>>,
         edition: u64,
-    ) -> Result<Access, Error> {
-        Ok(self.prepared(entry, provider, edition)?.credentials.access())
+    ) -> Result<CredentialAccess, Error> {
+        Ok(self.prepare_edition(entry, provider, edition)?.credentials.access())
     }
 
     /// Returns the vendor of a provider's models (the plugin's own, or one that it knows by name),
@@ -83,9 +83,9 @@ impl HostServices {
         provider: Option<&Arc<str>>,
         edition: u64,
     ) -> Option<(String, bool)> {
-        let prepared = self.prepared(entry, provider, edition).ok()?;
+        let prepared = self.prepare_edition(entry, provider, edition).ok()?;
         let description = entry.description()?;
-        let section = Section::of(&entry.candidate.manifest.name, provider);
+        let section = SettingsSection::for_plugin(&entry.candidate.manifest.name, provider);
         let preset = section.preset(&self.setup.config, description);
         let own = || Some(description.provider.as_ref()?.name.clone());
         let vendor = preset.map(|preset| preset.name.clone()).or_else(own)?;
@@ -100,12 +100,12 @@ impl HostServices {
         let files = &description.only_with_files;
         files.is_empty()
             || self.setup.config.plugin_settings.contains_key(name.as_str())
-            || files.iter().any(|path| self.exists(name, path))
+            || files.iter().any(|path| self.has_file(name, path))
     }
 
     /// Returns true if a file of `only_with_files` exists. A path that begins with an unknown root
     /// counts as one that exists.
-    fn exists(&self, plugin: &PluginName, path: &str) -> bool {
+    fn has_file(&self, plugin: &PluginName, path: &str) -> bool {
         let Some((root, rest)) = path.split_once('/') else { return true };
         let store = |of| self.shared.stores.place(plugin, of).ok().map(|it| it.folder_path());
         let folder = match root {
@@ -123,14 +123,14 @@ impl HostServices {
     }
 
     /// Validates the user's settings and reads credentials, once per edition.
-    fn prepared(
+    fn prepare_edition(
         &self,
         entry: &PluginEntry,
         provider: Option<&Arc<str>>,
         edition: u64,
-    ) -> Result<Arc<Prepared>, Error> {
+    ) -> Result<Arc<PreparedEdition>, Error> {
         let name = &entry.candidate.manifest.name;
-        let key = (name.clone(), Section::of(name, provider));
+        let key = (name.clone(), SettingsSection::for_plugin(name, provider));
         let mut prepared = self.prepared.lock();
         if let Some((_, prepared)) = prepared.get(&key).filter(|(number, _)| *number == edition) {
             return Ok(Arc::clone(prepared));
@@ -143,7 +143,7 @@ impl HostServices {
         let (config, credentials) = (Arc::new(config), Arc::new(credentials));
         let assets = description.assets.clone().into();
         let grants = Arc::new(GrantHolder::of(entry));
-        let new = Arc::new(Prepared { config, credentials, assets, grants });
+        let new = Arc::new(PreparedEdition { config, credentials, assets, grants });
         prepared.insert(key, (edition, Arc::clone(&new)));
         Ok(new)
     }
@@ -154,11 +154,11 @@ impl ServiceFactory for HostServices {
         &self,
         plugin: PluginInUse<'_>,
         site: &CallSite,
-        tell: &Tell,
+        tell: &DeltaCallback,
     ) -> Result<Arc<dyn CallServices>, Error> {
         let PluginInUse { entry, edition, registry } = plugin;
-        let Prepared { config, credentials, assets, grants } =
-            &*self.prepared(entry, site.provider.as_ref(), edition)?;
+        let PreparedEdition { config, credentials, assets, grants } =
+            &*self.prepare_edition(entry, site.provider.as_ref(), edition)?;
         let call = Call::new(
             Arc::clone(&self.shared),
             entry.candidate.manifest.name.clone(),
@@ -186,10 +186,10 @@ impl ServiceFactory for HostServices {
         let text = its.fold(text.to_owned(), |text, (_, (_, prepared))| {
             prepared.credentials.without_secrets(text)
         });
-        self.shared.secrets.without(plugin, text)
+        self.shared.secrets.without_secrets(plugin, text)
     }
 
-    fn follows(&self, registry: &Registry) {
+    fn follow_registry(&self, registry: &Registry) {
         let pass = &self.setup.config.tools_cli_pass;
         self.shared.processes.withhold(&declared_secrets(registry), pass);
     }
@@ -198,10 +198,10 @@ impl ServiceFactory for HostServices {
 /// Lists the tools whose objects an untrusted plugin may access. Its own command counts as one,
 /// unless its name is another plugin's tool.
 fn own_tools(entry: &PluginEntry, registry: &Registry, site: &CallSite) -> Option<Arc<[String]>> {
-    if !matches!(entry.candidate.trust, Trust::No(_) | Trust::WorkspaceNot) {
+    if !matches!(entry.candidate.trust, PluginFileTrust::No(_) | PluginFileTrust::WorkspaceNot) {
         return None;
     }
-    let running = site.running()?;
+    let running = site.running_tool_name()?;
     let tools = entry.description().map_or(&[][..], |it| &it.tools);
     let mut own: Vec<_> = tools.iter().map(|tool| tool.name.to_string()).collect();
     if registry.tool(running).is_none() {

@@ -2,11 +2,11 @@
 
 use std::io::IsTerminal as _;
 
-use jaato_config::Variables;
+use jaato_config::EnvironmentVariables;
 use jaato_types::service::TerminalFacts;
 
 /// Reads terminal and variables once, at the start of the host.
-pub fn terminal(variables: &Variables) -> TerminalFacts {
+pub fn terminal(variables: &EnvironmentVariables) -> TerminalFacts {
     let text = |name: &str| {
         let value = variables.get(name)?.to_str()?;
         (!value.is_empty()).then(|| value.to_owned())

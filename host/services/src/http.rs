@@ -1,4 +1,4 @@
-//! The service `http.request`: one client for all plugins, with secrets that only the host sees.
+//! The service `http.answer_request`: one client for all plugins, with secrets that only the host sees.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use jaato_http::header::{HeaderName, HeaderValue};
 use jaato_http::{
     Client, HttpError, HttpErrorKind, Limits, Method, Redirects, Request, Response, StatusCode,
 };
-use jaato_instances::Alive;
+use jaato_instances::NetworkActivityCallback;
 use jaato_loader::Served;
 use jaato_types::http::HttpRequest;
 use jaato_types::{Error, ErrorKind, Frame, PluginName};
@@ -18,10 +18,10 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::bodies::Bodies;
-use crate::credentials::{Credentials, Grant, HOST_HEADERS, Scheme, Secret};
+use crate::bodies::RequestBodies;
+use crate::credentials::{PluginCredentials, CredentialGrant, HOST_HEADERS, SecretScheme, KeySecret};
 use crate::key_commands::KeyCommands;
-use crate::scrub::Scrubber;
+use crate::scrub::SecretScrubber;
 
 /// Default time to wait for the answer's head and for each further piece.
 const WAIT: Duration = Duration::from_secs(120);
@@ -42,9 +42,9 @@ pub const REQUESTS_MAX: usize = 64;
 
 /// The running requests, by plugin.
 #[derive(Debug, Default)]
-pub struct Requests(Mutex<HashMap<PluginName, Arc<Semaphore>>>);
+pub struct RunningHttpRequests(Mutex<HashMap<PluginName, Arc<Semaphore>>>);
 
-impl Requests {
+impl RunningHttpRequests {
     /// Reserves a slot. Dropping it releases the slot.
     fn begin(&self, plugin: &PluginName) -> Result<OwnedSemaphorePermit, Error> {
         let mut known = self.0.lock();
@@ -60,17 +60,17 @@ impl Requests {
 }
 
 /// What a request needs from the host and from its call.
-type Lent<'a> = (&'a Client, &'a Requests, &'a Arc<Bodies>, &'a Arc<KeyCommands>);
+type HttpRequestContext<'a> = (&'a Client, &'a RunningHttpRequests, &'a Arc<RequestBodies>, &'a Arc<KeyCommands>);
 
 /// Answers one request of a plugin. The waiting call is kept alive by each piece that arrives.
-pub fn request(
-    (client, requests, bodies, commands): Lent<'_>,
+pub fn answer_request(
+    (client, requests, bodies, commands): HttpRequestContext<'_>,
     plugin: &PluginName,
-    credentials: &Arc<Credentials>,
+    credentials: &Arc<PluginCredentials>,
     frame: &[u8],
-    alive: Option<Alive>,
+    alive: Option<NetworkActivityCallback>,
 ) -> BoxFuture<'static, Result<Served, Error>> {
-    let asked = read(frame);
+    let asked = parse_request(frame);
     let begun = requests.begin(plugin);
     let (client, bodies, credentials) =
         (client.clone(), Arc::clone(bodies), Arc::clone(credentials));
@@ -85,12 +85,12 @@ pub fn request(
         };
         let mut request = prepare(&bodies, asked, bytes)?;
         let url = request.url.clone();
-        let fetch = async |refused: Option<&Secret>| match &variable {
-            Some(variable) => credentials.fetch(variable, &url, &client, refused, run).await,
+        let fetch = async |refused: Option<&KeySecret>| match &variable {
+            Some(variable) => credentials.prepare_key(variable, &url, &client, refused, run).await,
             None => Ok(()),
         };
         fetch(None).await?;
-        let mut grant = grant(&credentials, variable.as_deref(), &mut request)?;
+        let mut grant = add_credential(&credentials, variable.as_deref(), &mut request)?;
         if let Some(variable) = variable.as_deref().filter(|_| is_required && grant.is_none()) {
             let text = format!("there is no key in `{variable}`");
             return Err(Error::new(ErrorKind::NotFound, text));
@@ -100,34 +100,34 @@ pub fn request(
         let refused = grant.as_ref().filter(|_| response.status() == StatusCode::UNAUTHORIZED);
         if let Some(refused) = refused.filter(|grant| grant.is_minted).map(|it| it.secret.clone()) {
             fetch(Some(&refused)).await?;
-            grant = self::grant(&credentials, variable.as_deref(), &mut request)?;
+            grant = self::add_credential(&credentials, variable.as_deref(), &mut request)?;
             response = send(&client, request, grant.as_ref()).await?;
         }
-        let scrubber = grant.as_ref().and_then(|grant| Scrubber::of(grant.secret.reveal()));
+        let scrubber = grant.as_ref().and_then(|grant| SecretScrubber::for_secret(grant.secret.reveal()));
         if let Some(alive) = &alive {
             alive();
         }
-        let head = head(&response, grant.is_some(), scrubber.as_ref());
+        let head = response_head(&response, grant.is_some(), scrubber.as_ref());
         let is_failure = response.status().as_u16() >= FIRST_FAILURE;
         let scrubber = scrubber.filter(|_| is_failure);
         let held = (response, place);
-        Ok(Served::StreamWith(head, Box::new(Box::pin(body(held, scrubber, alive)))))
+        Ok(Served::StreamWith(head, Box::new(Box::pin(response_body_stream(held, scrubber, alive)))))
     })
 }
 
 /// Parses a request and its body, if the body came with it.
-fn read(frame: &[u8]) -> Result<(HttpRequest, Vec<u8>), Error> {
+fn parse_request(frame: &[u8]) -> Result<(HttpRequest, Vec<u8>), Error> {
     let parsed = Frame::parse(frame).map_err(|error| bad_request(&error))?;
     let asked: HttpRequest = parsed.json().map_err(|error| bad_request(&error))?;
     Ok((asked, parsed.bytes.to_vec()))
 }
 
 /// Sends a request that contains the granted credential.
-async fn send(client: &Client, request: Request, grant: Option<&Grant>) -> Result<Response, Error> {
+async fn send(client: &Client, request: Request, grant: Option<&CredentialGrant>) -> Result<Response, Error> {
     client.send(request).await.map_err(|error| {
         let mut error = to_error(&error);
         // The server chooses a redirect's target, so it may contain the secret.
-        if let Some(scrubber) = grant.and_then(|grant| Scrubber::of(grant.secret.reveal())) {
+        if let Some(scrubber) = grant.and_then(|grant| SecretScrubber::for_secret(grant.secret.reveal())) {
             error.message = scrubber.clean(&error.message);
         }
         error
@@ -135,7 +135,7 @@ async fn send(client: &Client, request: Request, grant: Option<&Grant>) -> Resul
 }
 
 /// Builds the request without a credential.
-fn prepare(bodies: &Arc<Bodies>, asked: HttpRequest, bytes: Vec<u8>) -> Result<Request, Error> {
+fn prepare(bodies: &Arc<RequestBodies>, asked: HttpRequest, bytes: Vec<u8>) -> Result<Request, Error> {
     let method = Method::from_bytes(asked.method.as_bytes())
         .ok()
         .filter(|method| *method != Method::CONNECT)
@@ -161,18 +161,18 @@ fn prepare(bodies: &Arc<Bodies>, asked: HttpRequest, bytes: Vec<u8>) -> Result<R
 }
 
 /// Adds the credential that a request names, and the user's headers.
-fn grant(
-    credentials: &Credentials,
+fn add_credential(
+    credentials: &PluginCredentials,
     variable: Option<&str>,
     request: &mut Request,
-) -> Result<Option<Grant>, Error> {
+) -> Result<Option<CredentialGrant>, Error> {
     let Some(variable) = variable else { return Ok(None) };
     for (name, value) in credentials.headers(&request.url) {
         request.headers.insert(name, value.clone());
     }
     let grant = credentials.grant(variable, &request.url)?;
     if let Some(grant) = &grant {
-        add(request, grant, variable)?;
+        add_key(request, grant, variable)?;
     }
     Ok(grant)
 }
@@ -187,7 +187,7 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Error> {
     Ok((known, value))
 }
 
-fn add(request: &mut Request, grant: &Grant, variable: &str) -> Result<(), Error> {
+fn add_key(request: &mut Request, grant: &CredentialGrant, variable: &str) -> Result<(), Error> {
     let secret = grant.secret.reveal();
     let unusable = || {
         let text =
@@ -195,12 +195,12 @@ fn add(request: &mut Request, grant: &Grant, variable: &str) -> Result<(), Error
         Error::new(ErrorKind::Configuration, text).with_hint("look for line breaks in it")
     };
     let (name, value) = match &grant.scheme {
-        Scheme::Query(name) => {
+        SecretScheme::Query(name) => {
             request.url.query_pairs_mut().append_pair(name, secret);
             return Ok(());
         }
-        Scheme::Bearer => (HeaderName::from_static("authorization"), format!("Bearer {secret}")),
-        Scheme::Header(name) => {
+        SecretScheme::Bearer => (HeaderName::from_static("authorization"), format!("Bearer {secret}")),
+        SecretScheme::Header(name) => {
             let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable())?;
             (name, secret.to_owned())
         }
@@ -216,7 +216,7 @@ fn add(request: &mut Request, grant: &Grant, variable: &str) -> Result<(), Error
 }
 
 /// Returns the answer's head without its handle.
-fn head(response: &Response, granted: bool, scrubber: Option<&Scrubber>) -> Map<String, Value> {
+fn response_head(response: &Response, granted: bool, scrubber: Option<&SecretScrubber>) -> Map<String, Value> {
     let headers = response.headers().iter().map(|(name, value)| {
         let value = String::from_utf8_lossy(value.as_bytes());
         let value = match scrubber {
@@ -233,10 +233,10 @@ fn head(response: &Response, granted: bool, scrubber: Option<&Scrubber>) -> Map<
 }
 
 /// Returns the body piece by piece. Dropping it ends the exchange.
-fn body(
+fn response_body_stream(
     held: (Response, OwnedSemaphorePermit),
-    scrubber: Option<Scrubber>,
-    alive: Option<Alive>,
+    scrubber: Option<SecretScrubber>,
+    alive: Option<NetworkActivityCallback>,
 ) -> impl futures_util::Stream<Item = Result<Vec<u8>, Error>> + Send {
     let begin = (Some(held), scrubber, alive);
     stream::try_unfold(begin, |(held, mut scrubber, alive)| async move {
@@ -253,7 +253,7 @@ fn body(
                 Ok(Some((piece, (Some((response, place)), scrubber, alive))))
             }
             None => {
-                let rest = scrubber.map(Scrubber::finish).filter(|rest| !rest.is_empty());
+                let rest = scrubber.map(SecretScrubber::finish).filter(|rest| !rest.is_empty());
                 Ok(rest.map(|rest| (rest, (None, None, None))))
             }
         }
@@ -287,28 +287,28 @@ fn to_error(error: &HttpError) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use jaato_config::{Config, Variables};
+    use jaato_config::{Config, EnvironmentVariables};
     use jaato_types::{CredentialSpec, PluginName};
 
     use super::*;
-    use crate::credentials::Found;
-    use crate::section::Section;
+    use crate::credentials::CredentialSources;
+    use crate::section::SettingsSection;
 
     const SECRET: &str = "sk-0123456789abcdef";
 
     /// Prepares a request to the vendor with a credential of this scheme.
-    fn prepared(asked: &HttpRequest, scheme: &str) -> Result<(Request, Option<Grant>), Error> {
+    fn prepared(asked: &HttpRequest, scheme: &str) -> Result<(Request, Option<CredentialGrant>), Error> {
         let spec = CredentialSpec {
             variable: "KEY".to_owned(),
             scheme: scheme.to_owned(),
             origin: "https://vendor.example".to_owned(),
             ..CredentialSpec::default()
         };
-        let variables: Variables = [("KEY", SECRET)].into_iter().collect();
+        let variables: EnvironmentVariables = [("KEY", SECRET)].into_iter().collect();
         let (plugin, config) = (PluginName::from("provider-x"), Config::default());
-        let section = Section::Plugin(plugin.clone());
+        let section = SettingsSection::Plugin(plugin.clone());
         let (config, variables) = (&config, &variables);
-        let found = Found {
+        let found = CredentialSources {
             section: &section,
             settings: None,
             preset: None,
@@ -316,9 +316,9 @@ mod tests {
             variables,
             stored: None,
         };
-        let credentials = Credentials::read(&plugin, &[spec], &found)?;
+        let credentials = PluginCredentials::from_sources(&plugin, &[spec], &found)?;
         let mut request = prepare(&Arc::default(), asked.clone(), b"body".to_vec())?;
-        let grant = grant(&credentials, asked.credential.as_deref(), &mut request)?;
+        let grant = add_credential(&credentials, asked.credential.as_deref(), &mut request)?;
         Ok((request, grant))
     }
 
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_plugin_has_so_many_requests_going_on_and_no_more_and_others_have_theirs() {
-        let (requests, plugin) = (Requests::default(), PluginName::from("tool-x"));
+        let (requests, plugin) = (RunningHttpRequests::default(), PluginName::from("tool-x"));
         let mut going_on: Vec<_> =
             (0..REQUESTS_MAX).map(|_| requests.begin(&plugin).unwrap()).collect();
         let error = requests.begin(&plugin).unwrap_err();
@@ -395,7 +395,7 @@ mod tests {
         };
         assert_eq!((wait(None), wait(Some(7))), (WAIT, Duration::from_millis(7)));
         assert_eq!(wait(Some(u64::MAX)), WAIT_MAX);
-        let bad = read(&Frame::empty()).unwrap_err();
+        let bad = parse_request(&Frame::empty()).unwrap_err();
         assert_eq!(bad.kind, ErrorKind::InvalidArguments);
     }
 }

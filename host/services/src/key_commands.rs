@@ -9,8 +9,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use jaato_config::Variables;
-use jaato_process::{Command, Exit, Input, Output, ProcessError, Supervisor};
+use jaato_config::EnvironmentVariables;
+use jaato_process::{ChildCommand, Exit, StandardInput, StandardOutput, ProcessError, Supervisor};
 use jaato_types::{Error, ErrorKind};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -30,7 +30,7 @@ pub struct KeyCommands {
 
 impl KeyCommands {
     /// Takes over the variables. Runs nothing.
-    pub fn new(supervisor: Supervisor, variables: &Variables) -> Self {
+    pub fn new(supervisor: Supervisor, variables: &EnvironmentVariables) -> Self {
         let folder = variables.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
         let given = variables.iter().map(|(name, value)| (name.into(), value.clone()));
         let folder = folder.unwrap_or_else(|| PathBuf::from("/"));
@@ -50,12 +50,12 @@ impl KeyCommands {
                 .with_hint("run it in a shell: it must print only the key")
         };
         let words = ["/bin/sh", "-c", line];
-        let (bytes, exit) = match self.end_of(&words, b"").await {
+        let (bytes, exit) = match self.wait_for_exit(&words, b"").await {
             Ok(ended) => ended,
-            Err(NoEnd::NotStarted(error)) => {
+            Err(MissingExitReason::NotStarted(error)) => {
                 return Err(wrong(format!("cannot be started: {error}")));
             }
-            Err(NoEnd::Late) => {
+            Err(MissingExitReason::Late) => {
                 let text =
                     format!("the command of {whose} took longer than {} s", DEADLINE.as_secs());
                 return Err(Error::new(ErrorKind::Timeout, text));
@@ -80,26 +80,26 @@ impl KeyCommands {
     /// Runs a program with arguments and input, and returns its output. Returns `None` if it is
     /// missing, fails or takes too long.
     pub async fn run_program(&self, words: &[&str], input: &[u8]) -> Option<Vec<u8>> {
-        match self.end_of(words, input).await {
+        match self.wait_for_exit(words, input).await {
             Ok((printed, Ok(Exit::Code(0)))) => Some(printed),
             Ok((_, Ok(Exit::Code(_) | Exit::Signal(_)) | Err(_))) | Err(_) => None,
         }
     }
 
     /// Runs a program to its end, and kills it after the deadline.
-    async fn end_of(
+    async fn wait_for_exit(
         &self,
         words: &[&str],
         input: &[u8],
-    ) -> Result<(Vec<u8>, Result<Exit, ProcessError>), NoEnd> {
-        let mut command = Command::new(words.first().copied().unwrap_or_default(), &self.folder);
+    ) -> Result<(Vec<u8>, Result<Exit, ProcessError>), MissingExitReason> {
+        let mut command = ChildCommand::new(words.first().copied().unwrap_or_default(), &self.folder);
         command.args = words.iter().skip(1).map(OsString::from).collect();
         command.variables.clone_from(&self.variables);
-        command.stdout = Output::Piped;
+        command.stdout = StandardOutput::Piped;
         if !input.is_empty() {
-            command.stdin = Input::Piped;
+            command.stdin = StandardInput::Piped;
         }
-        let mut child = self.supervisor.spawn(command).await.map_err(NoEnd::NotStarted)?;
+        let mut child = self.supervisor.spawn(command).await.map_err(MissingExitReason::NotStarted)?;
         let (reads, printed) = (child.stdin.take(), child.stdout.take());
         let ended = tokio::time::timeout(DEADLINE, async {
             if let Some(mut reads) = reads {
@@ -117,14 +117,14 @@ impl KeyCommands {
         let Ok(ended) = ended.await else {
             // The program is killed. An error of that would say less than the deadline.
             let _ = child.end().await;
-            return Err(NoEnd::Late);
+            return Err(MissingExitReason::Late);
         };
         Ok(ended)
     }
 }
 
 /// Why a program has no exit status.
-enum NoEnd {
+enum MissingExitReason {
     NotStarted(ProcessError),
     Late,
 }

@@ -23,14 +23,14 @@ pub fn answer(
     };
     let asker = Asker { tool: &objects.tool, reach };
     let answer = match operation {
-        RESULT => result(objects, plugin.source(), &asker, request)?,
+        RESULT => add_result(objects, plugin.source(), &asker, request)?,
         _ => objects.shared.with(|all| service::answer(all, &asker, operation, request))?,
     };
     Ok(Served::Frame(answer))
 }
 
 /// Adds a result and shows it to the session's followers.
-fn result(
+fn add_result(
     objects: &CallObjects,
     source: &str,
     asker: &Asker<'_>,
@@ -39,5 +39,5 @@ fn result(
     let result: ObjectsAdd = service::read(request)?;
     let named = result.tool.clone();
     let tool = asker.tool(named.as_deref())?;
-    service::frame(&objects.shared.result(source, tool, result)?)
+    service::frame(&objects.shared.add_result(source, tool, result)?)
 }

@@ -22,7 +22,7 @@ impl Services for PluginServices {
         operation: &str,
         request: Vec<u8>,
     ) -> BoxFuture<'static, Result<Served, Error>> {
-        offered::call(&self.0, &caller, operation, request)
+        offered::answer_operation(&self.0, &caller, operation, request)
     }
 }
 

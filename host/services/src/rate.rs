@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 /// The requests of one call or instance.
 #[derive(Debug, Default)]
-pub struct Rate(Mutex<State>);
+pub struct RequestRateLimit(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -17,7 +17,7 @@ struct State {
     recent: VecDeque<Instant>,
 }
 
-impl Rate {
+impl RequestRateLimit {
     /// Counts one request. Returns false if the total of `max` is already reached.
     pub fn take_of(&self, max: u32) -> bool {
         let mut state = self.0.lock();
@@ -46,7 +46,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_minute_later_there_is_room_again() {
-        let rate = Rate::default();
+        let rate = RequestRateLimit::default();
         assert_eq!([rate.take_of(1), rate.take_of(1)], [true, false]);
         assert_eq!([rate.take_in_minute(1), rate.take_in_minute(1)], [true, false]);
         tokio::time::advance(Duration::from_secs(59)).await;

@@ -17,15 +17,15 @@ const ENTITY_BYTES_MAX: usize = 8;
 
 /// Replaces one secret in a text that arrives in pieces.
 #[derive(Clone)]
-pub struct Scrubber {
+pub struct SecretScrubber {
     secret: Vec<u8>,
     /// The end of the received text, if it may be the beginning of the secret.
     held: Vec<u8>,
 }
 
-impl Scrubber {
+impl SecretScrubber {
     /// Creates a scrubber, or `None` if the secret is too short.
-    pub fn of(secret: &str) -> Option<Self> {
+    pub fn for_secret(secret: &str) -> Option<Self> {
         (secret.len() >= SECRET_BYTES_MIN)
             .then(|| Self { secret: secret.as_bytes().to_vec(), held: Vec::new() })
     }
@@ -53,7 +53,7 @@ impl Scrubber {
     fn spelled_in(&self, text: &str) -> (usize, usize) {
         let mut spelled = 0;
         for (found, byte) in self.secret.iter().enumerate() {
-            match spelling(*byte, &text.as_bytes()[spelled..]) {
+            match spelling_length(*byte, &text.as_bytes()[spelled..]) {
                 Some(length) => spelled += length,
                 None => return (found, spelled),
             }
@@ -88,7 +88,7 @@ impl Scrubber {
 }
 
 /// Returns the length of a spelling of this byte at the beginning of a text.
-fn spelling(byte: u8, text: &[u8]) -> Option<usize> {
+fn spelling_length(byte: u8, text: &[u8]) -> Option<usize> {
     let is_it = |code: u32| u8::try_from(code).is_ok_and(|code| code.eq_ignore_ascii_case(&byte));
     let number = |digits: &[u8], radix| {
         let digits = std::str::from_utf8(digits).ok()?;
@@ -124,7 +124,7 @@ mod tests {
         let clean = "key sk-****************, not sk-sk-012345678x nor sk-";
         for first in 0..=text.len() {
             for second in first..=text.len() {
-                let mut scrubber = Scrubber::of(SECRET).unwrap();
+                let mut scrubber = SecretScrubber::for_secret(SECRET).unwrap();
                 let mut shown = scrubber.push(&text.as_bytes()[..first]);
                 shown.extend(scrubber.push(&text.as_bytes()[first..second]));
                 shown.extend(scrubber.push(&text.as_bytes()[second..]));
@@ -134,12 +134,12 @@ mod tests {
         }
         // In a complete text, most of the secret is as bad as all of it.
         let cleaned = "key sk-****************, not ********x nor sk-";
-        assert_eq!(Scrubber::of(SECRET).unwrap().clean(&text), cleaned);
+        assert_eq!(SecretScrubber::for_secret(SECRET).unwrap().clean(&text), cleaned);
     }
 
     #[test]
     fn a_secret_is_found_in_every_spelling() {
-        let scrubber = Scrubber::of(SECRET).unwrap();
+        let scrubber = SecretScrubber::for_secret(SECRET).unwrap();
         let escaped: String = SECRET.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
         let encoded: String = SECRET.bytes().map(|byte| format!("%{byte:02X}")).collect();
         let entities: String =
@@ -163,14 +163,14 @@ mod tests {
 
     #[test]
     fn half_a_secret_is_taken_out_and_less_is_not() {
-        let scrubber = Scrubber::of(SECRET).unwrap();
+        let scrubber = SecretScrubber::for_secret(SECRET).unwrap();
         assert_eq!(scrubber.clean(&format!("{}…", &SECRET[..8])), "********…");
         assert_eq!(scrubber.clean(&SECRET[..7]), SECRET[..7]);
     }
 
     #[test]
     fn escapes_of_something_else_are_left_alone() {
-        let scrubber = Scrubber::of(SECRET).unwrap();
+        let scrubber = SecretScrubber::for_secret(SECRET).unwrap();
         for text in
             ["%", "%7", "\\u00", "&#;", "&#xzz;", "%73k%", "\\", "50 % off", "漢字 &#99999;"]
         {
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn what_is_given_to_servers_without_keys_is_left_alone() {
-        assert!(Scrubber::of("ollama").is_none());
-        assert!(Scrubber::of(&SECRET[1..]).is_none());
+        assert!(SecretScrubber::for_secret("ollama").is_none());
+        assert!(SecretScrubber::for_secret(&SECRET[1..]).is_none());
     }
 }

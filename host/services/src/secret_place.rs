@@ -21,7 +21,7 @@ const TOOL: &str = if cfg!(target_os = "macos") { "security" } else { "secret-to
 
 /// The kind of storage of a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StoredIn {
+pub enum SecretStorageKind {
     /// In this file.
     File,
     /// In the system's secret tool.
@@ -30,7 +30,7 @@ pub enum StoredIn {
 
 /// The place of one secret.
 #[derive(Debug, Clone)]
-pub(crate) struct SecretPlace {
+pub(crate) struct SecretLocation {
     /// The folder of the secrets of its kind.
     pub folder: PathBuf,
     /// The name of its file without the extension.
@@ -43,40 +43,40 @@ pub(crate) struct SecretPlace {
 
 /// A secret that was found.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum FoundSecret {
     /// The secret.
     Here(Vec<u8>),
     /// The tool has it.
     InTool,
 }
 
-impl SecretPlace {
+impl SecretLocation {
     /// Finds the secret without running the tool.
-    pub(crate) fn find(&self, bytes_max: u64) -> Result<Option<Found>, PlaceError> {
+    pub(crate) fn find(&self, bytes_max: u64) -> Result<Option<FoundSecret>, PlaceError> {
         let read = |form| match jaato_places::read(&self.path(form), bytes_max) {
             // A home that is not a folder, such as `/dev/null`, holds no secret.
             Err(error) if error.lies_below_no_folder() => Ok(None),
             read => read,
         };
-        if let Some(bytes) = read(StoredIn::File)? {
-            return Ok(Some(Found::Here(bytes)));
+        if let Some(bytes) = read(SecretStorageKind::File)? {
+            return Ok(Some(FoundSecret::Here(bytes)));
         }
-        Ok(read(StoredIn::Tool)?.map(|_| Found::InTool))
+        Ok(read(SecretStorageKind::Tool)?.map(|_| FoundSecret::InTool))
     }
 
     /// Returns the command that makes the tool print the secret.
-    pub(crate) fn lookup(&self) -> Vec<&str> {
+    pub(crate) fn lookup_command(&self) -> Vec<&str> {
         match TOOL {
             "security" => {
                 vec![TOOL, "find-generic-password", "-s", self.kind, "-a", &self.name, "-w"]
             }
-            _ => [&[TOOL, "lookup"][..], &self.about()].concat(),
+            _ => [&[TOOL, "lookup"][..], &self.lookup_attributes()].concat(),
         }
     }
 
     /// Runs the tool to get the secret. Returns `None` if that fails.
-    pub(crate) async fn printed(&self, commands: &KeyCommands) -> Option<Vec<u8>> {
-        let mut printed = commands.run_program(&self.lookup(), b"").await?;
+    pub(crate) async fn run_lookup(&self, commands: &KeyCommands) -> Option<Vec<u8>> {
+        let mut printed = commands.run_program(&self.lookup_command(), b"").await?;
         // `security` ends its output with a newline. `secret-tool` does so only on a terminal.
         if TOOL == "security" && printed.last() == Some(&b'\n') {
             printed.pop();
@@ -89,16 +89,16 @@ impl SecretPlace {
         &self,
         commands: &KeyCommands,
         secret: &[u8],
-    ) -> Result<StoredIn, PlaceError> {
+    ) -> Result<SecretStorageKind, PlaceError> {
         let form = match self.kept_by_tool(commands, secret).await {
-            true => StoredIn::Tool,
-            false => StoredIn::File,
+            true => SecretStorageKind::Tool,
+            false => SecretStorageKind::File,
         };
-        let content = if form == StoredIn::File { secret.to_vec() } else { Vec::new() };
+        let content = if form == SecretStorageKind::File { secret.to_vec() } else { Vec::new() };
         let place = self.clone();
         let written = tokio::task::spawn_blocking(move || {
             place.write(form, &content)?;
-            let other = if form == StoredIn::File { StoredIn::Tool } else { StoredIn::File };
+            let other = if form == SecretStorageKind::File { SecretStorageKind::Tool } else { SecretStorageKind::File };
             // Usually there is no such file.
             let _ = fs::remove_file(place.path(other));
             Ok(())
@@ -115,13 +115,13 @@ impl SecretPlace {
     /// Removes the secret. Returns false if there was none.
     pub(crate) async fn remove(&self, commands: &KeyCommands) -> std::io::Result<bool> {
         let mut was_there = false;
-        for form in [StoredIn::File, StoredIn::Tool] {
+        for form in [SecretStorageKind::File, SecretStorageKind::Tool] {
             match fs::remove_file(self.path(form)) {
                 Ok(()) => was_there = true,
                 Err(error) if error.kind() == Io::NotFound => continue,
                 Err(error) => return Err(error),
             }
-            if form == StoredIn::Tool {
+            if form == SecretStorageKind::Tool {
                 self.clear(commands).await;
             }
         }
@@ -147,14 +147,14 @@ impl SecretPlace {
             }
             _ => {
                 let label = format!("--label=jaato: {} {}", self.kind, self.name);
-                let words = [&[TOOL, "store", &label][..], &self.about()].concat();
+                let words = [&[TOOL, "store", &label][..], &self.lookup_attributes()].concat();
                 commands.run_program(&words, secret).await
             }
         };
         if stored.is_none() {
             return false;
         }
-        let is_kept = self.printed(commands).await.is_some_and(|printed| printed == secret);
+        let is_kept = self.run_lookup(commands).await.is_some_and(|printed| printed == secret);
         if !is_kept {
             self.clear(commands).await;
         }
@@ -165,17 +165,17 @@ impl SecretPlace {
     async fn clear(&self, commands: &KeyCommands) {
         let words = match TOOL {
             "security" => vec![TOOL, "delete-generic-password", "-s", self.kind, "-a", &self.name],
-            _ => [&[TOOL, "clear"][..], &self.about()].concat(),
+            _ => [&[TOOL, "clear"][..], &self.lookup_attributes()].concat(),
         };
         commands.run_program(&words, b"").await;
     }
 
     /// Returns the attributes by which `secret-tool` finds the secret.
-    fn about(&self) -> [&str; 4] {
+    fn lookup_attributes(&self) -> [&str; 4] {
         ["service", "jaato", self.kind, &self.name]
     }
 
-    fn write(&self, form: StoredIn, content: &[u8]) -> Result<(), PlaceError> {
+    fn write(&self, form: SecretStorageKind, content: &[u8]) -> Result<(), PlaceError> {
         jaato_places::make(&self.folder)?;
         let path = self.path(form);
         let write = || -> std::io::Result<()> {
@@ -189,8 +189,8 @@ impl SecretPlace {
         write().map_err(|error| PlaceError { path: path.clone(), why: Why::System(error) })
     }
 
-    pub(crate) fn path(&self, form: StoredIn) -> PathBuf {
-        let ending = if form == StoredIn::File { FILE_ENDING } else { TOOL };
+    pub(crate) fn path(&self, form: SecretStorageKind) -> PathBuf {
+        let ending = if form == SecretStorageKind::File { FILE_ENDING } else { TOOL };
         self.folder.join(format!("{}.{ending}", self.stem))
     }
 }

@@ -8,16 +8,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jaato_config::Folders;
+use jaato_config::UserFolders;
 use jaato_types::secret::{NAME_BYTES_MAX, SECRETS_MAX, VALUE_BYTES_MAX};
 use jaato_types::{Error, ErrorKind, PluginName};
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
-use crate::blobs::blocking;
+use crate::blobs::run_blocking;
 use crate::key_commands::KeyCommands;
-use crate::scrub::Scrubber;
-use crate::secret_place::{Found, SecretPlace, StoredIn, count_beside};
+use crate::scrub::SecretScrubber;
+use crate::secret_place::{FoundSecret, SecretLocation, SecretStorageKind, count_beside};
 
 /// Longest wait for another process that changes the same plugin's secrets, because it may be
 /// asking the user.
@@ -29,14 +29,14 @@ pub struct PluginSecrets {
     folder: Option<PathBuf>,
     commands: Arc<KeyCommands>,
     /// The last value of each secret passed to each plugin, by name.
-    passed: Mutex<HashMap<PluginName, HashMap<String, Scrubber>>>,
+    passed: Mutex<HashMap<PluginName, HashMap<String, SecretScrubber>>>,
     /// Allows one change at a time, because a tool may ask the user, and one question is enough.
     turn: tokio::sync::Mutex<()>,
 }
 
 impl PluginSecrets {
     /// Uses the user's data folder. Creates no folder.
-    pub fn new(folders: &Folders, commands: Arc<KeyCommands>) -> Self {
+    pub fn new(folders: &UserFolders, commands: Arc<KeyCommands>) -> Self {
         let folder = folders.plugin_secrets().ok();
         Self { folder, commands, passed: Mutex::default(), turn: tokio::sync::Mutex::default() }
     }
@@ -47,21 +47,21 @@ impl PluginSecrets {
     /// `invalid_arguments` if the name is invalid, `unavailable` if the system's tool does not
     /// return it, or `io`.
     pub async fn get(&self, plugin: &PluginName, name: &str) -> Result<Option<Vec<u8>>, Error> {
-        let place = self.place(plugin, name)?;
+        let place = self.secret_location(plugin, name)?;
         let look = place.clone();
-        let found = blocking(move || {
-            look.find(VALUE_BYTES_MAX as u64).map_err(|error| broken("read", &error.to_string()))
+        let found = run_blocking(move || {
+            look.find(VALUE_BYTES_MAX as u64).map_err(|error| secret_error("read", &error.to_string()))
         });
         let value = match found.await? {
             None => return Ok(None),
-            Some(Found::Here(value)) => value,
-            Some(Found::InTool) => place.printed(&self.commands).await.ok_or_else(|| {
+            Some(FoundSecret::Here(value)) => value,
+            Some(FoundSecret::InTool) => place.run_lookup(&self.commands).await.ok_or_else(|| {
                 let text = format!("the system's tool for secrets does not give `{name}`");
                 Error::new(ErrorKind::Unavailable, text)
                     .with_hint("it may be locked; otherwise remove the secret and store it again")
             })?,
         };
-        self.note(plugin, name, &value);
+        self.note_secret(plugin, name, &value);
         Ok(Some(value))
     }
 
@@ -74,8 +74,8 @@ impl PluginSecrets {
         plugin: &PluginName,
         name: &str,
         value: Vec<u8>,
-    ) -> Result<StoredIn, Error> {
-        let place = self.place(plugin, name)?;
+    ) -> Result<SecretStorageKind, Error> {
+        let place = self.secret_location(plugin, name)?;
         if value.len() > VALUE_BYTES_MAX {
             let text = format!(
                 "a secret has at most {VALUE_BYTES_MAX} bytes, this one has {}",
@@ -83,10 +83,10 @@ impl PluginSecrets {
             );
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
-        self.note(plugin, name, &value);
+        self.note_secret(plugin, name, &value);
         let _turn = self.turn.lock().await;
         let look = place.clone();
-        let _lock = blocking(move || {
+        let _lock = run_blocking(move || {
             let lock = lock(&look)?;
             if count_beside(&look.folder, &look.stem) >= SECRETS_MAX {
                 let text = format!("a plugin has at most {SECRETS_MAX} secrets");
@@ -96,7 +96,7 @@ impl PluginSecrets {
         })
         .await?;
         let stored = place.store(&self.commands, &value).await;
-        stored.map_err(|error| broken("kept", &error.to_string()))
+        stored.map_err(|error| secret_error("kept", &error.to_string()))
     }
 
     /// Removes a secret. Returns false if there was none.
@@ -104,25 +104,25 @@ impl PluginSecrets {
     /// # Errors
     /// As [`PluginSecrets::get`].
     pub async fn delete(&self, plugin: &PluginName, name: &str) -> Result<bool, Error> {
-        let place = self.place(plugin, name)?;
+        let place = self.secret_location(plugin, name)?;
         let _turn = self.turn.lock().await;
         let look = place.clone();
-        let _lock = blocking(move || lock(&look)).await?;
+        let _lock = run_blocking(move || lock(&look)).await?;
         let removed = place.remove(&self.commands).await;
-        removed.map_err(|error| broken("taken away", &error.to_string()))
+        removed.map_err(|error| secret_error("taken away", &error.to_string()))
     }
 
     /// Removes the secrets passed to a plugin from a text of that plugin.
-    pub fn without(&self, plugin: &str, text: String) -> String {
+    pub fn without_secrets(&self, plugin: &str, text: String) -> String {
         let passed = self.passed.lock();
         let Some(scrubbers) = passed.get(plugin) else { return text };
         scrubbers.values().fold(text, |text, scrubber| scrubber.clean(&text))
     }
 
     /// Records a secret passed to a plugin, so that it can be removed from texts.
-    fn note(&self, plugin: &PluginName, name: &str, value: &[u8]) {
+    fn note_secret(&self, plugin: &PluginName, name: &str, value: &[u8]) {
         // A secret that is not text cannot appear in an error's text.
-        let scrubber = std::str::from_utf8(value).ok().and_then(Scrubber::of);
+        let scrubber = std::str::from_utf8(value).ok().and_then(SecretScrubber::for_secret);
         let Some(scrubber) = scrubber else { return };
         let mut passed = self.passed.lock();
         let its = passed.entry(plugin.clone()).or_default();
@@ -131,7 +131,7 @@ impl PluginSecrets {
         }
     }
 
-    fn place(&self, plugin: &PluginName, name: &str) -> Result<SecretPlace, Error> {
+    fn secret_location(&self, plugin: &PluginName, name: &str) -> Result<SecretLocation, Error> {
         if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains(char::is_control) {
             let text = format!(
                 "the name of a secret has 1 to {NAME_BYTES_MAX} bytes and no control characters"
@@ -142,7 +142,7 @@ impl PluginSecrets {
             let text = "the system does not say where the user's home is, so no secret can be kept";
             return Err(Error::new(ErrorKind::Unavailable, text).with_hint("set HOME"));
         };
-        Ok(SecretPlace {
+        Ok(SecretLocation {
             folder: folder.join(plugin.as_str()),
             // Hashed, so that any text is a valid name, even on file systems that ignore case.
             stem: Sha256::digest(name).iter().map(|byte| format!("{byte:02x}")).collect(),
@@ -153,15 +153,15 @@ impl PluginSecrets {
 }
 
 /// Prevents other processes from changing the same plugin's secrets. Blocks.
-fn lock(place: &SecretPlace) -> Result<std::fs::File, Error> {
+fn lock(place: &SecretLocation) -> Result<std::fs::File, Error> {
     let held = jaato_places::lock(&place.folder.join("lock"), LOCK_WAIT);
-    let held = held.map_err(|error| broken("used", &error.to_string()))?;
+    let held = held.map_err(|error| secret_error("used", &error.to_string()))?;
     held.ok_or_else(|| {
         let text = "another process changes the plugin's secrets";
         Error::new(ErrorKind::Unavailable, text)
     })
 }
 
-fn broken(doing: &str, why: &str) -> Error {
+fn secret_error(doing: &str, why: &str) -> Error {
     Error::new(ErrorKind::Io, format!("the secret cannot be {doing}: {why}"))
 }

@@ -13,16 +13,16 @@ pub const PLUGIN: &str = "plugin";
 
 /// A section of settings.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Section {
+pub enum SettingsSection {
     /// `[plugins.NAME]`.
     Plugin(PluginName),
     /// `[providers.NAME]`.
     Provider(Arc<str>),
 }
 
-impl Section {
+impl SettingsSection {
     /// Returns the section of a plugin, or of the name in `[providers]` under which it is used.
-    pub fn of(plugin: &PluginName, provider: Option<&Arc<str>>) -> Self {
+    pub fn for_plugin(plugin: &PluginName, provider: Option<&Arc<str>>) -> Self {
         provider.map_or_else(|| Self::Plugin(plugin.clone()), |name| Self::Provider(name.clone()))
     }
 
@@ -57,7 +57,7 @@ impl Section {
 }
 
 /// As in the file: `[plugins.tool-cli]`.
-impl fmt::Display for Section {
+impl fmt::Display for SettingsSection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Plugin(name) => write!(f, "[plugins.{name}]"),

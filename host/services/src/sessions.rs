@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 use jaato_registry::INSTRUCTIONS_BYTES_MAX;
-use jaato_session::{AnsweringModel, EventSink, Hold, Lent, Session, SessionHandle};
+use jaato_session::{AnsweringModel, EventSink, DeadlineHold, LentSessionState, Session, SessionHandle};
 use jaato_types::child::{CHILD_DEPTH_MAX, CHILDREN_MAX, ChildOpen};
 use jaato_types::count::Count;
 use jaato_types::notify::NOTIFICATIONS_PER_MINUTE_MAX;
@@ -14,7 +14,7 @@ use jaato_types::tools_set::{ToolsSet, ToolsSetAnswer};
 use jaato_types::{Error, ErrorKind, PluginName, SessionId, ToolName};
 use parking_lot::Mutex;
 
-use crate::rate::Rate;
+use crate::rate::RequestRateLimit;
 
 /// Creates the parts of sessions. Implemented where the host is assembled.
 pub trait SessionMaker: Send + Sync {
@@ -28,7 +28,7 @@ pub trait SessionMaker: Send + Sync {
     ///
     /// # Errors
     /// As [`SessionMaker::model`].
-    fn count(&self, model: &str, asked: &Count, session: &SessionId) -> Result<Counting, Error>;
+    fn count(&self, model: &str, asked: &Count, session: &SessionId) -> Result<TokenCountRequest, Error>;
 
     /// Starts a session with what its opener lends. Its events go to the user, the ledger and
     /// `follower`.
@@ -38,7 +38,7 @@ pub trait SessionMaker: Send + Sync {
     fn open(
         &self,
         opener: &SessionId,
-        lent: Lent,
+        lent: LentSessionState,
         asked: &ChildOpen,
         follower: Arc<dyn EventSink>,
     ) -> Result<Session, Error>;
@@ -59,7 +59,7 @@ pub trait SessionMaker: Send + Sync {
 }
 
 /// A session that begins.
-pub struct Entered {
+pub struct SessionEntry {
     /// The session's handle.
     pub handle: SessionHandle,
     /// Receives the events for its user.
@@ -71,7 +71,7 @@ pub struct Entered {
 }
 
 /// A token count requested from a provider.
-pub struct Counting {
+pub struct TokenCountRequest {
     /// `provider/model`.
     pub model: String,
     /// The provider's answer.
@@ -84,26 +84,26 @@ const EARLY_MAX: usize = 64;
 
 /// The sessions of a host.
 #[derive(Default)]
-pub struct Sessions {
+pub struct OpenSessions {
     maker: OnceLock<Box<dyn SessionMaker>>,
-    live: Mutex<HashMap<SessionId, Live>>,
+    live: Mutex<HashMap<SessionId, LiveSession>>,
     /// Plugins' instructions about tools set for sessions that have not yet entered.
     early: Mutex<HashMap<SessionId, BTreeMap<PluginName, String>>>,
 }
 
-struct Live {
-    entered: Entered,
+struct LiveSession {
+    entered: SessionEntry,
     /// Number of openers above it.
     depth: u32,
     /// Number of children below the root session.
     family: Arc<AtomicUsize>,
     /// The notifications of each plugin.
-    notified: HashMap<PluginName, Rate>,
+    notified: HashMap<PluginName, RequestRateLimit>,
 }
 
-impl Sessions {
+impl OpenSessions {
     /// Sets the session maker, once.
-    pub fn made_by(&self, maker: Box<dyn SessionMaker>) {
+    pub fn set_maker(&self, maker: Box<dyn SessionMaker>) {
         // It is set only once.
         let _ = self.maker.set(maker);
     }
@@ -125,7 +125,7 @@ impl Sessions {
         model: &str,
         asked: &Count,
         session: &SessionId,
-    ) -> Result<Counting, Error> {
+    ) -> Result<TokenCountRequest, Error> {
         self.maker()?.count(model, asked, session)
     }
 
@@ -135,7 +135,7 @@ impl Sessions {
     }
 
     /// Registers a session that begins.
-    pub fn enter(&self, id: &SessionId, entered: Entered) {
+    pub fn register(&self, id: &SessionId, entered: SessionEntry) {
         let mut live = self.live.lock();
         for (plugin, text) in self.early.lock().remove(id).unwrap_or_default() {
             // The session has just begun, so this cannot fail.
@@ -147,13 +147,13 @@ impl Sessions {
             None => (0, Arc::default()),
         };
         family.fetch_add(usize::from(depth > 0), Relaxed);
-        live.insert(id.clone(), Live { entered, depth, family, notified: HashMap::new() });
+        live.insert(id.clone(), LiveSession { entered, depth, family, notified: HashMap::new() });
     }
 
     /// Forgets a finished session.
-    pub fn leave(&self, id: &SessionId) {
+    pub fn forget_session(&self, id: &SessionId) {
         let gone = self.live.lock().remove(id);
-        if let Some(Live { depth: 1.., family, .. }) = gone {
+        if let Some(LiveSession { depth: 1.., family, .. }) = gone {
             family.fetch_sub(1, Relaxed);
         }
     }
@@ -191,7 +191,7 @@ impl Sessions {
         &self,
         opener: &SessionId,
         asked: &ChildOpen,
-        hold: &Hold,
+        hold: &DeadlineHold,
         follower: Arc<dyn EventSink>,
     ) -> Result<Session, Error> {
         let lent = self.find(opener)?.lend(hold)?;
@@ -252,7 +252,7 @@ impl Sessions {
     }
 
     /// Shows each session with a model its own news.
-    pub fn tell(&self, news: impl Fn(&SessionId) -> Vec<String>) {
+    pub fn show_news(&self, news: impl Fn(&SessionId) -> Vec<String>) {
         let live = self.live.lock();
         let all = live.iter().map(|(id, live)| (id.clone(), live.entered.handle.clone()));
         let all: Vec<(SessionId, SessionHandle)> = all.collect();

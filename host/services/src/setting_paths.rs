@@ -3,12 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use jaato_config::{Layer, Origin};
+use jaato_config::{ConfigLayer, ValueOrigin};
 use jaato_types::{Error, ErrorKind};
 use serde_json::{Map, Value};
 
 /// The schema keyword that makes a property's text, or each text of its list, a path. `"file"`:
-/// `~/` is the home, and a relative path starts at [`folder`]. `"home"`: `~/` is the home, and the
+/// `~/` is the home, and a relative path starts at [`base_folder`]. `"home"`: `~/` is the home, and the
 /// plugin interprets relative paths.
 pub const PATH: &str = "x-jaato-path";
 
@@ -16,7 +16,7 @@ pub const PATH: &str = "x-jaato-path";
 ///
 /// # Errors
 /// `configuration` if a path starts with `~/` and the system reports no home directory.
-pub fn complete(
+pub fn resolve_paths(
     values: &mut Map<String, Value>,
     schema: &Value,
     home: Option<&Path>,
@@ -34,7 +34,7 @@ pub fn complete(
         };
         for text in texts {
             let Value::String(path) = text else { continue };
-            *path = completed(path, home, base.as_deref()).ok_or_else(|| {
+            *path = resolve_path(path, home, base.as_deref()).ok_or_else(|| {
                 let text = format!("`{key}` is `{path}`, and the system names no home folder");
                 Error::new(ErrorKind::Configuration, text)
             })?;
@@ -45,22 +45,22 @@ pub fn complete(
 
 /// Returns the base of relative paths for a setting's place: the folder of the user's file, the
 /// root of the workspace for its files, otherwise the working directory.
-pub fn folder(origin: &Origin, workspace: &Path, working_directory: &Path) -> PathBuf {
+pub fn base_folder(origin: &ValueOrigin, workspace: &Path, working_directory: &Path) -> PathBuf {
     match origin {
-        Origin::File { layer: Layer::Workspace, .. } => workspace.to_owned(),
-        Origin::File { path, .. } => {
+        ValueOrigin::File { layer: ConfigLayer::Workspace, .. } => workspace.to_owned(),
+        ValueOrigin::File { path, .. } => {
             let folder = path.parent().unwrap_or(Path::new(""));
             // A file given with `--config` may itself be relative.
             working_directory.join(folder)
         }
-        Origin::BuiltIn
-        | Origin::EnvFile { .. }
-        | Origin::Variable { .. }
-        | Origin::CommandLine { .. } => working_directory.to_owned(),
+        ValueOrigin::BuiltIn
+        | ValueOrigin::EnvFile { .. }
+        | ValueOrigin::Variable { .. }
+        | ValueOrigin::CommandLine { .. } => working_directory.to_owned(),
     }
 }
 
-fn completed(path: &str, home: Option<&Path>, base: Option<&Path>) -> Option<String> {
+fn resolve_path(path: &str, home: Option<&Path>, base: Option<&Path>) -> Option<String> {
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
     if path == "~" {
         return home.map(|home| text(home.to_owned()));
@@ -94,7 +94,7 @@ mod tests {
     fn check(values: Value, expected: Value) {
         let Value::Object(mut values) = values else { panic!("no object") };
         let base = |_: &str| Some(PathBuf::from("/base"));
-        complete(&mut values, &schema(), Some(Path::new("/home/u")), base).unwrap();
+        resolve_paths(&mut values, &schema(), Some(Path::new("/home/u")), base).unwrap();
         assert_eq!(Value::Object(values), expected);
     }
 
@@ -114,18 +114,18 @@ mod tests {
     #[test]
     fn a_home_that_nobody_knows_is_told() {
         let mut values = Map::from_iter([("root".to_owned(), json!("~/x"))]);
-        let error = complete(&mut values, &schema(), None, |_| None).unwrap_err();
+        let error = resolve_paths(&mut values, &schema(), None, |_| None).unwrap_err();
         assert_eq!(error.message, "`root` is `~/x`, and the system names no home folder");
     }
 
     #[test]
     fn a_relative_path_begins_where_its_place_says() {
         let (root, here) = (Path::new("/w"), Path::new("/w/sub"));
-        let file = |layer, path: &str| Origin::File { layer, path: path.into(), line: 1 };
-        let begins = |origin: &Origin| folder(origin, root, here);
-        assert_eq!(begins(&file(Layer::User, "/c/config.toml")), Path::new("/c"));
-        assert_eq!(begins(&file(Layer::User, "my.toml")), here);
-        assert_eq!(begins(&file(Layer::Workspace, "/w/.jaato/config.toml")), root);
-        assert_eq!(begins(&Origin::Variable { name: "X".to_owned() }), here);
+        let file = |layer, path: &str| ValueOrigin::File { layer, path: path.into(), line: 1 };
+        let begins = |origin: &ValueOrigin| base_folder(origin, root, here);
+        assert_eq!(begins(&file(ConfigLayer::User, "/c/config.toml")), Path::new("/c"));
+        assert_eq!(begins(&file(ConfigLayer::User, "my.toml")), here);
+        assert_eq!(begins(&file(ConfigLayer::Workspace, "/w/.jaato/config.toml")), root);
+        assert_eq!(begins(&ValueOrigin::Variable { name: "X".to_owned() }), here);
     }
 }

@@ -4,7 +4,7 @@
 //! workspace may set the setting. Only trusted plugins have such variables, because others could
 //! name variables with the keys of other programs.
 
-use jaato_config::{Config, Origin, Variables};
+use jaato_config::{Config, ValueOrigin, EnvironmentVariables};
 use jaato_types::{Error, ErrorKind};
 use serde_json::{Number, Value};
 
@@ -13,13 +13,13 @@ const VARIABLES: &str = "x-jaato-variables";
 
 /// A setting that a variable gives.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct GivenSetting {
+pub(crate) struct VariableSetting {
     /// The key of the setting.
     pub key: String,
     /// Its value.
     pub value: Value,
     /// The place of the variable.
-    pub origin: Origin,
+    pub origin: ValueOrigin,
 }
 
 /// Reads the settings of a schema that variables give.
@@ -29,17 +29,17 @@ pub(crate) struct GivenSetting {
 pub(crate) fn given_settings(
     schema: &Value,
     config: &Config,
-    variables: &Variables,
+    variables: &EnvironmentVariables,
     workspace_may: impl Fn(&str) -> bool,
-) -> Result<Vec<GivenSetting>, Error> {
+) -> Result<Vec<VariableSetting>, Error> {
     let mut settings = Vec::new();
     for (key, property) in schema["properties"].as_object().into_iter().flatten() {
         let names = property[VARIABLES].as_array().into_iter().flatten();
-        let given = |name: &Value| given(name.as_str()?, config, variables);
+        let given = |name: &Value| find_set_variable(name.as_str()?, config, variables);
         let mut found = names.filter_map(given);
         if let Some(given) = found.find(|given| given.is_own || workspace_may(key)) {
-            let value = given.read(property)?;
-            settings.push(GivenSetting { key: key.clone(), value, origin: given.origin });
+            let value = given.parse_value(property)?;
+            settings.push(VariableSetting { key: key.clone(), value, origin: given.origin });
         }
     }
     Ok(settings)
@@ -50,38 +50,38 @@ pub(crate) fn given_text(
     key: &str,
     name: &str,
     config: &Config,
-    variables: &Variables,
-) -> Option<GivenSetting> {
-    let given = given(name, config, variables)?;
+    variables: &EnvironmentVariables,
+) -> Option<VariableSetting> {
+    let given = find_set_variable(name, config, variables)?;
     let value = Value::String(given.text);
-    Some(GivenSetting { key: key.to_owned(), value, origin: given.origin })
+    Some(VariableSetting { key: key.to_owned(), value, origin: given.origin })
 }
 
 /// A variable that is set.
-struct Given {
+struct SetVariable {
     name: String,
     text: String,
-    origin: Origin,
+    origin: ValueOrigin,
     /// Whether the user set it rather than a workspace.
     is_own: bool,
 }
 
-fn given(name: &str, config: &Config, variables: &Variables) -> Option<Given> {
+fn find_set_variable(name: &str, config: &Config, variables: &EnvironmentVariables) -> Option<SetVariable> {
     let is_set = |text: &&str| !text.is_empty();
     let of_process = variables.get(name).and_then(|value| value.to_str()).map(str::trim);
     if let Some(text) = of_process.filter(is_set) {
-        let origin = Origin::Variable { name: name.to_owned() };
-        return Some(Given { name: name.to_owned(), text: text.to_owned(), origin, is_own: true });
+        let origin = ValueOrigin::Variable { name: name.to_owned() };
+        return Some(SetVariable { name: name.to_owned(), text: text.to_owned(), origin, is_own: true });
     }
     let of_file = config.env_file_variable(name)?;
     let text = Some(of_file.value.trim()).filter(is_set)?.to_owned();
     let (origin, is_own) = (of_file.origin.clone(), of_file.is_own);
-    Some(Given { name: name.to_owned(), text, origin, is_own })
+    Some(SetVariable { name: name.to_owned(), text, origin, is_own })
 }
 
-impl Given {
+impl SetVariable {
     /// Parses the text as the setting's first type other than text, otherwise as text.
-    fn read(&self, property: &Value) -> Result<Value, Error> {
+    fn parse_value(&self, property: &Value) -> Result<Value, Error> {
         let is_of = |name: &str| match &property["type"] {
             Value::Array(names) => names.iter().any(|one| one == name),
             only => only == name,
@@ -91,20 +91,20 @@ impl Given {
             return match text.as_str() {
                 "true" | "1" => Ok(Value::Bool(true)),
                 "false" | "0" => Ok(Value::Bool(false)),
-                _ => Err(self.wrong("true or false")),
+                _ => Err(self.invalid_value_error("true or false")),
             };
         }
         if is_of("number") && !is_of("integer") {
             let number = text.parse::<f64>().ok().and_then(Number::from_f64);
-            return number.map(Value::Number).ok_or_else(|| self.wrong("a number"));
+            return number.map(Value::Number).ok_or_else(|| self.invalid_value_error("a number"));
         }
         if is_of("integer") {
-            return text.parse::<i64>().map(Value::from).map_err(|_| self.wrong("a whole number"));
+            return text.parse::<i64>().map(Value::from).map_err(|_| self.invalid_value_error("a whole number"));
         }
         Ok(Value::String(self.text.clone()))
     }
 
-    fn wrong(&self, wants: &str) -> Error {
+    fn invalid_value_error(&self, wants: &str) -> Error {
         let text = format!("`{}` wants {wants} ({})", self.name, self.origin);
         Error::new(ErrorKind::Configuration, text)
     }
@@ -112,7 +112,7 @@ impl Given {
 
 #[cfg(test)]
 mod tests {
-    use jaato_config::{Folders, Overrides, Sources, load};
+    use jaato_config::{UserFolders, Overrides, ConfigSources, load};
     use serde_json::{Map, json};
 
     use super::*;
@@ -120,11 +120,11 @@ mod tests {
     /// Returns the two settings that a user's variables and variables file produce.
     fn read(variables: &[(&str, &str)], env_file: &str) -> Result<Value, Error> {
         let folder = tempfile::tempdir().unwrap();
-        let folders = Folders::below(folder.path());
+        let folders = UserFolders::below(folder.path());
         let file = folder.path().join("named.env");
         std::fs::write(&file, env_file).unwrap();
-        let variables: Variables = variables.iter().copied().collect();
-        let config = load(Sources {
+        let variables: EnvironmentVariables = variables.iter().copied().collect();
+        let config = load(ConfigSources {
             folders: &folders,
             config_file: None,
             env_file: Some(&file),

@@ -2,19 +2,19 @@
 //! invalid values.
 
 use jaato_catalog::Setup;
-use jaato_config::{Config, Entry, Origin, PluginSettings, Variables};
+use jaato_config::{Config, ConfigEntry, ValueOrigin, PluginSettings, EnvironmentVariables};
 use jaato_loader::PlaceKind;
-use jaato_registry::{Candidate, PluginEntry, Registry, Status, Trust, nearest};
+use jaato_registry::{PluginCandidate, PluginEntry, Registry, PluginStatus, PluginFileTrust, nearest};
 use jaato_types::{Description, Error, ErrorKind, PluginName, ProviderPreset};
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
-use crate::credentials::{BASE_URL, Credentials, Found, HOST_KEYS, OWN_KEYS};
-use crate::section::{PLUGIN, Section};
+use crate::credentials::{BASE_URL, PluginCredentials, CredentialSources, HOST_KEYS, OWN_KEYS};
+use crate::section::{PLUGIN, SettingsSection};
 use crate::setting_paths;
-use crate::setting_variables::{self, GivenSetting};
-use crate::stored_keys::StoredKeys;
+use crate::setting_variables::{self, VariableSetting};
+use crate::stored_keys::KeyStore;
 use crate::wrong_type;
 
 /// The schema keyword that allows a workspace to set a property: `"x-jaato-workspace": true`.
@@ -27,27 +27,27 @@ pub const WORKSPACE_MAY: &str = "x-jaato-workspace";
 /// `configuration`, with the place of the invalid value.
 pub fn of_plugin(
     entry: &PluginEntry,
-    section: &Section,
+    section: &SettingsSection,
     description: &Description,
     setup: &Setup,
-) -> Result<(Value, Credentials), Error> {
-    let Candidate { manifest, trust, .. } = &entry.candidate;
+) -> Result<(Value, PluginCredentials), Error> {
+    let PluginCandidate { manifest, trust, .. } = &entry.candidate;
     let plugin = &manifest.name;
     let config = &setup.config;
-    let settings = allowed(entry, section, description, config).map(|(settings, _)| settings);
+    let settings = allowed_settings(entry, section, description, config).map(|(settings, _)| settings);
     let settings = settings.as_ref();
     let preset = section.preset(config, description);
     let (specs, variables) = (&description.credentials, &setup.variables);
     let given = given_by_variables(entry, section, description, config, variables)?;
-    let sources = Sources { settings, preset, given: &given };
-    let mut values = checked(plugin, section, description, &sources)?;
+    let sources = SettingSources { settings, preset, given: &given };
+    let mut values = checked_settings(plugin, section, description, &sources)?;
     complete_paths(&mut values, section, description, setup, &sources)?;
-    let stored_keys = StoredKeys::new(&setup.folders);
+    let stored_keys = KeyStore::new(&setup.folders);
     let provider = section.provider(description);
     let stored = provider.map(|provider| (&stored_keys, provider));
-    let found = Found { section, settings, preset, config, variables, stored };
-    let mut credentials = Credentials::read(plugin, specs, &found)?;
-    if matches!(trust, Trust::No(_) | Trust::WorkspaceNot) {
+    let found = CredentialSources { section, settings, preset, config, variables, stored };
+    let mut credentials = PluginCredentials::from_sources(plugin, specs, &found)?;
+    if matches!(trust, PluginFileTrust::No(_) | PluginFileTrust::WorkspaceNot) {
         credentials.withhold();
     }
     if let (Some(url), Some(values)) = (credentials.base_url(), values.as_object_mut()) {
@@ -60,10 +60,10 @@ pub fn of_plugin(
 /// Resolves the paths in a plugin's settings, each by its place.
 fn complete_paths(
     values: &mut Value,
-    section: &Section,
+    section: &SettingsSection,
     description: &Description,
     setup: &Setup,
-    sources: &Sources<'_>,
+    sources: &SettingSources<'_>,
 ) -> Result<(), Error> {
     let (Some(values), Some(schema)) = (values.as_object_mut(), &description.config_schema) else {
         return Ok(());
@@ -73,17 +73,17 @@ fn complete_paths(
     let here = std::env::current_dir().unwrap_or_default();
     let base = |key: &str| {
         let origin = sources.origin(&format!("/{key}"))?;
-        Some(setting_paths::folder(origin, setup.workspace.root(), &here))
+        Some(setting_paths::base_folder(origin, setup.workspace.root(), &here))
     };
-    setting_paths::complete(values, schema, home.as_deref(), base)
+    setting_paths::resolve_paths(values, schema, home.as_deref(), base)
         .map_err(|error| Error { message: format!("`{section}`: {}", error.message), ..error })
 }
 
 /// Returns a plugin's settings without those that its workspace may not set, and a line for each of
 /// these. A plugin in the workspace takes all settings from it.
-fn allowed(
+fn allowed_settings(
     entry: &PluginEntry,
-    section: &Section,
+    section: &SettingsSection,
     description: &Description,
     config: &Config,
 ) -> Option<(PluginSettings, Vec<String>)> {
@@ -92,7 +92,7 @@ fn allowed(
         return Some((settings, Vec::new()));
     }
     let is_hosts = |key: &str| is_of_host(section, description, key) && !OWN_KEYS.contains(&key);
-    let dropped = settings.keep_of_workspace(|key| {
+    let dropped = settings.retain_workspace_values(|key| {
         // The credentials decide about these keys and their owner.
         is_hosts(key) || workspace_may(description.config_schema.as_ref(), key)
     });
@@ -106,8 +106,8 @@ fn allowed(
 }
 
 /// Returns true if a key belongs to the host, so that the plugin does not see it.
-fn is_of_host(section: &Section, description: &Description, key: &str) -> bool {
-    let names_plugin = matches!(section, Section::Provider(_)) && key == PLUGIN;
+fn is_of_host(section: &SettingsSection, description: &Description, key: &str) -> bool {
+    let names_plugin = matches!(section, SettingsSection::Provider(_)) && key == PLUGIN;
     names_plugin || (!description.credentials.is_empty() && HOST_KEYS.contains(&key))
 }
 
@@ -120,13 +120,13 @@ pub fn workspace_may(schema: Option<&Value>, key: &str) -> bool {
 /// Reads plugin settings from variables, for a trusted plugin under its own name.
 fn given_by_variables(
     entry: &PluginEntry,
-    section: &Section,
+    section: &SettingsSection,
     description: &Description,
     config: &Config,
-    variables: &Variables,
-) -> Result<Vec<GivenSetting>, Error> {
+    variables: &EnvironmentVariables,
+) -> Result<Vec<VariableSetting>, Error> {
     // A provider under another name takes nothing from the plugin's variables.
-    let is_plugins = matches!(section, Section::Plugin(_));
+    let is_plugins = matches!(section, SettingsSection::Plugin(_));
     let schema = description.config_schema.as_ref();
     let schema = schema.filter(|_| entry.candidate.trust.is_trusted() && is_plugins);
     let Some(schema) = schema else { return Ok(Vec::new()) };
@@ -137,15 +137,15 @@ fn given_by_variables(
 }
 
 /// The sources of a plugin's settings. Later ones win.
-struct Sources<'a> {
+struct SettingSources<'a> {
     preset: Option<&'a ProviderPreset>,
     settings: Option<&'a PluginSettings>,
-    given: &'a [GivenSetting],
+    given: &'a [VariableSetting],
 }
 
-impl Sources<'_> {
+impl SettingSources<'_> {
     /// Returns the place of the value at a pointer, or `None` if a preset sets it.
-    fn origin(&self, pointer: &str) -> Option<&Origin> {
+    fn origin(&self, pointer: &str) -> Option<&ValueOrigin> {
         let key = pointer.split('/').nth(1).unwrap_or_default();
         let by_variable = self.given.iter().find(|given| given.key == key);
         let by_file = || self.settings.and_then(|settings| settings.origin(pointer));
@@ -153,7 +153,7 @@ impl Sources<'_> {
     }
 
     /// Describes the place of the value at a pointer.
-    fn place(&self, plugin: &PluginName, pointer: &str) -> String {
+    fn describe_place(&self, plugin: &PluginName, pointer: &str) -> String {
         match self.origin(pointer) {
             Some(origin) => origin.to_string(),
             None => match (self.settings, self.preset, self.given.first()) {
@@ -172,13 +172,13 @@ impl Sources<'_> {
 ///
 /// # Errors
 /// `configuration`, with the place of the first value that the schema rejects.
-fn checked(
+fn checked_settings(
     plugin: &PluginName,
-    section: &Section,
+    section: &SettingsSection,
     description: &Description,
-    sources: &Sources<'_>,
+    sources: &SettingSources<'_>,
 ) -> Result<Value, Error> {
-    let Sources { settings, preset, given } = *sources;
+    let SettingSources { settings, preset, given } = *sources;
     let mut values = preset.map(|preset| preset.settings.clone()).unwrap_or_default();
     let of_files = settings.map(PluginSettings::values).into_iter().flatten();
     values.extend(of_files.map(|(name, value)| (name.clone(), value.clone())));
@@ -191,7 +191,7 @@ fn checked(
     }
     let values = Value::Object(values);
     let wrong = |pointer: &str, text: &str| {
-        let place = sources.place(plugin, pointer);
+        let place = sources.describe_place(plugin, pointer);
         Error::new(ErrorKind::Configuration, format!("`{section}` {text} ({place})"))
     };
     let Some(schema) = &description.config_schema else {
@@ -212,7 +212,7 @@ fn checked(
             ));
         }
         let at = if pointer.is_empty() { String::new() } else { format!(" at `{pointer}`") };
-        let (text, hint) = wrong_type::told(&error);
+        let (text, hint) = wrong_type::wrong_type_message(&error);
         let error = wrong(&pointer, &format!("is wrong{at}: {text}"));
         return Err(hint.into_iter().fold(error, Error::with_hint));
     }
@@ -247,8 +247,8 @@ fn given_base_url(
     entry: &PluginEntry,
     description: &Description,
     config: &Config,
-    variables: &Variables,
-) -> Option<GivenSetting> {
+    variables: &EnvironmentVariables,
+) -> Option<VariableSetting> {
     let credential = description.credentials.first();
     let name = &credential.filter(|_| entry.candidate.trust.is_trusted())?.base_url_variable;
     setting_variables::given_text(BASE_URL, name, config, variables)
@@ -256,11 +256,11 @@ fn given_base_url(
 
 /// Lists the plugin settings from variables for display, which `jaato config show` adds to those
 /// from files. [`problems`] reports those that cannot be parsed.
-pub fn given_entries(registry: &Registry, config: &Config, variables: &Variables) -> Vec<Entry> {
-    let used = registry.plugins().iter().filter(|entry| entry.status == Status::Active);
+pub fn given_entries(registry: &Registry, config: &Config, variables: &EnvironmentVariables) -> Vec<ConfigEntry> {
+    let used = registry.plugins().iter().filter(|entry| entry.status == PluginStatus::Active);
     let entries = used.flat_map(|entry| {
         let name = &entry.candidate.manifest.name;
-        let section = Section::Plugin(name.clone());
+        let section = SettingsSection::Plugin(name.clone());
         let given = entry.description().map(|description| {
             let given = given_by_variables(entry, &section, description, config, variables);
             let mut given = given.unwrap_or_default();
@@ -268,7 +268,7 @@ pub fn given_entries(registry: &Registry, config: &Config, variables: &Variables
             given
         });
         let shown =
-            move |it: GivenSetting| Entry::of_plugin(name.as_str(), &it.key, &it.value, it.origin);
+            move |it: VariableSetting| ConfigEntry::of_plugin(name.as_str(), &it.key, &it.value, it.origin);
         given.unwrap_or_default().into_iter().map(shown)
     });
     entries.collect()
@@ -298,12 +298,12 @@ impl SettingProblem {
 pub fn problems(
     registry: &Registry,
     config: &Config,
-    variables: &Variables,
+    variables: &EnvironmentVariables,
 ) -> Vec<SettingProblem> {
     let slips = nobodys_names(registry, config).into_iter();
     let mut problems: Vec<SettingProblem> = slips.map(SettingProblem::note).collect();
     for name in config.provider_settings.keys() {
-        let section = Section::Provider(name.as_str().into());
+        let section = SettingsSection::Provider(name.as_str().into());
         match named_plugin(registry, config, name) {
             Ok(entry) => problems.extend(of_section(entry, &section, config, variables)),
             Err(error) => problems.push(SettingProblem::error(&error)),
@@ -311,7 +311,7 @@ pub fn problems(
     }
     for (name, settings) in &config.plugin_settings {
         let Some(entry) = registry.plugin(name) else {
-            let near = nearest(name, names(registry))
+            let near = nearest(name, plugin_names(registry))
                 .map(|near| format!("\nhint: did you mean `[plugins.{near}]`?"));
             let place = first_place(settings);
             let near = near.unwrap_or_default();
@@ -319,16 +319,16 @@ pub fn problems(
             problems.push(SettingProblem::note(text));
             continue;
         };
-        let section = Section::Plugin(entry.candidate.manifest.name.clone());
+        let section = SettingsSection::Plugin(entry.candidate.manifest.name.clone());
         problems.extend(of_section(entry, &section, config, variables));
     }
     // Plugins without settings in files. Variables may still set some.
     let is_silent = |entry: &&PluginEntry| {
         let name = entry.candidate.manifest.name.as_str();
-        entry.status == Status::Active && !config.plugin_settings.contains_key(name)
+        entry.status == PluginStatus::Active && !config.plugin_settings.contains_key(name)
     };
     for entry in registry.plugins().iter().filter(is_silent) {
-        let section = Section::Plugin(entry.candidate.manifest.name.clone());
+        let section = SettingsSection::Plugin(entry.candidate.manifest.name.clone());
         problems.extend(of_variables(entry, &section, config, variables));
     }
     problems
@@ -337,15 +337,15 @@ pub fn problems(
 /// Returns a problem with settings that come only from variables.
 fn of_variables(
     entry: &PluginEntry,
-    section: &Section,
+    section: &SettingsSection,
     config: &Config,
-    variables: &Variables,
+    variables: &EnvironmentVariables,
 ) -> Option<SettingProblem> {
     let description = entry.description()?;
     let given = given_by_variables(entry, section, description, config, variables);
     let checked = given.and_then(|given| {
-        let sources = Sources { settings: None, preset: None, given: &given };
-        checked(&entry.candidate.manifest.name, section, description, &sources)
+        let sources = SettingSources { settings: None, preset: None, given: &given };
+        checked_settings(&entry.candidate.manifest.name, section, description, &sources)
     });
     checked.err().map(|error| SettingProblem::error(&error))
 }
@@ -353,25 +353,25 @@ fn of_variables(
 /// Lists the problems with the settings of one section.
 fn of_section(
     entry: &PluginEntry,
-    section: &Section,
+    section: &SettingsSection,
     config: &Config,
-    variables: &Variables,
+    variables: &EnvironmentVariables,
 ) -> Vec<SettingProblem> {
     let name = &entry.candidate.manifest.name;
     let Some(description) = entry.description() else { return Vec::new() };
-    let Some((settings, told)) = allowed(entry, section, description, config) else {
+    let Some((settings, told)) = allowed_settings(entry, section, description, config) else {
         return Vec::new();
     };
     let mut told: Vec<SettingProblem> = told.into_iter().map(SettingProblem::note).collect();
     let specs = &description.credentials;
     let preset = section.preset(config, description);
     let settings = Some(&settings);
-    let found = Found { section, settings, preset, config, variables, stored: None };
+    let found = CredentialSources { section, settings, preset, config, variables, stored: None };
     let checked = given_by_variables(entry, section, description, config, variables)
         .and_then(|given| {
-            checked(name, section, description, &Sources { settings, preset, given: &given })
+            checked_settings(name, section, description, &SettingSources { settings, preset, given: &given })
         })
-        .and_then(|_| Credentials::read(name, specs, &found).map(drop));
+        .and_then(|_| PluginCredentials::from_sources(name, specs, &found).map(drop));
     told.extend(checked.err().map(|error| SettingProblem::error(&error)));
     told
 }
@@ -424,7 +424,7 @@ fn nobodys_names(registry: &Registry, config: &Config) -> Vec<String> {
         .filter_map(|(list, name)| {
             // An unusual name may belong to a plugin that is elsewhere or was removed.
             let is_short = |known: &&str| known.split_once('-').is_some_and(|it| it.1 == name);
-            let near = names(registry).find(is_short).or_else(|| nearest(name, names(registry)))?;
+            let near = plugin_names(registry).find(is_short).or_else(|| nearest(name, plugin_names(registry)))?;
             Some(format!(
                 "there is no plugin `{name}`, which `[plugins] {list}` names\nhint: did you mean `{near}`?"
             ))
@@ -432,7 +432,7 @@ fn nobodys_names(registry: &Registry, config: &Config) -> Vec<String> {
         .collect()
 }
 
-fn names(registry: &Registry) -> impl Iterator<Item = &str> {
+fn plugin_names(registry: &Registry) -> impl Iterator<Item = &str> {
     registry.plugins().iter().map(|entry| entry.candidate.manifest.name.as_str())
 }
 
@@ -444,8 +444,8 @@ fn first_place(settings: &PluginSettings) -> String {
 
 #[cfg(test)]
 mod tests {
-    use jaato_config::{Folders, Overrides, Sources, load};
-    use jaato_registry::Rules;
+    use jaato_config::{UserFolders, Overrides, ConfigSources, load};
+    use jaato_registry::RegistryRules;
     use jaato_types::Manifest;
     use serde_json::json;
 
@@ -453,15 +453,15 @@ mod tests {
 
     fn problems_of(config: &str, schema: Option<Value>) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
-        let folders = Folders::below(folder.path());
+        let folders = UserFolders::below(folder.path());
         std::fs::create_dir_all(folders.config().unwrap()).unwrap();
         std::fs::write(folders.config_file().unwrap(), config).unwrap();
-        let config = load(Sources {
+        let config = load(ConfigSources {
             folders: &folders,
             config_file: None,
             env_file: None,
             workspace: None,
-            variables: &Variables::default(),
+            variables: &EnvironmentVariables::default(),
             working_directory: folder.path(),
             overrides: Overrides::default(),
         })
@@ -469,16 +469,16 @@ mod tests {
         let manifest =
             br#"{"v":1,"name":"tool-moon","version":"1","api":"1.0.0","kinds":["tool"]}"#;
         let description = Description { config_schema: schema, ..Description::default() };
-        let candidate = Candidate {
+        let candidate = PluginCandidate {
             path: "/moon.so".into(),
             place: "user",
-            trust: Trust::Shipped,
+            trust: PluginFileTrust::Shipped,
             manifest: Manifest::parse(manifest).unwrap(),
             description: Some(Ok(description)),
         };
         let root = folder.path().display().to_string();
-        let registry = Registry::build([candidate], &Rules::default());
-        let variables = Variables::default();
+        let registry = Registry::build([candidate], &RegistryRules::default());
+        let variables = EnvironmentVariables::default();
         problems(&registry, &config, &variables)
             .iter()
             .map(|problem| problem.text.replace(&root, ""))

@@ -4,51 +4,51 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jaato_catalog::{GrantTable, Setup};
-use jaato_config::Folders;
-use jaato_environments::{Outputs, Processes};
+use jaato_config::UserFolders;
+use jaato_environments::{OutputFolder, ProgramRegistry};
 use jaato_http::{Client, Network, Settings as HttpSettings};
 use jaato_process::Supervisor;
 use jaato_types::service::TerminalFacts;
 
 use crate::assets::Assets;
-use crate::blobs::Blobs;
+use crate::blobs::BlobStore;
 use crate::counts::CountsInWork;
 use crate::facts;
-use crate::http::Requests;
+use crate::http::RunningHttpRequests;
 use crate::key_commands::KeyCommands;
 use crate::secrets::PluginSecrets;
-use crate::sessions::Sessions;
-use crate::store::Stores;
+use crate::sessions::OpenSessions;
+use crate::store::PluginStores;
 use crate::workspace_trust::WorkspaceTrust;
 
 /// The state that every call of every plugin may use.
-pub struct Shared {
+pub struct SharedServices {
     /// The user's folders.
-    pub(crate) folders: Folders,
+    pub(crate) folders: UserFolders,
     /// The grants of plugins.
     pub(crate) grants: Arc<GrantTable>,
     /// The HTTP client for all requests of plugins.
     pub(crate) http: Client,
     /// The open sessions.
-    pub(crate) sessions: Sessions,
+    pub(crate) sessions: OpenSessions,
     /// The running requests of plugins.
-    pub(crate) requests: Requests,
+    pub(crate) requests: RunningHttpRequests,
     /// Runs the commands that print keys.
     pub(crate) key_commands: Arc<KeyCommands>,
     /// Big files, if the system reports a home directory.
     pub(crate) assets: Option<Assets>,
     /// Output files.
-    pub(crate) outputs: Arc<Outputs>,
+    pub(crate) outputs: Arc<OutputFolder>,
     /// Binary data.
-    pub(crate) blobs: Blobs,
+    pub(crate) blobs: BlobStore,
     /// The plugins' own stores.
-    pub(crate) stores: Arc<Stores>,
+    pub(crate) stores: Arc<PluginStores>,
     /// Their secrets.
     pub(crate) secrets: Arc<PluginSecrets>,
     /// Running token counts.
     pub(crate) counts: CountsInWork,
     /// Programs that run for calls.
-    pub(crate) processes: Arc<Processes>,
+    pub(crate) processes: Arc<ProgramRegistry>,
     /// The user's terminal.
     pub(crate) terminal: TerminalFacts,
     /// The current shell.
@@ -63,13 +63,13 @@ pub struct Shared {
     pub(crate) output_bytes_max: usize,
 }
 
-impl Shared {
+impl SharedServices {
     /// Inspects the process. Opens nothing.
     pub fn new(
         setup: &Setup,
         supervisor: &Supervisor,
-        outputs: Arc<Outputs>,
-        processes: Arc<Processes>,
+        outputs: Arc<OutputFolder>,
+        processes: Arc<ProgramRegistry>,
     ) -> Self {
         let network = if setup.config.offline { Network::Offline } else { Network::Online };
         let http = Client::new(HttpSettings { network, ..HttpSettings::default() });
@@ -80,19 +80,19 @@ impl Shared {
             grants: Arc::clone(&setup.grants),
             assets: Assets::new(setup, supervisor, http.clone()).ok(),
             http,
-            sessions: Sessions::default(),
+            sessions: OpenSessions::default(),
             counts: CountsInWork::default(),
-            requests: Requests::default(),
+            requests: RunningHttpRequests::default(),
             secrets: Arc::new(PluginSecrets::new(&setup.folders, Arc::clone(&key_commands))),
             key_commands,
-            blobs: Blobs::beside(Arc::clone(&outputs)),
+            blobs: BlobStore::next_to_outputs(Arc::clone(&outputs)),
             outputs,
             processes,
-            stores: Arc::new(Stores::new(&setup.folders, setup.workspace.root())),
+            stores: Arc::new(PluginStores::new(&setup.folders, setup.workspace.root())),
             terminal: facts::terminal(&setup.variables),
             parent_process: facts::parent_process(),
             working_directory: setup.workspace.working_directory().to_owned(),
-            workspace_trust: WorkspaceTrust::of(setup),
+            workspace_trust: WorkspaceTrust::from_setup(setup),
             env_session_id: session_id
                 .map(|id| id.to_string_lossy().into_owned())
                 .unwrap_or_default(),
@@ -106,17 +106,17 @@ impl Shared {
     }
 
     /// Returns the open sessions.
-    pub fn sessions(&self) -> &Sessions {
+    pub fn sessions(&self) -> &OpenSessions {
         &self.sessions
     }
 
     /// Returns the blobs.
-    pub fn blobs(&self) -> &Blobs {
+    pub fn blobs(&self) -> &BlobStore {
         &self.blobs
     }
 
     /// Returns the programs that run for calls.
-    pub fn processes(&self) -> &Processes {
+    pub fn processes(&self) -> &ProgramRegistry {
         &self.processes
     }
 }

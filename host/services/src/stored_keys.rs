@@ -3,33 +3,33 @@
 
 use std::path::{Path, PathBuf};
 
-use jaato_config::Folders;
+use jaato_config::UserFolders;
 use jaato_types::{Error, ErrorKind};
 
 use crate::key_commands::KeyCommands;
-use crate::secret_place::{Found, SecretPlace, StoredIn};
+use crate::secret_place::{FoundSecret, SecretLocation, SecretStorageKind};
 
 /// Maximum bytes of a key.
 const KEY_BYTES_MAX: u64 = 64 * 1024;
 
 /// The location of keys.
 #[derive(Debug, Clone, Default)]
-pub struct StoredKeys {
+pub struct KeyStore {
     /// `None` if the system reports no home directory.
     folder: Option<PathBuf>,
 }
 
 /// A key that was found.
-pub(crate) enum StoredKey {
+pub(crate) enum FoundKey {
     /// The key.
     Here(String),
     /// A shell command that prints it.
     Printed(String),
 }
 
-impl StoredKeys {
+impl KeyStore {
     /// Sets the folder. Reads nothing.
-    pub fn new(folders: &Folders) -> Self {
+    pub fn new(folders: &UserFolders) -> Self {
         Self { folder: folders.data().ok().map(|data| data.join("keys")) }
     }
 
@@ -37,21 +37,21 @@ impl StoredKeys {
     ///
     /// # Errors
     /// `configuration` if another user could have written the file, or it cannot be read.
-    pub(crate) fn find(&self, provider: &str) -> Result<Option<StoredKey>, Error> {
+    pub(crate) fn find(&self, provider: &str) -> Result<Option<FoundKey>, Error> {
         let Some(folder) = &self.folder else { return Ok(None) };
-        let place = place(folder, provider);
+        let place = key_location(folder, provider);
         let found = place.find(KEY_BYTES_MAX).map_err(|error| {
             let text = format!("the key of `{provider}` cannot be read: {error}");
             Error::new(ErrorKind::Configuration, text)
         })?;
         Ok(match found {
             None => None,
-            Some(Found::Here(bytes)) => {
+            Some(FoundSecret::Here(bytes)) => {
                 let key = String::from_utf8(bytes).unwrap_or_default().trim().to_owned();
-                (!key.is_empty()).then_some(StoredKey::Here(key))
+                (!key.is_empty()).then_some(FoundKey::Here(key))
             }
             // A provider's name contains no characters that are special in a shell.
-            Some(Found::InTool) => Some(StoredKey::Printed(place.lookup().join(" "))),
+            Some(FoundSecret::InTool) => Some(FoundKey::Printed(place.lookup_command().join(" "))),
         })
     }
 
@@ -64,14 +64,14 @@ impl StoredKeys {
         commands: &KeyCommands,
         provider: &str,
         key: &str,
-    ) -> Result<StoredIn, Error> {
+    ) -> Result<SecretStorageKind, Error> {
         let folder = self.folder.as_ref().ok_or_else(|| {
             Error::new(
                 ErrorKind::Configuration,
                 "the system does not name a home folder to keep a key in",
             )
         })?;
-        let stored = place(folder, provider).store(commands, key.as_bytes()).await;
+        let stored = key_location(folder, provider).store(commands, key.as_bytes()).await;
         stored.map_err(|error| {
             let text = format!("the key of `{provider}` cannot be kept: {error}");
             Error::new(ErrorKind::Configuration, text)
@@ -84,15 +84,15 @@ impl StoredKeys {
     /// `configuration` if it cannot be removed.
     pub async fn remove(&self, commands: &KeyCommands, provider: &str) -> Result<bool, Error> {
         let Some(folder) = &self.folder else { return Ok(false) };
-        place(folder, provider).remove(commands).await.map_err(|error| {
+        key_location(folder, provider).remove(commands).await.map_err(|error| {
             let text = format!("the key of `{provider}` cannot be removed: {error}");
             Error::new(ErrorKind::Configuration, text)
         })
     }
 }
 
-fn place(folder: &Path, provider: &str) -> SecretPlace {
-    SecretPlace {
+fn key_location(folder: &Path, provider: &str) -> SecretLocation {
+    SecretLocation {
         folder: folder.to_owned(),
         stem: provider.to_owned(),
         kind: "provider",
@@ -115,17 +115,17 @@ mod tests {
         KeyCommands::new(Supervisor::new(guardian), &Default::default())
     }
 
-    fn path(folder: &Path, provider: &str, form: StoredIn) -> PathBuf {
-        place(folder, provider).path(form)
+    fn path(folder: &Path, provider: &str, form: SecretStorageKind) -> PathBuf {
+        key_location(folder, provider).path(form)
     }
 
-    fn keys(folder: &Path) -> StoredKeys {
-        StoredKeys { folder: Some(folder.join("keys")) }
+    fn keys(folder: &Path) -> KeyStore {
+        KeyStore { folder: Some(folder.join("keys")) }
     }
 
-    fn found(keys: &StoredKeys) -> Option<String> {
+    fn found(keys: &KeyStore) -> Option<String> {
         keys.find("work").unwrap().map(|key| match key {
-            StoredKey::Here(text) | StoredKey::Printed(text) => text,
+            FoundKey::Here(text) | FoundKey::Printed(text) => text,
         })
     }
 
@@ -135,9 +135,9 @@ mod tests {
         let keys = keys(folder.path());
         assert_eq!(found(&keys), None);
         fs::create_dir(folder.path().join("keys")).unwrap();
-        fs::write(path(&folder.path().join("keys"), "work", StoredIn::File), "old\n").unwrap();
+        fs::write(path(&folder.path().join("keys"), "work", SecretStorageKind::File), "old\n").unwrap();
         fs::set_permissions(
-            path(&folder.path().join("keys"), "work", StoredIn::File),
+            path(&folder.path().join("keys"), "work", SecretStorageKind::File),
             fs::Permissions::from_mode(0o600),
         )
         .unwrap();
@@ -154,7 +154,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let keys = keys(folder.path());
         fs::create_dir(folder.path().join("keys")).unwrap();
-        fs::write(path(&folder.path().join("keys"), "work", StoredIn::Tool), "").unwrap();
+        fs::write(path(&folder.path().join("keys"), "work", SecretStorageKind::Tool), "").unwrap();
         let line = "secret-tool lookup service jaato provider work";
         assert_eq!(found(&keys).as_deref(), Some(line));
     }
@@ -169,7 +169,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let keys = keys(folder.path());
         fs::create_dir(folder.path().join("keys")).unwrap();
-        let file = path(&folder.path().join("keys"), "work", StoredIn::File);
+        let file = path(&folder.path().join("keys"), "work", SecretStorageKind::File);
         fs::write(&file, "planted").unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
         let error = keys.find("work").map(drop).unwrap_err();

@@ -19,7 +19,7 @@ pub struct WorkspaceTrust {
 impl WorkspaceTrust {
     /// Returns `None` if the workspace was not trusted. Trust that is given later takes effect at
     /// the next start.
-    pub fn of(setup: &Setup) -> Option<Self> {
+    pub fn from_setup(setup: &Setup) -> Option<Self> {
         setup.trusted_workspace()?;
         let store = TrustStore::in_folder(setup.folders.data().ok()?);
         let (workspace, variables) = (setup.workspace.clone(), &setup.variables);
@@ -27,7 +27,7 @@ impl WorkspaceTrust {
     }
 
     /// Returns the workspace, unless a file that the trust covers has changed. Reads files.
-    pub fn now(&self) -> Option<TrustedWorkspace> {
+    pub fn still_trusted_workspace(&self) -> Option<TrustedWorkspace> {
         match self.store.workspace_state(&self.workspace) {
             Ok(WorkspaceState::Trusted(trusted)) => Some(trusted),
             Ok(

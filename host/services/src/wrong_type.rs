@@ -11,7 +11,7 @@ const VALUE_BYTES_MAX: usize = 60;
 
 /// Returns the error text for a value, and a hint if the fix is clear. Errors other than a wrong
 /// type keep the schema's own text.
-pub fn told(error: &ValidationError<'_>) -> (String, Option<&'static str>) {
+pub fn wrong_type_message(error: &ValidationError<'_>) -> (String, Option<&'static str>) {
     let ValidationErrorKind::Type { kind } = error.kind() else { return (error.to_string(), None) };
     let wanted: Vec<String> = match kind {
         TypeKind::Single(wanted) => vec![wanted.to_string()],
@@ -22,9 +22,9 @@ pub fn told(error: &ValidationError<'_>) -> (String, Option<&'static str>) {
     let hint = is_quoted.then_some("leave out the quotes");
     // A missing key is null, and TOML cannot express null, so do not mention it.
     let wanted: Vec<&str> =
-        wanted.iter().filter(|wanted| *wanted != "null").map(|wanted| name(wanted)).collect();
+        wanted.iter().filter(|wanted| *wanted != "null").map(|wanted| toml_type_name(wanted)).collect();
     let text =
-        format!("{} is {}, and it must be {}", shown(value), type_of(value), wanted.join(" or "));
+        format!("{} is {}, and it must be {}", format_value(value), type_of(value), wanted.join(" or "));
     (text, hint)
 }
 
@@ -38,7 +38,7 @@ fn could_be(text: &str, wanted: &[String]) -> bool {
     })
 }
 
-fn shown(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     format!("`{}`", cut_to_bytes(&value.to_string(), VALUE_BYTES_MAX))
 }
 
@@ -55,7 +55,7 @@ fn type_of(value: &Value) -> &'static str {
 }
 
 /// Returns the name that TOML authors use for a type.
-fn name(of_schema: &str) -> &str {
+fn toml_type_name(of_schema: &str) -> &str {
     match of_schema {
         "boolean" => "true or false",
         "integer" => "a whole number",
@@ -77,7 +77,7 @@ mod tests {
     fn check(types: Value, value: Value, text: &str, hint: Option<&str>) {
         let validator = jsonschema::validator_for(&json!({ "type": types })).unwrap();
         let error = validator.iter_errors(&value).next().unwrap();
-        assert_eq!(told(&error), (text.to_owned(), hint));
+        assert_eq!(wrong_type_message(&error), (text.to_owned(), hint));
     }
 
     #[test]
@@ -100,7 +100,7 @@ mod tests {
         let validator = jsonschema::validator_for(&json!({ "type": "integer" })).unwrap();
         let value = json!("é".repeat(VALUE_BYTES_MAX));
         let error = validator.iter_errors(&value).next().unwrap();
-        assert!(told(&error).0.len() < 2 * VALUE_BYTES_MAX + 20);
+        assert!(wrong_type_message(&error).0.len() < 2 * VALUE_BYTES_MAX + 20);
     }
 
     #[test]
@@ -108,6 +108,6 @@ mod tests {
         let validator = jsonschema::validator_for(&json!({ "maximum": 9 })).unwrap();
         let value = json!(10);
         let error = validator.iter_errors(&value).next().unwrap();
-        assert_eq!(told(&error).0, "10 is greater than the maximum of 9");
+        assert_eq!(wrong_type_message(&error).0, "10 is greater than the maximum of 9");
     }
 }

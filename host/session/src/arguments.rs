@@ -24,11 +24,11 @@ const VALUE_BYTES_MAX: usize = 400;
 /// A cache of schemas, each compiled when its tool is first called.
 #[derive(Debug, Default)]
 pub struct ArgumentChecks {
-    compiled: Mutex<HashMap<ToolName, Compiled>>,
+    compiled: Mutex<HashMap<ToolName, CompiledSchema>>,
 }
 
 /// A compiled schema, or the error of a schema that does not compile.
-type Compiled = Arc<Result<Validator>>;
+type CompiledSchema = Arc<Result<Validator>>;
 
 impl Clone for ArgumentChecks {
     fn clone(&self) -> Self {
@@ -53,7 +53,7 @@ impl ArgumentChecks {
         }
     }
 
-    fn compiled(&self, spec: &ToolSpec) -> Compiled {
+    fn compiled(&self, spec: &ToolSpec) -> CompiledSchema {
         let mut compiled = self.compiled.lock();
         if let Some(known) = compiled.get(&spec.name) {
             return Arc::clone(known);
@@ -79,7 +79,7 @@ fn not_an_object(spec: &ToolSpec, arguments: &Value) -> Error {
         spec.name,
         type_name(arguments)
     );
-    Error::new(ErrorKind::InvalidArguments, text).with_hint(expected(spec))
+    Error::new(ErrorKind::InvalidArguments, text).with_hint(describe_properties(spec))
 }
 
 fn check(validator: &Validator, spec: &ToolSpec, arguments: &Value) -> Result<()> {
@@ -95,7 +95,7 @@ fn check(validator: &Validator, spec: &ToolSpec, arguments: &Value) -> Result<()
         0 => {}
         more => text.push_str(&format!("; and {more} more")),
     }
-    Err(Error::new(ErrorKind::InvalidArguments, text).with_hint(expected(spec)))
+    Err(Error::new(ErrorKind::InvalidArguments, text).with_hint(describe_properties(spec)))
 }
 
 /// Describes the path of a mismatch and the problem there.
@@ -105,13 +105,13 @@ fn describe(mismatch: &ValidationError<'_>) -> String {
     let found = shorten(&mismatch.instance().to_string());
     let what = match mismatch.kind() {
         ValidationErrorKind::Enum { options } => {
-            format!("`{found}` is not one of the allowed values: {}", values(options))
+            format!("`{found}` is not one of the allowed values: {}", format_allowed_values(options))
         }
         ValidationErrorKind::Constant { expected_value } => {
             format!("`{found}` is not the only allowed value: `{expected_value}`")
         }
         ValidationErrorKind::Required { property } => {
-            format!("the required property `{}` is missing", bare(property))
+            format!("the required property `{}` is missing", unquoted_value(property))
         }
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             format!("unknown properties: `{}`", shorten(&unexpected.join("`, `")))
@@ -134,23 +134,23 @@ fn none_of(found: &str, context: &[Vec<ValidationError<'static>>]) -> String {
     text
 }
 
-fn values(options: &Value) -> String {
+fn format_allowed_values(options: &Value) -> String {
     let list: Vec<String> = match options {
         Value::Array(options) => {
-            options.iter().map(|option| format!("`{}`", bare(option))).collect()
+            options.iter().map(|option| format!("`{}`", unquoted_value(option))).collect()
         }
-        other => vec![format!("`{}`", bare(other))],
+        other => vec![format!("`{}`", unquoted_value(other))],
     };
     // Not shortened, because the model needs the whole list to repair its call.
     list.join(", ")
 }
 
 /// Describes the tool's properties, and which of them are required.
-fn expected(spec: &ToolSpec) -> String {
+fn describe_properties(spec: &ToolSpec) -> String {
     let names = |value: Option<&Value>| -> Vec<String> {
         match value {
             Some(Value::Object(map)) => map.keys().cloned().collect(),
-            Some(Value::Array(list)) => list.iter().map(bare).collect(),
+            Some(Value::Array(list)) => list.iter().map(unquoted_value).collect(),
             Some(_) | None => Vec::new(),
         }
     };
@@ -170,7 +170,7 @@ fn expected(spec: &ToolSpec) -> String {
 }
 
 /// Returns a string without its quotes, and any other value as JSON.
-fn bare(value: &Value) -> String {
+fn unquoted_value(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 

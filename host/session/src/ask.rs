@@ -18,7 +18,7 @@ use crate::form_check::check_answer;
 /// use std::collections::BTreeMap;
 ///
 /// use futures_util::future::BoxFuture;
-/// use jaato_session::{Asker, FormQuestion, NoAnswer, PermissionAsker};
+/// use jaato_session::{UserAsker, FormQuestion, NoAnswer, PermissionAsker};
 /// use jaato_types::SessionId;
 /// use jaato_types::ask::{FieldKind, FormAnswer};
 /// use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision, PermissionPrompt};
@@ -48,7 +48,7 @@ use crate::form_check::check_answer;
 ///     }
 /// }
 ///
-/// impl Asker for Window {
+/// impl UserAsker for Window {
 ///     fn form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
 ///         Box::pin(async move {
 ///             let mut values = BTreeMap::new();
@@ -72,7 +72,7 @@ use crate::form_check::check_answer;
 ///     }
 /// }
 /// ```
-pub trait Asker: PermissionAsker {
+pub trait UserAsker: PermissionAsker {
     /// Asks for a secret that only a program may see. The front end does not show it while the user
     /// types. Calls and turns may ask at any time. Dropping the future withdraws the question.
     fn secret<'a>(&'a self, question: SecretQuestion<'a>) -> BoxFuture<'a, SecretAnswer> {
@@ -135,7 +135,7 @@ pub struct SecretQuestion<'a> {
 #[derive(Debug)]
 pub enum SecretAnswer {
     /// The secret that the user typed.
-    Typed(Secret),
+    Typed(TypedSecret),
     /// The user declined.
     Declined,
     /// No user can be asked.
@@ -146,9 +146,9 @@ pub enum SecretAnswer {
 }
 
 /// A secret that the user typed. Its memory is overwritten when it is dropped.
-pub struct Secret(Zeroizing<Vec<u8>>);
+pub struct TypedSecret(Zeroizing<Vec<u8>>);
 
-impl Secret {
+impl TypedSecret {
     /// Creates an empty secret. Its memory is allocated once, so that growing it leaves no copy
     /// behind.
     pub fn with_capacity(bytes: usize) -> Self {
@@ -175,7 +175,7 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for TypedSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")
     }
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_secret_is_never_printed_and_does_not_outgrow_its_place() {
-        let mut secret = Secret::with_capacity(2);
+        let mut secret = TypedSecret::with_capacity(2);
         assert_eq!([b'a', b'b', b'c'].map(|byte| secret.push(byte)), [true, true, false]);
         assert_eq!(secret.bytes(), b"ab");
         assert_eq!(format!("{:?}", SecretAnswer::Typed(secret)), "Typed(Secret(…))");

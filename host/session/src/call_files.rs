@@ -38,7 +38,7 @@ impl CallFiles {
 
     /// Records a change that the call itself has made. After that, its paths must still lead to the
     /// same place, but a different file may be there.
-    pub fn changed(&self, operation: &str, named: &NamedPaths) {
+    pub fn record_change(&self, operation: &str, named: &NamedPaths) {
         let mut limits = self.0.lock();
         match operation {
             WRITE | WRITE_STREAM | EDIT | MAKE_FOLDER | COPY => {
@@ -112,9 +112,9 @@ mod tests {
         let files = CallFiles::new(FileLimits { expected: all, ..FileLimits::default() });
         let is_same_file =
             |path: &str| files.limits_of(&named(path)).expected[0].identity.is_some();
-        files.changed(WRITE, &named("a"));
+        files.record_change(WRITE, &named("a"));
         assert!(!is_same_file("a") && is_same_file("b"));
-        files.changed(DELETE, &named("c"));
+        files.record_change(DELETE, &named("c"));
         assert!(!is_same_file("b"));
     }
 }

@@ -13,18 +13,18 @@ use tokio::sync::Notify;
 #[derive(Debug, Clone)]
 pub struct Cancel {
     /// The token's own flag first, then those of its ancestors. Never empty.
-    flags: Vec<Arc<Flag>>,
+    flags: Vec<Arc<CancelTokenFlag>>,
 }
 
 /// Not a `watch` channel, because that wakes its waiters in a random order, and a run must be
 /// exactly repeatable.
 #[derive(Debug, Default)]
-struct Flag {
+struct CancelTokenFlag {
     set: AtomicBool,
     waiting: Notify,
 }
 
-impl Flag {
+impl CancelTokenFlag {
     fn is_set(&self) -> bool {
         self.set.load(Ordering::SeqCst)
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures_util::future::{BoxFuture, FutureExt};
 use tokio::time::Instant;
 
-use crate::Hold;
+use crate::DeadlineHold;
 
 /// The longest interval in which a wait is counted. The clock continues while the process is
 /// stopped (Ctrl-Z) or the machine sleeps. A wait counts only the intervals that it slept, so such
@@ -14,7 +14,7 @@ use crate::Hold;
 pub(crate) const PIECE_MS: u64 = 1_000;
 
 /// The session's source of time.
-pub trait Clock: Send + Sync {
+pub trait SessionClock: Send + Sync {
     /// Milliseconds since some fixed moment. Never goes backwards.
     fn monotonic_ms(&self) -> u64;
 
@@ -44,7 +44,7 @@ impl Default for SystemClock {
     }
 }
 
-impl Clock for SystemClock {
+impl SessionClock for SystemClock {
     fn monotonic_ms(&self) -> u64 {
         whole_ms(self.start.elapsed())
     }
@@ -60,13 +60,13 @@ impl Clock for SystemClock {
 }
 
 /// Becomes ready after this many milliseconds in which the process ran.
-pub(crate) async fn sleep_while_running(clock: Arc<dyn Clock>, ms: u64) {
-    sleep_unheld(clock, ms, Hold::default()).await;
+pub(crate) async fn sleep_while_running(clock: Arc<dyn SessionClock>, ms: u64) {
+    sleep_unheld(clock, ms, DeadlineHold::default()).await;
 }
 
 /// Becomes ready after this many milliseconds in which the process ran and nothing held the
 /// deadline.
-pub(crate) async fn sleep_unheld(clock: Arc<dyn Clock>, ms: u64, hold: Hold) {
+pub(crate) async fn sleep_unheld(clock: Arc<dyn SessionClock>, ms: u64, hold: DeadlineHold) {
     let mut left_ms = ms;
     loop {
         let piece_ms = left_ms.min(PIECE_MS);

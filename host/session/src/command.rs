@@ -10,9 +10,9 @@ use jaato_types::{CallId, Error, ErrorKind, Event, Output, Part, Result, ToolCal
 use parking_lot::MutexGuard;
 use serde_json::{Value, json};
 
-use crate::calls::{Running, Start};
-use crate::output::{self, Fitting, error_content};
-use crate::{CallScope, Cancel, Hold, OutputSink, Session};
+use crate::calls::{RunningToolCall, CallStart};
+use crate::output::{self, ResultLimit, error_content};
+use crate::{CallScope, Cancel, DeadlineHold, OutputSink, Session};
 
 /// The maximum number of command answers that wait for the next request. A new one replaces the
 /// oldest.
@@ -58,7 +58,7 @@ impl Session {
         let outcome = running.finish().await;
         let shared = match &outcome {
             Ok(output) if command.share_with_model => {
-                self.share(&command, &call_id, output.clone()).await;
+                self.keep_for_model(&command, &call_id, output.clone()).await;
                 true
             }
             Ok(_) | Err(_) => false,
@@ -85,9 +85,9 @@ impl Session {
         call_id: &CallId,
         work: impl FnOnce(CallScope) -> BoxFuture<'static, Result<Output>>,
         cancel: &Cancel,
-    ) -> Running {
+    ) -> RunningToolCall {
         let output = OutputSink::new(self.shared.emitter.clone(), call_id.clone(), &command.source);
-        let (stop, hold) = (cancel.child(), Hold::default());
+        let (stop, hold) = (cancel.child(), DeadlineHold::default());
         let scope = CallScope {
             session: self.shared.id.clone(),
             call: call_id.clone(),
@@ -102,7 +102,7 @@ impl Session {
             files: Some(Arc::default()),
         };
         let name = ToolName::from(command.name.as_str());
-        Running::new(Start {
+        RunningToolCall::new(CallStart {
             call: ToolCall::new(call_id.clone(), name, Value::Null),
             source: command.source.clone(),
             stop,
@@ -115,13 +115,13 @@ impl Session {
     }
 
     /// Keeps an answer for the next request, within the size limit of tool results.
-    async fn share(&self, command: &CommandCall, call_id: &CallId, output: Output) {
-        let fitting = Fitting {
+    async fn keep_for_model(&self, command: &CommandCall, call_id: &CallId, output: Output) {
+        let fitting = ResultLimit {
             call: call_id,
             bytes_max: self.shared.limits.output_bytes_max,
             store: &*self.shared.ports.outputs,
         };
-        let content = output::content(output, fitting).await;
+        let content = output::output_content(output, fitting).await;
         let mut answers = self.answers();
         if answers.len() >= SHARED_ANSWERS_MAX {
             answers.remove(0);

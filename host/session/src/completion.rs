@@ -10,8 +10,8 @@ use std::collections::HashSet;
 
 use jaato_types::{CallId, Event, ModelId, Part, ToolCall, ToolName};
 
-use crate::events::{Emitter, MODEL};
-use crate::provider::Seen;
+use crate::events::{EventEmitter, MODEL};
+use crate::provider::ReceivedDeltas;
 use crate::{History, Ids};
 
 /// The longest call id that is accepted from a provider, in bytes.
@@ -20,16 +20,16 @@ const CALL_ID_BYTES_MAX: usize = 128;
 const NAMELESS: &str = "unnamed";
 
 /// Settles a completion's parts against the deltas, and shows content that was not streamed.
-pub(crate) fn settle(parts: Vec<Part>, seen: &Seen, emitter: &Emitter) -> Vec<Part> {
+pub(crate) fn settle_parts(parts: Vec<Part>, seen: &ReceivedDeltas, emitter: &EventEmitter) -> Vec<Part> {
     if !parts.iter().any(has_content) && seen.is_visible() {
         emitter.notice("the provider's final answer was empty: jaato keeps the streamed text");
         return seen.parts.clone();
     }
     let rest =
-        |shown: &[Part], whole: &[Part], kind| match lost(&join(shown, kind), join(whole, kind)) {
-            Lost::Nothing => None,
-            Lost::Rest(rest) => Some(rest),
-            Lost::Contradiction(whole) => {
+        |shown: &[Part], whole: &[Part], kind| match find_lost_text(&join(shown, kind), join(whole, kind)) {
+            LostText::Nothing => None,
+            LostText::Rest(rest) => Some(rest),
+            LostText::Contradiction(whole) => {
                 let what = kind_name(kind);
                 emitter
                     .notice(format!("the provider's final {what} differs from what it streamed"));
@@ -37,39 +37,39 @@ pub(crate) fn settle(parts: Vec<Part>, seen: &Seen, emitter: &Emitter) -> Vec<Pa
             }
         };
     let source = || MODEL.to_owned();
-    if let Some(text) = rest(&seen.parts, &parts, Kind::Thought) {
+    if let Some(text) = rest(&seen.parts, &parts, TextPartKind::Thought) {
         emitter.emit(Event::ThoughtDelta { source: source(), text });
     }
-    if let Some(text) = rest(&seen.parts, &parts, Kind::Text) {
+    if let Some(text) = rest(&seen.parts, &parts, TextPartKind::Text) {
         emitter.emit(Event::TextDelta { source: source(), text });
     }
     parts
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum TextPartKind {
     Text,
     Thought,
 }
 
-fn kind_name(kind: Kind) -> &'static str {
+fn kind_name(kind: TextPartKind) -> &'static str {
     match kind {
-        Kind::Text => "answer",
-        Kind::Thought => "reasoning",
+        TextPartKind::Text => "answer",
+        TextPartKind::Thought => "reasoning",
     }
 }
 
-fn join(parts: &[Part], kind: Kind) -> String {
+fn join(parts: &[Part], kind: TextPartKind) -> String {
     parts.iter().filter_map(|part| text_of(part, kind)).collect()
 }
 
-fn text_of(part: &Part, kind: Kind) -> Option<&str> {
+fn text_of(part: &Part, kind: TextPartKind) -> Option<&str> {
     match (part, kind) {
-        (Part::Text { text, .. }, Kind::Text) | (Part::Thought { text, .. }, Kind::Thought) => {
+        (Part::Text { text, .. }, TextPartKind::Text) | (Part::Thought { text, .. }, TextPartKind::Thought) => {
             Some(text)
         }
-        (Part::Text { .. }, Kind::Thought)
-        | (Part::Thought { .. }, Kind::Text)
+        (Part::Text { .. }, TextPartKind::Thought)
+        | (Part::Thought { .. }, TextPartKind::Text)
         | (
             Part::ToolCall(_)
             | Part::ToolResult(_)
@@ -82,17 +82,17 @@ fn text_of(part: &Part, kind: Kind) -> Option<&str> {
     }
 }
 
-enum Lost {
+enum LostText {
     Nothing,
     Rest(String),
     Contradiction(String),
 }
 
-fn lost(shown: &str, mut whole: String) -> Lost {
+fn find_lost_text(shown: &str, mut whole: String) -> LostText {
     match whole.strip_prefix(shown) {
-        Some("") => Lost::Nothing,
-        Some(_) => Lost::Rest(whole.split_off(shown.len())),
-        None => Lost::Contradiction(whole),
+        Some("") => LostText::Nothing,
+        Some(_) => LostText::Rest(whole.split_off(shown.len())),
+        None => LostText::Contradiction(whole),
     }
 }
 
@@ -109,7 +109,7 @@ fn has_content(part: &Part) -> bool {
 }
 
 /// Returns true if the parts are an answer: more than blanks and thoughts.
-pub(crate) fn answers(parts: &[Part]) -> bool {
+pub(crate) fn has_answer(parts: &[Part]) -> bool {
     parts.iter().any(|part| match part {
         Part::Text { text, .. } => !text.trim().is_empty(),
         Part::ToolCall(_) | Part::Data(_) => true,
@@ -123,7 +123,7 @@ pub(crate) fn answers(parts: &[Part]) -> bool {
 
 /// Drops parts that a model cannot produce and repairs calls, so that the history accepts the parts
 /// after those of a paused answer, whose calls already use some ids.
-pub(crate) fn clean(
+pub(crate) fn clean_parts(
     parts: Vec<Part>,
     taken: HashSet<CallId>,
     history: &History,
@@ -140,7 +140,7 @@ pub(crate) fn clean(
                 .unwrap_or(call.id);
         }
         fresh.insert(call.id.clone());
-        call.name = acceptable(call.name);
+        call.name = valid_tool_name(call.name);
         Part::ToolCall(call)
     };
     parts
@@ -161,7 +161,7 @@ pub(crate) fn clean(
 
 /// Makes a name valid. A provider would refuse every later request whose history has a tool name
 /// that it does not accept.
-fn acceptable(name: ToolName) -> ToolName {
+fn valid_tool_name(name: ToolName) -> ToolName {
     if name.is_valid() {
         return name;
     }

@@ -18,8 +18,8 @@ use jaato_types::{
 };
 use serde_json::{Value, json};
 
-use crate::calls::{CallsDone, Initiative};
-use crate::{CallScope, Cancel, HistoryError, Hold, OutputSink, Session};
+use crate::calls::{CallsOutcome, CallInitiator};
+use crate::{CallScope, Cancel, HistoryError, DeadlineHold, OutputSink, Session};
 
 /// The maximum number of calls that tools make by themselves within one turn. Two tools that wait
 /// for each other's objects would otherwise run forever.
@@ -30,7 +30,7 @@ pub const CONDITION_MS_MAX: u64 = 5_000;
 
 /// The session's state of conditions.
 #[derive(Debug, Default)]
-pub(crate) struct Conditions {
+pub(crate) struct ConditionsState {
     /// The revision of the objects after each tool last ran by itself.
     ran: HashMap<ToolName, u64>,
     /// How many tools ran by themselves in this turn.
@@ -39,7 +39,7 @@ pub(crate) struct Conditions {
     told: HashSet<(ToolName, Deciding)>,
 }
 
-impl Conditions {
+impl ConditionsState {
     /// Resets the count for a new turn.
     pub(crate) fn begin_turn(&mut self) {
         self.runs = 0;
@@ -48,7 +48,7 @@ impl Conditions {
 
 /// The outcome of tools that ran by themselves.
 #[derive(Default)]
-struct Ran {
+struct AutomaticToolsOutcome {
     /// The parts for the model.
     parts: Vec<Part>,
     /// The first refusal because no user could be asked.
@@ -70,10 +70,10 @@ impl Session {
         if !late.is_empty() {
             self.history.add_news(late)?;
         }
-        let Ran { mut parts, without_user } = self.run_by_themselves(cancel).await;
+        let AutomaticToolsOutcome { mut parts, without_user } = self.run_by_themselves(cancel).await;
         if !parts.is_empty() {
             self.offer_view();
-            parts.extend(self.shared.objects.news(self.shared.limits.objects_tokens_max));
+            parts.extend(self.shared.objects.unseen_objects(self.shared.limits.objects_tokens_max));
             self.history.add_news(parts)?;
         }
         self.settle_offers(cancel).await;
@@ -93,7 +93,7 @@ impl Session {
             matches!(fixed, Condition::EnvironmentHas { .. } | Condition::ModelSees { .. })
         };
         let (first, rest): (Vec<_>, Vec<_>) =
-            self.shared.tools().offers().into_iter().partition(|(_, offer)| is_fixed(offer));
+            self.shared.tools().conditional_tools().into_iter().partition(|(_, offer)| is_fixed(offer));
         self.offer_where_it_holds(first);
         self.shared.change_tools(|toolbox| toolbox.active.sort_unstable());
         self.offer_where_it_holds(rest);
@@ -102,20 +102,20 @@ impl Session {
 
     fn offer_where_it_holds(&mut self, offers: Vec<(ToolName, Offer)>) {
         for (name, offer) in offers {
-            if self.declared(&offer.condition) == Some(true) {
+            if self.evaluate_declared_condition(&offer.condition) == Some(true) {
                 self.shared.change_tools(|toolbox| toolbox.offer(&name));
             }
         }
     }
 
-    async fn run_by_themselves(&mut self, cancel: &Cancel) -> Ran {
-        let mut ran = Ran::default();
+    async fn run_by_themselves(&mut self, cancel: &Cancel) -> AutomaticToolsOutcome {
+        let mut ran = AutomaticToolsOutcome::default();
         for (name, condition) in self.shared.tools().self_running() {
             let revision = self.revision();
             if cancel.is_cancelled() || self.conditions.ran.get(&name) == Some(&revision) {
                 continue;
             }
-            let answer = self.holds(&name, &condition, Deciding::Run, cancel).await;
+            let answer = self.evaluate_condition(&name, &condition, Deciding::Run, cancel).await;
             if !answer.holds || cancel.is_cancelled() {
                 continue;
             }
@@ -133,8 +133,8 @@ impl Session {
             self.shared.emitter.notice(format!("the tool `{name}` runs by itself: {condition}"));
             let arguments = answer.arguments.unwrap_or_else(|| json!({}));
             let call = ToolCall::new(self.shared.ports.ids.call(), name.clone(), arguments);
-            let runner = self.shared.runner(Initiative::Tool, cancel);
-            let CallsDone { results, without_user, .. } =
+            let runner = self.shared.runner(CallInitiator::Tool, cancel);
+            let CallsOutcome { results, without_user, .. } =
                 runner.run(std::slice::from_ref(&call)).await;
             // Changes that the tool made itself do not make it run again.
             self.conditions.ran.insert(name, self.revision());
@@ -157,14 +157,14 @@ impl Session {
         // for.
         let is_first_request = self.history.entries().len() <= 1;
         // Not in the loop's head, where the tools would live on, and each change would copy them.
-        let offers = self.shared.tools().offers();
+        let offers = self.shared.tools().conditional_tools();
         for (name, offer) in offers {
             if matches!(offer.condition, Condition::ModelSees { .. })
                 && self.shared.tools().is_wanted(&name)
             {
                 self.wait_for_sight(cancel).await;
             }
-            let answer = self.holds(&name, &offer.condition, Deciding::Available, cancel).await;
+            let answer = self.evaluate_condition(&name, &offer.condition, Deciding::Available, cancel).await;
             if cancel.is_cancelled() {
                 // No request will be sent, and the answer may be a result of the cancellation.
                 break;
@@ -189,14 +189,14 @@ impl Session {
         }
     }
 
-    async fn holds(
+    async fn evaluate_condition(
         &mut self,
         tool: &ToolName,
         condition: &Condition,
         deciding: Deciding,
         cancel: &Cancel,
     ) -> ConditionAnswer {
-        if let Some(holds) = self.declared(condition) {
+        if let Some(holds) = self.evaluate_declared_condition(condition) {
             return ConditionAnswer { holds, ..ConditionAnswer::default() };
         }
         let request = ConditionRequest::new(tool.clone(), deciding);
@@ -218,7 +218,7 @@ impl Session {
 
     /// Returns whether a condition on the objects, the environment or the model holds. Returns
     /// `None` for a condition that a plugin answers.
-    fn declared(&self, condition: &Condition) -> Option<bool> {
+    fn evaluate_declared_condition(&self, condition: &Condition) -> Option<bool> {
         let is_empty = |tool: Option<&ToolName>| {
             self.shared.objects.with(|objects| objects.is_empty(tool.map(ToolName::as_str)))
         };
@@ -258,7 +258,7 @@ impl Session {
             facts: self.shared.facts.clone(),
             objects: self.shared.objects.clone(),
             depth: 0,
-            hold: Hold::default(),
+            hold: DeadlineHold::default(),
             files: None,
         };
         let answer = tokio::select! {

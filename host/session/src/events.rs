@@ -14,13 +14,13 @@ pub trait EventSink: Send + Sync {
 
 /// Numbers a session's events, whether a turn runs or not. Clones share the counter.
 #[derive(Clone)]
-pub struct Emitter {
+pub struct EventEmitter {
     session: SessionId,
     last: Arc<Mutex<u64>>,
     sink: Arc<dyn EventSink>,
 }
 
-impl Emitter {
+impl EventEmitter {
     /// Starts to count a session's events.
     pub fn new(session: SessionId, sink: Arc<dyn EventSink>) -> Self {
         Self { session, last: Arc::default(), sink }

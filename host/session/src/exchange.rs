@@ -3,10 +3,10 @@
 use jaato_types::text::cut;
 use jaato_types::{Completion, Error, ErrorKind, Event, FinishReason, Part, Request};
 
-use crate::events::Emitter;
-use crate::pace::Pace;
-use crate::provider::{Patience, Seen, Silence};
-use crate::{Cancel, DeltaSink, Limits, Ports, Provider, completion, retry};
+use crate::events::EventEmitter;
+use crate::pace::RequestPace;
+use crate::provider::{SilenceLimits, ReceivedDeltas, SilenceTimeout};
+use crate::{Cancel, DeltaSink, Limits, SessionPorts, Provider, completion, retry};
 
 /// The shortest wait for the provider's capacity that the session reports to the user.
 const ROOM_TOLD_MS: u64 = 2_000;
@@ -29,11 +29,11 @@ const NO_TOOLS_PHRASES: [&str; 9] = [
 ];
 
 /// The model's provider, and the ports that a request needs.
-pub(crate) type Asked<'a> = (&'a dyn Provider, &'a Ports);
+pub(crate) type ProviderAndPorts<'a> = (&'a dyn Provider, &'a SessionPorts);
 
 /// The outcome of a request.
 #[derive(Debug)]
-pub(crate) enum Exchange {
+pub(crate) enum RequestOutcome {
     /// The provider answered. The parts are settled against the deltas.
     Complete(Completion),
     /// The request failed permanently.
@@ -50,7 +50,7 @@ pub(crate) enum Exchange {
     },
 }
 
-impl Exchange {
+impl RequestOutcome {
     /// Returns the parts of the answer, complete or not.
     pub(crate) fn parts_mut(&mut self) -> &mut [Part] {
         match self {
@@ -62,14 +62,14 @@ impl Exchange {
 }
 
 /// The outcome of one attempt.
-enum Attempt {
+enum AttemptOutcome {
     Complete(Completion),
     Failed(Error),
     Cancelled,
 }
 
 /// What to do if an attempt breaks off after a part of its answer was shown.
-pub(crate) enum AfterSeen<'a> {
+pub(crate) enum BrokenAnswerPolicy<'a> {
     /// Do not retry, because the receiver cannot take the answer back.
     Stop,
     /// Retry like any other attempt, and emit an event that the answer restarts. The partial
@@ -80,12 +80,12 @@ pub(crate) enum AfterSeen<'a> {
 /// Sends a request until it is answered, fails permanently or is cancelled.
 pub(crate) async fn exchange(
     request: &Request,
-    (provider, ports): Asked<'_>,
-    emitter: &Emitter,
-    (limits, pace): (&Limits, &Pace),
-    mut after_seen: AfterSeen<'_>,
+    (provider, ports): ProviderAndPorts<'_>,
+    emitter: &EventEmitter,
+    (limits, pace): (&Limits, &RequestPace),
+    mut after_seen: BrokenAnswerPolicy<'_>,
     cancel: &Cancel,
-) -> Exchange {
+) -> RequestOutcome {
     let mut attempts = 0;
     loop {
         attempts += 1;
@@ -96,35 +96,35 @@ pub(crate) async fn exchange(
             emitter.notice(text);
         }
         if !pace.wait(limits.request_interval_ms, &*ports.clock, cancel).await {
-            return Exchange::Cancelled { partial: Vec::new() };
+            return RequestOutcome::Cancelled { partial: Vec::new() };
         }
         let (result, seen) = attempt(request, (provider, ports), emitter, limits, cancel).await;
         let error = match result {
-            Attempt::Complete(completion) => {
+            AttemptOutcome::Complete(completion) => {
                 // The server itself enforces a longer wait, and it may have capacity sooner.
                 let wait = completion.next_after_ms.unwrap_or(0);
                 if wait > 0 && wait <= limits.retry_after_ms_max {
                     pace.room_after(wait, &*ports.clock);
                 }
-                return complete(completion, &seen, emitter, cancel);
+                return complete_exchange(completion, &seen, emitter, cancel);
             }
-            Attempt::Cancelled => return Exchange::Cancelled { partial: seen.parts },
-            Attempt::Failed(error) => error,
+            AttemptOutcome::Cancelled => return RequestOutcome::Cancelled { partial: seen.parts },
+            AttemptOutcome::Failed(error) => error,
         };
         let answer_restarts = seen.is_visible();
-        let may_repeat = !answer_restarts || matches!(after_seen, AfterSeen::Restart(_));
+        let may_repeat = !answer_restarts || matches!(after_seen, BrokenAnswerPolicy::Restart(_));
         let wait_ms = retry::wait_ms(&error, attempts, limits, &*ports.random);
         let Some(delay_ms) = wait_ms.filter(|_| may_repeat) else {
             let error = retry::explain(explain_tools(error, request), limits);
-            return Exchange::Failed { partial: seen.begun.then_some(seen.parts), error };
+            return RequestOutcome::Failed { partial: seen.begun.then_some(seen.parts), error };
         };
         emitter.emit(Event::Retry { attempt: attempts, delay_ms, error, answer_restarts });
         tokio::select! {
             biased;
-            () = cancel.cancelled() => return Exchange::Cancelled { partial: seen.parts },
+            () = cancel.cancelled() => return RequestOutcome::Cancelled { partial: seen.parts },
             () = ports.clock.sleep(delay_ms) => {}
         }
-        if let AfterSeen::Restart(said) = &mut after_seen {
+        if let BrokenAnswerPolicy::Restart(said) = &mut after_seen {
             said.extend(seen.parts);
         }
     }
@@ -132,13 +132,13 @@ pub(crate) async fn exchange(
 
 async fn attempt(
     request: &Request,
-    (provider, ports): Asked<'_>,
-    emitter: &Emitter,
+    (provider, ports): ProviderAndPorts<'_>,
+    emitter: &EventEmitter,
     limits: &Limits,
     cancel: &Cancel,
-) -> (Attempt, Seen) {
+) -> (AttemptOutcome, ReceivedDeltas) {
     if cancel.is_cancelled() {
-        return (Attempt::Cancelled, Seen::default());
+        return (AttemptOutcome::Cancelled, ReceivedDeltas::default());
     }
     let clock = ports.clock.clone();
     let sink = DeltaSink::new(emitter.clone(), clock, provider.source(), limits.answer_bytes_max);
@@ -147,14 +147,14 @@ async fn attempt(
         biased;
         result = provider.complete(request, sink.clone(), stop.clone()) => match result {
             // The answer may end in the same piece that made it too long.
-            Ok(_) if sink.is_overflowed() => Attempt::Failed(too_long(limits)),
-            Ok(completion) => Attempt::Complete(completion),
-            Err(_) if cancel.is_cancelled() => Attempt::Cancelled,
-            Err(error) => Attempt::Failed(error),
+            Ok(_) if sink.is_overflowed() => AttemptOutcome::Failed(too_long(limits)),
+            Ok(completion) => AttemptOutcome::Complete(completion),
+            Err(_) if cancel.is_cancelled() => AttemptOutcome::Cancelled,
+            Err(error) => AttemptOutcome::Failed(error),
         },
-        () = cancel.cancelled() => Attempt::Cancelled,
-        () = sink.overflowed() => Attempt::Failed(too_long(limits)),
-        silence = sink.stalled(patience(limits)) => Attempt::Failed(silent(silence, limits)),
+        () = cancel.cancelled() => AttemptOutcome::Cancelled,
+        () = sink.wait_for_overflow() => AttemptOutcome::Failed(too_long(limits)),
+        silence = sink.wait_for_silence(patience(limits)) => AttemptOutcome::Failed(silence_error(silence, limits)),
     };
     // Closed before the flag is set, so that later deltas of the provider are not shown.
     let seen = sink.close();
@@ -162,13 +162,13 @@ async fn attempt(
     (result, seen)
 }
 
-fn complete(
+fn complete_exchange(
     mut completion: Completion,
-    seen: &Seen,
-    emitter: &Emitter,
+    seen: &ReceivedDeltas,
+    emitter: &EventEmitter,
     cancel: &Cancel,
-) -> Exchange {
-    completion.parts = completion::settle(completion.parts, seen, emitter);
+) -> RequestOutcome {
+    completion.parts = completion::settle_parts(completion.parts, seen, emitter);
     if completion.finish_reason == FinishReason::Unknown {
         emitter.notice(unknown_finish(completion.finish_word.as_deref()));
     }
@@ -178,7 +178,7 @@ fn complete(
         FinishReason::ContextExceeded if is_empty => {
             let text = "the context window was full before the model could answer";
             let error = Error::new(ErrorKind::ContextOverflow, text);
-            Exchange::Failed { partial: None, error }
+            RequestOutcome::Failed { partial: None, error }
         }
         FinishReason::Stop
         | FinishReason::MaxTokens
@@ -187,15 +187,15 @@ fn complete(
         | FinishReason::Paused
         | FinishReason::ContextExceeded
         | FinishReason::Refused
-        | FinishReason::Unknown => Exchange::Complete(completion),
+        | FinishReason::Unknown => RequestOutcome::Complete(completion),
         FinishReason::Cancelled if cancel.is_cancelled() => {
-            Exchange::Cancelled { partial: completion::without_calls(completion.parts) }
+            RequestOutcome::Cancelled { partial: completion::without_calls(completion.parts) }
         }
         FinishReason::Cancelled | FinishReason::Error => {
             let begun = seen.begun || !completion.parts.is_empty();
             let partial = begun.then(|| completion::without_calls(completion.parts));
             let text = "the provider stopped before its answer was complete";
-            Exchange::Failed { partial, error: Error::new(ErrorKind::Provider, text) }
+            RequestOutcome::Failed { partial, error: Error::new(ErrorKind::Provider, text) }
         }
     }
 }
@@ -225,20 +225,20 @@ fn explain_tools(error: Error, request: &Request) -> Error {
     error
 }
 
-fn patience(limits: &Limits) -> Patience {
-    Patience { idle_ms: limits.provider_idle_ms, keep_alive_ms: limits.provider_keep_alive_ms }
+fn patience(limits: &Limits) -> SilenceLimits {
+    SilenceLimits { idle_ms: limits.provider_idle_ms, keep_alive_ms: limits.provider_keep_alive_ms }
 }
 
-fn silent(silence: Silence, limits: &Limits) -> Error {
+fn silence_error(silence: SilenceTimeout, limits: &Limits) -> Error {
     let seconds = |ms: u64| ms.div_ceil(1_000);
     match silence {
-        Silence::Dead => {
+        SilenceTimeout::Dead => {
             let text =
                 format!("the provider sent nothing for {} s", seconds(limits.provider_idle_ms));
             Error::new(ErrorKind::Timeout, text).temporary()
         }
         // A retry would queue at the end again, for as long.
-        Silence::KeptAlive => {
+        SilenceTimeout::KeptAlive => {
             let waited = seconds(limits.provider_keep_alive_ms);
             let text =
                 format!("the provider kept the request open for {waited} s without an answer");

@@ -11,7 +11,7 @@ use jaato_types::ask::{
 use jaato_types::{Error, ErrorKind, Result};
 use serde_json::Value;
 
-fn invalid(text: impl Into<String>) -> Error {
+fn invalid_form_error(text: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidArguments, text.into())
 }
 
@@ -19,7 +19,7 @@ fn invalid(text: impl Into<String>) -> Error {
 pub(crate) fn check_form(form: &Form) -> Result<()> {
     let count = form.fields.len();
     if !(1..=FORM_FIELDS_MAX).contains(&count) {
-        return Err(invalid(format!(
+        return Err(invalid_form_error(format!(
             "a form needs 1 to {FORM_FIELDS_MAX} fields, but this one has {count}"
         )));
     }
@@ -28,7 +28,7 @@ pub(crate) fn check_form(form: &Form) -> Result<()> {
     for field in &form.fields {
         check_field(field)?;
         if !names.insert(&field.name) {
-            return Err(invalid(format!("the form has two fields `{}`", field.name)));
+            return Err(invalid_form_error(format!("the form has two fields `{}`", field.name)));
         }
     }
     Ok(())
@@ -38,13 +38,13 @@ fn check_text(text: &str) -> Result<()> {
     if text.len() <= FORM_TEXT_BYTES_MAX {
         return Ok(());
     }
-    Err(invalid(format!("a text of a form has at most {FORM_TEXT_BYTES_MAX} bytes")))
+    Err(invalid_form_error(format!("a text of a form has at most {FORM_TEXT_BYTES_MAX} bytes")))
 }
 
 fn check_field(field: &FormField) -> Result<()> {
     let FormField { name, text, kind, options, default, .. } = field;
     if name.is_empty() || name.len() > FORM_TEXT_BYTES_MAX {
-        return Err(invalid("a form field needs a name"));
+        return Err(invalid_form_error("a form field needs a name"));
     }
     check_text(text)?;
     match kind {
@@ -52,11 +52,11 @@ fn check_field(field: &FormField) -> Result<()> {
             let values: BTreeSet<&str> = options.iter().map(|it| it.value.as_str()).collect();
             if options.is_empty() || options.len() > FORM_OPTIONS_MAX {
                 let text = format!("the field `{name}` has 1 to {FORM_OPTIONS_MAX} options");
-                return Err(invalid(text));
+                return Err(invalid_form_error(text));
             }
             if values.len() < options.len() || values.contains("") {
                 let text = format!("the options of the field `{name}` have values of their own");
-                return Err(invalid(text));
+                return Err(invalid_form_error(text));
             }
             for option in options {
                 check_text(&option.value)?;
@@ -65,27 +65,27 @@ fn check_field(field: &FormField) -> Result<()> {
             }
         }
         FieldKind::Text | FieldKind::Secret if !options.is_empty() => {
-            return Err(invalid(format!("the field `{name}` is typed: it has no options")));
+            return Err(invalid_form_error(format!("the field `{name}` is typed: it has no options")));
         }
         FieldKind::Secret if default.is_some() => {
-            return Err(invalid(format!("the secret `{name}` has no default")));
+            return Err(invalid_form_error(format!("the secret `{name}` has no default")));
         }
         FieldKind::Text | FieldKind::Secret => {}
         FieldKind::Unknown => {
             let text = format!("the kind of the field `{name}` is not known to this host");
-            return Err(invalid(text).with_hint("`text`, `choice`, `several` and `secret` are"));
+            return Err(invalid_form_error(text).with_hint("`text`, `choice`, `several` and `secret` are"));
         }
     }
-    let fits = default.as_ref().is_none_or(|value| fits(field, value));
+    let fits = default.as_ref().is_none_or(|value| is_valid_value(field, value));
     if fits {
         Ok(())
     } else {
-        Err(invalid(format!("the default of `{name}` is not a valid answer")))
+        Err(invalid_form_error(format!("the default of `{name}` is not a valid answer")))
     }
 }
 
 /// Returns true if a value is a valid answer to a field.
-fn fits(field: &FormField, value: &Value) -> bool {
+fn is_valid_value(field: &FormField, value: &Value) -> bool {
     let is_option = |value: &Value| {
         value.as_str().is_some_and(|value| field.options.iter().any(|it| it.value == value))
     };
@@ -102,17 +102,17 @@ fn fits(field: &FormField, value: &Value) -> bool {
 /// Checks a front end's answer, because any client may have sent it.
 pub(crate) fn check_answer(form: &Form, answer: &FormAnswer) -> Result<()> {
     if answer.outcome != FormOutcome::Answered {
-        return if answer.values.is_empty() { Ok(()) } else { Err(invalid("unexpected values")) };
+        return if answer.values.is_empty() { Ok(()) } else { Err(invalid_form_error("unexpected values")) };
     }
     let is_known = |name: &String| form.fields.iter().any(|field| field.name == *name);
     if let Some(name) = answer.values.keys().find(|name| !is_known(name)) {
-        return Err(invalid(format!("the form has no field `{name}`")));
+        return Err(invalid_form_error(format!("the form has no field `{name}`")));
     }
     for field in &form.fields {
         match answer.values.get(&field.name) {
-            Some(value) if fits(field, value) => {}
+            Some(value) if is_valid_value(field, value) => {}
             None if field.is_optional => {}
-            _ => return Err(invalid(format!("`{}` is not answered", field.name))),
+            _ => return Err(invalid_form_error(format!("`{}` is not answered", field.name))),
         }
     }
     Ok(())

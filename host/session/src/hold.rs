@@ -5,30 +5,30 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Pauses a call's deadline while anything holds it. Clones pause the same deadline.
 #[derive(Debug, Clone, Default)]
-pub struct Hold(Arc<Inner>);
+pub struct DeadlineHold(Arc<DeadlineHoldInner>);
 
 #[derive(Debug, Default)]
-struct Inner {
+struct DeadlineHoldInner {
     held: AtomicUsize,
     /// The deadline of the call that waits for this one.
-    outer: Option<Hold>,
+    outer: Option<DeadlineHold>,
 }
 
 /// A guard that pauses the deadline until it is dropped.
 #[derive(Debug)]
 #[must_use]
-pub struct Held(Hold);
+pub struct DeadlinePause(DeadlineHold);
 
-impl Hold {
+impl DeadlineHold {
     /// Creates one for a call that another call waits for. Holding it holds that one too.
-    pub fn within(outer: &Self) -> Self {
-        Self(Arc::new(Inner { outer: Some(outer.clone()), ..Inner::default() }))
+    pub fn nested_in(outer: &Self) -> Self {
+        Self(Arc::new(DeadlineHoldInner { outer: Some(outer.clone()), ..DeadlineHoldInner::default() }))
     }
 
     /// Pauses the deadline, and that of each call that waits for this one.
-    pub fn hold(&self) -> Held {
-        self.take();
-        Held(self.clone())
+    pub fn pause(&self) -> DeadlinePause {
+        self.add_hold();
+        DeadlinePause(self.clone())
     }
 
     /// Returns true while anything holds it.
@@ -36,10 +36,10 @@ impl Hold {
         self.0.held.load(Relaxed) > 0
     }
 
-    fn take(&self) {
+    fn add_hold(&self) {
         self.0.held.fetch_add(1, Relaxed);
         if let Some(outer) = &self.0.outer {
-            outer.take();
+            outer.add_hold();
         }
     }
 
@@ -51,7 +51,7 @@ impl Hold {
     }
 }
 
-impl Drop for Held {
+impl Drop for DeadlinePause {
     fn drop(&mut self) {
         self.0.let_go();
     }
@@ -63,15 +63,15 @@ mod tests {
 
     #[test]
     fn who_holds_the_inner_call_holds_the_outer_one() {
-        let outer = Hold::default();
-        let inner = Hold::within(&outer);
-        let (first, second) = (inner.hold(), inner.hold());
+        let outer = DeadlineHold::default();
+        let inner = DeadlineHold::nested_in(&outer);
+        let (first, second) = (inner.pause(), inner.pause());
         assert!(inner.is_held() && outer.is_held());
         drop(first);
         assert!(inner.is_held() && outer.is_held());
         drop(second);
         assert!(!inner.is_held() && !outer.is_held());
-        let _held = outer.hold();
+        let _held = outer.pause();
         assert!(!inner.is_held(), "the call that waits stops nobody else");
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jaato_types::{CallId, SessionId};
 
-use crate::{Clock, Random};
+use crate::{SessionClock, Random};
 
 /// Generates unique ids.
 pub trait Ids: Send + Sync {
@@ -17,13 +17,13 @@ pub trait Ids: Send + Sync {
 
 /// Ids from the clock and random numbers.
 pub struct RandomIds {
-    clock: Arc<dyn Clock>,
+    clock: Arc<dyn SessionClock>,
     random: Arc<dyn Random>,
 }
 
 impl RandomIds {
     /// Creates ids from this clock and this source of random numbers.
-    pub fn new(clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Self {
+    pub fn new(clock: Arc<dyn SessionClock>, random: Arc<dyn Random>) -> Self {
         Self { clock, random }
     }
 }

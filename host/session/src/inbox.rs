@@ -13,7 +13,7 @@ pub const WAITING_MESSAGES_MAX: usize = 64;
 
 /// A message that waits for the next request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Waiting {
+pub(crate) enum InboxMessage {
     /// A message of the user.
     Said(String),
     /// A plugin's message for the model.
@@ -31,18 +31,18 @@ pub(crate) enum Waiting {
 /// If the model has given its final answer by then, the turn continues with the message. A message
 /// between turns joins the next prompt.
 #[derive(Clone, Default)]
-pub struct Inbox(Arc<Inner>);
+pub struct Inbox(Arc<InboxInner>);
 
 #[derive(Default)]
-struct Inner {
-    messages: Mutex<Messages>,
+struct InboxInner {
+    messages: Mutex<InboxMessages>,
     /// Wakes a turn that waits for tasks, and code that waits between turns.
     arrived: Notify,
 }
 
 #[derive(Default)]
-struct Messages {
-    waiting: VecDeque<Waiting>,
+struct InboxMessages {
+    waiting: VecDeque<InboxMessage>,
     /// The number of messages that have a place and are being announced.
     promised: usize,
 }
@@ -57,7 +57,7 @@ impl Inbox {
         if text.trim().is_empty() {
             return Err(Error::new(ErrorKind::InvalidArguments, "the message is empty"));
         }
-        self.take_in(Waiting::Said(text), || ())
+        self.take_in(InboxMessage::Said(text), || ())
     }
 
     /// Takes a plugin's message for the model, which wakes an idle session. `announce` runs first,
@@ -66,10 +66,10 @@ impl Inbox {
     /// # Errors
     /// As [`Inbox::send`].
     pub(crate) fn notify(&self, from: &str, text: String, announce: impl FnOnce()) -> Result<()> {
-        self.take_in(Waiting::Notified { from: from.to_owned(), text }, announce)
+        self.take_in(InboxMessage::Notified { from: from.to_owned(), text }, announce)
     }
 
-    fn take_in(&self, message: Waiting, announce: impl FnOnce()) -> Result<()> {
+    fn take_in(&self, message: InboxMessage, announce: impl FnOnce()) -> Result<()> {
         let mut messages = self.lock();
         if messages.waiting.len() + messages.promised >= WAITING_MESSAGES_MAX {
             let text = format!("{WAITING_MESSAGES_MAX} messages are already waiting for the model");
@@ -89,52 +89,52 @@ impl Inbox {
     }
 
     /// Counts the waiting messages.
-    pub fn waiting(&self) -> usize {
+    pub fn waiting_count(&self) -> usize {
         self.lock().waiting.len()
     }
 
     /// Takes back the user's messages that no request has taken, in order.
     pub fn take_back(&self) -> Vec<String> {
         let mut messages = self.lock();
-        let (said, others): (VecDeque<Waiting>, VecDeque<Waiting>) =
+        let (said, others): (VecDeque<InboxMessage>, VecDeque<InboxMessage>) =
             std::mem::take(&mut messages.waiting)
                 .into_iter()
-                .partition(|message| matches!(message, Waiting::Said(_)));
+                .partition(|message| matches!(message, InboxMessage::Said(_)));
         messages.waiting = others;
-        let text = |message: Waiting| match message {
-            Waiting::Said(text) => Some(text),
-            Waiting::Notified { .. } => None,
+        let text = |message: InboxMessage| match message {
+            InboxMessage::Said(text) => Some(text),
+            InboxMessage::Notified { .. } => None,
         };
         said.into_iter().filter_map(text).collect()
     }
 
-    pub(crate) fn take(&self) -> Vec<Waiting> {
+    pub(crate) fn take(&self) -> Vec<InboxMessage> {
         self.lock().waiting.drain(..).collect()
     }
 
     /// Lists the plugins that have messages for the model.
     pub(crate) fn notified_by(&self) -> Vec<String> {
-        let from = |message: &Waiting| match message {
-            Waiting::Said(_) => None,
-            Waiting::Notified { from, .. } => Some(from.clone()),
+        let from = |message: &InboxMessage| match message {
+            InboxMessage::Said(_) => None,
+            InboxMessage::Notified { from, .. } => Some(from.clone()),
         };
         self.lock().waiting.iter().filter_map(from).collect()
     }
 
     /// Becomes ready when a message waits.
-    pub(crate) async fn arrived(&self) {
+    pub(crate) async fn wait_for_message(&self) {
         loop {
             let arrived = self.0.arrived.notified();
             tokio::pin!(arrived);
             arrived.as_mut().enable();
-            if self.waiting() > 0 {
+            if self.waiting_count() > 0 {
                 return;
             }
             arrived.await;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Messages> {
+    fn lock(&self) -> MutexGuard<'_, InboxMessages> {
         self.0.messages.lock()
     }
 }

@@ -64,13 +64,13 @@ pub(crate) fn tools() -> [KnownTool; 2] {
         KEYWORD: { "text": "names of tools" },
     });
     [
-        known(
+        host_tool(
             LIST_TOOLS,
             "Find more tools. Without category or query, lists the categories.",
             json!({ "category": category, "query": query, "verbose": verbose }),
             &[],
         ),
-        known(
+        host_tool(
             GET_TOOL_SCHEMAS,
             "Show tools with their arguments. Then you can call them.",
             json!({ "names": names }),
@@ -79,7 +79,7 @@ pub(crate) fn tools() -> [KnownTool; 2] {
     ]
 }
 
-pub(crate) fn known(
+pub(crate) fn host_tool(
     name: &str,
     description: &str,
     properties: Value,
@@ -123,7 +123,7 @@ pub(crate) fn known(
 /// Returns the schema that calls are checked against, if it accepts more than the model sees.
 /// Plugins have categories of their own, which may appear while a session runs, and a single name
 /// is accepted for a list of it.
-pub(crate) fn accepted(spec: &ToolSpec) -> Option<ToolSpec> {
+pub(crate) fn accepted_spec(spec: &ToolSpec) -> Option<ToolSpec> {
     let mut accepted = spec.clone();
     let properties = &mut accepted.parameters["properties"];
     match spec.name.as_str() {
@@ -153,11 +153,11 @@ pub(crate) fn owner(tool: Option<&KnownTool>) -> PluginName {
     of_plugin.map(|tool| tool.plugin.clone()).unwrap_or_default()
 }
 
-/// Answers a call of one of the two tools. Pure: the session activates the tools, see [`wanted`].
+/// Answers a call of one of the two tools. Pure: the session activates the tools, see [`tools_to_activate`].
 pub(crate) fn answer(toolbox: &Toolbox, call: &ToolCall) -> Result<Output> {
     match call.name.as_str() {
         LIST_TOOLS => Ok(list(toolbox, &call.arguments)),
-        GET_TOOL_SCHEMAS => Ok(schemas(toolbox, &names(call))),
+        GET_TOOL_SCHEMAS => Ok(schemas(toolbox, &requested_tool_names(call))),
         other => {
             Err(Error::new(ErrorKind::HostBug, format!("`{other}` is not a tool of the host")))
         }
@@ -165,14 +165,14 @@ pub(crate) fn answer(toolbox: &Toolbox, call: &ToolCall) -> Result<Output> {
 }
 
 /// Lists the tools that a call of `get_tool_schemas` activates.
-pub(crate) fn wanted(toolbox: &Toolbox, call: &ToolCall) -> Vec<ToolName> {
+pub(crate) fn tools_to_activate(toolbox: &Toolbox, call: &ToolCall) -> Vec<ToolName> {
     if call.name.as_str() != GET_TOOL_SCHEMAS {
         return Vec::new();
     }
-    names(call).into_iter().filter(|name| toolbox.find(name).is_ok_and(|it| !it.active)).collect()
+    requested_tool_names(call).into_iter().filter(|name| toolbox.find(name).is_ok_and(|it| !it.active)).collect()
 }
 
-pub(crate) fn names(call: &ToolCall) -> Vec<ToolName> {
+pub(crate) fn requested_tool_names(call: &ToolCall) -> Vec<ToolName> {
     let names = match call.arguments.get("names") {
         Some(Value::Array(names)) => names.as_slice(),
         Some(one) => std::slice::from_ref(one),
@@ -182,7 +182,7 @@ pub(crate) fn names(call: &ToolCall) -> Vec<ToolName> {
 }
 
 /// Lists the tools that a model may use, without these two, because a model that asks knows them.
-fn offered(toolbox: &Toolbox) -> impl Iterator<Item = &KnownTool> {
+fn usable_tools(toolbox: &Toolbox) -> impl Iterator<Item = &KnownTool> {
     toolbox.tools().iter().filter(|tool| !is_own(tool) && may_be_offered(tool))
 }
 
@@ -214,7 +214,7 @@ fn is_in(tool: &KnownTool, category: &str) -> bool {
 }
 
 /// Keeps the tools that match the most words of a query, in name, category or description.
-fn matching<'a>(tools: Vec<&'a KnownTool>, query: &str) -> Vec<&'a KnownTool> {
+fn matching_tools<'a>(tools: Vec<&'a KnownTool>, query: &str) -> Vec<&'a KnownTool> {
     let query = query.to_lowercase();
     let words: Vec<&str> = query.split(|c: char| !c.is_alphanumeric()).collect();
     let hits = |tool: &KnownTool| {
@@ -235,9 +235,9 @@ fn list(toolbox: &Toolbox, arguments: &Value) -> Output {
     }
     let is_verbose = arguments.get("verbose") == Some(&Value::Bool(true));
     let is_asked = |tool: &&KnownTool| category.is_none_or(|category| is_in(tool, category));
-    let mut tools: Vec<_> = offered(toolbox).filter(is_asked).collect();
+    let mut tools: Vec<_> = usable_tools(toolbox).filter(is_asked).collect();
     if let Some(query) = query {
-        tools = matching(tools, query);
+        tools = matching_tools(tools, query);
     }
     tools.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
     if tools.is_empty() {
@@ -257,7 +257,7 @@ fn list(toolbox: &Toolbox, arguments: &Value) -> Output {
     let is_long = tools.len() > DESCRIBED_MAX;
     let described = |spec: &ToolSpec| match is_verbose {
         true => spec.description.clone(),
-        false => summary(&spec.description),
+        false => summarize_description(&spec.description),
     };
     let listed: Vec<_> = tools
         .iter()
@@ -301,7 +301,7 @@ fn with_missing(toolbox: &Toolbox, mut content: Value) -> Output {
 
 fn categories(toolbox: &Toolbox) -> Output {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for tool in offered(toolbox) {
+    for tool in usable_tools(toolbox) {
         *counts.entry(listed_under(tool)).or_default() += 1;
     }
     let total: usize = counts.values().sum();
@@ -344,7 +344,7 @@ fn schemas(toolbox: &Toolbox, names: &[ToolName]) -> Output {
                 }
             }
             Err(_) => {
-                let mut near = toolbox.near(name);
+                let mut near = toolbox.similar_names(name);
                 near.truncate(SUGGESTIONS_MAX);
                 if !near.is_empty() {
                     suggestions.insert(name.to_string(), near.into());
@@ -369,7 +369,7 @@ fn schemas(toolbox: &Toolbox, names: &[ToolName]) -> Output {
 }
 
 /// Returns the first sentence, truncated if it is long.
-fn summary(description: &str) -> String {
+fn summarize_description(description: &str) -> String {
     let sentence = description.split_once(". ").map_or(description, |(first, _)| first);
     let sentence = sentence.lines().next().unwrap_or_default().trim_end_matches('.');
     cut(sentence, SUMMARY_CHARS_MAX)

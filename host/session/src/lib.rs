@@ -1,8 +1,8 @@
 //! The turn loop: history and its invariants, prompt, limits, cancellation, events.
 //!
 //! A [`Session`] owns one conversation. It depends on [`jaato_types`], [`jaato_policy`] and its own
-//! traits ([`Provider`], [`ToolSet`], [`Hooks`], [`Asker`], [`EventSink`], [`OutputStore`], [`Gc`],
-//! [`Media`], [`Clock`], [`Ids`], [`Random`]). It does not know dynamic libraries, files, terminals
+//! traits ([`Provider`], [`ToolSet`], [`Hooks`], [`UserAsker`], [`EventSink`], [`OutputStore`], [`Gc`],
+//! [`Media`], [`SessionClock`], [`Ids`], [`Random`]). It does not know dynamic libraries, files, terminals
 //! or networks. A host program implements the traits. Tests use the implementations in `testing`.
 
 mod arguments;
@@ -49,20 +49,20 @@ mod tools;
 mod turn;
 
 pub use arguments::ArgumentChecks;
-pub use ask::{Asker, FormQuestion, Secret, SecretAnswer, SecretQuestion};
+pub use ask::{UserAsker, FormQuestion, TypedSecret, SecretAnswer, SecretQuestion};
 pub use call_files::{CallFiles, NamedPaths};
 pub use calls::PREVIEW_BYTES_MAX;
 pub use cancel::Cancel;
-pub use clock::{Clock, SystemClock};
+pub use clock::{SessionClock, SystemClock};
 pub use command::{CommandCall, SHARED_ANSWERS_MAX};
 pub use conditions::{CONDITION_MS_MAX, RUNS_BY_THEMSELVES_MAX};
-pub use events::{Emitter, EventSink};
+pub use events::{EventEmitter, EventSink};
 pub use facts::{SharedFacts, estimate_tokens, percent_used};
 pub use gc::{Gc, GcReport, OVERFLOWS_MAX, WINDOW_WAIT_MS, WindowOrigin};
-pub use history::{COLLECTED_BYTES_MAX, Entry, History, HistoryError, Mark};
-pub use hold::{Held, Hold};
+pub use history::{COLLECTED_BYTES_MAX, HistoryEntry, History, HistoryError, MessageMark};
+pub use hold::{DeadlinePause, DeadlineHold};
 pub use hooks::{
-    ADDITION_TOKENS_MAX, ADDITIONS_TOKENS_MAX, ARGUMENTS_SHOWN_BYTES_MAX, Addition,
+    ADDITION_TOKENS_MAX, ADDITIONS_TOKENS_MAX, ARGUMENTS_SHOWN_BYTES_MAX, HookPromptAddition,
     HOOK_FAILURES_MAX, HOOK_OPEN_MS_MAX, HookPlugin, HookScope, Hooks, NoHooks,
     REQUEST_TEXT_TOKENS_MAX,
 };
@@ -73,27 +73,27 @@ pub use jaato_approval::{
     CallPlace, Gate, KeepAnswers, NoAnswer, PermissionAsker, RulesGate, SessionRules, SharedRules,
 };
 pub use jaato_config::{Caps, GcSettings, Limits};
-pub use jaato_policy::{Call, Decision, Mode, Outcome, Rules, WorkspaceTrust};
+pub use jaato_policy::{PolicyCall, Decision, PolicyMode, RuleOutcome, Rules, WorkspaceTrust};
 pub use media::{Media, MediaFacts, NoMedia};
 pub use objects::{SharedObjects, VIEW_ENVIRONMENT, own_tools};
 pub use origin::{CALL_DEPTH_MAX, CallOrigin};
 pub use output::{OutputStore, OutputWriter, StreamedOutput, error_content, note_bytes};
-pub use ports::Ports;
+pub use ports::SessionPorts;
 pub use prompt::{BUILT_IN_PROMPT, PLAN_PROMPT, PromptPart, PromptParts, SystemPrompt};
-pub use prompt_parts::Prompt;
+pub use prompt_parts::UserPrompt;
 pub use provider::{DeltaSink, Provider};
 pub use random::{Random, SeededRandom};
 pub use report::TurnReport;
 pub use session::{
-    Agent, AnsweringModel, AskingPlugin, Lent, ModelSetup, Objects, PLUGIN_CALLS_MAX, PieceSink,
+    Agent, AnsweringModel, AskingPlugin, LentSessionState, ModelSetup, InitialObjects, PLUGIN_CALLS_MAX, PieceSink,
     Session, SessionHandle, SessionSetup,
 };
-pub use spent::{SharedSpent, Spent, cost_micro_usd};
-pub use takes::ModelTakes;
-pub use tasks::{RunningTask, Wake};
-pub use toolbox::{Found, Toolbox};
+pub use spent::{SharedUsage, SessionUsage, cost_micro_usd};
+pub use takes::ModelCapabilities;
+pub use tasks::{RunningTask, WakeWaiter};
+pub use toolbox::{CallableTool, Toolbox};
 pub use tools::{
-    CallScope, KnownTool, OutputSink, Renewal, RenewalMoment, ToolSet, ToolState, WantedTools,
+    CallScope, KnownTool, OutputSink, ToolRenewal, RenewalMoment, ToolSet, ToolState, WantedTools,
 };
 pub use turn::{
     MARK_CANCELLED, MARK_CAP, MARK_CONTEXT_FULL, MARK_FAILED, MARK_FILTERED, MARK_LIMIT,

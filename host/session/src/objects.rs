@@ -19,9 +19,9 @@ use serde::Deserialize;
 use serde_json::{Map, json};
 
 use crate::KnownTool;
-use crate::events::Emitter;
+use crate::events::EventEmitter;
 use crate::introspection;
-use crate::session::Objects;
+use crate::session::InitialObjects;
 
 /// The name of the tool with which a model looks at objects. It is offered once there are some.
 pub const VIEW_ENVIRONMENT: &str = "view_environment";
@@ -35,25 +35,25 @@ const SHOWN_TYPE: &str = "application/json";
 /// A handle on a session's objects. Clones share them, so calls can fill them while a turn runs.
 #[derive(Clone)]
 pub struct SharedObjects {
-    store: Arc<Inner>,
+    store: Arc<SharedObjectsInner>,
     /// The revision that the session's model has seen.
     seen: Arc<AtomicU64>,
 }
 
-struct Inner {
-    emitter: Emitter,
+struct SharedObjectsInner {
+    emitter: EventEmitter,
     environment: Mutex<ObjectEnvironment>,
 }
 
 impl SharedObjects {
-    pub(crate) fn new(environment: ObjectEnvironment, emitter: Emitter) -> Self {
-        let store = Arc::new(Inner { emitter, environment: Mutex::new(environment) });
+    pub(crate) fn new(environment: ObjectEnvironment, emitter: EventEmitter) -> Self {
+        let store = Arc::new(SharedObjectsInner { emitter, environment: Mutex::new(environment) });
         Self { store, seen: Arc::default() }
     }
 
     /// Copies the objects for another session.
-    pub fn copy(&self) -> Objects {
-        Objects::Own(self.environment().clone())
+    pub fn copy(&self) -> InitialObjects {
+        InitialObjects::Own(self.environment().clone())
     }
 
     /// Returns the same objects for another session, whose model has seen none of them.
@@ -72,7 +72,7 @@ impl SharedObjects {
     ///
     /// # Errors
     /// As [`ObjectEnvironment::add`], without an event.
-    pub fn result(&self, source: &str, tool: &str, result: ObjectsAdd) -> Result<ObjectsChanged> {
+    pub fn add_result(&self, source: &str, tool: &str, result: ObjectsAdd) -> Result<ObjectsChanged> {
         let mut shown = result.clone();
         let mut environment = self.environment();
         let changed = environment.add(tool, result.into())?;
@@ -99,7 +99,7 @@ impl SharedObjects {
     }
 
     /// Returns the objects that the model has not seen, as a part of its next message.
-    pub(crate) fn news(&self, tokens_max: usize) -> Option<Part> {
+    pub(crate) fn unseen_objects(&self, tokens_max: usize) -> Option<Part> {
         let environment = self.environment();
         let shown = environment.render(self.seen.load(Relaxed), tokens_max);
         self.seen.store(environment.revision(), Relaxed);
@@ -133,10 +133,10 @@ impl SharedObjects {
     }
 
     /// Answers a call of [`VIEW_ENVIRONMENT`].
-    pub(crate) fn view(&self, call: &ToolCall) -> Result<Output> {
+    pub(crate) fn answer_view_call(&self, call: &ToolCall) -> Result<Output> {
         #[derive(Default, Deserialize)]
         #[serde(default)]
-        struct View {
+        struct ViewEnvironmentArguments {
             tool_names: Vec<String>,
             #[serde(flatten)]
             items: ObjectsFilter,
@@ -144,7 +144,7 @@ impl SharedObjects {
             take: Option<usize>,
         }
         // The schema was checked, but it allows numbers that are too large.
-        let view: View = serde_json::from_value(call.arguments.clone())
+        let view: ViewEnvironmentArguments = serde_json::from_value(call.arguments.clone())
             .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
         let filter = Filter::of(None, view.items.metadata_key, view.items.metadata_value)?;
         let selection = Selection {
@@ -200,7 +200,7 @@ pub(crate) fn view_tool() -> KnownTool {
         ("skip".to_owned(), number("Objects to skip.")),
         ("take".to_owned(), number("Maximum objects (50).")),
     ]);
-    introspection::known(
+    introspection::host_tool(
         VIEW_ENVIRONMENT,
         "Look at objects that tools have found in this conversation.",
         properties.into(),

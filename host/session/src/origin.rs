@@ -2,7 +2,7 @@
 
 use jaato_types::{CallId, PluginName};
 
-use crate::Hold;
+use crate::DeadlineHold;
 
 /// How deep calls of tools by tools may be nested.
 pub const CALL_DEPTH_MAX: u32 = 3;
@@ -17,12 +17,12 @@ pub struct CallOrigin {
     /// How many plugin calls are above this one, at least 1.
     pub depth: u32,
     /// The deadline of the plugin's own call.
-    pub hold: Hold,
+    pub hold: DeadlineHold,
 }
 
 impl CallOrigin {
     /// Creates the origin of a call that a plugin makes outside of its own calls.
-    pub fn of(plugin: PluginName) -> Self {
-        Self { plugin, parent: None, depth: 1, hold: Hold::default() }
+    pub fn outside_of_calls(plugin: PluginName) -> Self {
+        Self { plugin, parent: None, depth: 1, hold: DeadlineHold::default() }
     }
 }

@@ -3,21 +3,21 @@
 
 use parking_lot::Mutex;
 
-use crate::{Cancel, Clock};
+use crate::{Cancel, SessionClock};
 
 /// When the last request began or will begin, and when the next one may.
 #[derive(Debug, Default)]
-pub(crate) struct Pace(Mutex<Known>);
+pub(crate) struct RequestPace(Mutex<PaceState>);
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Known {
+struct PaceState {
     last: Option<u64>,
     room_at: u64,
 }
 
-impl Pace {
+impl RequestPace {
     /// Waits until the next request may begin. Returns false if it was cancelled first.
-    pub(crate) async fn wait(&self, interval_ms: u64, clock: &dyn Clock, cancel: &Cancel) -> bool {
+    pub(crate) async fn wait(&self, interval_ms: u64, clock: &dyn SessionClock, cancel: &Cancel) -> bool {
         let now = clock.monotonic_ms();
         let begins_at = {
             let mut known = self.0.lock();
@@ -37,12 +37,12 @@ impl Pace {
     }
 
     /// Returns for how many milliseconds the server has no capacity for a request.
-    pub(crate) fn no_room_for(&self, clock: &dyn Clock) -> u64 {
+    pub(crate) fn no_room_for(&self, clock: &dyn SessionClock) -> u64 {
         self.0.lock().room_at.saturating_sub(clock.monotonic_ms())
     }
 
     /// Records that the server has no capacity for a request for this many milliseconds.
-    pub(crate) fn room_after(&self, ms: u64, clock: &dyn Clock) {
+    pub(crate) fn room_after(&self, ms: u64, clock: &dyn SessionClock) {
         self.0.lock().room_at = clock.monotonic_ms().saturating_add(ms);
     }
 

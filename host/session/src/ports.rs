@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use crate::{
-    Asker, Clock, EventSink, Gate, Gc, Hooks, Ids, Media, OutputStore, Provider, Random, ToolSet,
+    UserAsker, SessionClock, EventSink, Gate, Gc, Hooks, Ids, Media, OutputStore, Provider, Random, ToolSet,
 };
 
 /// The outside interfaces of a session. Cheap to clone.
 #[derive(Clone)]
-pub struct Ports {
+pub struct SessionPorts {
     /// The model.
     pub provider: Arc<dyn Provider>,
     /// The tools.
@@ -18,7 +18,7 @@ pub struct Ports {
     /// Decides about calls before the user is asked.
     pub gate: Arc<dyn Gate>,
     /// Asks the user.
-    pub asker: Arc<dyn Asker>,
+    pub asker: Arc<dyn UserAsker>,
     /// Makes room in a full context, if there is a gc.
     pub gc: Option<Arc<dyn Gc>>,
     /// Receives events.
@@ -28,7 +28,7 @@ pub struct Ports {
     /// Sizes and dimensions of the session's images and files.
     pub media: Arc<dyn Media>,
     /// The clock.
-    pub clock: Arc<dyn Clock>,
+    pub clock: Arc<dyn SessionClock>,
     /// Generates ids.
     pub ids: Arc<dyn Ids>,
     /// Random numbers, for jitter.

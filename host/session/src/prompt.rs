@@ -1,6 +1,6 @@
 //! Builds the system text, in a fixed order and once per session, so that prefix caches hit.
 
-use jaato_policy::Mode;
+use jaato_policy::PolicyMode;
 use jaato_types::ToolSpec;
 
 use crate::estimate_tokens;
@@ -63,7 +63,7 @@ impl SystemPrompt {
 
     /// Adds the mode's part. Only `plan` has one. The parts before it stay the same.
     #[must_use]
-    pub fn in_mode(mut self, mode: Mode) -> Self {
+    pub fn in_mode(mut self, mode: PolicyMode) -> Self {
         self.parts.extend(mode_prompt(mode).map(|text| PromptPart::new("mode plan", text)));
         self
     }
@@ -75,15 +75,15 @@ impl SystemPrompt {
 
     /// Returns the whole text, as it is in every request.
     pub fn text(&self) -> String {
-        self.joined(None)
+        self.join_parts(None)
     }
 
     /// Returns the text with the mode's part at its end, as [`Self::in_mode`] adds it.
-    pub fn text_in(&self, mode: Mode) -> String {
-        self.joined(mode_prompt(mode))
+    pub fn text_in(&self, mode: PolicyMode) -> String {
+        self.join_parts(mode_prompt(mode))
     }
 
-    fn joined(&self, last: Option<&str>) -> String {
+    fn join_parts(&self, last: Option<&str>) -> String {
         let texts: Vec<&str> =
             self.parts.iter().map(|part| part.text.as_str()).chain(last).collect();
         texts.join("\n\n")
@@ -103,10 +103,10 @@ impl SystemPrompt {
     }
 }
 
-fn mode_prompt(mode: Mode) -> Option<&'static str> {
+fn mode_prompt(mode: PolicyMode) -> Option<&'static str> {
     match mode {
-        Mode::Plan => Some(PLAN_PROMPT),
-        Mode::Ask | Mode::AcceptEdits | Mode::ReadOnly => None,
+        PolicyMode::Plan => Some(PLAN_PROMPT),
+        PolicyMode::Ask | PolicyMode::AcceptEdits | PolicyMode::ReadOnly => None,
     }
 }
 
@@ -142,11 +142,11 @@ mod tests {
     #[test]
     fn only_the_mode_plan_adds_a_part_and_it_comes_last() {
         let prompt = SystemPrompt::build(PromptParts::default());
-        for mode in Mode::ALL {
+        for mode in PolicyMode::ALL {
             let text = prompt.text_in(mode);
             assert_eq!(prompt.clone().in_mode(mode).text(), text);
             let more = text.strip_prefix(&prompt.text()).unwrap().trim();
-            assert_eq!(more, if mode == Mode::Plan { PLAN_PROMPT } else { "" }, "{mode:?}");
+            assert_eq!(more, if mode == PolicyMode::Plan { PLAN_PROMPT } else { "" }, "{mode:?}");
         }
     }
 

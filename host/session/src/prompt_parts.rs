@@ -4,7 +4,7 @@ use jaato_types::{Data, Part};
 
 /// A user's input for the model.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Prompt {
+pub struct UserPrompt {
     /// The text; not blank.
     pub text: String,
     /// The files that precede the text: blobs of the session's store, and text files. For a blob
@@ -12,10 +12,10 @@ pub struct Prompt {
     pub files: Vec<Part>,
 }
 
-impl Prompt {
+impl UserPrompt {
     /// Attaches a blob of the session's store.
     #[must_use]
-    pub fn with(mut self, file: Data) -> Self {
+    pub fn with_file(mut self, file: Data) -> Self {
         self.files.push(Part::Data(file));
         self
     }
@@ -29,7 +29,7 @@ impl Prompt {
 
     /// Replaces the text and keeps the files.
     #[must_use]
-    pub fn saying(self, text: impl Into<String>) -> Self {
+    pub fn replacing_text(self, text: impl Into<String>) -> Self {
         Self { text: text.into(), ..self }
     }
 
@@ -39,7 +39,7 @@ impl Prompt {
         let Some(more) = more else { return self };
         let is_first = self.text.trim().is_empty();
         let text = if is_first { more } else { format!("{}\n\n{more}", self.text) };
-        self.saying(text)
+        self.replacing_text(text)
     }
 
     /// Returns its parts: the files come before the text that asks about them.
@@ -48,13 +48,13 @@ impl Prompt {
     }
 }
 
-impl From<&str> for Prompt {
+impl From<&str> for UserPrompt {
     fn from(text: &str) -> Self {
         Self { text: text.to_owned(), ..Self::default() }
     }
 }
 
-impl From<String> for Prompt {
+impl From<String> for UserPrompt {
     fn from(text: String) -> Self {
         Self { text, ..Self::default() }
     }

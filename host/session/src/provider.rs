@@ -10,8 +10,8 @@ use jaato_types::{Completion, Delta, Event, ModelInfo, Part, Request, Result};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::PIECE_MS;
-use crate::events::{Emitter, MODEL};
-use crate::{Cancel, Clock};
+use crate::events::{EventEmitter, MODEL};
+use crate::{Cancel, SessionClock};
 
 /// A stateless back end. Each request holds everything that it needs.
 pub trait Provider: Send + Sync {
@@ -39,11 +39,11 @@ pub trait Provider: Send + Sync {
 
 /// Takes a provider's deltas, from any thread. Clones share the sink.
 #[derive(Clone)]
-pub struct DeltaSink(Arc<Inner>);
+pub struct DeltaSink(Arc<DeltaSinkInner>);
 
-struct Inner {
-    emitter: Emitter,
-    clock: Arc<dyn Clock>,
+struct DeltaSinkInner {
+    emitter: EventEmitter,
+    clock: Arc<dyn SessionClock>,
     source: String,
     answer_bytes_max: usize,
     overflow: Cancel,
@@ -58,12 +58,12 @@ struct State {
     /// When the last content for the user or the answer arrived.
     said_at_ms: u64,
     bytes: usize,
-    seen: Seen,
+    seen: ReceivedDeltas,
 }
 
 /// The deltas that arrived before the request was over.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct ReceivedDeltas {
     /// Text and thoughts in order, with neighbours of one kind joined. Without calls, which are not
     /// shown yet.
     pub(crate) parts: Vec<Part>,
@@ -74,7 +74,7 @@ pub(crate) struct Seen {
 impl State {
     /// Leaves out time that does not count as silence. After the process was stopped, one more
     /// interval is allowed in any case, to read the answer that is in the socket.
-    fn put_off(&mut self, by_ms: u64, now_ms: u64, after_stop: Option<Patience>) {
+    fn put_off(&mut self, by_ms: u64, now_ms: u64, after_stop: Option<SilenceLimits>) {
         let later = |at_ms: u64, most_ms: Option<u64>| {
             let at_ms = at_ms.saturating_add(by_ms).min(now_ms);
             let one_piece_left =
@@ -88,7 +88,7 @@ impl State {
 
 /// How long a provider may be silent.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct SilenceLimits {
     /// Without any sign of life.
     pub(crate) idle_ms: u64,
     /// With signs of life that have no content.
@@ -97,14 +97,14 @@ pub(crate) struct Patience {
 
 /// How a provider was silent for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Silence {
+pub(crate) enum SilenceTimeout {
     /// Nothing arrived.
     Dead,
     /// Only signs of life arrived.
     KeptAlive,
 }
 
-impl Seen {
+impl ReceivedDeltas {
     /// Returns true if the user saw a part of the answer.
     pub(crate) fn is_visible(&self) -> bool {
         !self.parts.is_empty()
@@ -113,14 +113,14 @@ impl Seen {
 
 impl DeltaSink {
     pub(crate) fn new(
-        emitter: Emitter,
-        clock: Arc<dyn Clock>,
+        emitter: EventEmitter,
+        clock: Arc<dyn SessionClock>,
         source: &str,
         answer_bytes_max: usize,
     ) -> Self {
         let now_ms = clock.monotonic_ms();
         let state = State { alive_at_ms: now_ms, said_at_ms: now_ms, ..State::default() };
-        Self(Arc::new(Inner {
+        Self(Arc::new(DeltaSinkInner {
             emitter,
             clock,
             source: source.to_owned(),
@@ -155,11 +155,11 @@ impl DeltaSink {
 
     /// Records that bytes of the answer arrived, whatever their content: a comment keeps a
     /// connection alive.
-    pub fn alive(&self) {
+    pub fn record_activity(&self) {
         self.lock().alive_at_ms = self.0.clock.monotonic_ms();
     }
 
-    fn take(&self, seen: &mut Seen, delta: Delta) -> Option<Event> {
+    fn take(&self, seen: &mut ReceivedDeltas, delta: Delta) -> Option<Event> {
         let source = || self.0.source.clone();
         match delta {
             Delta::Text { text, .. } => (!text.is_empty()).then(|| {
@@ -190,7 +190,7 @@ impl DeltaSink {
     }
 
     /// Ends the request. Later deltas are ignored.
-    pub(crate) fn close(&self) -> Seen {
+    pub(crate) fn close(&self) -> ReceivedDeltas {
         let mut state = self.lock();
         state.closed = true;
         std::mem::take(&mut state.seen)
@@ -198,7 +198,7 @@ impl DeltaSink {
 
     /// Becomes ready when the provider has been silent for too long, and returns how. Only time in
     /// which the process ran counts. Data that is in the socket after a stop is read first.
-    pub(crate) async fn stalled(&self, patience: Patience) -> Silence {
+    pub(crate) async fn wait_for_silence(&self, patience: SilenceLimits) -> SilenceTimeout {
         loop {
             let before_ms = self.0.clock.monotonic_ms();
             let (alive_at_ms, said_at_ms) = {
@@ -211,10 +211,10 @@ impl DeltaSink {
             let idle_ms = left(alive_at_ms, patience.idle_ms);
             let keep_alive_ms = left(said_at_ms, patience.keep_alive_ms);
             if idle_ms == 0 {
-                return Silence::Dead;
+                return SilenceTimeout::Dead;
             }
             if keep_alive_ms == 0 {
-                return Silence::KeptAlive;
+                return SilenceTimeout::KeptAlive;
             }
             let piece_ms = idle_ms.min(keep_alive_ms).min(PIECE_MS);
             self.0.clock.sleep(piece_ms).await;
@@ -231,7 +231,7 @@ impl DeltaSink {
     }
 
     /// Becomes ready when the answer is longer than allowed.
-    pub(crate) async fn overflowed(&self) {
+    pub(crate) async fn wait_for_overflow(&self) {
         self.0.overflow.cancelled().await;
     }
 

@@ -8,9 +8,9 @@ use std::fmt;
 
 use jaato_types::{Offer, ToolCall, ToolName, ToolSpec};
 
-use crate::session::Shared;
+use crate::session::SessionShared;
 use crate::{
-    ArgumentChecks, Cancel, GET_TOOL_SCHEMAS, KnownTool, LIST_TOOLS, Renewal, RenewalMoment,
+    ArgumentChecks, Cancel, GET_TOOL_SCHEMAS, KnownTool, LIST_TOOLS, ToolRenewal, RenewalMoment,
     Session, ToolState, Toolbox, WantedTools, introspection,
 };
 
@@ -19,7 +19,7 @@ const NAMES_TOLD_MAX: usize = 5;
 
 /// Changes of the tools in requests, by name.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Changes {
+pub(crate) struct ToolChanges {
     added: Vec<ToolName>,
     changed: Vec<ToolName>,
     removed: Vec<ToolName>,
@@ -63,11 +63,11 @@ impl Session {
     }
 }
 
-impl Shared {
-    async fn take_tools(&self, moment: RenewalMoment, cancel: &Cancel) -> Changes {
-        let Renewal { tools, notices } = tokio::select! {
+impl SessionShared {
+    async fn take_tools(&self, moment: RenewalMoment, cancel: &Cancel) -> ToolChanges {
+        let ToolRenewal { tools, notices } = tokio::select! {
             biased;
-            () = cancel.cancelled() => return Changes::default(),
+            () = cancel.cancelled() => return ToolChanges::default(),
             renewal = self.ports.tools.renew(moment) => renewal,
         };
         for notice in notices {
@@ -105,7 +105,7 @@ impl Shared {
         }
         let toolbox = self.tools();
         let named = calls.iter().flat_map(|call| match call.name.as_str() {
-            GET_TOOL_SCHEMAS => introspection::names(call),
+            GET_TOOL_SCHEMAS => introspection::requested_tool_names(call),
             _ => vec![call.name.clone()],
         });
         let missing = named.filter(|name| toolbox.tools.iter().all(|it| it.spec.name != *name));
@@ -116,7 +116,7 @@ impl Shared {
 
 impl Toolbox {
     /// Replaces the tools.
-    pub(crate) fn renew(&mut self, mut tools: Vec<KnownTool>) -> Changes {
+    pub(crate) fn renew(&mut self, mut tools: Vec<KnownTool>) -> ToolChanges {
         let before: Vec<ToolSpec> = self.active().cloned().collect();
         let own: Vec<KnownTool> =
             self.tools.iter().filter(|tool| introspection::is_own(tool)).cloned().collect();
@@ -144,7 +144,7 @@ impl Toolbox {
         }
         self.active = active;
         self.withhold_again(&before);
-        Changes::between(&before, self.active())
+        ToolChanges::from_specs(&before, self.active())
     }
 }
 
@@ -153,7 +153,7 @@ impl Toolbox {
     /// condition is checked again.
     fn withhold_again(&mut self, before: &[ToolSpec]) {
         let withheld = std::mem::take(&mut self.withheld);
-        for (name, Offer { reason, .. }) in self.offers() {
+        for (name, Offer { reason, .. }) in self.conditional_tools() {
             if before.iter().all(|spec| spec.name != name) {
                 self.withhold(&name, reason);
             }
@@ -169,12 +169,12 @@ impl Toolbox {
     }
 }
 
-impl Changes {
+impl ToolChanges {
     fn are_more_than_new(&self) -> bool {
         !self.changed.is_empty() || !self.removed.is_empty()
     }
 
-    fn between<'a>(before: &[ToolSpec], after: impl Iterator<Item = &'a ToolSpec>) -> Self {
+    fn from_specs<'a>(before: &[ToolSpec], after: impl Iterator<Item = &'a ToolSpec>) -> Self {
         let mut changes = Self::default();
         let mut stayed = Vec::new();
         for spec in after {
@@ -191,7 +191,7 @@ impl Changes {
     }
 }
 
-impl fmt::Display for Changes {
+impl fmt::Display for ToolChanges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts: Vec<String> =
             [("new", &self.added), ("changed", &self.changed), ("gone", &self.removed)]

@@ -26,28 +26,28 @@ use jaato_types::{
 };
 use parking_lot::Mutex;
 
-use crate::calls::Initiative;
-use crate::conditions::Conditions;
-use crate::events::Emitter;
+use crate::calls::CallInitiator;
+use crate::conditions::ConditionsState;
+use crate::events::EventEmitter;
 use crate::gc::{GcState, facts};
-use crate::hooks::{Addition, HookAsker};
-use crate::output::MadeOutputs;
-use crate::pace::Pace;
-use crate::tasks::Tasks;
+use crate::hooks::{HookPromptAddition, HookAsker};
+use crate::output::SessionOutputFiles;
+use crate::pace::RequestPace;
+use crate::tasks::BackgroundTasks;
 use crate::{
-    Cancel, Caps, GcSettings, History, HistoryError, Hold, Inbox, Limits, ModelTakes, Ports,
-    Provider, SharedFacts, SharedObjects, SharedRules, SharedSpent, Spent, SystemPrompt, Toolbox,
-    Wake,
+    Cancel, Caps, GcSettings, History, HistoryError, DeadlineHold, Inbox, Limits, ModelCapabilities, SessionPorts,
+    Provider, SharedFacts, SharedObjects, SharedRules, SharedUsage, SessionUsage, SystemPrompt, Toolbox,
+    WakeWaiter,
 };
-use beside::Beside;
+use beside::PluginModelRequests;
 pub use beside::{AskingPlugin, PieceSink};
-use forms::Forms;
-pub(crate) use handle::Shared;
-pub use handle::{Lent, PLUGIN_CALLS_MAX, SessionHandle};
-use left_out::LeftOut;
-pub(crate) use left_out::TakenOut;
+use forms::SessionForms;
+pub(crate) use handle::SessionShared;
+pub use handle::{LentSessionState, PLUGIN_CALLS_MAX, SessionHandle};
+use left_out::OmittedMedia;
+pub(crate) use left_out::RefusedBlobs;
 pub use model::{AnsweringModel, ModelSetup};
-use sight::Sight;
+use sight::MediaTypeState;
 
 /// The setup of a session.
 #[derive(Debug, Clone)]
@@ -65,7 +65,7 @@ pub struct SessionSetup {
     /// The caps on the session's total usage.
     pub caps: Caps,
     /// The usage so far. A session that another one opened shares it with that one.
-    pub spent: SharedSpent,
+    pub spent: SharedUsage,
     /// The rules of the command line and the configuration, and the user's answers.
     pub rules: SharedRules,
     /// How long to wait for an answer to a question. `None` leaves that to the front end.
@@ -77,7 +77,7 @@ pub struct SessionSetup {
     /// The history, if the session continues.
     pub history: History,
     /// The objects that tools had shown to the model, if the session continues.
-    pub objects: Objects,
+    pub objects: InitialObjects,
 }
 
 /// The identity of a session that another one opened.
@@ -88,20 +88,20 @@ pub struct Agent {
     /// The session that opened it.
     pub opener: SessionId,
     /// Pauses the deadline of the call that opened it while the user is asked.
-    pub hold: Hold,
+    pub hold: DeadlineHold,
 }
 
 /// The initial objects of a session.
 #[derive(Clone)]
-pub enum Objects {
+pub enum InitialObjects {
     /// The session's own objects.
     Own(ObjectEnvironment),
     /// The objects of the session that opened it.
     Shared(SharedObjects),
 }
 
-impl Objects {
-    fn shared(self, emitter: &Emitter) -> SharedObjects {
+impl InitialObjects {
+    fn shared(self, emitter: &EventEmitter) -> SharedObjects {
         match self {
             Self::Own(environment) => SharedObjects::new(environment, emitter.clone()),
             Self::Shared(objects) => objects.for_another(),
@@ -109,13 +109,13 @@ impl Objects {
     }
 }
 
-impl Default for Objects {
+impl Default for InitialObjects {
     fn default() -> Self {
         Self::Own(ObjectEnvironment::default())
     }
 }
 
-impl std::fmt::Debug for Objects {
+impl std::fmt::Debug for InitialObjects {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Own(_) => "Own(…)",
@@ -134,13 +134,13 @@ impl SessionSetup {
             system,
             limits: Limits::default(),
             caps: Caps::default(),
-            spent: SharedSpent::default(),
+            spent: SharedUsage::default(),
             rules: SharedRules::default(),
             patience_ms: None,
             agent: None,
             gc: GcSettings::default(),
             history: History::new(),
-            objects: Objects::default(),
+            objects: InitialObjects::default(),
         }
     }
 }
@@ -148,9 +148,9 @@ impl SessionSetup {
 /// One conversation.
 pub struct Session {
     /// The state that its calls share.
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SessionShared>,
     pub(crate) history: History,
-    pub(crate) conditions: Conditions,
+    pub(crate) conditions: ConditionsState,
     /// Command answers that the model sees with the next request.
     pub(crate) answers: Mutex<Vec<Part>>,
     pub(crate) gc: GcState,
@@ -163,10 +163,10 @@ pub struct Session {
     pub(crate) model: ModelId,
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) fallbacks: VecDeque<AnsweringModel>,
-    pub(crate) takes: ModelTakes,
-    pub(crate) sight: Sight,
+    pub(crate) takes: ModelCapabilities,
+    pub(crate) sight: MediaTypeState,
     /// Images and files that are not sent, and the model's descriptions of them.
-    pub(crate) left_out: LeftOut,
+    pub(crate) left_out: OmittedMedia,
     /// Entries of the record that were sent since the last cut. They stay as they are.
     pub(crate) sent_entries: usize,
     /// The tools that the model knows about, from the list and from parts of the history.
@@ -184,8 +184,8 @@ pub struct Session {
 impl Session {
     /// Starts a session. If the history has open calls or no answer, it is closed first, with
     /// results and a mark that say so.
-    pub fn start(setup: SessionSetup, mut ports: Ports) -> Result<Self, HistoryError> {
-        ports.outputs = Arc::new(MadeOutputs::new(ports.outputs));
+    pub fn start(setup: SessionSetup, mut ports: SessionPorts) -> Result<Self, HistoryError> {
+        ports.outputs = Arc::new(SessionOutputFiles::new(ports.outputs));
         let SessionSetup { id, model: setup_of_model, system, limits, rules, history, gc, .. } =
             setup;
         let answering =
@@ -199,17 +199,17 @@ impl Session {
         model::ask_for(&mut prefix, &model, options, &takes, &id);
         let told_tools = prefix.tools.clone();
         let facts = first_facts(&model, context_limit, &history, &gc, &ports);
-        let emitter = Emitter::new(id.clone(), ports.events.clone());
+        let emitter = EventEmitter::new(id.clone(), ports.events.clone());
         let provider = Arc::clone(&ports.provider);
         let objects = setup.objects.shared(&emitter);
         let (clock, hooks) = (Arc::clone(&ports.clock), Arc::clone(&ports.hooks));
         let hooks = HookAsker::new(hooks, clock, emitter.clone(), facts.clone(), id.clone());
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SessionShared {
             id,
             ports,
             hooks: Arc::new(hooks),
             limits,
-            pace: Pace::default(),
+            pace: RequestPace::default(),
             emitter,
             toolbox: Mutex::new(Arc::new(toolbox)),
             rules,
@@ -217,22 +217,22 @@ impl Session {
             agent: setup.agent,
             facts,
             objects,
-            tasks: Tasks::new(),
+            tasks: BackgroundTasks::new(),
             inbox: Inbox::default(),
-            forms: Forms::default(),
+            forms: SessionForms::default(),
             model: Mutex::new(answering),
             spent: setup.spent,
             caps: setup.caps,
             late_instructions: Mutex::default(),
             told_instructions: Mutex::default(),
-            beside: Beside::default(),
+            beside: PluginModelRequests::default(),
             record: Mutex::default(),
             plugin_calls: AtomicUsize::new(0),
         });
         let mut session = Self {
             shared,
             history,
-            conditions: Conditions::default(),
+            conditions: ConditionsState::default(),
             answers: Mutex::default(),
             gc: GcState::new(gc, context_limit, origin),
             system,
@@ -242,8 +242,8 @@ impl Session {
             provider,
             fallbacks: setup.fallbacks.into(),
             takes,
-            sight: Sight::default(),
-            left_out: LeftOut::default(),
+            sight: MediaTypeState::default(),
+            left_out: OmittedMedia::default(),
             sent_entries: 0,
             told_tools,
             price: setup_of_model.price,
@@ -286,7 +286,7 @@ impl Session {
 
     /// Returns a handle for calling tools of the session while a turn runs.
     pub fn handle(&self) -> SessionHandle {
-        SessionHandle::of(&self.shared)
+        SessionHandle::for_session(&self.shared)
     }
 
     /// Returns the current model and tokens.
@@ -295,12 +295,12 @@ impl Session {
     }
 
     /// Returns the usage so far.
-    pub fn spent(&self) -> Spent {
+    pub fn usage(&self) -> SessionUsage {
         *self.shared.spent.lock()
     }
 
     /// Returns a handle on the session's events, also for events between its turns.
-    pub fn emitter(&self) -> Emitter {
+    pub fn emitter(&self) -> EventEmitter {
         self.shared.emitter.clone()
     }
 
@@ -344,9 +344,9 @@ impl Session {
 
     /// Returns a handle that waits for ends of tasks and for notifications of plugins while the
     /// session is idle.
-    pub fn wake(&self) -> Wake {
+    pub fn wake(&self) -> WakeWaiter {
         let tasks = Arc::clone(self.shared.tasks.board());
-        Wake { inbox: self.shared.inbox.clone(), tasks }
+        WakeWaiter { inbox: self.shared.inbox.clone(), tasks }
     }
 
     /// Ends all tasks and waits until they have ended. Returns how many there were.
@@ -390,7 +390,7 @@ impl Session {
         request
             .messages
             .iter_mut()
-            .for_each(|message| self.takes.in_words(message, self.left_out.words()));
+            .for_each(|message| self.takes.in_words(message, self.left_out.omission_notes()));
         if !self.paused.is_empty() {
             request.messages.push(Message::model(self.paused.clone()));
         }
@@ -398,7 +398,7 @@ impl Session {
     }
 
     /// Asks plugins what they would add to a prompt, and adds nothing.
-    pub async fn additions_to(&self, prompt: &str, cancel: &Cancel) -> Vec<Addition> {
+    pub async fn additions_to(&self, prompt: &str, cancel: &Cancel) -> Vec<HookPromptAddition> {
         self.shared.hooks.before_prompt(prompt, cancel).await
     }
 
@@ -410,7 +410,7 @@ impl Session {
         arguments: serde_json::Value,
         cancel: &Cancel,
     ) -> Result<Output> {
-        self.shared.call(name, arguments, Initiative::Person, cancel).await
+        self.shared.call(name, arguments, CallInitiator::Person, cancel).await
     }
 
     /// Offers the tool that looks at objects, once there are some.
@@ -437,12 +437,12 @@ fn first_facts(
     context_limit: u64,
     history: &History,
     gc: &GcSettings,
-    ports: &Ports,
+    ports: &SessionPorts,
 ) -> SharedFacts {
     SharedFacts::new(ContextFacts {
         model: model.as_str().to_owned(),
         context_limit,
-        turns: history.turns(),
+        turns: history.turn_count(),
         gc: ports.gc.as_ref().filter(|plugin| plugin.is_there()).map(|_| facts(gc)),
         ..ContextFacts::default()
     })

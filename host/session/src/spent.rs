@@ -10,7 +10,7 @@ use crate::Caps;
 
 /// A session's usage since it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct SessionUsage {
     /// Requests to models.
     pub steps: u64,
     /// Tokens of requests and answers.
@@ -23,15 +23,15 @@ pub struct Spent {
 
 /// The combined usage of sessions. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct SharedSpent(Arc<Mutex<Spent>>);
+pub struct SharedUsage(Arc<Mutex<SessionUsage>>);
 
-impl SharedSpent {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Spent> {
+impl SharedUsage {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, SessionUsage> {
         self.0.lock()
     }
 }
 
-impl Spent {
+impl SessionUsage {
     /// Adds an answer's usage.
     pub(crate) fn add(&mut self, usage: &Usage) {
         self.tokens = self.tokens.saturating_add(usage.total_tokens());
@@ -42,7 +42,7 @@ impl Spent {
     }
 
     /// Returns an error if a cap is reached.
-    pub(crate) fn reached(&self, caps: &Caps) -> Option<Error> {
+    pub(crate) fn cap_error(&self, caps: &Caps) -> Option<Error> {
         let is_reached = |used: u64, cap: Option<u64>| cap.filter(|cap| used >= *cap);
         let cost = caps.cost.map(Dollars::micros);
         let (what, option, key) = if is_reached(self.cost_micro_usd, cost).is_some() {
@@ -62,7 +62,7 @@ impl Spent {
 }
 
 /// Adds an answer's cost, computed from the price if the server does not report it.
-pub(crate) fn priced(price: Option<&Price>, usage: Usage) -> Usage {
+pub(crate) fn with_cost(price: Option<&Price>, usage: Usage) -> Usage {
     let Some(price) = price.filter(|_| usage.cost_micro_usd.is_none()) else { return usage };
     let cost_micro_usd = Some(cost_micro_usd(price, &usage));
     Usage { cost_micro_usd, cost_is_estimate: true, ..usage }
@@ -145,17 +145,17 @@ mod tests {
 
     #[test]
     fn the_cap_that_is_reached_is_named() {
-        let mut spent = Spent::default();
+        let mut spent = SessionUsage::default();
         let caps = Caps { cost: Dollars::new(0.5), tokens: Some(10), steps: Some(3) };
-        assert_eq!(spent.reached(&caps), None);
+        assert_eq!(spent.cap_error(&caps), None);
         spent.steps = 3;
-        let said = |spent: &Spent| spent.reached(&caps).unwrap().message;
+        let said = |spent: &SessionUsage| spent.cap_error(&caps).unwrap().message;
         assert!(said(&spent).ends_with("`--max-steps`: it has made 3 of 3 requests"));
         spent.add(&usage(9, 0, 0, 2));
         assert!(said(&spent).ends_with("`--max-tokens`: it has used 11 of 10 tokens"));
         assert!(spent.has_unknown_cost);
         spent.add(&Usage { cost_micro_usd: Some(500_000), ..Usage::default() });
         assert!(said(&spent).ends_with("`--max-cost`: it has cost 0.5 of 0.5 US dollars"));
-        assert_eq!(spent.reached(&Caps::default()), None);
+        assert_eq!(spent.cap_error(&Caps::default()), None);
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// A provider's capabilities, from its own description.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModelTakes {
+pub struct ModelCapabilities {
     /// The names of the request options that it honours.
     pub options: Vec<String>,
     /// The media types that it accepts besides text: `image/png`, or `image/*`.
@@ -16,7 +16,7 @@ pub struct ModelTakes {
     pub media_limits: Vec<MediaLimit>,
 }
 
-impl Default for ModelTakes {
+impl Default for ModelCapabilities {
     /// Returns the capabilities of a provider that declares none.
     fn default() -> Self {
         Self {
@@ -27,7 +27,7 @@ impl Default for ModelTakes {
     }
 }
 
-impl ModelTakes {
+impl ModelCapabilities {
     /// Returns true if the provider honours an option.
     pub fn honours(&self, option: &str) -> bool {
         self.options.iter().any(|known| known == option)
@@ -35,25 +35,25 @@ impl ModelTakes {
 
     /// Returns true if the model can look at data of a media type.
     pub fn accepts(&self, media_type: &str) -> bool {
-        self.media_types.iter().any(|known| is_of(media_type, known))
+        self.media_types.iter().any(|known| is_media_type(media_type, known))
     }
 
     /// Returns the limit of a media type. A limit for the exact type takes precedence over one for
     /// its kind.
     pub(crate) fn limit_of(&self, media_type: &str) -> Option<&MediaLimit> {
         let of_name = self.media_limits.iter().find(|limit| limit.mime_type == media_type);
-        let of_kind = || self.media_limits.iter().find(|it| is_of(media_type, &it.mime_type));
+        let of_kind = || self.media_limits.iter().find(|it| is_media_type(media_type, &it.mime_type));
         of_name.or_else(of_kind)
     }
 }
 
 /// Returns true if a media type is the known one, or of the known kind: `image/*`.
-fn is_of(media_type: &str, known: &str) -> bool {
+fn is_media_type(media_type: &str, known: &str) -> bool {
     let kind = media_type.split('/').next().unwrap_or_default();
     known == media_type || known.strip_suffix("/*").is_some_and(|known| known == kind)
 }
 
-impl ModelTakes {
+impl ModelCapabilities {
     /// Replaces content that the model cannot look at, and blobs that are left out for the given
     /// reasons, with words. The words never vary, so that earlier requests stay the same.
     pub(crate) fn in_words(&self, message: &mut Message, left_out: &BTreeMap<String, String>) {
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn what_a_model_cannot_look_at_is_told_in_words_and_the_rest_stays() {
-        let takes = ModelTakes { media_types: vec!["image/*".to_owned()], ..ModelTakes::default() };
+        let takes = ModelCapabilities { media_types: vec!["image/*".to_owned()], ..ModelCapabilities::default() };
         let image = || Data::blob("image/png", "b1").named("moon.png");
         let pdf = || Data::blob("application/pdf", "b2").named("moon.pdf");
         let mut result = jaato_types::ToolResult::new("1", "look", serde_json::Map::new());
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn a_media_type_is_taken_by_its_name_or_by_its_kind() {
         let media_types = vec!["image/*".to_owned(), "application/pdf".to_owned()];
-        let takes = ModelTakes { media_types, ..ModelTakes::default() };
+        let takes = ModelCapabilities { media_types, ..ModelCapabilities::default() };
         let accepted = |media_type: &str| takes.accepts(media_type);
         assert!(accepted("image/png") && accepted("image/webp") && accepted("application/pdf"));
         assert!(!accepted("application/zip") && !accepted("imagery/png") && !accepted(""));
@@ -136,7 +136,7 @@ mod tests {
             ..MediaLimit::default()
         };
         let media_limits = vec![limit("image/*", 1), limit("image/gif", 2)];
-        let takes = ModelTakes { media_limits, ..takes };
+        let takes = ModelCapabilities { media_limits, ..takes };
         let bytes = |media_type| takes.limit_of(media_type).map(|limit| limit.bytes_max);
         assert_eq!(["image/png", "image/gif", "a/b"].map(bytes), [Some(1), Some(2), None]);
     }

@@ -28,7 +28,7 @@ pub struct Toolbox {
     pub(crate) active: Vec<usize>,
     pub(crate) checks: ArgumentChecks,
     /// Tools whose condition does not hold. They join no request.
-    pub(crate) withheld: BTreeMap<ToolName, Withheld>,
+    pub(crate) withheld: BTreeMap<ToolName, WithheldTool>,
     /// Tools that existed before. A model may still know about them.
     pub(crate) gone: BTreeSet<ToolName>,
     /// Sources of tools that had failed at the last wait for tools.
@@ -37,7 +37,7 @@ pub struct Toolbox {
 
 /// A tool that is not offered because its condition does not hold.
 #[derive(Debug, Clone)]
-pub(crate) struct Withheld {
+pub(crate) struct WithheldTool {
     /// The reason for the model.
     pub(crate) reason: String,
     /// Whether it is in requests once it is offered.
@@ -46,7 +46,7 @@ pub(crate) struct Withheld {
 
 /// A tool that may be called.
 #[derive(Debug, Clone, Copy)]
-pub struct Found<'a> {
+pub struct CallableTool<'a> {
     /// The tool.
     pub tool: &'a KnownTool,
     /// Whether it is in requests.
@@ -66,23 +66,23 @@ impl Toolbox {
         let (checks, withheld) = (ArgumentChecks::new(), BTreeMap::new());
         let mut toolbox =
             Self { tools, active, checks, withheld, gone: BTreeSet::new(), missing: Vec::new() };
-        for (name, Offer { reason, .. }) in toolbox.offers() {
+        for (name, Offer { reason, .. }) in toolbox.conditional_tools() {
             toolbox.withhold(&name, reason);
         }
         toolbox
     }
 
     /// Lists the tools that are offered only on a condition.
-    pub(crate) fn offers(&self) -> Vec<(ToolName, Offer)> {
-        self.declaring(|spec| spec.available_if.clone())
+    pub(crate) fn conditional_tools(&self) -> Vec<(ToolName, Offer)> {
+        self.tools_declaring(|spec| spec.available_if.clone())
     }
 
     /// Lists the tools that run by themselves on a condition.
     pub(crate) fn self_running(&self) -> Vec<(ToolName, Condition)> {
-        self.declaring(|spec| spec.run_if.clone())
+        self.tools_declaring(|spec| spec.run_if.clone())
     }
 
-    fn declaring<T>(&self, read: impl Fn(&ToolSpec) -> Option<T>) -> Vec<(ToolName, T)> {
+    fn tools_declaring<T>(&self, read: impl Fn(&ToolSpec) -> Option<T>) -> Vec<(ToolName, T)> {
         let usable =
             self.tools.iter().filter(|tool| !matches!(tool.state, ToolState::Disabled { .. }));
         usable.filter_map(|tool| Some((tool.spec.name.clone(), read(&tool.spec)?))).collect()
@@ -98,14 +98,14 @@ impl Toolbox {
         let before = self.active.len();
         self.active.retain(|index| Some(*index) != place);
         let wanted = self.active.len() < before;
-        self.withheld.insert(name.clone(), Withheld { reason, wanted });
+        self.withheld.insert(name.clone(), WithheldTool { reason, wanted });
         wanted
     }
 
     /// Adds a tool that was withheld to the end of the tools in requests, if it belongs there.
     /// Returns true if that changed them.
     pub(crate) fn offer(&mut self, name: &ToolName) -> bool {
-        let Some(Withheld { wanted: true, .. }) = self.withheld.remove(name) else { return false };
+        let Some(WithheldTool { wanted: true, .. }) = self.withheld.remove(name) else { return false };
         let place = self.index(name).filter(|index| !self.active.contains(index));
         self.active.extend(place);
         place.is_some()
@@ -172,12 +172,12 @@ impl Toolbox {
     }
 
     /// Finds a tool that may be called. The model can act on the error.
-    pub fn find(&self, name: &ToolName) -> Result<Found<'_>> {
-        let Some(index) = self.index(name) else { return Err(self.unknown(name)) };
+    pub fn find(&self, name: &ToolName) -> Result<CallableTool<'_>> {
+        let Some(index) = self.index(name) else { return Err(self.unknown_tool_error(name)) };
         let tool = &self.tools[index];
         match &tool.state {
             ToolState::Active | ToolState::Inactive => {
-                Ok(Found { tool, active: self.active.contains(&index) })
+                Ok(CallableTool { tool, active: self.active.contains(&index) })
             }
             ToolState::Disabled { by } => {
                 let text = format!("the tool `{name}` is disabled {by}");
@@ -189,12 +189,12 @@ impl Toolbox {
 
     /// Checks arguments against a tool's schema.
     pub fn check(&self, tool: &KnownTool, arguments: &serde_json::Value) -> Result<()> {
-        self.checks.check(&accepted(tool), arguments)
+        self.checks.check(&accepted_spec(tool), arguments)
     }
 
     /// Fits a call's arguments to a tool's schema, as far as their meaning is clear.
     pub(crate) fn fit(&self, tool: &KnownTool, mut call: ToolCall) -> ToolCall {
-        call.arguments = fit_arguments(&accepted(tool), call.arguments);
+        call.arguments = fit_arguments(&accepted_spec(tool), call.arguments);
         call
     }
 
@@ -232,7 +232,7 @@ impl Toolbox {
         self.tools.iter().position(|tool| tool.spec.name == *name)
     }
 
-    fn unknown(&self, name: &ToolName) -> Error {
+    fn unknown_tool_error(&self, name: &ToolName) -> Error {
         if self.gone.contains(name) {
             let text =
                 format!("the tool `{name}` no longer exists: its plugin was changed or removed");
@@ -244,7 +244,7 @@ impl Toolbox {
             let error = Error::new(ErrorKind::UnknownTool, text);
             return Error { hint: hint.clone(), ..error };
         }
-        let near = self.near(name);
+        let near = self.similar_names(name);
         let hint = if !near.is_empty() {
             let near: Vec<_> = near.iter().map(|name| format!("`{name}`")).collect();
             format!("did you mean {}?", near.join(" or "))
@@ -281,7 +281,7 @@ impl Toolbox {
     }
 
     /// Returns the most similar names of tools that may be called, best first.
-    pub(crate) fn near(&self, name: &ToolName) -> Vec<String> {
+    pub(crate) fn similar_names(&self, name: &ToolName) -> Vec<String> {
         let wanted = name.as_str().to_ascii_lowercase();
         let mut near: Vec<(f64, &ToolName)> = self
             .tools
@@ -304,7 +304,7 @@ impl Toolbox {
 
 /// Returns the spec against which arguments are checked. The host's own tools accept more than
 /// their specs say.
-fn accepted(tool: &KnownTool) -> Cow<'_, ToolSpec> {
-    let own = introspection::is_own(tool).then(|| introspection::accepted(&tool.spec)).flatten();
+fn accepted_spec(tool: &KnownTool) -> Cow<'_, ToolSpec> {
+    let own = introspection::is_own(tool).then(|| introspection::accepted_spec(&tool.spec)).flatten();
     own.map_or(Cow::Borrowed(&tool.spec), Cow::Owned)
 }

@@ -16,9 +16,9 @@ use jaato_types::{
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::events::Emitter;
+use crate::events::EventEmitter;
 use crate::tasks::TaskOutput;
-use crate::{CallFiles, Cancel, Hold, SharedFacts, SharedObjects, StreamedOutput};
+use crate::{CallFiles, Cancel, DeadlineHold, SharedFacts, SharedObjects, StreamedOutput};
 
 /// The tools of a session.
 pub trait ToolSet: Send + Sync {
@@ -28,9 +28,9 @@ pub trait ToolSet: Send + Sync {
 
     /// Lists the tools again if they changed. Called before each turn, each command and each step.
     /// The session may drop the future. The next call then returns the same changes.
-    fn renew(&self, moment: RenewalMoment) -> BoxFuture<'_, Renewal> {
+    fn renew(&self, moment: RenewalMoment) -> BoxFuture<'_, ToolRenewal> {
         let _ = moment;
-        Box::pin(std::future::ready(Renewal::default()))
+        Box::pin(std::future::ready(ToolRenewal::default()))
     }
 
     /// Waits for tools that plugins have not set yet. `tell` takes a line for the user that shows
@@ -107,7 +107,7 @@ impl WantedTools {
 
 /// The changes of the tools since they were last listed.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Renewal {
+pub struct ToolRenewal {
     /// All tools, as [`ToolSet::tools`] lists them. `None` if nothing changed.
     pub tools: Option<Vec<KnownTool>>,
     /// Messages for the user, one line each.
@@ -198,7 +198,7 @@ pub struct CallScope {
     /// How many plugin calls are above it.
     pub depth: u32,
     /// Pauses its deadline while it waits for the user.
-    pub hold: Hold,
+    pub hold: DeadlineHold,
     /// The limits of its file operations. Without them, only the rules that deny access to everyone
     /// apply.
     pub files: Option<Arc<CallFiles>>,
@@ -206,10 +206,10 @@ pub struct CallScope {
 
 /// Shows a running call's output, from any thread. Refuses everything once the call is over.
 #[derive(Clone)]
-pub struct OutputSink(Arc<Inner>);
+pub struct OutputSink(Arc<OutputSinkInner>);
 
-struct Inner {
-    emitter: Emitter,
+struct OutputSinkInner {
+    emitter: EventEmitter,
     call: CallId,
     source: String,
     open: Mutex<bool>,
@@ -219,22 +219,22 @@ struct Inner {
 }
 
 impl OutputSink {
-    pub(crate) fn new(emitter: Emitter, call: CallId, source: &str) -> Self {
-        Self::made(emitter, call, source, false)
+    pub(crate) fn new(emitter: EventEmitter, call: CallId, source: &str) -> Self {
+        Self::create(emitter, call, source, false)
     }
 
     /// Creates the sink of a call that is, or may become, a task. Its output is kept.
-    pub(crate) fn keeping(emitter: Emitter, call: CallId, source: &str) -> Self {
-        Self::made(emitter, call, source, true)
+    pub(crate) fn with_kept_output(emitter: EventEmitter, call: CallId, source: &str) -> Self {
+        Self::create(emitter, call, source, true)
     }
 
-    fn made(emitter: Emitter, call: CallId, source: &str, is_kept: bool) -> Self {
+    fn create(emitter: EventEmitter, call: CallId, source: &str, is_kept: bool) -> Self {
         let (source, open, kept) = (source.to_owned(), Mutex::new(true), Arc::default());
-        Self(Arc::new(Inner { emitter, call, source, open, kept, is_kept }))
+        Self(Arc::new(OutputSinkInner { emitter, call, source, open, kept, is_kept }))
     }
 
     /// Returns its output. Empty if that is not kept.
-    pub(crate) fn kept(&self) -> Arc<TaskOutput> {
+    pub(crate) fn kept_output(&self) -> Arc<TaskOutput> {
         Arc::clone(&self.0.kept)
     }
 
@@ -256,7 +256,7 @@ impl OutputSink {
 
     /// Shows a piece of output. Returns false once the call is over.
     pub fn write(&self, text: impl Into<String>) -> bool {
-        let Inner { call, source, .. } = &*self.0;
+        let OutputSinkInner { call, source, .. } = &*self.0;
         let (call_id, source, text) = (call.clone(), source.clone(), text.into());
         if self.0.is_kept && self.is_open() {
             self.0.kept.push(&text);
@@ -266,14 +266,14 @@ impl OutputSink {
 
     /// Reports a changed file. Returns false once the call is over.
     pub fn file_changed(&self, change: FileChange) -> bool {
-        let Inner { call, source, .. } = &*self.0;
+        let OutputSinkInner { call, source, .. } = &*self.0;
         let (call_id, source) = (call.clone(), source.clone());
         self.emit(Event::FileChanged { call_id, source, change })
     }
 
     /// Reports the model's work plan. Returns false once the call is over.
     pub fn plan_changed(&self, plan: WorkPlan) -> bool {
-        let Inner { call, source, .. } = &*self.0;
+        let OutputSinkInner { call, source, .. } = &*self.0;
         let (call_id, source) = (call.clone(), source.clone());
         self.emit(Event::PlanChanged { call_id, source, plan })
     }

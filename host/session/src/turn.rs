@@ -11,14 +11,14 @@ use jaato_types::{
     Usage,
 };
 
-use crate::calls::{self, CallsDone, Initiative};
-use crate::exchange::Exchange;
-use crate::gc::{json_bytes, tokens_of};
-use crate::history::Next;
-use crate::hooks::{Addition, is_addition};
-use crate::inbox::Waiting;
-use crate::spent::{priced, unknown_cost};
-use crate::{Cancel, HistoryError, Mark, Prompt, Session, TurnReport, completion, tasks};
+use crate::calls::{self, CallsOutcome, CallInitiator};
+use crate::exchange::RequestOutcome;
+use crate::gc::{json_bytes, estimate_tokens};
+use crate::history::ExpectedMessage;
+use crate::hooks::{HookPromptAddition, is_addition};
+use crate::inbox::InboxMessage;
+use crate::spent::{with_cost, unknown_cost};
+use crate::{Cancel, HistoryError, MessageMark, UserPrompt, Session, TurnReport, completion, tasks};
 use serde_json::json;
 
 /// Ends an answer that was cancelled, or that broke off because of a failure.
@@ -43,7 +43,7 @@ const OUTPUT_TOKENS_MAX: u64 = 2_000_000;
 
 /// The state of a turn as it proceeds.
 #[derive(Default)]
-struct Progress {
+struct TurnProgress {
     steps: u32,
     empty_answers: u32,
     /// The first call that was refused because no user could be asked, unless a permitted call of a
@@ -58,39 +58,39 @@ struct Progress {
 
 /// How a turn begins.
 #[derive(Default)]
-struct Begun {
+struct TurnStart {
     prompt: String,
     /// The sources that began it, if the user said nothing.
     woken_by: Vec<String>,
     /// Text that plugins add before the prompt.
-    additions: Vec<Addition>,
+    additions: Vec<HookPromptAddition>,
 }
 
 /// How a turn ended.
-struct End {
+struct TurnEnd {
     outcome: Outcome,
     text: String,
     error: Option<Error>,
 }
 
 /// Whether the turn continues after a step.
-type Flow = ControlFlow<End>;
+type StepFlow = ControlFlow<TurnEnd>;
 
 impl Session {
     /// Runs one turn: the prompt, then steps until the model is done, a limit is reached, the turn
     /// fails or it is cancelled. Dropping the future is safe too. The next turn then closes what
     /// was left open.
-    pub async fn turn(&mut self, prompt: impl Into<Prompt>, cancel: &Cancel) -> TurnReport {
+    pub async fn turn(&mut self, prompt: impl Into<UserPrompt>, cancel: &Cancel) -> TurnReport {
         let prompt = prompt.into();
         // Later messages of the user come after the prompt.
-        let said_before = self.shared.inbox.waiting();
+        let said_before = self.shared.inbox.waiting_count();
         let text = prompt.text.clone();
         if prompt.files.iter().any(|file| matches!(file, Part::Data(_))) {
             self.wait_for_sight(cancel).await;
         }
         let additions = self.additions_to(&text, cancel).await;
         let taken = self.take_prompt(prompt, &additions, said_before);
-        let begun = Begun { prompt: text, additions, ..Begun::default() };
+        let begun = TurnStart { prompt: text, additions, ..TurnStart::default() };
         self.run_turn(begun, taken, cancel).await
     }
 
@@ -100,7 +100,7 @@ impl Session {
     pub async fn turn_again(&mut self, cancel: &Cancel) -> TurnReport {
         let taken = self.take_again();
         let prompt = self.history.last_prompt().unwrap_or_default();
-        let begun = Begun { prompt, ..Begun::default() };
+        let begun = TurnStart { prompt, ..TurnStart::default() };
         self.run_turn(begun, taken, cancel).await
     }
 
@@ -110,7 +110,7 @@ impl Session {
         let woken_by =
             [self.shared.tasks.board().outcomes_of(), self.shared.inbox.notified_by()].concat();
         let taken = self.take_woken();
-        self.run_turn(Begun { woken_by, ..Begun::default() }, taken, cancel).await
+        self.run_turn(TurnStart { woken_by, ..TurnStart::default() }, taken, cancel).await
     }
 
     /// Forgets the user's permissions for the turn. Only turns that users see count: a turn of a
@@ -121,10 +121,10 @@ impl Session {
         }
     }
 
-    async fn run_turn(&mut self, begun: Begun, taken: Result<()>, cancel: &Cancel) -> TurnReport {
+    async fn run_turn(&mut self, begun: TurnStart, taken: Result<()>, cancel: &Cancel) -> TurnReport {
         let clock = self.shared.ports.clock.clone();
         let (started_at_ms, started_ms) = (clock.wall_ms(), clock.monotonic_ms());
-        let Begun { prompt, woken_by, additions } = begun;
+        let TurnStart { prompt, woken_by, additions } = begun;
         self.shared.emitter.emit(Event::TurnStarted { prompt, woken_by });
         for addition in additions.iter().filter(|_| taken.is_ok()) {
             self.shared.emitter.emit(addition.event());
@@ -133,22 +133,22 @@ impl Session {
         self.conditions.begin_turn();
         self.shared.beside.begin_turn();
         self.end_answers_of_turn();
-        let mut progress = Progress::default();
+        let mut progress = TurnProgress::default();
         let end = match taken {
             Ok(()) => self.steps(&mut progress, cancel).await,
             Err(error) => Err(error),
         };
-        let End { outcome, text, error } = end.unwrap_or_else(End::failed);
+        let TurnEnd { outcome, text, error } = end.unwrap_or_else(TurnEnd::failed);
         self.end_answers_of_turn();
         self.make_room_after_turn(cancel).await;
-        self.shared.facts.update(|facts| facts.turns = self.history.turns());
+        self.shared.facts.update(|facts| facts.turns = self.history.turn_count());
         self.tell_record();
         self.shared.emitter.emit(Event::TurnFinished {
             outcome,
             text: text.clone(),
             error: error.clone(),
         });
-        let Progress { steps, usage, did_work, did_fail, .. } = progress;
+        let TurnProgress { steps, usage, did_work, did_fail, .. } = progress;
         let no_call_worked = did_fail && !did_work;
         let duration_ms = clock.monotonic_ms().saturating_sub(started_ms);
         let is_open = self.history.is_open() || self.history.ends_cut_short();
@@ -169,8 +169,8 @@ impl Session {
     /// others after it.
     fn take_prompt(
         &mut self,
-        prompt: Prompt,
-        additions: &[Addition],
+        prompt: UserPrompt,
+        additions: &[HookPromptAddition],
         said_before: usize,
     ) -> Result<()> {
         if prompt.text.trim().is_empty() {
@@ -183,12 +183,12 @@ impl Session {
         let mut parts: Vec<Part> = unsent.cloned().collect();
         let mut messages = self.shared.inbox.take();
         let said_after = messages.split_off(said_before.min(messages.len()));
-        parts.extend(self.news(messages));
-        parts.extend(additions.iter().map(Addition::part));
+        parts.extend(self.messages_and_news(messages));
+        parts.extend(additions.iter().map(HookPromptAddition::part));
         self.tell_what_is_not_looked_at(&prompt.files);
         self.try_again(&prompt.files);
         parts.extend(prompt.into_parts());
-        parts.extend(self.join(said_after));
+        parts.extend(self.announce_messages(said_after));
         self.history.append_prompt(parts).map_err(host_bug)
     }
 
@@ -232,11 +232,11 @@ impl Session {
         }
     }
 
-    async fn steps(&mut self, progress: &mut Progress, cancel: &Cancel) -> Result<End> {
-        self.shared.facts.update(|facts| facts.turns = self.history.turns());
+    async fn steps(&mut self, progress: &mut TurnProgress, cancel: &Cancel) -> Result<TurnEnd> {
+        self.shared.facts.update(|facts| facts.turns = self.history.turn_count());
         while progress.steps < self.shared.limits.steps_max {
             progress.steps += 1;
-            if let Flow::Break(end) = self.step(progress, cancel).await? {
+            if let StepFlow::Break(end) = self.step(progress, cancel).await? {
                 return Ok(end);
             }
         }
@@ -244,11 +244,11 @@ impl Session {
     }
 
     /// Runs one request and handles its answer.
-    async fn step(&mut self, progress: &mut Progress, cancel: &Cancel) -> Result<Flow> {
+    async fn step(&mut self, progress: &mut TurnProgress, cancel: &Cancel) -> Result<StepFlow> {
         let step = progress.steps;
         if let Some(end) = self.look_at_caps(cancel).await? {
             progress.steps -= 1;
-            return Ok(Flow::Break(end));
+            return Ok(StepFlow::Break(end));
         }
         if step > 1 {
             self.join_tools(cancel).await;
@@ -264,46 +264,46 @@ impl Session {
             if let Some(end) = self.look_at_caps(cancel).await? {
                 let finish_reason = FinishReason::Error;
                 self.shared.emitter.emit(Event::StepFinished { step, finish_reason });
-                return Ok(Flow::Break(end));
+                return Ok(StepFlow::Break(end));
             }
             came = self.exchange_with_room(step, cancel).await;
         }
         completion::name_maker(&self.model, came.parts_mut());
         let finish_reason = match &came {
-            Exchange::Complete(completion) => {
+            RequestOutcome::Complete(completion) => {
                 self.account(completion.usage, &completion.parts, progress);
                 completion.finish_reason
             }
             // The server bills the partial answer, but does not report its tokens.
-            Exchange::Failed { partial, .. } => {
+            RequestOutcome::Failed { partial, .. } => {
                 self.account_guess(partial.as_deref().unwrap_or_default());
                 FinishReason::Error
             }
-            Exchange::Cancelled { partial } => {
+            RequestOutcome::Cancelled { partial } => {
                 self.account_guess(partial);
                 FinishReason::Cancelled
             }
         };
         self.shared.emitter.emit(Event::StepFinished { step, finish_reason });
         match came {
-            Exchange::Complete(completion) => self.answered(completion, progress, cancel).await,
-            Exchange::Failed { partial, error } => {
-                Ok(Flow::Break(self.end_failed(partial, error)?))
+            RequestOutcome::Complete(completion) => self.handle_answer(completion, progress, cancel).await,
+            RequestOutcome::Failed { partial, error } => {
+                Ok(StepFlow::Break(self.end_failed(partial, error)?))
             }
-            Exchange::Cancelled { partial } => Ok(Flow::Break(self.end_cancelled(partial)?)),
+            RequestOutcome::Cancelled { partial } => Ok(StepFlow::Break(self.end_cancelled(partial)?)),
         }
     }
 
     /// Ends the turn if a cap is reached, or cannot be enforced.
-    async fn look_at_caps(&mut self, cancel: &Cancel) -> Result<Option<End>> {
-        let reached = self.shared.spent.lock().reached(&self.shared.caps);
+    async fn look_at_caps(&mut self, cancel: &Cancel) -> Result<Option<TurnEnd>> {
+        let reached = self.shared.spent.lock().cap_error(&self.shared.caps);
         if let Some(error) = reached {
             let paused = completion::without_calls(std::mem::take(&mut self.paused));
             let text = self.append_cut_short(paused, MARK_CAP)?;
-            return Ok(Some(End { outcome: Outcome::Limit, text, error: Some(error) }));
+            return Ok(Some(TurnEnd { outcome: Outcome::Limit, text, error: Some(error) }));
         }
         if self.shared.caps.cost.is_some() && self.price.is_none() {
-            self.wait_for_told(cancel).await;
+            self.wait_for_model_info(cancel).await;
         }
         if self.shared.caps.cost.is_some() && self.price.is_none() && !cancel.is_cancelled() {
             let error = unknown_cost(&self.model);
@@ -315,15 +315,15 @@ impl Session {
 
     /// Records the tokens of the last request that reported them, because a sum would count the
     /// prompt repeatedly. The session's usage is summed up.
-    fn account(&mut self, mut usage: Usage, parts: &[Part], progress: &mut Progress) {
+    fn account(&mut self, mut usage: Usage, parts: &[Part], progress: &mut TurnProgress) {
         if usage == Usage::default() {
             return self.account_guess(parts);
         }
-        usage = self.believable(usage);
-        usage = priced(self.price.as_ref(), usage);
+        usage = self.believable_usage(usage);
+        usage = with_cost(self.price.as_ref(), usage);
         self.shared.spent.lock().add(&usage);
         progress.usage = usage;
-        self.counted(usage);
+        self.record_usage(usage);
         self.shared.facts.update(|facts| {
             facts.prompt_tokens = usage.prompt_tokens;
             facts.output_tokens = usage.output_tokens;
@@ -333,7 +333,7 @@ impl Session {
 
     /// Replaces impossible counts with an estimate: more tokens than the request has bytes, or more
     /// output than any model gives. Otherwise they would empty the context for no reason.
-    fn believable(&mut self, usage: Usage) -> Usage {
+    fn believable_usage(&mut self, usage: Usage) -> Usage {
         let request_tokens_max = self.request_tokens_max();
         let is_prompt_believed = usage.prompt_tokens <= request_tokens_max;
         if is_prompt_believed && usage.output_tokens <= OUTPUT_TOKENS_MAX {
@@ -366,45 +366,45 @@ impl Session {
         if parts.is_empty() {
             return;
         }
-        let (prompt_tokens, output_tokens) = (self.tokens_in_use(), tokens_of(json_bytes(&parts)));
+        let (prompt_tokens, output_tokens) = (self.tokens_in_use(), estimate_tokens(json_bytes(&parts)));
         let guess = Usage { prompt_tokens, output_tokens, ..Usage::default() };
-        self.shared.spent.lock().add(&priced(self.price.as_ref(), guess));
+        self.shared.spent.lock().add(&with_cost(self.price.as_ref(), guess));
     }
 
-    async fn answered(
+    async fn handle_answer(
         &mut self,
         answer: Completion,
-        progress: &mut Progress,
+        progress: &mut TurnProgress,
         cancel: &Cancel,
-    ) -> Result<Flow> {
+    ) -> Result<StepFlow> {
         let finish_reason = answer.finish_reason;
         let taken: HashSet<_> =
             self.paused.iter().filter_map(Part::as_tool_call).map(|call| call.id.clone()).collect();
         let ids = &*self.shared.ports.ids;
-        let parts = completion::clean(answer.parts, taken, &self.history, ids);
+        let parts = completion::clean_parts(answer.parts, taken, &self.history, ids);
         let parts = [std::mem::take(&mut self.paused), parts].concat();
         if finish_reason == FinishReason::Paused {
             self.paused = parts;
-            return Ok(Flow::Continue(()));
+            return Ok(StepFlow::Continue(()));
         }
-        if let Some(why) = Withheld::of(finish_reason) {
-            return self.end_withheld(completion::without_calls(parts), why).map(Flow::Break);
+        if let Some(why) = AnswerWithholding::from_finish_reason(finish_reason) {
+            return self.end_withheld(completion::without_calls(parts), why).map(StepFlow::Break);
         }
         let is_cut = is_cut(finish_reason);
-        if !completion::answers(&parts) {
+        if !completion::has_answer(&parts) {
             if is_cut {
                 // The same request would reach the same limit, because all of the output was
                 // thoughts.
                 let text = self.append_cut_short(parts, mark_of_cut(finish_reason))?;
-                return Ok(Flow::Break(End::cut(text, finish_reason)));
+                return Ok(StepFlow::Break(TurnEnd::cut(text, finish_reason)));
             }
-            return self.unanswered(parts, progress);
+            return self.repeat_after_empty_answer(parts, progress);
         }
         self.shared.objects.note_answer(&parts);
         let (text, calls) = text_and_calls(&parts);
         self.history.append_answer_of(&self.model, parts, None).map_err(host_bug)?;
         if is_cut && !calls.is_empty() {
-            return self.end_with_cut_calls(&calls, finish_reason).map(Flow::Break);
+            return self.end_with_cut_calls(&calls, finish_reason).map(StepFlow::Break);
         }
         if calls.is_empty() {
             return self.after_answer(text, finish_reason, progress, cancel).await;
@@ -418,34 +418,34 @@ impl Session {
         &mut self,
         text: String,
         finish_reason: FinishReason,
-        progress: &mut Progress,
+        progress: &mut TurnProgress,
         cancel: &Cancel,
-    ) -> Result<Flow> {
+    ) -> Result<StepFlow> {
         if self.lets_tasks_go_on {
             self.shared.tasks.board().let_go();
         }
-        let is_over = self.shared.tasks.board().running() == 0 && !self.has_news();
+        let is_over = self.shared.tasks.board().running_count() == 0 && !self.has_news();
         if is_over || is_cut(finish_reason) {
-            return Ok(Flow::Break(End::answered(text, finish_reason, progress)));
+            return Ok(StepFlow::Break(TurnEnd::answered(text, finish_reason, progress)));
         }
         if progress.steps >= self.shared.limits.steps_max {
             // No request is left to tell the model. The next prompt does.
             let error = Some(self.limit_error());
-            return Ok(Flow::Break(End { outcome: Outcome::Limit, text, error }));
+            return Ok(StepFlow::Break(TurnEnd { outcome: Outcome::Limit, text, error }));
         }
         self.wait_for_tasks(cancel).await;
         let news = self.take_news();
         self.history.append_prompt(news).map_err(host_bug)?;
         if cancel.is_cancelled() {
-            return self.end_cancelled(Vec::new()).map(Flow::Break);
+            return self.end_cancelled(Vec::new()).map(StepFlow::Break);
         }
-        Ok(Flow::Continue(()))
+        Ok(StepFlow::Continue(()))
     }
 
     /// Waits until no task runs or the user says something. A cancellation ends the tasks.
     async fn wait_for_tasks(&self, cancel: &Cancel) {
-        let running = self.shared.tasks.board().running();
-        if running > 0 && self.shared.inbox.waiting() == 0 {
+        let running = self.shared.tasks.board().running_count();
+        if running > 0 && self.shared.inbox.waiting_count() == 0 {
             let tasks = if running == 1 { "task" } else { "tasks" };
             self.shared.emitter.notice(format!("waiting for {running} background {tasks}…"));
         }
@@ -453,16 +453,16 @@ impl Session {
             biased;
             () = cancel.cancelled() => {
                 self.shared.tasks.board().cancel();
-                self.shared.tasks.board().idle().await;
+                self.shared.tasks.board().wait_until_idle().await;
             }
-            () = self.shared.inbox.arrived() => {}
-            () = self.shared.tasks.board().idle() => {}
+            () = self.shared.inbox.wait_for_message() => {}
+            () = self.shared.tasks.board().wait_until_idle() => {}
         }
     }
 
     /// Returns true if there is something that the model does not know yet.
     fn has_news(&self) -> bool {
-        self.shared.tasks.board().has_outcomes() || self.shared.inbox.waiting() > 0
+        self.shared.tasks.board().has_outcomes() || self.shared.inbox.waiting_count() > 0
     }
 
     /// Takes plugins' instructions about tools that they have set.
@@ -480,26 +480,26 @@ impl Session {
     /// Takes the news for the model's next request: outcomes of tasks, answers of commands, objects
     /// that it has not seen, then the user's messages.
     fn take_news(&self) -> Vec<Part> {
-        self.news(self.shared.inbox.take())
+        self.messages_and_news(self.shared.inbox.take())
     }
 
-    fn news(&self, messages: Vec<Waiting>) -> Vec<Part> {
+    fn messages_and_news(&self, messages: Vec<InboxMessage>) -> Vec<Part> {
         let mut news = self.take_late_instructions();
-        news.extend(tasks::parts(self.shared.tasks.board().take_outcomes()));
+        news.extend(tasks::outcome_parts(self.shared.tasks.board().take_outcomes()));
         news.extend(self.take_answers());
-        news.extend(self.shared.objects.news(self.shared.limits.objects_tokens_max));
-        news.extend(self.join(messages));
+        news.extend(self.shared.objects.unseen_objects(self.shared.limits.objects_tokens_max));
+        news.extend(self.announce_messages(messages));
         news
     }
 
     /// Announces messages that go with the next request.
-    fn join(&self, messages: Vec<Waiting>) -> Vec<Part> {
+    fn announce_messages(&self, messages: Vec<InboxMessage>) -> Vec<Part> {
         let part = |message| match message {
-            Waiting::Said(text) => {
+            InboxMessage::Said(text) => {
                 self.shared.emitter.emit(Event::MessageJoined { text: text.clone() });
                 Part::text(text)
             }
-            Waiting::Notified { from, text } => {
+            InboxMessage::Notified { from, text } => {
                 Part::json(json!({ "notification": { "from": from, "text": text } }))
             }
         };
@@ -509,24 +509,24 @@ impl Session {
     async fn run_calls(
         &mut self,
         calls: &[ToolCall],
-        progress: &mut Progress,
+        progress: &mut TurnProgress,
         cancel: &Cancel,
-    ) -> Result<Flow> {
-        let cap = self.shared.spent.lock().reached(&self.shared.caps);
+    ) -> Result<StepFlow> {
+        let cap = self.shared.spent.lock().cap_error(&self.shared.caps);
         if progress.steps >= self.shared.limits.steps_max || cap.is_some() {
             // No request is left that could give the model their results.
             let error = cap.unwrap_or_else(|| self.limit_error());
-            let results = calls.iter().map(|call| calls::failed(call, &error)).collect();
+            let results = calls.iter().map(|call| calls::failed_result(call, &error)).collect();
             self.history.append_results(results, Vec::new()).map_err(host_bug)?;
-            return Ok(Flow::Continue(()));
+            return Ok(StepFlow::Continue(()));
         }
         self.tell_record();
         self.await_tools_of(calls, cancel).await;
-        let runner = self.shared.runner(Initiative::Model, cancel);
-        let CallsDone { results, without_user, did_permitted, activated, .. } =
+        let runner = self.shared.runner(CallInitiator::Model, cancel);
+        let CallsOutcome { results, without_user, did_permitted, activated, .. } =
             runner.run(calls).await;
-        progress.did_work |= results.iter().any(calls::worked);
-        progress.did_fail |= results.iter().any(calls::broke);
+        progress.did_work |= results.iter().any(calls::is_success);
+        progress.did_fail |= results.iter().any(calls::has_broken);
         if results.iter().any(|result| !result.attachments.is_empty()) {
             self.wait_for_sight(cancel).await;
         }
@@ -539,18 +539,18 @@ impl Session {
         progress.without_user = progress.without_user.take().or(without_user);
         self.activate(&activated);
         if cancel.is_cancelled() {
-            return self.end_cancelled(Vec::new()).map(Flow::Break);
+            return self.end_cancelled(Vec::new()).map(StepFlow::Break);
         }
-        Ok(Flow::Continue(()))
+        Ok(StepFlow::Continue(()))
     }
 
     /// Repeats the request after an empty answer, up to a limit. An empty answer is never kept.
-    fn unanswered(&mut self, parts: Vec<Part>, progress: &mut Progress) -> Result<Flow> {
+    fn repeat_after_empty_answer(&mut self, parts: Vec<Part>, progress: &mut TurnProgress) -> Result<StepFlow> {
         progress.empty_answers += 1;
         let times = progress.empty_answers;
         if times < self.shared.limits.empty_answers_max {
             self.shared.emitter.notice("the model answered nothing: asking again");
-            return Ok(Flow::Continue(()));
+            return Ok(StepFlow::Continue(()));
         }
         let error =
             Error::new(ErrorKind::Provider, format!("the model answered nothing, {times} times"))
@@ -559,10 +559,10 @@ impl Session {
         let is_thought = |part: &Part| matches!(part, Part::Thought { .. });
         let thoughts: Vec<Part> = parts.into_iter().filter(is_thought).collect();
         let partial = (!thoughts.is_empty()).then_some(thoughts);
-        self.end_failed(partial, error).map(Flow::Break)
+        self.end_failed(partial, error).map(StepFlow::Break)
     }
 
-    fn end_failed(&mut self, partial: Option<Vec<Part>>, error: Error) -> Result<End> {
+    fn end_failed(&mut self, partial: Option<Vec<Part>>, error: Error) -> Result<TurnEnd> {
         let paused = std::mem::take(&mut self.paused);
         let partial = match partial {
             Some(parts) => Some([paused, parts].concat()),
@@ -577,43 +577,43 @@ impl Session {
                 String::new()
             }
         };
-        Ok(End { outcome: Outcome::Failed, text, error: Some(error) }.with_limit())
+        Ok(TurnEnd { outcome: Outcome::Failed, text, error: Some(error) }.with_limit())
     }
 
-    fn end_cancelled(&mut self, partial: Vec<Part>) -> Result<End> {
+    fn end_cancelled(&mut self, partial: Vec<Part>) -> Result<TurnEnd> {
         self.shared.tasks.board().cancel();
         let partial =
             completion::without_calls([std::mem::take(&mut self.paused), partial].concat());
         let text = self.append_cut_short(partial, MARK_CANCELLED)?;
-        Ok(End { outcome: Outcome::Cancelled, text, error: None })
+        Ok(TurnEnd { outcome: Outcome::Cancelled, text, error: None })
     }
 
-    fn end_withheld(&mut self, parts: Vec<Part>, why: Withheld) -> Result<End> {
+    fn end_withheld(&mut self, parts: Vec<Part>, why: AnswerWithholding) -> Result<TurnEnd> {
         let text = self.append_cut_short(parts, why.mark)?;
         let error =
             Error::new(ErrorKind::Provider, why.text).with_hint("put the task in other words");
-        Ok(End { outcome: Outcome::Failed, text, error: Some(error) })
+        Ok(TurnEnd { outcome: Outcome::Failed, text, error: Some(error) })
     }
 
-    fn end_at_limit(&mut self) -> Result<End> {
+    fn end_at_limit(&mut self) -> Result<TurnEnd> {
         let paused = completion::without_calls(std::mem::take(&mut self.paused));
         let text = self.append_cut_short(paused, MARK_LIMIT)?;
-        Ok(End { outcome: Outcome::Limit, text, error: Some(self.limit_error()) })
+        Ok(TurnEnd { outcome: Outcome::Limit, text, error: Some(self.limit_error()) })
     }
 
     /// Ends the turn without running the calls. Which of them are complete is unknown, and
     /// truncated arguments may be valid and mean something else.
-    fn end_with_cut_calls(&mut self, calls: &[ToolCall], reason: FinishReason) -> Result<End> {
+    fn end_with_cut_calls(&mut self, calls: &[ToolCall], reason: FinishReason) -> Result<TurnEnd> {
         let limit = match reason {
             FinishReason::ContextExceeded => "when the context window was full",
             _ => "at the output limit",
         };
         let text = format!("it did not run: the answer was cut off {limit}, and this call with it");
         let error = Error::new(ErrorKind::LimitReached, text).with_hint("ask for less at once");
-        let results = calls.iter().map(|call| calls::failed(call, &error)).collect();
+        let results = calls.iter().map(|call| calls::failed_result(call, &error)).collect();
         self.history.append_results(results, Vec::new()).map_err(host_bug)?;
         let text = self.append_cut_short(Vec::new(), mark_of_cut(reason))?;
-        Ok(End::cut(text, reason))
+        Ok(TurnEnd::cut(text, reason))
     }
 
     fn limit_error(&self) -> Error {
@@ -628,17 +628,17 @@ impl Session {
         let gap = if said.is_empty() { "" } else { "\n\n" };
         parts.push(Part::text(format!("{gap}{mark}")));
         let text = format!("{said}{gap}{mark}");
-        let mark = Some(Mark::Partial);
+        let mark = Some(MessageMark::Partial);
         self.history.append_answer_of(&self.model, parts, mark).map_err(host_bug)?;
         Ok(text)
     }
 
     /// Adds an error to each open call, because its result is unknown.
     fn answer_open_calls(&mut self) -> std::result::Result<(), HistoryError> {
-        if self.history.next() == Next::Results {
+        if self.history.expected_message() == ExpectedMessage::Results {
             let open: Vec<ToolCall> = self.history.open_calls().cloned().collect();
             let error = Error::new(ErrorKind::Cancelled, "interrupted: the result is unknown");
-            let results = open.iter().map(|call| calls::failed(call, &error)).collect();
+            let results = open.iter().map(|call| calls::failed_result(call, &error)).collect();
             self.history.append_results(results, Vec::new())?;
         }
         Ok(())
@@ -647,17 +647,17 @@ impl Session {
     /// Closes a turn that was left open, so that a prompt may follow.
     pub(crate) fn close_open_turn(&mut self) -> std::result::Result<(), HistoryError> {
         self.answer_open_calls()?;
-        if self.history.next() == Next::Answer {
+        if self.history.expected_message() == ExpectedMessage::Answer {
             let mut parts = completion::without_calls(std::mem::take(&mut self.paused));
             parts.push(Part::text(MARK_FAILED));
-            self.history.append_answer_of(&self.model, parts, Some(Mark::Partial))?;
+            self.history.append_answer_of(&self.model, parts, Some(MessageMark::Partial))?;
         }
         Ok(())
     }
 }
 
-impl End {
-    fn answered(text: String, finish_reason: FinishReason, progress: &mut Progress) -> Self {
+impl TurnEnd {
+    fn answered(text: String, finish_reason: FinishReason, progress: &mut TurnProgress) -> Self {
         if is_cut(finish_reason) {
             return Self::cut(text, finish_reason);
         }
@@ -695,13 +695,13 @@ impl End {
 }
 
 /// Why an answer was withheld.
-struct Withheld {
+struct AnswerWithholding {
     mark: &'static str,
     text: &'static str,
 }
 
-impl Withheld {
-    fn of(reason: FinishReason) -> Option<Self> {
+impl AnswerWithholding {
+    fn from_finish_reason(reason: FinishReason) -> Option<Self> {
         match reason {
             FinishReason::Safety => {
                 let text = "the provider's filter stopped the answer";

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_policy::SessionRule;
-use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
 use jaato_session::{
-    Asker, CallOrigin, Cancel, Hold, KeepAnswers, NoAnswer, PermissionAsker, Session, SessionRules,
+    UserAsker, CallOrigin, Cancel, DeadlineHold, KeepAnswers, NoAnswer, PermissionAsker, Session, SessionRules,
     SessionSetup,
 };
 use jaato_types::hooks::{Hook, Preview};
@@ -18,18 +18,18 @@ use jaato_types::{ErrorKind, Event, Result, SessionId, ToolName};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-fn stage() -> Stage {
+fn stage() -> TestStage {
     let path = json!({ "type": "string", "x-jaato-touches": "write" });
     let schema = json!({ "type": "object", "properties": { "path": path } });
-    Stage::new([Tool::echo("write").writing().schema(schema), Tool::echo("look")])
+    TestStage::new([ScriptedTool::echo("write").writing().schema(schema), ScriptedTool::echo("look")])
 }
 
 /// Runs a turn whose first answer makes these calls of `write`. Returns their results.
-async fn play(stage: &Stage, session: &mut Session, calls: &[Value]) -> Vec<Value> {
+async fn play(stage: &TestStage, session: &mut Session, calls: &[Value]) -> Vec<Value> {
     let beat =
-        |(id, arguments): (usize, &Value)| Beat::call(&id.to_string(), "write", arguments.clone());
+        |(id, arguments): (usize, &Value)| ScriptedProviderAction::call(&id.to_string(), "write", arguments.clone());
     stage.provider.then(calls.iter().enumerate().map(beat));
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     session.turn("x", &Cancel::new()).await;
     let message = session.history().messages().rev().nth(1).unwrap();
     message.tool_results().map(|result| Value::Object(result.content.clone())).collect()
@@ -52,7 +52,7 @@ fn echo(arguments: &Value) -> Value {
 }
 
 /// Lists each decision as its rule, its source and how long it holds.
-fn decisions(stage: &Stage) -> Vec<String> {
+fn decisions(stage: &TestStage) -> Vec<String> {
     let decided = |event| match event {
         Event::PermissionDecided { allowed, rule, answered_by, scope, .. } => {
             Some(format!("{allowed} {rule} {answered_by} {scope}").trim_end().to_owned())
@@ -65,7 +65,7 @@ fn decisions(stage: &Stage) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn the_same_calls_of_one_answer_are_asked_once_and_the_question_counts_them() {
     let stage = stage();
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let (a, b) = (json!({ "path": "a" }), json!({ "path": "b" }));
     let comment = Some("not b".to_owned());
     let no = PermissionAnswer { comment, ..PermissionAnswer::once(Is::Deny) };
@@ -85,12 +85,12 @@ async fn the_same_calls_of_one_answer_are_asked_once_and_the_question_counts_the
 #[tokio::test(start_paused = true)]
 async fn an_answer_holds_for_the_turn_or_the_session_and_for_the_pattern_that_was_chosen() {
     let stage = stage();
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let (a, b) = (json!({ "path": "/x/a" }), json!({ "path": "/x/b" }));
     stage.person.answers([like(Is::AllowInTurn, 0), yes(), yes()]);
     // For the turn, and exactly this call. The other call is still asked about.
-    stage.provider.then([Beat::call("0", "write", a.clone())]);
-    stage.provider.then([Beat::call("1", "write", a.clone())]);
+    stage.provider.then([ScriptedProviderAction::call("0", "write", a.clone())]);
+    stage.provider.then([ScriptedProviderAction::call("1", "write", a.clone())]);
     play(&stage, &mut session, &[a.clone(), b.clone()]).await;
     assert_eq!(stage.person.questions().len(), 2);
     // The turn is over.
@@ -112,7 +112,7 @@ async fn an_answer_holds_for_the_turn_or_the_session_and_for_the_pattern_that_wa
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_was_not_offered_denies_and_holds_for_nothing() {
     let stage = stage();
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let with_mode = PermissionAnswer { mode: Some("accept-edits".to_owned()), ..yes() };
     let wrong = [like(Is::AllowInSession, 99), like(Is::AllowOnce, 0), with_mode];
     stage.person.answers(wrong);
@@ -128,7 +128,7 @@ async fn an_answer_that_was_not_offered_denies_and_holds_for_nothing() {
 #[tokio::test(start_paused = true)]
 async fn later_calls_are_denied_by_pattern_or_by_tool() {
     let stage = stage();
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let deny = |pattern| PermissionAnswer { pattern, ..PermissionAnswer::once(Is::DenyInSession) };
     stage.person.answers([deny(Some(0)), yes(), deny(None)]);
     let (a, b) = (json!({ "path": "a" }), json!({ "path": "b" }));
@@ -141,7 +141,7 @@ async fn later_calls_are_denied_by_pattern_or_by_tool() {
 #[tokio::test(start_paused = true)]
 async fn edited_arguments_are_asked_again_and_the_history_keeps_the_call_as_it_was_made() {
     let stage = stage();
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let (made, edited) = (json!({ "path": "/" }), json!({ "path": "/tmp/x" }));
     stage.person.answers([edit(edited.clone()), yes()]);
     let results = play(&stage, &mut session, std::slice::from_ref(&made)).await;
@@ -161,8 +161,8 @@ async fn edited_arguments_are_asked_again_and_the_history_keeps_the_call_as_it_w
 #[tokio::test(start_paused = true)]
 async fn edited_arguments_meet_the_schema_the_guards_and_the_rules_as_those_of_a_model() {
     let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
-    let stage = Stage::new([Tool::echo("write").writing().schema(schema)]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let stage = TestStage::new([ScriptedTool::echo("write").writing().schema(schema)]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     // Arguments that do not fit cause an error and another prompt.
     stage.person.answers([edit(json!({ "text": 1 })), edit(json!({ "text": "b" }))]);
     stage.hooks.answers("a", Hook::BeforeTool, |asked| async move {
@@ -177,7 +177,7 @@ async fn edited_arguments_meet_the_schema_the_guards_and_the_rules_as_those_of_a
     assert!(stage.events.notices().contains("the arguments cannot be used"));
     // A user who keeps editing is stopped eventually.
     let stage = self::stage();
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let mut session = stage.start(TestStage::setup()).unwrap();
     stage.person.answers((0..20).map(|number| edit(json!({ "number": number }))));
     let results = play(&stage, &mut session, &[json!({})]).await;
     let message = results[0]["error"]["message"].as_str().unwrap();
@@ -188,7 +188,7 @@ async fn edited_arguments_meet_the_schema_the_guards_and_the_rules_as_those_of_a
 #[tokio::test(start_paused = true)]
 async fn a_question_that_nobody_answers_in_time_is_denied() {
     let stage = stage();
-    let mut setup = Stage::setup();
+    let mut setup = TestStage::setup();
     setup.patience_ms = Some(30_000);
     let mut session = stage.start(setup).unwrap();
     stage.person.answers([]);
@@ -207,7 +207,7 @@ async fn a_question_that_nobody_answers_in_time_is_denied() {
 #[derive(Default)]
 struct Slow(tokio::sync::Notify);
 
-impl Asker for Slow {}
+impl UserAsker for Slow {}
 
 impl PermissionAsker for Slow {
     fn unavailable(&self) -> Option<String> {
@@ -238,7 +238,7 @@ impl PermissionAsker for Slow {
 async fn who_is_asked_says_how_long_an_answer_may_take_unless_the_setup_does() {
     for (patience_ms, expected) in [(None, "1 s"), (Some(5_000), "5 s")] {
         let stage = stage();
-        let setup = SessionSetup { patience_ms, ..Stage::setup() };
+        let setup = SessionSetup { patience_ms, ..TestStage::setup() };
         let mut ports = stage.ports();
         ports.asker = Arc::new(Slow::default());
         let mut session = Session::start(setup, ports).unwrap();
@@ -254,7 +254,7 @@ async fn an_answer_answers_the_same_question_that_waits_beside_it() {
     let mut ports = stage.ports();
     let person = Arc::new(Slow::default());
     ports.asker = person.clone();
-    let setup = SessionSetup { patience_ms: Some(60_000), ..Stage::setup() };
+    let setup = SessionSetup { patience_ms: Some(60_000), ..TestStage::setup() };
     let session = Session::start(setup, ports).unwrap();
     let call = || {
         let handle = session.handle();
@@ -263,7 +263,7 @@ async fn an_answer_answers_the_same_question_that_waits_beside_it() {
                 plugin: "tool-x".into(),
                 parent: None,
                 depth: 1,
-                hold: Hold::default(),
+                hold: DeadlineHold::default(),
             };
             handle.call_tool(&ToolName::from("write"), json!({}), &origin, &Cancel::new()).await
         })
@@ -306,7 +306,7 @@ async fn what_holds_for_good_is_written_down_or_holds_for_the_session_and_says_s
     {
         let stage = stage();
         let kept = Arc::new(Kept { fails, ..Kept::default() });
-        let mut setup = Stage::setup();
+        let mut setup = TestStage::setup();
         setup.rules = Arc::new(SessionRules::default().kept_by(kept.clone()));
         let mut session = stage.start(setup).unwrap();
         stage.person.answers([like(Is::AllowAlways, 0)]);
@@ -322,10 +322,10 @@ async fn what_holds_for_good_is_written_down_or_holds_for_the_session_and_says_s
 
 #[tokio::test(start_paused = true)]
 async fn the_question_tells_clients_what_can_be_answered_and_who_asks() {
-    let stage = Stage::new([Tool::echo("write")
+    let stage = TestStage::new([ScriptedTool::echo("write")
         .writing()
         .previews(|_| async { Ok(Preview::text("it writes")) })]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let mut session = stage.start(TestStage::setup()).unwrap();
     stage.person.answers([yes()]);
     play(&stage, &mut session, &[json!({})]).await;
     let asked = stage.events.events().into_iter().find_map(|event| match event {

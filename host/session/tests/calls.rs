@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::{Expect, expect};
-use jaato_policy::{Allowed, Conditions, Layer, PathPattern, Rule, RuleFile};
-use jaato_session::testing::{Beat, Seat, Stage, Tool};
+use jaato_policy::{AllowedTool, RuleConditions, RuleLayer, PathPattern, Rule, RuleFile};
+use jaato_session::testing::{ScriptedProviderAction, ConcurrentCallRecord, TestStage, ScriptedTool};
 use jaato_session::{Cancel, Limits, NamedPaths, Session, SessionSetup, ToolState, TurnReport};
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision as Is};
 use jaato_types::{
@@ -16,20 +16,20 @@ type Calls = Vec<(&'static str, Value)>;
 
 /// Runs a turn with one answer with these calls (ids `0`, `1` …) and a final one. Returns the
 /// results.
-async fn play(stage: &Stage, setup: SessionSetup, calls: Calls) -> (Vec<ToolResult>, TurnReport) {
+async fn play(stage: &TestStage, setup: SessionSetup, calls: Calls) -> (Vec<ToolResult>, TurnReport) {
     let mut session = stage.start(setup).unwrap();
     play_on(stage, &mut session, calls).await
 }
 
 async fn play_on(
-    stage: &Stage,
+    stage: &TestStage,
     session: &mut Session,
     calls: Calls,
 ) -> (Vec<ToolResult>, TurnReport) {
     let beats = calls.into_iter().enumerate();
-    let beats = beats.map(|(id, (name, arguments))| Beat::call(&id.to_string(), name, arguments));
+    let beats = beats.map(|(id, (name, arguments))| ScriptedProviderAction::call(&id.to_string(), name, arguments));
     stage.provider.then(beats);
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     let report = session.turn("x", &Cancel::new()).await;
     let message = session.history().messages().rev().nth(1).unwrap();
     (message.tool_results().cloned().collect(), report)
@@ -43,8 +43,8 @@ fn show(results: &[ToolResult]) -> String {
     lines.collect()
 }
 
-fn weather() -> Tool {
-    Tool::echo("weather").schema(json!({
+fn weather() -> ScriptedTool {
+    ScriptedTool::echo("weather").schema(json!({
         "type": "object",
         "properties": {
             "city": { "type": "string", "minLength": 1 },
@@ -58,8 +58,8 @@ fn weather() -> Tool {
 }
 
 async fn check_arguments(arguments: Value, expected: Expect) {
-    let stage = Stage::new([weather()]);
-    let (results, report) = play(&stage, Stage::setup(), vec![("weather", arguments)]).await;
+    let stage = TestStage::new([weather()]);
+    let (results, report) = play(&stage, TestStage::setup(), vec![("weather", arguments)]).await;
     assert_eq!(report.outcome, Outcome::Done);
     assert_eq!(stage.tools.seats().is_empty(), results[0].is_error);
     expected.assert_eq(&show(&results));
@@ -81,10 +81,10 @@ async fn arguments_of_another_json_type_are_fitted_before_anything_looks_at_them
     let given = json!({ "city": 1, "days": "[1.0, \"2\"]", "unit": null, "description": "Look" });
     check_arguments(given, expected).await;
 
-    let stage = Stage::new([weather().writing()]);
+    let stage = TestStage::new([weather().writing()]);
     stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
     let given = json!({ "City": "Bern", "unit": "Kelvin" });
-    play(&stage, Stage::setup(), vec![("weather", given.clone())]).await;
+    play(&stage, TestStage::setup(), vec![("weather", given.clone())]).await;
     let fitted = json!({ "unit": "kelvin", "city": "Bern" });
     assert_eq!(stage.person.prompts()[0].arguments, fitted);
     let started = stage.events.events().into_iter().find_map(|event| match event {
@@ -127,9 +127,9 @@ async fn arguments_that_are_no_object_are_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_schema_that_is_none_is_the_plugins_fault_and_nobody_elses() {
-    let stage = Stage::new([Tool::echo("odd").schema(json!({ "type": 5 })), Tool::echo("fine")]);
+    let stage = TestStage::new([ScriptedTool::echo("odd").schema(json!({ "type": 5 })), ScriptedTool::echo("fine")]);
     let calls = vec![("odd", json!({})), ("fine", json!({}))];
-    let (results, _) = play(&stage, Stage::setup(), calls).await;
+    let (results, _) = play(&stage, TestStage::setup(), calls).await;
     assert_eq!(results[0].content["error"]["kind"], "plugin_misbehaved");
     assert!(!results[1].is_error);
 }
@@ -137,12 +137,12 @@ async fn a_schema_that_is_none_is_the_plugins_fault_and_nobody_elses() {
 #[tokio::test(start_paused = true)]
 async fn unknown_and_disabled_tools_are_answered_with_what_to_do() {
     let by = "by `[tools] disabled` in the configuration".to_owned();
-    let stage = Stage::new([
-        Tool::echo("read_file"),
-        Tool::echo("read_files").state(ToolState::Disabled { by }),
+    let stage = TestStage::new([
+        ScriptedTool::echo("read_file"),
+        ScriptedTool::echo("read_files").state(ToolState::Disabled { by }),
     ]);
     let calls = vec![("readFile", json!({})), ("read_files", json!({})), ("zzz", json!({}))];
-    let (results, report) = play(&stage, Stage::setup(), calls).await;
+    let (results, report) = play(&stage, TestStage::setup(), calls).await;
     expect![[r#"
         error {"error":{"kind":"unknown_tool","message":"there is no tool `readFile`","hint":"did you mean `read_file`?"}}
         error {"error":{"kind":"tool_disabled","message":"the tool `read_files` is disabled by `[tools] disabled` in the configuration","hint":"continue without it, or tell the user that it is needed"}}
@@ -155,9 +155,9 @@ async fn unknown_and_disabled_tools_are_answered_with_what_to_do() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_nobody_can_allow_is_denied_and_the_turn_says_so() {
-    let stage = Stage::new([Tool::echo("write").writing(), Tool::echo("look")]);
+    let stage = TestStage::new([ScriptedTool::echo("write").writing(), ScriptedTool::echo("look")]);
     let calls = vec![("write", json!({})), ("look", json!({}))];
-    let (results, report) = play(&stage, Stage::setup(), calls).await;
+    let (results, report) = play(&stage, TestStage::setup(), calls).await;
     expect![[r#"
         error {"error":{"kind":"permission_denied","message":"the call of `write` is denied: tool `write` needs permission, and no user can be asked (standard input is not a terminal) (rule `ask.silence`)","hint":"allow it with `--allow write`, or everything with `--yes`"}}
         {"echo":{}}
@@ -171,11 +171,11 @@ async fn a_call_that_nobody_can_allow_is_denied_and_the_turn_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn read_only_tools_of_unshipped_plugins_are_asked_for() {
-    let mut foreign = Tool::echo("foreign");
+    let mut foreign = ScriptedTool::echo("foreign");
     foreign.known.shipped = false;
-    let stage = Stage::new([foreign]);
+    let stage = TestStage::new([foreign]);
     stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
-    let (results, report) = play(&stage, Stage::setup(), vec![("foreign", json!({}))]).await;
+    let (results, report) = play(&stage, TestStage::setup(), vec![("foreign", json!({}))]).await;
     assert_eq!((results[0].is_error, report.outcome), (false, Outcome::Done));
     assert_eq!(stage.person.questions().len(), 1);
 }
@@ -183,10 +183,10 @@ async fn read_only_tools_of_unshipped_plugins_are_asked_for() {
 #[tokio::test(start_paused = true)]
 async fn options_allow_without_a_question() {
     for all in [false, true] {
-        let stage = Stage::new([Tool::echo("write").writing()]);
-        let setup = Stage::setup();
+        let stage = TestStage::new([ScriptedTool::echo("write").writing()]);
+        let setup = TestStage::setup();
         setup.rules.lock().allow_all = all;
-        setup.rules.lock().allowed.insert(Allowed::parse("write"));
+        setup.rules.lock().allowed.insert(AllowedTool::parse("write"));
         let (results, report) = play(&stage, setup, vec![("write", json!({}))]).await;
         assert_eq!((results[0].is_error, report.outcome), (false, Outcome::Done));
     }
@@ -194,8 +194,8 @@ async fn options_allow_without_a_question() {
 
 #[tokio::test(start_paused = true)]
 async fn a_person_allows_once_always_for_these_arguments_or_denies_with_a_comment() {
-    let stage = Stage::new([Tool::echo("write").writing()]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let stage = TestStage::new([ScriptedTool::echo("write").writing()]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let comment = || Some("use the other folder".to_owned());
     stage.person.answers([
         PermissionAnswer::once(Is::AllowOnce),
@@ -241,8 +241,8 @@ async fn a_person_allows_once_always_for_these_arguments_or_denies_with_a_commen
 
 #[tokio::test(start_paused = true)]
 async fn a_call_typed_by_a_person_is_not_asked_and_joins_no_history() {
-    let stage = Stage::new([Tool::echo("write").writing(), weather()]);
-    let session = stage.start(Stage::setup()).unwrap();
+    let stage = TestStage::new([ScriptedTool::echo("write").writing(), weather()]);
+    let session = stage.start(TestStage::setup()).unwrap();
     let call = async |name: &str, arguments| {
         session.call(&ToolName::from(name), arguments, &Cancel::new()).await
     };
@@ -256,8 +256,8 @@ async fn a_call_typed_by_a_person_is_not_asked_and_joins_no_history() {
 
 #[tokio::test(start_paused = true)]
 async fn safe_calls_run_together_others_alone_and_results_keep_call_order() {
-    let stage = Stage::new([Tool::sleeper("read"), Tool::sleeper("write").writing()]);
-    let setup = Stage::setup();
+    let stage = TestStage::new([ScriptedTool::sleeper("read"), ScriptedTool::sleeper("write").writing()]);
+    let setup = TestStage::setup();
     setup.rules.lock().allow_all = true;
     let ms = |ms: u64| json!({ "ms": ms });
     let calls = vec![
@@ -280,9 +280,9 @@ async fn safe_calls_run_together_others_alone_and_results_keep_call_order() {
 #[tokio::test(start_paused = true)]
 async fn eight_calls_run_side_by_side_and_the_ninth_waits() {
     for (count, duration_ms) in [(8, 100), (9, 200)] {
-        let stage = Stage::new([Tool::sleeper("read")]);
+        let stage = TestStage::new([ScriptedTool::sleeper("read")]);
         let calls = (0..count).map(|_| ("read", json!({ "ms": 100 }))).collect();
-        let (_, report) = play(&stage, Stage::setup(), calls).await;
+        let (_, report) = play(&stage, TestStage::setup(), calls).await;
         assert_eq!(report.duration_ms, duration_ms, "{count} calls");
         let most = stage.tools.seats().iter().map(|seat| seat.beside + 1).max();
         assert_eq!(most, Some(8));
@@ -291,9 +291,9 @@ async fn eight_calls_run_side_by_side_and_the_ninth_waits() {
 
 #[tokio::test(start_paused = true)]
 async fn calls_past_the_most_of_an_answer_get_an_error_each() {
-    let stage = Stage::new([Tool::echo("look")]);
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
     let limits = Limits { calls_per_step_max: 2, ..Limits::default() };
-    let setup = SessionSetup { limits, ..Stage::setup() };
+    let setup = SessionSetup { limits, ..TestStage::setup() };
     let calls = vec![("look", json!({})), ("look", json!({})), ("look", json!({}))];
     let (results, report) = play(&stage, setup, calls).await;
     assert_eq!(results.iter().filter(|result| result.is_error).count(), 1);
@@ -305,16 +305,16 @@ async fn calls_past_the_most_of_an_answer_get_an_error_each() {
 async fn a_call_past_its_deadline_is_dropped_with_its_cancel_set() {
     let told = std::sync::Arc::new(parking_lot::Mutex::new(None));
     let tell = told.clone();
-    let stage = Stage::new([Tool::new("stuck", move |_, scope| {
+    let stage = TestStage::new([ScriptedTool::new("stuck", move |_, scope| {
         *tell.lock() = Some(scope.clone());
         std::future::pending()
     })]);
     let limits = Limits { call_deadline_ms: 1_000, ..Limits::default() };
-    let setup = SessionSetup { limits, ..Stage::setup() };
+    let setup = SessionSetup { limits, ..TestStage::setup() };
     let (results, report) = play(&stage, setup, vec![("stuck", json!({}))]).await;
     assert_eq!(results[0].content["error"]["kind"], "timeout");
     assert_eq!(report.duration_ms, 1_000);
-    assert!(matches!(stage.tools.seats()[..], [Seat { ended: false, .. }]));
+    assert!(matches!(stage.tools.seats()[..], [ConcurrentCallRecord { ended: false, .. }]));
     let scope = told.lock().clone().unwrap();
     assert!(scope.cancel.is_cancelled());
     let events = stage.events.events().len();
@@ -324,11 +324,11 @@ async fn a_call_past_its_deadline_is_dropped_with_its_cancel_set() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_tool_gives_its_message_and_hint_and_live_output_its_events() {
-    let stage = Stage::new([Tool::new("fails", |_, scope| async move {
+    let stage = TestStage::new([ScriptedTool::new("fails", |_, scope| async move {
         assert!(scope.output.write("working"));
         Err::<Output, _>(Error::failed("no such file").with_hint("list the folder first"))
     })]);
-    let (results, _) = play(&stage, Stage::setup(), vec![("fails", json!({}))]).await;
+    let (results, _) = play(&stage, TestStage::setup(), vec![("fails", json!({}))]).await;
     expect![[r#"
         error {"error":{"kind":"failed","message":"no such file","hint":"list the folder first"}}
     "#]]
@@ -344,11 +344,11 @@ async fn a_failed_tool_gives_its_message_and_hint_and_live_output_its_events() {
 /// Returns the model's result of a tool that returns this content, and the files.
 async fn shown(content: Value) -> (ToolResult, Vec<(String, Vec<u8>)>) {
     let output = Output::json(content);
-    let stage = Stage::new([Tool::new("big", move |_, _| {
+    let stage = TestStage::new([ScriptedTool::new("big", move |_, _| {
         let output = output.clone();
         async move { Ok(output) }
     })]);
-    let (mut results, _) = play(&stage, Stage::setup(), vec![("big", json!({}))]).await;
+    let (mut results, _) = play(&stage, TestStage::setup(), vec![("big", json!({}))]).await;
     let result = results.remove(0);
     let bytes = Value::Object(result.content.clone()).to_string().len();
     assert!(bytes <= 16 * 1024, "{bytes} bytes");
@@ -436,14 +436,14 @@ async fn an_output_without_a_long_text_is_shown_as_head_and_tail_of_its_json() {
 
 #[tokio::test(start_paused = true)]
 async fn a_long_error_is_cut_too_and_raw_bytes_go_to_a_file() {
-    let stage = Stage::new([
-        Tool::new("loud", |_, _| async { Err::<Output, _>(Error::failed("e".repeat(1_000_000))) }),
-        Tool::new("image", |_, _| async {
+    let stage = TestStage::new([
+        ScriptedTool::new("loud", |_, _| async { Err::<Output, _>(Error::failed("e".repeat(1_000_000))) }),
+        ScriptedTool::new("image", |_, _| async {
             Ok(Output { bytes: vec![1, 2, 3], ..Output::json(json!({ "width": 1 })) })
         }),
     ]);
     let calls = vec![("loud", json!({})), ("image", json!({}))];
-    let (results, _) = play(&stage, Stage::setup(), calls).await;
+    let (results, _) = play(&stage, TestStage::setup(), calls).await;
     assert!(results[0].is_error);
     assert!(Value::Object(results[0].content.clone()).to_string().len() <= 16 * 1024);
     let expected = json!({ "width": 1, "bytes": { "length": 3, "file": "/outputs/1-bytes" } });
@@ -453,26 +453,26 @@ async fn a_long_error_is_cut_too_and_raw_bytes_go_to_a_file() {
 #[tokio::test(start_paused = true)]
 async fn what_a_tool_attached_stands_beside_its_result_and_not_in_it() {
     let image = || Data { name: Some("moon.png".to_owned()), ..Data::blob("image/png", "b1") };
-    let stage = Stage::new([Tool::new("draw", move |_, _| {
+    let stage = TestStage::new([ScriptedTool::new("draw", move |_, _| {
         let attachments = vec![image(), Data::blob("text/plain", "b2")];
         async { Ok(Output { attachments, ..Output::json(json!({ "width": 1 })) }) }
     })]);
     let calls = vec![("draw", json!({}))];
-    let (results, _) = play(&stage, Stage::setup(), calls).await;
+    let (results, _) = play(&stage, TestStage::setup(), calls).await;
     assert_eq!(results[0].attachments, [image(), Data::blob("text/plain", "b2")]);
     assert_eq!(Value::Object(results[0].content.clone()), json!({ "width": 1 }));
 }
 
 #[tokio::test(start_paused = true)]
 async fn text_between_calls_stays_where_the_model_put_it() {
-    let stage = Stage::new([Tool::echo("look")]);
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
     stage.provider.then([
-        Beat::call("1", "look", json!({})),
-        Beat::text("and"),
-        Beat::call("2", "look", json!({})),
+        ScriptedProviderAction::call("1", "look", json!({})),
+        ScriptedProviderAction::text("and"),
+        ScriptedProviderAction::call("2", "look", json!({})),
     ]);
-    stage.provider.then([Beat::text("done")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::text("done")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     session.turn("x", &Cancel::new()).await;
     let parts = &session.history().entries()[1].message.parts;
     assert!(matches!(parts[..], [Part::ToolCall(_), Part::Text { .. }, Part::ToolCall(_)]));
@@ -481,15 +481,15 @@ async fn text_between_calls_stays_where_the_model_put_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_runs_while_the_next_of_the_answer_is_being_decided() {
-    let mut touch = Tool::sleeper("touch").writing();
+    let mut touch = ScriptedTool::sleeper("touch").writing();
     touch.known.spec.annotations.parallel_safe = true;
-    let stage = Stage::new([touch]);
+    let stage = TestStage::new([touch]);
     // The second prompt is never answered.
     stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
     stage
         .provider
-        .then((0..2).map(|id| Beat::call(&id.to_string(), "touch", json!({ "ms": 10 + id }))));
-    let mut session = stage.start(Stage::setup()).unwrap();
+        .then((0..2).map(|id| ScriptedProviderAction::call(&id.to_string(), "touch", json!({ "ms": 10 + id }))));
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let cancel = Cancel::new();
     let stop = async {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
@@ -505,12 +505,12 @@ async fn a_call_runs_while_the_next_of_the_answer_is_being_decided() {
 /// Creates a file that denies a path.
 fn denying(path: &str) -> RuleFile {
     let path = PathPattern { written: path.to_owned(), path: path.into() };
-    let when = Conditions { path: Some(path), ..Conditions::default() };
+    let when = RuleConditions { path: Some(path), ..RuleConditions::default() };
     RuleFile {
-        layer: Layer::User,
+        layer: RuleLayer::User,
         path: "rules.toml".into(),
         default: None,
-        rules: vec![Rule { outcome: jaato_policy::Outcome::Deny, when, line: 1, why: None }],
+        rules: vec![Rule { outcome: jaato_policy::RuleOutcome::Deny, when, line: 1, why: None }],
         broken: None,
     }
 }
@@ -518,7 +518,7 @@ fn denying(path: &str) -> RuleFile {
 #[tokio::test(start_paused = true)]
 async fn without_a_user_a_plan_starts_with_a_note_and_permitted_work_makes_up_for_a_refusal() {
     // Returns the limits of its file operations.
-    let mut plan = Tool::new("startPlan", |_, scope| async move {
+    let mut plan = ScriptedTool::new("startPlan", |_, scope| async move {
         let limits = scope.files.unwrap().limits_of(&NamedPaths::default());
         Ok(Output::json(json!({ "denied": limits.denied })))
     })
@@ -526,11 +526,11 @@ async fn without_a_user_a_plan_starts_with_a_note_and_permitted_work_makes_up_fo
     plan.known.plugin = PluginName::from("tool-todo");
     plan.known.spec.annotations.destructive = false;
     plan.known.spec.annotations.open_world = false;
-    let work = Tool::echo("work").writing();
-    let other = Tool::echo("other").writing();
-    let stage = Stage::new([plan, work, other, Tool::echo("look")]);
-    let setup = Stage::setup();
-    setup.rules.lock().allowed.insert(Allowed::parse("work"));
+    let work = ScriptedTool::echo("work").writing();
+    let other = ScriptedTool::echo("other").writing();
+    let stage = TestStage::new([plan, work, other, ScriptedTool::echo("look")]);
+    let setup = TestStage::setup();
+    setup.rules.lock().allowed.insert(AllowedTool::parse("work"));
     setup.rules.lock().files.push(denying("/secret"));
     let mut session = stage.start(setup).unwrap();
     let (results, report) = play_on(&stage, &mut session, vec![("startPlan", json!({}))]).await;
@@ -539,7 +539,7 @@ async fn without_a_user_a_plan_starts_with_a_note_and_permitted_work_makes_up_fo
     let note = results[0].content["note"].as_str().unwrap();
     assert!(note.starts_with("no user was available to approve the plan"), "{note}");
     for (later, outcome) in [("look", Outcome::Denied), ("work", Outcome::Done)] {
-        stage.provider.then([Beat::call("refused", "other", json!({}))]);
+        stage.provider.then([ScriptedProviderAction::call("refused", "other", json!({}))]);
         let (_, report) = play_on(&stage, &mut session, vec![(later, json!({}))]).await;
         assert_eq!(report.outcome, outcome, "{later}");
     }

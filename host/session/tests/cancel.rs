@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
 use jaato_session::{Cancel, History, Session, SessionSetup, TurnReport};
 use jaato_types::{Delta, Error, ErrorKind, Event, Outcome};
 use serde_json::json;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 /// Runs a turn that is cancelled after this many milliseconds. It must end at that very moment.
 async fn cancelled_after(
-    stage: &Stage,
+    stage: &TestStage,
     setup: SessionSetup,
     after_ms: u64,
 ) -> (Session, TurnReport) {
@@ -36,35 +36,35 @@ fn texts(session: &Session) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn in_mid_stream_what_was_seen_stays_with_a_mark() {
-    let stage = Stage::new([Tool::echo("look")]);
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
     stage.provider.then([
-        Beat::text("half "),
-        Beat::Thought("hm".into()),
-        Beat::text("said"),
-        Beat::call("1", "look", json!({})),
-        Beat::Hang,
+        ScriptedProviderAction::text("half "),
+        ScriptedProviderAction::Thought("hm".into()),
+        ScriptedProviderAction::text("said"),
+        ScriptedProviderAction::call("1", "look", json!({})),
+        ScriptedProviderAction::Hang,
     ]);
-    let (mut session, report) = cancelled_after(&stage, Stage::setup(), 500).await;
+    let (mut session, report) = cancelled_after(&stage, TestStage::setup(), 500).await;
     assert_eq!(report.text, "half said\n\n[Generation cancelled]");
     assert_eq!(texts(&session), ["x", "half said\n\n[Generation cancelled]"]);
     assert_eq!(session.history().entries()[1].message.tool_calls().count(), 0);
-    stage.provider.then([Beat::text("going on")]);
+    stage.provider.then([ScriptedProviderAction::text("going on")]);
     assert_eq!(session.turn("go on", &Cancel::new()).await.text, "going on");
 }
 
 #[tokio::test(start_paused = true)]
 async fn before_the_first_delta_the_prompt_stays_and_the_mark_answers_it() {
-    let stage = Stage::new([]);
-    stage.provider.then([Beat::Hang]);
-    let (session, report) = cancelled_after(&stage, Stage::setup(), 0).await;
+    let stage = TestStage::new([]);
+    stage.provider.then([ScriptedProviderAction::Hang]);
+    let (session, report) = cancelled_after(&stage, TestStage::setup(), 0).await;
     assert_eq!(report.text, "[Generation cancelled]");
     assert_eq!(texts(&session), ["x", "[Generation cancelled]"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_is_cancelled_before_it_begins_sends_nothing() {
-    let stage = Stage::new([]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let stage = TestStage::new([]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let cancel = Cancel::new();
     cancel.cancel();
     assert_eq!(session.turn("x", &cancel).await.outcome, Outcome::Cancelled);
@@ -73,27 +73,27 @@ async fn a_turn_that_is_cancelled_before_it_begins_sends_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn while_waiting_for_the_next_attempt() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     let error = Error {
         retry_after_ms: Some(60_000),
         ..Error::new(ErrorKind::Provider, "overloaded").temporary()
     };
-    stage.provider.then([Beat::Fail(error)]);
-    let (session, _) = cancelled_after(&stage, Stage::setup(), 10_000).await;
+    stage.provider.then([ScriptedProviderAction::Fail(error)]);
+    let (session, _) = cancelled_after(&stage, TestStage::setup(), 10_000).await;
     assert_eq!(texts(&session), ["x", "[Generation cancelled]"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn while_tools_run_each_open_call_gets_a_result_that_says_so() {
-    let stage = Stage::new([Tool::sleeper("read"), Tool::sleeper("write").writing()]);
+    let stage = TestStage::new([ScriptedTool::sleeper("read"), ScriptedTool::sleeper("write").writing()]);
     let ms = |ms: u64| json!({ "ms": ms });
     stage.provider.then([
-        Beat::text("working"),
-        Beat::call("done", "read", ms(10)),
-        Beat::call("running", "read", ms(1_000)),
-        Beat::call("waiting", "write", ms(10)),
+        ScriptedProviderAction::text("working"),
+        ScriptedProviderAction::call("done", "read", ms(10)),
+        ScriptedProviderAction::call("running", "read", ms(1_000)),
+        ScriptedProviderAction::call("waiting", "write", ms(10)),
     ]);
-    let setup = Stage::setup();
+    let setup = TestStage::setup();
     setup.rules.lock().allow_all = true;
     let (session, report) = cancelled_after(&stage, setup, 500).await;
     assert_eq!(report.text, "[Generation cancelled]");
@@ -122,10 +122,10 @@ async fn while_tools_run_each_open_call_gets_a_result_that_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn while_a_person_is_asked() {
-    let stage = Stage::new([Tool::echo("write").writing()]);
+    let stage = TestStage::new([ScriptedTool::echo("write").writing()]);
     stage.person.answers([]);
-    stage.provider.then([Beat::call("1", "write", json!({}))]);
-    let (session, _) = cancelled_after(&stage, Stage::setup(), 500).await;
+    stage.provider.then([ScriptedProviderAction::call("1", "write", json!({}))]);
+    let (session, _) = cancelled_after(&stage, TestStage::setup(), 500).await;
     assert_eq!(stage.person.questions().len(), 1);
     assert!(stage.tools.seats().is_empty());
     assert!(session.history().entries()[2].message.tool_results().all(|result| result.is_error));
@@ -133,9 +133,9 @@ async fn while_a_person_is_asked() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_emitted_afterwards_reaches_nobody() {
-    let stage = Stage::new([]);
-    stage.provider.then([Beat::text("seen"), Beat::Wait(1_000), Beat::text("unseen")]);
-    cancelled_after(&stage, Stage::setup(), 500).await;
+    let stage = TestStage::new([]);
+    stage.provider.then([ScriptedProviderAction::text("seen"), ScriptedProviderAction::Wait(1_000), ScriptedProviderAction::text("unseen")]);
+    cancelled_after(&stage, TestStage::setup(), 500).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(stage.events.text(), "seen");
     let events = stage.events.events();
@@ -144,9 +144,9 @@ async fn what_is_emitted_afterwards_reaches_nobody() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_is_complete_at_that_moment_is_complete() {
-    let stage = Stage::new([]);
-    stage.provider.then([Beat::Wait(500), Beat::text("all")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let stage = TestStage::new([]);
+    stage.provider.then([ScriptedProviderAction::Wait(500), ScriptedProviderAction::text("all")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let cancel = Cancel::new();
     let stop = async {
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -158,13 +158,13 @@ async fn an_answer_that_is_complete_at_that_moment_is_complete() {
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_whose_future_is_dropped_leaves_a_session_that_goes_on() {
-    let stage = Stage::new([Tool::sleeper("read")]);
-    stage.provider.then([Beat::call("1", "read", json!({ "ms": 1_000 }))]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let stage = TestStage::new([ScriptedTool::sleeper("read")]);
+    stage.provider.then([ScriptedProviderAction::call("1", "read", json!({ "ms": 1_000 }))]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let cancel = Cancel::new();
     let turn = tokio::time::timeout(Duration::from_millis(100), session.turn("x", &cancel));
     turn.await.unwrap_err();
-    stage.provider.then([Beat::Shown(Delta::notice("hm")), Beat::text("fine")]);
+    stage.provider.then([ScriptedProviderAction::Shown(Delta::notice("hm")), ScriptedProviderAction::text("fine")]);
     assert_eq!(session.turn("y", &Cancel::new()).await.outcome, Outcome::Done);
     History::restore(session.history().entries().iter().cloned()).unwrap();
 }

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use jaato_config::Dollars;
-use jaato_session::testing::{Beat, ScriptedProvider, Stage, Tool};
-use jaato_session::{AnsweringModel, Cancel, Caps, MARK_CAP, ModelSetup, SessionSetup, Spent};
+use jaato_session::testing::{ScriptedProviderAction, ScriptedProvider, TestStage, ScriptedTool};
+use jaato_session::{AnsweringModel, Cancel, Caps, MARK_CAP, ModelSetup, SessionSetup, SessionUsage};
 use jaato_types::{Error, ErrorKind, Event, ModelId, Outcome, Price, Usage};
 use serde_json::json;
 
-fn used(prompt_tokens: u64, output_tokens: u64) -> Beat {
-    Beat::Usage(Usage { prompt_tokens, output_tokens, ..Usage::default() })
+fn used(prompt_tokens: u64, output_tokens: u64) -> ScriptedProviderAction {
+    ScriptedProviderAction::Usage(Usage { prompt_tokens, output_tokens, ..Usage::default() })
 }
 
 fn setup(caps: Caps) -> SessionSetup {
@@ -20,12 +20,12 @@ fn setup(caps: Caps) -> SessionSetup {
 }
 
 fn priced(caps: Caps, price: Option<Price>, is_price_configured: bool) -> SessionSetup {
-    let mut setup = SessionSetup { caps, ..Stage::setup() };
+    let mut setup = SessionSetup { caps, ..TestStage::setup() };
     (setup.model.price, setup.model.is_price_configured) = (price, is_price_configured);
     setup
 }
 
-fn usages(stage: &Stage) -> Vec<Usage> {
+fn usages(stage: &TestStage) -> Vec<Usage> {
     let usage = |event| match event {
         Event::Usage { usage } => Some(usage),
         _ => None,
@@ -35,10 +35,10 @@ fn usages(stage: &Stage) -> Vec<Usage> {
 
 #[tokio::test(start_paused = true)]
 async fn a_cost_is_worked_out_where_the_server_does_not_say_it() {
-    let stage = Stage::new([Tool::echo("look")]);
-    stage.provider.then([Beat::call("1", "look", json!({})), used(2, 1)]);
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
+    stage.provider.then([ScriptedProviderAction::call("1", "look", json!({})), used(2, 1)]);
     let said = Usage { prompt_tokens: 5, cost_micro_usd: Some(7), ..Usage::default() };
-    stage.provider.then([Beat::text("done"), Beat::Usage(said)]);
+    stage.provider.then([ScriptedProviderAction::text("done"), ScriptedProviderAction::Usage(said)]);
     let mut session = stage.start(setup(Caps::default())).unwrap();
     let report = session.turn("go", &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done);
@@ -46,8 +46,8 @@ async fn a_cost_is_worked_out_where_the_server_does_not_say_it() {
         usages(&stage).iter().map(|it| (it.cost_micro_usd, it.cost_is_estimate)).collect();
     assert_eq!(told, [(Some(3_000_000), true), (Some(7), false)]);
     let expected =
-        Spent { steps: 2, tokens: 8, cost_micro_usd: 3_000_007, has_unknown_cost: false };
-    assert_eq!(session.spent(), expected);
+        SessionUsage { steps: 2, tokens: 8, cost_micro_usd: 3_000_007, has_unknown_cost: false };
+    assert_eq!(session.usage(), expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -57,8 +57,8 @@ async fn a_cap_ends_the_turn_before_the_next_request_and_every_later_one() {
         (Caps { tokens: Some(3), ..Caps::default() }, "`--max-tokens`"),
         (Caps { steps: Some(1), ..Caps::default() }, "`--max-steps`"),
     ] {
-        let stage = Stage::new([Tool::echo("look")]);
-        stage.provider.then([Beat::call("1", "look", json!({})), used(2, 1)]);
+        let stage = TestStage::new([ScriptedTool::echo("look")]);
+        stage.provider.then([ScriptedProviderAction::call("1", "look", json!({})), used(2, 1)]);
         let mut session = stage.start(setup(caps)).unwrap();
         let report = session.turn("go", &Cancel::new()).await;
         let error = report.error.unwrap();
@@ -74,8 +74,8 @@ async fn a_cap_ends_the_turn_before_the_next_request_and_every_later_one() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cap_above_what_is_used_changes_nothing() {
-    let stage = Stage::new([]);
-    stage.provider.then([Beat::text("done"), used(2, 1)]);
+    let stage = TestStage::new([]);
+    stage.provider.then([ScriptedProviderAction::text("done"), used(2, 1)]);
     let caps = Caps { cost: Dollars::new(3.1), tokens: Some(4), steps: Some(2) };
     let mut session = stage.start(setup(caps)).unwrap();
     assert_eq!(session.turn("go", &Cancel::new()).await.outcome, Outcome::Done);
@@ -83,7 +83,7 @@ async fn a_cap_above_what_is_used_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cost_that_nobody_knows_cannot_be_capped() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     let caps = Caps { cost: Dollars::new(1.0), ..Caps::default() };
     let mut session = stage.start(priced(caps, None, false)).unwrap();
     let report = session.turn("go", &Cancel::new()).await;
@@ -91,27 +91,27 @@ async fn a_cost_that_nobody_knows_cannot_be_capped() {
     assert_eq!((report.outcome, error.kind), (Outcome::Failed, ErrorKind::Configuration));
     assert!(error.message.contains("the price of `test/model` is unknown"), "{error}");
     assert_eq!(stage.provider.requests().len(), 0);
-    assert_eq!(session.spent(), Spent::default());
+    assert_eq!(session.usage(), SessionUsage::default());
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_provider_is_asked_for_a_price_where_nobody_else_knows_it() {
     for (configured, expected) in [(None, 2), (Some(Price::nothing()), 0)] {
-        let stage = Stage::new([]);
+        let stage = TestStage::new([]);
         stage.provider.tells_price(Price { input: 1.0, output: 0.0, ..Price::default() });
-        stage.provider.then([Beat::text("done"), used(2, 1)]);
+        stage.provider.then([ScriptedProviderAction::text("done"), used(2, 1)]);
         let caps = Caps { cost: Dollars::new(1.0), ..Caps::default() };
         let is_configured = configured.is_some();
         let mut session = stage.start(priced(caps, configured, is_configured)).unwrap();
         assert_eq!(session.turn("go", &Cancel::new()).await.outcome, Outcome::Done);
-        assert_eq!(session.spent().cost_micro_usd, expected);
+        assert_eq!(session.usage().cost_micro_usd, expected);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_model_that_takes_over_has_to_have_a_price_too() {
-    let stage = Stage::new([]);
-    stage.provider.then([Beat::Fail(Error::new(ErrorKind::Provider, "gone"))]);
+    let stage = TestStage::new([]);
+    stage.provider.then([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "gone"))]);
     let next = Arc::<ScriptedProvider>::default();
     let model = ModelSetup::new(ModelId::from("other/big"), 20_000);
     let caps = Caps { cost: Dollars::new(1.0), ..Caps::default() };
@@ -128,20 +128,20 @@ async fn a_model_that_takes_over_has_to_have_a_price_too() {
 async fn an_answer_without_tokens_and_one_that_is_cut_short_are_counted_by_their_length() {
     let long = "word ".repeat(400);
     let gone = || Error::new(ErrorKind::Provider, "gone");
-    for beats in [vec![Beat::text(&long)], vec![Beat::text(&long), Beat::Fail(gone())]] {
-        let stage = Stage::new([]);
+    for beats in [vec![ScriptedProviderAction::text(&long)], vec![ScriptedProviderAction::text(&long), ScriptedProviderAction::Fail(gone())]] {
+        let stage = TestStage::new([]);
         stage.provider.then(beats);
         let mut session = stage.start(setup(Caps::default())).unwrap();
         session.turn("go", &Cancel::new()).await;
-        let spent = session.spent();
+        let spent = session.usage();
         assert!(spent.tokens > 500 && spent.cost_micro_usd > 500_000_000, "{spent:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_tells_no_tokens_is_capped_by_an_estimate() {
-    let stage = Stage::new([Tool::echo("look")]);
-    stage.provider.then([Beat::call("1", "look", json!({}))]);
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
+    stage.provider.then([ScriptedProviderAction::call("1", "look", json!({}))]);
     let caps = Caps { tokens: Some(1), ..Caps::default() };
     let mut session = stage.start(setup(caps)).unwrap();
     let report = session.turn("go on and on and on", &Cancel::new()).await;

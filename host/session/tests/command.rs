@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use futures_util::future::BoxFuture;
-use jaato_session::testing::{Beat, Stage};
+use jaato_session::testing::{ScriptedProviderAction, TestStage};
 use jaato_session::{CallScope, Cancel, CommandCall, SHARED_ANSWERS_MAX, Session};
 use jaato_types::{Data, DataContent, Error, ErrorKind, Event, Outcome, Output, Part, Result};
 use serde_json::{Value, json};
@@ -23,14 +23,14 @@ fn hangs(_scope: CallScope) -> BoxFuture<'static, Result<Output>> {
     Box::pin(std::future::pending())
 }
 
-fn names(stage: &Stage) -> Vec<String> {
+fn names(stage: &TestStage) -> Vec<String> {
     let name = |event: Event| serde_json::to_value(event).unwrap()["event"].clone();
     let names = stage.events.events().into_iter().map(name);
     names.skip(1).map(|name| name.as_str().unwrap().to_owned()).collect()
 }
 
 /// Returns the last request's data about commands, as the model gets it.
-fn told(stage: &Stage) -> Vec<Value> {
+fn told(stage: &TestStage) -> Vec<Value> {
     let request = stage.provider.requests().pop().unwrap();
     let parts = request.messages.into_iter().flat_map(|message| message.parts);
     let json = |part| match part {
@@ -40,13 +40,13 @@ fn told(stage: &Stage) -> Vec<Value> {
     parts.filter_map(json).collect()
 }
 
-fn start(stage: &Stage) -> Session {
-    stage.start(Stage::setup()).unwrap()
+fn start(stage: &TestStage) -> Session {
+    stage.start(TestStage::setup()).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_shared_answer_goes_with_the_next_prompt_once_and_another_never() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     let session = &mut start(&stage);
     let cancel = Cancel::new();
     let output = session.command(command("note", true), answers(json!({ "kept": 1 })), &cancel);
@@ -70,7 +70,7 @@ async fn a_shared_answer_goes_with_the_next_prompt_once_and_another_never() {
     let shared: Vec<_> = stage.events.events().into_iter().filter_map(is_shared).collect();
     assert_eq!(shared, [true, false]);
 
-    stage.provider.then([Beat::text("one")]).then([Beat::text("two")]);
+    stage.provider.then([ScriptedProviderAction::text("one")]).then([ScriptedProviderAction::text("two")]);
     session.turn("first", &cancel).await;
     let expected = [json!({ "user_command": "note", "answer": { "kept": 1 } })];
     assert_eq!(told(&stage), expected);
@@ -82,20 +82,20 @@ async fn a_shared_answer_goes_with_the_next_prompt_once_and_another_never() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shared_answer_outlives_a_request_that_failed() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     let session = &mut start(&stage);
     let cancel = Cancel::new();
     session.command(command("note", true), answers(json!({})), &cancel).await.unwrap();
-    stage.provider.then([Beat::Fail(Error::new(ErrorKind::Provider, "no"))]);
+    stage.provider.then([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "no"))]);
     assert_eq!(session.turn("first", &cancel).await.outcome, Outcome::Failed);
-    stage.provider.then([Beat::text("ok")]);
+    stage.provider.then([ScriptedProviderAction::text("ok")]);
     session.turn("second", &cancel).await;
     assert_eq!(told(&stage), [json!({ "user_command": "note", "answer": {} })]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_shared_answers_and_a_large_one_are_bounded() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     let session = &mut start(&stage);
     let cancel = Cancel::new();
     for number in 0..=SHARED_ANSWERS_MAX {
@@ -107,7 +107,7 @@ async fn a_flood_of_shared_answers_and_a_large_one_are_bounded() {
     let large = json!({ "text": "x".repeat(100_000) });
     let output = session.command(command("n", true), answers(large), &cancel).await.unwrap();
     assert_eq!(output.content["text"].as_str().unwrap().len(), 100_000, "the person has it whole");
-    stage.provider.then([Beat::text("ok")]);
+    stage.provider.then([ScriptedProviderAction::text("ok")]);
     session.turn("go", &cancel).await;
     let told = told(&stage);
     assert_eq!((told.len(), &told[0]["answer"]["n"]), (SHARED_ANSWERS_MAX, &json!(2)));
@@ -117,7 +117,7 @@ async fn a_flood_of_shared_answers_and_a_large_one_are_bounded() {
 
 #[tokio::test(start_paused = true)]
 async fn a_command_that_hangs_ends_with_the_cancel_or_its_deadline() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     let session = &mut start(&stage);
     let cancel = Cancel::new();
     let waiting = session.command(command("note", true), hangs, &cancel);
@@ -129,7 +129,7 @@ async fn a_command_that_hangs_ends_with_the_cancel_or_its_deadline() {
     assert_eq!(names(&stage).len(), before, "one that never began is no event");
     let late = session.command(command("note", true), hangs, &Cancel::new()).await;
     assert_eq!(late.unwrap_err().kind, ErrorKind::Timeout);
-    stage.provider.then([Beat::text("ok")]);
+    stage.provider.then([ScriptedProviderAction::text("ok")]);
     session.turn("go", &Cancel::new()).await;
     assert!(told(&stage).is_empty(), "a failure is not shared");
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
 use jaato_session::{CONDITION_MS_MAX, Cancel, RUNS_BY_THEMSELVES_MAX, Session, ToolState};
 use jaato_types::execution::EnvironmentPart;
 use jaato_types::objects::ObjectsAdd;
@@ -16,8 +16,8 @@ use jaato_types::{
 use serde_json::{Map, Value, json};
 
 /// Creates a tool that adds objects under its name, or removes all of them.
-fn changer(name: &'static str) -> Tool {
-    Tool::new(name, move |call, scope| async move {
+fn changer(name: &'static str) -> ScriptedTool {
+    ScriptedTool::new(name, move |call, scope| async move {
         let count = call.arguments["count"].as_u64().unwrap_or(1);
         if count == 0 {
             scope.objects.with(|objects| objects.remove(name, None))?;
@@ -60,7 +60,7 @@ fn result(request: &Request) -> Value {
     Value::Object(message.tool_results().next().unwrap().content.clone())
 }
 
-fn notices(stage: &Stage) -> Vec<String> {
+fn notices(stage: &TestStage) -> Vec<String> {
     let events = stage.events.events().into_iter();
     let notice = |event| match event {
         Event::Notice { text, .. } => Some(text),
@@ -73,20 +73,20 @@ async fn turn(session: &mut Session, prompt: &str) -> Outcome {
     session.turn(prompt, &Cancel::new()).await.outcome
 }
 
-fn change(id: &str, name: &str, count: u64) -> [Beat; 1] {
-    [Beat::call(id, name, json!({ "count": count }))]
+fn change(id: &str, name: &str, count: u64) -> [ScriptedProviderAction; 1] {
+    [ScriptedProviderAction::call(id, name, json!({ "count": count }))]
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_is_offered_while_its_condition_holds_and_says_why_not_before() {
-    let fry = Tool::echo("fry").available_if(of("catch"), "once `catch` has caught some");
-    let stage = Stage::new([fry, changer("catch")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
-    stage.provider.then([Beat::call("1", "fry", json!({}))]);
+    let fry = ScriptedTool::echo("fry").available_if(of("catch"), "once `catch` has caught some");
+    let stage = TestStage::new([fry, changer("catch")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::call("1", "fry", json!({}))]);
     stage.provider.then(change("2", "catch", 1));
-    stage.provider.then([Beat::call("3", "fry", json!({}))]);
+    stage.provider.then([ScriptedProviderAction::call("3", "fry", json!({}))]);
     stage.provider.then(change("4", "catch", 0));
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "fry some fish").await;
     let requests = stage.provider.requests();
     assert_eq!(names(&requests[0]), ["catch"]);
@@ -109,8 +109,8 @@ async fn a_tool_is_offered_while_its_condition_holds_and_says_why_not_before() {
 
 #[tokio::test(start_paused = true)]
 async fn conditions_follow_from_the_objects_and_an_unknown_one_never_holds() {
-    let offered = |name: &str, condition| Tool::echo(name).available_if(condition, "later");
-    let stage = Stage::new([
+    let offered = |name: &str, condition| ScriptedTool::echo(name).available_if(condition, "later");
+    let stage = TestStage::new([
         offered("any", Condition::ObjectsPresent),
         offered("none", Condition::NoObjects),
         offered("none_of", Condition::no_objects_of("catch")),
@@ -118,9 +118,9 @@ async fn conditions_follow_from_the_objects_and_an_unknown_one_never_holds() {
         offered("moonlight", Condition::Unknown),
         changer("catch"),
     ]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.then(change("1", "catch", 1)).then(change("2", "catch", 0));
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "go").await;
     let requests = stage.provider.requests();
     assert_eq!(names(&requests[0]), ["catch", "none", "none_of"]);
@@ -131,13 +131,13 @@ async fn conditions_follow_from_the_objects_and_an_unknown_one_never_holds() {
 
 #[tokio::test(start_paused = true)]
 async fn tools_that_are_found_on_demand_wait_for_their_condition_too() {
-    let fry = Tool::echo("fry").available_if(of("catch"), "once there is fish");
-    let stage = Stage::new([fry.state(ToolState::Inactive), changer("catch")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
-    stage.provider.then([Beat::call("1", "list_tools", json!({ "category": "system" }))]);
-    stage.provider.then([Beat::call("2", "get_tool_schemas", json!({ "names": ["fry"] }))]);
+    let fry = ScriptedTool::echo("fry").available_if(of("catch"), "once there is fish");
+    let stage = TestStage::new([fry.state(ToolState::Inactive), changer("catch")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::call("1", "list_tools", json!({ "category": "system" }))]);
+    stage.provider.then([ScriptedProviderAction::call("2", "get_tool_schemas", json!({ "names": ["fry"] }))]);
     stage.provider.then(change("3", "catch", 1));
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "fry some fish").await;
     let requests = stage.provider.requests();
     let listed = result(&requests[1]);
@@ -157,14 +157,14 @@ async fn tools_that_are_found_on_demand_wait_for_their_condition_too() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_runs_by_itself_once_for_each_change_and_the_model_is_told() {
-    let weigh = Tool::echo("weigh").state(ToolState::Inactive).run_if(of("catch"));
-    let stage = Stage::new([changer("catch"), weigh]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let weigh = ScriptedTool::echo("weigh").state(ToolState::Inactive).run_if(of("catch"));
+    let stage = TestStage::new([changer("catch"), weigh]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.then(change("1", "catch", 1));
-    stage.provider.then([Beat::call("2", "catch", json!({ "count": 1 })), Beat::text("more")]);
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::call("2", "catch", json!({ "count": 1 })), ScriptedProviderAction::text("more")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "catch fish").await;
-    stage.provider.then([Beat::text("still there")]);
+    stage.provider.then([ScriptedProviderAction::text("still there")]);
     turn(&mut session, "and now?").await;
     let requests = stage.provider.requests();
     let told = json!({
@@ -193,15 +193,15 @@ async fn it_passes_the_same_gate_and_schema_and_events_as_a_call_of_the_model() 
         "required": ["how"],
         "additionalProperties": false,
     });
-    let strict = Tool::echo("strict").schema(schema).run_if(Condition::NoObjects);
-    let write = Tool::echo("write").writing().run_if(Condition::NoObjects);
-    let stage = Stage::new([strict, write]);
+    let strict = ScriptedTool::echo("strict").schema(schema).run_if(Condition::NoObjects);
+    let write = ScriptedTool::echo("write").writing().run_if(Condition::NoObjects);
+    let stage = TestStage::new([strict, write]);
     stage.person.answers([PermissionAnswer {
         comment: Some("not now".to_owned()),
         ..PermissionAnswer::once(Is::Deny)
     }]);
-    let mut session = stage.start(Stage::setup()).unwrap();
-    stage.provider.then([Beat::text("done")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     assert_eq!(turn(&mut session, "go").await, Outcome::Done);
     let told = ran(&stage.provider.requests()[0]);
     let error = |at: usize| told[at]["result"]["error"]["message"].as_str().unwrap().to_owned();
@@ -221,33 +221,33 @@ async fn it_passes_the_same_gate_and_schema_and_events_as_a_call_of_the_model() 
 
 #[tokio::test(start_paused = true)]
 async fn where_nobody_can_be_asked_the_turn_says_so() {
-    let stage = Stage::new([Tool::echo("write").writing().run_if(Condition::NoObjects)]);
-    let mut session = stage.start(Stage::setup()).unwrap();
-    stage.provider.then([Beat::text("done")]);
+    let stage = TestStage::new([ScriptedTool::echo("write").writing().run_if(Condition::NoObjects)]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     assert_eq!(turn(&mut session, "go").await, Outcome::Denied);
 }
 
 #[tokio::test(start_paused = true)]
 async fn tools_that_wait_for_each_other_do_not_go_on_for_ever() {
     // Each is a reason for the other to run again, but not for itself.
-    let stage = Stage::new([
+    let stage = TestStage::new([
         changer("ping").run_if(Condition::no_objects_of("x")),
         changer("pong").run_if(Condition::no_objects_of("x")),
         changer("other"),
     ]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let mut session = stage.start(TestStage::setup()).unwrap();
     for step in 0..9 {
         stage.provider.then(change(&step.to_string(), "other", 1));
     }
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "go").await;
-    let runs = |stage: &Stage| {
+    let runs = |stage: &TestStage| {
         let seats = stage.tools.seats();
         seats.iter().filter(|seat| seat.call.name.as_str() != "other").count()
     };
     assert_eq!(runs(&stage), RUNS_BY_THEMSELVES_MAX as usize);
     assert!(notices(&stage).iter().any(|text| text.contains("8 times in this turn")));
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "again").await;
     assert_eq!(runs(&stage), RUNS_BY_THEMSELVES_MAX as usize + 2, "another turn counts anew");
 }
@@ -266,14 +266,14 @@ async fn a_plugin_is_asked_only_where_the_spec_says_so() {
             })
         }
     };
-    let moody = Tool::echo("moody").answers(answer);
+    let moody = ScriptedTool::echo("moody").answers(answer);
     let moody = moody.available_if(Condition::Asked, "some day").run_if(Condition::Asked);
-    let stage = Stage::new([moody, changer("catch").available_if(Condition::NoObjects, "x")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let stage = TestStage::new([moody, changer("catch").available_if(Condition::NoObjects, "x")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     assert_eq!(asked.load(Ordering::Relaxed), 0, "not before the first request");
-    stage.provider.then([Beat::call("1", "moody", json!({}))]);
+    stage.provider.then([ScriptedProviderAction::call("1", "moody", json!({}))]);
     stage.provider.then(change("2", "catch", 1));
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "go").await;
     let requests = stage.provider.requests();
     assert_eq!(ran(&requests[0])[0]["arguments"], json!({ "at": 0 }));
@@ -288,19 +288,19 @@ async fn a_plugin_is_asked_only_where_the_spec_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn a_plugin_that_fails_or_is_silent_holds_nothing_up_and_is_told_of_once() {
-    let broken = Tool::echo("broken").answers(|_, _| async { Err(Error::failed("no idea")) });
-    let silent = Tool::echo("silent").answers(|_, _| std::future::pending());
-    let wrong = Tool::echo("wrong")
+    let broken = ScriptedTool::echo("broken").answers(|_, _| async { Err(Error::failed("no idea")) });
+    let silent = ScriptedTool::echo("silent").answers(|_, _| std::future::pending());
+    let wrong = ScriptedTool::echo("wrong")
         .answers(|_, _| async { Ok(ConditionAnswer::yes().with_arguments(json!("all"))) });
-    let stage = Stage::new([
+    let stage = TestStage::new([
         broken.available_if(Condition::Asked, "some day"),
         silent.run_if(Condition::Asked),
         wrong.run_if(Condition::Asked),
         changer("catch"),
     ]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.then(change("1", "catch", 1));
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     assert_eq!(turn(&mut session, "go").await, Outcome::Done);
     let counts_as = "counts as false, because it cannot be checked: ";
     let silence = format!("its plugin did not answer within {CONDITION_MS_MAX} ms");
@@ -319,14 +319,14 @@ async fn a_plugin_that_fails_or_is_silent_holds_nothing_up_and_is_told_of_once()
 #[tokio::test(start_paused = true)]
 async fn a_cancel_reaches_a_plugin_that_is_asked_and_a_tool_that_runs_by_itself() {
     for tool in [
-        Tool::echo("asks").answers(|_, _| std::future::pending()).run_if(Condition::Asked),
-        Tool::echo("asks")
+        ScriptedTool::echo("asks").answers(|_, _| std::future::pending()).run_if(Condition::Asked),
+        ScriptedTool::echo("asks")
             .answers(|_, _| std::future::pending())
             .available_if(Condition::Asked, "x"),
-        Tool::new("hangs", |_, _| std::future::pending()).run_if(Condition::NoObjects),
+        ScriptedTool::new("hangs", |_, _| std::future::pending()).run_if(Condition::NoObjects),
     ] {
-        let stage = Stage::new([tool]);
-        let mut session = stage.start(Stage::setup()).unwrap();
+        let stage = TestStage::new([tool]);
+        let mut session = stage.start(TestStage::setup()).unwrap();
         let cancel = Cancel::new();
         let soon = cancel.clone();
         tokio::spawn(async move {
@@ -337,7 +337,7 @@ async fn a_cancel_reaches_a_plugin_that_is_asked_and_a_tool_that_runs_by_itself(
         assert_eq!(report.outcome, Outcome::Cancelled);
         assert!(report.duration_ms < 100, "{report:?}");
         assert_eq!(stage.provider.requests().len(), 0);
-        stage.provider.then([Beat::text("done")]);
+        stage.provider.then([ScriptedProviderAction::text("done")]);
         stage.tools.replace([], "gone");
         assert_eq!(turn(&mut session, "and now?").await, Outcome::Done, "the history is whole");
     }
@@ -345,11 +345,11 @@ async fn a_cancel_reaches_a_plugin_that_is_asked_and_a_tool_that_runs_by_itself(
 
 #[tokio::test(start_paused = true)]
 async fn a_prompt_that_was_not_sent_takes_what_ran_with_it() {
-    let stage = Stage::new([Tool::echo("weigh").run_if(Condition::NoObjects)]);
-    let mut session = stage.start(Stage::setup()).unwrap();
-    stage.provider.then([Beat::Fail(Error::failed("no network"))]);
+    let stage = TestStage::new([ScriptedTool::echo("weigh").run_if(Condition::NoObjects)]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::Fail(Error::failed("no network"))]);
     assert_eq!(turn(&mut session, "go").await, Outcome::Failed);
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     assert_eq!(turn(&mut session, "go again").await, Outcome::Done);
     let told = ran(&stage.provider.requests()[1]);
     assert_eq!(told.len(), 1, "once: {told:?}");
@@ -357,21 +357,21 @@ async fn a_prompt_that_was_not_sent_takes_what_ran_with_it() {
 
 #[tokio::test(start_paused = true)]
 async fn tools_that_are_replaced_keep_what_is_known_of_their_conditions() {
-    let fry = || Tool::echo("fry").available_if(of("catch"), "once there is fish");
-    let stage = Stage::new([fry().state(ToolState::Inactive), changer("catch")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
-    stage.provider.then([Beat::call("1", "get_tool_schemas", json!({ "names": ["fry"] }))]);
-    stage.provider.then([Beat::text("done")]);
+    let fry = || ScriptedTool::echo("fry").available_if(of("catch"), "once there is fish");
+    let stage = TestStage::new([fry().state(ToolState::Inactive), changer("catch")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::call("1", "get_tool_schemas", json!({ "names": ["fry"] }))]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "fry").await;
-    stage.tools.replace([Tool::echo("fry").state(ToolState::Inactive), changer("catch")], "bare");
-    stage.provider.then([Beat::text("done")]);
+    stage.tools.replace([ScriptedTool::echo("fry").state(ToolState::Inactive), changer("catch")], "bare");
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "and without a condition?").await;
     stage.tools.replace([changer("catch")], "gone");
-    stage.provider.then([Beat::call("2", "fry", json!({}))]);
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::call("2", "fry", json!({}))]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "and gone?").await;
     stage.tools.replace([fry(), changer("catch")], "back");
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "and with one again?").await;
     let requests = stage.provider.requests();
     assert_eq!(names(&requests[1]), ["catch"]);
@@ -388,16 +388,16 @@ async fn a_tool_is_offered_where_the_environment_has_what_it_needs() {
     let has = |part| Condition::environment_has(part);
     // The stage's environment runs commands, and nothing else.
     let tools = [
-        Tool::echo("a"),
-        Tool::echo("b").available_if(has(EnvironmentPart::Shell), "where commands run"),
-        Tool::echo("c").available_if(has(EnvironmentPart::Terminals), "where terminals are"),
-        Tool::echo("d").available_if(has(EnvironmentPart::Unknown), "some day"),
-        Tool::echo("e"),
+        ScriptedTool::echo("a"),
+        ScriptedTool::echo("b").available_if(has(EnvironmentPart::Shell), "where commands run"),
+        ScriptedTool::echo("c").available_if(has(EnvironmentPart::Terminals), "where terminals are"),
+        ScriptedTool::echo("d").available_if(has(EnvironmentPart::Unknown), "some day"),
+        ScriptedTool::echo("e"),
     ];
-    let stage = Stage::new(tools);
-    let mut session = stage.start(Stage::setup()).unwrap();
-    stage.provider.then([Beat::call("1", "c", json!({}))]);
-    stage.provider.then([Beat::text("done")]);
+    let stage = TestStage::new(tools);
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::call("1", "c", json!({}))]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "go").await;
     let requests = stage.provider.requests();
     assert_eq!(names(&requests[0]), ["a", "b", "e"], "in its own place");

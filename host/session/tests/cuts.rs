@@ -2,8 +2,8 @@
 //! pauses.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use jaato_session::testing::{Beat, GcBeat, Stage, Tool};
-use jaato_session::{Cancel, ModelTakes, Session, ToolState};
+use jaato_session::testing::{ScriptedProviderAction, ScriptedGcAction, TestStage, ScriptedTool};
+use jaato_session::{Cancel, ModelCapabilities, Session, ToolState};
 use jaato_types::{FinishReason, Message, ModelId, Opaque, Outcome, Part, Request, TOOLS_CHANGED};
 use serde_json::json;
 
@@ -11,12 +11,12 @@ async fn turn(session: &mut Session, prompt: &str) -> Outcome {
     session.turn(prompt, &Cancel::new()).await.outcome
 }
 
-fn signed() -> [Beat; 4] {
+fn signed() -> [ScriptedProviderAction; 4] {
     [
-        Beat::Unseen(Part::thought("hm").signed("t")),
-        Beat::Unseen(Part::opaque(json!({ "id": "rs_1" }))),
-        Beat::Unseen(Part::text("yes").signed("s")),
-        Beat::Unseen(Part::text("").signed("end")),
+        ScriptedProviderAction::Unseen(Part::thought("hm").signed("t")),
+        ScriptedProviderAction::Unseen(Part::opaque(json!({ "id": "rs_1" }))),
+        ScriptedProviderAction::Unseen(Part::text("yes").signed("s")),
+        ScriptedProviderAction::Unseen(Part::text("").signed("end")),
     ]
 }
 
@@ -26,10 +26,10 @@ fn names(request: &Request) -> Vec<&str> {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_model_signed_goes_back_to_it_with_its_name_on_it() {
-    let stage = Stage::new([]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let stage = TestStage::new([]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.then(signed());
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "one").await;
     turn(&mut session, "two").await;
     let requests = stage.provider.requests();
@@ -45,12 +45,12 @@ async fn what_a_model_signed_goes_back_to_it_with_its_name_on_it() {
     assert_eq!(requests[0].messages[..], requests[1].messages[..1]);
 
     // Another model continues, and gets only the text.
-    let mut setup = Stage::setup();
+    let mut setup = TestStage::setup();
     setup.model.id = ModelId::from("other/model");
     setup.history = session.history().clone();
-    let other = Stage::new([]);
+    let other = TestStage::new([]);
     let mut session = other.start(setup).unwrap();
-    other.provider.then([Beat::text("as said")]);
+    other.provider.then([ScriptedProviderAction::text("as said")]);
     turn(&mut session, "three").await;
     let request = &other.provider.requests()[0];
     assert_eq!(request.messages[1], Message::model(vec![Part::text("yes")]));
@@ -59,12 +59,12 @@ async fn what_a_model_signed_goes_back_to_it_with_its_name_on_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_signature_of_a_megabyte_goes_back_whole() {
-    let stage = Stage::new([]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let stage = TestStage::new([]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let signature = "s".repeat(1024 * 1024);
     let signed = Part::thought("hm").signed(signature.as_str());
-    stage.provider.then([Beat::Unseen(signed.clone()), Beat::text("yes")]);
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::Unseen(signed.clone()), ScriptedProviderAction::text("yes")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "one").await;
     assert_eq!(turn(&mut session, "two").await, Outcome::Done);
     assert_eq!(stage.provider.requests()[1].messages[1].parts[0], signed);
@@ -72,27 +72,27 @@ async fn a_signature_of_a_megabyte_goes_back_whole() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_is_new_is_a_cut_where_the_provider_has_no_better_way() {
-    let hidden = || Tool::echo("dig").state(ToolState::Inactive);
-    let dig = || [Beat::call("1", "dig", json!({}))];
-    let play = |takes: ModelTakes| async move {
-        let stage = Stage::new([Tool::echo("look"), hidden()]);
-        let mut setup = Stage::setup();
+    let hidden = || ScriptedTool::echo("dig").state(ToolState::Inactive);
+    let dig = || [ScriptedProviderAction::call("1", "dig", json!({}))];
+    let play = |takes: ModelCapabilities| async move {
+        let stage = TestStage::new([ScriptedTool::echo("look"), hidden()]);
+        let mut setup = TestStage::setup();
         setup.model.takes = takes;
         let mut session = stage.start(setup).unwrap();
         stage.provider.then(signed());
         stage.provider.then(dig());
-        stage.provider.then([Beat::text("done")]);
+        stage.provider.then([ScriptedProviderAction::text("done")]);
         turn(&mut session, "one").await;
         turn(&mut session, "dig").await;
         stage.provider.requests()
     };
-    let requests = play(ModelTakes::default()).await;
+    let requests = play(ModelCapabilities::default()).await;
     assert_eq!(names(&requests[1]), ["look", "list_tools", "get_tool_schemas"]);
     assert_eq!(names(&requests[2]), ["look", "list_tools", "get_tool_schemas", "dig"]);
     assert_eq!(requests[1].messages[1].parts.len(), 4);
     assert_eq!(requests[2].messages[1].parts, [Part::text("yes")], "signed over other tools");
 
-    let mut takes = ModelTakes::default();
+    let mut takes = ModelCapabilities::default();
     takes.options.push(TOOLS_CHANGED.to_owned());
     let requests = play(takes).await;
     assert_eq!(requests[2].tools, requests[1].tools);
@@ -105,18 +105,18 @@ async fn a_tool_that_is_new_is_a_cut_where_the_provider_has_no_better_way() {
 
 #[tokio::test(start_paused = true)]
 async fn a_collection_is_a_cut_and_lists_the_tools_anew() {
-    let stage = Stage::new([Tool::echo("look"), Tool::echo("dig")]);
-    stage.gc.does([GcBeat::dropping([0, 1])]);
-    let mut session = stage.start(Stage::setup()).unwrap();
-    stage.provider.then([Beat::text("first")]);
+    let stage = TestStage::new([ScriptedTool::echo("look"), ScriptedTool::echo("dig")]);
+    stage.gc.does([ScriptedGcAction::dropping([0, 1])]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::text("first")]);
     stage.provider.then(signed());
     turn(&mut session, "one").await;
     turn(&mut session, "two").await;
-    stage.tools.replace([Tool::echo("look")], "less");
-    stage.provider.then([Beat::text("third")]);
+    stage.tools.replace([ScriptedTool::echo("look")], "less");
+    stage.provider.then([ScriptedProviderAction::text("third")]);
     turn(&mut session, "three").await;
     session.gc(&Cancel::new()).await.unwrap();
-    stage.provider.then([Beat::text("fourth")]);
+    stage.provider.then([ScriptedProviderAction::text("fourth")]);
     turn(&mut session, "four").await;
     let requests = stage.provider.requests();
     assert_eq!(names(&requests[2]), ["look", "dig"], "what went stays listed");
@@ -129,11 +129,11 @@ async fn a_collection_is_a_cut_and_lists_the_tools_anew() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_its_server_paused_goes_on_and_is_one() {
-    let stage = Stage::new([]);
-    let mut session = stage.start(Stage::setup()).unwrap();
-    let beats = [Beat::text("one "), Beat::Finish(FinishReason::Paused)];
+    let stage = TestStage::new([]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    let beats = [ScriptedProviderAction::text("one "), ScriptedProviderAction::Finish(FinishReason::Paused)];
     stage.provider.then(beats);
-    stage.provider.then([Beat::text("two")]);
+    stage.provider.then([ScriptedProviderAction::text("two")]);
     let report = session.turn("count", &Cancel::new()).await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "one two"));
     let requests = stage.provider.requests();
@@ -143,8 +143,8 @@ async fn an_answer_that_its_server_paused_goes_on_and_is_one() {
     assert_eq!(session.history().messages().last(), Some(&whole));
 
     // The next request fails, and the partial answer stays.
-    stage.provider.then([Beat::text("three "), Beat::Finish(FinishReason::Paused)]);
-    stage.provider.then([Beat::Fail(jaato_types::Error::failed("gone"))]);
+    stage.provider.then([ScriptedProviderAction::text("three "), ScriptedProviderAction::Finish(FinishReason::Paused)]);
+    stage.provider.then([ScriptedProviderAction::Fail(jaato_types::Error::failed("gone"))]);
     let report = session.turn("more", &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Failed);
     assert!(report.text.starts_with("three \n\n[Generation"), "{:?}", report.text);
@@ -157,9 +157,9 @@ async fn a_refusal_and_a_full_window_end_the_turn_in_words_of_their_own() {
         (FinishReason::ContextExceeded, Outcome::Limit, "the context window was full before"),
     ];
     for (reason, outcome, says) in ends {
-        let stage = Stage::new([]);
-        let mut session = stage.start(Stage::setup()).unwrap();
-        stage.provider.then([Beat::text("well"), Beat::Finish(reason)]);
+        let stage = TestStage::new([]);
+        let mut session = stage.start(TestStage::setup()).unwrap();
+        stage.provider.then([ScriptedProviderAction::text("well"), ScriptedProviderAction::Finish(reason)]);
         let report = session.turn("go", &Cancel::new()).await;
         assert_eq!(report.outcome, outcome);
         let error = report.error.unwrap();

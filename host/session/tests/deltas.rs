@@ -1,25 +1,25 @@
 //! Streaming: deltas, completions, and providers that get them wrong.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
 use jaato_session::{Cancel, Session};
 use jaato_types::{Delta, Event, Outcome, Part, ToolCall, ToolResult};
 use serde_json::{Map, json};
 
-async fn play(stage: &Stage) -> Session {
-    let mut session = stage.start(Stage::setup()).unwrap();
+async fn play(stage: &TestStage) -> Session {
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let report = session.turn("x", &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done, "{report:?}");
     session
 }
 
-fn shown(text: &str) -> Beat {
-    Beat::Shown(Delta::text(text.to_owned()))
+fn shown(text: &str) -> ScriptedProviderAction {
+    ScriptedProviderAction::Shown(Delta::text(text.to_owned()))
 }
 
 /// Checks the last answer in the history, the text that the user saw, and the notices.
-async fn check(beats: Vec<Beat>, answer: &str, seen: &str, notices: &str) {
-    let stage = Stage::new([]);
+async fn check(beats: Vec<ScriptedProviderAction>, answer: &str, seen: &str, notices: &str) {
+    let stage = TestStage::new([]);
     stage.provider.then(beats);
     let session = play(&stage).await;
     assert_eq!(session.history().entries()[1].message.text(), answer);
@@ -29,15 +29,15 @@ async fn check(beats: Vec<Beat>, answer: &str, seen: &str, notices: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn lost_deltas_are_shown_at_the_end() {
-    check(vec![shown("one "), Beat::Unseen(Part::text("one two"))], "one two", "one two", "").await;
-    check(vec![Beat::Unseen(Part::text("all"))], "all", "all", "").await;
+    check(vec![shown("one "), ScriptedProviderAction::Unseen(Part::text("one two"))], "one two", "one two", "").await;
+    check(vec![ScriptedProviderAction::Unseen(Part::text("all"))], "all", "all", "").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_completion_wins_over_its_deltas_and_the_person_is_told() {
     let notice = "host: the provider's final answer differs from what it streamed\n";
-    check(vec![shown("two"), Beat::Unseen(Part::text("one"))], "one", "twoone", notice).await;
-    check(vec![shown("longer"), Beat::Unseen(Part::text("long"))], "long", "longerlong", notice)
+    check(vec![shown("two"), ScriptedProviderAction::Unseen(Part::text("one"))], "one", "twoone", notice).await;
+    check(vec![shown("longer"), ScriptedProviderAction::Unseen(Part::text("long"))], "long", "longerlong", notice)
         .await;
 }
 
@@ -49,15 +49,15 @@ async fn an_empty_completion_stands_for_what_was_streamed() {
 
 #[tokio::test(start_paused = true)]
 async fn thoughts_are_events_of_their_own_and_stay_in_place() {
-    let stage = Stage::new([Tool::echo("look")]);
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
     stage.provider.then([
-        Beat::Thought("hm".into()),
-        Beat::text("a"),
-        Beat::call("1", "look", json!({})),
-        Beat::text("b"),
-        Beat::call("2", "look", json!({})),
+        ScriptedProviderAction::Thought("hm".into()),
+        ScriptedProviderAction::text("a"),
+        ScriptedProviderAction::call("1", "look", json!({})),
+        ScriptedProviderAction::text("b"),
+        ScriptedProviderAction::call("2", "look", json!({})),
     ]);
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     let session = play(&stage).await;
     let kinds: Vec<&str> = session.history().entries()[1]
         .message
@@ -81,13 +81,13 @@ async fn thoughts_are_events_of_their_own_and_stay_in_place() {
 
 #[tokio::test(start_paused = true)]
 async fn missing_empty_and_taken_call_ids_are_replaced() {
-    let stage = Stage::new([Tool::echo("look")]);
-    let call = |id: &str| Beat::call(id, "look", json!({}));
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
+    let call = |id: &str| ScriptedProviderAction::call(id, "look", json!({}));
     let long = "x".repeat(200);
     stage.provider.then([call("a"), call("a"), call(""), call(&long)]);
     // The provider itself already uses the counter's first value.
     stage.provider.then([call("a"), call("fresh-4"), call("fresh-5")]);
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     let session = play(&stage).await;
     let ids = |at: usize| -> Vec<String> {
         let message = &session.history().entries()[at].message;
@@ -100,7 +100,7 @@ async fn missing_empty_and_taken_call_ids_are_replaced() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_model_cannot_say_is_dropped_and_bad_names_are_made_acceptable() {
-    let stage = Stage::new([Tool::echo("look")]);
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
     let result = ToolResult {
         call_id: "9".into(),
         name: "look".into(),
@@ -109,16 +109,16 @@ async fn what_a_model_cannot_say_is_dropped_and_bad_names_are_made_acceptable() 
         ..ToolResult::default()
     };
     stage.provider.then([
-        Beat::Unseen(Part::ToolResult(result)),
-        Beat::Unseen(Part::text("")),
-        Beat::Unseen(Part::ToolCall(ToolCall {
+        ScriptedProviderAction::Unseen(Part::ToolResult(result)),
+        ScriptedProviderAction::Unseen(Part::text("")),
+        ScriptedProviderAction::Unseen(Part::ToolCall(ToolCall {
             id: "1".into(),
             name: "fs.look at".into(),
             arguments: json!({}),
             ..ToolCall::default()
         })),
     ]);
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     let session = play(&stage).await;
     let parts = &session.history().entries()[1].message.parts;
     assert_eq!(parts.len(), 1);
@@ -128,9 +128,9 @@ async fn what_a_model_cannot_say_is_dropped_and_bad_names_are_made_acceptable() 
 #[tokio::test(start_paused = true)]
 async fn a_part_of_a_newer_provider_is_kept_and_given_back_as_it_was() {
     let smell = json!({ "type": "smell", "of": "roses" }).as_object().unwrap().clone();
-    let stage = Stage::new([]);
-    stage.provider.then([Beat::Unseen(Part::Unknown(smell.clone())), Beat::text("a rose")]);
-    stage.provider.then([Beat::text("again")]);
+    let stage = TestStage::new([]);
+    stage.provider.then([ScriptedProviderAction::Unseen(Part::Unknown(smell.clone())), ScriptedProviderAction::text("a rose")]);
+    stage.provider.then([ScriptedProviderAction::text("again")]);
     let mut session = play(&stage).await;
     let report = session.turn("y", &Cancel::new()).await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "again"));
@@ -140,11 +140,11 @@ async fn a_part_of_a_newer_provider_is_kept_and_given_back_as_it_was() {
 
 #[tokio::test(start_paused = true)]
 async fn progress_and_notices_carry_the_providers_name() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     stage.provider.then([
-        Beat::Shown(Delta::notice("loading")),
-        Beat::Shown(Delta::progress("weights", 1, 4)),
-        Beat::text("hi"),
+        ScriptedProviderAction::Shown(Delta::notice("loading")),
+        ScriptedProviderAction::Shown(Delta::progress("weights", 1, 4)),
+        ScriptedProviderAction::text("hi"),
     ]);
     play(&stage).await;
     let source = || "scripted".to_owned();

@@ -2,19 +2,19 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::collecting::*;
-use jaato_session::testing::{Beat, GcBeat, Stage, Tool};
-use jaato_session::{Cancel, GcReport, GcSettings, Mark, OVERFLOWS_MAX, WindowOrigin};
+use jaato_session::testing::{ScriptedProviderAction, ScriptedGcAction, TestStage, ScriptedTool};
+use jaato_session::{Cancel, GcReport, GcSettings, MessageMark, OVERFLOWS_MAX, WindowOrigin};
 use jaato_types::{ErrorKind, Event, GcPlan, GcReason, Outcome};
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
 async fn at_the_threshold_old_turns_go_and_the_record_keeps_them() {
-    let stage = Stage::new([]);
-    stage.gc.does([GcBeat::keeping(1)]);
-    let mut session = after_turns(&stage, Stage::setup(), 2).await;
+    let stage = TestStage::new([]);
+    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    let mut session = after_turns(&stage, TestStage::setup(), 2).await;
     assert!(stage.gc.requests().is_empty(), "nothing is asked before it is needed");
     // 7,990 and 10, and a few for the next prompt.
-    stage.provider.then([Beat::text("so"), used(7_989)]).then([Beat::text("done"), used(300)]);
+    stage.provider.then([ScriptedProviderAction::text("so"), used(7_989)]).then([ScriptedProviderAction::text("done"), used(300)]);
     turn(&mut session, "prompt 2").await;
     turn(&mut session, "prompt 3").await;
     let asked = stage.gc.requests();
@@ -28,16 +28,16 @@ async fn at_the_threshold_old_turns_go_and_the_record_keeps_them() {
     assert_eq!(gcs(&stage), ["Threshold scripted: 6/3 removed, 0 cut. "]);
     assert_eq!(texts(&last_request(&stage)), ["prompt 3"]);
     let marks: Vec<_> = session.history().entries().iter().map(|entry| entry.mark).collect();
-    assert_eq!(marks, [vec![Some(Mark::Collected); 6], vec![None; 2]].concat());
+    assert_eq!(marks, [vec![Some(MessageMark::Collected); 6], vec![None; 2]].concat());
     assert_eq!(session.facts().turns, 4, "turns that went were turns all the same");
 }
 
 #[tokio::test(start_paused = true)]
 async fn below_the_threshold_nothing_is_asked() {
-    let stage = Stage::new([]);
-    stage.gc.does([GcBeat::keeping(1)]);
-    let mut session = after_turns(&stage, Stage::setup(), 2).await;
-    stage.provider.then([Beat::text("so"), used(7_950)]).then([Beat::text("done")]);
+    let stage = TestStage::new([]);
+    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    let mut session = after_turns(&stage, TestStage::setup(), 2).await;
+    stage.provider.then([ScriptedProviderAction::text("so"), used(7_950)]).then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "x").await;
     turn(&mut session, "y").await;
     assert!(stage.gc.requests().is_empty());
@@ -45,11 +45,11 @@ async fn below_the_threshold_nothing_is_asked() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_count_a_quarter_of_the_bytes_counts() {
-    let stage = Stage::new([]);
-    stage.gc.does([GcBeat::keeping(1)]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let stage = TestStage::new([]);
+    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     for _ in 0..3 {
-        stage.provider.then([Beat::text("so")]);
+        stage.provider.then([ScriptedProviderAction::text("so")]);
         turn(&mut session, &"word ".repeat(2_400)).await;
     }
     let asked = stage.gc.requests();
@@ -60,8 +60,8 @@ async fn without_a_count_a_quarter_of_the_bytes_counts() {
 
 #[tokio::test(start_paused = true)]
 async fn more_turns_than_allowed_make_it_run() {
-    let stage = Stage::new([]);
-    stage.gc.does([GcBeat::keeping(2)]);
+    let stage = TestStage::new([]);
+    stage.gc.does([ScriptedGcAction::keeping(2)]);
     let settings = GcSettings { max_turns: 3, ..GcSettings::default() };
     after_turns(&stage, setup(settings), 5).await;
     let reasons: Vec<_> = stage.gc.requests().iter().map(|asked| asked.reason).collect();
@@ -72,15 +72,15 @@ async fn more_turns_than_allowed_make_it_run() {
 #[tokio::test(start_paused = true)]
 async fn it_runs_by_itself_only_where_it_may() {
     let settings = GcSettings { auto_trigger: false, ..GcSettings::default() };
-    let stage = Stage::new([]);
-    stage.gc.does([GcBeat::keeping(1)]);
+    let stage = TestStage::new([]);
+    stage.gc.does([ScriptedGcAction::keeping(1)]);
     let mut session = after_turns(&stage, setup(settings), 2).await;
-    stage.provider.then([Beat::text("so"), used(9_000)]).then([Beat::text("so"), used(9_001)]);
+    stage.provider.then([ScriptedProviderAction::text("so"), used(9_000)]).then([ScriptedProviderAction::text("so"), used(9_001)]);
     turn(&mut session, "x").await;
     turn(&mut session, "y").await;
     assert!(stage.gc.requests().is_empty());
     // It still helps a refused request.
-    stage.provider.then([overflow()]).then([Beat::text("done")]);
+    stage.provider.then([overflow()]).then([ScriptedProviderAction::text("done")]);
     assert_eq!(turn(&mut session, "z").await.outcome, Outcome::Done);
     assert_eq!(stage.gc.requests()[0].reason, GcReason::ContextLimit);
 }
@@ -88,10 +88,10 @@ async fn it_runs_by_itself_only_where_it_may() {
 #[tokio::test(start_paused = true)]
 async fn it_may_wait_until_a_turn_is_over() {
     let settings = GcSettings { check_before_send: false, ..GcSettings::default() };
-    let stage = Stage::new([]);
-    stage.gc.does([GcBeat::keeping(1)]);
+    let stage = TestStage::new([]);
+    stage.gc.does([ScriptedGcAction::keeping(1)]);
     let mut session = after_turns(&stage, setup(settings), 2).await;
-    stage.provider.then([Beat::text("so"), used(9_000)]);
+    stage.provider.then([ScriptedProviderAction::text("so"), used(9_000)]);
     turn(&mut session, "x").await;
     assert_eq!(stage.gc.requests().len(), 1);
     assert_eq!(texts(&session.request()), ["x", "so"]);
@@ -101,10 +101,10 @@ async fn it_may_wait_until_a_turn_is_over() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refused_request_is_sent_again_with_less() {
-    let stage = Stage::new([]);
-    stage.gc.does([GcBeat::keeping(1)]);
-    let mut session = after_turns(&stage, Stage::setup(), 3).await;
-    stage.provider.then([overflow()]).then([Beat::text("done"), used(50)]);
+    let stage = TestStage::new([]);
+    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    let mut session = after_turns(&stage, TestStage::setup(), 3).await;
+    stage.provider.then([overflow()]).then([ScriptedProviderAction::text("done"), used(50)]);
     let report = turn(&mut session, "now").await;
     assert_eq!((report.outcome, report.steps), (Outcome::Done, 1));
     let asked = stage.gc.requests();
@@ -113,16 +113,16 @@ async fn a_refused_request_is_sent_again_with_less() {
     assert_eq!(gcs(&stage), ["ContextLimit scripted: 6/3 removed, 0 cut. "]);
     assert_eq!(texts(&last_request(&stage)), ["now"]);
     // The next turn uses the provider's count, and needs no gc.
-    stage.provider.then([Beat::text("more")]);
+    stage.provider.then([ScriptedProviderAction::text("more")]);
     turn(&mut session, "again").await;
     assert_eq!(stage.gc.requests().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_refuses_for_ever_is_asked_so_often_and_no_more() {
-    let stage = Stage::new([]);
-    stage.gc.does([GcBeat::keeping(1)]);
-    let mut session = after_turns(&stage, Stage::setup(), 3).await;
+    let stage = TestStage::new([]);
+    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    let mut session = after_turns(&stage, TestStage::setup(), 3).await;
     let before = stage.provider.requests().len();
     for _ in 0..20 {
         stage.provider.then([overflow()]);
@@ -139,15 +139,15 @@ async fn a_provider_that_refuses_for_ever_is_asked_so_often_and_no_more() {
     assert_eq!(requests, usize::try_from(OVERFLOWS_MAX).unwrap() + 1);
     // The prompt stays, and can be sent again.
     stage.provider.forget();
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     assert_eq!(session.turn_again(&Cancel::new()).await.outcome, Outcome::Done);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_with_nothing_to_leave_out_is_final_at_once() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     stage.provider.then([overflow()]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let report = turn(&mut session, "hi").await;
     assert_eq!(report.error.unwrap().kind, ErrorKind::ContextOverflow);
     assert_eq!(stage.provider.requests().len(), 1);
@@ -156,10 +156,10 @@ async fn a_refusal_with_nothing_to_leave_out_is_final_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_seen_is_not_asked_for_again() {
-    let stage = Stage::new([]);
-    stage.gc.does([GcBeat::keeping(1)]);
-    let mut session = after_turns(&stage, Stage::setup(), 3).await;
-    stage.provider.then([Beat::text("so "), overflow()]);
+    let stage = TestStage::new([]);
+    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    let mut session = after_turns(&stage, TestStage::setup(), 3).await;
+    stage.provider.then([ScriptedProviderAction::text("so "), overflow()]);
     let report = turn(&mut session, "now").await;
     assert_eq!(report.outcome, Outcome::Failed);
     assert!(stage.gc.requests().is_empty());
@@ -167,14 +167,14 @@ async fn what_was_seen_is_not_asked_for_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_person_may_ask_between_turns() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     let planner = |request: &jaato_types::GcRequest| GcPlan {
         note: Some("n".repeat(1_000)),
         drop: (0..request.messages.len() - 2).collect(),
         ..GcPlan::default()
     };
-    stage.gc.does([GcBeat::plan_of(planner), GcBeat::Plan(GcPlan::default())]);
-    let mut session = after_turns(&stage, Stage::setup(), 4).await;
+    stage.gc.does([ScriptedGcAction::plan_of(planner), ScriptedGcAction::Plan(GcPlan::default())]);
+    let mut session = after_turns(&stage, TestStage::setup(), 4).await;
     let report = session.gc(&Cancel::new()).await.unwrap();
     let GcReport { messages_removed, turns_removed, tokens_before, tokens_after, note, .. } =
         report;
@@ -190,8 +190,8 @@ async fn a_person_may_ask_between_turns() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_gc_a_person_is_told_what_to_do() {
-    let stage = Stage::new([]);
-    let mut session = after_turns(&stage, Stage::setup(), 1).await;
+    let stage = TestStage::new([]);
+    let mut session = after_turns(&stage, TestStage::setup(), 1).await;
     let error = session.gc(&Cancel::new()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -202,7 +202,7 @@ async fn without_a_gc_a_person_is_told_what_to_do() {
 
 #[tokio::test(start_paused = true)]
 async fn tools_may_know_the_settings() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     stage.gc.does([]);
     let settings =
         GcSettings { threshold_percent: 70.into(), max_turns: 9, ..GcSettings::default() };
@@ -213,14 +213,14 @@ async fn tools_may_know_the_settings() {
 
 #[tokio::test(start_paused = true)]
 async fn a_window_that_nobody_knows_is_told_once_when_it_matters() {
-    let stage = Stage::new([]);
-    stage.gc.does([GcBeat::keeping(1)]);
-    let mut setup = Stage::setup();
+    let stage = TestStage::new([]);
+    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    let mut setup = TestStage::setup();
     setup.model.origin = WindowOrigin::Assumed;
     let mut session = after_turns(&stage, setup, 2).await;
     assert_eq!(stage.events.notices(), "");
     for _ in 0..3 {
-        stage.provider.then([Beat::text("so"), used(9_000)]);
+        stage.provider.then([ScriptedProviderAction::text("so"), used(9_000)]);
         turn(&mut session, "x").await;
     }
     assert_eq!(
@@ -232,16 +232,16 @@ async fn a_window_that_nobody_knows_is_told_once_when_it_matters() {
 
 #[tokio::test(start_paused = true)]
 async fn a_guessed_window_shrinks_to_what_was_refused() {
-    let stage = Stage::new([]);
-    stage.gc.does([GcBeat::keeping(1)]);
-    let mut setup = Stage::setup();
+    let stage = TestStage::new([]);
+    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    let mut setup = TestStage::setup();
     setup.model.origin = WindowOrigin::Assumed;
     let mut session = after_turns(&stage, setup, 2).await;
-    stage.provider.then([Beat::text("so"), used(4_990)]);
+    stage.provider.then([ScriptedProviderAction::text("so"), used(4_990)]);
     turn(&mut session, "x").await;
-    stage.provider.then([overflow()]).then([Beat::text("so"), used(4_100)]);
+    stage.provider.then([overflow()]).then([ScriptedProviderAction::text("so"), used(4_100)]);
     turn(&mut session, "y").await;
-    stage.provider.then([Beat::text("so")]);
+    stage.provider.then([ScriptedProviderAction::text("so")]);
     turn(&mut session, "z").await;
     let asked = stage.gc.requests();
     let reasons: Vec<_> = asked.iter().map(|asked| asked.reason).collect();
@@ -252,15 +252,15 @@ async fn a_guessed_window_shrinks_to_what_was_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn finished_turns_go_before_the_open_one_is_touched() {
-    let stage = Stage::new([Tool::echo("look")]);
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
     // At its threshold the gc keeps everything. When it is asked again because the window is full,
     // it helps.
-    stage.gc.does([GcBeat::Plan(GcPlan::default()), GcBeat::keeping(1)]);
-    let mut session = after_turns(&stage, Stage::setup(), 2).await;
-    stage.provider.then([Beat::text("so"), used(8_500)]);
+    stage.gc.does([ScriptedGcAction::Plan(GcPlan::default()), ScriptedGcAction::keeping(1)]);
+    let mut session = after_turns(&stage, TestStage::setup(), 2).await;
+    stage.provider.then([ScriptedProviderAction::text("so"), used(8_500)]);
     turn(&mut session, "prompt 2").await;
-    let look = |id: &str, tokens| [Beat::call(id, "look", json!({ "n": id })), used(tokens)];
-    stage.provider.then(look("1", 9_000)).then(look("2", 9_600)).then([Beat::text("done")]);
+    let look = |id: &str, tokens| [ScriptedProviderAction::call(id, "look", json!({ "n": id })), used(tokens)];
+    stage.provider.then(look("1", 9_000)).then(look("2", 9_600)).then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "prompt 3").await;
     let reasons: Vec<_> = stage.gc.requests().iter().map(|asked| asked.reason).collect();
     assert_eq!(reasons, [GcReason::Threshold, GcReason::ContextLimit]);
@@ -271,16 +271,16 @@ async fn finished_turns_go_before_the_open_one_is_touched() {
 
 #[tokio::test(start_paused = true)]
 async fn the_model_is_told_where_turns_are_missing_and_the_request_stays_as_it_is() {
-    let stage = Stage::new([]);
-    stage.gc.does([GcBeat::keeping(1)]);
-    let mut session = after_turns(&stage, Stage::setup(), 2).await;
-    stage.provider.then([Beat::text("so"), used(9_000)]).then([Beat::text("done"), used(300)]);
+    let stage = TestStage::new([]);
+    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    let mut session = after_turns(&stage, TestStage::setup(), 2).await;
+    stage.provider.then([ScriptedProviderAction::text("so"), used(9_000)]).then([ScriptedProviderAction::text("done"), used(300)]);
     turn(&mut session, "prompt 2").await;
     turn(&mut session, "prompt 3").await;
     let first = last_request(&stage);
     let told: Vec<String> = first.messages.iter().map(jaato_types::Message::text).collect();
     assert_eq!(told, [format!("{REMOVED}prompt 3")]);
-    stage.provider.then([Beat::text("done"), used(9_000)]).then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done"), used(9_000)]).then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "prompt 4").await;
     assert_eq!(last_request(&stage).messages[..1], first.messages[..]);
     // After another collection the note appears once, at the new position.
@@ -294,20 +294,20 @@ async fn the_model_is_told_where_turns_are_missing_and_the_request_stays_as_it_i
 
 #[tokio::test(start_paused = true)]
 async fn counts_that_cannot_be_are_not_believed() {
-    let stage = Stage::new([]);
-    stage.gc.does([GcBeat::keeping(1)]);
-    let mut session = stage.start(Stage::setup_of(1_000_000)).unwrap();
+    let stage = TestStage::new([]);
+    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    let mut session = stage.start(TestStage::setup_of(1_000_000)).unwrap();
     for prompt_tokens in [5_000_000, u64::MAX] {
-        stage.provider.then([Beat::text("so"), used(prompt_tokens)]);
+        stage.provider.then([ScriptedProviderAction::text("so"), used(prompt_tokens)]);
         turn(&mut session, "hi").await;
     }
     let output_tokens = u64::MAX;
     let usage = jaato_types::Usage { prompt_tokens: 9, output_tokens, ..Default::default() };
-    stage.provider.then([Beat::text("so"), Beat::Usage(usage)]);
+    stage.provider.then([ScriptedProviderAction::text("so"), ScriptedProviderAction::Usage(usage)]);
     turn(&mut session, "hi").await;
     assert!(stage.gc.requests().is_empty());
     assert!(session.facts().prompt_tokens < 1_000, "{:?}", session.facts());
-    assert!(session.spent().tokens < 3_000_000);
+    assert!(session.usage().tokens < 3_000_000);
     let notices = stage.events.notices();
     assert_eq!(notices.matches("which is impossible").count(), 1, "{notices}");
 }

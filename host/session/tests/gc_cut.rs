@@ -2,17 +2,17 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::collecting::*;
-use jaato_session::testing::{Beat, GcBeat, Stage, Tool};
+use jaato_session::testing::{ScriptedProviderAction, ScriptedGcAction, TestStage, ScriptedTool};
 use jaato_types::{Outcome, Output, Part, Request, Role};
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
 async fn a_prompt_that_is_too_large_is_sent_as_head_and_tail_for_ever_the_same() {
-    let stage = Stage::new([]);
-    let setup = Stage::setup_of(8_192);
+    let stage = TestStage::new([]);
+    let setup = TestStage::setup_of(8_192);
     let mut session = after_turns(&stage, setup, 2).await;
     let prompt = format!("the beginning {} the end", "0123456789".repeat(105_000));
-    stage.provider.then([Beat::text("I see"), used(3_400)]).then([Beat::text("yes")]);
+    stage.provider.then([ScriptedProviderAction::text("I see"), used(3_400)]).then([ScriptedProviderAction::text("yes")]);
     assert_eq!(turn(&mut session, &prompt).await.outcome, Outcome::Done);
     let sent = last_request(&stage).messages.pop().unwrap().text();
     assert!(sent.starts_with("the beginning 0123") && sent.ends_with(" the end"));
@@ -38,17 +38,17 @@ async fn a_prompt_that_is_too_large_is_sent_as_head_and_tail_for_ever_the_same()
 
 #[tokio::test(start_paused = true)]
 async fn a_prompt_that_fits_is_left_alone() {
-    let stage = Stage::new([]);
-    stage.provider.then([Beat::text("I see")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let stage = TestStage::new([]);
+    stage.provider.then([ScriptedProviderAction::text("I see")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let prompt = "word ".repeat(6_000);
     turn(&mut session, &prompt).await;
     assert_eq!(last_request(&stage).messages[0].text(), prompt);
     assert!(gcs(&stage).is_empty());
 }
 
-fn loud(name: &str) -> Tool {
-    Tool::new(name, |call, _| async move {
+fn loud(name: &str) -> ScriptedTool {
+    ScriptedTool::new(name, |call, _| async move {
         let text = format!("{}-", call.id).repeat(4_000);
         Ok(Output::json(json!({ "stdout": text, "exit_code": 0 })))
     })
@@ -56,11 +56,11 @@ fn loud(name: &str) -> Tool {
 
 #[tokio::test(start_paused = true)]
 async fn results_that_are_too_large_together_share_what_room_there_is() {
-    let stage = Stage::new([loud("loud"), Tool::echo("look")]);
-    let calls = (0..6).map(|n| Beat::call(&format!("call-{n}"), "loud", json!({})));
-    let small = Beat::call("small", "look", json!({ "text": "small" }));
-    stage.provider.then(calls.chain([small])).then([Beat::text("done")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let stage = TestStage::new([loud("loud"), ScriptedTool::echo("look")]);
+    let calls = (0..6).map(|n| ScriptedProviderAction::call(&format!("call-{n}"), "loud", json!({})));
+    let small = ScriptedProviderAction::call("small", "look", json!({ "text": "small" }));
+    stage.provider.then(calls.chain([small])).then([ScriptedProviderAction::text("done")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     assert_eq!(turn(&mut session, "look at all").await.outcome, Outcome::Done);
     let results: Vec<_> = last_request(&stage).messages[2].tool_results().cloned().collect();
     let bytes: usize = results.iter().map(|result| json!(result.content).to_string().len()).sum();
@@ -85,12 +85,12 @@ async fn results_that_are_too_large_together_share_what_room_there_is() {
 
 #[tokio::test(start_paused = true)]
 async fn a_long_turn_goes_on_with_shorter_results() {
-    let stage = Stage::new([loud("loud")]);
+    let stage = TestStage::new([loud("loud")]);
     for number in 0..12 {
-        stage.provider.then([Beat::call(&format!("c{number}"), "loud", json!({}))]);
+        stage.provider.then([ScriptedProviderAction::call(&format!("c{number}"), "loud", json!({}))]);
     }
-    stage.provider.then([Beat::text("done")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::text("done")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let report = turn(&mut session, "go on").await;
     assert_eq!((report.outcome, report.steps), (Outcome::Done, 13));
     for request in stage.provider.requests() {
@@ -103,14 +103,14 @@ async fn a_long_turn_goes_on_with_shorter_results() {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_model_said_stays_whole_and_the_results_give_way() {
-    let stage = Stage::new([loud("loud")]);
+    let stage = TestStage::new([loud("loud")]);
     let said = "thinking aloud ".repeat(200);
     for number in 0..5 {
-        let call = Beat::call(&format!("c{number}"), "loud", json!({}));
-        stage.provider.then([Beat::text(&said), call]);
+        let call = ScriptedProviderAction::call(&format!("c{number}"), "loud", json!({}));
+        stage.provider.then([ScriptedProviderAction::text(&said), call]);
     }
-    stage.provider.then([Beat::text("done")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::text("done")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     assert_eq!(turn(&mut session, "go on").await.outcome, Outcome::Done);
     for request in stage.provider.requests() {
         let bytes = serde_json::to_string(&request).unwrap().len();
@@ -123,15 +123,15 @@ async fn what_the_model_said_stays_whole_and_the_results_give_way() {
 /// A request begins differently only directly after a gc event.
 #[tokio::test(start_paused = true)]
 async fn requests_share_their_beginning_but_for_recorded_events() {
-    let stage = Stage::new([loud("loud")]);
-    stage.gc.does([GcBeat::keeping(2)]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let stage = TestStage::new([loud("loud")]);
+    stage.gc.does([ScriptedGcAction::keeping(2)]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let mut changed = Vec::new();
     let (mut before, mut told): (Option<Request>, usize) = (None, 0);
     for number in 0..12 {
         // The first and the second request of the turn.
-        stage.provider.then([Beat::call(&format!("c{number}"), "loud", json!({}))]);
-        stage.provider.then([Beat::text("done")]);
+        stage.provider.then([ScriptedProviderAction::call(&format!("c{number}"), "loud", json!({}))]);
+        stage.provider.then([ScriptedProviderAction::text("done")]);
         let from = stage.provider.requests().len();
         turn(&mut session, &format!("prompt {number}")).await;
         for request in &stage.provider.requests()[from..] {
@@ -163,15 +163,15 @@ fn notes(request: &Request) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_of_many_small_results_goes_on_in_a_small_window_without_its_oldest_calls() {
-    let small = Tool::new("small", |call, _| async move {
+    let small = ScriptedTool::new("small", |call, _| async move {
         Ok(Output::text(format!("{}: {}", call.id, "a line of text ".repeat(40))))
     });
-    let stage = Stage::new([small]);
+    let stage = TestStage::new([small]);
     for number in 0..200 {
-        stage.provider.then([Beat::call(&format!("c{number}"), "small", json!({}))]);
+        stage.provider.then([ScriptedProviderAction::call(&format!("c{number}"), "small", json!({}))]);
     }
-    stage.provider.then([Beat::text("done")]);
-    let mut setup = Stage::setup_of(4_096);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
+    let mut setup = TestStage::setup_of(4_096);
     setup.limits.steps_max = 300;
     let mut session = stage.start(setup).unwrap();
     let report = turn(&mut session, "go on").await;
@@ -204,19 +204,19 @@ async fn a_turn_of_many_small_results_goes_on_in_a_small_window_without_its_olde
     assert!(lines.iter().all(|line| line.starts_with("Threshold host: ")), "{lines:?}");
     assert!(lines.iter().any(|line| line.contains(" oldest calls of this turn ")), "{lines:?}");
     // The next turn keeps the note where it is.
-    stage.provider.then([Beat::text("yes")]);
+    stage.provider.then([ScriptedProviderAction::text("yes")]);
     assert_eq!(turn(&mut session, "and?").await.outcome, Outcome::Done);
     assert_eq!(notes(&last_request(&stage)).len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn large_results_are_cut_before_any_call_goes() {
-    let stage = Stage::new([loud("loud")]);
+    let stage = TestStage::new([loud("loud")]);
     for number in 0..3 {
-        stage.provider.then([Beat::call(&format!("c{number}"), "loud", json!({}))]);
+        stage.provider.then([ScriptedProviderAction::call(&format!("c{number}"), "loud", json!({}))]);
     }
-    stage.provider.then([Beat::text("done")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::text("done")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     turn(&mut session, "go on").await;
     assert_eq!(notes(&last_request(&stage)), Vec::<String>::new());
     assert_eq!(last_request(&stage).messages.len(), 7);

@@ -4,18 +4,18 @@
 use std::time::Duration;
 
 use crate::collecting::*;
-use jaato_session::testing::{Beat, GcBeat, Stage, Tool};
+use jaato_session::testing::{ScriptedProviderAction, ScriptedGcAction, TestStage, ScriptedTool};
 use jaato_session::{Cancel, GcSettings, Random, SeededRandom};
 use jaato_types::{Error, ErrorKind, GcPlan, Message, Outcome, Part};
 use serde_json::json;
 
 /// Runs turns until the gc was asked twice, and returns the gc events.
-async fn misbehaving(beat: GcBeat, settings: GcSettings) -> Vec<String> {
-    let stage = Stage::new([]);
+async fn misbehaving(beat: ScriptedGcAction, settings: GcSettings) -> Vec<String> {
+    let stage = TestStage::new([]);
     stage.gc.does([beat]);
     let mut session = after_turns(&stage, setup(settings), 3).await;
     for _ in 0..3 {
-        stage.provider.then([Beat::text("so"), used(9_000)]);
+        stage.provider.then([ScriptedProviderAction::text("so"), used(9_000)]);
     }
     for prompt in ["x", "y", "z"] {
         let before = session.history().messages().count();
@@ -28,15 +28,15 @@ async fn misbehaving(beat: GcBeat, settings: GcSettings) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_gc_that_misbehaves_costs_nothing_but_the_collection_and_is_told_once() {
-    let plan = |drop: &[usize]| GcBeat::dropping(drop.iter().copied());
+    let plan = |drop: &[usize]| ScriptedGcAction::dropping(drop.iter().copied());
     let summary = GcPlan {
         summary: Some(Message::user("x".repeat(999))),
         drop: vec![0, 1],
         ..GcPlan::default()
     };
     let cases = [
-        (GcBeat::Fail(Error::failed("out of ideas")), "out of ideas"),
-        (GcBeat::Hang, "the gc took longer than 10 s for its plan"),
+        (ScriptedGcAction::Fail(Error::failed("out of ideas")), "out of ideas"),
+        (ScriptedGcAction::Hang, "the gc took longer than 10 s for its plan"),
         (plan(&[3, 2]), "the gc's plan is not valid: its indices do not ascend"),
         (plan(&[0, 1, 900]), "the gc's plan is not valid: it drops message 900, and there are 9"),
         (
@@ -53,7 +53,7 @@ async fn a_gc_that_misbehaves_costs_nothing_but_the_collection_and_is_told_once(
              `model`",
         ),
         (
-            GcBeat::Plan(summary),
+            ScriptedGcAction::Plan(summary),
             "the gc's plan is not valid: it makes nothing smaller: 113 bytes go and 1050 bytes of \
              summary come",
         ),
@@ -73,16 +73,16 @@ async fn a_gc_that_misbehaves_costs_nothing_but_the_collection_and_is_told_once(
 
 #[tokio::test(start_paused = true)]
 async fn a_gc_that_hangs_is_waited_for_so_long_and_once_a_turn() {
-    let stage = Stage::new([Tool::echo("look")]);
-    stage.gc.does([GcBeat::Hang]);
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
+    stage.gc.does([ScriptedGcAction::Hang]);
     let settings = GcSettings { deadline_ms: 2_000, ..GcSettings::default() };
     let mut session = after_turns(&stage, setup(settings), 2).await;
-    stage.provider.then([Beat::text("so"), used(9_000)]);
+    stage.provider.then([ScriptedProviderAction::text("so"), used(9_000)]);
     turn(&mut session, "x").await;
     for number in 0..5 {
-        stage.provider.then([Beat::call(&number.to_string(), "look", json!({})), used(9_000)]);
+        stage.provider.then([ScriptedProviderAction::call(&number.to_string(), "look", json!({})), used(9_000)]);
     }
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     let start = tokio::time::Instant::now();
     turn(&mut session, "y").await;
     assert_eq!(start.elapsed(), Duration::from_secs(2));
@@ -90,10 +90,10 @@ async fn a_gc_that_hangs_is_waited_for_so_long_and_once_a_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_while_the_gc_thinks_ends_the_turn_at_once() {
-    let stage = Stage::new([]);
-    stage.gc.does([GcBeat::Hang]);
-    let mut session = after_turns(&stage, Stage::setup(), 2).await;
-    stage.provider.then([Beat::text("so"), used(9_000)]);
+    let stage = TestStage::new([]);
+    stage.gc.does([ScriptedGcAction::Hang]);
+    let mut session = after_turns(&stage, TestStage::setup(), 2).await;
+    stage.provider.then([ScriptedProviderAction::text("so"), used(9_000)]);
     turn(&mut session, "x").await;
     let cancel = Cancel::new();
     let start = tokio::time::Instant::now();
@@ -108,8 +108,8 @@ async fn a_cancel_while_the_gc_thinks_ends_the_turn_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn pinned_turns_keep_their_numbers_after_others_went() {
-    let stage = Stage::new([]);
-    stage.gc.does([GcBeat::dropping([0, 1, 2, 3]), GcBeat::dropping([0, 1])]);
+    let stage = TestStage::new([]);
+    stage.gc.does([ScriptedGcAction::dropping([0, 1, 2, 3]), ScriptedGcAction::dropping([0, 1])]);
     let settings = GcSettings { pinned_turn_indices: vec![2], ..GcSettings::default() };
     let mut session = after_turns(&stage, setup(settings), 5).await;
     session.gc(&Cancel::new()).await.unwrap();
@@ -126,10 +126,10 @@ async fn pinned_turns_keep_their_numbers_after_others_went() {
 
 #[tokio::test(start_paused = true)]
 async fn a_summary_stands_before_what_stays() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     let summary = Some(Message::user("[before] "));
-    stage.gc.does([GcBeat::Plan(GcPlan { drop: vec![0, 1, 2, 3], summary, ..GcPlan::default() })]);
-    let mut session = after_turns(&stage, Stage::setup(), 3).await;
+    stage.gc.does([ScriptedGcAction::Plan(GcPlan { drop: vec![0, 1, 2, 3], summary, ..GcPlan::default() })]);
+    let mut session = after_turns(&stage, TestStage::setup(), 3).await;
     session.gc(&Cancel::new()).await.unwrap();
     assert_eq!(texts(&session.request()), ["[before] prompt 2", "so"]);
 }
@@ -141,10 +141,10 @@ async fn whatever_a_plan_says_the_history_stays_whole() {
     let random = SeededRandom::new(11);
     let (mut applied, mut refused) = (0, 0);
     for round in 0..150_u64 {
-        let stage = Stage::new([Tool::echo("look")]);
+        let stage = TestStage::new([ScriptedTool::echo("look")]);
         let seed = random.next_u64();
         let dice = SeededRandom::new(seed);
-        stage.gc.does([GcBeat::plan_of(move |request| {
+        stage.gc.does([ScriptedGcAction::plan_of(move |request| {
             let count = request.messages.len() as u64;
             // Drops runs of messages, because single messages hardly ever make a valid plan.
             let (first, second) = (dice.below(count + 1), dice.below(count + 1));
@@ -160,9 +160,9 @@ async fn whatever_a_plan_says_the_history_stays_whole() {
         for turn_number in 0..4 {
             for call in 0..random.below(3) {
                 let id = format!("{round}-{turn_number}-{call}");
-                stage.provider.then([Beat::call(&id, "look", json!({}))]);
+                stage.provider.then([ScriptedProviderAction::call(&id, "look", json!({}))]);
             }
-            stage.provider.then([Beat::text("so")]);
+            stage.provider.then([ScriptedProviderAction::text("so")]);
             turn(&mut session, &format!("prompt {turn_number}")).await;
             for _ in 0..3 {
                 let before = session.history().clone();

@@ -2,22 +2,22 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::collecting::*;
-use jaato_session::testing::{Beat, GcBeat, Stage, Tool};
+use jaato_session::testing::{ScriptedProviderAction, ScriptedGcAction, TestStage, ScriptedTool};
 use jaato_session::{Session, SessionSetup, WINDOW_WAIT_MS, WindowOrigin};
 use jaato_types::{Error, ErrorKind, GcReason, Outcome, Output};
 use serde_json::json;
 
 fn unknown(context_limit: u64) -> SessionSetup {
-    let mut setup = Stage::setup_of(context_limit);
+    let mut setup = TestStage::setup_of(context_limit);
     setup.model.origin = WindowOrigin::Assumed;
     setup
 }
 
 /// Runs a conversation of two turns. The second asks for the window in parallel with its request.
-async fn after_asking(stage: &Stage, setup: SessionSetup) -> Session {
+async fn after_asking(stage: &TestStage, setup: SessionSetup) -> Session {
     let mut session = stage.start(setup).unwrap();
     for prompt_tokens in [1_100, 1_200] {
-        stage.provider.then([Beat::Wait(500), Beat::text("so"), used(prompt_tokens)]);
+        stage.provider.then([ScriptedProviderAction::Wait(500), ScriptedProviderAction::text("so"), used(prompt_tokens)]);
         assert_eq!(turn(&mut session, "x").await.outcome, Outcome::Done);
     }
     session
@@ -26,14 +26,14 @@ async fn after_asking(stage: &Stage, setup: SessionSetup) -> Session {
 #[tokio::test(start_paused = true)]
 async fn what_the_provider_says_of_the_window_counts_from_the_next_request_on() {
     for origin in [WindowOrigin::Assumed, WindowOrigin::Described] {
-        let stage = Stage::new([]);
-        stage.gc.does([GcBeat::keeping(1)]);
+        let stage = TestStage::new([]);
+        stage.gc.does([ScriptedGcAction::keeping(1)]);
         stage.provider.tells_window(2_048, 300);
         let mut setup = unknown(32_768);
         setup.model.origin = origin;
         let mut session = after_asking(&stage, setup).await;
         assert_eq!((session.facts().context_limit, stage.provider.window_asked()), (2_048, 1));
-        stage.provider.then([Beat::text("so"), used(1_700)]).then([Beat::text("so"), used(300)]);
+        stage.provider.then([ScriptedProviderAction::text("so"), used(1_700)]).then([ScriptedProviderAction::text("so"), used(300)]);
         turn(&mut session, "y").await;
         turn(&mut session, "z").await;
         let asked = stage.gc.requests();
@@ -45,11 +45,11 @@ async fn what_the_provider_says_of_the_window_counts_from_the_next_request_on() 
 
 #[tokio::test(start_paused = true)]
 async fn a_larger_window_than_the_guess_is_used_too() {
-    let stage = Stage::new([]);
-    stage.gc.does([GcBeat::keeping(1)]);
+    let stage = TestStage::new([]);
+    stage.gc.does([ScriptedGcAction::keeping(1)]);
     stage.provider.tells_window(400_000, 300);
     let mut session = after_asking(&stage, unknown(32_768)).await;
-    stage.provider.then([Beat::text("so"), used(200_000)]).then([Beat::text("so")]);
+    stage.provider.then([ScriptedProviderAction::text("so"), used(200_000)]).then([ScriptedProviderAction::text("so")]);
     turn(&mut session, "y").await;
     turn(&mut session, "z").await;
     assert!(stage.gc.requests().is_empty());
@@ -57,12 +57,12 @@ async fn a_larger_window_than_the_guess_is_used_too() {
 
 #[tokio::test(start_paused = true)]
 async fn a_configured_window_and_a_short_answer_ask_nobody() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     stage.provider.tells_window(2_048, 0);
-    after_asking(&stage, Stage::setup()).await;
+    after_asking(&stage, TestStage::setup()).await;
     assert_eq!(stage.provider.window_asked(), 0);
 
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     stage.provider.tells_window(2_048, 0);
     after_turns(&stage, unknown(32_768), 2).await;
     assert_eq!(stage.provider.window_asked(), 0);
@@ -70,11 +70,11 @@ async fn a_configured_window_and_a_short_answer_ask_nobody() {
 
 #[tokio::test(start_paused = true)]
 async fn no_turn_waits_for_the_window_as_long_as_there_is_room() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     stage.provider.tells_window(2_048, 3_600_000);
     let mut session = stage.start(unknown(32_768)).unwrap();
     for prompt_tokens in [1_100, 1_200, 1_300] {
-        stage.provider.then([Beat::text("so"), used(prompt_tokens)]);
+        stage.provider.then([ScriptedProviderAction::text("so"), used(prompt_tokens)]);
         assert_eq!(turn(&mut session, "x").await.duration_ms, 0);
     }
     assert_eq!(stage.provider.window_asked(), 1);
@@ -83,9 +83,9 @@ async fn no_turn_waits_for_the_window_as_long_as_there_is_room() {
 #[tokio::test(start_paused = true)]
 async fn before_something_is_left_out_on_a_guess_the_window_is_waited_for_shortly() {
     let prompt = "word ".repeat(30_000);
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     stage.provider.tells_window(400_000, WINDOW_WAIT_MS - 1);
-    stage.provider.then([Beat::text("so")]);
+    stage.provider.then([ScriptedProviderAction::text("so")]);
     let mut session = stage.start(unknown(32_768)).unwrap();
     let report = turn(&mut session, &prompt).await;
     assert_eq!(report.duration_ms, WINDOW_WAIT_MS - 1);
@@ -93,11 +93,11 @@ async fn before_something_is_left_out_on_a_guess_the_window_is_waited_for_shortl
     assert_eq!(stage.events.notices(), "");
 
     // A provider that does not answer in time costs that wait once, and a notice says so.
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     stage.provider.tells_window(400_000, 3_600_000);
     let mut session = stage.start(unknown(32_768)).unwrap();
     for wait_ms in [WINDOW_WAIT_MS, 0] {
-        stage.provider.then([Beat::text("so")]);
+        stage.provider.then([ScriptedProviderAction::text("so")]);
         assert_eq!(turn(&mut session, &prompt).await.duration_ms, wait_ms);
         assert!(last_request(&stage).messages[0].text().len() < prompt.len());
     }
@@ -106,42 +106,42 @@ async fn before_something_is_left_out_on_a_guess_the_window_is_waited_for_shortl
 
 #[tokio::test(start_paused = true)]
 async fn nonsense_and_what_was_refused_count_less_than_what_is_known() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     stage.provider.tells_window(0, 0);
     let session = after_asking(&stage, unknown(32_768)).await;
     assert_eq!(session.facts().context_limit, 32_768);
 
-    let stage = Stage::new([]);
-    stage.gc.does([GcBeat::keeping(1)]);
+    let stage = TestStage::new([]);
+    stage.gc.does([ScriptedGcAction::keeping(1)]);
     stage.provider.tells_window(131_072, 0);
     let mut session = after_asking(&stage, unknown(32_768)).await;
     assert_eq!(session.facts().context_limit, 131_072);
-    stage.provider.then([overflow()]).then([Beat::text("so"), used(500)]);
+    stage.provider.then([overflow()]).then([ScriptedProviderAction::text("so"), used(500)]);
     turn(&mut session, "y").await;
     let limit = session.facts().context_limit;
     assert!((1_200..1_300).contains(&limit), "{limit}");
 }
 
 /// Refuses with unknown words.
-fn refusal() -> Beat {
-    Beat::Fail(Error::new(ErrorKind::Provider, "`http://h` answered 400 (bad request): zu lang"))
+fn refusal() -> ScriptedProviderAction {
+    ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "`http://h` answered 400 (bad request): zu lang"))
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_near_the_window_is_answered_once_with_less_whatever_it_says() {
-    let stage = Stage::new([]);
-    stage.gc.does([GcBeat::keeping(1)]);
-    let mut session = after_turns(&stage, Stage::setup(), 3).await;
-    stage.provider.then([Beat::text("so"), used(6_000)]);
+    let stage = TestStage::new([]);
+    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    let mut session = after_turns(&stage, TestStage::setup(), 3).await;
+    stage.provider.then([ScriptedProviderAction::text("so"), used(6_000)]);
     turn(&mut session, "x").await;
-    stage.provider.then([refusal()]).then([Beat::text("so"), used(500)]);
+    stage.provider.then([refusal()]).then([ScriptedProviderAction::text("so"), used(500)]);
     assert_eq!(turn(&mut session, "now").await.outcome, Outcome::Done);
     assert_eq!(gcs(&stage), ["ContextLimit scripted: 8/4 removed, 0 cut. "]);
 
     // If the provider refuses again, its error counts as it is.
-    stage.provider.then([Beat::text("so"), used(6_000)]);
+    stage.provider.then([ScriptedProviderAction::text("so"), used(6_000)]);
     turn(&mut session, "y").await;
-    stage.provider.then([refusal()]).then([refusal()]).then([Beat::text("too late")]);
+    stage.provider.then([refusal()]).then([refusal()]).then([ScriptedProviderAction::text("too late")]);
     let report = turn(&mut session, "z").await;
     assert_eq!(report.outcome, Outcome::Failed);
     assert!(report.error.unwrap().message.ends_with("zu lang"));
@@ -150,10 +150,10 @@ async fn a_refusal_near_the_window_is_answered_once_with_less_whatever_it_says()
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_that_less_does_not_help_says_nothing_of_the_window() {
-    let stage = Stage::new([]);
-    stage.gc.does([GcBeat::keeping(1)]);
+    let stage = TestStage::new([]);
+    stage.gc.does([ScriptedGcAction::keeping(1)]);
     let mut session = after_turns(&stage, unknown(32_768), 3).await;
-    stage.provider.then([Beat::text("so"), used(3_000)]);
+    stage.provider.then([ScriptedProviderAction::text("so"), used(3_000)]);
     turn(&mut session, "x").await;
     stage.provider.then([refusal()]).then([refusal()]);
     assert_eq!(turn(&mut session, "now").await.outcome, Outcome::Failed);
@@ -161,9 +161,9 @@ async fn a_refusal_that_less_does_not_help_says_nothing_of_the_window() {
 
     // If a smaller request helped, the refused size counts as too large.
     let mut session = after_turns(&stage, unknown(32_768), 3).await;
-    stage.provider.then([Beat::text("so"), used(3_000)]);
+    stage.provider.then([ScriptedProviderAction::text("so"), used(3_000)]);
     turn(&mut session, "x").await;
-    stage.provider.then([refusal()]).then([Beat::text("so")]);
+    stage.provider.then([refusal()]).then([ScriptedProviderAction::text("so")]);
     assert_eq!(turn(&mut session, "now").await.outcome, Outcome::Done);
     let limit = session.facts().context_limit;
     assert!((3_000..3_100).contains(&limit), "{limit}");
@@ -171,33 +171,33 @@ async fn a_refusal_that_less_does_not_help_says_nothing_of_the_window() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_far_from_the_window_leaves_the_conversation_alone() {
-    let stage = Stage::new([]);
-    stage.gc.does([GcBeat::keeping(1)]);
-    let mut session = after_turns(&stage, Stage::setup(), 3).await;
-    stage.provider.then([Beat::text("so"), used(4_000)]);
+    let stage = TestStage::new([]);
+    stage.gc.does([ScriptedGcAction::keeping(1)]);
+    let mut session = after_turns(&stage, TestStage::setup(), 3).await;
+    stage.provider.then([ScriptedProviderAction::text("so"), used(4_000)]);
     turn(&mut session, "x").await;
     stage.provider.then([refusal()]);
     assert_eq!(turn(&mut session, "now").await.outcome, Outcome::Failed);
     assert!(stage.gc.requests().is_empty());
     // Neither does a refusal that does not blame the request, however full the window is.
-    stage.provider.then([Beat::text("so"), used(7_000)]);
+    stage.provider.then([ScriptedProviderAction::text("so"), used(7_000)]);
     turn(&mut session, "x").await;
     let text = "`http://h` answered 401 (unauthorized)";
-    stage.provider.then([Beat::Fail(Error::new(ErrorKind::Provider, text))]);
+    stage.provider.then([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, text))]);
     assert_eq!(turn(&mut session, "now").await.outcome, Outcome::Failed);
     assert!(stage.gc.requests().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_person_who_asks_for_room_gets_some_after_a_refusal_and_in_a_full_context() {
-    let loud = Tool::new("loud", |_, _| async { Ok(Output::text("x".repeat(8_000))) });
-    let stage = Stage::new([loud]);
-    stage.gc.does([GcBeat::dropping([])]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let loud = ScriptedTool::new("loud", |_, _| async { Ok(Output::text("x".repeat(8_000))) });
+    let stage = TestStage::new([loud]);
+    stage.gc.does([ScriptedGcAction::dropping([])]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     for number in 0..3 {
-        stage.provider.then([Beat::call(&format!("c{number}"), "loud", json!({}))]);
+        stage.provider.then([ScriptedProviderAction::call(&format!("c{number}"), "loud", json!({}))]);
     }
-    stage.provider.then([Beat::text("so"), used(100)]);
+    stage.provider.then([ScriptedProviderAction::text("so"), used(100)]);
     turn(&mut session, "x").await;
     let before = serde_json::to_string(&session.request()).unwrap().len();
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
 use jaato_session::{CallOrigin, CallScope, Cancel, Session, SessionHandle};
 use jaato_types::{ErrorKind, Event, Outcome, ToolName, ToolResult};
 use serde_json::json;
@@ -10,23 +10,23 @@ use serde_json::json;
 /// Returns the origin of a call that a tool makes within its own.
 fn origin_of(scope: &CallScope) -> CallOrigin {
     let (parent, depth) = (Some(scope.call.clone()), scope.depth + 1);
-    CallOrigin { parent, depth, hold: scope.hold.clone(), ..CallOrigin::of("tool-outer".into()) }
+    CallOrigin { parent, depth, hold: scope.hold.clone(), ..CallOrigin::outside_of_calls("tool-outer".into()) }
 }
 
 /// Runs a turn in which the model calls `outer`, which calls this tool through the handle. Returns
 /// the result of `outer`, and the session.
-async fn play(inner: Tool) -> (ToolResult, Session, Stage) {
+async fn play(inner: ScriptedTool) -> (ToolResult, Session, TestStage) {
     let (given, name) = (Arc::<OnceLock<SessionHandle>>::default(), inner.known.spec.name.clone());
     let handle = Arc::clone(&given);
-    let outer = Tool::new("outer", move |_, scope| {
+    let outer = ScriptedTool::new("outer", move |_, scope| {
         let (handle, name) = (handle.get().unwrap().clone(), name.clone());
         let origin = origin_of(&scope);
         async move { handle.call_tool(&name, json!({ "at": "sky" }), &origin, &scope.cancel).await }
     });
-    let stage = Stage::new([outer, inner]);
-    stage.provider.then([Beat::call("1", "outer", json!({}))]);
-    stage.provider.then([Beat::text("done")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let stage = TestStage::new([outer, inner]);
+    stage.provider.then([ScriptedProviderAction::call("1", "outer", json!({}))]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     assert!(given.set(session.handle()).is_ok());
     let report = session.turn("x", &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done);
@@ -38,7 +38,7 @@ async fn play(inner: Tool) -> (ToolResult, Session, Stage) {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_calls_another_while_the_turn_runs_and_events_tell_of_both() {
-    let (result, session, stage) = play(Tool::echo("inner")).await;
+    let (result, session, stage) = play(ScriptedTool::echo("inner")).await;
     assert!(!result.is_error);
     assert_eq!(json!(result.content), json!({ "echo": { "at": "sky" } }));
     // It is not in the history, because the model made only one call.
@@ -56,7 +56,7 @@ async fn a_tool_calls_another_while_the_turn_runs_and_events_tell_of_both() {
 
 #[tokio::test(start_paused = true)]
 async fn the_gate_decides_under_the_name_of_the_tool_that_is_called() {
-    let (result, ..) = play(Tool::echo("inner").writing()).await;
+    let (result, ..) = play(ScriptedTool::echo("inner").writing()).await;
     assert!(result.is_error);
     assert_eq!(result.content["error"]["kind"], "permission_denied");
     let text = result.content["error"]["message"].as_str().unwrap();
@@ -65,10 +65,10 @@ async fn the_gate_decides_under_the_name_of_the_tool_that_is_called() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handle_does_not_keep_its_session() {
-    let (_, session, stage) = play(Tool::echo("inner")).await;
+    let (_, session, stage) = play(ScriptedTool::echo("inner")).await;
     let handle = session.handle();
     drop((session, stage));
-    let origin = CallOrigin::of("tool-outer".into());
+    let origin = CallOrigin::outside_of_calls("tool-outer".into());
     let called =
         handle.call_tool(&ToolName::from("inner"), json!({}), &origin, &Cancel::new()).await;
     assert_eq!(called.unwrap_err().kind, ErrorKind::Unavailable);

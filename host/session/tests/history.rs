@@ -1,7 +1,7 @@
 //! What a history accepts and what it refuses, entry by entry.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use jaato_session::{Entry, History, HistoryError, Mark};
+use jaato_session::{HistoryEntry, History, HistoryError, MessageMark};
 use jaato_types::{CallId, Data, Message, Part, Role, ToolCall, ToolResult};
 use serde_json::{Map, json};
 
@@ -22,35 +22,35 @@ fn text() -> Part {
     Part::text("t")
 }
 
-fn entry(role: Role, parts: impl IntoIterator<Item = Part>) -> Entry {
-    Entry {
+fn entry(role: Role, parts: impl IntoIterator<Item = Part>) -> HistoryEntry {
+    HistoryEntry {
         message: Message { role, parts: parts.into_iter().collect() },
         mark: None,
-        ..Entry::default()
+        ..HistoryEntry::default()
     }
 }
 
-fn user() -> Entry {
+fn user() -> HistoryEntry {
     entry(Role::User, [text()])
 }
 
-fn marked(entry: Entry, mark: Mark) -> Entry {
-    Entry { mark: Some(mark), ..entry }
+fn marked(entry: HistoryEntry, mark: MessageMark) -> HistoryEntry {
+    HistoryEntry { mark: Some(mark), ..entry }
 }
 
 #[track_caller]
-fn takes(entries: Vec<Entry>) -> History {
+fn takes(entries: Vec<HistoryEntry>) -> History {
     let history = History::restore(entries.clone()).unwrap();
-    let kept: Vec<&Entry> = history.entries().iter().map(|entry| &**entry).collect();
+    let kept: Vec<&HistoryEntry> = history.entries().iter().map(|entry| &**entry).collect();
     assert_eq!(kept, entries.iter().collect::<Vec<_>>());
     let json = serde_json::to_string(&kept).unwrap();
-    let read: Vec<Entry> = serde_json::from_str(&json).unwrap();
+    let read: Vec<HistoryEntry> = serde_json::from_str(&json).unwrap();
     assert_eq!(read, entries, "an entry survives its JSON");
     history
 }
 
 #[track_caller]
-fn refuses(entries: Vec<Entry>, expected: HistoryError) {
+fn refuses(entries: Vec<HistoryEntry>, expected: HistoryError) {
     assert_eq!(History::restore(entries), Err(expected));
 }
 
@@ -79,23 +79,23 @@ fn takes_what_providers_take() {
         entry(Role::Tool, [result("1"), result("2"), text(), data()]),
         entry(Role::Model, [call("3")]),
         entry(Role::Tool, [result("3")]),
-        marked(entry(Role::Model, [text()]), Mark::Partial),
+        marked(entry(Role::Model, [text()]), MessageMark::Partial),
     ]);
 }
 
 #[test]
 fn unsent_prompts_stand_in_the_record_alone() {
-    let unsent = || marked(user(), Mark::Unsent);
+    let unsent = || marked(user(), MessageMark::Unsent);
     let history = takes(vec![unsent(), unsent(), user(), entry(Role::Model, [text()]), unsent()]);
-    assert_eq!((history.messages().count(), history.turns()), (2, 1));
+    assert_eq!((history.messages().count(), history.turn_count()), (2, 1));
 }
 
 #[test]
 fn what_a_gc_collected_or_cut_stands_in_the_record() {
-    let collected = |entry| marked(entry, Mark::Collected);
+    let collected = |entry| marked(entry, MessageMark::Collected);
     let summary = Part::text("before: much");
     let sent = Message { role: Role::User, parts: vec![summary, Part::text("short"), data()] };
-    let cut = Entry { sent: Some(sent.clone()), ..entry(Role::User, [text(), data()]) };
+    let cut = HistoryEntry { sent: Some(sent.clone()), ..entry(Role::User, [text(), data()]) };
     let history = takes(vec![
         collected(user()),
         collected(entry(Role::Model, [call("1")])),
@@ -105,20 +105,20 @@ fn what_a_gc_collected_or_cut_stands_in_the_record() {
         entry(Role::Model, [call("2")]),
         entry(Role::Tool, [result("2")]),
     ]);
-    assert_eq!((history.messages().count(), history.turns()), (3, 2));
+    assert_eq!((history.messages().count(), history.turn_count()), (3, 2));
     assert_eq!(history.messages().next(), Some(&sent));
     assert!(history.has_call(&"1".into()), "an id stays taken");
 }
 
 #[test]
 fn refuses_to_send_something_else() {
-    let instead = |sent: Message| Entry { sent: Some(sent), ..user() };
+    let instead = |sent: Message| HistoryEntry { sent: Some(sent), ..user() };
     refuses(vec![instead(Message::model(vec![text()]))], HistoryError::Sent);
     refuses(vec![instead(Message { role: Role::User, parts: vec![] })], HistoryError::Sent);
     refuses(vec![instead(Message { role: Role::User, parts: vec![data()] })], HistoryError::Sent);
     let answered = |sent: Part| {
         let sent = Message { role: Role::Tool, parts: vec![sent] };
-        let results = Entry { sent: Some(sent), ..entry(Role::Tool, [result("1")]) };
+        let results = HistoryEntry { sent: Some(sent), ..entry(Role::Tool, [result("1")]) };
         vec![user(), entry(Role::Model, [call("1")]), results]
     };
     takes(answered(result("1")));
@@ -179,8 +179,8 @@ fn refuses_empty_messages_strange_parts_and_marks() {
     refuses(vec![user(), entry(Role::Model, [])], HistoryError::Empty(Role::Model));
     refuses(vec![entry(Role::User, [call("1")])], HistoryError::Part(Role::User));
     refuses(vec![user(), entry(Role::Model, [result("1")])], HistoryError::Part(Role::Model));
-    refuses(vec![marked(user(), Mark::Partial)], HistoryError::Mark(Role::User));
-    let unsent = marked(entry(Role::Model, [text()]), Mark::Unsent);
+    refuses(vec![marked(user(), MessageMark::Partial)], HistoryError::Mark(Role::User));
+    let unsent = marked(entry(Role::Model, [text()]), MessageMark::Unsent);
     refuses(vec![user(), unsent], HistoryError::Mark(Role::Model));
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use expect_test::{Expect, expect};
-use jaato_policy::Allowed;
-use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_policy::AllowedTool;
+use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
 use jaato_session::{
     ADDITION_TOKENS_MAX, ADDITIONS_TOKENS_MAX, CallOrigin, Cancel, HOOK_FAILURES_MAX, Session,
     SessionSetup, TurnReport,
@@ -17,8 +17,8 @@ use jaato_types::{DataContent, Error, Event, Outcome, Part, Request, ToolName};
 use serde_json::{Value, json};
 
 /// Creates a tool that takes a text and needs permission.
-fn write() -> Tool {
-    Tool::echo("write").writing().schema(json!({
+fn write() -> ScriptedTool {
+    ScriptedTool::echo("write").writing().schema(json!({
         "type": "object",
         "properties": { "text": { "type": "string" } },
         "required": ["text"],
@@ -28,29 +28,29 @@ fn write() -> Tool {
 
 /// The setup of a session in which `write` is allowed.
 fn allowing() -> SessionSetup {
-    let setup = Stage::setup();
-    setup.rules.lock().allowed.insert(Allowed::parse("write"));
+    let setup = TestStage::setup();
+    setup.rules.lock().allowed.insert(AllowedTool::parse("write"));
     setup
 }
 
 /// Runs a turn that calls `write` once and ends. Returns the result as JSON.
-async fn call_write(stage: &Stage, session: &mut Session, id: &str) -> (Value, TurnReport) {
-    stage.provider.then([Beat::call(id, "write", json!({ "text": "a" }))]);
-    stage.provider.then([Beat::text("done")]);
+async fn call_write(stage: &TestStage, session: &mut Session, id: &str) -> (Value, TurnReport) {
+    stage.provider.then([ScriptedProviderAction::call(id, "write", json!({ "text": "a" }))]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     let report = session.turn("x", &Cancel::new()).await;
     let message = session.history().messages().rev().nth(1).unwrap();
     let result = message.tool_results().next().unwrap().clone();
     (Value::Object(result.content), report)
 }
 
-async fn check_call(stage: &Stage, expected: Expect) {
+async fn check_call(stage: &TestStage, expected: Expect) {
     let mut session = stage.start(allowing()).unwrap();
     let (result, _) = call_write(stage, &mut session, "0").await;
     expected.assert_eq(&format!("{result}\n{}", happened(stage)));
 }
 
 /// Lists call events and notices to the user, one per line.
-fn happened(stage: &Stage) -> String {
+fn happened(stage: &TestStage) -> String {
     let lines = stage.events.events().into_iter().filter_map(|event| match event {
         Event::ToolCallChanged { source, arguments, .. } => {
             Some(format!("{source} changes to {arguments}\n"))
@@ -98,7 +98,7 @@ fn rewrite(text: &str) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_guard_that_lets_a_call_go_on_changes_nothing() {
-    let stage = Stage::new([write()]);
+    let stage = TestStage::new([write()]);
     stage.hooks.says("guard", Hook::BeforeTool, go_on());
     let expected = expect![[r#"
         {"echo":{"text":"a"}}
@@ -115,7 +115,7 @@ async fn a_guard_that_lets_a_call_go_on_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn each_guard_sees_what_the_one_before_it_made_and_the_history_keeps_the_models_call() {
-    let stage = Stage::new([write()]);
+    let stage = TestStage::new([write()]);
     stage.hooks.says("a", Hook::BeforeTool, rewrite("b"));
     stage.hooks.answers("b", Hook::BeforeTool, |asked| async move {
         let text = asked["arguments"]["text"].as_str().unwrap().to_owned();
@@ -136,7 +136,7 @@ async fn each_guard_sees_what_the_one_before_it_made_and_the_history_keeps_the_m
 
 #[tokio::test(start_paused = true)]
 async fn the_first_guard_that_denies_ends_it_and_is_named() {
-    let stage = Stage::new([write()]);
+    let stage = TestStage::new([write()]);
     let deny = json!({ "decision": "deny", "reason": "not on a Friday" });
     stage.hooks.says("a", Hook::BeforeTool, deny).says("b", Hook::BeforeTool, go_on());
     let expected = expect![[r#"
@@ -150,7 +150,7 @@ async fn the_first_guard_that_denies_ends_it_and_is_named() {
 
 #[tokio::test(start_paused = true)]
 async fn a_guard_may_want_a_person_to_be_asked_whatever_else_allows_the_call() {
-    let stage = Stage::new([write()]);
+    let stage = TestStage::new([write()]);
     let ask = json!({ "decision": "ask", "reason": "it is Friday" });
     stage.hooks.says("a", Hook::BeforeTool, ask);
     let mut session = stage.start(allowing()).unwrap();
@@ -173,7 +173,7 @@ async fn a_guard_may_want_a_person_to_be_asked_whatever_else_allows_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn where_nobody_can_be_asked_what_a_guard_wants_to_be_asked_is_denied() {
-    let stage = Stage::new([write()]);
+    let stage = TestStage::new([write()]);
     stage.hooks.says("a", Hook::BeforeTool, json!({ "decision": "ask", "reason": "Friday" }));
     let mut session = stage.start(allowing()).unwrap();
     let (result, report) = call_write(&stage, &mut session, "0").await;
@@ -185,7 +185,7 @@ async fn where_nobody_can_be_asked_what_a_guard_wants_to_be_asked_is_denied() {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_rules_deny_no_guard_allows_and_nobody_is_asked() {
-    let stage = Stage::new([write()]);
+    let stage = TestStage::new([write()]);
     stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
     stage.hooks.says("a", Hook::BeforeTool, json!({ "decision": "ask", "reason": "Friday" }));
     let setup = allowing();
@@ -214,7 +214,7 @@ async fn a_guard_that_lies_denies_the_call() {
         (json!(null), Some("its answer is wrong")),
     ];
     for (answer, expected) in wrong {
-        let stage = Stage::new([write()]);
+        let stage = TestStage::new([write()]);
         stage.hooks.says("guard", Hook::BeforeTool, answer.clone());
         let mut session = stage.start(allowing()).unwrap();
         let (result, _) = call_write(&stage, &mut session, "0").await;
@@ -233,7 +233,7 @@ async fn a_guard_that_lies_denies_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_guard_that_hangs_costs_its_deadline_three_times_and_then_denies_at_once() {
-    let stage = Stage::new([write()]);
+    let stage = TestStage::new([write()]);
     stage.hooks.hangs("guard", Hook::BeforeTool);
     let mut session = stage.start(allowing()).unwrap();
     for times in 0..=HOOK_FAILURES_MAX {
@@ -256,7 +256,7 @@ async fn a_guard_that_hangs_costs_its_deadline_three_times_and_then_denies_at_on
 
 #[tokio::test(start_paused = true)]
 async fn failures_that_do_not_follow_each_other_do_not_end_the_asking() {
-    let stage = Stage::new([write()]);
+    let stage = TestStage::new([write()]);
     let times = Arc::new(AtomicU32::new(0));
     stage.hooks.answers("guard", Hook::BeforeTool, move |_| {
         let time = times.fetch_add(1, Ordering::Relaxed);
@@ -273,8 +273,8 @@ async fn failures_that_do_not_follow_each_other_do_not_end_the_asking() {
 
 #[tokio::test(start_paused = true)]
 async fn a_guard_sees_a_persons_a_plugins_and_a_self_running_call() {
-    let itself = Tool::echo("itself").run_if(jaato_types::Condition::NoObjects);
-    let stage = Stage::new([write(), itself]);
+    let itself = ScriptedTool::echo("itself").run_if(jaato_types::Condition::NoObjects);
+    let stage = TestStage::new([write(), itself]);
     let deny = json!({ "decision": "deny", "reason": "no" });
     stage.hooks.says("guard", Hook::BeforeTool, deny);
     let mut session = stage.start(allowing()).unwrap();
@@ -284,9 +284,9 @@ async fn a_guard_sees_a_persons_a_plugins_and_a_self_running_call() {
         refused.message,
         "plugin `guard` denied the call of `write`: no (rule `guard.denied`)"
     );
-    let origin = CallOrigin::of("tool-sun".into());
+    let origin = CallOrigin::outside_of_calls("tool-sun".into());
     session.handle().call_tool(&name, arguments, &origin, &Cancel::new()).await.unwrap_err();
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     session.turn("x", &Cancel::new()).await;
     let asked = stage.hooks.asked();
     let by = asked.iter().map(|(_, _, asked)| (&asked["called_by"], &asked["caller"]));
@@ -297,7 +297,7 @@ async fn a_guard_sees_a_persons_a_plugins_and_a_self_running_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_while_a_guard_thinks_drops_the_call() {
-    let stage = Stage::new([write()]);
+    let stage = TestStage::new([write()]);
     let (cancel, seen) = (Cancel::new(), Arc::new(AtomicBool::new(false)));
     let (stop, heard) = (cancel.clone(), Arc::clone(&seen));
     stage.hooks.answers("guard", Hook::BeforeTool, move |_| {
@@ -306,7 +306,7 @@ async fn a_cancel_while_a_guard_thinks_drops_the_call() {
         std::future::pending()
     });
     let mut session = stage.start(allowing()).unwrap();
-    stage.provider.then([Beat::call("0", "write", json!({ "text": "a" }))]);
+    stage.provider.then([ScriptedProviderAction::call("0", "write", json!({ "text": "a" }))]);
     let report = session.turn("x", &cancel).await;
     assert!(seen.load(Ordering::Relaxed));
     assert_eq!((report.outcome, happened(&stage).as_str()), (Outcome::Cancelled, ""));
@@ -314,7 +314,7 @@ async fn a_cancel_while_a_guard_thinks_drops_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_result_is_replaced_and_added_to_and_the_event_says_by_whom() {
-    let stage = Stage::new([write()]);
+    let stage = TestStage::new([write()]);
     stage.hooks.says("a", Hook::AfterTool, json!({ "replace": { "seen": 1 } }));
     stage.hooks.says("b", Hook::AfterTool, json!({ "add": { "more": 2 } }));
     stage.hooks.says("c", Hook::AfterTool, json!({}));
@@ -334,7 +334,7 @@ async fn a_result_is_replaced_and_added_to_and_the_event_says_by_whom() {
 
 #[tokio::test(start_paused = true)]
 async fn a_result_that_a_plugin_makes_too_long_is_cut_as_any_other() {
-    let stage = Stage::new([write()]);
+    let stage = TestStage::new([write()]);
     stage.hooks.says("a", Hook::AfterTool, json!({ "add": { "text": "x".repeat(100_000) } }));
     let mut session = stage.start(allowing()).unwrap();
     let (result, _) = call_write(&stage, &mut session, "0").await;
@@ -343,12 +343,12 @@ async fn a_result_that_a_plugin_makes_too_long_is_cut_as_any_other() {
 }
 
 fn session_bytes_max() -> usize {
-    Stage::setup().limits.output_bytes_max
+    TestStage::setup().limits.output_bytes_max
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_fails_after_a_call_is_passed_over_and_told() {
-    let stage = Stage::new([write()]);
+    let stage = TestStage::new([write()]);
     stage.hooks.hangs("a", Hook::AfterTool);
     stage.hooks.says("b", Hook::AfterTool, json!({ "replace": 7 }));
     stage.hooks.says("c", Hook::AfterTool, json!({ "add": { "seen": true } }));
@@ -365,7 +365,7 @@ async fn who_fails_after_a_call_is_passed_over_and_told() {
 
 #[tokio::test(start_paused = true)]
 async fn the_whole_output_of_a_persons_call_is_looked_at_too() {
-    let stage = Stage::new([write()]);
+    let stage = TestStage::new([write()]);
     stage.hooks.says("a", Hook::BeforeTool, rewrite("b"));
     stage.hooks.says("a", Hook::AfterTool, json!({ "add": { "seen": true } }));
     let session = stage.start(allowing()).unwrap();
@@ -380,12 +380,12 @@ async fn the_whole_output_of_a_persons_call_is_looked_at_too() {
 
 #[tokio::test(start_paused = true)]
 async fn text_before_a_prompt_is_a_part_of_its_message_that_names_the_plugin() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     stage.hooks.says("notes", Hook::BeforePrompt, json!({ "text": "buy milk" }));
     stage.hooks.says("silent", Hook::BeforePrompt, json!({ "text": " " }));
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let mut session = stage.start(TestStage::setup()).unwrap();
     for prompt in ["one", "two"] {
-        stage.provider.then([Beat::text("done")]);
+        stage.provider.then([ScriptedProviderAction::text("done")]);
         session.turn(prompt, &Cancel::new()).await;
     }
     let requests = stage.provider.requests();
@@ -404,29 +404,29 @@ async fn text_before_a_prompt_is_a_part_of_its_message_that_names_the_plugin() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_added_to_a_prompt_is_bounded_for_each_plugin_and_in_all() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     for name in ["a", "b", "c", "d", "e", "f"] {
         stage.hooks.says(name, Hook::BeforePrompt, json!({ "text": "word".repeat(2_001) }));
     }
-    let mut session = stage.start(Stage::setup_of(1_000_000)).unwrap();
-    let tokens = |additions: Vec<jaato_session::Addition>| {
+    let mut session = stage.start(TestStage::setup_of(1_000_000)).unwrap();
+    let tokens = |additions: Vec<jaato_session::HookPromptAddition>| {
         additions.iter().map(|addition| addition.tokens).collect::<Vec<_>>()
     };
     let all = tokens(session.additions_to("x", &Cancel::new()).await);
     assert_eq!(all, [ADDITION_TOKENS_MAX, 2_000, 2_000, 2_000, 0, 0]);
     assert_eq!(all.iter().sum::<u64>(), ADDITIONS_TOKENS_MAX);
     // At most a quarter of a small window.
-    session = stage.start(Stage::setup_of(4_000)).unwrap();
+    session = stage.start(TestStage::setup_of(4_000)).unwrap();
     assert_eq!(tokens(session.additions_to("x", &Cancel::new()).await).iter().sum::<u64>(), 1_000);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_plugin_that_is_slow_before_a_prompt_holds_it_up_for_its_deadline_alone() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     stage.hooks.hangs("a", Hook::BeforePrompt).hangs("b", Hook::BeforePrompt);
     stage.hooks.says("c", Hook::BeforePrompt, json!({ "text": "milk" }));
-    let mut session = stage.start(Stage::setup()).unwrap();
-    stage.provider.then([Beat::text("done")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     let before_ms = stage.clock.monotonic_ms();
     session.turn("x", &Cancel::new()).await;
     // In parallel.
@@ -441,19 +441,19 @@ async fn a_plugin_that_is_slow_before_a_prompt_holds_it_up_for_its_deadline_alon
 
 #[tokio::test(start_paused = true)]
 async fn what_was_added_to_a_prompt_that_was_never_sent_goes_with_no_other() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     stage.hooks.says("notes", Hook::BeforePrompt, json!({ "text": "milk" }));
-    let mut session = stage.start(Stage::setup()).unwrap();
-    stage.provider.then([Beat::Fail(Error::failed("no"))]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::Fail(Error::failed("no"))]);
     session.turn("one", &Cancel::new()).await;
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     session.turn("two", &Cancel::new()).await;
     assert_eq!(data(&stage.provider.requests()[1]).len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn options_of_one_request_are_changed_and_text_stands_behind_its_newest_message() {
-    let stage = Stage::new([write()]);
+    let stage = TestStage::new([write()]);
     let first = Arc::new(AtomicBool::new(true));
     stage.hooks.answers("a", Hook::BeforeRequest, move |_| {
         let is_first = first.swap(false, Ordering::Relaxed);
@@ -481,7 +481,7 @@ async fn options_of_one_request_are_changed_and_text_stands_behind_its_newest_me
 
 #[tokio::test(start_paused = true)]
 async fn a_plugin_that_wants_to_change_more_of_a_request_changes_nothing() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     let changes = [
         json!({ "text": "x", "messages": [] }),
         json!({ "options": { "session_key": "x" } }),
@@ -490,8 +490,8 @@ async fn a_plugin_that_wants_to_change_more_of_a_request_changes_nothing() {
     for (name, change) in ["a", "b", "c"].into_iter().zip(changes) {
         stage.hooks.says(name, Hook::BeforeRequest, change);
     }
-    let mut session = stage.start(Stage::setup()).unwrap();
-    stage.provider.then([Beat::text("done")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     session.turn("x", &Cancel::new()).await;
     let expected = expect![[r#"
         plugin `a` is skipped: `before_request`: its answer changes `messages`, but may change only `options` and `text`
@@ -505,11 +505,11 @@ async fn a_plugin_that_wants_to_change_more_of_a_request_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_was_sent_before_is_not_added_to() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     stage.hooks.says("a", Hook::BeforeRequest, json!({ "text": "again" }));
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let mut session = stage.start(TestStage::setup()).unwrap();
     // The model gives an empty answer, so the session asks again.
-    stage.provider.then([]).then([Beat::text("done")]);
+    stage.provider.then([]).then([ScriptedProviderAction::text("done")]);
     session.turn("x", &Cancel::new()).await;
     let requests = stage.provider.requests();
     assert_eq!((requests.len(), data(&requests[0]).len()), (2, 1));
@@ -521,9 +521,9 @@ async fn a_person_who_is_asked_sees_what_a_call_would_change() {
     let shows = write().previews(|asked| async move {
         Ok(Preview::diff(format!("+{}", asked.arguments["text"].as_str().unwrap())))
     });
-    let stage = Stage::new([shows]);
+    let stage = TestStage::new([shows]);
     stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let mut session = stage.start(TestStage::setup()).unwrap();
     call_write(&stage, &mut session, "0").await;
     let asked = stage.events.events().into_iter().find_map(|event| match event {
         Event::PermissionAsked(prompt) => prompt.preview,
@@ -546,9 +546,9 @@ async fn a_preview_that_fails_or_hangs_costs_only_itself() {
             }
             Err(Error::failed("no moon"))
         });
-        let stage = Stage::new([shows]);
+        let stage = TestStage::new([shows]);
         stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
-        let mut session = stage.start(Stage::setup()).unwrap();
+        let mut session = stage.start(TestStage::setup()).unwrap();
         let (result, _) = call_write(&stage, &mut session, "0").await;
         assert_eq!(result, json!({ "echo": { "text": "a" } }));
         let why = if hangs { "its plugin did not answer within 1000 ms" } else { "no moon" };
@@ -562,9 +562,9 @@ async fn a_call_that_cannot_do_what_it_should_is_refused_before_anybody_is_asked
     let shows = write().previews(|_| async {
         Ok(Preview::refused(Error::failed("there is no moon").with_hint("look at night")))
     });
-    let stage = Stage::new([shows]);
+    let stage = TestStage::new([shows]);
     stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let (result, _) = call_write(&stage, &mut session, "0").await;
     assert_eq!(result["error"]["message"], json!("there is no moon"), "{result}");
     assert_eq!(result["error"]["hint"], json!("look at night"), "{result}");
@@ -584,11 +584,11 @@ async fn what_nobody_is_asked_about_is_not_previewed() {
         count.fetch_add(1, Ordering::Relaxed);
         async { Ok(Preview::text("x")) }
     });
-    let stage = Stage::new([shows]);
+    let stage = TestStage::new([shows]);
     let mut session = stage.start(allowing()).unwrap();
     call_write(&stage, &mut session, "0").await;
     // No user is present.
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let mut session = stage.start(TestStage::setup()).unwrap();
     call_write(&stage, &mut session, "1").await;
     assert_eq!(asked.load(Ordering::Relaxed), 0);
 }

@@ -2,22 +2,22 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::expect;
-use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
 use jaato_session::{Cancel, Session, ToolState};
 use jaato_types::Outcome;
 use serde_json::{Value, json};
 
-fn stage() -> Stage {
-    let mut tide = Tool::echo("tide").state(ToolState::Inactive);
+fn stage() -> TestStage {
+    let mut tide = ScriptedTool::echo("tide").state(ToolState::Inactive);
     tide.known.spec.description = "Tells the tide. Long text follows.".to_owned();
-    let off = Tool::echo("storm").state(ToolState::Disabled { by: "by a test".to_owned() });
-    Stage::new([Tool::echo("clock"), tide, off])
+    let off = ScriptedTool::echo("storm").state(ToolState::Disabled { by: "by a test".to_owned() });
+    TestStage::new([ScriptedTool::echo("clock"), tide, off])
 }
 
 /// Lets the model make one call and answer. Returns the call's result.
-async fn ask(stage: &Stage, session: &mut Session, name: &str, arguments: Value) -> String {
-    stage.provider.then([Beat::call("1", name, arguments)]);
-    stage.provider.then([Beat::text("done")]);
+async fn ask(stage: &TestStage, session: &mut Session, name: &str, arguments: Value) -> String {
+    stage.provider.then([ScriptedProviderAction::call("1", name, arguments)]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     let report = session.turn("x", &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done);
     let message = session.history().messages().rev().nth(1).unwrap();
@@ -31,15 +31,15 @@ fn names(session: &Session) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn without_hidden_tools_there_is_nothing_to_find_and_nothing_to_pay_for() {
-    let stage = Stage::new([Tool::echo("clock")]);
-    let session = stage.start(Stage::setup()).unwrap();
+    let stage = TestStage::new([ScriptedTool::echo("clock")]);
+    let session = stage.start(TestStage::setup()).unwrap();
     assert_eq!(names(&session), ["clock"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_hidden_tool_is_found_by_category_and_a_disabled_one_is_not() {
     let stage = stage();
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let mut session = stage.start(TestStage::setup()).unwrap();
     assert_eq!(names(&session), ["clock", "list_tools", "get_tool_schemas"]);
     let all = ask(&stage, &mut session, "list_tools", json!({})).await;
     expect![[r#"{"categories":[{"name":"system","tool_count":2,"description":"this machine and its commands"}],"total_tools":2,"hint":"call `list_tools` with a category or a query to see tools"}"#]]
@@ -54,13 +54,13 @@ async fn a_hidden_tool_is_found_by_category_and_a_disabled_one_is_not() {
 #[tokio::test(start_paused = true)]
 async fn the_words_of_the_schema_reach_every_tool() {
     let of = |name: &str, category: &str| {
-        let mut tool = Tool::echo(name).state(ToolState::Inactive);
+        let mut tool = ScriptedTool::echo(name).state(ToolState::Inactive);
         tool.known.spec.category = category.to_owned();
         tool
     };
     let stage =
-        Stage::new([of("a", "MCP: moon"), of("b", "astronomy"), of("c", "web"), of("d", "")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+        TestStage::new([of("a", "MCP: moon"), of("b", "astronomy"), of("c", "web"), of("d", "")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let list_tools = &session.request().tools[0];
     let words = list_tools.parameters["properties"]["category"]["enum"].as_array().unwrap().clone();
     assert_eq!((words.len(), &words[0], &words[11]), (12, &json!("MCP"), &json!("other")));
@@ -83,7 +83,7 @@ async fn the_words_of_the_schema_reach_every_tool() {
 #[tokio::test(start_paused = true)]
 async fn whole_descriptions_are_told_on_request() {
     let stage = stage();
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let asked = json!({ "category": "system", "verbose": true });
     let told = ask(&stage, &mut session, "list_tools", asked).await;
     assert!(told.contains("\"Tells the tide. Long text follows.\""), "{told}");
@@ -91,11 +91,11 @@ async fn whole_descriptions_are_told_on_request() {
 
 #[tokio::test(start_paused = true)]
 async fn one_name_is_a_list_of_it_and_names_are_suggested_in_any_case() {
-    let stage = Stage::new(
+    let stage = TestStage::new(
         ["shell_spawn", "shell_read", "readFile"]
-            .map(|it| Tool::echo(it).state(ToolState::Inactive)),
+            .map(|it| ScriptedTool::echo(it).state(ToolState::Inactive)),
     );
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let told =
         ask(&stage, &mut session, "get_tool_schemas", json!({ "names": "shell_read" })).await;
     assert!(told.contains("\"activated\":[\"shell_read\"]"), "{told}");
@@ -116,10 +116,10 @@ async fn one_name_is_a_list_of_it_and_names_are_suggested_in_any_case() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_of_no_category_is_found_under_other() {
-    let mut bare = Tool::echo("bare").state(ToolState::Inactive);
+    let mut bare = ScriptedTool::echo("bare").state(ToolState::Inactive);
     bare.known.spec.category = String::new();
-    let stage = Stage::new([bare]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let stage = TestStage::new([bare]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let all = ask(&stage, &mut session, "list_tools", json!({})).await;
     expect![[r#"{"categories":[{"name":"other","tool_count":1,"description":"tools without a category"}],"total_tools":1,"hint":"call `list_tools` with a category or a query to see tools"}"#]].assert_eq(&all);
     let other = ask(&stage, &mut session, "list_tools", json!({ "category": "other" })).await;
@@ -129,7 +129,7 @@ async fn a_tool_of_no_category_is_found_under_other() {
 #[tokio::test(start_paused = true)]
 async fn looking_a_tool_up_activates_it_at_the_end_of_the_list() {
     let stage = stage();
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let before = names(&session);
     let shown = ask(
         &stage,

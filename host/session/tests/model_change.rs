@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use jaato_session::testing::{Beat, ScriptedProvider, Stage, Tool};
-use jaato_session::{AnsweringModel, Cancel, ModelSetup, ModelTakes, SessionSetup};
+use jaato_session::testing::{ScriptedProviderAction, ScriptedProvider, TestStage, ScriptedTool};
+use jaato_session::{AnsweringModel, Cancel, ModelSetup, ModelCapabilities, SessionSetup};
 use jaato_types::{Data, Error, ErrorKind, Event, ModelId, Outcome, Part, Usage};
 use serde_json::json;
 
@@ -13,7 +13,7 @@ fn other() -> ModelSetup {
     ModelSetup::new(ModelId::from("other/big"), 20_000)
 }
 
-fn changes(stage: &Stage) -> Vec<(String, Vec<String>)> {
+fn changes(stage: &TestStage) -> Vec<(String, Vec<String>)> {
     let change = |event| match event {
         Event::ModelChanged { model, left_out, .. } => Some((model, left_out)),
         _ => None,
@@ -23,13 +23,13 @@ fn changes(stage: &Stage) -> Vec<(String, Vec<String>)> {
 
 #[tokio::test(start_paused = true)]
 async fn the_conversation_goes_on_without_what_only_its_maker_understands() {
-    let stage = Stage::new([Tool::echo("look")]);
-    stage.provider.then([Beat::Thought("hm".to_owned()), Beat::call("1", "look", json!({}))]);
-    stage.provider.then([Beat::text("blue")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
+    stage.provider.then([ScriptedProviderAction::Thought("hm".to_owned()), ScriptedProviderAction::call("1", "look", json!({}))]);
+    stage.provider.then([ScriptedProviderAction::text("blue")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     session.turn("what colour?", &Cancel::new()).await;
     let next = Arc::new(ScriptedProvider::default());
-    next.then([Beat::text("still blue")]);
+    next.then([ScriptedProviderAction::text("still blue")]);
     session.change_model(other(), next.clone());
     let report = session.turn("and now?", &Cancel::new()).await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "still blue"));
@@ -47,13 +47,13 @@ async fn the_conversation_goes_on_without_what_only_its_maker_understands() {
 
 #[tokio::test(start_paused = true)]
 async fn a_file_that_the_next_model_cannot_look_at_is_said() {
-    let stage = Stage::new([]);
-    let mut setup = Stage::setup();
+    let stage = TestStage::new([]);
+    let mut setup = TestStage::setup();
     setup.model.takes =
-        ModelTakes { media_types: vec!["image/*".to_owned()], ..ModelTakes::default() };
-    stage.provider.then([Beat::text("a cat")]);
+        ModelCapabilities { media_types: vec!["image/*".to_owned()], ..ModelCapabilities::default() };
+    stage.provider.then([ScriptedProviderAction::text("a cat")]);
     let mut session = stage.start(setup).unwrap();
-    let mut prompt = jaato_session::Prompt::from("what is it?");
+    let mut prompt = jaato_session::UserPrompt::from("what is it?");
     prompt.files.push(Part::Data(Data::blob("image/png", "0".repeat(64))));
     session.turn(prompt, &Cancel::new()).await;
     session.change_model(other(), Arc::<ScriptedProvider>::default());
@@ -63,16 +63,16 @@ async fn a_file_that_the_next_model_cannot_look_at_is_said() {
 
 fn with_fallback(next: &Arc<ScriptedProvider>) -> SessionSetup {
     let provider = Arc::clone(next) as _;
-    SessionSetup { fallbacks: vec![AnsweringModel { model: other(), provider }], ..Stage::setup() }
+    SessionSetup { fallbacks: vec![AnsweringModel { model: other(), provider }], ..TestStage::setup() }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_model_that_fails_for_good_is_replaced_and_it_is_said() {
-    let stage = Stage::new([]);
-    stage.provider.then([Beat::Fail(Error::new(ErrorKind::Provider, "no such model"))]);
+    let stage = TestStage::new([]);
+    stage.provider.then([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "no such model"))]);
     let next = Arc::new(ScriptedProvider::default());
-    next.then([Beat::text("here"), Beat::Usage(Usage { prompt_tokens: 3, ..Usage::default() })]);
-    next.then([Beat::text("again")]);
+    next.then([ScriptedProviderAction::text("here"), ScriptedProviderAction::Usage(Usage { prompt_tokens: 3, ..Usage::default() })]);
+    next.then([ScriptedProviderAction::text("again")]);
     let mut session = stage.start(with_fallback(&next)).unwrap();
     let report = session.turn("go", &Cancel::new()).await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "here"));
@@ -90,10 +90,10 @@ async fn a_model_that_fails_for_good_is_replaced_and_it_is_said() {
 async fn what_a_person_saw_or_another_model_could_not_help_is_no_reason() {
     let gone = || Error::new(ErrorKind::Provider, "gone");
     for beats in [
-        vec![Beat::text("It is"), Beat::Fail(gone())],
-        vec![Beat::Fail(Error::new(ErrorKind::LimitReached, "too long"))],
+        vec![ScriptedProviderAction::text("It is"), ScriptedProviderAction::Fail(gone())],
+        vec![ScriptedProviderAction::Fail(Error::new(ErrorKind::LimitReached, "too long"))],
     ] {
-        let stage = Stage::new([]);
+        let stage = TestStage::new([]);
         stage.provider.then(beats);
         let next = Arc::<ScriptedProvider>::default();
         let mut session = stage.start(with_fallback(&next)).unwrap();
@@ -104,10 +104,10 @@ async fn what_a_person_saw_or_another_model_could_not_help_is_no_reason() {
 
 #[tokio::test(start_paused = true)]
 async fn the_last_failure_stands_where_no_model_is_left() {
-    let stage = Stage::new([]);
-    stage.provider.then([Beat::Fail(Error::new(ErrorKind::Provider, "first"))]);
+    let stage = TestStage::new([]);
+    stage.provider.then([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "first"))]);
     let next = Arc::new(ScriptedProvider::default());
-    next.then([Beat::Fail(Error::new(ErrorKind::Provider, "second"))]);
+    next.then([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "second"))]);
     let mut session = stage.start(with_fallback(&next)).unwrap();
     let report = session.turn("go", &Cancel::new()).await;
     assert_eq!(
@@ -118,11 +118,11 @@ async fn the_last_failure_stands_where_no_model_is_left() {
 
 #[tokio::test(start_paused = true)]
 async fn a_model_that_a_person_chose_is_replaced_by_none() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     let fallback = Arc::<ScriptedProvider>::default();
     let mut session = stage.start(with_fallback(&fallback)).unwrap();
     let chosen = Arc::new(ScriptedProvider::default());
-    chosen.then([Beat::Fail(Error::new(ErrorKind::Provider, "gone"))]);
+    chosen.then([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "gone"))]);
     let model = ModelSetup::new(ModelId::from("own/model"), 20_000);
     session.change_model(model, Arc::clone(&chosen) as _);
     let report = session.turn("go", &Cancel::new()).await;

@@ -2,7 +2,7 @@
 //! tool.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use jaato_session::testing::{Beat, GcBeat, Stage, Tool};
+use jaato_session::testing::{ScriptedProviderAction, ScriptedGcAction, TestStage, ScriptedTool};
 use jaato_session::{Cancel, Session};
 use jaato_types::objects::ObjectsAdd;
 use jaato_types::{DataContent, Event, Output, Part, Request};
@@ -13,22 +13,22 @@ fn object(value: Value) -> Map<String, Value> {
 }
 
 /// Creates a tool that finds as many objects of the collection `of` as its argument `rows` says.
-fn finder() -> Tool {
-    Tool::new("query", |call, scope| async move {
+fn finder() -> ScriptedTool {
+    ScriptedTool::new("query", |call, scope| async move {
         let of = call.arguments["of"].clone();
         let rows = call.arguments["rows"].as_u64().unwrap();
         let objects = (0..rows).map(|row| object(json!({ "of": of, "row": row }))).collect();
         let metadata = object(json!({ "collection": of }));
         let text = Some(format!("{rows} rows"));
         let result = ObjectsAdd { objects, metadata, text, ..ObjectsAdd::default() };
-        let changed = scope.objects.result("query", "query", result)?;
+        let changed = scope.objects.add_result("query", "query", result)?;
         Ok(Output::json(json!({ "found": changed.references })))
     })
 }
 
 /// Creates a tool that changes objects without an event.
-fn remover() -> Tool {
-    Tool::new("forget", |_, scope| async move {
+fn remover() -> ScriptedTool {
+    ScriptedTool::new("forget", |_, scope| async move {
         scope.objects.with(|objects| objects.remove("query", None))?;
         Ok(Output::json(json!({})))
     })
@@ -55,17 +55,17 @@ async fn turn(session: &mut Session, prompt: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn clients_are_shown_the_mapped_fields_and_the_model_the_whole() {
-    let mapped = Tool::new("query", |_, scope| async move {
+    let mapped = ScriptedTool::new("query", |_, scope| async move {
         let objects = vec![object(json!({ "name": "frog", "age": 2 }))];
         let mapping = [("title".to_owned(), "name".to_owned())].into();
         let result = ObjectsAdd { objects, mapping, ..ObjectsAdd::default() };
-        scope.objects.result("query", "query", result)?;
+        scope.objects.add_result("query", "query", result)?;
         Ok(Output::json(json!({})))
     });
-    let stage = Stage::new([mapped]);
-    let mut session = stage.start(Stage::setup()).unwrap();
-    stage.provider.then([Beat::call("1", "query", json!({}))]);
-    stage.provider.then([Beat::text("one")]);
+    let stage = TestStage::new([mapped]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::call("1", "query", json!({}))]);
+    stage.provider.then([ScriptedProviderAction::text("one")]);
     turn(&mut session, "find").await;
     let told = stage.events.events().into_iter().find_map(|event| match event {
         Event::ObjectsAdded { objects, .. } => Some(json!(objects)),
@@ -79,16 +79,16 @@ async fn clients_are_shown_the_mapped_fields_and_the_model_the_whole() {
 
 #[tokio::test(start_paused = true)]
 async fn the_model_is_shown_what_is_new_and_only_once() {
-    let stage = Stage::new([finder(), remover()]);
-    let mut session = stage.start(Stage::setup()).unwrap();
-    stage.provider.then([Beat::call("1", "query", json!({ "of": "pets", "rows": 2 }))]);
-    stage.provider.then([Beat::text("two, see query_2")]);
+    let stage = TestStage::new([finder(), remover()]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::call("1", "query", json!({ "of": "pets", "rows": 2 }))]);
+    stage.provider.then([ScriptedProviderAction::text("two, see query_2")]);
     turn(&mut session, "find pets").await;
-    stage.provider.then([Beat::call("2", "query", json!({ "of": "plants", "rows": 1 }))]);
-    stage.provider.then([Beat::text("one")]);
+    stage.provider.then([ScriptedProviderAction::call("2", "query", json!({ "of": "plants", "rows": 1 }))]);
+    stage.provider.then([ScriptedProviderAction::text("one")]);
     turn(&mut session, "and plants").await;
-    stage.provider.then([Beat::call("3", "forget", json!({}))]);
-    stage.provider.then([Beat::text("gone")]);
+    stage.provider.then([ScriptedProviderAction::call("3", "forget", json!({}))]);
+    stage.provider.then([ScriptedProviderAction::text("gone")]);
     turn(&mut session, "forget them").await;
 
     let requests = stage.provider.requests();
@@ -118,11 +118,11 @@ async fn the_model_is_shown_what_is_new_and_only_once() {
 
 #[tokio::test(start_paused = true)]
 async fn clients_are_told_of_results_with_their_references_and_of_nothing_else() {
-    let stage = Stage::new([finder(), remover()]);
-    let mut session = stage.start(Stage::setup()).unwrap();
-    stage.provider.then([Beat::call("1", "query", json!({ "of": "pets", "rows": 1 }))]);
-    stage.provider.then([Beat::call("2", "forget", json!({}))]);
-    stage.provider.then([Beat::text("done")]);
+    let stage = TestStage::new([finder(), remover()]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::call("1", "query", json!({ "of": "pets", "rows": 1 }))]);
+    stage.provider.then([ScriptedProviderAction::call("2", "forget", json!({}))]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "find and forget").await;
     let events = stage.events.events();
     let told: Vec<&Event> =
@@ -144,13 +144,13 @@ async fn clients_are_told_of_results_with_their_references_and_of_nothing_else()
 
 #[tokio::test(start_paused = true)]
 async fn a_result_without_objects_is_told_to_nobody_and_one_that_says_the_same_again_is() {
-    let stage = Stage::new([finder()]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let stage = TestStage::new([finder()]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     for (id, rows) in [("1", 0), ("2", 1), ("3", 1)] {
         let query = json!({ "of": "pets", "rows": rows });
-        stage.provider.then([Beat::call(id, "query", query)]);
+        stage.provider.then([ScriptedProviderAction::call(id, "query", query)]);
     }
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "find").await;
     let events = stage.events.events();
     let told = events.iter().filter_map(|event| match event {
@@ -163,18 +163,18 @@ async fn a_result_without_objects_is_told_to_nobody_and_one_that_says_the_same_a
 
 #[tokio::test(start_paused = true)]
 async fn objects_are_looked_at_by_a_tool_that_comes_with_them() {
-    let stage = Stage::new([finder()]);
-    let mut session = stage.start(Stage::setup()).unwrap();
-    stage.provider.then([Beat::call("1", "query", json!({ "of": "pets", "rows": 60 }))]);
+    let stage = TestStage::new([finder()]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::call("1", "query", json!({ "of": "pets", "rows": 60 }))]);
     let view = json!({ "tool_names": ["query"], "metadata_key": "collection", "metadata_value": "pets", "skip": 58 });
-    stage.provider.then([Beat::call("2", "view_environment", view)]);
+    stage.provider.then([ScriptedProviderAction::call("2", "view_environment", view)]);
     let none = json!({ "tool_names": ["other"] });
-    stage.provider.then([Beat::call("3", "view_environment", none)]);
-    stage.provider.then([Beat::call("4", "view_environment", json!({ "metadata_key": "x" }))]);
+    stage.provider.then([ScriptedProviderAction::call("3", "view_environment", none)]);
+    stage.provider.then([ScriptedProviderAction::call("4", "view_environment", json!({ "metadata_key": "x" }))]);
     let null = json!({ "metadata_key": "collection", "metadata_value": null });
-    stage.provider.then([Beat::call("5", "view_environment", null)]);
-    stage.provider.then([Beat::call("6", "view_environment", json!({ "skip": 1e25 }))]);
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::call("5", "view_environment", null)]);
+    stage.provider.then([ScriptedProviderAction::call("6", "view_environment", json!({ "skip": 1e25 }))]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "find pets").await;
     let requests = stage.provider.requests();
     assert_eq!(names(&requests[0]), ["query"]);
@@ -199,16 +199,16 @@ async fn objects_are_looked_at_by_a_tool_that_comes_with_them() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_gc_took_away_is_shown_again() {
-    let stage = Stage::new([finder()]);
-    stage.gc.does([GcBeat::dropping(0..4)]);
-    let mut session = stage.start(Stage::setup()).unwrap();
-    stage.provider.then([Beat::call("1", "query", json!({ "of": "pets", "rows": 1 }))]);
-    stage.provider.then([Beat::text("found")]);
+    let stage = TestStage::new([finder()]);
+    stage.gc.does([ScriptedGcAction::dropping(0..4)]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::call("1", "query", json!({ "of": "pets", "rows": 1 }))]);
+    stage.provider.then([ScriptedProviderAction::text("found")]);
     turn(&mut session, "find pets").await;
-    stage.provider.then([Beat::text("yes")]);
+    stage.provider.then([ScriptedProviderAction::text("yes")]);
     turn(&mut session, "good?").await;
     drop(session.gc(&Cancel::new()).await.unwrap());
-    stage.provider.then([Beat::text("still there")]);
+    stage.provider.then([ScriptedProviderAction::text("still there")]);
     turn(&mut session, "and now?").await;
     let requests = stage.provider.requests();
     assert_eq!(shown(&requests[2]), None);
@@ -217,18 +217,18 @@ async fn what_a_gc_took_away_is_shown_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_goes_on_with_its_objects() {
-    let stage = Stage::new([finder()]);
-    let mut session = stage.start(Stage::setup()).unwrap();
-    stage.provider.then([Beat::call("1", "query", json!({ "of": "pets", "rows": 1 }))]);
-    stage.provider.then([Beat::text("found")]);
+    let stage = TestStage::new([finder()]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::call("1", "query", json!({ "of": "pets", "rows": 1 }))]);
+    stage.provider.then([ScriptedProviderAction::text("found")]);
     turn(&mut session, "find pets").await;
     let (saved, bytes) = session.objects().with(|objects| objects.save());
-    let stage = Stage::new([finder()]);
-    let mut setup = Stage::setup();
+    let stage = TestStage::new([finder()]);
+    let mut setup = TestStage::setup();
     let restored = jaato_objects::ObjectEnvironment::restore(&saved, &bytes).unwrap();
-    setup.objects = jaato_session::Objects::Own(restored);
+    setup.objects = jaato_session::InitialObjects::Own(restored);
     let mut session = stage.start(setup).unwrap();
-    stage.provider.then([Beat::text("there they are")]);
+    stage.provider.then([ScriptedProviderAction::text("there they are")]);
     turn(&mut session, "which pets?").await;
     let requests = stage.provider.requests();
     assert_eq!(names(&requests[0]), ["query", "view_environment"]);

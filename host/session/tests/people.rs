@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jaato_session::testing::{Beat, Stage};
+use jaato_session::testing::{ScriptedProviderAction, TestStage};
 use jaato_session::{Cancel, Session};
 use jaato_types::ask::{FORMS_WAITING_MAX, Form, FormAnswer, FormField, FormOutcome};
 use jaato_types::{ErrorKind, Event, Outcome, PluginName};
@@ -18,11 +18,11 @@ fn answered(values: Value) -> FormAnswer {
     FormAnswer::answered(values)
 }
 
-fn with_person(forms: impl IntoIterator<Item = FormAnswer>) -> (Stage, Session) {
-    let stage = Stage::new([]);
+fn with_person(forms: impl IntoIterator<Item = FormAnswer>) -> (TestStage, Session) {
+    let stage = TestStage::new([]);
     stage.person.answers([]);
     stage.person.forms(forms);
-    let session = stage.start(Stage::setup()).unwrap();
+    let session = stage.start(TestStage::setup()).unwrap();
     (stage, session)
 }
 
@@ -30,7 +30,7 @@ fn plugin() -> PluginName {
     PluginName::from("tool-x")
 }
 
-fn ends_of_forms(stage: &Stage) -> Vec<(String, FormOutcome)> {
+fn ends_of_forms(stage: &TestStage) -> Vec<(String, FormOutcome)> {
     let end = |event| match event {
         Event::FormAnswered { form_id, outcome, .. } => Some((form_id, outcome)),
         _ => None,
@@ -75,10 +75,10 @@ async fn few_forms_wait_and_all_are_taken_back_at_the_end() {
 async fn a_notification_is_announced_and_wakes_an_idle_session() {
     let (stage, mut session) = with_person([]);
     let (wake, cancel) = (session.wake(), Cancel::new());
-    let woken = tokio::spawn(async move { wake.woken().await });
+    let woken = tokio::spawn(async move { wake.wait_for_wake().await });
     session.handle().notify(&plugin(), "the tea is ready".to_owned()).unwrap();
     woken.await.unwrap();
-    stage.provider.then([Beat::text("drink it")]);
+    stage.provider.then([ScriptedProviderAction::text("drink it")]);
     let report = session.turn_woken(&cancel).await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "drink it"));
     let told = stage.events.events().into_iter().filter_map(|event| match event {

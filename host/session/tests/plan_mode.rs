@@ -1,30 +1,30 @@
 //! The mode `plan` in whole sessions: how it begins, what the model sees, how it ends.
 
-use jaato_session::testing::{Beat, Stage, Tool};
-use jaato_session::{Cancel, Mode, PLAN_PROMPT, Session};
+use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
+use jaato_session::{Cancel, PolicyMode, PLAN_PROMPT, Session};
 use jaato_types::hooks::{Hook, Preview};
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision as Is, PromptSubject};
 use jaato_types::{Error, ErrorKind, Event};
 use serde_json::json;
 
 /// Creates a plan tool of the shipped plugin.
-fn planning(name: &str) -> Tool {
-    let mut tool = Tool::echo(name).writing();
+fn planning(name: &str) -> ScriptedTool {
+    let mut tool = ScriptedTool::echo(name).writing();
     tool.known.plugin = "tool-todo".into();
     tool.known.spec.annotations.destructive = false;
     tool.known.spec.annotations.open_world = false;
     tool
 }
 
-fn stage() -> Stage {
+fn stage() -> TestStage {
     let start = planning("startPlan");
     let start = start.previews(|_| async { Ok(Preview::text("Count\n  1. pending: write two")) });
-    Stage::new([start, Tool::echo("write").writing(), Tool::echo("look")])
+    TestStage::new([start, ScriptedTool::echo("write").writing(), ScriptedTool::echo("look")])
 }
 
-fn session(stage: &Stage, allows_all: bool) -> Session {
-    let setup = Stage::setup();
-    setup.rules.change(|rules| (rules.mode, rules.allow_all) = (Mode::Plan, allows_all));
+fn session(stage: &TestStage, allows_all: bool) -> Session {
+    let setup = TestStage::setup();
+    setup.rules.change(|rules| (rules.mode, rules.allow_all) = (PolicyMode::Plan, allows_all));
     stage.start(setup).unwrap()
 }
 
@@ -33,16 +33,16 @@ fn yes(mode: &str) -> PermissionAnswer {
 }
 
 /// Runs a turn whose answers make one call each.
-async fn turn(stage: &Stage, session: &mut Session, calls: &[&str]) {
+async fn turn(stage: &TestStage, session: &mut Session, calls: &[&str]) {
     for (id, name) in calls.iter().enumerate() {
-        stage.provider.then([Beat::call(&id.to_string(), name, json!({}))]);
+        stage.provider.then([ScriptedProviderAction::call(&id.to_string(), name, json!({}))]);
     }
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     session.turn("x", &Cancel::new()).await;
 }
 
 /// Lists the rule of each decision, and the changes of mode.
-fn told(stage: &Stage) -> Vec<String> {
+fn told(stage: &TestStage) -> Vec<String> {
     let told = |event| match event {
         Event::PermissionDecided { rule, .. } => Some(rule),
         Event::ModeChanged { mode } => Some(format!("mode {mode}")),
@@ -72,7 +72,7 @@ async fn the_mode_ends_with_the_answer_and_only_then_is_the_system_text_as_in_ot
     let requests = stage.provider.requests();
     let is_told = |at: usize| requests[at].system.ends_with(PLAN_PROMPT);
     assert_eq!([0, 1, 2, 3, 4].map(is_told), [true, true, true, false, false]);
-    session.handle().set_mode(Mode::Plan).unwrap();
+    session.handle().set_mode(PolicyMode::Plan).unwrap();
     turn(&stage, &mut session, &[]).await;
     assert!(stage.provider.requests().last().unwrap().system.ends_with(PLAN_PROMPT));
 }
@@ -109,7 +109,7 @@ async fn the_user_is_not_asked_about_a_plan_that_does_not_exist() {
     let none = || Error::new(ErrorKind::Unavailable, "no plan");
     let start =
         planning("startPlan").previews(move |_| async move { Ok(Preview::refused(none())) });
-    let stage = Stage::new([start]);
+    let stage = TestStage::new([start]);
     stage.person.answers([yes("ask")]);
     let mut session = session(&stage, false);
     turn(&stage, &mut session, &["startPlan"]).await;

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use crate::random;
 use futures_util::future::BoxFuture;
-use jaato_session::testing::{Beat, RecordedEvents, ScriptedProvider, Stage};
+use jaato_session::testing::{ScriptedProviderAction, RecordedEvents, ScriptedProvider, TestStage};
 use jaato_session::{
-    Cancel, DeltaSink, History, Limits, MARK_CANCELLED, Mark, Ports, Provider, Random,
+    Cancel, DeltaSink, History, Limits, MARK_CANCELLED, MessageMark, SessionPorts, Provider, Random,
     SeededRandom, Session, SessionSetup, TurnReport, WindowOrigin,
 };
 use jaato_types::{
@@ -27,7 +27,7 @@ const SEEDS: u64 = 600;
 
 /// The result of a session, for checks and for comparing two runs of one seed.
 struct Played {
-    stage: Stage,
+    stage: TestStage,
     session: Session,
     reports: Vec<TurnReport>,
     /// The number of events before each request.
@@ -61,7 +61,7 @@ impl Provider for Noting {
 
 async fn play(seed: u64) -> Played {
     let random = SeededRandom::new(seed);
-    let stage = Stage::new(random::tools());
+    let stage = TestStage::new(random::tools());
     if random.below(2) == 0 {
         stage.person.replies(random::answers(&random));
     }
@@ -75,7 +75,7 @@ async fn play(seed: u64) -> Played {
         tasks_max: 3,
         ..Limits::default()
     };
-    let mut setup = SessionSetup { limits, ..Stage::setup() };
+    let mut setup = SessionSetup { limits, ..TestStage::setup() };
     setup.rules.lock().allow_all = random.below(3) == 0;
     if random.below(2) == 0 {
         setup.model.takes.options.push(TOOLS_CHANGED.to_owned());
@@ -96,7 +96,7 @@ async fn play(seed: u64) -> Played {
         events: stage.events.clone(),
         events_before: events_before.clone(),
     };
-    let ports = Ports { provider: Arc::new(noting), ..stage.ports() };
+    let ports = SessionPorts { provider: Arc::new(noting), ..stage.ports() };
     let mut session = Session::start(setup, ports).unwrap();
     let mut reports = Vec::new();
     for turn in 0..=random.below(4) {
@@ -104,7 +104,7 @@ async fn play(seed: u64) -> Played {
             stage.provider.then(random::beats(&random));
         }
         if random.below(5) > 0 {
-            stage.provider.then([Beat::text("the end")]);
+            stage.provider.then([ScriptedProviderAction::text("the end")]);
         }
         let report = play_turn(&mut session, &random, turn).await;
         stage.provider.forget();
@@ -165,9 +165,9 @@ async fn play_turn(session: &mut Session, random: &SeededRandom, turn: u64) -> T
 }
 
 /// Runs a turn without cancellation and with enough answers, so that every task ends.
-async fn last_turn(stage: &Stage, session: &mut Session) -> TurnReport {
+async fn last_turn(stage: &TestStage, session: &mut Session) -> TurnReport {
     for _ in 0..4 {
-        stage.provider.then([Beat::text("the end")]);
+        stage.provider.then([ScriptedProviderAction::text("the end")]);
     }
     let report = session.turn("last", &Cancel::new()).await;
     assert_eq!((report.outcome, session.running_tasks()), (Outcome::Done, 0));
@@ -214,7 +214,7 @@ fn check_history(history: &History) {
     check_messages(&messages);
 }
 
-fn check_turn(stage: &Stage, session: &Session, report: &TurnReport) {
+fn check_turn(stage: &TestStage, session: &Session, report: &TurnReport) {
     let events = stage.events.events();
     assert!(matches!(
         events.last(),
@@ -231,7 +231,7 @@ fn check_turn(stage: &Stage, session: &Session, report: &TurnReport) {
         Outcome::Done | Outcome::Denied => assert_eq!(last.unwrap().mark, None),
         Outcome::Cancelled => {
             let last = last.unwrap();
-            assert_eq!(last.mark, Some(Mark::Partial));
+            assert_eq!(last.mark, Some(MessageMark::Partial));
             assert!(last.message.text().ends_with(MARK_CANCELLED));
             assert_eq!(last.message.tool_calls().count(), 0);
             check_seen_is_kept(&events, &last.message);
@@ -306,7 +306,7 @@ fn check_news(played: &Played) {
     }
     let (mut heard, mut by_themselves) = (0, 0);
     let entries = played.session.history().entries();
-    for entry in entries.iter().filter(|entry| entry.mark != Some(Mark::Unsent)) {
+    for entry in entries.iter().filter(|entry| entry.mark != Some(MessageMark::Unsent)) {
         for part in &entry.message.parts {
             match part {
                 Part::Data(Data { content: DataContent::Json { json, .. }, .. }) => {
@@ -331,12 +331,12 @@ fn check_news(played: &Played) {
     // A run that was in progress when its turn was dropped has no report.
     assert!(by_themselves <= ran, "{by_themselves} of {ran} runs");
     // News that joined a prompt that was never sent stays in the record with it.
-    let unsent = played.session.history().entries().iter().any(|it| it.mark == Some(Mark::Unsent));
+    let unsent = played.session.history().entries().iter().any(|it| it.mark == Some(MessageMark::Unsent));
     assert!(heard == said || (unsent && heard < said), "{heard} of {said} messages");
 }
 
 /// Checks that a call that changes something ran alone, and the others at most eight at once.
-fn check_seats(stage: &Stage) {
+fn check_seats(stage: &TestStage) {
     for seat in stage.tools.seats() {
         let most = if seat.call.name.as_str() == random::WRITER { 0 } else { 7 };
         assert!(seat.beside <= most, "{seat:?}");
@@ -382,7 +382,7 @@ fn check_requests(played: &Played) {
         assert_eq!(plain, after);
     }
     for entry in played.session.history().entries() {
-        if entry.mark == Some(Mark::Unsent) {
+        if entry.mark == Some(MessageMark::Unsent) {
             let parts = &entry.message.parts;
             let is_prompts = |part: &Part| {
                 matches!(part, Part::Text { .. } | Part::Data(_) | Part::ToolsChanged(_))

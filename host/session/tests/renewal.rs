@@ -1,13 +1,13 @@
 //! Tools that change between turns: what the model gets, what may be called, what the user sees.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
 use jaato_session::{Cancel, GET_TOOL_SCHEMAS, LIST_TOOLS, Session, ToolState, WantedTools};
 use jaato_types::tools_set::ToolSource;
 use jaato_types::{Outcome, Request};
 use serde_json::{Value, json};
 
-async fn turn(stage: &Stage, session: &mut Session, beats: &[Beat]) -> Request {
+async fn turn(stage: &TestStage, session: &mut Session, beats: &[ScriptedProviderAction]) -> Request {
     let from = stage.provider.requests().len();
     stage.provider.then(beats.to_vec());
     let report = session.turn("go on", &Cancel::new()).await;
@@ -25,11 +25,11 @@ fn with_size() -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn what_stays_keeps_its_place_and_what_is_new_stands_behind_it() {
-    let stage = Stage::new([Tool::echo("look"), Tool::echo("move"), Tool::echo("smell")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
-    let done = [Beat::text("done")];
+    let stage = TestStage::new([ScriptedTool::echo("look"), ScriptedTool::echo("move"), ScriptedTool::echo("smell")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    let done = [ScriptedProviderAction::text("done")];
     let before = turn(&stage, &mut session, &done).await;
-    let tools = [Tool::echo("bite"), Tool::echo("look"), Tool::echo("smell").schema(with_size())];
+    let tools = [ScriptedTool::echo("bite"), ScriptedTool::echo("look"), ScriptedTool::echo("smell").schema(with_size())];
     stage.tools.replace(tools, "plugin `nose` was replaced");
     let after = turn(&stage, &mut session, &done).await;
     assert_eq!(names(&after), ["look", "smell", "bite"]);
@@ -48,12 +48,12 @@ async fn what_stays_keeps_its_place_and_what_is_new_stands_behind_it() {
 
 #[tokio::test(start_paused = true)]
 async fn arguments_are_checked_against_the_schema_that_holds_now() {
-    let stage = Stage::new([Tool::echo("look")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
-    let call = |id: &str, arguments| [Beat::call(id, "look", arguments)];
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    let call = |id: &str, arguments| [ScriptedProviderAction::call(id, "look", arguments)];
     stage.provider.then(call("1", json!({})));
     turn_after_call(&stage, &mut session).await;
-    stage.tools.replace([Tool::echo("look").schema(with_size())], "another");
+    stage.tools.replace([ScriptedTool::echo("look").schema(with_size())], "another");
     stage.provider.then(call("2", json!({})));
     turn_after_call(&stage, &mut session).await;
     stage.provider.then(call("3", json!({ "size": 3 })));
@@ -63,27 +63,27 @@ async fn arguments_are_checked_against_the_schema_that_holds_now() {
     assert_eq!(ran, ["1", "3"]);
 }
 
-async fn turn_after_call(stage: &Stage, session: &mut Session) {
-    stage.provider.then([Beat::text("done")]);
+async fn turn_after_call(stage: &TestStage, session: &mut Session) {
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     let report = session.turn("go on", &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done);
 }
 
 #[tokio::test(start_paused = true)]
 async fn tools_that_were_activated_stay_and_the_two_that_find_others_come_with_the_first() {
-    let hidden = |name: &str| Tool::echo(name).state(ToolState::Inactive);
-    let stage = Stage::new([Tool::echo("look")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
-    let done = [Beat::text("done")];
-    stage.tools.replace([hidden("dig"), Tool::echo("look"), hidden("fly")], "more");
+    let hidden = |name: &str| ScriptedTool::echo(name).state(ToolState::Inactive);
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    let done = [ScriptedProviderAction::text("done")];
+    stage.tools.replace([hidden("dig"), ScriptedTool::echo("look"), hidden("fly")], "more");
     let request = turn(&stage, &mut session, &done).await;
     assert_eq!(names(&request), ["look", LIST_TOOLS, GET_TOOL_SCHEMAS]);
     session.activate(&["fly".into()]);
-    stage.tools.replace([hidden("fly"), Tool::echo("look")], "less");
+    stage.tools.replace([hidden("fly"), ScriptedTool::echo("look")], "less");
     let request = turn(&stage, &mut session, &done).await;
     assert_eq!(names(&request), ["look", LIST_TOOLS, GET_TOOL_SCHEMAS, "fly"]);
     let disabled = ToolState::Disabled { by: "by a test".to_owned() };
-    stage.tools.replace([Tool::echo("fly").state(disabled), Tool::echo("look")], "off");
+    stage.tools.replace([ScriptedTool::echo("fly").state(disabled), ScriptedTool::echo("look")], "off");
     let request = turn(&stage, &mut session, &done).await;
     let listed = ["look", LIST_TOOLS, GET_TOOL_SCHEMAS, "fly"];
     assert_eq!(names(&request), listed, "what was sent stays until the next cut");
@@ -92,13 +92,13 @@ async fn tools_that_were_activated_stay_and_the_two_that_find_others_come_with_t
 
 #[tokio::test(start_paused = true)]
 async fn new_tools_join_with_the_next_step() {
-    let stage = Stage::new([Tool::echo("look")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
-    stage.provider.then([Beat::call("1", "look", json!({}))]);
-    stage.provider.then([Beat::text("done")]);
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::call("1", "look", json!({}))]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     let tools = stage.tools.clone();
-    tools.replace([Tool::echo("look"), Tool::echo("smell")], "a nose");
-    tools.join(Tool::echo("bite"));
+    tools.replace([ScriptedTool::echo("look"), ScriptedTool::echo("smell")], "a nose");
+    tools.join(ScriptedTool::echo("bite"));
     session.turn("go on", &Cancel::new()).await;
     let requests = stage.provider.requests();
     let names: Vec<_> = requests.iter().map(names).collect();
@@ -110,8 +110,8 @@ async fn new_tools_join_with_the_next_step() {
 
 #[tokio::test(start_paused = true)]
 async fn calls_of_unknown_tools_and_lists_wait_and_say_why_a_tool_is_missing() {
-    let stage = Stage::new([Tool::echo("look"), Tool::echo("dig").state(ToolState::Inactive)]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let stage = TestStage::new([ScriptedTool::echo("look"), ScriptedTool::echo("dig").state(ToolState::Inactive)]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let source = ToolSource {
         label: "the sea".to_owned(),
         prefix: "sea__".to_owned(),
@@ -119,10 +119,10 @@ async fn calls_of_unknown_tools_and_lists_wait_and_say_why_a_tool_is_missing() {
         hint: Some("wait for rain".to_owned()),
     };
     stage.tools.miss(source);
-    stage.provider.then([Beat::call("1", "sea__swim", json!({}))]);
-    stage.provider.then([Beat::call("2", LIST_TOOLS, json!({ "query": "dig" }))]);
-    stage.provider.then([Beat::call("3", "look", json!({}))]);
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::call("1", "sea__swim", json!({}))]);
+    stage.provider.then([ScriptedProviderAction::call("2", LIST_TOOLS, json!({ "query": "dig" }))]);
+    stage.provider.then([ScriptedProviderAction::call("3", "look", json!({}))]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     session.turn("go on", &Cancel::new()).await;
     let awaited: Vec<_> = stage.tools.awaited();
     assert_eq!(awaited, [WantedTools::named(vec!["sea__swim".to_owned()]), WantedTools::all()]);
@@ -136,13 +136,13 @@ async fn calls_of_unknown_tools_and_lists_wait_and_say_why_a_tool_is_missing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_is_cancelled_takes_nothing_and_the_next_one_does() {
-    let stage = Stage::new([Tool::echo("look")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
-    stage.tools.replace([Tool::echo("smell")], "other");
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
+    stage.tools.replace([ScriptedTool::echo("smell")], "other");
     let cancel = Cancel::new();
     cancel.cancel();
     session.turn("x", &cancel).await;
     assert_eq!(stage.events.notices(), "");
-    let request = turn(&stage, &mut session, &[Beat::text("done")]).await;
+    let request = turn(&stage, &mut session, &[ScriptedProviderAction::text("done")]).await;
     assert_eq!(names(&request), ["smell"]);
 }

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
-use jaato_policy::{Conditions, Glob, Layer, Outcome as Wanted, Rule, RuleFile, WorkspaceTrust};
-use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_policy::{RuleConditions, Glob, RuleLayer, RuleOutcome as Wanted, Rule, RuleFile, WorkspaceTrust};
+use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
 use jaato_session::{
-    Agent, CallOrigin, CallPlace, Cancel, Gate, Hold, Mode, Ports, Session, SessionHandle,
+    Agent, CallOrigin, CallPlace, Cancel, Gate, DeadlineHold, PolicyMode, SessionPorts, Session, SessionHandle,
     SessionSetup,
 };
 use jaato_types::files::{FileIdentity, ResolvedPath};
@@ -24,12 +24,12 @@ fn rules() -> RuleFile {
     let deny = |when, line| Rule { outcome: Wanted::Deny, when, line, why: None };
     let path = ("path".to_owned(), Glob::new("/etc/*"));
     RuleFile {
-        layer: Layer::User,
+        layer: RuleLayer::User,
         path: "rules.toml".into(),
         default: None,
         rules: vec![
-            deny(Conditions { arguments: vec![path], ..Conditions::default() }, 3),
-            deny(Conditions { agent_name: Some(Glob::new("Scout")), ..Conditions::default() }, 7),
+            deny(RuleConditions { arguments: vec![path], ..RuleConditions::default() }, 3),
+            deny(RuleConditions { agent_name: Some(Glob::new("Scout")), ..RuleConditions::default() }, 7),
         ],
         broken: None,
     }
@@ -37,17 +37,17 @@ fn rules() -> RuleFile {
 
 /// A setup that allows everything. Only the file forbids.
 fn setup() -> SessionSetup {
-    let setup = Stage::setup();
+    let setup = TestStage::setup();
     setup.rules.change(|it| {
         it.files = vec![rules()];
         it.allow_all = true;
-        it.mode = Mode::AcceptEdits;
+        it.mode = PolicyMode::AcceptEdits;
     });
     setup
 }
 
-fn write() -> Tool {
-    Tool::echo("write").writing()
+fn write() -> ScriptedTool {
+    ScriptedTool::echo("write").writing()
 }
 
 fn forbidden() -> Value {
@@ -55,7 +55,7 @@ fn forbidden() -> Value {
 }
 
 /// Lists the place of the rule for each denial.
-fn denials(stage: &Stage) -> Vec<String> {
+fn denials(stage: &TestStage) -> Vec<String> {
     let denied = |event| match event {
         Event::PermissionDecided { allowed: false, rule, place, .. } => {
             Some(format!("{rule} {}", place.unwrap_or_default()))
@@ -65,7 +65,7 @@ fn denials(stage: &Stage) -> Vec<String> {
     stage.events.events().into_iter().filter_map(denied).collect()
 }
 
-fn ran(stage: &Stage) -> Vec<String> {
+fn ran(stage: &TestStage) -> Vec<String> {
     let calls = stage.tools.seats().into_iter();
     calls
         .filter(|it| it.call.name.as_str() == "write")
@@ -75,24 +75,24 @@ fn ran(stage: &Stage) -> Vec<String> {
 
 /// Checks that the rule stopped one call, and that nothing ran.
 #[track_caller]
-fn check_stopped(stage: &Stage) {
+fn check_stopped(stage: &TestStage) {
     assert_eq!(denials(stage), ["file.deny rules.toml:3"]);
     assert_eq!(ran(stage), [""; 0]);
     assert_eq!(stage.person.questions().len(), 0);
 }
 
-async fn turn(stage: &Stage, session: &mut Session, calls: &[(&str, Value)]) {
+async fn turn(stage: &TestStage, session: &mut Session, calls: &[(&str, Value)]) {
     let beats = calls.iter().enumerate();
     let beats =
-        beats.map(|(id, (name, arguments))| Beat::call(&id.to_string(), name, arguments.clone()));
+        beats.map(|(id, (name, arguments))| ScriptedProviderAction::call(&id.to_string(), name, arguments.clone()));
     stage.provider.then(beats);
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     session.turn("x", &Cancel::new()).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_of_the_model() {
-    let stage = Stage::new([write()]);
+    let stage = TestStage::new([write()]);
     stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
     let mut session = stage.start(setup()).unwrap();
     turn(&stage, &mut session, &[("write", forbidden())]).await;
@@ -101,7 +101,7 @@ async fn a_call_of_the_model() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_of_a_person() {
-    let stage = Stage::new([write()]);
+    let stage = TestStage::new([write()]);
     let session = stage.start(setup()).unwrap();
     let called = session.call(&ToolName::from("write"), forbidden(), &Cancel::new()).await;
     assert!(called.is_err());
@@ -109,20 +109,20 @@ async fn a_call_of_a_person() {
 }
 
 /// Runs a turn in which the model calls `outer`, a tool that does this with the session's handle.
-async fn by_outer<F>(act: impl Fn(SessionHandle) -> F + Send + Sync + 'static) -> Stage
+async fn by_outer<F>(act: impl Fn(SessionHandle) -> F + Send + Sync + 'static) -> TestStage
 where
     F: Future<Output = ()> + Send + 'static,
 {
     let given = Arc::<OnceLock<SessionHandle>>::default();
     let handle = Arc::clone(&given);
-    let outer = Tool::new("outer", move |_, _| {
+    let outer = ScriptedTool::new("outer", move |_, _| {
         let acting = act(handle.get().unwrap().clone());
         async move {
             acting.await;
             Ok(jaato_types::Output::text("done"))
         }
     });
-    let stage = Stage::new([outer, write()]);
+    let stage = TestStage::new([outer, write()]);
     let mut session = stage.start(setup()).unwrap();
     assert!(given.set(session.handle()).is_ok());
     turn(&stage, &mut session, &[("outer", json!({}))]).await;
@@ -132,7 +132,7 @@ where
 #[tokio::test(start_paused = true)]
 async fn a_call_inside_another_tool() {
     let stage = by_outer(|handle| async move {
-        let (name, origin) = (ToolName::from("write"), CallOrigin::of("tool-outer".into()));
+        let (name, origin) = (ToolName::from("write"), CallOrigin::outside_of_calls("tool-outer".into()));
         let called = handle.call_tool(&name, forbidden(), &origin, &Cancel::new()).await;
         assert!(called.is_err());
     });
@@ -142,7 +142,7 @@ async fn a_call_inside_another_tool() {
 #[tokio::test(start_paused = true)]
 async fn a_background_task() {
     let stage = by_outer(|handle| async move {
-        let origin = CallOrigin::of("tool-outer".into());
+        let origin = CallOrigin::outside_of_calls("tool-outer".into());
         let mut asked = TaskStart::default();
         (asked.name, asked.arguments) = ("write".into(), forbidden());
         assert!(handle.start_task(asked, &origin, &Cancel::new()).await.is_err());
@@ -157,7 +157,7 @@ async fn a_tool_that_runs_by_itself() {
         (answer.holds, answer.arguments) = (true, Some(forbidden()));
         Ok(answer)
     });
-    let stage = Stage::new([itself]);
+    let stage = TestStage::new([itself]);
     let mut session = stage.start(setup()).unwrap();
     turn(&stage, &mut session, &[]).await;
     check_stopped(&stage);
@@ -165,14 +165,14 @@ async fn a_tool_that_runs_by_itself() {
 
 #[tokio::test(start_paused = true)]
 async fn arguments_that_a_guard_or_a_person_wrote() {
-    let stage = Stage::new([write()]);
+    let stage = TestStage::new([write()]);
     let rewrite = json!({ "decision": "rewrite", "arguments": forbidden() });
     stage.hooks.says("a", Hook::BeforeTool, rewrite);
     let mut session = stage.start(setup()).unwrap();
     turn(&stage, &mut session, &[("write", json!({ "path": "/tmp/x" }))]).await;
     check_stopped(&stage);
 
-    let stage = Stage::new([write()]);
+    let stage = TestStage::new([write()]);
     stage.person.answers([
         PermissionAnswer { arguments: Some(forbidden()), ..PermissionAnswer::once(Is::Edit) },
         PermissionAnswer::once(Is::AllowOnce),
@@ -187,15 +187,15 @@ async fn arguments_that_a_guard_or_a_person_wrote() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_another_one_opened_and_rules_know_it_by_its_name() {
-    let stage = Stage::new([write()]);
+    let stage = TestStage::new([write()]);
     let opener = stage.start(setup()).unwrap();
     for (name, place) in [("Helper", "file.deny rules.toml:3"), ("Scout", "file.deny rules.toml:7")]
     {
-        let stage = Stage::new([write()]);
-        let lent = opener.handle().lend(&Hold::default()).unwrap();
+        let stage = TestStage::new([write()]);
+        let lent = opener.handle().lend(&DeadlineHold::default()).unwrap();
         let (name, opener) = (name.to_owned(), opener.id().clone());
-        let agent = Some(Agent { name, opener, hold: Hold::default() });
-        let setup = SessionSetup { rules: lent.rules, agent, ..Stage::setup() };
+        let agent = Some(Agent { name, opener, hold: DeadlineHold::default() });
+        let setup = SessionSetup { rules: lent.rules, agent, ..TestStage::setup() };
         let mut child = stage.start(setup).unwrap();
         let arguments = if place.ends_with('3') { forbidden() } else { json!({}) };
         turn(&stage, &mut child, &[("write", arguments)]).await;
@@ -207,20 +207,20 @@ async fn a_session_that_another_one_opened_and_rules_know_it_by_its_name() {
 #[tokio::test(start_paused = true)]
 async fn read_only_stops_each_way_but_the_persons_own_and_ends_when_the_mode_does() {
     let stage = by_outer(|handle| async move {
-        let (name, origin) = (ToolName::from("write"), CallOrigin::of("tool-outer".into()));
+        let (name, origin) = (ToolName::from("write"), CallOrigin::outside_of_calls("tool-outer".into()));
         assert!(handle.call_tool(&name, json!({}), &origin, &Cancel::new()).await.is_ok());
     });
     drop(stage.await);
-    let stage = Stage::new([write()]);
+    let stage = TestStage::new([write()]);
     let mut session = stage.start(setup()).unwrap();
-    session.handle().set_mode(Mode::ReadOnly).unwrap();
+    session.handle().set_mode(PolicyMode::ReadOnly).unwrap();
     turn(&stage, &mut session, &[("write", json!({}))]).await;
     let (name, cancel) = (ToolName::from("write"), Cancel::new());
-    let origin = CallOrigin::of("tool-outer".into());
+    let origin = CallOrigin::outside_of_calls("tool-outer".into());
     assert!(session.handle().call_tool(&name, json!({}), &origin, &cancel).await.is_err());
     assert_eq!(denials(&stage), ["mode.read_only ", "mode.read_only "]);
     assert!(session.call(&name, json!({}), &cancel).await.is_ok());
-    session.handle().set_mode(Mode::Ask).unwrap();
+    session.handle().set_mode(PolicyMode::Ask).unwrap();
     turn(&stage, &mut session, &[("write", json!({}))]).await;
     assert_eq!(ran(&stage).len(), 2);
 }
@@ -258,15 +258,15 @@ impl Gate for Links {
 async fn accepted_edits_stay_inside_and_away_from_what_runs_code_also_through_links() {
     let written = json!({ "type": "string", "x-jaato-touches": "write" });
     let schema = json!({ "type": "object", "properties": { "path": written } });
-    let mut edit = Tool::echo("updateFile").writing().schema(schema);
+    let mut edit = ScriptedTool::echo("updateFile").writing().schema(schema);
     edit.known.plugin = "tool-file-edit".into();
     edit.known.spec.annotations.open_world = false;
-    let mut stranger = Tool::echo("strangersEdit").writing();
+    let mut stranger = ScriptedTool::echo("strangersEdit").writing();
     (stranger.known.plugin, stranger.known.shipped) = ("tool-file-edit".into(), false);
-    let stage = Stage::new([edit, stranger, write()]);
-    let setup = Stage::setup();
-    setup.rules.change(|rules| rules.mode = Mode::AcceptEdits);
-    let ports = Ports { gate: Arc::new(Links), ..stage.ports() };
+    let stage = TestStage::new([edit, stranger, write()]);
+    let setup = TestStage::setup();
+    setup.rules.change(|rules| rules.mode = PolicyMode::AcceptEdits);
+    let ports = SessionPorts { gate: Arc::new(Links), ..stage.ports() };
     let mut session = Session::start(setup, ports).unwrap();
     let path = |path: &str| json!({ "path": path });
     let calls = [

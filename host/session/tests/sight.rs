@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
 use jaato_session::{
-    Cancel, Media, MediaFacts, ModelTakes, Prompt, Session, SessionSetup, ToolState, WINDOW_WAIT_MS,
+    Cancel, Media, MediaFacts, ModelCapabilities, UserPrompt, Session, SessionSetup, ToolState, WINDOW_WAIT_MS,
 };
 use jaato_types::{
     Condition, Data, Error, ErrorKind, MediaLimit, Outcome, Part, Request, SeenKind,
@@ -17,15 +17,15 @@ use serde_json::json;
 /// Creates the setup of a provider whose description says that its models accept images.
 fn setup() -> SessionSetup {
     let media_types = vec!["image/*".to_owned()];
-    let mut setup = Stage::setup();
-    setup.model.takes = ModelTakes { media_types, ..ModelTakes::default() };
+    let mut setup = TestStage::setup();
+    setup.model.takes = ModelCapabilities { media_types, ..ModelCapabilities::default() };
     setup
 }
 
-async fn show(stage: &Stage, session: &mut Session, prompt: &str) -> Request {
-    stage.provider.then([Beat::text("well")]);
+async fn show(stage: &TestStage, session: &mut Session, prompt: &str) -> Request {
+    stage.provider.then([ScriptedProviderAction::text("well")]);
     let image = Data { name: Some("moon.png".to_owned()), ..Data::blob("image/png", "00") };
-    let report = session.turn(Prompt::from(prompt).with(image), &Cancel::new()).await;
+    let report = session.turn(UserPrompt::from(prompt).with_file(image), &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done);
     stage.provider.requests().last().unwrap().clone()
 }
@@ -40,16 +40,16 @@ impl Media for Known {
 }
 
 /// Creates a stage with an image `00` of this many pixels a side.
-fn stage_with(side: u32) -> Stage {
+fn stage_with(side: u32) -> TestStage {
     let facts = MediaFacts { bytes: 10, sides: Some((side, 1)), damage: None };
     let media = Arc::new(Known(BTreeMap::from([("00", facts)])));
-    Stage { media, ..Stage::new([]) }
+    TestStage { media, ..TestStage::new([]) }
 }
 
 /// A vendor's answer to a request with an image that it does not accept.
-fn refused(words: &str) -> Beat {
+fn refused(words: &str) -> ScriptedProviderAction {
     let text = format!("`http://h` answered 400 (bad request): {words}");
-    Beat::Fail(Error::new(ErrorKind::Provider, text))
+    ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, text))
 }
 
 fn words(request: &Request, at: usize) -> String {
@@ -87,7 +87,7 @@ async fn an_image_that_the_provider_refuses_is_taken_out_for_good() {
         assert!(words(&request, 0).starts_with(told), "{request:?}");
         assert!(stage.events.notices().contains("refused the request with moon.png (image/png)"));
         // The conversation continues, and the sent messages stay the same.
-        stage.provider.then([Beat::text("well")]);
+        stage.provider.then([ScriptedProviderAction::text("well")]);
         session.turn("go on", &Cancel::new()).await;
         let next = stage.provider.requests().last().unwrap().clone();
         assert_eq!(next.messages[..1], request.messages[..]);
@@ -103,9 +103,9 @@ async fn an_image_that_is_not_to_blame_stays() {
     let mut session = stage.start(setup()).unwrap();
     stage.provider.then([refused("no such model")]).then([refused("no such model")]);
     let image = Data { name: Some("moon.png".to_owned()), ..Data::blob("image/png", "00") };
-    let report = session.turn(Prompt::from("what is it?").with(image), &Cancel::new()).await;
+    let report = session.turn(UserPrompt::from("what is it?").with_file(image), &Cancel::new()).await;
     assert!(report.error.unwrap().message.ends_with("no such model"));
-    stage.provider.then([Beat::text("well")]);
+    stage.provider.then([ScriptedProviderAction::text("well")]);
     assert_eq!(session.turn_again(&Cancel::new()).await.outcome, Outcome::Done);
     let images = stage.provider.requests().iter().map(images).collect::<Vec<_>>();
     assert_eq!(images, [1, 0, 1]);
@@ -118,7 +118,7 @@ fn images(request: &Request) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn a_model_that_looks_at_nothing_is_told_in_words_and_the_person_a_line() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     stage.provider.tells_sight(&[]);
     let mut session = stage.start(setup()).unwrap();
     let request = show(&stage, &mut session, "what is it?").await;
@@ -134,18 +134,18 @@ async fn a_model_that_looks_at_nothing_is_told_in_words_and_the_person_a_line() 
 
 #[tokio::test(start_paused = true)]
 async fn a_conversation_without_images_asks_for_nothing() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     stage.provider.tells_sight(&[]);
-    stage.provider.then([Beat::text("well")]);
+    stage.provider.then([ScriptedProviderAction::text("well")]);
     let mut session = stage.start(setup()).unwrap();
-    let prompt = Prompt::from("hello").with_text("a.txt", "a");
+    let prompt = UserPrompt::from("hello").with_text("a.txt", "a");
     session.turn(prompt, &Cancel::new()).await;
     assert_eq!(stage.provider.window_asked(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_comes_after_an_image_was_sent_changes_nothing() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     stage.provider.tells_sight(&[]);
     stage.provider.tells_window(4_096, WINDOW_WAIT_MS + 1);
     let mut session = stage.start(setup()).unwrap();
@@ -157,13 +157,13 @@ async fn an_answer_that_comes_after_an_image_was_sent_changes_nothing() {
     assert_eq!(first.messages[..], second.messages[..1]);
 }
 
-fn view() -> Tool {
-    Tool::echo("view")
+fn view() -> ScriptedTool {
+    ScriptedTool::echo("view")
         .available_if(Condition::model_sees(SeenKind::Images), "where images are seen")
 }
 
-async fn names(stage: &Stage, session: &mut Session) -> Vec<String> {
-    stage.provider.then([Beat::text("well")]);
+async fn names(stage: &TestStage, session: &mut Session) -> Vec<String> {
+    stage.provider.then([ScriptedProviderAction::text("well")]);
     session.turn("go on", &Cancel::new()).await;
     let request = stage.provider.requests().last().unwrap().clone();
     request.tools.iter().map(|tool| tool.name.to_string()).collect()
@@ -171,21 +171,21 @@ async fn names(stage: &Stage, session: &mut Session) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_shows_images_is_offered_where_the_model_looks_at_them() {
-    let stage = Stage::new([Tool::echo("a"), view(), Tool::echo("z")]);
+    let stage = TestStage::new([ScriptedTool::echo("a"), view(), ScriptedTool::echo("z")]);
     let mut session = stage.start(setup()).unwrap();
     assert_eq!(names(&stage, &mut session).await, ["a", "view", "z"], "in its own place");
     assert_eq!(stage.events.notices(), "");
     // A model that accepts only text, according to its provider's description of all models.
-    let stage = Stage::new([Tool::echo("a"), view()]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let stage = TestStage::new([ScriptedTool::echo("a"), view()]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     assert_eq!(names(&stage, &mut session).await, ["a"]);
-    stage.provider.then([Beat::call("1", "view", json!({}))]);
+    stage.provider.then([ScriptedProviderAction::call("1", "view", json!({}))]);
     let request = names(&stage, &mut session).await;
     assert_eq!(request, ["a"]);
     let refused = format!("{:?}", stage.provider.requests().last().unwrap().messages);
     assert!(refused.contains("not available: where images are seen"), "{refused}");
     // Documents are not images.
-    let mut setup = Stage::setup();
+    let mut setup = TestStage::setup();
     setup.model.takes.media_types = vec!["application/pdf".to_owned()];
     let mut session = stage.start(setup).unwrap();
     assert_eq!(names(&stage, &mut session).await, ["a"]);
@@ -193,13 +193,13 @@ async fn a_tool_that_shows_images_is_offered_where_the_model_looks_at_them() {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_model_itself_looks_at_decides_once_such_a_tool_is_wanted() {
-    let stage = Stage::new([view()]);
+    let stage = TestStage::new([view()]);
     stage.provider.tells_sight(&[]);
     let mut session = stage.start(setup()).unwrap();
     assert_eq!(names(&stage, &mut session).await, [""; 0]);
     assert_eq!(stage.provider.window_asked(), 1);
     // The provider is not asked for a tool that no request has.
-    let stage = Stage::new([view().state(ToolState::Inactive)]);
+    let stage = TestStage::new([view().state(ToolState::Inactive)]);
     stage.provider.tells_sight(&[]);
     let mut session = stage.start(setup()).unwrap();
     assert!(!names(&stage, &mut session).await.contains(&"view".to_owned()));

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
 use jaato_session::{
-    Cancel, Clock, DeltaSink, Limits, Ports, Provider, Session, SessionSetup, SystemClock,
+    Cancel, SessionClock, DeltaSink, Limits, SessionPorts, Provider, Session, SessionSetup, SystemClock,
     TurnReport,
 };
 use jaato_types::{
@@ -16,22 +16,22 @@ use serde_json::json;
 use tokio::sync::watch;
 
 fn setup(limits: Limits) -> SessionSetup {
-    SessionSetup { limits, ..Stage::setup() }
+    SessionSetup { limits, ..TestStage::setup() }
 }
 
 fn impatient() -> Limits {
     Limits { provider_idle_ms: 1_000, attempts_max: 3, ..Limits::default() }
 }
 
-async fn play(stage: &Stage, limits: Limits) -> TurnReport {
+async fn play(stage: &TestStage, limits: Limits) -> TurnReport {
     stage.start(setup(limits)).unwrap().turn("x", &Cancel::new()).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn bytes_that_say_nothing_are_life() {
-    let stage = Stage::new([]);
-    let pings = (0..100).flat_map(|_| [Beat::Wait(999), Beat::Alive]);
-    stage.provider.then(pings.chain([Beat::text("at last")]));
+    let stage = TestStage::new([]);
+    let pings = (0..100).flat_map(|_| [ScriptedProviderAction::Wait(999), ScriptedProviderAction::Alive]);
+    stage.provider.then(pings.chain([ScriptedProviderAction::text("at last")]));
     let report = play(&stage, impatient()).await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "at last"));
     assert_eq!((report.duration_ms, stage.provider.requests().len()), (99_900, 1));
@@ -40,9 +40,9 @@ async fn bytes_that_say_nothing_are_life() {
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_only_pings_ends_at_a_bound_of_its_own_and_is_not_asked_again() {
     let limits = Limits { provider_keep_alive_ms: 10_000, ..impatient() };
-    for ping in [Beat::Alive, Beat::Shown(Delta::Alive), Beat::Shown(Delta::Unknown)] {
-        let stage = Stage::new([]);
-        let pings = (0..1_000).flat_map(|_| [Beat::Wait(500), ping.clone()]);
+    for ping in [ScriptedProviderAction::Alive, ScriptedProviderAction::Shown(Delta::Alive), ScriptedProviderAction::Shown(Delta::Unknown)] {
+        let stage = TestStage::new([]);
+        let pings = (0..1_000).flat_map(|_| [ScriptedProviderAction::Wait(500), ping.clone()]);
         stage.provider.then(pings);
         let report = play(&stage, limits.clone()).await;
         assert_eq!((report.outcome, report.duration_ms), (Outcome::Failed, 10_000));
@@ -57,13 +57,13 @@ async fn a_provider_that_only_pings_ends_at_a_bound_of_its_own_and_is_not_asked_
 #[tokio::test(start_paused = true)]
 async fn what_is_said_begins_the_larger_bound_again() {
     let limits = Limits { provider_keep_alive_ms: 10_000, ..impatient() };
-    let stage = Stage::new([]);
-    let pings = || (0..19).flat_map(|_| [Beat::Wait(500), Beat::Alive]);
+    let stage = TestStage::new([]);
+    let pings = || (0..19).flat_map(|_| [ScriptedProviderAction::Wait(500), ScriptedProviderAction::Alive]);
     // An empty text represents data that cannot be shown yet, such as the arguments of a call.
     for said in ["a", ""] {
         stage
             .provider
-            .then(pings().chain([Beat::text(said)]).chain(pings()).chain([Beat::text("b")]));
+            .then(pings().chain([ScriptedProviderAction::text(said)]).chain(pings()).chain([ScriptedProviderAction::text("b")]));
         let report = play(&stage, limits.clone()).await;
         assert_eq!((report.outcome, report.text), (Outcome::Done, format!("{said}b")));
     }
@@ -85,7 +85,7 @@ impl StoppedClock {
     }
 }
 
-impl Clock for StoppedClock {
+impl SessionClock for StoppedClock {
     fn monotonic_ms(&self) -> u64 {
         self.running.monotonic_ms() + *self.stopped_ms.borrow()
     }
@@ -142,10 +142,10 @@ impl Provider for Stopped {
 }
 
 async fn play_stopped(before_ms: u64, after_ms: u64) -> TurnReport {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     let clock = Arc::new(StoppedClock::new());
     let provider = Arc::new(Stopped { clock: clock.clone(), before_ms, after_ms });
-    let ports = Ports { provider, clock, ..stage.ports() };
+    let ports = SessionPorts { provider, clock, ..stage.ports() };
     let limits = Limits { provider_idle_ms: 5_000, attempts_max: 1, ..Limits::default() };
     let mut session = Session::start(setup(limits), ports).unwrap();
     session.turn("x", &Cancel::new()).await
@@ -166,7 +166,7 @@ async fn the_time_in_which_the_process_was_stopped_is_no_silence() {
 async fn a_call_that_was_stopped_with_the_process_has_its_whole_time() {
     let clock = Arc::new(StoppedClock::new());
     let stopped = clock.clone();
-    let tool = Tool::new("slow", move |_, _| {
+    let tool = ScriptedTool::new("slow", move |_, _| {
         let clock = stopped.clone();
         async move {
             clock.running.sleep(500).await;
@@ -175,10 +175,10 @@ async fn a_call_that_was_stopped_with_the_process_has_its_whole_time() {
             Ok(Output::text("done"))
         }
     });
-    let stage = Stage::new([tool]);
-    stage.provider.then([Beat::call("1", "slow", json!({}))]).then([Beat::text("ok")]);
+    let stage = TestStage::new([tool]);
+    stage.provider.then([ScriptedProviderAction::call("1", "slow", json!({}))]).then([ScriptedProviderAction::text("ok")]);
     let limits = Limits { call_deadline_ms: 2_000, ..Limits::default() };
-    let mut session = Session::start(setup(limits), Ports { clock, ..stage.ports() }).unwrap();
+    let mut session = Session::start(setup(limits), SessionPorts { clock, ..stage.ports() }).unwrap();
     let report = session.turn("x", &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done);
     let requests = stage.provider.requests();

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_session::Cancel;
-use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
 use jaato_types::service::OutputWrite;
 use jaato_types::{Event, Output, ToolResult};
 use serde_json::{Value, json};
@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 type Pieces = Vec<(&'static str, Vec<u8>)>;
 
 /// Creates a tool that streams these pieces and returns a code.
-fn tool(pieces: Pieces) -> Tool {
-    Tool::new("prints", move |_, scope| {
+fn tool(pieces: Pieces) -> ScriptedTool {
+    ScriptedTool::new("prints", move |_, scope| {
         let pieces = pieces.clone();
         async move {
             let streamed = scope.streamed.unwrap();
@@ -25,9 +25,9 @@ fn tool(pieces: Pieces) -> Tool {
     })
 }
 
-async fn result_of(stage: &Stage) -> ToolResult {
-    stage.provider.then([Beat::call("0", "prints", json!({}))]).then([Beat::text("done")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+async fn result_of(stage: &TestStage) -> ToolResult {
+    stage.provider.then([ScriptedProviderAction::call("0", "prints", json!({}))]).then([ScriptedProviderAction::text("done")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     session.turn("go", &Cancel::new()).await;
     let requests = stage.provider.requests();
     let result = requests[1].messages[2].tool_results().next().unwrap().clone();
@@ -38,7 +38,7 @@ async fn result_of(stage: &Stage) -> ToolResult {
 
 /// Returns the result's content, and the files.
 async fn shown(pieces: Pieces) -> (Value, Vec<(String, Vec<u8>)>) {
-    let stage = Stage::new([tool(pieces)]);
+    let stage = TestStage::new([tool(pieces)]);
     let result = result_of(&stage).await;
     (Value::Object(result.content), stage.outputs.files())
 }
@@ -106,7 +106,7 @@ async fn a_model_reads_what_a_terminal_would_show_and_the_file_has_every_byte() 
 async fn of_a_file_that_takes_no_more_the_beginning_is_named_and_the_call_continues() {
     let pieces = || (0..100).map(|_| ("stdout", vec![b'x'; 10_000])).collect();
     let check = async |bytes_max: u64, expected: &str| {
-        let stage = Stage::new([tool(pieces())]);
+        let stage = TestStage::new([tool(pieces())]);
         stage.outputs.limit(bytes_max);
         let result = result_of(&stage).await;
         assert_eq!(result.content["returncode"], 0);
@@ -121,9 +121,9 @@ async fn of_a_file_that_takes_no_more_the_beginning_is_named_and_the_call_contin
 
 #[tokio::test(start_paused = true)]
 async fn the_user_sees_what_comes_as_far_as_somebody_can_read() {
-    let stage = Stage::new([tool(vec![("stdout", b"one\n".to_vec()); 3])]);
+    let stage = TestStage::new([tool(vec![("stdout", b"one\n".to_vec()); 3])]);
     result_of(&stage).await;
-    let texts = |stage: &Stage| {
+    let texts = |stage: &TestStage| {
         let events = stage.events.events();
         let texts = events.into_iter().filter_map(|event| match event {
             Event::ToolOutput { text, .. } => Some(text),
@@ -132,7 +132,7 @@ async fn the_user_sees_what_comes_as_far_as_somebody_can_read() {
         texts.collect::<Vec<_>>()
     };
     assert_eq!(texts(&stage), ["one\n"; 3]);
-    let stage = Stage::new([tool(vec![("stdout", vec![b'x'; 60_000]); 100])]);
+    let stage = TestStage::new([tool(vec![("stdout", vec![b'x'; 60_000]); 100])]);
     result_of(&stage).await;
     let bytes: usize = texts(&stage).iter().map(String::len).sum();
     assert!(bytes < 1_000_000, "{bytes}");
@@ -141,7 +141,7 @@ async fn the_user_sees_what_comes_as_far_as_somebody_can_read() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_streams_so_many_texts_and_no_more() {
-    let stage = Stage::new([Tool::new("prints", |_, scope| async move {
+    let stage = TestStage::new([ScriptedTool::new("prints", |_, scope| async move {
         let streamed = scope.streamed.unwrap();
         for number in 0..17 {
             let write = OutputWrite { key: format!("text{number}"), live: false };
@@ -156,7 +156,7 @@ async fn a_call_streams_so_many_texts_and_no_more() {
 #[tokio::test(start_paused = true)]
 async fn key_of_a_streamed_text_has_a_limit() {
     let pushed = async |bytes: usize| {
-        let stage = Stage::new([Tool::new("prints", move |_, scope| async move {
+        let stage = TestStage::new([ScriptedTool::new("prints", move |_, scope| async move {
             let write = OutputWrite { key: "k".repeat(bytes), live: false };
             scope.streamed.unwrap().push(&write, b"x").await?;
             Ok(Output::default())
@@ -169,7 +169,7 @@ async fn key_of_a_streamed_text_has_a_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn streamed_text_keeps_its_share_next_to_a_long_returned_text() {
-    let stage = Stage::new([Tool::new("prints", |_, scope| async move {
+    let stage = TestStage::new([ScriptedTool::new("prints", |_, scope| async move {
         let write = OutputWrite { key: "stdout".to_owned(), live: false };
         scope.streamed.unwrap().push(&write, &[b'o'; 100_000]).await?;
         Ok(Output::json(json!({ "log": "l".repeat(100_000) })))

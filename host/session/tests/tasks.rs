@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
 use jaato_session::{Cancel, Inbox, Limits, Session, SessionSetup};
 use jaato_types::hooks::Hook;
 use jaato_types::tasks::TaskStatus;
@@ -15,12 +15,12 @@ use tokio::time::Instant;
 /// A second, in milliseconds.
 const S: u64 = 1_000;
 
-fn work(ms: u64) -> Beat {
-    Beat::call("1", "work", json!({ "ms": ms }))
+fn work(ms: u64) -> ScriptedProviderAction {
+    ScriptedProviderAction::call("1", "work", json!({ "ms": ms }))
 }
 
-fn stage() -> Stage {
-    Stage::new([Tool::sleeper("work").background(), Tool::sleeper("read")])
+fn stage() -> TestStage {
+    TestStage::new([ScriptedTool::sleeper("work").background(), ScriptedTool::sleeper("read")])
 }
 
 /// Lists the parts of a message.
@@ -58,8 +58,8 @@ fn outcome_of(session: &Session) -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_long_call_goes_on_and_the_turn_waits_for_its_outcome() {
     let stage = stage();
-    stage.provider.then([work(60 * S)]).then([Beat::text("started")]).then([Beat::text("done")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([work(60 * S)]).then([ScriptedProviderAction::text("started")]).then([ScriptedProviderAction::text("done")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let start = Instant::now();
     let report = session.turn("go", &Cancel::new()).await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "done"));
@@ -89,8 +89,8 @@ async fn a_long_call_goes_on_and_the_turn_waits_for_its_outcome() {
 #[tokio::test(start_paused = true)]
 async fn where_tasks_may_go_on_a_turn_ends_without_them_and_their_end_wakes() {
     let stage = stage();
-    stage.provider.then([work(60 * S)]).then([Beat::text("started")]).then([Beat::text("done")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([work(60 * S)]).then([ScriptedProviderAction::text("started")]).then([ScriptedProviderAction::text("done")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     session.let_tasks_go_on();
     let (start, wake) = (Instant::now(), session.wake());
     let report = session.turn("go", &Cancel::new()).await;
@@ -99,7 +99,7 @@ async fn where_tasks_may_go_on_a_turn_ends_without_them_and_their_end_wakes() {
     let running = session.handle().running_tasks().unwrap();
     assert_eq!(running[0].facts.task_id, "task_1");
     assert_eq!(running[0].arguments, json!({ "ms": 60 * S }));
-    wake.woken().await;
+    wake.wait_for_wake().await;
     assert_eq!(start.elapsed(), Duration::from_secs(60));
     let report = session.turn_woken(&Cancel::new()).await;
     assert_eq!((report.text.as_str(), session.running_tasks()), ("done", 0));
@@ -108,22 +108,22 @@ async fn where_tasks_may_go_on_a_turn_ends_without_them_and_their_end_wakes() {
 #[tokio::test(start_paused = true)]
 async fn what_a_person_said_can_be_taken_back_until_a_request_takes_it() {
     let stage = stage();
-    let session = stage.start(Stage::setup()).unwrap();
+    let session = stage.start(TestStage::setup()).unwrap();
     let inbox = session.inbox();
     inbox.send("one").unwrap();
     session.handle().notify(&"moon".into(), "full".to_owned()).unwrap();
     inbox.send("two").unwrap();
     assert_eq!(inbox.take_back(), ["one", "two"]);
-    assert_eq!((inbox.take_back().len(), inbox.waiting()), (0, 1), "what a plugin said stays");
+    assert_eq!((inbox.take_back().len(), inbox.waiting_count()), (0, 1), "what a plugin said stays");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_outcome_that_is_there_joins_the_results_of_the_next_calls() {
     let stage = stage();
     stage.provider.then([work(15 * S)]);
-    stage.provider.then([Beat::call("2", "read", json!({ "ms": 20 * S }))]);
-    stage.provider.then([Beat::text("done")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::call("2", "read", json!({ "ms": 20 * S }))]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     session.turn("go", &Cancel::new()).await;
     let messages: Vec<Vec<String>> = session.history().messages().map(parts).collect();
     assert_eq!(messages[4], ["result 2", "task_1 completed"]);
@@ -132,9 +132,9 @@ async fn an_outcome_that_is_there_joins_the_results_of_the_next_calls() {
 #[tokio::test(start_paused = true)]
 async fn a_quick_call_and_a_tool_that_may_not_and_a_person_are_waited_for() {
     let stage = stage();
-    stage.provider.then([work(9 * S), Beat::call("2", "read", json!({ "ms": 50 * S }))]);
-    stage.provider.then([Beat::text("done")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([work(9 * S), ScriptedProviderAction::call("2", "read", json!({ "ms": 50 * S }))]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     session.turn("go", &Cancel::new()).await;
     let output = session.call(&"work".into(), json!({ "ms": 30 * S }), &Cancel::new()).await;
     assert_eq!(output.unwrap().content["slept_ms"], 30 * S);
@@ -145,11 +145,11 @@ async fn a_quick_call_and_a_tool_that_may_not_and_a_person_are_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn more_tasks_than_allowed_keep_the_turn_waiting() {
     let stage = stage();
-    let call = |id: &str| Beat::call(id, "work", json!({ "ms": 60 * S }));
+    let call = |id: &str| ScriptedProviderAction::call(id, "work", json!({ "ms": 60 * S }));
     stage.provider.then([call("1"), call("2"), call("3")]);
-    stage.provider.then([Beat::text("started")]).then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("started")]).then([ScriptedProviderAction::text("done")]);
     let limits = Limits { tasks_max: 2, ..Limits::default() };
-    let mut session = stage.start(SessionSetup { limits, ..Stage::setup() }).unwrap();
+    let mut session = stage.start(SessionSetup { limits, ..TestStage::setup() }).unwrap();
     session.turn("go", &Cancel::new()).await;
     let results = &session.history().entries()[2].message;
     let backgrounded: Vec<bool> =
@@ -160,8 +160,8 @@ async fn more_tasks_than_allowed_keep_the_turn_waiting() {
 #[tokio::test(start_paused = true)]
 async fn a_task_ends_at_the_deadline_that_its_call_had() {
     let stage = stage();
-    stage.provider.then([work(10_000 * S)]).then([Beat::text("a")]).then([Beat::text("b")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([work(10_000 * S)]).then([ScriptedProviderAction::text("a")]).then([ScriptedProviderAction::text("b")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let start = Instant::now();
     session.turn("go", &Cancel::new()).await;
     assert_eq!(start.elapsed(), Duration::from_secs(600));
@@ -173,8 +173,8 @@ async fn a_task_ends_at_the_deadline_that_its_call_had() {
 #[tokio::test(start_paused = true)]
 async fn a_cancellation_ends_the_tasks_and_the_history_tells() {
     let stage = stage();
-    stage.provider.then([work(600 * S)]).then([Beat::text("started")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([work(600 * S)]).then([ScriptedProviderAction::text("started")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let cancel = Cancel::new();
     let stop = async {
         tokio::time::sleep(Duration::from_secs(30)).await;
@@ -187,7 +187,7 @@ async fn a_cancellation_ends_the_tasks_and_the_history_tells() {
     let messages: Vec<Vec<String>> = session.history().messages().map(parts).collect();
     assert_eq!(messages[4], ["task_1 cancelled"]);
     assert_eq!(messages[5], ["text [Generation cancelled]"]);
-    stage.provider.then([Beat::text("going on")]);
+    stage.provider.then([ScriptedProviderAction::text("going on")]);
     assert_eq!(session.turn("go on", &Cancel::new()).await.text, "going on");
 }
 
@@ -196,14 +196,14 @@ async fn tasks_go_on_between_turns_and_their_outcome_joins_the_next_prompt() {
     let stage = stage();
     stage.provider.then([work(60 * S)]);
     let limits = Limits { steps_max: 2, ..Limits::default() };
-    let mut session = stage.start(SessionSetup { limits, ..Stage::setup() }).unwrap();
-    stage.provider.then([Beat::text("started")]);
+    let mut session = stage.start(SessionSetup { limits, ..TestStage::setup() }).unwrap();
+    stage.provider.then([ScriptedProviderAction::text("started")]);
     let report = session.turn("go", &Cancel::new()).await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Limit, "started"));
     assert_eq!(session.running_tasks(), 1);
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(session.running_tasks(), 0);
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     session.turn("and?", &Cancel::new()).await;
     let messages: Vec<Vec<String>> = session.history().messages().map(parts).collect();
     assert_eq!(messages[4], ["task_1 completed", "text and?"]);
@@ -214,16 +214,16 @@ async fn a_task_that_is_taken_back_wakes_nobody_and_is_told_with_the_next_prompt
     let stage = stage();
     stage.provider.then([work(60 * S)]);
     let limits = Limits { steps_max: 2, ..Limits::default() };
-    let mut session = stage.start(SessionSetup { limits, ..Stage::setup() }).unwrap();
-    stage.provider.then([Beat::text("started")]);
+    let mut session = stage.start(SessionSetup { limits, ..TestStage::setup() }).unwrap();
+    stage.provider.then([ScriptedProviderAction::text("started")]);
     session.turn("go", &Cancel::new()).await;
     let facts = session.handle().cancel_task("task_1").unwrap();
     assert_eq!(facts.status, TaskStatus::Running);
     let wake = session.wake();
-    let woken = tokio::time::timeout(Duration::from_secs(3600), wake.woken()).await;
+    let woken = tokio::time::timeout(Duration::from_secs(3600), wake.wait_for_wake()).await;
     assert!(woken.is_err(), "who ended it knows");
     assert_eq!(session.running_tasks(), 0);
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     session.turn("and?", &Cancel::new()).await;
     let messages: Vec<Vec<String>> = session.history().messages().map(parts).collect();
     assert_eq!(messages[4], ["task_1 cancelled", "text and?"]);
@@ -234,11 +234,11 @@ async fn a_task_that_is_taken_back_wakes_nobody_and_is_told_with_the_next_prompt
 #[tokio::test(start_paused = true)]
 async fn an_outcome_whose_request_failed_is_sent_with_the_next_prompt() {
     let stage = stage();
-    stage.provider.then([work(60 * S)]).then([Beat::text("started")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([work(60 * S)]).then([ScriptedProviderAction::text("started")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     // The provider has no third answer, so the request with the outcome fails.
     assert_eq!(session.turn("go", &Cancel::new()).await.outcome, Outcome::Failed);
-    stage.provider.then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     session.turn("and?", &Cancel::new()).await;
     let messages: Vec<Vec<String>> = session.history().messages().map(parts).collect();
     assert_eq!(messages[4], ["task_1 completed", "text and?"]);
@@ -254,7 +254,7 @@ async fn a_session_that_is_dropped_ends_its_tasks() {
         }
     }
     let (ended, mut ends) = tokio::sync::mpsc::unbounded_channel();
-    let tool = Tool::new("work", move |_, scope| {
+    let tool = ScriptedTool::new("work", move |_, scope| {
         let ends = Ends(ended.clone());
         async move {
             scope.cancel.cancelled().await;
@@ -262,9 +262,9 @@ async fn a_session_that_is_dropped_ends_its_tasks() {
             std::future::pending().await
         }
     });
-    let stage = Stage::new([tool.background()]);
+    let stage = TestStage::new([tool.background()]);
     stage.provider.then([work(0)]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let mut session = stage.start(TestStage::setup()).unwrap();
     assert_eq!(session.turn("go", &Cancel::new()).await.outcome, Outcome::Failed);
     assert_eq!(session.running_tasks(), 1);
     drop(session);
@@ -273,14 +273,14 @@ async fn a_session_that_is_dropped_ends_its_tasks() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_task_shows_goes_on_being_shown() {
-    let tool = Tool::new("work", |_, scope| async move {
+    let tool = ScriptedTool::new("work", |_, scope| async move {
         tokio::time::sleep(Duration::from_secs(20)).await;
         assert!(scope.output.write("late"));
         Ok(jaato_types::Output::text("x".repeat(100_000)))
     });
-    let stage = Stage::new([tool.background()]);
-    stage.provider.then([work(0)]).then([Beat::text("a")]).then([Beat::text("b")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let stage = TestStage::new([tool.background()]);
+    stage.provider.then([work(0)]).then([ScriptedProviderAction::text("a")]).then([ScriptedProviderAction::text("b")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     session.turn("go", &Cancel::new()).await;
     let shown = |event: &Event| matches!(event, Event::ToolOutput { text, .. } if text == "late");
     assert!(stage.events.events().iter().any(shown));
@@ -291,13 +291,13 @@ async fn what_a_task_shows_goes_on_being_shown() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_panics_as_a_task_costs_its_outcome_only() {
-    let tool = Tool::new("work", |_, _| async {
+    let tool = ScriptedTool::new("work", |_, _| async {
         tokio::time::sleep(Duration::from_secs(20)).await;
         panic!("of the test")
     });
-    let stage = Stage::new([tool.background()]);
-    stage.provider.then([work(0)]).then([Beat::text("a")]).then([Beat::text("b")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let stage = TestStage::new([tool.background()]);
+    stage.provider.then([work(0)]).then([ScriptedProviderAction::text("a")]).then([ScriptedProviderAction::text("b")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     assert_eq!(session.turn("go", &Cancel::new()).await.text, "b");
     assert_eq!(outcome_of(&session)["status"], "failed");
 }
@@ -305,14 +305,14 @@ async fn a_tool_that_panics_as_a_task_costs_its_outcome_only() {
 #[tokio::test(start_paused = true)]
 async fn what_a_person_says_while_tools_run_joins_their_results() {
     let stage = stage();
-    stage.provider.then([Beat::call("1", "read", json!({ "ms": 5 * S }))]);
-    stage.provider.then([Beat::text("as you say")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::call("1", "read", json!({ "ms": 5 * S }))]);
+    stage.provider.then([ScriptedProviderAction::text("as you say")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let inbox = session.inbox();
     let say = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         inbox.send("in blue, please").unwrap();
-        assert_eq!(inbox.waiting(), 1);
+        assert_eq!(inbox.waiting_count(), 1);
     };
     let cancel = Cancel::new();
     let (report, ()) = tokio::join!(session.turn("paint it", &cancel), say);
@@ -329,9 +329,9 @@ async fn what_a_person_says_while_tools_run_joins_their_results() {
 #[tokio::test(start_paused = true)]
 async fn what_a_person_says_during_the_final_answer_is_answered_in_the_same_turn() {
     let stage = stage();
-    stage.provider.then([Beat::text("red"), Beat::Wait(5 * S), Beat::text(" it is")]);
-    stage.provider.then([Beat::text("blue it is")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::text("red"), ScriptedProviderAction::Wait(5 * S), ScriptedProviderAction::text(" it is")]);
+    stage.provider.then([ScriptedProviderAction::text("blue it is")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let inbox = session.inbox();
     let say = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -347,9 +347,9 @@ async fn what_a_person_says_during_the_final_answer_is_answered_in_the_same_turn
 #[tokio::test(start_paused = true)]
 async fn a_person_need_not_wait_for_tasks_to_be_heard() {
     let stage = stage();
-    stage.provider.then([work(60 * S)]).then([Beat::text("started")]);
-    stage.provider.then([Beat::text("heard")]).then([Beat::text("done")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([work(60 * S)]).then([ScriptedProviderAction::text("started")]);
+    stage.provider.then([ScriptedProviderAction::text("heard")]).then([ScriptedProviderAction::text("done")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let inbox = session.inbox();
     let say = async {
         tokio::time::sleep(Duration::from_secs(20)).await;
@@ -366,8 +366,8 @@ async fn a_person_need_not_wait_for_tasks_to_be_heard() {
 #[tokio::test(start_paused = true)]
 async fn what_is_said_between_turns_joins_the_next_prompt() {
     let stage = stage();
-    stage.provider.then([Beat::text("hello")]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([ScriptedProviderAction::text("hello")]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     let inbox = session.inbox();
     inbox.send("by the way").unwrap();
     session.turn("hi", &Cancel::new()).await;
@@ -377,7 +377,7 @@ async fn what_is_said_between_turns_joins_the_next_prompt() {
 #[tokio::test]
 async fn what_is_said_while_a_prompt_is_prepared_comes_after_it() {
     let stage = stage();
-    stage.provider.then([Beat::text("hello")]);
+    stage.provider.then([ScriptedProviderAction::text("hello")]);
     let inbox = Arc::new(OnceLock::<Inbox>::new());
     let said = Arc::clone(&inbox);
     stage.hooks.answers("slow", Hook::BeforePrompt, move |_| {
@@ -386,7 +386,7 @@ async fn what_is_said_while_a_prompt_is_prepared_comes_after_it() {
         }
         std::future::ready(Ok(json!({})))
     });
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let mut session = stage.start(TestStage::setup()).unwrap();
     assert!(inbox.set(session.inbox()).is_ok());
     session.turn("first", &Cancel::new()).await;
     let prompt = parts(&session.history().entries()[0].message);
@@ -395,7 +395,7 @@ async fn what_is_said_while_a_prompt_is_prepared_comes_after_it() {
 
 #[tokio::test]
 async fn an_inbox_is_bounded_and_takes_no_blanks() {
-    let session = stage().start(Stage::setup()).unwrap();
+    let session = stage().start(TestStage::setup()).unwrap();
     let inbox = session.inbox();
     assert_eq!(inbox.send(" \n").unwrap_err().kind, ErrorKind::InvalidArguments);
     for _ in 0..jaato_session::WAITING_MESSAGES_MAX {

@@ -1,10 +1,10 @@
 //! The turn loop: answers, steps, limits, failures, usage, prompt and prefix.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
 use jaato_session::{
-    Cancel, Entry, GET_TOOL_SCHEMAS, History, LIST_TOOLS, Limits, MARK_FAILED, MARK_FILTERED,
-    MARK_LIMIT, MARK_OUTPUT_LIMIT, Mark, Session, SessionSetup, ToolState, TurnReport,
+    Cancel, HistoryEntry, GET_TOOL_SCHEMAS, History, LIST_TOOLS, Limits, MARK_FAILED, MARK_FILTERED,
+    MARK_LIMIT, MARK_OUTPUT_LIMIT, MessageMark, Session, SessionSetup, ToolState, TurnReport,
     percent_used,
 };
 use jaato_types::{
@@ -21,7 +21,7 @@ fn gone() -> Error {
     Error::new(ErrorKind::Provider, "no such model")
 }
 
-async fn play(stage: &Stage, setup: SessionSetup, prompt: &str) -> (Session, TurnReport) {
+async fn play(stage: &TestStage, setup: SessionSetup, prompt: &str) -> (Session, TurnReport) {
     let mut session = stage.start(setup).unwrap();
     let report = session.turn(prompt, &Cancel::new()).await;
     (session, report)
@@ -32,7 +32,7 @@ fn outline(history: &History) -> Vec<String> {
     history.entries().iter().map(|entry| line(entry)).collect()
 }
 
-fn line(entry: &Entry) -> String {
+fn line(entry: &HistoryEntry) -> String {
     let parts = entry.message.parts.iter().map(|part| match part {
         Part::Text { text, .. } => format!("{text:?}"),
         Part::Thought { text, .. } => format!("thought {text:?}"),
@@ -53,19 +53,19 @@ fn line(entry: &Entry) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_and_an_answer_make_a_turn_of_two_steps() {
-    let stage = Stage::new([Tool::echo("look")]);
-    stage.provider.then([Beat::text("let me see"), Beat::call("1", "look", json!({"at": "sky"}))]);
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
+    stage.provider.then([ScriptedProviderAction::text("let me see"), ScriptedProviderAction::call("1", "look", json!({"at": "sky"}))]);
     stage.provider.then([
-        Beat::text("it is "),
-        Beat::text("blue"),
-        Beat::Usage(Usage {
+        ScriptedProviderAction::text("it is "),
+        ScriptedProviderAction::text("blue"),
+        ScriptedProviderAction::Usage(Usage {
             prompt_tokens: 90,
             output_tokens: 10,
             cached_tokens: 50,
             ..Usage::default()
         }),
     ]);
-    let (session, report) = play(&stage, Stage::setup(), "what colour?").await;
+    let (session, report) = play(&stage, TestStage::setup(), "what colour?").await;
     assert_eq!(
         (report.outcome, report.text.as_str(), report.steps),
         (Outcome::Done, "it is blue", 2)
@@ -111,8 +111,8 @@ async fn a_call_and_an_answer_make_a_turn_of_two_steps() {
 #[tokio::test(start_paused = true)]
 async fn a_session_and_its_turns_may_move_between_threads() {
     fn may_move<T: Send>(_: &T) {}
-    let stage = Stage::new([]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let stage = TestStage::new([]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     may_move(&session);
     let cancel = Cancel::new();
     may_move(&session.call(&ToolName::from("x"), json!({}), &cancel));
@@ -121,11 +121,11 @@ async fn a_session_and_its_turns_may_move_between_threads() {
 
 #[tokio::test(start_paused = true)]
 async fn several_turns_share_one_history_and_their_requests_one_prefix() {
-    let stage = Stage::new([Tool::echo("b"), Tool::echo("a")]);
-    stage.provider.then([Beat::call("1", "a", json!({}))]);
-    stage.provider.then([Beat::text("one")]);
-    stage.provider.then([Beat::text("two")]);
-    let (mut session, _) = play(&stage, Stage::setup(), "first").await;
+    let stage = TestStage::new([ScriptedTool::echo("b"), ScriptedTool::echo("a")]);
+    stage.provider.then([ScriptedProviderAction::call("1", "a", json!({}))]);
+    stage.provider.then([ScriptedProviderAction::text("one")]);
+    stage.provider.then([ScriptedProviderAction::text("two")]);
+    let (mut session, _) = play(&stage, TestStage::setup(), "first").await;
     session.turn("second", &Cancel::new()).await;
     let texts: Vec<String> = stage
         .provider
@@ -146,11 +146,11 @@ async fn several_turns_share_one_history_and_their_requests_one_prefix() {
 
 #[tokio::test(start_paused = true)]
 async fn an_endless_tool_loop_ends_at_the_limit_and_the_next_turn_goes_on() {
-    let stage = Stage::new([Tool::echo("look")]);
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
     for _ in 0..3 {
-        stage.provider.then([Beat::call("", "look", json!({}))]);
+        stage.provider.then([ScriptedProviderAction::call("", "look", json!({}))]);
     }
-    let mut setup = Stage::setup();
+    let mut setup = TestStage::setup();
     setup.limits.steps_max = 3;
     let (mut session, report) = play(&stage, setup, "loop").await;
     assert_eq!((report.outcome, report.steps), (Outcome::Limit, 3));
@@ -166,16 +166,16 @@ async fn an_endless_tool_loop_ends_at_the_limit_and_the_next_turn_goes_on() {
             "Model: \"[Stopped: the limit of steps was reached]\" Partial",
         ]
     );
-    stage.provider.then([Beat::text("fine")]);
+    stage.provider.then([ScriptedProviderAction::text("fine")]);
     assert_eq!(session.turn("go on", &Cancel::new()).await.outcome, Outcome::Done);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_only_its_maker_understands_names_it_in_a_partial_answer_too() {
-    let stage = Stage::new([]);
-    let item = Beat::Unseen(Part::opaque(json!({ "id": 1 })));
-    stage.provider.then([Beat::text("so"), item, Beat::Finish(FinishReason::Error)]);
-    let (session, report) = play(&stage, Stage::setup(), "x").await;
+    let stage = TestStage::new([]);
+    let item = ScriptedProviderAction::Unseen(Part::opaque(json!({ "id": 1 })));
+    stage.provider.then([ScriptedProviderAction::text("so"), item, ScriptedProviderAction::Finish(FinishReason::Error)]);
+    let (session, report) = play(&stage, TestStage::setup(), "x").await;
     assert_eq!(report.outcome, Outcome::Failed);
     let said = outline(session.history());
     assert!(said[1].starts_with(r#"Model: "so", opaque test model {"id":1}"#), "{said:?}");
@@ -183,9 +183,9 @@ async fn what_only_its_maker_understands_names_it_in_a_partial_answer_too() {
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_of_exactly_the_most_steps_is_done() {
-    let stage = Stage::new([Tool::echo("look")]);
-    stage.provider.then([Beat::call("1", "look", json!({}))]).then([Beat::text("done")]);
-    let mut setup = Stage::setup();
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
+    stage.provider.then([ScriptedProviderAction::call("1", "look", json!({}))]).then([ScriptedProviderAction::text("done")]);
+    let mut setup = TestStage::setup();
     setup.limits.steps_max = 2;
     let (_, report) = play(&stage, setup, "x").await;
     assert_eq!(report.outcome, Outcome::Done);
@@ -193,14 +193,14 @@ async fn a_turn_of_exactly_the_most_steps_is_done() {
 
 #[tokio::test(start_paused = true)]
 async fn a_prompt_whose_request_failed_is_kept_unsent_and_can_be_sent_again() {
-    let stage = Stage::new([]);
-    stage.provider.then([Beat::Fail(gone())]);
-    let (mut session, report) = play(&stage, Stage::setup(), "hello").await;
+    let stage = TestStage::new([]);
+    stage.provider.then([ScriptedProviderAction::Fail(gone())]);
+    let (mut session, report) = play(&stage, TestStage::setup(), "hello").await;
     assert_eq!((report.outcome, report.error), (Outcome::Failed, Some(gone())));
     assert_eq!(outline(session.history()), ["User: \"hello\" Unsent"]);
     assert_eq!(session.facts().turns, 0);
 
-    stage.provider.then([Beat::text("hi")]);
+    stage.provider.then([ScriptedProviderAction::text("hi")]);
     let report = session.turn_again(&Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done);
     assert_eq!(outline(session.history()), ["User: \"hello\"", "Model: \"hi\""]);
@@ -208,9 +208,9 @@ async fn a_prompt_whose_request_failed_is_kept_unsent_and_can_be_sent_again() {
 
 #[tokio::test(start_paused = true)]
 async fn another_prompt_after_a_failed_one_is_sent_alone() {
-    let stage = Stage::new([]);
-    stage.provider.then([Beat::Fail(gone())]).then([Beat::text("hi")]);
-    let (mut session, _) = play(&stage, Stage::setup(), "lost").await;
+    let stage = TestStage::new([]);
+    stage.provider.then([ScriptedProviderAction::Fail(gone())]).then([ScriptedProviderAction::text("hi")]);
+    let (mut session, _) = play(&stage, TestStage::setup(), "lost").await;
     session.turn("found", &Cancel::new()).await;
     assert_eq!(stage.provider.requests()[1].messages, [Message::user("found")]);
     assert_eq!(
@@ -222,20 +222,20 @@ async fn another_prompt_after_a_failed_one_is_sent_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn results_whose_request_failed_stay_and_are_sent_again_or_closed() {
-    let script = |stage: &Stage| {
-        stage.provider.then([Beat::call("1", "look", json!({}))]).then([Beat::Fail(gone())]);
-        stage.provider.then([Beat::text("fine")]);
+    let script = |stage: &TestStage| {
+        stage.provider.then([ScriptedProviderAction::call("1", "look", json!({}))]).then([ScriptedProviderAction::Fail(gone())]);
+        stage.provider.then([ScriptedProviderAction::text("fine")]);
     };
-    let stage = Stage::new([Tool::echo("look")]);
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
     script(&stage);
-    let (mut session, report) = play(&stage, Stage::setup(), "x").await;
+    let (mut session, report) = play(&stage, TestStage::setup(), "x").await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Failed, ""));
     assert_eq!(session.turn_again(&Cancel::new()).await.text, "fine");
     assert_eq!(stage.tools.seats().len(), 1, "the call is not run again");
 
-    let stage = Stage::new([Tool::echo("look")]);
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
     script(&stage);
-    let (mut session, _) = play(&stage, Stage::setup(), "x").await;
+    let (mut session, _) = play(&stage, TestStage::setup(), "x").await;
     session.turn("y", &Cancel::new()).await;
     let lines = outline(session.history());
     assert_eq!(lines[3], format!("Model: {MARK_FAILED:?} Partial"));
@@ -244,8 +244,8 @@ async fn results_whose_request_failed_stay_and_are_sent_again_or_closed() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_to_send_again_and_an_empty_prompt_are_errors_that_change_nothing() {
-    let stage = Stage::new([]);
-    let mut session = stage.start(Stage::setup()).unwrap();
+    let stage = TestStage::new([]);
+    let mut session = stage.start(TestStage::setup()).unwrap();
     for report in
         [session.turn_again(&Cancel::new()).await, session.turn(" \n", &Cancel::new()).await]
     {
@@ -258,14 +258,14 @@ async fn nothing_to_send_again_and_an_empty_prompt_are_errors_that_change_nothin
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_fails_after_its_first_delta_leaves_the_partial_answer() {
-    let stage = Stage::new([Tool::echo("look")]);
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
     stage.provider.then([
-        Beat::text("half an "),
-        Beat::call("1", "look", json!({})),
-        Beat::Fail(overloaded()),
+        ScriptedProviderAction::text("half an "),
+        ScriptedProviderAction::call("1", "look", json!({})),
+        ScriptedProviderAction::Fail(overloaded()),
     ]);
     let limits = Limits { attempts_max: 1, ..Limits::default() };
-    let setup = SessionSetup { limits, ..Stage::setup() };
+    let setup = SessionSetup { limits, ..TestStage::setup() };
     let (mut session, report) = play(&stage, setup, "x").await;
     assert_eq!((report.outcome, report.error), (Outcome::Failed, Some(overloaded())));
     assert!(report.is_open);
@@ -277,13 +277,13 @@ async fn a_request_that_fails_after_its_first_delta_leaves_the_partial_answer() 
     assert_eq!(stage.provider.requests().len(), 1);
     assert!(stage.tools.seats().is_empty());
     // The request is sent again, without the partial answer.
-    stage.provider.then([Beat::text("whole")]);
+    stage.provider.then([ScriptedProviderAction::text("whole")]);
     assert_eq!(session.turn_again(&Cancel::new()).await.text, "whole");
     assert_eq!(stage.provider.requests()[1].messages, stage.provider.requests()[0].messages);
     let sent: Vec<String> = session.history().messages().map(Message::text).collect();
     assert_eq!(sent, ["x", "whole"]);
     // An answered request can be sent again too, for another answer.
-    stage.provider.then([Beat::text("another")]);
+    stage.provider.then([ScriptedProviderAction::text("another")]);
     assert_eq!(session.turn_again(&Cancel::new()).await.text, "another");
     let sent: Vec<String> = session.history().messages().map(Message::text).collect();
     assert_eq!(sent, ["x", "another"]);
@@ -292,11 +292,11 @@ async fn a_request_that_fails_after_its_first_delta_leaves_the_partial_answer() 
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_breaks_is_begun_again_within_the_tries_and_nothing_is_doubled() {
-    let stage = Stage::new([]);
-    let broken = |text: &str| [Beat::text(text), Beat::Fail(overloaded())];
+    let stage = TestStage::new([]);
+    let broken = |text: &str| [ScriptedProviderAction::text(text), ScriptedProviderAction::Fail(overloaded())];
     stage.provider.then(broken("The moon")).then(broken("The moon is"));
-    stage.provider.then([Beat::text("The moon is full.")]);
-    let (session, report) = play(&stage, Stage::setup(), "x").await;
+    stage.provider.then([ScriptedProviderAction::text("The moon is full.")]);
+    let (session, report) = play(&stage, TestStage::setup(), "x").await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "The moon is full."));
     let sent: Vec<String> = session.history().messages().map(Message::text).collect();
     assert_eq!(sent, ["x", "The moon is full."]);
@@ -306,25 +306,25 @@ async fn a_stream_that_breaks_is_begun_again_within_the_tries_and_nothing_is_dou
         .into_iter()
         .filter(|event| matches!(event, Event::Retry { answer_restarts: true, .. }));
     assert_eq!(restarts.count(), 2);
-    assert!(session.spent().tokens > 0, "the provider bills what it said");
+    assert!(session.usage().tokens > 0, "the provider bills what it said");
     // When the retries are used up, the last partial answer is kept.
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     (0..9).for_each(|_| {
         stage.provider.then(broken("The moon"));
     });
-    let (_, report) = play(&stage, Stage::setup(), "x").await;
+    let (_, report) = play(&stage, TestStage::setup(), "x").await;
     assert_eq!(report.text, "The moon\n\n[Generation cancelled]");
     assert_eq!(stage.provider.requests().len(), 5);
 }
 
 #[tokio::test(start_paused = true)]
 async fn temporary_failures_before_the_first_delta_are_tried_again_and_told() {
-    let stage = Stage::new([]);
+    let stage = TestStage::new([]);
     let told = Error { retry_after_ms: Some(7_000), ..overloaded() };
-    stage.provider.then([Beat::Fail(overloaded())]).then([Beat::Fail(told)]);
-    stage.provider.then([Beat::Shown(Delta::notice("loading")), Beat::Fail(overloaded())]);
-    stage.provider.then([Beat::text("at last")]);
-    let (_, report) = play(&stage, Stage::setup(), "x").await;
+    stage.provider.then([ScriptedProviderAction::Fail(overloaded())]).then([ScriptedProviderAction::Fail(told)]);
+    stage.provider.then([ScriptedProviderAction::Shown(Delta::notice("loading")), ScriptedProviderAction::Fail(overloaded())]);
+    stage.provider.then([ScriptedProviderAction::text("at last")]);
+    let (_, report) = play(&stage, TestStage::setup(), "x").await;
     assert_eq!((report.outcome, report.steps), (Outcome::Done, 1));
     let waits: Vec<(u32, u64)> = stage
         .events
@@ -343,11 +343,11 @@ async fn temporary_failures_before_the_first_delta_are_tried_again_and_told() {
 #[tokio::test(start_paused = true)]
 async fn attempts_have_a_bound_and_permanent_errors_get_one() {
     for (error, attempts) in [(overloaded(), 5), (gone(), 1)] {
-        let stage = Stage::new([]);
+        let stage = TestStage::new([]);
         for _ in 0..9 {
-            stage.provider.then([Beat::Fail(error.clone())]);
+            stage.provider.then([ScriptedProviderAction::Fail(error.clone())]);
         }
-        let (_, report) = play(&stage, Stage::setup(), "x").await;
+        let (_, report) = play(&stage, TestStage::setup(), "x").await;
         assert_eq!(report.error, Some(error));
         assert_eq!(stage.provider.requests().len(), attempts);
     }
@@ -356,31 +356,31 @@ async fn attempts_have_a_bound_and_permanent_errors_get_one() {
 #[tokio::test(start_paused = true)]
 async fn a_silent_provider_is_given_up_after_its_idle_time_and_progress_is_no_silence() {
     let limits = Limits { provider_idle_ms: 1_000, attempts_max: 1, ..Limits::default() };
-    let setup = || SessionSetup { limits: limits.clone(), ..Stage::setup() };
+    let setup = || SessionSetup { limits: limits.clone(), ..TestStage::setup() };
 
-    let stage = Stage::new([]);
-    stage.provider.then([Beat::Hang]);
+    let stage = TestStage::new([]);
+    stage.provider.then([ScriptedProviderAction::Hang]);
     let (session, report) = play(&stage, setup(), "x").await;
     assert_eq!(report.error.unwrap().kind, ErrorKind::Timeout);
     assert_eq!(report.duration_ms, 1_000);
     assert_eq!(outline(session.history()), ["User: \"x\" Unsent"]);
 
-    let stage = Stage::new([]);
-    let progress = || Beat::Shown(Delta::progress("loading", 1, 2));
+    let stage = TestStage::new([]);
+    let progress = || ScriptedProviderAction::Shown(Delta::progress("loading", 1, 2));
     stage.provider.then([
-        Beat::Wait(999),
+        ScriptedProviderAction::Wait(999),
         progress(),
-        Beat::Wait(999),
+        ScriptedProviderAction::Wait(999),
         progress(),
-        Beat::Wait(999),
-        Beat::text("ok"),
+        ScriptedProviderAction::Wait(999),
+        ScriptedProviderAction::text("ok"),
     ]);
     let (_, report) = play(&stage, setup(), "x").await;
     assert_eq!((report.outcome, report.duration_ms), (Outcome::Done, 2_997));
 
     // Data that cannot be shown yet, such as the arguments of a call.
-    let stage = Stage::new([]);
-    stage.provider.then([Beat::Wait(999), Beat::text(""), Beat::Wait(999), Beat::text("ok")]);
+    let stage = TestStage::new([]);
+    stage.provider.then([ScriptedProviderAction::Wait(999), ScriptedProviderAction::text(""), ScriptedProviderAction::Wait(999), ScriptedProviderAction::text("ok")]);
     let (session, report) = play(&stage, setup(), "x").await;
     assert_eq!((report.outcome, report.duration_ms), (Outcome::Done, 1_998));
     assert_eq!(outline(session.history()), ["User: \"x\"", "Model: \"ok\""]);
@@ -389,29 +389,29 @@ async fn a_silent_provider_is_given_up_after_its_idle_time_and_progress_is_no_si
 #[tokio::test(start_paused = true)]
 async fn an_answer_without_end_is_cut_at_its_limit_and_one_of_that_length_is_not() {
     let limits = Limits { answer_bytes_max: 10, ..Limits::default() };
-    let setup = || SessionSetup { limits: limits.clone(), ..Stage::setup() };
+    let setup = || SessionSetup { limits: limits.clone(), ..TestStage::setup() };
 
-    let stage = Stage::new([]);
-    stage.provider.then([Beat::text("12345"), Beat::text("67890")]);
+    let stage = TestStage::new([]);
+    stage.provider.then([ScriptedProviderAction::text("12345"), ScriptedProviderAction::text("67890")]);
     assert_eq!(play(&stage, setup(), "x").await.1.outcome, Outcome::Done);
 
-    let stage = Stage::new([]);
-    stage.provider.then([Beat::text("12345"), Beat::text("678901"), Beat::Hang]);
+    let stage = TestStage::new([]);
+    stage.provider.then([ScriptedProviderAction::text("12345"), ScriptedProviderAction::text("678901"), ScriptedProviderAction::Hang]);
     let (session, report) = play(&stage, setup(), "x").await;
     assert_eq!(report.outcome, Outcome::Limit);
     assert_eq!(report.text, "12345\n\n[Generation cancelled]");
-    assert_eq!(session.history().entries()[1].mark, Some(Mark::Partial));
+    assert_eq!(session.history().entries()[1].mark, Some(MessageMark::Partial));
 }
 
 #[tokio::test(start_paused = true)]
 async fn empty_answers_are_asked_for_again_and_then_fail_without_a_trace() {
-    let stage = Stage::new([]);
-    stage.provider.then([]).then([Beat::text("hi")]);
-    assert_eq!(play(&stage, Stage::setup(), "x").await.1.outcome, Outcome::Done);
+    let stage = TestStage::new([]);
+    stage.provider.then([]).then([ScriptedProviderAction::text("hi")]);
+    assert_eq!(play(&stage, TestStage::setup(), "x").await.1.outcome, Outcome::Done);
 
-    let stage = Stage::new([]);
-    stage.provider.then([]).then([Beat::text(" \n")]).then([Beat::text("too late")]);
-    let (session, report) = play(&stage, Stage::setup(), "x").await;
+    let stage = TestStage::new([]);
+    stage.provider.then([]).then([ScriptedProviderAction::text(" \n")]).then([ScriptedProviderAction::text("too late")]);
+    let (session, report) = play(&stage, TestStage::setup(), "x").await;
     assert_eq!(report.outcome, Outcome::Failed);
     assert_eq!(report.error.unwrap().message, "the model answered nothing, 2 times");
     assert_eq!(outline(session.history()), ["User: \"x\" Unsent"]);
@@ -433,9 +433,9 @@ async fn finish_reasons_decide_how_a_turn_ends() {
         (FinishReason::Cancelled, Outcome::Failed, "said\n\n[Generation cancelled]"),
     ];
     for (reason, outcome, text) in cases {
-        let stage = Stage::new([]);
-        stage.provider.then([Beat::text("said"), Beat::Finish(reason)]);
-        let (session, report) = play(&stage, Stage::setup(), "x").await;
+        let stage = TestStage::new([]);
+        stage.provider.then([ScriptedProviderAction::text("said"), ScriptedProviderAction::Finish(reason)]);
+        let (session, report) = play(&stage, TestStage::setup(), "x").await;
         assert_eq!((report.outcome, report.text.as_str()), (outcome, text), "{reason:?}");
         assert_eq!(report.error.is_some(), outcome != Outcome::Done, "{reason:?}");
         assert_eq!(session.history().messages().count(), 2);
@@ -444,12 +444,12 @@ async fn finish_reasons_decide_how_a_turn_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn an_end_for_a_reason_that_nobody_knows_is_told_in_one_line() {
-    let stage = Stage::new([Tool::echo("look")]);
-    let unknown = || Beat::Finish(FinishReason::Unknown);
-    stage.provider.then([Beat::call("1", "look", json!({})), unknown()]);
-    let word = Beat::FinishWord("moonrise".to_owned());
-    stage.provider.then([Beat::text("said"), unknown(), word]);
-    let (_, report) = play(&stage, Stage::setup(), "x").await;
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
+    let unknown = || ScriptedProviderAction::Finish(FinishReason::Unknown);
+    stage.provider.then([ScriptedProviderAction::call("1", "look", json!({})), unknown()]);
+    let word = ScriptedProviderAction::FinishWord("moonrise".to_owned());
+    stage.provider.then([ScriptedProviderAction::text("said"), unknown(), word]);
+    let (_, report) = play(&stage, TestStage::setup(), "x").await;
     assert_eq!(report.outcome, Outcome::Done);
     assert_eq!(stage.tools.seats().len(), 1, "what came whole is run");
     assert_eq!(
@@ -463,14 +463,14 @@ async fn an_end_for_a_reason_that_nobody_knows_is_told_in_one_line() {
 async fn a_call_that_the_output_limit_may_have_cut_does_not_run_and_the_limit_is_told() {
     let cut = [json!({}), json!({ "text": "half of" }), json!("{\"text\": \"ha")];
     for arguments in cut {
-        let stage = Stage::new([Tool::echo("look")]);
+        let stage = TestStage::new([ScriptedTool::echo("look")]);
         stage.provider.then([
-            Beat::text("I look"),
-            Beat::call("1", "look", json!({ "text": "whole" })),
-            Beat::call("2", "look", arguments),
-            Beat::Finish(FinishReason::MaxTokens),
+            ScriptedProviderAction::text("I look"),
+            ScriptedProviderAction::call("1", "look", json!({ "text": "whole" })),
+            ScriptedProviderAction::call("2", "look", arguments),
+            ScriptedProviderAction::Finish(FinishReason::MaxTokens),
         ]);
-        let (mut session, report) = play(&stage, Stage::setup(), "x").await;
+        let (mut session, report) = play(&stage, TestStage::setup(), "x").await;
         assert_eq!(report.outcome, Outcome::Limit);
         let error = report.error.unwrap();
         assert_eq!(error.kind, ErrorKind::LimitReached);
@@ -481,7 +481,7 @@ async fn a_call_that_the_output_limit_may_have_cut_does_not_run_and_the_limit_is
         assert_eq!(outline.len(), 4, "{outline:?}");
         assert!(outline[2].contains("error 1") && outline[2].contains("error 2"), "{outline:?}");
         // The conversation continues, and the model learns why its calls have no results.
-        stage.provider.then([Beat::text("less, then")]);
+        stage.provider.then([ScriptedProviderAction::text("less, then")]);
         assert_eq!(session.turn("go on", &Cancel::new()).await.outcome, Outcome::Done);
         let request = stage.provider.requests().pop().unwrap();
         let results: Vec<_> = request.messages[2].tool_results().collect();
@@ -491,21 +491,21 @@ async fn a_call_that_the_output_limit_may_have_cut_does_not_run_and_the_limit_is
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_of_thoughts_that_ends_at_the_output_limit_is_not_asked_for_again() {
-    let stage = Stage::new([]);
-    let thought = Beat::Thought("on and on".to_owned());
-    stage.provider.then([thought, Beat::Finish(FinishReason::MaxTokens)]);
-    stage.provider.then([Beat::text("too late")]);
-    let (session, report) = play(&stage, Stage::setup(), "x").await;
+    let stage = TestStage::new([]);
+    let thought = ScriptedProviderAction::Thought("on and on".to_owned());
+    stage.provider.then([thought, ScriptedProviderAction::Finish(FinishReason::MaxTokens)]);
+    stage.provider.then([ScriptedProviderAction::text("too late")]);
+    let (session, report) = play(&stage, TestStage::setup(), "x").await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Limit, MARK_OUTPUT_LIMIT));
     assert_eq!(stage.provider.requests().len(), 1);
-    assert_eq!(session.history().entries()[1].mark, Some(Mark::Partial));
+    assert_eq!(session.history().entries()[1].mark, Some(MessageMark::Partial));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_filtered_answer_never_runs_its_calls() {
-    let stage = Stage::new([Tool::echo("look")]);
-    stage.provider.then([Beat::call("1", "look", json!({})), Beat::Finish(FinishReason::Safety)]);
-    let (session, _) = play(&stage, Stage::setup(), "x").await;
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
+    stage.provider.then([ScriptedProviderAction::call("1", "look", json!({})), ScriptedProviderAction::Finish(FinishReason::Safety)]);
+    let (session, _) = play(&stage, TestStage::setup(), "x").await;
     assert!(stage.tools.seats().is_empty());
     assert_eq!(outline(session.history())[1], format!("Model: {MARK_FILTERED:?} Partial"));
 }
@@ -513,14 +513,14 @@ async fn a_filtered_answer_never_runs_its_calls() {
 #[tokio::test(start_paused = true)]
 async fn usage_is_that_of_the_last_request_that_told_it() {
     let usage = |prompt_tokens, output_tokens| {
-        Beat::Usage(Usage { prompt_tokens, output_tokens, ..Usage::default() })
+        ScriptedProviderAction::Usage(Usage { prompt_tokens, output_tokens, ..Usage::default() })
     };
-    let stage = Stage::new([Tool::echo("look")]);
-    stage.provider.then([Beat::call("1", "look", json!({})), usage(1_000, 20)]);
-    stage.provider.then([Beat::text("done"), usage(1_100, 30)]);
-    let (mut session, report) = play(&stage, Stage::setup(), "x").await;
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
+    stage.provider.then([ScriptedProviderAction::call("1", "look", json!({})), usage(1_000, 20)]);
+    stage.provider.then([ScriptedProviderAction::text("done"), usage(1_100, 30)]);
+    let (mut session, report) = play(&stage, TestStage::setup(), "x").await;
     assert_eq!(report.usage.total_tokens(), 1_130);
-    stage.provider.then([Beat::text("told nothing")]);
+    stage.provider.then([ScriptedProviderAction::text("told nothing")]);
     session.turn("y", &Cancel::new()).await;
     let facts = session.facts();
     assert_eq!((facts.model.as_str(), facts.context_limit), ("test/model", 10_000));
@@ -531,16 +531,16 @@ async fn usage_is_that_of_the_last_request_that_told_it() {
 
 #[tokio::test(start_paused = true)]
 async fn the_open_turn_counts_for_a_tool_that_asks_for_the_facts() {
-    let facts = Tool::new("facts", |_, scope| async move {
+    let facts = ScriptedTool::new("facts", |_, scope| async move {
         Ok(jaato_types::Output::json(serde_json::to_value(scope.facts.read()).unwrap()))
     });
-    let stage = Stage::new([facts]);
+    let stage = TestStage::new([facts]);
     stage.provider.then([
-        Beat::call("1", "facts", json!({})),
-        Beat::Usage(Usage { prompt_tokens: 7, output_tokens: 3, ..Usage::default() }),
+        ScriptedProviderAction::call("1", "facts", json!({})),
+        ScriptedProviderAction::Usage(Usage { prompt_tokens: 7, output_tokens: 3, ..Usage::default() }),
     ]);
-    stage.provider.then([Beat::text("done")]);
-    let (session, _) = play(&stage, Stage::setup(), "x").await;
+    stage.provider.then([ScriptedProviderAction::text("done")]);
+    let (session, _) = play(&stage, TestStage::setup(), "x").await;
     let result = session.history().entries()[2].message.tool_results().next().unwrap().clone();
     assert_eq!(
         (&result.content["turns"], &result.content["prompt_tokens"]),
@@ -550,9 +550,9 @@ async fn the_open_turn_counts_for_a_tool_that_asks_for_the_facts() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_to_an_inactive_tool_activates_it_at_the_end_of_the_list_without_a_word() {
-    let stage = Stage::new([Tool::echo("hidden").state(ToolState::Inactive), Tool::echo("shown")]);
-    stage.provider.then([Beat::call("1", "hidden", json!({}))]).then([Beat::text("done")]);
-    let (session, _) = play(&stage, Stage::setup(), "x").await;
+    let stage = TestStage::new([ScriptedTool::echo("hidden").state(ToolState::Inactive), ScriptedTool::echo("shown")]);
+    stage.provider.then([ScriptedProviderAction::call("1", "hidden", json!({}))]).then([ScriptedProviderAction::text("done")]);
+    let (session, _) = play(&stage, TestStage::setup(), "x").await;
     let names = |request: &Request| {
         request.tools.iter().map(|tool| tool.name.clone()).collect::<Vec<ToolName>>()
     };
@@ -567,16 +567,16 @@ async fn a_call_to_an_inactive_tool_activates_it_at_the_end_of_the_list_without_
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_was_left_with_open_calls_goes_on() {
-    let call = match Beat::call("1", "look", json!({})) {
-        Beat::Call(call) => call,
+    let call = match ScriptedProviderAction::call("1", "look", json!({})) {
+        ScriptedProviderAction::Call(call) => call,
         _ => unreachable!("made above"),
     };
     let mut history = History::new();
     history.append_prompt(vec![Part::text("before")]).unwrap();
     history.append_answer(vec![Part::ToolCall(call)], None).unwrap();
-    let stage = Stage::new([Tool::echo("look")]);
-    stage.provider.then([Beat::text("hi")]);
-    let setup = SessionSetup { history, ..Stage::setup() };
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
+    stage.provider.then([ScriptedProviderAction::text("hi")]);
+    let setup = SessionSetup { history, ..TestStage::setup() };
     let (session, report) = play(&stage, setup, "after").await;
     assert_eq!(report.outcome, Outcome::Done);
     assert_eq!(
@@ -594,10 +594,10 @@ async fn a_session_that_was_left_with_open_calls_goes_on() {
 
 #[tokio::test(start_paused = true)]
 async fn requests_begin_at_a_pace_and_a_cancel_ends_the_wait() {
-    let stage = Stage::new([Tool::echo("look")]);
-    let mut setup = Stage::setup();
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
+    let mut setup = TestStage::setup();
     setup.limits.request_interval_ms = 60_000;
-    stage.provider.then([Beat::call("1", "look", json!({}))]).then([Beat::text("done")]);
+    stage.provider.then([ScriptedProviderAction::call("1", "look", json!({}))]).then([ScriptedProviderAction::text("done")]);
     let start = tokio::time::Instant::now();
     let (mut session, report) = play(&stage, setup, "x").await;
     assert_eq!(report.outcome, Outcome::Done);
@@ -617,11 +617,11 @@ async fn requests_begin_at_a_pace_and_a_cancel_ends_the_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_has_no_room_is_waited_for_and_it_is_said() {
-    let stage = Stage::new([Tool::echo("look")]);
-    stage.provider.then([Beat::call("1", "look", json!({})), Beat::RoomAfter(30_000)]);
-    stage.provider.then([Beat::text("done"), Beat::RoomAfter(130_000)]).then([Beat::text("more")]);
+    let stage = TestStage::new([ScriptedTool::echo("look")]);
+    stage.provider.then([ScriptedProviderAction::call("1", "look", json!({})), ScriptedProviderAction::RoomAfter(30_000)]);
+    stage.provider.then([ScriptedProviderAction::text("done"), ScriptedProviderAction::RoomAfter(130_000)]).then([ScriptedProviderAction::text("more")]);
     let start = tokio::time::Instant::now();
-    let (mut session, report) = play(&stage, Stage::setup(), "x").await;
+    let (mut session, report) = play(&stage, TestStage::setup(), "x").await;
     assert_eq!((report.outcome, start.elapsed().as_secs()), (Outcome::Done, 30));
     let is_told = |event: &Event| {
         matches!(event, Event::Notice { text, .. }

@@ -7,7 +7,7 @@ use std::fs::OpenOptions;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use jaato_runtime::config::Folders;
+use jaato_runtime::config::UserFolders;
 use jaato_runtime::open_private_file;
 
 use super::edited::Editor;
@@ -29,7 +29,7 @@ pub struct HistoryFile {
 
 impl HistoryFile {
     /// Finds it, and makes it where it is missing.
-    pub fn of(folders: &Folders) -> Self {
+    pub fn of(folders: &UserFolders) -> Self {
         let file = Self { path: folders.chat_history().ok(), is_told: AtomicBool::new(false) };
         let Some(path) = &file.path else { return file };
         match open_private_file(path, OpenOptions::new().append(true).create(true)) {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use jaato_runtime::ledger_path;
-use jaato_runtime::store::{Line, Reader, Stage};
+use jaato_runtime::store::{LedgerLine, LedgerReader, LedgerStage};
 use serde_json::json;
 
 use crate::args::Global;
@@ -20,11 +20,11 @@ pub fn log(global: Global, last: usize, as_json: bool) -> Outcome {
         Failure::new(Exit::Failed, text)
     };
     let (mut found, mut earlier) = (VecDeque::new(), 0_usize);
-    match Reader::open(&path) {
+    match LedgerReader::open(&path) {
         Ok(mut reader) => {
             while let Some(line) = reader.next_line().map_err(failed)? {
-                let Line::Record(record) = line else { continue };
-                if matches!(record.stage, Stage::PermissionCheck { .. }) {
+                let LedgerLine::Record(record) = line else { continue };
+                if matches!(record.stage, LedgerStage::PermissionCheck { .. }) {
                     found.push_back(record);
                     if found.len() > last {
                         found.pop_front();
@@ -38,7 +38,7 @@ pub fn log(global: Global, last: usize, as_json: bool) -> Outcome {
     }
     let mut rows = Vec::new();
     for record in &found {
-        let Stage::PermissionCheck {
+        let LedgerStage::PermissionCheck {
             call_id,
             tool,
             allowed,

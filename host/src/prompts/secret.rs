@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
 
-use jaato_runtime::session_loop::Secret;
+use jaato_runtime::session_loop::TypedSecret;
 use nix::sys::termios::{
     FlushArg, LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcflush, tcgetattr, tcsetattr,
 };
@@ -18,7 +18,7 @@ const SECRET_BYTES_MAX: usize = 4095;
 /// The result.
 pub enum Hidden {
     /// The line, without its end, but with room for it.
-    Typed(Secret),
+    Typed(TypedSecret),
     /// The user declined.
     Declined,
 }
@@ -61,7 +61,7 @@ pub async fn ask(open: &OpenQuestion, question: &Text) -> io::Result<Hidden> {
 
 /// A line that is typed without echo.
 struct Line {
-    secret: Secret,
+    secret: TypedSecret,
     /// The state within the sequence of a key such as an arrow.
     key: Key,
     /// Whether more was typed than fits, so that the text is incomplete.
@@ -88,7 +88,7 @@ enum Step {
 impl Line {
     fn new() -> Self {
         // One more for the end of the line.
-        let secret = Secret::with_capacity(SECRET_BYTES_MAX + 1);
+        let secret = TypedSecret::with_capacity(SECRET_BYTES_MAX + 1);
         Self { secret, key: Key::Plain, is_too_long: false }
     }
 

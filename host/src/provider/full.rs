@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use jaato_runtime::config::{Caps, Dollars};
 use jaato_runtime::session_loop::{
-    AskingPlugin, Cancel, Entry, EventSink, History, Hold, Prompt, Session, TurnReport,
+    AskingPlugin, Cancel, HistoryEntry, EventSink, History, DeadlineHold, UserPrompt, Session, TurnReport,
 };
 use jaato_runtime::types::model::ModelComplete;
 use jaato_runtime::types::{
@@ -107,7 +107,7 @@ struct Checks<'a> {
     cost_micro_usd: u64,
     is_cost_known: bool,
     /// A conversation that a later check continues.
-    earlier: Vec<Arc<Entry>>,
+    earlier: Vec<Arc<HistoryEntry>>,
 }
 
 /// Observations from the events of all checks.
@@ -298,11 +298,11 @@ impl<'a> Checks<'a> {
         self.end("image", begun, Some(&session), found);
     }
 
-    async fn with_image(&self, session: &Session, prompt: &str) -> Result<Prompt, Error> {
+    async fn with_image(&self, session: &Session, prompt: &str) -> Result<UserPrompt, Error> {
         let file = std::env::temp_dir().join(format!("jaato-check-{}.png", session.id()));
         let io = |error: std::io::Error| Error::new(ErrorKind::Io, error.to_string());
         fs::write(&file, RED).map_err(io)?;
-        let prompt = Prompt::from(prompt);
+        let prompt = UserPrompt::from(prompt);
         let attached = self.runtime.attach(session.id(), prompt, std::slice::from_ref(&file)).await;
         fs::remove_file(&file).map_err(io)?;
         attached
@@ -373,7 +373,7 @@ impl<'a> Checks<'a> {
             ..ModelComplete::default()
         };
         let asker =
-            AskingPlugin { plugin: "provider-check".into(), parent: None, hold: Hold::default() };
+            AskingPlugin { plugin: "provider-check".into(), parent: None, hold: DeadlineHold::default() };
         let handle = session.handle();
         let answered = handle.complete(&asker, asked, None, Arc::new(|_| {}), self.cancel).await;
         let found = match answered {
@@ -540,7 +540,7 @@ impl<'a> Checks<'a> {
     }
 
     fn end(&mut self, name: &str, begun: Instant, session: Option<&Session>, found: Found) {
-        let spent = session.map(Session::spent).unwrap_or_default();
+        let spent = session.map(Session::usage).unwrap_or_default();
         self.tokens = self.tokens.saturating_add(spent.tokens);
         self.cost_micro_usd = self.cost_micro_usd.saturating_add(spent.cost_micro_usd);
         self.is_cost_known &= !spent.has_unknown_cost;

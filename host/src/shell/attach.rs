@@ -3,7 +3,7 @@
 use std::io;
 
 use jaato_runtime::types::terminal::TerminalScreen;
-use jaato_runtime::{FoundTerminal, Joined, TerminalReply, join_terminal};
+use jaato_runtime::{FoundTerminal, JoinedTerminal, TerminalReply, join_terminal};
 use nix::sys::signal::{Signal, raise};
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 
@@ -84,7 +84,7 @@ pub async fn attach(found: &FoundTerminal, purpose: Purpose) -> Outcome {
 }
 
 /// Prints the current screen as text.
-async fn print(joined: &mut Joined) -> io::Result<Result<End, Failure>> {
+async fn print(joined: &mut JoinedTerminal) -> io::Result<Result<End, Failure>> {
     while let Some(reply) = joined.next().await? {
         match reply {
             TerminalReply::Screen { screen, .. } => {
@@ -103,7 +103,7 @@ async fn print(joined: &mut Joined) -> io::Result<Result<End, Failure>> {
 
 /// Shows the terminal until the user leaves, or something ends it. Then restores the user's own
 /// terminal.
-async fn show(joined: &mut Joined, name: &str, purpose: Purpose) -> io::Result<End> {
+async fn show(joined: &mut JoinedTerminal, name: &str, purpose: Purpose) -> io::Result<End> {
     let mut signals = Signals::listen()?;
     let mut tty = Tty::take()?;
     let mut typed = keys()?;

@@ -8,9 +8,9 @@ mod draw;
 mod screen;
 mod tty;
 
-use jaato_runtime::config::Folders;
+use jaato_runtime::config::UserFolders;
 use jaato_runtime::config::trust::inside_session;
-use jaato_runtime::{FoundTerminal, FoundTerminals, find_terminals};
+use jaato_runtime::{FoundTerminal, TerminalSearchResult, find_terminals};
 use serde_json::json;
 
 use crate::exit::{Exit, Failure, Outcome};
@@ -23,7 +23,7 @@ const NAMED_MAX: usize = 8;
 
 /// Lists the terminals of all hosts of this user.
 pub async fn list(as_json: bool) -> Outcome {
-    let FoundTerminals { terminals, problems } = find().await?;
+    let TerminalSearchResult { terminals, problems } = find().await?;
     report::problems(&problems);
     if as_json {
         let listed = terminals.iter().map(|FoundTerminal { listed, .. }| {
@@ -73,14 +73,14 @@ pub async fn attach(name: &str, purpose: Purpose) -> Outcome {
     attach::attach(chosen?, purpose).await
 }
 
-async fn find() -> Result<FoundTerminals, Failure> {
-    if inside_session(&jaato_runtime::config::Variables::of_process()) {
+async fn find() -> Result<TerminalSearchResult, Failure> {
+    if inside_session(&jaato_runtime::config::EnvironmentVariables::from_process()) {
         let text = "a session cannot join a terminal";
         return Err(
             Failure::new(Exit::Limit, text).hint("join it from a terminal that no model uses")
         );
     }
-    Ok(find_terminals(&Folders::of_user()).await)
+    Ok(find_terminals(&UserFolders::of_user()).await)
 }
 
 /// Finds the one terminal with this name, or else with a name that contains it.

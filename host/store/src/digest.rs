@@ -18,7 +18,7 @@ pub struct DigestKey([u8; 32]);
 
 /// The recorded facts about a call's arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ArgumentsMark {
+pub struct ArgumentsDigest {
     /// Their size as JSON, in bytes.
     pub bytes: u64,
     /// Their digest in hexadecimal digits, or `None` without a key.
@@ -32,13 +32,13 @@ impl DigestKey {
     }
 }
 
-impl ArgumentsMark {
+impl ArgumentsDigest {
     /// Marks arguments.
-    pub fn of(arguments: &impl Serialize, key: Option<&DigestKey>) -> Self {
-        let mut sink = Sink { bytes: 0, hash: key.map(|key| Sha256::new().chain_update(key.0)) };
+    pub fn from_arguments(arguments: &impl Serialize, key: Option<&DigestKey>) -> Self {
+        let mut sink = DigestWriter { bytes: 0, hash: key.map(|key| Sha256::new().chain_update(key.0)) };
         // Neither a hash nor a counter rejects bytes, and JSON values can always be written.
         let _infallible = serde_json::to_writer(&mut sink, arguments);
-        let Sink { bytes, hash } = sink;
+        let DigestWriter { bytes, hash } = sink;
         let digest = hash.map(|hash| {
             let digest = hash.finalize();
             digest.iter().take(DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect()
@@ -49,15 +49,15 @@ impl ArgumentsMark {
 
 /// Returns the size of a value as JSON, without writing it anywhere.
 pub(crate) fn json_bytes(value: &impl Serialize) -> u64 {
-    ArgumentsMark::of(value, None).bytes
+    ArgumentsDigest::from_arguments(value, None).bytes
 }
 
-struct Sink {
+struct DigestWriter {
     bytes: u64,
     hash: Option<Sha256>,
 }
 
-impl io::Write for Sink {
+impl io::Write for DigestWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.bytes += bytes.len() as u64;
         if let Some(hash) = &mut self.hash {
@@ -81,12 +81,12 @@ mod tests {
     fn equal_arguments_are_equal_under_one_key_and_tell_nothing_under_another() {
         let (one, other) = (DigestKey::new([1; 32]), DigestKey::new([2; 32]));
         let arguments = json!({ "pin": "1234" });
-        let mark = ArgumentsMark::of(&arguments, Some(&one));
+        let mark = ArgumentsDigest::from_arguments(&arguments, Some(&one));
         assert_eq!(mark.bytes, r#"{"pin":"1234"}"#.len() as u64);
-        assert_eq!(mark, ArgumentsMark::of(&arguments, Some(&one)));
-        assert_ne!(mark, ArgumentsMark::of(&json!({ "pin": "1235" }), Some(&one)));
-        assert_ne!(mark, ArgumentsMark::of(&arguments, Some(&other)));
+        assert_eq!(mark, ArgumentsDigest::from_arguments(&arguments, Some(&one)));
+        assert_ne!(mark, ArgumentsDigest::from_arguments(&json!({ "pin": "1235" }), Some(&one)));
+        assert_ne!(mark, ArgumentsDigest::from_arguments(&arguments, Some(&other)));
         assert_eq!(mark.digest.unwrap().len(), 2 * DIGEST_BYTES);
-        assert_eq!(ArgumentsMark::of(&arguments, None).digest, None);
+        assert_eq!(ArgumentsDigest::from_arguments(&arguments, None).digest, None);
     }
 }

@@ -41,7 +41,7 @@ pub struct LedgerFile {
 
 /// The result of appending.
 #[derive(Debug)]
-pub struct Appended {
+pub struct AppendResult {
     /// Number of lines that are in the file.
     pub lines: usize,
     /// Bytes of a torn record that were removed before them.
@@ -73,9 +73,9 @@ impl LedgerFile {
     }
 
     /// Appends lines, each with its newline, in one `write` each. Stops at the first failure.
-    pub fn append(&mut self, lines: &[Vec<u8>]) -> Appended {
+    pub fn append(&mut self, lines: &[Vec<u8>]) -> AppendResult {
         let has_lock = self.is_regular && self.lock();
-        let mut appended = Appended { lines: 0, cut_bytes: 0, error: None };
+        let mut appended = AppendResult { lines: 0, cut_bytes: 0, error: None };
         if let Err(error) = self.append_in_turn(lines, has_lock, &mut appended) {
             appended.error = Some(LedgerError::Io(self.path.clone(), error));
         }
@@ -101,10 +101,10 @@ impl LedgerFile {
         &mut self,
         lines: &[Vec<u8>],
         has_lock: bool,
-        appended: &mut Appended,
+        appended: &mut AppendResult,
     ) -> io::Result<()> {
         if self.is_regular {
-            appended.cut_bytes = self.mend(has_lock)?;
+            appended.cut_bytes = self.repair_tail(has_lock)?;
         }
         for line in lines {
             let before = if has_lock { Some(self.file.metadata()?.len()) } else { None };
@@ -122,7 +122,7 @@ impl LedgerFile {
 
     /// Removes a torn record from the end, or ends its line if it must not be removed. Returns the
     /// number of removed bytes.
-    fn mend(&mut self, has_lock: bool) -> io::Result<u64> {
+    fn repair_tail(&mut self, has_lock: bool) -> io::Result<u64> {
         let length = self.file.metadata()?.len();
         let start = length.saturating_sub(TORN_BYTES_MAX as u64);
         let mut last = [0];

@@ -9,8 +9,8 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::error::LedgerError;
-use crate::record::{Record, Stage};
-use crate::writer::{Written, write_all};
+use crate::record::{LedgerRecord, LedgerStage};
+use crate::writer::{FlushSignal, write_all};
 
 /// Maximum number of records queued for a slow disk. Further ones are lost, counted and reported.
 pub const RECORDS_WAITING_MAX: usize = 4096;
@@ -24,26 +24,26 @@ const WRITES_WAIT: Duration = Duration::from_secs(1);
 const SYNC_WAIT: Duration = Duration::from_millis(50);
 
 /// Receives lines for the host's log.
-pub type Log = Box<dyn Fn(&str) + Send + Sync>;
+pub type LedgerLog = Box<dyn Fn(&str) + Send + Sync>;
 
 /// The ledger. Clones share it. The first record starts its thread, which opens the file.
 #[derive(Clone)]
-pub struct Ledger(Arc<Inner>);
+pub struct Ledger(Arc<LedgerInner>);
 
-struct Inner {
+struct LedgerInner {
     target: Result<PathBuf, String>,
-    thread: Mutex<Thread>,
-    shared: Arc<Shared>,
+    thread: Mutex<LedgerThread>,
+    shared: Arc<LedgerShared>,
 }
 
-enum Thread {
+enum LedgerThread {
     NotStarted,
-    Runs { waiting: SyncSender<Waiting>, written: Receiver<Written> },
+    Runs { waiting: SyncSender<LedgerQueueItem>, written: Receiver<FlushSignal> },
     Ended,
 }
 
 /// An item in the thread's queue.
-pub(crate) enum Waiting {
+pub(crate) enum LedgerQueueItem {
     /// A record's line.
     Line(Vec<u8>),
     /// A turn has ended, so flush the written records to the disk.
@@ -51,18 +51,18 @@ pub(crate) enum Waiting {
 }
 
 /// The state that the thread shares with its ledger.
-pub(crate) struct Shared {
+pub(crate) struct LedgerShared {
     lost: AtomicU64,
     /// Number of accepted records that are neither written nor lost.
     open: Mutex<usize>,
     all_written: Condvar,
     has_notice: AtomicBool,
-    trouble: Mutex<Trouble>,
-    log: Log,
+    trouble: Mutex<LedgerTrouble>,
+    log: LedgerLog,
 }
 
 #[derive(Default)]
-struct Trouble {
+struct LedgerTrouble {
     /// The first error, which causes all later ones.
     text: Option<String>,
     is_told: bool,
@@ -70,8 +70,8 @@ struct Trouble {
 
 impl Ledger {
     /// Creates a ledger without touching the file. Without a path, the text says why there is none.
-    pub fn new(path: Result<PathBuf, String>, log: Log) -> Self {
-        let shared = Shared {
+    pub fn new(path: Result<PathBuf, String>, log: LedgerLog) -> Self {
+        let shared = LedgerShared {
             lost: AtomicU64::new(0),
             open: Mutex::new(0),
             all_written: Condvar::new(),
@@ -79,12 +79,12 @@ impl Ledger {
             trouble: Mutex::default(),
             log,
         };
-        let thread = Mutex::new(Thread::NotStarted);
-        Self(Arc::new(Inner { target: path, thread, shared: Arc::new(shared) }))
+        let thread = Mutex::new(LedgerThread::NotStarted);
+        Self(Arc::new(LedgerInner { target: path, thread, shared: Arc::new(shared) }))
     }
 
     /// Accepts a record. Returns at once. A record that does not fit is lost and counted.
-    pub fn record(&self, record: &Record) {
+    pub fn record(&self, record: &LedgerRecord) {
         let line = match record.line() {
             Ok(line) => line,
             Err(error) => {
@@ -93,9 +93,9 @@ impl Ledger {
                 return;
             }
         };
-        self.send(Waiting::Line(line));
-        if matches!(record.stage, Stage::Turn { .. }) {
-            self.send(Waiting::Sync);
+        self.send(LedgerQueueItem::Line(line));
+        if matches!(record.stage, LedgerStage::Turn { .. }) {
+            self.send(LedgerQueueItem::Sync);
         }
     }
 
@@ -105,7 +105,7 @@ impl Ledger {
         if !shared.has_notice.swap(false, Ordering::AcqRel) {
             return None;
         }
-        let mut trouble = shared.trouble();
+        let mut trouble = shared.lock_trouble();
         trouble.is_told = true;
         trouble.text.as_ref().map(|text| format!("{text}; {REMEDY}"))
     }
@@ -113,8 +113,8 @@ impl Ledger {
     /// Waits briefly until everything is written, and ends the ledger. Returns the final lines for
     /// the user: errors not yet reported, and the number of lost records. Blocks.
     pub fn finish(&self) -> Vec<String> {
-        let thread = std::mem::replace(&mut *self.thread(), Thread::Ended);
-        if let Thread::Runs { waiting, written } = thread {
+        let thread = std::mem::replace(&mut *self.thread(), LedgerThread::Ended);
+        if let LedgerThread::Runs { waiting, written } = thread {
             drop(waiting);
             let late = self.0.shared.wait_for_writes();
             if late == 0 {
@@ -127,35 +127,35 @@ impl Ledger {
         self.0.shared.last_words()
     }
 
-    fn send(&self, waiting: Waiting) {
+    fn send(&self, waiting: LedgerQueueItem) {
         let mut thread = self.thread();
-        if let Thread::NotStarted = *thread {
+        if let LedgerThread::NotStarted = *thread {
             match self.start() {
                 Ok(started) => *thread = started,
                 Err(error) => {
-                    *thread = Thread::Ended;
-                    self.0.shared.lose(0, &LedgerError::NoThread(error));
+                    *thread = LedgerThread::Ended;
+                    self.0.shared.record_loss(0, &LedgerError::NoThread(error));
                 }
             }
         }
-        let is_line = matches!(waiting, Waiting::Line(_));
+        let is_line = matches!(waiting, LedgerQueueItem::Line(_));
         if is_line {
-            *self.0.shared.open() += 1;
+            *self.0.shared.lock_open_records() += 1;
         }
         let taken = match &*thread {
-            Thread::Runs { waiting: queue, .. } => queue.try_send(waiting),
-            Thread::NotStarted | Thread::Ended => Err(TrySendError::Disconnected(waiting)),
+            LedgerThread::Runs { waiting: queue, .. } => queue.try_send(waiting),
+            LedgerThread::NotStarted | LedgerThread::Ended => Err(TrySendError::Disconnected(waiting)),
         };
         match taken {
             Ok(()) => {}
             // The end of the next turn flushes these records too.
             Err(_) if !is_line => {}
             Err(TrySendError::Full(_)) => {
-                self.0.shared.settle(1);
+                self.0.shared.mark_settled(1);
                 self.lose_to_slow_disk(1);
             }
             Err(TrySendError::Disconnected(_)) => {
-                self.0.shared.settle(1);
+                self.0.shared.mark_settled(1);
                 self.0.shared.count_lost(1);
             }
         }
@@ -163,20 +163,20 @@ impl Ledger {
 
     fn lose_to_slow_disk(&self, records: usize) {
         let path = self.0.target.clone().unwrap_or_default();
-        self.0.shared.lose(records, &LedgerError::TooSlow(path));
+        self.0.shared.record_loss(records, &LedgerError::TooSlow(path));
     }
 
-    fn start(&self) -> std::io::Result<Thread> {
+    fn start(&self) -> std::io::Result<LedgerThread> {
         let (waiting, queue) = sync_channel(RECORDS_WAITING_MAX);
         let (done, written) = channel();
         let (target, shared) = (self.0.target.clone(), Arc::clone(&self.0.shared));
         std::thread::Builder::new()
             .name("jaato-ledger".into())
             .spawn(move || write_all(target, &queue, &shared, &done))?;
-        Ok(Thread::Runs { waiting, written })
+        Ok(LedgerThread::Runs { waiting, written })
     }
 
-    fn thread(&self) -> MutexGuard<'_, Thread> {
+    fn thread(&self) -> MutexGuard<'_, LedgerThread> {
         self.0.thread.lock()
     }
 }
@@ -184,12 +184,12 @@ impl Ledger {
 /// The advice if a ledger cannot be written.
 const REMEDY: &str = "the session continues without it; `LEDGER_PATH` may name another file";
 
-impl Shared {
+impl LedgerShared {
     /// Counts lost records, and remembers why.
-    pub(crate) fn lose(&self, records: usize, error: &LedgerError) {
+    pub(crate) fn record_loss(&self, records: usize, error: &LedgerError) {
         self.count_lost(records);
         let text = error.to_string();
-        let mut trouble = self.trouble();
+        let mut trouble = self.lock_trouble();
         if trouble.text.is_none() {
             (self.log)(&text);
             trouble.text = Some(text);
@@ -197,7 +197,7 @@ impl Shared {
         }
     }
 
-    pub(crate) fn cut(&self, bytes: u64) {
+    pub(crate) fn count_truncated(&self, bytes: u64) {
         (self.log)(&format!("cut a torn record of {bytes} bytes off the end of the ledger"));
     }
 
@@ -206,8 +206,8 @@ impl Shared {
     }
 
     /// Marks records as written or lost.
-    pub(crate) fn settle(&self, records: usize) {
-        let mut open = self.open();
+    pub(crate) fn mark_settled(&self, records: usize) {
+        let mut open = self.lock_open_records();
         *open = open.saturating_sub(records);
         if *open == 0 {
             self.all_written.notify_all();
@@ -217,18 +217,18 @@ impl Shared {
     /// Waits until every record is written or lost. Returns the number of records that are still
     /// open.
     fn wait_for_writes(&self) -> usize {
-        let mut open = self.open();
+        let mut open = self.lock_open_records();
         self.all_written.wait_while_for(&mut open, |open| *open > 0, WRITES_WAIT);
         *open
     }
 
-    fn open(&self) -> MutexGuard<'_, usize> {
+    fn lock_open_records(&self) -> MutexGuard<'_, usize> {
         self.open.lock()
     }
 
     fn last_words(&self) -> Vec<String> {
         let lost = self.lost.load(Ordering::Acquire);
-        let mut trouble = self.trouble();
+        let mut trouble = self.lock_trouble();
         self.has_notice.store(false, Ordering::Release);
         let count = match lost {
             0 => None,
@@ -244,7 +244,7 @@ impl Shared {
         words.into_iter().collect()
     }
 
-    fn trouble(&self) -> MutexGuard<'_, Trouble> {
+    fn lock_trouble(&self) -> MutexGuard<'_, LedgerTrouble> {
         self.trouble.lock()
     }
 }

@@ -1,8 +1,8 @@
 //! The host's data on disk beyond one process: the ledger of requests, tool calls and decisions.
 //!
 //! This crate reads a session's event stream and knows nothing of the session itself. A
-//! [`Recorder`] turns events into [`Record`]s and is pure. A [`Ledger`] writes them on its own
-//! thread. A [`Summary`] reads them again.
+//! [`EventRecorder`] turns events into [`LedgerRecord`]s and is pure. A [`Ledger`] writes them on its own
+//! thread. A [`LedgerFileSummary`] reads them again.
 //!
 //! Invariants:
 //! - A record contains nothing that a user, a model or a tool said, only names, counts, kinds and
@@ -20,11 +20,11 @@ mod recorder;
 mod summary;
 mod writer;
 
-pub use digest::{ArgumentsMark, DigestKey};
+pub use digest::{ArgumentsDigest, DigestKey};
 pub use error::LedgerError;
-pub use file::{Appended, LedgerFile};
+pub use file::{AppendResult, LedgerFile};
 pub use ledger::{Ledger, RECORDS_WAITING_MAX};
-pub use read::{LINE_BYTES_MAX, Line, Reader};
-pub use record::{Record, Stage};
-pub use recorder::{Now, Recorder, read_moment, rfc3339};
-pub use summary::{Summary, Totals, TurnRow};
+pub use read::{LINE_BYTES_MAX, LedgerLine, LedgerReader};
+pub use record::{LedgerRecord, LedgerStage};
+pub use recorder::{EventTime, EventRecorder, read_moment, rfc3339};
+pub use summary::{LedgerFileSummary, UsageTotals, TurnRow};

@@ -5,16 +5,16 @@ use std::io::{self, BufRead, BufReader, Read as _};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
-use crate::record::Record;
+use crate::record::LedgerRecord;
 
 /// Longest possible record, in bytes. Longer lines are skipped without storing them.
 pub const LINE_BYTES_MAX: usize = 256 * 1024;
 
 /// A line of a ledger.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Line {
+pub enum LedgerLine {
     /// A record.
-    Record(Box<Record>),
+    Record(Box<LedgerRecord>),
     /// An invalid line: torn, or written by another program.
     Bad {
         /// The line number, counted from 1.
@@ -24,13 +24,13 @@ pub enum Line {
 
 /// Reads lines one after the other.
 #[derive(Debug)]
-pub struct Reader<R = BufReader<File>> {
+pub struct LedgerReader<R = BufReader<File>> {
     from: R,
     number: u64,
     buffer: Vec<u8>,
 }
 
-impl Reader {
+impl LedgerReader {
     /// Opens a ledger.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl Reader {
     }
 }
 
-impl<R: BufRead> Reader<R> {
+impl<R: BufRead> LedgerReader<R> {
     /// Reads from any source.
     pub fn new(from: R) -> Self {
         Self { from, number: 0, buffer: Vec::new() }
@@ -58,7 +58,7 @@ impl<R: BufRead> Reader<R> {
     ///
     /// # Errors
     /// If the file cannot be read further.
-    pub fn next_line(&mut self) -> io::Result<Option<Line>> {
+    pub fn next_line(&mut self) -> io::Result<Option<LedgerLine>> {
         loop {
             self.buffer.clear();
             let limit = LINE_BYTES_MAX as u64 + 1;
@@ -71,14 +71,14 @@ impl<R: BufRead> Reader<R> {
                 if !self.buffer.ends_with(b"\n") {
                     self.from.skip_until(b'\n')?;
                 }
-                return Ok(Some(Line::Bad { number: self.number }));
+                return Ok(Some(LedgerLine::Bad { number: self.number }));
             }
             if self.buffer.trim_ascii().is_empty() {
                 continue;
             }
             return Ok(Some(match serde_json::from_slice(&self.buffer) {
-                Ok(record) => Line::Record(Box::new(record)),
-                Err(_) => Line::Bad { number: self.number },
+                Ok(record) => LedgerLine::Record(Box::new(record)),
+                Err(_) => LedgerLine::Bad { number: self.number },
             }));
         }
     }

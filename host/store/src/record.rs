@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// One record. Keys are only ever added, and readers ignore unknown ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct LedgerRecord {
     /// Version of this format.
     pub v: u32,
     /// The time of the record: RFC 3339 in UTC, with milliseconds.
@@ -18,10 +18,10 @@ pub struct Record {
     pub event_index: u64,
     /// What happened.
     #[serde(flatten)]
-    pub stage: Stage,
+    pub stage: LedgerStage,
 }
 
-impl Record {
+impl LedgerRecord {
     /// The version that this crate writes.
     pub const VERSION: u32 = 1;
 
@@ -39,7 +39,7 @@ impl Record {
 /// What happened. The stages have the names of the original if it has them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "stage", rename_all = "kebab-case")]
-pub enum Stage {
+pub enum LedgerStage {
     /// A request was answered, or cancelled during the answer.
     Response {
         /// `provider/model`.

@@ -8,12 +8,12 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
-use crate::digest::{ArgumentsMark, DigestKey, json_bytes};
-use crate::record::{Record, Stage};
+use crate::digest::{ArgumentsDigest, DigestKey, json_bytes};
+use crate::record::{LedgerRecord, LedgerStage};
 
 /// The time of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Now {
+pub struct EventTime {
     /// Milliseconds since 1970.
     pub wall_ms: u64,
     /// Milliseconds of a clock that never goes back.
@@ -21,7 +21,7 @@ pub struct Now {
 }
 
 /// Follows one session's events.
-pub struct Recorder {
+pub struct EventRecorder {
     key: Option<DigestKey>,
     model: String,
     records: u64,
@@ -34,7 +34,7 @@ pub struct Recorder {
 
 /// The data of a call in progress.
 struct OpenCall {
-    mark: ArgumentsMark,
+    mark: ArgumentsDigest,
     /// The call for which a plugin makes this one.
     parent: Option<CallId>,
     /// That plugin.
@@ -51,7 +51,7 @@ struct OpenTurn {
     failed: bool,
 }
 
-impl Recorder {
+impl EventRecorder {
     /// Starts with a session's first event. Without a key, arguments are marked only by their size.
     pub fn new(key: Option<DigestKey>) -> Self {
         Self {
@@ -65,20 +65,20 @@ impl Recorder {
     }
 
     /// Takes the next event and returns its records, in order.
-    pub fn take(&mut self, envelope: &Envelope, now: Now) -> Vec<Record> {
+    pub fn records_for_event(&mut self, envelope: &Envelope, now: EventTime) -> Vec<LedgerRecord> {
         let stages = self.stages(&envelope.event, now);
         stages.into_iter().map(|stage| self.record(&envelope.session, stage, now)).collect()
     }
 
-    fn record(&mut self, session: &SessionId, stage: Stage, now: Now) -> Record {
+    fn record(&mut self, session: &SessionId, stage: LedgerStage, now: EventTime) -> LedgerRecord {
         self.records += 1;
-        let is_last = matches!(stage, Stage::Turn { .. });
+        let is_last = matches!(stage, LedgerStage::Turn { .. });
         let turn = if self.turn.is_some() || is_last { self.turns } else { 0 };
         if is_last {
             self.turn = None;
         }
-        Record {
-            v: Record::VERSION,
+        LedgerRecord {
+            v: LedgerRecord::VERSION,
             ts: rfc3339(now.wall_ms),
             session: session.clone(),
             turn,
@@ -87,7 +87,7 @@ impl Recorder {
         }
     }
 
-    fn stages(&mut self, event: &Event, now: Now) -> Vec<Stage> {
+    fn stages(&mut self, event: &Event, now: EventTime) -> Vec<LedgerStage> {
         match event {
             Event::SessionStarted { model, .. } => self.model.clone_from(model),
             Event::ModelChanged { model, error, .. } => {
@@ -111,16 +111,16 @@ impl Recorder {
             }
             Event::TurnFinished { error, .. } => return self.end_turn(event, error.as_ref(), now),
             Event::ToolCallStarted { call_id, arguments, parent, by, .. } => {
-                let mark = ArgumentsMark::of(arguments, self.key.as_ref());
+                let mark = ArgumentsDigest::from_arguments(arguments, self.key.as_ref());
                 let (parent, by) = (parent.clone(), by.clone());
                 self.open_calls.insert(call_id.clone(), OpenCall { mark, parent, by });
             }
             Event::CommandStarted { call_id, arguments, .. } => {
-                let mark = ArgumentsMark::of(arguments, self.key.as_ref());
+                let mark = ArgumentsDigest::from_arguments(arguments, self.key.as_ref());
                 self.open_calls.insert(call_id.clone(), OpenCall { mark, parent: None, by: None });
             }
             Event::PermissionAsked(_) | Event::PermissionDecided { .. } => {
-                return permission(event).into_iter().collect();
+                return permission_stage(event).into_iter().collect();
             }
             other => return self.outcome(other).into_iter().collect(),
         }
@@ -128,11 +128,11 @@ impl Recorder {
     }
 
     /// Returns the stage of a call or command that has ended.
-    fn outcome(&mut self, event: &Event) -> Option<Stage> {
+    fn outcome(&mut self, event: &Event) -> Option<LedgerStage> {
         Some(match event {
             Event::ToolCallFinished { call_id, name, source, result, is_error, duration_ms } => {
                 let OpenCall { mark, parent, by } = self.open_calls.remove(call_id)?;
-                Stage::ToolCall {
+                LedgerStage::ToolCall {
                     parent,
                     by,
                     step: self.turn.as_ref().map_or(0, |turn| turn.step),
@@ -157,7 +157,7 @@ impl Recorder {
                 duration_ms,
             } => {
                 let OpenCall { mark, .. } = self.open_calls.remove(call_id)?;
-                Stage::Command {
+                LedgerStage::Command {
                     command: name.clone(),
                     source: source.clone(),
                     arguments_bytes: mark.bytes,
@@ -174,9 +174,9 @@ impl Recorder {
     }
 
     /// Returns the stage of an event that needs no other event.
-    fn stage(event: &Event) -> Option<Stage> {
+    fn stage(event: &Event) -> Option<LedgerStage> {
         Some(match event {
-            Event::TaskStarted { task_id, call_id, name, source, .. } => Stage::AutoBackground {
+            Event::TaskStarted { task_id, call_id, name, source, .. } => LedgerStage::AutoBackground {
                 task_id: task_id.clone(),
                 call_id: call_id.clone(),
                 tool: name.clone(),
@@ -190,7 +190,7 @@ impl Recorder {
                 result,
                 is_error,
                 duration_ms,
-            } => Stage::Task {
+            } => LedgerStage::Task {
                 task_id: task_id.clone(),
                 call_id: call_id.clone(),
                 tool: name.clone(),
@@ -201,7 +201,7 @@ impl Recorder {
                 duration_ms: *duration_ms,
             },
             Event::CompletionFinished { by, model, usage, error, duration_ms, .. } => {
-                Stage::Completion {
+                LedgerStage::Completion {
                     by: by.clone(),
                     model: model.clone(),
                     prompt_tokens: usage.prompt_tokens,
@@ -223,7 +223,7 @@ impl Recorder {
                 tokens_after,
                 error,
                 ..
-            } => Stage::Gc {
+            } => LedgerStage::Gc {
                 reason: *reason,
                 source: source.clone(),
                 messages_removed: *messages_removed,
@@ -237,7 +237,7 @@ impl Recorder {
     }
 
     /// Lists the events without a stage of their own.
-    fn passed_over(event: &Event) -> Option<Stage> {
+    fn passed_over(event: &Event) -> Option<LedgerStage> {
         match event {
             // Temporary output and conversation content do not belong in a ledger.
             Event::TextDelta { .. }
@@ -285,7 +285,7 @@ impl Recorder {
         }
     }
 
-    fn begin_turn(&mut self, now: Now) {
+    fn begin_turn(&mut self, now: EventTime) {
         self.turns += 1;
         self.turn = Some(OpenTurn {
             started_ms: now.monotonic_ms,
@@ -297,7 +297,7 @@ impl Recorder {
         });
     }
 
-    fn begin_step(&mut self, step: u32, now: Now) {
+    fn begin_step(&mut self, step: u32, now: EventTime) {
         if let Some(turn) = &mut self.turn {
             turn.step = step;
             turn.step_started_ms = now.monotonic_ms;
@@ -309,11 +309,11 @@ impl Recorder {
 
     /// Records a failed attempt that is followed by another. The delay is set if the same model is
     /// retried.
-    fn attempt_failed(&mut self, error: &Error, retry_delay_ms: Option<u64>) -> Vec<Stage> {
+    fn attempt_failed(&mut self, error: &Error, retry_delay_ms: Option<u64>) -> Vec<LedgerStage> {
         let Some(turn) = &mut self.turn else { return Vec::new() };
         let attempt = turn.attempts;
         turn.attempts += 1;
-        vec![Stage::ApiError {
+        vec![LedgerStage::ApiError {
             model: self.model.clone(),
             step: turn.step,
             attempt,
@@ -323,14 +323,14 @@ impl Recorder {
         }]
     }
 
-    fn end_step(&mut self, finish_reason: FinishReason, now: Now) -> Option<Stage> {
+    fn end_step(&mut self, finish_reason: FinishReason, now: EventTime) -> Option<LedgerStage> {
         let turn = self.turn.as_mut()?;
         if finish_reason == FinishReason::Error {
             turn.failed = true;
             return None;
         }
         let usage = turn.usage;
-        Some(Stage::Response {
+        Some(LedgerStage::Response {
             model: self.model.clone(),
             step: turn.step,
             attempt: turn.attempts,
@@ -345,11 +345,11 @@ impl Recorder {
         })
     }
 
-    fn end_turn(&mut self, event: &Event, error: Option<&Error>, now: Now) -> Vec<Stage> {
+    fn end_turn(&mut self, event: &Event, error: Option<&Error>, now: EventTime) -> Vec<LedgerStage> {
         let (Event::TurnFinished { outcome, .. }, Some(turn)) = (event, &self.turn) else {
             return Vec::new();
         };
-        let failed = turn.failed.then(|| Stage::ApiError {
+        let failed = turn.failed.then(|| LedgerStage::ApiError {
             model: self.model.clone(),
             step: turn.step,
             attempt: turn.attempts,
@@ -357,7 +357,7 @@ impl Recorder {
             transient: false,
             retry_delay_ms: None,
         });
-        let ended = Stage::Turn {
+        let ended = LedgerStage::Turn {
             model: self.model.clone(),
             outcome: *outcome,
             error_kind: error.map(|error| error.kind),
@@ -370,9 +370,9 @@ impl Recorder {
 
 /// Returns the stage of a permission prompt or decision. Contains names of rules and their places,
 /// but none of the call's arguments, comments, or pattern texts.
-fn permission(event: &Event) -> Option<Stage> {
+fn permission_stage(event: &Event) -> Option<LedgerStage> {
     match event {
-        Event::PermissionAsked(prompt) => Some(Stage::PermissionRequest {
+        Event::PermissionAsked(prompt) => Some(LedgerStage::PermissionRequest {
             call_id: prompt.call_id.clone(),
             tool: prompt.tool.clone(),
             rule: prompt.rule.clone(),
@@ -392,7 +392,7 @@ fn permission(event: &Event) -> Option<Stage> {
             agent_type,
             agent_name,
             ..
-        } => Some(Stage::PermissionCheck {
+        } => Some(LedgerStage::PermissionCheck {
             call_id: call_id.clone(),
             tool: name.clone(),
             allowed: *allowed,

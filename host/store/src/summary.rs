@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use jaato_types::{ErrorKind, Outcome, SessionId};
 use serde::Serialize;
 
-use crate::read::Line;
-use crate::record::{Record, Stage};
+use crate::read::LedgerLine;
+use crate::record::{LedgerRecord, LedgerStage};
 
 /// Maximum number of other turns that may begin while a turn runs and still finds its row.
 const TURNS_BETWEEN_MAX: usize = 1024;
@@ -29,12 +29,12 @@ pub struct TurnRow {
     pub error_kind: Option<ErrorKind>,
     /// Its totals.
     #[serde(flatten)]
-    pub totals: Totals,
+    pub totals: UsageTotals,
 }
 
 /// Sums.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Totals {
+pub struct UsageTotals {
     /// Requests to a provider, including each attempt.
     pub requests: u64,
     /// Failed requests.
@@ -63,13 +63,13 @@ pub struct Totals {
 
 /// The summary of a ledger.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Summary {
+pub struct LedgerFileSummary {
     /// The last turns, the oldest first.
     pub turns: VecDeque<TurnRow>,
     /// Number of turns read, whether or not they are listed.
     pub turns_read: u64,
     /// The totals of everything read.
-    pub totals: Totals,
+    pub totals: UsageTotals,
     /// Number of invalid lines.
     pub bad_lines: u64,
     /// The first invalid line.
@@ -81,14 +81,14 @@ pub struct Summary {
     session: Option<String>,
 }
 
-impl Summary {
+impl LedgerFileSummary {
     /// Creates an empty summary. Lists the last `rows_max` turns of sessions whose id begins with
     /// `session`.
     pub fn new(rows_max: usize, session: Option<String>) -> Self {
         Self {
             turns: VecDeque::new(),
             turns_read: 0,
-            totals: Totals::default(),
+            totals: UsageTotals::default(),
             bad_lines: 0,
             first_bad_line: None,
             rows_max,
@@ -97,15 +97,15 @@ impl Summary {
     }
 
     /// Takes the next line.
-    pub fn take(&mut self, line: Line) {
+    pub fn take(&mut self, line: LedgerLine) {
         match line {
-            Line::Record(record) => {
+            LedgerLine::Record(record) => {
                 let is_wanted = |wanted: &String| record.session.as_str().starts_with(wanted);
                 if self.session.as_ref().is_none_or(is_wanted) {
                     self.add(*record);
                 }
             }
-            Line::Bad { number } => {
+            LedgerLine::Bad { number } => {
                 self.bad_lines += 1;
                 self.first_bad_line.get_or_insert(number);
             }
@@ -120,33 +120,33 @@ impl Summary {
         self
     }
 
-    fn add(&mut self, record: Record) {
+    fn add(&mut self, record: LedgerRecord) {
         self.totals.add(&record.stage);
         let row = self.row(&record);
         row.totals.add(&record.stage);
         match record.stage {
-            Stage::Response { model, .. } | Stage::ApiError { model, .. } => {
+            LedgerStage::Response { model, .. } | LedgerStage::ApiError { model, .. } => {
                 row.model = Some(model)
             }
-            Stage::Turn { model, outcome, error_kind, .. } => {
+            LedgerStage::Turn { model, outcome, error_kind, .. } => {
                 row.model = Some(model);
                 row.outcome = Some(outcome);
                 row.error_kind = error_kind;
             }
-            Stage::ToolCall { .. }
-            | Stage::Completion { .. }
-            | Stage::AutoBackground { .. }
-            | Stage::Task { .. }
-            | Stage::PermissionRequest { .. }
-            | Stage::PermissionCheck { .. }
-            | Stage::Gc { .. }
-            | Stage::Command { .. }
-            | Stage::Unknown => {}
+            LedgerStage::ToolCall { .. }
+            | LedgerStage::Completion { .. }
+            | LedgerStage::AutoBackground { .. }
+            | LedgerStage::Task { .. }
+            | LedgerStage::PermissionRequest { .. }
+            | LedgerStage::PermissionCheck { .. }
+            | LedgerStage::Gc { .. }
+            | LedgerStage::Command { .. }
+            | LedgerStage::Unknown => {}
         }
     }
 
     /// Finds the record's row among the last ones, or adds it.
-    fn row(&mut self, record: &Record) -> &mut TurnRow {
+    fn row(&mut self, record: &LedgerRecord) -> &mut TurnRow {
         let is_its = |row: &TurnRow| row.session == record.session && row.turn == record.turn;
         let at = match self.turns.iter().rposition(is_its) {
             Some(at) => at,
@@ -162,7 +162,7 @@ impl Summary {
                     model: None,
                     outcome: None,
                     error_kind: None,
-                    totals: Totals::default(),
+                    totals: UsageTotals::default(),
                 });
                 self.turns.len() - 1
             }
@@ -171,10 +171,10 @@ impl Summary {
     }
 }
 
-impl Totals {
-    fn add(&mut self, stage: &Stage) {
+impl UsageTotals {
+    fn add(&mut self, stage: &LedgerStage) {
         match stage {
-            Stage::Response {
+            LedgerStage::Response {
                 prompt_tokens, output_tokens, cached_tokens, cost_micro_usd, ..
             } => {
                 self.cost_micro_usd += cost_micro_usd.unwrap_or(0);
@@ -184,7 +184,7 @@ impl Totals {
                 self.output_tokens += output_tokens.unwrap_or(0);
                 self.cached_tokens += cached_tokens.unwrap_or(0);
             }
-            Stage::Completion {
+            LedgerStage::Completion {
                 prompt_tokens,
                 output_tokens,
                 cached_tokens,
@@ -200,22 +200,22 @@ impl Totals {
                 self.output_tokens += output_tokens;
                 self.cached_tokens += cached_tokens;
             }
-            Stage::ApiError { .. } => {
+            LedgerStage::ApiError { .. } => {
                 self.requests += 1;
                 self.failed_requests += 1;
             }
-            Stage::ToolCall { ok, .. } => {
+            LedgerStage::ToolCall { ok, .. } => {
                 self.tool_calls += 1;
                 self.failed_tool_calls += u64::from(!ok);
             }
-            Stage::PermissionCheck { allowed, .. } => self.denied += u64::from(!allowed),
-            Stage::Gc { error_kind, .. } => self.gcs += u64::from(error_kind.is_none()),
-            Stage::Command { .. } => self.commands += 1,
-            Stage::AutoBackground { .. }
-            | Stage::Task { .. }
-            | Stage::PermissionRequest { .. }
-            | Stage::Turn { .. }
-            | Stage::Unknown => {}
+            LedgerStage::PermissionCheck { allowed, .. } => self.denied += u64::from(!allowed),
+            LedgerStage::Gc { error_kind, .. } => self.gcs += u64::from(error_kind.is_none()),
+            LedgerStage::Command { .. } => self.commands += 1,
+            LedgerStage::AutoBackground { .. }
+            | LedgerStage::Task { .. }
+            | LedgerStage::PermissionRequest { .. }
+            | LedgerStage::Turn { .. }
+            | LedgerStage::Unknown => {}
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use crate::error::LedgerError;
 use crate::file::LedgerFile;
-use crate::ledger::{Shared, Waiting};
+use crate::ledger::{LedgerShared, LedgerQueueItem};
 
 /// Maximum number of records to write at once, under one lock.
 const BATCH_RECORDS_MAX: usize = 64;
@@ -14,43 +14,43 @@ const BATCH_RECORDS_MAX: usize = 64;
 /// Writes items until all senders are gone.
 pub(crate) fn write_all(
     target: Result<PathBuf, String>,
-    waiting: &Receiver<Waiting>,
-    shared: &Arc<Shared>,
-    written: &Sender<Written>,
+    waiting: &Receiver<LedgerQueueItem>,
+    shared: &Arc<LedgerShared>,
+    written: &Sender<FlushSignal>,
 ) {
     let mut file = None;
     while let Ok(first) = waiting.recv() {
-        let batch = Batch::gather(first, waiting);
+        let batch = LedgerBatch::gather(first, waiting);
         if !batch.lines.is_empty() {
-            write(&target, &mut file, &batch.lines, shared);
-            shared.settle(batch.lines.len());
+            write_lines(&target, &mut file, &batch.lines, shared);
+            shared.mark_settled(batch.lines.len());
         }
         if batch.must_sync
             && let Some(file) = &file
             && let Err(error) = file.sync()
         {
-            shared.lose(0, &error);
+            shared.record_loss(0, &error);
         }
     }
     // Only the end of the process waits for this.
-    let _ = written.send(Written);
+    let _ = written.send(FlushSignal);
 }
 
 /// Signals that everything is in the file.
-pub(crate) struct Written;
+pub(crate) struct FlushSignal;
 
-struct Batch {
+struct LedgerBatch {
     lines: Vec<Vec<u8>>,
     must_sync: bool,
 }
 
-impl Batch {
-    fn gather(first: Waiting, waiting: &Receiver<Waiting>) -> Self {
+impl LedgerBatch {
+    fn gather(first: LedgerQueueItem, waiting: &Receiver<LedgerQueueItem>) -> Self {
         let mut batch = Self { lines: Vec::new(), must_sync: false };
         for one in std::iter::once(first).chain(waiting.try_iter().take(BATCH_RECORDS_MAX - 1)) {
             match one {
-                Waiting::Line(line) => batch.lines.push(line),
-                Waiting::Sync => batch.must_sync = true,
+                LedgerQueueItem::Line(line) => batch.lines.push(line),
+                LedgerQueueItem::Sync => batch.must_sync = true,
             }
         }
         batch
@@ -58,11 +58,11 @@ impl Batch {
 }
 
 /// Opens the file if it is not open, because a full disk may have space again.
-fn write(
+fn write_lines(
     target: &Result<PathBuf, String>,
     file: &mut Option<LedgerFile>,
     lines: &[Vec<u8>],
-    shared: &Shared,
+    shared: &LedgerShared,
 ) {
     if file.is_none() {
         let opened = match target {
@@ -71,16 +71,16 @@ fn write(
         };
         match opened {
             Ok(opened) => *file = Some(opened),
-            Err(error) => return shared.lose(lines.len(), &error),
+            Err(error) => return shared.record_loss(lines.len(), &error),
         }
     }
     let Some(open) = file else { return };
     let appended = open.append(lines);
     if appended.cut_bytes > 0 {
-        shared.cut(appended.cut_bytes);
+        shared.count_truncated(appended.cut_bytes);
     }
     if let Some(error) = appended.error {
-        shared.lose(lines.len() - appended.lines, &error);
+        shared.record_loss(lines.len() - appended.lines, &error);
         // Open the file again next time, because its disk may be gone.
         *file = None;
     }

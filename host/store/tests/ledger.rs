@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use crate::support::{Writer, line, record, records_of, turn_end};
-use jaato_store::{Ledger, LedgerError, LedgerFile, RECORDS_WAITING_MAX, Reader};
+use jaato_store::{Ledger, LedgerError, LedgerFile, RECORDS_WAITING_MAX, LedgerReader};
 
 #[test]
 fn a_new_ledger_is_the_users_alone_and_so_is_its_folder() {
@@ -27,7 +27,7 @@ fn a_named_pipe_is_not_waited_for_to_be_read() {
     let root = tempfile::tempdir().unwrap();
     let pipe = root.path().join("ledger.jsonl");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    assert_eq!(Reader::open(&pipe).unwrap_err().to_string(), "it is a named pipe");
+    assert_eq!(LedgerReader::open(&pipe).unwrap_err().to_string(), "it is a named pipe");
 }
 
 #[track_caller]

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::expect;
-use jaato_store::{DigestKey, Now, Record, Recorder, Stage};
+use jaato_store::{DigestKey, EventTime, LedgerRecord, EventRecorder, LedgerStage};
 use jaato_types::{
     CallId, Envelope, Error, ErrorKind, Event, FinishReason, Outcome, SessionId, ToolName, Usage,
 };
@@ -12,21 +12,21 @@ use serde_json::{Value, json};
 const START_MS: u64 = 1_795_290_003_123;
 
 /// Feeds events at intervals of ten milliseconds, and returns the records.
-fn records(events: Vec<Event>) -> Vec<Record> {
-    let mut recorder = Recorder::new(Some(DigestKey::new([7; 32])));
+fn records(events: Vec<Event>) -> Vec<LedgerRecord> {
+    let mut recorder = EventRecorder::new(Some(DigestKey::new([7; 32])));
     let mut made = Vec::new();
     for (at, event) in events.into_iter().enumerate() {
         let at = at as u64;
         let session = SessionId::from("s1");
         let envelope = Envelope { v: 1, seq: at + 1, session, event };
-        let now = Now { wall_ms: START_MS + at * 10, monotonic_ms: at * 10 };
-        made.extend(recorder.take(&envelope, now));
+        let now = EventTime { wall_ms: START_MS + at * 10, monotonic_ms: at * 10 };
+        made.extend(recorder.records_for_event(&envelope, now));
     }
     made
 }
 
-fn lines(records: &[Record]) -> String {
-    let line = |record: &Record| String::from_utf8(record.line().unwrap()).unwrap();
+fn lines(records: &[LedgerRecord]) -> String {
+    let line = |record: &LedgerRecord| String::from_utf8(record.line().unwrap()).unwrap();
     records.iter().map(line).collect()
 }
 
@@ -151,9 +151,9 @@ fn nothing_that_anybody_said_is_in_a_record() {
     );
     let text = lines(&made);
     assert!(!text.contains("hunter2") && !text.contains("password"), "{text}");
-    let kind = |record: &Record| match &record.stage {
-        Stage::ToolCall { error_kind, .. } | Stage::Turn { error_kind, .. } => *error_kind,
-        Stage::ApiError { error_kind, .. } => Some(*error_kind),
+    let kind = |record: &LedgerRecord| match &record.stage {
+        LedgerStage::ToolCall { error_kind, .. } | LedgerStage::Turn { error_kind, .. } => *error_kind,
+        LedgerStage::ApiError { error_kind, .. } => Some(*error_kind),
         _ => None,
     };
     let kinds: Vec<_> = made.iter().filter_map(kind).collect();
@@ -182,7 +182,7 @@ fn each_attempt_is_counted_and_a_final_failure_is_told_as_one() {
     let attempts: Vec<_> = made
         .iter()
         .filter_map(|record| match &record.stage {
-            Stage::ApiError { attempt, transient, retry_delay_ms, .. } => {
+            LedgerStage::ApiError { attempt, transient, retry_delay_ms, .. } => {
                 Some((*attempt, *transient, *retry_delay_ms))
             }
             _ => None,
@@ -234,9 +234,9 @@ fn every_record_reads_back_as_it_was_written_and_a_stage_from_the_future_too() {
     );
     for record in made {
         let line = record.line().unwrap();
-        assert_eq!(serde_json::from_slice::<Record>(&line).unwrap(), record);
+        assert_eq!(serde_json::from_slice::<LedgerRecord>(&line).unwrap(), record);
         assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);
     }
     let line = r#"{"v":2,"ts":"t","session":"s","turn":1,"event_index":1,"stage":"moon","x":1}"#;
-    assert_eq!(serde_json::from_str::<Record>(line).unwrap().stage, Stage::Unknown);
+    assert_eq!(serde_json::from_str::<LedgerRecord>(line).unwrap().stage, LedgerStage::Unknown);
 }

@@ -4,11 +4,11 @@
 use std::io::Cursor;
 
 use expect_test::expect;
-use jaato_store::{LINE_BYTES_MAX, Line, Reader, Summary};
+use jaato_store::{LINE_BYTES_MAX, LedgerLine, LedgerReader, LedgerFileSummary};
 
-fn summary(text: &[u8], rows_max: usize, session: Option<&str>) -> Summary {
-    let mut reader = Reader::new(Cursor::new(text));
-    let mut summary = Summary::new(rows_max, session.map(str::to_owned));
+fn summary(text: &[u8], rows_max: usize, session: Option<&str>) -> LedgerFileSummary {
+    let mut reader = LedgerReader::new(Cursor::new(text));
+    let mut summary = LedgerFileSummary::new(rows_max, session.map(str::to_owned));
     while let Some(line) = reader.next_line().unwrap() {
         summary.take(line);
     }
@@ -30,7 +30,7 @@ fn turn(session: &str, number: u64) -> String {
     [failed, response, denied, call, end].map(|rest| line(session, number, rest)).concat()
 }
 
-fn shown(summary: &Summary) -> String {
+fn shown(summary: &LedgerFileSummary) -> String {
     let row = |row| format!("{}\n", serde_json::to_string(row).unwrap());
     let rows: String = summary.turns.iter().map(row).collect();
     format!("{rows}{}", serde_json::to_string(&summary.totals).unwrap())
@@ -102,10 +102,10 @@ fn a_line_may_be_as_long_as_its_limit_and_no_longer() {
         format!("{start},\"x\":\"{}\"}}\n", "y".repeat(bytes - start.len() - rest.len() - 1))
     };
     let text = padded(LINE_BYTES_MAX) + &padded(LINE_BYTES_MAX + 1) + &padded(3_000_000) + "{}\n";
-    let mut reader = Reader::new(Cursor::new(text));
-    assert!(matches!(reader.next_line().unwrap(), Some(Line::Record(_))));
+    let mut reader = LedgerReader::new(Cursor::new(text));
+    assert!(matches!(reader.next_line().unwrap(), Some(LedgerLine::Record(_))));
     for expected in 2..=4 {
-        assert_eq!(reader.next_line().unwrap(), Some(Line::Bad { number: expected }));
+        assert_eq!(reader.next_line().unwrap(), Some(LedgerLine::Bad { number: expected }));
     }
     assert_eq!(reader.next_line().unwrap(), None);
 }

@@ -17,9 +17,9 @@ mod skip;
 #[cfg(test)]
 mod tests;
 
-pub use board::{Audience, SessionTerminals, Terminals};
+pub use board::{SessionAudience, SessionTerminals, SharedTerminals};
 pub use join::{
-    Door, FoundTerminal, FoundTerminals, Joined, Listed, Reply, find_terminals, join_terminal,
+    SocketFolders, FoundTerminal, TerminalSearchResult, JoinedTerminal, JoinableTerminal, JoinReply, find_terminals, join_terminal,
     own_temporary_folder,
 };
 pub use service::{TerminalServices, is_operation};

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::future::{BoxFuture, FutureExt as _};
-use jaato_config::Folders;
+use jaato_config::UserFolders;
 use jaato_log::Log;
-use jaato_session::{Asker, Cancel, Emitter, EventSink, NoAnswer, PermissionAsker};
+use jaato_session::{UserAsker, Cancel, EventEmitter, EventSink, NoAnswer, PermissionAsker};
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
 use jaato_types::terminal::{TerminalNews, TerminalScreen, TerminalState};
 use jaato_types::{Envelope, Error, Event, Frame, PluginName, SessionId};
@@ -16,8 +16,8 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use crate::board::shown::{SCREEN_EVERY, TYPED_EVERY};
-use crate::board::{Audience, SessionTerminals, TYPE_MAX, Terminals};
-use crate::join::{Door, Reply, find_terminals, join_terminal};
+use crate::board::{SessionAudience, SessionTerminals, TYPE_MAX, SharedTerminals};
+use crate::join::{SocketFolders, JoinReply, find_terminals, join_terminal};
 
 /// The events that a session's follower has seen.
 #[derive(Default)]
@@ -46,7 +46,7 @@ impl Seen {
 
 struct Nobody;
 
-impl Asker for Nobody {}
+impl UserAsker for Nobody {}
 
 impl PermissionAsker for Nobody {
     fn unavailable(&self) -> Option<String> {
@@ -110,7 +110,7 @@ impl SessionTerminals for Noted {
 }
 
 struct Bench {
-    board: Arc<Terminals>,
+    board: Arc<SharedTerminals>,
     seen: Arc<Seen>,
     noted: Arc<Noted>,
     session: SessionId,
@@ -118,13 +118,13 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(door: Option<Door>) -> Self {
-        let board = Terminals::new(Handle::current(), door, Log::in_folder(None));
+    fn new(door: Option<SocketFolders>) -> Self {
+        let board = SharedTerminals::new(Handle::current(), door, Log::in_folder(None));
         let (seen, noted) = (Arc::<Seen>::default(), Arc::<Noted>::default());
         board.set_sessions(Arc::clone(&noted) as Arc<dyn SessionTerminals>);
         let session = SessionId::from("s");
-        let emitter = Emitter::new(session.clone(), Arc::clone(&seen) as Arc<dyn EventSink>);
-        board.enter(&session, Audience { emitter, asker: Arc::new(Nobody) });
+        let emitter = EventEmitter::new(session.clone(), Arc::clone(&seen) as Arc<dyn EventSink>);
+        board.enter(&session, SessionAudience { emitter, asker: Arc::new(Nobody) });
         Self { board, seen, noted, session, plugin: PluginName::from("tool-x") }
     }
 
@@ -217,7 +217,7 @@ async fn the_plugin_learns_who_looks_and_how_much_is_typed() {
     let bench = Bench::new(None);
     bench.show("a");
     let shown = bench.board.find(&bench.session, 1).unwrap();
-    let first = bench.board.look(Arc::clone(&shown), false);
+    let first = bench.board.attach_viewer(Arc::clone(&shown), false);
     // A late reader learns who is already there.
     let mut news = bench.board.news(&bench.session, &bench.plugin).unwrap();
     let mut next = async || {
@@ -225,7 +225,7 @@ async fn the_plugin_learns_who_looks_and_how_much_is_typed() {
         Frame::read::<TerminalNews>(&frame).unwrap()
     };
     assert_eq!(next().await, TerminalNews::Watched { terminal: 1, watchers: 1 });
-    let second = bench.board.look(Arc::clone(&shown), true);
+    let second = bench.board.attach_viewer(Arc::clone(&shown), true);
     assert_eq!(bench.show("b"), 2);
     assert!(shown.has_typers());
     drop(second);
@@ -309,15 +309,15 @@ async fn there_are_no_more_streams_of_news_than_a_plugin_needs() {
     assert!(news().is_ok());
 }
 
-fn folders(root: &Path) -> Folders {
-    Folders::below(root)
+fn folders(root: &Path) -> UserFolders {
+    UserFolders::below(root)
 }
 
 #[tokio::test]
 async fn it_is_joined_through_the_socket_and_told_of_the_end() {
     let root = tempfile::tempdir().unwrap();
     let folders = folders(root.path());
-    let bench = Bench::new(Some(Door::of(&folders)));
+    let bench = Bench::new(Some(SocketFolders::from_folders(&folders)));
     assert!(find_terminals(&folders).await.terminals.is_empty());
     assert!(!bench.board.is_joinable());
     bench.show("first");
@@ -327,23 +327,23 @@ async fn it_is_joined_through_the_socket_and_told_of_the_end() {
     let [found] = &found.terminals[..] else { panic!("{found:?}") };
     assert_eq!(found.listed.full_name(), "s/session_1");
     let mut joined = join_terminal(found, true).await.unwrap();
-    assert!(matches!(joined.next().await, Ok(Some(Reply::Attached { .. }))));
+    assert!(matches!(joined.next().await, Ok(Some(JoinReply::Attached { .. }))));
     let mut screens = Vec::new();
     loop {
         match joined.next().await.unwrap() {
-            Some(Reply::Screen { screen, .. }) if screen.lines == ["first"] => {
+            Some(JoinReply::Screen { screen, .. }) if screen.lines == ["first"] => {
                 joined.type_bytes(&[b'x'; 5000]).await.unwrap();
                 while bench.noted.bytes.lock().len() < 5000 {
                     tokio::task::yield_now().await;
                 }
                 bench.show("second");
             }
-            Some(Reply::Screen { screen, .. }) if screen.is_alive => {
+            Some(JoinReply::Screen { screen, .. }) if screen.is_alive => {
                 screens.push(screen.lines.concat());
                 bench.board.forget(&bench.session, 1);
             }
-            Some(Reply::Screen { screen, .. }) => screens.push(screen.lines.concat()),
-            Some(Reply::Ended) => break,
+            Some(JoinReply::Screen { screen, .. }) => screens.push(screen.lines.concat()),
+            Some(JoinReply::Ended) => break,
             other => panic!("{other:?}"),
         }
     }

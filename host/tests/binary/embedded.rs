@@ -98,7 +98,7 @@ fn turn(
 #[track_caller]
 fn say(inbox: &Inbox) {
     inbox.send(SAID).unwrap();
-    assert_eq!(inbox.waiting(), 1, "it waits for the next step");
+    assert_eq!(inbox.waiting_count(), 1, "it waits for the next step");
 }
 
 /// Checks that a message that arrives while a tool runs follows the tool's result in the next

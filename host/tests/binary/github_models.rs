@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use jaato_vendors::github::GitHub;
-use jaato_vendors::openai::{Said, Turn};
+use jaato_vendors::github::FakeGitHub;
+use jaato_vendors::openai::{OpenAiAnswerPiece, OpenAiTurn};
 
 use crate::house;
 use crate::support::openai::{SECRET, no_file_holds_the_key};
@@ -15,7 +15,7 @@ fn furnish(house: &House) {
     crate::support::provider(house, "provider_github_models");
 }
 
-fn serve(vendor: &Arc<GitHub>) -> Server {
+fn serve(vendor: &Arc<FakeGitHub>) -> Server {
     let vendor = Arc::clone(vendor);
     vendors::serve(move |asked| vendor.answer(asked))
 }
@@ -32,8 +32,8 @@ fn at(house: &House, server: &Server, words: &[&str]) -> Command {
 fn a_call_and_an_answer_are_attributed_to_the_organization() {
     for name in ["github-models", "github_models"] {
         let house = house!(furnish);
-        let called = Said::Call("get_environment".to_owned(), "{\"aspect\":\"os\"}".to_owned());
-        let vendor = Arc::new(GitHub::new([Turn::says([called]), Turn::text("It is Linux.")]));
+        let called = OpenAiAnswerPiece::Call("get_environment".to_owned(), "{\"aspect\":\"os\"}".to_owned());
+        let vendor = Arc::new(FakeGitHub::new([OpenAiTurn::says([called]), OpenAiTurn::text("It is Linux.")]));
         let server = serve(&vendor);
         let model = format!("{name}/openai/gpt-4o");
         let words = ["run", "--model", &model, "which system?"];

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use jaato_vendors::google::{Google, Turn};
+use jaato_vendors::google::{FakeGoogle, GoogleTurn};
 use serde_json::json;
 
 use crate::house;
@@ -21,19 +21,19 @@ fn furnish(house: &House) {
 }
 
 /// Starts a server that answers like the vendor.
-fn serve(vendor: &Arc<Google>) -> Server {
+fn serve(vendor: &Arc<FakeGoogle>) -> Server {
     let vendor = Arc::clone(vendor);
     vendors::serve(move |asked| vendor.answer(asked))
 }
 
-fn vendor(turns: impl IntoIterator<Item = Turn>) -> Arc<Google> {
-    Arc::new(Google::new(turns))
+fn vendor(turns: impl IntoIterator<Item = GoogleTurn>) -> Arc<FakeGoogle> {
+    Arc::new(FakeGoogle::new(turns))
 }
 
 #[test]
 fn a_project_may_stand_in_the_variables_of_a_trusted_workspace() {
     let house = house!(furnish);
-    let vendor = vendor([Turn::text("hello")]);
+    let vendor = vendor([GoogleTurn::text("hello")]);
     let server = serve(&vendor);
     house.write("workspace/.env", "PROJECT_ID=theirs\nLOCATION=eu\n");
     house.run(&["trust"]).code(0);
@@ -72,13 +72,13 @@ fn serve_tokens() -> Server {
 #[test]
 fn tokens_are_minted_from_a_persons_login_and_again_when_one_is_refused() {
     let house = house!(furnish);
-    let (tokens, vendor) = (serve_tokens(), vendor([Turn::text("hello"), Turn::text("again")]));
+    let (tokens, vendor) = (serve_tokens(), vendor([GoogleTurn::text("hello"), GoogleTurn::text("again")]));
     let answers = Arc::clone(&vendor);
     let server = vendors::serve(move |asked| {
         if asked.header("authorization") == Some("Bearer token-0") {
             let refused = json!({ "error": { "code": 401, "status": "UNAUTHENTICATED" } });
             let body = refused.to_string().into_bytes();
-            return jaato_vendors::Answered { status: 401, headers: vec![], body };
+            return jaato_vendors::VendorAnswer { status: 401, headers: vec![], body };
         }
         answers.answer(asked)
     });
@@ -105,7 +105,7 @@ fn tokens_are_minted_from_a_persons_login_and_again_when_one_is_refused() {
 #[test]
 fn a_file_of_credentials_may_be_named_in_a_workspace_and_one_that_is_not_there_is_told() {
     let house = house!(furnish);
-    let (tokens, vendor) = (serve_tokens(), vendor([Turn::text("hello")]));
+    let (tokens, vendor) = (serve_tokens(), vendor([GoogleTurn::text("hello")]));
     let server = serve(&vendor);
     let lines =
         "PROJECT_ID=theirs\nLOCATION=global\nGOOGLE_APPLICATION_CREDENTIALS=keys/mine.json\n";

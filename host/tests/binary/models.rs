@@ -1,7 +1,7 @@
 //! Tests which model answers: named without its provider, changed in mid-conversation, or replaced
 //! after a permanent failure.
 
-use jaato_vendors::google::{Google, Turn};
+use jaato_vendors::google::{FakeGoogle, GoogleTurn};
 use serde_json::{Value, json};
 
 use crate::house;
@@ -35,7 +35,7 @@ fn furnish(house: &House) {
 #[test]
 fn the_seeds_variables_reach_vertex_ai_as_they_stand() {
     let house = house!(furnish);
-    let (vendor, tokens) = (Google::new([Turn::text("hello")]), serve_tokens());
+    let (vendor, tokens) = (FakeGoogle::new([GoogleTurn::text("hello")]), serve_tokens());
     let server = vendors::serve(move |asked| vendor.answer(asked));
     house.write("workspace/.env", SEEDS_ENV);
     house.write("workspace/key.json", &login(&tokens));

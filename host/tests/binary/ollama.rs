@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use jaato_vendors::ollama::{IN_LIBRARY, Ollama, Turn};
+use jaato_vendors::ollama::{IN_LIBRARY, FakeOllama, OllamaTurn};
 
 use crate::house;
 use crate::support::openai::{SECRET, no_file_holds_the_key};
@@ -19,13 +19,13 @@ fn furnish(house: &House) {
 }
 
 /// Starts a server that answers like Ollama.
-fn serve(ollama: &Arc<Ollama>) -> Server {
+fn serve(ollama: &Arc<FakeOllama>) -> Server {
     let ollama = Arc::clone(ollama);
     vendors::serve(move |asked| ollama.answer(asked))
 }
 
-fn ollama(turns: impl IntoIterator<Item = Turn>) -> Arc<Ollama> {
-    Arc::new(Ollama::new(turns))
+fn ollama(turns: impl IntoIterator<Item = OllamaTurn>) -> Arc<FakeOllama> {
+    Arc::new(FakeOllama::new(turns))
 }
 
 /// Builds a command that uses a server like Ollama's own client does, without a scheme in the
@@ -40,7 +40,7 @@ fn a_long_conversation_is_never_cut_by_the_server() {
     let house = house!(furnish);
     let plugins = fixtures::house().unwrap().join("plugins");
     house.ship(&plugins.join(library_name("gc_truncate")));
-    let ollama = ollama((0..6).map(|number| Turn::text(&format!("answer {number}"))));
+    let ollama = ollama((0..6).map(|number| OllamaTurn::text(&format!("answer {number}"))));
     let server = serve(&ollama);
     let words = ["chat", "--model", "ollama/tiny", "--tools", "none"];
     let line = |number: usize| format!("{number} {}\n", "word ".repeat(300));
@@ -61,7 +61,7 @@ fn what_is_installed_is_listed_and_what_is_not_says_how_to_get_it() {
 
 #[track_caller]
 fn list_and_pull(house: &House) {
-    let ollama = ollama([Turn::text("hello")]);
+    let ollama = ollama([OllamaTurn::text("hello")]);
     let server = serve(&ollama);
     let listed = at(house, &server, &["model", "list"]).run().silent();
     assert!(listed.stdout.contains("ollama/qwen3:8b"), "{listed}");
@@ -138,7 +138,7 @@ fn a_server_that_does_not_run_is_told_in_one_line_and_in_no_list() {
 #[test]
 fn a_key_goes_to_the_base_url_that_was_configured_and_nowhere_else() {
     let house = house!(furnish);
-    let ollama = Arc::new(Ollama::new([Turn::text("hello")]).with_key(SECRET));
+    let ollama = Arc::new(FakeOllama::new([OllamaTurn::text("hello")]).with_key(SECRET));
     let server = serve(&ollama);
     // With the variable of Ollama's own client, no key is sent anywhere.
     let refused = at(&house, &server, &RUN).variable("OLLAMA_API_KEY", SECRET).run().code(5);
@@ -162,7 +162,7 @@ fn a_key_goes_to_the_base_url_that_was_configured_and_nowhere_else() {
 #[test]
 fn a_server_of_a_name_of_its_own_is_asked_and_fetches_by_that_name() {
     let house = house!(furnish);
-    let ollama = ollama([Turn::text("hello")]);
+    let ollama = ollama([OllamaTurn::text("hello")]);
     let server = serve(&ollama);
     let text =
         format!("[providers.box]\nplugin = \"ollama\"\nbase_url = \"{}\"\n", server.root_url());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jaato_vendors::openai::{OpenAi, Turn};
+use jaato_vendors::openai::{FakeOpenAi, OpenAiTurn};
 
 use crate::house;
 use crate::support::openai::{SECRET, furnish};
@@ -16,13 +16,13 @@ const RUN: [&str; 4] = ["run", "--model", "openai/gpt-5.2", "hello"];
 const RESPONSES: &str = "[plugins.provider-openai]\napi = \"responses\"\ndialect = \"openai\"\n";
 
 /// Starts a server that answers like the vendor.
-fn serve(vendor: &Arc<OpenAi>) -> Server {
+fn serve(vendor: &Arc<FakeOpenAi>) -> Server {
     let vendor = Arc::clone(vendor);
     vendors::serve(move |asked| vendor.answer(asked))
 }
 
-fn vendor(turns: impl IntoIterator<Item = Turn>) -> Arc<OpenAi> {
-    Arc::new(OpenAi::new(turns))
+fn vendor(turns: impl IntoIterator<Item = OpenAiTurn>) -> Arc<FakeOpenAi> {
+    Arc::new(FakeOpenAi::new(turns))
 }
 
 /// Builds a command that uses a server, with a key.
@@ -37,7 +37,7 @@ fn at(house: &House, server: &Server, words: &[&str]) -> Command {
 fn a_server_of_ones_own_without_responses_is_told_how_to_be_asked() {
     let house = house!(furnish);
     house.configure_more(RESPONSES);
-    let refuse = |_: &_| jaato_vendors::Answered {
+    let refuse = |_: &_| jaato_vendors::VendorAnswer {
         status: 404,
         headers: Vec::new(),
         body: b"404 page not found".to_vec(),
@@ -50,7 +50,7 @@ fn a_server_of_ones_own_without_responses_is_told_how_to_be_asked() {
 #[test]
 fn a_server_that_is_known_by_a_name_is_asked_with_its_own_key() {
     let house = house!(furnish);
-    let vendor = vendor([Turn::text("hello")]);
+    let vendor = vendor([OpenAiTurn::text("hello")]);
     let server = serve(&vendor);
     // Settings under its name win over what the plugin knows about it.
     let base = server.base_url();
@@ -72,7 +72,7 @@ fn a_server_that_is_known_by_a_name_is_asked_with_its_own_key() {
 #[test]
 fn a_deployment_at_azure_is_asked_with_the_key_in_the_header_that_it_wants() {
     let house = house!(furnish);
-    let vendor = Arc::new(OpenAi::new([Turn::text("hello")]).at_azure("mine", "gpt-5.2"));
+    let vendor = Arc::new(FakeOpenAi::new([OpenAiTurn::text("hello")]).at_azure("mine", "gpt-5.2"));
     let server = serve(&vendor);
     let base = server.root_url();
     house.configure_more(&format!(

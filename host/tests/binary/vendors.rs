@@ -12,11 +12,11 @@ pub const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x
 
 /// Starts a server that answers like a vendor.
 pub fn serve(
-    vendor: impl Fn(&vendors::Asked) -> vendors::Answered + Send + Sync + 'static,
+    vendor: impl Fn(&vendors::VendorRequest) -> vendors::VendorAnswer + Send + Sync + 'static,
 ) -> Server {
     Server::answering(move |asked| {
         let server::Asked { method, path, headers, body } = asked.clone();
-        let answered = vendor(&vendors::Asked { method, path, headers, body });
+        let answered = vendor(&vendors::VendorRequest { method, path, headers, body });
         let empty = Answer::status(answered.status).then(Step::Bytes(answered.body));
         answered.headers.iter().fold(empty, |answer, (name, value)| answer.header(name, value))
     })

@@ -1,6 +1,6 @@
 //! The runtime inside a test, with an installation's plugins.
 
-use jaato_runtime::config::{Folders, Variables};
+use jaato_runtime::config::{UserFolders, EnvironmentVariables};
 use jaato_runtime::{Arguments, Setup};
 
 use super::House;
@@ -17,10 +17,10 @@ pub fn setup_with(house: &House, variables: &[(&str, String)]) -> Setup {
         plugin_dirs: vec![house.given_folder()],
         ..Arguments::default()
     };
-    let folders = Folders::below(&house.home());
+    let folders = UserFolders::below(&house.home());
     let path = ("PATH", "/usr/local/bin:/usr/bin:/bin");
     let given = variables.iter().map(|(name, value)| (*name, value.as_str()));
     let isolated = super::is_isolated().then_some(super::ISOLATED);
-    let variables: Variables = given.chain([path]).chain(isolated).collect();
+    let variables: EnvironmentVariables = given.chain([path]).chain(isolated).collect();
     Setup::read(arguments, house.binary(), folders, variables, &house.workspace()).unwrap()
 }

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use jaato_loader::Library;
-use jaato_plugin_testkit::conformance::{Suite, checks};
-use jaato_plugin_testkit::{FakeHost, Subject};
+use jaato_loader::PluginLibrary;
+use jaato_plugin_testkit::conformance::{ConformanceSuite, checks};
+use jaato_plugin_testkit::{FakeHost, PluginUnderTest};
 use jaato_types::{Error, ErrorKind, Kind};
 
 use crate::{Answer, answer_main, refusal};
@@ -36,7 +36,7 @@ pub fn conform_main(check: &str, plugin: &Path) -> ExitCode {
 }
 
 fn conform(wanted: &str, plugin: &Path) -> Result<Option<String>, Error> {
-    let opened = Library::open(plugin).map_err(|error| refusal(&error))?;
+    let opened = PluginLibrary::open(plugin).map_err(|error| refusal(&error))?;
     let manifest = opened.manifest().clone();
     let kinds = manifest.kinds.clone();
     let is_wanted = |group: &str, name: &str| wanted.split_once("::") == Some((group, name));
@@ -45,11 +45,11 @@ fn conform(wanted: &str, plugin: &Path) -> Result<Option<String>, Error> {
         return Err(Error::new(ErrorKind::HostBug, format!("there is no check `{wanted}`")));
     };
     let described = opened.clone();
-    let subject = Subject::new(
+    let subject = PluginUnderTest::new(
         manifest,
         move || jaato_loader::describe(&described),
         move |log| opened.factory(log),
     );
     let patient = |host: FakeHost| host.with_patience(PATIENCE);
-    Ok(Suite::of(subject, &kinds).harmless().with_host(patient).run(check).err())
+    Ok(ConformanceSuite::of(subject, &kinds).harmless().with_host(patient).run(check).err())
 }

@@ -14,7 +14,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use jaato_loader::{Library, LoadError};
+use jaato_loader::{PluginLibrary, LoadError};
 use jaato_types::{Description, Error, ErrorKind};
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +61,7 @@ fn answer_main<T: Serialize>(work: impl FnOnce() -> Answer<T>) -> ExitCode {
 }
 
 fn describe(plugin: &Path) -> Result<Description, Error> {
-    let opened = Library::open(plugin).map_err(|error| refusal(&error))?;
+    let opened = PluginLibrary::open(plugin).map_err(|error| refusal(&error))?;
     jaato_loader::describe(&opened)
 }
 

@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
-use jaato_loader::remote::link::{Link, Message, Reader};
+use jaato_loader::remote::link::{WorkerLink, LinkMessage, LinkReader};
 use jaato_loader::remote::wire::{self, Flag, Kind};
 use jaato_loader::{
-    ByteStream, Bytes, Caller, Canceller, EMITTED_BYTES_MAX, Executor, Instance, Library, Outlet,
-    Plugin, Report, Served, Services, Watch,
+    ByteStream, Bytes, Caller, CallCanceller, EMITTED_BYTES_MAX, Executor, Instance, PluginLibrary, Outlet,
+    StartedPlugin, Report, Served, Services, Watch,
 };
 use jaato_types::{Error, ErrorKind, Frame, PluginName};
 use parking_lot::Mutex;
@@ -57,7 +57,7 @@ pub fn serve_main(plugin: &Path) -> ExitCode {
 }
 
 async fn serve(socket: UnixStream, file: &Path) -> std::io::Result<()> {
-    let link = Arc::new(Link::new(socket)?);
+    let link = Arc::new(WorkerLink::new(socket)?);
     let watch = Arc::new(HostLog(Arc::clone(&link)));
     let executor = Executor::new(tokio::runtime::Handle::current(), watch);
     let writing = Arc::clone(&link);
@@ -72,7 +72,7 @@ async fn serve(socket: UnixStream, file: &Path) -> std::io::Result<()> {
 }
 
 /// Reports that the plugin is open and handles the host's messages, until its end closes.
-async fn talk(link: Arc<Link>, plugin: Plugin) -> std::io::Result<()> {
+async fn talk(link: Arc<WorkerLink>, plugin: StartedPlugin) -> std::io::Result<()> {
     link.send(Kind::Ready, Flag::Frame, 0, b"", &[wire::VERSION]);
     let questions = Arc::new(Questions::new(&link));
     let house = Arc::new(House {
@@ -82,7 +82,7 @@ async fn talk(link: Arc<Link>, plugin: Plugin) -> std::io::Result<()> {
         instance: Mutex::default(),
         calls: Mutex::default(),
     });
-    let mut reader = Reader::default();
+    let mut reader = LinkReader::default();
     loop {
         match reader.next(&house.link).await {
             Ok(Some(message)) => house.take(message),
@@ -92,25 +92,25 @@ async fn talk(link: Arc<Link>, plugin: Plugin) -> std::io::Result<()> {
     }
 }
 
-async fn open(executor: &Executor, file: &Path) -> Result<Plugin, Error> {
-    let opened = Library::open(file).map_err(|error| crate::refusal(&error))?;
-    Plugin::start(executor, &opened).await
+async fn open(executor: &Executor, file: &Path) -> Result<StartedPlugin, Error> {
+    let opened = PluginLibrary::open(file).map_err(|error| crate::refusal(&error))?;
+    StartedPlugin::start(executor, &opened).await
 }
 
 /// The worker's state.
 struct House {
-    link: Arc<Link>,
-    plugin: Plugin,
+    link: Arc<WorkerLink>,
+    plugin: StartedPlugin,
     questions: Arc<Questions>,
     instance: Mutex<Option<Arc<Instance>>>,
     /// The calls in flight.
-    calls: Mutex<HashMap<u64, Canceller>>,
+    calls: Mutex<HashMap<u64, CallCanceller>>,
 }
 
 impl House {
-    fn take(self: &Arc<Self>, message: Message) {
+    fn take(self: &Arc<Self>, message: LinkMessage) {
         let own = Arc::clone(self);
-        let Message { kind, flag, id, payload } = message;
+        let LinkMessage { kind, flag, id, payload } = message;
         match kind {
             Kind::Create => {
                 let saved = (flag == Flag::Frame).then_some(payload);
@@ -244,7 +244,7 @@ impl Outlet for ToHost {
 }
 
 /// Sends an answer. An error that does not fit is replaced by a short one.
-fn tell(link: &Link, kind: Kind, id: u64, answer: Result<Option<Vec<u8>>, Error>) {
+fn tell(link: &WorkerLink, kind: Kind, id: u64, answer: Result<Option<Vec<u8>>, Error>) {
     match answer {
         Ok(Some(frame)) => link.send(kind, Flag::Frame, id, b"", &frame),
         Ok(None) => link.send(kind, Flag::Nothing, id, b"", b""),
@@ -259,13 +259,13 @@ fn tell(link: &Link, kind: Kind, id: u64, answer: Result<Option<Vec<u8>>, Error>
 
 /// The plugin's unanswered requests to the host.
 struct Questions {
-    link: Arc<Link>,
+    link: Arc<WorkerLink>,
     last: AtomicU64,
     open: Mutex<HashMap<u64, oneshot::Sender<Answered>>>,
 }
 
 impl Questions {
-    fn new(link: &Arc<Link>) -> Self {
+    fn new(link: &Arc<WorkerLink>) -> Self {
         Self { link: Arc::clone(link), last: AtomicU64::new(0), open: Mutex::default() }
     }
 
@@ -377,7 +377,7 @@ impl Drop for HostStream {
 }
 
 /// Sends the plugin's log lines and misbehaviour to the host's log.
-struct HostLog(Arc<Link>);
+struct HostLog(Arc<WorkerLink>);
 
 impl HostLog {
     fn line(&self, level: u8, text: &str) {

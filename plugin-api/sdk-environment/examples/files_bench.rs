@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use ignore::WalkBuilder;
-use jaato_plugin_sdk_environment::files::{Confined, Root, Settings};
+use jaato_plugin_sdk_environment::files::{ConfinedFiles, AllowedFolder, ConfinedFilesSettings};
 use jaato_types::files::{FileFind, FileOrder, FileRead, FileWalk, FileWrite};
 use tempfile::TempDir;
 
@@ -33,8 +33,8 @@ fn main() {
     // Small writes use memory if possible (shm_overview(7)), because the speed of a disk varies.
     let shm = Path::new("/dev/shm");
     let memory = if shm.is_dir() { TempDir::new_in(shm) } else { TempDir::new_in(root) }.unwrap();
-    let confined = Confined::open(&Settings {
-        roots: vec![Root::local(root), Root::local(memory.path())],
+    let confined = ConfinedFiles::open(&ConfinedFilesSettings {
+        roots: vec![AllowedFolder::local(root), AllowedFolder::local(memory.path())],
         default_folder: root.to_owned(),
         temporary: None,
     })
@@ -94,7 +94,7 @@ fn ms(work: impl FnOnce()) -> f64 {
     start.elapsed().as_secs_f64() * 1e3
 }
 
-fn small_reads(confined: &Confined, root: &Path, best: &mut Best) {
+fn small_reads(confined: &ConfinedFiles, root: &Path, best: &mut Best) {
     let path = root.join("small");
     let read = FileRead { path: path.display().to_string(), ..FileRead::default() };
     best.keep(
@@ -120,7 +120,7 @@ fn small_reads(confined: &Confined, root: &Path, best: &mut Best) {
     );
 }
 
-fn small_writes(confined: &Confined, root: &Path, best: &mut Best) {
+fn small_writes(confined: &ConfinedFiles, root: &Path, best: &mut Best) {
     let path = root.join("small");
     let write = FileWrite { path: path.display().to_string(), ..FileWrite::default() };
     let draft = root.join("draft");
@@ -142,7 +142,7 @@ fn small_writes(confined: &Confined, root: &Path, best: &mut Best) {
     );
 }
 
-fn large(confined: &Confined, root: &Path, best: &mut Best) {
+fn large(confined: &ConfinedFiles, root: &Path, best: &mut Best) {
     let path = root.join("large");
     let mut buffer = vec![0; 1024 * 1024];
     best.keep(
@@ -166,7 +166,7 @@ fn large(confined: &Confined, root: &Path, best: &mut Best) {
     );
 }
 
-fn trees(confined: &Confined, tree: &Path, best: &mut Best) {
+fn trees(confined: &ConfinedFiles, tree: &Path, best: &mut Best) {
     let name = tree.display().to_string();
     let (mut theirs, mut ours) = (0, 0);
     best.keep("walk_ignore_ms", ms(|| theirs = WalkBuilder::new(tree).build().skip(1).count()));

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 /// The operation that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verb {
+pub(crate) enum FileOperationVerb {
     Read,
     Write,
     Edit,
@@ -23,7 +23,7 @@ pub(crate) enum Verb {
     Open,
 }
 
-impl Verb {
+impl FileOperationVerb {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -47,10 +47,10 @@ impl Verb {
 }
 
 /// Returns the error of a file or folder: the environment's own error, or that of a system call.
-pub(crate) fn of_io(verb: Verb, shown: &Path, error: &io::Error) -> Error {
+pub(crate) fn of_io(verb: FileOperationVerb, shown: &Path, error: &io::Error) -> Error {
     match error.get_ref().and_then(|error| error.downcast_ref::<Error>()) {
         Some(own) => own.clone(),
-        None => failed(verb, shown, Errno::from_io_error(error).unwrap_or(Errno::IO)),
+        None => operation_error(verb, shown, Errno::from_io_error(error).unwrap_or(Errno::IO)),
     }
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn of_io(verb: Verb, shown: &Path, error: &io::Error) -> Error {
 pub(crate) fn reason(error: &io::Error) -> String {
     match error.get_ref() {
         None => {
-            let told = of_io(Verb::Search, Path::new(""), error).message;
+            let told = of_io(FileOperationVerb::Search, Path::new(""), error).message;
             told.rsplit(": ").next().unwrap_or_default().to_owned()
         }
         Some(own) => match own.downcast_ref::<Error>() {
@@ -69,7 +69,7 @@ pub(crate) fn reason(error: &io::Error) -> String {
 }
 
 /// Returns the error of a failed system call.
-pub(crate) fn failed(verb: Verb, shown: &Path, errno: Errno) -> Error {
+pub(crate) fn operation_error(verb: FileOperationVerb, shown: &Path, errno: Errno) -> Error {
     let error = |kind, reason: &str| {
         Error::new(kind, format!("cannot {} `{}`: {reason}", verb.word(), shown.display()))
     };
@@ -77,7 +77,7 @@ pub(crate) fn failed(verb: Verb, shown: &Path, errno: Errno) -> Error {
         Errno::NOENT if verb.is_about_folders() => error(ErrorKind::NotFound, "folder not found"),
         Errno::NOENT => error(ErrorKind::NotFound, "file not found"),
         // A parent in the path is a file, so the entry cannot exist.
-        Errno::NOTDIR if verb == Verb::Find => error(ErrorKind::NotFound, "not a directory"),
+        Errno::NOTDIR if verb == FileOperationVerb::Find => error(ErrorKind::NotFound, "not a directory"),
         Errno::NOTDIR => error(ErrorKind::Conflict, "not a directory"),
         Errno::ISDIR => is_folder(verb, shown),
         Errno::EXIST => error(ErrorKind::Conflict, "it already exists"),
@@ -99,7 +99,7 @@ pub(crate) fn failed(verb: Verb, shown: &Path, errno: Errno) -> Error {
 }
 
 /// Returns the error of an entry that is not a regular file.
-pub(crate) fn no_file(verb: Verb, shown: &Path, kind: FileKind) -> Error {
+pub(crate) fn no_file(verb: FileOperationVerb, shown: &Path, kind: FileKind) -> Error {
     if kind == FileKind::Folder {
         return is_folder(verb, shown);
     }
@@ -111,38 +111,38 @@ pub(crate) fn no_file(verb: Verb, shown: &Path, kind: FileKind) -> Error {
     Error::new(ErrorKind::Conflict, text)
 }
 
-fn is_folder(verb: Verb, shown: &Path) -> Error {
+fn is_folder(verb: FileOperationVerb, shown: &Path) -> Error {
     let text = format!("cannot {} `{}`: it is a folder, not a file", verb.word(), shown.display());
     Error::new(ErrorKind::Conflict, text)
 }
 
 /// Returns the error of a file that other processes keep replacing.
-pub(crate) fn keeps_changing(verb: Verb, shown: &Path) -> Error {
+pub(crate) fn keeps_changing(verb: FileOperationVerb, shown: &Path) -> Error {
     let text = format!("cannot {} `{}`: it keeps being replaced", verb.word(), shown.display());
     Error::new(ErrorKind::Conflict, text).temporary()
 }
 
 /// Returns the error of a file whose content is not the expected one.
-pub(crate) fn changed(shown: &Path) -> Error {
+pub(crate) fn changed_file_error(shown: &Path) -> Error {
     let text = format!("cannot write `{}`: it has changed since it was read", shown.display());
     Error::new(ErrorKind::Conflict, text).with_hint("read it again, then repeat the change")
 }
 
 /// Returns the error of a path that leads elsewhere than when the call was checked.
-pub(crate) fn changed_since_check(verb: Verb, shown: &Path) -> Error {
+pub(crate) fn changed_since_check(verb: FileOperationVerb, shown: &Path) -> Error {
     let text =
         format!("cannot {} `{}`: it changed since it was checked", verb.word(), shown.display());
     Error::new(ErrorKind::Conflict, text).with_hint("retry the call: jaato checks the path again")
 }
 
 /// Returns the error of an exceeded limit.
-pub(crate) fn too_large(verb: Verb, shown: &Path, what: &str) -> Error {
+pub(crate) fn too_large(verb: FileOperationVerb, shown: &Path, what: &str) -> Error {
     let text = format!("cannot {} `{}`: {what}", verb.word(), shown.display());
     Error::new(ErrorKind::LimitReached, text)
 }
 
 /// Returns the error of an invalid request.
-pub(crate) fn refused(verb: Verb, shown: &Path, reason: &str) -> Error {
+pub(crate) fn refused_error(verb: FileOperationVerb, shown: &Path, reason: &str) -> Error {
     let text = format!("cannot {} `{}`: {reason}", verb.word(), shown.display());
     Error::new(ErrorKind::InvalidArguments, text)
 }

@@ -34,11 +34,11 @@ mod temporary;
 mod text;
 mod write;
 
-pub use self::confined::Confined;
+pub use self::confined::ConfinedFiles;
 pub use self::limits::{COPY_ENTRIES_MAX, LINKS_MAX};
-pub use self::search::Pages;
-pub use self::settings::{Access, Root, Settings, TemporarySettings};
-pub use self::stream::{PIECE_BYTES, Pieces, Writer};
+pub use self::search::ConfinedSearchPages;
+pub use self::settings::{FolderAccess, AllowedFolder, ConfinedFilesSettings, TemporarySettings};
+pub use self::stream::{PIECE_BYTES, ConfinedFileReader, ConfinedFileWriter};
 pub use crate::engine::{
-    CallLimits, Cancel, DEPTH_MAX, EDIT_BYTES_MAX, FOLDER_ENTRIES_MAX, PATH_BYTES_MAX,
+    CallLimits, SearchCancel, DEPTH_MAX, EDIT_BYTES_MAX, FOLDER_ENTRIES_MAX, PATH_BYTES_MAX,
 };

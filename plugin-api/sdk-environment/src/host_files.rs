@@ -14,37 +14,37 @@ use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::environment::{
-    FilePieces, FileSink, FileWriter, Files, PageStream, Pages as StreamedPages, PieceStream,
+    FilePieces, FileSink, FileWriter, Files, PageStream, PageSource as StreamedPages, PieceStream,
 };
-use crate::files::{CallLimits, Cancel, Confined, Pages, Pieces, Writer};
+use crate::files::{CallLimits, SearchCancel, ConfinedFiles, ConfinedSearchPages, ConfinedFileReader, ConfinedFileWriter};
 
 /// Files of this machine, confined to allowed folders.
 #[derive(Debug, Clone)]
-pub struct HostFiles(Confined);
+pub struct HostFiles(ConfinedFiles);
 
 /// A file of this machine that is read in pieces.
 #[derive(Debug)]
-struct HostPieces(Arc<Mutex<Pieces>>);
+struct HostPieces(Arc<Mutex<ConfinedFileReader>>);
 
 /// A file of this machine that is written in pieces.
 #[derive(Debug)]
-struct HostWriter(Arc<Mutex<Option<Writer>>>);
+struct HostWriter(Arc<Mutex<Option<ConfinedFileWriter>>>);
 
 impl HostFiles {
     /// Creates the files from opened folders.
-    pub fn new(confined: Confined) -> Self {
+    pub fn new(confined: ConfinedFiles) -> Self {
         Self(confined)
     }
 
     /// Returns the confined files, for access to their folders and to close them.
-    pub fn confined(&self) -> &Confined {
+    pub fn confined(&self) -> &ConfinedFiles {
         &self.0
     }
 
     async fn blocking<T: Send + 'static>(
         &self,
         host: &Reporter,
-        work: impl FnOnce(&Confined) -> Result<T> + Send + 'static,
+        work: impl FnOnce(&ConfinedFiles) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let confined = self.0.clone();
         host.blocking(move |_| work(&confined)).await?
@@ -136,9 +136,9 @@ impl Files for HostFiles {
 impl FilePieces for HostPieces {
     async fn next(&mut self, host: &Reporter, buffer: Vec<u8>) -> Result<Vec<u8>> {
         let (pieces, start) = (Arc::clone(&self.0), buffer.len());
-        let read = move |_: &Reporter| locked(&pieces).read_behind(buffer, PIECE_BYTES_MAX);
+        let read = move |_: &Reporter| lock_value(&pieces).read_behind(buffer, PIECE_BYTES_MAX);
         let buffer = host.blocking(read).await??;
-        locked(&self.0).skip(buffer.len() - start);
+        lock_value(&self.0).skip(buffer.len() - start);
         Ok(buffer)
     }
 }
@@ -147,7 +147,7 @@ impl FileWriter for HostWriter {
     async fn write(&mut self, host: &Reporter, bytes: Vec<u8>) -> Result<()> {
         let writer = Arc::clone(&self.0);
         host.blocking(move |_| {
-            let mut held = locked(&writer);
+            let mut held = lock_value(&writer);
             // A failed write may have lost bytes, so the writer is not put back.
             let mut writer = held.take().ok_or_else(has_failed)?;
             writer.write(&bytes)?;
@@ -159,7 +159,7 @@ impl FileWriter for HostWriter {
 
     async fn finish(self, host: &Reporter) -> Result<FileFacts> {
         host.blocking(move |_| {
-            let writer = locked(&self.0).take();
+            let writer = lock_value(&self.0).take();
             writer.ok_or_else(has_failed)?.finish()
         })
         .await?
@@ -172,23 +172,23 @@ fn has_failed() -> Error {
 
 /// A search on this machine, with a page that was read for a call that stopped waiting.
 struct HostPages<P> {
-    search: Arc<Mutex<(Pages<P>, Option<P>)>>,
-    _cancel: CancelOnDrop,
+    search: Arc<Mutex<(ConfinedSearchPages<P>, Option<P>)>>,
+    _cancel: CancelSearchOnDrop,
 }
 
 /// Cancels a search when it is dropped, so that its thread becomes free.
-struct CancelOnDrop(Cancel);
+struct CancelSearchOnDrop(SearchCancel);
 
-impl Drop for CancelOnDrop {
+impl Drop for CancelSearchOnDrop {
     fn drop(&mut self) {
         self.0.set();
     }
 }
 
 impl<P: Send + 'static> HostPages<P> {
-    fn stream(pages: Result<Pages<P>>) -> Result<PageStream<HostFiles, P>> {
+    fn stream(pages: Result<ConfinedSearchPages<P>>) -> Result<PageStream<HostFiles, P>> {
         let pages = pages?;
-        let _cancel = CancelOnDrop(pages.cancel());
+        let _cancel = CancelSearchOnDrop(pages.cancel());
         Ok(PageStream::new(Self { search: Arc::new(Mutex::new((pages, None))), _cancel }))
     }
 }
@@ -197,18 +197,18 @@ impl<P: Send + 'static> StreamedPages<P> for HostPages<P> {
     async fn next(&mut self, host: &Reporter) -> Result<Option<P>> {
         let search = Arc::clone(&self.search);
         let read = move |_: &Reporter| {
-            let (pages, page) = &mut *locked(&search);
+            let (pages, page) = &mut *lock_value(&search);
             if page.is_none() {
                 *page = pages.next().transpose()?;
             }
             Ok(())
         };
         host.blocking(read).await??;
-        Ok(locked(&self.search).1.take())
+        Ok(lock_value(&self.search).1.take())
     }
 }
 
 /// A panic under these locks leaves no half-finished state, so poisoning is ignored.
-fn locked<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_value<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
     held.lock()
 }

@@ -36,9 +36,9 @@ pub mod waiting;
 pub use engine::{CallLimits, PageFiller, matches_in, searched_line, wrong_regex};
 pub use environment::{
     ExecutionEnvironment, FilePieces, FileSink, FileWriter, Files, NoFiles, NoShell, NoTerminals,
-    PageStream, Pages, PieceStream, Program, ProgramEvents, Shell, Terminal, TerminalEvents,
+    PageStream, PageSource, PieceStream, Program, ProgramEvents, Shell, Terminal, TerminalEvents,
     Terminals, settings,
 };
 #[doc(hidden)]
-pub use environment::{Served, entry};
+pub use environment::{StandaloneEnvironment, entry};
 pub use host_files::HostFiles;

@@ -18,7 +18,7 @@ use rustix::fs::{FileType, Stat};
 
 /// Whether an operation may wait for the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wait {
+pub(crate) enum DiskWait {
     May,
     /// Use only what the kernel has in memory.
     MustNot,
@@ -26,7 +26,7 @@ pub(crate) enum Wait {
 
 /// The metadata of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct FileMetadata {
     pub(crate) kind: FileKind,
     pub(crate) size: u64,
     pub(crate) mode: u32,
@@ -36,17 +36,17 @@ pub(crate) struct Facts {
     pub(crate) group: u32,
     /// Device and inode number, which identify the file.
     pub(crate) identity: (u64, u64),
-    pub(crate) modified: Moment,
+    pub(crate) modified: FileTimestamp,
     /// When the content or the metadata last changed.
-    pub(crate) changed: Moment,
+    pub(crate) changed: FileTimestamp,
 }
 
 /// Seconds and nanoseconds since 1970.
-pub(crate) type Moment = (i64, i64);
+pub(crate) type FileTimestamp = (i64, i64);
 
 // The field types differ between systems.
 #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
-impl From<&Stat> for Facts {
+impl From<&Stat> for FileMetadata {
     fn from(stat: &Stat) -> Self {
         Self {
             kind: kind_of(FileType::from_raw_mode(stat.st_mode)),

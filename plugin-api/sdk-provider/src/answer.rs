@@ -17,9 +17,9 @@ pub const PARTS_MAX: usize = 4096;
 /// An answer that is being received. Pure: the caller emits the deltas that the methods return.
 ///
 /// ```
-/// # use jaato_plugin_sdk_provider::Answer;
+/// # use jaato_plugin_sdk_provider::StreamingAnswer;
 /// # use jaato_plugin_sdk::types::{FinishReason, Part};
-/// let mut answer = Answer::new();
+/// let mut answer = StreamingAnswer::new();
 /// answer.thought("hm", None);
 /// answer.sign("as the server signed it"); // comes after the thought, without text
 /// answer.text("Yes.");
@@ -30,14 +30,14 @@ pub const PARTS_MAX: usize = 4096;
 /// assert_eq!(completion.parts, [thought, Part::text("Yes."), Part::text("And no.")]);
 /// ```
 #[derive(Debug, Default)]
-pub struct Answer {
+pub struct StreamingAnswer {
     parts: Vec<Part>,
     /// Whether further pieces of the same kind belong to the last part.
     is_open: bool,
     usage: Usage,
 }
 
-impl Answer {
+impl StreamingAnswer {
     /// Creates an empty answer.
     pub fn new() -> Self {
         Self::default()

@@ -1,6 +1,6 @@
 //! Sends a request, reads its answer in any form, and interprets refusals.
 //!
-//! Independent of vendors: the [`Reader`] interprets events, and the provider adds hints to
+//! Independent of vendors: the [`AnswerReader`] interprets events, and the provider adds hints to
 //! refusals.
 
 use std::collections::BTreeMap;
@@ -12,8 +12,8 @@ use jaato_plugin_sdk::serde_json::Map;
 use jaato_plugin_sdk::types::RequestOptions;
 use jaato_plugin_sdk::{HttpRequestBuilder, HttpResponse, serde_json};
 
-use crate::stream::{self, Ended, unmarked, within};
-use crate::{Reader, WholeCharacters, failure, limits};
+use crate::stream::{self, ProviderStreamEnd, strip_byte_order_mark, with_time_limit};
+use crate::{AnswerReader, SurrogateRepair, failure, limits};
 
 /// The longest wait for an answer to start or continue. It exceeds the session's own timeout, which
 /// decides.
@@ -32,18 +32,18 @@ const ACCEPT_WHOLE: &str = "application/json, text/event-stream";
 /// The largest list of models, and the largest answer that is not streamed.
 pub const WHOLE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// The options that this module handles. A provider that uses [`written`] and [`post`] adds them to
+/// The options that this module handles. A provider that uses [`serialize_body`] and [`post`] adds them to
 /// its list of options.
 pub const EXTRA_OPTIONS: [&str; 2] = ["extra_body", "extra_headers"];
 
 /// The requested form of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ExpectedResponse {
     streams: bool,
     headers: BTreeMap<String, String>,
 }
 
-impl Wanted {
+impl ExpectedResponse {
     /// Reads the form from a request's options.
     pub fn of(request: &Request) -> Self {
         let RequestOptions { stream, extra_headers, .. } = &request.options;
@@ -62,7 +62,7 @@ impl Wanted {
 }
 
 /// Starts the request for a completion.
-pub fn post(host: &Reporter, url: &str, wanted: &Wanted) -> HttpRequestBuilder {
+pub fn post(host: &Reporter, url: &str, wanted: &ExpectedResponse) -> HttpRequestBuilder {
     let accept = if wanted.streams { ACCEPT_STREAM } else { ACCEPT_WHOLE };
     post_accepting(host, url, wanted, accept)
 }
@@ -71,7 +71,7 @@ pub fn post(host: &Reporter, url: &str, wanted: &Wanted) -> HttpRequestBuilder {
 pub fn post_accepting(
     host: &Reporter,
     url: &str,
-    wanted: &Wanted,
+    wanted: &ExpectedResponse,
     accept: &str,
 ) -> HttpRequestBuilder {
     let request = host.http("POST", url).timeout(WAIT);
@@ -83,7 +83,7 @@ pub fn post_accepting(
 /// # Errors
 /// `context_overflow` if the body has more than `bytes_max` bytes, so that the session sends less
 /// of the conversation.
-pub fn written(body: &impl Serialize, options: &RequestOptions, bytes_max: u64) -> Result<Vec<u8>> {
+pub fn serialize_body(body: &impl Serialize, options: &RequestOptions, bytes_max: u64) -> Result<Vec<u8>> {
     let bytes = if options.extra_body.is_empty() {
         serde_json::to_vec(body)
     } else {
@@ -129,17 +129,17 @@ pub fn is_success(response: &HttpResponse) -> bool {
 ///
 /// # Errors
 /// The reader's error, or the error that broke the exchange before the model had finished.
-pub async fn receive<R: Reader>(
+pub async fn receive<R: AnswerReader>(
     host: &Reporter,
     url: &str,
     mut response: HttpResponse,
     mut reader: R,
 ) -> Result<Completion> {
-    let head = Head::of(&response);
-    let mut characters = WholeCharacters::default();
+    let head = ResponseHead::of(&response);
+    let mut characters = SurrogateRepair::default();
     let mut first = Vec::new();
     let form = loop {
-        if let Some(form) = Form::of(&first) {
+        if let Some(form) = ResponseFormat::of(&first) {
             break form;
         }
         match response.next().await.map_err(failure::of_exchange)? {
@@ -149,7 +149,7 @@ pub async fn receive<R: Reader>(
                 }
                 first.extend(piece);
                 // Some servers send blanks before an answer to show that they are working on it.
-                if Form::of(&first).is_none() {
+                if ResponseFormat::of(&first).is_none() {
                     host.emit(&Delta::Alive);
                 }
             }
@@ -158,46 +158,46 @@ pub async fn receive<R: Reader>(
     };
     let content_type = head.get("content-type").map(str::to_owned);
     match form {
-        Form::Stream => {
+        ResponseFormat::Stream => {
             let ended =
                 stream::follow(host, url, first, response, &mut reader, &mut characters).await?;
             match ended {
-                Ended::AsStream => end(host, reader, &head, characters),
-                Ended::AsSomethingElse => Err(wrong_form::<R>(url, content_type.as_deref())),
+                ProviderStreamEnd::AsStream => end(host, reader, &head, characters),
+                ProviderStreamEnd::AsSomethingElse => Err(wrong_form::<R>(url, content_type.as_deref())),
             }
         }
-        Form::Json => {
+        ResponseFormat::Json => {
             let rest = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
             let body = [first, rest].concat();
-            let body = unmarked(&body);
+            let body = strip_byte_order_mark(&body);
             // If the body is not text, it is not JSON either, and the reader reports that.
             let repaired = std::str::from_utf8(body).map(|text| characters.repair(text));
             let body = repaired.as_ref().map_or(body, |text| text.as_bytes());
             stream::emit(host, reader.whole(url, body)?, &mut characters);
             end(host, reader, &head, characters)
         }
-        Form::Compressed => Err(compressed(url)),
-        Form::Page => Err(wrong_form::<R>(url, content_type.as_deref())),
+        ResponseFormat::Compressed => Err(compressed_answer_error(url)),
+        ResponseFormat::Page => Err(wrong_form::<R>(url, content_type.as_deref())),
     }
 }
 
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum ResponseFormat {
     Stream,
     Json,
     Page,
     Compressed,
 }
 
-impl Form {
+impl ResponseFormat {
     /// Returns the form by the first byte that is not blank, or `None` if there is no such byte
     /// yet.
     fn of(bytes: &[u8]) -> Option<Self> {
         if failure::is_compressed(bytes) {
             return Some(Self::Compressed);
         }
-        Some(match unmarked(bytes).iter().find(|byte| !byte.is_ascii_whitespace())? {
+        Some(match strip_byte_order_mark(bytes).iter().find(|byte| !byte.is_ascii_whitespace())? {
             b'{' | b'[' => Self::Json,
             b'<' => Self::Page,
             // The second byte decides.
@@ -208,9 +208,9 @@ impl Form {
 }
 
 /// The headers of an answer.
-struct Head(Vec<(String, String)>);
+struct ResponseHead(Vec<(String, String)>);
 
-impl Head {
+impl ResponseHead {
     fn of(response: &HttpResponse) -> Self {
         Self(response.headers().to_vec())
     }
@@ -220,11 +220,11 @@ impl Head {
     }
 }
 
-fn end<R: Reader>(
+fn end<R: AnswerReader>(
     host: &Reporter,
     reader: R,
-    head: &Head,
-    mut characters: WholeCharacters,
+    head: &ResponseHead,
+    mut characters: SurrogateRepair,
 ) -> Result<Completion> {
     let (deltas, mut completion) = reader.finish()?;
     stream::emit(host, deltas, &mut characters);
@@ -235,7 +235,7 @@ fn end<R: Reader>(
 }
 
 /// Returns the error of an answer that does not belong to the protocol.
-pub fn wrong_form<R: Reader>(url: &str, content_type: Option<&str>) -> Error {
+pub fn wrong_form<R: AnswerReader>(url: &str, content_type: Option<&str>) -> Error {
     let form = content_type.map_or_else(String::new, |it| format!(" (`{it}`)"));
     let url = failure::shown_url(url);
     let text = format!("`{url}` did not answer with a completion{form}");
@@ -243,7 +243,7 @@ pub fn wrong_form<R: Reader>(url: &str, content_type: Option<&str>) -> Error {
 }
 
 /// Returns the error of a compressed answer.
-pub fn compressed(url: &str) -> Error {
+pub fn compressed_answer_error(url: &str) -> Error {
     let url = failure::shown_url(url);
     let text = format!("`{url}` sent a compressed answer (gzip) without being asked to");
     Error::new(ErrorKind::Provider, text)
@@ -253,7 +253,7 @@ pub fn compressed(url: &str) -> Error {
 /// An answer whose status is not a success.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Refusal {
+pub struct ErrorResponse {
     /// The status.
     pub status: u16,
     /// The server's description, as far as it arrived.
@@ -266,10 +266,10 @@ pub struct Refusal {
 
 /// Reads the description in a refusal. Does not wait long for the body, because the status is
 /// enough.
-pub async fn refusal(host: &Reporter, url: &str, mut response: HttpResponse) -> Refusal {
+pub async fn refusal(host: &Reporter, url: &str, mut response: HttpResponse) -> ErrorResponse {
     let mut limit = Some(Box::pin(host.sleep(REFUSAL_WAIT)));
     let mut body = Vec::new();
-    while let Some(Ok(Some(piece))) = within(limit.as_mut(), response.next()).await {
+    while let Some(Ok(Some(piece))) = with_time_limit(limit.as_mut(), response.next()).await {
         body.extend(piece);
         if body.len() >= failure::BODY_BYTES_MAX {
             break;
@@ -277,7 +277,7 @@ pub async fn refusal(host: &Reporter, url: &str, mut response: HttpResponse) -> 
     }
     let status = response.status();
     let error = failure::of_answer(url, status, |name| response.header(name), &body);
-    Refusal { status, body, had_key: response.with_credential(), error }
+    ErrorResponse { status, body, had_key: response.with_credential(), error }
 }
 
 #[cfg(test)]
@@ -288,15 +288,15 @@ mod tests {
     fn what_a_person_says_in_the_vendors_words_is_laid_over_the_body() {
         let body = json!({ "model": "m", "a": { "b": 1, "c": 2 }, "stop": ["x"] });
         let mut options = RequestOptions::default();
-        assert_eq!(written(&body, &options, 100).unwrap(), body.to_string().into_bytes());
+        assert_eq!(serialize_body(&body, &options, 100).unwrap(), body.to_string().into_bytes());
         let extra =
             json!({ "a": { "b": 3, "d": {} }, "stop": null, "model": { "n": 1 }, "new": [1] });
         let Value::Object(extra) = extra else { unreachable!("it is an object") };
         options.extra_body = extra;
         let expected = r#"{"model":{"n":1},"a":{"b":3,"c":2,"d":{}},"new":[1]}"#;
-        let found = String::from_utf8(written(&body, &options, 100).unwrap()).unwrap();
+        let found = String::from_utf8(serialize_body(&body, &options, 100).unwrap()).unwrap();
         assert_eq!(found, expected);
-        let error = written(&body, &options, 10).unwrap_err();
+        let error = serialize_body(&body, &options, 10).unwrap_err();
         assert_eq!(error.kind, ErrorKind::ContextOverflow);
     }
 }

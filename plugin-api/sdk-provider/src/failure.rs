@@ -84,7 +84,7 @@ pub fn of_answer<'a>(
     header: impl Fn(&str) -> Option<&'a str>,
     body: &[u8],
 ) -> Error {
-    let report = Report::of_body(body);
+    let report = ServerErrorReport::of_body(body);
     let said = match &report.said {
         Some(said) => format!(": {said}"),
         None => String::new(),
@@ -106,15 +106,15 @@ pub fn of_answer<'a>(
 
 /// Converts an error that a server reports inside a successful answer.
 pub fn of_report(url: &str, report: &Value) -> Error {
-    of_words(url, &Report::of_json(report))
+    of_words(url, &ServerErrorReport::of_json(report))
 }
 
 /// Converts an error event. Its data is JSON of any shape, or text.
 pub fn of_event(url: &str, data: &str) -> Error {
-    of_words(url, &Report::of_body(data.as_bytes()))
+    of_words(url, &ServerErrorReport::of_body(data.as_bytes()))
 }
 
-fn of_words(url: &str, report: &Report) -> Error {
+fn of_words(url: &str, report: &ServerErrorReport) -> Error {
     let said = report.said.as_deref().unwrap_or("it does not say why");
     let message = format!("`{}` reports an error: {said}", shown_url(url));
     // A status of 400 or above is the request's fault unless it is temporary. A missing status is
@@ -189,7 +189,7 @@ pub fn retry_after_ms<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option<u6
     let milliseconds = header("retry-after-ms").and_then(|text| number_ms(text, 1.0));
     let asked = milliseconds.or_else(|| {
         let text = header("retry-after")?;
-        number_ms(text, 1000.0).or_else(|| until(text, header("date")?))
+        number_ms(text, 1000.0).or_else(|| seconds_until(text, header("date")?))
     });
     asked.map(|asked| asked.min(RETRY_AFTER_MS_MAX))
 }
@@ -212,7 +212,7 @@ fn number_ms(text: &str, unit_ms: f64) -> Option<u64> {
 }
 
 /// Both dates are the server's, so that its clock may differ from the local one.
-fn until(then: &str, now: &str) -> Option<u64> {
+fn seconds_until(then: &str, now: &str) -> Option<u64> {
     let seconds = |text: &str| {
         let time = httpdate::parse_http_date(text.trim()).ok()?;
         Some(time.duration_since(UNIX_EPOCH).ok()?.as_secs())
@@ -245,7 +245,7 @@ fn name_of(status: u16) -> &'static str {
 }
 
 /// A server's description of a failure.
-struct Report {
+struct ServerErrorReport {
     /// The text for the user.
     said: Option<String>,
     /// The codes, types and text in lower case, for searching.
@@ -255,7 +255,7 @@ struct Report {
     has_overflow_code: bool,
 }
 
-impl Report {
+impl ServerErrorReport {
     fn of_body(body: &[u8]) -> Self {
         if let Ok(json) = serde_json::from_slice::<Value>(body) {
             return Self::of_json(&json);

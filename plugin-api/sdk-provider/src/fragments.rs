@@ -23,7 +23,7 @@ pub const ARGUMENTS_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A piece of a call. Fields that the server did not send are absent or empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Fragment<'a> {
+pub struct CallFragment<'a> {
     /// The call's number.
     pub index: Option<u64>,
     /// The call's id.
@@ -36,10 +36,10 @@ pub struct Fragment<'a> {
     pub signature: &'a str,
 }
 
-impl Fragment<'_> {
+impl CallFragment<'_> {
     /// Returns true if this is a complete call: a name, and arguments that start and end here.
     fn is_whole(&self) -> bool {
-        let mut progress = Progress::default();
+        let mut progress = JsonProgress::default();
         progress.follow(self.arguments);
         !self.name.is_empty() && self.arguments.trim_start().starts_with('{') && progress.is_whole
     }
@@ -47,24 +47,24 @@ impl Fragment<'_> {
 
 /// The calls so far.
 #[derive(Debug, Default)]
-pub struct Fragments {
-    calls: Vec<Growing>,
+pub struct CallFragments {
+    calls: Vec<PartialCall>,
     bytes: usize,
 }
 
 #[derive(Debug, Default)]
-struct Growing {
+struct PartialCall {
     index: Option<u64>,
     id: String,
     name: String,
     arguments: String,
     signature: String,
-    progress: Progress,
+    progress: JsonProgress,
 }
 
 /// The place of a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum CallFragmentPlace {
     /// It continues this call.
     In(usize),
     /// It starts a call.
@@ -73,7 +73,7 @@ enum Place {
     Nowhere,
 }
 
-impl Fragments {
+impl CallFragments {
     /// Creates an empty list.
     pub fn new() -> Self {
         Self::default()
@@ -88,7 +88,7 @@ impl Fragments {
     ///
     /// # Errors
     /// `limit_reached` beyond [`CALLS_MAX`] and [`ARGUMENTS_BYTES_MAX`].
-    pub fn push(&mut self, fragment: &Fragment<'_>) -> Result<bool> {
+    pub fn push(&mut self, fragment: &CallFragment<'_>) -> Result<bool> {
         let before = self.calls.len();
         self.push_list(std::slice::from_ref(fragment))?;
         Ok(self.calls.len() > before)
@@ -98,23 +98,23 @@ impl Fragments {
     ///
     /// # Errors
     /// `limit_reached` beyond [`CALLS_MAX`] and [`ARGUMENTS_BYTES_MAX`].
-    pub fn push_list(&mut self, list: &[Fragment<'_>]) -> Result<()> {
+    pub fn push_list(&mut self, list: &[CallFragment<'_>]) -> Result<()> {
         if list.len() > CALLS_MAX {
             return Err(too_much(&format!("{CALLS_MAX} tool calls")));
         }
         let mut taken = Vec::new();
         for (number, fragment) in list.iter().enumerate() {
-            let Fragment { id, name, arguments, signature, .. } = fragment;
+            let CallFragment { id, name, arguments, signature, .. } = fragment;
             self.bytes += id.len() + name.len() + arguments.len() + signature.len();
             if self.bytes > ARGUMENTS_BYTES_MAX {
                 return Err(too_much(&format!("{ARGUMENTS_BYTES_MAX} bytes of tool calls")));
             }
-            let same_index = |other: &&Fragment<'_>| other.index == fragment.index;
+            let same_index = |other: &&CallFragment<'_>| other.index == fragment.index;
             let later = list[number + 1..].iter().filter(same_index).count();
             let place = match self.place_of(fragment, later, &taken) {
-                Place::In(place) => place,
-                Place::New => self.begin(fragment.index)?,
-                Place::Nowhere => continue,
+                CallFragmentPlace::In(place) => place,
+                CallFragmentPlace::New => self.begin(fragment.index)?,
+                CallFragmentPlace::Nowhere => continue,
             };
             self.calls[place].add(fragment);
             taken.push(place);
@@ -126,13 +126,13 @@ impl Fragments {
         if self.calls.len() == CALLS_MAX {
             return Err(too_much(&format!("{CALLS_MAX} tool calls")));
         }
-        self.calls.push(Growing { index, ..Growing::default() });
+        self.calls.push(PartialCall { index, ..PartialCall::default() });
         Ok(self.calls.len() - 1)
     }
 
     /// Finds the call of a fragment, except the calls that other entries of the same list have
     /// `taken`. `later` entries of the list have the same number.
-    fn place_of(&self, fragment: &Fragment<'_>, later: usize, taken: &[usize]) -> Place {
+    fn place_of(&self, fragment: &CallFragment<'_>, later: usize, taken: &[usize]) -> CallFragmentPlace {
         let free = || (0..self.calls.len()).rev().filter(|place| !taken.contains(place));
         let by_id = || {
             let mut same = free().filter(|place| self.calls[*place].id == fragment.id);
@@ -146,32 +146,32 @@ impl Fragments {
             let is_another =
                 (call.index != fragment.index || is_whole_again) && call.is_before(fragment.name);
             if call.index == fragment.index && fragment.is_whole() && !is_whole_again {
-                return Place::Nowhere;
+                return CallFragmentPlace::Nowhere;
             }
-            return if is_another { Place::New } else { Place::In(place) };
+            return if is_another { CallFragmentPlace::New } else { CallFragmentPlace::In(place) };
         }
         let may_be = |place: &usize| match fragment.index {
             Some(_) => self.calls[*place].index == fragment.index,
             None => fragment.id.is_empty(),
         };
         match free().filter(may_be).nth(later) {
-            Some(place) if self.calls[place].continues_with(fragment) => Place::In(place),
-            Some(_) => Place::New,
-            None if !fragment.name.is_empty() => Place::New,
+            Some(place) if self.calls[place].continues_with(fragment) => CallFragmentPlace::In(place),
+            Some(_) => CallFragmentPlace::New,
+            None if !fragment.name.is_empty() => CallFragmentPlace::New,
             None => self.place_of_nameless(fragment, free().next()),
         }
     }
 
     /// Finds the call of a fragment without any identification: the last one, while it is open.
-    fn place_of_nameless(&self, fragment: &Fragment<'_>, last: Option<usize>) -> Place {
+    fn place_of_nameless(&self, fragment: &CallFragment<'_>, last: Option<usize>) -> CallFragmentPlace {
         match last {
-            Some(last) if !self.calls[last].is_whole() => Place::In(last),
-            Some(_) if fragment.arguments.trim().is_empty() => Place::Nowhere,
+            Some(last) if !self.calls[last].is_whole() => CallFragmentPlace::In(last),
+            Some(_) if fragment.arguments.trim().is_empty() => CallFragmentPlace::Nowhere,
             None if fragment.id.is_empty() && fragment.arguments.trim().is_empty() => {
-                Place::Nowhere
+                CallFragmentPlace::Nowhere
             }
             // The name may follow the arguments.
-            Some(_) | None => Place::New,
+            Some(_) | None => CallFragmentPlace::New,
         }
     }
 
@@ -214,8 +214,8 @@ impl Fragments {
     }
 }
 
-impl Growing {
-    fn add(&mut self, fragment: &Fragment<'_>) {
+impl PartialCall {
+    fn add(&mut self, fragment: &CallFragment<'_>) {
         if self.id.is_empty() {
             self.id.push_str(fragment.id);
         }
@@ -232,7 +232,7 @@ impl Growing {
     }
 
     /// Returns true if a fragment without another call's id continues this call.
-    fn continues_with(&self, fragment: &Fragment<'_>) -> bool {
+    fn continues_with(&self, fragment: &CallFragment<'_>) -> bool {
         if fragment.name.is_empty() {
             return true;
         }
@@ -255,14 +255,14 @@ impl Growing {
 
 /// Tracks the JSON of arguments, so that it need not be parsed again for each fragment.
 #[derive(Debug, Default)]
-struct Progress {
+struct JsonProgress {
     depth: usize,
     is_in_text: bool,
     is_escaped: bool,
     is_whole: bool,
 }
 
-impl Progress {
+impl JsonProgress {
     fn follow(&mut self, piece: &str) {
         for byte in piece.bytes() {
             match byte {

@@ -27,13 +27,13 @@ const ESCAPE: usize = 6;
 
 /// Repairs the JSON of one answer, and joins the halves in the reader's results.
 #[derive(Debug, Default)]
-pub struct WholeCharacters {
+pub struct SurrogateRepair {
     has_halves: bool,
-    text: Halves,
-    thought: Halves,
+    text: SurrogateJoiner,
+    thought: SurrogateJoiner,
 }
 
-impl WholeCharacters {
+impl SurrogateRepair {
     /// Replaces halves of characters in JSON with stand-ins.
     pub fn repair<'a>(&mut self, json: &'a str) -> Cow<'a, str> {
         if !json.contains("\\ud") && !json.contains("\\uD") {
@@ -67,7 +67,7 @@ impl WholeCharacters {
     pub fn join_completion(&self, completion: &mut Completion) {
         for part in completion.parts.iter_mut().filter(|_| self.has_halves) {
             match part {
-                Part::Text { text, .. } | Part::Thought { text, .. } => *text = joined(text),
+                Part::Text { text, .. } | Part::Thought { text, .. } => *text = join_surrogates(text),
                 Part::ToolCall(call) => {
                     call.arguments = join_all(std::mem::take(&mut call.arguments))
                 }
@@ -91,7 +91,7 @@ fn stand_in(json: &str) -> String {
     while let Some(at) = rest.find('\\') {
         written.push_str(&rest[..at]);
         rest = &rest[at..];
-        let (first, second) = (escaped(rest), escaped(rest.get(ESCAPE..).unwrap_or_default()));
+        let (first, second) = (parse_escape(rest), parse_escape(rest.get(ESCAPE..).unwrap_or_default()));
         let length = match (first, second) {
             (Some(HIGH..LOW), Some(LOW..=LAST)) => 2 * ESCAPE,
             (Some(half @ HIGH..=LAST), _) => {
@@ -110,19 +110,19 @@ fn stand_in(json: &str) -> String {
 }
 
 /// Parses an escape at the start of a text.
-fn escaped(text: &str) -> Option<u32> {
+fn parse_escape(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     u32::from_str_radix(digits, 16).ok()
 }
 
 /// Joins the halves in a text that arrives in pieces.
 #[derive(Debug, Default)]
-struct Halves {
+struct SurrogateJoiner {
     /// The first half of a pair, at the end of the last piece.
     held: Option<u32>,
 }
 
-impl Halves {
+impl SurrogateJoiner {
     /// Takes a piece and returns it with whole characters.
     fn push(&mut self, piece: &str) -> String {
         let mut whole = String::with_capacity(piece.len());
@@ -155,18 +155,18 @@ impl Halves {
 /// Joins the halves in the texts of a value.
 fn join_all(value: Value) -> Value {
     match value {
-        Value::String(text) => Value::String(joined(&text)),
+        Value::String(text) => Value::String(join_surrogates(&text)),
         Value::Array(values) => values.into_iter().map(join_all).collect(),
         Value::Object(fields) => {
-            let join = |(name, value): (String, Value)| (joined(&name), join_all(value));
+            let join = |(name, value): (String, Value)| (join_surrogates(&name), join_all(value));
             Value::Object(fields.into_iter().map(join).collect())
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value,
     }
 }
 
-fn joined(text: &str) -> String {
-    let mut halves = Halves::default();
+fn join_surrogates(text: &str) -> String {
+    let mut halves = SurrogateJoiner::default();
     let mut whole = halves.push(text);
     whole.extend(halves.finish());
     whole
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn halves_in_two_pieces_are_one_character() {
         let half = |text: &str| from_str::<String>(&stand_in(text)).unwrap();
-        let mut halves = Halves::default();
+        let mut halves = SurrogateJoiner::default();
         assert_eq!(halves.push(&half(r#""a\ud83e""#)), "a");
         assert_eq!(halves.push(&half(r#""\udd80b\ud83e""#)), "🦀b");
         assert_eq!(halves.push("c"), "\u{fffd}c");
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn deltas_and_completion_say_the_same() {
-        let mut whole = WholeCharacters::default();
+        let mut whole = SurrogateRepair::default();
         assert!(matches!(whole.repair(r#""a\ud83e\udd80""#), Cow::Borrowed(_)));
         let events = [r#""a\ud83e""#, r#""\udd80b\ud83e""#];
         let read = events.map(|event| from_str::<String>(&whole.repair(event)).unwrap());

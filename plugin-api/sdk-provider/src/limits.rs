@@ -10,47 +10,47 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use jaato_plugin_sdk::types::Usage;
 
 /// One limit: the header with the remaining amount, and the header with the time of its reset.
-struct Limit {
+struct RateLimitHeaders {
     remaining: &'static str,
     reset: &'static str,
-    counts: Counts,
+    counts: RateLimitUnit,
 }
 
-enum Counts {
+enum RateLimitUnit {
     Requests,
     Tokens,
 }
 
-const LIMITS: [Limit; 6] = [
-    Limit {
+const LIMITS: [RateLimitHeaders; 6] = [
+    RateLimitHeaders {
         remaining: "x-ratelimit-remaining-requests",
         reset: "x-ratelimit-reset-requests",
-        counts: Counts::Requests,
+        counts: RateLimitUnit::Requests,
     },
-    Limit {
+    RateLimitHeaders {
         remaining: "x-ratelimit-remaining-tokens",
         reset: "x-ratelimit-reset-tokens",
-        counts: Counts::Tokens,
+        counts: RateLimitUnit::Tokens,
     },
-    Limit {
+    RateLimitHeaders {
         remaining: "anthropic-ratelimit-requests-remaining",
         reset: "anthropic-ratelimit-requests-reset",
-        counts: Counts::Requests,
+        counts: RateLimitUnit::Requests,
     },
-    Limit {
+    RateLimitHeaders {
         remaining: "anthropic-ratelimit-tokens-remaining",
         reset: "anthropic-ratelimit-tokens-reset",
-        counts: Counts::Tokens,
+        counts: RateLimitUnit::Tokens,
     },
-    Limit {
+    RateLimitHeaders {
         remaining: "anthropic-ratelimit-input-tokens-remaining",
         reset: "anthropic-ratelimit-input-tokens-reset",
-        counts: Counts::Tokens,
+        counts: RateLimitUnit::Tokens,
     },
-    Limit {
+    RateLimitHeaders {
         remaining: "anthropic-ratelimit-output-tokens-remaining",
         reset: "anthropic-ratelimit-output-tokens-reset",
-        counts: Counts::Requests,
+        counts: RateLimitUnit::Requests,
     },
 ];
 
@@ -66,11 +66,11 @@ pub fn next_after_ms<'a>(header: impl Fn(&str) -> Option<&'a str>, usage: &Usage
     let waits = LIMITS.iter().filter_map(|limit| {
         let remaining: u64 = header(limit.remaining)?.trim().parse().ok()?;
         let has_room = match limit.counts {
-            Counts::Requests => remaining > 0,
-            Counts::Tokens => remaining > 0 && remaining >= next,
+            RateLimitUnit::Requests => remaining > 0,
+            RateLimitUnit::Tokens => remaining > 0 && remaining >= next,
         };
         let reset = header(limit.reset).filter(|_| !has_room)?;
-        let wait = span(reset).or_else(|| until(reset, now))?;
+        let wait = span(reset).or_else(|| duration_until(reset, now))?;
         u64::try_from(wait.as_millis()).ok()
     });
     waits.max().filter(|wait| *wait > 0)
@@ -103,7 +103,7 @@ fn span(text: &str) -> Option<Duration> {
 }
 
 /// Returns the time until `2026-11-23T14:50:00Z`, or `None` if it is past.
-fn until(text: &str, now: SystemTime) -> Option<Duration> {
+fn duration_until(text: &str, now: SystemTime) -> Option<Duration> {
     let text = text.trim().strip_suffix('Z')?;
     let (date, time) = text.split_once('T')?;
     let numbers = |text: &str, sign: char| -> Option<[u64; 3]> {

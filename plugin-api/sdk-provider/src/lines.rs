@@ -4,13 +4,13 @@ use jaato_plugin_sdk::prelude::*;
 
 /// Turns bytes, split anywhere, into lines.
 #[derive(Debug)]
-pub struct Lines {
+pub struct StreamLineSplitter {
     /// A line without its end.
     begun: Vec<u8>,
     bytes_max: usize,
 }
 
-impl Lines {
+impl StreamLineSplitter {
     /// Creates a reader for lines of at most `bytes_max` bytes, including their ends.
     pub fn new(bytes_max: usize) -> Self {
         Self { begun: Vec::new(), bytes_max }
@@ -52,7 +52,7 @@ mod tests {
     fn lines_are_the_same_wherever_they_were_cut() {
         let body = b"{\"a\":1}\n\n{\"b\":\"\xc3\xa9\"}\r\n{\"c\"";
         for at in 0..body.len() {
-            let mut lines = Lines::new(LINE_BYTES_MAX);
+            let mut lines = StreamLineSplitter::new(LINE_BYTES_MAX);
             let mut ended = lines.push(&body[..at]).unwrap();
             ended.extend(lines.push(&body[at..]).unwrap());
             assert_eq!(
@@ -66,9 +66,9 @@ mod tests {
 
     #[test]
     fn a_line_without_an_end_is_given_up() {
-        let mut lines = Lines::new(LINE_BYTES_MAX);
+        let mut lines = StreamLineSplitter::new(LINE_BYTES_MAX);
         assert_eq!(lines.push(&vec![b'x'; LINE_BYTES_MAX]), Ok(Vec::new()));
         assert!(lines.push(b"x").is_err());
-        assert_eq!(Lines::new(LINE_BYTES_MAX).finish(), None);
+        assert_eq!(StreamLineSplitter::new(LINE_BYTES_MAX).finish(), None);
     }
 }

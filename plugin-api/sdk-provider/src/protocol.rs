@@ -3,12 +3,12 @@
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 
-use crate::{Reader, failure};
+use crate::{AnswerReader, failure};
 
 /// A protocol of model servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Protocol {
+pub enum ModelProtocol {
     /// OpenAI's chat completions.
     ChatCompletions,
     /// OpenAI's Responses.
@@ -21,7 +21,7 @@ pub enum Protocol {
     Ollama,
 }
 
-impl Protocol {
+impl ModelProtocol {
     /// Returns the protocol of an event, or `None` if several protocols may send it.
     pub fn of(event: &Value) -> Option<Self> {
         let kind = event["type"].as_str().unwrap_or_default();
@@ -49,9 +49,9 @@ impl Protocol {
 }
 
 /// Returns an error if the first event of a stream belongs to another protocol than the reader's.
-pub(crate) fn check<R: Reader>(url: &str, data: &str) -> Result<()> {
+pub(crate) fn check<R: AnswerReader>(url: &str, data: &str) -> Result<()> {
     let event: Option<Value> = serde_json::from_str(data).ok();
-    let (Some(own), Some(other)) = (R::PROTOCOL, event.as_ref().and_then(Protocol::of)) else {
+    let (Some(own), Some(other)) = (R::PROTOCOL, event.as_ref().and_then(ModelProtocol::of)) else {
         return Ok(());
     };
     if own == other {

@@ -1,20 +1,20 @@
-//! The [`Reader`] trait, with which a provider reads answers in any form.
+//! The [`AnswerReader`] trait, with which a provider reads answers in any form.
 
 use jaato_plugin_sdk::prelude::*;
 
-use crate::{Protocol, ServerEvent};
+use crate::{ModelProtocol, ServerEvent};
 
 /// Reads one answer of a provider's server.
-pub trait Reader: Sized {
+pub trait AnswerReader: Sized {
     /// The hint if the URL belongs to another kind of server.
     const CHECK_URL: &'static str;
 
     /// The protocol of the reader. A stream that starts with an event of another known protocol
     /// fails immediately, with a hint.
-    const PROTOCOL: Option<Protocol> = None;
+    const PROTOCOL: Option<ModelProtocol> = None;
 
     /// Returns the hint if the server answers with another protocol.
-    fn hint_for(_other: Protocol) -> &'static str {
+    fn hint_for(_other: ModelProtocol) -> &'static str {
         Self::CHECK_URL
     }
 
@@ -28,13 +28,13 @@ pub trait Reader: Sized {
     /// it is complete.
     ///
     /// # Errors
-    /// As [`Reader::event`].
+    /// As [`AnswerReader::event`].
     fn last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>>;
 
     /// Takes an answer that is not streamed, as JSON. `url` is the URL of the request.
     ///
     /// # Errors
-    /// As [`Reader::event`].
+    /// As [`AnswerReader::event`].
     fn whole(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>>;
 
     /// Returns true if the server has announced the end of the stream.

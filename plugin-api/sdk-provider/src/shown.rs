@@ -22,7 +22,7 @@ pub fn limits(bytes_max: usize) -> Vec<MediaLimit> {
 }
 
 /// The bytes of blobs from a session's store, by id.
-pub type Blobs = BTreeMap<String, Vec<u8>>;
+pub type BlobContents = BTreeMap<String, Vec<u8>>;
 
 /// Returns the data in user and tool messages, in order. No protocol allows images in a model's own
 /// messages.
@@ -54,8 +54,8 @@ pub fn in_words(data: &Data) -> String {
 pub async fn fetch_blobs<'a>(
     host: &Reporter,
     wanted: impl IntoIterator<Item = (&'a str, usize)>,
-) -> Result<Blobs> {
-    let mut blobs = Blobs::new();
+) -> Result<BlobContents> {
+    let mut blobs = BlobContents::new();
     for (id, bytes_max) in wanted {
         if blobs.contains_key(id) {
             continue;

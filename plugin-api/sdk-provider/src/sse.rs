@@ -38,7 +38,7 @@ const DATA: &[u8] = b"data:";
 /// or CR. The field `error`, which some servers send, becomes an event with that name. JSON without
 /// a field, with which Google's servers report errors during a stream, becomes the data of an
 /// event.
-pub struct Events {
+pub struct ServerEventReader {
     decoder: SseDecoder,
     /// The number of bytes of [`ERROR_FIELD`] held back at the start of a line, or `None` within a
     /// line.
@@ -49,7 +49,7 @@ pub struct Events {
     is_after_cr: bool,
 }
 
-impl Events {
+impl ServerEventReader {
     /// Starts a stream.
     pub fn new() -> Self {
         let decoder = SseDecoder::with_limit(EVENT_BYTES);
@@ -126,7 +126,7 @@ impl Events {
     }
 }
 
-impl Default for Events {
+impl Default for ServerEventReader {
     fn default() -> Self {
         Self::new()
     }

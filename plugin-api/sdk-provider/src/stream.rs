@@ -10,7 +10,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::{HttpResponse, Result};
 
 use crate::{
-    EVENT_BYTES_MAX, Events, Reader, ServerEvent, WholeCharacters, failure, protocol, yield_now,
+    EVENT_BYTES_MAX, ServerEventReader, AnswerReader, ServerEvent, SurrogateRepair, failure, protocol, yield_now,
 };
 
 /// The longest wait for the usage and the end mark after the last word. Some servers send neither
@@ -26,7 +26,7 @@ const FIELDS: [&[u8]; 6] = [b":", b"data:", b"error:", b"event:", b"id:", b"retr
 
 /// How a stream ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum ProviderStreamEnd {
     /// As a stream, which may be truncated.
     AsStream,
     /// It never was a stream.
@@ -34,29 +34,29 @@ pub(crate) enum Ended {
 }
 
 /// Reads events until the answer has ended, and emits their deltas.
-pub(crate) async fn follow<R: Reader>(
+pub(crate) async fn follow<R: AnswerReader>(
     host: &Reporter,
     url: &str,
     first: Vec<u8>,
     mut response: HttpResponse,
     reader: &mut R,
-    characters: &mut WholeCharacters,
-) -> Result<Ended> {
-    let mut events = Events::new();
+    characters: &mut SurrogateRepair,
+) -> Result<ProviderStreamEnd> {
+    let mut events = ServerEventReader::new();
     let has_fields = begins_with_field(&first);
     let mut piece = first;
     let mut grace = None;
     let mut bytes_seen = 0;
     let broken = loop {
         bytes_seen += piece.len();
-        let has_said = take(host, url, &mut events, (reader, characters), &piece).await?;
+        let has_said = read_events(host, url, &mut events, (reader, characters), &piece).await?;
         if reader.is_done() {
             drain(host, &mut response).await;
             break None;
         }
         // After this many bytes without an event, none will follow.
         if !has_fields && !reader.has_begun() && bytes_seen > EVENT_BYTES_MAX {
-            return Ok(Ended::AsSomethingElse);
+            return Ok(ProviderStreamEnd::AsSomethingElse);
         }
         if has_said || !reader.is_complete() {
             grace = None;
@@ -64,36 +64,36 @@ pub(crate) async fn follow<R: Reader>(
         if reader.is_complete() {
             grace.get_or_insert_with(|| Box::pin(host.sleep(GRACE)));
         }
-        piece = match within(grace.as_mut(), response.next()).await {
+        piece = match with_time_limit(grace.as_mut(), response.next()).await {
             Some(Ok(Some(piece))) => piece,
             Some(Ok(None)) | None => break None,
             Some(Err(error)) => break Some(error),
         };
     };
     if let Some(event) = events.finish() {
-        let event = repaired(event, characters);
+        let event = repair_event(event, characters);
         emit(host, reader.last_event(&event)?, characters);
     }
     match broken {
         // The model has finished, so a broken connection afterwards loses nothing.
         Some(error) if !reader.is_complete() => Err(failure::of_exchange(error)),
-        Some(_) | None if reader.has_begun() || has_fields => Ok(Ended::AsStream),
-        Some(_) | None => Ok(Ended::AsSomethingElse),
+        Some(_) | None if reader.has_begun() || has_fields => Ok(ProviderStreamEnd::AsStream),
+        Some(_) | None => Ok(ProviderStreamEnd::AsSomethingElse),
     }
 }
 
 /// Takes the next bytes and returns true if they contained content. Bytes without content show that
 /// the server is alive.
-async fn take<R: Reader>(
+async fn read_events<R: AnswerReader>(
     host: &Reporter,
     url: &str,
-    events: &mut Events,
-    (reader, characters): (&mut R, &mut WholeCharacters),
+    events: &mut ServerEventReader,
+    (reader, characters): (&mut R, &mut SurrogateRepair),
     piece: &[u8],
 ) -> Result<bool> {
     let mut has_said = false;
     for event in events.push(piece).map_err(failure::of_exchange)? {
-        let event = repaired(event, characters);
+        let event = repair_event(event, characters);
         if !reader.has_begun() {
             protocol::check::<R>(url, &event.data)?;
         }
@@ -108,7 +108,7 @@ async fn take<R: Reader>(
     Ok(has_said)
 }
 
-fn repaired(mut event: ServerEvent, characters: &mut WholeCharacters) -> ServerEvent {
+fn repair_event(mut event: ServerEvent, characters: &mut SurrogateRepair) -> ServerEvent {
     if let Cow::Owned(data) = characters.repair(&event.data) {
         event.data = data;
     }
@@ -116,7 +116,7 @@ fn repaired(mut event: ServerEvent, characters: &mut WholeCharacters) -> ServerE
 }
 
 /// Emits the deltas that a reader returned.
-pub(crate) fn emit(host: &Reporter, deltas: Vec<Delta>, characters: &mut WholeCharacters) {
+pub(crate) fn emit(host: &Reporter, deltas: Vec<Delta>, characters: &mut SurrogateRepair) {
     for delta in deltas {
         host.emit(&characters.join(delta));
     }
@@ -126,11 +126,11 @@ pub(crate) fn emit(host: &Reporter, deltas: Vec<Delta>, characters: &mut WholeCh
 async fn drain(host: &Reporter, response: &mut HttpResponse) {
     let mut end = Some(Box::pin(host.sleep(DRAIN)));
     // An error here only prevents the reuse of the connection.
-    while let Some(Ok(Some(_))) = within(end.as_mut(), response.next()).await {}
+    while let Some(Ok(Some(_))) = with_time_limit(end.as_mut(), response.next()).await {}
 }
 
 /// Waits for work, up to the limit if there is one. Returns `None` if the limit was reached first.
-pub(crate) async fn within<T, L: Future>(
+pub(crate) async fn with_time_limit<T, L: Future>(
     mut limit: Option<&mut Pin<Box<L>>>,
     work: impl Future<Output = T>,
 ) -> Option<T> {
@@ -148,13 +148,13 @@ pub(crate) async fn within<T, L: Future>(
 }
 
 /// Strips a byte order mark, which some servers send first.
-pub fn unmarked(bytes: &[u8]) -> &[u8] {
+pub fn strip_byte_order_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
 }
 
 /// Returns true if bytes start an event stream, even if they end within the first word.
 fn begins_with_field(bytes: &[u8]) -> bool {
-    let start = unmarked(bytes).trim_ascii_start();
+    let start = strip_byte_order_mark(bytes).trim_ascii_start();
     !start.is_empty()
         && FIELDS.iter().any(|field| start.starts_with(field) || field.starts_with(start))
 }

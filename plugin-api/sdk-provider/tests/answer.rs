@@ -3,20 +3,20 @@
 
 use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::types::{Delta, FinishReason, Part, ToolCall, Usage};
-use jaato_plugin_sdk_provider::Answer;
+use jaato_plugin_sdk_provider::StreamingAnswer;
 
 fn call(id: &str) -> ToolCall {
     ToolCall::new(id, "run", json!({}))
 }
 
 #[track_caller]
-fn check(answer: Answer, expected: &[Part]) {
+fn check(answer: StreamingAnswer, expected: &[Part]) {
     assert_eq!(answer.finish(FinishReason::Stop).parts, expected);
 }
 
 #[test]
 fn a_signature_behind_its_thought_signs_it_and_nothing_is_shown_of_it() {
-    let mut answer = Answer::new();
+    let mut answer = StreamingAnswer::new();
     assert_eq!(answer.thought("hm", None), Some(Delta::thought("hm")));
     assert_eq!(answer.thought("", Some("sig")), None);
     answer.text("Yes.");
@@ -25,7 +25,7 @@ fn a_signature_behind_its_thought_signs_it_and_nothing_is_shown_of_it() {
 
 #[test]
 fn a_signature_in_pieces_is_put_together_also_behind_the_end_of_its_part() {
-    let mut answer = Answer::new();
+    let mut answer = StreamingAnswer::new();
     answer.thought("hm", None);
     assert!(answer.sign("si"));
     answer.end_part();
@@ -35,7 +35,7 @@ fn a_signature_in_pieces_is_put_together_also_behind_the_end_of_its_part() {
 
 #[test]
 fn a_signature_without_a_thought_makes_an_empty_one() {
-    let mut answer = Answer::new();
+    let mut answer = StreamingAnswer::new();
     assert_eq!(answer.thought("", Some("sig")), None);
     answer.text("Yes.");
     assert_eq!(answer.thought("", Some("again")), None);
@@ -43,7 +43,7 @@ fn a_signature_without_a_thought_makes_an_empty_one() {
         [Part::thought("").signed("sig"), Part::text("Yes."), Part::thought("").signed("again")];
     check(answer, &expected);
     // A thought that is signed in pieces must be started first.
-    let mut answer = Answer::new();
+    let mut answer = StreamingAnswer::new();
     assert!(!answer.sign("sig"), "there is nothing to sign");
     answer.begin_thought();
     assert!(answer.sign("si") && answer.sign("g"));
@@ -52,7 +52,7 @@ fn a_signature_without_a_thought_makes_an_empty_one() {
 
 #[test]
 fn thoughts_of_other_signatures_are_other_thoughts() {
-    let mut answer = Answer::new();
+    let mut answer = StreamingAnswer::new();
     answer.thought("a", Some("one"));
     answer.thought("b", Some("one"));
     answer.thought("c", Some("two"));
@@ -64,7 +64,7 @@ fn thoughts_of_other_signatures_are_other_thoughts() {
 
 #[test]
 fn two_blocks_of_one_kind_stay_two() {
-    let mut answer = Answer::new();
+    let mut answer = StreamingAnswer::new();
     answer.begin_text();
     answer.text("o");
     answer.text("ne");
@@ -82,7 +82,7 @@ fn two_blocks_of_one_kind_stay_two() {
 
 #[test]
 fn an_empty_part_is_kept_where_it_is_signed_and_nowhere_else() {
-    let mut answer = Answer::new();
+    let mut answer = StreamingAnswer::new();
     answer.begin_text();
     answer.begin_thought();
     answer.begin_text();
@@ -94,7 +94,7 @@ fn an_empty_part_is_kept_where_it_is_signed_and_nowhere_else() {
 
 #[test]
 fn what_is_opaque_keeps_its_place_and_nothing_is_added_to_it() {
-    let mut answer = Answer::new();
+    let mut answer = StreamingAnswer::new();
     answer.text("a");
     answer.opaque(json!({ "id": "rs_1" }));
     answer.text("b");
@@ -106,7 +106,7 @@ fn what_is_opaque_keeps_its_place_and_nothing_is_added_to_it() {
 
 #[test]
 fn calls_are_signed_too() {
-    let mut answer = Answer::new();
+    let mut answer = StreamingAnswer::new();
     assert_eq!(answer.call(call("a")), Delta::ToolCall(call("a")));
     assert!(answer.sign("sig"));
     answer.call(call("b"));
@@ -129,10 +129,10 @@ fn calls_and_the_reason_go_together() {
         (R::Cancelled, R::ToolUse, R::Cancelled),
         (R::Unknown, R::ToolUse, R::Unknown),
     ] {
-        let mut answer = Answer::new();
+        let mut answer = StreamingAnswer::new();
         answer.text("a");
         assert_eq!(answer.finish(said).finish_reason, without, "{said:?}");
-        let mut answer = Answer::new();
+        let mut answer = StreamingAnswer::new();
         answer.call(call("a"));
         assert_eq!(answer.finish(said).finish_reason, with_calls, "{said:?} beside a call");
     }
@@ -140,13 +140,13 @@ fn calls_and_the_reason_go_together() {
 
 #[test]
 fn a_word_without_a_name_is_told_unless_there_are_calls() {
-    let mut answer = Answer::new();
+    let mut answer = StreamingAnswer::new();
     answer.set_usage(Usage { output_tokens: 7, ..Usage::default() });
     let completion = answer.finish_with_word("moon");
     assert_eq!(completion.finish_reason, FinishReason::Unknown);
     assert_eq!(completion.finish_word.as_deref(), Some("moon"));
     assert_eq!(completion.usage.output_tokens, 7);
-    let mut answer = Answer::new();
+    let mut answer = StreamingAnswer::new();
     answer.call(call("a"));
     let completion = answer.finish_with_word("moon");
     assert_eq!((completion.finish_reason, completion.finish_word), (FinishReason::ToolUse, None));
@@ -154,7 +154,7 @@ fn a_word_without_a_name_is_told_unless_there_are_calls() {
 
 #[test]
 fn parts_are_counted_as_they_come() {
-    let mut answer = Answer::new();
+    let mut answer = StreamingAnswer::new();
     assert!(answer.is_empty());
     answer.text("a");
     answer.text("b");
@@ -164,7 +164,7 @@ fn parts_are_counted_as_they_come() {
 
 #[test]
 fn calls_that_come_in_pieces_keep_their_places() {
-    let mut answer = Answer::new();
+    let mut answer = StreamingAnswer::new();
     answer.begin_call();
     answer.thought("hm", Some("sig"));
     answer.begin_call();
@@ -177,14 +177,14 @@ fn calls_that_come_in_pieces_keep_their_places() {
 
 #[test]
 fn a_place_without_a_call_is_no_part_of_the_answer() {
-    let mut answer = Answer::new();
+    let mut answer = StreamingAnswer::new();
     answer.begin_call();
     answer.text("so");
     answer.begin_call();
     assert_eq!(answer.end_calls(vec![call("a")]).len(), 1);
     answer.text("and");
     check(answer, &[Part::ToolCall(call("a")), Part::text("so"), Part::text("and")]);
-    let mut declined = Answer::new();
+    let mut declined = StreamingAnswer::new();
     declined.text("no");
     declined.begin_call();
     assert_eq!(declined.end_calls(Vec::new()), []);

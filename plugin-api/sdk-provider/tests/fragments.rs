@@ -2,16 +2,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::ErrorKind;
-use jaato_plugin_sdk_provider::{ARGUMENTS_BYTES_MAX, CALLS_MAX, Fragment, Fragments};
+use jaato_plugin_sdk_provider::{ARGUMENTS_BYTES_MAX, CALLS_MAX, CallFragment, CallFragments};
 
 type Piece<'a> = (Option<u64>, &'a str, &'a str, &'a str);
 
 /// Takes index, id, name and arguments of each piece, and expects `id name arguments` of each call.
 #[track_caller]
 fn check(pieces: &[Piece<'_>], expected: &[&str]) {
-    let mut fragments = Fragments::new();
+    let mut fragments = CallFragments::new();
     for &(index, id, name, arguments) in pieces {
-        fragments.push(&Fragment { index, id, name, arguments, ..Fragment::default() }).unwrap();
+        fragments.push(&CallFragment { index, id, name, arguments, ..CallFragment::default() }).unwrap();
     }
     let calls = fragments.finish();
     let shown: Vec<_> =
@@ -167,14 +167,14 @@ fn braces_in_texts_do_not_end_arguments() {
 /// Like [`check`], for lists.
 #[track_caller]
 fn check_lists(lists: &[&[Piece<'_>]], expected: &[&str]) {
-    let mut fragments = Fragments::new();
+    let mut fragments = CallFragments::new();
     for list in lists {
-        let piece = |&(index, id, name, arguments)| Fragment {
+        let piece = |&(index, id, name, arguments)| CallFragment {
             index,
             id,
             name,
             arguments,
-            ..Fragment::default()
+            ..CallFragment::default()
         };
         fragments.push_list(&list.iter().map(piece).collect::<Vec<_>>()).unwrap();
     }
@@ -212,10 +212,10 @@ fn entries_of_one_list_are_different_calls() {
 #[test]
 fn the_last_call_of_an_answer_that_reached_its_limit_has_no_empty_arguments() {
     let cut = |pieces: &[Piece<'_>]| {
-        let mut fragments = Fragments::new();
+        let mut fragments = CallFragments::new();
         for &(index, id, name, arguments) in pieces {
             fragments
-                .push(&Fragment { index, id, name, arguments, ..Fragment::default() })
+                .push(&CallFragment { index, id, name, arguments, ..CallFragment::default() })
                 .unwrap();
         }
         let calls = fragments.finish_cut();
@@ -247,10 +247,10 @@ fn ids_that_are_missing_or_taken_are_made_and_unique() {
 
 #[test]
 fn the_number_of_calls_is_bounded() {
-    let mut fragments = Fragments::new();
+    let mut fragments = CallFragments::new();
     let mut push = |number: usize| {
         let id = format!("id-{number}");
-        fragments.push(&Fragment { id: &id, name: "one", arguments: "{}", ..Fragment::default() })
+        fragments.push(&CallFragment { id: &id, name: "one", arguments: "{}", ..CallFragment::default() })
     };
     assert!((0..CALLS_MAX).all(|number| push(number) == Ok(true)));
     assert_eq!(push(CALLS_MAX).unwrap_err().kind, ErrorKind::LimitReached);
@@ -260,7 +260,7 @@ fn the_number_of_calls_is_bounded() {
 fn the_bytes_of_arguments_are_bounded() {
     let push = |bytes: usize| {
         let arguments = "x".repeat(bytes);
-        Fragments::new().push(&Fragment { arguments: &arguments, ..Fragment::default() })
+        CallFragments::new().push(&CallFragment { arguments: &arguments, ..CallFragment::default() })
     };
     assert_eq!(push(ARGUMENTS_BYTES_MAX), Ok(true));
     assert_eq!(push(ARGUMENTS_BYTES_MAX + 1).unwrap_err().kind, ErrorKind::LimitReached);

@@ -1,9 +1,9 @@
-//! Formats the results of a [`Reader`], one per line. They must not depend on how a stream is
+//! Formats the results of a [`AnswerReader`], one per line. They must not depend on how a stream is
 //! split.
 
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::types::{Completion, Delta, Part, Usage};
-use jaato_plugin_sdk_provider::{Events, Reader, ServerEvent, WholeCharacters};
+use jaato_plugin_sdk_provider::{ServerEventReader, AnswerReader, ServerEvent, SurrogateRepair};
 
 /// The formatting of a completion's parts and usage in a test.
 pub struct Words {
@@ -15,7 +15,7 @@ impl Words {
     /// Reads a stream and returns the deltas, then the completion or the error, one per line.
     pub fn read<'a>(
         &self,
-        reply: impl Reader,
+        reply: impl AnswerReader,
         pieces: impl IntoIterator<Item = &'a [u8]>,
     ) -> String {
         let mut lines = Vec::new();
@@ -46,13 +46,13 @@ impl Words {
 }
 
 fn run<'a>(
-    mut reply: impl Reader,
+    mut reply: impl AnswerReader,
     pieces: impl IntoIterator<Item = &'a [u8]>,
     lines: &mut Vec<String>,
 ) -> Result<Completion> {
-    let mut characters = WholeCharacters::default();
-    let mut events = Events::new();
-    let mut take = |deltas: Vec<Delta>, characters: &mut WholeCharacters| {
+    let mut characters = SurrogateRepair::default();
+    let mut events = ServerEventReader::new();
+    let mut take = |deltas: Vec<Delta>, characters: &mut SurrogateRepair| {
         lines.extend(deltas.into_iter().map(|it| delta(&characters.join(it))));
     };
     for piece in pieces {
@@ -71,7 +71,7 @@ fn run<'a>(
     Ok(completion)
 }
 
-fn repaired(event: ServerEvent, characters: &mut WholeCharacters) -> ServerEvent {
+fn repaired(event: ServerEvent, characters: &mut SurrogateRepair) -> ServerEvent {
     let data = characters.repair(&event.data).into_owned();
     ServerEvent { data, ..event }
 }

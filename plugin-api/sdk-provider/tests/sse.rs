@@ -2,11 +2,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::ErrorKind;
-use jaato_plugin_sdk_provider::{EVENT_BYTES_MAX, Events};
+use jaato_plugin_sdk_provider::{EVENT_BYTES_MAX, ServerEventReader};
 
 /// Reads a stream that arrives in these pieces. Returns `name|data` for each event.
 fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
-    let mut events = Events::new();
+    let mut events = ServerEventReader::new();
     let read = pieces.into_iter().flat_map(|piece| events.push(piece).unwrap());
     read.map(|event| format!("{}|{}", event.name, event.data)).collect()
 }
@@ -56,7 +56,7 @@ fn letters_of_several_bytes_survive_every_cut() {
 #[test]
 fn an_event_that_the_end_cuts_short_is_given_at_the_end() {
     let last = |stream: &str| {
-        let mut events = Events::new();
+        let mut events = ServerEventReader::new();
         for byte in stream.as_bytes().chunks(1) {
             assert!(events.push(byte).unwrap().is_empty(), "{stream}");
         }
@@ -90,7 +90,7 @@ fn json_without_a_field_is_the_data_of_an_event() {
         check(&stream, &["message|a", &format!("message|{expected}"), "message|b"]);
     }
     check("[{\"a\":1}]\n\ndata: {\n\n", &["message|[{\"a\":1}]", "message|{"]);
-    let mut events = Events::new();
+    let mut events = ServerEventReader::new();
     assert!(events.push(report.as_bytes()).unwrap().is_empty());
     assert_eq!(events.finish().unwrap().data, report.replace("\n ", "\n"));
 }
@@ -103,12 +103,12 @@ fn bytes_that_are_no_text_are_replaced() {
 #[test]
 fn an_event_may_be_as_large_as_the_limit_and_no_larger() {
     let fits = format!("data:{}\n\n", "x".repeat(EVENT_BYTES_MAX));
-    assert_eq!(Events::new().push(fits.as_bytes()).unwrap().len(), 1);
+    assert_eq!(ServerEventReader::new().push(fits.as_bytes()).unwrap().len(), 1);
     let larger = format!("data:{}\n\n", "x".repeat(EVENT_BYTES_MAX + 1));
-    let error = Events::new().push(larger.as_bytes()).unwrap_err();
+    let error = ServerEventReader::new().push(larger.as_bytes()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::LimitReached);
     // A line without an end fails before the limit is far exceeded.
-    let mut events = Events::new();
+    let mut events = ServerEventReader::new();
     let piece = vec![b'x'; 1024 * 1024];
     events.push(b"data:").unwrap();
     assert!((0..10).any(|_| events.push(&piece).is_err()));

@@ -40,9 +40,9 @@ mod schema;
 mod skip;
 
 pub use fake::{
-    Call, Clock, EXECUTOR_THREAD, FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeInstance,
-    FakeStream, Finished, Live, LogLine, PIECE_BYTES_MAX, POOL_THREAD, Reply, ServiceRequest,
-    Subject,
+    FakeRunningCall, FakeClockMode, EXECUTOR_THREAD, FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeInstance,
+    FakeStream, FinishedCall, Live, LogLine, PIECE_BYTES_MAX, POOL_THREAD, FakeServiceReply, ServiceRequest,
+    PluginUnderTest,
 };
 pub use jaato_objects::{Hidden, HiddenValue, ObjectEnvironment};
 pub use jaato_plugin_sdk::__private::Module;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use jaato_plugin_testkit::conformance::{Check, Suite, gc, plugin, provider, tool};
+use jaato_plugin_testkit::conformance::{ConformanceCheck, ConformanceSuite, gc, plugin, provider, tool};
 use jaato_plugin_testkit::{FakeHost, Kind, Module};
 
 /// Defines a plugin in its own module. (`export_plugin!` exports a symbol that a binary can have
@@ -47,20 +47,20 @@ const MANIFEST: &[u8] =
     br#"{"v":1,"name":"bad","version":"0.1.0","api":"1.0.0","kinds":["tool","provider","gc"]}"#;
 
 #[track_caller]
-fn fails(module: Module, check: Check, expected: &str) {
+fn fails(module: Module, check: ConformanceCheck, expected: &str) {
     fails_on(module, |host| host, check, expected);
 }
 
 /// Like `fails`, with a less patient host, because the plugin uses up all the patience.
 #[track_caller]
-fn fails_soon(module: Module, check: Check, expected: &str) {
+fn fails_soon(module: Module, check: ConformanceCheck, expected: &str) {
     fails_on(module, |host| host.with_patience(Duration::from_secs(1)), check, expected);
 }
 
 #[track_caller]
-fn fails_on(module: Module, prepare: fn(FakeHost) -> FakeHost, check: Check, expected: &str) {
+fn fails_on(module: Module, prepare: fn(FakeHost) -> FakeHost, check: ConformanceCheck, expected: &str) {
     let kinds = [Kind::Tool, Kind::Provider, Kind::Gc];
-    let suite = Suite::of(module, &kinds).with_host(prepare).with_all_examples();
+    let suite = ConformanceSuite::of(module, &kinds).with_host(prepare).with_all_examples();
     match suite.run(check) {
         Err(text) => assert!(text.contains(expected), "{text}"),
         Ok(()) => panic!("the defect is not found: {expected}"),
@@ -246,7 +246,7 @@ mod liar {
 fn a_manifest_that_claims_too_much_is_found() {
     let check = plugin::the_description_agrees_with_the_manifest;
     fails(shared::module(), check, "kind Provider: named in the manifest true, described false");
-    let suite = Suite::of(shared::module(), &[Kind::Tool]);
+    let suite = ConformanceSuite::of(shared::module(), &[Kind::Tool]);
     let text = suite.run(plugin::the_manifest_names_these_kinds).unwrap_err();
     assert!(text.contains("its suite {Tool}"), "{text}");
 }
@@ -393,7 +393,7 @@ fn options_that_are_listed_and_not_there_are_found() {
     let check = provider::listed_options_are_taken;
     fails(braggarts::unknown::module(), check, "the unknown option `humour`");
     fails(braggarts::refused::module(), check, "the option `seed` is listed but refused");
-    let suite = Suite::of(braggarts::clumsy::module(), &[Kind::Provider]);
+    let suite = ConformanceSuite::of(braggarts::clumsy::module(), &[Kind::Provider]);
     assert_eq!(suite.run(check), Ok(()), "who lists nothing is asked for nothing");
 }
 

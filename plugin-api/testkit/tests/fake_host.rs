@@ -12,7 +12,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::service::SessionFacts;
 use jaato_plugin_testkit::{
-    Call, Clock, EXECUTOR_THREAD, FakeHost, FakeStream, Live, POOL_THREAD, Reply,
+    FakeRunningCall, FakeClockMode, EXECUTOR_THREAD, FakeHost, FakeStream, Live, POOL_THREAD, FakeServiceReply,
 };
 use parking_lot::Mutex;
 
@@ -171,7 +171,7 @@ fn a_sleep_costs_no_time() {
 
 #[test]
 fn a_manual_clock_is_moved_by_the_test() {
-    let host = host().with_clock(Clock::Manual);
+    let host = host().with_clock(FakeClockMode::Manual);
     let mut call = host.start("act", json!({ "what": "sleep" })).unwrap();
     assert_eq!(call.next_delta().unwrap(), Some(Delta::output("sleeping")));
     host.advance(Duration::from_secs(3599)).unwrap();
@@ -182,7 +182,7 @@ fn a_manual_clock_is_moved_by_the_test() {
 
 #[test]
 fn a_cancelled_call_is_dropped_on_the_executor_and_goes_no_further() {
-    let host = host().with_clock(Clock::Manual);
+    let host = host().with_clock(FakeClockMode::Manual);
     let call = host.start("act", json!({ "what": "sleep" })).unwrap();
     call.settle().unwrap();
     let finished = call.cancel();
@@ -194,7 +194,7 @@ fn a_cancelled_call_is_dropped_on_the_executor_and_goes_no_further() {
 
 #[test]
 fn a_service_that_never_answers_is_cancelled_too() {
-    let host = host().with_service("slow", |_| Ok(Reply::Never));
+    let host = host().with_service("slow", |_| Ok(FakeServiceReply::Never));
     let call = host.start("act", json!({ "what": "wait" })).unwrap();
     let finished = call.cancel();
     assert_eq!(finished.result.unwrap_err().kind, ErrorKind::Cancelled);
@@ -215,17 +215,17 @@ fn all_that_was_emitted_before_an_answer_is_there() {
 fn a_stream_comes_in_the_pieces_that_the_test_makes() {
     let host = host().with_service("moon", |request| {
         assert_eq!(request.json, json!({ "side": "far" }));
-        Ok(Reply::Stream(FakeStream::of(["a".to_owned(), "bc".to_owned(), "x".repeat(70_000)])))
+        Ok(FakeServiceReply::Stream(FakeStream::of(["a".to_owned(), "bc".to_owned(), "x".repeat(70_000)])))
     });
     assert_eq!(act(&host, "read").unwrap(), json!([1, 2, 65_536, 4_464]));
-    assert_eq!(host.asked().len(), 1);
+    assert_eq!(host.service_requests().len(), 1);
 }
 
 #[test]
 fn a_stream_that_breaks_is_an_error_and_one_that_is_fed_later_waits() {
     let stream = FakeStream::open();
     let fed = stream.clone();
-    let host = host().with_service("moon", move |_| Ok(Reply::Stream(stream.clone())));
+    let host = host().with_service("moon", move |_| Ok(FakeServiceReply::Stream(stream.clone())));
     let call = host.start("act", json!({ "what": "read" })).unwrap();
     call.settle().unwrap();
     fed.push("a");
@@ -264,7 +264,7 @@ fn services_answer_as_the_test_wants() {
 
 #[test]
 fn an_answer_may_take_its_time() {
-    let late = Reply::Later(5000, Box::new(Reply::Json(json!(9))));
+    let late = FakeServiceReply::Later(5000, Box::new(FakeServiceReply::Json(json!(9))));
     let host = host().with_service("slow", move |_| Ok(late.clone()));
     assert_eq!(act(&host, "wait").unwrap(), 9);
     assert_eq!(host.elapsed(), Duration::from_secs(5));
@@ -310,7 +310,7 @@ fn an_instance_begins_with_what_the_last_one_saved() {
 
 #[test]
 fn after_the_close_nothing_is_held_unless_it_is_leaked() {
-    let host = host().with_clock(Clock::Manual);
+    let host = host().with_clock(FakeClockMode::Manual);
     let instance = host.create(None).unwrap();
     let call = instance.start("act", json!({ "what": "sleep" })).unwrap();
     call.settle().unwrap();
@@ -329,7 +329,7 @@ fn after_the_close_nothing_is_held_unless_it_is_leaked() {
 
 #[test]
 fn background_work_runs_until_the_close() {
-    let host = host().with_clock(Clock::Manual);
+    let host = host().with_clock(FakeClockMode::Manual);
     let instance = host.create(None).unwrap();
     for _ in 0..3 {
         host.advance(Duration::from_secs(60)).unwrap();
@@ -348,7 +348,7 @@ impl HostUnderTest for UnderTest<'_> {
     }
 }
 
-struct CallOfFake(Call<Vec<u8>>);
+struct CallOfFake(FakeRunningCall<Vec<u8>>);
 
 impl CallUnderTest for CallOfFake {
     fn cancel(self: Box<Self>) {
@@ -374,21 +374,21 @@ fn passes(checks: &[(&str, Check)], host: impl Fn() -> FakeHost) {
 
 #[test]
 fn the_fake_host_keeps_blobs_as_a_host_must() {
-    passes(BLOB_CHECKS, || host().with_clock(Clock::Manual));
+    passes(BLOB_CHECKS, || host().with_clock(FakeClockMode::Manual));
 }
 
 #[test]
 fn the_fake_host_keeps_values_as_a_host_must() {
-    passes(STORE_CHECKS, || host().with_clock(Clock::Manual));
+    passes(STORE_CHECKS, || host().with_clock(FakeClockMode::Manual));
 }
 
 #[test]
 fn the_fake_host_keeps_secrets_as_a_host_must() {
-    passes(SECRET_CHECKS, || host().with_clock(Clock::Manual).with_all_grants());
+    passes(SECRET_CHECKS, || host().with_clock(FakeClockMode::Manual).with_all_grants());
 }
 
 #[test]
 #[cfg(unix)]
 fn the_fake_host_runs_programs_as_a_host_must() {
-    passes(PROCESS_CHECKS, || host().with_clock(Clock::Real));
+    passes(PROCESS_CHECKS, || host().with_clock(FakeClockMode::Real));
 }

@@ -6,13 +6,13 @@ mod keeps;
 // The tools expect the plugin here.
 use keeps::__jaato;
 
-use jaato_plugin_testkit::{FakeHost, FakeInstance, Reply};
+use jaato_plugin_testkit::{FakeHost, FakeInstance, FakeServiceReply};
 use jaato_types::resources::{RESOURCE, ResourceAction, ResourceRequest, ResourceSet, SET};
 use jaato_types::{Error, ErrorKind, Frame, Result};
 use serde_json::{Value, json};
 
 fn host() -> FakeHost {
-    FakeHost::new(__jaato::MODULE).with_service(SET, |_| Ok(Reply::Json(json!({}))))
+    FakeHost::new(__jaato::MODULE).with_service(SET, |_| Ok(FakeServiceReply::Json(json!({}))))
 }
 
 fn ask(instance: &FakeInstance, request: ResourceRequest) -> Result<Value> {
@@ -30,7 +30,7 @@ fn what_is_registered_has_a_number_by_which_the_host_asks() {
     let host = host();
     let instance = host.instance().unwrap();
     instance.call("keep_counter", json!({ "name": "a" })).unwrap();
-    let asked = host.asked();
+    let asked = host.service_requests();
     let set: ResourceSet = asked.iter().find(|it| it.operation == SET).unwrap().read().unwrap();
     assert_eq!((set.number, set.kind.as_deref()), (1, Some("counter")));
     let mut count = to(ResourceAction::Call, 1);
@@ -81,7 +81,7 @@ fn a_factory_makes_what_it_describes() {
     let create = to(ResourceAction::Create, 0);
     let made: ResourceSet = serde_json::from_value(ask(instance, create).unwrap()).unwrap();
     assert_eq!((made.name.as_str(), made.number), ("a", 1));
-    assert!(host.asked().iter().all(|it| it.operation != SET), "the host registers it itself");
+    assert!(host.service_requests().iter().all(|it| it.operation != SET), "the host registers it itself");
 }
 
 #[test]
@@ -91,5 +91,5 @@ fn a_plugin_finds_its_own_again_and_makes_it_once() {
     let once = || instance.call("keep_counter", json!({ "name": "a", "once": true })).unwrap();
     assert_eq!(once().content["count"], 1);
     assert_eq!(once().content["count"], 2);
-    assert_eq!(host.asked().iter().filter(|it| it.operation == SET).count(), 1);
+    assert_eq!(host.service_requests().iter().filter(|it| it.operation == SET).count(), 1);
 }

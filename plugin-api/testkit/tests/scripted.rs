@@ -6,7 +6,7 @@ mod scripted;
 
 use std::fs;
 
-use jaato_plugin_testkit::{FakeHost, Finished};
+use jaato_plugin_testkit::{FakeHost, FinishedCall};
 use jaato_types::{
     Completion, Delta, Error, ErrorKind, FinishReason, Message, Part, Request, ToolCall, Usage,
 };
@@ -34,7 +34,7 @@ fn request(prompt: &str) -> Request {
     request
 }
 
-fn ask(host: &FakeHost, prompt: &str) -> Finished<Completion> {
+fn ask(host: &FakeHost, prompt: &str) -> FinishedCall<Completion> {
     host.complete(&request(prompt))
 }
 

@@ -5,7 +5,7 @@
 #[path = "../fixtures/wants/src/lib.rs"]
 mod wants;
 
-use jaato_plugin_testkit::{Clock, FakeHost};
+use jaato_plugin_testkit::{FakeClockMode, FakeHost};
 use jaato_types::{ErrorKind, Output, Result};
 use serde_json::{Value, json};
 // `tool!` expects it at the crate root, where a plugin has it and this test does not.
@@ -14,7 +14,7 @@ use wants::__jaato;
 jaato_plugin_testkit::conformance!(crate::wants: tool);
 
 fn host() -> FakeHost {
-    FakeHost::new(__jaato::MODULE).with_clock(Clock::Real)
+    FakeHost::new(__jaato::MODULE).with_clock(FakeClockMode::Real)
 }
 
 fn ask(host: &FakeHost, operation: &str, request: &Value, bytes: &str) -> Result<Output> {

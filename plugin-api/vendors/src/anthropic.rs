@@ -21,10 +21,10 @@ use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
-use super::{Answered, Asked};
-use cache::Cache;
+use super::{VendorAnswer, VendorRequest};
+use cache::FakePromptCache;
 use jaato_plugin_testkit::{FakeHttpAnswer, FakeHttpRequest};
-use models::Model;
+use models::FakeAnthropicModel;
 
 /// The largest body.
 const BODY_BYTES_MAX: usize = 32 * 1000 * 1000;
@@ -49,7 +49,7 @@ const COUNTED_FIELDS: [&str; 6] =
 
 /// A piece of the model's answer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Said {
+pub enum AnthropicAnswerPiece {
     /// A thought, if the request allows thinking.
     Thought(String),
     /// A redacted thought, under the same condition.
@@ -64,24 +64,24 @@ pub enum Said {
 
 /// An answer of the model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Turn {
-    said: Vec<Said>,
+pub struct AnthropicTurn {
+    said: Vec<AnthropicAnswerPiece>,
     stop: Option<String>,
     explanation: Option<String>,
     events_max: Option<usize>,
     error: Option<(String, String)>,
 }
 
-impl Turn {
+impl AnthropicTurn {
     /// Creates an answer with these pieces, and the stop reason that follows from them.
-    pub fn says(said: impl IntoIterator<Item = Said>) -> Self {
+    pub fn says(said: impl IntoIterator<Item = AnthropicAnswerPiece>) -> Self {
         let said = said.into_iter().collect();
         Self { said, stop: None, explanation: None, events_max: None, error: None }
     }
 
     /// Creates an answer with one text.
     pub fn text(text: &str) -> Self {
-        Self::says([Said::Text(text.to_owned())])
+        Self::says([AnthropicAnswerPiece::Text(text.to_owned())])
     }
 
     /// Sets another stop reason.
@@ -111,32 +111,32 @@ impl Turn {
 
 /// The fault of a request.
 #[derive(Debug)]
-struct Refused {
+struct AnthropicRequestFault {
     status: u16,
     kind: &'static str,
     message: String,
 }
 
 /// Returns the error of a request that breaks a rule.
-fn invalid(message: impl Into<String>) -> Refused {
-    Refused { status: 400, kind: "invalid_request_error", message: message.into() }
+fn invalid(message: impl Into<String>) -> AnthropicRequestFault {
+    AnthropicRequestFault { status: 400, kind: "invalid_request_error", message: message.into() }
 }
 
-type Checked<T = ()> = std::result::Result<T, Refused>;
+type AnthropicCheckResult<T = ()> = std::result::Result<T, AnthropicRequestFault>;
 
 /// The fake vendor.
-pub struct Anthropic {
-    script: Mutex<VecDeque<Turn>>,
-    cache: Mutex<Cache>,
+pub struct FakeAnthropic {
+    script: Mutex<VecDeque<AnthropicTurn>>,
+    cache: Mutex<FakePromptCache>,
     window: Option<u64>,
     credentials: Vec<String>,
     asked: Mutex<Vec<Value>>,
     calls: Mutex<usize>,
 }
 
-impl Anthropic {
+impl FakeAnthropic {
     /// Creates the vendor with these answers, one for each accepted request.
-    pub fn new(script: impl IntoIterator<Item = Turn>) -> Self {
+    pub fn new(script: impl IntoIterator<Item = AnthropicTurn>) -> Self {
         Self {
             script: Mutex::new(script.into_iter().collect()),
             cache: Mutex::default(),
@@ -166,13 +166,13 @@ impl Anthropic {
     }
 
     /// Answers a request.
-    pub fn answer(&self, asked: &Asked) -> Answered {
+    pub fn answer(&self, asked: &VendorRequest) -> VendorAnswer {
         let path = asked.path.split('?').next().unwrap_or_default();
         let answered = match (asked.method.as_str(), path) {
             ("POST", "/v1/messages") => self.message(asked),
             ("POST", "/v1/messages/count_tokens") => self.count(asked),
             ("GET", "/v1/models") => check_headers(asked).map(|_| written::json(&models::list())),
-            _ => Err(Refused { status: 404, kind: "not_found_error", message: "Not Found".into() }),
+            _ => Err(AnthropicRequestFault { status: 404, kind: "not_found_error", message: "Not Found".into() }),
         };
         answered.unwrap_or_else(|refused| written::refusal(&refused))
     }
@@ -201,11 +201,11 @@ impl Anthropic {
             None => {}
         }
         let path = url.find("/v1/").map_or(url.as_str(), |at| &url[at..]).to_owned();
-        let asked = Asked { method: method.clone(), path, headers, body: request.body.clone() };
+        let asked = VendorRequest { method: method.clone(), path, headers, body: request.body.clone() };
         Ok(self.answer(&asked).for_plugin(name.is_some()))
     }
 
-    fn message(&self, asked: &Asked) -> Checked<Answered> {
+    fn message(&self, asked: &VendorRequest) -> AnthropicCheckResult<VendorAnswer> {
         let betas = check_headers(asked)?;
         let body = read_body(asked)?;
         let body = body.as_object().ok_or_else(|| invalid("Input should be an object"))?;
@@ -237,7 +237,7 @@ impl Anthropic {
     }
 
     /// Counts the tokens of a message. Refuses fields that are not part of the prompt.
-    fn count(&self, asked: &Asked) -> Checked<Answered> {
+    fn count(&self, asked: &VendorRequest) -> AnthropicCheckResult<VendorAnswer> {
         let betas = check_headers(asked)?;
         let body = read_body(asked)?;
         let mut body =
@@ -250,17 +250,17 @@ impl Anthropic {
         let messages = messages::check(&body, model, &betas, &tools)?;
         messages::check_marks(&body)?;
         bound::check(&body, model, &betas, &messages)?;
-        let counted = Cache::default().ask(&body, model);
+        let counted = FakePromptCache::default().ask(&body, model);
         Ok(written::json(&json!({ "input_tokens": counted.total })))
     }
 
     /// Creates the blocks of an answer, and signs its thoughts.
     fn content(
         &self,
-        turn: &Turn,
+        turn: &AnthropicTurn,
         body: &Map<String, Value>,
-        model: &Model,
-        messages: &[messages::Joined],
+        model: &FakeAnthropicModel,
+        messages: &[messages::JoinedMessage],
     ) -> Vec<Value> {
         let thinks = settings::thinks(body, model);
         let shows = settings::shows_thoughts(body, model);
@@ -268,45 +268,45 @@ impl Anthropic {
         for said in &turn.said {
             let prefix = bound::prefix(body, messages, &blocks);
             blocks.push(match said {
-                Said::Thought(_) | Said::Hidden(_) if !thinks => continue,
-                Said::Thought(text) => {
+                AnthropicAnswerPiece::Thought(_) | AnthropicAnswerPiece::Hidden(_) if !thinks => continue,
+                AnthropicAnswerPiece::Thought(text) => {
                     let text = if shows { text.as_str() } else { "" };
                     let signature = bound::sign(model, text, &prefix);
                     json!({ "type": "thinking", "thinking": text, "signature": signature })
                 }
-                Said::Hidden(text) => {
+                AnthropicAnswerPiece::Hidden(text) => {
                     let data = bound::sign(model, text, &prefix);
                     json!({ "type": "redacted_thinking", "data": data })
                 }
-                Said::Text(text) => json!({ "type": "text", "text": text }),
-                Said::Call(name, input) => {
+                AnthropicAnswerPiece::Text(text) => json!({ "type": "text", "text": text }),
+                AnthropicAnswerPiece::Call(name, input) => {
                     let mut calls = self.calls.lock();
                     *calls += 1;
                     let id = format!("toolu_{calls:04}");
                     json!({ "type": "tool_use", "id": id, "name": name, "input": input })
                 }
-                Said::Block(block) => block.clone(),
+                AnthropicAnswerPiece::Block(block) => block.clone(),
             });
         }
         blocks
     }
 }
 
-fn read_body(asked: &Asked) -> Checked<Value> {
+fn read_body(asked: &VendorRequest) -> AnthropicCheckResult<Value> {
     if asked.body.len() > BODY_BYTES_MAX {
         let message = "Request exceeds the maximum size".to_owned();
-        return Err(Refused { status: 413, kind: "request_too_large", message });
+        return Err(AnthropicRequestFault { status: 413, kind: "request_too_large", message });
     }
     serde_json::from_slice(&asked.body)
         .map_err(|error| invalid(format!("The request body is not valid JSON: {error}")))
 }
 
 /// Checks the headers. Returns the requested beta features.
-fn check_headers(asked: &Asked) -> Checked<Vec<String>> {
+fn check_headers(asked: &VendorRequest) -> AnthropicCheckResult<Vec<String>> {
     let header = |name: &str| {
         asked.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     };
-    let unauthorized = |message: &str| Refused {
+    let unauthorized = |message: &str| AnthropicRequestFault {
         status: 401,
         kind: "authentication_error",
         message: message.to_owned(),
@@ -336,7 +336,7 @@ fn check_headers(asked: &Asked) -> Checked<Vec<String>> {
 }
 
 /// Refuses an unknown field.
-fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> Checked {
+fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> AnthropicCheckResult {
     match object.keys().find(|key| !known.contains(&key.as_str())) {
         Some(key) => {
             let dot = if place.is_empty() { "" } else { "." };

@@ -4,7 +4,7 @@ use jaato_plugin_testkit::FakeHttpAnswer;
 
 /// A request that arrives.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct VendorRequest {
     /// `GET` or `POST`.
     pub method: String,
     /// The path with its query: `/v1/messages`.
@@ -17,7 +17,7 @@ pub struct Asked {
 
 /// The vendor's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answered {
+pub struct VendorAnswer {
     /// The status.
     pub status: u16,
     /// The headers, with names in lower case.
@@ -26,7 +26,7 @@ pub struct Answered {
     pub body: Vec<u8>,
 }
 
-impl Answered {
+impl VendorAnswer {
     /// Converts it to the answer for a plugin on a fake host.
     pub(super) fn for_plugin(self, with_credential: bool) -> FakeHttpAnswer {
         let empty = FakeHttpAnswer::status(self.status);
@@ -36,7 +36,7 @@ impl Answered {
     }
 }
 
-impl Asked {
+impl VendorRequest {
     /// Returns a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(known, _)| known == name);

@@ -5,8 +5,8 @@ use jaato_types::Error;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::openai::{OpenAi, Turn};
-use super::{Answered, Asked};
+use super::openai::{FakeOpenAi, OpenAiTurn};
+use super::{VendorAnswer, VendorRequest};
 use jaato_plugin_testkit::{FakeHttpAnswer, FakeHttpRequest};
 
 /// The version of the API.
@@ -14,7 +14,7 @@ const VERSION: &str = "2022-11-28";
 
 /// The treatment of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Way {
+pub enum GitHubRequestHandling {
     /// The request is answered.
     Open,
     /// The token has no permission.
@@ -29,16 +29,16 @@ pub enum Way {
 }
 
 /// The fake vendor.
-pub struct GitHub {
-    models: OpenAi,
-    ways: Mutex<Vec<Way>>,
+pub struct FakeGitHub {
+    models: FakeOpenAi,
+    ways: Mutex<Vec<GitHubRequestHandling>>,
     paths: Mutex<Vec<String>>,
 }
 
-impl GitHub {
+impl FakeGitHub {
     /// Creates the vendor with these answers, one for each accepted request.
-    pub fn new(script: impl IntoIterator<Item = Turn>) -> Self {
-        Self { models: OpenAi::new(script), ways: Mutex::default(), paths: Mutex::default() }
+    pub fn new(script: impl IntoIterator<Item = OpenAiTurn>) -> Self {
+        Self { models: FakeOpenAi::new(script), ways: Mutex::default(), paths: Mutex::default() }
     }
 
     /// Reduces the context window of all models.
@@ -49,8 +49,8 @@ impl GitHub {
 
     /// Sets the treatment of the next requests.
     #[must_use]
-    pub fn behind(self, ways: impl IntoIterator<Item = Way>) -> Self {
-        let mut ways: Vec<Way> = ways.into_iter().collect();
+    pub fn behind(self, ways: impl IntoIterator<Item = GitHubRequestHandling>) -> Self {
+        let mut ways: Vec<GitHubRequestHandling> = ways.into_iter().collect();
         ways.reverse();
         Self { ways: Mutex::new(ways), ..self }
     }
@@ -66,9 +66,9 @@ impl GitHub {
     }
 
     /// Answers a request.
-    pub fn answer(&self, asked: &Asked) -> Answered {
+    pub fn answer(&self, asked: &VendorRequest) -> VendorAnswer {
         self.paths.lock().push(asked.path.clone());
-        let way = self.ways.lock().pop().unwrap_or(Way::Open);
+        let way = self.ways.lock().pop().unwrap_or(GitHubRequestHandling::Open);
         if let Some(refused) = in_the_way(&way).or_else(|| wrong(asked)) {
             return refused;
         }
@@ -79,7 +79,7 @@ impl GitHub {
             return refusal(404, "unknown_model", &text, &[]);
         };
         body["model"] = json!(name);
-        let inner = Asked {
+        let inner = VendorRequest {
             path: "/v1/chat/completions".to_owned(),
             body: body.to_string().into_bytes(),
             ..asked.clone()
@@ -98,12 +98,12 @@ impl GitHub {
         let rest = head.url.split_once("://").map_or(head.url.as_str(), |(_, rest)| rest);
         let path = rest.find('/').map_or("/", |at| &rest[at..]).to_owned();
         let (method, body) = (head.method.clone(), request.body.clone());
-        Ok(self.answer(&Asked { method, path, headers, body }).for_plugin(with_credential))
+        Ok(self.answer(&VendorRequest { method, path, headers, body }).for_plugin(with_credential))
     }
 }
 
 /// Checks the requirements of the documentation for each request.
-fn wrong(asked: &Asked) -> Option<Answered> {
+fn wrong(asked: &VendorRequest) -> Option<VendorAnswer> {
     let of_organization = asked.path.strip_prefix("/orgs/").and_then(|rest| rest.split_once('/'));
     let path = match of_organization {
         Some((name, rest)) if !name.is_empty() => rest,
@@ -126,13 +126,13 @@ fn wrong(asked: &Asked) -> Option<Answered> {
     Some(refusal(status, code, message, &[]))
 }
 
-fn in_the_way(way: &Way) -> Option<Answered> {
+fn in_the_way(way: &GitHubRequestHandling) -> Option<VendorAnswer> {
     let (status, code, message) = match way {
-        Way::Open => return None,
-        Way::Forbidden => (403, "no_access", "No access to model: openai/gpt-4o"),
-        Way::TooLarge => (413, "tokens_limit_reached", "Request body too large for gpt-4o model."),
-        Way::Retired => (410, "retirement_brownout", "GitHub Models is being retired."),
-        Way::Limited(kind, seconds) => {
+        GitHubRequestHandling::Open => return None,
+        GitHubRequestHandling::Forbidden => (403, "no_access", "No access to model: openai/gpt-4o"),
+        GitHubRequestHandling::TooLarge => (413, "tokens_limit_reached", "Request body too large for gpt-4o model."),
+        GitHubRequestHandling::Retired => (410, "retirement_brownout", "GitHub Models is being retired."),
+        GitHubRequestHandling::Limited(kind, seconds) => {
             let seconds = seconds.to_string();
             let wait = if *kind == "UserByModelByDay" { "retry-after" } else { "x-other" };
             let headers = [
@@ -146,11 +146,11 @@ fn in_the_way(way: &Way) -> Option<Answered> {
     Some(refusal(status, code, message, &[]))
 }
 
-fn refusal(status: u16, code: &str, message: &str, headers: &[(&str, &str)]) -> Answered {
+fn refusal(status: u16, code: &str, message: &str, headers: &[(&str, &str)]) -> VendorAnswer {
     let error = json!({ "code": code, "message": message, "details": message });
     let own = [("content-type", "application/json")];
     let headers = own.iter().chain(headers);
-    Answered {
+    VendorAnswer {
         status,
         headers: headers.map(|(name, value)| ((*name).into(), (*value).into())).collect(),
         body: json!({ "error": error }).to_string().into_bytes(),
@@ -165,7 +165,7 @@ mod tests {
     fn only_posts_to_completions_are_known() {
         let refused = |method: &str, path: &str| {
             let (method, path) = (method.to_owned(), path.to_owned());
-            let asked = Asked { method, path, headers: Vec::new(), body: Vec::new() };
+            let asked = VendorRequest { method, path, headers: Vec::new(), body: Vec::new() };
             wrong(&asked).map(|answered| answered.status)
         };
         for (method, path, status) in [

@@ -24,13 +24,13 @@ use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
-use super::{Answered, Asked};
+use super::{VendorAnswer, VendorRequest};
 use jaato_plugin_testkit::{FakeHttpAnswer, FakeHttpRequest};
-use models::Model;
-use place::Place;
-use signatures::Signatures;
-pub use turn::{Said, Turn};
-use written::Counted;
+use models::FakeGoogleModel;
+use place::GoogleRequestTarget;
+use signatures::IssuedSignatures;
+pub use turn::{GoogleAnswerPiece, GoogleTurn};
+use written::GoogleTokenCounts;
 
 /// The minimum tokens that a request must share with an earlier one to count as cached.
 const CACHED_TOKENS_MIN: u64 = 1_024;
@@ -43,14 +43,14 @@ pub const BAD_KEY: &str = "bad";
 
 /// The fault of a request.
 #[derive(Debug)]
-struct Refused {
+struct GoogleRequestFault {
     code: u16,
     status: &'static str,
     message: String,
     details: Vec<Value>,
 }
 
-impl Refused {
+impl GoogleRequestFault {
     fn new(code: u16, status: &'static str, message: impl Into<String>) -> Self {
         Self { code, status, message: message.into(), details: Vec::new() }
     }
@@ -64,16 +64,16 @@ impl Refused {
 }
 
 /// Returns the error of a request that breaks a rule.
-fn invalid(message: impl Into<String>) -> Refused {
-    Refused::new(400, "INVALID_ARGUMENT", message)
+fn invalid(message: impl Into<String>) -> GoogleRequestFault {
+    GoogleRequestFault::new(400, "INVALID_ARGUMENT", message)
 }
 
-type Checked<T = ()> = std::result::Result<T, Refused>;
+type GoogleCheckResult<T = ()> = std::result::Result<T, GoogleRequestFault>;
 
 /// The fake vendor.
-pub struct Google {
-    script: Mutex<VecDeque<Turn>>,
-    signatures: Signatures,
+pub struct FakeGoogle {
+    script: Mutex<VecDeque<GoogleTurn>>,
+    signatures: IssuedSignatures,
     window: Option<u64>,
     credentials: Vec<String>,
     knows_json_schema: bool,
@@ -81,12 +81,12 @@ pub struct Google {
     calls: Mutex<usize>,
 }
 
-impl Google {
+impl FakeGoogle {
     /// Creates the vendor with these answers, one for each accepted request.
-    pub fn new(script: impl IntoIterator<Item = Turn>) -> Self {
+    pub fn new(script: impl IntoIterator<Item = GoogleTurn>) -> Self {
         Self {
             script: Mutex::new(script.into_iter().collect()),
-            signatures: Signatures::default(),
+            signatures: IssuedSignatures::default(),
             window: None,
             credentials: ["GOOGLE_API_KEY", "GOOGLE_OAUTH_ACCESS_TOKEN"].map(str::to_owned).into(),
             knows_json_schema: true,
@@ -122,13 +122,13 @@ impl Google {
     }
 
     /// Answers a request.
-    pub fn answer(&self, asked: &Asked) -> Answered {
+    pub fn answer(&self, asked: &VendorRequest) -> VendorAnswer {
         let path = asked.path.split('?').next().unwrap_or_default();
         if let Some(model) = path.strip_suffix(":countTokens").filter(|_| asked.method == "POST") {
             let counted = self.count_tokens(asked, &format!("{model}:generateContent"));
             return counted.unwrap_or_else(|refused| written::refusal(&refused));
         }
-        let answered = match (asked.method.as_str(), Place::of(path)) {
+        let answered = match (asked.method.as_str(), GoogleRequestTarget::of(path)) {
             ("POST", Some(place)) => self.generate(asked, &place),
             ("GET", None) if ["/v1beta/models", "/v1/models"].contains(&path) => {
                 place::check_key(asked).map(|()| written::json(&models::list()))
@@ -136,7 +136,7 @@ impl Google {
             ("GET", None) if path == "/v1beta1/publishers/google/models" => {
                 place::check_token(asked).map(|()| written::json(&models::publishers_list()))
             }
-            _ => Err(Refused::new(404, "NOT_FOUND", "Requested entity was not found.")),
+            _ => Err(GoogleRequestFault::new(404, "NOT_FOUND", "Requested entity was not found.")),
         };
         answered.unwrap_or_else(|refused| written::refusal(&refused))
     }
@@ -163,11 +163,11 @@ impl Google {
             None => {}
         }
         let path = url.find("/v1beta").map_or(url.as_str(), |at| &url[at..]).to_owned();
-        let asked = Asked { method: method.clone(), path, headers, body: request.body.clone() };
+        let asked = VendorRequest { method: method.clone(), path, headers, body: request.body.clone() };
         Ok(self.answer(&asked).for_plugin(name.is_some()))
     }
 
-    fn generate(&self, asked: &Asked, place: &Place<'_>) -> Checked<Answered> {
+    fn generate(&self, asked: &VendorRequest, place: &GoogleRequestTarget<'_>) -> GoogleCheckResult<VendorAnswer> {
         place.check_credential(asked)?;
         if asked.header("content-type") != Some("application/json") {
             return Err(invalid("Invalid content type"));
@@ -190,15 +190,15 @@ impl Google {
         let parts = self.parts(&turn, body, model, place);
         Ok(match place.streams {
             true => written::stream(&turn, &parts, counted, model),
-            false => written::whole(&turn, &parts, counted, model),
+            false => written::whole_answer(&turn, &parts, counted, model),
         })
     }
 
     /// Counts the tokens of a request. AI Studio takes the whole request in a field, and Vertex AI
     /// its parts.
-    fn count_tokens(&self, asked: &Asked, generate: &str) -> Checked<Answered> {
-        let not_found = || Refused::new(404, "NOT_FOUND", "Requested entity was not found.");
-        let place = Place::of(generate).ok_or_else(not_found)?;
+    fn count_tokens(&self, asked: &VendorRequest, generate: &str) -> GoogleCheckResult<VendorAnswer> {
+        let not_found = || GoogleRequestFault::new(404, "NOT_FOUND", "Requested entity was not found.");
+        let place = GoogleRequestTarget::of(generate).ok_or_else(not_found)?;
         place.check_credential(asked)?;
         let body: Value = serde_json::from_slice(&asked.body)
             .map_err(|error| invalid(format!("Invalid JSON payload received. {error}")))?;
@@ -224,7 +224,7 @@ impl Google {
         Ok(written::json(&json!({ "totalTokens": bytes / TOKEN_BYTES })))
     }
 
-    fn count(&self, body: &[u8], model: &Model) -> Checked<Counted> {
+    fn count(&self, body: &[u8], model: &FakeGoogleModel) -> GoogleCheckResult<GoogleTokenCounts> {
         let tokens = |bytes: usize| (bytes / TOKEN_BYTES) as u64;
         let (prompt, window) = (tokens(body.len()), self.window.unwrap_or(model.window));
         if prompt > window {
@@ -236,24 +236,24 @@ impl Google {
             |earlier: &Vec<u8>| earlier.iter().zip(body).take_while(|(a, b)| a == b).count();
         let cached = self.accepted.lock().iter().map(shared).max().map_or(0, tokens);
         let cached = if cached < CACHED_TOKENS_MIN { 0 } else { cached };
-        Ok(Counted { prompt, cached })
+        Ok(GoogleTokenCounts { prompt, cached })
     }
 
     /// Creates the parts of an answer, and signs them.
     fn parts(
         &self,
-        turn: &Turn,
+        turn: &GoogleTurn,
         body: &Map<String, Value>,
-        model: &Model,
-        place: &Place<'_>,
+        model: &FakeGoogleModel,
+        place: &GoogleRequestTarget<'_>,
     ) -> Vec<Value> {
         let mut parts = Vec::new();
         for said in &turn.said {
             parts.push(match said {
-                Said::Thought(_) if !settings::shows_thoughts(body, model) => continue,
-                Said::Thought(text) => json!({ "text": text, "thought": true }),
-                Said::Text(text) => json!({ "text": text }),
-                Said::Call(name, arguments) => {
+                GoogleAnswerPiece::Thought(_) if !settings::shows_thoughts(body, model) => continue,
+                GoogleAnswerPiece::Thought(text) => json!({ "text": text, "thought": true }),
+                GoogleAnswerPiece::Text(text) => json!({ "text": text }),
+                GoogleAnswerPiece::Call(name, arguments) => {
                     let mut call = json!({ "name": name, "args": arguments });
                     if place.gives_ids() && model.gives_ids() {
                         let mut calls = self.calls.lock();
@@ -262,7 +262,7 @@ impl Google {
                     }
                     json!({ "functionCall": call })
                 }
-                Said::Part(part) => part.clone(),
+                GoogleAnswerPiece::Part(part) => part.clone(),
             });
         }
         if model.signs(body) {
@@ -273,7 +273,7 @@ impl Google {
 }
 
 /// Refuses an unknown field.
-fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> Checked {
+fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> GoogleCheckResult {
     match object.keys().find(|key| !known.contains(&key.as_str())) {
         Some(key) => {
             let at = if place.is_empty() { String::new() } else { format!(" at '{place}'") };
@@ -287,14 +287,14 @@ fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> Che
 }
 
 /// Returns an object, or refuses another value.
-fn object<'a>(place: &str, value: &'a Value) -> Checked<&'a Map<String, Value>> {
+fn object<'a>(place: &str, value: &'a Value) -> GoogleCheckResult<&'a Map<String, Value>> {
     value.as_object().ok_or_else(|| {
         invalid(format!("Invalid value at '{place}' (type.googleapis.com/google.protobuf.Message)"))
     })
 }
 
 /// Returns a list, which is empty if the value is missing.
-fn list<'a>(place: &str, value: Option<&'a Value>) -> Checked<&'a [Value]> {
+fn list<'a>(place: &str, value: Option<&'a Value>) -> GoogleCheckResult<&'a [Value]> {
     match value {
         None => Ok(&[]),
         Some(Value::Array(list)) => Ok(list),

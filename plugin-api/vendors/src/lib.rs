@@ -12,8 +12,8 @@ pub mod ollama;
 pub mod openai;
 mod talk;
 
-pub use exchange::{Answered, Asked};
-pub use talk::{Talk, Vendor, look, results, said, strange_history};
+pub use exchange::{VendorAnswer, VendorRequest};
+pub use talk::{ModelConversation, FakeVendor, look, results, joined_deltas, strange_history};
 
 /// Lists the names of all properties that a schema describes, at any depth.
 fn property_names(schema: &serde_json::Value) -> Box<dyn Iterator<Item = &str> + '_> {

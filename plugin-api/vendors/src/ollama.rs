@@ -17,10 +17,10 @@ use jaato_types::{Error, Result};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
-use super::{Answered, Asked};
+use super::{VendorAnswer, VendorRequest};
 use jaato_plugin_testkit::{FakeHttpAnswer, FakeHttpRequest};
-use models::Model;
-pub use turn::{Said, Turn};
+use models::FakeOllamaModel;
+pub use turn::{OllamaAnswerPiece, OllamaTurn};
 
 /// The model that can be pulled.
 pub const IN_LIBRARY: &str = "moon:1b";
@@ -30,22 +30,22 @@ const CONTEXT_BY_DEFAULT: u64 = 4_096;
 
 /// The fault of a request.
 #[derive(Debug)]
-struct Refused {
+struct OllamaRequestFault {
     status: u16,
     message: String,
 }
 
 /// Returns the error of a request that breaks a rule.
-fn invalid(message: impl Into<String>) -> Refused {
-    Refused { status: 400, message: message.into() }
+fn invalid(message: impl Into<String>) -> OllamaRequestFault {
+    OllamaRequestFault { status: 400, message: message.into() }
 }
 
-type Checked<T = ()> = std::result::Result<T, Refused>;
+type OllamaCheckResult<T = ()> = std::result::Result<T, OllamaRequestFault>;
 
 /// The fake server.
 #[derive(Default)]
-pub struct Ollama {
-    script: Mutex<VecDeque<Turn>>,
+pub struct FakeOllama {
+    script: Mutex<VecDeque<OllamaTurn>>,
     accepted: Mutex<Vec<Value>>,
     /// The context size of each loaded model.
     loaded: Mutex<BTreeMap<String, u64>>,
@@ -56,9 +56,9 @@ pub struct Ollama {
     key: Option<String>,
 }
 
-impl Ollama {
+impl FakeOllama {
     /// Creates the server with these answers, one for each accepted chat.
-    pub fn new(script: impl IntoIterator<Item = Turn>) -> Self {
+    pub fn new(script: impl IntoIterator<Item = OllamaTurn>) -> Self {
         Self { script: Mutex::new(script.into_iter().collect()), ..Self::default() }
     }
 
@@ -99,7 +99,7 @@ impl Ollama {
     }
 
     /// Answers a request.
-    pub fn answer(&self, asked: &Asked) -> Answered {
+    pub fn answer(&self, asked: &VendorRequest) -> VendorAnswer {
         let path = asked.path.split('?').next().unwrap_or_default();
         let answered = self.check_key(asked).and_then(|()| match (asked.method.as_str(), path) {
             ("POST", "/api/chat") => self.chat(asked),
@@ -126,21 +126,21 @@ impl Ollama {
             headers.push(("authorization".to_owned(), format!("Bearer {key}")));
         }
         let path = url.find("/api/").map_or(url.as_str(), |at| &url[at..]).to_owned();
-        let asked = Asked { method: method.clone(), path, headers, body: request.body.clone() };
+        let asked = VendorRequest { method: method.clone(), path, headers, body: request.body.clone() };
         Ok(self.answer(&asked).for_plugin(key.is_some()))
     }
 
-    fn check_key(&self, asked: &Asked) -> Checked {
+    fn check_key(&self, asked: &VendorRequest) -> OllamaCheckResult {
         let given = asked.header("authorization").and_then(|it| it.strip_prefix("Bearer "));
         match &self.key {
             Some(key) if given != Some(key) => {
-                Err(Refused { status: 401, message: "unauthorized".to_owned() })
+                Err(OllamaRequestFault { status: 401, message: "unauthorized".to_owned() })
             }
             _ => Ok(()),
         }
     }
 
-    fn chat(&self, asked: &Asked) -> Checked<Answered> {
+    fn chat(&self, asked: &VendorRequest) -> OllamaCheckResult<VendorAnswer> {
         let body = read_body(asked)?;
         let model = self.model(&body)?;
         chat::check(&body, &model)?;
@@ -150,16 +150,16 @@ impl Ollama {
             return Err(invalid("the script has no more answers"));
         };
         let thinks = chat::thinks(&body, &model);
-        let said = turn.said.iter().filter(|said| thinks || !matches!(said, Said::Thought(_)));
-        let message = written::Message { model: &model, said: said.collect(), prompt: read };
+        let said = turn.said.iter().filter(|said| thinks || !matches!(said, OllamaAnswerPiece::Thought(_)));
+        let message = written::OllamaAnswerMessage { model: &model, said: said.collect(), prompt: read };
         Ok(match body.get("stream") == Some(&json!(false)) {
-            true => written::whole(&turn, &message),
+            true => written::whole_answer(&turn, &message),
             false => written::stream(&turn, &message),
         })
     }
 
     /// Loads the model with the requested context size. Returns the number of tokens that it reads.
-    fn load(&self, body: &Map<String, Value>, model: &Model) -> Checked<u64> {
+    fn load(&self, body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaCheckResult<u64> {
         let asked = body.get("options").and_then(|options| options["num_ctx"].as_u64());
         let size = asked.unwrap_or(CONTEXT_BY_DEFAULT).min(model.window);
         let size = self.context_max.map_or(size, |most| size.min(most));
@@ -175,13 +175,13 @@ impl Ollama {
         Ok(size)
     }
 
-    fn show(&self, asked: &Asked) -> Checked<Answered> {
+    fn show(&self, asked: &VendorRequest) -> OllamaCheckResult<VendorAnswer> {
         let body = read_body(asked)?;
         check_fields("show", &body, &["model", "verbose"])?;
         Ok(written::json(&models::show(&self.model(&body)?)))
     }
 
-    fn pull(&self, asked: &Asked) -> Checked<Answered> {
+    fn pull(&self, asked: &VendorRequest) -> OllamaCheckResult<VendorAnswer> {
         let body = read_body(asked)?;
         check_fields("pull", &body, &["insecure", "model", "stream"])?;
         let name = models::with_tag(body["model"].as_str().unwrap_or_default());
@@ -195,7 +195,7 @@ impl Ollama {
         Ok(written::pull(is_there))
     }
 
-    fn model(&self, body: &Map<String, Value>) -> Checked<Model> {
+    fn model(&self, body: &Map<String, Value>) -> OllamaCheckResult<FakeOllamaModel> {
         let asked = body.get("model").and_then(Value::as_str).unwrap_or_default();
         if asked.is_empty() {
             return Err(invalid("model is required"));
@@ -204,11 +204,11 @@ impl Ollama {
         let pulled = || self.pulled.lock().contains(&name).then(|| models::pulled(&name));
         models::find(&name)
             .or_else(pulled)
-            .ok_or_else(|| Refused { status: 404, message: format!("model '{asked}' not found") })
+            .ok_or_else(|| OllamaRequestFault { status: 404, message: format!("model '{asked}' not found") })
     }
 }
 
-fn read_body(asked: &Asked) -> Checked<Map<String, Value>> {
+fn read_body(asked: &VendorRequest) -> OllamaCheckResult<Map<String, Value>> {
     if asked.header("content-type") != Some("application/json") {
         return Err(invalid("unsupported content type"));
     }
@@ -221,7 +221,7 @@ fn read_body(asked: &Asked) -> Checked<Map<String, Value>> {
 }
 
 /// Refuses an unknown field.
-fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> Checked {
+fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> OllamaCheckResult {
     match object.keys().find(|key| !known.contains(&key.as_str())) {
         Some(key) => Err(invalid(format!("{place}: unknown field \"{key}\""))),
         None => Ok(()),

@@ -20,9 +20,9 @@ use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
-use super::{Answered, Asked};
+use super::{VendorAnswer, VendorRequest};
 use jaato_plugin_testkit::{FakeHttpAnswer, FakeHttpRequest};
-use models::Model;
+use models::FakeOpenAiModel;
 
 /// The minimum of cached tokens, and the steps in which they are counted.
 const CACHED_TOKENS_MIN: u64 = 1_024;
@@ -30,7 +30,7 @@ const CACHED_TOKENS_STEP: u64 = 128;
 
 /// A piece of the model's answer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Said {
+pub enum OpenAiAnswerPiece {
     /// Reasoning with this summary, if the model reasons.
     Reasoning(String),
     /// Text.
@@ -47,17 +47,17 @@ pub enum Said {
 
 /// An answer of the model.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Turn {
-    said: Vec<Said>,
+pub struct OpenAiTurn {
+    said: Vec<OpenAiAnswerPiece>,
     stop: Option<String>,
     events_max: Option<usize>,
-    error: Option<(String, String, Nesting)>,
+    error: Option<(String, String, StreamErrorPlacement)>,
     has_other_ids: bool,
 }
 
 /// Where an error in a stream is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nesting {
+pub enum StreamErrorPlacement {
     /// In the event itself, as in the vendor's types.
     Flat,
     /// In a field `error`, as on the wire.
@@ -66,15 +66,15 @@ pub enum Nesting {
     Failed,
 }
 
-impl Turn {
+impl OpenAiTurn {
     /// Creates an answer with these pieces, and the stop reason that follows from them.
-    pub fn says(said: impl IntoIterator<Item = Said>) -> Self {
+    pub fn says(said: impl IntoIterator<Item = OpenAiAnswerPiece>) -> Self {
         Self { said: said.into_iter().collect(), ..Self::default() }
     }
 
     /// Creates an answer with one text.
     pub fn text(text: &str) -> Self {
-        Self::says([Said::Text(text.to_owned())])
+        Self::says([OpenAiAnswerPiece::Text(text.to_owned())])
     }
 
     /// Marks the answer as incomplete for this reason: `max_output_tokens`, `content_filter`.
@@ -91,7 +91,7 @@ impl Turn {
 
     /// Reports an error at the point where the stream ends.
     #[must_use]
-    pub fn failing(self, code: &str, message: &str, nesting: Nesting) -> Self {
+    pub fn failing(self, code: &str, message: &str, nesting: StreamErrorPlacement) -> Self {
         Self { error: Some((code.to_owned(), message.to_owned(), nesting)), ..self }
     }
 
@@ -104,19 +104,19 @@ impl Turn {
 
 /// The fault of a request.
 #[derive(Debug)]
-struct Refused {
+struct OpenAiRequestFault {
     status: u16,
     code: Option<&'static str>,
     param: Option<String>,
     message: String,
 }
 
-type Checked<T = ()> = std::result::Result<T, Refused>;
+type OpenAiCheckResult<T = ()> = std::result::Result<T, OpenAiRequestFault>;
 
 /// Returns the error of a request that breaks a rule in this field.
-fn invalid(code: &'static str, param: &str, message: impl Into<String>) -> Refused {
+fn invalid(code: &'static str, param: &str, message: impl Into<String>) -> OpenAiRequestFault {
     let param = Some(param.to_owned()).filter(|param| !param.is_empty());
-    Refused { status: 400, code: Some(code), param, message: message.into() }
+    OpenAiRequestFault { status: 400, code: Some(code), param, message: message.into() }
 }
 
 /// How the key is sent.
@@ -127,19 +127,19 @@ enum KeyPlace {
 }
 
 /// The fake vendor.
-pub struct OpenAi {
-    script: Mutex<VecDeque<Turn>>,
+pub struct FakeOpenAi {
+    script: Mutex<VecDeque<OpenAiTurn>>,
     window: Option<u64>,
-    sealed: Mutex<items::Sealed>,
+    sealed: Mutex<items::EncryptedReasoning>,
     is_verified: bool,
     deployment: Option<(String, &'static str)>,
     asked: Mutex<Vec<(String, Value)>>,
     numbers: Mutex<usize>,
 }
 
-impl OpenAi {
+impl FakeOpenAi {
     /// Creates the vendor with these answers, one for each accepted request.
-    pub fn new(script: impl IntoIterator<Item = Turn>) -> Self {
+    pub fn new(script: impl IntoIterator<Item = OpenAiTurn>) -> Self {
         Self {
             script: Mutex::new(script.into_iter().collect()),
             window: None,
@@ -183,7 +183,7 @@ impl OpenAi {
     }
 
     /// Answers a request.
-    pub fn answer(&self, asked: &Asked) -> Answered {
+    pub fn answer(&self, asked: &VendorRequest) -> VendorAnswer {
         let (path, _query) = asked.path.split_once('?').unwrap_or((&asked.path, ""));
         let root = if self.deployment.is_some() { "/openai/v1/" } else { "/v1/" };
         let answered = match (asked.method.as_str(), path.strip_prefix(root)) {
@@ -195,7 +195,7 @@ impl OpenAi {
             _ => {
                 let message =
                     format!("Invalid URL ({} {})", asked.method.to_uppercase(), asked.path);
-                Err(Refused { status: 404, code: None, param: None, message })
+                Err(OpenAiRequestFault { status: 404, code: None, param: None, message })
             }
         };
         answered.unwrap_or_else(|refused| written::refusal(&refused))
@@ -219,11 +219,11 @@ impl OpenAi {
         }
         let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
         let path = rest.find('/').map_or("/", |at| &rest[at..]).to_owned();
-        let asked = Asked { method: method.clone(), path, headers, body: request.body.clone() };
+        let asked = VendorRequest { method: method.clone(), path, headers, body: request.body.clone() };
         Ok(self.answer(&asked).for_plugin(has_key))
     }
 
-    fn responses(&self, asked: &Asked) -> Checked<Answered> {
+    fn responses(&self, asked: &VendorRequest) -> OpenAiCheckResult<VendorAnswer> {
         let (body, model) = self.opened(asked)?;
         responses::check(&body, model, self.is_verified)?;
         items::check(&body, model.name, &self.sealed.lock())?;
@@ -233,11 +233,11 @@ impl OpenAi {
         let response = written::response(&turn, &body, output, cached);
         Ok(match body.get("stream") == Some(&json!(true)) {
             true => written::stream(&turn, &response),
-            false => written::whole(&turn, &response),
+            false => written::whole_answer(&turn, &response),
         })
     }
 
-    fn chat(&self, asked: &Asked) -> Checked<Answered> {
+    fn chat(&self, asked: &VendorRequest) -> OpenAiCheckResult<VendorAnswer> {
         let (body, model) = self.opened(asked)?;
         chat::check(&body, model)?;
         let cached = self.count(&body, &["tools", "messages"], model)?;
@@ -246,7 +246,7 @@ impl OpenAi {
     }
 
     /// Parses a request into its body and its model.
-    fn opened(&self, asked: &Asked) -> Checked<(Map<String, Value>, &'static Model)> {
+    fn opened(&self, asked: &VendorRequest) -> OpenAiCheckResult<(Map<String, Value>, &'static FakeOpenAiModel)> {
         self.check_headers(asked)?;
         let body: Value = serde_json::from_slice(&asked.body).map_err(|error| {
             invalid("invalid_json", "", format!("We could not parse the JSON body: {error}"))
@@ -263,7 +263,7 @@ impl OpenAi {
             Some(_) => None,
             None => models::find(name),
         };
-        let model = model.ok_or_else(|| Refused {
+        let model = model.ok_or_else(|| OpenAiRequestFault {
             status: 404,
             code: Some("model_not_found"),
             param: None,
@@ -273,7 +273,7 @@ impl OpenAi {
     }
 
     /// Counts the cached tokens of a request, and stores the request.
-    fn count(&self, body: &Map<String, Value>, parts: &[&str], model: &Model) -> Checked<u64> {
+    fn count(&self, body: &Map<String, Value>, parts: &[&str], model: &FakeOpenAiModel) -> OpenAiCheckResult<u64> {
         let text: String =
             parts.iter().map(|part| body.get(*part).unwrap_or(&Value::Null).to_string()).collect();
         let tokens = text.len() as u64 / 4;
@@ -292,7 +292,7 @@ impl OpenAi {
         Ok(if cached < CACHED_TOKENS_MIN { 0 } else { cached })
     }
 
-    fn turn(&self) -> Checked<Turn> {
+    fn turn(&self) -> OpenAiCheckResult<OpenAiTurn> {
         let turn = self.script.lock().pop_front();
         turn.ok_or_else(|| invalid("no_script", "", "the script has no more answers"))
     }
@@ -304,7 +304,7 @@ impl OpenAi {
     }
 
     /// Creates the items of an answer.
-    fn output(&self, turn: &Turn, model: &Model, body: &Map<String, Value>) -> Vec<Value> {
+    fn output(&self, turn: &OpenAiTurn, model: &FakeOpenAiModel, body: &Map<String, Value>) -> Vec<Value> {
         let has_summary = body.get("reasoning").is_some_and(|it| it["summary"].is_string());
         let is_encrypted = body.contains_key("include");
         let mut output = Vec::new();
@@ -318,8 +318,8 @@ impl OpenAi {
                     "logprobs": [] }))
             };
             output.push(match said {
-                Said::Reasoning(_) if !model.reasons => continue,
-                Said::Reasoning(summary) => {
+                OpenAiAnswerPiece::Reasoning(_) if !model.reasons => continue,
+                OpenAiAnswerPiece::Reasoning(summary) => {
                     let shown = Some(summary).filter(|it| has_summary && !it.is_empty());
                     let shown = shown.map(|text| json!({ "type": "summary_text", "text": text }));
                     let summary_list: Vec<Value> = shown.into_iter().collect();
@@ -331,26 +331,26 @@ impl OpenAi {
                     }
                     item
                 }
-                Said::Text(said) => text(said),
-                Said::Phase(phase, said) => {
+                OpenAiAnswerPiece::Text(said) => text(said),
+                OpenAiAnswerPiece::Phase(phase, said) => {
                     let mut item = text(said);
                     item["phase"] = json!(phase);
                     item
                 }
-                Said::Refusal(said) => message(json!({ "type": "refusal", "refusal": said })),
-                Said::Call(name, arguments) => {
+                OpenAiAnswerPiece::Refusal(said) => message(json!({ "type": "refusal", "refusal": said })),
+                OpenAiAnswerPiece::Call(name, arguments) => {
                     let call = self.next();
                     json!({ "type": "function_call", "id": format!("fc_{number}"),
                         "call_id": format!("call_{call:04}"), "name": name,
                         "arguments": arguments, "status": "completed" })
                 }
-                Said::Item(item) => item.clone(),
+                OpenAiAnswerPiece::Item(item) => item.clone(),
             });
         }
         output
     }
 
-    fn check_headers(&self, asked: &Asked) -> Checked {
+    fn check_headers(&self, asked: &VendorRequest) -> OpenAiCheckResult {
         let wanted = if self.deployment.is_some() { KeyPlace::ApiKey } else { KeyPlace::Bearer };
         let bearer = asked.header("authorization").and_then(|it| it.strip_prefix("Bearer "));
         let given = match wanted {
@@ -360,18 +360,18 @@ impl OpenAi {
         };
         if given.is_none_or(str::is_empty) {
             let message = "You didn't provide an API key.".to_owned();
-            return Err(Refused { status: 401, code: None, param: None, message });
+            return Err(OpenAiRequestFault { status: 401, code: None, param: None, message });
         }
         if asked.method == "POST" && asked.header("content-type") != Some("application/json") {
             let message = "Unsupported media type: it must be application/json".to_owned();
-            return Err(Refused { status: 415, code: None, param: None, message });
+            return Err(OpenAiRequestFault { status: 415, code: None, param: None, message });
         }
         Ok(())
     }
 }
 
 /// Refuses an unknown field.
-fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> Checked {
+fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> OpenAiCheckResult {
     match object.keys().find(|key| !known.contains(&key.as_str())) {
         Some(key) => {
             let dot = if place.is_empty() { "" } else { "." };
@@ -384,7 +384,7 @@ fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> Che
 }
 
 /// Refuses a value that is not a text, or is too long.
-fn check_text<'a>(place: &str, value: &'a Value, chars_max: usize) -> Checked<&'a str> {
+fn check_text<'a>(place: &str, value: &'a Value, chars_max: usize) -> OpenAiCheckResult<&'a str> {
     let text = value.as_str().ok_or_else(|| {
         let message = format!("Invalid type for '{place}': expected a string.");
         invalid("invalid_type", place, message)
@@ -399,7 +399,7 @@ fn check_text<'a>(place: &str, value: &'a Value, chars_max: usize) -> Checked<&'
 }
 
 /// Refuses a name with invalid characters.
-fn check_name(place: &str, value: &Value) -> Checked {
+fn check_name(place: &str, value: &Value) -> OpenAiCheckResult {
     let name = check_text(place, value, 64)?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.is_empty() || !name.chars().all(is_plain) {

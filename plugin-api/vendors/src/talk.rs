@@ -8,13 +8,13 @@ use jaato_types::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{Answered, Asked, anthropic, github, google, ollama, openai};
-use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream, Module, Reply};
+use super::{VendorAnswer, VendorRequest, anthropic, github, google, ollama, openai};
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream, Module, FakeServiceReply};
 
 /// A strict fake of a vendor.
-pub trait Vendor: Send + Sync {
+pub trait FakeVendor: Send + Sync {
     /// Answers a request.
-    fn answer(&self, asked: &Asked) -> Answered;
+    fn answer(&self, asked: &VendorRequest) -> VendorAnswer;
 
     /// Answers the request of a plugin on a fake host.
     fn answer_plugin(&self, request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error>;
@@ -25,8 +25,8 @@ pub trait Vendor: Send + Sync {
 
 macro_rules! vendors {
     ($($vendor:ty),*) => {$(
-        impl Vendor for $vendor {
-            fn answer(&self, asked: &Asked) -> Answered {
+        impl FakeVendor for $vendor {
+            fn answer(&self, asked: &VendorRequest) -> VendorAnswer {
                 self.answer(asked)
             }
 
@@ -41,10 +41,10 @@ macro_rules! vendors {
     )*};
 }
 
-vendors!(anthropic::Anthropic, google::Google, ollama::Ollama, openai::OpenAi, github::GitHub);
+vendors!(anthropic::FakeAnthropic, google::FakeGoogle, ollama::FakeOllama, openai::FakeOpenAi, github::FakeGitHub);
 
 /// A conversation with a model.
-pub struct Talk<V> {
+pub struct ModelConversation<V> {
     /// The next request.
     pub request: Request,
     /// The fake vendor.
@@ -53,7 +53,7 @@ pub struct Talk<V> {
     pub host: FakeHost,
 }
 
-impl<V: Vendor + 'static> Talk<V> {
+impl<V: FakeVendor + 'static> ModelConversation<V> {
     /// Starts a conversation between a plugin with these settings and a vendor.
     pub fn new(module: Module, config: Value, vendor: V, model: &str) -> Self {
         let vendor = Arc::new(vendor);
@@ -63,7 +63,7 @@ impl<V: Vendor + 'static> Talk<V> {
             .with_http(move |request| answering.answer_plugin(request))
             .with_service(BLOB_GET, |_| {
                 let head = json!({ "mime_type": "image/png", "bytes": 3 });
-                Ok(Reply::StreamWith(head, FakeStream::of([vec![1, 2, 3]])))
+                Ok(FakeServiceReply::StreamWith(head, FakeStream::of([vec![1, 2, 3]])))
             });
         let mut request = Request::new(model, Vec::new());
         request.system = "Be brief.".to_owned();
@@ -115,7 +115,7 @@ pub fn results(completion: &Completion) -> Vec<ToolResult> {
 }
 
 /// Joins the text, the thoughts and the call ids in deltas, independent of their pieces.
-pub fn said(deltas: &[Delta]) -> (String, String, Vec<String>) {
+pub fn joined_deltas(deltas: &[Delta]) -> (String, String, Vec<String>) {
     let (mut text, mut thought, mut calls) = (String::new(), String::new(), Vec::new());
     for delta in deltas {
         match delta {

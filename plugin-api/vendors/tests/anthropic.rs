@@ -1,19 +1,19 @@
 //! Tests that the fake of Anthropic's API refuses what the vendor refuses, and models its cache.
 
-use jaato_vendors::anthropic::{Anthropic, Said, Turn};
-use jaato_vendors::{Answered, Asked};
+use jaato_vendors::anthropic::{FakeAnthropic, AnthropicAnswerPiece, AnthropicTurn};
+use jaato_vendors::{VendorAnswer, VendorRequest};
 use serde_json::{Value, json};
 
 const BETAS: &str = "inline-tools-2026-09-15,thinking-binding-controls-2026-08-01";
 
-fn asked(body: &Value) -> Asked {
+fn asked(body: &Value) -> VendorRequest {
     let headers = [
         ("x-api-key", "key"),
         ("anthropic-version", "2023-06-01"),
         ("content-type", "application/json"),
         ("anthropic-beta", BETAS),
     ];
-    Asked {
+    VendorRequest {
         method: "POST".to_owned(),
         path: "/v1/messages".to_owned(),
         headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
@@ -21,7 +21,7 @@ fn asked(body: &Value) -> Asked {
     }
 }
 
-fn body_of(answered: &Answered) -> Value {
+fn body_of(answered: &VendorAnswer) -> Value {
     serde_json::from_slice(&answered.body).unwrap()
 }
 
@@ -53,7 +53,7 @@ fn good() -> Value {
 
 /// Returns the error for a body, or `None` if it is accepted.
 fn refusal(body: &Value) -> Option<String> {
-    let answered = Anthropic::new([Turn::text("a")]).answer(&asked(body));
+    let answered = FakeAnthropic::new([AnthropicTurn::text("a")]).answer(&asked(body));
     (answered.status != 200).then(|| {
         let body = body_of(&answered);
         format!("{} {}", answered.status, body["error"]["message"].as_str().unwrap())
@@ -77,7 +77,7 @@ fn check(path: &str, value: Value, expected: &str) {
 #[test]
 fn a_good_request_is_taken_and_counted() {
     assert_eq!(refusal(&good()), None);
-    let answered = Anthropic::new([Turn::text("hello")]).answer(&asked(&good()));
+    let answered = FakeAnthropic::new([AnthropicTurn::text("hello")]).answer(&asked(&good()));
     let body = body_of(&answered);
     assert_eq!(body["content"], json!([{ "type": "text", "text": "hello" }]));
     assert_eq!((&body["stop_reason"], &body["type"]), (&json!("end_turn"), &json!("message")));
@@ -190,7 +190,7 @@ fn headers_say_who_asks_and_in_which_version() {
         let mut asked = asked(&good());
         asked.headers[at] = (name.to_owned(), value.to_owned());
         asked.headers.retain(|(name, _)| !name.is_empty());
-        Anthropic::new([Turn::text("a")]).answer(&asked).status
+        FakeAnthropic::new([AnthropicTurn::text("a")]).answer(&asked).status
     };
     assert_eq!(answer(0, "x-api-key", "key"), 200);
     assert_eq!(answer(0, "", ""), 401);
@@ -210,7 +210,7 @@ fn the_newer_version_of_the_api_knows_no_sampling() {
         body[name] = json!(1);
         let mut asked = asked(&body);
         asked.headers[1].1 = "2026-10-21".to_owned();
-        body_of(&Anthropic::new([Turn::text("a")]).answer(&asked)).to_string()
+        body_of(&FakeAnthropic::new([AnthropicTurn::text("a")]).answer(&asked)).to_string()
     };
     for name in ["temperature", "top_p", "top_k"] {
         let said = answer(name);
@@ -222,10 +222,10 @@ fn the_newer_version_of_the_api_knows_no_sampling() {
 /// Checks a thought with the same and with other content before it.
 #[test]
 fn a_thought_is_bound_to_what_stood_before_it() {
-    let vendor = Anthropic::new([
-        Turn::says([Said::Thought("hm".to_owned()), Said::Text("so".to_owned())]),
-        Turn::text("b"),
-        Turn::text("c"),
+    let vendor = FakeAnthropic::new([
+        AnthropicTurn::says([AnthropicAnswerPiece::Thought("hm".to_owned()), AnthropicAnswerPiece::Text("so".to_owned())]),
+        AnthropicTurn::text("b"),
+        AnthropicTurn::text("c"),
     ]);
     let mut body = good();
     let mut first = body_of(&vendor.answer(&asked(&body)));
@@ -252,7 +252,7 @@ fn a_thought_is_bound_to_what_stood_before_it() {
 #[test]
 fn the_cache_has_a_least_size_and_looks_back_twenty_blocks() {
     let words = |tokens: usize| "x".repeat(tokens * 4);
-    let ask = |vendor: &Anthropic, blocks: &[usize], marks: &[usize]| {
+    let ask = |vendor: &FakeAnthropic, blocks: &[usize], marks: &[usize]| {
         let block = |(at, tokens): (usize, &usize)| {
             let mut block = json!({ "type": "text", "text": words(*tokens) });
             if marks.contains(&at) {
@@ -267,7 +267,7 @@ fn the_cache_has_a_least_size_and_looks_back_twenty_blocks() {
         let count = |key: &str| usage[key].as_u64().unwrap();
         (count("cache_read_input_tokens"), count("cache_creation_input_tokens"))
     };
-    let vendor = || Anthropic::new((0..4).map(|_| Turn::text("a")));
+    let vendor = || FakeAnthropic::new((0..4).map(|_| AnthropicTurn::text("a")));
     // The prompt is too small, so nothing is written.
     let small = vendor();
     assert_eq!(ask(&small, &[490], &[0]), (0, 0));

@@ -1,15 +1,15 @@
 //! Tests that the fake of Google's API refuses what the vendor refuses.
 
-use jaato_vendors::google::{BAD_KEY, Google, Said, Turn};
-use jaato_vendors::{Answered, Asked};
+use jaato_vendors::google::{BAD_KEY, FakeGoogle, GoogleAnswerPiece, GoogleTurn};
+use jaato_vendors::{VendorAnswer, VendorRequest};
 use serde_json::{Value, json};
 
 const STUDIO: &str = "/v1beta/models/";
 const VERTEX: &str = "/v1beta1/projects/p/locations/global/publishers/google/models/";
 
-fn asked(path: &str, credential: (&str, &str), body: &Value) -> Asked {
+fn asked(path: &str, credential: (&str, &str), body: &Value) -> VendorRequest {
     let headers = [credential, ("content-type", "application/json")];
-    Asked {
+    VendorRequest {
         method: "POST".to_owned(),
         path: path.to_owned(),
         headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
@@ -17,11 +17,11 @@ fn asked(path: &str, credential: (&str, &str), body: &Value) -> Asked {
     }
 }
 
-fn at_studio(model: &str, body: &Value) -> Asked {
+fn at_studio(model: &str, body: &Value) -> VendorRequest {
     asked(&format!("{STUDIO}{model}:generateContent"), ("x-goog-api-key", "key"), body)
 }
 
-fn body_of(answered: &Answered) -> Value {
+fn body_of(answered: &VendorAnswer) -> Value {
     serde_json::from_slice(&answered.body).unwrap()
 }
 
@@ -52,7 +52,7 @@ fn good() -> Value {
 
 /// Returns the error for a body, or `None` if it is accepted.
 fn refusal_of(model: &str, body: &Value) -> Option<String> {
-    let answered = Google::new([Turn::text("a")]).answer(&at_studio(model, body));
+    let answered = FakeGoogle::new([GoogleTurn::text("a")]).answer(&at_studio(model, body));
     (answered.status != 200).then(|| {
         let body = body_of(&answered);
         format!("{} {}", answered.status, body["error"]["message"].as_str().unwrap())
@@ -76,7 +76,7 @@ fn check(path: &str, value: Value, expected: &str) {
 #[test]
 fn a_good_request_is_taken() {
     assert_eq!(refusal_of("gemini-2.5-flash", &good()), None);
-    let answered = Google::new([Turn::text("hi")]).answer(&at_studio("gemini-2.5-pro", &good()));
+    let answered = FakeGoogle::new([GoogleTurn::text("hi")]).answer(&at_studio("gemini-2.5-pro", &good()));
     let body = body_of(&answered);
     assert_eq!(body["candidates"][0]["content"]["parts"][0]["text"], "hi");
     assert_eq!(body["candidates"][0]["finishReason"], "STOP");
@@ -202,7 +202,7 @@ fn each_place_wants_its_credential_and_its_form() {
     let contents = json!([{ "role": "user", "parts": [{ "text": "go" }] }]);
     let body = json!({ "contents": contents });
     let status = |path: &str, credential: (&str, &str)| {
-        let answered = Google::new([Turn::text("a")]).answer(&asked(path, credential, &body));
+        let answered = FakeGoogle::new([GoogleTurn::text("a")]).answer(&asked(path, credential, &body));
         (answered.status, body_of(&answered)["error"]["status"].as_str().unwrap_or("").to_owned())
     };
     let (key, token) = (("x-goog-api-key", "key"), ("authorization", "Bearer token"));
@@ -244,7 +244,7 @@ fn fields_have_two_names_and_what_is_free_has_its_own() {
         "tools": [{ "function_declarations":
             [{ "name": "look", "parameters_json_schema": schema }] }],
     });
-    let vendor = Google::new([Turn::text("a")]);
+    let vendor = FakeGoogle::new([GoogleTurn::text("a")]);
     let path = format!("{STUDIO}gemini-4-argon:generateContent");
     assert_eq!(vendor.answer(&asked(&path, ("x-goog-api-key", "key"), &body)).status, 200);
     let taken = &vendor.accepted()[0];
@@ -256,8 +256,8 @@ fn fields_have_two_names_and_what_is_free_has_its_own() {
 #[test]
 fn models_of_today_want_their_signatures_back() {
     let model = "gemini-4-argon";
-    let calls = || ["a", "b"].map(|at| Said::Call("look".to_owned(), json!({ "at": at })));
-    let vendor = Google::new([Turn::says(calls()), Turn::text("done"), Turn::text("done")]);
+    let calls = || ["a", "b"].map(|at| GoogleAnswerPiece::Call("look".to_owned(), json!({ "at": at })));
+    let vendor = FakeGoogle::new([GoogleTurn::says(calls()), GoogleTurn::text("done"), GoogleTurn::text("done")]);
     let user = json!({ "role": "user", "parts": [{ "text": "go" }] });
     let first = vendor.answer(&at_studio(model, &json!({ "contents": [user] })));
     let content = body_of(&first)["candidates"][0]["content"].clone();

@@ -1,11 +1,11 @@
 //! Tests that the fake of Ollama refuses what the server refuses.
 
-use jaato_vendors::ollama::{IN_LIBRARY, Ollama, Said, Turn};
-use jaato_vendors::{Answered, Asked};
+use jaato_vendors::ollama::{IN_LIBRARY, FakeOllama, OllamaAnswerPiece, OllamaTurn};
+use jaato_vendors::{VendorAnswer, VendorRequest};
 use serde_json::{Value, json};
 
-fn asked(method: &str, path: &str, body: &Value) -> Asked {
-    Asked {
+fn asked(method: &str, path: &str, body: &Value) -> VendorRequest {
+    VendorRequest {
         method: method.to_owned(),
         path: path.to_owned(),
         headers: vec![("content-type".to_owned(), "application/json".to_owned())],
@@ -13,11 +13,11 @@ fn asked(method: &str, path: &str, body: &Value) -> Asked {
     }
 }
 
-fn chat(server: &Ollama, body: &Value) -> Answered {
+fn chat(server: &FakeOllama, body: &Value) -> VendorAnswer {
     server.answer(&asked("POST", "/api/chat", body))
 }
 
-fn lines(answered: &Answered) -> Vec<Value> {
+fn lines(answered: &VendorAnswer) -> Vec<Value> {
     let text = std::str::from_utf8(&answered.body).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -46,7 +46,7 @@ fn good() -> Value {
 
 /// Returns the error for a body, or `None` if it is accepted.
 fn refusal_of(body: &Value) -> Option<String> {
-    let answered = chat(&Ollama::new([Turn::text("a")]), body);
+    let answered = chat(&FakeOllama::new([OllamaTurn::text("a")]), body);
     let said = || lines(&answered)[0]["error"].as_str().unwrap().to_owned();
     (answered.status != 200).then(|| format!("{} {}", answered.status, said()))
 }
@@ -157,7 +157,7 @@ fn a_context_that_is_full_is_refused_or_cut() {
     };
     let refused = refusal_of(&long(false)).unwrap();
     assert_eq!(refused, "400 the input length exceeds the context length");
-    let server = Ollama::new([Turn::text("a"), Turn::text("b")]);
+    let server = FakeOllama::new([OllamaTurn::text("a"), OllamaTurn::text("b")]);
     let last = lines(&chat(&server, &long(true))).pop().unwrap();
     assert_eq!(last["prompt_eval_count"], 2_048);
     let ps: Value =
@@ -173,10 +173,10 @@ fn a_context_that_is_full_is_refused_or_cut() {
 #[test]
 fn an_answer_comes_in_lines_or_at_once() {
     let said = || {
-        let call = Said::Call("look".to_owned(), json!({ "at": 1 }));
-        Turn::says([Said::Thought("hm".to_owned()), Said::Text("So.".to_owned()), call])
+        let call = OllamaAnswerPiece::Call("look".to_owned(), json!({ "at": 1 }));
+        OllamaTurn::says([OllamaAnswerPiece::Thought("hm".to_owned()), OllamaAnswerPiece::Text("So.".to_owned()), call])
     };
-    let server = Ollama::new([said(), said()]);
+    let server = FakeOllama::new([said(), said()]);
     let streamed = lines(&chat(&server, &good()));
     assert_eq!(streamed.len(), 6, "{streamed:#?}");
     assert!(streamed[..5].iter().all(|line| line["done"] == false));
@@ -193,17 +193,17 @@ fn an_answer_comes_in_lines_or_at_once() {
 
 #[test]
 fn a_key_is_wanted_where_there_is_one_and_other_paths_are_not_there() {
-    let server = Ollama::new([]).with_key("secret");
+    let server = FakeOllama::new([]).with_key("secret");
     let mut tags = asked("GET", "/api/tags", &json!({}));
     assert_eq!(server.answer(&tags).status, 401);
     tags.headers.push(("authorization".to_owned(), "Bearer secret".to_owned()));
     assert_eq!(server.answer(&tags).status, 200);
-    assert_eq!(Ollama::new([]).answer(&asked("GET", "/v1/models", &json!({}))).status, 404);
+    assert_eq!(FakeOllama::new([]).answer(&asked("GET", "/v1/models", &json!({}))).status, 404);
 }
 
 #[test]
 fn what_is_pulled_is_installed() {
-    let server = Ollama::new([]);
+    let server = FakeOllama::new([]);
     let pull = |name: &str| {
         let answered = server.answer(&asked("POST", "/api/pull", &json!({ "model": name })));
         lines(&answered).pop().unwrap()

@@ -1,13 +1,13 @@
 //! Tests that the fakes of OpenAI's protocols and of GitHub Models refuse what the vendors refuse.
 
-use jaato_vendors::github::{GitHub, Way};
-use jaato_vendors::openai::{Nesting, OpenAi, Said, Turn};
-use jaato_vendors::{Answered, Asked};
+use jaato_vendors::github::{FakeGitHub, GitHubRequestHandling};
+use jaato_vendors::openai::{StreamErrorPlacement, FakeOpenAi, OpenAiAnswerPiece, OpenAiTurn};
+use jaato_vendors::{VendorAnswer, VendorRequest};
 use serde_json::{Value, json};
 
-fn asked(path: &str, body: &Value) -> Asked {
+fn asked(path: &str, body: &Value) -> VendorRequest {
     let headers = [("authorization", "Bearer key"), ("content-type", "application/json")];
-    Asked {
+    VendorRequest {
         method: "POST".to_owned(),
         path: path.to_owned(),
         headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
@@ -15,7 +15,7 @@ fn asked(path: &str, body: &Value) -> Asked {
     }
 }
 
-fn body_of(answered: &Answered) -> Value {
+fn body_of(answered: &VendorAnswer) -> Value {
     serde_json::from_slice(&answered.body).unwrap()
 }
 
@@ -64,7 +64,7 @@ fn chat() -> Value {
 /// Checks that each change to a body is refused with its message, and that the body is valid.
 #[track_caller]
 fn check(path: &str, good: &Value, changes: &[(&str, Value, &str)]) {
-    let answer = |body: &Value| OpenAi::new([Turn::text("a")]).answer(&asked(path, body));
+    let answer = |body: &Value| FakeOpenAi::new([OpenAiTurn::text("a")]).answer(&asked(path, body));
     assert_eq!(answer(good).status, 200, "{}", body_of(&answer(good)));
     for (place, value, words) in changes {
         let mut body = good.clone();
@@ -156,9 +156,9 @@ fn chat_completions_that_break_a_rule_are_refused() {
 
 #[test]
 fn reasoning_goes_back_to_the_model_that_gave_it_and_only_before_what_it_led_to() {
-    let said = [Said::Reasoning("hm".to_owned()), Said::Text("so".to_owned())];
-    let turn = || Turn::says(said.clone());
-    let vendor = OpenAi::new([turn(), turn(), turn()]);
+    let said = [OpenAiAnswerPiece::Reasoning("hm".to_owned()), OpenAiAnswerPiece::Text("so".to_owned())];
+    let turn = || OpenAiTurn::says(said.clone());
+    let vendor = FakeOpenAi::new([turn(), turn(), turn()]);
     let first = body_of(&vendor.answer(&asked("/v1/responses", &responses())));
     let mut reasoning = first["output"][0].clone();
     reasoning.as_object_mut().unwrap().remove("id");
@@ -179,15 +179,15 @@ fn reasoning_goes_back_to_the_model_that_gave_it_and_only_before_what_it_led_to(
 fn a_stream_has_the_events_of_its_items_in_order() {
     let mut body = responses();
     body["stream"] = json!(true);
-    let text = |turn: Turn| {
-        let answered = OpenAi::new([turn]).answer(&asked("/v1/responses", &body));
+    let text = |turn: OpenAiTurn| {
+        let answered = FakeOpenAi::new([turn]).answer(&asked("/v1/responses", &body));
         String::from_utf8(answered.body).unwrap()
     };
     let kinds = |text: &str| {
         let names = text.lines().filter_map(|line| line.strip_prefix("event: "));
         names.map(|name| name.trim_start_matches("response.").to_owned()).collect::<Vec<_>>()
     };
-    let stream = text(Turn::text("hello"));
+    let stream = text(OpenAiTurn::text("hello"));
     assert_eq!(
         kinds(&stream),
         [
@@ -203,7 +203,7 @@ fn a_stream_has_the_events_of_its_items_in_order() {
             "completed"
         ]
     );
-    let failing = Turn::text("hello").cut_after(2).failing("server_error", "No", Nesting::Flat);
+    let failing = OpenAiTurn::text("hello").cut_after(2).failing("server_error", "No", StreamErrorPlacement::Flat);
     assert_eq!(kinds(&text(failing)), ["created", "in_progress", "error"]);
 }
 
@@ -211,8 +211,8 @@ fn a_stream_has_the_events_of_its_items_in_order() {
 fn nobody_is_answered_without_a_key() {
     let mut without = asked("/v1/responses", &responses());
     without.headers.remove(0);
-    assert_eq!(OpenAi::new([]).answer(&without).status, 401);
-    let azure = OpenAi::new([Turn::text("a")]).at_azure("gpt-5.2", "gpt-5.2");
+    assert_eq!(FakeOpenAi::new([]).answer(&without).status, 401);
+    let azure = FakeOpenAi::new([OpenAiTurn::text("a")]).at_azure("gpt-5.2", "gpt-5.2");
     let mut asked = asked("/openai/v1/responses?api-version=v1", &responses());
     asked.headers[0].0 = "api-key".to_owned();
     assert_eq!(azure.answer(&asked).status, 200);
@@ -226,21 +226,21 @@ fn github_wants_its_headers_and_its_paths() {
     let own = [("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")];
     good.headers.extend(own.map(|(name, value)| (name.to_owned(), value.to_owned())));
     let status =
-        |asked: &Asked, way: Way| GitHub::new([Turn::text("a")]).behind([way]).answer(asked).status;
-    assert_eq!(status(&good, Way::Open), 200);
+        |asked: &VendorRequest, way: GitHubRequestHandling| FakeGitHub::new([OpenAiTurn::text("a")]).behind([way]).answer(asked).status;
+    assert_eq!(status(&good, GitHubRequestHandling::Open), 200);
     for (way, expected) in [
-        (Way::Forbidden, 403),
-        (Way::TooLarge, 413),
-        (Way::Limited("UserByMinute", 7), 429),
-        (Way::Retired, 410),
+        (GitHubRequestHandling::Forbidden, 403),
+        (GitHubRequestHandling::TooLarge, 413),
+        (GitHubRequestHandling::Limited("UserByMinute", 7), 429),
+        (GitHubRequestHandling::Retired, 410),
     ] {
         assert_eq!(status(&good, way), expected);
     }
-    let elsewhere = Asked { path: "/v1/chat/completions".to_owned(), ..good.clone() };
-    assert_eq!(status(&elsewhere, Way::Open), 404);
+    let elsewhere = VendorRequest { path: "/v1/chat/completions".to_owned(), ..good.clone() };
+    assert_eq!(status(&elsewhere, GitHubRequestHandling::Open), 404);
     for (at, expected) in [(0, 401), (2, 406), (3, 400)] {
         let mut without = good.clone();
         without.headers.remove(at);
-        assert_eq!(status(&without, Way::Open), expected);
+        assert_eq!(status(&without, GitHubRequestHandling::Open), expected);
     }
 }

@@ -11,19 +11,19 @@ const SYSTEM_SOCKET: &str = "/var/run/docker.sock";
 
 /// The address of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
+pub enum EngineAddress {
     /// A socket on this machine.
     Unix(PathBuf),
     /// `HOST:PORT`, unencrypted.
     Tcp(String),
 }
 
-impl Address {
+impl EngineAddress {
     /// Returns the configured address, that of `DOCKER_HOST`, or the first known socket that
     /// exists.
     ///
     /// # Errors
-    /// The errors of [`Address::parse`].
+    /// The errors of [`EngineAddress::parse`].
     pub fn find(
         configured: Option<&str>,
         variable: impl Fn(&str) -> Option<OsString>,
@@ -79,7 +79,7 @@ impl Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for EngineAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unix(path) => write!(f, "unix://{}", path.display()),
@@ -94,7 +94,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let shown = match Address::parse(text) {
+        let shown = match EngineAddress::parse(text) {
             Ok(address) => address.to_string(),
             Err(error) => error.message,
         };
@@ -119,7 +119,7 @@ mod tests {
     fn the_setting_beats_the_variable_and_that_the_known_sockets() {
         let variable =
             |name: &str| (name == "DOCKER_HOST").then(|| OsString::from("unix:///variable"));
-        let found = |configured| Address::find(configured, variable).unwrap().to_string();
+        let found = |configured| EngineAddress::find(configured, variable).unwrap().to_string();
         assert_eq!(found(Some("unix:///setting")), "unix:///setting");
         assert_eq!(found(None), "unix:///variable");
     }
@@ -130,9 +130,9 @@ mod tests {
         let (system, socket) = (folder.path().join("system"), folder.path().join("docker.sock"));
         let runtime = folder.path().as_os_str().to_owned();
         let variable = |name: &str| (name == "XDG_RUNTIME_DIR").then(|| runtime.clone());
-        let found = || Address::find_beside(&system, None, variable).unwrap();
-        assert_eq!(found(), Address::Unix(system.clone()), "where there is none");
+        let found = || EngineAddress::find_beside(&system, None, variable).unwrap();
+        assert_eq!(found(), EngineAddress::Unix(system.clone()), "where there is none");
         std::fs::write(&socket, "").unwrap();
-        assert_eq!(found(), Address::Unix(socket));
+        assert_eq!(found(), EngineAddress::Unix(socket));
     }
 }

@@ -14,9 +14,9 @@ use tokio::sync::{Mutex, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::errors;
-use crate::link::{Pieces, Streams, Writer};
-use crate::place::{self, Place, Request};
-use crate::wrapper::{self, Told};
+use crate::link::{LogOutputStream, ExecStreams, EngineInputStream};
+use crate::place::{self, ContainerContext, ExecRequest};
+use crate::wrapper::{self, WrapperReport};
 
 /// The first and the longest interval at which the engine is asked whether a silent command has
 /// ended. Its background processes may hold its output open.
@@ -31,7 +31,7 @@ const GRACE: Duration = Duration::from_millis(50);
 
 /// A command to run.
 #[derive(Debug, Clone, Default)]
-pub struct Spec {
+pub struct ContainerCommandSpec {
     /// The program and its arguments.
     pub words: Vec<String>,
     /// A folder in the container. A relative path starts at the workspace.
@@ -39,33 +39,33 @@ pub struct Spec {
     /// Variables in addition to the container's own.
     pub variables: Vec<(String, String)>,
     /// The standard input.
-    pub stdin: Stdin,
+    pub stdin: CommandInput,
 }
 
 /// The standard input of a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Stdin {
+pub enum CommandInput {
     /// Empty.
     #[default]
     Closed,
-    /// Written with [`Command::write`].
+    /// Written with [`ContainerCommand::write`].
     Piped,
 }
 
 /// An event of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
+pub enum CommandEvent {
     /// Bytes of the standard output.
     Stdout(Vec<u8>),
     /// Bytes of the standard error.
     Stderr(Vec<u8>),
     /// The end of the command, which is the last piece.
-    Exit(Exit),
+    Exit(CommandExit),
 }
 
 /// The end of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exit {
+pub struct CommandExit {
     /// The exit code. Above 128, it may be the number of a signal plus 128.
     pub code: i64,
     /// The processes that it left running.
@@ -73,23 +73,23 @@ pub struct Exit {
 }
 
 /// A command that runs or has ended. Dropping it ends the command.
-pub struct Command {
-    place: Place,
+pub struct ContainerCommand {
+    place: ContainerContext,
     exec: String,
     session: u32,
-    output: Mutex<Output>,
-    input: Mutex<Option<Writer>>,
+    output: Mutex<PendingOutput>,
+    input: Mutex<Option<EngineInputStream>>,
     has_ended: watch::Sender<bool>,
 }
 
-enum Step {
-    Output(Piece),
+enum OutputStep {
+    Output(CommandEvent),
     Code(i64),
 }
 
-struct Output {
-    pieces: Pieces,
-    early: VecDeque<Piece>,
+struct PendingOutput {
+    pieces: LogOutputStream,
+    early: VecDeque<CommandEvent>,
     /// The code, before all output was read.
     code: Option<i64>,
     /// The code, after all output was read.
@@ -99,7 +99,7 @@ struct Output {
     pause: Duration,
 }
 
-impl Command {
+impl ContainerCommand {
     /// Starts a command and returns once it runs. Dropping the future ends the command.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl Command {
     /// - `not_found` if the folder or the program does not exist.
     /// - `invalid_arguments` if the program is empty.
     /// - `timeout` if the engine is slow.
-    pub async fn start(place: Place, spec: Spec) -> Result<Self> {
+    pub async fn start(place: ContainerContext, spec: ContainerCommandSpec) -> Result<Self> {
         if spec.words.first().is_none_or(String::is_empty) {
             return Err(Error::new(ErrorKind::InvalidArguments, "the command is empty"));
         }
@@ -118,7 +118,7 @@ impl Command {
             let deadline = place.engine.docker().timeout();
             let address = place.engine.address().clone();
             let started = timeout(deadline, begin(place, spec)).await;
-            let started = started.unwrap_or_else(|_| Err(errors::slow(&address)));
+            let started = started.unwrap_or_else(|_| Err(errors::engine_timeout(&address)));
             // If no one receives the handle, dropping it ends the command.
             let _ = sender.send(started);
         });
@@ -134,14 +134,14 @@ impl Command {
     ///
     /// # Errors
     /// `unavailable` if the container died or the connection to the engine broke. No event follows.
-    pub async fn next(&self) -> Result<Option<Piece>> {
+    pub async fn next(&self) -> Result<Option<CommandEvent>> {
         let mut output = self.output.lock().await;
         if output.is_done {
             return Ok(None);
         }
         let code = match self.output_or_code(&mut output).await {
-            Ok(Step::Output(piece)) => return Ok(Some(piece)),
-            Ok(Step::Code(code)) => code,
+            Ok(OutputStep::Output(piece)) => return Ok(Some(piece)),
+            Ok(OutputStep::Code(code)) => code,
             Err(error) => {
                 output.is_done = true;
                 self.has_ended.send_replace(true);
@@ -150,36 +150,36 @@ impl Command {
         };
         self.has_ended.send_replace(true);
         // If the guardian has ended, the processes are unknown.
-        let left_running = self.place.guardian.ended(self.session).await.unwrap_or_default();
+        let left_running = self.place.guardian.unregister(self.session).await.unwrap_or_default();
         output.is_done = true;
-        Ok(Some(Piece::Exit(Exit { code, left_running })))
+        Ok(Some(CommandEvent::Exit(CommandExit { code, left_running })))
     }
 
-    async fn output_or_code(&self, output: &mut Output) -> Result<Step> {
+    async fn output_or_code(&self, output: &mut PendingOutput) -> Result<OutputStep> {
         loop {
             if let Some(piece) = output.early.pop_front() {
-                return Ok(Step::Output(piece));
+                return Ok(OutputStep::Output(piece));
             }
             if let Some(code) = output.end {
-                return Ok(Step::Code(code));
+                return Ok(OutputStep::Code(code));
             }
             tokio::select! {
                 biased;
                 piece = output.pieces.next() => match piece {
                     Some(Ok(piece)) => {
-                        output.early.extend(convert(piece));
+                        output.early.extend(to_command_event(piece));
                         output.postpone();
                     }
                     // The end of the stream. An error means that the connection broke.
-                    Some(Err(_)) | None => output.end = Some(self.code_at_end().await?),
+                    Some(Err(_)) | None => output.end = Some(self.wait_for_exit_code().await?),
                 },
                 () = sleep_until(output.look_at) => {
                     if output.code.is_some() {
                         output.end = output.code;
                         continue;
                     }
-                    output.code = self.place.code(&self.exec).await?;
-                    output.rest();
+                    output.code = self.place.exit_code(&self.exec).await?;
+                    output.back_off();
                 }
             }
         }
@@ -187,18 +187,18 @@ impl Command {
 
     /// Waits for the exit code, because the stream may end shortly before the engine knows the
     /// code.
-    async fn code_at_end(&self) -> Result<i64> {
+    async fn wait_for_exit_code(&self) -> Result<i64> {
         let mut pause = Duration::from_millis(1);
         while pause < LOOK_LAST {
-            if let Some(code) = self.place.code(&self.exec).await? {
+            if let Some(code) = self.place.exit_code(&self.exec).await? {
                 return Ok(code);
             }
             tokio::time::sleep(pause).await;
             pause *= 2;
         }
-        Err(match self.place.watch.how() {
-            Some(how) => errors::gone(&self.place.name, &how),
-            None => errors::restarted(self.place.engine.address(), &self.place.name),
+        Err(match self.place.watch.end_reason() {
+            Some(how) => errors::container_ended(&self.place.name, &how),
+            None => errors::connection_lost(self.place.engine.address(), &self.place.name),
         })
     }
 
@@ -221,7 +221,7 @@ impl Command {
         // The engine does not report that it ignores input for an ended command.
         tokio::select! {
             biased;
-            () = self.ended() => reads_no_more("it has ended"),
+            () = self.wait_until_ended() => reads_no_more("it has ended"),
             written = writing => match written {
                 Ok(()) => Ok(()),
                 Err(error) => reads_no_more(&error.to_string()),
@@ -230,7 +230,7 @@ impl Command {
     }
 
     /// Waits for the command's end, whether or not its output is read.
-    async fn ended(&self) {
+    async fn wait_until_ended(&self) {
         let mut has_ended = self.has_ended.subscribe();
         let looking = async {
             let mut pause = LOOK_FIRST;
@@ -238,7 +238,7 @@ impl Command {
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LOOK_LAST);
                 // An error means that the container is gone, so the command has ended too.
-                if !matches!(self.place.code(&self.exec).await, Ok(None)) {
+                if !matches!(self.place.exit_code(&self.exec).await, Ok(None)) {
                     return;
                 }
             }
@@ -278,7 +278,7 @@ impl Command {
     }
 }
 
-impl Drop for Command {
+impl Drop for ContainerCommand {
     fn drop(&mut self) {
         if !*self.has_ended.borrow() {
             self.place.guardian.end(self.session);
@@ -286,34 +286,34 @@ impl Drop for Command {
     }
 }
 
-impl Output {
+impl PendingOutput {
     fn postpone(&mut self) {
         let pause = if self.code.is_some() { QUIET } else { self.pause };
         self.look_at = Instant::now() + pause;
     }
 
-    fn rest(&mut self) {
+    fn back_off(&mut self) {
         self.pause = (self.pause * 2).min(LOOK_LAST);
         self.postpone();
     }
 }
 
-async fn begin(place: Place, spec: Spec) -> Result<Command> {
+async fn begin(place: ContainerContext, spec: ContainerCommandSpec) -> Result<ContainerCommand> {
     let folder = place.folder_of(spec.folder.as_deref());
     let variables = place.variables_with(&spec.variables);
-    let request = Request {
-        words: wrapper::plain(&folder, &spec.words),
+    let request = ExecRequest {
+        words: wrapper::plain_command(&folder, &spec.words),
         variables: &variables,
-        has_input: spec.stdin == Stdin::Piped,
+        has_input: spec.stdin == CommandInput::Piped,
         has_terminal: false,
         user: place.user.as_deref(),
     };
     let exec = place.create(request).await?;
-    let started = place::start(&place.engine, &exec).await;
-    let Streams { input, output: mut pieces } = started.map_err(|error| place.explain(&error))?;
-    let (session, early) = session(&place, &mut pieces, &folder, &spec.words).await?;
+    let started = place::start_exec(&place.engine, &exec).await;
+    let ExecStreams { input, output: mut pieces } = started.map_err(|error| place.explain(&error))?;
+    let (session, early) = read_session_number(&place, &mut pieces, &folder, &spec.words).await?;
     place.guardian.track(session);
-    let output = Output {
+    let output = PendingOutput {
         pieces,
         early,
         code: None,
@@ -322,7 +322,7 @@ async fn begin(place: Place, spec: Spec) -> Result<Command> {
         look_at: Instant::now() + LOOK_FIRST,
         pause: LOOK_FIRST,
     };
-    Ok(Command {
+    Ok(ContainerCommand {
         place,
         exec,
         session,
@@ -335,65 +335,65 @@ async fn begin(place: Place, spec: Spec) -> Result<Command> {
 
 /// Reads until the session number is known. The two output streams are independent, so some output
 /// may arrive before it.
-async fn session(
-    place: &Place,
-    pieces: &mut Pieces,
+async fn read_session_number(
+    place: &ContainerContext,
+    pieces: &mut LogOutputStream,
     folder: &Path,
     words: &[String],
-) -> Result<(u32, VecDeque<Piece>)> {
+) -> Result<(u32, VecDeque<CommandEvent>)> {
     let mut line = Vec::new();
     let mut early = VecDeque::new();
     loop {
         match pieces.next().await {
             Some(Ok(LogOutput::StdErr { message })) => {
                 line.extend_from_slice(&message);
-                match wrapper::take_line(&mut line)? {
-                    Some(Told::Session(session)) => {
+                match wrapper::take_report(&mut line)? {
+                    Some(WrapperReport::Session(session)) => {
                         if !line.is_empty() {
-                            early.push_back(Piece::Stderr(line));
+                            early.push_back(CommandEvent::Stderr(line));
                         }
                         return Ok((session, early));
                     }
-                    Some(Told::NoFolder) => return Err(wrapper::no_folder(folder)),
-                    Some(Told::NoProgram) => return Err(wrapper::no_program(words)),
+                    Some(WrapperReport::NoFolder) => return Err(wrapper::missing_folder_error(folder)),
+                    Some(WrapperReport::NoProgram) => return Err(wrapper::missing_program_error(words)),
                     None => {}
                 }
             }
-            Some(Ok(other)) => early.extend(convert(other)),
-            Some(Err(error)) => return Err(broken(place, &error)),
-            None => return Err(ended_early(place, line, early).await),
+            Some(Ok(other)) => early.extend(to_command_event(other)),
+            Some(Err(error)) => return Err(broken_stream_error(place, &error)),
+            None => return Err(early_end_error(place, line, early).await),
         }
     }
 }
 
-fn broken(place: &Place, error: &EngineError) -> Error {
-    match place.watch.how() {
-        Some(how) => errors::gone(&place.name, &how),
-        None => place.lost(error),
+fn broken_stream_error(place: &ContainerContext, error: &EngineError) -> Error {
+    match place.watch.end_reason() {
+        Some(how) => errors::container_ended(&place.name, &how),
+        None => place.lost_command_error(error),
     }
 }
 
 /// Returns the error of a command that did not start. The engine reports it on standard output, and
 /// a shell on standard error.
-async fn ended_early(place: &Place, mut said: Vec<u8>, early: VecDeque<Piece>) -> Error {
+async fn early_end_error(place: &ContainerContext, mut said: Vec<u8>, early: VecDeque<CommandEvent>) -> Error {
     said.extend(early.into_iter().flat_map(|piece| match piece {
-        Piece::Stdout(bytes) | Piece::Stderr(bytes) => bytes,
-        Piece::Exit(_) => Vec::new(),
+        CommandEvent::Stdout(bytes) | CommandEvent::Stderr(bytes) => bytes,
+        CommandEvent::Exit(_) => Vec::new(),
     }));
     if said.is_empty()
-        && let Some(how) = place.watch.within(LOOK_LAST).await
+        && let Some(how) = place.watch.end_reason_within(LOOK_LAST).await
     {
-        return errors::gone(&place.name, &how);
+        return errors::container_ended(&place.name, &how);
     }
-    wrapper::instead(&said)
+    wrapper::start_error(&said)
 }
 
-fn convert(piece: LogOutput) -> Option<Piece> {
+fn to_command_event(piece: LogOutput) -> Option<CommandEvent> {
     match piece {
         LogOutput::StdOut { message } | LogOutput::Console { message } => {
-            Some(Piece::Stdout(message.into()))
+            Some(CommandEvent::Stdout(message.into()))
         }
-        LogOutput::StdErr { message } => Some(Piece::Stderr(message.into())),
+        LogOutput::StdErr { message } => Some(CommandEvent::Stderr(message.into())),
         LogOutput::StdIn { .. } => None,
     }
 }

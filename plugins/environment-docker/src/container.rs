@@ -9,32 +9,32 @@ use bollard::models::ContainerInspectResponse;
 use bollard::query_parameters::{InspectContainerOptions, StartContainerOptions};
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_environment::HostFiles;
-use jaato_plugin_sdk_environment::files::Access;
+use jaato_plugin_sdk_environment::files::FolderAccess;
 use parking_lot::Mutex as SyncMutex;
 use tokio::sync::Mutex;
 
-use crate::command::{Command, Spec};
-use crate::engine::Engine;
-use crate::errors::{self, Doing};
-use crate::guardian::Guardian;
-use crate::made::{self, Made, Removal};
-use crate::mounts::{self, Mounted};
-use crate::onlooker::Onlooker;
-use crate::paths::{Paths, Shared, Workspace};
-use crate::place::{self, Place};
-use crate::probe::{self, Facts};
-use crate::settings::{CONTAINER_TMP, CONTAINER_WORKDIR, Settings, Wanted};
-use crate::shared::{SharedFolders, Users};
-use crate::terminal::{Size, Terminal};
+use crate::command::{ContainerCommand, ContainerCommandSpec};
+use crate::engine::DockerEngine;
+use crate::errors::{self, EngineRequestKind};
+use crate::guardian::ContainerGuardian;
+use crate::made::{self, CreatedContainer, ContainerRemovalGuard};
+use crate::mounts::{self, MountedFolder};
+use crate::onlooker::TerminalObserver;
+use crate::paths::{ContainerPaths, SharedFolder, SharedWorkspace};
+use crate::place::{self, ContainerContext};
+use crate::probe::{self, ContainerFacts};
+use crate::settings::{CONTAINER_TMP, CONTAINER_WORKDIR, DockerSettings, RequestedContainer};
+use crate::shared::{SharedFolders, FolderUser};
+use crate::terminal::{TerminalSize, ContainerTerminal};
 use crate::volumes;
-use crate::watch::Watch;
+use crate::watch::ContainerWatch;
 
 /// Separates the name of a container from the number of its replacement.
 const AGAIN: &str = "-again-";
 
 /// The origin of a container, which decides what happens to it at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum ContainerOrigin {
     /// Made for the session, and removed with it.
     Made,
     /// Made for the session, and kept afterwards.
@@ -46,15 +46,15 @@ pub enum Origin {
 /// A running container, with the folders that it shares with this machine.
 pub struct Container {
     /// The current place.
-    place: SyncMutex<Place>,
+    place: SyncMutex<ContainerContext>,
     /// Locked while the guardian or the whole container is replaced.
-    guardian: Mutex<Guardian>,
-    origin: Origin,
-    settings: Settings,
-    removal: Mutex<Option<Removal>>,
-    paths: Paths,
+    guardian: Mutex<ContainerGuardian>,
+    origin: ContainerOrigin,
+    settings: DockerSettings,
+    removal: Mutex<Option<ContainerRemovalGuard>>,
+    paths: ContainerPaths,
     files: HostFiles,
-    facts: Facts,
+    facts: ContainerFacts,
     folders: Mutex<Option<SharedFolders>>,
     /// The number of replacement containers made.
     made: SyncMutex<u32>,
@@ -75,7 +75,7 @@ impl Container {
     /// - `not_found` if the image or container does not exist.
     /// - `unavailable` if the container does not run.
     /// - `failed` if the container lacks the workspace or a shell.
-    pub async fn open(engine: Engine, settings: &Settings, workspace: &Path) -> Result<Self> {
+    pub async fn open(engine: DockerEngine, settings: &DockerSettings, workspace: &Path) -> Result<Self> {
         Self::open_within(engine, settings, workspace, workspace).await
     }
 
@@ -84,61 +84,61 @@ impl Container {
     /// # Errors
     /// The errors of [`Container::open`].
     pub async fn open_within(
-        engine: Engine,
-        settings: &Settings,
+        engine: DockerEngine,
+        settings: &DockerSettings,
         root: &Path,
         folder: &Path,
     ) -> Result<Self> {
-        let wanted = settings.wanted()?;
-        let real = |path: &Path| path.canonicalize().map_err(|error| no_folder(path, &error));
+        let wanted = settings.requested_container()?;
+        let real = |path: &Path| path.canonicalize().map_err(|error| missing_folder_error(path, &error));
         let session = real(folder)?;
         let whole = match &settings.mount_dir {
             Some(folder) => {
-                OnHost { root: volumes::workspace(Some(folder), &session)?, below: PathBuf::new() }
+                HostWorkspace { root: volumes::workspace(Some(folder), &session)?, below: PathBuf::new() }
             }
-            None => OnHost::around(&session, &real(root)?),
+            None => HostWorkspace::around_folder(&session, &real(root)?),
         };
         match wanted {
-            Wanted::Image(image) => Self::make(engine, settings, image, (whole, &session)).await,
-            Wanted::Container(name) => Self::take(engine, settings, name, whole).await,
+            RequestedContainer::Image(image) => Self::make(engine, settings, image, (whole, &session)).await,
+            RequestedContainer::Container(name) => Self::use_existing(engine, settings, name, whole).await,
         }
     }
 
     async fn make(
-        engine: Engine,
-        settings: &Settings,
+        engine: DockerEngine,
+        settings: &DockerSettings,
         image: &str,
-        (workspace, session): (OnHost, &Path),
+        (workspace, session): (HostWorkspace, &Path),
     ) -> Result<Self> {
         check_name("image", image)?;
         let base = settings.tmp_base_dir.clone().unwrap_or_else(std::env::temp_dir);
         let workdir = settings.container_workdir.clone();
         let container = workdir.unwrap_or_else(|| CONTAINER_WORKDIR.into());
         let tmp = Path::new(CONTAINER_TMP);
-        let volumes = volumes::read(&settings.mounts, session, &[&container, tmp])?;
-        let OnHost { root, below } = workspace;
-        let workspace = Workspace { folder: Shared { host: root, container }, below };
-        let folders = SharedFolders::to_mount(&base, workspace, tmp, volumes, users(settings))?;
-        let user = user(&engine, settings, &folders);
+        let volumes = volumes::parse_volumes(&settings.mounts, session, &[&container, tmp])?;
+        let HostWorkspace { root, below } = workspace;
+        let workspace = SharedWorkspace { folder: SharedFolder { host: root, container }, below };
+        let folders = SharedFolders::create_for_mount(&base, workspace, tmp, volumes, folder_user(settings))?;
+        let user = command_user(&engine, settings, &folders);
         let name = folders.name();
         let made =
             made::make(&engine, settings, image, &name, user.as_deref(), folders.paths()).await?;
-        let Made { id, guardian, removal } = made;
-        let origin = if guardian.is_some() { Origin::Made } else { Origin::MadeToStay };
+        let CreatedContainer { id, guardian, removal } = made;
+        let origin = if guardian.is_some() { ContainerOrigin::Made } else { ContainerOrigin::MadeToStay };
         let guardian = match guardian {
             Some(guardian) => guardian,
-            None => place::guard(&engine, &id, &name).await?,
+            None => place::start_guardian(&engine, &id, &name).await?,
         };
-        let users = users(settings);
-        let found = Found { id, name, user, users, origin, removal: Some(removal) };
+        let users = folder_user(settings);
+        let found = UnprobedContainer { id, name, user, users, origin, removal: Some(removal) };
         Self::finish(engine, found, settings, guardian, folders).await
     }
 
-    async fn take(
-        engine: Engine,
-        settings: &Settings,
+    async fn use_existing(
+        engine: DockerEngine,
+        settings: &DockerSettings,
         name: &str,
-        workspace: OnHost,
+        workspace: HostWorkspace,
     ) -> Result<Self> {
         check_name("container", name)?;
         if let Some(mount) = settings.mounts.first() {
@@ -149,19 +149,19 @@ impl Container {
             return Err(Error::new(ErrorKind::Configuration, text).with_hint(hint));
         }
         let seen = engine.docker().inspect_container(name, None::<InspectContainerOptions>).await;
-        let seen = seen.map_err(|error| engine.explain(&error, Doing::Container(name)))?;
-        must_run(&seen, name)?;
+        let seen = seen.map_err(|error| engine.explain(&error, EngineRequestKind::Container(name)))?;
+        check_running(&seen, name)?;
         let mounts = seen.mounts.unwrap_or_default();
         // A container that has only the user's folder is sufficient.
         let (workspace, mounted) = match mounts::find(&mounts, &workspace.root, name) {
             Ok(mounted) => (workspace, mounted),
             Err(_) => {
-                let alone = OnHost { root: workspace.folder(), below: PathBuf::new() };
+                let alone = HostWorkspace { root: workspace.folder(), below: PathBuf::new() };
                 let mounted = mounts::find(&mounts, &alone.root, name)?;
                 (alone, mounted)
             }
         };
-        let Mounted { path, is_writable } = mounted;
+        let MountedFolder { path, is_writable } = mounted;
         if let Some(wanted) = settings.container_workdir.as_ref().filter(|dir| **dir != path) {
             let text = format!(
                 "the container `{name}` has the workspace at `{}`, not at `{}`",
@@ -170,29 +170,29 @@ impl Container {
             );
             return Err(Error::new(ErrorKind::Configuration, text));
         }
-        let access = if is_writable { Access::Write } else { Access::Read };
-        let OnHost { root, below } = workspace;
-        let workspace = Workspace { folder: Shared { host: root, container: path }, below };
-        let folders = SharedFolders::mounted(workspace, access, users(settings))?;
-        let user = user(&engine, settings, &folders);
+        let access = if is_writable { FolderAccess::Write } else { FolderAccess::Read };
+        let HostWorkspace { root, below } = workspace;
+        let workspace = SharedWorkspace { folder: SharedFolder { host: root, container: path }, below };
+        let folders = SharedFolders::create_in_workspace(workspace, access, folder_user(settings))?;
+        let user = command_user(&engine, settings, &folders);
         let id = seen.id.unwrap_or_else(|| name.to_owned());
-        let guardian = place::guard(&engine, &id, name).await?;
+        let guardian = place::start_guardian(&engine, &id, name).await?;
         let name = name.to_owned();
-        let (users, origin) = (users(settings), Origin::Brought);
-        let found = Found { id, name, user, users, origin, removal: None };
+        let (users, origin) = (folder_user(settings), ContainerOrigin::Brought);
+        let found = UnprobedContainer { id, name, user, users, origin, removal: None };
         Self::finish(engine, found, settings, guardian, folders).await
     }
 
     async fn finish(
-        engine: Engine,
-        found: Found,
-        settings: &Settings,
-        guardian: Guardian,
+        engine: DockerEngine,
+        found: UnprobedContainer,
+        settings: &DockerSettings,
+        guardian: ContainerGuardian,
         folders: SharedFolders,
     ) -> Result<Self> {
-        let Found { id, name, user, users, origin, removal } = found;
-        let mut place = Place {
-            watch: Watch::begin(engine.clone(), id.clone()),
+        let UnprobedContainer { id, name, user, users, origin, removal } = found;
+        let mut place = ContainerContext {
+            watch: ContainerWatch::begin(engine.clone(), id.clone()),
             engine,
             id: id.into(),
             name: name.into(),
@@ -200,9 +200,9 @@ impl Container {
             variables: [].into(),
             folder: folders.paths().working().container.clone(),
             guardian: guardian.clone(),
-            onlooker: Onlooker::default(),
+            onlooker: TerminalObserver::default(),
         };
-        let facts = probe::ask(&place, &folders.paths().tmp().container, &place.folder).await?;
+        let facts = probe::probe_container(&place, &folders.paths().tmp().container, &place.folder).await?;
         if facts.home.is_none() {
             let home = folders.make_home(users)?.to_string_lossy().into_owned();
             place.variables = [("HOME".to_owned(), home)].into();
@@ -227,17 +227,17 @@ impl Container {
     /// Starts a command.
     ///
     /// # Errors
-    /// The errors of [`Command::start`].
-    pub async fn start(&self, spec: Spec) -> Result<Command> {
-        Command::start(self.place().await?, spec).await
+    /// The errors of [`ContainerCommand::start`].
+    pub async fn start(&self, spec: ContainerCommandSpec) -> Result<ContainerCommand> {
+        ContainerCommand::start(self.running_context().await?, spec).await
     }
 
     /// Starts a program on a terminal.
     ///
     /// # Errors
-    /// The errors of [`Terminal::start`].
-    pub async fn start_on_terminal(&self, spec: Spec, size: Size) -> Result<Terminal> {
-        Terminal::start(self.place().await?, spec, size).await
+    /// The errors of [`ContainerTerminal::start`].
+    pub async fn start_on_terminal(&self, spec: ContainerCommandSpec, size: TerminalSize) -> Result<ContainerTerminal> {
+        ContainerTerminal::start(self.running_context().await?, spec, size).await
     }
 
     /// Ensures that the container runs. One that has ended is started again, if possible.
@@ -245,73 +245,73 @@ impl Container {
     /// # Errors
     /// `unavailable` if the container has ended and cannot be started, or if its end was not
     /// reported yet.
-    pub async fn ready(&self) -> Result<()> {
-        self.place().await.map(drop)
+    pub async fn ensure_running(&self) -> Result<()> {
+        self.running_context().await.map(drop)
     }
 
     /// Returns the place with a running guardian, because a command may have killed the guardian.
-    async fn place(&self) -> Result<Place> {
+    async fn running_context(&self) -> Result<ContainerContext> {
         let mut guardian = self.guardian.lock().await;
-        let place = self.now();
-        if let Some(how) = place.watch.how() {
-            let again = self.begin_again(&place, &how).await?;
+        let place = self.current_context();
+        if let Some(how) = place.watch.end_reason() {
+            let again = self.restart(&place, &how).await?;
             *guardian = again.guardian.clone();
             *self.place.lock() = again.clone();
             self.is_told.store(false, Ordering::Relaxed);
             return Ok(again);
         }
-        if guardian.has_ended() && self.origin != Origin::Made {
-            *guardian = place::guard(&place.engine, &place.id, &place.name).await?;
+        if guardian.has_ended() && self.origin != ContainerOrigin::Made {
+            *guardian = place::start_guardian(&place.engine, &place.id, &place.name).await?;
         }
-        Ok(Place { guardian: guardian.clone(), ..place })
+        Ok(ContainerContext { guardian: guardian.clone(), ..place })
     }
 
     /// Returns a place in a running container to replace one that has ended. A container made for
     /// the session is replaced only after a command was refused, so that the caller learns that
     /// installed software is gone.
-    async fn begin_again(&self, ended: &Place, how: &str) -> Result<Place> {
-        let gone = errors::gone(&ended.name, how);
+    async fn restart(&self, ended: &ContainerContext, how: &str) -> Result<ContainerContext> {
+        let gone = errors::container_ended(&ended.name, how);
         if self.is_closed.load(Ordering::Relaxed) {
             return Err(gone);
         }
         let (docker, id) = (ended.engine.docker(), &*ended.id);
         let (new_id, name, guardian) = match self.origin {
-            Origin::Brought => {
+            ContainerOrigin::Brought => {
                 let seen = docker.inspect_container(id, None::<InspectContainerOptions>).await;
                 let running = seen.ok().and_then(|seen| seen.state?.running);
                 if running != Some(true) {
                     return Err(gone);
                 }
-                let guardian = place::guard(&ended.engine, id, &ended.name).await?;
+                let guardian = place::start_guardian(&ended.engine, id, &ended.name).await?;
                 (Arc::clone(&ended.id), Arc::clone(&ended.name), guardian)
             }
-            Origin::Made | Origin::MadeToStay if !self.is_told.swap(true, Ordering::Relaxed) => {
+            ContainerOrigin::Made | ContainerOrigin::MadeToStay if !self.is_told.swap(true, Ordering::Relaxed) => {
                 return Err(gone);
             }
-            Origin::MadeToStay => {
+            ContainerOrigin::MadeToStay => {
                 let started = docker.start_container(id, None::<StartContainerOptions>).await;
-                started.map_err(|error| ended.engine.explain(&error, Doing::Container(id)))?;
-                let guardian = place::guard(&ended.engine, id, &ended.name).await?;
+                started.map_err(|error| ended.engine.explain(&error, EngineRequestKind::Container(id)))?;
+                let guardian = place::start_guardian(&ended.engine, id, &ended.name).await?;
                 (Arc::clone(&ended.id), Arc::clone(&ended.name), guardian)
             }
-            Origin::Made => self.make_again(ended).await?,
+            ContainerOrigin::Made => self.recreate(ended).await?,
         };
-        let has = if self.origin == Origin::Made { "was made again" } else { "runs again" };
+        let has = if self.origin == ContainerOrigin::Made { "was made again" } else { "runs again" };
         self.notes.lock().push(format!("{}: it {has} as `{name}`", gone.message));
-        let watch = Watch::begin(ended.engine.clone(), new_id.to_string());
-        Ok(Place {
+        let watch = ContainerWatch::begin(ended.engine.clone(), new_id.to_string());
+        Ok(ContainerContext {
             id: new_id,
             name,
             guardian,
             watch,
-            onlooker: Onlooker::default(),
+            onlooker: TerminalObserver::default(),
             ..ended.clone()
         })
     }
 
     /// Makes another container like the one that ended, with the same folders.
-    async fn make_again(&self, ended: &Place) -> Result<(Arc<str>, Arc<str>, Guardian)> {
-        let Wanted::Image(image) = self.settings.wanted()? else {
+    async fn recreate(&self, ended: &ContainerContext) -> Result<(Arc<str>, Arc<str>, ContainerGuardian)> {
+        let RequestedContainer::Image(image) = self.settings.requested_container()? else {
             unreachable!("only those from an image are made")
         };
         // Uses another name, because the engine may still be removing the old container.
@@ -323,7 +323,7 @@ impl Container {
         };
         let (engine, user) = (&ended.engine, ended.user.as_deref());
         let made = made::make(engine, &self.settings, image, &name, user, &self.paths).await?;
-        let Made { id, guardian, removal } = made;
+        let CreatedContainer { id, guardian, removal } = made;
         *self.removal.lock().await = Some(removal);
         let Some(guardian) = guardian else {
             unreachable!("its guardian is the first process of one that does not stay")
@@ -336,7 +336,7 @@ impl Container {
         std::mem::take(&mut *self.notes.lock())
     }
 
-    fn now(&self) -> Place {
+    fn current_context(&self) -> ContainerContext {
         self.place.lock().clone()
     }
 
@@ -351,12 +351,12 @@ impl Container {
     }
 
     /// Returns the origin of the container.
-    pub fn origin(&self) -> Origin {
+    pub fn origin(&self) -> ContainerOrigin {
         self.origin
     }
 
     /// Returns the shared folders.
-    pub fn paths(&self) -> &Paths {
+    pub fn paths(&self) -> &ContainerPaths {
         &self.paths
     }
 
@@ -366,7 +366,7 @@ impl Container {
     }
 
     /// Returns facts about the container.
-    pub fn facts(&self) -> &Facts {
+    pub fn facts(&self) -> &ContainerFacts {
         &self.facts
     }
 
@@ -378,14 +378,14 @@ impl Container {
     pub async fn close(&self) -> Result<()> {
         self.is_closed.store(true, Ordering::Relaxed);
         let removed = match self.removal.lock().await.take() {
-            Some(mut removal) => removal.now().await,
+            Some(mut removal) => removal.remove_now().await,
             None => Ok(()),
         };
         let ended = match self.origin {
             // The processes ended with their container.
-            Origin::Made => Ok(()),
-            _ if self.now().watch.how().is_some() => Ok(()),
-            Origin::MadeToStay | Origin::Brought => self.guardian.lock().await.end_all().await,
+            ContainerOrigin::Made => Ok(()),
+            _ if self.current_context().watch.end_reason().is_some() => Ok(()),
+            ContainerOrigin::MadeToStay | ContainerOrigin::Brought => self.guardian.lock().await.end_all().await,
         };
         let cleaned = match self.folders.lock().await.take() {
             Some(folders) => folders.close(),
@@ -396,16 +396,16 @@ impl Container {
 }
 
 /// The workspace on this machine.
-struct OnHost {
+struct HostWorkspace {
     root: PathBuf,
     /// The relative path of the folder in which the user works.
     below: PathBuf,
 }
 
-impl OnHost {
+impl HostWorkspace {
     /// Returns the workspace around a folder. If the workspace contains the user's home, is the
     /// root folder or belongs to another user, the container gets only the folder.
-    fn around(folder: &Path, root: &Path) -> Self {
+    fn around_folder(folder: &Path, root: &Path) -> Self {
         let owner = |path: &Path| std::fs::metadata(path).map(|facts| facts.uid()).ok();
         let is_home = std::env::var_os("HOME").is_some_and(|home| {
             Path::new(&home).canonicalize().is_ok_and(|home| home.starts_with(root))
@@ -429,23 +429,23 @@ impl OnHost {
 }
 
 /// A container before it was probed.
-struct Found {
+struct UnprobedContainer {
     id: String,
     name: String,
     user: Option<String>,
-    users: Users,
-    origin: Origin,
-    removal: Option<Removal>,
+    users: FolderUser,
+    origin: ContainerOrigin,
+    removal: Option<ContainerRemovalGuard>,
 }
 
 /// Returns whether jaato's user or another one uses the temporary folder.
-fn users(settings: &Settings) -> Users {
-    if settings.user.is_some() { Users::Any } else { Users::Same }
+fn folder_user(settings: &DockerSettings) -> FolderUser {
+    if settings.user.is_some() { FolderUser::Any } else { FolderUser::Same }
 }
 
 /// Returns the user that commands run as. The default is the user who runs jaato, because both
 /// sides create files.
-fn user(engine: &Engine, settings: &Settings, folders: &SharedFolders) -> Option<String> {
+fn command_user(engine: &DockerEngine, settings: &DockerSettings, folders: &SharedFolders) -> Option<String> {
     match settings.user.as_deref() {
         Some("container") => None,
         Some(user) => Some(user.to_owned()),
@@ -455,7 +455,7 @@ fn user(engine: &Engine, settings: &Settings, folders: &SharedFolders) -> Option
     }
 }
 
-fn must_run(seen: &ContainerInspectResponse, name: &str) -> Result<()> {
+fn check_running(seen: &ContainerInspectResponse, name: &str) -> Result<()> {
     let state = seen.state.clone().unwrap_or_default();
     if state.paused == Some(true) {
         let text = format!("the container `{name}` is paused");
@@ -475,7 +475,7 @@ fn check_name(what: &str, name: &str) -> Result<()> {
     Err(Error::new(ErrorKind::Configuration, text))
 }
 
-fn no_folder(folder: &Path, error: &std::io::Error) -> Error {
+fn missing_folder_error(folder: &Path, error: &std::io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot use the folder `{}`: {error}", folder.display()))
 }
 
@@ -490,7 +490,7 @@ mod tests {
         let folder = root.join("a/b");
         std::fs::create_dir_all(&folder).unwrap();
         let taken = |root: &Path| {
-            let OnHost { root, below } = OnHost::around(&folder, root);
+            let HostWorkspace { root, below } = HostWorkspace::around_folder(&folder, root);
             (root, below)
         };
         assert_eq!(taken(&root), (root.clone(), PathBuf::from("a/b")));
@@ -499,7 +499,7 @@ mod tests {
         assert_eq!(taken(Path::new("/")), alone, "all of the machine");
         assert_eq!(taken(&root.join("c")), alone, "not around it");
         if let Ok(home) = Path::new(&std::env::var_os("HOME").unwrap()).canonicalize() {
-            let OnHost { root, .. } = OnHost::around(&home.join("p"), &home);
+            let HostWorkspace { root, .. } = HostWorkspace::around_folder(&home.join("p"), &home);
             assert_eq!(root, home.join("p"));
         }
     }

@@ -8,39 +8,39 @@ use bollard::{API_DEFAULT_VERSION, Docker};
 use futures_util::StreamExt as _;
 use jaato_plugin_sdk::types::Result;
 
-use crate::address::Address;
-use crate::errors::{self, Doing};
-use crate::fetched::{Fetched, Progress};
-use crate::settings::Pull;
+use crate::address::EngineAddress;
+use crate::errors::{self, EngineRequestKind};
+use crate::fetched::{ImageDownload, ImageDownloadProgress};
+use crate::settings::ImagePullPolicy;
 
 /// A connected engine. Clones share the connection.
 #[derive(Clone)]
-pub struct Engine {
+pub struct DockerEngine {
     docker: Docker,
-    address: Arc<Address>,
+    address: Arc<EngineAddress>,
     is_rootless: bool,
     architecture: Arc<str>,
     /// Reports the progress of image downloads.
-    on_fetched: Option<Telling>,
+    on_fetched: Option<PullProgressCallback>,
 }
 
 /// Reports the progress of an image download to the user: the image's name, and its progress.
-pub type Telling = Arc<dyn Fn(&str, Progress) + Send + Sync>;
+pub type PullProgressCallback = Arc<dyn Fn(&str, ImageDownloadProgress) + Send + Sync>;
 
-impl Engine {
+impl DockerEngine {
     /// Connects, negotiates a version, and asks for the kind of engine. Must run on the thread of
     /// [`crate::Runtime`], like all communication with the engine.
     ///
     /// # Errors
     /// `unavailable` if the engine is missing or does not listen, `permission_denied` for its
     /// socket, or `timeout`.
-    pub async fn connect(address: Address, deadline: Duration) -> Result<Self> {
-        let told = |error| errors::explain(&error, &address, Doing::Connecting);
+    pub async fn connect(address: EngineAddress, deadline: Duration) -> Result<Self> {
+        let told = |error| errors::explain(&error, &address, EngineRequestKind::Connecting);
         let connected = match &address {
-            Address::Unix(path) => {
+            EngineAddress::Unix(path) => {
                 Docker::connect_with_unix(&path.to_string_lossy(), 1, API_DEFAULT_VERSION)
             }
-            Address::Tcp(host) => {
+            EngineAddress::Tcp(host) => {
                 Docker::connect_with_http(&format!("tcp://{host}"), 1, API_DEFAULT_VERSION)
             }
         };
@@ -59,7 +59,7 @@ impl Engine {
 
     /// Sets a callback that reports the progress of image downloads.
     #[must_use]
-    pub fn telling(self, on_fetched: Telling) -> Self {
+    pub fn with_progress_callback(self, on_fetched: PullProgressCallback) -> Self {
         Self { on_fetched: Some(on_fetched), ..self }
     }
 
@@ -69,7 +69,7 @@ impl Engine {
     }
 
     /// Returns the engine's address.
-    pub fn address(&self) -> &Address {
+    pub fn address(&self) -> &EngineAddress {
         &self.address
     }
 
@@ -87,7 +87,7 @@ impl Engine {
     pub(crate) fn explain(
         &self,
         error: &bollard::errors::Error,
-        doing: Doing<'_>,
+        doing: EngineRequestKind<'_>,
     ) -> jaato_plugin_sdk::types::Error {
         errors::explain(error, &self.address, doing)
     }
@@ -96,12 +96,12 @@ impl Engine {
     ///
     /// # Errors
     /// `not_found` if the image does not exist, with the command that downloads it.
-    pub async fn need_image(&self, image: &str, pull: Pull) -> Result<()> {
-        let told = |error| self.explain(&error, Doing::Image(image));
+    pub async fn ensure_image(&self, image: &str, pull: ImagePullPolicy) -> Result<()> {
+        let told = |error| self.explain(&error, EngineRequestKind::Image(image));
         let Err(missing) = self.docker.inspect_image(image).await.map_err(told) else {
             return Ok(());
         };
-        if pull == Pull::Never || missing.kind != jaato_plugin_sdk::types::ErrorKind::NotFound {
+        if pull == ImagePullPolicy::Never || missing.kind != jaato_plugin_sdk::types::ErrorKind::NotFound {
             return Err(missing);
         }
         // A name without a tag would download all tags.
@@ -109,8 +109,8 @@ impl Engine {
         let tag = if last.contains([':', '@']) { "" } else { "latest" };
         let options = CreateImageOptionsBuilder::new().from_image(image).tag(tag).build();
         let tell = |progress| self.on_fetched.iter().for_each(|tell| tell(image, progress));
-        tell(Progress { done: 0, total: 0 });
-        let mut fetched = Fetched::default();
+        tell(ImageDownloadProgress { done: 0, total: 0 });
+        let mut fetched = ImageDownload::default();
         let mut steps = self.docker.create_image(Some(options), None, None);
         while let Some(step) = steps.next().await {
             fetched.note(&step.map_err(told)?).into_iter().for_each(tell);

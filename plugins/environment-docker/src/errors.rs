@@ -7,11 +7,11 @@ use bollard::errors::Error as EngineError;
 use jaato_plugin_sdk::types::text::one_line;
 use jaato_plugin_sdk::types::{Error, ErrorKind};
 
-use crate::address::Address;
+use crate::address::EngineAddress;
 
 /// The request to the engine, for the text of the error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Doing<'a> {
+pub enum EngineRequestKind<'a> {
     /// Connecting to the engine.
     Connecting,
     /// An image.
@@ -23,14 +23,14 @@ pub enum Doing<'a> {
 }
 
 /// Converts an error of the engine's client to an error for the user.
-pub fn explain(error: &EngineError, address: &Address, doing: Doing<'_>) -> Error {
+pub fn explain(error: &EngineError, address: &EngineAddress, doing: EngineRequestKind<'_>) -> Error {
     match error {
         EngineError::DockerResponseServerError { status_code, message } => {
-            refused(*status_code, message, doing)
+            engine_refusal(*status_code, message, doing)
         }
-        EngineError::DockerStreamError { error } => refused(500, error, doing),
-        EngineError::RequestTimeoutError => slow(address),
-        EngineError::SocketNotFoundError(_) => absent(address),
+        EngineError::DockerStreamError { error } => engine_refusal(500, error, doing),
+        EngineError::RequestTimeoutError => engine_timeout(address),
+        EngineError::SocketNotFoundError(_) => engine_missing(address),
         EngineError::HyperLegacyError { .. }
         | EngineError::HyperResponseError { .. }
         | EngineError::IOError { .. } => unreachable_engine(error, address, doing),
@@ -42,21 +42,21 @@ pub fn explain(error: &EngineError, address: &Address, doing: Doing<'_>) -> Erro
 }
 
 /// Returns the error for an engine that did not answer in time.
-pub fn slow(address: &Address) -> Error {
+pub fn engine_timeout(address: &EngineAddress) -> Error {
     let text = format!("the engine at `{address}` did not answer in time");
     let hint = "check whether `docker info` answers; `engine_deadline_ms` sets the time limit";
     Error::new(ErrorKind::Timeout, text).with_hint(hint).temporary()
 }
 
 /// Returns the error for an engine that does not exist.
-pub fn absent(address: &Address) -> Error {
+pub fn engine_missing(address: &EngineAddress) -> Error {
     let text = format!("no engine at `{address}`");
     let hint = "install and start Docker or Podman, or set another engine with `DOCKER_HOST`";
     Error::new(ErrorKind::Unavailable, text).with_hint(hint)
 }
 
 /// Returns the error for a container that has ended.
-pub fn gone(container: &str, how: &str) -> Error {
+pub fn container_ended(container: &str, how: &str) -> Error {
     let text = format!("the container `{container}` has ended ({how})");
     let hint = format!(
         "the workspace's files are kept, but all programs in the container have ended. If it was made for the session, \
@@ -66,7 +66,7 @@ pub fn gone(container: &str, how: &str) -> Error {
 }
 
 /// Returns the error for a connection that broke while a command ran.
-pub fn restarted(address: &Address, container: &str) -> Error {
+pub fn connection_lost(address: &EngineAddress, container: &str) -> Error {
     let text = format!(
         "the engine at `{address}` went away or was restarted while a command ran in the container \
          `{container}`; it is unknown whether the command ended"
@@ -77,7 +77,7 @@ pub fn restarted(address: &Address, container: &str) -> Error {
 }
 
 /// Converts a refusal by its status and text, because engines have no error codes.
-fn refused(status: u16, message: &str, doing: Doing<'_>) -> Error {
+fn engine_refusal(status: u16, message: &str, doing: EngineRequestKind<'_>) -> Error {
     let lower = message.to_lowercase();
     if lower.contains("no space left on device") || lower.contains("disk quota exceeded") {
         let text = format!("the engine's disk is full: {}", one_line(message));
@@ -86,22 +86,22 @@ fn refused(status: u16, message: &str, doing: Doing<'_>) -> Error {
         return Error::new(ErrorKind::Io, text).with_hint(hint);
     }
     match (status, doing) {
-        (404, Doing::Image(image)) => no_image(image),
-        (404, _) if lower.contains("no such image") => no_image(&one_line(message)),
-        (404, Doing::Container(name) | Doing::Command(name)) => {
+        (404, EngineRequestKind::Image(image)) => image_missing(image),
+        (404, _) if lower.contains("no such image") => image_missing(&one_line(message)),
+        (404, EngineRequestKind::Container(name) | EngineRequestKind::Command(name)) => {
             let text = format!("no container `{name}`");
             Error::new(ErrorKind::NotFound, text)
                 .with_hint("`docker ps` lists the running containers")
         }
-        (409, Doing::Container(name) | Doing::Command(name)) if lower.contains("paused") => {
+        (409, EngineRequestKind::Container(name) | EngineRequestKind::Command(name)) if lower.contains("paused") => {
             let text = format!("the container `{name}` is paused");
             let hint = format!("`docker unpause {name}`");
             Error::new(ErrorKind::Unavailable, text).with_hint(hint)
         }
-        (409, Doing::Container(name) | Doing::Command(name)) if lower.contains("running") => {
+        (409, EngineRequestKind::Container(name) | EngineRequestKind::Command(name)) if lower.contains("running") => {
             not_running(name)
         }
-        (_, Doing::Container(_) | Doing::Image(_)) if is_mount(&lower) => {
+        (_, EngineRequestKind::Container(_) | EngineRequestKind::Image(_)) if is_mount(&lower) => {
             let text = format!("the engine cannot mount the workspace: {}", one_line(message));
             let hint = "the engine must see the same files: an engine on another machine, or in a \
                         virtual machine that does not share this folder, does not";
@@ -117,7 +117,7 @@ pub fn not_running(name: &str) -> Error {
         .with_hint(format!("`docker start {name}`"))
 }
 
-fn no_image(image: &str) -> Error {
+fn image_missing(image: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("no image `{image}` at the engine"))
         .with_hint(format!("`docker pull {image}`, or set `pull = \"missing\"`"))
 }
@@ -128,9 +128,9 @@ fn is_mount(lower: &str) -> bool {
         || lower.contains("error mounting")
 }
 
-fn unreachable_engine(error: &EngineError, address: &Address, doing: Doing<'_>) -> Error {
+fn unreachable_engine(error: &EngineError, address: &EngineAddress, doing: EngineRequestKind<'_>) -> Error {
     match io_kind(error) {
-        Some(io::ErrorKind::NotFound) => absent(address),
+        Some(io::ErrorKind::NotFound) => engine_missing(address),
         Some(io::ErrorKind::ConnectionRefused) => {
             let text = format!("the engine at `{address}` does not listen");
             let hint = "start it: `sudo systemctl start docker`, or open Docker Desktop";
@@ -142,10 +142,10 @@ fn unreachable_engine(error: &EngineError, address: &Address, doing: Doing<'_>) 
                         powerful as root), or run a rootless engine";
             Error::new(ErrorKind::PermissionDenied, text).with_hint(hint)
         }
-        Some(io::ErrorKind::TimedOut) => slow(address),
+        Some(io::ErrorKind::TimedOut) => engine_timeout(address),
         _ => match doing {
-            Doing::Command(container) => restarted(address, container),
-            Doing::Connecting | Doing::Image(_) | Doing::Container(_) => {
+            EngineRequestKind::Command(container) => connection_lost(address, container),
+            EngineRequestKind::Connecting | EngineRequestKind::Image(_) | EngineRequestKind::Container(_) => {
                 let text = format!("the connection to the engine at `{address}` broke: {error}");
                 Error::new(ErrorKind::Unavailable, text).temporary()
             }
@@ -169,7 +169,7 @@ fn io_kind(error: &EngineError) -> Option<io::ErrorKind> {
 }
 
 /// Returns the error for a folder of this machine that cannot be created.
-pub fn cannot_make(what: &str, error: &io::Error) -> Error {
+pub fn folder_creation_failed(what: &str, error: &io::Error) -> Error {
     if error.kind() == io::ErrorKind::StorageFull {
         let text = format!("cannot make {what}: the disk is full");
         return Error::new(ErrorKind::Io, text).with_hint("free some space");
@@ -182,10 +182,10 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(status_code: u16, message: &str, doing: Doing<'_>, expected: (ErrorKind, &str)) {
+    fn check(status_code: u16, message: &str, doing: EngineRequestKind<'_>, expected: (ErrorKind, &str)) {
         let error =
             EngineError::DockerResponseServerError { status_code, message: message.to_owned() };
-        let error = explain(&error, &Address::Tcp("e:1".to_owned()), doing);
+        let error = explain(&error, &EngineAddress::Tcp("e:1".to_owned()), doing);
         assert_eq!((error.kind, error.message.as_str()), expected);
     }
 
@@ -193,18 +193,18 @@ mod tests {
     fn a_missing_image_and_a_missing_container_are_told_apart() {
         let image = "No such image: debian:12";
         let expected = (ErrorKind::NotFound, "no image `debian:12` at the engine");
-        check(404, image, Doing::Image("debian:12"), expected);
+        check(404, image, EngineRequestKind::Image("debian:12"), expected);
         let container = "No such container: web";
-        check(404, container, Doing::Container("web"), (ErrorKind::NotFound, "no container `web`"));
+        check(404, container, EngineRequestKind::Container("web"), (ErrorKind::NotFound, "no container `web`"));
     }
 
     #[test]
     fn a_container_that_stands_still_is_named_with_what_to_do() {
         let expected = (ErrorKind::Unavailable, "the container `web` is not running");
-        check(409, "Container 12ab is not running", Doing::Command("web"), expected);
+        check(409, "Container 12ab is not running", EngineRequestKind::Command("web"), expected);
         let expected = (ErrorKind::Unavailable, "the container `web` is paused");
         let text = "Container web is paused, unpause the container before exec";
-        check(409, text, Doing::Command("web"), expected);
+        check(409, text, EngineRequestKind::Command("web"), expected);
     }
 
     #[test]
@@ -212,7 +212,7 @@ mod tests {
         let text = "mkdir /var/lib/docker/x: no space left on device";
         let expected =
             "the engine's disk is full: mkdir /var/lib/docker/x: no space left on device";
-        for doing in [Doing::Connecting, Doing::Image("a"), Doing::Command("b")] {
+        for doing in [EngineRequestKind::Connecting, EngineRequestKind::Image("a"), EngineRequestKind::Command("b")] {
             check(500, text, doing, (ErrorKind::Io, expected));
         }
     }
@@ -220,16 +220,16 @@ mod tests {
     #[test]
     fn other_refusals_are_passed_on_in_one_line() {
         let expected = (ErrorKind::Failed, "the engine refused the request: a b");
-        check(500, "a\n  b", Doing::Connecting, expected);
+        check(500, "a\n  b", EngineRequestKind::Connecting, expected);
     }
 
     #[test]
     fn a_connection_that_breaks_under_a_command_says_that_its_end_is_not_known() {
         let error = EngineError::IOError { err: io::Error::from(io::ErrorKind::ConnectionReset) };
-        let address = Address::Tcp("e:1".to_owned());
-        let told = explain(&error, &address, Doing::Command("web"));
+        let address = EngineAddress::Tcp("e:1".to_owned());
+        let told = explain(&error, &address, EngineRequestKind::Command("web"));
         assert!(told.message.contains("it is unknown whether the command ended"), "{told}");
-        let told = explain(&error, &address, Doing::Connecting);
+        let told = explain(&error, &address, EngineRequestKind::Connecting);
         assert!(told.message.starts_with("the connection to the engine at `tcp://e:1` broke"));
     }
 }

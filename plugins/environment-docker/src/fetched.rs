@@ -9,7 +9,7 @@ const STEP_BYTES: u64 = 1024 * 1024;
 
 /// The layers of an image during its download.
 #[derive(Debug, Default)]
-pub struct Fetched {
+pub struct ImageDownload {
     /// The received and the total bytes, by the layer's ID.
     layers: HashMap<String, (u64, u64)>,
     told: u64,
@@ -17,16 +17,16 @@ pub struct Fetched {
 
 /// The progress of a download, as far as the engine knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
+pub struct ImageDownloadProgress {
     /// Received bytes.
     pub done: u64,
     /// Total bytes of all layers that have begun.
     pub total: u64,
 }
 
-impl Fetched {
+impl ImageDownload {
     /// Adds the engine's report about a layer. Returns the progress if it should be reported.
-    pub fn note(&mut self, step: &CreateImageInfo) -> Option<Progress> {
+    pub fn note(&mut self, step: &CreateImageInfo) -> Option<ImageDownloadProgress> {
         let layer = self.layers.entry(step.id.clone()?).or_default();
         let detail = step.progress_detail.clone().unwrap_or_default();
         let bytes = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
@@ -41,7 +41,7 @@ impl Fetched {
             _ => return None,
         }
         let sum = |part: fn(&(u64, u64)) -> u64| self.layers.values().map(part).sum();
-        let progress = Progress { done: sum(|layer| layer.0), total: sum(|layer| layer.1) };
+        let progress = ImageDownloadProgress { done: sum(|layer| layer.0), total: sum(|layer| layer.1) };
         let is_news = progress.done >= self.told + STEP_BYTES;
         let is_end = progress.done == progress.total && progress.done > self.told;
         if !is_news && !is_end {
@@ -73,8 +73,8 @@ mod tests {
 
     #[test]
     fn layers_add_up_and_little_is_not_told() {
-        let mut fetched = Fetched::default();
-        let progress = |done, total| Some(Progress { done, total });
+        let mut fetched = ImageDownload::default();
+        let progress = |done, total| Some(ImageDownloadProgress { done, total });
         assert_eq!(fetched.note(&step("12", "Pulling from library/debian", 0, 0)), None);
         assert_eq!(fetched.note(&step("a", "Downloading", 1, 8 * MIB)), None);
         assert_eq!(
@@ -96,9 +96,9 @@ mod tests {
 
     #[test]
     fn a_small_image_is_told_at_its_end_and_odd_numbers_do_no_harm() {
-        let mut fetched = Fetched::default();
+        let mut fetched = ImageDownload::default();
         assert_eq!(fetched.note(&step("a", "Downloading", 50, 100)), None);
-        let end = Some(Progress { done: 100, total: 100 });
+        let end = Some(ImageDownloadProgress { done: 100, total: 100 });
         assert_eq!(fetched.note(&step("a", "Downloading", 900, 100)), end);
         assert_eq!(fetched.note(&CreateImageInfo::default()), None);
     }

@@ -10,13 +10,13 @@ use jaato_plugin_sdk::types::process::{LeftRunning, Signal};
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::link::{self, Ask, Streams};
+use crate::link::{self, HelperShellRequest, ExecStreams};
 
 /// The shell's script.
 pub const SCRIPT: &str = include_str!("guardian.sh");
 
 /// Returns the name of a signal that every `kill` knows.
-fn word(signal: Signal) -> &'static str {
+fn signal_name(signal: Signal) -> &'static str {
     match signal {
         Signal::Hangup => "HUP",
         Signal::Interrupt => "INT",
@@ -32,15 +32,15 @@ fn word(signal: Signal) -> &'static str {
 
 /// A handle to the shell. The shell's input closes with the last handle.
 #[derive(Debug, Clone)]
-pub struct Guardian {
+pub struct ContainerGuardian {
     // Unbounded, so that a drop can send without waiting. Requests have a few bytes, and each
     // command needs only a few.
-    asks: mpsc::UnboundedSender<Ask>,
+    asks: mpsc::UnboundedSender<HelperShellRequest>,
 }
 
-impl Guardian {
+impl ContainerGuardian {
     /// Creates a handle to a shell that runs [`SCRIPT`].
-    pub fn over(streams: Streams) -> Self {
+    pub fn from_streams(streams: ExecStreams) -> Self {
         let (asks, receiver) = mpsc::unbounded_channel();
         tokio::spawn(link::serve(streams, receiver));
         Self { asks }
@@ -53,20 +53,20 @@ impl Guardian {
 
     /// Registers a started command.
     pub fn track(&self, session: u32) {
-        self.tell(format!("t {session}"));
+        self.send_request(format!("t {session}"));
     }
 
     /// Unregisters an ended command. Returns the processes that it left running.
     ///
     /// # Errors
     /// `unavailable` if the shell has ended.
-    pub async fn ended(&self, session: u32) -> Result<Vec<LeftRunning>> {
+    pub async fn unregister(&self, session: u32) -> Result<Vec<LeftRunning>> {
         Ok(parse_left(&self.ask(format!("u {session}")).await?))
     }
 
     /// Ends a command and all its processes, without waiting. For use in a drop.
     pub fn end(&self, session: u32) {
-        self.tell(format!("e {session}"));
+        self.send_request(format!("e {session}"));
     }
 
     /// Ends a command and all its processes.
@@ -92,7 +92,7 @@ impl Guardian {
     /// # Errors
     /// `unavailable` if the shell has ended.
     pub async fn signal(&self, group: u32, signal: Signal) -> Result<bool> {
-        Ok(self.ask(format!("s {group} {}", word(signal))).await? == "ok")
+        Ok(self.ask(format!("s {group} {}", signal_name(signal))).await? == "ok")
     }
 
     /// Returns the shell's information about a session's terminal: group, state, kernel function in
@@ -104,9 +104,9 @@ impl Guardian {
         self.ask(format!("f {session}")).await
     }
 
-    fn tell(&self, words: String) {
+    fn send_request(&self, words: String) {
         // If the shell has ended, it or its container has ended all commands.
-        let _ = self.asks.send(Ask { words, answer: None });
+        let _ = self.asks.send(HelperShellRequest { words, answer: None });
     }
 
     async fn ask(&self, words: String) -> Result<String> {
@@ -115,7 +115,7 @@ impl Guardian {
             Error::new(ErrorKind::Unavailable, text).temporary()
         };
         let (answer, receiver) = oneshot::channel();
-        self.asks.send(Ask { words, answer: Some(answer) }).map_err(|_| ended())?;
+        self.asks.send(HelperShellRequest { words, answer: Some(answer) }).map_err(|_| ended())?;
         receiver.await.map_err(|_| ended())
     }
 }

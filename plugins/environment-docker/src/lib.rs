@@ -1,8 +1,8 @@
 //! `environment-docker`: a session's files and commands in a container.
 //!
-//! The domain is independent of plugins: [`Engine`] is the connection, [`Container`] is made from
-//! an image or brought by the user, and [`Command`] and [`Terminal`] run in it. Everything runs on
-//! the single thread of [`Runtime`], because the engine's client needs tokio and the boundary has
+//! The domain is independent of plugins: [`DockerEngine`] is the connection, [`Container`] is made from
+//! an image or brought by the user, and [`ContainerCommand`] and [`ContainerTerminal`] run in it. Everything runs on
+//! the single thread of [`EngineRuntime`], because the engine's client needs tokio and the boundary has
 //! none.
 #![forbid(unsafe_code)]
 
@@ -35,21 +35,21 @@ mod volumes;
 mod watch;
 mod wrapper;
 
-pub use address::Address;
-pub use command::{Command, Exit, Piece, Spec, Stdin};
-pub use container::{Container, Origin};
-pub use engine::{Engine, Telling};
-pub use onlooker::Sight;
-pub use paths::Paths;
-pub use probe::Facts;
-pub use runtime::Runtime;
-pub use settings::{Pull, Settings};
+pub use address::EngineAddress;
+pub use command::{ContainerCommand, CommandExit, CommandEvent, ContainerCommandSpec, CommandInput};
+pub use container::{Container, ContainerOrigin};
+pub use engine::{DockerEngine, PullProgressCallback};
+pub use onlooker::TerminalObservation;
+pub use paths::ContainerPaths;
+pub use probe::ContainerFacts;
+pub use runtime::EngineRuntime;
+pub use settings::{ImagePullPolicy, DockerSettings};
 pub use sweep::remove_left_behind;
-pub use terminal::{Foreground, Size, Terminal};
+pub use terminal::{TerminalForeground, TerminalSize, ContainerTerminal};
 pub use tmp::remove_left_behind as remove_folders_left_behind;
 
 jaato_plugin_sdk::export_plugin! {
-    state: plugin::Docker,
-    environment: plugin::Ready,
+    state: plugin::DockerPlugin,
+    environment: plugin::DockerEnvironment,
     variables: ["DOCKER_HOST", "XDG_RUNTIME_DIR"]
 }

@@ -14,22 +14,22 @@ use tokio::sync::{mpsc, oneshot};
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
 /// The output stream of the engine.
-pub type Pieces = Pin<Box<dyn Stream<Item = Result<LogOutput, EngineError>> + Send>>;
+pub type LogOutputStream = Pin<Box<dyn Stream<Item = Result<LogOutput, EngineError>> + Send>>;
 
 /// The input stream of the engine.
-pub type Writer = Pin<Box<dyn AsyncWrite + Send>>;
+pub type EngineInputStream = Pin<Box<dyn AsyncWrite + Send>>;
 
 /// Both directions of a program in a container.
-pub struct Streams {
+pub struct ExecStreams {
     /// The standard input.
-    pub input: Writer,
+    pub input: EngineInputStream,
     /// The standard output and standard error.
-    pub output: Pieces,
+    pub output: LogOutputStream,
 }
 
 /// A request. Its response may be ignored.
 #[derive(Debug)]
-pub struct Ask {
+pub struct HelperShellRequest {
     /// The verb and its arguments.
     pub words: String,
     /// Receives the response.
@@ -38,15 +38,15 @@ pub struct Ask {
 
 /// Forwards requests until all senders are gone or the shell has ended. Callers that still wait
 /// then get an error, because their channels are dropped.
-pub async fn serve(streams: Streams, mut asks: mpsc::UnboundedReceiver<Ask>) {
-    let Streams { mut input, mut output } = streams;
+pub async fn serve(streams: ExecStreams, mut asks: mpsc::UnboundedReceiver<HelperShellRequest>) {
+    let ExecStreams { mut input, mut output } = streams;
     let mut waiting = HashMap::new();
     let mut last = 0_u64;
     let mut text = Vec::new();
     loop {
         tokio::select! {
             ask = asks.recv() => {
-                let Some(Ask { words, answer }) = ask else { break };
+                let Some(HelperShellRequest { words, answer }) = ask else { break };
                 last += 1;
                 if let Some(answer) = answer {
                     waiting.insert(last, answer);

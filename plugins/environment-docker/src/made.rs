@@ -16,16 +16,16 @@ use bollard::query_parameters::{
     AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, StartContainerOptions,
 };
 use jaato_plugin_sdk::types::{Error, Result};
-use jaato_plugin_sdk_environment::files::Access;
+use jaato_plugin_sdk_environment::files::FolderAccess;
 use tokio::runtime::Handle;
 
-use crate::engine::Engine;
-use crate::errors::Doing;
-use crate::guardian::{self, Guardian};
-use crate::link::Streams;
-use crate::owner::{LABEL, Owner, WORKSPACE_LABEL};
-use crate::paths::{Paths, Shared};
-use crate::settings::Settings;
+use crate::engine::DockerEngine;
+use crate::errors::EngineRequestKind;
+use crate::guardian::{self, ContainerGuardian};
+use crate::link::ExecStreams;
+use crate::owner::{LABEL, ContainerOwner, WORKSPACE_LABEL};
+use crate::paths::{ContainerPaths, SharedFolder};
+use crate::settings::DockerSettings;
 use crate::sweep;
 use crate::wrapper;
 
@@ -33,31 +33,31 @@ use crate::wrapper;
 const WAIT: &str = "while read -r _; do :; done";
 
 /// A container that was made and runs.
-pub struct Made {
+pub struct CreatedContainer {
     /// The engine's ID.
     pub id: String,
     /// The first process, or `None` for a container that stays.
-    pub guardian: Option<Guardian>,
+    pub guardian: Option<ContainerGuardian>,
     /// Removes the container when dropped.
-    pub removal: Removal,
+    pub removal: ContainerRemovalGuard,
 }
 
 /// Makes and starts a container with this name from an image.
 pub async fn make(
-    engine: &Engine,
-    settings: &Settings,
+    engine: &DockerEngine,
+    settings: &DockerSettings,
     image: &str,
     name: &str,
     user: Option<&str>,
-    paths: &Paths,
-) -> Result<Made> {
-    engine.need_image(image, settings.pull).await?;
+    paths: &ContainerPaths,
+) -> Result<CreatedContainer> {
+    engine.ensure_image(image, settings.pull).await?;
     let stays = !settings.cleanup_on_exit;
-    let body = body(settings, image, user, paths);
+    let body = container_config(settings, image, user, paths);
     let told = |error: EngineError| explain(engine, &error, image);
     // Removes it by name, and from before it exists, because the response with the ID may never
     // arrive.
-    let mut removal = Removal::of(engine, name);
+    let mut removal = ContainerRemovalGuard::for_container(engine, name);
     let options = CreateContainerOptionsBuilder::new().name(name).build();
     let created = engine.docker().create_container(Some(options), body).await.map_err(told)?;
     let id = created.id;
@@ -65,16 +65,16 @@ pub async fn make(
     let started = engine.docker().start_container(&id, None::<StartContainerOptions>).await;
     started.map_err(told)?;
     if stays {
-        removal.forget();
+        removal.keep_container();
     }
-    Ok(Made { id, guardian, removal })
+    Ok(CreatedContainer { id, guardian, removal })
 }
 
-fn body(
-    settings: &Settings,
+fn container_config(
+    settings: &DockerSettings,
     image: &str,
     user: Option<&str>,
-    paths: &Paths,
+    paths: &ContainerPaths,
 ) -> ContainerCreateBody {
     let stays = !settings.cleanup_on_exit;
     let mut labels = HashMap::from([(
@@ -82,7 +82,7 @@ fn body(
         paths.workspace().host.to_string_lossy().into_owned(),
     )]);
     // A container that stays has no owner, because otherwise it would count as left behind.
-    if let Some(owner) = Owner::current().filter(|_| !stays) {
+    if let Some(owner) = ContainerOwner::current().filter(|_| !stays) {
         labels.insert(LABEL.to_owned(), owner.to_label());
     }
     let script = if stays { WAIT } else { guardian::SCRIPT };
@@ -99,7 +99,7 @@ fn body(
         entrypoint: Some(["sh", "-c", script, "jaato"].map(str::to_owned).into()),
         cmd: Some(Vec::new()),
         user: user.map(str::to_owned),
-        working_dir: Some(text(&paths.working().container)),
+        working_dir: Some(path_text(&paths.working().container)),
         labels: Some(labels),
         open_stdin: Some(true),
         stdin_once: Some(!stays),
@@ -117,59 +117,59 @@ fn body(
     }
 }
 
-fn mounts(paths: &Paths) -> Vec<Mount> {
-    let own = [paths.workspace(), paths.tmp()].map(|shared| mount(shared, Access::Write));
+fn mounts(paths: &ContainerPaths) -> Vec<Mount> {
+    let own = [paths.workspace(), paths.tmp()].map(|shared| mount(shared, FolderAccess::Write));
     let more = paths.volumes().iter().map(|volume| mount(&volume.folder, volume.access));
     own.into_iter().chain(more).collect()
 }
 
-fn mount(shared: &Shared, access: Access) -> Mount {
+fn mount(shared: &SharedFolder, access: FolderAccess) -> Mount {
     Mount {
         typ: Some(MountType::BIND),
-        source: Some(text(&shared.host)),
-        target: Some(text(&shared.container)),
-        read_only: Some(access == Access::Read),
+        source: Some(path_text(&shared.host)),
+        target: Some(path_text(&shared.container)),
+        read_only: Some(access == FolderAccess::Read),
         ..Mount::default()
     }
 }
 
-fn text(path: &Path) -> String {
+fn path_text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-async fn attach(engine: &Engine, id: &str) -> Result<Guardian, EngineError> {
+async fn attach(engine: &DockerEngine, id: &str) -> Result<ContainerGuardian, EngineError> {
     let options = AttachContainerOptionsBuilder::new();
     let options = options.stream(true).stdin(true).stdout(true).stderr(true).build();
     let attached = engine.docker().attach_container(id, Some(options)).await?;
     let AttachContainerResults { output, input } = attached;
-    Ok(Guardian::over(Streams { input, output }))
+    Ok(ContainerGuardian::from_streams(ExecStreams { input, output }))
 }
 
-fn explain(engine: &Engine, error: &EngineError, image: &str) -> Error {
+fn explain(engine: &DockerEngine, error: &EngineError, image: &str) -> Error {
     match error {
         EngineError::DockerResponseServerError { message, .. }
             if message.contains("\"sh\"") && message.contains("exec") =>
         {
-            wrapper::instead(message.as_bytes())
+            wrapper::start_error(message.as_bytes())
         }
-        error => engine.explain(error, Doing::Image(image)),
+        error => engine.explain(error, EngineRequestKind::Image(image)),
     }
 }
 
 /// Removes a container when dropped.
-pub struct Removal {
-    engine: Engine,
+pub struct ContainerRemovalGuard {
+    engine: DockerEngine,
     name: Option<Arc<str>>,
     thread: Handle,
 }
 
-impl Removal {
-    fn of(engine: &Engine, name: &str) -> Self {
+impl ContainerRemovalGuard {
+    fn for_container(engine: &DockerEngine, name: &str) -> Self {
         Self { engine: engine.clone(), name: Some(name.into()), thread: Handle::current() }
     }
 
     /// Keeps the container.
-    fn forget(&mut self) {
+    fn keep_container(&mut self) {
         self.name = None;
     }
 
@@ -177,16 +177,16 @@ impl Removal {
     ///
     /// # Errors
     /// The engine's error. The drop tries again then.
-    pub async fn now(&mut self) -> Result<()> {
+    pub async fn remove_now(&mut self) -> Result<()> {
         let Some(name) = &self.name else { return Ok(()) };
         let removed = sweep::remove(&self.engine, name).await;
-        removed.map_err(|error| self.engine.explain(&error, Doing::Container(name)))?;
-        self.forget();
+        removed.map_err(|error| self.engine.explain(&error, EngineRequestKind::Container(name)))?;
+        self.keep_container();
         Ok(())
     }
 }
 
-impl Drop for Removal {
+impl Drop for ContainerRemovalGuard {
     fn drop(&mut self) {
         let Some(name) = self.name.take() else { return };
         let engine = self.engine.clone();

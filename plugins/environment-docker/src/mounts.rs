@@ -10,7 +10,7 @@ const DESKTOP_PREFIX: &str = "/host_mnt";
 
 /// A folder of this machine in a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mounted {
+pub struct MountedFolder {
     /// Its path in the container.
     pub path: PathBuf,
     /// Whether the container may write to it.
@@ -21,8 +21,8 @@ pub struct Mounted {
 ///
 /// # Errors
 /// `failed` if no mount contains the folder, or another mount covers it.
-pub fn find(mounts: &[MountPoint], folder: &Path, container: &str) -> Result<Mounted> {
-    let found = mounts.iter().filter_map(|mount| through(mount, folder));
+pub fn find(mounts: &[MountPoint], folder: &Path, container: &str) -> Result<MountedFolder> {
+    let found = mounts.iter().filter_map(|mount| find_through_mount(mount, folder));
     let Some((_, mounted)) = found.max_by_key(|(depth, _)| *depth) else {
         let text = format!(
             "the container `{container}` does not have the workspace `{}` mounted",
@@ -38,7 +38,7 @@ pub fn find(mounts: &[MountPoint], folder: &Path, container: &str) -> Result<Mou
 }
 
 /// Returns the depth of the mount's source, and the folder's location in the container.
-fn through(mount: &MountPoint, folder: &Path) -> Option<(usize, Mounted)> {
+fn find_through_mount(mount: &MountPoint, folder: &Path) -> Option<(usize, MountedFolder)> {
     if mount.typ.as_ref().is_some_and(|kind| kind != "bind") {
         return None;
     }
@@ -48,7 +48,7 @@ fn through(mount: &MountPoint, folder: &Path) -> Option<(usize, Mounted)> {
     let rest = folder.strip_prefix(&source).ok()?;
     let target = Path::new(mount.destination.as_deref()?);
     let path = if rest.as_os_str().is_empty() { target.to_owned() } else { target.join(rest) };
-    let mounted = Mounted { path, is_writable: mount.rw != Some(false) };
+    let mounted = MountedFolder { path, is_writable: mount.rw != Some(false) };
     Some((source.components().count(), mounted))
 }
 

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use jaato_plugin_sdk::types::terminal::TerminalWait;
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_environment::waiting::{
-    self as sets, Call, Doing, Numbers, POLL_ENTRY_BYTES, Timeout, Waiter, Waiting,
+    self as sets, WaitingSystemCall, ThreadActivity, SystemCallNumbers, POLL_ENTRY_BYTES, SystemCallTimeout, WaitingProcess, InputWaitState,
 };
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-use crate::link::{self, Ask};
-use crate::place::{self, Place, Request};
+use crate::link::{self, HelperShellRequest};
+use crate::place::{self, ContainerContext, ExecRequest};
 
 /// The maximum number of bytes read from a `poll` list. A terminal is among the first entries.
 const LIST_BYTES_MAX: u64 = 128;
@@ -26,13 +26,13 @@ const SCRIPT: &str = include_str!("onlooker.sh");
 
 /// A handle to the shell, which may not be started yet. All terminals of a container share it.
 #[derive(Clone, Default)]
-pub struct Onlooker(Arc<Mutex<Option<mpsc::UnboundedSender<Ask>>>>);
+pub struct TerminalObserver(Arc<Mutex<Option<mpsc::UnboundedSender<HelperShellRequest>>>>);
 
 /// The observed state of a terminal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Sight {
+pub struct TerminalObservation {
     /// The waiting process.
-    pub waiting: Waiting,
+    pub waiting: InputWaitState,
     /// The foreground process group.
     pub foreground: Option<u32>,
     /// Whether the terminal echoes input, and reads it line by line. `None` without `stty`, or if
@@ -40,31 +40,31 @@ pub struct Sight {
     pub modes: Option<(bool, bool)>,
 }
 
-impl Onlooker {
+impl TerminalObserver {
     /// Looks at the terminal of a session. Returns `None` if its program has ended.
     ///
     /// # Errors
     /// `unavailable` if the shell cannot be started or has ended.
-    pub async fn look(&self, place: &Place, session: u32) -> Result<Option<Sight>> {
-        let asks = self.asks(place).await?;
+    pub async fn look(&self, place: &ContainerContext, session: u32) -> Result<Option<TerminalObservation>> {
+        let asks = self.request_sender(place).await?;
         let (answer, receiver) = oneshot::channel();
         let ended = || {
             let text = "the shell in the container that looks at terminals has ended";
             Error::new(ErrorKind::Unavailable, text).temporary()
         };
-        asks.send(Ask { words: session.to_string(), answer: Some(answer) }).map_err(|_| ended())?;
+        asks.send(HelperShellRequest { words: session.to_string(), answer: Some(answer) }).map_err(|_| ended())?;
         let told = receiver.await.map_err(|_| ended())?;
-        Ok(Numbers::own().and_then(|numbers| Sight::read(&told, numbers)))
+        Ok(SystemCallNumbers::for_this_architecture().and_then(|numbers| TerminalObservation::parse(&told, numbers)))
     }
 
     /// Returns the channel to the shell, and starts the shell if it does not run.
-    async fn asks(&self, place: &Place) -> Result<mpsc::UnboundedSender<Ask>> {
+    async fn request_sender(&self, place: &ContainerContext) -> Result<mpsc::UnboundedSender<HelperShellRequest>> {
         let mut own = self.0.lock().await;
         if let Some(asks) = own.as_ref().filter(|asks| !asks.is_closed()) {
             return Ok(asks.clone());
         }
         let script = SCRIPT.replace("MAX", &LIST_BYTES_MAX.to_string());
-        let request = Request {
+        let request = ExecRequest {
             words: ["sh", "-c", &script, "jaato"].map(str::to_owned).into(),
             variables: &[],
             has_input: true,
@@ -72,7 +72,7 @@ impl Onlooker {
             user: place.user.as_deref(),
         };
         let exec = place.create(request).await?;
-        let streams = place::start(&place.engine, &exec).await;
+        let streams = place::start_exec(&place.engine, &exec).await;
         let streams = streams.map_err(|error| place.explain(&error))?;
         let (asks, receiver) = mpsc::unbounded_channel();
         tokio::spawn(link::serve(streams, receiver));
@@ -83,7 +83,7 @@ impl Onlooker {
 
 /// A thread as reported by the shell.
 #[derive(Default)]
-struct Thread<'a> {
+struct ObservedThread<'a> {
     number: u32,
     call: &'a str,
     run: Option<String>,
@@ -93,17 +93,17 @@ struct Thread<'a> {
 
 /// A foreground process.
 #[derive(Default)]
-struct Process<'a> {
+struct ForegroundProcess<'a> {
     pid: u32,
     terminals: Vec<u32>,
-    threads: Vec<Thread<'a>>,
+    threads: Vec<ObservedThread<'a>>,
 }
 
-impl Sight {
+impl TerminalObservation {
     /// Parses a response of the shell.
-    fn read(told: &str, numbers: &Numbers) -> Option<Self> {
+    fn parse(told: &str, numbers: &SystemCallNumbers) -> Option<Self> {
         let mut sight = Self::default();
-        let (mut processes, mut is_refused) = (Vec::<Process>::new(), false);
+        let (mut processes, mut is_refused) = (Vec::<ForegroundProcess>::new(), false);
         for record in told.split('|') {
             let (kind, text) = record.split_once(' ').unwrap_or((record, ""));
             let thread = processes.last_mut().and_then(|process| process.threads.last_mut());
@@ -112,7 +112,7 @@ impl Sight {
                 ("P", _) => {
                     let mut words = text.split(' ').filter_map(|word| word.parse().ok());
                     let pid = words.next()?;
-                    processes.push(Process {
+                    processes.push(ForegroundProcess {
                         pid,
                         terminals: words.collect(),
                         threads: Vec::new(),
@@ -121,13 +121,13 @@ impl Sight {
                 ("X", _) => is_refused = true,
                 ("T", _) => {
                     let (number, call) = text.split_once(' ')?;
-                    let thread = Thread { number: number.parse().ok()?, call, ..Thread::default() };
+                    let thread = ObservedThread { number: number.parse().ok()?, call, ..ObservedThread::default() };
                     processes.last_mut()?.threads.push(thread);
                 }
                 ("R", Some(thread)) => thread.run = Some(text.to_owned()),
                 ("E", Some(thread)) => thread.set += &format!("{text}\n"),
-                ("M", Some(thread)) => thread.memory = hexadecimal(text),
-                ("S", _) => sight.modes = modes(text),
+                ("M", Some(thread)) => thread.memory = parse_hexadecimal(text),
+                ("S", _) => sight.modes = parse_modes(text),
                 // A process name may contain the record separator.
                 _ => {}
             }
@@ -144,28 +144,28 @@ impl Sight {
         self.waiting.name = words.nth(1).map(str::to_owned);
     }
 
-    fn decide(&mut self, processes: &[Process], is_refused: bool, numbers: &Numbers) {
+    fn decide(&mut self, processes: &[ForegroundProcess], is_refused: bool, numbers: &SystemCallNumbers) {
         let mut is_known = !is_refused && !processes.is_empty();
         for process in processes {
             for thread in &process.threads {
-                let Some(Doing::Blocked(call)) = numbers.read(thread.call) else { continue };
+                let Some(ThreadActivity::Blocked(call)) = numbers.read(thread.call) else { continue };
                 let Some((descriptors, timeout)) = thread.waits_for(call) else {
                     // Without `dd` and `od`, the content of a list is unknown.
-                    is_known &= matches!(call, Call::Other);
+                    is_known &= matches!(call, WaitingSystemCall::Other);
                     continue;
                 };
                 if !descriptors.iter().any(|number| process.terminals.contains(number)) {
                     continue;
                 }
                 let (waits, takes_ms) = match timeout {
-                    Timeout::Endless => (TerminalWait::Reading, None),
-                    Timeout::Milliseconds(time) => (TerminalWait::ReadingForAWhile, Some(time)),
-                    Timeout::Stands { .. } | Timeout::Unknown => {
+                    SystemCallTimeout::Endless => (TerminalWait::Reading, None),
+                    SystemCallTimeout::Milliseconds(time) => (TerminalWait::ReadingForAWhile, Some(time)),
+                    SystemCallTimeout::Stands { .. } | SystemCallTimeout::Unknown => {
                         (TerminalWait::ReadingForAWhile, None)
                     }
                 };
                 let run = thread.run.clone();
-                let waiter = Waiter { pid: process.pid, thread: thread.number, run, takes_ms };
+                let waiter = WaitingProcess { pid: process.pid, thread: thread.number, run, takes_ms };
                 (self.waiting.waits, self.waiting.waiter) = (Some(waits), Some(waiter));
                 if waits == TerminalWait::Reading {
                     return;
@@ -178,37 +178,37 @@ impl Sight {
     }
 }
 
-impl Thread<'_> {
+impl ObservedThread<'_> {
     /// Returns the descriptors that a call waits for, and its timeout. `None` if they are unknown.
-    fn waits_for(&self, call: Call) -> Option<(Vec<u32>, Timeout)> {
+    fn waits_for(&self, call: WaitingSystemCall) -> Option<(Vec<u32>, SystemCallTimeout)> {
         match call {
-            Call::Read { descriptor } => Some((vec![descriptor], Timeout::Endless)),
-            Call::Poll { timeout, .. } => {
+            WaitingSystemCall::Read { descriptor } => Some((vec![descriptor], SystemCallTimeout::Endless)),
+            WaitingSystemCall::Poll { timeout, .. } => {
                 let list = self.memory.as_ref().filter(|list| list.len() >= POLL_ENTRY_BYTES)?;
                 Some((sets::of_poll(list), timeout))
             }
-            Call::Select { set: 0, .. } => Some((Vec::new(), Timeout::Endless)),
-            Call::Select { descriptors: 1, timeout, .. } => Some((vec![0], timeout)),
-            Call::Select { descriptors, timeout, .. } => {
+            WaitingSystemCall::Select { set: 0, .. } => Some((Vec::new(), SystemCallTimeout::Endless)),
+            WaitingSystemCall::Select { descriptors: 1, timeout, .. } => Some((vec![0], timeout)),
+            WaitingSystemCall::Select { descriptors, timeout, .. } => {
                 Some((sets::of_select(self.memory.as_ref()?, descriptors), timeout))
             }
-            Call::Epoll { timeout, .. } => {
+            WaitingSystemCall::Epoll { timeout, .. } => {
                 let set = (!self.set.is_empty()).then_some(&self.set)?;
                 Some((sets::of_epoll(set), timeout))
             }
-            Call::Restarted | Call::Other => None,
+            WaitingSystemCall::Restarted | WaitingSystemCall::Other => None,
         }
     }
 }
 
 /// Parses bytes in the format of `od`.
-fn hexadecimal(text: &str) -> Option<Vec<u8>> {
+fn parse_hexadecimal(text: &str) -> Option<Vec<u8>> {
     let bytes = text.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).ok());
     bytes.collect::<Option<Vec<u8>>>().filter(|bytes| !bytes.is_empty())
 }
 
 /// Parses whether `stty` reports echo and line mode.
-fn modes(text: &str) -> Option<(bool, bool)> {
+fn parse_modes(text: &str) -> Option<(bool, bool)> {
     let is = |name: &str| {
         text.split([' ', ';']).find_map(|word| match word.strip_prefix('-') {
             Some(off) if off == name => Some(false),
@@ -225,8 +225,8 @@ mod tests {
 
     #[track_caller]
     fn check(told: &str, waits: Option<TerminalWait>, waiter: Option<u32>) {
-        let Some(numbers) = Numbers::own().filter(|_| cfg!(target_arch = "x86_64")) else { return };
-        let sight = Sight::read(told, numbers).unwrap();
+        let Some(numbers) = SystemCallNumbers::for_this_architecture().filter(|_| cfg!(target_arch = "x86_64")) else { return };
+        let sight = TerminalObservation::parse(told, numbers).unwrap();
         let found = sight.waiting.waiter.as_ref().map(|waiter| waiter.thread);
         assert_eq!((sight.waiting.waits, found), (waits, waiter), "{told}");
     }
@@ -237,7 +237,7 @@ mod tests {
         let reading = Some(TerminalWait::Reading);
         let cat = "G 12 S my cat|P 12 0 1 2|T 12 0 0x0 0x7f 0x20000 0x0 0x0 0x0 0x7 0x7|R 1 2 3|S speed 38400; -echo icanon";
         check(cat, reading, Some(12));
-        let sight = Sight::read(cat, Numbers::own().unwrap()).unwrap();
+        let sight = TerminalObservation::parse(cat, SystemCallNumbers::for_this_architecture().unwrap()).unwrap();
         assert_eq!((sight.foreground, sight.modes), (Some(12), Some((false, true))));
         assert_eq!(sight.waiting.name.as_deref(), Some("my cat"));
         let other = cat.replace("|T 12 0 0x0", "|T 12 0 0x3");
@@ -261,6 +261,6 @@ mod tests {
         check("G 12 S sh|P 12 0|X", None, None);
         check("G 9 S gdb|P 9 0|T 9 7 0x7f 0x2 0xffffffff 0x0 0x0 0x0 0x7 0x7|R 1|M", None, None);
         check("G 12 S sh", None, None);
-        assert_eq!(Sight::read("", Numbers::own().unwrap()), None);
+        assert_eq!(TerminalObservation::parse("", SystemCallNumbers::for_this_architecture().unwrap()), None);
     }
 }

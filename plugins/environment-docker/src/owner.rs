@@ -16,7 +16,7 @@ pub const WORKSPACE_LABEL: &str = "io.jaato.workspace";
 
 /// A process that made a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owner {
+pub struct ContainerOwner {
     machine: String,
     boot: String,
     namespace: String,
@@ -24,7 +24,7 @@ pub struct Owner {
     started: String,
 }
 
-impl Owner {
+impl ContainerOwner {
     /// Returns the current process, or `None` if the system has no `/proc`.
     pub fn current() -> Option<Self> {
         let pid = std::process::id();
@@ -36,7 +36,7 @@ impl Owner {
             boot: read("/proc/sys/kernel/random/boot_id").ok()?,
             namespace: namespace.to_string_lossy().into_owned(),
             pid,
-            started: started(Path::new("/proc"), pid)?,
+            started: start_time(Path::new("/proc"), pid)?,
         })
     }
 
@@ -69,13 +69,13 @@ impl Owner {
         if self.boot != me.boot {
             return !self.machine.is_empty() && self.machine == me.machine;
         }
-        self.namespace == me.namespace && started(proc, self.pid) != Some(self.started.clone())
+        self.namespace == me.namespace && start_time(proc, self.pid) != Some(self.started.clone())
     }
 }
 
 /// Returns the start time of a process, in ticks since boot. It is the 22nd field, counted after
 /// the name, which may contain any character. A zombie counts as ended.
-fn started(proc: &Path, pid: u32) -> Option<String> {
+fn start_time(proc: &Path, pid: u32) -> Option<String> {
     let stat = fs::read_to_string(proc.join(pid.to_string()).join("stat")).ok()?;
     let (_, fields) = stat.rsplit_once(") ")?;
     let is_dead = fields.starts_with(['Z', 'X']);
@@ -86,8 +86,8 @@ fn started(proc: &Path, pid: u32) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn owner(text: &str) -> Owner {
-        Owner::parse(text).unwrap()
+    fn owner(text: &str) -> ContainerOwner {
+        ContainerOwner::parse(text).unwrap()
     }
 
     /// Creates a `/proc` with process 7, started at 100, whose name is misleading, and the zombie
@@ -149,7 +149,7 @@ mod tests {
             assert_eq!(owner(text).to_label(), text);
         }
         for text in ["", "m b n x 5", "m b n 1", "m b n 1 5 6"] {
-            assert_eq!(Owner::parse(text), None, "{text}");
+            assert_eq!(ContainerOwner::parse(text), None, "{text}");
         }
     }
 
@@ -158,8 +158,8 @@ mod tests {
         if !cfg!(target_os = "linux") {
             return jaato_plugin_testkit::skip("the system does not tell when a process began");
         }
-        let me = Owner::current().unwrap();
+        let me = ContainerOwner::current().unwrap();
         assert!(!me.has_ended(&me));
-        assert_eq!(Owner::parse(&me.to_label()), Some(me));
+        assert_eq!(ContainerOwner::parse(&me.to_label()), Some(me));
     }
 }

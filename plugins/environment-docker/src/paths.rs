@@ -6,20 +6,20 @@
 use std::path::{Component, Path, PathBuf};
 
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
-use jaato_plugin_sdk_environment::files::Access;
+use jaato_plugin_sdk_environment::files::FolderAccess;
 
 /// The shared folders.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Paths {
-    workspace: Shared,
-    working: Shared,
-    tmp: Shared,
-    volumes: Vec<Volume>,
+pub struct ContainerPaths {
+    workspace: SharedFolder,
+    working: SharedFolder,
+    tmp: SharedFolder,
+    volumes: Vec<MountedVolume>,
 }
 
 /// A folder with its paths on both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shared {
+pub struct SharedFolder {
     /// The path on this machine.
     pub host: PathBuf,
     /// The path in the container.
@@ -28,43 +28,43 @@ pub struct Shared {
 
 /// The workspace, and its subfolder in which the user works.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Workspace {
+pub struct SharedWorkspace {
     /// The workspace's paths.
-    pub folder: Shared,
+    pub folder: SharedFolder,
     /// The relative path of the folder in which the user works. Empty if it is the workspace
     /// itself.
     pub below: PathBuf,
 }
 
-impl Workspace {
+impl SharedWorkspace {
     /// Returns the folder in which the user works.
-    fn working(&self) -> Shared {
-        let Shared { host, container } = &self.folder;
+    fn working(&self) -> SharedFolder {
+        let SharedFolder { host, container } = &self.folder;
         if self.below.as_os_str().is_empty() {
             return self.folder.clone();
         }
-        Shared { host: host.join(&self.below), container: container.join(&self.below) }
+        SharedFolder { host: host.join(&self.below), container: container.join(&self.below) }
     }
 }
 
-impl From<Shared> for Workspace {
-    fn from(folder: Shared) -> Self {
+impl From<SharedFolder> for SharedWorkspace {
+    fn from(folder: SharedFolder) -> Self {
         Self { folder, below: PathBuf::new() }
     }
 }
 
 /// A folder of this machine that a container sees in addition to the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Volume {
+pub struct MountedVolume {
     /// The folder's paths.
-    pub folder: Shared,
+    pub folder: SharedFolder,
     /// Whether the container may write to it.
-    pub access: Access,
+    pub access: FolderAccess,
 }
 
-impl Paths {
+impl ContainerPaths {
     /// Creates the mapping of the two folders.
-    pub fn new(workspace: impl Into<Workspace>, tmp: Shared) -> Self {
+    pub fn new(workspace: impl Into<SharedWorkspace>, tmp: SharedFolder) -> Self {
         let workspace = workspace.into();
         let working = workspace.working();
         Self { workspace: workspace.folder, working, tmp, volumes: Vec::new() }
@@ -72,27 +72,27 @@ impl Paths {
 
     /// Adds further shared folders.
     #[must_use]
-    pub fn with_volumes(self, volumes: Vec<Volume>) -> Self {
+    pub fn with_volumes(self, volumes: Vec<MountedVolume>) -> Self {
         Self { volumes, ..self }
     }
 
     /// Returns the further shared folders.
-    pub fn volumes(&self) -> &[Volume] {
+    pub fn volumes(&self) -> &[MountedVolume] {
         &self.volumes
     }
 
     /// Returns the folder in the workspace at which relative paths and commands start.
-    pub fn working(&self) -> &Shared {
+    pub fn working(&self) -> &SharedFolder {
         &self.working
     }
 
     /// Returns the workspace.
-    pub fn workspace(&self) -> &Shared {
+    pub fn workspace(&self) -> &SharedFolder {
         &self.workspace
     }
 
     /// Returns the temporary folder.
-    pub fn tmp(&self) -> &Shared {
+    pub fn tmp(&self) -> &SharedFolder {
         &self.tmp
     }
 
@@ -101,9 +101,9 @@ impl Paths {
     /// # Errors
     /// `invalid_arguments` for a path outside of the shared folders, which are listed.
     pub fn to_container(&self, host: &Path) -> Result<PathBuf> {
-        let path = plain(&self.working.host.join(host));
+        let path = normalize_path(&self.working.host.join(host));
         self.translate(&path, |shared| (&shared.host, &shared.container))
-            .ok_or_else(|| self.outside(host, |shared| &shared.host))
+            .ok_or_else(|| self.outside_error(host, |shared| &shared.host))
     }
 
     /// Converts a path in the container to one of this machine. A relative path starts at the
@@ -112,22 +112,22 @@ impl Paths {
     /// # Errors
     /// `invalid_arguments` for a path outside of the shared folders, which are listed.
     pub fn to_host(&self, container: &Path) -> Result<PathBuf> {
-        let path = plain(&self.working.container.join(container));
+        let path = normalize_path(&self.working.container.join(container));
         self.translate(&path, |shared| (&shared.container, &shared.host))
-            .ok_or_else(|| self.outside(container, |shared| &shared.container))
+            .ok_or_else(|| self.outside_error(container, |shared| &shared.container))
     }
 
     /// Makes a path in the container absolute. It may be outside of the shared folders, as for a
     /// command's folder.
     pub fn in_container(&self, container: &Path) -> PathBuf {
-        plain(&self.working.container.join(container))
+        normalize_path(&self.working.container.join(container))
     }
 
     /// Translates a path. The deepest folder wins, because folders may be nested.
     fn translate<'a>(
         &'a self,
         path: &Path,
-        sides: impl Fn(&'a Shared) -> (&'a Path, &'a Path),
+        sides: impl Fn(&'a SharedFolder) -> (&'a Path, &'a Path),
     ) -> Option<PathBuf> {
         let others = self.volumes.iter().map(|volume| &volume.folder);
         let pairs = [&self.workspace, &self.tmp].into_iter().chain(others).map(sides);
@@ -138,7 +138,7 @@ impl Paths {
         Some(if rest.as_os_str().is_empty() { to.to_owned() } else { to.join(rest) })
     }
 
-    fn outside<'a>(&'a self, path: &Path, side: impl Fn(&'a Shared) -> &'a PathBuf) -> Error {
+    fn outside_error<'a>(&'a self, path: &Path, side: impl Fn(&'a SharedFolder) -> &'a PathBuf) -> Error {
         let text = format!(
             "`{}` is outside of the allowed paths `{}` and `{}`",
             path.display(),
@@ -150,7 +150,7 @@ impl Paths {
 }
 
 /// Removes `.` and `..`. The root is its own parent.
-pub fn plain(path: &Path) -> PathBuf {
+pub fn normalize_path(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for component in path.components() {
         match component {
@@ -170,12 +170,12 @@ pub fn plain(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn shared(host: &str, container: &str) -> Shared {
-        Shared { host: host.into(), container: container.into() }
+    fn shared(host: &str, container: &str) -> SharedFolder {
+        SharedFolder { host: host.into(), container: container.into() }
     }
 
-    fn paths() -> Paths {
-        Paths::new(shared("/home/me/project", "/workspace"), shared("/tmp/j1", "/tmp/jaato"))
+    fn paths() -> ContainerPaths {
+        ContainerPaths::new(shared("/home/me/project", "/workspace"), shared("/tmp/j1", "/tmp/jaato"))
     }
 
     #[track_caller]
@@ -194,10 +194,10 @@ mod tests {
     #[test]
     fn relative_paths_begin_where_the_person_works_and_reach_the_whole_workspace() {
         let shared =
-            |host: &str, container: &str| Shared { host: host.into(), container: container.into() };
+            |host: &str, container: &str| SharedFolder { host: host.into(), container: container.into() };
         let workspace =
-            Workspace { folder: shared("/home/me/p", "/workspace"), below: "a/b".into() };
-        let paths = Paths::new(workspace, shared("/tmp/j", "/tmp/jaato"));
+            SharedWorkspace { folder: shared("/home/me/p", "/workspace"), below: "a/b".into() };
+        let paths = ContainerPaths::new(workspace, shared("/tmp/j", "/tmp/jaato"));
         assert_eq!(*paths.working(), shared("/home/me/p/a/b", "/workspace/a/b"));
         let to_host = |path: &str| paths.to_host(Path::new(path)).unwrap();
         assert_eq!(to_host("c"), Path::new("/home/me/p/a/b/c"));
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn the_deeper_of_two_folders_wins() {
-        let paths = Paths::new(shared("/w", "/srv"), shared("/w/.tmp/j1", "/srv/.tmp/j1"));
+        let paths = ContainerPaths::new(shared("/w", "/srv"), shared("/w/.tmp/j1", "/srv/.tmp/j1"));
         let found = paths.to_host(Path::new("/srv/.tmp/j1/a")).unwrap();
         assert_eq!(found, Path::new("/w/.tmp/j1/a"));
     }
@@ -237,6 +237,6 @@ mod tests {
     fn a_commands_folder_may_lie_anywhere_in_the_container() {
         assert_eq!(paths().in_container(Path::new("/etc")), Path::new("/etc"));
         assert_eq!(paths().in_container(Path::new("src")), Path::new("/workspace/src"));
-        assert_eq!(plain(Path::new("/../a/./b/..")), Path::new("/a"));
+        assert_eq!(normalize_path(Path::new("/../a/./b/..")), Path::new("/a"));
     }
 }

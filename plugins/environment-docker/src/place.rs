@@ -9,12 +9,12 @@ use bollard::models::ExecConfig;
 use jaato_plugin_sdk::types::process::Signal;
 use jaato_plugin_sdk::types::{Error, Result};
 
-use crate::engine::Engine;
-use crate::errors::{self, Doing};
-use crate::guardian::{self, Guardian};
-use crate::link::Streams;
-use crate::onlooker::Onlooker;
-use crate::watch::Watch;
+use crate::engine::DockerEngine;
+use crate::errors::{self, EngineRequestKind};
+use crate::guardian::{self, ContainerGuardian};
+use crate::link::ExecStreams;
+use crate::onlooker::TerminalObserver;
+use crate::watch::ContainerWatch;
 
 /// The maximum time for the engine to report the end of a container after its commands were killed.
 const DEATH_DELAY: Duration = Duration::from_millis(500);
@@ -27,8 +27,8 @@ const GUARDIAN_USER: &str = "0:0";
 
 /// A container, from the view of its commands.
 #[derive(Clone)]
-pub struct Place {
-    pub engine: Engine,
+pub struct ContainerContext {
+    pub engine: DockerEngine,
     /// The engine's ID.
     pub id: Arc<str>,
     /// The name for the user.
@@ -39,13 +39,13 @@ pub struct Place {
     pub variables: Arc<[(String, String)]>,
     /// The folder of commands that set none.
     pub folder: PathBuf,
-    pub guardian: Guardian,
-    pub onlooker: Onlooker,
-    pub watch: Watch,
+    pub guardian: ContainerGuardian,
+    pub onlooker: TerminalObserver,
+    pub watch: ContainerWatch,
 }
 
 /// A program for the engine to run.
-pub struct Request<'a> {
+pub struct ExecRequest<'a> {
     pub words: Vec<String>,
     pub variables: &'a [(String, String)],
     pub has_input: bool,
@@ -53,17 +53,17 @@ pub struct Request<'a> {
     pub user: Option<&'a str>,
 }
 
-impl Place {
+impl ContainerContext {
     /// Creates a command of the engine without starting it. Returns its ID.
-    pub async fn create(&self, request: Request<'_>) -> Result<String> {
+    pub async fn create(&self, request: ExecRequest<'_>) -> Result<String> {
         create(&self.engine, &self.id, request).await.map_err(|error| self.explain(&error))
     }
 
     /// Converts an error of the client to an error for a command.
     pub fn explain(&self, error: &EngineError) -> Error {
-        match (self.watch.how(), error) {
-            (Some(how), _) => errors::gone(&self.name, &how),
-            (None, error) => self.engine.explain(error, Doing::Command(&self.name)),
+        match (self.watch.end_reason(), error) {
+            (Some(how), _) => errors::container_ended(&self.name, &how),
+            (None, error) => self.engine.explain(error, EngineRequestKind::Command(&self.name)),
         }
     }
 
@@ -75,27 +75,27 @@ impl Place {
     /// Returns a command's folder in the container.
     pub fn folder_of(&self, folder: Option<&Path>) -> PathBuf {
         let folder = folder.map_or_else(|| self.folder.clone(), |folder| self.folder.join(folder));
-        crate::paths::plain(&folder)
+        crate::paths::normalize_path(&folder)
     }
 
     /// Returns the exit code of a command, or `None` while it runs.
     ///
     /// # Errors
     /// `unavailable` if the container or the engine is gone.
-    pub async fn code(&self, exec: &str) -> Result<Option<i64>> {
+    pub async fn exit_code(&self, exec: &str) -> Result<Option<i64>> {
         match self.engine.docker().inspect_exec(exec).await {
             Ok(seen) if seen.running == Some(true) => Ok(None),
             Ok(seen) => match seen.exit_code {
                 Some(code) if code != KILLED => Ok(Some(code)),
                 // A container's end kills all its commands, so check whether it has ended.
-                code => match self.watch.within(DEATH_DELAY).await {
-                    Some(how) => Err(errors::gone(&self.name, &how)),
+                code => match self.watch.end_reason_within(DEATH_DELAY).await {
+                    Some(how) => Err(errors::container_ended(&self.name, &how)),
                     None => Ok(code),
                 },
             },
-            Err(error) => match self.watch.within(DEATH_DELAY).await {
-                Some(how) => Err(errors::gone(&self.name, &how)),
-                None => Err(self.lost(&error)),
+            Err(error) => match self.watch.end_reason_within(DEATH_DELAY).await {
+                Some(how) => Err(errors::container_ended(&self.name, &how)),
+                None => Err(self.lost_command_error(&error)),
             },
         }
     }
@@ -106,7 +106,7 @@ impl Place {
     /// `unavailable` if the container is gone.
     pub async fn signal(&self, group: u32, signal: Signal) -> Result<bool> {
         match self.guardian.signal(group, signal).await {
-            Err(_) => self.another_guardian().await?.signal(group, signal).await,
+            Err(_) => self.replace_guardian().await?.signal(group, signal).await,
             done => done,
         }
     }
@@ -117,33 +117,33 @@ impl Place {
     /// `unavailable` if the container is gone, and the command with it.
     pub async fn end(&self, session: u32) -> Result<()> {
         match self.guardian.end_now(session).await {
-            Err(_) => self.another_guardian().await?.end_now(session).await,
+            Err(_) => self.replace_guardian().await?.end_now(session).await,
             done => done,
         }
     }
 
     /// Starts a guardian to replace one that a command has killed.
-    async fn another_guardian(&self) -> Result<Guardian> {
-        match self.watch.how() {
-            Some(how) => Err(errors::gone(&self.name, &how)),
-            None => guard(&self.engine, &self.id, &self.name).await,
+    async fn replace_guardian(&self) -> Result<ContainerGuardian> {
+        match self.watch.end_reason() {
+            Some(how) => Err(errors::container_ended(&self.name, &how)),
+            None => start_guardian(&self.engine, &self.id, &self.name).await,
         }
     }
 
     /// Returns the error for a command whose end is unknown.
-    pub fn lost(&self, error: &EngineError) -> Error {
+    pub fn lost_command_error(&self, error: &EngineError) -> Error {
         match error {
-            EngineError::RequestTimeoutError => errors::slow(self.engine.address()),
-            _ => errors::restarted(self.engine.address(), &self.name),
+            EngineError::RequestTimeoutError => errors::engine_timeout(self.engine.address()),
+            _ => errors::connection_lost(self.engine.address(), &self.name),
         }
     }
 }
 
 /// Creates a command of the engine in a container.
 pub async fn create(
-    engine: &Engine,
+    engine: &DockerEngine,
     container: &str,
-    request: Request<'_>,
+    request: ExecRequest<'_>,
 ) -> Result<String, EngineError> {
     let config = ExecConfig {
         attach_stdin: Some(request.has_input),
@@ -161,26 +161,26 @@ pub async fn create(
 }
 
 /// Starts a command of the engine without a terminal.
-pub async fn start(engine: &Engine, exec: &str) -> Result<Streams, EngineError> {
+pub async fn start_exec(engine: &DockerEngine, exec: &str) -> Result<ExecStreams, EngineError> {
     use bollard::exec::{StartExecOptions, StartExecResults};
 
     let options = StartExecOptions { detach: false, tty: false, output_capacity: Some(64 * 1024) };
     match engine.docker().start_exec(exec, Some(options)).await? {
-        StartExecResults::Attached { output, input } => Ok(Streams { input, output }),
+        StartExecResults::Attached { output, input } => Ok(ExecStreams { input, output }),
         StartExecResults::Detached => unreachable!("asked for without `detach`"),
     }
 }
 
 /// Starts the guardian's shell in a container that has another first process.
-pub async fn guard(engine: &Engine, id: &str, name: &str) -> Result<Guardian> {
-    let request = Request {
+pub async fn start_guardian(engine: &DockerEngine, id: &str, name: &str) -> Result<ContainerGuardian> {
+    let request = ExecRequest {
         words: ["sh", "-c", guardian::SCRIPT, "jaato"].map(str::to_owned).into(),
         variables: &[],
         has_input: true,
         has_terminal: false,
         user: Some(GUARDIAN_USER),
     };
-    let told = |error| engine.explain(&error, Doing::Container(name));
+    let told = |error| engine.explain(&error, EngineRequestKind::Container(name));
     let exec = create(engine, id, request).await.map_err(told)?;
-    Ok(Guardian::over(start(engine, &exec).await.map_err(told)?))
+    Ok(ContainerGuardian::from_streams(start_exec(engine, &exec).await.map_err(told)?))
 }

@@ -8,46 +8,46 @@ use jaato_plugin_sdk::types::execution::{
     AllowedPath, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec, OsFacts, ShellFacts,
 };
 use jaato_plugin_sdk::{schemars, serde_json};
-use jaato_plugin_sdk_environment::files::Access;
+use jaato_plugin_sdk_environment::files::FolderAccess;
 use jaato_plugin_sdk_environment::{ExecutionEnvironment, HostFiles};
 
-use crate::address::Address;
-use crate::container::{Container, Origin};
-use crate::engine::{Engine, Telling};
-use crate::fetched::Progress;
-use crate::probe::Facts;
-use crate::runtime::Runtime;
-use crate::settings::Settings;
+use crate::address::EngineAddress;
+use crate::container::{Container, ContainerOrigin};
+use crate::engine::{DockerEngine, PullProgressCallback};
+use crate::fetched::ImageDownloadProgress;
+use crate::probe::ContainerFacts;
+use crate::runtime::EngineRuntime;
+use crate::settings::DockerSettings;
 use crate::shell::DockerShell;
 use crate::terminals::DockerTerminals;
 use crate::{sweep, tmp, volumes};
 
 /// The plugin's state: the user's configuration.
-pub struct Docker {
+pub struct DockerPlugin {
     config: Value,
 }
 
-impl State for Docker {
+impl State for DockerPlugin {
     async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
         Ok(Self { config: home.config().await? })
     }
 
     fn describe(description: &mut Description) {
-        description.config_schema = serde_json::to_value(schemars::schema_for!(Settings)).ok();
+        description.config_schema = serde_json::to_value(schemars::schema_for!(DockerSettings)).ok();
     }
 }
 
 /// The ready environment, with a running container.
-pub struct Ready {
-    runtime: Runtime,
+pub struct DockerEnvironment {
+    runtime: EngineRuntime,
     container: Arc<Container>,
     shell: DockerShell,
     terminals: DockerTerminals,
     shell_timeout_ms: u64,
 }
 
-impl ExecutionEnvironment for Ready {
-    type State = Docker;
+impl ExecutionEnvironment for DockerEnvironment {
+    type State = DockerPlugin;
     type Files = HostFiles;
     type Shell = DockerShell;
     type Terminals = DockerTerminals;
@@ -61,16 +61,16 @@ impl ExecutionEnvironment for Ready {
         }
     }
 
-    async fn setup(cx: &Cx<Docker>, setup: EnvironmentSetup) -> Result<Self> {
-        let settings = Settings::chosen(&cx.state().config, &setup.options)?;
+    async fn setup(cx: &Cx<DockerPlugin>, setup: EnvironmentSetup) -> Result<Self> {
+        let settings = DockerSettings::merge(&cx.state().config, &setup.options)?;
         // Checks the settings before any request to the engine.
-        settings.wanted()?;
+        settings.requested_container()?;
         let shell_timeout_ms = settings.shell_timeout_ms();
-        let runtime = Runtime::start()?;
+        let runtime = EngineRuntime::start()?;
         let EnvironmentSetup { workspace, root, .. } = setup;
         let root = if root.is_empty() { workspace.clone() } else { root };
         let host: Reporter = (**cx).clone();
-        let on_fetched: Telling = Arc::new(move |image, Progress { done, total }| {
+        let on_fetched: PullProgressCallback = Arc::new(move |image, ImageDownloadProgress { done, total }| {
             let label = format!("fetching the image `{image}`");
             // The progress may be ignored.
             let _ = host.emit(&Delta::progress(label, done, total));
@@ -92,17 +92,17 @@ impl ExecutionEnvironment for Ready {
         })
     }
 
-    async fn teardown(&self, _cx: &Cx<Docker>) -> Result<()> {
+    async fn teardown(&self, _cx: &Cx<DockerPlugin>) -> Result<()> {
         let container = Arc::clone(&self.container);
         self.runtime.run(async move { container.close().await }).await
     }
 
-    async fn facts(&self, cx: &Cx<Docker>) -> Result<EnvironmentFacts> {
+    async fn facts(&self, cx: &Cx<DockerPlugin>) -> Result<EnvironmentFacts> {
         let container = Arc::clone(&self.container);
-        self.runtime.run(async move { container.ready().await }).await?;
+        self.runtime.run(async move { container.ensure_running().await }).await?;
         tell_notes(cx, &self.container);
         let shell_timeout_ms = self.shell_timeout_ms;
-        Ok(EnvironmentFacts { shell_timeout_ms, ..told(&self.container) })
+        Ok(EnvironmentFacts { shell_timeout_ms, ..environment_facts(&self.container) })
     }
 
     fn files(&self) -> Option<&HostFiles> {
@@ -120,13 +120,13 @@ impl ExecutionEnvironment for Ready {
 
 /// Removes the remains of killed hosts, then opens the container. Also returns lines for the log.
 async fn open(
-    settings: &Settings,
+    settings: &DockerSettings,
     root: &Path,
     workspace: &Path,
-    on_fetched: Telling,
+    on_fetched: PullProgressCallback,
 ) -> Result<(Container, Vec<String>)> {
-    let address = Address::find(settings.engine.as_deref(), |name| std::env::var_os(name))?;
-    let engine = Engine::connect(address, settings.engine_deadline()).await?.telling(on_fetched);
+    let address = EngineAddress::find(settings.engine.as_deref(), |name| std::env::var_os(name))?;
+    let engine = DockerEngine::connect(address, settings.engine_deadline()).await?.with_progress_callback(on_fetched);
     let mounted = volumes::workspace(settings.mount_dir.as_deref(), workspace)?;
     let mut notes = Vec::new();
     match sweep::remove_left_behind(&engine).await {
@@ -152,15 +152,15 @@ pub fn tell_notes(host: &Reporter, container: &Container) {
     }
 }
 
-fn told(container: &Container) -> EnvironmentFacts {
+fn environment_facts(container: &Container) -> EnvironmentFacts {
     let facts = container.facts();
     let shown = |path: &Path| path.to_string_lossy().into_owned();
     let workspace = shown(&container.paths().workspace().container);
     let tmp = shown(&container.paths().tmp().container);
     let origin = match container.origin() {
-        Origin::Made => "made, removed at the end",
-        Origin::MadeToStay => "made, stays",
-        Origin::Brought => "brought, stays",
+        ContainerOrigin::Made => "made, removed at the end",
+        ContainerOrigin::MadeToStay => "made, stays",
+        ContainerOrigin::Brought => "brought, stays",
     };
     let details = json_object!({
         "container": &*container.name(),
@@ -170,19 +170,19 @@ fn told(container: &Container) -> EnvironmentFacts {
     });
     let more = container.paths().volumes().iter().map(|volume| AllowedPath {
         path: shown(&volume.folder.container),
-        read_only: volume.access == Access::Read,
+        read_only: volume.access == FolderAccess::Read,
     });
     let own = [
         AllowedPath { path: workspace.clone(), read_only: !facts.workspace_is_writable },
         AllowedPath { path: tmp.clone(), read_only: false },
     ];
     EnvironmentFacts {
-        name: Ready::spec().name,
+        name: DockerEnvironment::spec().name,
         is_host: false,
         working_directory: shown(&container.paths().working().container),
         allowed_paths: own.into_iter().chain(more).collect(),
         temporary_directory: Some(tmp),
-        os: Some(os(facts)),
+        os: Some(os_facts(facts)),
         shell: Some(ShellFacts {
             name: facts.shell.rsplit('/').next().unwrap_or_default().to_owned(),
             path: facts.shell.clone(),
@@ -194,7 +194,7 @@ fn told(container: &Container) -> EnvironmentFacts {
     }
 }
 
-fn os(facts: &Facts) -> OsFacts {
+fn os_facts(facts: &ContainerFacts) -> OsFacts {
     let name = if facts.pretty_name.is_empty() { &facts.kernel } else { &facts.pretty_name };
     OsFacts {
         kind: facts.kernel.to_lowercase(),

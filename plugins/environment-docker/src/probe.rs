@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use jaato_plugin_sdk::types::text::one_line;
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 
-use crate::command::{Command, Exit, Piece, Spec};
-use crate::place::Place;
+use crate::command::{ContainerCommand, CommandExit, CommandEvent, ContainerCommandSpec};
+use crate::place::ContainerContext;
 
 /// Needs only a shell, because a container may contain nothing else.
 const SCRIPT: &str = r#"r(){ v=; { IFS= read -r v <"$1"; } 2>/dev/null; }
@@ -28,7 +28,7 @@ echo "shell=${s:-sh}"
 
 /// Facts about a container, as its commands see them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct ContainerFacts {
     /// The kernel's name, such as `Linux`.
     pub kernel: String,
     /// The kernel's release.
@@ -60,9 +60,9 @@ pub struct Facts {
 /// Probes a container. `shared` is a path that exists if both sides see the same files.
 ///
 /// # Errors
-/// The errors of [`Command::start`], or `failed` if the container does not see this machine's
+/// The errors of [`ContainerCommand::start`], or `failed` if the container does not see this machine's
 /// files.
-pub async fn ask(place: &Place, shared: &Path, workspace: &Path) -> Result<Facts> {
+pub async fn probe_container(place: &ContainerContext, shared: &Path, workspace: &Path) -> Result<ContainerFacts> {
     let words = [
         "sh".to_owned(),
         "-c".to_owned(),
@@ -71,15 +71,15 @@ pub async fn ask(place: &Place, shared: &Path, workspace: &Path) -> Result<Facts
         shared.to_string_lossy().into_owned(),
         workspace.to_string_lossy().into_owned(),
     ];
-    let spec = Spec { words: words.into(), ..Spec::default() };
-    let command = Command::start(place.clone(), spec).await?;
+    let spec = ContainerCommandSpec { words: words.into(), ..ContainerCommandSpec::default() };
+    let command = ContainerCommand::start(place.clone(), spec).await?;
     let (mut text, mut complaints) = (Vec::new(), Vec::new());
     while let Some(piece) = command.next().await? {
         match piece {
-            Piece::Stdout(bytes) => text.extend(bytes),
-            Piece::Stderr(bytes) => complaints.extend(bytes),
-            Piece::Exit(Exit { code: 0, .. }) => {}
-            Piece::Exit(Exit { code, .. }) => {
+            CommandEvent::Stdout(bytes) => text.extend(bytes),
+            CommandEvent::Stderr(bytes) => complaints.extend(bytes),
+            CommandEvent::Exit(CommandExit { code: 0, .. }) => {}
+            CommandEvent::Exit(CommandExit { code, .. }) => {
                 let said = one_line(&String::from_utf8_lossy(&complaints));
                 return Err(Error::failed(format!(
                     "cannot inspect the container (code {code}): {said}"
@@ -88,7 +88,7 @@ pub async fn ask(place: &Place, shared: &Path, workspace: &Path) -> Result<Facts
         }
     }
     let text = String::from_utf8_lossy(&text);
-    let values = values(&text);
+    let values = parse_values(&text);
     if !values.contains_key("shared") {
         let text = format!(
             "the container `{}` does not see this machine's files (`{}` does not exist)",
@@ -98,21 +98,21 @@ pub async fn ask(place: &Place, shared: &Path, workspace: &Path) -> Result<Facts
         let hint = "the engine must run on this machine, or share its folders";
         return Err(Error::new(ErrorKind::Failed, text).with_hint(hint));
     }
-    Ok(facts(&values, place))
+    Ok(container_facts(&values, place))
 }
 
-fn values(text: &str) -> HashMap<&str, &str> {
+fn parse_values(text: &str) -> HashMap<&str, &str> {
     text.lines().filter_map(|line| line.split_once('=')).collect()
 }
 
-fn facts(values: &HashMap<&str, &str>, place: &Place) -> Facts {
+fn container_facts(values: &HashMap<&str, &str>, place: &ContainerContext) -> ContainerFacts {
     let get = |key: &str| values.get(key).copied().unwrap_or_default();
     let unquoted = |key: &str| get(key).trim_matches(['"', '\'']).to_owned();
     let machine = match get("machine") {
         "" => place.engine.architecture(),
         machine => machine,
     };
-    Facts {
+    ContainerFacts {
         kernel: get("kernel").to_owned(),
         release: get("release").to_owned(),
         distribution: unquoted("os.ID"),
@@ -145,7 +145,7 @@ mod tests {
 
     #[track_caller]
     fn check(told: &str, expected: Option<&str>) {
-        assert_eq!(home(&values(told)), expected.map(PathBuf::from), "{told}");
+        assert_eq!(home(&parse_values(told)), expected.map(PathBuf::from), "{told}");
     }
 
     #[test]

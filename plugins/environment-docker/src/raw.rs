@@ -9,39 +9,39 @@ use std::pin::Pin;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::address::Address;
-use crate::link::Writer;
+use crate::address::EngineAddress;
+use crate::link::EngineInputStream;
 
 /// The maximum size of the head of a response. Engines send a few hundred bytes.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// The output of a terminal.
-pub type Reader = Pin<Box<dyn AsyncRead + Send>>;
+pub type TerminalReader = Pin<Box<dyn AsyncRead + Send>>;
 
 /// The reason why the engine did not switch protocols.
 #[derive(Debug)]
-pub enum Failure {
+pub enum UpgradeFailure {
     /// The connection failed.
     Io(io::Error),
     /// The engine refused, with a status and a text.
     Refused(u16, String),
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for UpgradeFailure {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
 }
 
 /// Starts a command that was created with a terminal. Returns both directions.
-pub async fn start(address: &Address, exec: &str) -> Result<(Reader, Writer), Failure> {
-    let (mut reader, mut writer): (Reader, Writer) = match address {
-        Address::Unix(path) => {
+pub async fn start(address: &EngineAddress, exec: &str) -> Result<(TerminalReader, EngineInputStream), UpgradeFailure> {
+    let (mut reader, mut writer): (TerminalReader, EngineInputStream) = match address {
+        EngineAddress::Unix(path) => {
             let stream = UnixStream::connect(path).await?;
             let (reader, writer) = stream.into_split();
             (Box::pin(reader), Box::pin(writer))
         }
-        Address::Tcp(host) => {
+        EngineAddress::Tcp(host) => {
             let (reader, writer) = TcpStream::connect(host).await?.into_split();
             (Box::pin(reader), Box::pin(writer))
         }
@@ -61,11 +61,11 @@ pub async fn start(address: &Address, exec: &str) -> Result<(Reader, Writer), Fa
     // The engine keeps the connection open after its text, so there is only one read.
     let mut said = vec![0; HEAD_BYTES_MAX];
     let length = reader.read(&mut said).await?;
-    Err(Failure::Refused(status, String::from_utf8_lossy(&said[..length]).into_owned()))
+    Err(UpgradeFailure::Refused(status, String::from_utf8_lossy(&said[..length]).into_owned()))
 }
 
 /// Reads byte by byte, because the bytes after the head belong to the terminal.
-async fn read_status(reader: &mut Reader) -> io::Result<u16> {
+async fn read_status(reader: &mut TerminalReader) -> io::Result<u16> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         if head.len() >= HEAD_BYTES_MAX {

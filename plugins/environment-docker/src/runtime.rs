@@ -23,17 +23,17 @@ const WIND_DOWN: Duration = Duration::from_millis(100);
 
 /// A handle to the thread.
 #[derive(Clone)]
-pub struct Runtime {
+pub struct EngineRuntime {
     handle: Handle,
-    thread: Arc<Thread>,
+    thread: Arc<RuntimeThread>,
 }
 
-struct Thread {
+struct RuntimeThread {
     stop: Mutex<Option<oneshot::Sender<()>>>,
     ended: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
-impl Runtime {
+impl EngineRuntime {
     /// Starts the thread.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl Runtime {
                 let _ = end.send(());
             })
             .map_err(none)?;
-        let thread = Thread { stop: Mutex::new(Some(stop)), ended: Mutex::new(Some(ended)) };
+        let thread = RuntimeThread { stop: Mutex::new(Some(stop)), ended: Mutex::new(Some(ended)) };
         Ok(Self { handle, thread: Arc::new(thread) })
     }
 
@@ -68,7 +68,7 @@ impl Runtime {
         &self,
         future: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
-        match Aborting(self.handle.spawn(future)).await {
+        match AbortOnDrop(self.handle.spawn(future)).await {
             Ok(answer) => answer,
             Err(error) if error.is_panic() => {
                 let panic = error.into_panic();
@@ -92,9 +92,9 @@ impl Runtime {
 }
 
 /// A task that is aborted when this is dropped.
-struct Aborting<T>(JoinHandle<T>);
+struct AbortOnDrop<T>(JoinHandle<T>);
 
-impl<T> Future for Aborting<T> {
+impl<T> Future for AbortOnDrop<T> {
     type Output = std::result::Result<T, tokio::task::JoinError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -102,7 +102,7 @@ impl<T> Future for Aborting<T> {
     }
 }
 
-impl<T> Drop for Aborting<T> {
+impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn timers_work_though_the_executor_has_none() {
-        let runtime = Runtime::start().unwrap();
+        let runtime = EngineRuntime::start().unwrap();
         let answer = wait(runtime.run(async {
             tokio::time::sleep(Duration::from_millis(1)).await;
             Ok(7)
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_nobody_waits_for_is_dropped() {
-        let runtime = Runtime::start().unwrap();
+        let runtime = EngineRuntime::start().unwrap();
         let (kept, dropped) = oneshot::channel::<()>();
         let mut waiting = Box::pin(runtime.run(async move {
             let _kept = kept;
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_panic_costs_the_call_alone() {
-        let runtime = Runtime::start().unwrap();
+        let runtime = EngineRuntime::start().unwrap();
         let error = wait(runtime.run::<()>(async { panic!("moon") })).unwrap_err();
         assert_eq!(
             (error.kind, error.message.as_str()),
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_stopped_thread_ends_and_says_so_to_who_comes_later() {
-        let runtime = Runtime::start().unwrap();
+        let runtime = EngineRuntime::start().unwrap();
         wait(runtime.stop().unwrap()).unwrap();
         assert!(runtime.stop().is_none());
         let error = wait(runtime.run(async { Ok(1) })).unwrap_err();
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_thread_ends_with_its_last_handle() {
-        let runtime = Runtime::start().unwrap();
+        let runtime = EngineRuntime::start().unwrap();
         let ended = runtime.thread.ended.lock().take().unwrap();
         drop(runtime.clone());
         assert_eq!(wait(runtime.run(async { Ok(1) })).unwrap(), 1);

@@ -25,7 +25,7 @@ const SHELL_TIMEOUT: f64 = 300.0;
 #[tool_type]
 #[derive(Debug, Clone)]
 #[serde(default)]
-pub struct Settings {
+pub struct DockerSettings {
     /// The image that a container is made from, such as `debian:12`.
     pub image: Option<String>,
     /// ID or name of a running container to use instead of an image. jaato never stops or removes
@@ -51,7 +51,7 @@ pub struct Settings {
     /// Whether to remove a created container at the end.
     pub cleanup_on_exit: bool,
     /// Whether to pull a missing image from its registry.
-    pub pull: Pull,
+    pub pull: ImagePullPolicy,
     /// Address of the engine. The default is `DOCKER_HOST`, then the known sockets.
     pub engine: Option<String>,
     /// Longest wait for an answer from the engine, in milliseconds.
@@ -72,7 +72,7 @@ pub struct Settings {
 #[tool_type]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-pub enum Pull {
+pub enum ImagePullPolicy {
     /// The user pulls images.
     #[default]
     Never,
@@ -80,7 +80,7 @@ pub enum Pull {
     Missing,
 }
 
-impl Default for Settings {
+impl Default for DockerSettings {
     fn default() -> Self {
         Self {
             image: None,
@@ -91,7 +91,7 @@ impl Default for Settings {
             user: None,
             network: None,
             cleanup_on_exit: true,
-            pull: Pull::Never,
+            pull: ImagePullPolicy::Never,
             engine: None,
             engine_deadline_ms: ENGINE_DEADLINE_MS,
             shell_timeout: SHELL_TIMEOUT,
@@ -102,20 +102,20 @@ impl Default for Settings {
 
 /// The requested container, which is exactly one of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted<'a> {
+pub enum RequestedContainer<'a> {
     /// A new container from this image.
     Image(&'a str),
     /// The container with this ID or name.
     Container(&'a str),
 }
 
-impl Settings {
+impl DockerSettings {
     /// Merges the configuration with the user's options for this session, which take precedence. An
     /// image or container among the options replaces either in the configuration.
     ///
     /// # Errors
     /// `configuration` for an unknown option.
-    pub fn chosen(config: &Value, options: &Map<String, Value>) -> Result<Self> {
+    pub fn merge(config: &Value, options: &Map<String, Value>) -> Result<Self> {
         let mut config = config.as_object().cloned().unwrap_or_default();
         for (chosen, other) in [("image", "container_id"), ("container_id", "image")] {
             if options.contains_key(chosen) {
@@ -130,7 +130,7 @@ impl Settings {
     /// # Errors
     /// `configuration` if neither or both of image and container are set, or a folder is not
     /// absolute.
-    pub fn wanted(&self) -> Result<Wanted<'_>> {
+    pub fn requested_container(&self) -> Result<RequestedContainer<'_>> {
         if let Some(folder) = self.container_workdir.as_ref().filter(|folder| !folder.is_absolute())
         {
             let text = format!("`container_workdir` is not absolute: `{}`", folder.display());
@@ -138,8 +138,8 @@ impl Settings {
         }
         let hint = "`--image IMAGE` for a new container, `--container NAME` for one that runs";
         match (self.image.as_deref(), self.container_id.as_deref()) {
-            (Some(image), None) if !image.is_empty() => Ok(Wanted::Image(image)),
-            (None, Some(container)) if !container.is_empty() => Ok(Wanted::Container(container)),
+            (Some(image), None) if !image.is_empty() => Ok(RequestedContainer::Image(image)),
+            (None, Some(container)) if !container.is_empty() => Ok(RequestedContainer::Container(container)),
             (Some(image), Some(container)) => {
                 let text =
                     format!("both the image `{image}` and the container `{container}` are set");
@@ -171,8 +171,8 @@ mod tests {
     use super::*;
 
     fn wanted(text: &str) -> Result<String> {
-        let settings: Settings = serde_json::from_str(text).unwrap();
-        settings.wanted().map(|wanted| format!("{wanted:?}"))
+        let settings: DockerSettings = serde_json::from_str(text).unwrap();
+        settings.requested_container().map(|wanted| format!("{wanted:?}"))
     }
 
     #[test]
@@ -187,8 +187,8 @@ mod tests {
     #[test]
     fn what_a_person_chose_wins_over_the_configuration() {
         let chosen =
-            |config: Value, options: Value| Settings::chosen(&config, options.as_object().unwrap());
-        let names = |settings: Settings| (settings.image, settings.container_id);
+            |config: Value, options: Value| DockerSettings::merge(&config, options.as_object().unwrap());
+        let names = |settings: DockerSettings| (settings.image, settings.container_id);
         let image = json!({ "image": "a", "network": "none" });
         let found = chosen(image.clone(), json!({ "container_id": "web" })).unwrap();
         assert_eq!(found.network.as_deref(), Some("none"));
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(found.network.as_deref(), Some("host"));
         assert_eq!(names(found), (Some("b".to_owned()), None));
         let both = chosen(image.clone(), json!({ "image": "b", "container_id": "web" })).unwrap();
-        assert_eq!(both.wanted().unwrap_err().kind, ErrorKind::Configuration);
+        assert_eq!(both.requested_container().unwrap_err().kind, ErrorKind::Configuration);
         let error = chosen(image, json!({ "moon": 1 })).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Configuration);
         assert!(error.message.contains("unknown field `moon`"), "{}", error.message);
@@ -211,6 +211,6 @@ mod tests {
 
     #[test]
     fn an_unknown_setting_is_refused() {
-        assert!(serde_json::from_str::<Settings>(r#"{"imag":"a"}"#).is_err());
+        assert!(serde_json::from_str::<DockerSettings>(r#"{"imag":"a"}"#).is_err());
     }
 }

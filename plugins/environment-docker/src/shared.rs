@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use jaato_plugin_sdk::types::{Error, Result};
 use jaato_plugin_sdk_environment::HostFiles;
 use jaato_plugin_sdk_environment::files::{
-    Access, Confined, Root, Settings as FileSettings, TemporarySettings,
+    FolderAccess, ConfinedFiles, AllowedFolder, ConfinedFilesSettings as FileSettings, TemporarySettings,
 };
 
 use crate::errors;
-use crate::paths::{Paths, Shared, Volume, Workspace};
-use crate::tmp::{self, Tmp};
+use crate::paths::{ContainerPaths, SharedFolder, MountedVolume, SharedWorkspace};
+use crate::tmp::{self, TemporaryFolder};
 
 /// The home of a user without a home in the container, inside the temporary folder.
 const HOME: &str = "home";
@@ -22,7 +22,7 @@ const LINK: &str = "t";
 
 /// The user of the temporary folder in the container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Users {
+pub enum FolderUser {
     /// The user who runs jaato.
     Same,
     /// Another user, according to the settings.
@@ -32,8 +32,8 @@ pub enum Users {
 /// The files of an environment, and its temporary folder.
 pub struct SharedFolders {
     files: HostFiles,
-    paths: Paths,
-    tmp: Tmp,
+    paths: ContainerPaths,
+    tmp: TemporaryFolder,
 }
 
 impl SharedFolders {
@@ -42,19 +42,19 @@ impl SharedFolders {
     ///
     /// # Errors
     /// `io` or `configuration` if a folder cannot be used.
-    pub fn to_mount(
+    pub fn create_for_mount(
         base: &Path,
-        workspace: impl Into<Workspace>,
+        workspace: impl Into<SharedWorkspace>,
         tmp: &Path,
-        volumes: Vec<Volume>,
-        users: Users,
+        volumes: Vec<MountedVolume>,
+        users: FolderUser,
     ) -> Result<Self> {
-        let folder = Tmp::make(base, tmp::PREFIX)?;
-        let workspace = (workspace.into(), Access::Write);
+        let folder = TemporaryFolder::make(base, tmp::PREFIX)?;
+        let workspace = (workspace.into(), FolderAccess::Write);
         let shared = Self::open(folder, workspace, volumes, tmp.to_owned())?;
         // Other users of this machine cannot reach it, because they cannot enter the folder around
         // it.
-        shared.let_in(&shared.paths.tmp().host, users)?;
+        shared.grant_access(&shared.paths.tmp().host, users)?;
         Ok(shared)
     }
 
@@ -63,9 +63,9 @@ impl SharedFolders {
     ///
     /// # Errors
     /// `io` or `configuration` if a folder cannot be used.
-    pub fn mounted(workspace: impl Into<Workspace>, access: Access, users: Users) -> Result<Self> {
+    pub fn create_in_workspace(workspace: impl Into<SharedWorkspace>, access: FolderAccess, users: FolderUser) -> Result<Self> {
         let workspace = workspace.into();
-        let folder = Tmp::make(&workspace.folder.host, tmp::HIDDEN_PREFIX)?;
+        let folder = TemporaryFolder::make(&workspace.folder.host, tmp::HIDDEN_PREFIX)?;
         let name = folder.path().file_name().unwrap_or_default();
         let shown = workspace.folder.container.join(name).join(LINK);
         let shared = Self::open(folder, (workspace, access), Vec::new(), shown)?;
@@ -73,18 +73,18 @@ impl SharedFolders {
         let link = shared.tmp.path().join(LINK);
         symlink(true_name, &link).map_err(|error| cannot_make(&link, &error))?;
         for path in [shared.tmp.path(), &shared.paths.tmp().host] {
-            shared.let_in(path, users)?;
+            shared.grant_access(path, users)?;
         }
         Ok(shared)
     }
 
     fn open(
-        folder: Tmp,
-        (workspace, access): (Workspace, Access),
-        volumes: Vec<Volume>,
+        folder: TemporaryFolder,
+        (workspace, access): (SharedWorkspace, FolderAccess),
+        volumes: Vec<MountedVolume>,
         shown: PathBuf,
     ) -> Result<Self> {
-        let root = |Shared { host, container }: &Shared, access| Root {
+        let root = |SharedFolder { host, container }: &SharedFolder, access| AllowedFolder {
             host: host.clone(),
             shown: container.clone(),
             access,
@@ -98,12 +98,12 @@ impl SharedFolders {
                 shown: Some(shown),
             }),
         };
-        let confined = Confined::open(&settings)?;
+        let confined = ConfinedFiles::open(&settings)?;
         let Some((host, container)) = confined.temporary_folder() else {
             unreachable!("asked for in the settings")
         };
-        let tmp = Shared { host: host.to_owned(), container: container.to_owned() };
-        let paths = Paths::new(workspace, tmp).with_volumes(volumes);
+        let tmp = SharedFolder { host: host.to_owned(), container: container.to_owned() };
+        let paths = ContainerPaths::new(workspace, tmp).with_volumes(volumes);
         Ok(Self { files: HostFiles::new(confined), paths, tmp: folder })
     }
 
@@ -113,7 +113,7 @@ impl SharedFolders {
     }
 
     /// Returns the paths on both sides.
-    pub fn paths(&self) -> &Paths {
+    pub fn paths(&self) -> &ContainerPaths {
         &self.paths
     }
 
@@ -127,10 +127,10 @@ impl SharedFolders {
         self.tmp.path().file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    fn let_in(&self, path: &Path, users: Users) -> Result<()> {
+    fn grant_access(&self, path: &Path, users: FolderUser) -> Result<()> {
         match users {
-            Users::Same => Ok(()),
-            Users::Any => set_permissions(path, Permissions::from_mode(0o777))
+            FolderUser::Same => Ok(()),
+            FolderUser::Any => set_permissions(path, Permissions::from_mode(0o777))
                 .map_err(|error| cannot_make(path, &error)),
         }
     }
@@ -139,10 +139,10 @@ impl SharedFolders {
     ///
     /// # Errors
     /// `io` if the home cannot be created.
-    pub fn make_home(&self, users: Users) -> Result<PathBuf> {
+    pub fn make_home(&self, users: FolderUser) -> Result<PathBuf> {
         let path = self.paths.tmp().host.join(HOME);
         create_dir(&path).map_err(|error| cannot_make(&path, &error))?;
-        self.let_in(&path, users)?;
+        self.grant_access(&path, users)?;
         Ok(self.paths.tmp().container.join(HOME))
     }
 
@@ -157,5 +157,5 @@ impl SharedFolders {
 }
 
 fn cannot_make(path: &Path, error: &std::io::Error) -> Error {
-    errors::cannot_make(&format!("`{}`", path.display()), error)
+    errors::folder_creation_failed(&format!("`{}`", path.display()), error)
 }

@@ -9,10 +9,10 @@ use jaato_plugin_sdk::process::{Happened, OutputStream, ProcessExit, Signal, Spa
 use jaato_plugin_sdk_environment::{Program, ProgramEvents, Shell};
 use tokio::time::{Instant, sleep_until};
 
-use crate::command::{self, Command, Exit, Piece, Spec};
+use crate::command::{self, ContainerCommand, CommandExit, CommandEvent, ContainerCommandSpec};
 use crate::container::Container;
 use crate::plugin::tell_notes;
-use crate::runtime::Runtime;
+use crate::runtime::EngineRuntime;
 
 /// The signal that ends a process by force.
 const KILL: i32 = 9;
@@ -22,13 +22,13 @@ const WITH_PATHS: &str = "PATH=$PATH:$1; export PATH; shift; exec \"$@\"";
 
 /// Runs commands in the container.
 pub struct DockerShell {
-    runtime: Runtime,
+    runtime: EngineRuntime,
     container: Arc<Container>,
 }
 
 impl DockerShell {
     /// Creates a shell for this container.
-    pub fn new(runtime: Runtime, container: Arc<Container>) -> Self {
+    pub fn new(runtime: EngineRuntime, container: Arc<Container>) -> Self {
         Self { runtime, container }
     }
 }
@@ -49,7 +49,7 @@ impl Shell for DockerShell {
         let started = starting.await;
         tell_notes(host, &self.container);
         let (command, deadline) = started?;
-        let shared = Arc::new(Shared { command, was_ended: AtomicBool::new(false) });
+        let shared = Arc::new(DockerProgramState { command, was_ended: AtomicBool::new(false) });
         let program = DockerProgram { runtime: self.runtime.clone(), shared: Arc::clone(&shared) };
         let events = DockerEvents {
             runtime: self.runtime.clone(),
@@ -61,7 +61,7 @@ impl Shell for DockerShell {
     }
 }
 
-fn spec(spawn: Spawn) -> Result<Spec> {
+fn spec(spawn: Spawn) -> Result<ContainerCommandSpec> {
     if spawn.program.is_empty() {
         return Err(Error::new(ErrorKind::InvalidArguments, "the command is empty"));
     }
@@ -72,25 +72,25 @@ fn spec(spawn: Spawn) -> Result<Spec> {
     }
     words.push(spawn.program);
     words.extend(spawn.args);
-    Ok(Spec {
+    Ok(ContainerCommandSpec {
         words,
         folder: spawn.directory.map(Into::into),
         variables: spawn.variables.into_iter().collect(),
         stdin: match spawn.stdin {
-            Stdin::Closed => command::Stdin::Closed,
-            Stdin::Piped => command::Stdin::Piped,
+            Stdin::Closed => command::CommandInput::Closed,
+            Stdin::Piped => command::CommandInput::Piped,
         },
     })
 }
 
-struct Shared {
-    command: Command,
+struct DockerProgramState {
+    command: ContainerCommand,
     /// Whether jaato ended the command. An exit code that indicates a signal then refers to jaato's
     /// signal.
     was_ended: AtomicBool,
 }
 
-impl Shared {
+impl DockerProgramState {
     async fn end(&self) -> Result<()> {
         self.was_ended.store(true, Ordering::Release);
         self.command.end().await
@@ -99,14 +99,14 @@ impl Shared {
 
 /// A running command.
 pub struct DockerProgram {
-    runtime: Runtime,
-    shared: Arc<Shared>,
+    runtime: EngineRuntime,
+    shared: Arc<DockerProgramState>,
 }
 
 impl DockerProgram {
     async fn run<T: Send + 'static, F: Future<Output = Result<T>> + Send + 'static>(
         &self,
-        work: impl FnOnce(Arc<Shared>) -> F,
+        work: impl FnOnce(Arc<DockerProgramState>) -> F,
     ) -> Result<T> {
         self.runtime.run(work(Arc::clone(&self.shared))).await
     }
@@ -141,8 +141,8 @@ impl Program for DockerProgram {
 
 /// The events of a command.
 pub struct DockerEvents {
-    runtime: Runtime,
-    shared: Arc<Shared>,
+    runtime: EngineRuntime,
+    shared: Arc<DockerProgramState>,
     deadline: Option<Instant>,
     timed_out: Arc<AtomicBool>,
 }
@@ -156,7 +156,7 @@ impl ProgramEvents for DockerEvents {
 }
 
 async fn next(
-    shared: &Arc<Shared>,
+    shared: &Arc<DockerProgramState>,
     deadline: Option<Instant>,
     timed_out: &AtomicBool,
 ) -> Result<Option<Happened>> {
@@ -179,17 +179,17 @@ async fn next(
                 tokio::spawn(async move { shared.end().await });
             }
             piece = shared.command.next() => {
-                return Ok(piece?.map(|piece| happened(piece, shared, timed_out)));
+                return Ok(piece?.map(|piece| convert_event(piece, shared, timed_out)));
             }
         }
     }
 }
 
-fn happened(piece: Piece, shared: &Shared, timed_out: &AtomicBool) -> Happened {
+fn convert_event(piece: CommandEvent, shared: &DockerProgramState, timed_out: &AtomicBool) -> Happened {
     match piece {
-        Piece::Stdout(bytes) => Happened::Output { stream: OutputStream::Stdout, bytes },
-        Piece::Stderr(bytes) => Happened::Output { stream: OutputStream::Stderr, bytes },
-        Piece::Exit(Exit { code, left_running }) => {
+        CommandEvent::Stdout(bytes) => Happened::Output { stream: OutputStream::Stdout, bytes },
+        CommandEvent::Stderr(bytes) => Happened::Output { stream: OutputStream::Stderr, bytes },
+        CommandEvent::Exit(CommandExit { code, left_running }) => {
             let code = i32::try_from(code).unwrap_or(i32::MAX);
             let was_ended = shared.was_ended.load(Ordering::Acquire);
             let signal = (was_ended && code > 128).then_some(code - 128);

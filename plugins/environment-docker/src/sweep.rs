@@ -10,9 +10,9 @@ use bollard::query_parameters::{
 use futures_util::StreamExt as _;
 use jaato_plugin_sdk::types::Result;
 
-use crate::engine::Engine;
-use crate::errors::Doing;
-use crate::owner::{self, Owner};
+use crate::engine::DockerEngine;
+use crate::errors::EngineRequestKind;
+use crate::owner::{self, ContainerOwner};
 
 /// The maximum wait for a removal that the engine has begun. It usually takes less than a second.
 const REMOVAL_MAX: Duration = Duration::from_secs(5);
@@ -23,22 +23,22 @@ const REMOVAL_MAX: Duration = Duration::from_secs(5);
 /// # Errors
 /// The engine's first error. All other containers are still removed, and the next call tries the
 /// failed one again.
-pub async fn remove_left_behind(engine: &Engine) -> Result<Vec<String>> {
-    let Some(me) = Owner::current() else { return Ok(Vec::new()) };
+pub async fn remove_left_behind(engine: &DockerEngine) -> Result<Vec<String>> {
+    let Some(me) = ContainerOwner::current() else { return Ok(Vec::new()) };
     let filters = HashMap::from([("label", vec![owner::LABEL])]);
     let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
     let listed = engine.docker().list_containers(Some(options)).await;
-    let listed = listed.map_err(|error| engine.explain(&error, Doing::Connecting))?;
+    let listed = listed.map_err(|error| engine.explain(&error, EngineRequestKind::Connecting))?;
     let (mut removed, mut failure) = (Vec::new(), None);
     for container in listed {
         let labels = container.labels.unwrap_or_default();
-        let owner = labels.get(owner::LABEL).and_then(|label| Owner::parse(label));
+        let owner = labels.get(owner::LABEL).and_then(|label| ContainerOwner::parse(label));
         let Some(id) = container.id.filter(|_| owner.is_some_and(|owner| owner.has_ended(&me)))
         else {
             continue;
         };
         if let Err(error) = remove(engine, &id).await {
-            failure.get_or_insert(engine.explain(&error, Doing::Container(&id)));
+            failure.get_or_insert(engine.explain(&error, EngineRequestKind::Container(&id)));
             continue;
         }
         let name = container.names.unwrap_or_default().into_iter().next().unwrap_or(id);
@@ -49,7 +49,7 @@ pub async fn remove_left_behind(engine: &Engine) -> Result<Vec<String>> {
 
 /// Removes a container, running or not, and waits for the removal. A missing container counts as
 /// removed.
-pub async fn remove(engine: &Engine, id: &str) -> Result<(), EngineError> {
+pub async fn remove(engine: &DockerEngine, id: &str) -> Result<(), EngineError> {
     let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
     match engine.docker().remove_container(id, Some(options)).await {
         Err(EngineError::DockerResponseServerError { status_code: 404, .. }) => Ok(()),
@@ -65,7 +65,7 @@ pub async fn remove(engine: &Engine, id: &str) -> Result<(), EngineError> {
 }
 
 /// Waits for a removal in progress, up to a limit, because the engine completes it.
-async fn until_removed(engine: &Engine, id: &str) {
+async fn until_removed(engine: &DockerEngine, id: &str) {
     let options = WaitContainerOptionsBuilder::new().condition("removed").build();
     let mut removed = engine.docker().wait_container(id, Some(options));
     // The container is gone, whether the engine returns an exit code or an error for a missing

@@ -10,13 +10,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{Mutex, oneshot};
 use tokio::time::timeout;
 
-use crate::command::Spec;
-use crate::errors::{self, Doing};
-use crate::link::Writer;
-use crate::onlooker::Sight;
-use crate::place::{Place, Request};
-use crate::raw::{self, Failure, Reader};
-use crate::wrapper::{self, Told};
+use crate::command::ContainerCommandSpec;
+use crate::errors::{self, EngineRequestKind};
+use crate::link::EngineInputStream;
+use crate::onlooker::TerminalObservation;
+use crate::place::{ContainerContext, ExecRequest};
+use crate::raw::{self, UpgradeFailure, TerminalReader};
+use crate::wrapper::{self, WrapperReport};
 
 /// The maximum number of bytes returned by one read.
 const READ_BYTES_MAX: usize = 64 * 1024;
@@ -26,7 +26,7 @@ const CODE_DELAY: Duration = Duration::from_secs(5);
 
 /// The size of a terminal in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Size {
+pub struct TerminalSize {
     /// The number of rows.
     pub rows: u16,
     /// The number of columns.
@@ -35,7 +35,7 @@ pub struct Size {
 
 /// The foreground process of a terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Foreground {
+pub struct TerminalForeground {
     /// The process group in the container.
     pub group: u32,
     /// The name of the group's first process.
@@ -46,21 +46,21 @@ pub struct Foreground {
 }
 
 /// A program on a terminal. Dropping it ends the program.
-pub struct Terminal {
-    place: Place,
+pub struct ContainerTerminal {
+    place: ContainerContext,
     exec: String,
     session: u32,
-    reader: Mutex<(Vec<u8>, Reader)>,
-    writer: Mutex<Writer>,
+    reader: Mutex<(Vec<u8>, TerminalReader)>,
+    writer: Mutex<EngineInputStream>,
     has_ended: AtomicBool,
 }
 
-impl Terminal {
+impl ContainerTerminal {
     /// Starts a program on a terminal of this size and returns once it runs. Ignores `spec.stdin`.
     ///
     /// # Errors
     /// The errors of [`crate::Command::start`].
-    pub async fn start(place: Place, spec: Spec, size: Size) -> Result<Self> {
+    pub async fn start(place: ContainerContext, spec: ContainerCommandSpec, size: TerminalSize) -> Result<Self> {
         if spec.words.first().is_none_or(String::is_empty) {
             return Err(Error::new(ErrorKind::InvalidArguments, "the command is empty"));
         }
@@ -69,7 +69,7 @@ impl Terminal {
             let deadline = place.engine.docker().timeout();
             let address = place.engine.address().clone();
             let started = timeout(deadline, begin(place, spec, size)).await;
-            let started = started.unwrap_or_else(|_| Err(errors::slow(&address)));
+            let started = started.unwrap_or_else(|_| Err(errors::engine_timeout(&address)));
             // If no one receives the handle, dropping it ends the program.
             let _ = sender.send(started);
         });
@@ -149,7 +149,7 @@ impl Terminal {
     ///
     /// # Errors
     /// `unavailable` if the container is gone.
-    pub async fn resize(&self, size: Size) -> Result<()> {
+    pub async fn resize(&self, size: TerminalSize) -> Result<()> {
         resize(&self.place, &self.exec, size).await
     }
 
@@ -166,7 +166,7 @@ impl Terminal {
     ///
     /// # Errors
     /// `unavailable` if the container is gone.
-    pub async fn foreground(&self) -> Result<Option<Foreground>> {
+    pub async fn foreground(&self) -> Result<Option<TerminalForeground>> {
         Ok(parse_foreground(&self.place.guardian.foreground(self.session).await?))
     }
 
@@ -174,12 +174,12 @@ impl Terminal {
     ///
     /// # Errors
     /// `unavailable` if the container is gone.
-    pub async fn look(&self) -> Result<Option<Sight>> {
+    pub async fn look(&self) -> Result<Option<TerminalObservation>> {
         self.place.onlooker.look(&self.place, self.session).await
     }
 
     /// Waits for the program's exit code after its terminal has ended. Also returns the processes
-    /// that it left running, which continue until [`Terminal::end`] or the session's end.
+    /// that it left running, which continue until [`ContainerTerminal::end`] or the session's end.
     ///
     /// # Errors
     /// `unavailable` if the container died or the engine is gone, or `timeout` if the program still
@@ -188,7 +188,7 @@ impl Terminal {
         let asking = async {
             let mut pause = Duration::from_millis(1);
             loop {
-                if let Some(code) = self.place.code(&self.exec).await? {
+                if let Some(code) = self.place.exit_code(&self.exec).await? {
                     return Ok(code);
                 }
                 tokio::time::sleep(pause).await;
@@ -200,7 +200,7 @@ impl Terminal {
         })?;
         self.has_ended.store(true, Ordering::Release);
         // If the container is gone, no processes are left.
-        let left = self.place.guardian.ended(self.session).await.unwrap_or_default();
+        let left = self.place.guardian.unregister(self.session).await.unwrap_or_default();
         Ok((code?, left))
     }
 
@@ -213,7 +213,7 @@ impl Terminal {
     }
 }
 
-impl Drop for Terminal {
+impl Drop for ContainerTerminal {
     fn drop(&mut self) {
         if !self.has_ended.load(Ordering::Acquire) {
             self.place.guardian.end(self.session);
@@ -221,11 +221,11 @@ impl Drop for Terminal {
     }
 }
 
-async fn begin(place: Place, spec: Spec, size: Size) -> Result<Terminal> {
+async fn begin(place: ContainerContext, spec: ContainerCommandSpec, size: TerminalSize) -> Result<ContainerTerminal> {
     let folder = place.folder_of(spec.folder.as_deref());
     let variables = place.variables_with(&spec.variables);
-    let request = Request {
-        words: wrapper::terminal(&folder, &spec.words),
+    let request = ExecRequest {
+        words: wrapper::terminal_command(&folder, &spec.words),
         variables: &variables,
         has_input: true,
         has_terminal: true,
@@ -233,23 +233,23 @@ async fn begin(place: Place, spec: Spec, size: Size) -> Result<Terminal> {
     };
     let exec = place.create(request).await?;
     let started = raw::start(place.engine.address(), &exec).await;
-    let (mut reader, mut writer) = started.map_err(|failure| refused(&place, failure))?;
+    let (mut reader, mut writer) = started.map_err(|failure| upgrade_error(&place, failure))?;
     let broken = |error| place.explain(&bollard::errors::Error::IOError { err: error });
     let mut bytes = Vec::new();
     let session = loop {
-        match wrapper::take_line(&mut bytes)? {
-            Some(Told::Session(session)) => break session,
-            Some(Told::NoFolder) => return Err(wrapper::no_folder(&folder)),
-            Some(Told::NoProgram) => return Err(wrapper::no_program(&spec.words)),
+        match wrapper::take_report(&mut bytes)? {
+            Some(WrapperReport::Session(session)) => break session,
+            Some(WrapperReport::NoFolder) => return Err(wrapper::missing_folder_error(&folder)),
+            Some(WrapperReport::NoProgram) => return Err(wrapper::missing_program_error(&spec.words)),
             None => {}
         }
         if reader.read_buf(&mut bytes).await.map_err(broken)? == 0 {
-            return Err(wrapper::instead(&bytes));
+            return Err(wrapper::start_error(&bytes));
         }
     };
     place.guardian.track(session);
     // From this point, a drop ends the program.
-    let terminal = Terminal {
+    let terminal = ContainerTerminal {
         exec,
         session,
         reader: Mutex::new((Vec::new(), Box::pin(tokio::io::empty()))),
@@ -264,7 +264,7 @@ async fn begin(place: Place, spec: Spec, size: Size) -> Result<Terminal> {
     // The terminal's echo of that line comes before the program's output.
     while !bytes.contains(&b'\n') {
         if reader.read_buf(&mut bytes).await.map_err(broken)? == 0 {
-            return Err(wrapper::instead(&bytes));
+            return Err(wrapper::start_error(&bytes));
         }
     }
     let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or_default();
@@ -274,25 +274,25 @@ async fn begin(place: Place, spec: Spec, size: Size) -> Result<Terminal> {
     Ok(terminal)
 }
 
-async fn resize(place: &Place, exec: &str, size: Size) -> Result<()> {
+async fn resize(place: &ContainerContext, exec: &str, size: TerminalSize) -> Result<()> {
     let options =
         ResizeExecOptionsBuilder::new().h(size.rows.into()).w(size.columns.into()).build();
     let resized = place.engine.docker().resize_exec(exec, options).await;
     resized.map_err(|error| place.explain(&error))
 }
 
-fn refused(place: &Place, failure: Failure) -> Error {
+fn upgrade_error(place: &ContainerContext, failure: UpgradeFailure) -> Error {
     let error = match failure {
-        Failure::Io(error) => bollard::errors::Error::IOError { err: error },
-        Failure::Refused(status_code, message) => {
+        UpgradeFailure::Io(error) => bollard::errors::Error::IOError { err: error },
+        UpgradeFailure::Refused(status_code, message) => {
             bollard::errors::Error::DockerResponseServerError { status_code, message }
         }
     };
-    place.engine.explain(&error, Doing::Command(&place.name))
+    place.engine.explain(&error, EngineRequestKind::Command(&place.name))
 }
 
 /// Parses `GROUP STATE WAITS_IN NAME`.
-fn parse_foreground(answer: &str) -> Option<Foreground> {
+fn parse_foreground(answer: &str) -> Option<TerminalForeground> {
     let mut words = answer.splitn(4, ' ');
     let group = words.next()?.parse().ok()?;
     let state = words.next().unwrap_or_default();
@@ -307,7 +307,7 @@ fn parse_foreground(answer: &str) -> Option<Foreground> {
         ("S", channel) if channel.contains("poll") || channel.contains("select") => None,
         _ => Some(false),
     };
-    Some(Foreground { group, name, waits_for_input })
+    Some(TerminalForeground { group, name, waits_for_input })
 }
 
 #[cfg(test)]
@@ -317,7 +317,7 @@ mod tests {
     #[track_caller]
     fn check(answer: &str, expected: Option<(u32, &str, Option<bool>)>) {
         let found = parse_foreground(answer);
-        let expected = expected.map(|(group, name, waits_for_input)| Foreground {
+        let expected = expected.map(|(group, name, waits_for_input)| TerminalForeground {
             group,
             name: name.to_owned(),
             waits_for_input,

@@ -10,29 +10,29 @@ use jaato_plugin_sdk::terminal::TerminalHappened;
 use jaato_plugin_sdk::types::terminal::{
     TerminalResize, TerminalSpawn, TerminalState, TerminalWait,
 };
-use jaato_plugin_sdk_environment::waiting::{Seen, Waiter};
+use jaato_plugin_sdk_environment::waiting::{TerminalWaitHistory, WaitingProcess};
 use jaato_plugin_sdk_environment::{Terminal as HostTerminal, TerminalEvents, Terminals};
 use parking_lot::Mutex;
 
-use crate::command::{Spec, Stdin};
+use crate::command::{ContainerCommandSpec, CommandInput};
 use crate::container::Container;
-use crate::onlooker::Sight;
+use crate::onlooker::TerminalObservation;
 use crate::plugin::tell_notes;
-use crate::runtime::Runtime;
-use crate::terminal::{Size, Terminal};
+use crate::runtime::EngineRuntime;
+use crate::terminal::{TerminalSize, ContainerTerminal};
 
 /// The terminal type, which most programs know.
 const TERM: (&str, &str) = ("TERM", "xterm-256color");
 
 /// Runs programs on terminals of the container.
 pub struct DockerTerminals {
-    runtime: Runtime,
+    runtime: EngineRuntime,
     container: Arc<Container>,
 }
 
 impl DockerTerminals {
     /// Creates terminals for this container.
-    pub fn new(runtime: Runtime, container: Arc<Container>) -> Self {
+    pub fn new(runtime: EngineRuntime, container: Arc<Container>) -> Self {
         Self { runtime, container }
     }
 }
@@ -46,7 +46,7 @@ impl Terminals for DockerTerminals {
         host: &Reporter,
         spawn: TerminalSpawn,
     ) -> Result<(DockerTerminal, DockerTerminalEvents)> {
-        let size = Size { rows: spawn.rows, columns: spawn.columns };
+        let size = TerminalSize { rows: spawn.rows, columns: spawn.columns };
         let mut words = vec![spawn.program];
         words.extend(spawn.args);
         let mut variables: Vec<_> = spawn.variables.into_iter().collect();
@@ -54,7 +54,7 @@ impl Terminals for DockerTerminals {
             variables.push((TERM.0.to_owned(), TERM.1.to_owned()));
         }
         let folder = spawn.directory.map(Into::into);
-        let spec = Spec { words, folder, variables, stdin: Stdin::Piped };
+        let spec = ContainerCommandSpec { words, folder, variables, stdin: CommandInput::Piped };
         let container = Arc::clone(&self.container);
         let starting = async move { container.start_on_terminal(spec, size).await };
         let started = self.runtime.run(starting).await;
@@ -76,27 +76,27 @@ const TAKE_DELAY: Duration = Duration::from_secs(1);
 
 /// A terminal.
 pub struct DockerTerminal {
-    runtime: Runtime,
-    terminal: Arc<Terminal>,
+    runtime: EngineRuntime,
+    terminal: Arc<ContainerTerminal>,
     shown_bytes: Arc<AtomicU64>,
-    typed: Mutex<Typed>,
+    typed: Mutex<InputObservations>,
 }
 
 /// The observations before and after input.
 #[derive(Default)]
-struct Typed {
+struct InputObservations {
     since: Option<Instant>,
     /// The process that waited at the time of the input.
-    waiter_before: Option<Waiter>,
+    waiter_before: Option<WaitingProcess>,
     /// The process that waited last.
-    waiter: Option<Waiter>,
-    seen: Seen,
+    waiter: Option<WaitingProcess>,
+    seen: TerminalWaitHistory,
 }
 
 impl DockerTerminal {
     async fn run<T: Send + 'static, F: Future<Output = Result<T>> + Send + 'static>(
         &self,
-        work: impl FnOnce(Arc<Terminal>) -> F,
+        work: impl FnOnce(Arc<ContainerTerminal>) -> F,
     ) -> Result<T> {
         self.runtime.run(work(Arc::clone(&self.terminal))).await
     }
@@ -105,11 +105,11 @@ impl DockerTerminal {
 impl DockerTerminal {
     fn note_typed(&self, bytes: &[u8]) {
         let mut typed = self.typed.lock();
-        typed.seen.typed(bytes);
+        typed.seen.record_input(bytes);
         (typed.since, typed.waiter_before) = (Some(Instant::now()), typed.waiter.clone());
     }
 
-    fn seen(&self, sight: Sight) -> TerminalState {
+    fn to_terminal_state(&self, sight: TerminalObservation) -> TerminalState {
         let (echoes, reads_lines) = sight.modes.unzip();
         let mut state = TerminalState {
             echoes,
@@ -162,7 +162,7 @@ impl HostTerminal for DockerTerminal {
     }
 
     async fn resize(&self, size: TerminalResize) -> Result<()> {
-        let size = Size { rows: size.rows, columns: size.columns };
+        let size = TerminalSize { rows: size.rows, columns: size.columns };
         self.run(|terminal| async move { terminal.resize(size).await }).await
     }
 
@@ -172,7 +172,7 @@ impl HostTerminal for DockerTerminal {
 
     async fn state(&self) -> Result<TerminalState> {
         match self.run(|terminal| async move { terminal.look().await }).await {
-            Ok(Some(sight)) if sight.waiting.waits.is_some() => Ok(self.seen(sight)),
+            Ok(Some(sight)) if sight.waiting.waits.is_some() => Ok(self.to_terminal_state(sight)),
             // Processes of other users cannot be inspected, so only their wait channel is known.
             Ok(Some(_)) | Err(_) => self.foreground().await,
             Ok(None) => Ok(TerminalState::default()),
@@ -186,8 +186,8 @@ impl HostTerminal for DockerTerminal {
 
 /// The events of a terminal.
 pub struct DockerTerminalEvents {
-    runtime: Runtime,
-    terminal: Arc<Terminal>,
+    runtime: EngineRuntime,
+    terminal: Arc<ContainerTerminal>,
     shown_bytes: Arc<AtomicU64>,
     is_over: bool,
 }
@@ -207,7 +207,7 @@ impl TerminalEvents for DockerTerminalEvents {
     }
 }
 
-async fn next(terminal: &Terminal) -> Result<TerminalHappened> {
+async fn next(terminal: &ContainerTerminal) -> Result<TerminalHappened> {
     if let Some(bytes) = terminal.read().await? {
         return Ok(TerminalHappened::Output(bytes));
     }

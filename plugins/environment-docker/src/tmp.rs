@@ -12,7 +12,7 @@ use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use tempfile::TempDir;
 
 use crate::errors;
-use crate::owner::Owner;
+use crate::owner::ContainerOwner;
 
 /// The prefix of folders in the system's temporary folder.
 pub const PREFIX: &str = "jaato-";
@@ -27,20 +27,20 @@ const OWNER_FILE: &str = ".owner";
 const IGNORE_FILE: (&str, &str) = (".gitignore", "*\n");
 
 /// A temporary folder, owned by the user who runs jaato.
-pub struct Tmp {
+pub struct TemporaryFolder {
     folder: TempDir,
     path: PathBuf,
     owner: (u32, u32),
 }
 
-impl Tmp {
+impl TemporaryFolder {
     /// Creates a folder that no other user can enter.
     ///
     /// # Errors
     /// `io` if the folder cannot be created.
     pub fn make(base: &Path, prefix: &str) -> Result<Self> {
         let failed = |error: io::Error| {
-            errors::cannot_make(&format!("a temporary folder in `{}`", base.display()), &error)
+            errors::folder_creation_failed(&format!("a temporary folder in `{}`", base.display()), &error)
         };
         let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(base).map_err(failed)?;
         let path = folder.path().canonicalize().map_err(failed)?;
@@ -49,7 +49,7 @@ impl Tmp {
         if prefix == HIDDEN_PREFIX {
             fs::write(tmp.path.join(IGNORE_FILE.0), IGNORE_FILE.1).map_err(failed)?;
         }
-        if let Some(owner) = Owner::current() {
+        if let Some(owner) = ContainerOwner::current() {
             fs::write(tmp.path.join(OWNER_FILE), owner.to_label()).map_err(failed)?;
         }
         Ok(tmp)
@@ -80,7 +80,7 @@ impl Tmp {
 /// Removes the temporary folders in `base` whose host has ended, and returns their paths. Folders
 /// that cannot be read or removed belong to other users and are left alone.
 pub fn remove_left_behind(base: &Path) -> Vec<PathBuf> {
-    let Some(me) = Owner::current() else { return Vec::new() };
+    let Some(me) = ContainerOwner::current() else { return Vec::new() };
     let Ok(entries) = fs::read_dir(base) else { return Vec::new() };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let left = paths.filter(|path| {
@@ -92,11 +92,11 @@ pub fn remove_left_behind(base: &Path) -> Vec<PathBuf> {
     left.filter(|path| fs::remove_dir_all(path).is_ok()).collect()
 }
 
-fn owner_of(folder: &Path) -> Option<Owner> {
+fn owner_of(folder: &Path) -> Option<ContainerOwner> {
     let file = folder.join(OWNER_FILE);
     // Skips files that could block the reader.
     file.symlink_metadata().ok().filter(|data| data.is_file() && data.len() < 1024)?;
-    Owner::parse(&fs::read_to_string(file).ok()?)
+    ContainerOwner::parse(&fs::read_to_string(file).ok()?)
 }
 
 #[cfg(test)]
@@ -118,8 +118,8 @@ mod tests {
             return skip("the system does not tell when a process began");
         }
         let base = tempfile::tempdir().unwrap();
-        let living = Tmp::make(base.path(), PREFIX).unwrap();
-        let label = Owner::current().unwrap().to_label();
+        let living = TemporaryFolder::make(base.path(), PREFIX).unwrap();
+        let label = ContainerOwner::current().unwrap().to_label();
         let (rest, _) = label.rsplit_once(' ').unwrap();
         let ended = format!("{rest} 1");
         let gone =
@@ -147,7 +147,7 @@ mod tests {
         };
         let Ok(made) = git(&["init", "--quiet"]) else { return skip("there is no `git`") };
         assert!(made.status.success());
-        let tmp = Tmp::make(workspace.path(), HIDDEN_PREFIX).unwrap();
+        let tmp = TemporaryFolder::make(workspace.path(), HIDDEN_PREFIX).unwrap();
         fs::write(tmp.path().join("result.txt"), "x").unwrap();
         fs::write(workspace.path().join("own"), "x").unwrap();
         let seen = git(&["status", "--porcelain", "--untracked-files=all"]).unwrap();
@@ -158,10 +158,10 @@ mod tests {
     #[test]
     fn it_goes_when_it_is_closed_or_dropped() {
         let base = tempfile::tempdir().unwrap();
-        let tmp = Tmp::make(base.path(), PREFIX).unwrap();
+        let tmp = TemporaryFolder::make(base.path(), PREFIX).unwrap();
         fs::create_dir(tmp.path().join("home")).unwrap();
         tmp.close().unwrap();
-        drop(Tmp::make(base.path(), PREFIX).unwrap());
+        drop(TemporaryFolder::make(base.path(), PREFIX).unwrap());
         assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
     }
 }

@@ -4,9 +4,9 @@
 use std::path::{Component, Path, PathBuf};
 
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
-use jaato_plugin_sdk_environment::files::Access;
+use jaato_plugin_sdk_environment::files::FolderAccess;
 
-use crate::paths::{Shared, Volume};
+use crate::paths::{SharedFolder, MountedVolume};
 
 /// Returns the folder that a container has as its workspace: `mount_dir`, or the session's own.
 /// Blocks.
@@ -16,7 +16,7 @@ use crate::paths::{Shared, Volume};
 pub fn workspace(mount_dir: Option<&Path>, workspace: &Path) -> Result<PathBuf> {
     match mount_dir {
         Some(folder) => {
-            found(&workspace.join(folder), &format!("`mount_dir` `{}`", folder.display()))
+            existing_folder(&workspace.join(folder), &format!("`mount_dir` `{}`", folder.display()))
         }
         None => Ok(workspace.to_owned()),
     }
@@ -27,49 +27,49 @@ pub fn workspace(mount_dir: Option<&Path>, workspace: &Path) -> Result<PathBuf> 
 ///
 /// # Errors
 /// `configuration`, with the mount.
-pub fn read(mounts: &[String], workspace: &Path, taken: &[&Path]) -> Result<Vec<Volume>> {
-    let mut volumes: Vec<Volume> = Vec::new();
+pub fn parse_volumes(mounts: &[String], workspace: &Path, taken: &[&Path]) -> Result<Vec<MountedVolume>> {
+    let mut volumes: Vec<MountedVolume> = Vec::new();
     for text in mounts {
-        let volume = one(text, workspace)?;
+        let volume = parse_volume(text, workspace)?;
         let own = volumes.iter().map(|other| other.folder.container.as_path());
         let target = &volume.folder.container;
         let overlaps = |other: &&Path| target.starts_with(other) || other.starts_with(target);
         if let Some(other) = taken.iter().copied().chain(own).find(overlaps) {
             let why = format!("overlaps `{}`, which the container already has", other.display());
-            return Err(wrong(text, &format!("its folder `{}` {why}", target.display())));
+            return Err(invalid_mount_error(text, &format!("its folder `{}` {why}", target.display())));
         }
         volumes.push(volume);
     }
     Ok(volumes)
 }
 
-fn one(text: &str, workspace: &Path) -> Result<Volume> {
+fn parse_volume(text: &str, workspace: &Path) -> Result<MountedVolume> {
     let (rest, access) = match text.rsplit_once(':') {
-        Some((rest, "ro")) => (rest, Access::Read),
-        Some((rest, "rw")) => (rest, Access::Write),
-        _ => (text, Access::Write),
+        Some((rest, "ro")) => (rest, FolderAccess::Read),
+        Some((rest, "rw")) => (rest, FolderAccess::Write),
+        _ => (text, FolderAccess::Write),
     };
     let Some((host, container)) = rest.rsplit_once(':').filter(|(host, _)| !host.is_empty()) else {
-        return Err(wrong(text, "it is not `FOLDER:FOLDER_IN_CONTAINER`"));
+        return Err(invalid_mount_error(text, "it is not `FOLDER:FOLDER_IN_CONTAINER`"));
     };
     let container = PathBuf::from(container);
     if !container.is_absolute() {
-        return Err(wrong(text, "its folder in the container is not absolute"));
+        return Err(invalid_mount_error(text, "its folder in the container is not absolute"));
     }
     let is_plain = |it: Component<'_>| matches!(it, Component::RootDir | Component::Normal(_));
     if !container.components().all(is_plain) {
-        return Err(wrong(text, "its folder in the container contains `..`"));
+        return Err(invalid_mount_error(text, "its folder in the container contains `..`"));
     }
     if container.parent().is_none() {
-        return Err(wrong(text, "nothing can be mounted at the container's root"));
+        return Err(invalid_mount_error(text, "nothing can be mounted at the container's root"));
     }
-    let host = found(&workspace.join(host), &format!("the mount `{text}`"))?;
+    let host = existing_folder(&workspace.join(host), &format!("the mount `{text}`"))?;
     // Removes a trailing slash.
     let container = container.components().collect();
-    Ok(Volume { folder: Shared { host, container }, access })
+    Ok(MountedVolume { folder: SharedFolder { host, container }, access })
 }
 
-fn found(folder: &Path, what: &str) -> Result<PathBuf> {
+fn existing_folder(folder: &Path, what: &str) -> Result<PathBuf> {
     let bad = |why: &str| {
         let text = format!("{what} cannot be used: `{}` {why}", folder.display());
         Error::new(ErrorKind::Configuration, text)
@@ -87,7 +87,7 @@ fn found(folder: &Path, what: &str) -> Result<PathBuf> {
     Ok(real)
 }
 
-fn wrong(mount: &str, why: &str) -> Error {
+fn invalid_mount_error(mount: &str, why: &str) -> Error {
     let text = format!("the mount `{mount}` cannot be used: {why}");
     let hint = "`/data:/data:ro` shows the container the folder `/data`, to be read";
     Error::new(ErrorKind::Configuration, text).with_hint(hint)
@@ -107,10 +107,10 @@ mod tests {
         let shown = root.display().to_string();
         let mounts: Vec<_> = mounts.iter().map(|it| it.replace('$', &shown)).collect();
         let taken = [Path::new("/workspace"), Path::new("/tmp/jaato")];
-        let told = match read(&mounts, &root, &taken) {
+        let told = match parse_volumes(&mounts, &root, &taken) {
             Ok(volumes) => {
-                let one = |it: &Volume| {
-                    let Shared { host, container } = &it.folder;
+                let one = |it: &MountedVolume| {
+                    let SharedFolder { host, container } = &it.folder;
                     format!("{} {} {:?}", host.display(), container.display(), it.access)
                 };
                 volumes.iter().map(one).collect::<Vec<_>>().join(", ")

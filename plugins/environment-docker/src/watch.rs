@@ -7,21 +7,21 @@ use bollard::query_parameters::{InspectContainerOptions, WaitContainerOptionsBui
 use futures_util::StreamExt as _;
 use tokio::sync::watch;
 
-use crate::engine::Engine;
+use crate::engine::DockerEngine;
 
 /// Reports whether and how a container has ended. Clones report the same.
 #[derive(Debug, Clone)]
-pub struct Watch {
+pub struct ContainerWatch {
     how: watch::Receiver<Option<String>>,
 }
 
-impl Watch {
+impl ContainerWatch {
     /// Starts waiting for the end of a container.
-    pub fn begin(engine: Engine, container: String) -> Self {
+    pub fn begin(engine: DockerEngine, container: String) -> Self {
         let (sender, how) = watch::channel(None);
         tokio::spawn(async move {
             tokio::select! {
-                end = wait(&engine, &container) => {
+                end = wait_for_end(&engine, &container) => {
                     if end.is_some() {
                         sender.send_replace(end);
                     }
@@ -33,12 +33,12 @@ impl Watch {
     }
 
     /// Returns how the container has ended, if it has.
-    pub fn how(&self) -> Option<String> {
+    pub fn end_reason(&self) -> Option<String> {
         self.how.borrow().clone()
     }
 
     /// Returns how the container has ended, or ends within the given time.
-    pub async fn within(&self, time: Duration) -> Option<String> {
+    pub async fn end_reason_within(&self, time: Duration) -> Option<String> {
         let mut how = self.how.clone();
         let seen = tokio::time::timeout(time, how.wait_for(Option::is_some)).await;
         // The container did not end in time, or the watcher is gone.
@@ -48,7 +48,7 @@ impl Watch {
 
 /// Waits for the container's end. Returns `None` if the connection broke, because the state is then
 /// unknown.
-async fn wait(engine: &Engine, container: &str) -> Option<String> {
+async fn wait_for_end(engine: &DockerEngine, container: &str) -> Option<String> {
     let options = WaitContainerOptionsBuilder::new().condition("not-running").build();
     let mut ends = Box::pin(engine.docker().wait_container(container, Some(options)));
     let code = match ends.next().await? {

@@ -39,12 +39,12 @@ const MARK: &[u8] = b"jaato-wrapper ";
 const BEFORE_BYTES_MAX: usize = 16 * 1024;
 
 /// Returns the words that start a command in a folder of the container.
-pub fn plain(folder: &Path, words: &[String]) -> Vec<String> {
+pub fn plain_command(folder: &Path, words: &[String]) -> Vec<String> {
     wrap(PLAIN, folder, words)
 }
 
 /// Returns the words that start a command on a terminal.
-pub fn terminal(folder: &Path, words: &[String]) -> Vec<String> {
+pub fn terminal_command(folder: &Path, words: &[String]) -> Vec<String> {
     wrap(TERMINAL, folder, words)
 }
 
@@ -56,7 +56,7 @@ fn wrap(script: &str, folder: &Path, words: &[String]) -> Vec<String> {
 
 /// The report of the shell.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum WrapperReport {
     /// The shell's process ID, which is the session number. The command follows.
     Session(u32),
     /// The folder does not exist.
@@ -69,28 +69,28 @@ pub enum Told {
 ///
 /// # Errors
 /// `failed` if there is much output without such a line. The error contains that output.
-pub fn take_line(bytes: &mut Vec<u8>) -> Result<Option<Told>> {
-    let Some((told, end)) = find_line(bytes) else {
+pub fn take_report(bytes: &mut Vec<u8>) -> Result<Option<WrapperReport>> {
+    let Some((told, end)) = find_report(bytes) else {
         let is_too_much = bytes.len() > BEFORE_BYTES_MAX;
-        return if is_too_much { Err(instead(bytes)) } else { Ok(None) };
+        return if is_too_much { Err(start_error(bytes)) } else { Ok(None) };
     };
     bytes.drain(..end);
     Ok(Some(told))
 }
 
 /// Finds the line and its end.
-fn find_line(bytes: &[u8]) -> Option<(Told, usize)> {
+fn find_report(bytes: &[u8]) -> Option<(WrapperReport, usize)> {
     let mut begin = 0;
     while let Some(length) = bytes[begin..].iter().position(|byte| *byte == b'\n') {
         let (line, end) = (&bytes[begin..begin + length], begin + length + 1);
         if let Some(word) = line.strip_prefix(MARK) {
             // A terminal uses other line ends.
             match std::str::from_utf8(word).unwrap_or_default().trim_end() {
-                "!" => return Some((Told::NoFolder, end)),
-                "?" => return Some((Told::NoProgram, end)),
+                "!" => return Some((WrapperReport::NoFolder, end)),
+                "?" => return Some((WrapperReport::NoProgram, end)),
                 number => {
                     if let Ok(session) = number.parse() {
-                        return Some((Told::Session(session), end));
+                        return Some((WrapperReport::Session(session), end));
                     }
                 }
             }
@@ -102,7 +102,7 @@ fn find_line(bytes: &[u8]) -> Option<(Told, usize)> {
 
 /// Returns the error for a command that did not start, from the output that came instead of the
 /// process ID.
-pub fn instead(bytes: &[u8]) -> Error {
+pub fn start_error(bytes: &[u8]) -> Error {
     let said = one_line(&String::from_utf8_lossy(bytes));
     if said.contains("\"sh\"") {
         let text = format!("the container has no `sh`, or no permission to run it: {said}");
@@ -113,13 +113,13 @@ pub fn instead(bytes: &[u8]) -> Error {
 }
 
 /// Returns the error for a missing folder.
-pub fn no_folder(folder: &Path) -> Error {
+pub fn missing_folder_error(folder: &Path) -> Error {
     let text = format!("no folder `{}` in the container", folder.display());
     Error::new(ErrorKind::NotFound, text)
 }
 
 /// Returns the error for a missing program.
-pub fn no_program(words: &[String]) -> Error {
+pub fn missing_program_error(words: &[String]) -> Error {
     let program = words.first().map_or("", String::as_str);
     let text = format!("no program `{program}` in the container");
     Error::new(ErrorKind::NotFound, text).with_hint("the image must have it")
@@ -130,32 +130,32 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, told: Option<Told>, rest: &str) {
+    fn check(text: &str, told: Option<WrapperReport>, rest: &str) {
         let mut bytes = text.as_bytes().to_vec();
-        assert_eq!(take_line(&mut bytes).unwrap(), told);
+        assert_eq!(take_report(&mut bytes).unwrap(), told);
         assert_eq!(bytes, rest.as_bytes());
     }
 
     #[test]
     fn the_line_is_taken_off_once_it_is_whole_with_what_came_before() {
         check("\njaato-wrapper 12", None, "\njaato-wrapper 12");
-        check("\njaato-wrapper 12\nrest\n", Some(Told::Session(12)), "rest\n");
-        check("\r\njaato-wrapper 12\r\n", Some(Told::Session(12)), "");
-        check("\njaato-wrapper !\n", Some(Told::NoFolder), "");
-        check("\njaato-wrapper ?\n", Some(Told::NoProgram), "");
+        check("\njaato-wrapper 12\nrest\n", Some(WrapperReport::Session(12)), "rest\n");
+        check("\r\njaato-wrapper 12\r\n", Some(WrapperReport::Session(12)), "");
+        check("\njaato-wrapper !\n", Some(WrapperReport::NoFolder), "");
+        check("\njaato-wrapper ?\n", Some(WrapperReport::NoProgram), "");
         let warning = "sh: warning: setlocale: LC_ALL: cannot change locale (en_US.UTF-8)";
-        let told = Some(Told::Session(12));
+        let told = Some(WrapperReport::Session(12));
         check(&format!("{warning}\n\njaato-wrapper 12\nrest"), told, "rest");
-        check(&format!("{warning}\njaato-wrapper 12\nrest"), Some(Told::Session(12)), "rest");
+        check(&format!("{warning}\njaato-wrapper 12\nrest"), Some(WrapperReport::Session(12)), "rest");
         check("12\njaato-wrapper x\n", None, "12\njaato-wrapper x\n");
     }
 
     #[test]
     fn what_is_said_instead_is_passed_on() {
         let text = b"OCI runtime exec failed: exec: \"sh\": executable file not found\n";
-        let error = instead(text);
+        let error = start_error(text);
         assert!(error.message.starts_with("the container has no `sh`"), "{error}");
-        let said = |bytes: usize| take_line(&mut vec![b'x'; bytes]);
+        let said = |bytes: usize| take_report(&mut vec![b'x'; bytes]);
         assert_eq!(said(BEFORE_BYTES_MAX).unwrap(), None);
         assert!(said(BEFORE_BYTES_MAX + 1).is_err());
     }
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn words_are_handed_over_as_they_are() {
         let words = ["a b", "$(c)", ""].map(str::to_owned);
-        let all = plain(Path::new("/f"), &words);
+        let all = plain_command(Path::new("/f"), &words);
         assert_eq!(all[4..], ["/f", "a b", "$(c)", ""]);
     }
 }

@@ -12,7 +12,7 @@ const SHELL_TIMEOUT: f64 = 300.0;
 #[tool_type]
 #[derive(Debug)]
 #[serde(default)]
-pub struct Config {
+pub struct LocalEnvironmentConfig {
     /// Folders whose files are accessible. A relative path starts at the working directory. The
     /// default is the workspace (the nearest folder upwards with `.jaato` or `.git`).
     #[schemars(extend("x-jaato-path" = "home"))]
@@ -34,7 +34,7 @@ pub struct Config {
     pub tmp_base_dir: Option<PathBuf>,
 }
 
-impl Default for Config {
+impl Default for LocalEnvironmentConfig {
     fn default() -> Self {
         Self {
             allowed_paths: Vec::new(),
@@ -46,7 +46,7 @@ impl Default for Config {
     }
 }
 
-impl Config {
+impl LocalEnvironmentConfig {
     /// Returns the folder in which relative paths and commands start.
     pub fn default_path(&self, working: &Path) -> PathBuf {
         self.default_path.as_ref().map_or_else(|| working.to_owned(), |path| working.join(path))
@@ -79,16 +79,16 @@ mod tests {
 
     #[test]
     fn the_workspace_is_allowed_where_nothing_else_is_said() {
-        let paths = |config: Config| config.allowed_paths(Path::new("/ws"), Path::new("/ws"));
-        assert_eq!(paths(Config::default()), [Path::new("/ws")]);
-        let below = Config::default().allowed_paths(Path::new("/ws/docs"), Path::new("/ws"));
+        let paths = |config: LocalEnvironmentConfig| config.allowed_paths(Path::new("/ws"), Path::new("/ws"));
+        assert_eq!(paths(LocalEnvironmentConfig::default()), [Path::new("/ws")]);
+        let below = LocalEnvironmentConfig::default().allowed_paths(Path::new("/ws/docs"), Path::new("/ws"));
         assert_eq!(below, ["/ws", "/ws/docs"].map(Path::new));
-        let named = Config { allowed_paths: vec!["/a".into(), "b".into()], ..Config::default() };
+        let named = LocalEnvironmentConfig { allowed_paths: vec!["/a".into(), "b".into()], ..LocalEnvironmentConfig::default() };
         assert_eq!(paths(named), ["/a", "/ws", "/ws/b"].map(Path::new));
-        let inner = Config {
+        let inner = LocalEnvironmentConfig {
             allowed_paths: vec!["/a".into()],
             default_path: Some("sub".into()),
-            ..Config::default()
+            ..LocalEnvironmentConfig::default()
         };
         assert_eq!(inner.default_path(Path::new("/ws")), Path::new("/ws/sub"));
         assert_eq!(paths(inner), ["/a", "/ws/sub"].map(Path::new));

@@ -7,31 +7,31 @@ use jaato_plugin_sdk::types::execution::{
     AllowedPath, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec,
 };
 use jaato_plugin_sdk::{schemars, serde_json};
-use jaato_plugin_sdk_environment::files::{Confined, Root, Settings, TemporarySettings};
+use jaato_plugin_sdk_environment::files::{ConfinedFiles, AllowedFolder, ConfinedFilesSettings, TemporarySettings};
 use jaato_plugin_sdk_environment::{ExecutionEnvironment, HostFiles, settings};
 
-use crate::config::Config;
+use crate::config::LocalEnvironmentConfig;
 use crate::shell::LocalShell;
 use crate::terminal::LocalTerminals;
 
 /// The plugin's state.
-pub struct Local {
+pub struct LocalPlugin {
     home: Home,
     config: Value,
 }
 
-impl State for Local {
+impl State for LocalPlugin {
     async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
         Ok(Self { home: home.clone(), config: home.config().await? })
     }
 
     fn describe(description: &mut Description) {
-        description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
+        description.config_schema = serde_json::to_value(schemars::schema_for!(LocalEnvironmentConfig)).ok();
     }
 }
 
 /// The environment after setup.
-pub struct Ready {
+pub struct LocalEnvironment {
     default_path: PathBuf,
     shell_timeout_ms: u64,
     files: HostFiles,
@@ -39,8 +39,8 @@ pub struct Ready {
     terminals: LocalTerminals,
 }
 
-impl ExecutionEnvironment for Ready {
-    type State = Local;
+impl ExecutionEnvironment for LocalEnvironment {
+    type State = LocalPlugin;
     type Files = HostFiles;
     type Shell = LocalShell;
     type Terminals = LocalTerminals;
@@ -53,20 +53,20 @@ impl ExecutionEnvironment for Ready {
         }
     }
 
-    async fn setup(cx: &Cx<Local>, setup: EnvironmentSetup) -> Result<Self> {
-        let Local { home, config } = cx.state();
-        let config: Config = settings(config, &setup.options)?;
+    async fn setup(cx: &Cx<LocalPlugin>, setup: EnvironmentSetup) -> Result<Self> {
+        let LocalPlugin { home, config } = cx.state();
+        let config: LocalEnvironmentConfig = settings(config, &setup.options)?;
         let workspace = Path::new(&setup.workspace);
         // A host that sends no root knows only the working directory.
         let root = if setup.root.is_empty() { workspace } else { Path::new(&setup.root) };
         let default_path = config.default_path(workspace);
         let base = config.tmp_base_dir.as_ref().map(|base| workspace.join(base));
-        let settings = Settings {
-            roots: config.allowed_paths(workspace, root).into_iter().map(Root::local).collect(),
+        let settings = ConfinedFilesSettings {
+            roots: config.allowed_paths(workspace, root).into_iter().map(AllowedFolder::local).collect(),
             default_folder: default_path.clone(),
             temporary: config.enable_tmp_dir.then_some(TemporarySettings { base, shown: None }),
         };
-        let confined = cx.blocking(move |_| Confined::open(&settings)).await??;
+        let confined = cx.blocking(move |_| ConfinedFiles::open(&settings)).await??;
         Ok(Self {
             shell: LocalShell::new(home.clone(), default_path.clone()),
             terminals: LocalTerminals::new(home.clone(), default_path.clone()),
@@ -76,12 +76,12 @@ impl ExecutionEnvironment for Ready {
         })
     }
 
-    async fn teardown(&self, cx: &Cx<Local>) -> Result<()> {
+    async fn teardown(&self, cx: &Cx<LocalPlugin>) -> Result<()> {
         let files = self.files.clone();
         cx.blocking(move |_| files.confined().close()).await?
     }
 
-    async fn facts(&self, _cx: &Cx<Local>) -> Result<EnvironmentFacts> {
+    async fn facts(&self, _cx: &Cx<LocalPlugin>) -> Result<EnvironmentFacts> {
         let shown = |path: &Path| path.to_string_lossy().into_owned();
         let allowed = |path: &Path| AllowedPath { path: shown(path), read_only: false };
         let files = self.files.confined();

@@ -11,4 +11,4 @@ mod shell;
 mod terminal;
 mod waiting;
 
-jaato_plugin_sdk::export_plugin! { state: environment::Local, environment: environment::Ready }
+jaato_plugin_sdk::export_plugin! { state: environment::LocalPlugin, environment: environment::LocalEnvironment }

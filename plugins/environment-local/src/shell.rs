@@ -20,7 +20,7 @@ impl LocalShell {
     }
 
     /// Sets the folder in which a program runs.
-    fn prepared(&self, spawn: Spawn) -> Spawn {
+    fn with_default_folder(&self, spawn: Spawn) -> Spawn {
         let directory = match &spawn.directory {
             Some(directory) => self.default_path.join(directory),
             None => self.default_path.clone(),
@@ -35,10 +35,10 @@ impl Shell for LocalShell {
     type Events = ProcessEvents;
 
     async fn prepare(&self, _host: &Reporter, spawn: Spawn) -> Result<Option<Spawn>> {
-        Ok(Some(self.prepared(spawn)))
+        Ok(Some(self.with_default_folder(spawn)))
     }
 
     async fn start(&self, _host: &Reporter, spawn: Spawn) -> Result<(Self::Program, Self::Events)> {
-        Ok(self.home.process(&self.prepared(spawn)).await?.split())
+        Ok(self.home.process(&self.with_default_folder(spawn)).await?.split())
     }
 }

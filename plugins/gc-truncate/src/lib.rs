@@ -9,18 +9,18 @@ mod settings;
 use jaato_plugin_sdk::prelude::*;
 
 pub use plan::plan;
-pub use settings::Settings;
+pub use settings::TruncateSettings;
 
 /// The gc plugin.
-struct Truncate;
+struct TruncatePlugin;
 
-impl Gc for Truncate {
+impl Gc for TruncatePlugin {
     type State = ();
 
     async fn plan(_cx: &Cx, request: GcRequest) -> Result<GcPlan> {
-        let settings = Settings::read(&request.settings)?;
+        let settings = TruncateSettings::read(&request.settings)?;
         Ok(plan(&request, &settings))
     }
 }
 
-jaato_plugin_sdk::export_plugin! { state: (), gc: Truncate }
+jaato_plugin_sdk::export_plugin! { state: (), gc: TruncatePlugin }

@@ -7,7 +7,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::GcReason;
 
-use crate::Settings;
+use crate::TruncateSettings;
 
 /// How much of the window, in percent, recent turns may fill before the oldest of them are removed
 /// too. Above this limit there is no room for an answer.
@@ -15,7 +15,7 @@ const FULL_PERCENT: u64 = 95;
 
 /// A turn's position among the messages.
 #[derive(Debug, Clone, Copy)]
-struct Turn {
+struct TurnRange {
     start: usize,
     end: usize,
     bytes: u64,
@@ -30,8 +30,8 @@ struct Turn {
 /// If the user asks for a gc and no turn is old, the older half of the recent turns is removed,
 /// regardless of the estimate. The user may know that a server refuses a context that the estimate
 /// does not consider full.
-pub fn plan(request: &GcRequest, settings: &Settings) -> GcPlan {
-    let mut turns = turns(&request.messages);
+pub fn plan(request: &GcRequest, settings: &TruncateSettings) -> GcPlan {
+    let mut turns = split_turns(&request.messages);
     let finished = turns.len().saturating_sub(usize::from(is_open(&request.messages)));
     let first_recent = finished.saturating_sub(settings.preserve_recent_turns);
     let last = turns.len().saturating_sub(1);
@@ -68,13 +68,13 @@ pub fn plan(request: &GcRequest, settings: &Settings) -> GcPlan {
 }
 
 /// Splits a history into turns. Messages before the first prompt belong to the first turn.
-fn turns(messages: &[Message]) -> Vec<Turn> {
+fn split_turns(messages: &[Message]) -> Vec<TurnRange> {
     let is_start = |at: &usize| *at == 0 || messages[*at].is_prompt();
     let starts: Vec<usize> = (0..messages.len()).filter(is_start).collect();
     let ends = starts.iter().skip(1).copied().chain([messages.len()]);
     let turn = |(&start, end): (&usize, usize)| {
         let bytes = messages[start..end].iter().map(bytes_of).sum();
-        Turn { start, end, bytes, stays: true }
+        TurnRange { start, end, bytes, stays: true }
     };
     starts.iter().zip(ends).map(turn).collect()
 }
@@ -92,7 +92,7 @@ fn bytes_of(message: &Message) -> u64 {
 }
 
 /// Estimates the tokens that the plan frees as a quarter of their bytes.
-fn tokens_freed(turns: &[Turn]) -> u64 {
+fn tokens_freed(turns: &[TurnRange]) -> u64 {
     turns.iter().filter(|turn| !turn.stays).map(|turn| turn.bytes).sum::<u64>() / 4
 }
 
@@ -101,7 +101,7 @@ fn is_above(tokens: u64, percent: u64, request: &GcRequest) -> bool {
     tokens * 100 > limit * u128::from(percent)
 }
 
-fn note(turns: &[Turn], finished: usize) -> String {
+fn note(turns: &[TurnRange], finished: usize) -> String {
     let removed = turns.iter().filter(|turn| !turn.stays).count();
     let kept = turns[..finished].iter().filter(|turn| turn.stays).count();
     format!("Context cleaned: removed {removed} old turns, kept {kept} recent turns.")

@@ -7,7 +7,7 @@ use jaato_plugin_sdk::serde_json;
 /// The values of `[gc]`. Unknown keys belong to the session or to another gc.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default)]
-pub struct Settings {
+pub struct TruncateSettings {
     /// Number of finished turns to keep, counted back from the last one.
     pub preserve_recent_turns: usize,
     /// Turns that are always kept, counted from 0 among those of the request.
@@ -18,7 +18,7 @@ pub struct Settings {
     pub notify_on_gc: bool,
 }
 
-impl Default for Settings {
+impl Default for TruncateSettings {
     fn default() -> Self {
         Self {
             preserve_recent_turns: 5,
@@ -29,7 +29,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl TruncateSettings {
     /// Reads the settings of a request. Missing settings have their defaults.
     ///
     /// # Errors
@@ -50,14 +50,14 @@ mod tests {
 
     #[test]
     fn what_is_absent_has_its_default_and_what_is_unknown_is_left_alone() {
-        assert_eq!(Settings::read(&Value::Null), Ok(Settings::default()));
-        let read = Settings::read(&json!({ "preserve_recent_turns": 2, "pressure_percent": 90 }));
-        assert_eq!(read, Ok(Settings { preserve_recent_turns: 2, ..Settings::default() }));
+        assert_eq!(TruncateSettings::read(&Value::Null), Ok(TruncateSettings::default()));
+        let read = TruncateSettings::read(&json!({ "preserve_recent_turns": 2, "pressure_percent": 90 }));
+        assert_eq!(read, Ok(TruncateSettings { preserve_recent_turns: 2, ..TruncateSettings::default() }));
     }
 
     #[test]
     fn a_value_of_the_wrong_type_is_told() {
-        let error = Settings::read(&json!({ "target_percent": "most" })).unwrap_err();
+        let error = TruncateSettings::read(&json!({ "target_percent": "most" })).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Configuration);
         assert!(error.message.starts_with("invalid setting under `[gc]`: "), "{error}");
     }

@@ -1,7 +1,7 @@
 //! Tests which turns the plan removes: examples, random histories, and the conformance suite.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use gc_truncate::{Settings, plan};
+use gc_truncate::{TruncateSettings, plan};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::{GcReason, ToolResult};
 use jaato_plugin_testkit::conformance::check_plan;
@@ -55,7 +55,7 @@ fn request(messages: Vec<Message>, total_tokens: u64) -> GcRequest {
 }
 
 #[track_caller]
-fn check(finished: usize, open: bool, settings: &Settings, dropped_turns: &[usize]) {
+fn check(finished: usize, open: bool, settings: &TruncateSettings, dropped_turns: &[usize]) {
     let messages = history(finished, open);
     let planned = plan(&request(messages.clone(), 800), settings);
     check_plan(&messages, &planned).unwrap();
@@ -65,7 +65,7 @@ fn check(finished: usize, open: bool, settings: &Settings, dropped_turns: &[usiz
 
 #[test]
 fn the_last_five_finished_turns_stay() {
-    let settings = Settings::default();
+    let settings = TruncateSettings::default();
     check(10, false, &settings, &[0, 1, 2, 3, 4]);
     check(10, true, &settings, &[0, 1, 2, 3, 4]);
     check(5, true, &settings, &[]);
@@ -75,7 +75,7 @@ fn the_last_five_finished_turns_stay() {
 
 #[test]
 fn as_many_stay_as_the_settings_say() {
-    let keep = |preserve_recent_turns| Settings { preserve_recent_turns, ..Settings::default() };
+    let keep = |preserve_recent_turns| TruncateSettings { preserve_recent_turns, ..TruncateSettings::default() };
     check(3, true, &keep(1), &[0, 1]);
     check(3, true, &keep(0), &[0, 1, 2]);
     check(3, false, &keep(0), &[0, 1]);
@@ -84,10 +84,10 @@ fn as_many_stay_as_the_settings_say() {
 
 #[test]
 fn pinned_turns_stay() {
-    let settings = Settings {
+    let settings = TruncateSettings {
         preserve_recent_turns: 1,
         pinned_turn_indices: vec![1, 99],
-        ..Settings::default()
+        ..TruncateSettings::default()
     };
     check(4, true, &settings, &[0, 2]);
 }
@@ -96,7 +96,7 @@ fn pinned_turns_stay() {
 fn recent_turns_go_only_where_the_request_would_not_fit() {
     // Each turn has about a hundred tokens.
     let messages: Vec<Message> = (0..6).flat_map(|n| turn(n, 0, 300)).collect();
-    let settings = Settings { pinned_turn_indices: vec![1], ..Settings::default() };
+    let settings = TruncateSettings { pinned_turn_indices: vec![1], ..TruncateSettings::default() };
     let dropped = |reason, total_tokens| {
         let mut request = request(messages.clone(), total_tokens);
         request.reason = reason;
@@ -117,7 +117,7 @@ fn recent_turns_go_only_where_the_request_would_not_fit() {
 
 #[test]
 fn a_person_who_asks_gets_room_also_where_every_turn_is_recent() {
-    let dropped = |finished, open, settings: &Settings| {
+    let dropped = |finished, open, settings: &TruncateSettings| {
         let messages = history(finished, open);
         let mut request = request(messages.clone(), 10);
         request.reason = GcReason::Manual;
@@ -125,23 +125,23 @@ fn a_person_who_asks_gets_room_also_where_every_turn_is_recent() {
         check_plan(&messages, &planned).unwrap();
         planned.drop.iter().map(|at| at / 2).step_by(2).collect::<Vec<_>>()
     };
-    let settings = Settings::default();
+    let settings = TruncateSettings::default();
     assert_eq!(dropped(5, true, &settings), [0, 1, 2]);
     assert_eq!(dropped(4, false, &settings), [0, 1], "the last turn stays");
     assert_eq!(dropped(2, false, &settings), [0]);
     assert_eq!(dropped(1, false, &settings), [0; 0]);
     assert_eq!(dropped(8, true, &settings), [0, 1, 2], "what is old is enough");
-    let pinned = Settings { pinned_turn_indices: vec![0, 2], ..Settings::default() };
+    let pinned = TruncateSettings { pinned_turn_indices: vec![0, 2], ..TruncateSettings::default() };
     assert_eq!(dropped(4, true, &pinned), [1]);
 }
 
 #[test]
 fn the_person_is_told_where_the_settings_say_so() {
-    let told = |settings: &Settings| plan(&request(history(8, true), 800), settings).note;
+    let told = |settings: &TruncateSettings| plan(&request(history(8, true), 800), settings).note;
     let expected = "Context cleaned: removed 3 old turns, kept 5 recent turns.";
-    assert_eq!(told(&Settings::default()).as_deref(), Some(expected));
-    assert_eq!(told(&Settings { notify_on_gc: false, ..Settings::default() }), None);
-    assert_eq!(plan(&request(history(2, true), 800), &Settings::default()).note, None);
+    assert_eq!(told(&TruncateSettings::default()).as_deref(), Some(expected));
+    assert_eq!(told(&TruncateSettings { notify_on_gc: false, ..TruncateSettings::default() }), None);
+    assert_eq!(plan(&request(history(2, true), 800), &TruncateSettings::default()).note, None);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn what_the_host_tells_in_the_midst_of_a_turn_begins_none() {
     messages.push(Message::model(vec![Part::text("the task is done")]));
     messages.extend(turn(1, 0, 10));
     messages.extend(turn(2, 0, 10));
-    let settings = Settings { preserve_recent_turns: 1, ..Settings::default() };
+    let settings = TruncateSettings { preserve_recent_turns: 1, ..TruncateSettings::default() };
     let planned = plan(&request(messages.clone(), 800), &settings);
     assert_eq!(planned.drop, (0..8).collect::<Vec<_>>());
 }
@@ -169,7 +169,7 @@ fn whatever_the_history_whole_turns_go_and_what_must_stay_stays() {
         if dice.below(2) == 0 {
             messages.pop();
         }
-        let settings = Settings {
+        let settings = TruncateSettings {
             preserve_recent_turns: dice.below(7) as usize,
             pinned_turn_indices: (0..dice.below(3)).map(|_| dice.below(13) as usize).collect(),
             target_percent: dice.below(101),

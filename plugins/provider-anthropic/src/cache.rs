@@ -9,7 +9,7 @@
 
 use jaato_plugin_sdk::serde_json::{Value, json};
 
-use crate::history::Turn;
+use crate::history::AnthropicMessage;
 
 /// Marks the last block.
 pub(crate) fn mark_last(blocks: &mut [Value]) {
@@ -19,10 +19,10 @@ pub(crate) fn mark_last(blocks: &mut [Value]) {
 }
 
 /// Marks the newest user message and the previous one, which precedes the last answer.
-pub(crate) fn mark_turns(turns: &mut [Turn]) {
+pub(crate) fn mark_turns(turns: &mut [AnthropicMessage]) {
     let users = turns.iter_mut().rev().filter_map(|turn| match turn {
-        Turn::User { results, said, .. } => Some(if said.is_empty() { results } else { said }),
-        Turn::Model(_) => None,
+        AnthropicMessage::User { results, said, .. } => Some(if said.is_empty() { results } else { said }),
+        AnthropicMessage::Model(_) => None,
     });
     for blocks in users.take(2) {
         mark_last(blocks);

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::{Data, MediaLimit, Opaque, Part, Request, ToolCall, ToolResult};
-use jaato_plugin_sdk_provider::shown::{Blobs, IMAGES, PDF, data_of, in_words};
+use jaato_plugin_sdk_provider::shown::{BlobContents, IMAGES, PDF, data_of, in_words};
 
 use crate::ids;
 
@@ -31,7 +31,7 @@ const SIDE_MAX_OF_MANY: u32 = 2_000;
 const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
 /// Returns the blobs whose bytes a request contains, with the size limit of each.
-pub fn wanted(request: &Request) -> BTreeMap<&str, usize> {
+pub fn wanted_blobs(request: &Request) -> BTreeMap<&str, usize> {
     let sized = |data| Some((Data::blob_id(data)?, bytes_max(data)?));
     data_of(request).filter_map(sized).collect()
 }
@@ -66,11 +66,11 @@ pub(crate) fn text(words: &str) -> Option<Value> {
 }
 
 /// Writes data as an image or file if its bytes are available, otherwise as a text.
-pub(crate) fn data(data: &Data, blobs: &Blobs) -> Option<Value> {
-    shown(data, blobs).or_else(|| text(&in_words(data)))
+pub(crate) fn data(data: &Data, blobs: &BlobContents) -> Option<Value> {
+    media_block(data, blobs).or_else(|| text(&in_words(data)))
 }
 
-fn shown(data: &Data, blobs: &Blobs) -> Option<Value> {
+fn media_block(data: &Data, blobs: &BlobContents) -> Option<Value> {
     bytes_max(data)?;
     let bytes = BASE64_STANDARD.encode(blobs.get(data.blob_id()?)?);
     let source = json!({ "type": "base64", "media_type": data.mime_type, "data": bytes });
@@ -85,7 +85,7 @@ fn shown(data: &Data, blobs: &Blobs) -> Option<Value> {
 }
 
 /// Writes a tool result, including the tool's attachments.
-pub(crate) fn result(result: &ToolResult, blobs: &Blobs) -> Value {
+pub(crate) fn result(result: &ToolResult, blobs: &BlobContents) -> Value {
     let words = Value::Object(result.content.clone()).to_string();
     let content = if result.attachments.is_empty() {
         Value::String(words)
@@ -93,7 +93,7 @@ pub(crate) fn result(result: &ToolResult, blobs: &Blobs) -> Value {
         let attached = result.attachments.iter().filter_map(|one| data(one, blobs));
         text(&words).into_iter().chain(attached).collect()
     };
-    let id = ids::written(result.call_id.as_str());
+    let id = ids::format_id(result.call_id.as_str());
     let mut block = json!({ "type": "tool_result", "tool_use_id": id, "content": content });
     if result.is_error {
         block["is_error"] = json!(true);
@@ -122,7 +122,7 @@ fn call(call: &ToolCall) -> Value {
     if !input.is_object() {
         input = Value::Object(Map::from_iter([(INVALID_ARGUMENTS.to_owned(), input)]));
     }
-    let (id, name) = (ids::written(call.id.as_str()), ids::written(call.name.as_str()));
+    let (id, name) = (ids::format_id(call.id.as_str()), ids::format_id(call.name.as_str()));
     json!({ "type": "tool_use", "id": id, "name": name, "input": input })
 }
 

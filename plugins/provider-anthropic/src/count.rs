@@ -3,9 +3,9 @@
 use jaato_plugin_sdk::serde_json::{self, Map, Value};
 use jaato_plugin_sdk::types::Request;
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
-use jaato_plugin_sdk_provider::shown::Blobs;
+use jaato_plugin_sdk_provider::shown::BlobContents;
 
-use crate::request::{self, Written};
+use crate::request::{self, AnthropicRequest};
 
 /// The request fields that the endpoint accepts. It refuses fields that are not part of the prompt.
 const COUNTED: [&str; 6] = ["messages", "model", "system", "thinking", "tool_choice", "tools"];
@@ -14,13 +14,13 @@ const COUNTED: [&str; 6] = ["messages", "model", "system", "thinking", "tool_cho
 ///
 /// # Errors
 /// The errors of [`request::write`].
-pub fn write(request: &Request, blobs: &Blobs) -> Result<Written> {
-    let Written { body, betas } = request::write(request, blobs)?;
+pub fn write(request: &Request, blobs: &BlobContents) -> Result<AnthropicRequest> {
+    let AnthropicRequest { body, betas } = request::write(request, blobs)?;
     let bug =
         |error: serde_json::Error| Error::failed(format!("the request is not valid JSON: {error}"));
     let mut body: Map<String, Value> = serde_json::from_slice(&body).map_err(bug)?;
     body.retain(|key, _| COUNTED.contains(&key.as_str()));
-    Ok(Written { body: serde_json::to_vec(&body).map_err(bug)?, betas })
+    Ok(AnthropicRequest { body: serde_json::to_vec(&body).map_err(bug)?, betas })
 }
 
 /// Reads a count.

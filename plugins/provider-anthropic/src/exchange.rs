@@ -10,7 +10,7 @@ use jaato_plugin_sdk_provider::exchange;
 
 use crate::endpoint;
 use crate::refusal;
-use crate::state::{Anthropic, Credential};
+use crate::state::{AnthropicState, AnthropicCredential};
 
 /// The API version, unchanged since 2023.
 const VERSION: &str = "2023-06-01";
@@ -24,7 +24,7 @@ const TOKEN_BETA: &str = "oauth-2025-04-20";
 /// # Errors
 /// The errors of the exchange, or `not_found` if the user has no credential.
 pub(crate) async fn send(
-    cx: &Cx<Anthropic>,
+    cx: &Cx<AnthropicState>,
     base: &str,
     betas: &[&str],
     make: impl Fn() -> HttpRequestBuilder,
@@ -40,18 +40,18 @@ pub(crate) async fn send(
             }
         }
     }
-    let request = with_headers(base, betas, make(), Credential::Key);
-    request.credential(Credential::Key.variable()).send().await
+    let request = with_headers(base, betas, make(), AnthropicCredential::Key);
+    request.credential(AnthropicCredential::Key.variable()).send().await
 }
 
 fn with_headers(
     base: &str,
     betas: &[&str],
     request: HttpRequestBuilder,
-    credential: Credential,
+    credential: AnthropicCredential,
 ) -> HttpRequestBuilder {
     let mut betas = betas.to_vec();
-    if credential == Credential::Token && endpoint::is_vendors(base) {
+    if credential == AnthropicCredential::Token && endpoint::is_vendors(base) {
         betas.push(TOKEN_BETA);
     }
     let mut request = request.header("anthropic-version", VERSION);
@@ -62,8 +62,8 @@ fn with_headers(
 }
 
 /// Reads the body of an error answer and adds a hint.
-pub(crate) async fn refused(
-    cx: &Cx<Anthropic>,
+pub(crate) async fn refusal_error(
+    cx: &Cx<AnthropicState>,
     base: &str,
     url: &str,
     response: HttpResponse,

@@ -5,7 +5,7 @@
 
 /// How a model's thinking is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Thinking {
+pub(crate) enum AnthropicThinking {
     /// The model never thinks.
     Never,
     /// The model thinks within a token budget. Off by default.
@@ -22,8 +22,8 @@ pub(crate) enum Thinking {
 
 /// What a request to a model may contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Facts {
-    pub(crate) thinking: Thinking,
+pub(crate) struct AnthropicModelFacts {
+    pub(crate) thinking: AnthropicThinking,
     /// Whether the model needs a header to think between tool calls.
     pub(crate) interleaves_by_header: bool,
     /// Whether the model accepts a temperature.
@@ -39,10 +39,10 @@ pub(crate) struct Facts {
     /// The context window in tokens, if known.
     pub(crate) context_limit: Option<u64>,
     /// Whether the model accepts images and PDF files, if known.
-    pub(crate) sees: Option<Sight>,
+    pub(crate) sees: Option<AnthropicMediaSupport>,
 }
 
-impl Facts {
+impl AnthropicModelFacts {
     /// Returns true if this is one of the vendor's own models.
     pub(crate) fn is_known(&self) -> bool {
         self.context_limit.is_some()
@@ -51,7 +51,7 @@ impl Facts {
 
 /// The media that a model accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sight {
+pub(crate) enum AnthropicMediaSupport {
     Images,
     ImagesAndFiles,
 }
@@ -63,34 +63,34 @@ const FAMILIES: [&str; 6] = ["haiku", "sonnet", "opus", "fable", "mythos", "inst
 /// without a match is one of the newest. From the vendor's pages on models, thinking, effort,
 /// prefix checks and mid-conversation tool changes, as of November 2026. A version is `10 * major +
 /// minor`.
-const TABLE: [(Option<&str>, u32, Facts); 14] = [
-    (None, 30, Facts { output_tokens_max: 4_096, sees: Some(Sight::Images), ..FIRST }),
+const TABLE: [(Option<&str>, u32, AnthropicModelFacts); 14] = [
+    (None, 30, AnthropicModelFacts { output_tokens_max: 4_096, sees: Some(AnthropicMediaSupport::Images), ..FIRST }),
     (None, 35, FIRST),
-    (None, 37, Facts { thinking: Thinking::Budget, output_tokens_max: 64_000, ..FIRST }),
-    (Some("opus"), 41, Facts { output_tokens_max: 32_000, ..BUDGET }),
+    (None, 37, AnthropicModelFacts { thinking: AnthropicThinking::Budget, output_tokens_max: 64_000, ..FIRST }),
+    (Some("opus"), 41, AnthropicModelFacts { output_tokens_max: 32_000, ..BUDGET }),
     (None, 45, BUDGET),
-    (Some("sonnet"), 46, Facts { output_tokens_max: 64_000, ..WHEN_ASKED }),
+    (Some("sonnet"), 46, AnthropicModelFacts { output_tokens_max: 64_000, ..WHEN_ASKED }),
     (None, 46, WHEN_ASKED),
-    (None, 47, Facts { samples: false, ..WHEN_ASKED }),
-    (None, 49, Facts { samples: false, changes_tools: true, ..WHEN_ASKED }),
+    (None, 47, AnthropicModelFacts { samples: false, ..WHEN_ASKED }),
+    (None, 49, AnthropicModelFacts { samples: false, changes_tools: true, ..WHEN_ASKED }),
     (
         Some("sonnet"),
         50,
-        Facts { thinking: Thinking::UnlessDisabled, changes_tools: false, ..FIFTH },
+        AnthropicModelFacts { thinking: AnthropicThinking::UnlessDisabled, changes_tools: false, ..FIFTH },
     ),
-    (Some("opus"), 50, Facts { thinking: Thinking::UnlessDisabled, ..FIFTH }),
+    (Some("opus"), 50, AnthropicModelFacts { thinking: AnthropicThinking::UnlessDisabled, ..FIFTH }),
     (None, 50, FIFTH),
     (
         Some("haiku"),
         55,
-        Facts { thinking: Thinking::UnlessDisabled, can_be_forced: true, ..NEWEST },
+        AnthropicModelFacts { thinking: AnthropicThinking::UnlessDisabled, can_be_forced: true, ..NEWEST },
     ),
-    (Some("sonnet"), 55, Facts { thinking: Thinking::AtLeastBetweenTools, ..NEWEST }),
+    (Some("sonnet"), 55, AnthropicModelFacts { thinking: AnthropicThinking::AtLeastBetweenTools, ..NEWEST }),
 ];
 
 /// The 3.5 models.
-const FIRST: Facts = Facts {
-    thinking: Thinking::Never,
+const FIRST: AnthropicModelFacts = AnthropicModelFacts {
+    thinking: AnthropicThinking::Never,
     interleaves_by_header: false,
     samples: true,
     can_be_forced: true,
@@ -98,43 +98,43 @@ const FIRST: Facts = Facts {
     changes_tools: false,
     output_tokens_max: 8_192,
     context_limit: Some(200_000),
-    sees: Some(Sight::ImagesAndFiles),
+    sees: Some(AnthropicMediaSupport::ImagesAndFiles),
 };
 
 /// The models 4.0 to 4.5.
-const BUDGET: Facts = Facts {
-    thinking: Thinking::Budget,
+const BUDGET: AnthropicModelFacts = AnthropicModelFacts {
+    thinking: AnthropicThinking::Budget,
     interleaves_by_header: true,
     output_tokens_max: 64_000,
     ..FIRST
 };
 
 /// The models 4.6 to 4.8.
-const WHEN_ASKED: Facts = Facts {
-    thinking: Thinking::WhenAsked,
+const WHEN_ASKED: AnthropicModelFacts = AnthropicModelFacts {
+    thinking: AnthropicThinking::WhenAsked,
     output_tokens_max: 128_000,
     context_limit: Some(1_000_000),
     ..FIRST
 };
 
 /// The 5.0 models.
-const FIFTH: Facts =
-    Facts { thinking: Thinking::Always, samples: false, changes_tools: true, ..WHEN_ASKED };
+const FIFTH: AnthropicModelFacts =
+    AnthropicModelFacts { thinking: AnthropicThinking::Always, samples: false, changes_tools: true, ..WHEN_ASKED };
 
 /// The models 5.1 and later.
-const NEWEST: Facts = Facts { can_be_forced: false, binds_thoughts: true, ..FIFTH };
+const NEWEST: AnthropicModelFacts = AnthropicModelFacts { can_be_forced: false, binds_thoughts: true, ..FIFTH };
 
 /// Models of other vendors behind servers with Anthropic's API: the features that all of them
 /// support.
-const OTHERS: Facts =
-    Facts { thinking: Thinking::Budget, context_limit: None, sees: None, ..FIRST };
+const OTHERS: AnthropicModelFacts =
+    AnthropicModelFacts { thinking: AnthropicThinking::Budget, context_limit: None, sees: None, ..FIRST };
 
 /// Returns what a request to the model with this name may contain.
-pub(crate) fn of(model: &str) -> Facts {
+pub(crate) fn of(model: &str) -> AnthropicModelFacts {
     let model = model.to_lowercase();
     let Some((_, name)) = model.split_once("claude") else { return OTHERS };
     let (family, version) = read(name);
-    let fits = |(of_family, up_to, _): &&(Option<&str>, u32, Facts)| {
+    let fits = |(of_family, up_to, _): &&(Option<&str>, u32, AnthropicModelFacts)| {
         of_family.is_none_or(|it| Some(it) == family) && version.is_some_and(|it| it <= *up_to)
     };
     TABLE.iter().find(fits).map_or(NEWEST, |(_, _, facts)| *facts)
@@ -177,21 +177,21 @@ mod tests {
     #[test]
     fn each_model_has_its_row_and_an_unknown_one_is_the_newest() {
         for (model, expected) in [
-            ("claude-3-haiku-20240307", Thinking::Never),
-            ("claude-3-7-sonnet-latest", Thinking::Budget),
-            ("claude-haiku-4-5", Thinking::Budget),
-            ("claude-opus-4-6", Thinking::WhenAsked),
-            ("claude-opus-4-8", Thinking::WhenAsked),
-            ("claude-sonnet-5", Thinking::UnlessDisabled),
-            ("claude-opus-5", Thinking::UnlessDisabled),
-            ("claude-fable-5", Thinking::Always),
-            ("claude-fable-5-1", Thinking::Always),
-            ("claude-sonnet-5-5", Thinking::AtLeastBetweenTools),
-            ("claude-haiku-5-5", Thinking::UnlessDisabled),
-            ("claude-opus-5-5", Thinking::Always),
-            ("us.anthropic.claude-opus-5-5-v1:0", Thinking::Always),
-            ("claude-saga-7", Thinking::Always),
-            ("kimi-k2", Thinking::Budget),
+            ("claude-3-haiku-20240307", AnthropicThinking::Never),
+            ("claude-3-7-sonnet-latest", AnthropicThinking::Budget),
+            ("claude-haiku-4-5", AnthropicThinking::Budget),
+            ("claude-opus-4-6", AnthropicThinking::WhenAsked),
+            ("claude-opus-4-8", AnthropicThinking::WhenAsked),
+            ("claude-sonnet-5", AnthropicThinking::UnlessDisabled),
+            ("claude-opus-5", AnthropicThinking::UnlessDisabled),
+            ("claude-fable-5", AnthropicThinking::Always),
+            ("claude-fable-5-1", AnthropicThinking::Always),
+            ("claude-sonnet-5-5", AnthropicThinking::AtLeastBetweenTools),
+            ("claude-haiku-5-5", AnthropicThinking::UnlessDisabled),
+            ("claude-opus-5-5", AnthropicThinking::Always),
+            ("us.anthropic.claude-opus-5-5-v1:0", AnthropicThinking::Always),
+            ("claude-saga-7", AnthropicThinking::Always),
+            ("kimi-k2", AnthropicThinking::Budget),
         ] {
             assert_eq!(of(model).thinking, expected, "{model}");
         }

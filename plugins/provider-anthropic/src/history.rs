@@ -8,24 +8,24 @@
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Message, Part, Request, Role};
-use jaato_plugin_sdk_provider::shown::Blobs;
+use jaato_plugin_sdk_provider::shown::BlobContents;
 
 use crate::content;
-use crate::tools::Told;
+use crate::tools::AnnouncedTools;
 
 /// The text of a message that must exist but has no content.
 const NOTHING: &str = "(nothing)";
 
 /// A message in the vendor's order.
 #[derive(Debug)]
-pub(crate) enum Turn {
+pub(crate) enum AnthropicMessage {
     /// A user message: tool results, then other content, then changes to the tools.
     User { results: Vec<Value>, said: Vec<Value>, changes: Vec<Value> },
     /// A model message.
     Model(Vec<Value>),
 }
 
-impl Turn {
+impl AnthropicMessage {
     fn empty_user() -> Self {
         Self::User { results: Vec::new(), said: Vec::new(), changes: Vec::new() }
     }
@@ -37,10 +37,10 @@ impl Turn {
 /// `unknown_operation` if a message has an unknown role.
 pub(crate) fn turns<'a>(
     request: &'a Request,
-    told: &mut Told<'a>,
-    blobs: &Blobs,
-) -> Result<Vec<Turn>> {
-    let mut turns = vec![Turn::empty_user()];
+    told: &mut AnnouncedTools<'a>,
+    blobs: &BlobContents,
+) -> Result<Vec<AnthropicMessage>> {
+    let mut turns = vec![AnthropicMessage::empty_user()];
     for message in &request.messages {
         match message.role {
             Role::User | Role::Tool => add_user(&mut turns, message, told, blobs),
@@ -51,22 +51,22 @@ pub(crate) fn turns<'a>(
     let count = turns.len();
     for (number, turn) in turns.iter_mut().enumerate() {
         match turn {
-            Turn::User { results, said, .. } if results.is_empty() && said.is_empty() => {
+            AnthropicMessage::User { results, said, .. } if results.is_empty() && said.is_empty() => {
                 said.extend(content::text(NOTHING));
             }
             // The vendor refuses trailing whitespace in an answer that the model must continue.
-            Turn::Model(blocks) if number + 1 == count => trim_end(blocks),
-            Turn::User { .. } | Turn::Model(_) => {}
+            AnthropicMessage::Model(blocks) if number + 1 == count => trim_end(blocks),
+            AnthropicMessage::User { .. } | AnthropicMessage::Model(_) => {}
         }
     }
     Ok(turns)
 }
 
-fn add_user<'a>(turns: &mut Vec<Turn>, message: &'a Message, told: &mut Told<'a>, blobs: &Blobs) {
-    if !matches!(turns.last(), Some(Turn::User { .. })) {
-        turns.push(Turn::empty_user());
+fn add_user<'a>(turns: &mut Vec<AnthropicMessage>, message: &'a Message, told: &mut AnnouncedTools<'a>, blobs: &BlobContents) {
+    if !matches!(turns.last(), Some(AnthropicMessage::User { .. })) {
+        turns.push(AnthropicMessage::empty_user());
     }
-    let Some(Turn::User { results, said, changes }) = turns.last_mut() else { return };
+    let Some(AnthropicMessage::User { results, said, changes }) = turns.last_mut() else { return };
     for part in &message.parts {
         match part {
             Part::Text { text, .. } => said.extend(content::text(text)),
@@ -79,7 +79,7 @@ fn add_user<'a>(turns: &mut Vec<Turn>, message: &'a Message, told: &mut Told<'a>
 }
 
 /// Adds a model message. An empty one is left out, so that its neighbours become one message.
-fn add_model(turns: &mut Vec<Turn>, message: &Message, model: &str) {
+fn add_model(turns: &mut Vec<AnthropicMessage>, message: &Message, model: &str) {
     let mut blocks: Vec<Value> =
         message.parts.iter().filter_map(|part| content::own(part, model)).collect();
     // The answer was cut off inside its thoughts. The vendor refuses thoughts that nothing follows.
@@ -90,8 +90,8 @@ fn add_model(turns: &mut Vec<Turn>, message: &Message, model: &str) {
         return;
     }
     match turns.last_mut() {
-        Some(Turn::Model(known)) => known.extend(blocks),
-        Some(Turn::User { .. }) | None => turns.push(Turn::Model(blocks)),
+        Some(AnthropicMessage::Model(known)) => known.extend(blocks),
+        Some(AnthropicMessage::User { .. }) | None => turns.push(AnthropicMessage::Model(blocks)),
     }
 }
 
@@ -101,13 +101,13 @@ fn is_thought(block: &Value) -> bool {
 
 /// Returns true if the open step began without a thought, because it comes from another provider or
 /// a cut removed its thoughts. Models with a thinking budget then cannot think in this step.
-pub(crate) fn began_without_thought(turns: &[Turn]) -> bool {
+pub(crate) fn began_without_thought(turns: &[AnthropicMessage]) -> bool {
     let mut first = None;
     for turn in turns.iter().rev() {
         match turn {
-            Turn::User { results, .. } if results.is_empty() => break,
-            Turn::User { .. } => {}
-            Turn::Model(blocks) => first = blocks.first(),
+            AnthropicMessage::User { results, .. } if results.is_empty() => break,
+            AnthropicMessage::User { .. } => {}
+            AnthropicMessage::Model(blocks) => first = blocks.first(),
         }
     }
     first.is_some_and(|block| !is_thought(block))
@@ -121,12 +121,12 @@ fn trim_end(blocks: &mut [Value]) {
 }
 
 /// Writes the turns as messages.
-pub(crate) fn messages(turns: Vec<Turn>) -> Vec<Value> {
+pub(crate) fn messages(turns: Vec<AnthropicMessage>) -> Vec<Value> {
     let mut messages = Vec::new();
     for turn in turns {
         match turn {
-            Turn::Model(blocks) => messages.push(json!({ "role": "assistant", "content": blocks })),
-            Turn::User { mut results, said, changes } => {
+            AnthropicMessage::Model(blocks) => messages.push(json!({ "role": "assistant", "content": blocks })),
+            AnthropicMessage::User { mut results, said, changes } => {
                 results.extend(said);
                 messages.push(json!({ "role": "user", "content": results }));
                 if !changes.is_empty() {

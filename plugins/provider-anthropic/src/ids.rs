@@ -13,7 +13,7 @@ const CHARS_MAX: usize = 64;
 const KEPT_CHARS: usize = 40;
 
 /// Writes an id or a name.
-pub(crate) fn written(id: &str) -> Cow<'_, str> {
+pub(crate) fn format_id(id: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !id.is_empty() && id.len() <= CHARS_MAX && id.chars().all(is_plain) {
         return Cow::Borrowed(id);
@@ -38,19 +38,19 @@ mod tests {
     #[test]
     fn an_id_that_is_taken_stays_and_any_other_becomes_one() {
         for id in ["toolu_01A09q90qw90lq917835lq9", "call-0", &"x".repeat(64)] {
-            assert_eq!(written(id), id);
+            assert_eq!(format_id(id), id);
         }
         for (id, expected) in [
             ("a|b", "a_b-e71fa3190540c5d1"),
             ("a b", "a_b-e70e4c190531d8e4"),
             ("", "-cbf29ce484222325"),
         ] {
-            assert_eq!(written(id).split('-').next(), expected.split('-').next(), "{id}");
-            assert!(written(id).bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)));
+            assert_eq!(format_id(id).split('-').next(), expected.split('-').next(), "{id}");
+            assert!(format_id(id).bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)));
         }
-        assert_ne!(written("a|b"), written("a b"));
-        assert_ne!(written("a|b"), written("a_b"));
+        assert_ne!(format_id("a|b"), format_id("a b"));
+        assert_ne!(format_id("a|b"), format_id("a_b"));
         let long = "x".repeat(65);
-        assert!(written(&long).len() <= CHARS_MAX && written(&long) != written(&"x".repeat(66)));
+        assert!(format_id(&long).len() <= CHARS_MAX && format_id(&long) != format_id(&"x".repeat(66)));
     }
 }

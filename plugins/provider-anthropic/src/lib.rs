@@ -33,6 +33,6 @@ mod tools;
 mod usage;
 
 use plugin::AnthropicProvider;
-use state::Anthropic;
+use state::AnthropicState;
 
-jaato_plugin_sdk::export_plugin! { state: Anthropic, provider: AnthropicProvider, scope: host }
+jaato_plugin_sdk::export_plugin! { state: AnthropicState, provider: AnthropicProvider, scope: host }

@@ -6,7 +6,7 @@ use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_provider::failure;
 use jaato_plugin_sdk_provider::shown::{IMAGES, PDF};
 
-use crate::facts::{self, Sight};
+use crate::facts::{self, AnthropicMediaSupport};
 use crate::refusal::CHECK_URL;
 
 /// Models per page. The vendor allows no more.
@@ -18,7 +18,7 @@ pub(crate) const PAGES_MAX: usize = 16;
 
 /// A page of the list.
 #[derive(Debug, Default, PartialEq)]
-pub struct Page {
+pub struct AnthropicModelPage {
     /// The models in the server's order, newest first.
     pub infos: Vec<ModelInfo>,
     /// The model after which the next page begins, if there is one.
@@ -29,7 +29,7 @@ pub struct Page {
 ///
 /// # Errors
 /// `provider` if the body is not a list of models.
-pub fn read(url: &str, body: &[u8]) -> Result<Page> {
+pub fn read(url: &str, body: &[u8]) -> Result<AnthropicModelPage> {
     let wrong = || {
         let text = format!("`{}` did not answer with a list of models", failure::shown_url(url));
         Error::new(ErrorKind::Provider, text).with_hint(CHECK_URL)
@@ -42,7 +42,7 @@ pub fn read(url: &str, body: &[u8]) -> Result<Page> {
     }
     let has_more = list["has_more"] == true;
     let after = list["last_id"].as_str().filter(|id| has_more && !id.is_empty());
-    Ok(Page { infos, after: after.map(str::to_owned) })
+    Ok(AnthropicModelPage { infos, after: after.map(str::to_owned) })
 }
 
 fn info(model: &Value) -> Option<ModelInfo> {
@@ -59,10 +59,10 @@ fn info(model: &Value) -> Option<ModelInfo> {
 }
 
 /// Returns the media that a model accepts: from the list, or else from the known facts.
-fn accepts(told: &Value, known: Option<Sight>) -> Option<Vec<String>> {
+fn accepts(told: &Value, known: Option<AnthropicMediaSupport>) -> Option<Vec<String>> {
     let tells = |key: &str| told[key]["supported"].as_bool();
     let images = tells("image_input").or(known.map(|_| true))?;
-    let files = tells("pdf_input").unwrap_or(known == Some(Sight::ImagesAndFiles));
+    let files = tells("pdf_input").unwrap_or(known == Some(AnthropicMediaSupport::ImagesAndFiles));
     let images = IMAGES.into_iter().filter(|_| images);
     Some(images.chain([PDF].into_iter().filter(|_| files)).map(str::to_owned).collect())
 }
@@ -73,7 +73,7 @@ mod tests {
 
     use super::*;
 
-    fn page(body: &Value) -> Page {
+    fn page(body: &Value) -> AnthropicModelPage {
         read("http://h/v1/models", body.to_string().as_bytes()).unwrap()
     }
 
@@ -109,8 +109,8 @@ mod tests {
     #[test]
     fn the_last_page_says_so_and_what_is_no_list_too() {
         let end = json!({ "data": [], "has_more": false, "last_id": "x" });
-        assert_eq!(page(&end), Page::default());
-        assert_eq!(page(&json!({ "data": [], "has_more": true })), Page::default());
+        assert_eq!(page(&end), AnthropicModelPage::default());
+        assert_eq!(page(&json!({ "data": [], "has_more": true })), AnthropicModelPage::default());
         for body in ["", "<html>", "[]", r#"{"data":1}"#, r#"{"data":[{"x":1}]}"#] {
             let error = read("http://u:p@h/v1/models?limit=9", body.as_bytes()).unwrap_err();
             let text = "`http://…@h/v1/models?…` did not answer with a list of models";

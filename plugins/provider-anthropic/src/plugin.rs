@@ -4,14 +4,14 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk_provider::exchange::{WHOLE_BYTES_MAX, Wanted, is_success, post, receive};
+use jaato_plugin_sdk_provider::exchange::{WHOLE_BYTES_MAX, ExpectedResponse, is_success, post, receive};
 use jaato_plugin_sdk_provider::failure;
 use jaato_plugin_sdk_provider::shown::{IMAGES, PDF, fetch_blobs};
 
-use crate::exchange::{refused, send};
+use crate::exchange::{refusal_error, send};
 use crate::models::{PAGE_MODELS, PAGES_MAX};
-use crate::reply::Reply;
-use crate::state::{Anthropic, Config};
+use crate::reply::AnthropicReply;
+use crate::state::{AnthropicState, Config};
 use crate::{content, count, endpoint, models, request, settings};
 
 /// The time limit for a list of models, because a user waits for it.
@@ -24,7 +24,7 @@ const COUNT_WAIT: Duration = Duration::from_secs(10);
 pub struct AnthropicProvider;
 
 impl Provider for AnthropicProvider {
-    type State = Anthropic;
+    type State = AnthropicState;
 
     fn spec() -> ProviderSpec {
         ProviderSpec {
@@ -38,26 +38,26 @@ impl Provider for AnthropicProvider {
         }
     }
 
-    async fn complete(cx: &Cx<Anthropic>, request: Request) -> Result<Completion> {
+    async fn complete(cx: &Cx<AnthropicState>, request: Request) -> Result<Completion> {
         let base = cx.config::<Config>().await?.base_url;
         let url = endpoint::below(&base, "messages");
-        let blobs = fetch_blobs(cx, content::wanted(&request)).await?;
-        let wanted = Wanted::of(&request);
+        let blobs = fetch_blobs(cx, content::wanted_blobs(&request)).await?;
+        let wanted = ExpectedResponse::of(&request);
         // Writing a long history would block the executor for too long.
         let written = cx.blocking(move |_| request::write(&request, &blobs)).await??;
         let make = || post(cx, &url, &wanted).body(written.body.as_slice());
         let sent = send(cx, &base, &written.betas, make).await;
         let response = sent.map_err(failure::of_exchange)?;
         if !is_success(&response) {
-            return Err(refused(cx, &base, &url, response).await);
+            return Err(refusal_error(cx, &base, &url, response).await);
         }
-        receive(cx, &url, response, Reply::new(&url)).await
+        receive(cx, &url, response, AnthropicReply::new(&url)).await
     }
 
-    async fn count_tokens(cx: &Cx<Anthropic>, request: Request) -> Result<u64> {
+    async fn count_tokens(cx: &Cx<AnthropicState>, request: Request) -> Result<u64> {
         let base = cx.config::<Config>().await?.base_url;
         let url = endpoint::below(&base, "messages/count_tokens");
-        let blobs = fetch_blobs(cx, content::wanted(&request)).await?;
+        let blobs = fetch_blobs(cx, content::wanted_blobs(&request)).await?;
         let written = cx.blocking(move |_| count::write(&request, &blobs)).await??;
         let make = || {
             let request = cx.http("POST", url.as_str()).timeout(COUNT_WAIT);
@@ -66,13 +66,13 @@ impl Provider for AnthropicProvider {
         let response = send(cx, &base, &written.betas, make).await;
         let response = response.map_err(failure::of_exchange)?;
         if !is_success(&response) {
-            return Err(refused(cx, &base, &url, response).await);
+            return Err(refusal_error(cx, &base, &url, response).await);
         }
         let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
         count::read(&url, &body)
     }
 
-    async fn models(cx: &Cx<Anthropic>) -> Result<Vec<ModelInfo>> {
+    async fn models(cx: &Cx<AnthropicState>) -> Result<Vec<ModelInfo>> {
         let base = cx.config::<Config>().await?.base_url;
         let mut infos: Vec<ModelInfo> = Vec::new();
         let mut known = HashSet::new();
@@ -92,7 +92,7 @@ impl Provider for AnthropicProvider {
 }
 
 /// Requests a page of the list of models.
-async fn page(cx: &Cx<Anthropic>, base: &str, after: Option<&str>) -> Result<models::Page> {
+async fn page(cx: &Cx<AnthropicState>, base: &str, after: Option<&str>) -> Result<models::AnthropicModelPage> {
     let mut url = endpoint::below(base, "models");
     url.push_str(if url.contains('?') { "&" } else { "?" });
     url.push_str(&format!("limit={PAGE_MODELS}"));
@@ -107,7 +107,7 @@ async fn page(cx: &Cx<Anthropic>, base: &str, after: Option<&str>) -> Result<mod
         sent => sent.map_err(failure::of_exchange)?,
     };
     if !is_success(&response) {
-        return Err(refused(cx, base, &url, response).await);
+        return Err(refusal_error(cx, base, &url, response).await);
     }
     let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
     models::read(&url, &body)

@@ -4,7 +4,7 @@ use jaato_plugin_sdk::Error;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk_provider::failure;
 
-use crate::state::{Credential, KEY, TOKEN};
+use crate::state::{AnthropicCredential, KEY, TOKEN};
 
 /// The hint if the server does not answer as the API does.
 pub(crate) const CHECK_URL: &str =
@@ -39,13 +39,13 @@ fn status_of(kind: &str) -> Option<u16> {
 }
 
 /// Returns a hint for an error, based on its status and body.
-pub(crate) fn hint(status: u16, body: &[u8], key: Option<Credential>) -> Option<String> {
+pub(crate) fn hint(status: u16, body: &[u8], key: Option<AnthropicCredential>) -> Option<String> {
     let words = String::from_utf8_lossy(body).to_lowercase();
     let says = |phrase: &str| words.contains(phrase);
     Some(match status {
         401 => match key {
-            Some(Credential::Key) => format!("check the key in `{KEY}`"),
-            Some(Credential::Token) => format!("check the token in `{TOKEN}`"),
+            Some(AnthropicCredential::Key) => format!("check the key in `{KEY}`"),
+            Some(AnthropicCredential::Token) => format!("check the token in `{TOKEN}`"),
             None => format!("the server wants a key: set `{KEY}`, or a token in `{TOKEN}`"),
         },
         404 if says("model") => LIST.to_owned(),
@@ -93,7 +93,7 @@ mod tests {
 
     fn of(status: u16, message: &str) -> String {
         let body = json!({ "type": "error", "error": { "message": message } }).to_string();
-        hint(status, body.as_bytes(), Some(Credential::Key)).unwrap_or_default()
+        hint(status, body.as_bytes(), Some(AnthropicCredential::Key)).unwrap_or_default()
     }
 
     #[test]
@@ -112,7 +112,7 @@ mod tests {
             assert!(of(status, message).contains(expected), "{message}: {}", of(status, message));
             assert_eq!(of(status, message).is_empty(), expected.is_empty(), "{message}");
         }
-        let token = hint(401, b"", Some(Credential::Token)).unwrap();
+        let token = hint(401, b"", Some(AnthropicCredential::Token)).unwrap();
         assert_eq!(token, "check the token in `ANTHROPIC_AUTH_TOKEN`");
         let without = hint(401, b"", None).unwrap();
         assert!(without.starts_with("the server wants a key"), "{without}");

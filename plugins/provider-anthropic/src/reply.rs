@@ -11,30 +11,30 @@ use jaato_plugin_sdk::types::{Completion, Delta, FinishReason};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_provider::exchange::wrong_form;
 use jaato_plugin_sdk_provider::{
-    ARGUMENTS_BYTES_MAX, Answer, EVENTS_MAX, Fragment, Fragments, PARTS_MAX, Protocol, Reader,
+    ARGUMENTS_BYTES_MAX, StreamingAnswer, EVENTS_MAX, CallFragment, CallFragments, PARTS_MAX, ModelProtocol, AnswerReader,
     ServerEvent, failure,
 };
 
 use crate::reason;
 use crate::refusal::{self, CHECK_URL};
-use crate::usage::Counted;
+use crate::usage::AnthropicUsageCounts;
 
 /// The event name with which servers report an error.
 const ERROR_EVENT: &str = "error";
 
 /// An answer in progress.
 #[derive(Debug)]
-pub struct Reply {
+pub struct AnthropicReply {
     url: String,
-    answer: Answer,
-    calls: Fragments,
+    answer: StreamingAnswer,
+    calls: CallFragments,
     /// The open blocks by number.
-    open: BTreeMap<u64, Block>,
+    open: BTreeMap<u64, AnthropicReplyBlock>,
     /// The number of the block that began last.
     newest: u64,
     /// Total bytes of the blocks that only the vendor understands.
     other_bytes: usize,
-    counted: Counted,
+    counted: AnthropicUsageCounts,
     /// The vendor's stop reason.
     stop: Option<String>,
     /// The vendor's explanation of a refusal.
@@ -47,7 +47,7 @@ pub struct Reply {
 
 /// A block in progress.
 #[derive(Debug)]
-enum Block {
+enum AnthropicReplyBlock {
     Text,
     Thought,
     Call,
@@ -58,17 +58,17 @@ enum Block {
     },
 }
 
-impl Reply {
+impl AnthropicReply {
     /// Creates the reply for a request to this URL, which errors name.
     pub fn new(url: &str) -> Self {
         Self {
             url: url.to_owned(),
-            answer: Answer::new(),
-            calls: Fragments::new(),
+            answer: StreamingAnswer::new(),
+            calls: CallFragments::new(),
             open: BTreeMap::new(),
             newest: 0,
             other_bytes: 0,
-            counted: Counted::default(),
+            counted: AnthropicUsageCounts::default(),
             stop: None,
             explanation: None,
             has_dropped_thoughts: false,
@@ -134,7 +134,7 @@ impl Reply {
             Some("text") => {
                 self.answer.begin_text();
                 deltas.extend(self.answer.text(text("text")));
-                Block::Text
+                AnthropicReplyBlock::Text
             }
             Some("thinking") => {
                 self.answer.begin_thought();
@@ -143,7 +143,7 @@ impl Reply {
                 if !signature.is_empty() {
                     self.answer.sign(signature);
                 }
-                Block::Thought
+                AnthropicReplyBlock::Thought
             }
             Some("tool_use") => {
                 let (id, name) = (text("id"), text("name"));
@@ -155,20 +155,20 @@ impl Reply {
                 // answer.
                 let input = block["input"].as_object().filter(|input| !input.is_empty());
                 let arguments = input.map(|_| block["input"].to_string()).unwrap_or_default();
-                self.fragment(Fragment {
+                self.fragment(CallFragment {
                     index: Some(index),
                     id,
                     name,
                     arguments: &arguments,
-                    ..Fragment::default()
+                    ..CallFragment::default()
                 })?;
                 deltas.push(Delta::text(""));
-                Block::Call
+                AnthropicReplyBlock::Call
             }
             _ => {
                 let item = block.as_object().cloned().unwrap_or_default();
                 self.count(block.to_string().len())?;
-                Block::Other { item, input: String::new() }
+                AnthropicReplyBlock::Other { item, input: String::new() }
             }
         };
         self.open.insert(index, kind);
@@ -181,11 +181,11 @@ impl Reply {
 
     fn go_on(&mut self, index: u64, delta: &Value) -> Result<Vec<Delta>> {
         let text = |key: &str| delta[key].as_str().unwrap_or_default();
-        if let Some(Block::Other { item, input }) = self.open.get_mut(&index) {
+        if let Some(AnthropicReplyBlock::Other { item, input }) = self.open.get_mut(&index) {
             let bytes = add_to_other(item, input, delta);
             return self.count(bytes).map(|()| Vec::new());
         }
-        let is_thought = matches!(self.open.get(&index), Some(Block::Thought));
+        let is_thought = matches!(self.open.get(&index), Some(AnthropicReplyBlock::Thought));
         let is_newest = self.newest == index;
         let said = match delta["type"].as_str() {
             Some("text_delta") => self.answer.text(text("text")),
@@ -197,7 +197,7 @@ impl Reply {
             }
             Some("input_json_delta") => {
                 let arguments = text("partial_json");
-                self.fragment(Fragment { index: Some(index), arguments, ..Fragment::default() })?;
+                self.fragment(CallFragment { index: Some(index), arguments, ..CallFragment::default() })?;
                 // Without this delta, the session would treat long arguments as silence.
                 (!arguments.is_empty()).then(|| Delta::text(""))
             }
@@ -206,7 +206,7 @@ impl Reply {
         Ok(said.into_iter().collect())
     }
 
-    fn fragment(&mut self, fragment: Fragment<'_>) -> Result<()> {
+    fn fragment(&mut self, fragment: CallFragment<'_>) -> Result<()> {
         if self.calls.push(&fragment)? {
             self.answer.begin_call();
         }
@@ -215,14 +215,14 @@ impl Reply {
 
     fn end(&mut self, index: u64) {
         match self.open.remove(&index) {
-            Some(Block::Other { mut item, input }) => {
+            Some(AnthropicReplyBlock::Other { mut item, input }) => {
                 if !input.is_empty() {
                     let input = serde_json::from_str(&input).unwrap_or(Value::String(input));
                     item.insert("input".to_owned(), input);
                 }
                 self.answer.opaque(Value::Object(item));
             }
-            Some(Block::Text | Block::Thought | Block::Call) => self.answer.end_part(),
+            Some(AnthropicReplyBlock::Text | AnthropicReplyBlock::Thought | AnthropicReplyBlock::Call) => self.answer.end_part(),
             None => {}
         }
     }
@@ -283,9 +283,9 @@ fn shown(url: &str) -> String {
     failure::shown_url(url)
 }
 
-impl Reader for Reply {
+impl AnswerReader for AnthropicReply {
     const CHECK_URL: &'static str = CHECK_URL;
-    const PROTOCOL: Option<Protocol> = Some(Protocol::Messages);
+    const PROTOCOL: Option<ModelProtocol> = Some(ModelProtocol::Messages);
 
     fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
         let data = event.data.trim();

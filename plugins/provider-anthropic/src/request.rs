@@ -9,11 +9,11 @@ use jaato_plugin_sdk::serde::Serialize;
 use jaato_plugin_sdk::serde_json::Value;
 use jaato_plugin_sdk::types::Request;
 use jaato_plugin_sdk_provider::exchange;
-use jaato_plugin_sdk_provider::shown::Blobs;
+use jaato_plugin_sdk_provider::shown::BlobContents;
 
-use crate::facts::Thinking;
-use crate::settings::Settings;
-use crate::tools::{CHANGES_BETA, Told};
+use crate::facts::AnthropicThinking;
+use crate::settings::AnthropicBodySettings;
+use crate::tools::{CHANGES_BETA, AnnouncedTools};
 use crate::{cache, content, facts, history, tools};
 
 /// The largest body that the vendor accepts.
@@ -21,7 +21,7 @@ pub const BODY_BYTES_MAX: usize = 32 * 1000 * 1000;
 
 /// A request ready to send.
 #[derive(Debug)]
-pub struct Written {
+pub struct AnthropicRequest {
     /// The body.
     pub body: Vec<u8>,
     /// The values of the header `anthropic-beta`.
@@ -31,10 +31,10 @@ pub struct Written {
 /// The body. The field order is the order in the JSON.
 #[derive(Serialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
-struct Body<'a> {
+struct AnthropicRequestBody<'a> {
     model: &'a str,
     #[serde(flatten)]
-    settings: &'a Settings<'a>,
+    settings: &'a AnthropicBodySettings<'a>,
     stream: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Value>,
@@ -49,14 +49,14 @@ struct Body<'a> {
 /// # Errors
 /// `configuration` for an option that the model does not support, `context_overflow` if the body is
 /// larger than the vendor accepts, `unknown_operation` if a message has an unknown role.
-pub fn write(request: &Request, blobs: &Blobs) -> Result<Written> {
+pub fn write(request: &Request, blobs: &BlobContents) -> Result<AnthropicRequest> {
     let facts = facts::of(&request.model);
-    let mut told = Told::new(request, &facts);
+    let mut told = AnnouncedTools::new(request, &facts);
     let mut turns = history::turns(request, &mut told, blobs)?;
     let must_not_think =
-        facts.thinking == Thinking::Budget && history::began_without_thought(&turns);
+        facts.thinking == AnthropicThinking::Budget && history::began_without_thought(&turns);
     let effort = request.options.effort.filter(|_| !must_not_think);
-    let settings = Settings::new(request, &facts, effort)?;
+    let settings = AnthropicBodySettings::new(request, &facts, effort)?;
     let mut tools = tools::list(request, &facts);
     cache::mark_last(&mut tools);
     let mut system: Vec<Value> = content::text(&request.system).into_iter().collect();
@@ -68,7 +68,7 @@ pub fn write(request: &Request, blobs: &Blobs) -> Result<Written> {
         betas.push(CHANGES_BETA);
     }
     let stream = request.options.stream != Some(false);
-    let body = Body { model: &request.model, settings: &settings, stream, tools, system, messages };
-    let body = exchange::written(&body, &request.options, BODY_BYTES_MAX as u64)?;
-    Ok(Written { body, betas })
+    let body = AnthropicRequestBody { model: &request.model, settings: &settings, stream, tools, system, messages };
+    let body = exchange::serialize_body(&body, &request.options, BODY_BYTES_MAX as u64)?;
+    Ok(AnthropicRequest { body, betas })
 }

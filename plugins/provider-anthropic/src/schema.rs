@@ -33,7 +33,7 @@ const WITH_LIST: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
 const WITH_NAMES: [&str; 3] = ["$defs", "definitions", "properties"];
 
 /// Closes each object and moves refused keywords into the description.
-pub(crate) fn fitted(schema: &Value) -> Value {
+pub(crate) fn fit_schema(schema: &Value) -> Value {
     let Value::Object(words) = schema else { return schema.clone() };
     let mut kept = Map::new();
     let mut said = Map::new();
@@ -44,10 +44,10 @@ pub(crate) fn fitted(schema: &Value) -> Value {
             continue;
         }
         let value = match value {
-            one if WITH_ONE.contains(&name) => fitted(one),
-            Value::Array(list) if WITH_LIST.contains(&name) => list.iter().map(fitted).collect(),
+            one if WITH_ONE.contains(&name) => fit_schema(one),
+            Value::Array(list) if WITH_LIST.contains(&name) => list.iter().map(fit_schema).collect(),
             Value::Object(named) if WITH_NAMES.contains(&name) => {
-                named.iter().map(|(name, schema)| (name.clone(), fitted(schema))).collect()
+                named.iter().map(|(name, schema)| (name.clone(), fit_schema(schema))).collect()
             }
             other => other.clone(),
         };
@@ -91,7 +91,7 @@ mod tests {
             "required": ["minimum"],
         });
         assert_eq!(
-            fitted(&schema),
+            fit_schema(&schema),
             json!({
                 "type": "object",
                 "properties": {
@@ -108,7 +108,7 @@ mod tests {
             })
         );
         for other in [json!(true), json!(null), json!({ "type": "string", "enum": ["a"] })] {
-            assert_eq!(fitted(&other), other);
+            assert_eq!(fit_schema(&other), other);
         }
     }
 }

@@ -8,7 +8,7 @@ use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Effort, Request, TOOLS_CHANGED, ToolChoice};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 
-use crate::facts::{Facts, Thinking};
+use crate::facts::{AnthropicModelFacts, AnthropicThinking};
 use crate::{schema, thinking};
 
 /// The request options that this provider supports.
@@ -40,7 +40,7 @@ const NEUTRAL: f32 = 1.0;
 /// The settings of a body. The field order is the order in the JSON.
 #[derive(Serialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
-pub(crate) struct Settings<'a> {
+pub(crate) struct AnthropicBodySettings<'a> {
     max_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
@@ -59,17 +59,17 @@ pub(crate) struct Settings<'a> {
     pub(crate) betas: Vec<&'static str>,
 }
 
-impl<'a> Settings<'a> {
+impl<'a> AnthropicBodySettings<'a> {
     /// Reads the settings from a request. `effort` comes from the options, and is `Effort::None` if
     /// the model must not think.
     ///
     /// # Errors
     /// `configuration` for an option that the model does not support.
-    pub(crate) fn new(request: &'a Request, facts: &Facts, effort: Option<Effort>) -> Result<Self> {
+    pub(crate) fn new(request: &'a Request, facts: &AnthropicModelFacts, effort: Option<Effort>) -> Result<Self> {
         let options = &request.options;
         let max_tokens = max_tokens(request, facts);
         let spoken = thinking::of(facts, effort, max_tokens);
-        if facts.thinking == Thinking::Never && effort.is_some_and(thinks) {
+        if facts.thinking == AnthropicThinking::Never && effort.is_some_and(thinks) {
             return Err(not_taken(request, "effort"));
         }
         let mut output_config = json!({});
@@ -77,7 +77,7 @@ impl<'a> Settings<'a> {
             output_config["effort"] = json!(effort);
         }
         if let Some(schema) = &options.output_schema {
-            let schema = schema::fitted(schema);
+            let schema = schema::fit_schema(schema);
             output_config["format"] = json!({ "type": "json_schema", "schema": schema });
         }
         let has_config = output_config.as_object().is_some_and(|config| !config.is_empty());
@@ -98,7 +98,7 @@ fn thinks(effort: Effort) -> bool {
     !matches!(effort, Effort::None | Effort::Unknown)
 }
 
-fn max_tokens(request: &Request, facts: &Facts) -> u32 {
+fn max_tokens(request: &Request, facts: &AnthropicModelFacts) -> u32 {
     let by_default =
         if request.options.stream == Some(false) { TOKENS_AT_ONCE } else { TOKENS_BY_DEFAULT };
     match request.options.max_output_tokens {
@@ -109,7 +109,7 @@ fn max_tokens(request: &Request, facts: &Facts) -> u32 {
     }
 }
 
-fn temperature(request: &Request, facts: &Facts, thinks: bool) -> Result<Option<f32>> {
+fn temperature(request: &Request, facts: &AnthropicModelFacts, thinks: bool) -> Result<Option<f32>> {
     match request.options.temperature {
         // This is the model's default.
         Some(NEUTRAL) | None => Ok(None),
@@ -129,7 +129,7 @@ fn stop_sequences(request: &Request) -> Result<Vec<&str>> {
     Ok(texts)
 }
 
-fn tool_choice(request: &Request, facts: &Facts, thinks: bool) -> Result<Option<Value>> {
+fn tool_choice(request: &Request, facts: &AnthropicModelFacts, thinks: bool) -> Result<Option<Value>> {
     // Servers refuse a tool choice without tools.
     let choice = request.options.tool_choice.filter(|_| !request.tools.is_empty());
     let word = match choice {
@@ -139,7 +139,7 @@ fn tool_choice(request: &Request, facts: &Facts, thinks: bool) -> Result<Option<
         Some(ToolChoice::Required) if !facts.can_be_forced => {
             return Err(not_taken(request, "tool_choice = \"required\""));
         }
-        Some(ToolChoice::Required) if thinks && facts.thinking == Thinking::Budget => {
+        Some(ToolChoice::Required) if thinks && facts.thinking == AnthropicThinking::Budget => {
             return Err(not_beside_thinking(request, "tool_choice = \"required\""));
         }
         Some(ToolChoice::Required) => "any",

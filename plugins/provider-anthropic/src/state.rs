@@ -36,7 +36,7 @@ impl Default for Config {
 
 /// How a user authenticates with a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Credential {
+pub(crate) enum AnthropicCredential {
     /// An API key in its own header.
     #[default]
     Key,
@@ -44,7 +44,7 @@ pub(crate) enum Credential {
     Token,
 }
 
-impl Credential {
+impl AnthropicCredential {
     /// Returns the variable that holds this credential.
     pub(crate) fn variable(self) -> &'static str {
         match self {
@@ -63,24 +63,24 @@ impl Credential {
 
 /// The plugin's state. It contains nothing about conversations, because providers are stateless.
 #[derive(Default)]
-pub struct Anthropic {
+pub struct AnthropicState {
     /// The base URL of the last request whose credential existed, and that credential.
-    credential: Mutex<(String, Credential)>,
+    credential: Mutex<(String, AnthropicCredential)>,
 }
 
-impl Anthropic {
+impl AnthropicState {
     /// Returns the credential to try first for a server.
-    pub(crate) fn credential_for(&self, base: &str) -> Credential {
+    pub(crate) fn credential_for(&self, base: &str) -> AnthropicCredential {
         let known = self.credential.lock();
-        if known.0 == base { known.1 } else { Credential::default() }
+        if known.0 == base { known.1 } else { AnthropicCredential::default() }
     }
 
-    pub(crate) fn remember(&self, base: &str, credential: Credential) {
+    pub(crate) fn remember(&self, base: &str, credential: AnthropicCredential) {
         *self.credential.lock() = (base.to_owned(), credential);
     }
 }
 
-impl State for Anthropic {
+impl State for AnthropicState {
     async fn create(_home: &Home, _saved: Option<Value>) -> Result<Self> {
         Ok(Self::default())
     }

@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::Effort;
 
-use crate::facts::{Facts, Thinking};
+use crate::facts::{AnthropicModelFacts, AnthropicThinking};
 
 /// The beta header that allows dropping thoughts if the history before them changed.
 pub(crate) const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
@@ -16,7 +16,7 @@ const BUDGET_MIN: u32 = 1_024;
 
 /// The thinking settings of a request.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Spoken {
+pub(crate) struct AnthropicThinkingSettings {
     /// The field `thinking`.
     pub(crate) thinking: Option<Value>,
     /// The value of the effort field.
@@ -28,19 +28,19 @@ pub(crate) struct Spoken {
 }
 
 /// Returns the thinking settings. `max_tokens` limits thoughts and answer together.
-pub(crate) fn of(facts: &Facts, effort: Option<Effort>, max_tokens: u32) -> Spoken {
+pub(crate) fn of(facts: &AnthropicModelFacts, effort: Option<Effort>, max_tokens: u32) -> AnthropicThinkingSettings {
     let effort = effort.filter(|effort| *effort != Effort::Unknown);
     match (facts.thinking, effort) {
-        (Thinking::Never, _) => Spoken::default(),
-        (Thinking::Budget, effort) => by_budget(facts, effort, max_tokens),
-        (Thinking::WhenAsked, None | Some(Effort::None)) => Spoken::default(),
-        (Thinking::UnlessDisabled, Some(Effort::None)) => off("disabled"),
-        (Thinking::AtLeastBetweenTools, Some(Effort::None)) => off("between_tools"),
+        (AnthropicThinking::Never, _) => AnthropicThinkingSettings::default(),
+        (AnthropicThinking::Budget, effort) => by_budget(facts, effort, max_tokens),
+        (AnthropicThinking::WhenAsked, None | Some(Effort::None)) => AnthropicThinkingSettings::default(),
+        (AnthropicThinking::UnlessDisabled, Some(Effort::None)) => off("disabled"),
+        (AnthropicThinking::AtLeastBetweenTools, Some(Effort::None)) => off("between_tools"),
         (
-            Thinking::WhenAsked
-            | Thinking::UnlessDisabled
-            | Thinking::AtLeastBetweenTools
-            | Thinking::Always,
+            AnthropicThinking::WhenAsked
+            | AnthropicThinking::UnlessDisabled
+            | AnthropicThinking::AtLeastBetweenTools
+            | AnthropicThinking::Always,
             effort,
         ) => adaptive(facts, effort),
     }
@@ -48,13 +48,13 @@ pub(crate) fn of(facts: &Facts, effort: Option<Effort>, max_tokens: u32) -> Spok
 
 /// Returns settings for a model that must not think. The vendor accepts no other field next to this
 /// one, and no effort above `high`.
-fn off(word: &str) -> Spoken {
-    Spoken { thinking: Some(json!({ "type": word })), ..Spoken::default() }
+fn off(word: &str) -> AnthropicThinkingSettings {
+    AnthropicThinkingSettings { thinking: Some(json!({ "type": word })), ..AnthropicThinkingSettings::default() }
 }
 
 /// Returns settings for adaptive thinking. They request a summary of the thoughts, because
 /// otherwise the user would see nothing for minutes.
-fn adaptive(facts: &Facts, effort: Option<Effort>) -> Spoken {
+fn adaptive(facts: &AnthropicModelFacts, effort: Option<Effort>) -> AnthropicThinkingSettings {
     let mut thinking = json!({ "type": "adaptive", "display": "summarized" });
     let mut betas = Vec::new();
     if facts.binds_thoughts {
@@ -62,7 +62,7 @@ fn adaptive(facts: &Facts, effort: Option<Effort>) -> Spoken {
         betas.push(BINDING_BETA);
     }
     let effort = effort.and_then(word);
-    Spoken { thinking: Some(thinking), effort, is_on: true, betas }
+    AnthropicThinkingSettings { thinking: Some(thinking), effort, is_on: true, betas }
 }
 
 fn word(effort: Effort) -> Option<&'static str> {
@@ -76,9 +76,9 @@ fn word(effort: Effort) -> Option<&'static str> {
     })
 }
 
-fn by_budget(facts: &Facts, effort: Option<Effort>, max_tokens: u32) -> Spoken {
+fn by_budget(facts: &AnthropicModelFacts, effort: Option<Effort>, max_tokens: u32) -> AnthropicThinkingSettings {
     let wanted = match effort {
-        None | Some(Effort::None | Effort::Unknown) => return Spoken::default(),
+        None | Some(Effort::None | Effort::Unknown) => return AnthropicThinkingSettings::default(),
         Some(Effort::Minimal) => BUDGET_MIN,
         Some(Effort::Low) => 4_096,
         Some(Effort::Medium) => 10_000,
@@ -88,9 +88,9 @@ fn by_budget(facts: &Facts, effort: Option<Effort>, max_tokens: u32) -> Spoken {
     // The answer needs some of the tokens, and the vendor refuses a smaller budget.
     let budget = wanted.min(max_tokens - max_tokens / 4);
     if budget < BUDGET_MIN {
-        return Spoken::default();
+        return AnthropicThinkingSettings::default();
     }
     let thinking = json!({ "type": "enabled", "budget_tokens": budget });
     let betas = if facts.interleaves_by_header { vec![INTERLEAVED_BETA] } else { Vec::new() };
-    Spoken { thinking: Some(thinking), is_on: true, betas, ..Spoken::default() }
+    AnthropicThinkingSettings { thinking: Some(thinking), is_on: true, betas, ..AnthropicThinkingSettings::default() }
 }

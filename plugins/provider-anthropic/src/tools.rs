@@ -9,13 +9,13 @@ use std::collections::BTreeSet;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Part, Request, ToolSpec, ToolsChanged};
 
-use crate::facts::Facts;
+use crate::facts::AnthropicModelFacts;
 
 /// The beta header for changing tools during a conversation.
 pub(crate) const CHANGES_BETA: &str = "inline-tools-2026-09-15";
 
 /// Writes the list of tools.
-pub(crate) fn list(request: &Request, facts: &Facts) -> Vec<Value> {
+pub(crate) fn list(request: &Request, facts: &AnthropicModelFacts) -> Vec<Value> {
     let mut listed: Vec<&ToolSpec> = request.tools.iter().collect();
     if !facts.changes_tools {
         for added in changes(request).flat_map(|changed| &changed.added) {
@@ -47,14 +47,14 @@ fn definition(spec: &ToolSpec) -> Value {
 
 /// The tools that the model knows at a point in its history.
 #[derive(Debug)]
-pub(crate) struct Told<'a> {
+pub(crate) struct AnnouncedTools<'a> {
     names: BTreeSet<&'a str>,
     takes_changes: bool,
 }
 
-impl<'a> Told<'a> {
+impl<'a> AnnouncedTools<'a> {
     /// Starts with the request's list.
-    pub(crate) fn new(request: &'a Request, facts: &Facts) -> Self {
+    pub(crate) fn new(request: &'a Request, facts: &AnthropicModelFacts) -> Self {
         let names = request.tools.iter().map(|spec| spec.name.as_str()).collect();
         Self { names, takes_changes: facts.changes_tools }
     }

@@ -5,7 +5,7 @@ use jaato_plugin_sdk::types::Usage;
 
 /// The counts so far. Later events repeat or correct them, and omit unchanged ones.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Counted {
+pub(crate) struct AnthropicUsageCounts {
     input: u64,
     cache_read: u64,
     cache_write: u64,
@@ -13,7 +13,7 @@ pub(crate) struct Counted {
     thinking: u64,
 }
 
-impl Counted {
+impl AnthropicUsageCounts {
     /// Reads the counts of an event.
     pub(crate) fn take(&mut self, usage: &Value) {
         let set = |place: &mut u64, path: &str| {
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn later_counts_correct_earlier_ones_and_the_prompt_is_all_of_it() {
-        let mut counted = Counted::default();
+        let mut counted = AnthropicUsageCounts::default();
         counted.take(&json!({ "input_tokens": 5, "cache_read_input_tokens": 100,
             "cache_creation_input_tokens": 20, "output_tokens": 1 }));
         counted.take(&json!({ "input_tokens": null, "output_tokens": 42,

@@ -7,7 +7,7 @@ use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::types::{Effort, Message, Request, ToolSpec};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
-use jaato_vendors::anthropic::Anthropic;
+use jaato_vendors::anthropic::FakeAnthropic;
 
 fn request(model: &str, text: &str) -> Request {
     let mut request = Request::new(model, vec![Message::user(text)]);
@@ -28,7 +28,7 @@ fn request(model: &str, text: &str) -> Request {
 #[test]
 fn the_vendor_counts_what_would_be_sent() {
     for model in super::vendor::MODELS {
-        let vendor = Arc::new(Anthropic::new([]));
+        let vendor = Arc::new(FakeAnthropic::new([]));
         let answering = Arc::clone(&vendor);
         let host = FakeHost::new(provider_anthropic::__jaato::MODULE)
             .with_http(move |request| answering.answer_plugin(request));

@@ -5,14 +5,14 @@ use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::types::{Message, Request};
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
-use jaato_vendors::anthropic::{Anthropic, Turn};
+use jaato_vendors::anthropic::{FakeAnthropic, AnthropicTurn};
 
 const VENDOR: &str = "https://api.anthropic.com";
 const GATEWAY: &str = "https://gateway.example";
 
 fn host(base: &str, credentials: &[&str]) -> FakeHost {
-    let answers = ["one", "two"].map(Turn::text);
-    let vendor = Anthropic::new(answers).with_credentials(credentials);
+    let answers = ["one", "two"].map(AnthropicTurn::text);
+    let vendor = FakeAnthropic::new(answers).with_credentials(credentials);
     FakeHost::new(provider_anthropic::__jaato::MODULE)
         .with_config(json!({ "base_url": base }))
         .with_http(move |request| vendor.answer_plugin(request))

@@ -4,11 +4,11 @@
 use expect_test::{Expect, expect};
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::types::{Data, Message, Opaque, Part, Request, Role, ToolCall, ToolResult};
-use jaato_plugin_sdk_provider::shown::Blobs;
-use provider_anthropic::content::wanted;
+use jaato_plugin_sdk_provider::shown::BlobContents;
+use provider_anthropic::content::wanted_blobs;
 use provider_anthropic::request::write;
 
-fn blobs() -> Blobs {
+fn blobs() -> BlobContents {
     ["b-1", "b-2"].map(|id| (id.to_owned(), id.as_bytes().to_vec())).into()
 }
 
@@ -140,7 +140,7 @@ fn images_and_files_are_shown_also_inside_results() {
         Message::tool([look]),
     ];
     let asked = Request::new("m", messages.clone());
-    assert_eq!(wanted(&asked).into_keys().collect::<Vec<_>>(), ["b-1", "b-2", "gone"]);
+    assert_eq!(wanted_blobs(&asked).into_keys().collect::<Vec<_>>(), ["b-1", "b-2", "gone"]);
     check(
         messages,
         expect![[r#"

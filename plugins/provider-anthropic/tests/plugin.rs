@@ -5,7 +5,7 @@ use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::service::{BLOB_GET, BlobGet};
 use jaato_plugin_sdk::types::{Data, Message, Part, Request, Retry, Role};
 use jaato_plugin_sdk::{Error, ErrorKind};
-use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream, Reply};
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream, FakeServiceReply};
 
 const ANSWER: &str = "event: content_block_delta\n\
     data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"hello\"}}\n\n\
@@ -181,7 +181,7 @@ fn images_are_fetched_and_what_is_gone_or_too_large_is_told_of() {
         };
         let head = json!({ "mime_type": "image/png", "bytes": bytes });
         let pieces = vec![0; bytes].chunks(1 << 16).map(<[u8]>::to_vec).collect::<Vec<_>>();
-        Ok(Reply::StreamWith(head, FakeStream::of(pieces)))
+        Ok(FakeServiceReply::StreamWith(head, FakeStream::of(pieces)))
     });
     let image = |id: &str| Part::Data(Data::blob("image/png", id));
     let parts = ["small", "largest", "large", "gone", "small"].map(image).to_vec();
@@ -194,5 +194,5 @@ fn images_are_fetched_and_what_is_gone_or_too_large_is_told_of() {
     assert_eq!(kinds, ["image", "image", "text", "text", "image"]);
     assert_eq!(blocks[0]["source"]["data"], "AAAA");
     // The plugin requested each blob once.
-    assert_eq!(host.asked().iter().filter(|asked| asked.operation == BLOB_GET).count(), 4);
+    assert_eq!(host.service_requests().iter().filter(|asked| asked.operation == BLOB_GET).count(), 4);
 }

@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::Part;
 use jaato_plugin_sdk_provider::{EVENTS_MAX, PARTS_MAX};
-use provider_anthropic::reply::Reply;
+use provider_anthropic::reply::AnthropicReply;
 
 use crate::made::{Words, cut_anywhere};
 
@@ -22,7 +22,7 @@ const WORDS: Words = Words {
 };
 
 fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
-    WORDS.read(Reply::new("http://h/v1/messages"), pieces)
+    WORDS.read(AnthropicReply::new("http://h/v1/messages"), pieces)
 }
 
 fn part(part: &Part) -> String {
@@ -423,7 +423,7 @@ fn shapes_that_nobody_expects_are_passed_over() {
 #[test]
 fn an_answer_in_endless_pieces_ends_at_a_limit() {
     let ends_at = |most: usize, event: &dyn Fn(u64) -> Value| {
-        let mut reply = Reply::new("http://h");
+        let mut reply = AnthropicReply::new("http://h");
         let numbers = 0..u64::try_from(most + 8).unwrap();
         numbers.map(event).find_map(|event| reply.read(&event).err())
     };
@@ -437,7 +437,7 @@ fn an_answer_in_endless_pieces_ends_at_a_limit() {
         let error = ends_at(most, event).expect("there is a limit");
         assert_eq!(error.kind, jaato_plugin_sdk::ErrorKind::LimitReached, "{error}");
     }
-    let mut reply = Reply::new("http://h");
+    let mut reply = AnthropicReply::new("http://h");
     reply.read(&call(0, "a", &[])[0]).unwrap();
     let long = piece(0, json!({ "type": "input_json_delta", "partial_json": "x".repeat(1 << 20) }));
     assert!((0..8).any(|_| reply.read(&long).is_err()), "arguments have a limit");

@@ -7,7 +7,7 @@ use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{
     Message, Part, Request, Role, ToolCall, ToolResult, ToolSpec, ToolsChanged,
 };
-use provider_anthropic::request::{BODY_BYTES_MAX, Written, write};
+use provider_anthropic::request::{BODY_BYTES_MAX, AnthropicRequest, write};
 
 fn tool(name: &str) -> ToolSpec {
     ToolSpec {
@@ -26,7 +26,7 @@ fn request(model: &str, messages: Vec<Message>) -> Request {
 }
 
 #[track_caller]
-fn written(request: &Request) -> Written {
+fn written(request: &Request) -> AnthropicRequest {
     write(request, &Default::default()).unwrap()
 }
 

@@ -7,8 +7,8 @@ use jaato_plugin_sdk::types::{
     Data, Delta, Effort, FinishReason, Message, Part, Retry, Role, ToolResult, ToolSpec,
     ToolsChanged,
 };
-use jaato_vendors::anthropic::{Anthropic, Said, Turn};
-use jaato_vendors::{Talk, look, strange_history};
+use jaato_vendors::anthropic::{FakeAnthropic, AnthropicAnswerPiece, AnthropicTurn};
+use jaato_vendors::{ModelConversation, look, strange_history};
 
 pub const MODELS: [&str; 6] = [
     "claude-haiku-4-5",
@@ -20,12 +20,12 @@ pub const MODELS: [&str; 6] = [
 ];
 
 /// Starts a conversation with a model that gives these answers.
-pub fn talk_to(model: &str, turns: impl IntoIterator<Item = Turn>) -> Talk<Anthropic> {
-    talk_with(model, Anthropic::new(turns))
+pub fn talk_to(model: &str, turns: impl IntoIterator<Item = AnthropicTurn>) -> ModelConversation<FakeAnthropic> {
+    talk_with(model, FakeAnthropic::new(turns))
 }
 
-pub fn talk_with(model: &str, vendor: Anthropic) -> Talk<Anthropic> {
-    let talk = Talk::new(provider_anthropic::__jaato::MODULE, json!({}), vendor, model);
+pub fn talk_with(model: &str, vendor: FakeAnthropic) -> ModelConversation<FakeAnthropic> {
+    let talk = ModelConversation::new(provider_anthropic::__jaato::MODULE, json!({}), vendor, model);
     talk.with_tool("look", no_arguments())
 }
 
@@ -37,33 +37,33 @@ fn no_arguments() -> Value {
     json!({ "type": "object", "properties": {} })
 }
 
-pub fn thought(text: &str) -> Said {
-    Said::Thought(text.to_owned())
+pub fn thought(text: &str) -> AnthropicAnswerPiece {
+    AnthropicAnswerPiece::Thought(text.to_owned())
 }
 
-pub fn text(text: &str) -> Said {
-    Said::Text(text.to_owned())
+pub fn text(text: &str) -> AnthropicAnswerPiece {
+    AnthropicAnswerPiece::Text(text.to_owned())
 }
 
-pub fn call(input: Value) -> Said {
-    Said::Call("look".to_owned(), input)
+pub fn call(input: Value) -> AnthropicAnswerPiece {
+    AnthropicAnswerPiece::Call("look".to_owned(), input)
 }
 
 /// Returns three turns: thoughts between tool calls, redacted thoughts, and several results at
 /// once.
-fn turns() -> [Turn; 5] {
+fn turns() -> [AnthropicTurn; 5] {
     [
-        Turn::says([
+        AnthropicTurn::says([
             thought("I should look."),
             text("I look."),
             call(json!({ "at": "a" })),
             thought(""),
             call(json!({})),
         ]),
-        Turn::says([Said::Hidden("secret".to_owned()), call(json!({ "at": "é" }))]),
-        Turn::says([thought("so"), text("one"), text("two \n")]),
-        Turn::says([thought("again"), text("You are welcome.")]),
-        Turn::text("Bye."),
+        AnthropicTurn::says([AnthropicAnswerPiece::Hidden("secret".to_owned()), call(json!({ "at": "é" }))]),
+        AnthropicTurn::says([thought("so"), text("one"), text("two \n")]),
+        AnthropicTurn::says([thought("again"), text("You are welcome.")]),
+        AnthropicTurn::text("Bye."),
     ]
 }
 
@@ -145,7 +145,7 @@ fn a_step_that_lost_its_thoughts_at_a_cut_goes_on() {
 #[test]
 fn tools_that_change_on_the_way_leave_thoughts_valid() {
     for model in MODELS {
-        let called = Turn::says([thought("new"), Said::Call("listen".to_owned(), json!({}))]);
+        let called = AnthropicTurn::says([thought("new"), AnthropicAnswerPiece::Call("listen".to_owned(), json!({}))]);
         let [first, second, third, ..] = turns();
         let mut talk = talk_to(model, [first, second, called, third]);
         talk.request.options.effort = Some(Effort::High);
@@ -167,8 +167,8 @@ fn tools_that_change_on_the_way_leave_thoughts_valid() {
 #[test]
 fn an_image_is_seen_also_inside_a_result() {
     for model in MODELS {
-        let looked = Turn::says([thought("hm"), call(json!({}))]);
-        let mut talk = talk_to(model, [looked, Turn::text("A cat."), Turn::text("Yes.")]);
+        let looked = AnthropicTurn::says([thought("hm"), call(json!({}))]);
+        let mut talk = talk_to(model, [looked, AnthropicTurn::text("A cat."), AnthropicTurn::text("Yes.")]);
         let image = || Data::blob("image/png", "b-1");
         let parts = vec![
             Part::text("What is it?"),
@@ -197,9 +197,9 @@ fn an_answer_cut_by_the_limit_or_declined_is_taken_back_too() {
         ("claude-opus-5-5", "model_context_window_exceeded", FinishReason::ContextExceeded),
     ] {
         for said in [vec![thought("hm")], vec![thought("hm"), text("so ")], vec![]] {
-            let cut = Turn::says(said).stopping(stop);
+            let cut = AnthropicTurn::says(said).stopping(stop);
             let mut talk =
-                talk_to(model, [cut, Turn::says([thought("hm"), text("done")]), Turn::text("b")]);
+                talk_to(model, [cut, AnthropicTurn::says([thought("hm"), text("done")]), AnthropicTurn::text("b")]);
             talk.request.options.effort = Some(Effort::High);
             assert_eq!(talk.ask(Message::user("hi")).finish_reason, expected);
             talk.ask(Message::user("go on"));
@@ -212,11 +212,11 @@ fn an_answer_cut_by_the_limit_or_declined_is_taken_back_too() {
 fn a_paused_answer_goes_on() {
     let search = json!({ "type": "server_tool_use", "id": "s1", "name": "web_search", "input": { "q": "é" } });
     let found = json!({ "type": "web_search_tool_result", "tool_use_id": "s1", "content": [] });
-    let paused = Turn::says([thought("hm"), Said::Block(search), Said::Block(found)]);
+    let paused = AnthropicTurn::says([thought("hm"), AnthropicAnswerPiece::Block(search), AnthropicAnswerPiece::Block(found)]);
     let turns = [
         paused.stopping("pause_turn"),
-        Turn::says([thought("so"), text("It is full.")]),
-        Turn::text("b"),
+        AnthropicTurn::says([thought("so"), text("It is full.")]),
+        AnthropicTurn::text("b"),
     ];
     let mut talk = talk_to("claude-opus-5-5", turns);
     let first = talk.ask(Message::user("hi"));
@@ -229,7 +229,7 @@ fn a_paused_answer_goes_on() {
 #[test]
 fn a_history_that_another_provider_made_is_taken() {
     for model in MODELS {
-        let mut talk = talk_to(model, [Turn::says([thought("hm"), text("a")]), Turn::text("b")]);
+        let mut talk = talk_to(model, [AnthropicTurn::says([thought("hm"), text("a")]), AnthropicTurn::text("b")]);
         talk.request.messages = strange_history();
         talk.ask(Message::user("and you?"));
         talk.ask(Message::user("sure?"));
@@ -256,7 +256,7 @@ fn every_listed_option_is_taken_by_the_models_that_say_so() {
             json!({ "output_schema": { "type": "object", "properties": {
                 "n": { "type": "integer", "minimum": 1 } }, "required": ["n"] } }),
         ] {
-            let talk = talk_to(model, [Turn::text("a")]);
+            let talk = talk_to(model, [AnthropicTurn::text("a")]);
             let mut request = talk.request.clone();
             request.messages.push(Message::user("hi"));
             request.options = jaato_plugin_sdk::serde_json::from_value(options.clone()).unwrap();

@@ -3,7 +3,7 @@
 
 use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::types::{Completion, Effort, Message, Part, ToolResult};
-use jaato_vendors::anthropic::{Anthropic, Turn};
+use jaato_vendors::anthropic::{FakeAnthropic, AnthropicTurn};
 
 use crate::vendor::{call, talk_to, talk_with, text, thought, tool};
 
@@ -17,10 +17,10 @@ fn long(model: &str) -> String {
 fn each_request_reads_all_that_the_one_before_wrote() {
     for model in ["claude-haiku-4-5", "claude-opus-4-6", "claude-sonnet-5", "claude-opus-5-5"] {
         let turns = [
-            Turn::says([thought("hm"), call(json!({}))]),
-            Turn::says([thought("so"), call(json!({}))]),
-            Turn::says([text("done")]),
-            Turn::text("bye"),
+            AnthropicTurn::says([thought("hm"), call(json!({}))]),
+            AnthropicTurn::says([thought("so"), call(json!({}))]),
+            AnthropicTurn::says([text("done")]),
+            AnthropicTurn::text("bye"),
         ];
         let mut talk = talk_to(model, turns);
         talk.request.options.effort = Some(Effort::Low);
@@ -41,7 +41,7 @@ fn each_request_reads_all_that_the_one_before_wrote() {
 
 #[test]
 fn below_the_least_size_nothing_is_cached_and_nothing_breaks() {
-    let mut talk = talk_to("claude-haiku-4-5", ["a", "b"].map(Turn::text));
+    let mut talk = talk_to("claude-haiku-4-5", ["a", "b"].map(AnthropicTurn::text));
     let first = talk.ask(Message::user("hi"));
     let second = talk.ask(Message::user("hi"));
     for usage in [first.usage, second.usage] {
@@ -52,8 +52,8 @@ fn below_the_least_size_nothing_is_cached_and_nothing_breaks() {
 
 #[test]
 fn a_step_of_more_blocks_than_a_mark_looks_back_still_hits() {
-    let many = Turn::says((0..30).map(|number| call(json!({ "n": number }))));
-    let mut talk = talk_to("claude-opus-5-5", [many, Turn::text("done")]);
+    let many = AnthropicTurn::says((0..30).map(|number| call(json!({ "n": number }))));
+    let mut talk = talk_to("claude-opus-5-5", [many, AnthropicTurn::text("done")]);
     let first = talk.ask(Message::user(long("claude-opus-5-5")));
     let second = talk.answer(&first);
     assert_eq!(second.usage.cached_tokens, first.usage.prompt_tokens);
@@ -61,7 +61,7 @@ fn a_step_of_more_blocks_than_a_mark_looks_back_still_hits() {
 
 #[test]
 fn tools_that_change_on_the_way_cost_nothing_of_what_was_cached() {
-    let turns = ["a", "b", "c"].map(|said| Turn::says([thought("hm"), text(said)]));
+    let turns = ["a", "b", "c"].map(|said| AnthropicTurn::says([thought("hm"), text(said)]));
     let mut talk = talk_to("claude-opus-5-5", turns);
     let first = talk.ask(Message::user(long("claude-opus-5-5")));
     let changed =
@@ -76,7 +76,7 @@ fn tools_that_change_on_the_way_cost_nothing_of_what_was_cached() {
 
 #[test]
 fn another_session_that_begins_alike_reads_tools_and_system_text() {
-    let vendor = Anthropic::new(["a", "b"].map(Turn::text));
+    let vendor = FakeAnthropic::new(["a", "b"].map(AnthropicTurn::text));
     let mut talk = talk_with("claude-opus-5-5", vendor);
     talk.request.system = long("claude-opus-5-5");
     talk.ask(Message::user("one"));
@@ -87,8 +87,8 @@ fn another_session_that_begins_alike_reads_tools_and_system_text() {
 
 #[test]
 fn results_of_a_long_loop_are_read_again_and_again() {
-    let steps = (0..25).map(|_| Turn::says([thought("hm"), call(json!({}))]));
-    let mut talk = talk_to("claude-opus-5-5", steps.chain([Turn::text("done")]));
+    let steps = (0..25).map(|_| AnthropicTurn::says([thought("hm"), call(json!({}))]));
+    let mut talk = talk_to("claude-opus-5-5", steps.chain([AnthropicTurn::text("done")]));
     let mut last = talk.ask(Message::user(long("claude-opus-5-5")));
     while let Some(called) = last.parts.iter().find_map(Part::as_tool_call) {
         let result = ToolResult::new(called.id.clone(), "look", Default::default());

@@ -19,7 +19,7 @@ const COMPLETIONS: &str = "/chat/completions";
 
 /// The URL of completions.
 #[derive(Debug)]
-pub(crate) struct Endpoint {
+pub(crate) struct GitHubEndpoint {
     pub(crate) url: String,
     /// True if the URL contains the configured organization, or if none is configured.
     pub(crate) is_attributed: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Endpoint {
 ///
 /// # Errors
 /// `configuration` for an organization that GitHub could not have.
-pub(crate) fn of_config(config: &Config) -> Result<Endpoint> {
+pub(crate) fn of_config(config: &Config) -> Result<GitHubEndpoint> {
     let organization = config.organization.trim();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if !organization.chars().all(is_plain) {
@@ -49,7 +49,7 @@ pub(crate) fn of_config(config: &Config) -> Result<Endpoint> {
         Some(root) => (format!("{root}/orgs/{organization}{INFERENCE}"), true),
         None => (base.to_owned(), organization.is_empty() || base.contains("/orgs/")),
     };
-    Ok(Endpoint { url: format!("{base}{COMPLETIONS}{query}"), is_attributed })
+    Ok(GitHubEndpoint { url: format!("{base}{COMPLETIONS}{query}"), is_attributed })
 }
 
 /// Returns true for a URL of GitHub's own service, which has ended.
@@ -62,7 +62,7 @@ pub(crate) fn is_retired(url: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn of(base: &str, organization: &str) -> Result<Endpoint> {
+    fn of(base: &str, organization: &str) -> Result<GitHubEndpoint> {
         let (base_url, organization) = (base.to_owned(), organization.to_owned());
         of_config(&Config { base_url, organization, ..Config::default() })
     }

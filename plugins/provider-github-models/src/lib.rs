@@ -17,13 +17,13 @@ use jaato_plugin_sdk::schemars::{self, JsonSchema};
 use jaato_plugin_sdk::serde::{self, Deserialize};
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::CredentialSpec;
-use jaato_plugin_sdk_provider::chat::{CallIds, Habits, Quirks, ReasoningSent, is_of_family};
-use jaato_plugin_sdk_provider::exchange::{self, Wanted, is_success, receive};
+use jaato_plugin_sdk_provider::chat::{CallIdFormat, ChatRequestStyle, ChatServerQuirks, ReasoningReplay, is_of_family};
+use jaato_plugin_sdk_provider::exchange::{self, ExpectedResponse, is_success, receive};
 use jaato_plugin_sdk_provider::shown::{IMAGES, fetch_blobs, limits};
 use jaato_plugin_sdk_provider::{chat, failure};
 
-use endpoint::Endpoint;
-use refusal::Refused;
+use endpoint::GitHubEndpoint;
+use refusal::RefusedAnswer;
 
 /// The variable that holds the token.
 const TOKEN: &str = "GITHUB_TOKEN";
@@ -44,16 +44,16 @@ const UNKNOWN_OPTIONS: [&str; 2] = ["session_key", "service_tier"];
 const REASONING: [&str; 5] =
     ["openai/o1", "openai/o3", "openai/o4", "openai/gpt-5", "openai/gpt-6"];
 
-const OPENAI: Quirks = Quirks {
+const OPENAI: ChatServerQuirks = ChatServerQuirks {
     max_tokens_field: "max_completion_tokens",
-    call_ids: CallIds::Plain(40),
-    ..Quirks::COMMON
+    call_ids: CallIdFormat::Plain(40),
+    ..ChatServerQuirks::COMMON
 };
 
-const MISTRAL: Quirks = Quirks {
-    call_ids: CallIds::Short(9),
-    habits: Habits { reasoning: ReasoningSent::Nowhere, ..Habits::COMMON },
-    ..Quirks::COMMON
+const MISTRAL: ChatServerQuirks = ChatServerQuirks {
+    call_ids: CallIdFormat::Short(9),
+    habits: ChatRequestStyle { reasoning: ReasoningReplay::Nowhere, ..ChatRequestStyle::COMMON },
+    ..ChatServerQuirks::COMMON
 };
 
 /// `[plugins.provider-github-models]`.
@@ -87,9 +87,9 @@ impl Default for Config {
 
 /// The plugin's state, which is empty.
 #[derive(Debug, Default)]
-struct GitHub;
+struct GitHubModelsState;
 
-impl State for GitHub {
+impl State for GitHubModelsState {
     async fn create(_home: &Home, _saved: Option<Value>) -> Result<Self> {
         Ok(Self)
     }
@@ -107,10 +107,10 @@ impl State for GitHub {
 }
 
 /// The provider `github-models`.
-struct GitHubModels;
+struct GitHubModelsProvider;
 
-impl Provider for GitHubModels {
-    type State = GitHub;
+impl Provider for GitHubModelsProvider {
+    type State = GitHubModelsState;
 
     fn spec() -> ProviderSpec {
         let options = chat::OPTIONS.iter().filter(|option| !UNKNOWN_OPTIONS.contains(option));
@@ -125,9 +125,9 @@ impl Provider for GitHubModels {
         }
     }
 
-    async fn complete(cx: &Cx<GitHub>, request: Request) -> Result<Completion> {
+    async fn complete(cx: &Cx<GitHubModelsState>, request: Request) -> Result<Completion> {
         let config = cx.config::<Config>().await?;
-        let Endpoint { url, is_attributed } = endpoint::of_config(&config)?;
+        let GitHubEndpoint { url, is_attributed } = endpoint::of_config(&config)?;
         if !is_attributed {
             let text = "the endpoint has its own path, so requests are not attributed to the \
                         organization";
@@ -142,20 +142,20 @@ impl Provider for GitHubModels {
             let written = Arc::clone(&asked);
             let write = move |_: &Reporter| chat::body(&written.0, quirks, habits, &written.1);
             let body = cx.blocking(write).await??;
-            let sent = exchange::post_accepting(cx, &url, &Wanted::of(&asked.0), ACCEPT)
+            let sent = exchange::post_accepting(cx, &url, &ExpectedResponse::of(&asked.0), ACCEPT)
                 .header("x-github-api-version", VERSION)
                 .credential(TOKEN)
                 .body(body);
             let sent = sent.send().await.map_err(|error| refusal::of_exchange(&url, error));
             let response = sent.map_err(failure::of_exchange)?;
             if is_success(&response) {
-                let answer = receive(cx, &url, response, chat::Reply::new(&url)).await;
+                let answer = receive(cx, &url, response, chat::ChatReply::new(&url)).await;
                 return answer.map_err(refusal::with_own_hint);
             }
             let limit = refusal::limit(|name| response.header(name));
             let refused = exchange::refusal(cx, &url, response).await;
-            let exchange::Refusal { status, body, had_key, error, .. } = refused;
-            let said = Refused { status, body: &body, had_key, error };
+            let exchange::ErrorResponse { status, body, had_key, error, .. } = refused;
+            let said = RefusedAnswer { status, body: &body, had_key, error };
             let error = refusal::explained(said, limit, &config);
             let wish = chat::wish(status, &body);
             habits = wish.and_then(|wish| habits.follow(wish, &asked.0)).ok_or(error)?;
@@ -164,17 +164,17 @@ impl Provider for GitHubModels {
 }
 
 /// Returns the quirks of a model, whose name is `publisher/name`.
-fn quirks(model: &str) -> &'static Quirks {
+fn quirks(model: &str) -> &'static ChatServerQuirks {
     if REASONING.iter().any(|beginning| is_of_family(model, beginning)) {
         &OPENAI
     } else if model.starts_with("mistral-ai/") {
         &MISTRAL
     } else {
-        &Quirks::COMMON
+        &ChatServerQuirks::COMMON
     }
 }
 
-jaato_plugin_sdk::export_plugin! { state: GitHub, provider: GitHubModels, scope: host }
+jaato_plugin_sdk::export_plugin! { state: GitHubModelsState, provider: GitHubModelsProvider, scope: host }
 
 #[cfg(test)]
 mod tests {
@@ -185,9 +185,9 @@ mod tests {
         for (model, expected) in [
             ("openai/o4-mini", &OPENAI),
             ("openai/gpt-5-mini", &OPENAI),
-            ("openai/gpt-4.1", &Quirks::COMMON),
+            ("openai/gpt-4.1", &ChatServerQuirks::COMMON),
             ("mistral-ai/mistral-medium-2505", &MISTRAL),
-            ("deepseek/deepseek-v3-0324", &Quirks::COMMON),
+            ("deepseek/deepseek-v3-0324", &ChatServerQuirks::COMMON),
         ] {
             assert_eq!(quirks(model), expected, "{model}");
         }

@@ -13,7 +13,7 @@ const CHECK_ENDPOINT: &str = "check `JAATO_GITHUB_ENDPOINT`: it ends in `/infere
 const WAIT_S_MAX: u64 = 24 * 60 * 60;
 
 /// An answer that refuses a request.
-pub(crate) struct Refused<'a> {
+pub(crate) struct RefusedAnswer<'a> {
     pub(crate) status: u16,
     pub(crate) body: &'a [u8],
     /// Whether the token went with the request.
@@ -23,7 +23,7 @@ pub(crate) struct Refused<'a> {
 
 /// The limit that a refusal names in its headers, for example `UserByMinute`, and the seconds after
 /// which it ends.
-pub(crate) type Limit = (Option<String>, Option<u64>);
+pub(crate) type GitHubRateLimit = (Option<String>, Option<u64>);
 
 /// Replaces the error of a failed exchange with the retired service by one that says so.
 pub(crate) fn of_exchange(url: &str, error: Error) -> Error {
@@ -46,7 +46,7 @@ pub(crate) fn with_own_hint(error: Error) -> Error {
 }
 
 /// Reads from a refusal's headers which limit was reached, and when it ends.
-pub(crate) fn limit<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Limit {
+pub(crate) fn limit<'a>(header: impl Fn(&str) -> Option<&'a str>) -> GitHubRateLimit {
     let kind = header("x-ratelimit-type").map(|kind| kind.chars().take(80).collect());
     let seconds = header("x-ratelimit-timeremaining").and_then(|text| text.trim().parse().ok());
     (kind, seconds)
@@ -54,8 +54,8 @@ pub(crate) fn limit<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Limit {
 
 /// Adds hints about this service to a refusal. The limit's time is used if there is no
 /// `retry-after`.
-pub(crate) fn explained(refused: Refused<'_>, (kind, ends): Limit, config: &Config) -> Error {
-    let Refused { status, body, had_key, mut error } = refused;
+pub(crate) fn explained(refused: RefusedAnswer<'_>, (kind, ends): GitHubRateLimit, config: &Config) -> Error {
+    let RefusedAnswer { status, body, had_key, mut error } = refused;
     let names_model = String::from_utf8_lossy(body).to_lowercase().contains("model");
     let hint = match status {
         410 => return retired(&error.message),
@@ -91,13 +91,13 @@ fn forbidden(config: &Config) -> String {
 mod tests {
     use super::*;
 
-    fn refused(status: u16, body: &str) -> Refused<'_> {
+    fn refused(status: u16, body: &str) -> RefusedAnswer<'_> {
         let error = Error::new(ErrorKind::Provider, "it said so").temporary();
-        Refused { status, body: body.as_bytes(), had_key: true, error }
+        RefusedAnswer { status, body: body.as_bytes(), had_key: true, error }
     }
 
     fn hint(status: u16, body: &str, config: &Config) -> String {
-        explained(refused(status, body), Limit::default(), config).hint.unwrap_or_default()
+        explained(refused(status, body), GitHubRateLimit::default(), config).hint.unwrap_or_default()
     }
 
     #[test]

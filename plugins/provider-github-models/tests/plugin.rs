@@ -7,8 +7,8 @@ use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Message, Request, Retry, ToolSpec};
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
-use jaato_vendors::github::{GitHub, Way};
-use jaato_vendors::openai::Turn;
+use jaato_vendors::github::{FakeGitHub, GitHubRequestHandling};
+use jaato_vendors::openai::OpenAiTurn;
 
 jaato_plugin_testkit::conformance!(provider_github_models: provider; |suite| suite.with_host(served));
 
@@ -22,7 +22,7 @@ fn served(host: FakeHost) -> FakeHost {
     })
 }
 
-fn host(vendor: &Arc<GitHub>, config: Value) -> FakeHost {
+fn host(vendor: &Arc<FakeGitHub>, config: Value) -> FakeHost {
     let vendor = Arc::clone(vendor);
     FakeHost::new(provider_github_models::__jaato::MODULE)
         .with_config(config)
@@ -39,14 +39,14 @@ fn request() -> Request {
 
 /// Sends a request with this in its way, and returns the error.
 #[track_caller]
-fn error_behind(way: Way, config: Value) -> Error {
-    let vendor = Arc::new(GitHub::new([]).behind([way]));
+fn error_behind(way: GitHubRequestHandling, config: Value) -> Error {
+    let vendor = Arc::new(FakeGitHub::new([]).behind([way]));
     host(&vendor, config).complete(&request()).result.unwrap_err()
 }
 
 #[test]
 fn the_token_the_headers_and_the_organization_stand_in_their_places() {
-    let vendor = Arc::new(GitHub::new([Turn::text("a"), Turn::text("b")]));
+    let vendor = Arc::new(FakeGitHub::new([OpenAiTurn::text("a"), OpenAiTurn::text("b")]));
     let with = host(&vendor, json!({ "organization": "moon" }));
     assert!(with.complete(&request()).result.is_ok());
     let [sent] = with.http_requests().try_into().unwrap();
@@ -77,7 +77,7 @@ fn an_endpoint_in_which_an_organization_has_no_place_is_told_in_the_log() {
 
 #[test]
 fn the_service_is_no_more_and_the_person_is_told_what_else_works() {
-    let error = error_behind(Way::Retired, json!({}));
+    let error = error_behind(GitHubRequestHandling::Retired, json!({}));
     assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Permanent));
     assert_eq!(
         error.message,
@@ -112,7 +112,7 @@ fn a_host_that_is_not_found_any_more_is_told_as_what_it_is() {
 #[test]
 fn a_token_without_permission_is_told_with_whom_to_ask() {
     let config = json!({ "organization": "moon", "enterprise": "sky" });
-    let error = error_behind(Way::Forbidden, config);
+    let error = error_behind(GitHubRequestHandling::Forbidden, config);
     let hint = error.hint.unwrap();
     for word in ["`models: read`", "`moon`", "`sky`"] {
         assert!(hint.contains(word), "{hint}");
@@ -122,13 +122,13 @@ fn a_token_without_permission_is_told_with_whom_to_ask() {
 
 #[test]
 fn a_request_of_more_tokens_than_the_plan_allows_makes_the_session_make_room() {
-    assert_eq!(error_behind(Way::TooLarge, json!({})).kind, ErrorKind::ContextOverflow);
+    assert_eq!(error_behind(GitHubRequestHandling::TooLarge, json!({})).kind, ErrorKind::ContextOverflow);
 }
 
 #[test]
 fn a_limit_says_which_it_is_and_when_to_come_again() {
     for kind in ["UserByMinute", "UserByModelByDay", "UserConcurrentRequests"] {
-        let error = error_behind(Way::Limited(kind, 7), json!({}));
+        let error = error_behind(GitHubRequestHandling::Limited(kind, 7), json!({}));
         assert_eq!((error.retry, error.retry_after_ms), (Retry::Temporary, Some(7_000)), "{kind}");
         assert_eq!(error.hint, Some(format!("the limit `{kind}` was reached")));
     }
@@ -136,7 +136,7 @@ fn a_limit_says_which_it_is_and_when_to_come_again() {
 
 #[test]
 fn a_name_of_an_organization_that_leads_elsewhere_is_refused_before_anything_is_sent() {
-    let vendor = Arc::new(GitHub::new([]));
+    let vendor = Arc::new(FakeGitHub::new([]));
     let host = host(&vendor, json!({ "organization": "../x" }));
     assert_eq!(host.complete(&request()).result.unwrap_err().kind, ErrorKind::Configuration);
     assert!(host.http_requests().is_empty());
@@ -144,7 +144,7 @@ fn a_name_of_an_organization_that_leads_elsewhere_is_refused_before_anything_is_
 
 #[test]
 fn there_is_no_list_of_models_and_nothing_is_asked_for_one() {
-    let vendor = Arc::new(GitHub::new([]));
+    let vendor = Arc::new(FakeGitHub::new([]));
     let host = host(&vendor, json!({}));
     assert!(host.instance().unwrap().models().unwrap().is_empty());
     assert!(host.http_requests().is_empty());

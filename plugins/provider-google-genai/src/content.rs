@@ -7,10 +7,10 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::{Data, Opaque, Part, Request, ToolCall, ToolResult};
-use jaato_plugin_sdk_provider::shown::{Blobs, PDF, data_of, in_words};
+use jaato_plugin_sdk_provider::shown::{BlobContents, PDF, data_of, in_words};
 
-use crate::endpoint::Endpoint;
-use crate::facts::{Facts, Sight};
+use crate::endpoint::GoogleEndpoint;
+use crate::facts::{GoogleModelFacts, GoogleMediaSupport};
 use crate::names;
 
 /// The provider name in `google/MODEL`.
@@ -30,21 +30,21 @@ pub const BLOB_BYTES_MAX: usize = 14 * 1024 * 1024;
 const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
 /// The settings for writing parts.
-pub(crate) struct Writing<'a> {
+pub(crate) struct GooglePartWriter<'a> {
     pub(crate) model: &'a str,
-    pub(crate) facts: Facts,
+    pub(crate) facts: GoogleModelFacts,
     pub(crate) has_ids: bool,
-    pub(crate) blobs: &'a Blobs,
+    pub(crate) blobs: &'a BlobContents,
 }
 
-impl<'a> Writing<'a> {
+impl<'a> GooglePartWriter<'a> {
     /// Vertex AI refuses call ids, and older models do not use them. Both match results to calls by
     /// order.
     pub(crate) fn new(
         request: &'a Request,
-        endpoint: &Endpoint,
-        facts: Facts,
-        blobs: &'a Blobs,
+        endpoint: &GoogleEndpoint,
+        facts: GoogleModelFacts,
+        blobs: &'a BlobContents,
     ) -> Self {
         Self {
             model: &request.model,
@@ -72,9 +72,9 @@ impl<'a> Writing<'a> {
 
     fn sees(&self, mime_type: &str) -> bool {
         match self.facts.sees {
-            Sight::Nothing => false,
-            Sight::Images => IMAGES.contains(&mime_type),
-            Sight::ImagesAndFiles => IMAGES.contains(&mime_type) || mime_type == PDF,
+            GoogleMediaSupport::Nothing => false,
+            GoogleMediaSupport::Images => IMAGES.contains(&mime_type),
+            GoogleMediaSupport::ImagesAndFiles => IMAGES.contains(&mime_type) || mime_type == PDF,
         }
     }
 
@@ -85,7 +85,7 @@ impl<'a> Writing<'a> {
         let key = if result.is_error { "error" } else { "output" };
         let is_so = result.content.len() == 1 && result.content.contains_key(key);
         let content = if is_so { json!(result.content) } else { json!({ (key): result.content }) };
-        let name = names::written(result.name.as_str());
+        let name = names::format_name(result.name.as_str());
         let mut response = json!({ "name": name, "response": content });
         if self.has_ids {
             response["id"] = json!(result.call_id);
@@ -137,7 +137,7 @@ impl<'a> Writing<'a> {
         if !arguments.is_object() {
             arguments = Value::Object(Map::from_iter([(INVALID_ARGUMENTS.to_owned(), arguments)]));
         }
-        let name = names::written(call.name.as_str());
+        let name = names::format_name(call.name.as_str());
         let mut written = json!({ "name": name, "args": arguments });
         if self.has_ids {
             written["id"] = json!(call.id);
@@ -156,7 +156,7 @@ impl<'a> Writing<'a> {
 }
 
 /// Returns the blobs whose bytes a request contains, with the size limit of each.
-pub fn wanted(request: &Request) -> BTreeMap<&str, usize> {
+pub fn wanted_blobs(request: &Request) -> BTreeMap<&str, usize> {
     let is_seen = |data: &&Data| {
         let name = data.mime_type.as_str();
         IMAGES.contains(&name) || name == PDF

@@ -3,10 +3,10 @@
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::types::Request;
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
-use jaato_plugin_sdk_provider::shown::Blobs;
+use jaato_plugin_sdk_provider::shown::BlobContents;
 
-use crate::endpoint::Endpoint;
-use crate::request::{self, Habits};
+use crate::endpoint::GoogleEndpoint;
+use crate::request::{self, GoogleRequestStyle};
 
 /// The request fields that Vertex AI accepts for a count.
 const COUNTED: [&str; 4] = ["contents", "generationConfig", "systemInstruction", "tools"];
@@ -18,9 +18,9 @@ const COUNTED: [&str; 4] = ["contents", "generationConfig", "systemInstruction",
 /// The errors of [`request::body`].
 pub fn body(
     request: &Request,
-    endpoint: &Endpoint,
-    habits: Habits,
-    blobs: &Blobs,
+    endpoint: &GoogleEndpoint,
+    habits: GoogleRequestStyle,
+    blobs: &BlobContents,
 ) -> Result<Vec<u8>> {
     let body = request::body(request, endpoint, habits, blobs)?;
     let bug =

@@ -4,7 +4,7 @@
 
 use jaato_plugin_sdk::types::{CredentialSpec, TokenRecipe};
 
-use crate::endpoint::{Backend, STUDIO, VERTEX};
+use crate::endpoint::{GoogleBackend, STUDIO, VERTEX};
 
 /// The variables that may hold an API key, highest precedence first. Google's own libraries use the
 /// first two.
@@ -28,18 +28,18 @@ const VERTEX_OTHERS: [&str; 3] = [
 const BASE_URL: &str = "GOOGLE_GEMINI_BASE_URL";
 
 /// Lists the variables that may hold a credential for a server.
-pub(crate) fn variables(backend: &Backend) -> &'static [&'static str] {
+pub(crate) fn variables(backend: &GoogleBackend) -> &'static [&'static str] {
     match backend {
-        Backend::Studio | Backend::Express => &KEYS,
-        Backend::Vertex { .. } => &TOKENS,
+        GoogleBackend::Studio | GoogleBackend::Express => &KEYS,
+        GoogleBackend::Vertex { .. } => &TOKENS,
     }
 }
 
 /// Returns the variable to name to a user who has no credential.
-pub(crate) fn told(backend: &Backend) -> &'static str {
+pub(crate) fn told(backend: &GoogleBackend) -> &'static str {
     match backend {
-        Backend::Studio | Backend::Express => KEYS[0],
-        Backend::Vertex { .. } => FILE,
+        GoogleBackend::Studio | GoogleBackend::Express => KEYS[0],
+        GoogleBackend::Vertex { .. } => FILE,
     }
 }
 

@@ -21,7 +21,7 @@ const ENDS: [&str; 3] = ["/v1beta1", "/v1beta", "/v1"];
 
 /// The service to use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Backend {
+pub enum GoogleBackend {
     /// AI Studio, with an API key.
     Studio,
     /// Vertex AI, with a token and a project's account.
@@ -37,14 +37,14 @@ pub enum Backend {
 
 /// A server and its service.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Endpoint {
+pub struct GoogleEndpoint {
     /// The service to use.
-    pub backend: Backend,
+    pub backend: GoogleBackend,
     /// The server's root.
     root: String,
 }
 
-impl Endpoint {
+impl GoogleEndpoint {
     /// Chooses the endpoint by the settings. If they name a project, the default is Vertex AI.
     ///
     /// # Errors
@@ -54,9 +54,9 @@ impl Endpoint {
         let project = first(&config.project, &config.default_project);
         let location = first(&config.location, GLOBAL);
         let backend = match (is_vertex, project) {
-            (false, _) => Backend::Studio,
-            (true, "") => Backend::Express,
-            (true, project) => Backend::Vertex {
+            (false, _) => GoogleBackend::Studio,
+            (true, "") => GoogleBackend::Express,
+            (true, project) => GoogleBackend::Vertex {
                 project: checked("project", project, ":.-_")?,
                 location: checked("location", location, "-")?,
             },
@@ -79,7 +79,7 @@ impl Endpoint {
     /// Returns the URL that counts a request's tokens.
     ///
     /// # Errors
-    /// The errors of [`Endpoint::generate`].
+    /// The errors of [`GoogleEndpoint::generate`].
     pub fn count(&self, model: &str) -> Result<String> {
         Ok(format!("{}/{}:countTokens", self.versioned(), self.model_path(model)?))
     }
@@ -87,8 +87,8 @@ impl Endpoint {
     /// Returns the URL of a page of the list of models.
     pub fn models(&self, page: &str, page_models: usize) -> String {
         let path = match self.backend {
-            Backend::Studio => "models",
-            Backend::Vertex { .. } | Backend::Express => "publishers/google/models",
+            GoogleBackend::Studio => "models",
+            GoogleBackend::Vertex { .. } | GoogleBackend::Express => "publishers/google/models",
         };
         let mut url = format!("{}/{path}?pageSize={page_models}", self.versioned());
         if !page.is_empty() {
@@ -99,7 +99,7 @@ impl Endpoint {
 
     /// Returns true for Vertex AI, which refuses call ids.
     pub fn is_vertex(&self) -> bool {
-        self.backend != Backend::Studio
+        self.backend != GoogleBackend::Studio
     }
 
     fn versioned(&self) -> String {
@@ -119,11 +119,11 @@ impl Endpoint {
         }
         let name = model.split('/').map(in_url).collect::<Vec<_>>().join("/");
         Ok(match (&self.backend, is_own) {
-            (Backend::Studio, true) => format!("models/{name}"),
-            (Backend::Express, true) => format!("publishers/google/models/{name}"),
-            (Backend::Studio | Backend::Express, false) => name,
-            (Backend::Vertex { .. }, false) if name.starts_with("projects/") => name,
-            (Backend::Vertex { project, location }, is_own) => {
+            (GoogleBackend::Studio, true) => format!("models/{name}"),
+            (GoogleBackend::Express, true) => format!("publishers/google/models/{name}"),
+            (GoogleBackend::Studio | GoogleBackend::Express, false) => name,
+            (GoogleBackend::Vertex { .. }, false) if name.starts_with("projects/") => name,
+            (GoogleBackend::Vertex { project, location }, is_own) => {
                 let google = if is_own { "publishers/google/models/" } else { "" };
                 format!("projects/{project}/locations/{location}/{google}{name}")
             }
@@ -131,7 +131,7 @@ impl Endpoint {
     }
 }
 
-impl Backend {
+impl GoogleBackend {
     fn vendors_root(&self) -> String {
         match self {
             Self::Studio => STUDIO.to_owned(),
@@ -185,10 +185,10 @@ fn in_url(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn endpoint(base: &str, project: &str, location: &str, vertex: Option<bool>) -> Endpoint {
+    fn endpoint(base: &str, project: &str, location: &str, vertex: Option<bool>) -> GoogleEndpoint {
         let [base_url, project, location] = [base, project, location].map(str::to_owned);
         let config = Config { base_url, project, location, vertex, ..Config::default() };
-        Endpoint::of(&config).unwrap()
+        GoogleEndpoint::of(&config).unwrap()
     }
 
     fn url(base: &str, project: &str, location: &str, vertex: Option<bool>) -> String {
@@ -224,15 +224,15 @@ mod tests {
         let backend = |vertex, project: &str| {
             let (project, default_project) = (project.to_owned(), "d".to_owned());
             let config = Config { vertex, project, default_project, ..Config::default() };
-            Endpoint::of(&config).unwrap().backend
+            GoogleEndpoint::of(&config).unwrap().backend
         };
         let vertex = |project: &str| {
             let (project, location) = (project.to_owned(), GLOBAL.to_owned());
-            Backend::Vertex { project, location }
+            GoogleBackend::Vertex { project, location }
         };
         assert_eq!(
             (backend(None, ""), backend(Some(false), "p")),
-            (Backend::Studio, Backend::Studio)
+            (GoogleBackend::Studio, GoogleBackend::Studio)
         );
         assert_eq!((backend(Some(true), ""), backend(None, "p")), (vertex("d"), vertex("p")));
     }
@@ -252,7 +252,7 @@ mod tests {
     fn a_model_may_say_where_it_lies_and_leads_nowhere_else() {
         let (studio, vertex) =
             (endpoint("http://h", "", "", None), endpoint("http://h", "p", "l", None));
-        let of = |endpoint: &Endpoint, model: &str| {
+        let of = |endpoint: &GoogleEndpoint, model: &str| {
             let url = endpoint.generate(model, false).unwrap();
             url.strip_prefix("http://h/v1beta").unwrap().to_owned()
         };
@@ -290,7 +290,7 @@ mod tests {
         {
             let (project, location) = (project.to_owned(), location.to_owned());
             let config = Config { project, location, ..Config::default() };
-            assert_eq!(Endpoint::of(&config).unwrap_err().kind, ErrorKind::Configuration);
+            assert_eq!(GoogleEndpoint::of(&config).unwrap_err().kind, ErrorKind::Configuration);
         }
     }
 }

@@ -8,9 +8,9 @@ use jaato_plugin_sdk::{HttpRequestBuilder, HttpResponse};
 use jaato_plugin_sdk_provider::exchange;
 
 use crate::credentials;
-use crate::endpoint::Backend;
-use crate::refusal::{Answered, Wish};
-use crate::state::Google;
+use crate::endpoint::GoogleBackend;
+use crate::refusal::{GoogleErrorAnswer, GoogleRequestChange};
+use crate::state::GoogleState;
 
 /// Sends the request that `make` builds. A server that may need no key is asked without a key only
 /// if the user has no credential.
@@ -18,8 +18,8 @@ use crate::state::Google;
 /// # Errors
 /// The errors of the exchange, or `not_found` if the user has no credential.
 pub(crate) async fn send(
-    cx: &Cx<Google>,
-    backend: &Backend,
+    cx: &Cx<GoogleState>,
+    backend: &GoogleBackend,
     make: impl Fn() -> HttpRequestBuilder,
 ) -> Result<HttpResponse> {
     for variable in cx.state().variables_for(backend) {
@@ -35,22 +35,22 @@ pub(crate) async fn send(
 }
 
 /// An error answer.
-pub(crate) struct Refused {
+pub(crate) struct GoogleErrorResponse {
     pub(crate) error: Error,
     /// The change that the server asks for.
-    pub(crate) wish: Option<Wish>,
+    pub(crate) wish: Option<GoogleRequestChange>,
 }
 
 /// Reads the body of an error answer and adds a hint.
-pub(crate) async fn refused(
-    cx: &Cx<Google>,
-    backend: &Backend,
+pub(crate) async fn refusal_error(
+    cx: &Cx<GoogleState>,
+    backend: &GoogleBackend,
     url: &str,
     response: HttpResponse,
-) -> Refused {
+) -> GoogleErrorResponse {
     let refusal = exchange::refusal(cx, url, response).await;
     let (status, had_key) = (refusal.status, refusal.had_key);
     let variable = cx.state().variables_for(backend)[0];
-    let answered = Answered { status, body: &refusal.body, had_key, backend, variable };
-    Refused { wish: answered.wish(), error: answered.explain(refusal.error) }
+    let answered = GoogleErrorAnswer { status, body: &refusal.body, had_key, backend, variable };
+    GoogleErrorResponse { wish: answered.wish(), error: answered.explain(refusal.error) }
 }

@@ -5,7 +5,7 @@
 
 /// How a model's thinking is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Thinking {
+pub(crate) enum GoogleThinking {
     /// The request does not mention thinking. The model does not think, or decides itself.
     Unsaid,
     /// The model thinks within a token budget.
@@ -30,7 +30,7 @@ pub(crate) enum Thinking {
 
 /// The media that a model accepts in addition to text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sight {
+pub(crate) enum GoogleMediaSupport {
     Nothing,
     Images,
     ImagesAndFiles,
@@ -38,8 +38,8 @@ pub(crate) enum Sight {
 
 /// What a request to a model may contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Facts {
-    pub(crate) thinking: Thinking,
+pub(crate) struct GoogleModelFacts {
+    pub(crate) thinking: GoogleThinking,
     /// Whether the model refuses a history with unsigned calls.
     pub(crate) checks_signatures: bool,
     /// Whether the model gives its calls ids and wants them back with the results.
@@ -49,14 +49,14 @@ pub(crate) struct Facts {
     /// Whether a tool result may contain images.
     pub(crate) sees_in_results: bool,
     /// When an answer can be constrained to a schema.
-    pub(crate) schemas: Held,
+    pub(crate) schemas: SchemaConstraintSupport,
     pub(crate) context_limit: Option<u64>,
-    pub(crate) sees: Sight,
+    pub(crate) sees: GoogleMediaSupport,
 }
 
 /// When an answer can be constrained to a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum SchemaConstraintSupport {
     Never,
     /// Only if the request has no tools.
     WithoutTools,
@@ -66,29 +66,29 @@ pub(crate) enum Held {
 /// The context window of most models since 1.5.
 const WINDOW: u64 = 1_048_576;
 
-const NEWEST: Facts = Facts {
-    thinking: Thinking::Level { has_minimal: false, has_medium: true },
+const NEWEST: GoogleModelFacts = GoogleModelFacts {
+    thinking: GoogleThinking::Level { has_minimal: false, has_medium: true },
     checks_signatures: true,
     gives_ids: true,
     takes_system: true,
     sees_in_results: true,
-    schemas: Held::Always,
+    schemas: SchemaConstraintSupport::Always,
     context_limit: Some(WINDOW),
-    sees: Sight::ImagesAndFiles,
+    sees: GoogleMediaSupport::ImagesAndFiles,
 };
 
 /// The models before the third generation.
-const OLDER: Facts = Facts {
-    thinking: Thinking::Unsaid,
+const OLDER: GoogleModelFacts = GoogleModelFacts {
+    thinking: GoogleThinking::Unsaid,
     checks_signatures: false,
     gives_ids: false,
     sees_in_results: false,
-    schemas: Held::WithoutTools,
+    schemas: SchemaConstraintSupport::WithoutTools,
     ..NEWEST
 };
 
 /// Returns the facts about a model.
-pub(crate) fn of(model: &str) -> Facts {
+pub(crate) fn of(model: &str) -> GoogleModelFacts {
     let name = model.rsplit('/').next().unwrap_or(model);
     if let Some(rest) = name.strip_prefix("gemma-") {
         return of_gemma(rest);
@@ -102,46 +102,46 @@ pub(crate) fn of(model: &str) -> Facts {
     let is_flash = is("flash");
     let facts = match version {
         None => NEWEST,
-        Some((1, 0)) => Facts { context_limit: Some(32_760), sees: Sight::Images, ..OLDER },
-        Some((1, _)) if is("pro") => Facts { context_limit: Some(2 * WINDOW), ..OLDER },
-        Some((2, 5..)) => Facts { thinking: budget(is_flash, is("lite")), ..OLDER },
+        Some((1, 0)) => GoogleModelFacts { context_limit: Some(32_760), sees: GoogleMediaSupport::Images, ..OLDER },
+        Some((1, _)) if is("pro") => GoogleModelFacts { context_limit: Some(2 * WINDOW), ..OLDER },
+        Some((2, 5..)) => GoogleModelFacts { thinking: budget(is_flash, is("lite")), ..OLDER },
         Some((..3, _)) => OLDER,
         Some((3, minor)) => {
             // Flash has no `MINIMAL` since 3.7, and the first Pro had no `MEDIUM`.
             let (has_minimal, has_medium) = (is_flash && minor < 7, is_flash || minor > 0);
-            Facts { thinking: Thinking::Level { has_minimal, has_medium }, ..NEWEST }
+            GoogleModelFacts { thinking: GoogleThinking::Level { has_minimal, has_medium }, ..NEWEST }
         }
         Some(_) => NEWEST,
     };
     // The thinking of image and audio models cannot be configured.
     let speaks = ["image", "tts", "live", "audio"].into_iter().any(is);
-    if speaks { Facts { thinking: Thinking::Unsaid, ..facts } } else { facts }
+    if speaks { GoogleModelFacts { thinking: GoogleThinking::Unsaid, ..facts } } else { facts }
 }
 
-fn budget(is_flash: bool, is_lite: bool) -> Thinking {
+fn budget(is_flash: bool, is_lite: bool) -> GoogleThinking {
     match (is_flash, is_lite) {
         (true, true) => {
-            Thinking::Budget { min: 512, max: 24_576, can_be_off: true, by_default: false }
+            GoogleThinking::Budget { min: 512, max: 24_576, can_be_off: true, by_default: false }
         }
         (true, false) => {
-            Thinking::Budget { min: 1, max: 24_576, can_be_off: true, by_default: true }
+            GoogleThinking::Budget { min: 1, max: 24_576, can_be_off: true, by_default: true }
         }
         (false, _) => {
-            Thinking::Budget { min: 128, max: 32_768, can_be_off: false, by_default: true }
+            GoogleThinking::Budget { min: 128, max: 32_768, can_be_off: false, by_default: true }
         }
     }
 }
 
 /// The open models. The first two generations and the smallest model of the third accept only text.
-fn of_gemma(rest: &str) -> Facts {
-    let open = Facts { context_limit: None, sees: Sight::Images, ..OLDER };
+fn of_gemma(rest: &str) -> GoogleModelFacts {
+    let open = GoogleModelFacts { context_limit: None, sees: GoogleMediaSupport::Images, ..OLDER };
     match version(rest) {
         Some((..3, _)) => {
-            Facts { takes_system: false, schemas: Held::Never, sees: Sight::Nothing, ..open }
+            GoogleModelFacts { takes_system: false, schemas: SchemaConstraintSupport::Never, sees: GoogleMediaSupport::Nothing, ..open }
         }
         Some((3, _)) => {
-            let sees = if rest.starts_with("3-1b") { Sight::Nothing } else { Sight::Images };
-            Facts { takes_system: false, schemas: Held::Never, sees, ..open }
+            let sees = if rest.starts_with("3-1b") { GoogleMediaSupport::Nothing } else { GoogleMediaSupport::Images };
+            GoogleModelFacts { takes_system: false, schemas: SchemaConstraintSupport::Never, sees, ..open }
         }
         Some(_) | None => open,
     }
@@ -173,15 +173,15 @@ mod tests {
 
     #[test]
     fn how_a_model_is_told_to_think_follows_from_its_name() {
-        let level = |has_minimal, has_medium| Thinking::Level { has_minimal, has_medium };
+        let level = |has_minimal, has_medium| GoogleThinking::Level { has_minimal, has_medium };
         for (name, expected) in [
             ("gemini-2.5-pro", budget(false, false)),
             ("gemini-2.5-flash", budget(true, false)),
             ("models/gemini-2.5-flash-lite-preview-09-2025", budget(true, true)),
-            ("gemini-2.5-flash-image", Thinking::Unsaid),
-            ("gemini-2.0-flash", Thinking::Unsaid),
-            ("gemini-1.5-pro-002", Thinking::Unsaid),
-            ("gemini-pro", Thinking::Unsaid),
+            ("gemini-2.5-flash-image", GoogleThinking::Unsaid),
+            ("gemini-2.0-flash", GoogleThinking::Unsaid),
+            ("gemini-1.5-pro-002", GoogleThinking::Unsaid),
+            ("gemini-pro", GoogleThinking::Unsaid),
             ("gemini-3-pro-preview", level(false, false)),
             ("gemini-3.1-pro-preview", level(false, true)),
             ("gemini-3-flash-preview", level(true, true)),
@@ -191,8 +191,8 @@ mod tests {
             ("gemini-3.10-flash", level(false, true)),
             ("gemini-4-argon", level(false, true)),
             ("gemini-flash-latest", level(false, true)),
-            ("gemini-3-pro-image", Thinking::Unsaid),
-            ("gemma-3-27b-it", Thinking::Unsaid),
+            ("gemini-3-pro-image", GoogleThinking::Unsaid),
+            ("gemma-3-27b-it", GoogleThinking::Unsaid),
             ("moon", level(false, true)),
         ] {
             assert_eq!(of(name).thinking, expected, "{name}");
@@ -206,18 +206,18 @@ mod tests {
             (facts.checks_signatures, facts.takes_system, facts.schemas, facts.context_limit)
         };
         let million = Some(1_048_576);
-        assert_eq!(of("gemini-4-argon"), (true, true, Held::Always, million));
-        assert_eq!(of("gemini-2.5-flash"), (false, true, Held::WithoutTools, million));
-        assert_eq!(of("gemini-1.5-pro"), (false, true, Held::WithoutTools, Some(2_097_152)));
-        assert_eq!(of("gemini-1.5-flash"), (false, true, Held::WithoutTools, million));
-        assert_eq!(of("gemini-1.0-pro"), (false, true, Held::WithoutTools, Some(32_760)));
-        assert_eq!(of("gemma-3n-e4b-it"), (false, false, Held::Never, None));
-        assert_eq!(of("gemma-4-31b-it"), (false, true, Held::WithoutTools, None));
+        assert_eq!(of("gemini-4-argon"), (true, true, SchemaConstraintSupport::Always, million));
+        assert_eq!(of("gemini-2.5-flash"), (false, true, SchemaConstraintSupport::WithoutTools, million));
+        assert_eq!(of("gemini-1.5-pro"), (false, true, SchemaConstraintSupport::WithoutTools, Some(2_097_152)));
+        assert_eq!(of("gemini-1.5-flash"), (false, true, SchemaConstraintSupport::WithoutTools, million));
+        assert_eq!(of("gemini-1.0-pro"), (false, true, SchemaConstraintSupport::WithoutTools, Some(32_760)));
+        assert_eq!(of("gemma-3n-e4b-it"), (false, false, SchemaConstraintSupport::Never, None));
+        assert_eq!(of("gemma-4-31b-it"), (false, true, SchemaConstraintSupport::WithoutTools, None));
         let sees = |name: &str| super::of(name).sees;
-        assert_eq!((sees("gemma-3-1b-it"), sees("gemma-2-9b")), (Sight::Nothing, Sight::Nothing));
+        assert_eq!((sees("gemma-3-1b-it"), sees("gemma-2-9b")), (GoogleMediaSupport::Nothing, GoogleMediaSupport::Nothing));
         assert_eq!(
             (sees("gemma-3-27b-it"), sees("gemma-4-31b-it")),
-            (Sight::Images, Sight::Images)
+            (GoogleMediaSupport::Images, GoogleMediaSupport::Images)
         );
     }
 

@@ -2,11 +2,11 @@
 
 use jaato_plugin_sdk::types::Request;
 
-use crate::refusal::Wish;
+use crate::refusal::GoogleRequestChange;
 
 /// The form in which schemas are sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Schemas {
+pub enum GoogleSchemaForm {
     /// JSON Schema.
     #[default]
     Json,
@@ -16,7 +16,7 @@ pub enum Schemas {
 
 /// Whether a request mentions thinking without being asked to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Thoughts {
+pub enum DefaultThinkingField {
     /// The request asks for the thoughts.
     #[default]
     Shown,
@@ -26,26 +26,26 @@ pub enum Thoughts {
 
 /// A server's requirements.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Habits {
+pub struct GoogleRequestStyle {
     /// The form in which schemas are sent.
-    pub schemas: Schemas,
+    pub schemas: GoogleSchemaForm,
     /// Whether a request mentions thinking without being asked to.
-    pub thoughts: Thoughts,
+    pub thoughts: DefaultThinkingField,
 }
 
-impl Habits {
+impl GoogleRequestStyle {
     /// Applies a refusal. Returns `None` if that would not change the request.
-    pub(crate) fn follow(self, wish: Wish, request: &Request) -> Option<Self> {
+    pub(crate) fn follow(self, wish: GoogleRequestChange, request: &Request) -> Option<Self> {
         let other = match wish {
-            Wish::ReducedSchemas => Self { schemas: Schemas::Reduced, ..self },
-            Wish::NoThoughts => Self { thoughts: Thoughts::Unsaid, ..self },
+            GoogleRequestChange::ReducedSchemas => Self { schemas: GoogleSchemaForm::Reduced, ..self },
+            GoogleRequestChange::NoThoughts => Self { thoughts: DefaultThinkingField::Unsaid, ..self },
         };
         let may_help = match wish {
-            Wish::ReducedSchemas => {
+            GoogleRequestChange::ReducedSchemas => {
                 !request.tools.is_empty() || request.options.output_schema.is_some()
             }
             // If the user set the effort, the refusal is reported as an error.
-            Wish::NoThoughts => request.options.effort.is_none(),
+            GoogleRequestChange::NoThoughts => request.options.effort.is_none(),
         };
         (may_help && other != self).then_some(other)
     }

@@ -8,7 +8,7 @@ use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Message, Part, Request, Role, ToolResult};
 
-use crate::content::{Writing, text};
+use crate::content::{GooglePartWriter, text};
 
 /// The text of a content that must exist but is empty.
 const NOTHING: &str = "(nothing)";
@@ -20,7 +20,7 @@ pub const UNSIGNED: &str = "skip_thought_signature_validator";
 
 /// A content in progress.
 #[derive(Debug)]
-enum Turn {
+enum GoogleContentDraft {
     /// A user content: tool results, then text and media.
     User { results: Vec<Value>, said: Vec<Value> },
     /// A model content.
@@ -35,10 +35,10 @@ enum Turn {
 pub(crate) fn contents(
     request: &Request,
     first: &str,
-    writing: &Writing<'_>,
+    writing: &GooglePartWriter<'_>,
 ) -> Result<Vec<Value>> {
     let mut turns =
-        vec![Turn::User { results: Vec::new(), said: text(first).into_iter().collect() }];
+        vec![GoogleContentDraft::User { results: Vec::new(), said: text(first).into_iter().collect() }];
     let mut calls: Vec<&str> = Vec::new();
     for message in &request.messages {
         match message.role {
@@ -53,11 +53,11 @@ pub(crate) fn contents(
     Ok(turns.into_iter().map(content).collect())
 }
 
-fn add_user(turns: &mut Vec<Turn>, message: &Message, calls: &[&str], writing: &Writing<'_>) {
-    if !matches!(turns.last(), Some(Turn::User { .. })) {
-        turns.push(Turn::User { results: Vec::new(), said: Vec::new() });
+fn add_user(turns: &mut Vec<GoogleContentDraft>, message: &Message, calls: &[&str], writing: &GooglePartWriter<'_>) {
+    if !matches!(turns.last(), Some(GoogleContentDraft::User { .. })) {
+        turns.push(GoogleContentDraft::User { results: Vec::new(), said: Vec::new() });
     }
-    let Some(Turn::User { results, said }) = turns.last_mut() else { return };
+    let Some(GoogleContentDraft::User { results, said }) = turns.last_mut() else { return };
     // Without ids, the vendor matches results to calls by order.
     let mut ordered: Vec<&ToolResult> = message.tool_results().collect();
     let place = |result: &&ToolResult| calls.iter().position(|id| *id == result.call_id.as_str());
@@ -76,7 +76,7 @@ fn add_user(turns: &mut Vec<Turn>, message: &Message, calls: &[&str], writing: &
 }
 
 /// Adds a model message. An empty one is left out, so that its neighbours become one content.
-fn add_model(turns: &mut Vec<Turn>, message: &Message, writing: &Writing<'_>) {
+fn add_model(turns: &mut Vec<GoogleContentDraft>, message: &Message, writing: &GooglePartWriter<'_>) {
     let mut parts: Vec<Value> = message.parts.iter().filter_map(|part| writing.own(part)).collect();
     if parts.is_empty() {
         return;
@@ -85,8 +85,8 @@ fn add_model(turns: &mut Vec<Turn>, message: &Message, writing: &Writing<'_>) {
         sign_first_call(&mut parts);
     }
     match turns.last_mut() {
-        Some(Turn::Model(known)) => known.extend(parts),
-        Some(Turn::User { .. }) | None => turns.push(Turn::Model(parts)),
+        Some(GoogleContentDraft::Model(known)) => known.extend(parts),
+        Some(GoogleContentDraft::User { .. }) | None => turns.push(GoogleContentDraft::Model(parts)),
     }
 }
 
@@ -98,10 +98,10 @@ fn sign_first_call(parts: &mut [Value]) {
     }
 }
 
-fn content(turn: Turn) -> Value {
+fn content(turn: GoogleContentDraft) -> Value {
     match turn {
-        Turn::Model(parts) => json!({ "role": "model", "parts": parts }),
-        Turn::User { mut results, said } => {
+        GoogleContentDraft::Model(parts) => json!({ "role": "model", "parts": parts }),
+        GoogleContentDraft::User { mut results, said } => {
             results.extend(said);
             if results.is_empty() {
                 results.extend(text(NOTHING));

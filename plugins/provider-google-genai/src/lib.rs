@@ -39,6 +39,6 @@ mod tools;
 mod usage;
 
 use plugin::GoogleProvider;
-use state::Google;
+use state::GoogleState;
 
-jaato_plugin_sdk::export_plugin! { state: Google, provider: GoogleProvider, scope: host }
+jaato_plugin_sdk::export_plugin! { state: GoogleState, provider: GoogleProvider, scope: host }

@@ -7,7 +7,7 @@ use jaato_plugin_sdk_provider::failure;
 use jaato_plugin_sdk_provider::shown::PDF;
 
 use crate::content::IMAGES;
-use crate::facts::{self, Sight};
+use crate::facts::{self, GoogleMediaSupport};
 use crate::refusal::CHECK_URL;
 
 /// Models per page. The vendor allows no more.
@@ -22,7 +22,7 @@ const GENERATES: &str = "generateContent";
 
 /// A page of the list.
 #[derive(Debug, Default, PartialEq)]
-pub struct Page {
+pub struct GoogleModelPage {
     /// The models for conversations, in the server's order.
     pub infos: Vec<ModelInfo>,
     /// The name of the next page, if there is one.
@@ -33,7 +33,7 @@ pub struct Page {
 ///
 /// # Errors
 /// `provider` if the body is not a list of models.
-pub fn read(url: &str, body: &[u8]) -> Result<Page> {
+pub fn read(url: &str, body: &[u8]) -> Result<GoogleModelPage> {
     let wrong = || {
         let text = format!("`{}` did not answer with a list of models", failure::shown_url(url));
         Error::new(ErrorKind::Provider, text).with_hint(CHECK_URL)
@@ -53,7 +53,7 @@ pub fn read(url: &str, body: &[u8]) -> Result<Page> {
     }
     let next = list["nextPageToken"].as_str().filter(|next| !next.is_empty());
     let infos = models.iter().filter_map(info).collect();
-    Ok(Page { infos, next: next.map(str::to_owned) })
+    Ok(GoogleModelPage { infos, next: next.map(str::to_owned) })
 }
 
 /// Reads a model. Returns `None` for a model that is not for conversations.
@@ -80,9 +80,9 @@ fn info(model: &Value) -> Option<ModelInfo> {
 }
 
 /// Returns the media that a model accepts, which the list does not contain.
-pub(crate) fn accepts(sight: Sight) -> Vec<String> {
-    let images = IMAGES.into_iter().filter(|_| sight != Sight::Nothing);
-    let files = [PDF].into_iter().filter(|_| sight == Sight::ImagesAndFiles);
+pub(crate) fn accepts(sight: GoogleMediaSupport) -> Vec<String> {
+    let images = IMAGES.into_iter().filter(|_| sight != GoogleMediaSupport::Nothing);
+    let files = [PDF].into_iter().filter(|_| sight == GoogleMediaSupport::ImagesAndFiles);
     images.chain(files).map(str::to_owned).collect()
 }
 
@@ -92,11 +92,11 @@ mod tests {
 
     use super::*;
 
-    fn page(body: &Value) -> Page {
+    fn page(body: &Value) -> GoogleModelPage {
         read("http://h/v1beta/models", body.to_string().as_bytes()).unwrap()
     }
 
-    fn facts(page: &Page) -> Vec<(&str, &str, Option<u64>, usize)> {
+    fn facts(page: &GoogleModelPage) -> Vec<(&str, &str, Option<u64>, usize)> {
         let infos = page.infos.iter();
         let seen = |info: &ModelInfo| info.accepts.as_ref().map_or(0, Vec::len);
         infos.map(|it| (it.name.as_str(), it.title.as_str(), it.context_limit, seen(it))).collect()
@@ -139,8 +139,8 @@ mod tests {
 
     #[test]
     fn the_last_page_may_be_empty_and_what_is_no_list_says_so() {
-        assert_eq!(page(&json!({})), Page::default());
-        assert_eq!(page(&json!({ "models": [], "nextPageToken": "" })), Page::default());
+        assert_eq!(page(&json!({})), GoogleModelPage::default());
+        assert_eq!(page(&json!({ "models": [], "nextPageToken": "" })), GoogleModelPage::default());
         for body in ["", "<html>", "[]", r#"{"models":1}"#, r#"{"models":[{"x":1}]}"#, r#"{"a":1}"#]
         {
             let error = read("http://u:p@h/v1beta/models?x=9", body.as_bytes()).unwrap_err();

@@ -6,7 +6,7 @@ use jaato_plugin_sdk::types::ToolSpec;
 
 /// Writes a tool's name. A valid name stays as it is. Nearly all are valid, because a host's names
 /// contain only letters, digits, `_` and `-`.
-pub(crate) fn written(name: &str) -> Cow<'_, str> {
+pub(crate) fn format_name(name: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.:-".contains(c);
     let begins_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     if begins_well && name.chars().all(is_plain) {
@@ -22,16 +22,16 @@ const MODULE: &str = "default_api";
 
 /// The names of a request's tools.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub(crate) struct GoogleToolNames {
     /// Written names with the original names.
     names: Vec<(String, String)>,
 }
 
-impl Names {
+impl GoogleToolNames {
     /// Reads the tools of a request.
     pub(crate) fn of(tools: &[ToolSpec]) -> Self {
         let names = tools.iter().map(|tool| tool.name.as_str());
-        let both = names.map(|name| (written(name).into_owned(), name.to_owned()));
+        let both = names.map(|name| (format_name(name).into_owned(), name.to_owned()));
         Self { names: both.collect() }
     }
 
@@ -57,10 +57,10 @@ mod tests {
             ("a b", "a_b"),
             ("", "_"),
         ] {
-            assert_eq!(written(name), expected, "{name}");
+            assert_eq!(format_name(name), expected, "{name}");
         }
         let tool = |name: &str| ToolSpec { name: name.into(), ..ToolSpec::default() };
-        let names = Names::of(&[tool("look"), tool("7up"), tool("default_api.own")]);
+        let names = GoogleToolNames::of(&[tool("look"), tool("7up"), tool("default_api.own")]);
         for (called, expected) in [
             ("look", "look"),
             ("_7up", "7up"),

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk_provider::exchange::{WHOLE_BYTES_MAX, Wanted, is_success, post, receive};
+use jaato_plugin_sdk_provider::exchange::{WHOLE_BYTES_MAX, ExpectedResponse, is_success, post, receive};
 use jaato_plugin_sdk_provider::failure;
 use jaato_plugin_sdk_provider::shown::{fetch_blobs, limits};
 
 use crate::config::Config;
-use crate::endpoint::Endpoint;
-use crate::exchange::{refused, send};
-use crate::facts::Sight;
+use crate::endpoint::GoogleEndpoint;
+use crate::exchange::{refusal_error, send};
+use crate::facts::GoogleMediaSupport;
 use crate::models::{PAGE_MODELS, PAGES_MAX};
-use crate::reply::Reply;
-use crate::state::Google;
+use crate::reply::GoogleReply;
+use crate::state::GoogleState;
 use crate::{content, count, models, request, settings};
 
 /// The time limit for a list of models, because a user waits for it.
@@ -28,25 +28,25 @@ const COUNT_WAIT: Duration = Duration::from_secs(10);
 pub struct GoogleProvider;
 
 impl Provider for GoogleProvider {
-    type State = Google;
+    type State = GoogleState;
 
     fn spec() -> ProviderSpec {
         ProviderSpec {
             name: content::PROVIDER.to_owned(),
             title: "Gemini models of Google, at AI Studio or Vertex AI".to_owned(),
             options: settings::NAMES.map(str::to_owned).to_vec(),
-            accepts: models::accepts(Sight::ImagesAndFiles),
+            accepts: models::accepts(GoogleMediaSupport::ImagesAndFiles),
             media_limits: limits(content::BLOB_BYTES_MAX),
             default_model: "gemini-3.5-flash".to_owned(),
             ..ProviderSpec::default()
         }
     }
 
-    async fn complete(cx: &Cx<Google>, request: Request) -> Result<Completion> {
-        let endpoint = Endpoint::of(&cx.config::<Config>().await?)?;
-        let wanted = Wanted::of(&request);
+    async fn complete(cx: &Cx<GoogleState>, request: Request) -> Result<Completion> {
+        let endpoint = GoogleEndpoint::of(&cx.config::<Config>().await?)?;
+        let wanted = ExpectedResponse::of(&request);
         let url = endpoint.generate(&request.model, wanted.streams())?;
-        let blobs = fetch_blobs(cx, content::wanted(&request)).await?;
+        let blobs = fetch_blobs(cx, content::wanted_blobs(&request)).await?;
         let asked = Arc::new((request, endpoint, blobs));
         let (request, endpoint, _) = &*asked;
         let mut habits = cx.state().habits_of(&url);
@@ -60,9 +60,9 @@ impl Provider for GoogleProvider {
             let sent = send(cx, &endpoint.backend, make).await;
             let response = sent.map_err(failure::of_exchange)?;
             if is_success(&response) {
-                return receive(cx, &url, response, Reply::new(&url, &request.tools)).await;
+                return receive(cx, &url, response, GoogleReply::new(&url, &request.tools)).await;
             }
-            let refused = refused(cx, &endpoint.backend, &url, response).await;
+            let refused = refusal_error(cx, &endpoint.backend, &url, response).await;
             let other = refused.wish.and_then(|wish| habits.follow(wish, request));
             habits = other.ok_or(refused.error)?;
             // The server has not processed the request yet, so this is not a retry.
@@ -70,10 +70,10 @@ impl Provider for GoogleProvider {
         }
     }
 
-    async fn count_tokens(cx: &Cx<Google>, request: Request) -> Result<u64> {
-        let endpoint = Endpoint::of(&cx.config::<Config>().await?)?;
+    async fn count_tokens(cx: &Cx<GoogleState>, request: Request) -> Result<u64> {
+        let endpoint = GoogleEndpoint::of(&cx.config::<Config>().await?)?;
         let url = endpoint.count(&request.model)?;
-        let blobs = fetch_blobs(cx, content::wanted(&request)).await?;
+        let blobs = fetch_blobs(cx, content::wanted_blobs(&request)).await?;
         let habits = cx.state().habits_of(&endpoint.generate(&request.model, true)?);
         let backend = endpoint.backend.clone();
         let write = move |_: &Reporter| count::body(&request, &endpoint, habits, &blobs);
@@ -84,14 +84,14 @@ impl Provider for GoogleProvider {
         };
         let response = send(cx, &backend, make).await.map_err(failure::of_exchange)?;
         if !is_success(&response) {
-            return Err(refused(cx, &backend, &url, response).await.error);
+            return Err(refusal_error(cx, &backend, &url, response).await.error);
         }
         let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
         count::read(&url, &body)
     }
 
-    async fn models(cx: &Cx<Google>) -> Result<Vec<ModelInfo>> {
-        let endpoint = Endpoint::of(&cx.config::<Config>().await?)?;
+    async fn models(cx: &Cx<GoogleState>) -> Result<Vec<ModelInfo>> {
+        let endpoint = GoogleEndpoint::of(&cx.config::<Config>().await?)?;
         let mut infos: Vec<ModelInfo> = Vec::new();
         let mut known = HashSet::new();
         let mut next = String::new();
@@ -111,7 +111,7 @@ impl Provider for GoogleProvider {
 }
 
 /// Requests a page of the list of models.
-async fn page(cx: &Cx<Google>, endpoint: &Endpoint, next: &str) -> Result<models::Page> {
+async fn page(cx: &Cx<GoogleState>, endpoint: &GoogleEndpoint, next: &str) -> Result<models::GoogleModelPage> {
     let url = endpoint.models(next, PAGE_MODELS);
     let make = || cx.http("GET", url.as_str()).timeout(LIST_WAIT);
     let response = match send(cx, &endpoint.backend, make).await {
@@ -121,7 +121,7 @@ async fn page(cx: &Cx<Google>, endpoint: &Endpoint, next: &str) -> Result<models
         sent => sent.map_err(failure::of_exchange)?,
     };
     if !is_success(&response) {
-        return Err(refused(cx, &endpoint.backend, &url, response).await.error);
+        return Err(refusal_error(cx, &endpoint.backend, &url, response).await.error);
     }
     let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
     models::read(&url, &body)

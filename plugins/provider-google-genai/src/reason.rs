@@ -4,7 +4,7 @@ use jaato_plugin_sdk::types::FinishReason;
 
 /// The meaning of a finish reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum FinishReasonMeaning {
     /// The answer is usable, complete or stopped.
     For(FinishReason),
     /// The model's output cannot be read. The next attempt may be better.
@@ -14,8 +14,8 @@ pub(crate) enum Ended {
 }
 
 /// Maps a finish reason. The session gets an unknown reason unchanged.
-pub(crate) fn of_word(word: &str) -> Ended {
-    Ended::For(match word {
+pub(crate) fn of_word(word: &str) -> FinishReasonMeaning {
+    FinishReasonMeaning::For(match word {
         "STOP" => FinishReason::Stop,
         "MAX_TOKENS" => FinishReason::MaxTokens,
         "SAFETY"
@@ -29,9 +29,9 @@ pub(crate) fn of_word(word: &str) -> Ended {
         | "IMAGE_RECITATION"
         | "IMAGE_PROHIBITED_CONTENT" => FinishReason::Safety,
         "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" => {
-            return Ended::Broken;
+            return FinishReasonMeaning::Broken;
         }
-        "TOO_MANY_TOOL_CALLS" | "MISSING_THOUGHT_SIGNATURE" => return Ended::Refused,
+        "TOO_MANY_TOOL_CALLS" | "MISSING_THOUGHT_SIGNATURE" => return FinishReasonMeaning::Refused,
         _ => FinishReason::Unknown,
     })
 }

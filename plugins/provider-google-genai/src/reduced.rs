@@ -11,16 +11,16 @@ const DEPTH_MAX: usize = 12;
 const SAME: [&str; 7] =
     ["description", "maxItems", "maximum", "minItems", "minimum", "propertyOrdering", "title"];
 
-/// Writes a schema that [`fitted`](crate::schema::fitted) has adapted.
-pub(crate) fn reduced(schema: &Value) -> Value {
-    Reducer { root: schema }.reduce(schema, DEPTH_MAX)
+/// Writes a schema that [`fit_schema`](crate::schema::fitted) has adapted.
+pub(crate) fn reduce_schema(schema: &Value) -> Value {
+    SchemaReducer { root: schema }.reduce(schema, DEPTH_MAX)
 }
 
-struct Reducer<'a> {
+struct SchemaReducer<'a> {
     root: &'a Value,
 }
 
-impl Reducer<'_> {
+impl SchemaReducer<'_> {
     fn reduce(&self, schema: &Value, depth: usize) -> Value {
         let Some(depth) = depth.checked_sub(1) else { return json!({ "type": "OBJECT" }) };
         if let Some(target) = schema["$ref"].as_str() {
@@ -150,11 +150,11 @@ fn told_by(schema: &Value) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::fitted;
+    use crate::schema::fit_schema;
 
     #[track_caller]
     fn check(schema: Value, expected: Value) {
-        assert_eq!(reduced(&fitted(&schema)), expected);
+        assert_eq!(reduce_schema(&fit_schema(&schema)), expected);
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
                 "properties": { "left": { "$ref": "#/$defs/tree" } },
             } },
         });
-        let mut at = &reduced(&fitted(&tree));
+        let mut at = &reduce_schema(&fit_schema(&tree));
         let mut depth = 0;
         while let Some(left) = at["properties"].get("left") {
             (at, depth) = (left, depth + 1);

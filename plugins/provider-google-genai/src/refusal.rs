@@ -6,7 +6,7 @@ use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_sdk_provider::failure;
 
 use crate::credentials::told;
-use crate::endpoint::{Backend, GLOBAL};
+use crate::endpoint::{GoogleBackend, GLOBAL};
 use crate::quota;
 
 /// The hint if the server does not answer as the API does.
@@ -19,7 +19,7 @@ const TOO_LONG: [&str; 2] = ["but model only supports up to", "request payload s
 
 /// A change that a server asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum GoogleRequestChange {
     /// Schemas in the older form.
     ReducedSchemas,
     /// No mention of thinking.
@@ -27,16 +27,16 @@ pub(crate) enum Wish {
 }
 
 /// An error answer.
-pub(crate) struct Answered<'a> {
+pub(crate) struct GoogleErrorAnswer<'a> {
     pub(crate) status: u16,
     pub(crate) body: &'a [u8],
     pub(crate) had_key: bool,
-    pub(crate) backend: &'a Backend,
+    pub(crate) backend: &'a GoogleBackend,
     /// The variable of the request's credential.
     pub(crate) variable: &'a str,
 }
 
-impl Answered<'_> {
+impl GoogleErrorAnswer<'_> {
     /// Completes an error with the details in the body: the retry time and a hint.
     pub(crate) fn explain(&self, error: Error) -> Error {
         let report = self.report();
@@ -48,19 +48,19 @@ impl Answered<'_> {
     }
 
     /// Reads the change that the server asks for.
-    pub(crate) fn wish(&self) -> Option<Wish> {
+    pub(crate) fn wish(&self) -> Option<GoogleRequestChange> {
         let words = self.words();
         let has_one = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
         if self.status != 400 {
             return None;
         }
         if has_one(&["jsonschema", "json_schema"]) {
-            return Some(Wish::ReducedSchemas);
+            return Some(GoogleRequestChange::ReducedSchemas);
         }
         let is_about_thinking = has_one(&["thinking", "include_thoughts", "includethoughts"]);
         // Any other error about thinking concerns a budget or a level that the user set.
         let is_refused = has_one(&["not enabled", "not supported", "only enabled", "unknown name"]);
-        (is_about_thinking && is_refused).then_some(Wish::NoThoughts)
+        (is_about_thinking && is_refused).then_some(GoogleRequestChange::NoThoughts)
     }
 
     fn report(&self) -> Value {
@@ -75,7 +75,7 @@ impl Answered<'_> {
         let words = self.words();
         let says = |phrase: &str| words.contains(phrase);
         let variable = told(self.backend);
-        let is_vertex = matches!(self.backend, Backend::Vertex { .. });
+        let is_vertex = matches!(self.backend, GoogleBackend::Vertex { .. });
         Some(match (self.status, quota::reason(report)) {
             (_, Some("API_KEY_INVALID")) => format!("check the key in `{}`", self.variable),
             (_, Some("SERVICE_DISABLED")) => match quota::activation_url(report) {
@@ -121,10 +121,10 @@ impl Answered<'_> {
 
     fn wants(&self, variable: &str) -> String {
         match self.backend {
-            Backend::Studio | Backend::Express => {
+            GoogleBackend::Studio | GoogleBackend::Express => {
                 format!("the server wants a key: set `{variable}`")
             }
-            Backend::Vertex { .. } => {
+            GoogleBackend::Vertex { .. } => {
                 format!(
                     "the server wants a token: run `gcloud auth application-default login`, or \
                      set `{variable}` to the key file of a service account"
@@ -137,7 +137,7 @@ impl Answered<'_> {
     /// serve them.
     fn not_found(&self, words: &str) -> String {
         match self.backend {
-            Backend::Vertex { location, .. } if location != GLOBAL => format!(
+            GoogleBackend::Vertex { location, .. } if location != GLOBAL => format!(
                 "newer models exist only in the location `{GLOBAL}`: set `location` to it, or \
                  check if `{location}` has this model"
             ),

@@ -8,14 +8,14 @@ use jaato_plugin_sdk::types::{Completion, Delta, FinishReason, ToolCall, ToolSpe
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_provider::exchange::wrong_form;
 use jaato_plugin_sdk_provider::{
-    ARGUMENTS_BYTES_MAX, Answer, CALLS_MAX, EVENTS_MAX, PARTS_MAX, Protocol, Reader, ServerEvent,
+    ARGUMENTS_BYTES_MAX, StreamingAnswer, CALLS_MAX, EVENTS_MAX, PARTS_MAX, ModelProtocol, AnswerReader, ServerEvent,
     failure,
 };
 
-use crate::names::Names;
-use crate::reason::{self, Ended};
+use crate::names::GoogleToolNames;
+use crate::reason::{self, FinishReasonMeaning};
 use crate::refusal::{self, CHECK_URL};
-use crate::usage::Counted;
+use crate::usage::GoogleUsageCounts;
 
 /// The event name with which a server reports an error.
 const ERROR_EVENT: &str = "error";
@@ -28,15 +28,15 @@ const MARKS: [&str; 2] = ["thought", "thoughtSignature"];
 
 /// An answer in progress.
 #[derive(Debug)]
-pub struct Reply {
+pub struct GoogleReply {
     url: String,
-    names: Names,
-    answer: Answer,
+    names: GoogleToolNames,
+    answer: StreamingAnswer,
     /// The calls. They are returned at the end, because calls in a filtered answer must not run.
     calls: Vec<ToolCall>,
     /// Total bytes of calls and of parts that only the vendor understands.
     bytes: usize,
-    counted: Counted,
+    counted: GoogleUsageCounts,
     /// The vendor's finish reason and explanation.
     finish: Option<String>,
     explanation: Option<String>,
@@ -47,16 +47,16 @@ pub struct Reply {
     has_begun: bool,
 }
 
-impl Reply {
+impl GoogleReply {
     /// Creates the reply for a request to this URL, which errors name, with these tools.
     pub fn new(url: &str, tools: &[ToolSpec]) -> Self {
         Self {
             url: url.to_owned(),
-            names: Names::of(tools),
-            answer: Answer::new(),
+            names: GoogleToolNames::of(tools),
+            answer: StreamingAnswer::new(),
             calls: Vec::new(),
             bytes: 0,
-            counted: Counted::default(),
+            counted: GoogleUsageCounts::default(),
             finish: None,
             explanation: None,
             block: None,
@@ -265,9 +265,9 @@ fn is_chunk(value: &Value) -> bool {
         || refusal::is_report(value)
 }
 
-impl Reader for Reply {
+impl AnswerReader for GoogleReply {
     const CHECK_URL: &'static str = CHECK_URL;
-    const PROTOCOL: Option<Protocol> = Some(Protocol::GenerateContent);
+    const PROTOCOL: Option<ModelProtocol> = Some(ModelProtocol::GenerateContent);
 
     fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
         let data = event.data.trim();
@@ -338,9 +338,9 @@ impl Reader for Reply {
             None => return Err(failure::of_cut(&self.url, self.has_begun)),
         };
         match reason::of_word(&word) {
-            Ended::For(reason) => Ok(self.completion(reason, &word)),
-            Ended::Broken => Err(self.broken(&word).temporary()),
-            Ended::Refused => Err(self.broken(&word)),
+            FinishReasonMeaning::For(reason) => Ok(self.completion(reason, &word)),
+            FinishReasonMeaning::Broken => Err(self.broken(&word).temporary()),
+            FinishReasonMeaning::Refused => Err(self.broken(&word)),
         }
     }
 }

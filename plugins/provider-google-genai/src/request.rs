@@ -9,13 +9,13 @@ use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::Request;
 use jaato_plugin_sdk::types::http::HTTP_BODY_BYTES_MAX;
 use jaato_plugin_sdk_provider::exchange;
-use jaato_plugin_sdk_provider::shown::Blobs;
+use jaato_plugin_sdk_provider::shown::BlobContents;
 
-use crate::content::Writing;
-use crate::endpoint::Endpoint;
-pub use crate::habits::{Habits, Schemas, Thoughts};
+use crate::content::GooglePartWriter;
+use crate::endpoint::GoogleEndpoint;
+pub use crate::habits::{GoogleRequestStyle, GoogleSchemaForm, DefaultThinkingField};
 pub use crate::history::UNSIGNED;
-use crate::settings::{Settings, holds_answer, tool_config};
+use crate::settings::{GenerationConfig, holds_answer, tool_config};
 use crate::{facts, history, tools};
 
 /// Introduces a schema that the vendor does not enforce.
@@ -25,15 +25,15 @@ const IN_WORDS: &str =
 /// The body. The field order is the order in the JSON.
 #[derive(Serialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", rename_all = "camelCase")]
-struct Body<'a> {
+struct GoogleRequestBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     system_instruction: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_config: Option<Value>,
-    #[serde(skip_serializing_if = "Settings::is_empty")]
-    generation_config: Settings<'a>,
+    #[serde(skip_serializing_if = "GenerationConfig::is_empty")]
+    generation_config: GenerationConfig<'a>,
     contents: Vec<Value>,
 }
 
@@ -45,24 +45,24 @@ struct Body<'a> {
 /// larger than the host sends, `unknown_operation` if a message has an unknown role.
 pub fn body(
     request: &Request,
-    endpoint: &Endpoint,
-    habits: Habits,
-    blobs: &Blobs,
+    endpoint: &GoogleEndpoint,
+    habits: GoogleRequestStyle,
+    blobs: &BlobContents,
 ) -> Result<Vec<u8>> {
     let facts = facts::of(&request.model);
-    let generation_config = Settings::new(request, &facts, habits)?;
+    let generation_config = GenerationConfig::new(request, &facts, habits)?;
     let said = system(request, !holds_answer(request, &facts));
     let (system, first) =
         if facts.takes_system { (said.as_str(), "") } else { ("", said.as_str()) };
-    let writing = Writing::new(request, endpoint, facts, blobs);
-    let body = Body {
+    let writing = GooglePartWriter::new(request, endpoint, facts, blobs);
+    let body = GoogleRequestBody {
         system_instruction: (!system.is_empty()).then(|| json!({ "parts": [{ "text": system }] })),
         tools: tools::list(request, habits.schemas),
         tool_config: tool_config(request),
         generation_config,
         contents: history::contents(request, first, &writing)?,
     };
-    exchange::written(&body, &request.options, HTTP_BODY_BYTES_MAX)
+    exchange::serialize_body(&body, &request.options, HTTP_BODY_BYTES_MAX)
 }
 
 /// Returns the system text, with the answer's schema if the vendor does not enforce it.

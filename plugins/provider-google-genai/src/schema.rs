@@ -48,9 +48,9 @@ const SILENT: [&str; 9] = [
 const DEFINITIONS: &str = "definitions";
 
 /// Adapts a schema and its inner schemas.
-pub(crate) fn fitted(schema: &Value) -> Value {
+pub(crate) fn fit_schema(schema: &Value) -> Value {
     let Value::Object(words) = schema else { return json!({}) };
-    let mut fitted = Fitted::default();
+    let mut fitted = GoogleSchemaDraft::default();
     for (word, value) in words {
         fitted.take(word, value);
     }
@@ -59,23 +59,23 @@ pub(crate) fn fitted(schema: &Value) -> Value {
 
 /// A schema in progress.
 #[derive(Default)]
-struct Fitted {
+struct GoogleSchemaDraft {
     kept: Map<String, Value>,
     /// Keywords that go into the description.
     said: Map<String, Value>,
 }
 
-impl Fitted {
+impl GoogleSchemaDraft {
     fn take(&mut self, word: &str, value: &Value) {
         let name = if word == DEFINITIONS { "$defs" } else { word };
         match (name, value) {
-            ("items" | "additionalProperties", Value::Object(_)) => self.keep(name, fitted(value)),
+            ("items" | "additionalProperties", Value::Object(_)) => self.keep(name, fit_schema(value)),
             ("additionalProperties", Value::Bool(_)) => self.keep(name, value.clone()),
             (_, Value::Array(list)) if WITH_LIST.contains(&name) => {
-                self.keep(name, list.iter().map(fitted).collect());
+                self.keep(name, list.iter().map(fit_schema).collect());
             }
             (_, Value::Object(named)) if WITH_NAMES.contains(&name) => {
-                let named = named.iter().map(|(name, schema)| (name.clone(), fitted(schema)));
+                let named = named.iter().map(|(name, schema)| (name.clone(), fit_schema(schema)));
                 self.keep(name, Value::Object(named.collect()));
             }
             ("allOf", Value::Array(all)) => all.iter().for_each(|one| self.add(one)),
@@ -125,7 +125,7 @@ impl Fitted {
     /// Adds one of several schemas that all apply. Properties are merged, and for a repeated
     /// keyword the first value counts.
     fn add(&mut self, schema: &Value) {
-        let Value::Object(words) = fitted(schema) else { return };
+        let Value::Object(words) = fit_schema(schema) else { return };
         for (word, value) in words {
             match (self.kept.get_mut(&word), value) {
                 (Some(Value::Object(known)), Value::Object(more)) => {
@@ -189,7 +189,7 @@ mod tests {
 
     #[track_caller]
     fn check(schema: Value, expected: Value) {
-        assert_eq!(fitted(&schema), expected);
+        assert_eq!(fit_schema(&schema), expected);
     }
 
     #[test]

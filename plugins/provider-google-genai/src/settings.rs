@@ -8,8 +8,8 @@ use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Effort, Request, ToolChoice};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 
-use crate::facts::{Facts, Held, Thinking};
-use crate::habits::{Habits, Schemas};
+use crate::facts::{GoogleModelFacts, SchemaConstraintSupport, GoogleThinking};
+use crate::habits::{GoogleRequestStyle, GoogleSchemaForm};
 use crate::{reduced, schema, thinking};
 
 /// The request options that this provider supports.
@@ -35,7 +35,7 @@ const JSON: &str = "application/json";
 /// The field `generationConfig`. The field order is the order in the JSON.
 #[derive(Debug, Default, PartialEq, Serialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", rename_all = "camelCase")]
-pub(crate) struct Settings<'a> {
+pub(crate) struct GenerationConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,22 +54,22 @@ pub(crate) struct Settings<'a> {
     response_schema: Option<Value>,
 }
 
-impl<'a> Settings<'a> {
+impl<'a> GenerationConfig<'a> {
     /// Reads the settings from a request.
     ///
     /// # Errors
     /// `configuration` for an option that the model does not support.
-    pub(crate) fn new(request: &'a Request, facts: &Facts, habits: Habits) -> Result<Self> {
+    pub(crate) fn new(request: &'a Request, facts: &GoogleModelFacts, habits: GoogleRequestStyle) -> Result<Self> {
         let options = &request.options;
-        if facts.thinking == Thinking::Unsaid && options.effort.is_some_and(thinks) {
+        if facts.thinking == GoogleThinking::Unsaid && options.effort.is_some_and(thinks) {
             return Err(not_taken(request, "effort"));
         }
         let held = options.output_schema.as_ref().filter(|_| holds_answer(request, facts));
-        let held = held.map(schema::fitted);
+        let held = held.map(schema::fit_schema);
         let (json_schema, open_schema) = match (&held, habits.schemas) {
             (None, _) => (None, None),
-            (Some(schema), Schemas::Json) => (Some(schema.clone()), None),
-            (Some(schema), Schemas::Reduced) => (None, Some(reduced::reduced(schema))),
+            (Some(schema), GoogleSchemaForm::Json) => (Some(schema.clone()), None),
+            (Some(schema), GoogleSchemaForm::Reduced) => (None, Some(reduced::reduce_schema(schema))),
         };
         Ok(Self {
             temperature: options.temperature,
@@ -92,11 +92,11 @@ impl<'a> Settings<'a> {
 
 /// Returns true if the vendor enforces the answer's schema. Otherwise the prompt asks the model to
 /// follow it.
-pub(crate) fn holds_answer(request: &Request, facts: &Facts) -> bool {
+pub(crate) fn holds_answer(request: &Request, facts: &GoogleModelFacts) -> bool {
     match facts.schemas {
-        Held::Never => false,
-        Held::WithoutTools => request.tools.is_empty(),
-        Held::Always => true,
+        SchemaConstraintSupport::Never => false,
+        SchemaConstraintSupport::WithoutTools => request.tools.is_empty(),
+        SchemaConstraintSupport::Always => true,
     }
 }
 

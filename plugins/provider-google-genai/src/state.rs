@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 
 use crate::config::Config;
 use crate::credentials::{self, variables};
-use crate::endpoint::Backend;
-use crate::habits::Habits;
+use crate::endpoint::GoogleBackend;
+use crate::habits::GoogleRequestStyle;
 
 /// The maximum number of servers and models whose requirements are remembered. No one uses more at
 /// once.
@@ -18,19 +18,19 @@ const REMEMBERED_MAX: usize = 64;
 /// The plugin's state. It remembers refusals, so that a server refuses each request only once. It
 /// contains nothing about conversations, because providers are stateless.
 #[derive(Default)]
-pub struct Google {
+pub struct GoogleState {
     /// Unusual requirements, by URL.
-    habits: Mutex<HashMap<String, Habits>>,
+    habits: Mutex<HashMap<String, GoogleRequestStyle>>,
     /// The variable that last had a credential, by kind of credential.
     variables: Mutex<HashMap<&'static str, usize>>,
 }
 
-impl Google {
-    pub(crate) fn habits_of(&self, url: &str) -> Habits {
+impl GoogleState {
+    pub(crate) fn habits_of(&self, url: &str) -> GoogleRequestStyle {
         self.habits.lock().get(url).copied().unwrap_or_default()
     }
 
-    pub(crate) fn remember(&self, url: &str, habits: Habits) {
+    pub(crate) fn remember(&self, url: &str, habits: GoogleRequestStyle) {
         let mut known = self.habits.lock();
         if known.len() < REMEMBERED_MAX || known.contains_key(url) {
             known.insert(url.to_owned(), habits);
@@ -39,7 +39,7 @@ impl Google {
 
     /// Lists the variables of credentials that a server accepts, starting with the one that last
     /// existed.
-    pub(crate) fn variables_for(&self, backend: &Backend) -> Vec<&'static str> {
+    pub(crate) fn variables_for(&self, backend: &GoogleBackend) -> Vec<&'static str> {
         let mut all = variables(backend).to_vec();
         if let Some(last) = self.variables.lock().get(all[0]) {
             let known = all.remove(*last);
@@ -48,7 +48,7 @@ impl Google {
         all
     }
 
-    pub(crate) fn remember_variable(&self, backend: &Backend, variable: &str) {
+    pub(crate) fn remember_variable(&self, backend: &GoogleBackend, variable: &str) {
         let all = variables(backend);
         if let Some(place) = all.iter().position(|name| *name == variable) {
             self.variables.lock().insert(all[0], place);
@@ -56,7 +56,7 @@ impl Google {
     }
 }
 
-impl State for Google {
+impl State for GoogleState {
     async fn create(_home: &Home, _saved: Option<Value>) -> Result<Self> {
         Ok(Self::default())
     }

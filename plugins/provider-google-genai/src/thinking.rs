@@ -3,23 +3,23 @@
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::Effort;
 
-use crate::facts::{Facts, Thinking};
-use crate::habits::Thoughts;
+use crate::facts::{GoogleModelFacts, GoogleThinking};
+use crate::habits::DefaultThinkingField;
 
 /// Writes the field `thinkingConfig`: the amount of thinking, and the request for thoughts, without
 /// which the user would see nothing for minutes.
-pub(crate) fn config(facts: &Facts, effort: Option<Effort>, thoughts: Thoughts) -> Option<Value> {
+pub(crate) fn config(facts: &GoogleModelFacts, effort: Option<Effort>, thoughts: DefaultThinkingField) -> Option<Value> {
     let effort = effort.filter(|effort| *effort != Effort::Unknown);
-    if effort.is_none() && thoughts == Thoughts::Unsaid {
+    if effort.is_none() && thoughts == DefaultThinkingField::Unsaid {
         return None;
     }
     match (facts.thinking, effort) {
-        (Thinking::Unsaid, _) | (Thinking::Budget { by_default: false, .. }, None) => None,
-        (Thinking::Budget { .. } | Thinking::Level { .. }, None) => Some(shown()),
-        (Thinking::Budget { min, max, can_be_off, .. }, Some(effort)) => {
+        (GoogleThinking::Unsaid, _) | (GoogleThinking::Budget { by_default: false, .. }, None) => None,
+        (GoogleThinking::Budget { .. } | GoogleThinking::Level { .. }, None) => Some(shown()),
+        (GoogleThinking::Budget { min, max, can_be_off, .. }, Some(effort)) => {
             Some(by_budget(tokens(effort, max), min, can_be_off))
         }
-        (Thinking::Level { has_minimal, has_medium }, Some(effort)) => {
+        (GoogleThinking::Level { has_minimal, has_medium }, Some(effort)) => {
             let mut config = shown();
             config["thinkingLevel"] = json!(word(effort, has_minimal, has_medium));
             Some(config)
@@ -72,7 +72,7 @@ mod tests {
 
     #[track_caller]
     fn check(model: &str, effort: Option<Effort>, expected: &str) {
-        let config = config(&facts::of(model), effort, Thoughts::Shown);
+        let config = config(&facts::of(model), effort, DefaultThinkingField::Shown);
         assert_eq!(config.map_or_else(String::new, |config| config.to_string()), expected);
     }
 
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn nothing_is_said_by_itself_where_a_server_refused_it() {
         let facts = facts::of("gemini-4-argon");
-        assert_eq!(config(&facts, None, Thoughts::Unsaid), None);
-        assert!(config(&facts, Some(Effort::Low), Thoughts::Unsaid).is_some());
+        assert_eq!(config(&facts, None, DefaultThinkingField::Unsaid), None);
+        assert!(config(&facts, Some(Effort::Low), DefaultThinkingField::Unsaid).is_some());
     }
 }

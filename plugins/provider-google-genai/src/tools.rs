@@ -3,12 +3,12 @@
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Request, ToolSpec};
 
-use crate::habits::Schemas;
+use crate::habits::GoogleSchemaForm;
 use crate::{names, reduced, schema};
 
 /// Writes the list of tools. Returns `None` if there are none, because the vendor refuses an empty
 /// list.
-pub(crate) fn list(request: &Request, schemas: Schemas) -> Option<Value> {
+pub(crate) fn list(request: &Request, schemas: GoogleSchemaForm) -> Option<Value> {
     let declared: Vec<Value> =
         request.tools.iter().map(|spec| declaration(spec, schemas)).collect();
     (!declared.is_empty()).then(|| json!([{ "functionDeclarations": declared }]))
@@ -16,16 +16,16 @@ pub(crate) fn list(request: &Request, schemas: Schemas) -> Option<Value> {
 
 /// Declares a tool. A tool without arguments gets no schema, because the vendor refuses an object
 /// without properties.
-fn declaration(spec: &ToolSpec, schemas: Schemas) -> Value {
-    let name = names::written(spec.name.as_str());
+fn declaration(spec: &ToolSpec, schemas: GoogleSchemaForm) -> Value {
+    let name = names::format_name(spec.name.as_str());
     let mut declared = json!({ "name": name, "description": spec.description });
-    let fitted = schema::fitted(&spec.parameters);
+    let fitted = schema::fit_schema(&spec.parameters);
     if schema::takes_nothing(&fitted) {
         return declared;
     }
     match schemas {
-        Schemas::Json => declared["parametersJsonSchema"] = fitted,
-        Schemas::Reduced => declared["parameters"] = reduced::reduced(&fitted),
+        GoogleSchemaForm::Json => declared["parametersJsonSchema"] = fitted,
+        GoogleSchemaForm::Reduced => declared["parameters"] = reduced::reduce_schema(&fitted),
     }
     declared
 }

@@ -5,7 +5,7 @@ use jaato_plugin_sdk::types::Usage;
 
 /// The counts so far. Each chunk repeats them, and early chunks omit some.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Counted {
+pub(crate) struct GoogleUsageCounts {
     prompt: u64,
     tool_use: u64,
     cached: u64,
@@ -13,7 +13,7 @@ pub(crate) struct Counted {
     thoughts: u64,
 }
 
-impl Counted {
+impl GoogleUsageCounts {
     /// Reads the counts of a chunk.
     pub(crate) fn take(&mut self, usage: &Value) {
         let set = |place: &mut u64, key: &str| {
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn thoughts_are_output_and_what_tools_read_is_prompt() {
-        let mut counted = Counted::default();
+        let mut counted = GoogleUsageCounts::default();
         counted.take(&json!({ "promptTokenCount": 100, "totalTokenCount": 100 }));
         counted.take(&json!({ "promptTokenCount": 100, "cachedContentTokenCount": 64,
             "candidatesTokenCount": 5, "thoughtsTokenCount": 30, "toolUsePromptTokenCount": 7,

@@ -7,7 +7,7 @@ use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Message, Request, ToolSpec};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
-use jaato_vendors::google::Google;
+use jaato_vendors::google::FakeGoogle;
 
 fn request(text: &str) -> Request {
     let mut request = Request::new("gemini-4-argon", vec![Message::user(text)]);
@@ -23,7 +23,7 @@ fn request(text: &str) -> Request {
 }
 
 fn count(config: Value, text: &str) -> u64 {
-    let vendor = Arc::new(Google::new([]));
+    let vendor = Arc::new(FakeGoogle::new([]));
     let answering = Arc::clone(&vendor);
     let host = FakeHost::new(provider_google_genai::__jaato::MODULE)
         .with_config(config)

@@ -4,17 +4,17 @@
 use expect_test::{Expect, expect};
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::types::{Data, Message, Opaque, Part, Request, Role, ToolCall, ToolResult};
-use jaato_plugin_sdk_provider::shown::Blobs;
-use provider_google_genai::content::wanted;
-use provider_google_genai::endpoint::Endpoint;
-use provider_google_genai::request::{Habits, body};
+use jaato_plugin_sdk_provider::shown::BlobContents;
+use provider_google_genai::content::wanted_blobs;
+use provider_google_genai::endpoint::GoogleEndpoint;
+use provider_google_genai::request::{GoogleRequestStyle, body};
 
 use crate::request::{studio, vertex};
 
 const NEW: &str = "gemini-4-argon";
 const OLD: &str = "gemini-2.5-flash";
 
-fn blobs() -> Blobs {
+fn blobs() -> BlobContents {
     ["b-1", "b-2"].map(|id| (id.to_owned(), id.as_bytes().to_vec())).into()
 }
 
@@ -32,8 +32,8 @@ fn result(id: &str) -> ToolResult {
 
 /// Checks the contents, one per line.
 #[track_caller]
-fn check_at(endpoint: &Endpoint, model: &str, messages: Vec<Message>, expected: Expect) {
-    let body = body(&Request::new(model, messages), endpoint, Habits::default(), &blobs()).unwrap();
+fn check_at(endpoint: &GoogleEndpoint, model: &str, messages: Vec<Message>, expected: Expect) {
+    let body = body(&Request::new(model, messages), endpoint, GoogleRequestStyle::default(), &blobs()).unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
     let lines: Vec<_> = body["contents"].as_array().unwrap().iter().map(Value::to_string).collect();
     expected.assert_eq(&lines.join("\n"));
@@ -260,7 +260,7 @@ fn arguments_that_are_no_object_and_names_that_are_none_are_written_otherwise() 
 #[test]
 fn only_what_is_seen_is_fetched() {
     let request = Request::new(NEW, attached());
-    assert_eq!(wanted(&request).into_iter().collect::<Vec<_>>(), [("b-1", 14 * 1024 * 1024)]);
+    assert_eq!(wanted_blobs(&request).into_iter().collect::<Vec<_>>(), [("b-1", 14 * 1024 * 1024)]);
     let text = Request::new(NEW, vec![user(vec![Part::Data(Data::blob("image/gif", "b-1"))])]);
-    assert!(wanted(&text).is_empty());
+    assert!(wanted_blobs(&text).is_empty());
 }

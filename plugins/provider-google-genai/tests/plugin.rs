@@ -5,7 +5,7 @@ use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::service::{BLOB_GET, BlobGet};
 use jaato_plugin_sdk::types::{Data, Message, Part, Request, Role};
 use jaato_plugin_sdk::{Error, ErrorKind};
-use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream, Reply};
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream, FakeServiceReply};
 
 pub const ANSWER: &str = "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"hello\"}]},\"index\":0}]}\r\n\r\n\
     data: {\"candidates\":[{\"content\":{},\"finishReason\":\"STOP\",\"index\":0}]}\r\n\r\n";
@@ -128,7 +128,7 @@ fn images_are_fetched_and_what_is_gone_or_too_large_is_told_of() {
         };
         let head = json!({ "mime_type": "image/png", "bytes": bytes });
         let pieces = vec![0; bytes].chunks(1 << 20).map(<[u8]>::to_vec).collect::<Vec<_>>();
-        Ok(Reply::StreamWith(head, FakeStream::of(pieces)))
+        Ok(FakeServiceReply::StreamWith(head, FakeStream::of(pieces)))
     });
     let image = |id: &str| Part::Data(Data::blob("image/png", id));
     let parts = ["small", "largest", "large", "gone", "small"].map(image).to_vec();
@@ -141,5 +141,5 @@ fn images_are_fetched_and_what_is_gone_or_too_large_is_told_of() {
     assert_eq!(kinds, [true, true, false, false, true]);
     assert_eq!(parts[0]["inlineData"]["data"], "AAAA");
     // The plugin requested each blob once.
-    assert_eq!(host.asked().iter().filter(|asked| asked.operation == BLOB_GET).count(), 4);
+    assert_eq!(host.service_requests().iter().filter(|asked| asked.operation == BLOB_GET).count(), 4);
 }

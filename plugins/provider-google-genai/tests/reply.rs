@@ -4,15 +4,15 @@
 
 use expect_test::{Expect, expect};
 use jaato_plugin_sdk::types::{Part, ToolSpec};
-use provider_google_genai::reply::Reply;
+use provider_google_genai::reply::GoogleReply;
 
 use crate::made::{Words, cut_anywhere};
 
 const URL: &str = "http://h/v1beta/models/m:streamGenerateContent?alt=sse";
 
-pub fn reply() -> Reply {
+pub fn reply() -> GoogleReply {
     let tool = |name: &str| ToolSpec { name: name.into(), ..ToolSpec::default() };
-    Reply::new(URL, &[tool("look"), tool("7up")])
+    GoogleReply::new(URL, &[tool("look"), tool("7up")])
 }
 
 /// How the results are printed.

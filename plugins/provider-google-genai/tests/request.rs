@@ -6,17 +6,17 @@ use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::http::HTTP_BODY_BYTES_MAX;
 use jaato_plugin_sdk::types::{Message, Request, Role, ToolSpec};
-use jaato_plugin_sdk_provider::shown::Blobs;
+use jaato_plugin_sdk_provider::shown::BlobContents;
 use provider_google_genai::config::Config;
-use provider_google_genai::endpoint::Endpoint;
-use provider_google_genai::request::{Habits, Schemas, Thoughts, body};
+use provider_google_genai::endpoint::GoogleEndpoint;
+use provider_google_genai::request::{GoogleRequestStyle, GoogleSchemaForm, DefaultThinkingField, body};
 
-pub fn studio() -> Endpoint {
-    Endpoint::of(&Config::default()).unwrap()
+pub fn studio() -> GoogleEndpoint {
+    GoogleEndpoint::of(&Config::default()).unwrap()
 }
 
-pub fn vertex() -> Endpoint {
-    Endpoint::of(&Config { project: "p".to_owned(), ..Config::default() }).unwrap()
+pub fn vertex() -> GoogleEndpoint {
+    GoogleEndpoint::of(&Config { project: "p".to_owned(), ..Config::default() }).unwrap()
 }
 
 pub fn tool(name: &str, parameters: Value) -> ToolSpec {
@@ -39,8 +39,8 @@ fn request(model: &str) -> Request {
 }
 
 #[track_caller]
-fn check(request: &Request, habits: Habits, expected: Expect) {
-    let body = body(request, &studio(), habits, &Blobs::new()).unwrap();
+fn check(request: &Request, habits: GoogleRequestStyle, expected: Expect) {
+    let body = body(request, &studio(), habits, &BlobContents::new()).unwrap();
     expected.assert_eq(std::str::from_utf8(&body).unwrap());
 }
 
@@ -48,7 +48,7 @@ fn check(request: &Request, habits: Habits, expected: Expect) {
 fn what_never_changes_comes_first() {
     check(
         &request("gemini-4-argon"),
-        Habits::default(),
+        GoogleRequestStyle::default(),
         expect![[
             r#"{"systemInstruction":{"parts":[{"text":"Be brief."}]},"tools":[{"functionDeclarations":[{"name":"now","description":"Does it."},{"name":"look","description":"Does it.","parametersJsonSchema":{"type":"object","properties":{"at":{"type":"string","description":"{\"pattern\":\"^a\"}"}},"required":["at"],"additionalProperties":false}}]}],"generationConfig":{"thinkingConfig":{"includeThoughts":true}},"contents":[{"role":"user","parts":[{"text":"hi"}]}]}"#
         ]],
@@ -57,7 +57,7 @@ fn what_never_changes_comes_first() {
 
 #[test]
 fn a_server_of_older_words_gets_the_older_form() {
-    let habits = Habits { schemas: Schemas::Reduced, thoughts: Thoughts::Unsaid };
+    let habits = GoogleRequestStyle { schemas: GoogleSchemaForm::Reduced, thoughts: DefaultThinkingField::Unsaid };
     let mut request = request("gemini-4-argon");
     request.options.output_schema =
         Some(json!({ "type": "object", "properties": { "n": { "type": "integer" } } }));
@@ -75,7 +75,7 @@ fn without_anything_set_nothing_is_said() {
     let request = Request::new("gemini-2.0-flash", vec![Message::user("hi")]);
     check(
         &request,
-        Habits::default(),
+        GoogleRequestStyle::default(),
         expect![[r#"{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}"#]],
     );
 }
@@ -86,7 +86,7 @@ fn a_model_without_a_place_for_the_system_text_is_told_first() {
     request.system = "Be brief.".to_owned();
     check(
         &request,
-        Habits::default(),
+        GoogleRequestStyle::default(),
         expect![[r#"{"contents":[{"role":"user","parts":[{"text":"Be brief."},{"text":"hi"}]}]}"#]],
     );
 }
@@ -98,7 +98,7 @@ fn a_schema_that_the_vendor_does_not_hold_to_is_told_in_words() {
     request.options.output_schema = Some(json!({ "type": "array" }));
     check(
         &request,
-        Habits::default(),
+        GoogleRequestStyle::default(),
         expect![[
             r#"{"systemInstruction":{"parts":[{"text":"Be brief.\n\nAnswer with one JSON value that matches this JSON Schema, and nothing else:\n{\"type\":\"array\"}"}]},"tools":[{"functionDeclarations":[{"name":"now","description":"Does it."}]}],"contents":[{"role":"user","parts":[{"text":"hi"}]}]}"#
         ]],
@@ -107,7 +107,7 @@ fn a_schema_that_the_vendor_does_not_hold_to_is_told_in_words() {
     request.system.clear();
     check(
         &request,
-        Habits::default(),
+        GoogleRequestStyle::default(),
         expect![[
             r#"{"generationConfig":{"responseMimeType":"application/json","responseJsonSchema":{"type":"array"}},"contents":[{"role":"user","parts":[{"text":"hi"}]}]}"#
         ]],
@@ -117,10 +117,10 @@ fn a_schema_that_the_vendor_does_not_hold_to_is_told_in_words() {
 #[test]
 fn successive_requests_share_their_beginning() {
     let mut longer = request("gemini-4-argon");
-    let first = body(&longer, &studio(), Habits::default(), &Blobs::new()).unwrap();
+    let first = body(&longer, &studio(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap();
     longer.messages.push(Message::model(vec![jaato_plugin_sdk::types::Part::text("hello")]));
     longer.messages.push(Message::user("bye"));
-    let second = body(&longer, &studio(), Habits::default(), &Blobs::new()).unwrap();
+    let second = body(&longer, &studio(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap();
     assert!(second.starts_with(first.strip_suffix(b"]}").unwrap()));
 }
 
@@ -128,16 +128,16 @@ fn successive_requests_share_their_beginning() {
 fn what_is_larger_than_any_body_is_too_long_a_context() {
     let mut large =
         Request::new("m", vec![Message::user("x".repeat(HTTP_BODY_BYTES_MAX as usize))]);
-    let error = body(&large, &studio(), Habits::default(), &Blobs::new()).unwrap_err();
+    let error = body(&large, &studio(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::ContextOverflow);
     large.messages = vec![Message { role: Role::Unknown, ..Message::default() }];
-    let error = body(&large, &studio(), Habits::default(), &Blobs::new()).unwrap_err();
+    let error = body(&large, &studio(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);
 }
 
 #[test]
 fn the_same_request_is_the_same_bytes() {
-    let write = || body(&request("m"), &vertex(), Habits::default(), &Blobs::new()).unwrap();
+    let write = || body(&request("m"), &vertex(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap();
     let value: Value = serde_json::from_slice(&write()).unwrap();
     assert_eq!(write(), write());
     assert_eq!(value["contents"].as_array().unwrap().len(), 1);

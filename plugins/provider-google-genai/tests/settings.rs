@@ -5,8 +5,8 @@ use expect_test::{Expect, expect};
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{Message, Request};
-use jaato_plugin_sdk_provider::shown::Blobs;
-use provider_google_genai::request::{Habits, body};
+use jaato_plugin_sdk_provider::shown::BlobContents;
+use provider_google_genai::request::{GoogleRequestStyle, body};
 use provider_google_genai::settings::NAMES;
 
 use crate::request::{studio, tool};
@@ -19,7 +19,7 @@ fn request(model: &str, options: Value) -> Request {
 }
 
 fn written(request: &Request) -> jaato_plugin_sdk::Result<Value> {
-    let body = body(request, &studio(), Habits::default(), &Blobs::new())?;
+    let body = body(request, &studio(), GoogleRequestStyle::default(), &BlobContents::new())?;
     Ok(serde_json::from_slice(&body).unwrap())
 }
 

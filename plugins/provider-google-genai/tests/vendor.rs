@@ -3,8 +3,8 @@
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{Data, Effort, FinishReason, Message, Part, Role};
-use jaato_vendors::google::{Google, Said, Turn};
-use jaato_vendors::{Talk, results, strange_history};
+use jaato_vendors::google::{FakeGoogle, GoogleAnswerPiece, GoogleTurn};
+use jaato_vendors::{ModelConversation, results, strange_history};
 
 /// Models that think, newest first.
 pub const MODELS: [&str; 8] = [
@@ -19,12 +19,12 @@ pub const MODELS: [&str; 8] = [
 ];
 
 /// Starts a conversation with a model of AI Studio that gives these answers.
-pub fn talk_to(model: &str, turns: impl IntoIterator<Item = Turn>) -> Talk<Google> {
-    talk_with(model, json!({}), Google::new(turns))
+pub fn talk_to(model: &str, turns: impl IntoIterator<Item = GoogleTurn>) -> ModelConversation<FakeGoogle> {
+    talk_with(model, json!({}), FakeGoogle::new(turns))
 }
 
-pub fn talk_with(model: &str, config: Value, vendor: Google) -> Talk<Google> {
-    let talk = Talk::new(provider_google_genai::__jaato::MODULE, config, vendor, model);
+pub fn talk_with(model: &str, config: Value, vendor: FakeGoogle) -> ModelConversation<FakeGoogle> {
+    let talk = ModelConversation::new(provider_google_genai::__jaato::MODULE, config, vendor, model);
     talk.with_tool("look", parameters())
 }
 
@@ -43,32 +43,32 @@ fn parameters() -> Value {
     })
 }
 
-pub fn thought(text: &str) -> Said {
-    Said::Thought(text.to_owned())
+pub fn thought(text: &str) -> GoogleAnswerPiece {
+    GoogleAnswerPiece::Thought(text.to_owned())
 }
 
-pub fn text(text: &str) -> Said {
-    Said::Text(text.to_owned())
+pub fn text(text: &str) -> GoogleAnswerPiece {
+    GoogleAnswerPiece::Text(text.to_owned())
 }
 
-pub fn call(input: Value) -> Said {
-    Said::Call("look".to_owned(), input)
+pub fn call(input: Value) -> GoogleAnswerPiece {
+    GoogleAnswerPiece::Call("look".to_owned(), input)
 }
 
 /// Returns three turns: thoughts before calls, several calls at once, and a text that ends with a
 /// signature.
-pub fn turns() -> [Turn; 5] {
+pub fn turns() -> [GoogleTurn; 5] {
     [
-        Turn::says([
+        GoogleTurn::says([
             thought("I should look."),
             text("I look."),
             call(json!({ "at": "a" })),
             call(json!({})),
         ]),
-        Turn::says([thought("Again."), call(json!({ "at": "é" }))]),
-        Turn::says([thought("so"), text("one"), text("two \n")]),
-        Turn::says([thought("again"), text("You are welcome.")]),
-        Turn::text("Bye."),
+        GoogleTurn::says([thought("Again."), call(json!({ "at": "é" }))]),
+        GoogleTurn::says([thought("so"), text("one"), text("two \n")]),
+        GoogleTurn::says([thought("again"), text("You are welcome.")]),
+        GoogleTurn::text("Bye."),
     ]
 }
 
@@ -102,7 +102,7 @@ fn models_that_do_not_think_are_spoken_with_alike() {
     let first = talk.ask(Message::user("look"));
     let second = talk.answer(&first);
     talk.answer(&second);
-    let mut open = talk_to("gemma-3-27b-it", [Turn::text("a"), Turn::text("b")]);
+    let mut open = talk_to("gemma-3-27b-it", [GoogleTurn::text("a"), GoogleTurn::text("b")]);
     open.request.tools.clear();
     open.ask(Message::user("hi"));
     open.ask(Message::user("and you?"));
@@ -110,7 +110,7 @@ fn models_that_do_not_think_are_spoken_with_alike() {
 
 #[test]
 fn the_signature_at_the_end_of_a_text_is_kept_and_sent() {
-    let mut talk = talk_to("gemini-4-argon", [Turn::text("hello"), Turn::text("bye")]);
+    let mut talk = talk_to("gemini-4-argon", [GoogleTurn::text("hello"), GoogleTurn::text("bye")]);
     let first = talk.ask(Message::user("hi"));
     let [said, end] = first.parts.as_slice() else { panic!("{:?}", first.parts) };
     assert_eq!((said, end.signature().is_some()), (&Part::text("hello"), true));
@@ -154,7 +154,7 @@ fn a_history_whose_signatures_the_host_took_out_is_taken() {
 #[test]
 fn a_history_that_another_provider_made_is_taken() {
     for model in MODELS {
-        let mut talk = talk_to(model, [Turn::says([thought("hm"), text("a")]), Turn::text("b")]);
+        let mut talk = talk_to(model, [GoogleTurn::says([thought("hm"), text("a")]), GoogleTurn::text("b")]);
         talk.request.messages = strange_history();
         talk.ask(Message::user("and you?"));
         talk.ask(Message::user("sure?"));
@@ -164,8 +164,8 @@ fn a_history_that_another_provider_made_is_taken() {
 #[test]
 fn an_image_is_seen_also_inside_a_result() {
     for model in MODELS {
-        let looked = Turn::says([thought("hm"), call(json!({})), call(json!({ "at": "b" }))]);
-        let mut talk = talk_to(model, [looked, Turn::text("A cat."), Turn::text("Yes.")]);
+        let looked = GoogleTurn::says([thought("hm"), call(json!({})), call(json!({ "at": "b" }))]);
+        let mut talk = talk_to(model, [looked, GoogleTurn::text("A cat."), GoogleTurn::text("Yes.")]);
         let image = || Data::blob("image/png", "b-1");
         let parts = vec![
             Part::text("What is it?"),
@@ -198,7 +198,7 @@ fn every_listed_option_is_taken_by_the_models_that_say_so() {
             json!({ "output_schema": schema }),
         ] {
             for has_tools in [true, false] {
-                let mut talk = talk_to(model, [Turn::text("a")]);
+                let mut talk = talk_to(model, [GoogleTurn::text("a")]);
                 if !has_tools {
                     talk.request.tools.clear();
                 }
@@ -214,7 +214,7 @@ fn every_listed_option_is_taken_by_the_models_that_say_so() {
 #[test]
 fn a_gateway_of_older_words_is_spoken_with_too() {
     for model in MODELS {
-        let mut talk = talk_with(model, json!({}), Google::new(turns()).without_json_schema());
+        let mut talk = talk_with(model, json!({}), FakeGoogle::new(turns()).without_json_schema());
         let first = talk.ask(Message::user("look"));
         let second = talk.answer(&first);
         talk.answer(&second);

@@ -4,7 +4,7 @@
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Delta, Effort, FinishReason, Message, Part, Retry};
-use jaato_vendors::google::Turn;
+use jaato_vendors::google::GoogleTurn;
 use jaato_vendors::results;
 
 use crate::vendor::{call, talk_to, text, thought, turns};
@@ -17,7 +17,7 @@ fn overloaded() -> Value {
 
 #[test]
 fn an_error_in_mid_stream_has_its_retry_class() {
-    let begun = || Turn::text("so").cut_after(1);
+    let begun = || GoogleTurn::text("so").cut_after(1);
     for turn in [begun().failing(overloaded()), begun().failing_barely(overloaded())] {
         let mut talk = talk_to(MODEL, [turn]);
         talk.request.messages.push(Message::user("hi"));
@@ -27,7 +27,7 @@ fn an_error_in_mid_stream_has_its_retry_class() {
     }
     // Before any content, and in a complete answer.
     for stream in [None, Some(false)] {
-        let mut talk = talk_to(MODEL, [Turn::says([]).cut_after(0).failing_barely(overloaded())]);
+        let mut talk = talk_to(MODEL, [GoogleTurn::says([]).cut_after(0).failing_barely(overloaded())]);
         talk.request.options.stream = stream;
         talk.request.messages.push(Message::user("hi"));
         assert_eq!(talk.send().unwrap_err().retry, Retry::Temporary);
@@ -44,9 +44,9 @@ fn an_answer_that_was_stopped_is_taken_back_too() {
     ] {
         for said in [vec![thought("hm")], vec![thought("hm"), text("so ")], vec![]] {
             for stream in [None, Some(false)] {
-                let cut = Turn::says(said.clone()).stopping(word);
-                let done = Turn::says([thought("hm"), text("done")]);
-                let mut talk = talk_to(MODEL, [cut, done, Turn::text("b")]);
+                let cut = GoogleTurn::says(said.clone()).stopping(word);
+                let done = GoogleTurn::says([thought("hm"), text("done")]);
+                let mut talk = talk_to(MODEL, [cut, done, GoogleTurn::text("b")]);
                 talk.request.options.stream = stream;
                 assert_eq!(talk.ask(Message::user("hi")).finish_reason, expected, "{word}");
                 talk.ask(Message::user("go on"));
@@ -59,8 +59,8 @@ fn an_answer_that_was_stopped_is_taken_back_too() {
 #[test]
 fn a_broken_call_is_an_error_that_may_pass() {
     for word in ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"] {
-        let broken = Turn::says([]).stopping(word).explained("print(look(at='a')");
-        let mut talk = talk_to(MODEL, [broken, Turn::text("a")]);
+        let broken = GoogleTurn::says([]).stopping(word).explained("print(look(at='a')");
+        let mut talk = talk_to(MODEL, [broken, GoogleTurn::text("a")]);
         talk.request.messages.push(Message::user("look"));
         let error = talk.send().unwrap_err();
         assert_eq!(error.retry, Retry::Temporary);
@@ -77,7 +77,7 @@ fn a_blocked_prompt_is_told_with_the_vendors_word() {
         ("OTHER", FinishReason::Refused),
     ] {
         for stream in [None, Some(false)] {
-            let mut talk = talk_to(MODEL, [Turn::blocked(word).explained("no")]);
+            let mut talk = talk_to(MODEL, [GoogleTurn::blocked(word).explained("no")]);
             talk.request.options.stream = stream;
             talk.request.messages.push(Message::user("hi"));
             let finished = talk.host.complete(&talk.request);
@@ -91,7 +91,7 @@ fn a_blocked_prompt_is_told_with_the_vendors_word() {
 
 #[test]
 fn calls_that_a_filter_stopped_are_not_made() {
-    let turn = Turn::says([text("I look."), call(json!({}))]).stopping("SAFETY");
+    let turn = GoogleTurn::says([text("I look."), call(json!({}))]).stopping("SAFETY");
     let mut talk = talk_to("gemini-2.5-flash-lite", [turn]);
     let completion = talk.ask(Message::user("look"));
     assert_eq!(completion.finish_reason, FinishReason::Safety);
@@ -120,7 +120,7 @@ fn a_result_that_is_missing_is_refused() {
 
 #[test]
 fn an_effort_of_a_model_that_does_not_think_is_refused_before_it_is_asked() {
-    let mut talk = talk_to("gemini-2.0-flash", [Turn::text("a")]);
+    let mut talk = talk_to("gemini-2.0-flash", [GoogleTurn::text("a")]);
     talk.request.options.effort = Some(Effort::High);
     talk.request.messages.push(Message::user("hi"));
     assert_eq!(talk.send().unwrap_err().kind, ErrorKind::Configuration);

@@ -4,7 +4,7 @@
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::types::Message;
-use jaato_vendors::google::{Google, Turn};
+use jaato_vendors::google::{FakeGoogle, GoogleTurn};
 
 use crate::vendor::{MODELS, talk_with, turns};
 
@@ -12,7 +12,7 @@ use crate::vendor::{MODELS, talk_with, turns};
 fn a_conversation_at_a_project_has_no_ids_of_calls() {
     for model in MODELS {
         let config = json!({ "project": "my-project" });
-        let mut talk = talk_with(model, config, Google::new(turns()));
+        let mut talk = talk_with(model, config, FakeGoogle::new(turns()));
         let first = talk.ask(Message::user("look"));
         let second = talk.answer(&first);
         talk.answer(&second);
@@ -32,7 +32,7 @@ fn a_conversation_at_a_project_has_no_ids_of_calls() {
 
 #[test]
 fn a_key_alone_stands_for_the_project_too() {
-    let vendor = Google::new(turns()).with_credentials(&["GEMINI_API_KEY"]);
+    let vendor = FakeGoogle::new(turns()).with_credentials(&["GEMINI_API_KEY"]);
     let mut talk = talk_with("gemini-3.8-flash", json!({ "vertex": true }), vendor);
     let first = talk.ask(Message::user("look"));
     talk.answer(&first);
@@ -44,13 +44,13 @@ fn a_key_alone_stands_for_the_project_too() {
 #[test]
 fn a_model_that_a_region_does_not_have_may_be_in_global() {
     let config = json!({ "project": "p", "location": "us-central1" });
-    let mut talk = talk_with("gemini-4-argon", config.clone(), Google::new([]));
+    let mut talk = talk_with("gemini-4-argon", config.clone(), FakeGoogle::new([]));
     talk.request.messages.push(Message::user("hi"));
     let error = talk.send().unwrap_err();
     assert_eq!(error.kind, ErrorKind::Provider);
     let hint = error.hint.unwrap();
     assert!(hint.contains("set `location` to it"), "{hint}");
-    let mut older = talk_with("gemini-2.5-flash", config, Google::new([Turn::text("a")]));
+    let mut older = talk_with("gemini-2.5-flash", config, FakeGoogle::new([GoogleTurn::text("a")]));
     older.ask(Message::user("hi"));
     let sent = older.host.http_requests().pop().unwrap().head;
     assert!(sent.url.starts_with("https://us-central1-aiplatform.googleapis.com/"), "{}", sent.url);
@@ -58,7 +58,7 @@ fn a_model_that_a_region_does_not_have_may_be_in_global() {
 
 #[test]
 fn its_list_of_models_has_names_and_windows_that_are_known() {
-    let talk = talk_with("m", json!({ "project": "p" }), Google::new([]));
+    let talk = talk_with("m", json!({ "project": "p" }), FakeGoogle::new([]));
     let models = talk.host.instance().unwrap().models().unwrap();
     let names: Vec<_> = models.iter().map(|info| info.name.as_str()).collect();
     assert!(names.contains(&"gemini-4-argon") && !names.contains(&"gemini-embedding-001"));

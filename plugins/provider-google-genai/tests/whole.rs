@@ -5,7 +5,7 @@ use expect_test::{Expect, expect};
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::Completion;
-use jaato_plugin_sdk_provider::{Events, Reader};
+use jaato_plugin_sdk_provider::{ServerEventReader, AnswerReader};
 
 use crate::made::delta;
 use crate::reply::{WORDS, reply};
@@ -50,7 +50,7 @@ fn a_whole_answer_has_the_parts_of_a_streamed_one() {
     let candidate = json!({ "content": content, "finishReason": "STOP" });
     let whole = json!({ "candidates": [candidate], "usageMetadata": usage });
     let whole = run(&whole.to_string(), &mut Vec::new()).unwrap();
-    let (mut events, mut reply) = (Events::new(), reply());
+    let (mut events, mut reply) = (ServerEventReader::new(), reply());
     for part in parts() {
         let chunk = json!({ "candidates": [{ "content": { "parts": [part] } }] });
         for event in events.push(format!("data: {chunk}\n\n").as_bytes()).unwrap() {

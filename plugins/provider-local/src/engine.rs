@@ -9,7 +9,7 @@ use jaato_plugin_sdk::types::Result;
 use crate::cancel::CancelFlag;
 
 /// A loaded model with the cache of one sequence.
-pub trait Engine: Send {
+pub trait InferenceEngine: Send {
     /// Returns the maximum number of tokens in the cache.
     fn context_limit(&self) -> usize;
 
@@ -31,7 +31,7 @@ pub trait Engine: Send {
     /// Removes all tokens from position `len`.
     fn truncate(&mut self, len: usize);
 
-    /// Returns the bytes per token that [`Engine::save`] writes.
+    /// Returns the bytes per token that [`InferenceEngine::save`] writes.
     fn state_bytes_per_token(&self) -> usize;
 
     /// Returns the state of the first `len` tokens.

@@ -17,7 +17,7 @@ const WIDTH_MAX: usize = 1 << 16;
 const CONTEXT_MAX: usize = 1 << 20;
 
 /// A GGUF file with a parsed header and complete tensors.
-pub struct Gguf {
+pub struct GgufFile {
     path: PathBuf,
     /// The metadata and the positions of the tensors.
     pub content: Content,
@@ -27,7 +27,7 @@ pub struct Gguf {
 
 /// The shape of the model, from the header.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Shape {
+pub struct ModelShape {
     /// Number of transformer layers.
     pub layers: usize,
     /// Width of the residual stream.
@@ -46,7 +46,7 @@ pub struct Shape {
     pub rope_base: f64,
 }
 
-impl Gguf {
+impl GgufFile {
     /// Reads the header and checks that the file contains every tensor.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl Gguf {
         })?;
         let file_bytes = file.metadata().map(|data| data.len()).unwrap_or_default();
         let content = Content::read(&mut BufReader::with_capacity(1 << 20, file))
-            .map_err(|error| broken(path, &first_line(&error)))?;
+            .map_err(|error| broken_file_error(path, &first_line(&error)))?;
         let gguf = Self { path: path.to_owned(), content, file_bytes };
         gguf.check_architecture()?;
         gguf.check_tensors()?;
@@ -77,10 +77,10 @@ impl Gguf {
     ///
     /// # Errors
     /// Kind `configuration` if a key is missing or invalid.
-    pub fn shape(&self) -> Result<Shape> {
+    pub fn shape(&self) -> Result<ModelShape> {
         let heads = self.number("attention.head_count", WIDTH_MAX)?;
         let hidden = self.number("embedding_length", WIDTH_MAX)?;
-        let shape = Shape {
+        let shape = ModelShape {
             layers: self.number("block_count", LAYERS_MAX)?,
             hidden,
             heads,
@@ -94,7 +94,7 @@ impl Gguf {
             || !heads.is_multiple_of(shape.kv_heads)
             || !shape.head_width.is_multiple_of(2)
         {
-            return Err(broken(
+            return Err(broken_file_error(
                 &self.path,
                 &format!(
                     "{hidden} values do not divide into {heads} heads over {}",
@@ -113,7 +113,7 @@ impl Gguf {
         self.content
             .metadata
             .get(key)
-            .ok_or_else(|| broken(&self.path, &format!("its header has no `{key}`")))
+            .ok_or_else(|| broken_file_error(&self.path, &format!("its header has no `{key}`")))
     }
 
     fn number(&self, key: &str, max: usize) -> Result<usize> {
@@ -121,7 +121,7 @@ impl Gguf {
         let number =
             self.value(&key)?.to_u64().ok().and_then(|number| usize::try_from(number).ok());
         number.filter(|&number| number > 0 && number <= max).ok_or_else(|| {
-            broken(&self.path, &format!("its `{key}` is not a number from 1 to {max}"))
+            broken_file_error(&self.path, &format!("its `{key}` is not a number from 1 to {max}"))
         })
     }
 
@@ -131,14 +131,14 @@ impl Gguf {
             self.value(&key)?.to_f32().ok().filter(|float| float.is_finite() && *float > 0.0);
         float
             .map(f64::from)
-            .ok_or_else(|| broken(&self.path, &format!("its `{key}` is not a positive number")))
+            .ok_or_else(|| broken_file_error(&self.path, &format!("its `{key}` is not a positive number")))
     }
 
     fn check_architecture(&self) -> Result<()> {
         let has = self
             .value("general.architecture")?
             .to_string()
-            .map_err(|error| broken(&self.path, &first_line(&error)))?;
+            .map_err(|error| broken_file_error(&self.path, &first_line(&error)))?;
         if has == ARCHITECTURE {
             return Ok(());
         }
@@ -162,7 +162,7 @@ impl Gguf {
             let end =
                 self.content.tensor_data_offset.saturating_add(info.offset).saturating_add(bytes);
             if end > self.file_bytes {
-                return Err(broken(
+                return Err(broken_file_error(
                     &self.path,
                     &format!("`{name}` ends at byte {end}, the file has {}", self.file_bytes),
                 ));
@@ -173,7 +173,7 @@ impl Gguf {
 }
 
 /// Returns the error for a file that is not a usable GGUF file.
-pub fn broken(path: &Path, why: &str) -> Error {
+pub fn broken_file_error(path: &Path, why: &str) -> Error {
     Error::new(
         ErrorKind::Configuration,
         format!("the weights `{}` cannot be used: {why}", path.display()),

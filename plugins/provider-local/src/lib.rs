@@ -27,10 +27,10 @@ pub mod tokenizer;
 pub mod turn;
 pub mod worker;
 
-use plugin::{Local, LocalProvider};
+use plugin::{LocalProviderState, LocalProvider};
 
 jaato_plugin_sdk::export_plugin! {
-    state: Local,
+    state: LocalProviderState,
     provider: LocalProvider,
     scope: host,
     isolation: worker,

@@ -10,16 +10,16 @@ use jaato_plugin_sdk::types::{
 use sha2::{Digest, Sha256};
 
 use crate::cancel::CancelFlag;
-use crate::decode::{Answer, Calls, Decoding, decode};
-use crate::engine::Engine;
-use crate::gguf::Gguf;
+use crate::decode::{LocalModelAnswer, ToolCallPermission, DecodingInputs, decode};
+use crate::engine::InferenceEngine;
+use crate::gguf::GgufFile;
 use crate::grammar::{CallFormat, CallGrammar};
-use crate::prompt::{Examples, FAILURES_MAX, Prompt, SHELL, example_answers, render, shown_tools};
+use crate::prompt::{ExampleExchanges, FAILURES_MAX, TokenPrompt, SHELL, example_answers, render, shown_tools};
 use crate::qwen2::Qwen2;
-use crate::sampler::Sampler;
-use crate::state::{Store, common_prefix};
+use crate::sampler::TokenSampler;
+use crate::state::{ModelStateStore, common_prefix};
 use crate::stop::StopTexts;
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::ModelTokenizer;
 use crate::turn::{call_weight, failures, is_repeated};
 
 /// The default output limit in tokens, which takes two minutes on two cores.
@@ -35,7 +35,7 @@ const NOTICE_TOKENS_MIN: usize = 200;
 const FED_TOKENS: usize = 128;
 
 /// Receives the pieces of a completion in progress.
-pub trait Sink {
+pub trait CompletionSink {
     /// Receives a piece of text. Returns false if no one listens any longer.
     fn text(&mut self, text: &str) -> bool;
     /// Receives a complete call.
@@ -52,7 +52,7 @@ pub trait Sink {
 
 /// Counts the tokens of requests with a model's vocabulary.
 #[derive(Clone)]
-pub struct TokenCounter(Arc<Tokenizer>);
+pub struct TokenCounter(Arc<ModelTokenizer>);
 
 impl TokenCounter {
     /// Counts the tokens of a request's prompt.
@@ -67,10 +67,10 @@ impl TokenCounter {
 
 /// A loaded model and the contents of its cache.
 pub struct LocalModel {
-    engine: Box<dyn Engine>,
-    tokenizer: Arc<Tokenizer>,
+    engine: Box<dyn InferenceEngine>,
+    tokenizer: Arc<ModelTokenizer>,
     grammar: CallGrammar,
-    store: Option<Store>,
+    store: Option<ModelStateStore>,
     /// The tokens in the engine's cache.
     cached: Vec<u32>,
     /// The length of a prefix of the cached tokens that is worth saving.
@@ -83,10 +83,10 @@ impl LocalModel {
     /// # Errors
     /// Kind `configuration` if the file is not a supported model.
     pub fn load(path: &Path, context_tokens_max: usize) -> Result<Self> {
-        let gguf = Gguf::open(path)?;
+        let gguf = GgufFile::open(path)?;
         let (engine, language) = std::thread::scope(|scope| {
             let language = scope.spawn(|| {
-                let tokenizer = Arc::new(Tokenizer::from_gguf(&gguf)?);
+                let tokenizer = Arc::new(ModelTokenizer::from_gguf(&gguf)?);
                 Ok((CallGrammar::new(&tokenizer)?, tokenizer))
             });
             let engine = Qwen2::load(&gguf, context_tokens_max);
@@ -99,7 +99,7 @@ impl LocalModel {
     }
 
     /// Creates a model from its components. The engine's cache must be empty.
-    pub fn new(engine: Box<dyn Engine>, tokenizer: Arc<Tokenizer>, grammar: CallGrammar) -> Self {
+    pub fn new(engine: Box<dyn InferenceEngine>, tokenizer: Arc<ModelTokenizer>, grammar: CallGrammar) -> Self {
         Self { engine, tokenizer, grammar, store: None, cached: Vec::new(), unsaved: None }
     }
 
@@ -114,7 +114,7 @@ impl LocalModel {
     }
 
     /// Sets the store in which the model saves and finds states.
-    pub fn set_store(&mut self, store: Store) {
+    pub fn set_store(&mut self, store: ModelStateStore) {
         self.store = Some(store);
     }
 
@@ -140,14 +140,14 @@ impl LocalModel {
         &mut self,
         request: &Request,
         cancel: &CancelFlag,
-        sink: &mut dyn Sink,
+        sink: &mut dyn CompletionSink,
     ) -> Result<Completion> {
         // The marked prefix belongs to the previous prompt. Keeping it could save parts of this
         // conversation.
         self.unsaved = None;
         let shown = shown_tools(request);
         let tools: Vec<&ToolSpec> = shown.iter().collect();
-        let mut prompt = render(request, &tools, Examples::Shown, &self.tokenizer)?;
+        let mut prompt = render(request, &tools, ExampleExchanges::Shown, &self.tokenizer)?;
         let wanted = request
             .options
             .max_output_tokens
@@ -160,12 +160,12 @@ impl LocalModel {
         let tokens_max = wanted.clamp(1, self.room_behind(&prompt)?);
         let temperature = request.options.temperature.unwrap_or(0.0);
         let seed = request.options.seed.unwrap_or_else(|| seed_of(&prompt.tokens));
-        let sampler = Sampler::new(temperature, seed);
-        let calls = Answering {
+        let sampler = TokenSampler::new(temperature, seed);
+        let calls = AnswerSettings {
             format: &format,
             calls: match failures(&request.messages) {
-                0..FAILURES_MAX => Calls::Allowed(call_weight(&request.messages, has_shell)),
-                _ => Calls::Barred,
+                0..FAILURES_MAX => ToolCallPermission::Allowed(call_weight(&request.messages, has_shell)),
+                _ => ToolCallPermission::Barred,
             },
             tokens_max,
             stops: &StopTexts::new(&request.options.stop),
@@ -179,11 +179,11 @@ impl LocalModel {
             sink.log("the model repeated an example and answers again without them".to_owned());
             // Save the cached examples first, because the next prompt removes them from the cache.
             self.save_prefix()?;
-            prompt = render(request, &tools, Examples::Hidden, &self.tokenizer)?;
+            prompt = render(request, &tools, ExampleExchanges::Hidden, &self.tokenizer)?;
             let (logits, found) = self.read(&prompt, cancel, sink)?;
             reused = found;
             answer =
-                self.answer(logits, sampler.clone(), &Answering { copied: &[], ..calls }, sink)?;
+                self.answer(logits, sampler.clone(), &AnswerSettings { copied: &[], ..calls }, sink)?;
         }
         if let Some(name) = repeated(request, &answer) {
             sink.log(format!("the model repeated a call of `{name}` and must do something else"));
@@ -197,12 +197,12 @@ impl LocalModel {
             }
             if failures(&request.messages) > 0 && !ways.is_empty() {
                 let format = CallFormat::new(&ways);
-                let call = Answering { format: &format, calls: Calls::Wanted, ..calls };
+                let call = AnswerSettings { format: &format, calls: ToolCallPermission::Wanted, ..calls };
                 answer = self.answer_instead(answer, &prompt, sampler.clone(), &call, sink)?;
             }
             if repeated(request, &answer).is_some() {
                 let format = CallFormat::new(&[]);
-                let text = Answering { format: &format, calls: Calls::Barred, ..calls };
+                let text = AnswerSettings { format: &format, calls: ToolCallPermission::Barred, ..calls };
                 answer = self.answer_instead(answer, &prompt, sampler, &text, sink)?;
             }
         }
@@ -221,9 +221,9 @@ impl LocalModel {
     /// computed again.
     fn read(
         &mut self,
-        prompt: &Prompt,
+        prompt: &TokenPrompt,
         cancel: &CancelFlag,
-        sink: &mut dyn Sink,
+        sink: &mut dyn CompletionSink,
     ) -> Result<(Vec<f32>, usize)> {
         self.room_behind(prompt)?;
         let reused = self.reuse(prompt, sink);
@@ -237,11 +237,11 @@ impl LocalModel {
     fn answer(
         &mut self,
         logits: Vec<f32>,
-        sampler: Sampler,
-        answering: &Answering<'_>,
-        sink: &mut dyn Sink,
-    ) -> Result<Answer> {
-        let decoding = Decoding {
+        sampler: TokenSampler,
+        answering: &AnswerSettings<'_>,
+        sink: &mut dyn CompletionSink,
+    ) -> Result<LocalModelAnswer> {
+        let decoding = DecodingInputs {
             tokenizer: &self.tokenizer,
             grammar: &self.grammar,
             format: answering.format,
@@ -271,14 +271,14 @@ impl LocalModel {
     /// Replaces a repeated call with the text before it, or with another attempt.
     fn answer_instead(
         &mut self,
-        repeated: Answer,
-        prompt: &Prompt,
-        sampler: Sampler,
-        instead: &Answering<'_>,
-        sink: &mut dyn Sink,
-    ) -> Result<Answer> {
+        repeated: LocalModelAnswer,
+        prompt: &TokenPrompt,
+        sampler: TokenSampler,
+        instead: &AnswerSettings<'_>,
+        sink: &mut dyn CompletionSink,
+    ) -> Result<LocalModelAnswer> {
         if !repeated.text.is_empty() {
-            return Ok(Answer { call: None, finish_reason: FinishReason::Stop, ..repeated });
+            return Ok(LocalModelAnswer { call: None, finish_reason: FinishReason::Stop, ..repeated });
         }
         let last = prompt.tokens.len() - 1;
         self.engine.truncate(last);
@@ -299,7 +299,7 @@ impl LocalModel {
         store.write(tokens, &self.engine.save(tokens.len())?)
     }
 
-    fn room_behind(&self, prompt: &Prompt) -> Result<usize> {
+    fn room_behind(&self, prompt: &TokenPrompt) -> Result<usize> {
         let limit = self.engine.context_limit();
         let has = prompt.tokens.len();
         limit.checked_sub(has).filter(|&room| room > 0).ok_or_else(|| {
@@ -314,7 +314,7 @@ impl LocalModel {
     }
 
     /// Makes the cache contain the longest prefix that it or a saved state shares with the prompt.
-    fn reuse(&mut self, prompt: &Prompt, sink: &mut dyn Sink) -> usize {
+    fn reuse(&mut self, prompt: &TokenPrompt, sink: &mut dyn CompletionSink) -> usize {
         // At least one token must be computed to get logits.
         let most = prompt.tokens.len() - 1;
         let in_cache = common_prefix(&self.cached, &prompt.tokens).min(most);
@@ -329,10 +329,10 @@ impl LocalModel {
     /// tokens.
     fn load_state(
         &mut self,
-        prompt: &Prompt,
+        prompt: &TokenPrompt,
         in_cache: usize,
         most: usize,
-        sink: &mut dyn Sink,
+        sink: &mut dyn CompletionSink,
     ) -> Option<usize> {
         if in_cache >= prompt.prefix_len {
             return None;
@@ -361,7 +361,7 @@ impl LocalModel {
         tokens: &[u32],
         reused: usize,
         cancel: &CancelFlag,
-        sink: &mut dyn Sink,
+        sink: &mut dyn CompletionSink,
     ) -> Result<Vec<f32>> {
         let rest = &tokens[reused..];
         // All pieces have the same size, because a last piece of a few tokens would take almost as
@@ -385,7 +385,7 @@ impl LocalModel {
         logits
     }
 
-    fn mark_unsaved(&mut self, prompt: &Prompt) {
+    fn mark_unsaved(&mut self, prompt: &TokenPrompt) {
         let is_new = self
             .store
             .as_ref()
@@ -395,9 +395,9 @@ impl LocalModel {
 }
 
 /// The settings of one answer.
-struct Answering<'a> {
+struct AnswerSettings<'a> {
     format: &'a CallFormat,
-    calls: Calls,
+    calls: ToolCallPermission,
     tokens_max: usize,
     stops: &'a StopTexts,
     schema: Option<&'a serde_json::Value>,
@@ -408,21 +408,21 @@ struct Answering<'a> {
     cancel: &'a CancelFlag,
 }
 
-impl Answering<'_> {
+impl AnswerSettings<'_> {
     /// Returns true if the answer is a sentence of the examples.
-    fn is_copied(&self, answer: &Answer) -> bool {
+    fn is_copied(&self, answer: &LocalModelAnswer) -> bool {
         answer.call.is_none() && self.copied.contains(&answer.text.trim())
     }
 }
 
 /// Writes the first prompt of a request.
-fn prompt_of(request: &Request, tokenizer: &Tokenizer) -> Result<Prompt> {
+fn prompt_of(request: &Request, tokenizer: &ModelTokenizer) -> Result<TokenPrompt> {
     let shown = shown_tools(request);
-    render(request, &shown.iter().collect::<Vec<_>>(), Examples::Shown, tokenizer)
+    render(request, &shown.iter().collect::<Vec<_>>(), ExampleExchanges::Shown, tokenizer)
 }
 
 /// Returns the tool's name if the answer repeats a call that was already made in vain.
-fn repeated(request: &Request, answer: &Answer) -> Option<String> {
+fn repeated(request: &Request, answer: &LocalModelAnswer) -> Option<String> {
     let (name, arguments) = answer.call.as_ref()?;
     is_repeated(&request.messages, name, arguments).then(|| name.clone())
 }
@@ -437,7 +437,7 @@ fn copied_answers(request: &Request) -> Vec<&'static str> {
     example_answers().filter(is_other).map(|(_, answer)| answer).collect()
 }
 
-fn completion(answer: Answer, prompt: &Prompt, reused: usize) -> Completion {
+fn completion(answer: LocalModelAnswer, prompt: &TokenPrompt, reused: usize) -> Completion {
     let usage = Usage {
         prompt_tokens: prompt.tokens.len() as u64,
         output_tokens: answer.tokens.len() as u64,

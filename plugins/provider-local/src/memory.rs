@@ -17,7 +17,7 @@ const WORKING_BYTES: u64 = 256 << 20;
 
 /// The copies of the weights that the runtime makes on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kernels {
+pub enum WeightCopies {
     /// As stored and repacked.
     TwoCopies,
     /// As stored, repacked, and for AMX. `variable` avoids the last copy.
@@ -27,7 +27,7 @@ pub enum Kernels {
     },
 }
 
-impl Kernels {
+impl WeightCopies {
     /// Detects what the runtime will use on this machine.
     pub fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
@@ -81,7 +81,7 @@ pub fn available_bytes() -> Option<u64> {
 /// # Errors
 /// Kind `limit_reached` if the memory is not enough, with a hint.
 pub fn check(
-    kernels: Kernels,
+    kernels: WeightCopies,
     weights_bytes: u64,
     available: Option<u64>,
 ) -> Result<Option<String>> {
@@ -103,9 +103,9 @@ pub fn check(
         return Ok(None);
     }
     let saving = match kernels {
-        Kernels::TwoCopies => String::new(),
-        Kernels::ThreeCopies { variable } => {
-            let saved = needed - Kernels::TwoCopies.needed_bytes(weights_bytes);
+        WeightCopies::TwoCopies => String::new(),
+        WeightCopies::ThreeCopies { variable } => {
+            let saved = needed - WeightCopies::TwoCopies.needed_bytes(weights_bytes);
             format!("; `{variable}` in the environment saves {}", gib(saved))
         }
     };
@@ -116,14 +116,14 @@ pub fn check(
     )))
 }
 
-fn way_out(kernels: Kernels, weights_bytes: u64, available: u64) -> String {
+fn way_out(kernels: WeightCopies, weights_bytes: u64, available: u64) -> String {
     match kernels {
-        Kernels::ThreeCopies { variable }
-            if Kernels::TwoCopies.needed_bytes(weights_bytes) <= available =>
+        WeightCopies::ThreeCopies { variable }
+            if WeightCopies::TwoCopies.needed_bytes(weights_bytes) <= available =>
         {
             format!("set `{variable}` to use less memory, and restart jaato")
         }
-        Kernels::ThreeCopies { .. } | Kernels::TwoCopies => {
+        WeightCopies::ThreeCopies { .. } | WeightCopies::TwoCopies => {
             "close other programs, or take the smaller `--model local/qwen2.5-coder-0.5b`"
                 .to_owned()
         }
@@ -139,10 +139,10 @@ mod tests {
     use super::*;
 
     const WEIGHTS: u64 = 1_117_320_768;
-    const AMX: Kernels = Kernels::ThreeCopies { variable: "MISTRALRS_FORCE_AVX2=1" };
+    const AMX: WeightCopies = WeightCopies::ThreeCopies { variable: "MISTRALRS_FORCE_AVX2=1" };
 
     #[track_caller]
-    fn said(kernels: Kernels, available: u64, expected: &str) {
+    fn said(kernels: WeightCopies, available: u64, expected: &str) {
         let text = check(kernels, WEIGHTS, Some(available));
         let text = text.map_or_else(|error| error.to_string(), Option::unwrap_or_default);
         assert!(text.contains(expected) && text.is_empty() == expected.is_empty(), "{text}");
@@ -158,13 +158,13 @@ mod tests {
     fn below_six_gibibytes_the_variable_is_named_where_it_helps() {
         said(AMX, TIGHT_BYTES - 1, "`MISTRALRS_FORCE_AVX2=1` in the environment saves 1.1 GiB");
         said(AMX, TIGHT_BYTES - 1, "6.0 GiB are available, the model takes about 3.6 GiB");
-        said(Kernels::TwoCopies, 5 * GIB, "memory is tight: 5.0 GiB are available");
+        said(WeightCopies::TwoCopies, 5 * GIB, "memory is tight: 5.0 GiB are available");
     }
 
     #[test]
     fn too_little_is_an_error_with_a_way_out() {
         said(AMX, 3 * GIB, "hint: set `MISTRALRS_FORCE_AVX2=1`");
         said(AMX, 2 * GIB, "the smaller `--model local/qwen2.5-coder-0.5b`");
-        said(Kernels::TwoCopies, GIB, "needs about 2.4 GiB of memory, 1.0 GiB are available");
+        said(WeightCopies::TwoCopies, GIB, "needs about 2.4 GiB of memory, 1.0 GiB are available");
     }
 }

@@ -9,9 +9,9 @@ use jaato_plugin_sdk::types::service::AssetAnswer;
 
 use crate::cancel::CancelFlag;
 use crate::catalog;
-use crate::local::Sink;
+use crate::local::CompletionSink;
 use crate::state::ModelDigest;
-use crate::worker::{self, Weights, Worker};
+use crate::worker::{self, WeightFiles, ModelWorker};
 
 /// The folder of saved states in the plugin's cache folder.
 const STATE_FOLDER: &str = "prefix-states";
@@ -38,14 +38,14 @@ impl Default for Config {
 }
 
 /// The plugin's state. The whole host process shares one, because a model is large.
-pub struct Local {
-    worker: Worker,
+pub struct LocalProviderState {
+    worker: ModelWorker,
 }
 
-impl State for Local {
+impl State for LocalProviderState {
     async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
         let home = home.clone();
-        let worker = Worker::start(worker::load, move |text| home.log(Level::Warn, text))?;
+        let worker = ModelWorker::start(worker::load, move |text| home.log(Level::Warn, text))?;
         Ok(Self { worker })
     }
 
@@ -66,26 +66,26 @@ impl State for Local {
 pub struct LocalProvider;
 
 impl Provider for LocalProvider {
-    type State = Local;
+    type State = LocalProviderState;
 
     fn spec() -> ProviderSpec {
         catalog::provider_spec()
     }
 
-    async fn complete(cx: &Cx<Local>, mut request: Request) -> Result<Completion> {
+    async fn complete(cx: &Cx<LocalProviderState>, mut request: Request) -> Result<Completion> {
         if request.model.is_empty() {
             request.model = catalog::DEFAULT_MODEL.to_owned();
         }
         let weights = find_weights(cx, &request.model).await?;
-        let guard = CancelOnDrop(CancelFlag::default());
-        let sink = Box::new(Emitter(cx.reporter()));
+        let guard = CancelCompletionOnDrop(CancelFlag::default());
+        let sink = Box::new(CompletionEmitter(cx.reporter()));
         let answer = cx.state().worker.complete(weights, request, guard.0.clone(), sink)?;
         answer.await.unwrap_or_else(|_| {
             Err(Error::new(ErrorKind::Unavailable, "the local model was shut down"))
         })
     }
 
-    async fn count_tokens(cx: &Cx<Local>, request: Request) -> Result<u64> {
+    async fn count_tokens(cx: &Cx<LocalProviderState>, request: Request) -> Result<u64> {
         let model = match request.model.as_str() {
             "" => catalog::DEFAULT_MODEL,
             model => model,
@@ -101,11 +101,11 @@ impl Provider for LocalProvider {
 }
 
 /// Asks the host for the files and settings of a model.
-async fn find_weights(cx: &Cx<Local>, model: &str) -> Result<Weights> {
+async fn find_weights(cx: &Cx<LocalProviderState>, model: &str) -> Result<WeightFiles> {
     let config: Config = cx.config().await?;
     let asset = cx.asset(model).await?;
     let state_folder = if config.save_states { state_folder(cx).await } else { None };
-    Ok(Weights {
+    Ok(WeightFiles {
         model: model.to_owned(),
         digest: digest(&asset)?,
         path: PathBuf::from(asset.path),
@@ -116,7 +116,7 @@ async fn find_weights(cx: &Cx<Local>, model: &str) -> Result<Weights> {
 
 /// Returns the folder of saved states. Without it the model only starts more slowly, so an error is
 /// only logged.
-async fn state_folder(cx: &Cx<Local>) -> Option<PathBuf> {
+async fn state_folder(cx: &Cx<LocalProviderState>) -> Option<PathBuf> {
     match cx.cache_folder().await {
         Ok(path) => Some(PathBuf::from(path).join(STATE_FOLDER)),
         Err(error) => {
@@ -144,18 +144,18 @@ fn digest(asset: &AssetAnswer) -> Result<ModelDigest> {
 }
 
 /// Cancels the computation when the call's future is dropped, which is how the host cancels a call.
-struct CancelOnDrop(CancelFlag);
+struct CancelCompletionOnDrop(CancelFlag);
 
-impl Drop for CancelOnDrop {
+impl Drop for CancelCompletionOnDrop {
     fn drop(&mut self) {
         self.0.cancel();
     }
 }
 
 /// Sends the model's output to the call's context.
-struct Emitter(Reporter);
+struct CompletionEmitter(Reporter);
 
-impl Sink for Emitter {
+impl CompletionSink for CompletionEmitter {
     fn text(&mut self, text: &str) -> bool {
         self.0.emit(&Delta::text(text.to_owned()))
     }

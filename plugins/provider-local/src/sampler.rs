@@ -7,12 +7,12 @@ const CANDIDATES: usize = 40;
 ///
 /// The randomness comes from a seed, so that a run can be replayed.
 #[derive(Debug, Clone)]
-pub struct Sampler {
+pub struct TokenSampler {
     temperature: f32,
     state: u64,
 }
 
-impl Sampler {
+impl TokenSampler {
     /// Creates a sampler. A temperature of 0, or an invalid one, is greedy.
     pub fn new(temperature: f32, seed: u64) -> Self {
         let temperature = if temperature.is_finite() { temperature.max(0.0) } else { 0.0 };
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn greedy_takes_the_first_of_the_highest() {
-        let mut sampler = Sampler::new(0.0, 1);
+        let mut sampler = TokenSampler::new(0.0, 1);
         assert_eq!(sampler.pick(&[0.0, 2.0, f32::NAN, 2.0]), Some(1));
         assert_eq!(sampler.pick(&[f32::NEG_INFINITY; 3]), None);
         assert_eq!(sampler.pick(&[]), None);
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn chance_follows_the_logits_and_never_takes_what_is_masked() {
-        let mut sampler = Sampler::new(1.0, 7);
+        let mut sampler = TokenSampler::new(1.0, 7);
         let mut counts = [0_u32; 3];
         for _ in 0..3000 {
             let token = sampler.pick(&[0.0, f32::NEG_INFINITY, 1.0]).unwrap();
@@ -105,7 +105,7 @@ mod tests {
     fn the_same_seed_gives_the_same_tokens() {
         let logits: Vec<f32> = (0..200).map(|token| (token % 17) as f32).collect();
         let run = || {
-            let mut sampler = Sampler::new(0.8, 42);
+            let mut sampler = TokenSampler::new(0.8, 42);
             (0..20).map(|_| sampler.pick(&logits)).collect::<Vec<_>>()
         };
         assert_eq!(run(), run());
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_temperature_that_makes_no_sense_is_greedy() {
-        assert!(Sampler::new(f32::NAN, 1).is_greedy());
-        assert!(Sampler::new(-1.0, 1).is_greedy());
+        assert!(TokenSampler::new(f32::NAN, 1).is_greedy());
+        assert!(TokenSampler::new(-1.0, 1).is_greedy());
     }
 }

@@ -8,14 +8,14 @@ use candle_core::quantized::tokenizer::TokenizerFromGguf;
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use tokenizers::Tokenizer as Encoder;
 
-use crate::gguf::{Gguf, broken, first_line};
+use crate::gguf::{GgufFile, broken_file_error, first_line};
 
 /// GGUF's token types for ordinary text.
 const NORMAL: u32 = 1;
 const BYTE: u32 = 6;
 
 /// The vocabulary of one model.
-pub struct Tokenizer {
+pub struct ModelTokenizer {
     encoder: Encoder,
     /// The bytes of each token, empty for control tokens.
     bytes: Vec<Vec<u8>>,
@@ -26,14 +26,14 @@ pub struct Tokenizer {
     end_of_text: Option<u32>,
 }
 
-impl Tokenizer {
+impl ModelTokenizer {
     /// Reads the vocabulary.
     ///
     /// # Errors
     /// Kind `configuration` if it is missing or has no chat turns (`<|im_start|>`, `<|im_end|>`).
-    pub fn from_gguf(gguf: &Gguf) -> Result<Self> {
+    pub fn from_gguf(gguf: &GgufFile) -> Result<Self> {
         let mut encoder = Encoder::from_gguf(&gguf.content)
-            .map_err(|error| broken(gguf.path(), &first_line(&error)))?;
+            .map_err(|error| broken_file_error(gguf.path(), &first_line(&error)))?;
         encoder.set_encode_special_tokens(true);
         let names = token_names(gguf)?;
         let kinds = token_kinds(gguf)?;
@@ -48,7 +48,7 @@ impl Tokenizer {
         let find = |name: &str| control.iter().copied().find(|&id| names[id as usize] == name);
         let needed = |name: &str| {
             find(name).ok_or_else(|| {
-                broken(
+                broken_file_error(
                     gguf.path(),
                     &format!("its vocabulary has no `{name}`, so it is not a chat model"),
                 )
@@ -105,15 +105,15 @@ impl Tokenizer {
     }
 }
 
-fn token_names(gguf: &Gguf) -> Result<Vec<&String>> {
+fn token_names(gguf: &GgufFile) -> Result<Vec<&String>> {
     let key = "tokenizer.ggml.tokens";
     let names = gguf.value(key)?.to_vec().and_then(|names| {
         names.iter().map(Value::to_string).collect::<candle_core::Result<Vec<_>>>()
     });
-    names.map_err(|error| broken(gguf.path(), &format!("`{key}`: {}", first_line(&error))))
+    names.map_err(|error| broken_file_error(gguf.path(), &format!("`{key}`: {}", first_line(&error))))
 }
 
-fn token_kinds(gguf: &Gguf) -> Result<Vec<u32>> {
+fn token_kinds(gguf: &GgufFile) -> Result<Vec<u32>> {
     let key = "tokenizer.ggml.token_type";
     let kinds = gguf.value(key)?.to_vec().and_then(|kinds| {
         kinds
@@ -124,7 +124,7 @@ fn token_kinds(gguf: &Gguf) -> Result<Vec<u32>> {
             })
             .collect::<candle_core::Result<Vec<_>>>()
     });
-    kinds.map_err(|error| broken(gguf.path(), &format!("`{key}`: {}", first_line(&error))))
+    kinds.map_err(|error| broken_file_error(gguf.path(), &format!("`{key}`: {}", first_line(&error))))
 }
 
 /// Returns the inverse of GPT-2's mapping of bytes to printable characters, indexed by code point.

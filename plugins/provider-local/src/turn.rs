@@ -8,7 +8,7 @@
 use jaato_plugin_sdk::types::{Message, Role};
 use serde_json::{Map, Value};
 
-use crate::prompt::failed;
+use crate::prompt::is_failed_result;
 
 /// The maximum number of identical calls in a turn if the calls between them succeeded.
 const TIMES_MAX: usize = 2;
@@ -23,7 +23,7 @@ pub fn is_repeated(messages: &[Message], name: &str, arguments: &Map<String, Val
     let (mut times, mut last, mut may_differ) = (0, None, false);
     for message in turn {
         let mut others = message.tool_results().filter(|it| Some(&it.call_id) != last);
-        may_differ |= others.any(|result| !failed(result));
+        may_differ |= others.any(|result| !is_failed_result(result));
         for call in message.tool_calls() {
             if call.name.as_str() == name && call.arguments.as_object() == Some(arguments) {
                 (times, last, may_differ) = (times + 1, Some(&call.id), false);
@@ -36,7 +36,7 @@ pub fn is_repeated(messages: &[Message], name: &str, arguments: &Map<String, Val
 /// Returns the number of calls at the end of the turn that failed in a row.
 pub fn failures(messages: &[Message]) -> usize {
     let results = turn(messages).iter().rev().flat_map(Message::tool_results);
-    results.take_while(|result| failed(result)).count()
+    results.take_while(|result| is_failed_result(result)).count()
 }
 
 /// Returns the weight that is added to the logits of tokens that begin a call, at the start of an

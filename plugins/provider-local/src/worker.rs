@@ -15,16 +15,16 @@ use jaato_plugin_sdk::types::{Completion, Error, ErrorKind, Request, Result};
 use parking_lot::Mutex;
 
 use crate::cancel::CancelFlag;
-use crate::local::{LocalModel, Sink, TokenCounter};
-use crate::memory::{self, Kernels};
-use crate::state::{BYTES_MAX, ModelDigest, Store};
+use crate::local::{LocalModel, CompletionSink, TokenCounter};
+use crate::memory::{self, WeightCopies};
+use crate::state::{BYTES_MAX, ModelDigest, ModelStateStore};
 
 /// The maximum number of waiting requests. More sessions with one small model are a mistake.
 const WAITING_MAX: usize = 32;
 
 /// The weights for a request, as found by the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Weights {
+pub struct WeightFiles {
     /// The model's name, for messages.
     pub model: String,
     /// The path of the verified file.
@@ -38,11 +38,11 @@ pub struct Weights {
 }
 
 /// Loads a model into memory. Tests replace it.
-pub type Load = fn(&Weights, &mut dyn Sink) -> Result<LocalModel>;
+pub type LoadModel = fn(&WeightFiles, &mut dyn CompletionSink) -> Result<LocalModel>;
 
 /// A handle to the thread. The thread ends when the handle is stopped or dropped.
-pub struct Worker {
-    jobs: Mutex<Option<SyncSender<Job>>>,
+pub struct ModelWorker {
+    jobs: Mutex<Option<SyncSender<ModelJob>>>,
     waiting: Arc<AtomicUsize>,
     running: Mutex<CancelFlag>,
     ended: Mutex<Option<oneshot::Receiver<()>>>,
@@ -52,21 +52,21 @@ pub struct Worker {
 /// The token counter of the model in memory, with the model's name.
 type SharedCounter = Arc<Mutex<Option<(String, TokenCounter)>>>;
 
-struct Job {
-    weights: Weights,
+struct ModelJob {
+    weights: WeightFiles,
     request: Request,
     cancel: CancelFlag,
-    sink: Box<dyn Sink + Send>,
+    sink: Box<dyn CompletionSink + Send>,
     answer: oneshot::Sender<Result<Completion>>,
 }
 
-impl Worker {
+impl ModelWorker {
     /// Starts the thread. The first request loads a model. `say` gets log lines that belong to no
     /// request.
     ///
     /// # Errors
     /// Kind `unavailable` if the system cannot start a thread.
-    pub fn start(load: Load, say: impl Fn(String) + Send + 'static) -> Result<Self> {
+    pub fn start(load: LoadModel, say: impl Fn(String) + Send + 'static) -> Result<Self> {
         let (jobs, receiver) = sync_channel(WAITING_MAX);
         let (ended_sender, ended) = oneshot::channel();
         let waiting = Arc::new(AtomicUsize::new(0));
@@ -107,10 +107,10 @@ impl Worker {
     /// Kind `unavailable` if too many requests wait or the worker was stopped.
     pub fn complete(
         &self,
-        weights: Weights,
+        weights: WeightFiles,
         request: Request,
         cancel: CancelFlag,
-        mut sink: Box<dyn Sink + Send>,
+        mut sink: Box<dyn CompletionSink + Send>,
     ) -> Result<oneshot::Receiver<Result<Completion>>> {
         let (answer, receiver) = oneshot::channel();
         if self.waiting.load(Ordering::Acquire) > 0 {
@@ -122,7 +122,7 @@ impl Worker {
         };
         *self.running.lock() = cancel.clone();
         self.waiting.fetch_add(1, Ordering::AcqRel);
-        let sent = sender.try_send(Job { weights, request, cancel, sink, answer });
+        let sent = sender.try_send(ModelJob { weights, request, cancel, sink, answer });
         if let Err(error) = sent {
             self.waiting.fetch_sub(1, Ordering::AcqRel);
             let text = match error {
@@ -145,28 +145,28 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
+impl Drop for ModelWorker {
     fn drop(&mut self) {
         self.stop();
     }
 }
 
 /// The model in memory and the weights that it was loaded from.
-struct Loaded {
-    weights: Weights,
+struct LoadedModel {
+    weights: WeightFiles,
     model: LocalModel,
 }
 
 fn serve(
-    load: Load,
-    jobs: &Receiver<Job>,
+    load: LoadModel,
+    jobs: &Receiver<ModelJob>,
     waiting: &AtomicUsize,
     counter: &SharedCounter,
     say: &dyn Fn(String),
 ) {
-    let mut loaded: Option<Loaded> = None;
+    let mut loaded: Option<LoadedModel> = None;
     while let Ok(job) = jobs.recv() {
-        let Job { weights, request, cancel, mut sink, answer } = job;
+        let ModelJob { weights, request, cancel, mut sink, answer } = job;
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             run(load, &mut loaded, &weights, &request, &cancel, sink.as_mut())
         }));
@@ -175,7 +175,7 @@ fn serve(
             loaded = None;
             Err(Error::new(ErrorKind::PluginPanicked, "the local model panicked"))
         });
-        let counting = |it: &Loaded| (it.weights.model.clone(), it.model.counter());
+        let counting = |it: &LoadedModel| (it.weights.model.clone(), it.model.counter());
         *counter.lock() = loaded.as_ref().map(counting);
         // Drop the sink's context before the answer, so that nothing is emitted after it.
         drop(sink);
@@ -187,12 +187,12 @@ fn serve(
 }
 
 fn run(
-    load: Load,
-    loaded: &mut Option<Loaded>,
-    weights: &Weights,
+    load: LoadModel,
+    loaded: &mut Option<LoadedModel>,
+    weights: &WeightFiles,
     request: &Request,
     cancel: &CancelFlag,
-    sink: &mut dyn Sink,
+    sink: &mut dyn CompletionSink,
 ) -> Result<Completion> {
     cancel.check()?;
     let fits = loaded.as_ref().is_some_and(|loaded| loaded.weights == *weights);
@@ -202,13 +202,13 @@ fn run(
     }
     let loaded = match loaded {
         Some(loaded) => loaded,
-        None => loaded.insert(Loaded { weights: weights.clone(), model: load(weights, sink)? }),
+        None => loaded.insert(LoadedModel { weights: weights.clone(), model: load(weights, sink)? }),
     };
     cancel.check()?;
     loaded.model.complete(request, cancel, sink)
 }
 
-fn save(loaded: &mut Option<Loaded>, say: &dyn Fn(String)) {
+fn save(loaded: &mut Option<LoadedModel>, say: &dyn Fn(String)) {
     let Some(model) = loaded.as_mut().map(|loaded| &mut loaded.model) else { return };
     match catch_unwind(AssertUnwindSafe(|| model.save_prefix())) {
         Ok(Ok(())) => {}
@@ -224,14 +224,14 @@ fn save(loaded: &mut Option<Loaded>, say: &dyn Fn(String)) {
 ///
 /// # Errors
 /// Kind `limit_reached` if there is too little memory, or the errors of [`LocalModel::load`].
-pub fn load(weights: &Weights, sink: &mut dyn Sink) -> Result<LocalModel> {
+pub fn load(weights: &WeightFiles, sink: &mut dyn CompletionSink) -> Result<LocalModel> {
     let bytes = std::fs::metadata(&weights.path).map(|data| data.len()).map_err(|error| {
         Error::new(
             ErrorKind::Io,
             format!("cannot open the weights `{}`: {error}", weights.path.display()),
         )
     })?;
-    if let Some(warning) = memory::check(Kernels::detect(), bytes, memory::available_bytes())? {
+    if let Some(warning) = memory::check(WeightCopies::detect(), bytes, memory::available_bytes())? {
         sink.notice(warning);
     }
     sink.notice(format!("loading the local model `{}`", weights.model));
@@ -243,6 +243,6 @@ pub fn load(weights: &Weights, sink: &mut dyn Sink) -> Result<LocalModel> {
     Ok(model)
 }
 
-fn store(model: &LocalModel, folder: &Path, digest: ModelDigest) -> Store {
-    Store::new(folder.to_owned(), digest, model.state_bytes_per_token(), BYTES_MAX)
+fn store(model: &LocalModel, folder: &Path, digest: ModelDigest) -> ModelStateStore {
+    ModelStateStore::new(folder.to_owned(), digest, model.state_bytes_per_token(), BYTES_MAX)
 }

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use crate::support::{Quirks, Random, tool, write_model};
 use jaato_plugin_sdk::types::{Error, FinishReason, Result, ToolSpec};
 use provider_local::cancel::CancelFlag;
-use provider_local::decode::{Answer, Calls, Decoding, decode};
-use provider_local::engine::Engine;
+use provider_local::decode::{LocalModelAnswer, ToolCallPermission, DecodingInputs, decode};
+use provider_local::engine::InferenceEngine;
 use provider_local::grammar::{CallFormat, CallGrammar, call_text};
-use provider_local::sampler::Sampler;
+use provider_local::sampler::TokenSampler;
 use provider_local::stop::StopTexts;
-use provider_local::tokenizer::Tokenizer;
+use provider_local::tokenizer::ModelTokenizer;
 use serde_json::{Value, json};
 
 /// An engine that prefers to say `script`, and then anything.
 struct Babbler<'a> {
-    tokenizer: &'a Tokenizer,
+    tokenizer: &'a ModelTokenizer,
     script: Vec<u32>,
     random: Random,
     said: usize,
@@ -33,7 +33,7 @@ impl Babbler<'_> {
     }
 }
 
-impl Engine for Babbler<'_> {
+impl InferenceEngine for Babbler<'_> {
     fn context_limit(&self) -> usize {
         100_000
     }
@@ -60,7 +60,7 @@ impl Engine for Babbler<'_> {
 }
 
 struct Stage {
-    tokenizer: Arc<Tokenizer>,
+    tokenizer: Arc<ModelTokenizer>,
     grammar: CallGrammar,
     _folder: tempfile::TempDir,
 }
@@ -81,14 +81,14 @@ impl Stage {
         script: &str,
         seed: u64,
         temperature: f32,
-    ) -> (Answer, String) {
+    ) -> (LocalModelAnswer, String) {
         let format = CallFormat::new(&tools.iter().collect::<Vec<_>>());
-        let decoding = Decoding {
+        let decoding = DecodingInputs {
             tokenizer: &self.tokenizer,
             grammar: &self.grammar,
             format: &format,
             tokens_max: 6000,
-            calls: Calls::Allowed(0.0),
+            calls: ToolCallPermission::Allowed(0.0),
             stops: &StopTexts::default(),
             schema: None,
             cancel: &CancelFlag::default(),
@@ -98,7 +98,7 @@ impl Stage {
             Babbler { tokenizer: &self.tokenizer, script, random: Random(seed), said: 0 };
         let mut streamed = String::new();
         let logits = engine.logits();
-        let sampler = Sampler::new(temperature, seed);
+        let sampler = TokenSampler::new(temperature, seed);
         let mut sink = |text: &str| {
             streamed.push_str(text);
             true
@@ -191,12 +191,12 @@ fn json_that_is_no_call_stays_text() {
         let mut tokens = stage.tokenizer.encode_plain(script_text).unwrap();
         tokens.push(stage.tokenizer.turn_end());
         let format = CallFormat::new(&tools.iter().collect::<Vec<_>>());
-        let decoding = Decoding {
+        let decoding = DecodingInputs {
             tokenizer: &stage.tokenizer,
             grammar: &stage.grammar,
             format: &format,
             tokens_max: 500,
-            calls: Calls::Allowed(0.0),
+            calls: ToolCallPermission::Allowed(0.0),
             stops: &StopTexts::default(),
             schema: None,
             cancel: &CancelFlag::default(),
@@ -210,7 +210,7 @@ fn json_that_is_no_call_stays_text() {
             true
         };
         let answer =
-            decode(&mut engine, logits, Sampler::new(0.0, 0), &decoding, &mut sink).unwrap();
+            decode(&mut engine, logits, TokenSampler::new(0.0, 0), &decoding, &mut sink).unwrap();
         assert_eq!(answer.finish_reason, FinishReason::Stop);
         assert_eq!((answer.text.as_str(), streamed.as_str()), (script_text, script_text));
         assert!(answer.call.is_none());

@@ -8,8 +8,8 @@ use crate::support::{CONTEXT, Kept, Quirks, load, request, tool, write_model};
 use candle_core::quantized::GgmlDType;
 use jaato_plugin_sdk::types::{Completion, ErrorKind, FinishReason, Message, Request};
 use provider_local::cancel::CancelFlag;
-use provider_local::local::{LocalModel, Sink};
-use provider_local::state::{BYTES_MAX, Store};
+use provider_local::local::{LocalModel, CompletionSink};
+use provider_local::state::{BYTES_MAX, ModelStateStore};
 
 use serde_json::json;
 
@@ -26,7 +26,7 @@ fn question(text: &str) -> Request {
 fn with_store(path: &Path, folder: &Path) -> LocalModel {
     let mut model = load(path);
     let bytes = model.state_bytes_per_token();
-    model.set_store(Store::new(folder.to_owned(), [1; 32], bytes, BYTES_MAX));
+    model.set_store(ModelStateStore::new(folder.to_owned(), [1; 32], bytes, BYTES_MAX));
     model
 }
 
@@ -124,7 +124,7 @@ fn a_damaged_state_is_said_and_the_answer_is_the_same() {
 /// Cancels as soon as it receives anything.
 struct Impatient(CancelFlag);
 
-impl Sink for Impatient {
+impl CompletionSink for Impatient {
     fn text(&mut self, _text: &str) -> bool {
         self.0.cancel();
         true

@@ -8,22 +8,22 @@ use jaato_plugin_sdk::types::{
     Completion, Error, ErrorKind, FinishReason, Message, Request, Result,
 };
 use provider_local::cancel::CancelFlag;
-use provider_local::engine::Engine;
+use provider_local::engine::InferenceEngine;
 use provider_local::grammar::{CallGrammar, call_text};
 use provider_local::local::LocalModel;
-use provider_local::tokenizer::Tokenizer;
+use provider_local::tokenizer::ModelTokenizer;
 use serde_json::{Value, json};
 
 /// An engine that prefers to say its script, one byte per token, and then anything.
 struct Speaker {
-    tokenizer: Arc<Tokenizer>,
+    tokenizer: Arc<ModelTokenizer>,
     script: Vec<u32>,
     random: Random,
     prompt_len: usize,
     len: usize,
 }
 
-impl Engine for Speaker {
+impl InferenceEngine for Speaker {
     fn context_limit(&self) -> usize {
         100_000
     }
@@ -128,7 +128,7 @@ fn arguments_of_a_call_may_hold_such_a_text() {
 #[test]
 fn an_answer_that_is_not_streamed_comes_at_once_and_is_the_same() {
     struct Pieces(Vec<String>);
-    impl provider_local::local::Sink for Pieces {
+    impl provider_local::local::CompletionSink for Pieces {
         fn text(&mut self, text: &str) -> bool {
             self.0.push(text.to_owned());
             true

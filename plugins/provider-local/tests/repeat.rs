@@ -8,22 +8,22 @@ use jaato_plugin_sdk::types::{
     Completion, Error, FinishReason, Message, Part, Request, Result, ToolCall, ToolResult, ToolSpec,
 };
 use provider_local::cancel::CancelFlag;
-use provider_local::engine::Engine;
+use provider_local::engine::InferenceEngine;
 use provider_local::grammar::{CallGrammar, call_text};
 use provider_local::local::LocalModel;
 use provider_local::prompt::example_answers;
-use provider_local::tokenizer::Tokenizer;
+use provider_local::tokenizer::ModelTokenizer;
 use serde_json::{Map, json};
 
 /// An engine that says its script after every prompt. Its second choice is an `o`.
 struct Parrot {
-    tokenizer: Arc<Tokenizer>,
+    tokenizer: Arc<ModelTokenizer>,
     script: Vec<u32>,
     prompt_len: usize,
     len: usize,
 }
 
-impl Engine for Parrot {
+impl InferenceEngine for Parrot {
     fn context_limit(&self) -> usize {
         100_000
     }

@@ -10,8 +10,8 @@ use crate::support::{CONTEXT, Quirks, request, write_model};
 use jaato_plugin_sdk::types::{ErrorKind, Result};
 use parking_lot::Mutex;
 use provider_local::cancel::CancelFlag;
-use provider_local::local::{LocalModel, Sink};
-use provider_local::worker::{self, Weights, Worker};
+use provider_local::local::{LocalModel, CompletionSink};
+use provider_local::worker::{self, WeightFiles, ModelWorker};
 
 struct Unpark(Thread);
 
@@ -35,7 +35,7 @@ fn wait<F: Future>(future: F) -> F::Output {
 /// Sends each notice to a channel.
 struct Told(mpsc::Sender<String>, CancelFlag);
 
-impl Sink for Told {
+impl CompletionSink for Told {
     fn text(&mut self, _text: &str) -> bool {
         true
     }
@@ -48,8 +48,8 @@ impl Sink for Told {
     fn log(&mut self, _text: String) {}
 }
 
-fn weights(path: &Path, folder: &Path) -> Weights {
-    Weights {
+fn weights(path: &Path, folder: &Path) -> WeightFiles {
+    WeightFiles {
         model: "tiny".to_owned(),
         path: path.to_owned(),
         digest: [3; 32],
@@ -58,11 +58,11 @@ fn weights(path: &Path, folder: &Path) -> Weights {
     }
 }
 
-fn start(load: worker::Load) -> Worker {
-    Worker::start(load, |text| panic!("said `{text}`")).unwrap()
+fn start(load: worker::LoadModel) -> ModelWorker {
+    ModelWorker::start(load, |text| panic!("said `{text}`")).unwrap()
 }
 
-fn sink() -> (Box<dyn Sink + Send>, mpsc::Receiver<String>) {
+fn sink() -> (Box<dyn CompletionSink + Send>, mpsc::Receiver<String>) {
     let (sender, receiver) = mpsc::channel();
     // The sink has its own flag, so that a notice cancels nothing.
     (Box::new(Told(sender, CancelFlag::default())), receiver)
@@ -103,7 +103,7 @@ fn a_request_cancelled_while_the_model_loads_is_not_answered() {
     assert_eq!(wait(answer.unwrap()).unwrap().unwrap_err().kind, ErrorKind::Cancelled);
 }
 
-fn panics_once(weights: &Weights, sink: &mut dyn Sink) -> Result<LocalModel> {
+fn panics_once(weights: &WeightFiles, sink: &mut dyn CompletionSink) -> Result<LocalModel> {
     static PANICKED: Mutex<bool> = Mutex::new(false);
     let mut panicked = PANICKED.lock();
     if !std::mem::replace(&mut *panicked, true) {

@@ -18,16 +18,16 @@ const ENDS: [&str; 4] = ["/api/chat", "/api", "/v1/chat/completions", "/v1"];
 
 /// A server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Server {
+pub struct OllamaServer {
     /// The server's URL, without an API path and without a trailing slash.
     pub root: String,
     /// The setting that names the server.
-    pub named_by: NamedBy,
+    pub named_by: ServerNameSource,
 }
 
 /// The setting that names a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NamedBy {
+pub enum ServerNameSource {
     /// `base_url`, to which the host binds the user's API key.
     BaseUrl,
     /// `host` or `OLLAMA_HOST`.
@@ -36,7 +36,7 @@ pub enum NamedBy {
     Nothing,
 }
 
-impl Server {
+impl OllamaServer {
     /// Finds the server.
     ///
     /// # Errors
@@ -47,11 +47,11 @@ impl Server {
             let root = base_url.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
             let root = ENDS.iter().find_map(|end| root.strip_suffix(end)).unwrap_or(root);
             let root = root.trim_end_matches('/').to_owned();
-            return Ok(Self { root, named_by: NamedBy::BaseUrl });
+            return Ok(Self { root, named_by: ServerNameSource::BaseUrl });
         }
         let host = host.trim_matches(['"', '\'']).trim();
         if host.is_empty() {
-            return Ok(Self { root: LOCAL.to_owned(), named_by: NamedBy::Nothing });
+            return Ok(Self { root: LOCAL.to_owned(), named_by: ServerNameSource::Nothing });
         }
         let root = root_of_host(host).ok_or_else(|| {
             let text = "`OLLAMA_HOST`, or `host` under `[plugins.provider-ollama]`, is not an \
@@ -59,7 +59,7 @@ impl Server {
             Error::new(ErrorKind::Configuration, text)
                 .with_hint("an address looks like `gpu-box`, `gpu-box:11434` or `https://gpu-box`")
         })?;
-        Ok(Self { root, named_by: NamedBy::Host })
+        Ok(Self { root, named_by: ServerNameSource::Host })
     }
 
     /// Returns the URL of a path of the API.
@@ -118,9 +118,9 @@ fn host_and_port(text: &str) -> (&str, Option<&str>) {
 mod tests {
     use super::*;
 
-    fn of(base_url: &str, host: &str) -> Result<Server> {
+    fn of(base_url: &str, host: &str) -> Result<OllamaServer> {
         let (base_url, host) = (base_url.to_owned(), host.to_owned());
-        Server::of(&Config { base_url, host, ..Config::default() })
+        OllamaServer::of(&Config { base_url, host, ..Config::default() })
     }
 
     #[test]
@@ -154,7 +154,7 @@ mod tests {
     fn a_base_url_counts_first_and_forgives_what_people_write_behind_it() {
         for end in ["", "/", "/v1", "/v1/", "/api", "/api/chat", "/v1/chat/completions"] {
             let server = of(&format!(" http://h:1/x{end} "), "other").unwrap();
-            assert_eq!((server.root.as_str(), server.named_by), ("http://h:1/x", NamedBy::BaseUrl));
+            assert_eq!((server.root.as_str(), server.named_by), ("http://h:1/x", ServerNameSource::BaseUrl));
             assert_eq!(server.url("chat"), "http://h:1/x/api/chat");
         }
     }

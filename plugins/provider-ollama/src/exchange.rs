@@ -8,13 +8,13 @@ use std::time::Duration;
 use jaato_plugin_sdk::HttpResponse;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk_provider::exchange::{WHOLE_BYTES_MAX, is_success, refusal};
-use jaato_plugin_sdk_provider::{Lines, failure, yield_now};
+use jaato_plugin_sdk_provider::{StreamLineSplitter, failure, yield_now};
 
-use crate::endpoint::{NamedBy, Server};
-use crate::pull::{AGAIN, Pull, not_pulled};
-use crate::refusal::{refused, unreached};
-use crate::reply::Reply;
-use crate::state::{KEY, Ollama};
+use crate::endpoint::{ServerNameSource, OllamaServer};
+use crate::pull::{AGAIN, ModelPull, not_pulled};
+use crate::refusal::{refusal_error, unreachable_error};
+use crate::reply::OllamaReply;
+use crate::state::{KEY, OllamaState};
 
 /// The time limit for an answer to begin or continue. It is long because the server may have to
 /// load a model. The session has its own limit.
@@ -36,7 +36,7 @@ const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// The purpose of a request, which determines its time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum RequestPurpose {
     /// A query of what the server knows.
     Look,
     /// A completion.
@@ -48,26 +48,26 @@ pub(crate) enum Purpose {
 /// Sends a request: a `POST` if there is a body, otherwise a `GET`.
 ///
 /// # Errors
-/// The host's error if no answer arrives. See [`unreached`].
+/// The host's error if no answer arrives. See [`unreachable_error`].
 pub(crate) async fn send(
-    cx: &Cx<Ollama>,
-    server: &Server,
+    cx: &Cx<OllamaState>,
+    server: &OllamaServer,
     path: &str,
-    purpose: Purpose,
+    purpose: RequestPurpose,
     body: Option<Vec<u8>>,
 ) -> Result<HttpResponse> {
     let method = if body.is_some() { "POST" } else { "GET" };
     let wait = match purpose {
-        Purpose::Look => LOOK_WAIT,
-        Purpose::Work => WAIT,
-        Purpose::Pull => PULL_WAIT,
+        RequestPurpose::Look => LOOK_WAIT,
+        RequestPurpose::Work => WAIT,
+        RequestPurpose::Pull => PULL_WAIT,
     };
     let mut request = cx.http(method, server.url(path)).timeout(wait);
     request = request.header("accept", "application/x-ndjson, application/json");
     if let Some(body) = body {
         request = request.header("content-type", "application/json").body(body);
     }
-    if server.named_by == NamedBy::BaseUrl {
+    if server.named_by == ServerNameSource::BaseUrl {
         request = request.credential(KEY);
     }
     let response = request.send().await?;
@@ -76,33 +76,33 @@ pub(crate) async fn send(
 }
 
 /// Converts the error of a request without an answer.
-pub(crate) fn not_sent(cx: &Cx<Ollama>, server: &Server, error: Error) -> Error {
-    unreached(error, server, cx.state().has_answered(server))
+pub(crate) fn not_sent(cx: &Cx<OllamaState>, server: &OllamaServer, error: Error) -> Error {
+    unreachable_error(error, server, cx.state().has_answered(server))
 }
 
 /// Sends a query. Returns the answer's body or the server's refusal.
 ///
 /// # Errors
 /// The errors of [`send`].
-pub(crate) async fn look(
-    cx: &Cx<Ollama>,
-    server: &Server,
+pub(crate) async fn query_server(
+    cx: &Cx<OllamaState>,
+    server: &OllamaServer,
     path: &str,
     body: Option<Vec<u8>>,
-) -> Result<Looked> {
-    let response = send(cx, server, path, Purpose::Look, body).await?;
+) -> Result<OllamaQueryResult> {
+    let response = send(cx, server, path, RequestPurpose::Look, body).await?;
     if !is_success(&response) {
-        return Ok(Looked::Refused(refusal(cx, &server.url(path), response).await));
+        return Ok(OllamaQueryResult::Refused(refusal(cx, &server.url(path), response).await));
     }
-    Ok(Looked::Body(response.bytes(WHOLE_BYTES_MAX).await?))
+    Ok(OllamaQueryResult::Body(response.bytes(WHOLE_BYTES_MAX).await?))
 }
 
 /// The result of a query.
-pub(crate) enum Looked {
+pub(crate) enum OllamaQueryResult {
     /// The answer's body.
     Body(Vec<u8>),
     /// An error answer.
-    Refused(jaato_plugin_sdk_provider::exchange::Refusal),
+    Refused(jaato_plugin_sdk_provider::exchange::ErrorResponse),
 }
 
 /// Receives a completion and emits its deltas as they arrive.
@@ -111,11 +111,11 @@ pub(crate) enum Looked {
 /// The errors of the reply, or the error that interrupted the exchange before the answer was
 /// complete.
 pub(crate) async fn receive(
-    cx: &Cx<Ollama>,
+    cx: &Cx<OllamaState>,
     mut response: HttpResponse,
-    mut reply: Reply,
+    mut reply: OllamaReply,
 ) -> Result<Completion> {
-    let mut lines = Lines::new(LINE_BYTES_MAX);
+    let mut lines = StreamLineSplitter::new(LINE_BYTES_MAX);
     while let Some(piece) = response.next().await.map_err(failure::of_exchange)? {
         let mut has_said = false;
         for line in lines.push(&piece)? {
@@ -146,19 +146,19 @@ pub(crate) async fn receive(
 /// # Errors
 /// The error that prevented the pull.
 pub(crate) async fn pull(
-    cx: &Cx<Ollama>,
-    server: &Server,
+    cx: &Cx<OllamaState>,
+    server: &OllamaServer,
     model: &str,
     body: Vec<u8>,
 ) -> Result<()> {
     let url = server.url("pull");
-    let sent = send(cx, server, "pull", Purpose::Pull, Some(body)).await;
+    let sent = send(cx, server, "pull", RequestPurpose::Pull, Some(body)).await;
     let mut response = sent.map_err(|error| not_sent(cx, server, error))?;
     if !is_success(&response) {
         let refusal = refusal(cx, &url, response).await;
-        return Err(not_pulled(refused(refusal, model)));
+        return Err(not_pulled(refusal_error(refusal, model)));
     }
-    let (mut lines, mut pull) = (Lines::new(LINE_BYTES_MAX), Pull::new(&url, model));
+    let (mut lines, mut pull) = (StreamLineSplitter::new(LINE_BYTES_MAX), ModelPull::new(&url, model));
     let stopped = |error| failure::of_exchange(error).with_hint(AGAIN);
     while let Some(piece) = response.next().await.map_err(stopped)? {
         for line in lines.push(&piece)? {
@@ -178,7 +178,7 @@ pub(crate) async fn pull(
 }
 
 /// Reads the rest of the body after the last line, if it arrives soon.
-async fn drain(cx: &Cx<Ollama>, response: &mut HttpResponse) {
+async fn drain(cx: &Cx<OllamaState>, response: &mut HttpResponse) {
     let mut end = pin!(cx.sleep(DRAIN));
     // An error here only means that the connection is not reused.
     while let Some(Ok(Some(_))) = before(end.as_mut(), response.next()).await {}

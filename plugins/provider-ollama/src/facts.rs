@@ -10,7 +10,7 @@ const LEVELS_FAMILY: &str = "gptoss";
 
 /// The facts about a model. Each may be unknown, because older servers report less.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct OllamaModelFacts {
     /// The model's capabilities: `completion`, `tools`, `vision`, `thinking`, `embedding`.
     pub capabilities: Option<Vec<String>>,
     /// The largest possible context in tokens.
@@ -25,7 +25,7 @@ pub struct Facts {
     pub thinks_by_levels: bool,
 }
 
-impl Facts {
+impl OllamaModelFacts {
     /// Returns the facts that follow from the model's name.
     pub fn of_name(model: &str) -> Self {
         Self { thinks_by_levels: model.contains("gpt-oss"), ..Self::default() }
@@ -98,7 +98,7 @@ mod tests {
             "model_info": { "general.architecture": "qwen3", "qwen3.context_length": 40_960 },
             "parameters": "stop                           \"<|im_end|>\"\nnum_ctx   8192\nnum_predict -1",
         });
-        let facts = Facts::read("qwen3:8b", &shown);
+        let facts = OllamaModelFacts::read("qwen3:8b", &shown);
         assert_eq!(
             (facts.window, facts.own_context, facts.own_output),
             (Some(40_960), Some(8_192), None)
@@ -110,16 +110,16 @@ mod tests {
     #[test]
     fn an_older_server_says_less_and_that_is_no_error() {
         for shown in [json!({}), json!(null), json!({ "model_info": [], "parameters": 7 })] {
-            assert_eq!(Facts::read("m", &shown), Facts::default());
+            assert_eq!(OllamaModelFacts::read("m", &shown), OllamaModelFacts::default());
         }
         let shown = json!({ "model_info": { "x.context_length": 7 } });
-        assert_eq!(Facts::read("m", &shown).window, Some(7));
+        assert_eq!(OllamaModelFacts::read("m", &shown).window, Some(7));
     }
 
     #[test]
     fn models_that_think_by_levels_are_known_by_name_and_family() {
         let family = json!({ "details": { "family": "gptoss" } });
-        assert!(Facts::read("mine", &family).thinks_by_levels);
-        assert!(Facts::of_name("gpt-oss:20b").thinks_by_levels);
+        assert!(OllamaModelFacts::read("mine", &family).thinks_by_levels);
+        assert!(OllamaModelFacts::of_name("gpt-oss:20b").thinks_by_levels);
     }
 }

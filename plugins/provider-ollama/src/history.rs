@@ -8,7 +8,7 @@ use base64::prelude::BASE64_STANDARD;
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Data, Message, Part, Request, Role, ToolCall, ToolResult};
-use jaato_plugin_sdk_provider::shown::{Blobs, in_words};
+use jaato_plugin_sdk_provider::shown::{BlobContents, in_words};
 
 use crate::facts::IMAGES;
 
@@ -23,7 +23,7 @@ const INVALID_ARGUMENTS: &str = "invalid_arguments";
 ///
 /// # Errors
 /// `unknown_operation` if a message has an unknown role.
-pub(crate) fn messages(request: &Request, system: &str, blobs: &Blobs) -> Result<Vec<Value>> {
+pub(crate) fn messages(request: &Request, system: &str, blobs: &BlobContents) -> Result<Vec<Value>> {
     let mut written = Vec::new();
     if !system.is_empty() {
         written.push(json!({ "role": "system", "content": system }));
@@ -45,7 +45,7 @@ pub(crate) fn messages(request: &Request, system: &str, blobs: &Blobs) -> Result
 
 /// Writes a user message: its text, and the images whose bytes are available. Returns `None` if
 /// both are empty.
-fn said(message: &Message, blobs: &Blobs) -> Option<Value> {
+fn said(message: &Message, blobs: &BlobContents) -> Option<Value> {
     let (mut words, mut images) = (Vec::new(), Vec::new());
     let mut show = |data: &Data| match image(data, blobs) {
         Some(image) => images.push(image),
@@ -71,7 +71,7 @@ fn said(message: &Message, blobs: &Blobs) -> Option<Value> {
     Some(said)
 }
 
-fn image(data: &Data, blobs: &Blobs) -> Option<String> {
+fn image(data: &Data, blobs: &BlobContents) -> Option<String> {
     let is_image = IMAGES.contains(&data.mime_type.as_str());
     let bytes = blobs.get(data.blob_id().filter(|_| is_image)?)?;
     Some(BASE64_STANDARD.encode(bytes))

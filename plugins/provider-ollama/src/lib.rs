@@ -31,6 +31,6 @@ mod tools;
 pub mod window;
 
 use plugin::OllamaProvider;
-use state::Ollama;
+use state::OllamaState;
 
-jaato_plugin_sdk::export_plugin! { state: Ollama, provider: OllamaProvider, scope: host }
+jaato_plugin_sdk::export_plugin! { state: OllamaState, provider: OllamaProvider, scope: host }

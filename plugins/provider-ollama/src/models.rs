@@ -4,12 +4,12 @@ use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::ModelInfo;
 use jaato_plugin_sdk::{Error, Result};
 
-use crate::facts::{Facts, capabilities};
+use crate::facts::{OllamaModelFacts, capabilities};
 use crate::refusal;
 
 /// An installed model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Installed {
+pub struct InstalledModel {
     /// The model's name, including the tag.
     pub name: String,
     title: String,
@@ -20,11 +20,11 @@ pub struct Installed {
 ///
 /// # Errors
 /// `provider` if the body is not a list of models.
-pub fn installed(url: &str, body: &[u8]) -> Result<Vec<Installed>> {
+pub fn installed(url: &str, body: &[u8]) -> Result<Vec<InstalledModel>> {
     let models = list(url, body)?;
     let read = |model: &Value| {
         let name = name_of(model)?.to_owned();
-        Some(Installed { name, title: title(model), capabilities: capabilities(model) })
+        Some(InstalledModel { name, title: title(model), capabilities: capabilities(model) })
     };
     Ok(models.iter().filter_map(read).collect())
 }
@@ -43,9 +43,9 @@ pub fn loaded(url: &str, body: &[u8]) -> Result<Vec<(String, u64)>> {
 }
 
 /// Describes a model. Returns `None` for a model that cannot answer, such as an embedding model.
-pub fn info(installed: &Installed, facts: &Facts, context_tokens: u64) -> Option<ModelInfo> {
+pub fn info(installed: &InstalledModel, facts: &OllamaModelFacts, context_tokens: u64) -> Option<ModelInfo> {
     let facts = match (&facts.capabilities, &installed.capabilities) {
-        (None, Some(listed)) => &Facts { capabilities: Some(listed.clone()), ..facts.clone() },
+        (None, Some(listed)) => &OllamaModelFacts { capabilities: Some(listed.clone()), ..facts.clone() },
         _ => facts,
     };
     if facts.can("completion") == Some(false) {
@@ -117,7 +117,7 @@ mod tests {
         let listed = installed("http://h/api/tags", body.to_string().as_bytes()).unwrap();
         let infos: Vec<_> = listed
             .iter()
-            .map(|it| info(it, &Facts::default(), 7).map(|it| (it.name, it.title)))
+            .map(|it| info(it, &OllamaModelFacts::default(), 7).map(|it| (it.name, it.title)))
             .collect();
         let told = |name: &str, title: &str| Some((name.to_owned(), title.to_owned()));
         let expected =

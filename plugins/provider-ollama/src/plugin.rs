@@ -10,13 +10,13 @@ use jaato_plugin_sdk_provider::failure;
 use jaato_plugin_sdk_provider::shown::{fetch_blobs, limits};
 
 use crate::config::Config;
-use crate::endpoint::{NamedBy, Server};
-use crate::exchange::{Looked, Purpose, look, not_sent, pull, receive, send};
-use crate::facts::{Facts, IMAGES};
-use crate::refusal::{is_foreign, refused};
-use crate::reply::Reply;
-use crate::request::With;
-use crate::state::{Known, Ollama};
+use crate::endpoint::{ServerNameSource, OllamaServer};
+use crate::exchange::{OllamaQueryResult, RequestPurpose, query_server, not_sent, pull, receive, send};
+use crate::facts::{OllamaModelFacts, IMAGES};
+use crate::refusal::{is_foreign, refusal_error};
+use crate::reply::OllamaReply;
+use crate::request::RequestBodyInputs;
+use crate::state::{KnownOllamaModel, OllamaState};
 use crate::{models, request, window};
 
 /// The provider name in `ollama/MODEL`.
@@ -37,7 +37,7 @@ const TOKEN_BYTES_MAX: usize = 8;
 pub struct OllamaProvider;
 
 impl Provider for OllamaProvider {
-    type State = Ollama;
+    type State = OllamaState;
 
     fn spec() -> ProviderSpec {
         ProviderSpec {
@@ -50,27 +50,27 @@ impl Provider for OllamaProvider {
         }
     }
 
-    async fn complete(cx: &Cx<Ollama>, request: Request) -> Result<Completion> {
+    async fn complete(cx: &Cx<OllamaState>, request: Request) -> Result<Completion> {
         let config = cx.config::<Config>().await?;
-        let server = Server::of(&config)?;
+        let server = OllamaServer::of(&config)?;
         let known = known(cx, &server, &config, &request.model).await?;
         let size = window::size(config.context_tokens, &known.facts, known.loaded);
         let (url, model) = (server.url("chat"), request.model.clone());
-        let Facts { own_output, is_remote, .. } = known.facts;
-        let reply = Reply::new(&url, &request, own_output, is_remote);
-        let blobs = fetch_blobs(cx, request::wanted(&request, &known.facts)).await?;
+        let OllamaModelFacts { own_output, is_remote, .. } = known.facts;
+        let reply = OllamaReply::new(&url, &request, own_output, is_remote);
+        let blobs = fetch_blobs(cx, request::wanted_blobs(&request, &known.facts)).await?;
         let facts = Arc::new(known.facts);
         let write = move |_: &Reporter| {
             let (facts, keep_alive) = (&*facts, config.keep_alive.as_str());
-            let with = With { facts, context_tokens: size, keep_alive, blobs: &blobs };
+            let with = RequestBodyInputs { facts, context_tokens: size, keep_alive, blobs: &blobs };
             request::write(&request, &with)
         };
         // Writing a long history would block the executor for too long.
-        let request::Written { body, word_bytes } = cx.blocking(write).await??;
-        let sent = send(cx, &server, "chat", Purpose::Work, Some(body)).await;
+        let request::OllamaRequest { body, word_bytes } = cx.blocking(write).await??;
+        let sent = send(cx, &server, "chat", RequestPurpose::Work, Some(body)).await;
         let response = sent.map_err(|error| not_sent(cx, &server, error))?;
         if !is_success(&response) {
-            let error = refused(refusal(cx, &url, response).await, &model);
+            let error = refusal_error(refusal(cx, &url, response).await, &model);
             if error.retry == Retry::Permanent {
                 cx.state().forget(&server, &model);
             }
@@ -85,15 +85,15 @@ impl Provider for OllamaProvider {
         Ok(completion)
     }
 
-    async fn models(cx: &Cx<Ollama>) -> Result<Vec<ModelInfo>> {
+    async fn models(cx: &Cx<OllamaState>) -> Result<Vec<ModelInfo>> {
         let config = cx.config::<Config>().await?;
-        let server = Server::of(&config)?;
+        let server = OllamaServer::of(&config)?;
         let url = server.url("tags");
-        let listed = match look(cx, &server, "tags", None).await {
-            Ok(Looked::Body(body)) => models::installed(&url, &body)?,
-            Ok(Looked::Refused(refusal)) => return Err(refused(refusal, "")),
+        let listed = match query_server(cx, &server, "tags", None).await {
+            Ok(OllamaQueryResult::Body(body)) => models::installed(&url, &body)?,
+            Ok(OllamaQueryResult::Refused(refusal)) => return Err(refusal_error(refusal, "")),
             // Most users have no Ollama, and want to see its errors only when they use it.
-            Err(error) if server.named_by == NamedBy::Nothing => {
+            Err(error) if server.named_by == ServerNameSource::Nothing => {
                 let error = not_sent(cx, &server, error);
                 let is_away = error.kind == ErrorKind::Provider;
                 let kind = if is_away { ErrorKind::NotFound } else { error.kind };
@@ -104,7 +104,7 @@ impl Provider for OllamaProvider {
         let loaded = loaded(cx, &server).await;
         let (mut infos, mut shown) = (Vec::new(), 0);
         for one in &listed {
-            let mut known = Facts::of_name(&one.name);
+            let mut known = OllamaModelFacts::of_name(&one.name);
             if shown < SHOWN_MAX {
                 shown += 1;
                 match facts(cx, &server, &one.name).await {
@@ -121,9 +121,9 @@ impl Provider for OllamaProvider {
         Ok(infos)
     }
 
-    async fn pull_model(cx: &Cx<Ollama>, model: String) -> Result<()> {
+    async fn pull_model(cx: &Cx<OllamaState>, model: String) -> Result<()> {
         crate::pull::check_name(&model)?;
-        let server = Server::of(&cx.config::<Config>().await?)?;
+        let server = OllamaServer::of(&cx.config::<Config>().await?)?;
         let body = json!({ "model": model, "stream": true }).to_string().into_bytes();
         cx.state().forget(&server, &model);
         pull(cx, &server, &model, body).await
@@ -131,14 +131,14 @@ impl Provider for OllamaProvider {
 }
 
 /// Returns the facts about a model. Queries the server the first time.
-async fn known(cx: &Cx<Ollama>, server: &Server, config: &Config, model: &str) -> Result<Known> {
+async fn known(cx: &Cx<OllamaState>, server: &OllamaServer, config: &Config, model: &str) -> Result<KnownOllamaModel> {
     if let Some(known) = cx.state().known(server, model) {
         return Ok(known);
     }
     let facts = facts(cx, server, model).await?;
     let is_chosen = config.context_tokens.is_some() || facts.is_remote;
     let loaded = if is_chosen { Vec::new() } else { loaded(cx, server).await };
-    let known = Known { loaded: size_of(&loaded, model), facts };
+    let known = KnownOllamaModel { loaded: size_of(&loaded, model), facts };
     cx.state().remember(server, model, known.clone());
     Ok(known)
 }
@@ -148,29 +148,29 @@ async fn known(cx: &Cx<Ollama>, server: &Server, config: &Config, model: &str) -
 /// # Errors
 /// An error if no answer arrives or the model does not exist. Other refusals are not errors,
 /// because the real request will report them.
-async fn facts(cx: &Cx<Ollama>, server: &Server, model: &str) -> Result<Facts> {
+async fn facts(cx: &Cx<OllamaState>, server: &OllamaServer, model: &str) -> Result<OllamaModelFacts> {
     if let Some(known) = cx.state().known(server, model) {
         return Ok(known.facts);
     }
     let body = json!({ "model": model }).to_string().into_bytes();
-    let looked = look(cx, server, "show", Some(body)).await;
+    let looked = query_server(cx, server, "show", Some(body)).await;
     match looked.map_err(|error| not_sent(cx, server, error))? {
-        Looked::Body(body) => {
+        OllamaQueryResult::Body(body) => {
             let shown: Value = serde_json::from_slice(&body).unwrap_or_default();
-            Ok(Facts::read(model, &shown))
+            Ok(OllamaModelFacts::read(model, &shown))
         }
-        Looked::Refused(it) if it.status == 404 && !is_foreign(it.status, &it.body) => {
-            Err(refused(it, model))
+        OllamaQueryResult::Refused(it) if it.status == 404 && !is_foreign(it.status, &it.body) => {
+            Err(refusal_error(it, model))
         }
-        Looked::Refused(_) => Ok(Facts::of_name(model)),
+        OllamaQueryResult::Refused(_) => Ok(OllamaModelFacts::of_name(model)),
     }
 }
 
 /// Queries the server for the loaded models. Returns an empty list if it does not report them.
-async fn loaded(cx: &Cx<Ollama>, server: &Server) -> Vec<(String, u64)> {
-    match look(cx, server, "ps", None).await {
-        Ok(Looked::Body(body)) => models::loaded(&server.url("ps"), &body).unwrap_or_default(),
-        Ok(Looked::Refused(_)) | Err(_) => Vec::new(),
+async fn loaded(cx: &Cx<OllamaState>, server: &OllamaServer) -> Vec<(String, u64)> {
+    match query_server(cx, server, "ps", None).await {
+        Ok(OllamaQueryResult::Body(body)) => models::loaded(&server.url("ps"), &body).unwrap_or_default(),
+        Ok(OllamaQueryResult::Refused(_)) | Err(_) => Vec::new(),
     }
 }
 
@@ -182,11 +182,11 @@ fn size_of(loaded: &[(String, u64)], model: &str) -> Option<u64> {
 /// Returns a model's context size: the actual size if the model was loaded by one of our requests,
 /// or else the size that a request will ask for.
 fn context_of(
-    cx: &Cx<Ollama>,
-    server: &Server,
+    cx: &Cx<OllamaState>,
+    server: &OllamaServer,
     config: &Config,
     model: &str,
-    facts: &Facts,
+    facts: &OllamaModelFacts,
     loaded: &[(String, u64)],
 ) -> u64 {
     let now = size_of(loaded, model);
@@ -207,7 +207,7 @@ fn is_too_little(tokens: u64, bytes: usize) -> bool {
 /// Notifies the user, once per model, that the server may not have read the whole conversation.
 /// Some servers count only the part of the prompt that was not cached. The actual context size
 /// distinguishes the two cases.
-async fn tell_of_cut(cx: &Cx<Ollama>, server: &Server, model: &str, asked: u64, read: u64) {
+async fn tell_of_cut(cx: &Cx<OllamaState>, server: &OllamaServer, model: &str, asked: u64, read: u64) {
     let given = size_of(&loaded(cx, server).await, model);
     if given.is_some_and(|given| given >= asked) || !cx.state().is_first_notice(server, model) {
         return;

@@ -23,7 +23,7 @@ const SUCCESS: &str = "success";
 
 /// A pull in progress.
 #[derive(Debug)]
-pub struct Pull {
+pub struct ModelPull {
     url: String,
     model: String,
     /// Completed and total bytes, by the digest of each file.
@@ -54,7 +54,7 @@ pub fn check_name(model: &str) -> Result<()> {
         .with_hint("a name looks like `qwen3:8b` or `hf.co/owner/model:Q4_K_M`"))
 }
 
-impl Pull {
+impl ModelPull {
     /// Creates the pull of a model with a valid name.
     pub fn new(url: &str, model: &str) -> Self {
         Self {

@@ -3,10 +3,10 @@
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::Retry;
-use jaato_plugin_sdk_provider::exchange::Refusal;
+use jaato_plugin_sdk_provider::exchange::ErrorResponse;
 use jaato_plugin_sdk_provider::failure;
 
-use crate::endpoint::{NamedBy, Server};
+use crate::endpoint::{ServerNameSource, OllamaServer};
 
 /// Phrases of the vendor's machines for a conversation that is too long.
 const OVERFLOW: [&str; 2] = ["exceeded max context length", "exceeded context length"];
@@ -15,8 +15,8 @@ const OVERFLOW: [&str; 2] = ["exceeded max context length", "exceeded context le
 const NO_MEMORY: [&str; 3] = ["more system memory", "out of memory", "unable to allocate"];
 
 /// Converts a refused request to a model into the error that the user sees.
-pub(crate) fn refused(refusal: Refusal, model: &str) -> Error {
-    let Refusal { status, body, had_key, error, .. } = refusal;
+pub(crate) fn refusal_error(refusal: ErrorResponse, model: &str) -> Error {
+    let ErrorResponse { status, body, had_key, error, .. } = refusal;
     if is_foreign(status, &body) {
         return error.with_hint(CHECK_URL);
     }
@@ -29,7 +29,7 @@ pub(crate) fn refused(refusal: Refusal, model: &str) -> Error {
 }
 
 /// Converts an error that the server reports inside an answer.
-pub(crate) fn reported(url: &str, line: &Value) -> Error {
+pub(crate) fn reported_error(url: &str, line: &Value) -> Error {
     judged(failure::of_report(url, line))
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn foreign(url: &str) -> Error {
 
 /// Converts an exchange without an answer into the error that the user sees. If a server on this
 /// machine has never answered, a retry does not help.
-pub(crate) fn unreached(error: Error, server: &Server, has_answered: bool) -> Error {
+pub(crate) fn unreachable_error(error: Error, server: &OllamaServer, has_answered: bool) -> Error {
     let never_began = error.message.starts_with("cannot connect");
     let mut error = failure::of_exchange(error);
     if !never_began {
@@ -106,14 +106,14 @@ pub(crate) fn unreached(error: Error, server: &Server, has_answered: bool) -> Er
         error.retry = Retry::Permanent;
     }
     error.with_hint(match server.named_by {
-        NamedBy::Nothing => {
+        ServerNameSource::Nothing => {
             "start Ollama with `ollama serve`; if it runs elsewhere, set `OLLAMA_HOST`"
         }
-        NamedBy::Host | NamedBy::BaseUrl if server.is_here() => {
+        ServerNameSource::Host | ServerNameSource::BaseUrl if server.is_here() => {
             "start Ollama with `ollama serve`; if it runs elsewhere, check `OLLAMA_HOST`, or \
              `base_url` of `[plugins.provider-ollama]`"
         }
-        NamedBy::Host | NamedBy::BaseUrl => {
+        ServerNameSource::Host | ServerNameSource::BaseUrl => {
             "check that Ollama runs there and accepts remote connections: start it with \
              `OLLAMA_HOST=0.0.0.0`"
         }

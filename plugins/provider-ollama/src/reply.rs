@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
-use jaato_plugin_sdk_provider::chat::{Piece, ThinkTags};
-use jaato_plugin_sdk_provider::exchange::compressed;
+use jaato_plugin_sdk_provider::chat::{ThinkPiece, ThinkTags};
+use jaato_plugin_sdk_provider::exchange::compressed_answer_error;
 use jaato_plugin_sdk_provider::failure::{self, of_too_much};
 use jaato_plugin_sdk_provider::{
-    Answer, CALLS_MAX, EVENTS_MAX, PARTS_MAX, WholeCharacters, unmarked,
+    StreamingAnswer, CALLS_MAX, EVENTS_MAX, PARTS_MAX, SurrogateRepair, strip_byte_order_mark,
 };
 
 use crate::history::THOUGHT_MARK;
@@ -17,11 +17,11 @@ use crate::refusal;
 
 /// An answer in progress.
 #[derive(Debug)]
-pub struct Reply {
+pub struct OllamaReply {
     url: String,
-    answer: Answer,
+    answer: StreamingAnswer,
     tags: ThinkTags,
-    characters: WholeCharacters,
+    characters: SurrogateRepair,
     /// The ids of the conversation's calls. A new call gets its own id, because older servers give
     /// no ids and newer ones may repeat ids.
     ids: BTreeSet<String>,
@@ -31,26 +31,26 @@ pub struct Reply {
     output_tokens_max: Option<u64>,
     /// Whether only a full context can end an answer before its limit.
     is_bound_by_context: bool,
-    end: Option<End>,
+    end: Option<OllamaEndReason>,
 }
 
 /// Why an answer ended.
 #[derive(Debug)]
-enum End {
+enum OllamaEndReason {
     For(FinishReason),
     InAWord(String),
 }
 
-impl Reply {
+impl OllamaReply {
     /// Creates the reply for a request. `own_output` is the model's own output limit. If
     /// `is_remote` is set, the vendor's machines may have another limit.
     pub fn new(url: &str, request: &Request, own_output: Option<u64>, is_remote: bool) -> Self {
         let calls = request.messages.iter().flat_map(Message::tool_calls);
         Self {
             url: url.to_owned(),
-            answer: Answer::new(),
+            answer: StreamingAnswer::new(),
             tags: ThinkTags::default(),
-            characters: WholeCharacters::default(),
+            characters: SurrogateRepair::default(),
             ids: calls.map(|call| call.id.to_string()).collect(),
             calls: 0,
             lines: 0,
@@ -67,9 +67,9 @@ impl Reply {
     /// much output.
     pub fn line(&mut self, line: &[u8]) -> Result<Vec<Delta>> {
         // Some gateways send a byte order mark first, or two objects on one line.
-        let line = if self.lines == 0 { unmarked(line) } else { line };
+        let line = if self.lines == 0 { strip_byte_order_mark(line) } else { line };
         if self.lines == 0 && failure::is_compressed(line) {
-            return Err(compressed(&self.url));
+            return Err(compressed_answer_error(&self.url));
         }
         let text = String::from_utf8_lossy(line);
         let text = self.characters.repair(&text).into_owned();
@@ -90,7 +90,7 @@ impl Reply {
 
     fn object(&mut self, line: &Value) -> Result<Vec<Delta>> {
         if !line["error"].is_null() {
-            return Err(refusal::reported(&self.url, line));
+            return Err(refusal::reported_error(&self.url, line));
         }
         if self.lines == 0 && !line["message"].is_object() && !line["done"].is_boolean() {
             return Err(refusal::foreign(&self.url));
@@ -113,10 +113,10 @@ impl Reply {
     /// incomplete one, which is ignored.
     ///
     /// # Errors
-    /// The errors of [`Reply::line`].
+    /// The errors of [`OllamaReply::line`].
     pub fn last_line(&mut self, line: &[u8]) -> Result<Vec<Delta>> {
-        let is_whole = serde_json::from_slice::<Value>(unmarked(line)).is_ok();
-        let is_cut = unmarked(line).trim_ascii_start().starts_with(b"{");
+        let is_whole = serde_json::from_slice::<Value>(strip_byte_order_mark(line)).is_ok();
+        let is_cut = strip_byte_order_mark(line).trim_ascii_start().starts_with(b"{");
         if !is_whole && (self.lines > 0 || is_cut) {
             return Ok(Vec::new());
         }
@@ -150,12 +150,12 @@ impl Reply {
         Ok(deltas)
     }
 
-    fn untagged(&mut self, piece: Piece) -> Option<Delta> {
+    fn untagged(&mut self, piece: ThinkPiece) -> Option<Delta> {
         match piece {
-            Piece::Text(text) => self.answer.text(&text),
+            ThinkPiece::Text(text) => self.answer.text(&text),
             // The thought is unsigned, because the model's template removes it and the server does
             // not want it back.
-            Piece::Thought(text) => self.answer.thought(&text, None),
+            ThinkPiece::Thought(text) => self.answer.thought(&text, None),
         }
     }
 
@@ -181,12 +181,12 @@ impl Reply {
         let has_reached_limit = self.output_tokens_max.is_some_and(|most| output_tokens >= most);
         self.end = Some(match line["done_reason"].as_str() {
             // The server also sends `load` if it only loaded the model.
-            None | Some("" | "stop" | "load") => End::For(FinishReason::Stop),
+            None | Some("" | "stop" | "load") => OllamaEndReason::For(FinishReason::Stop),
             Some("length") if self.is_bound_by_context && !has_reached_limit => {
-                End::For(FinishReason::ContextExceeded)
+                OllamaEndReason::For(FinishReason::ContextExceeded)
             }
-            Some("length") => End::For(FinishReason::MaxTokens),
-            Some(word) => End::InAWord(failure::shown_word(word)),
+            Some("length") => OllamaEndReason::For(FinishReason::MaxTokens),
+            Some(word) => OllamaEndReason::InAWord(failure::shown_word(word)),
         });
     }
 
@@ -203,8 +203,8 @@ impl Reply {
             drop(self.untagged(piece));
         }
         let mut completion = match end {
-            End::For(reason) => self.answer.finish(reason),
-            End::InAWord(word) => self.answer.finish_with_word(&word),
+            OllamaEndReason::For(reason) => self.answer.finish(reason),
+            OllamaEndReason::InAWord(word) => self.answer.finish_with_word(&word),
         };
         self.characters.join_completion(&mut completion);
         Ok(completion)

@@ -10,9 +10,9 @@ use jaato_plugin_sdk::serde::Serialize;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Data, Request};
 use jaato_plugin_sdk_provider::exchange;
-use jaato_plugin_sdk_provider::shown::{Blobs, data_of};
+use jaato_plugin_sdk_provider::shown::{BlobContents, data_of};
 
-use crate::facts::{Facts, IMAGES};
+use crate::facts::{OllamaModelFacts, IMAGES};
 use crate::{history, thinking, tools};
 
 /// The request options that this provider supports. The server has no option for a tool choice.
@@ -39,7 +39,7 @@ const IN_WORDS: &str =
 
 /// A request ready to send.
 #[derive(Debug)]
-pub struct Written {
+pub struct OllamaRequest {
     /// The body.
     pub body: Vec<u8>,
     /// Bytes of the body without images, which is the text that becomes tokens.
@@ -48,22 +48,22 @@ pub struct Written {
 
 /// The inputs of a request's body in addition to the request.
 #[derive(Debug)]
-pub struct With<'a> {
+pub struct RequestBodyInputs<'a> {
     /// The facts about the model.
-    pub facts: &'a Facts,
+    pub facts: &'a OllamaModelFacts,
     /// The context size in tokens.
     pub context_tokens: u64,
     /// How long the server keeps the model loaded. Empty for the server's default.
     pub keep_alive: &'a str,
     /// The bytes of the data parts that the model sees. The request describes the other data parts
     /// in text.
-    pub blobs: &'a Blobs,
+    pub blobs: &'a BlobContents,
 }
 
 /// The body. The field order is the order in the JSON.
 #[derive(Serialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
-struct Body<'a> {
+struct OllamaRequestBody<'a> {
     model: &'a str,
     stream: bool,
     /// Always false: the server must not silently drop messages.
@@ -84,7 +84,7 @@ struct Body<'a> {
 
 /// Returns the blobs whose bytes a request contains, with the size limit of each. Empty for a model
 /// that is known to have no vision.
-pub fn wanted<'a>(request: &'a Request, facts: &Facts) -> BTreeMap<&'a str, usize> {
+pub fn wanted_blobs<'a>(request: &'a Request, facts: &OllamaModelFacts) -> BTreeMap<&'a str, usize> {
     if facts.can("vision") == Some(false) {
         return BTreeMap::new();
     }
@@ -98,13 +98,13 @@ pub fn wanted<'a>(request: &'a Request, facts: &Facts) -> BTreeMap<&'a str, usiz
 /// # Errors
 /// `configuration` for an option that the model does not support, `context_overflow` if the body is
 /// too large to send, `unknown_operation` if a message has an unknown role.
-pub fn write(request: &Request, with: &With<'_>) -> Result<Written> {
+pub fn write(request: &Request, with: &RequestBodyInputs<'_>) -> Result<OllamaRequest> {
     let asked = &request.options;
     let (system, format) = form(request);
     let messages = history::messages(request, &system, with.blobs)?;
     let images = messages.iter().filter_map(|message| message["images"].as_array()).flatten();
     let image_bytes: usize = images.filter_map(Value::as_str).map(str::len).sum();
-    let body = Body {
+    let body = OllamaRequestBody {
         model: &request.model,
         stream: asked.stream != Some(false),
         truncate: false,
@@ -116,9 +116,9 @@ pub fn write(request: &Request, with: &With<'_>) -> Result<Written> {
         tools: tools::list(&request.tools),
         messages,
     };
-    let body = exchange::written(&body, asked, BODY_BYTES_MAX)?;
+    let body = exchange::serialize_body(&body, asked, BODY_BYTES_MAX)?;
     let word_bytes = body.len().saturating_sub(image_bytes);
-    Ok(Written { body, word_bytes })
+    Ok(OllamaRequest { body, word_bytes })
 }
 
 /// Returns the system text, and the schema that the server enforces. If there are tools, the system

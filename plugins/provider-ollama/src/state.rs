@@ -8,8 +8,8 @@ use jaato_plugin_sdk::{schemars, serde_json};
 use parking_lot::Mutex;
 
 use crate::config::Config;
-use crate::endpoint::Server;
-use crate::facts::Facts;
+use crate::endpoint::OllamaServer;
+use crate::facts::OllamaModelFacts;
 use crate::models::with_tag;
 
 /// The variable that holds the API key for a server that needs one.
@@ -20,8 +20,8 @@ const REMEMBERED_MAX: usize = 256;
 
 /// What the plugin knows about a model on a server.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Known {
-    pub(crate) facts: Facts,
+pub(crate) struct KnownOllamaModel {
+    pub(crate) facts: OllamaModelFacts,
     /// The context size with which the model was loaded at its first query. It is kept because the
     /// requested size must not change.
     pub(crate) loaded: Option<u64>,
@@ -30,11 +30,11 @@ pub(crate) struct Known {
 /// The plugin's state. It remembers facts about models, so that the plugin does not query them
 /// before each request. It contains nothing about conversations, because providers are stateless.
 #[derive(Default)]
-pub struct Ollama(Mutex<Remembered>);
+pub struct OllamaState(Mutex<RememberedOllamaModels>);
 
 #[derive(Default)]
-struct Remembered {
-    models: HashMap<(String, String), Known>,
+struct RememberedOllamaModels {
+    models: HashMap<(String, String), KnownOllamaModel>,
     /// Models that have answered.
     used: HashSet<(String, String)>,
     /// Models about whose small context the user was notified.
@@ -43,46 +43,46 @@ struct Remembered {
     answered: HashSet<String>,
 }
 
-fn key(server: &Server, model: &str) -> (String, String) {
+fn key(server: &OllamaServer, model: &str) -> (String, String) {
     (server.root.clone(), with_tag(model))
 }
 
-impl Ollama {
-    pub(crate) fn known(&self, server: &Server, model: &str) -> Option<Known> {
+impl OllamaState {
+    pub(crate) fn known(&self, server: &OllamaServer, model: &str) -> Option<KnownOllamaModel> {
         self.0.lock().models.get(&key(server, model)).cloned()
     }
 
-    pub(crate) fn remember(&self, server: &Server, model: &str, known: Known) {
+    pub(crate) fn remember(&self, server: &OllamaServer, model: &str, known: KnownOllamaModel) {
         let mut remembered = self.0.lock();
         if remembered.models.len() >= REMEMBERED_MAX {
-            *remembered = Remembered::default();
+            *remembered = RememberedOllamaModels::default();
         }
         remembered.models.insert(key(server, model), known);
     }
 
     /// Forgets a model that the server refused, because the user may be changing it.
-    pub(crate) fn forget(&self, server: &Server, model: &str) {
+    pub(crate) fn forget(&self, server: &OllamaServer, model: &str) {
         self.0.lock().models.remove(&key(server, model));
     }
 
-    pub(crate) fn is_used(&self, server: &Server, model: &str) -> bool {
+    pub(crate) fn is_used(&self, server: &OllamaServer, model: &str) -> bool {
         self.0.lock().used.contains(&key(server, model))
     }
 
-    pub(crate) fn set_used(&self, server: &Server, model: &str) {
+    pub(crate) fn set_used(&self, server: &OllamaServer, model: &str) {
         self.0.lock().used.insert(key(server, model));
     }
 
     /// Returns true on the first call for a model, so that a notice is shown once.
-    pub(crate) fn is_first_notice(&self, server: &Server, model: &str) -> bool {
+    pub(crate) fn is_first_notice(&self, server: &OllamaServer, model: &str) -> bool {
         self.0.lock().told.insert(key(server, model))
     }
 
-    pub(crate) fn has_answered(&self, server: &Server) -> bool {
+    pub(crate) fn has_answered(&self, server: &OllamaServer) -> bool {
         self.0.lock().answered.contains(&server.root)
     }
 
-    pub(crate) fn set_answered(&self, server: &Server) {
+    pub(crate) fn set_answered(&self, server: &OllamaServer) {
         let mut remembered = self.0.lock();
         if !remembered.answered.contains(&server.root) {
             remembered.answered.insert(server.root.clone());
@@ -90,7 +90,7 @@ impl Ollama {
     }
 }
 
-impl State for Ollama {
+impl State for OllamaState {
     async fn create(_home: &Home, _saved: Option<Value>) -> Result<Self> {
         Ok(Self::default())
     }

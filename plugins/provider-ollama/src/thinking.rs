@@ -4,7 +4,7 @@ use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Effort, Request};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 
-use crate::facts::Facts;
+use crate::facts::OllamaModelFacts;
 
 /// Writes the field `think`. With `None` the server decides, and a model that can think does.
 ///
@@ -13,7 +13,7 @@ use crate::facts::Facts;
 ///
 /// # Errors
 /// `configuration` if thinking is requested from a model that cannot think.
-pub(crate) fn think(request: &Request, facts: &Facts) -> Result<Option<Value>> {
+pub(crate) fn think(request: &Request, facts: &OllamaModelFacts) -> Result<Option<Value>> {
     let Some(effort) = request.options.effort.filter(|effort| *effort != Effort::Unknown) else {
         return Ok(None);
     };
@@ -39,15 +39,15 @@ pub(crate) fn think(request: &Request, facts: &Facts) -> Result<Option<Value>> {
 mod tests {
     use super::*;
 
-    fn of(effort: &str, facts: &Facts) -> Result<Option<Value>> {
+    fn of(effort: &str, facts: &OllamaModelFacts) -> Result<Option<Value>> {
         let mut request = Request::new("m", Vec::new());
         request.options.effort = jaato_plugin_sdk::serde_json::from_value(json!(effort)).ok();
         think(&request, facts)
     }
 
-    fn facts(capabilities: &[&str], thinks_by_levels: bool) -> Facts {
+    fn facts(capabilities: &[&str], thinks_by_levels: bool) -> OllamaModelFacts {
         let capabilities = capabilities.iter().map(|name| (*name).to_owned()).collect();
-        Facts { capabilities: Some(capabilities), thinks_by_levels, ..Facts::default() }
+        OllamaModelFacts { capabilities: Some(capabilities), thinks_by_levels, ..OllamaModelFacts::default() }
     }
 
     #[test]
@@ -62,7 +62,7 @@ mod tests {
             ("max", json!(true), json!("high")),
         ] {
             assert_eq!(of(effort, &thinks), Ok(Some(on.clone())), "{effort}");
-            assert_eq!(of(effort, &Facts::default()), Ok(Some(on)), "{effort}");
+            assert_eq!(of(effort, &OllamaModelFacts::default()), Ok(Some(on)), "{effort}");
             assert_eq!(of(effort, &levels), Ok(Some(level)), "{effort}");
         }
         assert_eq!(of("telepathy", &thinks), Ok(None));

@@ -22,7 +22,7 @@ pub(crate) fn list(tools: &[ToolSpec]) -> Vec<Value> {
 }
 
 fn parameters(schema: &Value) -> Value {
-    let mut schema = fitted(schema);
+    let mut schema = fit_schema(schema);
     schema["type"] = json!("object");
     if !schema["properties"].is_object() {
         schema["properties"] = json!({});
@@ -34,15 +34,15 @@ fn parameters(schema: &Value) -> Value {
 }
 
 /// Converts a schema and its inner schemas to objects.
-fn fitted(schema: &Value) -> Value {
+fn fit_schema(schema: &Value) -> Value {
     let Some(fields) = schema.as_object() else { return json!({}) };
     let mut written = Map::new();
     for (key, value) in fields {
         let value = match (key.as_str(), value) {
             ("properties", Value::Object(all)) => {
-                all.iter().map(|(name, one)| (name.clone(), fitted(one))).collect()
+                all.iter().map(|(name, one)| (name.clone(), fit_schema(one))).collect()
             }
-            (list, Value::Array(all)) if LISTS.contains(&list) => all.iter().map(fitted).collect(),
+            (list, Value::Array(all)) if LISTS.contains(&list) => all.iter().map(fit_schema).collect(),
             _ => value.clone(),
         };
         written.insert(key.clone(), value);

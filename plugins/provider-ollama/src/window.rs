@@ -1,6 +1,6 @@
 //! Chooses a model's context size. Pure.
 
-use crate::facts::Facts;
+use crate::facts::OllamaModelFacts;
 
 /// The largest context to choose by default. It is enough for an agent with tools and files, and
 /// needs about 4 GiB next to a model with eight billion parameters. The server's own default is
@@ -12,7 +12,7 @@ pub const TOKENS_BY_DEFAULT: u64 = 32_768;
 ///
 /// A larger loaded context is used, because another size makes the server load the model again. The
 /// server would silently reduce a size above the model's window, so this function reduces it.
-pub fn size(asked: Option<u32>, facts: &Facts, loaded: Option<u64>) -> u64 {
+pub fn size(asked: Option<u32>, facts: &OllamaModelFacts, loaded: Option<u64>) -> u64 {
     let within = |tokens: u64| facts.window.map_or(tokens, |window| tokens.min(window));
     match asked.map(u64::from).or(facts.own_context) {
         Some(tokens) => within(tokens),
@@ -26,8 +26,8 @@ pub fn size(asked: Option<u32>, facts: &Facts, loaded: Option<u64>) -> u64 {
 mod tests {
     use super::*;
 
-    fn facts(window: Option<u64>, own_context: Option<u64>) -> Facts {
-        Facts { window, own_context, ..Facts::default() }
+    fn facts(window: Option<u64>, own_context: Option<u64>) -> OllamaModelFacts {
+        OllamaModelFacts { window, own_context, ..OllamaModelFacts::default() }
     }
 
     #[test]
@@ -38,7 +38,7 @@ mod tests {
         assert_eq!(size(None, &facts(Some(262_144), Some(8_192)), Some(9_999)), 8_192);
         assert_eq!(size(None, &large, None), TOKENS_BY_DEFAULT);
         assert_eq!(size(None, &facts(Some(2_048), None), None), 2_048);
-        assert_eq!(size(None, &Facts::default(), None), TOKENS_BY_DEFAULT);
+        assert_eq!(size(None, &OllamaModelFacts::default(), None), TOKENS_BY_DEFAULT);
     }
 
     #[test]
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_model_on_the_vendors_machines_has_all_of_its_window() {
-        let facts = Facts { is_remote: true, ..facts(Some(262_144), None) };
+        let facts = OllamaModelFacts { is_remote: true, ..facts(Some(262_144), None) };
         assert_eq!(size(None, &facts, None), 262_144);
         assert_eq!(size(Some(4_096), &facts, None), 4_096);
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jaato_plugin_sdk::types::{Completion, Message, Part, Request, Retry};
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream};
-use jaato_vendors::ollama::{Ollama, Turn};
+use jaato_vendors::ollama::{FakeOllama, OllamaTurn};
 
 use crate::vendor::talk_to;
 
@@ -14,7 +14,7 @@ const HELLO: &str = "{\"message\":{\"content\":\"hello\"},\"done\":false}\n";
 const END: &str = "{\"message\":{\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\"}\n";
 
 fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost {
-    let server = Ollama::new([]);
+    let server = FakeOllama::new([]);
     FakeHost::new(provider_ollama::__jaato::MODULE).with_http(move |request| {
         match request.head.url.ends_with("/api/chat") {
             true => Ok(answer()),
@@ -52,7 +52,7 @@ fn a_whole_answer_is_done_soon_though_the_server_leaves_the_connection_open() {
 #[test]
 fn an_error_in_mid_stream_has_its_kind_and_its_retry_class() {
     let failing = |lines: usize, text: &str| {
-        let turn = Turn::text("half of it").cut_after(lines).failing(text);
+        let turn = OllamaTurn::text("half of it").cut_after(lines).failing(text);
         let mut talk = talk_to("qwen3:8b", [turn]);
         talk.request.messages = vec![Message::user("hi")];
         let error = talk.send().unwrap_err();

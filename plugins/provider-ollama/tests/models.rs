@@ -3,13 +3,13 @@
 
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::Message;
-use jaato_vendors::Talk;
-use jaato_vendors::ollama::{Ollama, Turn};
+use jaato_vendors::ModelConversation;
+use jaato_vendors::ollama::{FakeOllama, OllamaTurn};
 
 use crate::vendor::talk_with;
 
 /// Returns each model's name, window and number of supported image types.
-fn listed(talk: &Talk<Ollama>) -> Vec<(String, u64, usize)> {
+fn listed(talk: &ModelConversation<FakeOllama>) -> Vec<(String, u64, usize)> {
     let models = talk.host.instance().unwrap().models().unwrap();
     let seen = |it: &Option<Vec<String>>| it.as_ref().unwrap().len();
     models
@@ -18,7 +18,7 @@ fn listed(talk: &Talk<Ollama>) -> Vec<(String, u64, usize)> {
         .collect()
 }
 
-fn usual(server: Ollama, config: Value) -> Talk<Ollama> {
+fn usual(server: FakeOllama, config: Value) -> ModelConversation<FakeOllama> {
     talk_with("qwen3:8b", server, config)
 }
 
@@ -39,14 +39,14 @@ fn what_is_installed_and_answers_is_listed_with_the_size_that_is_asked_for() {
         rows.map(|((name, size), sees)| (name.to_owned(), size, sees)).collect::<Vec<_>>()
     };
     let expected = all([32_768, 32_768, 32_768, 32_768, 2_048, 8_192, 202_752]);
-    assert_eq!(listed(&usual(Ollama::new([]), json!({}))), expected);
+    assert_eq!(listed(&usual(FakeOllama::new([]), json!({}))), expected);
     let expected = all([4_096, 4_096, 4_096, 4_096, 2_048, 4_096, 4_096]);
-    assert_eq!(listed(&usual(Ollama::new([]), json!({ "context_tokens": 4_096 }))), expected);
+    assert_eq!(listed(&usual(FakeOllama::new([]), json!({ "context_tokens": 4_096 }))), expected);
 }
 
 #[test]
 fn the_size_that_the_server_really_gave_counts_once_the_model_was_used() {
-    let server = Ollama::new([Turn::text("a")]).with_context_max(3_000);
+    let server = FakeOllama::new([OllamaTurn::text("a")]).with_context_max(3_000);
     let mut talk = usual(server, json!({}));
     assert_eq!(listed(&talk)[0].1, 32_768);
     talk.ask(Message::user("hi"));

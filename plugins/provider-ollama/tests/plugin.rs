@@ -5,7 +5,7 @@ use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Delta, Message, Part, Request, Retry};
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream};
-use jaato_vendors::ollama::{Ollama, Turn};
+use jaato_vendors::ollama::{FakeOllama, OllamaTurn};
 
 use crate::vendor::{talk_to, talk_with};
 
@@ -14,7 +14,7 @@ jaato_plugin_testkit::conformance!(provider_ollama: provider; |suite| suite.with
 /// Adds a server that answers any number of requests.
 fn with_server(host: FakeHost) -> FakeHost {
     let hello = "{\"message\":{\"content\":\"hello\"},\"done\":false}\n{\"done\":true,\"done_reason\":\"stop\"}\n";
-    let server = Ollama::new([]);
+    let server = FakeOllama::new([]);
     host.with_http(move |request| match request.head.url.ends_with("/api/chat") {
         true => Ok(FakeHttpAnswer::status(200).body(hello)),
         false => server.answer_plugin(request),
@@ -28,7 +28,7 @@ fn request() -> Request {
 /// Returns a host whose server answers chats with `answer`, and other requests as a real server
 /// does.
 fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost {
-    let server = Ollama::new([]);
+    let server = FakeOllama::new([]);
     FakeHost::new(provider_ollama::__jaato::MODULE).with_http(move |request| {
         match request.head.url.ends_with("/api/chat") {
             true => Ok(answer()),
@@ -45,7 +45,7 @@ fn error_of(status: u16, body: &'static str) -> Error {
 
 #[test]
 fn a_model_is_looked_at_once_and_then_asked() {
-    let mut talk = talk_to("qwen3:8b", ["a", "b"].map(Turn::text));
+    let mut talk = talk_to("qwen3:8b", ["a", "b"].map(OllamaTurn::text));
     talk.ask(Message::user("hi"));
     talk.ask(Message::user("ho"));
     let sent = talk.host.http_requests();
@@ -66,7 +66,7 @@ fn a_model_is_looked_at_once_and_then_asked() {
 #[test]
 fn a_key_is_named_for_a_base_url_alone() {
     let with = |config: Value| {
-        let server = Ollama::new([Turn::text("hello")]).with_key("secret");
+        let server = FakeOllama::new([OllamaTurn::text("hello")]).with_key("secret");
         talk_with("qwen3:8b", server, config)
     };
     let mut talk = with(json!({ "base_url": "https://ollama.com" }));
@@ -109,7 +109,7 @@ fn a_server_that_does_not_run_is_told_with_what_starts_it() {
 
 #[test]
 fn a_model_that_is_not_there_is_told_with_what_fetches_it() {
-    let mut talk = talk_to("moon:1b", [Turn::text("hello")]);
+    let mut talk = talk_to("moon:1b", [OllamaTurn::text("hello")]);
     talk.request.messages = vec![Message::user("hi")];
     let error = talk.send().unwrap_err();
     assert!(error.message.ends_with("(not found): model 'moon:1b' not found"), "{error}");

@@ -4,13 +4,13 @@
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{Delta, Pulled, Retry};
 use jaato_plugin_sdk::{Error, ErrorKind};
-use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream, Finished};
-use jaato_vendors::ollama::{IN_LIBRARY, Ollama};
-use provider_ollama::pull::{Pull, check_name};
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream, FinishedCall};
+use jaato_vendors::ollama::{IN_LIBRARY, FakeOllama};
+use provider_ollama::pull::{ModelPull, check_name};
 
 use crate::vendor::{talk_to, talk_with};
 
-fn pulled(model: &str) -> Finished<Pulled> {
+fn pulled(model: &str) -> FinishedCall<Pulled> {
     talk_to("m", []).host.instance().unwrap().pull_model(model)
 }
 
@@ -37,7 +37,7 @@ fn progress_is_the_sum_of_all_files_and_what_else_happens_is_told_once() {
 
 #[test]
 fn the_server_is_asked_by_the_name_and_has_the_model_then() {
-    let talk = talk_with("m", Ollama::new([]), json!({ "host": "gpu-box" }));
+    let talk = talk_with("m", FakeOllama::new([]), json!({ "host": "gpu-box" }));
     talk.host.instance().unwrap().pull_model(IN_LIBRARY).result.unwrap();
     let sent = talk.host.http_requests().pop().unwrap();
     assert_eq!(sent.head.url, "http://gpu-box:11434/api/pull");
@@ -97,7 +97,7 @@ fn a_cancel_ends_the_exchange() {
 
 #[test]
 fn a_server_that_says_nonsense_is_told_of() {
-    let line = |line: &str| Pull::new("http://h/api/pull", "a").line(line.as_bytes());
+    let line = |line: &str| ModelPull::new("http://h/api/pull", "a").line(line.as_bytes());
     for nonsense in ["<html>", "[]", "{}", "{\"status\":7}"] {
         assert_eq!(line(nonsense).unwrap_err().kind, ErrorKind::Provider, "{nonsense}");
     }

@@ -4,10 +4,10 @@
 use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::types::{Completion, Delta, Message, Part, Request};
 use jaato_plugin_sdk::{ErrorKind, Result};
-use jaato_plugin_sdk_provider::{CALLS_MAX, EVENTS_MAX, Lines};
-use jaato_vendors::Asked;
-use jaato_vendors::ollama::{Ollama, Said, Turn};
-use provider_ollama::reply::Reply;
+use jaato_plugin_sdk_provider::{CALLS_MAX, EVENTS_MAX, StreamLineSplitter};
+use jaato_vendors::VendorRequest;
+use jaato_vendors::ollama::{FakeOllama, OllamaAnswerPiece, OllamaTurn};
+use provider_ollama::reply::OllamaReply;
 
 const URL: &str = "http://h:1/api/chat";
 
@@ -15,31 +15,31 @@ fn request() -> Request {
     Request::new("qwen3:8b", vec![Message::user("hi")])
 }
 
-fn reply() -> Reply {
-    Reply::new(URL, &request(), None, false)
+fn reply() -> OllamaReply {
+    OllamaReply::new(URL, &request(), None, false)
 }
 
 /// Returns the bytes of an answer with all kinds of content.
 fn body() -> Vec<u8> {
     let said = [
-        Said::Thought("I should — look".to_owned()),
-        Said::Text("I look: Grüße, 漢字\n".to_owned()),
-        Said::Call("look".to_owned(), json!({ "x": { "y": [1, "ü"] } })),
-        Said::Call("look".to_owned(), json!({})),
+        OllamaAnswerPiece::Thought("I should — look".to_owned()),
+        OllamaAnswerPiece::Text("I look: Grüße, 漢字\n".to_owned()),
+        OllamaAnswerPiece::Call("look".to_owned(), json!({ "x": { "y": [1, "ü"] } })),
+        OllamaAnswerPiece::Call("look".to_owned(), json!({})),
     ];
-    let server = Ollama::new([Turn::says(said)]);
+    let server = FakeOllama::new([OllamaTurn::says(said)]);
     let tool = json!({ "type": "function", "function": { "name": "look", "description": "",
         "parameters": { "type": "object", "properties": {} } } });
     let body = json!({ "model": "qwen3:8b", "messages": [{ "role": "user", "content": "hi" }],
         "tools": [tool] });
     let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
     let (method, path) = ("POST".to_owned(), "/api/chat".to_owned());
-    server.answer(&Asked { method, path, headers, body: body.to_string().into_bytes() }).body
+    server.answer(&VendorRequest { method, path, headers, body: body.to_string().into_bytes() }).body
 }
 
 /// Reads pieces as the plugin does.
 fn read(pieces: &[&[u8]]) -> Result<(Vec<Delta>, Completion)> {
-    let (mut lines, mut reply, mut deltas) = (Lines::new(8 * 1024 * 1024), reply(), Vec::new());
+    let (mut lines, mut reply, mut deltas) = (StreamLineSplitter::new(8 * 1024 * 1024), reply(), Vec::new());
     for piece in pieces {
         for line in lines.push(piece)? {
             deltas.extend(reply.line(&line)?);

@@ -5,12 +5,12 @@ use expect_test::expect;
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{Message, Part, Request, Role, ToolCall, ToolResult, ToolSpec};
-use provider_ollama::facts::Facts;
-use provider_ollama::request::{With, write};
+use provider_ollama::facts::OllamaModelFacts;
+use provider_ollama::request::{RequestBodyInputs, write};
 
 fn written(request: &Request) -> Value {
-    let with = With {
-        facts: &Facts::default(),
+    let with = RequestBodyInputs {
+        facts: &OllamaModelFacts::default(),
         context_tokens: 4_096,
         keep_alive: "5m",
         blobs: &Default::default(),
@@ -148,8 +148,8 @@ fn what_nobody_sets_is_not_sent() {
 fn a_role_of_the_future_is_refused() {
     let message = Message { role: Role::Unknown, ..Message::user("hi") };
     let request = Request::new("m", vec![message]);
-    let with = With {
-        facts: &Facts::default(),
+    let with = RequestBodyInputs {
+        facts: &OllamaModelFacts::default(),
         context_tokens: 1,
         keep_alive: "",
         blobs: &Default::default(),

@@ -6,48 +6,48 @@ use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{
     Completion, Data, Delta, Effort, FinishReason, Message, Part, Role, ToolResult,
 };
-use jaato_plugin_testkit::Finished;
-use jaato_vendors::ollama::{Ollama, Said, Turn};
-use jaato_vendors::{Talk, strange_history};
+use jaato_plugin_testkit::FinishedCall;
+use jaato_vendors::ollama::{FakeOllama, OllamaAnswerPiece, OllamaTurn};
+use jaato_vendors::{ModelConversation, strange_history};
 
 const MODELS: [&str; 3] = ["qwen3:8b", "gpt-oss:20b", "big:cloud"];
 
 /// Starts a conversation with a model that gives these answers.
-pub fn talk_to(model: &str, turns: impl IntoIterator<Item = Turn>) -> Talk<Ollama> {
-    talk_with(model, Ollama::new(turns), json!({}))
+pub fn talk_to(model: &str, turns: impl IntoIterator<Item = OllamaTurn>) -> ModelConversation<FakeOllama> {
+    talk_with(model, FakeOllama::new(turns), json!({}))
 }
 
-pub fn talk_with(model: &str, server: Ollama, config: Value) -> Talk<Ollama> {
-    Talk::new(provider_ollama::__jaato::MODULE, config, server, model)
+pub fn talk_with(model: &str, server: FakeOllama, config: Value) -> ModelConversation<FakeOllama> {
+    ModelConversation::new(provider_ollama::__jaato::MODULE, config, server, model)
 }
 
-fn with_tool(talk: Talk<Ollama>) -> Talk<Ollama> {
+fn with_tool(talk: ModelConversation<FakeOllama>) -> ModelConversation<FakeOllama> {
     talk.with_tool("look", json!({ "type": "object", "properties": { "at": true } }))
 }
 
-fn thought(text: &str) -> Said {
-    Said::Thought(text.to_owned())
+fn thought(text: &str) -> OllamaAnswerPiece {
+    OllamaAnswerPiece::Thought(text.to_owned())
 }
 
-fn text(text: &str) -> Said {
-    Said::Text(text.to_owned())
+fn text(text: &str) -> OllamaAnswerPiece {
+    OllamaAnswerPiece::Text(text.to_owned())
 }
 
-fn call(arguments: Value) -> Said {
-    Said::Call("look".to_owned(), arguments)
+fn call(arguments: Value) -> OllamaAnswerPiece {
+    OllamaAnswerPiece::Call("look".to_owned(), arguments)
 }
 
-fn turns() -> [Turn; 4] {
+fn turns() -> [OllamaTurn; 4] {
     [
-        Turn::says([
+        OllamaTurn::says([
             thought("I should look."),
             text("I look."),
             call(json!({ "at": "a" })),
             call(json!({})),
         ]),
-        Turn::says([thought("again"), call(json!({ "at": "é" }))]),
-        Turn::says([thought("so"), text("one, 漢字")]),
-        Turn::text("Bye."),
+        OllamaTurn::says([thought("again"), call(json!({ "at": "é" }))]),
+        OllamaTurn::says([thought("so"), text("one, 漢字")]),
+        OllamaTurn::text("Bye."),
     ]
 }
 
@@ -89,7 +89,7 @@ fn each_request_begins_as_the_one_before() {
 
 #[test]
 fn the_size_of_the_context_is_always_set_and_stays() {
-    let sizes = |talk: &Talk<Ollama>| -> Vec<u64> {
+    let sizes = |talk: &ModelConversation<FakeOllama>| -> Vec<u64> {
         let all = talk.vendor.accepted();
         all.iter().map(|body| body["options"]["num_ctx"].as_u64().unwrap()).collect()
     };
@@ -101,7 +101,7 @@ fn the_size_of_the_context_is_always_set_and_stays() {
         ("qwen3:8b", json!({ "context_tokens": 4_096 }), 4_096),
         ("tiny", json!({ "context_tokens": 65_536 }), 2_048),
     ] {
-        let server = Ollama::new([Turn::text("a"), Turn::text("b")]);
+        let server = FakeOllama::new([OllamaTurn::text("a"), OllamaTurn::text("b")]);
         let mut talk = talk_with(model, server, config);
         talk.ask(Message::user("hi"));
         // Another client now loads the model with another size.
@@ -109,7 +109,7 @@ fn the_size_of_the_context_is_always_set_and_stays() {
         assert_eq!(sizes(&talk), [expected, expected], "{model}");
         assert_eq!(talk.vendor.reloads(), 0);
     }
-    let server = Ollama::new([Turn::text("a")]).with_loaded("qwen3:8b", 40_960);
+    let server = FakeOllama::new([OllamaTurn::text("a")]).with_loaded("qwen3:8b", 40_960);
     let mut talk = talk_with("qwen3:8b", server, json!({}));
     talk.ask(Message::user("hi"));
     assert_eq!((sizes(&talk), talk.vendor.reloads()), (vec![40_960], 0));
@@ -117,7 +117,7 @@ fn the_size_of_the_context_is_always_set_and_stays() {
 
 #[test]
 fn a_conversation_that_is_too_long_is_never_cut_and_has_a_kind_of_its_own() {
-    let mut talk = talk_to("tiny", [Turn::text("a")]);
+    let mut talk = talk_to("tiny", [OllamaTurn::text("a")]);
     talk.request.messages = vec![Message::user("word ".repeat(10_000))];
     assert_eq!(talk.send().unwrap_err().kind, ErrorKind::ContextOverflow);
     let body: Value =
@@ -125,7 +125,7 @@ fn a_conversation_that_is_too_long_is_never_cut_and_has_a_kind_of_its_own() {
     assert_eq!((&body["truncate"], &body["shift"]), (&json!(false), &json!(false)));
 }
 
-fn notices(finished: &Finished<Completion>) -> Vec<String> {
+fn notices(finished: &FinishedCall<Completion>) -> Vec<String> {
     let text = |delta: &Delta| match delta {
         Delta::Notice { text, .. } => Some(text.clone()),
         _ => None,
@@ -135,7 +135,7 @@ fn notices(finished: &Finished<Completion>) -> Vec<String> {
 
 #[test]
 fn a_server_that_cuts_all_the_same_is_told_of_once() {
-    let server = Ollama::new(["a", "b"].map(Turn::text)).cutting_silently().with_context_max(4_096);
+    let server = FakeOllama::new(["a", "b"].map(OllamaTurn::text)).cutting_silently().with_context_max(4_096);
     let mut talk = talk_with("qwen3:8b", server, json!({}));
     talk.request.messages = vec![Message::user("word ".repeat(20_000))];
     let finished = talk.host.complete(&talk.request);
@@ -153,7 +153,7 @@ fn a_server_that_cuts_all_the_same_is_told_of_once() {
 
 #[test]
 fn a_server_that_read_all_is_not_suspected() {
-    let mut talk = talk_to("qwen3:8b", [Turn::text("a")]);
+    let mut talk = talk_to("qwen3:8b", [OllamaTurn::text("a")]);
     talk.request.messages = vec![Message::user("word ".repeat(20_000))];
     let finished = talk.host.complete(&talk.request);
     assert!(finished.result.is_ok() && notices(&finished).is_empty(), "{:?}", finished.deltas);
@@ -163,7 +163,7 @@ fn a_server_that_read_all_is_not_suspected() {
 fn an_image_is_seen_where_the_model_sees_and_told_in_words_where_not() {
     let image = || Data::blob("image/png", "b-1");
     for (model, sees) in [("qwen3-vl:8b", true), ("qwen3:8b", false)] {
-        let turns = [Turn::says([call(json!({}))]), Turn::text("A cat.")];
+        let turns = [OllamaTurn::says([call(json!({}))]), OllamaTurn::text("A cat.")];
         let mut talk = with_tool(talk_to(model, turns));
         let parts = vec![
             Part::text("What is it?"),
@@ -192,7 +192,7 @@ fn an_image_is_seen_where_the_model_sees_and_told_in_words_where_not() {
 #[test]
 fn a_history_that_another_provider_made_is_taken() {
     for model in MODELS {
-        let mut talk = talk_to(model, [Turn::text("a"), Turn::text("b")]);
+        let mut talk = talk_to(model, [OllamaTurn::text("a"), OllamaTurn::text("b")]);
         talk.request.messages = strange_history();
         talk.ask(Message::user("and you?"));
         talk.ask(Message::user("sure?"));
@@ -203,7 +203,7 @@ fn a_history_that_another_provider_made_is_taken() {
 
 #[test]
 fn calls_get_ids_that_no_earlier_call_has() {
-    let turns = [Turn::says([call(json!({})), call(json!({}))]), Turn::says([call(json!({}))])];
+    let turns = [OllamaTurn::says([call(json!({})), call(json!({}))]), OllamaTurn::says([call(json!({}))])];
     let mut talk = with_tool(talk_to("qwen3:8b", turns));
     let first = talk.ask(Message::user("look"));
     let second = talk.answer(&first);
@@ -216,20 +216,20 @@ fn calls_get_ids_that_no_earlier_call_has() {
 
 #[test]
 fn an_answer_says_why_it_ended() {
-    let ended = |model: &str, turn: Turn, most: Option<u32>| {
+    let ended = |model: &str, turn: OllamaTurn, most: Option<u32>| {
         let mut talk = talk_to(model, [turn]);
         talk.request.options.max_output_tokens = most;
         let completion = talk.ask(Message::user("hi"));
         (completion.finish_reason, completion.finish_word)
     };
-    let long = || Turn::text("many words, many words").stopping("length");
+    let long = || OllamaTurn::text("many words, many words").stopping("length");
     assert_eq!(ended("qwen3:8b", long(), Some(3)), (FinishReason::MaxTokens, None));
     assert_eq!(ended("qwen3:8b", long(), Some(999)), (FinishReason::ContextExceeded, None));
     assert_eq!(ended("qwen3:8b", long(), None), (FinishReason::ContextExceeded, None));
     assert_eq!(ended("big:cloud", long(), None), (FinishReason::MaxTokens, None));
-    let limit_of_model = Turn::text(&"word ".repeat(100)).stopping("length");
+    let limit_of_model = OllamaTurn::text(&"word ".repeat(100)).stopping("length");
     assert_eq!(ended("tuned:1b", limit_of_model, None), (FinishReason::MaxTokens, None));
-    let unloaded = ended("qwen3:8b", Turn::text("a").stopping("unload"), None);
+    let unloaded = ended("qwen3:8b", OllamaTurn::text("a").stopping("unload"), None);
     assert_eq!(unloaded, (FinishReason::Unknown, Some("unload".to_owned())));
 }
 
@@ -242,7 +242,7 @@ fn every_listed_option_is_taken_or_refused_by_name() {
             json!({ "effort": "none", "stream": false }),
             json!({ "output_schema": { "type": "object" } }),
         ] {
-            let mut talk = with_tool(talk_to(model, [Turn::text("a")]));
+            let mut talk = with_tool(talk_to(model, [OllamaTurn::text("a")]));
             talk.request.options = serde_json::from_value(options.clone()).unwrap();
             talk.request.messages = vec![Message::user("hi")];
             let result = talk.send();
@@ -273,7 +273,7 @@ fn an_answer_at_once_and_in_pieces_is_the_same() {
 #[test]
 fn a_model_stays_loaded_as_long_as_the_person_says() {
     for (setting, expected) in [("", json!(null)), ("10m", json!("10m")), ("-1", json!(-1))] {
-        let server = Ollama::new([Turn::text("a")]);
+        let server = FakeOllama::new([OllamaTurn::text("a")]);
         let mut talk = talk_with("qwen3:8b", server, json!({ "keep_alive": setting }));
         talk.ask(Message::user("hi"));
         assert_eq!(talk.vendor.accepted()[0]["keep_alive"], expected);

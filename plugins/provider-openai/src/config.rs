@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::schemars::{self, JsonSchema};
 use jaato_plugin_sdk::serde::{self, Deserialize};
 
-use crate::dialect::Dialect;
+use crate::dialect::OpenAiDialect;
 
 /// The default base URL.
 pub const VENDOR: &str = "https://api.openai.com/v1";
@@ -19,15 +19,15 @@ pub struct Config {
     /// The protocol: Responses or chat completions. `auto` means Responses at OpenAI and Azure, and
     /// chat completions elsewhere.
     #[schemars(extend("x-jaato-workspace" = true))]
-    pub api: Api,
+    pub api: OpenAiApi,
     /// The server's dialect. `auto` derives it from the host of the base URL.
     #[schemars(extend("x-jaato-workspace" = true))]
-    pub dialect: Dialect,
+    pub dialect: OpenAiDialect,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { base_url: VENDOR.to_owned(), api: Api::Auto, dialect: Dialect::Auto }
+        Self { base_url: VENDOR.to_owned(), api: OpenAiApi::Auto, dialect: OpenAiDialect::Auto }
     }
 }
 
@@ -35,7 +35,7 @@ impl Default for Config {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(crate = "serde", rename_all = "lowercase")]
 #[schemars(crate = "schemars")]
-pub enum Api {
+pub enum OpenAiApi {
     /// The protocol that fits the server.
     #[default]
     Auto,

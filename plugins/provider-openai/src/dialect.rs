@@ -2,13 +2,13 @@
 
 use jaato_plugin_sdk::schemars::{self, JsonSchema};
 use jaato_plugin_sdk::serde::{self, Deserialize};
-use jaato_plugin_sdk_provider::chat::{CallIds, Habits, Quirks, ReasoningSent};
+use jaato_plugin_sdk_provider::chat::{CallIdFormat, ChatRequestStyle, ChatServerQuirks, ReasoningReplay};
 
 /// The dialect of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(crate = "serde", rename_all = "lowercase")]
 #[schemars(crate = "schemars")]
-pub enum Dialect {
+pub enum OpenAiDialect {
     /// Derived from the host of the base URL.
     #[default]
     Auto,
@@ -36,113 +36,113 @@ pub enum Dialect {
 
 /// The facts about a dialect's server.
 #[derive(Debug)]
-pub(crate) struct Server {
-    pub(crate) dialect: Dialect,
+pub(crate) struct DialectServer {
+    pub(crate) dialect: OpenAiDialect,
     /// The server's hosts. An entry that begins with a dot is a suffix.
     pub(crate) hosts: &'static [&'static str],
     /// The server's quirks.
-    pub(crate) quirks: Quirks,
+    pub(crate) quirks: ChatServerQuirks,
     /// Whether the Responses API returns summaries of reasoning on request.
     pub(crate) has_summaries: bool,
 }
 
-const COMMON: Server =
-    Server { dialect: Dialect::Common, hosts: &[], quirks: Quirks::COMMON, has_summaries: false };
+const COMMON: DialectServer =
+    DialectServer { dialect: OpenAiDialect::Common, hosts: &[], quirks: ChatServerQuirks::COMMON, has_summaries: false };
 
 /// OpenAI's reasoning models refuse `max_tokens` and call the system role `developer`. OpenAI's
 /// call ids have at most 40 characters.
-const VENDORS: Quirks = Quirks {
+const VENDORS: ChatServerQuirks = ChatServerQuirks {
     max_tokens_field: "max_completion_tokens",
     session_key_field: Some("prompt_cache_key"),
     max_effort: "xhigh",
     developer_models: &["o1", "o3", "o4", "gpt-5", "gpt-6", "codex"],
-    call_ids: CallIds::Plain(40),
-    ..Quirks::COMMON
+    call_ids: CallIdFormat::Plain(40),
+    ..ChatServerQuirks::COMMON
 };
 
-const NO_REASONING: Habits = Habits { reasoning: ReasoningSent::Nowhere, ..Habits::COMMON };
+const NO_REASONING: ChatRequestStyle = ChatRequestStyle { reasoning: ReasoningReplay::Nowhere, ..ChatRequestStyle::COMMON };
 
 /// The table. If a row is wrong, the server's refusal shows it, and `dialect = "common"` helps.
-const SERVERS: [Server; 9] = [
-    Server {
-        dialect: Dialect::OpenAi,
+const SERVERS: [DialectServer; 9] = [
+    DialectServer {
+        dialect: OpenAiDialect::OpenAi,
         hosts: &["api.openai.com"],
         quirks: VENDORS,
         has_summaries: true,
     },
     // A deployment's name does not identify its model, so the system role is `system`, which all
     // models accept.
-    Server {
-        dialect: Dialect::Azure,
+    DialectServer {
+        dialect: OpenAiDialect::Azure,
         hosts: &[".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"],
-        quirks: Quirks { developer_models: &[], ..VENDORS },
+        quirks: ChatServerQuirks { developer_models: &[], ..VENDORS },
         has_summaries: true,
     },
     // Without `require_parameters`, tools and schemas may be dropped silently.
-    Server {
-        dialect: Dialect::OpenRouter,
+    DialectServer {
+        dialect: OpenAiDialect::OpenRouter,
         hosts: &["openrouter.ai"],
-        quirks: Quirks {
+        quirks: ChatServerQuirks {
             max_effort: "xhigh",
             fields_beside_tools: &[("provider", r#"{"require_parameters":true}"#)],
-            ..Quirks::COMMON
+            ..ChatServerQuirks::COMMON
         },
         ..COMMON
     },
-    Server {
-        dialect: Dialect::Groq,
+    DialectServer {
+        dialect: OpenAiDialect::Groq,
         hosts: &["api.groq.com"],
-        quirks: Quirks { habits: NO_REASONING, ..Quirks::COMMON },
+        quirks: ChatServerQuirks { habits: NO_REASONING, ..ChatServerQuirks::COMMON },
         ..COMMON
     },
     // Mistral reports a stream's usage without being asked, and refuses unknown fields.
-    Server {
-        dialect: Dialect::Mistral,
+    DialectServer {
+        dialect: OpenAiDialect::Mistral,
         hosts: &["api.mistral.ai"],
-        quirks: Quirks {
+        quirks: ChatServerQuirks {
             any_tool: "any",
             seed_field: Some("random_seed"),
-            call_ids: CallIds::Short(9),
+            call_ids: CallIdFormat::Short(9),
             asks_for_usage: false,
             habits: NO_REASONING,
-            ..Quirks::COMMON
+            ..ChatServerQuirks::COMMON
         },
         ..COMMON
     },
-    Server {
-        dialect: Dialect::DeepSeek,
+    DialectServer {
+        dialect: OpenAiDialect::DeepSeek,
         hosts: &["api.deepseek.com"],
-        quirks: Quirks {
+        quirks: ChatServerQuirks {
             seed_field: None,
-            habits: Habits { reasoning: ReasoningSent::EverywhereBesideTools, ..Habits::COMMON },
-            ..Quirks::COMMON
+            habits: ChatRequestStyle { reasoning: ReasoningReplay::EverywhereBesideTools, ..ChatRequestStyle::COMMON },
+            ..ChatServerQuirks::COMMON
         },
         ..COMMON
     },
-    Server {
-        dialect: Dialect::Xai,
+    DialectServer {
+        dialect: OpenAiDialect::Xai,
         hosts: &["api.x.ai"],
-        quirks: Quirks {
+        quirks: ChatServerQuirks {
             max_tokens_field: "max_completion_tokens",
             session_key_field: Some("prompt_cache_key"),
-            ..Quirks::COMMON
+            ..ChatServerQuirks::COMMON
         },
         ..COMMON
     },
-    Server {
-        dialect: Dialect::Together,
+    DialectServer {
+        dialect: OpenAiDialect::Together,
         hosts: &["api.together.xyz", "api.together.ai"],
         ..COMMON
     },
-    Server {
-        dialect: Dialect::Cerebras,
+    DialectServer {
+        dialect: OpenAiDialect::Cerebras,
         hosts: &["api.cerebras.ai"],
-        quirks: Quirks { max_tokens_field: "max_completion_tokens", ..Quirks::COMMON },
+        quirks: ChatServerQuirks { max_tokens_field: "max_completion_tokens", ..ChatServerQuirks::COMMON },
         ..COMMON
     },
 ];
 
-impl Dialect {
+impl OpenAiDialect {
     /// Finds the dialect of a host.
     pub(crate) fn of_host(host: &str) -> Self {
         let is_its = |known: &str| {
@@ -153,7 +153,7 @@ impl Dialect {
     }
 
     /// Returns the facts about this dialect's server.
-    pub(crate) fn server(self) -> &'static Server {
+    pub(crate) fn server(self) -> &'static DialectServer {
         SERVERS.iter().find(|server| server.dialect == self).unwrap_or(&COMMON)
     }
 }
@@ -167,16 +167,16 @@ mod tests {
     #[test]
     fn a_host_tells_whose_words_it_understands() {
         for (host, expected) in [
-            ("api.openai.com", Dialect::OpenAi),
-            ("moon.openai.azure.com", Dialect::Azure),
-            ("openrouter.ai", Dialect::OpenRouter),
-            ("api.groq.com", Dialect::Groq),
-            ("api.openai.com.evil", Dialect::Common),
-            ("openai.azure.com", Dialect::Common),
-            ("evil-openrouter.ai", Dialect::Common),
-            ("localhost", Dialect::Common),
+            ("api.openai.com", OpenAiDialect::OpenAi),
+            ("moon.openai.azure.com", OpenAiDialect::Azure),
+            ("openrouter.ai", OpenAiDialect::OpenRouter),
+            ("api.groq.com", OpenAiDialect::Groq),
+            ("api.openai.com.evil", OpenAiDialect::Common),
+            ("openai.azure.com", OpenAiDialect::Common),
+            ("evil-openrouter.ai", OpenAiDialect::Common),
+            ("localhost", OpenAiDialect::Common),
         ] {
-            assert_eq!(Dialect::of_host(host), expected, "{host}");
+            assert_eq!(OpenAiDialect::of_host(host), expected, "{host}");
         }
     }
 
@@ -188,6 +188,6 @@ mod tests {
                 assert!(serde_json::from_str::<Value>(text).is_ok());
             }
         }
-        assert_eq!(Dialect::Auto.server().dialect, Dialect::Common);
+        assert_eq!(OpenAiDialect::Auto.server().dialect, OpenAiDialect::Common);
     }
 }

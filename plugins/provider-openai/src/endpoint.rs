@@ -2,8 +2,8 @@
 
 use jaato_plugin_sdk::types::Request;
 
-use crate::config::{Api, Config};
-use crate::dialect::Dialect;
+use crate::config::{OpenAiApi, Config};
+use crate::dialect::OpenAiDialect;
 use crate::responses;
 
 /// Paths that some users paste with the base URL.
@@ -35,39 +35,39 @@ pub fn at_root(base: &str, path: &str) -> Option<String> {
 
 /// Returns true if a base URL is the vendor's own. More is known about its models than it lists.
 pub fn is_vendors(base: &str) -> bool {
-    dialect(base, Dialect::Auto) == Dialect::OpenAi
+    dialect(base, OpenAiDialect::Auto) == OpenAiDialect::OpenAi
 }
 
 /// Returns the dialect of a base URL's server, unless the settings name one.
-pub fn dialect(base: &str, said: Dialect) -> Dialect {
+pub fn dialect(base: &str, said: OpenAiDialect) -> OpenAiDialect {
     match said {
-        Dialect::Auto => host(base).map_or(Dialect::Common, Dialect::of_host),
+        OpenAiDialect::Auto => host(base).map_or(OpenAiDialect::Common, OpenAiDialect::of_host),
         said => said,
     }
 }
 
 /// Chooses the protocol for a request. Only the older protocol supports a few of the options.
-pub(crate) fn protocol(config: &Config, request: &Request) -> Protocol {
+pub(crate) fn protocol(config: &Config, request: &Request) -> OpenAiProtocol {
     match config.api {
-        Api::Responses => Protocol::Responses,
-        Api::Chat => Protocol::Chat,
-        Api::Auto => {
+        OpenAiApi::Responses => OpenAiProtocol::Responses,
+        OpenAiApi::Chat => OpenAiProtocol::Chat,
+        OpenAiApi::Auto => {
             let has_responses = match dialect(&config.base_url, config.dialect) {
-                Dialect::OpenAi => true,
+                OpenAiDialect::OpenAi => true,
                 // Azure's older API, which has a deployment in its path, does not support
                 // Responses.
-                Dialect::Azure => !config.base_url.contains("/deployments/"),
+                OpenAiDialect::Azure => !config.base_url.contains("/deployments/"),
                 _ => false,
             };
             let is_chats = !responses::not_taken(request).is_empty();
-            if has_responses && !is_chats { Protocol::Responses } else { Protocol::Chat }
+            if has_responses && !is_chats { OpenAiProtocol::Responses } else { OpenAiProtocol::Chat }
         }
     }
 }
 
 /// The protocols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Protocol {
+pub(crate) enum OpenAiProtocol {
     Responses,
     Chat,
 }
@@ -114,17 +114,17 @@ mod tests {
     #[test]
     fn the_vendor_is_told_by_its_host_alone() {
         assert!(is_vendors(VENDOR) && is_vendors("https://api.openai.com"));
-        let of = |base: &str| dialect(base, Dialect::Auto);
-        assert_eq!(of(VENDOR), Dialect::OpenAi);
-        assert_eq!(of("https://openrouter.ai/api/v1"), Dialect::OpenRouter);
-        assert_eq!(dialect(VENDOR, Dialect::Groq), Dialect::Groq);
+        let of = |base: &str| dialect(base, OpenAiDialect::Auto);
+        assert_eq!(of(VENDOR), OpenAiDialect::OpenAi);
+        assert_eq!(of("https://openrouter.ai/api/v1"), OpenAiDialect::OpenRouter);
+        assert_eq!(dialect(VENDOR, OpenAiDialect::Groq), OpenAiDialect::Groq);
         for other in [
             "http://api.openai.com/v1",
             "https://api.openai.com.evil/v1",
             "https://h/api.openai.com",
         ] {
             assert!(!is_vendors(other), "{other}");
-            assert_eq!(of(other), Dialect::Common);
+            assert_eq!(of(other), OpenAiDialect::Common);
         }
     }
 
@@ -141,19 +141,19 @@ mod tests {
         };
         let azure = "https://moon.openai.azure.com/openai";
         for (base, api, expected) in [
-            (VENDOR, Api::Auto, Protocol::Responses),
-            (VENDOR, Api::Chat, Protocol::Chat),
-            (&format!("{azure}/v1"), Api::Auto, Protocol::Responses),
-            (&format!("{azure}/deployments/d?api-version=1"), Api::Auto, Protocol::Chat),
-            ("http://localhost:1/v1", Api::Auto, Protocol::Chat),
-            ("http://localhost:1/v1", Api::Responses, Protocol::Responses),
+            (VENDOR, OpenAiApi::Auto, OpenAiProtocol::Responses),
+            (VENDOR, OpenAiApi::Chat, OpenAiProtocol::Chat),
+            (&format!("{azure}/v1"), OpenAiApi::Auto, OpenAiProtocol::Responses),
+            (&format!("{azure}/deployments/d?api-version=1"), OpenAiApi::Auto, OpenAiProtocol::Chat),
+            ("http://localhost:1/v1", OpenAiApi::Auto, OpenAiProtocol::Chat),
+            ("http://localhost:1/v1", OpenAiApi::Responses, OpenAiProtocol::Responses),
         ] {
             assert_eq!(of(base, api, json!({})), expected, "{base} {api:?}");
         }
         for options in [json!({ "seed": 7 }), json!({ "stop": ["a"] })] {
-            assert_eq!(of(VENDOR, Api::Auto, options.clone()), Protocol::Chat);
-            assert_eq!(of(VENDOR, Api::Responses, options), Protocol::Responses);
+            assert_eq!(of(VENDOR, OpenAiApi::Auto, options.clone()), OpenAiProtocol::Chat);
+            assert_eq!(of(VENDOR, OpenAiApi::Responses, options), OpenAiProtocol::Responses);
         }
-        assert_eq!(of(VENDOR, Api::Auto, json!({ "stop": [""] })), Protocol::Responses);
+        assert_eq!(of(VENDOR, OpenAiApi::Auto, json!({ "stop": [""] })), OpenAiProtocol::Responses);
     }
 }

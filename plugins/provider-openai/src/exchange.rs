@@ -4,24 +4,24 @@ use jaato_plugin_sdk::HttpResponse;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk_provider::chat;
 use jaato_plugin_sdk_provider::exchange;
-use jaato_plugin_sdk_provider::exchange::Refusal;
+use jaato_plugin_sdk_provider::exchange::ErrorResponse;
 
 use crate::config::Config;
-use crate::dialect::Dialect;
-use crate::state::{KEY, OpenAi};
+use crate::dialect::OpenAiDialect;
+use crate::state::{KEY, OpenAiState};
 use crate::{endpoint, presets};
 
 /// Reads the body of an error answer and adds a hint.
-pub(crate) async fn refused(
-    cx: &Cx<OpenAi>,
+pub(crate) async fn refusal_error(
+    cx: &Cx<OpenAiState>,
     config: &Config,
     url: &str,
     response: HttpResponse,
-) -> Refusal {
+) -> ErrorResponse {
     let mut refusal = exchange::refusal(cx, url, response).await;
     let (status, body) = (refusal.status, &refusal.body);
     let key = presets::variable_of(config.base_url.trim(), KEY);
-    let of_azure = endpoint::dialect(&config.base_url, config.dialect) == Dialect::Azure;
+    let of_azure = endpoint::dialect(&config.base_url, config.dialect) == OpenAiDialect::Azure;
     let azures = (of_azure && status == 401 && refusal.had_key).then(|| azure_key_hint(&key));
     let hint = azures.or_else(|| hint(url, status, body));
     let hint = hint.or_else(|| chat::hint(status, body, refusal.had_key, &key));
@@ -43,7 +43,7 @@ pub(crate) async fn refused(
 /// body.
 fn is_silent_overflow(config: &Config, status: u16, body: &[u8]) -> bool {
     let dialect = endpoint::dialect(&config.base_url, config.dialect);
-    dialect == Dialect::Cerebras && status == 400 && body.trim_ascii().is_empty()
+    dialect == OpenAiDialect::Cerebras && status == 400 && body.trim_ascii().is_empty()
 }
 
 /// Returns true if the server could not parse the model's tool call. Groq reports that like a bad

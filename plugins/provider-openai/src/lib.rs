@@ -24,6 +24,6 @@ pub mod state;
 pub mod window;
 
 use plugin::OpenAiProvider;
-use state::OpenAi;
+use state::OpenAiState;
 
-jaato_plugin_sdk::export_plugin! { state: OpenAi, provider: OpenAiProvider, scope: host }
+jaato_plugin_sdk::export_plugin! { state: OpenAiState, provider: OpenAiProvider, scope: host }

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
-use jaato_plugin_sdk_provider::exchange::{WHOLE_BYTES_MAX, Wanted, is_success, post, receive};
-use jaato_plugin_sdk_provider::shown::{Blobs, IMAGES, fetch_blobs, limits};
+use jaato_plugin_sdk_provider::exchange::{WHOLE_BYTES_MAX, ExpectedResponse, is_success, post, receive};
+use jaato_plugin_sdk_provider::shown::{BlobContents, IMAGES, fetch_blobs, limits};
 use jaato_plugin_sdk_provider::{chat, failure};
 
 use crate::config::Config;
-use crate::endpoint::{self, Protocol};
-use crate::exchange::refused;
+use crate::endpoint::{self, OpenAiProtocol};
+use crate::exchange::refusal_error;
 use crate::questions::QUESTIONS;
-use crate::state::{KEY, OpenAi};
+use crate::state::{KEY, OpenAiState};
 use crate::{models, presets, responses, sight, window};
 
 /// The time limit for a list of models, because a user waits for it.
@@ -23,7 +23,7 @@ const LIST_WAIT: Duration = Duration::from_secs(10);
 pub struct OpenAiProvider;
 
 impl Provider for OpenAiProvider {
-    type State = OpenAi;
+    type State = OpenAiState;
 
     fn spec() -> ProviderSpec {
         ProviderSpec {
@@ -39,17 +39,17 @@ impl Provider for OpenAiProvider {
         }
     }
 
-    async fn complete(cx: &Cx<OpenAi>, request: Request) -> Result<Completion> {
+    async fn complete(cx: &Cx<OpenAiState>, request: Request) -> Result<Completion> {
         let config = cx.config::<Config>().await?;
         let blobs = fetch_blobs(cx, chat::wanted_blobs(&request)).await?;
         let asked = Arc::new((request, blobs));
         match endpoint::protocol(&config, &asked.0) {
-            Protocol::Chat => complete_chat(cx, &config, asked).await,
-            Protocol::Responses => complete_responses(cx, &config, asked).await,
+            OpenAiProtocol::Chat => complete_chat(cx, &config, asked).await,
+            OpenAiProtocol::Responses => complete_responses(cx, &config, asked).await,
         }
     }
 
-    async fn models(cx: &Cx<OpenAi>) -> Result<Vec<ModelInfo>> {
+    async fn models(cx: &Cx<OpenAiState>) -> Result<Vec<ModelInfo>> {
         let config = cx.config::<Config>().await?;
         let base = &config.base_url;
         let url = endpoint::below(base, "models");
@@ -61,7 +61,7 @@ impl Provider for OpenAiProvider {
             sent => sent.map_err(failure::of_exchange)?,
         };
         if !is_success(&response) {
-            return Err(refused(cx, &config, &url, response).await.error);
+            return Err(refusal_error(cx, &config, &url, response).await.error);
         }
         let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
         let mut infos = models::read(&url, &body)?;
@@ -73,9 +73,9 @@ impl Provider for OpenAiProvider {
 }
 
 /// A request and the bytes of its media.
-type Asked = Arc<(Request, Blobs)>;
+type PreparedRequest = Arc<(Request, BlobContents)>;
 
-async fn complete_chat(cx: &Cx<OpenAi>, config: &Config, asked: Asked) -> Result<Completion> {
+async fn complete_chat(cx: &Cx<OpenAiState>, config: &Config, asked: PreparedRequest) -> Result<Completion> {
     let url = endpoint::below(&config.base_url, "chat/completions");
     let quirks = &endpoint::dialect(&config.base_url, config.dialect).server().quirks;
     let request = &asked.0;
@@ -85,12 +85,12 @@ async fn complete_chat(cx: &Cx<OpenAi>, config: &Config, asked: Asked) -> Result
         let written = Arc::clone(&asked);
         let write = move |_: &Reporter| chat::body(&written.0, quirks, habits, &written.1);
         let body = cx.blocking(write).await??;
-        let sent = post(cx, &url, &Wanted::of(request)).credential(KEY).body(body);
+        let sent = post(cx, &url, &ExpectedResponse::of(request)).credential(KEY).body(body);
         let response = sent.send().await.map_err(failure::of_exchange)?;
         if is_success(&response) {
-            return receive(cx, &url, response, chat::Reply::new(&url)).await;
+            return receive(cx, &url, response, chat::ChatReply::new(&url)).await;
         }
-        let refused = refused(cx, config, &url, response).await;
+        let refused = refusal_error(cx, config, &url, response).await;
         let wish = chat::wish(refused.status, &refused.body);
         let other = wish.and_then(|wish| habits.follow(wish, request));
         habits = other.ok_or(refused.error)?;
@@ -99,16 +99,16 @@ async fn complete_chat(cx: &Cx<OpenAi>, config: &Config, asked: Asked) -> Result
     }
 }
 
-async fn complete_responses(cx: &Cx<OpenAi>, config: &Config, asked: Asked) -> Result<Completion> {
+async fn complete_responses(cx: &Cx<OpenAiState>, config: &Config, asked: PreparedRequest) -> Result<Completion> {
     let url = endpoint::below(&config.base_url, "responses");
     let server = endpoint::dialect(&config.base_url, config.dialect).server();
     let request = &asked.0;
-    let first = || responses::Habits::of_model(&request.model, server.has_summaries);
+    let first = || responses::ResponsesRequestStyle::of_model(&request.model, server.has_summaries);
     let mut habits = cx.state().responses.of(&url, &request.model).unwrap_or_else(first);
     loop {
         let (written, asking_habits) = (Arc::clone(&asked), habits.clone());
         let write = move |_: &Reporter| {
-            let asking = responses::Asking {
+            let asking = responses::ResponsesRequestSettings {
                 system_role: server.quirks.system_role(&written.0.model),
                 max_effort: server.quirks.max_effort,
                 has_session_key: server.quirks.session_key_field.is_some(),
@@ -117,12 +117,12 @@ async fn complete_responses(cx: &Cx<OpenAi>, config: &Config, asked: Asked) -> R
             responses::body(&written.0, &asking, &written.1)
         };
         let body = cx.blocking(write).await??;
-        let sent = post(cx, &url, &Wanted::of(request)).credential(KEY).body(body);
+        let sent = post(cx, &url, &ExpectedResponse::of(request)).credential(KEY).body(body);
         let response = sent.send().await.map_err(failure::of_exchange)?;
         if is_success(&response) {
-            return receive(cx, &url, response, responses::Reply::new(&url)).await;
+            return receive(cx, &url, response, responses::ResponsesReply::new(&url)).await;
         }
-        let refused = refused(cx, config, &url, response).await;
+        let refused = refusal_error(cx, config, &url, response).await;
         let wish = responses::wish(refused.status, &refused.body);
         let marks = || responses::reasoning_marks(request);
         let other = wish.and_then(|wish| habits.follow(wish, marks()));
@@ -134,7 +134,7 @@ async fn complete_responses(cx: &Cx<OpenAi>, config: &Config, asked: Asked) -> R
 /// Queries a user's own server about the session's model if the list does not contain its window:
 /// for the window and the supported media. Unanswered questions leave them unknown and cause no
 /// error.
-async fn add_model_in_use(cx: &Cx<OpenAi>, base: &str, infos: &mut [ModelInfo]) {
+async fn add_model_in_use(cx: &Cx<OpenAiState>, base: &str, infos: &mut [ModelInfo]) {
     let facts = cx.session().await.ok().and_then(|session| session.context);
     let Some(model) = facts.map(|facts| facts.model) else { return };
     let Some((_, model)) = model.split_once('/') else { return };

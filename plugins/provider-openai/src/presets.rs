@@ -26,8 +26,8 @@ mod tests {
     use jaato_plugin_sdk::serde_json::Value;
 
     use super::*;
-    use crate::config::{Api, Config};
-    use crate::dialect::Dialect;
+    use crate::config::{OpenAiApi, Config};
+    use crate::dialect::OpenAiDialect;
     use crate::endpoint;
 
     #[test]
@@ -52,9 +52,9 @@ mod tests {
             assert!(is_here || preset.base_url.starts_with("https://"), "{}", preset.name);
             assert!(is_here || preset.variable.ends_with("_API_KEY"), "{}", preset.name);
             // The preset's dialect and the host's dialect are the same.
-            let by_host = endpoint::dialect(&preset.base_url, Dialect::Auto);
+            let by_host = endpoint::dialect(&preset.base_url, OpenAiDialect::Auto);
             assert_eq!(by_host, config.dialect, "{}", preset.name);
-            assert_eq!(config.api == Api::Responses, preset.name == "xai");
+            assert_eq!(config.api == OpenAiApi::Responses, preset.name == "xai");
         }
     }
 }

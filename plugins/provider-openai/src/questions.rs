@@ -5,7 +5,7 @@ use jaato_plugin_sdk::serde_json::Value;
 use crate::{sight, window};
 
 /// A query about the model in use.
-pub struct Question {
+pub struct ModelQuery {
     /// The path below the server's root.
     pub path: &'static str,
     /// Whether the query's body names the model.
@@ -20,29 +20,29 @@ pub struct Question {
 
 /// The queries in order: llama.cpp, Ollama's loaded models, Ollama's models on disk, LM Studio. Any
 /// other server answers 404.
-pub const QUESTIONS: [Question; 4] = [
-    Question {
+pub const QUESTIONS: [ModelQuery; 4] = [
+    ModelQuery {
         path: "props",
         names_model: false,
         read: window::of_props,
         sight: sight::of_props,
         goes_on: false,
     },
-    Question {
+    ModelQuery {
         path: "api/ps",
         names_model: false,
         read: window::of_loaded,
         sight: |_, _| None,
         goes_on: true,
     },
-    Question {
+    ModelQuery {
         path: "api/show",
         names_model: true,
         read: window::of_show,
         sight: sight::of_show,
         goes_on: false,
     },
-    Question {
+    ModelQuery {
         path: "api/v0/models",
         names_model: false,
         read: window::of_lm_studio,
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn nonsense_tells_nothing() {
-        for Question { read, sight, .. } in QUESTIONS {
+        for ModelQuery { read, sight, .. } in QUESTIONS {
             for nonsense in [json!(null), json!([]), json!({ "models": {}, "data": 7 })] {
                 assert_eq!((read(&nonsense, "m"), sight(&nonsense, "m")), (None, None));
             }

@@ -9,35 +9,35 @@ use jaato_plugin_sdk_provider::shown::{IMAGES, PDF};
 /// OpenAI's models by the start of their names, with the media that they accept. The first match
 /// counts, and other models are unknown. If a row is wrong, an image becomes a line of text, or the
 /// server refuses the request with a reason.
-const OPENAI: [(&str, Sight); 16] = [
-    ("gpt-5.3-codex-spark", Sight::Nothing),
-    ("gpt-5", Sight::Files),
-    ("gpt-6", Sight::Files),
-    ("gpt-4.1", Sight::Files),
-    ("gpt-4.5", Sight::Files),
-    ("gpt-4o-audio", Sight::Nothing),
-    ("gpt-4o", Sight::Files),
-    ("chatgpt-4o", Sight::Images),
-    ("gpt-4-turbo", Sight::Images),
-    ("gpt-4", Sight::Nothing),
-    ("gpt-3.5-turbo", Sight::Nothing),
-    ("o1-mini", Sight::Nothing),
-    ("o1", Sight::Files),
-    ("o3-mini", Sight::Nothing),
-    ("o3", Sight::Files),
-    ("o4-mini", Sight::Files),
+const OPENAI: [(&str, OpenAiMediaSupport); 16] = [
+    ("gpt-5.3-codex-spark", OpenAiMediaSupport::Nothing),
+    ("gpt-5", OpenAiMediaSupport::Files),
+    ("gpt-6", OpenAiMediaSupport::Files),
+    ("gpt-4.1", OpenAiMediaSupport::Files),
+    ("gpt-4.5", OpenAiMediaSupport::Files),
+    ("gpt-4o-audio", OpenAiMediaSupport::Nothing),
+    ("gpt-4o", OpenAiMediaSupport::Files),
+    ("chatgpt-4o", OpenAiMediaSupport::Images),
+    ("gpt-4-turbo", OpenAiMediaSupport::Images),
+    ("gpt-4", OpenAiMediaSupport::Nothing),
+    ("gpt-3.5-turbo", OpenAiMediaSupport::Nothing),
+    ("o1-mini", OpenAiMediaSupport::Nothing),
+    ("o1", OpenAiMediaSupport::Files),
+    ("o3-mini", OpenAiMediaSupport::Nothing),
+    ("o3", OpenAiMediaSupport::Files),
+    ("o4-mini", OpenAiMediaSupport::Files),
 ];
 
 /// The media that a model accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sight {
+enum OpenAiMediaSupport {
     Nothing,
     Images,
     /// Images, and files with text and images.
     Files,
 }
 
-impl Sight {
+impl OpenAiMediaSupport {
     fn media_types(self) -> Vec<String> {
         let images = IMAGES.iter().filter(|_| self != Self::Nothing);
         let files = [PDF].into_iter().filter(|_| self == Self::Files);
@@ -50,13 +50,13 @@ pub(crate) fn of_listed(model: &Value) -> Option<Vec<String>> {
     let sight = match model["architecture"]["input_modalities"].as_array() {
         Some(kinds) => {
             let has = |kind: &str| kinds.iter().any(|one| one == kind);
-            let images = if has("image") { Sight::Images } else { Sight::Nothing };
+            let images = if has("image") { OpenAiMediaSupport::Images } else { OpenAiMediaSupport::Nothing };
             // Vision models read files themselves, and a separate service reads them for the
             // others.
-            if has("file") && has("image") { Sight::Files } else { images }
+            if has("file") && has("image") { OpenAiMediaSupport::Files } else { images }
         }
-        None if model["capabilities"]["vision"].as_bool()? => Sight::Images,
-        None => Sight::Nothing,
+        None if model["capabilities"]["vision"].as_bool()? => OpenAiMediaSupport::Images,
+        None => OpenAiMediaSupport::Nothing,
     };
     Some(sight.media_types())
 }
@@ -64,21 +64,21 @@ pub(crate) fn of_listed(model: &Value) -> Option<Vec<String>> {
 /// Reads llama.cpp's `GET /props`.
 pub(crate) fn of_props(answer: &Value, _model: &str) -> Option<Vec<String>> {
     let sees = answer["modalities"]["vision"].as_bool()?;
-    Some(if sees { Sight::Images } else { Sight::Nothing }.media_types())
+    Some(if sees { OpenAiMediaSupport::Images } else { OpenAiMediaSupport::Nothing }.media_types())
 }
 
 /// Reads Ollama's `POST /api/show`.
 pub(crate) fn of_show(answer: &Value, _model: &str) -> Option<Vec<String>> {
     let abilities = answer["capabilities"].as_array()?;
     let sees = abilities.iter().any(|one| one == "vision");
-    Some(if sees { Sight::Images } else { Sight::Nothing }.media_types())
+    Some(if sees { OpenAiMediaSupport::Images } else { OpenAiMediaSupport::Nothing }.media_types())
 }
 
 /// Reads LM Studio's `GET /api/v0/models`.
 pub(crate) fn of_lm_studio(answer: &Value, model: &str) -> Option<Vec<String>> {
     let is_it = |listed: &&Value| listed["id"].as_str() == Some(model);
     let kind = answer["data"].as_array()?.iter().find(is_it)?["type"].as_str()?;
-    Some(if kind == "vlm" { Sight::Images } else { Sight::Nothing }.media_types())
+    Some(if kind == "vlm" { OpenAiMediaSupport::Images } else { OpenAiMediaSupport::Nothing }.media_types())
 }
 
 /// Adds what is known about the vendor's own models.

@@ -22,15 +22,15 @@ const REMEMBERED_MAX: usize = 64;
 
 /// The requirements of models that refused something, by URL and name.
 #[derive(Debug)]
-pub(crate) struct Known<H>(Mutex<HashMap<(String, String), H>>);
+pub(crate) struct ModelRequirements<H>(Mutex<HashMap<(String, String), H>>);
 
-impl<H> Default for Known<H> {
+impl<H> Default for ModelRequirements<H> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<H: Clone> Known<H> {
+impl<H: Clone> ModelRequirements<H> {
     pub(crate) fn of(&self, url: &str, model: &str) -> Option<H> {
         let key = (url.to_owned(), model.to_owned());
         self.0.lock().get(&key).cloned()
@@ -47,12 +47,12 @@ impl<H: Clone> Known<H> {
 /// The plugin's state. It remembers refusals, so that a server refuses each request only once. It
 /// contains nothing about conversations, because providers are stateless.
 #[derive(Default)]
-pub struct OpenAi {
-    pub(crate) chat: Known<chat::Habits>,
-    pub(crate) responses: Known<responses::Habits>,
+pub struct OpenAiState {
+    pub(crate) chat: ModelRequirements<chat::ChatRequestStyle>,
+    pub(crate) responses: ModelRequirements<responses::ResponsesRequestStyle>,
 }
 
-impl State for OpenAi {
+impl State for OpenAiState {
     async fn create(_home: &Home, _saved: Option<Value>) -> Result<Self> {
         Ok(Self::default())
     }

@@ -4,7 +4,7 @@
 use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::types::{FinishReason, Message, Request, Retry};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
-use jaato_vendors::openai::OpenAi;
+use jaato_vendors::openai::FakeOpenAi;
 
 use crate::vendor::{talk_with, turns};
 
@@ -12,7 +12,7 @@ const BASE: &str = "https://moon.openai.azure.com/openai/v1";
 
 #[test]
 fn a_conversation_goes_on_at_azure() {
-    let vendor = OpenAi::new(turns()).at_azure("mine", "gpt-5.2");
+    let vendor = FakeOpenAi::new(turns()).at_azure("mine", "gpt-5.2");
     let mut talk = talk_with("mine", json!({ "base_url": BASE }), vendor);
     let first = talk.ask(Message::user("look"));
     let second = talk.answer(&first);
@@ -22,7 +22,7 @@ fn a_conversation_goes_on_at_azure() {
 
 #[test]
 fn a_deployment_of_a_model_that_does_not_reason_is_asked_without_reasoning_from_then_on() {
-    let vendor = OpenAi::new(turns()).at_azure("mine", "gpt-4o");
+    let vendor = FakeOpenAi::new(turns()).at_azure("mine", "gpt-4o");
     let mut talk = talk_with("mine", json!({ "base_url": BASE }), vendor);
     let instance = talk.host.instance().unwrap();
     talk.request.messages.push(Message::user("hi"));

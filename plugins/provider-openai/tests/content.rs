@@ -7,12 +7,12 @@ use jaato_plugin_sdk::types::service::{BLOB_GET, BlobGet};
 use jaato_plugin_sdk::types::{Data, Message, Part, Request, Role, ToolCall, ToolResult};
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_sdk_provider::chat::{
-    Habits, Outcomes, Quirks, body, tells_outcomes, wanted_blobs as wanted,
+    ChatRequestStyle, OutcomePlacement, ChatServerQuirks, body, tells_outcomes, wanted_blobs as wanted,
 };
-use jaato_plugin_sdk_provider::shown::Blobs;
-use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream, Reply};
+use jaato_plugin_sdk_provider::shown::BlobContents;
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream, FakeServiceReply};
 
-fn blobs() -> Blobs {
+fn blobs() -> BlobContents {
     ["b-1", "b-2"].map(|id| (id.to_owned(), id.as_bytes().to_vec())).into()
 }
 
@@ -30,8 +30,8 @@ fn result(id: &str, attachments: Vec<Data>) -> ToolResult {
 
 /// Checks the messages, one per line.
 #[track_caller]
-fn check(habits: Habits, messages: Vec<Message>, expected: Expect) {
-    let body = body(&Request::new("m", messages), &Quirks::COMMON, habits, &blobs()).unwrap();
+fn check(habits: ChatRequestStyle, messages: Vec<Message>, expected: Expect) {
+    let body = body(&Request::new("m", messages), &ChatServerQuirks::COMMON, habits, &blobs()).unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
     let lines: Vec<_> = body["messages"].as_array().unwrap().iter().map(Value::to_string).collect();
     expected.assert_eq(&lines.join("\n"));
@@ -40,7 +40,7 @@ fn check(habits: Habits, messages: Vec<Message>, expected: Expect) {
 #[test]
 fn images_stand_between_the_words_around_them() {
     check(
-        Habits::default(),
+        ChatRequestStyle::default(),
         vec![user(vec![
             Part::text("look"),
             Part::text(""),
@@ -58,7 +58,7 @@ fn images_stand_between_the_words_around_them() {
 #[test]
 fn an_image_needs_no_words_and_a_file_has_a_name() {
     check(
-        Habits::default(),
+        ChatRequestStyle::default(),
         vec![
             user(vec![image("b-1")]),
             user(vec![Part::Data(Data::blob("application/pdf", "b-2"))]),
@@ -74,7 +74,7 @@ fn a_file_goes_by_its_name() {
     let name = Some("plan.pdf".to_owned());
     let plan = Data { name, ..Data::blob("application/pdf", "b-1") };
     check(
-        Habits::default(),
+        ChatRequestStyle::default(),
         vec![user(vec![Part::Data(plan)])],
         expect![[
             r#"{"role":"user","content":[{"type":"file","file":{"filename":"plan.pdf","file_data":"data:application/pdf;base64,Yi0x"}}]}"#
@@ -85,7 +85,7 @@ fn a_file_goes_by_its_name() {
 #[test]
 fn what_is_not_there_or_of_another_kind_is_told_of() {
     check(
-        Habits::default(),
+        ChatRequestStyle::default(),
         vec![user(vec![
             image("gone"),
             Part::Data(Data::blob("audio/wav", "b-1")),
@@ -97,7 +97,7 @@ fn what_is_not_there_or_of_another_kind_is_told_of() {
     );
     // A model message cannot contain images.
     check(
-        Habits::default(),
+        ChatRequestStyle::default(),
         vec![Message::model(vec![Part::text("so"), image("b-1")])],
         expect![[
             r#"{"role":"assistant","content":"so\n[image/png: cannot be sent to this model]"}"#
@@ -120,7 +120,7 @@ fn looked() -> Vec<Message> {
 #[test]
 fn what_tools_attach_stands_behind_all_results_with_whose_it_is() {
     check(
-        Habits::default(),
+        ChatRequestStyle::default(),
         looked(),
         expect![[r#"
             {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"look","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"look","arguments":"{}"}},{"id":"c","type":"function","function":{"name":"look","arguments":"{}"}}]}
@@ -137,7 +137,7 @@ fn servers_that_want_results_last_are_told_of_what_tools_attach() {
     let messages = vec![Message::tool([result("a", vec![Data::blob("image/png", "b-1")])])];
     assert!(tells_outcomes(&Request::new("m", messages.clone())));
     check(
-        Habits { outcomes: Outcomes::InLastResult, ..Habits::default() },
+        ChatRequestStyle { outcomes: OutcomePlacement::InLastResult, ..ChatRequestStyle::default() },
         messages,
         expect![[
             r#"{"role":"tool","tool_call_id":"a","content":"{}\n\n[attached to the result of look, a]\n[image/png: cannot be sent to this model]"}"#
@@ -173,7 +173,7 @@ fn asked(ids: &[&str]) -> (Value, Vec<String>) {
                 _ => return Err(Error::new(ErrorKind::NotFound, "there is none")),
             };
             let head = json!({ "mime_type": "image/png", "bytes": bytes });
-            Ok(Reply::StreamWith(head, FakeStream::of([blob.as_bytes()])))
+            Ok(FakeServiceReply::StreamWith(head, FakeStream::of([blob.as_bytes()])))
         })
         .with_http(|_| {
             let answer = r#"{"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]}"#;

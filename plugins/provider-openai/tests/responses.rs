@@ -6,8 +6,8 @@ use expect_test::{Expect, expect};
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::Part;
-use jaato_plugin_sdk_provider::{ARGUMENTS_BYTES_MAX, EVENTS_MAX, PARTS_MAX, Reader, ServerEvent};
-use provider_openai::responses::Reply;
+use jaato_plugin_sdk_provider::{ARGUMENTS_BYTES_MAX, EVENTS_MAX, PARTS_MAX, AnswerReader, ServerEvent};
+use provider_openai::responses::ResponsesReply;
 
 use crate::made::{Words, cut_anywhere};
 
@@ -23,7 +23,7 @@ const WORDS: Words = Words {
 };
 
 fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
-    WORDS.read(Reply::new("http://h/v1/responses"), pieces)
+    WORDS.read(ResponsesReply::new("http://h/v1/responses"), pieces)
 }
 
 fn part(part: &Part) -> String {
@@ -335,7 +335,7 @@ fn events_of_the_future_and_the_mark_of_an_older_end_change_nothing() {
 
 /// Feeds events until one is refused. Returns the number of accepted events.
 fn taken(events: impl Iterator<Item = Value>) -> (usize, ErrorKind) {
-    let mut reply = Reply::new("http://h");
+    let mut reply = ResponsesReply::new("http://h");
     for (count, event) in events.enumerate() {
         let name = "message".to_owned();
         if let Err(error) = reply.event(&ServerEvent { name, data: event.to_string() }) {

@@ -5,18 +5,18 @@ use expect_test::{Expect, expect};
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{Data, Message, Part, Request, Role, ToolCall, ToolResult, ToolSpec};
-use jaato_plugin_sdk_provider::shown::Blobs;
-use provider_openai::responses::{Asking, Habits, body};
+use jaato_plugin_sdk_provider::shown::BlobContents;
+use provider_openai::responses::{ResponsesRequestSettings, ResponsesRequestStyle, body};
 
 fn written(request: &Request) -> String {
-    let habits = Habits::of_model(&request.model, true);
-    let asking = Asking {
+    let habits = ResponsesRequestStyle::of_model(&request.model, true);
+    let asking = ResponsesRequestSettings {
         system_role: "developer",
         max_effort: "xhigh",
         has_session_key: true,
         habits: &habits,
     };
-    String::from_utf8(body(request, &asking, &Blobs::new()).unwrap()).unwrap()
+    String::from_utf8(body(request, &asking, &BlobContents::new()).unwrap()).unwrap()
 }
 
 fn request(messages: Vec<Message>) -> Request {
@@ -118,13 +118,13 @@ fn a_role_of_the_future_is_refused() {
     let mut message = Message::user("a");
     message.role = Role::Unknown;
     let request = request(vec![message]);
-    let habits = Habits::of_model("m", true);
-    let asking = Asking {
+    let habits = ResponsesRequestStyle::of_model("m", true);
+    let asking = ResponsesRequestSettings {
         system_role: "system",
         max_effort: "high",
         has_session_key: false,
         habits: &habits,
     };
-    let error = body(&request, &asking, &Blobs::new()).unwrap_err();
+    let error = body(&request, &asking, &BlobContents::new()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);
 }

@@ -3,14 +3,14 @@
 
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Completion, Message, Request, ToolSpec};
-use jaato_plugin_testkit::{FakeHost, Finished};
-use jaato_vendors::openai::{OpenAi, Said, Turn};
-use jaato_vendors::said;
+use jaato_plugin_testkit::{FakeHost, FinishedCall};
+use jaato_vendors::openai::{FakeOpenAi, OpenAiAnswerPiece, OpenAiTurn};
+use jaato_vendors::joined_deltas;
 
 use crate::vendor::{call, phase, text, thought};
 
-fn ask(turn: &Turn, model: &str, stream: Option<bool>, config: &Value) -> Finished<Completion> {
-    let vendor = OpenAi::new([turn.clone()]);
+fn ask(turn: &OpenAiTurn, model: &str, stream: Option<bool>, config: &Value) -> FinishedCall<Completion> {
+    let vendor = FakeOpenAi::new([turn.clone()]);
     let host = FakeHost::new(provider_openai::__jaato::MODULE)
         .with_config(config.clone())
         .with_http(move |request| vendor.answer_plugin(request));
@@ -22,14 +22,14 @@ fn ask(turn: &Turn, model: &str, stream: Option<bool>, config: &Value) -> Finish
 }
 
 #[track_caller]
-fn check(turn: Turn) {
+fn check(turn: OpenAiTurn) {
     for (model, config) in
         [("gpt-5.2", json!({})), ("gpt-4o", json!({})), ("gpt-5.2", json!({ "api": "chat" }))]
     {
         for turn in [turn.clone(), turn.clone().with_other_ids()] {
             let pieces = ask(&turn, model, None, &config);
             let whole = ask(&turn, model, Some(false), &config);
-            assert_eq!(said(&pieces.deltas), said(&whole.deltas), "{model} {config}");
+            assert_eq!(joined_deltas(&pieces.deltas), joined_deltas(&whole.deltas), "{model} {config}");
             let mut both = [pieces.result.unwrap(), whole.result.unwrap()];
             // The usage depends on the bytes of the request, which include `stream`.
             both.iter_mut().for_each(|completion| completion.usage = Default::default());
@@ -40,7 +40,7 @@ fn check(turn: Turn) {
 
 #[test]
 fn reasoning_text_and_calls_in_any_order() {
-    check(Turn::says([
+    check(OpenAiTurn::says([
         thought("I should look."),
         phase("commentary", "I look: Grüße, 漢字"),
         thought(""),
@@ -60,8 +60,8 @@ fn items_that_only_the_vendor_understands() {
             { "type": "output_text", "text": "see ", "annotations": [{ "type": "url_citation" }] },
             { "type": "output_text", "text": "there", "annotations": [] },
         ] });
-    let item = Said::Item;
-    check(Turn::says([
+    let item = OpenAiAnswerPiece::Item;
+    check(OpenAiTurn::says([
         item(json!({ "type": "web_search_call", "id": "ws", "status": "completed" })),
         item(message),
         item(json!({ "type": "compaction", "encrypted_content": "x" })),
@@ -70,8 +70,8 @@ fn items_that_only_the_vendor_understands() {
 
 #[test]
 fn a_refusal_and_every_reason_to_stop() {
-    check(Turn::says([Said::Refusal("I cannot.".to_owned())]));
+    check(OpenAiTurn::says([OpenAiAnswerPiece::Refusal("I cannot.".to_owned())]));
     for word in ["max_output_tokens", "content_filter"] {
-        check(Turn::says([text("so"), call("{\"x\":1}")]).stopping(word));
+        check(OpenAiTurn::says([text("so"), call("{\"x\":1}")]).stopping(word));
     }
 }

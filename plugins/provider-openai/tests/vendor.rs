@@ -3,61 +3,61 @@
 
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::types::{Data, Effort, FinishReason, Message, Part, Role, ToolResult};
-use jaato_vendors::openai::{OpenAi, Said, Turn};
-use jaato_vendors::{Talk, strange_history};
+use jaato_vendors::openai::{FakeOpenAi, OpenAiAnswerPiece, OpenAiTurn};
+use jaato_vendors::{ModelConversation, strange_history};
 
 /// Models that reason, and models that do not.
 pub const MODELS: [&str; 5] = ["gpt-5.2", "gpt-5.3-codex", "gpt-5", "o4-mini", "gpt-4o"];
 
 /// Starts a conversation with a model that gives these answers.
-pub fn talk_to(model: &str, turns: impl IntoIterator<Item = Turn>) -> Talk<OpenAi> {
-    talk_with(model, json!({}), OpenAi::new(turns))
+pub fn talk_to(model: &str, turns: impl IntoIterator<Item = OpenAiTurn>) -> ModelConversation<FakeOpenAi> {
+    talk_with(model, json!({}), FakeOpenAi::new(turns))
 }
 
 /// Starts a conversation with a tool whose schema cannot be used in strict mode.
-pub fn talk_with(model: &str, config: Value, vendor: OpenAi) -> Talk<OpenAi> {
+pub fn talk_with(model: &str, config: Value, vendor: FakeOpenAi) -> ModelConversation<FakeOpenAi> {
     let parameters = json!({ "type": "object", "properties": { "at": { "type": "string" } } });
-    let talk = Talk::new(provider_openai::__jaato::MODULE, config, vendor, model);
+    let talk = ModelConversation::new(provider_openai::__jaato::MODULE, config, vendor, model);
     talk.with_tool("look", parameters)
 }
 
 /// Returns the items of the last accepted request.
-pub fn input(talk: &Talk<OpenAi>) -> Vec<Value> {
+pub fn input(talk: &ModelConversation<FakeOpenAi>) -> Vec<Value> {
     let body = talk.vendor.accepted().pop().unwrap();
     body["input"].as_array().unwrap().clone()
 }
 
-pub fn thought(text: &str) -> Said {
-    Said::Reasoning(text.to_owned())
+pub fn thought(text: &str) -> OpenAiAnswerPiece {
+    OpenAiAnswerPiece::Reasoning(text.to_owned())
 }
 
-pub fn text(text: &str) -> Said {
-    Said::Text(text.to_owned())
+pub fn text(text: &str) -> OpenAiAnswerPiece {
+    OpenAiAnswerPiece::Text(text.to_owned())
 }
 
-pub fn phase(phase: &str, text: &str) -> Said {
-    Said::Phase(phase.to_owned(), text.to_owned())
+pub fn phase(phase: &str, text: &str) -> OpenAiAnswerPiece {
+    OpenAiAnswerPiece::Phase(phase.to_owned(), text.to_owned())
 }
 
-pub fn call(arguments: &str) -> Said {
-    Said::Call("look".to_owned(), arguments.to_owned())
+pub fn call(arguments: &str) -> OpenAiAnswerPiece {
+    OpenAiAnswerPiece::Call("look".to_owned(), arguments.to_owned())
 }
 
 /// Returns three turns: reasoning between calls, some of it unreadable, and several results at
 /// once.
-pub fn turns() -> [Turn; 5] {
+pub fn turns() -> [OpenAiTurn; 5] {
     [
-        Turn::says([
+        OpenAiTurn::says([
             thought("I should look."),
             phase("commentary", "I look."),
             call("{ \"at\": \"a\" }"),
             thought(""),
             call("{}"),
         ]),
-        Turn::says([thought(""), call("{\"at\":\"é\"}")]),
-        Turn::says([thought("so"), phase("final_answer", "It is full. \n")]),
-        Turn::says([thought("again"), text("You are welcome.")]),
-        Turn::text("Bye."),
+        OpenAiTurn::says([thought(""), call("{\"at\":\"é\"}")]),
+        OpenAiTurn::says([thought("so"), phase("final_answer", "It is full. \n")]),
+        OpenAiTurn::says([thought("again"), text("You are welcome.")]),
+        OpenAiTurn::text("Bye."),
     ]
 }
 
@@ -99,7 +99,7 @@ fn reasoning_and_calls_of_several_turns_are_taken_back() {
 
 #[test]
 fn items_go_back_in_order_and_as_they_came_without_their_ids() {
-    let mut talk = talk_to("gpt-5.3-codex", turns().map(Turn::with_other_ids));
+    let mut talk = talk_to("gpt-5.3-codex", turns().map(OpenAiTurn::with_other_ids));
     let first = talk.ask(Message::user("look"));
     talk.answer(&first);
     let items: Vec<Value> = input(&talk).iter().map(bare).collect();
@@ -138,7 +138,7 @@ fn chat_completions_are_asked_where_the_settings_or_the_options_say_so() {
         (json!({}), json!({ "seed": u64::MAX })),
     ] {
         for model in ["gpt-5.2", "o4-mini", "gpt-4o"] {
-            let mut talk = talk_with(model, config.clone(), OpenAi::new(turns()));
+            let mut talk = talk_with(model, config.clone(), FakeOpenAi::new(turns()));
             talk.request.options = serde_json::from_value(options.clone()).unwrap();
             talk.request.options.max_output_tokens = Some(99);
             let first = talk.ask(Message::user("look"));
@@ -172,8 +172,8 @@ fn a_conversation_goes_on_in_the_other_protocol() {
 #[test]
 fn a_history_that_another_provider_made_is_taken() {
     for config in [json!({}), json!({ "api": "chat" })] {
-        let turns = [Turn::says([thought("hm"), text("a")]), Turn::text("b")];
-        let mut talk = talk_with("gpt-5.2", config, OpenAi::new(turns));
+        let turns = [OpenAiTurn::says([thought("hm"), text("a")]), OpenAiTurn::text("b")];
+        let mut talk = talk_with("gpt-5.2", config, FakeOpenAi::new(turns));
         talk.request.messages = strange_history();
         let image = Part::Data(Data::blob("image/png", "b"));
         talk.request.messages.last_mut().unwrap().parts.push(image);
@@ -185,8 +185,8 @@ fn a_history_that_another_provider_made_is_taken() {
 #[test]
 fn an_image_and_a_file_are_seen_also_inside_a_result() {
     for config in [json!({}), json!({ "api": "chat" })] {
-        let turns = [Turn::says([call("{}")]), Turn::text("A cat."), Turn::text("Yes.")];
-        let mut talk = talk_with("gpt-5.2", config.clone(), OpenAi::new(turns));
+        let turns = [OpenAiTurn::says([call("{}")]), OpenAiTurn::text("A cat."), OpenAiTurn::text("Yes.")];
+        let mut talk = talk_with("gpt-5.2", config.clone(), FakeOpenAi::new(turns));
         let image = || Data::blob("image/png", "b-1");
         let file = || Data::blob("application/pdf", "b-2").named("cat.pdf");
         let parts = vec![Part::text("What is it?"), Part::Data(image()), Part::Data(file())];
@@ -221,7 +221,7 @@ fn every_listed_option_is_taken_by_the_models_that_say_so() {
         ("gpt-4o", json!({ "output_schema": open, "session_key": "s", "stream": false })),
     ] {
         for config in [json!({}), json!({ "api": "chat" })] {
-            let talk = talk_with(model, config.clone(), OpenAi::new([Turn::text("a")]));
+            let talk = talk_with(model, config.clone(), FakeOpenAi::new([OpenAiTurn::text("a")]));
             let mut request = talk.request.clone();
             request.messages.push(Message::user("hi"));
             request.options = serde_json::from_value(options.clone()).unwrap();

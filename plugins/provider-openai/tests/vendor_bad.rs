@@ -6,7 +6,7 @@ use jaato_plugin_sdk::serde_json::{self, Map, json};
 use jaato_plugin_sdk::types::{
     Completion, FinishReason, Message, Opaque, Part, Retry, ToolCall, ToolResult,
 };
-use jaato_vendors::openai::{Nesting, OpenAi, Said, Turn};
+use jaato_vendors::openai::{StreamErrorPlacement, FakeOpenAi, OpenAiAnswerPiece, OpenAiTurn};
 
 use crate::vendor::{MODELS, call, input, phase, talk_to, talk_with, text, thought, turns};
 
@@ -18,7 +18,7 @@ fn reasoning_of_another_account_is_left_out_once_it_was_refused() {
     let other = talk_with(
         "gpt-5.2",
         json!({}),
-        OpenAi::new(turns().into_iter().skip(1)).counting_from(100),
+        FakeOpenAi::new(turns().into_iter().skip(1)).counting_from(100),
     );
     let instance = other.host.instance().unwrap();
     let mut request = talk.request.clone();
@@ -60,7 +60,7 @@ fn what_only_the_vendor_understands_goes_to_the_model_that_made_it_alone() {
 
 #[test]
 fn an_account_that_may_see_no_summaries_is_not_asked_for_them_again() {
-    let mut talk = talk_with("gpt-5.2", json!({}), OpenAi::new(turns()).unverified());
+    let mut talk = talk_with("gpt-5.2", json!({}), FakeOpenAi::new(turns()).unverified());
     let instance = talk.host.instance().unwrap();
     talk.request.messages.push(Message::user("hi"));
     for requests in [2, 3] {
@@ -71,7 +71,7 @@ fn an_account_that_may_see_no_summaries_is_not_asked_for_them_again() {
 
 #[test]
 fn a_model_without_reasoning_behind_an_unknown_name_is_asked_without_it() {
-    let vendor = OpenAi::new([Turn::text("a")]);
+    let vendor = FakeOpenAi::new([OpenAiTurn::text("a")]);
     let talk = talk_with("gpt-4o", json!({}), vendor);
     let mut request = talk.request.clone();
     request.messages.push(Message::user("hi"));
@@ -89,9 +89,9 @@ fn an_error_in_mid_stream_has_its_retry_class_wherever_it_stands() {
         ("invalid_prompt", Retry::Permanent, ErrorKind::Provider),
         ("context_length_exceeded", Retry::Permanent, ErrorKind::ContextOverflow),
     ] {
-        for nesting in [Nesting::Flat, Nesting::Nested, Nesting::Failed] {
+        for nesting in [StreamErrorPlacement::Flat, StreamErrorPlacement::Nested, StreamErrorPlacement::Failed] {
             for stream in [None, Some(false)] {
-                let failing = Turn::text("so").failing(code, "No", nesting);
+                let failing = OpenAiTurn::text("so").failing(code, "No", nesting);
                 let mut talk = talk_to("gpt-5.2", [failing.cut_after(2)]);
                 talk.request.options.stream = stream;
                 talk.request.messages.push(Message::user("hi"));
@@ -115,13 +115,13 @@ fn an_answer_cut_by_the_limit_or_declined_is_taken_back_too() {
             vec![],
         ] {
             for model in MODELS {
-                let has_call = said.iter().any(|said| matches!(said, Said::Call(..)));
+                let has_call = said.iter().any(|said| matches!(said, OpenAiAnswerPiece::Call(..)));
                 if has_call && stop == "max_output_tokens" {
                     continue;
                 }
-                let cut = Turn::says(said.clone()).stopping(stop);
-                let next = Turn::says([thought("hm"), text("done")]);
-                let mut talk = talk_to(model, [cut, next, Turn::text("b")]);
+                let cut = OpenAiTurn::says(said.clone()).stopping(stop);
+                let next = OpenAiTurn::says([thought("hm"), text("done")]);
+                let mut talk = talk_to(model, [cut, next, OpenAiTurn::text("b")]);
                 assert_eq!(talk.ask(Message::user("hi")).finish_reason, expected, "{model}");
                 talk.ask(Message::user("go on"));
                 talk.ask(Message::user("and on"));
@@ -133,8 +133,8 @@ fn an_answer_cut_by_the_limit_or_declined_is_taken_back_too() {
 #[test]
 fn a_refusal_is_told_as_one_and_taken_back() {
     for config in [json!({}), json!({ "api": "chat" })] {
-        let declined = Turn::says([Said::Refusal("I cannot.".to_owned())]);
-        let vendor = OpenAi::new([declined, Turn::text("fine")]);
+        let declined = OpenAiTurn::says([OpenAiAnswerPiece::Refusal("I cannot.".to_owned())]);
+        let vendor = FakeOpenAi::new([declined, OpenAiTurn::text("fine")]);
         let mut talk = talk_with("gpt-5.2", config, vendor);
         let completion = talk.ask(Message::user("hi"));
         assert_eq!(completion.finish_reason, FinishReason::Refused);
@@ -150,9 +150,9 @@ fn calls_inside_a_call_are_the_calls() {
             { "recipient_name": "functions.look", "parameters": { "at": "a" } },
             { "recipient_name": "functions.look", "parameters": { "at": "b" } },
         ] });
-        let wrapper = Said::Call("multi_tool_use.parallel".to_owned(), uses.to_string());
-        let turns = [Turn::says([thought("both"), wrapper]), Turn::text("done")];
-        let mut talk = talk_with("gpt-5.2", config, OpenAi::new(turns));
+        let wrapper = OpenAiAnswerPiece::Call("multi_tool_use.parallel".to_owned(), uses.to_string());
+        let turns = [OpenAiTurn::says([thought("both"), wrapper]), OpenAiTurn::text("done")];
+        let mut talk = talk_with("gpt-5.2", config, FakeOpenAi::new(turns));
         let first = talk.ask(Message::user("look"));
         let calls = first.parts.iter().filter_map(Part::as_tool_call);
         let calls: Vec<&str> = calls.map(|call| call.name.as_str()).collect();
@@ -185,7 +185,7 @@ fn an_unknown_model_and_a_model_of_the_other_protocol_are_told_with_what_helps()
     talk.request.messages.push(Message::user("hi"));
     let error = talk.send().unwrap_err();
     assert_eq!(error.hint.as_deref(), Some("`jaato model list` tells which models there are"));
-    let mut talk = talk_with("gpt-5.3-codex", json!({ "api": "chat" }), OpenAi::new([]));
+    let mut talk = talk_with("gpt-5.3-codex", json!({ "api": "chat" }), FakeOpenAi::new([]));
     talk.request.messages.push(Message::user("hi"));
     let error = talk.send().unwrap_err();
     let expected = "set `api = \"responses\"` under `[plugins.provider-openai]`";
@@ -195,7 +195,7 @@ fn an_unknown_model_and_a_model_of_the_other_protocol_are_told_with_what_helps()
 #[test]
 fn an_option_without_words_in_the_protocol_that_was_set_is_refused_before_it_is_sent() {
     let config = json!({ "api": "responses" });
-    let mut talk = talk_with("gpt-4o", config, OpenAi::new([]));
+    let mut talk = talk_with("gpt-4o", config, FakeOpenAi::new([]));
     talk.request.messages.push(Message::user("hi"));
     talk.request.options.seed = Some(7);
     let error = talk.send().unwrap_err();

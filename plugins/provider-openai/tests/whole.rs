@@ -4,13 +4,13 @@
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{Completion, FinishReason, Message, Part, Request, ToolCall, Usage};
-use jaato_plugin_sdk_provider::Events;
-use jaato_plugin_sdk_provider::chat::{Habits, Quirks, Reply, body};
-use jaato_plugin_sdk_provider::shown::Blobs;
+use jaato_plugin_sdk_provider::ServerEventReader;
+use jaato_plugin_sdk_provider::chat::{ChatRequestStyle, ChatServerQuirks, ChatReply, body};
+use jaato_plugin_sdk_provider::shown::BlobContents;
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
 
 fn streamed(deltas: &[Value], end: Value) -> Completion {
-    let (mut events, mut reply) = (Events::new(), Reply::new("http://h"));
+    let (mut events, mut reply) = (ServerEventReader::new(), ChatReply::new("http://h"));
     let chunk = |delta: &Value| json!({ "choices": [{ "delta": delta }] });
     let chunks = deltas.iter().map(chunk).chain([end]);
     let text: String = chunks.map(|chunk| format!("data: {chunk}\n\n")).collect();
@@ -22,7 +22,7 @@ fn streamed(deltas: &[Value], end: Value) -> Completion {
 
 fn whole(message: Value, mut end: Value) -> Completion {
     end["choices"][0]["message"] = message;
-    let mut reply = Reply::new("http://h");
+    let mut reply = ChatReply::new("http://h");
     reply.whole(&[end]).unwrap();
     reply.finish().unwrap().1
 }
@@ -51,7 +51,7 @@ fn check(deltas: &[Value], message: Value, finish: &str) -> Completion {
 /// Returns the model's message in the next request.
 fn sent_back(completion: Completion) -> Value {
     let request = Request::new("m", vec![Message::model(completion.parts)]);
-    let body = body(&request, &Quirks::COMMON, Habits::default(), &Blobs::new()).unwrap();
+    let body = body(&request, &ChatServerQuirks::COMMON, ChatRequestStyle::default(), &BlobContents::new()).unwrap();
     let mut body: Value = serde_json::from_slice(&body).unwrap();
     body["messages"][0].take()
 }
@@ -89,7 +89,7 @@ fn what_a_server_signs_a_call_with_goes_back_with_it() {
     for signature in ["c2ln", "{\"role\":\"user\"}", "[1]"] {
         let signed = Part::ToolCall(ToolCall::new("a", "run", json!({}))).signed(signature);
         let request = Request::new("m", vec![Message::model(vec![signed])]);
-        let body = body(&request, &Quirks::COMMON, Habits::default(), &Blobs::new()).unwrap();
+        let body = body(&request, &ChatServerQuirks::COMMON, ChatRequestStyle::default(), &BlobContents::new()).unwrap();
         let body: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(body["messages"][0]["tool_calls"][0].as_object().unwrap().len(), 3);
     }

@@ -44,7 +44,7 @@ const WAIT_SECONDS_MAX: u64 = 60;
     )
 )]
 async fn start_background_task(
-    cx: &Cx<Background>,
+    cx: &Cx<BackgroundPlugin>,
     tool_name: String,
     arguments: Map<String, Value>,
     #[serde(default)] timeout_seconds: u64,
@@ -99,7 +99,7 @@ async fn start_background_task(
     })
 )]
 async fn get_background_task(
-    cx: &Cx<Background>,
+    cx: &Cx<BackgroundPlugin>,
     task_id: String,
     stdout_offset: Option<u64>,
     #[serde(default)] wait_seconds: u64,
@@ -115,13 +115,13 @@ async fn get_background_task(
     loop {
         let left = wait.saturating_sub(begin.elapsed());
         read.wait_ms = if answer.is_none() || until_end { milliseconds(left) } else { 0 };
-        let next = cx.tasks().read(&read).await.map_err(explained)?;
+        let next = cx.tasks().read(&read).await.map_err(with_tool_hint)?;
         let is_over =
             next.task.status != TaskStatus::Running && next.offset >= next.task.output_bytes;
         let is_more = next.offset > read.offset;
         read.offset = next.offset;
         match &mut answer {
-            Some(answer) => told::append(answer, next),
+            Some(answer) => told::append_output(answer, next),
             None => answer = Some(next),
         }
         // Available output is read to its end, even if the call does not wait.
@@ -135,7 +135,7 @@ async fn get_background_task(
     if let Some(lines) = tail {
         told::keep_last(&mut answer, lines);
     }
-    Ok(Output::json(told::read(&answer)))
+    Ok(Output::json(told::read_answer(&answer)))
 }
 
 fn milliseconds(time: Duration) -> u64 {
@@ -157,7 +157,7 @@ fn milliseconds(time: Duration) -> u64 {
         "required": ["task_id"],
     })
 )]
-async fn cancel_background_task(cx: &Cx<Background>, task_id: String) -> Result<Output> {
+async fn cancel_background_task(cx: &Cx<BackgroundPlugin>, task_id: String) -> Result<Output> {
     let cancelled = cancel(cx, &task_id).await?;
     Ok(Output::json(json!({ "task_id": task_id, "cancelled": cancelled })))
 }
@@ -176,7 +176,7 @@ async fn cancel_background_task(cx: &Cx<Background>, task_id: String) -> Result<
     })
 )]
 async fn list_background_tasks(
-    cx: &Cx<Background>,
+    cx: &Cx<BackgroundPlugin>,
     #[serde(default)] plugin_name: String,
 ) -> Result<Output> {
     let mut tasks = cx.tasks().list().await?;
@@ -184,7 +184,7 @@ async fn list_background_tasks(
         let is_wanted = plugin_name.is_empty() || plugin_name == task.source;
         is_wanted && task.status == TaskStatus::Running
     });
-    let told: Vec<Value> = tasks.iter().map(told::running).collect();
+    let told: Vec<Value> = tasks.iter().map(told::task_entry).collect();
     Ok(Output::json(json!({ "count": told.len(), "tasks": told })))
 }
 
@@ -197,21 +197,21 @@ async fn list_background_tasks(
     open_world = false,
     auto_approval
 )]
-async fn list_background_capable_tools(cx: &Cx<Background>) -> Result<Output> {
+async fn list_background_capable_tools(cx: &Cx<BackgroundPlugin>) -> Result<Output> {
     let mut tools = cx.tools().await?;
     tools.retain(|tool| tool.source != told::SOURCE);
-    let told: Vec<Value> = tools.iter().map(told::capable).collect();
+    let told: Vec<Value> = tools.iter().map(told::tool_entry).collect();
     Ok(Output::json(json!({ "count": told.len(), "tools": told })))
 }
 
 /// Ends a task. Returns true if it was running.
-async fn cancel(cx: &Cx<Background>, task_id: &str) -> Result<bool> {
-    let before = cx.tasks().cancel(task_id).await.map_err(explained)?;
+async fn cancel(cx: &Cx<BackgroundPlugin>, task_id: &str) -> Result<bool> {
+    let before = cx.tasks().cancel(task_id).await.map_err(with_tool_hint)?;
     Ok(before.status == TaskStatus::Running)
 }
 
 /// Adds a hint that names the model's tool.
-fn explained(error: Error) -> Error {
+fn with_tool_hint(error: Error) -> Error {
     match error.kind {
         ErrorKind::NotFound => error.with_hint("`listBackgroundTasks` lists the running tasks"),
         _ => error,
@@ -220,11 +220,11 @@ fn explained(error: Error) -> Error {
 
 /// The plugin's state: how far each task was read. The host keeps the tasks.
 #[derive(Default)]
-pub struct Background {
+pub struct BackgroundPlugin {
     offsets: Mutex<BTreeMap<String, u64>>,
 }
 
-impl State for Background {
+impl State for BackgroundPlugin {
     async fn create(_home: &Home, _saved: Option<Value>) -> Result<Self> {
         Ok(Self::default())
     }
@@ -257,7 +257,7 @@ impl State for Background {
             return Err(Error::new(ErrorKind::UnknownOperation, text));
         }
         if arguments["action"] != "cancel" {
-            return Ok(Output::text(told::for_people(&cx.tasks().list().await?)));
+            return Ok(Output::text(told::tasks_text(&cx.tasks().list().await?)));
         }
         let Some(task_id) = arguments["task"].as_str() else {
             let error = Error::new(ErrorKind::InvalidArguments, "no task id was given");
@@ -271,4 +271,4 @@ impl State for Background {
     }
 }
 
-export_plugin! { state: Background, tools }
+export_plugin! { state: BackgroundPlugin, tools }

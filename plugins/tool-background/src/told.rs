@@ -8,14 +8,14 @@ use jaato_plugin_sdk::task::{TaskFacts, TaskReadAnswer, TaskStatus, ToolFacts};
 pub const SOURCE: &str = "background";
 
 /// Returns the answer of `getBackgroundTask`.
-pub fn read(answer: &TaskReadAnswer) -> Value {
+pub fn read_answer(answer: &TaskReadAnswer) -> Value {
     let task = &answer.task;
     let mut told = json!({
         "task_id": task.task_id,
         "plugin_name": task.source,
         "tool_name": task.tool,
         "status": status(task.status),
-        "stdout": as_left(&answer.output),
+        "stdout": apply_carriage_returns(&answer.output),
         "stdout_offset": answer.offset,
         "has_more": answer.offset < task.output_bytes,
         "duration_seconds": seconds(task.duration_ms),
@@ -45,7 +45,7 @@ pub fn read(answer: &TaskReadAnswer) -> Value {
 const OUTPUT_BYTES_MAX: usize = 256 * 1024;
 
 /// Appends the output of a later read.
-pub fn append(answer: &mut TaskReadAnswer, next: TaskReadAnswer) {
+pub fn append_output(answer: &mut TaskReadAnswer, next: TaskReadAnswer) {
     let mut output = std::mem::take(&mut answer.output);
     output.push_str(&next.output);
     let mut lost = answer.lost_bytes + next.lost_bytes;
@@ -66,13 +66,13 @@ pub fn keep_last(answer: &mut TaskReadAnswer, lines: usize) {
 }
 
 /// Shows each line as it looks after a program has overwritten it with `\r`.
-fn as_left(output: &str) -> String {
+fn apply_carriage_returns(output: &str) -> String {
     let lines = output.split('\n').map(|line| line.trim_end_matches('\r'));
     lines.map(|line| line.rsplit('\r').next().unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns an entry of `listBackgroundTasks`.
-pub fn running(task: &TaskFacts) -> Value {
+pub fn task_entry(task: &TaskFacts) -> Value {
     json!({
         "task_id": task.task_id,
         "plugin_name": task.source,
@@ -82,12 +82,12 @@ pub fn running(task: &TaskFacts) -> Value {
 }
 
 /// Returns an entry of `listBackgroundCapableTools`.
-pub fn capable(tool: &ToolFacts) -> Value {
+pub fn tool_entry(tool: &ToolFacts) -> Value {
     json!({ "plugin_name": tool.source, "tool_name": tool.name })
 }
 
 /// Returns the output of the command `tasks`.
-pub fn for_people(tasks: &[TaskFacts]) -> String {
+pub fn tasks_text(tasks: &[TaskFacts]) -> String {
     let line = |task: &TaskFacts| {
         let (status, time) = (status(task.status), seconds(task.duration_ms));
         format!("{}  {}  {status}  {time} s", task.task_id, task.tool.as_str())
@@ -122,22 +122,22 @@ mod tests {
             answer
         };
         let mut all = answer("one\ntw", 6);
-        append(&mut all, answer("o\nthree\n", 14));
+        append_output(&mut all, answer("o\nthree\n", 14));
         assert_eq!((all.output.as_str(), all.offset), ("one\ntwo\nthree\n", 14));
         keep_last(&mut all, 2);
         assert_eq!(all.output, "two\nthree\n");
         keep_last(&mut all, 9);
         assert_eq!(all.output, "two\nthree\n");
         let mut long = answer(&"é".repeat(OUTPUT_BYTES_MAX), 1);
-        append(&mut long, answer("end", 2));
+        append_output(&mut long, answer("end", 2));
         assert!(long.output.len() <= OUTPUT_BYTES_MAX && long.output.ends_with("end"));
         assert_eq!(long.lost_bytes as usize + long.output.len(), 2 * OUTPUT_BYTES_MAX + 3);
     }
 
     #[test]
     fn a_line_that_was_begun_anew_is_told_as_it_was_left() {
-        assert_eq!(as_left("get\n10 %\r20 %\r\nthere\n"), "get\n20 %\nthere\n");
-        assert_eq!(as_left("10 %\r20 %\r"), "20 %");
-        assert_eq!(as_left(""), "");
+        assert_eq!(apply_carriage_returns("get\n10 %\r20 %\r\nthere\n"), "get\n20 %\nthere\n");
+        assert_eq!(apply_carriage_returns("10 %\r20 %\r"), "20 %");
+        assert_eq!(apply_carriage_returns(""), "");
     }
 }

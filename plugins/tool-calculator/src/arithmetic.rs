@@ -12,41 +12,41 @@ pub const DIGITS_MAX: u64 = 1000;
 pub const QUOTIENT_DIGITS: NonZeroU64 = NonZeroU64::new(50).unwrap();
 
 /// The reason for a missing result, as a text for the model.
-pub type Refused = String;
+pub type CalculationError = String;
 
 const BY_ZERO: &str = "division by zero";
 const NOT_WHOLE: &str = "the exponent or the number of places is not a whole number";
 
 /// Reads a number in the notation of JSON and programming languages.
-pub fn read(text: &str) -> Result<BigDecimal, Refused> {
+pub fn parse_number(text: &str) -> Result<BigDecimal, CalculationError> {
     if text.len() as u64 > DIGITS_MAX {
         return Err(too_large());
     }
-    bounded(text.parse().map_err(|_| format!("`{text}` is not a number"))?)
+    check_length(text.parse().map_err(|_| format!("`{text}` is not a number"))?)
 }
 
 /// Writes a number without an exponent and without trailing zeros.
-pub fn written(number: &BigDecimal) -> String {
+pub fn format_number(number: &BigDecimal) -> String {
     number.normalized().to_plain_string()
 }
 
 /// Returns `a + b`.
-pub fn add(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Refused> {
-    bounded(a + b)
+pub fn add(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, CalculationError> {
+    check_length(a + b)
 }
 
 /// Returns `a - b`.
-pub fn subtract(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Refused> {
-    bounded(a - b)
+pub fn subtract(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, CalculationError> {
+    check_length(a - b)
 }
 
 /// Returns `a * b`.
-pub fn multiply(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Refused> {
-    bounded(a * b)
+pub fn multiply(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, CalculationError> {
+    check_length(a * b)
 }
 
 /// Returns `a / b`: exact if the decimals end, otherwise rounded to [`QUOTIENT_DIGITS`] digits.
-pub fn divide(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Refused> {
+pub fn divide(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, CalculationError> {
     if b.is_zero() {
         return Err(BY_ZERO.to_owned());
     }
@@ -57,16 +57,16 @@ pub fn divide(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Refused> {
     let (quotient, is_exact) = (&above / &below, (&above % &below).is_zero());
     let quotient = BigDecimal::new(quotient, places + above_scale - below_scale);
     if is_exact {
-        return bounded(quotient.normalized());
+        return check_length(quotient.normalized());
     }
     if quotient.digits() < QUOTIENT_DIGITS.get() {
         return Err(too_large());
     }
-    bounded(quotient.with_precision_round(QUOTIENT_DIGITS, RoundingMode::HalfEven))
+    check_length(quotient.with_precision_round(QUOTIENT_DIGITS, RoundingMode::HalfEven))
 }
 
 /// Returns the largest whole number that is not above `a / b`.
-pub fn divide_down(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Refused> {
+pub fn divide_down(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, CalculationError> {
     if b.is_zero() {
         return Err(BY_ZERO.to_owned());
     }
@@ -76,17 +76,17 @@ pub fn divide_down(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Refused
 }
 
 /// Returns the remainder of [`divide_down`], which has the sign of `b`.
-pub fn remainder(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Refused> {
+pub fn remainder(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, CalculationError> {
     if b.is_zero() {
         return Err(BY_ZERO.to_owned());
     }
     let rest = a % b;
     let is_across = !rest.is_zero() && rest.sign() != b.sign();
-    bounded(if is_across { rest + b } else { rest })
+    check_length(if is_across { rest + b } else { rest })
 }
 
 /// Returns `base ** exponent` for a whole exponent.
-pub fn power(base: &BigDecimal, exponent: &BigDecimal) -> Result<BigDecimal, Refused> {
+pub fn power(base: &BigDecimal, exponent: &BigDecimal) -> Result<BigDecimal, CalculationError> {
     if !exponent.is_integer() {
         return Err(NOT_WHOLE.to_owned());
     }
@@ -110,19 +110,19 @@ pub fn power(base: &BigDecimal, exponent: &BigDecimal) -> Result<BigDecimal, Ref
 }
 
 /// Rounds to this many decimal places. Ties round to even.
-pub fn round(number: &BigDecimal, places: &BigDecimal) -> Result<BigDecimal, Refused> {
+pub fn round(number: &BigDecimal, places: &BigDecimal) -> Result<BigDecimal, CalculationError> {
     let places = places.to_i64().filter(|_| places.is_integer()).ok_or(NOT_WHOLE)?;
     let bound = i64::try_from(DIGITS_MAX).unwrap_or(i64::MAX);
-    bounded(number.with_scale_round(places.clamp(-bound, bound), RoundingMode::HalfEven))
+    check_length(number.with_scale_round(places.clamp(-bound, bound), RoundingMode::HalfEven))
 }
 
 /// Refuses a number that is too long when written out.
-fn bounded(number: BigDecimal) -> Result<BigDecimal, Refused> {
+fn check_length(number: BigDecimal) -> Result<BigDecimal, CalculationError> {
     let (_, scale) = number.as_bigint_and_exponent();
     let is_bounded = number.digits() <= DIGITS_MAX && scale.unsigned_abs() <= DIGITS_MAX;
     if is_bounded { Ok(number) } else { Err(too_large()) }
 }
 
-fn too_large() -> Refused {
+fn too_large() -> CalculationError {
     format!("a number has more than {DIGITS_MAX} digits")
 }

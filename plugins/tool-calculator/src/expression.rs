@@ -3,7 +3,7 @@
 
 use bigdecimal::BigDecimal;
 
-use crate::arithmetic::{self, Refused};
+use crate::arithmetic::{self, CalculationError};
 
 /// The longest expression in bytes.
 const EXPRESSION_BYTES_MAX: usize = 10_000;
@@ -15,27 +15,27 @@ const DEPTH_MAX: usize = 100;
 ///
 /// # Errors
 /// A text if the expression is invalid or a number has too many digits.
-pub fn calculate(expression: &str) -> Result<String, Refused> {
+pub fn calculate(expression: &str) -> Result<String, CalculationError> {
     if expression.len() > EXPRESSION_BYTES_MAX {
         return Err(format!("an expression has at most {EXPRESSION_BYTES_MAX} bytes"));
     }
-    let mut reader = Reader { text: expression, place: 0, depth: 0 };
+    let mut reader = ExpressionParser { text: expression, place: 0, depth: 0 };
     let result = reader.sum()?;
     if reader.peek().is_some() {
-        return Err(reader.wrong("an operator"));
+        return Err(reader.syntax_error("an operator"));
     }
-    Ok(arithmetic::written(&result))
+    Ok(arithmetic::format_number(&result))
 }
 
-struct Reader<'a> {
+struct ExpressionParser<'a> {
     text: &'a str,
     /// The position of the next byte.
     place: usize,
     depth: usize,
 }
 
-impl Reader<'_> {
-    fn sum(&mut self) -> Result<BigDecimal, Refused> {
+impl ExpressionParser<'_> {
+    fn sum(&mut self) -> Result<BigDecimal, CalculationError> {
         let mut left = self.product()?;
         while let Some(operator) = self.take_one_of(&["+", "-"]) {
             let right = self.product()?;
@@ -45,7 +45,7 @@ impl Reader<'_> {
         Ok(left)
     }
 
-    fn product(&mut self) -> Result<BigDecimal, Refused> {
+    fn product(&mut self) -> Result<BigDecimal, CalculationError> {
         let mut left = self.signed()?;
         while let Some(operator) = self.take_one_of(&["//", "/", "%", "*"]) {
             let right = self.signed()?;
@@ -61,7 +61,7 @@ impl Reader<'_> {
     }
 
     /// Parses a signed value. A sign binds less tightly than a power: `-2**2` is -4.
-    fn signed(&mut self) -> Result<BigDecimal, Refused> {
+    fn signed(&mut self) -> Result<BigDecimal, CalculationError> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             return Err(format!("more than {DEPTH_MAX} nested brackets and signs"));
@@ -75,7 +75,7 @@ impl Reader<'_> {
         Ok(result)
     }
 
-    fn power(&mut self) -> Result<BigDecimal, Refused> {
+    fn power(&mut self) -> Result<BigDecimal, CalculationError> {
         let base = self.atom()?;
         match self.take_one_of(&["**"]) {
             Some(_) => arithmetic::power(&base, &self.signed()?),
@@ -83,21 +83,21 @@ impl Reader<'_> {
         }
     }
 
-    fn atom(&mut self) -> Result<BigDecimal, Refused> {
+    fn atom(&mut self) -> Result<BigDecimal, CalculationError> {
         match self.peek() {
             Some('(') => {
                 self.place += 1;
                 let inner = self.sum()?;
-                self.take_one_of(&[")"]).ok_or_else(|| self.wrong("`)`"))?;
+                self.take_one_of(&[")"]).ok_or_else(|| self.syntax_error("`)`"))?;
                 Ok(inner)
             }
             Some(first) if first.is_ascii_digit() || first == '.' => self.number(),
             Some(first) if first.is_ascii_alphabetic() => self.function(),
-            _ => Err(self.wrong("a number")),
+            _ => Err(self.syntax_error("a number")),
         }
     }
 
-    fn number(&mut self) -> Result<BigDecimal, Refused> {
+    fn number(&mut self) -> Result<BigDecimal, CalculationError> {
         let rest = &self.text[self.place..];
         let mut end = 0;
         for (index, letter) in rest.char_indices() {
@@ -109,10 +109,10 @@ impl Reader<'_> {
             end = index + letter.len_utf8();
         }
         self.place += end;
-        arithmetic::read(&rest[..end].replace('_', ""))
+        arithmetic::parse_number(&rest[..end].replace('_', ""))
     }
 
-    fn function(&mut self) -> Result<BigDecimal, Refused> {
+    fn function(&mut self) -> Result<BigDecimal, CalculationError> {
         let rest = &self.text[self.place..];
         let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(rest.len());
         let name = rest[..end].to_owned();
@@ -124,7 +124,7 @@ impl Reader<'_> {
         while self.take_one_of(&[","]).is_some() {
             values.push(self.sum()?);
         }
-        self.take_one_of(&[")"]).ok_or_else(|| self.wrong("`,` or `)`"))?;
+        self.take_one_of(&[")"]).ok_or_else(|| self.syntax_error("`,` or `)`"))?;
         match (name.as_str(), values.as_slice()) {
             ("abs", [value]) => Ok(value.abs()),
             ("round", [value]) => arithmetic::round(value, &BigDecimal::from(0)),
@@ -159,7 +159,7 @@ impl Reader<'_> {
         Some(operator)
     }
 
-    fn wrong(&mut self, expected: &str) -> Refused {
+    fn syntax_error(&mut self, expected: &str) -> CalculationError {
         let found = self.peek().map_or("nothing".to_owned(), |found| format!("`{found}`"));
         let place = self.text[..self.place].chars().count() + 1;
         format!("at character {place}: expected {expected}, found {found}")

@@ -11,7 +11,7 @@ use bigdecimal::BigDecimal;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Number;
 
-use arithmetic::Refused;
+use arithmetic::CalculationError;
 pub use expression::calculate as calculated;
 
 /// Calculate an expression exactly: + - * / // % ** ( ), abs, round, min, max, pow. `1/3` is
@@ -30,7 +30,7 @@ async fn calculate(
     #[schemars(extend("x-jaato-touches" = { "text": "an expression of numbers" }))]
     expression: String,
 ) -> Result<Output> {
-    let result = calculated(&expression).map_err(explained)?;
+    let result = calculated(&expression).map_err(to_tool_error)?;
     Ok(Output::json(json!({ "expression": expression, "result": result })))
 }
 
@@ -82,7 +82,7 @@ async fn divide(
     answer("division", &a, &b, arithmetic::divide)
 }
 
-type Operation = fn(&BigDecimal, &BigDecimal) -> Result<BigDecimal, Refused>;
+type ArithmeticOperation = fn(&BigDecimal, &BigDecimal) -> Result<BigDecimal, CalculationError>;
 
 /// A number, or a string if JSON would lose digits.
 #[tool_type]
@@ -94,7 +94,7 @@ enum Operand {
 }
 
 impl Operand {
-    fn read(&self) -> Result<BigDecimal> {
+    fn to_number(&self) -> Result<BigDecimal> {
         let text = match self {
             Self::Text(text) => text.trim().to_owned(),
             Self::Number(number) => number.to_string(),
@@ -112,20 +112,20 @@ impl Operand {
             );
             return Err(Error::new(ErrorKind::InvalidArguments, text).with_hint(hint));
         }
-        arithmetic::read(&text).map_err(explained)
+        arithmetic::parse_number(&text).map_err(to_tool_error)
     }
 }
 
 /// The number of decimal digits that every floating-point number preserves.
 const DIGITS_KEPT: usize = 15;
 
-fn answer(name: &str, a: &Operand, b: &Operand, operation: Operation) -> Result<Output> {
-    let result = operation(&a.read()?, &b.read()?);
-    let result = arithmetic::written(&result.map_err(explained)?);
+fn answer(name: &str, a: &Operand, b: &Operand, operation: ArithmeticOperation) -> Result<Output> {
+    let result = operation(&a.to_number()?, &b.to_number()?);
+    let result = arithmetic::format_number(&result.map_err(to_tool_error)?);
     Ok(Output::json(json!({ "operation": name, "operands": [a, b], "result": result })))
 }
 
-fn explained(refused: Refused) -> Error {
+fn to_tool_error(refused: CalculationError) -> Error {
     let hint = "supported are + - * / // % ** with brackets, abs, round, min, max, pow";
     Error::new(ErrorKind::InvalidArguments, refused).with_hint(hint)
 }

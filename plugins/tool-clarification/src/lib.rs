@@ -1,6 +1,6 @@
 //! `tool-clarification`: the model asks the user for information that it cannot find out itself.
 //!
-//! The model writes a [`Question`], which becomes a field of a form. The host shows the form and
+//! The model writes a [`ClarificationQuestion`], which becomes a field of a form. The host shows the form and
 //! makes sure that each answer is one of the choices.
 #![forbid(unsafe_code)]
 
@@ -11,7 +11,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
 use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 
-use question::Question;
+use question::ClarificationQuestion;
 
 /// The maximum number of questions in one call. A form cannot have more fields.
 const QUESTIONS_MAX: usize = 20;
@@ -62,23 +62,23 @@ const QUESTIONS_MAX: usize = 20;
     })
 )]
 async fn request_clarification(
-    cx: &Cx<Clarification>,
+    cx: &Cx<ClarificationPlugin>,
     context: String,
-    questions: Vec<Question>,
+    questions: Vec<ClarificationQuestion>,
 ) -> Result<Output> {
     let mut asked = form(context);
     for (index, question) in questions.iter().enumerate() {
         asked = asked.field(question.field(index + 1)?);
     }
     let answer = cx.ask(&asked).await?;
-    Ok(Output::json(told(&questions, &answer)))
+    Ok(Output::json(answers_result(&questions, &answer)))
 }
 
 /// Returns the result that tells the model the user's answer.
-fn told(questions: &[Question], answer: &FormAnswer) -> Value {
+fn answers_result(questions: &[ClarificationQuestion], answer: &FormAnswer) -> Value {
     let message = match answer.outcome {
         FormOutcome::Answered => {
-            let response = |(index, question): (usize, &Question)| {
+            let response = |(index, question): (usize, &ClarificationQuestion)| {
                 let number = (index + 1).to_string();
                 let response = question.response(answer.values.get(&number));
                 (number, response)
@@ -97,9 +97,9 @@ fn told(questions: &[Question], answer: &FormAnswer) -> Value {
 }
 
 /// The plugin, which has no state.
-pub struct Clarification;
+pub struct ClarificationPlugin;
 
-impl State for Clarification {
+impl State for ClarificationPlugin {
     async fn create(_home: &Home, _saved: Option<Value>) -> Result<Self> {
         Ok(Self)
     }
@@ -109,4 +109,4 @@ impl State for Clarification {
     }
 }
 
-export_plugin! { state: Clarification, tools }
+export_plugin! { state: ClarificationPlugin, tools }

@@ -7,7 +7,7 @@ use jaato_plugin_sdk::serde;
 /// A question.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
-pub struct Question {
+pub struct ClarificationQuestion {
     text: String,
     #[serde(default)]
     question_type: QuestionType,
@@ -47,7 +47,7 @@ impl Choice {
     }
 }
 
-impl Question {
+impl ClarificationQuestion {
     /// Returns the question's type. Without choices it is free text.
     fn kind(&self) -> QuestionType {
         if self.choices.is_empty() { QuestionType::FreeText } else { self.question_type }

@@ -20,12 +20,12 @@ pub fn answer(exit: &ProcessExit, timeout: Duration) -> Map<String, Value> {
     let mut answer = Map::new();
     answer.insert(STDOUT.to_owned(), "".into());
     answer.insert(STDERR.to_owned(), "".into());
-    tell_exit(&mut answer, exit, timeout);
-    tell_left(&mut answer, &exit.left_running);
+    add_exit(&mut answer, exit, timeout);
+    add_left_running(&mut answer, &exit.left_running);
     answer
 }
 
-fn tell_exit(answer: &mut Map<String, Value>, exit: &ProcessExit, timeout: Duration) {
+fn add_exit(answer: &mut Map<String, Value>, exit: &ProcessExit, timeout: Duration) {
     answer.insert("returncode".to_owned(), json!(exit.code));
     if let Some(number) = exit.signal {
         let name = signal_name(number).map_or_else(|| format!("signal {number}"), str::to_owned);
@@ -41,7 +41,7 @@ fn tell_exit(answer: &mut Map<String, Value>, exit: &ProcessExit, timeout: Durat
     }
 }
 
-fn tell_left(answer: &mut Map<String, Value>, left: &[LeftRunning]) {
+fn add_left_running(answer: &mut Map<String, Value>, left: &[LeftRunning]) {
     if left.is_empty() {
         return;
     }

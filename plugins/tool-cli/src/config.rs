@@ -26,7 +26,7 @@ const SHELLS: [&str; 2] = ["bash", "/bin/sh"];
 #[tool_type]
 #[derive(Debug, Default)]
 #[serde(default)]
-struct Config {
+struct CliConfig {
     /// Folders to append to `PATH` for commands.
     #[schemars(extend("x-jaato-path" = "file"))]
     extra_paths: Vec<String>,
@@ -41,41 +41,41 @@ struct Config {
 }
 
 /// The plugin's state: its configuration, and whether bash is missing.
-pub struct Cli {
-    config: Config,
+pub struct CliPlugin {
+    config: CliConfig,
     lacks_bash: AtomicBool,
-    environment: OnceLock<Told>,
+    environment: OnceLock<CommandEnvironment>,
 }
 
 /// The execution environment's facts about commands. Requested once, when they are needed.
 #[derive(Debug, Clone)]
-struct Told {
+struct CommandEnvironment {
     /// The shell of an environment that is not this machine. `None` if the environment names none.
     shell: Option<String>,
     /// The environment's default time limit of a command.
     timeout: Option<Duration>,
 }
 
-impl State for Cli {
+impl State for CliPlugin {
     async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
         Ok(Self::new(home.config().await?))
     }
 
     fn describe(description: &mut Description) {
-        description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
+        description.config_schema = serde_json::to_value(schemars::schema_for!(CliConfig)).ok();
     }
 }
 
-impl Cli {
-    fn new(config: Config) -> Self {
+impl CliPlugin {
+    fn new(config: CliConfig) -> Self {
         Self { config, lacks_bash: AtomicBool::new(false), environment: OnceLock::new() }
     }
 
-    async fn environment(&self, host: &Reporter) -> Result<&Told> {
+    async fn environment(&self, host: &Reporter) -> Result<&CommandEnvironment> {
         if let Some(told) = self.environment.get() {
             return Ok(told);
         }
-        let told = Told::of(host.environment().await?);
+        let told = CommandEnvironment::from_facts(host.environment().await?);
         // A concurrent request got the same facts.
         Ok(self.environment.get_or_init(|| told))
     }
@@ -101,7 +101,7 @@ impl Cli {
         let spawn = |shell: &str| Spawn {
             extra_paths: self.config.extra_paths.clone(),
             variables: no_configured_programs(),
-            ..in_shell(shell, command, args).deadline_ms(deadline_ms)
+            ..shell_spawn(shell, command, args).deadline_ms(deadline_ms)
         };
         if let Some(shell) = &self.config.shell {
             return host.process(&spawn(shell)).await;
@@ -123,8 +123,8 @@ impl Cli {
     }
 }
 
-impl Told {
-    fn of(facts: EnvironmentFacts) -> Self {
+impl CommandEnvironment {
+    fn from_facts(facts: EnvironmentFacts) -> Self {
         let elsewhere = facts.shell.filter(|_| !facts.is_host);
         let timeout = Some(Duration::from_millis(facts.shell_timeout_ms));
         Self {
@@ -143,7 +143,7 @@ fn no_configured_programs() -> BTreeMap<String, String> {
 
 /// Runs a command in a shell. If there are arguments, the shell runs exactly these: `"$@"` expands
 /// to words that the shell never parses as a script.
-fn in_shell(shell: &str, command: &str, args: &[String]) -> Spawn {
+fn shell_spawn(shell: &str, command: &str, args: &[String]) -> Spawn {
     let spawn = Spawn::program(shell).arg("-c");
     if args.is_empty() {
         return spawn.arg(command).label(command);
@@ -160,9 +160,9 @@ mod tests {
 
     #[test]
     fn a_command_alone_is_a_script_and_with_words_it_is_a_program() {
-        let script = in_shell("bash", "ls | wc -l", &[]);
+        let script = shell_spawn("bash", "ls | wc -l", &[]);
         assert_eq!(script.args, ["-c", "ls | wc -l"]);
-        let words = in_shell("bash", "echo", &["$HOME".to_owned(), "a b".to_owned()]);
+        let words = shell_spawn("bash", "echo", &["$HOME".to_owned(), "a b".to_owned()]);
         assert_eq!(words.args, ["-c", "\"$@\"", "bash", "echo", "$HOME", "a b"]);
         assert_eq!(words.label.as_deref(), Some("echo $HOME a b"));
     }
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn the_bound_in_the_schema_is_the_one_that_holds() {
         let mut description = Description::default();
-        Cli::describe(&mut description);
+        CliPlugin::describe(&mut description);
         let schema = description.config_schema.unwrap();
         let bound = &schema["properties"]["timeout_seconds"]["maximum"];
         assert_eq!(bound.as_f64(), Some(f64::from(TIMEOUT_SECONDS_MAX)), "{schema}");

@@ -9,4 +9,4 @@ mod answer;
 mod config;
 mod tool;
 
-jaato_plugin_sdk::export_plugin! { state: config::Cli, tools }
+jaato_plugin_sdk::export_plugin! { state: config::CliPlugin, tools }

@@ -4,7 +4,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{Happened, OutputStream, Process, ProcessExit};
 
 use crate::answer::{STDERR, STDOUT, answer};
-use crate::config::Cli;
+use crate::config::CliPlugin;
 
 /// Run a command in the user's shell. Returns stdout, stderr and returncode.
 #[derive(ToolInput)]
@@ -40,9 +40,9 @@ struct CliBasedTool {
 }
 
 impl Tool for CliBasedTool {
-    type State = Cli;
+    type State = CliPlugin;
 
-    async fn call(self, cx: &Cx<Cli>) -> Result<Output> {
+    async fn call(self, cx: &Cx<CliPlugin>) -> Result<Output> {
         if self.command.trim().is_empty() {
             return Err(Error::new(ErrorKind::InvalidArguments, "`command` is empty")
                 .with_hint("give a shell command, such as `ls -la`"));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::service::SessionFacts;
 use jaato_plugin_sdk::types::{Delta, Error, ErrorKind};
-use jaato_plugin_testkit::{FakeHost, Reply};
+use jaato_plugin_testkit::{FakeHost, FakeServiceReply};
 
 /// Much shorter than the sleeps in the commands below.
 const SOON: Duration = Duration::from_secs(15);
@@ -107,7 +107,7 @@ fn a_folder_that_is_gone_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let facts = json!({ "name": "here", "is_host": true });
     let host = host_in(&folder.path().join("gone"))
-        .with_service("environment.describe", move |_| Ok(Reply::Json(facts.clone())));
+        .with_service("environment.describe", move |_| Ok(FakeServiceReply::Json(facts.clone())));
     let error = host.call("cli_based_tool", json!({ "command": "ls" })).unwrap_err();
     assert_eq!(error.kind, ErrorKind::NotFound);
     assert!(error.message.contains("gone"), "{error}");
@@ -125,7 +125,7 @@ fn a_deadline_ends_the_command_and_what_it_printed_is_told() {
 /// Returns a host whose environment limits commands to half a second.
 fn hurried_host() -> FakeHost {
     let facts = json!({ "name": "hurried", "is_host": true, "shell_timeout_ms": 500 });
-    host().with_service("environment.describe", move |_| Ok(Reply::Json(facts.clone())))
+    host().with_service("environment.describe", move |_| Ok(FakeServiceReply::Json(facts.clone())))
 }
 
 #[test]
@@ -249,5 +249,5 @@ fn a_command_that_prints_without_end_ends_with_its_call() {
 
 // The tool's examples write into the fake host's own folder.
 jaato_plugin_testkit::conformance!(tool_cli: tool; |suite| suite.with_all_examples().with_host(|host| {
-    host.with_clock(jaato_plugin_testkit::Clock::Real)
+    host.with_clock(jaato_plugin_testkit::FakeClockMode::Real)
 }));

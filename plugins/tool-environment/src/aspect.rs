@@ -6,7 +6,7 @@ use jaato_plugin_sdk::prelude::*;
 #[tool_type]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Aspect {
+pub(crate) enum ReportAspect {
     Os,
     Shell,
     Arch,
@@ -20,7 +20,7 @@ pub(crate) enum Aspect {
     All,
 }
 
-impl Aspect {
+impl ReportAspect {
     /// Returns true if the aspect describes the place where commands run.
     pub(crate) fn needs_place(self) -> bool {
         match self {
@@ -42,7 +42,7 @@ impl Aspect {
 }
 
 #[cfg(test)]
-impl Aspect {
+impl ReportAspect {
     /// Every aspect except `all`.
     pub(crate) const EACH: [Self; 9] = [
         Self::Os,

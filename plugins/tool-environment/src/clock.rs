@@ -3,13 +3,13 @@
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jiff::tz::Offset;
 
-use crate::facts::Moment;
+use crate::facts::LocalMoment;
 
 const PLAIN: &str = "%Y-%m-%d %H:%M:%S";
 
 /// Returns local time, UTC and the offset. `iso_local` contains no offset, because `utc_offset`
 /// does.
-pub(crate) fn datetime(moment: &Moment) -> Map<String, Value> {
+pub(crate) fn datetime(moment: &LocalMoment) -> Map<String, Value> {
     let utc = Offset::UTC.to_datetime(moment.timestamp);
     let local = moment.offset.to_datetime(moment.timestamp);
     Map::from_iter([

@@ -12,7 +12,7 @@ use crate::machine::normalized;
 
 /// The place where the session's files are and its commands run.
 #[derive(Debug, Clone, Default)]
-pub(crate) enum Place {
+pub(crate) enum CommandLocation {
     /// This machine.
     #[default]
     Here,
@@ -22,9 +22,9 @@ pub(crate) enum Place {
     Unknown(Error),
 }
 
-impl Place {
+impl CommandLocation {
     /// Converts the host's answer.
-    pub(crate) fn of(asked: Result<EnvironmentFacts, Error>) -> Self {
+    pub(crate) fn from_host_answer(asked: Result<EnvironmentFacts, Error>) -> Self {
         match asked {
             Ok(facts) => Self::Environment(Box::new(facts)),
             // The session has no environment, so commands can only run here.
@@ -37,7 +37,7 @@ impl Place {
     ///
     /// # Errors
     /// An error if the environment cannot report its facts.
-    pub(crate) fn elsewhere(&self) -> Result<Option<&EnvironmentFacts>, Error> {
+    pub(crate) fn remote_environment(&self) -> Result<Option<&EnvironmentFacts>, Error> {
         match self {
             Self::Here => Ok(None),
             Self::Environment(facts) => Ok(Some(&**facts).filter(|facts| !facts.is_host)),
@@ -115,10 +115,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_asked_is_told_unless_there_is_nothing_to_ask() {
-        let of = |kind| Place::of(Err(Error::new(kind, "why")));
-        assert!(of(ErrorKind::UnknownOperation).elsewhere().unwrap().is_none());
-        assert!(of(ErrorKind::Unavailable).elsewhere().is_err());
+        let of = |kind| CommandLocation::from_host_answer(Err(Error::new(kind, "why")));
+        assert!(of(ErrorKind::UnknownOperation).remote_environment().unwrap().is_none());
+        assert!(of(ErrorKind::Unavailable).remote_environment().is_err());
         let here = EnvironmentFacts { is_host: true, ..EnvironmentFacts::default() };
-        assert!(Place::of(Ok(here)).elsewhere().unwrap().is_none());
+        assert!(CommandLocation::from_host_answer(Ok(here)).remote_environment().unwrap().is_none());
     }
 }

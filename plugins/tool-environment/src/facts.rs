@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 use jaato_plugin_sdk::types::service::SessionFacts;
 
-use crate::elsewhere::Place;
+use crate::elsewhere::CommandLocation;
 
 /// All facts that the aspects use.
 #[derive(Debug, Clone)]
-pub(crate) struct Facts {
+pub(crate) struct MachineFacts {
     /// The system's name in Rust (`std::env::consts::OS`): `linux`, `macos`, `windows` …
     pub(crate) os: String,
     /// `5.15.0`, or a build number on Windows.
@@ -20,18 +20,18 @@ pub(crate) struct Facts {
     /// The kernel's name of the machine.
     pub(crate) machine: String,
     /// The environment variables that may be read.
-    pub(crate) variables: Variables,
+    pub(crate) variables: ReadableVariables,
     /// The programs that are on `PATH`.
-    pub(crate) programs: Programs,
+    pub(crate) programs: ProgramPresence,
     /// The current time and time zone.
-    pub(crate) moment: Moment,
+    pub(crate) moment: LocalMoment,
     /// The host's facts about the session, its terminal and its working directory.
     pub(crate) session: SessionFacts,
     /// The place where the session's files are and its commands run.
-    pub(crate) place: Place,
+    pub(crate) place: CommandLocation,
 }
 
-impl Facts {
+impl MachineFacts {
     /// Returns true if the machine uses Windows' separators and shells.
     pub(crate) fn is_windows(&self) -> bool {
         self.os == "windows"
@@ -40,7 +40,7 @@ impl Facts {
 
 /// Programs whose presence is a field of the report.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Programs {
+pub(crate) struct ProgramPresence {
     /// Windows PowerShell.
     pub(crate) powershell: bool,
     /// PowerShell Core.
@@ -51,7 +51,7 @@ pub(crate) struct Programs {
 
 /// A point in time, with the machine's time zone.
 #[derive(Debug, Clone)]
-pub(crate) struct Moment {
+pub(crate) struct LocalMoment {
     /// The point in time.
     pub(crate) timestamp: jiff::Timestamp,
     /// The time zone's offset from UTC at that point.
@@ -62,9 +62,9 @@ pub(crate) struct Moment {
 
 /// The variables that may be read. No other variable is ever read, so none can leak.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Variables(BTreeMap<&'static str, String>);
+pub(crate) struct ReadableVariables(BTreeMap<&'static str, String>);
 
-impl Variables {
+impl ReadableVariables {
     /// The names that may be read. Terminal variables are part of the session's facts instead.
     pub(crate) const NAMES: [&'static str; 21] = [
         "ALL_PROXY",

@@ -8,17 +8,17 @@ use jaato_plugin_sdk::types::service::SessionFacts;
 use jiff::Zoned;
 use sysinfo::System;
 
-use crate::elsewhere::Place;
-use crate::facts::{Facts, Moment, Programs, Variables};
+use crate::elsewhere::CommandLocation;
+use crate::facts::{MachineFacts, LocalMoment, ProgramPresence, ReadableVariables};
 
 /// Gathers this machine's current facts, together with the host's facts about the session.
-pub(crate) fn gather(session: SessionFacts, place: Place) -> Facts {
-    Facts {
+pub(crate) fn gather(session: SessionFacts, place: CommandLocation) -> MachineFacts {
+    MachineFacts {
         os: env::consts::OS.to_owned(),
         kernel_version: System::kernel_version().ok(),
         os_version: System::os_version().ok(),
         machine: System::cpu_arch(),
-        variables: Variables::read(|name| Some(env::var_os(name)?.to_string_lossy().into_owned())),
+        variables: ReadableVariables::read(|name| Some(env::var_os(name)?.to_string_lossy().into_owned())),
         programs: programs(),
         moment: moment(&Zoned::now()),
         session,
@@ -26,23 +26,23 @@ pub(crate) fn gather(session: SessionFacts, place: Place) -> Facts {
     }
 }
 
-fn moment(now: &Zoned) -> Moment {
+fn moment(now: &Zoned) -> LocalMoment {
     let zone =
         now.time_zone().iana_name().map_or_else(|| now.strftime("%Z").to_string(), str::to_owned);
-    Moment { timestamp: now.timestamp(), offset: now.offset(), zone }
+    LocalMoment { timestamp: now.timestamp(), offset: now.offset(), zone }
 }
 
 /// Searches `PATH` for programs. This happens only if the report uses the result: on Windows, and
 /// without `SHELL`.
-fn programs() -> Programs {
+fn programs() -> ProgramPresence {
     let path = env::var_os("PATH").unwrap_or_default();
     let is_there = |file| is_on_path(&path, file);
     if cfg!(windows) {
         let (powershell, pwsh) = (is_there("powershell.exe"), is_there("pwsh.exe"));
-        return Programs { powershell, pwsh, bash: false };
+        return ProgramPresence { powershell, pwsh, bash: false };
     }
     let bash = env::var_os("SHELL").is_none() && is_there("bash");
-    Programs { bash, ..Programs::default() }
+    ProgramPresence { bash, ..ProgramPresence::default() }
 }
 
 fn is_on_path(path: &OsStr, file: &str) -> bool {
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_kernel_a_name_and_a_clock() {
-        let facts = gather(SessionFacts::default(), Place::default());
+        let facts = gather(SessionFacts::default(), CommandLocation::default());
         assert_eq!(facts.os, env::consts::OS);
         assert!(facts.kernel_version.is_some_and(|version| !version.is_empty()));
         assert!(!facts.machine.is_empty() && !facts.moment.zone.is_empty());

@@ -2,11 +2,11 @@
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 
-use crate::facts::Facts;
+use crate::facts::MachineFacts;
 
 /// Returns type, name, release and friendly name of the operating system. Under MSYS2, also its
 /// variant.
-pub(crate) fn os(facts: &Facts) -> Map<String, Value> {
+pub(crate) fn os(facts: &MachineFacts) -> Map<String, Value> {
     let (kind, name, friendly) = names(&facts.os);
     let mut report = Map::from_iter([
         ("type".to_owned(), json!(kind)),
@@ -22,7 +22,7 @@ pub(crate) fn os(facts: &Facts) -> Map<String, Value> {
 }
 
 /// Returns the machine, the processor, and the architecture's normalized name.
-pub(crate) fn arch(facts: &Facts) -> Map<String, Value> {
+pub(crate) fn arch(facts: &MachineFacts) -> Map<String, Value> {
     let machine = machine(facts);
     Map::from_iter([
         ("machine".to_owned(), json!(machine)),
@@ -47,7 +47,7 @@ fn names(os: &str) -> (&str, &str, &str) {
 
 /// Returns the kernel's release. Windows' kernel has only a build number, so this is the product's:
 /// `10`.
-fn release(facts: &Facts) -> Option<&str> {
+fn release(facts: &MachineFacts) -> Option<&str> {
     if facts.is_windows() {
         return facts.os_version.as_deref()?.split_whitespace().next();
     }
@@ -56,12 +56,12 @@ fn release(facts: &Facts) -> Option<&str> {
 
 /// Returns Windows' own spelling (`AMD64`) if there is one. The first variable is set for a 32-bit
 /// process on a 64-bit system.
-fn machine(facts: &Facts) -> &str {
+fn machine(facts: &MachineFacts) -> &str {
     let own = facts.variables.first(&["PROCESSOR_ARCHITEW6432", "PROCESSOR_ARCHITECTURE"]);
     own.filter(|_| facts.is_windows()).unwrap_or(&facts.machine)
 }
 
-fn processor<'a>(facts: &'a Facts, machine: &'a str) -> &'a str {
+fn processor<'a>(facts: &'a MachineFacts, machine: &'a str) -> &'a str {
     match facts.os.as_str() {
         "windows" => facts.variables.get("PROCESSOR_IDENTIFIER").unwrap_or(machine),
         "macos" if machine == "arm64" => "arm",
@@ -87,7 +87,7 @@ mod tests {
     use crate::testing::{lines, linux, macos, msys2, windows};
 
     #[track_caller]
-    fn check(aspect: fn(&Facts) -> Map<String, Value>, facts: Facts, expected: Expect) {
+    fn check(aspect: fn(&MachineFacts) -> Map<String, Value>, facts: MachineFacts, expected: Expect) {
         expected.assert_eq(&lines(&aspect(&facts)));
     }
 
@@ -139,14 +139,14 @@ mod tests {
 
     #[test]
     fn msys2_is_told_only_on_windows() {
-        let facts = Facts { variables: msys2().variables, ..linux() };
+        let facts = MachineFacts { variables: msys2().variables, ..linux() };
         assert!(!os(&facts).contains_key("msys2"));
     }
 
     #[test]
     fn an_unknown_release_is_null_and_an_unknown_system_keeps_its_name() {
         let facts =
-            Facts { os: "haiku".to_owned(), kernel_version: None, os_version: None, ..linux() };
+            MachineFacts { os: "haiku".to_owned(), kernel_version: None, os_version: None, ..linux() };
         check(
             os,
             facts,

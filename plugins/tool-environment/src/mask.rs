@@ -16,7 +16,7 @@ const AFTER_HOST: [char; 4] = ['/', '?', '#', '\\'];
 
 /// A proxy that is safe to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Proxy {
+pub(crate) struct MaskedProxy {
     /// Scheme, `***:***@` in place of a user, host and port.
     pub(crate) shown: String,
     /// Whether the proxy has a user.
@@ -24,7 +24,7 @@ pub(crate) struct Proxy {
 }
 
 /// Masks user and password, and drops path, query and fragment.
-pub(crate) fn proxy(raw: &str) -> Proxy {
+pub(crate) fn proxy(raw: &str) -> MaskedProxy {
     let (scheme, rest) = split_scheme(raw.trim());
     // Use the last `@`, because an unencoded password may contain one too.
     let (user, after) =
@@ -33,9 +33,9 @@ pub(crate) fn proxy(raw: &str) -> Proxy {
 
     // `http://host/?key=a@b` or `http://user:pass/word@host`? Only the author knows.
     let is_ambiguous = user.is_some_and(|user| user.contains(AFTER_HOST));
-    let host = if !is_ambiguous && is_host(host, Wildcard::Refused) { host } else { MASKED };
+    let host = if !is_ambiguous && is_host(host, HostWildcard::Refused) { host } else { MASKED };
     let user = if user.is_some() { MASKED_USER } else { "" };
-    Proxy { shown: format!("{scheme}{user}{host}"), has_user: !user.is_empty() }
+    MaskedProxy { shown: format!("{scheme}{user}{host}"), has_user: !user.is_empty() }
 }
 
 /// Shows a list of hosts that is separated by commas or spaces. Masks the whole text if any entry
@@ -52,12 +52,12 @@ pub(crate) fn host_list(raw: &str) -> String {
 fn host_entry(entry: &str) -> Option<&str> {
     let (_, host) = split_scheme(entry);
     let host = network_of(host.strip_suffix('/').unwrap_or(host));
-    (entry == "<local>" || is_host(host, Wildcard::Allowed)).then_some(entry)
+    (entry == "<local>" || is_host(host, HostWildcard::Allowed)).then_some(entry)
 }
 
 /// Masks a text that is not a plain path. A URL may contain a password, and several lines may be a
 /// key.
-pub(crate) fn path(raw: &str) -> &str {
+pub(crate) fn mask_path(raw: &str) -> &str {
     let is_path = !raw.contains("://") && !raw.contains(char::is_control);
     if is_path { raw } else { MASKED }
 }
@@ -78,26 +78,26 @@ fn network_of(entry: &str) -> &str {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wildcard {
+enum HostWildcard {
     Allowed,
     Refused,
 }
 
 /// Returns true if the text is only a name or an address, with or without a port.
-fn is_host(text: &str, wildcard: Wildcard) -> bool {
+fn is_host(text: &str, wildcard: HostWildcard) -> bool {
     let is_address = |text: &str| text.parse::<IpAddr>().is_ok();
     if let Some(text) = text.strip_prefix('[') {
         let Some((address, port)) = text.split_once(']') else { return false };
         return is_address(address) && (port.is_empty() || is_port(port.strip_prefix(':')));
     }
-    if wildcard == Wildcard::Allowed && is_address(text) {
+    if wildcard == HostWildcard::Allowed && is_address(text) {
         return true;
     }
     let (name, port) = text.split_once(':').map_or((text, None), |(name, port)| (name, Some(port)));
     let is_name_char = |char: char| {
         char.is_ascii_alphanumeric()
             || matches!(char, '.' | '-' | '_')
-            || (wildcard == Wildcard::Allowed && char == '*')
+            || (wildcard == HostWildcard::Allowed && char == '*')
     };
     !name.is_empty() && name.chars().all(is_name_char) && (port.is_none() || is_port(port))
 }
@@ -131,7 +131,7 @@ mod tests {
             "proxy.corp.com:8080",
             "proxy",
         ] {
-            assert_eq!(proxy(raw), Proxy { shown: raw.to_owned(), has_user: false });
+            assert_eq!(proxy(raw), MaskedProxy { shown: raw.to_owned(), has_user: false });
         }
         shows(" http://proxy:8080/ ", "http://proxy:8080");
         shows("http://proxy:8080/path?key=secret#part", "http://proxy:8080");
@@ -233,10 +233,10 @@ mod tests {
     #[test]
     fn a_path_is_shown_unless_it_is_none() {
         for raw in ["/etc/ssl/custom-ca.pem", r"C:\certs\ca.pem", "/home/me@corp/ca.pem"] {
-            assert_eq!(path(raw), raw);
+            assert_eq!(mask_path(raw), raw);
         }
         for raw in ["https://user:s3cret@host/ca.pem", "-----BEGIN KEY-----\ns3cret"] {
-            assert_eq!(path(raw), "***");
+            assert_eq!(mask_path(raw), "***");
         }
     }
 }

@@ -8,7 +8,7 @@
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 
-use crate::facts::Variables;
+use crate::facts::ReadableVariables;
 use crate::mask;
 
 /// Certificate files and folders, by field and variable.
@@ -24,7 +24,7 @@ const NOT_READ: [&str; 3] = ["JAATO_KERBEROS_PROXY", "JAATO_NO_PROXY", "JAATO_SS
 
 /// Returns proxies with masked user and password, the authentication of proxies, certificates and
 /// exceptions.
-pub(crate) fn network(variables: &Variables) -> Map<String, Value> {
+pub(crate) fn network(variables: &ReadableVariables) -> Map<String, Value> {
     let http = variables.first(&["http_proxy", "HTTP_PROXY"]).map(mask::proxy);
     let https = variables.first(&["https_proxy", "HTTPS_PROXY"]).map(mask::proxy);
     let all = variables.first(&["all_proxy", "ALL_PROXY"]).map(mask::proxy);
@@ -52,17 +52,17 @@ pub(crate) fn network(variables: &Variables) -> Map<String, Value> {
     report
 }
 
-fn ssl(variables: &Variables) -> Value {
+fn ssl(variables: &ReadableVariables) -> Value {
     let mut report = Map::from_iter([("verify".to_owned(), json!(true))]);
     for (field, variable) in CERTIFICATES {
         if let Some(path) = variables.get(variable) {
-            report.insert(field.to_owned(), json!(mask::path(path)));
+            report.insert(field.to_owned(), json!(mask::mask_path(path)));
         }
     }
     Value::Object(report)
 }
 
-fn no_proxy(variables: &Variables) -> Value {
+fn no_proxy(variables: &ReadableVariables) -> Value {
     let hosts = variables.first(&["no_proxy", "NO_PROXY"]).map(mask::host_list);
     hosts.map_or(Value::Null, |hosts| json!({ "no_proxy": hosts }))
 }
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn no_credential_is_told_wherever_it_was_put() {
         let secrets = "http://us3r:s3cret@proxy:8080/s3cret?k=s3cret";
-        let set = Variables::NAMES.map(|name| (name, secrets));
+        let set = ReadableVariables::NAMES.map(|name| (name, secrets));
         let told = lines(&network(&variables(&set)));
         assert!(!told.contains("s3cret") && !told.contains("us3r"), "{told}");
         check(

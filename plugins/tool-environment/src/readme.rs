@@ -3,15 +3,15 @@
 use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::service::{GcFacts, SessionFacts};
 
-use crate::aspect::Aspect;
-use crate::facts::Facts;
+use crate::aspect::ReportAspect;
+use crate::facts::MachineFacts;
 use crate::report::report;
 use crate::testing::{linux, moment, msys2, session_with_model, variables, without_model};
 
 const README: &str = include_str!("../README.md");
 
 /// Returns the Linux machine of the README.
-fn machine() -> Facts {
+fn machine() -> MachineFacts {
     let gc = GcFacts {
         threshold_percent: 80.0,
         auto_trigger: true,
@@ -20,7 +20,7 @@ fn machine() -> Facts {
     };
     let mut session: SessionFacts = session_with_model();
     session.context.as_mut().unwrap().gc = Some(gc);
-    Facts {
+    MachineFacts {
         variables: variables(&[
             ("SHELL", "/bin/bash"),
             ("HTTPS_PROXY", "http://user:password@proxy.corp.com:8080"),
@@ -42,9 +42,9 @@ fn blocks(language: &str) -> Vec<&'static str> {
 fn the_readme_shows_what_the_tool_answers() {
     let shown = blocks("json").into_iter().map(|block| serde_json::from_str(block).unwrap());
     let answers = [
-        report(Aspect::All, &machine()),
-        report(Aspect::Os, &msys2()),
-        report(Aspect::Cwd, &machine()),
+        report(ReportAspect::All, &machine()),
+        report(ReportAspect::Os, &msys2()),
+        report(ReportAspect::Cwd, &machine()),
     ];
     let answers = answers.map(|answer| Value::Object(answer.unwrap()));
     assert_eq!(shown.collect::<Vec<Value>>(), answers);
@@ -52,13 +52,13 @@ fn the_readme_shows_what_the_tool_answers() {
 
 #[test]
 fn the_readme_shows_how_the_tool_fails() {
-    let error = report(Aspect::Context, &without_model()).unwrap_err();
+    let error = report(ReportAspect::Context, &without_model()).unwrap_err();
     assert_eq!(blocks("text"), [format!("{error}\n")]);
 }
 
 #[test]
 fn the_readme_names_every_aspect_and_every_variable_that_decides() {
-    for aspect in Aspect::EACH {
+    for aspect in ReportAspect::EACH {
         let name = format!("`{}`", format!("{aspect:?}").to_lowercase());
         assert!(README.contains(&name), "{name}");
     }

@@ -4,8 +4,8 @@ use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::execution::EnvironmentFacts;
 use jaato_plugin_sdk::types::{Error, ErrorKind};
 
-use crate::aspect::Aspect;
-use crate::facts::Facts;
+use crate::aspect::ReportAspect;
+use crate::facts::MachineFacts;
 use crate::{clock, elsewhere, machine, network, session, shell, terminal};
 
 /// Reports one aspect or all.
@@ -13,27 +13,27 @@ use crate::{clock, elsewhere, machine, network, session, shell, terminal};
 /// # Errors
 /// An error for `context` or `session` alone in a session without a model, or for `cwd` if the host
 /// knows no working directory.
-pub(crate) fn report(aspect: Aspect, facts: &Facts) -> Result<Map<String, Value>, Error> {
+pub(crate) fn report(aspect: ReportAspect, facts: &MachineFacts) -> Result<Map<String, Value>, Error> {
     Ok(match aspect {
-        Aspect::Os => of_place(facts, elsewhere::os, machine::os)?,
-        Aspect::Shell => of_place(facts, elsewhere::shell, shell::shell)?,
-        Aspect::Arch => of_place(facts, elsewhere::arch, machine::arch)?,
-        Aspect::Cwd => cwd(facts)?,
-        Aspect::Terminal => terminal::terminal(facts),
-        Aspect::Context => session::context(&facts.session).ok_or_else(|| no_session("Context"))?,
-        Aspect::Session => session::session(&facts.session).ok_or_else(|| no_session("Session"))?,
-        Aspect::Datetime => clock::datetime(&facts.moment),
-        Aspect::Network => network::network(&facts.variables),
-        Aspect::All => all(facts),
+        ReportAspect::Os => location_aspect(facts, elsewhere::os, machine::os)?,
+        ReportAspect::Shell => location_aspect(facts, elsewhere::shell, shell::shell)?,
+        ReportAspect::Arch => location_aspect(facts, elsewhere::arch, machine::arch)?,
+        ReportAspect::Cwd => cwd(facts)?,
+        ReportAspect::Terminal => terminal::terminal(facts),
+        ReportAspect::Context => session::context(&facts.session).ok_or_else(|| no_session("Context"))?,
+        ReportAspect::Session => session::session(&facts.session).ok_or_else(|| no_session("Session"))?,
+        ReportAspect::Datetime => clock::datetime(&facts.moment),
+        ReportAspect::Network => network::network(&facts.variables),
+        ReportAspect::All => all(facts),
     })
 }
 
 /// Returns every aspect by name. Unknown ones are null and not an error.
-fn all(facts: &Facts) -> Map<String, Value> {
+fn all(facts: &MachineFacts) -> Map<String, Value> {
     Map::from_iter([
-        ("os".to_owned(), json!(of_place(facts, elsewhere::os, machine::os).ok())),
-        ("shell".to_owned(), json!(of_place(facts, elsewhere::shell, shell::shell).ok())),
-        ("arch".to_owned(), json!(of_place(facts, elsewhere::arch, machine::arch).ok())),
+        ("os".to_owned(), json!(location_aspect(facts, elsewhere::os, machine::os).ok())),
+        ("shell".to_owned(), json!(location_aspect(facts, elsewhere::shell, shell::shell).ok())),
+        ("arch".to_owned(), json!(location_aspect(facts, elsewhere::arch, machine::arch).ok())),
         ("cwd".to_owned(), json!(working_directory(facts))),
         ("terminal".to_owned(), json!(terminal::terminal(facts))),
         ("context".to_owned(), json!(session::context(&facts.session))),
@@ -47,17 +47,17 @@ fn all(facts: &Facts) -> Map<String, Value> {
 ///
 /// # Errors
 /// An error if the environment cannot report its facts.
-fn of_place(
-    facts: &Facts,
+fn location_aspect(
+    facts: &MachineFacts,
     there: fn(&EnvironmentFacts) -> Map<String, Value>,
-    here: fn(&Facts) -> Map<String, Value>,
+    here: fn(&MachineFacts) -> Map<String, Value>,
 ) -> Result<Map<String, Value>, Error> {
-    Ok(facts.place.elsewhere()?.map_or_else(|| here(facts), there))
+    Ok(facts.place.remote_environment()?.map_or_else(|| here(facts), there))
 }
 
 /// Returns the working directory in an object, because a tool result is an object.
-fn cwd(facts: &Facts) -> Result<Map<String, Value>, Error> {
-    facts.place.elsewhere()?;
+fn cwd(facts: &MachineFacts) -> Result<Map<String, Value>, Error> {
+    facts.place.remote_environment()?;
     let directory = working_directory(facts).ok_or_else(|| {
         Error::new(ErrorKind::Unavailable, "the working directory is unknown")
             .with_hint("start jaato in a directory that exists and that you may read")
@@ -65,9 +65,9 @@ fn cwd(facts: &Facts) -> Result<Map<String, Value>, Error> {
     Ok(Map::from_iter([("cwd".to_owned(), json!(directory))]))
 }
 
-fn working_directory(facts: &Facts) -> Option<&str> {
+fn working_directory(facts: &MachineFacts) -> Option<&str> {
     // If the environment cannot report its facts, this machine's directory is not an answer.
-    facts.place.elsewhere().ok()?;
+    facts.place.remote_environment().ok()?;
     let own = || facts.session.working_directory.as_str();
     let directory = facts.place.working_directory().unwrap_or_else(own);
     Some(directory).filter(|directory| !directory.is_empty())
@@ -89,7 +89,7 @@ mod tests {
     use crate::testing::{lines, linux, session_with_model, without_model};
 
     #[track_caller]
-    fn check(aspect: Aspect, facts: Facts, expected: Expect) {
+    fn check(aspect: ReportAspect, facts: MachineFacts, expected: Expect) {
         let told = report(aspect, &facts).map_or_else(
             |error| format!("{}: {error}\n", error.kind.name()),
             |report| lines(&report),
@@ -97,14 +97,14 @@ mod tests {
         expected.assert_eq(&told);
     }
 
-    fn with_model() -> Facts {
-        Facts { session: session_with_model(), ..linux() }
+    fn with_model() -> MachineFacts {
+        MachineFacts { session: session_with_model(), ..linux() }
     }
 
     #[test]
     fn all_tells_every_aspect_under_its_name() {
         check(
-            Aspect::All,
+            ReportAspect::All,
             with_model(),
             expect![[r#"
                 arch.machine = "x86_64"
@@ -158,21 +158,21 @@ mod tests {
 
     #[test]
     fn each_aspect_alone_is_its_part_of_all_flattened() {
-        let whole = report(Aspect::All, &with_model()).unwrap();
-        for aspect in Aspect::EACH {
+        let whole = report(ReportAspect::All, &with_model()).unwrap();
+        for aspect in ReportAspect::EACH {
             let alone = Value::Object(report(aspect, &with_model()).unwrap());
             let part = &whole[&format!("{aspect:?}").to_lowercase()];
             let expected =
-                if aspect == Aspect::Cwd { json!({ "cwd": part }) } else { part.clone() };
+                if aspect == ReportAspect::Cwd { json!({ "cwd": part }) } else { part.clone() };
             assert_eq!(alone, expected, "{aspect:?}");
         }
-        assert_eq!(whole.len(), Aspect::EACH.len());
+        assert_eq!(whole.len(), ReportAspect::EACH.len());
     }
 
     #[test]
     fn the_working_directory_keeps_its_name() {
         check(
-            Aspect::Cwd,
+            ReportAspect::Cwd,
             linux(),
             expect![[r#"
                 cwd = "/home/user/project"
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn without_a_model_context_and_session_fail_alone_and_are_null_in_all() {
         check(
-            Aspect::Context,
+            ReportAspect::Context,
             without_model(),
             expect![[r#"
                 unavailable: Session not available. Context info requires session injection.
@@ -191,14 +191,14 @@ mod tests {
             "#]],
         );
         check(
-            Aspect::Session,
+            ReportAspect::Session,
             without_model(),
             expect![[r#"
                 unavailable: Session not available. Session info requires session injection.
                 hint: ask in a session with a model: `jaato run "how many tokens are used?"`
             "#]],
         );
-        let whole = report(Aspect::All, &without_model()).unwrap();
+        let whole = report(ReportAspect::All, &without_model()).unwrap();
         assert_eq!((&whole["context"], &whole["session"]), (&Value::Null, &Value::Null));
     }
 
@@ -206,9 +206,9 @@ mod tests {
     fn an_unknown_directory_is_an_error_alone_and_null_in_all() {
         let mut facts = linux();
         facts.session.working_directory.clear();
-        assert_eq!(report(Aspect::All, &facts).unwrap()["cwd"], Value::Null);
+        assert_eq!(report(ReportAspect::All, &facts).unwrap()["cwd"], Value::Null);
         check(
-            Aspect::Cwd,
+            ReportAspect::Cwd,
             facts,
             expect![[r#"
                 unavailable: the working directory is unknown

@@ -2,7 +2,7 @@
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 
-use crate::facts::Facts;
+use crate::facts::MachineFacts;
 
 /// Known shells. A parent process with any other name is not a shell.
 const KNOWN: [&str; 19] = [
@@ -28,7 +28,7 @@ const KNOWN: [&str; 19] = [
 ];
 
 /// Returns the default and current shell, the separators, and the available PowerShells on Windows.
-pub(crate) fn shell(facts: &Facts) -> Map<String, Value> {
+pub(crate) fn shell(facts: &MachineFacts) -> Map<String, Value> {
     let path = path(facts);
     let default = path.map_or_else(|| windows_default(facts), program_name);
     let current = facts.session.parent_process.as_deref().map(program_name);
@@ -54,7 +54,7 @@ pub(crate) fn shell(facts: &Facts) -> Map<String, Value> {
 }
 
 /// Returns the shell's full path. Windows has one only inside MSYS2.
-fn path(facts: &Facts) -> Option<&str> {
+fn path(facts: &MachineFacts) -> Option<&str> {
     let shell = facts.variables.get("SHELL");
     if facts.is_windows() {
         return shell.filter(|_| facts.variables.get("MSYSTEM").is_some());
@@ -63,7 +63,7 @@ fn path(facts: &Facts) -> Option<&str> {
     Some(shell.unwrap_or(if facts.programs.bash { "/bin/bash" } else { "/bin/sh" }))
 }
 
-fn windows_default(facts: &Facts) -> String {
+fn windows_default(facts: &MachineFacts) -> String {
     match facts.variables.get("COMSPEC") {
         Some(path) => program_name(path),
         None if facts.programs.powershell => "powershell".to_owned(),
@@ -84,15 +84,15 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::*;
-    use crate::facts::Programs;
+    use crate::facts::ProgramPresence;
     use crate::testing::{lines, linux, macos, msys2, variables, windows};
 
     #[track_caller]
-    fn check(facts: Facts, expected: Expect) {
+    fn check(facts: MachineFacts, expected: Expect) {
         expected.assert_eq(&lines(&shell(&facts)));
     }
 
-    fn parent(name: &str, mut facts: Facts) -> Facts {
+    fn parent(name: &str, mut facts: MachineFacts) -> MachineFacts {
         facts.session.parent_process = Some(name.to_owned());
         facts
     }
@@ -100,8 +100,8 @@ mod tests {
     #[test]
     fn without_a_shell_of_the_user_it_is_the_one_that_runs_commands() {
         for (bash, default) in [(true, "bash"), (false, "sh")] {
-            let programs = Programs { bash, ..Programs::default() };
-            let facts = Facts { programs, variables: variables(&[]), ..linux() };
+            let programs = ProgramPresence { bash, ..ProgramPresence::default() };
+            let facts = MachineFacts { programs, variables: variables(&[]), ..linux() };
             assert_eq!(shell(&facts)["default"], default);
         }
     }
@@ -143,9 +143,9 @@ mod tests {
                 pwsh_available = false
             "#]],
         );
-        let bare = Facts {
+        let bare = MachineFacts {
             variables: variables(&[]),
-            programs: Programs { powershell: true, pwsh: true, bash: false },
+            programs: ProgramPresence { powershell: true, pwsh: true, bash: false },
             ..windows()
         };
         let bare = parent("explorer.exe", bare);
@@ -161,7 +161,7 @@ mod tests {
             "#]],
         );
         check(
-            Facts { programs: Programs::default(), ..bare },
+            MachineFacts { programs: ProgramPresence::default(), ..bare },
             expect![[r#"
                 current = "cmd"
                 default = "cmd"
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn without_a_shell_variable_unix_has_the_standard_shell() {
         check(
-            Facts { variables: variables(&[]), ..linux() },
+            MachineFacts { variables: variables(&[]), ..linux() },
             expect![[r#"
                 current = "bash"
                 default = "sh"

@@ -3,17 +3,17 @@
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::service::TerminalFacts;
 
-use crate::facts::Facts;
+use crate::facts::MachineFacts;
 
 /// Returns the terminal's variables and the conclusions from them: colours, multiplexer, emulator,
 /// graphics.
-pub(crate) fn terminal(facts: &Facts) -> Map<String, Value> {
+pub(crate) fn terminal(facts: &MachineFacts) -> Map<String, Value> {
     let terminal = &facts.session.terminal;
     Map::from_iter([
         ("interactive".to_owned(), json!(is_interactive(terminal))),
-        ("term".to_owned(), json!(set(&terminal.term))),
-        ("term_program".to_owned(), json!(set(&terminal.term_program))),
-        ("colorterm".to_owned(), json!(set(&terminal.colorterm))),
+        ("term".to_owned(), json!(non_empty(&terminal.term))),
+        ("term_program".to_owned(), json!(non_empty(&terminal.term_program))),
+        ("colorterm".to_owned(), json!(non_empty(&terminal.colorterm))),
         ("multiplexer".to_owned(), json!(multiplexer(terminal))),
         ("color_depth".to_owned(), json!(color_depth(terminal, facts.is_windows()))),
         ("emulator".to_owned(), json!(emulator(terminal))),
@@ -35,7 +35,7 @@ fn multiplexer(terminal: &TerminalFacts) -> Option<&'static str> {
 }
 
 fn color_depth(terminal: &TerminalFacts, is_windows: bool) -> &'static str {
-    let colorterm = set(&terminal.colorterm).unwrap_or_default();
+    let colorterm = non_empty(&terminal.colorterm).unwrap_or_default();
     match term(terminal) {
         _ if !terminal.output_is_terminal => "none",
         _ if matches!(colorterm, "truecolor" | "24bit") => "24bit",
@@ -49,7 +49,7 @@ fn color_depth(terminal: &TerminalFacts, is_windows: bool) -> &'static str {
 }
 
 fn emulator(terminal: &TerminalFacts) -> Option<&str> {
-    set(&terminal.term_program).or_else(|| match term(terminal) {
+    non_empty(&terminal.term_program).or_else(|| match term(terminal) {
         "linux" => Some("linux-console"),
         term if term.starts_with("xterm") => Some("xterm-compatible"),
         _ => None,
@@ -58,7 +58,7 @@ fn emulator(terminal: &TerminalFacts) -> Option<&str> {
 
 /// Returns the graphics protocol. The user's setting wins. A multiplexer or a pipe drops graphics.
 fn graphics(terminal: &TerminalFacts) -> Option<&'static str> {
-    match set(&terminal.graphics).map(str::to_ascii_lowercase).as_deref() {
+    match non_empty(&terminal.graphics).map(str::to_ascii_lowercase).as_deref() {
         Some("kitty") => return Some("kitty"),
         Some("iterm") => return Some("iterm"),
         Some("sixel") => return Some("sixel"),
@@ -68,7 +68,7 @@ fn graphics(terminal: &TerminalFacts) -> Option<&'static str> {
     if !terminal.output_is_terminal || multiplexer(terminal).is_some() {
         return None;
     }
-    match set(&terminal.term_program) {
+    match non_empty(&terminal.term_program) {
         Some("kitty" | "ghostty" | "WezTerm") => return Some("kitty"),
         Some("iTerm.app") => return Some("iterm"),
         Some("mintty") => return Some("sixel"),
@@ -83,11 +83,11 @@ fn graphics(terminal: &TerminalFacts) -> Option<&'static str> {
 }
 
 fn term(terminal: &TerminalFacts) -> &str {
-    set(&terminal.term).unwrap_or_default()
+    non_empty(&terminal.term).unwrap_or_default()
 }
 
 /// Returns a variable's value. An empty value counts as unset.
-fn set(variable: &Option<String>) -> Option<&str> {
+fn non_empty(variable: &Option<String>) -> Option<&str> {
     variable.as_deref().filter(|value| !value.is_empty())
 }
 
@@ -99,7 +99,7 @@ mod tests {
     use crate::testing::{lines, linux, macos, windows};
 
     #[track_caller]
-    fn check(facts: Facts, expected: Expect) {
+    fn check(facts: MachineFacts, expected: Expect) {
         expected.assert_eq(&lines(&terminal(&facts)));
     }
 

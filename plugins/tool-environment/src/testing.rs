@@ -5,8 +5,8 @@ use jaato_plugin_sdk::types::service::{ContextFacts, SessionFacts, TerminalFacts
 use jiff::Timestamp;
 use jiff::tz::Offset;
 
-use crate::elsewhere::Place;
-use crate::facts::{Facts, Moment, Programs, Variables};
+use crate::elsewhere::CommandLocation;
+use crate::facts::{MachineFacts, LocalMoment, ProgramPresence, ReadableVariables};
 
 /// Writes one `path = value` per line, sorted, so that the order of maps does not matter.
 pub(crate) fn lines(report: &Map<String, Value>) -> String {
@@ -29,14 +29,14 @@ fn write_lines(path: &str, value: &Value, lines: &mut Vec<String>) {
     }
 }
 
-pub(crate) fn variables(set: &[(&str, &str)]) -> Variables {
+pub(crate) fn variables(set: &[(&str, &str)]) -> ReadableVariables {
     let find = |name: &str| set.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
-    Variables::read(|name| find(name).map(str::to_owned))
+    ReadableVariables::read(|name| find(name).map(str::to_owned))
 }
 
 /// Returns the time half an hour before a new year in UTC.
-pub(crate) fn moment(offset_seconds: i32, zone: &str) -> Moment {
-    Moment {
+pub(crate) fn moment(offset_seconds: i32, zone: &str) -> LocalMoment {
+    LocalMoment {
         timestamp: "2025-12-31T23:30:15.123456Z".parse::<Timestamp>().unwrap(),
         offset: Offset::from_seconds(offset_seconds).unwrap(),
         zone: zone.to_owned(),
@@ -58,25 +58,25 @@ fn at_terminal(term: Option<&str>, parent: &str, directory: &str) -> SessionFact
     }
 }
 
-pub(crate) fn linux() -> Facts {
-    Facts {
+pub(crate) fn linux() -> MachineFacts {
+    MachineFacts {
         os: "linux".to_owned(),
         kernel_version: Some("5.15.0".to_owned()),
         os_version: Some("12".to_owned()),
         machine: "x86_64".to_owned(),
         variables: variables(&[("SHELL", "/bin/bash")]),
-        programs: Programs::default(),
+        programs: ProgramPresence::default(),
         moment: moment(0, "UTC"),
         session: at_terminal(Some("xterm-256color"), "bash", "/home/user/project"),
-        place: Place::Here,
+        place: CommandLocation::Here,
     }
 }
 
-pub(crate) fn macos() -> Facts {
+pub(crate) fn macos() -> MachineFacts {
     let mut session = at_terminal(Some("xterm-256color"), "-zsh", "/Users/user/project");
     session.terminal.term_program = Some("iTerm.app".to_owned());
     session.terminal.colorterm = Some("truecolor".to_owned());
-    Facts {
+    MachineFacts {
         os: "macos".to_owned(),
         kernel_version: Some("22.1.0".to_owned()),
         os_version: Some("13.0".to_owned()),
@@ -87,8 +87,8 @@ pub(crate) fn macos() -> Facts {
     }
 }
 
-pub(crate) fn windows() -> Facts {
-    Facts {
+pub(crate) fn windows() -> MachineFacts {
+    MachineFacts {
         os: "windows".to_owned(),
         kernel_version: Some("19045".to_owned()),
         os_version: Some("10 (19045)".to_owned()),
@@ -98,15 +98,15 @@ pub(crate) fn windows() -> Facts {
             ("PROCESSOR_ARCHITECTURE", "AMD64"),
             ("PROCESSOR_IDENTIFIER", "Intel64 Family 6 Model 158 Stepping 10, GenuineIntel"),
         ]),
-        programs: Programs { powershell: true, pwsh: false, bash: false },
+        programs: ProgramPresence { powershell: true, pwsh: false, bash: false },
         session: at_terminal(None, "cmd.exe", r"C:\Users\user\project"),
-        place: Place::Here,
+        place: CommandLocation::Here,
         ..linux()
     }
 }
 
-pub(crate) fn msys2() -> Facts {
-    Facts {
+pub(crate) fn msys2() -> MachineFacts {
+    MachineFacts {
         variables: variables(&[
             ("COMSPEC", r"C:\WINDOWS\system32\cmd.exe"),
             ("MSYSTEM", "UCRT64"),
@@ -116,8 +116,8 @@ pub(crate) fn msys2() -> Facts {
     }
 }
 
-pub(crate) fn without_model() -> Facts {
-    Facts { session: SessionFacts { context: None, ..session_with_model() }, ..linux() }
+pub(crate) fn without_model() -> MachineFacts {
+    MachineFacts { session: SessionFacts { context: None, ..session_with_model() }, ..linux() }
 }
 
 pub(crate) fn session_with_model() -> SessionFacts {

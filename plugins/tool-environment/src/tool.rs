@@ -4,8 +4,8 @@
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::service::SessionFacts;
 
-use crate::aspect::Aspect;
-use crate::elsewhere::Place;
+use crate::aspect::ReportAspect;
+use crate::elsewhere::CommandLocation;
 use crate::gather::gather;
 use crate::report::report;
 
@@ -26,7 +26,7 @@ use crate::report::report;
 struct GetEnvironment {
     /// os: system and version; context: tokens used; datetime: date, time, zone.
     #[serde(default)]
-    aspect: Aspect,
+    aspect: ReportAspect,
 }
 
 impl Tool for GetEnvironment {
@@ -36,9 +36,9 @@ impl Tool for GetEnvironment {
         let session =
             if self.aspect.needs_session() { cx.session().await? } else { SessionFacts::default() };
         let place = if self.aspect.needs_place() {
-            Place::of(cx.environment().await)
+            CommandLocation::from_host_answer(cx.environment().await)
         } else {
-            Place::default()
+            CommandLocation::default()
         };
         // The clock's time zone and the programs on `PATH` are read from disk.
         let facts = cx.blocking(move |_| gather(session, place)).await?;
@@ -54,7 +54,7 @@ mod tests {
     use jaato_plugin_sdk::types::{Annotations, Availability, Manifest};
 
     use super::*;
-    use crate::facts::Variables;
+    use crate::facts::ReadableVariables;
 
     /// About 160 tokens. Every request contains this text, so each word has a repeated cost.
     #[test]
@@ -96,13 +96,13 @@ mod tests {
 
     #[test]
     fn arguments_may_be_missing_and_examples_are_read() {
-        assert_eq!(GetEnvironment::parse(b"{}").unwrap().aspect, Aspect::All);
+        assert_eq!(GetEnvironment::parse(b"{}").unwrap().aspect, ReportAspect::All);
         let read = |example: jaato_plugin_sdk::types::Example| {
             let json = serde_json::to_vec(&example.arguments).unwrap();
             GetEnvironment::parse(&json).unwrap().aspect
         };
         let aspects: Vec<_> = GetEnvironment::spec().examples.into_iter().map(read).collect();
-        assert_eq!(aspects, [Aspect::Cwd, Aspect::Datetime, Aspect::Terminal, Aspect::Context]);
+        assert_eq!(aspects, [ReportAspect::Cwd, ReportAspect::Datetime, ReportAspect::Terminal, ReportAspect::Context]);
         let error = GetEnvironment::parse(br#"{"aspect":"moon"}"#).err().unwrap();
         assert_eq!(error.kind, ErrorKind::InvalidArguments);
     }
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_worker_gets_the_variables_that_are_read_and_no_others() {
         let manifest = Manifest::parse(crate::__jaato::MODULE.manifest).unwrap();
-        let mut expected = Variables::NAMES.to_vec();
+        let mut expected = ReadableVariables::NAMES.to_vec();
         expected.extend(["TZ", "TZDIR"]);
         assert_eq!(manifest.variables, expected);
     }

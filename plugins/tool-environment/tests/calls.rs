@@ -92,7 +92,7 @@ fn what_the_machine_alone_knows_needs_no_session() {
     for aspect in ["os", "arch", "datetime", "network"] {
         assert!(!keys(&ask(&host, json!({ "aspect": aspect })).unwrap()).is_empty());
     }
-    let asked: Vec<_> = host.asked().into_iter().map(|request| request.operation).collect();
+    let asked: Vec<_> = host.service_requests().into_iter().map(|request| request.operation).collect();
     assert_eq!(asked, ["environment.describe"; 2]);
     let error = ask(&host, json!({ "aspect": "cwd" })).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable);
@@ -105,7 +105,7 @@ fn an_unknown_aspect_never_reaches_the_plugin() {
         let error = ask(&host, json!({ "aspect": aspect })).unwrap_err();
         assert_eq!(error.kind, ErrorKind::InvalidArguments, "{aspect}");
     }
-    assert_eq!(host.asked(), []);
+    assert_eq!(host.service_requests(), []);
 }
 
 jaato_plugin_testkit::conformance!(tool_environment: tool);

@@ -8,9 +8,9 @@ use jaato_plugin_sdk::files::{FileFind, FileKind, FileOrder, FolderEntry, Folder
 use jaato_plugin_sdk::prelude::*;
 use unicode_normalization::UnicodeNormalization as _;
 
-use crate::edit::in_ascii;
-use crate::files::look;
-use crate::plan::Plan;
+use crate::edit::to_ascii_char;
+use crate::files::read_facts;
+use crate::plan::EditPlan;
 
 /// The maximum number of paths that an error suggests.
 const NEAR_MAX: usize = 3;
@@ -19,13 +19,13 @@ const NEAR_ENOUGH: f64 = 0.85;
 /// The time limit of the search for similar paths, in milliseconds.
 const SEARCH_MS: u64 = 500;
 
-impl Plan {
+impl EditPlan {
     /// Reads a file that must exist and returns its number in the plan.
     ///
     /// # Errors
-    /// The errors of [`Plan::open`], or `not_found` with similar paths.
-    pub async fn open_there(&mut self, cx: &Reporter, path: &str) -> Result<usize> {
-        if look(cx, path).await?.is_some() {
+    /// The errors of [`EditPlan::open`], or `not_found` with similar paths.
+    pub async fn open_existing(&mut self, cx: &Reporter, path: &str) -> Result<usize> {
+        if read_facts(cx, path).await?.is_some() {
             return self.open(cx, path).await;
         }
         match look_alike(cx, path).await {
@@ -40,7 +40,7 @@ pub async fn look_alike(cx: &Reporter, path: &str) -> Option<String> {
     let mut found = if path.starts_with('/') { "/".to_owned() } else { String::new() };
     for name in path.split('/').filter(|name| !name.is_empty()) {
         let exact = format!("{found}{name}");
-        if look(cx, &exact).await.ok()?.is_some() {
+        if read_facts(cx, &exact).await.ok()?.is_some() {
             found = format!("{exact}/");
             continue;
         }
@@ -122,7 +122,7 @@ fn plain(name: &str) -> String {
         .map(|sign| match sign {
             '\u{2BC}' => '\'',
             sign if sign.is_whitespace() => ' ',
-            sign => in_ascii(sign),
+            sign => to_ascii_char(sign),
         })
         .collect()
 }

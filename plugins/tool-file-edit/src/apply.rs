@@ -13,24 +13,24 @@ use jaato_plugin_sdk::files::{FileFacts, FileUpload};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::file_change::FileChange;
 
-use crate::editor::{Editor, Place, failed};
-use crate::files::{self, Put, Taken};
+use crate::editor::{Editor, EditorContext, history_failure};
+use crate::files::{self, FileWriteMode, ExistingTargetPolicy};
 use crate::history::{
-    Change, ChangeId, FileStep, History, HistoryError, Kept, NewChange, Outcome, Pending,
+    RecordedChange, ChangeId, FileTransition, History, HistoryError, StoredFileState, NewChange, ChangeOutcome, PendingChange,
 };
 use crate::mend;
-use crate::plan::{After, Plan};
-use crate::sights::{Sight, text_to_remember};
+use crate::plan::{PlannedContent, EditPlan};
+use crate::sights::{SeenFile, text_to_remember};
 
 /// The maximum number of drafts of large files that are open while the replaced content is stored.
 const DRAFTS_MAX: usize = 4;
 
 /// The drafts of files, by the number of the file.
-type Drafts = HashMap<usize, FileUpload>;
+type FileDrafts = HashMap<usize, FileUpload>;
 
 /// The origin of a change.
 #[derive(Debug, Clone, Copy)]
-pub struct Maker<'a> {
+pub struct ChangeOrigin<'a> {
     /// The tool.
     pub tool: &'a str,
     /// The change that it undoes.
@@ -39,11 +39,11 @@ pub struct Maker<'a> {
 
 /// An applied change.
 #[derive(Debug)]
-pub struct Applied {
+pub struct AppliedChange {
     /// The change as the history stores it.
-    pub change: Change,
+    pub change: RecordedChange,
     /// The applied plan.
-    pub plan: Arc<Plan>,
+    pub plan: Arc<EditPlan>,
     /// The changes of the files.
     pub changes: Vec<FileChange>,
     /// Files that lost their set-user-ID or set-group-ID bit.
@@ -55,7 +55,7 @@ pub struct Applied {
 /// # Errors
 /// The reason why the plan was not applied. Nothing is changed then, unless the error says
 /// otherwise.
-pub async fn apply(cx: &Cx<Editor>, maker: Maker<'_>, plan: Plan) -> Result<Applied> {
+pub async fn apply(cx: &Cx<Editor>, maker: ChangeOrigin<'_>, plan: EditPlan) -> Result<AppliedChange> {
     let (history, place) = (cx.state().history()?.clone(), cx.state().place(cx).await?);
     let plan = Arc::new(plan);
     let new = NewChange {
@@ -71,22 +71,22 @@ pub async fn apply(cx: &Cx<Editor>, maker: Maker<'_>, plan: Plan) -> Result<Appl
         cx.blocking(move |_| begin(&history, new, &plan, &place))
     };
     let (begun, _, drafts) = join3(begun, digest(cx, &plan), write_drafts(cx, &plan)).await;
-    let pending = begun?.map_err(failed)?;
+    let pending = begun?.map_err(history_failure)?;
     let change = pending.change().clone();
     let told = {
         let plan = Arc::clone(&plan);
         cx.blocking(move |_| plan.changes())
     };
-    let carried_out = async { carry_out(cx, &plan, drafts?).await };
+    let carried_out = async { execute_planned_changes(cx, &plan, drafts?).await };
     let (carried_out, told) = join(carried_out, told).await;
     let facts = match carried_out {
         Ok(facts) => facts,
-        Err(error) => return Err(taken_back(cx, place, pending, error).await),
+        Err(error) => return Err(error_after_rollback(cx, place, pending, error).await),
     };
     let bounds = cx.state().bounds.clone();
     let finish = move |_: &Reporter| {
         // If this fails, the next call finds the finished change and records it.
-        pending.finish(Outcome::Done)?;
+        pending.finish(ChangeOutcome::Done)?;
         history.prune(&bounds)
     };
     if let Err(error) = cx.blocking(finish).await? {
@@ -98,14 +98,14 @@ pub async fn apply(cx: &Cx<Editor>, maker: Maker<'_>, plan: Plan) -> Result<Appl
         cx.file_changed(change.clone());
     }
     let lost_bits = lost_bits(&plan, &facts);
-    Ok(Applied { change, plan, changes: told, lost_bits })
+    Ok(AppliedChange { change, plan, changes: told, lost_bits })
 }
 
 /// Digests the new content of large files while the old content is being stored. Other threads that
 /// need such a digest wait for it.
-async fn digest(cx: &Cx<Editor>, plan: &Arc<Plan>) -> Result<()> {
+async fn digest(cx: &Cx<Editor>, plan: &Arc<EditPlan>) -> Result<()> {
     let is_large = |number: &usize| plan.bytes(*number).is_some_and(files::is_large);
-    let large: Vec<usize> = plan.changed().filter(is_large).collect();
+    let large: Vec<usize> = plan.changed_numbers().filter(is_large).collect();
     if large.is_empty() {
         return Ok(());
     }
@@ -123,16 +123,16 @@ async fn digest(cx: &Cx<Editor>, plan: &Arc<Plan>) -> Result<()> {
 }
 
 /// Writes large files to drafts.
-async fn write_drafts(cx: &Reporter, plan: &Plan) -> Result<Drafts> {
-    let mut drafts = Drafts::new();
-    for number in plan.changed().filter(|number| !plan.is_pure_move(*number)) {
+async fn write_drafts(cx: &Reporter, plan: &EditPlan) -> Result<FileDrafts> {
+    let mut drafts = FileDrafts::new();
+    for number in plan.changed_numbers().filter(|number| !plan.is_pure_move(*number)) {
         // For new files, the folders are created later, when their turn comes.
         let (Some(before), Some(bytes)) = (&plan.files[number].before, plan.bytes(number)) else {
             continue;
         };
         if files::is_large(bytes) && drafts.len() < DRAFTS_MAX {
             let (path, how) =
-                (&plan.files[number].path, Put::Over(before.facts.version.as_deref()));
+                (&plan.files[number].path, FileWriteMode::Over(before.facts.version.as_deref()));
             let permissions = plan.files[number].permissions;
             drafts.insert(number, files::draft(cx, path, bytes, how, permissions).await?);
         }
@@ -144,9 +144,9 @@ async fn write_drafts(cx: &Reporter, plan: &Plan) -> Result<Drafts> {
 fn begin(
     history: &History,
     mut new: NewChange,
-    plan: &Plan,
-    place: &Place,
-) -> std::result::Result<Pending, HistoryError> {
+    plan: &EditPlan,
+    place: &EditorContext,
+) -> std::result::Result<PendingChange, HistoryError> {
     // A prune may remove old content at this moment. The second attempt stores it again.
     for attempt in 0.. {
         new.files = steps(history, plan, place)?;
@@ -160,11 +160,11 @@ fn begin(
 
 fn steps(
     history: &History,
-    plan: &Plan,
-    place: &Place,
-) -> std::result::Result<Vec<FileStep>, HistoryError> {
+    plan: &EditPlan,
+    place: &EditorContext,
+) -> std::result::Result<Vec<FileTransition>, HistoryError> {
     let mut steps = Vec::new();
-    for number in plan.changed() {
+    for number in plan.changed_numbers() {
         let file = &plan.files[number];
         let mode = |permissions: Option<u32>| permissions.unwrap_or_default();
         let before = match &file.before {
@@ -172,50 +172,50 @@ fn steps(
                 let (bytes, mode) = (&before.bytes, before.facts.mode);
                 history.keep_as(bytes.digest(), bytes)?;
                 let (content, size) = (bytes.digest().clone(), bytes.len() as u64);
-                Some(Kept { content, size, mode })
+                Some(StoredFileState { content, size, mode })
             }
             None => None,
         };
-        let after = plan.content(number).map(|content| Kept {
+        let after = plan.content(number).map(|content| StoredFileState {
             content: content.digest().clone(),
             size: content.len() as u64,
             mode: before.as_ref().map_or(mode(file.permissions), |before| before.mode),
         });
         let moved_from = file.moved_from.map(|from| place.name(&plan.files[from].absolute));
-        steps.push(FileStep { path: place.name(&file.absolute), before, after, moved_from });
+        steps.push(FileTransition { path: place.name(&file.absolute), before, after, moved_from });
     }
     Ok(steps)
 }
 
 /// Changes the files. Moves come first and deletions last, so that all content exists at any time.
-async fn carry_out(
+async fn execute_planned_changes(
     cx: &Reporter,
-    plan: &Plan,
-    mut drafts: Drafts,
+    plan: &EditPlan,
+    mut drafts: FileDrafts,
 ) -> Result<Vec<(usize, Option<FileFacts>)>> {
     let mut done = Vec::new();
     let version = |number: usize| {
         plan.files[number].before.as_ref().and_then(|before| before.facts.version.as_deref())
     };
-    let changed: Vec<usize> = plan.changed().collect();
+    let changed: Vec<usize> = plan.changed_numbers().collect();
     for &number in changed.iter().filter(|number| plan.is_pure_move(**number)) {
         let file = &plan.files[number];
         let Some(from) = file.moved_from else { continue };
-        let taken = if file.before.is_some() { Taken::Replaced } else { Taken::Refused };
+        let taken = if file.before.is_some() { ExistingTargetPolicy::Replaced } else { ExistingTargetPolicy::Refused };
         let paths = (&*plan.files[from].path, &*file.path);
         files::rename(cx, paths, version(from), taken).await?;
-        done.push((number, files::look(cx, &file.path).await.unwrap_or_default()));
+        done.push((number, files::read_facts(cx, &file.path).await.unwrap_or_default()));
     }
     for &number in &changed {
         let file = &plan.files[number];
         let bytes = match (&file.after, plan.bytes(number)) {
-            (After::Bytes(_) | After::From(_), Some(bytes)) if !plan.is_pure_move(number) => bytes,
+            (PlannedContent::Bytes(_) | PlannedContent::From(_), Some(bytes)) if !plan.is_pure_move(number) => bytes,
             _ => continue,
         };
-        let how = if file.before.is_some() { Put::Over(version(number)) } else { Put::New };
+        let how = if file.before.is_some() { FileWriteMode::Over(version(number)) } else { FileWriteMode::New };
         let facts = match drafts.remove(&number) {
             Some(draft) => draft.finish().await?,
-            None => files::put(cx, &file.path, bytes, how, file.permissions).await?,
+            None => files::write_file(cx, &file.path, bytes, how, file.permissions).await?,
         };
         done.push((number, Some(facts)));
     }
@@ -223,10 +223,10 @@ async fn carry_out(
         let is_taken = |other: &usize| {
             plan.is_pure_move(*other) && plan.files[*other].moved_from == Some(number)
         };
-        if plan.files[number].after == After::Gone && !changed.iter().any(is_taken) {
+        if plan.files[number].after == PlannedContent::Gone && !changed.iter().any(is_taken) {
             files::delete(cx, &plan.files[number].path, version(number)).await?;
         }
-        if plan.files[number].after == After::Gone {
+        if plan.files[number].after == PlannedContent::Gone {
             done.push((number, None));
         }
     }
@@ -234,9 +234,9 @@ async fn carry_out(
 }
 
 /// Rolls back an incomplete change and adds the result to the error.
-async fn taken_back(cx: &Cx<Editor>, place: &Place, pending: Pending, error: Error) -> Error {
+async fn error_after_rollback(cx: &Cx<Editor>, place: &EditorContext, pending: PendingChange, error: Error) -> Error {
     let is_alone = pending.change().files.len() == 1;
-    match mend::take_back(cx, place, pending).await {
+    match mend::roll_back_pending(cx, place, pending).await {
         // A single file is written completely or not at all.
         Ok(left) if left.is_empty() && is_alone => error,
         Ok(left) if left.is_empty() => {
@@ -264,7 +264,7 @@ async fn taken_back(cx: &Cx<Editor>, place: &Place, pending: Pending, error: Err
 
 /// Finds files that lost the bits that run a program with its owner's or group's rights. Systems
 /// clear these bits when the content changes.
-fn lost_bits(plan: &Plan, done: &[(usize, Option<FileFacts>)]) -> Vec<String> {
+fn lost_bits(plan: &EditPlan, done: &[(usize, Option<FileFacts>)]) -> Vec<String> {
     const LENDS_RIGHTS: u32 = 0o6000;
     let lost = done.iter().filter(|(number, facts)| {
         let before = plan.files[*number].before.as_ref().map_or(0, |before| before.facts.mode);
@@ -275,8 +275,8 @@ fn lost_bits(plan: &Plan, done: &[(usize, Option<FileFacts>)]) -> Vec<String> {
 }
 
 /// Records the written files as seen, because the model knows its own content.
-fn remember(editor: &Editor, plan: &Plan, change: &Change, done: &[(usize, Option<FileFacts>)]) {
-    let changed: Vec<usize> = plan.changed().collect();
+fn remember(editor: &Editor, plan: &EditPlan, change: &RecordedChange, done: &[(usize, Option<FileFacts>)]) {
+    let changed: Vec<usize> = plan.changed_numbers().collect();
     for (number, facts) in done {
         let file = &plan.files[*number];
         let Some(facts) = facts else {
@@ -285,11 +285,11 @@ fn remember(editor: &Editor, plan: &Plan, change: &Change, done: &[(usize, Optio
         };
         let step = changed.iter().position(|other| other == number);
         let after = step.and_then(|step| change.files.get(step)?.after.as_ref());
-        let sight = Sight {
+        let sight = SeenFile {
             version: facts.version.clone(),
             digest: after.map(|kept| kept.content.clone()),
             text: plan.bytes(*number).and_then(text_to_remember),
         };
-        editor.saw(&file.absolute, sight);
+        editor.remember_seen_file(&file.absolute, sight);
     }
 }

@@ -8,11 +8,11 @@ use jaato_plugin_sdk::types::ask::{FORM_TEXT_BYTES_MAX, FieldKind, FieldOption, 
 use jaato_plugin_sdk::types::file_change::FileChange;
 use serde::Deserialize;
 
-use crate::apply::{Maker, apply};
+use crate::apply::{ChangeOrigin, apply};
 use crate::diff;
-use crate::editor::{Editor, failed};
-use crate::history::{ChangeId, FilePath, ListedChange, Step};
-use crate::mend::mend;
+use crate::editor::{Editor, history_failure};
+use crate::history::{ChangeId, FilePath, ListedChange, UndoStep};
+use crate::mend::recover_unfinished_changes;
 use crate::take_back::plan;
 
 /// The maximum number of listed changes.
@@ -28,7 +28,7 @@ const LEAVE_IT: &str = "leave it";
 /// The arguments of `undo`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Undo {
+struct UndoArguments {
     change: Option<String>,
     yes: bool,
 }
@@ -81,27 +81,27 @@ pub async fn run(cx: &Cx<Editor>, name: &str, arguments: Value) -> Result<Output
 
 async fn changes(cx: &Cx<Editor>) -> Result<Output> {
     let history = cx.state().history()?.clone();
-    let listed = cx.blocking(move |_| history.changes(CHANGES_MAX)).await?.map_err(failed)?;
+    let listed = cx.blocking(move |_| history.changes(CHANGES_MAX)).await?.map_err(history_failure)?;
     if listed.is_empty() {
         return Ok(Output::text("The file tools have changed nothing in this workspace."));
     }
-    let lines: Vec<String> = listed.iter().map(line).collect();
+    let lines: Vec<String> = listed.iter().map(format_change_line).collect();
     Ok(Output::text(lines.join("\n")))
 }
 
-fn line(change: &ListedChange) -> String {
+fn format_change_line(change: &ListedChange) -> String {
     let state = match (change.undoes, change.is_taken_back) {
         (Some(undoes), true) => format!("  (undid {undoes})"),
         (Some(undoes), false) => format!("  (redid {undoes})"),
         (None, true) => "  (undone)".to_owned(),
         (None, false) => String::new(),
     };
-    let at = diff::moment(change.at_ms);
-    let (id, tool, files) = (change.id, &change.tool, named(&change.files));
+    let at = diff::format_timestamp(change.at_ms);
+    let (id, tool, files) = (change.id, &change.tool, format_file_names(&change.files));
     format!("{id:>5}  {at}  {tool:<15} {files}{state}")
 }
 
-fn named(files: &[FilePath]) -> String {
+fn format_file_names(files: &[FilePath]) -> String {
     let mut names: Vec<&str> = files.iter().take(FILES_NAMED_MAX).map(FilePath::as_str).collect();
     let more = format!("and {} more", files.len().saturating_sub(FILES_NAMED_MAX));
     if files.len() > FILES_NAMED_MAX {
@@ -110,25 +110,25 @@ fn named(files: &[FilePath]) -> String {
     names.join(", ")
 }
 
-async fn undo(cx: &Cx<Editor>, asked: Undo) -> Result<Output> {
-    mend(cx).await?;
-    let step = step(cx, asked.change.as_deref()).await?;
+async fn undo(cx: &Cx<Editor>, asked: UndoArguments) -> Result<Output> {
+    recover_unfinished_changes(cx).await?;
+    let step = choose_undo_step(cx, asked.change.as_deref()).await?;
     let plan = plan(cx, &step).await?;
     let told = plan.clone();
     let shown = cx.blocking(move |_| told.changes()).await?;
     let files: Vec<FilePath> = step.files.iter().map(|file| file.path.clone()).collect();
-    let (id, tool, files) = (step.change, &step.tool, named(&files));
-    if !asked.yes && !is_agreed(cx, &step, &shown).await? {
+    let (id, tool, files) = (step.change, &step.tool, format_file_names(&files));
+    if !asked.yes && !has_user_approval(cx, &step, &shown).await? {
         return Ok(Output::text(format!("Change {id} was not undone.")));
     }
-    let applied = apply(cx, Maker { tool: "undo", undoes: Some(id) }, plan).await?;
+    let applied = apply(cx, ChangeOrigin { tool: "undo", undoes: Some(id) }, plan).await?;
     let again = applied.change.id;
     Ok(Output::text(format!("Change {id} ({tool}: {files}) was undone. `undo {again}` redoes it.")))
 }
 
 /// Finds the requested change. Without a number, this is the last change of the session, or else of
 /// the workspace.
-async fn step(cx: &Cx<Editor>, named: Option<&str>) -> Result<Step> {
+async fn choose_undo_step(cx: &Cx<Editor>, named: Option<&str>) -> Result<UndoStep> {
     let named = named.map(str::trim).filter(|text| !text.is_empty());
     let id = named.map(|text| {
         text.parse::<ChangeId>().map_err(|()| {
@@ -145,18 +145,18 @@ async fn step(cx: &Cx<Editor>, named: Option<&str>) -> Result<Step> {
         };
         let id = match id {
             Some(id) => Some(id),
-            None => latest().map_err(failed)?,
+            None => latest().map_err(history_failure)?,
         };
         let nothing = || Error::new(ErrorKind::NotFound, "there is no change to undo");
-        history.step(id.ok_or_else(nothing)?).map_err(failed)
+        history.step(id.ok_or_else(nothing)?).map_err(history_failure)
     };
     cx.blocking(find).await?
 }
 
 /// Shows the planned changes and asks the user.
-async fn is_agreed(cx: &Cx<Editor>, step: &Step, changes: &[FileChange]) -> Result<bool> {
-    let (id, tool, at) = (step.change, &step.tool, diff::moment(step.at_ms));
-    let mut text = diff::short(changes);
+async fn has_user_approval(cx: &Cx<Editor>, step: &UndoStep, changes: &[FileChange]) -> Result<bool> {
+    let (id, tool, at) = (step.change, &step.tool, diff::format_timestamp(step.at_ms));
+    let mut text = diff::shorten_diffs(changes);
     if text.is_empty() {
         text = changes.iter().map(|change| change.path.clone()).collect::<Vec<_>>().join("\n");
     }

@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::{schemars, serde_json};
 
-use crate::history::Bounds;
+use crate::history::HistoryLimits;
 
 /// `[plugins.tool-file-edit]`.
 #[tool_type]
@@ -24,11 +24,11 @@ struct Config {
 ///
 /// # Errors
 /// The host's error.
-pub async fn bounds(home: &Home) -> Result<Bounds> {
+pub async fn bounds(home: &Home) -> Result<HistoryLimits> {
     let config: Config = home.config().await?;
-    let bounds = Bounds::default();
+    let bounds = HistoryLimits::default();
     let count = config.backup_count.and_then(|count| usize::try_from(count).ok());
-    Ok(Bounds { changes_per_file: count.unwrap_or(bounds.changes_per_file), ..bounds })
+    Ok(HistoryLimits { changes_per_file: count.unwrap_or(bounds.changes_per_file), ..bounds })
 }
 
 /// Returns the schema of the settings.

@@ -13,22 +13,22 @@ const STATE_BYTES: usize = 1024 * 1024;
 
 /// Bytes whose digest is computed at most once. For a large file, that takes as long as writing it.
 #[derive(Debug, Clone, Default)]
-pub struct Content {
+pub struct HashedContent {
     bytes: Vec<u8>,
-    digest: OnceLock<Digested>,
+    digest: OnceLock<ContentDigest>,
 }
 
 #[derive(Debug, Clone)]
-struct Digested {
+struct ContentDigest {
     id: ContentId,
     /// The states of the digest after each [`STATE_BYTES`].
     states: Vec<Sha256>,
 }
 
-impl Content {
+impl HashedContent {
     /// Returns the digest. The first call takes long, and other threads wait for it.
     pub fn digest(&self) -> &ContentId {
-        &self.digest.get_or_init(|| Digested::of(&self.bytes, &[])).id
+        &self.digest.get_or_init(|| ContentDigest::compute(&self.bytes, &[])).id
     }
 
     /// Returns the digest. If the digest of `other` is known, it is reused for the common
@@ -37,7 +37,7 @@ impl Content {
         let digested = self.digest.get_or_init(|| {
             let states = other.digest.get().map_or(&[][..], |digested| &digested.states);
             let same = same_prefix(&self.bytes, &other.bytes) / STATE_BYTES;
-            Digested::of(&self.bytes, &states[..states.len().min(same)])
+            ContentDigest::compute(&self.bytes, &states[..states.len().min(same)])
         });
         &digested.id
     }
@@ -48,9 +48,9 @@ impl Content {
     }
 }
 
-impl Digested {
+impl ContentDigest {
     /// Digests bytes from the last of the known states.
-    fn of(bytes: &[u8], known: &[Sha256]) -> Self {
+    fn compute(bytes: &[u8], known: &[Sha256]) -> Self {
         let mut states = known.to_vec();
         let mut state = known.last().cloned().unwrap_or_default();
         for piece in bytes[known.len() * STATE_BYTES..].chunks(STATE_BYTES) {
@@ -63,13 +63,13 @@ impl Digested {
     }
 }
 
-impl From<Vec<u8>> for Content {
+impl From<Vec<u8>> for HashedContent {
     fn from(bytes: Vec<u8>) -> Self {
         Self { bytes, digest: OnceLock::new() }
     }
 }
 
-impl Deref for Content {
+impl Deref for HashedContent {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -78,13 +78,13 @@ impl Deref for Content {
 }
 
 /// Compares only the bytes, whether or not the digests are known.
-impl PartialEq for Content {
+impl PartialEq for HashedContent {
     fn eq(&self, other: &Self) -> bool {
         self.bytes == other.bytes
     }
 }
 
-impl Eq for Content {}
+impl Eq for HashedContent {}
 
 #[cfg(test)]
 mod tests {
@@ -92,19 +92,19 @@ mod tests {
 
     #[test]
     fn a_digest_is_that_of_the_bytes_and_says_nothing_of_equality() {
-        let content = Content::from(b"password".to_vec());
-        assert_eq!(content.digest(), &ContentId::of(b"password"));
-        assert_eq!(content, Content::from(b"password".to_vec()));
+        let content = HashedContent::from(b"password".to_vec());
+        assert_eq!(content.digest(), &ContentId::from_bytes(b"password"));
+        assert_eq!(content, HashedContent::from(b"password".to_vec()));
         assert_eq!(content.into_bytes(), b"password");
     }
 
     #[test]
     fn what_begins_alike_has_its_own_digest() {
         let old: Vec<u8> = (0..3 * STATE_BYTES + 7).map(|at| (at / 5) as u8).collect();
-        let before = Content::from(old.clone());
+        let before = HashedContent::from(old.clone());
         let check = |new: Vec<u8>| {
-            let after = Content::from(new.clone());
-            assert_eq!(after.digest_after(&before), &ContentId::of(&new));
+            let after = HashedContent::from(new.clone());
+            assert_eq!(after.digest_after(&before), &ContentId::from_bytes(&new));
         };
         let all = || {
             check(old.clone());

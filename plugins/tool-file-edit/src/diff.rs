@@ -25,7 +25,7 @@ const SHORT_CHARS_MAX: usize = 200;
 
 /// The text of a file before and after. `None` means that the file is missing or has no text.
 #[derive(Debug, Clone, Copy)]
-pub struct Texts<'a> {
+pub struct FileTexts<'a> {
     /// The text before.
     pub old: Option<&'a str>,
     /// The text after.
@@ -33,7 +33,7 @@ pub struct Texts<'a> {
 }
 
 /// Computes the change of a file.
-pub fn change(path: &str, kind: FileChangeKind, texts: Texts<'_>) -> FileChange {
+pub fn change(path: &str, kind: FileChangeKind, texts: FileTexts<'_>) -> FileChange {
     let mut change = FileChange { path: path.to_owned(), kind, ..FileChange::default() };
     let whole = |text: Option<&str>| {
         text.filter(|text| text.len() <= WHOLE_TEXT_BYTES_MAX).map(str::to_owned)
@@ -44,7 +44,7 @@ pub fn change(path: &str, kind: FileChangeKind, texts: Texts<'_>) -> FileChange 
 }
 
 /// The part of two texts between their first and last difference, with context lines.
-struct Middle<'a> {
+struct DifferingRegion<'a> {
     /// The number of lines before the part.
     lines_before: usize,
     old: Vec<&'a str>,
@@ -52,7 +52,7 @@ struct Middle<'a> {
 }
 
 fn compare(change: &mut FileChange, old: &str, new: &str) {
-    let Some(middle) = middle(old, new) else { return };
+    let Some(middle) = differing_region(old, new) else { return };
     let diff = TextDiffConfig::default().timeout(PATIENCE).diff_slices(&middle.old, &middle.new);
     let mut room = HUNKS_BYTES_MAX;
     for ops in diff.grouped_ops(CONTEXT_LINES) {
@@ -99,7 +99,7 @@ fn hunk_line(kind: HunkLineKind, line: &str) -> HunkLine {
 }
 
 /// Returns the differing part, or `None` if the texts are equal.
-fn middle<'a>(old: &'a str, new: &'a str) -> Option<Middle<'a>> {
+fn differing_region<'a>(old: &'a str, new: &'a str) -> Option<DifferingRegion<'a>> {
     let (old_bytes, new_bytes) = (old.as_bytes(), new.as_bytes());
     let same = same_prefix(old_bytes, new_bytes);
     if same == old.len() && same == new.len() {
@@ -113,7 +113,7 @@ fn middle<'a>(old: &'a str, new: &'a str) -> Option<Middle<'a>> {
     let ahead = lines_ahead(&old_bytes[old.len() - same_end..], CONTEXT_LINES + 1);
     let tail = same_end - ahead;
     let lines = |text: &'a str| text[start..text.len() - tail].split_inclusive('\n').collect();
-    Some(Middle {
+    Some(DifferingRegion {
         lines_before: memchr::memchr_iter(b'\n', &old_bytes[..start]).count(),
         old: lines(old),
         new: lines(new),
@@ -149,7 +149,7 @@ fn same_suffix(a: &[u8], b: &[u8]) -> usize {
 }
 
 /// Formats changes as a short unified diff for the model. Empty if no line differs.
-pub fn short(changes: &[FileChange]) -> String {
+pub fn shorten_diffs(changes: &[FileChange]) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut left_out = 0;
     for change in changes.iter().filter(|change| !change.hunks.is_empty() || change.is_cut) {
@@ -172,7 +172,7 @@ pub fn short(changes: &[FileChange]) -> String {
 }
 
 /// Formats milliseconds since 1970 UTC as `2026-11-24T00:10:00Z`.
-pub fn moment(at_ms: i64) -> String {
+pub fn format_timestamp(at_ms: i64) -> String {
     let moment = jiff::Timestamp::from_millisecond(at_ms);
     moment.map(|moment| moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()).unwrap_or_default()
 }
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     fn changed(old: &str, new: &str) -> FileChange {
-        let texts = Texts { old: Some(old), new: Some(new) };
+        let texts = FileTexts { old: Some(old), new: Some(new) };
         change("f", FileChangeKind::Changed, texts)
     }
 
@@ -277,14 +277,14 @@ mod tests {
 
     #[test]
     fn the_model_is_shown_a_short_one() {
-        let short_of = |old: &str, new: &str| short(&[changed(old, new)]);
+        let short_of = |old: &str, new: &str| shorten_diffs(&[changed(old, new)]);
         assert_eq!(short_of("a\r\n", "b\r\n"), "@@ -1 +1 @@\n-a\n+b");
         assert_eq!(short_of("a\n", "a\n"), "");
         let many = short_of("", &numbered(100));
         assert!(many.ends_with("+39\n[… 61 more lines]"), "{many}");
         let long = short_of("", &"x".repeat(1000));
         assert_eq!(long.lines().nth(1).map(|line| line.chars().count()), Some(201));
-        let two = short(&[changed("a\n", "b\n"), changed("c\n", "d\n")]);
+        let two = shorten_diffs(&[changed("a\n", "b\n"), changed("c\n", "d\n")]);
         assert_eq!(two.matches("+++ b/f").count(), 2);
     }
 }

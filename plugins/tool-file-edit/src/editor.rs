@@ -5,22 +5,22 @@ use std::sync::OnceLock;
 use jaato_plugin_sdk::prelude::*;
 use parking_lot::Mutex;
 
-use crate::history::{Bounds, FilePath, History, HistoryError};
-use crate::sights::{Sight, Sights};
+use crate::history::{HistoryLimits, FilePath, History, HistoryError};
+use crate::sights::{SeenFile, SeenFiles};
 use crate::{commands, config};
 
 /// The state that all tools share.
 pub struct Editor {
     history: Result<History>,
     /// The limits of the history.
-    pub bounds: Bounds,
-    sights: Mutex<Sights>,
-    place: OnceLock<Place>,
+    pub bounds: HistoryLimits,
+    sights: Mutex<SeenFiles>,
+    place: OnceLock<EditorContext>,
 }
 
 /// The execution environment of the session. It does not change.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct EditorContext {
     /// The session's ID. Empty for a command that the user typed.
     pub session: String,
     /// The name of the execution environment.
@@ -35,12 +35,12 @@ impl State for Editor {
         // Reading files works without a history. Changes report the error.
         let history = match home.store().of_workspace().folder().await {
             Ok(folder) => {
-                let open = move |_: &Reporter| History::open(folder.as_ref()).map_err(failed);
+                let open = move |_: &Reporter| History::open(folder.as_ref()).map_err(history_failure);
                 home.blocking(open).await.and_then(|opened| opened)
             }
             Err(error) => Err(error),
         };
-        let sights = Mutex::new(Sights::from_saved(saved));
+        let sights = Mutex::new(SeenFiles::from_saved(saved));
         Ok(Self { history, bounds, sights, place: OnceLock::new() })
     }
 
@@ -76,7 +76,7 @@ impl Editor {
     ///
     /// # Errors
     /// The host's error.
-    pub async fn place(&self, cx: &Reporter) -> Result<&Place> {
+    pub async fn place(&self, cx: &Reporter) -> Result<&EditorContext> {
         if let Some(place) = self.place.get() {
             return Ok(place);
         }
@@ -84,11 +84,11 @@ impl Editor {
         // A command that the user typed has no session.
         let session = cx.session().await.map(|session| session.session_id).unwrap_or_default();
         let (environment, folder) = (facts.name, facts.working_directory);
-        Ok(self.place.get_or_init(|| Place { session, environment, folder }))
+        Ok(self.place.get_or_init(|| EditorContext { session, environment, folder }))
     }
 
     /// Remembers how the model saw a file.
-    pub fn saw(&self, path: &str, sight: Sight) {
+    pub fn remember_seen_file(&self, path: &str, sight: SeenFile) {
         self.sights.lock().remember(path, sight);
     }
 
@@ -98,12 +98,12 @@ impl Editor {
     }
 
     /// Returns how the model last saw a file.
-    pub fn seen(&self, path: &str) -> Option<Sight> {
+    pub fn last_seen_file(&self, path: &str) -> Option<SeenFile> {
         self.sights.lock().get(path).cloned()
     }
 }
 
-impl Place {
+impl EditorContext {
     /// Returns a file's name in the history.
     pub fn name(&self, absolute: &str) -> FilePath {
         FilePath::new(absolute, &self.folder, &self.environment)
@@ -111,7 +111,7 @@ impl Place {
 }
 
 /// Converts a history error to an error for users and models.
-pub fn failed(error: HistoryError) -> Error {
+pub fn history_failure(error: HistoryError) -> Error {
     let is_full = error.is_disk_full();
     let kind = match &error {
         HistoryError::Io { .. } | HistoryError::Damaged(_) => ErrorKind::Io,

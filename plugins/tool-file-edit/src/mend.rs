@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use jaato_plugin_sdk::files::{FileDelete, FileFacts, FileKind, FolderList, is_draft_name};
 use jaato_plugin_sdk::prelude::*;
 
-use crate::editor::{Editor, Place, failed};
-use crate::files::{self, Put, Taken, look};
-use crate::history::{ContentId, FileStep, Found, Outcome, Pending, Recovery, plan_recovery};
+use crate::editor::{Editor, EditorContext, history_failure};
+use crate::files::{self, FileWriteMode, ExistingTargetPolicy, read_facts};
+use crate::history::{ContentId, FileTransition, CurrentContent, ChangeOutcome, PendingChange, RecoveryPlan, plan_recovery};
 
 /// Recovers interrupted changes. Returns one line for each, and one if the history itself is
 /// damaged.
@@ -16,10 +16,10 @@ use crate::history::{ContentId, FileStep, Found, Outcome, Pending, Recovery, pla
 /// # Errors
 /// An error if the history cannot be read. A change that cannot be recovered at this moment gets a
 /// line, and the next call tries again.
-pub async fn mend(cx: &Cx<Editor>) -> Result<Vec<String>> {
+pub async fn recover_unfinished_changes(cx: &Cx<Editor>) -> Result<Vec<String>> {
     let history = cx.state().history()?.clone();
     let look = move |_: &Reporter| Ok((history.unfinished()?, history.take_damaged()?));
-    let (left, damaged) = cx.blocking(look).await?.map_err(failed)?;
+    let (left, damaged) = cx.blocking(look).await?.map_err(history_failure)?;
     let mut told = Vec::new();
     if damaged > 0 {
         let line = format!(
@@ -36,16 +36,16 @@ pub async fn mend(cx: &Cx<Editor>) -> Result<Vec<String>> {
         let tool = pending.change().tool.clone();
         let files: Vec<&str> =
             pending.change().files.iter().map(|step| step.path.as_str()).collect();
-        let files = named(&files);
-        let line = match settle(cx, place, pending, Wanted::AsItIs).await {
+        let files = format_paths(&files);
+        let line = match settle_pending_change(cx, place, pending, RecoveryGoal::AsItIs).await {
             Ok(None) => continue,
-            Ok(Some(Settled { is_done: true, .. })) => {
+            Ok(Some(RecoveryResult { is_done: true, .. })) => {
                 format!("an interrupted {tool} of {files} was complete")
             }
-            Ok(Some(Settled { left_alone, .. })) if left_alone.is_empty() => {
+            Ok(Some(RecoveryResult { left_alone, .. })) if left_alone.is_empty() => {
                 format!("an interrupted {tool} of {files} was rolled back")
             }
-            Ok(Some(Settled { left_alone, .. })) => format!(
+            Ok(Some(RecoveryResult { left_alone, .. })) => format!(
                 "an interrupted {tool} of {files} was rolled back, except for files that others \
                  have changed since: {}",
                 left_alone.join(", ")
@@ -64,95 +64,95 @@ pub async fn mend(cx: &Cx<Editor>) -> Result<Vec<String>> {
 ///
 /// # Errors
 /// The reason why the change cannot be rolled back. The next call tries again.
-pub async fn take_back(cx: &Cx<Editor>, place: &Place, pending: Pending) -> Result<Vec<String>> {
-    let settled = settle(cx, place, pending, Wanted::Before).await?;
+pub async fn roll_back_pending(cx: &Cx<Editor>, place: &EditorContext, pending: PendingChange) -> Result<Vec<String>> {
+    let settled = settle_pending_change(cx, place, pending, RecoveryGoal::Before).await?;
     Ok(settled.map(|settled| settled.left_alone).unwrap_or_default())
 }
 
 /// How to settle a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum RecoveryGoal {
     /// Keeps the change if it is complete, otherwise rolls it back.
     AsItIs,
     /// Rolls the change back.
     Before,
 }
 
-struct Settled {
+struct RecoveryResult {
     is_done: bool,
     left_alone: Vec<String>,
 }
 
 /// The current state of a change's path.
-struct There {
-    found: Found,
+struct CurrentFileState {
+    found: CurrentContent,
     facts: Option<FileFacts>,
 }
 
-async fn settle(
+async fn settle_pending_change(
     cx: &Cx<Editor>,
-    place: &Place,
-    pending: Pending,
-    wanted: Wanted,
-) -> Result<Option<Settled>> {
+    place: &EditorContext,
+    pending: PendingChange,
+    wanted: RecoveryGoal,
+) -> Result<Option<RecoveryResult>> {
     let change = pending.change().clone();
     let mut there = Vec::new();
     for step in &change.files {
         there.push(find(cx, place, step).await?);
     }
-    let found: Vec<Found> = there.iter().map(|there| there.found.clone()).collect();
+    let found: Vec<CurrentContent> = there.iter().map(|there| there.found.clone()).collect();
     let mut recovery = plan_recovery(&change, &found, &place.environment);
     if recovery.is_elsewhere {
         if pending.is_stale() {
-            cx.blocking(move |_| pending.finish(Outcome::RolledBack)).await?.map_err(failed)?;
+            cx.blocking(move |_| pending.finish(ChangeOutcome::RolledBack)).await?.map_err(history_failure)?;
         }
         return Ok(None);
     }
-    if recovery.is_done && wanted == Wanted::Before {
+    if recovery.is_done && wanted == RecoveryGoal::Before {
         // The last step was applied, although it reported an error.
         let all = (0..change.files.len()).rev();
         let restore = all.filter(|number| !recovery.left_alone.contains(number)).collect();
-        recovery = Recovery { is_done: false, restore, ..recovery };
+        recovery = RecoveryPlan { is_done: false, restore, ..recovery };
     }
     restore(cx, &change.files, &there, &recovery.restore).await?;
     remove_drafts(cx, &change.files).await;
-    let outcome = if recovery.is_done { Outcome::Done } else { Outcome::RolledBack };
-    cx.blocking(move |_| pending.finish(outcome)).await?.map_err(failed)?;
+    let outcome = if recovery.is_done { ChangeOutcome::Done } else { ChangeOutcome::RolledBack };
+    cx.blocking(move |_| pending.finish(outcome)).await?.map_err(history_failure)?;
     let path = |number: &usize| change.files[*number].path.to_string();
     let left_alone = recovery.left_alone.iter().map(path).collect();
-    Ok(Some(Settled { is_done: recovery.is_done, left_alone }))
+    Ok(Some(RecoveryResult { is_done: recovery.is_done, left_alone }))
 }
 
-async fn find(cx: &Cx<Editor>, place: &Place, step: &FileStep) -> Result<There> {
-    let other = |facts| There { found: Found::Other, facts };
+async fn find(cx: &Cx<Editor>, place: &EditorContext, step: &FileTransition) -> Result<CurrentFileState> {
+    let other = |facts| CurrentFileState { found: CurrentContent::Other, facts };
     if !step.path.is_in(&place.environment) {
         return Ok(other(None));
     }
     let path = step.path.as_str();
-    let facts = match look(cx, path).await {
+    let facts = match read_facts(cx, path).await {
         Ok(Some(facts)) if facts.kind == FileKind::File => facts,
         Ok(Some(facts)) => return Ok(other(Some(facts))),
-        Ok(None) => return Ok(There { found: Found::Nothing, facts: None }),
+        Ok(None) => return Ok(CurrentFileState { found: CurrentContent::Nothing, facts: None }),
         Err(error) if error.kind == ErrorKind::PermissionDenied => return Ok(other(None)),
         Err(error) => return Err(error),
     };
     match files::fetch(cx, path, facts).await {
         Ok(snapshot) => {
-            let files::Snapshot { facts, bytes } = snapshot;
+            let files::FileSnapshot { facts, bytes } = snapshot;
             let content = cx.blocking(move |_| bytes.digest().clone()).await?;
             let is_either = [&step.before, &step.after]
                 .into_iter()
                 .flatten()
                 .any(|kept| kept.content == content);
             let found = match is_either || !is_torn(cx, step).await? {
-                true => Found::Content(content),
-                false => Found::Torn,
+                true => CurrentContent::Content(content),
+                false => CurrentContent::Torn,
             };
-            Ok(There { found, facts: Some(facts) })
+            Ok(CurrentFileState { found, facts: Some(facts) })
         }
         Err(error) if error.kind == ErrorKind::LimitReached => Ok(other(None)),
         Err(error) if error.kind == ErrorKind::NotFound => {
-            Ok(There { found: Found::Nothing, facts: None })
+            Ok(CurrentFileState { found: CurrentContent::Nothing, facts: None })
         }
         Err(error) => Err(error),
     }
@@ -160,7 +160,7 @@ async fn find(cx: &Cx<Editor>, place: &Place, step: &FileStep) -> Result<There> 
 
 /// Returns true if writing the new content into an existing file was interrupted. A draft with that
 /// content is then next to the file.
-async fn is_torn(cx: &Cx<Editor>, step: &FileStep) -> Result<bool> {
+async fn is_torn(cx: &Cx<Editor>, step: &FileTransition) -> Result<bool> {
     let Some(after) = &step.after else { return Ok(false) };
     for draft in drafts_beside(cx, step.path.as_str()).await {
         let Some(snapshot) = files::snapshot(cx, &draft).await.ok().flatten() else { continue };
@@ -173,7 +173,7 @@ async fn is_torn(cx: &Cx<Editor>, step: &FileStep) -> Result<bool> {
 }
 
 /// Removes the drafts that an interrupted change left next to its files.
-async fn remove_drafts(cx: &Cx<Editor>, steps: &[FileStep]) {
+async fn remove_drafts(cx: &Cx<Editor>, steps: &[FileTransition]) {
     let mut folders = HashSet::new();
     for step in steps {
         let path = step.path.as_str();
@@ -205,8 +205,8 @@ fn folder_of(path: &str) -> &str {
 /// are deleted last.
 async fn restore(
     cx: &Cx<Editor>,
-    steps: &[FileStep],
-    there: &[There],
+    steps: &[FileTransition],
+    there: &[CurrentFileState],
     numbers: &[usize],
 ) -> Result<()> {
     let version = |number: usize| there[number].facts.as_ref().and_then(|it| it.version.as_deref());
@@ -220,11 +220,11 @@ async fn restore(
             == steps[source].before.as_ref().map(|it| &it.content);
         if is_pure && steps[source].after.is_none() {
             let paths = (step.path.as_str(), steps[source].path.as_str());
-            files::rename(cx, paths, version(number), Taken::Refused).await?;
+            files::rename(cx, paths, version(number), ExistingTargetPolicy::Refused).await?;
             left.retain(|other| *other != source && (*other != number || step.before.is_some()));
             if let Some(before) = &step.before {
                 let bytes = contents(cx, &before.content).await?;
-                files::put(cx, step.path.as_str(), &bytes, Put::New, Some(before.mode)).await?;
+                files::write_file(cx, step.path.as_str(), &bytes, FileWriteMode::New, Some(before.mode)).await?;
                 left.retain(|other| *other != number);
             }
         }
@@ -233,11 +233,11 @@ async fn restore(
         let Some(before) = &steps[number].before else { continue };
         let bytes = contents(cx, &before.content).await?;
         let how = match there[number].found {
-            Found::Nothing => Put::New,
-            Found::Content(_) | Found::Other | Found::Torn => Put::Over(version(number)),
+            CurrentContent::Nothing => FileWriteMode::New,
+            CurrentContent::Content(_) | CurrentContent::Other | CurrentContent::Torn => FileWriteMode::Over(version(number)),
         };
-        let mode = (how_is_new(how)).then_some(before.mode);
-        files::put(cx, steps[number].path.as_str(), &bytes, how, mode).await?;
+        let mode = (is_new_file_mode(how)).then_some(before.mode);
+        files::write_file(cx, steps[number].path.as_str(), &bytes, how, mode).await?;
     }
     for &number in left.iter().filter(|number| steps[**number].before.is_none()) {
         files::delete(cx, steps[number].path.as_str(), version(number)).await?;
@@ -245,8 +245,8 @@ async fn restore(
     Ok(())
 }
 
-fn how_is_new(how: Put<'_>) -> bool {
-    matches!(how, Put::New)
+fn is_new_file_mode(how: FileWriteMode<'_>) -> bool {
+    matches!(how, FileWriteMode::New)
 }
 
 /// Reads a stored content.
@@ -255,11 +255,11 @@ fn how_is_new(how: Put<'_>) -> bool {
 /// An error if the content is missing or damaged.
 pub async fn contents(cx: &Cx<Editor>, id: &ContentId) -> Result<Vec<u8>> {
     let (history, id) = (cx.state().history()?.clone(), id.clone());
-    cx.blocking(move |_| history.contents(&id)).await?.map_err(failed)
+    cx.blocking(move |_| history.contents(&id)).await?.map_err(history_failure)
 }
 
 /// Names the first of several files.
-fn named(files: &[&str]) -> String {
+fn format_paths(files: &[&str]) -> String {
     const NAMED_MAX: usize = 3;
     let mut text = files.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
     if files.len() > NAMED_MAX {

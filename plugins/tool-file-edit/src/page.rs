@@ -7,7 +7,7 @@ const LINE_CHARS_MAX: usize = 2000;
 
 /// Some lines of a text.
 #[derive(Debug)]
-pub struct Page {
+pub struct LinePage {
     /// The number of the first wanted line, from 1.
     first: u64,
     lines_max: u64,
@@ -28,7 +28,7 @@ pub struct Page {
 
 /// The content of a page.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct PageContent {
     /// The lines.
     pub text: String,
     /// The number of lines.
@@ -37,7 +37,7 @@ pub struct Shown {
     pub total: u64,
 }
 
-impl Page {
+impl LinePage {
     /// Creates a page that begins at line `first`, with limits for its lines and for its bytes as
     /// JSON.
     pub fn new(first: u64, lines_max: u64, bytes_max: usize) -> Self {
@@ -88,13 +88,13 @@ impl Page {
     }
 
     /// Ends the text.
-    pub fn finish(mut self) -> Shown {
+    pub fn finish(mut self) -> PageContent {
         match self.is_open {
             true if self.is_full || self.is_ahead() => self.passed += 1,
             true => self.end_line(""),
             false => {}
         }
-        Shown { text: self.text, lines: self.shown, total: self.passed }
+        PageContent { text: self.text, lines: self.shown, total: self.passed }
     }
 
     /// Skips up to `lines` lines and returns the rest.
@@ -166,10 +166,10 @@ mod tests {
 
     #[track_caller]
     fn check(first: u64, lines: u64, pieces: &[&str], expected: (&str, u64, u64)) {
-        let mut page = Page::new(first, lines, 1000);
+        let mut page = LinePage::new(first, lines, 1000);
         pieces.iter().for_each(|piece| page.take(piece));
         let (text, lines, total) = expected;
-        assert_eq!(page.finish(), Shown { text: text.to_owned(), lines, total });
+        assert_eq!(page.finish(), PageContent { text: text.to_owned(), lines, total });
     }
 
     #[test]
@@ -190,28 +190,28 @@ mod tests {
     #[test]
     fn long_lines_are_cut_and_counted() {
         let (start, rest) = ("ä".repeat(LINE_CHARS_MAX - 1), "x".repeat(1000));
-        let mut page = Page::new(1, 10, 10_000);
+        let mut page = LinePage::new(1, 10, 10_000);
         page.take(&start);
         page.take(&rest);
         page.take("\nshort\n");
         let shown = page.finish();
         let expected = format!("{start}x[… 999 more characters of this line]\nshort\n");
         assert_eq!((shown.text, shown.lines), (expected, 2));
-        let mut endless = Page::new(1, 10, 10_000);
+        let mut endless = LinePage::new(1, 10, 10_000);
         (0..1000).for_each(|_| endless.take(&rest));
         assert!(endless.line.len() <= LINE_CHARS_MAX);
-        let mut exact = Page::new(1, 10, 10_000);
+        let mut exact = LinePage::new(1, 10, 10_000);
         exact.take(&format!("{}\n", "x".repeat(LINE_CHARS_MAX)));
         assert_eq!(exact.finish().text.len(), LINE_CHARS_MAX + 1);
     }
 
     #[test]
     fn bytes_are_counted_as_json() {
-        let mut page = Page::new(1, 100, 12);
+        let mut page = LinePage::new(1, 100, 12);
         page.take("\"\"\"\"\nab\ncd\n");
         assert!(page.is_full());
-        assert_eq!(page.finish(), Shown { text: "\"\"\"\"\n".to_owned(), lines: 1, total: 3 });
-        let mut first = Page::new(1, 100, 1);
+        assert_eq!(page.finish(), PageContent { text: "\"\"\"\"\n".to_owned(), lines: 1, total: 3 });
+        let mut first = LinePage::new(1, 100, 1);
         first.take("always one line\n");
         assert_eq!(first.finish().lines, 1);
         assert_eq!(json_bytes("a\u{1}\n\u{e4}"), 1 + 6 + 2 + 2);

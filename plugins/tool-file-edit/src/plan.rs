@@ -7,9 +7,9 @@ use std::sync::Arc;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::file_change::{FileChange, FileChangeKind};
 
-use crate::content::Content;
-use crate::diff::{Texts, change};
-use crate::files::{CHANGED_BYTES_MAX, Snapshot, snapshot};
+use crate::content::HashedContent;
+use crate::diff::{FileTexts, change};
+use crate::files::{CHANGED_BYTES_MAX, FileSnapshot, snapshot};
 use crate::text::{decode, shown};
 
 /// The maximum number of bytes of all files of one change, before and after, because they are in
@@ -18,28 +18,28 @@ const PLAN_BYTES_MAX: u64 = 4 * CHANGED_BYTES_MAX;
 
 /// The planned state of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum After {
+pub enum PlannedContent {
     /// The file does not change.
     Same,
     /// The file is deleted.
     Gone,
     /// The file gets these bytes. They differ from its old bytes, unless the file moves.
-    Bytes(Content),
+    Bytes(HashedContent),
     /// The file gets the old bytes of another file, given by its number.
     From(usize),
 }
 
 /// A path of a plan.
 #[derive(Debug, Clone)]
-pub struct Planned {
+pub struct PlannedFile {
     /// The path as given in the call.
     pub path: String,
     /// The absolute path.
     pub absolute: String,
     /// The current file.
-    pub before: Option<Arc<Snapshot>>,
+    pub before: Option<Arc<FileSnapshot>>,
     /// The planned state.
-    pub after: After,
+    pub after: PlannedContent,
     /// The number of the file that moves here.
     pub moved_from: Option<usize>,
     /// Permission bits of a new file. `None` means the default.
@@ -48,16 +48,16 @@ pub struct Planned {
 
 /// The planned changes of a call.
 #[derive(Debug, Clone, Default)]
-pub struct Plan {
+pub struct EditPlan {
     /// The files. Each path occurs once.
-    pub files: Vec<Planned>,
+    pub files: Vec<PlannedFile>,
     numbers: HashMap<String, usize>,
     /// The folder to which relative paths refer.
     folder: String,
     bytes: u64,
 }
 
-impl Plan {
+impl EditPlan {
     /// Creates an empty plan.
     pub fn new(folder: &str) -> Self {
         Self { folder: folder.to_owned(), ..Self::default() }
@@ -80,14 +80,14 @@ impl Plan {
     ///
     /// # Errors
     /// An error if all files together are too large.
-    pub fn add(&mut self, path: &str, before: Option<Snapshot>) -> Result<usize> {
+    pub fn add(&mut self, path: &str, before: Option<FileSnapshot>) -> Result<usize> {
         let absolute = absolute(&self.folder, path);
         self.grow(before.as_ref().map_or(0, |snapshot| snapshot.bytes.len()))?;
         let (path, number) = (path.to_owned(), self.files.len());
         self.numbers.insert(absolute.clone(), number);
-        let (after, moved_from, permissions) = (After::Same, None, None);
+        let (after, moved_from, permissions) = (PlannedContent::Same, None, None);
         let before = before.map(Arc::new);
-        self.files.push(Planned { path, absolute, before, after, moved_from, permissions });
+        self.files.push(PlannedFile { path, absolute, before, after, moved_from, permissions });
         Ok(number)
     }
 
@@ -97,14 +97,14 @@ impl Plan {
     }
 
     /// Returns the planned content of a file, with its digest.
-    pub fn content(&self, number: usize) -> Option<&Content> {
+    pub fn content(&self, number: usize) -> Option<&HashedContent> {
         let file = &self.files[number];
         let before = |number: usize| Some(&self.files[number].before.as_ref()?.bytes);
         match &file.after {
-            After::Same => before(number),
-            After::Gone => None,
-            After::Bytes(bytes) => Some(bytes),
-            After::From(other) => before(*other),
+            PlannedContent::Same => before(number),
+            PlannedContent::Gone => None,
+            PlannedContent::Bytes(bytes) => Some(bytes),
+            PlannedContent::From(other) => before(*other),
         }
     }
 
@@ -122,7 +122,7 @@ impl Plan {
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
         self.grow(bytes.len())?;
-        self.files[number].after = After::Bytes(bytes.into());
+        self.files[number].after = PlannedContent::Bytes(bytes.into());
         self.compare(number);
         Ok(())
     }
@@ -130,7 +130,7 @@ impl Plan {
     /// Plans the deletion of a file.
     pub fn delete(&mut self, number: usize) {
         let file = &mut self.files[number];
-        (file.after, file.moved_from) = (After::Gone, None);
+        (file.after, file.moved_from) = (PlannedContent::Gone, None);
     }
 
     /// Plans to move a file to another path and replace the file there.
@@ -138,15 +138,15 @@ impl Plan {
         let permissions = self.mode(from);
         let source = &mut self.files[from];
         let origin = source.moved_from.take().unwrap_or(from);
-        let after = match std::mem::replace(&mut source.after, After::Gone) {
-            After::Same => After::From(from),
+        let after = match std::mem::replace(&mut source.after, PlannedContent::Gone) {
+            PlannedContent::Same => PlannedContent::From(from),
             after => after,
         };
         let target = &mut self.files[to];
         // A file that returns to its original path has not moved.
         match origin == to {
-            true if after == After::From(to) => {
-                (target.after, target.moved_from) = (After::Same, None)
+            true if after == PlannedContent::From(to) => {
+                (target.after, target.moved_from) = (PlannedContent::Same, None)
             }
             true => (target.after, target.moved_from) = (after, None),
             false => (target.after, target.moved_from) = (after, Some(origin)),
@@ -158,9 +158,9 @@ impl Plan {
     /// Marks a file as unchanged if its planned bytes equal its old bytes.
     fn compare(&mut self, number: usize) {
         let file = &mut self.files[number];
-        let (Some(before), After::Bytes(bytes)) = (&file.before, &file.after) else { return };
+        let (Some(before), PlannedContent::Bytes(bytes)) = (&file.before, &file.after) else { return };
         if file.moved_from.is_none() && before.bytes == *bytes {
-            file.after = After::Same;
+            file.after = PlannedContent::Same;
         }
     }
 
@@ -186,32 +186,32 @@ impl Plan {
     pub fn is_changed(&self, number: usize) -> bool {
         let file = &self.files[number];
         match &file.after {
-            After::Same => file.moved_from.is_some(),
-            After::Gone => file.before.is_some(),
-            After::Bytes(_) | After::From(_) => true,
+            PlannedContent::Same => file.moved_from.is_some(),
+            PlannedContent::Gone => file.before.is_some(),
+            PlannedContent::Bytes(_) | PlannedContent::From(_) => true,
         }
     }
 
     /// Returns the numbers of the changed files.
-    pub fn changed(&self) -> impl Iterator<Item = usize> {
+    pub fn changed_numbers(&self) -> impl Iterator<Item = usize> {
         (0..self.files.len()).filter(|number| self.is_changed(*number))
     }
 
     /// Returns true if only the path of a file changes.
     pub fn is_pure_move(&self, number: usize) -> bool {
         let file = &self.files[number];
-        matches!(file.after, After::From(from) if self.files[from].after == After::Gone)
+        matches!(file.after, PlannedContent::From(from) if self.files[from].after == PlannedContent::Gone)
     }
 
     /// Returns true if a file moves to another path.
     pub fn is_moved_away(&self, number: usize) -> bool {
-        self.files[number].after == After::Gone
+        self.files[number].after == PlannedContent::Gone
             && self.files.iter().any(|other| other.moved_from == Some(number))
     }
 
     /// Returns the changes of files for users and front ends. Takes long for large files.
     pub fn changes(&self) -> Vec<FileChange> {
-        let told = self.changed().filter(|number| !self.is_moved_away(*number));
+        let told = self.changed_numbers().filter(|number| !self.is_moved_away(*number));
         told.map(|number| self.change_of(number)).collect()
     }
 
@@ -226,7 +226,7 @@ impl Plan {
             (None, Some(_), Some(_)) => FileChangeKind::Changed,
         };
         let (old, new) = (text(before.map(|before| &*before.bytes)), text(self.bytes(number)));
-        let texts = Texts { old: old.as_deref(), new: new.as_deref() };
+        let texts = FileTexts { old: old.as_deref(), new: new.as_deref() };
         let moved_from = source.map(|source| source.path.clone());
         FileChange { moved_from, ..change(&file.path, kind, texts) }
     }
@@ -259,20 +259,20 @@ mod tests {
 
     /// Creates a plan with files `a`, `b` and so on with these texts. `-` means that there is no
     /// file.
-    fn plan(texts: &[&str]) -> Plan {
-        let mut plan = Plan::new("/w");
+    fn plan(texts: &[&str]) -> EditPlan {
+        let mut plan = EditPlan::new("/w");
         for (number, text) in texts.iter().enumerate() {
             let path = ["a", "b", "c"][number];
             let facts =
                 FileFacts { path: format!("/w/{path}"), mode: 0o644, ..FileFacts::default() };
-            let snapshot = Snapshot { facts, bytes: text.as_bytes().to_vec().into() };
+            let snapshot = FileSnapshot { facts, bytes: text.as_bytes().to_vec().into() };
             plan.add(path, (*text != "-").then_some(snapshot)).unwrap();
         }
         plan
     }
 
     #[track_caller]
-    fn check(plan: &Plan, expected: &[&str]) {
+    fn check(plan: &EditPlan, expected: &[&str]) {
         let mut told = Vec::new();
         for change in plan.changes() {
             let from = change.moved_from.map(|from| format!("{from}>")).unwrap_or_default();

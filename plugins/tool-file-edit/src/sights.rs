@@ -24,7 +24,7 @@ const FILE_BYTES_MAX: usize = 2 * TEXT_BYTES_MAX + 4;
 /// A file as the model last saw it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
-pub struct Sight {
+pub struct SeenFile {
     /// The environment's version of the file.
     pub version: Option<String>,
     /// The digest of its bytes, if it was read completely.
@@ -36,11 +36,11 @@ pub struct Sight {
 
 /// All seen files, latest last.
 #[derive(Debug, Default)]
-pub struct Sights {
-    files: VecDeque<(String, Sight)>,
+pub struct SeenFiles {
+    files: VecDeque<(String, SeenFile)>,
 }
 
-impl Sights {
+impl SeenFiles {
     /// Restores the state of an earlier instance. Ignores data in another format.
     pub fn from_saved(saved: Option<Value>) -> Self {
         let files = saved.and_then(|saved| serde_json::from_value(saved).ok());
@@ -53,14 +53,14 @@ impl Sights {
     }
 
     /// Remembers a file.
-    pub fn remember(&mut self, path: &str, mut sight: Sight) {
+    pub fn remember(&mut self, path: &str, mut sight: SeenFile) {
         self.forget(path);
         sight.text = sight.text.filter(|text| text.len() <= TEXT_BYTES_MAX);
         self.files.push_back((path.to_owned(), sight));
         if self.files.len() > FILES_MAX {
             self.files.pop_front();
         }
-        let length = |sight: &Sight| sight.text.as_ref().map_or(0, |text| text.len());
+        let length = |sight: &SeenFile| sight.text.as_ref().map_or(0, |text| text.len());
         let mut bytes: usize = self.files.iter().map(|(_, sight)| length(sight)).sum();
         for (_, sight) in &mut self.files {
             if bytes <= TEXTS_BYTES_MAX {
@@ -77,12 +77,12 @@ impl Sights {
     }
 
     /// Returns how a file was last seen.
-    pub fn get(&self, path: &str) -> Option<&Sight> {
+    pub fn get(&self, path: &str) -> Option<&SeenFile> {
         self.files.iter().find(|(other, _)| other == path).map(|(_, sight)| sight)
     }
 }
 
-impl Sight {
+impl SeenFile {
     /// Returns true if a file has not changed since it was seen.
     pub fn is_of(&self, version: Option<&str>, digest: impl FnOnce() -> ContentId) -> bool {
         if version.is_some() && self.version.as_deref() == version {
@@ -103,25 +103,25 @@ pub fn text_to_remember(bytes: &[u8]) -> Option<Arc<str>> {
 mod tests {
     use super::*;
 
-    fn sight(text: &str) -> Sight {
-        let digest = Some(ContentId::of(text.as_bytes()));
-        Sight { version: Some("1".to_owned()), digest, text: Some(text.into()) }
+    fn sight(text: &str) -> SeenFile {
+        let digest = Some(ContentId::from_bytes(text.as_bytes()));
+        SeenFile { version: Some("1".to_owned()), digest, text: Some(text.into()) }
     }
 
     #[test]
     fn a_file_is_known_by_its_version_or_its_content() {
         let seen = sight("a");
-        let digest = |text: &'static str| move || ContentId::of(text.as_bytes());
+        let digest = |text: &'static str| move || ContentId::from_bytes(text.as_bytes());
         assert!(seen.is_of(Some("1"), || unreachable!("the version says it")));
         assert!(seen.is_of(Some("2"), digest("a")) && seen.is_of(None, digest("a")));
         assert!(!seen.is_of(Some("2"), digest("b")));
-        let unread = Sight { version: None, digest: None, text: None };
+        let unread = SeenFile { version: None, digest: None, text: None };
         assert!(!unread.is_of(None, digest("a")));
     }
 
     #[test]
     fn what_is_remembered_is_bounded_and_saved() {
-        let mut sights = Sights::default();
+        let mut sights = SeenFiles::default();
         for number in 0..=FILES_MAX {
             sights.remember(&number.to_string(), sight(&"x".repeat(100 * 1024)));
         }
@@ -130,9 +130,9 @@ mod tests {
         assert_eq!(with_text, TEXTS_BYTES_MAX / (100 * 1024));
         sights.remember("long", sight(&"x".repeat(TEXT_BYTES_MAX + 1)));
         assert!(sights.get("long").is_some_and(|sight| sight.text.is_none()));
-        let again = Sights::from_saved(Some(sights.saved()));
+        let again = SeenFiles::from_saved(Some(sights.saved()));
         assert_eq!(again.files.len(), sights.files.len());
         assert_eq!(again.get("7").map(|it| &it.digest), sights.get("7").map(|it| &it.digest));
-        assert!(Sights::from_saved(Some(json!("moon"))).files.is_empty());
+        assert!(SeenFiles::from_saved(Some(json!("moon"))).files.is_empty());
     }
 }

@@ -2,30 +2,30 @@
 
 use jaato_plugin_sdk::prelude::*;
 
-use crate::apply::{Applied, Maker, apply};
-use crate::editor::{Editor, Place, failed};
+use crate::apply::{AppliedChange, ChangeOrigin, apply};
+use crate::editor::{Editor, EditorContext, history_failure};
 use crate::files::snapshot;
-use crate::history::{FileStep, HistoryError, Step};
+use crate::history::{FileTransition, HistoryError, UndoStep};
 use crate::mend::contents;
-use crate::plan::Plan;
+use crate::plan::EditPlan;
 
 /// Undoes a change.
 ///
 /// # Errors
 /// `conflict`, with the reasons. Nothing is changed then.
-pub async fn take_back(cx: &Cx<Editor>, tool: &str, step: &Step) -> Result<Applied> {
+pub async fn undo_change(cx: &Cx<Editor>, tool: &str, step: &UndoStep) -> Result<AppliedChange> {
     let plan = plan(cx, step).await?;
-    apply(cx, Maker { tool, undoes: Some(step.change) }, plan).await
+    apply(cx, ChangeOrigin { tool, undoes: Some(step.change) }, plan).await
 }
 
 /// Plans to restore the files of a change, provided that each still has the state that the change
 /// produced.
 ///
 /// # Errors
-/// The errors of [`take_back`].
-pub async fn plan(cx: &Cx<Editor>, step: &Step) -> Result<Plan> {
+/// The errors of [`undo_change`].
+pub async fn plan(cx: &Cx<Editor>, step: &UndoStep) -> Result<EditPlan> {
     let place = cx.state().place(cx).await?;
-    let mut plan = Plan::new(&place.folder);
+    let mut plan = EditPlan::new(&place.folder);
     let mut hindrances = Vec::new();
     for file in &step.files {
         match open(cx, place, &mut plan, file).await {
@@ -37,7 +37,7 @@ pub async fn plan(cx: &Cx<Editor>, step: &Step) -> Result<Plan> {
     }
     if !hindrances.is_empty() {
         let hint = "listBackups and restoreFile bring back any earlier state of a file";
-        let error = failed(HistoryError::Hindered { change: step.change, hindrances });
+        let error = history_failure(HistoryError::Hindered { change: step.change, hindrances });
         return Err(error.with_hint(hint));
     }
     // Moved files are moved back.
@@ -71,9 +71,9 @@ pub async fn plan(cx: &Cx<Editor>, step: &Step) -> Result<Plan> {
 /// Adds a file to the plan. Returns the reason if it cannot be restored.
 async fn open(
     cx: &Cx<Editor>,
-    place: &Place,
-    plan: &mut Plan,
-    file: &FileStep,
+    place: &EditorContext,
+    plan: &mut EditPlan,
+    file: &FileTransition,
 ) -> Result<Option<String>> {
     let path = file.path.as_str();
     if !file.path.is_in(&place.environment) {

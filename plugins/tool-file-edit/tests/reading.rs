@@ -65,7 +65,7 @@ fn of_a_large_file_no_more_is_read_than_must_be() {
     let text = read(&desk, json!({ "path": "large.txt", "limit": 200 }));
     let heading = "path: large.txt | lines: 1-200 of ? | size: 16000000 | has_more: True\n\n0123";
     assert!(text.starts_with(heading), "{}", &text[..100]);
-    let asked = desk.host().asked();
+    let asked = desk.host().service_requests();
     let reads: Vec<_> = asked.iter().filter(|request| request.operation == "files.read").collect();
     assert_eq!(reads.len(), 1);
     assert!(reads[0].json["length"].as_u64() <= Some(1024 * 1024));

@@ -2,7 +2,7 @@
 
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::ErrorKind;
-use jaato_plugin_testkit::{FakeStream, Reply};
+use jaato_plugin_testkit::{FakeStream, FakeServiceReply};
 
 use crate::support::Desk;
 
@@ -84,7 +84,7 @@ fn a_protected_file_is_left_out_and_told() {
         let file = json!({ "path": "AGENTS.md", "size": 4, "protected": true });
         pages.push_frame(&json!({ "files": [file], "count": 1 }), b"");
         pages.finish();
-        Reply::StreamWith(json!({}), pages)
+        FakeServiceReply::StreamWith(json!({}), pages)
     });
     let arguments = json!({ "pattern": "foo", "replacement": "x", "paths": "AGENTS.md" });
     let result = desk.call("findAndReplace", arguments);

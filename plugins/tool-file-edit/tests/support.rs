@@ -11,7 +11,7 @@ use jaato_plugin_sdk::types::file_change::FileChange;
 use jaato_plugin_sdk::types::service::{FolderAnswer, SessionFacts};
 use jaato_plugin_sdk::types::store::FOLDER;
 use jaato_plugin_sdk::types::{Delta, Error};
-use jaato_plugin_testkit::{FakeHost, FakeInstance, Reply};
+use jaato_plugin_testkit::{FakeHost, FakeInstance, FakeServiceReply};
 use tempfile::TempDir;
 
 /// A session in its own folder.
@@ -33,7 +33,7 @@ impl Desk {
         let of_workspace = history.path().display().to_string();
         let host = FakeHost::new(tool_file_edit::__jaato::MODULE)
             .with_session(facts)
-            .with_service(FOLDER, move |_| Reply::of(&FolderAnswer::new(of_workspace.clone())));
+            .with_service(FOLDER, move |_| FakeServiceReply::of(&FolderAnswer::new(of_workspace.clone())));
         Self { folder, history, host, forms: Arc::default() }
     }
 
@@ -58,7 +58,7 @@ impl Desk {
     pub fn with_service(
         self,
         operation: &str,
-        answer: impl Fn() -> Reply + Send + Sync + 'static,
+        answer: impl Fn() -> FakeServiceReply + Send + Sync + 'static,
     ) -> Self {
         Self { host: self.host.with_service(operation, move |_| Ok(answer())), ..self }
     }

@@ -45,7 +45,7 @@ enum ExcludeMode {
 #[tool_type]
 #[derive(Debug, Default)]
 #[serde(default)]
-struct Config {
+struct FilesystemQueryConfig {
     /// Patterns of paths to exclude, as in `.gitignore`.
     #[schemars(extend("x-jaato-workspace" = true))]
     exclude_patterns: Vec<String>,
@@ -76,7 +76,7 @@ struct Config {
 
 /// The plugin's state: the settings with defaults filled in.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Query {
+pub struct FilesystemQueryPlugin {
     /// Patterns of excluded paths, as in `.gitignore`.
     pub leave_out: Vec<String>,
     /// Patterns of paths that are excluded only outside of git repositories.
@@ -91,20 +91,20 @@ pub struct Query {
     pub time_limit: Duration,
 }
 
-impl State for Query {
+impl State for FilesystemQueryPlugin {
     async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
-        Ok(Self::of(home.config().await?))
+        Ok(Self::from_config(home.config().await?))
     }
 
     fn describe(description: &mut Description) {
-        description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
+        description.config_schema = serde_json::to_value(schemars::schema_for!(FilesystemQueryConfig)).ok();
         let text = "Find files with glob_files and text with grep_content, not with the shell.";
         description.instructions = Some(text.to_owned());
     }
 }
 
-impl Query {
-    fn of(config: Config) -> Self {
+impl FilesystemQueryPlugin {
+    fn from_config(config: FilesystemQueryConfig) -> Self {
         let defaults = match config.exclude_mode {
             ExcludeMode::Extend => &EXCLUDED[..],
             ExcludeMode::Replace => &[],
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn patterns_of_the_user_come_beside_the_default_ones_or_in_their_place() {
-        let config = |value: Value| Query::of(serde_json::from_value(value).unwrap());
+        let config = |value: Value| FilesystemQueryPlugin::from_config(serde_json::from_value(value).unwrap());
         let extended = config(json!({ "exclude_patterns": ["a"], "include_patterns": ["dist"] }));
         assert_eq!(extended.leave_out, ["a", "!dist"]);
         assert_eq!(extended.leave_out_unless_git[EXCLUDED.len()..], ["!dist"]);

@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::files::{SearchedFile, SearchedLine};
 use jaato_plugin_sdk::prelude::*;
 
-use crate::place::Place;
+use crate::place::SearchStartPath;
 
 /// Bytes of an answer in addition to the entries: totals and notes.
 pub const HEADING_BYTES: usize = 1024;
@@ -16,25 +16,25 @@ const ANSWER_BYTES: usize = 16 * 1024;
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
 /// The entries collected so far.
-pub struct Entries {
+pub struct GrepEntries {
     /// Number of matches that are still to be skipped.
     skip: u64,
     bytes_left: usize,
     with_context: bool,
-    entries: Vec<Entry>,
+    entries: Vec<GrepEntry>,
     /// Number of matches that were added or skipped.
     pub seen: u64,
     /// An entry did not fit, so no later entry is added.
     pub is_full: bool,
 }
 
-struct Entry {
+struct GrepEntry {
     path: String,
     lines: String,
     last: u64,
 }
 
-impl Entries {
+impl GrepEntries {
     /// Skips `skip` matches, and collects an answer of at most `bytes_max` bytes.
     pub fn new(skip: u64, bytes_max: usize, with_context: bool) -> Self {
         let bytes_left = bytes_max.saturating_sub(HEADING_BYTES);
@@ -42,7 +42,7 @@ impl Entries {
     }
 
     /// Adds lines of a file. The lines of one file may arrive in several pages.
-    pub fn add(&mut self, place: &Place, file: SearchedFile) {
+    pub fn add(&mut self, place: &SearchStartPath, file: SearchedFile) {
         let path = place.relative_of(&file.path);
         let mut is_passed_over = false;
         for line in &file.lines {
@@ -82,7 +82,7 @@ impl Entries {
     fn push(&mut self, path: &str, line: &SearchedLine) -> bool {
         let is_match = !line.matches.is_empty() || line.continues;
         let sign = if is_match { ':' } else { '-' };
-        let mut told = format!("{}{sign}{}", line.number, text(line));
+        let mut told = format!("{}{sign}{}", line.number, line_text(line));
         let is_same = self.entries.last().is_some_and(|entry| entry.path == path);
         let mut bytes = json_bytes(&told) + 2;
         if !is_same {
@@ -103,7 +103,7 @@ impl Entries {
                 entry.last = line.number;
             }
             None => {
-                let entry = Entry { path: path.to_owned(), lines: told, last: line.number };
+                let entry = GrepEntry { path: path.to_owned(), lines: told, last: line.number };
                 self.entries.push(entry);
             }
         }
@@ -112,13 +112,13 @@ impl Entries {
 
     /// Returns all entries.
     pub fn finish(self) -> Vec<Value> {
-        let told = |entry: Entry| json!({ "file": entry.path, "lines": entry.lines });
+        let told = |entry: GrepEntry| json!({ "file": entry.path, "lines": entry.lines });
         self.entries.into_iter().map(told).collect()
     }
 }
 
 /// Formats a line: without trailing whitespace, and with a mark for omitted text.
-pub fn text(line: &SearchedLine) -> String {
+pub fn line_text(line: &SearchedLine) -> String {
     let before = if line.skipped > 0 { "…" } else { "" };
     match line.is_cut {
         true => format!("{before}{}…", line.text),
@@ -151,8 +151,8 @@ mod tests {
         SearchedFile { path: path.into(), lines, ..SearchedFile::default() }
     }
 
-    fn place() -> Place {
-        Place { asked: "src".into(), is_folder: true }
+    fn place() -> SearchStartPath {
+        SearchStartPath { asked: "src".into(), is_folder: true }
     }
 
     fn pages() -> [SearchedFile; 3] {
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_file_is_named_once_however_the_pages_were_cut() {
-        let mut entries = Entries::new(0, 10_000, true);
+        let mut entries = GrepEntries::new(0, 10_000, true);
         pages().into_iter().for_each(|page| entries.add(&place(), page));
         assert_eq!((entries.seen, entries.is_full), (4, false));
         let expected = json!([
@@ -179,12 +179,12 @@ mod tests {
 
     #[test]
     fn matches_are_passed_over_and_an_answer_holds_so_many_bytes() {
-        let mut entries = Entries::new(3, 10_000, true);
+        let mut entries = GrepEntries::new(3, 10_000, true);
         pages().into_iter().for_each(|page| entries.add(&place(), page));
         let expected = json!([{ "file": "src/b", "lines": "7:moon" }]);
         assert_eq!((entries.seen, Value::Array(entries.finish())), (4, expected));
         let lines = (1..2000).map(|number| line(number, &"m\"".repeat(900), &[(0, 1)])).collect();
-        let mut entries = Entries::new(0, 16 * 1024, false);
+        let mut entries = GrepEntries::new(0, 16 * 1024, false);
         entries.add(&place(), page("a", lines));
         let (seen, is_full) = (entries.seen, entries.is_full);
         let bytes = Value::Array(entries.finish()).to_string().len();

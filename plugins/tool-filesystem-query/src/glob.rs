@@ -10,11 +10,11 @@ use jaato_plugin_sdk::json_object;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
 
-use crate::config::Query;
+use crate::config::FilesystemQueryPlugin;
 use crate::entries::{ENTRY_BYTES, HEADING_BYTES, answer_bytes, json_bytes};
-use crate::live::Live;
-use crate::place::{Place, is_absolute, told};
-use crate::time_limit::{Came, TimeLimit, late};
+use crate::live::LiveSearchOutput;
+use crate::place::{SearchStartPath, is_absolute, rephrase_error};
+use crate::time_limit::{PageWaitResult, SearchTimeLimit, timeout_note};
 
 /// Extra time after which the plugin gives up on a search. The search normally ends itself.
 const GRACE: Duration = Duration::from_secs(5);
@@ -46,7 +46,7 @@ struct GlobFiles {
     root: Option<String>,
     /// Default `files`; folders end with `/`.
     #[serde(default)]
-    kind: Kind,
+    kind: GlobEntryKind,
     /// Default 500.
     #[schemars(range(min = 1, max = 10000))]
     max_results: Option<usize>,
@@ -66,7 +66,7 @@ struct GlobFiles {
 #[tool_type]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+enum GlobEntryKind {
     #[default]
     Files,
     Folders,
@@ -74,11 +74,11 @@ enum Kind {
 }
 
 impl Tool for GlobFiles {
-    type State = Query;
+    type State = FilesystemQueryPlugin;
 
-    async fn call(self, cx: &Cx<Query>) -> Result<Output> {
-        check(&self.pattern)?;
-        let place = Place::find(cx, self.root.clone(), "Root path").await?;
+    async fn call(self, cx: &Cx<FilesystemQueryPlugin>) -> Result<Output> {
+        check_pattern(&self.pattern)?;
+        let place = SearchStartPath::find(cx, self.root.clone(), "Root path").await?;
         if !place.is_folder {
             let text = format!("Root path is not a directory: {}", place.asked);
             return Err(Error::new(ErrorKind::InvalidArguments, text));
@@ -114,7 +114,7 @@ impl Tool for GlobFiles {
 }
 
 impl GlobFiles {
-    fn request(&self, place: &Place, limit: usize) -> FileFind {
+    fn request(&self, place: &SearchStartPath, limit: usize) -> FileFind {
         let pattern = self.pattern.trim_start_matches("./");
         let is_folder = pattern.ends_with('/');
         FileFind {
@@ -124,10 +124,10 @@ impl GlobFiles {
             include_ignored: self.include_ignored,
             kind: match self.kind {
                 // As in a shell, `*/` matches folders.
-                Kind::Files if is_folder => FindKind::Folders,
-                Kind::Files => FindKind::Files,
-                Kind::Folders => FindKind::Folders,
-                Kind::All => FindKind::All,
+                GlobEntryKind::Files if is_folder => FindKind::Folders,
+                GlobEntryKind::Files => FindKind::Files,
+                GlobEntryKind::Folders => FindKind::Folders,
+                GlobEntryKind::All => FindKind::All,
             },
             order: FileOrder::Newest,
             limit: Some(limit),
@@ -135,7 +135,7 @@ impl GlobFiles {
         }
     }
 
-    async fn find(&self, cx: &Cx<Query>, find: &FileFind) -> Result<Found> {
+    async fn find(&self, cx: &Cx<FilesystemQueryPlugin>, find: &FileFind) -> Result<GlobSearchResult> {
         let query = cx.state();
         let find = FileFind {
             leave_out: query.leave_out.clone(),
@@ -144,15 +144,15 @@ impl GlobFiles {
             ..find.clone()
         };
         let found = cx.files().find(find).await;
-        let found = found.map_err(|error| told(error, "Path", &self.pattern))?;
+        let found = found.map_err(|error| rephrase_error(error, "Path", &self.pattern))?;
         collect(cx, found, query.time_limit).await
     }
 
     /// Returns the folder that the pattern names, with a trailing `/`.
-    async fn named_folder(&self, cx: &Cx<Query>, place: &Place, found: &Found) -> Option<String> {
+    async fn named_folder(&self, cx: &Cx<FilesystemQueryPlugin>, place: &SearchStartPath, found: &GlobSearchResult) -> Option<String> {
         let name = self.pattern.trim_start_matches("./").trim_end_matches('/');
         let name = if name == "." { "" } else { name };
-        let found_itself = self.kind == Kind::Files || found.count == 0;
+        let found_itself = self.kind == GlobEntryKind::Files || found.count == 0;
         if !found_itself || name.contains(['*', '?', '{', '[', '\\']) {
             return None;
         }
@@ -168,7 +168,7 @@ impl GlobFiles {
         !pattern.contains('/') && !pattern.starts_with("**") && pattern != "*"
     }
 
-    fn answer(&self, query: &Query, mut found: Found, bytes_max: usize) -> Map<String, Value> {
+    fn answer(&self, query: &FilesystemQueryPlugin, mut found: GlobSearchResult, bytes_max: usize) -> Map<String, Value> {
         let mut bytes_left = bytes_max.saturating_sub(HEADING_BYTES);
         let mut files = Vec::new();
         for file in found.files.into_iter().skip(self.offset) {
@@ -203,14 +203,14 @@ impl GlobFiles {
             let text = format!("there are only {} results: use a smaller offset", found.count);
             found.notes.push(text);
         }
-        tell_beside(&mut answer, query, found.left_out, found.unreadable, &found.notes);
+        add_search_notes(&mut answer, query, found.left_out, found.unreadable, &found.notes);
         answer
     }
 }
 
 tool!(GlobFiles);
 
-fn check(pattern: &str) -> Result<()> {
+fn check_pattern(pattern: &str) -> Result<()> {
     let wrong =
         |text: &str, hint: &str| Err(Error::new(ErrorKind::InvalidArguments, text).with_hint(hint));
     if pattern.is_empty() {
@@ -225,7 +225,7 @@ fn check(pattern: &str) -> Result<()> {
 
 /// The result of a search.
 #[derive(Default)]
-struct Found {
+struct GlobSearchResult {
     files: Vec<FoundFile>,
     count: u64,
     left_out: LeftOut,
@@ -238,20 +238,20 @@ async fn collect(
     cx: &Reporter,
     mut pages: SearchPages<FoundPage>,
     time: Duration,
-) -> Result<Found> {
-    let (mut limit, mut live) = (TimeLimit::new(cx, time + GRACE), Live::default());
-    let mut found = Found::default();
+) -> Result<GlobSearchResult> {
+    let (mut limit, mut live) = (SearchTimeLimit::new(cx, time + GRACE), LiveSearchOutput::default());
+    let mut found = GlobSearchResult::default();
     loop {
         let page = match limit.next(&mut pages).await? {
-            Came::Page(page) => page,
-            Came::End => break,
-            Came::Late => {
+            PageWaitResult::Page(page) => page,
+            PageWaitResult::End => break,
+            PageWaitResult::Late => {
                 found.is_late = true;
                 break;
             }
         };
         for file in &page.files {
-            live.add(&format!("{} ({}B, {})", file.path, file.size, iso(file.modified_ms)));
+            live.add(&format!("{} ({}B, {})", file.path, file.size, format_utc_time(file.modified_ms)));
         }
         found.count = page.count;
         found.left_out = page.left_out;
@@ -261,22 +261,22 @@ async fn collect(
         live.show(cx, "files found", found.count);
     }
     if found.is_late {
-        found.notes.push(late(time));
+        found.notes.push(timeout_note(time));
     }
     live.finish(cx, &format!("Found {} files", found.count));
     Ok(found)
 }
 
 /// Adds the number of excluded files, unreadable paths and notes, if there are any.
-pub fn tell_beside(
+pub fn add_search_notes(
     answer: &mut Map<String, Value>,
-    query: &Query,
+    query: &FilesystemQueryPlugin,
     left_out: LeftOut,
     unreadable: Vec<String>,
     notes: &[String],
 ) {
     if !left_out.is_empty() {
-        answer.insert("left_out".to_owned(), told_left_out(query, left_out));
+        answer.insert("left_out".to_owned(), left_out_value(query, left_out));
     }
     if !unreadable.is_empty() {
         answer.insert("unreadable".to_owned(), unreadable.into());
@@ -287,7 +287,7 @@ pub fn tell_beside(
 }
 
 /// Returns the number of excluded files and folders, with a way to include them.
-fn told_left_out(query: &Query, left_out: LeftOut) -> Value {
+fn left_out_value(query: &FilesystemQueryPlugin, left_out: LeftOut) -> Value {
     let LeftOut { ignored, hidden, excluded, denied, .. } = left_out;
     let excluded_way = if query.leave_out.is_empty() {
         "include_ignored, or name the folder"
@@ -315,7 +315,7 @@ fn told_left_out(query: &Query, left_out: LeftOut) -> Value {
 }
 
 /// Formats a time in UTC.
-fn iso(milliseconds: i64) -> String {
+fn format_utc_time(milliseconds: i64) -> String {
     let moment = jiff::Timestamp::from_millisecond(milliseconds).unwrap_or_default();
     moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

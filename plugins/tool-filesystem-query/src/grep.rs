@@ -7,14 +7,14 @@ use jaato_plugin_sdk::json_object;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
 
-use crate::config::Query;
-use crate::entries::{Entries, answer_bytes, text};
-use crate::glob::tell_beside;
-use crate::live::Live;
-use crate::place::{Place, is_absolute, told};
-use crate::time_limit::{Came, TimeLimit, late};
+use crate::config::FilesystemQueryPlugin;
+use crate::entries::{GrepEntries, answer_bytes, line_text};
+use crate::glob::add_search_notes;
+use crate::live::LiveSearchOutput;
+use crate::place::{SearchStartPath, is_absolute, rephrase_error};
+use crate::time_limit::{PageWaitResult, SearchTimeLimit, timeout_note};
 
-/// Search files with a regular expression (Rust syntax). Returns matching lines as `number:text`
+/// Search files with a regular expression (Rust syntax). Returns matching lines as `number:line_text`
 /// per file, and full totals.
 #[derive(ToolInput)]
 #[tool(
@@ -40,10 +40,10 @@ struct GrepContent {
     path: Option<String>,
     /// Only these files, such as `*.py` or `src/**/*.ts`.
     #[schemars(extend("x-jaato-touches" = "pattern"))]
-    file_glob: Option<Globs>,
+    file_glob: Option<GrepFilePatterns>,
     /// Default `content`.
     #[serde(default)]
-    output_mode: OutputMode,
+    output_mode: GrepOutputMode,
     /// The pattern is plain text.
     #[serde(default)]
     literal: bool,
@@ -75,7 +75,7 @@ struct GrepContent {
 #[tool_type]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-enum OutputMode {
+enum GrepOutputMode {
     #[default]
     Content,
     FilesWithMatches,
@@ -85,7 +85,7 @@ enum OutputMode {
 /// One pattern or several.
 #[tool_type]
 #[serde(untagged)]
-enum Globs {
+enum GrepFilePatterns {
     One(String),
     Several(Vec<String>),
 }
@@ -95,21 +95,21 @@ fn yes() -> bool {
 }
 
 impl Tool for GrepContent {
-    type State = Query;
+    type State = FilesystemQueryPlugin;
 
-    async fn call(self, cx: &Cx<Query>) -> Result<Output> {
+    async fn call(self, cx: &Cx<FilesystemQueryPlugin>) -> Result<Output> {
         let globs = match &self.file_glob {
             None => Vec::new(),
-            Some(Globs::One(glob)) => vec![glob.clone()],
-            Some(Globs::Several(globs)) => globs.clone(),
+            Some(GrepFilePatterns::One(glob)) => vec![glob.clone()],
+            Some(GrepFilePatterns::Several(globs)) => globs.clone(),
         };
-        check(&self.pattern, &globs)?;
-        let place = Place::find(cx, self.path.clone(), "Path").await?;
-        let pattern = Pattern::of(&self.pattern, self.literal, self.multiline);
+        check_patterns(&self.pattern, &globs)?;
+        let place = SearchStartPath::find(cx, self.path.clone(), "Path").await?;
+        let pattern = SearchPattern::new(&self.pattern, self.literal, self.multiline);
         let mut found = self.search(cx, &place, &globs, pattern).await?;
         let is_plain = self.literal || !may_be_plain_text(&self.pattern);
         if found.totals.matches == 0 && !found.is_late && !is_plain {
-            let pattern = Pattern::of(&self.pattern, true, self.multiline);
+            let pattern = SearchPattern::new(&self.pattern, true, self.multiline);
             let plain = self.search(cx, &place, &globs, pattern).await?;
             if plain.totals.matches > 0 {
                 found = plain;
@@ -124,7 +124,7 @@ impl Tool for GrepContent {
 
 tool!(GrepContent);
 
-fn check(pattern: &str, globs: &[String]) -> Result<()> {
+fn check_patterns(pattern: &str, globs: &[String]) -> Result<()> {
     let wrong =
         |text: &str, hint: &str| Err(Error::new(ErrorKind::InvalidArguments, text).with_hint(hint));
     if pattern.is_empty() {
@@ -140,11 +140,11 @@ fn check(pattern: &str, globs: &[String]) -> Result<()> {
 impl GrepContent {
     async fn search(
         &self,
-        cx: &Cx<Query>,
-        place: &Place,
+        cx: &Cx<FilesystemQueryPlugin>,
+        place: &SearchStartPath,
         globs: &[String],
-        pattern: Pattern,
-    ) -> Result<Found> {
+        pattern: SearchPattern,
+    ) -> Result<GrepSearchResult> {
         let query = cx.state();
         let context_lines = self.context_lines.unwrap_or(query.context_lines);
         let search = FileSearch {
@@ -152,7 +152,7 @@ impl GrepContent {
             path: place.asked.clone(),
             ignore_case: !self.case_sensitive,
             multi_line: pattern.is_multi_line,
-            counts: self.output_mode != OutputMode::Content,
+            counts: self.output_mode != GrepOutputMode::Content,
             files: globs.to_vec(),
             include_hidden: self.include_hidden,
             include_ignored: self.include_ignored,
@@ -163,31 +163,31 @@ impl GrepContent {
             limit: Some(self.offset.saturating_add(self.max_results.unwrap_or(query.results))),
             ..FileSearch::default()
         };
-        let pages = cx.files().search(search).await.map_err(|error| wrong(error, &place.asked))?;
+        let pages = cx.files().search(search).await.map_err(|error| rephrase_regex_error(error, &place.asked))?;
         let bytes_max = answer_bytes(cx).await;
-        let entries = Entries::new(self.offset as u64, bytes_max, context_lines > 0);
+        let entries = GrepEntries::new(self.offset as u64, bytes_max, context_lines > 0);
         collect(cx, pages, place, entries).await
     }
 
-    fn answer(&self, query: &Query, mut found: Found) -> Map<String, Value> {
+    fn answer(&self, query: &FilesystemQueryPlugin, mut found: GrepSearchResult) -> Map<String, Value> {
         let totals = found.totals;
         let (seen, all) = match self.output_mode {
-            OutputMode::Content => (found.entries.seen, totals.matches),
-            OutputMode::FilesWithMatches | OutputMode::Count => {
+            GrepOutputMode::Content => (found.entries.seen, totals.matches),
+            GrepOutputMode::FilesWithMatches | GrepOutputMode::Count => {
                 (found.passed, totals.files_with_matches)
             }
         };
         let mut answer = Map::new();
         match self.output_mode {
-            OutputMode::Content => {
+            GrepOutputMode::Content => {
                 _ = answer.insert("matches".into(), found.entries.finish().into())
             }
-            OutputMode::FilesWithMatches => {
+            GrepOutputMode::FilesWithMatches => {
                 let files: Vec<Value> =
                     found.files.into_iter().map(|(path, _)| path.into()).collect();
                 answer.insert("files".into(), files.into());
             }
-            OutputMode::Count => {
+            GrepOutputMode::Count => {
                 let counts: Map<_, _> =
                     found.files.into_iter().map(|(path, count)| (path, count.into())).collect();
                 answer.insert("counts".into(), counts.into());
@@ -212,21 +212,21 @@ impl GrepContent {
                 answer.insert(key.to_owned(), count.into());
             }
         }
-        tell_beside(&mut answer, query, totals.left_out, found.unreadable, &found.notes);
+        add_search_notes(&mut answer, query, totals.left_out, found.unreadable, &found.notes);
         answer
     }
 }
 
 /// The regular expression to search for.
-struct Pattern {
+struct SearchPattern {
     regex: String,
     is_multi_line: bool,
 }
 
-impl Pattern {
+impl SearchPattern {
     /// Creates the regular expression. A pattern with a line end searches across lines even if the
     /// call does not ask for it, because otherwise it could not match.
-    fn of(pattern: &str, literal: bool, multiline: bool) -> Self {
+    fn new(pattern: &str, literal: bool, multiline: bool) -> Self {
         let is_multi_line =
             multiline || pattern.contains('\n') || (!literal && pattern.contains("\\n"));
         let regex = if literal { regex::escape(pattern) } else { pattern.to_owned() };
@@ -269,7 +269,7 @@ fn with_any_line_end(pattern: &str) -> String {
 }
 
 /// Rephrases an error for this tool.
-fn wrong(error: Error, path: &str) -> Error {
+fn rephrase_regex_error(error: Error, path: &str) -> Error {
     match error.message.split_once(" is no regular expression: ") {
         Some((_, reason)) => {
             let text = format!("Invalid regex pattern: {reason}");
@@ -277,13 +277,13 @@ fn wrong(error: Error, path: &str) -> Error {
             Error::new(error.kind, text)
                 .with_hint(format!("for plain text, set literal: true; otherwise {hint}"))
         }
-        None => told(error, "Path", path),
+        None => rephrase_error(error, "Path", path),
     }
 }
 
 /// The result of a search.
-struct Found {
-    entries: Entries,
+struct GrepSearchResult {
+    entries: GrepEntries,
     /// Files with their numbers of matches, if the call asked for counts.
     files: Vec<(String, u64)>,
     /// Number of files that were added or skipped.
@@ -295,14 +295,14 @@ struct Found {
 }
 
 async fn collect(
-    cx: &Cx<Query>,
+    cx: &Cx<FilesystemQueryPlugin>,
     mut pages: SearchPages<SearchedPage>,
-    place: &Place,
-    entries: Entries,
-) -> Result<Found> {
+    place: &SearchStartPath,
+    entries: GrepEntries,
+) -> Result<GrepSearchResult> {
     let time = cx.state().time_limit;
-    let (mut limit, mut live) = (TimeLimit::new(cx, time), Live::default());
-    let mut found = Found {
+    let (mut limit, mut live) = (SearchTimeLimit::new(cx, time), LiveSearchOutput::default());
+    let mut found = GrepSearchResult {
         entries,
         files: Vec::new(),
         passed: 0,
@@ -313,11 +313,11 @@ async fn collect(
     };
     loop {
         let page = match limit.next(&mut pages).await? {
-            Came::Page(page) => page,
-            Came::End => break,
-            Came::Late => {
+            PageWaitResult::Page(page) => page,
+            PageWaitResult::End => break,
+            PageWaitResult::Late => {
                 found.is_late = true;
-                found.notes.push(late(time));
+                found.notes.push(timeout_note(time));
                 break;
             }
         };
@@ -332,7 +332,7 @@ async fn collect(
                 continue;
             }
             for line in file.lines.iter().filter(|line| !line.matches.is_empty()) {
-                live.add(&format!("{name}:{}: {}", line.number, text(line)));
+                live.add(&format!("{name}:{}: {}", line.number, line_text(line)));
             }
             found.entries.add(place, file);
         }
@@ -368,11 +368,11 @@ mod tests {
 
     #[test]
     fn a_line_end_matches_each_kind_of_line_end() {
-        let regex = |pattern: &str, literal| Pattern::of(pattern, literal, false).regex;
+        let regex = |pattern: &str, literal| SearchPattern::new(pattern, literal, false).regex;
         assert_eq!(regex(r"a\n[^\n]\\n", false), r"a(?:\r?\n)[^\n]\\n");
         assert_eq!(regex("a\nb", true), r"a(?:\r?\n)b");
         assert_eq!(regex(r"a\r?\nb", false), r"a\r?\nb");
         assert_eq!(regex(r"f(x)\n", true), r"f\(x\)\\n");
-        assert!(!Pattern::of(r"f(x)\n", true, false).is_multi_line);
+        assert!(!SearchPattern::new(r"f(x)\n", true, false).is_multi_line);
     }
 }

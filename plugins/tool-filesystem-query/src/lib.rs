@@ -12,4 +12,4 @@ mod live;
 mod place;
 mod time_limit;
 
-jaato_plugin_sdk::export_plugin! { state: config::Query, tools }
+jaato_plugin_sdk::export_plugin! { state: config::FilesystemQueryPlugin, tools }

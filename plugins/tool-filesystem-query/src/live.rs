@@ -11,13 +11,13 @@ const LINE_CHARS_MAX: usize = 200;
 
 /// The live display of a search.
 #[derive(Default)]
-pub struct Live {
+pub struct LiveSearchOutput {
     shown: usize,
     left_out: usize,
     text: String,
 }
 
-impl Live {
+impl LiveSearchOutput {
     /// Adds a line.
     pub fn add(&mut self, line: &str) {
         if self.shown == LINES_MAX {
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn lines_are_bounded_and_move_no_cursor() {
-        let mut live = Live::default();
+        let mut live = LiveSearchOutput::default();
         for _ in 0..LINES_MAX + 2 {
             live.add(&format!("\u{1b}[2J\r{}", "é".repeat(500)));
         }

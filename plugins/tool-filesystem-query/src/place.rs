@@ -5,31 +5,31 @@ use jaato_plugin_sdk::prelude::*;
 
 /// The path at which a search starts.
 #[derive(Debug)]
-pub struct Place {
+pub struct SearchStartPath {
     /// The path in the call. Empty for the session's folder.
     pub asked: String,
     /// Whether the path is a folder.
     pub is_folder: bool,
 }
 
-impl Place {
+impl SearchStartPath {
     /// Finds the path. Errors call it `what`: `Root path` or `Path`.
     pub async fn find(cx: &Reporter, asked: Option<String>, what: &str) -> Result<Self> {
         let asked = asked.unwrap_or_default();
         let path = if asked.is_empty() { "." } else { &asked };
         let FileFacts { kind, .. } =
-            cx.files().stat(path).await.map_err(|error| told(error, what, path))?;
+            cx.files().stat(path).await.map_err(|error| rephrase_error(error, what, path))?;
         let asked = if asked == "." { String::new() } else { asked };
         Ok(Self { asked, is_folder: kind == FileKind::Folder })
     }
 
     /// Returns a result's path in a form that a call can use.
     pub fn relative_of(&self, found: &str) -> String {
-        joined(&self.asked, found)
+        join_path(&self.asked, found)
     }
 }
 
-fn joined(folder: &str, name: &str) -> String {
+fn join_path(folder: &str, name: &str) -> String {
     match (folder, name) {
         ("", name) => name.to_owned(),
         (folder, "") => folder.to_owned(),
@@ -38,7 +38,7 @@ fn joined(folder: &str, name: &str) -> String {
 }
 
 /// Rephrases an error for these tools, with the environment's message as the hint.
-pub fn told(error: Error, what: &str, path: &str) -> Error {
+pub fn rephrase_error(error: Error, what: &str, path: &str) -> Error {
     let text = match error.kind {
         ErrorKind::PermissionDenied => format!("Path not allowed: {path}"),
         ErrorKind::NotFound => format!("{what} does not exist: {path}"),

@@ -9,7 +9,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde::de::DeserializeOwned;
 
 /// The result of a wait.
-pub enum Came<P> {
+pub enum PageWaitResult<P> {
     /// A page.
     Page(P),
     /// The last page was read.
@@ -19,9 +19,9 @@ pub enum Came<P> {
 }
 
 /// A time limit that starts at creation.
-pub struct TimeLimit<'a>(Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>);
+pub struct SearchTimeLimit<'a>(Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>);
 
-impl<'a> TimeLimit<'a> {
+impl<'a> SearchTimeLimit<'a> {
     /// Starts the time limit.
     pub fn new(cx: &'a Reporter, time: Duration) -> Self {
         Self(Box::pin(cx.sleep(time)))
@@ -31,16 +31,16 @@ impl<'a> TimeLimit<'a> {
     pub async fn next<P: DeserializeOwned>(
         &mut self,
         pages: &mut SearchPages<P>,
-    ) -> Result<Came<P>> {
+    ) -> Result<PageWaitResult<P>> {
         match select(pin!(pages.next()), &mut self.0).await {
-            Either::Left((page, _)) => Ok(page?.map_or(Came::End, Came::Page)),
-            Either::Right((slept, _)) => slept.map(|()| Came::Late),
+            Either::Left((page, _)) => Ok(page?.map_or(PageWaitResult::End, PageWaitResult::Page)),
+            Either::Right((slept, _)) => slept.map(|()| PageWaitResult::Late),
         }
     }
 }
 
 /// Returns the note for a search that took too long.
-pub fn late(time: Duration) -> String {
+pub fn timeout_note(time: Duration) -> String {
     format!(
         "the search stopped after {} seconds with partial results; search in a smaller folder or \
          with a narrower pattern",

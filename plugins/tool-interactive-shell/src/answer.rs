@@ -6,9 +6,9 @@ use jaato_plugin_sdk::process::{LeftRunning, ProcessExit, signal_name};
 use jaato_plugin_sdk::serde_json::Map;
 use jaato_plugin_sdk::terminal::{TerminalState, TerminalWait};
 
-use crate::ready::Reason;
-use crate::session::{End, Live, Session, Taken};
-use crate::wait::{Doing, Waited};
+use crate::ready::ResultReason;
+use crate::session::{ProgramEnd, LiveSessionState, ShellSession, ConsumedInput};
+use crate::wait::{ProgramActivity, WaitResult};
 use crate::{changed, join, output};
 
 /// The maximum number of processes listed. Further ones are only counted.
@@ -18,16 +18,16 @@ const PROCESSES_LISTED_MAX: usize = 16;
 /// users.
 pub async fn answer(
     cx: &Reporter,
-    session: &Session,
-    waited: &Waited,
+    session: &ShellSession,
+    waited: &WaitResult,
 ) -> Result<Map<String, Value>> {
     let mut answer = Map::new();
-    let drawn = output::tell(cx, session, &mut answer, output::OUTPUT_KEY).await?;
+    let drawn = output::stream_new_output(cx, session, &mut answer, output::OUTPUT_KEY).await?;
     let drawn = {
         let mut live = session.live();
         answer.insert("is_alive".to_owned(), live.end.is_none().into());
         if let Some(end) = &live.end {
-            tell_end(&mut answer, end);
+            add_program_end(&mut answer, end);
         }
         if let Some(code) = live.exit_code.take() {
             answer.insert("command_exit_code".to_owned(), code.into());
@@ -36,10 +36,10 @@ pub async fn answer(
             answer.insert("typed_by_person".to_owned(), true.into());
         }
         live.told_doing = Some(waited.doing);
-        for_people(&mut live, drawn.is_some())
+        screen_change_text(&mut live, drawn.is_some())
     };
-    tell_reason(&mut answer, waited);
-    join::show(session).await;
+    add_reason(&mut answer, waited);
+    join::show_screen(session).await;
     if !drawn.is_empty() {
         // It does not matter if no user sees this, because the result is for the model.
         cx.output(drawn + "\n");
@@ -48,31 +48,31 @@ pub async fn answer(
 }
 
 /// Returns what changed on a drawn screen, for users.
-fn for_people(live: &mut Live, is_drawn: bool) -> String {
+fn screen_change_text(live: &mut LiveSessionState, is_drawn: bool) -> String {
     if !is_drawn {
         live.shown_rows.clear();
         return String::new();
     }
     let rows = live.screen.lines();
     let before = std::mem::replace(&mut live.shown_rows, rows);
-    changed::rows(&before, &live.shown_rows)
+    changed::changed_rows(&before, &live.shown_rows)
 }
 
 /// Adds how much of an input was typed, if not all of it. In that case the time limit has passed,
 /// even if something else happened too.
-pub fn tell_taken(answer: &mut Map<String, Value>, taken: Taken, input: &[u8]) {
+pub fn add_consumed_input(answer: &mut Map<String, Value>, taken: ConsumedInput, input: &[u8]) {
     let (typed, how_much) = match taken {
-        Taken::All => return,
-        Taken::Bytes(bytes) => (json!(bytes), format!("{bytes} of {} bytes", input.len())),
-        Taken::Unknown => (Value::Null, format!("not all of {} bytes", input.len())),
+        ConsumedInput::All => return,
+        ConsumedInput::Bytes(bytes) => (json!(bytes), format!("{bytes} of {} bytes", input.len())),
+        ConsumedInput::Unknown => (Value::Null, format!("not all of {} bytes", input.len())),
     };
     answer.insert("typed_bytes".to_owned(), typed);
     answer.insert("input_bytes".to_owned(), input.len().into());
-    let exit = Reason::Exit.as_str();
+    let exit = ResultReason::Exit.as_str();
     if answer.get("reason").is_some_and(|reason| reason == exit) {
         return;
     }
-    answer.insert("reason".to_owned(), Reason::Limit.as_str().into());
+    answer.insert("reason".to_owned(), ResultReason::Limit.as_str().into());
     answer.remove("expects");
     let note = format!(
         "the program does not read its input: {how_much} were typed, the rest was dropped. Interrupt it with \
@@ -82,18 +82,18 @@ pub fn tell_taken(answer: &mut Map<String, Value>, taken: Taken, input: &[u8]) {
 }
 
 /// Adds how the program ended: an exit code, or a signal.
-pub fn tell_end(answer: &mut Map<String, Value>, end: &End) {
+pub fn add_program_end(answer: &mut Map<String, Value>, end: &ProgramEnd) {
     match end {
-        End::Exit(ProcessExit { code, signal, left_running, .. }) => {
+        ProgramEnd::Exit(ProcessExit { code, signal, left_running, .. }) => {
             answer.insert("exit_status".to_owned(), json!(code));
-            tell_processes(answer, "left_running", left_running);
+            add_processes(answer, "left_running", left_running);
             if let Some(number) = signal {
                 let name = signal_name(*number);
                 let name = name.map_or_else(|| format!("signal {number}"), str::to_owned);
                 answer.insert("signal".to_owned(), json!({ "name": name, "number": number }));
             }
         }
-        End::Lost(why) => {
+        ProgramEnd::Lost(why) => {
             answer.insert("exit_status".to_owned(), Value::Null);
             answer.insert("lost".to_owned(), why.as_str().into());
         }
@@ -101,7 +101,7 @@ pub fn tell_end(answer: &mut Map<String, Value>, end: &End) {
 }
 
 /// Adds processes with their names.
-pub fn tell_processes(answer: &mut Map<String, Value>, key: &str, processes: &[LeftRunning]) {
+pub fn add_processes(answer: &mut Map<String, Value>, key: &str, processes: &[LeftRunning]) {
     if processes.is_empty() {
         return;
     }
@@ -116,15 +116,15 @@ pub fn tell_processes(answer: &mut Map<String, Value>, key: &str, processes: &[L
     }
 }
 
-fn tell_reason(answer: &mut Map<String, Value>, waited: &Waited) {
+fn add_reason(answer: &mut Map<String, Value>, waited: &WaitResult) {
     answer.insert("reason".to_owned(), waited.reason.as_str().into());
     let waited_ms = u64::try_from(waited.took.as_millis()).unwrap_or(u64::MAX);
     answer.insert("waited_ms".to_owned(), waited_ms.into());
-    if waited.reason == Reason::Exit {
+    if waited.reason == ResultReason::Exit {
         return;
     }
-    let wanted = wanted(&waited.state);
-    if let (Doing::Waits, Some(wanted)) = (waited.doing, wanted) {
+    let wanted = expected_input(&waited.state);
+    if let (ProgramActivity::Waits, Some(wanted)) = (waited.doing, wanted) {
         answer.insert("expects".to_owned(), wanted.as_str().into());
     }
     if let Some(note) = note(waited, wanted) {
@@ -134,7 +134,7 @@ fn tell_reason(answer: &mut Map<String, Value>, waited: &Waited) {
 
 /// The kind of input that a program reads from its terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum ExpectedInput {
     /// A line that is visible while it is typed.
     Line,
     /// A line that is hidden because it is a secret.
@@ -143,7 +143,7 @@ pub enum Wanted {
     Keys,
 }
 
-impl Wanted {
+impl ExpectedInput {
     fn as_str(self) -> &'static str {
         match self {
             Self::Line => "line",
@@ -154,34 +154,34 @@ impl Wanted {
 }
 
 /// Returns the kind of input according to the terminal's modes.
-pub fn wanted(state: &TerminalState) -> Option<Wanted> {
+pub fn expected_input(state: &TerminalState) -> Option<ExpectedInput> {
     Some(match (state.reads_lines?, state.echoes?) {
-        (true, true) => Wanted::Line,
-        (true, false) => Wanted::HiddenLine,
-        (false, _) => Wanted::Keys,
+        (true, true) => ExpectedInput::Line,
+        (true, false) => ExpectedInput::HiddenLine,
+        (false, _) => ExpectedInput::Keys,
     })
 }
 
 /// Describes what the program does, if the reason and `expects` do not show it.
-fn note(waited: &Waited, wanted: Option<Wanted>) -> Option<&'static str> {
+fn note(waited: &WaitResult, wanted: Option<ExpectedInput>) -> Option<&'static str> {
     let is_relay = waited.state.waits == Some(TerminalWait::Relaying);
-    let is_over = waited.reason == Reason::Limit;
+    let is_over = waited.reason == ResultReason::Limit;
     match waited.doing {
-        Doing::Ended => None,
-        Doing::Waits | Doing::Unknown if wanted == Some(Wanted::HiddenLine) => Some(
+        ProgramActivity::Ended => None,
+        ProgramActivity::Waits | ProgramActivity::Unknown if wanted == Some(ExpectedInput::HiddenLine) => Some(
             "the program asks for a secret: use shell_input with `ask_user` to let the user type it",
         ),
-        Doing::Waits => is_over.then_some("the time limit has passed, and the program waits for input"),
-        Doing::Works => is_over.then_some("the program is busy; shell_read waits for more"),
-        Doing::WorksSilently => (is_over || waited.reason == Reason::Silence).then_some(
+        ProgramActivity::Waits => is_over.then_some("the time limit has passed, and the program waits for input"),
+        ProgramActivity::Works => is_over.then_some("the program is busy; shell_read waits for more"),
+        ProgramActivity::WorksSilently => (is_over || waited.reason == ResultReason::Silence).then_some(
             "the program runs without reading or printing: it computes, sleeps or serves; wait for its next output \
              with shell_read and `wait_for`",
         ),
-        Doing::Unknown if is_relay => Some(
+        ProgramActivity::Unknown if is_relay => Some(
             "silent, and the state of the remote program is unknown; at a shell prompt, shell_input \
              with `mark_prompts` makes later results exact",
         ),
-        Doing::Unknown => (is_over || waited.reason == Reason::Silence)
+        ProgramActivity::Unknown => (is_over || waited.reason == ResultReason::Silence)
             .then_some("it is unknown whether the program waits for input; shell_read waits for more"),
     }
 }
@@ -192,20 +192,20 @@ mod tests {
 
     use super::*;
 
-    fn told(end: &End) -> Value {
+    fn told(end: &ProgramEnd) -> Value {
         let mut answer = Map::new();
-        tell_end(&mut answer, end);
+        add_program_end(&mut answer, end);
         Value::Object(answer)
     }
 
     #[test]
     fn a_signal_is_told_apart_from_a_code() {
-        let exit = |code, signal| End::Exit(ProcessExit { code, signal, ..ProcessExit::default() });
+        let exit = |code, signal| ProgramEnd::Exit(ProcessExit { code, signal, ..ProcessExit::default() });
         assert_eq!(told(&exit(Some(1), None)), json!({ "exit_status": 1 }));
         let hung_up = json!({ "exit_status": null, "signal": { "name": "SIGHUP", "number": 1 } });
         assert_eq!(told(&exit(None, Some(1))), hung_up);
         let lost = json!({ "exit_status": null, "lost": "the worker died" });
-        assert_eq!(told(&End::Lost("the worker died".to_owned())), lost);
+        assert_eq!(told(&ProgramEnd::Lost("the worker died".to_owned())), lost);
     }
 
     #[test]
@@ -214,16 +214,16 @@ mod tests {
             let mut answer = Map::new();
             answer.insert("reason".to_owned(), reason.into());
             answer.insert("expects".to_owned(), "line".into());
-            tell_taken(&mut answer, taken, &[b'x'; 9]);
+            add_consumed_input(&mut answer, taken, &[b'x'; 9]);
             answer.remove("note");
             Value::Object(answer)
         };
-        assert_eq!(told("waiting", Taken::All), json!({ "reason": "waiting", "expects": "line" }));
+        assert_eq!(told("waiting", ConsumedInput::All), json!({ "reason": "waiting", "expects": "line" }));
         let cut = json!({ "reason": "limit", "typed_bytes": 4, "input_bytes": 9 });
-        assert_eq!(told("silence", Taken::Bytes(4)), cut);
+        assert_eq!(told("silence", ConsumedInput::Bytes(4)), cut);
         let unknown = json!({ "reason": "limit", "typed_bytes": null, "input_bytes": 9 });
-        assert_eq!(told("limit", Taken::Unknown), unknown);
-        assert_eq!(told("exit", Taken::Bytes(0))["reason"], "exit");
+        assert_eq!(told("limit", ConsumedInput::Unknown), unknown);
+        assert_eq!(told("exit", ConsumedInput::Bytes(0))["reason"], "exit");
     }
 
     #[test]
@@ -233,16 +233,16 @@ mod tests {
             echoes: Some(echoes),
             ..TerminalState::default()
         };
-        assert_eq!(wanted(&state(true, true)), Some(Wanted::Line));
-        assert_eq!(wanted(&state(true, false)), Some(Wanted::HiddenLine));
-        assert_eq!(wanted(&state(false, false)), Some(Wanted::Keys));
-        assert_eq!(wanted(&TerminalState::default()), None);
+        assert_eq!(expected_input(&state(true, true)), Some(ExpectedInput::Line));
+        assert_eq!(expected_input(&state(true, false)), Some(ExpectedInput::HiddenLine));
+        assert_eq!(expected_input(&state(false, false)), Some(ExpectedInput::Keys));
+        assert_eq!(expected_input(&TerminalState::default()), None);
     }
 
     #[track_caller]
-    fn check_note(reason: Reason, doing: Doing, wanted: Option<Wanted>, expected: Option<&str>) {
+    fn check_note(reason: ResultReason, doing: ProgramActivity, wanted: Option<ExpectedInput>, expected: Option<&str>) {
         let waited =
-            Waited { reason, doing, state: TerminalState::default(), took: Duration::ZERO };
+            WaitResult { reason, doing, state: TerminalState::default(), took: Duration::ZERO };
         let said = note(&waited, wanted);
         match expected {
             Some(part) => assert!(said.is_some_and(|note| note.contains(part)), "{said:?}"),
@@ -252,25 +252,25 @@ mod tests {
 
     #[test]
     fn a_note_says_what_the_program_does_whatever_the_result_is_given_for() {
-        let line = Some(Wanted::Line);
-        check_note(Reason::Limit, Doing::Works, None, Some("busy"));
-        check_note(Reason::Limit, Doing::WorksSilently, None, Some("serves"));
-        check_note(Reason::Silence, Doing::WorksSilently, None, Some("serves"));
-        check_note(Reason::Limit, Doing::Waits, line, Some("waits for input"));
-        check_note(Reason::Limit, Doing::Unknown, None, Some("unknown whether"));
-        check_note(Reason::Silence, Doing::Unknown, None, Some("unknown whether"));
-        check_note(Reason::Waiting, Doing::Waits, line, None);
-        check_note(Reason::Found, Doing::Waits, line, None);
-        check_note(Reason::Found, Doing::Works, None, None);
-        check_note(Reason::Exit, Doing::Ended, line, None);
-        let hidden = Some(Wanted::HiddenLine);
-        check_note(Reason::Waiting, Doing::Waits, hidden, Some("ask_user"));
-        check_note(Reason::Limit, Doing::Works, hidden, Some("busy"));
-        check_note(Reason::Limit, Doing::WorksSilently, hidden, Some("serves"));
+        let line = Some(ExpectedInput::Line);
+        check_note(ResultReason::Limit, ProgramActivity::Works, None, Some("busy"));
+        check_note(ResultReason::Limit, ProgramActivity::WorksSilently, None, Some("serves"));
+        check_note(ResultReason::Silence, ProgramActivity::WorksSilently, None, Some("serves"));
+        check_note(ResultReason::Limit, ProgramActivity::Waits, line, Some("waits for input"));
+        check_note(ResultReason::Limit, ProgramActivity::Unknown, None, Some("unknown whether"));
+        check_note(ResultReason::Silence, ProgramActivity::Unknown, None, Some("unknown whether"));
+        check_note(ResultReason::Waiting, ProgramActivity::Waits, line, None);
+        check_note(ResultReason::Found, ProgramActivity::Waits, line, None);
+        check_note(ResultReason::Found, ProgramActivity::Works, None, None);
+        check_note(ResultReason::Exit, ProgramActivity::Ended, line, None);
+        let hidden = Some(ExpectedInput::HiddenLine);
+        check_note(ResultReason::Waiting, ProgramActivity::Waits, hidden, Some("ask_user"));
+        check_note(ResultReason::Limit, ProgramActivity::Works, hidden, Some("busy"));
+        check_note(ResultReason::Limit, ProgramActivity::WorksSilently, hidden, Some("serves"));
         let state =
             TerminalState { waits: Some(TerminalWait::Relaying), ..TerminalState::default() };
-        let (reason, doing) = (Reason::Silence, Doing::Unknown);
-        let relay = Waited { reason, doing, state, took: Duration::ZERO };
+        let (reason, doing) = (ResultReason::Silence, ProgramActivity::Unknown);
+        let relay = WaitResult { reason, doing, state, took: Duration::ZERO };
         assert!(note(&relay, None).unwrap().contains("mark_prompts"));
     }
 
@@ -279,7 +279,7 @@ mod tests {
         let processes = |count| {
             let one = LeftRunning { pid: 7, name: "sleep".to_owned() };
             let mut answer = Map::new();
-            tell_processes(&mut answer, "ended", &vec![one; count]);
+            add_processes(&mut answer, "ended", &vec![one; count]);
             Value::Object(answer)
         };
         assert_eq!(processes(0), json!({}));

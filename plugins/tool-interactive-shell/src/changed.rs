@@ -14,8 +14,8 @@ const NOTHING: &str = "(the screen is as it was)";
 
 /// Returns the changed rows, with marks for unchanged rows between them. Rows that only moved up or
 /// down count as unchanged.
-pub fn rows(before: &[String], now: &[String]) -> String {
-    let moved = moved(before, now);
+pub fn changed_rows(before: &[String], now: &[String]) -> String {
+    let moved = row_shift(before, now);
     let (mut shown, mut is_gap) = (Vec::new(), false);
     for (at, row) in now.iter().enumerate() {
         if is_empty(row) {
@@ -38,7 +38,7 @@ pub fn rows(before: &[String], now: &[String]) -> String {
 
 /// Returns by how many rows the screen moved, so that most rows are unchanged. Among equal results,
 /// the smallest move wins.
-fn moved(before: &[String], now: &[String]) -> isize {
+fn row_shift(before: &[String], now: &[String]) -> isize {
     let longest = before.len().max(now.len()) as isize;
     let same = |by: isize| {
         let same = now.iter().enumerate();
@@ -65,7 +65,7 @@ mod tests {
 
     #[track_caller]
     fn check(before: &str, now: &str, expected: &str) {
-        assert_eq!(rows(&screen(before), &screen(now)), expected);
+        assert_eq!(changed_rows(&screen(before), &screen(now)), expected);
     }
 
     const VIM: &str = "one\ntwo\n~\n~\n~\n\"a.txt\" 2L, 8B      1,1      All";

@@ -9,7 +9,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{LeftRunning, Signal};
 use jaato_plugin_sdk::terminal::TerminalWait;
 
-use crate::session::Session;
+use crate::session::ShellSession;
 
 /// The maximum time for a program that waits for input to end after the end of its input.
 const END_OF_INPUT: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ const ENDED: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// The reason why the remaining processes could not be ended.
-pub async fn end(session: &Session, host: &Reporter) -> Result<Option<Vec<LeftRunning>>> {
+pub async fn close_session(session: &ShellSession, host: &Reporter) -> Result<Option<Vec<LeftRunning>>> {
     if session.is_alive() && !end_program(session, host).await {
         return Ok(None);
     }
@@ -34,34 +34,34 @@ pub async fn end(session: &Session, host: &Reporter) -> Result<Option<Vec<LeftRu
 
 /// Ends a program: with the end of its input if it reads, then with SIGHUP, then by killing
 /// everything that it has started. Returns false if even that does not end it.
-async fn end_program(session: &Session, host: &Reporter) -> bool {
+async fn end_program(session: &ShellSession, host: &Reporter) -> bool {
     let control = session.control();
     let waits = control.state().await.unwrap_or_default().waits;
     let is_busy = waits == Some(TerminalWait::Busy);
-    if !is_busy && ends_with_its_input(session, host).await {
+    if !is_busy && end_by_closing_input(session, host).await {
         return true;
     }
-    if control.signal(Signal::Hangup).await.is_ok() && ended(session, host, HANG_UP).await {
+    if control.signal(Signal::Hangup).await.is_ok() && has_ended_within(session, host, HANG_UP).await {
         return true;
     }
     // If this fails, the wait below notices it.
     let _ = control.end().await;
-    ended(session, host, ENDED).await
+    has_ended_within(session, host, ENDED).await
 }
 
 /// Ends the input and waits for the program's end. Gives up if the end of input cannot be typed
 /// because the program does not read.
-async fn ends_with_its_input(session: &Session, host: &Reporter) -> bool {
+async fn end_by_closing_input(session: &ShellSession, host: &Reporter) -> bool {
     let typed = pin!(session.control().end_input());
     match select(typed, pin!(host.sleep(END_OF_INPUT))).await {
-        Either::Left((typed, _)) => typed.is_ok() && ended(session, host, END_OF_INPUT).await,
+        Either::Left((typed, _)) => typed.is_ok() && has_ended_within(session, host, END_OF_INPUT).await,
         Either::Right(_) => false,
     }
 }
 
 /// Waits for the program's end.
-async fn ended(session: &Session, host: &Reporter, longest: Duration) -> bool {
-    let _wanted = session.want();
+async fn has_ended_within(session: &ShellSession, host: &Reporter, longest: Duration) -> bool {
+    let _wanted = session.read_without_pauses();
     let mut changes = session.changes();
     let mut over = pin!(host.sleep(longest));
     loop {

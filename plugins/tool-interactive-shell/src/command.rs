@@ -8,7 +8,7 @@ const SHELL_CHARACTERS: &str = "|&;<>()$`*?[]#~{}!\n";
 
 /// A parsed command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
+pub enum ParsedCommandLine {
     /// A program with its arguments.
     Program(Vec<String>),
     /// A line for the shell.
@@ -16,22 +16,22 @@ pub enum Command {
 }
 
 /// Parses a command line. Returns `None` if it is empty.
-pub fn read(line: &str) -> Option<Command> {
+pub fn parse_command_line(line: &str) -> Option<ParsedCommandLine> {
     let line = line.trim();
     if line.is_empty() {
         return None;
     }
-    let as_line = || Command::Line(line.to_owned());
+    let as_line = || ParsedCommandLine::Line(line.to_owned());
     if needs_shell(line) {
         return Some(as_line());
     }
     // For unclosed quotes, the shell gives a better error.
     Some(
-        shlex::split(line).filter(|words| !words.is_empty()).map_or_else(as_line, Command::Program),
+        shlex::split(line).filter(|words| !words.is_empty()).map_or_else(as_line, ParsedCommandLine::Program),
     )
 }
 
-impl Command {
+impl ParsedCommandLine {
     /// Returns the words to start, including the shell for a line.
     pub fn words(self, shell: &str) -> Vec<String> {
         match self {
@@ -86,12 +86,12 @@ mod tests {
     #[track_caller]
     fn program(line: &str, words: &[&str]) {
         let words = words.iter().map(|&word| word.to_owned()).collect();
-        assert_eq!(read(line), Some(Command::Program(words)), "{line}");
+        assert_eq!(parse_command_line(line), Some(ParsedCommandLine::Program(words)), "{line}");
     }
 
     #[track_caller]
     fn line(line: &str) {
-        assert_eq!(read(line), Some(Command::Line(line.to_owned())), "{line}");
+        assert_eq!(parse_command_line(line), Some(ParsedCommandLine::Line(line.to_owned())), "{line}");
     }
 
     #[test]
@@ -116,18 +116,18 @@ mod tests {
         ] {
             line(given);
         }
-        let words = read("a | b").unwrap().words("/bin/sh");
+        let words = parse_command_line("a | b").unwrap().words("/bin/sh");
         assert_eq!(words, ["/bin/sh", "-c", "a | b"]);
     }
 
     #[test]
     fn nothing_is_nothing() {
-        assert_eq!(read(" \n\t"), None);
+        assert_eq!(parse_command_line(" \n\t"), None);
     }
 
     #[test]
     fn a_program_has_a_name() {
-        assert_eq!(read("/usr/bin/ssh host").unwrap().program(), Some("ssh"));
-        assert_eq!(read("a | b").unwrap().program(), None);
+        assert_eq!(parse_command_line("/usr/bin/ssh host").unwrap().program(), Some("ssh"));
+        assert_eq!(parse_command_line("a | b").unwrap().program(), None);
     }
 }

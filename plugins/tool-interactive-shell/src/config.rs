@@ -27,7 +27,7 @@ const SECONDS_MAX: f64 = 31_536_000.0;
 #[tool_type]
 #[derive(Debug, Default)]
 #[serde(default)]
-struct Config {
+struct InteractiveShellConfig {
     /// Maximum number of sessions at the same time.
     #[schemars(range(min = 1, max = 64))]
     #[schemars(extend("x-jaato-workspace" = true))]
@@ -59,7 +59,7 @@ struct Config {
 
 /// The settings with their defaults.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
+pub struct InteractiveShellSettings {
     /// The maximum number of running sessions.
     pub sessions_max: usize,
     /// The maximum lifetime of a session.
@@ -80,16 +80,16 @@ pub struct Settings {
     pub types_secrets: bool,
 }
 
-impl Settings {
+impl InteractiveShellSettings {
     /// Reads the settings from the host.
     ///
     /// # Errors
     /// The host's error.
-    pub async fn ask(home: &Home) -> Result<Self> {
-        Ok(Self::of(home.config().await?))
+    pub async fn read_from_host(home: &Home) -> Result<Self> {
+        Ok(Self::from_config(home.config().await?))
     }
 
-    fn of(config: Config) -> Self {
+    fn from_config(config: InteractiveShellConfig) -> Self {
         let time = |given: Option<f64>, default: f64| {
             Duration::from_secs_f64(given.unwrap_or(default).clamp(0.05, SECONDS_MAX))
         };
@@ -110,7 +110,7 @@ impl Settings {
 
 /// Returns the schema of the configuration.
 pub fn schema() -> Option<Value> {
-    serde_json::to_value(schemars::schema_for!(Config)).ok()
+    serde_json::to_value(schemars::schema_for!(InteractiveShellConfig)).ok()
 }
 
 #[cfg(test)]
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_defaults_are_those_of_the_seed() {
-        let expected = Settings {
+        let expected = InteractiveShellSettings {
             sessions_max: 8,
             lifetime: Duration::from_secs(600),
             idle: Duration::from_secs(300),
@@ -130,12 +130,12 @@ mod tests {
             is_traced: true,
             types_secrets: false,
         };
-        assert_eq!(Settings::of(Config::default()), expected);
+        assert_eq!(InteractiveShellSettings::from_config(InteractiveShellConfig::default()), expected);
     }
 
     #[test]
     fn a_silence_that_was_set_ends_waits_for_busy_programs() {
-        let set = Settings::of(Config { idle_timeout: Some(0.5), ..Config::default() });
+        let set = InteractiveShellSettings::from_config(InteractiveShellConfig { idle_timeout: Some(0.5), ..InteractiveShellConfig::default() });
         assert!(set.ends_busy_waits);
     }
 

@@ -5,7 +5,7 @@
 /// Only whole lines at the beginning are removed. The first must equal the typed line, and the next
 /// ones may begin with a prompt (`... `). Text that was typed without a line end stays, because
 /// there may be nothing else to show.
-pub fn without<'a>(output: &'a str, typed: &str) -> &'a str {
+pub fn strip_echo<'a>(output: &'a str, typed: &str) -> &'a str {
     let mut rest = output;
     let typed = typed.replace("\r\n", "\n").replace('\r', "\n");
     let Some((complete, _)) = typed.rsplit_once('\n') else { return output };
@@ -34,7 +34,7 @@ mod tests {
 
     #[track_caller]
     fn check(output: &str, typed: &str, expected: &str) {
-        assert_eq!(without(output, typed), expected);
+        assert_eq!(strip_echo(output, typed), expected);
     }
 
     #[test]

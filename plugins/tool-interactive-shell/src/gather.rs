@@ -8,7 +8,7 @@ use futures_util::future::{Either, select};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::terminal::TerminalHappened;
 
-use crate::backend::Events;
+use crate::backend::BackendEvents;
 
 /// The minimum size of a piece that counts as part of a flood. A terminal buffers half as much, so
 /// only a program that prints continuously sends more at once.
@@ -24,20 +24,20 @@ const GATHER_MAX: Duration = Duration::from_millis(50);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// The events of a terminal, with floods gathered for the screen.
-pub struct Gathered {
-    events: Box<dyn Events>,
+pub struct GatheredEvents {
+    events: Box<dyn BackendEvents>,
     /// The event after the last gathered piece.
     next: Option<Result<Option<TerminalHappened>>>,
 }
 
-impl Gathered {
+impl GatheredEvents {
     /// Wraps the events of a terminal.
-    pub fn new(events: Box<dyn Events>) -> Self {
+    pub fn new(events: Box<dyn BackendEvents>) -> Self {
         Self { events, next: None }
     }
 
     /// Returns the events.
-    pub fn into_events(self) -> Box<dyn Events> {
+    pub fn into_events(self) -> Box<dyn BackendEvents> {
         self.events
     }
 

@@ -7,14 +7,14 @@ use std::time::Duration;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::terminal::{TerminalNews, TerminalScreen};
 
-use crate::session::Session;
-use crate::shells::Inner;
+use crate::session::ShellSession;
+use crate::shells::ShellRegistry;
 
 /// The minimum time between two screens that a user watches: 30 per second.
 const FRAME: Duration = Duration::from_millis(33);
 
 /// Shows the screen to users. If no one watches, this has no effect.
-pub async fn show(session: &Session) {
+pub async fn show_screen(session: &ShellSession) {
     let (screen, ansi) = {
         let live = session.live();
         let cursor = live.screen.cursor();
@@ -36,18 +36,18 @@ pub async fn show(session: &Session) {
 }
 
 /// Follows the news about users until the host ends them.
-pub async fn watch(shells: Arc<Inner>) {
+pub async fn follow_user_news(shells: Arc<ShellRegistry>) {
     if let Ok(mut news) = shells.home.terminal_news().await {
         while let Ok(Some(news)) = news.next().await {
-            take(&shells, &news);
+            handle_news(&shells, &news);
         }
     }
-    shells.watching_ended();
+    shells.note_watch_end();
 }
 
-fn take(shells: &Arc<Inner>, news: &TerminalNews) {
+fn handle_news(shells: &Arc<ShellRegistry>, news: &TerminalNews) {
     let find = |terminal: u64| {
-        let is_it = |session: &Arc<Session>| session.control().number() == Some(terminal);
+        let is_it = |session: &Arc<ShellSession>| session.control().number() == Some(terminal);
         shells.list().into_iter().find(is_it)
     };
     match news {
@@ -55,7 +55,7 @@ fn take(shells: &Arc<Inner>, news: &TerminalNews) {
             let Some(session) = find(*terminal) else { return };
             session.watchers.store(*watchers, SeqCst);
             // Wakes the task that shows the screen, so that it ends if no one watches.
-            session.tell();
+            session.notify_change();
             if *watchers > 0 && !session.is_shown_live.swap(true, SeqCst) {
                 let host = shells.home.clone();
                 shells.home.spawn(async move { show_live(&session, &host).await });
@@ -68,15 +68,15 @@ fn take(shells: &Arc<Inner>, news: &TerminalNews) {
             if !std::mem::replace(&mut session.live().typed_by_person, true) {
                 shells.trace.line(format_args!("person: id={}", session.id));
             }
-            session.tell();
+            session.notify_change();
         }
         TerminalNews::Unknown => {}
     }
 }
 
 /// Shows each change while a user watches and the program runs.
-async fn show_live(session: &Session, host: &Reporter) {
-    let _wanted = session.want();
+async fn show_live(session: &ShellSession, host: &Reporter) {
+    let _wanted = session.read_without_pauses();
     let mut changes = session.changes();
     loop {
         changes.borrow_and_update();
@@ -90,7 +90,7 @@ async fn show_live(session: &Session, host: &Reporter) {
                 return;
             }
         }
-        show(session).await;
+        show_screen(session).await;
         if host.sleep(FRAME).await.is_err() || changes.changed().await.is_err() {
             return;
         }

@@ -54,7 +54,7 @@ const NAMED: [(&str, &str, &str); 31] = [
 
 /// The mode of the cursor keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CursorKeys {
+pub enum CursorKeyMode {
     /// The initial mode.
     Normal,
     /// The mode that a full-screen program may request.
@@ -63,20 +63,20 @@ pub enum CursorKeys {
 
 /// Returns the bytes of a key, or `None` for an unknown name. Case does not matter, and the seed's
 /// bare letters (`c` for `c-c`) are accepted.
-pub fn bytes(name: &str, cursor_keys: CursorKeys) -> Option<Vec<u8>> {
+pub fn key_bytes(name: &str, cursor_keys: CursorKeyMode) -> Option<Vec<u8>> {
     let lower = name.trim().to_ascii_lowercase();
     if let Some((_, normal, application)) = NAMED.iter().find(|named| named.0 == lower) {
         let sent = match cursor_keys {
-            CursorKeys::Normal => normal,
-            CursorKeys::Application => application,
+            CursorKeyMode::Normal => normal,
+            CursorKeyMode::Application => application,
         };
         return Some(sent.as_bytes().to_vec());
     }
     if let Some(key) = lower.strip_prefix("m-") {
         let mut sent = vec![0x1b];
-        sent.extend(match single(key) {
+        sent.extend(match single_character(key) {
             Some(character) => character.to_string().into_bytes(),
-            None => bytes(key, cursor_keys)?,
+            None => key_bytes(key, cursor_keys)?,
         });
         return Some(sent);
     }
@@ -84,10 +84,10 @@ pub fn bytes(name: &str, cursor_keys: CursorKeys) -> Option<Vec<u8>> {
         // Accepts the bare letters of the original.
         ["c", "d", "z", "l", "\\"].contains(&lower.as_str()).then_some(lower.as_str())
     })?;
-    control_code(single(control)?)
+    control_code(single_character(control)?)
 }
 
-fn single(text: &str) -> Option<char> {
+fn single_character(text: &str) -> Option<char> {
     let mut characters = text.chars();
     characters.next().filter(|_| characters.next().is_none())
 }
@@ -100,7 +100,7 @@ fn control_code(key: char) -> Option<Vec<u8>> {
 }
 
 /// Lists the known keys for an error to the model.
-pub fn known() -> String {
+pub fn known_keys() -> String {
     let named: Vec<_> = NAMED.iter().map(|named| named.0).collect();
     format!(
         "c-a to c-z (such as {}), m- before a key, {}",
@@ -115,7 +115,7 @@ mod tests {
 
     #[track_caller]
     fn check(name: &str, expected: Option<&[u8]>) {
-        assert_eq!(bytes(name, CursorKeys::Normal).as_deref(), expected, "{name}");
+        assert_eq!(key_bytes(name, CursorKeyMode::Normal).as_deref(), expected, "{name}");
     }
 
     #[test]
@@ -146,7 +146,7 @@ mod tests {
         check("f12", Some(b"\x1b[24~"));
         check("m-x", Some(b"\x1bx"));
         check("m-enter", Some(b"\x1b\r"));
-        assert_eq!(bytes("up", CursorKeys::Application).as_deref(), Some(&b"\x1bOA"[..]));
+        assert_eq!(key_bytes("up", CursorKeyMode::Application).as_deref(), Some(&b"\x1bOA"[..]));
     }
 
     #[test]
@@ -154,6 +154,6 @@ mod tests {
         for name in ["bogus", "", "c-", "cc", "c-cc", "c-日", "x", "m-"] {
             check(name, None);
         }
-        assert!(known().contains("c-c, c-d, c-z, c-l, c-\\"), "{}", known());
+        assert!(known_keys().contains("c-c, c-d, c-z, c-l, c-\\"), "{}", known_keys());
     }
 }

@@ -33,7 +33,7 @@ mod typing;
 mod wait;
 
 jaato_plugin_sdk::export_plugin! {
-    state: shells::Shells,
+    state: shells::InteractiveShellPlugin,
     tools,
     // The trace log's path, if it is not the default, and the time zone of its lines.
     variables: ["JAATO_TRACE_LOG", "TMPDIR", "TZ", "TZDIR"],

@@ -7,7 +7,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
 
 use crate::echo;
-use crate::session::{Live, Session};
+use crate::session::{LiveSessionState, ShellSession};
 
 /// The key of the text that a call streams while it waits, and of the output in most results.
 pub const OUTPUT_KEY: &str = "output";
@@ -17,14 +17,14 @@ const LONG_BYTES: usize = 16 * 1024;
 
 /// While this exists, a call takes new output as it arrives. If the call returns no result, the
 /// bytes that it took count as lost.
-pub struct Streaming<'a> {
-    session: &'a Session,
+pub struct OutputStreaming<'a> {
+    session: &'a ShellSession,
     bytes: u64,
 }
 
-impl<'a> Streaming<'a> {
+impl<'a> OutputStreaming<'a> {
     /// Starts streaming.
-    pub fn new(session: &'a Session) -> Self {
+    pub fn new(session: &'a ShellSession) -> Self {
         session.streaming.fetch_add(1, SeqCst);
         Self { session, bytes: 0 }
     }
@@ -44,16 +44,16 @@ impl<'a> Streaming<'a> {
     }
 }
 
-impl Drop for Streaming<'_> {
+impl Drop for OutputStreaming<'_> {
     fn drop(&mut self) {
-        self.session.live().transcript.lose(self.bytes);
+        self.session.live().transcript.count_lost(self.bytes);
         self.session.streaming.fetch_sub(1, SeqCst);
     }
 }
 
 /// Takes the older part of a long text, once. During a flood, more text may arrive while it is
 /// sent, and the caller must check its time limit first.
-pub fn surplus(live: &mut Live) -> Option<String> {
+pub fn surplus(live: &mut LiveSessionState) -> Option<String> {
     let text = live.transcript.take_surplus()?;
     Some(without_echo(live, text))
 }
@@ -67,13 +67,13 @@ pub fn is_streamed(streaming: &AtomicU32) -> bool {
 ///
 /// # Errors
 /// `cancelled`, or the reason why the host does not accept the text.
-pub async fn tell(
+pub async fn stream_new_output(
     cx: &Reporter,
-    session: &Session,
+    session: &ShellSession,
     answer: &mut Map<String, Value>,
     key: &str,
 ) -> Result<Option<String>> {
-    let (mut text, drawn) = take(&mut session.live(), answer);
+    let (mut text, drawn) = take_new_output(&mut session.live(), answer);
     // The host replaces this by the text.
     answer.insert(key.to_owned(), "".into());
     if let Some(drawn) = &drawn {
@@ -94,7 +94,7 @@ pub async fn tell(
 }
 
 /// Takes new output, and the screen that a program draws.
-fn take(live: &mut Live, answer: &mut Map<String, Value>) -> (String, Option<String>) {
+fn take_new_output(live: &mut LiveSessionState, answer: &mut Map<String, Value>) -> (String, Option<String>) {
     let is_drawn = live.screen.is_drawn();
     if is_drawn {
         let cursor = live.screen.cursor();
@@ -107,7 +107,7 @@ fn take(live: &mut Live, answer: &mut Map<String, Value>) -> (String, Option<Str
     live.transcript.push(&unseen);
     // Text below a full-screen program is reported after the program has ended.
     let new = if is_full_screen { String::new() } else { live.transcript.take() };
-    live.mark_told();
+    live.mark_reported();
     if new.len() > LONG_BYTES {
         live.screen.release_memory();
     }
@@ -116,10 +116,10 @@ fn take(live: &mut Live, answer: &mut Map<String, Value>) -> (String, Option<Str
 }
 
 /// Removes echoed text at the beginning of new output.
-fn without_echo(live: &mut Live, new: String) -> String {
+fn without_echo(live: &mut LiveSessionState, new: String) -> String {
     if new.is_empty() {
         return new;
     }
     let typed = std::mem::take(&mut live.typed);
-    echo::without(&new, &typed).to_owned()
+    echo::strip_echo(&new, &typed).to_owned()
 }

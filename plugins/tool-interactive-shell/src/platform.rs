@@ -28,17 +28,17 @@ mod unix {
         match mkdirat(CWD, &path, Mode::RWXU) {
             // Sets the mode regardless of the umask.
             Ok(()) => chmodat(CWD, &path, Mode::RWXU, AtFlags::empty())
-                .map_err(|error| told(&path, &error.into()))?,
+                .map_err(|error| open_error(&path, &error.into()))?,
             Err(rustix::io::Errno::EXIST) => {}
-            Err(error) => return Err(told(&path, &error.into())),
+            Err(error) => return Err(open_error(&path, &error.into())),
         }
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
         let folder = openat(CWD, &path, flags, Mode::empty());
-        let folder = folder.map_err(|error| told(&path, &error.into()))?;
-        let facts = fstat(&folder).map_err(|error| told(&path, &error.into()))?;
+        let folder = folder.map_err(|error| open_error(&path, &error.into()))?;
+        let facts = fstat(&folder).map_err(|error| open_error(&path, &error.into()))?;
         if facts.st_uid != user || facts.st_mode & 0o077 != 0 {
             let text = "the folder belongs to another user, or others may enter it";
-            return Err(told(&path, &Error::other(text)));
+            return Err(open_error(&path, &Error::other(text)));
         }
         let file = open_at(&folder, Path::new(name))?;
         Ok((path.join(name), file))
@@ -53,19 +53,19 @@ mod unix {
             | OFlags::NONBLOCK
             | OFlags::CLOEXEC;
         let opened = openat(folder, path, flags, Mode::RUSR | Mode::WUSR);
-        let file = opened.map_err(|error| told(path, &error.into()))?;
-        let facts = fstat(&file).map_err(|error| told(path, &error.into()))?;
+        let file = opened.map_err(|error| open_error(path, &error.into()))?;
+        let facts = fstat(&file).map_err(|error| open_error(path, &error.into()))?;
         if FileType::from_raw_mode(facts.st_mode) != FileType::RegularFile {
-            return Err(told(path, &Error::other("it is not a regular file")));
+            return Err(open_error(path, &Error::other("it is not a regular file")));
         }
         if facts.st_uid != rustix::process::geteuid().as_raw() {
-            return Err(told(path, &Error::other("the file belongs to another user")));
+            return Err(open_error(path, &Error::other("the file belongs to another user")));
         }
-        fchmod(&file, Mode::RUSR | Mode::WUSR).map_err(|error| told(path, &error.into()))?;
+        fchmod(&file, Mode::RUSR | Mode::WUSR).map_err(|error| open_error(path, &error.into()))?;
         Ok(File::from(file))
     }
 
-    fn told(path: &Path, error: &Error) -> Error {
+    fn open_error(path: &Path, error: &Error) -> Error {
         Error::new(error.kind(), format!("cannot trace to `{}`: {error}", path.display()))
     }
 }
@@ -99,9 +99,9 @@ mod tests {
 
     use std::time::{Duration, SystemTime};
 
-    use crate::trace::{AGE_MAX, BYTES_MAX, Trace, Wanted};
+    use crate::trace::{AGE_MAX, BYTES_MAX, TraceLog, TraceLocation};
 
-    const AT_TEMPORARY: Wanted = Wanted::AtTemporary;
+    const AT_TEMPORARY: TraceLocation = TraceLocation::AtTemporary;
 
     fn mode(path: &std::path::Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -111,7 +111,7 @@ mod tests {
     fn a_line_has_the_form_of_the_original() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace.log");
-        let trace = Trace::open(Some("main"), Wanted::At(path.clone()), folder.path());
+        let trace = TraceLog::open(Some("main"), TraceLocation::At(path.clone()), folder.path());
         trace.line("spawn: id=session_0, cmd=bash\n--norc, backend=pty");
         let text = fs::read_to_string(&path).unwrap();
         let (time, rest) = text.split_once("] ").unwrap();
@@ -127,8 +127,8 @@ mod tests {
     #[test]
     fn the_folder_of_ours_is_closed_to_others() {
         let folder = tempfile::tempdir().unwrap();
-        let trace = Trace::open(None, AT_TEMPORARY, folder.path());
-        let path = PathBuf::from(trace.place().unwrap());
+        let trace = TraceLog::open(None, AT_TEMPORARY, folder.path());
+        let path = PathBuf::from(trace.path_or_reason().unwrap());
         trace.line("one");
         assert!(fs::read_to_string(&path).unwrap().ends_with("[InteractiveShell] one\n"));
         assert_eq!(mode(path.parent().unwrap()), 0o700);
@@ -141,9 +141,9 @@ mod tests {
         let (victim, link) = (folder.path().join("victim"), folder.path().join("link"));
         fs::write(&victim, "precious").unwrap();
         symlink(&victim, &link).unwrap();
-        let trace = Trace::open(None, Wanted::At(link), folder.path());
+        let trace = TraceLog::open(None, TraceLocation::At(link), folder.path());
         trace.line("one");
-        assert!(trace.place().unwrap_err().contains("cannot trace to"));
+        assert!(trace.path_or_reason().unwrap_err().contains("cannot trace to"));
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
     }
 
@@ -154,8 +154,8 @@ mod tests {
         let own = folder.path().join(format!("jaato-{user}"));
         fs::create_dir(&own).unwrap();
         fs::set_permissions(&own, fs::Permissions::from_mode(0o777)).unwrap();
-        let trace = Trace::open(None, AT_TEMPORARY, folder.path());
-        assert!(trace.place().unwrap_err().contains("others may enter"), "{trace:?}");
+        let trace = TraceLog::open(None, AT_TEMPORARY, folder.path());
+        assert!(trace.path_or_reason().unwrap_err().contains("others may enter"), "{trace:?}");
         assert_eq!(fs::read_dir(&own).unwrap().count(), 0);
     }
 
@@ -164,7 +164,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace.log");
         fs::write(&path, vec![b'x'; usize::try_from(BYTES_MAX).unwrap() + 1]).unwrap();
-        let trace = Trace::open(None, Wanted::At(path.clone()), folder.path());
+        let trace = TraceLog::open(None, TraceLocation::At(path.clone()), folder.path());
         trace.line("one");
         assert!(fs::read_to_string(&path).unwrap().starts_with('['));
     }
@@ -177,7 +177,7 @@ mod tests {
             fs::write(&path, "old\n").unwrap();
             let file = fs::File::options().write(true).open(&path).unwrap();
             file.set_modified(SystemTime::now() - age).unwrap();
-            let trace = Trace::open(None, Wanted::At(path.clone()), folder.path());
+            let trace = TraceLog::open(None, TraceLocation::At(path.clone()), folder.path());
             trace.line("one");
             let text = fs::read_to_string(&path).unwrap();
             assert!(text.starts_with(expected), "{age:?}: {text}");
@@ -187,9 +187,9 @@ mod tests {
     #[test]
     fn a_trace_that_is_switched_off_makes_no_file() {
         let folder = tempfile::tempdir().unwrap();
-        let trace = Trace::open(None, Wanted::Off, folder.path());
+        let trace = TraceLog::open(None, TraceLocation::Off, folder.path());
         trace.line("one");
-        assert!(trace.place().unwrap_err().contains("switched off"), "{trace:?}");
+        assert!(trace.path_or_reason().unwrap_err().contains("switched off"), "{trace:?}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

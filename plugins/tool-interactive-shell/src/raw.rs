@@ -7,14 +7,14 @@ const BYTES_MAX: usize = 64 * 1024;
 
 /// The last unread bytes of a stream.
 #[derive(Debug, Default)]
-pub struct Raw {
+pub struct RawOutputBuffer {
     kept: VecDeque<u8>,
     lost: u64,
 }
 
 /// A piece of the stream.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct RawOutputPiece {
     /// The text, with invalid UTF-8 replaced.
     pub text: String,
     /// The number of bytes before it that were dropped unread.
@@ -23,7 +23,7 @@ pub struct Piece {
     pub left: u64,
 }
 
-impl Raw {
+impl RawOutputBuffer {
     /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         let kept = &bytes[bytes.len().saturating_sub(BYTES_MAX)..];
@@ -34,7 +34,7 @@ impl Raw {
     }
 
     /// Returns the oldest unread bytes, up to `bytes_max`.
-    pub fn take(&mut self, bytes_max: usize) -> Piece {
+    pub fn take(&mut self, bytes_max: usize) -> RawOutputPiece {
         let mut count = self.kept.len().min(bytes_max);
         // Avoids splitting a character, which would give two invalid ones.
         let is_middle =
@@ -44,7 +44,7 @@ impl Raw {
             count -= back;
         }
         let bytes: Vec<u8> = self.kept.drain(..count).collect();
-        Piece {
+        RawOutputPiece {
             text: String::from_utf8_lossy(&bytes).into_owned(),
             lost: std::mem::take(&mut self.lost),
             left: self.kept.len() as u64,
@@ -56,13 +56,13 @@ impl Raw {
 mod tests {
     use super::*;
 
-    fn piece(text: &str, lost: u64, left: u64) -> Piece {
-        Piece { text: text.to_owned(), lost, left }
+    fn piece(text: &str, lost: u64, left: u64) -> RawOutputPiece {
+        RawOutputPiece { text: text.to_owned(), lost, left }
     }
 
     #[test]
     fn what_came_is_given_once() {
-        let mut raw = Raw::default();
+        let mut raw = RawOutputBuffer::default();
         raw.push(b"\x1b[31mred");
         assert_eq!(raw.take(100), piece("\x1b[31mred", 0, 0));
         assert_eq!(raw.take(100), piece("", 0, 0));
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_piece_ends_between_characters() {
-        let mut raw = Raw::default();
+        let mut raw = RawOutputBuffer::default();
         raw.push("a日b".as_bytes());
         assert_eq!(raw.take(3), piece("a", 0, 4));
         assert_eq!(raw.take(3), piece("日", 0, 1));
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn what_is_too_much_is_counted() {
-        let mut raw = Raw::default();
+        let mut raw = RawOutputBuffer::default();
         raw.push(&vec![b'x'; BYTES_MAX + 10]);
         raw.push(b"yz");
         let all = raw.take(usize::MAX);

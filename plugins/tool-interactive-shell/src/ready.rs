@@ -45,7 +45,7 @@ const NO_PROMPT_SILENCE: Duration = Duration::from_secs(3);
 
 /// The reason why a result is returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum ResultReason {
     /// The program waits for input, as reported by the system.
     Waiting,
     /// A shell shows its prompt, as reported by its mark.
@@ -62,7 +62,7 @@ pub enum Reason {
 
 /// The observed state of a program at one moment.
 #[derive(Debug, Clone, Default)]
-pub struct Look {
+pub struct ProgramObservation {
     /// The system's information.
     pub state: TerminalState,
     /// The number of bytes received from the terminal.
@@ -83,7 +83,7 @@ pub struct Look {
 }
 
 /// Returns the reason to return a result, or `None` to look again.
-pub fn decide(look: &Look) -> Option<Reason> {
+pub fn decide(look: &ProgramObservation) -> Option<ResultReason> {
     let state = &look.state;
     let is_silent = look.silence >= look.idle_timeout;
     let is_read = state.has_output != Some(true)
@@ -94,20 +94,20 @@ pub fn decide(look: &Look) -> Option<Reason> {
     let is_over = look.ends_busy_waits && is_silent && is_read;
     let decided = match state.waits {
         Some(TerminalWait::Busy) => None,
-        Some(TerminalWait::Reading) => is_seen.then_some(Reason::Waiting),
+        Some(TerminalWait::Reading) => is_seen.then_some(ResultReason::Waiting),
         Some(TerminalWait::ReadingForAWhile) if is_seen => decide_for_a_while(look),
         Some(TerminalWait::ReadingForAWhile) => None,
         Some(TerminalWait::Relaying | TerminalWait::Unknown) | None => {
             let is_command = look.is_on_terminal && !look.is_mid_line && !look.is_drawn;
             let is_silent = is_silent && (!is_command || look.silence >= NO_PROMPT_SILENCE);
-            (is_read && is_silent).then_some(Reason::Silence)
+            (is_read && is_silent).then_some(ResultReason::Silence)
         }
     };
-    decided.or_else(|| is_over.then_some(Reason::Silence))
+    decided.or_else(|| is_over.then_some(ResultReason::Silence))
 }
 
 /// Decides for a program that reads with a timeout. It may only wait for a timer.
-fn decide_for_a_while(look: &Look) -> Option<Reason> {
+fn decide_for_a_while(look: &ProgramObservation) -> Option<ResultReason> {
     let state = &look.state;
     let is_prompt = (look.is_mid_line || look.is_drawn) && state.is_pause != Some(true);
     let takes = state.wait_ms.map(Duration::from_millis);
@@ -117,10 +117,10 @@ fn decide_for_a_while(look: &Look) -> Option<Reason> {
     let is_again =
         state.waited_again.is_some_and(|times| times >= AGAIN_MIN) && look.silence >= again_silence;
     if is_prompt || is_long || is_again {
-        return Some(Reason::Waiting);
+        return Some(ResultReason::Waiting);
     }
     // If the timeout is known, the wait continues until it has passed.
-    (takes.is_none() && look.silence >= look.idle_timeout).then_some(Reason::Silence)
+    (takes.is_none() && look.silence >= look.idle_timeout).then_some(ResultReason::Silence)
 }
 
 /// Returns the interval until the next look.
@@ -129,7 +129,7 @@ pub fn next_look(last: Duration, silence: Duration) -> Duration {
     (last * 3 / 2).clamp(LOOK_MIN, longest)
 }
 
-impl Reason {
+impl ResultReason {
     /// Returns the name of the reason for the model.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -147,8 +147,8 @@ impl Reason {
 mod tests {
     use super::*;
 
-    fn look(waits: Option<TerminalWait>) -> Look {
-        Look {
+    fn look(waits: Option<TerminalWait>) -> ProgramObservation {
+        ProgramObservation {
             state: TerminalState {
                 waits,
                 waited_us: Some(WAIT_US_MIN),
@@ -160,14 +160,14 @@ mod tests {
             taken_bytes: 10,
             silence: Duration::from_millis(2),
             idle_timeout: Duration::from_millis(500),
-            ..Look::default()
+            ..ProgramObservation::default()
         }
     }
 
     #[test]
     fn a_program_that_waits_is_ready_at_once() {
         let waiting = look(Some(TerminalWait::Reading));
-        assert_eq!(decide(&waiting), Some(Reason::Waiting));
+        assert_eq!(decide(&waiting), Some(ResultReason::Waiting));
     }
 
     #[test]
@@ -206,14 +206,14 @@ mod tests {
         busy.silence = busy.idle_timeout - Duration::from_millis(1);
         assert_eq!(decide(&busy), None);
         busy.silence = busy.idle_timeout;
-        assert_eq!(decide(&busy), Some(Reason::Silence));
+        assert_eq!(decide(&busy), Some(ResultReason::Silence));
         busy.state.has_output = Some(true);
         assert_eq!(decide(&busy), None, "what was shown is read first");
         let mut timer = look(Some(TerminalWait::ReadingForAWhile));
         (timer.state.wait_ms, timer.silence) = (Some(1500), timer.idle_timeout);
         assert_eq!(decide(&timer), None);
         timer.ends_busy_waits = true;
-        assert_eq!(decide(&timer), Some(Reason::Silence));
+        assert_eq!(decide(&timer), Some(ResultReason::Silence));
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
             let mut unknown = look(waits);
             assert_eq!(decide(&unknown), None);
             unknown.silence = unknown.idle_timeout;
-            assert_eq!(decide(&unknown), Some(Reason::Silence));
+            assert_eq!(decide(&unknown), Some(ResultReason::Silence));
             unknown.state.has_output = Some(true);
             assert_eq!(decide(&unknown), None);
         }
@@ -230,34 +230,34 @@ mod tests {
 
     /// Looks at a terminal every 10 ms of a virtual clock. Returns after how many milliseconds of
     /// silence a result is returned.
-    fn given_after(look: &Look) -> Option<u64> {
+    fn given_after(look: &ProgramObservation) -> Option<u64> {
         (0..10_000).step_by(10).find(|at| {
-            let at = Look { silence: Duration::from_millis(*at), ..look.clone() };
-            decide(&at) == Some(Reason::Silence)
+            let at = ProgramObservation { silence: Duration::from_millis(*at), ..look.clone() };
+            decide(&at) == Some(ResultReason::Silence)
         })
     }
 
     #[test]
     fn behind_a_connection_a_command_is_waited_for_longer_than_a_prompt() {
         for waits in [None, Some(TerminalWait::Relaying), Some(TerminalWait::Unknown)] {
-            let command = Look { is_on_terminal: true, ..look(waits) };
+            let command = ProgramObservation { is_on_terminal: true, ..look(waits) };
             assert_eq!(given_after(&command), Some(3000), "`sleep 2`, a wrong password");
-            let prompt = Look { is_mid_line: true, ..command.clone() };
+            let prompt = ProgramObservation { is_mid_line: true, ..command.clone() };
             assert_eq!(given_after(&prompt), Some(500));
-            let screen = Look { is_drawn: true, ..command.clone() };
+            let screen = ProgramObservation { is_drawn: true, ..command.clone() };
             assert_eq!(given_after(&screen), Some(500));
-            let pipes = Look { is_on_terminal: false, ..command.clone() };
+            let pipes = ProgramObservation { is_on_terminal: false, ..command.clone() };
             assert_eq!(given_after(&pipes), Some(500), "shells show no prompts there");
         }
     }
 
     #[test]
     fn a_silence_that_the_person_set_goes_before_that_of_prompts() {
-        let command = Look { is_on_terminal: true, ..look(Some(TerminalWait::Relaying)) };
+        let command = ProgramObservation { is_on_terminal: true, ..look(Some(TerminalWait::Relaying)) };
         let second = Duration::from_secs(1);
-        let set = Look { idle_timeout: second, ends_busy_waits: true, ..command.clone() };
+        let set = ProgramObservation { idle_timeout: second, ends_busy_waits: true, ..command.clone() };
         assert_eq!(given_after(&set), Some(1000));
-        let long = Look { idle_timeout: second * 5, ends_busy_waits: true, ..command };
+        let long = ProgramObservation { idle_timeout: second * 5, ends_busy_waits: true, ..command };
         assert_eq!(given_after(&long), Some(5000));
     }
 
@@ -265,18 +265,18 @@ mod tests {
     fn a_wait_that_ends_by_itself_needs_a_prompt_or_a_repetition() {
         let weak = look(Some(TerminalWait::ReadingForAWhile));
         assert_eq!(decide(&weak), None);
-        let prompt = Look { is_mid_line: true, ..weak.clone() };
-        assert_eq!(decide(&prompt), Some(Reason::Waiting));
-        let screen = Look { is_drawn: true, ..weak.clone() };
-        assert_eq!(decide(&screen), Some(Reason::Waiting));
-        let mut again = Look { silence: AGAIN_SILENCE, ..weak.clone() };
+        let prompt = ProgramObservation { is_mid_line: true, ..weak.clone() };
+        assert_eq!(decide(&prompt), Some(ResultReason::Waiting));
+        let screen = ProgramObservation { is_drawn: true, ..weak.clone() };
+        assert_eq!(decide(&screen), Some(ResultReason::Waiting));
+        let mut again = ProgramObservation { silence: AGAIN_SILENCE, ..weak.clone() };
         assert_eq!(decide(&again), None);
         again.state.waited_again = Some(AGAIN_MIN);
-        assert_eq!(decide(&again), Some(Reason::Waiting));
+        assert_eq!(decide(&again), Some(ResultReason::Waiting));
         again.state.has_input = Some(true);
         assert_eq!(decide(&again), None);
-        let silent = Look { silence: Duration::from_millis(500), ..weak };
-        assert_eq!(decide(&silent), Some(Reason::Silence));
+        let silent = ProgramObservation { silence: Duration::from_millis(500), ..weak };
+        assert_eq!(decide(&silent), Some(ResultReason::Silence));
     }
 
     #[test]
@@ -287,19 +287,19 @@ mod tests {
         timer.silence = Duration::from_millis(1549);
         assert_eq!(decide(&timer), None);
         timer.silence = Duration::from_millis(1550);
-        assert_eq!(decide(&timer), Some(Reason::Waiting));
+        assert_eq!(decide(&timer), Some(ResultReason::Waiting));
         timer.state.waited_again = Some(AGAIN_MIN - 1);
         assert_eq!(decide(&timer), None, "silence says nothing of it");
         timer.state.wait_ms = Some(5000);
         timer.silence = Duration::from_millis(1);
-        assert_eq!(decide(&timer), Some(Reason::Waiting), "a server's timer");
+        assert_eq!(decide(&timer), Some(ResultReason::Waiting), "a server's timer");
     }
 
     #[test]
     fn a_pause_between_two_keys_is_no_prompt() {
         let mut pause = look(Some(TerminalWait::ReadingForAWhile));
         (pause.is_drawn, pause.state.wait_ms) = (true, Some(1000));
-        assert_eq!(decide(&pause), Some(Reason::Waiting));
+        assert_eq!(decide(&pause), Some(ResultReason::Waiting));
         pause.state.is_pause = Some(true);
         assert_eq!(decide(&pause), None);
     }

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use jaato_plugin_sdk::prelude::*;
 
 use crate::close;
-use crate::session::Session;
-use crate::shells::Inner;
+use crate::session::ShellSession;
+use crate::shells::ShellRegistry;
 
 /// The minimum interval between two checks, so that the loop does not spin.
 const LOOK_MIN: Duration = Duration::from_millis(10);
 
 /// Closes expired sessions until no session is left.
-pub async fn run(shells: Arc<Inner>) {
+pub async fn run(shells: Arc<ShellRegistry>) {
     while let Some(next) = shells.next_expiry() {
         if shells.home.sleep(next.max(LOOK_MIN)).await.is_err() {
             return;
@@ -27,7 +27,7 @@ pub async fn run(shells: Arc<Inner>) {
     }
 }
 
-fn reap(shells: &Arc<Inner>, session: Arc<Session>, now: Instant) {
+fn reap(shells: &Arc<ShellRegistry>, session: Arc<ShellSession>, now: Instant) {
     let settings = &shells.settings;
     let is_old = session.is_alive() && session.begun + settings.lifetime <= now;
     let why = if is_old {
@@ -45,7 +45,7 @@ fn reap(shells: &Arc<Inner>, session: Arc<Session>, now: Instant) {
         // They continue.
         if session.is_alive() {
             // If this fails, the processes end with the host.
-            let _ = close::end(&session, &host).await;
+            let _ = close::close_session(&session, &host).await;
         }
     });
 }

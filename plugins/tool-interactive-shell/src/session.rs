@@ -16,15 +16,15 @@ use jaato_plugin_sdk::terminal::{TerminalHappened, TerminalWait};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, watch};
 
-use crate::backend::{Control, Events, Name};
-use crate::gather::Gathered;
-use crate::marks::{MarkKind, MarkScanner, Nonce};
+use crate::backend::{BackendControl, BackendEvents, BackendName};
+use crate::gather::GatheredEvents;
+use crate::marks::{MarkKind, MarkScanner, MarkNonce};
 use crate::output::is_streamed;
-use crate::raw::Raw;
-use crate::ready::Look;
-use crate::screen::Screen;
-use crate::transcript::Transcript;
-use crate::wait::{Doing, Silence};
+use crate::raw::RawOutputBuffer;
+use crate::ready::ProgramObservation;
+use crate::screen::EmulatedScreen;
+use crate::transcript::SessionTranscript;
+use crate::wait::{ProgramActivity, SilencePolicy};
 
 /// The number of bytes read without a pause while no call waits.
 const BACKGROUND_BYTES: u64 = 64 * 1024;
@@ -54,7 +54,7 @@ const SHELLS: [&str; 4] = ["ash", "bash", "dash", "sh"];
 
 /// How much of an input was read. The rest is no longer typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+pub enum ConsumedInput {
     /// All of it.
     All,
     /// This many bytes.
@@ -64,22 +64,22 @@ pub enum Taken {
 }
 
 /// A session.
-pub struct Session {
+pub struct ShellSession {
     /// The name, such as `session_0`.
     pub id: String,
     /// The command as the model gave it.
     pub command: String,
     /// The backend that runs the program.
-    pub backend: Name,
+    pub backend: BackendName,
     /// The start time.
     pub begun: Instant,
     /// The events of a program that has ended and left processes running. While they exist, the
     /// processes can be ended.
-    held: Mutex<Option<Box<dyn Events>>>,
-    control: Box<dyn Control>,
+    held: Mutex<Option<Box<dyn BackendEvents>>>,
+    control: Box<dyn BackendControl>,
     /// The number of calls that stream new output into their results.
     pub streaming: AtomicU32,
-    live: Mutex<Live>,
+    live: Mutex<LiveSessionState>,
     changes: watch::Sender<u64>,
     replies: mpsc::Sender<Vec<u8>>,
     /// The number of calls that wait for output, and of tasks that show it to users.
@@ -91,19 +91,19 @@ pub struct Session {
 }
 
 /// The changing state of a session.
-pub struct Live {
+pub struct LiveSessionState {
     /// The visible screen.
-    pub screen: Screen,
+    pub screen: EmulatedScreen,
     /// The raw bytes.
-    pub raw: Raw,
+    pub raw: RawOutputBuffer,
     /// The new text for results.
-    pub transcript: Transcript,
+    pub transcript: SessionTranscript,
     /// The program's activity in the last result.
-    pub told_doing: Option<Doing>,
+    pub told_doing: Option<ProgramActivity>,
     /// The number of bytes shown at the last result.
     told_bytes: u64,
     /// How the program ended.
-    pub end: Option<End>,
+    pub end: Option<ProgramEnd>,
     /// The time of the last use by a call.
     pub used: Instant,
     /// The rows of a drawn screen that users saw last. Empty if no program draws.
@@ -124,14 +124,14 @@ pub struct Live {
 
 /// How a program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End {
+pub enum ProgramEnd {
     /// The program exited, or a signal ended it.
     Exit(ProcessExit),
     /// The program was lost, for this reason.
     Lost(String),
 }
 
-impl fmt::Display for End {
+impl fmt::Display for ProgramEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exit(ProcessExit { code: Some(code), .. }) => write!(f, "exit_status={code}"),
@@ -143,17 +143,17 @@ impl fmt::Display for End {
 }
 
 /// While this exists, the program's output is read without pauses.
-pub struct Wanted<'a>(&'a Session);
+pub struct UnpausedReading<'a>(&'a ShellSession);
 
-impl Session {
+impl ShellSession {
     /// Creates a session, and the queue of its terminal's replies.
     pub fn new(
         id: String,
         command: String,
-        backend: Name,
-        control: Box<dyn Control>,
+        backend: BackendName,
+        control: Box<dyn BackendControl>,
         size: (u16, u16),
-        nonce: &Nonce,
+        nonce: &MarkNonce,
     ) -> (Self, mpsc::Receiver<Vec<u8>>) {
         let (replies, queue) = mpsc::channel(REPLIES_MAX);
         let session = Self {
@@ -164,7 +164,7 @@ impl Session {
             held: Mutex::default(),
             control,
             streaming: AtomicU32::new(0),
-            live: Mutex::new(Live::new(size, nonce)),
+            live: Mutex::new(LiveSessionState::new(size, nonce)),
             changes: watch::Sender::new(0),
             replies,
             wanted: AtomicU32::new(0),
@@ -175,12 +175,12 @@ impl Session {
     }
 
     /// Returns the control of the program.
-    pub fn control(&self) -> &dyn Control {
+    pub fn control(&self) -> &dyn BackendControl {
         &*self.control
     }
 
     /// Locks the changing state.
-    pub fn live(&self) -> MutexGuard<'_, Live> {
+    pub fn live(&self) -> MutexGuard<'_, LiveSessionState> {
         self.live.lock()
     }
 
@@ -195,14 +195,14 @@ impl Session {
     }
 
     /// Makes the session read the program's output without pauses.
-    pub fn want(&self) -> Wanted<'_> {
+    pub fn read_without_pauses(&self) -> UnpausedReading<'_> {
         self.wanted.fetch_add(1, SeqCst);
-        self.tell();
-        Wanted(self)
+        self.notify_change();
+        UnpausedReading(self)
     }
 
     /// Returns true while a call waits.
-    pub fn is_wanted(&self) -> bool {
+    pub fn has_waiting_call(&self) -> bool {
         self.wanted.load(SeqCst) > 0
     }
 
@@ -215,18 +215,18 @@ impl Session {
     ///
     /// # Errors
     /// The reason why the input cannot be typed.
-    pub async fn write(&self, host: &Reporter, bytes: &[u8], longest: Duration) -> Result<Taken> {
+    pub async fn write(&self, host: &Reporter, bytes: &[u8], longest: Duration) -> Result<ConsumedInput> {
         self.note_typed();
         let write = pin!(self.control.write(bytes, longest));
         let late = pin!(host.sleep(longest + ANSWER_DELAY));
         Ok(match select(write, late).await {
             Either::Left((taken, _)) => match taken? {
-                taken if taken >= bytes.len() => Taken::All,
-                taken => Taken::Bytes(taken),
+                taken if taken >= bytes.len() => ConsumedInput::All,
+                taken => ConsumedInput::Bytes(taken),
             },
             Either::Right((slept, _)) => {
                 slept?;
-                Taken::Unknown
+                ConsumedInput::Unknown
             }
         })
     }
@@ -285,32 +285,32 @@ impl Session {
     ///
     /// # Errors
     /// `cancelled`. A closed terminal gives an empty state.
-    pub async fn look(&self, silence: Silence) -> Result<Look> {
+    pub async fn look(&self, silence: SilencePolicy) -> Result<ProgramObservation> {
         let state = match self.control.state().await {
             Ok(state) => state,
             Err(error) if error.kind == ErrorKind::Cancelled => return Err(error),
             Err(_) => Default::default(),
         };
         let live = self.live();
-        Ok(Look {
+        Ok(ProgramObservation {
             state,
             taken_bytes: live.screen.bytes(),
             silence: live.moved.elapsed(),
             idle_timeout: silence.time,
             ends_busy_waits: silence.ends_busy_waits,
             is_mid_line: live.screen.is_mid_line(),
-            is_on_terminal: self.backend != Name::Pipes,
+            is_on_terminal: self.backend != BackendName::Pipes,
             is_drawn: live.screen.is_drawn(),
         })
     }
 
     /// Reads events until the program has ended.
-    pub async fn read(&self, events: Box<dyn Events>, host: &Reporter) {
-        let (mut events, mut unpaid) = (Gathered::new(events), 0);
+    pub async fn read(&self, events: Box<dyn BackendEvents>, host: &Reporter) {
+        let (mut events, mut unpaid) = (GatheredEvents::new(events), 0);
         loop {
-            match events.next(host, || self.is_wanted()).await {
+            match events.next(host, || self.has_waiting_call()).await {
                 Ok(Some(TerminalHappened::Output(bytes))) => {
-                    self.take(&bytes);
+                    self.process_output(&bytes);
                     self.make_room(host).await;
                     unpaid += bytes.len() as u64;
                     if unpaid >= BACKGROUND_BYTES {
@@ -321,16 +321,16 @@ impl Session {
                 }
                 Ok(Some(TerminalHappened::Exited(exit))) => {
                     if !exit.left_running.is_empty() {
-                        *self.held() = Some(events.into_events());
+                        *self.lock_events() = Some(events.into_events());
                     }
-                    return self.finish(End::Exit(exit));
+                    return self.finish(ProgramEnd::Exit(exit));
                 }
                 Ok(None) => {
-                    return self.finish(End::Lost(
+                    return self.finish(ProgramEnd::Lost(
                         "its terminal ended without reporting an exit".to_owned(),
                     ));
                 }
-                Err(error) => return self.finish(End::Lost(error.message)),
+                Err(error) => return self.finish(ProgramEnd::Lost(error.message)),
             }
         }
     }
@@ -345,7 +345,7 @@ impl Session {
         }
     }
 
-    fn take(&self, bytes: &[u8]) {
+    fn process_output(&self, bytes: &[u8]) {
         let replies = {
             let mut live = self.live();
             live.moved = Instant::now();
@@ -355,7 +355,7 @@ impl Session {
             }
             live.raw.push(bytes);
             for mark in live.marks.scan(bytes) {
-                live.note(mark.kind);
+                live.note_mark(mark.kind);
             }
             live.screen.take_replies()
         };
@@ -363,16 +363,16 @@ impl Session {
             // If the queue is full, the program does not read.
             let _ = self.replies.try_send(replies);
         }
-        self.tell();
+        self.notify_change();
     }
 
     /// Pauses a flood while no call waits for it. The more floods pause, the longer the pause.
     async fn pause(&self, host: &Reporter, pause: Duration) {
         static PAUSING: AtomicU32 = AtomicU32::new(0);
-        let _pausing = Counted::in_(&PAUSING);
+        let _pausing = CounterGuard::increment(&PAUSING);
         let mut changes = self.changes();
         let mut slept = pin!(host.sleep(pause.saturating_mul(PAUSING.load(SeqCst))));
-        while !self.is_wanted() {
+        while !self.has_waiting_call() {
             let changed = pin!(changes.changed());
             match select(changed, slept).await {
                 Either::Left((_, rest)) => slept = rest,
@@ -387,59 +387,59 @@ impl Session {
     /// The reason why they cannot be ended.
     pub async fn end_left(&self) -> Result<Vec<LeftRunning>> {
         let left = match &self.live().end {
-            Some(End::Exit(exit)) => exit.left_running.clone(),
-            Some(End::Lost(_)) | None => Vec::new(),
+            Some(ProgramEnd::Exit(exit)) => exit.left_running.clone(),
+            Some(ProgramEnd::Lost(_)) | None => Vec::new(),
         };
         if left.is_empty() {
             return Ok(left);
         }
         self.control.end().await?;
-        if let Some(End::Exit(exit)) = &mut self.live().end {
+        if let Some(ProgramEnd::Exit(exit)) = &mut self.live().end {
             exit.left_running.clear();
         }
-        drop(self.held().take());
+        drop(self.lock_events().take());
         Ok(left)
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<Box<dyn Events>>> {
+    fn lock_events(&self) -> MutexGuard<'_, Option<Box<dyn BackendEvents>>> {
         self.held.lock()
     }
 
-    fn finish(&self, end: End) {
+    fn finish(&self, end: ProgramEnd) {
         self.live().end = Some(end);
-        self.tell();
+        self.notify_change();
     }
 
     /// Wakes all tasks that wait for a change.
-    pub fn tell(&self) {
+    pub fn notify_change(&self) {
         self.changes.send_modify(|number| *number = number.wrapping_add(1));
     }
 }
 
 /// Increments a counter while this exists.
-struct Counted(&'static AtomicU32);
+struct CounterGuard(&'static AtomicU32);
 
-impl Counted {
-    fn in_(counter: &'static AtomicU32) -> Self {
+impl CounterGuard {
+    fn increment(counter: &'static AtomicU32) -> Self {
         counter.fetch_add(1, SeqCst);
         Self(counter)
     }
 }
 
-impl Drop for Counted {
+impl Drop for CounterGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, SeqCst);
     }
 }
 
-impl Live {
+impl LiveSessionState {
     /// Creates the state of a program without output.
-    pub fn new(size: (u16, u16), nonce: &Nonce) -> Self {
+    pub fn new(size: (u16, u16), nonce: &MarkNonce) -> Self {
         let now = Instant::now();
         Self {
-            screen: Screen::new(size.0, size.1),
-            raw: Raw::default(),
-            transcript: Transcript::default(),
+            screen: EmulatedScreen::new(size.0, size.1),
+            raw: RawOutputBuffer::default(),
+            transcript: SessionTranscript::default(),
             told_doing: None,
             told_bytes: 0,
             end: None,
@@ -457,7 +457,7 @@ impl Live {
     }
 
     /// Marks all output as reported.
-    pub fn mark_told(&mut self) {
+    pub fn mark_reported(&mut self) {
         self.screen.mark_seen();
         self.told_bytes = self.screen.bytes();
     }
@@ -472,7 +472,7 @@ impl Live {
             || !self.screen.unseen().text.is_empty()
     }
 
-    fn note(&mut self, mark: MarkKind) {
+    fn note_mark(&mut self, mark: MarkKind) {
         match mark {
             MarkKind::InputStart => self.is_at_prompt = true,
             MarkKind::PromptStart | MarkKind::CommandStart => self.is_at_prompt = false,
@@ -485,7 +485,7 @@ impl Live {
     }
 }
 
-impl Drop for Wanted<'_> {
+impl Drop for UnpausedReading<'_> {
     fn drop(&mut self) {
         self.0.live().used = Instant::now();
         self.0.wanted.fetch_sub(1, SeqCst);

@@ -8,12 +8,12 @@ use jaato_plugin_sdk::prelude::*;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 
-use crate::backend::{self, Name, Start, Started};
-use crate::command::Command;
-use crate::config::{self, Settings};
-use crate::marks::Nonce;
-use crate::session::Session;
-use crate::trace::{self, Trace};
+use crate::backend::{self, BackendName, ProgramStart, StartedProgram};
+use crate::command::ParsedCommandLine;
+use crate::config::{self, InteractiveShellSettings};
+use crate::marks::MarkNonce;
+use crate::session::ShellSession;
+use crate::trace::{self, TraceLog};
 use crate::{join, reaper, start};
 
 /// The maximum number of ended sessions that can still be read. The oldest is removed first.
@@ -23,26 +23,26 @@ const ENDED_MAX: usize = 16;
 const REAPED_MAX: usize = 16;
 
 /// The plugin's state.
-pub struct Shells(pub Arc<Inner>);
+pub struct InteractiveShellPlugin(pub Arc<ShellRegistry>);
 
 /// The state that the plugin's tasks share.
-pub struct Inner {
+pub struct ShellRegistry {
     /// The host, for tasks that outlive calls.
     pub home: Home,
     /// The user's settings.
-    pub settings: Settings,
+    pub settings: InteractiveShellSettings,
     /// The trace log.
-    pub trace: Trace,
+    pub trace: TraceLog,
     /// The nonce in the marks of jaato's own shells.
-    pub nonce: Nonce,
+    pub nonce: MarkNonce,
     /// The shell that reads command lines, once it was requested.
-    pub shell: tokio::sync::OnceCell<start::Shell>,
-    table: Mutex<Table>,
+    pub shell: tokio::sync::OnceCell<start::EnvironmentShell>,
+    table: Mutex<SessionTable>,
 }
 
 #[derive(Default)]
-struct Table {
-    sessions: BTreeMap<u64, Arc<Session>>,
+struct SessionTable {
+    sessions: BTreeMap<u64, Arc<ShellSession>>,
     /// The number of sessions so far, which is each session's key in the list.
     last: u64,
     /// The number of the next `session_N`.
@@ -56,29 +56,29 @@ struct Table {
     is_reaping: bool,
     is_watching: bool,
     /// The backend of the last started program.
-    backend: Option<Name>,
+    backend: Option<BackendName>,
 }
 
 /// A reserved place in the session limit, held during a start.
-struct Place<'a>(&'a Inner);
+struct SessionReservation<'a>(&'a ShellRegistry);
 
-impl State for Shells {
+impl State for InteractiveShellPlugin {
     async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
-        let settings = Settings::ask(home).await?;
-        let trace = Trace::open(
+        let settings = InteractiveShellSettings::read_from_host(home).await?;
+        let trace = TraceLog::open(
             settings.agent.as_deref(),
-            trace::Wanted::of(settings.is_traced, std::env::var_os(trace::VARIABLE)),
+            trace::TraceLocation::from_settings(settings.is_traced, std::env::var_os(trace::VARIABLE)),
             &std::env::temp_dir(),
         );
         let backend = backend::preferred().as_str();
-        let Settings { sessions_max, lifetime, idle, .. } = &settings;
+        let InteractiveShellSettings { sessions_max, lifetime, idle, .. } = &settings;
         trace.line(format_args!(
             "initialize: max_sessions={sessions_max}, max_lifetime={}, max_idle={}, backend={backend}, \
              msys2=False",
             lifetime.as_secs_f64(),
             idle.as_secs_f64()
         ));
-        let inner = Inner {
+        let inner = ShellRegistry {
             home: home.clone(),
             settings,
             trace,
@@ -103,16 +103,16 @@ impl State for Shells {
 }
 
 /// Creates a nonce that no program can guess.
-fn nonce() -> Result<Nonce> {
+fn nonce() -> Result<MarkNonce> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
         .map_err(|error| Error::new(ErrorKind::Io, format!("no random numbers: {error}")))?;
     let word: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let Some(nonce) = Nonce::new(&word) else { unreachable!("hexadecimal digits are plain") };
+    let Some(nonce) = MarkNonce::new(&word) else { unreachable!("hexadecimal digits are plain") };
     Ok(nonce)
 }
 
-impl Inner {
+impl ShellRegistry {
     /// Starts a program in a new session.
     ///
     /// # Errors
@@ -120,33 +120,33 @@ impl Inner {
     pub async fn spawn(
         self: &Arc<Self>,
         command: &str,
-        parsed: Command,
+        parsed: ParsedCommandLine,
         name: Option<&str>,
         size: (u16, u16),
-    ) -> Result<Arc<Session>> {
+    ) -> Result<Arc<ShellSession>> {
         let place = self.reserve()?;
-        let shell = start::shell(self).await?;
+        let shell = start::environment_shell(self).await?;
         let program = parsed.program().unwrap_or("sh").to_owned();
-        let start = Start {
+        let start = ProgramStart {
             directory: self.settings.directory.clone(),
             rows: size.0,
             columns: size.1,
             label: command.to_owned(),
-            ..start::program(parsed, shell, &self.nonce)
+            ..start::program_start(parsed, shell, &self.nonce)
         };
-        let Started { backend, control, events } = match backend::start(&self.home, &start).await {
+        let StartedProgram { backend, control, events } = match backend::start(&self.home, &start).await {
             Ok(started) => started,
             Err(error) => {
                 // The error message contains the whole command, so it is left out.
                 self.trace.line(format_args!("spawn: cmd={program}, error={}", error.kind.name()));
-                return Err(start::told(error, command));
+                return Err(start::missing_program_error(error, command));
             }
         };
         let id = self.name(name);
         self.trace
             .line(format_args!("spawn: id={id}, cmd={program}, backend={}", backend.as_str()));
         let (session, replies) =
-            Session::new(id, command.to_owned(), backend, control, size, &self.nonce);
+            ShellSession::new(id, command.to_owned(), backend, control, size, &self.nonce);
         let session = Arc::new(session);
         self.lock().backend = Some(backend);
         self.insert(&session);
@@ -158,8 +158,8 @@ impl Inner {
     /// Starts the background tasks of a session.
     fn follow(
         self: &Arc<Self>,
-        session: &Arc<Session>,
-        events: Box<dyn backend::Events>,
+        session: &Arc<ShellSession>,
+        events: Box<dyn backend::BackendEvents>,
         mut replies: mpsc::Receiver<Vec<u8>>,
     ) {
         let (reader, host) = (Arc::clone(session), self.home.clone());
@@ -168,7 +168,7 @@ impl Inner {
             reader.read(events, &host).await;
             let end = reader.live().end.as_ref().map_or_else(String::new, ToString::to_string);
             inner.trace.line(format_args!("end: id={}, {end}", reader.id));
-            join::show(&reader).await;
+            join::show_screen(&reader).await;
         });
         let typist = Arc::downgrade(session);
         self.home.spawn(async move {
@@ -186,8 +186,8 @@ impl Inner {
         if !is_reaping {
             self.home.spawn(reaper::run(Arc::clone(self)));
         }
-        if !is_watching && session.backend == Name::Pty {
-            self.home.spawn(join::watch(Arc::clone(self)));
+        if !is_watching && session.backend == BackendName::Pty {
+            self.home.spawn(join::follow_user_news(Arc::clone(self)));
         }
     }
 
@@ -195,7 +195,7 @@ impl Inner {
     ///
     /// # Errors
     /// `not_found`, which lists the existing sessions.
-    pub fn get(&self, id: &str) -> Result<Arc<Session>> {
+    pub fn get(&self, id: &str) -> Result<Arc<ShellSession>> {
         let table = self.lock();
         if let Some(session) = table.sessions.values().find(|session| session.id == id) {
             return Ok(Arc::clone(session));
@@ -214,22 +214,22 @@ impl Inner {
     }
 
     /// Returns the backend of the last program, or the preferred one.
-    pub fn backend(&self) -> Name {
+    pub fn backend(&self) -> BackendName {
         self.lock().backend.unwrap_or_else(backend::preferred)
     }
 
     /// Lists the sessions, oldest first.
-    pub fn list(&self) -> Vec<Arc<Session>> {
+    pub fn list(&self) -> Vec<Arc<ShellSession>> {
         self.lock().sessions.values().cloned().collect()
     }
 
     /// Removes a session. Dropping its reader ends the program.
-    pub fn forget(&self, session: &Arc<Session>) {
+    pub fn forget(&self, session: &Arc<ShellSession>) {
         self.lock().sessions.retain(|_, other| !Arc::ptr_eq(other, session));
     }
 
     /// Removes an automatically closed session and remembers the reason.
-    pub fn forget_because(&self, session: &Arc<Session>, why: &str) {
+    pub fn forget_because(&self, session: &Arc<ShellSession>, why: &str) {
         self.forget(session);
         let mut table = self.lock();
         if table.reaped.len() == REAPED_MAX {
@@ -249,20 +249,20 @@ impl Inner {
     }
 
     /// Returns when a session expires if it is not used again.
-    pub fn expiry(&self, session: &Session) -> Instant {
-        let Settings { lifetime, idle, .. } = self.settings;
+    pub fn expiry(&self, session: &ShellSession) -> Instant {
+        let InteractiveShellSettings { lifetime, idle, .. } = self.settings;
         let live = session.live();
-        let used = if session.is_wanted() { Instant::now() } else { live.used };
+        let used = if session.has_waiting_call() { Instant::now() } else { live.used };
         if live.end.is_some() { used + idle } else { (session.begun + lifetime).min(used + idle) }
     }
 
     /// Records that the task that follows the users' actions has ended.
-    pub fn watching_ended(&self) {
+    pub fn note_watch_end(&self) {
         self.lock().is_watching = false;
     }
 
     /// Reserves a place in the session limit.
-    fn reserve(&self) -> Result<Place<'_>> {
+    fn reserve(&self) -> Result<SessionReservation<'_>> {
         let mut table = self.lock();
         let alive: Vec<_> =
             table.sessions.values().filter(|session| session.is_alive()).map(|s| &s.id).collect();
@@ -277,13 +277,13 @@ impl Inner {
             return Err(Error::new(ErrorKind::LimitReached, text).with_hint(hint));
         }
         table.starting += 1;
-        Ok(Place(self))
+        Ok(SessionReservation(self))
     }
 
     /// Returns an unused session name.
     fn name(&self, wanted: Option<&str>) -> String {
         let mut table = self.lock();
-        let is_taken = |table: &Table, name: &str| {
+        let is_taken = |table: &SessionTable, name: &str| {
             table.named.iter().any(|named| named == name)
                 || table.sessions.values().any(|session| session.id == name)
         };
@@ -306,7 +306,7 @@ impl Inner {
         }
     }
 
-    fn insert(&self, session: &Arc<Session>) {
+    fn insert(&self, session: &Arc<ShellSession>) {
         let mut table = self.lock();
         let ended: Vec<_> = table
             .sessions
@@ -324,12 +324,12 @@ impl Inner {
         table.sessions.insert(number, Arc::clone(session));
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, SessionTable> {
         self.table.lock()
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for SessionReservation<'_> {
     fn drop(&mut self) {
         self.0.lock().starting -= 1;
     }

@@ -2,17 +2,17 @@
 
 use jaato_plugin_sdk::prelude::*;
 
-use crate::backend::Start;
-use crate::command::Command;
-use crate::marks::{Nonce, Shell as MarkingShell};
-use crate::shells::Inner;
+use crate::backend::ProgramStart;
+use crate::command::ParsedCommandLine;
+use crate::marks::{MarkNonce, MarkableShell as MarkingShell};
+use crate::shells::ShellRegistry;
 
 /// The shell that reads command lines if the environment names none.
 const SHELL: &str = "sh";
 
 /// The shell of the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shell {
+pub struct EnvironmentShell {
     /// The path of the shell that reads command lines.
     pub path: String,
     /// Whether it is this machine, where the system knows which programs wait.
@@ -20,20 +20,20 @@ pub struct Shell {
 }
 
 /// Asks for the environment's shell, once.
-pub async fn shell(shells: &Inner) -> Result<&Shell> {
+pub async fn environment_shell(shells: &ShellRegistry) -> Result<&EnvironmentShell> {
     shells
         .shell
         .get_or_try_init(|| async {
             let facts = shells.home.environment().await?;
             let path = facts.shell.map_or_else(|| SHELL.to_owned(), |shell| shell.path);
-            Ok(Shell { path, is_host: facts.is_host })
+            Ok(EnvironmentShell { path, is_host: facts.is_host })
         })
         .await
 }
 
 /// Returns the words and variables of a program. Pagers and history files are disabled. A shell
 /// marks its prompts if the system does not know whether it waits.
-pub fn program(command: Command, shell: &Shell, nonce: &Nonce) -> Start {
+pub fn program_start(command: ParsedCommandLine, shell: &EnvironmentShell, nonce: &MarkNonce) -> ProgramStart {
     let fixed = [
         ("PAGER", "cat"),
         ("GIT_PAGER", "cat"),
@@ -48,7 +48,7 @@ pub fn program(command: Command, shell: &Shell, nonce: &Nonce) -> Start {
         ("SQLITE_HISTORY", "/dev/null"),
     ];
     let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let mut start = Start { variables: fixed.into_iter().collect(), ..Start::default() };
+    let mut start = ProgramStart { variables: fixed.into_iter().collect(), ..ProgramStart::default() };
     let marking = command.program().and_then(MarkingShell::of_program);
     let injection = marking
         .filter(|_| !shell.is_host && command.is_bare_shell())
@@ -62,7 +62,7 @@ pub fn program(command: Command, shell: &Shell, nonce: &Nonce) -> Start {
 }
 
 /// Reports a missing program in the original's words.
-pub fn told(error: Error, command: &str) -> Error {
+pub fn missing_program_error(error: Error, command: &str) -> Error {
     if error.kind != ErrorKind::NotFound {
         return error;
     }
@@ -77,15 +77,15 @@ mod tests {
     use super::*;
     use crate::command;
 
-    fn started(line: &str, is_host: bool) -> Start {
-        let shell = Shell { path: "/bin/ash".to_owned(), is_host };
-        let nonce = Nonce::new("0123456789abcdef").unwrap();
-        program(command::read(line).unwrap(), &shell, &nonce)
+    fn started(line: &str, is_host: bool) -> ProgramStart {
+        let shell = EnvironmentShell { path: "/bin/ash".to_owned(), is_host };
+        let nonce = MarkNonce::new("0123456789abcdef").unwrap();
+        program_start(command::parse_command_line(line).unwrap(), &shell, &nonce)
     }
 
     #[test]
     fn a_shell_marks_its_prompts_only_where_the_system_tells_nothing() {
-        let is_marked = |start: &Start| format!("{start:?}").contains("jaato=0123456789abcdef");
+        let is_marked = |start: &ProgramStart| format!("{start:?}").contains("jaato=0123456789abcdef");
         assert!(!is_marked(&started("bash", true)));
         for line in ["bash", "sh", "/bin/ash -i", "fish --no-config"] {
             assert!(is_marked(&started(line, false)), "{line}");

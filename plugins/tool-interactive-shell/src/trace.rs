@@ -31,7 +31,7 @@ pub const AGE_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// The requested location of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub enum TraceLocation {
     /// No trace.
     Off,
     /// This file.
@@ -40,10 +40,10 @@ pub enum Wanted {
     AtTemporary,
 }
 
-impl Wanted {
+impl TraceLocation {
     /// Reads the user's settings: the setting switches the trace off, and the variable names a
     /// file.
-    pub fn of(is_on: bool, named: Option<OsString>) -> Self {
+    pub fn from_settings(is_on: bool, named: Option<OsString>) -> Self {
         match named.filter(|name| !name.is_empty()) {
             _ if !is_on => Self::Off,
             Some(name) => Self::At(name.into()),
@@ -54,23 +54,23 @@ impl Wanted {
 
 /// A trace log.
 #[derive(Debug)]
-pub struct Trace {
+pub struct TraceLog {
     label: String,
     place: Result<PathBuf, String>,
     file: Mutex<Option<File>>,
 }
 
-impl Trace {
+impl TraceLog {
     /// Opens the trace.
-    pub fn open(agent: Option<&str>, wanted: Wanted, temporary: &Path) -> Self {
+    pub fn open(agent: Option<&str>, wanted: TraceLocation, temporary: &Path) -> Self {
         let label = match agent {
             Some(agent) => format!("[InteractiveShell:{agent}]"),
             None => "[InteractiveShell]".to_owned(),
         };
         let opened = match wanted {
-            Wanted::Off => Err(io::Error::other("it is switched off")),
-            Wanted::At(path) => platform::open(&path).map(|file| (path, file)),
-            Wanted::AtTemporary => platform::open_own(temporary, FILE_NAME),
+            TraceLocation::Off => Err(io::Error::other("it is switched off")),
+            TraceLocation::At(path) => platform::open(&path).map(|file| (path, file)),
+            TraceLocation::AtTemporary => platform::open_own(temporary, FILE_NAME),
         };
         let (place, file) = match opened {
             Ok((path, file)) => (Ok(path), Some(file)),
@@ -95,7 +95,7 @@ impl Trace {
     }
 
     /// Returns the path, or the reason why nothing is traced.
-    pub fn place(&self) -> Result<String, String> {
+    pub fn path_or_reason(&self) -> Result<String, String> {
         self.place.as_ref().map(|path| path.display().to_string()).map_err(Clone::clone)
     }
 }
@@ -116,9 +116,9 @@ mod tests {
     #[test]
     fn a_setting_switches_it_off_wherever_it_would_go() {
         let named = || Some(OsString::from("/t.log"));
-        assert_eq!(Wanted::of(true, None), Wanted::AtTemporary);
-        assert_eq!(Wanted::of(true, Some(OsString::new())), Wanted::AtTemporary);
-        assert_eq!(Wanted::of(true, named()), Wanted::At("/t.log".into()));
-        assert_eq!(Wanted::of(false, named()), Wanted::Off);
+        assert_eq!(TraceLocation::from_settings(true, None), TraceLocation::AtTemporary);
+        assert_eq!(TraceLocation::from_settings(true, Some(OsString::new())), TraceLocation::AtTemporary);
+        assert_eq!(TraceLocation::from_settings(true, named()), TraceLocation::At("/t.log".into()));
+        assert_eq!(TraceLocation::from_settings(false, named()), TraceLocation::Off);
     }
 }

@@ -5,7 +5,7 @@
 //! [`KEPT_BYTES`] into its result. While no call waits, the oldest text beyond [`HELD_BYTES_MAX`]
 //! is dropped and counted.
 
-use crate::screen::Unseen;
+use crate::screen::UnseenText;
 
 /// The number of the newest bytes that stay here while a call streams, because `wait_for` searches
 /// them.
@@ -17,15 +17,15 @@ const HELD_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The new text of a session.
 #[derive(Debug, Default)]
-pub struct Transcript {
+pub struct SessionTranscript {
     text: String,
     /// The number of dropped bytes before the text.
     lost: u64,
 }
 
-impl Transcript {
+impl SessionTranscript {
     /// Adds new text.
-    pub fn push(&mut self, new: &Unseen) {
+    pub fn push(&mut self, new: &UnseenText) {
         let is_open = !self.text.is_empty() && !self.text.ends_with('\n');
         if is_open && !new.continues && !new.text.is_empty() {
             self.text.push('\n');
@@ -47,11 +47,11 @@ impl Transcript {
     pub fn drop_oldest(&mut self) {
         let half = self.text.ceil_char_boundary(self.text.len() / 2);
         self.text.drain(..half);
-        self.lose(half as u64);
+        self.count_lost(half as u64);
     }
 
     /// Counts bytes that a call took without returning them in a result.
-    pub fn lose(&mut self, bytes: u64) {
+    pub fn count_lost(&mut self, bytes: u64) {
         self.lost += bytes;
     }
 
@@ -62,16 +62,16 @@ impl Transcript {
         }
         let newest = self.text.ceil_char_boundary(self.text.len() - KEPT_BYTES);
         let newest = self.text.split_off(newest);
-        Some(self.noted(newest))
+        Some(self.take_with_note(newest))
     }
 
     /// Takes the whole text.
     pub fn take(&mut self) -> String {
-        self.noted(String::new())
+        self.take_with_note(String::new())
     }
 
     /// Leaves `rest` and returns the old text, after a note about the bytes dropped before it.
-    fn noted(&mut self, rest: String) -> String {
+    fn take_with_note(&mut self, rest: String) -> String {
         let text = std::mem::replace(&mut self.text, rest);
         match std::mem::take(&mut self.lost) {
             0 => text,
@@ -84,13 +84,13 @@ impl Transcript {
 mod tests {
     use super::*;
 
-    fn line(text: &str, continues: bool) -> Unseen {
-        Unseen { text: text.to_owned(), continues }
+    fn line(text: &str, continues: bool) -> UnseenText {
+        UnseenText { text: text.to_owned(), continues }
     }
 
     #[test]
     fn what_is_new_is_told_once_and_a_redrawn_line_is_a_line_of_its_own() {
-        let mut transcript = Transcript::default();
+        let mut transcript = SessionTranscript::default();
         transcript.push(&line("$ ", true));
         assert_eq!(transcript.take(), "$ ");
         transcript.push(&line("ls\nb\n$ ", true));
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_call_streams_all_but_the_newest_text() {
-        let mut transcript = Transcript::default();
+        let mut transcript = SessionTranscript::default();
         transcript.push(&line(&"x".repeat(2 * KEPT_BYTES - 1), true));
         assert_eq!(transcript.take_surplus(), None);
         transcript.push(&line("日本", true));
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn what_no_call_waits_for_is_bounded_and_counted() {
-        let mut transcript = Transcript::default();
+        let mut transcript = SessionTranscript::default();
         transcript.push(&line(&"x".repeat(HELD_BYTES_MAX - 1), true));
         assert!(!transcript.is_full());
         transcript.push(&line("日", true));
@@ -122,7 +122,7 @@ mod tests {
         let all = transcript.text().len();
         transcript.drop_oldest();
         let lost = all - transcript.text().len();
-        transcript.lose(1);
+        transcript.count_lost(1);
         let note = format!("[… {} bytes that no call waited for are not kept …]\nx", lost + 1);
         assert!(transcript.take().starts_with(&note));
         assert_eq!(transcript.take(), "");

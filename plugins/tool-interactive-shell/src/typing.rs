@@ -7,7 +7,7 @@ pub const LINE_BYTES_MAX: usize = 4095;
 
 /// How a program reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum ProgramInputMode {
     /// From a pipe.
     Pipe,
     /// Line by line, edited by the terminal's driver.
@@ -21,19 +21,19 @@ pub enum Mode {
 /// Returns the bytes to type for a text. A line end is the Enter key, which is a carriage return
 /// unless a driver converts it to a line feed. Several lines are pasted if the program supports it,
 /// so that it does not indent them itself.
-pub fn bytes(text: &str, mode: Mode) -> Vec<u8> {
+pub fn typed_bytes(text: &str, mode: ProgramInputMode) -> Vec<u8> {
     let text = text.replace("\r\n", "\n");
     match mode {
-        Mode::Pipe | Mode::Lines => text.into_bytes(),
-        Mode::Keys => with_returns(&text),
-        Mode::Paste => {
+        ProgramInputMode::Pipe | ProgramInputMode::Lines => text.into_bytes(),
+        ProgramInputMode::Keys => with_carriage_returns(&text),
+        ProgramInputMode::Paste => {
             let body = text.strip_suffix('\n').unwrap_or(&text);
             let is_plain = body.chars().all(|c| c == '\n' || c == '\t' || !c.is_control());
             if !body.contains('\n') || !is_plain {
-                return with_returns(&text);
+                return with_carriage_returns(&text);
             }
             let mut typed = PASTE_BEGIN.to_vec();
-            typed.extend(with_returns(body));
+            typed.extend(with_carriage_returns(body));
             typed.extend_from_slice(PASTE_END);
             if text.ends_with('\n') {
                 typed.push(b'\r');
@@ -44,17 +44,17 @@ pub fn bytes(text: &str, mode: Mode) -> Vec<u8> {
 }
 
 /// Returns the length of a line that the terminal would truncate.
-pub fn line_too_long(bytes: &[u8], mode: Mode) -> Option<usize> {
+pub fn line_too_long(bytes: &[u8], mode: ProgramInputMode) -> Option<usize> {
     match mode {
-        Mode::Lines => {
+        ProgramInputMode::Lines => {
             let lines = bytes.split(|&byte| byte == b'\n').map(<[u8]>::len);
             lines.max().filter(|longest| *longest > LINE_BYTES_MAX)
         }
-        Mode::Pipe | Mode::Keys | Mode::Paste => None,
+        ProgramInputMode::Pipe | ProgramInputMode::Keys | ProgramInputMode::Paste => None,
     }
 }
 
-fn with_returns(text: &str) -> Vec<u8> {
+fn with_carriage_returns(text: &str) -> Vec<u8> {
     text.replace('\n', "\r").into_bytes()
 }
 
@@ -63,41 +63,41 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, mode: Mode, expected: &str) {
-        assert_eq!(String::from_utf8(bytes(text, mode)).unwrap(), expected);
+    fn check(text: &str, mode: ProgramInputMode, expected: &str) {
+        assert_eq!(String::from_utf8(typed_bytes(text, mode)).unwrap(), expected);
     }
 
     #[test]
     fn a_line_end_is_the_enter_key() {
-        check("ls\n", Mode::Lines, "ls\n");
-        check("ls\r\n", Mode::Lines, "ls\n");
-        check("ls\n", Mode::Pipe, "ls\n");
-        check("ls\n", Mode::Keys, "ls\r");
-        check(":q!\r", Mode::Keys, ":q!\r");
-        check("ls\n", Mode::Paste, "ls\r");
+        check("ls\n", ProgramInputMode::Lines, "ls\n");
+        check("ls\r\n", ProgramInputMode::Lines, "ls\n");
+        check("ls\n", ProgramInputMode::Pipe, "ls\n");
+        check("ls\n", ProgramInputMode::Keys, "ls\r");
+        check(":q!\r", ProgramInputMode::Keys, ":q!\r");
+        check("ls\n", ProgramInputMode::Paste, "ls\r");
     }
 
     #[test]
     fn a_line_that_a_terminal_would_cut_is_found() {
         let longest = "x".repeat(LINE_BYTES_MAX);
         let lines = format!("{longest}\n{longest}");
-        assert_eq!(line_too_long(lines.as_bytes(), Mode::Lines), None);
+        assert_eq!(line_too_long(lines.as_bytes(), ProgramInputMode::Lines), None);
         let longer = format!("a\nx{longest}\n");
-        assert_eq!(line_too_long(longer.as_bytes(), Mode::Lines), Some(LINE_BYTES_MAX + 1));
-        for mode in [Mode::Pipe, Mode::Keys, Mode::Paste] {
+        assert_eq!(line_too_long(longer.as_bytes(), ProgramInputMode::Lines), Some(LINE_BYTES_MAX + 1));
+        for mode in [ProgramInputMode::Pipe, ProgramInputMode::Keys, ProgramInputMode::Paste] {
             assert_eq!(line_too_long(longer.as_bytes(), mode), None);
         }
     }
 
     #[test]
     fn several_lines_are_a_paste() {
-        check("a\n  b\n", Mode::Paste, "\u{1b}[200~a\r  b\u{1b}[201~\r");
-        check("a\nb", Mode::Paste, "\u{1b}[200~a\rb\u{1b}[201~");
+        check("a\n  b\n", ProgramInputMode::Paste, "\u{1b}[200~a\r  b\u{1b}[201~\r");
+        check("a\nb", ProgramInputMode::Paste, "\u{1b}[200~a\rb\u{1b}[201~");
     }
 
     #[test]
     fn keys_are_never_in_a_paste() {
-        check("i\nx\u{1b}:wq\n", Mode::Paste, "i\rx\u{1b}:wq\r");
-        check("a\u{1b}[201~\nrm\n", Mode::Paste, "a\u{1b}[201~\rrm\r");
+        check("i\nx\u{1b}:wq\n", ProgramInputMode::Paste, "i\rx\u{1b}:wq\r");
+        check("a\u{1b}[201~\nrm\n", ProgramInputMode::Paste, "a\u{1b}[201~\rrm\r");
     }
 }

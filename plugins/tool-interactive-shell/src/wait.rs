@@ -10,20 +10,20 @@ use jaato_plugin_sdk::terminal::{TerminalState, TerminalWait};
 use regex::Regex;
 use tokio::sync::watch;
 
-use crate::output::{Streaming, surplus};
-use crate::ready::{self, LOOK_MIN, Reason};
-use crate::session::{Live, Session};
+use crate::output::{OutputStreaming, surplus};
+use crate::ready::{self, LOOK_MIN, ResultReason};
+use crate::session::{LiveSessionState, ShellSession};
 
 /// The minimum time between two searches, because a search in a long output takes a millisecond.
 const SEARCH_PAUSE: Duration = Duration::from_millis(10);
 
 /// The condition that ends a wait.
 #[derive(Debug)]
-pub enum Until {
+pub enum WaitCondition {
     /// The program waits for input, or its state is unknown.
     Ready,
     /// Something new was shown, or the program's activity differs from the last result. After that,
-    /// as [`Until::Ready`].
+    /// as [`WaitCondition::Ready`].
     News,
     /// The program waits for input, or a shell shows its prompt. Silence is not enough.
     Prompt,
@@ -33,7 +33,7 @@ pub enum Until {
 
 /// The silence that ends a wait.
 #[derive(Debug, Clone, Copy)]
-pub struct Silence {
+pub struct SilencePolicy {
     /// Its duration.
     pub time: Duration,
     /// Whether it also ends the wait for a busy program.
@@ -42,11 +42,11 @@ pub struct Silence {
 
 /// The result of a wait.
 #[derive(Debug, Clone)]
-pub struct Waited {
+pub struct WaitResult {
     /// The reason why it ended.
-    pub reason: Reason,
+    pub reason: ResultReason,
     /// The program's activity.
-    pub doing: Doing,
+    pub doing: ProgramActivity,
     /// The last information from the system.
     pub state: TerminalState,
     /// The duration of the wait.
@@ -55,7 +55,7 @@ pub struct Waited {
 
 /// The activity of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Doing {
+pub enum ProgramActivity {
     /// It waits for input.
     Waits,
     /// It is busy.
@@ -80,68 +80,68 @@ const LONG_SILENCE: Duration = Duration::from_secs(2);
 /// # Errors
 /// `cancelled`.
 pub async fn wait(
-    session: &Session,
+    session: &ShellSession,
     host: &Reporter,
-    until: &Until,
-    silence: Silence,
+    until: &WaitCondition,
+    silence: SilencePolicy,
     longest: Duration,
-) -> Result<Waited> {
+) -> Result<WaitResult> {
     let begun = Instant::now();
     let mut state = TerminalState::default();
-    let mut streaming = Streaming::new(session);
+    let mut streaming = OutputStreaming::new(session);
     let reason =
         follow(session, host, until, (silence, longest), (&mut state, &mut streaming)).await?;
     let doing = match reason {
-        Reason::Waiting | Reason::Prompt => Doing::Waits,
-        Reason::Silence => silent(&state),
-        Reason::Exit => Doing::Ended,
-        Reason::Found | Reason::Limit => doing(session, host, silence, &mut state).await?,
+        ResultReason::Waiting | ResultReason::Prompt => ProgramActivity::Waits,
+        ResultReason::Silence => silent_activity(&state),
+        ResultReason::Exit => ProgramActivity::Ended,
+        ResultReason::Found | ResultReason::Limit => program_activity(session, host, silence, &mut state).await?,
     };
     streaming.finish();
-    Ok(Waited { reason, doing, state, took: begun.elapsed() })
+    Ok(WaitResult { reason, doing, state, took: begun.elapsed() })
 }
 
 /// Returns the activity of a program that has been silent for a while.
-fn silent(state: &TerminalState) -> Doing {
+fn silent_activity(state: &TerminalState) -> ProgramActivity {
     match state.waits {
-        Some(TerminalWait::Busy) => Doing::WorksSilently,
-        _ => Doing::Unknown,
+        Some(TerminalWait::Busy) => ProgramActivity::WorksSilently,
+        _ => ProgramActivity::Unknown,
     }
 }
 
 /// Determines the current activity of a program.
-async fn doing(
-    session: &Session,
+async fn program_activity(
+    session: &ShellSession,
     host: &Reporter,
-    silence: Silence,
+    silence: SilencePolicy,
     state: &mut TerminalState,
-) -> Result<Doing> {
+) -> Result<ProgramActivity> {
     for _ in 0..LOOKS {
         if !session.is_alive() {
-            return Ok(Doing::Ended);
+            return Ok(ProgramActivity::Ended);
         }
         let look = session.look(silence).await?;
         state.clone_from(&look.state);
-        if session.is_at_prompt() || ready::decide(&look) == Some(Reason::Waiting) {
-            return Ok(Doing::Waits);
+        if session.is_at_prompt() || ready::decide(&look) == Some(ResultReason::Waiting) {
+            return Ok(ProgramActivity::Waits);
         }
         if look.state.waits == Some(TerminalWait::Busy) {
             let is_silent = look.silence >= LONG_SILENCE;
-            return Ok(if is_silent { Doing::WorksSilently } else { Doing::Works });
+            return Ok(if is_silent { ProgramActivity::WorksSilently } else { ProgramActivity::Works });
         }
         host.sleep(LOOK_MIN).await?;
     }
-    Ok(Doing::Unknown)
+    Ok(ProgramActivity::Unknown)
 }
 
 async fn follow(
-    session: &Session,
+    session: &ShellSession,
     host: &Reporter,
-    until: &Until,
-    (idle, longest): (Silence, Duration),
-    (state, streaming): (&mut TerminalState, &mut Streaming<'_>),
-) -> Result<Reason> {
-    let _wanted = session.want();
+    until: &WaitCondition,
+    (idle, longest): (SilencePolicy, Duration),
+    (state, streaming): (&mut TerminalState, &mut OutputStreaming<'_>),
+) -> Result<ResultReason> {
+    let _wanted = session.read_without_pauses();
     let begun = Instant::now();
     let mut changes = session.changes();
     let (mut pause, mut bytes, mut searched) = (LOOK_MIN, session.bytes(), None);
@@ -153,15 +153,15 @@ async fn follow(
         changes.borrow_and_update();
         if !session.is_alive() {
             return Ok(match until {
-                Until::Shown(pattern) if is_shown(&session.live(), pattern) => Reason::Found,
-                Until::Shown(_) | Until::News | Until::Ready | Until::Prompt => Reason::Exit,
+                WaitCondition::Shown(pattern) if is_shown(&session.live(), pattern) => ResultReason::Found,
+                WaitCondition::Shown(_) | WaitCondition::News | WaitCondition::Ready | WaitCondition::Prompt => ResultReason::Exit,
             });
         }
         let mut silence = Duration::ZERO;
-        let older = if let Until::Shown(pattern) = until {
+        let older = if let WaitCondition::Shown(pattern) = until {
             if searched.is_none_or(|at: Instant| at.elapsed() >= SEARCH_PAUSE) {
                 let Some(older) = search(&mut session.live(), pattern) else {
-                    return Ok(Reason::Found);
+                    return Ok(ResultReason::Found);
                 };
                 searched = Some(Instant::now());
                 older
@@ -181,9 +181,9 @@ async fn follow(
         }
         let left = longest.saturating_sub(begun.elapsed());
         if left.is_zero() {
-            return Ok(Reason::Limit);
+            return Ok(ResultReason::Limit);
         }
-        is_printing = rest(session, host, &mut changes, (pause, left)).await?;
+        is_printing = wait_for_more_output(session, host, &mut changes, (pause, left)).await?;
         let now = session.bytes();
         pause = if now == bytes { ready::next_look(pause, silence) } else { LOOK_MIN };
         bytes = now;
@@ -193,14 +193,14 @@ async fn follow(
 /// Checks whether the program waits. Returns the reason to end the wait, or the duration of the
 /// silence.
 async fn look(
-    session: &Session,
-    until: &Until,
-    (idle, is_printing): (Silence, bool),
+    session: &ShellSession,
+    until: &WaitCondition,
+    (idle, is_printing): (SilencePolicy, bool),
     (state, was_busy): (&mut TerminalState, &mut bool),
-) -> Result<ControlFlow<Reason, Duration>> {
-    let has_news = |doing| !matches!(until, Until::News) || is_news(session, doing);
-    if session.is_at_prompt() && has_news(Doing::Waits) {
-        return Ok(ControlFlow::Break(Reason::Prompt));
+) -> Result<ControlFlow<ResultReason, Duration>> {
+    let has_news = |doing| !matches!(until, WaitCondition::News) || has_new_information(session, doing);
+    if session.is_at_prompt() && has_news(ProgramActivity::Waits) {
+        return Ok(ControlFlow::Break(ResultReason::Prompt));
     }
     if is_printing {
         return Ok(ControlFlow::Continue(Duration::ZERO));
@@ -209,19 +209,19 @@ async fn look(
     state.clone_from(&look.state);
     *was_busy |= look.state.waits == Some(TerminalWait::Busy);
     let ended = match (until, ready::decide(&look)) {
-        (Until::Prompt, Some(Reason::Silence)) | (_, None) => None,
-        (_, Some(Reason::Waiting)) if !*was_busy && !has_news(Doing::Waits) => None,
-        (_, Some(Reason::Silence)) if !has_news(silent(state)) => None,
+        (WaitCondition::Prompt, Some(ResultReason::Silence)) | (_, None) => None,
+        (_, Some(ResultReason::Waiting)) if !*was_busy && !has_news(ProgramActivity::Waits) => None,
+        (_, Some(ResultReason::Silence)) if !has_news(silent_activity(state)) => None,
         // Output that arrived during the request to the system is checked first.
-        (_, Some(_)) if !session.is_alive() => Some(Reason::Exit),
+        (_, Some(_)) if !session.is_alive() => Some(ResultReason::Exit),
         (_, decided) => decided,
     };
     Ok(ended.map_or(ControlFlow::Continue(look.silence), ControlFlow::Break))
 }
 
 /// Waits for a change or a pause. Returns true if more output arrived shortly after a change.
-async fn rest(
-    session: &Session,
+async fn wait_for_more_output(
+    session: &ShellSession,
     host: &Reporter,
     changes: &mut watch::Receiver<u64>,
     (pause, left): (Duration, Duration),
@@ -238,19 +238,19 @@ async fn rest(
 }
 
 /// Returns true if there is anything new to report about a program with this activity.
-fn is_news(session: &Session, doing: Doing) -> bool {
+fn has_new_information(session: &ShellSession, doing: ProgramActivity) -> bool {
     let live = session.live();
     live.typed_by_person || live.told_doing != Some(doing) || live.has_new_output()
 }
 
 /// Searches the output. Returns `None` if the pattern is found, otherwise the older part of a long
 /// text. The lock is held throughout, so the returned part has been searched.
-fn search(live: &mut Live, pattern: &Regex) -> Option<Option<String>> {
+fn search(live: &mut LiveSessionState, pattern: &Regex) -> Option<Option<String>> {
     (!is_shown(live, pattern)).then(|| surplus(live))
 }
 
 /// Searches the new text, or the whole screen of a full-screen program.
-fn is_shown(live: &Live, pattern: &Regex) -> bool {
+fn is_shown(live: &LiveSessionState, pattern: &Regex) -> bool {
     if live.screen.is_full_screen() {
         return pattern.is_match(&live.screen.lines().join("\n"));
     }
@@ -260,15 +260,15 @@ fn is_shown(live: &Live, pattern: &Regex) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::marks::Nonce;
-    use crate::screen::Unseen;
+    use crate::marks::MarkNonce;
+    use crate::screen::UnseenText;
 
     #[test]
     fn text_goes_once_a_round_and_only_if_it_was_searched() {
-        let mut live = Live::new((24, 80), &Nonce::new("0123456789abcdef").unwrap());
-        let push = |live: &mut Live, text: &str| {
+        let mut live = LiveSessionState::new((24, 80), &MarkNonce::new("0123456789abcdef").unwrap());
+        let push = |live: &mut LiveSessionState, text: &str| {
             let text = text.to_owned() + &"x".repeat(1024 * 1024);
-            live.transcript.push(&Unseen { text, continues: true });
+            live.transcript.push(&UnseenText { text, continues: true });
         };
         let pattern = Regex::new("moon").unwrap();
         push(&mut live, "sun");

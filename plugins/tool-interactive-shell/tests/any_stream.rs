@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use jaato_plugin_testkit::skip;
-use tool_interactive_shell::screen::{Cursor, HISTORY_ROWS_MAX, Screen, Unseen};
+use tool_interactive_shell::screen::{ScreenCursor, HISTORY_ROWS_MAX, EmulatedScreen, UnseenText};
 
 /// Pieces of test streams. Each kind has broken terminals before.
 const PIECES: &[&[u8]] = &[
@@ -113,10 +113,10 @@ fn stream(random: &mut fastrand::Rng) -> Vec<u8> {
     bytes
 }
 
-type Seen = (Vec<String>, String, Cursor, Unseen, Vec<u8>, String, bool, Option<Unseen>);
+type Seen = (Vec<String>, String, ScreenCursor, UnseenText, Vec<u8>, String, bool, Option<UnseenText>);
 
 /// Returns everything that can be observed from outside.
-fn seen(screen: &mut Screen) -> Seen {
+fn seen(screen: &mut EmulatedScreen) -> Seen {
     let replies = screen.take_replies();
     let scrolled = screen.take_scrolled();
     (
@@ -136,13 +136,13 @@ fn any_cut_of_a_stream_gives_the_same_screen() {
     for seed in 0..1500 {
         let mut random = fastrand::Rng::with_seed(seed);
         let bytes = stream(&mut random);
-        let mut whole = Screen::new(6, 17);
+        let mut whole = EmulatedScreen::new(6, 17);
         whole.feed(&bytes);
         let expected = seen(&mut whole);
-        let mut single = Screen::new(6, 17);
+        let mut single = EmulatedScreen::new(6, 17);
         bytes.chunks(1).for_each(|byte| single.feed(byte));
         assert_eq!(seen(&mut single), expected, "seed {seed}, byte by byte: {bytes:?}");
-        let mut cut = Screen::new(6, 17);
+        let mut cut = EmulatedScreen::new(6, 17);
         let mut rest = &bytes[..];
         while !rest.is_empty() {
             let (piece, others) = rest.split_at(random.usize(1..=rest.len().min(40)));
@@ -174,7 +174,7 @@ fn flood(random: &mut fastrand::Rng) -> Vec<u8> {
 fn a_flood_that_comes_in_large_pieces_gives_the_same_screen() {
     for seed in 0..60 {
         let mut random = fastrand::Rng::with_seed(seed);
-        let (mut whole, mut cut) = (Screen::new(6, 17), Screen::new(6, 17));
+        let (mut whole, mut cut) = (EmulatedScreen::new(6, 17), EmulatedScreen::new(6, 17));
         for _ in 0..random.u8(1..5) {
             let bytes = flood(&mut random);
             whole.feed(&bytes);
@@ -182,7 +182,7 @@ fn a_flood_that_comes_in_large_pieces_gives_the_same_screen() {
             match random.u8(0..6) {
                 0 => [&mut whole, &mut cut].map(|screen| screen.resize(9, 30)).into(),
                 1 => [&mut whole, &mut cut].map(|screen| screen.resize(6, 17)).into(),
-                2..4 => [&mut whole, &mut cut].map(Screen::mark_seen).into(),
+                2..4 => [&mut whole, &mut cut].map(EmulatedScreen::mark_seen).into(),
                 _ => vec![],
             };
         }
@@ -195,7 +195,7 @@ fn a_flood_that_comes_in_large_pieces_gives_the_same_screen() {
 fn nothing_that_comes_and_no_resize_panics_or_shows_a_control() {
     for seed in 0..600 {
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut screen = Screen::new(random.u16(1..30), random.u16(1..90));
+        let mut screen = EmulatedScreen::new(random.u16(1..30), random.u16(1..90));
         for _ in 0..40 {
             screen.feed(&stream(&mut random));
             match random.u8(0..6) {
@@ -222,12 +222,12 @@ fn nothing_that_comes_and_no_resize_panics_or_shows_a_control() {
 fn a_mark_leaves_nothing_new_whatever_came() {
     for seed in 0..600 {
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut screen = Screen::new(6, 17);
+        let mut screen = EmulatedScreen::new(6, 17);
         for _ in 0..5 {
             screen.feed(&stream(&mut random));
             screen.mark_seen();
             if !screen.is_full_screen() {
-                assert_eq!(screen.unseen(), Unseen::default(), "seed {seed}");
+                assert_eq!(screen.unseen(), UnseenText::default(), "seed {seed}");
             }
         }
     }
@@ -236,7 +236,7 @@ fn a_mark_leaves_nothing_new_whatever_came() {
 #[test]
 fn a_resize_storm_under_a_flood_stays_bounded() {
     let mut random = fastrand::Rng::with_seed(7);
-    let mut screen = Screen::new(24, 80);
+    let mut screen = EmulatedScreen::new(24, 80);
     for _ in 0..300 {
         screen.feed("a line that is told to nobody, and rather long\r\n".repeat(40).as_bytes());
         screen.resize(random.u16(1..100), random.u16(2..200));
@@ -269,7 +269,7 @@ fn what_never_ends_takes_no_memory() {
     ];
     let mut screens = Vec::new();
     for (begin, flood) in &floods {
-        let mut screen = Screen::new(24, 80);
+        let mut screen = EmulatedScreen::new(24, 80);
         screen.feed(begin.as_bytes());
         for _ in 0..24 {
             screen.feed(flood);

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use jaato_plugin_testkit::Kind;
-use jaato_plugin_testkit::conformance::{Suite, checks};
+use jaato_plugin_testkit::conformance::{ConformanceSuite, checks};
 
 /// The only check that these tools cannot pass on a host without terminals.
 const EXAMPLES: &str = "examples_work";
@@ -11,7 +11,7 @@ const EXAMPLES: &str = "examples_work";
 #[test]
 fn it_does_what_every_plugin_of_tools_must() {
     let kinds = [Kind::Tool];
-    let suite = Suite::of(tool_interactive_shell::__jaato::MODULE, &kinds);
+    let suite = ConformanceSuite::of(tool_interactive_shell::__jaato::MODULE, &kinds);
     let all = checks(&kinds);
     assert!(all.iter().any(|(_, name, _)| *name == EXAMPLES));
     let held = all.into_iter().filter(|(_, name, _)| *name != EXAMPLES);

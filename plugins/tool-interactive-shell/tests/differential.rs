@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::num::NonZero;
 
-use tool_interactive_shell::screen::Screen;
+use tool_interactive_shell::screen::EmulatedScreen;
 
 const ROWS: NonZero<u16> = NonZero::new(12).unwrap();
 const COLUMNS: NonZero<u16> = NonZero::new(40).unwrap();
@@ -27,7 +27,7 @@ fn other(bytes: &[u8]) -> (Vec<String>, (u16, u16), bool) {
 
 #[track_caller]
 fn check(name: &str, bytes: &[u8]) {
-    let mut screen = Screen::new(ROWS.get(), COLUMNS.get());
+    let mut screen = EmulatedScreen::new(ROWS.get(), COLUMNS.get());
     screen.feed(bytes);
     let cursor = screen.cursor();
     let ours = (screen.lines(), (cursor.row, cursor.column), screen.is_full_screen());

@@ -1,11 +1,11 @@
 //! The visible screen, its new text, and the terminal's replies.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use tool_interactive_shell::screen::{Cursor, HISTORY_ROWS_MAX, REPLY_BYTES_MAX, Screen, Unseen};
+use tool_interactive_shell::screen::{ScreenCursor, HISTORY_ROWS_MAX, REPLY_BYTES_MAX, EmulatedScreen, UnseenText};
 
 /// Creates a screen of 5 rows and 20 columns and feeds it.
-fn fed(bytes: &str) -> Screen {
-    let mut screen = Screen::new(5, 20);
+fn fed(bytes: &str) -> EmulatedScreen {
+    let mut screen = EmulatedScreen::new(5, 20);
     screen.feed(bytes.as_bytes());
     screen
 }
@@ -13,16 +13,16 @@ fn fed(bytes: &str) -> Screen {
 /// Feeds and marks each of `told`, feeds `last`, and compares the new text.
 #[track_caller]
 fn check(told: &[&str], last: &str, expected: &str) {
-    let mut screen = Screen::new(5, 20);
+    let mut screen = EmulatedScreen::new(5, 20);
     for bytes in told {
         screen.feed(bytes.as_bytes());
         screen.mark_seen();
-        assert_eq!(screen.unseen(), Unseen::default(), "just told");
+        assert_eq!(screen.unseen(), UnseenText::default(), "just told");
     }
     screen.feed(last.as_bytes());
     assert_eq!(screen.unseen().text, expected);
     screen.mark_seen();
-    assert_eq!(screen.unseen(), Unseen::default());
+    assert_eq!(screen.unseen(), UnseenText::default());
 }
 
 #[test]
@@ -104,9 +104,9 @@ fn a_full_screen_program_leaves_the_text_below_as_it_was() {
     screen.mark_seen();
     screen.feed(b"vi\r\n\x1b[?1049h\x1b[H~ text\x1b[2;3H");
     assert!(screen.is_full_screen());
-    assert_eq!(screen.unseen(), Unseen::default());
+    assert_eq!(screen.unseen(), UnseenText::default());
     assert_eq!(screen.lines(), ["~ text"]);
-    assert_eq!(screen.cursor(), Cursor { row: 1, column: 2, is_visible: true });
+    assert_eq!(screen.cursor(), ScreenCursor { row: 1, column: 2, is_visible: true });
     screen.mark_seen();
     screen.feed(b"\x1b[2J\x1b[?1049l$ ");
     assert!(!screen.is_full_screen());
@@ -145,13 +145,13 @@ fn colours_tabs_and_titles_leave_no_trace_in_the_text() {
 
 #[test]
 fn invalid_utf8_is_shown_as_a_replacement() {
-    let mut screen = Screen::new(5, 20);
+    let mut screen = EmulatedScreen::new(5, 20);
     screen.feed(b"a\xffb\xc3(\xe6\xbc\xa2");
     assert_eq!(screen.unseen().text, "a\u{fffd}b\u{fffd}(漢");
 }
 
 /// Returns all new text: what scrolled away, and what is still there.
-fn new_text(screen: &mut Screen) -> String {
+fn new_text(screen: &mut EmulatedScreen) -> String {
     let scrolled = screen.take_scrolled().unwrap_or_default();
     let unseen = screen.unseen();
     assert!(scrolled.text.is_empty() || unseen.continues, "it goes on where that ends");
@@ -207,7 +207,7 @@ fn what_changed_before_it_scrolled_away_is_told_from_its_first_changed_line() {
 
 #[test]
 fn long_lines_are_told_whole_also_if_they_are_cut_where_they_scroll_away() {
-    let mut screen = Screen::new(5, 20);
+    let mut screen = EmulatedScreen::new(5, 20);
     let line = "0123456789".repeat(5);
     let lines = format!("{line}\n").repeat(3000);
     screen.feed(lines.replace('\n', "\r\n").as_bytes());
@@ -263,7 +263,7 @@ fn what_scrolled_by_before_a_program_drew_is_told_apart_from_the_drawing() {
 fn a_flood_is_told_as_the_screen_would_show_it() {
     let lines: String = (0..5000).map(|number| format!("q\t{number}\n")).collect();
     let shown = |prepared: &str, size: usize| {
-        let mut screen = Screen::new(5, 40);
+        let mut screen = EmulatedScreen::new(5, 40);
         screen.feed(prepared.as_bytes());
         screen.mark_seen();
         let bytes = lines.replace('\n', "\r\n");
@@ -294,7 +294,7 @@ fn a_resize_tells_nothing_again() {
         let mut screen = fed("a line of text\r\nanother one\r\n$ ");
         screen.mark_seen();
         screen.resize(rows, columns);
-        assert_eq!(screen.unseen(), Unseen::default(), "{rows} x {columns}");
+        assert_eq!(screen.unseen(), UnseenText::default(), "{rows} x {columns}");
         screen.feed(b"ls\r\nnew\r\n$ ");
         assert_eq!(screen.unseen().text, "ls\nnew\n$ ", "{rows} x {columns}");
         assert_eq!((screen.rows(), screen.columns()), (rows, columns));
@@ -304,9 +304,9 @@ fn a_resize_tells_nothing_again() {
 #[test]
 fn sizes_beyond_the_limits_are_brought_within() {
     for (asked, given) in [((0, 0), (1, 2)), ((u16::MAX, u16::MAX), (500, 1000))] {
-        let screen = Screen::new(asked.0, asked.1);
+        let screen = EmulatedScreen::new(asked.0, asked.1);
         assert_eq!((screen.rows(), screen.columns()), given);
-        let mut screen = Screen::new(24, 80);
+        let mut screen = EmulatedScreen::new(24, 80);
         screen.resize(asked.0, asked.1);
         assert_eq!((screen.rows(), screen.columns()), given);
     }
@@ -376,7 +376,7 @@ fn questions_that_would_leak_or_act_are_not_answered() {
 
 #[test]
 fn replies_are_bounded_and_whole() {
-    let mut screen = Screen::new(5, 20);
+    let mut screen = EmulatedScreen::new(5, 20);
     screen.feed("\x1b[6n".repeat(100_000).as_bytes());
     let replies = screen.take_replies();
     assert!(replies.len() <= REPLY_BYTES_MAX && replies.len() > REPLY_BYTES_MAX - 6);

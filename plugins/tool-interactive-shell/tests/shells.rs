@@ -8,8 +8,8 @@ use std::process::Command;
 use expectrl::Expect;
 use expectrl::session::OsSession;
 use jaato_plugin_testkit::skip;
-use tool_interactive_shell::marks::{Injection, Mark, MarkKind, MarkScanner, Nonce, Shell};
-use tool_interactive_shell::screen::Screen;
+use tool_interactive_shell::marks::{ShellInjection, ShellMark, MarkKind, MarkScanner, MarkNonce, MarkableShell};
+use tool_interactive_shell::screen::EmulatedScreen;
 
 const NONCE: &str = "n0nce4theShells";
 
@@ -24,12 +24,12 @@ enum Way {
 struct Terminal {
     session: OsSession,
     scanner: MarkScanner,
-    screen: Screen,
+    screen: EmulatedScreen,
 }
 
 impl Terminal {
     /// Returns `None` if the program is not installed. The test is then skipped.
-    fn new(program: &[&str], injection: &Injection, home: &PathBuf) -> Option<Self> {
+    fn new(program: &[&str], injection: &ShellInjection, home: &PathBuf) -> Option<Self> {
         let mut command = Command::new(program[0]);
         command.args(&injection.arguments).args(&program[1..]);
         command.env_clear().env("PATH", std::env::var_os("PATH")?);
@@ -43,8 +43,8 @@ impl Terminal {
         }
         let mut session = OsSession::spawn(command).unwrap();
         session.set_expect_timeout(Some(std::time::Duration::from_secs(30)));
-        let scanner = MarkScanner::new(&Nonce::new(NONCE).unwrap());
-        Some(Self { session, scanner, screen: Screen::new(24, 200) })
+        let scanner = MarkScanner::new(&MarkNonce::new(NONCE).unwrap());
+        Some(Self { session, scanner, screen: EmulatedScreen::new(24, 200) })
     }
 
     /// Types a line and returns the marks up to the next prompt.
@@ -59,19 +59,19 @@ impl Terminal {
         let found = self.session.expect(end.as_bytes()).unwrap();
         self.screen.feed(found.as_bytes());
         let marks = self.scanner.scan(found.as_bytes());
-        marks.into_iter().map(|Mark { kind, .. }| kind).collect()
+        marks.into_iter().map(|ShellMark { kind, .. }| kind).collect()
     }
 }
 
 /// Checks a shell after its setup. `program` must not load a startup file that interferes.
-fn check(shell: Shell, program: &[&str], way: Way) {
+fn check(shell: MarkableShell, program: &[&str], way: Way) {
     use MarkKind::{CommandEnd, CommandStart, InputStart, PromptStart};
     let name = format!("{}-{way:?}-{}", program.join("-").replace('/', "_"), std::process::id());
     let home = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&home).unwrap();
-    let nonce = Nonce::new(NONCE).unwrap();
+    let nonce = MarkNonce::new(NONCE).unwrap();
     let injection = match way {
-        Way::Line => Injection::default(),
+        Way::Line => ShellInjection::default(),
         Way::Injection => shell.injection(&nonce, "$ ").unwrap(),
     };
     let Some(mut terminal) = Terminal::new(program, &injection, &home) else { return };
@@ -82,7 +82,7 @@ fn check(shell: Shell, program: &[&str], way: Way) {
     assert_eq!(first[first.len() - 2..], [PromptStart, InputStart], "{first:?}");
 
     let ran = |code: i32| {
-        let start = (shell != Shell::Posix).then_some(CommandStart);
+        let start = (shell != MarkableShell::Posix).then_some(CommandStart);
         start
             .into_iter()
             .chain([CommandEnd(Some(code)), PromptStart, InputStart])
@@ -95,14 +95,14 @@ fn check(shell: Shell, program: &[&str], way: Way) {
     assert!(text.contains("forged") && !text.contains("133;D;9\u{7}"), "{text:?}");
     // The marks keep the status of the last command.
     assert_eq!(terminal.type_line("false"), ran(1));
-    let status = if shell == Shell::Fish { "$status" } else { "$?" };
+    let status = if shell == MarkableShell::Fish { "$status" } else { "$?" };
     assert_eq!(terminal.type_line(&format!("echo x({status})x").replace(['(', ')'], "\"")), ran(0));
     let text = terminal.screen.unseen().text;
     assert!(text.contains("x1x"), "{text:?}");
     // A second setup does not print the marks twice.
     terminal.type_line(&shell.line(&nonce));
     assert_eq!(terminal.type_line("true").iter().filter(|kind| **kind == PromptStart).count(), 1);
-    if matches!((shell, way), (Shell::Bash, Way::Injection)) {
+    if matches!((shell, way), (MarkableShell::Bash, Way::Injection)) {
         terminal.type_line("env");
         assert!(!terminal.screen.lines().join("").contains(NONCE), "children know the nonce");
     }
@@ -114,40 +114,40 @@ fn check(shell: Shell, program: &[&str], way: Way) {
 
 #[test]
 fn bash_is_taught() {
-    check(Shell::Bash, &["bash", "--noprofile", "--norc"], Way::Line);
-    check(Shell::Bash, &["bash", "--noprofile", "--norc"], Way::Injection);
+    check(MarkableShell::Bash, &["bash", "--noprofile", "--norc"], Way::Line);
+    check(MarkableShell::Bash, &["bash", "--noprofile", "--norc"], Way::Injection);
 }
 
 #[test]
 fn bash_with_the_persons_own_startup_files_is_taught() {
-    check(Shell::Bash, &["bash", "-i"], Way::Injection);
+    check(MarkableShell::Bash, &["bash", "-i"], Way::Injection);
 }
 
 #[test]
 fn zsh_is_taught() {
-    check(Shell::Zsh, &["zsh", "-f"], Way::Line);
+    check(MarkableShell::Zsh, &["zsh", "-f"], Way::Line);
 }
 
 #[test]
 fn fish_is_taught() {
-    check(Shell::Fish, &["fish"], Way::Line);
-    check(Shell::Fish, &["fish"], Way::Injection);
+    check(MarkableShell::Fish, &["fish"], Way::Line);
+    check(MarkableShell::Fish, &["fish"], Way::Injection);
 }
 
 #[test]
 fn dash_is_taught() {
-    check(Shell::Posix, &["dash", "-i"], Way::Line);
-    check(Shell::Posix, &["dash", "-i"], Way::Injection);
+    check(MarkableShell::Posix, &["dash", "-i"], Way::Line);
+    check(MarkableShell::Posix, &["dash", "-i"], Way::Injection);
 }
 
 #[test]
 fn the_ash_of_busybox_is_taught() {
-    check(Shell::Posix, &["busybox", "sh", "-i"], Way::Line);
-    check(Shell::Posix, &["busybox", "sh", "-i"], Way::Injection);
+    check(MarkableShell::Posix, &["busybox", "sh", "-i"], Way::Line);
+    check(MarkableShell::Posix, &["busybox", "sh", "-i"], Way::Injection);
 }
 
 /// `sh` may be any shell of this family.
 #[test]
 fn bash_understands_the_plain_line() {
-    check(Shell::Posix, &["bash", "--posix", "--noprofile", "--norc"], Way::Line);
+    check(MarkableShell::Posix, &["bash", "--posix", "--noprofile", "--norc"], Way::Line);
 }

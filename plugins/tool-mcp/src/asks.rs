@@ -14,9 +14,9 @@ use jaato_plugin_sdk::types::text::cut_to_bytes;
 use parking_lot::Mutex;
 use rmcp::model::{ErrorCode, ErrorData, ProgressNotificationParam};
 
-use crate::described::plain;
+use crate::described::plain_text;
 use crate::names::tool_name;
-use crate::site::CallSite;
+use crate::site::McpCallContext;
 
 /// The minimum time between two progress reports of a call.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(50);
@@ -50,7 +50,7 @@ impl SessionCall {
     }
 }
 
-impl CallSite for SessionCall {
+impl McpCallContext for SessionCall {
     fn progress(&self, progress: &ProgressNotificationParam) {
         let now = Instant::now();
         let is_done = progress.total.is_some_and(|total| progress.progress >= total);
@@ -62,7 +62,7 @@ impl CallSite for SessionCall {
         drop(shown);
         let label = match &progress.message {
             Some(message) => {
-                format!("{}: {}", self.what, cut_to_bytes(&plain(message).replace('\n', " "), 200))
+                format!("{}: {}", self.what, cut_to_bytes(&plain_text(message).replace('\n', " "), 200))
             }
             None => self.what.clone(),
         };
@@ -116,14 +116,14 @@ fn unanswered(outcome: FormOutcome) -> Value {
 }
 
 fn title(server: &str, message: &Value) -> String {
-    let message = plain(message.as_str().unwrap_or_default()).replace('\n', " ");
+    let message = plain_text(message.as_str().unwrap_or_default()).replace('\n', " ");
     cut_to_bytes(&format!("MCP server `{server}` asks: {message}"), TEXT_BYTES_MAX)
 }
 
 /// Asks the user to open a page. The form shows the page's host separately, because the user
 /// decides by it.
 async fn ask_to_open(host: &Reporter, server: &str, params: &Value) -> Value {
-    let url = plain(params["url"].as_str().unwrap_or_default());
+    let url = plain_text(params["url"].as_str().unwrap_or_default());
     let Some(place) = place_of(&url) else { return action("decline") };
     let option = |value: &str, label: &str| FieldOption {
         value: value.to_owned(),
@@ -218,16 +218,16 @@ fn form_of(server: &str, params: &Value) -> std::result::Result<Form, String> {
 
 fn named(value: &str, label: &str) -> FieldOption {
     let (value, label) =
-        (cut_to_bytes(value, TEXT_BYTES_MAX), cut_to_bytes(&plain(label), TEXT_BYTES_MAX));
+        (cut_to_bytes(value, TEXT_BYTES_MAX), cut_to_bytes(&plain_text(label), TEXT_BYTES_MAX));
     FieldOption { value, label, ..FieldOption::default() }
 }
 
 fn field(name: &str, schema: &Value) -> FormField {
-    let text = |key: &str| schema[key].as_str().map(plain).filter(|it| !it.trim().is_empty());
+    let text = |key: &str| schema[key].as_str().map(plain_text).filter(|it| !it.trim().is_empty());
     let asked = match (text("title"), text("description")) {
         (Some(title), Some(description)) => format!("{title}: {description}"),
         (Some(text), None) | (None, Some(text)) => text,
-        (None, None) => plain(name),
+        (None, None) => plain_text(name),
     };
     let hint = match (schema["type"].as_str(), schema["format"].as_str()) {
         (_, Some(format)) => format!(" ({format})"),
@@ -289,7 +289,7 @@ fn values_of(
 }
 
 fn value_of(name: &str, schema: &Value, given: Value) -> std::result::Result<Value, String> {
-    let name = plain(name);
+    let name = plain_text(name);
     let Value::String(text) = &given else { return Ok(given) };
     let number: Option<Number> = match schema["type"].as_str() {
         Some("boolean") => return Ok(Value::Bool(text == "true")),

@@ -19,8 +19,8 @@ use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
 use crate::config::files::replace;
-use crate::config::{Reach, ServerEntry};
-use crate::described::Described;
+use crate::config::{McpServerAddress, ServerEntry};
+use crate::described::ServerDescription;
 
 /// The maximum size of the cache file.
 const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
@@ -37,16 +37,16 @@ const FILE_NAME: &str = "descriptions.json";
 
 /// The cache file of server descriptions.
 #[derive(Debug)]
-pub struct Cache {
+pub struct McpServerCache {
     path: Option<PathBuf>,
-    kept: Mutex<Kept>,
+    kept: Mutex<McpCacheContents>,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default)]
-struct Kept {
+struct McpCacheContents {
     /// Records by fingerprint.
-    servers: BTreeMap<String, Record>,
+    servers: BTreeMap<String, CachedServer>,
     /// A counter of uses, to find the oldest records.
     last_use: u64,
 }
@@ -54,13 +54,13 @@ struct Kept {
 /// The cached data of a server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default)]
-pub struct Record {
+pub struct CachedServer {
     /// The server's description. `None` if it was started but never answered.
-    pub described: Option<Described>,
+    pub described: Option<ServerDescription>,
     used: u64,
 }
 
-impl Cache {
+impl McpServerCache {
     /// Reads the cache from `folder`. Without a folder, the cache is empty. Blocks.
     pub fn read(folder: Option<&Path>) -> Self {
         let path = folder.map(|folder| folder.join(FILE_NAME));
@@ -74,13 +74,13 @@ impl Cache {
     }
 
     /// Returns the record of a server, or `None` if it was never started.
-    pub fn get(&self, fingerprint: &str) -> Option<Record> {
+    pub fn get(&self, fingerprint: &str) -> Option<CachedServer> {
         self.kept.lock().servers.get(fingerprint).cloned()
     }
 
     /// Stores a server's description, or that it was started without one. Blocks on the file if
     /// anything changed.
-    pub fn keep(&self, fingerprint: &str, described: Option<Described>) {
+    pub fn keep(&self, fingerprint: &str, described: Option<ServerDescription>) {
         let mut kept = self.kept.lock();
         let known = kept.servers.get(fingerprint);
         if known.is_some_and(|known| described.is_none() || known.described == described) {
@@ -88,7 +88,7 @@ impl Cache {
         }
         kept.last_use += 1;
         let used = kept.last_use;
-        kept.servers.insert(fingerprint.to_owned(), Record { described, used });
+        kept.servers.insert(fingerprint.to_owned(), CachedServer { described, used });
         while kept.servers.len() > KEPT_MAX {
             let oldest = kept.servers.iter().min_by_key(|(_, record)| record.used);
             let Some(oldest) = oldest.map(|(fingerprint, _)| fingerprint.clone()) else { break };
@@ -113,12 +113,12 @@ pub fn fingerprint(entry: &ServerEntry) -> String {
     };
     add(&entry.name);
     match &entry.reach {
-        Reach::Http(http) => add(&http.url),
-        Reach::Stdio(stdio) => {
+        McpServerAddress::Http(http) => add(&http.url),
+        McpServerAddress::Stdio(stdio) => {
             add(&stdio.command);
             stdio.args.iter().for_each(|arg| add(arg));
             stdio.env.keys().for_each(|name| add(name));
-            let program = found(&stdio.command);
+            let program = find_executable(&stdio.command);
             let folder = PathBuf::from(stdio.cwd.as_deref().unwrap_or_default());
             // `join` keeps an absolute path as it is.
             let named = stdio.args.iter().map(|arg| folder.join(arg));
@@ -153,7 +153,7 @@ fn state_of(path: &Path) -> String {
 }
 
 /// Finds a program in the search path, as a shell does.
-fn found(command: &str) -> Option<PathBuf> {
+fn find_executable(command: &str) -> Option<PathBuf> {
     if command.contains('/') {
         return Some(PathBuf::from(command));
     }
@@ -166,31 +166,31 @@ mod tests {
     use jaato_plugin_sdk::serde_json::json;
 
     use super::*;
-    use crate::config::{Origin, entry};
+    use crate::config::{McpConfigOrigin, entry};
 
-    fn described(title: &str) -> Option<Described> {
-        Some(Described { title: title.to_owned(), ..Described::default() })
+    fn described(title: &str) -> Option<ServerDescription> {
+        Some(ServerDescription { title: title.to_owned(), ..ServerDescription::default() })
     }
 
     #[test]
     fn what_was_said_is_there_in_the_next_process() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::read(Some(folder.path()));
+        let cache = McpServerCache::read(Some(folder.path()));
         assert_eq!(cache.get("a"), None);
         cache.keep("a", None);
         cache.keep("b", described("b"));
         // A later failed start does not remove the description.
         cache.keep("b", None);
-        let cache = Cache::read(Some(folder.path()));
+        let cache = McpServerCache::read(Some(folder.path()));
         assert_eq!(cache.get("a").unwrap().described, None);
         assert_eq!(cache.get("b").unwrap().described, described("b"));
         std::fs::write(folder.path().join(FILE_NAME), "{ not json").unwrap();
-        assert_eq!(Cache::read(Some(folder.path())).get("b"), None);
+        assert_eq!(McpServerCache::read(Some(folder.path())).get("b"), None);
     }
 
     #[test]
     fn the_oldest_go() {
-        let cache = Cache::read(None);
+        let cache = McpServerCache::read(None);
         for number in 0..=KEPT_MAX {
             cache.keep(&number.to_string(), described("x"));
         }
@@ -204,7 +204,7 @@ mod tests {
         std::fs::write(&script, "one").unwrap();
         let of = |args: &[&str]| {
             let value = json!({ "command": script, "args": args, "env": { "TOKEN": "x" } });
-            let entry = entry::read("a", &value, Origin::Home, &|_| None, &mut Vec::new());
+            let entry = entry::read("a", &value, McpConfigOrigin::Home, &|_| None, &mut Vec::new());
             fingerprint(&entry.unwrap())
         };
         let (first, other) = (of(&["a"]), of(&["b"]));

@@ -13,11 +13,11 @@ use rmcp::model::{
     ReadResourceRequestParams, ServerResult,
 };
 
-use crate::connection::{Connection, OPEN_PAGE, Refused};
+use crate::connection::{McpConnection, OPEN_PAGE, McpRequestFailure};
 use crate::described::{self, RemoteTool};
 use crate::schema;
-use crate::server::Server;
-use crate::site::CallSite;
+use crate::server::McpServer;
+use crate::site::McpCallContext;
 
 /// The maximum number of question rounds in one request.
 const ROUNDS_MAX: usize = 10;
@@ -26,7 +26,7 @@ const QUESTIONS_MAX: usize = 8;
 
 /// A request that the server may answer with questions.
 #[derive(Debug, Clone)]
-pub enum Asked {
+pub enum McpRequest {
     /// Runs a tool.
     Tool {
         /// The server's name for the tool.
@@ -48,7 +48,7 @@ pub enum Asked {
     },
 }
 
-impl Asked {
+impl McpRequest {
     /// Builds the request, with the answers to the questions of the previous round.
     fn request(&self, answers: Option<InputResponses>, state: Option<String>) -> ClientRequest {
         match self {
@@ -81,13 +81,13 @@ impl Asked {
 /// # Errors
 /// The errors of [`ask`].
 pub async fn tool(
-    server: &Arc<Server>,
+    server: &Arc<McpServer>,
     tool: &RemoteTool,
     arguments: Map<String, Value>,
-    site: Option<Arc<dyn CallSite>>,
+    site: Option<Arc<dyn McpCallContext>>,
 ) -> Result<Value> {
     let arguments = schema::restore(&tool.aliases, arguments);
-    let asked = Asked::Tool { name: tool.name.clone(), arguments };
+    let asked = McpRequest::Tool { name: tool.name.clone(), arguments };
     let first = ask(server, &asked, site.clone()).await;
     match first {
         Err(error) if error.kind == ErrorKind::Unavailable && tool.may_repeat => {
@@ -102,11 +102,11 @@ pub async fn tool(
 /// # Errors
 /// The server's error, the reason why the server is down, or `timeout`.
 pub async fn ask(
-    server: &Arc<Server>,
-    asked: &Asked,
-    site: Option<Arc<dyn CallSite>>,
+    server: &Arc<McpServer>,
+    asked: &McpRequest,
+    site: Option<Arc<dyn McpCallContext>>,
 ) -> Result<Value> {
-    let connection = server.up().await?;
+    let connection = server.wait_until_connected().await?;
     let answer = ask_connection(&connection, asked, server.entry.timeout, site).await;
     answer.map_err(|error| {
         // The URL stays unmasked, because the user has to open the page.
@@ -128,22 +128,22 @@ pub async fn ask(
 /// # Errors
 /// The errors of [`ask`].
 pub async fn ask_connection(
-    connection: &Arc<Connection>,
-    asked: &Asked,
+    connection: &Arc<McpConnection>,
+    asked: &McpRequest,
     time: Duration,
-    site: Option<Arc<dyn CallSite>>,
+    site: Option<Arc<dyn McpCallContext>>,
 ) -> Result<Value> {
     let (this, asked) = (Arc::clone(connection), asked.clone());
-    let work = async move { rounds(&this, &asked, time, site).await };
+    let work = async move { run_question_rounds(&this, &asked, time, site).await };
     connection.spawner().run(work).await?
 }
 
 /// Sends a request repeatedly until the server answers with something other than questions.
-async fn rounds(
-    connection: &Connection,
-    asked: &Asked,
+async fn run_question_rounds(
+    connection: &McpConnection,
+    asked: &McpRequest,
     time: Duration,
-    site: Option<Arc<dyn CallSite>>,
+    site: Option<Arc<dyn McpCallContext>>,
 ) -> Result<Value> {
     let (mut answers, mut state) = (None, None);
     for _ in 0..ROUNDS_MAX {
@@ -158,7 +158,7 @@ async fn rounds(
         match answer {
             ServerResult::InputRequiredResult(required) => {
                 state.clone_from(&required.request_state);
-                answers = answered(connection, required, site.clone()).await?;
+                answers = answer_questions(connection, required, site.clone()).await?;
             }
             ServerResult::CreateTaskResult(_) => {
                 return Err(Error::failed("the server started a task that was not requested"));
@@ -175,14 +175,14 @@ async fn rounds(
 /// Sends a request. Sends it again if the server has changed the tool's description, because the
 /// transport derives the headers of calls from it.
 async fn exchange(
-    connection: &Connection,
+    connection: &McpConnection,
     request: impl Fn() -> ClientRequest,
     time: Duration,
-    site: Option<Arc<dyn CallSite>>,
-) -> Result<ServerResult, Refused> {
+    site: Option<Arc<dyn McpCallContext>>,
+) -> Result<ServerResult, McpRequestFailure> {
     match connection.send(request(), time, site.clone()).await {
         Err(refused) if refused.has_other_headers => {
-            described::tools_anew(connection).await?;
+            described::refresh_tools(connection).await?;
             connection.send(request(), time, site).await
         }
         answer => answer,
@@ -192,9 +192,9 @@ async fn exchange(
 /// Asks the user to open the pages that a server requires. If no user is present or the user
 /// declines, the error lists the pages.
 async fn open_pages(
-    connection: &Connection,
-    refused: Refused,
-    site: Option<Arc<dyn CallSite>>,
+    connection: &McpConnection,
+    refused: McpRequestFailure,
+    site: Option<Arc<dyn McpCallContext>>,
 ) -> Result<()> {
     for mut page in refused.pages {
         page["mode"] = "url".into();
@@ -213,10 +213,10 @@ async fn open_pages(
 }
 
 /// Answers the questions of one round.
-async fn answered(
-    connection: &Connection,
+async fn answer_questions(
+    connection: &McpConnection,
     required: InputRequiredResult,
-    site: Option<Arc<dyn CallSite>>,
+    site: Option<Arc<dyn McpCallContext>>,
 ) -> Result<Option<InputResponses>> {
     let questions = required.input_requests.unwrap_or_default();
     if questions.is_empty() && required.request_state.is_none() {

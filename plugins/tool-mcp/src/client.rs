@@ -21,7 +21,7 @@ use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use tokio::sync::Notify;
 
 use crate::log::ServerLog;
-use crate::site::CallSite;
+use crate::site::McpCallContext;
 
 /// The maximum number of a server's requests that are answered at a time. Further requests are
 /// refused.
@@ -29,12 +29,12 @@ const QUESTIONS_MAX: usize = 8;
 
 /// The client side of a connection. Clones share their state.
 #[derive(Clone)]
-pub struct Client(Arc<Shared>);
+pub struct McpClient(Arc<McpClientInner>);
 
-struct Shared {
+struct McpClientInner {
     log: ServerLog,
     roots: Vec<String>,
-    calls: Mutex<Calls>,
+    calls: Mutex<RunningServerCalls>,
     last_number: AtomicU64,
     questions: AtomicUsize,
     changed: Notify,
@@ -42,29 +42,29 @@ struct Shared {
 
 /// The calls that are running on the server.
 #[derive(Default)]
-struct Calls {
+struct RunningServerCalls {
     /// Call sites by number. The latest is last.
-    sites: BTreeMap<u64, Arc<dyn CallSite>>,
+    sites: BTreeMap<u64, Arc<dyn McpCallContext>>,
     tokens: HashMap<ProgressToken, u64>,
 }
 
 /// The registration of a running call. Dropping it removes the call.
-pub struct Enrolled {
-    client: Client,
+pub struct CallRegistration {
+    client: McpClient,
     number: u64,
     token: Option<ProgressToken>,
 }
 
 /// A server's request that is being answered.
-struct Question<'a>(&'a AtomicUsize);
+struct ServerRequestGuard<'a>(&'a AtomicUsize);
 
-impl Drop for Question<'_> {
+impl Drop for ServerRequestGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Drop for Enrolled {
+impl Drop for CallRegistration {
     fn drop(&mut self) {
         let mut calls = self.client.0.calls.lock();
         calls.sites.remove(&self.number);
@@ -74,7 +74,7 @@ impl Drop for Enrolled {
     }
 }
 
-impl Enrolled {
+impl CallRegistration {
     /// Sets the token under which the server reports the call's progress.
     pub fn watch(&mut self, token: ProgressToken) {
         let mut calls = self.client.0.calls.lock();
@@ -85,10 +85,10 @@ impl Enrolled {
     }
 }
 
-impl Client {
+impl McpClient {
     /// Creates a client. `roots` are the folders that the server may know.
     pub fn new(log: ServerLog, roots: Vec<String>) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(McpClientInner {
             log,
             roots,
             calls: Mutex::default(),
@@ -99,14 +99,14 @@ impl Client {
     }
 
     /// Registers a call that begins.
-    pub fn enroll(&self, site: Arc<dyn CallSite>) -> Enrolled {
+    pub fn enroll(&self, site: Arc<dyn McpCallContext>) -> CallRegistration {
         let number = self.0.last_number.fetch_add(1, Ordering::Relaxed);
         self.0.calls.lock().sites.insert(number, site);
-        Enrolled { client: self.clone(), number, token: None }
+        CallRegistration { client: self.clone(), number, token: None }
     }
 
     /// Waits until the server reports that one of its lists has changed.
-    pub async fn changed(&self) {
+    pub async fn wait_for_change(&self) {
         self.0.changed.notified().await;
     }
 
@@ -125,12 +125,12 @@ impl Client {
         &self.0.log
     }
 
-    fn site(&self) -> Option<Arc<dyn CallSite>> {
+    fn site(&self) -> Option<Arc<dyn McpCallContext>> {
         self.0.calls.lock().sites.last_key_value().map(|(_, site)| Arc::clone(site))
     }
 
     /// Returns the folders of the session whose call is running, or the default folders.
-    async fn roots(&self, site: Option<Arc<dyn CallSite>>) -> Vec<Root> {
+    async fn roots(&self, site: Option<Arc<dyn McpCallContext>>) -> Vec<Root> {
         let of_call = match site {
             Some(site) => site.roots().await,
             None => None,
@@ -138,9 +138,9 @@ impl Client {
         roots(of_call.as_ref().unwrap_or(&self.0.roots))
     }
 
-    fn question(&self) -> Result<Question<'_>, ErrorData> {
+    fn question(&self) -> Result<ServerRequestGuard<'_>, ErrorData> {
         let asked = self.0.questions.fetch_add(1, Ordering::Relaxed);
-        let question = Question(&self.0.questions);
+        let question = ServerRequestGuard(&self.0.questions);
         match asked < QUESTIONS_MAX {
             true => Ok(question),
             false => Err(refused("too many questions at a time")),
@@ -155,7 +155,7 @@ impl Client {
         &self,
         method: &str,
         params: Value,
-        site: Option<Arc<dyn CallSite>>,
+        site: Option<Arc<dyn McpCallContext>>,
     ) -> Result<Value, ErrorData> {
         let _question = self.question()?;
         let site = site.or_else(|| self.site());
@@ -195,7 +195,7 @@ fn bad(error: &serde_json::Error) -> ErrorData {
     ErrorData::new(ErrorCode::INVALID_PARAMS, error.to_string(), None)
 }
 
-impl ClientHandler for Client {
+impl ClientHandler for McpClient {
     fn get_info(&self) -> ClientConfig {
         let capabilities = json!({
             "roots": {}, "sampling": {}, "elicitation": { "form": {}, "url": {} },

@@ -18,17 +18,17 @@ use rmcp::service::{
 use rmcp::transport::Transport;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
-use crate::client::{Client, Enrolled};
-use crate::described::plain;
+use crate::client::{McpClient, CallRegistration};
+use crate::described::plain_text;
 use crate::log::safe;
-use crate::runtime::Spawner;
-use crate::site::CallSite;
+use crate::runtime::McpSpawner;
+use crate::site::McpCallContext;
 use crate::transport::http::{HttpFailure, failure, sessions};
 
 /// The protocol era of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", rename_all = "snake_case")]
-pub enum Era {
+pub enum ProtocolEra {
     /// `initialize`, up to 2025-11-25.
     Legacy,
     /// Stateless, from 2026-07-28 on.
@@ -52,26 +52,26 @@ pub const OPEN_PAGE: &str = "open this page, then call again: ";
 const DATA_BYTES_MAX: usize = 1000;
 
 /// An open connection. Dropping it closes the connection.
-pub struct Opened {
+pub struct OpenConnection {
     /// The connection that calls use.
-    pub connection: Arc<Connection>,
+    pub connection: Arc<McpConnection>,
     /// The service loop of the connection.
-    pub running: RunningService<RoleClient, Client>,
+    pub running: RunningService<RoleClient, McpClient>,
 }
 
 /// Sends requests to a server.
-pub struct Connection {
+pub struct McpConnection {
     peer: Peer<RoleClient>,
-    client: Client,
-    spawner: Spawner,
+    client: McpClient,
+    spawner: McpSpawner,
     /// The server's information about itself.
     pub info: Arc<ServerPeerInfo>,
     /// The server's era.
-    pub era: Era,
+    pub era: ProtocolEra,
 }
 
 /// The reason why a request failed.
-pub struct Refused {
+pub struct McpRequestFailure {
     /// The headers do not match the tool, because the server has changed the tool's description.
     pub has_other_headers: bool,
     /// Pages that the user must open first: requests of the mode `url`.
@@ -81,13 +81,13 @@ pub struct Refused {
 }
 
 /// The reason why one attempt failed.
-enum Unanswered {
+enum RequestAttemptFailure {
     Refused(ServiceError),
     Lost(Error),
 }
 
-impl Refused {
-    fn of(error: &ServiceError) -> Self {
+impl McpRequestFailure {
+    fn from_service_error(error: &ServiceError) -> Self {
         let code = match error {
             ServiceError::McpError(error) => Some(error.code.0),
             _ => None,
@@ -96,7 +96,7 @@ impl Refused {
             ServiceError::McpError(error) if code == Some(URL_REQUIRED) => pages(error),
             _ => Vec::new(),
         };
-        let mut error = in_words(error);
+        let mut error = describe_service_error(error);
         let urls: Vec<&str> = pages.iter().filter_map(|page| page["url"].as_str()).collect();
         if !urls.is_empty() {
             error.hint = Some(format!("{OPEN_PAGE}{}", urls.join(" ")));
@@ -120,20 +120,20 @@ fn safe_url(url: &str) -> bool {
     is_page && url.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-impl From<Error> for Refused {
+impl From<Error> for McpRequestFailure {
     fn from(error: Error) -> Self {
         Self { has_other_headers: false, pages: Vec::new(), error }
     }
 }
 
 /// Cancels a request on the server when its caller stops waiting.
-struct Abandoned {
+struct CancelRequestOnDrop {
     peer: Peer<RoleClient>,
-    spawner: Spawner,
+    spawner: McpSpawner,
     id: Option<RequestId>,
 }
 
-impl Drop for Abandoned {
+impl Drop for CancelRequestOnDrop {
     fn drop(&mut self) {
         let Some(id) = self.id.take() else { return };
         let peer = self.peer.clone();
@@ -153,18 +153,18 @@ async fn cancel(peer: &Peer<RoleClient>, id: RequestId, why: &str) {
 /// The reason why no connection could be set up.
 pub async fn open<T>(
     transport: T,
-    client: Client,
-    era: Era,
-    spawner: Spawner,
-) -> Result<Opened, ClientInitializeError>
+    client: McpClient,
+    era: ProtocolEra,
+    spawner: McpSpawner,
+) -> Result<OpenConnection, ClientInitializeError>
 where
     T: Transport<RoleClient> + 'static,
 {
     let preferred_versions = vec![ProtocolVersion::LATEST];
     let mode = match era {
-        Era::Legacy => ClientLifecycleMode::Initialize,
-        Era::Modern => ClientLifecycleMode::Discover { preferred_versions },
-        Era::Unknown => ClientLifecycleMode::Auto {
+        ProtocolEra::Legacy => ClientLifecycleMode::Initialize,
+        ProtocolEra::Modern => ClientLifecycleMode::Discover { preferred_versions },
+        ProtocolEra::Unknown => ClientLifecycleMode::Auto {
             preferred_versions,
             legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
         },
@@ -175,14 +175,14 @@ where
     let unknown = || Arc::new(ServerPeerInfo::new(ProtocolVersion::default(), <_>::default()));
     let info = peer.peer_info().unwrap_or_else(unknown);
     let era = match info.protocol_version.has_initialize() {
-        true => Era::Legacy,
-        false => Era::Modern,
+        true => ProtocolEra::Legacy,
+        false => ProtocolEra::Modern,
     };
-    let connection = Arc::new(Connection { peer, client, spawner, info, era });
-    Ok(Opened { connection, running })
+    let connection = Arc::new(McpConnection { peer, client, spawner, info, era });
+    Ok(OpenConnection { connection, running })
 }
 
-impl Connection {
+impl McpConnection {
     /// Sends a request and waits for its response. Runs on any executor. Dropping the future
     /// cancels the request on the server.
     ///
@@ -193,37 +193,37 @@ impl Connection {
         self: &Arc<Self>,
         request: ClientRequest,
         time: Duration,
-        site: Option<Arc<dyn CallSite>>,
+        site: Option<Arc<dyn McpCallContext>>,
     ) -> Result<ServerResult, Error> {
         let this = Arc::clone(self);
         let work = async move { this.exchange(request, time, site).await };
         self.spawner.run(work).await?
     }
 
-    /// Like [`Connection::request`], but must run on the runtime.
+    /// Like [`McpConnection::request`], but must run on the runtime.
     pub async fn exchange(
         &self,
         request: ClientRequest,
         time: Duration,
-        site: Option<Arc<dyn CallSite>>,
+        site: Option<Arc<dyn McpCallContext>>,
     ) -> Result<ServerResult, Error> {
         self.send(request, time, site).await.map_err(|refused| refused.error)
     }
 
-    /// Like [`Connection::exchange`], but returns the pages to open and other demands of the server
-    /// as [`Refused`]. A request whose session is lost is sent again once.
+    /// Like [`McpConnection::exchange`], but returns the pages to open and other demands of the server
+    /// as [`McpRequestFailure`]. A request whose session is lost is sent again once.
     ///
     /// # Errors
-    /// The errors of [`Connection::request`].
+    /// The errors of [`McpConnection::request`].
     pub async fn send(
         &self,
         request: ClientRequest,
         time: Duration,
-        site: Option<Arc<dyn CallSite>>,
-    ) -> Result<ServerResult, Refused> {
+        site: Option<Arc<dyn McpCallContext>>,
+    ) -> Result<ServerResult, McpRequestFailure> {
         let first = self.attempt(request.clone(), time, site.clone()).await;
         let answer = match first {
-            Err(Unanswered::Refused(ServiceError::McpError(error)))
+            Err(RequestAttemptFailure::Refused(ServiceError::McpError(error)))
                 if sessions::is_marked(&error) =>
             {
                 self.attempt(request, time, site).await
@@ -231,8 +231,8 @@ impl Connection {
             first => first,
         };
         answer.map_err(|why| match why {
-            Unanswered::Refused(error) => Refused::of(&error),
-            Unanswered::Lost(error) => error.into(),
+            RequestAttemptFailure::Refused(error) => McpRequestFailure::from_service_error(&error),
+            RequestAttemptFailure::Lost(error) => error.into(),
         })
     }
 
@@ -240,9 +240,9 @@ impl Connection {
         &self,
         request: ClientRequest,
         time: Duration,
-        site: Option<Arc<dyn CallSite>>,
-    ) -> Result<ServerResult, Unanswered> {
-        let mut enrolled: Option<Enrolled> = site.map(|site| self.client.enroll(site));
+        site: Option<Arc<dyn McpCallContext>>,
+    ) -> Result<ServerResult, RequestAttemptFailure> {
+        let mut enrolled: Option<CallRegistration> = site.map(|site| self.client.enroll(site));
         let options = PeerRequestOptions::no_options();
         let sent = self.peer.send_request_with_option(request, options);
         let late = || {
@@ -250,14 +250,14 @@ impl Connection {
             Error::new(ErrorKind::Timeout, text).temporary()
         };
         let mut handle = match tokio::time::timeout(time, sent).await {
-            Ok(sent) => sent.map_err(Unanswered::Refused)?,
-            Err(_) => return Err(Unanswered::Lost(late())),
+            Ok(sent) => sent.map_err(RequestAttemptFailure::Refused)?,
+            Err(_) => return Err(RequestAttemptFailure::Lost(late())),
         };
         if let Some(enrolled) = &mut enrolled {
             enrolled.watch(handle.progress_token.clone());
         }
         let (peer, spawner) = (self.peer.clone(), self.spawner.clone());
-        let mut abandoned = Abandoned { peer, spawner, id: Some(handle.id.clone()) };
+        let mut abandoned = CancelRequestOnDrop { peer, spawner, id: Some(handle.id.clone()) };
         // The time limit is paused while the user is being asked.
         let answer = loop {
             let waited = tokio::time::timeout(time, &mut handle.rx).await;
@@ -265,7 +265,7 @@ impl Connection {
             match waited {
                 Ok(answer) => break answer,
                 Err(_) if enrolled.is_some() && is_asking() => {}
-                Err(_) => return Err(Unanswered::Lost(late())),
+                Err(_) => return Err(RequestAttemptFailure::Lost(late())),
             }
         };
         abandoned.id = None;
@@ -273,10 +273,10 @@ impl Connection {
             // An HTTP stream can end without closing the connection.
             Ok(Err(ServiceError::TransportClosed)) | Err(_) if !self.is_closed() => {
                 let text = "the server's answer ended before it was complete";
-                Err(Unanswered::Lost(Error::new(ErrorKind::Unavailable, text).temporary()))
+                Err(RequestAttemptFailure::Lost(Error::new(ErrorKind::Unavailable, text).temporary()))
             }
-            Ok(answer) => answer.map_err(Unanswered::Refused),
-            Err(_) => Err(Unanswered::Lost(gone())),
+            Ok(answer) => answer.map_err(RequestAttemptFailure::Refused),
+            Err(_) => Err(RequestAttemptFailure::Lost(connection_gone_error())),
         }
     }
 
@@ -286,12 +286,12 @@ impl Connection {
     }
 
     /// Returns the spawner of the runtime.
-    pub fn spawner(&self) -> &Spawner {
+    pub fn spawner(&self) -> &McpSpawner {
         &self.spawner
     }
 
     /// Returns the client side of the connection.
-    pub fn client(&self) -> &Client {
+    pub fn client(&self) -> &McpClient {
         &self.client
     }
 
@@ -302,7 +302,7 @@ impl Connection {
 }
 
 /// Converts an error to text for the model.
-pub fn in_words(error: &ServiceError) -> Error {
+pub fn describe_service_error(error: &ServiceError) -> Error {
     match error {
         ServiceError::McpError(error) => {
             let kind = match error.code.0 {
@@ -311,23 +311,23 @@ pub fn in_words(error: &ServiceError) -> Error {
                 -32002 => ErrorKind::NotFound,
                 _ => ErrorKind::Failed,
             };
-            Error::new(kind, told(error))
+            Error::new(kind, describe_error_data(error))
         }
-        ServiceError::TransportClosed => gone(),
+        ServiceError::TransportClosed => connection_gone_error(),
         // HTTP errors carry a reason, but pipe errors do not.
-        ServiceError::TransportSend(error) => sent_in_vain(&*error.error).unwrap_or_else(gone),
+        ServiceError::TransportSend(error) => explain_http_failure(&*error.error).unwrap_or_else(connection_gone_error),
         other => Error::failed(safe(&other.to_string())),
     }
 }
 
 /// Formats a protocol error with its data, which often explains more.
-fn told(error: &ErrorData) -> String {
+fn describe_error_data(error: &ErrorData) -> String {
     let message = safe(&error.message);
     let data = match &error.data {
         None | Some(Value::Null) => return message,
         Some(_) if sessions::is_marked(error) => return message,
-        Some(Value::String(text)) => plain(text),
-        Some(data) => plain(&data.to_string()),
+        Some(Value::String(text)) => plain_text(text),
+        Some(data) => plain_text(&data.to_string()),
     };
     let data = data.trim();
     match message.is_empty() || data.is_empty() || message.contains(data) {
@@ -342,11 +342,11 @@ pub fn not_opened(error: &ClientInitializeError) -> Error {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
             return not_opened(fallback);
         }
-        ClientInitializeError::TransportError { error, .. } => match sent_in_vain(&*error.error) {
+        ClientInitializeError::TransportError { error, .. } => match explain_http_failure(&*error.error) {
             Some(error) => return error,
             None => "it cannot be reached".to_owned(),
         },
-        ClientInitializeError::JsonRpcError(error) => told(error),
+        ClientInitializeError::JsonRpcError(error) => describe_error_data(error),
         ClientInitializeError::ExpectedInitResponse(answer) => odd_answer(answer),
         ClientInitializeError::ExpectedInitResult(answer) => odd_answer(answer),
         ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
@@ -372,12 +372,12 @@ fn odd_answer<T: Serialize>(answer: &Option<T>) -> String {
     }
 }
 
-fn gone() -> Error {
+fn connection_gone_error() -> Error {
     Error::new(ErrorKind::Unavailable, "the server is gone").temporary()
 }
 
 /// Explains why an HTTP request failed.
-pub fn sent_in_vain(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
+pub fn explain_http_failure(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
     if let Some(error) = failure::inside(error) {
         return Some(error);
     }

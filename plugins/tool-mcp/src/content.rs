@@ -9,7 +9,7 @@ use jaato_plugin_sdk::types::service::ATTACHMENTS_MAX;
 use jaato_plugin_sdk::types::text::cut_to_bytes;
 use jaato_plugin_sdk::{Error, Reporter, Result};
 
-use crate::described::{plain, take};
+use crate::described::{plain_text, take_member};
 
 /// The maximum number of blocks read from one response.
 const BLOCKS_MAX: usize = 1000;
@@ -29,7 +29,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 /// The parts of a response.
 #[derive(Debug, Default, PartialEq)]
-pub struct Content {
+pub struct McpContent {
     /// The blocks for the model: texts, and objects for everything else.
     pub blocks: Vec<Value>,
     /// The attachments: media type and bytes.
@@ -40,15 +40,15 @@ pub struct Content {
     pub is_error: bool,
 }
 
-impl Content {
+impl McpContent {
     /// Takes apart a response of `tools/call`. May take long.
     pub fn of_call(mut answer: Value) -> Self {
         let mut content = Self {
             is_error: answer["isError"].as_bool().unwrap_or_default(),
-            structured: Some(take(&mut answer, "structuredContent")).filter(|it| !it.is_null()),
+            structured: Some(take_member(&mut answer, "structuredContent")).filter(|it| !it.is_null()),
             ..Self::default()
         };
-        if let Value::Array(blocks) = take(&mut answer, "content") {
+        if let Value::Array(blocks) = take_member(&mut answer, "content") {
             content.take_all(blocks);
         }
         content.drop_doubles();
@@ -69,13 +69,13 @@ impl Content {
 
     /// Adds a resource's content: its text or its bytes.
     pub fn take_resource(&mut self, mut resource: Value) {
-        let block = match take(&mut resource, "text") {
+        let block = match take_member(&mut resource, "text") {
             Value::String(text) => {
-                json!({ "type": "resource", "uri": resource["uri"], "text": plain(&text) })
+                json!({ "type": "resource", "uri": resource["uri"], "text": plain_text(&text) })
             }
             _ => {
-                let (mime, blob) = (take(&mut resource, "mimeType"), take(&mut resource, "blob"));
-                let uri = take(&mut resource, "uri");
+                let (mime, blob) = (take_member(&mut resource, "mimeType"), take_member(&mut resource, "blob"));
+                let uri = take_member(&mut resource, "uri");
                 self.attachment("resource", &mime, blob, Some(uri))
             }
         };
@@ -85,22 +85,22 @@ impl Content {
     fn block(&mut self, mut block: Value) -> Value {
         let kind = block["type"].as_str().unwrap_or_default().to_owned();
         match kind.as_str() {
-            "text" => match take(&mut block, "text") {
-                Value::String(text) => Value::String(plain(&text)),
+            "text" => match take_member(&mut block, "text") {
+                Value::String(text) => Value::String(plain_text(&text)),
                 _ => Value::String(String::new()),
             },
             "image" | "audio" => {
-                let (mime, data) = (take(&mut block, "mimeType"), take(&mut block, "data"));
+                let (mime, data) = (take_member(&mut block, "mimeType"), take_member(&mut block, "data"));
                 self.attachment(&kind, &mime, data, None)
             }
             "resource" => {
-                self.take_resource(take(&mut block, "resource"));
+                self.take_resource(take_member(&mut block, "resource"));
                 self.blocks.pop().unwrap_or_default()
             }
             "resource_link" => {
                 let keys = ["uri", "name", "title", "description", "mimeType", "size"];
                 let known = keys.into_iter().filter_map(|key| {
-                    let value = Some(take(&mut block, key)).filter(|it| !it.is_null())?;
+                    let value = Some(take_member(&mut block, key)).filter(|it| !it.is_null())?;
                     Some((key.to_owned(), value))
                 });
                 let mut link: Map<String, Value> = known.collect();
@@ -108,7 +108,7 @@ impl Content {
                 Value::Object(link)
             }
             other => {
-                json!({ "type": cut_to_bytes(&plain(other), 80), "left_out": "its kind is unknown" })
+                json!({ "type": cut_to_bytes(&plain_text(other), 80), "left_out": "its kind is unknown" })
             }
         }
     }
@@ -149,7 +149,7 @@ impl Content {
             Some((1, Some(inner))) => inner,
             _ => &structured,
         };
-        if is_said_by(inner, &texts) {
+        if is_repeated_in(inner, &texts) {
             return;
         }
         let length = structured.to_string().len();
@@ -233,9 +233,9 @@ fn is_empty(value: &Value) -> bool {
 }
 
 /// Returns true if the texts repeat a string, a plain value or a list of plain values.
-fn is_said_by(value: &Value, texts: &[&str]) -> bool {
+fn is_repeated_in(value: &Value, texts: &[&str]) -> bool {
     let is_one = |value: &Value, text: &str| match value {
-        Value::String(said) => plain(said).trim() == text.trim(),
+        Value::String(said) => plain_text(said).trim() == text.trim(),
         Value::Array(_) | Value::Object(_) => false,
         other => serde_json::from_str::<Value>(text).is_ok_and(|said| said == *other),
     };
@@ -253,7 +253,7 @@ fn is_said_by(value: &Value, texts: &[&str]) -> bool {
 fn holds(value: &Value, text: &str) -> bool {
     let same = serde_json::from_str::<Value>(text).is_ok_and(|parsed| parsed == *value);
     same || match value {
-        Value::String(said) => plain(said).trim() == text,
+        Value::String(said) => plain_text(said).trim() == text,
         Value::Array(list) => list.iter().any(|value| holds(value, text)),
         Value::Object(map) => map.values().any(|value| holds(value, text)),
         _ => false,
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn texts_stay_and_bytes_are_attached() {
-        let content = Content::of_call(json!({ "content": [
+        let content = McpContent::of_call(json!({ "content": [
             { "type": "text", "text": "moon\u{1b}[2J" },
             { "type": "image", "mimeType": "image/png", "data": "AAEC" },
             { "type": "audio", "mimeType": "audio/wav", "data": "!" },
@@ -295,7 +295,7 @@ mod tests {
         let texts: Vec<Value> =
             texts.iter().map(|text| json!({ "type": "text", "text": text })).collect();
         let answer = json!({ "content": texts, "structuredContent": structured });
-        let content = Content::of_call(answer);
+        let content = McpContent::of_call(answer);
         let expected = (blocks.iter().map(|it| json!(it)).collect::<Vec<_>>(), is_kept);
         assert_eq!((content.blocks, content.structured.is_some()), expected, "{structured}");
     }
@@ -326,7 +326,7 @@ mod tests {
         check(&[&long], json!({ "ok": true }), &[&long], true);
         let image = json!({ "type": "image", "mimeType": "image/png", "data": "AAEC" });
         let answer = json!({ "content": [image], "structuredContent": { "a": 1 } });
-        let content = Content::of_call(answer);
+        let content = McpContent::of_call(answer);
         assert_eq!((content.blocks.len(), content.structured.is_some()), (1, true));
     }
 
@@ -348,7 +348,7 @@ mod tests {
         ];
         for (data, said, mime) in cases {
             let image = json!({ "type": "image", "mimeType": said, "data": data });
-            let content = Content::of_call(json!({ "content": [image] }));
+            let content = McpContent::of_call(json!({ "content": [image] }));
             assert_eq!(content.blocks[0]["mimeType"], mime, "{data}");
             let (attached, bytes) = &content.attached[0];
             assert_eq!(attached, mime);
@@ -359,7 +359,7 @@ mod tests {
     #[test]
     fn a_failure_says_why() {
         let failed = |content: Value| {
-            Content::of_call(json!({ "isError": true, "content": content })).error().message
+            McpContent::of_call(json!({ "isError": true, "content": content })).error().message
         };
         assert_eq!(failed(json!([{ "type": "text", "text": "no such issue" }])), "no such issue");
         assert_eq!(failed(json!([])), "the tool failed without giving a reason");
@@ -374,10 +374,10 @@ mod tests {
             json!(1),
             json!({ "content": [{ "type": "resource", "resource": 1 }] }),
         ] {
-            Content::of_call(answer);
+            McpContent::of_call(answer);
         }
         let many = vec![json!({ "type": "text", "text": "x" }); BLOCKS_MAX + 5];
-        let content = Content::of_call(json!({ "content": many }));
+        let content = McpContent::of_call(json!({ "content": many }));
         assert_eq!(content.blocks[BLOCKS_MAX], "(5 more blocks left out)");
     }
 }

@@ -15,7 +15,7 @@ use rmcp::model::{
     ClientRequest, ListPromptsRequest, ListToolsRequest, PaginatedRequestParams, ServerResult,
 };
 
-use crate::connection::{Connection, Era};
+use crate::connection::{McpConnection, ProtocolEra};
 use crate::schema;
 
 /// The maximum number of tools of all servers, and therefore of one. The host accepts 1,000 from a
@@ -37,9 +37,9 @@ const LIST_TIME: Duration = Duration::from_secs(20);
 /// The description of a server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default)]
-pub struct Described {
+pub struct ServerDescription {
     /// The server's protocol era.
-    pub era: Era,
+    pub era: ProtocolEra,
     /// The protocol version.
     pub protocol: String,
     /// The server's name for itself. Not reliable.
@@ -103,7 +103,7 @@ pub struct RemoteArgument {
 /// A tool as written in the server's list. A broken tool does not affect the others.
 #[derive(Debug, Default, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default, rename_all = "camelCase")]
-struct Written {
+struct RawServerTool {
     name: String,
     title: Option<String>,
     description: Option<String>,
@@ -116,18 +116,18 @@ struct Written {
 ///
 /// # Errors
 /// The server's error for its list of tools. If another list fails, only that list is missing.
-pub async fn ask(connection: &Arc<Connection>) -> Result<Described> {
+pub async fn request_description(connection: &Arc<McpConnection>) -> Result<ServerDescription> {
     let info = Arc::clone(&connection.info);
     let capabilities = &info.capabilities;
     let mut lines = Vec::new();
     let mut tools = match capabilities.tools {
-        Some(_) => list(connection, Listed::Tools, &mut lines).await?,
+        Some(_) => list(connection, ServerListKind::Tools, &mut lines).await?,
         None => Vec::new(),
     };
     let left_out = tools.len().saturating_sub(TOOLS_MAX);
     tools.truncate(TOOLS_MAX);
     let mut prompts = match capabilities.prompts {
-        Some(_) => list(connection, Listed::Prompts, &mut lines).await.unwrap_or_else(|error| {
+        Some(_) => list(connection, ServerListKind::Prompts, &mut lines).await.unwrap_or_else(|error| {
             lines.push(format!("its prompts: {}", error.message));
             Vec::new()
         }),
@@ -137,17 +137,17 @@ pub async fn ask(connection: &Arc<Connection>) -> Result<Described> {
     prompts.truncate(PROMPTS_MAX);
     let title = info.server_info.as_ref().map(|it| format!("{} {}", it.name, it.version));
     let instructions = info.instructions.as_deref().unwrap_or_default();
-    let described = Described {
+    let described = ServerDescription {
         era: connection.era,
         protocol: info.protocol_version.to_string(),
         title: cut_to_bytes(&title.unwrap_or_default(), LINE_BYTES_MAX),
-        instructions: cut_to_bytes(&plain(instructions), INSTRUCTIONS_BYTES_MAX),
+        instructions: cut_to_bytes(&plain_text(instructions), INSTRUCTIONS_BYTES_MAX),
         has_resources: capabilities.resources.is_some(),
         left_out,
-        ..Described::default()
+        ..ServerDescription::default()
     };
     // Schemas may be large, so they are not processed on the thread that all servers share.
-    let clean = move || described.with(tools, prompts, lines);
+    let clean = move || described.with_lists(tools, prompts, lines);
     tokio::task::spawn_blocking(clean).await.map_err(|_| Error::failed("its lists were lost"))
 }
 
@@ -156,13 +156,13 @@ pub async fn ask(connection: &Arc<Connection>) -> Result<Described> {
 ///
 /// # Errors
 /// The server's error.
-pub async fn tools_anew(connection: &Connection) -> Result<()> {
-    list(connection, Listed::Tools, &mut Vec::new()).await.map(drop)
+pub async fn refresh_tools(connection: &McpConnection) -> Result<()> {
+    list(connection, ServerListKind::Tools, &mut Vec::new()).await.map(drop)
 }
 
-impl Described {
+impl ServerDescription {
     /// Adds the content of the lists.
-    fn with(mut self, tools: Vec<Value>, prompts: Vec<Value>, lines: Vec<String>) -> Self {
+    fn with_lists(mut self, tools: Vec<Value>, prompts: Vec<Value>, lines: Vec<String>) -> Self {
         self.lines = lines;
         let mut names = BTreeSet::new();
         for value in tools {
@@ -189,25 +189,25 @@ impl Described {
     }
 }
 
-fn read(value: Value, names: &mut BTreeSet<String>) -> std::result::Result<Written, String> {
-    let written: Written = serde_json::from_value(value)
+fn read(value: Value, names: &mut BTreeSet<String>) -> std::result::Result<RawServerTool, String> {
+    let written: RawServerTool = serde_json::from_value(value)
         .map_err(|error| cut_to_bytes(&error.to_string(), LINE_BYTES_MAX))?;
     if written.name.is_empty() || written.name.len() > 1024 {
         return Err("its name is empty or longer than 1024 bytes".to_owned());
     }
     match names.insert(written.name.clone()) {
         true => Ok(written),
-        false => Err(format!("`{}` is listed twice", cut_to_bytes(&plain(&written.name), 80))),
+        false => Err(format!("`{}` is listed twice", cut_to_bytes(&plain_text(&written.name), 80))),
     }
 }
 
-impl Written {
+impl RawServerTool {
     fn tool(self, lines: &mut Vec<String>) -> RemoteTool {
         let lowered = schema::lower(&self.input_schema);
         if lowered.is_cut {
             lines.push(format!(
                 "`{}`: its schema is simplified",
-                cut_to_bytes(&plain(&self.name), 80)
+                cut_to_bytes(&plain_text(&self.name), 80)
             ));
         }
         let hint = |name: &str| {
@@ -233,33 +233,33 @@ impl Written {
     fn text(&self) -> String {
         let given = self.description.as_deref().filter(|it| !it.trim().is_empty());
         let text = given.or(self.title.as_deref()).unwrap_or(&self.name);
-        cut_to_bytes(&plain(text), DESCRIPTION_BYTES_MAX)
+        cut_to_bytes(&plain_text(text), DESCRIPTION_BYTES_MAX)
     }
 }
 
 #[derive(Clone, Copy)]
-enum Listed {
+enum ServerListKind {
     Tools,
     Prompts,
 }
 
 /// Reads all pages of a list.
 async fn list(
-    connection: &Connection,
-    what: Listed,
+    connection: &McpConnection,
+    what: ServerListKind,
     lines: &mut Vec<String>,
 ) -> Result<Vec<Value>> {
     let (key, max) = match what {
-        Listed::Tools => ("tools", TOOLS_MAX),
-        Listed::Prompts => ("prompts", PROMPTS_MAX),
+        ServerListKind::Tools => ("tools", TOOLS_MAX),
+        ServerListKind::Prompts => ("prompts", PROMPTS_MAX),
     };
     let mut all = Vec::new();
     let mut cursor: Option<String> = None;
     for _ in 0..PAGES_MAX {
         let params = PaginatedRequestParams::default().with_cursor(cursor.clone());
         let request = match what {
-            Listed::Tools => ListToolsRequest::with_param(params).into(),
-            Listed::Prompts => ListPromptsRequest::with_param(params).into(),
+            ServerListKind::Tools => ListToolsRequest::with_param(params).into(),
+            ServerListKind::Prompts => ListPromptsRequest::with_param(params).into(),
         };
         let (mut page, next) = page(connection, request, key).await?;
         all.append(&mut page);
@@ -279,7 +279,7 @@ async fn list(
 }
 
 async fn page(
-    connection: &Connection,
+    connection: &McpConnection,
     request: ClientRequest,
     key: &str,
 ) -> Result<(Vec<Value>, Option<String>)> {
@@ -290,19 +290,19 @@ async fn page(
         known => serde_json::to_value(known).map_err(|error| Error::failed(error.to_string()))?,
     };
     let next = answer["nextCursor"].as_str().map(str::to_owned);
-    match take(&mut answer, key) {
+    match take_member(&mut answer, key) {
         Value::Array(list) => Ok((list, next)),
         _ => Err(Error::failed(format!("the server answered without a list of {key}"))),
     }
 }
 
 /// Takes a value out of an object. Returns null for any other value, because indexing would panic.
-pub fn take(value: &mut Value, key: &str) -> Value {
+pub fn take_member(value: &mut Value, key: &str) -> Value {
     value.get_mut(key).map(Value::take).unwrap_or_default()
 }
 
 /// Removes control characters and invisible characters, but keeps line breaks and tabs.
-pub fn plain(text: &str) -> String {
+pub fn plain_text(text: &str) -> String {
     let is_bad = |c: char| {
         (c.is_control() && !matches!(c, '\n' | '\t'))
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
@@ -325,7 +325,7 @@ mod tests {
             json!({ "name": "good", "description": "again" }),
             json!({ "name": "bare", "title": "Bare", "description": "\u{1b}[2J\u{202e}x\nB" }),
         ];
-        let described = Described::default().with(tools, Vec::new(), Vec::new());
+        let described = ServerDescription::default().with_lists(tools, Vec::new(), Vec::new());
         let names: Vec<_> = described
             .tools
             .iter()

@@ -34,6 +34,6 @@ pub mod transport;
 
 use jaato_plugin_sdk::prelude::*;
 
-use state::Mcp;
+use state::McpPlugin;
 
-export_plugin! { scope: host, state: Mcp, tools: dynamic }
+export_plugin! { scope: host, state: McpPlugin, tools: dynamic }

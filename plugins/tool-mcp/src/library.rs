@@ -9,16 +9,16 @@ use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use rmcp::RoleClient;
 use rmcp::transport::Transport;
 
-use crate::call::{Asked, ask_connection};
-use crate::client::Client;
-use crate::config::{HttpReach, StdioReach};
-use crate::connection::{self, Connection, Era, Opened};
+use crate::call::{McpRequest, ask_connection};
+use crate::client::McpClient;
+use crate::config::{HttpServerAddress, StdioServerAddress};
+use crate::connection::{self, McpConnection, ProtocolEra, OpenConnection};
 use crate::described::{self, RemoteTool};
-use crate::log::{Lines, ServerLog};
-use crate::runtime::Runtime;
+use crate::log::{ServerLogStore, ServerLog};
+use crate::runtime::McpRuntime;
 use crate::transport::http::{self, Authorize, HttpBackend};
 use crate::transport::program;
-use crate::transport::wire::{LineTransport, Wire};
+use crate::transport::wire::{LineTransport, StdioWire};
 
 /// The maximum time for the probe of a server's era.
 const PROBE_TIME: Duration = Duration::from_secs(5);
@@ -32,13 +32,13 @@ const CALL_TIME: Duration = Duration::from_secs(60);
 /// ```
 /// use jaato_plugin_sdk::serde_json::{Map, json};
 /// use tool_mcp::library::McpClientManager;
-/// use tool_mcp::transport::wire::Wire;
+/// use tool_mcp::transport::wire::StdioWire;
 ///
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
 /// # runtime.block_on(async {
 /// // A server that knows one tool. `connect` starts a program and speaks to it by its standard
 /// // input and output; any other pair of channels does as well.
-/// let wire = Wire::answered_by(|method, params| match method {
+/// let wire = StdioWire::answered_by(|method, params| match method {
 ///     "initialize" => Some(json!({
 ///         "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
 ///         "serverInfo": { "name": "moon", "version": "1" },
@@ -63,14 +63,14 @@ const CALL_TIME: Duration = Duration::from_secs(60);
 /// # }).unwrap();
 /// ```
 pub struct McpClientManager {
-    runtime: Arc<Runtime>,
-    lines: Arc<Lines>,
-    connected: BTreeMap<String, Connected>,
+    runtime: Arc<McpRuntime>,
+    lines: Arc<ServerLogStore>,
+    connected: BTreeMap<String, ConnectedServer>,
 }
 
 /// A connected server.
-struct Connected {
-    opened: Opened,
+struct ConnectedServer {
+    opened: OpenConnection,
     tools: Vec<RemoteTool>,
 }
 
@@ -81,7 +81,7 @@ impl McpClientManager {
     /// `unavailable` if the system cannot start a thread.
     pub fn new() -> Result<Self> {
         let (lines, connected) = (Arc::default(), BTreeMap::new());
-        Ok(Self { runtime: Runtime::start()?, lines, connected })
+        Ok(Self { runtime: McpRuntime::start()?, lines, connected })
     }
 
     /// Starts a program and connects to it. The program gets this process's environment variables
@@ -98,14 +98,14 @@ impl McpClientManager {
         env: BTreeMap<String, String>,
     ) -> Result<()> {
         let args = args.iter().map(|&arg| arg.to_owned()).collect();
-        let reach = StdioReach { command: command.to_owned(), args, env, cwd: None };
-        let log = self.lines.of(name);
+        let reach = StdioServerAddress { command: command.to_owned(), args, env, cwd: None };
+        let log = self.lines.server_log(name);
         let wire = program::start(&reach, &log)?;
-        match self.open(name, wire, Era::Unknown, log.clone()).await {
+        match self.open(name, wire, ProtocolEra::Unknown, log.clone()).await {
             // Some servers end if the first message is not `initialize`.
             Err(error) if error.kind == ErrorKind::Unavailable => {
                 let wire = program::start(&reach, &log)?;
-                self.open(name, wire, Era::Legacy, log).await
+                self.open(name, wire, ProtocolEra::Legacy, log).await
             }
             outcome => outcome,
         }
@@ -115,9 +115,9 @@ impl McpClientManager {
     ///
     /// # Errors
     /// The errors of [`McpClientManager::connect`].
-    pub async fn connect_over(&mut self, name: &str, wire: Wire) -> Result<()> {
-        let log = self.lines.of(name);
-        self.open(name, wire, Era::Unknown, log).await
+    pub async fn connect_over(&mut self, name: &str, wire: StdioWire) -> Result<()> {
+        let log = self.lines.server_log(name);
+        self.open(name, wire, ProtocolEra::Unknown, log).await
     }
 
     /// Connects to a URL.
@@ -128,22 +128,22 @@ impl McpClientManager {
     pub async fn connect_http(
         &mut self,
         name: &str,
-        reach: &HttpReach,
+        reach: &HttpServerAddress,
         backend: Arc<dyn HttpBackend>,
         login: Option<Arc<dyn Authorize>>,
     ) -> Result<()> {
         let transport = || http::transport(reach, Arc::clone(&backend), login.clone());
-        let log = self.lines.of(name);
-        match self.open_over(name, transport()?, Era::Unknown, log.clone()).await {
+        let log = self.lines.server_log(name);
+        match self.open_over(name, transport()?, ProtocolEra::Unknown, log.clone()).await {
             // Some servers answer unknown messages, and thus the probe, with invalid data.
             Err(error) if error.kind == ErrorKind::Unavailable => {
-                self.open_over(name, transport()?, Era::Legacy, log).await
+                self.open_over(name, transport()?, ProtocolEra::Legacy, log).await
             }
             outcome => outcome,
         }
     }
 
-    async fn open(&mut self, name: &str, wire: Wire, era: Era, log: ServerLog) -> Result<()> {
+    async fn open(&mut self, name: &str, wire: StdioWire, era: ProtocolEra, log: ServerLog) -> Result<()> {
         let transport = LineTransport::new(wire, PROBE_TIME, log.clone());
         self.open_over(name, transport, era, log).await
     }
@@ -152,7 +152,7 @@ impl McpClientManager {
         &mut self,
         name: &str,
         transport: T,
-        era: Era,
+        era: ProtocolEra,
         log: ServerLog,
     ) -> Result<()> {
         if self.connected.contains_key(name) {
@@ -160,12 +160,12 @@ impl McpClientManager {
             return Err(Error::new(ErrorKind::Conflict, text));
         }
         let spawner = self.runtime.spawner();
-        let (client, on) = (Client::new(log, Vec::new()), spawner.clone());
+        let (client, on) = (McpClient::new(log, Vec::new()), spawner.clone());
         let work = async move {
             let opened = connection::open(transport, client, era, on).await;
             let opened = opened.map_err(|error| connection::not_opened(&error))?;
-            let described = described::ask(&opened.connection).await?;
-            Ok(Connected { opened, tools: described.tools })
+            let described = described::request_description(&opened.connection).await?;
+            Ok(ConnectedServer { opened, tools: described.tools })
         };
         let late = || Error::new(ErrorKind::Timeout, format!("server '{name}' does not answer"));
         let bounded = async move { tokio::time::timeout(CONNECT_TIME, work).await };
@@ -200,13 +200,13 @@ impl McpClientManager {
         arguments: Map<String, Value>,
     ) -> Result<Value> {
         let connected = self.connected.get(server).ok_or_else(|| not_connected(server))?;
-        let asked = Asked::Tool { name: tool.to_owned(), arguments };
+        let asked = McpRequest::Tool { name: tool.to_owned(), arguments };
         ask_connection(&connected.opened.connection, &asked, CALL_TIME, None).await
     }
 
     /// Returns the first server that has a tool.
     pub fn find_tool(&self, tool: &str) -> Option<&str> {
-        let has = |connected: &Connected| connected.tools.iter().any(|known| known.name == tool);
+        let has = |connected: &ConnectedServer| connected.tools.iter().any(|known| known.name == tool);
         self.connected.iter().find(|(_, connected)| has(connected)).map(|(name, _)| name.as_str())
     }
 
@@ -231,7 +231,7 @@ impl McpClientManager {
     ///
     /// # Errors
     /// `not_found` if the server is not connected.
-    pub fn get_connection(&self, server: &str) -> Result<Arc<Connection>> {
+    pub fn get_connection(&self, server: &str) -> Result<Arc<McpConnection>> {
         let connected = self.connected.get(server).ok_or_else(|| not_connected(server))?;
         Ok(Arc::clone(&connected.opened.connection))
     }

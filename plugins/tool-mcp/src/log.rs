@@ -31,15 +31,15 @@ const FILE_NAME: &str = "log.jsonl";
 
 /// The newest lines of all servers.
 #[derive(Default)]
-pub struct Lines {
+pub struct ServerLogStore {
     /// The lines of this process.
-    own: Mutex<VecDeque<Line>>,
+    own: Mutex<VecDeque<ServerLogLine>>,
     /// The file that stores all lines.
-    kept: Option<Kept>,
+    kept: Option<ServerLogFile>,
 }
 
 /// A file of lines.
-struct Kept {
+struct ServerLogFile {
     path: PathBuf,
     /// Opened by the first line. The inner `None` means that opening failed.
     file: Mutex<Option<Option<File>>>,
@@ -49,7 +49,7 @@ struct Kept {
 #[derive(Clone)]
 pub struct ServerLog {
     server: Arc<str>,
-    lines: Arc<Lines>,
+    lines: Arc<ServerLogStore>,
     /// The texts to hide in lines, longest first.
     secrets: Arc<[String]>,
     /// The line that the server printed last.
@@ -59,7 +59,7 @@ pub struct ServerLog {
 /// A line of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
-pub struct Line {
+pub struct ServerLogLine {
     /// Seconds since 1970.
     pub at: u64,
     /// The server's name.
@@ -68,9 +68,9 @@ pub struct Line {
     pub text: String,
 }
 
-impl Lines {
+impl ServerLogStore {
     /// Returns the log of a server.
-    pub fn of(self: &Arc<Self>, server: &str) -> ServerLog {
+    pub fn server_log(self: &Arc<Self>, server: &str) -> ServerLog {
         let lines = Arc::clone(self);
         let (secrets, printed) = (Arc::default(), Arc::default());
         ServerLog { server: server.into(), lines, secrets, printed }
@@ -78,20 +78,20 @@ impl Lines {
 
     /// Creates a log that also stores its lines in `folder`, if given. Blocks, because a large file
     /// is truncated.
-    pub fn kept_in(folder: Option<&Path>) -> Self {
+    pub fn open_in_folder(folder: Option<&Path>) -> Self {
         let kept = folder.map(|folder| {
             let path = folder.join(FILE_NAME);
             if path.metadata().is_ok_and(|it| it.len() > FILE_BYTES_MAX) {
                 // This is only a log. If it cannot be truncated, it is read up to its limit.
-                let _ = replace(&path, &written(&read(&path)));
+                let _ = replace(&path, &serialize_lines(&read(&path)));
             }
-            Kept { path, file: Mutex::default() }
+            ServerLogFile { path, file: Mutex::default() }
         });
         Self { kept, ..Self::default() }
     }
 
     /// Lists the lines of one server or of all servers, oldest first. Blocks on the file.
-    pub fn list(&self, server: Option<&str>) -> Vec<Line> {
+    pub fn list(&self, server: Option<&str>) -> Vec<ServerLogLine> {
         let mut lines = match &self.kept {
             Some(kept) => read(&kept.path),
             None => self.own.lock().iter().cloned().collect(),
@@ -118,7 +118,7 @@ impl Lines {
         own.iter().rev().find(|line| line.server == server).map(|line| line.text.clone())
     }
 
-    fn push(&self, line: Line) {
+    fn push(&self, line: ServerLogLine) {
         if let Some(kept) = &self.kept {
             kept.append(&line);
         }
@@ -157,11 +157,11 @@ impl ServerLog {
     pub fn line(&self, text: &str) {
         let text = safe(&self.scrubbed(text));
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs());
-        self.lines.push(Line { at, server: self.server.to_string(), text });
+        self.lines.push(ServerLogLine { at, server: self.server.to_string(), text });
     }
 
     /// Adds a line that the server printed.
-    pub fn printed(&self, text: &str) {
+    pub fn record_printed(&self, text: &str) {
         self.line(text);
         *self.printed.lock() = Some(safe(&self.scrubbed(text)));
     }
@@ -191,8 +191,8 @@ impl ServerLog {
     }
 }
 
-impl Kept {
-    fn append(&self, line: &Line) {
+impl ServerLogFile {
+    fn append(&self, line: &ServerLogLine) {
         let mut file = self.file.lock();
         let open = || {
             let mut options = File::options();
@@ -201,23 +201,23 @@ impl Kept {
         if let Some(file) = file.get_or_insert_with(open) {
             // This is only a log, so errors are ignored. One write per line keeps processes from
             // mixing their lines.
-            let _ = file.write_all(&written(std::slice::from_ref(line)));
+            let _ = file.write_all(&serialize_lines(std::slice::from_ref(line)));
         }
     }
 }
 
 /// Reads the newest lines of a file. Invalid lines are skipped.
-fn read(path: &Path) -> Vec<Line> {
+fn read(path: &Path) -> Vec<ServerLogLine> {
     let mut bytes = Vec::new();
     // A missing file counts as empty.
     let _ = File::open(path).map(|file| file.take(READ_BYTES_MAX).read_to_end(&mut bytes));
     let lines = bytes.split(|byte| *byte == b'\n');
-    let lines: Vec<Line> = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    let lines: Vec<ServerLogLine> = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
     lines[lines.len().saturating_sub(LINES_MAX)..].to_vec()
 }
 
-fn written(lines: &[Line]) -> Vec<u8> {
-    let text = |line: &Line| serde_json::to_string(line).unwrap_or_default() + "\n";
+fn serialize_lines(lines: &[ServerLogLine]) -> Vec<u8> {
+    let text = |line: &ServerLogLine| serde_json::to_string(line).unwrap_or_default() + "\n";
     lines.iter().map(text).collect::<String>().into_bytes()
 }
 
@@ -238,8 +238,8 @@ mod tests {
 
     #[test]
     fn the_newest_lines_are_kept_safe_and_short() {
-        let lines = Arc::new(Lines::default());
-        let (moon, sun) = (lines.of("moon"), lines.of("sun"));
+        let lines = Arc::new(ServerLogStore::default());
+        let (moon, sun) = (lines.server_log("moon"), lines.server_log("sun"));
         sun.line("first");
         for number in 0..LINES_MAX {
             moon.line(&format!("\u{1b}[31m{number}\u{202e}"));
@@ -255,29 +255,29 @@ mod tests {
     #[test]
     fn lines_are_there_in_the_next_process_and_a_long_file_is_cut() {
         let folder = tempfile::tempdir().unwrap();
-        let lines = || Arc::new(Lines::kept_in(Some(folder.path())));
+        let lines = || Arc::new(ServerLogStore::open_in_folder(Some(folder.path())));
         let first = lines();
-        first.of("moon").hiding(vec!["SECRET-1".to_owned()]).printed("SECRET-1 failed");
-        let texts = |lines: &Lines| -> Vec<String> {
+        first.server_log("moon").hiding(vec!["SECRET-1".to_owned()]).record_printed("SECRET-1 failed");
+        let texts = |lines: &ServerLogStore| -> Vec<String> {
             lines.list(Some("moon")).into_iter().map(|line| line.text).collect()
         };
         assert_eq!(texts(&lines()), ["… failed"]);
-        let log = first.of("moon");
+        let log = first.server_log("moon");
         (0..3000).for_each(|number| log.line(&format!("{number} {}", "x".repeat(200))));
         let next = lines();
         let path = folder.path().join(FILE_NAME);
         assert!(path.metadata().unwrap().len() < FILE_BYTES_MAX);
         assert!(texts(&next).len() == LINES_MAX && texts(&next)[LINES_MAX - 1].starts_with("2999"));
         assert_eq!(next.clear(), LINES_MAX);
-        next.of("moon").line("again");
+        next.server_log("moon").line("again");
         assert_eq!(texts(&lines()), ["again"]);
     }
 
     #[test]
     fn a_server_that_ended_is_told_with_what_it_printed_last() {
-        let log = Arc::new(Lines::default()).of("moon");
+        let log = Arc::new(ServerLogStore::default()).server_log("moon");
         assert_eq!(log.last_words("it ended"), "it ended");
-        log.printed("Error: no such module");
+        log.record_printed("Error: no such module");
         log.line("it ended with code 1");
         let told = "it ended (it ended with code 1): Error: no such module";
         assert_eq!(log.last_words("it ended"), told);
@@ -287,8 +287,8 @@ mod tests {
 
     #[test]
     fn lines_hide_the_secrets_of_the_entry() {
-        let lines = Arc::new(Lines::default());
-        let log = lines.of("moon").hiding(vec!["SECRET-1".to_owned()]);
+        let lines = Arc::new(ServerLogStore::default());
+        let log = lines.server_log("moon").hiding(vec!["SECRET-1".to_owned()]);
         log.line("started with SECRET-1 at https://e.example/?key=SECRET-2");
         assert_eq!(lines.list(None)[0].text, "started with … at https://e.example/?…");
         let error = Error::failed("no SECRET-1 at\nhttp://u:p@h/x").with_hint("use SECRET-1");

@@ -9,10 +9,10 @@ use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::text::cut_to_bytes;
 use jaato_plugin_sdk::types::{Annotations, Availability, CommandSpec, ToolSpec};
 
-use crate::described::{Described, RemotePrompt, RemoteTool, TOOLS_MAX, plain};
+use crate::described::{ServerDescription, RemotePrompt, RemoteTool, TOOLS_MAX, plain_text};
 use crate::log::safe;
 use crate::names::{CATEGORY, server_part, tool_name};
-use crate::server::{Server, Status};
+use crate::server::{McpServer, McpConnectionStatus};
 use crate::{resources, sampling};
 
 /// The maximum number of commands of all servers. The host accepts 200.
@@ -27,13 +27,13 @@ const LINES_TOLD_MAX: usize = 5;
 
 /// The offered tools and commands, with the meaning of each name.
 #[derive(Default)]
-pub struct Offer {
+pub struct McpOffer {
     /// The set for the host.
     pub set: ToolsSet,
     /// Tools by the name that the model uses.
-    pub tools: BTreeMap<String, Meant<RemoteTool>>,
+    pub tools: BTreeMap<String, OfferedItem<RemoteTool>>,
     /// Prompts by the name that the user types.
-    pub prompts: BTreeMap<String, Meant<RemotePrompt>>,
+    pub prompts: BTreeMap<String, OfferedItem<RemotePrompt>>,
     /// Servers by the name of their sampling tool.
     pub sampling: BTreeMap<String, String>,
     /// The digests of the entries of servers that have resources.
@@ -44,16 +44,16 @@ pub struct Offer {
 
 /// The meaning of a name.
 #[derive(Clone)]
-pub struct Meant<T> {
+pub struct OfferedItem<T> {
     /// The server.
-    pub server: Arc<Server>,
+    pub server: Arc<McpServer>,
     /// The server's tool or prompt.
     pub what: T,
 }
 
-impl Offer {
+impl McpOffer {
     /// Collects the offers of all servers. Servers that were never up offer nothing.
-    pub fn of(servers: &[Arc<Server>]) -> Self {
+    pub fn from_servers(servers: &[Arc<McpServer>]) -> Self {
         let mut offer = Self::default();
         let mut said = Vec::new();
         let mut states = Vec::new();
@@ -99,7 +99,7 @@ impl Offer {
         self
     }
 
-    fn take(&mut self, server: &Arc<Server>, described: &Described) {
+    fn take(&mut self, server: &Arc<McpServer>, described: &ServerDescription) {
         let sampling = tool_name(server.name(), "sampling");
         for tool in described.tools.iter().filter(|it| server.entry.allows(&it.name)) {
             let name = tool_name(server.name(), &tool.name);
@@ -112,7 +112,7 @@ impl Offer {
                 continue;
             }
             self.set.tools.push(spec(server, tool, &name));
-            self.tools.insert(name, Meant { server: Arc::clone(server), what: tool.clone() });
+            self.tools.insert(name, OfferedItem { server: Arc::clone(server), what: tool.clone() });
         }
         for prompt in &described.prompts {
             let name = tool_name(server.name(), &prompt.name);
@@ -120,7 +120,7 @@ impl Offer {
                 continue;
             }
             self.set.commands.push(command(server, prompt, &name));
-            self.prompts.insert(name, Meant { server: Arc::clone(server), what: prompt.clone() });
+            self.prompts.insert(name, OfferedItem { server: Arc::clone(server), what: prompt.clone() });
         }
         self.set.tools.push(sampling::spec(&sampling, &server.entry));
         self.sampling.insert(sampling, server.name().to_owned());
@@ -132,36 +132,36 @@ impl Offer {
 
 /// Tells the model how many tools a server has, or why it has no tools. Returns `None` for a server
 /// that was not needed yet and is unknown.
-fn state(server: &Server) -> Option<String> {
+fn state(server: &McpServer) -> Option<String> {
     let name = safe(server.name());
     let mut parts = Vec::new();
     if let Some(described) = server.described() {
-        parts.push(counted(offered(server, &described)));
+        parts.push(format_tool_count(offered_tool_count(server, &described)));
         if described.left_out > 0 {
             parts.push(format!("{} more cannot be used", described.left_out));
         }
     }
     match server.status() {
-        Status::Down { why } => {
+        McpConnectionStatus::Down { why } => {
             let hint = why.hint.as_ref().map(|hint| format!("; {}", safe(hint)));
             let why = cut_to_bytes(&safe(&why.message), LINE_BYTES_MAX);
             parts.push(format!("down: {why}{}", hint.unwrap_or_default()));
         }
-        Status::Stopped => parts.push("disconnected by the user".to_owned()),
-        Status::Starting if parts.is_empty() && server.begun().is_some() => {
+        McpConnectionStatus::Stopped => parts.push("disconnected by the user".to_owned()),
+        McpConnectionStatus::Starting if parts.is_empty() && server.begun().is_some() => {
             parts.push("starting".to_owned());
         }
-        Status::Starting | Status::Up(_) | Status::Disabled => {}
+        McpConnectionStatus::Starting | McpConnectionStatus::Up(_) | McpConnectionStatus::Disabled => {}
     }
     (!parts.is_empty()).then(|| format!("{name} ({})", parts.join(", ")))
 }
 
 /// Counts the offered tools of a server.
-fn offered(server: &Server, described: &Described) -> usize {
+fn offered_tool_count(server: &McpServer, described: &ServerDescription) -> usize {
     described.tools.iter().filter(|tool| server.entry.allows(&tool.name)).count()
 }
 
-fn counted(tools: usize) -> String {
+fn format_tool_count(tools: usize) -> String {
     match tools {
         1 => "1 tool".to_owned(),
         _ => format!("{tools} tools"),
@@ -170,19 +170,19 @@ fn counted(tools: usize) -> String {
 
 /// Returns notices about a server: that it is down, that it is up for the first time, or that some
 /// of its tools cannot be used.
-fn notices(server: &Server) -> Vec<String> {
+fn notices(server: &McpServer) -> Vec<String> {
     let name = safe(server.name());
     let mut lines = Vec::new();
     match server.status() {
-        Status::Down { why } => {
+        McpConnectionStatus::Down { why } => {
             let (why, hint) = (safe(&why.message), safe(&server.hint(&why)));
             lines.push(format!("MCP server `{name}` is down: {why}; {hint}"));
         }
-        Status::Up(_) if !server.was_known() => {
-            let tools = counted(server.described().map_or(0, |it| offered(server, &it)));
+        McpConnectionStatus::Up(_) if !server.was_known() => {
+            let tools = format_tool_count(server.described().map_or(0, |it| offered_tool_count(server, &it)));
             lines.push(format!("MCP server `{name}` is up for the first time: {tools}"));
         }
-        Status::Up(_) | Status::Starting | Status::Stopped | Status::Disabled => {}
+        McpConnectionStatus::Up(_) | McpConnectionStatus::Starting | McpConnectionStatus::Stopped | McpConnectionStatus::Disabled => {}
     }
     if let Some(described) = server.described().filter(|it| it.left_out > 0 && server.is_fresh()) {
         let (count, first) = (described.left_out, described.lines.first());
@@ -197,7 +197,7 @@ fn notices(server: &Server) -> Vec<String> {
 
 /// Describes a tool to the model. The server's own description is untrusted, so the user's rules
 /// always apply.
-fn spec(server: &Server, tool: &RemoteTool, name: &str) -> ToolSpec {
+fn spec(server: &McpServer, tool: &RemoteTool, name: &str) -> ToolSpec {
     ToolSpec {
         name: name.into(),
         description: tool.description.clone(),
@@ -220,11 +220,11 @@ fn spec(server: &Server, tool: &RemoteTool, name: &str) -> ToolSpec {
 }
 
 /// Describes a prompt as a command.
-fn command(server: &Server, prompt: &RemotePrompt, name: &str) -> CommandSpec {
+fn command(server: &McpServer, prompt: &RemotePrompt, name: &str) -> CommandSpec {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for argument in &prompt.arguments {
-        let description = cut_to_bytes(&plain(&argument.description), LINE_BYTES_MAX);
+        let description = cut_to_bytes(&plain_text(&argument.description), LINE_BYTES_MAX);
         let property = json!({ "type": "string", "description": description });
         properties.insert(argument.name.clone(), property);
         if argument.required {

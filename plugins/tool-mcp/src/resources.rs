@@ -10,11 +10,11 @@ use rmcp::model::{
     ServerResult,
 };
 
-use crate::call::{self, Asked};
-use crate::content::Content;
-use crate::described::{plain, take};
-use crate::server::Server;
-use crate::site::CallSite;
+use crate::call::{self, McpRequest};
+use crate::content::McpContent;
+use crate::described::{plain_text, take_member};
+use crate::server::McpServer;
+use crate::site::McpCallContext;
 
 /// The name of the tool that lists resources.
 pub const LIST: &str = "mcp_list_resources";
@@ -65,17 +65,17 @@ pub fn specs(origin: &str) -> [ToolSpec; 2] {
 /// The server's error.
 pub async fn run(
     cx: &Reporter,
-    server: &Arc<Server>,
+    server: &Arc<McpServer>,
     name: &str,
     arguments: &Value,
-    site: Arc<dyn CallSite>,
+    site: Arc<dyn McpCallContext>,
 ) -> Result<Output> {
     match name {
         READ => {
             let uri = arguments["uri"].as_str().unwrap_or_default().to_owned();
-            let mut answer = call::ask(server, &Asked::Resource { uri }, Some(site)).await?;
-            let mut content = Content::default();
-            if let Value::Array(contents) = take(&mut answer, "contents") {
+            let mut answer = call::ask(server, &McpRequest::Resource { uri }, Some(site)).await?;
+            let mut content = McpContent::default();
+            if let Value::Array(contents) = take_member(&mut answer, "contents") {
                 contents.into_iter().take(LISTED_MAX).for_each(|it| content.take_resource(it));
             }
             Ok(Output::json(content.result(cx, READ).await?))
@@ -84,13 +84,13 @@ pub async fn run(
     }
 }
 
-async fn list(server: &Arc<Server>, cursor: Option<String>) -> Result<Output> {
-    let connection = server.up().await?;
+async fn list(server: &Arc<McpServer>, cursor: Option<String>) -> Result<Output> {
+    let connection = server.wait_until_connected().await?;
     let time = server.entry.timeout;
     let is_first = cursor.is_none();
     let params = PaginatedRequestParams::default().with_cursor(cursor);
     let request: ClientRequest = ListResourcesRequest::with_param(params).into();
-    let answer = in_json(connection.request(request, time, None).await?)?;
+    let answer = server_result_to_json(connection.request(request, time, None).await?)?;
     let mut told = json!({ "resources": short(&answer["resources"], "uri") });
     if let Some(next) = answer["nextCursor"].as_str() {
         told["next"] = next.into();
@@ -100,7 +100,7 @@ async fn list(server: &Arc<Server>, cursor: Option<String>) -> Result<Output> {
         let request: ClientRequest = ListResourceTemplatesRequest::with_param(params).into();
         // Most servers have no templates, and some do not know this request.
         if let Ok(answer) = connection.request(request, time, None).await {
-            let templates = short(&in_json(answer)?["resourceTemplates"], "uriTemplate");
+            let templates = short(&server_result_to_json(answer)?["resourceTemplates"], "uriTemplate");
             if !templates.is_empty() {
                 told["templates"] = Value::Array(templates);
             }
@@ -109,7 +109,7 @@ async fn list(server: &Arc<Server>, cursor: Option<String>) -> Result<Output> {
     Ok(Output::json(told))
 }
 
-fn in_json(answer: ServerResult) -> Result<Value> {
+fn server_result_to_json(answer: ServerResult) -> Result<Value> {
     match answer {
         ServerResult::CustomResult(custom) => Ok(custom.0),
         known => serde_json::to_value(known).map_err(|error| Error::failed(error.to_string())),
@@ -126,7 +126,7 @@ fn short(list: &Value, address: &str) -> Vec<Value> {
             let text = if *key == address {
                 text.to_owned()
             } else {
-                cut_to_bytes(&plain(text), LINE_BYTES_MAX)
+                cut_to_bytes(&plain_text(text), LINE_BYTES_MAX)
             };
             Some(((*key).to_owned(), Value::from(text)))
         });

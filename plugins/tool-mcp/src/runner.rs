@@ -10,7 +10,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::config::{Reach, StdioReach};
+use crate::config::{McpServerAddress, StdioServerAddress};
 
 /// The maximum time for a package runner to install and start a server.
 pub const INSTALL_TIME: Duration = Duration::from_secs(300);
@@ -42,11 +42,11 @@ const SUBCOMMAND_PLACES_MAX: usize = 5;
 
 /// Package runners that have started and are still silent.
 #[derive(Default)]
-pub struct Installs {
-    running: Mutex<BTreeMap<u64, Install>>,
+pub struct PackageInstalls {
+    running: Mutex<BTreeMap<u64, PackageInstall>>,
 }
 
-struct Install {
+struct PackageInstall {
     server: String,
     since: Instant,
     /// Whether the server was up before.
@@ -54,24 +54,24 @@ struct Install {
 }
 
 /// The registration of a package runner. Dropping it removes the runner.
-pub struct Installing {
-    all: Arc<Installs>,
+pub struct PackageInstallRegistration {
+    all: Arc<PackageInstalls>,
     number: u64,
 }
 
-impl Installs {
+impl PackageInstalls {
     /// Registers a package runner that starts.
-    pub fn begin(self: &Arc<Self>, server: &str, is_known: bool) -> Installing {
+    pub fn begin(self: &Arc<Self>, server: &str, is_known: bool) -> PackageInstallRegistration {
         let mut running = self.running.lock();
         let number = running.last_key_value().map_or(0, |(number, _)| number + 1);
-        let install = Install { server: server.to_owned(), since: Instant::now(), is_known };
+        let install = PackageInstall { server: server.to_owned(), since: Instant::now(), is_known };
         running.insert(number, install);
-        Installing { all: Arc::clone(self), number }
+        PackageInstallRegistration { all: Arc::clone(self), number }
     }
 
     /// Lists the servers that are being installed.
     pub fn servers(&self) -> Vec<String> {
-        let is_installing = |install: &&Install| {
+        let is_installing = |install: &&PackageInstall| {
             let age = install.since.elapsed();
             age < INSTALL_TIME && (!install.is_known || age >= START_TIME)
         };
@@ -79,22 +79,22 @@ impl Installs {
     }
 }
 
-impl Drop for Installing {
+impl Drop for PackageInstallRegistration {
     fn drop(&mut self) {
         self.all.running.lock().remove(&self.number);
     }
 }
 
 /// Returns true if a server's start may install it.
-pub fn may_install(reach: &Reach) -> bool {
+pub fn may_install(reach: &McpServerAddress) -> bool {
     match reach {
-        Reach::Stdio(reach) => runs_packages(reach),
-        Reach::Http(_) => false,
+        McpServerAddress::Stdio(reach) => runs_packages(reach),
+        McpServerAddress::Http(_) => false,
     }
 }
 
 /// Searches a command line for a package runner, also after `env` or `sudo` or inside `sh -c`.
-pub fn runs_packages(reach: &StdioReach) -> bool {
+pub fn runs_packages(reach: &StdioServerAddress) -> bool {
     let args = reach.args.iter().flat_map(|arg| arg.split(|c: char| !is_word(c)));
     let words: Vec<&str> =
         [reach.command.as_str()].into_iter().chain(args).filter(|word| !word.is_empty()).collect();
@@ -145,20 +145,20 @@ mod tests {
         ] {
             let mut words = line.split(' ').map(str::to_owned);
             let command = words.next().unwrap();
-            let reach = StdioReach { command, args: words.collect(), ..StdioReach::default() };
+            let reach = StdioServerAddress { command, args: words.collect(), ..StdioServerAddress::default() };
             assert_eq!(runs_packages(&reach), expected, "{line}");
         }
-        let shell = StdioReach {
+        let shell = StdioServerAddress {
             command: "sh".to_owned(),
             args: vec!["-c".to_owned(), "cd /x && exec npx -y y".to_owned()],
-            ..StdioReach::default()
+            ..StdioServerAddress::default()
         };
         assert!(runs_packages(&shell));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_runner_installs_until_it_speaks_and_for_a_bounded_time() {
-        let installs = Arc::new(Installs::default());
+        let installs = Arc::new(PackageInstalls::default());
         let new = installs.begin("new", false);
         let _known = installs.begin("known", true);
         assert_eq!(installs.servers(), ["new"]);

@@ -16,26 +16,26 @@ use tokio::sync::oneshot;
 const BLOCKING_THREADS_MAX: usize = 2;
 
 /// A runtime with one thread.
-pub struct Runtime {
-    spawner: Spawner,
+pub struct McpRuntime {
+    spawner: McpSpawner,
     stop: Mutex<Option<oneshot::Sender<()>>>,
     ended: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
 /// Spawns tasks on the runtime. After the runtime's end, no task runs.
 #[derive(Clone)]
-pub struct Spawner(Handle);
+pub struct McpSpawner(Handle);
 
 /// A task that is aborted when this is dropped.
-struct Waited<T>(tokio::task::JoinHandle<T>);
+struct AbortOnDropTask<T>(tokio::task::JoinHandle<T>);
 
-impl<T> Drop for Waited<T> {
+impl<T> Drop for AbortOnDropTask<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-impl Runtime {
+impl McpRuntime {
     /// Starts the thread.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Runtime {
         // The port to which a browser returns is the only one opened on this runtime.
         builder.enable_all().max_blocking_threads(BLOCKING_THREADS_MAX);
         let runtime = builder.build().map_err(refused)?;
-        let spawner = Spawner(runtime.handle().clone());
+        let spawner = McpSpawner(runtime.handle().clone());
         let (stop, stopped) = oneshot::channel::<()>();
         let (end, ended) = oneshot::channel::<()>();
         let thread = move || {
@@ -64,7 +64,7 @@ impl Runtime {
     }
 
     /// Returns the runtime's spawner.
-    pub fn spawner(&self) -> Spawner {
+    pub fn spawner(&self) -> McpSpawner {
         self.spawner.clone()
     }
 
@@ -78,7 +78,7 @@ impl Runtime {
     }
 }
 
-impl Spawner {
+impl McpSpawner {
     /// Returns a spawner for the current runtime.
     pub fn current() -> Self {
         Self(Handle::current())
@@ -99,13 +99,13 @@ impl Spawner {
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T> {
-        let mut waited = Waited(self.0.spawn(work));
-        (&mut waited.0).map(|ended| ended.map_err(|_| gone())).await
+        let mut waited = AbortOnDropTask(self.0.spawn(work));
+        (&mut waited.0).map(|ended| ended.map_err(|_| runtime_gone_error())).await
     }
 }
 
 /// Returns the error after the runtime's end.
-pub fn gone() -> Error {
+pub fn runtime_gone_error() -> Error {
     Error::new(ErrorKind::Unavailable, "the plugin was closed, or its work panicked")
 }
 
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn work_runs_and_ends_with_the_runtime() {
-        let runtime = Runtime::start().unwrap();
+        let runtime = McpRuntime::start().unwrap();
         let spawner = runtime.spawner();
         let answer = futures_util::FutureExt::now_or_never(async { 1 });
         assert_eq!(answer, Some(1));
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_wait_that_is_dropped_ends_the_work() {
-        let runtime = Runtime::start().unwrap();
+        let runtime = McpRuntime::start().unwrap();
         let spawner = runtime.spawner();
         let (alive, gone) = oneshot::channel::<()>();
         let work = async move {

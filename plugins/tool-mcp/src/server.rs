@@ -16,18 +16,18 @@ use rmcp::service::ClientInitializeError;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use crate::cache::Cache;
-use crate::client::Client;
-use crate::config::{Reach, ServerEntry, StdioReach};
-use crate::connection::{self, Connection, Era, Opened};
-use crate::described::{self, Described};
-use crate::log::{Lines, ServerLog};
-use crate::oauth::Login;
-use crate::oauth::kept::HostTokens;
-use crate::runner::{INSTALL_TIME, Installing, Installs, may_install};
-use crate::runtime::Spawner;
+use crate::cache::McpServerCache;
+use crate::client::McpClient;
+use crate::config::{McpServerAddress, ServerEntry, StdioServerAddress};
+use crate::connection::{self, McpConnection, ProtocolEra, OpenConnection};
+use crate::described::{self, ServerDescription};
+use crate::log::{ServerLogStore, ServerLog};
+use crate::oauth::OAuthLogin;
+use crate::oauth::kept::HostTokenStore;
+use crate::runner::{INSTALL_TIME, PackageInstallRegistration, PackageInstalls, may_install};
+use crate::runtime::McpSpawner;
 use crate::transport::http::{self, Authorize, HostHttp};
-use crate::transport::wire::{LineTransport, Wire};
+use crate::transport::wire::{LineTransport, StdioWire};
 
 /// The maximum time for the probe of a server's era.
 const PROBE_TIME: Duration = Duration::from_secs(5);
@@ -47,19 +47,19 @@ const CLOSE_TIME: Duration = Duration::from_secs(3);
 const ASK_AGAIN: Duration = Duration::from_secs(2);
 
 /// The state that all servers share.
-pub struct Around {
+pub struct SharedServerContext {
     /// Starts programs.
-    pub launch: Arc<dyn Launch>,
+    pub launch: Arc<dyn ProgramLauncher>,
     /// The instance, for network requests. `None` outside of a host.
     pub home: Option<Home>,
     /// The spawner of the protocol's runtime.
-    pub spawner: Spawner,
+    pub spawner: McpSpawner,
     /// The log of all servers.
-    pub lines: Arc<Lines>,
+    pub lines: Arc<ServerLogStore>,
     /// Package runners that may be installing servers.
-    pub installs: Arc<Installs>,
+    pub installs: Arc<PackageInstalls>,
     /// The cached descriptions.
-    pub cache: Cache,
+    pub cache: McpServerCache,
     /// The folders that the servers may know.
     pub roots: Vec<String>,
     /// Notified when a server's state or lists change.
@@ -67,26 +67,26 @@ pub struct Around {
 }
 
 /// Starts the programs of servers.
-pub trait Launch: Send + Sync + 'static {
+pub trait ProgramLauncher: Send + Sync + 'static {
     /// Starts a program.
     ///
     /// # Errors
     /// The reason why it cannot be started.
     fn launch(
         &self,
-        reach: &StdioReach,
+        reach: &StdioServerAddress,
         log: &ServerLog,
-        install: Option<Installing>,
-    ) -> BoxFuture<'static, Result<Wire>>;
+        install: Option<PackageInstallRegistration>,
+    ) -> BoxFuture<'static, Result<StdioWire>>;
 }
 
 /// The connection state of a server.
 #[derive(Clone)]
-pub enum Status {
+pub enum McpConnectionStatus {
     /// The server is starting.
     Starting,
     /// The server answers.
-    Up(Arc<Connection>),
+    Up(Arc<McpConnection>),
     /// The server is down. It is restarted automatically unless that cannot help, and stays in this
     /// state until it is up.
     Down {
@@ -100,15 +100,15 @@ pub enum Status {
 }
 
 /// A configured server.
-pub struct Server {
+pub struct McpServer {
     /// The configuration of the server.
     pub entry: ServerEntry,
     /// The cache key of the server.
     pub fingerprint: String,
-    around: Arc<Around>,
+    around: Arc<SharedServerContext>,
     log: ServerLog,
-    status: watch::Sender<Status>,
-    described: Mutex<Option<Arc<Described>>>,
+    status: watch::Sender<McpConnectionStatus>,
+    described: Mutex<Option<Arc<ServerDescription>>>,
     /// The time of the first start, or `None` before it.
     begun: Mutex<Option<Instant>>,
     /// Whether an earlier process waited for the server without success.
@@ -120,7 +120,7 @@ pub struct Server {
     /// Whether a connection is open, opening or closing.
     open: watch::Sender<bool>,
     /// The login of an HTTP server whose entry sets no key.
-    login: Option<Arc<Login>>,
+    login: Option<Arc<OAuthLogin>>,
     /// Whether the server should be up.
     wanted: watch::Sender<bool>,
     /// Triggers a restart without further wait.
@@ -128,20 +128,20 @@ pub struct Server {
 }
 
 /// The end of a connection.
-struct Ended {
+struct ConnectionEnd {
     why: Error,
     was_stable: bool,
 }
 
-impl Server {
+impl McpServer {
     /// Creates a server that is down, with its cached description.
-    pub fn new(entry: ServerEntry, fingerprint: String, around: &Arc<Around>) -> Arc<Self> {
+    pub fn new(entry: ServerEntry, fingerprint: String, around: &Arc<SharedServerContext>) -> Arc<Self> {
         let record = around.cache.get(&fingerprint);
         let was_late = record.as_ref().is_some_and(|record| record.described.is_none());
         let known = record.and_then(|record| record.described);
-        let status = if entry.disabled { Status::Disabled } else { Status::Starting };
+        let status = if entry.disabled { McpConnectionStatus::Disabled } else { McpConnectionStatus::Starting };
         Arc::new(Self {
-            log: around.lines.of(&entry.name).hiding(entry.secrets()),
+            log: around.lines.server_log(&entry.name).hiding(entry.secrets()),
             around: Arc::clone(around),
             status: watch::Sender::new(status),
             begun: Mutex::default(),
@@ -169,27 +169,27 @@ impl Server {
     }
 
     /// Returns the connection state.
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> McpConnectionStatus {
         self.status.borrow().clone()
     }
 
     /// Returns the server's description, if it is known.
-    pub fn described(&self) -> Option<Arc<Described>> {
+    pub fn described(&self) -> Option<Arc<ServerDescription>> {
         self.described.lock().clone()
     }
 
     /// Returns the login, if the server supports one.
-    pub fn login(&self) -> Option<&Arc<Login>> {
+    pub fn login(&self) -> Option<&Arc<OAuthLogin>> {
         self.login.as_ref()
     }
 
     /// Returns the spawner of the protocol's runtime.
-    pub fn spawner(&self) -> &Spawner {
+    pub fn spawner(&self) -> &McpSpawner {
         &self.around.spawner
     }
 
-    /// Waits until the connection is closed after [`Server::disconnect`].
-    pub async fn ended(&self) {
+    /// Waits until the connection is closed after [`McpServer::disconnect`].
+    pub async fn wait_until_ended(&self) {
         let mut open = self.open.subscribe();
         // The wait cannot fail, because this server owns the sender.
         let _ = open.wait_for(|is_open| !is_open).await;
@@ -246,9 +246,9 @@ impl Server {
         self.begin();
         // A caller that waits after this point waits for this attempt.
         self.status.send_if_modified(|status| {
-            let is_down = matches!(status, Status::Down { .. } | Status::Stopped);
+            let is_down = matches!(status, McpConnectionStatus::Down { .. } | McpConnectionStatus::Stopped);
             if is_down {
-                *status = Status::Starting;
+                *status = McpConnectionStatus::Starting;
             }
             is_down
         });
@@ -256,11 +256,11 @@ impl Server {
         self.poke.notify_one();
     }
 
-    /// Disconnects the server until [`Server::connect`] is called.
+    /// Disconnects the server until [`McpServer::connect`] is called.
     pub fn disconnect(&self) {
         self.wanted.send_replace(false);
         if !self.entry.disabled {
-            self.set(Status::Stopped);
+            self.set(McpConnectionStatus::Stopped);
         }
     }
 
@@ -268,9 +268,9 @@ impl Server {
     ///
     /// # Errors
     /// The reason why the server is not up.
-    pub async fn up(self: &Arc<Self>) -> Result<Arc<Connection>> {
+    pub async fn wait_until_connected(self: &Arc<Self>) -> Result<Arc<McpConnection>> {
         self.begin();
-        if let Status::Up(connection) = &*self.status.borrow()
+        if let McpConnectionStatus::Up(connection) = &*self.status.borrow()
             && !connection.is_closed()
         {
             return Ok(Arc::clone(connection));
@@ -278,25 +278,25 @@ impl Server {
         self.poke.notify_one();
         let mut status = self.status.subscribe();
         let name = self.entry.name.clone();
-        let was_down = matches!(&*status.borrow_and_update(), Status::Down { .. });
+        let was_down = matches!(&*status.borrow_and_update(), McpConnectionStatus::Down { .. });
         let waiting = async move {
             if was_down && status.changed().await.is_err() {
-                return Err(crate::runtime::gone());
+                return Err(crate::runtime::runtime_gone_error());
             }
-            let is_settled = |status: &Status| !matches!(status, Status::Starting);
+            let is_settled = |status: &McpConnectionStatus| !matches!(status, McpConnectionStatus::Starting);
             let settled = status.wait_for(is_settled).await;
-            match settled.map_err(|_| crate::runtime::gone())?.clone() {
-                Status::Up(connection) => Ok(connection),
-                Status::Down { why } => {
+            match settled.map_err(|_| crate::runtime::runtime_gone_error())?.clone() {
+                McpConnectionStatus::Up(connection) => Ok(connection),
+                McpConnectionStatus::Down { why } => {
                     let text = format!("the MCP server `{name}` is down: {}", why.message);
                     Err(Error { message: text, ..why })
                 }
-                Status::Stopped | Status::Starting => {
+                McpConnectionStatus::Stopped | McpConnectionStatus::Starting => {
                     let text = format!("the MCP server `{name}` is disconnected");
                     let hint = format!("the user can connect it with `jaato mcp connect {name}`");
                     Err(Error::new(ErrorKind::Unavailable, text).with_hint(hint))
                 }
-                Status::Disabled => {
+                McpConnectionStatus::Disabled => {
                     let text = format!("the MCP server `{name}` is disabled");
                     Err(Error::new(ErrorKind::Unavailable, text))
                 }
@@ -314,15 +314,15 @@ impl Server {
     }
 
     /// Waits until the server has been asked for its description, or cannot be asked.
-    pub async fn settled(self: &Arc<Self>) {
+    pub async fn wait_until_settled(self: &Arc<Self>) {
         self.begin();
         let mut status = self.status.subscribe();
-        let is_settled = |status: &Status| !matches!(status, Status::Starting);
+        let is_settled = |status: &McpConnectionStatus| !matches!(status, McpConnectionStatus::Starting);
         // The wait cannot fail, because this server owns the sender.
         let _ = status.wait_for(is_settled).await;
     }
 
-    fn set(&self, status: Status) {
+    fn set(&self, status: McpConnectionStatus) {
         self.status.send_replace(status);
         self.around.changed.notify_one();
     }
@@ -334,7 +334,7 @@ impl Server {
         loop {
             if !*wanted.borrow_and_update() {
                 if !self.entry.disabled {
-                    self.set(Status::Stopped);
+                    self.set(McpConnectionStatus::Stopped);
                 }
                 failures = 0;
                 if wanted.changed().await.is_err() {
@@ -344,8 +344,8 @@ impl Server {
             }
             // During an automatic restart, the server stays down until it is up. Otherwise a caller
             // could miss the reason of the failure.
-            if !matches!(*self.status.borrow(), Status::Down { .. }) {
-                self.set(Status::Starting);
+            if !matches!(*self.status.borrow(), McpConnectionStatus::Down { .. }) {
+                self.set(McpConnectionStatus::Starting);
             }
             let Some(ended) = self.run(&mut wanted).await else { continue };
             failures = if ended.was_stable { 1 } else { failures + 1 };
@@ -359,7 +359,7 @@ impl Server {
                 // The next process waits less for this server.
                 self.keep(None).await;
             }
-            self.set(Status::Down { why });
+            self.set(McpConnectionStatus::Down { why });
             let pause = async {
                 match is_final {
                     true => std::future::pending().await,
@@ -375,18 +375,18 @@ impl Server {
     }
 
     /// Connects and runs until the connection ends or the server is disconnected.
-    async fn run(self: &Arc<Self>, wanted: &mut watch::Receiver<bool>) -> Option<Ended> {
-        let client = Client::new(self.log.clone(), self.around.roots.clone());
+    async fn run(self: &Arc<Self>, wanted: &mut watch::Receiver<bool>) -> Option<ConnectionEnd> {
+        let client = McpClient::new(self.log.clone(), self.around.roots.clone());
         let opened = tokio::select! {
             opened = self.open(&client) => opened,
             _ = wanted.changed() => return None,
         };
         let opened = match opened {
             Ok(opened) => opened,
-            Err(why) => return Some(Ended { why, was_stable: false }),
+            Err(why) => return Some(ConnectionEnd { why, was_stable: false }),
         };
         let since = Instant::now();
-        let Opened { connection, running } = opened;
+        let OpenConnection { connection, running } = opened;
         self.open.send_replace(true);
         let close = running.cancellation_token();
         let waiting = running.waiting();
@@ -394,7 +394,7 @@ impl Server {
         let watched = async {
             self.describe(&connection).await?;
             self.log.line(&format!("connected by {}", connection.info.protocol_version));
-            self.set(Status::Up(Arc::clone(&connection)));
+            self.set(McpConnectionStatus::Up(Arc::clone(&connection)));
             self.listen(&connection).await
         };
         let why = tokio::select! {
@@ -414,59 +414,59 @@ impl Server {
             let _ = tokio::time::timeout(CLOSE_TIME, waiting).await;
         }
         self.open.send_replace(false);
-        why.map(|why| Ended { why, was_stable: since.elapsed() >= STABLE })
+        why.map(|why| ConnectionEnd { why, was_stable: since.elapsed() >= STABLE })
     }
 
     /// Connects. A server that ends during the probe of its era is started again and treated as one
     /// of the legacy era.
-    async fn open(&self, client: &Client) -> Result<Opened> {
-        let known = self.described().map_or(Era::Unknown, |described| described.era);
+    async fn open(&self, client: &McpClient) -> Result<OpenConnection> {
+        let known = self.described().map_or(ProtocolEra::Unknown, |described| described.era);
         let first = self.attempt(client, known).await;
         let second = match (&first, known) {
-            (Err(Failure::Spoken(_)), Era::Unknown) => Era::Legacy,
+            (Err(ConnectFailure::Spoken(_)), ProtocolEra::Unknown) => ProtocolEra::Legacy,
             // The server may have changed its era.
-            (Err(Failure::Spoken(_)), Era::Legacy | Era::Modern) => Era::Unknown,
-            (Ok(_) | Err(Failure::Started(_)), _) => {
+            (Err(ConnectFailure::Spoken(_)), ProtocolEra::Legacy | ProtocolEra::Modern) => ProtocolEra::Unknown,
+            (Ok(_) | Err(ConnectFailure::Started(_)), _) => {
                 return first.map_err(|failure| self.error_of(failure));
             }
         };
         let second = match self.attempt(client, second).await {
-            Err(Failure::Spoken(_)) if second == Era::Unknown => {
-                self.attempt(client, Era::Legacy).await
+            Err(ConnectFailure::Spoken(_)) if second == ProtocolEra::Unknown => {
+                self.attempt(client, ProtocolEra::Legacy).await
             }
             second => second,
         };
         second.map_err(|failure| self.error_of(failure))
     }
 
-    async fn attempt(&self, client: &Client, era: Era) -> std::result::Result<Opened, Failure> {
+    async fn attempt(&self, client: &McpClient, era: ProtocolEra) -> std::result::Result<OpenConnection, ConnectFailure> {
         let (around, client) = (&self.around, client.clone());
         let attempt = async {
             match &self.entry.reach {
-                Reach::Stdio(reach) => {
+                McpServerAddress::Stdio(reach) => {
                     self.log.begin();
                     let is_known = self.described().is_some();
                     let install = || around.installs.begin(self.name(), is_known);
                     let install = may_install(&self.entry.reach).then(install);
                     let wire = around.launch.launch(reach, &self.log, install).await;
-                    let wire = wire.map_err(Failure::Started)?;
+                    let wire = wire.map_err(ConnectFailure::Started)?;
                     let transport = LineTransport::new(wire, PROBE_TIME, self.log.clone());
                     connection::open(transport, client, era, around.spawner.clone())
                         .await
-                        .map_err(|error| Failure::Spoken(Box::new(error)))
+                        .map_err(|error| ConnectFailure::Spoken(Box::new(error)))
                 }
-                Reach::Http(reach) => {
+                McpServerAddress::Http(reach) => {
                     let Some(home) = &around.home else {
                         let text = "requests over HTTP need a host";
-                        return Err(Failure::Started(Error::new(ErrorKind::Unavailable, text)));
+                        return Err(ConnectFailure::Started(Error::new(ErrorKind::Unavailable, text)));
                     };
                     let backend = Arc::new(HostHttp(home.clone()));
                     let login = self.login.clone().map(|login| login as Arc<dyn Authorize>);
                     let transport = http::transport(reach, backend, login);
-                    let transport = transport.map_err(Failure::Started)?;
+                    let transport = transport.map_err(ConnectFailure::Started)?;
                     connection::open(transport, client, era, around.spawner.clone())
                         .await
-                        .map_err(Failure::of_http)
+                        .map_err(ConnectFailure::of_http)
                 }
             }
         };
@@ -478,15 +478,15 @@ impl Server {
                 let printed = self.log.last_printed().map(|it| format!(": {it}"));
                 let text = what + &printed.unwrap_or_default();
                 let error = Error::new(ErrorKind::Timeout, text).temporary().with_hint(MORE_TIME);
-                Err(Failure::Started(error))
+                Err(ConnectFailure::Started(error))
             }
         }
     }
 
-    fn error_of(&self, failure: Failure) -> Error {
+    fn error_of(&self, failure: ConnectFailure) -> Error {
         match failure {
-            Failure::Started(error) => error,
-            Failure::Spoken(error) => {
+            ConnectFailure::Started(error) => error,
+            ConnectFailure::Spoken(error) => {
                 let text = match *error {
                     ClientInitializeError::ConnectionClosed(_) => {
                         self.log.last_words("it ended before it answered")
@@ -499,8 +499,8 @@ impl Server {
     }
 
     /// Requests the description and stores it.
-    async fn describe(&self, connection: &Arc<Connection>) -> Result<()> {
-        let described = described::ask(connection).await?;
+    async fn describe(&self, connection: &Arc<McpConnection>) -> Result<()> {
+        let described = described::request_description(connection).await?;
         let is_news = self.described().is_none_or(|known| *known != described);
         if is_news {
             for line in &described.lines {
@@ -515,7 +515,7 @@ impl Server {
     }
 
     /// Stores the description for the next process, or that the server was started without one.
-    pub async fn keep(&self, described: Option<Described>) {
+    pub async fn keep(&self, described: Option<ServerDescription>) {
         let (around, fingerprint) = (Arc::clone(&self.around), self.fingerprint.clone());
         let keep = move || around.cache.keep(&fingerprint, described);
         // If the cache is not written, the next process asks the server again.
@@ -523,12 +523,12 @@ impl Server {
     }
 
     /// Requests the description again whenever the server reports a changed list.
-    async fn listen(&self, connection: &Arc<Connection>) -> Result<()> {
+    async fn listen(&self, connection: &Arc<McpConnection>) -> Result<()> {
         let subscribed = subscribe(connection);
         tokio::pin!(subscribed);
         loop {
             tokio::select! {
-                () = connection.client().changed() => {}
+                () = connection.client().wait_for_change() => {}
                 // This cannot happen, because the subscription never ends.
                 () = &mut subscribed => {}
             }
@@ -539,14 +539,14 @@ impl Server {
 }
 
 /// The reason why no connection was set up.
-enum Failure {
+enum ConnectFailure {
     /// The server could not be reached.
     Started(Error),
     /// The server was reached, but the handshake failed.
     Spoken(Box<ClientInitializeError>),
 }
 
-impl Failure {
+impl ConnectFailure {
     /// Decides whether an HTTP server may accept another handshake.
     fn of_http(error: ClientInitializeError) -> Self {
         let why = connection::not_opened(&error);
@@ -558,23 +558,23 @@ impl Failure {
 }
 
 /// Creates the login to an HTTP server, unless its entry sets a key.
-fn login_of(entry: &ServerEntry, around: &Around) -> Option<Arc<Login>> {
-    let (Reach::Http(reach), Some(home)) = (&entry.reach, &around.home) else { return None };
+fn login_of(entry: &ServerEntry, around: &SharedServerContext) -> Option<Arc<OAuthLogin>> {
+    let (McpServerAddress::Http(reach), Some(home)) = (&entry.reach, &around.home) else { return None };
     if http::has_authorization(reach) {
         return None;
     }
-    let store = HostTokens::new(home.clone(), &entry.name, &reach.url);
+    let store = HostTokenStore::new(home.clone(), &entry.name, &reach.url);
     let backend = Arc::new(HostHttp(home.clone()));
-    Some(Login::new(&entry.name, reach, backend, Arc::new(store), None))
+    Some(OAuthLogin::new(&entry.name, reach, backend, Arc::new(store), None))
 }
 
 /// Subscribes to changed lists on a server of the modern era. Other servers report changes without
 /// a subscription.
-async fn subscribe(connection: &Arc<Connection>) {
+async fn subscribe(connection: &Arc<McpConnection>) {
     let capabilities = &connection.info.capabilities;
     let tools = capabilities.tools.as_ref().and_then(|it| it.list_changed) == Some(true);
     let prompts = capabilities.prompts.as_ref().and_then(|it| it.list_changed) == Some(true);
-    if connection.era != Era::Modern || !(tools || prompts) {
+    if connection.era != ProtocolEra::Modern || !(tools || prompts) {
         return std::future::pending().await;
     }
     loop {

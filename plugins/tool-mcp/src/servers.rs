@@ -15,12 +15,12 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::cache::fingerprint;
-use crate::config::{Configured, Places, Reach};
+use crate::config::{LoadedMcpConfig, McpConfigLocations, McpServerAddress};
 use crate::log::safe;
 use crate::names::{PREFIX, server_prefix, tool_name};
-use crate::offer::Offer;
+use crate::offer::McpOffer;
 use crate::resources;
-use crate::server::{Around, MORE_TIME, Server, Status};
+use crate::server::{SharedServerContext, MORE_TIME, McpServer, McpConnectionStatus};
 
 /// The maximum time that a request waits for a server for which an earlier process waited without
 /// success.
@@ -41,13 +41,13 @@ const SETTLE_STEPS_TOLD: u32 = 20;
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// All servers.
-pub struct Servers {
+pub struct McpServers {
     /// The state that the servers share.
-    pub around: Arc<Around>,
+    pub around: Arc<SharedServerContext>,
     /// The locations of the configuration.
-    pub places: Places,
-    all: Mutex<Vec<Arc<Server>>>,
-    offer: Mutex<Arc<Offer>>,
+    pub places: McpConfigLocations,
+    all: Mutex<Vec<Arc<McpServer>>>,
+    offer: Mutex<Arc<McpOffer>>,
     /// Problems of the files, one per line.
     lines: Mutex<Vec<String>>,
     /// The workspace's file that is ignored, because the workspace is not trusted.
@@ -59,18 +59,18 @@ pub struct Servers {
 }
 
 /// The result of a reload.
-pub struct Reloaded {
+pub struct McpReloadResult {
     /// The configured servers.
-    pub servers: Vec<Arc<Server>>,
+    pub servers: Vec<Arc<McpServer>>,
     /// The added tools.
     pub added: Vec<String>,
     /// The removed tools.
     pub removed: Vec<String>,
 }
 
-impl Servers {
+impl McpServers {
     /// Creates a set without servers.
-    pub fn new(around: Arc<Around>, places: Places) -> Arc<Self> {
+    pub fn new(around: Arc<SharedServerContext>, places: McpConfigLocations) -> Arc<Self> {
         Arc::new(Self {
             around,
             places,
@@ -84,7 +84,7 @@ impl Servers {
     }
 
     /// Lists the servers by name.
-    pub fn list(&self) -> Vec<Arc<Server>> {
+    pub fn list(&self) -> Vec<Arc<McpServer>> {
         self.all.lock().clone()
     }
 
@@ -92,7 +92,7 @@ impl Servers {
     ///
     /// # Errors
     /// `not_found`, which lists the configured servers.
-    pub fn find(&self, name: &str) -> Result<Arc<Server>> {
+    pub fn find(&self, name: &str) -> Result<Arc<McpServer>> {
         let all = self.list();
         if let Some(server) = all.iter().find(|it| it.name() == name) {
             return Ok(Arc::clone(server));
@@ -124,7 +124,7 @@ impl Servers {
     }
 
     /// Returns the current offer.
-    pub fn offer(&self) -> Arc<Offer> {
+    pub fn offer(&self) -> Arc<McpOffer> {
         Arc::clone(&self.offer.lock())
     }
 
@@ -135,7 +135,7 @@ impl Servers {
 
     /// Applies a configuration. Servers with unchanged entries keep running. The others start if a
     /// session needs them. `prints` are the fingerprints of the entries, in order.
-    pub fn take(&self, configured: Configured, prints: Vec<String>) {
+    pub fn take(&self, configured: LoadedMcpConfig, prints: Vec<String>) {
         *self.lines.lock() = configured.lines;
         *self.untrusted.lock() = configured.untrusted;
         let before = self.list();
@@ -146,7 +146,7 @@ impl Servers {
             all.push(match same {
                 Some(server) => Arc::clone(server),
                 None => {
-                    let server = Server::new(entry, print, &self.around);
+                    let server = McpServer::new(entry, print, &self.around);
                     if self.are_all_needed.load(Ordering::Relaxed) {
                         server.begin();
                     }
@@ -167,7 +167,7 @@ impl Servers {
         if awaited.is_ending {
             return self.installing(awaited).await;
         }
-        let needed = self.needed(&awaited.names);
+        let needed = self.needed_servers(&awaited.names);
         if awaited.names.is_empty() {
             self.are_all_needed.store(true, Ordering::Relaxed);
         }
@@ -176,7 +176,7 @@ impl Servers {
         let waits = needed.iter().filter_map(|server| {
             let left = wait_left(server, &awaited.names)?;
             let server = Arc::clone(server);
-            Some(async move { tokio::time::timeout(left, server.settled()).await })
+            Some(async move { tokio::time::timeout(left, server.wait_until_settled()).await })
         });
         let waits = join_all(waits.collect::<Vec<_>>());
         let settled = async move {
@@ -206,7 +206,7 @@ impl Servers {
     }
 
     /// Lists the servers that have, or may have, tools with these names.
-    fn needed(&self, names: &[String]) -> Vec<Arc<Server>> {
+    fn needed_servers(&self, names: &[String]) -> Vec<Arc<McpServer>> {
         let is_resource =
             |name: &String| [resources::LIST, resources::READ].contains(&name.as_str());
         let are_all = names.is_empty() || names.iter().any(is_resource);
@@ -269,17 +269,17 @@ impl Servers {
     /// user which servers are still starting.
     pub async fn settle(
         &self,
-        servers: &[Arc<Server>],
-        most: impl Fn(&Server) -> Duration,
+        servers: &[Arc<McpServer>],
+        most: impl Fn(&McpServer) -> Duration,
         host: &Reporter,
     ) {
         servers.iter().filter(|it| !it.entry.disabled).for_each(|server| server.begin());
         let began = Instant::now();
         for step in 0_u32.. {
-            let is_starting = |server: &&Arc<Server>| {
-                matches!(server.status(), Status::Starting) && began.elapsed() < most(server)
+            let is_starting = |server: &&Arc<McpServer>| {
+                matches!(server.status(), McpConnectionStatus::Starting) && began.elapsed() < most(server)
             };
-            let waiting: Vec<Arc<Server>> = servers.iter().filter(is_starting).cloned().collect();
+            let waiting: Vec<Arc<McpServer>> = servers.iter().filter(is_starting).cloned().collect();
             if waiting.is_empty() {
                 return;
             }
@@ -291,7 +291,7 @@ impl Servers {
                 host.notice(format!("waiting for MCP server {}…", named.join(", ")));
             }
             let settled = async move {
-                let all = join_all(waiting.iter().map(|server| server.settled()));
+                let all = join_all(waiting.iter().map(|server| server.wait_until_settled()));
                 let _ = tokio::time::timeout(SETTLE_STEP, all).await;
             };
             if self.around.spawner.run(settled).await.is_err() {
@@ -304,9 +304,9 @@ impl Servers {
     /// process.
     pub async fn close(&self) {
         let all = self.list();
-        let open: Vec<Arc<Server>> = all
+        let open: Vec<Arc<McpServer>> = all
             .iter()
-            .filter(|server| matches!(server.entry.reach, Reach::Http(_)))
+            .filter(|server| matches!(server.entry.reach, McpServerAddress::Http(_)))
             .cloned()
             .collect();
         if open.is_empty() {
@@ -314,7 +314,7 @@ impl Servers {
         }
         open.iter().for_each(|server| server.disconnect());
         let ended = async move {
-            let all = join_all(open.iter().map(|server| server.ended()));
+            let all = join_all(open.iter().map(|server| server.wait_until_ended()));
             let _ = tokio::time::timeout(CLOSE_WAIT, all).await;
         };
         let _ = self.around.spawner.run(ended).await;
@@ -326,7 +326,7 @@ impl Servers {
     /// `limit_reached` if the last update was too recent.
     pub async fn publish(&self, home: &Home) -> Result<()> {
         let mut published = self.published.lock().await;
-        let mut offer = Offer::of(&self.list());
+        let mut offer = McpOffer::from_servers(&self.list());
         if self.are_all_needed.load(Ordering::Relaxed) {
             offer = offer.with_lines(self.lines(), self.untrusted());
         }
@@ -343,7 +343,7 @@ impl Servers {
         for refused in &answer.refused {
             let line = format!("`{}` is left out: {}", refused.name, refused.why);
             home.log(Level::Warn, &line);
-            self.around.lines.of("jaato").line(&line);
+            self.around.lines.server_log("jaato").line(&line);
         }
         *published = Some(set);
         Ok(())
@@ -376,19 +376,19 @@ impl Servers {
 
 /// Returns how much longer a request for these tools waits for a server, or `None` if it does not
 /// wait.
-fn wait_left(server: &Server, names: &[String]) -> Option<Duration> {
+fn wait_left(server: &McpServer, names: &[String]) -> Option<Duration> {
     let most = match names.is_empty() && server.was_late() {
         true => LATE_WAIT,
         // The server itself reports first that it is late.
         false => server.start_time() + SETTLE_STEP,
     };
-    let is_starting = matches!(server.status(), Status::Starting);
+    let is_starting = matches!(server.status(), McpConnectionStatus::Starting);
     let left = most.checked_sub(server.begun()?)?;
     (is_starting && !left.is_zero() && !knows(server, names)).then_some(left)
 }
 
 /// Returns true if it is known which of these tools a server has.
-fn knows(server: &Server, names: &[String]) -> bool {
+fn knows(server: &McpServer, names: &[String]) -> bool {
     let Some(described) = server.described() else { return false };
     let prefix = server_prefix(server.name());
     let own = names.iter().filter(|name| !name.ends_with('*') && name.starts_with(&prefix));
@@ -400,44 +400,44 @@ fn knows(server: &Server, names: &[String]) -> bool {
 }
 
 /// Explains why tools with these names are missing, with a hint.
-fn why_missing(server: &Server, names: &[String]) -> Option<(String, Option<String>)> {
+fn why_missing(server: &McpServer, names: &[String]) -> Option<(String, Option<String>)> {
     if !names.is_empty() && knows(server, names) {
         return None;
     }
     match server.status() {
-        Status::Down { why } => {
+        McpConnectionStatus::Down { why } => {
             Some((format!("is down: {}", why.message), Some(server.hint(&why))))
         }
-        Status::Stopped => {
+        McpConnectionStatus::Stopped => {
             let hint = format!("`jaato mcp connect {}` connects it", server.name());
             Some(("is disconnected".to_owned(), Some(hint)))
         }
-        Status::Disabled => Some(("is disabled by its entry".to_owned(), None)),
-        Status::Starting if names.is_empty() && server.described().is_some() => None,
-        Status::Starting => {
+        McpConnectionStatus::Disabled => Some(("is disabled by its entry".to_owned(), None)),
+        McpConnectionStatus::Starting if names.is_empty() && server.described().is_some() => None,
+        McpConnectionStatus::Starting => {
             let hint = Some(MORE_TIME.to_owned());
             Some((format!("is still starting{}", printed(server)), hint))
         }
-        Status::Up(_) => None,
+        McpConnectionStatus::Up(_) => None,
     }
 }
 
 /// Describes the progress of a starting server.
-fn starting(server: &Server) -> String {
+fn starting(server: &McpServer) -> String {
     format!("starting{}", printed(server))
 }
 
-fn printed(server: &Server) -> String {
+fn printed(server: &McpServer) -> String {
     server.log().last_printed().map(|it| format!(": {it}")).unwrap_or_default()
 }
 
-fn source(server: &Server, note: String) -> ToolSource {
+fn source(server: &McpServer, note: String) -> ToolSource {
     let label = format!("MCP server `{}`", server.name());
     ToolSource { label, prefix: server_prefix(server.name()), note, hint: None }
 }
 
 /// Reads the files and the programs that they name. Blocks.
-pub fn read(places: &Places) -> (Configured, Vec<String>) {
+pub fn read_config_files(places: &McpConfigLocations) -> (LoadedMcpConfig, Vec<String>) {
     let configured = places.read(&|name| std::env::var(name).ok());
     let prints = configured.servers.values().map(fingerprint).collect();
     (configured, prints)

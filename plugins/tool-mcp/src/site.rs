@@ -5,7 +5,7 @@ use jaato_plugin_sdk::serde_json::Value;
 use rmcp::model::{ErrorData, ProgressNotificationParam};
 
 /// The caller of a server, to which the server's requests go.
-pub trait CallSite: Send + Sync + 'static {
+pub trait McpCallContext: Send + Sync + 'static {
     /// Shows the server's progress.
     fn progress(&self, progress: &ProgressNotificationParam);
 

@@ -12,17 +12,17 @@ use jaato_plugin_sdk::serde_json::{self, Map};
 use tokio::sync::Notify;
 
 use crate::asks::SessionCall;
-use crate::cache::Cache;
-use crate::config::{FILE_NAME, Places, StdioReach};
-use crate::content::Content;
-use crate::log::{Lines, ServerLog};
+use crate::cache::McpServerCache;
+use crate::config::{FILE_NAME, McpConfigLocations, StdioServerAddress};
+use crate::content::McpContent;
+use crate::log::{ServerLogStore, ServerLog};
 use crate::names::PREFIX;
-use crate::runner::Installing;
-use crate::runtime::{Runtime, Spawner};
-use crate::server::{Around, Launch, Server};
-use crate::servers::{Servers, read};
+use crate::runner::PackageInstallRegistration;
+use crate::runtime::{McpRuntime, McpSpawner};
+use crate::server::{SharedServerContext, ProgramLauncher, McpServer};
+use crate::servers::{McpServers, read_config_files};
 use crate::transport::stdio;
-use crate::transport::wire::Wire;
+use crate::transport::wire::StdioWire;
 use crate::{call, people, resources, sampling};
 
 /// Answers of at least this size are processed on the host's thread pool.
@@ -40,32 +40,32 @@ struct Config {
 }
 
 /// The servers of a process and the thread of their protocol.
-pub struct Mcp {
-    runtime: Arc<Runtime>,
+pub struct McpPlugin {
+    runtime: Arc<McpRuntime>,
     /// The servers.
-    pub servers: Arc<Servers>,
+    pub servers: Arc<McpServers>,
 }
 
 /// Starts programs through the host, so that they end with it.
-struct HostLaunch {
+struct HostProgramLauncher {
     home: Home,
-    spawner: Spawner,
+    spawner: McpSpawner,
 }
 
-impl Launch for HostLaunch {
+impl ProgramLauncher for HostProgramLauncher {
     fn launch(
         &self,
-        reach: &StdioReach,
+        reach: &StdioServerAddress,
         log: &ServerLog,
-        install: Option<Installing>,
-    ) -> BoxFuture<'static, Result<Wire>> {
+        install: Option<PackageInstallRegistration>,
+    ) -> BoxFuture<'static, Result<StdioWire>> {
         let (home, spawner) = (self.home.clone(), self.spawner.clone());
         let (reach, log) = (reach.clone(), log.clone());
         async move { stdio::start(&home, &reach, &spawner, &log, install).await }.boxed()
     }
 }
 
-impl State for Mcp {
+impl State for McpPlugin {
     async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
         let config: Config = home.config().await?;
         let facts = home.session().await?;
@@ -73,7 +73,7 @@ impl State for Mcp {
             true => std::env::var_os("HOME").map(PathBuf::from),
             false => Some(PathBuf::from(config.home)),
         };
-        let places = Places {
+        let places = McpConfigLocations {
             workspace: facts.trusted_workspace.map(PathBuf::from),
             agreed: facts.agreed_variables,
             home: folder.filter(|folder| folder.is_absolute()),
@@ -84,13 +84,13 @@ impl State for Mcp {
         let reading = places.clone();
         let read = move |_: &Reporter| {
             let kept = kept.as_deref();
-            (Cache::read(kept), Lines::kept_in(kept), read(&reading))
+            (McpServerCache::read(kept), ServerLogStore::open_in_folder(kept), read_config_files(&reading))
         };
         let (cache, lines, (configured, prints)) = home.blocking(read).await?;
-        let runtime = Runtime::start()?;
+        let runtime = McpRuntime::start()?;
         let spawner = runtime.spawner();
-        let launch = HostLaunch { home: home.clone(), spawner: spawner.clone() };
-        let around = Around {
+        let launch = HostProgramLauncher { home: home.clone(), spawner: spawner.clone() };
+        let around = SharedServerContext {
             launch: Arc::new(launch),
             home: Some(home.clone()),
             spawner,
@@ -103,7 +103,7 @@ impl State for Mcp {
         for line in &configured.lines {
             home.log(Level::Warn, line);
         }
-        let servers = Servers::new(Arc::new(around), places);
+        let servers = McpServers::new(Arc::new(around), places);
         servers.take(configured, prints);
         if let Err(error) = servers.publish(home).await {
             // Another instance closed a moment ago and set its tools, so these are set later.
@@ -159,11 +159,11 @@ impl State for Mcp {
         };
         let site = Arc::new(SessionCall::new(cx.reporter(), server.name(), &tool.name));
         let awaited = std::slice::from_ref(server);
-        servers.settle(awaited, Server::start_time, &cx.reporter()).await;
+        servers.settle(awaited, McpServer::start_time, &cx.reporter()).await;
         let answer = call::tool(server, tool, arguments, Some(site)).await?;
         let content = match is_large(&answer) {
-            true => cx.blocking(move |_| Content::of_call(answer)).await?,
-            false => Content::of_call(answer),
+            true => cx.blocking(move |_| McpContent::of_call(answer)).await?,
+            false => McpContent::of_call(answer),
         };
         Ok(Output::json(content.result(&cx.reporter(), &tool.name).await?))
     }
@@ -189,12 +189,12 @@ fn is_large(answer: &Value) -> bool {
     bytes >= LARGE_BYTES
 }
 
-impl Mcp {
-    /// Finds a server, as [`Servers::find`] does.
+impl McpPlugin {
+    /// Finds a server, as [`McpServers::find`] does.
     ///
     /// # Errors
     /// `not_found`, which lists the configured servers.
-    pub fn server(&self, name: &str) -> Result<Arc<Server>> {
+    pub fn server(&self, name: &str) -> Result<Arc<McpServer>> {
         self.servers.find(name)
     }
 }

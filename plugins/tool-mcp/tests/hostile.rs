@@ -10,11 +10,11 @@ use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use rmcp::model::{ErrorData, ProgressNotificationParam};
 use tokio::sync::mpsc;
-use tool_mcp::call::{Asked, ask_connection};
-use tool_mcp::connection::Connection;
+use tool_mcp::call::{McpRequest, ask_connection};
+use tool_mcp::connection::McpConnection;
 use tool_mcp::library::McpClientManager;
-use tool_mcp::site::CallSite;
-use tool_mcp::transport::wire::Wire;
+use tool_mcp::site::McpCallContext;
+use tool_mcp::transport::wire::StdioWire;
 
 fn hello() -> Value {
     json!({
@@ -32,8 +32,8 @@ fn text(text: &str) -> Value {
 }
 
 /// A server that starts correctly. `called` handles its calls.
-fn server(mut called: impl FnMut(&Value, &mut dyn FnMut(&Value)) + Send + 'static) -> Wire {
-    Wire::spoken_to(move |message, say| {
+fn server(mut called: impl FnMut(&Value, &mut dyn FnMut(&Value)) + Send + 'static) -> StdioWire {
+    StdioWire::spoken_to(move |message, say| {
         let id = &message["id"];
         match message["method"].as_str() {
             Some("initialize") => say(&answer(id, hello())),
@@ -50,16 +50,16 @@ fn server(mut called: impl FnMut(&Value, &mut dyn FnMut(&Value)) + Send + 'stati
     })
 }
 
-async fn connected(wire: Wire) -> (McpClientManager, Arc<Connection>) {
+async fn connected(wire: StdioWire) -> (McpClientManager, Arc<McpConnection>) {
     let mut manager = McpClientManager::new().unwrap();
     manager.connect_over("moon", wire).await.unwrap();
     let connection = manager.get_connection("moon").unwrap();
     (manager, connection)
 }
 
-fn echo(text: &str) -> Asked {
+fn echo(text: &str) -> McpRequest {
     let arguments: Map<String, Value> = [("text".to_owned(), text.into())].into_iter().collect();
-    Asked::Tool { name: "echo".to_owned(), arguments }
+    McpRequest::Tool { name: "echo".to_owned(), arguments }
 }
 
 const TIME: Duration = Duration::from_secs(60);
@@ -185,7 +185,7 @@ async fn a_server_that_ends_fails_the_calls_that_run() {
                 .unwrap();
         }
     });
-    let (_manager, connection) = connected(Wire { heard, said }).await;
+    let (_manager, connection) = connected(StdioWire { heard, said }).await;
     let asked = echo("x");
     let calls = (0..3).map(|_| ask_connection(&connection, &asked, TIME, None));
     for outcome in join_all(calls).await {
@@ -197,7 +197,7 @@ async fn a_server_that_ends_fails_the_calls_that_run() {
 /// A session whose user sees every question and answers none.
 struct Undecided;
 
-impl CallSite for Undecided {
+impl McpCallContext for Undecided {
     fn progress(&self, _: &ProgressNotificationParam) {}
 
     fn elicit(&self, _: Value) -> BoxFuture<'static, Value> {
@@ -235,14 +235,14 @@ async fn a_server_that_asks_without_end_is_refused_past_eight_questions() {
         _ => {}
     });
     let (_manager, connection) = connected(wire).await;
-    let site = Some(Arc::new(Undecided) as Arc<dyn CallSite>);
+    let site = Some(Arc::new(Undecided) as Arc<dyn McpCallContext>);
     let answer = ask_connection(&connection, &echo("x"), TIME, site).await.unwrap();
     assert_eq!(answer["content"][0]["text"], "refused");
 }
 
 #[tokio::test]
 async fn rounds_of_questions_have_an_end() {
-    let wire = Wire::answered_by(|method, _| {
+    let wire = StdioWire::answered_by(|method, _| {
         Some(match method {
             "server/discover" => json!({
                 "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} },

@@ -8,9 +8,9 @@ use futures_util::future::join_all;
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::{Error, Result};
 use parking_lot::Mutex;
-use tool_mcp::call::{Asked, ask_connection};
-use tool_mcp::config::HttpReach;
-use tool_mcp::connection::{Connection, Era};
+use tool_mcp::call::{McpRequest, ask_connection};
+use tool_mcp::config::HttpServerAddress;
+use tool_mcp::connection::{McpConnection, ProtocolEra};
 use tool_mcp::library::McpClientManager;
 use tool_mcp::transport::http::client::REQUESTS_MAX;
 
@@ -76,21 +76,21 @@ fn modern(seen: &Seen, rest: impl Fn(&Seen) -> Given) -> Given {
     }
 }
 
-fn reach(server: &FixtureServer) -> HttpReach {
+fn reach(server: &FixtureServer) -> HttpServerAddress {
     let headers = [("X-Api-Key".to_owned(), "moonlight".to_owned())].into();
-    HttpReach { url: format!("{}/mcp", server.url), headers, ..HttpReach::default() }
+    HttpServerAddress { url: format!("{}/mcp", server.url), headers, ..HttpServerAddress::default() }
 }
 
-async fn connected(server: &FixtureServer) -> (McpClientManager, Arc<Connection>) {
+async fn connected(server: &FixtureServer) -> (McpClientManager, Arc<McpConnection>) {
     let mut manager = McpClientManager::new().unwrap();
     manager.connect_http("moon", &reach(server), Arc::new(HyperClient), None).await.unwrap();
     let connection = manager.get_connection("moon").unwrap();
     (manager, connection)
 }
 
-async fn call(connection: &Arc<Connection>, text: &str, time: Duration) -> Result<String> {
+async fn call(connection: &Arc<McpConnection>, text: &str, time: Duration) -> Result<String> {
     let arguments: Map<String, Value> = [("text".to_owned(), text.into())].into_iter().collect();
-    let asked = Asked::Tool { name: "echo".to_owned(), arguments };
+    let asked = McpRequest::Tool { name: "echo".to_owned(), arguments };
     let answer = ask_connection(connection, &asked, time, None).await?;
     Ok(answer["content"][0]["text"].as_str().unwrap_or_default().to_owned())
 }
@@ -113,7 +113,7 @@ async fn a_legacy_server_has_a_session_that_is_ended() {
     })
     .await;
     let (mut manager, connection) = connected(&server).await;
-    assert_eq!(connection.era, Era::Legacy);
+    assert_eq!(connection.era, ProtocolEra::Legacy);
     assert_eq!(call(&connection, "hello", LONG).await.unwrap(), "hello");
     drop(connection);
     manager.disconnect("moon").await.unwrap();
@@ -133,7 +133,7 @@ async fn a_modern_server_has_no_session_and_each_request_says_what_it_is() {
     let server =
         FixtureServer::start(|seen| modern(seen, |seen| Given::json(200, &echoed(seen)))).await;
     let (mut manager, connection) = connected(&server).await;
-    assert_eq!(connection.era, Era::Modern);
+    assert_eq!(connection.era, ProtocolEra::Modern);
     assert_eq!(call(&connection, "grüß", LONG).await.unwrap(), "grüß");
     drop(connection);
     manager.disconnect("moon").await.unwrap();
@@ -418,7 +418,7 @@ async fn servers_that_answer_the_probe_with_anything_are_begun_with_as_all_were(
 /// Starts a server that answers the call `bad` with `bad` and all other calls correctly.
 async fn with_bad_call(
     bad: fn(&Seen) -> Given,
-) -> (FixtureServer, McpClientManager, Arc<Connection>) {
+) -> (FixtureServer, McpClientManager, Arc<McpConnection>) {
     let server = FixtureServer::start(move |seen| {
         modern(seen, |seen| match asked_for(seen).as_str() {
             "bad" => bad(seen),
@@ -466,14 +466,14 @@ async fn a_server_that_is_silent_costs_its_call() {
 
 #[tokio::test]
 async fn streams_without_end_take_no_place_from_later_calls() {
-    for era in [Era::Modern, Era::Legacy] {
+    for era in [ProtocolEra::Modern, ProtocolEra::Legacy] {
         let called = |seen: &Seen| match asked_for(seen).as_str() {
             "bad" => Given::Held(Vec::new()),
             _ => Given::json(200, &echoed(seen)),
         };
         let server = FixtureServer::start(move |seen| match era {
-            Era::Modern => modern(seen, called),
-            Era::Legacy | Era::Unknown => no_stream(seen, called),
+            ProtocolEra::Modern => modern(seen, called),
+            ProtocolEra::Legacy | ProtocolEra::Unknown => no_stream(seen, called),
         })
         .await;
         let (_manager, connection) = connected(&server).await;

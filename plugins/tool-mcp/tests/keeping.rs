@@ -13,16 +13,16 @@ use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
-use tool_mcp::cache::Cache;
-use tool_mcp::call::{self, Asked};
-use tool_mcp::config::{Configured, Origin, Places, ServerEntry, StdioReach, entry};
-use tool_mcp::log::{Lines, ServerLog};
-use tool_mcp::offer::Offer;
-use tool_mcp::runner::Installing;
-use tool_mcp::runtime::Spawner;
-use tool_mcp::server::{Around, Launch, Server, Status};
-use tool_mcp::servers::Servers;
-use tool_mcp::transport::wire::Wire;
+use tool_mcp::cache::McpServerCache;
+use tool_mcp::call::{self, McpRequest};
+use tool_mcp::config::{LoadedMcpConfig, McpConfigOrigin, McpConfigLocations, ServerEntry, StdioServerAddress, entry};
+use tool_mcp::log::{ServerLogStore, ServerLog};
+use tool_mcp::offer::McpOffer;
+use tool_mcp::runner::PackageInstallRegistration;
+use tool_mcp::runtime::McpSpawner;
+use tool_mcp::server::{SharedServerContext, ProgramLauncher, McpServer, McpConnectionStatus};
+use tool_mcp::servers::McpServers;
+use tool_mcp::transport::wire::StdioWire;
 
 /// Returns a server's response to a method and its parameters.
 type Says = fn(&str, &Value) -> Said;
@@ -41,13 +41,13 @@ struct InMemory {
     since: Instant,
 }
 
-impl Launch for InMemory {
+impl ProgramLauncher for InMemory {
     fn launch(
         &self,
-        reach: &StdioReach,
+        reach: &StdioServerAddress,
         _: &ServerLog,
-        _: Option<Installing>,
-    ) -> BoxFuture<'static, Result<Wire>> {
+        _: Option<PackageInstallRegistration>,
+    ) -> BoxFuture<'static, Result<StdioWire>> {
         self.starts.lock().push((reach.command.clone(), self.since.elapsed()));
         let says = self.says.get(reach.command.as_str()).copied();
         Box::pin(async move {
@@ -58,7 +58,7 @@ impl Launch for InMemory {
 }
 
 /// Runs a server as a task on the test's runtime, so that its time is virtual too.
-fn wire(says: Says) -> Wire {
+fn wire(says: Says) -> StdioWire {
     let (hear, heard) = mpsc::channel(16);
     let (said, mut say) = mpsc::channel::<Vec<u8>>(64);
     tokio::spawn(async move {
@@ -84,7 +84,7 @@ fn wire(says: Says) -> Wire {
             }
         }
     });
-    Wire { heard, said }
+    StdioWire { heard, said }
 }
 
 fn tool(name: &str) -> Value {
@@ -193,22 +193,22 @@ fn posing(method: &str, params: &Value) -> Said {
 }
 
 struct World {
-    around: Arc<Around>,
+    around: Arc<SharedServerContext>,
     starts: Arc<Mutex<Vec<(String, Duration)>>>,
 }
 
-fn world(says: &[(&'static str, Says)], cache: Cache) -> World {
+fn world(says: &[(&'static str, Says)], cache: McpServerCache) -> World {
     let starts = Arc::default();
     let launch = InMemory {
         says: says.iter().copied().collect(),
         starts: Arc::clone(&starts),
         since: Instant::now(),
     };
-    let around = Around {
+    let around = SharedServerContext {
         launch: Arc::new(launch),
         home: None,
-        spawner: Spawner::current(),
-        lines: Arc::new(Lines::default()),
+        spawner: McpSpawner::current(),
+        lines: Arc::new(ServerLogStore::default()),
         installs: Arc::default(),
         cache,
         roots: vec!["/work".to_owned()],
@@ -220,12 +220,12 @@ fn world(says: &[(&'static str, Says)], cache: Cache) -> World {
 fn entry_of(name: &str, more: Value) -> ServerEntry {
     let mut value = more;
     value["command"] = name.into();
-    entry::read(name, &value, Origin::Home, &|_| None, &mut Vec::new()).unwrap()
+    entry::read(name, &value, McpConfigOrigin::Home, &|_| None, &mut Vec::new()).unwrap()
 }
 
 impl World {
-    fn start(&self, name: &str) -> Arc<Server> {
-        let server = Server::new(entry_of(name, json!({})), name.to_owned(), &self.around);
+    fn start(&self, name: &str) -> Arc<McpServer> {
+        let server = McpServer::new(entry_of(name, json!({})), name.to_owned(), &self.around);
         server.begin();
         server
     }
@@ -236,47 +236,47 @@ impl World {
         starts.iter().filter(|(command, _)| command == name).map(|(_, at)| *at).collect()
     }
 
-    fn all(&self, entries: Vec<ServerEntry>) -> Arc<Servers> {
-        let servers = Servers::new(Arc::clone(&self.around), Places::default());
+    fn all(&self, entries: Vec<ServerEntry>) -> Arc<McpServers> {
+        let servers = McpServers::new(Arc::clone(&self.around), McpConfigLocations::default());
         let prints = entries.iter().map(|entry| entry.name.clone()).collect();
         let named = entries.into_iter().map(|entry| (entry.name.clone(), entry));
-        servers.take(Configured { servers: named.collect(), ..Configured::default() }, prints);
+        servers.take(LoadedMcpConfig { servers: named.collect(), ..LoadedMcpConfig::default() }, prints);
         servers
     }
 }
 
 /// Waits until all servers are known or have failed.
-async fn all(servers: &Arc<Servers>) -> ToolsMissing {
+async fn all(servers: &Arc<McpServers>) -> ToolsMissing {
     servers.await_tools(&ToolsAwaited::new(Vec::new(), 600_000)).await
 }
 
-fn echo() -> Asked {
-    Asked::Tool { name: "echo".to_owned(), arguments: Map::new() }
+fn echo() -> McpRequest {
+    McpRequest::Tool { name: "echo".to_owned(), arguments: Map::new() }
 }
 
-fn why(server: &Server) -> String {
+fn why(server: &McpServer) -> String {
     match server.status() {
-        Status::Down { why } => why.message,
-        Status::Up(_) => "up".to_owned(),
-        Status::Starting => "starting".to_owned(),
-        Status::Stopped => "stopped".to_owned(),
-        Status::Disabled => "disabled".to_owned(),
+        McpConnectionStatus::Down { why } => why.message,
+        McpConnectionStatus::Up(_) => "up".to_owned(),
+        McpConnectionStatus::Starting => "starting".to_owned(),
+        McpConnectionStatus::Stopped => "stopped".to_owned(),
+        McpConnectionStatus::Disabled => "disabled".to_owned(),
     }
 }
 
-fn offered(server: &Arc<Server>) -> Vec<String> {
-    Offer::of(&[Arc::clone(server)]).tools.into_keys().collect()
+fn offered(server: &Arc<McpServer>) -> Vec<String> {
+    McpOffer::from_servers(&[Arc::clone(server)]).tools.into_keys().collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_silent_for_a_minute_costs_itself_alone() {
-    let world = world(&[("silent", silent), ("moon", honest)], Cache::read(None));
+    let world = world(&[("silent", silent), ("moon", honest)], McpServerCache::read(None));
     let began = Instant::now();
     let (quiet, moon) = (world.start("silent"), world.start("moon"));
-    moon.up().await.unwrap();
+    moon.wait_until_connected().await.unwrap();
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
     call::ask(&moon, &echo(), None).await.unwrap();
-    quiet.settled().await;
+    quiet.wait_until_settled().await;
     assert_eq!(why(&quiet), "it did not answer within 30 s");
     assert_eq!(began.elapsed(), Duration::from_secs(30));
     // A call to the server is limited, too.
@@ -287,21 +287,21 @@ async fn a_server_that_is_silent_for_a_minute_costs_itself_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_ends_when_it_is_probed_is_spoken_to_as_before_2026() {
-    let world = world(&[("old", ends_on_probe)], Cache::read(None));
+    let world = world(&[("old", ends_on_probe)], McpServerCache::read(None));
     let server = world.start("old");
-    let connection = server.up().await.unwrap();
+    let connection = server.wait_until_connected().await.unwrap();
     assert_eq!(connection.info.protocol_version.to_string(), "2025-11-25");
     assert_eq!(world.starts_of("old").len(), 2);
     // The era is known after that, so the next start needs no probe.
     server.disconnect();
     server.connect();
-    server.up().await.unwrap();
+    server.wait_until_connected().await.unwrap();
     assert_eq!(world.starts_of("old").len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_ends_is_started_again_with_growing_pauses() {
-    let world = world(&[("ends", ends_at_once)], Cache::read(None));
+    let world = world(&[("ends", ends_at_once)], McpServerCache::read(None));
     let server = world.start("ends");
     tokio::time::sleep(Duration::from_secs(16)).await;
     // Each attempt starts the server twice, because it may only reject the probe.
@@ -312,13 +312,13 @@ async fn a_server_that_ends_is_started_again_with_growing_pauses() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_has_a_server_tried_at_once_and_its_death_is_that_calls_alone() {
-    let world = world(&[("dies", ends_with_a_call)], Cache::read(None));
+    let world = world(&[("dies", ends_with_a_call)], McpServerCache::read(None));
     let server = world.start("dies");
-    server.up().await.unwrap();
+    server.wait_until_connected().await.unwrap();
     let error = call::ask(&server, &echo(), None).await.unwrap_err();
     assert_eq!(error.message, "MCP server `dies`: the server is gone");
     let began = Instant::now();
-    server.up().await.unwrap();
+    server.wait_until_connected().await.unwrap();
     assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());
 }
 
@@ -326,20 +326,20 @@ async fn a_call_has_a_server_tried_at_once_and_its_death_is_that_calls_alone() {
 async fn errors_of_a_server_show_no_secret_of_its_entry() {
     let says: [(&str, Says); 2] =
         [("calls", tells_its_secret), ("refuses", refuses_and_tells_its_secret)];
-    let world = world(&says, Cache::read(None));
+    let world = world(&says, McpServerCache::read(None));
     let start = |name: &str| {
         let entry = entry_of(name, json!({ "args": ["--token", "SECRET-1"] }));
-        let server = Server::new(entry, name.to_owned(), &world.around);
+        let server = McpServer::new(entry, name.to_owned(), &world.around);
         server.begin();
         server
     };
     let (calls, refuses) = (start("calls"), start("refuses"));
-    calls.up().await.unwrap();
+    calls.wait_until_connected().await.unwrap();
     let error = call::ask(&calls, &echo(), None).await.unwrap_err();
     assert!(error.message.contains("wrong key … at http://***@h"), "{error}");
-    refuses.settled().await;
+    refuses.wait_until_settled().await;
     assert!(why(&refuses).contains("wrong key …"), "{}", why(&refuses));
-    for error in [refuses.up().await.err().unwrap(), error] {
+    for error in [refuses.wait_until_connected().await.err().unwrap(), error] {
         let told = format!("{error:?}");
         assert!(told.contains("wrong key") && !told.contains("SECRET"), "{told}");
     }
@@ -347,7 +347,7 @@ async fn errors_of_a_server_show_no_secret_of_its_entry() {
 
 #[tokio::test(start_paused = true)]
 async fn a_program_that_is_not_there_is_not_started_again_and_again() {
-    let world = world(&[], Cache::read(None));
+    let world = world(&[], McpServerCache::read(None));
     let server = world.start("gone");
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!(world.starts_of("gone").len(), 1);
@@ -356,9 +356,9 @@ async fn a_program_that_is_not_there_is_not_started_again_and_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_changes_each_second_is_asked_for_every_other_and_calls_go_on() {
-    let world = world(&[("restless", restless)], Cache::read(None));
+    let world = world(&[("restless", restless)], McpServerCache::read(None));
     let server = world.start("restless");
-    server.up().await.unwrap();
+    server.wait_until_connected().await.unwrap();
     let mut seen = Vec::new();
     for _ in 0..10 {
         tokio::time::sleep(Duration::from_secs(2)).await;
@@ -375,7 +375,7 @@ async fn servers_that_were_never_described_are_waited_for_and_those_that_hang_le
     let folder = tempfile::tempdir().unwrap();
     let says: [(&str, Says); 2] = [("silent", silent), ("moon", honest)];
     let entries = || vec![entry_of("silent", json!({})), entry_of("moon", json!({}))];
-    let first = world(&says, Cache::read(Some(folder.path())));
+    let first = world(&says, McpServerCache::read(Some(folder.path())));
     let began = Instant::now();
     let servers = first.all(entries());
     assert!(first.starts_of("moon").is_empty(), "nobody needs it yet");
@@ -391,7 +391,7 @@ async fn servers_that_were_never_described_are_waited_for_and_those_that_hang_le
     assert_eq!(notes, ["is down: it did not answer within 30 s"]);
     // The next process offers the known tools before a server is up, and waits less for the other
     // server.
-    let second = world(&says, Cache::read(Some(folder.path())));
+    let second = world(&says, McpServerCache::read(Some(folder.path())));
     let began = Instant::now();
     let servers = second.all(entries());
     assert_eq!(offered(&servers.find("moon").unwrap()).len(), 2);
@@ -409,7 +409,7 @@ async fn servers_that_were_never_described_are_waited_for_and_those_that_hang_le
 
 #[tokio::test(start_paused = true)]
 async fn a_call_starts_only_the_server_that_it_needs_and_is_told_of_unknown_ones() {
-    let world = world(&[("a", honest), ("b", honest)], Cache::read(None));
+    let world = world(&[("a", honest), ("b", honest)], McpServerCache::read(None));
     let servers = world.all(vec![entry_of("a", json!({})), entry_of("b", json!({}))]);
     let named = ToolsAwaited::new(vec!["mcp__a__echo".to_owned()], 1000);
     assert_eq!(servers.await_tools(&named).await, ToolsMissing::default());
@@ -425,7 +425,7 @@ async fn a_call_starts_only_the_server_that_it_needs_and_is_told_of_unknown_ones
 
 #[tokio::test(start_paused = true)]
 async fn a_start_takes_as_long_as_the_entry_says_and_minutes_with_a_package_runner() {
-    let world = world(&[("silent", silent), ("npx", silent)], Cache::read(None));
+    let world = world(&[("silent", silent), ("npx", silent)], McpServerCache::read(None));
     for (entry, expected) in [
         (entry_of("silent", json!({ "startupTimeout": 5000 })), 5),
         (entry_of("silent", json!({ "startup_timeout": 1 })), 30),
@@ -433,8 +433,8 @@ async fn a_start_takes_as_long_as_the_entry_says_and_minutes_with_a_package_runn
         (entry_of("npx", json!({ "startupTimeout": 45_000 })), 45),
     ] {
         let began = Instant::now();
-        let server = Server::new(entry, expected.to_string(), &world.around);
-        server.settled().await;
+        let server = McpServer::new(entry, expected.to_string(), &world.around);
+        server.wait_until_settled().await;
         assert_eq!(began.elapsed(), Duration::from_secs(expected));
         assert_eq!(why(&server), format!("it did not answer within {expected} s"));
     }
@@ -446,9 +446,9 @@ async fn servers_that_are_down_or_new_are_told_to_user_and_model() {
     let says: [(&str, Says); 3] = [("ends", ends_at_once), ("moon", honest), ("odd", some_broken)];
     let entries = || ["ends", "moon", "odd"].map(|name| entry_of(name, json!({}))).to_vec();
     let told = async || {
-        let servers = world(&says, Cache::read(Some(folder.path()))).all(entries());
+        let servers = world(&says, McpServerCache::read(Some(folder.path()))).all(entries());
         all(&servers).await;
-        Offer::of(&servers.list()).set
+        McpOffer::from_servers(&servers.list()).set
     };
     let first = told().await;
     let down = "down: it ended before it answered";
@@ -472,30 +472,30 @@ async fn servers_that_are_down_or_new_are_told_to_user_and_model() {
 #[tokio::test(start_paused = true)]
 async fn what_was_kept_is_checked_once_the_server_is_up() {
     let folder = tempfile::tempdir().unwrap();
-    let cache = Cache::read(Some(folder.path()));
+    let cache = McpServerCache::read(Some(folder.path()));
     let old =
         serde_json::from_value(json!({ "tools": [{ "name": "old", "schema": {} }] })).unwrap();
     cache.keep("moon", Some(old));
     let world = world(&[("moon", honest)], cache);
     let server = world.start("moon");
     assert_eq!(offered(&server), ["mcp__moon__old"]);
-    server.up().await.unwrap();
+    server.wait_until_connected().await.unwrap();
     assert_eq!(offered(&server), ["mcp__moon__add", "mcp__moon__echo"]);
-    let kept = Cache::read(Some(folder.path())).get("moon").unwrap().described.unwrap();
+    let kept = McpServerCache::read(Some(folder.path())).get("moon").unwrap().described.unwrap();
     assert_eq!(kept.tools.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_filter_a_core_server_and_a_disabled_one_are_offered_as_their_entries_say() {
     let says: [(&str, Says); 3] = [("some", honest), ("core", honest), ("off", honest)];
-    let world = world(&says, Cache::read(None));
+    let world = world(&says, McpServerCache::read(None));
     let servers = world.all(vec![
         entry_of("some", json!({ "tools": ["add"] })),
         entry_of("core", json!({ "alwaysLoad": true })),
         entry_of("off", json!({ "disabled": true })),
     ]);
     all(&servers).await;
-    let offer = Offer::of(&servers.list());
+    let offer = McpOffer::from_servers(&servers.list());
     let names: Vec<&str> = offer.tools.keys().map(String::as_str).collect();
     assert_eq!(names, ["mcp__core__add", "mcp__core__echo", "mcp__some__add"]);
     let of = |name: &str| offer.set.tools.iter().find(|it| it.name.as_str() == name).unwrap();
@@ -503,16 +503,16 @@ async fn a_filter_a_core_server_and_a_disabled_one_are_offered_as_their_entries_
     assert_eq!(of("mcp__some__add").availability, Availability::Discoverable);
     assert_eq!(of("mcp__some__add").category, "MCP: some");
     assert!(world.starts_of("off").is_empty());
-    let error = servers.find("off").unwrap().up().await.err().unwrap();
+    let error = servers.find("off").unwrap().wait_until_connected().await.err().unwrap();
     assert_eq!(error.message, "the MCP server `off` is disabled");
 }
 
 #[tokio::test(start_paused = true)]
 async fn text_that_poses_as_instructions_or_as_a_question_is_data() {
-    let world = world(&[("odd", posing)], Cache::read(None));
+    let world = world(&[("odd", posing)], McpServerCache::read(None));
     let servers = world.all(vec![entry_of("odd", json!({}))]);
     all(&servers).await;
-    let offer = Offer::of(&servers.list());
+    let offer = McpOffer::from_servers(&servers.list());
     // The description is one line of JSON below our line, so nothing in it can end the data.
     assert_eq!(
         offer.set.instructions.as_deref().unwrap(),
@@ -536,13 +536,13 @@ async fn text_that_poses_as_instructions_or_as_a_question_is_data() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reload_keeps_what_is_as_it_was_and_ends_what_is_gone() {
-    let world = world(&[("a", honest), ("b", honest)], Cache::read(None));
+    let world = world(&[("a", honest), ("b", honest)], McpServerCache::read(None));
     let servers = world.all(vec![entry_of("a", json!({})), entry_of("b", json!({}))]);
     all(&servers).await;
     let (a, b) = (servers.find("a").unwrap(), servers.find("b").unwrap());
     let changed = entry_of("b", json!({ "args": ["more"] }));
     let named = [entry_of("a", json!({})), changed].map(|entry| (entry.name.clone(), entry));
-    let configured = Configured { servers: named.into_iter().collect(), ..Configured::default() };
+    let configured = LoadedMcpConfig { servers: named.into_iter().collect(), ..LoadedMcpConfig::default() };
     servers.take(configured, vec!["a".to_owned(), "b more".to_owned()]);
     all(&servers).await;
     assert!(Arc::ptr_eq(&a, &servers.find("a").unwrap()));

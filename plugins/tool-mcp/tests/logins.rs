@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 use futures_util::future::join_all;
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::{ErrorKind, Result};
-use tool_mcp::config::{GrantKind, HttpReach, OAuthSettings};
+use tool_mcp::config::{GrantKind, HttpServerAddress, OAuthSettings};
 use tool_mcp::library::McpClientManager;
-use tool_mcp::oauth::kept::{Kept, now};
-use tool_mcp::oauth::{Consent, Login, MemoryTokens, TokenStore as _};
+use tool_mcp::oauth::kept::{StoredLogin, now};
+use tool_mcp::oauth::{LoginConsent, OAuthLogin, MemoryTokenStore, TokenStore as _};
 
 use crate::support::{Agrees, FixtureServer, Given, HyperClient, Seen};
 
@@ -106,7 +106,7 @@ fn mcp(seen: &Seen, tokens: &[&str]) -> Given {
 
 struct Bench {
     server: FixtureServer,
-    store: MemoryTokens,
+    store: MemoryTokenStore,
     agrees: Agrees,
     settings: OAuthSettings,
 }
@@ -117,15 +117,15 @@ impl Bench {
         Self { server, store: <_>::default(), agrees: <_>::default(), settings: <_>::default() }
     }
 
-    fn login(&self, consent: Option<Arc<dyn Consent>>) -> (HttpReach, Arc<Login>) {
+    fn login(&self, consent: Option<Arc<dyn LoginConsent>>) -> (HttpServerAddress, Arc<OAuthLogin>) {
         let url = format!("{}/mcp", self.server.url);
-        let reach = HttpReach { url, oauth: self.settings.clone(), ..HttpReach::default() };
+        let reach = HttpServerAddress { url, oauth: self.settings.clone(), ..HttpServerAddress::default() };
         let (backend, store) = (Arc::new(HyperClient), Arc::new(self.store.clone()));
-        let login = Login::new("moon", &reach, backend, store, consent);
+        let login = OAuthLogin::new("moon", &reach, backend, store, consent);
         (reach, login)
     }
 
-    async fn connect(&self, consent: Option<Arc<dyn Consent>>) -> Result<McpClientManager> {
+    async fn connect(&self, consent: Option<Arc<dyn LoginConsent>>) -> Result<McpClientManager> {
         let (reach, login) = self.login(consent);
         let mut manager = McpClientManager::new()?;
         manager.connect_http("moon", &reach, Arc::new(HyperClient), Some(login)).await?;
@@ -160,7 +160,7 @@ impl Bench {
         self.store.save(kept.to_string()).await.unwrap();
     }
 
-    async fn kept(&self) -> Kept {
+    async fn kept(&self) -> StoredLogin {
         let text = self.store.load().await.unwrap().unwrap_or_else(|| "{}".to_owned());
         serde_json::from_str(&text).unwrap()
     }

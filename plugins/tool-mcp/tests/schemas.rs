@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::types::{ToolSpec, fit_arguments};
 use jaato_plugin_testkit::check_arguments;
-use tool_mcp::schema::{Lowered, SCHEMA_BYTES_MAX, lower, restore};
+use tool_mcp::schema::{LoweredSchema, SCHEMA_BYTES_MAX, lower, restore};
 
 /// Schemas from generators in several languages, with arguments that the server accepts. The
 /// extract of the Berkeley Function Calling Leaderboard is under Apache-2.0.
 const SCHEMAS: &str = include_str!("fixtures/schemas.json");
 
-fn lowered(schema: &Value) -> Lowered {
+fn lowered(schema: &Value) -> LoweredSchema {
     lower(schema.as_object().unwrap())
 }
 
@@ -31,7 +31,7 @@ fn aliased(aliases: &BTreeMap<String, String>, value: &Value) -> Value {
 }
 
 /// Passes arguments through the host and the plugin.
-fn pass(lowered: &Lowered, arguments: &Value) -> Result<Value, String> {
+fn pass(lowered: &LoweredSchema, arguments: &Value) -> Result<Value, String> {
     let spec = ToolSpec { parameters: lowered.schema.clone(), foreign: true, ..<_>::default() };
     let given = fit_arguments(&spec, aliased(&lowered.aliases, arguments));
     check_arguments(&spec, &given).map_err(|error| error.message)?;

@@ -62,7 +62,7 @@ pub struct MemoryFile {
 }
 
 /// An open file. The connection closes before the lock is released.
-pub struct OpenFile {
+pub struct OpenMemoryFile {
     pub connection: Connection,
     _lock: File,
 }
@@ -92,7 +92,7 @@ impl MemoryFile {
             return Ok(T::default());
         }
         let open = self.open()?;
-        work(&open.connection).map_err(|error| self.told(&error))
+        work(&open.connection).map_err(|error| self.storage_error(&error))
     }
 
     /// Runs a change in a transaction.
@@ -100,14 +100,14 @@ impl MemoryFile {
     /// # Errors
     /// `unavailable` if others use the file for too long, `io` if it is damaged or the disk is
     /// full, `failed` for a file from a newer jaato or another program, or the error of `work`.
-    pub fn write<T>(&self, work: impl FnOnce(&Connection) -> WorkResult<T>) -> Result<T> {
+    pub fn write<T>(&self, work: impl FnOnce(&Connection) -> MemoryFileResult<T>) -> Result<T> {
         let mut open = self.open()?;
-        let told = |error: rusqlite::Error| self.told(&error);
+        let told = |error: rusqlite::Error| self.storage_error(&error);
         let transaction = open.connection.transaction_with_behavior(TransactionBehavior::Immediate);
         let transaction = transaction.map_err(told)?;
         let done = work(&transaction).map_err(|error| match error {
-            WorkError::Sqlite(error) => self.told(&error),
-            WorkError::Told(error) => error,
+            MemoryFileError::Sqlite(error) => self.storage_error(&error),
+            MemoryFileError::Told(error) => error,
         })?;
         transaction.commit().map_err(told)?;
         Ok(done)
@@ -117,18 +117,18 @@ impl MemoryFile {
     ///
     /// # Errors
     /// The errors of [`MemoryFile::write`].
-    pub fn change(&self, work: impl FnOnce(&Connection) -> WorkResult<bool>) -> Result<bool> {
+    pub fn change(&self, work: impl FnOnce(&Connection) -> MemoryFileResult<bool>) -> Result<bool> {
         if self.path.exists() { self.write(work) } else { Ok(false) }
     }
 
-    fn open(&self) -> Result<OpenFile> {
+    fn open(&self) -> Result<OpenMemoryFile> {
         let lock = self.lock()?;
         // SQLite would create a file that others can read. Its journals get the file's mode.
         open_private(&self.path).map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot open `{}`: {error}", self.path.display()))
         })?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let told = |error: rusqlite::Error| self.told(&error);
+        let told = |error: rusqlite::Error| self.storage_error(&error);
         let mut connection =
             Connection::open_with_flags(&self.path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
                 .map_err(told)?;
@@ -138,13 +138,13 @@ impl MemoryFile {
             create(&mut connection).map_err(told)?;
         }
         connection.pragma_update(None, "foreign_keys", true).map_err(told)?;
-        Ok(OpenFile { connection, _lock: lock })
+        Ok(OpenMemoryFile { connection, _lock: lock })
     }
 
     /// Returns true for an empty file. Checks any other file before anything is written to it.
     fn is_new(&self, connection: &Connection) -> Result<bool> {
         let number = |sql: &str| {
-            connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(|it| self.told(&it))
+            connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(|it| self.storage_error(&it))
         };
         let version = number("PRAGMA user_version")?;
         let application = number("PRAGMA application_id")?;
@@ -189,7 +189,7 @@ impl MemoryFile {
         }
     }
 
-    fn told(&self, error: &rusqlite::Error) -> Error {
+    fn storage_error(&self, error: &rusqlite::Error) -> Error {
         use rusqlite::ErrorCode;
         let path = self.path.display();
         match error.sqlite_error_code() {
@@ -209,7 +209,7 @@ impl MemoryFile {
 const LEFT_ALONE: &str = "the file stays unchanged; move it away to start without memories";
 
 /// The error of a change.
-pub enum WorkError {
+pub enum MemoryFileError {
     /// SQLite failed.
     Sqlite(rusqlite::Error),
     /// The change is not possible.
@@ -217,9 +217,9 @@ pub enum WorkError {
 }
 
 /// The result of a change.
-pub type WorkResult<T> = std::result::Result<T, WorkError>;
+pub type MemoryFileResult<T> = std::result::Result<T, MemoryFileError>;
 
-impl From<rusqlite::Error> for WorkError {
+impl From<rusqlite::Error> for MemoryFileError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }

@@ -20,8 +20,8 @@ use jaato_plugin_sdk::hooks::{BeforePrompt, Hook, Hooks, PromptAddition};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 
-use record::{MATURITY, NewMemory, Scope, checked_tags, quoted};
-use scopes::{Gathered, Scopes};
+use record::{MATURITY, NewMemory, MemoryScope, checked_tags, quoted};
+use scopes::{ScopesResult, MemoryScopes};
 
 /// The instructions for the model while one of the tools is active.
 const INSTRUCTIONS: &str = "Store what later sessions should know with `store_memory`: decisions, conventions, locations. Call `retrieve_memories` before you explore.";
@@ -63,7 +63,7 @@ async fn store_memory(
     description: String,
     tags: Vec<String>,
     #[serde(default = "half")] confidence: f64,
-    #[serde(default)] scope: Scope,
+    #[serde(default)] scope: MemoryScope,
     #[serde(default)] evidence: String,
 ) -> Result<Output> {
     let new = NewMemory::checked(content, &description, &tags, confidence, evidence)?;
@@ -108,12 +108,12 @@ async fn retrieve_memories(
     let scopes = Arc::clone(&cx.state().0);
     let count = limit.clamp(1, RETRIEVED_MAX);
     let work = move |_: &Reporter| scopes.retrieve(&wanted, count);
-    let Gathered { found, failed } = cx.blocking(work).await??;
+    let ScopesResult { found, failed } = cx.blocking(work).await??;
     let told = if found.is_empty() {
         let message = format!("No memories found for tags: {}", quoted(&tags));
         json!({ "status": "no_results", "message": message })
     } else {
-        let memories: Vec<Value> = found.iter().map(|(scope, it)| it.told(*scope)).collect();
+        let memories: Vec<Value> = found.iter().map(|(scope, it)| it.to_json(*scope)).collect();
         json!({ "status": "success", "count": memories.len(), "memories": memories })
     };
     Ok(with_warnings(told, &failed))
@@ -132,7 +132,7 @@ async fn retrieve_memories(
 )]
 async fn list_memory_tags(cx: &Cx<Memories>) -> Result<Output> {
     let scopes = Arc::clone(&cx.state().0);
-    let Gathered { found: (memories, tags), failed } =
+    let ScopesResult { found: (memories, tags), failed } =
         cx.blocking(move |_| scopes.tags()).await??;
     let told = json!({
         "status": "success",
@@ -144,11 +144,11 @@ async fn list_memory_tags(cx: &Cx<Memories>) -> Result<Output> {
 }
 
 /// The memories that a session can access. They are all in files, so an instance has no state.
-pub struct Memories(Arc<Scopes>);
+pub struct Memories(Arc<MemoryScopes>);
 
 impl State for Memories {
     async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
-        Ok(Self(Arc::new(Scopes::open(home).await)))
+        Ok(Self(Arc::new(MemoryScopes::open(home).await)))
     }
 
     fn describe(description: &mut Description) {

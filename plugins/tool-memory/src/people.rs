@@ -3,8 +3,8 @@
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::CommandSpec;
 
-use crate::record::{CONTENT_BYTES_MAX, Memory, Scope, check_text};
-use crate::scopes::{Gathered, Scopes};
+use crate::record::{CONTENT_BYTES_MAX, MemoryRecord, MemoryScope, check_text};
+use crate::scopes::{ScopesResult, MemoryScopes};
 
 /// The command's name.
 pub const NAME: &str = "memory";
@@ -45,7 +45,7 @@ pub fn command() -> CommandSpec {
 ///
 /// # Errors
 /// An error if no memory has the id, or the files cannot be used.
-pub fn answer(scopes: &Scopes, arguments: &Value) -> Result<String> {
+pub fn answer(scopes: &MemoryScopes, arguments: &Value) -> Result<String> {
     let given = |name: &str| arguments[name].as_str().map(str::trim).filter(|it| !it.is_empty());
     let required = |name: &str| {
         let text = format!("`{name}` is missing");
@@ -69,16 +69,16 @@ pub fn answer(scopes: &Scopes, arguments: &Value) -> Result<String> {
     }
 }
 
-fn list(scopes: &Scopes) -> Result<String> {
-    let Gathered { found, failed } = scopes.list(LISTED_MAX)?;
+fn list(scopes: &MemoryScopes) -> Result<String> {
+    let ScopesResult { found, failed } = scopes.list(LISTED_MAX)?;
     let mut lines: Vec<String> = failed.into_iter().map(|error| error.message).collect();
     for (scope, (total, newest)) in found {
         if total == 0 {
             continue;
         }
         let heading = match scope {
-            Scope::Project => "of this workspace:",
-            Scope::Universal => "of all workspaces:",
+            MemoryScope::Project => "of this workspace:",
+            MemoryScope::Universal => "of all workspaces:",
         };
         lines.push(heading.to_owned());
         lines.extend(newest.iter().map(line));
@@ -89,7 +89,7 @@ fn list(scopes: &Scopes) -> Result<String> {
     Ok(if lines.is_empty() { "no memories".to_owned() } else { lines.join("\n") })
 }
 
-fn line(memory: &Memory) -> String {
+fn line(memory: &MemoryRecord) -> String {
     let used = match memory.usage_count {
         0 => String::new(),
         count => format!(", used {count} times"),

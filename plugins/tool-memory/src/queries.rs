@@ -4,9 +4,9 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::{from_str, to_string};
 use rusqlite::{Connection, Row, params};
 
-use crate::file::{WorkError, WorkResult};
-use crate::record::{Memory, NewMemory};
-use crate::words::folded;
+use crate::file::{MemoryFileError, MemoryFileResult};
+use crate::record::{MemoryRecord, NewMemory};
+use crate::words::fold_tag;
 
 /// The maximum number of memories in one scope. A search over all of them must take only
 /// milliseconds.
@@ -16,7 +16,7 @@ const IDS_TRIED: usize = 5;
 
 /// The criteria of a search.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct MemoryQuery {
     /// Tags in normalized form.
     pub tags: Vec<String>,
     /// The query for the full-text index.
@@ -27,8 +27,8 @@ pub struct Wanted {
 
 /// A memory that was found, with its score.
 #[derive(Debug, Clone)]
-pub struct Found {
-    pub memory: Memory,
+pub struct MemoryMatch {
+    pub memory: MemoryRecord,
     /// Number of tags that the memory shares with the search.
     pub shared: i64,
     /// The `bm25` score. Lower is better, and 0 means that no word matches.
@@ -36,19 +36,19 @@ pub struct Found {
 }
 
 /// Stores a memory and returns its id.
-pub fn add(file: &Connection, new: &NewMemory) -> WorkResult<String> {
+pub fn add(file: &Connection, new: &NewMemory) -> MemoryFileResult<String> {
     let count: u32 = file.query_row("SELECT count(*) FROM memory", [], |row| row.get(0))?;
     if count >= MEMORIES_MAX {
         let error = Error::new(
             ErrorKind::LimitReached,
             format!("there are already {MEMORIES_MAX} memories"),
         );
-        return Err(WorkError::Told(
+        return Err(MemoryFileError::Told(
             error.with_hint("remove some with the command `memory remove ID`"),
         ));
     }
     let now = jiff::Timestamp::now();
-    let stored = time(now);
+    let stored = format_time(now);
     let tags = to_string(&new.tags).unwrap_or_default();
     let insert = "INSERT OR IGNORE INTO memory
         (id, content, description, tags, confidence, evidence, stored)
@@ -64,16 +64,16 @@ pub fn add(file: &Connection, new: &NewMemory) -> WorkResult<String> {
         let number = file.last_insert_rowid();
         for tag in &new.tags {
             let sql = "INSERT OR IGNORE INTO memory_tag (folded, number) VALUES (?1, ?2)";
-            file.execute(sql, params![folded(tag), number])?;
+            file.execute(sql, params![fold_tag(tag), number])?;
         }
         index(file, number)?;
         return Ok(id);
     }
-    Err(WorkError::Told(Error::failed("cannot find a free id")))
+    Err(MemoryFileError::Told(Error::failed("cannot find a free id")))
 }
 
 /// Finds memories, ordered by shared tags, then by matching words, then newest first.
-pub fn find(file: &Connection, wanted: &Wanted) -> rusqlite::Result<Vec<Found>> {
+pub fn find(file: &Connection, wanted: &MemoryQuery) -> rusqlite::Result<Vec<MemoryMatch>> {
     // `bm25` works only in the query of the index. Without `MATERIALIZED`, SQLite would move it.
     let sql = format!(
         "WITH shared(number, tags) AS MATERIALIZED (
@@ -89,17 +89,17 @@ pub fn find(file: &Connection, wanted: &Wanted) -> rusqlite::Result<Vec<Found>> 
     );
     let tags = to_string(&wanted.tags).unwrap_or_default();
     let found =
-        |row: &Row<'_>| Ok(Found { memory: memory(row)?, shared: row.get(8)?, rank: row.get(9)? });
+        |row: &Row<'_>| Ok(MemoryMatch { memory: memory(row)?, shared: row.get(8)?, rank: row.get(9)? });
     let mut search = file.prepare(&sql)?;
     let rows = search.query_map(params![tags, wanted.query, wanted.count], found)?;
     rows.collect()
 }
 
 /// Counts that a model received these memories.
-pub fn count_use(file: &Connection, ids: &[String]) -> WorkResult<()> {
+pub fn count_use(file: &Connection, ids: &[String]) -> MemoryFileResult<()> {
     let sql = "UPDATE memory SET usage_count = usage_count + 1, last_accessed = ?2 WHERE id = ?1";
     let mut update = file.prepare(sql)?;
-    let now = time(jiff::Timestamp::now());
+    let now = format_time(jiff::Timestamp::now());
     for id in ids {
         update.execute(params![id, now])?;
     }
@@ -113,16 +113,16 @@ pub fn tags(file: &Connection) -> rusqlite::Result<Vec<(String, u32)>> {
 }
 
 /// Returns the number of memories and the newest ones.
-pub fn list(file: &Connection, count: u32) -> rusqlite::Result<(u32, Vec<Memory>)> {
+pub fn list(file: &Connection, count: u32) -> rusqlite::Result<(u32, Vec<MemoryRecord>)> {
     let total = file.query_row("SELECT count(*) FROM memory", [], |row| row.get(0))?;
     let sql = format!("SELECT {COLUMNS} FROM memory ORDER BY number DESC LIMIT ?1");
-    let newest: rusqlite::Result<Vec<Memory>> =
+    let newest: rusqlite::Result<Vec<MemoryRecord>> =
         file.prepare(&sql)?.query_map([count], memory)?.collect();
     Ok((total, newest?))
 }
 
 /// Removes a memory. Returns false if no memory has the id.
-pub fn remove(file: &Connection, id: &str) -> WorkResult<bool> {
+pub fn remove(file: &Connection, id: &str) -> MemoryFileResult<bool> {
     let Some(number) = number_of(file, id)? else { return Ok(false) };
     file.execute("DELETE FROM memory_words WHERE rowid = ?1", [number])?;
     file.execute("DELETE FROM memory WHERE number = ?1", [number])?;
@@ -130,7 +130,7 @@ pub fn remove(file: &Connection, id: &str) -> WorkResult<bool> {
 }
 
 /// Replaces the content of a memory. Returns false if no memory has the id.
-pub fn edit(file: &Connection, id: &str, content: &str) -> WorkResult<bool> {
+pub fn edit(file: &Connection, id: &str, content: &str) -> MemoryFileResult<bool> {
     let Some(number) = number_of(file, id)? else { return Ok(false) };
     file.execute("UPDATE memory SET content = ?2 WHERE number = ?1", params![number, content])?;
     file.execute("DELETE FROM memory_words WHERE rowid = ?1", [number])?;
@@ -141,9 +141,9 @@ pub fn edit(file: &Connection, id: &str, content: &str) -> WorkResult<bool> {
 const COLUMNS: &str =
     "id, content, description, memory.tags, confidence, evidence, stored, usage_count";
 
-fn memory(row: &Row<'_>) -> rusqlite::Result<Memory> {
+fn memory(row: &Row<'_>) -> rusqlite::Result<MemoryRecord> {
     let tags: String = row.get(3)?;
-    Ok(Memory {
+    Ok(MemoryRecord {
         id: row.get(0)?,
         content: row.get(1)?,
         description: row.get(2)?,
@@ -169,7 +169,7 @@ fn number_of(file: &Connection, id: &str) -> rusqlite::Result<Option<i64>> {
 }
 
 /// Formats a time so that texts sort like times.
-fn time(time: jiff::Timestamp) -> String {
+fn format_time(time: jiff::Timestamp) -> String {
     format!("{time:.6}")
 }
 

@@ -4,7 +4,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde;
 use jaato_plugin_sdk::types::text::one_line;
 
-use crate::words::folded;
+use crate::words::fold_tag;
 
 /// The longest content in bytes. A model reads a memory completely.
 pub const CONTENT_BYTES_MAX: usize = 64 * 1024;
@@ -22,7 +22,7 @@ const TAG_CHARS_MIN: usize = 2;
 /// Where a memory is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", rename_all = "snake_case")]
-pub enum Scope {
+pub enum MemoryScope {
     /// In this workspace.
     #[default]
     Project,
@@ -30,7 +30,7 @@ pub enum Scope {
     Universal,
 }
 
-impl Scope {
+impl MemoryScope {
     /// Both scopes in display order.
     pub const ALL: [Self; 2] = [Self::Project, Self::Universal];
 
@@ -55,7 +55,7 @@ pub struct NewMemory {
 
 /// A memory that was found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Memory {
+pub struct MemoryRecord {
     pub id: String,
     pub content: String,
     pub description: String,
@@ -90,9 +90,9 @@ impl NewMemory {
     }
 }
 
-impl Memory {
+impl MemoryRecord {
     /// Returns the memory for a tool result.
-    pub fn told(&self, scope: Scope) -> Value {
+    pub fn to_json(&self, scope: MemoryScope) -> Value {
         let mut told = json!({
             "id": self.id,
             "description": self.description,
@@ -146,7 +146,7 @@ pub fn checked_tags(given: &[String]) -> Result<Vec<String>> {
             let text = format!("a tag has {} bytes, the limit is {TAG_BYTES_MAX}", tag.len());
             return Err(invalid(text));
         }
-        let is_known = tags.iter().any(|known| folded(known) == folded(&tag));
+        let is_known = tags.iter().any(|known| fold_tag(known) == fold_tag(&tag));
         if tag.chars().count() >= TAG_CHARS_MIN && !is_known {
             tags.push(tag);
         }

@@ -6,9 +6,9 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::text::{cut, cut_to_bytes};
 
 use crate::file::MemoryFile;
-use crate::queries::{self, Found, Wanted};
-use crate::record::{Memory, NewMemory, Scope};
-use crate::words::{any_of, folded, words, words_of_prompt};
+use crate::queries::{self, MemoryMatch, MemoryQuery};
+use crate::record::{MemoryRecord, NewMemory, MemoryScope};
+use crate::words::{any_word_query, fold_tag, words, words_of_prompt};
 
 /// The maximum number of memories listed before a prompt.
 const TITLES_MAX: u32 = 5;
@@ -18,22 +18,22 @@ const TITLES_BYTES_MAX: usize = 800;
 const TITLE_BYTES_MAX: usize = 240;
 
 /// The files of both scopes, or the errors that prevent their use.
-pub struct Scopes {
+pub struct MemoryScopes {
     pub project: Result<MemoryFile>,
     pub universal: Result<MemoryFile>,
 }
 
 /// A scope's number of memories and its newest ones.
-pub type OfScope = (Scope, (u32, Vec<Memory>));
+pub type ScopeSummary = (MemoryScope, (u32, Vec<MemoryRecord>));
 
 /// The result from the scopes that can be read.
-pub struct Gathered<T> {
+pub struct ScopesResult<T> {
     pub found: T,
     /// The errors of the other scopes.
     pub failed: Vec<Error>,
 }
 
-impl Scopes {
+impl MemoryScopes {
     /// Asks the host for the folders.
     pub async fn open(home: &Home) -> Self {
         let named = |folder: Result<String>| folder.map(|it| MemoryFile::new(Path::new(&it)));
@@ -47,7 +47,7 @@ impl Scopes {
     ///
     /// # Errors
     /// An error if the scope's file cannot be written or is full.
-    pub fn store(&self, scope: Scope, new: &NewMemory) -> Result<String> {
+    pub fn store(&self, scope: MemoryScope, new: &NewMemory) -> Result<String> {
         self.file(scope)?.write(|file| queries::add(file, new))
     }
 
@@ -55,14 +55,14 @@ impl Scopes {
     ///
     /// # Errors
     /// An error if neither file can be read.
-    pub fn retrieve(&self, tags: &[String], count: u32) -> Result<Gathered<Vec<(Scope, Memory)>>> {
-        let wanted = Wanted {
-            tags: tags.iter().map(|tag| folded(tag)).collect(),
-            query: any_of(&words(&tags.join(" "))),
+    pub fn retrieve(&self, tags: &[String], count: u32) -> Result<ScopesResult<Vec<(MemoryScope, MemoryRecord)>>> {
+        let wanted = MemoryQuery {
+            tags: tags.iter().map(|tag| fold_tag(tag)).collect(),
+            query: any_word_query(&words(&tags.join(" "))),
             count,
         };
-        let Gathered { found, mut failed } = self.find(&wanted, MemoryFile::clone)?;
-        for scope in Scope::ALL {
+        let ScopesResult { found, mut failed } = self.find(&wanted, MemoryFile::clone)?;
+        for scope in MemoryScope::ALL {
             let of_scope = found.iter().filter(|(of, _)| *of == scope);
             let ids: Vec<String> = of_scope.map(|(_, found)| found.memory.id.clone()).collect();
             if ids.is_empty() {
@@ -72,11 +72,11 @@ impl Scopes {
             let counted = self.file(scope)?.write(|file| queries::count_use(file, &ids));
             failed.extend(counted.err());
         }
-        let used = |(scope, found): (Scope, Found)| {
+        let used = |(scope, found): (MemoryScope, MemoryMatch)| {
             let usage_count = found.memory.usage_count.saturating_add(1);
-            (scope, Memory { usage_count, ..found.memory })
+            (scope, MemoryRecord { usage_count, ..found.memory })
         };
-        Ok(Gathered { found: found.into_iter().map(used).collect(), failed })
+        Ok(ScopesResult { found: found.into_iter().map(used).collect(), failed })
     }
 
     /// Returns the lines before a prompt: the memories that may be relevant. Empty if there are
@@ -87,24 +87,24 @@ impl Scopes {
     pub fn titles(&self, prompt: &str) -> Result<String> {
         let (tags, telling) = words_of_prompt(prompt);
         let query = match telling.is_empty() {
-            true => any_of(&[]),
+            true => any_word_query(&[]),
             // A content has many words, so one of them would nearly always match.
-            false => format!("{{description tags}} : ({})", any_of(&telling)),
+            false => format!("{{description tags}} : ({})", any_word_query(&telling)),
         };
-        let wanted = Wanted { tags, query, count: TITLES_MAX };
+        let wanted = MemoryQuery { tags, query, count: TITLES_MAX };
         let is_busy = |error: &Error| error.kind == ErrorKind::Unavailable;
         let found = match self.find(&wanted, MemoryFile::for_prompt) {
-            Ok(Gathered { found, failed }) if found.is_empty() => {
+            Ok(ScopesResult { found, failed }) if found.is_empty() => {
                 // If there is nothing else to show, the user sees the error.
                 let worst = failed.into_iter().find(|error| !is_busy(error));
                 return worst.map_or(Ok(String::new()), Err);
             }
-            Ok(Gathered { found, .. }) => found,
+            Ok(ScopesResult { found, .. }) => found,
             Err(error) if is_busy(&error) => return Ok(String::new()),
             Err(error) => return Err(error),
         };
         let mut text = String::new();
-        for (_, Found { memory, .. }) in found {
+        for (_, MemoryMatch { memory, .. }) in found {
             let line = format!("- [{}]: {}", memory.tags.join(", "), memory.description);
             let line = cut_to_bytes(&line, TITLE_BYTES_MAX);
             if text.len() + line.len() + 1 > TITLES_BYTES_MAX - HEADING.len() {
@@ -119,8 +119,8 @@ impl Scopes {
     ///
     /// # Errors
     /// An error if neither file can be read.
-    pub fn tags(&self) -> Result<Gathered<(u32, Vec<String>)>> {
-        let Gathered { found, failed } = self.gather(MemoryFile::clone, |file| {
+    pub fn tags(&self) -> Result<ScopesResult<(u32, Vec<String>)>> {
+        let ScopesResult { found, failed } = self.gather(MemoryFile::clone, |file| {
             Ok((queries::list(file, 0)?.0, queries::tags(file)?))
         })?;
         let count = found.iter().map(|(_, (count, _))| count).sum();
@@ -128,14 +128,14 @@ impl Scopes {
             found.into_iter().flat_map(|(_, (_, tags))| tags).map(|(tag, _)| tag).collect();
         tags.sort_unstable();
         tags.dedup();
-        Ok(Gathered { found: (count, tags), failed })
+        Ok(ScopesResult { found: (count, tags), failed })
     }
 
     /// Returns each scope's number of memories and its newest ones.
     ///
     /// # Errors
     /// An error if neither file can be read.
-    pub fn list(&self, count: u32) -> Result<Gathered<Vec<OfScope>>> {
+    pub fn list(&self, count: u32) -> Result<ScopesResult<Vec<ScopeSummary>>> {
         self.gather(MemoryFile::clone, |file| queries::list(file, count))
     }
 
@@ -143,7 +143,7 @@ impl Scopes {
     ///
     /// # Errors
     /// `not_found`, or the errors of the files.
-    pub fn remove(&self, id: &str) -> Result<Scope> {
+    pub fn remove(&self, id: &str) -> Result<MemoryScope> {
         self.change(id, queries::remove)
     }
 
@@ -151,17 +151,17 @@ impl Scopes {
     ///
     /// # Errors
     /// `not_found`, or the errors of the files.
-    pub fn edit(&self, id: &str, content: &str) -> Result<Scope> {
+    pub fn edit(&self, id: &str, content: &str) -> Result<MemoryScope> {
         self.change(id, |file, id| queries::edit(file, id, content))
     }
 
     fn change(
         &self,
         id: &str,
-        change: impl Fn(&rusqlite::Connection, &str) -> crate::file::WorkResult<bool>,
-    ) -> Result<Scope> {
+        change: impl Fn(&rusqlite::Connection, &str) -> crate::file::MemoryFileResult<bool>,
+    ) -> Result<MemoryScope> {
         let mut failed = None;
-        for scope in Scope::ALL {
+        for scope in MemoryScope::ALL {
             match self.file(scope).and_then(|file| file.change(|file| change(file, id))) {
                 Ok(true) => return Ok(scope),
                 Ok(false) => {}
@@ -175,20 +175,20 @@ impl Scopes {
 
     fn find(
         &self,
-        wanted: &Wanted,
+        wanted: &MemoryQuery,
         with: impl Fn(&MemoryFile) -> MemoryFile,
-    ) -> Result<Gathered<Vec<(Scope, Found)>>> {
-        let Gathered { found, failed } = self.gather(with, |file| queries::find(file, wanted))?;
+    ) -> Result<ScopesResult<Vec<(MemoryScope, MemoryMatch)>>> {
+        let ScopesResult { found, failed } = self.gather(with, |file| queries::find(file, wanted))?;
         let one =
-            |(scope, found): (Scope, Vec<Found>)| found.into_iter().map(move |it| (scope, it));
-        let mut found: Vec<(Scope, Found)> = found.into_iter().flat_map(one).collect();
+            |(scope, found): (MemoryScope, Vec<MemoryMatch>)| found.into_iter().map(move |it| (scope, it));
+        let mut found: Vec<(MemoryScope, MemoryMatch)> = found.into_iter().flat_map(one).collect();
         found.sort_by(|(_, one), (_, other)| {
             let tags = other.shared.cmp(&one.shared);
             let rank = || one.rank.total_cmp(&other.rank);
             tags.then_with(rank).then_with(|| other.memory.stored.cmp(&one.memory.stored))
         });
         found.truncate(wanted.count as usize);
-        Ok(Gathered { found, failed })
+        Ok(ScopesResult { found, failed })
     }
 
     /// Reads both files. An unreadable file does not hide the other one.
@@ -196,9 +196,9 @@ impl Scopes {
         &self,
         with: impl Fn(&MemoryFile) -> MemoryFile,
         work: impl Fn(&rusqlite::Connection) -> rusqlite::Result<T>,
-    ) -> Result<Gathered<Vec<(Scope, T)>>> {
+    ) -> Result<ScopesResult<Vec<(MemoryScope, T)>>> {
         let (mut found, mut failed) = (Vec::new(), Vec::new());
-        for scope in Scope::ALL {
+        for scope in MemoryScope::ALL {
             match self.file(scope).and_then(|file| with(file).read(&work)) {
                 Ok(read) => found.push((scope, read)),
                 Err(error) => failed.push(error),
@@ -209,13 +209,13 @@ impl Scopes {
         {
             return Err(error);
         }
-        Ok(Gathered { found, failed })
+        Ok(ScopesResult { found, failed })
     }
 
-    fn file(&self, scope: Scope) -> Result<&MemoryFile> {
+    fn file(&self, scope: MemoryScope) -> Result<&MemoryFile> {
         let file = match scope {
-            Scope::Project => &self.project,
-            Scope::Universal => &self.universal,
+            MemoryScope::Project => &self.project,
+            MemoryScope::Universal => &self.universal,
         };
         file.as_ref().map_err(Clone::clone)
     }

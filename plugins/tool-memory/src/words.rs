@@ -26,7 +26,7 @@ const STOP_WORDS: [&str; 56] = [
 ];
 
 /// Returns a tag in normalized form.
-pub fn folded(tag: &str) -> String {
+pub fn fold_tag(tag: &str) -> String {
     one_line(tag).to_lowercase()
 }
 
@@ -57,7 +57,7 @@ pub fn words_of_prompt(prompt: &str) -> (Vec<String>, Vec<String>) {
 }
 
 /// Writes a full-text query that matches any of the words.
-pub fn any_of(words: &[String]) -> String {
+pub fn any_word_query(words: &[String]) -> String {
     let one = |word: &String| {
         let more = if word.chars().count() >= PREFIX_CHARS_MIN { "*" } else { "" };
         // Words contain only letters and digits, so they cannot end the quotes.
@@ -75,8 +75,8 @@ mod tests {
 
     #[test]
     fn tags_are_compared_in_any_case_and_with_single_spaces() {
-        assert_eq!(folded("  Error\n Handling "), "error handling");
-        assert_eq!(folded("GRÖßE"), "größe");
+        assert_eq!(fold_tag("  Error\n Handling "), "error handling");
+        assert_eq!(fold_tag("GRÖßE"), "größe");
     }
 
     #[test]
@@ -92,10 +92,10 @@ mod tests {
     #[test]
     fn a_query_holds_nothing_but_quoted_words() {
         assert_eq!(
-            any_of(&words("NEAR(\"x\" OR) release*")),
+            any_word_query(&words("NEAR(\"x\" OR) release*")),
             "\"near\"* OR \"x\" OR \"or\" OR \"release\"*"
         );
-        assert_eq!(any_of(&[]), "\"\"");
+        assert_eq!(any_word_query(&[]), "\"\"");
         let many: Vec<String> = (0..1000).map(|number| format!("w{number}")).collect();
         assert_eq!(words(&many.join(" ")).len(), WORDS_MAX);
     }

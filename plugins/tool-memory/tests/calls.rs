@@ -8,7 +8,7 @@ use std::process::Command;
 use jaato_plugin_sdk::hooks::BeforePrompt;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Error, ErrorKind};
-use jaato_plugin_testkit::{FakeHost, Reply};
+use jaato_plugin_testkit::{FakeHost, FakeServiceReply};
 use rusqlite::Connection;
 
 fn host() -> FakeHost {
@@ -22,7 +22,7 @@ fn host_in(folder: &Path) -> FakeHost {
         let of = request.json["of"].as_str().unwrap_or("person");
         let path = folder.join(of);
         fs::create_dir_all(&path).unwrap();
-        Reply::of(&json!({ "path": path }))
+        FakeServiceReply::of(&json!({ "path": path }))
     })
 }
 

@@ -6,28 +6,28 @@ use jaato_plugin_sdk::types::media_type::media_type_of;
 pub const BYTES_MAX: u64 = 10 * 1024 * 1024;
 
 /// Returns the media type of an image that models accept: PNG, JPEG, GIF or WebP.
-pub fn type_of(bytes: &[u8]) -> Option<&'static str> {
+pub fn image_media_type(bytes: &[u8]) -> Option<&'static str> {
     media_type_of(bytes).filter(|media_type| media_type.starts_with("image/"))
 }
 
 /// Reads width and height in pixels, if the file states them directly.
-pub fn size_of(bytes: &[u8]) -> Option<(u64, u64)> {
-    let (width, height) = match type_of(bytes)? {
-        "image/png" => (big(bytes.get(16..20)?), big(bytes.get(20..24)?)),
-        "image/gif" => (little(bytes.get(6..8)?), little(bytes.get(8..10)?)),
-        "image/jpeg" => jpeg(bytes)?,
-        "image/webp" => webp(bytes)?,
+pub fn image_size(bytes: &[u8]) -> Option<(u64, u64)> {
+    let (width, height) = match image_media_type(bytes)? {
+        "image/png" => (big_endian(bytes.get(16..20)?), big_endian(bytes.get(20..24)?)),
+        "image/gif" => (little_endian(bytes.get(6..8)?), little_endian(bytes.get(8..10)?)),
+        "image/jpeg" => jpeg_size(bytes)?,
+        "image/webp" => webp_size(bytes)?,
         _ => return None,
     };
     (width > 0 && height > 0).then_some((width, height))
 }
 
 /// Goes from segment to segment until one starts a frame.
-fn jpeg(bytes: &[u8]) -> Option<(u64, u64)> {
+fn jpeg_size(bytes: &[u8]) -> Option<(u64, u64)> {
     let mut at = 2;
     loop {
         let head = bytes.get(at..at + 4)?;
-        let (mark, length) = (head[1], usize::try_from(big(&head[2..4])).ok()?);
+        let (mark, length) = (head[1], usize::try_from(big_endian(&head[2..4])).ok()?);
         if head[0] != 0xff {
             return None;
         }
@@ -36,7 +36,7 @@ fn jpeg(bytes: &[u8]) -> Option<(u64, u64)> {
             0xff => at += 1,
             // All start-of-frame markers. Three markers in this range have other meanings.
             0xc0..=0xcf if !matches!(mark, 0xc4 | 0xc8 | 0xcc) => {
-                return Some((big(bytes.get(at + 7..at + 9)?), big(bytes.get(at + 5..at + 7)?)));
+                return Some((big_endian(bytes.get(at + 7..at + 9)?), big_endian(bytes.get(at + 5..at + 7)?)));
             }
             // The pixels start, or the file ends.
             0xda | 0xd9 => return None,
@@ -45,26 +45,26 @@ fn jpeg(bytes: &[u8]) -> Option<(u64, u64)> {
     }
 }
 
-fn webp(bytes: &[u8]) -> Option<(u64, u64)> {
+fn webp_size(bytes: &[u8]) -> Option<(u64, u64)> {
     match bytes.get(12..16)? {
-        b"VP8X" => Some((1 + little(bytes.get(24..27)?), 1 + little(bytes.get(27..30)?))),
+        b"VP8X" => Some((1 + little_endian(bytes.get(24..27)?), 1 + little_endian(bytes.get(27..30)?))),
         b"VP8L" => {
-            let bits = little(bytes.get(21..25)?);
+            let bits = little_endian(bytes.get(21..25)?);
             Some((1 + (bits & 0x3fff), 1 + ((bits >> 14) & 0x3fff)))
         }
         b"VP8 " => {
-            let side = |bytes| little(bytes) & 0x3fff;
+            let side = |bytes| little_endian(bytes) & 0x3fff;
             Some((side(bytes.get(26..28)?), side(bytes.get(28..30)?)))
         }
         _ => None,
     }
 }
 
-fn big(bytes: &[u8]) -> u64 {
+fn big_endian(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-fn little(bytes: &[u8]) -> u64 {
+fn little_endian(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
@@ -74,7 +74,7 @@ mod tests {
 
     #[track_caller]
     fn check(bytes: &[u8], media_type: Option<&str>, size: Option<(u64, u64)>) {
-        assert_eq!((type_of(bytes), size_of(bytes)), (media_type, size));
+        assert_eq!((image_media_type(bytes), image_size(bytes)), (media_type, size));
     }
 
     #[test]

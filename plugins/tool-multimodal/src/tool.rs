@@ -4,7 +4,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::Data;
 use jaato_plugin_sdk::types::files::{FileKind, FileRead};
 
-use crate::image::{BYTES_MAX, size_of, type_of};
+use crate::image::{BYTES_MAX, image_size, image_media_type};
 
 /// How much of the file one request reads.
 const PIECE_BYTES: u64 = 4 * 1024 * 1024;
@@ -39,10 +39,10 @@ impl Tool for ViewImage {
         let facts = cx.files().stat(&path).await?;
         let (media_type, bytes) = match facts.kind {
             FileKind::File if facts.size > BYTES_MAX => return Err(too_large(&path, facts.size)),
-            FileKind::File => read(cx, &path).await?,
-            FileKind::Folder => return Err(no_image(&path, "it is a folder")),
+            FileKind::File => read_image(cx, &path).await?,
+            FileKind::Folder => return Err(not_an_image_error(&path, "it is a folder")),
             FileKind::Link | FileKind::Other => {
-                return Err(no_image(&path, "it is neither a file nor a folder"));
+                return Err(not_an_image_error(&path, "it is neither a file nor a folder"));
             }
         };
         let blob = cx.blobs().put(media_type, &bytes).await?;
@@ -50,7 +50,7 @@ impl Tool for ViewImage {
         let data = Data { name: Some(name.to_owned()), ..Data::blob(media_type, blob.as_str()) };
         cx.attach_data(&data).await?;
         let mut answer = json!({ "path": path, "type": media_type, "size": bytes.len() });
-        if let Some((width, height)) = size_of(&bytes) {
+        if let Some((width, height)) = image_size(&bytes) {
             answer["width"] = width.into();
             answer["height"] = height.into();
         }
@@ -59,7 +59,7 @@ impl Tool for ViewImage {
 }
 
 /// Reads the file. Checks the first bytes before it reads the rest.
-async fn read(cx: &Cx, path: &str) -> Result<(&'static str, Vec<u8>)> {
+async fn read_image(cx: &Cx, path: &str) -> Result<(&'static str, Vec<u8>)> {
     let mut bytes = Vec::new();
     let mut media_type = None;
     loop {
@@ -67,9 +67,9 @@ async fn read(cx: &Cx, path: &str) -> Result<(&'static str, Vec<u8>)> {
         let read = FileRead { path: path.to_owned(), offset, length };
         let (facts, piece) = cx.files().read(read).await?;
         if media_type.is_none() {
-            media_type = Some(type_of(&piece).ok_or_else(|| {
+            media_type = Some(image_media_type(&piece).ok_or_else(|| {
                 let text = "its content is not PNG, JPEG, GIF or WebP";
-                no_image(path, text).with_hint("read it as text, or convert it")
+                not_an_image_error(path, text).with_hint("read it as text, or convert it")
             })?);
         }
         let is_last = piece.is_empty() || offset + piece.len() as u64 >= facts.size;
@@ -84,7 +84,7 @@ async fn read(cx: &Cx, path: &str) -> Result<(&'static str, Vec<u8>)> {
     }
 }
 
-fn no_image(path: &str, why: &str) -> Error {
+fn not_an_image_error(path: &str, why: &str) -> Error {
     Error::new(ErrorKind::InvalidArguments, format!("`{path}` is not an image: {why}"))
 }
 

@@ -26,7 +26,7 @@ const READ_FIRST: &str = "Before you begin, read each file that is written as @P
 
 /// The placeholders that a prompt supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Syntax {
+pub enum PlaceholderSyntax {
     /// jaato's own placeholders. A `$1` belongs to the shell.
     Own,
     /// Claude Code's placeholders in addition.
@@ -35,7 +35,7 @@ pub enum Syntax {
 
 /// A piece of a prompt.
 #[derive(Debug, PartialEq, Eq)]
-enum Piece<'a> {
+enum PromptPiece<'a> {
     Text(&'a str),
     All,
     Place {
@@ -57,27 +57,27 @@ enum Piece<'a> {
 ///
 /// # Errors
 /// An error of one line if the arguments or the filled text are too long.
-pub fn fill(body: &str, arguments: &str, syntax: Syntax) -> Result<String, String> {
+pub fn fill(body: &str, arguments: &str, syntax: PlaceholderSyntax) -> Result<String, String> {
     let arguments = arguments.trim();
     let has = arguments.len();
     if has > ARGUMENTS_BYTES_MAX {
         return Err(format!("the arguments have {has} bytes, the limit is {ARGUMENTS_BYTES_MAX}"));
     }
     let pieces = pieces(body, syntax);
-    let given = Given::read(&pieces, arguments);
+    let given = PromptArguments::read(&pieces, arguments);
     let mut filled = String::with_capacity(body.len() + has);
     for piece in &pieces {
         let text = match piece {
-            Piece::Text(text) => text,
-            Piece::All => arguments,
-            Piece::Place { number, default, written } => {
+            PromptPiece::Text(text) => text,
+            PromptPiece::All => arguments,
+            PromptPiece::Place { number, default, written } => {
                 let word = number.checked_sub(1).and_then(|it| given.words.get(it));
                 word.map(String::as_str).or(*default).unwrap_or(written)
             }
-            Piece::Word(number) => {
+            PromptPiece::Word(number) => {
                 number.checked_sub(1).and_then(|it| given.words.get(it)).map_or("", String::as_str)
             }
-            Piece::Named { name, default, written } => {
+            PromptPiece::Named { name, default, written } => {
                 given.named.get(name).map(String::as_str).or(*default).unwrap_or(written)
             }
         };
@@ -86,12 +86,12 @@ pub fn fill(body: &str, arguments: &str, syntax: Syntax) -> Result<String, Strin
         }
         filled.push_str(text);
     }
-    let takes_some = pieces.iter().any(|piece| !matches!(piece, Piece::Text(_)));
+    let takes_some = pieces.iter().any(|piece| !matches!(piece, PromptPiece::Text(_)));
     if !arguments.is_empty() && !takes_some {
         filled = format!("{}\n\nARGUMENTS: {arguments}\n", filled.trim_end());
     }
-    if syntax == Syntax::Claude {
-        for text in told_first(body) {
+    if syntax == PlaceholderSyntax::Claude {
+        for text in preparation_instructions(body) {
             filled = format!("{}\n\n{text}\n", filled.trim_end());
         }
     }
@@ -99,7 +99,7 @@ pub fn fill(body: &str, arguments: &str, syntax: Syntax) -> Result<String, Strin
 }
 
 /// Returns the instructions for commands and files in the text.
-fn told_first(body: &str) -> impl Iterator<Item = &'static str> {
+fn preparation_instructions(body: &str) -> impl Iterator<Item = &'static str> {
     let has_command = body.match_indices("!`").any(|(at, _)| body[at + 2..].contains('`'));
     let is_file = |word: &str| {
         let path = word.strip_prefix('@').unwrap_or_default();
@@ -110,15 +110,15 @@ fn told_first(body: &str) -> impl Iterator<Item = &'static str> {
 }
 
 /// Describes the arguments for the user: `NAME… WORDS`, or empty if the prompt takes none.
-pub fn usage(body: &str, syntax: Syntax) -> String {
+pub fn usage(body: &str, syntax: PlaceholderSyntax) -> String {
     let mut words: Vec<String> = Vec::new();
     for piece in pieces(body, syntax) {
         let word = match piece {
-            Piece::Text(_) => continue,
-            Piece::All => "WORDS".to_owned(),
-            Piece::Place { number, .. } | Piece::Word(number) => format!("${number}"),
-            Piece::Named { name, default: None, .. } => format!("{name}="),
-            Piece::Named { name, default: Some(default), .. } => format!("{name}={default}"),
+            PromptPiece::Text(_) => continue,
+            PromptPiece::All => "WORDS".to_owned(),
+            PromptPiece::Place { number, .. } | PromptPiece::Word(number) => format!("${number}"),
+            PromptPiece::Named { name, default: None, .. } => format!("{name}="),
+            PromptPiece::Named { name, default: Some(default), .. } => format!("{name}={default}"),
         };
         if !words.contains(&word) {
             words.push(word);
@@ -128,13 +128,13 @@ pub fn usage(body: &str, syntax: Syntax) -> String {
 }
 
 /// The given arguments.
-struct Given<'a> {
+struct PromptArguments<'a> {
     words: Vec<String>,
     named: BTreeMap<&'a str, String>,
 }
 
-impl<'a> Given<'a> {
-    fn read(pieces: &[Piece<'a>], arguments: &str) -> Self {
+impl<'a> PromptArguments<'a> {
+    fn read(pieces: &[PromptPiece<'a>], arguments: &str) -> Self {
         let blanks = || arguments.split_whitespace().map(str::to_owned).collect();
         // An unclosed quote, as in `don't`, is an ordinary character.
         let all: Vec<String> = shlex::split(arguments).unwrap_or_else(blanks);
@@ -142,10 +142,10 @@ impl<'a> Given<'a> {
         let mut has_places = false;
         for piece in pieces {
             match piece {
-                Piece::Named { name, .. } if !names.contains(name) => names.push(name),
-                Piece::Place { .. } | Piece::Word(_) => has_places = true,
+                PromptPiece::Named { name, .. } if !names.contains(name) => names.push(name),
+                PromptPiece::Place { .. } | PromptPiece::Word(_) => has_places = true,
                 // These do not take single words.
-                Piece::Named { .. } | Piece::Text(_) | Piece::All => {}
+                PromptPiece::Named { .. } | PromptPiece::Text(_) | PromptPiece::All => {}
             }
         }
         let (mut words, mut named) = (Vec::new(), BTreeMap::new());
@@ -175,13 +175,13 @@ impl<'a> Given<'a> {
     }
 }
 
-fn pieces(body: &str, syntax: Syntax) -> Vec<Piece<'_>> {
+fn pieces(body: &str, syntax: PlaceholderSyntax) -> Vec<PromptPiece<'_>> {
     let (mut pieces, mut rest, mut plain) = (Vec::new(), body, 0);
     while plain < rest.len() {
         let Some(at) = rest[plain..].find(['{', '$']).map(|at| plain + at) else { break };
         match placeholder(&rest[at..], syntax) {
             Some((piece, length)) => {
-                pieces.push(Piece::Text(&rest[..at]));
+                pieces.push(PromptPiece::Text(&rest[..at]));
                 pieces.push(piece);
                 rest = &rest[at + length..];
                 plain = 0;
@@ -189,22 +189,22 @@ fn pieces(body: &str, syntax: Syntax) -> Vec<Piece<'_>> {
             None => plain = at + 1,
         }
     }
-    pieces.push(Piece::Text(rest));
+    pieces.push(PromptPiece::Text(rest));
     pieces
 }
 
 /// Parses the placeholder at the start of a text, and returns it with its length.
-fn placeholder(text: &str, syntax: Syntax) -> Option<(Piece<'_>, usize)> {
-    if let (Some(rest), Syntax::Claude) = (text.strip_prefix('$'), syntax) {
+fn placeholder(text: &str, syntax: PlaceholderSyntax) -> Option<(PromptPiece<'_>, usize)> {
+    if let (Some(rest), PlaceholderSyntax::Claude) = (text.strip_prefix('$'), syntax) {
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
         if let Some(number) = rest[..digits].parse().ok().filter(|number| (1..100).contains(number))
         {
-            return Some((Piece::Word(number), 1 + digits));
+            return Some((PromptPiece::Word(number), 1 + digits));
         }
     }
     if let Some(rest) = text.strip_prefix(ALL) {
         let goes_on = rest.starts_with(|next: char| next.is_alphanumeric() || next == '_');
-        return (!goes_on).then_some((Piece::All, ALL.len()));
+        return (!goes_on).then_some((PromptPiece::All, ALL.len()));
     }
     let rest = text.strip_prefix("{{")?;
     let seen = &rest.as_bytes()[..rest.len().min(PLACE_BYTES_MAX)];
@@ -218,11 +218,11 @@ fn placeholder(text: &str, syntax: Syntax) -> Option<(Piece<'_>, usize)> {
     };
     if let Some(number) = name.strip_prefix('$') {
         let number = number.parse().ok().filter(|number| *number > 0)?;
-        return Some((Piece::Place { number, default, written }, length));
+        return Some((PromptPiece::Place { number, default, written }, length));
     }
     let is_name = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && name.bytes().all(|it| it.is_ascii_alphanumeric() || b"_-".contains(&it));
-    is_name.then_some((Piece::Named { name, default, written }, length))
+    is_name.then_some((PromptPiece::Named { name, default, written }, length))
 }
 
 #[cfg(test)]
@@ -231,7 +231,7 @@ mod tests {
 
     #[track_caller]
     fn check(body: &str, arguments: &str, expected: &str) {
-        assert_eq!(fill(body, arguments, Syntax::Own).unwrap(), expected);
+        assert_eq!(fill(body, arguments, PlaceholderSyntax::Own).unwrap(), expected);
     }
 
     #[test]
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn commands_of_claude_have_their_own_placeholders() {
-        let claude = |body: &str, arguments: &str| fill(body, arguments, Syntax::Claude).unwrap();
+        let claude = |body: &str, arguments: &str| fill(body, arguments, PlaceholderSyntax::Claude).unwrap();
         assert_eq!(claude("$1 and $2, $3! $ARGUMENTS", "a 'b c'"), "a and b c, ! a 'b c'");
         assert_eq!(claude("$1", "$2 $1"), "$2");
         assert_eq!(claude("It costs $5.", ""), "It costs .");
@@ -298,16 +298,16 @@ mod tests {
     #[test]
     fn what_is_too_long_is_refused() {
         let long = "x".repeat(ARGUMENTS_BYTES_MAX);
-        assert!(fill("$ARGUMENTS", &long, Syntax::Own).is_ok());
+        assert!(fill("$ARGUMENTS", &long, PlaceholderSyntax::Own).is_ok());
         assert!(
-            fill("$ARGUMENTS", &format!("{long}x"), Syntax::Own)
+            fill("$ARGUMENTS", &format!("{long}x"), PlaceholderSyntax::Own)
                 .unwrap_err()
                 .contains("16385 bytes")
         );
         let often = "$ARGUMENTS".repeat(FILLED_BYTES_MAX / ARGUMENTS_BYTES_MAX);
-        assert_eq!(fill(&often, &long, Syntax::Own).unwrap().len(), FILLED_BYTES_MAX);
+        assert_eq!(fill(&often, &long, PlaceholderSyntax::Own).unwrap().len(), FILLED_BYTES_MAX);
         assert!(
-            fill(&format!("{often}$ARGUMENTS"), &long, Syntax::Own)
+            fill(&format!("{often}$ARGUMENTS"), &long, PlaceholderSyntax::Own)
                 .unwrap_err()
                 .contains("more than")
         );
@@ -316,9 +316,9 @@ mod tests {
     #[test]
     fn a_person_is_told_what_it_takes() {
         assert_eq!(
-            usage("{{a}} {{b:red}} {{a}} {{$1}} $ARGUMENTS", Syntax::Own),
+            usage("{{a}} {{b:red}} {{a}} {{$1}} $ARGUMENTS", PlaceholderSyntax::Own),
             "a= b=red $1 WORDS"
         );
-        assert_eq!(usage("none", Syntax::Own), "");
+        assert_eq!(usage("none", PlaceholderSyntax::Own), "");
     }
 }

@@ -15,7 +15,7 @@ pub const FRONT_BYTES_MAX: usize = 16 * 1024;
 
 /// The value of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Field {
+pub enum FrontMatterValue {
     /// A text exactly as written. Numbers and booleans are texts too.
     Text(String),
     /// No value.
@@ -28,7 +28,7 @@ pub enum Field {
 }
 
 /// The keys of a front matter.
-pub type Fields = BTreeMap<String, Field>;
+pub type FrontMatter = BTreeMap<String, FrontMatterValue>;
 
 /// Splits a file into its front matter and the rest.
 ///
@@ -61,7 +61,7 @@ pub fn split(text: &str) -> Result<(Option<&str>, &str), String> {
 ///
 /// # Errors
 /// An error of one line if it cannot be parsed.
-pub fn parse(text: &str) -> Result<(Fields, Option<String>), String> {
+pub fn parse(text: &str) -> Result<(FrontMatter, Option<String>), String> {
     let why = match read(text) {
         Ok(fields) => return Ok((fields, None)),
         Err(why) => why,
@@ -72,7 +72,7 @@ pub fn parse(text: &str) -> Result<(Fields, Option<String>), String> {
         return Ok((fields, None));
     }
     // A text with aliases is meant as YAML and is not parsed in another way.
-    match by_line(text).filter(|_| why != HAS_ALIAS) {
+    match parse_line_by_line(text).filter(|_| why != HAS_ALIAS) {
         Some(fields) => Ok((fields, Some(format!("{why}; it was read line by line")))),
         None => Err(why),
     }
@@ -82,7 +82,7 @@ const HAS_ALIAS: &str = "it has an alias (`*`)";
 
 /// Reads keys at the start of lines, each with the text up to the next key. The last of several
 /// equal keys wins.
-fn by_line(text: &str) -> Option<Fields> {
+fn parse_line_by_line(text: &str) -> Option<FrontMatter> {
     let mut keys: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in text.lines() {
         let begun = line.split_once(':').filter(|(key, value)| {
@@ -97,10 +97,10 @@ fn by_line(text: &str) -> Option<Fields> {
         }
     }
     let fields = keys.into_iter().map(|(key, lines)| (key.to_owned(), field_of(&lines)));
-    Some(fields.collect()).filter(|fields: &Fields| !fields.is_empty())
+    Some(fields.collect()).filter(|fields: &FrontMatter| !fields.is_empty())
 }
 
-fn field_of(lines: &[&str]) -> Field {
+fn field_of(lines: &[&str]) -> FrontMatterValue {
     let (first, more) = lines.split_first().unwrap_or((&"", &[]));
     let is_pair = |line: &&&str| {
         line.split_once(':')
@@ -109,7 +109,7 @@ fn field_of(lines: &[&str]) -> Field {
     let is_item = |line: &&&str| line.starts_with("- ");
     let inner: Vec<&&str> = more.iter().filter(|line| !line.is_empty()).collect();
     if first.is_empty() && inner.first().is_some_and(|line| is_item(line) || is_pair(line)) {
-        return Field::Nested { is_map_of_texts: inner.iter().all(is_pair) };
+        return FrontMatterValue::Nested { is_map_of_texts: inner.iter().all(is_pair) };
     }
     let is_block = first.starts_with(['|', '>']) && first.len() <= 3;
     let begin = if is_block { "" } else { first };
@@ -121,8 +121,8 @@ fn field_of(lines: &[&str]) -> Field {
         (!inner.contains(quote)).then_some(inner)
     });
     match unquoted.unwrap_or(text) {
-        "" => Field::Nothing,
-        text => Field::Text(text.to_owned()),
+        "" => FrontMatterValue::Nothing,
+        text => FrontMatterValue::Text(text.to_owned()),
     }
 }
 
@@ -152,7 +152,7 @@ fn wants_quotes(value: &str) -> bool {
     !value.is_empty() && !value.starts_with(['|', '>']) && !is_whole('"') && !is_whole('\'')
 }
 
-fn read(text: &str) -> Result<Fields, String> {
+fn read(text: &str) -> Result<FrontMatter, String> {
     let mut events = Parser::new_from_str(text).map(|event| match event {
         Ok((Event::Alias(_), _)) => Err(HAS_ALIAS.to_owned()),
         Ok((event, _)) => Ok(event),
@@ -161,7 +161,7 @@ fn read(text: &str) -> Result<Fields, String> {
         }
     });
     let mut next = || events.next().unwrap_or(Ok(Event::StreamEnd));
-    let mut fields = Fields::new();
+    let mut fields = FrontMatter::new();
     loop {
         match next()? {
             Event::StreamStart | Event::DocumentStart(_) | Event::Nothing => {}
@@ -178,10 +178,10 @@ fn read(text: &str) -> Result<Fields, String> {
         };
         let field = match next()? {
             Event::Scalar(text, style, ..) => scalar(&text, style),
-            Event::MappingStart(..) => Field::Nested { is_map_of_texts: skip(&mut next, true)? },
+            Event::MappingStart(..) => FrontMatterValue::Nested { is_map_of_texts: skip_collection(&mut next, true)? },
             Event::SequenceStart(..) => {
-                skip(&mut next, false)?;
-                Field::Nested { is_map_of_texts: false }
+                skip_collection(&mut next, false)?;
+                FrontMatterValue::Nested { is_map_of_texts: false }
             }
             _ => return Err(format!("the key `{key}` refers to nothing")),
         };
@@ -192,13 +192,13 @@ fn read(text: &str) -> Result<Fields, String> {
     }
 }
 
-fn scalar(text: &str, style: ScalarStyle) -> Field {
+fn scalar(text: &str, style: ScalarStyle) -> FrontMatterValue {
     let is_nothing = style == ScalarStyle::Plain && matches!(text, "" | "~" | "null");
-    if is_nothing { Field::Nothing } else { Field::Text(text.trim().to_owned()) }
+    if is_nothing { FrontMatterValue::Nothing } else { FrontMatterValue::Text(text.trim().to_owned()) }
 }
 
 /// Skips a list or a map. Returns true if all its values are texts.
-fn skip<'a>(
+fn skip_collection<'a>(
     next: &mut impl FnMut() -> Result<Event<'a>, String>,
     is_map: bool,
 ) -> Result<bool, String> {
@@ -221,9 +221,9 @@ fn skip<'a>(
 mod tests {
     use super::*;
 
-    fn text(fields: &Fields, key: &str) -> String {
+    fn text(fields: &FrontMatter, key: &str) -> String {
         match &fields[key] {
-            Field::Text(text) => text.clone(),
+            FrontMatterValue::Text(text) => text.clone(),
             other => panic!("{key} is {other:?}"),
         }
     }
@@ -250,9 +250,9 @@ mod tests {
         .0;
         assert_eq!(text(&fields, "description"), "Two lines");
         assert_eq!((text(&fields, "version"), text(&fields, "use")), ("1.0".into(), "true".into()));
-        assert_eq!(fields["empty"], Field::Nothing);
-        assert_eq!(fields["metadata"], Field::Nested { is_map_of_texts: true });
-        assert_eq!(fields["list"], Field::Nested { is_map_of_texts: false });
+        assert_eq!(fields["empty"], FrontMatterValue::Nothing);
+        assert_eq!(fields["metadata"], FrontMatterValue::Nested { is_map_of_texts: true });
+        assert_eq!(fields["list"], FrontMatterValue::Nested { is_map_of_texts: false });
         assert_eq!(text(&fields, "last"), "x: y");
     }
 
@@ -288,8 +288,8 @@ mod tests {
             assert_eq!(text(&read(front), "description"), expected, "{front}");
         }
         let nested = read("a:\n\tb: c\n\td: e\nf:\n\t- g\n");
-        assert_eq!(nested["a"], Field::Nested { is_map_of_texts: true });
-        assert_eq!(nested["f"], Field::Nested { is_map_of_texts: false });
+        assert_eq!(nested["a"], FrontMatterValue::Nested { is_map_of_texts: true });
+        assert_eq!(nested["f"], FrontMatterValue::Nested { is_map_of_texts: false });
     }
 
     #[test]

@@ -24,7 +24,7 @@ use jaato_plugin_sdk::types::text::cut;
 use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 use jaato_plugin_sdk::{schemars, serde_json};
 
-use library::{Library, Prompt};
+use library::{PromptLibrary, Prompt};
 
 /// The approximate number of bytes per token.
 const BYTES_PER_TOKEN: usize = 4;
@@ -76,7 +76,7 @@ impl Tool for UsePrompt {
             let (prompt, file) = (prompt.clone(), self.file);
             return cx.blocking(move |_| file_of(&prompt, file.trim())).await?;
         }
-        let content = filled(prompt, &self.arguments)?;
+        let content = fill_prompt(prompt, &self.arguments)?;
         let mut told = json!({
             "name": prompt.name,
             "content": content,
@@ -125,7 +125,7 @@ impl Default for Config {
 }
 
 /// The prompts and skills of a session.
-pub struct Prompts(Arc<Library>);
+pub struct Prompts(Arc<PromptLibrary>);
 
 impl State for Prompts {
     async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
@@ -136,7 +136,7 @@ impl State for Prompts {
             false => Some(PathBuf::from(config.home)),
         };
         let folder = folder.filter(|folder| folder.is_absolute());
-        let read = move |_: &Reporter| Library::read(workspace.as_deref(), folder.as_deref());
+        let read = move |_: &Reporter| PromptLibrary::read(workspace.as_deref(), folder.as_deref());
         let mut library = home.blocking(read).await?;
         let set = ToolsSet {
             commands: library.all().filter(|it| it.is_for_people).map(people::command).collect(),
@@ -166,7 +166,7 @@ impl State for Prompts {
         description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
         // The plugin is opened when a session starts, so that its commands are known.
         description.at_start = true;
-        description.only_with_files = Library::folders();
+        description.only_with_files = PromptLibrary::folders();
         description.commands = people::commands();
     }
 
@@ -184,7 +184,7 @@ impl State for Prompts {
 
 /// Finds a prompt that the caller may use.
 fn find<'a>(
-    library: &'a Library,
+    library: &'a PromptLibrary,
     name: &str,
     may_use: impl Fn(&Prompt) -> bool,
 ) -> Result<&'a Prompt> {
@@ -206,7 +206,7 @@ fn find<'a>(
 }
 
 /// Fills a prompt with arguments.
-fn filled(prompt: &Prompt, arguments: &str) -> Result<String> {
+fn fill_prompt(prompt: &Prompt, arguments: &str) -> Result<String> {
     fill::fill(&prompt.body, arguments, prompt.syntax)
         .map_err(|why| Error::new(ErrorKind::InvalidArguments, format!("`{}`: {why}", prompt.name)))
 }

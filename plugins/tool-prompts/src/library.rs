@@ -5,11 +5,11 @@ use jaato_plugin_sdk::types::text::{cut, one_line};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::fill::Syntax;
-use crate::front::{self, Field, Fields};
+use crate::fill::PlaceholderSyntax;
+use crate::front::{self, FrontMatterValue, FrontMatter};
 use crate::rules;
 use crate::scan::{
-    Found, PROMPT_BYTES_MAX, Place, SKILL_BYTES_MAX, Source, Walk, Wanted, read_text,
+    PromptFile, PROMPT_BYTES_MAX, PromptFolder, SKILL_BYTES_MAX, PromptSource, PromptScan, PromptFileKind, read_text,
 };
 
 /// The maximum number of prompts and skills in a session. Each may be a command, and a plugin may
@@ -27,20 +27,20 @@ const NAME_CHARS_MAX: usize = 128;
 const TOLD_CHARS_MAX: usize = 300;
 
 /// The workspace's folders below its root. The first prompt with a name wins.
-const OF_WORKSPACE: [(&str, Wanted); 5] = [
-    (".jaato/prompts", Wanted::Prompts),
-    (".jaato/skills", Wanted::Skills),
-    (".agents/skills", Wanted::Skills),
-    (".claude/skills", Wanted::Skills),
-    (".claude/commands", Wanted::ClaudeCommands),
+const OF_WORKSPACE: [(&str, PromptFileKind); 5] = [
+    (".jaato/prompts", PromptFileKind::Prompts),
+    (".jaato/skills", PromptFileKind::Skills),
+    (".agents/skills", PromptFileKind::Skills),
+    (".claude/skills", PromptFileKind::Skills),
+    (".claude/commands", PromptFileKind::ClaudeCommands),
 ];
 
 /// The user's folders below their home.
-const OF_PERSON: [(&str, Wanted); 4] = [
-    (".jaato/prompts", Wanted::Prompts),
-    (".jaato/skills", Wanted::Skills),
-    (".agents/skills", Wanted::Skills),
-    (".claude/skills", Wanted::Skills),
+const OF_PERSON: [(&str, PromptFileKind); 4] = [
+    (".jaato/prompts", PromptFileKind::Prompts),
+    (".jaato/skills", PromptFileKind::Skills),
+    (".agents/skills", PromptFileKind::Skills),
+    (".claude/skills", PromptFileKind::Skills),
 ];
 
 /// A prompt or a skill.
@@ -52,8 +52,8 @@ pub struct Prompt {
     /// The text after the front matter.
     pub body: String,
     /// The placeholders in the text.
-    pub syntax: Syntax,
-    pub source: Source,
+    pub syntax: PlaceholderSyntax,
+    pub source: PromptSource,
     /// The folder of a skill.
     pub skill_path: Option<PathBuf>,
     /// Whether the model may use the prompt by itself.
@@ -66,19 +66,19 @@ pub struct Prompt {
 
 /// All prompts and skills, as they were when the session started.
 #[derive(Debug, Default)]
-pub struct Library {
+pub struct PromptLibrary {
     by_name: BTreeMap<String, Prompt>,
     /// Skipped or unusual files, one line each.
     pub lines: Vec<String>,
     bytes: usize,
 }
 
-impl Library {
+impl PromptLibrary {
     /// Reads the folders of a trusted workspace and of the user's home.
     pub fn read(workspace: Option<&Path>, home: Option<&Path>) -> Self {
-        let mut places = places_of(workspace, Source::Project, &OF_WORKSPACE);
-        places.extend(places_of(home, Source::User, &OF_PERSON));
-        let (mut library, mut walk) = (Self::default(), Walk::default());
+        let mut places = places_of(workspace, PromptSource::Project, &OF_WORKSPACE);
+        places.extend(places_of(home, PromptSource::User, &OF_PERSON));
+        let (mut library, mut walk) = (Self::default(), PromptScan::default());
         for place in &places {
             walk.over(place);
             for found in std::mem::take(&mut walk.found) {
@@ -93,7 +93,7 @@ impl Library {
 
     /// Lists the folders to read, in the host's notation.
     pub fn folders() -> Vec<String> {
-        let of = |root: &str, places: &[(&str, Wanted)]| -> Vec<String> {
+        let of = |root: &str, places: &[(&str, PromptFileKind)]| -> Vec<String> {
             places.iter().map(|(folder, _)| format!("{root}/{folder}")).collect()
         };
         [of("{workspace}", &OF_WORKSPACE), of("{home}", &OF_PERSON)].concat()
@@ -142,11 +142,11 @@ impl Library {
         (count > 0).then_some(text)
     }
 
-    fn take(&mut self, found: &Found, source: Source) {
+    fn take(&mut self, found: &PromptFile, source: PromptSource) {
         let shown = found.shown.display();
         let bytes_max = if found.is_skill { SKILL_BYTES_MAX } else { PROMPT_BYTES_MAX };
         let read = read_text(&found.path, bytes_max);
-        let made = read.and_then(|text| made(found, &text, source));
+        let made = read.and_then(|text| build_prompt(found, &text, source));
         let (prompt, odd) = match made {
             Ok(made) => made,
             Err(why) => return self.tell(format!("{shown} is left out: {why}")),
@@ -179,9 +179,9 @@ impl Library {
     }
 }
 
-fn places_of(root: Option<&Path>, source: Source, names: &[(&str, Wanted)]) -> Vec<Place> {
+fn places_of(root: Option<&Path>, source: PromptSource, names: &[(&str, PromptFileKind)]) -> Vec<PromptFolder> {
     let Some(root) = root else { return Vec::new() };
-    let place = |(name, wanted): &(&str, Wanted)| Place {
+    let place = |(name, wanted): &(&str, PromptFileKind)| PromptFolder {
         folder: root.join(name),
         source,
         wanted: *wanted,
@@ -190,11 +190,11 @@ fn places_of(root: Option<&Path>, source: Source, names: &[(&str, Wanted)]) -> V
 }
 
 /// Creates a prompt from a file, and lists what is unusual about it.
-fn made(found: &Found, text: &str, source: Source) -> Result<(Prompt, Vec<String>), String> {
+fn build_prompt(found: &PromptFile, text: &str, source: PromptSource) -> Result<(Prompt, Vec<String>), String> {
     let (front, body) = front::split(text)?;
-    let (fields, how) = front.map_or_else(|| Ok((Fields::new(), None)), front::parse)?;
+    let (fields, how) = front.map_or_else(|| Ok((FrontMatter::new(), None)), front::parse)?;
     let given = |key: &str| match fields.get(key) {
-        Some(Field::Text(text)) if !text.is_empty() => Some(one_line(text)),
+        Some(FrontMatterValue::Text(text)) if !text.is_empty() => Some(one_line(text)),
         _ => None,
     };
     let folder = found.path.parent().and_then(Path::file_name);
@@ -220,7 +220,7 @@ fn made(found: &Found, text: &str, source: Source) -> Result<(Prompt, Vec<String
         _ => return Err(format!("`{}` is not a name that can be typed", one_line(&stem))),
     };
     if found.is_skill {
-        odd.extend(rules::broken(&fields, &stem));
+        odd.extend(rules::broken_rules(&fields, &stem));
     } else if given("name").is_some_and(|given| given != name) {
         odd.push(format!("it is named `{name}` like its file, and its `name` is ignored"));
     }
@@ -229,7 +229,7 @@ fn made(found: &Found, text: &str, source: Source) -> Result<(Prompt, Vec<String
         name,
         description: cut(&description, rules::DESCRIPTION_CHARS_MAX),
         body: body.to_owned(),
-        syntax: if found.is_claude { Syntax::Claude } else { Syntax::Own },
+        syntax: if found.is_claude { PlaceholderSyntax::Claude } else { PlaceholderSyntax::Own },
         source,
         skill_path: found.path.parent().filter(|_| found.is_skill).map(Path::to_owned),
         is_for_model: !says("disable-model-invocation", "true"),
@@ -271,12 +271,12 @@ mod tests {
             Self(folder, root.join("w"), root.join("h"))
         }
 
-        fn read(&self) -> Library {
-            Library::read(Some(&self.1), Some(&self.2))
+        fn read(&self) -> PromptLibrary {
+            PromptLibrary::read(Some(&self.1), Some(&self.2))
         }
     }
 
-    fn names(library: &Library) -> Vec<&str> {
+    fn names(library: &PromptLibrary) -> Vec<&str> {
         library.all().map(|prompt| prompt.name.as_str()).collect()
     }
 
@@ -289,12 +289,12 @@ mod tests {
         write(&places.2, ".jaato/prompts/sun.md", "---\ndescription: Shines.\n---\nShine.\n");
         let library = places.read();
         assert_eq!(names(&library), ["commit", "moon", "sun"]);
-        assert_eq!(library.get("moon").unwrap().source, Source::Project);
+        assert_eq!(library.get("moon").unwrap().source, PromptSource::Project);
         assert_eq!(library.get("commit").unwrap().description, "Commit");
         assert_eq!(library.lines, Vec::<String>::new());
-        let untrusted = Library::read(None, Some(&places.2));
+        let untrusted = PromptLibrary::read(None, Some(&places.2));
         assert_eq!(names(&untrusted), ["moon", "sun"]);
-        assert_eq!(untrusted.get("moon").unwrap().source, Source::User);
+        assert_eq!(untrusted.get("moon").unwrap().source, PromptSource::User);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::CommandSpec;
 use jaato_plugin_sdk::types::text::cut;
 
-use crate::library::{Library, Prompt};
-use crate::{fill, filled, find};
+use crate::library::{PromptLibrary, Prompt};
+use crate::{fill, fill_prompt, find};
 
 /// Lists the prompts.
 const LIST: &str = "prompts";
@@ -67,18 +67,18 @@ pub fn command(prompt: &Prompt) -> CommandSpec {
 ///
 /// # Errors
 /// An error if the prompt does not exist or the arguments are too long.
-pub fn answer(library: &Library, name: &str, given: &Value) -> Result<Output> {
+pub fn answer(library: &PromptLibrary, name: &str, given: &Value) -> Result<Output> {
     let text = |key: &str| given[key].as_str().unwrap_or_default();
     match name {
         LIST => Ok(Output::text(list(library))),
-        USE => said(library, text("name"), text("arguments")),
-        name => said(library, name, text("arguments")),
+        USE => expand_command(library, text("name"), text("arguments")),
+        name => expand_command(library, name, text("arguments")),
     }
 }
 
-fn said(library: &Library, name: &str, arguments: &str) -> Result<Output> {
+fn expand_command(library: &PromptLibrary, name: &str, arguments: &str) -> Result<Output> {
     let prompt = find(library, name, |prompt| prompt.is_for_people)?;
-    let content = filled(prompt, arguments)?;
+    let content = fill_prompt(prompt, arguments)?;
     Ok(Output::text(match &prompt.skill_path {
         None => content,
         Some(path) => format!(
@@ -93,7 +93,7 @@ fn arguments(description: &str) -> Value {
     json!({ "type": "string", "x-capture-rest": true, "description": description })
 }
 
-fn list(library: &Library) -> String {
+fn list(library: &PromptLibrary) -> String {
     let line = |prompt: &Prompt| {
         let kind = if prompt.skill_path.is_some() { "skill" } else { "prompt" };
         let who = match (prompt.is_for_people, prompt.is_for_model) {

@@ -1,7 +1,7 @@
 //! The rules of the Agent Skills format, as in its validator. A skill that breaks a rule is loaded
 //! anyway, and the user gets a notice.
 
-use crate::front::{Field, Fields};
+use crate::front::{FrontMatterValue, FrontMatter};
 
 /// The maximum length of a name, in characters.
 pub const NAME_CHARS_MAX: usize = 64;
@@ -11,33 +11,33 @@ pub const DESCRIPTION_CHARS_MAX: usize = 1024;
 const COMPATIBILITY_CHARS_MAX: usize = 500;
 
 /// Lists the violations that the format's validator would find in a skill in `folder`.
-pub fn broken(fields: &Fields, folder: &str) -> Vec<String> {
+pub fn broken_rules(fields: &FrontMatter, folder: &str) -> Vec<String> {
     let mut broken = Vec::new();
     match fields.get("name") {
-        Some(Field::Text(name)) if !name.is_empty() => broken.extend(broken_by_name(name, folder)),
+        Some(FrontMatterValue::Text(name)) if !name.is_empty() => broken.extend(broken_name_rules(name, folder)),
         _ => broken.push("it has no `name`".to_owned()),
     }
     match fields.get("description") {
-        Some(Field::Text(text)) if !text.is_empty() => {
+        Some(FrontMatterValue::Text(text)) if !text.is_empty() => {
             broken.extend(too_long("description", text, DESCRIPTION_CHARS_MAX));
         }
         _ => broken.push("it has no `description`".to_owned()),
     }
     match fields.get("compatibility") {
         None => {}
-        Some(Field::Text(text)) => {
+        Some(FrontMatterValue::Text(text)) => {
             broken.extend(too_long("compatibility", text, COMPATIBILITY_CHARS_MAX));
         }
         Some(_) => broken.push("its `compatibility` is not a text".to_owned()),
     }
-    let is_map = matches!(fields.get("metadata"), Some(Field::Nested { is_map_of_texts: true }));
+    let is_map = matches!(fields.get("metadata"), Some(FrontMatterValue::Nested { is_map_of_texts: true }));
     if fields.contains_key("metadata") && !is_map {
         broken.push("its `metadata` is not a map of texts".to_owned());
     }
     broken
 }
 
-fn broken_by_name(name: &str, folder: &str) -> Vec<String> {
+fn broken_name_rules(name: &str, folder: &str) -> Vec<String> {
     let mut broken: Vec<String> = too_long("name", name, NAME_CHARS_MAX).into_iter().collect();
     if name.chars().any(char::is_uppercase) {
         broken.push(format!("its name `{name}` has capital letters"));
@@ -66,7 +66,7 @@ mod tests {
 
     #[track_caller]
     fn check(front: &str, folder: &str, expected: &[&str]) {
-        let broken = broken(&parse(front).unwrap().0, folder);
+        let broken = broken_rules(&parse(front).unwrap().0, folder);
         assert_eq!(broken.len(), expected.len(), "{broken:?}");
         for (broken, expected) in broken.iter().zip(expected) {
             assert!(broken.contains(expected), "{broken}");

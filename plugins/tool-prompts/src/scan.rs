@@ -27,14 +27,14 @@ pub const SKILL_FILE: &str = "SKILL.md";
 
 /// The owner of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum PromptSource {
     /// The workspace.
     Project,
     /// The user.
     User,
 }
 
-impl Source {
+impl PromptSource {
     /// Returns the name in answers.
     pub fn name(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl Source {
 
 /// The kind of files to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum PromptFileKind {
     /// Folders with a `SKILL.md`.
     Skills,
     /// Folders with a `SKILL.md`, and all other `*.md` files.
@@ -57,15 +57,15 @@ pub enum Wanted {
 
 /// A folder with prompts or skills.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct PromptFolder {
     pub folder: PathBuf,
-    pub source: Source,
-    pub wanted: Wanted,
+    pub source: PromptSource,
+    pub wanted: PromptFileKind,
 }
 
 /// A file that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct PromptFile {
     /// The file's canonical path.
     pub path: PathBuf,
     /// The path to show.
@@ -78,23 +78,23 @@ pub struct Found {
 
 /// A walk over places, with one line per problem.
 #[derive(Debug, Default)]
-pub struct Walk {
-    pub found: Vec<Found>,
+pub struct PromptScan {
+    pub found: Vec<PromptFile>,
     pub wrong: Vec<String>,
     folders: usize,
     seen: HashSet<PathBuf>,
 }
 
-impl Walk {
+impl PromptScan {
     /// Searches a place. A missing folder counts as empty.
-    pub fn over(&mut self, place: &Place) {
+    pub fn over(&mut self, place: &PromptFolder) {
         let root = match fs::canonicalize(&place.folder) {
             Ok(root) => root,
             Err(error) if error.kind() == ErrorKind::NotFound => return,
             Err(error) => return self.tell(&place.folder, &error.to_string()),
         };
         // The user has not trusted the target of a link. The user's own folders may be links.
-        if place.source == Source::Project && root != place.folder {
+        if place.source == PromptSource::Project && root != place.folder {
             return self.tell(&place.folder, "its path contains a link");
         }
         if root.is_dir() {
@@ -102,7 +102,7 @@ impl Walk {
         }
     }
 
-    fn below(&mut self, place: &Place, root: &Path, folder: &Path, shown: &Path, depth: usize) {
+    fn below(&mut self, place: &PromptFolder, root: &Path, folder: &Path, shown: &Path, depth: usize) {
         if !self.seen.insert(folder.to_owned()) {
             return;
         }
@@ -145,13 +145,13 @@ impl Walk {
                         &format!("nested deeper than {DEPTH_MAX} folders"),
                     ),
                 }
-            } else if place.wanted != Wanted::Skills && name.ends_with(".md") {
+            } else if place.wanted != PromptFileKind::Skills && name.ends_with(".md") {
                 self.file(place, root, (folder, shown), name);
             }
         }
     }
 
-    fn file(&mut self, place: &Place, root: &Path, (folder, shown): (&Path, &Path), name: &str) {
+    fn file(&mut self, place: &PromptFolder, root: &Path, (folder, shown): (&Path, &Path), name: &str) {
         let shown = shown.join(name);
         match fs::canonicalize(folder.join(name)) {
             Ok(path) if !path.starts_with(root) => {
@@ -159,8 +159,8 @@ impl Walk {
             }
             Ok(path) if self.seen.insert(path.clone()) => {
                 let is_skill = name.eq_ignore_ascii_case(SKILL_FILE);
-                let is_claude = place.wanted == Wanted::ClaudeCommands;
-                self.found.push(Found { path, shown, is_skill, is_claude });
+                let is_claude = place.wanted == PromptFileKind::ClaudeCommands;
+                self.found.push(PromptFile { path, shown, is_skill, is_claude });
             }
             Ok(_) => {}
             Err(error) => self.tell(&shown, &error.to_string()),
@@ -220,14 +220,14 @@ mod tests {
         fs::write(path, name).unwrap();
     }
 
-    fn walk(root: &Path, source: Source, wanted: Wanted) -> Walk {
-        let mut walk = Walk::default();
-        walk.over(&Place { folder: root.to_owned(), source, wanted });
+    fn walk(root: &Path, source: PromptSource, wanted: PromptFileKind) -> PromptScan {
+        let mut walk = PromptScan::default();
+        walk.over(&PromptFolder { folder: root.to_owned(), source, wanted });
         walk
     }
 
-    fn names(walk: &Walk, root: &Path) -> Vec<String> {
-        let name = |found: &Found| found.shown.strip_prefix(root).unwrap().display().to_string();
+    fn names(walk: &PromptScan, root: &Path) -> Vec<String> {
+        let name = |found: &PromptFile| found.shown.strip_prefix(root).unwrap().display().to_string();
         walk.found.iter().map(name).collect()
     }
 
@@ -243,12 +243,12 @@ mod tests {
         for name in ["b.md", "a/c.md", "moon/SKILL.md", "moon/more.md", ".git/x.md", "d.txt"] {
             write(&root, name);
         }
-        let prompts = walk(&root, Source::Project, Wanted::Prompts);
+        let prompts = walk(&root, PromptSource::Project, PromptFileKind::Prompts);
         assert_eq!(names(&prompts, &root), ["a/c.md", "b.md", "moon/SKILL.md"]);
-        let skills = walk(&root, Source::Project, Wanted::Skills);
+        let skills = walk(&root, PromptSource::Project, PromptFileKind::Skills);
         assert_eq!(names(&skills, &root), ["moon/SKILL.md"]);
         assert!(skills.found[0].is_skill && skills.wrong.is_empty());
-        let nothing = walk(&root.join("none"), Source::User, Wanted::Skills);
+        let nothing = walk(&root.join("none"), PromptSource::User, PromptFileKind::Skills);
         assert!(nothing.found.is_empty() && nothing.wrong.is_empty());
     }
 
@@ -267,7 +267,7 @@ mod tests {
         symlink(outside.join("p.md"), root.join("p.md")).unwrap();
         fs::create_dir(root.join("lies")).unwrap();
         symlink(outside.join("p.md"), root.join("lies/SKILL.md")).unwrap();
-        let walk = walk(&root, Source::User, Wanted::Prompts);
+        let walk = walk(&root, PromptSource::User, PromptFileKind::Prompts);
         assert_eq!(names(&walk, &root), ["again/SKILL.md"]);
         assert_eq!(walk.wrong.len(), 3, "{:?}", walk.wrong);
         assert!(walk.wrong.iter().all(|line| line.ends_with("a link leads out of the folder")));
@@ -278,9 +278,9 @@ mod tests {
         let (_folder, root) = folder();
         write(&root, "real/moon/SKILL.md");
         symlink(root.join("real"), root.join("link")).unwrap();
-        let project = walk(&root.join("link"), Source::Project, Wanted::Skills);
+        let project = walk(&root.join("link"), PromptSource::Project, PromptFileKind::Skills);
         assert!(project.found.is_empty() && project.wrong[0].ends_with("its path contains a link"));
-        assert_eq!(walk(&root.join("link"), Source::User, Wanted::Skills).found.len(), 1);
+        assert_eq!(walk(&root.join("link"), PromptSource::User, PromptFileKind::Skills).found.len(), 1);
     }
 
     #[test]
@@ -288,7 +288,7 @@ mod tests {
         let (_folder, root) = folder();
         write(&root, "1/2/3/4/SKILL.md");
         write(&root, "a/b/c/d/e/SKILL.md");
-        let deep = walk(&root, Source::User, Wanted::Skills);
+        let deep = walk(&root, PromptSource::User, PromptFileKind::Skills);
         assert_eq!(names(&deep, &root), ["1/2/3/4/SKILL.md"]);
         assert!(deep.wrong[0].ends_with("a/b/c/d/e: nested deeper than 4 folders"));
 
@@ -298,7 +298,7 @@ mod tests {
         }
         write(&root, "1998/SKILL.md");
         write(&root, "1999/SKILL.md");
-        let wide = walk(&root, Source::User, Wanted::Skills);
+        let wide = walk(&root, PromptSource::User, PromptFileKind::Skills);
         assert_eq!(names(&wide, &root), ["1998/SKILL.md"]);
         assert_eq!(wide.wrong.len(), 1);
     }

@@ -10,27 +10,27 @@ use jaato_plugin_sdk::types::CommandSpec;
 use jaato_plugin_sdk::types::text::cut;
 use jaato_plugin_sdk::types::work_plan::{PlanStatus, PlanStepStatus as Status};
 
-use crate::events::Events;
-use crate::plan::{OUTPUT_BYTES_MAX, Plan, Step, Unblocked, invalid, is_open, now, text};
+use crate::events::TodoEvents;
+use crate::plan::{OUTPUT_BYTES_MAX, TodoPlan, TodoStep, UnblockedSteps, invalid, is_open, now, text};
 use crate::told;
 
 /// Instructions for the model while one of the tools is active.
 const INSTRUCTIONS: &str = "For work with several steps, make a plan with `createPlan`, get the user's approval with `startPlan`, and update it with `setStepStatus`.";
 
 /// The plan of one session.
-pub struct Todo(Mutex<Board>);
+pub struct Todo(Mutex<PlanBoard>);
 
 /// The saved state of a session.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default)]
-pub struct Board {
-    pub plan: Option<Plan>,
-    pub events: Events,
+pub struct PlanBoard {
+    pub plan: Option<TodoPlan>,
+    pub events: TodoEvents,
     plans_made: usize,
 }
 
 /// The step that waits for others.
-pub enum Dependent {
+pub enum DependentStep {
     /// An existing step, by its ID or number.
     Known(String),
     /// A step with this description, which is added if it does not exist.
@@ -39,7 +39,7 @@ pub enum Dependent {
 
 impl Todo {
     /// Locks the board. Hold the lock only during a change.
-    pub fn board(&self) -> MutexGuard<'_, Board> {
+    pub fn board(&self) -> MutexGuard<'_, PlanBoard> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -49,12 +49,12 @@ impl Todo {
     /// The error of `change`.
     pub fn change(
         cx: &Cx<Self>,
-        change: impl FnOnce(&mut Board) -> Result<Value>,
+        change: impl FnOnce(&mut PlanBoard) -> Result<Value>,
     ) -> Result<Output> {
         let (mut answer, shown) = {
             let mut board = cx.state().board();
             let answer = change(&mut board)?;
-            (board.with_untold(answer), board.plan.as_ref().map(Plan::shown))
+            (board.with_untold(answer), board.plan.as_ref().map(TodoPlan::to_public_plan))
         };
         if let Some(shown) = shown {
             cx.plan_changed(shown);
@@ -63,7 +63,7 @@ impl Todo {
     }
 }
 
-impl Board {
+impl PlanBoard {
     /// Creates a plan. It replaces a finished plan, or one to which the user has not agreed.
     ///
     /// # Errors
@@ -83,10 +83,10 @@ impl Board {
                 "continue it: `addStep` adds a step, `setStepStatus` skips one, `completePlan` ends it",
             ));
         }
-        let plan = Plan::new(self.plans_made + 1, title, steps)?;
+        let plan = TodoPlan::new(self.plans_made + 1, title, steps)?;
         self.plans_made += 1;
         self.events.note("plan_created", &plan, None);
-        let answer = told::plan(&plan);
+        let answer = told::plan_json(&plan);
         self.plan = Some(plan);
         Ok(answer)
     }
@@ -95,7 +95,7 @@ impl Board {
     ///
     /// # Errors
     /// An error if no plan exists, or it has started.
-    pub fn proposed(&self) -> Result<&Plan> {
+    pub fn proposed(&self) -> Result<&TodoPlan> {
         let plan = self.plan.as_ref().ok_or_else(no_plan)?;
         match plan.status {
             PlanStatus::Proposed => Ok(plan),
@@ -119,7 +119,7 @@ impl Board {
         let message = message.filter(|message| !message.trim().is_empty());
         let message =
             message.unwrap_or_else(|| "Plan confirmed. You may proceed with execution.".to_owned());
-        let step = |(index, step): (usize, &Step)| json!({ "sequence": index + 1, "step_id": step.id, "description": step.description });
+        let step = |(index, step): (usize, &TodoStep)| json!({ "sequence": index + 1, "step_id": step.id, "description": step.description });
         let steps: Vec<Value> = plan.steps.iter().enumerate().map(step).collect();
         Ok(json!({
             "confirmed": true,
@@ -143,7 +143,7 @@ impl Board {
     ) -> Result<Value> {
         let (plan, events) = self.begun()?;
         let place = plan.place(step)?;
-        let Unblocked(unblocked) = plan.set(place, status, result, error)?;
+        let UnblockedSteps(unblocked) = plan.set(place, status, result, error)?;
         let kind = match status {
             Status::InProgress => "step_started",
             Status::Completed => "step_completed",
@@ -155,13 +155,13 @@ impl Board {
             let step = plan.steps.iter().find(|step| step.id == *id);
             events.note("step_unblocked", plan, step);
         }
-        Ok(told::step(plan, place))
+        Ok(told::step_json(plan, place))
     }
 
     /// Completes a step and stores its output for dependent steps.
     ///
     /// # Errors
-    /// The errors of [`Board::set_step`].
+    /// The errors of [`PlanBoard::set_step`].
     pub fn complete_with(
         &mut self,
         step: &str,
@@ -196,7 +196,7 @@ impl Board {
         let (plan, events) = self.begun()?;
         let place = plan.add(description, after)?;
         events.note("step_added", plan, Some(&plan.steps[place]));
-        let mut answer = told::step(plan, place);
+        let mut answer = told::step_json(plan, place);
         answer["total_steps"] = json!(plan.steps.len());
         Ok(answer)
     }
@@ -204,23 +204,23 @@ impl Board {
     /// Makes an existing step wait for others, or adds a step that does.
     ///
     /// # Errors
-    /// The errors of [`Board::add`], or an error if a step would wait for itself.
+    /// The errors of [`PlanBoard::add`], or an error if a step would wait for itself.
     pub fn add_dependent(
         &mut self,
-        step: Dependent,
+        step: DependentStep,
         depends_on: &[String],
         provides: Option<String>,
     ) -> Result<Value> {
         let (plan, events) = self.begun()?;
         let changed = plan.clone();
         let (place, known) = match step {
-            Dependent::Known(id) => {
+            DependentStep::Known(id) => {
                 let place = plan.place(&id)?;
                 (place, Some(place))
             }
-            Dependent::Described(description) => {
+            DependentStep::Described(description) => {
                 let wanted = text("description", &description)?;
-                let is_it = |it: &Step| it.description == wanted && is_open(it.status);
+                let is_it = |it: &TodoStep| it.description == wanted && is_open(it.status);
                 let known = plan.steps.iter().position(is_it);
                 (known.map_or_else(|| plan.add(&wanted, None), Ok)?, known)
             }
@@ -242,7 +242,7 @@ impl Board {
         }
         let to = if known.is_some() { "existing step" } else { "new step" };
         let state = if is_blocked { " (BLOCKED)" } else { "" };
-        let mut answer = told::step(plan, place);
+        let mut answer = told::step_json(plan, place);
         answer["blocked_by"] = json!(plan.waits_for(place));
         answer["total_steps"] = json!(plan.steps.len());
         answer["message"] =
@@ -288,7 +288,7 @@ impl Board {
     ///
     /// # Errors
     /// An error if no plan exists, or it has another ID.
-    pub fn find(&self, plan_id: Option<&str>) -> Result<&Plan> {
+    pub fn find(&self, plan_id: Option<&str>) -> Result<&TodoPlan> {
         let plan = self.plan.as_ref().ok_or_else(no_plan)?;
         match plan_id {
             Some(id) if id != plan.id => {
@@ -309,7 +309,7 @@ impl Board {
         answer
     }
 
-    fn begun(&mut self) -> Result<(&mut Plan, &mut Events)> {
+    fn begun(&mut self) -> Result<(&mut TodoPlan, &mut TodoEvents)> {
         let plan = self.plan.as_mut().ok_or_else(no_plan)?;
         match plan.status {
             PlanStatus::Active => Ok((plan, &mut self.events)),
@@ -346,7 +346,7 @@ impl State for Todo {
             let text = format!("unknown command `{name}`");
             return Err(Error::new(ErrorKind::UnknownOperation, text));
         }
-        let text = cx.state().board().plan.as_ref().map(told::for_people);
+        let text = cx.state().board().plan.as_ref().map(told::format_for_user);
         Ok(Output::text(text.unwrap_or_else(|| "there is no plan".to_owned())))
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde;
 
-use crate::plan::{Plan, Step, invalid};
+use crate::plan::{TodoPlan, TodoStep, invalid};
 
 /// The name of the plan's own agent. An empty name has the same meaning.
 pub const THIS_AGENT: &str = "main";
@@ -36,10 +36,10 @@ pub const EVENT_TYPES: [&str; 12] = [
 /// The events and subscriptions of a session.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default)]
-pub struct Events {
+pub struct TodoEvents {
     happened: VecDeque<Value>,
     count: u64,
-    subscriptions: Vec<Subscription>,
+    subscriptions: Vec<EventSubscription>,
     subscribed: u64,
     /// Subscribed events that no result contains yet.
     untold: VecDeque<Value>,
@@ -48,15 +48,15 @@ pub struct Events {
 /// A subscription of the model.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
-struct Subscription {
+struct EventSubscription {
     subscription_id: String,
-    filter: Filter,
+    filter: EventFilter,
 }
 
 /// A filter for events.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default)]
-pub struct Filter {
+pub struct EventFilter {
     /// The types of events. Empty means all types.
     pub event_types: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,7 +65,7 @@ pub struct Filter {
     pub step_id: Option<String>,
 }
 
-impl Filter {
+impl EventFilter {
     /// Checks that all types are known.
     ///
     /// # Errors
@@ -91,9 +91,9 @@ impl Filter {
     }
 }
 
-impl Events {
+impl TodoEvents {
     /// Records an event of a plan or of one of its steps.
-    pub fn note(&mut self, kind: &str, plan: &Plan, step: Option<&Step>) {
+    pub fn note(&mut self, kind: &str, plan: &TodoPlan, step: Option<&TodoStep>) {
         self.count += 1;
         let mut event = json!({
             "event_id": format!("event_{}", self.count),
@@ -126,7 +126,7 @@ impl Events {
     ///
     /// # Errors
     /// An error if a type is unknown, or there are too many subscriptions.
-    pub fn subscribe(&mut self, filter: Filter) -> Result<Value> {
+    pub fn subscribe(&mut self, filter: EventFilter) -> Result<Value> {
         filter.check()?;
         if self.subscriptions.len() >= SUBSCRIPTIONS_MAX {
             let error = format!("there are {SUBSCRIPTIONS_MAX} subscriptions already");
@@ -142,7 +142,7 @@ impl Events {
             "filter": filter,
             "message": message,
         });
-        self.subscriptions.push(Subscription { subscription_id, filter });
+        self.subscriptions.push(EventSubscription { subscription_id, filter });
         Ok(told)
     }
 
@@ -165,7 +165,7 @@ impl Events {
     }
 
     /// Returns the newest events, oldest first.
-    pub fn find(&self, filter: &Filter, after: Option<&str>, limit: usize) -> Vec<Value> {
+    pub fn find(&self, filter: &EventFilter, after: Option<&str>, limit: usize) -> Vec<Value> {
         let start = after.and_then(|after| {
             self.happened.iter().position(|event| event["event_id"] == after).map(|it| it + 1)
         });

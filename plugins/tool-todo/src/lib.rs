@@ -70,7 +70,7 @@ impl Tool for StartPlan {
     type State = Todo;
 
     async fn call(self, cx: &Cx<Todo>) -> Result<Output> {
-        Todo::change(cx, |board| board.start(given(self.message)))
+        Todo::change(cx, |board| board.start(non_empty_text(self.message)))
     }
 
     async fn preview(self, cx: &Cx<Todo>) -> Result<Preview> {
@@ -78,7 +78,7 @@ impl Tool for StartPlan {
         // The user can agree only to a plan that the preview shows.
         Ok(board
             .proposed()
-            .map_or_else(Preview::refused, |plan| Preview::text(told::for_people(plan))))
+            .map_or_else(Preview::refused, |plan| Preview::text(told::format_for_user(plan))))
     }
 }
 
@@ -126,12 +126,12 @@ async fn set_step_status(
         NewStatus::Failed => Status::Failed,
         NewStatus::Skipped => Status::Skipped,
     };
-    Todo::change(cx, |board| board.set_step(&step_id, status, given(result), given(error)))
+    Todo::change(cx, |board| board.set_step(&step_id, status, non_empty_text(result), non_empty_text(error)))
 }
 
 #[derive(Clone, Copy, serde::Serialize, serde::Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", rename_all = "snake_case")]
-enum End {
+enum PlanEnding {
     Completed,
     Failed,
     Cancelled,
@@ -157,15 +157,15 @@ enum End {
 )]
 async fn complete_plan(
     cx: &Cx<Todo>,
-    status: End,
+    status: PlanEnding,
     #[serde(default)] summary: String,
 ) -> Result<Output> {
     let status = match status {
-        End::Completed => PlanStatus::Completed,
-        End::Failed => PlanStatus::Failed,
-        End::Cancelled => PlanStatus::Cancelled,
+        PlanEnding::Completed => PlanStatus::Completed,
+        PlanEnding::Failed => PlanStatus::Failed,
+        PlanEnding::Cancelled => PlanStatus::Cancelled,
     };
-    Todo::change(cx, |board| board.complete(status, given(summary)))
+    Todo::change(cx, |board| board.complete(status, non_empty_text(summary)))
 }
 
 /// Add a step to the end of the plan or after another step.
@@ -190,7 +190,7 @@ async fn add_step(
     description: String,
     #[serde(default)] after_step_id: String,
 ) -> Result<Output> {
-    Todo::change(cx, |board| board.add(&description, given(after_step_id).as_deref()))
+    Todo::change(cx, |board| board.add(&description, non_empty_text(after_step_id).as_deref()))
 }
 
 /// Show the plan and its progress.
@@ -204,11 +204,11 @@ async fn add_step(
 )]
 async fn get_plan_status(cx: &Cx<Todo>, #[serde(default)] plan_id: String) -> Result<Output> {
     let board = cx.state().board();
-    Ok(Output::json(told::status_of(board.find(given(plan_id).as_deref())?)))
+    Ok(Output::json(told::status_of(board.find(non_empty_text(plan_id).as_deref())?)))
 }
 
 /// Returns a text unless it is empty.
-fn given(text: String) -> Option<String> {
+fn non_empty_text(text: String) -> Option<String> {
     (!text.trim().is_empty()).then_some(text)
 }
 

@@ -9,10 +9,10 @@ use jaato_plugin_sdk::types::text::cut;
 use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 use jaato_plugin_sdk::types::work_plan::PlanStepStatus as Status;
 
-use crate::board::{Dependent, Todo};
-use crate::events::{EVENT_TYPES, Filter, THIS_AGENT};
+use crate::board::{DependentStep, Todo};
+use crate::events::{EVENT_TYPES, EventFilter, THIS_AGENT};
 use crate::plan::invalid;
-use crate::{given, told};
+use crate::{non_empty_text, told};
 
 /// The interval at which a call that waits for events checks them.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -20,7 +20,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 /// A step that another step waits for.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
-struct Dependency {
+struct StepDependency {
     step_id: String,
     #[serde(default)]
     agent_id: String,
@@ -60,23 +60,23 @@ async fn add_dependent_step(
     cx: &Cx<Todo>,
     #[serde(default)] step_id: String,
     #[serde(default)] description: String,
-    depends_on: Vec<Dependency>,
+    depends_on: Vec<StepDependency>,
     #[serde(default)] provides: String,
 ) -> Result<Output> {
     let mut steps = Vec::with_capacity(depends_on.len());
     for dependency in depends_on {
         is_here(&dependency.agent_id)?;
-        if let Some(plan) = given(dependency.plan_id) {
+        if let Some(plan) = non_empty_text(dependency.plan_id) {
             cx.state().board().find(Some(&plan))?;
         }
         steps.push(dependency.step_id);
     }
-    let step = match (given(step_id), given(description)) {
-        (Some(id), _) => Dependent::Known(id),
-        (None, Some(description)) => Dependent::Described(description),
+    let step = match (non_empty_text(step_id), non_empty_text(description)) {
+        (Some(id), _) => DependentStep::Known(id),
+        (None, Some(description)) => DependentStep::Described(description),
         (None, None) => return Err(invalid("step_id or description is required")),
     };
-    Todo::change(cx, |board| board.add_dependent(step, &steps, given(provides)))
+    Todo::change(cx, |board| board.add_dependent(step, &steps, non_empty_text(provides)))
 }
 
 /// Complete a step and pass its output to steps that wait for it.
@@ -103,7 +103,7 @@ async fn complete_step_with_output(
     output: Map<String, Value>,
     #[serde(default)] result: String,
 ) -> Result<Output> {
-    Todo::change(cx, |board| board.complete_with(&step_id, output, given(result)))
+    Todo::change(cx, |board| board.complete_with(&step_id, output, non_empty_text(result)))
 }
 
 /// List the steps that wait for others.
@@ -117,10 +117,10 @@ async fn complete_step_with_output(
 )]
 async fn get_blocked_steps(cx: &Cx<Todo>, #[serde(default)] plan_id: String) -> Result<Output> {
     let board = cx.state().board();
-    let plan = board.find(given(plan_id).as_deref())?;
+    let plan = board.find(non_empty_text(plan_id).as_deref())?;
     let is_blocked = |place: &usize| plan.steps[*place].status == Status::Blocked;
     let blocked = (0..plan.steps.len()).filter(is_blocked);
-    let blocked: Vec<Value> = blocked.map(|place| told::blocked(plan, place)).collect();
+    let blocked: Vec<Value> = blocked.map(|place| told::blocked_step_json(plan, place)).collect();
     Ok(Output::json(match blocked.is_empty() {
         true => json!({ "blocked_steps": blocked, "message": "No blocked steps" }),
         false => json!({ "count": blocked.len(), "blocked_steps": blocked }),
@@ -154,7 +154,7 @@ async fn subscribe_to_tasks(
     #[serde(default)] step_id: String,
 ) -> Result<Output> {
     is_here(&agent_id)?;
-    let filter = Filter { event_types, plan_id: given(plan_id), step_id: given(step_id) };
+    let filter = EventFilter { event_types, plan_id: non_empty_text(plan_id), step_id: non_empty_text(step_id) };
     Ok(Output::json(cx.state().board().events.subscribe(filter)?))
 }
 
@@ -221,13 +221,13 @@ async fn get_task_events(
     #[serde(default)] after_event: String,
 ) -> Result<Output> {
     is_here(&agent_id)?;
-    let (wait, after_event) = (timeout.clamp(0.0, 30.0), given(after_event));
+    let (wait, after_event) = (timeout.clamp(0.0, 30.0), non_empty_text(after_event));
     if wait > 0.0 && event_types.is_empty() && after_event.is_none() && agent_id.is_empty() {
         let error =
             invalid("timeout requires at least one of: agent_id, event_types, or after_event.");
         return Err(error.with_hint("without one, old events would be returned immediately"));
     }
-    let filter = Filter { event_types, ..Filter::default() };
+    let filter = EventFilter { event_types, ..EventFilter::default() };
     let find = || cx.state().board().events.find(&filter, after_event.as_deref(), limit);
     let mut events = find();
     let mut left = Duration::from_secs_f64(wait);

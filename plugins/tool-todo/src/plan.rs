@@ -18,11 +18,11 @@ pub const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 /// A plan.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
-pub struct Plan {
+pub struct TodoPlan {
     pub id: String,
     pub title: String,
     pub status: PlanStatus,
-    pub steps: Vec<Step>,
+    pub steps: Vec<TodoStep>,
     pub summary: Option<String>,
     /// The times at which the plan was created, started and ended.
     #[serde(default)]
@@ -38,7 +38,7 @@ pub struct Plan {
 /// A step of a plan.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default)]
-pub struct Step {
+pub struct TodoStep {
     pub id: String,
     pub description: String,
     pub status: Status,
@@ -56,9 +56,9 @@ pub struct Step {
 }
 
 /// The steps that a change has unblocked.
-pub struct Unblocked(pub Vec<String>);
+pub struct UnblockedSteps(pub Vec<String>);
 
-impl Plan {
+impl TodoPlan {
     /// Creates a plan that awaits the user's agreement.
     ///
     /// # Errors
@@ -115,7 +115,7 @@ impl Plan {
         };
         self.steps_made += 1;
         let id = format!("step_{}", self.steps_made);
-        self.steps.insert(place, Step { id, description, ..Step::default() });
+        self.steps.insert(place, TodoStep { id, description, ..TodoStep::default() });
         Ok(place)
     }
 
@@ -143,7 +143,7 @@ impl Plan {
         status: Status,
         result: Option<String>,
         error: Option<String>,
-    ) -> Result<Unblocked> {
+    ) -> Result<UnblockedSteps> {
         let waits_for = self.waits_for(place);
         let step = &mut self.steps[place];
         let is_begun = matches!(status, Status::InProgress | Status::Completed);
@@ -220,8 +220,8 @@ impl Plan {
     }
 
     /// Returns the plan for users and other programs.
-    pub fn shown(&self) -> WorkPlan {
-        let step = |step: &Step| PlanStep {
+    pub fn to_public_plan(&self) -> WorkPlan {
+        let step = |step: &TodoStep| PlanStep {
             id: step.id.clone(),
             description: step.description.clone(),
             status: step.status,
@@ -236,7 +236,7 @@ impl Plan {
         }
     }
 
-    fn unblock(&mut self) -> Unblocked {
+    fn unblock(&mut self) -> UnblockedSteps {
         let mut unblocked = Vec::new();
         for place in 0..self.steps.len() {
             if self.steps[place].status == Status::Blocked && self.waits_for(place).is_empty() {
@@ -244,7 +244,7 @@ impl Plan {
                 unblocked.push(self.steps[place].id.clone());
             }
         }
-        Unblocked(unblocked)
+        UnblockedSteps(unblocked)
     }
 
     /// Returns true if a step is `to`, or depends on it directly or indirectly.

@@ -3,11 +3,11 @@
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::work_plan::{PlanStatus, PlanStepStatus as Status};
 
-use crate::plan::{Plan, Step, is_open};
+use crate::plan::{TodoPlan, TodoStep, is_open};
 
 /// Returns the whole plan.
-pub fn plan(plan: &Plan) -> Value {
-    let steps: Vec<Value> = (0..plan.steps.len()).map(|place| facts(plan, place)).collect();
+pub fn plan_json(plan: &TodoPlan) -> Value {
+    let steps: Vec<Value> = (0..plan.steps.len()).map(|place| step_facts(plan, place)).collect();
     json!({
         "plan_id": plan.id,
         "title": plan.title,
@@ -18,8 +18,8 @@ pub fn plan(plan: &Plan) -> Value {
 }
 
 /// Returns the whole plan, with its times, the current step and the summary.
-pub fn status_of(plan: &Plan) -> Value {
-    let mut told = self::plan(plan);
+pub fn status_of(plan: &TodoPlan) -> Value {
+    let mut told = self::plan_json(plan);
     let current = plan.steps.iter().position(|step| step.status == Status::InProgress);
     let current = current.map(|place| {
         let step = &plan.steps[place];
@@ -34,8 +34,8 @@ pub fn status_of(plan: &Plan) -> Value {
 }
 
 /// Returns a changed step, and the instruction for the next one.
-pub fn step(plan: &Plan, place: usize) -> Value {
-    let mut told = facts(plan, place);
+pub fn step_json(plan: &TodoPlan, place: usize) -> Value {
+    let mut told = step_facts(plan, place);
     told["progress"] = progress(plan);
     if let Some(next) = instruction(plan, &plan.steps[place]) {
         told["instruction"] = json!(next);
@@ -44,7 +44,7 @@ pub fn step(plan: &Plan, place: usize) -> Value {
 }
 
 /// Returns a step for `getBlockedSteps`.
-pub fn blocked(plan: &Plan, place: usize) -> Value {
+pub fn blocked_step_json(plan: &TodoPlan, place: usize) -> Value {
     let step = &plan.steps[place];
     json!({
         "step_id": step.id,
@@ -57,7 +57,7 @@ pub fn blocked(plan: &Plan, place: usize) -> Value {
 }
 
 /// Returns the progress of a plan.
-pub fn progress(plan: &Plan) -> Value {
+pub fn progress(plan: &TodoPlan) -> Value {
     let (total, completed) = (plan.steps.len(), plan.count(Status::Completed));
     let percent = completed as f64 * 100.0 / total.max(1) as f64;
     json!({
@@ -72,9 +72,9 @@ pub fn progress(plan: &Plan) -> Value {
     })
 }
 
-/// Returns the text for the command `plan` and for the question about `startPlan`.
-pub fn for_people(plan: &Plan) -> String {
-    let line = |(index, step): (usize, &Step)| {
+/// Returns the text for the command `plan_json` and for the question about `startPlan`.
+pub fn format_for_user(plan: &TodoPlan) -> String {
+    let line = |(index, step): (usize, &TodoStep)| {
         let result = step.error.as_ref().or(step.result.as_ref());
         let result = result.map(|result| format!(" ({result})")).unwrap_or_default();
         format!("{:>3}. {}: {}{result}", index + 1, status(step.status), step.description)
@@ -94,7 +94,7 @@ pub fn plan_status(status: PlanStatus) -> &'static str {
     }
 }
 
-fn facts(plan: &Plan, place: usize) -> Value {
+fn step_facts(plan: &TodoPlan, place: usize) -> Value {
     let step = &plan.steps[place];
     let mut told = json!({
         "step_id": step.id,
@@ -128,7 +128,7 @@ fn facts(plan: &Plan, place: usize) -> Value {
     told
 }
 
-fn instruction(plan: &Plan, step: &Step) -> Option<String> {
+fn instruction(plan: &TodoPlan, step: &TodoStep) -> Option<String> {
     let next = plan.steps.iter().find(|step| step.status == Status::Pending);
     match step.status {
         Status::InProgress => Some(format!(

@@ -20,22 +20,22 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use lexopt::prelude::*;
 
-use self::caller::Caller;
-use self::programs::Program;
-use self::recorder::Recorder;
-use self::report::{Played, Report};
-use self::services::Services;
+use self::caller::ToolCaller;
+use self::programs::AccuracyProgram;
+use self::recorder::TerminalWriteRecorder;
+use self::report::{ProgramReport, AccuracyReport};
+use self::services::AccuracyServers;
 use xtask::child::is_ci;
 use xtask::run;
 use xtask::setup::is_root;
-use xtask::workspace::Workspace;
+use xtask::workspace::CargoWorkspace;
 
 /// The command that installs what the programs need.
 const INSTALL: &str = "CI=true cargo xtask accuracy --install";
 
 /// The options.
 #[derive(Default)]
-struct Options {
+struct AccuracyOptions {
     /// Parts of names. Empty for all programs.
     names: Vec<String>,
     install: bool,
@@ -46,7 +46,7 @@ struct Options {
     house: Option<PathBuf>,
 }
 
-impl Options {
+impl AccuracyOptions {
     fn parse(words: Vec<OsString>) -> Result<Self> {
         let (mut options, mut words) = (Self::default(), lexopt::Parser::from_args(words));
         while let Some(word) = words.next()? {
@@ -62,16 +62,16 @@ impl Options {
         Ok(options)
     }
 
-    fn wants(&self, program: &Program) -> bool {
+    fn wants(&self, program: &AccuracyProgram) -> bool {
         self.names.is_empty() || self.names.iter().any(|name| program.name.contains(name))
     }
 }
 
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
-    let options = Options::parse(words)?;
-    let programs: Vec<Program> =
-        programs::all()?.into_iter().filter(|program| options.wants(program)).collect();
+    let options = AccuracyOptions::parse(words)?;
+    let programs: Vec<AccuracyProgram> =
+        programs::read_programs()?.into_iter().filter(|program| options.wants(program)).collect();
     if options.list {
         for program in &programs {
             println!("{} ({} steps)", program.name, program.steps.len());
@@ -81,7 +81,7 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     if !cfg!(target_os = "linux") {
         bail!("observing terminals works only on Linux");
     }
-    let workspace = Workspace::load()?;
+    let workspace = CargoWorkspace::load()?;
     let folder = workspace.target.join("accuracy");
     if options.install {
         if !(is_root() && is_ci()) {
@@ -93,20 +93,20 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
         Some(house) => house.join("bin/jaato"),
         None => run::build_release(&workspace)?,
     };
-    let recorder = Recorder::start()?;
-    let services = Services::start(&folder, options.user.as_deref())?;
-    let mut report = Report::default();
+    let recorder = TerminalWriteRecorder::start()?;
+    let services = AccuracyServers::start(&folder, options.user.as_deref())?;
+    let mut report = AccuracyReport::default();
     for (number, program) in programs.iter().enumerate() {
         let missing = services.missing(program);
         if !missing.is_empty() {
-            report.add(Played::missing(program, &missing));
+            report.add(ProgramReport::missing(program, &missing));
             continue;
         }
         if program.is_for_root && options.user.is_some() {
             continue;
         }
         let place = services.place(program, number)?;
-        let caller = Caller::start(&jaato, &place, options.user.as_deref());
+        let caller = ToolCaller::start(&jaato, &place, options.user.as_deref());
         let mut caller = caller.with_context(|| format!("playing `{}`", program.name))?;
         let played = play::play(program, &place, &mut caller, &recorder);
         caller.finish();

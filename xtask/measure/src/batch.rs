@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use xtask::child;
 
 /// A session that calls tools.
-pub struct Batch {
+pub struct BatchSession {
     child: Child,
     input: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
 
-impl Batch {
+impl BatchSession {
     /// Starts the session. Ignores its output for the user, which the answers contain too.
     pub fn start(command: &mut Command) -> Result<Self> {
         let mut child = command
@@ -23,7 +23,7 @@ impl Batch {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .with_context(|| format!("starting {}", child::shown(command)))?;
+            .with_context(|| format!("starting {}", child::command_text(command)))?;
         let input = child.stdin.take().context("the session has no standard input")?;
         let answers = child.stdout.take().context("the session has no standard output")?;
         Ok(Self { child, input, answers: BufReader::new(answers) })

@@ -19,26 +19,26 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
-use self::stolen::Ticks;
-use self::table::{Figure, Verdict};
-use xtask::workspace::Workspace;
+use self::stolen::ProcessorTicks;
+use self::table::{BenchmarkFigure, FigureVerdict};
+use xtask::workspace::CargoWorkspace;
 
 /// The rounds of a comparison.
 const ROUNDS: usize = 5;
 
 /// A benchmark that can run alone.
-struct Bench {
+struct Benchmark {
     name: &'static str,
     about: &'static str,
-    measure: fn(&Workspace) -> Result<Outcome>,
+    measure: fn(&CargoWorkspace) -> Result<BenchmarkOutcome>,
 }
 
 /// The outcome of a benchmark.
-enum Outcome {
-    Figures(Vec<Figure>),
+enum BenchmarkOutcome {
+    Figures(Vec<BenchmarkFigure>),
     /// Measured with a bad yardstick or on a bad machine: neither met nor missed.
     Void {
-        figures: Vec<Figure>,
+        figures: Vec<BenchmarkFigure>,
         why: String,
     },
     /// It cannot run here. The line says why and what to do.
@@ -47,50 +47,50 @@ enum Outcome {
 
 /// Measures only on Linux, where process trees can be followed to their end, with their time and
 /// memory.
-fn on_linux(measure: fn(&Workspace) -> Result<Outcome>, workspace: &Workspace) -> Result<Outcome> {
+fn on_linux(measure: fn(&CargoWorkspace) -> Result<BenchmarkOutcome>, workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
     if cfg!(target_os = "linux") {
         return measure(workspace);
     }
-    Ok(Outcome::Skipped("following processes works only on Linux".to_owned()))
+    Ok(BenchmarkOutcome::Skipped("following processes works only on Linux".to_owned()))
 }
 
-const BENCHES: &[Bench] = &[
-    Bench {
+const BENCHES: &[Benchmark] = &[
+    Benchmark {
         name: "files",
         about: "confined files against plain calls, walks and patterns against `ignore`",
         measure: files::files,
     },
-    Bench {
+    Benchmark {
         name: "policy",
         about: "a decision over 500 rules and a command line of 4 KiB",
         measure: policy::policy,
     },
-    Bench {
+    Benchmark {
         name: "first-answer",
         about: "the README's first command: first token, memory, tokens of the prefix",
         measure: first_answer::first_answer,
     },
-    Bench {
+    Benchmark {
         name: "run",
         about: "`jaato run` with one tool call and an answer, against an agent on rig-core",
         measure: |workspace| on_linux(agent::cost, workspace),
     },
-    Bench {
+    Benchmark {
         name: "shell-calls",
         about: "twenty shell calls in a row and eight side by side, against the same agent",
         measure: |workspace| on_linux(agent::shell_calls, workspace),
     },
-    Bench {
+    Benchmark {
         name: "mcp",
         about: "calls of an MCP server's tools, also side by side, and a start with ten servers of which one hangs",
         measure: |workspace| on_linux(agent::mcp, workspace),
     },
-    Bench {
+    Benchmark {
         name: "flood",
         about: "a command that prints 22 MB: memory, what reaches the model, what is kept",
         measure: |workspace| on_linux(agent::flood, workspace),
     },
-    Bench {
+    Benchmark {
         name: "interrupt",
         about: "Ctrl-C and `kill -9` in mid-stream and while a tool runs: until nothing is left",
         measure: |workspace| on_linux(agent::interrupt, workspace),
@@ -105,24 +105,24 @@ const EXIT_VOID: u8 = 3;
 
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
-    let Some(chosen) = chosen(words)? else {
+    let Some(chosen) = parse_selection(words)? else {
         print!("{}", help());
         return Ok(ExitCode::SUCCESS);
     };
-    let workspace = Workspace::load()?;
-    let (busy, ticks) = (busy(), Ticks::now());
+    let workspace = CargoWorkspace::load()?;
+    let (busy, ticks) = (busy_warning(), ProcessorTicks::now());
     let (mut figures, mut lines) = (Vec::new(), Vec::new());
     let (mut failed, mut voided) = (0, 0);
     for bench in chosen {
         println!("measuring {}: {}", bench.name, bench.about);
         match (bench.measure)(&workspace) {
-            Ok(Outcome::Figures(measured)) => figures.extend(measured),
-            Ok(Outcome::Void { figures: measured, why }) => {
+            Ok(BenchmarkOutcome::Figures(measured)) => figures.extend(measured),
+            Ok(BenchmarkOutcome::Void { figures: measured, why }) => {
                 voided += 1;
-                figures.extend(measured.into_iter().map(Figure::without_target));
+                figures.extend(measured.into_iter().map(BenchmarkFigure::without_target));
                 lines.push(format!("VOID: {}: {why}", bench.name));
             }
-            Ok(Outcome::Skipped(why)) => lines.push(format!("SKIPPED: {}: {why}", bench.name)),
+            Ok(BenchmarkOutcome::Skipped(why)) => lines.push(format!("SKIPPED: {}: {why}", bench.name)),
             Err(error) => {
                 failed += 1;
                 lines.push(format!("FAILED: {}: {error:#}", bench.name));
@@ -130,9 +130,9 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
         }
     }
     print!("\n{}", table::render(&figures));
-    let stolen = ticks.and_then(|before| before.stolen_until(&Ticks::now()?));
+    let stolen = ticks.and_then(|before| before.stolen_until(&ProcessorTicks::now()?));
     lines.iter().chain(&busy).chain(&stolen).for_each(|line| println!("{line}"));
-    let missed = figures.iter().filter(|figure| figure.verdict() == Verdict::Missed).count();
+    let missed = figures.iter().filter(|figure| figure.verdict() == FigureVerdict::Missed).count();
     if missed > 0 {
         println!("{missed} targets missed");
     }
@@ -145,13 +145,13 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
 
 /// Returns a warning if the machine is busy and the system reports it (Linux). Must be called
 /// before anything is built.
-fn busy() -> Option<String> {
+fn busy_warning() -> Option<String> {
     let load = std::fs::read_to_string("/proc/loadavg").ok()?;
     let processors = std::thread::available_parallelism().ok()?.get();
-    busy_line(load.split(' ').next()?.parse().ok()?, processors)
+    load_warning(load.split(' ').next()?.parse().ok()?, processors)
 }
 
-fn busy_line(load: f64, processors: usize) -> Option<String> {
+fn load_warning(load: f64, processors: usize) -> Option<String> {
     (load > BUSY_LOAD_MIN * processors as f64).then(|| {
         let processors = if processors == 1 {
             "1 processor".to_owned()
@@ -163,7 +163,7 @@ fn busy_line(load: f64, processors: usize) -> Option<String> {
 }
 
 /// Returns the named benchmarks, or all of them. Returns `None` for `--help`.
-fn chosen(words: Vec<OsString>) -> Result<Option<Vec<&'static Bench>>> {
+fn parse_selection(words: Vec<OsString>) -> Result<Option<Vec<&'static Benchmark>>> {
     use lexopt::prelude::*;
 
     let mut named = Vec::new();
@@ -205,7 +205,7 @@ mod tests {
 
     fn names(line: &str) -> Vec<&'static str> {
         let words = line.split_whitespace().map(OsString::from).collect();
-        chosen(words).unwrap().unwrap().iter().map(|bench| bench.name).collect()
+        parse_selection(words).unwrap().unwrap().iter().map(|bench| bench.name).collect()
     }
 
     #[test]
@@ -213,21 +213,21 @@ mod tests {
         let all: Vec<&str> = BENCHES.iter().map(|bench| bench.name).collect();
         assert_eq!(names(""), all);
         assert_eq!(names("policy run"), ["policy", "run"]);
-        let error = chosen(vec!["mpc".into()]).err().unwrap().to_string();
+        let error = parse_selection(vec!["mpc".into()]).err().unwrap().to_string();
         assert!(error.starts_with("there is no bench `mpc`; there are: "), "{error}");
     }
 
     #[test]
     fn a_busy_machine_is_told() {
-        assert_eq!(busy_line(1.0, 2), None);
+        assert_eq!(load_warning(1.0, 2), None);
         let line = "BUSY: a load of 1.1 on 2 processors before the first bench; times are too long";
-        assert_eq!(busy_line(1.1, 2).unwrap(), line);
+        assert_eq!(load_warning(1.1, 2).unwrap(), line);
     }
 
     #[test]
     fn help_names_every_bench_and_is_no_error() {
         for word in ["-h", "--help"] {
-            assert!(chosen(vec!["run".into(), word.into()]).unwrap().is_none());
+            assert!(parse_selection(vec!["run".into(), word.into()]).unwrap().is_none());
         }
         let text = help();
         assert!(BENCHES.iter().all(|bench| text.contains(bench.about)), "{text}");

@@ -8,7 +8,7 @@ mod bench;
 
 use std::process::ExitCode;
 
-use xtask::chores::{Chore, Help, start_one_of};
+use xtask::chores::{Chore, ChoreHelp, start_one_of};
 
 const CHORES: &[Chore] = &[
     Chore {
@@ -16,14 +16,14 @@ const CHORES: &[Chore] = &[
         arguments: "[NAME…]",
         about: "measure, and compare with the targets",
         start: bench::start,
-        help: Help::Chore,
+        help: ChoreHelp::Chore,
     },
     Chore {
         name: "accuracy",
         arguments: "[NAME…] [--install] [--user USER] [--house DIR] [--list]",
         about: "play real programs through the shell tools: results that come too early or too late",
         start: accuracy::start,
-        help: Help::Table,
+        help: ChoreHelp::Table,
     },
 ];
 

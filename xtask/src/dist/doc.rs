@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::child;
 use crate::gather::place_file;
-use crate::workspace::Workspace;
+use crate::workspace::CargoWorkspace;
 
 /// The crates that authors use, with their purpose.
 const CRATES: &[(&str, &str)] = &[
@@ -29,7 +29,7 @@ const TARGET: &str = "dist-doc";
 const GUIDE: &str = "../share/jaato/sdk/docs";
 
 /// Writes the pages into a folder. Does nothing if the workspace contains none of the crates.
-pub fn lay_out(workspace: &Workspace, folder: &Path) -> Result<()> {
+pub fn lay_out(workspace: &CargoWorkspace, folder: &Path) -> Result<()> {
     let is_there = |name: &str| workspace.packages.iter().any(|package| package.name == name);
     let crates: Vec<_> = CRATES.iter().filter(|(name, _)| is_there(name)).copied().collect();
     if crates.is_empty() {

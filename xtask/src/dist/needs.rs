@@ -7,14 +7,14 @@ use anyhow::{Context, Result, bail};
 
 /// A version of the GNU C library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Glibc {
+pub struct GlibcVersion {
     pub major: u32,
     pub minor: u32,
 }
 
 /// Fails if a program would not start on a machine with only the basic system. Returns the oldest
 /// glibc with which all of them start, if they need one.
-pub fn check(programs: &[PathBuf]) -> Result<Option<Glibc>> {
+pub fn check(programs: &[PathBuf]) -> Result<Option<GlibcVersion>> {
     if !cfg!(target_os = "linux") {
         eprintln!(
             "which libraries the programs need was not looked at: that is done on Linux alone"
@@ -35,7 +35,7 @@ pub fn check(programs: &[PathBuf]) -> Result<Option<Glibc>> {
         }
         needed = needed.max(glibc(&said));
     }
-    if let Some(Glibc { major, minor }) = needed {
+    if let Some(GlibcVersion { major, minor }) = needed {
         eprintln!("needs a Linux with glibc {major}.{minor} or newer");
     }
     Ok(needed)
@@ -62,11 +62,11 @@ fn missing_elsewhere(said: &str) -> Option<&str> {
 }
 
 /// Returns the newest required version of glibc.
-fn glibc(said: &str) -> Option<Glibc> {
+fn glibc(said: &str) -> Option<GlibcVersion> {
     let versions = said.split("Name: GLIBC_").skip(1).filter_map(|rest| {
         let version = rest.split_whitespace().next()?;
         let mut numbers = version.split('.').map(str::parse);
-        Some(Glibc { major: numbers.next()?.ok()?, minor: numbers.next()?.ok()? })
+        Some(GlibcVersion { major: numbers.next()?.ok()?, minor: numbers.next()?.ok()? })
     });
     versions.max()
 }
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn the_systems_own_libraries_are_fine_and_the_newest_version_counts() {
         assert_eq!(missing_elsewhere(SAID), None);
-        assert_eq!(glibc(SAID), Some(Glibc { major: 2, minor: 34 }));
+        assert_eq!(glibc(SAID), Some(GlibcVersion { major: 2, minor: 34 }));
         assert_eq!(glibc("nothing"), None);
     }
 

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::archive;
-use super::release::{ABOUT, LICENSE, LICENSES, README, Release};
+use super::release::{ABOUT, LICENSE, LICENSES, README, ReleaseTree};
 use crate::build_plugins::HOST;
 
 /// The top folder of every npm package.
@@ -18,7 +18,7 @@ const TOP: &str = "package";
 
 /// Packs the release into `folder` and returns the package. The parts are moved out of the
 /// release's tree, because they are large.
-pub fn pack(release: Release<'_>, folder: &Path, stamp: u64) -> Result<PathBuf> {
+pub fn pack(release: ReleaseTree<'_>, folder: &Path, stamp: u64) -> Result<PathBuf> {
     let processor = processor(std::env::consts::ARCH);
     let top = folder.join(TOP);
     fs::create_dir(&top).with_context(|| format!("making `{}`", top.display()))?;
@@ -68,7 +68,7 @@ mod tests {
     fn package_has_the_binary_as_its_program() {
         let tree = tree();
         let folder = tempfile::tempdir_in(tree.path()).unwrap();
-        let release = Release { tree: tree.path(), version: "0.2.0-rc.1", glibc: GLIBC };
+        let release = ReleaseTree { tree: tree.path(), version: "0.2.0-rc.1", glibc: GLIBC };
         let package = pack(release, folder.path(), 0).unwrap();
         let processor = processor(std::env::consts::ARCH);
         let name = package.file_name().unwrap().to_str().unwrap();

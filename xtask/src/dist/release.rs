@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::PLUGINS;
-use super::needs::Glibc;
+use super::needs::GlibcVersion;
 use crate::build_plugins::HOST;
 
 /// The first sentence of the README.
@@ -22,15 +22,15 @@ pub const LICENSES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 pub const README: &str = "README.md";
 
 /// The tree of a release, and its facts for the packages.
-pub struct Release<'a> {
+pub struct ReleaseTree<'a> {
     /// The tree: `bin`, `lib`, and the files above.
     pub tree: &'a Path,
     pub version: &'a str,
     /// The oldest glibc with which the binary and the plugins start.
-    pub glibc: Glibc,
+    pub glibc: GlibcVersion,
 }
 
-impl Release<'_> {
+impl ReleaseTree<'_> {
     /// Returns the path of the binary.
     pub fn binary(&self) -> PathBuf {
         self.tree.join("bin").join(HOST)
@@ -54,7 +54,7 @@ impl Release<'_> {
 pub mod testing {
     use super::*;
 
-    pub const GLIBC: Glibc = Glibc { major: 2, minor: 34 };
+    pub const GLIBC: GlibcVersion = GlibcVersion { major: 2, minor: 34 };
 
     /// A tree with a binary, two plugins and the files of every package.
     pub fn tree() -> tempfile::TempDir {

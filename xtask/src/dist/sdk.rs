@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::child;
 use crate::gather::place_file;
-use crate::workspace::Workspace;
+use crate::workspace::CargoWorkspace;
 
 mod manifest;
 
@@ -37,7 +37,7 @@ const LICENSES: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT"];
 const README: &str = include_str!("sdk/README.md");
 
 /// Writes the sdk into a folder.
-pub fn lay_out(workspace: &Workspace, folder: &Path) -> Result<()> {
+pub fn lay_out(workspace: &CargoWorkspace, folder: &Path) -> Result<()> {
     let root = &workspace.root;
     let members = members(workspace)?;
     for part in [CRATES, EXAMPLES, PAGES] {
@@ -53,17 +53,17 @@ pub fn lay_out(workspace: &Workspace, folder: &Path) -> Result<()> {
         manifests.push_str(&read(&folder.join(member).join("Cargo.toml"))?);
     }
     let ours = read(&root.join("Cargo.toml"))?;
-    let made = manifest::made(&ours, &members, &manifests).context("making the sdk's manifest")?;
+    let made = manifest::generate_manifest(&ours, &members, &manifests).context("making the sdk's manifest")?;
     write(&folder.join("Cargo.toml"), &made)?;
     write(&folder.join("README.md"), README)?;
-    lock(root, folder, folder)?;
+    write_lock_file(root, folder, folder)?;
     let examples = folder.join(EXAMPLES);
     let manifest = examples.join("Cargo.toml");
     if !manifest.is_file() {
         return Ok(());
     }
     write(&manifest, &without_fixtures(&read(&manifest)?))?;
-    lock(root, folder, &examples)
+    write_lock_file(root, folder, &examples)
 }
 
 /// Removes the fixtures of our own tests from the examples' workspace.
@@ -73,7 +73,7 @@ fn without_fixtures(manifest: &str) -> String {
 }
 
 /// Returns the members of the checkout's workspace that belong to the sdk.
-fn members(workspace: &Workspace) -> Result<Vec<&str>> {
+fn members(workspace: &CargoWorkspace) -> Result<Vec<&str>> {
     let below = format!("{CRATES}/");
     let is_ours = |folder: &&str| {
         (*folder == CRATES || folder.starts_with(&below)) && is_wanted(Path::new(folder))
@@ -89,7 +89,7 @@ fn members(workspace: &Workspace) -> Result<Vec<&str>> {
 
 /// Gives a workspace of the sdk our lock file without unneeded entries, and checks with cargo that
 /// nothing is missing.
-fn lock(root: &Path, sdk: &Path, folder: &Path) -> Result<()> {
+fn write_lock_file(root: &Path, sdk: &Path, folder: &Path) -> Result<()> {
     let ours = root.join("Cargo.lock");
     if !ours.is_file() {
         bail!("`{}` is missing: it pins what was tested", ours.display());

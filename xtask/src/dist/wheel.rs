@@ -16,25 +16,25 @@ use sha2::{Digest as _, Sha256};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-use super::release::{ABOUT, LICENSE, LICENSES, README, Release};
+use super::release::{ABOUT, LICENSE, LICENSES, README, ReleaseTree};
 use crate::build_plugins::HOST;
 
 /// Packs the release into `folder` and returns the wheel.
-pub fn pack(release: &Release<'_>, folder: &Path) -> Result<PathBuf> {
+pub fn pack(release: &ReleaseTree<'_>, folder: &Path) -> Result<PathBuf> {
     let version = python_version(release.version);
     let stem = format!("{HOST}-{version}");
-    let tag = tag(release);
+    let tag = compatibility_tag(release);
     let path = folder.join(format!("{stem}-{tag}.whl"));
     let describe = || format!("packing `{}`", path.display());
     let file = File::create(&path).with_context(describe)?;
-    let wheel = Wheel { zip: ZipWriter::new(BufWriter::new(file)), record: String::new() };
+    let wheel = WheelWriter { zip: ZipWriter::new(BufWriter::new(file)), record: String::new() };
     fill(wheel, release, &stem, &tag).with_context(describe)?;
     Ok(path)
 }
 
 fn fill<W: Write + Seek>(
-    mut wheel: Wheel<W>,
-    release: &Release<'_>,
+    mut wheel: WheelWriter<W>,
+    release: &ReleaseTree<'_>,
     stem: &str,
     tag: &str,
 ) -> Result<()> {
@@ -57,7 +57,7 @@ fn fill<W: Write + Seek>(
 
 /// Returns the compatibility tag: any Python 3 on Linux, with this glibc or newer and this
 /// processor.
-fn tag(release: &Release<'_>) -> String {
+fn compatibility_tag(release: &ReleaseTree<'_>) -> String {
     let glibc = release.glibc;
     // Python and Rust have the same names for the processors of Linux.
     format!("py3-none-manylinux_{}_{}_{}", glibc.major, glibc.minor, std::env::consts::ARCH)
@@ -93,13 +93,13 @@ const READ: u32 = 0o644;
 const RUN: u32 = 0o755;
 
 /// An unfinished wheel: a zip file whose last entry lists its files.
-struct Wheel<W: Write + Seek> {
+struct WheelWriter<W: Write + Seek> {
     zip: ZipWriter<W>,
     /// Lines of path, digest and size.
     record: String,
 }
 
-impl<W: Write + Seek> Wheel<W> {
+impl<W: Write + Seek> WheelWriter<W> {
     fn add(&mut self, path: &str, mode: u32, content: &[u8]) -> Result<()> {
         let digest = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(content));
         self.record.push_str(&format!("{path},sha256={digest},{}\n", content.len()));
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn wheel_installs_the_binary_next_to_the_folder_of_its_plugins() {
         let tree = tree();
-        let release = Release { tree: tree.path(), version: "0.2.0-rc.1", glibc: GLIBC };
+        let release = ReleaseTree { tree: tree.path(), version: "0.2.0-rc.1", glibc: GLIBC };
         let wheel = pack(&release, tree.path()).unwrap();
         let name = wheel.file_name().unwrap().to_str().unwrap();
         let tag = format!("py3-none-manylinux_2_34_{}", std::env::consts::ARCH);
@@ -182,7 +182,7 @@ mod tests {
     fn same_content_gives_the_same_wheel() {
         let wheel = || {
             let tree = tree();
-            let release = Release { tree: tree.path(), version: "0.1.0", glibc: GLIBC };
+            let release = ReleaseTree { tree: tree.path(), version: "0.1.0", glibc: GLIBC };
             fs::read(pack(&release, tree.path()).unwrap()).unwrap()
         };
         assert_eq!(wheel(), wheel());

@@ -52,7 +52,7 @@ pub fn unpack(target: &Path) -> Vec<String> {
 /// Works in a temporary folder and renames it at the end, so that an existing folder is complete.
 fn fetch_into(folder: &Path, release: &str) -> Result<()> {
     let versions = child::output(Command::new("apt-cache").args(["madison", PACKAGES[0]]))?;
-    let version = offered(&versions, release)?;
+    let version = offered_version(&versions, release)?;
     // Append the suffix, because `with_extension` would replace the minor version.
     let mut beside = folder.as_os_str().to_owned();
     beside.push(".unfinished");
@@ -75,7 +75,7 @@ fn fetch_into(folder: &Path, release: &str) -> Result<()> {
 }
 
 /// Returns the version of a release from the table of `apt-cache madison`.
-fn offered<'a>(table: &'a str, release: &str) -> Result<&'a str> {
+fn offered_version<'a>(table: &'a str, release: &str) -> Result<&'a str> {
     let versions = table.lines().filter_map(|line| line.split('|').nth(1)).map(str::trim);
     let versions: Vec<&str> = versions.collect();
     let begins = format!("{release}.");
@@ -93,7 +93,7 @@ fn download(folder: &Path, version: &str) -> Result<()> {
     for beginning in NAMED {
         let before = packages.last().context("there is a first package")?;
         let facts = child::output(Command::new("apt-cache").arg("show").arg(before))?;
-        let name = named(&facts, beginning);
+        let name = package_with_prefix(&facts, beginning);
         let name = name.with_context(|| format!("`{before}` names no `{beginning}…`"))?;
         packages.push(if beginning == NAMED[0] {
             format!("{name}={version}")
@@ -106,7 +106,7 @@ fn download(folder: &Path, version: &str) -> Result<()> {
 }
 
 /// Returns the package in a `Depends:` line that starts with this prefix.
-fn named<'a>(facts: &'a str, beginning: &str) -> Option<&'a str> {
+fn package_with_prefix<'a>(facts: &'a str, beginning: &str) -> Option<&'a str> {
     let depends = facts.lines().find_map(|line| line.strip_prefix("Depends: "))?;
     let names = depends.split(',').filter_map(|one| one.split_whitespace().next());
     names.into_iter().find(|name| name.starts_with(beginning))
@@ -126,20 +126,20 @@ mod tests {
     fn a_release_is_found_among_what_is_offered_or_that_is_told() {
         let table = " rustc-web | 1.85.0+dfsg3-1~deb12u3 | http://deb.example bookworm/main amd64 Packages\n \
             rustc-web | 1.96.1+dfsg1-1 | http://deb.example sid/main amd64 Packages\n";
-        assert_eq!(offered(table, "1.85").unwrap(), "1.85.0+dfsg3-1~deb12u3");
-        assert_eq!(offered(table, "1.96").unwrap(), "1.96.1+dfsg1-1");
-        let error = offered(table, "1.8").unwrap_err().to_string();
+        assert_eq!(offered_version(table, "1.85").unwrap(), "1.85.0+dfsg3-1~deb12u3");
+        assert_eq!(offered_version(table, "1.96").unwrap(), "1.96.1+dfsg1-1");
+        let error = offered_version(table, "1.8").unwrap_err().to_string();
         let all = "1.85.0+dfsg3-1~deb12u3, 1.96.1+dfsg1-1";
         assert_eq!(error, format!("`rustc-web` is available only as {all}"));
-        assert_eq!(offered("", "1.85").unwrap_err().to_string(), "there is no package `rustc-web`");
+        assert_eq!(offered_version("", "1.85").unwrap_err().to_string(), "there is no package `rustc-web`");
     }
 
     #[test]
     fn packages_are_found_by_the_beginning_of_their_names() {
         let facts =
             "Package: a\nDepends: libc6 (>= 2.34), libllvm19, libstdc++6 (>= 11)\nSize: 1\n";
-        assert_eq!(named(facts, "libllvm"), Some("libllvm19"));
-        assert_eq!(named(facts, "libstd-rust-web-1."), None);
-        assert_eq!(named("Package: a\n", "libllvm"), None);
+        assert_eq!(package_with_prefix(facts, "libllvm"), Some("libllvm19"));
+        assert_eq!(package_with_prefix(facts, "libstd-rust-web-1."), None);
+        assert_eq!(package_with_prefix("Package: a\n", "libllvm"), None);
     }
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::{PROBE_DEADLINE, is_root, is_there};
-use crate::child::{self, Ended, is_ci};
+use crate::child::{self, ChildOutcome, is_ci};
 
 /// The variable that tells tests and engine clients where the engine listens.
 const VARIABLE: &str = "DOCKER_HOST";
@@ -45,14 +45,14 @@ const IMAGES: &[&str] = &[
 const TRIAL_IMAGE: &str = "jaato-test:trial";
 
 /// The container engine of the tests.
-pub enum Engine {
+pub enum TestContainerEngine {
     /// An engine that was already running, with the test images that it had before.
     Theirs(Vec<&'static str>),
     /// An engine that was started for the tests.
-    Ours(Daemon),
+    Ours(EngineDaemon),
 }
 
-impl Engine {
+impl TestContainerEngine {
     /// Finds or starts an engine. The error is a one-line reason.
     pub fn find(target: &Path) -> Result<Self, String> {
         if is_there(&["docker", "info"]) {
@@ -69,13 +69,13 @@ impl Engine {
         if !(is_ci() && is_root()) {
             return Err(format!("no container engine answers: {without}; start yours"));
         }
-        let daemon = Daemon::start(target).map_err(|error| format!("{error:#}: {without}"))?;
+        let daemon = EngineDaemon::start(target).map_err(|error| format!("{error:#}: {without}"))?;
         daemon.try_out().map_err(|error| format!("{error:#}: {without}"))?;
         Ok(Self::Ours(daemon))
     }
 
     /// Returns the variable of the engine for programs that get only named variables.
-    pub fn variable_for_strangers(&self) -> Option<(&'static str, OsString)> {
+    pub fn variable_or_inherited(&self) -> Option<(&'static str, OsString)> {
         let inherited = || std::env::var_os(VARIABLE).map(|address| (VARIABLE, address));
         self.variable().or_else(inherited)
     }
@@ -89,14 +89,14 @@ impl Engine {
     }
 }
 
-impl Drop for Engine {
+impl Drop for TestContainerEngine {
     /// Removes the test images from a user's engine. Our own engine keeps them for the next run.
     fn drop(&mut self) {
         let Self::Theirs(before) = self else { return };
         for image in images().into_iter().filter(|image| !before.contains(image)) {
             let mut command = Command::new("docker");
             command.args(["image", "rm", image]).stdout(Stdio::null()).stderr(Stdio::null());
-            if child::within(&mut command, PROBE_DEADLINE) != Ended::Well {
+            if child::wait_with_deadline(&mut command, PROBE_DEADLINE) != ChildOutcome::Well {
                 println!("the image `{image}` of the tests is left: `docker image rm {image}`");
             }
         }
@@ -110,17 +110,17 @@ fn images() -> Vec<&'static str> {
 }
 
 /// An engine that this run has started. Dropping it stops the engine.
-pub struct Daemon {
+pub struct EngineDaemon {
     child: Child,
     /// Short, because a socket's path has at most about a hundred bytes.
     run: PathBuf,
 }
 
-impl Daemon {
+impl EngineDaemon {
     fn start(target: &Path) -> Result<Self> {
         let folder = target.join("engine");
         fs::create_dir_all(&folder).with_context(|| format!("making `{}`", folder.display()))?;
-        end_earlier(&folder)?;
+        end_previous_engine(&folder)?;
         let run = std::env::temp_dir().join(format!("jaato-engine-{}", std::process::id()));
         fs::create_dir_all(&run).with_context(|| format!("making `{}`", run.display()))?;
         let log = folder.join("dockerd.log");
@@ -146,11 +146,11 @@ impl Daemon {
             .stderr(errors);
         let child = command.spawn().context("starting dockerd")?;
         let mut daemon = Self { child, run };
-        daemon.until_it_listens(&log)?;
+        daemon.wait_until_listening(&log)?;
         Ok(daemon)
     }
 
-    fn until_it_listens(&mut self, log: &Path) -> Result<()> {
+    fn wait_until_listening(&mut self, log: &Path) -> Result<()> {
         let start = Instant::now();
         loop {
             // The engine binds its socket early and listens late. A connection shows that it has
@@ -190,15 +190,15 @@ impl Daemon {
         import.arg(&file).arg(TRIAL_IMAGE);
         let mut trial = docker(&["run", "--rm", TRIAL_IMAGE, "/busybox", "true"]);
         for command in [&mut import, &mut trial] {
-            if child::within(command, TRIAL_DEADLINE) != Ended::Well {
-                bail!("no container runs here: {} failed", child::shown(command));
+            if child::wait_with_deadline(command, TRIAL_DEADLINE) != ChildOutcome::Well {
+                bail!("no container runs here: {} failed", child::command_text(command));
             }
         }
         Ok(())
     }
 }
 
-impl Drop for Daemon {
+impl Drop for EngineDaemon {
     fn drop(&mut self) {
         if !end(self.child.id(), || matches!(self.child.try_wait(), Ok(Some(_)) | Err(_))) {
             // Its helper program notices this and ends too.
@@ -232,7 +232,7 @@ fn pid_file(folder: &Path) -> PathBuf {
 }
 
 /// Stops the engine of a run that was killed, because two engines cannot share a folder.
-fn end_earlier(folder: &Path) -> Result<()> {
+fn end_previous_engine(folder: &Path) -> Result<()> {
     let Ok(text) = fs::read_to_string(pid_file(folder)) else { return Ok(()) };
     let Ok(pid) = text.trim().parse::<u32>() else { return Ok(()) };
     let is_it = || {
@@ -252,7 +252,7 @@ fn end(pid: u32, has_ended: impl FnMut() -> bool) -> bool {
     let mut has_ended = has_ended;
     let mut command = Command::new("kill");
     command.args(["-TERM", &pid.to_string()]).stderr(Stdio::null());
-    if child::within(&mut command, PROBE_DEADLINE) != Ended::Well {
+    if child::wait_with_deadline(&mut command, PROBE_DEADLINE) != ChildOutcome::Well {
         return has_ended();
     }
     let start = Instant::now();
@@ -293,12 +293,12 @@ mod tests {
     #[test]
     fn the_number_of_an_earlier_engine_that_is_somebody_elses_now_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
-        end_earlier(folder.path()).unwrap();
+        end_previous_engine(folder.path()).unwrap();
         // This process is not dockerd, and must survive.
         fs::write(pid_file(folder.path()), std::process::id().to_string()).unwrap();
-        end_earlier(folder.path()).unwrap();
+        end_previous_engine(folder.path()).unwrap();
         fs::write(pid_file(folder.path()), "nonsense").unwrap();
-        end_earlier(folder.path()).unwrap();
+        end_previous_engine(folder.path()).unwrap();
     }
 
     #[test]
@@ -307,7 +307,7 @@ mod tests {
             return skip("only the CI as root starts an engine, and only with a `dockerd`");
         }
         let target = tempfile::tempdir().unwrap();
-        let daemon = match Daemon::start(target.path()) {
+        let daemon = match EngineDaemon::start(target.path()) {
             Ok(daemon) => daemon,
             Err(error) => return skip(&format!("no engine starts here: {error:#}")),
         };

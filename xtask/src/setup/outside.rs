@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::child::{self, Ended};
+use crate::child::{self, ChildOutcome};
 
 /// The folder below the target folder.
 const FOLDER: &str = "outside";
@@ -23,7 +23,7 @@ const LIST: &str = "packages.txt";
 const DEADLINE: Duration = Duration::from_secs(5 * 60);
 
 /// The packages of one manager.
-struct Packages {
+struct ManagerPackages {
     /// The name of their folder.
     name: &'static str,
     what: &'static str,
@@ -32,8 +32,8 @@ struct Packages {
     fetch: fn(&Path) -> Command,
 }
 
-const ALL: &[Packages] = &[
-    Packages {
+const ALL: &[ManagerPackages] = &[
+    ManagerPackages {
         name: "python",
         what: "vendors' client libraries, llama.cpp's server, the validator of skills",
         names: &[
@@ -46,19 +46,19 @@ const ALL: &[Packages] = &[
         ],
         fetch: pip,
     },
-    Packages {
+    ManagerPackages {
         name: "mcp-suite",
         what: "the conformance suite of the Model Context Protocol",
         names: &["@modelcontextprotocol/conformance@0.2.0-alpha.12", NODE],
         fetch: npm,
     },
-    Packages {
+    ManagerPackages {
         name: "node",
         what: "a mock server of vendors' protocols",
         names: &["@copilotkit/aimock@1.43.0"],
         fetch: npm,
     },
-    Packages {
+    ManagerPackages {
         name: "mcp-node",
         what: "MCP servers from npm",
         names: &[
@@ -69,7 +69,7 @@ const ALL: &[Packages] = &[
         ],
         fetch: npm,
     },
-    Packages {
+    ManagerPackages {
         name: "mcp-python",
         what: "MCP servers from PyPI",
         names: &[
@@ -80,7 +80,7 @@ const ALL: &[Packages] = &[
         fetch: pip,
     },
     // It does not work with the library's second version.
-    Packages {
+    ManagerPackages {
         name: "mcp-python-1",
         what: "an MCP server on the library's first version",
         names: &["mcp==1.30.0", "mcp-server-sqlite==2025.4.25"],
@@ -115,7 +115,7 @@ fn npm(folder: &Path) -> Command {
     npm
 }
 
-impl Packages {
+impl ManagerPackages {
     fn folder(&self, target: &Path) -> PathBuf {
         target.join(FOLDER).join(self.name)
     }
@@ -140,11 +140,11 @@ impl Packages {
         }
         fs::create_dir_all(&beside).with_context(|| format!("making `{}`", beside.display()))?;
         let mut command = (self.fetch)(&beside);
-        match child::within(command.args(self.names), DEADLINE) {
-            Ended::Well => {}
-            Ended::Badly => bail!("{} failed", child::shown(&command)),
-            Ended::Late => bail!("not downloaded after {} minutes", DEADLINE.as_secs() / 60),
-            Ended::NotStarted => bail!("{} does not start", child::shown(&command)),
+        match child::wait_with_deadline(command.args(self.names), DEADLINE) {
+            ChildOutcome::Well => {}
+            ChildOutcome::Badly => bail!("{} failed", child::command_text(&command)),
+            ChildOutcome::Late => bail!("not downloaded after {} minutes", DEADLINE.as_secs() / 60),
+            ChildOutcome::NotStarted => bail!("{} does not start", child::command_text(&command)),
         }
         let list = beside.join(LIST);
         fs::write(&list, self.list()).with_context(|| format!("writing `{}`", list.display()))?;
@@ -162,7 +162,7 @@ pub fn fetch(target: &Path) -> Vec<String> {
 /// Returns a line for each missing package.
 pub fn missing(target: &Path) -> Vec<String> {
     let missing = ALL.iter().filter(|packages| !packages.are_there(target));
-    let line = |packages: &Packages| {
+    let line = |packages: &ManagerPackages| {
         format!("{}: `cargo xtask setup --outside` fetches them", packages.what)
     };
     missing.map(line).collect()
@@ -172,7 +172,7 @@ pub fn missing(target: &Path) -> Vec<String> {
 mod tests {
     use super::*;
 
-    const NONE: Packages = Packages {
+    const NONE: ManagerPackages = ManagerPackages {
         name: "none",
         what: "nothing",
         names: &["a==1"],
@@ -186,7 +186,7 @@ mod tests {
         assert!(!NONE.are_there(target));
         NONE.fetch_into(target).unwrap();
         assert!(NONE.are_there(target));
-        let other = Packages { names: &["a==2"], ..NONE };
+        let other = ManagerPackages { names: &["a==2"], ..NONE };
         assert!(!other.are_there(target));
         other.fetch_into(target).unwrap();
         assert!(other.are_there(target) && !NONE.are_there(target));
@@ -197,7 +197,7 @@ mod tests {
     fn what_cannot_be_fetched_is_not_there_and_is_told() {
         let target = tempfile::tempdir().unwrap();
         let target = target.path();
-        let failing = Packages { fetch: |_| Command::new("false"), ..NONE };
+        let failing = ManagerPackages { fetch: |_| Command::new("false"), ..NONE };
         let error = failing.fetch_into(target).unwrap_err().to_string();
         assert_eq!(error, "`false a==1` failed");
         assert!(!failing.are_there(target));

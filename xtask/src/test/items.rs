@@ -20,7 +20,7 @@ pub const RECORD: &str = "xtask/full-tier.txt";
 
 /// One part of the full tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Item {
+pub struct TierItem {
     /// One word.
     pub name: &'static str,
     /// A one-line description of what it tests.
@@ -35,8 +35,8 @@ pub struct Item {
 const ALWAYS: &[&str] = &["Cargo.lock", "rust-toolchain.toml"];
 
 /// The items, by name.
-pub const ITEMS: &[Item] = &[
-    Item {
+pub const ITEMS: &[TierItem] = &[
+    TierItem {
         name: "compilers",
         about: "plugins built by the oldest and the newest compiler",
         files: &["plugin-api/", "host/loader/", "host/worker/"],
@@ -46,7 +46,7 @@ pub const ITEMS: &[Item] = &[
             "_newest_compiler_to_be_had_",
         ],
     },
-    Item {
+    TierItem {
         name: "embedded",
         about: "whole tasks in small repositories, done by the default model where its weights are",
         files: &[
@@ -60,7 +60,7 @@ pub const ITEMS: &[Item] = &[
         ],
         tests: &["whole_tasks_"],
     },
-    Item {
+    TierItem {
         name: "fuzz",
         about: "random bytes for manifests, frames, the worker's protocol and the C entry, five times as many",
         files: &[
@@ -72,7 +72,7 @@ pub const ITEMS: &[Item] = &[
         ],
         tests: &[],
     },
-    Item {
+    TierItem {
         name: "guide",
         about: "every step and block of the authors' guide and its pages, the examples, also with a key more in each type",
         files: &[
@@ -100,13 +100,13 @@ pub const ITEMS: &[Item] = &[
             "authors::",
         ],
     },
-    Item {
+    TierItem {
         name: "isolated",
         about: "the tests of the binary once more, with every plugin in a worker",
         files: &["host/instances/", "host/loader/", "host/worker/", "plugin-api/src/"],
         tests: &[],
     },
-    Item {
+    TierItem {
         name: "mcp-servers",
         about: "MCP servers that others wrote, each in a recorded session, and one in the harness",
         files: &[
@@ -117,7 +117,7 @@ pub const ITEMS: &[Item] = &[
         ],
         tests: &["real_mcp_server_"],
     },
-    Item {
+    TierItem {
         name: "mcp-suite",
         about: "the conformance suite of the Model Context Protocol against the binary, both eras",
         files: &[
@@ -127,13 +127,13 @@ pub const ITEMS: &[Item] = &[
         ],
         tests: &["the_conformance_suite_of_the_protocol_"],
     },
-    Item {
+    TierItem {
         name: "miri",
         about: "what crosses the boundary, under Miri",
         files: &["plugin-api/src/", "plugin-api/tests/", "plugin-api/Cargo.toml"],
         tests: &[],
     },
-    Item {
+    TierItem {
         name: "outside",
         about: "vendors' client libraries against our fakes; a mock server and llama.cpp's before every provider; the validator of skills",
         files: &[
@@ -154,7 +154,7 @@ pub const ITEMS: &[Item] = &[
             "the_validator_of_the_format_",
         ],
     },
-    Item {
+    TierItem {
         name: "packages",
         about: "the archive, the wheel and the npm package of `dist`, each installed in a container",
         files: &[
@@ -168,7 +168,7 @@ pub const ITEMS: &[Item] = &[
         ],
         tests: &["archive::containers::"],
     },
-    Item {
+    TierItem {
         name: "reports",
         about: "faults that people reported of agent hosts, a script each",
         files: &[
@@ -186,7 +186,7 @@ pub const ITEMS: &[Item] = &[
         ],
         tests: &["no_reported_fault_is_there"],
     },
-    Item {
+    TierItem {
         name: "templates",
         about: "new plugins of each kind build and pass their tests",
         files: &[
@@ -203,7 +203,7 @@ pub const ITEMS: &[Item] = &[
     },
 ];
 
-impl Item {
+impl TierItem {
     fn digest(&self, files: &BTreeMap<String, String>) -> Result<String> {
         let mut list = String::new();
         for (path, digest) in files {
@@ -219,13 +219,13 @@ impl Item {
 
 /// The items that this run includes, and those that it skips.
 #[derive(Debug, Default)]
-pub struct Tier {
-    due: Vec<&'static Item>,
-    left_out: Vec<&'static Item>,
+pub struct SelectedTier {
+    due: Vec<&'static TierItem>,
+    left_out: Vec<&'static TierItem>,
     digests: BTreeMap<&'static str, String>,
 }
 
-impl Tier {
+impl SelectedTier {
     /// Returns all items, for `--full`.
     pub fn full(root: &Path) -> Result<Self> {
         let digests = digests(root)?;
@@ -236,13 +236,13 @@ impl Tier {
     pub fn of_what_changed(root: &Path) -> Result<Self> {
         let digests = digests(root)?;
         let passed = read_record(root);
-        let is_due = |item: &&Item| passed.get(item.name) != digests.get(item.name);
+        let is_due = |item: &&TierItem| passed.get(item.name) != digests.get(item.name);
         let (due, left_out) = ITEMS.iter().partition(is_due);
         Ok(Self { due, left_out, digests })
     }
 
     /// Returns true if the run includes the item.
-    pub fn runs(&self, name: &str) -> bool {
+    pub fn includes(&self, name: &str) -> bool {
         self.due.iter().any(|item| item.name == name)
     }
 
@@ -253,7 +253,7 @@ impl Tier {
 
     /// Returns a line for each skipped item.
     pub fn lines(&self) -> Vec<String> {
-        let line = |item: &&Item| {
+        let line = |item: &&TierItem| {
             format!(
                 "{}: {}; its files are as when it last passed (`--full` runs it)",
                 item.name, item.about
@@ -298,7 +298,7 @@ fn files(root: &Path) -> Result<BTreeMap<String, String>> {
     paths.dedup();
     let mut git = Command::new("git");
     git.current_dir(root).args(["hash-object", "--no-filters", "--stdin-paths"]);
-    let digests = piped(git, &(paths.join("\n") + "\n"))?;
+    let digests = run_with_input(git, &(paths.join("\n") + "\n"))?;
     let digests: Vec<&str> = digests.lines().collect();
     if digests.len() != paths.len() {
         bail!("git gave {} digests for {} files", digests.len(), paths.len());
@@ -309,22 +309,22 @@ fn files(root: &Path) -> Result<BTreeMap<String, String>> {
 fn digest_of(text: &str) -> Result<String> {
     let mut git = Command::new("git");
     git.args(["hash-object", "--stdin"]);
-    Ok(piped(git, text)?.trim().to_owned())
+    Ok(run_with_input(git, text)?.trim().to_owned())
 }
 
 /// Runs a program with the given input and returns its output.
-fn piped(mut command: Command, input: &str) -> Result<String> {
+fn run_with_input(mut command: Command, input: &str) -> Result<String> {
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .with_context(|| format!("starting {}", child::shown(&command)))?;
+        .with_context(|| format!("starting {}", child::command_text(&command)))?;
     let mut pipe = child.stdin.take().context("no pipe to git")?;
     let input = input.to_owned();
     // Written on another thread, because with many files both pipes fill up.
     let writer = std::thread::spawn(move || pipe.write_all(input.as_bytes()));
     let output = child.wait_with_output().context("waiting for git")?;
-    child::check(&command, output.status)?;
+    child::check_status(&command, output.status)?;
     writer
         .join()
         .map_err(|_| anyhow::anyhow!("writing to git panicked"))?
@@ -356,7 +356,7 @@ mod tests {
     }
 
     fn due(root: &Path) -> Vec<&'static str> {
-        Tier::of_what_changed(root).unwrap().due.iter().map(|item| item.name).collect()
+        SelectedTier::of_what_changed(root).unwrap().due.iter().map(|item| item.name).collect()
     }
 
     #[test]
@@ -366,9 +366,9 @@ mod tests {
         let all: Vec<&str> = ITEMS.iter().map(|item| item.name).collect();
         assert_eq!(due(root), all);
 
-        Tier::full(root).unwrap().record(root, &["miri"]).unwrap();
+        SelectedTier::full(root).unwrap().record(root, &["miri"]).unwrap();
         assert_eq!(due(root), ["miri"], "what could not run has not passed");
-        Tier::full(root).unwrap().record(root, &[]).unwrap();
+        SelectedTier::full(root).unwrap().record(root, &[]).unwrap();
         assert_eq!(due(root), Vec::<&str>::new());
 
         fs::write(root.join("README.md"), "other").unwrap();
@@ -385,9 +385,9 @@ mod tests {
     fn what_is_left_out_is_named_and_its_tests_are_skipped() {
         let checkout = checkout();
         let root = checkout.path();
-        Tier::full(root).unwrap().record(root, &["guide"]).unwrap();
-        let tier = Tier::of_what_changed(root).unwrap();
-        assert!(tier.runs("guide") && !tier.runs("templates"));
+        SelectedTier::full(root).unwrap().record(root, &["guide"]).unwrap();
+        let tier = SelectedTier::of_what_changed(root).unwrap();
+        assert!(tier.includes("guide") && !tier.includes("templates"));
         let skipped: Vec<&str> = tier.skipped_tests().collect();
         assert!(skipped.contains(&"a_new_plugin_of_each_kind_builds_"), "{skipped:?}");
         assert!(!skipped.contains(&"authors::"), "{skipped:?}");

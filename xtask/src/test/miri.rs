@@ -5,13 +5,13 @@ use anyhow::Result;
 
 use crate::child;
 use crate::nightly;
-use crate::workspace::Workspace;
+use crate::workspace::CargoWorkspace;
 
 /// Both models of pointer aliasing.
 const MODELS: [&str; 2] = ["", "-Zmiri-tree-borrows"];
 
 /// Runs Miri, or returns a line with the reason why it cannot.
-pub fn look(workspace: &Workspace) -> Result<Option<String>> {
+pub fn run_miri(workspace: &CargoWorkspace) -> Result<Option<String>> {
     if let Some(reason) = missing() {
         return Ok(Some(format!("Miri, which looks at what crosses the boundary: {reason}")));
     }
@@ -29,7 +29,7 @@ pub fn look(workspace: &Workspace) -> Result<Option<String>> {
 /// network.
 fn missing() -> Option<String> {
     let remedy = "`rustup component add miri rust-src --toolchain nightly`";
-    if nightly::said(&mut nightly::cargo(&["miri", "--version"])).is_none() {
+    if nightly::command_output(&mut nightly::cargo(&["miri", "--version"])).is_none() {
         return Some(format!("no nightly toolchain has it; {remedy}"));
     }
     if !nightly::has_sources() {

@@ -7,18 +7,18 @@ use serde_json::json;
 
 /// The phases that have run, in order.
 #[derive(Debug, Default)]
-pub struct Phases {
-    done: Vec<Phase>,
+pub struct TestPhases {
+    done: Vec<FinishedPhase>,
 }
 
 #[derive(Debug)]
-struct Phase {
+struct FinishedPhase {
     name: &'static str,
     took: Duration,
     good: bool,
 }
 
-impl Phases {
+impl TestPhases {
     /// Runs one phase. Prints an error immediately and remembers it for the end.
     pub fn run(&mut self, name: &'static str, phase: impl FnOnce() -> Result<()>) {
         println!("== {name}");
@@ -27,7 +27,7 @@ impl Phases {
         if let Err(error) = &result {
             eprintln!("error: {name}: {error:#}");
         }
-        self.done.push(Phase { name, took: start.elapsed(), good: result.is_ok() });
+        self.done.push(FinishedPhase { name, took: start.elapsed(), good: result.is_ok() });
     }
 
     /// Returns the names of the failed phases.
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_failed_phase_is_remembered_and_the_next_one_runs() {
-        let mut phases = Phases::default();
+        let mut phases = TestPhases::default();
         phases.run("first", || bail!("broken"));
         phases.run("second", || Ok(()));
         assert_eq!(phases.failed(), ["first"]);

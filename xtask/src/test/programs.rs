@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Context, Result, bail};
 
 use super::isolated;
-use super::tally::Tally;
+use super::tally::TestTally;
 use crate::artifacts::{self, TestProgram};
 use crate::child;
 
@@ -34,7 +34,7 @@ const ALONE: [&str; 2] = [SERIAL, "jaato heavy"];
 
 /// The settings of all programs in a run.
 #[derive(Clone)]
-pub struct Setting<'a> {
+pub struct TestProgramSettings<'a> {
     /// A part of the names of the tests to run. `None` runs all tests.
     pub filter: Option<&'a str>,
     /// Parts of the names of tests to skip.
@@ -47,7 +47,7 @@ pub struct Setting<'a> {
 ///
 /// # Errors
 /// A program does not start, or fails without a failed test.
-pub fn run(programs: &[TestProgram], setting: &Setting<'_>, tally: &mut Tally) -> Result<()> {
+pub fn run(programs: &[TestProgram], setting: &TestProgramSettings<'_>, tally: &mut TestTally) -> Result<()> {
     let libraries = target_libraries()?;
     let (alone, mut together): (Vec<_>, Vec<_>) =
         programs.iter().partition(|program| ALONE.contains(&program.name.as_str()));
@@ -92,8 +92,8 @@ pub fn run(programs: &[TestProgram], setting: &Setting<'_>, tally: &mut Tally) -
 /// As [`run`].
 pub fn run_isolated(
     programs: &[TestProgram],
-    setting: &Setting<'_>,
-    tally: &mut Tally,
+    setting: &TestProgramSettings<'_>,
+    tally: &mut TestTally,
 ) -> Result<()> {
     let is_of_the_binary = |program: &&TestProgram| [BINARY, SERIAL].contains(&&*program.name);
     let programs: Vec<TestProgram> = programs.iter().filter(is_of_the_binary).cloned().collect();
@@ -106,9 +106,9 @@ pub fn run_isolated(
 /// Returns the program's results, and its output if it crashed.
 fn run_one(
     program: &TestProgram,
-    setting: &Setting<'_>,
+    setting: &TestProgramSettings<'_>,
     libraries: &Path,
-) -> Result<(Tally, Option<String>)> {
+) -> Result<(TestTally, Option<String>)> {
     let mut command = Command::new(&program.path);
     child::without_cargo_variables(&mut command);
     // Cargo sets this variable for tests, and `expect-test` finds its files with it.
@@ -124,8 +124,8 @@ fn run_one(
     command.args(["-Z", "unstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "0");
     // Tests of a macro crate are linked with the compiler's own standard library.
     command.env("LD_LIBRARY_PATH", libraries);
-    let (tally, text, status) = listen(command, &program.name, setting)?;
-    if tally.ran() > 0 || !status.success() {
+    let (tally, text, status) = read_results(command, &program.name, setting)?;
+    if tally.tests_run() > 0 || !status.success() {
         println!("{}: {}", program.name, tally.summary());
     }
     if status.success() {
@@ -141,14 +141,14 @@ fn run_one(
 ///
 /// # Errors
 /// When cargo does not start, or fails without a failed example.
-pub fn run_doctests(root: &Path, setting: &Setting<'_>, tally: &mut Tally) -> Result<()> {
+pub fn run_doctests(root: &Path, setting: &TestProgramSettings<'_>, tally: &mut TestTally) -> Result<()> {
     let mut command = child::cargo(root);
     // Only examples have such a name. `--doc` would select other features, and the default profile
     // and compiler are not those of the build: cargo would compile almost everything again.
     command.args(["test", "--quiet", "--profile", "dev", "--workspace", "--no-fail-fast"]);
     command.args(["--", "(line"]);
     artifacts::with_lints(&mut command)?;
-    let (tally_of_docs, text, status) = listen(command, "doctests", setting)?;
+    let (tally_of_docs, text, status) = read_results(command, "doctests", setting)?;
     println!("doctests: {}", tally_of_docs.summary());
     let failed = tally_of_docs.failed;
     tally.add(tally_of_docs);
@@ -163,11 +163,11 @@ pub fn run_doctests(root: &Path, setting: &Setting<'_>, tally: &mut Tally) -> Re
 
 /// Runs one command with the setting's tests. Gives its results, the rest of its output, and how it
 /// ended.
-fn listen(
+fn read_results(
     mut command: Command,
     name: &str,
-    setting: &Setting<'_>,
-) -> Result<(Tally, String, ExitStatus)> {
+    setting: &TestProgramSettings<'_>,
+) -> Result<(TestTally, String, ExitStatus)> {
     command.args(setting.filter);
     for part in &setting.left_out {
         command.args(["--skip", part]);
@@ -175,10 +175,10 @@ fn listen(
     command.envs(setting.variables.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child =
-        command.spawn().with_context(|| format!("starting {}", child::shown(&command)))?;
+        command.spawn().with_context(|| format!("starting {}", child::command_text(&command)))?;
     let stdout = child.stdout.take().context("the tests have no standard output")?;
     let mut lines = BufReader::new(stdout);
-    let (mut tally, mut text, mut line) = (Tally::default(), String::new(), Vec::new());
+    let (mut tally, mut text, mut line) = (TestTally::default(), String::new(), Vec::new());
     while lines.read_until(b'\n', &mut line).context("reading the tests' output")? > 0 {
         // A failing test may print invalid UTF-8, but the lines that are counted are valid.
         let read = String::from_utf8_lossy(&line);

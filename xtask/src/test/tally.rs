@@ -7,7 +7,7 @@ const SLOWEST: usize = 20;
 
 /// The totals over all test programs.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct TestTally {
     pub passed: usize,
     pub failed: usize,
     pub ignored: usize,
@@ -22,7 +22,7 @@ struct TimedTest {
     test: String,
 }
 
-impl Tally {
+impl TestTally {
     /// Parses one line of a test program's output. Returns true for the line of a passed or ignored
     /// test, which need not be printed.
     pub fn read(&mut self, program: &str, line: &str) -> bool {
@@ -66,7 +66,7 @@ impl Tally {
     }
 
     /// Returns the number of tests that ran.
-    pub fn ran(&self) -> usize {
+    pub fn tests_run(&self) -> usize {
         self.passed + self.failed
     }
 
@@ -107,7 +107,7 @@ pub fn skipped_lines(log: &str) -> Vec<String> {
 
 /// The final result of the run.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct TestVerdict {
     pub line: String,
     pub good: bool,
 }
@@ -115,7 +115,7 @@ pub struct Verdict {
 /// Computes the final result. A skipped test looks like a passed one to its program, but counts as
 /// skipped here. A failed phase counts as a failure, unless it ran tests, whose failures are
 /// already counted.
-pub fn verdict(tally: &Tally, failed_phases: Vec<&str>, skipped: usize) -> Verdict {
+pub fn verdict(tally: &TestTally, failed_phases: Vec<&str>, skipped: usize) -> TestVerdict {
     let ran_tests = |phase: &&&str| ["tests", "doctests", "isolated"].contains(*phase);
     let other = failed_phases.iter().filter(|phase| !ran_tests(phase) || tally.failed == 0);
     let failed = tally.failed + other.count();
@@ -127,23 +127,23 @@ pub fn verdict(tally: &Tally, failed_phases: Vec<&str>, skipped: usize) -> Verdi
     if !failed_phases.is_empty() {
         line = format!("failed: {}\n{line}", failed_phases.join(", "));
     }
-    Verdict { line, good: failed == 0 && failed_phases.is_empty() }
+    TestVerdict { line, good: failed == 0 && failed_phases.is_empty() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn tally(lines: &[&str]) -> Tally {
-        let mut tally = Tally::default();
+    fn tally(lines: &[&str]) -> TestTally {
+        let mut tally = TestTally::default();
         for line in lines {
             tally.read("a-crate it", line);
         }
         tally
     }
 
-    fn counted(passed: usize, failed: usize, ignored: usize) -> Tally {
-        Tally { passed, failed, ignored, tests: Vec::new() }
+    fn counted(passed: usize, failed: usize, ignored: usize) -> TestTally {
+        TestTally { passed, failed, ignored, tests: Vec::new() }
     }
 
     #[test]
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn only_lines_of_tests_that_passed_are_kept_from_the_terminal() {
-        let mut tally = Tally::default();
+        let mut tally = TestTally::default();
         assert!(tally.read("a", "test a ... ok <0.001s>\n"));
         assert!(tally.read("a", "test a ... ignored\n"));
         for line in
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn a_skipped_test_is_not_a_passed_one() {
         let verdict = verdict(&counted(10, 0, 1), Vec::new(), 2);
-        assert_eq!(verdict, Verdict { line: "8 passed, 0 failed, 3 skipped".into(), good: true });
+        assert_eq!(verdict, TestVerdict { line: "8 passed, 0 failed, 3 skipped".into(), good: true });
     }
 
     #[test]

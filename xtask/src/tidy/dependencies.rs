@@ -4,11 +4,11 @@
 //! that, and what each crate of the host may use. A new edge is a design change, which shows here
 //! as a new line.
 
-use super::Finding;
-use crate::workspace::{Dependency, DependencyKind, Package};
+use super::TidyFinding;
+use crate::workspace::{PackageDependency, DependencyKind, WorkspacePackage};
 
 /// The members that a member may use.
-struct Row {
+struct AllowedDependencies {
     package: &'static str,
     uses: &'static [&'static str],
     /// Further members that only its tests and build programs may use.
@@ -19,8 +19,8 @@ const fn row(
     package: &'static str,
     uses: &'static [&'static str],
     tests_use: &'static [&'static str],
-) -> Row {
-    Row { package, uses, tests_use }
+) -> AllowedDependencies {
+    AllowedDependencies { package, uses, tests_use }
 }
 
 const TESTKIT: &[&str] = &["jaato-plugin-testkit"];
@@ -32,7 +32,7 @@ const ENGINE: &[&str] = &["jaato-plugin-engine"];
 const FAKES: &[&str] = &["jaato-plugin-testkit", "jaato-vendors"];
 
 #[rustfmt::skip]
-const TABLE: &[Row] = &[
+const TABLE: &[AllowedDependencies] = &[
     // The boundary, from the bottom up.
     row("jaato-types", &[], &[]),
     row("jaato-objects", &["jaato-types"], &[]),
@@ -104,7 +104,7 @@ const TABLE: &[Row] = &[
 ];
 
 /// The row of all plugins. A new plugin needs no line here.
-const PLUGIN: Row = row(
+const PLUGIN: AllowedDependencies = row(
     "a plugin",
     &["jaato-plugin-sdk", "jaato-plugin-sdk-environment", "jaato-plugin-sdk-provider"],
     FAKES,
@@ -118,13 +118,13 @@ const FENCED: &[(&str, &[&str])] = &[
 ];
 
 /// Compares the members' direct dependencies with the table.
-pub fn check(packages: &[Package]) -> Vec<Finding> {
+pub fn check(packages: &[WorkspacePackage]) -> Vec<TidyFinding> {
     packages.iter().flat_map(|package| check_package(package, packages)).collect()
 }
 
 /// Finds rows of the table that allow dependencies that no `Cargo.toml` declares.
-pub fn unused(packages: &[Package]) -> Vec<Finding> {
-    let find = |row: &'static Row| packages.iter().find(|package| package.name == row.package);
+pub fn unused(packages: &[WorkspacePackage]) -> Vec<TidyFinding> {
+    let find = |row: &'static AllowedDependencies| packages.iter().find(|package| package.name == row.package);
     let mut findings = Vec::new();
     for (row, package) in TABLE.iter().filter_map(|row| Some((row, find(row)?))) {
         let is_used = |name: &str, kind: fn(DependencyKind) -> bool| {
@@ -135,7 +135,7 @@ pub fn unused(packages: &[Package]) -> Vec<Finding> {
         for name in code.chain(tests) {
             let what = format!("`{}` may use `{name}` and does not", row.package);
             let remedy = "take it out of the table in `xtask/src/tidy/dependencies.rs`";
-            findings.push(Finding::error(
+            findings.push(TidyFinding::error(
                 format!("{}/Cargo.toml", package.folder),
                 0,
                 what,
@@ -146,12 +146,12 @@ pub fn unused(packages: &[Package]) -> Vec<Finding> {
     findings
 }
 
-fn check_package(package: &Package, packages: &[Package]) -> Vec<Finding> {
+fn check_package(package: &WorkspacePackage, packages: &[WorkspacePackage]) -> Vec<TidyFinding> {
     let path = format!("{}/Cargo.toml", package.folder);
     let Some(row) = row_of(package) else {
         let what = format!("`{}` is not in the dependency table", package.name);
         let remedy = "say in `xtask/src/tidy/dependencies.rs` what it may use";
-        return vec![Finding::error(path, 0, what, remedy)];
+        return vec![TidyFinding::error(path, 0, what, remedy)];
     };
     let mut findings = Vec::new();
     for dependency in &package.dependencies {
@@ -161,26 +161,26 @@ fn check_package(package: &Package, packages: &[Package]) -> Vec<Finding> {
         if is_ours && !is_itself && !may_use(row, dependency) {
             let what = format!("`{}` may not use `{}`", package.name, dependency.name);
             let remedy = "go through what it may use (`xtask/src/tidy/dependencies.rs`)";
-            findings.push(Finding::error(&path, 0, what, remedy));
+            findings.push(TidyFinding::error(&path, 0, what, remedy));
         }
         let fence = FENCED.iter().find(|(name, _)| *name == dependency.name);
         if let Some((name, _)) = fence.filter(|(_, who)| !who.contains(&package.name.as_str())) {
             let what = format!("`{}` may not name `{name}`", package.name);
             let remedy = "the boundary hides that crate; use what it gives instead";
-            findings.push(Finding::error(&path, 0, what, remedy));
+            findings.push(TidyFinding::error(&path, 0, what, remedy));
         }
     }
     findings
 }
 
-fn row_of(package: &Package) -> Option<&'static Row> {
+fn row_of(package: &WorkspacePackage) -> Option<&'static AllowedDependencies> {
     if package.folder.starts_with("plugins/") {
         return Some(&PLUGIN);
     }
     TABLE.iter().find(|row| row.package == package.name)
 }
 
-fn may_use(row: &Row, dependency: &Dependency) -> bool {
+fn may_use(row: &AllowedDependencies, dependency: &PackageDependency) -> bool {
     let name = dependency.name.as_str();
     row.uses.contains(&name)
         || (dependency.kind != DependencyKind::Normal && row.tests_use.contains(&name))
@@ -191,22 +191,22 @@ mod tests {
     use super::*;
     use crate::tidy::tests::lines;
 
-    fn package(name: &str, folder: &str, uses: &[(&str, DependencyKind)]) -> Package {
-        Package {
+    fn package(name: &str, folder: &str, uses: &[(&str, DependencyKind)]) -> WorkspacePackage {
+        WorkspacePackage {
             name: name.into(),
             folder: folder.into(),
             dependencies: uses
                 .iter()
-                .map(|(name, kind)| Dependency { name: (*name).into(), kind: *kind })
+                .map(|(name, kind)| PackageDependency { name: (*name).into(), kind: *kind })
                 .collect(),
-            ..Package::default()
+            ..WorkspacePackage::default()
         }
     }
 
     /// Returns the findings for the workspace with one additional package.
     #[track_caller]
     fn found(name: &str, folder: &str, uses: &[(&str, DependencyKind)]) -> Vec<String> {
-        let mut packages: Vec<Package> = TABLE
+        let mut packages: Vec<WorkspacePackage> = TABLE
             .iter()
             .filter(|row| row.package != name)
             .map(|row| package(row.package, "host/x", &[]))

@@ -3,7 +3,7 @@
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-use super::Finding;
+use super::TidyFinding;
 use super::rust_source::{RustSource, inside, is_sign, word};
 
 /// The words that create a folder.
@@ -14,7 +14,7 @@ const MAKERS: &[&str] = &["DirBuilder", "create_dir", "create_dir_all", "mkdir",
 const FREE: &[&str] = &["host/places/", "host/template/"];
 
 /// Finds folders that other code of the host creates. Tests may create any folders.
-pub fn check(sources: &[RustSource]) -> Vec<Finding> {
+pub fn check(sources: &[RustSource]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for source in sources.iter().filter(|source| is_of_the_host(&source.path)) {
         let mut lines = Vec::new();
@@ -23,7 +23,7 @@ pub fn check(sources: &[RustSource]) -> Vec<Finding> {
             let what = "a folder is made";
             let remedy =
                 "use `jaato_places::make`, which makes it private and checks who can write there";
-            findings.push(Finding::error(&source.path, line, what, remedy));
+            findings.push(TidyFinding::error(&source.path, line, what, remedy));
         }
     }
     findings

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Finding, TextFile, Weight};
+use super::{TidyFinding, TextFile, FindingSeverity};
 
 /// The allowed entries in the top folder, besides names that start with a dot.
 const TOP: &[&str] = &[
@@ -35,30 +35,30 @@ const LINES_MAX: usize = 800;
 const COLUMNS_MAX: usize = 100;
 
 /// Finds files with a wrong place, a bad name, too many lines, or a missing first line.
-pub fn check(files: &[TextFile]) -> Vec<Finding> {
+pub fn check(files: &[TextFile]) -> Vec<TidyFinding> {
     let mut findings = top_level(files);
-    findings.extend(names(files));
+    findings.extend(bad_names(files));
     for file in files.iter().filter(|file| file.path.ends_with(".rs")) {
-        findings.extend(length(file));
+        findings.extend(check_length(file));
         findings.extend(first_line(file));
-        findings.extend(columns(file));
+        findings.extend(check_columns(file));
     }
     findings
 }
 
-fn top_level(files: &[TextFile]) -> Vec<Finding> {
+fn top_level(files: &[TextFile]) -> Vec<TidyFinding> {
     let tops: BTreeSet<&str> =
         files.iter().filter_map(|file| file.path.split('/').next()).collect();
     tops.into_iter()
         .filter(|top| !top.starts_with('.') && !TOP.contains(top))
         .map(|top| {
             let what = "it is not for the top level";
-            Finding::error(top, 0, what, "put it into the folder whose job it is part of")
+            TidyFinding::error(top, 0, what, "put it into the folder whose job it is part of")
         })
         .collect()
 }
 
-fn names(files: &[TextFile]) -> Vec<Finding> {
+fn bad_names(files: &[TextFile]) -> Vec<TidyFinding> {
     let mut seen = BTreeSet::new();
     let mut findings = Vec::new();
     for file in files {
@@ -68,7 +68,7 @@ fn names(files: &[TextFile]) -> Vec<Finding> {
             let stem = part.split('.').next().unwrap_or(part);
             if EMPTY_NAMES.contains(&stem) && seen.insert(path.clone()) {
                 let what = format!("the name `{stem}` does not tell the job");
-                findings.push(Finding::error(&path, 0, what, "name it for what it does"));
+                findings.push(TidyFinding::error(&path, 0, what, "name it for what it does"));
             }
             path.push('/');
         }
@@ -76,21 +76,21 @@ fn names(files: &[TextFile]) -> Vec<Finding> {
     findings
 }
 
-fn length(file: &TextFile) -> Option<Finding> {
+fn check_length(file: &TextFile) -> Option<TidyFinding> {
     let count = file.text.lines().count();
     let what = format!("it has {count} lines");
     if count > LINES_MAX {
         let remedy = format!("split it by its jobs ({LINES_MAX} lines at most)");
-        return Some(Finding::error(&file.path, 0, what, remedy));
+        return Some(TidyFinding::error(&file.path, 0, what, remedy));
     }
-    (count > LINES_WARN).then(|| Finding {
-        weight: Weight::Warning,
-        ..Finding::error(&file.path, 0, what, "think of splitting it")
+    (count > LINES_WARN).then(|| TidyFinding {
+        weight: FindingSeverity::Warning,
+        ..TidyFinding::error(&file.path, 0, what, "think of splitting it")
     })
 }
 
 /// Checks that comments keep to the columns of the code.
-fn columns(file: &TextFile) -> Vec<Finding> {
+fn check_columns(file: &TextFile) -> Vec<TidyFinding> {
     let lines = file.text.lines().enumerate();
     lines
         .filter(|(_, line)| line.trim_start().starts_with("//"))
@@ -98,19 +98,19 @@ fn columns(file: &TextFile) -> Vec<Finding> {
             let count = line.chars().count();
             let what = format!("the comment has {count} columns");
             let remedy = format!("break it ({COLUMNS_MAX} columns at most)");
-            (count > COLUMNS_MAX).then(|| Finding::error(&file.path, at + 1, what, remedy))
+            (count > COLUMNS_MAX).then(|| TidyFinding::error(&file.path, at + 1, what, remedy))
         })
         .collect()
 }
 
 /// Checks that the first line describes the file. Only attributes of the whole file may precede it.
-fn first_line(file: &TextFile) -> Option<Finding> {
+fn first_line(file: &TextFile) -> Option<TidyFinding> {
     let first = file.text.lines().find(|line| !line.trim().is_empty() && !line.starts_with("#!["));
     if first.is_some_and(|line| line.starts_with("//! ")) {
         return None;
     }
     let remedy = "begin it with one line `//! …`";
-    Some(Finding::error(&file.path, 1, "it does not say what it is for", remedy))
+    Some(TidyFinding::error(&file.path, 1, "it does not say what it is for", remedy))
 }
 
 #[cfg(test)]

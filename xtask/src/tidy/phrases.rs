@@ -1,12 +1,12 @@
 //! Checks that comments avoid phrases that read like a translation.
 
-use super::{BEING_REPLACED, Finding, TextFile};
+use super::{BEING_REPLACED, TidyFinding, TextFile};
 
 /// The phrases in lower case, one per line, each with the better words.
 const PHRASES: &str = include_str!("phrases.txt");
 
 /// Finds the phrases in comments that have a line of their own.
-pub fn check(files: &[TextFile]) -> Vec<Finding> {
+pub fn check(files: &[TextFile]) -> Vec<TidyFinding> {
     let is_checked = |file: &&TextFile| {
         file.path.ends_with(".rs")
             && !file.path.contains("/fixtures/")
@@ -15,7 +15,7 @@ pub fn check(files: &[TextFile]) -> Vec<Finding> {
     files.iter().filter(is_checked).flat_map(in_file).collect()
 }
 
-fn in_file(file: &TextFile) -> Vec<Finding> {
+fn in_file(file: &TextFile) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (at, line) in file.text.lines().enumerate() {
         let Some(comment) = line.trim_start().strip_prefix("//") else { continue };
@@ -23,7 +23,7 @@ fn in_file(file: &TextFile) -> Vec<Finding> {
         for (phrase, better) in PHRASES.lines().filter_map(|line| line.split_once(" = ")) {
             if has_words(&comment, phrase) {
                 let what = format!("the comment says `{phrase}`");
-                findings.push(Finding::error(&file.path, at + 1, what, format!("write: {better}")));
+                findings.push(TidyFinding::error(&file.path, at + 1, what, format!("write: {better}")));
             }
         }
     }

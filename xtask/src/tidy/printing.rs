@@ -4,7 +4,7 @@
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-use super::Finding;
+use super::TidyFinding;
 use super::rust_source::{RustSource, inside, is_sign, word};
 
 /// The only module that may print.
@@ -26,21 +26,21 @@ const STREAMS: &[&str] = &["stdout", "stderr"];
 const DRAWERS: &[&str] = &["Term", "ProgressBar", "MultiProgress", "ProgressDrawTarget"];
 
 /// Finds code that prints elsewhere.
-pub fn check(sources: &[RustSource]) -> Vec<Finding> {
+pub fn check(sources: &[RustSource]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
-    for source in sources.iter().filter(|source| is_held(&source.path)) {
+    for source in sources.iter().filter(|source| is_checked(&source.path)) {
         let mut found = Vec::new();
         collect(source.tokens.clone(), &mut found);
         for (line, what) in found {
             let what = format!("`{what}` writes past the one place that does");
             let remedy = "print through `crate::terminal` or `crate::report`";
-            findings.push(Finding::error(&source.path, line, what, remedy));
+            findings.push(TidyFinding::error(&source.path, line, what, remedy));
         }
     }
     findings
 }
 
-fn is_held(path: &str) -> bool {
+fn is_checked(path: &str) -> bool {
     let is_host = path.starts_with("host/") && path.contains("/src/");
     is_host && !path.starts_with(WRITER) && !CHILDREN.contains(&path)
 }

@@ -4,28 +4,28 @@
 //! and a function of that file. Further functions of the same file may follow in the same line,
 //! each as separate code. A document that names a missing test makes a promise that nothing checks.
 
-use super::{Finding, TextFile};
+use super::{TidyFinding, TextFile};
 
 /// Top-level folders. A path that starts with one of them is a path in this checkout.
 const ROOTS: &[&str] = &["host/", "plugin-api/", "plugins/", "xtask/", "docs/"];
 
 /// Finds references to missing files and functions.
-pub fn check(files: &[TextFile]) -> Vec<Finding> {
+pub fn check(files: &[TextFile]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     // The changelog describes the past and is not updated.
     let is_read = |file: &&TextFile| file.path.ends_with(".md") && file.path != "CHANGELOG.md";
     for document in files.iter().filter(is_read) {
         for (at, line) in document.text.lines().enumerate() {
-            for what in broken(line, files) {
+            for what in broken_references(line, files) {
                 let remedy = "name what is there, or take the reference out";
-                findings.push(Finding::error(&document.path, at + 1, what, remedy));
+                findings.push(TidyFinding::error(&document.path, at + 1, what, remedy));
             }
         }
     }
     findings
 }
 
-fn broken(line: &str, files: &[TextFile]) -> Vec<String> {
+fn broken_references(line: &str, files: &[TextFile]) -> Vec<String> {
     let (mut found, mut named) = (Vec::new(), None);
     for code in line.split('`').skip(1).step_by(2) {
         let (path, function) = code.split_once("::").unwrap_or((code, ""));

@@ -2,7 +2,7 @@
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-use super::{Finding, TextFile};
+use super::{TidyFinding, TextFile};
 
 /// A file that was parsed as Rust.
 #[derive(Debug, Clone)]
@@ -14,13 +14,13 @@ pub struct RustSource {
 
 impl RustSource {
     /// Parses the file's tokens.
-    pub fn parse(file: &TextFile) -> Result<Self, Finding> {
+    pub fn parse(file: &TextFile) -> Result<Self, TidyFinding> {
         match file.text.parse() {
             Ok(tokens) => Ok(Self { path: file.path.clone(), tokens }),
             Err(error) => {
                 let line = proc_macro2::LexError::span(&error).start().line;
                 let what = format!("it cannot be read as Rust ({error})");
-                Err(Finding::error(&file.path, line, what, "mend it or give it another ending"))
+                Err(TidyFinding::error(&file.path, line, what, "mend it or give it another ending"))
             }
         }
     }

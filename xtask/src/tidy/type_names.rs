@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::rust_source::{RustSource, inside, word};
-use super::{BEING_REPLACED, Finding};
+use super::{BEING_REPLACED, TidyFinding};
 
 /// The word and its replacements, see `docs/terminology.md`.
 const AMBIGUOUS: &str = "Environment";
@@ -19,26 +19,26 @@ const USUAL: &[&str] = &["Error", "Result", "Config", "State"];
 const SAME_NAME_MAX: usize = 3;
 
 /// A definition of a type or trait.
-struct Definition<'a> {
+struct TypeDefinition<'a> {
     name: String,
     path: &'a str,
     line: usize,
 }
 
-impl Definition<'_> {
-    fn finding(&self, what: String, remedy: &str) -> Finding {
-        Finding::error(self.path, self.line, what, remedy)
+impl TypeDefinition<'_> {
+    fn finding(&self, what: String, remedy: &str) -> TidyFinding {
+        TidyFinding::error(self.path, self.line, what, remedy)
     }
 }
 
 /// Finds definitions of types and traits whose names are ambiguous or not unique.
-pub fn check(sources: &[RustSource]) -> Vec<Finding> {
+pub fn check(sources: &[RustSource]) -> Vec<TidyFinding> {
     let mut all = Vec::new();
     let mut findings = Vec::new();
     for source in sources {
         let mut found = Vec::new();
         definitions(source.tokens.clone(), true, &mut found);
-        let definition = |(name, line)| Definition { name, path: &source.path, line };
+        let definition = |(name, line)| TypeDefinition { name, path: &source.path, line };
         for definition in found.into_iter().map(definition) {
             if definition.name == AMBIGUOUS {
                 let what = format!("a type is called `{AMBIGUOUS}`");
@@ -47,13 +47,13 @@ pub fn check(sources: &[RustSource]) -> Vec<Finding> {
             all.push(definition);
         }
     }
-    findings.extend(repeated(&all));
+    findings.extend(repeated_names(&all));
     findings
 }
 
 /// Finds names that occur twice in a crate or too often in the workspace.
-fn repeated(all: &[Definition<'_>]) -> Vec<Finding> {
-    let mut by_name: BTreeMap<&str, Vec<(&str, &Definition<'_>)>> = BTreeMap::new();
+fn repeated_names(all: &[TypeDefinition<'_>]) -> Vec<TidyFinding> {
+    let mut by_name: BTreeMap<&str, Vec<(&str, &TypeDefinition<'_>)>> = BTreeMap::new();
     for definition in all.iter().filter(|definition| !USUAL.contains(&&*definition.name)) {
         let is_replaced = BEING_REPLACED.iter().any(|start| definition.path.starts_with(start));
         if let Some((package, _)) = definition.path.split_once("/src/").filter(|_| !is_replaced) {

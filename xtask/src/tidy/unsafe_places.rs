@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::Finding;
+use super::TidyFinding;
 use super::rust_source::RustSource;
-use crate::workspace::Package;
+use crate::workspace::WorkspacePackage;
 
 /// Places whose purpose is unchecked memory: the loader, the boundary, the macro that exports a
 /// plugin, and fixtures that misbehave on purpose.
@@ -15,10 +15,10 @@ const FREE: &[&str] =
 const PLATFORM: &str = "platform.rs";
 
 /// Finds `unsafe` in wrong places, and crates with more than one allowed place.
-pub fn check(sources: &[RustSource], packages: &[Package]) -> Vec<Finding> {
+pub fn check(sources: &[RustSource], packages: &[WorkspacePackage]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     let mut platforms: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for source in sources.iter().filter(|source| !is_free(&source.path)) {
+    for source in sources.iter().filter(|source| !is_exempt(&source.path)) {
         let lines = source.lines_with(&["unsafe"]);
         if source.path.rsplit('/').next() == Some(PLATFORM) {
             if !lines.is_empty() {
@@ -29,25 +29,25 @@ pub fn check(sources: &[RustSource], packages: &[Package]) -> Vec<Finding> {
         for (line, _) in lines {
             let what = "`unsafe` is not for this place";
             let remedy = "use a crate that hides it, or move it to the crate's `platform.rs`";
-            findings.push(Finding::error(&source.path, line, what, remedy));
+            findings.push(TidyFinding::error(&source.path, line, what, remedy));
         }
     }
     for paths in platforms.values().filter(|paths| paths.len() > 1) {
         for path in &paths[1..] {
             let what = format!("a second module with `unsafe` beside `{}`", paths[0]);
-            findings.push(Finding::error(*path, 0, what, "a crate has one: put them together"));
+            findings.push(TidyFinding::error(*path, 0, what, "a crate has one: put them together"));
         }
     }
     findings
 }
 
-fn is_free(path: &str) -> bool {
+fn is_exempt(path: &str) -> bool {
     FREE.iter().any(|place| path.starts_with(place))
 }
 
 /// Returns the innermost package that contains a file.
-fn folder_of<'a>(path: &str, packages: &'a [Package]) -> &'a str {
-    let holds = |package: &&Package| {
+fn folder_of<'a>(path: &str, packages: &'a [WorkspacePackage]) -> &'a str {
+    let holds = |package: &&WorkspacePackage| {
         path.strip_prefix(&package.folder).is_some_and(|rest| rest.starts_with('/'))
     };
     let longest = packages.iter().filter(holds).max_by_key(|package| package.folder.len());
@@ -61,8 +61,8 @@ mod tests {
 
     const CODE: &str = "fn a() {\n    unsafe { b() }\n}\n";
 
-    fn package(folder: &str) -> Package {
-        Package { name: folder.replace('/', "-"), folder: folder.into(), ..Package::default() }
+    fn package(folder: &str) -> WorkspacePackage {
+        WorkspacePackage { name: folder.replace('/', "-"), folder: folder.into(), ..WorkspacePackage::default() }
     }
 
     fn found(paths: &[&str]) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! Checks for text that is not allowed anywhere: promises without an issue, and paths of one
 //! machine.
 
-use super::{Finding, TextFile};
+use super::{TidyFinding, TextFile};
 
 // Split into parts, so that this file does not violate its own rules.
 const PROMISES: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX")];
@@ -16,18 +16,18 @@ const MACHINE_PATHS: &[&str] = &[
 ];
 
 /// Finds both kinds of text, with their lines.
-pub fn check(files: &[TextFile]) -> Vec<Finding> {
+pub fn check(files: &[TextFile]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for file in files {
         for (at, line) in file.text.lines().enumerate() {
             for promise in PROMISES.iter().filter(|promise| is_promise(line, promise)) {
                 let what = format!("a `{promise}` without an issue");
                 let remedy = format!("do it, or write `{promise}(#12)` with the issue's number");
-                findings.push(Finding::error(&file.path, at + 1, what, remedy));
+                findings.push(TidyFinding::error(&file.path, at + 1, what, remedy));
             }
             for path in MACHINE_PATHS.iter().filter(|path| names_path(line, path)) {
                 let what = format!("`{path}` is a path of one machine");
-                findings.push(Finding::error(&file.path, at + 1, what, "name no such place"));
+                findings.push(TidyFinding::error(&file.path, at + 1, what, "name no such place"));
             }
         }
     }
@@ -36,7 +36,7 @@ pub fn check(files: &[TextFile]) -> Vec<Finding> {
 
 /// Returns true if the mark is a separate word without an issue number after it.
 fn is_promise(line: &str, mark: &str) -> bool {
-    places(line, mark).any(|at| {
+    occurrences(line, mark).any(|at| {
         let (before, after) = (&line[..at], &line[at + mark.len()..]);
         let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
         !before.ends_with(is_part) && !after.starts_with(is_part) && !has_issue(after)
@@ -51,11 +51,11 @@ fn has_issue(after: &str) -> bool {
 
 /// Returns true if the path starts here, and is not the end of a longer path or an address.
 fn names_path(line: &str, path: &str) -> bool {
-    places(line, path)
+    occurrences(line, path)
         .any(|at| !line[..at].ends_with(|c: char| c.is_alphanumeric() || "_.-)}".contains(c)))
 }
 
-fn places<'a>(line: &'a str, part: &'a str) -> impl Iterator<Item = usize> + 'a {
+fn occurrences<'a>(line: &'a str, part: &'a str) -> impl Iterator<Item = usize> + 'a {
     line.match_indices(part).map(|(at, _)| at)
 }
 

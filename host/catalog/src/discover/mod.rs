@@ -7,15 +7,15 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use futures_util::StreamExt as _;
-use jaato_config::trust::{Trust as TrustRecord, TrustStore, TrustedWorkspace};
+use jaato_config::trust::{RecordedTrust as TrustRecord, TrustStore, TrustedWorkspace};
 use jaato_loader::{
-    Described, DescriptionCache, Entry, FoundFile, Place, PlaceKind, Stamp, find, read_manifest,
+    DescribeOutcome, DescriptionCache, DescriptionEntry, FoundFile, PluginSearchFolder, PlaceKind, PluginFileStamp, find, read_manifest,
     shipped_places,
 };
 use jaato_log::visible;
 use jaato_places::PlaceError;
 use jaato_process::Supervisor;
-use jaato_registry::{Candidate, Registry, Rules, Trust};
+use jaato_registry::{PluginCandidate, Registry, RegistryRules, PluginFileTrust};
 use jaato_types::{Description, Error, ErrorKind};
 
 pub use seen::Seen;
@@ -40,9 +40,9 @@ pub struct Discovery {
     /// Number of plugins that had to be described, 0 if the cache was valid.
     pub described: usize,
     /// The files in the state in which they were read.
-    pub stamps: Vec<(PathBuf, Stamp)>,
+    pub stamps: Vec<(PathBuf, PluginFileStamp)>,
     /// The state of the trust record.
-    pub trust: Option<Stamp>,
+    pub trust: Option<PluginFileStamp>,
 }
 
 /// How to search.
@@ -85,21 +85,21 @@ pub struct SearchedFile {
     /// Its path.
     pub path: PathBuf,
     /// The state in which it was read.
-    pub stamp: Option<Stamp>,
+    pub stamp: Option<PluginFileStamp>,
     /// The plugin, or why the file is not a plugin.
-    pub found: Result<Candidate, String>,
+    pub found: Result<PluginCandidate, String>,
 }
 
 /// A plugin file that is not yet in the registry.
 struct Pending {
     file: FoundFile,
-    entry: Entry,
-    trust: Trust,
+    entry: DescriptionEntry,
+    trust: PluginFileTrust,
     is_new: bool,
 }
 
 /// A plugin file, or why it cannot be used.
-type Read = Result<Pending, (PathBuf, Option<Stamp>, String)>;
+type Read = Result<Pending, (PathBuf, Option<PluginFileStamp>, String)>;
 
 /// Searches all places, most trusted first.
 pub async fn discover(setup: &Setup, supervisor: &Supervisor) -> Discovery {
@@ -122,7 +122,7 @@ pub async fn discover(setup: &Setup, supervisor: &Supervisor) -> Discovery {
 
 /// Searches all places, most trusted first, without building a registry.
 pub async fn search(setup: &Setup, supervisor: &Supervisor, how: Search<'_>) -> Searched {
-    let found = find(&places(setup));
+    let found = find_plugin_files(&places(setup));
     let mut problems: Vec<String> = found.problems.iter().map(ToString::to_string).collect();
     let record = trust_record(setup, &mut problems);
     if let Some(error) = setup.grants.problem() {
@@ -163,9 +163,9 @@ fn searched(file: Read) -> SearchedFile {
 }
 
 /// Lists the folders to search.
-pub fn places(setup: &Setup) -> Vec<Place> {
+pub fn places(setup: &Setup) -> Vec<PluginSearchFolder> {
     let mut places = shipped_places(&setup.executable);
-    let mut add = |kind, folder: &Path| places.push(Place::new(kind, folder));
+    let mut add = |kind, folder: &Path| places.push(PluginSearchFolder::new(kind, folder));
     setup.plugin_dirs.iter().for_each(|folder| add(PlaceKind::CommandLine, folder));
     setup.config.plugin_dirs.iter().for_each(|folder| add(PlaceKind::Variable, folder));
     if let Ok(folder) = setup.folders.plugins() {
@@ -176,10 +176,10 @@ pub fn places(setup: &Setup) -> Vec<Place> {
 }
 
 /// Returns the rules about names from the user's configuration and command line.
-pub fn rules(setup: &Setup) -> Rules {
+pub fn rules(setup: &Setup) -> RegistryRules {
     let config = &setup.config;
     let enabled = &config.tools_enabled;
-    Rules {
+    RegistryRules {
         plugins_disabled: config.plugins_disabled.clone(),
         tools_enabled: (!enabled.is_empty()).then(|| enabled.clone()),
         tools_disabled: config.tools_disabled.clone(),
@@ -210,7 +210,7 @@ fn read(
     record: &TrustRecord,
     cache: Option<&mut DescriptionCache>,
 ) -> Read {
-    let stamp = Stamp::of(&file.path);
+    let stamp = PluginFileStamp::read_stamp(&file.path);
     let unreadable = |error: &std::io::Error| {
         let path = file.path.display();
         problem_line(&format!("cannot use `{path}` as a plugin: it cannot be read: {error}"), None)
@@ -251,15 +251,15 @@ fn read(
                 error.path.clone_from(&file.path);
                 failed(problem_line(&error.to_string(), error.problem.hint().as_deref()))
             })?;
-            let mut entry = Entry::new(stamp.clone(), manifest);
+            let mut entry = DescriptionEntry::new(stamp.clone(), manifest);
             entry.sha256 = covered.map(str::to_owned);
             entry
         }
     };
     let mut is_changed = is_new;
     let trust = match file.place {
-        PlaceKind::Shipped => Trust::Shipped,
-        PlaceKind::Workspace if covered.is_none() => Trust::WorkspaceNot,
+        PlaceKind::Shipped => PluginFileTrust::Shipped,
+        PlaceKind::Workspace if covered.is_none() => PluginFileTrust::WorkspaceNot,
         PlaceKind::CommandLine | PlaceKind::Variable | PlaceKind::User | PlaceKind::Workspace => {
             let digest = match &entry.sha256 {
                 Some(digest) => digest.clone(),
@@ -270,9 +270,9 @@ fn read(
             };
             entry.sha256 = Some(digest.clone());
             if record.is_plugin_trusted(&digest) {
-                Trust::ByHash(digest)
+                PluginFileTrust::ByHash(digest)
             } else {
-                Trust::No(digest)
+                PluginFileTrust::No(digest)
             }
         }
     };
@@ -282,7 +282,7 @@ fn read(
 /// Returns the digest that the user trusted together with the workspace, for a file in its plugin
 /// folder.
 fn covered<'a>(path: &Path, workspace: &'a TrustedWorkspace) -> Option<&'a str> {
-    workspace.content_of(&format!("{WORKSPACE_PLUGINS}/{}", path.file_name()?.to_str()?))
+    workspace.content_sha256(&format!("{WORKSPACE_PLUGINS}/{}", path.file_name()?.to_str()?))
 }
 
 /// Copies a file of a trusted workspace to a private folder, if it has the trusted content. Only
@@ -304,7 +304,7 @@ async fn describe_missing(
             .plugins_disabled
             .iter()
             .any(|name| file.entry.manifest.name.as_str() == name);
-        file.entry.described.is_none() && file.trust != Trust::WorkspaceNot && !is_off
+        file.entry.described.is_none() && file.trust != PluginFileTrust::WorkspaceNot && !is_off
     };
     *described += files.iter().flatten().filter(|file| wants(file)).count();
     futures_util::stream::iter(files)
@@ -312,7 +312,7 @@ async fn describe_missing(
             let mut file = file?;
             if wants(&file) {
                 let answer = match &file.trust {
-                    Trust::ByHash(digest) | Trust::No(digest)
+                    PluginFileTrust::ByHash(digest) | PluginFileTrust::No(digest)
                         if file.file.place == PlaceKind::Workspace =>
                     {
                         match workspace_copy(setup, &file.file.path, digest) {
@@ -320,13 +320,13 @@ async fn describe_missing(
                             Err(problem) => Err(Error::new(ErrorKind::Io, problem)),
                         }
                     }
-                    Trust::Shipped | Trust::ByHash(_) | Trust::No(_) | Trust::WorkspaceNot => {
+                    PluginFileTrust::Shipped | PluginFileTrust::ByHash(_) | PluginFileTrust::No(_) | PluginFileTrust::WorkspaceNot => {
                         describe(supervisor, &setup.executable, &file.file.path).await
                     }
                 };
                 file.entry.described = Some(match answer {
-                    Ok(description) => Described::Ok(Box::new(description)),
-                    Err(error) => Described::Failed(error),
+                    Ok(description) => DescribeOutcome::Ok(Box::new(description)),
+                    Err(error) => DescribeOutcome::Failed(error),
                 });
                 file.is_new = true;
             }
@@ -341,7 +341,7 @@ async fn describe_missing(
 fn keep(files: &[Read], cache: &mut DescriptionCache) -> Option<String> {
     // If the process could not start, nothing is known about the plugin, so the next start tries
     // again.
-    let is_telling = |file: &&Pending| !matches!(&file.entry.described, Some(Described::Failed(error)) if error.kind == ErrorKind::Io);
+    let is_telling = |file: &&Pending| !matches!(&file.entry.described, Some(DescribeOutcome::Failed(error)) if error.kind == ErrorKind::Io);
     if !files.iter().flatten().any(|file| file.is_new) {
         return None;
     }
@@ -355,13 +355,13 @@ fn keep(files: &[Read], cache: &mut DescriptionCache) -> Option<String> {
 }
 
 impl Pending {
-    fn candidate(self) -> Candidate {
+    fn candidate(self) -> PluginCandidate {
         let description: Option<Result<Description, Error>> =
             self.entry.described.map(|described| match described {
-                Described::Ok(description) => Ok(*description),
-                Described::Failed(error) => Err(error),
+                DescribeOutcome::Ok(description) => Ok(*description),
+                DescribeOutcome::Failed(error) => Err(error),
             });
-        Candidate {
+        PluginCandidate {
             path: self.file.path,
             place: self.file.place.name(),
             trust: self.trust,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use jaato_config::trust::TrustStore;
-use jaato_loader::{Stamp, find};
+use jaato_loader::{PluginFileStamp, find};
 
 use super::places;
 use crate::setup::Setup;
@@ -13,28 +13,28 @@ use crate::setup::Setup;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seen {
     /// The plugin files of all places.
-    pub files: BTreeMap<PathBuf, Stamp>,
+    pub files: BTreeMap<PathBuf, PluginFileStamp>,
     /// The trust record.
-    pub trust: Option<Stamp>,
+    pub trust: Option<PluginFileStamp>,
 }
 
 impl Seen {
     /// Reads the state of all places.
     pub fn of(setup: &Setup) -> Self {
-        let found = find(&places(setup)).files.into_iter();
+        let found = find_plugin_files(&places(setup)).files.into_iter();
         // A file that cannot be examined counts as missing.
-        let files = found.filter_map(|file| Some((file.path.clone(), Stamp::of(&file.path).ok()?)));
+        let files = found.filter_map(|file| Some((file.path.clone(), PluginFileStamp::read_stamp(&file.path).ok()?)));
         Self { files: files.collect(), trust: Self::trust_of(setup) }
     }
 
     /// Reads the state of the trust record.
-    pub fn trust_of(setup: &Setup) -> Option<Stamp> {
+    pub fn trust_of(setup: &Setup) -> Option<PluginFileStamp> {
         let data = setup.folders.data().ok()?;
-        Stamp::of(&TrustStore::in_folder(data).path()).ok()
+        PluginFileStamp::read_stamp(&TrustStore::in_folder(data).path()).ok()
     }
 
     /// Returns true if one file and the trust record are unchanged.
     pub fn holds(&self, setup: &Setup, path: &Path) -> bool {
-        Stamp::of(path).ok().as_ref() == self.files.get(path) && Self::trust_of(setup) == self.trust
+        PluginFileStamp::read_stamp(path).ok().as_ref() == self.files.get(path) && Self::trust_of(setup) == self.trust
     }
 }

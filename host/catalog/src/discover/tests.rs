@@ -4,7 +4,7 @@ use std::fs;
 use std::time::{Duration, SystemTime};
 
 use jaato_config::trust::Workspace;
-use jaato_config::{Folders, Variables};
+use jaato_config::{UserFolders, EnvironmentVariables};
 use tempfile::TempDir;
 
 use super::*;
@@ -17,7 +17,7 @@ fn trusted_with(name: &str, content: &str) -> (TempDir, PathBuf) {
     let plugin = work.join(WORKSPACE_PLUGINS).join(name);
     fs::create_dir_all(plugin.parent().unwrap()).unwrap();
     fs::write(&plugin, content).unwrap();
-    let folders = Folders::below(root.path());
+    let folders = UserFolders::below(root.path());
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     TrustStore::in_folder(folders.data().unwrap())
         .trust_workspace(&Workspace::find(&work, None).unwrap(), now)
@@ -26,7 +26,7 @@ fn trusted_with(name: &str, content: &str) -> (TempDir, PathBuf) {
 }
 
 fn setup(root: &TempDir) -> Setup {
-    let (folders, variables) = (Folders::below(root.path()), Variables::default());
+    let (folders, variables) = (UserFolders::below(root.path()), EnvironmentVariables::default());
     let work = root.path().join("work");
     let executable = root.path().join("bin/jaato");
     Setup::read(Arguments::default(), executable, folders, variables, &work).unwrap()

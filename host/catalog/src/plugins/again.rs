@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use jaato_loader::{Described, DescriptionCache, find, read_manifest};
+use jaato_loader::{DescribeOutcome, DescriptionCache, find, read_manifest};
 use jaato_registry::{PluginEntry, Registry};
 use jaato_types::{Description, Manifest};
 
@@ -26,12 +26,12 @@ pub async fn describe_again(setup: &Setup, plugin: Option<&str>) -> Vec<Describe
     let cache = setup.folders.descriptions_file().ok();
     let cache = cache.map(|path| DescriptionCache::read(path, env!("CARGO_PKG_VERSION")));
     let mut known = Vec::new();
-    for file in find(&places(setup)).files {
-        let last = cache.as_ref().and_then(|cache| cache.last(&file.path));
+    for file in find_plugin_files(&places(setup)).files {
+        let last = cache.as_ref().and_then(|cache| cache.latest_entry(&file.path));
         let before = last.map(|entry| {
             let described = match &entry.described {
-                Some(Described::Ok(description)) => Some((**description).clone()),
-                Some(Described::Failed(_)) | None => None,
+                Some(DescribeOutcome::Ok(description)) => Some((**description).clone()),
+                Some(DescribeOutcome::Failed(_)) | None => None,
             };
             (entry.manifest.clone(), described)
         });

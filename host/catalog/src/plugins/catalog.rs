@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use jaato_loader::Stamp;
-use jaato_registry::{Candidate, PluginEntry, Registry, Rules, Status, Trust};
+use jaato_loader::PluginFileStamp;
+use jaato_registry::{PluginCandidate, PluginEntry, Registry, RegistryRules, PluginStatus, PluginFileTrust};
 use jaato_types::{PluginName, ToolSpec};
 
 use super::news::{INFO, News, WARN};
@@ -34,13 +34,13 @@ pub struct Edition {
     /// The number of the first edition with this content.
     pub content: u64,
     /// The state of the file, or `None` if it was not examined.
-    pub stamp: Option<Stamp>,
+    pub stamp: Option<PluginFileStamp>,
 }
 
 /// A candidate for a catalog.
 struct Slot {
-    candidate: Candidate,
-    stamp: Option<Stamp>,
+    candidate: PluginCandidate,
+    stamp: Option<PluginFileStamp>,
     origin: Origin,
 }
 
@@ -60,7 +60,7 @@ pub struct Renewal<'a> {
     /// Problems with folders.
     pub problems: Vec<String>,
     /// The user's rules about names.
-    pub rules: &'a Rules,
+    pub rules: &'a RegistryRules,
     /// Plugins that get a new edition although nothing changed.
     pub again: &'a [PluginName],
     /// The number of the last edition, to be incremented.
@@ -96,7 +96,7 @@ impl Catalog {
 
     /// Returns true if a plugin can be used.
     pub fn is_in_use(&self, plugin: &str) -> bool {
-        self.registry.plugin(plugin).is_some_and(|entry| entry.status == Status::Active)
+        self.registry.plugin(plugin).is_some_and(|entry| entry.status == PluginStatus::Active)
     }
 
     /// Returns why a plugin's current file is not in use.
@@ -139,7 +139,7 @@ impl Catalog {
     /// Returns the entry of a file whose plugin is in use.
     fn in_use(&self, path: &Path) -> Option<&PluginEntry> {
         named(&self.registry)
-            .find(|entry| entry.candidate.path == path && entry.status == Status::Active)
+            .find(|entry| entry.candidate.path == path && entry.status == PluginStatus::Active)
     }
 
     fn slot(&self, file: SearchedFile, next: &mut Self) -> Option<Slot> {
@@ -157,7 +157,7 @@ impl Catalog {
         if let (Some(why), Some(before)) = (why, before) {
             let name = &before.candidate.manifest.name;
             let edition = self.edition(name.as_str());
-            let withdrawn = matches!(&found, Ok(it) if it.trust == Trust::WorkspaceNot);
+            let withdrawn = matches!(&found, Ok(it) if it.trust == PluginFileTrust::WorkspaceNot);
             // If only its workspace changed, a running plugin continues.
             if !(withdrawn && edition.stamp == stamp) {
                 next.kept.insert(name.clone(), why);
@@ -172,14 +172,14 @@ impl Catalog {
     fn settle(
         &self,
         slots: &mut [Slot],
-        rules: &Rules,
+        rules: &RegistryRules,
         kept: &mut BTreeMap<PluginName, String>,
     ) -> Registry {
         loop {
             let candidates = slots.iter().map(|slot| slot.candidate.clone());
             let registry = Registry::build(candidates, rules);
             let refused = registry.plugins().iter().zip(&*slots).position(|(entry, slot)| {
-                matches!(entry.status, Status::Refused(_))
+                matches!(entry.status, PluginStatus::Refused(_))
                     && slot.origin == Origin::File
                     && self.in_use(&entry.candidate.path).is_some_and(|before| {
                         self.edition(before.candidate.manifest.name.as_str()).stamp != slot.stamp
@@ -225,7 +225,7 @@ impl Catalog {
             let path = &entry.candidate.path;
             let mut all = before.registry.plugins().iter();
             let line = match &entry.status {
-                Status::Active => self.became(before, entry).map(|text| (INFO, text)),
+                PluginStatus::Active => self.became(before, entry).map(|text| (INFO, text)),
                 status if all.any(|it| it.candidate.path == *path && it.status == *status) => None,
                 _ => entry.why_not().map(|(why, hint)| {
                     let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
@@ -244,7 +244,7 @@ impl Catalog {
                 news.push(News::new(Some(name), WARN, text));
             }
         }
-        for entry in named(&before.registry).filter(|entry| entry.status == Status::Active) {
+        for entry in named(&before.registry).filter(|entry| entry.status == PluginStatus::Active) {
             let name = &entry.candidate.manifest.name;
             if self.registry.plugin(name.as_str()).is_none() {
                 let path = entry.candidate.path.display();
@@ -262,14 +262,14 @@ impl Catalog {
         let manifest = &entry.candidate.manifest;
         let (name, new) = (&manifest.name, &manifest.version);
         let old = before.registry.plugin(name.as_str());
-        let Some(old) = old.filter(|old| old.status == Status::Active) else {
+        let Some(old) = old.filter(|old| old.status == PluginStatus::Active) else {
             return Some(format!("plugin `{name}` {new} can now be used"));
         };
         let (ours, theirs) = (self.edition(name.as_str()), before.edition(name.as_str()));
         if ours.number == theirs.number {
             return None;
         }
-        let is_trusted = |entry: &PluginEntry| !matches!(entry.candidate.trust, Trust::No(_));
+        let is_trusted = |entry: &PluginEntry| !matches!(entry.candidate.trust, PluginFileTrust::No(_));
         let trust = match (is_trusted(old), is_trusted(entry)) {
             (true, false) => ": it is not trusted, so it runs in a worker",
             (false, true) => ": it is trusted",
@@ -291,7 +291,7 @@ impl Catalog {
         let offer = |catalog: &Self| -> Option<(bool, Vec<ToolSpec>)> {
             let entry = catalog.registry.plugin(plugin)?;
             let tools = entry.description()?.tools.clone();
-            Some((entry.candidate.trust == Trust::Shipped, tools))
+            Some((entry.candidate.trust == PluginFileTrust::Shipped, tools))
         };
         let (ours, theirs) = (offer(self), offer(other));
         ours.is_some() && ours == theirs
@@ -316,23 +316,23 @@ fn is_named(registry: &Registry, entry: &PluginEntry) -> bool {
 }
 
 /// Returns why a file cannot replace one that is in use.
-fn unusable(candidate: &Candidate) -> Option<String> {
+fn unusable(candidate: &PluginCandidate) -> Option<String> {
     match &candidate.description {
         Some(Err(error)) => {
             let hint = error.hint.as_ref().map(|hint| format!("\nhint: {hint}"));
             Some(format!("{}{}", error.message, hint.unwrap_or_default()))
         }
-        _ if candidate.trust == Trust::WorkspaceNot => {
+        _ if candidate.trust == PluginFileTrust::WorkspaceNot => {
             Some("its workspace changed, so it is no longer trusted\nhint: jaato trust".into())
         }
         Some(Ok(_)) | None => None,
     }
 }
 
-fn digest(candidate: &Candidate) -> Option<&str> {
+fn digest(candidate: &PluginCandidate) -> Option<&str> {
     match &candidate.trust {
-        Trust::ByHash(digest) | Trust::No(digest) => Some(digest),
-        Trust::Shipped | Trust::WorkspaceNot => None,
+        PluginFileTrust::ByHash(digest) | PluginFileTrust::No(digest) => Some(digest),
+        PluginFileTrust::Shipped | PluginFileTrust::WorkspaceNot => None,
     }
 }
 

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use jaato_loader::Stamp;
+use jaato_loader::PluginFileStamp;
 use jaato_log::Log;
 use jaato_registry::Registry;
 use jaato_types::{PluginName, SessionId};
@@ -38,9 +38,9 @@ use views::View;
 #[derive(Debug, Default)]
 pub struct Start {
     /// The plugin files.
-    pub stamps: Vec<(PathBuf, Stamp)>,
+    pub stamps: Vec<(PathBuf, PluginFileStamp)>,
     /// The trust record.
-    pub trust: Option<Stamp>,
+    pub trust: Option<PluginFileStamp>,
     /// The problems that were reported to the user.
     pub problems: Vec<String>,
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::news::{News, WARN};
 use super::{Plugins, State};
 use jaato_registry::{
-    RESERVED_COMMANDS, RESERVED_TOOLS, Registry, Rules, Status, ToolEntry, ToolStatus, Trust,
+    RESERVED_COMMANDS, RESERVED_TOOLS, Registry, RegistryRules, PluginStatus, ToolEntry, ToolStatus, PluginFileTrust,
     keep_usable,
 };
 use jaato_types::tools_set::{
@@ -100,7 +100,7 @@ fn others_prefix<'a>(
     plugin: &PluginName,
     tool: &str,
 ) -> Option<&'a PluginName> {
-    let plugins = registry.plugins().iter().filter(|it| it.status == Status::Active);
+    let plugins = registry.plugins().iter().filter(|it| it.status == PluginStatus::Active);
     let names = plugins.filter(|it| it.description().is_some_and(|known| known.may_set(tool)));
     names.map(|it| &it.candidate.manifest.name).find(|name| *name != plugin)
 }
@@ -159,14 +159,14 @@ impl Plugins {
         plugin: &PluginName,
         owner: Option<&SessionId>,
         set: ToolsSet,
-        rules: &Rules,
+        rules: &RegistryRules,
     ) -> Result<ToolsSetAnswer, Error> {
         let registry = Arc::clone(&self.current().registry);
         let Some(entry) = registry.plugin(plugin.as_str()) else {
             let text = format!("plugin `{plugin}` cannot be used");
             return Err(Error::new(ErrorKind::PluginDisabled, text));
         };
-        let is_shipped = entry.candidate.trust == Trust::Shipped;
+        let is_shipped = entry.candidate.trust == PluginFileTrust::Shipped;
         let ToolsSet { tools, commands, notices, .. } = set;
         let mut description = Description { tools, commands, ..Description::default() };
         let left_out = keep_usable(&mut description);

@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::error::ConfigError;
 use crate::file::read_text;
-use crate::toml_tree::{self, Node, Value};
+use crate::toml_tree::{self, TomlNode, TomlValue};
 
 /// One call and its expected decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,17 +38,17 @@ pub fn read_cases(path: &Path) -> Result<Vec<RuleCase>, ConfigError> {
     let entries = toml_tree::parse(path, &text)?;
     let mut cases = Vec::new();
     for (name, node) in &entries {
-        let (true, Value::Array(items)) = (name == "cases", &node.value) else {
+        let (true, TomlValue::Array(items)) = (name == "cases", &node.value) else {
             return Err(failed(format!(
                 "line {}: `{name}` is not a list of `[[cases]]`",
                 node.line
             )));
         };
         for item in items {
-            let Value::Table(entries) = &item.value else {
+            let TomlValue::Table(entries) = &item.value else {
                 return Err(failed(format!("line {}: a case is a section", item.line)));
             };
-            cases.push(case(entries, item.line).map_err(failed)?);
+            cases.push(parse_case(entries, item.line).map_err(failed)?);
         }
     }
     if cases.is_empty() {
@@ -57,13 +57,13 @@ pub fn read_cases(path: &Path) -> Result<Vec<RuleCase>, ConfigError> {
     Ok(cases)
 }
 
-fn case(entries: &[(String, Node)], line: usize) -> Result<RuleCase, String> {
+fn parse_case(entries: &[(String, TomlNode)], line: usize) -> Result<RuleCase, String> {
     let line = entries.iter().map(|(_, node)| node.line).min().unwrap_or(line);
     let (mut tool, mut arguments, mut command, mut expected) = (None, None, None, None);
     let (mut agent_type, mut agent_name) = ("main".to_owned(), String::new());
     for (name, node) in entries {
         let text = || match &node.value {
-            Value::Text(text) => Ok(text.clone()),
+            TomlValue::Text(text) => Ok(text.clone()),
             other => {
                 Err(format!("line {}: `{name}` is {}, not a text", node.line, other.describe()))
             }

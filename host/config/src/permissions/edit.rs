@@ -26,7 +26,7 @@ pub struct NewRule {
 /// # Errors
 /// The problem with the text.
 pub fn add_rule(text: &str, rule: &NewRule) -> Result<Option<String>, String> {
-    let mut document = read(text)?;
+    let mut document = parse_document(text)?;
     if document.is_empty() {
         document.insert("version", value(1));
     }
@@ -49,7 +49,7 @@ pub fn add_rule(text: &str, rule: &NewRule) -> Result<Option<String>, String> {
     let rules =
         document.entry("rules").or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
     let rules = rules.as_array_of_tables_mut().ok_or("`rules` is written as a list in brackets")?;
-    if rules.iter().any(|known| same(known, &table)) {
+    if rules.iter().any(|known| are_same_rule(known, &table)) {
         return Ok(None);
     }
     // The user allowed a changed tool again, so the rule for its previous definition is obsolete.
@@ -67,7 +67,7 @@ fn is_earlier(known: &Table, new: &Table) -> bool {
     known.remove(DEFINITION_KEY).is_some()
         && new.get(DEFINITION_KEY).is_some_and(|now| {
             known.insert(DEFINITION_KEY, now.clone());
-            same(&known, new)
+            are_same_rule(&known, new)
         })
 }
 
@@ -76,7 +76,7 @@ fn is_earlier(known: &Table, new: &Table) -> bool {
 /// # Errors
 /// The problem with the text, or that there is no such rule.
 pub fn remove_rule(text: &str, number: usize) -> Result<String, String> {
-    let mut document = read(text)?;
+    let mut document = parse_document(text)?;
     let rules = document.get_mut("rules").and_then(Item::as_array_of_tables_mut);
     let rules = rules.ok_or("it has no rules")?;
     if number == 0 || number > rules.len() {
@@ -102,12 +102,12 @@ pub fn edit_rules(
     Ok(true)
 }
 
-fn read(text: &str) -> Result<DocumentMut, String> {
+fn parse_document(text: &str) -> Result<DocumentMut, String> {
     text.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())
 }
 
 /// Returns true if two rules mean the same, however they are written.
-fn same(one: &Table, other: &Table) -> bool {
+fn are_same_rule(one: &Table, other: &Table) -> bool {
     fn keys(table: &Table) -> Vec<(String, String)> {
         let mut keys: Vec<(String, String)> = Vec::new();
         for (name, item) in table.iter() {

@@ -4,12 +4,12 @@
 //! "begins with these letters". Here it means one simple command of that program.
 
 use jaato_policy::{
-    CommandPattern, Conditions, Glob, Layer, Outcome, RestOfCommand, Rule, RuleFile,
+    CommandPattern, RuleConditions, Glob, RuleLayer, RuleOutcome, RestOfCommand, Rule, RuleFile,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{AskingChannel, Origin, Parsed};
+use super::{AskingChannel, RuleFileOrigin, ParsedRuleFile};
 
 /// How many seconds the original waits for an answer.
 const TIMEOUT_S: i64 = 30;
@@ -24,14 +24,14 @@ const DANGEROUS: [&str; 34] = [
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct PermissionsFile {
     version: Option<Value>,
     #[serde(rename = "defaultPolicy")]
     default_policy: Option<String>,
-    blacklist: Option<List>,
-    whitelist: Option<List>,
-    sanitization: Option<Sanitization>,
-    channel: Option<Channel>,
+    blacklist: Option<RuleList>,
+    whitelist: Option<RuleList>,
+    sanitization: Option<SanitizationSettings>,
+    channel: Option<ChannelSettings>,
     cwd: Option<String>,
     #[serde(rename = "$schema")]
     _schema: Option<String>,
@@ -39,7 +39,7 @@ struct File {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct List {
+struct RuleList {
     tools: Vec<String>,
     patterns: Vec<String>,
     arguments: Map<String, Value>,
@@ -47,7 +47,7 @@ struct List {
 
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Sanitization {
+struct SanitizationSettings {
     enabled: bool,
     block_shell_metacharacters: bool,
     block_dangerous_commands: bool,
@@ -56,7 +56,7 @@ struct Sanitization {
     path_scope: Option<PathScope>,
 }
 
-impl Default for Sanitization {
+impl Default for SanitizationSettings {
     fn default() -> Self {
         Self {
             enabled: false,
@@ -97,70 +97,70 @@ impl Default for PathScope {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Channel {
+struct ChannelSettings {
     #[serde(rename = "type")]
     kind: String,
     endpoint: Option<String>,
     timeout: Option<i64>,
 }
 
-struct Reader<'a> {
-    origin: &'a Origin<'a>,
+struct PermissionsReader<'a> {
+    origin: &'a RuleFileOrigin<'a>,
     text: &'a str,
     file: RuleFile,
     warnings: Vec<String>,
 }
 
-pub(super) fn parse(origin: &Origin<'_>, text: &str) -> Result<Parsed, (usize, String)> {
-    let file: File =
+pub(super) fn parse(origin: &RuleFileOrigin<'_>, text: &str) -> Result<ParsedRuleFile, (usize, String)> {
+    let file: PermissionsFile =
         serde_json::from_str(text).map_err(|error| (error.line(), error.to_string()))?;
-    let mut reader = Reader { origin, text, file: origin.empty(), warnings: Vec::new() };
-    reader.head(&file)?;
+    let mut reader = PermissionsReader { origin, text, file: origin.empty_file(), warnings: Vec::new() };
+    reader.add_header(&file)?;
     if let Some(list) = &file.blacklist {
-        reader.list(list, Outcome::Deny)?;
+        reader.add_rule_list(list, RuleOutcome::Deny)?;
     }
     if let Some(sanitization) = file.sanitization.as_ref().filter(|wanted| wanted.enabled) {
-        reader.sanitization(sanitization)?;
+        reader.add_sanitization(sanitization)?;
     }
     if let Some(list) = &file.whitelist {
-        reader.list(list, Outcome::Allow)?;
+        reader.add_rule_list(list, RuleOutcome::Allow)?;
     }
     let channel = file.channel.map(|channel| {
         let kinds = ["console", "webhook", "queue", "file"];
         if !kinds.contains(&channel.kind.as_str()) {
-            return Err((reader.line("type"), format!("channel `{}` is unknown", channel.kind)));
+            return Err((reader.line_of_value("type"), format!("channel `{}` is unknown", channel.kind)));
         }
         let timeout_s = channel.timeout.unwrap_or(TIMEOUT_S);
         Ok(AskingChannel { kind: channel.kind, endpoint: channel.endpoint, timeout_s })
     });
     let channel = channel.transpose()?;
     let warnings = reader.warnings;
-    Ok(Parsed { file: reader.file, without_shipped: false, channel, warnings })
+    Ok(ParsedRuleFile { file: reader.file, without_shipped: false, channel, warnings })
 }
 
-impl Reader<'_> {
-    fn head(&mut self, file: &File) -> Result<(), (usize, String)> {
+impl PermissionsReader<'_> {
+    fn add_header(&mut self, file: &PermissionsFile) -> Result<(), (usize, String)> {
         let is_known = match &file.version {
             None => true,
             Some(Value::String(version)) => matches!(version.as_str(), "1" | "1.0"),
             Some(other) => other.as_f64() == Some(1.0),
         };
         if !is_known {
-            return Err((self.line("version"), "its version is not 1".to_owned()));
+            return Err((self.line_of_value("version"), "its version is not 1".to_owned()));
         }
         if file.cwd.is_some() {
             self.warn("cwd", "`cwd` means nothing here: paths start at the workspace's root");
         }
         let Some(policy) = &file.default_policy else { return Ok(()) };
-        let line = self.line("defaultPolicy");
+        let line = self.line_of_value("defaultPolicy");
         let outcome = match (policy.as_str(), self.origin.layer) {
-            ("allow", Layer::Workspace) => {
+            ("allow", RuleLayer::Workspace) => {
                 self.warn("defaultPolicy", "a workspace cannot set `default` to `allow`");
                 return Ok(());
             }
-            ("allow", _) => Outcome::Allow,
-            ("ask", _) => Outcome::Ask,
-            ("deny", _) => Outcome::Deny,
+            ("allow", _) => RuleOutcome::Allow,
+            ("ask", _) => RuleOutcome::Ask,
+            ("deny", _) => RuleOutcome::Deny,
             (other, _) => {
                 return Err((
                     line,
@@ -172,34 +172,34 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn list(&mut self, list: &List, outcome: Outcome) -> Result<(), (usize, String)> {
+    fn add_rule_list(&mut self, list: &RuleList, outcome: RuleOutcome) -> Result<(), (usize, String)> {
         for tool in &list.tools {
             self.add(
                 outcome,
                 tool,
-                Conditions { tool: Some(Glob::new(tool)), ..Conditions::default() },
+                RuleConditions { tool: Some(Glob::new(tool)), ..RuleConditions::default() },
             );
         }
         for pattern in &list.patterns {
             match outcome {
-                Outcome::Allow => self.allowed_pattern(pattern),
-                Outcome::Ask | Outcome::Deny => self.denied_pattern(pattern),
+                RuleOutcome::Allow => self.allowed_pattern(pattern),
+                RuleOutcome::Ask | RuleOutcome::Deny => self.denied_pattern(pattern),
             }
         }
         for (tool, arguments) in &list.arguments {
             let Value::Object(arguments) = arguments else {
-                return Err((self.line(tool), format!("`arguments.{tool}` is not an object")));
+                return Err((self.line_of_value(tool), format!("`arguments.{tool}` is not an object")));
             };
             for (argument, values) in arguments {
                 let values = values.as_array().map(Vec::as_slice);
                 let values = values.ok_or_else(|| {
-                    (self.line(argument), format!("`arguments.{tool}.{argument}` is not a list"))
+                    (self.line_of_value(argument), format!("`arguments.{tool}.{argument}` is not a list"))
                 })?;
                 for value in values {
                     let Some(value) = value.as_str().filter(|value| !value.is_empty()) else {
-                        return Err((self.line(argument), format!("`{value}` is not a text")));
+                        return Err((self.line_of_value(argument), format!("`{value}` is not a text")));
                     };
-                    self.argument(outcome, tool, argument, value);
+                    self.add_argument_rule(outcome, tool, argument, value);
                 }
             }
         }
@@ -209,17 +209,17 @@ impl Reader<'_> {
     /// Adds a pattern that denies: the text as it was meant, and the command that it names.
     fn denied_pattern(&mut self, pattern: &str) {
         let signature = Some(Glob::new(without_sets(pattern)));
-        self.add(Outcome::Deny, pattern, Conditions { signature, ..Conditions::default() });
+        self.add(RuleOutcome::Deny, pattern, RuleConditions { signature, ..RuleConditions::default() });
         if !pattern.contains('(')
             && let Some(command) =
                 CommandPattern::parse(&without_sets(pattern), RestOfCommand::SafeOptions)
         {
             let command = Some(command);
-            self.add(Outcome::Deny, pattern, Conditions { command, ..Conditions::default() });
+            self.add(RuleOutcome::Deny, pattern, RuleConditions { command, ..RuleConditions::default() });
         }
         if let Some(tool) = tool_of(pattern) {
             let tool = Some(Glob::new(tool));
-            self.add(Outcome::Deny, pattern, Conditions { tool, ..Conditions::default() });
+            self.add(RuleOutcome::Deny, pattern, RuleConditions { tool, ..RuleConditions::default() });
         }
     }
 
@@ -227,7 +227,7 @@ impl Reader<'_> {
     fn allowed_pattern(&mut self, pattern: &str) {
         if let Some(tool) = tool_of(pattern) {
             let tool = Some(Glob::new(tool));
-            return self.add(Outcome::Allow, pattern, Conditions { tool, ..Conditions::default() });
+            return self.add(RuleOutcome::Allow, pattern, RuleConditions { tool, ..RuleConditions::default() });
         }
         let exact = !pattern.contains(['*', '?', '[']);
         let body =
@@ -237,7 +237,7 @@ impl Reader<'_> {
         match CommandPattern::parse(body, rest).filter(|_| is_command) {
             Some(command) => {
                 let command = Some(command);
-                self.add(Outcome::Allow, pattern, Conditions { command, ..Conditions::default() });
+                self.add(RuleOutcome::Allow, pattern, RuleConditions { command, ..RuleConditions::default() });
             }
             None => self.warn(
                 pattern,
@@ -246,43 +246,43 @@ impl Reader<'_> {
         }
     }
 
-    fn argument(&mut self, outcome: Outcome, tool: &str, argument: &str, value: &str) {
+    fn add_argument_rule(&mut self, outcome: RuleOutcome, tool: &str, argument: &str, value: &str) {
         let tool = Some(Glob::new(tool));
-        let with = |glob: String| Conditions {
+        let with = |glob: String| RuleConditions {
             tool: tool.clone(),
             arguments: vec![(argument.to_owned(), Glob::new(glob))],
-            ..Conditions::default()
+            ..RuleConditions::default()
         };
         let command = (argument == "command")
             .then(|| CommandPattern::parse(value, RestOfCommand::SafeOptions))
             .flatten();
         match (outcome, command) {
-            (Outcome::Allow, Some(command)) => {
+            (RuleOutcome::Allow, Some(command)) => {
                 let command = Some(command);
-                self.add(outcome, value, Conditions { tool, command, ..Conditions::default() });
+                self.add(outcome, value, RuleConditions { tool, command, ..RuleConditions::default() });
             }
-            (Outcome::Allow, None) => match self.origin.path(value) {
+            (RuleOutcome::Allow, None) => match self.origin.path(value) {
                 Ok(path) if is_path_argument(argument) => {
                     let path = Some(path);
-                    self.add(outcome, value, Conditions { tool, path, ..Conditions::default() });
+                    self.add(outcome, value, RuleConditions { tool, path, ..RuleConditions::default() });
                 }
                 _ => {
                     self.add(outcome, value, with(value.to_owned()));
                     self.add(outcome, value, with(format!("{value} *")));
                 }
             },
-            (Outcome::Ask | Outcome::Deny, command) => {
+            (RuleOutcome::Ask | RuleOutcome::Deny, command) => {
                 for glob in [format!("{value}*"), format!("* {value}"), format!("* {value} *")] {
                     self.add(outcome, value, with(glob));
                 }
                 if command.is_some() {
-                    self.add(outcome, value, Conditions { tool, command, ..Conditions::default() });
+                    self.add(outcome, value, RuleConditions { tool, command, ..RuleConditions::default() });
                 }
             }
         }
     }
 
-    fn sanitization(&mut self, wanted: &Sanitization) -> Result<(), (usize, String)> {
+    fn add_sanitization(&mut self, wanted: &SanitizationSettings) -> Result<(), (usize, String)> {
         let text = self.text;
         // An unwritten flag counts as true, so it has no line of its own.
         let written = |key, otherwise| match text.contains(&format!("\"{key}\"")) {
@@ -293,7 +293,7 @@ impl Reader<'_> {
         let dangerous_key = written("block_dangerous_commands", "sanitization");
         if wanted.block_shell_metacharacters {
             let compound = true;
-            self.add(Outcome::Deny, shell, Conditions { compound, ..Conditions::default() });
+            self.add(RuleOutcome::Deny, shell, RuleConditions { compound, ..RuleConditions::default() });
         }
         let dangerous = DANGEROUS.iter().filter(|_| wanted.block_dangerous_commands);
         let dangerous = dangerous.map(|name| (*name).to_owned());
@@ -305,7 +305,7 @@ impl Reader<'_> {
         for name in &blocked {
             let command = CommandPattern::parse(name, RestOfCommand::SafeOptions);
             let at = written(name, dangerous_key);
-            self.add(Outcome::Deny, at, Conditions { command, ..Conditions::default() });
+            self.add(RuleOutcome::Deny, at, RuleConditions { command, ..RuleConditions::default() });
         }
         let Some(scope) = wanted.path_scope.as_ref().filter(|scope| scope.enabled) else {
             return Ok(());
@@ -319,30 +319,30 @@ impl Reader<'_> {
         let mut roots = scope.allowed_roots.clone();
         roots.extend(scope.allow_tmp.then(|| "/tmp".to_owned()));
         roots.extend(scope.allow_home.then(|| "~".to_owned()));
-        let line = self.line("path_scope");
+        let line = self.line_of_value("path_scope");
         let outside: Result<Vec<_>, String> =
             roots.iter().map(|root| self.origin.path(root)).collect();
         let outside = outside.map_err(|what| (line, what))?;
-        self.add(Outcome::Deny, "path_scope", Conditions { outside, ..Conditions::default() });
+        self.add(RuleOutcome::Deny, "path_scope", RuleConditions { outside, ..RuleConditions::default() });
         Ok(())
     }
 
-    fn add(&mut self, outcome: Outcome, written: &str, when: Conditions) {
+    fn add(&mut self, outcome: RuleOutcome, written: &str, when: RuleConditions) {
         if let Err(what) = self.origin.check_allow_of_workspace(outcome, &when) {
             return self.warn(written, &format!("{what}; this rule is ignored"));
         }
-        let line = self.line(written);
+        let line = self.line_of_value(written);
         self.file.rules.push(Rule { outcome, when, line, why: None });
     }
 
     fn warn(&mut self, written: &str, what: &str) {
-        let (path, line) = (self.origin.path.display(), self.line(written));
+        let (path, line) = (self.origin.path.display(), self.line_of_value(written));
         self.warnings.push(format!("`{path}:{line}`: {what}"));
     }
 
     /// Returns the line that has a text as a value. JSON has no comments, so the text can only be a
     /// value.
-    fn line(&self, written: &str) -> usize {
+    fn line_of_value(&self, written: &str) -> usize {
         let quoted = Value::from(written).to_string();
         let at = self.text.find(&quoted).unwrap_or_default();
         self.text[..at].matches('\n').count() + 1

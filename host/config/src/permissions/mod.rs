@@ -12,7 +12,7 @@ mod toml;
 use std::path::{Path, PathBuf};
 
 use jaato_policy::{
-    Conditions, Glob, Layer, Outcome, PathPattern, RestOfCommand, RuleFile, shipped_rules,
+    RuleConditions, Glob, RuleLayer, RuleOutcome, PathPattern, RestOfCommand, RuleFile, shipped_rules,
 };
 
 use crate::CONFIG_BYTES_MAX;
@@ -75,7 +75,7 @@ pub struct AskingChannel {
 
 /// The content of one file.
 #[derive(Debug)]
-struct Parsed {
+struct ParsedRuleFile {
     file: RuleFile,
     /// Whether it disables the shipped rules.
     without_shipped: bool,
@@ -85,8 +85,8 @@ struct Parsed {
 
 /// The origin of a file, for its parser.
 #[derive(Debug, Clone, Copy)]
-struct Origin<'a> {
-    layer: Layer,
+struct RuleFileOrigin<'a> {
+    layer: RuleLayer,
     path: &'a Path,
     home: Option<&'a Path>,
     root: &'a Path,
@@ -96,33 +96,33 @@ struct Origin<'a> {
 pub fn load_rules(sources: &RuleSources<'_>) -> RuleFiles {
     let original_user = sources.home.map(|home| home.join(".jaato"));
     let folders = [
-        (Layer::Enterprise, sources.enterprise),
-        (Layer::User, sources.user),
-        (Layer::User, original_user.as_deref()),
+        (RuleLayer::Enterprise, sources.enterprise),
+        (RuleLayer::User, sources.user),
+        (RuleLayer::User, original_user.as_deref()),
     ];
-    let mut found: Vec<(Layer, PathBuf)> = Vec::new();
+    let mut found: Vec<(RuleLayer, PathBuf)> = Vec::new();
     for (layer, folder) in folders {
         let Some(folder) = folder else { continue };
         found.extend([RULES_FILE, ORIGINAL_FILE].map(|name| (layer, folder.join(name))));
     }
-    found.extend(sources.named.map(|path| (Layer::User, path.to_owned())));
+    found.extend(sources.named.map(|path| (RuleLayer::User, path.to_owned())));
     let (mut files, mut without_shipped) = (RuleFiles::default(), false);
-    let mut add = |parsed: Parsed| {
+    let mut add = |parsed: ParsedRuleFile| {
         without_shipped |= parsed.without_shipped;
         files.add(parsed);
     };
     for (layer, path) in found {
-        let origin = Origin { layer, path: &path, home: sources.home, root: sources.root };
+        let origin = RuleFileOrigin { layer, path: &path, home: sources.home, root: sources.root };
         match jaato_places::read(&path, CONFIG_BYTES_MAX) {
             Ok(None) if sources.named == Some(&path) => {
                 let what = format!("it is not there, and `{ORIGINAL_VARIABLE}` names it");
-                add(broken(&origin, 0, what));
+                add(broken_file(&origin, 0, what));
             }
             Ok(None) => {}
             Ok(Some(bytes)) => add(parse(&origin, &bytes)),
             // A home that is not a folder has no files.
             Err(error) if error.is_missing() || error.lies_below_no_folder() => {}
-            Err(error) => add(broken(&origin, 0, error.with_hint())),
+            Err(error) => add(broken_file(&origin, 0, error.with_hint())),
         }
     }
     for name in [RULES_FILE, ORIGINAL_FILE] {
@@ -130,11 +130,11 @@ pub fn load_rules(sources: &RuleSources<'_>) -> RuleFiles {
         let name = format!("{}/{name}", crate::trust::WORKSPACE_FOLDER);
         let path = workspace.root().join(&name);
         let origin =
-            Origin { layer: Layer::Workspace, path: &path, home: sources.home, root: sources.root };
+            RuleFileOrigin { layer: RuleLayer::Workspace, path: &path, home: sources.home, root: sources.root };
         match workspace.read(&name) {
             Ok(None) => {}
             Ok(Some(bytes)) => add(parse(&origin, &bytes)),
-            Err(error) => add(broken(&origin, 0, error.to_string())),
+            Err(error) => add(broken_file(&origin, 0, error.to_string())),
         }
     }
     if !without_shipped {
@@ -151,45 +151,45 @@ pub fn load_text_rules(
     home: Option<&Path>,
     root: &Path,
 ) -> Option<(usize, String)> {
-    let layer = if is_workspace { Layer::Workspace } else { Layer::User };
+    let layer = if is_workspace { RuleLayer::Workspace } else { RuleLayer::User };
     // If the home is unknown, any path will do, because this only checks whether the file can be
     // parsed.
     let home = Some(home.unwrap_or(Path::new("/")));
-    parse(&Origin { layer, path, home, root }, text.as_bytes()).file.broken
+    parse(&RuleFileOrigin { layer, path, home, root }, text.as_bytes()).file.broken
 }
 
 impl RuleFiles {
-    fn add(&mut self, parsed: Parsed) {
+    fn add(&mut self, parsed: ParsedRuleFile) {
         self.files.push(parsed.file);
         self.channel = self.channel.take().or(parsed.channel);
         self.warnings.extend(parsed.warnings);
     }
 }
 
-fn parse(origin: &Origin<'_>, bytes: &[u8]) -> Parsed {
+fn parse(origin: &RuleFileOrigin<'_>, bytes: &[u8]) -> ParsedRuleFile {
     let Ok(text) = std::str::from_utf8(bytes) else {
-        return broken(origin, 0, "it is not utf-8".to_owned());
+        return broken_file(origin, 0, "it is not utf-8".to_owned());
     };
     let is_original = origin.path.extension().is_some_and(|ending| ending == "json");
     let parsed = if is_original { json::parse(origin, text) } else { toml::parse(origin, text) };
-    parsed.unwrap_or_else(|(line, what)| broken(origin, line, what))
+    parsed.unwrap_or_else(|(line, what)| broken_file(origin, line, what))
 }
 
-fn broken(origin: &Origin<'_>, line: usize, what: String) -> Parsed {
-    let file = RuleFile { broken: Some((line, what)), ..origin.empty() };
-    Parsed { file, without_shipped: false, channel: None, warnings: Vec::new() }
+fn broken_file(origin: &RuleFileOrigin<'_>, line: usize, what: String) -> ParsedRuleFile {
+    let file = RuleFile { broken: Some((line, what)), ..origin.empty_file() };
+    ParsedRuleFile { file, without_shipped: false, channel: None, warnings: Vec::new() }
 }
 
-impl Origin<'_> {
-    fn empty(&self) -> RuleFile {
+impl RuleFileOrigin<'_> {
+    fn empty_file(&self) -> RuleFile {
         let path = self.path.display().to_string().into();
         RuleFile { layer: self.layer, path, default: None, rules: Vec::new(), broken: None }
     }
 
     /// Refuses a workspace's rule that allows more than the user can see in it, because the file
     /// comes with the repository.
-    fn check_allow_of_workspace(&self, outcome: Outcome, when: &Conditions) -> Result<(), String> {
-        if outcome != Outcome::Allow || self.layer != Layer::Workspace {
+    fn check_allow_of_workspace(&self, outcome: RuleOutcome, when: &RuleConditions) -> Result<(), String> {
+        if outcome != RuleOutcome::Allow || self.layer != RuleLayer::Workspace {
             return Ok(());
         }
         let refused = |what: &str| Err(format!("a rule of a workspace that allows {what}"));

@@ -1,15 +1,15 @@
 //! `permissions.toml`: a list of rules, each with the line at which it begins.
 
 use jaato_policy::{
-    Annotation, CommandPattern, Conditions, ExactCall, Glob, Layer, Outcome, RestOfCommand, Rule,
+    AnnotationKind, CommandPattern, RuleConditions, ExactCall, Glob, RuleLayer, RuleOutcome, RestOfCommand, Rule,
     RuleFile,
 };
 
 use super::edit::DEFINITION_KEY;
-use super::{Origin, Parsed};
+use super::{RuleFileOrigin, ParsedRuleFile};
 use crate::error::ConfigError;
 use crate::nearest::nearest;
-use crate::toml_tree::{self, Node, Value};
+use crate::toml_tree::{self, TomlNode, TomlValue};
 
 /// The version of the file that this host understands.
 const VERSION: i64 = 1;
@@ -39,36 +39,36 @@ const KEYS: [&str; 21] = [
     "why",
 ];
 
-type Wrong = (usize, String);
+type RuleLineError = (usize, String);
 
-pub(super) fn parse(origin: &Origin<'_>, text: &str) -> Result<Parsed, Wrong> {
+pub(super) fn parse(origin: &RuleFileOrigin<'_>, text: &str) -> Result<ParsedRuleFile, RuleLineError> {
     let entries = toml_tree::parse(origin.path, text).map_err(|error| match error {
         ConfigError::Syntax { line, message, .. } => (line, message),
         other => (0, other.to_string()),
     })?;
-    let (mut file, mut without_shipped) = (origin.empty(), false);
+    let (mut file, mut without_shipped) = (origin.empty_file(), false);
     for (name, node) in entries {
         match (name.as_str(), &node.value) {
-            ("version", Value::Integer(Ok(VERSION))) => {}
+            ("version", TomlValue::Integer(Ok(VERSION))) => {}
             ("version", other) => {
                 let text = format!("`version` is {}, this jaato knows {VERSION}", other.describe());
                 return Err((node.line, text));
             }
             ("default", value) => {
-                let outcome = outcome(value, "default").map_err(|what| (node.line, what))?;
-                if outcome == Outcome::Allow && origin.layer == Layer::Workspace {
+                let outcome = parse_outcome(value, "default").map_err(|what| (node.line, what))?;
+                if outcome == RuleOutcome::Allow && origin.layer == RuleLayer::Workspace {
                     let what = "the file of a workspace cannot set `default` to `allow`";
                     return Err((node.line, what.to_owned()));
                 }
                 file.default = Some((outcome, node.line));
             }
-            ("shipped_rules", Value::Boolean(counts)) => without_shipped = !counts,
+            ("shipped_rules", TomlValue::Boolean(counts)) => without_shipped = !counts,
             ("shipped_rules", other) => {
                 let text =
                     format!("`shipped_rules` is {}, not `true` or `false`", other.describe());
                 return Err((node.line, text));
             }
-            ("rules", Value::Array(items)) => rules(origin, items, &mut file)?,
+            ("rules", TomlValue::Array(items)) => parse_rules(origin, items, &mut file)?,
             ("rules", other) => {
                 let text = format!("`rules` is {}; write `[[rules]]` above each", other.describe());
                 return Err((node.line, text));
@@ -76,76 +76,76 @@ pub(super) fn parse(origin: &Origin<'_>, text: &str) -> Result<Parsed, Wrong> {
             (other, _) => {
                 return Err((
                     node.line,
-                    unknown(other, ["version", "default", "shipped_rules", "rules"]),
+                    unknown_key_message(other, ["version", "default", "shipped_rules", "rules"]),
                 ));
             }
         }
     }
-    Ok(Parsed { file, without_shipped, channel: None, warnings: Vec::new() })
+    Ok(ParsedRuleFile { file, without_shipped, channel: None, warnings: Vec::new() })
 }
 
-fn rules(origin: &Origin<'_>, items: &[Node], file: &mut RuleFile) -> Result<(), Wrong> {
+fn parse_rules(origin: &RuleFileOrigin<'_>, items: &[TomlNode], file: &mut RuleFile) -> Result<(), RuleLineError> {
     for item in items {
-        let Value::Table(entries) = &item.value else {
+        let TomlValue::Table(entries) = &item.value else {
             return Err((item.line, format!("a rule is a section, not {}", item.value.describe())));
         };
         // The tree sorts keys alphabetically, so the rule begins at the smallest line number.
         let first = entries.iter().map(|(_, node)| node.line).min();
-        file.rules.push(rule(origin, entries, first.unwrap_or(item.line))?);
+        file.rules.push(parse_rule(origin, entries, first.unwrap_or(item.line))?);
     }
     Ok(())
 }
 
-fn rule(origin: &Origin<'_>, entries: &[(String, Node)], line: usize) -> Result<Rule, Wrong> {
-    let mut when = Conditions::default();
+fn parse_rule(origin: &RuleFileOrigin<'_>, entries: &[(String, TomlNode)], line: usize) -> Result<Rule, RuleLineError> {
+    let mut when = RuleConditions::default();
     let (mut decision, mut why, mut options, mut command) = (None, None, None, None);
     let (mut digest, mut call) = (None, None);
     for (name, node) in entries {
         let wrong = |what: String| (node.line, what);
         let value = &node.value;
         match name.as_str() {
-            "decision" => decision = Some(outcome(value, "decision").map_err(wrong)?),
-            "why" => why = Some(text(value, name).map_err(wrong)?.to_owned()),
-            "tool" => when.tool = Some(glob(value, name).map_err(wrong)?),
-            "plugin" => when.plugin = Some(glob(value, name).map_err(wrong)?),
-            "host" => when.host = Some(glob(value, name).map_err(wrong)?),
-            "agent_type" => when.agent_type = Some(glob(value, name).map_err(wrong)?),
-            "agent_name" => when.agent_name = Some(glob(value, name).map_err(wrong)?),
-            "command" => command = Some(text(value, name).map_err(wrong)?),
-            "options" => options = Some(rest(value).map_err(wrong)?),
+            "decision" => decision = Some(parse_outcome(value, "decision").map_err(wrong)?),
+            "why" => why = Some(parse_text(value, name).map_err(wrong)?.to_owned()),
+            "tool" => when.tool = Some(parse_glob(value, name).map_err(wrong)?),
+            "plugin" => when.plugin = Some(parse_glob(value, name).map_err(wrong)?),
+            "host" => when.host = Some(parse_glob(value, name).map_err(wrong)?),
+            "agent_type" => when.agent_type = Some(parse_glob(value, name).map_err(wrong)?),
+            "agent_name" => when.agent_name = Some(parse_glob(value, name).map_err(wrong)?),
+            "command" => command = Some(parse_text(value, name).map_err(wrong)?),
+            "options" => options = Some(parse_rest(value).map_err(wrong)?),
             "path" => {
-                let written = text(value, name).map_err(wrong)?;
+                let written = parse_text(value, name).map_err(wrong)?;
                 when.path = Some(origin.path(written).map_err(wrong)?);
             }
             "outside" => {
-                let Value::Array(folders) = value else {
+                let TomlValue::Array(folders) = value else {
                     return Err(wrong(format!("`outside` is {}, not a list", value.describe())));
                 };
                 for folder in folders {
-                    let written = text(&folder.value, name).map_err(wrong)?;
+                    let written = parse_text(&folder.value, name).map_err(wrong)?;
                     when.outside.push(origin.path(written).map_err(wrong)?);
                 }
             }
             "argument" => add_arguments(node, &mut when)?,
             "exactly" => {
-                let written = text(value, name).map_err(wrong)?;
+                let written = parse_text(value, name).map_err(wrong)?;
                 digest = Some(written.parse().map_err(|what: &str| wrong(what.to_owned()))?);
             }
             DEFINITION_KEY => {
-                let written = text(value, name).map_err(wrong)?;
+                let written = parse_text(value, name).map_err(wrong)?;
                 let read = written.parse().map_err(|what: &str| wrong(what.to_owned()))?;
                 when.definition = Some(read);
             }
-            "call" => call = Some(text(value, name).map_err(wrong)?.to_owned()),
+            "call" => call = Some(parse_text(value, name).map_err(wrong)?.to_owned()),
             "workspace" => {
-                let written = text(value, name).map_err(wrong)?;
+                let written = parse_text(value, name).map_err(wrong)?;
                 when.workspace = Some(origin.path(written).map_err(wrong)?);
             }
-            "compound" => when.compound = flag(value, name).map_err(wrong)?,
+            "compound" => when.compound = parse_flag(value, name).map_err(wrong)?,
             other => {
-                let known = Annotation::ALL.into_iter().find(|known| known.name() == other);
-                let Some(annotation) = known else { return Err(wrong(unknown(other, KEYS))) };
-                when.annotations.push((annotation, flag(value, name).map_err(wrong)?));
+                let known = AnnotationKind::ALL.into_iter().find(|known| known.name() == other);
+                let Some(annotation) = known else { return Err(wrong(unknown_key_message(other, KEYS))) };
+                when.annotations.push((annotation, parse_flag(value, name).map_err(wrong)?));
             }
         }
     }
@@ -167,24 +167,24 @@ fn rule(origin: &Origin<'_>, entries: &[(String, Node)], line: usize) -> Result<
     Ok(Rule { outcome, when, line, why })
 }
 
-fn add_arguments(node: &Node, when: &mut Conditions) -> Result<(), Wrong> {
-    let Value::Table(arguments) = &node.value else {
+fn add_arguments(node: &TomlNode, when: &mut RuleConditions) -> Result<(), RuleLineError> {
+    let TomlValue::Table(arguments) = &node.value else {
         let text = format!("`argument` is {}; write `argument.NAME`", node.value.describe());
         return Err((node.line, text));
     };
     for (name, node) in arguments {
-        let glob = glob(&node.value, name).map_err(|what| (node.line, what))?;
+        let glob = parse_glob(&node.value, name).map_err(|what| (node.line, what))?;
         when.arguments.push((name.clone(), glob));
     }
     Ok(())
 }
 
 /// Refuses rules that would allow less, or more, than they seem to.
-fn check_allow(outcome: Outcome, when: &Conditions) -> Result<(), &'static str> {
-    if outcome != Outcome::Allow {
+fn check_allow(outcome: RuleOutcome, when: &RuleConditions) -> Result<(), &'static str> {
+    if outcome != RuleOutcome::Allow {
         return Ok(());
     }
-    if (Conditions { workspace: None, ..when.clone() }) == Conditions::default() {
+    if (RuleConditions { workspace: None, ..when.clone() }) == RuleConditions::default() {
         return Err("a rule that allows must say what it allows; `default` is for all calls");
     }
     if when.compound || !when.outside.is_empty() {
@@ -200,15 +200,15 @@ fn check_allow(outcome: Outcome, when: &Conditions) -> Result<(), &'static str> 
     Ok(())
 }
 
-fn outcome(value: &Value, name: &str) -> Result<Outcome, String> {
-    let written = text(value, name)?;
-    let all = [Outcome::Allow, Outcome::Ask, Outcome::Deny];
+fn parse_outcome(value: &TomlValue, name: &str) -> Result<RuleOutcome, String> {
+    let written = parse_text(value, name)?;
+    let all = [RuleOutcome::Allow, RuleOutcome::Ask, RuleOutcome::Deny];
     let found = all.into_iter().find(|outcome| outcome.name() == written);
     found.ok_or_else(|| format!("`{name}` is `{written}`; it is `allow`, `ask` or `deny`"))
 }
 
-fn rest(value: &Value) -> Result<RestOfCommand, String> {
-    match text(value, "options")? {
+fn parse_rest(value: &TomlValue) -> Result<RestOfCommand, String> {
+    match parse_text(value, "options")? {
         "safe" => Ok(RestOfCommand::SafeOptions),
         "any" => Ok(RestOfCommand::AnyOptions),
         "none" => Ok(RestOfCommand::Nothing),
@@ -217,26 +217,26 @@ fn rest(value: &Value) -> Result<RestOfCommand, String> {
     }
 }
 
-fn glob(value: &Value, name: &str) -> Result<Glob, String> {
-    Ok(Glob::new(text(value, name)?))
+fn parse_glob(value: &TomlValue, name: &str) -> Result<Glob, String> {
+    Ok(Glob::new(parse_text(value, name)?))
 }
 
-fn text<'a>(value: &'a Value, name: &str) -> Result<&'a str, String> {
+fn parse_text<'a>(value: &'a TomlValue, name: &str) -> Result<&'a str, String> {
     match value {
-        Value::Text(text) if !text.is_empty() => Ok(text),
-        Value::Text(_) => Err(format!("`{name}` is empty")),
+        TomlValue::Text(text) if !text.is_empty() => Ok(text),
+        TomlValue::Text(_) => Err(format!("`{name}` is empty")),
         other => Err(format!("`{name}` is {}, not a text", other.describe())),
     }
 }
 
-fn flag(value: &Value, name: &str) -> Result<bool, String> {
+fn parse_flag(value: &TomlValue, name: &str) -> Result<bool, String> {
     match value {
-        Value::Boolean(flag) => Ok(*flag),
+        TomlValue::Boolean(flag) => Ok(*flag),
         other => Err(format!("`{name}` is {}, not `true` or `false`", other.describe())),
     }
 }
 
-fn unknown<const N: usize>(name: &str, known: [&str; N]) -> String {
+fn unknown_key_message<const N: usize>(name: &str, known: [&str; N]) -> String {
     match nearest(name, known.into_iter()) {
         Some(near) => format!("`{name}` is unknown; did you mean `{near}`?"),
         None => format!("`{name}` is unknown; known are {}", known.join(", ")),

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use jaato_policy::{Layer, Outcome, RuleFile};
+use jaato_policy::{RuleLayer, RuleOutcome, RuleFile};
 use jaato_types::mcp_entry::{AgreedVariables, canonical, servers_of, standard, variables_of};
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::CstRootNode;
 use serde_json::Value;
 
-use super::store::Trust;
+use super::store::RecordedTrust;
 use super::{MCP_FILE, TrustError, TrustStore, TrustedWorkspace, Workspace, scan};
 use crate::CONFIG_BYTES_MAX;
 use crate::permissions::{RuleSources, load_rules};
@@ -17,7 +17,7 @@ use crate::permissions::{RuleSources, load_rules};
 /// The covered files of a workspace at one moment. They are not trusted, so their content is only
 /// shown.
 #[derive(Debug)]
-pub struct Candidate(TrustedWorkspace);
+pub struct TrustCandidate(TrustedWorkspace);
 
 /// An entry of the workspace's `.mcp.json`.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,22 +33,22 @@ impl TrustStore {
     ///
     /// # Errors
     /// File system errors, and exceeded limits.
-    pub fn look_at(&self, workspace: &Workspace) -> Result<Candidate, TrustError> {
-        let names = names(workspace, &self.read()?)?;
-        let files = scan::digests(workspace.root(), &names, BTreeMap::new())?;
-        Ok(Candidate(TrustedWorkspace::new(workspace.root(), files, Vec::new())))
+    pub fn read_candidate(&self, workspace: &Workspace) -> Result<TrustCandidate, TrustError> {
+        let names = covered_names(workspace, &self.read()?)?;
+        let files = scan::digest_files(workspace.root(), &names, BTreeMap::new())?;
+        Ok(TrustCandidate(TrustedWorkspace::new(workspace.root(), files, Vec::new())))
     }
 }
 
 /// Lists the names of the files that trust would cover.
-pub(super) fn names(workspace: &Workspace, trust: &Trust) -> Result<BTreeSet<String>, TrustError> {
+pub(super) fn covered_names(workspace: &Workspace, trust: &RecordedTrust) -> Result<BTreeSet<String>, TrustError> {
     let known = trust.workspaces.get(workspace.recorded_root()?);
     let mut recorded = known.map(|known| known.files.clone()).unwrap_or_default();
     recorded.retain(|name, _| !workspace.is_replaced(name));
     workspace.names(&recorded)
 }
 
-impl Candidate {
+impl TrustCandidate {
     /// Lists the names of the covered files.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.names()
@@ -91,11 +91,11 @@ impl Candidate {
             root: self.0.root(),
         };
         let mut files = load_rules(&sources).files;
-        files.retain(|file| file.layer == Layer::Workspace);
+        files.retain(|file| file.layer == RuleLayer::Workspace);
         let allows = |file: &RuleFile| -> Vec<String> {
-            let default = file.default.filter(|(outcome, _)| *outcome == Outcome::Allow);
+            let default = file.default.filter(|(outcome, _)| *outcome == RuleOutcome::Allow);
             let default = default.map(|_| "allow by default".to_owned());
-            let rules = file.rules.iter().filter(|rule| rule.outcome == Outcome::Allow);
+            let rules = file.rules.iter().filter(|rule| rule.outcome == RuleOutcome::Allow);
             rules.map(ToString::to_string).chain(default).collect()
         };
         files.iter().flat_map(allows).collect()

@@ -121,14 +121,14 @@ impl TrustError {
             Self::Corrupt { record, path, .. } => Some(format!(
                 "{1}: `mv {0} {0}.broken`, then {2} again what you need",
                 path.display(),
-                record.nothing_meanwhile(),
-                record.again(),
+                record.effect_while_unreadable(),
+                record.repeat_hint(),
             )),
             Self::Newer { record, .. } => {
-                Some(format!("{}: update jaato", record.nothing_meanwhile()))
+                Some(format!("{}: update jaato", record.effect_while_unreadable()))
             }
             Self::NotBelieved { record, why } => {
-                let meanwhile = record.nothing_meanwhile();
+                let meanwhile = record.effect_while_unreadable();
                 Some(match why.hint() {
                     Some(hint) => {
                         format!("{meanwhile}: check whether another user changed it; {hint}")

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::TrustError;
-use super::record::{RECORD_VERSION, RecordFile, RecordKind, checked_digest, seconds};
+use super::record::{RECORD_VERSION, RecordFile, RecordKind, checked_digest, unix_seconds};
 
 /// The record of plugins' grants, in one of the user's folders.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub struct GrantStore {
 /// The content of the record at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Grants {
+pub struct RecordedGrants {
     version: u64,
     /// Plugins by the SHA-256 of their file.
     pub plugins: BTreeMap<String, PluginGrants>,
@@ -47,19 +47,19 @@ pub struct PluginGrants {
 #[derive(Debug)]
 pub struct LiveGrants {
     store: GrantStore,
-    seen: Mutex<Option<Seen>>,
+    seen: Mutex<Option<GrantsSnapshot>>,
 }
 
 /// The content of the record, and the stamp of its file at that time.
 #[derive(Debug, Clone)]
-struct Seen {
-    stamp: Option<Stamp>,
-    grants: Result<Arc<Grants>, Arc<TrustError>>,
+struct GrantsSnapshot {
+    stamp: Option<GrantFileStamp>,
+    grants: Result<Arc<RecordedGrants>, Arc<TrustError>>,
 }
 
 /// The metadata that the system changes whenever the file changes or is replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Stamp {
+struct GrantFileStamp {
     bytes: u64,
     device: u64,
     inode: u64,
@@ -67,13 +67,13 @@ struct Stamp {
     changed: (i64, i64),
 }
 
-impl Default for Grants {
+impl Default for RecordedGrants {
     fn default() -> Self {
         Self { version: RECORD_VERSION, plugins: BTreeMap::new() }
     }
 }
 
-impl Grants {
+impl RecordedGrants {
     /// Returns true if the plugin with this name and content has this grant.
     pub fn has(&self, plugin: &str, sha256: &str, grant: &str) -> bool {
         let granted = self.plugins.get(&sha256.to_ascii_lowercase());
@@ -81,7 +81,7 @@ impl Grants {
     }
 
     /// Returns the latest grants of any content under this name.
-    fn latest(&self, plugin: &str) -> Option<&PluginGrants> {
+    fn latest_grants(&self, plugin: &str) -> Option<&PluginGrants> {
         let named = self.plugins.values().filter(|granted| granted.name == plugin);
         named.max_by_key(|granted| granted.granted_at_s)
     }
@@ -99,7 +99,7 @@ impl GrantStore {
     }
 
     /// Reads the record. A missing record contains no grants.
-    pub fn read(&self) -> Result<Grants, TrustError> {
+    pub fn read(&self) -> Result<RecordedGrants, TrustError> {
         self.file.read()
     }
 
@@ -113,13 +113,13 @@ impl GrantStore {
     ) -> Result<(), TrustError> {
         let sha256 = checked_digest(sha256)?;
         let services = services.into_iter().map(str::to_owned);
-        self.file.change(|grants: &mut Grants| {
-            let entry = grants.plugins.entry(sha256).or_insert_with(|| PluginGrants::of(plugin));
+        self.file.change(|grants: &mut RecordedGrants| {
+            let entry = grants.plugins.entry(sha256).or_insert_with(|| PluginGrants::for_plugin(plugin));
             if entry.name != plugin {
-                *entry = PluginGrants::of(plugin);
+                *entry = PluginGrants::for_plugin(plugin);
             }
             entry.services.extend(services);
-            entry.granted_at_s = seconds(now);
+            entry.granted_at_s = unix_seconds(now);
         })
     }
 
@@ -127,7 +127,7 @@ impl GrantStore {
     /// named. Otherwise a grant of an older file would return with that file. Returns the revoked
     /// services.
     pub fn revoke(&self, plugin: &str, services: &[&str]) -> Result<BTreeSet<String>, TrustError> {
-        self.file.change(|grants: &mut Grants| {
+        self.file.change(|grants: &mut RecordedGrants| {
             let mut taken = BTreeSet::new();
             let is_meant = |name: &String| services.is_empty() || services.contains(&name.as_str());
             for granted in grants.plugins.values_mut().filter(|granted| granted.name == plugin) {
@@ -150,16 +150,16 @@ impl GrantStore {
         // Most plugins have no grants. Then no file is made.
         let known = self.read()?;
         let is_new = known.plugins.get(&sha256).is_none_or(|granted| granted.name != plugin);
-        if !is_new || known.latest(plugin).is_none() {
+        if !is_new || known.latest_grants(plugin).is_none() {
             return Ok(BTreeSet::new());
         }
-        self.file.change(|grants: &mut Grants| {
-            let latest = grants.latest(plugin).map(|granted| granted.services.clone());
+        self.file.change(|grants: &mut RecordedGrants| {
+            let latest = grants.latest_grants(plugin).map(|granted| granted.services.clone());
             let services = latest.unwrap_or_default();
             let entry = PluginGrants {
                 services: services.clone(),
-                granted_at_s: seconds(now),
-                ..PluginGrants::of(plugin)
+                granted_at_s: unix_seconds(now),
+                ..PluginGrants::for_plugin(plugin)
             };
             grants.plugins.insert(sha256, entry);
             services
@@ -168,7 +168,7 @@ impl GrantStore {
 }
 
 impl PluginGrants {
-    fn of(plugin: &str) -> Self {
+    fn for_plugin(plugin: &str) -> Self {
         Self { name: plugin.to_owned(), services: BTreeSet::new(), granted_at_s: 0 }
     }
 }
@@ -184,21 +184,21 @@ impl LiveGrants {
     ///
     /// # Errors
     /// The problem with the record. No grant holds then.
-    pub fn now(&self) -> Result<Arc<Grants>, Arc<TrustError>> {
+    pub fn current_grants(&self) -> Result<Arc<RecordedGrants>, Arc<TrustError>> {
         let mut seen = self.seen.lock();
         // Taken before the file is read, so that the next call notices a change during the read.
-        let stamp = Stamp::of(&self.store.path());
+        let stamp = GrantFileStamp::read_stamp(&self.store.path());
         if let Some(seen) = seen.as_ref().filter(|seen| seen.stamp == stamp) {
             return seen.grants.clone();
         }
         let grants = self.store.read().map(Arc::new).map_err(Arc::new);
-        *seen = Some(Seen { stamp, grants: grants.clone() });
+        *seen = Some(GrantsSnapshot { stamp, grants: grants.clone() });
         grants
     }
 }
 
-impl Stamp {
-    fn of(path: &Path) -> Option<Self> {
+impl GrantFileStamp {
+    fn read_stamp(path: &Path) -> Option<Self> {
         let metadata = fs::metadata(path).ok()?;
         Some(Self {
             bytes: metadata.len(),

@@ -49,7 +49,7 @@ struct VersionOnly {
 
 impl RecordKind {
     /// Returns what does not hold while the record cannot be read.
-    pub(super) fn nothing_meanwhile(self) -> &'static str {
+    pub(super) fn effect_while_unreadable(self) -> &'static str {
         match self {
             Self::Trust => "nothing is trusted until this is fixed",
             Self::Grants => "nothing is granted until this is fixed",
@@ -57,7 +57,7 @@ impl RecordKind {
     }
 
     /// Returns what the user must do again after removing a damaged record.
-    pub(super) fn again(self) -> &'static str {
+    pub(super) fn repeat_hint(self) -> &'static str {
         match self {
             Self::Trust => "trust",
             Self::Grants => "grant",
@@ -115,7 +115,7 @@ impl RecordFile {
     where
         T: Default + Clone + PartialEq + Serialize + DeserializeOwned,
     {
-        jaato_places::make(&self.folder).map_err(|error| self.not_believed(error))?;
+        jaato_places::make(&self.folder).map_err(|error| self.bad_place_error(error))?;
         // Unlocked when it is dropped, even by a process that is killed.
         let _lock = self.lock()?;
         let before: T = self.read()?;
@@ -130,7 +130,7 @@ impl RecordFile {
     fn lock(&self) -> Result<File, TrustError> {
         let path = self.folder.join(format!("{}.lock", self.kind.stem()));
         let held = jaato_places::lock(&path, LOCK_WAIT);
-        let held = held.map_err(|error| self.not_believed(error))?;
+        let held = held.map_err(|error| self.bad_place_error(error))?;
         held.ok_or(TrustError::Locked { record: self.kind, path })
     }
 
@@ -145,12 +145,12 @@ impl RecordFile {
             file.persist(&path)?;
             Ok(())
         };
-        write().map_err(|error| failed(&path, "write", &error))
+        write().map_err(|error| record_io_error(&path, "write", &error))
     }
 
-    fn not_believed(&self, why: PlaceError) -> TrustError {
+    fn bad_place_error(&self, why: PlaceError) -> TrustError {
         match &why.why {
-            Why::System(cause) => failed(&why.path, "use", cause),
+            Why::System(cause) => record_io_error(&why.path, "use", cause),
             Why::Owner(_)
             | Why::Writable(_)
             | Why::NotAFolder
@@ -170,12 +170,12 @@ pub(super) fn checked_digest(sha256: &str) -> Result<String, TrustError> {
 }
 
 /// Returns a time in the form that records use.
-pub(super) fn seconds(time: SystemTime) -> u64 {
+pub(super) fn unix_seconds(time: SystemTime) -> u64 {
     // A clock before 1970 is wrong, but the time is only shown.
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-fn failed(path: &Path, doing: &'static str, error: &std::io::Error) -> TrustError {
+fn record_io_error(path: &Path, doing: &'static str, error: &std::io::Error) -> TrustError {
     TrustError::Io { path: path.to_owned(), doing, cause: error.to_string() }
 }
 

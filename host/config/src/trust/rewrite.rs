@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::SystemTime;
 
-use super::store::Trust;
+use super::store::RecordedTrust;
 use super::{TrustError, TrustStore, Workspace, WorkspaceState, scan};
 use crate::edit::replace_name;
 
@@ -37,12 +37,12 @@ impl TrustStore {
         })?;
         let root = workspace.recorded_root()?.to_owned();
         let (files, stamps) = workspace.digest_all(&BTreeSet::from([name.to_owned()]), now)?;
-        self.file.change(|trust: &mut Trust| {
+        self.file.change(|trust: &mut RecordedTrust| {
             let Some(known) = trust.workspaces.get_mut(&root) else { return };
             known.stamps.remove(name);
             known.files.extend(files);
             known.stamps.extend(stamps);
-            known.digest = scan::whole(&known.files);
+            known.digest = scan::combined_digest(&known.files);
         })
     }
 }

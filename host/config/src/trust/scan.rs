@@ -28,12 +28,12 @@ const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Lists the existing covered files, with `/` between folders. Reads no file. `more` are the names
 /// of further files that count.
-pub(super) fn names<'a>(
+pub(super) fn covered_names<'a>(
     root: &Path,
     more: impl Iterator<Item = &'a str>,
 ) -> Result<BTreeSet<String>, TrustError> {
     let mut names = BTreeSet::new();
-    for name in covered(root).into_iter().chain(more) {
+    for name in standard_covered_names(root).into_iter().chain(more) {
         collect(root, name.to_owned(), 0, &mut names)?;
     }
     Ok(names)
@@ -44,7 +44,7 @@ pub(super) fn names<'a>(
 pub(super) fn shown_names<'a>(root: &Path, more: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut names = BTreeSet::new();
     let mut waiting: Vec<_> =
-        covered(root).into_iter().chain(more).map(|name| (PathBuf::from(name), 0)).collect();
+        standard_covered_names(root).into_iter().chain(more).map(|name| (PathBuf::from(name), 0)).collect();
     while let Some((name, depth)) = waiting.pop() {
         if names.len() >= FILES_MAX {
             break;
@@ -71,7 +71,7 @@ pub(super) fn shown_names<'a>(root: &Path, more: impl Iterator<Item = &'a str>) 
 
 /// Lists the names that count in each workspace. A link in place of a folder of skills does not
 /// count. Nothing reads it, so files elsewhere need no digest.
-fn covered<'a>(root: &Path) -> Vec<&'a str> {
+fn standard_covered_names<'a>(root: &Path) -> Vec<&'a str> {
     let is_folder = |path: PathBuf| path.symlink_metadata().is_ok_and(|found| found.is_dir());
     let mut names = vec![WORKSPACE_FOLDER, ENV_FILE, MCP_FILE];
     let has_parent =
@@ -82,7 +82,7 @@ fn covered<'a>(root: &Path) -> Vec<&'a str> {
 
 /// Returns the digest of each named file. Digests in `known` are reused. A file that disappeared in
 /// the meantime is left out.
-pub(super) fn digests(
+pub(super) fn digest_files(
     root: &Path,
     names: &BTreeSet<String>,
     known: BTreeMap<String, String>,
@@ -101,7 +101,7 @@ pub(super) fn digests(
 }
 
 /// Returns one digest over all files, for the user to compare and for the record.
-pub(super) fn whole(digests: &BTreeMap<String, String>) -> String {
+pub(super) fn combined_digest(digests: &BTreeMap<String, String>) -> String {
     let mut hash = Sha256::new();
     for (name, digest) in digests {
         // Lengths first, so that different lists never give the same bytes.
@@ -114,13 +114,13 @@ pub(super) fn whole(digests: &BTreeMap<String, String>) -> String {
 }
 
 /// Opens a named file for reading: a plain file, or a link to one inside the root.
-pub(super) fn open(root: &Path, name: &str) -> Result<Option<(PathBuf, File)>, TrustError> {
+pub(super) fn open_covered_file(root: &Path, name: &str) -> Result<Option<(PathBuf, File)>, TrustError> {
     let path = root.join(name);
-    let Some(target) = readable(root, &path)? else { return Ok(None) };
+    let Some(target) = resolve_plain_file(root, &path)? else { return Ok(None) };
     match File::open(&target) {
         Ok(file) => Ok(Some((target, file))),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(unreadable(&target, &error)),
+        Err(error) => Err(unreadable_error(&target, &error)),
     }
 }
 
@@ -144,7 +144,7 @@ pub(super) fn file_digest(
             Ok(0) => return Ok(hex(hash)),
             Ok(count) => count,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) => return Err(unreadable(path, &error)),
+            Err(error) => return Err(unreadable_error(path, &error)),
         };
         take(&chunk[..count])?;
         hash.update(&chunk[..count]);
@@ -164,7 +164,7 @@ fn collect(
 ) -> Result<(), TrustError> {
     let too_much = |what| TrustError::TooMuch { root: root.to_owned(), what };
     let path = root.join(&name);
-    let Some(metadata) = metadata(&path)? else { return Ok(()) };
+    let Some(metadata) = metadata_if_exists(&path)? else { return Ok(()) };
     if !metadata.is_dir() {
         names.insert(name);
         return if names.len() > FILES_MAX { Err(too_much("too many files")) } else { Ok(()) };
@@ -172,8 +172,8 @@ fn collect(
     if depth >= DEPTH_MAX {
         return Err(too_much("folders too deep"));
     }
-    for entry in fs::read_dir(&path).map_err(|error| unreadable(&path, &error))? {
-        let entry = entry.map_err(|error| unreadable(&path, &error))?;
+    for entry in fs::read_dir(&path).map_err(|error| unreadable_error(&path, &error))? {
+        let entry = entry.map_err(|error| unreadable_error(&path, &error))?;
         let Some(inner) = entry.file_name().to_str().map(str::to_owned) else {
             return Err(TrustError::NotUtf8 { path: entry.path() });
         };
@@ -184,18 +184,18 @@ fn collect(
 
 fn digest(root: &Path, name: &str, bytes_left: &mut u64) -> Result<Option<String>, TrustError> {
     let path = root.join(name);
-    let Some(metadata) = metadata(&path)? else { return Ok(None) };
+    let Some(metadata) = metadata_if_exists(&path)? else { return Ok(None) };
     let link = if metadata.is_symlink() {
-        let target = fs::read_link(&path).map_err(|error| unreadable(&path, &error))?;
+        let target = fs::read_link(&path).map_err(|error| unreadable_error(&path, &error))?;
         format!("link:{}:", target.to_string_lossy())
     } else {
         String::new()
     };
-    let Some(target) = readable(root, &path)? else {
+    let Some(target) = resolve_plain_file(root, &path)? else {
         let kind = if metadata.is_symlink() { "outside" } else { "special" };
         return Ok(Some(format!("{link}{kind}")));
     };
-    let file = File::open(&target).map_err(|error| unreadable(&target, &error))?;
+    let file = File::open(&target).map_err(|error| unreadable_error(&target, &error))?;
     let content = file_digest(&target, file, |chunk| {
         *bytes_left = bytes_left
             .checked_sub(chunk.len() as u64)
@@ -207,30 +207,30 @@ fn digest(root: &Path, name: &str, bytes_left: &mut u64) -> Result<Option<String
 
 /// Returns the plain file behind a path, if it is inside the root. A fifo would block, a device
 /// would never end, and files outside do not belong to the workspace.
-fn readable(root: &Path, path: &Path) -> Result<Option<PathBuf>, TrustError> {
+fn resolve_plain_file(root: &Path, path: &Path) -> Result<Option<PathBuf>, TrustError> {
     match fs::canonicalize(path) {
         Ok(target) if target.starts_with(root) => {
-            Ok(metadata(&target)?.is_some_and(|found| found.is_file()).then_some(target))
+            Ok(metadata_if_exists(&target)?.is_some_and(|found| found.is_file()).then_some(target))
         }
         Ok(_) => Ok(None),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         // A link that points to itself.
-        Err(_) if metadata(path)?.is_some_and(|found| found.is_symlink()) => Ok(None),
-        Err(error) => Err(unreadable(path, &error)),
+        Err(_) if metadata_if_exists(path)?.is_some_and(|found| found.is_symlink()) => Ok(None),
+        Err(error) => Err(unreadable_error(path, &error)),
     }
 }
 
-fn metadata(path: &Path) -> Result<Option<Metadata>, TrustError> {
+fn metadata_if_exists(path: &Path) -> Result<Option<Metadata>, TrustError> {
     match fs::symlink_metadata(path) {
         Ok(metadata) => Ok(Some(metadata)),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Ok(None)
         }
-        Err(error) => Err(unreadable(path, &error)),
+        Err(error) => Err(unreadable_error(path, &error)),
     }
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> TrustError {
+fn unreadable_error(path: &Path, error: &std::io::Error) -> TrustError {
     TrustError::Io { path: path.to_owned(), doing: "read", cause: error.to_string() }
 }
 

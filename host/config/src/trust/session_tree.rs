@@ -15,7 +15,7 @@ use std::path::Path;
 
 use super::TrustError;
 use crate::platform;
-use crate::variables::Variables;
+use crate::variables::EnvironmentVariables;
 
 /// Set for every process that a session starts.
 pub const SESSION_MARKER: &str = "JAATO_SESSION_ID";
@@ -29,35 +29,35 @@ const ANCESTORS_MAX: usize = 256;
 
 /// The relevant facts about a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Process {
+struct StatProcess {
     parent: u32,
     is_jaato: bool,
 }
 
 /// Returns true if a session started this process, directly or not.
-pub fn inside_session(variables: &Variables) -> bool {
+pub fn inside_session(variables: &EnvironmentVariables) -> bool {
     variables.get(SESSION_MARKER).is_some()
-        || bears_mark()
+        || has_session_mark()
         || has_jaato_ancestor(std::process::id(), process_in_proc)
 }
 
 /// Returns true if a session started another process, directly or not.
 pub fn is_of_a_session(pid: u32) -> bool {
-    bears_mark_of(pid) || has_jaato_ancestor(pid, process_in_proc)
+    has_process_session_mark(pid) || has_jaato_ancestor(pid, process_in_proc)
 }
 
 /// Returns an error for a trust command inside a session.
-pub fn refuse_inside_session(variables: &Variables) -> Result<(), TrustError> {
+pub fn refuse_inside_session(variables: &EnvironmentVariables) -> Result<(), TrustError> {
     if inside_session(variables) { Err(TrustError::InsideSession) } else { Ok(()) }
 }
 
 /// Asks the kernel instead of `/proc`, which a process can hide from itself.
-fn bears_mark() -> bool {
+fn has_session_mark() -> bool {
     platform::bound_of_locks().is_some_and(|bound| bound <= SESSION_MARK)
 }
 
 /// Returns true if another process has the limit, if `/proc` shows that.
-fn bears_mark_of(pid: u32) -> bool {
+fn has_process_session_mark(pid: u32) -> bool {
     let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
     let locks = limits.lines().find_map(|line| line.strip_prefix("Max file locks"));
     let hard = locks.and_then(|bounds| bounds.split_ascii_whitespace().nth(1));
@@ -65,7 +65,7 @@ fn bears_mark_of(pid: u32) -> bool {
 }
 
 /// Checks only the parents of the process, not the process itself.
-fn has_jaato_ancestor(own: u32, read: impl Fn(u32) -> Option<Process>) -> bool {
+fn has_jaato_ancestor(own: u32, read: impl Fn(u32) -> Option<StatProcess>) -> bool {
     let mut current = read(own).map(|process| process.parent);
     for _ in 0..ANCESTORS_MAX {
         let Some(parent) = current.filter(|parent| *parent > 0).and_then(&read) else {
@@ -80,7 +80,7 @@ fn has_jaato_ancestor(own: u32, read: impl Fn(u32) -> Option<Process>) -> bool {
     true
 }
 
-fn process_in_proc(pid: u32) -> Option<Process> {
+fn process_in_proc(pid: u32) -> Option<StatProcess> {
     let folder = Path::new("/proc").join(pid.to_string());
     let stat = std::fs::read(folder.join("stat")).ok()?;
     let (name, parent) = parse_stat(&stat)?;
@@ -90,7 +90,7 @@ fn process_in_proc(pid: u32) -> Option<Process> {
         Ok(executable) => is_jaato_executable(&executable),
         Err(_) => name == b"jaato",
     };
-    Some(Process { parent, is_jaato })
+    Some(StatProcess { parent, is_jaato })
 }
 
 fn is_jaato_executable(path: &Path) -> bool {
@@ -119,7 +119,7 @@ mod tests {
     fn check(tree: &[(u32, u32, bool)], own: u32, expected: bool) {
         let read = |pid| {
             let (_, parent, is_jaato) = *tree.iter().find(|(known, _, _)| *known == pid)?;
-            Some(Process { parent, is_jaato })
+            Some(StatProcess { parent, is_jaato })
         };
         assert_eq!(has_jaato_ancestor(own, read), expected);
     }
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn the_marker_alone_is_enough() {
-        let variables: Variables = [(SESSION_MARKER, "s1")].into_iter().collect();
+        let variables: EnvironmentVariables = [(SESSION_MARKER, "s1")].into_iter().collect();
         assert!(inside_session(&variables));
         assert!(matches!(refuse_inside_session(&variables), Err(TrustError::InsideSession)));
     }

@@ -24,7 +24,7 @@ const SETTLED_S: i64 = 2;
 /// the content's last change, but not that of the inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Stamp {
+pub(super) struct CoveredFileStamp {
     bytes: u64,
     inode: u64,
     changed_s: i64,
@@ -32,16 +32,16 @@ pub(super) struct Stamp {
 }
 
 /// Stamps by file name.
-pub(super) type Stamps = BTreeMap<String, Stamp>;
+pub(super) type CoveredFileStamps = BTreeMap<String, CoveredFileStamp>;
 
 /// Returns the stamps of the big plain files among these.
-pub(super) fn stamps(root: &Path, names: &BTreeSet<String>) -> Stamps {
+pub(super) fn stamps_of_big_files(root: &Path, names: &BTreeSet<String>) -> CoveredFileStamps {
     names.iter().filter_map(|name| Some((name.clone(), stamp(&root.join(name))?))).collect()
 }
 
 /// Returns the stamps that were the same before and after the digest, and are old enough to be
 /// proof later.
-pub(super) fn settled(before: Stamps, after: &Stamps, now: SystemTime) -> Stamps {
+pub(super) fn unchanged_stamps(before: CoveredFileStamps, after: &CoveredFileStamps, now: SystemTime) -> CoveredFileStamps {
     // A clock before 1970 settles nothing.
     let now_s = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let latest = i64::try_from(now_s).unwrap_or(i64::MAX).saturating_sub(SETTLED_S);
@@ -51,7 +51,7 @@ pub(super) fn settled(before: Stamps, after: &Stamps, now: SystemTime) -> Stamps
         .collect()
 }
 
-fn stamp(path: &Path) -> Option<Stamp> {
+fn stamp(path: &Path) -> Option<CoveredFileStamp> {
     let metadata = fs::symlink_metadata(path).ok()?;
     if metadata.is_file() && metadata.len() >= STAMP_BYTES_MIN {
         of_system(&metadata)
@@ -60,9 +60,9 @@ fn stamp(path: &Path) -> Option<Stamp> {
     }
 }
 
-fn of_system(metadata: &Metadata) -> Option<Stamp> {
+fn of_system(metadata: &Metadata) -> Option<CoveredFileStamp> {
     use std::os::unix::fs::MetadataExt;
-    Some(Stamp {
+    Some(CoveredFileStamp {
         bytes: metadata.len(),
         inode: metadata.ino(),
         changed_s: metadata.ctime(),
@@ -77,14 +77,14 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(after: Option<Stamp>, now_s: u64, expected: bool) {
+    fn check(after: Option<CoveredFileStamp>, now_s: u64, expected: bool) {
         let before = BTreeMap::from([("f".to_owned(), STAMP)]);
         let after = after.map(|stamp| ("f".to_owned(), stamp)).into_iter().collect();
-        let kept = settled(before, &after, UNIX_EPOCH + Duration::from_secs(now_s));
+        let kept = unchanged_stamps(before, &after, UNIX_EPOCH + Duration::from_secs(now_s));
         assert_eq!(!kept.is_empty(), expected);
     }
 
-    const STAMP: Stamp = Stamp { bytes: 70_000, inode: 7, changed_s: 100, changed_ns: 5 };
+    const STAMP: CoveredFileStamp = CoveredFileStamp { bytes: 70_000, inode: 7, changed_s: 100, changed_ns: 5 };
 
     #[test]
     fn a_stamp_counts_once_its_file_has_been_left_alone() {
@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn a_file_that_changed_while_it_was_digested_has_none() {
-        check(Some(Stamp { changed_ns: 6, ..STAMP }), 200, false);
-        check(Some(Stamp { inode: 8, ..STAMP }), 200, false);
+        check(Some(CoveredFileStamp { changed_ns: 6, ..STAMP }), 200, false);
+        check(Some(CoveredFileStamp { inode: 8, ..STAMP }), 200, false);
         check(None, 200, false);
     }
 }

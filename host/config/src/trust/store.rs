@@ -7,11 +7,11 @@ use std::time::SystemTime;
 use jaato_types::mcp_entry::AgreedVariables;
 use serde::{Deserialize, Serialize};
 
-use super::record::{RECORD_VERSION, RecordFile, RecordKind, checked_digest, seconds};
-use super::stamp::Stamps;
-use super::workspace::changes;
+use super::record::{RECORD_VERSION, RecordFile, RecordKind, checked_digest, unix_seconds};
+use super::stamp::CoveredFileStamps;
+use super::workspace::list_file_changes;
 use super::{
-    Candidate, ChangeKind, FileChange, TrustError, TrustedWorkspace, Workspace, WorkspaceState,
+    TrustCandidate, TrustedFileChange, FileChange, TrustError, TrustedWorkspace, Workspace, WorkspaceState,
     candidate, scan,
 };
 
@@ -24,7 +24,7 @@ pub struct TrustStore {
 /// The content of the record at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Trust {
+pub struct RecordedTrust {
     version: u64,
     /// Trusted plugin files by the SHA-256 of their content.
     pub plugins: BTreeMap<String, PluginTrust>,
@@ -58,7 +58,7 @@ pub struct WorkspaceTrust {
     pub files: BTreeMap<String, String>,
     /// Stamps of big files, which show later that they did not change.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) stamps: Stamps,
+    pub(super) stamps: CoveredFileStamps,
     /// Variables that may be sent to its MCP servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<AgreedVariables>,
@@ -66,7 +66,7 @@ pub struct WorkspaceTrust {
     pub trusted_at_s: u64,
 }
 
-impl Default for Trust {
+impl Default for RecordedTrust {
     fn default() -> Self {
         Self {
             version: RECORD_VERSION,
@@ -77,7 +77,7 @@ impl Default for Trust {
     }
 }
 
-impl Trust {
+impl RecordedTrust {
     /// Returns true if the content with this SHA-256 is trusted.
     pub fn is_plugin_trusted(&self, sha256: &str) -> bool {
         self.plugins.contains_key(&sha256.to_ascii_lowercase())
@@ -96,11 +96,11 @@ impl TrustStore {
     }
 
     /// Reads the record. A missing record means that nothing is trusted.
-    pub fn read(&self) -> Result<Trust, TrustError> {
+    pub fn read(&self) -> Result<RecordedTrust, TrustError> {
         self.file.read()
     }
 
-    /// Returns true if the content with this SHA-256 is trusted. To check many, use one [`Trust`].
+    /// Returns true if the content with this SHA-256 is trusted. To check many, use one [`RecordedTrust`].
     pub fn is_plugin_trusted(&self, sha256: &str) -> Result<bool, TrustError> {
         Ok(self.read()?.is_plugin_trusted(sha256))
     }
@@ -115,8 +115,8 @@ impl TrustStore {
     ) -> Result<(), TrustError> {
         let sha256 = checked_digest(sha256)?;
         let path = path.to_string_lossy().into_owned();
-        let entry = PluginTrust { name: name.to_owned(), path, trusted_at_s: seconds(now) };
-        self.file.change(|trust: &mut Trust| {
+        let entry = PluginTrust { name: name.to_owned(), path, trusted_at_s: unix_seconds(now) };
+        self.file.change(|trust: &mut RecordedTrust| {
             trust.plugins.insert(sha256, entry);
         })
     }
@@ -124,7 +124,7 @@ impl TrustStore {
     /// Withdraws trust in a plugin file. Returns true if there was any.
     pub fn untrust_plugin(&self, sha256: &str) -> Result<bool, TrustError> {
         let sha256 = checked_digest(sha256)?;
-        self.file.change(|trust: &mut Trust| trust.plugins.remove(&sha256).is_some())
+        self.file.change(|trust: &mut RecordedTrust| trust.plugins.remove(&sha256).is_some())
     }
 
     /// Returns the state of a workspace. Reads its files only if it was trusted before.
@@ -133,18 +133,18 @@ impl TrustStore {
         let known = workspace.recorded_root().ok().and_then(|root| trust.workspaces.get(root));
         let Some(known) = known else { return Ok(workspace.state_untrusted()) };
         let present =
-            workspace.names(&known.files).and_then(|names| workspace.digest_again(&names, known));
+            workspace.names(&known.files).and_then(|names| workspace.digest_changed_files(&names, known));
         let present = match present {
             Ok(present) => present,
             // A file that cannot be read could be read when the workspace was trusted. `jaato
             // trust` describes the problem.
             Err(error) => {
-                let name = workspace.name_of_trouble(&error);
-                let files = vec![FileChange { name, kind: ChangeKind::Changed }];
+                let name = workspace.file_name_in_error(&error);
+                let files = vec![FileChange { name, kind: TrustedFileChange::Changed }];
                 return Ok(WorkspaceState::Changed { files });
             }
         };
-        let files = changes(&known.files, &present);
+        let files = list_file_changes(&known.files, &present);
         Ok(if !files.is_empty() {
             WorkspaceState::Changed { files }
         } else {
@@ -173,7 +173,7 @@ impl TrustStore {
     pub fn trust_as_seen(
         &self,
         workspace: &Workspace,
-        seen: &Candidate,
+        seen: &TrustCandidate,
         variables: Vec<AgreedVariables>,
         now: SystemTime,
     ) -> Result<TrustedWorkspace, TrustError> {
@@ -184,24 +184,24 @@ impl TrustStore {
     fn record(
         &self,
         workspace: &Workspace,
-        seen: Option<&Candidate>,
+        seen: Option<&TrustCandidate>,
         variables: Vec<AgreedVariables>,
         now: SystemTime,
     ) -> Result<TrustedWorkspace, TrustError> {
         let root = workspace.recorded_root()?.to_owned();
-        self.file.change(|trust: &mut Trust| {
-            let names = candidate::names(workspace, trust)?;
+        self.file.change(|trust: &mut RecordedTrust| {
+            let names = candidate::covered_names(workspace, trust)?;
             let (files, stamps) = workspace.digest_all(&names, now)?;
-            let changed = seen.map(|seen| changes(seen.files(), &files)).unwrap_or_default();
+            let changed = seen.map(|seen| list_file_changes(seen.files(), &files)).unwrap_or_default();
             if let Some(change) = changed.first() {
                 return Err(TrustError::Changed { path: workspace.root().join(&change.name) });
             }
             let entry = WorkspaceTrust {
-                digest: scan::whole(&files),
+                digest: scan::combined_digest(&files),
                 files: files.clone(),
                 stamps,
                 variables: variables.clone(),
-                trusted_at_s: seconds(now),
+                trusted_at_s: unix_seconds(now),
             };
             trust.declined.remove(&root);
             trust.workspaces.insert(root, entry);
@@ -217,7 +217,7 @@ impl TrustStore {
         found: &[String],
     ) -> Result<(), TrustError> {
         let root = workspace.recorded_root()?.to_owned();
-        self.file.change(|trust: &mut Trust| {
+        self.file.change(|trust: &mut RecordedTrust| {
             trust.declined.insert(root, found.to_vec());
         })
     }
@@ -231,6 +231,6 @@ impl TrustStore {
     /// Withdraws trust in a workspace. Returns true if there was any.
     pub fn untrust_workspace(&self, workspace: &Workspace) -> Result<bool, TrustError> {
         let root = workspace.recorded_root()?.to_owned();
-        self.file.change(|trust: &mut Trust| trust.workspaces.remove(&root).is_some())
+        self.file.change(|trust: &mut RecordedTrust| trust.workspaces.remove(&root).is_some())
     }
 }

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use jaato_places::Owners;
 use jaato_types::mcp_entry::AgreedVariables;
 
-use super::stamp::{self, Stamps};
+use super::stamp::{self, CoveredFileStamps};
 use super::{AGENTS_FILE, CLAUDE_FILE, TrustError, WORKSPACE_FOLDER, WorkspaceTrust, scan};
 
 /// A folder in which a user works: its root, and the working directory in it.
@@ -45,12 +45,12 @@ pub struct FileChange {
     /// The file, from the workspace's root.
     pub name: String,
     /// The kind of change.
-    pub kind: ChangeKind,
+    pub kind: TrustedFileChange,
 }
 
 /// How a file changed since the workspace was trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChangeKind {
+pub enum TrustedFileChange {
     /// It did not exist.
     Added,
     /// Its content, or its link target, was different.
@@ -157,7 +157,7 @@ impl Workspace {
     ) -> Result<BTreeSet<String>, TrustError> {
         let agents = self.present_agents_files();
         let more = agents.iter().chain(recorded.keys()).map(String::as_str);
-        scan::names(&self.root, more)
+        scan::covered_names(&self.root, more)
     }
 
     /// Returns the state of a workspace that was never trusted. Unusual names are in a printable
@@ -176,15 +176,15 @@ impl Workspace {
         &self,
         names: &BTreeSet<String>,
         now: SystemTime,
-    ) -> Result<(BTreeMap<String, String>, Stamps), TrustError> {
-        let before = stamp::stamps(&self.root, names);
-        let files = scan::digests(&self.root, names, BTreeMap::new())?;
-        let stamps = stamp::settled(before, &stamp::stamps(&self.root, names), now);
+    ) -> Result<(BTreeMap<String, String>, CoveredFileStamps), TrustError> {
+        let before = stamp::stamps_of_big_files(&self.root, names);
+        let files = scan::digest_files(&self.root, names, BTreeMap::new())?;
+        let stamps = stamp::unchanged_stamps(before, &stamp::stamps_of_big_files(&self.root, names), now);
         Ok((files, stamps))
     }
 
     /// Names the file that an error concerns, from the root.
-    pub(super) fn name_of_trouble(&self, error: &TrustError) -> String {
+    pub(super) fn file_name_in_error(&self, error: &TrustError) -> String {
         let path = match error {
             TrustError::Io { path, .. } | TrustError::NotUtf8 { path } => {
                 path.strip_prefix(&self.root).unwrap_or(path)
@@ -202,17 +202,17 @@ impl Workspace {
     }
 
     /// Digests the named files again, except those whose stamp shows that they did not change.
-    pub(super) fn digest_again(
+    pub(super) fn digest_changed_files(
         &self,
         names: &BTreeSet<String>,
         trusted: &WorkspaceTrust,
     ) -> Result<BTreeMap<String, String>, TrustError> {
-        let known = stamp::stamps(&self.root, names)
+        let known = stamp::stamps_of_big_files(&self.root, names)
             .into_iter()
             .filter(|(name, stamp)| trusted.stamps.get(name) == Some(stamp))
             .filter_map(|(name, _)| trusted.files.get(&name).cloned().map(|digest| (name, digest)))
             .collect();
-        scan::digests(&self.root, names, known)
+        scan::digest_files(&self.root, names, known)
     }
 }
 
@@ -250,7 +250,7 @@ impl TrustedWorkspace {
 
     /// Returns the digest over all covered files.
     pub fn digest(&self) -> String {
-        scan::whole(&self.files)
+        scan::combined_digest(&self.files)
     }
 
     /// Lists the names of all covered files.
@@ -260,7 +260,7 @@ impl TrustedWorkspace {
 
     /// Returns the SHA-256 of a trusted covered file, by its name from the root
     /// (`.jaato/plugins/libmoon.so`). Returns `None` for a link, and for a file that did not exist.
-    pub fn content_of(&self, name: &str) -> Option<&str> {
+    pub fn content_sha256(&self, name: &str) -> Option<&str> {
         self.files.get(name)?.strip_prefix(scan::PLAIN_CONTENT)
     }
 
@@ -282,7 +282,7 @@ impl TrustedWorkspace {
             return Ok(None);
         };
         let changed = || TrustError::Changed { path: self.root.join(name) };
-        let Some((path, file)) = scan::open(&self.root, name)? else { return Err(changed()) };
+        let Some((path, file)) = scan::open_covered_file(&self.root, name)? else { return Err(changed()) };
         let (mut bytes, mut size) = (Vec::new(), 0);
         let file = file.take(super::WORKSPACE_BYTES_MAX);
         let digest = scan::file_digest(&path, file, |chunk| {
@@ -296,15 +296,15 @@ impl TrustedWorkspace {
 }
 
 /// Lists the differences between the trusted and the existing files.
-pub(super) fn changes(
+pub(super) fn list_file_changes(
     trusted: &BTreeMap<String, String>,
     present: &BTreeMap<String, String>,
 ) -> Vec<FileChange> {
     let names: BTreeSet<&String> = trusted.keys().chain(present.keys()).collect();
     let kind = |name: &String| match (trusted.get(name), present.get(name)) {
-        (None, _) => Some(ChangeKind::Added),
-        (Some(_), None) => Some(ChangeKind::Removed),
-        (Some(before), Some(after)) => (before != after).then_some(ChangeKind::Changed),
+        (None, _) => Some(TrustedFileChange::Added),
+        (Some(_), None) => Some(TrustedFileChange::Removed),
+        (Some(before), Some(after)) => (before != after).then_some(TrustedFileChange::Changed),
     };
     names
         .into_iter()
@@ -315,9 +315,9 @@ pub(super) fn changes(
 impl fmt::Display for FileChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.kind {
-            ChangeKind::Added => "added",
-            ChangeKind::Changed => "changed",
-            ChangeKind::Removed => "removed",
+            TrustedFileChange::Added => "added",
+            TrustedFileChange::Changed => "changed",
+            TrustedFileChange::Removed => "removed",
         };
         write!(f, "`{}` was {what}", self.name)
     }

@@ -7,11 +7,11 @@ use std::time::SystemTime;
 
 use expect_test::Expect;
 use jaato_config::trust::{TrustStore, TrustedWorkspace, Workspace};
-use jaato_config::{Config, ConfigError, Folders, Overrides, Sources, Variables, load};
+use jaato_config::{Config, ConfigError, UserFolders, Overrides, ConfigSources, EnvironmentVariables, load};
 
 pub struct Bench {
     root: tempfile::TempDir,
-    pub folders: Folders,
+    pub folders: UserFolders,
     pub config_file: Option<PathBuf>,
     pub env_file: Option<PathBuf>,
     pub overrides: Overrides,
@@ -22,7 +22,7 @@ pub struct Bench {
 impl Bench {
     pub fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
-        let folders = Folders::below(&root.path().canonicalize().unwrap().join("user"));
+        let folders = UserFolders::below(&root.path().canonicalize().unwrap().join("user"));
         fs::create_dir_all(folders.config().unwrap()).unwrap();
         fs::create_dir_all(root.path().join("work/.git")).unwrap();
         Self {
@@ -61,9 +61,9 @@ impl Bench {
     }
 
     pub fn load(&self) -> Result<Config, ConfigError> {
-        let variables: Variables =
+        let variables: EnvironmentVariables =
             self.variables.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        load(Sources {
+        load(ConfigSources {
             folders: &self.folders,
             config_file: self.config_file.as_deref(),
             env_file: self.env_file.as_deref(),

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jaato_config::DEFAULT_ENVIRONMENT;
-use jaato_instances::{CallSite, EnvironmentAccess, Tell, misbehaved};
+use jaato_instances::{CallSite, EnvironmentAccess, DeltaCallback, misbehaved_error};
 use jaato_loader::Served;
-use jaato_registry::Status;
+use jaato_registry::PluginStatus;
 use jaato_session::Cancel;
 use jaato_types::execution::{EnvironmentFacts, EnvironmentPart, EnvironmentSpec};
 use jaato_types::files::{FileResolve, FilesResolved, RESOLVE, RESOLVE_PATHS_MAX, ResolvedPath};
@@ -17,15 +17,15 @@ use jaato_types::{Delta, Error, ErrorKind, Frame, PluginName, SessionId};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
-use super::scope::{read, write};
+use super::scope::{parse_answer, serialize_request};
 use super::{
-    Environments, LimitsOfAll, Member, Scope, SessionEnvironment, SharedEnvironment, choose,
+    Environments, SessionFileLimits, EnvironmentMember, EnvironmentScope, SessionEnvironment, SharedEnvironment, choose,
     with_options_of,
 };
 
 /// An environment in the list.
 #[derive(Debug, Clone)]
-pub struct EnvironmentListed {
+pub struct EnvironmentListing {
     /// The plugin's description of it.
     pub spec: EnvironmentSpec,
     /// The plugin.
@@ -36,7 +36,7 @@ pub struct EnvironmentListed {
 
 impl Environments {
     /// Lists the available execution environments by name.
-    pub fn list(&self) -> Vec<EnvironmentListed> {
+    pub fn list(&self) -> Vec<EnvironmentListing> {
         let registry = self.plugins.registry();
         let chosen = &self.plugins.setup.config.environment;
         let listed = registry.environments().filter_map(|name| {
@@ -44,7 +44,7 @@ impl Environments {
             let spec = entry.description()?.environment.clone()?;
             let plugin = entry.candidate.manifest.name.clone();
             let is_default = spec.name == *chosen;
-            (entry.status == Status::Active).then_some(EnvironmentListed {
+            (entry.status == PluginStatus::Active).then_some(EnvironmentListing {
                 spec,
                 plugin,
                 is_default,
@@ -63,7 +63,7 @@ impl Environments {
         name: &str,
         given: &[(String, String)],
     ) -> Result<Map<String, Value>, Error> {
-        with_options_of(self, name, |_, known| known.read(given))
+        with_options_of(self, name, |_, known| known.parse_options(given))
     }
 
     /// Creates an environment that several sessions may share, without setting it up yet. The
@@ -77,7 +77,7 @@ impl Environments {
         options: Map<String, Value>,
     ) -> Result<SharedEnvironment, Error> {
         let choice = choose(self, name, options)?;
-        Ok(SharedEnvironment(Arc::new(Scope::new(choice))))
+        Ok(SharedEnvironment(Arc::new(EnvironmentScope::new(choice))))
     }
 
     /// Runs a program in a session's environment without a permission check. `take` receives its
@@ -94,14 +94,14 @@ impl Environments {
         mut take: impl FnMut(OutputStream, &[u8]),
     ) -> Result<ProcessExit, Error> {
         let member = self.member(session)?;
-        let quiet: Tell = Arc::new(|_| {});
+        let quiet: DeltaCallback = Arc::new(|_| {});
         let nobody = PluginName::from("host");
         let call = |operation: &str, frame| {
             let host = Arc::clone(self);
             member.call(host, &nobody, operation, (frame, None), Arc::clone(&quiet))
         };
         let stdin = if input.is_some() { Stdin::Piped } else { Stdin::Closed };
-        let spawned = call(SPAWN, write(&Spawn { stdin, ..spawn.clone() })?).await?;
+        let spawned = call(SPAWN, serialize_request(&Spawn { stdin, ..spawn.clone() })?).await?;
         let Served::StreamWith(head, mut stream) = spawned else {
             let text = "the environment returned no stream for a program";
             return Err(Error::new(ErrorKind::PluginMisbehaved, text));
@@ -127,8 +127,8 @@ impl Environments {
                     let text = "the environment did not report how the program ended";
                     return Err(Error::new(ErrorKind::PluginMisbehaved, text));
                 };
-                let frame = Frame::parse(&piece).map_err(misbehaved)?;
-                match frame.json().map_err(misbehaved)? {
+                let frame = Frame::parse(&piece).map_err(misbehaved_error)?;
+                match frame.json().map_err(misbehaved_error)? {
                     ProcessEvent::Output { stream, .. } => take(stream, frame.bytes),
                     ProcessEvent::Exited(exit) => return Ok(exit),
                     ProcessEvent::Unknown => {}
@@ -147,8 +147,8 @@ impl Environments {
         }
     }
 
-    fn member(&self, session: &SessionId) -> Result<Arc<Member>, Error> {
-        self.of(session).ok_or_else(|| {
+    fn member(&self, session: &SessionId) -> Result<Arc<EnvironmentMember>, Error> {
+        self.member_of(session).ok_or_else(|| {
             let text = "the session has no execution environment";
             Error::new(ErrorKind::NotFound, text)
         })
@@ -164,7 +164,7 @@ impl Environments {
         notice: impl Fn(String) + Send + Sync + 'static,
     ) -> Result<EnvironmentFacts, Error> {
         let member = self.member(session)?;
-        let tell: Tell = Arc::new(move |delta| {
+        let tell: DeltaCallback = Arc::new(move |delta| {
             if let Delta::Notice { text, .. } = delta {
                 notice(text);
             }
@@ -173,9 +173,9 @@ impl Environments {
     }
 
     /// Sets the limits for file operations of a session that belong to no call.
-    pub fn hold_to(&self, session: &SessionId, limits: LimitsOfAll) {
-        if let Some(member) = self.of(session) {
-            member.hold_to(limits);
+    pub fn set_file_limits(&self, session: &SessionId, limits: SessionFileLimits) {
+        if let Some(member) = self.member_of(session) {
+            member.set_file_limits(limits);
         }
     }
 
@@ -187,16 +187,16 @@ impl Environments {
         session: &SessionId,
         paths: &[PathBuf],
     ) -> Option<Vec<Option<ResolvedPath>>> {
-        let member = self.of(session)?;
+        let member = self.member_of(session)?;
         if !member.scope().has(self, EnvironmentPart::Files) {
             return None;
         }
-        let quiet: Tell = Arc::new(|_| {});
+        let quiet: DeltaCallback = Arc::new(|_| {});
         let asked = paths.iter().take(RESOLVE_PATHS_MAX);
         let paths = asked.map(|path| path.to_string_lossy().into_owned()).collect();
-        let request = write(&FileResolve { paths, ..FileResolve::default() }).ok()?;
+        let request = serialize_request(&FileResolve { paths, ..FileResolve::default() }).ok()?;
         match member.ask(self, RESOLVE, request, &quiet).await {
-            Ok(answer) => read::<FilesResolved>(&answer).ok().map(|it| it.paths),
+            Ok(answer) => parse_answer::<FilesResolved>(&answer).ok().map(|it| it.paths),
             Err(error) if error.kind == ErrorKind::UnknownOperation => None,
             Err(_) => Some(Vec::new()),
         }
@@ -205,7 +205,7 @@ impl Environments {
     /// Returns true if the plugin of a session's environment declares this part, even if the
     /// environment is not set up.
     pub fn has(&self, session: &SessionId, part: EnvironmentPart) -> bool {
-        self.of(session).is_some_and(|member| member.scope().has(self, part))
+        self.member_of(session).is_some_and(|member| member.scope().has(self, part))
     }
 
     /// Gives a session a shared environment, or one of its own as configured. If the default
@@ -227,7 +227,7 @@ impl Environments {
                 if !is_there && options.is_empty() && name == DEFAULT_ENVIRONMENT {
                     return Ok(());
                 }
-                Arc::new(Scope::new(choose(self, name, options)?))
+                Arc::new(EnvironmentScope::new(choose(self, name, options)?))
             }
         };
         self.join(session, scope);
@@ -235,15 +235,15 @@ impl Environments {
     }
 
     /// Returns a session's environment, if it has one, to share it with another session.
-    pub fn shared_of(&self, session: &SessionId) -> Option<SharedEnvironment> {
-        self.of(session).map(|member| SharedEnvironment(Arc::clone(member.scope())))
+    pub fn shared_environment(&self, session: &SessionId) -> Option<SharedEnvironment> {
+        self.member_of(session).map(|member| SharedEnvironment(Arc::clone(member.scope())))
     }
 
     /// Returns the site of a session's call that is not a tool call, for example of a provider or a
     /// gc.
     pub fn site(self: &Arc<Self>, session: &SessionId) -> CallSite {
-        let environment = SessionEnvironment::of(self, session);
+        let environment = SessionEnvironment::for_session(self, session);
         let environment = environment.map(|it| Arc::new(it) as Arc<dyn EnvironmentAccess>);
-        CallSite { environment, ..CallSite::of(session.clone()) }
+        CallSite { environment, ..CallSite::for_session(session.clone()) }
     }
 }

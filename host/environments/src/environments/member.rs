@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_config::trust::SESSION_MARKER;
-use jaato_instances::Tell;
+use jaato_instances::DeltaCallback;
 use jaato_loader::Served;
 use jaato_session::{CallFiles, Cancel, NamedPaths};
 use jaato_types::execution::{DESCRIBE, STREAM_KEY};
@@ -19,8 +19,8 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use super::Environments;
-use super::scope::{Scope, host_bug, read, write};
-use super::stream::{EnvironmentStream, OnEnd};
+use super::scope::{EnvironmentScope, host_bug_error, parse_answer, serialize_request};
+use super::stream::{EnvironmentStream, StreamEndHook};
 
 /// Keys that identify programs, terminals and files in requests and answers.
 const NUMBER_KEYS: [&str; 3] = ["process", "terminal", "file"];
@@ -30,11 +30,11 @@ const NUMBER_KEYS: [&str; 3] = ["process", "terminal", "file"];
 const ENDED_TERMINALS_MAX: usize = 1024;
 
 /// Returns the current limits for file operations of a session that belong to no call.
-pub type LimitsOfAll = Arc<dyn Fn() -> FileLimits + Send + Sync>;
+pub type SessionFileLimits = Arc<dyn Fn() -> FileLimits + Send + Sync>;
 
 /// A session in its environment.
-pub struct Member {
-    scope: Arc<Scope>,
+pub struct EnvironmentMember {
+    scope: Arc<EnvironmentScope>,
     session: SessionId,
     /// The programs, terminals and files that the session opened.
     numbers: Mutex<HashSet<u64>>,
@@ -42,7 +42,7 @@ pub struct Member {
     lasting: Mutex<HashSet<u64>>,
     terminals: Mutex<HeldTerminals>,
     /// Limits for file operations that belong to no call.
-    limits_of_all: Mutex<Option<LimitsOfAll>>,
+    limits_of_all: Mutex<Option<SessionFileLimits>>,
 }
 
 /// A session's terminals, including those that ended recently, because their last screens may
@@ -68,8 +68,8 @@ pub fn is_operation(operation: &str) -> bool {
     operation == DESCRIBE || (is_passed_on && ![PREPARE, RESOLVE].contains(&operation))
 }
 
-impl Member {
-    pub(super) fn new(scope: Arc<Scope>, session: SessionId) -> Self {
+impl EnvironmentMember {
+    pub(super) fn new(scope: Arc<EnvironmentScope>, session: SessionId) -> Self {
         scope.enter();
         Self {
             scope,
@@ -82,7 +82,7 @@ impl Member {
     }
 
     /// Returns the environment.
-    pub fn scope(&self) -> &Arc<Scope> {
+    pub fn scope(&self) -> &Arc<EnvironmentScope> {
         &self.scope
     }
 
@@ -92,7 +92,7 @@ impl Member {
         host: &Arc<Environments>,
         operation: &str,
         frame: Vec<u8>,
-        tell: &Tell,
+        tell: &DeltaCallback,
     ) -> Result<Vec<u8>, Error> {
         let (answer, _) = self.scope.call(host, operation, frame, tell).await?;
         Ok(answer)
@@ -105,13 +105,13 @@ impl Member {
         plugin: &PluginName,
         operation: &str,
         (request, files): (Vec<u8>, Option<Arc<CallFiles>>),
-        tell: Tell,
+        tell: DeltaCallback,
     ) -> BoxFuture<'static, Result<Served, Error>> {
         let (own, operation) = (Arc::clone(self), operation.to_owned());
         let plugin = plugin.clone();
         Box::pin(async move {
             check_request(&request)?;
-            let mut request = own.prepared(&operation, request)?;
+            let mut request = own.checked_request(&operation, request)?;
             let paths = named_paths(&operation, &request)?;
             if let Some(named) = &paths {
                 request = with_limits(request, &own.limits(files.as_deref(), named))?;
@@ -121,9 +121,9 @@ impl Member {
             }
             let (answer, ready) = own.scope.call(&host, &operation, request, &tell).await?;
             if let (Some(files), Some(named)) = (&files, &paths) {
-                files.changed(&operation, named);
+                files.record_change(&operation, named);
             }
-            own.served(&operation, answer, |stream, number| {
+            own.to_service_answer(&operation, answer, |stream, number| {
                 let stream = EnvironmentStream::new(ready, stream);
                 match (operation.as_str(), number) {
                     (terminal::SPAWN, Some(number)) => {
@@ -148,7 +148,7 @@ impl Member {
     }
 
     /// Sets the limits for file operations that belong to no call.
-    pub(super) fn hold_to(&self, limits: LimitsOfAll) {
+    pub(super) fn set_file_limits(&self, limits: SessionFileLimits) {
         *self.limits_of_all.lock() = Some(limits);
     }
 
@@ -159,7 +159,7 @@ impl Member {
         host: &Arc<Environments>,
         operation: &str,
         request: &[u8],
-        tell: &Tell,
+        tell: &DeltaCallback,
     ) -> Result<Option<Served>, Error> {
         let programs = self.scope.programs(host);
         if operation != SPAWN {
@@ -195,8 +195,8 @@ impl Member {
         request: Vec<u8>,
     ) -> Result<Vec<u8>, Error> {
         check_request(&request)?;
-        let request = self.prepared(operation, request)?;
-        let quiet: Tell = Arc::new(|_| {});
+        let request = self.checked_request(operation, request)?;
+        let quiet: DeltaCallback = Arc::new(|_| {});
         let (answer, _) = self.scope.call(&host, operation, request, &quiet).await?;
         Ok(answer)
     }
@@ -215,32 +215,32 @@ impl Member {
         host: &Arc<Environments>,
         number: u64,
         plugin: PluginName,
-    ) -> OnEnd {
+    ) -> StreamEndHook {
         let over = Cancel::new();
         let held = HeldTerminal { plugin, over: over.clone() };
         self.terminals.lock().by_number.insert(number, held);
         let (board, session) = (Arc::clone(&host.terminals), self.session.clone());
         let own = Arc::downgrade(self);
-        OnEnd::new(move || {
+        StreamEndHook::new(move || {
             over.cancel();
             board.forget(&session, number);
             if let Some(own) = own.upgrade() {
-                own.terminals.lock().end(number);
+                own.terminals.lock().record_terminal_end(number);
             }
         })
     }
 
     /// Checks that a request names only the session's own programs, terminals and files. Marks new
     /// programs as the session's.
-    fn prepared(&self, operation: &str, request: Vec<u8>) -> Result<Vec<u8>, Error> {
+    fn checked_request(&self, operation: &str, request: Vec<u8>) -> Result<Vec<u8>, Error> {
         let is_start = [SPAWN, START, terminal::SPAWN].contains(&operation);
         let names_something =
             !is_start && (operation.starts_with("process.") || operation.starts_with("terminal."));
         if !is_start && !names_something && !operation.starts_with("files.write_") {
             return Ok(request);
         }
-        let parsed = Frame::parse(&request).map_err(bad_request)?;
-        let mut json: Value = parsed.json().map_err(bad_request)?;
+        let parsed = Frame::parse(&request).map_err(bad_request_error)?;
+        let mut json: Value = parsed.json().map_err(bad_request_error)?;
         for key in NUMBER_KEYS {
             let Some(number) = json.get(key).and_then(Value::as_u64) else { continue };
             if !is_start && !self.numbers.lock().contains(&number) {
@@ -252,32 +252,32 @@ impl Member {
         if !is_start {
             return Ok(request);
         }
-        let Some(spawn) = json.as_object_mut() else { return Err(no_object()) };
+        let Some(spawn) = json.as_object_mut() else { return Err(not_an_object_error()) };
         let variables = spawn.entry("variables").or_insert_with(|| Value::Object(Map::new()));
         if let Some(variables) = variables.as_object_mut() {
             let marker = self.session.as_str().into();
             variables.insert(SESSION_MARKER.to_owned(), marker);
         }
-        write(&json)
+        serialize_request(&json)
     }
 
     /// Converts an environment's answer to a service's answer.
-    fn served(
+    fn to_service_answer(
         &self,
         operation: &str,
         answer: Vec<u8>,
         stream_of: impl FnOnce(u64, Option<u64>) -> EnvironmentStream,
     ) -> Result<Served, Error> {
         if operation == LIST {
-            let all: Vec<ProcessFacts> = read(&answer)?;
+            let all: Vec<ProcessFacts> = parse_answer(&answer)?;
             let numbers = self.numbers.lock();
             let own: Vec<_> = all.iter().filter(|it| numbers.contains(&it.process)).collect();
-            return Ok(Served::Frame(write(&own)?));
+            return Ok(Served::Frame(serialize_request(&own)?));
         }
-        if !opens(operation) {
+        if !is_opening_operation(operation) {
             return Ok(Served::Frame(answer));
         }
-        let mut head: Map<String, Value> = read(&answer)?;
+        let mut head: Map<String, Value> = parse_answer(&answer)?;
         let number = NUMBER_KEYS.iter().find_map(|key| head.get(*key).and_then(Value::as_u64));
         if let Some(number) = number {
             self.numbers.lock().insert(number);
@@ -296,7 +296,7 @@ impl Member {
 
     /// Closes the resources of the session's plugins. Returns the errors.
     pub(super) async fn close_resources(&self) -> Vec<String> {
-        self.scope.resources.close_of(&self.session).await
+        self.scope.resources.close_session_resources(&self.session).await
     }
 
     /// Ends everything that the session has in the environment. The last session also ends the
@@ -306,17 +306,17 @@ impl Member {
         for process in lasting {
             // A program with a stream ended with the plugin that read it, and a forgotten program
             // does not exist.
-            let Ok(request) = write(&ProcessRef { process }) else { continue };
+            let Ok(request) = serialize_request(&ProcessRef { process }) else { continue };
             self.scope.end_if_ready(FORGET, request).await;
         }
-        self.scope.resources.left(&self.session);
+        self.scope.resources.mark_session_ended(&self.session);
         self.scope.leave(host).await;
     }
 }
 
 impl HeldTerminals {
     /// Records an ended terminal. Forgets the oldest one if there are too many.
-    fn end(&mut self, number: u64) {
+    fn record_terminal_end(&mut self, number: u64) {
         self.ended.push_back(number);
         if self.ended.len() > ENDED_TERMINALS_MAX
             && let Some(oldest) = self.ended.pop_front()
@@ -327,7 +327,7 @@ impl HeldTerminals {
 }
 
 /// Returns true if an operation's answer names something new.
-fn opens(operation: &str) -> bool {
+fn is_opening_operation(operation: &str) -> bool {
     use jaato_types::files::{FIND, SEARCH, WALK};
     let files = [READ_STREAM, WALK, FIND, SEARCH, WRITE_STREAM];
     files.contains(&operation) || [SPAWN, START, terminal::SPAWN].contains(&operation)
@@ -336,9 +336,9 @@ fn opens(operation: &str) -> bool {
 /// Rejects a request that is neither empty nor a JSON object. A plugin could also read a struct
 /// from an array, whose values have no keys for the host to check.
 fn check_request(request: &[u8]) -> Result<(), Error> {
-    match Frame::parse(request).map_err(bad_request)?.json.trim_ascii() {
+    match Frame::parse(request).map_err(bad_request_error)?.json.trim_ascii() {
         b"" | b"null" | [b'{', ..] => Ok(()),
-        _ => Err(no_object()),
+        _ => Err(not_an_object_error()),
     }
 }
 
@@ -348,7 +348,7 @@ fn named_paths(operation: &str, request: &[u8]) -> Result<Option<NamedPaths>, Er
     if !is_of_paths || operation == WRITE_FINISH {
         return Ok(None);
     }
-    let named: Option<NamedPaths> = Frame::read(request).map_err(bad_request)?;
+    let named: Option<NamedPaths> = Frame::read(request).map_err(bad_request_error)?;
     Ok(Some(named.unwrap_or_default()))
 }
 
@@ -357,23 +357,23 @@ fn with_limits(request: Vec<u8>, limits: &FileLimits) -> Result<Vec<u8>, Error> 
     if limits.is_empty() {
         return Ok(request);
     }
-    let Frame { json, bytes } = Frame::parse(&request).map_err(bad_request)?;
+    let Frame { json, bytes } = Frame::parse(&request).map_err(bad_request_error)?;
     let Some(rest) = json.trim_ascii_start().strip_prefix(b"{") else {
-        return Err(no_object());
+        return Err(not_an_object_error());
     };
     let limits = serde_json::to_string(limits)
-        .map_err(|error| host_bug(FrameError::Json(error.to_string())))?;
+        .map_err(|error| host_bug_error(FrameError::Json(error.to_string())))?;
     let comma = if rest.trim_ascii_start().starts_with(b"}") { "" } else { "," };
     let head = format!("{{\"{LIMITS_KEY}\":{limits}{comma}");
     let json = [head.as_bytes(), rest].concat();
-    Frame::from_json_text(&json, bytes).map_err(bad_request)
+    Frame::from_json_text(&json, bytes).map_err(bad_request_error)
 }
 
-fn bad_request(error: FrameError) -> Error {
+fn bad_request_error(error: FrameError) -> Error {
     Error::new(ErrorKind::InvalidArguments, error.to_string())
 }
 
-fn no_object() -> Error {
+fn not_an_object_error() -> Error {
     Error::new(ErrorKind::InvalidArguments, "the request is not a JSON object")
 }
 
@@ -418,7 +418,7 @@ mod tests {
         terminals.by_number.insert(0, held());
         for number in 1..=last {
             terminals.by_number.insert(number, held());
-            terminals.end(number);
+            terminals.record_terminal_end(number);
         }
         let mut left: Vec<_> = terminals.by_number.into_keys().collect();
         left.sort_unstable();

@@ -23,23 +23,23 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jaato_instances::PluginCaller;
-use jaato_terminals::Terminals;
+use jaato_terminals::SharedTerminals;
 use jaato_types::{Description, Error, ErrorKind, PluginName, SessionId};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value};
 
-pub use describe::EnvironmentListed;
-pub use member::{LimitsOfAll, Member, is_operation};
+pub use describe::EnvironmentListing;
+pub use member::{SessionFileLimits, EnvironmentMember, is_operation};
 pub use outputs::SessionOutputs;
-pub use resources::{Resources, is_operation as is_resource_operation};
-pub use scope::{Choice, Scope};
+pub use resources::{EnvironmentResources, is_operation as is_resource_operation};
+pub use scope::{EnvironmentChoice, EnvironmentScope};
 
 use access::SessionEnvironment;
-use options::Options;
+use options::EnvironmentOptions;
 use terminals::EnvironmentTerminals;
 
-use crate::outputs::Outputs;
-use crate::processes::Processes;
+use crate::outputs::OutputFolder;
+use crate::processes::ProgramRegistry;
 
 /// Maximum number of close errors that are kept for the user. The log has all of them.
 const PROBLEMS_MAX: usize = 64;
@@ -49,50 +49,50 @@ pub struct Environments {
     /// Calls the environments' plugins.
     plugins: Arc<PluginCaller>,
     /// The terminals that users see and join.
-    terminals: Arc<Terminals>,
+    terminals: Arc<SharedTerminals>,
     /// Files for outputs on this machine.
-    outputs: Arc<Outputs>,
+    outputs: Arc<OutputFolder>,
     /// Programs on this machine, as prepared by environments.
-    processes: Arc<Processes>,
-    members: Mutex<HashMap<SessionId, Arc<Member>>>,
+    processes: Arc<ProgramRegistry>,
+    members: Mutex<HashMap<SessionId, Arc<EnvironmentMember>>>,
     problems: Mutex<Vec<String>>,
 }
 
 /// An execution environment that several sessions may share by starting with it. It is set up when
 /// a tool first needs it, and taken down when the last session ends.
 #[derive(Clone)]
-pub struct SharedEnvironment(Arc<Scope>);
+pub struct SharedEnvironment(Arc<EnvironmentScope>);
 
 impl Environments {
     /// Creates the environments without any session, and connects `terminals` to them.
     pub fn new(
         plugins: Arc<PluginCaller>,
-        terminals: Arc<Terminals>,
-        outputs: Arc<Outputs>,
-        processes: Arc<Processes>,
+        terminals: Arc<SharedTerminals>,
+        outputs: Arc<OutputFolder>,
+        processes: Arc<ProgramRegistry>,
     ) -> Arc<Self> {
         let (members, problems) = (Mutex::default(), Mutex::default());
         let own = Arc::new(Self { plugins, terminals, outputs, processes, members, problems });
-        let sessions = EnvironmentTerminals::of(&own);
+        let sessions = EnvironmentTerminals::for_environments(&own);
         own.terminals.set_sessions(Arc::new(sessions));
         own
     }
 
     /// Adds a session to an environment.
-    fn join(&self, session: &SessionId, scope: Arc<Scope>) {
-        let member = Arc::new(Member::new(scope, session.clone()));
+    fn join(&self, session: &SessionId, scope: Arc<EnvironmentScope>) {
+        let member = Arc::new(EnvironmentMember::new(scope, session.clone()));
         self.lock().insert(session.clone(), member);
     }
 
     /// Returns a session's place in its environment.
-    fn of(&self, session: &SessionId) -> Option<Arc<Member>> {
+    fn member_of(&self, session: &SessionId) -> Option<Arc<EnvironmentMember>> {
         self.lock().get(session).cloned()
     }
 
     /// Closes the resources of a session's plugins while the plugins and the environment still
     /// exist.
     pub async fn close_resources(&self, session: &SessionId) {
-        let Some(member) = self.of(session) else { return };
+        let Some(member) = self.member_of(session) else { return };
         self.record(member.close_resources().await);
     }
 
@@ -129,25 +129,25 @@ impl Environments {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Member>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<EnvironmentMember>>> {
         self.members.lock()
     }
 }
 
 /// Finds the plugin of the environment that the user named, and checks the options.
-fn choose(host: &Environments, name: &str, options: Map<String, Value>) -> Result<Choice, Error> {
+fn choose(host: &Environments, name: &str, options: Map<String, Value>) -> Result<EnvironmentChoice, Error> {
     let plugin = with_options_of(host, name, |plugin, known| {
         known.check(&options)?;
         Ok(plugin.clone())
     })?;
-    Ok(Choice { name: name.to_owned(), plugin, options })
+    Ok(EnvironmentChoice { name: name.to_owned(), plugin, options })
 }
 
 /// Finds the plugin of the environment that the user named, and the description of its settings.
 fn with_options_of<T>(
     host: &Environments,
     name: &str,
-    work: impl FnOnce(&PluginName, &Options<'_>) -> Result<T, Error>,
+    work: impl FnOnce(&PluginName, &EnvironmentOptions<'_>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let registry = host.plugins.registry();
     let Some(entry) = registry.environment(name) else {
@@ -165,5 +165,5 @@ fn with_options_of<T>(
     };
     let none = Description::default();
     let described = entry.description().unwrap_or(&none);
-    work(&entry.candidate.manifest.name, &Options::of(name, described))
+    work(&entry.candidate.manifest.name, &EnvironmentOptions::from_description(name, described))
 }

@@ -10,14 +10,14 @@ use serde_json::{Map, Value};
 const REFERENCES_MAX: usize = 8;
 
 /// The settings of an environment, as its plugin describes them.
-pub(super) struct Options<'a> {
+pub(super) struct EnvironmentOptions<'a> {
     environment: &'a str,
     schema: Option<&'a Value>,
 }
 
-impl<'a> Options<'a> {
+impl<'a> EnvironmentOptions<'a> {
     /// Reads the settings from a plugin's description.
-    pub(super) fn of(environment: &'a str, description: &'a Description) -> Self {
+    pub(super) fn from_description(environment: &'a str, description: &'a Description) -> Self {
         Self { environment, schema: description.config_schema.as_ref() }
     }
 
@@ -26,7 +26,7 @@ impl<'a> Options<'a> {
     ///
     /// # Errors
     /// `configuration` if a setting is unknown or given twice.
-    pub(super) fn read(&self, given: &[(String, String)]) -> Result<Map<String, Value>, Error> {
+    pub(super) fn parse_options(&self, given: &[(String, String)]) -> Result<Map<String, Value>, Error> {
         let mut read = Map::new();
         for (key, text) in given {
             self.check_name(key)?;
@@ -89,22 +89,22 @@ impl<'a> Options<'a> {
 
     fn value(&self, key: &str, text: &str) -> Value {
         let property = self.schema.and_then(|schema| schema.get("properties")?.get(key));
-        let Some(property) = property else { return plain(text) };
-        let types = self.types(property, REFERENCES_MAX);
+        let Some(property) = property else { return parse_json_or_text(text) };
+        let types = self.allowed_types(property, REFERENCES_MAX);
         let has = |name: &str| types.iter().any(|known| known == name);
         if has("string") {
             return Value::from(text);
         }
         if has("array") && !text.trim_start().starts_with('[') {
-            let item = property.get("items").map(|items| self.types(items, REFERENCES_MAX));
+            let item = property.get("items").map(|items| self.allowed_types(items, REFERENCES_MAX));
             let is_text = item.is_some_and(|types| types.iter().any(|known| known == "string"));
-            return Value::Array(vec![if is_text { Value::from(text) } else { plain(text) }]);
+            return Value::Array(vec![if is_text { Value::from(text) } else { parse_json_or_text(text) }]);
         }
-        plain(text)
+        parse_json_or_text(text)
     }
 
     /// Lists the types that a schema allows.
-    fn types(&self, schema: &Value, references: usize) -> Vec<String> {
+    fn allowed_types(&self, schema: &Value, references: usize) -> Vec<String> {
         let named = match schema.get("type") {
             Some(Value::String(name)) => vec![name.clone()],
             Some(Value::Array(names)) => {
@@ -118,12 +118,12 @@ impl<'a> Options<'a> {
         });
         let ways = ["anyOf", "oneOf"].into_iter().filter_map(|key| schema.get(key)?.as_array());
         let others = target.into_iter().chain(ways.flatten());
-        named.into_iter().chain(others.flat_map(|it| self.types(it, references))).collect()
+        named.into_iter().chain(others.flat_map(|it| self.allowed_types(it, references))).collect()
     }
 }
 
 /// Parses JSON. Invalid JSON is kept as text, which the schema may reject.
-fn plain(text: &str) -> Value {
+fn parse_json_or_text(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }
 
@@ -154,10 +154,10 @@ mod tests {
     #[track_caller]
     fn check(given: &[(&str, &str)], expected: &str) {
         let description = description();
-        let options = Options::of("moon", &description);
+        let options = EnvironmentOptions::from_description("moon", &description);
         let given: Vec<_> =
             given.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
-        let checked = options.read(&given).and_then(|read| {
+        let checked = options.parse_options(&given).and_then(|read| {
             options.check(&read)?;
             Ok(Value::Object(read).to_string())
         });
@@ -220,8 +220,8 @@ mod tests {
     #[test]
     fn a_plugin_without_a_schema_is_given_what_the_person_says() {
         let description = Description::default();
-        let options = Options::of("moon", &description);
-        let read = options.read(&[("a".to_owned(), "7".to_owned())]).unwrap();
+        let options = EnvironmentOptions::from_description("moon", &description);
+        let read = options.parse_options(&[("a".to_owned(), "7".to_owned())]).unwrap();
         assert_eq!(Value::Object(read.clone()), json!({ "a": 7 }));
         assert!(options.check(&read).is_ok());
     }

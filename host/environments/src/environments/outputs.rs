@@ -4,15 +4,15 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_instances::Tell;
+use jaato_instances::DeltaCallback;
 use jaato_session::{OutputStore, OutputWriter};
 use jaato_types::files::{FileWrite, WRITE, WriteMode};
 use jaato_types::{CallId, Error, ErrorKind, Frame, SessionId};
 
-use super::scope::host_bug;
-use super::{Environments, Member};
+use super::scope::host_bug_error;
+use super::{Environments, EnvironmentMember};
 use crate::outputs::{
-    OUTPUT_FILE_BYTES_MAX, OutputFile, Outputs, beyond, file_name, numbered_name,
+    OUTPUT_FILE_BYTES_MAX, OutputFile, OutputFolder, too_large_error, file_name, numbered_name,
 };
 
 /// Maximum bytes per write.
@@ -22,7 +22,7 @@ const PIECE_BYTES_MAX: usize = 1024 * 1024;
 const SAME_NAMES_MAX: u64 = 1000;
 
 /// The file of one call's output, written piece by piece.
-enum KeptOutput {
+enum OutputDestination {
     /// On this machine.
     Here(OutputFile),
     /// In a session's environment.
@@ -32,23 +32,23 @@ enum KeptOutput {
 /// A growing file in a session's environment.
 struct EnvironmentFile {
     host: Arc<Environments>,
-    member: Arc<Member>,
-    tell: Tell,
+    member: Arc<EnvironmentMember>,
+    tell: DeltaCallback,
     /// The path as the session's tools see it.
     path: String,
     bytes: u64,
 }
 
-impl KeptOutput {
+impl OutputDestination {
     /// Creates the file with that name, in the session's environment unless that is this machine.
     ///
     /// # Errors
     /// If it cannot be created, or `unavailable` if the environment has no folder for it.
     async fn create(
-        outputs: &Outputs,
-        environment: Option<(Arc<Environments>, Arc<Member>)>,
+        outputs: &OutputFolder,
+        environment: Option<(Arc<Environments>, Arc<EnvironmentMember>)>,
         name: &str,
-        tell: Tell,
+        tell: DeltaCallback,
     ) -> Result<Self, Error> {
         if let Some((host, member)) = environment
             && let Some(folder) = member.output_folder(&host, &tell).await?
@@ -62,7 +62,7 @@ impl KeptOutput {
     }
 }
 
-impl OutputWriter for KeptOutput {
+impl OutputWriter for OutputDestination {
     fn path(&self) -> String {
         match self {
             Self::Here(file) => file.path().display().to_string(),
@@ -90,7 +90,7 @@ impl OutputWriter for KeptOutput {
 impl EnvironmentFile {
     async fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         if self.bytes + bytes.len() as u64 > OUTPUT_FILE_BYTES_MAX {
-            return Err(beyond(OUTPUT_FILE_BYTES_MAX));
+            return Err(too_large_error(OUTPUT_FILE_BYTES_MAX));
         }
         for piece in bytes.chunks(PIECE_BYTES_MAX) {
             if self.bytes == 0 {
@@ -121,19 +121,19 @@ impl EnvironmentFile {
 
     async fn send(&self, path: &str, mode: WriteMode, piece: &[u8]) -> Result<(), Error> {
         let write = FileWrite { path: path.to_owned(), mode, ..FileWrite::default() };
-        let frame = Frame::write_with_bytes(&write, piece).map_err(host_bug)?;
+        let frame = Frame::write_with_bytes(&write, piece).map_err(host_bug_error)?;
         self.member.ask(&self.host, WRITE, frame, &self.tell).await?;
         Ok(())
     }
 }
 
-impl Member {
+impl EnvironmentMember {
     /// Returns the folder for outputs as the session's tools see it, or `None` if they see this
     /// machine's own files.
     async fn output_folder(
         &self,
         host: &Arc<Environments>,
-        tell: &Tell,
+        tell: &DeltaCallback,
     ) -> Result<Option<String>, Error> {
         let facts = self.scope().facts(host, tell).await?;
         if facts.is_host && !facts.confines_commands {
@@ -166,11 +166,11 @@ impl OutputStore for SessionOutputs {
     ) -> BoxFuture<'a, Result<Box<dyn OutputWriter>, Error>> {
         Box::pin(async move {
             let Self { environments: host, session } = self;
-            let environment = host.of(session).map(|it| (Arc::clone(host), it));
+            let environment = host.member_of(session).map(|it| (Arc::clone(host), it));
             // Call ids repeat, in other sessions that write to the same folder and in other turns.
             let name = format!("{session}-{call}-{label}.txt");
-            let quiet: Tell = Arc::new(|_| {});
-            let kept = KeptOutput::create(&host.outputs, environment, &name, quiet).await?;
+            let quiet: DeltaCallback = Arc::new(|_| {});
+            let kept = OutputDestination::create(&host.outputs, environment, &name, quiet).await?;
             Ok(Box::new(kept) as Box<dyn OutputWriter>)
         })
     }

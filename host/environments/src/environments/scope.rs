@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use jaato_instances::{CallSite, EnvironmentAccess, Lease, Tell, drive, misbehaved};
+use jaato_instances::{CallSite, EnvironmentAccess, InstanceLease, DeltaCallback, drive_call, misbehaved_error};
 use jaato_loader::Services;
 use jaato_registry::PluginEntry;
 use jaato_session::Cancel;
@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
-use super::resources::Resources;
+use super::resources::EnvironmentResources;
 use super::{Environments, SessionEnvironment};
 use crate::processes::CallProcesses;
 
@@ -28,7 +28,7 @@ const TEARDOWN_MAX: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// The chosen environment and its options.
 #[derive(Debug, Clone)]
-pub struct Choice {
+pub struct EnvironmentChoice {
     /// Its name.
     pub name: String,
     /// Its plugin.
@@ -38,16 +38,16 @@ pub struct Choice {
 }
 
 /// An execution environment.
-pub struct Scope {
-    choice: Choice,
+pub struct EnvironmentScope {
+    choice: EnvironmentChoice,
     /// Takes the place of a session id, because the environment's instance belongs to no session.
     id: SessionId,
     /// Locked during setup and teardown.
-    life: Mutex<Life>,
+    life: Mutex<EnvironmentLifecycle>,
     /// Used by calls after setup.
-    ready: SyncMutex<Option<Arc<Ready>>>,
+    ready: SyncMutex<Option<Arc<ReadyEnvironment>>>,
     members: SyncMutex<usize>,
-    pub(super) resources: Arc<Resources>,
+    pub(super) resources: Arc<EnvironmentResources>,
     /// Programs that the host runs for the environment's sessions, as the environment prepared
     /// them.
     programs: OnceLock<CallProcesses>,
@@ -55,23 +55,23 @@ pub struct Scope {
 
 /// The stage of its life.
 #[derive(Default)]
-struct Life {
+struct EnvironmentLifecycle {
     /// Whether it was set up before.
     was_ready: bool,
 }
 
 /// An environment that is set up.
-pub(super) struct Ready {
-    lease: Lease,
+pub(super) struct ReadyEnvironment {
+    lease: InstanceLease,
     services: Arc<dyn Services>,
     /// Set once the plugin reports that it does not know [`PREPARE`]. It then runs its programs
     /// itself, and the host asks no more.
     runs_programs: AtomicBool,
 }
 
-impl Scope {
+impl EnvironmentScope {
     /// Creates an environment without setting it up.
-    pub(crate) fn new(choice: Choice) -> Self {
+    pub(crate) fn new(choice: EnvironmentChoice) -> Self {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let number = NUMBERS.fetch_add(1, Relaxed);
         let id = format!("environment-{}-{number}", std::process::id());
@@ -87,7 +87,7 @@ impl Scope {
     }
 
     /// Returns the resources that plugins keep open in it.
-    pub(crate) fn resources(&self) -> &Arc<Resources> {
+    pub(crate) fn resources(&self) -> &Arc<EnvironmentResources> {
         &self.resources
     }
 
@@ -130,9 +130,9 @@ impl Scope {
         host: &Arc<Environments>,
         operation: &str,
         frame: Vec<u8>,
-        tell: &Tell,
-    ) -> Result<(Vec<u8>, Arc<Ready>), Error> {
-        let ready = self.ready(host, tell).await?;
+        tell: &DeltaCallback,
+    ) -> Result<(Vec<u8>, Arc<ReadyEnvironment>), Error> {
+        let ready = self.ensure_ready(host, tell).await?;
         let answer = ready.call(operation, frame, tell).await?;
         Ok((answer, ready))
     }
@@ -152,14 +152,14 @@ impl Scope {
         &self,
         host: &Arc<Environments>,
         request: Vec<u8>,
-        tell: &Tell,
+        tell: &DeltaCallback,
     ) -> Result<Option<Spawn>, Error> {
-        let ready = self.ready(host, tell).await?;
+        let ready = self.ensure_ready(host, tell).await?;
         if ready.runs_programs.load(Relaxed) {
             return Ok(None);
         }
         match ready.call(PREPARE, request, tell).await {
-            Ok(prepared) => read(&prepared).map(Some),
+            Ok(prepared) => parse_answer(&prepared).map(Some),
             Err(error) if error.kind == ErrorKind::UnknownOperation => {
                 ready.runs_programs.store(true, Relaxed);
                 Ok(None)
@@ -170,44 +170,44 @@ impl Scope {
 
     /// Runs an operation if the environment is set up, and ignores the result.
     pub(super) async fn end_if_ready(&self, operation: &str, frame: Vec<u8>) {
-        let Some(ready) = self.living() else { return };
-        let quiet: Tell = Arc::new(|_| {});
+        let Some(ready) = self.ready_environment() else { return };
+        let quiet: DeltaCallback = Arc::new(|_| {});
         drop(ready.call(operation, frame, &quiet).await);
     }
 
     /// Returns the environment's facts.
     ///
     /// # Errors
-    /// As [`Scope::call`].
+    /// As [`EnvironmentScope::call`].
     pub(super) async fn facts(
         &self,
         host: &Arc<Environments>,
-        tell: &Tell,
+        tell: &DeltaCallback,
     ) -> Result<EnvironmentFacts, Error> {
         let (answer, _) = self.call(host, DESCRIBE, Frame::empty(), tell).await?;
-        Frame::read(&answer).map_err(misbehaved)
+        Frame::read(&answer).map_err(misbehaved_error)
     }
 
     /// Returns the running environment. Sets it up if that has not happened yet or its worker died.
-    async fn ready(&self, host: &Arc<Environments>, tell: &Tell) -> Result<Arc<Ready>, Error> {
-        if let Some(ready) = self.living() {
+    async fn ensure_ready(&self, host: &Arc<Environments>, tell: &DeltaCallback) -> Result<Arc<ReadyEnvironment>, Error> {
+        if let Some(ready) = self.ready_environment() {
             return Ok(ready);
         }
         let mut life = self.life.lock().await;
-        if let Some(ready) = self.living() {
+        if let Some(ready) = self.ready_environment() {
             return Ok(ready);
         }
-        if self.put(None).is_some() {
+        if self.replace_ready(None).is_some() {
             self.programs(host).end_all().await;
         }
-        let own = SessionEnvironment::own(host, &self.resources);
+        let own = SessionEnvironment::for_own_plugin(host, &self.resources);
         let site = CallSite {
             environment: Some(Arc::new(own) as Arc<dyn EnvironmentAccess>),
-            ..CallSite::of(self.id.clone())
+            ..CallSite::for_session(self.id.clone())
         };
         let plugin = self.choice.plugin.as_str();
         let (lease, services) = host.plugins.instance(plugin, site, tell).await?;
-        let ready = Arc::new(Ready { lease, services, runs_programs: AtomicBool::new(false) });
+        let ready = Arc::new(ReadyEnvironment { lease, services, runs_programs: AtomicBool::new(false) });
         if life.was_ready {
             let name = self.name();
             tell(Delta::notice(format!(
@@ -220,23 +220,23 @@ impl Scope {
         setup.workspace = workspace.working_directory().display().to_string();
         setup.root = workspace.root().display().to_string();
         setup.options = self.choice.options.clone();
-        let made = ready.call(SETUP, write(&setup)?, tell).await;
+        let made = ready.call(SETUP, serialize_request(&setup)?, tell).await;
         if let Err(error) = made {
             // Remove what a failed setup left behind.
             host.plugins.instances.close(Some(&self.id)).await;
             return Err(error);
         }
         life.was_ready = true;
-        self.put(Some(Arc::clone(&ready)));
+        self.replace_ready(Some(Arc::clone(&ready)));
         Ok(ready)
     }
 
-    fn living(&self) -> Option<Arc<Ready>> {
+    fn ready_environment(&self) -> Option<Arc<ReadyEnvironment>> {
         let ready = self.ready.lock();
         ready.as_ref().filter(|ready| ready.lease.ended().is_none()).cloned()
     }
 
-    fn put(&self, ready: Option<Arc<Ready>>) -> Option<Arc<Ready>> {
+    fn replace_ready(&self, ready: Option<Arc<ReadyEnvironment>>) -> Option<Arc<ReadyEnvironment>> {
         std::mem::replace(&mut *self.ready.lock(), ready)
     }
 
@@ -246,8 +246,8 @@ impl Scope {
         let mut life = self.life.lock().await;
         host.record(self.resources.close().await);
         self.programs(host).end_all().await;
-        if let Some(ready) = self.put(None) {
-            let quiet: Tell = Arc::new(|_| {});
+        if let Some(ready) = self.replace_ready(None) {
+            let quiet: DeltaCallback = Arc::new(|_| {});
             let ended = ready.call(TEARDOWN, Frame::empty(), &quiet);
             let ended = tokio::time::timeout(TEARDOWN_MAX, ended).await.unwrap_or_else(|_| {
                 let text = format!("not taken down within {} s", TEARDOWN_MAX.as_secs());
@@ -265,16 +265,16 @@ impl Scope {
     }
 }
 
-impl Ready {
+impl ReadyEnvironment {
     /// Runs one operation and waits for its answer.
     pub(super) async fn call(
         &self,
         operation: &str,
         frame: Vec<u8>,
-        tell: &Tell,
+        tell: &DeltaCallback,
     ) -> Result<Vec<u8>, Error> {
         let running = self.begin(operation, frame)?;
-        drive(running, &Cancel::new(), |delta| tell(delta)).await
+        drive_call(running, &Cancel::new(), |delta| tell(delta)).await
     }
 
     /// Starts an operation.
@@ -288,7 +288,7 @@ impl Ready {
 
     /// Closes a stream and ends what it represents.
     pub(super) async fn close_stream(&self, stream: u64) {
-        let Ok(frame) = write(&StreamClose { stream }) else { return };
+        let Ok(frame) = serialize_request(&StreamClose { stream }) else { return };
         let Ok(running) = self.begin(STREAM_CLOSE, frame) else { return };
         // A stream that cannot be closed has ended with its instance.
         let _ = running.answer().await;
@@ -296,16 +296,16 @@ impl Ready {
 }
 
 /// Serializes one of the host's own requests.
-pub(super) fn write(value: &impl Serialize) -> Result<Vec<u8>, Error> {
-    Frame::write(value).map_err(host_bug)
+pub(super) fn serialize_request(value: &impl Serialize) -> Result<Vec<u8>, Error> {
+    Frame::write(value).map_err(host_bug_error)
 }
 
 /// Returns the error for an invalid frame of the host's own.
-pub(super) fn host_bug(error: FrameError) -> Error {
+pub(super) fn host_bug_error(error: FrameError) -> Error {
     Error::new(ErrorKind::HostBug, error.to_string())
 }
 
 /// Parses an environment's answer.
-pub(super) fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Error> {
-    Frame::read(answer).map_err(misbehaved)
+pub(super) fn parse_answer<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Error> {
+    Frame::read(answer).map_err(misbehaved_error)
 }

@@ -13,37 +13,37 @@ use jaato_types::execution::{STREAM_NEXT, StreamNext};
 use jaato_types::{Error, Frame};
 use tokio::runtime::Handle;
 
-use super::scope::{Ready, write};
+use super::scope::{ReadyEnvironment, serialize_request};
 
 /// The JSON of a stream's end.
 const END: &[u8] = b"false";
 
 /// A requested piece.
-type Coming = BoxFuture<'static, Result<Bytes, Error>>;
+type PendingPiece = BoxFuture<'static, Result<Bytes, Error>>;
 
 /// A stream of an environment. Dropping it ends what it represents.
 pub(super) struct EnvironmentStream {
-    ready: Arc<Ready>,
+    ready: Arc<ReadyEnvironment>,
     stream: u64,
     runtime: Handle,
     /// The requested piece.
-    coming: Option<Coming>,
+    coming: Option<PendingPiece>,
     is_over: bool,
     /// Runs when the stream's program or terminal has ended.
-    end: Option<OnEnd>,
+    end: Option<StreamEndHook>,
 }
 
 /// Runs a closure on drop.
-pub(super) struct OnEnd(Option<Box<dyn FnOnce() + Send>>);
+pub(super) struct StreamEndHook(Option<Box<dyn FnOnce() + Send>>);
 
-impl OnEnd {
+impl StreamEndHook {
     /// Creates it with the closure to run.
     pub(super) fn new(work: impl FnOnce() + Send + 'static) -> Self {
         Self(Some(Box::new(work)))
     }
 }
 
-impl Drop for OnEnd {
+impl Drop for StreamEndHook {
     fn drop(&mut self) {
         if let Some(work) = self.0.take() {
             work();
@@ -53,26 +53,26 @@ impl Drop for OnEnd {
 
 impl EnvironmentStream {
     /// Creates a stream. Must be called inside the runtime.
-    pub(super) fn new(ready: Arc<Ready>, stream: u64) -> Self {
+    pub(super) fn new(ready: Arc<ReadyEnvironment>, stream: u64) -> Self {
         let runtime = Handle::current();
         Self { ready, stream, runtime, coming: None, is_over: false, end: None }
     }
 
     /// Sets the work to do when the stream is lost or dropped, because its program or terminal has
     /// then ended.
-    pub(super) fn with_end(mut self, end: OnEnd) -> Self {
+    pub(super) fn with_end(mut self, end: StreamEndHook) -> Self {
         self.end = Some(end);
         self
     }
 
     /// Requests the next piece.
-    fn ask(&self) -> Result<Coming, Error> {
-        let running = self.ready.begin(STREAM_NEXT, write(&StreamNext { stream: self.stream })?)?;
-        Ok(answer(running).boxed())
+    fn request_piece(&self) -> Result<PendingPiece, Error> {
+        let running = self.ready.begin(STREAM_NEXT, serialize_request(&StreamNext { stream: self.stream })?)?;
+        Ok(await_piece(running).boxed())
     }
 }
 
-async fn answer(mut running: RunningCall) -> Result<Bytes, Error> {
+async fn await_piece(mut running: RunningCall) -> Result<Bytes, Error> {
     while running.next_emission().await.is_some() {}
     running.answer_bytes().await
 }
@@ -91,7 +91,7 @@ impl ByteStream for EnvironmentStream {
         if self.is_over {
             return Poll::Ready(None);
         }
-        let mut coming = match self.coming.take().map_or_else(|| self.ask(), Ok) {
+        let mut coming = match self.coming.take().map_or_else(|| self.request_piece(), Ok) {
             Ok(coming) => coming,
             Err(error) => {
                 self.is_over = true;
@@ -115,7 +115,7 @@ impl ByteStream for EnvironmentStream {
             return Poll::Ready(None);
         }
         // A failed request is reported after this piece was read.
-        self.coming = self.ask().ok();
+        self.coming = self.request_piece().ok();
         Poll::Ready(Some(Ok(piece)))
     }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use jaato_instances::misbehaved;
+use jaato_instances::misbehaved_error;
 use jaato_session::Cancel;
 use jaato_terminals::SessionTerminals;
 use jaato_types::terminal::{
@@ -19,7 +19,7 @@ pub struct EnvironmentTerminals(Weak<Environments>);
 
 impl EnvironmentTerminals {
     /// Creates a weak handle, because the environments own the board that owns this object.
-    pub fn of(environments: &Arc<Environments>) -> Self {
+    pub fn for_environments(environments: &Arc<Environments>) -> Self {
         Self(Arc::downgrade(environments))
     }
 
@@ -34,7 +34,7 @@ impl EnvironmentTerminals {
         Box::pin(async move {
             let gone = || Error::new(ErrorKind::Unavailable, "the session has ended");
             let environments = environments.ok_or_else(gone)?;
-            let member = environments.of(&session).ok_or_else(gone)?;
+            let member = environments.member_of(&session).ok_or_else(gone)?;
             let request =
                 request.map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
             member.answer(environments, operation, request).await
@@ -54,7 +54,7 @@ impl SessionTerminals for EnvironmentTerminals {
         let request = Frame::write_with_bytes(&TerminalWrite { terminal, wait_ms }, &bytes);
         let answer = self.ask(session, WRITE, request);
         Box::pin(async move {
-            let written: TerminalWritten = Frame::read(&answer.await?).map_err(misbehaved)?;
+            let written: TerminalWritten = Frame::read(&answer.await?).map_err(misbehaved_error)?;
             Ok(usize::try_from(written.bytes).unwrap_or(bytes.len()))
         })
     }
@@ -65,10 +65,10 @@ impl SessionTerminals for EnvironmentTerminals {
         terminal: u64,
     ) -> BoxFuture<'static, Result<TerminalState, Error>> {
         let answer = self.ask(session, STATE, Frame::write(&TerminalRef { terminal }));
-        Box::pin(async move { Frame::read(&answer.await?).map_err(misbehaved) })
+        Box::pin(async move { Frame::read(&answer.await?).map_err(misbehaved_error) })
     }
 
     fn over(&self, session: &SessionId, plugin: &PluginName, terminal: u64) -> Option<Cancel> {
-        self.0.upgrade()?.of(session)?.terminal_of(plugin, terminal)
+        self.0.upgrade()?.member_of(session)?.terminal_of(plugin, terminal)
     }
 }

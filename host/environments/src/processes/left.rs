@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jaato_process::{Child, ChildOutput, ProcessError};
+use jaato_process::{ChildProcess, ChildOutput, ProcessError};
 use jaato_types::text::{cut, one_line};
 use jaato_types::{Error, ErrorKind};
 use parking_lot::{Mutex, MutexGuard};
@@ -29,12 +29,12 @@ const LABEL_CHARS_MAX: usize = 60;
 
 /// The processes that were left running.
 #[derive(Default)]
-pub(super) struct LeftOvers(Mutex<Vec<Left>>);
+pub(super) struct LeftoverPrograms(Mutex<Vec<LeftoverProgram>>);
 
 /// The processes of one program.
-struct Left {
+struct LeftoverProgram {
     /// Keeps its descendants alive.
-    child: Arc<Child>,
+    child: Arc<ChildProcess>,
     label: String,
     readers: Vec<JoinHandle<()>>,
 }
@@ -57,12 +57,12 @@ impl fmt::Display for EndedProcess {
     }
 }
 
-impl LeftOvers {
+impl LeftoverPrograms {
     /// Keeps a program's remaining processes until the host ends. Continues to read its pipes,
     /// because a write to a closed pipe would end the process.
-    pub(super) fn keep(&self, child: Arc<Child>, pipes: [Option<ChildOutput>; 2], label: &str) {
-        let readers = pipes.into_iter().flatten().map(|pipe| tokio::spawn(throw_away(pipe)));
-        let left = Left {
+    pub(super) fn keep(&self, child: Arc<ChildProcess>, pipes: [Option<ChildOutput>; 2], label: &str) {
+        let readers = pipes.into_iter().flatten().map(|pipe| tokio::spawn(drain_pipe(pipe)));
+        let left = LeftoverProgram {
             child,
             label: cut(&one_line(label), LABEL_CHARS_MAX),
             readers: readers.collect(),
@@ -74,7 +74,7 @@ impl LeftOvers {
     ///
     /// # Errors
     /// If a process cannot be ended. It is kept in that case.
-    pub(super) async fn end(&self, child: &Arc<Child>) -> Result<(), ProcessError> {
+    pub(super) async fn end(&self, child: &Arc<ChildProcess>) -> Result<(), ProcessError> {
         if !self.lock().iter().any(|left| Arc::ptr_eq(&left.child, child)) {
             return Ok(());
         }
@@ -104,7 +104,7 @@ impl LeftOvers {
                 ended.push(child);
             }
         }
-        let is_ended = |left: &Left| ended.iter().any(|child| Arc::ptr_eq(child, &left.child));
+        let is_ended = |left: &LeftoverProgram| ended.iter().any(|child| Arc::ptr_eq(child, &left.child));
         self.lock().retain(|left| !is_ended(left));
     }
 
@@ -127,19 +127,19 @@ impl LeftOvers {
         living
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Left>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<LeftoverProgram>> {
         self.0.lock()
     }
 }
 
-impl Drop for Left {
+impl Drop for LeftoverProgram {
     fn drop(&mut self) {
         self.readers.iter().for_each(JoinHandle::abort);
     }
 }
 
 /// Reads a pipe to its end.
-async fn throw_away(pipe: ChildOutput) {
+async fn drain_pipe(pipe: ChildOutput) {
     let mut buffer = vec![0; THROWN_AWAY_BYTES];
     while pipe.readable().await.is_ok() {
         match pipe.try_read(&mut buffer) {

@@ -2,7 +2,7 @@
 //!
 //! A call's programs are children of the host's supervisor, and the call reads each one through its
 //! stream. Dropping that stream (by close, cancel, or the end of the call) ends the program and its
-//! descendants. [`LeftOvers`] keeps what an ended program left running until the host ends.
+//! descendants. [`LeftoverPrograms`] keeps what an ended program left running until the host ends.
 //!
 //! Invariants: only the current frame of a program's output is in memory. A program gets no
 //! variable that looks like a secret unless the user passes it. Every program gets the session's
@@ -21,15 +21,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use jaato_config::Variables;
+use jaato_config::EnvironmentVariables;
 use jaato_config::trust::SESSION_MARKER;
-use jaato_process::{Command, ProcessError, Supervisor};
+use jaato_process::{ChildCommand, ProcessError, Supervisor};
 use jaato_types::process::Spawn;
 use jaato_types::{Error, ErrorKind, SessionId};
 use parking_lot::{Mutex, MutexGuard};
 
 pub use left::EndedProcess;
-use left::LeftOvers;
+use left::LeftoverPrograms;
 pub use service::CallProcesses;
 pub use variables::declared_secrets;
 
@@ -46,32 +46,32 @@ const FIRST_NUMBER: u64 = 1 << 52;
 const NO_SESSION: &str = "none";
 
 /// The state that all calls' programs share.
-pub struct Processes {
+pub struct ProgramRegistry {
     supervisor: Supervisor,
     variables: Mutex<Arc<BTreeMap<OsString, OsString>>>,
     directory: PathBuf,
     numbers: AtomicU64,
     running: Mutex<HashMap<SessionId, usize>>,
-    left: LeftOvers,
+    left: LeftoverPrograms,
 }
 
-impl Processes {
+impl ProgramRegistry {
     /// Creates the state without starting anything. `credentials` are the variables that providers
     /// declare, `pass` the user's exceptions.
     pub fn new(
         supervisor: Supervisor,
-        variables: &Variables,
+        variables: &EnvironmentVariables,
         credentials: &BTreeSet<String>,
         pass: &[String],
         directory: PathBuf,
     ) -> Self {
         Self {
             supervisor,
-            variables: Mutex::new(Arc::new(variables::cleaned(variables, credentials, pass))),
+            variables: Mutex::new(Arc::new(variables::cleaned_variables(variables, credentials, pass))),
             directory,
             numbers: AtomicU64::new(FIRST_NUMBER),
             running: Mutex::default(),
-            left: LeftOvers::default(),
+            left: LeftoverPrograms::default(),
         }
     }
 
@@ -102,8 +102,8 @@ impl Processes {
     }
 
     /// Reserves a slot among the session's programs. Dropping it releases the slot.
-    fn take_place(self: &Arc<Self>, session: &SessionId) -> Result<RunningPlace, Error> {
-        let mut running = self.running();
+    fn take_place(self: &Arc<Self>, session: &SessionId) -> Result<ProgramSlot, Error> {
+        let mut running = self.lock_running();
         let count = running.entry(session.clone()).or_default();
         if *count >= RUNNING_PER_SESSION_MAX {
             let text = format!("the session has {RUNNING_PER_SESSION_MAX} programs running");
@@ -112,20 +112,20 @@ impl Processes {
                 .temporary());
         }
         *count += 1;
-        Ok(RunningPlace { processes: Arc::clone(self), session: session.clone() })
+        Ok(ProgramSlot { processes: Arc::clone(self), session: session.clone() })
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<SessionId, usize>> {
+    fn lock_running(&self) -> MutexGuard<'_, HashMap<SessionId, usize>> {
         self.running.lock()
     }
 
     /// Builds the supervisor's command for a program.
-    fn command(&self, spawn: &Spawn, session: &SessionId) -> Command {
+    fn command(&self, spawn: &Spawn, session: &SessionId) -> ChildCommand {
         let directory = match &spawn.directory {
             Some(directory) => self.directory.join(directory),
             None => self.directory.clone(),
         };
-        let mut command = Command::new(&spawn.program, &directory);
+        let mut command = ChildCommand::new(&spawn.program, &directory);
         command.args = spawn.args.iter().map(OsString::from).collect();
         command.variables = (*self.variables()).clone();
         // The host's own value would name another folder.
@@ -157,14 +157,14 @@ fn append_paths(variables: &mut BTreeMap<OsString, OsString>, folders: &[String]
 }
 
 /// A slot among the running programs of a session.
-struct RunningPlace {
-    processes: Arc<Processes>,
+struct ProgramSlot {
+    processes: Arc<ProgramRegistry>,
     session: SessionId,
 }
 
-impl Drop for RunningPlace {
+impl Drop for ProgramSlot {
     fn drop(&mut self) {
-        let mut running = self.processes.running();
+        let mut running = self.processes.lock_running();
         if let Some(count) = running.get_mut(&self.session) {
             *count -= 1;
             if *count == 0 {
@@ -175,7 +175,7 @@ impl Drop for RunningPlace {
 }
 
 /// Converts a supervisor's error to one that plugins, models and users can act on.
-fn told(error: &ProcessError) -> Error {
+fn to_plugin_error(error: &ProcessError) -> Error {
     let kind = match error {
         ProcessError::InvalidCommand { .. } => ErrorKind::InvalidArguments,
         ProcessError::ProgramNotFound { .. } | ProcessError::BadDirectory { .. } => {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use futures_util::future::{BoxFuture, join_all};
 use jaato_loader::Served;
 use jaato_process::{
-    Child, ChildInput, Command, ErrorOutput, Input, Output, Signal as SystemSignal, open_terminal,
+    ChildProcess, ChildInput, ChildCommand, ErrorOutput, StandardInput, StandardOutput, GroupSignal as SystemSignal, open_terminal,
 };
 use jaato_types::process::{
     END, ProcessRef, ProcessSignal, ProcessWrite, RUNNING_PER_CALL_MAX, SIGNAL, SPAWN,
@@ -21,32 +21,32 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::stream::{Begun, frames};
-use super::{Processes, RUNNING_PER_SESSION_MAX, told};
+use super::stream::{SpawnedProgram, frames};
+use super::{ProgramRegistry, RUNNING_PER_SESSION_MAX, to_plugin_error};
 
 /// The programs of one call.
 pub struct CallProcesses {
-    processes: Arc<Processes>,
+    processes: Arc<ProgramRegistry>,
     session: SessionId,
     /// By number. Weak, because only the stream keeps a program alive, so that dropping it ends the
     /// program.
-    running: Arc<Mutex<BTreeMap<u64, Handles>>>,
+    running: Arc<Mutex<BTreeMap<u64, ProgramHandles>>>,
     running_max: usize,
 }
 
 /// The state that operations on a running program need.
 #[derive(Clone)]
-struct Handles {
-    child: Weak<Child>,
+struct ProgramHandles {
+    child: Weak<ChildProcess>,
     /// `None` if standard input is not a pipe.
     stdin: Option<Weak<ProgramInput>>,
     /// Whether its exit was reported. Its leftover processes can then only be ended.
     is_over: Arc<AtomicBool>,
 }
 
-impl Handles {
+impl ProgramHandles {
     /// Returns the program, or `None` once its exit was reported.
-    fn child(&self) -> Option<Arc<Child>> {
+    fn child(&self) -> Option<Arc<ChildProcess>> {
         if self.is_over.load(Relaxed) { None } else { self.child.upgrade() }
     }
 }
@@ -55,11 +55,11 @@ impl Handles {
 pub(super) type ProgramInput = AsyncMutex<Option<ChildInput>>;
 
 /// The future result of an operation.
-pub type Answer = BoxFuture<'static, Result<Served, Error>>;
+pub type ServedFuture = BoxFuture<'static, Result<Served, Error>>;
 
 impl CallProcesses {
     /// Creates the programs of a session's call.
-    pub fn new(processes: Arc<Processes>, session: SessionId) -> Self {
+    pub fn new(processes: Arc<ProgramRegistry>, session: SessionId) -> Self {
         let running_max = RUNNING_PER_CALL_MAX;
         Self { processes, session, running: Arc::default(), running_max }
     }
@@ -73,37 +73,37 @@ impl CallProcesses {
 
     /// Limits the number of programs at a time.
     #[must_use]
-    pub fn at_most(self, running_max: usize) -> Self {
+    pub fn with_running_max(self, running_max: usize) -> Self {
         Self { running_max, ..self }
     }
 
     /// Starts a program with pipes.
-    pub fn start(&self, spawn: Spawn) -> Answer {
-        self.spawn(Ok(spawn), pipes)
+    pub fn start(&self, spawn: Spawn) -> ServedFuture {
+        self.spawn(Ok(spawn), connect_pipes)
     }
 
     /// Answers an operation on a program that runs here. Returns `None` for any other operation or
     /// program.
-    pub fn answer(&self, operation: &str, request: &[u8]) -> Option<Answer> {
+    pub fn answer(&self, operation: &str, request: &[u8]) -> Option<ServedFuture> {
         if ![WRITE, SIGNAL, END].contains(&operation) {
             return None;
         }
-        let ProcessRef { process } = read(request).ok()?;
+        let ProcessRef { process } = parse_request(request).ok()?;
         let is_here = self.running.lock().contains_key(&process);
         is_here.then(|| self.call(operation, request))?
     }
 
     /// Ends all running programs.
     pub async fn end_all(&self) {
-        let running: Vec<_> = self.running.lock().values().filter_map(Handles::child).collect();
+        let running: Vec<_> = self.running.lock().values().filter_map(ProgramHandles::child).collect();
         // Programs that cannot be ended end with the guardian.
         join_all(running.iter().map(|child| child.end())).await;
     }
 
     /// Answers an operation. Returns `None` for a name that is not part of this service.
-    pub fn call(&self, operation: &str, request: &[u8]) -> Option<Answer> {
+    pub fn call(&self, operation: &str, request: &[u8]) -> Option<ServedFuture> {
         match operation {
-            SPAWN => Some(self.spawn(read::<Spawn>(request), pipes)),
+            SPAWN => Some(self.spawn(parse_request::<Spawn>(request), connect_pipes)),
             SPAWN_ON_TERMINAL => Some(self.spawn_on_terminal(request)),
             WRITE => Some(self.write(request)),
             SIGNAL => Some(self.signal(request)),
@@ -112,20 +112,20 @@ impl CallProcesses {
         }
     }
 
-    fn spawn_on_terminal(&self, request: &[u8]) -> Answer {
-        let (spawn, path) = match read::<SpawnOnTerminal>(request) {
+    fn spawn_on_terminal(&self, request: &[u8]) -> ServedFuture {
+        let (spawn, path) = match parse_request::<SpawnOnTerminal>(request) {
             Ok(SpawnOnTerminal { spawn, terminal }) => (Ok(spawn), terminal),
             Err(error) => (Err(error), String::new()),
         };
-        self.spawn(spawn, move |_, command| on_terminal(Path::new(&path), command))
+        self.spawn(spawn, move |_, command| connect_terminal(Path::new(&path), command))
     }
 
     /// Starts a program whose input and output `connect` sets up.
     fn spawn(
         &self,
         request: Result<Spawn, Error>,
-        connect: impl FnOnce(&Spawn, &mut Command) -> Result<(), Error> + Send + 'static,
-    ) -> Answer {
+        connect: impl FnOnce(&Spawn, &mut ChildCommand) -> Result<(), Error> + Send + 'static,
+    ) -> ServedFuture {
         let (processes, session) = (Arc::clone(&self.processes), self.session.clone());
         let (running, running_max) = (Arc::clone(&self.running), self.running_max);
         Box::pin(async move {
@@ -136,12 +136,12 @@ impl CallProcesses {
             let mut command = processes.command(&spawn, &session);
             connect(&spawn, &mut command)?;
             let mut child =
-                processes.supervisor.spawn(command).await.map_err(|error| told(&error))?;
+                processes.supervisor.spawn(command).await.map_err(|error| to_plugin_error(&error))?;
             let pid = child.pid();
             let stdin = child.stdin.take().map(|stdin| Arc::new(AsyncMutex::new(Some(stdin))));
             let outputs = (child.stdout.take(), child.stderr.take());
             let (child, is_over) = (Arc::new(child), Arc::new(AtomicBool::new(false)));
-            let handles = Handles {
+            let handles = ProgramHandles {
                 child: Arc::downgrade(&child),
                 stdin: stdin.as_ref().map(Arc::downgrade),
                 is_over: Arc::clone(&is_over),
@@ -151,7 +151,7 @@ impl CallProcesses {
             let label = label_of(&spawn);
             let deadline_ms = spawn.deadline_ms;
             let begun =
-                Begun { child, stdin, outputs, deadline_ms, label, place, processes, is_over };
+                SpawnedProgram { child, stdin, outputs, deadline_ms, label, place, processes, is_over };
             let head = Map::from_iter([
                 ("process".to_owned(), Value::from(number)),
                 ("pid".to_owned(), pid.into()),
@@ -160,20 +160,20 @@ impl CallProcesses {
         })
     }
 
-    fn write(&self, request: &[u8]) -> Answer {
-        let parsed = Frame::parse(request).map_err(bad_request).and_then(|frame| {
-            let write: ProcessWrite = frame.json().map_err(bad_request)?;
+    fn write(&self, request: &[u8]) -> ServedFuture {
+        let parsed = Frame::parse(request).map_err(bad_request_error).and_then(|frame| {
+            let write: ProcessWrite = frame.json().map_err(bad_request_error)?;
             Ok((write, frame.bytes.to_vec()))
         });
         let running = Arc::clone(&self.running);
         Box::pin(async move {
             let (write, bytes) = parsed?;
-            let Some(stdin) = find(&running, write.process)?.stdin else {
+            let Some(stdin) = find_program(&running, write.process)?.stdin else {
                 let text = "the program's standard input is not a pipe";
                 return Err(Error::new(ErrorKind::InvalidArguments, text)
                     .with_hint("start it with `stdin` `piped`"));
             };
-            let stdin = stdin.upgrade().ok_or_else(|| ended(write.process))?;
+            let stdin = stdin.upgrade().ok_or_else(|| program_ended_error(write.process))?;
             let mut input = stdin.lock().await;
             let Some(pipe) = input.as_ref() else {
                 let text = "the program's standard input was closed";
@@ -183,35 +183,35 @@ impl CallProcesses {
             if write.close {
                 *input = None;
             }
-            done()
+            empty_answer()
         })
     }
 
-    fn signal(&self, request: &[u8]) -> Answer {
-        let (request, running) = (read::<ProcessSignal>(request), Arc::clone(&self.running));
+    fn signal(&self, request: &[u8]) -> ServedFuture {
+        let (request, running) = (parse_request::<ProcessSignal>(request), Arc::clone(&self.running));
         Box::pin(async move {
             let ProcessSignal { process, signal } = request?;
-            let child = find(&running, process)?.child().ok_or_else(|| ended(process))?;
-            child.signal(system_signal(signal)).await.map_err(|error| told(&error))?;
-            done()
+            let child = find_program(&running, process)?.child().ok_or_else(|| program_ended_error(process))?;
+            child.signal(system_signal(signal)).await.map_err(|error| to_plugin_error(&error))?;
+            empty_answer()
         })
     }
 
-    fn end(&self, request: &[u8]) -> Answer {
-        let (request, running) = (read::<ProcessRef>(request), Arc::clone(&self.running));
+    fn end(&self, request: &[u8]) -> ServedFuture {
+        let (request, running) = (parse_request::<ProcessRef>(request), Arc::clone(&self.running));
         let processes = Arc::clone(&self.processes);
         Box::pin(async move {
             let ProcessRef { process } = request?;
-            let handles = find(&running, process)?;
+            let handles = find_program(&running, process)?;
             match (handles.child(), handles.child.upgrade()) {
-                (Some(child), _) => child.end().await.map_err(|error| told(&error))?,
+                (Some(child), _) => child.end().await.map_err(|error| to_plugin_error(&error))?,
                 (None, Some(child)) => {
-                    processes.left.end(&child).await.map_err(|error| told(&error))?;
+                    processes.left.end(&child).await.map_err(|error| to_plugin_error(&error))?;
                 }
                 // An ended program needs nothing more.
                 (None, None) => {}
             }
-            done()
+            empty_answer()
         })
     }
 }
@@ -219,18 +219,18 @@ impl CallProcesses {
 /// Gives a program pipes.
 // `spawn` expects this signature.
 #[allow(clippy::unnecessary_wraps)]
-fn pipes(spawn: &Spawn, command: &mut Command) -> Result<(), Error> {
+fn connect_pipes(spawn: &Spawn, command: &mut ChildCommand) -> Result<(), Error> {
     command.stdin = match spawn.stdin {
-        Stdin::Closed => Input::Null,
-        Stdin::Piped => Input::Piped,
+        Stdin::Closed => StandardInput::Null,
+        Stdin::Piped => StandardInput::Piped,
     };
-    command.stdout = Output::Piped;
-    command.stderr = ErrorOutput::Separate(Output::Piped);
+    command.stdout = StandardOutput::Piped;
+    command.stderr = ErrorOutput::Separate(StandardOutput::Piped);
     Ok(())
 }
 
 /// Gives a program a terminal.
-fn on_terminal(path: &Path, command: &mut Command) -> Result<(), Error> {
+fn connect_terminal(path: &Path, command: &mut ChildCommand) -> Result<(), Error> {
     let terminal = open_terminal(path).map_err(|error| {
         let kind = match error.kind() {
             io::ErrorKind::NotFound => ErrorKind::NotFound,
@@ -256,7 +256,7 @@ async fn write_all(pipe: &ChildInput, mut bytes: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-fn has_room(running: &Mutex<BTreeMap<u64, Handles>>, running_max: usize) -> Result<(), Error> {
+fn has_room(running: &Mutex<BTreeMap<u64, ProgramHandles>>, running_max: usize) -> Result<(), Error> {
     let mut running = running.lock();
     // Processes left behind by an ended program keep its number, so that they can be ended.
     running.retain(|_, handles| handles.child.strong_count() > 0);
@@ -268,11 +268,11 @@ fn has_room(running: &Mutex<BTreeMap<u64, Handles>>, running_max: usize) -> Resu
     Err(Error::new(ErrorKind::LimitReached, text).with_hint("end some first"))
 }
 
-fn find(running: &Mutex<BTreeMap<u64, Handles>>, process: u64) -> Result<Handles, Error> {
-    running.lock().get(&process).cloned().ok_or_else(|| ended(process))
+fn find_program(running: &Mutex<BTreeMap<u64, ProgramHandles>>, process: u64) -> Result<ProgramHandles, Error> {
+    running.lock().get(&process).cloned().ok_or_else(|| program_ended_error(process))
 }
 
-fn ended(process: u64) -> Error {
+fn program_ended_error(process: u64) -> Error {
     let text = format!("this call runs no program {process}");
     Error::new(ErrorKind::NotFound, text).with_hint("it has ended or belongs to another call")
 }
@@ -298,14 +298,14 @@ fn system_signal(signal: Signal) -> SystemSignal {
     }
 }
 
-fn read<T: DeserializeOwned>(request: &[u8]) -> Result<T, Error> {
-    Frame::read(request).map_err(bad_request)
+fn parse_request<T: DeserializeOwned>(request: &[u8]) -> Result<T, Error> {
+    Frame::read(request).map_err(bad_request_error)
 }
 
-fn bad_request(error: FrameError) -> Error {
+fn bad_request_error(error: FrameError) -> Error {
     Error::new(ErrorKind::InvalidArguments, error.to_string())
 }
 
-fn done() -> Result<Served, Error> {
+fn empty_answer() -> Result<Served, Error> {
     Ok(Served::Frame(Frame::empty()))
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use futures_util::stream;
 use jaato_loader::{ByteStream, Frames};
-use jaato_process::{Child, ChildOutput, Exit};
+use jaato_process::{ChildProcess, ChildOutput, Exit};
 use jaato_types::process::{
     LeftRunning, OUTPUT_BYTES_MAX, OutputStream, ProcessEvent, ProcessExit,
 };
@@ -21,7 +21,7 @@ use jaato_types::{Error, ErrorKind, Frame};
 use tokio::time::Instant;
 
 use super::service::ProgramInput;
-use super::{Processes, RunningPlace, told};
+use super::{ProgramRegistry, ProgramSlot, to_plugin_error};
 
 /// Bytes to read from each output after the exit if another process still holds the pipe. No pipe
 /// holds more (`/proc/sys/fs/pipe-max-size`), so no earlier output is lost.
@@ -32,43 +32,43 @@ const DRAIN_BYTES_MAX: usize = 1024 * 1024;
 const DRAIN_GRACE: Duration = Duration::from_millis(20);
 
 /// A started program.
-pub(super) struct Begun {
-    pub(super) child: Arc<Child>,
+pub(super) struct SpawnedProgram {
+    pub(super) child: Arc<ChildProcess>,
     pub(super) stdin: Option<Arc<ProgramInput>>,
     pub(super) outputs: (Option<ChildOutput>, Option<ChildOutput>),
     pub(super) deadline_ms: Option<u64>,
     pub(super) label: String,
-    pub(super) place: RunningPlace,
-    pub(super) processes: Arc<Processes>,
+    pub(super) place: ProgramSlot,
+    pub(super) processes: Arc<ProgramRegistry>,
     /// Set when the exit is reported.
     pub(super) is_over: Arc<AtomicBool>,
 }
 
 /// Creates the stream of its frames.
-pub(super) fn frames(begun: Begun) -> impl ByteStream {
+pub(super) fn frames(begun: SpawnedProgram) -> impl ByteStream {
     // A deadline beyond the range of the clock is ignored.
     let after = begun.deadline_ms.map(Duration::from_millis);
     let deadline = after.and_then(|after| Instant::now().checked_add(after));
     let (stdout, stderr) = begun.outputs;
-    let program = Program {
+    let program = ProgramStream {
         child: begun.child,
         _stdin: begun.stdin,
-        stdout: Pipe::of(stdout),
-        stderr: Pipe::of(stderr),
+        stdout: ProgramPipe::from_receiver(stdout),
+        stderr: ProgramPipe::from_receiver(stderr),
         deadline,
         timed_out: false,
-        phase: Phase::Running,
+        phase: ProgramPhase::Running,
         buffer: Vec::new(),
         label: begun.label,
         _place: begun.place,
         processes: begun.processes,
         is_over: begun.is_over,
     };
-    let next = |mut program: Program| async move {
+    let next = |mut program: ProgramStream| async move {
         match program.next().await {
             Ok(frame) => frame.map(|frame| (Ok(frame), program)),
             Err(error) => {
-                program.phase = Phase::Over;
+                program.phase = ProgramPhase::Over;
                 Some((Err(error), program))
             }
         }
@@ -76,23 +76,23 @@ pub(super) fn frames(begun: Begun) -> impl ByteStream {
     Frames(Box::pin(stream::unfold(program, next)))
 }
 
-struct Program {
-    child: Arc<Child>,
+struct ProgramStream {
+    child: Arc<ChildProcess>,
     /// Kept open until the end of the stream, because writers hold it weakly.
     _stdin: Option<Arc<ProgramInput>>,
-    stdout: Pipe,
-    stderr: Pipe,
+    stdout: ProgramPipe,
+    stderr: ProgramPipe,
     deadline: Option<Instant>,
     timed_out: bool,
-    phase: Phase,
+    phase: ProgramPhase,
     buffer: Vec<u8>,
     label: String,
-    _place: RunningPlace,
-    processes: Arc<Processes>,
+    _place: ProgramSlot,
+    processes: Arc<ProgramRegistry>,
     is_over: Arc<AtomicBool>,
 }
 
-enum Phase {
+enum ProgramPhase {
     Running,
     /// It has exited, and its remaining output is being read.
     Draining {
@@ -103,7 +103,7 @@ enum Phase {
 }
 
 /// An output.
-struct Pipe {
+struct ProgramPipe {
     /// `None` once it has ended.
     receiver: Option<ChildOutput>,
     /// Bytes read since the exit.
@@ -111,22 +111,22 @@ struct Pipe {
 }
 
 /// The first event.
-enum First {
+enum FirstProgramEvent {
     Deadline,
     Exit(Exit),
     Readable(OutputStream),
 }
 
-impl Program {
+impl ProgramStream {
     async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
         loop {
             let frame = match self.phase {
-                Phase::Running => self.run().await?,
-                Phase::Draining { exit, until } => match self.drain(until).await? {
+                ProgramPhase::Running => self.run().await?,
+                ProgramPhase::Draining { exit, until } => match self.drain(until).await? {
                     Some(frame) => Some(frame),
-                    None => return self.exited(exit).await.map(Some),
+                    None => return self.finish_exit(exit).await.map(Some),
                 },
-                Phase::Over => return Ok(None),
+                ProgramPhase::Over => return Ok(None),
             };
             if frame.is_some() {
                 return Ok(frame);
@@ -140,21 +140,21 @@ impl Program {
         // end would hide it.
         let first = tokio::select! {
             biased;
-            () = at(self.deadline) => First::Deadline,
-            exit = self.child.wait() => First::Exit(exit.map_err(|error| told(&error))?),
-            stream = readable(&self.stdout, &self.stderr) => First::Readable(stream),
+            () = wait_until_deadline(self.deadline) => FirstProgramEvent::Deadline,
+            exit = self.child.wait() => FirstProgramEvent::Exit(exit.map_err(|error| to_plugin_error(&error))?),
+            stream = readable(&self.stdout, &self.stderr) => FirstProgramEvent::Readable(stream),
         };
         match first {
-            First::Deadline => {
+            FirstProgramEvent::Deadline => {
                 (self.deadline, self.timed_out) = (None, true);
-                self.child.end().await.map_err(|error| told(&error))?;
+                self.child.end().await.map_err(|error| to_plugin_error(&error))?;
                 Ok(None)
             }
-            First::Exit(exit) => {
-                self.phase = Phase::Draining { exit, until: Instant::now() + DRAIN_GRACE };
+            FirstProgramEvent::Exit(exit) => {
+                self.phase = ProgramPhase::Draining { exit, until: Instant::now() + DRAIN_GRACE };
                 Ok(None)
             }
-            First::Readable(stream) => self.read(stream),
+            FirstProgramEvent::Readable(stream) => self.read(stream),
         }
     }
 
@@ -188,7 +188,7 @@ impl Program {
         let Some(receiver) = self.pipe(stream).receiver.take() else { return Ok(None) };
         let read = receiver.try_read(&mut self.buffer);
         self.pipe(stream).receiver = Some(receiver);
-        self.took(stream, read)
+        self.handle_read(stream, read)
     }
 
     /// Reads what is available without asking tokio, which learns of it with a delay.
@@ -201,15 +201,15 @@ impl Program {
         let descriptor = receiver.as_fd().try_clone_to_owned();
         let read = descriptor.and_then(|pipe| File::from(pipe).read(&mut self.buffer));
         self.pipe(stream).receiver = Some(receiver);
-        self.took(stream, read)
+        self.handle_read(stream, read)
     }
 
-    fn took(
+    fn handle_read(
         &mut self,
         stream: OutputStream,
         read: io::Result<usize>,
     ) -> Result<Option<Vec<u8>>, Error> {
-        let is_draining = matches!(self.phase, Phase::Draining { .. });
+        let is_draining = matches!(self.phase, ProgramPhase::Draining { .. });
         let pipe = self.pipe(stream);
         match read {
             Ok(0) => {
@@ -219,7 +219,7 @@ impl Program {
             Ok(bytes) => {
                 pipe.drained += if is_draining { bytes } else { 0 };
                 let event = ProcessEvent::output(stream);
-                frame(&event, &self.buffer[..bytes]).map(Some)
+                event_frame(&event, &self.buffer[..bytes]).map(Some)
             }
             Err(error) if is_passing(&error) => Ok(None),
             Err(error) => {
@@ -229,7 +229,7 @@ impl Program {
         }
     }
 
-    fn pipe(&mut self, stream: OutputStream) -> &mut Pipe {
+    fn pipe(&mut self, stream: OutputStream) -> &mut ProgramPipe {
         match stream {
             OutputStream::Stdout => &mut self.stdout,
             OutputStream::Stderr => &mut self.stderr,
@@ -237,9 +237,9 @@ impl Program {
     }
 
     /// Returns the exit, and hands over the remaining processes.
-    async fn exited(&mut self, exit: Exit) -> Result<Vec<u8>, Error> {
-        let left = self.child.leftovers().await.map_err(|error| told(&error))?;
-        self.phase = Phase::Over;
+    async fn finish_exit(&mut self, exit: Exit) -> Result<Vec<u8>, Error> {
+        let left = self.child.leftovers().await.map_err(|error| to_plugin_error(&error))?;
+        self.phase = ProgramPhase::Over;
         self.is_over.store(true, Relaxed);
         self.buffer = Vec::new();
         let (code, signal) = match exit {
@@ -256,12 +256,12 @@ impl Program {
             self.processes.left.keep(child, pipes, &self.label);
         }
         let exit = ProcessExit { code, signal, timed_out: self.timed_out, left_running };
-        frame(&ProcessEvent::Exited(exit), &[])
+        event_frame(&ProcessEvent::Exited(exit), &[])
     }
 }
 
-impl Pipe {
-    fn of(receiver: Option<ChildOutput>) -> Self {
+impl ProgramPipe {
+    fn from_receiver(receiver: Option<ChildOutput>) -> Self {
         Self { receiver, drained: 0 }
     }
 
@@ -280,14 +280,14 @@ impl Pipe {
 
 /// Waits until one of the outputs can be read. Fair, so that endless output on one stream does not
 /// hide the other.
-async fn readable(stdout: &Pipe, stderr: &Pipe) -> OutputStream {
+async fn readable(stdout: &ProgramPipe, stderr: &ProgramPipe) -> OutputStream {
     tokio::select! {
         () = stdout.readable() => OutputStream::Stdout,
         () = stderr.readable() => OutputStream::Stderr,
     }
 }
 
-async fn at(deadline: Option<Instant>) {
+async fn wait_until_deadline(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
@@ -298,7 +298,7 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-fn frame(event: &ProcessEvent, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+fn event_frame(event: &ProcessEvent, bytes: &[u8]) -> Result<Vec<u8>, Error> {
     Frame::write_with_bytes(event, bytes)
         .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_config::Variables;
+use jaato_config::EnvironmentVariables;
 use jaato_loader::testing::LoaderHost;
 use jaato_loader::{Caller, Served, Services};
 use jaato_plugin_engine::testing::{PROCESS_CHECKS, run_checks};
@@ -22,11 +22,11 @@ fn supervisor() -> Supervisor {
     Supervisor::new(GuardianCommand { program, args: Vec::new() })
 }
 
-fn processes() -> Arc<Processes> {
-    let variables: Variables =
+fn processes() -> Arc<ProgramRegistry> {
+    let variables: EnvironmentVariables =
         [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("A_TOKEN", "secret")].into_iter().collect();
     let directory = std::env::temp_dir();
-    Arc::new(Processes::new(supervisor(), &variables, &BTreeSet::new(), &[], directory))
+    Arc::new(ProgramRegistry::new(supervisor(), &variables, &BTreeSet::new(), &[], directory))
 }
 
 struct OnlyProcesses(CallProcesses);
@@ -54,7 +54,7 @@ fn the_real_host_runs_programs_as_the_fake_one_does() {
     };
     let host = LoaderHost::new(services);
     run_checks(PROCESS_CHECKS, &host);
-    assert!(processes.running().is_empty(), "every place was given back");
+    assert!(processes.lock_running().is_empty(), "every place was given back");
     host.runtime().block_on(async {
         // Processes that the checks left running are identified by their name and the command that
         // started them.
@@ -82,7 +82,7 @@ fn a_session_has_a_bound_and_gives_its_places_back() {
     assert!(processes.take_place(&other).is_ok());
     drop(places);
     assert!(processes.take_place(&one).is_ok());
-    assert!(processes.running().is_empty());
+    assert!(processes.lock_running().is_empty());
 }
 
 #[test]
@@ -115,10 +115,10 @@ fn folders_are_appended_to_the_path() {
 
 #[test]
 fn what_a_plugin_that_appears_later_declares_is_withheld_too() {
-    let variables: Variables =
+    let variables: EnvironmentVariables =
         [("PATH", "/bin"), ("MOON_ACCESS", "m"), ("SUN_ACCESS", "s")].into_iter().collect();
     let (pass, none) = (["SUN_ACCESS".to_owned()], BTreeSet::new());
-    let processes = Processes::new(supervisor(), &variables, &none, &pass, std::env::temp_dir());
+    let processes = ProgramRegistry::new(supervisor(), &variables, &none, &pass, std::env::temp_dir());
     let names = || processes.variables().keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(), ["MOON_ACCESS", "PATH", "SUN_ACCESS"]);
     let declared = ["MOON_ACCESS", "SUN_ACCESS", "STAR_ACCESS"].map(str::to_owned);

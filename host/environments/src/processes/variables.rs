@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
-use jaato_config::{Variables, is_secret_name};
-use jaato_registry::{PluginEntry, Registry, Status};
+use jaato_config::{EnvironmentVariables, is_secret_name};
+use jaato_registry::{PluginEntry, Registry, PluginStatus};
 
 /// Lists the variables that plugins in use declare as secrets.
 pub fn declared_secrets(registry: &Registry) -> BTreeSet<String> {
-    let active = registry.plugins().iter().filter(|entry| entry.status == Status::Active);
+    let active = registry.plugins().iter().filter(|entry| entry.status == PluginStatus::Active);
     let variables = active.filter_map(PluginEntry::description).flat_map(|description| {
         let own = description.credentials.iter().map(|credential| &credential.variable);
         let presets = description.provider.iter().flat_map(|provider| &provider.presets);
@@ -20,8 +20,8 @@ pub fn declared_secrets(registry: &Registry) -> BTreeSet<String> {
 /// Returns the variables for programs.
 ///
 /// `credentials` are the names that providers declare, `pass` the user's exceptions.
-pub fn cleaned(
-    variables: &Variables,
+pub fn cleaned_variables(
+    variables: &EnvironmentVariables,
     credentials: &BTreeSet<String>,
     pass: &[String],
 ) -> BTreeMap<OsString, OsString> {
@@ -35,7 +35,7 @@ pub fn cleaned(
 
 #[cfg(test)]
 mod tests {
-    use jaato_registry::{Candidate, Rules, Trust};
+    use jaato_registry::{PluginCandidate, RegistryRules, PluginFileTrust};
     use jaato_types::{CredentialSpec, Description, Manifest, ProviderPreset, ProviderSpec};
 
     use super::*;
@@ -63,10 +63,10 @@ mod tests {
                 ..ProviderSpec::default()
             };
             let (credentials, provider) = (vec![credential], Some(provider));
-            Candidate {
+            PluginCandidate {
                 path: format!("/{name}.so").into(),
                 place: "user",
-                trust: Trust::Shipped,
+                trust: PluginFileTrust::Shipped,
                 manifest: Manifest::parse(manifest.as_bytes()).unwrap(),
                 description: Some(Ok(Description {
                     credentials,
@@ -78,17 +78,17 @@ mod tests {
         let candidates =
             [candidate("provider-moon", "MOON_ACCESS"), candidate("provider-sun", "SUN_ACCESS")];
         let plugins_disabled = vec!["provider-sun".to_owned()];
-        let registry = Registry::build(candidates, &Rules { plugins_disabled, ..Rules::default() });
+        let registry = Registry::build(candidates, &RegistryRules { plugins_disabled, ..RegistryRules::default() });
         let expected = ["MOON_ACCESS", "MOON_PRESET"].map(str::to_owned);
         assert_eq!(declared_secrets(&registry), BTreeSet::from(expected));
     }
 
     #[track_caller]
     fn check(given: &[&str], pass: &[&str], expected: &[&str]) {
-        let variables: Variables = given.iter().map(|name| (*name, "value")).collect();
+        let variables: EnvironmentVariables = given.iter().map(|name| (*name, "value")).collect();
         let credentials = BTreeSet::from(["MOON_ACCESS".to_owned()]);
         let pass: Vec<_> = pass.iter().map(|name| (*name).to_owned()).collect();
-        let kept = cleaned(&variables, &credentials, &pass);
+        let kept = cleaned_variables(&variables, &credentials, &pass);
         let names: Vec<_> = kept.keys().map(|name| name.to_string_lossy()).collect();
         assert_eq!(names, expected);
     }
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn an_empty_variable_stays_empty() {
-        let variables: Variables = [("EMPTY", "")].into_iter().collect();
-        assert_eq!(cleaned(&variables, &BTreeSet::new(), &[])[&OsString::from("EMPTY")], "");
+        let variables: EnvironmentVariables = [("EMPTY", "")].into_iter().collect();
+        assert_eq!(cleaned_variables(&variables, &BTreeSet::new(), &[])[&OsString::from("EMPTY")], "");
     }
 }

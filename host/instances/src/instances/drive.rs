@@ -5,7 +5,7 @@ use jaato_session::Cancel;
 use jaato_types::{Delta, Error, ErrorKind, Frame, FrameError};
 
 /// Reads a call's emissions until its answer arrives. A cancel ends it at once.
-pub async fn drive(
+pub async fn drive_call(
     mut running: RunningCall,
     cancel: &Cancel,
     mut take: impl FnMut(Delta),
@@ -14,7 +14,7 @@ pub async fn drive(
         while let Some(emission) = running.next_emission().await {
             match Frame::read::<Delta>(&emission) {
                 Ok(delta) => take(delta),
-                Err(error) => return Err(misbehaved(error)),
+                Err(error) => return Err(misbehaved_error(error)),
             }
         }
         running.answer().await
@@ -27,6 +27,6 @@ pub async fn drive(
 }
 
 /// Returns the error for an answer that cannot be parsed.
-pub fn misbehaved(error: FrameError) -> Error {
+pub fn misbehaved_error(error: FrameError) -> Error {
     Error::new(ErrorKind::PluginMisbehaved, format!("the plugin's answer is wrong: {error}"))
 }

@@ -8,10 +8,10 @@ use jaato_catalog::Catalog;
 use jaato_loader::Instance;
 use tokio::runtime::Handle;
 
-use super::Key;
+use super::InstanceKey;
 
 /// A current instance, or a replaced one that still has calls.
-pub struct Living {
+pub struct LivingInstance {
     instance: Arc<Instance>,
     /// Set once another instance has replaced it.
     retired: OnceLock<Handle>,
@@ -19,7 +19,7 @@ pub struct Living {
     has_failed: AtomicBool,
 }
 
-impl Living {
+impl LivingInstance {
     /// Wraps a new instance.
     pub fn new(instance: Instance) -> Self {
         Self {
@@ -41,7 +41,7 @@ impl Living {
     }
 }
 
-impl Deref for Living {
+impl Deref for LivingInstance {
     type Target = Instance;
 
     fn deref(&self) -> &Instance {
@@ -49,7 +49,7 @@ impl Deref for Living {
     }
 }
 
-impl Drop for Living {
+impl Drop for LivingInstance {
     fn drop(&mut self) {
         let Some(runtime) = self.retired.get() else { return };
         let instance = Arc::clone(&self.instance);
@@ -61,14 +61,14 @@ impl Drop for Living {
 
 /// An instance on loan for one call, or for as long as it keeps something.
 #[derive(Clone)]
-pub struct Lease {
-    living: Arc<Living>,
-    key: Key,
+pub struct InstanceLease {
+    living: Arc<LivingInstance>,
+    key: InstanceKey,
     catalog: Arc<Catalog>,
 }
 
-impl Lease {
-    pub(super) fn new(living: Arc<Living>, key: Key, catalog: Arc<Catalog>) -> Self {
+impl InstanceLease {
+    pub(super) fn new(living: Arc<LivingInstance>, key: InstanceKey, catalog: Arc<Catalog>) -> Self {
         Self { living, key, catalog }
     }
 
@@ -83,16 +83,16 @@ impl Lease {
         WeakLease { living, key: self.key.clone(), catalog: Arc::clone(&self.catalog) }
     }
 
-    pub(super) fn key(&self) -> &Key {
+    pub(super) fn key(&self) -> &InstanceKey {
         &self.key
     }
 
-    pub(super) fn living(&self) -> &Arc<Living> {
+    pub(super) fn living(&self) -> &Arc<LivingInstance> {
         &self.living
     }
 }
 
-impl Deref for Lease {
+impl Deref for InstanceLease {
     type Target = Instance;
 
     fn deref(&self) -> &Instance {
@@ -102,15 +102,15 @@ impl Deref for Lease {
 
 /// A weak reference to an instance that may be closed.
 pub struct WeakLease {
-    living: Weak<Living>,
-    key: Key,
+    living: Weak<LivingInstance>,
+    key: InstanceKey,
     catalog: Arc<Catalog>,
 }
 
 impl WeakLease {
     /// Returns the instance, if it still exists.
-    pub fn upgrade(&self) -> Option<Lease> {
+    pub fn upgrade(&self) -> Option<InstanceLease> {
         let (key, catalog) = (self.key.clone(), Arc::clone(&self.catalog));
-        self.living.upgrade().map(|living| Lease { living, key, catalog })
+        self.living.upgrade().map(|living| InstanceLease { living, key, catalog })
     }
 }

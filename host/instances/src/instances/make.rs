@@ -6,28 +6,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jaato_catalog::{CopyError, Setup, private_copy};
-use jaato_loader::{Instance, Library, LoadError, PlaceKind, Plugin, Stamp, remote};
-use jaato_registry::{PluginEntry, Status, Trust};
+use jaato_loader::{Instance, PluginLibrary, LoadError, PlaceKind, StartedPlugin, PluginFileStamp, remote};
+use jaato_registry::{PluginEntry, PluginStatus, PluginFileTrust};
 use jaato_types::mask::holds_secret;
 use jaato_types::{Error, ErrorKind, Manifest, PluginName, Scope};
 use tokio::sync::OnceCell;
 
-use super::slot::{Made, Slot, Source};
+use super::slot::{NewInstance, InstanceSlot, InstanceSource};
 use super::{
-    CONTENTS_INSIDE_MAX, CallServices, Inside, Instances, NOT_COPIED, Wanted, why_in_worker,
+    CONTENTS_INSIDE_MAX, CallServices, InProcessPluginKey, Instances, NOT_COPIED, InstanceRequest, why_in_worker,
 };
-use crate::copies::{Copies, Copy, CopyProblem, Opening};
-use crate::workers::WorkerOf;
+use crate::copies::{PluginCopies, PluginCopy, CopyProblem, NamedPluginCopy};
+use crate::workers::WorkerRequest;
 
 /// Why the instance could not be made.
-pub enum Trouble {
+pub enum InstanceCreationError {
     /// The file has changed since it was found.
     Changed,
     /// Anything else.
     Error(Error),
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for InstanceCreationError {
     fn from(error: Error) -> Self {
         Self::Error(error)
     }
@@ -38,7 +38,7 @@ enum OpenFile {
     /// A file that keeps its name.
     Lasting(PathBuf),
     /// A private copy that has a name only while it is being opened.
-    Copied(Opening),
+    Copied(NamedPluginCopy),
     /// A file that should have been copied, and why it was not.
     NotCopied(PathBuf, std::io::Error),
 }
@@ -51,7 +51,7 @@ impl OpenFile {
         }
     }
 
-    fn copy(&self) -> Option<Arc<Copy>> {
+    fn copy(&self) -> Option<Arc<PluginCopy>> {
         match self {
             Self::Lasting(_) | Self::NotCopied(_, _) => None,
             Self::Copied(opening) => Some(Arc::clone(&opening.copy)),
@@ -61,20 +61,20 @@ impl OpenFile {
 
 impl Instances {
     /// Creates an instance of a source, from the state that the slot's last instance saved.
-    pub(super) async fn make(
+    pub(super) async fn create_instance(
         &self,
-        slot: &Slot,
-        source: &Source,
-        wanted: Wanted<'_>,
+        slot: &InstanceSlot,
+        source: &InstanceSource,
+        wanted: InstanceRequest<'_>,
         services: &Arc<dyn CallServices>,
-    ) -> Result<Made, Trouble> {
+    ) -> Result<NewInstance, InstanceCreationError> {
         let entry = wanted.entry(&source.catalog)?;
         check_status(entry)?;
         let name = &entry.candidate.manifest.name;
         let saved = slot.saved.clone();
-        let (made, refusal) = match self.inside(entry, source, wanted.setup) {
+        let (made, refusal) = match self.in_process_cell(entry, source, wanted.setup) {
             Some(plugin) => {
-                self.make_inside(&plugin, entry, source, wanted, services, saved).await?
+                self.create_in_process(&plugin, entry, source, wanted, services, saved).await?
             }
             None => {
                 // An instance whose worker is gone uses the same content again, even if its file
@@ -84,7 +84,7 @@ impl Instances {
                     .as_ref()
                     .is_some_and(|it| it.edition.content == source.edition.content);
                 let copy = slot.copy.clone().filter(|_| is_same);
-                self.make_in_worker(copy, entry, source, wanted, services, saved).await?
+                self.create_in_worker(copy, entry, source, wanted, services, saved).await?
             }
         };
         if let Some(error) = refusal {
@@ -98,26 +98,26 @@ impl Instances {
 
     /// Returns the cell for a plugin that is opened inside the host, or `None` if it runs in a
     /// worker.
-    fn inside(
+    fn in_process_cell(
         &self,
         entry: &PluginEntry,
-        source: &Source,
+        source: &InstanceSource,
         setup: &Setup,
-    ) -> Option<Arc<OnceCell<Plugin>>> {
+    ) -> Option<Arc<OnceCell<StartedPlugin>>> {
         if why_in_worker(setup, entry).is_some() {
             return None;
         }
         let name = &entry.candidate.manifest.name;
         let content = match &entry.candidate.trust {
-            Trust::ByHash(digest) => digest.clone(),
-            Trust::Shipped | Trust::No(_) | Trust::WorkspaceNot => {
+            PluginFileTrust::ByHash(digest) => digest.clone(),
+            PluginFileTrust::Shipped | PluginFileTrust::No(_) | PluginFileTrust::WorkspaceNot => {
                 source.edition.content.to_string()
             }
         };
         let mut plugins = self.plugins.lock();
         let key = (name.clone(), content);
         let is_inside =
-            |(other, _): &&Inside, opened: &OnceCell<Plugin>| other == name && opened.initialized();
+            |(other, _): &&InProcessPluginKey, opened: &OnceCell<StartedPlugin>| other == name && opened.initialized();
         let inside = plugins.iter().filter(|(key, opened)| is_inside(key, opened)).count();
         if !plugins.contains_key(&key) && inside >= CONTENTS_INSIDE_MAX {
             return None;
@@ -127,15 +127,15 @@ impl Instances {
 
     /// Creates an instance in this process. If it refuses the saved state, creates a fresh one and
     /// also returns the error.
-    async fn make_inside(
+    async fn create_in_process(
         &self,
-        plugin: &OnceCell<Plugin>,
+        plugin: &OnceCell<StartedPlugin>,
         entry: &PluginEntry,
-        source: &Source,
-        wanted: Wanted<'_>,
+        source: &InstanceSource,
+        wanted: InstanceRequest<'_>,
         services: &Arc<dyn CallServices>,
         saved: Option<Vec<u8>>,
-    ) -> Result<(Made, Option<Error>), Trouble> {
+    ) -> Result<(NewInstance, Option<Error>), InstanceCreationError> {
         let mut copy = None;
         let opening = plugin.get_or_try_init(|| async {
             let file = file_to_open(self.copies.get(), None, entry, source, wanted).await?;
@@ -143,12 +143,12 @@ impl Instances {
                 && self.is_inside(&entry.candidate.manifest.name)
             {
                 // The linker would return the file that it already has under this name.
-                return Err(not_copied(path, error).into());
+                return Err(copy_error(path, error).into());
             }
-            self.tell_of(&file, services);
+            self.report_unprotected_file(&file, services);
             copy = file.copy();
-            let opened = Library::open(file.path()).map_err(|error| load_error(&error))?;
-            Ok::<_, Trouble>(Plugin::start(&self.executor, &opened).await?)
+            let opened = PluginLibrary::open(file.path()).map_err(|error| load_error(&error))?;
+            Ok::<_, InstanceCreationError>(StartedPlugin::start(&self.executor, &opened).await?)
         });
         let plugin = opening.await?;
         let has_saved = saved.is_some();
@@ -158,7 +158,7 @@ impl Instances {
             }
             made => (made?, None),
         };
-        Ok((Made { instance, copy }, refusal))
+        Ok((NewInstance { instance, copy }, refusal))
     }
 
     /// Returns true if any content of a plugin is open in this process.
@@ -167,7 +167,7 @@ impl Instances {
     }
 
     /// Reports once that the opened file is not protected against being overwritten.
-    fn tell_of(&self, file: &OpenFile, services: &Arc<dyn CallServices>) {
+    fn report_unprotected_file(&self, file: &OpenFile, services: &Arc<dyn CallServices>) {
         let OpenFile::NotCopied(_, error) = file else { return };
         if self.is_news(NOT_COPIED) {
             services.notice(format!(
@@ -176,20 +176,20 @@ impl Instances {
         }
     }
 
-    async fn make_in_worker(
+    async fn create_in_worker(
         &self,
-        copy: Option<Arc<Copy>>,
+        copy: Option<Arc<PluginCopy>>,
         entry: &PluginEntry,
-        source: &Source,
-        wanted: Wanted<'_>,
+        source: &InstanceSource,
+        wanted: InstanceRequest<'_>,
         services: &Arc<dyn CallServices>,
         saved: Option<Vec<u8>>,
-    ) -> Result<(Made, Option<Error>), Trouble> {
+    ) -> Result<(NewInstance, Option<Error>), InstanceCreationError> {
         let file = file_to_open(self.copies.get(), copy, entry, source, wanted).await?;
-        self.tell_of(&file, services);
+        self.report_unprotected_file(&file, services);
         let Manifest { name, scope, .. } = &entry.candidate.manifest;
-        let is_trusted = !matches!(entry.candidate.trust, Trust::No(_));
-        if let Trust::No(digest) = &entry.candidate.trust {
+        let is_trusted = !matches!(entry.candidate.trust, PluginFileTrust::No(_));
+        if let PluginFileTrust::No(digest) = &entry.candidate.trust {
             if self.is_news(digest) {
                 services.notice(format!(
                     "plugin `{name}` is not trusted: it runs in a worker, which is no sandbox, and is given no key"
@@ -212,7 +212,7 @@ impl Instances {
             }
         };
         let manifest = &entry.candidate.manifest;
-        let started = self.workers.start(WorkerOf {
+        let started = self.workers.start(WorkerRequest {
             file: file.path(),
             manifest,
             is_trusted,
@@ -220,7 +220,7 @@ impl Instances {
             variable: &variable,
         });
         let started = started.await?;
-        let start = remote::Start {
+        let start = remote::WorkerStart {
             manifest: manifest.clone(),
             socket: started.socket,
             process: started.process,
@@ -229,13 +229,13 @@ impl Instances {
         };
         let instance = Instance::in_worker(&self.executor, start).await?;
         let refusal = instance.refusal().cloned();
-        Ok((Made { instance, copy: file.copy() }, refusal))
+        Ok((NewInstance { instance, copy: file.copy() }, refusal))
     }
 }
 
 fn check_status(entry: &PluginEntry) -> Result<(), Error> {
-    let is_runnable = !matches!(entry.candidate.trust, Trust::WorkspaceNot);
-    if entry.status == Status::Active && is_runnable {
+    let is_runnable = !matches!(entry.candidate.trust, PluginFileTrust::WorkspaceNot);
+    if entry.status == PluginStatus::Active && is_runnable {
         return Ok(());
     }
     let name = &entry.candidate.manifest.name;
@@ -248,20 +248,20 @@ fn check_status(entry: &PluginEntry) -> Result<(), Error> {
 /// otherwise in place. An untrusted file may then change at any time, because only its worker opens
 /// it.
 async fn file_to_open(
-    copies: Option<&Copies>,
-    copy: Option<Arc<Copy>>,
+    copies: Option<&PluginCopies>,
+    copy: Option<Arc<PluginCopy>>,
     entry: &PluginEntry,
-    source: &Source,
-    wanted: Wanted<'_>,
-) -> Result<OpenFile, Trouble> {
+    source: &InstanceSource,
+    wanted: InstanceRequest<'_>,
+) -> Result<OpenFile, InstanceCreationError> {
     let candidate = &entry.candidate;
     let of_workspace = candidate.place == PlaceKind::Workspace.name();
     let folders = &wanted.setup.folders;
     let private = match &candidate.trust {
-        Trust::ByHash(digest) => Some((digest, folders.trusted())),
+        PluginFileTrust::ByHash(digest) => Some((digest, folders.trusted())),
         // Trust in a workspace covers exactly this content.
-        Trust::No(digest) if of_workspace => Some((digest, folders.workspace_plugins())),
-        Trust::Shipped | Trust::No(_) | Trust::WorkspaceNot => None,
+        PluginFileTrust::No(digest) if of_workspace => Some((digest, folders.workspace_plugins())),
+        PluginFileTrust::Shipped | PluginFileTrust::No(_) | PluginFileTrust::WorkspaceNot => None,
     };
     if let Some((digest, folder)) = private {
         let folder = folder.map_err(|error| {
@@ -269,7 +269,7 @@ async fn file_to_open(
         })?;
         let copied = private_copy(&candidate.path, digest, &folder);
         return copied.map(OpenFile::Lasting).map_err(|error| match error {
-            CopyError::Changed { .. } if copies.is_some() => Trouble::Changed,
+            CopyError::Changed { .. } if copies.is_some() => InstanceCreationError::Changed,
             error => Error::new(ErrorKind::PluginMisbehaved, error.to_string()).into(),
         });
     }
@@ -277,26 +277,26 @@ async fn file_to_open(
         return Ok(OpenFile::Lasting(candidate.path.clone()));
     };
     let digest = match &candidate.trust {
-        Trust::No(digest) => Some(digest.as_str()),
-        Trust::Shipped | Trust::ByHash(_) | Trust::WorkspaceNot => None,
+        PluginFileTrust::No(digest) => Some(digest.as_str()),
+        PluginFileTrust::Shipped | PluginFileTrust::ByHash(_) | PluginFileTrust::WorkspaceNot => None,
     };
     let opened = match copy {
         Some(copy) => copies.reopen(&candidate.manifest.name, copy),
         None => copies.open(&candidate.manifest.name, &source.edition, &candidate.path, digest),
     };
     opened.map(OpenFile::Copied).or_else(|problem| match problem {
-        CopyProblem::Changed => Err(Trouble::Changed),
+        CopyProblem::Changed => Err(InstanceCreationError::Changed),
         CopyProblem::Io(error) => {
             // As if plugins were not watched: a full disk or an unwritable home must not end a
             // conversation.
             let (path, stamp) = (&candidate.path, &source.edition.stamp);
-            let is_it = stamp.is_none() || Stamp::of(path).ok() == *stamp;
-            is_it.then(|| OpenFile::NotCopied(path.clone(), error)).ok_or(Trouble::Changed)
+            let is_it = stamp.is_none() || PluginFileStamp::read_stamp(path).ok() == *stamp;
+            is_it.then(|| OpenFile::NotCopied(path.clone(), error)).ok_or(InstanceCreationError::Changed)
         }
     })
 }
 
-fn not_copied(path: &Path, error: &std::io::Error) -> Error {
+fn copy_error(path: &Path, error: &std::io::Error) -> Error {
     let text = format!("cannot copy plugin `{}` to where it is opened: {error}", path.display());
     Error::new(ErrorKind::Io, text)
 }

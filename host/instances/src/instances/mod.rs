@@ -17,18 +17,18 @@ use std::ffi::OsString;
 use std::sync::{Arc, OnceLock};
 
 use jaato_catalog::{Catalog, Setup};
-use jaato_loader::{CLOSE_STEP_MAX, Executor, Plugin, Services};
-use jaato_registry::{Candidate, PluginEntry, Trust};
+use jaato_loader::{CLOSE_STEP_MAX, Executor, StartedPlugin, Services};
+use jaato_registry::{PluginCandidate, PluginEntry, PluginFileTrust};
 use jaato_types::{Error, ErrorKind, Isolation, PluginName, Scope, SessionId};
 use parking_lot::Mutex as SyncMutex;
 use tokio::sync::{Mutex, OnceCell};
 
-use crate::copies::Copies;
+use crate::copies::PluginCopies;
 use crate::workers::Workers;
-pub use drive::{drive, misbehaved};
-pub use living::{Lease, WeakLease};
-use make::Trouble;
-use slot::{Slot, Source};
+pub use drive::{drive_call, misbehaved_error};
+pub use living::{InstanceLease, WeakLease};
+use make::InstanceCreationError;
+use slot::{InstanceSlot, InstanceSource};
 
 /// Maximum number of contents of one plugin that are opened inside the host, because code is never
 /// unloaded. Further contents run in a worker, which ends with its code.
@@ -39,7 +39,7 @@ const NOT_COPIED: &str = "not copied";
 
 /// Identifies an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
+struct InstanceKey {
     plugin: PluginName,
     /// The name under `[providers]` by which it is used, because each name has its own settings.
     provider: Option<Arc<str>>,
@@ -48,10 +48,10 @@ struct Key {
 }
 
 /// A plugin and one content of its file, opened inside the host.
-type Inside = (PluginName, String);
+type InProcessPluginKey = (PluginName, String);
 
 /// Creates the services of a call from a plugin's entry and the number of its edition.
-pub type ServicesOf<'a> =
+pub type CallServicesFactory<'a> =
     dyn Fn(&PluginEntry, u64) -> Result<Arc<dyn CallServices>, Error> + Send + Sync + 'a;
 
 /// The instance that uses the services, known once it is created.
@@ -78,9 +78,9 @@ pub struct Instances {
     executor: Executor,
     workers: Workers,
     /// Copies files before they are opened, once plugins are watched.
-    copies: OnceLock<Copies>,
-    plugins: SyncMutex<HashMap<Inside, Arc<OnceCell<Plugin>>>>,
-    places: SyncMutex<HashMap<Key, Arc<Place>>>,
+    copies: OnceLock<PluginCopies>,
+    plugins: SyncMutex<HashMap<InProcessPluginKey, Arc<OnceCell<StartedPlugin>>>>,
+    places: SyncMutex<HashMap<InstanceKey, Arc<InstanceCell>>>,
     /// Notices that are shown only once, however often a worker dies: digests of untrusted
     /// contents, and [`NOT_COPIED`].
     told: SyncMutex<HashSet<String>>,
@@ -88,16 +88,16 @@ pub struct Instances {
 
 /// The place of one instance.
 #[derive(Default)]
-struct Place {
+struct InstanceCell {
     /// Locked while the instance is created, so that this happens once.
-    slot: Mutex<Slot>,
+    slot: Mutex<InstanceSlot>,
     /// Locked while the instance saves its state.
     saving: Mutex<()>,
 }
 
 /// A request for an instance.
 #[derive(Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct InstanceRequest<'a> {
     /// The host's setup.
     pub setup: &'a Setup,
     /// The catalog with the plugin.
@@ -109,13 +109,13 @@ pub struct Wanted<'a> {
     /// The name under `[providers]` by which it is used.
     pub provider: Option<&'a Arc<str>>,
     /// Creates the services of the call.
-    pub services: &'a ServicesOf<'a>,
+    pub services: &'a CallServicesFactory<'a>,
 }
 
 /// An instance, and the services of one call on it.
-pub struct Got {
+pub struct AcquiredInstance {
     /// The instance.
-    pub lease: Lease,
+    pub lease: InstanceLease,
     /// The services of the call.
     pub services: Arc<dyn CallServices>,
     /// Why it does not have the requested edition, which could not be started.
@@ -136,7 +136,7 @@ impl Instances {
     }
 
     /// Opens files from copies after this call. Further calls have no effect.
-    pub fn open_copies(&self, copies: Copies) {
+    pub fn open_copies(&self, copies: PluginCopies) {
         // The first one stays.
         let _ = self.copies.set(copies);
     }
@@ -151,46 +151,46 @@ impl Instances {
     ///
     /// # Errors
     /// If the plugin cannot be used or opened, creates no instance, or died too often.
-    pub async fn get(&self, wanted: Wanted<'_>) -> Result<Option<Got>, Error> {
+    pub async fn get(&self, wanted: InstanceRequest<'_>) -> Result<Option<AcquiredInstance>, Error> {
         let entry = wanted.entry(wanted.catalog)?;
-        let key = key(entry, wanted);
+        let key = instance_key(entry, wanted);
         let place = self.place(key.clone());
         let mut slot = place.slot.lock().await;
         if let Some(error) = slot.instance.as_ref().and_then(|instance| instance.ended()) {
-            slot.died(&error);
+            slot.record_death(&error);
         }
-        let newest = Source::of(wanted.catalog, wanted.plugin);
+        let newest = InstanceSource::from_catalog(wanted.catalog, wanted.plugin);
         let older = slot.source.clone().filter(|source| source.number() < newest.number());
         let came = match &older {
-            Some(_) => self.follow(&mut slot, &newest, wanted).await,
+            Some(_) => self.replace_outdated(&mut slot, &newest, wanted).await,
             // Another session may already use a newer edition.
             None => {
                 let source = slot.source.clone().unwrap_or(newest);
-                self.ready(&mut slot, &source, wanted).await
+                self.ensure_instance(&mut slot, &source, wanted).await
             }
         };
         let (services, refused) = match (came, older) {
             (Ok(services), _) => (services, None),
-            (Err(Trouble::Changed), _) => return Ok(None),
-            (Err(Trouble::Error(error)), None) => return Err(error),
-            (Err(Trouble::Error(error)), Some(older)) => {
-                match self.ready(&mut slot, &older, wanted).await {
+            (Err(InstanceCreationError::Changed), _) => return Ok(None),
+            (Err(InstanceCreationError::Error(error)), None) => return Err(error),
+            (Err(InstanceCreationError::Error(error)), Some(older)) => {
+                match self.ensure_instance(&mut slot, &older, wanted).await {
                     Ok(services) => (services, Some(error)),
                     Err(_) => return Err(error),
                 }
             }
         };
         let lease = slot.lease(key)?;
-        Ok(Some(Got { lease, services, refused }))
+        Ok(Some(AcquiredInstance { lease, services, refused }))
     }
 
     /// Ensures that an instance of this source exists.
-    async fn ready(
+    async fn ensure_instance(
         &self,
-        slot: &mut Slot,
-        source: &Source,
-        wanted: Wanted<'_>,
-    ) -> Result<Arc<dyn CallServices>, Trouble> {
+        slot: &mut InstanceSlot,
+        source: &InstanceSource,
+        wanted: InstanceRequest<'_>,
+    ) -> Result<Arc<dyn CallServices>, InstanceCreationError> {
         let entry = wanted.entry(&source.catalog)?;
         let services = (wanted.services)(entry, source.number())?;
         if slot.instance.is_some() {
@@ -198,22 +198,22 @@ impl Instances {
         }
         slot.check(&entry.candidate.manifest.name)?;
         slot.wait_after_death().await;
-        let made = self.make(slot, source, wanted, &services).await;
+        let made = self.create_instance(slot, source, wanted, &services).await;
         let made = made.inspect_err(|trouble| match trouble {
-            Trouble::Error(error) if error.kind == ErrorKind::PluginCrashed => slot.died(error),
-            Trouble::Error(_) | Trouble::Changed => {}
+            InstanceCreationError::Error(error) if error.kind == ErrorKind::PluginCrashed => slot.record_death(error),
+            InstanceCreationError::Error(_) | InstanceCreationError::Changed => {}
         })?;
         slot.put(made, source);
         Ok(services)
     }
 
     /// Replaces a living or dead instance with one of a newer edition.
-    async fn follow(
+    async fn replace_outdated(
         &self,
-        slot: &mut Slot,
-        newest: &Source,
-        wanted: Wanted<'_>,
-    ) -> Result<Arc<dyn CallServices>, Trouble> {
+        slot: &mut InstanceSlot,
+        newest: &InstanceSource,
+        wanted: InstanceRequest<'_>,
+    ) -> Result<Arc<dyn CallServices>, InstanceCreationError> {
         let services = (wanted.services)(wanted.entry(&newest.catalog)?, newest.number())?;
         if let Some(instance) = &slot.instance {
             // Calls in flight continue on this instance until they end.
@@ -225,7 +225,7 @@ impl Instances {
                 )),
             }
         }
-        let made = self.make(slot, newest, wanted, &services).await?;
+        let made = self.create_instance(slot, newest, wanted, &services).await?;
         slot.retire();
         slot.forget_deaths();
         slot.put(made, newest);
@@ -235,7 +235,7 @@ impl Instances {
     /// Saves an instance's state for its successor. Saves run one after the other, so that the
     /// state of a later call is not overwritten by that of an earlier one. Returns a notice if
     /// saving failed, once per instance.
-    pub async fn save(&self, lease: &Lease) -> Option<String> {
+    pub async fn save(&self, lease: &InstanceLease) -> Option<String> {
         let place = self.places.lock().get(lease.key()).cloned();
         // `None` if the instance was closed.
         let place = place?;
@@ -268,7 +268,7 @@ impl Instances {
     /// Returns true if a session has an instance of a plugin.
     pub fn is_live(&self, plugin: &PluginName, session: &SessionId) -> bool {
         let places = self.places.lock();
-        let is_it = |key: &Key| {
+        let is_it = |key: &InstanceKey| {
             key.plugin == *plugin && key.owner.as_ref().is_none_or(|owner| owner == session)
         };
         let mut found = places.iter().filter(|(key, _)| is_it(key)).map(|(_, place)| place);
@@ -277,7 +277,7 @@ impl Instances {
     }
 
     /// Returns the number of plugins that were opened, in this process or in workers.
-    pub async fn opened(&self) -> usize {
+    pub async fn opened_plugin_count(&self) -> usize {
         let here = self.plugins.lock().values().filter(|plugin| plugin.initialized()).count();
         let places: Vec<_> = self.places.lock().values().cloned().collect();
         let mut elsewhere = 0;
@@ -311,12 +311,12 @@ impl Instances {
         self.told.lock().insert(what.to_owned())
     }
 
-    fn place(&self, key: Key) -> Arc<Place> {
+    fn place(&self, key: InstanceKey) -> Arc<InstanceCell> {
         Arc::clone(self.places.lock().entry(key).or_default())
     }
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> InstanceRequest<'a> {
     /// Returns a catalog's entry for the plugin.
     fn entry<'c>(&self, catalog: &'c Catalog) -> Result<&'c PluginEntry, Error> {
         let plugin = self.plugin;
@@ -329,9 +329,9 @@ impl<'a> Wanted<'a> {
 
 /// Returns why a plugin runs in a worker, or `None` if it runs inside the host.
 pub fn why_in_worker(setup: &Setup, entry: &PluginEntry) -> Option<&'static str> {
-    let Candidate { manifest, trust, .. } = &entry.candidate;
+    let PluginCandidate { manifest, trust, .. } = &entry.candidate;
     let is_named = |name: &String| name == "*" || name == manifest.name.as_str();
-    if matches!(trust, Trust::No(_) | Trust::WorkspaceNot) {
+    if matches!(trust, PluginFileTrust::No(_) | PluginFileTrust::WorkspaceNot) {
         Some("it is not trusted")
     } else if manifest.isolation == Isolation::Worker {
         Some("its manifest requires it")
@@ -347,11 +347,11 @@ fn too_long() -> Error {
     Error::new(ErrorKind::Timeout, text)
 }
 
-fn key(entry: &PluginEntry, wanted: Wanted<'_>) -> Key {
+fn instance_key(entry: &PluginEntry, wanted: InstanceRequest<'_>) -> InstanceKey {
     let manifest = &entry.candidate.manifest;
     let owner = match manifest.scope {
         Scope::Session => Some(wanted.session.clone()),
         Scope::Host => None,
     };
-    Key { plugin: manifest.name.clone(), provider: wanted.provider.cloned(), owner }
+    InstanceKey { plugin: manifest.name.clone(), provider: wanted.provider.cloned(), owner }
 }

@@ -9,9 +9,9 @@ use jaato_loader::Instance;
 use jaato_types::{Error, ErrorKind, PluginName};
 use tokio::time::Instant;
 
-use super::Key;
-use super::living::{Lease, Living};
-use crate::copies::Copy;
+use super::InstanceKey;
+use super::living::{InstanceLease, LivingInstance};
+use crate::copies::PluginCopy;
 
 /// Number of worker deaths in quick succession after which no new instance is created.
 pub const DEATHS_MAX: u32 = 5;
@@ -22,16 +22,16 @@ const BACK_OFF: Duration = Duration::from_millis(100);
 
 /// The content of a place.
 #[derive(Default)]
-pub struct Slot {
-    pub instance: Option<Arc<Living>>,
+pub struct InstanceSlot {
+    pub instance: Option<Arc<LivingInstance>>,
     /// The source of the instance, or its source before it died.
-    pub source: Option<Source>,
+    pub source: Option<InstanceSource>,
     /// The state that the instance saved last.
     pub saved: Option<Vec<u8>>,
     /// The file that it was opened from, if that is a private copy.
-    pub copy: Option<Arc<Copy>>,
+    pub copy: Option<Arc<PluginCopy>>,
     /// Replaced instances that may still have calls.
-    retired: Vec<Weak<Living>>,
+    retired: Vec<Weak<LivingInstance>>,
     deaths: u32,
     last_death: Option<Instant>,
     last_words: String,
@@ -39,20 +39,20 @@ pub struct Slot {
 
 /// The catalog and the edition for an instance.
 #[derive(Clone)]
-pub struct Source {
+pub struct InstanceSource {
     pub catalog: Arc<Catalog>,
     pub edition: Edition,
 }
 
 /// A new instance.
-pub struct Made {
+pub struct NewInstance {
     pub instance: Instance,
-    pub copy: Option<Arc<Copy>>,
+    pub copy: Option<Arc<PluginCopy>>,
 }
 
-impl Source {
+impl InstanceSource {
     /// Takes a plugin's source from a catalog.
-    pub fn of(catalog: &Arc<Catalog>, plugin: &str) -> Self {
+    pub fn from_catalog(catalog: &Arc<Catalog>, plugin: &str) -> Self {
         Self { catalog: Arc::clone(catalog), edition: catalog.edition(plugin) }
     }
 
@@ -62,19 +62,19 @@ impl Source {
     }
 }
 
-impl Slot {
+impl InstanceSlot {
     /// Stores an instance.
-    pub fn put(&mut self, made: Made, source: &Source) {
-        self.instance = Some(Arc::new(Living::new(made.instance)));
+    pub fn put(&mut self, made: NewInstance, source: &InstanceSource) {
+        self.instance = Some(Arc::new(LivingInstance::new(made.instance)));
         self.copy = made.copy;
         self.source = Some(source.clone());
     }
 
     /// Lends the instance to a call.
-    pub fn lease(&self, key: Key) -> Result<Lease, Error> {
+    pub fn lease(&self, key: InstanceKey) -> Result<InstanceLease, Error> {
         match (&self.instance, &self.source) {
             (Some(living), Some(source)) => {
-                Ok(Lease::new(Arc::clone(living), key, Arc::clone(&source.catalog)))
+                Ok(InstanceLease::new(Arc::clone(living), key, Arc::clone(&source.catalog)))
             }
             (_, _) => Err(Error::new(ErrorKind::HostBug, "there is no instance to lend")),
         }
@@ -90,13 +90,13 @@ impl Slot {
     }
 
     /// Takes all living instances out.
-    pub fn take_all(&mut self) -> Vec<Arc<Living>> {
+    pub fn take_all(&mut self) -> Vec<Arc<LivingInstance>> {
         let retired = self.retired.drain(..).filter_map(|living| living.upgrade());
         retired.chain(self.instance.take()).collect()
     }
 
     /// Counts a worker's death and releases its instance.
-    pub fn died(&mut self, error: &Error) {
+    pub fn record_death(&mut self, error: &Error) {
         let now = Instant::now();
         if self.last_death.is_none_or(|last| now - last > DEATHS_FORGOTTEN) {
             self.deaths = 0;

@@ -13,7 +13,7 @@ const LOOKED_AT_MAX: usize = FRAME_BYTES_MAX + 1;
 ///
 /// # Safety
 /// `bytes` is null or points to `length` bytes that live and do not change for `'a`.
-pub(super) unsafe fn lent<'a>(bytes: *const u8, length: usize) -> Option<&'a [u8]> {
+pub(super) unsafe fn borrow_bytes<'a>(bytes: *const u8, length: usize) -> Option<&'a [u8]> {
     if length == 0 {
         return Some(&[]);
     }
@@ -27,10 +27,10 @@ pub(super) unsafe fn lent<'a>(bytes: *const u8, length: usize) -> Option<&'a [u8
 /// Borrows a text from a plugin.
 ///
 /// # Safety
-/// As [`lent`].
-pub(super) unsafe fn text<'a>(text: *const c_char, length: usize) -> Option<&'a [u8]> {
+/// As [`borrow_bytes`].
+pub(super) unsafe fn borrow_text<'a>(text: *const c_char, length: usize) -> Option<&'a [u8]> {
     // SAFETY: as the caller says; characters of C are bytes.
-    unsafe { lent(text.cast(), length) }
+    unsafe { borrow_bytes(text.cast(), length) }
 }
 
 /// Copies a buffer that a plugin filled and releases it. Returns `None` for a null pointer with a
@@ -38,9 +38,9 @@ pub(super) unsafe fn text<'a>(text: *const c_char, length: usize) -> Option<&'a 
 ///
 /// # Safety
 /// `buffer` is empty, or as a plugin filled it.
-pub(super) unsafe fn take(buffer: &mut Buffer) -> Option<Vec<u8>> {
+pub(super) unsafe fn take_buffer(buffer: &mut Buffer) -> Option<Vec<u8>> {
     // SAFETY: the plugin's bytes live until they are released, right below.
-    let bytes = unsafe { lent(buffer.bytes, buffer.length) }.map(<[u8]>::to_vec);
+    let bytes = unsafe { borrow_bytes(buffer.bytes, buffer.length) }.map(<[u8]>::to_vec);
     if let Some(release) = buffer.release.take() {
         // SAFETY: the plugin's own function for this very buffer, called once.
         unsafe { release(buffer) };
@@ -49,24 +49,24 @@ pub(super) unsafe fn take(buffer: &mut Buffer) -> Option<Vec<u8>> {
 }
 
 /// Hands bytes over to a plugin.
-pub(super) fn give(bytes: Vec<u8>) -> Buffer {
+pub(super) fn to_buffer(bytes: Vec<u8>) -> Buffer {
     let bytes = Box::leak(bytes.into_boxed_slice());
     Buffer {
         bytes: bytes.as_ptr(),
         length: bytes.len(),
         owner: bytes.as_mut_ptr().cast(),
-        release: Some(release),
+        release: Some(release_buffer),
     }
 }
 
-unsafe extern "C" fn release(buffer: *mut Buffer) {
+unsafe extern "C" fn release_buffer(buffer: *mut Buffer) {
     // SAFETY: null, or a buffer that the plugin was given and may use until it is released.
     let Some(buffer) = (unsafe { buffer.as_mut() }) else { return };
     let owner: *mut u8 = buffer.owner.cast();
     let length = buffer.length;
     *buffer = Buffer::empty();
     if !owner.is_null() {
-        // SAFETY: `give` leaked it with this address and length; emptied above, so that it goes
+        // SAFETY: `to_buffer` leaked it with this address and length; emptied above, so that it goes
         // once.
         drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(owner, length)) });
     }
@@ -78,10 +78,10 @@ mod tests {
 
     #[test]
     fn a_buffer_that_is_released_twice_goes_once() {
-        let mut buffer = give(vec![1, 2, 3]);
+        let mut buffer = to_buffer(vec![1, 2, 3]);
         let again = buffer.release.unwrap();
-        // SAFETY: a buffer of `give`'s, and its own function.
-        assert_eq!(unsafe { take(&mut buffer) }, Some(vec![1, 2, 3]));
+        // SAFETY: a buffer of `to_buffer`'s, and its own function.
+        assert_eq!(unsafe { take_buffer(&mut buffer) }, Some(vec![1, 2, 3]));
         // SAFETY: as above; it is empty.
         unsafe { again(&mut buffer) };
         // SAFETY: null is allowed.
@@ -92,16 +92,16 @@ mod tests {
     fn a_null_pointer_with_a_length_is_nothing() {
         let mut buffer = Buffer { length: 5, ..Buffer::empty() };
         // SAFETY: null is allowed.
-        assert_eq!(unsafe { take(&mut buffer) }, None);
+        assert_eq!(unsafe { take_buffer(&mut buffer) }, None);
         // SAFETY: no bytes at all.
-        assert_eq!(unsafe { take(&mut Buffer::empty()) }, Some(Vec::new()));
+        assert_eq!(unsafe { take_buffer(&mut Buffer::empty()) }, Some(Vec::new()));
     }
 
     #[test]
     fn no_more_is_looked_at_than_is_needed_to_refuse_it() {
         let bytes = vec![0; LOOKED_AT_MAX + 1];
         // SAFETY: the bytes are there.
-        let seen = unsafe { lent(bytes.as_ptr(), bytes.len()) }.map(<[u8]>::len);
+        let seen = unsafe { borrow_bytes(bytes.as_ptr(), bytes.len()) }.map(<[u8]>::len);
         assert_eq!(seen, Some(FRAME_BYTES_MAX + 1));
     }
 }

@@ -7,9 +7,9 @@ use jaato_plugin_api::abi::ContextBox;
 use jaato_plugin_api::c1::{Context, Waker};
 
 /// A context on loan to a plugin. The plugin may keep it, but it refuses everything after its end.
-pub(super) struct Lent(ContextBox);
+pub(super) struct LentCContext(ContextBox);
 
-impl Lent {
+impl LentCContext {
     pub(super) fn new(context: ContextBox) -> Arc<Self> {
         Arc::new(Self(context))
     }
@@ -22,8 +22,8 @@ impl Lent {
     /// Returns the context at an address.
     ///
     /// # Safety
-    /// Null, or an address of [`Lent::address`] whose context is lent or kept.
-    pub(super) unsafe fn behind<'a>(context: *const Context) -> Option<&'a ContextBox> {
+    /// Null, or an address of [`LentCContext::address`] whose context is lent or kept.
+    pub(super) unsafe fn context_at<'a>(context: *const Context) -> Option<&'a ContextBox> {
         // SAFETY: as the caller says.
         unsafe { context.cast::<Self>().as_ref() }.map(|lent| &lent.0)
     }
@@ -31,7 +31,7 @@ impl Lent {
     /// Adds one owner.
     ///
     /// # Safety
-    /// As [`Lent::behind`].
+    /// As [`LentCContext::context_at`].
     pub(super) unsafe fn keep(context: *const Context) {
         if !context.is_null() {
             // SAFETY: it came out of an `Arc`, which lives.
@@ -42,7 +42,7 @@ impl Lent {
     /// Removes one owner.
     ///
     /// # Safety
-    /// As [`Lent::behind`], and it was kept as many times as it is dropped.
+    /// As [`LentCContext::context_at`], and it was kept as many times as it is dropped.
     pub(super) unsafe fn drop(context: *const Context) {
         if !context.is_null() {
             // SAFETY: the owner that `keep` counted.
@@ -60,7 +60,7 @@ pub(super) fn waker_address(waker: &task::Waker) -> *const Waker {
 ///
 /// # Safety
 /// Null, or an address of a waker that is lent or kept.
-pub(super) unsafe fn waker<'a>(waker: *const Waker) -> Option<&'a task::Waker> {
+pub(super) unsafe fn waker_at<'a>(waker: *const Waker) -> Option<&'a task::Waker> {
     // SAFETY: as the caller says.
     unsafe { waker.cast::<task::Waker>().as_ref() }
 }

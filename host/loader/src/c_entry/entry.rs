@@ -7,7 +7,7 @@ use abi_stable::std_types::{RResult, RVec};
 use jaato_plugin_api::c1::{self, Buffer, Context, Plugin, VERSION, Waker};
 use jaato_types::{Frame, PluginName};
 
-use super::{buffer, misbehaved};
+use super::{buffer, misbehaved_error};
 
 /// Size of the shortest table in bytes. Members after this one were appended later and may be
 /// missing.
@@ -15,17 +15,17 @@ const FIRST_BYTES: usize = offset_of!(Plugin, destroy) + size_of::<usize>();
 
 /// A plugin's exported functions.
 #[derive(Clone, Copy)]
-pub(crate) struct Entry {
+pub(crate) struct CFunctionTable {
     describe: unsafe extern "C" fn(*mut Buffer) -> i32,
     pub(super) start: unsafe extern "C" fn(*const c1::Host, *mut Buffer) -> i32,
     pub(super) create: unsafe extern "C" fn(*const Context) -> *mut c_void,
-    pub(super) begin: Begin,
+    pub(super) begin: BeginFunction,
     pub(super) poll: unsafe extern "C" fn(*mut c_void, *const Waker, *mut Buffer) -> i32,
     pub(super) end: unsafe extern "C" fn(*mut c_void),
     pub(super) destroy: unsafe extern "C" fn(*mut c_void),
 }
 
-type Begin = unsafe extern "C" fn(
+type BeginFunction = unsafe extern "C" fn(
     *mut c_void,
     u32,
     *const std::ffi::c_char,
@@ -35,7 +35,7 @@ type Begin = unsafe extern "C" fn(
     usize,
 ) -> *mut c_void;
 
-impl Entry {
+impl CFunctionTable {
     /// Reads a plugin's table. The error says what is wrong with it.
     ///
     /// # Safety
@@ -66,10 +66,10 @@ impl Entry {
         // SAFETY: within the size there and here; bytes have no alignment.
         unsafe { table.cast::<u8>().copy_to_nonoverlapping(own.as_mut_ptr().cast(), bytes) };
         // SAFETY: each member is a number, or a pointer to a function that may be null.
-        Self::checked(&unsafe { own.assume_init() })
+        Self::check_table(&unsafe { own.assume_init() })
     }
 
-    fn checked(table: &Plugin) -> Result<Self, String> {
+    fn check_table(table: &Plugin) -> Result<Self, String> {
         fn there<T>(function: Option<T>, name: &str) -> Result<T, String> {
             function.ok_or_else(|| format!("its function `{name}` is null"))
         }
@@ -90,8 +90,8 @@ impl Entry {
         // SAFETY: the plugin's function; the buffer lives until it returns.
         let status = unsafe { (self.describe)(&mut out) };
         // SAFETY: as the plugin filled it.
-        let bytes = unsafe { buffer::take(&mut out) };
-        match answer(plugin, "describe", status, bytes) {
+        let bytes = unsafe { buffer::take_buffer(&mut out) };
+        match parse_answer(plugin, "describe", status, bytes) {
             Ok(bytes) => RResult::ROk(bytes.into()),
             Err(error) => RResult::RErr(error.into()),
         }
@@ -99,13 +99,13 @@ impl Entry {
 }
 
 /// Interprets the result of a plugin's function: a frame, or a frame with an error.
-pub(super) fn answer(
+pub(super) fn parse_answer(
     plugin: &PluginName,
     function: &str,
     status: i32,
     bytes: Option<Vec<u8>>,
 ) -> Result<Vec<u8>, Vec<u8>> {
-    let refused = |what: String| Err(error_frame(&misbehaved(plugin, what)));
+    let refused = |what: String| Err(error_frame(&misbehaved_error(plugin, what)));
     match (status, bytes) {
         (c1::READY | c1::FAILED, None) => {
             refused(format!("`{function}` gave a length without bytes"))
@@ -142,7 +142,7 @@ mod tests {
             *word = u64::from_ne_bytes(whole);
         }
         // SAFETY: as many bytes are there as the size says, and at least the size.
-        unsafe { Entry::read(words.as_ptr().cast()) }.map(|_| ())
+        unsafe { CFunctionTable::read(words.as_ptr().cast()) }.map(|_| ())
     }
 
     const WHOLE: u32 = size_of::<Plugin>() as u32;
@@ -180,7 +180,7 @@ mod tests {
     fn an_address_of_nothing_is_refused() {
         for address in [std::ptr::null(), std::ptr::without_provenance(3)] {
             // SAFETY: neither is read.
-            assert!(unsafe { Entry::read(address) }.is_err());
+            assert!(unsafe { CFunctionTable::read(address) }.is_err());
         }
     }
 }

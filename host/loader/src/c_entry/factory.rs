@@ -12,46 +12,46 @@ use jaato_plugin_api::abi::{
 use jaato_plugin_api::c1::{self, Buffer};
 use jaato_types::{Kind, Manifest};
 
-use super::call::{Made, frame, maybe};
-use super::entry::{Entry, answer};
+use super::call::{CInstanceHandle, to_frame_result, to_optional_result};
+use super::entry::{CFunctionTable, parse_answer};
 use super::{buffer, host};
 
 /// Starts a plugin in this process. Runs its code on the calling thread.
-pub(crate) fn factory(entry: Entry, manifest: &Manifest) -> RResult<FactoryBox, RVec<u8>> {
+pub(crate) fn create_factory(entry: CFunctionTable, manifest: &Manifest) -> RResult<FactoryBox, RVec<u8>> {
     let mut out = Buffer::empty();
     // SAFETY: the plugin's function; the host's table lives for ever, the buffer until it returns.
     let status = unsafe { (entry.start)(&host::HOST, &mut out) };
     // SAFETY: as the plugin filled it.
-    let bytes = unsafe { buffer::take(&mut out) };
-    match answer(&manifest.name, "start", status, bytes) {
+    let bytes = unsafe { buffer::take_buffer(&mut out) };
+    match parse_answer(&manifest.name, "start", status, bytes) {
         Ok(_) => {
-            let factory = Factory { entry, manifest: manifest.clone() };
+            let factory = CPluginFactory { entry, manifest: manifest.clone() };
             RResult::ROk(FactoryBox::from_value(factory, TD_Opaque))
         }
         Err(error) => RResult::RErr(error.into()),
     }
 }
 
-struct Factory {
-    entry: Entry,
+struct CPluginFactory {
+    entry: CFunctionTable,
     manifest: Manifest,
 }
 
-struct Instance {
-    made: Arc<Made>,
+struct CPluginInstance {
+    made: Arc<CInstanceHandle>,
     kinds: Vec<Kind>,
 }
 
 /// Represents all facets, because a number says what the host asks.
-struct Facet(Arc<Made>);
+struct CPluginFacet(Arc<CInstanceHandle>);
 
-impl FactoryAbi for Factory {
+impl FactoryAbi for CPluginFactory {
     fn create(
         &self,
         context: ContextBox,
         saved: ROption<RVec<u8>>,
     ) -> FfiFuture<RResult<InstanceBox, RVec<u8>>> {
-        let made = Made::create(self.entry, self.manifest.name.clone(), context);
+        let made = CInstanceHandle::create(self.entry, self.manifest.name.clone(), context);
         let kinds = self.manifest.kinds.clone();
         let opened = made.map(|made| {
             let saved = saved.into_option();
@@ -61,19 +61,19 @@ impl FactoryAbi for Factory {
         let create = async move {
             let (made, open) = opened?;
             open.await?;
-            Ok(InstanceBox::from_value(Instance { made, kinds }, TD_Opaque))
+            Ok(InstanceBox::from_value(CPluginInstance { made, kinds }, TD_Opaque))
         };
         async move { create.await.map_err(|error: Vec<u8>| error.into()).into() }.into_ffi()
     }
 }
 
-impl Instance {
-    fn facet(&self, kind: Kind) -> Option<Facet> {
-        self.kinds.contains(&kind).then(|| Facet(Arc::clone(&self.made)))
+impl CPluginInstance {
+    fn facet(&self, kind: Kind) -> Option<CPluginFacet> {
+        self.kinds.contains(&kind).then(|| CPluginFacet(Arc::clone(&self.made)))
     }
 }
 
-impl InstanceAbi for Instance {
+impl InstanceAbi for CPluginInstance {
     fn tools(&self) -> ROption<ToolBox> {
         self.facet(Kind::Tool).map(|facet| ToolBox::from_value(facet, TD_Opaque)).into()
     }
@@ -93,12 +93,12 @@ impl InstanceAbi for Instance {
 
     fn operation(&self, name: RStr<'_>, context: ContextBox, payload: RVec<u8>) -> Answer {
         let call = self.made.begin(c1::OPERATION, &name, context, &payload);
-        async move { frame(call.await) }.into_ffi()
+        async move { to_frame_result(call.await) }.into_ffi()
     }
 
     fn save(&self) -> Maybe {
         let call = self.made.begin_own(c1::SAVE, &[]);
-        async move { maybe(call.await) }.into_ffi()
+        async move { to_optional_result(call.await) }.into_ffi()
     }
 
     fn close(&self) -> FfiFuture<()> {
@@ -108,26 +108,26 @@ impl InstanceAbi for Instance {
     }
 }
 
-impl Facet {
+impl CPluginFacet {
     fn call(&self, kind: u32, name: &str, context: ContextBox, payload: &[u8]) -> Answer {
         let call = self.0.begin(kind, name, context, payload);
-        async move { frame(call.await) }.into_ffi()
+        async move { to_frame_result(call.await) }.into_ffi()
     }
 }
 
-impl ToolAbi for Facet {
+impl ToolAbi for CPluginFacet {
     fn call(&self, name: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer {
         Self::call(self, c1::TOOL, &name, context, &frame)
     }
 }
 
-impl GcAbi for Facet {
+impl GcAbi for CPluginFacet {
     fn plan(&self, context: ContextBox, frame: RVec<u8>) -> Answer {
         Self::call(self, c1::GC, "", context, &frame)
     }
 }
 
-impl ProviderAbi for Facet {
+impl ProviderAbi for CPluginFacet {
     fn complete(&self, context: ContextBox, frame: RVec<u8>) -> Answer {
         Self::call(self, c1::COMPLETE, "", context, &frame)
     }
@@ -137,7 +137,7 @@ impl ProviderAbi for Facet {
     }
 }
 
-impl EnvironmentAbi for Facet {
+impl EnvironmentAbi for CPluginFacet {
     fn call(&self, operation: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer {
         Self::call(self, c1::ENVIRONMENT, &operation, context, &frame)
     }

@@ -10,8 +10,8 @@ use jaato_plugin_api::c1::{self, Buffer, Context, Host, Request, VERSION, Waker}
 use jaato_types::Error;
 
 use super::buffer;
-use super::context::{Lent, waker};
-use super::request::{Held, Work, failed};
+use super::context::{LentCContext, waker_at};
+use super::request::{HeldRequest, RequestWork, error_status};
 use jaato_plugin_engine::{HostCode, host_code};
 
 /// The same table for every plugin. Only the contexts differ.
@@ -37,50 +37,50 @@ pub(super) static HOST: Host = Host {
 
 /// Runs host code on behalf of a plugin. The context's own methods report their panics. This is the
 /// last line of defence against unwinding into C.
-fn fenced<T>(work: impl FnOnce() -> T, failed: impl FnOnce(Error) -> T) -> T {
+fn catch_host_panic<T>(work: impl FnOnce() -> T, failed: impl FnOnce(Error) -> T) -> T {
     let _host = HostCode::enter();
     host_code(work).unwrap_or_else(failed)
 }
 
-/// Like [`fenced`], with the context at an address. Returns `otherwise` if there is none.
+/// Like [`catch_host_panic`], with the context at an address. Returns `otherwise` if there is none.
 ///
 /// # Safety
-/// As [`Lent::behind`].
-unsafe fn with<T: Copy>(
+/// As [`LentCContext::context_at`].
+unsafe fn with_context<T: Copy>(
     context: *const Context,
     otherwise: T,
     work: impl FnOnce(&ContextBox) -> Option<T>,
 ) -> T {
     // SAFETY: as the caller says.
-    let Some(context) = (unsafe { Lent::behind(context) }) else { return otherwise };
-    fenced(|| work(context).unwrap_or(otherwise), |_| otherwise)
+    let Some(context) = (unsafe { LentCContext::context_at(context) }) else { return otherwise };
+    catch_host_panic(|| work(context).unwrap_or(otherwise), |_| otherwise)
 }
 
 unsafe extern "C" fn context_id(context: *const Context) -> u64 {
     // SAFETY: the plugin hands back what it was lent.
-    unsafe { with(context, 0, |context| Some(context.id())) }
+    unsafe { with_context(context, 0, |context| Some(context.id())) }
 }
 
 unsafe extern "C" fn context_keep(context: *const Context) {
     // SAFETY: the plugin hands back what it was lent.
-    unsafe { Lent::keep(context) };
+    unsafe { LentCContext::keep(context) };
 }
 
 unsafe extern "C" fn context_drop(context: *const Context) {
     // SAFETY: the plugin has kept it.
-    fenced(|| unsafe { Lent::drop(context) }, |_| ());
+    catch_host_panic(|| unsafe { LentCContext::drop(context) }, |_| ());
 }
 
 unsafe extern "C" fn is_cancelled(context: *const Context) -> i32 {
     // SAFETY: the plugin hands back what it was lent.
-    unsafe { with(context, 1, |context| Some(context.is_cancelled().into())) }
+    unsafe { with_context(context, 1, |context| Some(context.is_cancelled().into())) }
 }
 
 unsafe extern "C" fn log(context: *const Context, level: u8, text: *const c_char, length: usize) {
     // SAFETY: the plugin hands back what it was lent, and lends a text for the time of the call.
     unsafe {
-        with(context, (), |context| {
-            let text = String::from_utf8_lossy(buffer::text(text, length)?);
+        with_context(context, (), |context| {
+            let text = String::from_utf8_lossy(buffer::borrow_text(text, length)?);
             context.log(level, RStr::from_str(&text));
             Some(())
         });
@@ -90,8 +90,8 @@ unsafe extern "C" fn log(context: *const Context, level: u8, text: *const c_char
 unsafe extern "C" fn emit(context: *const Context, frame: *const u8, length: usize) -> i32 {
     // SAFETY: the plugin hands back what it was lent, and lends a frame for the time of the call.
     unsafe {
-        with(context, 0, |context| {
-            let frame = RVec::from(buffer::lent(frame, length)?);
+        with_context(context, 0, |context| {
+            let frame = RVec::from(buffer::borrow_bytes(frame, length)?);
             Some(context.emit(frame).into())
         })
     }
@@ -100,8 +100,8 @@ unsafe extern "C" fn emit(context: *const Context, frame: *const u8, length: usi
 unsafe extern "C" fn sleep_ms(context: *const Context, milliseconds: u64) -> *mut Request {
     // SAFETY: the plugin hands back what it was lent.
     unsafe {
-        with(context, std::ptr::null_mut(), |context| {
-            Some(Held::hand_out(Work::Sleep(context.sleep_ms(milliseconds))))
+        with_context(context, std::ptr::null_mut(), |context| {
+            Some(HeldRequest::hand_out(RequestWork::Sleep(context.sleep_ms(milliseconds))))
         })
     }
 }
@@ -116,10 +116,10 @@ unsafe extern "C" fn service(
     // SAFETY: the plugin hands back what it was lent, and lends name and frame for the time of the
     // call.
     unsafe {
-        with(context, std::ptr::null_mut(), |context| {
-            let name = std::str::from_utf8(buffer::text(name, name_length)?).ok()?;
-            let frame = RVec::from(buffer::lent(frame, length)?);
-            Some(Held::hand_out(Work::Service(context.service(RStr::from_str(name), frame))))
+        with_context(context, std::ptr::null_mut(), |context| {
+            let name = std::str::from_utf8(buffer::borrow_text(name, name_length)?).ok()?;
+            let frame = RVec::from(buffer::borrow_bytes(frame, length)?);
+            Some(HeldRequest::hand_out(RequestWork::Service(context.service(RStr::from_str(name), frame))))
         })
     }
 }
@@ -127,8 +127,8 @@ unsafe extern "C" fn service(
 unsafe extern "C" fn next(context: *const Context, handle: u64) -> *mut Request {
     // SAFETY: the plugin hands back what it was lent.
     unsafe {
-        with(context, std::ptr::null_mut(), |context| {
-            Some(Held::hand_out(Work::Next(context.next(handle))))
+        with_context(context, std::ptr::null_mut(), |context| {
+            Some(HeldRequest::hand_out(RequestWork::Next(context.next(handle))))
         })
     }
 }
@@ -136,7 +136,7 @@ unsafe extern "C" fn next(context: *const Context, handle: u64) -> *mut Request 
 unsafe extern "C" fn close(context: *const Context, handle: u64) {
     // SAFETY: the plugin hands back what it was lent.
     unsafe {
-        with(context, (), |context| {
+        with_context(context, (), |context| {
             context.close(handle);
             Some(())
         });
@@ -149,16 +149,16 @@ unsafe extern "C" fn request_poll(
     out: *mut Buffer,
 ) -> i32 {
     // SAFETY: null, or a request of this host's that was not dropped.
-    let held = unsafe { request.cast::<Held>().as_ref() };
+    let held = unsafe { request.cast::<HeldRequest>().as_ref() };
     // SAFETY: null, or a waker that the plugin was lent or keeps.
-    let by = unsafe { waker(by) };
-    let nothing = || failed(&Error::failed("there is no request"));
+    let by = unsafe { waker_at(by) };
+    let nothing = || error_status(&Error::failed("there is no request"));
     let poll = || held.map_or_else(nothing, |held| held.poll(by));
-    let (status, bytes) = fenced(poll, |error| failed(&error));
+    let (status, bytes) = catch_host_panic(poll, |error| error_status(&error));
     if status == c1::PENDING || out.is_null() {
         return status;
     }
-    let given = if bytes.is_empty() { Buffer::empty() } else { buffer::give(bytes) };
+    let given = if bytes.is_empty() { Buffer::empty() } else { buffer::to_buffer(bytes) };
     // SAFETY: a buffer of the plugin's for one answer; what it held is the plugin's to have
     // released.
     unsafe { out.write(given) };
@@ -167,27 +167,27 @@ unsafe extern "C" fn request_poll(
 
 unsafe extern "C" fn request_drop(request: *mut Request) {
     if !request.is_null() {
-        // SAFETY: `Held::hand_out` made it, and the plugin drops it once.
-        fenced(|| drop(unsafe { Box::from_raw(request.cast::<Held>()) }), |_| ());
+        // SAFETY: `HeldRequest::hand_out` made it, and the plugin drops it once.
+        catch_host_panic(|| drop(unsafe { Box::from_raw(request.cast::<HeldRequest>()) }), |_| ());
     }
 }
 
 unsafe extern "C" fn waker_keep(by: *const Waker) -> *mut Waker {
     // SAFETY: null, or a waker that the plugin was lent or keeps.
-    let Some(by) = (unsafe { waker(by) }) else { return std::ptr::null_mut() };
-    fenced(|| Box::into_raw(Box::new(by.clone())).cast(), |_| std::ptr::null_mut())
+    let Some(by) = (unsafe { waker_at(by) }) else { return std::ptr::null_mut() };
+    catch_host_panic(|| Box::into_raw(Box::new(by.clone())).cast(), |_| std::ptr::null_mut())
 }
 
 unsafe extern "C" fn waker_wake(by: *const Waker) {
     // SAFETY: null, or a waker that the plugin was lent or keeps.
-    if let Some(by) = unsafe { waker(by) } {
-        fenced(|| by.wake_by_ref(), |_| ());
+    if let Some(by) = unsafe { waker_at(by) } {
+        catch_host_panic(|| by.wake_by_ref(), |_| ());
     }
 }
 
 unsafe extern "C" fn waker_drop(by: *mut Waker) {
     if !by.is_null() {
         // SAFETY: `waker_keep` made it, and the plugin drops it once.
-        fenced(|| drop(unsafe { Box::from_raw(by.cast::<task::Waker>()) }), |_| ());
+        catch_host_panic(|| drop(unsafe { Box::from_raw(by.cast::<task::Waker>()) }), |_| ());
     }
 }

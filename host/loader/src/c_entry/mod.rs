@@ -1,6 +1,6 @@
 //! Plugins with a C entry: adapts their function tables to the traits of all other plugins.
 //!
-//! A plugin exports a [`Plugin`], and [`Entry`] is that table after its check. In return it gets
+//! A plugin exports a [`Plugin`], and [`CFunctionTable`] is that table after its check. In return it gets
 //! one host table that all plugins share. Calls become futures, and requests of the plugin become
 //! polls.
 //!
@@ -22,8 +22,8 @@ use jaato_plugin_api::abi::FactoryBox;
 use jaato_plugin_api::c1::Plugin;
 use jaato_types::{Error, ErrorKind, Frame, Manifest};
 
-pub(crate) use entry::Entry;
-pub(crate) use factory::factory;
+pub(crate) use entry::CFunctionTable;
+pub(crate) use factory::create_factory;
 
 /// Creates a factory from a table without a file, for plugins that are linked into the host and for
 /// tests. Runs the plugin's `start` on the calling thread.
@@ -39,14 +39,14 @@ pub unsafe fn factory_of_table(
     manifest: &Manifest,
 ) -> Result<FactoryBox, Error> {
     // SAFETY: as the caller says.
-    let entry = unsafe { Entry::read(table) }.map_err(|what| misbehaved(&manifest.name, what))?;
-    factory(entry, manifest)
+    let entry = unsafe { CFunctionTable::read(table) }.map_err(|what| misbehaved_error(&manifest.name, what))?;
+    create_factory(entry, manifest)
         .into_result()
-        .map_err(|error| Frame::read(&error).unwrap_or_else(|bad| misbehaved(&manifest.name, bad)))
+        .map_err(|error| Frame::read(&error).unwrap_or_else(|bad| misbehaved_error(&manifest.name, bad)))
 }
 
 /// Returns the error for a plugin's invalid answer.
-fn misbehaved(plugin: &jaato_types::PluginName, what: impl std::fmt::Display) -> Error {
+fn misbehaved_error(plugin: &jaato_types::PluginName, what: impl std::fmt::Display) -> Error {
     let text = format!("the plugin `{plugin}` misbehaved: {what}");
     Error::new(ErrorKind::PluginMisbehaved, text)
 }

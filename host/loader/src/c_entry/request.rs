@@ -13,10 +13,10 @@ use parking_lot::Mutex;
 use super::entry::error_frame;
 
 /// A request held by a plugin.
-pub(super) struct Held(Mutex<Work>);
+pub(super) struct HeldRequest(Mutex<RequestWork>);
 
 /// The pending work of a request.
-pub(super) enum Work {
+pub(super) enum RequestWork {
     Sleep(FfiFuture<bool>),
     Service(Answer),
     Next(Maybe),
@@ -24,52 +24,52 @@ pub(super) enum Work {
 }
 
 /// A status and its bytes.
-pub(super) type Outcome = (i32, Vec<u8>);
+pub(super) type RequestStatus = (i32, Vec<u8>);
 
-impl Held {
-    pub(super) fn hand_out(work: Work) -> *mut c1::Request {
+impl HeldRequest {
+    pub(super) fn hand_out(work: RequestWork) -> *mut c1::Request {
         Box::into_raw(Box::new(Self(Mutex::new(work)))).cast()
     }
 
     /// Polls the request.
-    pub(super) fn poll(&self, waker: Option<&Waker>) -> Outcome {
+    pub(super) fn poll(&self, waker: Option<&Waker>) -> RequestStatus {
         // Polling one request from two threads is a mistake, but it must not block.
         let Some(mut work) = self.0.try_lock() else {
-            return failed(&Error::failed("the request is being polled already"));
+            return error_status(&Error::failed("the request is being polled already"));
         };
         let mut cx = Context::from_waker(waker.unwrap_or(Waker::noop()));
         let polled = match &mut *work {
-            Work::Sleep(future) => Pin::new(future).poll(&mut cx).map(slept),
-            Work::Service(future) => Pin::new(future).poll(&mut cx).map(answered),
-            Work::Next(future) => Pin::new(future).poll(&mut cx).map(next),
-            Work::Over => return failed(&Error::failed("the request is already done")),
+            RequestWork::Sleep(future) => Pin::new(future).poll(&mut cx).map(sleep_status),
+            RequestWork::Service(future) => Pin::new(future).poll(&mut cx).map(answer_status),
+            RequestWork::Next(future) => Pin::new(future).poll(&mut cx).map(piece_status),
+            RequestWork::Over => return error_status(&Error::failed("the request is already done")),
         };
         match polled {
             Poll::Pending => (c1::PENDING, Vec::new()),
             Poll::Ready(outcome) => {
-                *work = Work::Over;
+                *work = RequestWork::Over;
                 outcome
             }
         }
     }
 }
 
-pub(super) fn failed(error: &Error) -> Outcome {
+pub(super) fn error_status(error: &Error) -> RequestStatus {
     (c1::FAILED, error_frame(error))
 }
 
-fn slept(passed: bool) -> Outcome {
-    if passed { (c1::READY, Vec::new()) } else { failed(&Error::cancelled()) }
+fn sleep_status(passed: bool) -> RequestStatus {
+    if passed { (c1::READY, Vec::new()) } else { error_status(&Error::cancelled()) }
 }
 
-fn answered(answer: RResult<RVec<u8>, RVec<u8>>) -> Outcome {
+fn answer_status(answer: RResult<RVec<u8>, RVec<u8>>) -> RequestStatus {
     match answer {
         RResult::ROk(frame) => (c1::READY, frame.into()),
         RResult::RErr(error) => (c1::FAILED, error.into()),
     }
 }
 
-fn next(piece: RResult<ROption<RVec<u8>>, RVec<u8>>) -> Outcome {
+fn piece_status(piece: RResult<ROption<RVec<u8>>, RVec<u8>>) -> RequestStatus {
     match piece {
         RResult::ROk(ROption::RSome(frame)) => (c1::READY, frame.into()),
         RResult::ROk(ROption::RNone) => (c1::END, Vec::new()),

@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 
 use abi_stable::type_layout::{TLData, TLField, TLFunction, TypeLayout};
 
-use super::Mismatch;
+use super::LayoutMismatch;
 
 type Layout = &'static TypeLayout;
 
 /// Which side may have more methods than the other.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Growth {
+pub(super) enum MethodGrowth {
     /// The newer side may: its methods after the frozen ones are not a difference.
     Allowed,
     /// Neither side, because both report the same version.
@@ -21,76 +21,76 @@ pub(super) enum Growth {
 }
 
 /// A trait or a module of functions.
-struct Table {
+struct MethodTable {
     name: String,
-    methods: Vec<Method>,
+    methods: Vec<TableMethod>,
     /// Number of methods that every version has.
     frozen: usize,
 }
 
 #[derive(PartialEq, Eq)]
-struct Method {
+struct TableMethod {
     name: &'static str,
     signature: String,
 }
 
 /// Finds the first method that differs, in the order of the host's traits.
-pub(super) fn first_difference(plugin: Layout, host: Layout, growth: Growth) -> Option<Mismatch> {
+pub(super) fn first_difference(plugin: Layout, host: Layout, growth: MethodGrowth) -> Option<LayoutMismatch> {
     let theirs = tables(plugin);
     tables(host).iter().find_map(|host| {
         let plugin = theirs.iter().find(|table| table.name == host.name)?;
-        difference(plugin, host, growth)
+        table_difference(plugin, host, growth)
     })
 }
 
-fn difference(plugin: &Table, host: &Table, growth: Growth) -> Option<Mismatch> {
+fn table_difference(plugin: &MethodTable, host: &MethodTable, growth: MethodGrowth) -> Option<LayoutMismatch> {
     let mut both = plugin.methods.iter().zip(&host.methods);
     if let Some((has, wants)) = both.find(|(has, wants)| has != wants) {
-        return Some(at_one_place(plugin, host, has, wants));
+        return Some(describe_mismatch(plugin, host, has, wants));
     }
-    if growth == Growth::Allowed && plugin.frozen == host.frozen {
+    if growth == MethodGrowth::Allowed && plugin.frozen == host.frozen {
         return None;
     }
     let shared = plugin.methods.len().min(host.methods.len());
     let (added, missing) = (plugin.methods.get(shared), host.methods.get(shared));
     let one = added.or(missing)?;
-    let side = |method: Option<&Method>| method.map_or_else(nothing, |it| it.signature.clone());
-    Some(Mismatch { what: host.path(one), plugin: side(added), host: side(missing) })
+    let side = |method: Option<&TableMethod>| method.map_or_else(missing_item_text, |it| it.signature.clone());
+    Some(LayoutMismatch { what: host.path(one), plugin: side(added), host: side(missing) })
 }
 
 /// Describes a method's change, given the methods at the same position on both sides.
-fn at_one_place(plugin: &Table, host: &Table, has: &Method, wants: &Method) -> Mismatch {
+fn describe_mismatch(plugin: &MethodTable, host: &MethodTable, has: &TableMethod, wants: &TableMethod) -> LayoutMismatch {
     let (what, plugin, host) = if has.name == wants.name {
         (host.path(wants), has.signature.clone(), wants.signature.clone())
     } else if !plugin.has(wants.name) && !host.has(has.name) {
         (host.path(wants), has.name.to_owned(), wants.name.to_owned())
     } else if !plugin.has(wants.name) {
-        (host.path(wants), nothing(), wants.signature.clone())
+        (host.path(wants), missing_item_text(), wants.signature.clone())
     } else if !host.has(has.name) {
-        (host.path(has), has.signature.clone(), nothing())
+        (host.path(has), has.signature.clone(), missing_item_text())
     } else {
         let order = format!("the order of `{}`", host.name);
         (order, has.name.to_owned(), wants.name.to_owned())
     };
-    Mismatch { what, plugin, host }
+    LayoutMismatch { what, plugin, host }
 }
 
-fn nothing() -> String {
+fn missing_item_text() -> String {
     "no such method".to_owned()
 }
 
-impl Table {
+impl MethodTable {
     fn has(&self, name: &str) -> bool {
         self.methods.iter().any(|method| method.name == name)
     }
 
-    fn path(&self, method: &Method) -> String {
+    fn path(&self, method: &TableMethod) -> String {
         format!("`{}::{}`", self.name, method.name)
     }
 }
 
 /// Returns every table that can be reached from the root, in the order of first mention.
-fn tables(root: Layout) -> Vec<Table> {
+fn tables(root: Layout) -> Vec<MethodTable> {
     let (mut seen, mut tables) = (Vec::new(), Vec::new());
     let mut waiting = VecDeque::from([root]);
     while let Some(layout) = waiting.pop_front() {
@@ -99,15 +99,15 @@ fn tables(root: Layout) -> Vec<Table> {
         }
         seen.push(layout.get_utypeid());
         let fields = fields_of(layout);
-        waiting.extend(fields.iter().flat_map(reached_by));
+        waiting.extend(fields.iter().flat_map(layouts_of_field));
         if let TLData::PrefixType(prefix) = layout.data() {
             // Fields that a macro adds before a trait's methods.
             let hidden =
                 fields.iter().take_while(|field| field.name().starts_with("_sabi")).count();
             let methods = fields.iter().skip(hidden).filter(|field| field.is_function());
-            let methods = methods.map(Method::of).collect();
+            let methods = methods.map(TableMethod::from_field).collect();
             let frozen = usize::from(prefix.first_suffix_field).saturating_sub(hidden);
-            tables.push(Table { name: name_of(layout), methods, frozen });
+            tables.push(MethodTable { name: name_of(layout), methods, frozen });
         }
     }
     tables
@@ -131,7 +131,7 @@ fn fields_of(layout: Layout) -> Vec<TLField> {
     all.flat_map(|fields| fields.to_vec()).collect()
 }
 
-fn reached_by(field: &TLField) -> Vec<Layout> {
+fn layouts_of_field(field: &TLField) -> Vec<Layout> {
     let functions = field.function_range().iter();
     let of_functions = functions.flat_map(|function| {
         let parameters = function.param_type_layouts.iter();
@@ -140,8 +140,8 @@ fn reached_by(field: &TLField) -> Vec<Layout> {
     [field.layout()].into_iter().chain(of_functions).collect()
 }
 
-impl Method {
-    fn of(field: &TLField) -> Self {
+impl TableMethod {
+    fn from_field(field: &TLField) -> Self {
         let signatures: Vec<_> = field.function_range().iter().map(|it| signature(&it)).collect();
         Self { name: field.name(), signature: signatures.join(" | ") }
     }

@@ -10,8 +10,8 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-use super::link::{Link, Message, Reader};
-use super::wire::{self, Flag, Kind, Malformed};
+use super::link::{WorkerLink, LinkMessage, LinkReader};
+use super::wire::{self, Flag, Kind, MalformedLinkMessage};
 use super::{OVERDUE_MAX, WorkerProcess, death};
 use jaato_plugin_engine::{
     Crossed, Crossing, HostContext, Lent, Refusable as _, check_json, host_code,
@@ -22,13 +22,13 @@ use jaato_plugin_engine::{
 const STALL_MAX: Duration = Duration::from_millis(1500);
 
 /// The answer of a call: a frame.
-pub(super) type Answer = Result<Vec<u8>, Error>;
+pub(super) type RemoteAnswer = Result<Vec<u8>, Error>;
 /// The answer to one of the instance's steps: a frame or nothing.
-pub(super) type Step = Result<Option<Vec<u8>>, Error>;
+pub(super) type RemoteStepAnswer = Result<Option<Vec<u8>>, Error>;
 
 /// The host's side of one worker.
-pub(super) struct Connection {
-    pub(super) link: Link,
+pub(super) struct WorkerConnection {
+    pub(super) link: WorkerLink,
     pub(super) runtime: Handle,
     pub(super) process: Arc<dyn WorkerProcess>,
     /// The instance's own context. Its guest and executor represent the plugin.
@@ -39,30 +39,30 @@ pub(super) struct Connection {
 #[derive(Default)]
 pub(super) struct State {
     last_id: u64,
-    calls: HashMap<u64, Pending>,
+    calls: HashMap<u64, PendingRemoteCall>,
     /// Running requests, so that they can be aborted.
     asked: HashMap<u64, AbortHandle>,
     /// Waiters for `Ready` (0), `Created`, `Saved` and `Closed`, by the number of the request.
-    steps: HashMap<u64, oneshot::Sender<Step>>,
+    steps: HashMap<u64, oneshot::Sender<RemoteStepAnswer>>,
     /// Why the connection no longer works.
     ended: Option<Error>,
 }
 
 /// A call in flight.
-struct Pending {
+struct PendingRemoteCall {
     core: Arc<HostContext>,
     /// `None` after a cancel, because the waiter already has its answer.
-    answer: Option<oneshot::Sender<Answer>>,
+    answer: Option<oneshot::Sender<RemoteAnswer>>,
 }
 
-impl Connection {
+impl WorkerConnection {
     /// Begins a call. `send` receives its number.
     pub(super) fn begin(
         &self,
         core: &Arc<HostContext>,
         head: &[u8],
         frame: &[u8],
-    ) -> Result<(u64, oneshot::Receiver<Answer>), Error> {
+    ) -> Result<(u64, oneshot::Receiver<RemoteAnswer>), Error> {
         let (answer, receiver) = oneshot::channel();
         let mut state = self.state.lock();
         if let Some(error) = &state.ended {
@@ -70,7 +70,7 @@ impl Connection {
         }
         state.last_id += 1;
         let id = state.last_id;
-        state.calls.insert(id, Pending { core: Arc::clone(core), answer: Some(answer) });
+        state.calls.insert(id, PendingRemoteCall { core: Arc::clone(core), answer: Some(answer) });
         drop(state);
         // If the worker is gone, its death ends the call.
         self.link.send(Kind::Call, Flag::Frame, id, head, frame);
@@ -106,7 +106,7 @@ impl Connection {
     }
 
     /// Resumes a stopped worker and reports it.
-    pub(super) async fn go_on(&self) {
+    pub(super) async fn resume_worker(&self) {
         if self.process.go_on().await {
             let plugin = self.core.guest.name();
             let text = format!("the stopped worker of plugin `{plugin}` was resumed");
@@ -115,7 +115,7 @@ impl Connection {
     }
 
     /// Sends one of the instance's steps and waits for its answer.
-    pub(super) async fn step(&self, kind: Kind, flag: Flag, frame: &[u8]) -> Step {
+    pub(super) async fn step(&self, kind: Kind, flag: Flag, frame: &[u8]) -> RemoteStepAnswer {
         let (reply, receiver) = oneshot::channel();
         let id = {
             let mut state = self.state.lock();
@@ -132,7 +132,7 @@ impl Connection {
     }
 
     /// Registers a waiter for the worker's first message. Call it before reading begins.
-    pub(super) fn ready(&self) -> oneshot::Receiver<Step> {
+    pub(super) fn ready(&self) -> oneshot::Receiver<RemoteStepAnswer> {
         let (reply, receiver) = oneshot::channel();
         self.state.lock().steps.insert(0, reply);
         receiver
@@ -156,11 +156,11 @@ impl Connection {
 
     /// Reads until the worker is gone, then notifies all waiters.
     pub(super) async fn serve(self: Arc<Self>) {
-        let mut reader = Reader::default();
+        let mut reader = LinkReader::default();
         let talk = loop {
             match self.next_message(&mut reader).await {
                 Ok(Some(message)) => {
-                    if let Err(what) = self.take(message) {
+                    if let Err(what) = self.handle_message(message) {
                         break Some(what);
                     }
                 }
@@ -170,13 +170,13 @@ impl Connection {
         };
         self.link.close();
         let plugin = self.core.guest.name();
-        let error = death::cause(plugin, &self.process, talk.as_deref()).await;
+        let error = death::death_error(plugin, &self.process, talk.as_deref()).await;
         self.end(&error);
     }
 
     /// Waits for the next message. Rejects a message that stalls in the middle, because later bytes
     /// would be taken for the rest of it.
-    async fn next_message(&self, reader: &mut Reader) -> Result<Option<Message>, Malformed> {
+    async fn next_message(&self, reader: &mut LinkReader) -> Result<Option<LinkMessage>, MalformedLinkMessage> {
         loop {
             if let Some(message) = reader.take()? {
                 return Ok(Some(message));
@@ -189,7 +189,7 @@ impl Connection {
                     Ok(is_over) => is_over?,
                     // A stopped worker was resumed.
                     Err(_) if self.process.go_on().await => false,
-                    Err(_) => return Err(Malformed(format!("only {begun} bytes of a message"))),
+                    Err(_) => return Err(MalformedLinkMessage(format!("only {begun} bytes of a message"))),
                 },
             };
             if is_over {
@@ -209,7 +209,7 @@ impl Connection {
         // The instance's open resources (terminals, programs) end now, not with the next call,
         // which may never come.
         self.core.end();
-        for Pending { core, answer } in calls.into_values() {
+        for PendingRemoteCall { core, answer } in calls.into_values() {
             core.end();
             if let Some(answer) = answer {
                 // The waiter may be gone. The same applies below.
@@ -222,20 +222,20 @@ impl Connection {
     }
 
     /// Handles a message. The error says why the message is invalid.
-    fn take(self: &Arc<Self>, message: Message) -> Result<(), String> {
-        let Message { kind, flag, id, payload } = message;
+    fn handle_message(self: &Arc<Self>, message: LinkMessage) -> Result<(), String> {
+        let LinkMessage { kind, flag, id, payload } = message;
         match kind {
-            Kind::Emit => self.emit(id, &payload),
-            Kind::Answer => self.answer(id, flag, payload),
+            Kind::Emit => self.deliver_emission(id, &payload),
+            Kind::Answer => self.deliver_answer(id, flag, payload),
             Kind::Ask => {
                 let (context, operation, frame) =
                     wire::read_ask(&payload).ok_or("a request that cannot be read")?;
-                self.ask(id, context, operation, frame);
+                self.handle_request(id, context, operation, frame);
             }
             Kind::Next => {
                 let (context, handle) =
                     wire::read_stream(&payload).ok_or("an invalid stream number")?;
-                self.next(id, context, handle);
+                self.handle_next_request(id, context, handle);
             }
             Kind::CloseStream => {
                 let (context, handle) =
@@ -255,7 +255,7 @@ impl Connection {
                 self.core.executor.watch().log(self.core.guest.name(), level, &text);
             }
             Kind::Ready | Kind::Created | Kind::Saved | Kind::Closed => {
-                self.reply(id, flag, payload);
+                self.deliver_reply(id, flag, payload);
             }
             Kind::Create
             | Kind::Call
@@ -270,15 +270,15 @@ impl Connection {
         Ok(())
     }
 
-    fn emit(&self, id: u64, frame: &[u8]) {
+    fn deliver_emission(&self, id: u64, frame: &[u8]) {
         // No one reads the emissions of a cancelled call.
         if let Some(core) = self.state.lock().calls.get(&id).map(|call| Arc::clone(&call.core)) {
             core.emit(frame);
         }
     }
 
-    fn answer(&self, id: u64, flag: Flag, payload: Vec<u8>) {
-        let Some(Pending { core, answer }) = self.state.lock().calls.remove(&id) else { return };
+    fn deliver_answer(&self, id: u64, flag: Flag, payload: Vec<u8>) {
+        let Some(PendingRemoteCall { core, answer }) = self.state.lock().calls.remove(&id) else { return };
         let fault = core.take_fault();
         core.end();
         let Some(answer) = answer else { return };
@@ -298,7 +298,7 @@ impl Connection {
         let _ = answer.send(result);
     }
 
-    fn reply(&self, id: u64, flag: Flag, payload: Vec<u8>) {
+    fn deliver_reply(&self, id: u64, flag: Flag, payload: Vec<u8>) {
         let Some(reply) = self.state.lock().steps.remove(&id) else { return };
         let _ = reply.send(match flag {
             Flag::Error => Err(self.read_error(&payload)),
@@ -321,7 +321,7 @@ impl Connection {
         self.state.lock().calls.get(&number).map(|call| Arc::clone(&call.core))
     }
 
-    fn ask(self: &Arc<Self>, id: u64, context: u64, operation: &str, frame: &[u8]) {
+    fn handle_request(self: &Arc<Self>, id: u64, context: u64, operation: &str, frame: &[u8]) {
         let Some(core) = self.context(context) else {
             return self.tell(Kind::Served, id, &Crossing::refused());
         };
@@ -332,7 +332,7 @@ impl Connection {
         }
     }
 
-    fn next(self: &Arc<Self>, id: u64, context: u64, handle: u64) {
+    fn handle_next_request(self: &Arc<Self>, id: u64, context: u64, handle: u64) {
         let Some(core) = self.context(context) else {
             return self.tell(Kind::Piece, id, &Crossing::refused());
         };

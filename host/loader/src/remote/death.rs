@@ -14,7 +14,7 @@ const TALK_END_MAX: Duration = Duration::from_millis(50);
 
 /// Waits for the process to end and returns the error for all its calls. `talk` describes an
 /// invalid last message.
-pub(super) async fn cause(
+pub(super) async fn death_error(
     plugin: &PluginName,
     process: &Arc<dyn WorkerProcess>,
     talk: Option<&str>,

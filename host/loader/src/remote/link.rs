@@ -15,7 +15,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
-use super::wire::{Flag, HEADER_BYTES, Header, Kind, Malformed};
+use super::wire::{Flag, HEADER_BYTES, LinkMessageHeader, Kind, MalformedLinkMessage};
 use crate::platform::waited_for;
 
 /// Maximum bytes queued for an end that does not read.
@@ -26,7 +26,7 @@ const READ_BYTES: usize = 64 * 1024;
 
 /// A received message.
 #[derive(Debug)]
-pub struct Message {
+pub struct LinkMessage {
     /// The kind of message.
     pub kind: Kind,
     /// The kind of payload.
@@ -39,15 +39,15 @@ pub struct Message {
 
 /// One end of the socket.
 #[derive(Debug)]
-pub struct Link {
+pub struct WorkerLink {
     socket: UnixStream,
-    out: Mutex<Out>,
+    out: Mutex<LinkSendQueue>,
     /// Wakes the task that writes queued bytes.
     waiting: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Out {
+struct LinkSendQueue {
     bytes: Vec<u8>,
     written: usize,
     closed: bool,
@@ -55,15 +55,15 @@ struct Out {
     given_up: bool,
 }
 
-impl Out {
+impl LinkSendQueue {
     /// Refuses everything and discards queued bytes.
     fn close(&mut self, given_up: bool) {
         *self = Self { closed: true, given_up: given_up || self.given_up, ..Self::default() };
     }
 }
 
-impl Link {
-    /// Takes an end of a socket pair and makes it non-blocking. [`Link::write_waiting`] must run
+impl WorkerLink {
+    /// Takes an end of a socket pair and makes it non-blocking. [`WorkerLink::write_waiting`] must run
     /// concurrently.
     ///
     /// # Errors
@@ -75,7 +75,7 @@ impl Link {
 
     /// Sends a message whose payload is `head` and `frame`. Returns false if the other end is gone.
     pub fn send(&self, kind: Kind, flag: Flag, id: u64, head: &[u8], frame: &[u8]) -> bool {
-        let header = Header { kind, flag, id, length: head.len() + frame.len() }.write();
+        let header = LinkMessageHeader { kind, flag, id, length: head.len() + frame.len() }.write();
         let out = self.out.lock();
         if out.closed {
             return false;
@@ -93,11 +93,11 @@ impl Link {
                 }
             }
         }
-        self.keep_rest(out, [&header, head, frame], sent)
+        self.queue_rest(out, [&header, head, frame], sent)
     }
 
     /// Queues the bytes that the socket did not take. Returns false if the queue is too large.
-    fn keep_rest(&self, mut out: MutexGuard<'_, Out>, parts: [&[u8]; 3], mut sent: usize) -> bool {
+    fn queue_rest(&self, mut out: MutexGuard<'_, LinkSendQueue>, parts: [&[u8]; 3], mut sent: usize) -> bool {
         let mut rest = false;
         for part in parts {
             let taken = sent.min(part.len());
@@ -155,17 +155,17 @@ impl Link {
         Ok(())
     }
 
-    fn waits(&self) -> bool {
+    fn has_waiting_bytes(&self) -> bool {
         !self.out.lock().bytes.is_empty()
     }
 
     /// Writes queued bytes. Returns the descriptor that it used for waiting.
     async fn write_all(&self, socket: OwnedFd) -> io::Result<OwnedFd> {
-        if !self.waits() {
+        if !self.has_waiting_bytes() {
             return Ok(socket);
         }
         let outgoing = waited_for(socket, Interest::WRITABLE)?;
-        while self.waits() {
+        while self.has_waiting_bytes() {
             if let Ok(failed) = outgoing.writable().await?.try_io(|_| self.write_some()) {
                 failed?;
             }
@@ -188,7 +188,7 @@ impl Link {
 
 /// Reads messages from a link. Use one reader per end.
 #[derive(Debug, Default)]
-pub struct Reader {
+pub struct LinkReader {
     /// The socket, registered only for reading, so that reads by the other end do not wake this
     /// reader.
     incoming: Option<AsyncFd<OwnedFd>>,
@@ -197,7 +197,7 @@ pub struct Reader {
     read: usize,
 }
 
-impl Reader {
+impl LinkReader {
     /// Waits for the next message, or returns `None` at the end. Cancel safe.
     ///
     /// # Errors
@@ -205,7 +205,7 @@ impl Reader {
     ///
     /// # Panics
     /// Outside of a runtime with I/O enabled.
-    pub async fn next(&mut self, link: &Link) -> Result<Option<Message>, Malformed> {
+    pub async fn next(&mut self, link: &WorkerLink) -> Result<Option<LinkMessage>, MalformedLinkMessage> {
         loop {
             if let Some(message) = self.take()? {
                 return Ok(Some(message));
@@ -217,8 +217,8 @@ impl Reader {
     }
 
     /// Waits for more bytes. Returns true at the end of the stream. Cancel safe.
-    pub(super) async fn read_more(&mut self, link: &Link) -> Result<bool, Malformed> {
-        let failed = |error: io::Error| Malformed(error.to_string());
+    pub(super) async fn read_more(&mut self, link: &WorkerLink) -> Result<bool, MalformedLinkMessage> {
+        let failed = |error: io::Error| MalformedLinkMessage(error.to_string());
         let incoming = match &self.incoming {
             Some(incoming) => incoming,
             None => {
@@ -230,7 +230,7 @@ impl Reader {
         loop {
             let mut ready = incoming.readable().await.map_err(failed)?;
             // If nothing was there, the loop waits again.
-            let read = ready.try_io(|_| fill(&mut self.buffer, &mut self.read, &link.socket));
+            let read = ready.try_io(|_| read_available(&mut self.buffer, &mut self.read, &link.socket));
             if let Ok(read) = read {
                 return self.is_over(read);
             }
@@ -238,15 +238,15 @@ impl Reader {
     }
 
     /// Returns true if the result of a read marks the end.
-    fn is_over(&self, read: io::Result<usize>) -> Result<bool, Malformed> {
+    fn is_over(&self, read: io::Result<usize>) -> Result<bool, MalformedLinkMessage> {
         match read {
             Ok(0) if self.rest().is_empty() => Ok(true),
             Ok(0) => {
-                Err(Malformed(format!("the end after {} bytes of a message", self.rest().len())))
+                Err(MalformedLinkMessage(format!("the end after {} bytes of a message", self.rest().len())))
             }
             Ok(_) => Ok(false),
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(true),
-            Err(error) => Err(Malformed(error.to_string())),
+            Err(error) => Err(MalformedLinkMessage(error.to_string())),
         }
     }
 
@@ -260,11 +260,11 @@ impl Reader {
     }
 
     /// Takes the next message if it is complete.
-    pub(super) fn take(&mut self) -> Result<Option<Message>, Malformed> {
+    pub(super) fn take(&mut self) -> Result<Option<LinkMessage>, MalformedLinkMessage> {
         let Some((header, rest)) = self.rest().split_first_chunk::<HEADER_BYTES>() else {
             return Ok(None);
         };
-        let Header { kind, flag, id, length } = Header::read(header)?;
+        let LinkMessageHeader { kind, flag, id, length } = LinkMessageHeader::read(header)?;
         let Some(payload) = rest.get(..length) else { return Ok(None) };
         let ends_here = self.read + HEADER_BYTES + length == self.buffer.len();
         let payload = if length >= READ_BYTES && self.read == 0 && ends_here {
@@ -283,12 +283,12 @@ impl Reader {
             // One large message must not hold its memory forever.
             self.buffer.shrink_to(READ_BYTES);
         }
-        Ok(Some(Message { kind, flag, id, payload }))
+        Ok(Some(LinkMessage { kind, flag, id, payload }))
     }
 }
 
 /// Reads available bytes into the buffer, after removing the bytes already returned.
-fn fill(buffer: &mut Vec<u8>, handed_out: &mut usize, socket: &UnixStream) -> io::Result<usize> {
+fn read_available(buffer: &mut Vec<u8>, handed_out: &mut usize, socket: &UnixStream) -> io::Result<usize> {
     buffer.drain(..std::mem::take(handed_out));
     let wanted = match buffer.first_chunk::<4>() {
         Some(length) => u32::from_le_bytes(*length) as usize + HEADER_BYTES,
@@ -308,9 +308,9 @@ mod tests {
 
     use super::*;
 
-    fn pair() -> (Arc<Link>, Arc<Link>) {
+    fn pair() -> (Arc<WorkerLink>, Arc<WorkerLink>) {
         let (a, b) = UnixStream::pair().unwrap();
-        (Arc::new(Link::new(a).unwrap()), Arc::new(Link::new(b).unwrap()))
+        (Arc::new(WorkerLink::new(a).unwrap()), Arc::new(WorkerLink::new(b).unwrap()))
     }
 
     #[tokio::test]
@@ -324,7 +324,7 @@ mod tests {
         for (id, size) in sizes.into_iter().enumerate() {
             assert!(host.send(Kind::Emit, Flag::Frame, id as u64, b"ab", &vec![7; size]));
         }
-        let mut reader = Reader::default();
+        let mut reader = LinkReader::default();
         for (id, size) in sizes.into_iter().enumerate() {
             let message = reader.next(&worker).await.unwrap().unwrap();
             assert_eq!((message.kind, message.id), (Kind::Emit, id as u64));
@@ -346,11 +346,11 @@ mod tests {
     #[tokio::test]
     async fn an_end_in_the_middle_of_a_message_is_told() {
         let (host, worker) = pair();
-        let header = Header { kind: Kind::Emit, flag: Flag::Frame, id: 0, length: 10 }.write();
+        let header = LinkMessageHeader { kind: Kind::Emit, flag: Flag::Frame, id: 0, length: 10 }.write();
         (&host.socket).write_all(&header).unwrap();
         (&host.socket).write_all(b"only").unwrap();
         drop(host);
-        let error = Reader::default().next(&worker).await.unwrap_err();
+        let error = LinkReader::default().next(&worker).await.unwrap_err();
         assert_eq!(error.0, "the end after 20 bytes of a message");
     }
 
@@ -359,7 +359,7 @@ mod tests {
         let (host, worker) = pair();
         worker.socket.shutdown(Shutdown::Read).unwrap();
         assert!(!host.send(Kind::Call, Flag::Frame, 1, b"", b"{}"));
-        assert!(Reader::default().next(&host).await.unwrap().is_none());
+        assert!(LinkReader::default().next(&host).await.unwrap().is_none());
         // The same if the failure is detected later.
         let (host, worker) = pair();
         let writing = tokio::spawn({
@@ -371,7 +371,7 @@ mod tests {
         // Free space wakes the writer.
         let mut taken = vec![0; 8 * 1024 * 1024];
         while (&worker.socket).read(&mut taken).unwrap() > 0 {}
-        assert!(Reader::default().next(&host).await.unwrap().is_none());
+        assert!(LinkReader::default().next(&host).await.unwrap().is_none());
         assert!(!writing.await.unwrap());
     }
 

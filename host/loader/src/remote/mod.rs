@@ -12,5 +12,5 @@ pub mod link;
 pub mod wire;
 mod worker;
 
-pub use worker::{CREATE_MAX, OVERDUE_MAX, Start, WorkerProcess};
-pub(crate) use worker::{RemoteCall, RemoteCanceller, Worker};
+pub use worker::{CREATE_MAX, OVERDUE_MAX, WorkerStart, WorkerProcess};
+pub(crate) use worker::{RemoteCall, RemoteCanceller, RemoteInstance};

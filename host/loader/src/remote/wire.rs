@@ -107,7 +107,7 @@ byte_enum! {
 
 /// The fixed part of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
+pub struct LinkMessageHeader {
     /// The kind of message.
     pub kind: Kind,
     /// The kind of payload.
@@ -120,9 +120,9 @@ pub struct Header {
 
 /// Why received bytes are not a valid message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Malformed(pub String);
+pub struct MalformedLinkMessage(pub String);
 
-impl Header {
+impl LinkMessageHeader {
     /// Returns the header as bytes.
     pub fn write(self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
@@ -139,17 +139,17 @@ impl Header {
     ///
     /// # Errors
     /// If the kind or the flag is unknown, or the payload is too long.
-    pub fn read(bytes: &[u8; HEADER_BYTES]) -> Result<Self, Malformed> {
+    pub fn read(bytes: &[u8; HEADER_BYTES]) -> Result<Self, MalformedLinkMessage> {
         let [a, b, c, d, kind, flag, _, _, id @ ..] = *bytes;
         let length = u32::from_le_bytes([a, b, c, d]) as usize;
         let id = u64::from_le_bytes(id);
         if length > PAYLOAD_BYTES_MAX {
             let text =
                 format!("a message of {length} bytes; at most {PAYLOAD_BYTES_MAX} are allowed");
-            return Err(Malformed(text));
+            return Err(MalformedLinkMessage(text));
         }
         let unknown =
-            |what: &str, byte: u8| Malformed(format!("a message of unknown {what} {byte}"));
+            |what: &str, byte: u8| MalformedLinkMessage(format!("a message of unknown {what} {byte}"));
         let kind = Kind::read(kind).ok_or_else(|| unknown("kind", kind))?;
         let flag = Flag::read(flag).ok_or_else(|| unknown("flag", flag))?;
         Ok(Self { kind, flag, id, length })
@@ -225,19 +225,19 @@ mod tests {
     fn a_header_is_read_as_it_was_written() {
         for kind in [Kind::Create, Kind::Closed] {
             for flag in [Flag::Frame, Flag::Stream] {
-                let header = Header { kind, flag, id: u64::MAX - 7, length: PAYLOAD_BYTES_MAX };
-                assert_eq!(Header::read(&header.write()), Ok(header));
+                let header = LinkMessageHeader { kind, flag, id: u64::MAX - 7, length: PAYLOAD_BYTES_MAX };
+                assert_eq!(LinkMessageHeader::read(&header.write()), Ok(header));
             }
         }
     }
 
     #[test]
     fn what_is_no_header_is_told() {
-        let good = Header { kind: Kind::Emit, flag: Flag::Frame, id: 1, length: 4 }.write();
+        let good = LinkMessageHeader { kind: Kind::Emit, flag: Flag::Frame, id: 1, length: 4 }.write();
         let with = |index: usize, byte: u8| {
             let mut bytes = good;
             bytes[index] = byte;
-            Header::read(&bytes).unwrap_err().0
+            LinkMessageHeader::read(&bytes).unwrap_err().0
         };
         assert_eq!(with(4, 8), "a message of unknown kind 8");
         assert_eq!(with(5, 9), "a message of unknown flag 9");

@@ -9,8 +9,8 @@ use jaato_types::{Error, ErrorKind, Manifest, PluginName};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::connection::{Answer, Connection, State};
-use super::link::Link;
+use super::connection::{RemoteAnswer, WorkerConnection, State};
+use super::link::WorkerLink;
 use super::wire::{Flag, Kind, VERSION, call_head};
 use crate::call::RunningCall;
 use crate::executor::Executor;
@@ -40,7 +40,7 @@ pub trait WorkerProcess: Send + Sync + 'static {
 }
 
 /// The parts of an instance in a worker.
-pub struct Start {
+pub struct WorkerStart {
     /// The plugin.
     pub manifest: Manifest,
     /// The host's end of the socket pair. The worker has the other end as descriptor 3.
@@ -54,8 +54,8 @@ pub struct Start {
 }
 
 /// An instance in a worker.
-pub(crate) struct Worker {
-    connection: Arc<Connection>,
+pub(crate) struct RemoteInstance {
+    connection: Arc<WorkerConnection>,
     facets: Facets,
     refusal: Option<Error>,
 }
@@ -63,7 +63,7 @@ pub(crate) struct Worker {
 /// Asks the worker to create the instance from saved state, or fresh if the plugin refuses that
 /// state. Returns its facets and the refusal.
 async fn create(
-    connection: &Connection,
+    connection: &WorkerConnection,
     saved: Option<&[u8]>,
 ) -> Result<(Vec<u8>, Option<Error>), Error> {
     let mut refusal = None;
@@ -80,7 +80,7 @@ async fn create(
 
 /// Checks the worker's version. A worker of another version gets no requests, because it would
 /// misread them.
-fn speaks_as_this_host(version: &[u8]) -> Result<(), Error> {
+fn check_worker_version(version: &[u8]) -> Result<(), Error> {
     if version == [VERSION] {
         return Ok(());
     }
@@ -91,19 +91,19 @@ fn speaks_as_this_host(version: &[u8]) -> Result<(), Error> {
     Err(Error::new(ErrorKind::Unavailable, text).with_hint("start jaato again"))
 }
 
-impl Worker {
+impl RemoteInstance {
     /// Creates the instance in a freshly started worker.
-    pub(crate) async fn start(executor: &Executor, start: Start) -> Result<Self, Error> {
-        let Start { manifest, socket, process, services, saved } = start;
+    pub(crate) async fn start(executor: &Executor, start: WorkerStart) -> Result<Self, Error> {
+        let WorkerStart { manifest, socket, process, services, saved } = start;
         let guest = executor.0.guest(manifest.name);
         let core = HostContext::new(CallerKind::Instance, &executor.0, &guest, services);
-        let link = Link::new(socket).map_err(|error| {
+        let link = WorkerLink::new(socket).map_err(|error| {
             Error::new(ErrorKind::Io, format!("the socket of a worker cannot be used: {error}"))
         })?;
         let state = State::default().into();
         let runtime = Handle::current();
         let connection =
-            Arc::new(Connection { link, runtime: runtime.clone(), process, core, state });
+            Arc::new(WorkerConnection { link, runtime: runtime.clone(), process, core, state });
         let ready = connection.ready();
         runtime.spawn(Arc::clone(&connection).serve());
         runtime.spawn({
@@ -114,10 +114,10 @@ impl Worker {
                 }
             }
         });
-        let given_up = GiveUp(Some(&connection));
+        let given_up = WorkerEndGuard(Some(&connection));
         let made = async {
             let first = ready.await.unwrap_or_else(|_| Err(Error::cancelled()))?;
-            speaks_as_this_host(first.as_deref().unwrap_or_default())?;
+            check_worker_version(first.as_deref().unwrap_or_default())?;
             create(&connection, saved.as_deref()).await
         };
         let (facets, refusal) = match tokio::time::timeout(CREATE_MAX, made).await {
@@ -131,7 +131,7 @@ impl Worker {
                 return Err(Error::new(ErrorKind::Timeout, text));
             }
         };
-        given_up.made();
+        given_up.disarm();
         let facets = Facets::of_bits(facets.first().copied().unwrap_or_default());
         Ok(Self { facets, refusal, connection })
     }
@@ -197,22 +197,22 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
+impl Drop for RemoteInstance {
     fn drop(&mut self) {
         give_up(&self.connection);
     }
 }
 
 /// Ends a worker if no one waits for its instance.
-struct GiveUp<'a>(Option<&'a Arc<Connection>>);
+struct WorkerEndGuard<'a>(Option<&'a Arc<WorkerConnection>>);
 
-impl GiveUp<'_> {
-    fn made(mut self) {
+impl WorkerEndGuard<'_> {
+    fn disarm(mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for GiveUp<'_> {
+impl Drop for WorkerEndGuard<'_> {
     fn drop(&mut self) {
         if let Some(connection) = self.0 {
             give_up(connection);
@@ -220,7 +220,7 @@ impl Drop for GiveUp<'_> {
     }
 }
 
-fn give_up(connection: &Arc<Connection>) {
+fn give_up(connection: &Arc<WorkerConnection>) {
     connection.cancel_all();
     connection.core.cancel();
     connection.core.end();
@@ -231,9 +231,9 @@ fn give_up(connection: &Arc<Connection>) {
 
 /// The answer of a call in a worker. Dropping it cancels the call.
 pub(crate) struct RemoteCall {
-    connection: Arc<Connection>,
+    connection: Arc<WorkerConnection>,
     id: u64,
-    answer: oneshot::Receiver<Answer>,
+    answer: oneshot::Receiver<RemoteAnswer>,
     is_over: bool,
 }
 
@@ -247,31 +247,31 @@ impl RemoteCall {
     }
 
     /// Waits for the call's output, and resumes its worker if it was stopped.
-    pub(crate) async fn look_after<T>(&self, given: impl Future<Output = T>) -> T {
-        look_after(&self.connection, given).await
+    pub(crate) async fn resume_while_waiting<T>(&self, given: impl Future<Output = T>) -> T {
+        resume_worker_while_waiting(&self.connection, given).await
     }
 
-    pub(crate) async fn answer(&mut self) -> Answer {
-        let answer = look_after(&self.connection, &mut self.answer).await;
+    pub(crate) async fn answer(&mut self) -> RemoteAnswer {
+        let answer = resume_worker_while_waiting(&self.connection, &mut self.answer).await;
         let answer = answer.unwrap_or_else(|_| Err(Error::cancelled()));
         self.is_over = true;
         answer
     }
 }
 
-async fn look_after<T>(connection: &Connection, given: impl Future<Output = T>) -> T {
+async fn resume_worker_while_waiting<T>(connection: &WorkerConnection, given: impl Future<Output = T>) -> T {
     let mut given = std::pin::pin!(given);
     loop {
         match tokio::time::timeout(STOPPED_AFTER, &mut given).await {
             Ok(given) => return given,
-            Err(_) => connection.go_on().await,
+            Err(_) => connection.resume_worker().await,
         }
     }
 }
 
 /// Cancels a call in a worker from anywhere.
 pub(crate) struct RemoteCanceller {
-    connection: Weak<Connection>,
+    connection: Weak<WorkerConnection>,
     id: u64,
 }
 

@@ -11,14 +11,14 @@ use std::process::Command;
 
 use self::boundaries::built;
 use crate::support::*;
-use jaato_loader::{FileProblem, Library, LoadProblem, describe};
+use jaato_loader::{FileProblem, PluginLibrary, LoadProblem, describe};
 use jaato_types::{Delta, ErrorKind, Frame, Kind};
 use serde_json::json;
 
 #[track_caller]
 fn refused(boundary: &str, what: &str, plugin: &str, host: &str) {
     let path = built().plugin(boundary);
-    let Err(error) = Library::open(&path) else { panic!("`{}` was opened", path.display()) };
+    let Err(error) = PluginLibrary::open(&path) else { panic!("`{}` was opened", path.display()) };
     let text = error.to_string();
     assert!(!text.contains('\n') && text.len() < 900, "{text}");
     assert!(text.starts_with(&format!("cannot load plugin `{}`: ", path.display())), "{text}");
@@ -32,7 +32,7 @@ fn refused(boundary: &str, what: &str, plugin: &str, host: &str) {
 #[tokio::test]
 async fn a_plugin_for_a_newer_boundary_runs_and_does_without_what_this_host_lacks() {
     let house = House::new();
-    let opened = Library::open(&built().plugin("newer")).unwrap_or_else(|error| panic!("{error}"));
+    let opened = PluginLibrary::open(&built().plugin("newer")).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(opened.manifest().api, "1.1.0");
     assert_eq!(opened.manifest().kinds, [Kind::Tool, Kind::Unknown]);
     let instance = house.instance(&opened, None).await;
@@ -92,7 +92,7 @@ fn a_boundary_that_grew_without_a_version_is_refused() {
 
 #[test]
 fn another_major_is_refused_also_where_the_manifest_says_otherwise() {
-    let Err(error) = Library::open(&built().plugin("another-major")) else {
+    let Err(error) = PluginLibrary::open(&built().plugin("another-major")) else {
         panic!("it was opened");
     };
     assert_eq!(error.problem, LoadProblem::Api { has: "2.0.0".to_owned() });
@@ -121,7 +121,7 @@ fn of_kind(kind: &str) -> (tempfile::TempDir, PathBuf) {
 #[test]
 fn a_plugin_of_an_unknown_kind_alone_is_refused_before_it_is_loaded() {
     let (_folder, path) = of_kind("oven");
-    let Err(error) = Library::open(&path) else { panic!("it was opened") };
+    let Err(error) = PluginLibrary::open(&path) else { panic!("it was opened") };
     assert_eq!(error.problem, LoadProblem::File(FileProblem::UnknownKind));
     assert!(error.to_string().ends_with("this host knows none of its kinds"));
 }
@@ -135,7 +135,7 @@ async fn runs_by(compiler: Result<compilers::Compiler, String>) {
     let house = House::new();
     let path = compiler.build("echo");
     let version = compiler.version();
-    let opened = Library::open(&path).unwrap_or_else(|error| panic!("{version}: {error}"));
+    let opened = PluginLibrary::open(&path).unwrap_or_else(|error| panic!("{version}: {error}"));
     assert_eq!(describe(&opened).unwrap(), describe(&open("echo")).unwrap(), "{version}");
     let instance = house.instance(&opened, None).await;
     let answer = ask(&instance, "count_bytes_echo", json!({ "text": "moon" })).await;

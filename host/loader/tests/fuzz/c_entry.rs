@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-use jaato_loader::{Instance, LiveCounts, Plugin, RunningCall, factory_of_table};
+use jaato_loader::{Instance, LiveCounts, StartedPlugin, RunningCall, factory_of_table};
 use jaato_types::{Frame, Manifest};
 use serde_json::json;
 
@@ -61,7 +61,7 @@ async fn live(house: &House, manifest: &Manifest, seed: u64) -> bool {
     let mut random = Random(seed);
     // SAFETY: a static table of this program's.
     let Ok(factory) = (unsafe { factory_of_table(&TABLE, manifest) }) else { return false };
-    let plugin = Plugin::of(&house.executor, factory, manifest.clone());
+    let plugin = StartedPlugin::from_factory(&house.executor, factory, manifest.clone());
     let saved = (random.below(2) == 0).then(|| random.bytes(30));
     let Ok(instance) = guarded(plugin.create(services(), saved)).await else { return false };
     for _ in 0..=random.below(4) {

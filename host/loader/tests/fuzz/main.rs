@@ -20,9 +20,9 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_loader::remote::wire::{
-    Flag, HEADER_BYTES, Header, Kind, VERSION, read_ask, read_call, read_stream,
+    Flag, HEADER_BYTES, LinkMessageHeader, Kind, VERSION, read_ask, read_call, read_stream,
 };
-use jaato_loader::remote::{Start, WorkerProcess};
+use jaato_loader::remote::{WorkerStart, WorkerProcess};
 use jaato_loader::{Instance, LiveCounts, read_manifest};
 use jaato_types::{Delta, Frame, Manifest};
 use random::{Random, times};
@@ -86,7 +86,7 @@ fn a_damaged_frame_is_a_frame_or_an_error() {
         let _ = read_ask(&bytes);
         let _ = read_stream(&bytes);
         if let Some(header) = bytes.first_chunk::<HEADER_BYTES>() {
-            let _ = Header::read(header);
+            let _ = LinkMessageHeader::read(header);
         }
     }
 }
@@ -131,7 +131,7 @@ impl WorkerProcess for NoProcess {
 }
 
 fn message(kind: Kind, flag: Flag, id: u64, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = Header { kind, flag, id, length: payload.len() }.write().to_vec();
+    let mut bytes = LinkMessageHeader { kind, flag, id, length: payload.len() }.write().to_vec();
     bytes.extend_from_slice(payload);
     bytes
 }
@@ -196,7 +196,7 @@ async fn whatever_a_worker_says_each_call_has_an_end_and_nothing_is_kept() {
         let mut random = Random(seed);
         let (host, mut worker) = UnixStream::pair().unwrap();
         let ended = Arc::new(AtomicUsize::new(0));
-        let start = Start {
+        let start = WorkerStart {
             manifest: manifest.clone(),
             socket: host.into_std().unwrap(),
             process: Arc::new(NoProcess(Arc::clone(&ended))),
@@ -207,7 +207,7 @@ async fn whatever_a_worker_says_each_call_has_an_end_and_nothing_is_kept() {
             worker.write_all(&message(Kind::Ready, Flag::Frame, 0, &[VERSION])).await.unwrap();
             let mut create = [0; HEADER_BYTES];
             worker.read_exact(&mut create).await.unwrap();
-            let create = Header::read(&create).unwrap();
+            let create = LinkMessageHeader::read(&create).unwrap();
             assert_eq!(create.kind, Kind::Create);
             let created = message(Kind::Created, Flag::Frame, create.id, &[1]);
             worker.write_all(&created).await.unwrap();

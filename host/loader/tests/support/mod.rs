@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_loader::{
-    ByteStream, Caller, Executor, Instance, Library, LiveCounts, Opened, Plugin, Report,
+    ByteStream, Caller, Executor, Instance, PluginLibrary, LiveCounts, OpenedPlugin, StartedPlugin, Report,
     RunningCall, Served, Services, Watch,
 };
 use jaato_types::{Delta, Error, ErrorKind, Frame, PluginName};
@@ -73,17 +73,17 @@ pub fn library_name(krate: &str) -> String {
 }
 
 /// Opens a fixture. Each test binary does so once.
-pub fn open(name: &str) -> Opened {
-    Library::open(&fixture(name)).unwrap_or_else(|error| panic!("{error}"))
+pub fn open(name: &str) -> OpenedPlugin {
+    PluginLibrary::open(&fixture(name)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-pub fn probe() -> Opened {
-    static PROBE: OnceLock<Opened> = OnceLock::new();
+pub fn probe() -> OpenedPlugin {
+    static PROBE: OnceLock<OpenedPlugin> = OnceLock::new();
     PROBE.get_or_init(|| open("probe")).clone()
 }
 
-pub fn raw() -> Opened {
-    static RAW: OnceLock<Opened> = OnceLock::new();
+pub fn raw() -> OpenedPlugin {
+    static RAW: OnceLock<OpenedPlugin> = OnceLock::new();
     RAW.get_or_init(|| open("raw")).clone()
 }
 
@@ -125,11 +125,11 @@ impl House {
         self.recorder.troubles.lock().clone()
     }
 
-    pub async fn plugin(&self, opened: &Opened) -> Plugin {
-        Plugin::start(&self.executor, opened).await.unwrap()
+    pub async fn plugin(&self, opened: &OpenedPlugin) -> StartedPlugin {
+        StartedPlugin::start(&self.executor, opened).await.unwrap()
     }
 
-    pub async fn instance(&self, opened: &Opened, saved: Option<Value>) -> Instance {
+    pub async fn instance(&self, opened: &OpenedPlugin, saved: Option<Value>) -> Instance {
         let plugin = self.plugin(opened).await;
         plugin.create(services(), saved.map(|saved| frame(&saved))).await.unwrap()
     }

@@ -1,9 +1,9 @@
 //! Decides whether an allow rule covers a simple command. Strict.
 
 use super::nested;
-use super::programs::{self, Nature, Program};
+use super::programs::{self, WordTreatment, ProgramRow};
 use super::useful::{is_unittest_word, names_unittest};
-use super::{SimpleCommand, Word, WordKind};
+use super::{SimpleCommand, ShellWord, ShellWordKind};
 use crate::{CommandPattern, RestOfCommand, WorkspaceTrust};
 
 /// Returns true if a pattern covers a command of a plain line.
@@ -13,12 +13,12 @@ pub(super) fn covers(
     workspace: WorkspaceTrust,
 ) -> bool {
     let Some((program, words)) = command.words.split_first() else { return false };
-    if program.kind != WordKind::Literal || program.text != pattern.program {
+    if program.kind != ShellWordKind::Literal || program.text != pattern.program {
         return false;
     }
     let Some(named) = words.get(..pattern.words.len()) else { return false };
     let is_named =
-        |(word, wanted): (&Word, &String)| word.kind == WordKind::Literal && word.text == *wanted;
+        |(word, wanted): (&ShellWord, &String)| word.kind == ShellWordKind::Literal && word.text == *wanted;
     if !named.iter().zip(&pattern.words).all(is_named) {
         return false;
     }
@@ -34,10 +34,10 @@ pub(super) fn covers(
         }
         RestOfCommand::Reading => {
             // An interpreter that only reads does not run any of its words.
-            let interprets = programs::find(&program.text)
-                .is_some_and(|known| known.nature == Nature::Interprets);
+            let interprets = programs::find_program(&program.text)
+                .is_some_and(|known| known.nature == WordTreatment::Interprets);
             // Links in a folder may lead anywhere, because the author of the folder made them.
-            let follows = programs::commands().follows_links(command.program_name(), words);
+            let follows = programs::wrapper_table().follows_links(command.program_name(), words);
             only_reads(command, words)
                 && (interprets || is_trusted(command, workspace))
                 && (!follows || workspace == WorkspaceTrust::Trusted)
@@ -46,12 +46,12 @@ pub(super) fn covers(
 }
 
 /// Returns true if a command only reads, and in a form that `data/programs.toml` lists.
-fn only_reads(command: &SimpleCommand, words: &[Word]) -> bool {
+fn only_reads(command: &SimpleCommand, words: &[ShellWord]) -> bool {
     // The command after it needs a rule of its own.
     if nested::is_wrapper(command.program_name()) && command.program_name() != "command" {
         return true;
     }
-    let Some(known) = programs::find(command.program_name()) else { return false };
+    let Some(known) = programs::find_program(command.program_name()) else { return false };
     if known.subcommands.is_empty() {
         return known.only_reads(words);
     }
@@ -59,13 +59,13 @@ fn only_reads(command: &SimpleCommand, words: &[Word]) -> bool {
     let (options, words) = words.split_at(options);
     let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
     let are_literal =
-        options.iter().chain(words.iter().take(2)).all(|word| word.kind != WordKind::Dynamic);
+        options.iter().chain(words.iter().take(2)).all(|word| word.kind != ShellWordKind::Dynamic);
     let subcommand = known.subcommand(&texts).filter(|_| are_literal);
-    let is_known = |word: &Word| word.kind == WordKind::Literal && known.takes(&word.text);
+    let is_known = |word: &ShellWord| word.kind == ShellWordKind::Literal && known.takes(&word.text);
     options.iter().all(is_known)
         && match subcommand {
             Some((row, count)) => {
-                words[..count].iter().all(|word| word.kind == WordKind::Literal)
+                words[..count].iter().all(|word| word.kind == ShellWordKind::Literal)
                     && row.only_reads(&words[count..])
             }
             None => words.is_empty() && known.only_reads(options),
@@ -81,8 +81,8 @@ pub(super) fn is_trusted(command: &SimpleCommand, workspace: WorkspaceTrust) -> 
     // A program in the workspace is the workspace's code.
     let is_of_workspace = program.text.contains('/') && !is_of_system(&program.text);
     let name = program.text.rsplit('/').next().unwrap_or_default();
-    let runs_workspace = match programs::find(name) {
-        Some(known) => known.nature != Nature::Plain,
+    let runs_workspace = match programs::find_program(name) {
+        Some(known) => known.nature != WordTreatment::Plain,
         // It is unknown what an unknown program reads.
         None => false,
     };
@@ -101,7 +101,7 @@ fn is_of_system(program: &str) -> bool {
 }
 
 /// Returns true if the words after those of a rule do no more than the program's own job.
-fn rest_is_safe(program: &Word, pattern: &CommandPattern, rest: &[Word]) -> bool {
+fn rest_is_safe(program: &ShellWord, pattern: &CommandPattern, rest: &[ShellWord]) -> bool {
     let name = program.text.rsplit('/').next().unwrap_or_default();
     if nested::is_wrapper(name) {
         // The line is plain, so the wrapped command is known and needs its own rule.
@@ -111,11 +111,11 @@ fn rest_is_safe(program: &Word, pattern: &CommandPattern, rest: &[Word]) -> bool
     if name == "git" && rest.iter().any(|word| word.text.contains("::")) {
         return false;
     }
-    let Some(known) = programs::find(name) else {
+    let Some(known) = programs::find_program(name) else {
         // Options of an unknown program may do anything.
         return rest.iter().all(is_operand);
     };
-    if known.nature == Nature::Interprets {
+    if known.nature == WordTreatment::Interprets {
         // The rule must name the script. The other words belong to that script.
         let names_script = pattern.words.first().is_some_and(|word| !word.starts_with('-'));
         let takes_script = runs_named_script(name);
@@ -130,9 +130,9 @@ fn rest_is_safe(program: &Word, pattern: &CommandPattern, rest: &[Word]) -> bool
     }
     match known.subcommands.as_slice() {
         [] if HARMLESS.contains(&name) => rest.iter().all(|word| {
-            word.kind == WordKind::Glob || known.takes(&word.text) || word.text == "--"
+            word.kind == ShellWordKind::Glob || known.takes(&word.text) || word.text == "--"
         }),
-        [] => all_taken(known, rest, known.nature == Nature::Plain),
+        [] => all_taken(known, rest, known.nature == WordTreatment::Plain),
         _ => {
             let ends_options = name == "git";
             let words = pattern.words.iter().skip_while(|word| word.starts_with('-'));
@@ -148,19 +148,19 @@ fn rest_is_safe(program: &Word, pattern: &CommandPattern, rest: &[Word]) -> bool
 }
 
 /// Returns true if a rule names all words of a command, options included, as the user wrote them.
-fn is_whole(pattern: &CommandPattern, rest: &[Word]) -> bool {
+fn is_whole(pattern: &CommandPattern, rest: &[ShellWord]) -> bool {
     rest.is_empty() && !pattern.words.is_empty()
 }
 
 /// Covers `git *`: options of the program, a known subcommand, and its options.
-fn with_subcommand(program: &Program, rest: &[Word], ends_options: bool) -> bool {
-    let is_option = |word: &&Word| word.text.starts_with('-');
+fn with_subcommand(program: &ProgramRow, rest: &[ShellWord], ends_options: bool) -> bool {
+    let is_option = |word: &&ShellWord| word.text.starts_with('-');
     let options = rest.iter().take_while(is_option).count();
     if !all_taken(program, &rest[..options], false) {
         return false;
     }
     let Some((subcommand, rest)) = rest[options..].split_first() else { return true };
-    let is_literal = subcommand.kind == WordKind::Literal;
+    let is_literal = subcommand.kind == ShellWordKind::Literal;
     let known = program.subcommand(&[&subcommand.text]).filter(|_| is_literal);
     known.is_some_and(|(known, _)| all_taken(known, rest, ends_options))
 }
@@ -182,30 +182,30 @@ fn runs_named_script(name: &str) -> bool {
 
 /// Returns true if a program takes only harmless words. After `--`, some programs pass the words to
 /// another program. For those, `--` does not end the options here.
-fn all_taken(program: &Program, words: &[Word], ends_options: bool) -> bool {
+fn all_taken(program: &ProgramRow, words: &[ShellWord], ends_options: bool) -> bool {
     let mut are_operands = false;
     words.iter().all(|word| {
         if are_operands {
-            return word.kind != WordKind::Dynamic;
+            return word.kind != ShellWordKind::Dynamic;
         }
-        if word.text == "--" && word.kind == WordKind::Literal {
+        if word.text == "--" && word.kind == ShellWordKind::Literal {
             are_operands = ends_options;
             return are_operands;
         }
         match word.kind {
-            WordKind::Literal => program.takes(&word.text),
+            ShellWordKind::Literal => program.takes(&word.text),
             // A file may have the name of an option, which is too risky for most programs.
-            WordKind::Glob => is_operand(word),
-            WordKind::Dynamic => false,
+            ShellWordKind::Glob => is_operand(word),
+            ShellWordKind::Dynamic => false,
         }
     })
 }
 
 /// Returns true if a word cannot be an option, regardless of the existing files.
-fn is_operand(word: &Word) -> bool {
+fn is_operand(word: &ShellWord) -> bool {
     match word.kind {
-        WordKind::Literal => !word.text.starts_with(['-', '+']) || word.text == "-",
-        WordKind::Glob => !word.text.starts_with(['-', '+', '*', '?', '[']),
-        WordKind::Dynamic => false,
+        ShellWordKind::Literal => !word.text.starts_with(['-', '+']) || word.text == "-",
+        ShellWordKind::Glob => !word.text.starts_with(['-', '+', '*', '?', '[']),
+        ShellWordKind::Dynamic => false,
     }
 }

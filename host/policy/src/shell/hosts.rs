@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::{Analysis, SimpleCommand, WordKind, programs};
+use super::{ShellAnalysis, SimpleCommand, ShellWordKind, programs};
 
 /// The reason for a host that programs may parse in different ways.
 pub(crate) const UNCLEAR_HOST: &str = "cannot determine the host";
@@ -16,7 +16,7 @@ pub(crate) struct NamedHost {
     pub(crate) is_certain: bool,
 }
 
-impl Analysis {
+impl ShellAnalysis {
     /// Returns the hosts that the line may name, without duplicates.
     pub(crate) fn hosts(&self) -> Vec<NamedHost> {
         let mut hosts = Vec::new();
@@ -27,15 +27,15 @@ impl Analysis {
                 if is_network && !word.text.starts_with('-') {
                     hosts.extend(operand_host(&word.text).map(NamedHost::certain));
                 }
-                tokens(&word.text, &mut hosts);
+                collect_hosts(&word.text, &mut hosts);
                 // `-xhost`, and `-sLhost`.
                 let glued = word.text.strip_prefix('-').unwrap_or_default();
                 let letters = glued.chars().take_while(char::is_ascii_alphanumeric).count().min(8);
-                (1..=letters).for_each(|count| tokens(&glued[count..], &mut hosts));
+                (1..=letters).for_each(|count| collect_hosts(&glued[count..], &mut hosts));
             }
         }
         let others = self.files.iter().map(|file| &file.text).chain(&self.texts);
-        others.for_each(|text| tokens(text, &mut hosts));
+        others.for_each(|text| collect_hosts(text, &mut hosts));
         hosts.sort();
         hosts.dedup();
         hosts
@@ -48,7 +48,7 @@ impl Analysis {
 }
 
 fn is_network(command: &SimpleCommand) -> bool {
-    programs::commands().network.has(&command.program_name().to_ascii_lowercase())
+    programs::wrapper_table().network.has(&command.program_name().to_ascii_lowercase())
 }
 
 /// Returns why a command's hosts are unclear. Programs decode hosts, expand patterns in them and
@@ -59,7 +59,7 @@ fn unclear_hosts(command: &SimpleCommand) -> Option<&'static str> {
     };
     let mut words = command.words.iter().skip(1);
     let is_unclear = is_network(command)
-        && words.any(|word| word.kind != WordKind::Literal || is_odd(authority(&word.text)));
+        && words.any(|word| word.kind != ShellWordKind::Literal || is_odd(authority(&word.text)));
     is_unclear.then_some(UNCLEAR_HOST)
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn operand_host(text: &str) -> Option<String> {
         None if host.parse::<Ipv6Addr>().is_ok() => host,
         None => host.split(':').next().unwrap_or_default(),
     };
-    canonical(host)
+    canonical_host(host)
 }
 
 /// Returns the host of a text that is a URL, or a git address (`git@host:path`).
@@ -108,7 +108,7 @@ pub(crate) fn host_of(text: &str) -> Option<String> {
     let (user, rest) = text.split_once('@')?;
     let (host, _) = rest.split_once(':')?;
     let is_git = is_word(user) && is_word(host) && !host.contains('/');
-    canonical(host).filter(|_| is_git)
+    canonical_host(host).filter(|_| is_git)
 }
 
 /// Returns true if programs may find another host in a text than [`operand_host`] does: they decode
@@ -131,21 +131,21 @@ fn has_escape(text: &str) -> bool {
 }
 
 /// Adds every part of a text that could be a host.
-fn tokens(text: &str, hosts: &mut Vec<NamedHost>) {
+fn collect_hosts(text: &str, hosts: &mut Vec<NamedHost>) {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
     for token in text.split(|letter: char| !is_part(letter)) {
         let is_host = token.contains('.') || token.len() > 3;
-        let host = canonical(token).filter(|_| is_host);
+        let host = canonical_host(token).filter(|_| is_host);
         hosts.extend(host.map(|host| NamedHost { host, is_certain: false }));
     }
     let is_part = |letter: char| letter.is_ascii_hexdigit() || ":.".contains(letter);
     for token in text.split(|letter: char| !is_part(letter)).filter(|it| it.contains("::")) {
-        hosts.extend(canonical(token).map(|host| NamedHost { host, is_certain: false }));
+        hosts.extend(canonical_host(token).map(|host| NamedHost { host, is_certain: false }));
     }
 }
 
 /// Normalizes a host: lower case, no final dot, addresses with four numbers.
-pub(crate) fn canonical(host: &str) -> Option<String> {
+pub(crate) fn canonical_host(host: &str) -> Option<String> {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     if host.is_empty() {
         return None;

@@ -15,11 +15,11 @@ mod script;
 mod useful;
 mod words;
 
-use script::Reading;
+use script::ScriptAnalysis;
 pub(crate) use useful::useful_words;
 
-pub(crate) use hosts::{NamedHost, UNCLEAR_HOST, canonical, host_of, is_ambiguous, operand_host};
-pub(crate) use names::{ANYTHING, Named, Reach};
+pub(crate) use hosts::{NamedHost, UNCLEAR_HOST, canonical_host, host_of, is_ambiguous, operand_host};
+pub(crate) use names::{ANYTHING, ShellFileName, NameReach};
 
 use crate::{CommandPattern, WorkspaceTrust};
 
@@ -36,13 +36,13 @@ pub enum CommandLine {
 
 /// The effects of a command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Analysis {
+pub struct ShellAnalysis {
     /// Every simple command, including nested ones.
     pub commands: Vec<SimpleCommand>,
     /// The reasons why the line is not plain.
     pub doubts: Vec<Doubt>,
     /// Files that redirections name.
-    files: Vec<Word>,
+    files: Vec<ShellWord>,
     /// Texts next to the commands.
     texts: Vec<String>,
 }
@@ -51,7 +51,7 @@ pub struct Analysis {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SimpleCommand {
     /// The program, then its words.
-    pub words: Vec<Word>,
+    pub words: Vec<ShellWord>,
     /// The folders in which it may run, if a `cd` before it changes them. An empty one is the
     /// folder of the call.
     pub folders: Vec<String>,
@@ -59,36 +59,36 @@ pub struct SimpleCommand {
 
 /// One word of a command.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Word {
+pub struct ShellWord {
     /// The text for the program, as far as it is known.
     pub text: String,
     /// How much is known about it.
-    pub kind: WordKind,
+    pub kind: ShellWordKind,
     /// The source of a word that is not literal. Empty for others.
     pub written: String,
 }
 
-impl Word {
+impl ShellWord {
     fn literal(text: String) -> Self {
-        Self { text, kind: WordKind::Literal, written: String::new() }
+        Self { text, kind: ShellWordKind::Literal, written: String::new() }
     }
 
     /// Returns the word as users read it.
-    fn shown(&self) -> String {
+    fn display_text(&self) -> String {
         let is_plain = |letter: char| letter.is_alphanumeric() || "_-./:@%+,=^~".contains(letter);
         match self.kind {
             _ if !self.written.is_empty() => self.written.clone(),
-            WordKind::Literal if self.text.is_empty() || !self.text.chars().all(is_plain) => {
+            ShellWordKind::Literal if self.text.is_empty() || !self.text.chars().all(is_plain) => {
                 format!("'{}'", self.text.replace('\'', r"'\''"))
             }
-            WordKind::Literal | WordKind::Glob | WordKind::Dynamic => self.text.clone(),
+            ShellWordKind::Literal | ShellWordKind::Glob | ShellWordKind::Dynamic => self.text.clone(),
         }
     }
 }
 
 /// How much is known about a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum WordKind {
+pub enum ShellWordKind {
     /// The program gets exactly this text.
     Literal,
     /// The shell expands it to file names.
@@ -156,18 +156,18 @@ pub enum DoubtCause {
 
 /// The text of a doubt, and its cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Reason {
+struct DoubtReason {
     what: &'static str,
     cause: DoubtCause,
 }
 
-impl Reason {
+impl DoubtReason {
     const fn new(cause: DoubtCause, what: &'static str) -> Self {
         Self { what, cause }
     }
 }
 
-impl From<&'static str> for Reason {
+impl From<&'static str> for DoubtReason {
     fn from(what: &'static str) -> Self {
         Self::new(DoubtCause::Other, what)
     }
@@ -181,8 +181,8 @@ const MORE_PIECES: &str = "…";
 
 impl Doubt {
     /// Creates a doubt about the whole line, until it names parts.
-    fn of_line(reason: impl Into<Reason>, kind: DoubtKind) -> Self {
-        let Reason { what, cause } = reason.into();
+    fn for_line(reason: impl Into<DoubtReason>, kind: DoubtKind) -> Self {
+        let DoubtReason { what, cause } = reason.into();
         Self { what: what.to_owned(), cause, kind, pieces: Vec::new() }
     }
 
@@ -199,7 +199,7 @@ impl Doubt {
     }
 
     /// Describes the doubt, with the parts that it concerns.
-    pub fn told(&self) -> String {
+    pub fn description(&self) -> String {
         match self.pieces.as_slice() {
             [] => self.what.clone(),
             pieces => format!("{}: {}", self.what, pieces.join(", ")),
@@ -207,7 +207,7 @@ impl Doubt {
     }
 }
 
-impl Analysis {
+impl ShellAnalysis {
     /// Returns true if the whole line is understood, and runs nothing except its commands.
     pub fn is_plain(&self) -> bool {
         self.doubts.is_empty() && !self.commands.is_empty()
@@ -217,7 +217,7 @@ impl Analysis {
     /// line is not a risk, because all commands are listed.
     pub fn risks(&self) -> Vec<String> {
         let risks = self.doubts.iter().filter(|doubt| doubt.kind != DoubtKind::Shape);
-        risks.map(Doubt::told).collect()
+        risks.map(Doubt::description).collect()
     }
 
     /// Returns true if a doubt has this cause.
@@ -226,7 +226,7 @@ impl Analysis {
     }
 
     /// Returns the first reason why any program may run.
-    pub(crate) fn hidden(&self) -> Option<&Doubt> {
+    pub(crate) fn hidden_program_doubt(&self) -> Option<&Doubt> {
         self.doubts.iter().find(|doubt| doubt.kind == DoubtKind::Hidden)
     }
 
@@ -243,7 +243,7 @@ impl Analysis {
 impl SimpleCommand {
     /// Returns the command as one line, for users. Words that are not literal are shown as written.
     pub fn text(&self) -> String {
-        self.words.iter().map(Word::shown).collect::<Vec<_>>().join(" ")
+        self.words.iter().map(ShellWord::display_text).collect::<Vec<_>>().join(" ")
     }
 
     /// Returns true if it may run in another folder than the call.
@@ -259,7 +259,7 @@ impl SimpleCommand {
 }
 
 /// Prefixes a relative name with each folder.
-fn placed(folders: &[String], text: &str) -> Vec<String> {
+fn prefix_folders(folders: &[String], text: &str) -> Vec<String> {
     if folders.is_empty() || text.starts_with(['/', '~']) {
         return vec![text.to_owned()];
     }
@@ -274,38 +274,38 @@ fn placed(folders: &[String], text: &str) -> Vec<String> {
 const UNKNOWN_READER: &str = "cannot determine which program reads this text";
 
 /// Analyses a command line.
-pub fn analyse(line: &CommandLine) -> Analysis {
-    let mut reading = Reading::default();
+pub fn analyse(line: &CommandLine) -> ShellAnalysis {
+    let mut reading = ScriptAnalysis::default();
     let mut doubts = Vec::new();
     match line {
         CommandLine::Words(words) => {
-            reading.words(words.iter().map(|text| Word::literal(text.clone())).collect());
+            reading.add_words(words.iter().map(|text| ShellWord::literal(text.clone())).collect());
         }
         CommandLine::Shell(text) => {
-            reading.script(text);
+            reading.read_script(text);
             doubts.extend(strict_doubts(text, &reading));
         }
         CommandLine::Unknown(text) => {
-            reading.script(text);
-            doubts.push(Doubt::of_line(UNKNOWN_READER, DoubtKind::Hidden));
+            reading.read_script(text);
+            doubts.push(Doubt::for_line(UNKNOWN_READER, DoubtKind::Hidden));
         }
     }
     doubts.extend(reading.doubts);
-    let Reading { commands, files, texts, .. } = reading;
-    Analysis { commands, doubts, files, texts }
+    let ScriptAnalysis { commands, files, texts, .. } = reading;
+    ShellAnalysis { commands, doubts, files, texts }
 }
 
 /// Analyses the line a second time, by rules that every shell shares. Two independent readers must
 /// find the same words. If they do not, it is unknown which one the shell agrees with.
-fn strict_doubts(text: &str, reading: &Reading) -> Vec<Doubt> {
+fn strict_doubts(text: &str, reading: &ScriptAnalysis) -> Vec<Doubt> {
     if text.trim().is_empty() {
         return Vec::new();
     }
-    let commands = match plain::read(text) {
+    let commands = match plain::parse_line(text) {
         Ok(commands) => commands,
         Err(not_plain) => return not_plain_doubts(text, not_plain, reading),
     };
-    let is_same = |(one, other): (&Word, &Word)| one.text == other.text && one.kind == other.kind;
+    let is_same = |(one, other): (&ShellWord, &ShellWord)| one.text == other.text && one.kind == other.kind;
     let agree = commands.len() == reading.outermost.len()
         && commands
             .iter()
@@ -314,36 +314,36 @@ fn strict_doubts(text: &str, reading: &Reading) -> Vec<Doubt> {
     if agree {
         return Vec::new();
     }
-    vec![Doubt::of_line("shells may interpret this differently", DoubtKind::Hidden)]
+    vec![Doubt::for_line("shells may interpret this differently", DoubtKind::Hidden)]
 }
 
 /// Creates doubts of the point where the strict reader stopped, and of later points where it would
 /// have stopped.
-fn not_plain_doubts(text: &str, not_plain: plain::NotPlain, reading: &Reading) -> Vec<Doubt> {
+fn not_plain_doubts(text: &str, not_plain: plain::NotPlain, reading: &ScriptAnalysis) -> Vec<Doubt> {
     let plain::NotPlain { reason, kind, at } = not_plain;
     let piece = text.get(at).map(|piece| piece.trim().to_owned());
     let pieces = piece.into_iter().filter(|piece| !piece.is_empty()).collect();
     // If the other reader does not know it either, no list of commands shows it.
     let is_told = reading.doubts.iter().any(|doubt| doubt.kind != DoubtKind::Effect);
     let kind = if kind == DoubtKind::Shape && !is_told { DoubtKind::Effect } else { kind };
-    let mut doubts = vec![Doubt { pieces, ..Doubt::of_line(reason, kind) }];
-    let mut odd = Doubt::of_line(plain::GRAMMAR, DoubtKind::Effect);
-    let mut unusual = Doubt::of_line(plain::UNUSUAL, DoubtKind::Effect);
+    let mut doubts = vec![Doubt { pieces, ..Doubt::for_line(reason, kind) }];
+    let mut odd = Doubt::for_line(plain::GRAMMAR, DoubtKind::Effect);
+    let mut unusual = Doubt::for_line(plain::UNUSUAL, DoubtKind::Effect);
     for command in &reading.commands {
         for (at, word) in command.words.iter().enumerate() {
             let is_program = at == 0;
             if is_program && plain::is_odd_grammar(&word.text) {
-                odd.add_piece(&word.shown());
+                odd.add_piece(&word.display_text());
             }
             if is_program && !word.text.is_ascii() || mixes_scripts(&word.text) {
-                unusual.add_piece(&word.shown());
+                unusual.add_piece(&word.display_text());
             }
         }
     }
     let more = [odd, unusual].into_iter();
     doubts.extend(more.filter(|doubt| !doubt.pieces.is_empty() && doubt.what != reason.what));
     if reason != plain::UNSEEN && text.chars().any(plain::is_unseen) {
-        doubts.push(Doubt::of_line(plain::UNSEEN, DoubtKind::Effect));
+        doubts.push(Doubt::for_line(plain::UNSEEN, DoubtKind::Effect));
     }
     doubts
 }
@@ -356,7 +356,7 @@ fn mixes_scripts(word: &str) -> bool {
 
 /// Returns true if a subcommand does the same as one that a rule names.
 pub(crate) fn is_same(program: &str, wanted: &str, word: &str) -> bool {
-    programs::commands().is_same(program, wanted, word)
+    programs::wrapper_table().is_same(program, wanted, word)
 }
 
 /// Returns true if an allow rule's pattern covers a simple command of a plain line.

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use super::programs::{self, Program};
-use super::{Analysis, SimpleCommand, Word, WordKind};
+use super::programs::{self, ProgramRow};
+use super::{ShellAnalysis, SimpleCommand, ShellWord, ShellWordKind};
 
 /// The longest part of a word that is checked as a name.
 const NAME_BYTES_MAX: usize = 4096;
@@ -19,16 +19,16 @@ pub(crate) const ANYTHING: &str = "/*";
 
 /// A part of a command line that may name a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Named {
+pub(crate) struct ShellFileName {
     /// The name, relative to the folder of the call.
     pub(crate) text: String,
     /// How the line reaches it.
-    pub(crate) reach: Reach,
+    pub(crate) reach: NameReach,
 }
 
 /// How a line reaches a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Reach {
+pub(crate) enum NameReach {
     /// A program gets exactly this word.
     Word,
     /// A program gets exactly this word, and descends into it if it is a folder.
@@ -41,13 +41,13 @@ pub(crate) enum Reach {
     Below,
 }
 
-impl Analysis {
+impl ShellAnalysis {
     /// Returns the files that the line may name, without duplicates.
-    pub(crate) fn names(&self) -> Vec<Named> {
-        let mut names = Names::default();
-        self.commands.iter().for_each(|command| names.command(command));
-        self.files.iter().for_each(|file| names.word(&file.text, file.kind, Reach::Word, &[]));
-        self.texts.iter().for_each(|text| names.pieces(text, &[]));
+    pub(crate) fn names(&self) -> Vec<ShellFileName> {
+        let mut names = FileNameCollector::default();
+        self.commands.iter().for_each(|command| names.add_command(command));
+        self.files.iter().for_each(|file| names.add_word(&file.text, file.kind, NameReach::Word, &[]));
+        self.texts.iter().for_each(|text| names.add_pieces(text, &[]));
         names.found.sort();
         names.found.dedup();
         names.found
@@ -65,13 +65,13 @@ impl Analysis {
 }
 
 fn makes_link(command: &SimpleCommand) -> bool {
-    let is_symbolic = |word: &Word| word.text.starts_with('-') && word.text.contains('s');
+    let is_symbolic = |word: &ShellWord| word.text.starts_with('-') && word.text.contains('s');
     command.program_name() == "ln" && command.words.iter().any(is_symbolic)
 }
 
 /// Returns why a command may name a file that is not one of its words.
 fn unclear_names(command: &SimpleCommand) -> Option<&'static str> {
-    let (known, name) = (programs::commands(), command.program_name());
+    let (known, name) = (programs::wrapper_table(), command.program_name());
     let reads_names = command.words.iter().enumerate().skip(1).any(|(at, word)| {
         // `tar cfT`: the first word of `tar` needs no dash.
         let is_bundle = at == 1 && name == "tar" && !word.text.starts_with('-');
@@ -84,11 +84,11 @@ fn unclear_names(command: &SimpleCommand) -> Option<&'static str> {
     if known.follows_links(name, command.words.get(1..).unwrap_or_default()) {
         return Some("it follows links in folders");
     }
-    let is_dynamic = command.words.iter().any(|word| word.kind == WordKind::Dynamic);
+    let is_dynamic = command.words.iter().any(|word| word.kind == ShellWordKind::Dynamic);
     if is_dynamic {
         return Some("file names are known only at run time");
     }
-    let is_own = |word: &Word| {
+    let is_own = |word: &ShellWord| {
         let mut parts = word.text.split('/');
         let has = |part: &str| word.text.split('/').any(|it| it == part);
         parts.any(|part| part == "proc")
@@ -101,12 +101,12 @@ fn unclear_names(command: &SimpleCommand) -> Option<&'static str> {
 impl SimpleCommand {
     /// Returns the words of the command that may name files, for allow rules. Leaves out words that
     /// are certainly text.
-    pub(crate) fn file_names(&self) -> Vec<Named> {
-        let mut names = Names { is_strict: true, ..Names::default() };
+    pub(crate) fn file_names(&self) -> Vec<ShellFileName> {
+        let mut names = FileNameCollector { is_strict: true, ..FileNameCollector::default() };
         let words = self.words.get(1..).unwrap_or_default();
         let reach = reach_of(self);
-        let mut take = |word: &Word| names.word(&word.text, word.kind, reach, &self.folders);
-        match row(self) {
+        let mut take = |word: &ShellWord| names.add_word(&word.text, word.kind, reach, &self.folders);
+        match find_program_row(self) {
             Some((row, count)) => {
                 row.file_words(words.get(count..).unwrap_or_default()).for_each(take);
             }
@@ -117,8 +117,8 @@ impl SimpleCommand {
 }
 
 /// Finds the row of a program or of its subcommand, and how many words the subcommand has.
-fn row(command: &SimpleCommand) -> Option<(&'static Program, usize)> {
-    let program = programs::find(command.program_name())?;
+fn find_program_row(command: &SimpleCommand) -> Option<(&'static ProgramRow, usize)> {
+    let program = programs::find_program(command.program_name())?;
     // A subcommand has at most two words.
     let words = command.words.iter().skip(1).take(2);
     let words: Vec<&str> = words.map(|word| word.text.as_str()).collect();
@@ -126,26 +126,26 @@ fn row(command: &SimpleCommand) -> Option<(&'static Program, usize)> {
 }
 
 #[derive(Debug, Default)]
-struct Names {
-    found: Vec<Named>,
+struct FileNameCollector {
+    found: Vec<ShellFileName>,
     /// Whether only words and the values of options count, without other parts of words.
     is_strict: bool,
 }
 
-impl Names {
-    fn command(&mut self, command: &SimpleCommand) {
-        let known = programs::commands();
+impl FileNameCollector {
+    fn add_command(&mut self, command: &SimpleCommand) {
+        let known = programs::wrapper_table();
         let words = command.words.get(1..).unwrap_or_default();
         if let Some(program) = command.words.first() {
-            self.word(&program.text, program.kind, Reach::Word, &command.folders);
+            self.add_word(&program.text, program.kind, NameReach::Word, &command.folders);
         }
         let reach = reach_of(command);
         let folders = &command.folders;
-        words.iter().for_each(|word| self.word(&word.text, word.kind, reach, folders));
+        words.iter().for_each(|word| self.add_word(&word.text, word.kind, reach, folders));
         if known.glued_names.has(command.program_name()) {
             for word in words {
                 let commands = word.text.match_indices(['r', 'R', 'w', 'W']);
-                commands.for_each(|(at, _)| self.piece(&word.text[at + 1..], folders));
+                commands.for_each(|(at, _)| self.add_piece(&word.text[at + 1..], folders));
             }
         }
         let of_options = words.iter().enumerate().filter_map(|(at, word)| {
@@ -164,84 +164,84 @@ impl Names {
             if self.found.len() > NAMES_MAX {
                 break;
             }
-            let folders = super::placed(&command.folders, folder);
-            words.iter().for_each(|word| self.pieces(&word.text, &folders));
+            let folders = super::prefix_folders(&command.folders, folder);
+            words.iter().for_each(|word| self.add_pieces(&word.text, &folders));
         }
-        let reads_below = row(command).is_some_and(|(row, count)| {
+        let reads_below = find_program_row(command).is_some_and(|(row, count)| {
             let words = &words[count.min(words.len())..];
             row.reads_below(words) && row.names_no_file(words)
         });
         if reads_below {
-            super::placed(&command.folders, ".")
+            super::prefix_folders(&command.folders, ".")
                 .into_iter()
-                .for_each(|text| self.add(text, Reach::Below));
+                .for_each(|text| self.add(text, NameReach::Below));
         }
     }
 
-    fn word(&mut self, text: &str, kind: WordKind, reach: Reach, folders: &[String]) {
+    fn add_word(&mut self, text: &str, kind: ShellWordKind, reach: NameReach, folders: &[String]) {
         let values = text.match_indices('=').map(|(at, _)| &text[at + 1..]);
         for name in std::iter::once(text).chain(values) {
             let may_be_pattern = name.contains(['*', '?', '[', '{', '(']);
             let reach = match kind {
-                WordKind::Glob if may_be_pattern => Reach::Pattern,
-                WordKind::Literal | WordKind::Glob | WordKind::Dynamic => reach,
+                ShellWordKind::Glob if may_be_pattern => NameReach::Pattern,
+                ShellWordKind::Literal | ShellWordKind::Glob | ShellWordKind::Dynamic => reach,
             };
-            for (at, place) in super::placed(folders, name).into_iter().enumerate() {
+            for (at, place) in super::prefix_folders(folders, name).into_iter().enumerate() {
                 // Only one of the folders is right, and the initial one is the least likely.
                 let is_start = folders.len() > 1 && folders[at.min(folders.len() - 1)].is_empty();
                 self.add(
                     place,
-                    if is_start && reach != Reach::Pattern { Reach::Piece } else { reach },
+                    if is_start && reach != NameReach::Pattern { NameReach::Piece } else { reach },
                 );
             }
         }
-        self.pieces(text, folders);
+        self.add_pieces(text, folders);
     }
 
     /// Adds the parts of a text that a program may treat as names.
-    fn pieces(&mut self, text: &str, folders: &[String]) {
-        if text.contains(parts_names) && !self.is_strict {
-            let pieces = text.split(parts_names).filter(|piece| !piece.is_empty());
-            pieces.for_each(|piece| self.piece(piece, folders));
+    fn add_pieces(&mut self, text: &str, folders: &[String]) {
+        if text.contains(is_name_separator) && !self.is_strict {
+            let pieces = text.split(is_name_separator).filter(|piece| !piece.is_empty());
+            pieces.for_each(|piece| self.add_piece(piece, folders));
         }
         // `-I/path`, and `-xzf/path`.
         let glued =
             text.strip_prefix('-').filter(|rest| !rest.starts_with('-')).unwrap_or_default();
         let letters = glued.chars().take_while(char::is_ascii_alphanumeric).count().min(8);
-        (1..=letters).for_each(|count| self.piece(&glued[count..], folders));
+        (1..=letters).for_each(|count| self.add_piece(&glued[count..], folders));
         if self.is_strict {
             return;
         }
         // `1r/path` in a script.
-        text.find('/').into_iter().for_each(|at| self.piece(&text[at..], folders));
+        text.find('/').into_iter().for_each(|at| self.add_piece(&text[at..], folders));
         if let Some(at) = text.to_ascii_lowercase().find("file:") {
             let path = text[at + "file:".len()..].trim_start_matches('/');
-            self.piece(&format!("/{path}"), folders);
+            self.add_piece(&format!("/{path}"), folders);
             // A host may come first.
             let below_host = path.split_once('/').map(|(_, path)| format!("/{path}"));
-            below_host.into_iter().for_each(|path| self.piece(&path, folders));
+            below_host.into_iter().for_each(|path| self.add_piece(&path, folders));
         }
-        self.piece(text, folders);
+        self.add_piece(text, folders);
     }
 
-    fn piece(&mut self, piece: &str, folders: &[String]) {
+    fn add_piece(&mut self, piece: &str, folders: &[String]) {
         // The parts of a long text are checked individually.
-        let is_text = || piece.contains(parts_names);
+        let is_text = || piece.contains(is_name_separator);
         if piece.is_empty() || piece.len() > NAME_BYTES_MAX && is_text() {
             return;
         }
         let is_pattern = piece.contains(['*', '?', '[', '{', '%']);
-        let reach = if is_pattern { Reach::Pattern } else { Reach::Piece };
-        super::placed(folders, piece).into_iter().for_each(|place| self.add(place, reach));
+        let reach = if is_pattern { NameReach::Pattern } else { NameReach::Piece };
+        super::prefix_folders(folders, piece).into_iter().for_each(|place| self.add(place, reach));
     }
 
-    fn add(&mut self, text: String, reach: Reach) {
+    fn add(&mut self, text: String, reach: NameReach) {
         match self.found.len() {
-            ..NAMES_MAX if text.len() <= NAME_BYTES_MAX => self.found.push(Named { text, reach }),
+            ..NAMES_MAX if text.len() <= NAME_BYTES_MAX => self.found.push(ShellFileName { text, reach }),
             // A name beyond the limit may be anything.
             ..=NAMES_MAX => {
                 let text = ANYTHING.to_owned();
-                self.found.push(Named { text, reach: Reach::Pattern });
+                self.found.push(ShellFileName { text, reach: NameReach::Pattern });
             }
             _ => {}
         }
@@ -249,15 +249,15 @@ impl Names {
 }
 
 /// Returns true if a letter may separate names in a text.
-fn parts_names(letter: char) -> bool {
+fn is_name_separator(letter: char) -> bool {
     letter.is_whitespace() || "'\"(){}<>;,:=@|&`".contains(letter)
 }
 
 /// Returns how a program reaches its words. A program that does not descend into folders may do so
 /// with an option.
-fn reach_of(command: &SimpleCommand) -> Reach {
+fn reach_of(command: &SimpleCommand) -> NameReach {
     let words = command.words.get(1..).unwrap_or_default();
-    let is_recursive = || row(command).is_some_and(|(row, _)| row.reads_below(words));
-    let stays = programs::commands().stays_outside.has(command.program_name());
-    if stays && !is_recursive() { Reach::Word } else { Reach::Folder }
+    let is_recursive = || find_program_row(command).is_some_and(|(row, _)| row.reads_below(words));
+    let stays = programs::wrapper_table().stays_outside.has(command.program_name());
+    if stays && !is_recursive() { NameReach::Word } else { NameReach::Folder }
 }

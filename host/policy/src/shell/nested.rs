@@ -1,94 +1,94 @@
 //! Commands within the words of programs that run them: `env ls`, `sh -c 'ls'`, `find -exec`.
 
 use super::plain::WRITES;
-use super::programs::{self, Wrapper};
-use super::{DoubtCause, Reason, Word, WordKind};
+use super::programs::{self, CommandWrapper};
+use super::{DoubtCause, DoubtReason, ShellWord, ShellWordKind};
 
 /// The commands that a command runs in addition to itself.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Inside {
+pub(super) struct NestedCommands {
     /// Commands, each a program with its words.
-    pub(super) commands: Vec<Vec<Word>>,
+    pub(super) commands: Vec<Vec<ShellWord>>,
     /// Scripts for a shell.
     pub(super) scripts: Vec<String>,
     /// Why it may run anything.
-    pub(super) hidden: Option<Reason>,
+    pub(super) hidden: Option<DoubtReason>,
     /// An effect other than running a program.
-    pub(super) effect: Option<Reason>,
+    pub(super) effect: Option<DoubtReason>,
 }
 
-impl Inside {
-    fn hidden(why: impl Into<Reason>) -> Self {
+impl NestedCommands {
+    fn hidden(why: impl Into<DoubtReason>) -> Self {
         Self { hidden: Some(why.into()), ..Self::default() }
     }
 
-    fn effect(what: impl Into<Reason>) -> Self {
+    fn effect(what: impl Into<DoubtReason>) -> Self {
         Self { effect: Some(what.into()), ..Self::default() }
     }
 }
 
 /// The reason for programs that run others.
-const RUNS_ANOTHER: Reason = Reason::new(DoubtCause::OtherProgram, "this runs another program");
+const RUNS_ANOTHER: DoubtReason = DoubtReason::new(DoubtCause::OtherProgram, "this runs another program");
 
 /// The reason for a wrapper before an unknown program.
 const UNKNOWN_PROGRAM: &str = "the program that this runs is known only at run time";
 
 /// The reason for variables such as `LD_PRELOAD`.
-pub(super) const VARIABLE: Reason =
-    Reason::new(DoubtCause::Variable, "this variable makes programs run other programs");
+pub(super) const VARIABLE: DoubtReason =
+    DoubtReason::new(DoubtCause::Variable, "this variable makes programs run other programs");
 
 /// Returns true if a program runs the command after its own options, and nothing else.
 pub(super) fn is_wrapper(name: &str) -> bool {
-    programs::commands().wrapper(name).is_some()
+    programs::wrapper_table().wrapper(name).is_some()
 }
 
 /// Finds the commands that a simple command runs in addition to itself.
-pub(super) fn inside(words: &[Word]) -> Inside {
-    let Some((program, rest)) = words.split_first() else { return Inside::default() };
+pub(super) fn nested_commands(words: &[ShellWord]) -> NestedCommands {
+    let Some((program, rest)) = words.split_first() else { return NestedCommands::default() };
     // `time -f %e rm x`: an option here belongs to a program whose name was parsed as a keyword.
-    if program.kind != WordKind::Literal || program.text.starts_with('-') {
-        return Inside::hidden("the program is known only at run time");
+    if program.kind != ShellWordKind::Literal || program.text.starts_with('-') {
+        return NestedCommands::hidden("the program is known only at run time");
     }
     let name = program.text.rsplit('/').next().unwrap_or_default();
     // On some systems, program names are not case-sensitive.
     let name = name.to_ascii_lowercase();
     let name = name.as_str();
-    let known = programs::commands();
+    let known = programs::wrapper_table();
     if name == "command" && rest.first().is_some_and(|word| looks_up(&word.text)) {
-        return Inside::default();
+        return NestedCommands::default();
     }
     if let Some(wrapper) = known.wrapper(name) {
-        return wrapper.inside(name, rest);
+        return wrapper.commands_in_words(name, rest);
     }
     if known.evaluates.has(name) && rest.iter().any(|word| is_evaluated(name, word)) {
-        return Inside::hidden("the shell evaluates a word of this when it runs");
+        return NestedCommands::hidden("the shell evaluates a word of this when it runs");
     }
     match name {
-        _ if known.shells.has(name) => of_shell(rest),
-        "eval" => of_eval(rest),
-        "find" => of_find(rest),
-        "cd" => of_cd(rest),
+        _ if known.shells.has(name) => nested_in_shell(rest),
+        "eval" => nested_in_eval(rest),
+        "find" => nested_in_find(rest),
+        "cd" => nested_in_cd(rest),
         _ if known.changes_meaning.has(name) => {
-            Inside::hidden("the words after this may have another meaning")
+            NestedCommands::hidden("the words after this may have another meaning")
         }
         _ if known.runs_others.has(name) => {
             let what = "this runs another program in a way that jaato does not understand";
-            Inside::hidden(Reason::new(DoubtCause::OtherProgram, what))
+            NestedCommands::hidden(DoubtReason::new(DoubtCause::OtherProgram, what))
         }
-        _ => of_options(name, rest),
+        _ => nested_in_options(name, rest),
     }
 }
 
-impl Wrapper {
-    fn inside(&self, name: &str, words: &[Word]) -> Inside {
+impl CommandWrapper {
+    fn commands_in_words(&self, name: &str, words: &[ShellWord]) -> NestedCommands {
         let (mut words, mut replaced) = (words, None);
         loop {
             let Some((first, rest)) = words.split_first() else {
                 // Without a command they print something, or run their input.
-                return Inside::effect(RUNS_ANOTHER);
+                return NestedCommands::effect(RUNS_ANOTHER);
             };
-            if first.kind != WordKind::Literal {
-                return Inside::hidden(UNKNOWN_PROGRAM);
+            if first.kind != ShellWordKind::Literal {
+                return NestedCommands::hidden(UNKNOWN_PROGRAM);
             }
             let text = first.text.as_str();
             if text == "--" {
@@ -98,14 +98,14 @@ impl Wrapper {
             let Some(takes) = self.option(text) else {
                 if text.starts_with('-') && text.len() > 1 {
                     let what = "an unknown option runs another program";
-                    return Inside::hidden(Reason::new(DoubtCause::OtherProgram, what));
+                    return NestedCommands::hidden(DoubtReason::new(DoubtCause::OtherProgram, what));
                 }
                 break;
             };
             let (values, others) = rest.split_at(usize::from(takes).min(rest.len()));
             if !are_literal(values) {
                 // It may expand to several words, and the second one would be the program.
-                return Inside::hidden(UNKNOWN_PROGRAM);
+                return NestedCommands::hidden(UNKNOWN_PROGRAM);
             }
             if name == "xargs" {
                 replaced = replaced_by_input(text, values).or(replaced);
@@ -118,48 +118,48 @@ impl Wrapper {
         }
         let (between, command) = words.split_at(self.words.min(words.len()));
         if command.is_empty() {
-            return Inside::effect(RUNS_ANOTHER);
+            return NestedCommands::effect(RUNS_ANOTHER);
         }
         if !are_literal(between) {
-            return Inside::hidden(UNKNOWN_PROGRAM);
+            return NestedCommands::hidden(UNKNOWN_PROGRAM);
         }
-        let mut inside = self.runs(name, command);
+        let mut inside = self.wrapped_command(name, command);
         if let Some(replaced) = replaced {
             let words = inside.commands.iter_mut().flatten();
             words
                 .filter(|word| word.text.contains(&replaced))
-                .for_each(|word| word.kind = WordKind::Dynamic);
+                .for_each(|word| word.kind = ShellWordKind::Dynamic);
         }
         inside
     }
 
-    fn runs(&self, name: &str, command: &[Word]) -> Inside {
+    fn wrapped_command(&self, name: &str, command: &[ShellWord]) -> NestedCommands {
         let mut command = command.to_vec();
         if name == "watch" {
             if !are_literal(&command) {
                 // A shell reads the file names that result from it.
-                return Inside::hidden("the command that `watch` runs is known only at run time");
+                return NestedCommands::hidden("the command that `watch` runs is known only at run time");
             }
             let words: Vec<&str> = command.iter().map(|word| word.text.as_str()).collect();
-            return Inside { scripts: vec![words.join(" ")], ..Inside::default() };
+            return NestedCommands { scripts: vec![words.join(" ")], ..NestedCommands::default() };
         }
         if name == "xargs" {
             let text = "(what xargs reads)".to_owned();
-            command.push(Word { kind: WordKind::Dynamic, ..Word::literal(text) });
+            command.push(ShellWord { kind: ShellWordKind::Dynamic, ..ShellWord::literal(text) });
         }
-        Inside { commands: vec![command], ..Inside::default() }
+        NestedCommands { commands: vec![command], ..NestedCommands::default() }
     }
 
     /// Handles `env NAME=value …`. The meaning of the variables for the program is unknown.
-    fn with_variables(&self, name: &str, words: &[Word]) -> Inside {
+    fn with_variables(&self, name: &str, words: &[ShellWord]) -> NestedCommands {
         let skipped = words.iter().take_while(|word| is_variable(word)).count();
         let dangerous = words[..skipped].iter().any(|word| {
             let name = word.text.split('=').next().unwrap_or_default();
-            programs::commands().is_dangerous_variable(name)
+            programs::wrapper_table().is_dangerous_variable(name)
         });
         let mut inside = match words.get(skipped..) {
-            Some(command) if !command.is_empty() => self.runs(name, command),
-            _ => Inside::default(),
+            Some(command) if !command.is_empty() => self.wrapped_command(name, command),
+            _ => NestedCommands::default(),
         };
         if dangerous {
             inside.hidden = Some(VARIABLE);
@@ -195,7 +195,7 @@ impl Wrapper {
 }
 
 /// Returns the text that `xargs` replaces with its input, if this option sets one.
-fn replaced_by_input(option: &str, values: &[Word]) -> Option<String> {
+fn replaced_by_input(option: &str, values: &[ShellWord]) -> Option<String> {
     let text = match option.strip_prefix("--") {
         Some(long) => long.strip_prefix("replace")?.trim_start_matches('='),
         None => option.split_once('I')?.1,
@@ -204,24 +204,24 @@ fn replaced_by_input(option: &str, values: &[Word]) -> Option<String> {
     Some(if value.is_empty() { "{}".to_owned() } else { value.to_owned() })
 }
 
-fn are_literal(words: &[Word]) -> bool {
-    words.iter().all(|word| word.kind == WordKind::Literal)
+fn are_literal(words: &[ShellWord]) -> bool {
+    words.iter().all(|word| word.kind == ShellWordKind::Literal)
 }
 
 /// Returns true if a word before a command sets a variable.
-fn is_variable(word: &Word) -> bool {
+fn is_variable(word: &ShellWord) -> bool {
     word.text.contains('=') && !word.text.starts_with('-')
 }
 
-fn of_shell(words: &[Word]) -> Inside {
+fn nested_in_shell(words: &[ShellWord]) -> NestedCommands {
     if matches!(words, [word] if word.text == "--version") {
-        return Inside::default();
+        return NestedCommands::default();
     }
     let what = "starts a shell that runs a file or its input";
-    let reads = Inside::hidden(Reason::new(DoubtCause::Shell, what));
+    let reads = NestedCommands::hidden(DoubtReason::new(DoubtCause::Shell, what));
     let mut words = words.iter();
     while let Some(word) = words.next() {
-        if word.kind != WordKind::Literal {
+        if word.kind != ShellWordKind::Literal {
             return reads;
         }
         let Some(letters) = word.text.strip_prefix(['-', '+']) else { return reads };
@@ -231,50 +231,50 @@ fn of_shell(words: &[Word]) -> Inside {
         if letters.contains('c') {
             return match words.next() {
                 Some(script)
-                    if script.kind == WordKind::Literal && !script.text.starts_with(['-', '+']) =>
+                    if script.kind == ShellWordKind::Literal && !script.text.starts_with(['-', '+']) =>
                 {
-                    Inside { scripts: vec![script.text.clone()], ..Inside::default() }
+                    NestedCommands { scripts: vec![script.text.clone()], ..NestedCommands::default() }
                 }
-                _ => Inside::hidden("the script of this shell is known only at run time"),
+                _ => NestedCommands::hidden("the script of this shell is known only at run time"),
             };
         }
     }
     reads
 }
 
-fn of_eval(words: &[Word]) -> Inside {
+fn nested_in_eval(words: &[ShellWord]) -> NestedCommands {
     if !are_literal(words) {
-        return Inside::hidden("the text that `eval` runs is known only at run time");
+        return NestedCommands::hidden("the text that `eval` runs is known only at run time");
     }
     let mut words: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
     if words.first() == Some(&"--") {
         words.remove(0);
     }
-    Inside { scripts: vec![words.join(" ")], ..Inside::default() }
+    NestedCommands { scripts: vec![words.join(" ")], ..NestedCommands::default() }
 }
 
-fn of_find(words: &[Word]) -> Inside {
-    let looks = programs::find("find");
-    let mut inside = Inside::default();
+fn nested_in_find(words: &[ShellWord]) -> NestedCommands {
+    let looks = programs::find_program("find");
+    let mut inside = NestedCommands::default();
     let mut at = 0;
     while let Some(word) = words.get(at) {
         at += 1;
-        if word.kind == WordKind::Dynamic {
-            return Inside::hidden("a word of `find` is known only at run time");
+        if word.kind == ShellWordKind::Dynamic {
+            return NestedCommands::hidden("a word of `find` is known only at run time");
         }
         match word.text.as_str() {
             "-exec" | "-execdir" | "-ok" | "-okdir" => {
                 let command = until_end_of_exec(&words[at..]);
                 at += command.len() + 1;
-                inside.commands.push(command.iter().cloned().map(placed).collect());
+                inside.commands.push(command.iter().cloned().map(mark_found_file).collect());
             }
             "-delete" => {
-                inside.effect = Some(Reason::new(DoubtCause::Deletes, "this deletes files"));
+                inside.effect = Some(DoubtReason::new(DoubtCause::Deletes, "this deletes files"));
             }
             "-fprint" | "-fprint0" | "-fprintf" | "-fls" => {
                 inside.effect = Some(WRITES);
             }
-            text if text.starts_with('-') && !looks.is_some_and(|row| row.looks(text)) => {
+            text if text.starts_with('-') && !looks.is_some_and(|row| row.is_harmless_short_option(text)) => {
                 inside.hidden = Some("an unknown test of `find`".into());
             }
             _ => {}
@@ -285,7 +285,7 @@ fn of_find(words: &[Word]) -> Inside {
 
 /// Returns the words of `-exec`. They end at `;`, or at `+` after `{}`. Anywhere else `+` is a
 /// word.
-fn until_end_of_exec(words: &[Word]) -> &[Word] {
+fn until_end_of_exec(words: &[ShellWord]) -> &[ShellWord] {
     let mut last = "";
     let end = words.iter().position(|word| {
         let is_end = word.text == ";" || word.text == "+" && last == "{}";
@@ -297,38 +297,38 @@ fn until_end_of_exec(words: &[Word]) -> &[Word] {
 
 /// Marks the place of a found file, whose name is unknown. It begins like the folder in which it is
 /// found, so it is not an option.
-fn placed(word: Word) -> Word {
+fn mark_found_file(word: ShellWord) -> ShellWord {
     let kind = match word.text.as_str() {
-        "{}" => WordKind::Glob,
-        text if text.contains("{}") => WordKind::Dynamic,
+        "{}" => ShellWordKind::Glob,
+        text if text.contains("{}") => ShellWordKind::Dynamic,
         _ => word.kind,
     };
-    Word { kind, ..word }
+    ShellWord { kind, ..word }
 }
 
-fn of_cd(words: &[Word]) -> Inside {
+fn nested_in_cd(words: &[ShellWord]) -> NestedCommands {
     match words {
-        [] => Inside::default(),
-        [option] if matches!(option.text.as_str(), "-L" | "-P" | "--") => Inside::default(),
-        [target] if target.kind == WordKind::Literal && !target.text.starts_with(['-', '+']) => {
-            Inside::default()
+        [] => NestedCommands::default(),
+        [option] if matches!(option.text.as_str(), "-L" | "-P" | "--") => NestedCommands::default(),
+        [target] if target.kind == ShellWordKind::Literal && !target.text.starts_with(['-', '+']) => {
+            NestedCommands::default()
         }
-        _ => Inside::hidden("the folder of the next commands is known only at run time"),
+        _ => NestedCommands::hidden("the folder of the next commands is known only at run time"),
     }
 }
 
 /// Finds options with which otherwise allowed programs run commands, for deny rules. Allow rules
 /// use lists of harmless options instead.
-fn of_options(name: &str, words: &[Word]) -> Inside {
-    let known = programs::commands();
+fn nested_in_options(name: &str, words: &[ShellWord]) -> NestedCommands {
+    let known = programs::wrapper_table();
     let runs = match name {
         "sed" | "gsed" => words.iter().any(|word| runs_in_sed(&word.text)),
         _ if known.interpreters.has(name) => has_code(words),
         _ => known.runs_code(name, words),
     };
     match runs {
-        true => Inside::hidden(Reason::new(DoubtCause::Code, "this runs code from its arguments")),
-        false => Inside::default(),
+        true => NestedCommands::hidden(DoubtReason::new(DoubtCause::Code, "this runs code from its arguments")),
+        false => NestedCommands::default(),
     }
 }
 
@@ -339,7 +339,7 @@ fn looks_up(option: &str) -> bool {
 
 /// Returns true if a shell builtin evaluates a word: names of variables may contain subscripts, and
 /// these may contain commands.
-fn is_evaluated(name: &str, word: &Word) -> bool {
+fn is_evaluated(name: &str, word: &ShellWord) -> bool {
     let text = word.text.as_str();
     let names_variable = match name {
         "printf" | "test" | "[" => ["-v", "-R"].iter().any(|option| text.starts_with(option)),
@@ -353,7 +353,7 @@ fn is_evaluated(name: &str, word: &Word) -> bool {
 }
 
 /// Returns true if an interpreter takes code from its words or its input.
-fn has_code(words: &[Word]) -> bool {
+fn has_code(words: &[ShellWord]) -> bool {
     for word in words {
         let text = word.text.as_str();
         let Some(letters) = text.strip_prefix('-').filter(|letters| !letters.is_empty()) else {

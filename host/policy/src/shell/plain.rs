@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::{DoubtCause, DoubtKind, Reason, Word, WordKind};
+use super::{DoubtCause, DoubtKind, DoubtReason, ShellWord, ShellWordKind};
 
 /// The most simple commands in a plain line. A user would not read a longer one either.
 pub(super) const COMMANDS_MAX: usize = 64;
@@ -29,18 +29,18 @@ fn is_taken_apart(word: &str) -> bool {
 }
 
 /// The reason for a command that writes a file.
-pub(super) const WRITES: Reason = Reason::new(DoubtCause::Writes, "this writes a file");
+pub(super) const WRITES: DoubtReason = DoubtReason::new(DoubtCause::Writes, "this writes a file");
 
 /// The reason for an invisible letter.
-pub(super) const UNSEEN: Reason =
-    Reason::new(DoubtCause::InvisibleLetter, "an invisible character");
+pub(super) const UNSEEN: DoubtReason =
+    DoubtReason::new(DoubtCause::InvisibleLetter, "an invisible character");
 
 /// The reason for an unusual letter.
-pub(super) const UNUSUAL: Reason =
-    Reason::new(DoubtCause::UnusualLetter, "an unusual character, which may look like another");
+pub(super) const UNUSUAL: DoubtReason =
+    DoubtReason::new(DoubtCause::UnusualLetter, "an unusual character, which may look like another");
 
 /// The reason for a variable or similar.
-const VALUE: Reason = Reason::new(DoubtCause::Value, "this value is known only at run time");
+const VALUE: DoubtReason = DoubtReason::new(DoubtCause::Value, "this value is known only at run time");
 
 /// Words that a shell may parse as grammar at the beginning of a command.
 const RESERVED: [&str; 26] = [
@@ -78,36 +78,36 @@ const NO_FILES: [&str; 1] = ["/dev/null"];
 /// Why a line is not plain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NotPlain {
-    pub(super) reason: Reason,
+    pub(super) reason: DoubtReason,
     pub(super) kind: DoubtKind,
     pub(super) at: Range<usize>,
 }
 
 /// Parses a line. Returns its commands in order, each with its words.
-pub(super) fn read(line: &str) -> Result<Vec<Vec<Word>>, NotPlain> {
-    let mut reader = Reader { line, at: 0, commands: Vec::new(), words: Vec::new() };
-    reader.all()?;
+pub(super) fn parse_line(line: &str) -> Result<Vec<Vec<ShellWord>>, NotPlain> {
+    let mut reader = PlainLineReader { line, at: 0, commands: Vec::new(), words: Vec::new() };
+    reader.parse_all()?;
     Ok(reader.commands)
 }
 
-struct Reader<'a> {
+struct PlainLineReader<'a> {
     line: &'a str,
     at: usize,
-    commands: Vec<Vec<Word>>,
-    words: Vec<Word>,
+    commands: Vec<Vec<ShellWord>>,
+    words: Vec<ShellWord>,
 }
 
-impl Reader<'_> {
-    fn all(&mut self) -> Result<(), NotPlain> {
+impl PlainLineReader<'_> {
+    fn parse_all(&mut self) -> Result<(), NotPlain> {
         let mut must_go_on = false;
         while let Some(letter) = self.peek() {
             match letter {
                 ' ' | '\t' => self.at += 1,
                 '\\' if self.rest().starts_with("\\\n") => self.at += 2,
-                '\n' | ';' | '&' | '|' => must_go_on = self.separator(must_go_on)?,
-                '<' | '>' => self.redirect()?,
+                '\n' | ';' | '&' | '|' => must_go_on = self.parse_separator(must_go_on)?,
+                '<' | '>' => self.parse_redirect()?,
                 _ => {
-                    self.word()?;
+                    self.parse_word()?;
                     must_go_on = false;
                 }
             }
@@ -119,7 +119,7 @@ impl Reader<'_> {
     }
 
     /// Parses a separator of two commands. Returns true if another command must follow.
-    fn separator(&mut self, must_go_on: bool) -> Result<bool, NotPlain> {
+    fn parse_separator(&mut self, must_go_on: bool) -> Result<bool, NotPlain> {
         let start = self.at;
         let joins = ["&&", "||", "|", ";", "\n"];
         let refused = ["&>", ";;", ";&", "|&", "&"];
@@ -128,7 +128,7 @@ impl Reader<'_> {
             refused.iter().any(|text| rest.starts_with(text)) && !rest.starts_with("&&");
         if is_refused || rest.starts_with(";;") {
             let what = "it runs something in the background, or joins commands in an unusual way";
-            return Err(self.not_simple(Reason::new(DoubtCause::Background, what), start));
+            return Err(self.not_simple(DoubtReason::new(DoubtCause::Background, what), start));
         }
         let Some(join) = joins.iter().find(|join| rest.starts_with(**join)) else {
             return Err(self.not_plain("this joins commands in an unusual way", start));
@@ -159,11 +159,11 @@ impl Reader<'_> {
     }
 
     /// Parses a redirection that writes no file.
-    fn redirect(&mut self) -> Result<(), NotPlain> {
+    fn parse_redirect(&mut self) -> Result<(), NotPlain> {
         let start = self.at;
         let rest = self.rest();
         if rest.starts_with("<<") || rest.starts_with("<>") || rest.starts_with("<(") {
-            let reason = Reason::new(DoubtCause::Input, "this input redirection is unusual");
+            let reason = DoubtReason::new(DoubtCause::Input, "this input redirection is unusual");
             return Err(self.not_plain(reason, start));
         }
         if rest.starts_with(">(") || rest.starts_with(">|") || rest.starts_with(">>>") {
@@ -188,11 +188,11 @@ impl Reader<'_> {
         if self.peek().is_none_or(|letter| letter.is_ascii() && ends_word(letter as u8)) {
             return Err(self.not_plain("a file is missing here", start));
         }
-        self.word()?;
+        self.parse_word()?;
         let Some(target) = (self.words.len() > before).then(|| self.words.pop()).flatten() else {
             return Err(self.not_plain("a file is missing here", start));
         };
-        let is_plain = target.kind == WordKind::Literal && NO_FILES.contains(&target.text.as_str());
+        let is_plain = target.kind == ShellWordKind::Literal && NO_FILES.contains(&target.text.as_str());
         if !is_plain {
             let reason = match writes {
                 true => WRITES,
@@ -204,24 +204,24 @@ impl Reader<'_> {
     }
 
     /// Parses one word. Digits in front of `<` and `>` belong to the redirection.
-    fn word(&mut self) -> Result<(), NotPlain> {
+    fn parse_word(&mut self) -> Result<(), NotPlain> {
         let start = self.at;
-        let mut word = Word::literal(String::new());
+        let mut word = ShellWord::literal(String::new());
         let mut is_quoted = false;
         while let Some(letter) = self.peek() {
             match letter {
                 ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' => break,
                 '\'' => {
                     is_quoted = true;
-                    self.single_quoted(&mut word.text)?;
+                    self.parse_single_quoted(&mut word.text)?;
                 }
                 '"' => {
                     is_quoted = true;
-                    self.double_quoted(&mut word.text)?;
+                    self.parse_double_quoted(&mut word.text)?;
                 }
                 '\\' => {
                     is_quoted = true;
-                    self.escaped(&mut word.text)?;
+                    self.parse_escaped(&mut word.text)?;
                 }
                 '{' if self.rest().starts_with("{}") => {
                     word.text.push_str("{}");
@@ -233,12 +233,12 @@ impl Reader<'_> {
                     self.at += length;
                 }
                 '*' | '?' | '[' | ']' => {
-                    word.kind = WordKind::Glob;
+                    word.kind = ShellWordKind::Glob;
                     word.text.push(letter);
                     self.at += 1;
                 }
                 _ => {
-                    self.bare(letter, start, &word.text)?;
+                    self.check_bare_letter(letter, start, &word.text)?;
                     word.text.push(letter);
                     self.at += 1;
                 }
@@ -254,7 +254,7 @@ impl Reader<'_> {
             };
         }
         if matches!(written, "[" | "]") {
-            word.kind = WordKind::Literal;
+            word.kind = ShellWordKind::Literal;
         }
         if self.words.is_empty() {
             self.check_program(&word, written, start)?;
@@ -264,7 +264,7 @@ impl Reader<'_> {
     }
 
     /// Checks a literal letter.
-    fn bare(&self, letter: char, start: usize, so_far: &str) -> Result<(), NotPlain> {
+    fn check_bare_letter(&self, letter: char, start: usize, so_far: &str) -> Result<(), NotPlain> {
         let is_first = self.at == start;
         let is_fine = match letter {
             '#' | '=' | '^' => !is_first,
@@ -278,7 +278,7 @@ impl Reader<'_> {
         if is_fine {
             return Ok(());
         }
-        let what: Reason = match letter {
+        let what: DoubtReason = match letter {
             '$' => VALUE,
             '`' | '(' | ')' => "this runs commands inside other commands".into(),
             '{' | '}' => "a shell may expand this to several words".into(),
@@ -295,7 +295,7 @@ impl Reader<'_> {
         })
     }
 
-    fn single_quoted(&mut self, text: &mut String) -> Result<(), NotPlain> {
+    fn parse_single_quoted(&mut self, text: &mut String) -> Result<(), NotPlain> {
         let start = self.at;
         let inside = &self.line[start + 1..];
         let Some(end) = inside.find('\'') else {
@@ -307,7 +307,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn double_quoted(&mut self, text: &mut String) -> Result<(), NotPlain> {
+    fn parse_double_quoted(&mut self, text: &mut String) -> Result<(), NotPlain> {
         let start = self.at;
         self.at += 1;
         loop {
@@ -349,7 +349,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn escaped(&mut self, text: &mut String) -> Result<(), NotPlain> {
+    fn parse_escaped(&mut self, text: &mut String) -> Result<(), NotPlain> {
         let next = self.line[self.at + 1..].chars().next();
         match next {
             Some('\n') => {}
@@ -369,11 +369,11 @@ impl Reader<'_> {
         }
     }
 
-    fn check_program(&self, word: &Word, written: &str, start: usize) -> Result<(), NotPlain> {
+    fn check_program(&self, word: &ShellWord, written: &str, start: usize) -> Result<(), NotPlain> {
         let is_name = |letter: char| letter.is_ascii_alphanumeric() || "_-./+".contains(letter);
         let text = word.text.as_str();
         let is_program = text == "["
-            || (word.kind == WordKind::Literal
+            || (word.kind == ShellWordKind::Literal
                 && !text.is_empty()
                 && text.chars().all(is_name)
                 && !text.starts_with(['-', '+']));
@@ -398,7 +398,7 @@ impl Reader<'_> {
         &self.line[self.at..]
     }
 
-    fn not_plain(&self, reason: impl Into<Reason>, at: usize) -> NotPlain {
+    fn not_plain(&self, reason: impl Into<DoubtReason>, at: usize) -> NotPlain {
         let length =
             self.line.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
         let at = at..(at + length).max(self.at.min(self.line.len()));
@@ -406,7 +406,7 @@ impl Reader<'_> {
     }
 
     /// As [`Self::not_plain`], for parts that the other reader analyses and reports.
-    fn not_simple(&self, reason: impl Into<Reason>, at: usize) -> NotPlain {
+    fn not_simple(&self, reason: impl Into<DoubtReason>, at: usize) -> NotPlain {
         NotPlain { kind: DoubtKind::Shape, ..self.not_plain(reason, at) }
     }
 }

@@ -6,35 +6,35 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::{Word, WordKind};
+use super::{ShellWord, ShellWordKind};
 
-static PROGRAMS: LazyLock<Programs> =
-    LazyLock::new(|| parsed(include_str!("../../data/programs.toml")));
+static PROGRAMS: LazyLock<ProgramTable> =
+    LazyLock::new(|| parse_table(include_str!("../../data/programs.toml")));
 
-static COMMANDS: LazyLock<Commands> =
-    LazyLock::new(|| parsed(include_str!("../../data/commands.toml")));
+static COMMANDS: LazyLock<WrapperTable> =
+    LazyLock::new(|| parse_table(include_str!("../../data/commands.toml")));
 
-static BY_NAME: LazyLock<HashMap<&'static str, &'static Program>> = LazyLock::new(|| {
+static BY_NAME: LazyLock<HashMap<&'static str, &'static ProgramRow>> = LazyLock::new(|| {
     let rows = PROGRAMS.program.iter();
     rows.flat_map(|row| row.names.0.iter().map(move |name| (name.as_str(), row))).collect()
 });
 
-fn parsed<T: DeserializeOwned>(text: &str) -> T {
+fn parse_table<T: DeserializeOwned>(text: &str) -> T {
     toml::from_str(text).unwrap_or_else(|error| unreachable!("a test reads the file: {error}"))
 }
 
 /// Finds a program by its last name.
-pub(super) fn find(name: &str) -> Option<&'static Program> {
+pub(super) fn find_program(name: &str) -> Option<&'static ProgramRow> {
     BY_NAME.get(name).copied()
 }
 
 #[cfg(test)]
-pub(super) fn rows() -> impl Iterator<Item = &'static Program> {
+pub(super) fn rows() -> impl Iterator<Item = &'static ProgramRow> {
     PROGRAMS.program.iter()
 }
 
 #[cfg(test)]
-impl Program {
+impl ProgramRow {
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter()
     }
@@ -48,12 +48,12 @@ impl Program {
     }
 
     pub(super) fn is_lookup(&self) -> bool {
-        self.read == Some(Read::Lookup)
+        self.read == Some(ReadOnlyForm::Lookup)
     }
 }
 
 #[cfg(test)]
-impl Commands {
+impl WrapperTable {
     pub(super) fn code_rows(&self) -> impl Iterator<Item = (&str, &str)> {
         self.runs_code.iter().flat_map(|row| {
             row.names.iter().flat_map(|name| row.when.iter().map(move |when| (name, when.as_str())))
@@ -70,22 +70,22 @@ impl Commands {
 }
 
 /// Returns the table of commands that run others.
-pub(super) fn commands() -> &'static Commands {
+pub(super) fn wrapper_table() -> &'static WrapperTable {
     &COMMANDS
 }
 
 /// Words in one text, separated by white space.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(from = "String")]
-pub(super) struct Words(Vec<String>);
+pub(super) struct WordList(Vec<String>);
 
-impl From<String> for Words {
+impl From<String> for WordList {
     fn from(text: String) -> Self {
         Self(text.split_whitespace().map(str::to_owned).collect())
     }
 }
 
-impl Words {
+impl WordList {
     pub(super) fn has(&self, word: &str) -> bool {
         self.0.iter().any(|known| known == word)
     }
@@ -97,14 +97,14 @@ impl Words {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Programs {
-    program: Vec<Program>,
+struct ProgramTable {
+    program: Vec<ProgramRow>,
 }
 
 /// How a program treats its words.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Nature {
+pub(super) enum WordTreatment {
     /// It does its own job with the files and things that its words name.
     #[default]
     Plain,
@@ -118,7 +118,7 @@ pub(super) enum Nature {
 /// Which operands a program takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Operands {
+pub(super) enum OperandRule {
     #[default]
     Any,
     None,
@@ -131,7 +131,7 @@ pub(super) enum Operands {
 /// The form in which a program only reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Read {
+pub(super) enum ReadOnlyForm {
     Yes,
     Listing,
     Print,
@@ -143,29 +143,29 @@ pub(super) enum Read {
 /// each field.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Program {
-    names: Words,
+pub(super) struct ProgramRow {
+    names: WordList,
     #[serde(default, rename = "kind")]
-    pub(super) nature: Nature,
+    pub(super) nature: WordTreatment,
     #[serde(default)]
     short: String,
     #[serde(default)]
-    long: Words,
+    long: WordList,
     #[serde(default)]
-    dashed: Words,
+    dashed: WordList,
     #[serde(default)]
-    operands: Operands,
+    operands: OperandRule,
     #[serde(default)]
     letters: String,
-    pub(super) read: Option<Read>,
+    pub(super) read: Option<ReadOnlyForm>,
     #[serde(default)]
-    lists: Words,
+    lists: WordList,
     #[serde(default)]
-    unless: Words,
+    unless: WordList,
     #[serde(default)]
     text: usize,
     #[serde(default)]
-    text_unless: Words,
+    text_unless: WordList,
     #[serde(default)]
     globs: bool,
     #[serde(default)]
@@ -173,12 +173,12 @@ pub(super) struct Program {
     #[serde(default)]
     prints: bool,
     #[serde(default)]
-    below: Words,
+    below: WordList,
     #[serde(default, rename = "sub")]
-    pub(super) subcommands: Vec<Program>,
+    pub(super) subcommands: Vec<ProgramRow>,
 }
 
-impl Program {
+impl ProgramRow {
     /// Finds a subcommand at the beginning of the words. Also returns how many words it has.
     pub(super) fn subcommand(&self, words: &[&str]) -> Option<(&Self, usize)> {
         let named = |count: usize| {
@@ -223,33 +223,33 @@ impl Program {
     }
 
     /// Returns true if the program takes these words as operands.
-    pub(super) fn takes_operands(&self, words: &[Word]) -> bool {
+    pub(super) fn takes_operands(&self, words: &[ShellWord]) -> bool {
         let operands = || self.operands(words).into_iter();
         match self.operands {
-            Operands::Any => true,
+            OperandRule::Any => true,
             // A pattern may expand to several words: the value of an option and an operand.
-            Operands::None | Operands::One | Operands::Format | Operands::Letters
-                if words.iter().any(|word| word.kind != WordKind::Literal) =>
+            OperandRule::None | OperandRule::One | OperandRule::Format | OperandRule::Letters
+                if words.iter().any(|word| word.kind != ShellWordKind::Literal) =>
             {
                 false
             }
-            Operands::None => operands().next().is_none(),
-            Operands::One => operands().count() <= 1,
-            Operands::Format => operands().all(|word| word.text.starts_with('+')),
-            Operands::Letters => {
+            OperandRule::None => operands().next().is_none(),
+            OperandRule::One => operands().count() <= 1,
+            OperandRule::Format => operands().all(|word| word.text.starts_with('+')),
+            OperandRule::Letters => {
                 operands().all(|word| word.text.chars().all(|letter| self.letters.contains(letter)))
             }
-            Operands::Code => words.iter().all(is_plain_code),
+            OperandRule::Code => words.iter().all(is_plain_code),
         }
     }
 
     /// Returns the words that are neither options nor their values.
-    fn operands<'a>(&self, words: &'a [Word]) -> Vec<&'a Word> {
+    fn operands<'a>(&self, words: &'a [ShellWord]) -> Vec<&'a ShellWord> {
         self.options_and_operands(words).1
     }
 
     /// Splits the words into options and operands, without the values of options.
-    fn options_and_operands<'a>(&self, words: &'a [Word]) -> (Vec<&'a Word>, Vec<&'a Word>) {
+    fn options_and_operands<'a>(&self, words: &'a [ShellWord]) -> (Vec<&'a ShellWord>, Vec<&'a ShellWord>) {
         let (mut options, mut operands) = (Vec::new(), Vec::new());
         let (mut is_value, mut ends_options) = (false, false);
         for word in words {
@@ -290,60 +290,60 @@ impl Program {
     }
 
     /// Returns true if a word is a harmless option with a single dash.
-    pub(super) fn looks(&self, word: &str) -> bool {
+    pub(super) fn is_harmless_short_option(&self, word: &str) -> bool {
         is_number(word) || self.dashed.has(word)
     }
 
     /// Returns true if the program only reads the things that its words name. `words` are those
     /// after the subcommand.
-    pub(super) fn only_reads(&self, words: &[Word]) -> bool {
+    pub(super) fn only_reads(&self, words: &[ShellWord]) -> bool {
         let Some(read) = self.read else { return false };
         let are_known = words.iter().all(|word| match (read, word.kind) {
-            (_, WordKind::Dynamic) => false,
+            (_, ShellWordKind::Dynamic) => false,
             // A file may have the name of an option.
-            (_, WordKind::Glob) => {
+            (_, ShellWordKind::Glob) => {
                 self.globs && !word.text.starts_with('-')
                     || !word.text.starts_with(['-', '*', '?', '[', '+'])
             }
-            (Read::Dashed, WordKind::Literal) => {
+            (ReadOnlyForm::Dashed, ShellWordKind::Literal) => {
                 !word.text.starts_with(['-', '(', ')', '!'])
-                    || self.looks(&word.text)
+                    || self.is_harmless_short_option(&word.text)
                     || matches!(word.text.as_str(), "(" | ")" | "!")
             }
-            (_, WordKind::Literal) => self.takes(&word.text) || word.text == "--",
+            (_, ShellWordKind::Literal) => self.takes(&word.text) || word.text == "--",
         });
-        let is_refused = |word: &Word| self.unless.iter().any(|piece| word.text.contains(piece));
+        let is_refused = |word: &ShellWord| self.unless.iter().any(|piece| word.text.contains(piece));
         let (options, operands) = self.options_and_operands(words);
         let lists = || options.iter().any(|word| self.lists.has(&word.text));
         let is_form = match read {
-            Read::Yes | Read::Dashed => true,
-            Read::Listing => operands.is_empty() || lists(),
-            Read::Lookup => words.first().is_some_and(|word| word.text.starts_with('-')),
-            Read::Print => operands.first().is_some_and(|script| is_printing(&script.text)),
+            ReadOnlyForm::Yes | ReadOnlyForm::Dashed => true,
+            ReadOnlyForm::Listing => operands.is_empty() || lists(),
+            ReadOnlyForm::Lookup => words.first().is_some_and(|word| word.text.starts_with('-')),
+            ReadOnlyForm::Print => operands.first().is_some_and(|script| is_printing(&script.text)),
         };
         are_known && is_form && !words.iter().any(is_refused) && self.takes_operands(words)
     }
 
     /// Returns the words of a command that may name files, without its text.
-    pub(super) fn file_words<'a>(&self, words: &'a [Word]) -> impl Iterator<Item = &'a Word> {
+    pub(super) fn file_words<'a>(&self, words: &'a [ShellWord]) -> impl Iterator<Item = &'a ShellWord> {
         let has_text = !words.iter().any(|word| {
             let name = word.text.split('=').next().unwrap_or_default();
             self.text_unless.has(name) || is_cluster_with(&word.text, &self.text_unless)
         });
         let count = if has_text { self.text } else { 0 };
-        let texts: Vec<&Word> = self.operands(words).into_iter().take(count).collect();
+        let texts: Vec<&ShellWord> = self.operands(words).into_iter().take(count).collect();
         words.iter().filter(move |word| !texts.iter().any(|text| std::ptr::eq(*text, *word)))
     }
 
     /// Returns true if no word names a file or folder, as far as the options are known.
-    pub(super) fn names_no_file(&self, words: &[Word]) -> bool {
-        if self.read == Some(Read::Dashed) {
+    pub(super) fn names_no_file(&self, words: &[ShellWord]) -> bool {
+        if self.read == Some(ReadOnlyForm::Dashed) {
             // The folders come before the first test.
             let mut words = words.iter().map(|word| word.text.as_str());
             let first = words.find(|word| !matches!(*word, "-L" | "-H" | "-P"));
             return first.is_none_or(|word| word.starts_with(['-', '(', '!']));
         }
-        let are_known = words.iter().all(|word| self.takes(&word.text) || self.looks(&word.text));
+        let are_known = words.iter().all(|word| self.takes(&word.text) || self.is_harmless_short_option(&word.text));
         let operands = self.operands(words);
         !are_known
             || !self
@@ -352,7 +352,7 @@ impl Program {
     }
 
     /// Returns true if the program reads the folders below, although no word names them.
-    pub(super) fn reads_below(&self, words: &[Word]) -> bool {
+    pub(super) fn reads_below(&self, words: &[ShellWord]) -> bool {
         self.below.has("always")
             || words
                 .iter()
@@ -361,7 +361,7 @@ impl Program {
 }
 
 /// Returns true if a word contains one of these options among its short options.
-fn is_cluster_with(word: &str, options: &Words) -> bool {
+fn is_cluster_with(word: &str, options: &WordList) -> bool {
     let Some(letters) = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')) else {
         return false;
     };
@@ -376,12 +376,12 @@ fn is_number(word: &str) -> bool {
 
 /// Returns true if a program that runs its words, or files that they name, can do no harm with a
 /// word: plain letters, and no path that leaves the folder.
-fn is_plain_code(word: &Word) -> bool {
+fn is_plain_code(word: &ShellWord) -> bool {
     let text = word.text.as_str();
     let is_plain = |letter: char| {
         letter.is_alphanumeric()
             || "-_.:/@+,%=[]".contains(letter)
-            || word.kind == WordKind::Glob && "*?".contains(letter)
+            || word.kind == ShellWordKind::Glob && "*?".contains(letter)
     };
     let value = text.split_once('=').map_or(text, |(_, value)| value);
     text.chars().all(is_plain)
@@ -419,43 +419,43 @@ fn is_printing(script: &str) -> bool {
 /// How commands run other commands.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Commands {
-    pub(super) shells: Words,
-    pub(super) changes_meaning: Words,
-    pub(super) evaluates: Words,
-    pub(super) runs_others: Words,
-    pub(super) interpreters: Words,
-    pub(super) stays_outside: Words,
-    pub(super) network: Words,
-    pub(super) folder_options: Words,
-    pub(super) glued_names: Words,
-    response_files: Words,
-    follows_links: BTreeMap<String, Words>,
-    names_in_file: BTreeMap<String, Words>,
-    same: BTreeMap<String, BTreeMap<String, Words>>,
-    variables: Variables,
-    wrapper: Vec<Wrapper>,
-    runs_code: Vec<RunsCode>,
+pub(super) struct WrapperTable {
+    pub(super) shells: WordList,
+    pub(super) changes_meaning: WordList,
+    pub(super) evaluates: WordList,
+    pub(super) runs_others: WordList,
+    pub(super) interpreters: WordList,
+    pub(super) stays_outside: WordList,
+    pub(super) network: WordList,
+    pub(super) folder_options: WordList,
+    pub(super) glued_names: WordList,
+    response_files: WordList,
+    follows_links: BTreeMap<String, WordList>,
+    names_in_file: BTreeMap<String, WordList>,
+    same: BTreeMap<String, BTreeMap<String, WordList>>,
+    variables: ShellVariableTable,
+    wrapper: Vec<CommandWrapper>,
+    runs_code: Vec<CodeRunningWords>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Variables {
-    names: Words,
-    parts: Words,
+struct ShellVariableTable {
+    names: WordList,
+    parts: WordList,
 }
 
 /// A program that runs the command after its own options.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wrapper {
-    names: Words,
+pub(super) struct CommandWrapper {
+    names: WordList,
     #[serde(default)]
     pub(super) short_value: String,
     #[serde(default)]
     pub(super) short: String,
     #[serde(default)]
-    pub(super) long: Words,
+    pub(super) long: WordList,
     #[serde(default)]
     pub(super) words: usize,
 }
@@ -463,18 +463,18 @@ pub(super) struct Wrapper {
 /// Words that make programs run commands.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RunsCode {
-    names: Words,
+struct CodeRunningWords {
+    names: WordList,
     when: Vec<String>,
 }
 
-impl Commands {
-    pub(super) fn wrapper(&self, name: &str) -> Option<&Wrapper> {
+impl WrapperTable {
+    pub(super) fn wrapper(&self, name: &str) -> Option<&CommandWrapper> {
         self.wrapper.iter().find(|row| row.names.has(name))
     }
 
     /// Returns true if words of a program make it run commands.
-    pub(super) fn runs_code(&self, name: &str, words: &[Word]) -> bool {
+    pub(super) fn runs_code(&self, name: &str, words: &[ShellWord]) -> bool {
         let is_there = |wanted: &str| {
             let (alone, with_value) =
                 (crate::Glob::new(wanted), crate::Glob::new(format!("{wanted}=*")));
@@ -492,7 +492,7 @@ impl Commands {
     pub(super) fn reads_names(&self, name: &str, word: &str) -> bool {
         let option = word.split('=').next().unwrap_or_default();
         let rows = self.names_in_file.get(name).into_iter().chain(self.names_in_file.get("all"));
-        let mut options = rows.flat_map(Words::iter);
+        let mut options = rows.flat_map(WordList::iter);
         word.starts_with('@') && self.response_files.has(name)
             || options.any(|known| match known.strip_prefix('-').filter(|rest| rest.len() == 1) {
                 Some(letter) => {
@@ -503,7 +503,7 @@ impl Commands {
     }
 
     /// Returns true if a program follows links in the folders that it reads.
-    pub(super) fn follows_links(&self, name: &str, words: &[Word]) -> bool {
+    pub(super) fn follows_links(&self, name: &str, words: &[ShellWord]) -> bool {
         let options = self.follows_links.get(name);
         options.is_some_and(|options| {
             words.iter().any(|word| options.has(&word.text) || is_cluster_with(&word.text, options))
@@ -513,7 +513,7 @@ impl Commands {
     /// Returns true if a variable makes programs run others, or changes which ones run.
     pub(super) fn is_dangerous_variable(&self, name: &str) -> bool {
         let name = name.trim_end_matches('+').to_ascii_uppercase();
-        let Variables { names, parts } = &self.variables;
+        let ShellVariableTable { names, parts } = &self.variables;
         names.has(&name) || parts.iter().any(|part| name.contains(part))
     }
 

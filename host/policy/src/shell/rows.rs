@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::programs::{commands, find, rows};
+use super::programs::{wrapper_table, find_program, rows};
 use super::{CommandLine, SimpleCommand, analyse};
 
 #[test]
@@ -44,7 +44,7 @@ fn each_option_is_taken_as_it_is_written() {
 fn what_only_reads_runs_nothing() {
     for row in rows().filter(|row| row.read.is_some()) {
         for name in row.names() {
-            let known = commands();
+            let known = wrapper_table();
             assert!(name == "command" || known.wrapper(name).is_none(), "{name}");
             assert!(!known.network.has(name) || row.is_lookup(), "{name}");
         }
@@ -54,27 +54,27 @@ fn what_only_reads_runs_nothing() {
 /// Each text in the table of code-running words is detected in a line with these words.
 #[test]
 fn each_row_of_what_runs_code_is_found() {
-    for (name, when) in commands().code_rows() {
+    for (name, when) in wrapper_table().code_rows() {
         let words = when.replace('*', "");
         let line = CommandLine::Words(
             [name].into_iter().chain(words.split_whitespace()).map(str::to_owned).collect(),
         );
         let analysis = analyse(&line);
-        assert!(analysis.hidden().is_some(), "{name} {when}");
+        assert!(analysis.hidden_program_doubt().is_some(), "{name} {when}");
     }
-    for name in commands().changes_meaning.iter().chain(commands().runs_others.iter()) {
+    for name in wrapper_table().changes_meaning.iter().chain(wrapper_table().runs_others.iter()) {
         let analysis = analyse(&CommandLine::Words(vec![name.to_owned(), "x".to_owned()]));
-        assert!(analysis.hidden().is_some(), "{name}");
+        assert!(analysis.hidden_program_doubt().is_some(), "{name}");
     }
-    for name in commands().dangerous_variables() {
+    for name in wrapper_table().dangerous_variables() {
         let words = ["env".to_owned(), format!("{name}=x"), "ls".to_owned()];
-        assert!(analyse(&CommandLine::Words(words.to_vec())).hidden().is_some(), "{name}");
+        assert!(analyse(&CommandLine::Words(words.to_vec())).hidden_program_doubt().is_some(), "{name}");
     }
 }
 
 #[test]
 fn each_wrapper_runs_the_command_after_it() {
-    for (name, between) in commands().wrapper_rows() {
+    for (name, between) in wrapper_table().wrapper_rows() {
         let words = [name].into_iter().chain(std::iter::repeat_n("1", between)).chain(["rm", "x"]);
         let analysis = analyse(&CommandLine::Words(words.map(str::to_owned).collect()));
         let found = analysis.commands.iter().any(|command| command.program_name() == "rm");
@@ -88,7 +88,7 @@ fn each_wrapper_runs_the_command_after_it() {
 
 #[test]
 fn abbreviations_and_clusters_are_no_way_round() {
-    let sort = find("sort").unwrap();
+    let sort = find_program("sort").unwrap();
     let (yes, no) = (
         ["-rn", "-k2", "-t,", "--reverse", "--key=2", "file", "-", "-k2o"],
         [

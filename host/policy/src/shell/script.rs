@@ -12,10 +12,10 @@ use brush_parser::ast::{
 };
 use brush_parser::{Parser, ParserOptions, SourceInfo};
 
-use super::nested::{self, Inside, VARIABLE};
+use super::nested::{self, NestedCommands, VARIABLE};
 use super::programs;
-use super::words::take;
-use super::{Doubt, DoubtCause, DoubtKind, Reason, SimpleCommand, Word, WordKind};
+use super::words::parse_written_word;
+use super::{Doubt, DoubtCause, DoubtKind, DoubtReason, SimpleCommand, ShellWord, ShellWordKind};
 
 /// The longest script that is parsed.
 pub(super) const SCRIPT_BYTES_MAX: usize = 32 * 1024;
@@ -33,19 +33,19 @@ const FOLDERS_MAX: usize = 8;
 const COLLECTED_MAX: usize = 512;
 
 /// The reason for here-documents and the like.
-const INPUT: Reason = Reason::new(DoubtCause::Input, "input text for a program");
+const INPUT: DoubtReason = DoubtReason::new(DoubtCause::Input, "input text for a program");
 
 /// The collected commands and doubts.
 #[derive(Debug, Default)]
-pub(super) struct Reading {
+pub(super) struct ScriptAnalysis {
     pub(super) commands: Vec<SimpleCommand>,
     pub(super) doubts: Vec<Doubt>,
     /// Files in redirections, one for each folder in which they may be.
-    pub(super) files: Vec<Word>,
+    pub(super) files: Vec<ShellWord>,
     /// Texts apart from the commands: values of variables, and programs' input.
     pub(super) texts: Vec<String>,
     /// The commands that are not nested, in order. A strict reader must find the same ones.
-    pub(super) outermost: Vec<Vec<Word>>,
+    pub(super) outermost: Vec<Vec<ShellWord>>,
     /// The folders in which the commands may run. An empty one is the folder of the call.
     folders: Vec<String>,
     /// The folders after a successful `cd`.
@@ -54,14 +54,14 @@ pub(super) struct Reading {
     depth: usize,
 }
 
-impl Reading {
+impl ScriptAnalysis {
     /// Reads a script. `depth` is the number of scripts around it.
-    pub(super) fn script(&mut self, text: &str) {
+    pub(super) fn read_script(&mut self, text: &str) {
         self.bytes_read += text.len();
         if self.bytes_read > SCRIPT_BYTES_MAX || self.depth > DEPTH_MAX {
             return self.hide_rest("it is too long or too deeply nested to read");
         }
-        if brackets(text) > BRACKETS_MAX {
+        if nesting_depth(text) > BRACKETS_MAX {
             return self.hide_rest("its brackets are too deeply nested to read");
         }
         let options = ParserOptions::default();
@@ -69,21 +69,21 @@ impl Reading {
         // A parser failure of any kind means that the script is not understood.
         let parsed = catch_unwind(AssertUnwindSafe(|| parser.parse_program()));
         let Ok(Ok(program)) = parsed else {
-            return self.doubt(DoubtKind::Hidden, "jaato cannot parse it as a command line");
+            return self.add_doubt(DoubtKind::Hidden, "jaato cannot parse it as a command line");
         };
         self.depth += 1;
-        program.complete_commands.iter().for_each(|list| self.list(list));
+        program.complete_commands.iter().for_each(|list| self.read_list(list));
         self.depth -= 1;
     }
 
     /// Adds a program with its words, without a shell.
-    pub(super) fn words(&mut self, words: Vec<Word>) {
+    pub(super) fn add_words(&mut self, words: Vec<ShellWord>) {
         self.outermost.push(words.clone());
-        self.command(words);
+        self.add_command(words);
     }
 
-    fn doubt(&mut self, kind: DoubtKind, reason: impl Into<Reason>) {
-        let Reason { what, cause } = reason.into();
+    fn add_doubt(&mut self, kind: DoubtKind, reason: impl Into<DoubtReason>) {
+        let DoubtReason { what, cause } = reason.into();
         self.doubt_about(kind, (cause, what.to_owned()), None);
     }
 
@@ -107,30 +107,30 @@ impl Reading {
 
     /// Records that a limit ends the reading.
     fn hide_rest(&mut self, what: &'static str) {
-        self.doubt(DoubtKind::Hidden, Reason::new(DoubtCause::Bound, what));
+        self.add_doubt(DoubtKind::Hidden, DoubtReason::new(DoubtCause::Bound, what));
     }
 
-    fn list(&mut self, list: &CompoundList) {
+    fn read_list(&mut self, list: &CompoundList) {
         for item in &list.0 {
             let (and_or, separator) = (&item.0, &item.1);
             if matches!(separator, brush_parser::ast::SeparatorOperator::Async) {
                 let what = "it runs something in the background";
-                self.doubt(DoubtKind::Effect, Reason::new(DoubtCause::Background, what));
+                self.add_doubt(DoubtKind::Effect, DoubtReason::new(DoubtCause::Background, what));
             }
             let before = self.folders.clone();
             self.moved = None;
-            self.pipeline(&and_or.first);
+            self.read_pipeline(&and_or.first);
             for next in &and_or.additional {
                 match next {
                     AndOr::And(pipeline) => {
                         if let Some(folders) = self.moved.take() {
                             self.folders = folders;
                         }
-                        self.pipeline(pipeline);
+                        self.read_pipeline(pipeline);
                     }
                     AndOr::Or(pipeline) => {
                         self.moved = None;
-                        self.pipeline(pipeline);
+                        self.read_pipeline(pipeline);
                     }
                 }
             }
@@ -139,91 +139,91 @@ impl Reading {
         }
     }
 
-    fn pipeline(&mut self, pipeline: &brush_parser::ast::Pipeline) {
+    fn read_pipeline(&mut self, pipeline: &brush_parser::ast::Pipeline) {
         for command in &pipeline.seq {
             match command {
-                Command::Simple(simple) => self.simple(simple),
+                Command::Simple(simple) => self.read_simple_command(simple),
                 Command::Compound(compound, redirects) => {
-                    self.compound(compound);
-                    self.redirect_list(redirects.as_ref());
+                    self.read_compound(compound);
+                    self.read_redirect_list(redirects.as_ref());
                 }
                 Command::Function(function) => {
-                    self.doubt(DoubtKind::Hidden, "it defines a function");
-                    self.compound(&function.body.0);
-                    self.redirect_list(function.body.1.as_ref());
+                    self.add_doubt(DoubtKind::Hidden, "it defines a function");
+                    self.read_compound(&function.body.0);
+                    self.read_redirect_list(function.body.1.as_ref());
                 }
                 Command::ExtendedTest(test) => {
                     // Some tests compute, and computations may run commands.
-                    self.doubt(DoubtKind::Hidden, "a test in double brackets may run commands");
-                    self.text(&test.to_string());
+                    self.add_doubt(DoubtKind::Hidden, "a test in double brackets may run commands");
+                    self.read_unused_word(&test.to_string());
                 }
             }
         }
     }
 
-    fn compound(&mut self, compound: &CompoundCommand) {
+    fn read_compound(&mut self, compound: &CompoundCommand) {
         match compound {
             CompoundCommand::Arithmetic(_) | CompoundCommand::ArithmeticForClause(_) => {
-                self.doubt(DoubtKind::Hidden, "an arithmetic expression may run commands");
+                self.add_doubt(DoubtKind::Hidden, "an arithmetic expression may run commands");
                 if let CompoundCommand::ArithmeticForClause(clause) = compound {
-                    self.list(&clause.body.list);
+                    self.read_list(&clause.body.list);
                 }
-                let _ = self.value(&compound.to_string());
+                let _ = self.read_word(&compound.to_string());
             }
-            CompoundCommand::BraceGroup(group) => self.block("commands in braces", &[&group.list]),
+            CompoundCommand::BraceGroup(group) => self.read_block("commands in braces", &[&group.list]),
             CompoundCommand::Subshell(SubshellCommand { list, .. }) => {
                 let folders = self.folders.clone();
-                self.block("a subshell", &[list]);
+                self.read_block("a subshell", &[list]);
                 self.folders = folders;
             }
             CompoundCommand::ForClause(clause) => {
-                clause.values.iter().flatten().for_each(|word| self.text(&word.value));
-                if programs::commands().is_dangerous_variable(&clause.variable_name) {
-                    self.doubt(DoubtKind::Hidden, VARIABLE);
+                clause.values.iter().flatten().for_each(|word| self.read_unused_word(&word.value));
+                if programs::wrapper_table().is_dangerous_variable(&clause.variable_name) {
+                    self.add_doubt(DoubtKind::Hidden, VARIABLE);
                 }
-                self.repeat(&[&clause.body.list]);
+                self.read_loop(&[&clause.body.list]);
             }
             CompoundCommand::CaseClause(clause) => {
-                self.text(&clause.value.value);
+                self.read_unused_word(&clause.value.value);
                 for case in &clause.cases {
-                    case.patterns.iter().for_each(|word| _ = self.value(&word.value));
-                    self.block("a condition", case.cmd.as_ref().as_slice());
+                    case.patterns.iter().for_each(|word| _ = self.read_word(&word.value));
+                    self.read_block("a condition", case.cmd.as_ref().as_slice());
                 }
             }
             CompoundCommand::IfClause(clause) => {
-                self.block("a condition", &[&clause.condition, &clause.then]);
+                self.read_block("a condition", &[&clause.condition, &clause.then]);
                 for other in clause.elses.iter().flatten() {
-                    other.condition.iter().for_each(|condition| self.list(condition));
-                    self.list(&other.body);
+                    other.condition.iter().for_each(|condition| self.read_list(condition));
+                    self.read_list(&other.body);
                 }
             }
             CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
-                self.repeat(&[&clause.0, &clause.1.list]);
+                self.read_loop(&[&clause.0, &clause.1.list]);
             }
         }
     }
 
-    fn block(&mut self, what: &'static str, lists: &[&CompoundList]) {
-        self.doubt(DoubtKind::Shape, what);
+    fn read_block(&mut self, what: &'static str, lists: &[&CompoundList]) {
+        self.add_doubt(DoubtKind::Shape, what);
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             self.hide_rest("it is too deeply nested to read");
         } else {
-            lists.iter().for_each(|list| self.list(list));
+            lists.iter().for_each(|list| self.read_list(list));
         }
         self.depth -= 1;
     }
 
     /// Reads a loop. After a `cd` in it, the next iteration runs elsewhere.
-    fn repeat(&mut self, lists: &[&CompoundList]) {
+    fn read_loop(&mut self, lists: &[&CompoundList]) {
         let before = self.folders.len();
-        self.block("a loop", lists);
+        self.read_block("a loop", lists);
         if self.folders.len() > before {
-            self.doubt(DoubtKind::Words, "a loop may run in a different folder each time");
+            self.add_doubt(DoubtKind::Words, "a loop may run in a different folder each time");
         }
     }
 
-    fn simple(&mut self, command: &Parsed) {
+    fn read_simple_command(&mut self, command: &Parsed) {
         let prefix = command.prefix.iter().flat_map(|prefix| &prefix.0);
         let suffix = command.suffix.iter().flat_map(|suffix| &suffix.0);
         prefix.for_each(|item| match item {
@@ -231,33 +231,33 @@ impl Reading {
                 let name = match &assignment.name {
                     AssignmentName::VariableName(name) => name.as_str(),
                     AssignmentName::ArrayElementName(name, index) => {
-                        let _ = self.value(index);
-                        self.doubt(DoubtKind::Hidden, "an arithmetic expression may run commands");
+                        let _ = self.read_word(index);
+                        self.add_doubt(DoubtKind::Hidden, "an arithmetic expression may run commands");
                         name.as_str()
                     }
                 };
-                if programs::commands().is_dangerous_variable(name) {
-                    self.doubt(DoubtKind::Hidden, VARIABLE);
+                if programs::wrapper_table().is_dangerous_variable(name) {
+                    self.add_doubt(DoubtKind::Hidden, VARIABLE);
                 } else {
-                    self.doubt(DoubtKind::Effect, "it sets a variable");
+                    self.add_doubt(DoubtKind::Effect, "it sets a variable");
                 }
                 match &assignment.value {
-                    AssignmentValue::Scalar(word) => self.text(&word.value),
+                    AssignmentValue::Scalar(word) => self.read_unused_word(&word.value),
                     AssignmentValue::Array(items) => items.iter().for_each(|(index, word)| {
-                        index.iter().chain([word]).for_each(|word| self.text(&word.value));
+                        index.iter().chain([word]).for_each(|word| self.read_unused_word(&word.value));
                     }),
                 }
             }
-            other => self.beside(other),
+            other => self.read_prefix_or_suffix(other),
         });
-        let mut words: Vec<Word> = Vec::new();
-        words.extend(command.word_or_name.as_ref().map(|word| self.value(&word.value)));
+        let mut words: Vec<ShellWord> = Vec::new();
+        words.extend(command.word_or_name.as_ref().map(|word| self.read_word(&word.value)));
         for item in suffix {
             match item {
                 Item::Word(word) | Item::AssignmentWord(_, word) => {
-                    words.push(self.value(&word.value));
+                    words.push(self.read_word(&word.value));
                 }
-                other @ (Item::IoRedirect(_) | Item::ProcessSubstitution(..)) => self.beside(other),
+                other @ (Item::IoRedirect(_) | Item::ProcessSubstitution(..)) => self.read_prefix_or_suffix(other),
             }
         }
         if words.is_empty() {
@@ -266,24 +266,24 @@ impl Reading {
         if self.depth == 1 {
             self.outermost.push(words.clone());
         }
-        self.command(words);
+        self.add_command(words);
     }
 
-    fn beside(&mut self, item: &Item) {
+    fn read_prefix_or_suffix(&mut self, item: &Item) {
         match item {
-            Item::IoRedirect(redirect) => self.redirect(redirect),
+            Item::IoRedirect(redirect) => self.read_redirect(redirect),
             Item::ProcessSubstitution(_, subshell) => {
-                self.block("a command inside another command", &[&subshell.list]);
+                self.read_block("a command inside another command", &[&subshell.list]);
             }
-            Item::Word(word) | Item::AssignmentWord(_, word) => _ = self.value(&word.value),
+            Item::Word(word) | Item::AssignmentWord(_, word) => _ = self.read_word(&word.value),
         }
     }
 
-    fn redirect_list(&mut self, list: Option<&RedirectList>) {
-        list.iter().flat_map(|list| &list.0).for_each(|redirect| self.redirect(redirect));
+    fn read_redirect_list(&mut self, list: Option<&RedirectList>) {
+        list.iter().flat_map(|list| &list.0).for_each(|redirect| self.read_redirect(redirect));
     }
 
-    fn redirect(&mut self, redirect: &IoRedirect) {
+    fn read_redirect(&mut self, redirect: &IoRedirect) {
         match redirect {
             IoRedirect::File(_, kind, target) => {
                 let writes = match kind {
@@ -298,85 +298,85 @@ impl Reading {
                 match target {
                     IoFileRedirectTarget::Fd(_) => {}
                     IoFileRedirectTarget::ProcessSubstitution(_, subshell) => {
-                        self.block("a command inside another command", &[&subshell.list]);
+                        self.read_block("a command inside another command", &[&subshell.list]);
                     }
-                    IoFileRedirectTarget::Filename(word) => self.file(word, writes),
+                    IoFileRedirectTarget::Filename(word) => self.read_file_word(word, writes),
                     IoFileRedirectTarget::Duplicate(word) => {
                         let is_channel = word.value.bytes().all(|byte| byte.is_ascii_digit());
                         if !is_channel {
-                            self.file(word, true);
+                            self.read_file_word(word, true);
                         }
                     }
                 }
             }
-            IoRedirect::OutputAndError(word, _) => self.file(word, true),
+            IoRedirect::OutputAndError(word, _) => self.read_file_word(word, true),
             IoRedirect::HereDocument(_, document) => {
-                self.doubt(DoubtKind::Effect, INPUT);
+                self.add_doubt(DoubtKind::Effect, INPUT);
                 if document.requires_expansion {
-                    self.text(&document.doc.value.replace(['\'', '"'], " "));
+                    self.read_unused_word(&document.doc.value.replace(['\'', '"'], " "));
                 } else {
                     self.texts.push(document.doc.value.clone());
                 }
             }
             IoRedirect::HereString(_, word) => {
-                self.doubt(DoubtKind::Effect, INPUT);
-                self.text(&word.value);
+                self.add_doubt(DoubtKind::Effect, INPUT);
+                self.read_unused_word(&word.value);
             }
         }
     }
 
-    fn file(&mut self, word: &ParsedWord, writes: bool) {
-        let word = self.value(&word.value);
-        if word.text == "/dev/null" && word.kind == WordKind::Literal {
+    fn read_file_word(&mut self, word: &ParsedWord, writes: bool) {
+        let word = self.read_word(&word.value);
+        if word.text == "/dev/null" && word.kind == ShellWordKind::Literal {
             return;
         }
         let (cause, verb) =
             if writes { (DoubtCause::Writes, "writes") } else { (DoubtCause::Other, "reads") };
-        let what = format!("it {verb} the file `{}`", word.shown());
+        let what = format!("it {verb} the file `{}`", word.display_text());
         self.doubt_about(DoubtKind::Effect, (cause, what), None);
-        if word.kind == WordKind::Dynamic {
-            self.doubt(DoubtKind::Words, "the name of a file is known only at run time");
+        if word.kind == ShellWordKind::Dynamic {
+            self.add_doubt(DoubtKind::Words, "the name of a file is known only at run time");
         }
-        let places = super::placed(&self.folders, &word.text).into_iter();
-        self.files.extend(places.map(|text| Word { text, ..word.clone() }));
+        let places = super::prefix_folders(&self.folders, &word.text).into_iter();
+        self.files.extend(places.map(|text| ShellWord { text, ..word.clone() }));
     }
 
     /// Reads a word that no program gets, and the scripts inside it.
-    fn text(&mut self, written: &str) {
-        let word = self.value(written);
+    fn read_unused_word(&mut self, written: &str) {
+        let word = self.read_word(written);
         self.texts.push(word.text);
     }
 
     /// Reads a word, and the scripts inside it.
-    fn value(&mut self, written: &str) -> Word {
-        let mut taken = take(written);
+    fn read_word(&mut self, written: &str) -> ShellWord {
+        let mut taken = parse_written_word(written);
         for script in std::mem::take(&mut taken.scripts) {
-            self.doubt(DoubtKind::Shape, "it runs commands inside other commands");
-            self.script(&script);
+            self.add_doubt(DoubtKind::Shape, "it runs commands inside other commands");
+            self.read_script(&script);
         }
         if taken.is_evaluated {
-            self.doubt(DoubtKind::Hidden, "the shell evaluates text when it runs");
+            self.add_doubt(DoubtKind::Hidden, "the shell evaluates text when it runs");
         }
         let mut word = taken.into_word();
-        if word.kind != WordKind::Literal {
+        if word.kind != ShellWordKind::Literal {
             word.written = written.to_owned();
         }
-        if word.kind == WordKind::Dynamic {
+        if word.kind == ShellWordKind::Dynamic {
             let reason = (DoubtCause::Value, "known only at run time".to_owned());
             self.doubt_about(DoubtKind::Words, reason, Some(written));
         }
         word
     }
 
-    fn command(&mut self, words: Vec<Word>) {
+    fn add_command(&mut self, words: Vec<ShellWord>) {
         if self.commands.len() == COLLECTED_MAX {
             return self.hide_rest("it has too many commands to read");
         }
-        let inside = nested::inside(&words);
+        let inside = nested::nested_commands(&words);
         self.commands.push(SimpleCommand { words: words.clone(), folders: self.folders.clone() });
-        let Inside { commands, scripts, hidden, effect } = inside;
-        hidden.into_iter().for_each(|reason| self.doubt(DoubtKind::Hidden, reason));
-        effect.into_iter().for_each(|reason| self.doubt(DoubtKind::Effect, reason));
+        let NestedCommands { commands, scripts, hidden, effect } = inside;
+        hidden.into_iter().for_each(|reason| self.add_doubt(DoubtKind::Hidden, reason));
+        effect.into_iter().for_each(|reason| self.add_doubt(DoubtKind::Effect, reason));
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             if !(commands.is_empty() && scripts.is_empty()) {
@@ -384,9 +384,9 @@ impl Reading {
             }
         } else {
             for command in commands.into_iter().filter(|command| !command.is_empty()) {
-                self.command(command);
+                self.add_command(command);
             }
-            scripts.iter().for_each(|script| self.script(script));
+            scripts.iter().for_each(|script| self.read_script(script));
         }
         self.depth -= 1;
         self.moved = None;
@@ -396,11 +396,11 @@ impl Reading {
     }
 
     /// Reads the words of `cd`, which goes home without one. `nested` reports unknown ones.
-    fn change_folder(&mut self, words: &[Word]) {
+    fn change_folder(&mut self, words: &[ShellWord]) {
         let mut targets =
             words.iter().filter(|word| !matches!(word.text.as_str(), "-L" | "-P" | "--"));
         let target = targets.next().map_or("~", |word| word.text.as_str());
-        let mut folders = super::placed(&self.folders, target);
+        let mut folders = super::prefix_folders(&self.folders, target);
         // The shell removes `..` before it follows links, or after that with `-P`.
         let shortened: Vec<String> = folders.iter().map(|folder| without_ups(folder)).collect();
         for folder in shortened {
@@ -417,8 +417,8 @@ impl Reading {
             self.folders.push(String::new());
         }
         if self.folders.len() >= FOLDERS_MAX {
-            let reason = Reason::new(DoubtCause::Bound, "it runs in too many folders");
-            self.doubt(DoubtKind::Words, reason);
+            let reason = DoubtReason::new(DoubtCause::Bound, "it runs in too many folders");
+            self.add_doubt(DoubtKind::Words, reason);
         } else if !self.folders.contains(&folder) {
             self.folders.push(folder);
         }
@@ -442,7 +442,7 @@ fn without_ups(folder: &str) -> String {
 }
 
 /// Returns the deepest nesting of brackets and grammar words, quoted or not.
-fn brackets(text: &str) -> usize {
+fn nesting_depth(text: &str) -> usize {
     let (mut brackets, mut grammar, mut deepest) = (0_usize, 0_usize, 0);
     let mut word = String::new();
     for letter in text.chars().chain([' ']) {

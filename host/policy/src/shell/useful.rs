@@ -1,8 +1,8 @@
 //! Chooses the words of a command that make a useful pattern for later ones: `cargo test`, not
 //! `cargo` and not `cargo test -q --workspace`.
 
-use super::programs::{self, Nature};
-use super::{SimpleCommand, Word, WordKind};
+use super::programs::{self, WordTreatment};
+use super::{SimpleCommand, ShellWord, ShellWordKind};
 
 /// Subcommands that run a project script by its name, so the name belongs to the pattern.
 const RUN_SCRIPTS: [&str; 3] = ["run", "run-script", "exec"];
@@ -37,9 +37,9 @@ pub(super) fn names_unittest(program: &str, words: &[String]) -> bool {
 
 /// Returns true if a word after `python3 -m unittest` is a harmless option or names tests of the
 /// folder.
-pub(super) fn is_unittest_word(word: &Word) -> bool {
+pub(super) fn is_unittest_word(word: &ShellWord) -> bool {
     let is_name = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '.');
-    word.kind == WordKind::Literal
+    word.kind == ShellWordKind::Literal
         && (UNITTEST_OPTIONS.contains(&word.text.as_str())
             || (!word.text.starts_with('.') && word.text.chars().all(is_name)))
 }
@@ -48,7 +48,7 @@ pub(super) fn is_unittest_word(word: &Word) -> bool {
 /// exactly this command can be allowed.
 pub(crate) fn useful_words(command: &SimpleCommand) -> Option<(String, Vec<String>)> {
     let (program, words) = command.words.split_first()?;
-    let is_literal = |kind| kind == WordKind::Literal;
+    let is_literal = |kind| kind == ShellWordKind::Literal;
     if !is_literal(program.kind) {
         return None;
     }
@@ -59,26 +59,26 @@ pub(crate) fn useful_words(command: &SimpleCommand) -> Option<(String, Vec<Strin
     };
     let is_operand = |at: usize| words.get(at).is_some_and(|word| !word.text.starts_with('-'));
     let name = program.text.rsplit('/').next().unwrap_or_default();
-    let known = programs::find(name)?;
+    let known = programs::find_program(name)?;
     let words = match (known.nature, known.subcommands.is_empty()) {
-        (Nature::Interprets, _) if words.first().is_some_and(|word| word.text == "-m") => {
+        (WordTreatment::Interprets, _) if words.first().is_some_and(|word| word.text == "-m") => {
             // What another module does with its options is unknown.
             let module = text(2)?;
             if names_unittest(name, &module) { module } else { text(words.len())? }
         }
-        (Nature::Interprets, _) if is_operand(0) => text(1)?,
-        (Nature::Interprets, _) => return None,
-        (Nature::Plain | Nature::RunsWorkspace, false) if is_operand(0) => {
+        (WordTreatment::Interprets, _) if is_operand(0) => text(1)?,
+        (WordTreatment::Interprets, _) => return None,
+        (WordTreatment::Plain | WordTreatment::RunsWorkspace, false) if is_operand(0) => {
             let runs_script =
                 words.first().is_some_and(|word| RUN_SCRIPTS.contains(&word.text.as_str()));
             text(if runs_script && is_operand(1) { 2 } else { 1 })?
         }
-        (Nature::Plain | Nature::RunsWorkspace, false) => return None,
-        (Nature::RunsWorkspace, true) if is_operand(0) => text(1)?,
-        (Nature::RunsWorkspace, true) => Vec::new(),
-        (Nature::Plain, true) if READ.contains(&name) => Vec::new(),
+        (WordTreatment::Plain | WordTreatment::RunsWorkspace, false) => return None,
+        (WordTreatment::RunsWorkspace, true) if is_operand(0) => text(1)?,
+        (WordTreatment::RunsWorkspace, true) => Vec::new(),
+        (WordTreatment::Plain, true) if READ.contains(&name) => Vec::new(),
         // It does something different with other files.
-        (Nature::Plain, true) => return None,
+        (WordTreatment::Plain, true) => return None,
     };
     Some((program.text.clone(), words))
 }

@@ -1,10 +1,10 @@
 //! Parses one shell word broadly: the text that the program may get, and the scripts inside.
 
-use super::{Word, WordKind};
+use super::{ShellWord, ShellWordKind};
 
 /// A word, and the scripts that run to produce it.
 #[derive(Debug, Default)]
-pub(super) struct Taken {
+pub(super) struct ScriptWord {
     pub(super) text: String,
     is_glob: bool,
     is_dynamic: bool,
@@ -14,21 +14,21 @@ pub(super) struct Taken {
     pub(super) scripts: Vec<String>,
 }
 
-impl Taken {
-    pub(super) fn into_word(self) -> Word {
+impl ScriptWord {
+    pub(super) fn into_word(self) -> ShellWord {
         let kind = match (self.is_dynamic, self.is_glob) {
-            (true, _) => WordKind::Dynamic,
-            (false, true) => WordKind::Glob,
-            (false, false) => WordKind::Literal,
+            (true, _) => ShellWordKind::Dynamic,
+            (false, true) => ShellWordKind::Glob,
+            (false, false) => ShellWordKind::Literal,
         };
-        Word { text: self.text, kind, written: String::new() }
+        ShellWord { text: self.text, kind, written: String::new() }
     }
 }
 
 /// Parses a word as it is written.
-pub(super) fn take(written: &str) -> Taken {
+pub(super) fn parse_written_word(written: &str) -> ScriptWord {
     let letters: Vec<char> = written.chars().collect();
-    let mut taken = Taken::default();
+    let mut taken = ScriptWord::default();
     let mut at = 0;
     let mut is_double = false;
     while let Some(&letter) = letters.get(at) {
@@ -41,7 +41,7 @@ pub(super) fn take(written: &str) -> Taken {
                 at = end;
             }
             '"' => is_double = !is_double,
-            '\\' => at += escape(&mut taken, is_double, next),
+            '\\' => at += take_escape(&mut taken, is_double, next),
             '`' => {
                 let end = backquote_end(&letters, at + 1);
                 let inside: String = letters[at + 1..end].iter().collect();
@@ -52,12 +52,12 @@ pub(super) fn take(written: &str) -> Taken {
                 at = end;
             }
             '$' if next == Some('\'') && !is_double => {
-                at = ansi_quoted(&mut taken, &letters, at + 2);
+                at = take_ansi_quoted(&mut taken, &letters, at + 2);
             }
             '$' if next == Some('(') || next == Some('{') || next == Some('[') => {
                 let end = balanced_end(&letters, at + 1);
                 let inside: String = letters[(at + 2).min(end)..end].iter().collect();
-                inner(&mut taken, next, &inside);
+                take_inner_script(&mut taken, next, &inside);
                 at = end;
             }
             '<' | '>' if next == Some('(') && !is_double => {
@@ -102,7 +102,7 @@ fn holds_number(letters: &[char], at: usize) -> bool {
 }
 
 /// Reads the content of `$(…)`, `${…}` and `$[…]`.
-fn inner(taken: &mut Taken, opening: Option<char>, inside: &str) {
+fn take_inner_script(taken: &mut ScriptWord, opening: Option<char>, inside: &str) {
     taken.is_dynamic = true;
     match opening {
         Some('(') if !inside.starts_with('(') => {
@@ -121,7 +121,7 @@ fn inner(taken: &mut Taken, opening: Option<char>, inside: &str) {
     };
     // One level at a time. Deeper levels are found when the script is read.
     if inside.contains(['$', '`']) {
-        let inside = take(inside);
+        let inside = parse_written_word(inside);
         taken.is_evaluated |= inside.is_evaluated;
         taken.scripts.extend(inside.scripts);
     }
@@ -151,7 +151,7 @@ fn is_evaluated(inside: &str) -> bool {
     }
 }
 
-fn escape(taken: &mut Taken, is_double: bool, next: Option<char>) -> usize {
+fn take_escape(taken: &mut ScriptWord, is_double: bool, next: Option<char>) -> usize {
     match next {
         Some('\n') => 1,
         Some(next) if is_double && !"\"\\$`".contains(next) => {
@@ -169,7 +169,7 @@ fn escape(taken: &mut Taken, is_double: bool, next: Option<char>) -> usize {
 
 /// Reads `$'…'`. Returns the position of its last quote. Not every shell supports it, so the word
 /// is not certain.
-fn ansi_quoted(taken: &mut Taken, letters: &[char], start: usize) -> usize {
+fn take_ansi_quoted(taken: &mut ScriptWord, letters: &[char], start: usize) -> usize {
     taken.is_dynamic = true;
     let mut at = start;
     while let Some(&letter) = letters.get(at) {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use jaato_process::{Exit, ProcessError, Signal};
+use jaato_process::{Exit, ProcessError, GroupSignal};
 
 use crate::{lives, none_lives_soon, read_all, read_pids, script, supervisor};
 
@@ -172,12 +172,12 @@ async fn a_signal_reaches_the_group_and_waiting_goes_on_meanwhile() {
     let text = "trap 'echo caught; exit 5' INT; sleep 300 & echo $!; wait";
     let mut child = supervisor.spawn(script(text)).await.unwrap();
     let pid = read_pids(&mut child, 1).await[0];
-    let (exit, sent) = tokio::join!(child.wait(), child.signal(Signal::Interrupt));
+    let (exit, sent) = tokio::join!(child.wait(), child.signal(GroupSignal::Interrupt));
     sent.unwrap();
     assert_eq!(exit.unwrap(), Exit::Code(5));
-    child.signal(Signal::Kill).await.unwrap();
+    child.signal(GroupSignal::Kill).await.unwrap();
     none_lives_soon(&[pid]);
-    child.signal(Signal::Kill).await.unwrap();
+    child.signal(GroupSignal::Kill).await.unwrap();
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ mod terminals;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use jaato_process::{Child, Command, ErrorOutput, GuardianCommand, Output, Supervisor};
+use jaato_process::{ChildProcess, ChildCommand, ErrorOutput, GuardianCommand, StandardOutput, Supervisor};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
 /// Longest wait for an event that must happen soon. A failing test ends here.
@@ -30,16 +30,16 @@ fn supervisor() -> Supervisor {
 }
 
 /// Returns a shell script with piped output that includes its error output.
-fn script(text: &str) -> Command {
-    let mut command = Command::new("/bin/sh", "/");
+fn script(text: &str) -> ChildCommand {
+    let mut command = ChildCommand::new("/bin/sh", "/");
     command.args = vec!["-c".into(), text.into()];
     command.variables.insert("PATH".into(), "/usr/bin:/bin".into());
-    command.stdout = Output::Piped;
+    command.stdout = StandardOutput::Piped;
     command.stderr = ErrorOutput::Merged;
     command
 }
 
-async fn read_all(child: &mut Child) -> String {
+async fn read_all(child: &mut ChildProcess) -> String {
     let mut text = String::new();
     let mut stdout = child.stdout.take().unwrap();
     let read = stdout.read_to_string(&mut text);
@@ -48,7 +48,7 @@ async fn read_all(child: &mut Child) -> String {
 }
 
 /// Reads this many lines with a process id each, and keeps the pipe open.
-async fn read_pids(child: &mut Child, count: usize) -> Vec<u32> {
+async fn read_pids(child: &mut ChildProcess, count: usize) -> Vec<u32> {
     let mut lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
     let mut pids = Vec::new();
     while pids.len() < count {

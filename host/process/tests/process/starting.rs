@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::net::UnixStream;
 
-use jaato_process::{Command, ErrorOutput, Exit, Input, Limits, Output, ProcessError};
+use jaato_process::{ChildCommand, ErrorOutput, Exit, StandardInput, ProcessLimits, StandardOutput, ProcessError};
 use tokio::io::AsyncWriteExt;
 
 use crate::{lives, read_all, script, supervisor};
@@ -26,7 +26,7 @@ async fn a_child_writes_and_its_code_is_seen() {
     assert_eq!(child.wait().await.unwrap(), Exit::Code(7), "asked again");
 }
 
-async fn spawn(command: Command) -> Kept {
+async fn spawn(command: ChildCommand) -> Kept {
     let supervisor = supervisor();
     let child = supervisor.spawn(command).await.unwrap();
     Kept { child, _supervisor: supervisor }
@@ -34,12 +34,12 @@ async fn spawn(command: Command) -> Kept {
 
 /// A child together with the supervisor that keeps it alive.
 struct Kept {
-    child: jaato_process::Child,
+    child: jaato_process::ChildProcess,
     _supervisor: jaato_process::Supervisor,
 }
 
 impl std::ops::Deref for Kept {
-    type Target = jaato_process::Child;
+    type Target = jaato_process::ChildProcess;
     fn deref(&self) -> &Self::Target {
         &self.child
     }
@@ -60,7 +60,7 @@ async fn a_signal_is_told_from_a_code() {
 #[tokio::test]
 async fn error_output_can_be_read_apart() {
     let mut command = script("echo out; echo err >&2");
-    command.stderr = ErrorOutput::Separate(Output::Piped);
+    command.stderr = ErrorOutput::Separate(StandardOutput::Piped);
     let mut child = spawn(command).await;
     assert_eq!(read_all(&mut child).await, "out\n");
     child.stdout = child.stderr.take();
@@ -73,7 +73,7 @@ async fn input_without_a_pipe_ends_at_once_and_a_dropped_pipe_ends_it() {
     assert_eq!(read_all(&mut child).await, "end\n");
 
     let mut command = script("cat; echo end");
-    command.stdin = Input::Piped;
+    command.stdin = StandardInput::Piped;
     let mut child = spawn(command).await;
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(b"hello\n").await.unwrap();
@@ -83,14 +83,14 @@ async fn input_without_a_pipe_ends_at_once_and_a_dropped_pipe_ends_it() {
 
 #[tokio::test]
 async fn variables_and_directory_are_the_commands_alone() {
-    let mut command = Command::new("env", "/usr");
-    command.stdout = Output::Piped;
+    let mut command = ChildCommand::new("env", "/usr");
+    command.stdout = StandardOutput::Piped;
     command.variables.insert("PATH".into(), "/usr/bin:/bin".into());
     command.variables.insert("ONLY".into(), "this = that".into());
     let mut child = spawn(command).await;
     assert_eq!(read_all(&mut child).await, "ONLY=this = that\nPATH=/usr/bin:/bin\n");
-    let mut command = Command::new("/bin/pwd", "/usr");
-    command.stdout = Output::Piped;
+    let mut command = ChildCommand::new("/bin/pwd", "/usr");
+    command.stdout = StandardOutput::Piped;
     let mut child = spawn(command).await;
     assert_eq!(read_all(&mut child).await, "/usr\n");
 }
@@ -126,7 +126,7 @@ async fn descriptor_3_is_what_was_given() {
 async fn a_file_of_the_callers_takes_the_output() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let mut command = script("echo out; echo err >&2");
-    command.stdout = Output::Descriptor(file.reopen().unwrap().into());
+    command.stdout = StandardOutput::Descriptor(file.reopen().unwrap().into());
     let child = spawn(command).await;
     assert_eq!(child.wait().await.unwrap(), Exit::Code(0));
     assert_eq!(std::fs::read_to_string(file.path()).unwrap(), "out\nerr\n");
@@ -171,12 +171,12 @@ async fn a_hundred_children_at_once_each_end_as_they_should() {
 
 #[tokio::test]
 async fn a_memory_limit_is_honoured() {
-    let large = || Command::new("/bin/dd", "/");
+    let large = || ChildCommand::new("/bin/dd", "/");
     let args = ["if=/dev/zero", "of=/dev/null", "bs=200M", "count=1"].map(Into::into).to_vec();
-    let free = Command { args: args.clone(), ..large() };
+    let free = ChildCommand { args: args.clone(), ..large() };
     assert_eq!(spawn(free).await.wait().await.unwrap(), Exit::Code(0));
-    let limits = Limits { memory_bytes: Some(100 << 20), ..Limits::default() };
-    let bound = Command { args, limits, ..large() };
+    let limits = ProcessLimits { memory_bytes: Some(100 << 20), ..ProcessLimits::default() };
+    let bound = ChildCommand { args, limits, ..large() };
     assert_eq!(spawn(bound).await.wait().await.unwrap(), Exit::Code(1));
 }
 
@@ -184,7 +184,7 @@ async fn a_memory_limit_is_honoured() {
 async fn limits_are_set_and_never_raised() {
     let mut command = script("ulimit -v; ulimit -n; ulimit -t");
     command.limits =
-        Limits { memory_bytes: Some(512 << 20), open_files: Some(64), cpu_seconds: Some(30) };
+        ProcessLimits { memory_bytes: Some(512 << 20), open_files: Some(64), cpu_seconds: Some(30) };
     let mut child = spawn(command).await;
     assert_eq!(read_all(&mut child).await, "524288\n64\n30\n");
     let mut command = script("ulimit -Hn");
@@ -194,7 +194,7 @@ async fn limits_are_set_and_never_raised() {
     assert_eq!(read_all(&mut child).await, read_all(&mut free).await);
 }
 
-async fn refused(command: Command) -> ProcessError {
+async fn refused(command: ChildCommand) -> ProcessError {
     supervisor().spawn(command).await.expect_err("it was started")
 }
 
@@ -203,27 +203,27 @@ async fn what_cannot_be_started_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let (file, nowhere) = (folder.path().join("file"), folder.path().join("nowhere"));
     std::fs::write(&file, "").unwrap();
-    let error = refused(Command::new(&nowhere, "/")).await;
+    let error = refused(ChildCommand::new(&nowhere, "/")).await;
     assert!(matches!(error, ProcessError::ProgramNotFound { .. }), "{error:?}");
     let text = format!("cannot start `{}`: no such program", nowhere.display());
     assert_eq!(error.to_string(), text);
 
-    let mut command = Command::new("no-such-tool-here", "/");
+    let mut command = ChildCommand::new("no-such-tool-here", "/");
     command.variables.insert("PATH".into(), "/usr/bin:/bin".into());
     assert!(matches!(refused(command).await, ProcessError::ProgramNotFound { .. }));
 
-    let error = refused(Command::new(&file, "/")).await;
+    let error = refused(ChildCommand::new(&file, "/")).await;
     assert!(matches!(error, ProcessError::NotExecutable { .. }), "{error:?}");
 
-    let error = refused(Command::new(folder.path(), "/")).await;
+    let error = refused(ChildCommand::new(folder.path(), "/")).await;
     assert!(matches!(error, ProcessError::NotExecutable { .. }), "{error:?}");
 
-    let error = refused(Command::new("/bin/true", &nowhere)).await;
+    let error = refused(ChildCommand::new("/bin/true", &nowhere)).await;
     assert!(matches!(error, ProcessError::BadDirectory { .. }), "{error:?}");
     let text = format!("cannot work in `{}`: ", nowhere.display());
     assert!(error.to_string().starts_with(&text), "{error}");
 
-    let error = refused(Command::new("/bin/true", &file)).await;
+    let error = refused(ChildCommand::new("/bin/true", &file)).await;
     assert!(matches!(error, ProcessError::BadDirectory { .. }), "{error:?}");
 }
 
@@ -231,8 +231,8 @@ async fn what_cannot_be_started_is_named() {
 async fn what_makes_no_sense_is_refused_before_anything_starts() {
     let supervisor = supervisor();
     let zero = std::ffi::OsString::from_vec(b"a\0b".to_vec());
-    let with = |change: &dyn Fn(&mut Command)| {
-        let mut command = Command::new("/bin/true", "/");
+    let with = |change: &dyn Fn(&mut ChildCommand)| {
+        let mut command = ChildCommand::new("/bin/true", "/");
         change(&mut command);
         command
     };

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use jaato_process::{Command, Exit, Output, ProcessError, open_terminal};
+use jaato_process::{ChildCommand, Exit, StandardOutput, ProcessError, open_terminal};
 use nix::fcntl::OFlag;
 use nix::pty::{PtyMaster, grantpt, posix_openpt, ptsname_r, unlockpt};
 
@@ -17,9 +17,9 @@ fn terminal() -> (PtyMaster, PathBuf) {
     (own, path)
 }
 
-fn on_terminal(text: &str, path: &Path) -> Command {
+fn on_terminal(text: &str, path: &Path) -> ChildCommand {
     let terminal = Some(open_terminal(path).unwrap());
-    Command { stdout: Output::Null, stderr: Default::default(), terminal, ..script(text) }
+    ChildCommand { stdout: StandardOutput::Null, stderr: Default::default(), terminal, ..script(text) }
 }
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn what_is_no_terminal_is_refused() {
     let missing = open_terminal(&folder.path().join("missing")).unwrap_err();
     assert_eq!(missing.kind(), std::io::ErrorKind::NotFound);
     let (_own, path) = terminal();
-    let both = Command { stdout: Output::Piped, ..on_terminal("exit 0", &path) };
+    let both = ChildCommand { stdout: StandardOutput::Piped, ..on_terminal("exit 0", &path) };
     let error = supervisor().spawn(both).await.unwrap_err();
     assert!(matches!(error, ProcessError::InvalidCommand { .. }), "{error}");
 }

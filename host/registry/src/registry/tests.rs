@@ -5,7 +5,7 @@ use jaato_types::CommandSpec;
 use super::*;
 use crate::{CommandEntry, CommandRefusal, CommandStatus};
 
-fn candidate(path: &str, name: &str, trust: Trust, tools: &[&str]) -> Candidate {
+fn candidate(path: &str, name: &str, trust: PluginFileTrust, tools: &[&str]) -> PluginCandidate {
     let manifest =
         format!(r#"{{"v":1,"name":"{name}","version":"1","api":"1.0.0","kinds":["tool"]}}"#);
     let tools = tools.iter().map(|tool| ToolSpec {
@@ -24,26 +24,26 @@ fn candidate(path: &str, name: &str, trust: Trust, tools: &[&str]) -> Candidate 
         ..ToolSpec::default()
     });
     let description = Description { tools: tools.collect(), ..Description::default() };
-    Candidate {
+    PluginCandidate {
         path: path.into(),
         place: "user",
-        description: (trust != Trust::WorkspaceNot).then_some(Ok(description)),
+        description: (trust != PluginFileTrust::WorkspaceNot).then_some(Ok(description)),
         trust,
         manifest: Manifest::parse(manifest.as_bytes()).unwrap(),
     }
 }
 
-fn trusted(path: &str, name: &str, tools: &[&str]) -> Candidate {
-    candidate(path, name, Trust::ByHash("aa".into()), tools)
+fn trusted(path: &str, name: &str, tools: &[&str]) -> PluginCandidate {
+    candidate(path, name, PluginFileTrust::ByHash("aa".into()), tools)
 }
 
 #[track_caller]
-fn check(candidates: Vec<Candidate>, rules: &Rules, expected: &[&str]) -> Registry {
+fn check(candidates: Vec<PluginCandidate>, rules: &RegistryRules, expected: &[&str]) -> Registry {
     let registry = Registry::build(candidates, rules);
     let line = |entry: &PluginEntry| {
         let status = match &entry.status {
-            Status::Refused(refusal) => refusal.to_string(),
-            Status::Failed(error) => format!("failed: {error}"),
+            PluginStatus::Refused(refusal) => refusal.to_string(),
+            PluginStatus::Failed(error) => format!("failed: {error}"),
             other => format!("{other:?}"),
         };
         format!("{}: {status}", entry.candidate.path.display())
@@ -62,7 +62,7 @@ fn a_taken_tool_name_costs_that_tool_and_a_plugin_of_which_nothing_is_left_is_re
             trusted("/b/stars.so", "stars", &["phase"]),
             trusted("/b/thief.so", "thief", &["list_tools"]),
         ],
-        &Rules::default(),
+        &RegistryRules::default(),
         &[
             "/a/moon.so: Active",
             "/b/moon.so: the plugin name `moon` is held by `/a/moon.so`",
@@ -83,10 +83,10 @@ fn a_taken_tool_name_costs_that_tool_and_a_plugin_of_which_nothing_is_left_is_re
 fn a_plugin_that_is_not_trusted_is_used_unless_its_workspace_is_not() {
     let registry = check(
         vec![
-            candidate("/u/moon.so", "moon", Trust::No("ff".into()), &["phase"]),
-            candidate("/w/sun.so", "sun", Trust::WorkspaceNot, &["rise"]),
+            candidate("/u/moon.so", "moon", PluginFileTrust::No("ff".into()), &["phase"]),
+            candidate("/w/sun.so", "sun", PluginFileTrust::WorkspaceNot, &["rise"]),
         ],
-        &Rules::default(),
+        &RegistryRules::default(),
         &["/u/moon.so: Active", "/w/sun.so: NotTrusted"],
     );
     assert_eq!(registry.tool("phase").map(|tool| tool.status), Some(ToolStatus::Enabled));
@@ -98,7 +98,7 @@ fn a_plugin_that_is_not_trusted_is_used_unless_its_workspace_is_not() {
 
 #[test]
 fn the_rules_switch_off_plugins_and_tools() {
-    let rules = Rules {
+    let rules = RegistryRules {
         plugins_disabled: vec!["sun".into()],
         tools_enabled: Some(vec!["phase".into(), "tide".into()]),
         tools_disabled: vec!["tide".into()],
@@ -123,9 +123,9 @@ fn the_rules_switch_off_plugins_and_tools() {
 fn none_alone_leaves_every_tool_out() {
     let none = || Some(vec![NO_TOOLS.to_owned()]);
     for rules in [
-        Rules { tools_only: none(), ..Rules::default() },
-        Rules { tools_enabled: none(), ..Rules::default() },
-        Rules { tools_only: none(), tools_enabled: Some(vec!["phase".into()]), ..Rules::default() },
+        RegistryRules { tools_only: none(), ..RegistryRules::default() },
+        RegistryRules { tools_enabled: none(), ..RegistryRules::default() },
+        RegistryRules { tools_only: none(), tools_enabled: Some(vec!["phase".into()]), ..RegistryRules::default() },
     ] {
         let plugins = vec![trusted("/moon.so", "moon", &["phase", "none"])];
         let registry = check(plugins, &rules, &["/moon.so: Active"]);
@@ -137,10 +137,10 @@ fn none_alone_leaves_every_tool_out() {
 #[test]
 fn a_word_that_ends_with_a_star_means_all_that_begin_so() {
     let words = |words: &[&str]| Some(words.iter().map(|&it| it.to_owned()).collect::<Vec<_>>());
-    let rules = Rules {
+    let rules = RegistryRules {
         tools_only: words(&["ph*", "tide"]),
         tools_disabled: vec!["phase_*".into()],
-        ..Rules::default()
+        ..RegistryRules::default()
     };
     let status = |name: &str| rules.tool_status(name);
     assert_eq!(status("phase"), ToolStatus::Enabled);
@@ -152,7 +152,7 @@ fn a_word_that_ends_with_a_star_means_all_that_begin_so() {
 
 #[test]
 fn tools_that_the_command_line_names_stand_in_the_request() {
-    let rules = Rules { tools_only: Some(vec!["phase".into()]), ..Rules::default() };
+    let rules = RegistryRules { tools_only: Some(vec!["phase".into()]), ..RegistryRules::default() };
     let registry =
         check(vec![trusted("/moon.so", "moon", &["phase"])], &rules, &["/moon.so: Active"]);
     assert_eq!(registry.tool("phase").map(|tool| tool.spec.availability), Some(Availability::Core));
@@ -164,7 +164,7 @@ fn a_plugin_that_could_not_be_described_holds_its_name_and_says_why() {
     broken.description = Some(Err(Error::failed("it hangs")));
     check(
         vec![broken, trusted("/b/moon.so", "moon", &["phase"])],
-        &Rules::default(),
+        &RegistryRules::default(),
         &[
             "/a/moon.so: failed: it hangs",
             "/b/moon.so: the plugin name `moon` is held by `/a/moon.so`",
@@ -172,7 +172,7 @@ fn a_plugin_that_could_not_be_described_holds_its_name_and_says_why() {
     );
 }
 
-fn with_commands(mut candidate: Candidate, names: &[&str]) -> Candidate {
+fn with_commands(mut candidate: PluginCandidate, names: &[&str]) -> PluginCandidate {
     let command = |name: &&str| CommandSpec {
         name: (*name).to_owned(),
         description: String::new(),
@@ -192,7 +192,7 @@ fn a_command_whose_name_is_taken_is_refused_alone_and_its_plugin_stays() {
     let bad = ["full", "gc", "-x", "a b", "", "rise"];
     let sun = with_commands(trusted("/b/sun.so", "sun", &["shine"]), &bad);
     let registry =
-        check(vec![moon, sun], &Rules::default(), &["/a/moon.so: Active", "/b/sun.so: Active"]);
+        check(vec![moon, sun], &RegistryRules::default(), &["/a/moon.so: Active", "/b/sun.so: Active"]);
     let line = |entry: CommandEntry<'_>| match &entry.status {
         CommandStatus::Refused(refusal) => format!("{}: {refusal}", entry.spec.name),
         other => format!("{} of {}: {other:?}", entry.spec.name, entry.plugin),
@@ -214,9 +214,9 @@ fn a_command_whose_name_is_taken_is_refused_alone_and_its_plugin_stays() {
 
 #[test]
 fn a_command_of_a_plugin_that_is_switched_off_is_not_there() {
-    let moon = candidate("/u/moon.so", "moon", Trust::No("ff".into()), &[]);
+    let moon = candidate("/u/moon.so", "moon", PluginFileTrust::No("ff".into()), &[]);
     let off = with_commands(trusted("/b/sun.so", "sun", &[]), &["rise"]);
-    let rules = Rules { plugins_disabled: vec!["sun".into()], ..Rules::default() };
+    let rules = RegistryRules { plugins_disabled: vec!["sun".into()], ..RegistryRules::default() };
     let plugins = vec![with_commands(moon, &["full"]), off];
     let registry = check(plugins, &rules, &["/u/moon.so: Active", "/b/sun.so: Disabled"]);
     assert_eq!(registry.command("full").map(|it| it.status), Some(CommandStatus::Enabled));
@@ -225,13 +225,13 @@ fn a_command_of_a_plugin_that_is_switched_off_is_not_there() {
 
 #[test]
 fn nobody_takes_the_word_before_lines_of_another() {
-    let shipped = candidate("/s/cli.so", "tool-cli", Trust::Shipped, &[]);
+    let shipped = candidate("/s/cli.so", "tool-cli", PluginFileTrust::Shipped, &[]);
     let strangers = ["host", "jaato", "cli", "tool-host", "gc-cli", "moon"];
     let strangers = strangers.map(|name| trusted(&format!("/u/{name}.so"), name, &[]));
-    let refused = |name: &str| format!("/u/{name}.so: {}", Refusal::Label(PluginName::from(name)));
+    let refused = |name: &str| format!("/u/{name}.so: {}", NameRefusal::Label(PluginName::from(name)));
     let registry = check(
         [vec![shipped], strangers.into()].concat(),
-        &Rules::default(),
+        &RegistryRules::default(),
         &[
             "/s/cli.so: Active",
             &refused("host"),
@@ -243,6 +243,6 @@ fn nobody_takes_the_word_before_lines_of_another() {
         ],
     );
     let names = ["tool-cli", "tool-host", "gc-cli", "moon"].map(PluginName::from);
-    let sources = names.each_ref().map(|name| registry.source(name));
+    let sources = names.each_ref().map(|name| registry.event_source_name(name));
     assert_eq!(sources, ["cli", "tool-host", "gc-cli", "moon"]);
 }

@@ -16,7 +16,7 @@ use jaato_session::NoAnswer;
 use jaato_types::SessionId;
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
 
-use super::{Channel, FolderAsker, wire};
+use super::{ApprovalChannel, FolderAsker, wire};
 
 /// How often the host looks for an answer.
 const LOOKED_AT_EVERY: Duration = Duration::from_millis(500);
@@ -25,12 +25,12 @@ const LOOKED_AT_EVERY: Duration = Duration::from_millis(500);
 const HALF_WRITTEN_MAX: u32 = 4;
 
 /// A folder for questions and answers.
-pub struct Folder {
+pub struct ApprovalFolder {
     folder: PathBuf,
 }
 
 /// The files of a question, removed on drop.
-struct Files {
+struct ApprovalFiles {
     request: PathBuf,
     response: PathBuf,
 }
@@ -38,11 +38,11 @@ struct Files {
 impl FolderAsker {
     /// Creates an asker. Touches no file yet.
     pub fn new(folder: PathBuf) -> Self {
-        Self(Folder { folder })
+        Self(ApprovalFolder { folder })
     }
 }
 
-impl Folder {
+impl ApprovalFolder {
     async fn exchange(
         &self,
         session: &SessionId,
@@ -55,8 +55,8 @@ impl Folder {
             check_folder(folder, &Owners::own()).map_err(|error| error.to_string())?;
         }
         let name = format!("{id}.json");
-        let files = Files { request: requests.join(&name), response: responses.join(&name) };
-        let body = wire::request((session, prompt), &id, &wire::now());
+        let files = ApprovalFiles { request: requests.join(&name), response: responses.join(&name) };
+        let body = wire::prompt_json((session, prompt), &id, &wire::current_timestamp());
         write_whole(&files.request, &body.to_string())
             .map_err(|error| format!("cannot write `{}`: {error}", files.request.display()))?;
         let mut half_written = 0;
@@ -64,7 +64,7 @@ impl Folder {
             tokio::time::sleep(LOOKED_AT_EVERY).await;
             let read = read(&files.response, wire::ANSWER_BYTES_MAX);
             let Some(bytes) = read.map_err(|error| error.to_string())? else { continue };
-            match wire::answer(&bytes, &id, prompt) {
+            match wire::parse_answer(&bytes, &id, prompt) {
                 Err(_) if half_written < HALF_WRITTEN_MAX => half_written += 1,
                 answer => return answer,
             }
@@ -80,7 +80,7 @@ fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
     fs::rename(&begun, path)
 }
 
-impl Drop for Files {
+impl Drop for ApprovalFiles {
     fn drop(&mut self) {
         // The files may be gone because the answering program removed them.
         for file in [&self.request, &self.response] {
@@ -89,7 +89,7 @@ impl Drop for Files {
     }
 }
 
-impl Channel for Folder {
+impl ApprovalChannel for ApprovalFolder {
     const NAME: &str = "file";
 
     fn exchange<'a>(

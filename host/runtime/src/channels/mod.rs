@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_config::permissions::AskingChannel;
-use jaato_config::{Endpoint, PermissionChannel};
+use jaato_config::{PromptEndpoint, PermissionChannel};
 use jaato_http::{Client, Network, Settings};
-use jaato_session::{Asker, FormQuestion, NoAnswer, PermissionAsker, SecretAnswer, SecretQuestion};
+use jaato_session::{UserAsker, FormQuestion, NoAnswer, PermissionAsker, SecretAnswer, SecretQuestion};
 use jaato_types::ask::FormAnswer;
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
 use jaato_types::{Error, ErrorKind, SessionId};
@@ -29,7 +29,7 @@ pub const ANSWER_MS: u64 = 5 * 60 * 1_000;
 const TOKEN: &str = "PERMISSION_WEBHOOK_TOKEN";
 
 /// A channel that sends a permission prompt and returns its answer.
-pub trait Channel: Send + Sync {
+pub trait ApprovalChannel: Send + Sync {
     /// The channel's name in the ledger.
     const NAME: &str;
 
@@ -45,11 +45,11 @@ pub trait Channel: Send + Sync {
 pub struct ChannelAsker<C>(C);
 
 /// Asks a server.
-pub type WebhookAsker = ChannelAsker<webhook::Webhook>;
+pub type WebhookAsker = ChannelAsker<webhook::ApprovalWebhook>;
 /// Asks through a folder.
-pub type FolderAsker = ChannelAsker<folder::Folder>;
+pub type FolderAsker = ChannelAsker<folder::ApprovalFolder>;
 
-impl<C: Channel> PermissionAsker for ChannelAsker<C> {
+impl<C: ApprovalChannel> PermissionAsker for ChannelAsker<C> {
     fn unavailable(&self) -> Option<String> {
         None
     }
@@ -72,7 +72,7 @@ impl<C: Channel> PermissionAsker for ChannelAsker<C> {
 }
 
 /// The asker for tool calls only.
-struct CallsAlone {
+struct PermissionOnlyAsker {
     calls: Arc<dyn PermissionAsker>,
     patience_ms: Option<u64>,
 }
@@ -83,10 +83,10 @@ impl Runtime {
     ///
     /// # Errors
     /// `configuration` if the channel's endpoint is missing or cannot be used.
-    pub fn asker(&self, others: Arc<dyn Asker>) -> Result<Arc<dyn Asker>, Error> {
+    pub fn asker(&self, others: Arc<dyn UserAsker>) -> Result<Arc<dyn UserAsker>, Error> {
         Ok(match configured_channel(self.setup())? {
-            Some(CallsAlone { calls, patience_ms }) => {
-                Arc::new(CallsBy { calls, patience_ms, others })
+            Some(PermissionOnlyAsker { calls, patience_ms }) => {
+                Arc::new(SplitAsker { calls, patience_ms, others })
             }
             None => others,
         })
@@ -94,16 +94,16 @@ impl Runtime {
 }
 
 /// Sends permission prompts to one asker and everything else to another.
-pub struct CallsBy {
+pub struct SplitAsker {
     /// Answers permission prompts.
     pub calls: Arc<dyn PermissionAsker>,
     /// How long to wait for an answer. `None` waits forever.
     pub patience_ms: Option<u64>,
     /// Answers forms and asks for secrets.
-    pub others: Arc<dyn Asker>,
+    pub others: Arc<dyn UserAsker>,
 }
 
-impl PermissionAsker for CallsBy {
+impl PermissionAsker for SplitAsker {
     fn unavailable(&self) -> Option<String> {
         self.calls.unavailable()
     }
@@ -125,7 +125,7 @@ impl PermissionAsker for CallsBy {
     }
 }
 
-impl Asker for CallsBy {
+impl UserAsker for SplitAsker {
     fn secret<'a>(&'a self, question: SecretQuestion<'a>) -> BoxFuture<'a, SecretAnswer> {
         self.others.secret(question)
     }
@@ -140,20 +140,20 @@ impl Asker for CallsBy {
 
 /// A channel and its settings.
 #[derive(Debug, PartialEq)]
-struct Chosen {
+struct ConfiguredChannel {
     channel: PermissionChannel,
-    endpoint: Option<Endpoint>,
+    endpoint: Option<PromptEndpoint>,
     /// How long to wait for an answer. `None` waits forever.
     patience_ms: Option<u64>,
 }
 
 /// Returns the configured channel or, without one, the channel of the user's `permissions.json`. A
 /// workspace cannot choose a channel, because its own server would allow its own calls.
-fn chosen(setup: &Setup) -> Chosen {
+fn selected_channel(setup: &Setup) -> ConfiguredChannel {
     let settings = &setup.config.permissions;
     let patience_ms = Some(ANSWER_MS);
     let configured =
-        Chosen { channel: settings.channel, endpoint: settings.endpoint.clone(), patience_ms };
+        ConfiguredChannel { channel: settings.channel, endpoint: settings.endpoint.clone(), patience_ms };
     if settings.channel != PermissionChannel::Terminal {
         return configured;
     }
@@ -164,51 +164,51 @@ fn chosen(setup: &Setup) -> Chosen {
 }
 
 /// Reads the `channel` of a `permissions.json`. `console` and `queue` mean the terminal.
-fn of_original(original: AskingChannel, directory: &Path) -> Chosen {
+fn of_original(original: AskingChannel, directory: &Path) -> ConfiguredChannel {
     let channel = match original.kind.as_str() {
         "webhook" => PermissionChannel::Webhook,
         "file" => PermissionChannel::File,
         _ => PermissionChannel::Terminal,
     };
     let endpoint = original.endpoint.map(|text| match text.contains("://") {
-        true => Endpoint::Url(text),
-        false => Endpoint::Folder(directory.join(text)),
+        true => PromptEndpoint::Url(text),
+        false => PromptEndpoint::Folder(directory.join(text)),
     });
     let seconds = u64::try_from(original.timeout_s).ok().filter(|seconds| *seconds > 0);
-    Chosen { channel, endpoint, patience_ms: seconds.map(|it| it.saturating_mul(1_000)) }
+    ConfiguredChannel { channel, endpoint, patience_ms: seconds.map(|it| it.saturating_mul(1_000)) }
 }
 
 /// Creates the channel that the user configured, or `None` if it is the terminal.
 ///
 /// # Errors
 /// `configuration` if its endpoint is missing or cannot be used.
-fn configured_channel(setup: &Setup) -> Result<Option<CallsAlone>, Error> {
+fn configured_channel(setup: &Setup) -> Result<Option<PermissionOnlyAsker>, Error> {
     let wrong = |text: &str, hint: &str| {
         Err(Error::new(ErrorKind::Configuration, text.to_owned()).with_hint(hint))
     };
-    let Chosen { channel, endpoint, patience_ms } = chosen(setup);
+    let ConfiguredChannel { channel, endpoint, patience_ms } = selected_channel(setup);
     let calls: Arc<dyn PermissionAsker> = match (channel, endpoint) {
         (PermissionChannel::Terminal, _) => return Ok(None),
-        (PermissionChannel::Webhook, Some(Endpoint::Url(url))) => {
+        (PermissionChannel::Webhook, Some(PromptEndpoint::Url(url))) => {
             let network = if setup.config.offline { Network::Offline } else { Network::Online };
             let client = Client::new(Settings { network, ..Settings::default() });
             let token =
                 setup.variables.get(TOKEN).and_then(|value| value.to_str().map(str::to_owned));
             Arc::new(WebhookAsker::new(client, &url, token.as_deref())?)
         }
-        (PermissionChannel::File, Some(Endpoint::Folder(folder))) => {
+        (PermissionChannel::File, Some(PromptEndpoint::Folder(folder))) => {
             Arc::new(FolderAsker::new(folder))
         }
-        (PermissionChannel::Webhook, Some(Endpoint::Folder(_)) | None) => {
+        (PermissionChannel::Webhook, Some(PromptEndpoint::Folder(_)) | None) => {
             let text = "the channel `webhook` of permissions needs a URL";
             return wrong(text, "`endpoint = \"https://…\"` in `[permissions]` names one");
         }
-        (PermissionChannel::File, Some(Endpoint::Url(_)) | None) => {
+        (PermissionChannel::File, Some(PromptEndpoint::Url(_)) | None) => {
             let text = "the channel `file` of permissions needs a folder";
             return wrong(text, "`endpoint = \"/…\"` in `[permissions]` names one");
         }
     };
-    Ok(Some(CallsAlone { calls, patience_ms }))
+    Ok(Some(PermissionOnlyAsker { calls, patience_ms }))
 }
 
 #[cfg(test)]

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaato_config::permissions::AskingChannel;
-use jaato_config::{Endpoint, PermissionChannel};
+use jaato_config::{PromptEndpoint, PermissionChannel};
 use jaato_http::{Client, Proxies, Settings};
-use jaato_session::testing::{Beat, Stage, Tool};
-use jaato_session::{Cancel, PermissionAsker, Ports, Session};
+use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
+use jaato_session::{Cancel, PermissionAsker, SessionPorts, Session};
 use jaato_types::Event;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use super::{CallsBy, Chosen, FolderAsker, WebhookAsker, of_original};
+use super::{SplitAsker, ConfiguredChannel, FolderAsker, WebhookAsker, of_original};
 
 #[test]
 fn the_channel_of_the_originals_file_means_what_it_meant() {
@@ -23,16 +23,16 @@ fn the_channel_of_the_originals_file_means_what_it_meant() {
         let (kind, endpoint) = (kind.to_owned(), endpoint.map(str::to_owned));
         of_original(AskingChannel { kind, endpoint, timeout_s }, Path::new("/project"))
     };
-    let chosen = |channel, endpoint, patience_ms| Chosen { channel, endpoint, patience_ms };
+    let chosen = |channel, endpoint, patience_ms| ConfiguredChannel { channel, endpoint, patience_ms };
     let url = "https://hooks.example/x";
     assert_eq!(
         of("webhook", Some(url), 30),
-        chosen(PermissionChannel::Webhook, Some(Endpoint::Url(url.to_owned())), Some(30_000))
+        chosen(PermissionChannel::Webhook, Some(PromptEndpoint::Url(url.to_owned())), Some(30_000))
     );
     // Zero and negative values wait forever.
     assert_eq!(
         of("file", Some("gate"), 0),
-        chosen(PermissionChannel::File, Some(Endpoint::Folder("/project/gate".into())), None)
+        chosen(PermissionChannel::File, Some(PromptEndpoint::Folder("/project/gate".into())), None)
     );
     for terminal in ["console", "queue"] {
         let channel = PermissionChannel::Terminal;
@@ -46,14 +46,14 @@ fn client() -> Client {
 
 /// Plays one turn with a call of `write`. Returns the call's result and the decision about it.
 async fn play(asker: Arc<dyn PermissionAsker>, arguments: Value) -> (Value, String) {
-    let stage = Stage::new([Tool::echo("write").writing()]);
+    let stage = TestStage::new([ScriptedTool::echo("write").writing()]);
     let others = stage.person.clone();
     let patience_ms = asker.patience_ms();
-    let asker = Arc::new(CallsBy { calls: asker, patience_ms, others });
-    let ports = Ports { asker, ..stage.ports() };
-    let mut session = Session::start(Stage::setup(), ports).unwrap();
-    stage.provider.then([Beat::call("0", "write", arguments)]);
-    stage.provider.then([Beat::text("done")]);
+    let asker = Arc::new(SplitAsker { calls: asker, patience_ms, others });
+    let ports = SessionPorts { asker, ..stage.ports() };
+    let mut session = Session::start(TestStage::setup(), ports).unwrap();
+    stage.provider.then([ScriptedProviderAction::call("0", "write", arguments)]);
+    stage.provider.then([ScriptedProviderAction::text("done")]);
     session.turn("x", &Cancel::new()).await;
     let message = session.history().messages().rev().nth(1).unwrap();
     let result = Value::Object(message.tool_results().next().unwrap().content.clone());

@@ -9,14 +9,14 @@ use jaato_session::NoAnswer;
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
 use jaato_types::{Error, ErrorKind, SessionId};
 
-use super::{ANSWER_MS, Channel, WebhookAsker, wire};
+use super::{ANSWER_MS, ApprovalChannel, WebhookAsker, wire};
 
 /// How much longer the exchange may last than the question waits, so that the session times out
 /// first.
 const BEYOND: Duration = Duration::from_secs(5);
 
 /// A server for questions.
-pub struct Webhook {
+pub struct ApprovalWebhook {
     client: Client,
     url: String,
     headers: HeaderMap,
@@ -51,11 +51,11 @@ impl WebhookAsker {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
-        Ok(Self(Webhook { client, url: url.to_owned(), headers }))
+        Ok(Self(ApprovalWebhook { client, url: url.to_owned(), headers }))
     }
 }
 
-impl Webhook {
+impl ApprovalWebhook {
     /// Asks.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl Webhook {
         prompt: &PermissionPrompt,
     ) -> Result<PermissionAnswer, String> {
         let id = wire::new_id()?;
-        let body = wire::request((session, prompt), &id, &wire::now());
+        let body = wire::prompt_json((session, prompt), &id, &wire::current_timestamp());
         let mut request =
             Request::new(Method::POST, &self.url).map_err(|error| error.to_string())?;
         request.headers = self.headers.clone();
@@ -82,11 +82,11 @@ impl Webhook {
             return Err(format!("the webhook answers with status {}", status.as_u16()));
         }
         let bytes = response.bytes().await.map_err(|error| error.to_string())?;
-        wire::answer(&bytes, &id, prompt)
+        wire::parse_answer(&bytes, &id, prompt)
     }
 }
 
-impl Channel for Webhook {
+impl ApprovalChannel for ApprovalWebhook {
     const NAME: &str = "webhook";
 
     fn exchange<'a>(

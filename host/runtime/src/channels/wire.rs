@@ -1,7 +1,7 @@
 //! A permission prompt and its answer as JSON, in the format of the original's webhooks and
 //! folders.
 
-use jaato_session::{Clock as _, SystemClock};
+use jaato_session::{SessionClock as _, SystemClock};
 use jaato_types::SessionId;
 use jaato_types::permission_prompt::{
     AllowedAnswer, PermissionAnswer, PermissionDecision, PermissionPrompt,
@@ -29,12 +29,12 @@ pub fn new_id() -> Result<String, String> {
 }
 
 /// Returns the current time as RFC 3339 in UTC.
-pub fn now() -> String {
+pub fn current_timestamp() -> String {
     jaato_store::rfc3339(SystemClock::new().wall_ms())
 }
 
 /// Returns a prompt as JSON.
-pub fn request((session, prompt): (&SessionId, &PermissionPrompt), id: &str, now: &str) -> Value {
+pub fn prompt_json((session, prompt): (&SessionId, &PermissionPrompt), id: &str, now: &str) -> Value {
     let agent_name = (!prompt.agent_name.is_empty()).then_some(&prompt.agent_name);
     json!({
         "request_id": id,
@@ -72,7 +72,7 @@ fn response_options(prompt: &PermissionPrompt) -> Vec<Value> {
         let pattern = answer.pattern.and_then(|index| prompt.patterns.get(index));
         let mut option = json!({
             "short": number.to_string(), "full": answer.label, "description": answer.label,
-            "decision": word(answer.decision),
+            "decision": decision_word(answer.decision),
         });
         if let Some(pattern) = pattern {
             option["remember_pattern"] = pattern.as_str().into();
@@ -97,7 +97,7 @@ fn response_options(prompt: &PermissionPrompt) -> Vec<Value> {
 }
 
 /// The original's word for a decision.
-fn word(decision: PermissionDecision) -> &'static str {
+fn decision_word(decision: PermissionDecision) -> &'static str {
     use PermissionDecision as Is;
     match decision {
         Is::AllowOnce => "allow",
@@ -114,7 +114,7 @@ fn word(decision: PermissionDecision) -> &'static str {
 
 /// A received answer. Missing fields have no effect.
 #[derive(Deserialize)]
-struct Response {
+struct ChannelResponse {
     request_id: Option<String>,
     decision: String,
     reason: Option<String>,
@@ -126,7 +126,7 @@ struct Response {
     arguments: Option<Value>,
 }
 
-impl Response {
+impl ChannelResponse {
     /// Returns true if the answer has expired. A time that jaato cannot read counts as past.
     fn is_expired(&self) -> bool {
         let Some(expires_at) = &self.expires_at else { return false };
@@ -144,12 +144,12 @@ impl Response {
 ///
 /// # Errors
 /// What is wrong with the answer, without quoting it.
-pub fn answer(
+pub fn parse_answer(
     bytes: &[u8],
     id: &str,
     prompt: &PermissionPrompt,
 ) -> Result<PermissionAnswer, String> {
-    let response: Response = serde_json::from_slice(bytes)
+    let response: ChannelResponse = serde_json::from_slice(bytes)
         .map_err(|_| "the answer is not a JSON object with a text `decision`".to_owned())?;
     if response.request_id.as_ref().is_some_and(|named| named != id) {
         return Err("the answer is for another prompt".to_owned());
@@ -169,7 +169,7 @@ pub fn answer(
         return Err(format!("`reason` has more than {COMMENT_BYTES_MAX} bytes"));
     }
     let decision = response.decision.trim().to_ascii_lowercase();
-    let mut decision = decision_of(&decision, response.remember)
+    let mut decision = parse_decision(&decision, response.remember)
         .ok_or_else(|| "`decision` is not one that is known".to_owned())?;
     // jaato cannot end a remembered decision at a set time, so it does not remember this one.
     if decision.runs() && response.expires_at.is_some() {
@@ -196,7 +196,7 @@ pub fn answer(
 }
 
 /// Reads the original's word for a decision.
-fn decision_of(word: &str, remember: bool) -> Option<PermissionDecision> {
+fn parse_decision(word: &str, remember: bool) -> Option<PermissionDecision> {
     use PermissionDecision as Is;
     Some(match word {
         "y" | "yes" | "allow" if remember => Is::AllowInSession,
@@ -234,7 +234,7 @@ mod tests {
     fn check(response: Value, expected: Result<PermissionAnswer, &str>) {
         let bytes = response.to_string();
         assert_eq!(
-            answer(bytes.as_bytes(), "1", &prompt()),
+            parse_answer(bytes.as_bytes(), "1", &prompt()),
             expected.map_err(str::to_owned),
             "{response}"
         );

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jaato_instances::{CallSite, Facet, misbehaved};
+use jaato_instances::{CallSite, FacetRequest, misbehaved_error};
 use jaato_session::{Cancel, Session, SharedFacts};
 use jaato_types::hooks::{CompleteWords, HOOK_MS_MAX, WordChoice, WordChoices};
 use jaato_types::{CommandSpec, Error, ErrorKind, Frame, PluginName, SessionId};
 
-use super::{own, words};
-use crate::host::Host;
+use super::{built_in_commands, words};
+use crate::host::RuntimeHost;
 use crate::runtime::Runtime;
 
 /// Maximum number of words offered at once. No one reads more.
@@ -24,7 +24,7 @@ const DESCRIPTION_CHARS_MAX: usize = 120;
 /// Offers words in one session without borrowing it.
 #[derive(Clone)]
 pub struct WordCompleter {
-    host: Arc<Host>,
+    host: Arc<RuntimeHost>,
     session: SessionId,
     facts: SharedFacts,
 }
@@ -44,20 +44,20 @@ impl WordCompleter {
         let of_plugins = registry.commands().map(|entry| entry.spec.clone());
         let set = self.host.plugins.plugins.set_commands(Some(&self.session));
         let set = set.into_iter().map(|(_, spec)| spec);
-        let mut specs: Vec<CommandSpec> = own().into_iter().chain(of_plugins).chain(set).collect();
+        let mut specs: Vec<CommandSpec> = built_in_commands().into_iter().chain(of_plugins).chain(set).collect();
         specs.sort_by(|a, b| a.name.cmp(&b.name));
         let choices = specs.into_iter().map(|it| WordChoice::new(it.name, it.description));
-        usable(choices.collect(), begun)
+        usable_choices(choices.collect(), begun)
     }
 
     /// Lists words that may follow a command's name. The list is empty if the command does not
     /// exist, or its plugin does not answer in time.
     pub async fn words(&self, command: &str, words: &[String], begun: &str) -> Vec<WordChoice> {
         let Some((spec, plugin)) = self.find(command) else { return Vec::new() };
-        let mut choices = words::listed(&spec, words.len());
+        let mut choices = words::listed_choices(&spec, words.len());
         if let Some(plugin) = plugin.filter(|_| spec.completes) {
             let asked = CompleteWords::new(command, words.to_vec(), begun);
-            match self.ask(&plugin, &asked).await {
+            match self.ask_plugin_for_words(&plugin, &asked).await {
                 Ok(answer) => choices.extend(answer.choices),
                 Err(error) => {
                     // An error must not disturb the line that the user is typing.
@@ -66,11 +66,11 @@ impl WordCompleter {
                 }
             }
         }
-        usable(choices, begun)
+        usable_choices(choices, begun)
     }
 
     fn find(&self, command: &str) -> Option<(CommandSpec, Option<PluginName>)> {
-        if let Some(spec) = own().into_iter().find(|spec| spec.name == command) {
+        if let Some(spec) = built_in_commands().into_iter().find(|spec| spec.name == command) {
             return Some((spec, None));
         }
         let registry = self.host.registry();
@@ -82,25 +82,25 @@ impl WordCompleter {
         found.next().map(|(plugin, spec)| (spec, Some(plugin)))
     }
 
-    async fn ask(&self, plugin: &PluginName, asked: &CompleteWords) -> Result<WordChoices, Error> {
+    async fn ask_plugin_for_words(&self, plugin: &PluginName, asked: &CompleteWords) -> Result<WordChoices, Error> {
         let frame = Frame::write(asked)
             .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
-        let site = self.host.environments.site(&self.session).reading();
+        let site = self.host.environments.site(&self.session).read_only();
         let site = CallSite { facts: Some(self.facts.clone()), ..site };
         let (cancel, tell) = (Cancel::new(), Arc::new(|_| {}) as _);
         let plugins = &self.host.plugins;
-        let asked = plugins.ask(plugin.as_str(), Facet::CompleteWords, site, frame, &tell, &cancel);
+        let asked = plugins.ask(plugin.as_str(), FacetRequest::CompleteWords, site, frame, &tell, &cancel);
         let answer = tokio::time::timeout(Duration::from_millis(HOOK_MS_MAX), asked).await;
         let too_slow = |_| {
             let text = format!("its plugin did not answer within {HOOK_MS_MAX} ms");
             Err(Error::new(ErrorKind::Timeout, text))
         };
-        Frame::read(&answer.unwrap_or_else(too_slow)?).map_err(misbehaved)
+        Frame::read(&answer.unwrap_or_else(too_slow)?).map_err(misbehaved_error)
     }
 }
 
 /// Keeps the words that continue the typed text and form a single word, without duplicates.
-fn usable(choices: Vec<WordChoice>, begun: &str) -> Vec<WordChoice> {
+fn usable_choices(choices: Vec<WordChoice>, begun: &str) -> Vec<WordChoice> {
     let is_word = |text: &str| {
         let is_sign = |sign: char| !sign.is_whitespace() && !sign.is_control();
         !text.is_empty() && text.len() <= WORD_BYTES_MAX && text.chars().all(is_sign)
@@ -128,16 +128,16 @@ mod tests {
     fn words_that_go_on_from_what_was_typed_are_kept_once() {
         let offered = ["milk", "mint", "milk", "bread", "two words", "mi\u{1b}[2J", ""];
         let offered = WordChoices::of(offered).choices;
-        let kept: Vec<_> = usable(offered, "mi").into_iter().map(|it| it.text).collect();
+        let kept: Vec<_> = usable_choices(offered, "mi").into_iter().map(|it| it.text).collect();
         assert_eq!(kept, ["milk", "mint"]);
     }
 
     #[test]
     fn what_is_offered_is_bounded() {
         let many = (0..10_000).map(|number| WordChoice::new(number.to_string(), "x\ny"));
-        let kept = usable(many.collect(), "");
+        let kept = usable_choices(many.collect(), "");
         assert_eq!((kept.len(), kept[0].description.as_str()), (WORD_CHOICES_MAX, "x"));
         let long = vec![WordChoice::new("x".repeat(WORD_BYTES_MAX + 1), "")];
-        assert_eq!(usable(long, ""), []);
+        assert_eq!(usable_choices(long, ""), []);
     }
 }

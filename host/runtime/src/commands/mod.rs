@@ -7,13 +7,13 @@ pub use complete::{WORD_CHOICES_MAX, WordCompleter};
 
 use std::sync::Arc;
 
-use jaato_instances::{CallSite, Facet, misbehaved, teller};
+use jaato_instances::{CallSite, FacetRequest, misbehaved_error, delta_callback};
 use jaato_registry::{CommandStatus, nearest};
 use jaato_session::{ArgumentChecks, CallScope, Cancel, CommandCall, GcReport, Session};
 use jaato_types::{CommandSpec, Error, ErrorKind, Frame, Output, PluginName, SessionId, ToolSpec};
 use serde_json::{Map, Value, json};
 
-use crate::host::Host;
+use crate::host::RuntimeHost;
 use crate::runtime::Runtime;
 
 /// The built-in command that frees space in a conversation's context.
@@ -24,7 +24,7 @@ const OBJECTS: &str = "objects";
 
 /// A command in the list.
 #[derive(Debug, Clone)]
-pub struct Command {
+pub struct ListedCommand {
     /// The command's name and parameters.
     pub spec: CommandSpec,
     /// The command's plugin, or `None` for a built-in command.
@@ -33,7 +33,7 @@ pub struct Command {
     pub status: CommandStatus,
 }
 
-impl Command {
+impl ListedCommand {
     /// Returns the usage line: `note <text…> [count]`.
     pub fn usage(&self) -> String {
         words::usage(&self.spec)
@@ -42,18 +42,18 @@ impl Command {
 
 impl Runtime {
     /// Lists the commands by name: built-in commands and those of plugins, then the refused ones.
-    pub fn commands(&self) -> Vec<Command> {
-        let of_plugin = |entry: jaato_registry::CommandEntry<'_>| Command {
+    pub fn commands(&self) -> Vec<ListedCommand> {
+        let of_plugin = |entry: jaato_registry::CommandEntry<'_>| ListedCommand {
             spec: entry.spec.clone(),
             plugin: Some(entry.plugin.clone()),
             status: entry.status,
         };
         let registry = self.registry();
-        let own = own().map(|spec| Command { spec, plugin: None, status: CommandStatus::Enabled });
+        let own = built_in_commands().map(|spec| ListedCommand { spec, plugin: None, status: CommandStatus::Enabled });
         let mut commands: Vec<_> =
             own.into_iter().chain(registry.commands().map(of_plugin)).collect();
         let set = self.host().plugins.plugins.set_commands(None);
-        commands.extend(set.into_iter().map(|(plugin, spec)| Command {
+        commands.extend(set.into_iter().map(|(plugin, spec)| ListedCommand {
             spec,
             plugin: Some(plugin),
             status: CommandStatus::Enabled,
@@ -69,11 +69,11 @@ impl Runtime {
     /// # Errors
     /// `invalid_arguments` if there is no such command, or a word cannot be parsed.
     pub fn command_arguments(&self, name: &str, words: &[String]) -> Result<Value, Error> {
-        if let Some(spec) = own().iter().find(|spec| spec.name == name) {
-            return words::arguments(spec, words);
+        if let Some(spec) = built_in_commands().iter().find(|spec| spec.name == name) {
+            return words::arguments_from_words(spec, words);
         }
         let (_, spec) = self.command_of_plugin(name, None)?;
-        words::arguments(&spec, words)
+        words::arguments_from_words(&spec, words)
     }
 
     /// Finds a command of a plugin: one that its code declares, or that it has set for the session.
@@ -101,20 +101,20 @@ impl Runtime {
         arguments: Value,
         cancel: &Cancel,
     ) -> Result<Output, Error> {
-        if let Some(spec) = own().iter().find(|spec| spec.name == name) {
-            check(spec, &arguments)?;
+        if let Some(spec) = built_in_commands().iter().find(|spec| spec.name == name) {
+            validate_arguments(spec, &arguments)?;
             return match name {
                 OBJECTS => Ok(Output::json(session.objects_json(arguments["show"] == "hidden"))),
-                _ => collect(session, cancel).await,
+                _ => run_gc(session, cancel).await,
             };
         }
         // Nothing runs between turns, so the conversation can take the current tools.
         session.renew_tools(cancel).await;
         let (plugin, spec) = self.command_of_plugin(name, Some(session.id()))?;
-        check(&spec, &arguments)?;
+        validate_arguments(&spec, &arguments)?;
         let call = CommandCall {
             name: name.to_owned(),
-            source: self.registry().source(&plugin).to_owned(),
+            source: self.registry().event_source_name(&plugin).to_owned(),
             arguments: arguments.clone(),
             share_with_model: spec.share_with_model,
         };
@@ -138,27 +138,27 @@ impl Runtime {
 }
 
 async fn run(
-    host: Arc<Host>,
+    host: Arc<RuntimeHost>,
     plugin: PluginName,
     request: Value,
     scope: CallScope,
     has_model: bool,
 ) -> Result<Output, Error> {
-    let tell = teller(&scope);
+    let tell = delta_callback(&scope);
     let name = request["name"].as_str().unwrap_or_default();
     let site = host.site_of_tool(has_model, name, &scope);
     let site = CallSite { call: Some(scope.call.clone()), ..site };
     let frame = Frame::write(&request)
         .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
-    let (plugin, facet) = (plugin.as_str(), Facet::Command);
+    let (plugin, facet) = (plugin.as_str(), FacetRequest::Command);
     let answer = host.plugins.ask(plugin, facet, site, frame, &tell, &scope.cancel).await?;
-    let parsed = Frame::parse(&answer).map_err(misbehaved)?;
-    let (content, bytes) = (parsed.json().map_err(misbehaved)?, parsed.bytes.to_vec());
+    let parsed = Frame::parse(&answer).map_err(misbehaved_error)?;
+    let (content, bytes) = (parsed.json().map_err(misbehaved_error)?, parsed.bytes.to_vec());
     Ok(Output { content, bytes, ..Output::default() })
 }
 
 /// Runs the gc on a conversation, if the session has one.
-async fn collect(session: &mut Session, cancel: &Cancel) -> Result<Output, Error> {
+async fn run_gc(session: &mut Session, cancel: &Cancel) -> Result<Output, Error> {
     if session.facts().model.is_empty() {
         let text = "`gc` makes room in a conversation, and there is none here";
         return Err(Error::new(ErrorKind::Unavailable, text)
@@ -183,7 +183,7 @@ async fn collect(session: &mut Session, cancel: &Cancel) -> Result<Output, Error
 }
 
 /// The built-in commands.
-fn own() -> [CommandSpec; 2] {
+fn built_in_commands() -> [CommandSpec; 2] {
     let spec = |name: &str, description: &str, parameters| CommandSpec {
         name: name.to_owned(),
         description: description.to_owned(),
@@ -206,7 +206,7 @@ fn own() -> [CommandSpec; 2] {
 }
 
 /// Validates arguments like those of a tool, before a plugin sees them.
-fn check(spec: &CommandSpec, arguments: &Value) -> Result<(), Error> {
+fn validate_arguments(spec: &CommandSpec, arguments: &Value) -> Result<(), Error> {
     let parameters = match &spec.parameters {
         Value::Null => json!({ "type": "object", "properties": {}, "additionalProperties": false }),
         schema => schema.clone(),
@@ -215,16 +215,16 @@ fn check(spec: &CommandSpec, arguments: &Value) -> Result<(), Error> {
     let as_tool: ToolSpec = serde_json::from_value(as_tool)
         .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
     ArgumentChecks::new().check(&as_tool, arguments).map_err(|error| match error.kind {
-        ErrorKind::InvalidArguments => Error { hint: Some(typed(spec)), ..error },
+        ErrorKind::InvalidArguments => Error { hint: Some(typed_command(spec)), ..error },
         _ => error,
     })
 }
 
-fn typed(spec: &CommandSpec) -> String {
+fn typed_command(spec: &CommandSpec) -> String {
     format!("it is given as `{}`, or with one JSON object", words::usage(spec))
 }
 
 /// Returns empty arguments.
-fn nothing() -> Value {
+fn empty_arguments() -> Value {
     Value::Object(Map::new())
 }

@@ -7,16 +7,16 @@ use jaato_types::hooks::WordChoice;
 use jaato_types::{CommandSpec, Error, ErrorKind};
 use serde_json::{Map, Number, Value};
 
-use super::{nothing, typed};
+use super::{empty_arguments, typed_command};
 
 /// The mark of a parameter that takes the rest of the words.
 const CAPTURE_REST: &str = "x-capture-rest";
 
 /// Converts words to arguments.
-pub(super) fn arguments(spec: &CommandSpec, words: &[String]) -> Result<Value, Error> {
+pub(super) fn arguments_from_words(spec: &CommandSpec, words: &[String]) -> Result<Value, Error> {
     match words {
-        [] => Ok(nothing()),
-        [word] if word.trim_start().starts_with('{') => object(spec, word),
+        [] => Ok(empty_arguments()),
+        [word] if word.trim_start().starts_with('{') => parse_object(spec, word),
         words => in_order(spec, words),
     }
 }
@@ -32,7 +32,7 @@ pub(super) fn usage(spec: &CommandSpec) -> String {
         |name: &str| required.is_some_and(|names| names.iter().any(|known| known == name));
     let mut text = spec.name.clone();
     for (place, (name, schema)) in properties(spec).enumerate() {
-        let words = listed(spec, place);
+        let words = listed_choices(spec, place);
         let words: Vec<&str> = words.iter().map(|choice| choice.text.as_str()).collect();
         let shown = match words.as_slice() {
             // The name of a switch says more than `true|false`.
@@ -52,7 +52,7 @@ pub(super) fn usage(spec: &CommandSpec) -> String {
 }
 
 /// Lists the words that the schema allows for the parameter in a place.
-pub(super) fn listed(spec: &CommandSpec, place: usize) -> Vec<WordChoice> {
+pub(super) fn listed_choices(spec: &CommandSpec, place: usize) -> Vec<WordChoice> {
     let Some((_, schema)) = properties(spec).nth(place) else { return Vec::new() };
     let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
     let mut values = Vec::new();
@@ -72,9 +72,9 @@ pub(super) fn listed(spec: &CommandSpec, place: usize) -> Vec<WordChoice> {
     values.iter().filter_map(text).map(|text| WordChoice::new(text, description)).collect()
 }
 
-fn object(spec: &CommandSpec, word: &str) -> Result<Value, Error> {
+fn parse_object(spec: &CommandSpec, word: &str) -> Result<Value, Error> {
     serde_json::from_str(word)
-        .map_err(|error| wrong(spec, format!("the arguments are not JSON: {error}")))
+        .map_err(|error| invalid_word_error(spec, format!("the arguments are not JSON: {error}")))
 }
 
 fn in_order(spec: &CommandSpec, words: &[String]) -> Result<Value, Error> {
@@ -83,13 +83,13 @@ fn in_order(spec: &CommandSpec, words: &[String]) -> Result<Value, Error> {
     let mut rest = words;
     while let [word, more @ ..] = rest {
         let Some((name, schema)) = properties.next() else {
-            return Err(wrong(spec, format!("one word too many: `{word}`")));
+            return Err(invalid_word_error(spec, format!("one word too many: `{word}`")));
         };
         if takes_rest(schema) {
             arguments.insert(name.clone(), rest.join(" ").into());
             break;
         }
-        arguments.insert(name.clone(), read(spec, name, schema, word)?);
+        arguments.insert(name.clone(), parse_word(spec, name, schema, word)?);
         rest = more;
     }
     Ok(Value::Object(arguments))
@@ -116,7 +116,7 @@ fn type_of(schema: &Value) -> &str {
     }
 }
 
-fn read(spec: &CommandSpec, name: &str, schema: &Value, word: &str) -> Result<Value, Error> {
+fn parse_word(spec: &CommandSpec, name: &str, schema: &Value, word: &str) -> Result<Value, Error> {
     let (value, wants) = match type_of(schema) {
         "string" => (Some(word.into()), "a text"),
         "integer" => (integer(word), "a whole number"),
@@ -125,7 +125,7 @@ fn read(spec: &CommandSpec, name: &str, schema: &Value, word: &str) -> Result<Va
         "any" => (Some(serde_json::from_str(word).unwrap_or_else(|_| word.into())), "anything"),
         _ => (serde_json::from_str(word).ok(), "JSON"),
     };
-    value.ok_or_else(|| wrong(spec, format!("`{name}` takes {wants}, not `{word}`")))
+    value.ok_or_else(|| invalid_word_error(spec, format!("`{name}` takes {wants}, not `{word}`")))
 }
 
 fn integer(word: &str) -> Option<Value> {
@@ -133,9 +133,9 @@ fn integer(word: &str) -> Option<Value> {
     signed.or_else(|| word.parse::<u64>().ok().map(Value::from))
 }
 
-fn wrong(spec: &CommandSpec, what: String) -> Error {
+fn invalid_word_error(spec: &CommandSpec, what: String) -> Error {
     let text = format!("the command `{}` was not understood: {what}", spec.name);
-    Error::new(ErrorKind::InvalidArguments, text).with_hint(typed(spec))
+    Error::new(ErrorKind::InvalidArguments, text).with_hint(typed_command(spec))
 }
 
 #[cfg(test)]
@@ -163,7 +163,7 @@ mod tests {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let expected = expected
             .map_err(|what| format!("the command `{}` was not understood: {what}", spec.name));
-        assert_eq!(arguments(spec, &words).map_err(|error| error.message), expected);
+        assert_eq!(arguments_from_words(spec, &words).map_err(|error| error.message), expected);
     }
 
     #[test]
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn words_that_a_schema_lists_are_known_by_their_place() {
         let words = |place| -> Vec<String> {
-            listed(&note(), place).into_iter().map(|choice| choice.text).collect()
+            listed_choices(&note(), place).into_iter().map(|choice| choice.text).collect()
         };
         assert_eq!(words(0), Vec::<String>::new());
         assert_eq!(words(1), ["true", "false"]);
@@ -192,7 +192,7 @@ mod tests {
         let choice = json!({ "anyOf": [{ "enum": ["a", 1] }, { "type": "null" }] });
         let parameters = json!({ "properties": { "x": choice } });
         let odd = CommandSpec { parameters, ..note() };
-        let found: Vec<_> = listed(&odd, 0).into_iter().map(|choice| choice.text).collect();
+        let found: Vec<_> = listed_choices(&odd, 0).into_iter().map(|choice| choice.text).collect();
         assert_eq!(found, ["a", "1"]);
     }
 
@@ -210,7 +210,7 @@ mod tests {
     fn one_json_object_stands_for_itself() {
         check(&note(), &[r#" {"text": "a"}"#], Ok(json!({ "text": "a" })));
         let words = [r#"{"text""#.to_owned()];
-        let error = arguments(&note(), &words).unwrap_err().message;
+        let error = arguments_from_words(&note(), &words).unwrap_err().message;
         assert!(error.contains("the arguments are not JSON: EOF"), "{error}");
     }
 

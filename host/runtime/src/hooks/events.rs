@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_session::{
-    Cancel, Emitter, EventSink, HOOK_FAILURES_MAX, HOOK_OPEN_MS_MAX, HookPlugin, HookScope, Hooks,
+    Cancel, EventEmitter, EventSink, HOOK_FAILURES_MAX, HOOK_OPEN_MS_MAX, HookPlugin, HookScope, Hooks,
     SharedFacts,
 };
 use jaato_types::hooks::{EventsTold, HOOK_MS_MAX, Hook};
@@ -20,8 +20,8 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use super::{PluginHooks, asked, named};
-use crate::host::{EventTap, Host};
+use super::{PluginHooks, plugins_with_hook, hook_plugin};
+use crate::host::{EventTap, RuntimeHost};
 
 /// Maximum number of events queued for one plugin.
 const WAITING_MAX: usize = 1_000;
@@ -37,38 +37,38 @@ const LAST_MS_MAX: u64 = 1_000;
 /// Forwards a session's events and reports them to plugins.
 pub(crate) struct EventHooks {
     to: Arc<dyn EventSink>,
-    host: Arc<Host>,
+    host: Arc<RuntimeHost>,
     session: SessionId,
     runtime: Handle,
     /// Makes an event cheap if no plugin listens.
     has_listeners: AtomicBool,
-    listeners: Mutex<Vec<Listener>>,
-    around: Arc<Around>,
+    listeners: Mutex<Vec<SessionEventListener>>,
+    around: Arc<EventSessionState>,
 }
 
 /// The session's state that the tasks need, set once the session has begun.
 #[derive(Default)]
-struct Around {
+struct EventSessionState {
     /// Removed at the end, because it refers back to these hooks and would form a reference cycle.
-    emitter: Mutex<Option<Emitter>>,
+    emitter: Mutex<Option<EventEmitter>>,
     facts: OnceLock<SharedFacts>,
 }
 
 /// A plugin that listens.
-struct Listener {
+struct SessionEventListener {
     plugin: HookPlugin,
-    queue: Arc<Queue>,
+    queue: Arc<EventQueue>,
     task: JoinHandle<()>,
 }
 
 #[derive(Default)]
-struct Queue {
-    waiting: Mutex<Waiting>,
+struct EventQueue {
+    waiting: Mutex<QueuedEvents>,
     news: Notify,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct QueuedEvents {
     /// Each with its size as JSON.
     events: VecDeque<(Arc<Envelope>, usize)>,
     bytes: usize,
@@ -81,7 +81,7 @@ struct Waiting {
 
 impl EventHooks {
     /// Taps a session's events for the plugins that currently listen.
-    pub(crate) fn new(host: Arc<Host>, session: SessionId, to: Arc<dyn EventSink>) -> Self {
+    pub(crate) fn new(host: Arc<RuntimeHost>, session: SessionId, to: Arc<dyn EventSink>) -> Self {
         let hooks = Self {
             to,
             host,
@@ -91,20 +91,20 @@ impl EventHooks {
             listeners: Mutex::default(),
             around: Arc::default(),
         };
-        hooks.look();
+        hooks.find_listeners();
         hooks
     }
 
     /// Finds plugins that listen. A plugin that listens stays until the session ends.
-    fn look(&self) {
+    fn find_listeners(&self) {
         let registry = self.host.registry();
         let mut listeners = self.listeners.lock();
-        for name in asked(&self.host, &registry, Hook::Event) {
+        for name in plugins_with_hook(&self.host, &registry, Hook::Event) {
             if listeners.iter().any(|listener| listener.plugin.name == name) {
                 continue;
             }
-            let (plugin, queue) = (named(&registry, name), Arc::<Queue>::default());
-            let teller = Teller {
+            let (plugin, queue) = (hook_plugin(&registry, name), Arc::<EventQueue>::default());
+            let teller = EventReporter {
                 port: PluginHooks::new(Arc::clone(&self.host)),
                 plugin: plugin.clone(),
                 session: self.session.clone(),
@@ -112,12 +112,12 @@ impl EventHooks {
                 around: Arc::clone(&self.around),
             };
             let task = self.runtime.spawn(teller.run());
-            listeners.push(Listener { plugin, queue, task });
+            listeners.push(SessionEventListener { plugin, queue, task });
         }
         self.has_listeners.store(!listeners.is_empty(), Relaxed);
     }
 
-    fn tell(&self, envelope: &Envelope) {
+    fn queue_for_listeners(&self, envelope: &Envelope) {
         let bytes = Frame::write(envelope).map_or(usize::MAX, |frame| frame.len());
         let envelope = Arc::new(envelope.clone());
         for listener in &*self.listeners.lock() {
@@ -127,7 +127,7 @@ impl EventHooks {
 }
 
 impl EventTap for EventHooks {
-    fn begin(&self, emitter: Emitter, facts: SharedFacts) {
+    fn begin(&self, emitter: EventEmitter, facts: SharedFacts) {
         // A second call can only bring the same session's facts.
         *self.around.emitter.lock() = Some(emitter);
         let _ = self.around.facts.set(facts);
@@ -155,16 +155,16 @@ impl EventTap for EventHooks {
 impl EventSink for EventHooks {
     fn event(&self, envelope: Envelope) {
         if matches!(envelope.event, Event::TurnStarted { .. }) {
-            self.look();
+            self.find_listeners();
         }
         if self.has_listeners.load(Relaxed) {
-            self.tell(&envelope);
+            self.queue_for_listeners(&envelope);
         }
         self.to.event(envelope);
     }
 }
 
-impl Queue {
+impl EventQueue {
     fn push(&self, envelope: &Arc<Envelope>, bytes: usize) {
         let mut waiting = self.waiting.lock();
         if waiting.is_closed {
@@ -220,27 +220,27 @@ impl Queue {
 
     fn close(&self) {
         let mut waiting = self.waiting.lock();
-        *waiting = Waiting { is_closed: true, ..Waiting::default() };
+        *waiting = QueuedEvents { is_closed: true, ..QueuedEvents::default() };
     }
 }
 
 /// Reports events to one plugin.
-struct Teller {
+struct EventReporter {
     port: PluginHooks,
     plugin: HookPlugin,
     session: SessionId,
-    queue: Arc<Queue>,
-    around: Arc<Around>,
+    queue: Arc<EventQueue>,
+    around: Arc<EventSessionState>,
 }
 
-impl Teller {
+impl EventReporter {
     async fn run(self) {
         let mut failures = 0;
         let mut is_open = false;
         while self.queue.has_news().await {
             let Some(told) = self.queue.take() else { continue };
             self.tell_dropped(told.dropped);
-            let told = self.ask(&told, &mut is_open).await;
+            let told = self.report_events(&told, &mut is_open).await;
             failures = if told.is_ok() { 0 } else { failures + 1 };
             if failures >= HOOK_FAILURES_MAX {
                 self.queue.close();
@@ -250,19 +250,19 @@ impl Teller {
         }
     }
 
-    async fn ask(&self, told: &EventsTold, is_open: &mut bool) -> Result<(), Error> {
+    async fn report_events(&self, told: &EventsTold, is_open: &mut bool) -> Result<(), Error> {
         let cancel = Cancel::new();
         let facts = self.around.facts.get().cloned().unwrap_or_default();
         let scope = HookScope { session: self.session.clone(), cancel: cancel.clone(), facts };
         if !*is_open {
             let open = self.port.open(&self.plugin.name, scope.clone());
-            within(HOOK_OPEN_MS_MAX, open).await?;
+            with_timeout(HOOK_OPEN_MS_MAX, open).await?;
             *is_open = true;
         }
         let request = serde_json::to_value(told)
             .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
         let asked = self.port.ask(&self.plugin.name, Hook::Event, request, scope);
-        within(HOOK_MS_MAX, asked).await.map(drop)
+        with_timeout(HOOK_MS_MAX, asked).await.map(drop)
     }
 
     /// Tells the user once that the plugin does not receive every event.
@@ -296,7 +296,7 @@ impl Teller {
     }
 }
 
-async fn within<T>(ms: u64, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+async fn with_timeout<T>(ms: u64, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     tokio::time::timeout(Duration::from_millis(ms), work).await.unwrap_or_else(|_| {
         let text = format!("it did not answer within {ms} ms");
         Err(Error::new(ErrorKind::Timeout, text))
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn what_finds_no_room_is_counted_and_told_with_what_waits() {
-        let queue = Queue::default();
+        let queue = EventQueue::default();
         let (event, bytes) = envelope("x".to_owned());
         for _ in 0..10_000 {
             queue.push(&event, bytes);
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn large_events_are_told_a_few_at_a_time_and_the_largest_not_at_all() {
-        let queue = Queue::default();
+        let queue = EventQueue::default();
         let (half, bytes) = envelope("x".repeat(TOLD_BYTES_MAX / 2));
         for _ in 0..100 {
             queue.push(&half, bytes);
@@ -346,7 +346,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_waits_at_the_end_is_still_taken_and_nothing_comes_after_it() {
-        let queue = Queue::default();
+        let queue = EventQueue::default();
         let (event, bytes) = envelope("x".to_owned());
         queue.push(&event, bytes);
         queue.waiting.lock().is_closed = true;

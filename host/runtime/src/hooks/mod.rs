@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_instances::{CallSite, Facet, Tell, misbehaved};
-use jaato_registry::{PluginEntry, Registry, Status, Trust};
+use jaato_instances::{CallSite, FacetRequest, DeltaCallback, misbehaved_error};
+use jaato_registry::{PluginEntry, Registry, PluginStatus, PluginFileTrust};
 use jaato_session::{HookPlugin, HookScope, Hooks};
 use jaato_types::grant::not_granted;
 use jaato_types::hooks::Hook;
@@ -21,18 +21,18 @@ use serde_json::Value;
 
 pub(crate) use events::EventHooks;
 
-use crate::host::Host;
+use crate::host::RuntimeHost;
 
 /// The hooks of one session.
 pub(crate) struct PluginHooks {
-    host: Arc<Host>,
+    host: Arc<RuntimeHost>,
     /// The guards of this session so far, each with its file's digest if that matters.
     guards: Mutex<BTreeMap<PluginName, Option<String>>>,
 }
 
 impl PluginHooks {
     /// Creates the hooks. Opens no plugin.
-    pub(crate) fn new(host: Arc<Host>) -> Self {
+    pub(crate) fn new(host: Arc<RuntimeHost>) -> Self {
         Self { host, guards: Mutex::default() }
     }
 
@@ -40,7 +40,7 @@ impl PluginHooks {
         let mut guards = self.guards.lock();
         guards.retain(|name, digest| !self.is_taken_back(registry, name, digest.as_deref()));
         let found = registry.plugins().iter().filter(|entry| {
-            may_be_asked(&self.host, entry, Hook::BeforeTool) || self.may_be_guard(entry)
+            can_ask_hook(&self.host, entry, Hook::BeforeTool) || self.may_be_guard(entry)
         });
         guards.extend(found.map(|entry| {
             let digest = digest_of(entry).map(str::to_owned);
@@ -52,19 +52,19 @@ impl PluginHooks {
     /// Returns true if the user themselves ended a plugin's role as a guard: they revoked its grant
     /// for the same file, or trust other content that does not want to be a guard.
     fn is_taken_back(&self, registry: &Registry, name: &PluginName, digest: Option<&str>) -> bool {
-        let entry = registry.plugin(name.as_str()).filter(|it| it.status == Status::Active);
+        let entry = registry.plugin(name.as_str()).filter(|it| it.status == PluginStatus::Active);
         let (Some(entry), None) = (entry, self.host.setup.grants.problem()) else { return false };
-        if !wants(entry, Hook::BeforeTool) {
+        if !has_hook(entry, Hook::BeforeTool) {
             return entry.candidate.trust.is_trusted();
         }
-        digest_of(entry) == digest && !may_be_asked(&self.host, entry, Hook::BeforeTool)
+        digest_of(entry) == digest && !can_ask_hook(&self.host, entry, Hook::BeforeTool)
     }
 
     /// Returns true if a plugin that cannot be asked may have a grant to be a guard.
     fn may_be_guard(&self, entry: &PluginEntry) -> bool {
         // A damaged record may contain the grant.
-        let is_unknown = entry.status == Status::Active
-            && wants(entry, Hook::BeforeTool)
+        let is_unknown = entry.status == PluginStatus::Active
+            && has_hook(entry, Hook::BeforeTool)
             && entry.candidate.trust.is_trusted()
             && self.host.setup.grants.problem().is_some();
         is_unknown || self.is_broken_guard(entry)
@@ -73,62 +73,62 @@ impl PluginHooks {
     /// Returns true if a plugin that cannot be used was supposed to be a guard.
     fn is_broken_guard(&self, entry: &PluginEntry) -> bool {
         let (manifest, grant) = (&entry.candidate.manifest, Hook::BeforeTool.name());
-        let is_broken = matches!(entry.status, Status::Failed(_));
+        let is_broken = matches!(entry.status, PluginStatus::Failed(_));
         if !is_broken || !manifest.kinds.contains(&Kind::Hook) {
             return false;
         }
         let grants = &self.host.setup.grants;
         let was_granted = |digest| grants.granted(manifest.name.as_str(), digest).contains(grant);
-        digest_of(entry).map_or(entry.candidate.trust == Trust::Shipped, was_granted)
+        digest_of(entry).map_or(entry.candidate.trust == PluginFileTrust::Shipped, was_granted)
     }
 }
 
 /// Lists the plugins that may be asked a hook and have work, by name.
-fn asked(host: &Host, registry: &Registry, hook: Hook) -> BTreeSet<PluginName> {
+fn plugins_with_hook(host: &RuntimeHost, registry: &Registry, hook: Hook) -> BTreeSet<PluginName> {
     let is_due =
-        |entry: &&PluginEntry| may_be_asked(host, entry, hook) && host.services.has_work(entry);
+        |entry: &&PluginEntry| can_ask_hook(host, entry, hook) && host.services.has_work(entry);
     let found = registry.plugins().iter().filter(is_due);
     found.map(|entry| entry.candidate.manifest.name.clone()).collect()
 }
 
-fn may_be_asked(host: &Host, entry: &PluginEntry, hook: Hook) -> bool {
+fn can_ask_hook(host: &RuntimeHost, entry: &PluginEntry, hook: Hook) -> bool {
     // The grant comes last because it reads a file.
-    entry.status == Status::Active
-        && wants(entry, hook)
+    entry.status == PluginStatus::Active
+        && has_hook(entry, hook)
         && host.setup.grants.may(entry, hook.name())
 }
 
 fn digest_of(entry: &PluginEntry) -> Option<&str> {
     match &entry.candidate.trust {
-        Trust::ByHash(digest) | Trust::No(digest) => Some(digest),
-        Trust::Shipped | Trust::WorkspaceNot => None,
+        PluginFileTrust::ByHash(digest) | PluginFileTrust::No(digest) => Some(digest),
+        PluginFileTrust::Shipped | PluginFileTrust::WorkspaceNot => None,
     }
 }
 
-fn wants(entry: &PluginEntry, hook: Hook) -> bool {
+fn has_hook(entry: &PluginEntry, hook: Hook) -> bool {
     entry.description().is_some_and(|description| description.hooks.contains(&hook))
 }
 
-fn named(registry: &Registry, name: PluginName) -> HookPlugin {
-    let source = registry.source(&name).to_owned();
+fn hook_plugin(registry: &Registry, name: PluginName) -> HookPlugin {
+    let source = registry.event_source_name(&name).to_owned();
     HookPlugin { name, source }
 }
 
 impl Hooks for PluginHooks {
-    fn asked(&self, hook: Hook) -> Vec<HookPlugin> {
+    fn plugins_with_hook(&self, hook: Hook) -> Vec<HookPlugin> {
         let registry = self.host.registry();
         let names: Vec<PluginName> = match hook {
             Hook::BeforeTool => self.guards(&registry),
-            _ => asked(&self.host, &registry, hook).into_iter().collect(),
+            _ => plugins_with_hook(&self.host, &registry, hook).into_iter().collect(),
         };
-        names.into_iter().map(|name| named(&registry, name)).collect()
+        names.into_iter().map(|name| hook_plugin(&registry, name)).collect()
     }
 
     fn open(&self, plugin: &PluginName, scope: HookScope) -> BoxFuture<'static, Result<(), Error>> {
         let (host, plugin) = (Arc::clone(&self.host), plugin.clone());
         Box::pin(async move {
             let site = site(&host, &scope);
-            host.plugins.instance(plugin.as_str(), site, &quiet()).await.map(drop)
+            host.plugins.instance(plugin.as_str(), site, &silent_progress()).await.map(drop)
         })
     }
 
@@ -143,14 +143,14 @@ impl Hooks for PluginHooks {
         Box::pin(async move {
             let frame = Frame::write(&request)
                 .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
-            Frame::read(&ask(&host, &plugin, hook, frame, &scope).await?).map_err(misbehaved)
+            Frame::read(&ask(&host, &plugin, hook, frame, &scope).await?).map_err(misbehaved_error)
         })
     }
 }
 
 /// Asks a plugin if it may currently be asked.
 async fn ask(
-    host: &Host,
+    host: &RuntimeHost,
     plugin: &PluginName,
     hook: Hook,
     frame: Vec<u8>,
@@ -167,15 +167,15 @@ async fn ask(
     if !host.setup.grants.may(entry, hook.name()) {
         return Err(not_granted(plugin, hook.name()));
     }
-    let (facet, site) = (Facet::Hook(hook), site(host, scope));
-    host.plugins.ask(name, facet, site, frame, &quiet(), &scope.cancel).await
+    let (facet, site) = (FacetRequest::Hook(hook), site(host, scope));
+    host.plugins.ask(name, facet, site, frame, &silent_progress(), &scope.cancel).await
 }
 
-fn site(host: &Host, scope: &HookScope) -> CallSite {
+fn site(host: &RuntimeHost, scope: &HookScope) -> CallSite {
     let facts = Some(scope.facts.clone());
-    CallSite { facts, ..host.environments.site(&scope.session).reading() }
+    CallSite { facts, ..host.environments.site(&scope.session).read_only() }
 }
 
-fn quiet() -> Tell {
+fn silent_progress() -> DeltaCallback {
     Arc::new(|_| {})
 }

@@ -18,24 +18,24 @@ mod uploads;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use jaato_environments::Outputs;
+use jaato_environments::OutputFolder;
 use jaato_types::{Error, ErrorKind, SessionId};
 use parking_lot::Mutex;
 
-pub use session::{Kept, SessionBlobs};
+pub use session::{StoredBlob, SessionBlobs};
 
-pub use uploads::{Piece, Uploads, Written};
+pub use uploads::{BlobPiece, BlobUploads, PieceWriteResult};
 
 /// The blobs of all sessions of a host.
 #[derive(Debug)]
-pub struct Blobs {
-    outputs: Arc<Outputs>,
+pub struct BlobStore {
+    outputs: Arc<OutputFolder>,
     sessions: Mutex<HashMap<SessionId, Arc<SessionBlobs>>>,
 }
 
-impl Blobs {
+impl BlobStore {
     /// Creates a store next to these output files. Creates no folder.
-    pub fn beside(outputs: Arc<Outputs>) -> Self {
+    pub fn next_to_outputs(outputs: Arc<OutputFolder>) -> Self {
         Self { outputs, sessions: Mutex::default() }
     }
 
@@ -43,7 +43,7 @@ impl Blobs {
     ///
     /// # Errors
     /// `unavailable` without a session.
-    pub fn of(&self, session: &SessionId) -> Result<Arc<SessionBlobs>, Error> {
+    pub fn session_blobs(&self, session: &SessionId) -> Result<Arc<SessionBlobs>, Error> {
         if session.as_str().is_empty() {
             let text = "there is no session to keep blobs in";
             return Err(Error::new(ErrorKind::Unavailable, text));
@@ -57,7 +57,7 @@ impl Blobs {
     }
 
     /// Removes the blobs of a finished session.
-    pub async fn leave(&self, session: &SessionId) {
+    pub async fn remove_session(&self, session: &SessionId) {
         let Some(blobs) = self.sessions.lock().remove(session) else { return };
         // Files that cannot be removed go with the host's folder. A panic there affects nothing
         // else.
@@ -69,7 +69,7 @@ impl Blobs {
 ///
 /// # Errors
 /// The work's error, or `host_bug` if it panicked.
-pub async fn blocking<T: Send + 'static>(
+pub async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     match tokio::task::spawn_blocking(work).await {
@@ -78,7 +78,7 @@ pub async fn blocking<T: Send + 'static>(
     }
 }
 
-fn io(what: &str, error: &std::io::Error) -> Error {
+fn file_error(what: &str, error: &std::io::Error) -> Error {
     let text = format!("cannot {what} a blob: {error}");
     let made = Error::new(ErrorKind::Io, text);
     jaato_places::hint_of(error).into_iter().fold(made, Error::with_hint)

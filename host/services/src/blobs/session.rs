@@ -6,15 +6,15 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use jaato_environments::Outputs;
+use jaato_environments::OutputFolder;
 use jaato_types::media_type::is_media_type;
 use jaato_types::service::{BLOB_BYTES_MAX, BLOBS_BYTES_MAX, BLOBS_MAX};
 use jaato_types::text::cut;
 use jaato_types::{Error, ErrorKind, SessionId};
 use parking_lot::Mutex;
 
-use super::io as cannot;
-use super::upload::Upload;
+use super::file_error as cannot;
+use super::upload::BlobUpload;
 
 /// Digits of an id: SHA-256 in hex.
 const ID_DIGITS: usize = 64;
@@ -25,7 +25,7 @@ const SHOWN_MAX: usize = 80;
 /// The blobs of one session.
 #[derive(Debug)]
 pub struct SessionBlobs {
-    outputs: Arc<Outputs>,
+    outputs: Arc<OutputFolder>,
     /// The name of the session's folder among the outputs.
     name: String,
     folder: OnceLock<PathBuf>,
@@ -34,7 +34,7 @@ pub struct SessionBlobs {
 
 #[derive(Debug, Default)]
 struct State {
-    kept: HashMap<String, Kept>,
+    kept: HashMap<String, StoredBlob>,
     /// Bytes of stored and unfinished blobs.
     bytes: u64,
     /// Number of blobs being written.
@@ -43,7 +43,7 @@ struct State {
 
 /// A stored blob.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredBlob {
     /// Its path.
     pub path: PathBuf,
     /// Its length in bytes.
@@ -54,13 +54,13 @@ pub struct Kept {
 
 /// Space reserved by an upload. Released on drop, unless a blob takes it over.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct BlobReservation {
     blobs: Arc<SessionBlobs>,
     bytes: u64,
 }
 
 impl SessionBlobs {
-    pub(super) fn new(outputs: Arc<Outputs>, session: &SessionId) -> Self {
+    pub(super) fn new(outputs: Arc<OutputFolder>, session: &SessionId) -> Self {
         let name = format!("blobs-{session}");
         Self { outputs, name, folder: OnceLock::new(), state: Mutex::default() }
     }
@@ -69,18 +69,18 @@ impl SessionBlobs {
     ///
     /// # Errors
     /// `invalid_arguments` if the media type is invalid, `limit_reached` if the session has too
-    /// many blobs, `io` if the file cannot be created.
-    pub fn begin(self: &Arc<Self>, mime_type: &str) -> Result<Upload, Error> {
-        check(mime_type)?;
-        let room = Room::take(self)?;
-        Upload::create(self.folder()?, mime_type, room)
+    /// many blobs, `file_error` if the file cannot be created.
+    pub fn begin(self: &Arc<Self>, mime_type: &str) -> Result<BlobUpload, Error> {
+        check_media_type(mime_type)?;
+        let room = BlobReservation::reserve_blob(self)?;
+        BlobUpload::create(self.folder()?, mime_type, room)
     }
 
     /// Finds a blob.
     ///
     /// # Errors
     /// `not_found` if the session has no blob with this id.
-    pub fn find(&self, id: &str) -> Result<Kept, Error> {
+    pub fn find(&self, id: &str) -> Result<StoredBlob, Error> {
         let found = self.state.lock().kept.get(id).cloned();
         found.filter(|_| is_id(id)).ok_or_else(|| not_found(id))
     }
@@ -88,8 +88,8 @@ impl SessionBlobs {
     /// Opens a blob's file. Blocks on it.
     ///
     /// # Errors
-    /// `not_found` if the session has no blob with this id, or its file was removed, or `io`.
-    pub fn open(&self, id: &str) -> Result<(Kept, File), Error> {
+    /// `not_found` if the session has no blob with this id, or its file was removed, or `file_error`.
+    pub fn open(&self, id: &str) -> Result<(StoredBlob, File), Error> {
         let kept = self.find(id)?;
         match File::open(&kept.path) {
             Ok(file) => Ok((kept, file)),
@@ -146,8 +146,8 @@ impl SessionBlobs {
     }
 }
 
-impl Room {
-    fn take(blobs: &Arc<SessionBlobs>) -> Result<Self, Error> {
+impl BlobReservation {
+    fn reserve_blob(blobs: &Arc<SessionBlobs>) -> Result<Self, Error> {
         let mut state = blobs.state.lock();
         if state.kept.len() + state.uploads >= BLOBS_MAX {
             let text = format!("the session already has {BLOBS_MAX} blobs, the maximum");
@@ -181,7 +181,7 @@ impl Room {
 
     /// Passes the space on to a blob whose file is complete. `place` moves that file to its final
     /// path, and is not called if the session already has the blob.
-    pub(super) fn keep(
+    pub(super) fn pass_to_blob(
         mut self,
         id: &str,
         mime_type: String,
@@ -196,7 +196,7 @@ impl Room {
         }
         place(&path)?;
         let bytes = self.bytes;
-        let kept = Kept { path, bytes, mime_type };
+        let kept = StoredBlob { path, bytes, mime_type };
         if state.kept.insert(id.to_owned(), kept).is_none() {
             // The blob now owns the space, so the upload must not release it.
             drop(state);
@@ -206,7 +206,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for BlobReservation {
     fn drop(&mut self) {
         let mut state = self.blobs.state.lock();
         state.uploads -= 1;
@@ -225,7 +225,7 @@ fn not_found(id: &str) -> Error {
 }
 
 /// Rejects an invalid media type, because it becomes part of requests to servers.
-fn check(mime_type: &str) -> Result<(), Error> {
+fn check_media_type(mime_type: &str) -> Result<(), Error> {
     if is_media_type(mime_type) {
         return Ok(());
     }

@@ -4,25 +4,25 @@ use std::os::unix::fs::PermissionsExt as _;
 use jaato_types::service::{BLOB_BYTES_MAX, BLOBS_BEGUN_MAX, BLOBS_BYTES_MAX, BLOBS_MAX};
 use tempfile::TempDir;
 
-use super::upload::Put;
+use super::upload::FinishedBlob;
 use super::*;
 
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-fn blobs() -> (TempDir, Blobs) {
+fn blobs() -> (TempDir, BlobStore) {
     let folder = tempfile::tempdir().unwrap();
-    let outputs = Arc::new(Outputs::below(folder.path()));
-    (folder, Blobs::beside(outputs))
+    let outputs = Arc::new(OutputFolder::in_folder(folder.path()));
+    (folder, BlobStore::next_to_outputs(outputs))
 }
 
 fn session() -> (TempDir, Arc<SessionBlobs>) {
     let (folder, blobs) = blobs();
-    (folder, blobs.of(&SessionId::from("s1")).unwrap())
+    (folder, blobs.session_blobs(&SessionId::from("s1")).unwrap())
 }
 
 #[track_caller]
-fn put(blobs: &Arc<SessionBlobs>, mime_type: &str, bytes: &[u8]) -> Put {
+fn put(blobs: &Arc<SessionBlobs>, mime_type: &str, bytes: &[u8]) -> FinishedBlob {
     let mut upload = blobs.begin(mime_type).unwrap();
     upload.write(bytes).unwrap();
     upload.finish().unwrap()
@@ -39,9 +39,9 @@ fn files(blobs: &SessionBlobs, id: &str) -> Vec<String> {
 #[test]
 fn a_blob_is_named_by_its_content_and_the_same_bytes_are_one() {
     let (_folder, blobs) = session();
-    assert_eq!(put(&blobs, "text/plain", b"abc"), Put { id: ABC.to_owned(), bytes: 3 });
+    assert_eq!(put(&blobs, "text/plain", b"abc"), FinishedBlob { id: ABC.to_owned(), bytes: 3 });
     assert_eq!(put(&blobs, "text/markdown", b"abc").id, ABC);
-    assert_eq!(put(&blobs, "text/plain", b""), Put { id: EMPTY.to_owned(), bytes: 0 });
+    assert_eq!(put(&blobs, "text/plain", b""), FinishedBlob { id: EMPTY.to_owned(), bytes: 0 });
     assert_eq!((blobs.bytes(), files(&blobs, ABC)), (3, vec![ABC.to_owned(), EMPTY.to_owned()]));
     let kept = blobs.find(ABC).unwrap();
     assert_eq!((kept.bytes, kept.mime_type.as_str()), (3, "text/plain"));
@@ -135,29 +135,29 @@ fn what_is_no_media_type_is_refused() {
     }
 }
 
-fn piece(number: Option<u64>, bytes: &[u8], more: bool) -> Piece {
-    Piece { number, mime_type: "text/plain".to_owned(), bytes: bytes.to_vec(), more }
+fn piece(number: Option<u64>, bytes: &[u8], more: bool) -> BlobPiece {
+    BlobPiece { number, mime_type: "text/plain".to_owned(), bytes: bytes.to_vec(), more }
 }
 
 #[tokio::test]
 async fn a_blob_comes_in_pieces_and_what_is_not_finished_goes_with_its_call() {
     let (_folder, blobs) = session();
-    let uploads: Arc<Uploads> = Arc::default();
+    let uploads: Arc<BlobUploads> = Arc::default();
     let write = |piece| Arc::clone(&uploads).write(Arc::clone(&blobs), piece);
-    assert_eq!(write(piece(None, b"a", true)).await, Ok(Written::Begun { number: 1, bytes: 1 }));
-    assert_eq!(write(piece(Some(1), b"b", true)).await, Ok(Written::Begun { number: 1, bytes: 2 }));
-    let whole = Written::Whole(Put { id: ABC.to_owned(), bytes: 3 });
+    assert_eq!(write(piece(None, b"a", true)).await, Ok(PieceWriteResult::Begun { number: 1, bytes: 1 }));
+    assert_eq!(write(piece(Some(1), b"b", true)).await, Ok(PieceWriteResult::Begun { number: 1, bytes: 2 }));
+    let whole = PieceWriteResult::Whole(FinishedBlob { id: ABC.to_owned(), bytes: 3 });
     assert_eq!(write(piece(Some(1), b"c", false)).await, Ok(whole));
     let error = write(piece(Some(1), b"d", false)).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::NotFound);
     for number in 0..BLOBS_BEGUN_MAX as u64 {
         let number = number + 2;
         let begun = write(piece(None, b"0", true)).await;
-        assert_eq!(begun, Ok(Written::Begun { number, bytes: 1 }));
+        assert_eq!(begun, Ok(PieceWriteResult::Begun { number, bytes: 1 }));
     }
     assert_eq!(write(piece(None, b"0", true)).await.unwrap_err().kind, ErrorKind::LimitReached);
     assert_eq!(blobs.bytes(), 3 + BLOBS_BEGUN_MAX as u64);
-    let other: Arc<Uploads> = Arc::default();
+    let other: Arc<BlobUploads> = Arc::default();
     let foreign = other.write(Arc::clone(&blobs), piece(Some(2), b"", false)).await;
     assert_eq!(foreign.unwrap_err().kind, ErrorKind::NotFound);
     drop(uploads);
@@ -168,13 +168,13 @@ async fn a_blob_comes_in_pieces_and_what_is_not_finished_goes_with_its_call() {
 async fn sessions_have_blobs_of_their_own_that_go_with_them() {
     let (_folder, all) = blobs();
     let (one, other) = (SessionId::from("../s1"), SessionId::from("s2"));
-    let (mine, others) = (all.of(&one).unwrap(), all.of(&other).unwrap());
+    let (mine, others) = (all.session_blobs(&one).unwrap(), all.session_blobs(&other).unwrap());
     put(&mine, "text/plain", b"abc");
     assert!(others.find(ABC).is_err());
     let path = mine.find(ABC).unwrap().path;
-    all.leave(&one).await;
+    all.remove_session(&one).await;
     assert!(!path.parent().unwrap().exists());
-    assert!(all.of(&one).unwrap().find(ABC).is_err());
-    let error = all.of(&SessionId::from("")).unwrap_err();
+    assert!(all.session_blobs(&one).unwrap().find(ABC).is_err());
+    let error = all.session_blobs(&SessionId::from("")).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable);
 }

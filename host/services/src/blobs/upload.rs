@@ -8,42 +8,42 @@ use jaato_types::Error;
 use sha2::{Digest as _, Sha256};
 use tempfile::NamedTempFile;
 
-use super::io;
-use super::session::Room;
+use super::file_error;
+use super::session::BlobReservation;
 
 /// A blob that is being written. Dropping it removes the file.
 #[derive(Debug)]
-pub struct Upload {
+pub struct BlobUpload {
     file: NamedTempFile,
     hash: Sha256,
     mime_type: String,
-    room: Room,
+    room: BlobReservation,
 }
 
 /// A finished blob.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Put {
+pub struct FinishedBlob {
     /// Its id: the SHA-256 of the content, in lower-case hex.
     pub id: String,
     /// Its length in bytes.
     pub bytes: u64,
 }
 
-impl Upload {
+impl BlobUpload {
     /// Creates the temporary file with mode 0600.
-    pub(super) fn create(folder: &Path, mime_type: &str, room: Room) -> Result<Self, Error> {
+    pub(super) fn create(folder: &Path, mime_type: &str, room: BlobReservation) -> Result<Self, Error> {
         let made = tempfile::Builder::new().prefix("upload-").tempfile_in(folder);
-        let file = made.map_err(|error| io("make", &error))?;
+        let file = made.map_err(|error| file_error("make", &error))?;
         Ok(Self { file, hash: Sha256::new(), mime_type: mime_type.to_owned(), room })
     }
 
     /// Appends a piece. Blocks on the file.
     ///
     /// # Errors
-    /// `limit_reached` if the blob or the session would have too many bytes, or `io`.
+    /// `limit_reached` if the blob or the session would have too many bytes, or `file_error`.
     pub fn write(&mut self, piece: &[u8]) -> Result<(), Error> {
         self.room.grow(piece.len() as u64)?;
-        self.file.write_all(piece).map_err(|error| io("write", &error))?;
+        self.file.write_all(piece).map_err(|error| file_error("write", &error))?;
         self.hash.update(piece);
         Ok(())
     }
@@ -56,8 +56,8 @@ impl Upload {
     /// Turns the upload into a blob of the session. Blocks on the file.
     ///
     /// # Errors
-    /// `io` if the file cannot be moved to its final path.
-    pub fn finish(self) -> Result<Put, Error> {
+    /// `file_error` if the file cannot be moved to its final path.
+    pub fn finish(self) -> Result<FinishedBlob, Error> {
         let Self { file, hash, mime_type, room } = self;
         let id = hash.finalize().iter().fold(String::new(), |mut id, byte| {
             // Writing to a `String` cannot fail.
@@ -66,9 +66,9 @@ impl Upload {
         });
         let place = |path: &Path| match file.persist(path) {
             Ok(_) => Ok(()),
-            Err(error) => Err(io("keep", &error.error)),
+            Err(error) => Err(file_error("keep", &error.error)),
         };
-        let bytes = room.keep(&id, mime_type, place)?;
-        Ok(Put { id, bytes })
+        let bytes = room.pass_to_blob(&id, mime_type, place)?;
+        Ok(FinishedBlob { id, bytes })
     }
 }

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use jaato_types::service::BLOBS_BEGUN_MAX;
 use jaato_types::{Error, ErrorKind};
 
-use super::upload::{Put, Upload};
-use super::{SessionBlobs, blocking};
-use crate::begun::{Begun, Place, Refused};
+use super::upload::{FinishedBlob, BlobUpload};
+use super::{SessionBlobs, run_blocking};
+use crate::begun::{UnfinishedItems, ReservedItem, UnfinishedItemError};
 
 /// The unfinished blobs of one context. Dropped with it.
-pub type Uploads = Begun<Box<Upload>>;
+pub type BlobUploads = UnfinishedItems<Box<BlobUpload>>;
 
 /// A piece of a blob.
 #[derive(Debug)]
-pub struct Piece {
+pub struct BlobPiece {
     /// The number of the upload to continue, or `None` for a new one.
     pub number: Option<u64>,
     /// The media type of a new upload.
@@ -25,28 +25,28 @@ pub struct Piece {
     pub more: bool,
 }
 
-impl Uploads {
+impl BlobUploads {
     /// Writes a piece.
     ///
     /// # Errors
-    /// As [`SessionBlobs::begin`], [`Upload::write`] and [`Upload::finish`], after which the upload
+    /// As [`SessionBlobs::begin`], [`BlobUpload::write`] and [`BlobUpload::finish`], after which the upload
     /// is lost. `not_found` if this context has no upload with this number.
     pub async fn write(
         self: Arc<Self>,
         blobs: Arc<SessionBlobs>,
-        piece: Piece,
-    ) -> Result<Written, Error> {
-        let Piece { number, mime_type, bytes, more } = piece;
+        piece: BlobPiece,
+    ) -> Result<PieceWriteResult, Error> {
+        let BlobPiece { number, mime_type, bytes, more } = piece;
         // A blob in a single piece is written at once and needs no number.
         let (place, begun) = match (number, more) {
             (Some(number), _) => {
-                let (place, upload) = self.take(number).map_err(|why| refused(why, number))?;
+                let (place, upload) = self.take_item(number).map_err(|why| upload_error(why, number))?;
                 (Some(place), Some(upload))
             }
-            (None, true) => (Some(self.enter(BLOBS_BEGUN_MAX).ok_or_else(too_many)?), None),
+            (None, true) => (Some(self.reserve(BLOBS_BEGUN_MAX).ok_or_else(too_many)?), None),
             (None, false) => (None, None),
         };
-        let (upload, put) = blocking(move || {
+        let (upload, put) = run_blocking(move || {
             let mut upload = match begun {
                 Some(upload) => upload,
                 None => Box::new(blobs.begin(&mime_type)?),
@@ -56,7 +56,7 @@ impl Uploads {
         })
         .await?;
         Ok(match (put, upload, place) {
-            (Some(put), _, _) => Written::Whole(put),
+            (Some(put), _, _) => PieceWriteResult::Whole(put),
             (None, Some(upload), Some(place)) => go_on(place, upload),
             (None, _, _) => unreachable!("what goes on has a number"),
         })
@@ -65,7 +65,7 @@ impl Uploads {
 
 /// The result of writing a piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Written {
+pub enum PieceWriteResult {
     /// More pieces may follow.
     Begun {
         /// The upload's number.
@@ -74,21 +74,21 @@ pub enum Written {
         bytes: u64,
     },
     /// The finished blob.
-    Whole(Put),
+    Whole(FinishedBlob),
 }
 
-fn go_on(place: Place<Box<Upload>>, upload: Box<Upload>) -> Written {
+fn go_on(place: ReservedItem<Box<BlobUpload>>, upload: Box<BlobUpload>) -> PieceWriteResult {
     let bytes = upload.bytes();
-    Written::Begun { number: place.keep(upload), bytes }
+    PieceWriteResult::Begun { number: place.put_back(upload), bytes }
 }
 
-fn refused(why: Refused, number: u64) -> Error {
+fn upload_error(why: UnfinishedItemError, number: u64) -> Error {
     match why {
-        Refused::Unknown => {
+        UnfinishedItemError::Unknown => {
             let text = format!("this call has not begun a blob of number {number}");
             Error::new(ErrorKind::NotFound, text)
         }
-        Refused::Busy => {
+        UnfinishedItemError::Busy => {
             let text = format!("a piece of blob number {number} is being written");
             Error::new(ErrorKind::InvalidArguments, text)
                 .with_hint("wait for each piece before you send the next")

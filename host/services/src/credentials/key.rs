@@ -9,16 +9,16 @@ use tokio::sync::OnceCell;
 
 /// A text that is never displayed.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(pub(super) String);
+pub struct KeySecret(pub(super) String);
 
-impl Secret {
+impl KeySecret {
     /// Returns the text, only for use in a request.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for KeySecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("********")
     }
@@ -26,7 +26,7 @@ impl fmt::Debug for Secret {
 
 /// How a secret is added to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scheme {
+pub enum SecretScheme {
     /// `Authorization: Bearer SECRET`.
     Bearer,
     /// A header with this name.
@@ -37,21 +37,21 @@ pub enum Scheme {
 
 /// A key, and how and where it is sent.
 #[derive(Debug)]
-pub(super) struct Key {
+pub(super) struct ConfiguredKey {
     pub(super) secret: KeySource,
-    pub(super) scheme: Scheme,
+    pub(super) scheme: SecretScheme,
     pub(super) place: String,
-    pub(super) whose: Whose,
+    pub(super) whose: KeyConfigurer,
 }
 
 /// The source of a key's text.
 #[derive(Debug)]
 pub(super) enum KeySource {
-    Here(Secret),
+    Here(KeySecret),
     /// The output of a shell command, once it has run.
     Printed {
         line: String,
-        secret: OnceCell<Secret>,
+        secret: OnceCell<KeySecret>,
     },
     /// A token minted from Google credentials, and minted again before it expires.
     Minted {
@@ -61,16 +61,16 @@ pub(super) enum KeySource {
 }
 
 impl KeySource {
-    pub(super) fn known(&self) -> Option<Secret> {
+    pub(super) fn available_secret(&self) -> Option<KeySecret> {
         match self {
             Self::Here(secret) => Some(secret.clone()),
             Self::Printed { secret, .. } => secret.get().cloned(),
-            Self::Minted { .. } => self.minted()?.ok().map(|token| Secret(token.text)),
+            Self::Minted { .. } => self.minted_token()?.ok().map(|token| KeySecret(token.text)),
         }
     }
 
     /// Returns the last minted token, or why there is none.
-    pub(super) fn minted(&self) -> Option<Result<Token, Error>> {
+    pub(super) fn minted_token(&self) -> Option<Result<Token, Error>> {
         let Self::Minted { last, .. } = self else { return None };
         last.lock().clone()
     }
@@ -78,7 +78,7 @@ impl KeySource {
 
 /// Who configured a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(super) enum KeyConfigurer {
     Persons,
     Workspaces,
 }

@@ -6,7 +6,7 @@
 //! workspace may set another base URL and a key for it, but that URL gets no key except the
 //! workspace's own.
 //!
-//! Invariant: a secret leaves this module only inside a [`Grant`], and no `Debug` output or error
+//! Invariant: a secret leaves this module only inside a [`CredentialGrant`], and no `Debug` output or error
 //! shows it.
 
 mod key;
@@ -22,13 +22,13 @@ use jaato_http::header::{HeaderName, HeaderValue};
 use jaato_http::{Client, MaskedUrl, Url, is_loopback};
 use jaato_types::{CredentialSpec, Error, ErrorKind, PluginName};
 
-use crate::scrub::Scrubber;
-use crate::section::Section;
-use key::{Key, KeySource, Whose};
-pub use key::{Scheme, Secret};
+use crate::scrub::SecretScrubber;
+use crate::section::SettingsSection;
+use key::{ConfiguredKey, KeySource, KeyConfigurer};
+pub use key::{SecretScheme, KeySecret};
 use origins::OriginPattern;
-pub use read::Found;
-use read::{Schemes, declared};
+pub use read::CredentialSources;
+use read::{SecretSchemes, parse_credential_spec};
 
 /// Headers that belong to the connection, which the host controls.
 pub(crate) const HOST_HEADERS: [&str; 8] = [
@@ -70,11 +70,11 @@ pub const OWN_KEYS: [&str; 3] = [API_KEY_ENV, API_KEY_COMMAND, HEADERS];
 
 /// The credential for one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grant {
+pub struct CredentialGrant {
     /// How to add it.
-    pub scheme: Scheme,
+    pub scheme: SecretScheme,
     /// The secret.
-    pub secret: Secret,
+    pub secret: KeySecret,
     /// The header that names the project to bill, if the credential names one.
     pub project: Option<(HeaderName, String)>,
     /// Whether it was minted, so that another one can be minted.
@@ -83,7 +83,7 @@ pub struct Grant {
 
 /// The location of a plugin's server, and the sources of its keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Access {
+pub struct CredentialAccess {
     /// The effective base URL, else the vendor's origin, or `None` for a plugin without a server.
     pub server: Option<String>,
     /// Its keys.
@@ -101,7 +101,7 @@ pub struct KeyInfo {
 
 /// The configured credentials of one plugin.
 #[derive(Debug, Default)]
-pub struct Credentials {
+pub struct PluginCredentials {
     plugin: String,
     /// The provider's name for `login`, if it supports that.
     provider: Option<String>,
@@ -110,12 +110,12 @@ pub struct Credentials {
     /// Whether the section is a name under `[providers]`, to which variables of the plugin do not
     /// apply.
     is_named: bool,
-    all: Vec<Credential>,
+    all: Vec<ConfiguredCredential>,
     /// Headers to send with them, only to the user's own origin.
     headers: Vec<(HeaderName, HeaderValue)>,
-    own_base: Option<BaseUrl>,
+    own_base: Option<ProviderBaseUrl>,
     /// The effective base URL, if it comes from a workspace.
-    workspace_base: Option<BaseUrl>,
+    workspace_base: Option<ProviderBaseUrl>,
     is_plain_http_allowed: bool,
     /// Whether the configuration names a server other than the vendor's.
     is_elsewhere: bool,
@@ -124,7 +124,7 @@ pub struct Credentials {
 }
 
 #[derive(Debug)]
-struct Credential {
+struct ConfiguredCredential {
     spec: CredentialSpec,
     /// The variable that holds it. A server with another name has its own variable. Empty if there
     /// is none.
@@ -135,19 +135,19 @@ struct Credential {
     /// The vendor's other servers.
     others: Vec<OriginPattern>,
     /// In order of precedence.
-    keys: Vec<Key>,
-    missing: Option<Missing>,
+    keys: Vec<ConfiguredKey>,
+    missing: Option<MissingKeyVariable>,
 }
 
 /// A configured variable that should hold a key but is not set.
 #[derive(Debug)]
-struct Missing {
+struct MissingKeyVariable {
     name: String,
     /// The place that names it.
     place: String,
 }
 
-impl Credential {
+impl ConfiguredCredential {
     /// Returns true if a URL belongs to the vendor's own servers, which require a credential.
     fn is_vendors(&self, url: &Url) -> bool {
         self.vendor.as_ref().is_some_and(|it| it.origin() == url.origin())
@@ -156,7 +156,7 @@ impl Credential {
 
     /// Returns the source of the first key. For a minted key, that is the source of its
     /// credentials.
-    fn found(&self) -> Option<String> {
+    fn first_key_source(&self) -> Option<String> {
         match self.minter() {
             Some(minter) => minter.found(),
             None => self.keys.first().map(|key| key.place.clone()),
@@ -180,22 +180,22 @@ impl Credential {
 }
 
 #[derive(Debug)]
-struct BaseUrl {
+struct ProviderBaseUrl {
     text: String,
     url: Url,
     place: String,
 }
 
-impl Credentials {
+impl PluginCredentials {
     /// Reads a plugin's configured credentials.
     ///
     /// # Errors
     /// `configuration` with the place of the invalid value, or `plugin_misbehaved` for an invalid
     /// declaration.
-    pub fn read(
+    pub fn from_sources(
         plugin: &PluginName,
         specs: &[CredentialSpec],
-        found: &Found<'_>,
+        found: &CredentialSources<'_>,
     ) -> Result<Self, Error> {
         if specs.is_empty() {
             return Ok(Self::default());
@@ -204,7 +204,7 @@ impl Credentials {
         let preset_base = found.preset_base()?;
         let is_elsewhere = own_base.is_some() || workspace_base.is_some();
         let all = specs.iter().enumerate().map(|(index, spec)| {
-            let (scheme, mut vendor, project_header) = declared(plugin, spec)?;
+            let (scheme, mut vendor, project_header) = parse_credential_spec(plugin, spec)?;
             let mut variable = spec.variable.clone();
             if let Some(preset) = found.preset.filter(|_| index == 0) {
                 variable.clone_from(&preset.variable);
@@ -213,7 +213,7 @@ impl Credentials {
                 vendor = vendor.filter(|_| !variable.is_empty());
             }
             // The configuration has one key per plugin, which is for the first declared credential.
-            let schemes = if index == 0 { found.schemes(scheme)? } else { Schemes::all(scheme) };
+            let schemes = if index == 0 { found.schemes(scheme)? } else { SecretSchemes::same_for_all(scheme) };
             let mut keys = match &spec.mint {
                 Some(recipe) => found.minted_key(&variable, &recipe.scope).into_iter().collect(),
                 None => found.keys_in_variables(&variable, &schemes),
@@ -221,7 +221,7 @@ impl Credentials {
             let mut missing = None;
             if index == 0 && found.is_workspaces_plugin() {
                 let own = found.keys_in_files(&schemes)?.into_iter();
-                keys.extend(own.filter(|key| key.whose == Whose::Workspaces));
+                keys.extend(own.filter(|key| key.whose == KeyConfigurer::Workspaces));
             } else if index == 0 {
                 let (named, none) = found.keys_that_are_named(&schemes)?;
                 missing = none;
@@ -229,16 +229,16 @@ impl Credentials {
                 keys.extend(found.keys_in_files(&schemes)?);
                 keys.extend(found.stored_key(&schemes)?);
             }
-            let others = spec.origins.iter().map(|text| OriginPattern::read(plugin, text));
+            let others = spec.origins.iter().map(|text| OriginPattern::parse_declaration(plugin, text));
             let others = others.collect::<Result<_, Error>>()?;
             let spec = spec.clone();
-            Ok(Credential { spec, variable, vendor, project_header, others, keys, missing })
+            Ok(ConfiguredCredential { spec, variable, vendor, project_header, others, keys, missing })
         });
         Ok(Self {
             plugin: plugin.to_string(),
             provider: found.stored.map(|(_, provider)| provider.to_owned()),
             section: found.section.to_string(),
-            is_named: matches!(found.section, Section::Provider(_)),
+            is_named: matches!(found.section, SettingsSection::Provider(_)),
             headers: found.headers()?,
             all: all.collect::<Result<_, Error>>()?,
             own_base: own_base.or(preset_base),
@@ -265,10 +265,10 @@ impl Credentials {
     }
 
     /// Returns the location of the server and the sources of keys.
-    pub fn access(&self) -> Access {
+    pub fn access(&self) -> CredentialAccess {
         // The vendor of the credential that is set, because each of its services may have its own.
-        let first = self.all.iter().find(|it| it.found().is_some()).or(self.all.first());
-        let vendor = first.and_then(|credential| credential.vendor.as_ref()).map(shown);
+        let first = self.all.iter().find(|it| it.first_key_source().is_some()).or(self.all.first());
+        let vendor = first.and_then(|credential| credential.vendor.as_ref()).map(format_origin);
         let server = self.base_url().map(mask).or(vendor);
         let keys = self.all.iter().enumerate().map(|(at, credential)| {
             let variable = &credential.variable;
@@ -280,9 +280,9 @@ impl Credentials {
             };
             let looked_at = credential.minter().map(Minter::looked_at).unwrap_or_default();
             let also = if looked_at.is_empty() { looked_at } else { format!(", {looked_at}") };
-            KeyInfo { looked_for: format!("{looked_for}{also}"), found: credential.found() }
+            KeyInfo { looked_for: format!("{looked_for}{also}"), found: credential.first_key_source() }
         });
-        Access { server, keys: keys.collect() }
+        CredentialAccess { server, keys: keys.collect() }
     }
 
     /// Decides which credential to add to a request for this URL. Returns `None` if the key is
@@ -291,12 +291,12 @@ impl Credentials {
     /// # Errors
     /// `not_found` if a required key is missing, `configuration` if a key exists but is not for
     /// this URL, `invalid_arguments` if the plugin declares no such credential.
-    pub fn grant(&self, variable: &str, url: &Url) -> Result<Option<Grant>, Error> {
+    pub fn grant(&self, variable: &str, url: &Url) -> Result<Option<CredentialGrant>, Error> {
         let Some(credential) = self.all.iter().find(|one| one.spec.variable == variable) else {
             let text = format!("the plugin's description declares no credential `{variable}`");
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         };
-        if let Some(Missing { name, place }) =
+        if let Some(MissingKeyVariable { name, place }) =
             credential.missing.as_ref().filter(|_| credential.keys.is_empty())
         {
             let text = format!("`{name}`, which `{API_KEY_ENV}` names ({place}), is not set");
@@ -315,7 +315,7 @@ impl Credentials {
             return Err(Error::new(ErrorKind::Configuration, text)
                 .with_hint("`jaato plugin list` prints the command that trusts it"));
         }
-        if let Some(Err(error)) = credential.keys[0].secret.minted() {
+        if let Some(Err(error)) = credential.keys[0].secret.minted_token() {
             return if credential.is_vendors(url) { Err(error) } else { Ok(None) };
         }
         let Some(key) = credential.keys.iter().find(|key| self.may_go(credential, key, url)) else {
@@ -324,15 +324,15 @@ impl Credentials {
         if url.scheme() != "https" && !is_loopback(url) && !self.is_plain_http_allowed {
             return Err(self.not_encrypted(credential, key, url));
         }
-        let Some(secret) = key.secret.known() else {
+        let Some(secret) = key.secret.available_secret() else {
             let text = "a key was asked for before its command was run";
             return Err(Error::new(ErrorKind::HostBug, text));
         };
-        let minted = key.secret.minted().and_then(Result::ok);
+        let minted = key.secret.minted_token().and_then(Result::ok);
         let is_minted = minted.is_some();
         let project = minted.and_then(|token| token.quota_project);
         let project = credential.project_header.clone().zip(project);
-        Ok(Some(Grant { scheme: key.scheme.clone(), secret, project, is_minted }))
+        Ok(Some(CredentialGrant { scheme: key.scheme.clone(), secret, project, is_minted }))
     }
 
     /// Prepares the key for this URL: runs the command that prints it, if that has not run yet, or
@@ -341,12 +341,12 @@ impl Credentials {
     ///
     /// # Errors
     /// Why a command printed no key, or a token could not be minted. The next request tries again.
-    pub async fn fetch<F>(
+    pub async fn prepare_key<F>(
         &self,
         variable: &str,
         url: &Url,
         client: &Client,
-        refused: Option<&Secret>,
+        refused: Option<&KeySecret>,
         run: impl Fn(String, String) -> F,
     ) -> Result<(), Error>
     where
@@ -364,11 +364,11 @@ impl Credentials {
         match key.map(|key| (&key.secret, &key.place)) {
             None | Some((KeySource::Here(_), _)) => {}
             Some((KeySource::Printed { line, secret }, place)) => {
-                let print = || async { run(line.clone(), place.clone()).await.map(Secret) };
+                let print = || async { run(line.clone(), place.clone()).await.map(KeySecret) };
                 secret.get_or_try_init(print).await?;
             }
             Some((KeySource::Minted { minter, last }, _)) => {
-                let minted = minter.token(client, refused.map(Secret::reveal)).await;
+                let minted = minter.token(client, refused.map(KeySecret::reveal)).await;
                 // At another server, missing credentials may be intended.
                 let is_none = |error: &Error| error.kind == ErrorKind::NotFound;
                 match minted {
@@ -391,29 +391,29 @@ impl Credentials {
     /// plugin knows which parts of an answer are error texts or names.
     pub fn without_secrets(&self, text: String) -> String {
         let keys = self.all.iter().flat_map(|credential| &credential.keys);
-        let known = keys.filter_map(|key| key.secret.known());
-        let scrubbers = known.filter_map(|secret| Scrubber::of(secret.reveal()));
+        let known = keys.filter_map(|key| key.secret.available_secret());
+        let scrubbers = known.filter_map(|secret| SecretScrubber::for_secret(secret.reveal()));
         scrubbers.fold(text, |text, scrubber| scrubber.clean(&text))
     }
 
-    fn may_go(&self, credential: &Credential, key: &Key, url: &Url) -> bool {
+    fn may_go(&self, credential: &ConfiguredCredential, key: &ConfiguredKey, url: &Url) -> bool {
         let is_of = |base: Option<&Url>| base.is_some_and(|base| base.origin() == url.origin());
         let workspaces = self.workspace_base.as_ref().map(|base| &base.url);
         let is_vendors =
             self.own_base.is_none() && credential.others.iter().any(|it| it.matches(url));
         is_of(self.own_origin(credential))
             || is_vendors
-            || (key.whose == Whose::Workspaces && is_of(workspaces))
+            || (key.whose == KeyConfigurer::Workspaces && is_of(workspaces))
     }
 
-    fn own_origin<'a>(&'a self, credential: &'a Credential) -> Option<&'a Url> {
+    fn own_origin<'a>(&'a self, credential: &'a ConfiguredCredential) -> Option<&'a Url> {
         self.own_base.as_ref().map(|base| &base.url).or(credential.vendor.as_ref())
     }
 
-    fn no_key(&self, credential: &Credential, url: &Url) -> Error {
-        let Credential { spec: CredentialSpec { base_url_variable, .. }, variable, .. } =
+    fn no_key(&self, credential: &ConfiguredCredential, url: &Url) -> Error {
+        let ConfiguredCredential { spec: CredentialSpec { base_url_variable, .. }, variable, .. } =
             credential;
-        let text = format!("there is no key for `{}`: `{variable}` is not set", shown(url));
+        let text = format!("there is no key for `{}`: `{variable}` is not set", format_origin(url));
         let mut hint = format!("set `{variable}`, or `{API_KEY}` under `{}`", self.section);
         if let Some(provider) = &self.provider {
             hint.push_str(&format!(", or run `jaato provider login {provider}`"));
@@ -424,9 +424,9 @@ impl Credentials {
         Error::new(ErrorKind::NotFound, text).with_hint(hint)
     }
 
-    fn bound_elsewhere(&self, credential: &Credential, key: &Key, url: &Url) -> Error {
-        let bound = self.own_origin(credential).map_or_else(|| "no server".to_owned(), shown);
-        let (name, other) = (credential.name(), shown(url));
+    fn bound_elsewhere(&self, credential: &ConfiguredCredential, key: &ConfiguredKey, url: &Url) -> Error {
+        let bound = self.own_origin(credential).map_or_else(|| "no server".to_owned(), format_origin);
+        let (name, other) = (credential.name(), format_origin(url));
         let text =
             format!("the {name} ({}) is for `{bound}` and is not sent to `{other}`", key.place);
         let error = Error::new(ErrorKind::Configuration, text);
@@ -441,12 +441,12 @@ impl Credentials {
         ))
     }
 
-    fn not_encrypted(&self, credential: &Credential, key: &Key, url: &Url) -> Error {
+    fn not_encrypted(&self, credential: &ConfiguredCredential, key: &ConfiguredKey, url: &Url) -> Error {
         let name = credential.name();
         let text = format!(
             "the {name} ({}) is not sent to `{}`, which is not encrypted",
             key.place,
-            shown(url)
+            format_origin(url)
         );
         Error::new(ErrorKind::Configuration, text).with_hint(format!(
             "use https; or unset the key if the server needs none; or set `{PLAIN_HTTP} = true` \
@@ -462,6 +462,6 @@ fn mask(text: &str) -> String {
 }
 
 /// Returns an origin for display.
-fn shown(url: &Url) -> String {
+fn format_origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }

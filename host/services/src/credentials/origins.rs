@@ -18,7 +18,7 @@ impl OriginPattern {
     /// # Errors
     /// `plugin_misbehaved` if it is not an https origin, or a `*` could match more than a part of
     /// one label.
-    pub(super) fn read(plugin: &PluginName, text: &str) -> Result<Self, Error> {
+    pub(super) fn parse_declaration(plugin: &PluginName, text: &str) -> Result<Self, Error> {
         let wrong = || {
             let text = format!("plugin `{plugin}` declares a credential with the origin `{text}`");
             Error::new(ErrorKind::PluginMisbehaved, text)
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<OriginPattern, Error> {
-        OriginPattern::read(&PluginName::from("provider-x"), text)
+        OriginPattern::parse_declaration(&PluginName::from("provider-x"), text)
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use jaato_config::{Config, Layer, Origin, PluginSettings, Variables};
+use jaato_config::{Config, ConfigLayer, ValueOrigin, PluginSettings, EnvironmentVariables};
 use jaato_google_auth::{Minter, Named, Places};
 use jaato_http::header::{HeaderName, HeaderValue};
 use jaato_http::{MaskedUrl, Url};
@@ -12,17 +12,17 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use super::{
-    API_KEY, API_KEY_COMMAND, API_KEY_ENV, BASE_URL, BEARER, BaseUrl, HEADERS, HOST_HEADERS,
-    KEY_HEADER, Key, KeySource, Missing, PLAIN_HTTP, Scheme, Secret, Whose,
+    API_KEY, API_KEY_COMMAND, API_KEY_ENV, BASE_URL, BEARER, ProviderBaseUrl, HEADERS, HOST_HEADERS,
+    KEY_HEADER, ConfiguredKey, KeySource, MissingKeyVariable, PLAIN_HTTP, SecretScheme, KeySecret, KeyConfigurer,
 };
-use crate::section::{PLUGIN, Section};
-use crate::stored_keys::{StoredKey, StoredKeys};
+use crate::section::{PLUGIN, SettingsSection};
+use crate::stored_keys::{FoundKey, KeyStore};
 
 /// The sources of one plugin's values.
 #[derive(Clone, Copy)]
-pub struct Found<'a> {
+pub struct CredentialSources<'a> {
     /// The section of its settings.
-    pub section: &'a Section,
+    pub section: &'a SettingsSection,
     /// The settings in that section.
     pub settings: Option<&'a PluginSettings>,
     /// The server that the plugin knows by the section's name.
@@ -30,25 +30,25 @@ pub struct Found<'a> {
     /// The configuration, for variables of files.
     pub config: &'a Config,
     /// The variables of the process.
-    pub variables: &'a Variables,
+    pub variables: &'a EnvironmentVariables,
     /// The keys that the user gave to `login`, and the provider's name there.
-    pub stored: Option<(&'a StoredKeys, &'a str)>,
+    pub stored: Option<(&'a KeyStore, &'a str)>,
 }
 
-impl Found<'_> {
+impl CredentialSources<'_> {
     /// Returns the user's own base URL, and the workspace's if that is effective.
     pub(super) fn base_urls(
         &self,
         variable: &str,
-    ) -> Result<(Option<BaseUrl>, Option<BaseUrl>), Error> {
+    ) -> Result<(Option<ProviderBaseUrl>, Option<ProviderBaseUrl>), Error> {
         let given = match self.section {
-            Section::Plugin(_) => self.variables(variable),
+            SettingsSection::Plugin(_) => self.variable_values(variable),
             // The variable belongs to the plugin and does not apply to providers under other names.
-            Section::Provider(_) => Vec::new(),
+            SettingsSection::Provider(_) => Vec::new(),
         };
         let first = |whose| given.iter().find(|one| one.2 == whose);
-        let base = |text: &str, place: &str| self.parsed(text, place).map(Some);
-        let own = match (first(Whose::Persons), self.own(BASE_URL)) {
+        let base = |text: &str, place: &str| self.parse_base_url(text, place).map(Some);
+        let own = match (first(KeyConfigurer::Persons), self.own_setting(BASE_URL)) {
             (Some((text, place, _)), _) => base(text, place)?,
             (None, Some((Value::String(text), origin))) => base(text, &origin.to_string())?,
             (None, _) => None,
@@ -56,8 +56,8 @@ impl Found<'_> {
         // By precedence: the process's variables, the variables file, the workspace's file, the
         // user's file.
         let workspaces = match (given.first(), self.in_workspace(BASE_URL)) {
-            (Some((_, _, Whose::Persons)), _) => None,
-            (Some((text, place, Whose::Workspaces)), _) => base(text, place)?,
+            (Some((_, _, KeyConfigurer::Persons)), _) => None,
+            (Some((text, place, KeyConfigurer::Workspaces)), _) => base(text, place)?,
             (None, Some((Value::String(text), origin))) => base(text, &origin.to_string())?,
             (None, _) => None,
         };
@@ -65,23 +65,23 @@ impl Found<'_> {
     }
 
     /// Returns the base URL of the server that the plugin knows by name.
-    pub(super) fn preset_base(&self) -> Result<Option<BaseUrl>, Error> {
+    pub(super) fn preset_base(&self) -> Result<Option<ProviderBaseUrl>, Error> {
         let base = |preset: &ProviderPreset| {
-            self.parsed(&preset.base_url, &format!("the preset `{}`", preset.name))
+            self.parse_base_url(&preset.base_url, &format!("the preset `{}`", preset.name))
         };
         self.preset.map(base).transpose()
     }
 
     /// Returns a variable's values by precedence: text, place, owner.
-    fn variables(&self, name: &str) -> Vec<(String, String, Whose)> {
+    fn variable_values(&self, name: &str) -> Vec<(String, String, KeyConfigurer)> {
         if name.is_empty() {
             return Vec::new();
         }
         let of_process = self.variables.get(name).and_then(|value| value.to_str());
-        let place = Origin::Variable { name: name.to_owned() }.to_string();
-        let of_process = of_process.map(|text| (text.trim().to_owned(), place, Whose::Persons));
+        let place = ValueOrigin::Variable { name: name.to_owned() }.to_string();
+        let of_process = of_process.map(|text| (text.trim().to_owned(), place, KeyConfigurer::Persons));
         let of_file = self.config.env_file_variable(name).map(|found| {
-            let whose = if found.is_own { Whose::Persons } else { Whose::Workspaces };
+            let whose = if found.is_own { KeyConfigurer::Persons } else { KeyConfigurer::Workspaces };
             (found.value.trim().to_owned(), found.origin.to_string(), whose)
         });
         of_process.into_iter().chain(of_file).filter(|(text, ..)| !text.is_empty()).collect()
@@ -89,24 +89,24 @@ impl Found<'_> {
 
     /// Returns how secrets are added: as the plugin declares, or in the header that the
     /// configuration names. A workspace decides that only for its own keys.
-    pub(super) fn schemes(&self, declared: Scheme) -> Result<Schemes, Error> {
-        let header = |found: Option<(&Value, &Origin)>| match found {
+    pub(super) fn schemes(&self, declared: SecretScheme) -> Result<SecretSchemes, Error> {
+        let header = |found: Option<(&Value, &ValueOrigin)>| match found {
             None => Ok(None),
             Some((Value::String(name), _)) if is_header(name) => {
-                Ok(Some(Scheme::Header(name.clone())))
+                Ok(Some(SecretScheme::Header(name.clone())))
             }
             Some((_, origin)) => {
-                Err(self.wrong(KEY_HEADER, "the name of a header, such as `api-key`", origin))
+                Err(self.invalid_setting_error(KEY_HEADER, "the name of a header, such as `api-key`", origin))
             }
         };
-        let persons = header(self.own(KEY_HEADER))?.unwrap_or(declared);
+        let persons = header(self.own_setting(KEY_HEADER))?.unwrap_or(declared);
         let workspaces = header(self.in_workspace(KEY_HEADER))?.unwrap_or_else(|| persons.clone());
-        Ok(Schemes { persons, workspaces })
+        Ok(SecretSchemes { persons, workspaces })
     }
 
     /// Returns the keys in the vendor's variable. A provider under its own name uses that key only
     /// at the vendor's server.
-    pub(super) fn keys_in_variables(&self, name: &str, schemes: &Schemes) -> Vec<Key> {
+    pub(super) fn keys_in_variables(&self, name: &str, schemes: &SecretSchemes) -> Vec<ConfiguredKey> {
         if self.is_elsewhere() { Vec::new() } else { self.keys_in(name, schemes) }
     }
 
@@ -114,34 +114,34 @@ impl Found<'_> {
     /// vendor's keys.
     fn is_elsewhere(&self) -> bool {
         let has_base = self.settings.is_some_and(|it| it.values().contains_key(BASE_URL));
-        has_base && matches!(self.section, Section::Provider(_))
+        has_base && matches!(self.section, SettingsSection::Provider(_))
     }
 
     /// Returns true if a workspace sets the plugin of this name. The user's stored keys for the
     /// name are then not meant for it.
     pub(super) fn is_workspaces_plugin(&self) -> bool {
-        matches!(self.section, Section::Provider(_)) && self.in_workspace(PLUGIN).is_some()
+        matches!(self.section, SettingsSection::Provider(_)) && self.in_workspace(PLUGIN).is_some()
     }
 
-    fn keys_in(&self, name: &str, schemes: &Schemes) -> Vec<Key> {
-        let key = |(text, place, whose)| Key {
-            secret: KeySource::Here(Secret(text)),
-            scheme: schemes.of(whose),
+    fn keys_in(&self, name: &str, schemes: &SecretSchemes) -> Vec<ConfiguredKey> {
+        let key = |(text, place, whose)| ConfiguredKey {
+            secret: KeySource::Here(KeySecret(text)),
+            scheme: schemes.for_owner(whose),
             place,
             whose,
         };
-        self.variables(name).into_iter().map(key).collect()
+        self.variable_values(name).into_iter().map(key).collect()
     }
 
     /// Returns the token minted from the file that a variable names, or from other credentials. It
     /// counts as the user's, regardless of who names the file, so it never goes to a workspace's
     /// server.
-    pub(super) fn minted_key(&self, variable: &str, scope: &str) -> Option<Key> {
+    pub(super) fn minted_key(&self, variable: &str, scope: &str) -> Option<ConfiguredKey> {
         if self.is_elsewhere() {
             return None;
         }
         let named = self
-            .variables(variable)
+            .variable_values(variable)
             .into_iter()
             .next()
             .map(|(text, place, _)| Named { path: self.path_of(variable, &text), place });
@@ -149,7 +149,7 @@ impl Found<'_> {
         let minter = Minter::new(Places::from_variables(named, scope, of_process));
         let place = minter.found().unwrap_or_else(|| "Google's credentials".to_owned());
         let secret = KeySource::Minted { minter: Box::new(minter), last: Mutex::default() };
-        Some(Key { secret, scheme: Scheme::Bearer, place, whose: Whose::Persons })
+        Some(ConfiguredKey { secret, scheme: SecretScheme::Bearer, place, whose: KeyConfigurer::Persons })
     }
 
     /// Returns the path in a variable. A path from a variables file is relative to that file, and
@@ -162,7 +162,7 @@ impl Found<'_> {
         let is_of_process = self.variables.get(variable).is_some_and(|value| !value.is_empty());
         let file = self.config.env_file_variable(variable).filter(|_| !is_of_process);
         match file.map(|found| found.origin) {
-            Some(Origin::EnvFile { path, .. }) => path.with_file_name(text),
+            Some(ValueOrigin::EnvFile { path, .. }) => path.with_file_name(text),
             _ => PathBuf::from(text),
         }
     }
@@ -171,18 +171,18 @@ impl Found<'_> {
     /// Also returns a named variable that holds no key.
     pub(super) fn keys_that_are_named(
         &self,
-        schemes: &Schemes,
-    ) -> Result<(Vec<Key>, Option<Missing>), Error> {
+        schemes: &SecretSchemes,
+    ) -> Result<(Vec<ConfiguredKey>, Option<MissingKeyVariable>), Error> {
         let (mut keys, mut missing) = (Vec::new(), None);
         if let Some((name, origin)) = self.own_text(API_KEY_ENV)? {
             keys = self.keys_in(&name, schemes);
-            missing = keys.is_empty().then(|| Missing { name, place: origin.to_string() });
+            missing = keys.is_empty().then(|| MissingKeyVariable { name, place: origin.to_string() });
         }
         if let Some((line, origin)) = self.own_text(API_KEY_COMMAND)? {
             let secret = KeySource::Printed { line, secret: OnceCell::new() };
             let place = format!("`{API_KEY_COMMAND}` ({origin})");
-            let scheme = schemes.of(Whose::Persons);
-            keys.push(Key { secret, scheme, place, whose: Whose::Persons });
+            let scheme = schemes.for_owner(KeyConfigurer::Persons);
+            keys.push(ConfiguredKey { secret, scheme, place, whose: KeyConfigurer::Persons });
         }
         Ok((keys, missing))
     }
@@ -190,10 +190,10 @@ impl Found<'_> {
     /// Returns the headers to send with a credential.
     pub(super) fn headers(&self) -> Result<Vec<(HeaderName, HeaderValue)>, Error> {
         self.refuse_of_workspace(HEADERS)?;
-        let Some((value, origin)) = self.own(HEADERS) else { return Ok(Vec::new()) };
+        let Some((value, origin)) = self.own_setting(HEADERS) else { return Ok(Vec::new()) };
         let wrong = || {
             let wants = "names of headers with their texts, none of the connection's own";
-            self.wrong(HEADERS, wants, origin)
+            self.invalid_setting_error(HEADERS, wants, origin)
         };
         let header = |(name, value): (&String, &Value)| {
             let value = value.as_str().and_then(|text| HeaderValue::from_str(text).ok());
@@ -207,14 +207,14 @@ impl Found<'_> {
     }
 
     /// Returns a text that only the user's own file may set.
-    fn own_text(&self, key: &str) -> Result<Option<(String, &Origin)>, Error> {
+    fn own_text(&self, key: &str) -> Result<Option<(String, &ValueOrigin)>, Error> {
         self.refuse_of_workspace(key)?;
-        match self.own(key) {
+        match self.own_setting(key) {
             None => Ok(None),
             Some((Value::String(text), origin)) if !text.trim().is_empty() => {
                 Ok(Some((text.trim().to_owned(), origin)))
             }
-            Some((_, origin)) => Err(self.wrong(key, "a text", origin)),
+            Some((_, origin)) => Err(self.invalid_setting_error(key, "a text", origin)),
         }
     }
 
@@ -224,66 +224,66 @@ impl Found<'_> {
         Err(Error::new(ErrorKind::Configuration, text).with_hint("set it in your own config.toml"))
     }
 
-    pub(super) fn keys_in_files(&self, schemes: &Schemes) -> Result<Vec<Key>, Error> {
-        let workspaces = self.in_workspace(API_KEY).map(|found| (found, Whose::Workspaces));
-        let own = self.own(API_KEY).map(|found| (found, Whose::Persons));
+    pub(super) fn keys_in_files(&self, schemes: &SecretSchemes) -> Result<Vec<ConfiguredKey>, Error> {
+        let workspaces = self.in_workspace(API_KEY).map(|found| (found, KeyConfigurer::Workspaces));
+        let own = self.own_setting(API_KEY).map(|found| (found, KeyConfigurer::Persons));
         let mut keys = Vec::new();
         for ((value, origin), whose) in workspaces.into_iter().chain(own) {
             let Value::String(text) = value else {
-                return Err(self.wrong(API_KEY, "a text", origin));
+                return Err(self.invalid_setting_error(API_KEY, "a text", origin));
             };
             if !text.trim().is_empty() {
-                let secret = KeySource::Here(Secret(text.trim().to_owned()));
-                let (scheme, place) = (schemes.of(whose), origin.to_string());
-                keys.push(Key { secret, scheme, place, whose });
+                let secret = KeySource::Here(KeySecret(text.trim().to_owned()));
+                let (scheme, place) = (schemes.for_owner(whose), origin.to_string());
+                keys.push(ConfiguredKey { secret, scheme, place, whose });
             }
         }
         Ok(keys)
     }
 
     /// Returns the key that the user gave to `login`.
-    pub(super) fn stored_key(&self, schemes: &Schemes) -> Result<Option<Key>, Error> {
+    pub(super) fn stored_key(&self, schemes: &SecretSchemes) -> Result<Option<ConfiguredKey>, Error> {
         let Some((keys, provider)) = self.stored else { return Ok(None) };
         let place = format!("`jaato provider login {provider}`");
         let secret = match keys.find(provider)? {
             None => return Ok(None),
-            Some(StoredKey::Here(text)) => KeySource::Here(Secret(text)),
-            Some(StoredKey::Printed(line)) => KeySource::Printed { line, secret: OnceCell::new() },
+            Some(FoundKey::Here(text)) => KeySource::Here(KeySecret(text)),
+            Some(FoundKey::Printed(line)) => KeySource::Printed { line, secret: OnceCell::new() },
         };
-        let (scheme, whose) = (schemes.of(Whose::Persons), Whose::Persons);
-        Ok(Some(Key { secret, scheme, place, whose }))
+        let (scheme, whose) = (schemes.for_owner(KeyConfigurer::Persons), KeyConfigurer::Persons);
+        Ok(Some(ConfiguredKey { secret, scheme, place, whose }))
     }
 
     pub(super) fn is_plain_http_allowed(&self) -> Result<bool, Error> {
         self.refuse_of_workspace(PLAIN_HTTP)?;
-        match self.own(PLAIN_HTTP) {
+        match self.own_setting(PLAIN_HTTP) {
             None => Ok(false),
             Some((Value::Bool(flag), _)) => Ok(*flag),
-            Some((_, origin)) => Err(self.wrong(PLAIN_HTTP, "true or false", origin)),
+            Some((_, origin)) => Err(self.invalid_setting_error(PLAIN_HTTP, "true or false", origin)),
         }
     }
 
-    fn own(&self, key: &str) -> Option<(&Value, &Origin)> {
-        self.settings?.own(key)
+    fn own_setting(&self, key: &str) -> Option<(&Value, &ValueOrigin)> {
+        self.settings?.user_value(key)
     }
 
     /// Returns a value that the workspace's file sets.
-    fn in_workspace(&self, key: &str) -> Option<(&Value, &Origin)> {
+    fn in_workspace(&self, key: &str) -> Option<(&Value, &ValueOrigin)> {
         let settings = self.settings?;
         let origin = settings.origin(&format!("/{key}"))?;
         let value = settings.values().get(key)?;
-        (origin.layer() == Layer::Workspace).then_some((value, origin))
+        (origin.layer() == ConfigLayer::Workspace).then_some((value, origin))
     }
 
-    fn wrong(&self, key: &str, wants: &str, origin: &Origin) -> Error {
+    fn invalid_setting_error(&self, key: &str, wants: &str, origin: &ValueOrigin) -> Error {
         let text = format!("`{key}` of `{}` wants {wants} ({origin})", self.section);
         Error::new(ErrorKind::Configuration, text)
     }
 
-    fn parsed(&self, text: &str, place: &str) -> Result<BaseUrl, Error> {
+    fn parse_base_url(&self, text: &str, place: &str) -> Result<ProviderBaseUrl, Error> {
         let is_http = |url: &Url| matches!(url.scheme(), "http" | "https");
         match Url::parse(text).ok().filter(is_http) {
-            Some(url) => Ok(BaseUrl { text: text.to_owned(), url, place: place.to_owned() }),
+            Some(url) => Ok(ProviderBaseUrl { text: text.to_owned(), url, place: place.to_owned() }),
             None => {
                 let shown = MaskedUrl::unreadable(text);
                 let text = format!("`{shown}` is not a base url ({place})");
@@ -295,21 +295,21 @@ impl Found<'_> {
 }
 
 /// How secrets are added, by owner.
-pub(super) struct Schemes {
-    persons: Scheme,
-    workspaces: Scheme,
+pub(super) struct SecretSchemes {
+    persons: SecretScheme,
+    workspaces: SecretScheme,
 }
 
-impl Schemes {
+impl SecretSchemes {
     /// Uses the same scheme for both.
-    pub(super) fn all(scheme: Scheme) -> Self {
+    pub(super) fn same_for_all(scheme: SecretScheme) -> Self {
         Self { persons: scheme.clone(), workspaces: scheme }
     }
 
-    fn of(&self, whose: Whose) -> Scheme {
+    fn for_owner(&self, whose: KeyConfigurer) -> SecretScheme {
         match whose {
-            Whose::Persons => self.persons.clone(),
-            Whose::Workspaces => self.workspaces.clone(),
+            KeyConfigurer::Persons => self.persons.clone(),
+            KeyConfigurer::Workspaces => self.workspaces.clone(),
         }
     }
 }
@@ -320,18 +320,18 @@ fn is_header(name: &str) -> bool {
 }
 
 /// Parses a declaration: scheme, vendor, and the header for the project to bill.
-pub(super) fn declared(
+pub(super) fn parse_credential_spec(
     plugin: &PluginName,
     spec: &CredentialSpec,
-) -> Result<(Scheme, Option<Url>, Option<HeaderName>), Error> {
+) -> Result<(SecretScheme, Option<Url>, Option<HeaderName>), Error> {
     let wrong = |what: &str| {
         let text = format!("plugin `{plugin}` declares a credential with the {what}");
         Error::new(ErrorKind::PluginMisbehaved, text)
     };
     let scheme = match spec.scheme.split_once(':') {
-        None if spec.scheme == BEARER => Scheme::Bearer,
-        Some(("header", name)) if !name.is_empty() => Scheme::Header(name.to_owned()),
-        Some(("query", name)) if !name.is_empty() => Scheme::Query(name.to_owned()),
+        None if spec.scheme == BEARER => SecretScheme::Bearer,
+        Some(("header", name)) if !name.is_empty() => SecretScheme::Header(name.to_owned()),
+        Some(("query", name)) if !name.is_empty() => SecretScheme::Query(name.to_owned()),
         None | Some(_) => return Err(wrong(&format!("unknown scheme `{}`", spec.scheme))),
     };
     let header = spec.mint.as_ref().map(|recipe| recipe.project_header.as_str());

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use jaato_config::trust::{TrustStore, Workspace, WorkspaceState};
-use jaato_config::{Config, Folders, Overrides, Sources, Variables, load};
+use jaato_config::{Config, UserFolders, Overrides, ConfigSources, EnvironmentVariables, load};
 use jaato_types::ProviderPreset;
 
 use super::*;
-use crate::section::Section;
+use crate::section::SettingsSection;
 
 const NAME: &str = "provider-openai";
 const VENDOR: &str = "https://api.openai.com";
@@ -49,13 +49,13 @@ fn write(folder: &Path, name: &str, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-fn section_of(case: &Case<'_>) -> Section {
-    if case.is_provider { Section::Provider("work".into()) } else { Section::Plugin(NAME.into()) }
+fn section_of(case: &Case<'_>) -> SettingsSection {
+    if case.is_provider { SettingsSection::Provider("work".into()) } else { SettingsSection::Plugin(NAME.into()) }
 }
 
-fn read(case: &Case<'_>) -> Result<Credentials, Error> {
+fn read(case: &Case<'_>) -> Result<PluginCredentials, Error> {
     let root = tempfile::tempdir().unwrap();
-    let folders = Folders::below(root.path());
+    let folders = UserFolders::below(root.path());
     write(
         folders.config().unwrap(),
         "config.toml",
@@ -75,8 +75,8 @@ fn read(case: &Case<'_>) -> Result<Credentials, Error> {
     let WorkspaceState::Trusted(workspace) = store.workspace_state(&workspace).unwrap() else {
         panic!("the workspace is trusted");
     };
-    let variables: Variables = case.variables.iter().copied().collect();
-    let config = load(Sources {
+    let variables: EnvironmentVariables = case.variables.iter().copied().collect();
+    let config = load(ConfigSources {
         folders: &folders,
         config_file: None,
         env_file: env_file.as_deref(),
@@ -95,7 +95,7 @@ fn read(case: &Case<'_>) -> Result<Credentials, Error> {
         ..ProviderPreset::default()
     };
     let preset = case.preset.map(|_| &preset);
-    let found = Found {
+    let found = CredentialSources {
         section: &section,
         settings,
         preset,
@@ -103,7 +103,7 @@ fn read(case: &Case<'_>) -> Result<Credentials, Error> {
         variables: &variables,
         stored: None,
     };
-    Credentials::read(&plugin, &[spec()], &found).map_err(|error| clean(error, root.path()))
+    PluginCredentials::from_sources(&plugin, &[spec()], &found).map_err(|error| clean(error, root.path()))
 }
 
 fn clean(error: Error, root: &Path) -> Error {
@@ -157,7 +157,7 @@ fn the_vendor_gets_the_key_and_nobody_else_does() {
 }
 
 /// Returns how this case's key goes to a local server.
-fn scheme(case: &Case<'_>) -> Scheme {
+fn scheme(case: &Case<'_>) -> SecretScheme {
     let url = Url::parse(LOCAL).unwrap();
     read(case).unwrap().grant("OPENAI_API_KEY", &url).unwrap().unwrap().scheme
 }
@@ -165,10 +165,10 @@ fn scheme(case: &Case<'_>) -> Scheme {
 #[test]
 fn a_person_names_the_header_of_a_key_and_a_workspace_that_of_its_own() {
     let here = ("OPENAI_BASE_URL", LOCAL);
-    let header = |name: &str| Scheme::Header(name.to_owned());
+    let header = |name: &str| SecretScheme::Header(name.to_owned());
     let own = Case { own: "key_header = \"api-key\"", variables: &[KEY, here], ..Case::default() };
     assert_eq!(scheme(&own), header("api-key"));
-    assert_eq!(scheme(&Case { own: "", ..own }), Scheme::Bearer);
+    assert_eq!(scheme(&Case { own: "", ..own }), SecretScheme::Bearer);
     let workspaces = Case {
         workspace: "key_header = \"x-key\"\napi_key = \"team-key\"\nbase_url = \"http://localhost:11434/v1\"",
         ..Case::default()
@@ -177,7 +177,7 @@ fn a_person_names_the_header_of_a_key_and_a_workspace_that_of_its_own() {
     // The user's own key does not move because a workspace says so.
     let both = Case { workspace: "key_header = \"x-key\"", ..own };
     assert_eq!(scheme(&both), header("api-key"));
-    assert_eq!(scheme(&Case { own: "", ..both }), Scheme::Bearer);
+    assert_eq!(scheme(&Case { own: "", ..both }), SecretScheme::Bearer);
 }
 
 #[test]
@@ -380,7 +380,7 @@ async fn a_command_is_not_run_for_a_key_that_counts_after_another() {
     let broken = async |_: String, _: String| Err(Error::failed("it was run"));
     let fetched = async |case: &Case<'_>| {
         let read = read(case).unwrap();
-        read.fetch("OPENAI_API_KEY", &url, &client, None, broken).await.map_err(|it| it.message)
+        read.prepare_key("OPENAI_API_KEY", &url, &client, None, broken).await.map_err(|it| it.message)
     };
     assert_eq!(fetched(&Case { own, variables: &[KEY], ..Case::default() }).await, Ok(()));
     let alone = fetched(&Case { own, ..Case::default() }).await;
@@ -415,7 +415,7 @@ async fn a_minted_token_goes_to_the_vendors_servers_and_to_no_workspaces() {
         origins: vec!["https://*-aiplatform.googleapis.com".to_owned()],
         ..CredentialSpec::default()
     };
-    let section = Section::Plugin(NAME.into());
+    let section = SettingsSection::Plugin(NAME.into());
     let regional = Url::parse("https://eu-aiplatform.googleapis.com/v1").unwrap();
     let elsewhere = Url::parse("https://eu-aiplatform.googleapis.com.example/v1").unwrap();
     let client = Client::new(jaato_http::Settings::default());
@@ -423,7 +423,7 @@ async fn a_minted_token_goes_to_the_vendors_servers_and_to_no_workspaces() {
     let check = async |variables: &[(&str, &str)], expected: [Result<bool, ErrorKind>; 3]| {
         let (config, variables) = (Config::default(), variables.iter().copied().collect());
         let (config, variables) = (&config, &variables);
-        let found = Found {
+        let found = CredentialSources {
             section: &section,
             settings: None,
             preset: None,
@@ -431,8 +431,8 @@ async fn a_minted_token_goes_to_the_vendors_servers_and_to_no_workspaces() {
             variables,
             stored: None,
         };
-        let read = Credentials::read(&NAME.into(), std::slice::from_ref(&spec), &found).unwrap();
-        let fetched = read.fetch(&spec.variable, &regional, &client, None, run).await;
+        let read = PluginCredentials::from_sources(&NAME.into(), std::slice::from_ref(&spec), &found).unwrap();
+        let fetched = read.prepare_key(&spec.variable, &regional, &client, None, run).await;
         let granted = |url: &Url| {
             let grant = read.grant(&spec.variable, url);
             grant.map(|grant| grant.is_some()).map_err(|error| error.kind)
@@ -467,12 +467,12 @@ fn a_credential_that_is_not_declared_is_refused() {
 #[test]
 fn declarations_that_cannot_be_used_are_the_plugins_fault() {
     let read = |spec: CredentialSpec| {
-        let (config, variables) = (Config::default(), Variables::default());
-        let (plugin, section) = (PluginName::from(NAME), Section::Plugin(NAME.into()));
+        let (config, variables) = (Config::default(), EnvironmentVariables::default());
+        let (plugin, section) = (PluginName::from(NAME), SettingsSection::Plugin(NAME.into()));
         let (section, config, variables) = (&section, &config, &variables);
         let found =
-            Found { section, settings: None, preset: None, config, variables, stored: None };
-        Credentials::read(&plugin, &[spec], &found).map(drop)
+            CredentialSources { section, settings: None, preset: None, config, variables, stored: None };
+        PluginCredentials::from_sources(&plugin, &[spec], &found).map(drop)
     };
     for scheme in ["", "basic", "header:", "query:"] {
         let error = read(CredentialSpec { scheme: scheme.to_owned(), ..spec() }).unwrap_err();
@@ -547,15 +547,15 @@ async fn a_command_is_run_once_and_before_its_key_is_needed() {
     assert_eq!(grant().unwrap_err().kind, ErrorKind::HostBug);
     let broken =
         |_: String, whose: String| async move { Err(Error::new(ErrorKind::Configuration, whose)) };
-    let error = credentials.fetch("OPENAI_API_KEY", &url, &client, None, broken).await.unwrap_err();
+    let error = credentials.prepare_key("OPENAI_API_KEY", &url, &client, None, broken).await.unwrap_err();
     assert!(error.message.starts_with("`api_key_command` ("), "{error}");
     let times = std::sync::atomic::AtomicU32::new(0);
     let print = |line: String, _: String| {
         times.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         async move { Ok(format!("{line}, a key of some length")) }
     };
-    credentials.fetch("OPENAI_API_KEY", &url, &client, None, &print).await.unwrap();
-    credentials.fetch("OPENAI_API_KEY", &url, &client, None, &print).await.unwrap();
+    credentials.prepare_key("OPENAI_API_KEY", &url, &client, None, &print).await.unwrap();
+    credentials.prepare_key("OPENAI_API_KEY", &url, &client, None, &print).await.unwrap();
     assert_eq!(times.into_inner(), 1);
     let secret = grant().unwrap().unwrap().secret;
     assert_eq!(secret.reveal(), "pass show work, a key of some length");

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use jaato_types::service::{AssetAnswer, AssetRequest, FolderAnswer};
 use jaato_types::{Error, ErrorKind};
 
-use super::Later;
+use super::ServiceFuture;
 use crate::assets::delta_of;
 use crate::call::Call;
 
 jaato_types::asset_operations!(bodies);
 
-fn asset(call: &Call, request: AssetRequest) -> Result<Later<AssetAnswer>, Error> {
+fn asset(call: &Call, request: AssetRequest) -> Result<ServiceFuture<AssetAnswer>, Error> {
     let (shared, declared, tell) =
         (Arc::clone(&call.shared), Arc::clone(&call.assets), Arc::clone(&call.tell));
     Ok(Box::pin(async move {

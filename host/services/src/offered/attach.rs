@@ -1,12 +1,12 @@
 //! The service `attach`, which attaches blobs of the session to a tool call's result.
 
-use jaato_instances::Attachments;
+use jaato_instances::CallAttachments;
 use jaato_types::media_type::{MEDIA_TYPE_HEAD_BYTES, check_media_type, is_media_type};
 use jaato_types::service::{ATTACHMENTS_MAX, Attach, AttachAnswer};
 use jaato_types::{Data, Error, ErrorKind};
 
-use super::Later;
-use crate::blobs::{SessionBlobs, blocking};
+use super::ServiceFuture;
+use crate::blobs::{SessionBlobs, run_blocking};
 use crate::call::Call;
 
 /// The maximum length of a file name, in bytes. Most file systems have this limit.
@@ -14,21 +14,21 @@ const NAME_BYTES_MAX: usize = 255;
 
 jaato_types::attach_operations!(bodies);
 
-fn attach(call: &Call, asked: Attach) -> Result<Later<AttachAnswer>, Error> {
+fn attach(call: &Call, asked: Attach) -> Result<ServiceFuture<AttachAnswer>, Error> {
     let Some(attachments) = call.site.attachments.clone() else {
         let text = "only a tool call can attach: there is no result to attach to";
         return Err(Error::new(ErrorKind::Unavailable, text));
     };
-    let blobs = call.shared.blobs.of(&call.site.session)?;
+    let blobs = call.shared.blobs.session_blobs(&call.site.session)?;
     Ok(Box::pin(async move {
-        let data = blocking(move || checked(&blobs, asked)).await?;
+        let data = run_blocking(move || checked_attachment(&blobs, asked)).await?;
         add(&attachments, data).map(AttachAnswer::new)
     }))
 }
 
 /// Checks that the blob has the declared media type, so that the model gets only real images as
 /// images.
-fn checked(blobs: &SessionBlobs, asked: Attach) -> Result<Data, Error> {
+fn checked_attachment(blobs: &SessionBlobs, asked: Attach) -> Result<Data, Error> {
     let Attach { mime_type, blob, name } = asked;
     let wrong = |text: String| Error::new(ErrorKind::InvalidArguments, text);
     if !is_media_type(&mime_type) {
@@ -49,7 +49,7 @@ fn is_file_name(name: &str) -> bool {
     !matches!(name, "" | "." | "..") && name.len() <= NAME_BYTES_MAX && name.chars().all(is_plain)
 }
 
-fn add(attachments: &Attachments, data: Data) -> Result<u64, Error> {
+fn add(attachments: &CallAttachments, data: Data) -> Result<u64, Error> {
     let mut all = attachments.lock();
     if all.len() >= ATTACHMENTS_MAX {
         let text = format!("a tool call has at most {ATTACHMENTS_MAX} attachments");
@@ -63,24 +63,24 @@ fn add(attachments: &Attachments, data: Data) -> Result<u64, Error> {
 mod tests {
     use std::sync::Arc;
 
-    use jaato_environments::Outputs;
+    use jaato_environments::OutputFolder;
     use jaato_types::SessionId;
 
     use super::*;
-    use crate::blobs::Blobs;
+    use crate::blobs::BlobStore;
 
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
     /// Attaches bytes with a media type and a name.
     fn attached(bytes: &[u8], mime_type: &str, name: Option<&str>) -> Result<Data, Error> {
         let folder = tempfile::tempdir().unwrap();
-        let blobs = Blobs::beside(Arc::new(Outputs::below(folder.path())));
-        let blobs = blobs.of(&SessionId::from("s1")).unwrap();
+        let blobs = BlobStore::next_to_outputs(Arc::new(OutputFolder::in_folder(folder.path())));
+        let blobs = blobs.session_blobs(&SessionId::from("s1")).unwrap();
         let mut upload = blobs.begin("application/octet-stream").unwrap();
         upload.write(bytes).unwrap();
         let (blob, mime_type) = (upload.finish().unwrap().id, mime_type.to_owned());
         let request = Attach { mime_type, blob, name: name.map(str::to_owned) };
-        checked(&blobs, request)
+        checked_attachment(&blobs, request)
     }
 
     #[test]
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_call_has_so_many_attachments_and_no_more() {
-        let attachments = Attachments::default();
+        let attachments = CallAttachments::default();
         for number in 1..=ATTACHMENTS_MAX as u64 {
             assert_eq!(add(&attachments, Data::blob("a/b", "00")), Ok(number));
         }

@@ -10,8 +10,8 @@ use jaato_types::service::{BLOB_GET, BLOB_PUT, BlobGet, BlobPut, BlobPutAnswer};
 use jaato_types::{Error, ErrorKind, Frame};
 use serde_json::Map;
 
-use super::{Answer, Body, bad_request, frame, ready};
-use crate::blobs::{Kept, Piece, SessionBlobs, Uploads, Written, blocking};
+use super::{ServiceAnswer, Body, bad_request, frame, ready_answer};
+use crate::blobs::{StoredBlob, BlobPiece, SessionBlobs, BlobUploads, PieceWriteResult, run_blocking};
 use crate::call::Call;
 
 /// The maximum number of bytes that one `next` returns.
@@ -22,50 +22,50 @@ pub(super) fn body(operation: &str) -> Option<Body> {
     matches!(operation, BLOB_PUT | BLOB_GET).then_some(of_call)
 }
 
-fn of_call(call: &Call, operation: &str, request: Vec<u8>) -> Answer {
-    match call.shared.blobs.of(&call.site.session) {
+fn of_call(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
+    match call.shared.blobs.session_blobs(&call.site.session) {
         Ok(blobs) => answer(blobs, Arc::clone(&call.uploads), operation, request),
-        Err(error) => ready(Err(error)),
+        Err(error) => ready_answer(Err(error)),
     }
 }
 
 /// Answers an operation on the blobs of a session. `uploads` are those of the call.
 pub fn answer(
     blobs: Arc<SessionBlobs>,
-    uploads: Arc<Uploads>,
+    uploads: Arc<BlobUploads>,
     operation: &str,
     request: Vec<u8>,
-) -> Answer {
+) -> ServiceAnswer {
     if operation == BLOB_GET {
         return Box::pin(async move { get(blobs, &request).await });
     }
     Box::pin(async move {
-        let answer = match uploads.write(blobs, piece(&request)?).await? {
-            Written::Begun { number, bytes } => BlobPutAnswer::begun(number, bytes),
-            Written::Whole(put) => BlobPutAnswer::whole(put.id, put.bytes),
+        let answer = match uploads.write(blobs, parse_blob_piece(&request)?).await? {
+            PieceWriteResult::Begun { number, bytes } => BlobPutAnswer::begun(number, bytes),
+            PieceWriteResult::Whole(put) => BlobPutAnswer::whole(put.id, put.bytes),
         };
         frame(&answer)
     })
 }
 
-fn piece(request: &[u8]) -> Result<Piece, Error> {
+fn parse_blob_piece(request: &[u8]) -> Result<BlobPiece, Error> {
     let parsed = Frame::parse(request).map_err(bad_request)?;
     let BlobPut { mime_type, put, more } = parsed.json().map_err(bad_request)?;
-    Ok(Piece { number: put, mime_type, bytes: parsed.bytes.to_vec(), more })
+    Ok(BlobPiece { number: put, mime_type, bytes: parsed.bytes.to_vec(), more })
 }
 
 async fn get(blobs: Arc<SessionBlobs>, request: &[u8]) -> Result<Served, Error> {
     let BlobGet { blob } = Frame::read(request).map_err(bad_request)?;
-    let (Kept { bytes, mime_type, .. }, file) = blocking(move || blobs.open(&blob)).await?;
+    let (StoredBlob { bytes, mime_type, .. }, file) = run_blocking(move || blobs.open(&blob)).await?;
     let head = [("mime_type", mime_type.into()), ("bytes", bytes.into())];
     let head = Map::from_iter(head.map(|(key, value)| (key.to_owned(), value)));
-    Ok(Served::StreamWith(head, Box::new(Frames(Box::pin(pieces(file))))))
+    Ok(Served::StreamWith(head, Box::new(Frames(Box::pin(file_pieces(file))))))
 }
 
 /// Reads a file piece by piece, each as a frame.
-fn pieces(file: File) -> impl futures_util::Stream<Item = Result<Vec<u8>, Error>> + Send {
+fn file_pieces(file: File) -> impl futures_util::Stream<Item = Result<Vec<u8>, Error>> + Send {
     stream::try_unfold(file, |file| {
-        blocking(move || {
+        run_blocking(move || {
             let mut piece = Vec::new();
             let broken = |error: std::io::Error| {
                 Error::new(ErrorKind::Io, format!("cannot read a blob: {error}"))

@@ -4,16 +4,16 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_environments::Outputs;
+use jaato_environments::OutputFolder;
 use jaato_loader::testing::LoaderHost;
 use jaato_loader::{Caller, Served, Services};
 use jaato_plugin_engine::testing::{BLOB_CHECKS, run_checks};
 use jaato_types::{Error, SessionId};
 
 use super::answer;
-use crate::blobs::{Blobs, Uploads};
+use crate::blobs::{BlobStore, BlobUploads};
 
-struct OnlyBlobs(Arc<Blobs>, Arc<Uploads>);
+struct OnlyBlobs(Arc<BlobStore>, Arc<BlobUploads>);
 
 impl Services for OnlyBlobs {
     fn call(
@@ -22,7 +22,7 @@ impl Services for OnlyBlobs {
         operation: &str,
         frame: Vec<u8>,
     ) -> BoxFuture<'static, Result<Served, Error>> {
-        let blobs = self.0.of(&SessionId::from("s1")).unwrap();
+        let blobs = self.0.session_blobs(&SessionId::from("s1")).unwrap();
         answer(blobs, Arc::clone(&self.1), operation, frame)
     }
 }
@@ -30,10 +30,10 @@ impl Services for OnlyBlobs {
 #[test]
 fn the_real_host_keeps_blobs_as_the_fake_one_does() {
     let folder = tempfile::tempdir().unwrap();
-    let blobs = Arc::new(Blobs::beside(Arc::new(Outputs::below(folder.path()))));
+    let blobs = Arc::new(BlobStore::next_to_outputs(Arc::new(OutputFolder::in_folder(folder.path()))));
     let services = || Arc::new(OnlyBlobs(Arc::clone(&blobs), Arc::default())) as Arc<dyn Services>;
     run_checks(BLOB_CHECKS, &LoaderHost::new(services));
     // `abc`, an empty blob, and a large one. Unfinished uploads take no space.
-    let blobs = blobs.of(&SessionId::from("s1")).unwrap();
+    let blobs = blobs.session_blobs(&SessionId::from("s1")).unwrap();
     assert_eq!(blobs.bytes(), 3 + jaato_types::service::BLOB_BYTES_MAX);
 }

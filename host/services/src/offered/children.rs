@@ -10,7 +10,7 @@ use jaato_types::child::{
 };
 use jaato_types::{Error, ErrorKind, Frame};
 
-use super::{Later, host_bug};
+use super::{ServiceFuture, host_bug};
 use crate::call::Call;
 
 jaato_types::child_operations!(bodies);
@@ -31,7 +31,7 @@ fn close(call: &Call, asked: ChildRef) -> Result<ChildDone, Error> {
     call.children.close(asked.session).map(|()| ChildDone::default())
 }
 
-fn wait(call: &Call, asked: ChildWait) -> Result<Later<ChildState>, Error> {
+fn wait(call: &Call, asked: ChildWait) -> Result<ServiceFuture<ChildState>, Error> {
     let mut state = call.children.state(asked.session)?;
     let wait_ms = match asked.wait_ms {
         0 => CHILD_WAIT_MS_MAX,

@@ -7,14 +7,14 @@ use std::time::Duration;
 use jaato_types::count::{COUNT_WAIT_MS, COUNTS_WAITING_MAX, Count, Counted};
 use jaato_types::{Error, ErrorKind, SessionId};
 
-use super::Later;
+use super::ServiceFuture;
 use crate::call::Call;
-use crate::detached::Detached;
-use crate::shared::Shared;
+use crate::detached::DetachedWork;
+use crate::shared::SharedServices;
 
 jaato_types::count_operations!(bodies);
 
-fn count(call: &Call, asked: Option<Count>) -> Result<Later<Counted>, Error> {
+fn count(call: &Call, asked: Option<Count>) -> Result<ServiceFuture<Counted>, Error> {
     let asked = asked.unwrap_or_default();
     if asked.request_to("").is_none() {
         let text = "either `text` or `request` is counted, one of both";
@@ -29,11 +29,11 @@ fn count(call: &Call, asked: Option<Count>) -> Result<Later<Counted>, Error> {
     let (shared, session) = (Arc::clone(&call.shared), call.site.session.clone());
     // Call the provider on the session's runtime and not on the thread of the calling plugin.
     let counting = |_| async move { count_for(&shared, asked, model, session).await };
-    Ok(Box::pin(Detached::start(counting)))
+    Ok(Box::pin(DetachedWork::start(counting)))
 }
 
 async fn count_for(
-    shared: &Shared,
+    shared: &SharedServices,
     asked: Count,
     model: String,
     session: SessionId,

@@ -6,24 +6,24 @@
 use jaato_environments::is_operation;
 use jaato_types::{Error, ErrorKind};
 
-use super::{Answer, Body, ready, unknown};
+use super::{ServiceAnswer, Body, ready_answer, unknown};
 use crate::call::Call;
 
 pub(super) fn body(operation: &str) -> Option<Body> {
     is_operation(operation).then_some(pass_on)
 }
 
-fn pass_on(call: &Call, operation: &str, request: Vec<u8>) -> Answer {
+fn pass_on(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
     // Environment plugins can only run programs on this machine.
     if let Some(processes) = &call.processes {
         let answer = processes.call(operation, &request);
-        return answer.unwrap_or_else(|| ready(Err(unknown(operation))));
+        return answer.unwrap_or_else(|| ready_answer(Err(unknown(operation))));
     }
     let request = call.to_environment(operation, request);
     let answer = call.site.environment.as_ref().and_then(|it| it.call(request));
     answer.unwrap_or_else(|| {
         let text = "there is no execution environment to run it in";
-        ready(Err(Error::new(ErrorKind::UnknownOperation, text)
+        ready_answer(Err(Error::new(ErrorKind::UnknownOperation, text)
             .with_hint("only sessions have one; `jaato environment list` lists them")))
     })
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
 use jaato_loader::{Frames, Served};
-use jaato_session::{Entry, Mark};
+use jaato_session::{HistoryEntry, MessageMark};
 use jaato_types::history::{HistoryMessage, HistoryRead};
 use jaato_types::{Error, Frame, FrameError, Message, Part};
 use serde_json::{Map, json};
@@ -30,10 +30,10 @@ fn history(call: &Call, asked: Option<HistoryRead>) -> Result<Served, Error> {
     Ok(Served::StreamWith(head, Box::new(Frames(frames))))
 }
 
-fn frame_of(number: u64, entry: &Arc<Entry>) -> Result<Vec<u8>, Error> {
+fn frame_of(number: u64, entry: &Arc<HistoryEntry>) -> Result<Vec<u8>, Error> {
     let mut told = HistoryMessage::new(number, entry.message.clone());
-    told.is_collected = entry.mark == Some(Mark::Collected);
-    told.is_unsent = entry.mark == Some(Mark::Unsent);
+    told.is_collected = entry.mark == Some(MessageMark::Collected);
+    told.is_unsent = entry.mark == Some(MessageMark::Unsent);
     let frame = Frame::write(&told).or_else(|error| match error {
         FrameError::TooLarge { .. } => {
             told.message = without_large_parts(&entry.message);

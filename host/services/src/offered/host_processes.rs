@@ -4,15 +4,15 @@
 
 use jaato_types::host_process::process_operation;
 
-use super::{Answer, Body, ready, unknown};
+use super::{ServiceAnswer, Body, ready_answer, unknown};
 use crate::call::Call;
 
 pub(super) fn body(operation: &str) -> Option<Body> {
     process_operation(operation).map(|_| pass_on as Body)
 }
 
-fn pass_on(call: &Call, operation: &str, request: Vec<u8>) -> Answer {
+fn pass_on(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
     let meant = process_operation(operation);
     let answer = meant.and_then(|meant| call.host_processes.call(meant, &request));
-    answer.unwrap_or_else(|| ready(Err(unknown(operation))))
+    answer.unwrap_or_else(|| ready_answer(Err(unknown(operation))))
 }

@@ -1,4 +1,4 @@
-//! The services `http.request` and `http.body`: network access with API keys that the plugin can
+//! The services `http.answer_request` and `http.body`: network access with API keys that the plugin can
 //! use but never sees, and bodies that are larger than a frame.
 
 use std::path::PathBuf;
@@ -7,17 +7,17 @@ use std::sync::Arc;
 use jaato_types::http::{HTTP_BODY, HTTP_REQUEST, HttpBody, HttpBodyAnswer};
 use jaato_types::{Error, Frame};
 
-use super::{Answer, Body, bad_request, frame, ready};
-use crate::bodies::BlobPart;
+use super::{ServiceAnswer, Body, bad_request, frame, ready_answer};
+use crate::bodies::AppendedBlob;
 use crate::call::Call;
 use crate::http;
 
 /// A piece of a request body.
-struct Piece {
+struct BodyPiece {
     number: Option<u64>,
     folder: PathBuf,
     bytes: Vec<u8>,
-    blob: Option<BlobPart>,
+    blob: Option<AppendedBlob>,
 }
 
 // Handwritten, because the request's body stays in its frame.
@@ -29,17 +29,17 @@ pub(super) fn body(operation: &str) -> Option<Body> {
     }
 }
 
-fn request(call: &Call, _operation: &str, request: Vec<u8>) -> Answer {
+fn request(call: &Call, _operation: &str, request: Vec<u8>) -> ServiceAnswer {
     let shared = &call.shared;
     let lent = (&shared.http, &shared.requests, &call.bodies, &shared.key_commands);
     let alive = call.site.alive.clone();
-    http::request(lent, &call.plugin, &call.credentials, &request, alive)
+    http::answer_request(lent, &call.plugin, &call.credentials, &request, alive)
 }
 
-fn append(call: &Call, _operation: &str, request: Vec<u8>) -> Answer {
-    let Piece { number, folder, bytes, blob } = match piece(call, &request) {
+fn append(call: &Call, _operation: &str, request: Vec<u8>) -> ServiceAnswer {
+    let BodyPiece { number, folder, bytes, blob } = match parse_body_piece(call, &request) {
         Ok(piece) => piece,
-        Err(error) => return ready(Err(error)),
+        Err(error) => return ready_answer(Err(error)),
     };
     let bodies = Arc::clone(&call.bodies);
     Box::pin(async move {
@@ -48,16 +48,16 @@ fn append(call: &Call, _operation: &str, request: Vec<u8>) -> Answer {
     })
 }
 
-fn piece(call: &Call, request: &[u8]) -> Result<Piece, Error> {
+fn parse_body_piece(call: &Call, request: &[u8]) -> Result<BodyPiece, Error> {
     let parsed = Frame::parse(request).map_err(bad_request)?;
     let HttpBody { body: number, blob, base64 } = parsed.json().map_err(bad_request)?;
     let part = |id| {
-        let blobs = call.shared.blobs.of(&call.site.session)?;
-        Ok::<_, Error>(BlobPart { blobs, id, base64 })
+        let blobs = call.shared.blobs.session_blobs(&call.site.session)?;
+        Ok::<_, Error>(AppendedBlob { blobs, id, base64 })
     };
     let blob = blob.map(part).transpose()?;
     // Next to the outputs, because the system's temporary folder may be in memory.
     let folder = call.shared.outputs.path("body")?.parent().map(PathBuf::from);
     let folder = folder.unwrap_or_else(std::env::temp_dir);
-    Ok(Piece { number, folder, bytes: parsed.bytes.to_vec(), blob })
+    Ok(BodyPiece { number, folder, bytes: parsed.bytes.to_vec(), blob })
 }

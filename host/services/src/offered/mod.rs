@@ -82,7 +82,7 @@ mod tools_set;
 mod workspace_file;
 
 use futures_util::future::BoxFuture;
-use jaato_instances::Access;
+use jaato_instances::CallAccess;
 use jaato_loader::{Caller, CallerKind, Served};
 use jaato_types::hooks::only_reads;
 use jaato_types::operations::operation_named;
@@ -94,13 +94,13 @@ use serde::de::DeserializeOwned;
 use crate::call::Call;
 
 /// A future answer. It must not block the thread that polls it.
-pub type Later<T> = BoxFuture<'static, Result<T, Error>>;
+pub type ServiceFuture<T> = BoxFuture<'static, Result<T, Error>>;
 
 /// An encoded answer.
-pub type Answer = Later<Served>;
+pub type ServiceAnswer = ServiceFuture<Served>;
 
 /// Answers an operation. Runs on the thread that serves plugins, so it must not block.
-type Body = fn(&Call, &str, Vec<u8>) -> Answer;
+type Body = fn(&Call, &str, Vec<u8>) -> ServiceAnswer;
 
 macro_rules! groups {
     ($($group:ident)*) => { &[$($group::body),*] };
@@ -115,48 +115,48 @@ const GROUPS: &[fn(&str) -> Option<Body>] = groups! {
 
 /// Answers an operation of a call. It looks up the grant each time, so that a revoked grant applies
 /// from the next request.
-pub fn call(call: &Call, caller: &Caller, operation: &str, request: Vec<u8>) -> Answer {
+pub fn answer_operation(call: &Call, caller: &Caller, operation: &str, request: Vec<u8>) -> ServiceAnswer {
     // Instances have no output.
     let is_offered = operation != OUTPUT || caller.kind == CallerKind::Call;
     let body = GROUPS.iter().find_map(|body| body(operation)).filter(|_| is_offered);
     let allowed = || check_access(call, operation).and_then(|()| call.check_grant(operation));
     match body.ok_or_else(|| unknown(operation)).and_then(|body| allowed().map(|()| body)) {
         Ok(body) => body(call, operation, request),
-        Err(error) => ready(Err(error)),
+        Err(error) => ready_answer(Err(error)),
     }
 }
 
 /// Checks that the operation only reads if the call may only read.
 fn check_access(call: &Call, operation: &str) -> Result<(), Error> {
     match call.site.access {
-        Access::Full => Ok(()),
-        Access::Reads if operation_named(operation).is_some_and(|it| it.only_reads) => Ok(()),
-        Access::Reads => Err(only_reads(operation)),
+        CallAccess::Full => Ok(()),
+        CallAccess::Reads if operation_named(operation).is_some_and(|it| it.only_reads) => Ok(()),
+        CallAccess::Reads => Err(only_reads(operation)),
     }
 }
 
-/// The result of a body, which is either the answer or, with `Later`, a future of it.
-trait Reply<T> {
-    fn later(self) -> Result<Later<T>, Error>;
+/// The result of a body, which is either the answer or, with `ServiceFuture`, a future of it.
+trait OperationReply<T> {
+    fn later(self) -> Result<ServiceFuture<T>, Error>;
 }
 
-impl<T: Send + 'static> Reply<T> for Result<T, Error> {
-    fn later(self) -> Result<Later<T>, Error> {
-        self.map(|answer| Box::pin(std::future::ready(Ok(answer))) as Later<T>)
+impl<T: Send + 'static> OperationReply<T> for Result<T, Error> {
+    fn later(self) -> Result<ServiceFuture<T>, Error> {
+        self.map(|answer| Box::pin(std::future::ready(Ok(answer))) as ServiceFuture<T>)
     }
 }
 
-impl<T> Reply<T> for Result<Later<T>, Error> {
-    fn later(self) -> Result<Later<T>, Error> {
+impl<T> OperationReply<T> for Result<ServiceFuture<T>, Error> {
+    fn later(self) -> Result<ServiceFuture<T>, Error> {
         self
     }
 }
 
 /// Encodes the result of a body.
-fn answer<T: 'static>(reply: impl Reply<T>, encode: fn(T) -> Result<Served, Error>) -> Answer {
+fn answer<T: 'static>(reply: impl OperationReply<T>, encode: fn(T) -> Result<Served, Error>) -> ServiceAnswer {
     match reply.later() {
         Ok(later) => Box::pin(async move { encode(later.await?) }),
-        Err(error) => ready(Err(error)),
+        Err(error) => ready_answer(Err(error)),
     }
 }
 
@@ -165,7 +165,7 @@ fn unknown(operation: &str) -> Error {
     Error::new(ErrorKind::UnknownOperation, text)
 }
 
-fn ready(served: Result<Served, Error>) -> Answer {
+fn ready_answer(served: Result<Served, Error>) -> ServiceAnswer {
     Box::pin(std::future::ready(served))
 }
 

@@ -10,14 +10,14 @@ use jaato_types::{Error, ErrorKind, Frame};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use super::{Later, frame};
+use super::{ServiceFuture, frame};
 use crate::call::Call;
-use crate::detached::Detached;
+use crate::detached::DetachedWork;
 
 jaato_types::model_operations!(bodies);
 
-fn complete(call: &Call, request: ModelComplete) -> Result<Later<Served>, Error> {
-    let asked = Asked::new(call, request)?;
+fn complete(call: &Call, request: ModelComplete) -> Result<ServiceFuture<Served>, Error> {
+    let asked = ModelQuestion::new(call, request)?;
     if asked.request.stream {
         return Ok(Box::pin(std::future::ready(Ok(asked.stream()))));
     }
@@ -26,14 +26,14 @@ fn complete(call: &Call, request: ModelComplete) -> Result<Later<Served>, Error>
 }
 
 /// A parsed request.
-struct Asked {
+struct ModelQuestion {
     session: SessionHandle,
     asker: AskingPlugin,
     request: ModelComplete,
     other: Option<AnsweringModel>,
 }
 
-impl Asked {
+impl ModelQuestion {
     fn new(call: &Call, request: ModelComplete) -> Result<Self, Error> {
         let sessions = &call.shared.sessions;
         let session = sessions.find(&call.site.session)?;
@@ -46,9 +46,9 @@ impl Asked {
         Ok(Self { session, asker, request, other })
     }
 
-    fn begin(self, take: PieceSink) -> Detached<ModelAnswer> {
+    fn begin(self, take: PieceSink) -> DetachedWork<ModelAnswer> {
         let Self { session, asker, request, other } = self;
-        Detached::start(|cancel| async move {
+        DetachedWork::start(|cancel| async move {
             session.complete(&asker, request, other, take, &cancel).await
         })
     }
@@ -66,16 +66,16 @@ impl Asked {
             let mut answering = answering?;
             // The channel closes when the request ends, so all pieces come before the whole answer.
             if let Some(piece) = taken.recv().await {
-                return Some((written(&piece), (taken, Some(answering))));
+                return Some((piece_frame(&piece), (taken, Some(answering))));
             }
             let answer = (&mut answering).await;
-            let last = answer.and_then(|answer| written(&ModelPiece::answer(answer)));
+            let last = answer.and_then(|answer| piece_frame(&ModelPiece::answer(answer)));
             Some((last, (taken, None)))
         });
         Served::Stream(Box::new(Frames(Box::pin(frames))))
     }
 }
 
-fn written(piece: &impl Serialize) -> Result<Vec<u8>, Error> {
+fn piece_frame(piece: &impl Serialize) -> Result<Vec<u8>, Error> {
     Frame::write(piece).map_err(|error| Error::new(ErrorKind::LimitReached, error.to_string()))
 }

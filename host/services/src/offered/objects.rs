@@ -4,7 +4,7 @@
 
 use jaato_types::{Error, ErrorKind};
 
-use super::{Answer, Body, ready};
+use super::{ServiceAnswer, Body, ready_answer};
 use crate::call::Call;
 use crate::objects;
 
@@ -12,11 +12,11 @@ pub(super) fn body(operation: &str) -> Option<Body> {
     jaato_objects::service::is_operation(operation).then_some(answer)
 }
 
-fn answer(call: &Call, operation: &str, request: Vec<u8>) -> Answer {
+fn answer(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
     let Some(all) = &call.site.objects else {
         let text = "only tools and commands reach the session's objects";
-        return ready(Err(Error::new(ErrorKind::Unavailable, text)));
+        return ready_answer(Err(Error::new(ErrorKind::Unavailable, text)));
     };
     let own = call.own_tools.as_deref();
-    ready(objects::answer(all, &call.plugin, own, operation, &request))
+    ready_answer(objects::answer(all, &call.plugin, own, operation, &request))
 }

@@ -3,7 +3,7 @@
 use jaato_types::service::{OutputAnswer, OutputWrite};
 use jaato_types::{Error, ErrorKind};
 
-use super::Later;
+use super::ServiceFuture;
 use crate::call::Call;
 
 jaato_types::output_operations!(bodies);
@@ -12,7 +12,7 @@ fn output(
     call: &Call,
     write: Option<OutputWrite>,
     bytes: Vec<u8>,
-) -> Result<Later<OutputAnswer>, Error> {
+) -> Result<ServiceFuture<OutputAnswer>, Error> {
     let Some(streamed) = call.site.streamed.clone() else {
         let text = "only a tool call has an output";
         return Err(Error::new(ErrorKind::Unavailable, text));

@@ -16,11 +16,11 @@ jaato_types::request_operations!(bodies);
 
 fn request(call: &Call) -> Result<Served, Error> {
     let text = "the call already contains its whole request";
-    let json = call.site.request.as_ref().map(|json| pieces(Arc::clone(json)));
+    let json = call.site.request.as_ref().map(|json| stream_json(Arc::clone(json)));
     json.ok_or_else(|| Error::new(ErrorKind::Unavailable, text))
 }
 
-fn pieces(json: Arc<[u8]>) -> Served {
+fn stream_json(json: Arc<[u8]>) -> Served {
     let starts = (0..json.len()).step_by(PIECE_BYTES_MAX);
     let pieces = stream::iter(starts).map(move |start| {
         let piece = &json[start..json.len().min(start + PIECE_BYTES_MAX)];

@@ -3,17 +3,17 @@
 use jaato_environments::is_resource_operation;
 use jaato_types::{Error, ErrorKind};
 
-use super::{Answer, Body, ready};
+use super::{ServiceAnswer, Body, ready_answer};
 use crate::call::Call;
 
 pub(super) fn body(operation: &str) -> Option<Body> {
     is_resource_operation(operation).then_some(pass_on)
 }
 
-fn pass_on(call: &Call, operation: &str, request: Vec<u8>) -> Answer {
+fn pass_on(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
     let Some(environment) = &call.site.environment else {
         let text = "there is no execution environment to keep resources in";
-        return ready(Err(Error::new(ErrorKind::Unavailable, text)
+        return ready_answer(Err(Error::new(ErrorKind::Unavailable, text)
             .with_hint("only sessions have one; `jaato environment list` lists them")));
     };
     environment.resources(call.to_environment(operation, request))

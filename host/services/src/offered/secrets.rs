@@ -6,9 +6,9 @@ use jaato_loader::Served;
 use jaato_types::secret::{DELETE, GET, SET, SecretForgotten, SecretFound, SecretKept, SecretName};
 use jaato_types::{Error, Frame, PluginName};
 
-use super::{Answer, Body, bad_request, frame, frame_with_bytes, unknown};
+use super::{ServiceAnswer, Body, bad_request, frame, frame_with_bytes, unknown};
 use crate::call::Call;
-use crate::secret_place::StoredIn;
+use crate::secret_place::SecretStorageKind;
 use crate::secrets::PluginSecrets;
 
 // Handwritten, so that the engine can check secrets without a call.
@@ -16,7 +16,7 @@ pub(super) fn body(operation: &str) -> Option<Body> {
     matches!(operation, GET | SET | DELETE).then_some(of_call)
 }
 
-fn of_call(call: &Call, operation: &str, request: Vec<u8>) -> Answer {
+fn of_call(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
     answer(&call.shared.secrets, &call.plugin, operation, request)
 }
 
@@ -26,13 +26,13 @@ pub fn answer(
     plugin: &PluginName,
     operation: &str,
     request: Vec<u8>,
-) -> Answer {
+) -> ServiceAnswer {
     let (secrets, plugin) = (Arc::clone(secrets), plugin.clone());
     let operation = operation.to_owned();
-    Box::pin(async move { work(&secrets, &plugin, &operation, &request).await })
+    Box::pin(async move { run_secrets_operation(&secrets, &plugin, &operation, &request).await })
 }
 
-async fn work(
+async fn run_secrets_operation(
     secrets: &PluginSecrets,
     plugin: &PluginName,
     operation: &str,
@@ -48,7 +48,7 @@ async fn work(
         },
         SET => {
             let stored = secrets.set(plugin, &name, parsed.bytes.to_vec()).await?;
-            frame(SecretKept::new(stored == StoredIn::Tool))
+            frame(SecretKept::new(stored == SecretStorageKind::Tool))
         }
         DELETE => frame(SecretForgotten::new(secrets.delete(plugin, &name).await?)),
         other => Err(unknown(other)),

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_config::{Folders, Variables};
+use jaato_config::{UserFolders, EnvironmentVariables};
 use jaato_loader::testing::LoaderHost;
 use jaato_loader::{Caller, Served, Services};
 use jaato_plugin_engine::testing::SECRET_CHECKS;
@@ -31,8 +31,8 @@ impl Services for OnlySecrets {
 /// Creates secrets whose keyring tool cannot start, so that they use files.
 fn secrets(folder: &std::path::Path) -> Arc<PluginSecrets> {
     let guardian = GuardianCommand { program: folder.join("missing"), args: Vec::new() };
-    let commands = KeyCommands::new(Supervisor::new(guardian), &Variables::default());
-    Arc::new(PluginSecrets::new(&Folders::below(folder), Arc::new(commands)))
+    let commands = KeyCommands::new(Supervisor::new(guardian), &EnvironmentVariables::default());
+    Arc::new(PluginSecrets::new(&UserFolders::below(folder), Arc::new(commands)))
 }
 
 #[test]
@@ -69,10 +69,10 @@ async fn errors_do_not_repeat_what_was_passed() {
     let token = "0123456789-moonlight-0123456789";
     secrets.set(&moon, "token", token.into()).await.unwrap();
     let text = format!("the server said: bad token {token}!");
-    let cleaned = secrets.without("moon", text.clone());
+    let cleaned = secrets.without_secrets("moon", text.clone());
     assert_eq!(cleaned, "the server said: bad token ********!");
     // The other plugin never received the secret.
-    assert_eq!(secrets.without("sun", text.clone()), text);
+    assert_eq!(secrets.without_secrets("sun", text.clone()), text);
 }
 
 #[tokio::test]

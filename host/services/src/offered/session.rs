@@ -6,18 +6,18 @@ use jaato_types::Error;
 use jaato_types::service::SessionFacts;
 use serde_json::Value;
 
-use super::Later;
-use crate::blobs::blocking;
+use super::ServiceFuture;
+use crate::blobs::run_blocking;
 use crate::call::Call;
 
 jaato_types::session_operations!(bodies);
 
-fn session(call: &Call) -> Result<Later<SessionFacts>, Error> {
+fn session(call: &Call) -> Result<ServiceFuture<SessionFacts>, Error> {
     let (facts, trust) = (facts(call), call.shared.workspace_trust.clone());
     Ok(Box::pin(async move {
         // Read the trust again, because it may have been revoked since the session began.
         let Some(trust) = trust else { return Ok(facts) };
-        let Some(trusted) = blocking(move || Ok(trust.now())).await? else { return Ok(facts) };
+        let Some(trusted) = run_blocking(move || Ok(trust.still_trusted_workspace())).await? else { return Ok(facts) };
         let trusted_workspace = Some(trusted.root().display().to_string());
         let agreed_variables = trusted.agreed_variables().to_vec();
         Ok(SessionFacts { trusted_workspace, agreed_variables, ..facts })

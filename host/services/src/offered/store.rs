@@ -11,75 +11,75 @@ use jaato_types::store::{
 use jaato_types::{Error, Frame, PluginName};
 use serde::de::DeserializeOwned;
 
-use super::{Answer, Body, bad_request, frame, frame_with_bytes, ready, unknown};
+use super::{ServiceAnswer, Body, bad_request, frame, frame_with_bytes, ready_answer, unknown};
 use crate::call::Call;
-use crate::store::{Expected, StorePlace, Stores};
+use crate::store::{ValueCondition, PluginStore, PluginStores};
 
 // Handwritten, so that the engine can check the store without a call.
 pub(super) fn body(operation: &str) -> Option<Body> {
     matches!(operation, GET | SET | DELETE | LIST | FOLDER).then_some(of_call)
 }
 
-fn of_call(call: &Call, operation: &str, request: Vec<u8>) -> Answer {
+fn of_call(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
     answer(&call.shared.stores, &call.plugin, operation, request)
 }
 
 /// Answers an operation on the store of a plugin.
 pub fn answer(
-    stores: &Arc<Stores>,
+    stores: &Arc<PluginStores>,
     plugin: &PluginName,
     operation: &str,
     request: Vec<u8>,
-) -> Answer {
-    let of = match whose(operation, &request) {
+) -> ServiceAnswer {
+    let of = match parse_store_owner(operation, &request) {
         Ok(of) => of,
-        Err(error) => return ready(Err(error)),
+        Err(error) => return ready_answer(Err(error)),
     };
     let (stores, place, operation) =
         (Arc::clone(stores), stores.place(plugin, of), operation.to_owned());
     Box::pin(async move {
         let place = place?;
-        stores.work(move || work(&place, &operation, &request)).await
+        stores.work(move || run_store_operation(&place, &operation, &request)).await
     })
 }
 
 /// Parses a request far enough to know whose values it is about.
-fn whose(operation: &str, request: &[u8]) -> Result<StoreOf, Error> {
+fn parse_store_owner(operation: &str, request: &[u8]) -> Result<StoreOf, Error> {
     Ok(match operation {
-        GET => read::<StoreGet>(request)?.of,
-        SET => read::<StoreSet>(request)?.of,
-        DELETE => read::<StoreDelete>(request)?.of,
-        LIST => read::<StoreList>(request)?.of,
-        FOLDER => read::<StoreFolder>(request)?.of,
+        GET => parse_or_default::<StoreGet>(request)?.of,
+        SET => parse_or_default::<StoreSet>(request)?.of,
+        DELETE => parse_or_default::<StoreDelete>(request)?.of,
+        LIST => parse_or_default::<StoreList>(request)?.of,
+        FOLDER => parse_or_default::<StoreFolder>(request)?.of,
         other => return Err(unknown(other)),
     })
 }
 
 /// Runs the operation. Blocks on files.
-fn work(place: &StorePlace, operation: &str, request: &[u8]) -> Result<Served, Error> {
+fn run_store_operation(place: &PluginStore, operation: &str, request: &[u8]) -> Result<Served, Error> {
     match operation {
-        GET => match place.get(&read::<StoreGet>(request)?.key)? {
+        GET => match place.get(&parse_or_default::<StoreGet>(request)?.key)? {
             None => frame(StoreValue::default()),
             Some(value) => frame_with_bytes((StoreValue::found(value.digest), value.bytes)),
         },
         SET => {
-            let StoreSet { key, expected, .. } = read(request)?;
+            let StoreSet { key, expected, .. } = parse_or_default(request)?;
             let value = Frame::parse(request).map_err(bad_request)?.bytes;
-            let digest = place.set(&key, value, &Expected::read(expected)?)?;
+            let digest = place.set(&key, value, &ValueCondition::parse_condition(expected)?)?;
             frame(StoreStored::new(digest))
         }
         DELETE => {
-            let StoreDelete { key, expected, .. } = read(request)?;
-            frame(StoreDeleted::new(place.delete(&key, &Expected::read(expected)?)?))
+            let StoreDelete { key, expected, .. } = parse_or_default(request)?;
+            frame(StoreDeleted::new(place.delete(&key, &ValueCondition::parse_condition(expected)?)?))
         }
-        LIST => frame(StoreKeys::new(place.list(&read::<StoreList>(request)?.prefix)?)),
+        LIST => frame(StoreKeys::new(place.list(&parse_or_default::<StoreList>(request)?.prefix)?)),
         FOLDER => frame(FolderAnswer::new(place.folder()?.display().to_string())),
         other => Err(unknown(other)),
     }
 }
 
 /// Parses a request. A request without JSON has the default values.
-fn read<T: Default + DeserializeOwned>(request: &[u8]) -> Result<T, Error> {
+fn parse_or_default<T: Default + DeserializeOwned>(request: &[u8]) -> Result<T, Error> {
     let asked: Option<T> = Frame::read(request).map_err(bad_request)?;
     Ok(asked.unwrap_or_default())
 }

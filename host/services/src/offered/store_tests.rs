@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_config::Folders;
+use jaato_config::UserFolders;
 use jaato_loader::testing::LoaderHost;
 use jaato_loader::{Caller, Served, Services};
 use jaato_plugin_engine::testing::STORE_CHECKS;
 use jaato_types::{Error, PluginName};
 
 use super::answer;
-use crate::store::Stores;
+use crate::store::PluginStores;
 
-struct OnlyStore(Arc<Stores>, PluginName);
+struct OnlyStore(Arc<PluginStores>, PluginName);
 
 impl Services for OnlyStore {
     fn call(
@@ -29,7 +29,7 @@ impl Services for OnlyStore {
 fn the_real_host_keeps_values_as_the_fake_one_does() {
     for (_, check) in STORE_CHECKS {
         let folder = tempfile::tempdir().unwrap();
-        let stores = Arc::new(Stores::new(&Folders::below(folder.path()), folder.path()));
+        let stores = Arc::new(PluginStores::new(&UserFolders::below(folder.path()), folder.path()));
         let name = PluginName::from("moon");
         let services =
             || Arc::new(OnlyStore(Arc::clone(&stores), name.clone())) as Arc<dyn Services>;

@@ -6,18 +6,18 @@ use jaato_types::tasks::{
     TaskCancel, TaskFacts, TaskRead, TaskReadAnswer, TaskStart, TaskStarted, TasksAnswer,
 };
 
-use super::Later;
+use super::ServiceFuture;
 use crate::call::Call;
-use crate::detached::Detached;
+use crate::detached::DetachedWork;
 
 jaato_types::task_operations!(bodies);
 
-fn start_task(call: &Call, asked: TaskStart) -> Result<Later<TaskStarted>, Error> {
+fn start_task(call: &Call, asked: TaskStart) -> Result<ServiceFuture<TaskStarted>, Error> {
     let session = session(call)?;
     call.count_made_call()?;
     let origin = call.origin();
     let starting =
-        Detached::start(|cancel| async move { session.start_task(asked, &origin, &cancel).await });
+        DetachedWork::start(|cancel| async move { session.start_task(asked, &origin, &cancel).await });
     Ok(Box::pin(async move { Ok(TaskStarted::new(starting.await?)) }))
 }
 
@@ -25,7 +25,7 @@ fn list(call: &Call) -> Result<TasksAnswer, Error> {
     session(call)?.tasks().map(TasksAnswer::new)
 }
 
-fn read(call: &Call, asked: TaskRead) -> Result<Later<TaskReadAnswer>, Error> {
+fn read(call: &Call, asked: TaskRead) -> Result<ServiceFuture<TaskReadAnswer>, Error> {
     let session = session(call)?;
     // It only waits and reads, so it may be polled on the plugin's thread.
     Ok(Box::pin(async move { session.read_task(&asked).await }))

@@ -4,23 +4,23 @@ use jaato_loader::Served;
 use jaato_types::tool_calls::{TOOLS_CALL, ToolsCall, ToolsCallAnswer};
 use jaato_types::{Error, ErrorKind, Frame, Output};
 
-use super::{Answer, Body, read, ready};
+use super::{ServiceAnswer, Body, read, ready_answer};
 use crate::call::Call;
-use crate::detached::Detached;
+use crate::detached::DetachedWork;
 
 // Handwritten, because a result that is too large has its own error.
 pub(super) fn body(operation: &str) -> Option<Body> {
     (operation == TOOLS_CALL).then_some(answer)
 }
 
-fn answer(call: &Call, _operation: &str, request: Vec<u8>) -> Answer {
+fn answer(call: &Call, _operation: &str, request: Vec<u8>) -> ServiceAnswer {
     match begin(call, &request) {
-        Ok(running) => Box::pin(async move { served(running.await?) }),
-        Err(error) => ready(Err(error)),
+        Ok(running) => Box::pin(async move { serve_output(running.await?) }),
+        Err(error) => ready_answer(Err(error)),
     }
 }
 
-fn begin(call: &Call, request: &[u8]) -> Result<Detached<Output>, Error> {
+fn begin(call: &Call, request: &[u8]) -> Result<DetachedWork<Output>, Error> {
     let asked: ToolsCall = read(request)?;
     let session = call.shared.sessions.find(&call.site.session)?;
     call.count_made_call()?;
@@ -28,10 +28,10 @@ fn begin(call: &Call, request: &[u8]) -> Result<Detached<Output>, Error> {
     let work = |cancel| async move {
         session.call_tool(&asked.name, asked.arguments, &origin, &cancel).await
     };
-    Ok(Detached::start(work))
+    Ok(DetachedWork::start(work))
 }
 
-fn served(output: Output) -> Result<Served, Error> {
+fn serve_output(output: Output) -> Result<Served, Error> {
     let Output { content, bytes, attachments } = output;
     let answer = ToolsCallAnswer::new(content, attachments);
     let frame = Frame::write_with_bytes(&answer, &bytes).map_err(|error| {

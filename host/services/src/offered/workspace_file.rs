@@ -6,8 +6,8 @@ use jaato_types::workspace_file::{
 };
 use jaato_types::{Error, ErrorKind};
 
-use super::Later;
-use crate::blobs::blocking;
+use super::ServiceFuture;
+use crate::blobs::run_blocking;
 use crate::call::Call;
 
 jaato_types::workspace_file_operations!(bodies);
@@ -16,7 +16,7 @@ fn set(
     call: &Call,
     WorkspaceFileSet { name, .. }: WorkspaceFileSet,
     content: Vec<u8>,
-) -> Result<Later<WorkspaceFileStored>, Error> {
+) -> Result<ServiceFuture<WorkspaceFileStored>, Error> {
     let unavailable = |text: &str| Error::new(ErrorKind::Unavailable, text);
     // A tool call of the model must not change files that the user trusts.
     // Only tool calls have a place for attachments, commands do not.
@@ -26,7 +26,7 @@ fn set(
     }
     let trust = call.shared.workspace_trust.clone();
     let trust = trust.ok_or_else(|| unavailable("the workspace is not trusted"))?;
-    Ok(Box::pin(blocking(move || {
+    Ok(Box::pin(run_blocking(move || {
         check(&name, &content)?;
         trust.rewrite(&name, &content).map_err(|error| in_words(&error))?;
         Ok(WorkspaceFileStored::default())

@@ -15,18 +15,18 @@ mod values;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jaato_config::Folders;
+use jaato_config::UserFolders;
 use jaato_types::store::StoreOf;
 use jaato_types::{Error, ErrorKind, PluginName};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
 
-use crate::blobs::blocking;
+use crate::blobs::run_blocking;
 
-use used::Remembered;
+use used::StoreUsageCache;
 
-pub use place::StorePlace;
-pub use values::Expected;
+pub use place::PluginStore;
+pub use values::ValueCondition;
 
 /// Maximum number of concurrent requests of all plugins. Each holds a thread that may wait for
 /// another process's lock. Further requests wait without a thread.
@@ -34,18 +34,18 @@ const REQUESTS_MAX: usize = 4;
 
 /// The stores of all plugins.
 #[derive(Debug)]
-pub struct Stores {
+pub struct PluginStores {
     /// `None` if the system reports no home directory.
     folder: Option<PathBuf>,
     /// The name of the process's workspace.
     workspace: String,
     requests: Semaphore,
-    used: Arc<Remembered>,
+    used: Arc<StoreUsageCache>,
 }
 
-impl Stores {
+impl PluginStores {
     /// Uses the user's data folder. Creates no folder.
-    pub fn new(folders: &Folders, workspace: &Path) -> Self {
+    pub fn new(folders: &UserFolders, workspace: &Path) -> Self {
         let folder = folders.plugin_data().ok();
         let root = workspace.as_os_str().as_encoded_bytes();
         let requests = Semaphore::new(REQUESTS_MAX);
@@ -56,7 +56,7 @@ impl Stores {
     ///
     /// # Errors
     /// `unavailable` if the system reports no home directory.
-    pub fn place(&self, plugin: &PluginName, of: StoreOf) -> Result<StorePlace, Error> {
+    pub fn place(&self, plugin: &PluginName, of: StoreOf) -> Result<PluginStore, Error> {
         let Some(folder) = &self.folder else {
             let text = "the system does not say where the user's home is, so nothing can be kept";
             return Err(
@@ -68,7 +68,7 @@ impl Stores {
             StoreOf::Person => own.join("person"),
             StoreOf::Workspace => own.join("workspaces").join(&self.workspace),
         };
-        Ok(StorePlace::new(folder, Arc::clone(&self.used)))
+        Ok(PluginStore::new(folder, Arc::clone(&self.used)))
     }
 
     /// Runs blocking work on a store.
@@ -81,7 +81,7 @@ impl Stores {
     ) -> Result<T, Error> {
         // The semaphore is never closed.
         let _turn = self.requests.acquire().await;
-        blocking(work).await
+        run_blocking(work).await
     }
 }
 

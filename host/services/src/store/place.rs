@@ -12,8 +12,8 @@ use jaato_types::{Error, ErrorKind, Frame, Retry};
 use sha2::{Digest as _, Sha256};
 
 use super::hex;
-use super::used::{Remembered, Used};
-use super::values::{Expected, check_key};
+use super::used::{StoreUsageCache, StoreUsage};
+use super::values::{ValueCondition, check_key};
 
 /// Longest wait for another process that writes to the same store, which takes milliseconds.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
@@ -29,22 +29,22 @@ const ENTRIES_MAX: usize = 4 * KEYS_MAX;
 
 /// The place of a plugin's own data. All its methods block.
 #[derive(Debug, Clone)]
-pub struct StorePlace {
+pub struct PluginStore {
     folder: PathBuf,
-    remembered: Arc<Remembered>,
+    remembered: Arc<StoreUsageCache>,
 }
 
 /// A value and its digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Value {
+pub struct StoredValue {
     /// The value.
     pub bytes: Vec<u8>,
     /// Its SHA-256 in lower-case hex.
     pub digest: String,
 }
 
-impl StorePlace {
-    pub(super) fn new(folder: PathBuf, remembered: Arc<Remembered>) -> Self {
+impl PluginStore {
+    pub(super) fn new(folder: PathBuf, remembered: Arc<StoreUsageCache>) -> Self {
         Self { folder, remembered }
     }
 
@@ -67,7 +67,7 @@ impl StorePlace {
     ///
     /// # Errors
     /// `invalid_arguments` if the key is invalid, or `io`.
-    pub fn get(&self, key: &str) -> Result<Option<Value>, Error> {
+    pub fn get(&self, key: &str) -> Result<Option<StoredValue>, Error> {
         check_key(key)?;
         let path = self.file(key);
         let read = jaato_places::read(&path, VALUE_BYTES_MAX as u64 + HEAD_BYTES_MAX);
@@ -82,7 +82,7 @@ impl StorePlace {
         }
         let bytes = frame.bytes.to_vec();
         let digest = hex(&Sha256::digest(&bytes));
-        Ok(Some(Value { bytes, digest }))
+        Ok(Some(StoredValue { bytes, digest }))
     }
 
     /// Stores a value and returns its digest.
@@ -91,7 +91,7 @@ impl StorePlace {
     /// `invalid_arguments` if the key is invalid, `limit_reached` if the value or the store would
     /// be too large, `conflict` if the current value is not the expected one, or `io`. The current
     /// value stays.
-    pub fn set(&self, key: &str, value: &[u8], expected: &Expected) -> Result<String, Error> {
+    pub fn set(&self, key: &str, value: &[u8], expected: &ValueCondition) -> Result<String, Error> {
         check_key(key)?;
         if value.len() > VALUE_BYTES_MAX {
             let text = format!(
@@ -106,7 +106,7 @@ impl StorePlace {
         let file = Frame::write_with_bytes(key, value).map_err(bug)?;
         let _lock = self.lock()?;
         self.check_expected(key, expected)?;
-        let mut used = self.used_beside(key).map_err(|error| failed("look at", key, &error))?;
+        let mut used = self.used_beside(key).map_err(|error| store_error("look at", key, &error))?;
         if used.keys >= KEYS_MAX || used.bytes + file.len() as u64 > BYTES_MAX {
             let text = format!(
                 "the store is full: it holds at most {KEYS_MAX} values and {BYTES_MAX} bytes, beside \
@@ -115,25 +115,25 @@ impl StorePlace {
             );
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
-        self.write(key, &file).map_err(|error| failed("keep", key, &error))?;
+        self.write(key, &file).map_err(|error| store_error("keep", key, &error))?;
         used.keys += 1;
         used.bytes += file.len() as u64;
-        self.remembered.note(&self.values(), used);
+        self.remembered.record_usage(&self.values(), used);
         Ok(hex(&Sha256::digest(value)))
     }
 
     /// Removes a value. Returns false if there was none.
     ///
     /// # Errors
-    /// As [`StorePlace::set`].
-    pub fn delete(&self, key: &str, expected: &Expected) -> Result<bool, Error> {
+    /// As [`PluginStore::set`].
+    pub fn delete(&self, key: &str, expected: &ValueCondition) -> Result<bool, Error> {
         check_key(key)?;
         let _lock = self.lock()?;
         self.check_expected(key, expected)?;
         match fs::remove_file(self.file(key)) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == Io::NotFound => Ok(false),
-            Err(error) => Err(failed("take away", key, &error)),
+            Err(error) => Err(store_error("take away", key, &error)),
         }
     }
 
@@ -182,8 +182,8 @@ impl StorePlace {
         })
     }
 
-    fn check_expected(&self, key: &str, expected: &Expected) -> Result<(), Error> {
-        if *expected == Expected::Anything {
+    fn check_expected(&self, key: &str, expected: &ValueCondition) -> Result<(), Error> {
+        if *expected == ValueCondition::Anything {
             return Ok(());
         }
         let has = self.get(key)?;
@@ -191,7 +191,7 @@ impl StorePlace {
     }
 
     /// Returns the use of all other values. Called under the lock.
-    fn used_beside(&self, key: &str) -> std::io::Result<Used> {
+    fn used_beside(&self, key: &str) -> std::io::Result<StoreUsage> {
         let mut used = match self.remembered.recall(&self.values()) {
             Some(used) => used,
             None => self.count()?,
@@ -208,8 +208,8 @@ impl StorePlace {
     }
 
     /// Counts all values, and removes incomplete files of dead processes.
-    fn count(&self) -> std::io::Result<Used> {
-        let mut used = Used::default();
+    fn count(&self) -> std::io::Result<StoreUsage> {
+        let mut used = StoreUsage::default();
         for entry in fs::read_dir(self.values())?.take(ENTRIES_MAX) {
             let entry = entry?;
             if entry.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes()) {
@@ -248,7 +248,7 @@ fn stored_key(path: &Path) -> Option<StoredKey> {
     is_its.then(|| StoredKey::new(key, bytes.saturating_sub(4 + length)))
 }
 
-fn failed(doing: &str, key: &str, error: &std::io::Error) -> Error {
+fn store_error(doing: &str, key: &str, error: &std::io::Error) -> Error {
     let text =
         format!("cannot {doing} the value of `{key}`, its stored value is unchanged: {error}");
     let made = Error::new(ErrorKind::Io, text);

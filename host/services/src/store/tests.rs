@@ -9,8 +9,8 @@ use tempfile::TempDir;
 
 use super::*;
 
-fn place(folder: &TempDir) -> StorePlace {
-    let stores = Stores::new(&Folders::below(folder.path()), Path::new("/w"));
+fn place(folder: &TempDir) -> PluginStore {
+    let stores = PluginStores::new(&UserFolders::below(folder.path()), Path::new("/w"));
     stores.place(&PluginName::from("moon"), StoreOf::Person).unwrap()
 }
 
@@ -21,7 +21,7 @@ fn values(folder: &TempDir) -> PathBuf {
 #[test]
 fn what_lies_on_the_disk_is_for_the_person_alone() {
     let folder = tempfile::tempdir().unwrap();
-    place(&folder).set("k", b"1", &Expected::Anything).unwrap();
+    place(&folder).set("k", b"1", &ValueCondition::Anything).unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let own = folder.path().join("data/plugin-data/moon");
     for path in [own.clone(), own.join("person"), values(&folder), place(&folder).folder().unwrap()]
@@ -36,11 +36,11 @@ fn what_lies_on_the_disk_is_for_the_person_alone() {
 #[test]
 fn plugins_and_workspaces_are_apart() {
     let folder = tempfile::tempdir().unwrap();
-    let folders = Folders::below(folder.path());
+    let folders = UserFolders::below(folder.path());
     let set = |workspace: &str, plugin: &str, of| {
-        let stores = Stores::new(&folders, Path::new(workspace));
+        let stores = PluginStores::new(&folders, Path::new(workspace));
         let place = stores.place(&PluginName::from(plugin), of).unwrap();
-        place.set("k", format!("{workspace} {plugin}").as_bytes(), &Expected::Absent)
+        place.set("k", format!("{workspace} {plugin}").as_bytes(), &ValueCondition::Absent)
     };
     for workspace in ["/a", "/b"] {
         set(workspace, "moon", StoreOf::Workspace).unwrap();
@@ -62,11 +62,11 @@ fn many_at_once_lose_nothing_and_see_no_half() {
                     loop {
                         let has = place.get("k").unwrap();
                         let (expected, value) = match has {
-                            None => (Expected::Absent, vec![b'x'; 1000]),
+                            None => (ValueCondition::Absent, vec![b'x'; 1000]),
                             Some(value) => {
                                 assert_eq!(count(&value.bytes) % 1000, 0, "half a value");
                                 let more = vec![b'x'; count(&value.bytes) + 1000];
-                                (Expected::Digest(value.digest), more)
+                                (ValueCondition::Digest(value.digest), more)
                             }
                         };
                         match place.set("k", &value, &expected) {
@@ -85,16 +85,16 @@ fn many_at_once_lose_nothing_and_see_no_half() {
 fn a_store_holds_so_many_values_also_where_another_process_wrote_them() {
     let folder = tempfile::tempdir().unwrap();
     let place = place(&folder);
-    place.set("k", b"1", &Expected::Anything).unwrap();
+    place.set("k", b"1", &ValueCondition::Anything).unwrap();
     for number in 2..=KEYS_MAX {
         let key = number.to_string();
         fs::write(place.file(&key), Frame::write(&key).unwrap()).unwrap();
     }
-    let error = place.set("more", b"1", &Expected::Anything).unwrap_err();
+    let error = place.set("more", b"1", &ValueCondition::Anything).unwrap_err();
     assert_eq!(error.kind, ErrorKind::LimitReached, "{error}");
-    place.set("k", b"2", &Expected::Anything).unwrap();
-    assert!(place.delete("2", &Expected::Anything).unwrap());
-    place.set("more", b"1", &Expected::Anything).unwrap();
+    place.set("k", b"2", &ValueCondition::Anything).unwrap();
+    assert!(place.delete("2", &ValueCondition::Anything).unwrap());
+    place.set("more", b"1", &ValueCondition::Anything).unwrap();
     assert_eq!(place.list("").unwrap().len(), KEYS_MAX);
 }
 
@@ -102,8 +102,8 @@ fn a_store_holds_so_many_values_also_where_another_process_wrote_them() {
 fn a_damaged_value_is_told_and_can_be_written_again() {
     let folder = tempfile::tempdir().unwrap();
     let place = place(&folder);
-    place.set("k", b"1", &Expected::Anything).unwrap();
-    place.set("other", b"2", &Expected::Anything).unwrap();
+    place.set("k", b"1", &ValueCondition::Anything).unwrap();
+    place.set("other", b"2", &ValueCondition::Anything).unwrap();
     let file = place.file("k");
     let other = fs::read(place.file("other")).unwrap();
     for damage in [&b""[..], b"\x05", b"\xff\xff\xff\xff", b"\x01\x00\x00\x007", &other] {
@@ -114,7 +114,7 @@ fn a_damaged_value_is_told_and_can_be_written_again() {
         let keys: Vec<_> = place.list("").unwrap().into_iter().map(|it| it.key).collect();
         assert_eq!(keys, ["other"]);
     }
-    place.set("k", b"3", &Expected::Anything).unwrap();
+    place.set("k", b"3", &ValueCondition::Anything).unwrap();
     assert_eq!(place.get("k").unwrap().unwrap().bytes, b"3");
 }
 
@@ -122,11 +122,11 @@ fn a_damaged_value_is_told_and_can_be_written_again() {
 fn what_a_dead_process_left_unfinished_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     let place = place(&folder);
-    place.set("k", b"1", &Expected::Anything).unwrap();
+    place.set("k", b"1", &ValueCondition::Anything).unwrap();
     let left = values(&folder).join("unfinished-abc");
     fs::write(&left, vec![0; 1000]).unwrap();
     assert_eq!(place.list("").unwrap().len(), 1);
-    place.set("k", b"2", &Expected::Anything).unwrap();
+    place.set("k", b"2", &ValueCondition::Anything).unwrap();
     assert!(!left.exists());
 }
 
@@ -134,7 +134,7 @@ fn what_a_dead_process_left_unfinished_is_removed() {
 fn what_others_can_write_to_is_not_believed() {
     let folder = tempfile::tempdir().unwrap();
     let place = place(&folder);
-    place.set("k", b"1", &Expected::Anything).unwrap();
+    place.set("k", b"1", &ValueCondition::Anything).unwrap();
     fs::set_permissions(place.file("k"), fs::Permissions::from_mode(0o666)).unwrap();
     let error = place.get("k").unwrap_err();
     assert_eq!(error.kind, ErrorKind::Io, "{error}");
@@ -142,7 +142,7 @@ fn what_others_can_write_to_is_not_believed() {
 
 #[test]
 fn without_a_home_nothing_is_kept() {
-    let stores = Stores::new(&Folders::none(), Path::new("/w"));
+    let stores = PluginStores::new(&UserFolders::none(), Path::new("/w"));
     let error = stores.place(&PluginName::from("moon"), StoreOf::Person).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable);
 }

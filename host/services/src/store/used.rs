@@ -13,19 +13,19 @@ const STORES_MAX: usize = 256;
 
 /// The size of a store's values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Used {
+pub(super) struct StoreUsage {
     pub keys: usize,
     pub bytes: u64,
 }
 
 /// The last counts, by the folder of the values.
 #[derive(Debug, Default)]
-pub(super) struct Remembered(Mutex<HashMap<PathBuf, (Stamp, Used)>>);
+pub(super) struct StoreUsageCache(Mutex<HashMap<PathBuf, (FolderChangeStamp, StoreUsage)>>);
 
 /// When the folder last changed. Each write of any process changes it.
-type Stamp = (i64, i64);
+type FolderChangeStamp = (i64, i64);
 
-impl Used {
+impl StoreUsage {
     /// Returns true if the store is so full that its values must be counted. The remembered size
     /// may miss writes of other processes within one tick of the file system's clock.
     fn is_much(self) -> bool {
@@ -33,9 +33,9 @@ impl Used {
     }
 }
 
-impl Remembered {
+impl StoreUsageCache {
     /// Returns the use, if nothing was written since and plenty of space is left.
-    pub(super) fn recall(&self, folder: &Path) -> Option<Used> {
+    pub(super) fn recall(&self, folder: &Path) -> Option<StoreUsage> {
         let stamp = stamp(folder)?;
         let known = self.0.lock().get(folder).copied();
         let used = known.filter(|(seen, _)| *seen == stamp).map(|(_, used)| used);
@@ -43,7 +43,7 @@ impl Remembered {
     }
 
     /// Records the use after a write.
-    pub(super) fn note(&self, folder: &Path, used: Used) {
+    pub(super) fn record_usage(&self, folder: &Path, used: StoreUsage) {
         let Some(stamp) = stamp(folder) else { return };
         let mut known = self.0.lock();
         if known.len() >= STORES_MAX {
@@ -53,7 +53,7 @@ impl Remembered {
     }
 }
 
-fn stamp(folder: &Path) -> Option<Stamp> {
+fn stamp(folder: &Path) -> Option<FolderChangeStamp> {
     let metadata = fs::metadata(folder).ok()?;
     Some((metadata.mtime(), metadata.mtime_nsec()))
 }

@@ -5,7 +5,7 @@ use jaato_types::{Error, ErrorKind};
 
 /// The condition on the current value before it is replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Expected {
+pub enum ValueCondition {
     /// Any value or none.
     Anything,
     /// No value.
@@ -14,12 +14,12 @@ pub enum Expected {
     Digest(String),
 }
 
-impl Expected {
+impl ValueCondition {
     /// Parses the condition from a request.
     ///
     /// # Errors
     /// `invalid_arguments` if the text is neither [`ABSENT`] nor a digest.
-    pub fn read(word: Option<String>) -> Result<Self, Error> {
+    pub fn parse_condition(word: Option<String>) -> Result<Self, Error> {
         match word {
             None => Ok(Self::Anything),
             Some(word) if word == ABSENT => Ok(Self::Absent),

@@ -11,14 +11,14 @@ use jaato_types::hooks::{CalledBy, Preview};
 use jaato_types::{Event, Result, ToolCall};
 use serde_json::Value;
 
-use super::{Admitted, CallRunner, CallsDone, Fate, Initiative};
-use crate::hooks::AboutCall;
+use super::{AdmittedCall, CallRunner, CallsOutcome, CallDecision, CallInitiator};
+use crate::hooks::GuardedCallFacts;
 use crate::{Agent, CallFiles, KnownTool, introspection};
 
 impl CallRunner<'_> {
     /// Admits a call that is not part of a model's answer.
-    pub(super) async fn admit_alone<'a>(&'a self, call: &'a ToolCall) -> Admitted<'a> {
-        self.admit(call, std::slice::from_ref(call), &mut CallsDone::default()).await
+    pub(super) async fn admit_alone<'a>(&'a self, call: &'a ToolCall) -> AdmittedCall<'a> {
+        self.admit(call, std::slice::from_ref(call), &mut CallsOutcome::default()).await
     }
 
     /// Admits or refuses one of these calls.
@@ -26,14 +26,14 @@ impl CallRunner<'_> {
         &'a self,
         call: &'a ToolCall,
         all: &[ToolCall],
-        done: &mut CallsDone,
-    ) -> Admitted<'a> {
+        done: &mut CallsOutcome,
+    ) -> AdmittedCall<'a> {
         if self.cancel.is_cancelled() {
-            return Admitted::without_tool(call, Fate::Drop);
+            return AdmittedCall::without_tool(call, CallDecision::Drop);
         }
         let found = match self.toolbox.find(&call.name) {
             Ok(found) => found,
-            Err(error) => return Admitted::without_tool(call, Fate::Refuse(error)),
+            Err(error) => return AdmittedCall::without_tool(call, CallDecision::Refuse(error)),
         };
         let tool = found.tool;
         if !found.active && !done.activated.contains(&call.name) {
@@ -41,19 +41,19 @@ impl CallRunner<'_> {
         }
         let withheld = match self.initiative {
             // By the rules, a plugin may call its own tool even if no one else is offered it.
-            Initiative::Plugin if self.origin.is_some_and(|by| by.plugin == tool.plugin) => None,
-            Initiative::Model | Initiative::Plugin => self.toolbox.withheld_error(&call.name),
-            Initiative::Person | Initiative::Tool => None,
+            CallInitiator::Plugin if self.origin.is_some_and(|by| by.plugin == tool.plugin) => None,
+            CallInitiator::Model | CallInitiator::Plugin => self.toolbox.withheld_error(&call.name),
+            CallInitiator::Person | CallInitiator::Tool => None,
         };
         let checked = withheld.map_or_else(|| self.toolbox.check(tool, &call.arguments), Err);
         if let Err(error) = checked {
             let tool = Some(tool);
-            return Admitted { tool, ..Admitted::without_tool(call, Fate::Refuse(error)) };
+            return AdmittedCall { tool, ..AdmittedCall::without_tool(call, CallDecision::Refuse(error)) };
         }
         let times = all.iter().filter(|it| is_equal(it, call)).count();
         let admitted = self.approve(call, tool, times, done).await;
-        if matches!(admitted.fate, Fate::Run(_)) && introspection::is_own(tool) {
-            done.activated.extend(introspection::wanted(&self.toolbox, admitted.runs()));
+        if matches!(admitted.fate, CallDecision::Run(_)) && introspection::is_own(tool) {
+            done.activated.extend(introspection::tools_to_activate(&self.toolbox, admitted.effective_call()));
         }
         admitted
     }
@@ -64,9 +64,9 @@ impl CallRunner<'_> {
         call: &'a ToolCall,
         tool: &'a KnownTool,
         times: usize,
-        done: &mut CallsDone,
-    ) -> Admitted<'a> {
-        let source = PluginSource::of(tool.shipped, tool.spec.foreign);
+        done: &mut CallsOutcome,
+    ) -> AdmittedCall<'a> {
+        let source = PluginSource::from_origin(tool.shipped, tool.spec.foreign);
         let (spec, schema, plugin) = (&tool.spec, tool.schema(), &tool.plugin);
         let candidate = Candidate { call, spec, schema, plugin, source, times };
         let approval = self.approval();
@@ -75,7 +75,7 @@ impl CallRunner<'_> {
             biased;
             () = self.cancel.cancelled() => {
                 let tool = Some(tool);
-                return Admitted { tool, ..Admitted::without_tool(call, Fate::Drop) };
+                return AdmittedCall { tool, ..AdmittedCall::without_tool(call, CallDecision::Drop) };
             }
             verdict = approval.decide(&candidate, &context, &mut done.equal) => verdict,
         };
@@ -83,10 +83,10 @@ impl CallRunner<'_> {
             done.without_user = done.without_user.take().or_else(|| refusal.clone());
         }
         let fate = match refusal {
-            None => Fate::Run(Arc::new(CallFiles::new(limits))),
-            Some(error) => Fate::Refuse(error),
+            None => CallDecision::Run(Arc::new(CallFiles::new(limits))),
+            Some(error) => CallDecision::Refuse(error),
         };
-        Admitted { call, changed, tool: Some(tool), fate, is_permitted, note }
+        AdmittedCall { call, changed, tool: Some(tool), fate, is_permitted, note }
     }
 
     fn approval(&self) -> Approval<'_> {
@@ -97,22 +97,22 @@ impl CallRunner<'_> {
             asker: &*self.ports.asker,
             patience_ms: self.patience_ms,
             caller: match self.initiative {
-                Initiative::Model | Initiative::Tool | Initiative::Plugin => Caller::Model,
-                Initiative::Person => Caller::Person,
+                CallInitiator::Model | CallInitiator::Tool | CallInitiator::Plugin => Caller::Model,
+                CallInitiator::Person => Caller::Person,
             },
             called_by: self.origin.map(|origin| &origin.plugin),
-            agent: self.agent.map_or(CallingAgent::MAIN, called),
+            agent: self.agent.map_or(CallingAgent::MAIN, calling_agent),
         }
     }
 
     async fn ask_guards(&self, call: &ToolCall, tool: &KnownTool) -> Guarded {
         let called_by = match self.initiative {
-            Initiative::Model => CalledBy::Model,
-            Initiative::Person => CalledBy::Person,
-            Initiative::Tool => CalledBy::Itself,
-            Initiative::Plugin => CalledBy::Plugin,
+            CallInitiator::Model => CalledBy::Model,
+            CallInitiator::Person => CalledBy::Person,
+            CallInitiator::Tool => CalledBy::Itself,
+            CallInitiator::Plugin => CalledBy::Plugin,
         };
-        let about = AboutCall {
+        let about = GuardedCallFacts {
             owner: introspection::owner(Some(tool)),
             annotations: tool.spec.annotations,
             called_by,
@@ -166,8 +166,8 @@ impl CallContext for ToolContext<'_> {
     }
 
     fn hold(&self) -> Box<dyn Send> {
-        let of_origin = self.runner.origin.map(|origin| origin.hold.hold());
-        Box::new((of_origin, self.runner.agent.map(|agent| agent.hold.hold())))
+        let of_origin = self.runner.origin.map(|origin| origin.hold.pause());
+        Box::new((of_origin, self.runner.agent.map(|agent| agent.hold.pause())))
     }
 }
 
@@ -175,6 +175,6 @@ fn is_equal(one: &ToolCall, other: &ToolCall) -> bool {
     one.name == other.name && one.arguments == other.arguments
 }
 
-fn called(agent: &Agent) -> CallingAgent<'_> {
+fn calling_agent(agent: &Agent) -> CallingAgent<'_> {
     CallingAgent { agent_type: "subagent", agent_name: &agent.name }
 }

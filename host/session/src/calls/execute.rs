@@ -5,35 +5,35 @@ use std::sync::Arc;
 use jaato_types::{Error, ErrorKind, Event, Output, ToolCall, ToolResult};
 use serde_json::{Map, Value, json};
 
-use super::running::{Running, Start};
-use super::{Admitted, CallRunner, Fate, Initiative};
+use super::running::{RunningToolCall, CallStart};
+use super::{AdmittedCall, CallRunner, CallDecision, CallInitiator};
 use crate::events::HOST;
-use crate::hooks::{Changed, note_change};
+use crate::hooks::{HookedResult, note_change};
 use crate::output::{self, error_content};
-use crate::tasks::{self, Surroundings};
+use crate::tasks::{self, BackgroundTaskContext};
 use crate::{
-    CallFiles, CallScope, Cancel, Hold, KnownTool, OutputSink, StreamedOutput, VIEW_ENVIRONMENT,
+    CallFiles, CallScope, Cancel, DeadlineHold, KnownTool, OutputSink, StreamedOutput, VIEW_ENVIRONMENT,
     introspection,
 };
 
 impl CallRunner<'_> {
     /// Returns the call's one result.
-    pub(super) async fn settle(&self, admitted: Admitted<'_>) -> ToolResult {
+    pub(super) async fn settle(&self, admitted: AdmittedCall<'_>) -> ToolResult {
         let call = admitted.call;
-        let Some(begun) = self.begin(&admitted) else { return failed(call, &never_began()) };
-        let fitting = self.fitting(call);
+        let Some(begun) = self.begin(&admitted) else { return failed_result(call, &never_began()) };
+        let fitting = self.result_limit(call);
         let outcome = self.outcome(&admitted, &begun.source).await;
         let ran = !outcome.as_ref().is_err_and(|error| error.kind == ErrorKind::Cancelled);
         let (mut content, attachments, is_error) = match outcome {
             Ok(mut output) => {
                 let attachments = std::mem::take(&mut output.attachments);
-                (output::content(output, fitting).await, attachments, false)
+                (output::output_content(output, fitting).await, attachments, false)
             }
             // Attachments that a call made before it failed are dropped.
             Err(error) => (output::fit(error_content(&error), fitting).await, Vec::new(), true),
         };
         if ran {
-            content = self.hooked(&admitted, content, is_error).await;
+            content = self.apply_result_hooks(&admitted, content, is_error).await;
         }
         self.finish(call, begun, content.clone(), is_error);
         ToolResult { is_error, attachments, ..result(call, content) }
@@ -42,7 +42,7 @@ impl CallRunner<'_> {
     /// Runs a call for the user or a plugin. Returns the whole output; only streamed texts are
     /// truncated.
     pub(crate) async fn run_whole(&self, call: &ToolCall) -> Result<Output, Error> {
-        let call = &self.fitted(call);
+        let call = &self.fit_arguments(call);
         let admitted = self.admit_alone(call).await;
         let Some(begun) = self.begin(&admitted) else { return Err(never_began()) };
         let mut outcome = self.outcome(&admitted, &begun.source).await;
@@ -50,7 +50,7 @@ impl CallRunner<'_> {
             Ok(output) => {
                 let content = std::mem::take(&mut output.content);
                 let owner = introspection::owner(admitted.tool);
-                let after = self.hooks.after_tool(admitted.runs(), &owner, content, false);
+                let after = self.hooks.after_tool(admitted.effective_call(), &owner, content, false);
                 output.content = after.await.content;
                 admitted.note(&mut output.content);
                 (output.content.clone(), false)
@@ -64,18 +64,18 @@ impl CallRunner<'_> {
 
     /// Lets plugins change the result before the model gets it. Their changes must fit the limit,
     /// too.
-    async fn hooked(
+    async fn apply_result_hooks(
         &self,
-        admitted: &Admitted<'_>,
+        admitted: &AdmittedCall<'_>,
         content: Map<String, Value>,
         is_error: bool,
     ) -> Map<String, Value> {
-        let call = admitted.runs();
+        let call = admitted.effective_call();
         let owner = introspection::owner(admitted.tool);
         let after = self.hooks.after_tool(call, &owner, content, is_error);
-        let Changed { mut content, is_changed } = after.await;
+        let HookedResult { mut content, is_changed } = after.await;
         if is_changed {
-            content = output::fit(content, self.fitting(call)).await;
+            content = output::fit(content, self.result_limit(call)).await;
         }
         admitted.note(&mut content);
         content
@@ -83,11 +83,11 @@ impl CallRunner<'_> {
 
     /// Announces the call. Returns `None`, without an event, if the call was cancelled before it
     /// began.
-    fn begin(&self, admitted: &Admitted<'_>) -> Option<Begun> {
-        if self.cancel.is_cancelled() || matches!(admitted.fate, Fate::Drop) {
+    fn begin(&self, admitted: &AdmittedCall<'_>) -> Option<AnnouncedCall> {
+        if self.cancel.is_cancelled() || matches!(admitted.fate, CallDecision::Drop) {
             return None;
         }
-        let call = admitted.runs();
+        let call = admitted.effective_call();
         let source = admitted.tool.map_or(HOST, KnownTool::source).to_owned();
         self.emitter.emit(Event::ToolCallStarted {
             call_id: call.id.clone(),
@@ -97,10 +97,10 @@ impl CallRunner<'_> {
             parent: self.origin.and_then(|origin| origin.parent.clone()),
             by: self.origin.map(|origin| origin.plugin.as_str().to_owned()),
         });
-        Some(Begun { source, at_ms: self.ports.clock.monotonic_ms() })
+        Some(AnnouncedCall { source, at_ms: self.ports.clock.monotonic_ms() })
     }
 
-    fn finish(&self, call: &ToolCall, begun: Begun, content: Map<String, Value>, is_error: bool) {
+    fn finish(&self, call: &ToolCall, begun: AnnouncedCall, content: Map<String, Value>, is_error: bool) {
         self.emitter.emit(Event::ToolCallFinished {
             call_id: call.id.clone(),
             name: call.name.clone(),
@@ -111,34 +111,34 @@ impl CallRunner<'_> {
         });
     }
 
-    async fn outcome(&self, admitted: &Admitted<'_>, source: &str) -> Result<Output, Error> {
+    async fn outcome(&self, admitted: &AdmittedCall<'_>, source: &str) -> Result<Output, Error> {
         match &admitted.fate {
-            Fate::Run(files) => self.execute(admitted, files, source).await,
-            Fate::Refuse(error) => Err(error.clone()),
-            Fate::Drop => Err(never_began()),
+            CallDecision::Run(files) => self.execute(admitted, files, source).await,
+            CallDecision::Refuse(error) => Err(error.clone()),
+            CallDecision::Drop => Err(never_began()),
         }
     }
 
     /// Runs the call to its end. A call that takes long continues as a background task if it may.
     async fn execute(
         &self,
-        admitted: &Admitted<'_>,
+        admitted: &AdmittedCall<'_>,
         files: &Arc<CallFiles>,
         source: &str,
     ) -> Result<Output, Error> {
-        let call = admitted.runs();
+        let call = admitted.effective_call();
         let background = match self.toolbox.find(&call.name) {
             // The host answers its own tools here, and plugins answer all others.
             Ok(found) if introspection::is_own(found.tool) => {
                 return match call.name.as_str() {
-                    VIEW_ENVIRONMENT => self.objects.view(call),
+                    VIEW_ENVIRONMENT => self.objects.answer_view_call(call),
                     _ => introspection::answer(&self.toolbox, call),
                 };
             }
             Ok(found) => self.may_go_on_as_a_task(found.tool),
             Err(error) => return Err(error),
         };
-        let keeps = if background { Keeps::Output } else { Keeps::Nothing };
+        let keeps = if background { OutputRetention::Output } else { OutputRetention::Nothing };
         let mut running = self.start(
             (call, files),
             source,
@@ -159,7 +159,7 @@ impl CallRunner<'_> {
             return running.finish().await;
         }
         let number = self.tasks.take_over(running, None, self.surroundings(admitted.tool));
-        Ok(tasks::handle(number, (source, call.name.as_str()), threshold_ms))
+        Ok(tasks::task_handle_output(number, (source, call.name.as_str()), threshold_ms))
     }
 
     /// Starts a call that no turn waits for, after the permission check. Returns its task.
@@ -169,13 +169,13 @@ impl CallRunner<'_> {
         by: &str,
         timeout_ms: Option<u64>,
     ) -> Result<String, Error> {
-        let call = &self.fitted(call);
+        let call = &self.fit_arguments(call);
         let admitted = self.admit_alone(call).await;
         let Some(begun) = self.begin(&admitted) else { return Err(never_began()) };
         let started = match &admitted.fate {
-            Fate::Run(files) => self.detach((&admitted, files), &begun.source, by, timeout_ms),
-            Fate::Refuse(error) => Err(error.clone()),
-            Fate::Drop => Err(never_began()),
+            CallDecision::Run(files) => self.detach((&admitted, files), &begun.source, by, timeout_ms),
+            CallDecision::Refuse(error) => Err(error.clone()),
+            CallDecision::Drop => Err(never_began()),
         };
         let (content, is_error) = match &started {
             Ok(task_id) => (Output::json(json!({ "task_id": task_id })).content, false),
@@ -187,12 +187,12 @@ impl CallRunner<'_> {
 
     fn detach(
         &self,
-        (admitted, files): (&Admitted<'_>, &Arc<CallFiles>),
+        (admitted, files): (&AdmittedCall<'_>, &Arc<CallFiles>),
         source: &str,
         by: &str,
         timeout_ms: Option<u64>,
     ) -> Result<String, Error> {
-        let call = admitted.runs();
+        let call = admitted.effective_call();
         if self.toolbox.find(&call.name).is_ok_and(|found| introspection::is_own(found.tool)) {
             let text = format!("`{}` returns at once and cannot run as a task", call.name);
             return Err(Error::new(ErrorKind::InvalidArguments, text));
@@ -205,14 +205,14 @@ impl CallRunner<'_> {
         }
         // The task continues after the call that started it.
         let deadline_ms = timeout_ms.unwrap_or(self.limits.call_deadline_ms);
-        let running = self.start((call, files), source, Cancel::new(), Keeps::Output, deadline_ms);
+        let running = self.start((call, files), source, Cancel::new(), OutputRetention::Output, deadline_ms);
         let number =
             self.tasks.take_over(running, Some(by.to_owned()), self.surroundings(admitted.tool));
         Ok(tasks::id_of(number))
     }
 
-    fn surroundings(&self, tool: Option<&KnownTool>) -> Surroundings {
-        Surroundings {
+    fn surroundings(&self, tool: Option<&KnownTool>) -> BackgroundTaskContext {
+        BackgroundTaskContext {
             emitter: self.emitter.clone(),
             hooks: Arc::clone(self.hooks),
             owner: introspection::owner(tool),
@@ -224,7 +224,7 @@ impl CallRunner<'_> {
     /// A user or a plugin waits for its call to end. A model can continue without the result.
     fn may_go_on_as_a_task(&self, tool: &KnownTool) -> bool {
         tool.spec.auto_background
-            && !matches!(self.initiative, Initiative::Person | Initiative::Plugin)
+            && !matches!(self.initiative, CallInitiator::Person | CallInitiator::Plugin)
             && self.limits.auto_background_threshold_ms > 0
     }
 
@@ -233,13 +233,13 @@ impl CallRunner<'_> {
         (call, files): (&ToolCall, &Arc<CallFiles>),
         source: &str,
         stop: Cancel,
-        keeps: Keeps,
+        keeps: OutputRetention,
         deadline_ms: u64,
-    ) -> Running {
+    ) -> RunningToolCall {
         let (emitter, id) = (self.emitter.clone(), call.id.clone());
         let output = match keeps {
-            Keeps::Output => OutputSink::keeping(emitter, id, source),
-            Keeps::Nothing => OutputSink::new(emitter, id, source),
+            OutputRetention::Output => OutputSink::with_kept_output(emitter, id, source),
+            OutputRetention::Nothing => OutputSink::new(emitter, id, source),
         };
         let (sink, outputs) = (output.clone(), self.ports.outputs.clone());
         let show = Box::new(move |text| {
@@ -247,7 +247,7 @@ impl CallRunner<'_> {
         });
         let bytes_max = self.limits.output_bytes_max;
         let streamed = StreamedOutput::new(call.id.clone(), outputs, show, bytes_max);
-        let hold = self.origin.map_or_else(Hold::default, |origin| Hold::within(&origin.hold));
+        let hold = self.origin.map_or_else(DeadlineHold::default, |origin| DeadlineHold::nested_in(&origin.hold));
         let scope = CallScope {
             session: self.session.clone(),
             call: call.id.clone(),
@@ -266,7 +266,7 @@ impl CallRunner<'_> {
             output.content = streamed.finish_into(output.content).await;
             Ok(output)
         };
-        Running::new(Start {
+        RunningToolCall::new(CallStart {
             work: Box::pin(work),
             call: call.clone(),
             source: source.to_owned(),
@@ -278,8 +278,8 @@ impl CallRunner<'_> {
         })
     }
 
-    fn fitting<'b>(&'b self, call: &'b ToolCall) -> output::Fitting<'b> {
-        output::Fitting {
+    fn result_limit<'b>(&'b self, call: &'b ToolCall) -> output::ResultLimit<'b> {
+        output::ResultLimit {
             call: &call.id,
             bytes_max: self.limits.output_bytes_max,
             store: &*self.ports.outputs,
@@ -287,10 +287,10 @@ impl CallRunner<'_> {
     }
 }
 
-impl Admitted<'_> {
+impl AdmittedCall<'_> {
     /// Notes in the result if the call ran with other arguments than the model gave.
     fn note(&self, content: &mut Map<String, Value>) {
-        if let (Some(changed), Fate::Run(_)) = (&self.changed, &self.fate) {
+        if let (Some(changed), CallDecision::Run(_)) = (&self.changed, &self.fate) {
             note_change(changed, content);
         }
         if let Some(note) = &self.note {
@@ -300,13 +300,13 @@ impl Admitted<'_> {
 }
 
 /// Whether the output of a call is kept.
-enum Keeps {
+enum OutputRetention {
     Output,
     Nothing,
 }
 
 /// A call that was announced.
-struct Begun {
+struct AnnouncedCall {
     source: String,
     at_ms: u64,
 }
@@ -317,7 +317,7 @@ fn result(call: &ToolCall, content: Map<String, Value>) -> ToolResult {
 }
 
 /// Returns the result of a call that did not run.
-pub(crate) fn failed(call: &ToolCall, error: &Error) -> ToolResult {
+pub(crate) fn failed_result(call: &ToolCall, error: &Error) -> ToolResult {
     ToolResult { is_error: true, ..result(call, error_content(error)) }
 }
 

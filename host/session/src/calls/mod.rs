@@ -6,9 +6,9 @@ mod execute;
 mod preview;
 mod running;
 
-pub(crate) use execute::failed;
+pub(crate) use execute::failed_result;
 pub use preview::PREVIEW_BYTES_MAX;
-pub(crate) use running::{Running, Start};
+pub(crate) use running::{RunningToolCall, CallStart};
 
 use std::sync::Arc;
 
@@ -18,28 +18,28 @@ use jaato_approval::{ChangedCall, EqualCalls};
 use jaato_types::{Error, ErrorKind, SessionId, ToolCall, ToolName, ToolResult};
 use serde_json::Value;
 
-use crate::events::Emitter;
+use crate::events::EventEmitter;
 use crate::hooks::HookAsker;
-use crate::tasks::Tasks;
+use crate::tasks::BackgroundTasks;
 use crate::{
-    Agent, CallFiles, CallOrigin, Cancel, KnownTool, Limits, Ports, SharedFacts, SharedObjects,
+    Agent, CallFiles, CallOrigin, Cancel, KnownTool, Limits, SessionPorts, SharedFacts, SharedObjects,
     SharedRules, Toolbox,
 };
 
 /// The context in which the calls of a step run.
 pub(crate) struct CallRunner<'a> {
     pub(crate) session: &'a SessionId,
-    pub(crate) ports: &'a Ports,
+    pub(crate) ports: &'a SessionPorts,
     pub(crate) hooks: &'a Arc<HookAsker>,
-    pub(crate) emitter: &'a Emitter,
+    pub(crate) emitter: &'a EventEmitter,
     pub(crate) toolbox: Arc<Toolbox>,
-    pub(crate) tasks: &'a Tasks,
+    pub(crate) tasks: &'a BackgroundTasks,
     pub(crate) rules: &'a SharedRules,
     /// How long to wait for an answer to a question. `None` leaves that to the front end.
     pub(crate) patience_ms: Option<u64>,
     /// The session's identity, if another session opened it.
     pub(crate) agent: Option<&'a Agent>,
-    pub(crate) initiative: Initiative,
+    pub(crate) initiative: CallInitiator,
     /// The plugin that makes the call, if a plugin makes it.
     pub(crate) origin: Option<&'a CallOrigin>,
     pub(crate) limits: &'a Limits,
@@ -50,7 +50,7 @@ pub(crate) struct CallRunner<'a> {
 
 /// Who makes a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Initiative {
+pub(crate) enum CallInitiator {
     /// The model, which may use the tools that it is offered.
     Model,
     /// The user, who typed the call.
@@ -63,7 +63,7 @@ pub(crate) enum Initiative {
 
 /// The outcome of a step's calls.
 #[derive(Debug, Default)]
-pub(crate) struct CallsDone {
+pub(crate) struct CallsOutcome {
     /// One result for each call, in call order.
     pub(crate) results: Vec<ToolResult>,
     /// The first refusal because no user could be asked.
@@ -77,34 +77,34 @@ pub(crate) struct CallsDone {
 }
 
 /// A call between its admission and its result.
-struct Admitted<'a> {
+struct AdmittedCall<'a> {
     /// The call as it was made.
     call: &'a ToolCall,
     /// The call with other arguments, if plugins or the user changed them.
     changed: Option<ChangedCall>,
     /// The tool, if a tool with this name may be called.
     tool: Option<&'a KnownTool>,
-    fate: Fate,
+    fate: CallDecision,
     /// Whether a permission lets it run, rather than its being harmless.
     is_permitted: bool,
     /// A note for the model next to the result.
     note: Option<String>,
 }
 
-impl<'a> Admitted<'a> {
+impl<'a> AdmittedCall<'a> {
     /// Creates an admission that ends before any plugin sees the call.
-    fn without_tool(call: &'a ToolCall, fate: Fate) -> Self {
+    fn without_tool(call: &'a ToolCall, fate: CallDecision) -> Self {
         Self { call, changed: None, tool: None, fate, is_permitted: false, note: None }
     }
 
     /// Returns the call with the arguments that it runs with.
-    fn runs(&self) -> &ToolCall {
+    fn effective_call(&self) -> &ToolCall {
         self.changed.as_ref().map_or(self.call, |changed| &changed.call)
     }
 }
 
 /// The decision about a call.
-enum Fate {
+enum CallDecision {
     /// It runs, with these limits for its file operations.
     Run(Arc<CallFiles>),
     Refuse(Error),
@@ -119,9 +119,9 @@ impl CallRunner<'_> {
     }
 
     /// Runs the calls. Always returns one result for each.
-    pub(crate) async fn run(&self, calls: &[ToolCall]) -> CallsDone {
-        let calls: Vec<ToolCall> = calls.iter().map(|call| self.fitted(call)).collect();
-        let mut done = CallsDone::default();
+    pub(crate) async fn run(&self, calls: &[ToolCall]) -> CallsOutcome {
+        let calls: Vec<ToolCall> = calls.iter().map(|call| self.fit_arguments(call)).collect();
+        let mut done = CallsOutcome::default();
         let (runnable, excess) = calls.split_at(calls.len().min(self.limits.calls_per_step_max));
         for batch in batch::batches(runnable, &self.toolbox) {
             self.run_batch(batch, runnable, &mut done).await;
@@ -131,7 +131,7 @@ impl CallRunner<'_> {
             let text = format!("not run: an answer may make at most {most} calls");
             let error = Error::new(ErrorKind::LimitReached, text)
                 .with_hint("make the remaining calls in the next answer");
-            let refused = Admitted::without_tool(call, Fate::Refuse(error));
+            let refused = AdmittedCall::without_tool(call, CallDecision::Refuse(error));
             done.results.push(self.settle(refused).await);
         }
         done
@@ -139,13 +139,13 @@ impl CallRunner<'_> {
 
     /// Fits a call's arguments to the schema of its tool before anything looks at them. Guards,
     /// rules, the user and the plugin all see the same arguments.
-    fn fitted(&self, call: &ToolCall) -> ToolCall {
+    fn fit_arguments(&self, call: &ToolCall) -> ToolCall {
         let Ok(found) = self.toolbox.find(&call.name) else { return call.clone() };
         self.toolbox.fit(found.tool, call.clone())
     }
 
     /// Starts each call as soon as it is allowed, while the next one is being decided.
-    async fn run_batch(&self, batch: &[ToolCall], all: &[ToolCall], done: &mut CallsDone) {
+    async fn run_batch(&self, batch: &[ToolCall], all: &[ToolCall], done: &mut CallsOutcome) {
         let at_once = self.limits.parallel_calls_max.max(1);
         let mut results = Vec::with_capacity(batch.len());
         let mut permitted = Vec::with_capacity(batch.len());
@@ -174,14 +174,14 @@ impl CallRunner<'_> {
 }
 
 /// Returns true if the call did its job, as far as its result says.
-pub(crate) fn worked(result: &ToolResult) -> bool {
+pub(crate) fn is_success(result: &ToolResult) -> bool {
     !result.is_error && !could_not_start(result)
 }
 
 /// Returns true if the call ran and failed, or its command could not be started. A call that was
 /// refused, or that no tool could take, did not run. A result that reports a missing thing is an
 /// answer, not a failure.
-pub(crate) fn broke(result: &ToolResult) -> bool {
+pub(crate) fn has_broken(result: &ToolResult) -> bool {
     const NO_FAILURE: [ErrorKind; 6] = [
         ErrorKind::NotFound,
         ErrorKind::PermissionDenied,
@@ -218,7 +218,7 @@ mod tests {
         ] {
             let content = content.as_object().unwrap().clone();
             let result = ToolResult { content, is_error, ..ToolResult::default() };
-            assert_eq!((worked(&result), broke(&result)), expected, "{result:?}");
+            assert_eq!((is_success(&result), has_broken(&result)), expected, "{result:?}");
         }
     }
 }

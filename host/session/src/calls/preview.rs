@@ -8,7 +8,7 @@ use jaato_types::hooks::{HOOK_MS_MAX, Preview, PreviewRequest};
 use jaato_types::{Error, ErrorKind, ToolCall};
 
 use super::CallRunner;
-use crate::{CallFiles, CallScope, Hold, KnownTool, OutputSink};
+use crate::{CallFiles, CallScope, DeadlineHold, KnownTool, OutputSink};
 
 /// The longest preview, in bytes of all its texts. One event holds the whole preview.
 pub const PREVIEW_BYTES_MAX: usize = 64 * 1024;
@@ -37,7 +37,7 @@ impl CallRunner<'_> {
             facts: self.facts.clone(),
             objects: self.objects.clone(),
             depth: 0,
-            hold: Hold::default(),
+            hold: DeadlineHold::default(),
             files: Some(Arc::new(CallFiles::new(limits))),
         };
         let request = PreviewRequest::new(call.name.clone(), call.arguments.clone());

@@ -8,17 +8,17 @@ use jaato_types::{Error, ErrorKind, Output, Result, ToolCall};
 
 use crate::clock::sleep_unheld;
 use crate::tasks::TaskOutput;
-use crate::{Cancel, Clock, Hold, OutputSink};
+use crate::{Cancel, SessionClock, DeadlineHold, OutputSink};
 
 /// A running call. Dropping it ends the call: its cancel flag is set and its output refused.
-pub(crate) struct Running {
+pub(crate) struct RunningToolCall {
     pub(crate) call: ToolCall,
     pub(crate) source: String,
     /// When it began, on the monotonic clock.
     pub(crate) at_ms: u64,
     /// Set when the call must stop. It also follows the turn's flag.
     pub(crate) stop: Cancel,
-    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn SessionClock>,
     /// The output so far, if the call may become a task.
     pub(crate) kept: Arc<TaskOutput>,
     work: BoxFuture<'static, Result<Output>>,
@@ -28,24 +28,24 @@ pub(crate) struct Running {
 }
 
 /// The parameters for starting a call.
-pub(crate) struct Start {
+pub(crate) struct CallStart {
     pub(crate) call: ToolCall,
     pub(crate) source: String,
     pub(crate) stop: Cancel,
-    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn SessionClock>,
     pub(crate) output: OutputSink,
     pub(crate) work: BoxFuture<'static, Result<Output>>,
     pub(crate) deadline_ms: u64,
     /// Pauses the deadline.
-    pub(crate) hold: Hold,
+    pub(crate) hold: DeadlineHold,
 }
 
-impl Running {
-    pub(crate) fn new(start: Start) -> Self {
-        let Start { call, source, stop, clock, output, work, deadline_ms, hold } = start;
+impl RunningToolCall {
+    pub(crate) fn new(start: CallStart) -> Self {
+        let CallStart { call, source, stop, clock, output, work, deadline_ms, hold } = start;
         let (at_ms, deadline) =
             (clock.monotonic_ms(), sleep_unheld(clock.clone(), deadline_ms, hold).boxed());
-        let kept = output.kept();
+        let kept = output.kept_output();
         Self { call, source, at_ms, stop, clock, kept, work, output, deadline, deadline_ms }
     }
 
@@ -59,11 +59,11 @@ impl Running {
             outcome = &mut self.work => match outcome {
                 // If a tool noticed the flag first, its error says less than the one made here.
                 Err(error) if error.kind == ErrorKind::Cancelled && self.stop.is_cancelled() => {
-                    Err(interrupted())
+                    Err(interrupted_error())
                 }
                 outcome => outcome,
             },
-            () = self.stop.cancelled() => Err(interrupted()),
+            () = self.stop.cancelled() => Err(interrupted_error()),
             () = &mut self.deadline => Err(self.too_slow()),
         };
         self.end();
@@ -88,13 +88,13 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningToolCall {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-fn interrupted() -> Error {
+fn interrupted_error() -> Error {
     Error::new(ErrorKind::Cancelled, "the user cancelled this call while it ran")
         .with_hint("some of its effects may be there")
 }

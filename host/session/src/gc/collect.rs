@@ -5,10 +5,10 @@ use jaato_types::{
 };
 
 use super::plan::{self, PlanError};
-use super::{Asked, Gc, GcReport, json_bytes, settings};
+use super::{GcAnswer, Gc, GcReport, json_bytes, settings};
 use crate::clock::sleep_while_running;
 use crate::events::HOST;
-use crate::{Cancel, Mark, Session};
+use crate::{Cancel, MessageMark, Session};
 
 /// The longest gc note that is passed on, in characters. The user sees it as one line.
 const NOTE_CHARS_MAX: usize = 400;
@@ -52,7 +52,7 @@ impl Session {
     fn wants_less(&self) -> bool {
         let last = self.history.entries().last();
         self.is_above(self.gc.settings.target_percent)
-            || last.is_some_and(|entry| entry.mark == Some(Mark::Unsent))
+            || last.is_some_and(|entry| entry.mark == Some(MessageMark::Unsent))
     }
 
     /// Collects because the context is too full. Returns true if anything was removed.
@@ -61,9 +61,9 @@ impl Session {
             Ok(report) => {
                 let helped = report.messages_removed > 0;
                 self.gc.asked = match reason {
-                    _ if helped => Asked::Helpful,
-                    GcReason::ContextLimit => Asked::InVainWhenFull,
-                    _ => Asked::InVain,
+                    _ if helped => GcAnswer::Helpful,
+                    GcReason::ContextLimit => GcAnswer::InVainWhenFull,
+                    _ => GcAnswer::InVain,
                 };
                 self.gc.told = None;
                 if helped {
@@ -72,7 +72,7 @@ impl Session {
                 helped
             }
             Err(error) => {
-                self.gc.asked = Asked::Failed;
+                self.gc.asked = GcAnswer::Failed;
                 let is_known = self.gc.told.as_ref() == Some(&error);
                 if !is_known && !cancel.is_cancelled() {
                     self.emit_failed(reason, error.clone());
@@ -97,7 +97,7 @@ impl Session {
         request.context_limit = self.gc.limit;
         request.total_tokens = tokens_before;
         request.settings = settings::for_request(&self.gc.settings, &pinned);
-        let GcPlan { drop, summary, note, .. } = self.ask(&*gc, &request, cancel).await?;
+        let GcPlan { drop, summary, note, .. } = self.ask_for_plan(&*gc, &request, cancel).await?;
         let mut report = GcReport {
             messages_removed: drop.len() as u64,
             messages_cut: 0,
@@ -110,11 +110,11 @@ impl Session {
             return Ok(report);
         }
         let plan = GcPlan { drop, summary, ..GcPlan::default() };
-        let checked = plan::check(&request.messages, &plan, &pinned).map_err(refused)?;
+        let checked = plan::check(&request.messages, &plan, &pinned).map_err(plan_error)?;
         let summary = plan.summary.map(|summary| summary.parts);
         let is_summarised = summary.is_some();
-        let applied = self.history.collect(&plan.drop, summary);
-        applied.map_err(|error| refused(PlanError::History(error)))?;
+        let applied = self.history.replace_with_summary(&plan.drop, summary);
+        applied.map_err(|error| plan_error(PlanError::History(error)))?;
         if !is_summarised {
             let gone = plan.drop.iter().map(|at| json_bytes(&request.messages[*at])).sum();
             self.note_removed_turns(gone);
@@ -132,7 +132,7 @@ impl Session {
     /// `gone` bytes are left out, because they would take room instead of making it.
     fn note_removed_turns(&mut self, gone: u64) {
         let entries = self.history.entries();
-        let is_collected = |at: usize| entries[at].mark == Some(Mark::Collected);
+        let is_collected = |at: usize| entries[at].mark == Some(MessageMark::Collected);
         let follows = |at: &usize| {
             let is_sent = entries[*at].mark.is_none() && entries[*at].message.is_prompt();
             is_sent && at.checked_sub(1).is_some_and(is_collected)
@@ -155,7 +155,7 @@ impl Session {
             return;
         }
         let is_old = |part: &Part| matches!(part, Part::Text { text, .. } if is_old(text));
-        let sent = entry.sent();
+        let sent = entry.sent_message();
         let (front, rest) = sent.parts.split_at(entry.in_front());
         let front = front.iter().filter(|part| !is_old(part)).cloned();
         let parts = front.chain([note]).chain(rest.iter().cloned()).collect();
@@ -166,7 +166,7 @@ impl Session {
         }
     }
 
-    async fn ask(&self, gc: &dyn Gc, request: &GcRequest, cancel: &Cancel) -> Result<GcPlan> {
+    async fn ask_for_plan(&self, gc: &dyn Gc, request: &GcRequest, cancel: &Cancel) -> Result<GcPlan> {
         let stop = cancel.child();
         let deadline_ms = self.gc.settings.deadline_ms;
         let planned = tokio::select! {
@@ -226,7 +226,7 @@ fn no_gc() -> Error {
         .with_hint("name a plugin under `[gc] plugin`")
 }
 
-fn refused(error: PlanError) -> Error {
+fn plan_error(error: PlanError) -> Error {
     Error::new(ErrorKind::PluginMisbehaved, format!("the gc's plan is not valid: {error}"))
 }
 

@@ -7,7 +7,7 @@ use jaato_types::{Role, Usage};
 use serde::Serialize;
 
 use crate::Session;
-use crate::history::Entry;
+use crate::history::HistoryEntry;
 
 /// How many bytes count as one token without a better estimate.
 pub(super) const BYTES_PER_TOKEN: u64 = 4;
@@ -21,7 +21,7 @@ const IMAGE_TOKENS_MAX: u64 = 65_536;
 
 /// A token count, and which messages it covers.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Counted {
+pub(super) struct CountedTokens {
     tokens: u64,
     /// The number of messages that it covers, starting at the first.
     messages: usize,
@@ -31,14 +31,14 @@ pub(super) struct Counted {
 
 /// An entry of the record, and the bytes of its message. As it is shared, a change of the record
 /// replaces it.
-pub(super) type EntrySize = (Arc<Entry>, u64);
+pub(super) type EntrySize = (Arc<HistoryEntry>, u64);
 
 impl Session {
     /// Records the provider's token count of the last request.
-    pub(crate) fn counted(&mut self, usage: Usage) {
+    pub(crate) fn record_usage(&mut self, usage: Usage) {
         // A provider that reports no prompt tokens has not counted the prompt.
         if usage.prompt_tokens > 0 {
-            self.gc.counted = Some(Counted {
+            self.gc.counted = Some(CountedTokens {
                 tokens: usage.total_tokens(),
                 messages: self.history.messages().count(),
                 with_answer: true,
@@ -49,7 +49,7 @@ impl Session {
     /// Returns the tokens in use.
     pub(crate) fn tokens_in_use(&self) -> u64 {
         let Some(counted) = self.gc.counted else {
-            return tokens_of(self.bytes_in_use());
+            return estimate_tokens(self.bytes_in_use());
         };
         let messages = self.history.messages().zip(self.message_bytes());
         // The answer is the first message after the counted ones.
@@ -58,7 +58,7 @@ impl Session {
         let since = messages.skip(counted.messages).enumerate();
         let since = since.filter(|(at, (message, _))| !is_counted((*at, message.role)));
         let bytes: u64 = since.map(|(_, (_, bytes))| bytes).sum();
-        counted.tokens.saturating_add(tokens_of(bytes))
+        counted.tokens.saturating_add(estimate_tokens(bytes))
     }
 
     /// Returns the most tokens that the request can have. A token has at least one byte, a server
@@ -82,7 +82,7 @@ impl Session {
     fn message_bytes(&self) -> Vec<u64> {
         let mut sizes = self.gc.sizes.lock();
         let entries = self.history.entries();
-        let sized = |entry: &Arc<Entry>| (Arc::clone(entry), json_bytes(entry.sent()));
+        let sized = |entry: &Arc<HistoryEntry>| (Arc::clone(entry), json_bytes(entry.sent_message()));
         sizes.truncate(entries.len());
         for (at, entry) in entries.iter().enumerate() {
             match sizes.get_mut(at) {
@@ -107,7 +107,7 @@ impl Session {
     /// Records a count of the whole request.
     pub(super) fn count_as(&mut self, tokens: u64) {
         let messages = self.history.messages().count();
-        self.gc.counted = Some(Counted { tokens, messages, with_answer: false });
+        self.gc.counted = Some(CountedTokens { tokens, messages, with_answer: false });
     }
 
     /// Returns true if the count is based on a provider's count.
@@ -116,22 +116,22 @@ impl Session {
     }
 }
 
-pub(crate) fn tokens_of(bytes: u64) -> u64 {
+pub(crate) fn estimate_tokens(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
 
 /// Returns the size of a value as JSON, which is close to what a provider receives.
 pub(crate) fn json_bytes<T: Serialize>(value: &T) -> u64 {
-    let mut sink = Sink(0);
+    let mut sink = ByteCounter(0);
     // Our types always serialize. If one failed, the bytes written so far would count.
     let _ = serde_json::to_writer(&mut sink, value);
     sink.0
 }
 
 /// Counts the bytes that are written.
-struct Sink(u64);
+struct ByteCounter(u64);
 
-impl io::Write for Sink {
+impl io::Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len() as u64;
         Ok(bytes.len())

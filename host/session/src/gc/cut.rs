@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::json_bytes;
 use crate::Session;
-use crate::output::{self, Fitting, largest_share};
+use crate::output::{self, ResultLimit, largest_share};
 
 /// The smallest size to which a part is truncated, as JSON. A smaller one would tell a model
 /// only where the full content is.
@@ -18,7 +18,7 @@ pub(super) const PART_BYTES_MIN: u64 = 512;
 
 /// The result of a truncation.
 #[derive(Debug, Default)]
-pub(super) struct Shortened {
+pub(super) struct TruncationResult {
     /// The number of messages that became shorter.
     pub(super) messages: u64,
     /// The note for the user.
@@ -26,7 +26,7 @@ pub(super) struct Shortened {
 }
 
 /// The position of a part, for the names of files.
-struct Place<'a> {
+struct PartPosition<'a> {
     /// The index of the message within its turn.
     message: usize,
     part: usize,
@@ -40,19 +40,19 @@ impl Session {
         &mut self,
         places: Range<usize>,
         bytes_max: u64,
-    ) -> Shortened {
+    ) -> TruncationResult {
         let sizes = self.sizes(places.clone());
         let total: u64 = self.history.sent_in(places.clone()).map(json_bytes).sum();
         let fixed = total.saturating_sub(sizes.iter().sum());
         let room = bytes_max.saturating_sub(fixed);
         let most = largest_share(sizes.into_iter(), room).max(PART_BYTES_MIN);
-        let turn = CallId::new(format!("{}-turn-{}", self.shared.id, self.history.turns()));
+        let turn = CallId::new(format!("{}-turn-{}", self.shared.id, self.history.turn_count()));
         let turn_start = self.history.open_turn().start;
         let (mut messages, mut notes) = (0, Vec::new());
         let mut was_sent = false;
         for at in places {
             let message = at.saturating_sub(turn_start);
-            let Some(shorter) = self.shorter(at, message, &turn, most, &mut notes).await else {
+            let Some(shorter) = self.shorten_message(at, message, &turn, most, &mut notes).await else {
                 continue;
             };
             // The calls, results and role are the same. If the history refuses the message, that is
@@ -68,7 +68,7 @@ impl Session {
         if was_sent {
             self.cut();
         }
-        Shortened { messages, note: note(&notes) }
+        TruncationResult { messages, note: truncation_note(&notes) }
     }
 
     /// Returns the sizes of all parts that could be shorter.
@@ -80,7 +80,7 @@ impl Session {
 
     /// Creates a truncated message to send in place of one. Returns `None` if no part is larger
     /// than `most`.
-    async fn shorter(
+    async fn shorten_message(
         &self,
         at: usize,
         message: usize,
@@ -92,7 +92,7 @@ impl Session {
         if entry.message.role == Role::Model {
             return None;
         }
-        let mut sent = entry.sent().clone();
+        let mut sent = entry.sent_message().clone();
         // A summary comes before the message's own parts.
         let in_front = entry.in_front();
         let mut changed = false;
@@ -102,7 +102,7 @@ impl Session {
             if bytes <= most || !can_be_shorter(whole) {
                 continue;
             }
-            let place = Place { message, part, turn };
+            let place = PartPosition { message, part, turn };
             let (shorter, told) = self.shorter_part(whole, place, most).await;
             if json_bytes(&shorter) < bytes {
                 *shown = shorter;
@@ -113,7 +113,7 @@ impl Session {
         changed.then_some(sent)
     }
 
-    async fn shorter_part(&self, whole: &Part, place: Place<'_>, most: u64) -> (Part, String) {
+    async fn shorter_part(&self, whole: &Part, place: PartPosition<'_>, most: u64) -> (Part, String) {
         let store = &*self.shared.ports.outputs;
         let label = format!("{}-{}", place.message, place.part);
         let bytes_max = |content: &dyn Fn() -> u64| {
@@ -122,7 +122,7 @@ impl Session {
         };
         match whole {
             Part::Text { text, .. } => {
-                let kept = output::keep(store, place.turn, &label, text.as_bytes()).await;
+                let kept = output::write_whole_file(store, place.turn, &label, text.as_bytes()).await;
                 let file = match kept {
                     Ok(path) => format!("the whole text is in the file `{path}`"),
                     Err(error) => format!("the whole text is not kept: {}", error.message),
@@ -135,7 +135,7 @@ impl Session {
                 // Files of the call itself are left alone.
                 let call = CallId::new(format!("{}-gc", result.call_id));
                 let bytes_max = bytes_max(&|| json_bytes(&result.content));
-                let fitting = Fitting { call: &call, bytes_max, store };
+                let fitting = ResultLimit { call: &call, bytes_max, store };
                 let mut result = result.clone();
                 result.content = output::fit(result.content, fitting).await;
                 let told = format!("the result of `{}` is sent as head and tail", result.name);
@@ -145,7 +145,7 @@ impl Session {
                 let Value::Object(content) = json else { return (whole.clone(), String::new()) };
                 let call = CallId::new(format!("{}-{label}", place.turn));
                 let bytes_max = bytes_max(&|| json_bytes(content));
-                let fitting = Fitting { call: &call, bytes_max, store };
+                let fitting = ResultLimit { call: &call, bytes_max, store };
                 let json = Value::Object(output::fit(content.clone(), fitting).await);
                 let content = DataContent::json(json);
                 let told = "the outcome of a task is sent as head and tail".to_owned();
@@ -195,7 +195,7 @@ fn shorter_text(text: &str, file: &str, bytes_max: usize) -> (String, String) {
     (format!("{head}{}{tail}", gap(left_out)), told)
 }
 
-fn note(notes: &[String]) -> String {
+fn truncation_note(notes: &[String]) -> String {
     match notes {
         [] => String::new(),
         [one] => one.clone(),

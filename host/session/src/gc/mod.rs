@@ -22,11 +22,11 @@ use jaato_types::{Error, GcPlan, GcRequest, Result};
 use parking_lot::Mutex;
 
 use crate::{Cancel, GcSettings};
-use count::{Counted, EntrySize};
+use count::{CountedTokens, EntrySize};
 use cut::PART_BYTES_MIN;
 use window::WindowState;
 
-pub(crate) use count::{json_bytes, tokens_of};
+pub(crate) use count::{json_bytes, estimate_tokens};
 pub(crate) use settings::facts;
 pub use window::{WINDOW_WAIT_MS, WindowOrigin};
 
@@ -73,16 +73,16 @@ pub(crate) struct GcState {
     limit: u64,
     window: WindowState,
     /// The provider's last count.
-    counted: Option<Counted>,
+    counted: Option<CountedTokens>,
     sizes: Mutex<Vec<EntrySize>>,
-    asked: Asked,
+    asked: GcAnswer,
     /// The failure that was reported last. It is reported once, not with every request.
     told: Option<Error>,
 }
 
 /// The result of asking the gc within the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum GcAnswer {
     /// It was not asked, or it helped.
     Helpful,
     /// It changed nothing. Until the turn is over, no other messages become old, but the context
@@ -98,6 +98,6 @@ impl GcState {
     pub(crate) fn new(settings: GcSettings, limit: u64, origin: WindowOrigin) -> Self {
         let window = WindowState::new(origin);
         let (counted, sizes, told) = (None, Mutex::default(), None);
-        Self { settings, limit, window, counted, sizes, asked: Asked::Helpful, told }
+        Self { settings, limit, window, counted, sizes, asked: GcAnswer::Helpful, told }
     }
 }

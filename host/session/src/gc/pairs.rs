@@ -11,7 +11,7 @@ use jaato_types::{Event, GcReason, Message, Part, Role, ToolName};
 use super::cut::can_be_shorter;
 use super::{PART_BYTES_MIN, json_bytes};
 use crate::events::HOST;
-use crate::{Mark, Session};
+use crate::{MessageMark, Session};
 
 /// If parts would have to be truncated below this size, a pair is removed instead. A model learns
 /// more from a few readable results than from many unreadable ones.
@@ -27,7 +27,7 @@ const TOOLS_NAMED_MAX: usize = 8;
 const NOTE_BEGIN: &str = "[Left out here to save room: ";
 
 /// One or several calls of one answer, and their results.
-struct Pair {
+struct CallResultPair {
     /// The index of the answer among the messages that are sent. The results follow it.
     at: usize,
     bytes: u64,
@@ -47,7 +47,7 @@ impl Session {
         let places: Vec<usize> = drop.iter().flat_map(|at| [*at, at + 1]).collect();
         // Removing whole pairs keeps the roles in order. If the history refuses that, it is a bug,
         // and nothing changes.
-        if let Err(error) = self.history.collect(&places, None) {
+        if let Err(error) = self.history.replace_with_summary(&places, None) {
             self.shared.emitter.notice(format!("the oldest calls of this turn stay: {error}"));
             return false;
         }
@@ -79,7 +79,7 @@ impl Session {
         let messages: Vec<&Message> = self.history.sent_in(turn).collect();
         let mut bytes: u64 = messages.iter().map(|message| least_bytes(message, kept)).sum();
         let mut drop = Vec::new();
-        for Pair { at, bytes: of_pair, may_go } in pairs(&messages, kept) {
+        for CallResultPair { at, bytes: of_pair, may_go } in pairs(&messages, kept) {
             if bytes <= bytes_max {
                 break;
             }
@@ -100,20 +100,20 @@ impl Session {
     fn note_what_is_left_out(&mut self) {
         let turn = self.history.open_turn();
         let collected = self.history.entries()[turn.clone()].iter();
-        let collected = collected.filter(|entry| entry.mark == Some(Mark::Collected));
+        let collected = collected.filter(|entry| entry.mark == Some(MessageMark::Collected));
         let results = collected.flat_map(|entry| entry.message.tool_results());
-        let note = Part::text(note(results.map(|result| &result.name)));
+        let note = Part::text(count_calls_note(results.map(|result| &result.name)));
         self.put_in_front(turn.start, note, |text| text.starts_with(NOTE_BEGIN));
     }
 }
 
 /// Lists the pairs of a turn, oldest first. The last pair cannot be removed.
-fn pairs(messages: &[&Message], kept: u64) -> Vec<Pair> {
+fn pairs(messages: &[&Message], kept: u64) -> Vec<CallResultPair> {
     let is_pair =
         |pair: &[&Message]| pair[0].tool_calls().next().is_some() && pair[1].role == Role::Tool;
     let found = messages.windows(2).enumerate().filter(|(_, pair)| is_pair(pair));
-    let mut pairs: Vec<Pair> = found
-        .map(|(at, pair)| Pair {
+    let mut pairs: Vec<CallResultPair> = found
+        .map(|(at, pair)| CallResultPair {
             at,
             bytes: pair.iter().map(|message| least_bytes(message, kept)).sum(),
             may_go: !pair[1].parts.iter().any(|part| matches!(part, Part::Text { .. })),
@@ -137,7 +137,7 @@ fn least_bytes(message: &Message, kept: u64) -> u64 {
 }
 
 /// Lists how many calls of which tools ran, in the order of their first calls.
-fn note<'a>(names: impl Iterator<Item = &'a ToolName>) -> String {
+fn count_calls_note<'a>(names: impl Iterator<Item = &'a ToolName>) -> String {
     let mut counts: Vec<(&ToolName, u64)> = Vec::new();
     for name in names {
         match counts.iter_mut().find(|(known, _)| *known == name) {
@@ -171,13 +171,13 @@ mod tests {
     fn the_note_counts_each_tool_and_names_only_the_first() {
         let names: Vec<ToolName> = ["b", "a", "b"].into_iter().map(ToolName::from).collect();
         assert_eq!(
-            note(names.iter()),
+            count_calls_note(names.iter()),
             "[Left out here to save room: 3 calls that this turn began with, and the results (b: 2, \
              a: 1). They ran: continue from here and do not start again.]\n\n"
         );
         let named = |count: usize| {
             let names: Vec<_> = (0..count).map(|n| ToolName::new(format!("tool{n}"))).collect();
-            note(names.iter())
+            count_calls_note(names.iter())
         };
         assert!(named(TOOLS_NAMED_MAX).contains("tool7: 1). They"));
         assert!(named(TOOLS_NAMED_MAX + 1).contains("tool7: 1, …). They"));

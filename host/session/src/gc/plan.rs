@@ -33,7 +33,7 @@ pub(super) enum PlanError {
 
 /// A plan that can be applied, if the history accepts it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Checked {
+pub(super) struct CheckedPlan {
     /// The number of whole turns that are removed.
     pub(super) turns_removed: u64,
 }
@@ -51,7 +51,7 @@ pub(super) fn check(
     messages: &[Message],
     plan: &GcPlan,
     pinned: &[usize],
-) -> Result<Checked, PlanError> {
+) -> Result<CheckedPlan, PlanError> {
     if plan.drop.windows(2).any(|pair| pair[0] >= pair[1]) {
         return Err(PlanError::Order);
     }
@@ -82,7 +82,7 @@ pub(super) fn check(
         return Err(PlanError::Grows { before, after });
     }
     let whole = turns.iter().filter(|turn| (*turn).clone().all(|at| dropped.contains(&at)));
-    Ok(Checked { turns_removed: whole.count() as u64 })
+    Ok(CheckedPlan { turns_removed: whole.count() as u64 })
 }
 
 impl fmt::Display for PlanError {

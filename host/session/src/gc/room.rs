@@ -5,13 +5,13 @@ use std::ops::Range;
 use jaato_config::Percent;
 use jaato_types::{Error, ErrorKind, Event, GcReason, Retry};
 
-use super::count::{BYTES_PER_TOKEN, tokens_of};
-use super::cut::Shortened;
-use super::window::beside;
-use super::{Asked, OVERFLOWS_MAX, json_bytes};
+use super::count::{BYTES_PER_TOKEN, estimate_tokens};
+use super::cut::TruncationResult;
+use super::window::poll_with_window;
+use super::{GcAnswer, OVERFLOWS_MAX, json_bytes};
 use crate::events::HOST;
-use crate::exchange::{AfterSeen, Exchange, exchange};
-use crate::session::TakenOut;
+use crate::exchange::{BrokenAnswerPolicy, RequestOutcome, exchange};
+use crate::session::RefusedBlobs;
 use crate::{Cancel, Session};
 
 /// How full the window must be, in percent, before an unexplained refusal counts as a refusal
@@ -30,31 +30,31 @@ const FULL_PERCENT: u64 = 95;
 
 impl Session {
     /// Sends the next request, in a context that has room for it.
-    pub(crate) async fn exchange_with_room(&mut self, step: u32, cancel: &Cancel) -> Exchange {
+    pub(crate) async fn exchange_with_room(&mut self, step: u32, cancel: &Cancel) -> RequestOutcome {
         if step == 1 {
-            self.gc.asked = Asked::Helpful;
+            self.gc.asked = GcAnswer::Helpful;
         }
         self.leave_out_too_large().await;
         self.make_room(cancel).await;
         // The window as it was known before a refusal counted as one because of the size.
         let (mut overflows, mut before_suspicion) = (0, None);
-        let (mut taken_out, mut broken_off) = (TakenOut::default(), Vec::new());
+        let (mut taken_out, mut broken_off) = (RefusedBlobs::default(), Vec::new());
         loop {
-            let (request, question) = (self.request(), self.gc.window.question());
+            let (request, question) = (self.request(), self.gc.window.pending_model_info());
             self.note_sent();
             let exchange = exchange(
                 &request,
                 (&*self.provider, &self.shared.ports),
                 &self.shared.emitter,
                 (&self.shared.limits, &self.shared.pace),
-                AfterSeen::Restart(&mut broken_off),
+                BrokenAnswerPolicy::Restart(&mut broken_off),
                 cancel,
             );
-            let came = beside(exchange, question).await;
+            let came = poll_with_window(exchange, question).await;
             self.account_guess(&broken_off);
             broken_off.clear();
-            self.take_told();
-            let Exchange::Failed { partial: None, error } = came else { return came };
+            self.take_model_info();
+            let RequestOutcome::Failed { partial: None, error } = came else { return came };
             if !cancel.is_cancelled() && self.take_out_refused(&error, &mut taken_out) {
                 continue;
             }
@@ -81,7 +81,7 @@ impl Session {
                 };
                 // A smaller request did not help, so the size need not have been the reason.
                 before_suspicion.into_iter().for_each(|known| self.restore_window(known));
-                return Exchange::Failed { partial: None, error };
+                return RequestOutcome::Failed { partial: None, error };
             }
         }
     }
@@ -119,7 +119,7 @@ impl Session {
     }
 
     fn may_ask_when_full(&self) -> bool {
-        matches!(self.gc.asked, Asked::Helpful | Asked::InVain) && self.has_old_turns()
+        matches!(self.gc.asked, GcAnswer::Helpful | GcAnswer::InVain) && self.has_old_turns()
     }
 
     async fn collect_if_due(&mut self, cancel: &Cancel) {
@@ -132,7 +132,7 @@ impl Session {
         } else {
             return;
         };
-        let may_ask = settings.auto_trigger && self.gc.asked == Asked::Helpful;
+        let may_ask = settings.auto_trigger && self.gc.asked == GcAnswer::Helpful;
         if may_ask && self.gc.limit > 0 && self.has_old_turns() {
             self.say_limit();
             self.collect_by_itself(reason, cancel).await;
@@ -153,7 +153,7 @@ impl Session {
             self.window_is_smaller_than(tokens);
         }
         self.count_as(tokens.max(self.gc.limit));
-        if self.has_old_turns() && self.gc.asked != Asked::Failed {
+        if self.has_old_turns() && self.gc.asked != GcAnswer::Failed {
             self.collect_by_itself(GcReason::ContextLimit, cancel).await;
         }
         if self.is_above(self.gc.settings.target_percent) {
@@ -179,9 +179,9 @@ impl Session {
         let bytes = json_bytes(self.history.messages().next_back()?);
         let threshold = self.gc.settings.threshold_percent;
         let window = threshold.of(self.gc.limit);
-        let room = window.saturating_sub(tokens_of(json_bytes(&self.prefix)));
+        let room = window.saturating_sub(estimate_tokens(json_bytes(&self.prefix)));
         // The other half is for the earlier messages and for the answer.
-        (tokens_of(bytes) > room).then(|| (room / 2).saturating_mul(BYTES_PER_TOKEN))
+        (estimate_tokens(bytes) > room).then(|| (room / 2).saturating_mul(BYTES_PER_TOKEN))
     }
 
     fn last_is_too_large(&self) -> bool {
@@ -228,7 +228,7 @@ impl Session {
     /// Returns how many messages became shorter.
     async fn shorten(&mut self, places: Range<usize>, bytes_max: u64, reason: GcReason) -> u64 {
         let (tokens_before, bytes_before) = (self.tokens_in_use(), self.bytes_in_use());
-        let Shortened { messages, note } = self.send_head_and_tail(places, bytes_max).await;
+        let TruncationResult { messages, note } = self.send_head_and_tail(places, bytes_max).await;
         if messages == 0 {
             return 0;
         }

@@ -40,13 +40,13 @@ pub enum WindowOrigin {
 }
 
 /// The provider's pending answer about the model.
-pub(crate) type Told = Shared<BoxFuture<'static, Option<ModelInfo>>>;
+pub(crate) type PendingModelInfo = Shared<BoxFuture<'static, Option<ModelInfo>>>;
 
 /// The session's knowledge of its window's size.
 pub(super) struct WindowState {
     pub(super) origin: WindowOrigin,
     /// The question, once it was asked.
-    asked: Option<Told>,
+    asked: Option<PendingModelInfo>,
     /// The size that the provider reported.
     pub(super) told: Option<u64>,
     /// Whether the session has waited for the answer. It waits once.
@@ -68,7 +68,7 @@ impl WindowState {
     }
 
     /// Returns the question until it is answered, to be polled along with other work.
-    pub(super) fn question(&self) -> Option<Told> {
+    pub(super) fn pending_model_info(&self) -> Option<PendingModelInfo> {
         self.asked.clone().filter(|_| self.told.is_none())
     }
 }
@@ -77,21 +77,21 @@ impl Session {
     /// Asks for the window when it begins to matter, and takes the answer when it is there.
     pub(super) fn look_at_window(&mut self) {
         let window = &self.gc.window;
-        if window.origin != WindowOrigin::Configured && window.asked.is_none() && self.matters() {
+        if window.origin != WindowOrigin::Configured && window.asked.is_none() && self.is_window_needed() {
             drop(self.ask_about_model());
         }
-        self.take_told();
+        self.take_model_info();
     }
 
     /// Asks the provider about the model, once.
-    pub(crate) fn ask_about_model(&mut self) -> Told {
+    pub(crate) fn ask_about_model(&mut self) -> PendingModelInfo {
         let provider = &self.provider;
         let asked = &mut self.gc.window.asked;
         asked.get_or_insert_with(|| provider.about_model().shared()).clone()
     }
 
     /// Takes the answer if it is there.
-    pub(crate) fn take_told(&mut self) {
+    pub(crate) fn take_model_info(&mut self) {
         let answer = self.gc.window.asked.clone().and_then(FutureExt::now_or_never);
         let Some(info) = answer.flatten() else { return };
         if let Some(limit) = info.context_limit
@@ -115,13 +115,13 @@ impl Session {
             return;
         }
         self.gc.window.waited = true;
-        self.wait_for_told(cancel).await;
+        self.wait_for_model_info(cancel).await;
         self.look_at_window();
     }
 
     /// Waits briefly for the provider's facts about the model, and asks for them if that was not
     /// done.
-    pub(crate) async fn wait_for_told(&mut self, cancel: &Cancel) {
+    pub(crate) async fn wait_for_model_info(&mut self, cancel: &Cancel) {
         let told = self.ask_about_model();
         let clock = self.shared.ports.clock.clone();
         tokio::select! {
@@ -130,7 +130,7 @@ impl Session {
             () = cancel.cancelled() => {}
             () = sleep_while_running(clock, WINDOW_WAIT_MS) => {}
         }
-        self.take_told();
+        self.take_model_info();
     }
 
     /// Records that the window is smaller than a request that the provider refused, regardless of
@@ -152,7 +152,7 @@ impl Session {
         self.set_limit(told.unwrap_or(limit));
     }
 
-    fn matters(&self) -> bool {
+    fn is_window_needed(&self) -> bool {
         let tokens = self.tokens_in_use();
         let has_begun = self.history.messages().any(|message| message.role == Role::Model);
         let matters = if has_begun { MATTERS_TOKENS } else { self.gc.limit / MATTERS_PART };
@@ -174,7 +174,7 @@ impl Session {
 }
 
 /// Does some work, and polls the question for the window along with it.
-pub(super) async fn beside<T>(work: impl Future<Output = T>, window: Option<Told>) -> T {
+pub(super) async fn poll_with_window<T>(work: impl Future<Output = T>, window: Option<PendingModelInfo>) -> T {
     let question = async {
         if let Some(window) = window {
             window.await;

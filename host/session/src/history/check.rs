@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use jaato_types::{CallId, Message, Part, Role};
 
-use super::{Entry, History, Mark, Next, cut};
+use super::{HistoryEntry, History, MessageMark, ExpectedMessage, cut};
 
 /// Why an entry cannot join a history.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,8 +35,8 @@ pub enum HistoryError {
     /// The results do not match the calls, one each and in order.
     #[error(
         "the tool results {} do not answer the tool calls {} in order",
-        list(.results),
-        list(.calls)
+        format_ids(.results),
+        format_ids(.calls)
     )]
     Results {
         /// The calls.
@@ -56,19 +56,19 @@ pub enum HistoryError {
 }
 
 /// Checks one entry against the record.
-pub(super) fn entry(history: &History, entry: &Entry) -> Result<(), HistoryError> {
-    let Entry { message, mark, sent, .. } = entry;
-    let is_collected = *mark == Some(Mark::Collected);
+pub(super) fn entry(history: &History, entry: &HistoryEntry) -> Result<(), HistoryError> {
+    let HistoryEntry { message, mark, sent, .. } = entry;
+    let is_collected = *mark == Some(MessageMark::Collected);
     if !is_collected {
-        role(history.next(), message.role)?;
+        role(history.expected_message(), message.role)?;
     }
     if let Some(sent) = sent {
         stands_for(message, sent)?;
     }
     match (mark, message.role) {
-        (None | Some(Mark::Collected), _)
-        | (Some(Mark::Unsent), Role::User)
-        | (Some(Mark::Partial), Role::Model) => {}
+        (None | Some(MessageMark::Collected), _)
+        | (Some(MessageMark::Unsent), Role::User)
+        | (Some(MessageMark::Partial), Role::Model) => {}
         (Some(_), role) => return Err(HistoryError::Mark(role)),
     }
     match message.role {
@@ -88,7 +88,7 @@ pub(super) fn entry(history: &History, entry: &Entry) -> Result<(), HistoryError
 /// calls and results, or the same without the parts that a cut removes. Texts may precede a prompt.
 pub(super) fn stands_for(message: &Message, sent: &Message) -> Result<(), HistoryError> {
     let holds = is_like(message, sent)
-        || cut::shorn(message).is_some_and(|message| is_like(&message, sent));
+        || cut::without_cut_parts(message).is_some_and(|message| is_like(&message, sent));
     if holds { Ok(()) } else { Err(HistoryError::Sent) }
 }
 
@@ -110,11 +110,11 @@ fn is_like(message: &Message, sent: &Message) -> bool {
         && message.parts.iter().zip(rest).all(is_like)
 }
 
-fn role(next: Next, found: Role) -> Result<(), HistoryError> {
+fn role(next: ExpectedMessage, found: Role) -> Result<(), HistoryError> {
     let (wanted, expected) = match next {
-        Next::Prompt => (Role::User, "a prompt"),
-        Next::Answer => (Role::Model, "an answer"),
-        Next::Results => (Role::Tool, "tool results"),
+        ExpectedMessage::Prompt => (Role::User, "a prompt"),
+        ExpectedMessage::Answer => (Role::Model, "an answer"),
+        ExpectedMessage::Results => (Role::Tool, "tool results"),
     };
     if found == wanted { Ok(()) } else { Err(HistoryError::Role { expected, found }) }
 }
@@ -169,7 +169,7 @@ fn name(role: Role) -> &'static str {
     }
 }
 
-fn list(ids: &[CallId]) -> String {
+fn format_ids(ids: &[CallId]) -> String {
     let quoted: Vec<String> = ids.iter().map(|id| format!("`{id}`")).collect();
     if quoted.is_empty() { "(none)".to_owned() } else { quoted.join(", ") }
 }

@@ -7,20 +7,20 @@ use std::sync::Arc;
 
 use jaato_types::{Message, Part, Role};
 
-use super::{Entry, History, HistoryError, Mark};
+use super::{HistoryEntry, History, HistoryError, MessageMark};
 
 /// The most bytes of collected messages that the record keeps, as JSON. The oldest beyond that are
 /// forgotten, because a session may last for months.
 pub const COLLECTED_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-impl Entry {
+impl HistoryEntry {
     /// Returns the message that the model receives for it.
-    pub fn sent(&self) -> &Message {
+    pub fn sent_message(&self) -> &Message {
         self.sent.as_ref().unwrap_or(&self.message)
     }
 
     pub(crate) fn is_sent(&self) -> bool {
-        !matches!(self.mark, Some(Mark::Unsent | Mark::Collected))
+        !matches!(self.mark, Some(MessageMark::Unsent | MessageMark::Collected))
     }
 }
 
@@ -28,7 +28,7 @@ impl History {
     /// Stops sending some messages, and puts a summary in front of the remaining ones. A cut
     /// follows. `drop` are indices among the messages that are sent. If a check fails, nothing
     /// changes.
-    pub(crate) fn collect(
+    pub(crate) fn replace_with_summary(
         &mut self,
         drop: &[usize],
         summary: Option<Vec<Part>>,
@@ -38,14 +38,14 @@ impl History {
         let gone: HashSet<usize> = drop.iter().filter_map(|at| sent.get(*at).copied()).collect();
         let mut entries = self.entries.clone();
         for at in &gone {
-            Arc::make_mut(&mut entries[*at]).mark = Some(Mark::Collected);
+            Arc::make_mut(&mut entries[*at]).mark = Some(MessageMark::Collected);
         }
         if let Some(mut parts) = summary {
             let first = entries.iter_mut().find(|entry| entry.is_sent());
             let Some(first) = first.filter(|entry| entry.message.role == Role::User) else {
                 return Err(HistoryError::Summary);
             };
-            parts.extend(first.sent().parts.iter().cloned());
+            parts.extend(first.sent_message().parts.iter().cloned());
             Arc::make_mut(first).sent =
                 Some(Message { role: Role::User, parts, ..Message::default() });
         }
@@ -69,9 +69,9 @@ impl History {
 
     /// Returns the indices of the last turn in the record.
     pub(crate) fn open_turn(&self) -> Range<usize> {
-        let begins = |entry: &Arc<Entry>| entry.is_sent() && entry.message.is_prompt();
+        let begins = |entry: &Arc<HistoryEntry>| entry.is_sent() && entry.message.is_prompt();
         let start = self.entries.iter().rposition(begins);
-        let is_sent = |entry: &Arc<Entry>| entry.is_sent();
+        let is_sent = |entry: &Arc<HistoryEntry>| entry.is_sent();
         let first = || self.entries.iter().position(is_sent).unwrap_or(self.entries.len());
         start.unwrap_or_else(first)..self.entries.len()
     }
@@ -79,14 +79,14 @@ impl History {
     /// Lists the messages that are sent for these indices of the record.
     pub(crate) fn sent_in(&self, places: Range<usize>) -> impl Iterator<Item = &Message> {
         let entries = self.entries.get(places).unwrap_or_default();
-        entries.iter().filter(|entry| entry.is_sent()).map(|entry| entry.sent())
+        entries.iter().filter(|entry| entry.is_sent()).map(|entry| entry.sent_message())
     }
 
     /// Lists the numbers of the turns that are sent, counted from 0 since the session began. The
     /// rest of a turn without its prompt counts as that turn if it comes first.
     pub(crate) fn sent_turn_numbers(&self) -> Vec<u64> {
         let (mut begun, mut numbers) = (self.turns_forgotten, Vec::new());
-        for entry in self.entries.iter().filter(|entry| entry.mark != Some(Mark::Unsent)) {
+        for entry in self.entries.iter().filter(|entry| entry.mark != Some(MessageMark::Unsent)) {
             let is_prompt = entry.message.is_prompt();
             begun += u64::from(is_prompt);
             if entry.is_sent() && (is_prompt || numbers.is_empty()) {
@@ -98,7 +98,7 @@ impl History {
 
     /// Forgets the oldest collected messages beyond this many bytes.
     pub(super) fn forget(&mut self, bytes_max: u64) {
-        let is_collected = |entry: &Entry| entry.mark == Some(Mark::Collected);
+        let is_collected = |entry: &HistoryEntry| entry.mark == Some(MessageMark::Collected);
         let mut bytes = 0;
         let mut first_kept = 0;
         for (at, entry) in self.entries.iter().enumerate().rev() {
@@ -142,12 +142,12 @@ mod tests {
     #[test]
     fn what_is_collected_stays_in_the_record_and_turns_keep_their_numbers() {
         let mut history = history(4);
-        history.collect(&[0, 1, 4, 5], None).unwrap();
+        history.replace_with_summary(&[0, 1, 4, 5], None).unwrap();
         assert_eq!(texts(&history), ["prompt 1", "answer", "prompt 3", "answer"]);
         assert_eq!(history.entries().len(), 8);
-        assert_eq!((history.turns(), history.sent_turn_numbers()), (4, vec![1, 3]));
-        history.collect(&[0, 1], None).unwrap();
-        assert_eq!((history.turns(), history.sent_turn_numbers()), (4, vec![3]));
+        assert_eq!((history.turn_count(), history.sent_turn_numbers()), (4, vec![1, 3]));
+        history.replace_with_summary(&[0, 1], None).unwrap();
+        assert_eq!((history.turn_count(), history.sent_turn_numbers()), (4, vec![3]));
         let restored = History::restore(history.entries().iter().cloned());
         assert_eq!(restored.as_ref(), Ok(&history));
     }
@@ -157,7 +157,7 @@ mod tests {
         let mut history = history(3);
         let before = history.clone();
         for drop in [&[0][..], &[1], &[1, 2, 3]] {
-            history.collect(drop, None).unwrap_err();
+            history.replace_with_summary(drop, None).unwrap_err();
             assert_eq!(history, before);
         }
     }
@@ -165,10 +165,10 @@ mod tests {
     #[test]
     fn a_summary_goes_before_the_first_prompt_that_stays_and_the_record_has_the_prompt_alone() {
         let mut history = history(3);
-        history.collect(&[0, 1], Some(vec![Part::text("summary. ")])).unwrap();
+        history.replace_with_summary(&[0, 1], Some(vec![Part::text("summary. ")])).unwrap();
         assert_eq!(texts(&history)[0], "summary. prompt 1");
         assert_eq!(history.entries()[2].message.text(), "prompt 1");
-        history.collect(&[0, 1], Some(vec![Part::text("again. ")])).unwrap();
+        history.replace_with_summary(&[0, 1], Some(vec![Part::text("again. ")])).unwrap();
         assert_eq!(texts(&history), ["again. prompt 2", "answer"]);
     }
 
@@ -191,14 +191,14 @@ mod tests {
     #[test]
     fn the_oldest_collected_messages_beyond_the_bound_are_forgotten() {
         let mut history = history(6);
-        history.collect(&[0, 1, 2, 3, 4, 5, 6, 7], None).unwrap();
+        history.replace_with_summary(&[0, 1, 2, 3, 4, 5, 6, 7], None).unwrap();
         let two = 2 * crate::gc::json_bytes(&history.entries()[0].message);
         history.forget(two);
         // A prompt has as many bytes as an answer, or one less.
         assert_eq!(history.entries().len(), 6);
-        assert_eq!((history.turns(), history.sent_turn_numbers()), (6, vec![4, 5]));
+        assert_eq!((history.turn_count(), history.sent_turn_numbers()), (6, vec![4, 5]));
         assert_eq!(texts(&history)[0], "prompt 4");
         history.forget(0);
-        assert_eq!((history.entries().len(), history.turns()), (4, 6));
+        assert_eq!((history.entries().len(), history.turn_count()), (4, 6));
     }
 }

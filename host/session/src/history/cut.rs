@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use jaato_types::{Message, ModelId, Part};
 
-use super::{Entry, History};
+use super::{HistoryEntry, History};
 
 /// Replaces an answer of which nothing is left. That never happens to a turn's answer, because each
 /// has text or calls.
@@ -20,7 +20,7 @@ impl History {
     /// sent. The record keeps them.
     pub(crate) fn cut(&mut self) {
         for entry in self.entries.iter_mut().filter(|entry| entry.is_sent()) {
-            if let Some(shorn) = shorn(entry.sent()) {
+            if let Some(shorn) = without_cut_parts(entry.sent_message()) {
                 Arc::make_mut(entry).sent = Some(shorn);
             }
         }
@@ -32,31 +32,31 @@ impl History {
         let sent = self.entries.iter().filter(|entry| entry.is_sent());
         sent.map(move |entry| {
             let is_own = entry.made_by.as_ref() == Some(model);
-            let message = entry.sent();
+            let message = entry.sent_message();
             let other = if is_own { None } else { shorn_of_makers_own(message) };
             other.unwrap_or_else(|| message.clone())
         })
     }
 }
 
-impl Entry {
+impl HistoryEntry {
     /// Counts the parts that are sent in front of the message's own.
     pub(crate) fn in_front(&self) -> usize {
-        self.sent().parts.len().saturating_sub(self.own_parts().count())
+        self.sent_message().parts.len().saturating_sub(self.own_parts().count())
     }
 
     /// Lists the message's parts of which something is sent, each with its index in the message.
     pub(crate) fn own_parts(&self) -> impl Iterator<Item = (usize, &Part)> {
         let is_change = |part: &Part| matches!(part, Part::ToolsChanged(_));
-        let has_changes = self.sent().parts.iter().any(is_change);
+        let has_changes = self.sent_message().parts.iter().any(is_change);
         let parts = self.message.parts.iter().enumerate();
         parts.filter(move |(_, part)| has_changes || !is_change(part))
     }
 }
 
 /// Returns the message without the parts that a cut removes. Returns `None` if nothing is removed.
-pub(super) fn shorn(message: &Message) -> Option<Message> {
-    without(message, |part| {
+pub(super) fn without_cut_parts(message: &Message) -> Option<Message> {
+    without_parts(message, |part| {
         matches!(part, Part::Thought { .. } | Part::Opaque(_) | Part::ToolsChanged(_))
     })
 }
@@ -64,10 +64,10 @@ pub(super) fn shorn(message: &Message) -> Option<Message> {
 /// Returns the message without the parts that only their maker understands. Returns `None` if
 /// nothing is removed.
 fn shorn_of_makers_own(message: &Message) -> Option<Message> {
-    without(message, |part| matches!(part, Part::Thought { .. } | Part::Opaque(_)))
+    without_parts(message, |part| matches!(part, Part::Thought { .. } | Part::Opaque(_)))
 }
 
-fn without(message: &Message, goes: impl Fn(&Part) -> bool) -> Option<Message> {
+fn without_parts(message: &Message, goes: impl Fn(&Part) -> bool) -> Option<Message> {
     let stays = |part: &Part| !goes(part) && part.signature().is_none();
     if message.parts.iter().all(stays) {
         return None;
@@ -168,7 +168,7 @@ mod tests {
         history.cut();
         assert_eq!(sent(&history), (0, 1));
         let mut parts = vec![Part::text("summary")];
-        parts.extend(history.entries()[0].sent().parts.iter().cloned());
+        parts.extend(history.entries()[0].sent_message().parts.iter().cloned());
         let message = Message { parts, ..history.entries()[0].message.clone() };
         history.send_instead(0, message).unwrap();
         assert_eq!(sent(&history), (1, 1));

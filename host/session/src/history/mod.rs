@@ -22,13 +22,13 @@ pub use collected::COLLECTED_BYTES_MAX;
 
 /// One message of the record.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct HistoryEntry {
     /// The message.
     #[serde(flatten)]
     pub message: Message,
     /// The message's special state, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mark: Option<Mark>,
+    pub mark: Option<MessageMark>,
     /// A replacement that the model receives: the head and tail of a message that is too large for
     /// the context window, or a prompt with a summary in front.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,7 +42,7 @@ pub struct Entry {
 /// A message's special state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mark {
+pub enum MessageMark {
     /// A prompt whose request failed before its first delta: kept, not sent, and free to be sent
     /// again.
     Unsent,
@@ -57,7 +57,7 @@ pub enum Mark {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct History {
     /// Shared with readers of the conversation while a turn runs.
-    entries: Vec<Arc<Entry>>,
+    entries: Vec<Arc<HistoryEntry>>,
     /// The ids of all calls in the record.
     call_ids: HashSet<CallId>,
     /// Turns whose prompts are no longer in the record.
@@ -66,7 +66,7 @@ pub struct History {
 
 /// The kind of message that may come next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum ExpectedMessage {
     /// A prompt.
     Prompt,
     /// The model's answer.
@@ -83,7 +83,7 @@ impl History {
 
     /// Restores a record entry by entry, through the same checks as every append.
     pub fn restore(
-        entries: impl IntoIterator<Item = impl Into<Arc<Entry>>>,
+        entries: impl IntoIterator<Item = impl Into<Arc<HistoryEntry>>>,
     ) -> Result<Self, HistoryError> {
         let mut history = Self::new();
         for entry in entries {
@@ -93,19 +93,19 @@ impl History {
     }
 
     /// Returns the whole record, including unsent prompts and collected messages.
-    pub fn entries(&self) -> &[Arc<Entry>] {
+    pub fn entries(&self) -> &[Arc<HistoryEntry>] {
         &self.entries
     }
 
     /// Lists the messages that the model receives.
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Message> {
-        self.entries.iter().filter(|entry| entry.is_sent()).map(|entry| entry.sent())
+        self.entries.iter().filter(|entry| entry.is_sent()).map(|entry| entry.sent_message())
     }
 
     /// Counts the prompts that were sent to the model since the session began, including collected
     /// ones.
-    pub fn turns(&self) -> u64 {
-        let was_sent = |entry: &&Arc<Entry>| entry.mark != Some(Mark::Unsent);
+    pub fn turn_count(&self) -> u64 {
+        let was_sent = |entry: &&Arc<HistoryEntry>| entry.mark != Some(MessageMark::Unsent);
         let prompts = self.entries.iter().filter(was_sent).filter(|it| it.message.is_prompt());
         self.turns_forgotten + prompts.count() as u64
     }
@@ -120,13 +120,13 @@ impl History {
         self.messages().next_back().into_iter().flat_map(Message::tool_calls)
     }
 
-    pub(crate) fn next(&self) -> Next {
+    pub(crate) fn expected_message(&self) -> ExpectedMessage {
         match self.messages().next_back() {
-            None => Next::Prompt,
+            None => ExpectedMessage::Prompt,
             Some(last) => match last.role {
-                Role::User | Role::Tool => Next::Answer,
-                Role::Model if last.tool_calls().next().is_some() => Next::Results,
-                Role::Model => Next::Prompt,
+                Role::User | Role::Tool => ExpectedMessage::Answer,
+                Role::Model if last.tool_calls().next().is_some() => ExpectedMessage::Results,
+                Role::Model => ExpectedMessage::Prompt,
                 Role::Unknown => unreachable!("refused by `check::entry`"),
             },
         }
@@ -134,16 +134,16 @@ impl History {
 
     /// Appends a user's prompt.
     pub fn append_prompt(&mut self, parts: Vec<Part>) -> Result<(), HistoryError> {
-        self.append(Entry { message: Message { role: Role::User, parts }, ..Entry::default() })
+        self.append(HistoryEntry { message: Message { role: Role::User, parts }, ..HistoryEntry::default() })
     }
 
     /// Appends an answer of an unknown model. Its signed and thought parts are sent to no model.
     pub fn append_answer(
         &mut self,
         parts: Vec<Part>,
-        mark: Option<Mark>,
+        mark: Option<MessageMark>,
     ) -> Result<(), HistoryError> {
-        self.append(Entry { message: Message::model(parts), mark, ..Entry::default() })
+        self.append(HistoryEntry { message: Message::model(parts), mark, ..HistoryEntry::default() })
     }
 
     /// Appends a model's answer.
@@ -151,10 +151,10 @@ impl History {
         &mut self,
         model: &ModelId,
         parts: Vec<Part>,
-        mark: Option<Mark>,
+        mark: Option<MessageMark>,
     ) -> Result<(), HistoryError> {
         let (message, made_by) = (Message::model(parts), Some(model.clone()));
-        self.append(Entry { message, mark, made_by, ..Entry::default() })
+        self.append(HistoryEntry { message, mark, made_by, ..HistoryEntry::default() })
     }
 
     /// Appends the results of the last answer's calls, in call order. Text and data about events
@@ -166,12 +166,12 @@ impl History {
     ) -> Result<(), HistoryError> {
         let mut message = Message::tool(results);
         message.parts.extend(news);
-        self.append(Entry { message, ..Entry::default() })
+        self.append(HistoryEntry { message, ..HistoryEntry::default() })
     }
 
     /// Adds text and data about recent events to the message that is sent next.
     pub(crate) fn add_news(&mut self, news: Vec<Part>) -> Result<(), HistoryError> {
-        let is_open = self.next() == Next::Answer;
+        let is_open = self.expected_message() == ExpectedMessage::Answer;
         let last = self.entries.last_mut().filter(|last| is_open && last.is_sent());
         let Some(last) = last else {
             return Err(HistoryError::Role { expected: "an answer", found: Role::User });
@@ -189,21 +189,21 @@ impl History {
 
     /// Marks the last message as unsent if it is a prompt. Returns true if it is.
     pub(crate) fn mark_unsent(&mut self) -> bool {
-        self.mark_last_prompt(Some(Mark::Unsent))
+        self.mark_last_prompt(Some(MessageMark::Unsent))
     }
 
     /// Returns true if a prompt was kept unsent, or the last message that is sent has no answer.
     pub(crate) fn is_open(&self) -> bool {
-        self.is_unsent() || self.next() == Next::Answer
+        self.is_unsent() || self.expected_message() == ExpectedMessage::Answer
     }
 
     /// Returns true if the last message is an answer that broke off.
     pub(crate) fn ends_cut_short(&self) -> bool {
-        self.entries.last().is_some_and(|last| last.mark == Some(Mark::Partial))
+        self.entries.last().is_some_and(|last| last.mark == Some(MessageMark::Partial))
     }
 
     fn is_unsent(&self) -> bool {
-        self.entries.last().is_some_and(|last| last.mark == Some(Mark::Unsent))
+        self.entries.last().is_some_and(|last| last.mark == Some(MessageMark::Unsent))
     }
 
     /// Stops sending the last answer, so that its prompt or results can be sent again. Changes
@@ -212,7 +212,7 @@ impl History {
         let sent: Vec<&Message> = self.messages().collect();
         let is_answer = sent.last().is_some_and(|last| last.role == Role::Model);
         let last = sent.len().saturating_sub(1);
-        if is_answer { self.collect(&[last], None) } else { Ok(()) }
+        if is_answer { self.replace_with_summary(&[last], None) } else { Ok(()) }
     }
 
     /// Sends the last message again, if it is an unsent prompt.
@@ -222,7 +222,7 @@ impl History {
         }
     }
 
-    fn mark_last_prompt(&mut self, mark: Option<Mark>) -> bool {
+    fn mark_last_prompt(&mut self, mark: Option<MessageMark>) -> bool {
         match self.entries.last_mut() {
             Some(last) if last.message.role == Role::User => {
                 Arc::make_mut(last).mark = mark;
@@ -234,7 +234,7 @@ impl History {
 
     /// Lists the host's data for the model in the last message, if that was never sent.
     pub(crate) fn unsent_values(&self) -> impl Iterator<Item = &Part> {
-        let unsent = self.entries.last().filter(|last| last.mark == Some(Mark::Unsent));
+        let unsent = self.entries.last().filter(|last| last.mark == Some(MessageMark::Unsent));
         let parts = unsent.into_iter().flat_map(|entry| &entry.message.parts);
         parts.filter(|part| matches!(part, Part::Data(_)))
     }
@@ -245,11 +245,11 @@ impl History {
         prompt.map(|entry| entry.message.text())
     }
 
-    fn append(&mut self, entry: Entry) -> Result<(), HistoryError> {
+    fn append(&mut self, entry: HistoryEntry) -> Result<(), HistoryError> {
         self.append_shared(Arc::new(entry))
     }
 
-    fn append_shared(&mut self, entry: Arc<Entry>) -> Result<(), HistoryError> {
+    fn append_shared(&mut self, entry: Arc<HistoryEntry>) -> Result<(), HistoryError> {
         check::entry(self, &entry)?;
         self.call_ids.extend(entry.message.tool_calls().map(|call| call.id.clone()));
         self.entries.push(entry);

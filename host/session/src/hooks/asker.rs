@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{HookPlugin, HookScope, Hooks};
-use crate::events::Emitter;
-use crate::{Cancel, Clock, SharedFacts};
+use crate::events::EventEmitter;
+use crate::{Cancel, SessionClock, SharedFacts};
 
 /// The number of consecutive failures after which a session no longer asks a plugin, because each
 /// failure can take the whole deadline.
@@ -25,8 +25,8 @@ pub const HOOK_OPEN_MS_MAX: u64 = 5_000;
 /// Asks a session's plugins.
 pub(crate) struct HookAsker {
     pub(crate) port: Arc<dyn Hooks>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) emitter: Emitter,
+    pub(crate) clock: Arc<dyn SessionClock>,
+    pub(crate) emitter: EventEmitter,
     pub(crate) session: SessionId,
     pub(crate) facts: SharedFacts,
     state: Mutex<State>,
@@ -35,11 +35,11 @@ pub(crate) struct HookAsker {
 #[derive(Default)]
 struct State {
     opened: HashSet<PluginName>,
-    failures: HashMap<(PluginName, Hook), Failures>,
+    failures: HashMap<(PluginName, Hook), HookFailures>,
 }
 
 /// A plugin's consecutive failures, and the last error.
-struct Failures {
+struct HookFailures {
     count: u32,
     last: Error,
 }
@@ -47,8 +47,8 @@ struct Failures {
 impl HookAsker {
     pub(crate) fn new(
         port: Arc<dyn Hooks>,
-        clock: Arc<dyn Clock>,
-        emitter: Emitter,
+        clock: Arc<dyn SessionClock>,
+        emitter: EventEmitter,
         facts: SharedFacts,
         session: SessionId,
     ) -> Self {
@@ -56,8 +56,8 @@ impl HookAsker {
     }
 
     /// Lists the plugins that a hook asks, except those that have failed too often.
-    pub(crate) fn asked(&self, hook: Hook) -> Vec<HookPlugin> {
-        let mut plugins = self.port.asked(hook);
+    pub(crate) fn plugins_to_ask(&self, hook: Hook) -> Vec<HookPlugin> {
+        let mut plugins = self.port.plugins_with_hook(hook);
         plugins.retain(|plugin| self.given_up(plugin, hook).is_none());
         plugins
     }
@@ -85,12 +85,12 @@ impl HookAsker {
         let answer = self.answer(plugin, hook, request, cancel).await;
         let taken = answer.and_then(|answer| {
             let read = serde_json::from_value(answer);
-            take(read.map_err(|error| misbehaved(&format!("its answer is wrong: {error}")))?)
+            take(read.map_err(|error| misbehaviour_error(&format!("its answer is wrong: {error}")))?)
         });
         match &taken {
             Ok(_) => drop(self.state.lock().failures.remove(&(plugin.name.clone(), hook))),
             Err(error) if error.kind == ErrorKind::Cancelled && cancel.is_cancelled() => {}
-            Err(error) => self.failed(plugin, hook, error),
+            Err(error) => self.record_failure(plugin, hook, error),
         }
         taken
     }
@@ -139,10 +139,10 @@ impl HookAsker {
         HookScope { session: self.session.clone(), cancel, facts: self.facts.clone() }
     }
 
-    fn failed(&self, plugin: &HookPlugin, hook: Hook, error: &Error) {
+    fn record_failure(&self, plugin: &HookPlugin, hook: Hook, error: &Error) {
         let count = {
             let mut state = self.state.lock();
-            let new = || Failures { count: 0, last: error.clone() };
+            let new = || HookFailures { count: 0, last: error.clone() };
             let failures = state.failures.entry((plugin.name.clone(), hook)).or_insert_with(new);
             failures.count += 1;
             failures.last = error.clone();
@@ -172,6 +172,6 @@ fn deadline_ms(hook: Hook) -> u64 {
     }
 }
 
-pub(super) fn misbehaved(text: &str) -> Error {
+pub(super) fn misbehaviour_error(text: &str) -> Error {
     Error::new(ErrorKind::PluginMisbehaved, text)
 }

@@ -21,12 +21,12 @@ use serde_json::Value;
 pub(crate) use asker::HookAsker;
 pub use asker::{HOOK_FAILURES_MAX, HOOK_OPEN_MS_MAX};
 pub(crate) use prompt::is_addition;
-pub use prompt::{ADDITION_TOKENS_MAX, ADDITIONS_TOKENS_MAX, Addition};
+pub use prompt::{ADDITION_TOKENS_MAX, ADDITIONS_TOKENS_MAX, HookPromptAddition};
 pub use request::REQUEST_TEXT_TOKENS_MAX;
 pub(crate) use request::RequestHook;
-pub(crate) use result::Changed;
+pub(crate) use result::HookedResult;
 pub use tool::ARGUMENTS_SHOWN_BYTES_MAX;
-pub(crate) use tool::{AboutCall, note_change};
+pub(crate) use tool::{GuardedCallFacts, note_change};
 
 use crate::{Cancel, SharedFacts};
 
@@ -34,7 +34,7 @@ use crate::{Cancel, SharedFacts};
 pub trait Hooks: Send + Sync {
     /// Lists the plugins that a hook asks, in order. Called often, so it must be quick and open
     /// nothing.
-    fn asked(&self, hook: Hook) -> Vec<HookPlugin>;
+    fn plugins_with_hook(&self, hook: Hook) -> Vec<HookPlugin>;
 
     /// Makes sure that a plugin runs, so that starting it does not count against its deadline.
     /// Called once a session.
@@ -75,7 +75,7 @@ pub struct HookScope {
 pub struct NoHooks;
 
 impl Hooks for NoHooks {
-    fn asked(&self, _hook: Hook) -> Vec<HookPlugin> {
+    fn plugins_with_hook(&self, _hook: Hook) -> Vec<HookPlugin> {
         Vec::new()
     }
 

@@ -25,7 +25,7 @@ const ADDED_BY: &str = "added_by_plugin";
 
 /// A plugin's addition to a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Addition {
+pub struct HookPromptAddition {
     /// The plugin.
     pub plugin: HookPlugin,
     /// The text.
@@ -36,7 +36,7 @@ pub struct Addition {
     pub is_cut: bool,
 }
 
-impl Addition {
+impl HookPromptAddition {
     /// Returns the part of the message.
     pub(crate) fn part(&self) -> Part {
         let mut value = json!({ ADDED_BY: self.plugin.name, "text": self.text });
@@ -62,8 +62,8 @@ pub(crate) fn is_addition(part: &Part) -> bool {
 
 impl HookAsker {
     /// Asks all plugins at once, because the user waits. Returns their additions in plugin order.
-    pub(crate) async fn before_prompt(&self, prompt: &str, cancel: &Cancel) -> Vec<Addition> {
-        let plugins = self.asked(Hook::BeforePrompt);
+    pub(crate) async fn before_prompt(&self, prompt: &str, cancel: &Cancel) -> Vec<HookPromptAddition> {
+        let plugins = self.plugins_to_ask(Hook::BeforePrompt);
         if plugins.is_empty() || prompt.trim().is_empty() {
             return Vec::new();
         }
@@ -85,7 +85,7 @@ impl HookAsker {
             let is_cut = cut_to_tokens(&mut text, left.min(ADDITION_TOKENS_MAX));
             let tokens = estimate_tokens(&text);
             left = left.saturating_sub(tokens);
-            additions.push(Addition { plugin, text, tokens, is_cut });
+            additions.push(HookPromptAddition { plugin, text, tokens, is_cut });
         }
         additions
     }

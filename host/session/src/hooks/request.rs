@@ -5,9 +5,9 @@ use jaato_types::hooks::{BeforeRequest, Hook, RequestChange};
 use jaato_types::{Error, Message, Part, RequestOptions, Result};
 use serde_json::{Map, Value, json};
 
-use super::asker::misbehaved;
+use super::asker::misbehaviour_error;
 use super::{HookAsker, HookPlugin, cut_to_tokens};
-use crate::{Cancel, ModelTakes, estimate_tokens};
+use crate::{Cancel, ModelCapabilities, estimate_tokens};
 
 /// The most estimated tokens that one plugin adds after the newest message of a request. Each
 /// request may have that many again.
@@ -33,12 +33,12 @@ const KNOWN_KEYS: [&str; 2] = ["options", "text"];
 /// The request as the plugins see it.
 pub(crate) struct RequestHook<'a> {
     pub(crate) options: &'a RequestOptions,
-    pub(crate) takes: &'a ModelTakes,
+    pub(crate) takes: &'a ModelCapabilities,
     pub(crate) newest: Message,
 }
 
 /// A plugin's changes.
-pub(crate) struct Change {
+pub(crate) struct RequestHookChange {
     /// The names of the changed options.
     pub(crate) changed: Vec<String>,
     /// All options of the request.
@@ -53,16 +53,16 @@ impl HookAsker {
         plugin: &HookPlugin,
         asked: RequestHook<'_>,
         cancel: &Cancel,
-    ) -> Option<Change> {
+    ) -> Option<RequestHookChange> {
         let RequestHook { options, takes, newest } = asked;
-        let may_change = changeable(takes);
-        let request = BeforeRequest::new(shown(options), may_change.clone(), newest);
-        let take = |answer: Value| change_of(answer, options, &may_change);
+        let may_change = changeable_options(takes);
+        let request = BeforeRequest::new(visible_options(options), may_change.clone(), newest);
+        let take = |answer: Value| parse_change(answer, options, &may_change);
         self.ask(plugin, Hook::BeforeRequest, &request, cancel, take).await.ok()
     }
 }
 
-impl Change {
+impl RequestHookChange {
     /// Returns the part that follows the newest message, and its tokens. Returns `None` if the
     /// plugin adds no text.
     pub(crate) fn part(&self, plugin: &HookPlugin) -> Option<(Part, u64)> {
@@ -81,7 +81,7 @@ impl Change {
 }
 
 /// Returns the options without those that belong to the user and the host.
-fn shown(options: &RequestOptions) -> RequestOptions {
+fn visible_options(options: &RequestOptions) -> RequestOptions {
     let mut shown = options.clone();
     shown.extra_body.clear();
     shown.extra_headers.clear();
@@ -89,20 +89,20 @@ fn shown(options: &RequestOptions) -> RequestOptions {
     shown
 }
 
-fn changeable(takes: &ModelTakes) -> Vec<String> {
+fn changeable_options(takes: &ModelCapabilities) -> Vec<String> {
     let honoured = CHANGEABLE.into_iter().filter(|option| takes.honours(option));
     honoured.map(str::to_owned).collect()
 }
 
 /// Parses an answer. An answer with anything else is refused as a whole.
-fn change_of(answer: Value, options: &RequestOptions, may_change: &[String]) -> Result<Change> {
+fn parse_change(answer: Value, options: &RequestOptions, may_change: &[String]) -> Result<RequestHookChange> {
     let keys = answer.as_object().map(Map::keys).into_iter().flatten();
     if let Some(key) = keys.into_iter().find(|key| !KNOWN_KEYS.contains(&key.as_str())) {
         let text = format!("its answer changes `{key}`, but may change only `options` and `text`");
-        return Err(misbehaved(&text));
+        return Err(misbehaviour_error(&text));
     }
     let answer: RequestChange = serde_json::from_value(answer)
-        .map_err(|error| misbehaved(&format!("its answer is wrong: {error}")))?;
+        .map_err(|error| misbehaviour_error(&format!("its answer is wrong: {error}")))?;
     let host_bug = |error: serde_json::Error| Error::failed(error.to_string());
     let Value::Object(mut all) = serde_json::to_value(options).map_err(host_bug)? else {
         return Err(Error::failed("options are not an object"));
@@ -112,7 +112,7 @@ fn change_of(answer: Value, options: &RequestOptions, may_change: &[String]) -> 
         if !may_change.contains(name) {
             let known = may_change.join(", ");
             let text = format!("the option `{name}` is not to be changed here; known are: {known}");
-            return Err(misbehaved(&text));
+            return Err(misbehaviour_error(&text));
         }
         let before = if value.is_null() {
             all.remove(name)
@@ -123,16 +123,16 @@ fn change_of(answer: Value, options: &RequestOptions, may_change: &[String]) -> 
             changed.push(name.clone());
         }
     }
-    let wrong = |error: serde_json::Error| misbehaved(&format!("an option is wrong: {error}"));
+    let wrong = |error: serde_json::Error| misbehaviour_error(&format!("an option is wrong: {error}"));
     let read: RequestOptions = serde_json::from_value(Value::Object(all)).map_err(wrong)?;
     let written = serde_json::to_value(&read).map_err(host_bug)?;
     for (name, value) in answer.options.iter().filter(|(_, value)| value.is_string()) {
         // An unknown word parses as a word without effect.
         if written.get(name) != Some(value) {
-            return Err(misbehaved(&format!("the option `{name}` is not {value}")));
+            return Err(misbehaviour_error(&format!("the option `{name}` is not {value}")));
         }
     }
-    Ok(Change { changed, options: read, text: answer.text })
+    Ok(RequestHookChange { changed, options: read, text: answer.text })
 }
 
 #[cfg(test)]
@@ -144,7 +144,7 @@ mod tests {
         let may_change = ["effort", "max_output_tokens", "temperature"].map(str::to_owned);
         let mut options = RequestOptions::default();
         options.temperature = Some(1.0);
-        let found = change_of(answer, &options, &may_change);
+        let found = parse_change(answer, &options, &may_change);
         let found =
             found.map(|it| (it.changed, serde_json::to_value(it.options).unwrap_or_default()));
         let expected = expected

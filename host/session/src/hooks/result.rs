@@ -8,7 +8,7 @@ use super::HookAsker;
 use crate::Cancel;
 
 /// A result, and whether a plugin changed it.
-pub(crate) struct Changed {
+pub(crate) struct HookedResult {
     pub(crate) content: Map<String, Value>,
     pub(crate) is_changed: bool,
 }
@@ -24,9 +24,9 @@ impl HookAsker {
         owner: &PluginName,
         content: Map<String, Value>,
         is_error: bool,
-    ) -> Changed {
-        let mut changed = Changed { content, is_changed: false };
-        let plugins = self.asked(Hook::AfterTool);
+    ) -> HookedResult {
+        let mut changed = HookedResult { content, is_changed: false };
+        let plugins = self.plugins_to_ask(Hook::AfterTool);
         if plugins.is_empty() {
             return changed;
         }
@@ -46,7 +46,7 @@ impl HookAsker {
             if content == changed.content {
                 continue;
             }
-            changed = Changed { content, is_changed: true };
+            changed = HookedResult { content, is_changed: true };
             self.emitter.emit(Event::ToolResultChanged {
                 call_id: call.id.clone(),
                 name: call.name.clone(),

@@ -8,7 +8,7 @@ use jaato_types::hooks::{BeforeTool, CalledBy, GuardAnswer, Hook};
 use jaato_types::{Annotations, Error, ErrorKind, Event, PluginName, Result, ToolCall};
 use serde_json::{Map, Value};
 
-use super::asker::misbehaved;
+use super::asker::misbehaviour_error;
 use super::{HookAsker, HookPlugin};
 use crate::Cancel;
 
@@ -34,7 +34,7 @@ pub(crate) fn note_change(changed: &ChangedCall, content: &mut Map<String, Value
 }
 
 /// The facts about a call that guards get besides the call itself.
-pub(crate) struct AboutCall<'a> {
+pub(crate) struct GuardedCallFacts<'a> {
     /// The plugin that the tool comes from. Empty for the host's own tools.
     pub(crate) owner: PluginName,
     pub(crate) annotations: Annotations,
@@ -46,7 +46,7 @@ pub(crate) struct AboutCall<'a> {
 }
 
 /// One guard's answer.
-enum GuardSays {
+enum GuardVerdict {
     GoOn,
     Rewrite(Value),
     Deny(String),
@@ -58,15 +58,15 @@ impl HookAsker {
     pub(crate) async fn before_tool(
         &self,
         call: &ToolCall,
-        about: AboutCall<'_>,
+        about: GuardedCallFacts<'_>,
         cancel: &Cancel,
     ) -> Guarded {
-        let AboutCall { owner, annotations, called_by, caller, check } = about;
+        let GuardedCallFacts { owner, annotations, called_by, caller, check } = about;
         let mut guarded = Guarded::default();
         // Includes guards that no longer answer: a guard that is gone must not let calls pass.
-        for plugin in self.port.asked(Hook::BeforeTool) {
+        for plugin in self.port.plugins_with_hook(Hook::BeforeTool) {
             if let Some(error) = self.given_up(&plugin, Hook::BeforeTool) {
-                guarded.denied = Some((plugin.name.clone(), failed(call, &plugin, &error)));
+                guarded.denied = Some((plugin.name.clone(), guard_failure_error(call, &plugin, &error)));
                 break;
             }
             let arguments =
@@ -74,24 +74,24 @@ impl HookAsker {
             let request = BeforeTool::new(call.name.clone(), arguments.clone())
                 .of(call.id.clone(), owner.clone(), annotations)
                 .called_by(called_by, caller.clone());
-            let take = |answer| said(answer, check);
+            let take = |answer| parse_guard_answer(answer, check);
             let answer = self.ask(&plugin, Hook::BeforeTool, &request, cancel, take).await;
             match answer {
-                Ok(GuardSays::GoOn) => {}
-                Ok(GuardSays::Rewrite(changed)) if changed == *arguments => {}
-                Ok(GuardSays::Rewrite(changed)) => {
+                Ok(GuardVerdict::GoOn) => {}
+                Ok(GuardVerdict::Rewrite(changed)) if changed == *arguments => {}
+                Ok(GuardVerdict::Rewrite(changed)) => {
                     self.rewrite(call, &plugin, changed, &mut guarded)
                 }
-                Ok(GuardSays::Ask(reason)) => {
+                Ok(GuardVerdict::Ask(reason)) => {
                     guarded.asks.get_or_insert((plugin.name, reason));
                 }
-                Ok(GuardSays::Deny(reason)) => {
-                    let error = denied(call, &plugin, &reason);
+                Ok(GuardVerdict::Deny(reason)) => {
+                    let error = denied_error(call, &plugin, &reason);
                     guarded.denied = Some((plugin.name, error));
                     break;
                 }
                 Err(error) => {
-                    guarded.denied = Some((plugin.name.clone(), failed(call, &plugin, &error)));
+                    guarded.denied = Some((plugin.name.clone(), guard_failure_error(call, &plugin, &error)));
                     break;
                 }
             }
@@ -119,19 +119,19 @@ impl HookAsker {
     }
 }
 
-fn said(answer: GuardAnswer, check: &dyn Fn(&Value) -> Result<()>) -> Result<GuardSays> {
+fn parse_guard_answer(answer: GuardAnswer, check: &dyn Fn(&Value) -> Result<()>) -> Result<GuardVerdict> {
     Ok(match answer {
-        GuardAnswer::GoOn => GuardSays::GoOn,
+        GuardAnswer::GoOn => GuardVerdict::GoOn,
         GuardAnswer::Rewrite { arguments, .. } => {
             check(&arguments).map_err(|error| {
-                misbehaved(&format!("its arguments cannot be used: {}", error.message))
+                misbehaviour_error(&format!("its arguments cannot be used: {}", error.message))
             })?;
-            GuardSays::Rewrite(arguments)
+            GuardVerdict::Rewrite(arguments)
         }
-        GuardAnswer::Deny { reason, .. } => GuardSays::Deny(in_bounds(reason)),
-        GuardAnswer::Ask { reason, .. } => GuardSays::Ask(in_bounds(reason)),
+        GuardAnswer::Deny { reason, .. } => GuardVerdict::Deny(in_bounds(reason)),
+        GuardAnswer::Ask { reason, .. } => GuardVerdict::Ask(in_bounds(reason)),
         GuardAnswer::Unknown => {
-            return Err(misbehaved("its answer has a word that jaato does not know"));
+            return Err(misbehaviour_error("its answer has a word that jaato does not know"));
         }
     })
 }
@@ -141,12 +141,12 @@ fn in_bounds(mut reason: String) -> String {
     if reason.trim().is_empty() { "it gives no reason".to_owned() } else { reason }
 }
 
-fn denied(call: &ToolCall, plugin: &HookPlugin, reason: &str) -> Error {
+fn denied_error(call: &ToolCall, plugin: &HookPlugin, reason: &str) -> Error {
     let text = format!("plugin `{}` denied the call of `{}`: {reason}", plugin.name, call.name);
     Error::new(ErrorKind::PermissionDenied, text)
 }
 
-fn failed(call: &ToolCall, plugin: &HookPlugin, error: &Error) -> Error {
+fn guard_failure_error(call: &ToolCall, plugin: &HookPlugin, error: &Error) -> Error {
     if error.kind == ErrorKind::Cancelled {
         return error.clone();
     }

@@ -18,12 +18,12 @@ pub(super) struct LongText {
     /// The bytes of the text as JSON.
     pub(super) json_bytes: usize,
     /// Where the whole text is, once that is known.
-    pub(super) whole: Option<Whole>,
+    pub(super) whole: Option<FullOutputLocation>,
 }
 
 /// Where a whole output is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Whole {
+pub(crate) enum FullOutputLocation {
     /// In this file.
     In(String),
     /// Only its beginning is in a file, for this reason.
@@ -32,7 +32,7 @@ pub(crate) enum Whole {
     Nowhere(String),
 }
 
-impl Whole {
+impl FullOutputLocation {
     pub(super) fn path(&self) -> Option<&str> {
         match self {
             Self::In(path) | Self::Begun { path, .. } => Some(path),
@@ -41,7 +41,7 @@ impl Whole {
     }
 
     /// Describes where the whole output is.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match self {
             Self::In(path) => format!("the whole output: {path}"),
             Self::Begun { path, bytes, why } => {
@@ -52,7 +52,7 @@ impl Whole {
     }
 }
 
-impl From<Result<String>> for Whole {
+impl From<Result<String>> for FullOutputLocation {
     fn from(kept: Result<String>) -> Self {
         kept.map_or_else(|Error { message, .. }| Self::Nowhere(message), Self::In)
     }
@@ -67,7 +67,7 @@ impl LongText {
         {
             let bytes = left_out.saturating_add((head.len() + tail.len()) as u64);
             let (head, tail, whole) =
-                (head.to_owned(), Some(tail.to_owned()), Some(Whole::In(path.to_owned())));
+                (head.to_owned(), Some(tail.to_owned()), Some(FullOutputLocation::In(path.to_owned())));
             return Self { key: key.to_owned(), head, tail, bytes, json_bytes, whole };
         }
         let bytes = text.len() as u64;
@@ -75,9 +75,9 @@ impl LongText {
     }
 
     /// Returns the text to show in at most this many bytes of JSON.
-    pub(super) fn shown(&self, json_bytes: usize) -> String {
+    pub(super) fn truncated_text(&self, json_bytes: usize) -> String {
         let Some(whole) = &self.whole else { return self.head.clone() };
-        let note = |left_out| format!("\n[… {left_out} bytes left out; {} …]\n", whole.told());
+        let note = |left_out| format!("\n[… {left_out} bytes left out; {} …]\n", whole.describe());
         let (head, tail) = match &self.tail {
             _ if self.json_bytes > json_bytes => {
                 let room = json_bytes.saturating_sub(escaped_len(&note(self.bytes)));
@@ -94,7 +94,7 @@ impl LongText {
 
 /// Parses a text that was truncated before: its head, how many bytes were left out, its tail.
 fn parts_of_cut<'a>(text: &'a str, path: &str) -> Option<(&'a str, u64, &'a str)> {
-    let end = format!(" bytes left out; {} …]\n", Whole::In(path.to_owned()).told());
+    let end = format!(" bytes left out; {} …]\n", FullOutputLocation::In(path.to_owned()).describe());
     let (before, tail) = text.split_once(&end)?;
     let (head, left_out) = before.rsplit_once("\n[… ")?;
     Some((head, left_out.parse().ok()?, tail))
@@ -108,7 +108,7 @@ pub(crate) fn head_and_tail<'a>(
     rest: Option<&'a str>,
     json_bytes: usize,
 ) -> (&'a str, &'a str) {
-    let head = &text[..fitting(text.char_indices(), json_bytes / 2)];
+    let head = &text[..count_fitting_bytes(text.char_indices(), json_bytes / 2)];
     let head = match head.rfind('\n') {
         Some(end) if head.len() < text.len() && keeps_most(end, head) => &head[..end],
         _ => head,
@@ -119,7 +119,7 @@ pub(crate) fn head_and_tail<'a>(
         *at += c.len_utf8();
         Some((start, c))
     });
-    let tail = &rest[rest.len() - fitting(from_behind, json_bytes - escaped_len(head))..];
+    let tail = &rest[rest.len() - count_fitting_bytes(from_behind, json_bytes - escaped_len(head))..];
     let is_line = tail.len() == rest.len() || rest[..rest.len() - tail.len()].ends_with('\n');
     match tail.find('\n') {
         Some(end) if !is_line && keeps_most(tail.len() - end - 1, tail) => (head, &tail[end + 1..]),
@@ -132,7 +132,7 @@ fn keeps_most(bytes: usize, part: &str) -> bool {
 }
 
 /// Counts the bytes of the whole characters that fit.
-fn fitting(chars: impl Iterator<Item = (usize, char)>, json_bytes: usize) -> usize {
+fn count_fitting_bytes(chars: impl Iterator<Item = (usize, char)>, json_bytes: usize) -> usize {
     let mut left = json_bytes;
     let mut taken = 0;
     for (at, c) in chars {
@@ -211,12 +211,12 @@ mod tests {
     fn a_text_that_is_cut_twice_names_the_first_file_and_counts_all_that_is_left_out() {
         let text: String = (0..5_000).map(|number| format!("{number}\n")).collect();
         let mut long = LongText::new("out", text.clone(), None);
-        long.whole = Some(Whole::In("/f".to_owned()));
-        let first = long.shown(4_000);
+        long.whole = Some(FullOutputLocation::In("/f".to_owned()));
+        let first = long.truncated_text(4_000);
         assert!(escaped_len(&first) <= 4_000);
         let again = LongText::new("out", first, Some("/f"));
         assert_eq!((again.bytes, &again.whole), (text.len() as u64, &long.whole));
-        let second = again.shown(1_000);
+        let second = again.truncated_text(1_000);
         assert!(escaped_len(&second) <= 1_000);
         let (head, left_out, tail) = parts_of_cut(&second, "/f").unwrap();
         assert!(text.starts_with(head) && text.ends_with(tail));

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 /// The two ends of a text.
 #[derive(Debug)]
-pub(super) struct Ends {
+pub(super) struct TextEnds {
     head: String,
     /// UTF-8 whose first character may be incomplete.
     tail: VecDeque<u8>,
@@ -20,7 +20,7 @@ pub(super) struct Ends {
     is_at_return: bool,
 }
 
-impl Ends {
+impl TextEnds {
     /// Keeps this many bytes of each end.
     pub(super) fn new(end_bytes: usize) -> Self {
         Self {
@@ -100,8 +100,8 @@ mod tests {
 
     const END_BYTES: usize = 1024;
 
-    fn ends(pieces: &[&str]) -> Ends {
-        let mut ends = Ends::new(END_BYTES);
+    fn ends(pieces: &[&str]) -> TextEnds {
+        let mut ends = TextEnds::new(END_BYTES);
         pieces.iter().for_each(|piece| ends.push(piece));
         ends
     }
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn the_middle_takes_no_memory() {
-        let mut endless = Ends::new(END_BYTES);
+        let mut endless = TextEnds::new(END_BYTES);
         let piece = "x".repeat(64 * 1024);
         for _ in 0..1000 {
             endless.push(&piece);

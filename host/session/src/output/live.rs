@@ -11,20 +11,20 @@ const BURST_BYTES: u64 = 64 * 1024;
 const BYTES_PER_SECOND: u64 = 64 * 1024;
 
 /// Limits the text that the user sees.
-pub(super) struct Live {
+pub(super) struct LiveOutputLimit {
     room: u64,
     since: Instant,
     skipped: u64,
 }
 
-impl Live {
+impl LiveOutputLimit {
     /// Starts with room for a burst.
     pub(super) fn new() -> Self {
         Self { room: BURST_BYTES, since: Instant::now(), skipped: 0 }
     }
 
     /// Returns the text to show for a piece at this time, and counts the bytes that are not shown.
-    pub(super) fn take(&mut self, text: &str, now: Instant) -> Option<String> {
+    pub(super) fn next_shown_text(&mut self, text: &str, now: Instant) -> Option<String> {
         let passed_ms = now.saturating_duration_since(self.since).as_millis();
         // Not for less than a millisecond, because frequent pieces would otherwise stop the clock.
         if passed_ms > 0 {
@@ -64,9 +64,9 @@ mod tests {
 
     #[test]
     fn a_burst_is_shown_and_then_as_much_as_time_allows() {
-        let mut live = Live::new();
+        let mut live = LiveOutputLimit::new();
         let (begin, piece) = (live.since, "x".repeat(16 * 1024));
-        let mut take = |after_ms| live.take(&piece, begin + Duration::from_millis(after_ms));
+        let mut take = |after_ms| live.next_shown_text(&piece, begin + Duration::from_millis(after_ms));
         for _ in 0..4 {
             assert_eq!(take(0).map(|text| text.len()), Some(16 * 1024));
         }
@@ -79,12 +79,12 @@ mod tests {
 
     #[test]
     fn beginning_of_a_piece_that_is_too_large_is_shown_and_the_rest_is_counted() {
-        let mut live = Live::new();
+        let mut live = LiveOutputLimit::new();
         let (begin, piece) = (live.since, format!("xx{}", "€".repeat(30_000)));
-        let shown = live.take(&piece, begin).unwrap();
+        let shown = live.next_shown_text(&piece, begin).unwrap();
         assert_eq!((shown.len(), piece.starts_with(&shown)), (64 * 1024 - 2, true));
-        assert_eq!(live.take("more", begin), None);
-        let later = live.take(&piece, begin + Duration::from_secs(2)).unwrap();
+        assert_eq!(live.next_shown_text("more", begin), None);
+        let later = live.next_shown_text(&piece, begin + Duration::from_secs(2)).unwrap();
         let note = format!("\n[… {} bytes not shown …]\nxx€", piece.len() - shown.len() + 4);
         assert!(later.starts_with(&note), "{later:.60}");
     }

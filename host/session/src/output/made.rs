@@ -15,19 +15,19 @@ use super::{OutputStore, OutputWriter};
 const PATHS_MAX: usize = 4096;
 
 /// The output files of one session.
-pub(crate) struct MadeOutputs {
+pub(crate) struct SessionOutputFiles {
     store: Arc<dyn OutputStore>,
     paths: Mutex<VecDeque<String>>,
 }
 
-impl MadeOutputs {
+impl SessionOutputFiles {
     /// Creates the files in `store`.
     pub(crate) fn new(store: Arc<dyn OutputStore>) -> Self {
         Self { store, paths: Mutex::default() }
     }
 }
 
-impl OutputStore for MadeOutputs {
+impl OutputStore for SessionOutputFiles {
     fn create<'a>(
         &'a self,
         call: &'a CallId,
@@ -54,11 +54,11 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
-    use crate::testing::KeptOutputs;
+    use crate::testing::MemoryOutputStore;
 
     #[test]
     fn newest_paths_are_remembered_up_to_the_limit() {
-        let made = MadeOutputs::new(Arc::new(KeptOutputs::default()));
+        let made = SessionOutputFiles::new(Arc::new(MemoryOutputStore::default()));
         let create = |number: usize| {
             let file = made.create(&CallId::new(number.to_string()), "output").now_or_never();
             file.unwrap().unwrap();

@@ -19,10 +19,10 @@ use jaato_types::{CallId, Error, Output, Result};
 use serde_json::{Map, Value, json};
 
 pub(crate) use cut::{head_and_tail, largest_share};
-pub(crate) use made::MadeOutputs;
+pub(crate) use made::SessionOutputFiles;
 pub use streamed::StreamedOutput;
 
-use cut::{LongText, Whole, escaped_len};
+use cut::{LongText, FullOutputLocation, escaped_len};
 
 /// The key of the file with the whole output, in a truncated result.
 const OUTPUT_FILE: &str = "output_file";
@@ -70,7 +70,7 @@ pub trait OutputWriter: Send {
 ///
 /// # Errors
 /// When it cannot be written.
-pub(crate) async fn keep(
+pub(crate) async fn write_whole_file(
     store: &dyn OutputStore,
     call: &CallId,
     label: &str,
@@ -94,7 +94,7 @@ pub fn error_content(error: &Error) -> Map<String, Value> {
 
 /// The limit of a result, and where the whole output goes.
 #[derive(Clone, Copy)]
-pub(crate) struct Fitting<'a> {
+pub(crate) struct ResultLimit<'a> {
     pub(crate) call: &'a CallId,
     pub(crate) bytes_max: usize,
     pub(crate) store: &'a dyn OutputStore,
@@ -102,10 +102,10 @@ pub(crate) struct Fitting<'a> {
 
 /// Turns an output into one JSON object within its limit. Raw bytes go to a file. The caller places
 /// the attachments next to that object.
-pub(crate) async fn content(output: Output, fitting: Fitting<'_>) -> Map<String, Value> {
+pub(crate) async fn output_content(output: Output, fitting: ResultLimit<'_>) -> Map<String, Value> {
     let Output { mut content, bytes, .. } = output;
     if !bytes.is_empty() {
-        let note = match keep(fitting.store, fitting.call, "bytes", &bytes).await {
+        let note = match write_whole_file(fitting.store, fitting.call, "bytes", &bytes).await {
             Ok(path) => json!({ "length": bytes.len(), "file": path }),
             Err(error) => json!({ "length": bytes.len(), "not_kept": error.message }),
         };
@@ -128,9 +128,9 @@ pub fn note_bytes(content: &mut Map<String, Value>, note: Value) {
 /// Returns the content itself if it fits, or as much of it as the limit allows.
 pub(crate) async fn fit(
     mut content: Map<String, Value>,
-    fitting: Fitting<'_>,
+    fitting: ResultLimit<'_>,
 ) -> Map<String, Value> {
-    let json = json_of(&content);
+    let json = content_json(&content);
     if json.len() <= fitting.bytes_max {
         return content;
     }
@@ -146,9 +146,9 @@ pub(crate) async fn fit(
             _ => {}
         }
     }
-    if !texts.is_empty() && json_of(&content).len() <= fitting.bytes_max / 2 {
+    if !texts.is_empty() && content_json(&content).len() <= fitting.bytes_max / 2 {
         let shown = cut_texts(content, texts, fitting).await;
-        if json_of(&shown).len() <= fitting.bytes_max {
+        if content_json(&shown).len() <= fitting.bytes_max {
             return shown;
         }
     }
@@ -164,7 +164,7 @@ fn is_long(key: &str, text: &str) -> bool {
 async fn cut_texts(
     mut content: Map<String, Value>,
     mut texts: Vec<LongText>,
-    fitting: Fitting<'_>,
+    fitting: ResultLimit<'_>,
 ) -> Map<String, Value> {
     for text in &texts {
         content.insert(text.key.clone(), "".into());
@@ -175,7 +175,7 @@ async fn cut_texts(
     let returned = returned.filter(|(key, text)| is_long(key, text));
     let returned: Vec<usize> = returned.map(|(_, text)| escaped_len(text)).collect();
     let share = loop {
-        let fixed = json_of(&content).len() - returned.iter().sum::<usize>();
+        let fixed = content_json(&content).len() - returned.iter().sum::<usize>();
         let room = fitting.bytes_max.saturating_sub(fixed);
         let sizes = texts.iter().map(|text| text.json_bytes).chain(returned.iter().copied());
         let share = largest_share(sizes.map(|bytes| bytes as u64), room as u64);
@@ -183,26 +183,26 @@ async fn cut_texts(
         let is_new = |text: &&mut LongText| text.json_bytes > share && text.whole.is_none();
         let Some(text) = texts.iter_mut().find(is_new) else { break share };
         let label = format!("result-{}", text.key);
-        let kept = keep(fitting.store, fitting.call, &label, text.head.as_bytes()).await;
+        let kept = write_whole_file(fitting.store, fitting.call, &label, text.head.as_bytes()).await;
         let whole = text.whole.insert(kept.into());
         // The path takes room, too.
         note_file(&mut content, whole);
     };
     for text in texts {
-        let shown = text.shown(share);
+        let shown = text.truncated_text(share);
         content.insert(text.key, shown.into());
     }
     content
 }
 
 /// Names the file of the first truncated text.
-fn note_file(content: &mut Map<String, Value>, whole: &Whole) {
+fn note_file(content: &mut Map<String, Value>, whole: &FullOutputLocation) {
     if let (Some(path), false) = (whole.path(), content.contains_key(OUTPUT_FILE)) {
         content.insert(OUTPUT_FILE.to_owned(), path.into());
     }
 }
 
-fn json_of(content: &Map<String, Value>) -> String {
+fn content_json(content: &Map<String, Value>) -> String {
     // A map of JSON values always serializes. An empty text would only skip the truncation.
     serde_json::to_string(content).unwrap_or_default()
 }
@@ -212,17 +212,17 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
-    use crate::testing::KeptOutputs;
+    use crate::testing::MemoryOutputStore;
 
     #[test]
     fn text_that_was_cut_before_and_fits_keeps_its_note_and_tail() {
-        let store = MadeOutputs::new(std::sync::Arc::new(KeptOutputs::default()));
+        let store = SessionOutputFiles::new(std::sync::Arc::new(MemoryOutputStore::default()));
         let call = &CallId::new("0");
-        let file = keep(&store, call, "output", b"all").now_or_never().unwrap().unwrap();
+        let file = write_whole_file(&store, call, "output", b"all").now_or_never().unwrap().unwrap();
         let note = format!("\n[… 90 bytes left out; the whole output: {file} …]\n");
         let cut = format!("{}{note}{}", "h".repeat(600), "t".repeat(600));
         let content = json!({ "cut": cut, "long": "l".repeat(9_000), "output_file": file });
-        let fitting = Fitting { call, bytes_max: 8_000, store: &store };
+        let fitting = ResultLimit { call, bytes_max: 8_000, store: &store };
         let fitted = fit(Output::json(content).content, fitting).now_or_never().unwrap();
         assert_eq!(fitted["cut"], cut);
         assert!(fitted["long"].as_str().unwrap().len() < 7_000);

@@ -9,7 +9,7 @@ const NO_TEXT: char = '\u{fffd}';
 
 /// Reads bytes as they arrive, split anywhere.
 #[derive(Debug, Default)]
-pub(super) struct Plain {
+pub(super) struct PlainTextReader {
     state: State,
     /// The incomplete beginning of a character.
     partial: Vec<u8>,
@@ -31,7 +31,7 @@ enum State {
     TitleEscape,
 }
 
-impl Plain {
+impl PlainTextReader {
     /// Reads a piece.
     pub(super) fn text(&mut self, bytes: &[u8]) -> String {
         let mut text = String::with_capacity(bytes.len());
@@ -124,11 +124,11 @@ mod tests {
 
     #[track_caller]
     fn check(bytes: &[u8], expected: &str) {
-        let mut whole = Plain::default();
+        let mut whole = PlainTextReader::default();
         let text = whole.text(bytes) + whole.finish();
         assert_eq!(text, expected);
         // Splitting between any two bytes gives the same text.
-        let mut cut = Plain::default();
+        let mut cut = PlainTextReader::default();
         let mut text = String::new();
         for byte in bytes {
             text += &cut.text(&[*byte]);

@@ -8,11 +8,11 @@ use jaato_types::{CallId, Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
-use super::cut::{LongText, Whole, escaped_len};
-use super::ends::Ends;
-use super::live::Live;
-use super::plain::Plain;
-use super::{Fitting, OutputStore, OutputWriter, cut_texts, json_of, note_file};
+use super::cut::{LongText, FullOutputLocation, escaped_len};
+use super::ends::TextEnds;
+use super::live::LiveOutputLimit;
+use super::plain::PlainTextReader;
+use super::{ResultLimit, OutputStore, OutputWriter, cut_texts, content_json, note_file};
 
 /// The key of a text that is streamed without a key.
 const DEFAULT_KEY: &str = "output";
@@ -29,41 +29,41 @@ const WRITE_BYTES: usize = 64 * 1024;
 
 /// The output that one call streams. Clones share it.
 #[derive(Clone)]
-pub struct StreamedOutput(Arc<Inner>);
+pub struct StreamedOutput(Arc<StreamedOutputInner>);
 
 /// Shows the user a piece of text.
-pub(crate) type Show = Box<dyn Fn(String) + Send + Sync>;
+pub(crate) type ShowText = Box<dyn Fn(String) + Send + Sync>;
 
-struct Inner {
+struct StreamedOutputInner {
     call: CallId,
     store: Arc<dyn OutputStore>,
-    show: Show,
+    show: ShowText,
     bytes_max: usize,
     state: Mutex<State>,
 }
 
 struct State {
-    streams: Vec<Stream>,
-    live: Live,
+    streams: Vec<StreamedOutputPart>,
+    live: LiveOutputLimit,
     bytes: u64,
     /// Bytes that are not in the file yet.
     waiting: Vec<u8>,
-    file: File,
+    file: StreamFile,
 }
 
-struct Stream {
+struct StreamedOutputPart {
     key: String,
-    plain: Plain,
-    ends: Ends,
+    plain: PlainTextReader,
+    ends: TextEnds,
     bytes: u64,
 }
 
 /// The file with all streamed bytes, in the order in which they arrived. No file exists while all
 /// of them fit into a result.
-enum File {
+enum StreamFile {
     None,
     Open(Box<dyn OutputWriter>),
-    Failed(Whole),
+    Failed(FullOutputLocation),
 }
 
 impl StreamedOutput {
@@ -71,17 +71,17 @@ impl StreamedOutput {
     pub(crate) fn new(
         call: CallId,
         store: Arc<dyn OutputStore>,
-        show: Show,
+        show: ShowText,
         bytes_max: usize,
     ) -> Self {
         let state = State {
             streams: Vec::new(),
-            live: Live::new(),
+            live: LiveOutputLimit::new(),
             bytes: 0,
             waiting: Vec::new(),
-            file: File::None,
+            file: StreamFile::None,
         };
-        Self(Arc::new(Inner { call, store, show, bytes_max, state: Mutex::new(state) }))
+        Self(Arc::new(StreamedOutputInner { call, store, show, bytes_max, state: Mutex::new(state) }))
     }
 
     /// Takes a piece of one text. Returns how many bytes the call has streamed. Waits for the disk.
@@ -97,16 +97,16 @@ impl StreamedOutput {
         let text = stream.plain.text(bytes);
         stream.ends.push(&text);
         if write.live
-            && let Some(shown) = state.live.take(&text, Instant::now())
+            && let Some(shown) = state.live.next_shown_text(&text, Instant::now())
         {
             // The user need not see it, because the output is for the model.
             (self.0.show)(shown);
         }
         state.bytes += bytes.len() as u64;
         let enough = match state.file {
-            File::None => self.0.bytes_max,
-            File::Open(_) => WRITE_BYTES,
-            File::Failed(_) => return Ok(state.bytes),
+            StreamFile::None => self.0.bytes_max,
+            StreamFile::Open(_) => WRITE_BYTES,
+            StreamFile::Failed(_) => return Ok(state.bytes),
         };
         state.waiting.extend_from_slice(bytes);
         if state.waiting.len() > enough {
@@ -120,7 +120,7 @@ impl StreamedOutput {
         let mut state = self.0.state.lock().await;
         let mut shown = state.live.finish();
         let mut texts = Vec::new();
-        for Stream { key, mut plain, mut ends, bytes } in std::mem::take(&mut state.streams) {
+        for StreamedOutputPart { key, mut plain, mut ends, bytes } in std::mem::take(&mut state.streams) {
             let rest = plain.finish();
             ends.push(rest);
             shown += rest;
@@ -131,12 +131,12 @@ impl StreamedOutput {
         if !shown.is_empty() {
             (self.0.show)(shown);
         }
-        self.0.placed(content, texts, &mut state).await
+        self.0.place_texts(content, texts, &mut state).await
     }
 }
 
-impl Inner {
-    async fn placed(
+impl StreamedOutputInner {
+    async fn place_texts(
         &self,
         mut content: Map<String, Value>,
         mut texts: Vec<LongText>,
@@ -150,18 +150,18 @@ impl Inner {
         }
         let all = texts
             .iter()
-            .fold(json_of(&content).len(), |sum, text| sum.saturating_add(text.json_bytes));
+            .fold(content_json(&content).len(), |sum, text| sum.saturating_add(text.json_bytes));
         if all > self.bytes_max {
             self.write(state).await;
             let whole = match &state.file {
-                File::Open(file) => Whole::In(file.path()),
-                File::Failed(whole) => whole.clone(),
-                File::None => Whole::Nowhere("nothing was printed".to_owned()),
+                StreamFile::Open(file) => FullOutputLocation::In(file.path()),
+                StreamFile::Failed(whole) => whole.clone(),
+                StreamFile::None => FullOutputLocation::Nowhere("nothing was printed".to_owned()),
             };
             note_file(&mut content, &whole);
             texts.iter_mut().for_each(|text| text.whole = Some(whole.clone()));
         }
-        let fitting = Fitting { call: &self.call, bytes_max: self.bytes_max, store: &*self.store };
+        let fitting = ResultLimit { call: &self.call, bytes_max: self.bytes_max, store: &*self.store };
         cut_texts(content, texts, fitting).await
     }
 
@@ -172,39 +172,39 @@ impl Inner {
         // The tool may drop this future while it waits. Then bytes are missing from the file, so
         // the file counts as failed until the write is done.
         let dropped = || "the tool stopped while its output was written".to_owned();
-        let begun = File::Failed(Whole::Nowhere(dropped()));
+        let begun = StreamFile::Failed(FullOutputLocation::Nowhere(dropped()));
         let mut file = match std::mem::replace(&mut state.file, begun) {
-            File::None => match self.store.create(&self.call, DEFAULT_KEY).await {
+            StreamFile::None => match self.store.create(&self.call, DEFAULT_KEY).await {
                 Ok(file) => file,
                 Err(error) => {
-                    state.file = File::Failed(Whole::Nowhere(error.message));
+                    state.file = StreamFile::Failed(FullOutputLocation::Nowhere(error.message));
                     return;
                 }
             },
-            File::Open(file) => file,
-            failed @ File::Failed(_) => {
+            StreamFile::Open(file) => file,
+            failed @ StreamFile::Failed(_) => {
                 state.file = failed;
                 return;
             }
         };
-        state.file = File::Failed(incomplete(&*file, dropped()));
+        state.file = StreamFile::Failed(incomplete(&*file, dropped()));
         state.file = match file.write(&bytes).await {
-            Ok(()) => File::Open(file),
-            Err(Error { message: why, .. }) => File::Failed(incomplete(&*file, why)),
+            Ok(()) => StreamFile::Open(file),
+            Err(Error { message: why, .. }) => StreamFile::Failed(incomplete(&*file, why)),
         };
     }
 }
 
 /// Describes how much of the output is in a file that lacks the rest for this reason.
-fn incomplete(file: &dyn OutputWriter, why: String) -> Whole {
+fn incomplete(file: &dyn OutputWriter, why: String) -> FullOutputLocation {
     match file.bytes() {
-        0 => Whole::Nowhere(why),
-        bytes => Whole::Begun { path: file.path(), bytes, why },
+        0 => FullOutputLocation::Nowhere(why),
+        bytes => FullOutputLocation::Begun { path: file.path(), bytes, why },
     }
 }
 
 impl State {
-    fn stream(&mut self, key: &str, bytes_max: usize) -> Result<&mut Stream> {
+    fn stream(&mut self, key: &str, bytes_max: usize) -> Result<&mut StreamedOutputPart> {
         if key.len() > KEY_BYTES_MAX {
             let bytes = key.len();
             let text = format!(
@@ -215,8 +215,8 @@ impl State {
         let at = match self.streams.iter().position(|stream| stream.key == key) {
             Some(at) => at,
             None if self.streams.len() < STREAMS_MAX => {
-                let (key, ends) = (key.to_owned(), Ends::new(bytes_max));
-                self.streams.push(Stream { key, plain: Plain::default(), ends, bytes: 0 });
+                let (key, ends) = (key.to_owned(), TextEnds::new(bytes_max));
+                self.streams.push(StreamedOutputPart { key, plain: PlainTextReader::default(), ends, bytes: 0 });
                 self.streams.len() - 1
             }
             None => {

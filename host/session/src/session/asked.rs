@@ -6,7 +6,7 @@ use jaato_types::Event;
 use jaato_types::hooks::Hook;
 
 use super::Session;
-use crate::history::Next;
+use crate::history::ExpectedMessage;
 use crate::hooks::RequestHook;
 use crate::{Cancel, HistoryError};
 
@@ -15,7 +15,7 @@ impl Session {
     pub(crate) async fn ask_before_request(&mut self, cancel: &Cancel) -> Result<(), HistoryError> {
         self.options_asked = None;
         let hooks = Arc::clone(&self.shared.hooks);
-        for plugin in hooks.asked(Hook::BeforeRequest) {
+        for plugin in hooks.plugins_to_ask(Hook::BeforeRequest) {
             let Some(newest) = self.history.messages().next_back().cloned() else { break };
             let options = self.options_asked.as_ref().unwrap_or(&self.prefix.options);
             let asked = RequestHook { options, takes: &self.takes, newest };
@@ -39,7 +39,7 @@ impl Session {
     }
 
     fn is_newest_unsent(&self) -> bool {
-        self.history.next() == Next::Answer
+        self.history.expected_message() == ExpectedMessage::Answer
             && self.paused.is_empty()
             && self.sent_entries < self.history.entries().len()
     }

@@ -16,19 +16,19 @@ use jaato_types::{
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
-use super::counted::Counted;
-use crate::events::Emitter;
-use crate::exchange::{AfterSeen, Exchange, exchange};
-use crate::pace::Pace;
-use crate::session::Shared;
-use crate::spent::{priced, unknown_cost};
-use crate::{AnsweringModel, Cancel, EventSink, Hold};
+use super::counted::CountedItem;
+use crate::events::EventEmitter;
+use crate::exchange::{BrokenAnswerPolicy, RequestOutcome, exchange};
+use crate::pace::RequestPace;
+use crate::session::SessionShared;
+use crate::spent::{with_cost, unknown_cost};
+use crate::{AnsweringModel, Cancel, EventSink, DeadlineHold};
 
 /// Receives the pieces of an answer as they arrive.
 pub type PieceSink = Arc<dyn Fn(Delta) + Send + Sync>;
 
 /// The requests of a session's plugins.
-pub(crate) struct Beside {
+pub(crate) struct PluginModelRequests {
     at_once: Semaphore,
     waiting: AtomicUsize,
     /// The requests of the current or the last turn.
@@ -36,7 +36,7 @@ pub(crate) struct Beside {
     asked: AtomicU64,
 }
 
-impl Default for Beside {
+impl Default for PluginModelRequests {
     fn default() -> Self {
         Self {
             at_once: Semaphore::new(COMPLETIONS_AT_ONCE),
@@ -55,10 +55,10 @@ pub struct AskingPlugin {
     /// Its call, if it asks within one.
     pub parent: Option<CallId>,
     /// The deadline of that call, which pauses while the request waits for others.
-    pub hold: Hold,
+    pub hold: DeadlineHold,
 }
 
-impl Beside {
+impl PluginModelRequests {
     /// Resets the count for a new turn.
     pub(crate) fn begin_turn(&self) {
         self.in_turn.store(0, Relaxed);
@@ -67,7 +67,7 @@ impl Beside {
     /// Asks the given model, or the session's.
     pub(crate) async fn complete(
         &self,
-        shared: &Shared,
+        shared: &SessionShared,
         asker: &AskingPlugin,
         asked: ModelComplete,
         other: Option<AnsweringModel>,
@@ -77,7 +77,7 @@ impl Beside {
         let is_other = other.is_some();
         let model = other.unwrap_or_else(|| shared.model.lock().clone());
         let request = request(&asked, &model, is_other, shared)?;
-        let _permit = self.wait(shared, asker, &model, cancel).await?;
+        let _permit = self.wait_for_slot(shared, asker, &model, cancel).await?;
         let completion_id = format!("completion_{}", self.asked.fetch_add(1, Relaxed) + 1);
         let by = asker.plugin.as_str().to_owned();
         let id = model.model.id.as_str().to_owned();
@@ -108,18 +108,18 @@ impl Beside {
     }
 
     /// Waits for its turn among the plugins' requests, within the session's caps.
-    async fn wait(
+    async fn wait_for_slot(
         &self,
-        shared: &Shared,
+        shared: &SessionShared,
         asker: &AskingPlugin,
         model: &AnsweringModel,
         cancel: &Cancel,
     ) -> Result<tokio::sync::SemaphorePermit<'_>> {
-        let Some(_counted) = Counted::begin(&self.waiting, COMPLETIONS_WAITING_MAX) else {
+        let Some(_counted) = CountedItem::begin(&self.waiting, COMPLETIONS_WAITING_MAX) else {
             let text = format!("{COMPLETIONS_WAITING_MAX} requests of plugins are already waiting");
             return Err(Error::new(ErrorKind::LimitReached, text).temporary());
         };
-        let held = asker.hold.hold();
+        let held = asker.hold.pause();
         let permit = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(Error::cancelled()),
@@ -132,9 +132,9 @@ impl Beside {
     }
 
     /// Counts a request. Refuses it if a cap is reached, or cannot be enforced.
-    fn look_at_caps(&self, shared: &Shared, model: &AnsweringModel) -> Result<()> {
+    fn look_at_caps(&self, shared: &SessionShared, model: &AnsweringModel) -> Result<()> {
         let mut spent = shared.spent.lock();
-        if let Some(error) = spent.reached(&shared.caps) {
+        if let Some(error) = spent.cap_error(&shared.caps) {
             return Err(error);
         }
         if shared.caps.cost.is_some() && model.model.price.is_none() {
@@ -155,17 +155,17 @@ impl Beside {
     /// Counts an answer's usage. Estimates it if the provider reports none.
     fn account(
         &self,
-        shared: &Shared,
+        shared: &SessionShared,
         model: &AnsweringModel,
         request: &Request,
         completion: &Completion,
     ) -> Usage {
         let mut usage = completion.usage;
         if usage == Usage::default() {
-            usage.prompt_tokens = crate::gc::tokens_of(crate::gc::json_bytes(request));
-            usage.output_tokens = crate::gc::tokens_of(crate::gc::json_bytes(&completion.parts));
+            usage.prompt_tokens = crate::gc::estimate_tokens(crate::gc::json_bytes(request));
+            usage.output_tokens = crate::gc::estimate_tokens(crate::gc::json_bytes(&completion.parts));
         }
-        let usage = priced(model.model.price.as_ref(), usage);
+        let usage = with_cost(model.model.price.as_ref(), usage);
         shared.spent.lock().add(&usage);
         usage
     }
@@ -176,7 +176,7 @@ fn request(
     asked: &ModelComplete,
     model: &AnsweringModel,
     is_other: bool,
-    shared: &Shared,
+    shared: &SessionShared,
 ) -> Result<Request> {
     let invalid = |text: &str| Err(Error::new(ErrorKind::InvalidArguments, text));
     if asked.messages.last().is_none_or(|last| last.role != Role::User) {
@@ -231,9 +231,9 @@ fn options(asked: &ModelComplete, model: &AnsweringModel) -> Result<RequestOptio
 }
 
 /// Returns the session's objects. Returns `None` if there are none, or none are wanted.
-fn objects(wanted: ObjectsShown, shared: &Shared) -> Option<Part> {
+fn objects(wanted: ObjectsShown, shared: &SessionShared) -> Option<Part> {
     let tokens_max = shared.limits.objects_tokens_max;
-    let full = |shared: &Shared| shared.objects.with(|objects| objects.render(0, tokens_max));
+    let full = |shared: &SessionShared| shared.objects.with(|objects| objects.render(0, tokens_max));
     match wanted {
         ObjectsShown::None => None,
         ObjectsShown::Full => full(shared).map(Part::json),
@@ -253,33 +253,33 @@ fn objects(wanted: ObjectsShown, shared: &Shared) -> Option<Part> {
 }
 
 async fn send(
-    shared: &Shared,
+    shared: &SessionShared,
     model: &AnsweringModel,
     is_other: bool,
     request: &Request,
     take: PieceSink,
     cancel: &Cancel,
 ) -> Result<Completion> {
-    let own_pace = Pace::default();
+    let own_pace = RequestPace::default();
     let pace = if is_other { &own_pace } else { &shared.pace };
-    let pieces = Arc::new(Pieces { take, outer: shared.emitter.clone() });
-    let emitter = Emitter::new(shared.id.clone(), pieces);
+    let pieces = Arc::new(PieceForwarder { take, outer: shared.emitter.clone() });
+    let emitter = EventEmitter::new(shared.id.clone(), pieces);
     let asked = (&*model.provider, &shared.ports);
-    match exchange(request, asked, &emitter, (&shared.limits, pace), AfterSeen::Stop, cancel).await
+    match exchange(request, asked, &emitter, (&shared.limits, pace), BrokenAnswerPolicy::Stop, cancel).await
     {
-        Exchange::Complete(completion) => Ok(completion),
-        Exchange::Failed { error, .. } => Err(error),
-        Exchange::Cancelled { .. } => Err(Error::cancelled()),
+        RequestOutcome::Complete(completion) => Ok(completion),
+        RequestOutcome::Failed { error, .. } => Err(error),
+        RequestOutcome::Cancelled { .. } => Err(Error::cancelled()),
     }
 }
 
 /// Passes the pieces of an answer to the plugin, and all other events to the session's followers.
-struct Pieces {
+struct PieceForwarder {
     take: PieceSink,
-    outer: Emitter,
+    outer: EventEmitter,
 }
 
-impl EventSink for Pieces {
+impl EventSink for PieceForwarder {
     fn event(&self, envelope: Envelope) {
         match envelope.event {
             Event::TextDelta { text, .. } => (self.take)(Delta::text(text)),

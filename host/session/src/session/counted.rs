@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// An item that is counted until it is dropped.
-pub(super) struct Counted<'a>(&'a AtomicUsize);
+pub(super) struct CountedItem<'a>(&'a AtomicUsize);
 
-impl<'a> Counted<'a> {
+impl<'a> CountedItem<'a> {
     /// Counts one more. Returns `None` if there are `max` already.
     pub(super) fn begin(count: &'a AtomicUsize, max: usize) -> Option<Self> {
         let counted = Self(count);
@@ -13,7 +13,7 @@ impl<'a> Counted<'a> {
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for CountedItem<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Relaxed);
     }
@@ -26,10 +26,10 @@ mod tests {
     #[test]
     fn one_too_many_is_refused_and_leaves_no_trace() {
         let count = AtomicUsize::new(0);
-        let first = Counted::begin(&count, 1);
-        assert!(first.is_some() && Counted::begin(&count, 1).is_none());
+        let first = CountedItem::begin(&count, 1);
+        assert!(first.is_some() && CountedItem::begin(&count, 1).is_none());
         drop(first);
-        assert!(Counted::begin(&count, 1).is_some());
+        assert!(CountedItem::begin(&count, 1).is_some());
         assert_eq!(count.load(Relaxed), 0);
     }
 }

@@ -9,14 +9,14 @@ use tokio::sync::watch;
 use crate::Cancel;
 use crate::ask::FormQuestion;
 use crate::form_check::{check_answer, check_form};
-use crate::session::Shared;
+use crate::session::SessionShared;
 
 /// How often a client may give an answer that does not fit the form.
 const ANSWERS_MAX: u32 = 3;
 
 /// The forms of a session.
 #[derive(Default)]
-pub(crate) struct Forms {
+pub(crate) struct SessionForms {
     /// Held while the user has a form.
     shown: tokio::sync::Mutex<()>,
     waiting: watch::Sender<usize>,
@@ -26,9 +26,9 @@ pub(crate) struct Forms {
 }
 
 /// A form that is shown or waits. It is counted until it is dropped.
-struct Counted<'a>(&'a watch::Sender<usize>);
+struct CountedForm<'a>(&'a watch::Sender<usize>);
 
-impl<'a> Counted<'a> {
+impl<'a> CountedForm<'a> {
     /// Counts one more. Returns `None` if too many wait.
     fn begin(waiting: &'a watch::Sender<usize>) -> Option<Self> {
         let has_room = waiting.send_if_modified(|count| {
@@ -40,21 +40,21 @@ impl<'a> Counted<'a> {
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for CountedForm<'_> {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count -= 1);
     }
 }
 
 /// A form that was announced. Dropping it without an answer means that it was withdrawn.
-struct Announced<'a> {
-    shared: &'a Shared,
+struct AnnouncedForm<'a> {
+    shared: &'a SessionShared,
     form_id: String,
     source: String,
     outcome: FormOutcome,
 }
 
-impl Drop for Announced<'_> {
+impl Drop for AnnouncedForm<'_> {
     fn drop(&mut self) {
         self.shared.emitter.emit(Event::FormAnswered {
             form_id: std::mem::take(&mut self.form_id),
@@ -64,19 +64,19 @@ impl Drop for Announced<'_> {
     }
 }
 
-impl Forms {
+impl SessionForms {
     /// Asks the user.
     pub(crate) async fn ask(
         &self,
         plugin: &PluginName,
         form: &Form,
-        shared: &Shared,
+        shared: &SessionShared,
     ) -> Result<FormAnswer> {
         check_form(form)?;
         if let Some(reason) = shared.ports.asker.unavailable() {
             return Ok(FormAnswer::nobody(reason));
         }
-        let Some(_counted) = Counted::begin(&self.waiting) else {
+        let Some(_counted) = CountedForm::begin(&self.waiting) else {
             let text = format!("{FORMS_WAITING_MAX} forms are already waiting for the user");
             return Err(Error::new(ErrorKind::LimitReached, text).temporary());
         };
@@ -96,7 +96,7 @@ impl Forms {
     }
 
     /// Asks once no other form is shown.
-    async fn ask_alone(&self, plugin: &PluginName, form: &Form, shared: &Shared) -> FormAnswer {
+    async fn ask_alone(&self, plugin: &PluginName, form: &Form, shared: &SessionShared) -> FormAnswer {
         let _shown = self.shown.lock().await;
         let form_id = format!("form_{}", self.asked.fetch_add(1, Relaxed) + 1);
         let source = plugin.as_str().to_owned();
@@ -106,7 +106,7 @@ impl Forms {
             form: form.clone(),
         });
         let outcome = FormOutcome::Cancelled;
-        let mut announced = Announced { shared, form_id: form_id.clone(), source, outcome };
+        let mut announced = AnnouncedForm { shared, form_id: form_id.clone(), source, outcome };
         let agent = shared.agent.as_ref().map(|agent| agent.name.as_str());
         let session = &shared.id;
         let question = FormQuestion { session, agent, plugin, id: &form_id, form };

@@ -19,18 +19,18 @@ use jaato_types::{
 };
 use parking_lot::Mutex;
 
-use super::beside::{AskingPlugin, Beside, PieceSink};
-use super::counted::Counted;
-use super::forms::Forms;
-use crate::calls::{CallRunner, Initiative};
-use crate::events::Emitter;
+use super::beside::{AskingPlugin, PluginModelRequests, PieceSink};
+use super::counted::CountedItem;
+use super::forms::SessionForms;
+use crate::calls::{CallRunner, CallInitiator};
+use crate::events::EventEmitter;
 use crate::hooks::HookAsker;
-use crate::pace::Pace;
+use crate::pace::RequestPace;
 use crate::session::Agent;
-use crate::tasks::{RunningTask, Tasks};
+use crate::tasks::{RunningTask, BackgroundTasks};
 use crate::{
-    AnsweringModel, Asker, CALL_DEPTH_MAX, CallOrigin, Cancel, Caps, Entry, Hold, Inbox, Limits,
-    Ports, SharedFacts, SharedObjects, SharedRules, SharedSpent, Toolbox,
+    AnsweringModel, UserAsker, CALL_DEPTH_MAX, CallOrigin, Cancel, Caps, HistoryEntry, DeadlineHold, Inbox, Limits,
+    SessionPorts, SharedFacts, SharedObjects, SharedRules, SharedUsage, Toolbox,
 };
 
 /// The maximum number of plugin calls that run at once in a session. One more is refused instead of
@@ -38,13 +38,13 @@ use crate::{
 pub const PLUGIN_CALLS_MAX: usize = 16;
 
 /// The state that a session's calls share.
-pub(crate) struct Shared {
+pub(crate) struct SessionShared {
     pub(crate) id: SessionId,
-    pub(crate) ports: Ports,
+    pub(crate) ports: SessionPorts,
     pub(crate) hooks: Arc<HookAsker>,
     pub(crate) limits: Limits,
-    pub(crate) pace: Pace,
-    pub(crate) emitter: Emitter,
+    pub(crate) pace: RequestPace,
+    pub(crate) emitter: EventEmitter,
     /// May change between the calls of a turn. A call keeps the tools that it began with.
     pub(crate) toolbox: Mutex<Arc<Toolbox>>,
     pub(crate) rules: SharedRules,
@@ -54,39 +54,39 @@ pub(crate) struct Shared {
     pub(crate) agent: Option<Agent>,
     pub(crate) facts: SharedFacts,
     pub(crate) objects: SharedObjects,
-    pub(crate) tasks: Tasks,
+    pub(crate) tasks: BackgroundTasks,
     pub(crate) inbox: Inbox,
     /// The plugins' forms for the user.
-    pub(crate) forms: Forms,
+    pub(crate) forms: SessionForms,
     /// The model that currently answers.
     pub(crate) model: Mutex<AnsweringModel>,
     /// The usage so far, and its caps.
-    pub(crate) spent: SharedSpent,
+    pub(crate) spent: SharedUsage,
     pub(crate) caps: Caps,
     /// Plugins' instructions about tools that they have set, until the model gets them.
     pub(crate) late_instructions: Mutex<BTreeMap<PluginName, String>>,
     /// Each plugin's last such instructions, so that they are not repeated.
     pub(crate) told_instructions: Mutex<BTreeMap<PluginName, String>>,
     /// The plugins' requests to models.
-    pub(crate) beside: Beside,
+    pub(crate) beside: PluginModelRequests,
     /// The record as it was last published.
-    pub(crate) record: Mutex<Vec<Arc<Entry>>>,
+    pub(crate) record: Mutex<Vec<Arc<HistoryEntry>>>,
     /// The number of plugin calls that run.
     pub(crate) plugin_calls: AtomicUsize,
 }
 
 /// The state that a session shares with sessions that it opens.
-pub struct Lent {
+pub struct LentSessionState {
     /// The model that answers in it.
     pub model: ModelId,
     /// The front end that asks the user.
-    pub asker: Arc<dyn Asker>,
+    pub asker: Arc<dyn UserAsker>,
     /// The rules.
     pub rules: SharedRules,
     /// How long to wait for an answer to a question.
     pub patience_ms: Option<u64>,
     /// The usage of all of them so far.
-    pub spent: SharedSpent,
+    pub spent: SharedUsage,
     /// The caps for all of them together.
     pub caps: Caps,
     /// The objects that tools have shown to its model.
@@ -94,15 +94,15 @@ pub struct Lent {
     /// Its tools.
     pub tools: Arc<Toolbox>,
     /// Pauses the deadline of the call that opens one.
-    pub hold: Hold,
+    pub hold: DeadlineHold,
 }
 
 /// A handle for calling a session's tools while a turn runs. It does not keep the session alive.
 #[derive(Clone)]
-pub struct SessionHandle(Weak<Shared>);
+pub struct SessionHandle(Weak<SessionShared>);
 
 impl SessionHandle {
-    pub(crate) fn of(shared: &Arc<Shared>) -> Self {
+    pub(crate) fn for_session(shared: &Arc<SessionShared>) -> Self {
         Self(Arc::downgrade(shared))
     }
 
@@ -129,7 +129,7 @@ impl SessionHandle {
         let _running = shared.count_plugin_call()?;
         let call = ToolCall::new(shared.ports.ids.call(), name.clone(), arguments);
         shared.await_tool(&call, cancel).await;
-        let mut runner = shared.runner(Initiative::Plugin, cancel);
+        let mut runner = shared.runner(CallInitiator::Plugin, cancel);
         runner.origin = Some(origin);
         runner.run_whole(&call).await
     }
@@ -149,7 +149,7 @@ impl SessionHandle {
         let timeout_ms = (asked.timeout_ms > 0).then(|| asked.timeout_ms.min(TASK_MS_MAX));
         let call = ToolCall::new(shared.ports.ids.call(), asked.name, asked.arguments);
         shared.await_tool(&call, cancel).await;
-        let mut runner = shared.runner(Initiative::Plugin, cancel);
+        let mut runner = shared.runner(CallInitiator::Plugin, cancel);
         runner.origin = Some(origin);
         runner.run_detached(&call, origin.plugin.as_str(), timeout_ms).await
     }
@@ -190,7 +190,7 @@ impl SessionHandle {
     ///
     /// # Errors
     /// `unavailable` when the session is over.
-    pub fn set_mode(&self, mode: jaato_policy::Mode) -> Result<()> {
+    pub fn set_mode(&self, mode: jaato_policy::PolicyMode) -> Result<()> {
         let shared = self.shared()?;
         shared.rules.change(|rules| rules.mode = mode);
         shared.emitter.emit(Event::ModeChanged { mode: mode.name().to_owned() });
@@ -207,7 +207,7 @@ impl SessionHandle {
             let wait = shared.ports.clock.sleep(asked.wait_ms.min(TASK_WAIT_MS_MAX));
             tokio::select! {
                 biased;
-                changed = shared.tasks.changed(&asked.task_id, asked.offset) => changed?,
+                changed = shared.tasks.wait_for_change(&asked.task_id, asked.offset) => changed?,
                 () = wait => {}
             }
         }
@@ -302,9 +302,9 @@ impl SessionHandle {
     ///
     /// # Errors
     /// `unavailable` when the session is over.
-    pub fn lend(&self, hold: &Hold) -> Result<Lent> {
+    pub fn lend(&self, hold: &DeadlineHold) -> Result<LentSessionState> {
         let shared = self.shared()?;
-        Ok(Lent {
+        Ok(LentSessionState {
             model: shared.model.lock().model.id.clone(),
             asker: Arc::clone(&shared.ports.asker),
             rules: Arc::clone(&shared.rules),
@@ -321,20 +321,20 @@ impl SessionHandle {
     ///
     /// # Errors
     /// `unavailable` when the session is over.
-    pub fn record(&self) -> Result<Vec<Arc<Entry>>> {
+    pub fn record(&self) -> Result<Vec<Arc<HistoryEntry>>> {
         Ok(self.shared()?.record.lock().clone())
     }
 
-    fn shared(&self) -> Result<Arc<Shared>> {
+    fn shared(&self) -> Result<Arc<SessionShared>> {
         let over = || Error::new(ErrorKind::Unavailable, "the session is over");
         self.0.upgrade().ok_or_else(over)
     }
 }
 
-impl Shared {
+impl SessionShared {
     /// Counts a plugin's call while it runs.
-    fn count_plugin_call(&self) -> Result<Counted<'_>> {
-        Counted::begin(&self.plugin_calls, PLUGIN_CALLS_MAX).ok_or_else(|| {
+    fn count_plugin_call(&self) -> Result<CountedItem<'_>> {
+        CountedItem::begin(&self.plugin_calls, PLUGIN_CALLS_MAX).ok_or_else(|| {
             let text =
                 format!("{PLUGIN_CALLS_MAX} calls of plugins are already running in this session");
             Error::new(ErrorKind::LimitReached, text).temporary()
@@ -356,7 +356,7 @@ impl Shared {
         &self,
         name: &ToolName,
         arguments: serde_json::Value,
-        initiative: Initiative,
+        initiative: CallInitiator,
         cancel: &Cancel,
     ) -> Result<Output> {
         let call = ToolCall::new(self.ports.ids.call(), name.clone(), arguments);
@@ -366,7 +366,7 @@ impl Shared {
 
     pub(crate) fn runner<'a>(
         &'a self,
-        initiative: Initiative,
+        initiative: CallInitiator,
         cancel: &'a Cancel,
     ) -> CallRunner<'a> {
         CallRunner {

@@ -37,7 +37,7 @@ const REFUSED: &str = "it was left out: the provider refused it";
 
 /// The images and files that are left out, by blob id.
 #[derive(Debug, Default)]
-pub(crate) struct LeftOut {
+pub(crate) struct OmittedMedia {
     words: BTreeMap<String, String>,
     /// Blobs that the provider refused. They are left out permanently.
     refused: Vec<String>,
@@ -47,10 +47,10 @@ pub(crate) struct LeftOut {
 
 /// The blobs that were removed from one request because the provider refused it.
 #[derive(Debug, Default)]
-pub(crate) struct TakenOut(Vec<String>);
+pub(crate) struct RefusedBlobs(Vec<String>);
 
 /// An image or a file of the history.
-struct Shown {
+struct HistoryMedia {
     blob: String,
     mime_type: String,
     name: String,
@@ -60,9 +60,9 @@ struct Shown {
     times: usize,
 }
 
-impl LeftOut {
+impl OmittedMedia {
     /// Returns the notes for the model in their place.
-    pub(crate) fn words(&self) -> &BTreeMap<String, String> {
+    pub(crate) fn omission_notes(&self) -> &BTreeMap<String, String> {
         &self.words
     }
 
@@ -77,7 +77,7 @@ impl Session {
     /// Inspects the images and files of the next request, and leaves out those that its provider
     /// would refuse.
     pub(crate) async fn leave_out_too_large(&mut self) {
-        let shown = self.shown();
+        let shown = self.media_in_request();
         let media = self.shared.ports.media.clone();
         for one in &shown {
             if !self.left_out.facts.contains_key(&one.blob) {
@@ -105,30 +105,30 @@ impl Session {
 
     /// Removes what the provider may have refused from the request: first the new files, then all
     /// that the error may refer to. Returns true if there is anything to try without.
-    pub(crate) fn take_out_refused(&mut self, error: &Error, taken: &mut TakenOut) -> bool {
+    pub(crate) fn take_out_refused(&mut self, error: &Error, taken: &mut RefusedBlobs) -> bool {
         let names_media = names_media(error);
         let is_suspect = is_refusal(error) && taken.0.is_empty();
         if !names_media && !is_suspect {
             return false;
         }
-        let shown = self.shown();
+        let shown = self.media_in_request();
         let has_new = shown.iter().any(|one| !one.was_answered);
         if !has_new && !names_media {
             return false;
         }
-        let goes = |one: &Shown| !has_new || !one.was_answered;
-        let (out, _): (Vec<Shown>, Vec<Shown>) = shown.into_iter().partition(goes);
+        let goes = |one: &HistoryMedia| !has_new || !one.was_answered;
+        let (out, _): (Vec<HistoryMedia>, Vec<HistoryMedia>) = shown.into_iter().partition(goes);
         self.take_out(out, taken)
     }
 
     /// Removes all images and files, for a request that stays too large although the error names
     /// none.
-    pub(crate) fn take_out_all(&mut self, taken: &mut TakenOut) -> bool {
-        let shown = self.shown();
+    pub(crate) fn take_out_all(&mut self, taken: &mut RefusedBlobs) -> bool {
+        let shown = self.media_in_request();
         self.take_out(shown, taken)
     }
 
-    fn take_out(&mut self, out: Vec<Shown>, taken: &mut TakenOut) -> bool {
+    fn take_out(&mut self, out: Vec<HistoryMedia>, taken: &mut RefusedBlobs) -> bool {
         let Some(first) = out.first() else { return false };
         let (model, name, kind) = (&self.model, &first.name, &first.mime_type);
         let more = match out.len() {
@@ -151,7 +151,7 @@ impl Session {
     }
 
     /// Puts back the files of a request that fails without them as well.
-    pub(crate) fn put_back(&mut self, taken: TakenOut) {
+    pub(crate) fn put_back(&mut self, taken: RefusedBlobs) {
         for blob in taken.0 {
             self.left_out.words.remove(&blob);
             self.left_out.refused.retain(|known| *known != blob);
@@ -160,33 +160,33 @@ impl Session {
 
     /// Lets a model try a file that its provider refused again, because the user attached it again.
     pub(crate) fn try_again(&mut self, files: &[Part]) {
-        let blobs = files.iter().flat_map(data_of).filter_map(Data::blob_id);
+        let blobs = files.iter().flat_map(part_data).filter_map(Data::blob_id);
         let again: Vec<String> = blobs.map(str::to_owned).collect();
         let refused = |blob: &String| self.left_out.refused.contains(blob);
         let again: Vec<String> = again.into_iter().filter(refused).collect();
         if !again.is_empty() {
-            self.put_back(TakenOut(again));
+            self.put_back(RefusedBlobs(again));
             self.cut();
         }
     }
 
     /// Counts the images and files of the next request, and their bytes.
     pub(crate) fn shown_bytes(&self) -> (u64, u64) {
-        let facts = |one: &Shown| self.left_out.facts.get(&one.blob)?.as_ref();
-        self.shown().iter().fold((0, 0), |(count, bytes), one| {
+        let facts = |one: &HistoryMedia| self.left_out.facts.get(&one.blob)?.as_ref();
+        self.media_in_request().iter().fold((0, 0), |(count, bytes), one| {
             let times = one.times as u64;
             (count + times, bytes + times * facts(one).map_or(0, |facts| facts.bytes))
         })
     }
 
     /// Lists the images and files of the next request, each once.
-    fn shown(&self) -> Vec<Shown> {
-        let mut shown: Vec<Shown> = Vec::new();
+    fn media_in_request(&self) -> Vec<HistoryMedia> {
+        let mut shown: Vec<HistoryMedia> = Vec::new();
         let messages: Vec<&Message> = self.history.messages().collect();
         let answered = messages.iter().rposition(|message| message.role == Role::Model);
         for (at, message) in messages.iter().enumerate() {
             let was_answered = answered.is_some_and(|last| at < last);
-            for data in message.parts.iter().flat_map(data_of) {
+            for data in message.parts.iter().flat_map(part_data) {
                 let Some(blob) = data.blob_id() else { continue };
                 let is_sent = self.takes.accepts(&data.mime_type)
                     && !self.left_out.words.contains_key(blob)
@@ -199,7 +199,7 @@ impl Session {
                     known.was_answered |= was_answered;
                     continue;
                 }
-                shown.push(Shown {
+                shown.push(HistoryMedia {
                     blob: blob.to_owned(),
                     mime_type: data.mime_type.clone(),
                     name: data.name.clone().unwrap_or_else(|| "an attachment".to_owned()),
@@ -212,7 +212,7 @@ impl Session {
     }
 }
 
-fn data_of(part: &Part) -> &[Data] {
+fn part_data(part: &Part) -> &[Data] {
     match part {
         Part::Data(data) => std::slice::from_ref(data),
         Part::ToolResult(result) => &result.attachments,

@@ -8,10 +8,10 @@ use jaato_types::{
 };
 
 use super::Session;
-use crate::exchange::Exchange;
+use crate::exchange::RequestOutcome;
 use crate::gc::GcState;
-use crate::session::sight::Sight;
-use crate::{ModelTakes, Provider, WindowOrigin};
+use crate::session::sight::MediaTypeState;
+use crate::{ModelCapabilities, Provider, WindowOrigin};
 
 /// A model, and the known facts about it.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub struct ModelSetup {
     /// sure that the provider honours them.
     pub options: RequestOptions,
     /// What the provider accepts besides text.
-    pub takes: ModelTakes,
+    pub takes: ModelCapabilities,
     /// Its price, if that is known.
     pub price: Option<Price>,
     /// Whether the user configured the price, which then overrides the provider's.
@@ -60,7 +60,7 @@ impl ModelSetup {
             context_limit,
             origin: WindowOrigin::Configured,
             options: RequestOptions::default(),
-            takes: ModelTakes::default(),
+            takes: ModelCapabilities::default(),
             price: None,
             is_price_configured: false,
             has_one_conversation: false,
@@ -73,7 +73,7 @@ pub(super) fn ask_for(
     prefix: &mut Request,
     model: &ModelId,
     options: RequestOptions,
-    takes: &ModelTakes,
+    takes: &ModelCapabilities,
     session: &SessionId,
 ) {
     let name = model.split().map_or(model.as_str(), |(_, name)| name);
@@ -90,10 +90,10 @@ impl Session {
     /// dropped, because the user has chosen this one.
     pub fn change_model(&mut self, setup: ModelSetup, provider: Arc<dyn Provider>) {
         self.fallbacks.clear();
-        self.change(setup, provider, None);
+        self.apply_model(setup, provider, None);
     }
 
-    fn change(&mut self, setup: ModelSetup, provider: Arc<dyn Provider>, error: Option<Error>) {
+    fn apply_model(&mut self, setup: ModelSetup, provider: Arc<dyn Provider>, error: Option<Error>) {
         *self.shared.model.lock() =
             AnsweringModel { model: setup.clone(), provider: Arc::clone(&provider) };
         let ModelSetup { id, context_limit, origin, options, takes, price, .. } = setup;
@@ -105,7 +105,7 @@ impl Session {
         ask_for(&mut self.prefix, &id, options, &takes, &self.shared.id);
         (self.model, self.provider, self.takes) = (id.clone(), provider, takes);
         (self.price, self.is_price_configured) = (price, is_price_configured);
-        self.sight = Sight::default();
+        self.sight = MediaTypeState::default();
         self.left_out.forget_limits();
         self.shared.pace.forget_room();
         self.gc = GcState::new(self.gc.settings.clone(), context_limit, origin);
@@ -121,8 +121,8 @@ impl Session {
 
     /// Switches to the next model if this one failed permanently before the user saw any of its
     /// answer, and says so. Returns false if there is none, or if the failure is not the model's.
-    pub(crate) fn fall_back(&mut self, came: &Exchange) -> bool {
-        let Exchange::Failed { partial: None, error } = came else { return false };
+    pub(crate) fn fall_back(&mut self, came: &RequestOutcome) -> bool {
+        let RequestOutcome::Failed { partial: None, error } = came else { return false };
         let is_the_models = match error.kind {
             ErrorKind::ContextOverflow
             | ErrorKind::LimitReached
@@ -138,7 +138,7 @@ impl Session {
         let (failed, next_id) = (self.model.clone(), &next.model.id);
         let text = format!("`{failed}` failed: {}; trying `{next_id}` instead", error.message);
         self.shared.emitter.notice(text);
-        self.change(next.model, next.provider, Some(error.clone()));
+        self.apply_model(next.model, next.provider, Some(error.clone()));
         true
     }
 

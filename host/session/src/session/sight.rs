@@ -10,7 +10,7 @@ use crate::{Cancel, Session};
 
 /// The session's state of the accepted media types.
 #[derive(Debug, Default)]
-pub(crate) struct Sight {
+pub(crate) struct MediaTypeState {
     /// Whether the session has waited for the answer. It waits once.
     waited: bool,
     /// Whether the provider's answer was used.
@@ -23,7 +23,7 @@ impl Session {
         if self.sight.taken || std::mem::replace(&mut self.sight.waited, true) {
             return;
         }
-        self.wait_for_told(cancel).await;
+        self.wait_for_model_info(cancel).await;
     }
 
     /// Uses the provider's answer, unless the model was already shown something.
@@ -31,7 +31,7 @@ impl Session {
         if std::mem::replace(&mut self.sight.taken, true) {
             return;
         }
-        let was_shown = self.history.messages().any(shows);
+        let was_shown = self.history.messages().any(has_blob);
         if let Some(accepts) = accepts.filter(|_| !was_shown) {
             self.takes.media_types.clone_from(accepts);
         }
@@ -39,7 +39,7 @@ impl Session {
 }
 
 /// Returns true if a message contains a blob.
-fn shows(message: &Message) -> bool {
+fn has_blob(message: &Message) -> bool {
     message.parts.iter().any(|part| match part {
         Part::Data(data) => data.blob_id().is_some(),
         Part::ToolResult(result) => !result.attachments.is_empty(),

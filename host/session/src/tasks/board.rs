@@ -12,11 +12,11 @@ use tokio::sync::Notify;
 
 use super::{LAST_LINE_BYTES_MAX, RunningTask, TaskOutput, id_of};
 use crate::output::error_content;
-use crate::{Cancel, Clock};
+use crate::{Cancel, SessionClock};
 
 /// The running and ended tasks.
 #[derive(Default)]
-pub(crate) struct Board {
+pub(crate) struct TaskBoard {
     state: Mutex<State>,
     /// Wakes code that waits for the end of a task.
     ended: Notify,
@@ -25,20 +25,20 @@ pub(crate) struct Board {
 #[derive(Default)]
 struct State {
     started: u64,
-    tasks: BTreeMap<u64, Task>,
+    tasks: BTreeMap<u64, BoardTask>,
     /// Outcomes that are not in a message yet, in the order in which they arrived.
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<TaskOutcomeReport>,
 }
 
 /// The model's report about an ended task.
-struct Outcome {
+struct TaskOutcomeReport {
     told: Value,
     /// Whether it makes a message due. Code that ended a task itself already knows.
     wakes: bool,
 }
 
 /// A task.
-pub(crate) struct Task {
+pub(crate) struct BoardTask {
     pub(crate) tool: ToolName,
     pub(crate) arguments: Value,
     pub(crate) source: String,
@@ -51,13 +51,13 @@ pub(crate) struct Task {
     pub(crate) is_taken_back: bool,
     pub(crate) output: Arc<TaskOutput>,
     pub(crate) began_ms: u64,
-    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn SessionClock>,
     /// `None` while it runs.
-    pub(crate) ended: Option<Ended>,
+    pub(crate) ended: Option<TaskEnd>,
 }
 
 /// How a task ended.
-pub(crate) struct Ended {
+pub(crate) struct TaskEnd {
     pub(crate) status: TaskStatus,
     pub(crate) content: Map<String, Value>,
     pub(crate) duration_ms: u64,
@@ -65,7 +65,7 @@ pub(crate) struct Ended {
     pub(crate) told: Value,
 }
 
-impl Task {
+impl BoardTask {
     fn runs_for_turn(&self) -> bool {
         self.ended.is_none() && !self.is_detached
     }
@@ -92,9 +92,9 @@ impl Task {
     }
 }
 
-impl Board {
+impl TaskBoard {
     /// Adds a task. Returns its number.
-    pub(super) fn begin(&self, task: Task) -> u64 {
+    pub(super) fn add_task(&self, task: BoardTask) -> u64 {
         let mut state = self.lock();
         state.started += 1;
         let number = state.started;
@@ -103,7 +103,7 @@ impl Board {
     }
 
     /// Counts the tasks that a turn waits for.
-    pub(crate) fn running(&self) -> usize {
+    pub(crate) fn running_count(&self) -> usize {
         self.lock().tasks.values().filter(|task| task.runs_for_turn()).count()
     }
 
@@ -121,7 +121,7 @@ impl Board {
     pub(super) fn list_running(&self) -> Vec<RunningTask> {
         let state = self.lock();
         let running = state.tasks.iter().filter(|(_, task)| task.ended.is_none());
-        let look = |(number, task): (&u64, &Task)| RunningTask {
+        let look = |(number, task): (&u64, &BoardTask)| RunningTask {
             facts: task.facts(*number),
             arguments: task.arguments.clone(),
             last_line: task.output.last_line(LAST_LINE_BYTES_MAX),
@@ -178,8 +178,8 @@ impl Board {
     }
 
     /// Waits until no task runs that a turn waits for.
-    pub(crate) async fn idle(&self) {
-        self.wait_until(|board| board.running() == 0).await;
+    pub(crate) async fn wait_until_idle(&self) {
+        self.wait_until(|board| board.running_count() == 0).await;
     }
 
     /// Waits until no task runs at all.
@@ -213,7 +213,7 @@ impl Board {
 
     /// Lists the tasks whose outcomes wait for a message.
     pub(crate) fn outcomes_of(&self) -> Vec<String> {
-        let id = |outcome: &Outcome| Some(outcome.told["task_id"].as_str()?.to_owned());
+        let id = |outcome: &TaskOutcomeReport| Some(outcome.told["task_id"].as_str()?.to_owned());
         self.lock().outcomes.iter().filter_map(id).collect()
     }
 
@@ -229,14 +229,14 @@ impl Board {
 }
 
 /// A task's place on the board. Dropping it always leaves an outcome.
-pub(super) struct Place {
-    board: Arc<Board>,
+pub(super) struct TaskReservation {
+    board: Arc<TaskBoard>,
     number: u64,
-    ended: Option<Ended>,
+    ended: Option<TaskEnd>,
 }
 
-impl Place {
-    pub(super) fn new(board: Arc<Board>, number: u64) -> Self {
+impl TaskReservation {
+    pub(super) fn new(board: Arc<TaskBoard>, number: u64) -> Self {
         Self { board, number, ended: None }
     }
 
@@ -249,16 +249,16 @@ impl Place {
         self.board.is_taken_back(self.number)
     }
 
-    pub(super) fn ends(&mut self, ended: Ended) {
+    pub(super) fn end_task(&mut self, ended: TaskEnd) {
         self.ended = Some(ended);
     }
 }
 
-impl Drop for Place {
+impl Drop for TaskReservation {
     fn drop(&mut self) {
         let ended = self.ended.take().unwrap_or_else(|| without_outcome(&self.task_id()));
         let mut state = self.board.lock();
-        let mut outcome = Outcome { told: ended.told.clone(), wakes: true };
+        let mut outcome = TaskOutcomeReport { told: ended.told.clone(), wakes: true };
         if let Some(task) = state.tasks.get_mut(&self.number) {
             outcome.wakes = !task.is_taken_back;
             let output = Arc::clone(&task.output);
@@ -266,7 +266,7 @@ impl Drop for Place {
             output.end();
         }
         state.outcomes.push(outcome);
-        let of_ended = |(number, task): (&u64, &Task)| task.ended.is_some().then_some(*number);
+        let of_ended = |(number, task): (&u64, &BoardTask)| task.ended.is_some().then_some(*number);
         let over: Vec<u64> = state.tasks.iter().filter_map(of_ended).collect();
         let surplus = over.len().saturating_sub(TASKS_ENDED_MAX);
         for number in over.into_iter().take(surplus) {
@@ -277,9 +277,9 @@ impl Drop for Place {
     }
 }
 
-fn without_outcome(task_id: &str) -> Ended {
+fn without_outcome(task_id: &str) -> TaskEnd {
     let error = Error::new(ErrorKind::HostBug, "the task ended without an outcome");
     let (status, content) = (TaskStatus::Failed, error_content(&error));
     let told = json!({ "task_id": task_id, "status": status, "result": content });
-    Ended { status, content, duration_ms: 0, told }
+    TaskEnd { status, content, duration_ms: 0, told }
 }

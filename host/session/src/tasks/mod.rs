@@ -18,16 +18,16 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
 
-pub(crate) use board::{Board, Task};
-use board::{Ended, Place};
+pub(crate) use board::{TaskBoard, BoardTask};
+use board::{TaskEnd, TaskReservation};
 pub(crate) use output::TaskOutput;
-pub use wake::Wake;
+pub use wake::WakeWaiter;
 
 use crate::OutputStore;
-use crate::calls::Running;
-use crate::events::Emitter;
-use crate::hooks::{Changed, HookAsker};
-use crate::output::{self as tool_output, Fitting, error_content};
+use crate::calls::RunningToolCall;
+use crate::events::EventEmitter;
+use crate::hooks::{HookedResult, HookAsker};
+use crate::output::{self as tool_output, ResultLimit, error_content};
 
 /// How many bytes of output a read returns by default.
 const READ_BYTES: u64 = 64 * 1024;
@@ -47,15 +47,15 @@ pub struct RunningTask {
 }
 
 /// The tasks of a session.
-pub(crate) struct Tasks {
+pub(crate) struct BackgroundTasks {
     set: Mutex<JoinSet<()>>,
-    board: Arc<Board>,
+    board: Arc<TaskBoard>,
 }
 
 /// The parts of a session that tasks need.
 #[derive(Clone)]
-pub(crate) struct Surroundings {
-    pub(crate) emitter: Emitter,
+pub(crate) struct BackgroundTaskContext {
+    pub(crate) emitter: EventEmitter,
     pub(crate) hooks: Arc<HookAsker>,
     /// The plugin that the tool comes from. Empty for the host's own tools.
     pub(crate) owner: PluginName,
@@ -63,13 +63,13 @@ pub(crate) struct Surroundings {
     pub(crate) output_bytes_max: usize,
 }
 
-impl Tasks {
+impl BackgroundTasks {
     pub(crate) fn new() -> Self {
         Self { set: Mutex::new(JoinSet::new()), board: Arc::default() }
     }
 
     /// Returns the running and ended tasks.
-    pub(crate) fn board(&self) -> &Arc<Board> {
+    pub(crate) fn board(&self) -> &Arc<TaskBoard> {
         &self.board
     }
 
@@ -77,11 +77,11 @@ impl Tasks {
     /// it as a task.
     pub(crate) fn take_over(
         &self,
-        running: Running,
+        running: RunningToolCall,
         by: Option<String>,
-        around: Surroundings,
+        around: BackgroundTaskContext,
     ) -> u64 {
-        let task = Task {
+        let task = BoardTask {
             tool: running.call.name.clone(),
             arguments: running.call.arguments.clone(),
             source: running.source.clone(),
@@ -94,7 +94,7 @@ impl Tasks {
             clock: running.clock.clone(),
             ended: None,
         };
-        let number = self.board.begin(task);
+        let number = self.board.add_task(task);
         around.emitter.emit(Event::TaskStarted {
             task_id: id_of(number),
             call_id: running.call.id.clone(),
@@ -102,7 +102,7 @@ impl Tasks {
             source: running.source.clone(),
             by,
         });
-        let place = Place::new(Arc::clone(&self.board), number);
+        let place = TaskReservation::new(Arc::clone(&self.board), number);
         let mut set = self.set.lock();
         while set.try_join_next().is_some() {}
         set.spawn(run(running, around, place));
@@ -131,7 +131,7 @@ impl Tasks {
     }
 
     /// Waits until a task's output has more than this many bytes, or the task has ended.
-    pub(crate) async fn changed(&self, task_id: &str, offset: u64) -> Result<()> {
+    pub(crate) async fn wait_for_change(&self, task_id: &str, offset: u64) -> Result<()> {
         let (_, output) = self.board.find(task_id)?;
         output.more_than(offset).await;
         Ok(())
@@ -143,14 +143,14 @@ pub(crate) fn id_of(number: u64) -> String {
     format!("task_{number}")
 }
 
-async fn run(mut running: Running, around: Surroundings, mut place: Place) {
+async fn run(mut running: RunningToolCall, around: BackgroundTaskContext, mut place: TaskReservation) {
     let mut outcome = running.finish().await;
     if is_cancelled(outcome.as_ref().err()) && place.is_taken_back() {
         outcome = Err(taken_back());
     }
     let attachments = outcome.as_mut().map(|it| std::mem::take(&mut it.attachments));
     let attachments = attachments.unwrap_or_default();
-    let (content, error) = content(outcome, &running.call, &around).await;
+    let (content, error) = outcome_content(outcome, &running.call, &around).await;
     let duration_ms = running.duration_ms();
     let call = &running.call;
     let status = status(error.as_ref());
@@ -166,7 +166,7 @@ async fn run(mut running: Running, around: Surroundings, mut place: Place) {
     if !attachments.is_empty() {
         told["attachments"] = json!(attachments);
     }
-    place.ends(Ended { status, content: content.clone(), duration_ms, told });
+    place.end_task(TaskEnd { status, content: content.clone(), duration_ms, told });
     around.emitter.emit(Event::TaskFinished {
         task_id,
         call_id: call.id.clone(),
@@ -179,22 +179,22 @@ async fn run(mut running: Running, around: Surroundings, mut place: Place) {
 }
 
 /// Turns an outcome into the model's object, within its size limit.
-async fn content(
+async fn outcome_content(
     outcome: Result<Output>,
     call: &ToolCall,
-    around: &Surroundings,
+    around: &BackgroundTaskContext,
 ) -> (Map<String, Value>, Option<Error>) {
     let (bytes_max, store) = (around.output_bytes_max, &*around.outputs);
-    let fitting = Fitting { call: &call.id, bytes_max, store };
+    let fitting = ResultLimit { call: &call.id, bytes_max, store };
     let (content, error) = match outcome {
-        Ok(output) => (tool_output::content(output, fitting).await, None),
+        Ok(output) => (tool_output::output_content(output, fitting).await, None),
         Err(error) => (tool_output::fit(error_content(&error), fitting).await, Some(error)),
     };
     if is_cancelled(error.as_ref()) {
         return (content, error);
     }
     let after = around.hooks.after_tool(call, &around.owner, content, error.is_some());
-    let Changed { mut content, is_changed } = after.await;
+    let HookedResult { mut content, is_changed } = after.await;
     if is_changed {
         content = tool_output::fit(content, fitting).await;
     }
@@ -220,7 +220,7 @@ fn status(error: Option<&Error>) -> TaskStatus {
 }
 
 /// The model's result in place of a call that takes long.
-pub(crate) fn handle(number: u64, running: (&str, &str), threshold_ms: u64) -> Output {
+pub(crate) fn task_handle_output(number: u64, running: (&str, &str), threshold_ms: u64) -> Output {
     let (id, threshold) = (id_of(number), seconds(threshold_ms));
     let (source, tool) = running;
     Output::json(json!({
@@ -242,6 +242,6 @@ fn seconds(ms: u64) -> f64 {
 }
 
 /// Turns the outcomes into the parts of a message.
-pub(crate) fn parts(outcomes: Vec<Value>) -> Vec<Part> {
+pub(crate) fn outcome_parts(outcomes: Vec<Value>) -> Vec<Part> {
     outcomes.into_iter().map(Part::json).collect()
 }

@@ -7,13 +7,13 @@ use tokio::sync::Notify;
 /// The output of a call that is, or may become, a task.
 #[derive(Default)]
 pub(crate) struct TaskOutput {
-    kept: Mutex<Kept>,
+    kept: Mutex<KeptTaskOutput>,
     /// Wakes code that waits for more.
     more: Notify,
 }
 
 #[derive(Default)]
-struct Kept {
+struct KeptTaskOutput {
     text: String,
     /// Bytes before the text that are not kept.
     before: u64,

@@ -3,21 +3,21 @@
 use std::sync::Arc;
 
 use crate::Inbox;
-use crate::tasks::Board;
+use crate::tasks::TaskBoard;
 
 /// Waits for events that wake a session, without borrowing the session.
 #[derive(Clone)]
-pub struct Wake {
+pub struct WakeWaiter {
     pub(crate) inbox: Inbox,
-    pub(crate) tasks: Arc<Board>,
+    pub(crate) tasks: Arc<TaskBoard>,
 }
 
-impl Wake {
+impl WakeWaiter {
     /// Becomes ready when the session has something to tell its model.
     /// [`Session::turn_woken`](crate::Session::turn_woken) does so.
-    pub async fn woken(&self) {
+    pub async fn wait_for_wake(&self) {
         tokio::select! {
-            () = self.inbox.arrived() => {}
+            () = self.inbox.wait_for_message() => {}
             () = self.tasks.has_ended() => {}
         }
     }

@@ -9,22 +9,22 @@ use parking_lot::Mutex;
 
 use crate::{Cancel, Gc};
 
-type Planner = Arc<dyn Fn(&GcRequest) -> GcPlan + Send + Sync>;
+type ScriptedPlanner = Arc<dyn Fn(&GcRequest) -> GcPlan + Send + Sync>;
 
 /// The next action of a scripted gc.
 #[derive(Clone)]
-pub enum GcBeat {
+pub enum ScriptedGcAction {
     /// Proposes this plan.
     Plan(GcPlan),
     /// Proposes the plan that the closure makes from the request.
-    PlanOf(Planner),
+    PlanOf(ScriptedPlanner),
     /// Fails.
     Fail(Error),
     /// Never answers.
     Hang,
 }
 
-impl GcBeat {
+impl ScriptedGcAction {
     /// Creates a plan that drops these messages.
     pub fn dropping(drop: impl IntoIterator<Item = usize>) -> Self {
         Self::Plan(GcPlan { v: 1, drop: drop.into_iter().collect(), ..GcPlan::default() })
@@ -50,13 +50,13 @@ impl GcBeat {
 /// A gc with prepared plans. It repeats the last one.
 #[derive(Default)]
 pub struct ScriptedGc {
-    script: Mutex<Option<VecDeque<GcBeat>>>,
+    script: Mutex<Option<VecDeque<ScriptedGcAction>>>,
     requests: Mutex<Vec<GcRequest>>,
 }
 
 impl ScriptedGc {
     /// Adds a gc that performs one beat per request.
-    pub fn does(&self, beats: impl IntoIterator<Item = GcBeat>) {
+    pub fn does(&self, beats: impl IntoIterator<Item = ScriptedGcAction>) {
         *self.script.lock() = Some(beats.into_iter().collect());
     }
 
@@ -69,7 +69,7 @@ impl ScriptedGc {
         self.script.lock().is_some()
     }
 
-    fn next(&self) -> Option<GcBeat> {
+    fn next(&self) -> Option<ScriptedGcAction> {
         let mut script = self.script.lock();
         let beats = script.as_mut()?;
         if beats.len() > 1 { beats.pop_front() } else { beats.front().cloned() }
@@ -90,10 +90,10 @@ impl Gc for ScriptedGc {
         let beat = self.next();
         async move {
             match beat {
-                Some(GcBeat::Plan(plan)) => Ok(plan),
-                Some(GcBeat::PlanOf(planner)) => Ok(planner(request)),
-                Some(GcBeat::Fail(error)) => Err(error),
-                Some(GcBeat::Hang) => std::future::pending().await,
+                Some(ScriptedGcAction::Plan(plan)) => Ok(plan),
+                Some(ScriptedGcAction::PlanOf(planner)) => Ok(planner(request)),
+                Some(ScriptedGcAction::Fail(error)) => Err(error),
+                Some(ScriptedGcAction::Hang) => std::future::pending().await,
                 None => Err(Error::failed("the script has no plan")),
             }
         }

@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use crate::{HookPlugin, HookScope, Hooks};
 
-type Answering = Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value>> + Send + Sync>;
+type ScriptedHookAnswer = Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value>> + Send + Sync>;
 
 /// Plugins whose answers a test defines. Without any, no plugin is asked.
 #[derive(Default)]
 pub struct ScriptedHooks {
-    plugins: Mutex<Vec<(PluginName, Hook, Answering)>>,
+    plugins: Mutex<Vec<(PluginName, Hook, ScriptedHookAnswer)>>,
     asked: Mutex<Vec<(PluginName, Hook, Value)>>,
 }
 
@@ -27,7 +27,7 @@ impl ScriptedHooks {
         F: Future<Output = Result<Value>> + Send + 'static,
         B: Fn(Value) -> F + Send + Sync + 'static,
     {
-        let answer: Answering = Arc::new(move |asked| answer(asked).boxed());
+        let answer: ScriptedHookAnswer = Arc::new(move |asked| answer(asked).boxed());
         self.plugins.lock().push((PluginName::from(plugin), hook, answer));
         self
     }
@@ -49,7 +49,7 @@ impl ScriptedHooks {
 }
 
 impl Hooks for ScriptedHooks {
-    fn asked(&self, hook: Hook) -> Vec<HookPlugin> {
+    fn plugins_with_hook(&self, hook: Hook) -> Vec<HookPlugin> {
         let plugins = self.plugins.lock();
         let asked = plugins.iter().filter(|(_, known, _)| *known == hook);
         asked

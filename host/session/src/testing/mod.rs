@@ -12,10 +12,10 @@ mod provider;
 mod stage;
 mod tools;
 
-pub use gc::{GcBeat, ScriptedGc};
+pub use gc::{ScriptedGcAction, ScriptedGc};
 pub use hooks::ScriptedHooks;
-pub use outside::{CountingIds, KeptOutputs, RecordedEvents, SimulatedClock};
-pub use person::ScriptedPerson;
-pub use provider::{Beat, ScriptedProvider};
-pub use stage::Stage;
-pub use tools::{ScriptedTools, Seat, Tool};
+pub use outside::{CountingIds, MemoryOutputStore, RecordedEvents, SimulatedClock};
+pub use person::ScriptedUser;
+pub use provider::{ScriptedProviderAction, ScriptedProvider};
+pub use stage::TestStage;
+pub use tools::{ScriptedTools, ConcurrentCallRecord, ScriptedTool};

@@ -7,7 +7,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use jaato_types::{CallId, Envelope, Error, ErrorKind, Event, Result, SessionId};
 use parking_lot::Mutex;
 
-use crate::{Clock, EventSink, Ids, OutputStore, OutputWriter, SystemClock};
+use crate::{SessionClock, EventSink, Ids, OutputStore, OutputWriter, SystemClock};
 
 /// Tokio's clock, with wall time that begins at the same moment in every run.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ impl SimulatedClock {
     }
 }
 
-impl Clock for SimulatedClock {
+impl SessionClock for SimulatedClock {
     fn monotonic_ms(&self) -> u64 {
         self.0.monotonic_ms()
     }
@@ -99,18 +99,18 @@ type SharedFiles = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
 
 /// Output files, in memory.
 #[derive(Debug)]
-pub struct KeptOutputs {
+pub struct MemoryOutputStore {
     files: SharedFiles,
     bytes_max: AtomicU64,
 }
 
-impl Default for KeptOutputs {
+impl Default for MemoryOutputStore {
     fn default() -> Self {
         Self { files: Arc::default(), bytes_max: AtomicU64::new(u64::MAX) }
     }
 }
 
-impl KeptOutputs {
+impl MemoryOutputStore {
     /// Limits the size of each further file.
     pub fn limit(&self, bytes_max: u64) {
         self.bytes_max.store(bytes_max, Ordering::Relaxed);
@@ -122,7 +122,7 @@ impl KeptOutputs {
     }
 }
 
-impl OutputStore for KeptOutputs {
+impl OutputStore for MemoryOutputStore {
     fn create<'a>(
         &'a self,
         call: &'a CallId,
@@ -134,21 +134,21 @@ impl OutputStore for KeptOutputs {
             files.push((path.clone(), Vec::new()));
             let (at, files) = (files.len() - 1, Arc::clone(&self.files));
             let bytes_max = self.bytes_max.load(Ordering::Relaxed);
-            Ok(Box::new(KeptOutput { files, at, path, bytes_max }) as Box<dyn OutputWriter>)
+            Ok(Box::new(MemoryOutputFile { files, at, path, bytes_max }) as Box<dyn OutputWriter>)
         }
         .boxed()
     }
 }
 
 /// One of the files.
-struct KeptOutput {
+struct MemoryOutputFile {
     files: SharedFiles,
     at: usize,
     path: String,
     bytes_max: u64,
 }
 
-impl OutputWriter for KeptOutput {
+impl OutputWriter for MemoryOutputFile {
     fn path(&self) -> String {
         self.path.clone()
     }

@@ -8,17 +8,17 @@ use jaato_types::ask::FormAnswer;
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
 use parking_lot::Mutex;
 
-use crate::{Asker, FormQuestion, NoAnswer, PermissionAsker};
+use crate::{UserAsker, FormQuestion, NoAnswer, PermissionAsker};
 
 /// A user with prepared answers. Once they are used up, a question stays open forever.
 #[derive(Debug, Default)]
-pub struct ScriptedPerson {
+pub struct ScriptedUser {
     answers: Mutex<Option<VecDeque<Result<PermissionAnswer, NoAnswer>>>>,
     prompts: Mutex<Vec<PermissionPrompt>>,
     forms: Mutex<VecDeque<FormAnswer>>,
 }
 
-impl ScriptedPerson {
+impl ScriptedUser {
     /// Makes the user present, with these answers.
     pub fn answers(&self, answers: impl IntoIterator<Item = PermissionAnswer>) {
         self.replies(answers.into_iter().map(Ok));
@@ -54,7 +54,7 @@ impl ScriptedPerson {
     }
 }
 
-impl PermissionAsker for ScriptedPerson {
+impl PermissionAsker for ScriptedUser {
     fn unavailable(&self) -> Option<String> {
         let answers = self.answers.lock();
         answers.is_none().then(|| "standard input is not a terminal".to_owned())
@@ -74,7 +74,7 @@ impl PermissionAsker for ScriptedPerson {
     }
 }
 
-impl Asker for ScriptedPerson {
+impl UserAsker for ScriptedUser {
     fn form<'a>(&'a self, _question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
         match self.forms.lock().pop_front() {
             Some(answer) => std::future::ready(answer).boxed(),

@@ -15,7 +15,7 @@ use crate::{Cancel, DeltaSink, Provider};
 
 /// The next action of a scripted provider.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Beat {
+pub enum ScriptedProviderAction {
     /// Streams a piece of text that is also in the completion.
     Text(String),
     /// Streams a piece of reasoning that is also in the completion.
@@ -44,7 +44,7 @@ pub enum Beat {
     RoomAfter(u64),
 }
 
-impl Beat {
+impl ScriptedProviderAction {
     /// Creates a text beat.
     pub fn text(text: &str) -> Self {
         Self::Text(text.to_owned())
@@ -59,16 +59,16 @@ impl Beat {
 /// A provider that answers each request with the next list of beats.
 #[derive(Debug, Default)]
 pub struct ScriptedProvider {
-    script: Mutex<VecDeque<Vec<Beat>>>,
+    script: Mutex<VecDeque<Vec<ScriptedProviderAction>>>,
     requests: Mutex<Vec<Request>>,
-    window: Mutex<Window>,
+    window: Mutex<ScriptedContextWindow>,
     accepts: Mutex<Option<Vec<String>>>,
     price: Mutex<Option<Price>>,
 }
 
 /// The context window that is reported, and how often it was asked for.
 #[derive(Debug, Clone, Copy, Default)]
-struct Window {
+struct ScriptedContextWindow {
     tokens: Option<u64>,
     after_ms: u64,
     asked: usize,
@@ -76,7 +76,7 @@ struct Window {
 
 impl ScriptedProvider {
     /// Adds the answer to one more request.
-    pub fn then(&self, beats: impl IntoIterator<Item = Beat>) -> &Self {
+    pub fn then(&self, beats: impl IntoIterator<Item = ScriptedProviderAction>) -> &Self {
         let beats = beats.into_iter().collect();
         self.script.lock().push_back(beats);
         self
@@ -154,39 +154,39 @@ impl Provider for ScriptedProvider {
     }
 }
 
-async fn play(beats: Vec<Beat>, sink: &DeltaSink) -> Result<Completion> {
+async fn play(beats: Vec<ScriptedProviderAction>, sink: &DeltaSink) -> Result<Completion> {
     let mut parts: Vec<Part> = Vec::new();
     let (mut finish_reason, mut finish_word, mut usage) = (None, None, Usage::default());
     let mut next_after_ms = None;
     for beat in beats {
         match beat {
-            Beat::Text(text) => {
+            ScriptedProviderAction::Text(text) => {
                 sink.emit(Delta::text(text.clone()));
                 match parts.last_mut() {
                     Some(Part::Text { text: said, .. }) => said.push_str(&text),
                     _ => parts.push(Part::text(text)),
                 }
             }
-            Beat::Thought(text) => {
+            ScriptedProviderAction::Thought(text) => {
                 sink.emit(Delta::thought(text.clone()));
                 parts.push(Part::thought(text));
             }
-            Beat::Call(call) => {
+            ScriptedProviderAction::Call(call) => {
                 sink.emit(Delta::ToolCall(call.clone()));
                 parts.push(Part::ToolCall(call));
             }
-            Beat::Shown(delta) => {
+            ScriptedProviderAction::Shown(delta) => {
                 sink.emit(delta);
             }
-            Beat::Unseen(part) => parts.push(part),
-            Beat::Alive => sink.alive(),
-            Beat::Wait(ms) => tokio::time::sleep(Duration::from_millis(ms)).await,
-            Beat::Fail(error) => return Err(error),
-            Beat::Hang => std::future::pending().await,
-            Beat::Finish(reason) => finish_reason = Some(reason),
-            Beat::FinishWord(word) => finish_word = Some(word),
-            Beat::Usage(tokens) => usage = tokens,
-            Beat::RoomAfter(ms) => next_after_ms = Some(ms),
+            ScriptedProviderAction::Unseen(part) => parts.push(part),
+            ScriptedProviderAction::Alive => sink.record_activity(),
+            ScriptedProviderAction::Wait(ms) => tokio::time::sleep(Duration::from_millis(ms)).await,
+            ScriptedProviderAction::Fail(error) => return Err(error),
+            ScriptedProviderAction::Hang => std::future::pending().await,
+            ScriptedProviderAction::Finish(reason) => finish_reason = Some(reason),
+            ScriptedProviderAction::FinishWord(word) => finish_word = Some(word),
+            ScriptedProviderAction::Usage(tokens) => usage = tokens,
+            ScriptedProviderAction::RoomAfter(ms) => next_after_ms = Some(ms),
         }
     }
     let called = parts.iter().any(|part| part.as_tool_call().is_some());

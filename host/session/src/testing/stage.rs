@@ -5,22 +5,22 @@ use std::sync::Arc;
 use jaato_types::ModelId;
 
 use crate::testing::{
-    CountingIds, KeptOutputs, RecordedEvents, ScriptedGc, ScriptedHooks, ScriptedPerson,
-    ScriptedProvider, ScriptedTools, SimulatedClock, Tool,
+    CountingIds, MemoryOutputStore, RecordedEvents, ScriptedGc, ScriptedHooks, ScriptedUser,
+    ScriptedProvider, ScriptedTools, SimulatedClock, ScriptedTool,
 };
 use crate::{
-    Clock, Gc, HistoryError, Media, NoMedia, Ports, PromptParts, SeededRandom, Session,
+    SessionClock, Gc, HistoryError, Media, NoMedia, SessionPorts, PromptParts, SeededRandom, Session,
     SessionSetup, SystemPrompt,
 };
 
 /// A stage. A test can inspect it while and after a session runs.
-pub struct Stage {
+pub struct TestStage {
     /// The model.
     pub provider: Arc<ScriptedProvider>,
     /// The tools.
     pub tools: Arc<ScriptedTools>,
     /// The user, absent until a test adds answers.
-    pub person: Arc<ScriptedPerson>,
+    pub person: Arc<ScriptedUser>,
     /// The plugins with hooks. Empty until a test adds some.
     pub hooks: Arc<ScriptedHooks>,
     /// The gc, absent until a test adds plans.
@@ -28,16 +28,16 @@ pub struct Stage {
     /// The events.
     pub events: Arc<RecordedEvents>,
     /// The output files.
-    pub outputs: Arc<KeptOutputs>,
+    pub outputs: Arc<MemoryOutputStore>,
     /// The facts about images and files. Empty unless a test adds some.
     pub media: Arc<dyn Media>,
     /// The clock.
-    pub clock: Arc<dyn Clock>,
+    pub clock: Arc<dyn SessionClock>,
 }
 
-impl Stage {
+impl TestStage {
     /// Creates a stage with these tools, within a tokio runtime, preferably with a paused clock.
-    pub fn new(tools: impl IntoIterator<Item = Tool>) -> Self {
+    pub fn new(tools: impl IntoIterator<Item = ScriptedTool>) -> Self {
         Self {
             provider: Arc::default(),
             tools: Arc::new(ScriptedTools::new(tools)),
@@ -52,8 +52,8 @@ impl Stage {
     }
 
     /// Returns what a session needs.
-    pub fn ports(&self) -> Ports {
-        Ports {
+    pub fn ports(&self) -> SessionPorts {
+        SessionPorts {
             gate: Arc::new(crate::RulesGate),
             provider: self.provider.clone(),
             tools: self.tools.clone(),

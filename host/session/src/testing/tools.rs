@@ -13,9 +13,9 @@ use jaato_types::{
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
-use crate::{CallScope, KnownTool, Renewal, RenewalMoment, ToolSet, ToolState, WantedTools};
+use crate::{CallScope, KnownTool, ToolRenewal, RenewalMoment, ToolSet, ToolState, WantedTools};
 
-type Behaviour =
+type ToolBehaviour =
     Arc<dyn Fn(ToolCall, CallScope) -> BoxFuture<'static, Result<Output>> + Send + Sync>;
 
 type ConditionBehaviour = Arc<
@@ -29,17 +29,17 @@ type PreviewBehaviour =
 
 /// A test's tool.
 #[derive(Clone)]
-pub struct Tool {
+pub struct ScriptedTool {
     /// The session's facts about it.
     pub known: KnownTool,
-    behaviour: Behaviour,
+    behaviour: ToolBehaviour,
     condition: Option<ConditionBehaviour>,
     preview: Option<PreviewBehaviour>,
 }
 
 /// A call that ran, and the most other calls that ran at the same time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seat {
+pub struct ConcurrentCallRecord {
     /// The call.
     pub call: ToolCall,
     /// The most calls at the same time.
@@ -48,7 +48,7 @@ pub struct Seat {
     pub ended: bool,
 }
 
-impl Tool {
+impl ScriptedTool {
     /// Creates a shipped, active, read-only tool that takes any object and does what the closure
     /// does.
     pub fn new<F, B>(name: &str, behaviour: B) -> Self
@@ -81,7 +81,7 @@ impl Tool {
         };
         let plugin = PluginName::new(format!("tool-{name}"));
         let known = KnownTool::new(spec, plugin, true);
-        let behaviour: Behaviour = Arc::new(move |call, scope| behaviour(call, scope).boxed());
+        let behaviour: ToolBehaviour = Arc::new(move |call, scope| behaviour(call, scope).boxed());
         Self { known, behaviour, condition: None, preview: None }
     }
 
@@ -175,39 +175,39 @@ impl Tool {
 /// A test's tools.
 #[derive(Default)]
 pub struct ScriptedTools {
-    tools: Mutex<Vec<Tool>>,
-    renewal: Mutex<Renewal>,
-    joining: Mutex<Renewal>,
+    tools: Mutex<Vec<ScriptedTool>>,
+    renewal: Mutex<ToolRenewal>,
+    joining: Mutex<ToolRenewal>,
     missing: Mutex<Option<ToolSource>>,
     awaited: Mutex<Vec<WantedTools>>,
-    seats: Arc<Mutex<Seats>>,
+    seats: Arc<Mutex<ConcurrentCallCounter>>,
 }
 
 #[derive(Default)]
-struct Seats {
-    all: Vec<Seat>,
+struct ConcurrentCallCounter {
+    all: Vec<ConcurrentCallRecord>,
     /// Indices into `all`.
     running: Vec<usize>,
 }
 
 impl ScriptedTools {
     /// Creates a set of these tools, in their order.
-    pub fn new(tools: impl IntoIterator<Item = Tool>) -> Self {
+    pub fn new(tools: impl IntoIterator<Item = ScriptedTool>) -> Self {
         let tools = Mutex::new(tools.into_iter().collect());
         Self { tools, ..Self::default() }
     }
 
     /// Replaces the tools, with this notice to the user.
-    pub fn replace(&self, tools: impl IntoIterator<Item = Tool>, notice: &str) {
+    pub fn replace(&self, tools: impl IntoIterator<Item = ScriptedTool>, notice: &str) {
         *self.locked() = tools.into_iter().collect();
-        let renewal = Renewal { tools: Some(self.tools()), notices: vec![notice.to_owned()] };
+        let renewal = ToolRenewal { tools: Some(self.tools()), notices: vec![notice.to_owned()] };
         *self.renewal.lock() = renewal;
     }
 
     /// Adds one more tool, which joins with the next step or the next wait.
-    pub fn join(&self, tool: Tool) {
+    pub fn join(&self, tool: ScriptedTool) {
         self.locked().push(tool);
-        let renewal = Renewal { tools: Some(self.tools()), notices: Vec::new() };
+        let renewal = ToolRenewal { tools: Some(self.tools()), notices: Vec::new() };
         *self.joining.lock() = renewal;
     }
 
@@ -221,20 +221,20 @@ impl ScriptedTools {
         self.awaited.lock().clone()
     }
 
-    fn locked(&self) -> MutexGuard<'_, Vec<Tool>> {
+    fn locked(&self) -> MutexGuard<'_, Vec<ScriptedTool>> {
         self.tools.lock()
     }
 
     /// Returns the calls that ran, in the order in which they began.
-    pub fn seats(&self) -> Vec<Seat> {
+    pub fn seats(&self) -> Vec<ConcurrentCallRecord> {
         self.seats.lock().all.clone()
     }
 }
 
-fn take_seat(seats: Arc<Mutex<Seats>>, call: &ToolCall, counts: bool) -> Leaving {
+fn take_seat(seats: Arc<Mutex<ConcurrentCallCounter>>, call: &ToolCall, counts: bool) -> ConcurrentCallGuard {
     let mut taken = seats.lock();
     let index = taken.all.len();
-    taken.all.push(Seat { call: call.clone(), beside: 0, ended: false });
+    taken.all.push(ConcurrentCallRecord { call: call.clone(), beside: 0, ended: false });
     if counts {
         taken.running.push(index);
     }
@@ -244,23 +244,23 @@ fn take_seat(seats: Arc<Mutex<Seats>>, call: &ToolCall, counts: bool) -> Leaving
         seat.beside = seat.beside.max(beside);
     }
     drop(taken);
-    Leaving { seats, index }
+    ConcurrentCallGuard { seats, index }
 }
 
 /// Frees the seat when the call's future is dropped, at its end or earlier.
-struct Leaving {
-    seats: Arc<Mutex<Seats>>,
+struct ConcurrentCallGuard {
+    seats: Arc<Mutex<ConcurrentCallCounter>>,
     index: usize,
 }
 
-impl Leaving {
+impl ConcurrentCallGuard {
     fn ended(&self) {
         let mut seats = self.seats.lock();
         seats.all[self.index].ended = true;
     }
 }
 
-impl Drop for Leaving {
+impl Drop for ConcurrentCallGuard {
     fn drop(&mut self) {
         let mut seats = self.seats.lock();
         seats.running.retain(|running| *running != self.index);
@@ -272,7 +272,7 @@ impl ToolSet for ScriptedTools {
         self.locked().iter().map(|tool| tool.known.clone()).collect()
     }
 
-    fn renew(&self, moment: RenewalMoment) -> BoxFuture<'_, Renewal> {
+    fn renew(&self, moment: RenewalMoment) -> BoxFuture<'_, ToolRenewal> {
         let renewal = match moment {
             RenewalMoment::Turn => &self.renewal,
             RenewalMoment::Step => &self.joining,

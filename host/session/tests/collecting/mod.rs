@@ -1,28 +1,28 @@
 //! Shared helpers of the gc tests: turns with prepared token counts, and short summaries of the
 //! results.
 
-use jaato_session::testing::{Beat, Stage};
+use jaato_session::testing::{ScriptedProviderAction, TestStage};
 use jaato_session::{Cancel, GcSettings, Session, SessionSetup, TurnReport};
 use jaato_types::{Error, ErrorKind, Event, Message, Outcome, Request, Usage};
 
 /// Creates a provider's token count.
-pub fn used(prompt_tokens: u64) -> Beat {
-    Beat::Usage(Usage { prompt_tokens, output_tokens: 10, ..Usage::default() })
+pub fn used(prompt_tokens: u64) -> ScriptedProviderAction {
+    ScriptedProviderAction::Usage(Usage { prompt_tokens, output_tokens: 10, ..Usage::default() })
 }
 
-pub fn overflow() -> Beat {
-    Beat::Fail(Error::new(ErrorKind::ContextOverflow, "prompt is too long"))
+pub fn overflow() -> ScriptedProviderAction {
+    ScriptedProviderAction::Fail(Error::new(ErrorKind::ContextOverflow, "prompt is too long"))
 }
 
 pub fn setup(settings: GcSettings) -> SessionSetup {
-    SessionSetup { gc: settings, ..Stage::setup() }
+    SessionSetup { gc: settings, ..TestStage::setup() }
 }
 
 /// Starts a session and runs this many turns, each answered with `so`.
-pub async fn after_turns(stage: &Stage, setup: SessionSetup, turns: usize) -> Session {
+pub async fn after_turns(stage: &TestStage, setup: SessionSetup, turns: usize) -> Session {
     let mut session = stage.start(setup).unwrap();
     for turn in 0..turns {
-        stage.provider.then([Beat::text("so"), used(100)]);
+        stage.provider.then([ScriptedProviderAction::text("so"), used(100)]);
         let report = session.turn(format!("prompt {turn}"), &Cancel::new()).await;
         assert_eq!(report.outcome, Outcome::Done);
     }
@@ -34,7 +34,7 @@ pub async fn turn(session: &mut Session, prompt: &str) -> TurnReport {
 }
 
 /// Lists the gc events: reason, source, removed, cut, note or error.
-pub fn gcs(stage: &Stage) -> Vec<String> {
+pub fn gcs(stage: &TestStage) -> Vec<String> {
     let lines = stage.events.events().into_iter().filter_map(|event| match event {
         Event::Gc { reason, source, messages_removed, turns_removed, messages_cut, note, error, .. } => {
             let end = error.map(|error| error.message).or(note).unwrap_or_default();
@@ -57,6 +57,6 @@ pub fn texts(request: &Request) -> Vec<String> {
     request.messages.iter().map(text).collect()
 }
 
-pub fn last_request(stage: &Stage) -> Request {
+pub fn last_request(stage: &TestStage) -> Request {
     stage.provider.requests().pop().unwrap()
 }

@@ -1,6 +1,6 @@
 //! Random beats, tools and answers for `random_turns`.
 
-use jaato_session::testing::{Beat, GcBeat, Tool};
+use jaato_session::testing::{ScriptedProviderAction, ScriptedGcAction, ScriptedTool};
 use jaato_session::{GcSettings, NoAnswer, Random, SeededRandom, ToolState};
 use jaato_types::objects::ObjectsAdd;
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision as Is};
@@ -14,32 +14,32 @@ use serde_json::{Map, Value, json};
 pub const WRITER: &str = "write";
 
 /// One tool of each kind that matters to the loop.
-pub fn tools() -> Vec<Tool> {
+pub fn tools() -> Vec<ScriptedTool> {
     let schema = json!({
         "type": "object",
         "properties": { "ms": { "type": "integer", "minimum": 0 } },
     });
     vec![
-        Tool::sleeper("read").schema(schema.clone()),
-        Tool::sleeper("linger").schema(schema.clone()).background(),
-        Tool::new("stay", |_, _| std::future::pending()).background(),
-        Tool::sleeper(WRITER).writing().schema(schema),
-        Tool::new("fail", |_, _| async { Err::<Output, _>(Error::failed("it did not work")) }),
-        Tool::new("loud", |_, scope| async move {
+        ScriptedTool::sleeper("read").schema(schema.clone()),
+        ScriptedTool::sleeper("linger").schema(schema.clone()).background(),
+        ScriptedTool::new("stay", |_, _| std::future::pending()).background(),
+        ScriptedTool::sleeper(WRITER).writing().schema(schema),
+        ScriptedTool::new("fail", |_, _| async { Err::<Output, _>(Error::failed("it did not work")) }),
+        ScriptedTool::new("loud", |_, scope| async move {
             scope.output.write("one");
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             scope.output.write("two");
             let objects = vec![Map::from_iter([("loud".to_owned(), json!(true))])];
             let found = ObjectsAdd { objects, include_duplicates: true, ..ObjectsAdd::default() };
-            scope.objects.result("loud", "loud", found)?;
+            scope.objects.add_result("loud", "loud", found)?;
             Ok(Output::text("x".repeat(40_000)))
         }),
-        Tool::new("hang", |_, _| std::future::pending()),
-        Tool::sleeper("itself").run_if(Condition::ObjectsPresent),
-        Tool::sleeper("at_first").background().run_if(Condition::NoObjects),
-        Tool::echo("later").available_if(Condition::ObjectsPresent, "once it was loud"),
-        Tool::echo("hidden").state(ToolState::Inactive),
-        Tool::echo("off").state(ToolState::Disabled { by: "by the test".to_owned() }),
+        ScriptedTool::new("hang", |_, _| std::future::pending()),
+        ScriptedTool::sleeper("itself").run_if(Condition::ObjectsPresent),
+        ScriptedTool::sleeper("at_first").background().run_if(Condition::NoObjects),
+        ScriptedTool::echo("later").available_if(Condition::ObjectsPresent, "once it was loud"),
+        ScriptedTool::echo("hidden").state(ToolState::Inactive),
+        ScriptedTool::echo("off").state(ToolState::Disabled { by: "by the test".to_owned() }),
     ]
 }
 
@@ -64,35 +64,35 @@ pub fn answers(random: &SeededRandom) -> Vec<Result<PermissionAnswer, NoAnswer>>
 }
 
 /// Creates the beats of one answer, often valid, sometimes arbitrary.
-pub fn beats(random: &SeededRandom) -> Vec<Beat> {
-    let mut beats: Vec<Beat> = (0..random.below(7)).map(|_| beat(random)).collect();
+pub fn beats(random: &SeededRandom) -> Vec<ScriptedProviderAction> {
+    let mut beats: Vec<ScriptedProviderAction> = (0..random.below(7)).map(|_| beat(random)).collect();
     match random.below(24) {
-        0 => beats.push(Beat::Fail(Error::new(ErrorKind::Provider, "overloaded").temporary())),
-        1 | 4 => beats.push(Beat::Fail(Error::new(ErrorKind::ContextOverflow, "too much"))),
-        2 => beats.push(Beat::Hang),
-        3 => beats.push(Beat::Finish(finish_reason(random))),
+        0 => beats.push(ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "overloaded").temporary())),
+        1 | 4 => beats.push(ScriptedProviderAction::Fail(Error::new(ErrorKind::ContextOverflow, "too much"))),
+        2 => beats.push(ScriptedProviderAction::Hang),
+        3 => beats.push(ScriptedProviderAction::Finish(finish_reason(random))),
         _ => {}
     }
     beats
 }
 
 /// Creates a gc that is often sensible and sometimes arbitrary, but always the same for a seed.
-pub fn gc_beats(seed: u64) -> Vec<GcBeat> {
+pub fn gc_beats(seed: u64) -> Vec<ScriptedGcAction> {
     let random = SeededRandom::new(seed);
     let mut beats = vec![];
     for _ in 0..random.below(4) {
         beats.push(match random.below(6) {
-            0 => GcBeat::Hang,
-            1 => GcBeat::Fail(Error::failed("no plan")),
+            0 => ScriptedGcAction::Hang,
+            1 => ScriptedGcAction::Fail(Error::failed("no plan")),
             2 | 3 => {
                 let seed = random.next_u64();
-                GcBeat::plan_of(move |request| any_plan(&SeededRandom::new(seed), request))
+                ScriptedGcAction::plan_of(move |request| any_plan(&SeededRandom::new(seed), request))
             }
-            _ => GcBeat::keeping(1 + index(&random, 3)),
+            _ => ScriptedGcAction::keeping(1 + index(&random, 3)),
         });
     }
     let random = SeededRandom::new(seed.wrapping_add(1));
-    beats.push(GcBeat::plan_of(move |request| match random.below(3) {
+    beats.push(ScriptedGcAction::plan_of(move |request| match random.below(3) {
         0 => any_plan(&random, request),
         _ => whole_turns(&random, request),
     }));
@@ -138,24 +138,24 @@ pub fn gc_settings(random: &SeededRandom) -> GcSettings {
     }
 }
 
-fn beat(random: &SeededRandom) -> Beat {
+fn beat(random: &SeededRandom) -> ScriptedProviderAction {
     match random.below(18) {
-        0..=3 => Beat::Text(format!("piece {} ", random.below(100))),
-        4 => Beat::Thought("hm".to_owned()),
+        0..=3 => ScriptedProviderAction::Text(format!("piece {} ", random.below(100))),
+        4 => ScriptedProviderAction::Thought("hm".to_owned()),
         5..=8 => call(random),
-        9 => Beat::Wait(random.below(900)),
-        10 => Beat::Shown(Delta::text("shown alone ")),
-        11 => Beat::Unseen(Part::text("never streamed ")),
-        12 => Beat::Shown(Delta::notice("loading")),
-        13 => Beat::Unseen(Part::text("signed ").signed("s")),
-        14 => Beat::Unseen(Part::text("").signed("end")),
-        15 => Beat::Unseen(Part::thought("").signed("t")),
-        16 => Beat::Unseen(Part::opaque(json!({ "id": random.below(9) }))),
-        _ => Beat::Usage(Usage { prompt_tokens: random.below(900), ..Usage::default() }),
+        9 => ScriptedProviderAction::Wait(random.below(900)),
+        10 => ScriptedProviderAction::Shown(Delta::text("shown alone ")),
+        11 => ScriptedProviderAction::Unseen(Part::text("never streamed ")),
+        12 => ScriptedProviderAction::Shown(Delta::notice("loading")),
+        13 => ScriptedProviderAction::Unseen(Part::text("signed ").signed("s")),
+        14 => ScriptedProviderAction::Unseen(Part::text("").signed("end")),
+        15 => ScriptedProviderAction::Unseen(Part::thought("").signed("t")),
+        16 => ScriptedProviderAction::Unseen(Part::opaque(json!({ "id": random.below(9) }))),
+        _ => ScriptedProviderAction::Usage(Usage { prompt_tokens: random.below(900), ..Usage::default() }),
     }
 }
 
-fn call(random: &SeededRandom) -> Beat {
+fn call(random: &SeededRandom) -> ScriptedProviderAction {
     const NAMES: [&str; 15] = [
         "read",
         "read",
@@ -179,7 +179,7 @@ fn call(random: &SeededRandom) -> Beat {
         1 => "same".to_owned(),
         _ => format!("id-{}", random.below(1_000)),
     };
-    Beat::call(&id, name, arguments(random))
+    ScriptedProviderAction::call(&id, name, arguments(random))
 }
 
 fn arguments(random: &SeededRandom) -> Value {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jaato_runtime::session_loop::Cancel;
-use jaato_runtime::store::{Reader, Summary as LedgerSummary, Totals};
+use jaato_runtime::store::{LedgerReader, LedgerFileSummary as LedgerSummary, UsageTotals};
 use jaato_runtime::types::{Error, Outcome as TurnOutcome};
 use jaato_runtime::{Runtime, SessionOptions};
 use serde_json::{Value, json};
@@ -129,14 +129,14 @@ async fn turn(
 }
 
 /// Adds up the ledger of a run. Returns zeros if there is none.
-fn totals(ledger: &Path) -> Result<Totals, Failure> {
+fn totals(ledger: &Path) -> Result<UsageTotals, Failure> {
     let unreadable = |error: std::io::Error| {
         let text = format!("cannot read the ledger `{}`: {error}", ledger.display());
         Failure::new(Exit::Failed, text)
     };
-    let mut reader = match Reader::open(ledger) {
+    let mut reader = match LedgerReader::open(ledger) {
         Ok(reader) => reader,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Totals::default()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(UsageTotals::default()),
         Err(error) => return Err(unreadable(error)),
     };
     let mut summary = LedgerSummary::new(0, None);

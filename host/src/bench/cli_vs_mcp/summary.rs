@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use jaato_runtime::store::Totals;
+use jaato_runtime::store::UsageTotals;
 use serde_json::{Map, Value, json};
 
 use super::domain::Side;
@@ -12,7 +12,7 @@ use super::domain::Side;
 #[derive(Debug, Clone)]
 pub struct Measured {
     ledger: PathBuf,
-    totals: Totals,
+    totals: UsageTotals,
     /// Requests to the model.
     pub turns: u64,
     /// Why the run failed, if it did.
@@ -43,7 +43,7 @@ pub struct Averages {
 
 impl Measured {
     /// Creates a result from the totals of a run's ledger.
-    pub fn new(ledger: &Path, totals: Totals, error: Option<String>) -> Self {
+    pub fn new(ledger: &Path, totals: UsageTotals, error: Option<String>) -> Self {
         Self { ledger: ledger.to_owned(), totals, turns: totals.requests, error }
     }
 
@@ -140,11 +140,11 @@ mod tests {
     use super::*;
 
     fn measured(prompt: u64, output: u64, turns: u64, error: Option<&str>) -> Measured {
-        let totals = Totals {
+        let totals = UsageTotals {
             prompt_tokens: prompt,
             output_tokens: output,
             requests: turns,
-            ..Totals::default()
+            ..UsageTotals::default()
         };
         Measured::new(Path::new("run1.jsonl"), totals, error.map(str::to_owned))
     }

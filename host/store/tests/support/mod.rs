@@ -5,15 +5,15 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use jaato_store::{LedgerFile, Line, Reader, Record, Stage};
+use jaato_store::{LedgerFile, LedgerLine, LedgerReader, LedgerRecord, LedgerStage};
 use jaato_types::{CallId, Outcome, SessionId, ToolName};
 
 /// Variables that turn a test program into a writer: the file and the number of records.
 const FILE: &str = "JAATO_TEST_LEDGER";
 const COUNT: &str = "JAATO_TEST_RECORDS";
 
-pub fn record(index: u64) -> Record {
-    let stage = Stage::PermissionCheck {
+pub fn record(index: u64) -> LedgerRecord {
+    let stage = LedgerStage::PermissionCheck {
         call_id: CallId::from("call_0123456789abcdef"),
         tool: ToolName::from("cli_based_tool"),
         allowed: true,
@@ -28,15 +28,15 @@ pub fn record(index: u64) -> Record {
     made(index, stage)
 }
 
-pub fn turn_end(index: u64) -> Record {
+pub fn turn_end(index: u64) -> LedgerRecord {
     let model = "test/moon".into();
     let outcome = Outcome::Done;
-    made(index, Stage::Turn { model, outcome, error_kind: None, steps: 1, duration_ms: 1 })
+    made(index, LedgerStage::Turn { model, outcome, error_kind: None, steps: 1, duration_ms: 1 })
 }
 
-fn made(event_index: u64, stage: Stage) -> Record {
-    let (v, ts) = (Record::VERSION, "2026-11-21T19:40:03.123Z".to_owned());
-    Record { v, ts, session: SessionId::from("s1"), turn: 1, event_index, stage }
+fn made(event_index: u64, stage: LedgerStage) -> LedgerRecord {
+    let (v, ts) = (LedgerRecord::VERSION, "2026-11-21T19:40:03.123Z".to_owned());
+    LedgerRecord { v, ts, session: SessionId::from("s1"), turn: 1, event_index, stage }
 }
 
 pub fn line(index: u64) -> Vec<u8> {
@@ -48,12 +48,12 @@ pub fn line(index: u64) -> Vec<u8> {
 pub fn records_of(path: &Path) -> Vec<u64> {
     let text = fs::read(path).unwrap();
     assert!(text.ends_with(b"\n") || text.is_empty(), "the last line is whole");
-    let mut reader = Reader::open(path).unwrap();
+    let mut reader = LedgerReader::open(path).unwrap();
     let mut indices = Vec::new();
     while let Some(line) = reader.next_line().unwrap() {
         match line {
-            Line::Record(record) => indices.push(record.event_index),
-            Line::Bad { number } => panic!("line {number} is no record"),
+            LedgerLine::Record(record) => indices.push(record.event_index),
+            LedgerLine::Bad { number } => panic!("line {number} is no record"),
         }
     }
     indices

@@ -10,17 +10,17 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_log::Log;
-use jaato_session::{Asker, Cancel, Emitter};
+use jaato_session::{UserAsker, Cancel, EventEmitter};
 use jaato_types::terminal::{TerminalScreen, TerminalShown, TerminalState};
 use jaato_types::{Error, ErrorKind, PluginName, SessionId};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex as AsyncMutex;
 
-use crate::join::{Door, Listed};
-use news::{News, NewsStream};
-use serve::Server;
-use shown::{Picture, Shown, screen_event};
+use crate::join::{SocketFolders, JoinableTerminal};
+use news::{UnreportedTerminalNews, TerminalNewsStream};
+use serve::TerminalServer;
+use shown::{ScreenContent, ShownTerminal, screen_event};
 
 /// Maximum number of terminals on the board, each with one screen. No machine can use more.
 const TERMINALS_MAX: usize = 1024;
@@ -34,11 +34,11 @@ const NEWS_MAX: usize = 4;
 
 /// A session's event receiver and its asker.
 #[derive(Clone)]
-pub struct Audience {
+pub struct SessionAudience {
     /// The session's events.
-    pub emitter: Emitter,
+    pub emitter: EventEmitter,
     /// The user.
-    pub asker: Arc<dyn Asker>,
+    pub asker: Arc<dyn UserAsker>,
 }
 
 /// The terminals of sessions, provided by their execution environments.
@@ -65,13 +65,13 @@ pub trait SessionTerminals: Send + Sync {
 }
 
 /// The terminals that users may see.
-pub struct Terminals {
+pub struct SharedTerminals {
     state: Mutex<State>,
     runtime: Handle,
     sessions: OnceLock<Arc<dyn SessionTerminals>>,
     /// Where users join, or `None` if joining is disabled.
-    door: Option<Door>,
-    server: Mutex<Listening>,
+    door: Option<SocketFolders>,
+    server: Mutex<JoinAvailability>,
     log: Log,
     /// Held during a secret question, so that a user sees one at a time.
     pub(crate) asking: AsyncMutex<()>,
@@ -79,39 +79,39 @@ pub struct Terminals {
 
 /// Whether users can join.
 #[derive(Default)]
-enum Listening {
+enum JoinAvailability {
     /// Nothing has been shown yet.
     #[default]
     NotYet,
-    On(Server),
+    On(TerminalServer),
     /// Joining failed, or has ended.
     Off,
 }
 
 #[derive(Default)]
 struct State {
-    audiences: HashMap<SessionId, Audience>,
-    shown: BTreeMap<(SessionId, u64), Arc<Shown>>,
-    news: Vec<Reader>,
+    audiences: HashMap<SessionId, SessionAudience>,
+    shown: BTreeMap<(SessionId, u64), Arc<ShownTerminal>>,
+    news: Vec<TerminalNewsReader>,
 }
 
 /// A plugin that follows what users do.
-struct Reader {
+struct TerminalNewsReader {
     session: SessionId,
     plugin: PluginName,
-    news: Weak<News>,
+    news: Weak<UnreportedTerminalNews>,
 }
 
 /// A user who looks at a terminal. Dropping it leaves the terminal.
-pub(crate) struct Look {
-    board: Arc<Terminals>,
-    pub(crate) shown: Arc<Shown>,
+pub(crate) struct TerminalViewer {
+    board: Arc<SharedTerminals>,
+    pub(crate) shown: Arc<ShownTerminal>,
     types: bool,
 }
 
-impl Terminals {
+impl SharedTerminals {
     /// Creates an empty board.
-    pub fn new(runtime: Handle, door: Option<Door>, log: Log) -> Arc<Self> {
+    pub fn new(runtime: Handle, door: Option<SocketFolders>, log: Log) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
             runtime,
@@ -130,7 +130,7 @@ impl Terminals {
     }
 
     /// Registers a session's event receiver and asker.
-    pub fn enter(&self, session: &SessionId, audience: Audience) {
+    pub fn enter(&self, session: &SessionId, audience: SessionAudience) {
         self.lock().audiences.insert(session.clone(), audience);
     }
 
@@ -146,7 +146,7 @@ impl Terminals {
     }
 
     /// Returns a session's event receiver and asker.
-    pub(crate) fn audience(&self, session: &SessionId) -> Option<Audience> {
+    pub(crate) fn audience(&self, session: &SessionId) -> Option<SessionAudience> {
         self.lock().audiences.get(session).cloned()
     }
 
@@ -173,12 +173,12 @@ impl Terminals {
             }
             return Ok(TerminalShown::default());
         }
-        let picture = Arc::new(Picture { screen, ansi, is_last: false });
+        let picture = Arc::new(ScreenContent { screen, ansi, is_last: false });
         let shown = match state.shown.get(&key) {
             Some(shown) => {
                 let shown = Arc::clone(shown);
                 drop(state);
-                shown.put(picture);
+                shown.set_screen(picture);
                 shown
             }
             None if state.shown.len() >= TERMINALS_MAX => {
@@ -188,7 +188,7 @@ impl Terminals {
             None => {
                 let place = (session.clone(), number, plugin.clone());
                 let (over, runtime) = (over.clone(), self.runtime.clone());
-                let new = Shown::new(place, picture, over, emitter, runtime);
+                let new = ShownTerminal::new(place, picture, over, emitter, runtime);
                 state.shown.insert(key, Arc::clone(&new));
                 drop(state);
                 new.tell_screen();
@@ -219,8 +219,8 @@ impl Terminals {
         &self,
         session: &SessionId,
         plugin: &PluginName,
-    ) -> Result<NewsStream, Error> {
-        let news = Arc::new(News::default());
+    ) -> Result<TerminalNewsStream, Error> {
+        let news = Arc::new(UnreportedTerminalNews::default());
         let mut state = self.lock();
         state.news.retain(|reader| reader.news.strong_count() > 0);
         let own = state.news.iter().filter(|it| it.session == *session && it.plugin == *plugin);
@@ -230,29 +230,29 @@ impl Terminals {
         }
         for shown in state.shown.values() {
             if shown.session == *session && shown.plugin == *plugin && shown.watchers() > 0 {
-                news.watched(shown.number, shown.watchers());
+                news.set_watchers(shown.number, shown.watchers());
             }
         }
         let (session, plugin) = (session.clone(), plugin.clone());
-        state.news.push(Reader { session, plugin, news: Arc::downgrade(&news) });
-        Ok(NewsStream(news))
+        state.news.push(TerminalNewsReader { session, plugin, news: Arc::downgrade(&news) });
+        Ok(TerminalNewsStream(news))
     }
 
     /// Lists the terminals.
-    pub(crate) fn list(&self) -> Vec<Listed> {
-        self.lock().shown.values().map(|shown| shown.listed()).collect()
+    pub(crate) fn list(&self) -> Vec<JoinableTerminal> {
+        self.lock().shown.values().map(|shown| shown.list_entry()).collect()
     }
 
     /// Finds a shown terminal.
-    pub(crate) fn find(&self, session: &SessionId, number: u64) -> Option<Arc<Shown>> {
+    pub(crate) fn find(&self, session: &SessionId, number: u64) -> Option<Arc<ShownTerminal>> {
         self.lock().shown.get(&(session.clone(), number)).cloned()
     }
 
     /// Lets a user look at a terminal, and type there if `types` is set.
-    pub(crate) fn look(self: &Arc<Self>, shown: Arc<Shown>, types: bool) -> Look {
-        let watchers = shown.enter(types);
-        let look = Look { board: Arc::clone(self), shown, types };
-        look.tell(watchers);
+    pub(crate) fn attach_viewer(self: &Arc<Self>, shown: Arc<ShownTerminal>, types: bool) -> TerminalViewer {
+        let watchers = shown.add_watcher(types);
+        let look = TerminalViewer { board: Arc::clone(self), shown, types };
+        look.report_watchers(watchers);
         look
     }
 
@@ -264,7 +264,7 @@ impl Terminals {
     /// `unavailable` if the program does not read it in time. The rest is never typed.
     pub(crate) async fn type_into(
         &self,
-        shown: &Arc<Shown>,
+        shown: &Arc<ShownTerminal>,
         bytes: Vec<u8>,
         longest: Duration,
     ) -> Result<(), Error> {
@@ -277,14 +277,14 @@ impl Terminals {
         // The plugin learns of the input before the program can react, because the reaction may be
         // visible before the number of accepted bytes is known.
         for news in self.readers(shown) {
-            news.typed(shown.number, 0);
+            news.add_input(shown.number, 0);
         }
         let taken = sessions.write(&shown.session, shown.number, bytes, longest).await?;
         if taken > 0 {
             let told = if is_shown { taken as u64 } else { 0 };
             shown.tell_typed(told);
             for news in self.readers(shown) {
-                news.typed(shown.number, told);
+                news.add_input(shown.number, told);
             }
         }
         if taken < length { Err(not_read()) } else { Ok(()) }
@@ -313,13 +313,13 @@ impl Terminals {
 
     /// Returns true if users can join.
     pub(crate) fn is_joinable(&self) -> bool {
-        matches!(&*self.server(), Listening::On(_))
+        matches!(&*self.server(), JoinAvailability::On(_))
     }
 
     /// Stops accepting users and tells the connected ones that it is over.
     pub async fn close(&self) {
-        let before = std::mem::replace(&mut *self.server(), Listening::Off);
-        if let Listening::On(server) = before {
+        let before = std::mem::replace(&mut *self.server(), JoinAvailability::Off);
+        if let JoinAvailability::On(server) = before {
             server.close().await;
         }
     }
@@ -327,23 +327,23 @@ impl Terminals {
     /// Begins to listen, with the first terminal.
     fn open_door(self: &Arc<Self>) {
         let mut server = self.server();
-        let (Some(door), Listening::NotYet) = (&self.door, &*server) else { return };
-        *server = match Server::start(door, Arc::downgrade(self), &self.runtime) {
-            Ok(server) => Listening::On(server),
+        let (Some(door), JoinAvailability::NotYet) = (&self.door, &*server) else { return };
+        *server = match TerminalServer::start(door, Arc::downgrade(self), &self.runtime) {
+            Ok(server) => JoinAvailability::On(server),
             Err(error) => {
                 self.log.line(1, "host", &format!("terminals cannot be joined: {error}"));
-                Listening::Off
+                JoinAvailability::Off
             }
         };
     }
 
-    fn readers(&self, shown: &Shown) -> Vec<Arc<News>> {
+    fn readers(&self, shown: &ShownTerminal) -> Vec<Arc<UnreportedTerminalNews>> {
         let state = self.lock();
-        let own = |it: &&Reader| it.session == shown.session && it.plugin == shown.plugin;
+        let own = |it: &&TerminalNewsReader| it.session == shown.session && it.plugin == shown.plugin;
         state.news.iter().filter(own).filter_map(|reader| reader.news.upgrade()).collect()
     }
 
-    fn server(&self) -> MutexGuard<'_, Listening> {
+    fn server(&self) -> MutexGuard<'_, JoinAvailability> {
         self.server.lock()
     }
 
@@ -357,17 +357,17 @@ fn not_read() -> Error {
         .with_hint("Ctrl-C interrupts it and discards its unread input")
 }
 
-impl Look {
-    fn tell(&self, watchers: u32) {
+impl TerminalViewer {
+    fn report_watchers(&self, watchers: u32) {
         for news in self.board.readers(&self.shown) {
-            news.watched(self.shown.number, watchers);
+            news.set_watchers(self.shown.number, watchers);
         }
     }
 }
 
-impl Drop for Look {
+impl Drop for TerminalViewer {
     fn drop(&mut self) {
-        let watchers = self.shown.go(self.types);
-        self.tell(watchers);
+        let watchers = self.shown.remove_watcher(self.types);
+        self.report_watchers(watchers);
     }
 }

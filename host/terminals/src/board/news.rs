@@ -15,30 +15,30 @@ use parking_lot::{Mutex, MutexGuard};
 
 /// The unreported news.
 #[derive(Default)]
-pub(crate) struct News(Mutex<Untold>);
+pub(crate) struct UnreportedTerminalNews(Mutex<TerminalNewsItems>);
 
 #[derive(Default)]
-struct Untold {
+struct TerminalNewsItems {
     watched: BTreeMap<u64, u32>,
     typed: BTreeMap<u64, u64>,
     waker: Option<Waker>,
 }
 
 /// The stream of news for one reader.
-pub(crate) struct NewsStream(pub(crate) Arc<News>);
+pub(crate) struct TerminalNewsStream(pub(crate) Arc<UnreportedTerminalNews>);
 
-impl News {
+impl UnreportedTerminalNews {
     /// Sets the number of users who look at a terminal.
-    pub(crate) fn watched(&self, terminal: u64, watchers: u32) {
+    pub(crate) fn set_watchers(&self, terminal: u64, watchers: u32) {
         self.add(|untold| untold.watched.insert(terminal, watchers));
     }
 
     /// Adds to the amount of input.
-    pub(crate) fn typed(&self, terminal: u64, bytes: u64) {
+    pub(crate) fn add_input(&self, terminal: u64, bytes: u64) {
         self.add(|untold| *untold.typed.entry(terminal).or_default() += bytes);
     }
 
-    fn add<T>(&self, change: impl FnOnce(&mut Untold) -> T) {
+    fn add<T>(&self, change: impl FnOnce(&mut TerminalNewsItems) -> T) {
         let mut untold = self.lock();
         change(&mut untold);
         if let Some(waker) = untold.waker.take() {
@@ -46,12 +46,12 @@ impl News {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Untold> {
+    fn lock(&self) -> MutexGuard<'_, TerminalNewsItems> {
         self.0.lock()
     }
 }
 
-impl Untold {
+impl TerminalNewsItems {
     fn next(&mut self) -> Option<TerminalNews> {
         if let Some((terminal, watchers)) = self.watched.pop_first() {
             return Some(TerminalNews::Watched { terminal, watchers });
@@ -61,7 +61,7 @@ impl Untold {
     }
 }
 
-impl Stream for NewsStream {
+impl Stream for TerminalNewsStream {
     type Item = Result<Vec<u8>, Error>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {

@@ -22,12 +22,12 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-use super::shown::Picture;
-use super::{Look, TYPE_MAX, Terminals};
-use crate::join::Door;
-use crate::join::line::{self, Lines};
+use super::shown::ScreenContent;
+use super::{TerminalViewer, TYPE_MAX, SharedTerminals};
+use crate::join::SocketFolders;
+use crate::join::line::{self, SocketLineReader};
 use crate::join::place::own_user;
-use crate::join::protocol::{REQUEST_BYTES_MAX, Reply, Request, TYPED_BYTES_MAX};
+use crate::join::protocol::{REQUEST_BYTES_MAX, JoinReply, JoinRequest, TYPED_BYTES_MAX};
 
 /// Maximum number of clients. A further one is refused.
 pub(crate) const CLIENTS_MAX: usize = 32;
@@ -54,18 +54,18 @@ const FAREWELL_MAX: Duration = Duration::from_millis(200);
 const AFTER_TROUBLE: Duration = Duration::from_millis(100);
 
 /// A listening socket. Dropping it removes the socket.
-pub(crate) struct Server {
+pub(crate) struct TerminalServer {
     path: PathBuf,
     task: JoinHandle<()>,
     stop: Arc<Semaphore>,
 }
 
-impl Server {
+impl TerminalServer {
     /// Begins to listen.
     ///
     /// # Errors
     /// If no folder can be used, or the system creates no socket.
-    pub(crate) fn start(door: &Door, board: Weak<Terminals>, runtime: &Handle) -> io::Result<Self> {
+    pub(crate) fn start(door: &SocketFolders, board: Weak<SharedTerminals>, runtime: &Handle) -> io::Result<Self> {
         let _entered = runtime.enter();
         let folder = door.make()?;
         let mut number = [0; 4];
@@ -102,14 +102,14 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for TerminalServer {
     fn drop(&mut self) {
         self.remove();
         self.task.abort();
     }
 }
 
-async fn accept(listener: UnixListener, board: Weak<Terminals>, stop: Arc<Semaphore>) {
+async fn accept(listener: UnixListener, board: Weak<SharedTerminals>, stop: Arc<Semaphore>) {
     let places = Arc::new(Semaphore::new(CLIENTS_MAX));
     let mut clients = JoinSet::new();
     loop {
@@ -137,8 +137,8 @@ async fn accept(listener: UnixListener, board: Weak<Terminals>, stop: Arc<Semaph
             };
             if let Err(message) = served {
                 // A client that does not read the reply finds a closed socket.
-                let refused = Reply::Refused { message };
-                let _ = timeout(WISH_MAX, line::write(&mut to, &refused)).await;
+                let refused = JoinReply::Refused { message };
+                let _ = timeout(WISH_MAX, line::write_line(&mut to, &refused)).await;
             }
         });
     }
@@ -161,39 +161,39 @@ fn is_the_users(stream: &UnixStream) -> bool {
 async fn serve(
     from: OwnedReadHalf,
     to: &mut OwnedWriteHalf,
-    board: &Weak<Terminals>,
+    board: &Weak<SharedTerminals>,
 ) -> Result<(), String> {
-    let mut lines = Lines::new(from, REQUEST_BYTES_MAX);
+    let mut lines = SocketLineReader::new(from, REQUEST_BYTES_MAX);
     let Ok(first) = timeout(WISH_MAX, request(&mut lines)).await else {
         return Err(format!("no request came within {} s", WISH_MAX.as_secs()));
     };
     let Some(board) = board.upgrade() else { return Ok(()) };
     match first? {
         None => Ok(()),
-        Some(Request::List) => {
-            let reply = Reply::Terminals { terminals: board.list() };
+        Some(JoinRequest::List) => {
+            let reply = JoinReply::Terminals { terminals: board.list() };
             // A client that is gone needs no list.
-            let _ = timeout(TAKES_NOTHING_MAX, line::write(to, &reply)).await;
+            let _ = timeout(TAKES_NOTHING_MAX, line::write_line(to, &reply)).await;
             Ok(())
         }
-        Some(Request::Attach { session, terminal, types }) => {
+        Some(JoinRequest::Attach { session, terminal, types }) => {
             let found = board.find(&SessionId::from(session.as_str()), terminal);
             let Some(shown) = found else {
                 return Err(format!("session `{session}` does not show terminal {terminal}"));
             };
-            let look = board.look(shown, types);
-            attached(&mut lines, to, &board, &look, types).await
+            let look = board.attach_viewer(shown, types);
+            show_to_client(&mut lines, to, &board, &look, types).await
         }
-        Some(Request::Type { .. }) => Err("a terminal must be shown before typing".into()),
+        Some(JoinRequest::Type { .. }) => Err("a terminal must be shown before typing".into()),
     }
 }
 
 /// Shows a terminal to a client, and types its input, until one of them ends.
-async fn attached(
-    lines: &mut Lines<OwnedReadHalf>,
+async fn show_to_client(
+    lines: &mut SocketLineReader<OwnedReadHalf>,
     to: &mut OwnedWriteHalf,
-    board: &Arc<Terminals>,
-    look: &Look,
+    board: &Arc<SharedTerminals>,
+    look: &TerminalViewer,
     types: bool,
 ) -> Result<(), String> {
     let (typed, to_type) = mpsc::channel(TYPED_WAITING_MAX);
@@ -201,7 +201,7 @@ async fn attached(
     let mut hear_and_type = pin!(async {
         let mut handing_over = pin!(hand_over(board, look, to_type, say.clone()).fuse());
         let heard = tokio::select! {
-            heard = hear(lines, typed, say, types) => heard,
+            heard = receive_input(lines, typed, say, types) => heard,
             () = &mut handing_over => Ok(()),
         };
         // Input from before the client left is still typed, unless the program does not read.
@@ -210,7 +210,7 @@ async fn attached(
     });
     tokio::select! {
         heard = &mut hear_and_type => heard,
-        shown = show(to, look, said) => {
+        shown = send_screens(to, look, said) => {
             // A client that does not read has gone, or cannot be told anything.
             if shown.is_err() {
                 let _ = timeout(HAND_OVER_MAX, hear_and_type).await;
@@ -221,18 +221,18 @@ async fn attached(
 }
 
 /// Receives a client's input.
-async fn hear(
-    lines: &mut Lines<OwnedReadHalf>,
+async fn receive_input(
+    lines: &mut SocketLineReader<OwnedReadHalf>,
     typed: mpsc::Sender<Vec<u8>>,
-    say: mpsc::Sender<Reply>,
+    say: mpsc::Sender<JoinReply>,
     types: bool,
 ) -> Result<(), String> {
     loop {
         let bytes = match request(lines).await? {
             None => break,
-            Some(Request::Type { bytes }) if types => bytes,
-            Some(Request::Type { .. }) => return Err("it was joined only for viewing".into()),
-            Some(Request::List | Request::Attach { .. }) => {
+            Some(JoinRequest::Type { bytes }) if types => bytes,
+            Some(JoinRequest::Type { .. }) => return Err("it was joined only for viewing".into()),
+            Some(JoinRequest::List | JoinRequest::Attach { .. }) => {
                 return Err("one connection shows one terminal".into());
             }
         };
@@ -244,7 +244,7 @@ async fn hear(
         if typed.send_timeout(bytes, TYPE_MAX * 2).await.is_err() {
             let message = "the program does not read its input".to_owned();
             // One such message is enough.
-            let _ = say.try_send(Reply::NotTyped { message });
+            let _ = say.try_send(JoinReply::NotTyped { message });
         }
     }
     Ok(())
@@ -252,10 +252,10 @@ async fn hear(
 
 /// Types the received input in order, until the client sends no more.
 async fn hand_over(
-    board: &Arc<Terminals>,
-    look: &Look,
+    board: &Arc<SharedTerminals>,
+    look: &TerminalViewer,
     mut to_type: mpsc::Receiver<Vec<u8>>,
-    say: mpsc::Sender<Reply>,
+    say: mpsc::Sender<JoinReply>,
 ) {
     let mut longest = TYPE_MAX;
     while let Some(bytes) = to_type.recv().await {
@@ -263,7 +263,7 @@ async fn hand_over(
             Ok(()) => TYPE_MAX,
             Err(error) => {
                 // As above.
-                let _ = say.try_send(Reply::NotTyped { message: error.message });
+                let _ = say.try_send(JoinReply::NotTyped { message: error.message });
                 // Do not wait for the queued input again, because a Ctrl-C may be part of it.
                 Duration::ZERO
             }
@@ -272,26 +272,26 @@ async fn hand_over(
 }
 
 /// Sends the newest screen as fast as the client reads, and other messages.
-async fn show(
+async fn send_screens(
     to: &mut OwnedWriteHalf,
-    look: &Look,
-    mut said: mpsc::Receiver<Reply>,
+    look: &TerminalViewer,
+    mut said: mpsc::Receiver<JoinReply>,
 ) -> io::Result<()> {
     let mut newest = look.shown.follow();
-    send(to, &Reply::Attached { terminal: look.shown.listed() }).await?;
+    send(to, &JoinReply::Attached { terminal: look.shown.list_entry() }).await?;
     loop {
         let picture = Arc::clone(&newest.borrow_and_update());
-        let Picture { screen, ansi, is_last } = &*picture;
-        send(to, &Reply::Screen { screen: screen.clone(), ansi: ansi.clone() }).await?;
+        let ScreenContent { screen, ansi, is_last } = &*picture;
+        send(to, &JoinReply::Screen { screen: screen.clone(), ansi: ansi.clone() }).await?;
         if *is_last {
-            return send(to, &Reply::Ended).await;
+            return send(to, &JoinReply::Ended).await;
         }
         sleep(SCREEN_EVERY).await;
         loop {
             tokio::select! {
                 changed = newest.changed() => match changed {
                     Ok(()) => break,
-                    Err(_) => return send(to, &Reply::Ended).await,
+                    Err(_) => return send(to, &JoinReply::Ended).await,
                 },
                 Some(reply) = said.recv() => send(to, &reply).await?,
             }
@@ -299,13 +299,13 @@ async fn show(
     }
 }
 
-async fn send(to: &mut OwnedWriteHalf, reply: &Reply) -> io::Result<()> {
+async fn send(to: &mut OwnedWriteHalf, reply: &JoinReply) -> io::Result<()> {
     let late = |_| io::Error::from(io::ErrorKind::TimedOut);
-    timeout(TAKES_NOTHING_MAX, line::write(to, reply)).await.map_err(late)?
+    timeout(TAKES_NOTHING_MAX, line::write_line(to, reply)).await.map_err(late)?
 }
 
 /// Reads the next request. Returns `None` if the client is gone.
-async fn request(lines: &mut Lines<OwnedReadHalf>) -> Result<Option<Request>, String> {
+async fn request(lines: &mut SocketLineReader<OwnedReadHalf>) -> Result<Option<JoinRequest>, String> {
     let line = match lines.next().await {
         Ok(Some(line)) => line,
         Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(error.to_string()),

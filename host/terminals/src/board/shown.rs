@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-use jaato_session::{Cancel, Emitter};
+use jaato_session::{Cancel, EventEmitter};
 use jaato_types::terminal::TerminalScreen;
 use jaato_types::{Event, PluginName, SessionId};
 use parking_lot::{Mutex, MutexGuard};
@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::join::Listed;
+use crate::join::JoinableTerminal;
 
 /// The minimum time between two screen events, about as fast as a user can follow.
 pub(crate) const SCREEN_EVERY: Duration = Duration::from_millis(100);
@@ -23,7 +23,7 @@ pub(crate) const TYPED_EVERY: Duration = Duration::from_secs(1);
 
 /// The content of a screen.
 #[derive(Debug)]
-pub(crate) struct Picture {
+pub(crate) struct ScreenContent {
     pub(crate) screen: TerminalScreen,
     /// The same as ANSI text.
     pub(crate) ansi: String,
@@ -32,25 +32,25 @@ pub(crate) struct Picture {
 }
 
 /// A terminal that a plugin has shown.
-pub(crate) struct Shown {
+pub(crate) struct ShownTerminal {
     pub(crate) session: SessionId,
     pub(crate) number: u64,
     pub(crate) plugin: PluginName,
     /// Cancelled when its program or the terminal has ended.
     pub(crate) over: Cancel,
     began: Instant,
-    newest: watch::Sender<Arc<Picture>>,
+    newest: watch::Sender<Arc<ScreenContent>>,
     watchers: AtomicU32,
     typers: AtomicU32,
-    emitter: Option<Emitter>,
+    emitter: Option<EventEmitter>,
     runtime: Handle,
-    told: Mutex<Told>,
+    told: Mutex<TerminalEventState>,
 }
 
 /// The state of the session's events.
 #[derive(Default)]
-struct Told {
-    screen: Option<Arc<Picture>>,
+struct TerminalEventState {
+    screen: Option<Arc<ScreenContent>>,
     screen_at: Option<Instant>,
     screen_waits: bool,
     /// Bytes of shown input since the last event, or `None` if nothing was typed.
@@ -59,13 +59,13 @@ struct Told {
     typed_waits: bool,
 }
 
-impl Shown {
+impl ShownTerminal {
     /// Creates a terminal with its first screen, without emitting an event.
     pub(crate) fn new(
         (session, number, plugin): (SessionId, u64, PluginName),
-        picture: Arc<Picture>,
+        picture: Arc<ScreenContent>,
         over: Cancel,
-        emitter: Option<Emitter>,
+        emitter: Option<EventEmitter>,
         runtime: Handle,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -84,7 +84,7 @@ impl Shown {
     }
 
     /// Sets the next screen.
-    pub(crate) fn put(self: &Arc<Self>, picture: Arc<Picture>) {
+    pub(crate) fn set_screen(self: &Arc<Self>, picture: Arc<ScreenContent>) {
         // Ignore a screen that arrives after the end.
         self.newest.send_if_modified(|newest| {
             let is_live = !newest.is_last;
@@ -100,31 +100,31 @@ impl Shown {
     pub(crate) fn end(&self) {
         let newest = self.newest();
         let screen = TerminalScreen { is_alive: false, ..newest.screen.clone() };
-        let last = Picture { screen, ansi: newest.ansi.clone(), is_last: true };
+        let last = ScreenContent { screen, ansi: newest.ansi.clone(), is_last: true };
         self.newest.send_replace(Arc::new(last));
-        let mut told = self.told();
+        let mut told = self.lock_event_state();
         self.emit_screen(&mut told);
         self.emit_typed(&mut told);
     }
 
     /// Returns the newest screen.
-    pub(crate) fn newest(&self) -> Arc<Picture> {
+    pub(crate) fn newest(&self) -> Arc<ScreenContent> {
         Arc::clone(&self.newest.borrow())
     }
 
     /// Returns a receiver for screens.
-    pub(crate) fn follow(&self) -> watch::Receiver<Arc<Picture>> {
+    pub(crate) fn follow(&self) -> watch::Receiver<Arc<ScreenContent>> {
         self.newest.subscribe()
     }
 
     /// Adds a watcher, who may also type. Returns the number of watchers.
-    pub(crate) fn enter(&self, types: bool) -> u32 {
+    pub(crate) fn add_watcher(&self, types: bool) -> u32 {
         self.typers.fetch_add(u32::from(types), Relaxed);
         self.watchers.fetch_add(1, Relaxed) + 1
     }
 
     /// Removes a watcher. Returns the number of watchers.
-    pub(crate) fn go(&self, types: bool) -> u32 {
+    pub(crate) fn remove_watcher(&self, types: bool) -> u32 {
         self.typers.fetch_sub(u32::from(types), Relaxed);
         self.watchers.fetch_sub(1, Relaxed) - 1
     }
@@ -138,10 +138,10 @@ impl Shown {
     }
 
     /// Returns the terminal's entry in a list.
-    pub(crate) fn listed(&self) -> Listed {
+    pub(crate) fn list_entry(&self) -> JoinableTerminal {
         let newest = self.newest();
         let TerminalScreen { name, command, rows, columns, is_alive, .. } = &newest.screen;
-        Listed {
+        JoinableTerminal {
             session: self.session.to_string(),
             terminal: self.number,
             name: name.clone(),
@@ -158,9 +158,9 @@ impl Shown {
     /// Reports to the session that a user typed, and how much of it was shown, at once or together
     /// with further input.
     pub(crate) fn tell_typed(self: &Arc<Self>, bytes: u64) {
-        let mut told = self.told();
+        let mut told = self.lock_event_state();
         told.typed = Some(told.typed.unwrap_or_default() + bytes);
-        match wait(told.typed_at, TYPED_EVERY) {
+        match next_event_time(told.typed_at, TYPED_EVERY) {
             None => self.emit_typed(&mut told),
             Some(_) if told.typed_waits => {}
             Some(until) => {
@@ -168,7 +168,7 @@ impl Shown {
                 let own = Arc::clone(self);
                 self.runtime.spawn(async move {
                     tokio::time::sleep_until(until).await;
-                    let mut told = own.told();
+                    let mut told = own.lock_event_state();
                     told.typed_waits = false;
                     own.emit_typed(&mut told);
                 });
@@ -178,8 +178,8 @@ impl Shown {
 
     /// Reports the screen to the session, at once or when the next event is due.
     pub(crate) fn tell_screen(self: &Arc<Self>) {
-        let mut told = self.told();
-        match wait(told.screen_at, SCREEN_EVERY) {
+        let mut told = self.lock_event_state();
+        match next_event_time(told.screen_at, SCREEN_EVERY) {
             None => self.emit_screen(&mut told),
             Some(_) if told.screen_waits => {}
             Some(until) => {
@@ -187,7 +187,7 @@ impl Shown {
                 let own = Arc::clone(self);
                 self.runtime.spawn(async move {
                     tokio::time::sleep_until(until).await;
-                    let mut told = own.told();
+                    let mut told = own.lock_event_state();
                     told.screen_waits = false;
                     own.emit_screen(&mut told);
                 });
@@ -196,7 +196,7 @@ impl Shown {
     }
 
     /// Emits under the lock, so that screens keep their order.
-    fn emit_screen(&self, told: &mut Told) {
+    fn emit_screen(&self, told: &mut TerminalEventState) {
         let newest = self.newest();
         if told.screen.as_ref().is_some_and(|screen| screen.screen == newest.screen) {
             return;
@@ -208,7 +208,7 @@ impl Shown {
         told.screen = Some(newest);
     }
 
-    fn emit_typed(&self, told: &mut Told) {
+    fn emit_typed(&self, told: &mut TerminalEventState) {
         let Some(bytes) = told.typed.take() else { return };
         told.typed_at = Some(Instant::now());
         if let Some(emitter) = &self.emitter {
@@ -218,13 +218,13 @@ impl Shown {
         }
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
+    fn lock_event_state(&self) -> MutexGuard<'_, TerminalEventState> {
         self.told.lock()
     }
 }
 
 /// Returns the time until which the next event must wait, or `None` if it need not.
-fn wait(last: Option<Instant>, every: Duration) -> Option<Instant> {
+fn next_event_time(last: Option<Instant>, every: Duration) -> Option<Instant> {
     last.map(|last| last + every).filter(|until| *until > Instant::now())
 }
 

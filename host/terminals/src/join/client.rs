@@ -6,14 +6,14 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use jaato_config::Folders;
+use jaato_config::UserFolders;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
-use super::line::{self, Lines};
-use super::place::{Door, own_user};
-use super::protocol::{Listed, REPLY_BYTES_MAX, Reply, Request, TYPED_BYTES_MAX};
+use super::line::{self, SocketLineReader};
+use super::place::{SocketFolders, own_user};
+use super::protocol::{JoinableTerminal, REPLY_BYTES_MAX, JoinReply, JoinRequest, TYPED_BYTES_MAX};
 
 /// How long a host may take to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
@@ -28,13 +28,13 @@ const HOSTS_MAX: usize = 1024;
 #[derive(Debug, Clone)]
 pub struct FoundTerminal {
     /// The terminal's entry from its host.
-    pub listed: Listed,
+    pub listed: JoinableTerminal,
     socket: PathBuf,
 }
 
 /// The result of a search.
 #[derive(Debug, Default)]
-pub struct FoundTerminals {
+pub struct TerminalSearchResult {
     /// The terminals of all hosts of this user, by session and number.
     pub terminals: Vec<FoundTerminal>,
     /// Hosts that did not answer, one line each.
@@ -42,34 +42,34 @@ pub struct FoundTerminals {
 }
 
 /// A terminal that the client follows.
-pub struct Joined {
-    from: Lines<OwnedReadHalf>,
+pub struct JoinedTerminal {
+    from: SocketLineReader<OwnedReadHalf>,
     to: OwnedWriteHalf,
 }
 
 /// Finds the terminals of all hosts of this user. Removes the socket of a dead host.
-pub async fn find_terminals(folders: &Folders) -> FoundTerminals {
-    find_in(&Door::of(folders)).await
+pub async fn find_terminals(folders: &UserFolders) -> TerminalSearchResult {
+    find_in(&SocketFolders::from_folders(folders)).await
 }
 
 /// Joins a terminal to look at it, or to type there as well.
 ///
 /// # Errors
 /// If its host does not answer.
-pub async fn join_terminal(found: &FoundTerminal, types: bool) -> io::Result<Joined> {
+pub async fn join_terminal(found: &FoundTerminal, types: bool) -> io::Result<JoinedTerminal> {
     let (from, mut to) = connect(&found.socket).await?.into_split();
-    let Listed { session, terminal, .. } = &found.listed;
-    let request = Request::Attach { session: session.clone(), terminal: *terminal, types };
-    in_time(line::write(&mut to, &request)).await?;
-    Ok(Joined { from: Lines::new(from, REPLY_BYTES_MAX), to })
+    let JoinableTerminal { session, terminal, .. } = &found.listed;
+    let request = JoinRequest::Attach { session: session.clone(), terminal: *terminal, types };
+    in_time(line::write_line(&mut to, &request)).await?;
+    Ok(JoinedTerminal { from: SocketLineReader::new(from, REPLY_BYTES_MAX), to })
 }
 
-impl Joined {
+impl JoinedTerminal {
     /// Waits for the host's next message. Returns `None` if the host is gone. Cancel safe.
     ///
     /// # Errors
     /// If the message cannot be parsed.
-    pub async fn next(&mut self) -> io::Result<Option<Reply>> {
+    pub async fn next(&mut self) -> io::Result<Option<JoinReply>> {
         let Some(line) = self.from.next().await? else { return Ok(None) };
         Ok(Some(serde_json::from_slice(&line)?))
     }
@@ -80,17 +80,17 @@ impl Joined {
     /// If the host is gone, or does not read.
     pub async fn type_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         for piece in bytes.chunks(TYPED_BYTES_MAX) {
-            let request = Request::Type { bytes: piece.to_vec() };
-            in_time(line::write(&mut self.to, &request)).await?;
+            let request = JoinRequest::Type { bytes: piece.to_vec() };
+            in_time(line::write_line(&mut self.to, &request)).await?;
         }
         Ok(())
     }
 }
 
-pub(crate) async fn find_in(door: &Door) -> FoundTerminals {
-    let mut found = FoundTerminals::default();
+pub(crate) async fn find_in(door: &SocketFolders) -> TerminalSearchResult {
+    let mut found = TerminalSearchResult::default();
     for socket in door.existing().into_iter().flat_map(sockets).take(HOSTS_MAX) {
-        match list(&socket).await {
+        match list_terminals(&socket).await {
             Ok(terminals) => found.terminals.extend(
                 terminals
                     .into_iter()
@@ -123,19 +123,19 @@ fn sockets(folder: &Path) -> Vec<PathBuf> {
     sockets
 }
 
-async fn list(socket: &Path) -> io::Result<Vec<Listed>> {
+async fn list_terminals(socket: &Path) -> io::Result<Vec<JoinableTerminal>> {
     let (from, mut to) = connect(socket).await?.into_split();
-    in_time(line::write(&mut to, &Request::List)).await?;
-    let mut lines = Lines::new(from, REPLY_BYTES_MAX);
+    in_time(line::write_line(&mut to, &JoinRequest::List)).await?;
+    let mut lines = SocketLineReader::new(from, REPLY_BYTES_MAX);
     let Some(line) = in_time(lines.next()).await? else { return Ok(Vec::new()) };
     match serde_json::from_slice(&line)? {
-        Reply::Terminals { terminals } => Ok(terminals),
-        Reply::Refused { message } => Err(io::Error::other(message)),
-        Reply::Attached { .. }
-        | Reply::Screen { .. }
-        | Reply::NotTyped { .. }
-        | Reply::Ended
-        | Reply::Unknown => Err(io::Error::other("it sent an unknown answer")),
+        JoinReply::Terminals { terminals } => Ok(terminals),
+        JoinReply::Refused { message } => Err(io::Error::other(message)),
+        JoinReply::Attached { .. }
+        | JoinReply::Screen { .. }
+        | JoinReply::NotTyped { .. }
+        | JoinReply::Ended
+        | JoinReply::Unknown => Err(io::Error::other("it sent an unknown answer")),
     }
 }
 

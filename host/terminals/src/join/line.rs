@@ -6,13 +6,13 @@ use serde::Serialize;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 
 /// Reads lines.
-pub(crate) struct Lines<R> {
+pub(crate) struct SocketLineReader<R> {
     from: BufReader<R>,
     bytes_max: usize,
     line: Vec<u8>,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
+impl<R: AsyncRead + Unpin> SocketLineReader<R> {
     /// Creates a reader with a maximum line length.
     pub(crate) fn new(from: R, bytes_max: usize) -> Self {
         Self { from: BufReader::new(from), bytes_max, line: Vec::new() }
@@ -44,7 +44,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 }
 
 /// Writes a value as a line.
-pub(crate) async fn write<T: Serialize>(
+pub(crate) async fn write_line<T: Serialize>(
     to: &mut (impl AsyncWrite + Unpin),
     value: &T,
 ) -> io::Result<()> {
@@ -59,11 +59,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_line_is_read_up_to_its_limit_and_not_one_past_it() {
-        let mut lines = Lines::new(b"abcd\n\nabcde\n".as_slice(), 4);
+        let mut lines = SocketLineReader::new(b"abcd\n\nabcde\n".as_slice(), 4);
         assert_eq!(lines.next().await.unwrap().unwrap(), b"abcd");
         assert_eq!(lines.next().await.unwrap().unwrap(), b"");
         assert!(lines.next().await.unwrap_err().to_string().contains("more than 4 bytes"));
-        let mut lines = Lines::new(b"half".as_slice(), 4);
+        let mut lines = SocketLineReader::new(b"half".as_slice(), 4);
         assert_eq!(lines.next().await.unwrap(), None);
     }
 }

@@ -10,6 +10,6 @@ pub(crate) mod line;
 pub(crate) mod place;
 pub(crate) mod protocol;
 
-pub use client::{FoundTerminal, FoundTerminals, Joined, find_terminals, join_terminal};
-pub use place::{Door, own_temporary_folder};
-pub use protocol::{Listed, Reply};
+pub use client::{FoundTerminal, TerminalSearchResult, JoinedTerminal, find_terminals, join_terminal};
+pub use place::{SocketFolders, own_temporary_folder};
+pub use protocol::{JoinableTerminal, JoinReply};

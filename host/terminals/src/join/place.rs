@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use jaato_config::Folders;
+use jaato_config::UserFolders;
 use jaato_places::Owners;
 
 /// Mode bits that give access to others.
@@ -22,13 +22,13 @@ const SOCKET_NAME_MAX: usize = 32;
 
 /// The possible folders for sockets.
 #[derive(Debug, Clone)]
-pub struct Door {
+pub struct SocketFolders {
     folders: Vec<PathBuf>,
 }
 
-impl Door {
+impl SocketFolders {
     /// Creates the list from the user's folders.
-    pub fn of(folders: &Folders) -> Self {
+    pub fn from_folders(folders: &UserFolders) -> Self {
         Self::in_places(folders.runtime(), &std::env::temp_dir())
     }
 
@@ -45,7 +45,7 @@ impl Door {
     pub(crate) fn make(&self) -> io::Result<&Path> {
         let mut why = Vec::new();
         for folder in &self.folders {
-            match make(folder) {
+            match create_private_folder(folder) {
                 Ok(()) => return Ok(folder),
                 Err(error) => why.push(format!("`{}`: {error}", folder.display())),
             }
@@ -69,7 +69,7 @@ pub(crate) fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-fn make(folder: &Path) -> io::Result<()> {
+fn create_private_folder(folder: &Path) -> io::Result<()> {
     if folder.as_os_str().len() + 1 + SOCKET_NAME_MAX > SOCKET_PATH_MAX {
         return Err(io::Error::other("its name is too long for a socket"));
     }
@@ -110,7 +110,7 @@ mod tests {
     fn the_runtime_folder_is_taken_and_made_private() {
         let root = tempfile::tempdir().unwrap();
         let runtime = root.path().join("jaato");
-        let door = Door::in_places(Some(&runtime), root.path());
+        let door = SocketFolders::in_places(Some(&runtime), root.path());
         assert_eq!(door.existing(), Vec::<&Path>::new());
         assert_eq!(door.make().unwrap(), runtime);
         assert_eq!(runtime.metadata().unwrap().mode() & 0o7777, 0o700);
@@ -122,7 +122,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let runtime = root.path().join("jaato");
         let own = root.path().join(format!("jaato-{}", own_user()));
-        let door = Door::in_places(Some(&runtime), root.path());
+        let door = SocketFolders::in_places(Some(&runtime), root.path());
         fs::create_dir(&runtime).unwrap();
         mode(&runtime, 0o750);
         assert_eq!(door.make().unwrap(), own);
@@ -141,7 +141,7 @@ mod tests {
         mode(&elsewhere, 0o700);
         let own = root.path().join(format!("jaato-{}", own_user()));
         symlink(&elsewhere, &own).unwrap();
-        let door = Door::in_places(None, root.path());
+        let door = SocketFolders::in_places(None, root.path());
         assert!(door.make().unwrap_err().to_string().contains("it is not a folder"));
         assert_eq!(door.existing(), Vec::<&Path>::new());
         fs::remove_file(&own).unwrap();
@@ -155,7 +155,7 @@ mod tests {
         let open = root.path().join("open");
         fs::create_dir(&open).unwrap();
         mode(&open, 0o777);
-        let door = Door::in_places(None, &open);
+        let door = SocketFolders::in_places(None, &open);
         assert!(door.make().unwrap_err().to_string().contains("/open` is not used: users other"));
         mode(&open, 0o1777);
         assert!(door.make().is_ok());
@@ -165,8 +165,8 @@ mod tests {
     fn one_whose_name_is_too_long_for_a_socket_is_passed_over() {
         let root = tempfile::tempdir().unwrap();
         let long = root.path().join("l".repeat(90)).join("jaato");
-        let door = Door::in_places(Some(&long), Path::new("/tmp"));
-        assert!(make(&long).unwrap_err().to_string().contains("too long"));
+        let door = SocketFolders::in_places(Some(&long), Path::new("/tmp"));
+        assert!(create_private_folder(&long).unwrap_err().to_string().contains("too long"));
         drop(door);
     }
 
@@ -180,7 +180,7 @@ mod tests {
         fs::create_dir(&own).unwrap();
         mode(&own, 0o700);
         std::os::unix::fs::chown(&own, Some(4711), Some(4711)).unwrap();
-        let door = Door::in_places(None, root.path());
+        let door = SocketFolders::in_places(None, root.path());
         assert!(door.make().unwrap_err().to_string().contains("it belongs to user 4711"));
     }
 }

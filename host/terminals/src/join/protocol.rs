@@ -15,10 +15,10 @@ pub(crate) const TYPED_BYTES_MAX: usize = 4096;
 /// A client's message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
-pub enum Request {
-    /// Lists the terminals. Answered with [`Reply::Terminals`].
+pub enum JoinRequest {
+    /// Lists the terminals. Answered with [`JoinReply::Terminals`].
     List,
-    /// Follows a terminal. Answered with [`Reply::Attached`] and screens.
+    /// Follows a terminal. Answered with [`JoinReply::Attached`] and screens.
     Attach {
         /// The session.
         session: String,
@@ -37,16 +37,16 @@ pub enum Request {
 /// A host's message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "snake_case")]
-pub enum Reply {
+pub enum JoinReply {
     /// The terminals of this host.
     Terminals {
         /// All of them.
-        terminals: Vec<Listed>,
+        terminals: Vec<JoinableTerminal>,
     },
     /// Screens follow.
     Attached {
         /// The attached terminal.
-        terminal: Listed,
+        terminal: JoinableTerminal,
     },
     /// The newest screen.
     Screen {
@@ -74,7 +74,7 @@ pub enum Reply {
 
 /// A terminal in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Listed {
+pub struct JoinableTerminal {
     /// The session.
     pub session: String,
     /// The terminal's number in it.
@@ -97,7 +97,7 @@ pub struct Listed {
     pub watchers: u32,
 }
 
-impl Listed {
+impl JoinableTerminal {
     /// Returns its full name: `<session>/session_0`.
     pub fn full_name(&self) -> String {
         format!("{}/{}", self.session, self.name)

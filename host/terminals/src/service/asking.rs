@@ -13,14 +13,14 @@ use jaato_session::{Cancel, SecretAnswer, SecretQuestion};
 use jaato_types::terminal::{TerminalAsk, TerminalAsked, TerminalState};
 use jaato_types::{Error, ErrorKind, Event, PluginName, SecretOutcome, SessionId};
 
-use crate::board::{Audience, Terminals};
+use crate::board::{SessionAudience, SharedTerminals};
 
 /// The key that ends a line.
 const LINE_END: u8 = b'\r';
 
 /// A question.
-pub(crate) struct Asked {
-    pub(crate) board: Arc<Terminals>,
+pub(crate) struct TerminalQuestion {
+    pub(crate) board: Arc<SharedTerminals>,
     pub(crate) plugin: PluginName,
     pub(crate) session: SessionId,
     /// Cancelled when the terminal has ended.
@@ -29,13 +29,13 @@ pub(crate) struct Asked {
 }
 
 /// Reports to the session how a question ended, when dropped.
-struct Ending<'a> {
-    asked: &'a Asked,
-    audience: &'a Audience,
+struct QuestionEndReport<'a> {
+    asked: &'a TerminalQuestion,
+    audience: &'a SessionAudience,
     outcome: SecretOutcome,
 }
 
-impl Drop for Ending<'_> {
+impl Drop for QuestionEndReport<'_> {
     fn drop(&mut self) {
         let (source, name) = self.asked.source_and_name();
         let outcome = self.outcome;
@@ -47,9 +47,9 @@ impl Drop for Ending<'_> {
 ///
 /// # Errors
 /// `conflict` if the terminal shows the input, `io` if it is closed or ends.
-pub(crate) async fn ask(asked: Asked) -> Result<TerminalAsked, Error> {
+pub(crate) async fn ask_user(asked: TerminalQuestion) -> Result<TerminalAsked, Error> {
     let Some(audience) = asked.board.audience(&asked.session) else {
-        return Ok(asked.nobody("nobody follows this session"));
+        return Ok(asked.no_user_answer("nobody follows this session"));
     };
     let shown = asked.board.find(&asked.session, asked.ask.terminal);
     if shown.is_some_and(|shown| shown.has_typers()) {
@@ -63,7 +63,7 @@ pub(crate) async fn ask(asked: Asked) -> Result<TerminalAsked, Error> {
     let TerminalAsk { command, prompt, .. } = asked.ask.clone();
     audience.emitter.emit(Event::TerminalAsked { source, name, command, prompt });
     let mut ending =
-        Ending { asked: &asked, audience: &audience, outcome: SecretOutcome::Withdrawn };
+        QuestionEndReport { asked: &asked, audience: &audience, outcome: SecretOutcome::Withdrawn };
     let question = SecretQuestion {
         plugin: &asked.plugin,
         name: &asked.ask.name,
@@ -78,7 +78,7 @@ pub(crate) async fn ask(asked: Asked) -> Result<TerminalAsked, Error> {
         }
         SecretAnswer::Nobody { reason } => {
             ending.outcome = SecretOutcome::Nobody;
-            return Ok(asked.nobody(&reason));
+            return Ok(asked.no_user_answer(&reason));
         }
     };
     let after = asked.check_hidden().await?;
@@ -124,13 +124,13 @@ fn shown_how(state: &TerminalState) -> Option<&'static str> {
     }
 }
 
-impl Asked {
+impl TerminalQuestion {
     fn source_and_name(&self) -> (String, String) {
         (self.plugin.source().to_owned(), self.ask.name.clone())
     }
 
     /// Returns the answer if no user is there, with a hint that a user may join.
-    fn nobody(&self, reason: &str) -> TerminalAsked {
+    fn no_user_answer(&self, reason: &str) -> TerminalAsked {
         let reason = if self.board.is_joinable() {
             format!(
                 "{reason}; with `jaato shell attach {}/{} --type` a person can type there from another terminal",

@@ -1,4 +1,4 @@
-//! The services `terminal.show`, `terminal.ask` and `terminal.watch`, for a plugin with a terminal.
+//! The services `terminal.show`, `terminal.ask_user` and `terminal.watch`, for a plugin with a terminal.
 
 mod asking;
 
@@ -11,8 +11,8 @@ use jaato_types::terminal::{ASK, SHOW, TerminalAsk, TerminalScreen, WATCH};
 use jaato_types::text::cut;
 use jaato_types::{Error, ErrorKind, Frame, FrameError, PluginName, SessionId};
 
-use crate::board::Terminals;
-use asking::Asked;
+use crate::board::SharedTerminals;
+use asking::TerminalQuestion;
 
 /// Maximum number of rows and columns of a screen: more than any terminal has.
 const SIDE_MAX: u16 = 1000;
@@ -30,7 +30,7 @@ const TEXT_MAX: usize = 400;
 /// One plugin's access to its terminals on the board.
 pub struct TerminalServices {
     /// The board.
-    pub board: Arc<Terminals>,
+    pub board: Arc<SharedTerminals>,
     /// The plugin.
     pub plugin: PluginName,
     /// The session of the call.
@@ -60,8 +60,8 @@ impl TerminalServices {
         let parsed = Frame::parse(request).map_err(bad_request)?;
         let mut screen: TerminalScreen = parsed.json().map_err(bad_request)?;
         let ansi = std::str::from_utf8(parsed.bytes)
-            .map_err(|error| refused(format!("the screen's ANSI text is not UTF-8: {error}")))?;
-        check(&screen, ansi)?;
+            .map_err(|error| refused_error(format!("the screen's ANSI text is not UTF-8: {error}")))?;
+        check_screen(&screen, ansi)?;
         screen.command = cut(&screen.command, TEXT_MAX);
         let over = self.own(screen.terminal)?;
         let shown =
@@ -77,7 +77,7 @@ impl TerminalServices {
     async fn ask(&self, request: &[u8]) -> Result<Served, Error> {
         let ask: TerminalAsk = Frame::read(request).map_err(bad_request)?;
         check_name(&ask.name)?;
-        let asked = Asked {
+        let asked = TerminalQuestion {
             board: Arc::clone(&self.board),
             plugin: self.plugin.clone(),
             session: self.session.clone(),
@@ -88,7 +88,7 @@ impl TerminalServices {
                 ..ask
             },
         };
-        answer(&asking::ask(asked).await?)
+        answer(&asking::ask_user(asked).await?)
     }
 
     /// Checks that the plugin has this terminal. Returns a token that is cancelled when it has
@@ -102,22 +102,22 @@ impl TerminalServices {
     }
 }
 
-fn check(screen: &TerminalScreen, ansi: &str) -> Result<(), Error> {
+fn check_screen(screen: &TerminalScreen, ansi: &str) -> Result<(), Error> {
     check_name(&screen.name)?;
     let sides = [screen.rows, screen.columns];
     if sides.iter().any(|side| !(1..=SIDE_MAX).contains(side)) {
         let [rows, columns] = sides;
-        return Err(refused(format!(
+        return Err(refused_error(format!(
             "a screen of {rows} rows and {columns} columns: each must be from 1 to {SIDE_MAX}"
         )));
     }
     if screen.lines.len() > usize::from(screen.rows) {
         let (lines, rows) = (screen.lines.len(), screen.rows);
-        return Err(refused(format!("{lines} lines on a screen of {rows} rows")));
+        return Err(refused_error(format!("{lines} lines on a screen of {rows} rows")));
     }
     let bytes = screen.lines.iter().map(String::len).sum::<usize>().max(ansi.len());
     if bytes > SCREEN_BYTES_MAX {
-        return Err(refused(format!("a screen of {bytes} bytes: at most {SCREEN_BYTES_MAX}")));
+        return Err(refused_error(format!("a screen of {bytes} bytes: at most {SCREEN_BYTES_MAX}")));
     }
     Ok(())
 }
@@ -129,13 +129,13 @@ fn check_name(name: &str) -> Result<(), Error> {
         return Ok(());
     }
     let name = cut(name, NAME_MAX);
-    Err(refused(format!(
+    Err(refused_error(format!(
         "a terminal cannot be called `{}`: letters, digits, `_`, `-` and `.`, at most {NAME_MAX}",
         name.escape_debug()
     )))
 }
 
-fn refused(text: String) -> Error {
+fn refused_error(text: String) -> Error {
     Error::new(ErrorKind::InvalidArguments, text)
 }
 
@@ -159,7 +159,7 @@ mod tests {
 
     #[track_caller]
     fn check_error(screen: &TerminalScreen, ansi: &str, expected: &str) {
-        let text = check(screen, ansi).map_or_else(|error| error.message, |()| String::new());
+        let text = check_screen(screen, ansi).map_or_else(|error| error.message, |()| String::new());
         assert!(text.contains(expected) && text.is_empty() == expected.is_empty(), "{text}");
     }
 

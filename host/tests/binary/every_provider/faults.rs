@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use jaato_vendors::Answered;
+use jaato_vendors::VendorAnswer;
 
 use super::{PROVIDERS, Provider, Turn, as_it_is, text, with_head};
 use crate::support::openai::{SECRET, no_file_holds_the_key};
@@ -14,7 +14,7 @@ use crate::support::server::{Answer, Server, Step};
 const NO_HEAD: u16 = 0;
 
 /// Replaces a vendor's answer.
-type Fault = fn(Answered) -> Answer;
+type Fault = fn(VendorAnswer) -> Answer;
 
 /// Returns the first part of an answer to [`text`], up to the end of the event or line with the
 /// word.
@@ -26,7 +26,7 @@ fn up_to(body: &[u8], word: &str) -> Vec<u8> {
 }
 
 /// Returns the beginning of an answer, in the middle of a frame.
-fn half(answered: &Answered) -> Step {
+fn half(answered: &VendorAnswer) -> Step {
     Step::Bytes(answered.body[..12].to_vec())
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use jaato_vendors::Vendor;
+use jaato_vendors::FakeVendor;
 use serde_json::json;
 
 use super::{PROVIDERS, Provider, Said, Turn, answered, as_it_is, text};
@@ -20,7 +20,7 @@ fn strict(provider: &Provider, turns: impl IntoIterator<Item = Turn>) -> Server 
         if String::from_utf8_lossy(&asked.body).contains(ENCODED) {
             return Answer::error(400, "messages.0.content.1.image: Could not process image");
         }
-        let vendor: &dyn Vendor = &*vendor;
+        let vendor: &dyn FakeVendor = &*vendor;
         as_it_is(answered(vendor, asked))
     })
 }

@@ -14,7 +14,7 @@ mod switched;
 
 use std::sync::Arc;
 
-use jaato_vendors::{Answered, Asked, Vendor, anthropic, github, google, ollama, openai};
+use jaato_vendors::{VendorAnswer, VendorRequest, FakeVendor, anthropic, github, google, ollama, openai};
 use serde_json::{Value, json};
 
 use crate::support::openai::SECRET;
@@ -47,7 +47,7 @@ pub struct Provider {
     /// Maximum tokens of a request that are not read from the vendor's cache, if the vendor reports
     /// it.
     uncached_tokens_max: Option<u64>,
-    vendor: fn(Script) -> Arc<dyn Vendor>,
+    vendor: fn(Script) -> Arc<dyn FakeVendor>,
 }
 
 /// Every provider. OpenAI is present with Responses, and with chat completions under another name.
@@ -181,8 +181,8 @@ impl Said {
     }
 }
 
-fn of_anthropic(script: Script) -> anthropic::Anthropic {
-    use anthropic::{Said as Its, Turn as ItsTurn};
+fn of_anthropic(script: Script) -> anthropic::FakeAnthropic {
+    use anthropic::{AnthropicAnswerPiece as Its, AnthropicTurn as ItsTurn};
     let said = |said: Said| match said {
         Said::Thought(text) => Its::Thought(text.to_owned()),
         Said::Text(text) => Its::Text(text.to_owned()),
@@ -194,12 +194,12 @@ fn of_anthropic(script: Script) -> anthropic::Anthropic {
         Turn::FailsAtOnce => busy(ItsTurn::text("never").cut_after(1)),
         Turn::FailsBehind(text) => busy(ItsTurn::text(text)),
     });
-    let vendor = anthropic::Anthropic::new(turns);
-    script.window.into_iter().fold(vendor, anthropic::Anthropic::with_window)
+    let vendor = anthropic::FakeAnthropic::new(turns);
+    script.window.into_iter().fold(vendor, anthropic::FakeAnthropic::with_window)
 }
 
-fn of_google(script: Script) -> google::Google {
-    use google::{Said as Its, Turn as ItsTurn};
+fn of_google(script: Script) -> google::FakeGoogle {
+    use google::{GoogleAnswerPiece as Its, GoogleTurn as ItsTurn};
     let said = |said: Said| match said {
         Said::Thought(text) => Its::Thought(text.to_owned()),
         Said::Text(text) => Its::Text(text.to_owned()),
@@ -211,12 +211,12 @@ fn of_google(script: Script) -> google::Google {
         Turn::FailsAtOnce => ItsTurn::text("never").cut_after(0).failing(report.clone()),
         Turn::FailsBehind(text) => ItsTurn::text(text).cut_after(1).failing(report.clone()),
     });
-    let vendor = google::Google::new(turns);
-    script.window.into_iter().fold(vendor, google::Google::with_window)
+    let vendor = google::FakeGoogle::new(turns);
+    script.window.into_iter().fold(vendor, google::FakeGoogle::with_window)
 }
 
-fn of_ollama(script: Script) -> ollama::Ollama {
-    use ollama::{Said as Its, Turn as ItsTurn};
+fn of_ollama(script: Script) -> ollama::FakeOllama {
+    use ollama::{OllamaAnswerPiece as Its, OllamaTurn as ItsTurn};
     let said = |said: Said| match said {
         Said::Thought(text) => Its::Thought(text.to_owned()),
         Said::Text(text) => Its::Text(text.to_owned()),
@@ -227,18 +227,18 @@ fn of_ollama(script: Script) -> ollama::Ollama {
         Turn::FailsAtOnce => ItsTurn::text("never").cut_after(0).failing("the runner has ended"),
         Turn::FailsBehind(text) => ItsTurn::text(text).failing("the runner has ended"),
     });
-    let vendor = ollama::Ollama::new(turns);
-    script.window.into_iter().fold(vendor, ollama::Ollama::with_context_max)
+    let vendor = ollama::FakeOllama::new(turns);
+    script.window.into_iter().fold(vendor, ollama::FakeOllama::with_context_max)
 }
 
-fn turns_of_openai(script: Vec<Turn>) -> impl Iterator<Item = openai::Turn> {
-    use openai::{Nesting, Said as Its, Turn as ItsTurn};
+fn turns_of_openai(script: Vec<Turn>) -> impl Iterator<Item = openai::OpenAiTurn> {
+    use openai::{StreamErrorPlacement, OpenAiAnswerPiece as Its, OpenAiTurn as ItsTurn};
     let said = |said: Said| match said {
         Said::Thought(text) => Its::Reasoning(text.to_owned()),
         Said::Text(text) => Its::Text(text.to_owned()),
         Said::Call(tool, arguments) => Its::Call(tool.to_owned(), arguments.to_string()),
     };
-    let busy = |turn: ItsTurn| turn.failing("server_error", "The server is busy", Nesting::Nested);
+    let busy = |turn: ItsTurn| turn.failing("server_error", "The server is busy", StreamErrorPlacement::Nested);
     script.into_iter().map(move |turn| match turn {
         Turn::Says(all) => ItsTurn::says(all.into_iter().map(said)),
         Turn::FailsAtOnce => busy(ItsTurn::text("never").cut_after(1)),
@@ -246,19 +246,19 @@ fn turns_of_openai(script: Vec<Turn>) -> impl Iterator<Item = openai::Turn> {
     })
 }
 
-fn of_openai(script: Script) -> openai::OpenAi {
-    let vendor = openai::OpenAi::new(turns_of_openai(script.turns));
-    script.window.into_iter().fold(vendor, openai::OpenAi::with_window)
+fn of_openai(script: Script) -> openai::FakeOpenAi {
+    let vendor = openai::FakeOpenAi::new(turns_of_openai(script.turns));
+    script.window.into_iter().fold(vendor, openai::FakeOpenAi::with_window)
 }
 
-fn of_github(script: Script) -> github::GitHub {
-    let vendor = github::GitHub::new(turns_of_openai(script.turns));
-    script.window.into_iter().fold(vendor, github::GitHub::with_window)
+fn of_github(script: Script) -> github::FakeGitHub {
+    let vendor = github::FakeGitHub::new(turns_of_openai(script.turns));
+    script.window.into_iter().fold(vendor, github::FakeGitHub::with_window)
 }
 
 impl Provider {
     /// Creates the vendor for these answers.
-    fn vendor(&self, turns: impl IntoIterator<Item = Turn>) -> Arc<dyn Vendor> {
+    fn vendor(&self, turns: impl IntoIterator<Item = Turn>) -> Arc<dyn FakeVendor> {
         (self.vendor)(Script { turns: turns.into_iter().collect(), ..Script::default() })
     }
 
@@ -272,8 +272,8 @@ impl Provider {
     /// Starts a vendor's server. `alter` may change each answer to a completion request.
     fn serve(
         &self,
-        vendor: &Arc<dyn Vendor>,
-        alter: impl Fn(Answered) -> Answer + Send + Sync + 'static,
+        vendor: &Arc<dyn FakeVendor>,
+        alter: impl Fn(VendorAnswer) -> Answer + Send + Sync + 'static,
     ) -> Server {
         let (vendor, path) = (Arc::clone(vendor), self.path);
         Server::answering(move |asked| {
@@ -318,19 +318,19 @@ impl Provider {
     }
 }
 
-fn answered(vendor: &dyn Vendor, asked: &server::Asked) -> Answered {
+fn answered(vendor: &dyn FakeVendor, asked: &server::Asked) -> VendorAnswer {
     let server::Asked { method, path, headers, body } = asked.clone();
-    vendor.answer(&Asked { method, path, headers, body })
+    vendor.answer(&VendorRequest { method, path, headers, body })
 }
 
 /// Converts a vendor's answer without changes.
-fn as_it_is(answered: Answered) -> Answer {
+fn as_it_is(answered: VendorAnswer) -> Answer {
     let body = answered.body.clone();
     with_head(&answered).then(Step::Bytes(body))
 }
 
 /// Creates an answer with the vendor's status and headers, and an empty body.
-fn with_head(answered: &Answered) -> Answer {
+fn with_head(answered: &VendorAnswer) -> Answer {
     let headers = answered.headers.iter();
     headers
         .fold(Answer::status(answered.status), |answer, (name, value)| answer.header(name, value))

@@ -7,13 +7,13 @@
 use std::fs;
 use std::sync::Arc;
 
-use jaato_runtime::config::{Folders, Overrides, Variables};
-use jaato_runtime::session_loop::{Cancel, EventSink, History, Prompt};
+use jaato_runtime::config::{UserFolders, Overrides, EnvironmentVariables};
+use jaato_runtime::session_loop::{Cancel, EventSink, History, UserPrompt};
 use jaato_runtime::types::{Envelope, ModelId, Outcome};
 use jaato_runtime::{Arguments, Runtime, SessionOptions, Setup};
 use serde_json::{Value, json};
 
-use super::{PROVIDERS, Provider, Said, Turn, Vendor, as_it_is};
+use super::{PROVIDERS, Provider, Said, Turn, FakeVendor, as_it_is};
 use crate::support::House;
 use crate::support::openai::SECRET;
 use crate::support::server::Server;
@@ -32,7 +32,7 @@ impl EventSink for Unseen {
 /// A provider with its vendor on loopback.
 struct Party {
     provider: &'static Provider,
-    vendor: Arc<dyn Vendor>,
+    vendor: Arc<dyn FakeVendor>,
     server: Server,
 }
 
@@ -55,12 +55,12 @@ impl Party {
             ("PATH", "/usr/bin:/bin".to_owned()),
             (self.provider.key, SECRET.to_owned()),
         ];
-        let variables: Variables =
+        let variables: EnvironmentVariables =
             variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let model = Some(ModelId::new(self.provider.model));
         let overrides = Overrides { model, ..Overrides::default() };
         let arguments = Arguments { overrides, ..Arguments::default() };
-        let folders = Folders::below(&house.home());
+        let folders = UserFolders::below(&house.home());
         let workspace = house.workspace();
         let setup = Setup::read(arguments, house.binary(), folders, variables, &workspace).unwrap();
         let runtime = Runtime::start(setup).await;
@@ -69,7 +69,7 @@ impl Party {
         let mut session = runtime.session_from(history, options).unwrap();
         // The session's store identifies the image by its bytes, regardless of who stored it.
         let files = [house.workspace().join("moon.png")];
-        let prompt = Prompt::from(prompt.to_owned());
+        let prompt = UserPrompt::from(prompt.to_owned());
         let prompt = runtime.attach(session.id(), prompt, &files).await.unwrap();
         let report = session.turn(prompt, &Cancel::new()).await;
         let name = self.provider.name;
@@ -132,7 +132,7 @@ fn what_one_provider_began_every_other_goes_on_with_and_gives_back() {
     for provider in &PROVIDERS {
         crate::support::provider(&house, provider.library);
     }
-    let folders = Folders::below(&house.home());
+    let folders = UserFolders::below(&house.home());
     let config = folders.config().unwrap();
     fs::create_dir_all(config).unwrap();
     fs::write(house.workspace().join("moon.png"), PNG).unwrap();

@@ -4,7 +4,7 @@
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use jaato_loader::remote::Start;
+use jaato_loader::remote::WorkerStart;
 use jaato_loader::{NoServices, RunningCall};
 use jaato_plugin_engine::testing::{
     BODIES_MANIFEST, Bodies, Body, CHECKS, CallUnderTest, Ended, HostUnderTest, TestServices,
@@ -41,15 +41,15 @@ impl WorkerHost {
         let bodies = Bodies::default();
         let manifest = Manifest::parse(BODIES_MANIFEST).unwrap();
         let executor = Executor::new(worker.handle().clone(), Arc::new(Silent));
-        let plugin = Plugin::of(&executor, bodies.factory(), manifest.clone());
+        let plugin = StartedPlugin::from_factory(&executor, bodies.factory(), manifest.clone());
         worker.spawn(async move {
-            let link = Arc::new(Link::new(theirs).unwrap());
+            let link = Arc::new(WorkerLink::new(theirs).unwrap());
             let writing = Arc::clone(&link);
             tokio::spawn(async move { writing.write_waiting().await });
             talk(link, plugin).await.unwrap();
         });
         let instance = host.block_on(async {
-            let start = Start {
+            let start = WorkerStart {
                 manifest,
                 socket: ours,
                 process: Arc::new(EndsWithItsSocket),

@@ -9,8 +9,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use jaato_loader::remote::Start;
-use jaato_loader::remote::wire::Header;
+use jaato_loader::remote::WorkerStart;
+use jaato_loader::remote::wire::LinkMessageHeader;
 use jaato_loader::{Facet, NoServices, RunningCall, STRIKES_MAX};
 use jaato_types::{Completion, Delta, GcPlan, Manifest, Message as Said, Part};
 use serde_json::json;
@@ -74,7 +74,7 @@ impl Worker {
         self.0.spawn(async move { serve(theirs, &file).await });
         let process = Arc::new(EndsWithItsSocket);
         let services = Arc::new(NoServices);
-        let start = Start { manifest, socket: ours, process, services, saved };
+        let start = WorkerStart { manifest, socket: ours, process, services, saved };
         let executor = Executor::new(tokio::runtime::Handle::current(), Arc::new(Silent));
         guarded(Instance::in_worker(&executor, start)).await.unwrap()
     }
@@ -188,11 +188,11 @@ async fn a_worker_of_another_jaato_is_asked_for_nothing() {
     for (flag, version) in [(Flag::Nothing, &[][..]), (Flag::Frame, &[1]), (Flag::Frame, &[2, 2])] {
         let (ours, mut other) = UnixStream::pair().unwrap();
         other.set_nonblocking(true).unwrap();
-        let header = Header { kind: Kind::Ready, flag, id: 0, length: version.len() };
+        let header = LinkMessageHeader { kind: Kind::Ready, flag, id: 0, length: version.len() };
         other.write_all(&[&header.write(), version].concat()).unwrap();
         let (process, services) = (Arc::new(EndsWithItsSocket), Arc::new(NoServices));
         let start =
-            Start { manifest: manifest.clone(), socket: ours, process, services, saved: None };
+            WorkerStart { manifest: manifest.clone(), socket: ours, process, services, saved: None };
         let executor = Executor::new(tokio::runtime::Handle::current(), Arc::new(Silent));
         let error = guarded(Instance::in_worker(&executor, start)).await.err().unwrap();
         assert_eq!(error.kind, ErrorKind::Unavailable);
@@ -229,14 +229,14 @@ struct ByHand(UnixStream);
 
 impl ByHand {
     fn send(&mut self, kind: Kind, flag: Flag, id: u64, payload: &[u8]) {
-        let header = Header { kind, flag, id, length: payload.len() }.write();
+        let header = LinkMessageHeader { kind, flag, id, length: payload.len() }.write();
         self.0.write_all(&[&header, payload].concat()).unwrap();
     }
 
-    fn next(&mut self) -> (Header, Vec<u8>) {
+    fn next(&mut self) -> (LinkMessageHeader, Vec<u8>) {
         let mut header = [0; wire::HEADER_BYTES];
         self.0.read_exact(&mut header).unwrap();
-        let header = Header::read(&header).unwrap();
+        let header = LinkMessageHeader::read(&header).unwrap();
         let mut payload = vec![0; header.length];
         self.0.read_exact(&mut payload).unwrap();
         (header, payload)
@@ -264,7 +264,7 @@ fn while_polls_block_the_worker_goes_on_reading() {
         while host.next().0.kind != Kind::Emit {}
     }
     // More than the socket holds, so the write completes only if the worker reads.
-    let unknown = Header { kind: Kind::Cancel, flag: Flag::Nothing, id: 4, length: 0 }.write();
+    let unknown = LinkMessageHeader { kind: Kind::Cancel, flag: Flag::Nothing, id: 4, length: 0 }.write();
     host.0.write_all(&unknown.repeat(256 * 1024)).unwrap();
     std::fs::write(&until, "").unwrap();
     let answers = std::iter::repeat_with(|| host.next().0);
@@ -286,7 +286,7 @@ fn emissions_that_nobody_reads_end_the_call_and_not_the_worker() {
     let file = fixture("probe");
     let (give, worker_of) = std::sync::mpsc::channel();
     worker.0.spawn(async move {
-        let link = Arc::new(Link::new(theirs).unwrap());
+        let link = Arc::new(WorkerLink::new(theirs).unwrap());
         let executor = Executor::new(tokio::runtime::Handle::current(), Arc::new(Silent));
         give.send((Arc::clone(&link), executor.clone())).unwrap();
         let writing = Arc::clone(&link);
@@ -311,7 +311,7 @@ fn emissions_that_nobody_reads_end_the_call_and_not_the_worker() {
     let mut emitted = 0;
     let answer = loop {
         match host.next() {
-            (Header { kind: Kind::Emit, .. }, _) => emitted += 1,
+            (LinkMessageHeader { kind: Kind::Emit, .. }, _) => emitted += 1,
             answer => break answer,
         }
     };

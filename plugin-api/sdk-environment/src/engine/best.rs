@@ -5,51 +5,51 @@ use std::collections::BinaryHeap;
 
 use jaato_types::files::{FileKind, FileOrder};
 
-use super::folder::Found;
-use crate::platform::Moment;
+use super::folder::SearchedFileFacts;
+use crate::platform::FileTimestamp;
 
 /// Keeps the first files, up to a limit. A better file replaces the last one.
 #[derive(Debug)]
-pub(super) struct Best {
+pub(super) struct BestFiles {
     order: FileOrder,
     limit: usize,
     /// The last one is on top.
-    first: BinaryHeap<One>,
+    first: BinaryHeap<RankedFile>,
     /// The number of all files that were found.
     pub(super) count: u64,
 }
 
 /// A file that was found. The least one comes first in the answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct One {
+pub(super) struct RankedFile {
     /// The modification time, newest first. Equal for all files if they are sorted by path.
-    newest: Reverse<Moment>,
+    newest: Reverse<FileTimestamp>,
     pub(super) path: Box<[u8]>,
     pub(super) size: u64,
-    pub(super) modified: Moment,
+    pub(super) modified: FileTimestamp,
     pub(super) protected: bool,
     pub(super) is_folder: bool,
 }
 
-impl Ord for One {
+impl Ord for RankedFile {
     fn cmp(&self, other: &Self) -> Ordering {
         (self.newest, &self.path).cmp(&(other.newest, &other.path))
     }
 }
 
-impl PartialOrd for One {
+impl PartialOrd for RankedFile {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Best {
+impl BestFiles {
     pub(super) fn new(order: FileOrder, limit: usize) -> Self {
         Self { order, limit, first: BinaryHeap::new(), count: 0 }
     }
 
     /// Adds a file. Calls `facts` only if the order or the answer needs them.
-    pub(super) fn add(&mut self, path: &[u8], facts: impl FnOnce() -> Found) {
+    pub(super) fn add(&mut self, path: &[u8], facts: impl FnOnce() -> SearchedFileFacts) {
         self.count += 1;
         let is_full = self.first.len() >= self.limit;
         if self.order == FileOrder::Path
@@ -58,13 +58,13 @@ impl Best {
         {
             return;
         }
-        let Found { kind, size, modified, protected } = facts();
+        let SearchedFileFacts { kind, size, modified, protected } = facts();
         let is_folder = kind == FileKind::Folder;
         let newest = Reverse(match self.order {
             FileOrder::Newest => modified,
-            FileOrder::Path => Moment::default(),
+            FileOrder::Path => FileTimestamp::default(),
         });
-        let one = One { newest, path: path.into(), size, modified, protected, is_folder };
+        let one = RankedFile { newest, path: path.into(), size, modified, protected, is_folder };
         if !is_full {
             self.first.push(one);
             return;
@@ -76,7 +76,7 @@ impl Best {
     }
 
     /// Returns the files in order.
-    pub(super) fn take(&mut self) -> std::vec::IntoIter<One> {
+    pub(super) fn take(&mut self) -> std::vec::IntoIter<RankedFile> {
         std::mem::take(&mut self.first).into_sorted_vec().into_iter()
     }
 }

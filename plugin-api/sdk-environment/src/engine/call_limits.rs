@@ -10,7 +10,7 @@ use jaato_types::files::{FileLimits, ResolvedPath};
 use jaato_types::protected::ProtectedFiles;
 use jaato_types::{Error, ErrorKind, PathGlob, Result};
 
-use crate::errors::Verb;
+use crate::errors::FileOperationVerb;
 
 /// The limits of one call, compiled for many paths.
 #[derive(Debug)]
@@ -19,20 +19,20 @@ pub struct CallLimits {
     asked: Vec<PathGlob>,
     protected: Option<ProtectedFiles>,
     expected: Vec<ResolvedPath>,
-    /// The index in `expected` for each form in which an operation may name a path.
+    /// The index in `expected_path` for each form in which an operation may name a path.
     named: HashMap<PathBuf, usize>,
 }
 
 /// What an operation does to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Does {
+pub(crate) enum PathOperation {
     Read,
     Write,
 }
 
 /// The reason why an operation must not touch a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KeptOff {
+pub(crate) enum PathRefusalReason {
     /// A rule denies it.
     Denied,
     /// The user must be asked first.
@@ -41,7 +41,7 @@ pub(crate) enum KeptOff {
 
 /// A path without links, as the environment shows it and as this machine names it.
 #[derive(Debug, Clone)]
-pub(crate) struct TruePath {
+pub(crate) struct ResolvedPathPair {
     shown: PathBuf,
     /// The path on this machine, if it differs.
     host: Option<PathBuf>,
@@ -49,9 +49,9 @@ pub(crate) struct TruePath {
 
 /// The limits of a call inside a tree, for paths relative to the tree's top.
 #[derive(Debug, Clone)]
-pub(crate) struct TreeLimits {
+pub(crate) struct TreeCallLimits {
     limits: Arc<CallLimits>,
-    top: TruePath,
+    top: ResolvedPathPair,
     may_leave_out: bool,
 }
 
@@ -78,51 +78,51 @@ impl CallLimits {
     }
 
     /// Returns the reason if the limits exclude a path from an operation.
-    pub(crate) fn keeps_off(&self, path: &TruePath, does: Does) -> Option<KeptOff> {
+    pub(crate) fn keeps_off(&self, path: &ResolvedPathPair, does: PathOperation) -> Option<PathRefusalReason> {
         let has = |globs: &[PathGlob]| {
             globs.iter().any(|glob| path.names().any(|path| glob.covers(path)))
         };
         if has(&self.denied) {
-            return Some(KeptOff::Denied);
+            return Some(PathRefusalReason::Denied);
         }
         // Another name of the same path may be outside the folder that edits may change.
         let protects = |it: &ProtectedFiles| path.names().all(|path| it.protects(path));
-        let is_protected = does == Does::Write && self.protected.as_ref().is_some_and(protects);
-        (is_protected || has(&self.asked)).then_some(KeptOff::Asked)
+        let is_protected = does == PathOperation::Write && self.protected.as_ref().is_some_and(protects);
+        (is_protected || has(&self.asked)).then_some(PathRefusalReason::Asked)
     }
 
     /// Returns an error if the limits exclude a path.
     pub(crate) fn check(
         &self,
-        verb: Verb,
+        verb: FileOperationVerb,
         shown: &Path,
-        path: &TruePath,
-        does: Does,
+        path: &ResolvedPathPair,
+        does: PathOperation,
     ) -> Result<()> {
         self.keeps_off(path, does).map_or(Ok(()), |why| Err(why.error(verb, shown)))
     }
 
     /// Returns true if the limits may exclude something below a folder.
-    pub(crate) fn may_keep_off_below(&self, folder: &TruePath, does: Does) -> bool {
+    pub(crate) fn may_keep_off_below(&self, folder: &ResolvedPathPair, does: PathOperation) -> bool {
         let mut globs = self.denied.iter().chain(&self.asked);
-        (does == Does::Write && self.protected.is_some())
+        (does == PathOperation::Write && self.protected.is_some())
             || globs.any(|glob| folder.names().any(|folder| glob.may_cover_below(folder)))
     }
 
     /// Returns true if the limits exclude paths by pattern.
-    pub(crate) fn has_patterns(&self, does: Does) -> bool {
+    pub(crate) fn has_patterns(&self, does: PathOperation) -> bool {
         let has_rules = !self.denied.is_empty() || !self.asked.is_empty();
-        has_rules || (does == Does::Write && self.protected.is_some())
+        has_rules || (does == PathOperation::Write && self.protected.is_some())
     }
 
     /// Returns where a path led when the call was checked.
-    pub(crate) fn expected(&self, asked: &Path) -> Option<&ResolvedPath> {
+    pub(crate) fn expected_path(&self, asked: &Path) -> Option<&ResolvedPath> {
         self.named.get(asked).map(|&at| &self.expected[at])
     }
 }
 
-impl KeptOff {
-    fn error(self, verb: Verb, shown: &Path) -> Error {
+impl PathRefusalReason {
+    fn error(self, verb: FileOperationVerb, shown: &Path) -> Error {
         let cannot = format!("cannot {} `{}`", verb.word(), shown.display());
         match self {
             Self::Denied => {
@@ -139,7 +139,7 @@ impl KeptOff {
     }
 }
 
-impl TruePath {
+impl ResolvedPathPair {
     pub(crate) fn new(shown: PathBuf, host: PathBuf) -> Self {
         Self { host: (host != shown).then_some(host), shown }
     }
@@ -154,29 +154,29 @@ impl TruePath {
     }
 }
 
-impl TreeLimits {
+impl TreeCallLimits {
     /// Creates the limits of a tree whose top may be read.
-    pub(crate) fn new(limits: &Arc<CallLimits>, top: TruePath) -> Self {
-        let may_leave_out = limits.may_keep_off_below(&top, Does::Read);
+    pub(crate) fn new(limits: &Arc<CallLimits>, top: ResolvedPathPair) -> Self {
+        let may_leave_out = limits.may_keep_off_below(&top, PathOperation::Read);
         Self { limits: Arc::clone(limits), top, may_leave_out }
     }
 
     /// Returns true if reading the tree must skip an entry.
     pub(crate) fn leaves_out(&self, path: &[u8]) -> bool {
-        self.may_leave_out && self.keeps_off(path, Does::Read).is_some()
+        self.may_leave_out && self.keeps_off(path, PathOperation::Read).is_some()
     }
 
     /// Returns true if the user must be asked before an entry is changed.
     pub(crate) fn is_protected(&self, path: &[u8]) -> bool {
-        self.keeps_off(path, Does::Write).is_some()
+        self.keeps_off(path, PathOperation::Write).is_some()
     }
 
     /// Returns true if the user must be asked before the top itself is changed.
     pub(crate) fn is_top_protected(&self) -> bool {
-        self.limits.keeps_off(&self.top, Does::Write).is_some()
+        self.limits.keeps_off(&self.top, PathOperation::Write).is_some()
     }
 
-    fn keeps_off(&self, path: &[u8], does: Does) -> Option<KeptOff> {
+    fn keeps_off(&self, path: &[u8], does: PathOperation) -> Option<PathRefusalReason> {
         self.limits.keeps_off(&self.top.join(OsStr::from_bytes(path)), does)
     }
 }
@@ -185,8 +185,8 @@ impl TreeLimits {
 mod tests {
     use super::*;
 
-    fn at(path: &str) -> TruePath {
-        TruePath::new(path.into(), path.into())
+    fn at(path: &str) -> ResolvedPathPair {
+        ResolvedPathPair::new(path.into(), path.into())
     }
 
     #[test]
@@ -199,19 +199,19 @@ mod tests {
         };
         let limits = CallLimits::new(limits).unwrap();
         let kept = |path: &str, does| limits.keeps_off(&at(path), does);
-        assert_eq!(kept("/w/secret/a", Does::Read), Some(KeptOff::Denied));
-        assert_eq!(kept("/w/asked/a.txt", Does::Read), Some(KeptOff::Asked));
-        assert_eq!(kept("/w/.env", Does::Read), None);
-        assert_eq!(kept("/w/.env", Does::Write), Some(KeptOff::Asked));
-        assert_eq!(kept("/w/plain", Does::Write), None);
-        let mapped = TruePath::new("/workspace/secret".into(), "/w/secret".into());
-        assert_eq!(limits.keeps_off(&mapped, Does::Read), Some(KeptOff::Denied));
-        assert!(limits.may_keep_off_below(&at("/w"), Does::Read));
-        assert!(!limits.may_keep_off_below(&at("/v"), Does::Read));
-        assert!(limits.may_keep_off_below(&at("/v"), Does::Write));
+        assert_eq!(kept("/w/secret/a", PathOperation::Read), Some(PathRefusalReason::Denied));
+        assert_eq!(kept("/w/asked/a.txt", PathOperation::Read), Some(PathRefusalReason::Asked));
+        assert_eq!(kept("/w/.env", PathOperation::Read), None);
+        assert_eq!(kept("/w/.env", PathOperation::Write), Some(PathRefusalReason::Asked));
+        assert_eq!(kept("/w/plain", PathOperation::Write), None);
+        let mapped = ResolvedPathPair::new("/workspace/secret".into(), "/w/secret".into());
+        assert_eq!(limits.keeps_off(&mapped, PathOperation::Read), Some(PathRefusalReason::Denied));
+        assert!(limits.may_keep_off_below(&at("/w"), PathOperation::Read));
+        assert!(!limits.may_keep_off_below(&at("/v"), PathOperation::Read));
+        assert!(limits.may_keep_off_below(&at("/v"), PathOperation::Write));
         let protected = Some(ProtectedFiles::default());
         let limits = CallLimits::new(FileLimits { protected, ..FileLimits::default() }).unwrap();
-        assert!(!limits.has_patterns(Does::Read) && limits.has_patterns(Does::Write));
+        assert!(!limits.has_patterns(PathOperation::Read) && limits.has_patterns(PathOperation::Write));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use jaato_types::files::TextEdit;
 use jaato_types::{Error, ErrorKind, Result};
 use memchr::memmem;
 
-use crate::errors::{self, Verb};
+use crate::errors::{self, FileOperationVerb};
 
 /// The largest text that can be edited, before and after the edit.
 pub const EDIT_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -16,13 +16,13 @@ pub const EDIT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 const LINES_NAMED_MAX: usize = 5;
 
 /// Replaces pieces of a text. Also returns the number of replacements for each edit.
-pub(crate) fn edited(
+pub(crate) fn apply_edits(
     shown: &Path,
     content: &[u8],
     edits: &[TextEdit],
 ) -> Result<(Vec<u8>, Vec<u64>)> {
     if edits.is_empty() {
-        return Err(errors::refused(Verb::Edit, shown, "there are no edits"));
+        return Err(errors::refused_error(FileOperationVerb::Edit, shown, "there are no edits"));
     }
     let mut text = content.to_vec();
     let mut counts = Vec::with_capacity(edits.len());
@@ -31,10 +31,10 @@ pub(crate) fn edited(
             1 => String::new(),
             count => format!("edit {} of {count}: ", at + 1),
         };
-        let (new, count) = replaced(shown, &which, &text, edit)?;
+        let (new, count) = apply_edit(shown, &which, &text, edit)?;
         if new.len() as u64 > EDIT_BYTES_MAX {
             let what = format!("{which}it would become larger than {EDIT_BYTES_MAX} bytes");
-            return Err(errors::too_large(Verb::Edit, shown, &what));
+            return Err(errors::too_large(FileOperationVerb::Edit, shown, &what));
         }
         text = new;
         counts.push(count);
@@ -42,16 +42,16 @@ pub(crate) fn edited(
     Ok((text, counts))
 }
 
-fn replaced(shown: &Path, which: &str, text: &[u8], edit: &TextEdit) -> Result<(Vec<u8>, u64)> {
+fn apply_edit(shown: &Path, which: &str, text: &[u8], edit: &TextEdit) -> Result<(Vec<u8>, u64)> {
     let (old, new) = (edit.old.as_bytes(), edit.new.as_bytes());
     if old.is_empty() {
         let reason = format!("{which}the text to replace is empty");
-        return Err(errors::refused(Verb::Edit, shown, &reason));
+        return Err(errors::refused_error(FileOperationVerb::Edit, shown, &reason));
     }
     let finder = memmem::Finder::new(old);
     let Some(first) = finder.find(text) else {
         let text_there = format!("{which}the text was not found");
-        let error = errors::refused(Verb::Edit, shown, &text_there);
+        let error = errors::refused_error(FileOperationVerb::Edit, shown, &text_there);
         return Err(Error { kind: ErrorKind::NotFound, ..error }.with_hint(hint(text, edit)));
     };
     if !edit.all && finder.find(&text[first + 1..]).is_some() {
@@ -62,7 +62,7 @@ fn replaced(shown: &Path, which: &str, text: &[u8], edit: &TextEdit) -> Result<(
     let grown = text.len() + at_most * new.len().saturating_sub(old.len());
     if grown as u64 > EDIT_BYTES_MAX {
         let what = format!("{which}it would become larger than {EDIT_BYTES_MAX} bytes");
-        return Err(errors::too_large(Verb::Edit, shown, &what));
+        return Err(errors::too_large(FileOperationVerb::Edit, shown, &what));
     }
     let (mut result, mut done, mut count) = (Vec::with_capacity(grown), 0, 0);
     for start in finder.find_iter(text).take(at_most) {
@@ -90,7 +90,7 @@ fn ambiguous(shown: &Path, which: &str, text: &[u8], finder: &memmem::Finder<'_>
     }
     let more = if count > LINES_NAMED_MAX { ", …" } else { "" };
     let reason = format!("{which}the text occurs {count} times, in lines {lines}{more}");
-    let error = errors::refused(Verb::Edit, shown, &reason);
+    let error = errors::refused_error(FileOperationVerb::Edit, shown, &reason);
     Error { kind: ErrorKind::Conflict, ..error }
         .with_hint("add surrounding text until it is unique, or set `all`")
 }

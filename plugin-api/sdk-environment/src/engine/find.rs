@@ -12,15 +12,15 @@ use jaato_types::files::{
 };
 use jaato_types::{ErrorKind, Result};
 
-use super::best::{Best, One};
-use super::call_limits::TreeLimits;
-use super::folder::{Files, Folder, Found, Sorted};
-use super::glob::{Pattern, compiled, wrong};
-use super::ignored::Patterns;
+use super::best::{BestFiles, RankedFile};
+use super::call_limits::TreeCallLimits;
+use super::folder::{SearchableFiles, SearchableFolder, SearchedFileFacts, NameOrder};
+use super::glob::{SplitGlobPattern, compile_glob, wrong};
+use super::ignored::ExcludePatterns;
 use super::lines::json_bytes;
-use super::search::{Cancel, PROGRESS};
-use super::tree::{Looks, Tree};
-use crate::errors::Verb;
+use super::search::{SearchCancel, PROGRESS};
+use super::tree::{TreeWalkFilter, TreeWalk};
+use crate::errors::FileOperationVerb;
 
 /// The number of entries that a search visits between two checks of the clock.
 const CLOCK_ENTRIES: usize = 256;
@@ -30,25 +30,25 @@ const FACTS_BYTES: usize = 90;
 
 /// The files that a pattern matches, page by page.
 #[derive(Debug)]
-struct Find<F> {
+struct FileFinder<F> {
     /// `None` if the pattern names one file.
-    tree: Option<(Tree<F>, GlobSet)>,
+    tree: Option<(TreeWalk<F>, GlobSet)>,
     folder: String,
-    cancel: Cancel,
+    cancel: SearchCancel,
     kind: FindKind,
-    best: Best,
+    best: BestFiles,
     unreadable_left: usize,
     /// When the search stops and returns the files found so far.
     until: Option<Instant>,
     is_partial: bool,
     /// The answer, once the search is over.
-    told: Option<std::vec::IntoIter<One>>,
+    told: Option<std::vec::IntoIter<RankedFile>>,
     is_over: bool,
 }
 
 /// Returns the folder of a request, or the file if the pattern names one.
 pub(crate) fn folder_of(request: &FileFind) -> Result<String> {
-    let pattern = Pattern::new(&request.pattern)?;
+    let pattern = SplitGlobPattern::new(&request.pattern)?;
     if pattern.folder.starts_with('/') {
         let text = format!("the pattern `{}` is absolute", request.pattern);
         return Err(wrong(&text, "pass the folder separately from the pattern"));
@@ -61,18 +61,18 @@ pub(crate) fn folder_of(request: &FileFind) -> Result<String> {
 }
 
 /// Starts to find files by a pattern. Files of the same age are sorted by path.
-pub(crate) fn find<S: Files>(
+pub(crate) fn find<S: SearchableFiles>(
     files: &S,
     request: &FileFind,
-    cancel: &Cancel,
+    cancel: &SearchCancel,
 ) -> Result<impl Iterator<Item = Result<FoundPage>> + Send + use<S>> {
-    let (pattern, folder) = (Pattern::new(&request.pattern)?, folder_of(request)?);
-    let mut find: Find<S::Folder> = Find {
+    let (pattern, folder) = (SplitGlobPattern::new(&request.pattern)?, folder_of(request)?);
+    let mut find: FileFinder<S::Folder> = FileFinder {
         tree: None,
         folder: pattern.folder.to_owned(),
         cancel: cancel.clone(),
         kind: request.kind,
-        best: Best::new(request.order, limit_of(request.limit)),
+        best: BestFiles::new(request.order, limit_of(request.limit)),
         unreadable_left: UNREADABLE_MAX,
         until: request
             .within_ms
@@ -82,27 +82,27 @@ pub(crate) fn find<S: Files>(
         is_over: false,
     };
     if pattern.rest.is_empty() {
-        let found = look(files, &folder)?.filter(|found| is_wanted(request.kind, found.kind));
+        let found = look_up_file(files, &folder)?.filter(|found| is_wanted(request.kind, found.kind));
         if let Some(found) = found {
             find.best.add(b"", || found);
         }
         return Ok(find);
     }
-    let set = compiled(&request.pattern, pattern.rest)?;
-    let looks = Looks {
+    let set = compile_glob(&request.pattern, pattern.rest)?;
+    let looks = TreeWalkFilter {
         include_ignored: request.include_ignored,
         include_hidden: request.include_hidden,
-        leave_out: Patterns::new(&request.leave_out, pattern.folder)?,
-        leave_out_unless_git: Patterns::new(&request.leave_out_unless_git, pattern.folder)?,
-        sorted: Sorted::No,
+        leave_out: ExcludePatterns::new(&request.leave_out, pattern.folder)?,
+        leave_out_unless_git: ExcludePatterns::new(&request.leave_out_unless_git, pattern.folder)?,
+        sorted: NameOrder::No,
         depth_max: pattern.depth_max(),
     };
-    match files.top(&folder).and_then(|top| Tree::begin(top, looks)) {
+    match files.top(&folder).and_then(|top| TreeWalk::begin(top, looks)) {
         Ok(tree) => find.tree = Some((tree, set)),
         // The folder that the pattern names does not exist, so the pattern finds nothing.
         Err(error) if !pattern.folder.is_empty() && error.kind == ErrorKind::NotFound => {
             if !request.path.is_empty() {
-                files.look(&request.path, Verb::Search)?;
+                files.look(&request.path, FileOperationVerb::Search)?;
             }
         }
         Err(error) => return Err(error),
@@ -122,8 +122,8 @@ fn limit_of(limit: Option<usize>) -> usize {
     limit.unwrap_or(FIND_FILES_MAX).min(FIND_FILES_MAX)
 }
 
-fn look<S: Files>(files: &S, path: &str) -> Result<Option<Found>> {
-    match files.look(path, Verb::Find) {
+fn look_up_file<S: SearchableFiles>(files: &S, path: &str) -> Result<Option<SearchedFileFacts>> {
+    match files.look(path, FileOperationVerb::Find) {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
@@ -134,7 +134,7 @@ fn fits(set: &GlobSet, path: &[u8]) -> bool {
     set.is_match_candidate(&Candidate::new(Path::new(OsStr::from_bytes(path))))
 }
 
-impl<F: Folder> Iterator for Find<F> {
+impl<F: SearchableFolder> Iterator for FileFinder<F> {
     type Item = Result<FoundPage>;
 
     /// Returns the next page, or `None` at the end and after a cancel. A page without files reports
@@ -165,7 +165,7 @@ impl<F: Folder> Iterator for Find<F> {
                 break;
             };
             let limits = self.tree.as_ref().and_then(|(tree, _)| tree.limits.as_ref());
-            let is_protected = |limits: &TreeLimits| limits.is_protected(&one.path);
+            let is_protected = |limits: &TreeCallLimits| limits.is_protected(&one.path);
             let protected = one.protected || limits.is_some_and(is_protected);
             let path = format!("{}{}", self.folder, String::from_utf8_lossy(&one.path));
             bytes += FACTS_BYTES + json_bytes(&path);
@@ -185,7 +185,7 @@ impl<F: Folder> Iterator for Find<F> {
     }
 }
 
-impl<F: Folder> Find<F> {
+impl<F: SearchableFolder> FileFinder<F> {
     /// Continues the walk for a while. Returns true at the end of the tree.
     fn look_around(&mut self) -> bool {
         let pause = Instant::now() + PROGRESS;
@@ -196,7 +196,7 @@ impl<F: Folder> Find<F> {
                 let Some(kind) = tree.next() else { return true };
                 if is_wanted(self.kind, kind) && fits(set, tree.path()) {
                     // A deleted file existed when it was found. It is sorted last.
-                    let facts = || Found { kind, ..tree.facts().unwrap_or_default() };
+                    let facts = || SearchedFileFacts { kind, ..tree.facts().unwrap_or_default() };
                     self.best.add(tree.path(), facts);
                 }
             }

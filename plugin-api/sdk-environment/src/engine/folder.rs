@@ -9,34 +9,34 @@ use std::path::PathBuf;
 use jaato_types::Result;
 use jaato_types::files::FileKind;
 
-use super::call_limits::TreeLimits;
+use super::call_limits::TreeCallLimits;
 use super::limits::FOLDER_ENTRIES_MAX;
-use crate::errors::Verb;
-use crate::platform::Moment;
+use crate::errors::FileOperationVerb;
+use crate::platform::FileTimestamp;
 
 /// Files, by the paths in requests.
-pub(crate) trait Files {
-    type Folder: Folder;
+pub(crate) trait SearchableFiles {
+    type Folder: SearchableFolder;
 
     /// Returns the facts of a file or folder; follows links.
-    fn look(&self, path: &str, verb: Verb) -> Result<Found>;
+    fn look(&self, path: &str, verb: FileOperationVerb) -> Result<SearchedFileFacts>;
 
     /// Opens the folder of a request. An empty path is the default folder.
-    fn top(&self, path: &str) -> Result<Top<Self::Folder>>;
+    fn top(&self, path: &str) -> Result<SearchStartFolder<Self::Folder>>;
 
     /// Opens a file and returns its size.
-    fn open(&self, path: &str) -> Result<(<Self::Folder as Folder>::File, u64)>;
+    fn open(&self, path: &str) -> Result<(<Self::Folder as SearchableFolder>::File, u64)>;
 
     /// Returns the path as errors show it.
     fn shown(&self, path: &str) -> PathBuf;
 }
 
 /// A folder of a tree. Its methods never follow links.
-pub(crate) trait Folder: Clone + fmt::Debug + Send + Sync + 'static {
+pub(crate) trait SearchableFolder: Clone + fmt::Debug + Send + Sync + 'static {
     type File: Read + fmt::Debug + Send + 'static;
 
     /// Reads the names in the folder. Called once.
-    fn names(&self, sorted: Sorted) -> io::Result<Names>;
+    fn names(&self, sorted: NameOrder) -> io::Result<FolderNames>;
 
     /// Opens a subfolder. Returns `None` if it is gone or no longer a folder.
     fn enter(&self, name: &OsStr) -> io::Result<Option<Self>>;
@@ -46,7 +46,7 @@ pub(crate) trait Folder: Clone + fmt::Debug + Send + Sync + 'static {
     fn open(&self, name: &OsStr, bytes_max: u64) -> io::Result<Option<(Self::File, u64)>>;
 
     /// Returns the facts of the entry with that name.
-    fn facts(&self, name: &OsStr) -> io::Result<Found>;
+    fn facts(&self, name: &OsStr) -> io::Result<SearchedFileFacts>;
 
     /// Returns true if both are the same folder.
     fn is_same(&self, other: &Self) -> bool;
@@ -54,7 +54,7 @@ pub(crate) trait Folder: Clone + fmt::Debug + Send + Sync + 'static {
 
 /// The folder in which a request starts.
 #[derive(Debug)]
-pub(crate) struct Top<F> {
+pub(crate) struct SearchStartFolder<F> {
     /// The folders above whose ignore rules apply, outermost first. Each comes with the name of its
     /// child on the way to the top.
     pub(crate) above: Vec<(F, OsString)>,
@@ -62,42 +62,42 @@ pub(crate) struct Top<F> {
     /// The path as errors show it.
     pub(crate) shown: PathBuf,
     /// The limits of the call in this folder.
-    pub(crate) limits: Option<TreeLimits>,
+    pub(crate) limits: Option<TreeCallLimits>,
 }
 
 /// The facts of a file.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Found {
+pub(crate) struct SearchedFileFacts {
     pub(crate) kind: FileKind,
     pub(crate) size: u64,
-    pub(crate) modified: Moment,
-    /// The user must be asked before the file is changed. Only [`Files::look`] sets this.
+    pub(crate) modified: FileTimestamp,
+    /// The user must be asked before the file is changed. Only [`SearchableFiles::look`] sets this.
     pub(crate) protected: bool,
 }
 
 /// Whether names are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sorted {
+pub(crate) enum NameOrder {
     Yes,
     No,
 }
 
 /// The names in a folder, stored in one buffer.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct FolderNames {
     bytes: Vec<u8>,
-    names: Vec<Name>,
+    names: Vec<FolderNameSpan>,
     next: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Name {
+struct FolderNameSpan {
     start: u32,
     length: u16,
     kind: FileKind,
 }
 
-impl Names {
+impl FolderNames {
     /// Adds a name. Returns false if there are too many.
     pub(crate) fn add(&mut self, name: &[u8], kind: FileKind) -> bool {
         let (start, length) = (u32::try_from(self.bytes.len()), u16::try_from(name.len()));
@@ -106,19 +106,19 @@ impl Names {
             return false;
         }
         self.bytes.extend_from_slice(name);
-        self.names.push(Name { start, length, kind });
+        self.names.push(FolderNameSpan { start, length, kind });
         true
     }
 
     pub(crate) fn sort(&mut self) {
-        self.names.sort_unstable_by(|a, b| a.of(&self.bytes).cmp(b.of(&self.bytes)));
+        self.names.sort_unstable_by(|a, b| a.slice_of(&self.bytes).cmp(b.slice_of(&self.bytes)));
     }
 
     /// Keeps the names that match. Returns how many were removed.
     pub(crate) fn retain(&mut self, keeps: impl Fn(&OsStr) -> bool) -> usize {
         let count = self.names.len();
         let bytes = &self.bytes;
-        self.names.retain(|name| keeps(OsStr::from_bytes(name.of(bytes))));
+        self.names.retain(|name| keeps(OsStr::from_bytes(name.slice_of(bytes))));
         count - self.names.len()
     }
 
@@ -135,17 +135,17 @@ impl Names {
     pub(crate) fn next(&mut self) -> Option<(&OsStr, FileKind)> {
         let name = self.names.get(self.next)?;
         self.next += 1;
-        Some((OsStr::from_bytes(name.of(&self.bytes)), name.kind))
+        Some((OsStr::from_bytes(name.slice_of(&self.bytes)), name.kind))
     }
 
     /// Returns true if the folder contains the name.
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.names.iter().any(|it| it.of(&self.bytes) == name.as_bytes())
+        self.names.iter().any(|it| it.slice_of(&self.bytes) == name.as_bytes())
     }
 }
 
-impl Name {
-    fn of(self, bytes: &[u8]) -> &[u8] {
+impl FolderNameSpan {
+    fn slice_of(self, bytes: &[u8]) -> &[u8] {
         &bytes[self.start as usize..][..usize::from(self.length)]
     }
 }

@@ -7,14 +7,14 @@ use super::limits::{DEPTH_MAX, PATH_BYTES_MAX};
 
 /// A pattern, split into its literal folder and the rest.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Pattern<'a> {
+pub(super) struct SplitGlobPattern<'a> {
     /// The names before the first wildcard. Ends with `/` unless empty.
     pub(super) folder: &'a str,
     /// The rest, starting at the first name with a wildcard. Empty without wildcards.
     pub(super) rest: &'a str,
 }
 
-impl<'a> Pattern<'a> {
+impl<'a> SplitGlobPattern<'a> {
     pub(super) fn new(pattern: &'a str) -> Result<Self> {
         if pattern.is_empty() {
             return Err(wrong("the pattern is empty", "for example `**/*.rs`"));
@@ -45,7 +45,7 @@ impl<'a> Pattern<'a> {
 }
 
 /// Compiles a pattern. Only `rest` is matched, but errors name the whole pattern.
-pub(super) fn compiled(pattern: &str, rest: &str) -> Result<GlobSet> {
+pub(super) fn compile_glob(pattern: &str, rest: &str) -> Result<GlobSet> {
     // A set with one glob is faster than a single glob, because it optimizes literal suffixes.
     compiled_set(&[(pattern, rest)])
 }
@@ -107,8 +107,8 @@ mod tests {
 
     #[track_caller]
     fn check(pattern: &str, folder: &str, rest: &str, depth: usize) {
-        let split = Pattern::new(pattern).unwrap();
-        assert_eq!(split, Pattern { folder, rest });
+        let split = SplitGlobPattern::new(pattern).unwrap();
+        assert_eq!(split, SplitGlobPattern { folder, rest });
         assert_eq!(split.depth_max(), depth);
     }
 
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_name_with_brackets_is_found_as_it_is_written() {
-        let fits = |pattern: &str, path: &str| compiled(pattern, pattern).unwrap().is_match(path);
+        let fits = |pattern: &str, path: &str| compile_glob(pattern, pattern).unwrap().is_match(path);
         assert!(fits("app/[id]/*.tsx", "app/[id]/page.tsx"));
         assert!(fits("app/[id]/*.tsx", "app/i/page.tsx"));
         assert!(fits("{x}/[...slug].ts", "{x}/[...slug].ts"));
@@ -132,22 +132,22 @@ mod tests {
         assert!(fits("app/[user-id]/*.tsx", "app/[user-id]/page.tsx"));
         assert!(!fits("app/[user-id]/*.tsx", "app/u/page.tsx"));
         assert!(fits("[draft*", "[draft 1") && !fits("[draft*", "d"));
-        assert!(compiled("{a", "{a").is_err());
+        assert!(compile_glob("{a", "{a").is_err());
     }
 
     #[test]
     fn an_escaped_bracket_is_literal() {
-        let fits = |pattern: &str, path: &str| compiled(pattern, pattern).unwrap().is_match(path);
+        let fits = |pattern: &str, path: &str| compile_glob(pattern, pattern).unwrap().is_match(path);
         assert!(fits(r"*\[*", "a[b") && !fits(r"*\[*", "ab"));
         assert!(fits(r"notes \[draft*", "notes [draft 1]"));
         assert!(fits(r"\[id\]/[ab]", "[id]/a") && !fits(r"\[id\]/[ab]", "[id]/[ab]"));
-        assert!(compiled(r"\[[a", r"\[[a").is_err());
+        assert!(compile_glob(r"\[[a", r"\[[a").is_err());
     }
 
     #[test]
     fn a_pattern_that_goes_up_behind_a_sign_is_refused() {
         for pattern in ["*/../x", "a/**/../../x", "{a,..}/../x"] {
-            assert_eq!(Pattern::new(pattern).unwrap_err().kind, ErrorKind::InvalidArguments);
+            assert_eq!(SplitGlobPattern::new(pattern).unwrap_err().kind, ErrorKind::InvalidArguments);
         }
     }
 }

@@ -9,20 +9,20 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use jaato_types::{Error, ErrorKind, Result};
 
-use super::folder::{Folder, Names};
+use super::folder::{SearchableFolder, FolderNames};
 
 /// The most bytes that are read from a file with rules.
 const IGNORE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// The rules of the folders on the way to the current one, innermost last.
 #[derive(Debug, Default)]
-pub(crate) struct Ignored {
+pub(crate) struct IgnoreStack {
     /// The rules from `.ignore`, which override all others.
-    own: Vec<Rules>,
+    own: Vec<FolderIgnoreRules>,
     /// The rules from `.gitignore`.
-    git: Vec<Rules>,
+    git: Vec<FolderIgnoreRules>,
     /// The rules from `.git/info/exclude`, which apply if nothing else matches.
-    exclude: Vec<Rules>,
+    exclude: Vec<FolderIgnoreRules>,
     /// The depths of the repositories' roots. Git rules from above do not apply inside a
     /// repository.
     repositories: Vec<usize>,
@@ -31,7 +31,7 @@ pub(crate) struct Ignored {
 }
 
 #[derive(Debug)]
-struct Rules {
+struct FolderIgnoreRules {
     /// The depth of the folder with the rules.
     depth: usize,
     /// The offset in a path at which the part below that folder starts.
@@ -41,30 +41,30 @@ struct Rules {
 
 /// The verdict of the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum IgnoreVerdict {
     Nothing,
     LeaveOut,
     /// Included, even if it is hidden.
     Keep,
 }
 
-impl Ignored {
+impl IgnoreStack {
     /// Enters a folder. `names` are the names in it, if known. `start` is the length of its path
     /// with the final `/`. Returns the files whose rules are too large to apply.
     #[must_use]
-    pub(crate) fn enter<F: Folder>(
+    pub(crate) fn enter<F: SearchableFolder>(
         &mut self,
         folder: &F,
-        names: Option<&Names>,
+        names: Option<&FolderNames>,
         start: usize,
     ) -> Vec<&'static str> {
         self.depth += 1;
         let (depth, mut too_large) = (self.depth, Vec::new());
-        let mut push = |all: &mut Vec<Rules>, folder: &F, path: &'static str| {
+        let mut push = |all: &mut Vec<FolderIgnoreRules>, folder: &F, path: &'static str| {
             let name = path.rsplit('/').next().unwrap_or(path);
-            match read(folder, name) {
+            match read_ignore_file(folder, name) {
                 Some(Ok(rules)) if rules.is_empty() => {}
-                Some(Ok(rules)) => all.push(Rules { depth, start, rules }),
+                Some(Ok(rules)) => all.push(FolderIgnoreRules { depth, start, rules }),
                 Some(Err(_)) => too_large.push(path),
                 None => {}
             }
@@ -106,7 +106,7 @@ impl Ignored {
     }
 
     /// Returns the verdict for a path.
-    pub(crate) fn says(&self, path: &[u8], is_folder: bool) -> Said {
+    pub(crate) fn says(&self, path: &[u8], is_folder: bool) -> IgnoreVerdict {
         let repository = self.repositories.last().copied().unwrap_or(0);
         let groups = [(&self.own, 0), (&self.git, repository), (&self.exclude, repository)];
         for (rules, depth_min) in groups {
@@ -114,25 +114,25 @@ impl Ignored {
                 let below = Path::new(OsStr::from_bytes(&path[it.start..]));
                 match it.rules.matched(below, is_folder) {
                     Match::None => {}
-                    Match::Ignore(_) => return Said::LeaveOut,
-                    Match::Whitelist(_) => return Said::Keep,
+                    Match::Ignore(_) => return IgnoreVerdict::LeaveOut,
+                    Match::Whitelist(_) => return IgnoreVerdict::Keep,
                 }
             }
         }
-        Said::Nothing
+        IgnoreVerdict::Nothing
     }
 }
 
 /// The exclude patterns of a request.
 #[derive(Debug)]
-pub(crate) struct Patterns {
+pub(crate) struct ExcludePatterns {
     rules: Gitignore,
     /// The path from the patterns' root to the walk's top, followed by an entry's path.
     path: Vec<u8>,
     way: usize,
 }
 
-impl Patterns {
+impl ExcludePatterns {
     /// Compiles patterns. Returns `None` if there are none. `way` is the path from the patterns'
     /// root to the walk's top. It is empty or ends with `/`.
     pub(crate) fn new(patterns: &[String], way: &str) -> Result<Option<Self>> {
@@ -167,7 +167,7 @@ impl Patterns {
 
 /// Reads rules. As in git, a file that is missing, unreadable or a link has no rules. Fails if the
 /// rules are too large to compile.
-fn read<F: Folder>(folder: &F, name: &str) -> Option<Result<Gitignore, ignore::Error>> {
+fn read_ignore_file<F: SearchableFolder>(folder: &F, name: &str) -> Option<Result<Gitignore, ignore::Error>> {
     let (file, _) = folder.open(name.as_ref(), IGNORE_BYTES_MAX).ok()??;
     let mut text = Vec::new();
     file.take(IGNORE_BYTES_MAX).read_to_end(&mut text).ok()?;

@@ -25,7 +25,7 @@ const MATCH_BYTES: usize = 12;
 pub fn searched_line(number: u64, line: &[u8], matches: &[(usize, usize)]) -> SearchedLine {
     let line = without_end(line);
     let first = matches.first().map_or(0, |(start, _)| (*start).min(line.len()));
-    let (from, to) = shown(line, first);
+    let (from, to) = shown_range(line, first);
     let mut told = Vec::new();
     let (mut bytes, mut chars) = (from, 0);
     let mut chars_to = |at: usize| {
@@ -91,7 +91,7 @@ pub(super) fn without_end(line: &[u8]) -> &[u8] {
 }
 
 /// Returns the part of a line to show, which includes some text before the first match.
-fn shown(line: &[u8], first: usize) -> (usize, usize) {
+fn shown_range(line: &[u8], first: usize) -> (usize, usize) {
     let rest = match line.len().checked_sub(SEARCH_LINE_BYTES_MAX) {
         None | Some(0) => return (0, line.len()),
         Some(rest) => rest,

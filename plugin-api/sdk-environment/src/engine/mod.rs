@@ -1,7 +1,7 @@
 //! The engine: walks, patterns, searches, text ranges and edits, over any files.
 //!
-//! The engine reads files through two traits. [`Files`] opens the folder in which a request starts,
-//! and [`Folder`] reads everything below it. This machine's files implement them with handles, and
+//! The engine reads files through two traits. [`SearchableFiles`] opens the folder in which a request starts,
+//! and [`SearchableFolder`] reads everything below it. This machine's files implement them with handles, and
 //! the files of other environments with the environment's six operations. The engine blocks and is
 //! independent of plugins.
 
@@ -19,14 +19,14 @@ mod text;
 mod tree;
 
 pub use call_limits::CallLimits;
-pub(crate) use call_limits::{Does, TreeLimits, TruePath};
+pub(crate) use call_limits::{PathOperation, TreeCallLimits, ResolvedPathPair};
 pub use edit::EDIT_BYTES_MAX;
-pub(crate) use edit::edited;
+pub(crate) use edit::apply_edits;
 pub(crate) use find::{find, folder_of};
-pub(crate) use folder::{Files, Folder, Found, Names, Sorted, Top};
+pub(crate) use folder::{SearchableFiles, SearchableFolder, SearchedFileFacts, FolderNames, NameOrder, SearchStartFolder};
 pub use limits::{DEPTH_MAX, FOLDER_ENTRIES_MAX, PATH_BYTES_MAX};
 pub use lines::{PageFiller, matches_in, searched_line, wrong_regex};
-pub use search::Cancel;
+pub use search::SearchCancel;
 pub(crate) use search::search;
 pub(crate) use text::TextReader;
 pub(crate) use tree::walk;

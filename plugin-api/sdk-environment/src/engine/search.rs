@@ -17,15 +17,15 @@ use jaato_types::files::{
 };
 use jaato_types::{Error, ErrorKind, Result};
 
-use self::board::{Batch, Board, Job, News, Source};
+use self::board::{FileSearchBatch, SearchBoard, FileSearchJob, SearchEvent, FileSearchSource};
 use self::file::FileSearcher;
-use super::folder::{Files, Folder, Sorted};
+use super::folder::{SearchableFiles, SearchableFolder, NameOrder};
 use super::glob::compiled_set;
-use super::ignored::Patterns;
+use super::ignored::ExcludePatterns;
 use super::limits::{DEPTH_MAX, PATH_BYTES_MAX};
 use super::lines::{PageFiller, wrong_regex};
-use super::tree::{Looks, Tree};
-use crate::errors::{self, Verb};
+use super::tree::{TreeWalkFilter, TreeWalk};
+use crate::errors::{self, FileOperationVerb};
 
 /// How often a page reports the progress if nothing is found.
 pub(crate) const PROGRESS: Duration = Duration::from_millis(200);
@@ -41,16 +41,16 @@ const PATTERNS_MAX: usize = 1000;
 
 /// Cancels a search. The caller that waits for the next page gets none.
 #[derive(Clone, Default)]
-pub struct Cancel(Arc<CancelState>);
+pub struct SearchCancel(Arc<SearchCancelState>);
 
 #[derive(Default)]
-struct CancelState {
+struct SearchCancelState {
     is_set: AtomicBool,
     /// Wakes the threads of a search.
     wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
-impl Cancel {
+impl SearchCancel {
     /// Cancels the search.
     pub fn set(&self) {
         self.0.is_set.store(true, Relaxed);
@@ -69,7 +69,7 @@ impl Cancel {
     }
 }
 
-impl fmt::Debug for Cancel {
+impl fmt::Debug for SearchCancel {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "Cancel({})", self.is_set())
     }
@@ -77,8 +77,8 @@ impl fmt::Debug for Cancel {
 
 /// A search, page by page. It blocks. Dropping it ends its threads.
 #[derive(Debug)]
-pub(crate) struct Search<F: Folder> {
-    board: Arc<Board<F>>,
+pub(crate) struct FileContentSearch<F: SearchableFolder> {
+    board: Arc<SearchBoard<F>>,
     pub(crate) threads: Vec<thread::JoinHandle<()>>,
     filler: PageFiller,
     /// Lines of a file that did not fit into the page.
@@ -88,66 +88,66 @@ pub(crate) struct Search<F: Folder> {
 
 /// Starts to search texts. If the path names a file, it is searched whatever its name and size. In
 /// folders, only regular files are searched, and links are not followed.
-pub(crate) fn search<S: Files>(
+pub(crate) fn search<S: SearchableFiles>(
     files: &S,
     request: &FileSearch,
-    cancel: &Cancel,
-) -> Result<Search<S::Folder>> {
+    cancel: &SearchCancel,
+) -> Result<FileContentSearch<S::Folder>> {
     check_counts(request)?;
-    let matcher = compiled(request)?;
+    let matcher = compile_matcher(request)?;
     let context_lines = request.context_lines.min(SEARCH_CONTEXT_LINES_MAX);
     let patterns: Vec<String> = request.files.iter().map(|it| at_any_depth(it)).collect();
     let pairs: Vec<(&str, &str)> =
         request.files.iter().zip(&patterns).map(|(told, it)| (told.as_str(), &**it)).collect();
     let patterns = (!pairs.is_empty()).then(|| compiled_set(&pairs)).transpose()?;
-    let board: Arc<Board<S::Folder>> = Arc::default();
+    let board: Arc<SearchBoard<S::Folder>> = Arc::default();
     let cancelled = Arc::clone(&board);
     cancel.wakes(move || cancelled.cancel());
     let filler = PageFiller::new(request.limit);
-    let mut search = Search { board, threads: Vec::new(), filler, rest: None, is_over: false };
+    let mut search = FileContentSearch { board, threads: Vec::new(), filler, rest: None, is_over: false };
     let searcher = FileSearcher::new(matcher, context_lines, request);
     if let Some(job) = named_file(files, &request.path)? {
-        let mut batch = Batch::default();
+        let mut batch = FileSearchBatch::default();
         batch.add(job);
         search.board.push(batch);
         search.board.walk_is_over(Vec::new());
         search.search_on_threads(&searcher, 1)?;
         return Ok(search);
     }
-    let looks = Looks {
+    let looks = TreeWalkFilter {
         include_ignored: request.include_ignored,
         include_hidden: request.include_hidden,
-        leave_out: Patterns::new(&request.leave_out, "")?,
-        leave_out_unless_git: Patterns::new(&request.leave_out_unless_git, "")?,
-        sorted: Sorted::Yes,
+        leave_out: ExcludePatterns::new(&request.leave_out, "")?,
+        leave_out_unless_git: ExcludePatterns::new(&request.leave_out_unless_git, "")?,
+        sorted: NameOrder::Yes,
         depth_max: DEPTH_MAX,
     };
-    let tree = Tree::begin(files.top(&request.path)?, looks)?;
+    let tree = TreeWalk::begin(files.top(&request.path)?, looks)?;
     let threads = thread::available_parallelism().map_or(1, |it| it.get().min(SEARCHERS_MAX));
     search.search_on_threads(&searcher, threads)?;
     let board = Arc::clone(&search.board);
-    search.start("jaato-walk", move || walk(tree, patterns.as_ref(), &board))?;
+    search.start_thread("jaato-walk", move || walk(tree, patterns.as_ref(), &board))?;
     Ok(search)
 }
 
 /// Opens the file that a path names. Returns `None` if it is a folder.
-fn named_file<S: Files>(files: &S, path: &str) -> Result<Option<Job<S::Folder>>> {
+fn named_file<S: SearchableFiles>(files: &S, path: &str) -> Result<Option<FileSearchJob<S::Folder>>> {
     if path.is_empty() {
         return Ok(None);
     }
-    match files.look(path, Verb::Search)?.kind {
+    match files.look(path, FileOperationVerb::Search)?.kind {
         FileKind::Folder => return Ok(None),
         FileKind::File => {}
         kind @ (FileKind::Link | FileKind::Other) => {
-            return Err(errors::no_file(Verb::Search, &files.shown(path), kind));
+            return Err(errors::no_file(FileOperationVerb::Search, &files.shown(path), kind));
         }
     }
     let (file, size) = files.open(path)?;
     let shown = files.shown(path).display().to_string();
-    Ok(Some(Job { path: Box::default(), source: Source::Open { file, size, shown } }))
+    Ok(Some(FileSearchJob { path: Box::default(), source: FileSearchSource::Open { file, size, shown } }))
 }
 
-impl<F: Folder> Iterator for Search<F> {
+impl<F: SearchableFolder> Iterator for FileContentSearch<F> {
     type Item = Result<SearchedPage>;
 
     /// Returns the next page, or `None` at the end and after a cancel. A page without files reports
@@ -160,27 +160,27 @@ impl<F: Folder> Iterator for Search<F> {
         loop {
             self.tell_rest();
             if self.filler.is_full() {
-                return Some(Ok(self.take()));
+                return Some(Ok(self.take_page()));
             }
             match self.board.next(until) {
-                News::Piece(piece) if self.filler.is_enough() => drop(piece),
-                News::Piece(piece) => {
+                SearchEvent::Piece(piece) if self.filler.is_enough() => drop(piece),
+                SearchEvent::Piece(piece) => {
                     let path = String::from_utf8_lossy(&piece.path).into_owned();
                     match piece.matches {
                         Some(matches) => self.filler.push_count(path, matches),
                         None => self.rest = Some((path, piece.lines.into_iter())),
                     }
                 }
-                News::Nothing => return Some(Ok(self.take())),
-                News::Over => {
+                SearchEvent::Nothing => return Some(Ok(self.take_page())),
+                SearchEvent::Over => {
                     self.is_over = true;
-                    return Some(Ok(self.take()));
+                    return Some(Ok(self.take_page()));
                 }
-                News::Cancelled => {
+                SearchEvent::Cancelled => {
                     self.is_over = true;
                     return None;
                 }
-                News::Failed => {
+                SearchEvent::Failed => {
                     self.is_over = true;
                     self.board.cancel();
                     let broken = Error::new(ErrorKind::PluginPanicked, "the search panicked");
@@ -191,7 +191,7 @@ impl<F: Folder> Iterator for Search<F> {
     }
 }
 
-impl<F: Folder> Search<F> {
+impl<F: SearchableFolder> FileContentSearch<F> {
     fn tell_rest(&mut self) {
         let Some((path, lines)) = &mut self.rest else { return };
         for line in lines.by_ref() {
@@ -206,7 +206,7 @@ impl<F: Folder> Search<F> {
         }
     }
 
-    fn take(&mut self) -> SearchedPage {
+    fn take_page(&mut self) -> SearchedPage {
         let (totals, unreadable) = self.board.so_far();
         self.filler.totals = totals;
         unreadable.into_iter().for_each(|it| self.filler.push_unreadable(it));
@@ -216,8 +216,8 @@ impl<F: Folder> Search<F> {
     fn search_on_threads(&mut self, searcher: &FileSearcher, count: usize) -> Result<()> {
         for _ in 0..count {
             let (board, mut searcher) = (Arc::clone(&self.board), searcher.clone());
-            self.start("jaato-search", move || {
-                while let Some((number, batch)) = board.take() {
+            self.start_thread("jaato-search", move || {
+                while let Some((number, batch)) = board.take_batch() {
                     searcher.search(&board, number, batch);
                 }
             })?;
@@ -225,7 +225,7 @@ impl<F: Folder> Search<F> {
         Ok(())
     }
 
-    fn start(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
+    fn start_thread(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
         let board = Arc::clone(&self.board);
         let guarded = move || {
             // The guard wakes the caller that waits for pages, even if the thread panics.
@@ -242,7 +242,7 @@ impl<F: Folder> Search<F> {
     }
 }
 
-impl<F: Folder> Drop for Search<F> {
+impl<F: SearchableFolder> Drop for FileContentSearch<F> {
     fn drop(&mut self) {
         // Do not wait for the threads: they check the flag often.
         self.board.cancel();
@@ -250,8 +250,8 @@ impl<F: Folder> Drop for Search<F> {
 }
 
 /// Walks the tree and passes its files to the search threads.
-fn walk<F: Folder>(mut tree: Tree<F>, patterns: Option<&GlobSet>, board: &Board<F>) {
-    let mut batch = Batch::default();
+fn walk<F: SearchableFolder>(mut tree: TreeWalk<F>, patterns: Option<&GlobSet>, board: &SearchBoard<F>) {
+    let mut batch = FileSearchBatch::default();
     while let Some(kind) = tree.next() {
         if board.is_cancelled() {
             return;
@@ -266,8 +266,8 @@ fn walk<F: Folder>(mut tree: Tree<F>, patterns: Option<&GlobSet>, board: &Board<
             set.is_match_candidate(&Candidate::new(path))
         });
         let Some((folder, name)) = tree.place().filter(|_| is_wanted) else { continue };
-        let source = Source::In { folder: folder.clone(), name_bytes: name.len() };
-        batch.add(Job { path: path.into(), source });
+        let source = FileSearchSource::In { folder: folder.clone(), name_bytes: name.len() };
+        batch.add(FileSearchJob { path: path.into(), source });
         if batch.is_full() {
             board.left_out(tree.left_out);
             if !board.push(std::mem::take(&mut batch)) {
@@ -282,7 +282,7 @@ fn walk<F: Folder>(mut tree: Tree<F>, patterns: Option<&GlobSet>, board: &Board<
     board.walk_is_over(std::mem::take(&mut tree.unreadable));
 }
 
-fn compiled(request: &FileSearch) -> Result<RegexMatcher> {
+fn compile_matcher(request: &FileSearch) -> Result<RegexMatcher> {
     let mut builder = RegexMatcherBuilder::new();
     builder.case_insensitive(request.ignore_case).multi_line(true).unicode(true).crlf(true);
     if request.multi_line {

@@ -11,7 +11,7 @@ const TEXT_SCAN_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Reads a range of a text that arrives in pieces, split anywhere.
 pub(crate) struct TextReader<'a> {
     shown: &'a str,
-    range: Range,
+    range: TextRange,
     /// The start of a character that a piece split.
     rest: Vec<u8>,
     /// The number of bytes processed.
@@ -21,7 +21,7 @@ pub(crate) struct TextReader<'a> {
 impl<'a> TextReader<'a> {
     /// Creates a reader. `shown` is the path as errors show it.
     pub(crate) fn new(request: &FileReadText, shown: &'a str) -> Self {
-        Self { shown, range: Range::new(request), rest: Vec::new(), position: 0 }
+        Self { shown, range: TextRange::new(request), rest: Vec::new(), position: 0 }
     }
 
     /// Takes the next piece. An empty piece is the end. Returns true while the reader needs more.
@@ -81,7 +81,7 @@ impl<'a> TextReader<'a> {
 }
 
 /// A range of a text that arrives in pieces.
-struct Range {
+struct TextRange {
     unit: TextUnit,
     /// The number of units still to skip.
     skip: u64,
@@ -93,7 +93,7 @@ struct Range {
     is_cut: bool,
 }
 
-impl Range {
+impl TextRange {
     fn new(request: &FileReadText) -> Self {
         Self {
             unit: request.unit,
@@ -164,7 +164,7 @@ mod tests {
     fn range(unit: TextUnit, offset: u64, length: u64, pieces: &[&str]) -> (String, u64) {
         let request =
             FileReadText { offset, length: Some(length), unit, ..FileReadText::default() };
-        let mut range = Range::new(&request);
+        let mut range = TextRange::new(&request);
         pieces.iter().for_each(|piece| range.take(piece));
         (range.text, range.end)
     }

@@ -11,37 +11,37 @@ use jaato_types::files::{
     WalkedPage,
 };
 
-use super::call_limits::TreeLimits;
-use super::folder::{Files, Folder, Found, Names, Sorted, Top};
-use super::ignored::{Ignored, Patterns, Said};
+use super::call_limits::TreeCallLimits;
+use super::folder::{SearchableFiles, SearchableFolder, SearchedFileFacts, FolderNames, NameOrder, SearchStartFolder};
+use super::ignored::{IgnoreStack, ExcludePatterns, IgnoreVerdict};
 use super::limits::{DEPTH_MAX, PATH_BYTES_MAX};
 use super::lines::json_bytes;
-use crate::errors::{self, Verb};
+use crate::errors::{self, FileOperationVerb};
 
 /// The bytes of JSON that an entry needs besides its path: `{"path":"","kind":"folder"},`.
 const ENTRY_BYTES: usize = 30;
 
 /// A walk through a tree, page by page.
 #[derive(Debug)]
-struct Walk<F> {
-    tree: Tree<F>,
+struct PagedTreeWalk<F> {
+    tree: TreeWalk<F>,
     unreadable_told: usize,
     is_done: bool,
 }
 
 /// A walk through a tree, entry by entry.
 #[derive(Debug)]
-pub(crate) struct Tree<F> {
-    levels: Vec<Level<F>>,
+pub(crate) struct TreeWalk<F> {
+    levels: Vec<TreeWalkLevel<F>>,
     /// The path of the current entry, from the topmost folder whose rules apply.
     path: Vec<u8>,
     /// The offset in `path` at which the part that callers see starts.
     start: usize,
-    ignored: Option<Ignored>,
+    ignored: Option<IgnoreStack>,
     includes_hidden: bool,
-    leave_out: Option<Patterns>,
-    leave_out_unless_git: Option<Patterns>,
-    sorted: Sorted,
+    leave_out: Option<ExcludePatterns>,
+    leave_out_unless_git: Option<ExcludePatterns>,
+    sorted: NameOrder,
     depth_max: usize,
     /// The current entry, if it is a folder to enter next.
     enter: Option<OsString>,
@@ -50,50 +50,50 @@ pub(crate) struct Tree<F> {
     /// The number of entries skipped so far.
     pub(crate) left_out: LeftOut,
     shown: PathBuf,
-    pub(crate) limits: Option<TreeLimits>,
+    pub(crate) limits: Option<TreeCallLimits>,
 }
 
 /// Which entries of a tree a walk visits.
 #[derive(Debug)]
-pub(crate) struct Looks {
+pub(crate) struct TreeWalkFilter {
     /// Whether to include files that ignore rules exclude.
     pub(crate) include_ignored: bool,
     /// Whether to include hidden files.
     pub(crate) include_hidden: bool,
-    pub(crate) leave_out: Option<Patterns>,
+    pub(crate) leave_out: Option<ExcludePatterns>,
     /// Further patterns to leave out, but only outside repositories.
-    pub(crate) leave_out_unless_git: Option<Patterns>,
-    pub(crate) sorted: Sorted,
+    pub(crate) leave_out_unless_git: Option<ExcludePatterns>,
+    pub(crate) sorted: NameOrder,
     pub(crate) depth_max: usize,
 }
 
 #[derive(Debug)]
-struct Level<F> {
+struct TreeWalkLevel<F> {
     folder: F,
-    names: Names,
+    names: FolderNames,
     /// The length of the path of its entries, without their names.
     length: usize,
 }
 
 /// Starts to walk a tree. Skips hidden and ignored files unless the request includes them. Always
 /// skips `.git`.
-pub(crate) fn walk<S: Files>(
+pub(crate) fn walk<S: SearchableFiles>(
     files: &S,
     request: &FileWalk,
 ) -> Result<impl Iterator<Item = Result<WalkedPage>> + Send + use<S>> {
-    let looks = Looks {
+    let looks = TreeWalkFilter {
         include_ignored: request.include_ignored,
         include_hidden: request.include_ignored,
         leave_out: None,
         leave_out_unless_git: None,
-        sorted: Sorted::Yes,
+        sorted: NameOrder::Yes,
         depth_max: request.depth_max.unwrap_or(DEPTH_MAX),
     };
-    let tree = Tree::begin(files.top(&request.path)?, looks)?;
-    Ok(Walk { tree, unreadable_told: 0, is_done: false })
+    let tree = TreeWalk::begin(files.top(&request.path)?, looks)?;
+    Ok(PagedTreeWalk { tree, unreadable_told: 0, is_done: false })
 }
 
-impl<F: Folder> Iterator for Walk<F> {
+impl<F: SearchableFolder> Iterator for PagedTreeWalk<F> {
     type Item = Result<WalkedPage>;
 
     /// Returns the next page. It has no entries only if the last folders could not be read.
@@ -121,13 +121,13 @@ impl<F: Folder> Iterator for Walk<F> {
     }
 }
 
-impl<F: Folder> Tree<F> {
+impl<F: SearchableFolder> TreeWalk<F> {
     /// Starts the walk at the top.
-    pub(crate) fn begin(top: Top<F>, looks: Looks) -> Result<Self> {
-        let Top { above, folder, shown, limits } = top;
+    pub(crate) fn begin(top: SearchStartFolder<F>, looks: TreeWalkFilter) -> Result<Self> {
+        let SearchStartFolder { above, folder, shown, limits } = top;
         let names = folder.names(looks.sorted);
-        let names = names.map_err(|error| errors::of_io(Verb::Search, &shown, &error))?;
-        let mut ignored = (!looks.include_ignored).then(Ignored::default);
+        let names = names.map_err(|error| errors::of_io(FileOperationVerb::Search, &shown, &error))?;
+        let mut ignored = (!looks.include_ignored).then(IgnoreStack::default);
         let (mut path, mut unreadable) = (Vec::new(), Vec::new());
         if let Some(ignored) = &mut ignored {
             // Rules of a folder above match paths that start in that folder.
@@ -143,7 +143,7 @@ impl<F: Folder> Tree<F> {
         }
         let start = path.len();
         Ok(Self {
-            levels: vec![Level { folder, names, length: start }],
+            levels: vec![TreeWalkLevel { folder, names, length: start }],
             path,
             start,
             ignored,
@@ -204,15 +204,15 @@ impl<F: Folder> Tree<F> {
         }
         let (said, is_in_repository) = match &self.ignored {
             Some(ignored) => (ignored.says(&self.path, is_folder), ignored.is_in_repository()),
-            None => (Said::Nothing, true),
+            None => (IgnoreVerdict::Nothing, true),
         };
         let path = &self.path[self.start..];
-        let has = |patterns: &mut Option<Patterns>| {
+        let has = |patterns: &mut Option<ExcludePatterns>| {
             patterns.as_mut().is_some_and(|patterns| patterns.has(path, is_folder))
         };
-        let counted = if said == Said::LeaveOut {
+        let counted = if said == IgnoreVerdict::LeaveOut {
             &mut self.left_out.ignored
-        } else if is_hidden && said != Said::Keep {
+        } else if is_hidden && said != IgnoreVerdict::Keep {
             &mut self.left_out.hidden
         } else if has(&mut self.leave_out)
             || (!is_in_repository && has(&mut self.leave_out_unless_git))
@@ -231,7 +231,7 @@ impl<F: Folder> Tree<F> {
     }
 
     /// Returns the facts of the entry.
-    pub(crate) fn facts(&self) -> io::Result<Found> {
+    pub(crate) fn facts(&self) -> io::Result<SearchedFileFacts> {
         let (folder, name) = self.place().ok_or(io::ErrorKind::NotFound)?;
         folder.facts(name)
     }
@@ -265,7 +265,7 @@ impl<F: Folder> Tree<F> {
                         }
                     }
                 }
-                self.levels.push(Level { folder, names, length });
+                self.levels.push(TreeWalkLevel { folder, names, length });
             }
             Ok(None) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -12,34 +12,34 @@ use jaato_types::process::{
 use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::{Mutex, MutexGuard};
 
-use super::frames::unknown;
+use super::frames::unknown_handle_error;
 use super::shell::ProgramEvents;
-use super::watched::Watched;
+use super::watched::WatchedValue;
 
 /// The most bytes of output in one answer.
 const READ_BYTES_MAX: usize = 256 * 1024;
 
 /// The programs that outlive their calls.
-pub(super) struct Background<P>(Mutex<BTreeMap<u64, Arc<Kept<P>>>>);
+pub(super) struct BackgroundPrograms<P>(Mutex<BTreeMap<u64, Arc<BackgroundProgram<P>>>>);
 
-impl<P> Default for Background<P> {
+impl<P> Default for BackgroundPrograms<P> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
 /// One background program.
-pub(super) struct Kept<P> {
+pub(super) struct BackgroundProgram<P> {
     pub(super) program: P,
     pid: Option<u32>,
     label: String,
     started: Instant,
-    printed: Arc<Watched<Printed>>,
+    printed: Arc<WatchedValue<BackgroundProgramOutput>>,
 }
 
 /// The output and exit of a program.
 #[derive(Default)]
-struct Printed {
+struct BackgroundProgramOutput {
     /// The end of the output.
     tail: VecDeque<u8>,
     /// The number of all bytes that were printed.
@@ -49,7 +49,7 @@ struct Printed {
     lost: Option<Error>,
 }
 
-impl Printed {
+impl BackgroundProgramOutput {
     fn push(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         let bytes = &bytes[bytes.len().saturating_sub(KEPT_BYTES_MAX)..];
@@ -71,7 +71,7 @@ impl Printed {
     }
 
     /// Returns the exit, or the error that makes it unknown, if the program has ended.
-    fn end(&self) -> Option<Result<ProcessExit>> {
+    fn exit_result(&self) -> Option<Result<ProcessExit>> {
         match (&self.exit, &self.lost) {
             (Some(exit), _) => Some(Ok(exit.clone())),
             (None, Some(error)) => Some(Err(error.clone())),
@@ -80,7 +80,7 @@ impl Printed {
     }
 }
 
-impl<P> Background<P> {
+impl<P> BackgroundPrograms<P> {
     /// Makes room for one more program by forgetting the oldest one that has ended. Fails if all of
     /// them still run.
     pub(super) fn make_room(&self) -> Result<()> {
@@ -88,7 +88,7 @@ impl<P> Background<P> {
         if programs.len() < STARTED_MAX {
             return Ok(());
         }
-        let ended = programs.iter().find(|(_, kept)| kept.printed.with(Printed::is_over));
+        let ended = programs.iter().find(|(_, kept)| kept.printed.with_value(BackgroundProgramOutput::is_over));
         let Some(number) = ended.map(|(&number, _)| number) else {
             let text = format!("{STARTED_MAX} programs run in the background");
             return Err(Error::new(ErrorKind::LimitReached, text).with_hint("end some of them"));
@@ -105,9 +105,9 @@ impl<P> Background<P> {
         mut events: V,
         label: String,
     ) -> impl Future<Output = ()> + Send + 'static + use<P, V> {
-        let printed = Arc::new(Watched::new(Printed::default()));
+        let printed = Arc::new(WatchedValue::new(BackgroundProgramOutput::default()));
         let read = Arc::clone(&printed);
-        let kept = Kept { program, pid, label, started: Instant::now(), printed };
+        let kept = BackgroundProgram { program, pid, label, started: Instant::now(), printed };
         self.lock().insert(number, Arc::new(kept));
         async move {
             loop {
@@ -121,16 +121,16 @@ impl<P> Background<P> {
         }
     }
 
-    pub(super) fn find(&self, number: u64) -> Option<Arc<Kept<P>>> {
+    pub(super) fn find(&self, number: u64) -> Option<Arc<BackgroundProgram<P>>> {
         self.lock().get(&number).cloned()
     }
 
-    pub(super) fn remove(&self, number: u64) -> Option<Arc<Kept<P>>> {
+    pub(super) fn remove(&self, number: u64) -> Option<Arc<BackgroundProgram<P>>> {
         self.lock().remove(&number)
     }
 
     /// Removes and returns all programs.
-    pub(super) fn take(&self) -> Vec<Arc<Kept<P>>> {
+    pub(super) fn take(&self) -> Vec<Arc<BackgroundProgram<P>>> {
         std::mem::take(&mut *self.lock()).into_values().collect()
     }
 
@@ -142,10 +142,10 @@ impl<P> Background<P> {
 
     /// Reads the output of a program.
     pub(super) fn output(&self, read: ProcessOutputRead) -> Result<(ProcessOutput, Vec<u8>)> {
-        let kept = self.find(read.process).ok_or_else(|| unknown("program", read.process))?;
+        let kept = self.find(read.process).ok_or_else(|| unknown_handle_error("program", read.process))?;
         let wanted = read.bytes_max.and_then(|bytes| usize::try_from(bytes).ok());
         let bytes_max = wanted.unwrap_or(READ_BYTES_MAX).min(READ_BYTES_MAX);
-        Ok(kept.printed.with(|printed| {
+        Ok(kept.printed.with_value(|printed| {
             let (from, bytes) = printed.read(read.from, bytes_max);
             let exit = printed.exit.clone();
             (
@@ -155,22 +155,22 @@ impl<P> Background<P> {
         }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Kept<P>>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<BackgroundProgram<P>>>> {
         self.0.lock()
     }
 }
 
-impl<P> Kept<P> {
+impl<P> BackgroundProgram<P> {
     fn facts(&self, process: u64) -> ProcessFacts {
         let age_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (pid, label) = (self.pid, self.label.clone());
-        let (printed, exit) = self.printed.with(|it| (it.bytes, it.exit.clone()));
+        let (printed, exit) = self.printed.with_value(|it| (it.bytes, it.exit.clone()));
         ProcessFacts { process, pid, label, age_ms, printed, exit, ..ProcessFacts::default() }
     }
 
     /// Waits for the program's exit.
     pub(super) async fn exit(&self) -> Result<ProcessExit> {
-        self.printed.until(Printed::end).await
+        self.printed.wait_until(BackgroundProgramOutput::exit_result).await
     }
 }
 
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_end_of_what_was_printed_is_kept_and_all_is_counted() {
-        let mut printed = Printed::default();
+        let mut printed = BackgroundProgramOutput::default();
         for number in 0..300_000_u32 {
             printed.push(format!("{number:07}\n").as_bytes());
         }

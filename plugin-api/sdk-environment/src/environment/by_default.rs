@@ -13,9 +13,9 @@ use jaato_types::files::{
 use jaato_types::{Error, ErrorKind, Result};
 
 use super::files::Files;
-use super::streams::{FileSink, NextPiece, PieceStream, Sink, Step};
-use crate::engine::{EDIT_BYTES_MAX, TextReader, edited};
-use crate::errors::{self, Verb};
+use super::streams::{FileSink, NextPiece, PieceStream, BorrowingFileSink, StreamStep};
+use crate::engine::{EDIT_BYTES_MAX, TextReader, apply_edits};
+use crate::errors::{self, FileOperationVerb};
 
 /// The most bytes of one file that an edit, an upload or a copy holds in memory.
 pub(super) const WHOLE_BYTES_MAX: u64 = EDIT_BYTES_MAX;
@@ -26,7 +26,7 @@ pub(super) async fn read_text<F: Files + ?Sized>(
     host: &Reporter,
     request: FileReadText,
 ) -> Result<FileText> {
-    let facts = files.stat(host, named(&request.path)).await?;
+    let facts = files.stat(host, file_path(&request.path)).await?;
     let (mut text, mut offset) = (TextReader::new(&request, &request.path), 0);
     loop {
         let range = range(&request.path, offset, READ_BYTES_MAX);
@@ -47,15 +47,15 @@ pub(super) async fn edit<F: Files + ?Sized>(
 ) -> Result<FileEdited> {
     let FileEdit { path, edits, expected, .. } = request;
     let shown = Path::new(&path);
-    let before = files.stat(host, named(&path)).await?;
+    let before = files.stat(host, file_path(&path)).await?;
     if expected.is_some() && before.version.is_some() && expected != before.version {
-        return Err(errors::changed(shown));
+        return Err(errors::changed_file_error(shown));
     }
     if before.kind != FileKind::File {
-        return Err(errors::no_file(Verb::Edit, shown, before.kind));
+        return Err(errors::no_file(FileOperationVerb::Edit, shown, before.kind));
     }
-    let content = whole(files, host, &path).await?;
-    let (bytes, replaced) = edited(shown, &content, &edits)?;
+    let content = read_whole_file(files, host, &path).await?;
+    let (bytes, replaced) = apply_edits(shown, &content, &edits)?;
     if bytes == content {
         return Ok(FileEdited { replaced, facts: before, ..FileEdited::default() });
     }
@@ -66,7 +66,7 @@ pub(super) async fn edit<F: Files + ?Sized>(
 }
 
 /// Reads a whole file.
-pub(super) async fn whole<F: Files + ?Sized>(
+pub(super) async fn read_whole_file<F: Files + ?Sized>(
     files: &F,
     host: &Reporter,
     path: &str,
@@ -86,7 +86,7 @@ pub(super) async fn whole<F: Files + ?Sized>(
     }
 }
 
-pub(super) fn named(path: &str) -> FilePath {
+pub(super) fn file_path(path: &str) -> FilePath {
     FilePath { path: path.to_owned(), ..FilePath::default() }
 }
 
@@ -101,7 +101,7 @@ fn too_large(path: &str, hint: &str) -> Error {
 }
 
 /// A file that is read range by range.
-struct Ranges {
+struct RangedFileReader {
     path: String,
     offset: u64,
     /// The number of bytes still to read.
@@ -115,21 +115,21 @@ pub(super) async fn open<F: Files + ?Sized>(
     read: FileRead,
 ) -> Result<(u64, PieceStream<F>)> {
     let FileRead { path, offset, length, .. } = read;
-    let facts = files.stat(host, named(&path)).await?;
+    let facts = files.stat(host, file_path(&path)).await?;
     if facts.kind == FileKind::Folder {
-        return Err(errors::no_file(Verb::Read, Path::new(&path), facts.kind));
+        return Err(errors::no_file(FileOperationVerb::Read, Path::new(&path), facts.kind));
     }
-    let ranges = Ranges { path, offset, left: length.unwrap_or(u64::MAX) };
+    let ranges = RangedFileReader { path, offset, left: length.unwrap_or(u64::MAX) };
     Ok((facts.size, PieceStream::over(ranges)))
 }
 
-impl<F: Files + ?Sized> NextPiece<F> for Ranges {
+impl<F: Files + ?Sized> NextPiece<F> for RangedFileReader {
     fn next<'a>(
         &'a mut self,
         files: &'a F,
         host: &'a Reporter,
         mut buffer: Vec<u8>,
-    ) -> Step<'a, Vec<u8>> {
+    ) -> StreamStep<'a, Vec<u8>> {
         Box::pin(async move {
             let length = self.left.min(PIECE_BYTES_MAX as u64);
             if length == 0 {
@@ -145,7 +145,7 @@ impl<F: Files + ?Sized> NextPiece<F> for Ranges {
 }
 
 /// Collects a file and writes it at once, so that dropping the upload keeps the old file.
-struct Upload {
+struct BufferedUpload {
     write: FileWrite,
     bytes: Vec<u8>,
     /// Some bytes were lost, so the file must not be written.
@@ -154,11 +154,11 @@ struct Upload {
 
 /// Starts to collect a file.
 pub(super) fn create<F: Files + ?Sized>(write: FileWrite) -> FileSink<F> {
-    FileSink::over(Upload { write, bytes: Vec::new(), is_lost: false })
+    FileSink::over(BufferedUpload { write, bytes: Vec::new(), is_lost: false })
 }
 
-impl<F: Files + ?Sized> Sink<F> for Upload {
-    fn write<'a>(&'a mut self, _host: &'a Reporter, bytes: Vec<u8>) -> Step<'a, ()> {
+impl<F: Files + ?Sized> BorrowingFileSink<F> for BufferedUpload {
+    fn write<'a>(&'a mut self, _host: &'a Reporter, bytes: Vec<u8>) -> StreamStep<'a, ()> {
         let taken = if (self.bytes.len() + bytes.len()) as u64 > WHOLE_BYTES_MAX {
             self.is_lost = true;
             self.bytes = Vec::new();
@@ -170,7 +170,7 @@ impl<F: Files + ?Sized> Sink<F> for Upload {
         Box::pin(ready(taken))
     }
 
-    fn finish<'a>(self: Box<Self>, files: &'a F, host: &'a Reporter) -> Step<'a, FileFacts> {
+    fn finish<'a>(self: Box<Self>, files: &'a F, host: &'a Reporter) -> StreamStep<'a, FileFacts> {
         Box::pin(async move {
             if self.is_lost {
                 let error = Error::new(ErrorKind::Io, "an earlier write to the file failed");

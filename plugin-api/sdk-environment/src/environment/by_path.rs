@@ -13,15 +13,15 @@ use jaato_types::files::{
 };
 use jaato_types::{Error, ErrorKind, Result};
 
-use super::by_default::named;
-use super::exchange::{self, ENTRIES_MAX, joined};
+use super::by_default::file_path;
+use super::exchange::{self, ENTRIES_MAX, join_path};
 use super::files::Files;
 use super::streams::PageStream;
-use crate::engine::{self, CallLimits, DEPTH_MAX, Does, TreeLimits, TruePath};
-use crate::errors::Verb;
+use crate::engine::{self, CallLimits, DEPTH_MAX, PathOperation, TreeCallLimits, ResolvedPathPair};
+use crate::errors::FileOperationVerb;
 
 /// Files with the limits of a call.
-pub(super) struct ByPath<'a, F: ?Sized> {
+pub(super) struct LimitedFiles<'a, F: ?Sized> {
     files: &'a F,
     host: &'a Reporter,
     limits: &'a Arc<CallLimits>,
@@ -29,14 +29,14 @@ pub(super) struct ByPath<'a, F: ?Sized> {
 
 /// How to treat a link at the end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AtLink {
+pub(super) enum FinalLinkHandling {
     /// Refuse it, because the environment would follow it to an unknown target.
     Refuse,
     /// Accept it, because the operation is about the link itself.
     Stay,
 }
 
-impl<'a, F: Files + ?Sized> ByPath<'a, F> {
+impl<'a, F: Files + ?Sized> LimitedFiles<'a, F> {
     pub(super) fn new(files: &'a F, host: &'a Reporter, limits: &'a Arc<CallLimits>) -> Self {
         Self { files, host, limits }
     }
@@ -44,12 +44,12 @@ impl<'a, F: Files + ?Sized> ByPath<'a, F> {
     /// Refuses a path that the limits exclude or that contains a link. Returns the full path.
     pub(super) async fn check(
         &self,
-        verb: Verb,
+        verb: FileOperationVerb,
         path: &str,
-        does: Does,
-        at_link: AtLink,
-    ) -> Result<TruePath> {
-        let folder = self.files.stat(self.host, named(".")).await?.path;
+        does: PathOperation,
+        at_link: FinalLinkHandling,
+    ) -> Result<ResolvedPathPair> {
+        let folder = self.files.stat(self.host, file_path(".")).await?.path;
         let folder = Path::new(&folder);
         // The folders above the default folder may be outside the allowed ones, and cannot be
         // listed then.
@@ -69,9 +69,9 @@ impl<'a, F: Files + ?Sized> ByPath<'a, F> {
                 }
                 name => whole.push(name),
             }
-            let here = TruePath::new(whole.clone(), whole.clone());
-            self.limits.check(verb, Path::new(path), &here, Does::Read)?;
-            let stays = at_link == AtLink::Stay && ahead.is_empty();
+            let here = ResolvedPathPair::new(whole.clone(), whole.clone());
+            self.limits.check(verb, Path::new(path), &here, PathOperation::Read)?;
+            let stays = at_link == FinalLinkHandling::Stay && ahead.is_empty();
             if !stays && self.limits.has_patterns(does) && self.is_link(&whole, name).await? {
                 let text = format!(
                     "cannot {} `{path}`: it leads through the link `{}`, and this environment \
@@ -83,7 +83,7 @@ impl<'a, F: Files + ?Sized> ByPath<'a, F> {
                 return Err(error.with_hint("name the path that the link leads to"));
             }
         }
-        let whole = TruePath::new(whole.clone(), whole);
+        let whole = ResolvedPathPair::new(whole.clone(), whole);
         self.limits.check(verb, Path::new(path), &whole, does)?;
         Ok(whole)
     }
@@ -113,11 +113,11 @@ impl<'a, F: Files + ?Sized> ByPath<'a, F> {
     /// Lists a folder without the entries that the limits exclude.
     pub(super) async fn list(&self, request: FolderList) -> Result<FolderEntries> {
         let path = if request.path.is_empty() { "." } else { &request.path };
-        let folder = self.check(Verb::List, path, Does::Read, AtLink::Refuse).await?;
+        let folder = self.check(FileOperationVerb::List, path, PathOperation::Read, FinalLinkHandling::Refuse).await?;
         let all = self.entries(&request.path).await?;
         let count = all.len();
         let keeps = |entry: &FolderEntry| {
-            self.limits.keeps_off(&folder.join(OsStr::new(&entry.name)), Does::Read).is_none()
+            self.limits.keeps_off(&folder.join(OsStr::new(&entry.name)), PathOperation::Read).is_none()
         };
         let entries: Vec<_> = all.into_iter().filter(keeps).collect();
         let (count, denied) = (entries.len(), count - entries.len());
@@ -141,18 +141,18 @@ impl<'a, F: Files + ?Sized> ByPath<'a, F> {
 
     /// Checks a deletion.
     pub(super) async fn check_delete(&self, delete: &FileDelete) -> Result<()> {
-        let path = self.check(Verb::Delete, &delete.path, Does::Write, AtLink::Stay).await?;
+        let path = self.check(FileOperationVerb::Delete, &delete.path, PathOperation::Write, FinalLinkHandling::Stay).await?;
         match delete.recursive {
-            true => self.check_below(Verb::Delete, &delete.path, (path, Does::Write), None).await,
+            true => self.check_below(FileOperationVerb::Delete, &delete.path, (path, PathOperation::Write), None).await,
             false => Ok(()),
         }
     }
 
     /// Checks a move or a copy. A copy follows links.
-    pub(super) async fn check_pair(&self, verb: Verb, pair: &FilePair) -> Result<()> {
-        let does = if verb == Verb::Move { Does::Write } else { Does::Read };
-        let from = self.check(verb, &pair.from, does, AtLink::Refuse).await?;
-        let to = self.check(verb, &pair.to, Does::Write, AtLink::Refuse).await?;
+    pub(super) async fn check_pair(&self, verb: FileOperationVerb, pair: &FilePair) -> Result<()> {
+        let does = if verb == FileOperationVerb::Move { PathOperation::Write } else { PathOperation::Read };
+        let from = self.check(verb, &pair.from, does, FinalLinkHandling::Refuse).await?;
+        let to = self.check(verb, &pair.to, PathOperation::Write, FinalLinkHandling::Refuse).await?;
         self.check_below(verb, &pair.from, (from, does), Some(to)).await
     }
 
@@ -160,14 +160,14 @@ impl<'a, F: Files + ?Sized> ByPath<'a, F> {
     /// it moves to.
     async fn check_below(
         &self,
-        verb: Verb,
+        verb: FileOperationVerb,
         path: &str,
-        (from, does): (TruePath, Does),
-        to: Option<TruePath>,
+        (from, does): (ResolvedPathPair, PathOperation),
+        to: Option<ResolvedPathPair>,
     ) -> Result<()> {
         let is_free = !self.limits.may_keep_off_below(&from, does)
-            && to.as_ref().is_none_or(|to| !self.limits.may_keep_off_below(to, Does::Write));
-        let folder = match self.files.stat(self.host, named(path)).await {
+            && to.as_ref().is_none_or(|to| !self.limits.may_keep_off_below(to, PathOperation::Write));
+        let folder = match self.files.stat(self.host, file_path(path)).await {
             Ok(facts) => facts.kind == FileKind::Folder,
             Err(_) => false,
         };
@@ -190,13 +190,13 @@ impl<'a, F: Files + ?Sized> ByPath<'a, F> {
                 let (from, to) = (from.join(name), to.as_ref().map(|to| to.join(name)));
                 self.limits.check(verb, Path::new(path), &from, does)?;
                 if let Some(to) = &to {
-                    self.limits.check(verb, Path::new(path), to, Does::Write)?;
+                    self.limits.check(verb, Path::new(path), to, PathOperation::Write)?;
                 }
-                let below = joined(&folder, &entry.name);
+                let below = join_path(&folder, &entry.name);
                 match entry.kind {
                     FileKind::Folder => open.push((below, from, to, depth + 1)),
-                    FileKind::Link if verb != Verb::Delete => {
-                        self.check(verb, &below, Does::Read, AtLink::Refuse).await?;
+                    FileKind::Link if verb != FileOperationVerb::Delete => {
+                        self.check(verb, &below, PathOperation::Read, FinalLinkHandling::Refuse).await?;
                     }
                     FileKind::File | FileKind::Link | FileKind::Other => {}
                 }
@@ -223,10 +223,10 @@ impl<'a, F: Files + ?Sized> ByPath<'a, F> {
         exchange::walk(self.files, self.host, walk, Some(limits)).await
     }
 
-    async fn tree(&self, path: &str) -> Result<TreeLimits> {
+    async fn tree(&self, path: &str) -> Result<TreeCallLimits> {
         let path = if path.is_empty() { "." } else { path };
-        let top = self.check(Verb::Search, path, Does::Read, AtLink::Refuse).await?;
-        Ok(TreeLimits::new(self.limits, top))
+        let top = self.check(FileOperationVerb::Search, path, PathOperation::Read, FinalLinkHandling::Refuse).await?;
+        Ok(TreeCallLimits::new(self.limits, top))
     }
 }
 

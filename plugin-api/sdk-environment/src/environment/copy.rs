@@ -7,8 +7,8 @@ use jaato_types::files::{
 };
 use jaato_types::{Error, ErrorKind, Result};
 
-use super::by_default::{WHOLE_BYTES_MAX, named, range, whole};
-use super::exchange::{ENTRIES_MAX, joined};
+use super::by_default::{WHOLE_BYTES_MAX, file_path, range, read_whole_file};
+use super::exchange::{ENTRIES_MAX, join_path};
 use super::files::Files;
 use crate::engine::DEPTH_MAX;
 
@@ -18,15 +18,15 @@ pub(super) async fn copy<F: Files + ?Sized>(
     host: &Reporter,
     pair: FilePair,
 ) -> Result<()> {
-    let from = files.stat(host, named(&pair.from)).await?;
+    let from = files.stat(host, file_path(&pair.from)).await?;
     if from.kind != FileKind::Folder {
         return copy_file(files, host, &pair.from, &pair.to, pair.overwrite).await;
     }
-    if found(files, host, &pair.to).await?.is_some() {
-        return Err(there(&pair.to));
+    if look_up_target(files, host, &pair.to).await?.is_some() {
+        return Err(already_exists_error(&pair.to));
     }
     files.make_folder(host, folder(&pair.to)).await?;
-    let top = files.stat(host, named(&pair.to)).await?;
+    let top = files.stat(host, file_path(&pair.to)).await?;
     let copied = match is_inside(&top.path, &from.path) {
         true => Err(Error::new(
             ErrorKind::InvalidArguments,
@@ -48,13 +48,13 @@ pub(super) async fn rename<F: Files + ?Sized>(
     pair: FilePair,
 ) -> Result<()> {
     let (from, to) = (pair.from.clone(), pair.to.clone());
-    let source = files.stat(host, named(&from)).await?;
-    if let Some(target) = found(files, host, &to).await? {
+    let source = files.stat(host, file_path(&from)).await?;
+    if let Some(target) = look_up_target(files, host, &to).await? {
         if target.path == source.path {
             return Ok(());
         }
         if source.kind == FileKind::Folder || target.kind == FileKind::Folder {
-            return Err(there(&to));
+            return Err(already_exists_error(&to));
         }
     }
     files.copy(host, pair).await?;
@@ -85,7 +85,7 @@ async fn copy_folder<F: Files + ?Sized>(
             skip += listed.entries.len();
             let is_end = listed.entries.is_empty() || skip >= listed.count;
             for entry in listed.entries {
-                let (from, to) = (joined(&from, &entry.name), joined(&to, &entry.name));
+                let (from, to) = (join_path(&from, &entry.name), join_path(&to, &entry.name));
                 if entry.kind == FileKind::Folder {
                     files.make_folder(host, folder(&to)).await?;
                     open.push((from, to, depth + 1));
@@ -111,13 +111,13 @@ async fn copy_file<F: Files + ?Sized>(
 ) -> Result<()> {
     let mode = if overwrite { WriteMode::Replace } else { WriteMode::CreateNew };
     let write = |mode| FileWrite { path: to.to_owned(), mode, ..FileWrite::default() };
-    let facts = files.stat(host, named(from)).await?;
+    let facts = files.stat(host, file_path(from)).await?;
     if facts.kind != FileKind::File {
         let text = format!("cannot copy `{from}`: it is neither a file nor a folder");
         return Err(Error::new(ErrorKind::InvalidArguments, text));
     }
     if facts.size <= WHOLE_BYTES_MAX / 2 {
-        let bytes = whole(files, host, from).await?;
+        let bytes = read_whole_file(files, host, from).await?;
         return files.write(host, write(mode), bytes).await.map(drop);
     }
     let (mut offset, mut mode) = (0, mode);
@@ -133,12 +133,12 @@ async fn copy_file<F: Files + ?Sized>(
     }
 }
 
-async fn found<F: Files + ?Sized>(
+async fn look_up_target<F: Files + ?Sized>(
     files: &F,
     host: &Reporter,
     path: &str,
 ) -> Result<Option<FileFacts>> {
-    match files.stat(host, named(path)).await {
+    match files.stat(host, file_path(path)).await {
         Ok(facts) => Ok(Some(facts)),
         Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
@@ -158,6 +158,6 @@ fn is_inside(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-fn there(path: &str) -> Error {
+fn already_exists_error(path: &str) -> Error {
     Error::new(ErrorKind::Conflict, format!("`{path}` already exists"))
 }

@@ -9,8 +9,8 @@ use jaato_types::execution::EnvironmentFacts;
 use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
-use super::background::Background;
-use super::held::Held;
+use super::background::BackgroundPrograms;
+use super::held::ExclusiveValue;
 use super::shell::Shell;
 use super::streams::{FileSink, NextFrame};
 use super::terminals::Terminals;
@@ -20,36 +20,36 @@ use super::traits::ExecutionEnvironment;
 pub(super) const OPEN_MAX: usize = 1024;
 
 /// The program type of an environment.
-pub(super) type ProgramOf<E> = <<E as ExecutionEnvironment>::Shell as Shell>::Program;
-type EventsOf<E> = <<E as ExecutionEnvironment>::Shell as Shell>::Events;
-type TerminalOf<E> = <<E as ExecutionEnvironment>::Terminals as Terminals>::Terminal;
-type TerminalEventsOf<E> = <<E as ExecutionEnvironment>::Terminals as Terminals>::Events;
-type FilesOf<E> = <E as ExecutionEnvironment>::Files;
+pub(super) type EnvironmentProgram<E> = <<E as ExecutionEnvironment>::Shell as Shell>::Program;
+type EnvironmentProgramEvents<E> = <<E as ExecutionEnvironment>::Shell as Shell>::Events;
+type EnvironmentTerminal<E> = <<E as ExecutionEnvironment>::Terminals as Terminals>::Terminal;
+type EnvironmentTerminalEvents<E> = <<E as ExecutionEnvironment>::Terminals as Terminals>::Events;
+type EnvironmentFiles<E> = <E as ExecutionEnvironment>::Files;
 
 /// An open stream, program, terminal or upload.
-pub(super) enum Open<E: ExecutionEnvironment> {
+pub(super) enum OpenEnvironmentHandle<E: ExecutionEnvironment> {
     /// A program of a call.
-    Program { program: ProgramOf<E>, events: Held<EventsOf<E>> },
+    Program { program: EnvironmentProgram<E>, events: ExclusiveValue<EnvironmentProgramEvents<E>> },
     /// A terminal.
-    Terminal { terminal: TerminalOf<E>, events: Held<TerminalEventsOf<E>> },
+    Terminal { terminal: EnvironmentTerminal<E>, events: ExclusiveValue<EnvironmentTerminalEvents<E>> },
     /// A file read, a tree walk or a search.
-    Stream(Held<Box<dyn NextFrame<FilesOf<E>>>>),
+    Stream(ExclusiveValue<Box<dyn NextFrame<EnvironmentFiles<E>>>>),
     /// A file write.
-    Writer(Held<FileSink<FilesOf<E>>>),
+    Writer(ExclusiveValue<FileSink<EnvironmentFiles<E>>>),
 }
 
 /// The open streams, programs, terminals and files of one instance's environment.
-pub(super) struct Desk<E: ExecutionEnvironment> {
+pub(super) struct EnvironmentHandleTable<E: ExecutionEnvironment> {
     pub(super) home: Home,
     ready: Mutex<Option<Arc<E>>>,
     /// The deadline of a command that sets none itself; 0 for no deadline.
     shell_timeout_ms: AtomicU64,
     numbers: AtomicU64,
-    open: Mutex<BTreeMap<u64, Arc<Open<E>>>>,
-    pub(super) background: Background<ProgramOf<E>>,
+    open: Mutex<BTreeMap<u64, Arc<OpenEnvironmentHandle<E>>>>,
+    pub(super) background: BackgroundPrograms<EnvironmentProgram<E>>,
 }
 
-impl<E: ExecutionEnvironment> Desk<E> {
+impl<E: ExecutionEnvironment> EnvironmentHandleTable<E> {
     pub(super) fn new(home: Home) -> Self {
         Self {
             home,
@@ -57,7 +57,7 @@ impl<E: ExecutionEnvironment> Desk<E> {
             shell_timeout_ms: AtomicU64::new(0),
             numbers: AtomicU64::new(1),
             open: Mutex::default(),
-            background: Background::default(),
+            background: BackgroundPrograms::default(),
         }
     }
 
@@ -72,7 +72,7 @@ impl<E: ExecutionEnvironment> Desk<E> {
     }
 
     /// Stores an environment that is set up, and returns it.
-    pub(super) fn put(&self, environment: E) -> Arc<E> {
+    pub(super) fn set_environment(&self, environment: E) -> Arc<E> {
         let environment = Arc::new(environment);
         *self.ready.lock() = Some(Arc::clone(&environment));
         environment
@@ -89,7 +89,7 @@ impl<E: ExecutionEnvironment> Desk<E> {
     }
 
     /// Removes and returns the environment and everything that it has open.
-    pub(super) fn take(&self) -> (Option<Arc<E>>, Vec<Arc<Open<E>>>) {
+    pub(super) fn take_all(&self) -> (Option<Arc<E>>, Vec<Arc<OpenEnvironmentHandle<E>>>) {
         let open = std::mem::take(&mut *self.open.lock());
         (self.ready.lock().take(), open.into_values().collect())
     }
@@ -109,14 +109,14 @@ impl<E: ExecutionEnvironment> Desk<E> {
     }
 
     /// Adds an open item and returns its number.
-    pub(super) fn add(&self, opened: Open<E>) -> u64 {
+    pub(super) fn add(&self, opened: OpenEnvironmentHandle<E>) -> u64 {
         let number = self.number();
         self.open.lock().insert(number, Arc::new(opened));
         number
     }
 
     /// Returns the open item with this number.
-    pub(super) fn find(&self, number: u64) -> Option<Arc<Open<E>>> {
+    pub(super) fn find(&self, number: u64) -> Option<Arc<OpenEnvironmentHandle<E>>> {
         self.open.lock().get(&number).cloned()
     }
 

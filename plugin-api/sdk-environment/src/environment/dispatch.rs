@@ -13,8 +13,8 @@ use jaato_types::process::ProcessEvent;
 use jaato_types::terminal::TerminalEvent;
 use jaato_types::{Error, ErrorKind, Result};
 
-use super::desk::{Desk, Open};
-use super::frames::{done, framed, read, unknown, unknown_operation};
+use super::desk::{EnvironmentHandleTable, OpenEnvironmentHandle};
+use super::frames::{done, encode_frame, parse_frame, unknown_handle_error, unknown_operation};
 use super::shell::{Program, ProgramEvents};
 use super::terminals::{Terminal, TerminalEvents};
 use super::traits::ExecutionEnvironment;
@@ -23,20 +23,20 @@ use super::{file_calls, program_calls, terminal_calls};
 /// Answers one operation.
 pub(super) async fn answer<E: ExecutionEnvironment>(
     cx: &Cx<E::State>,
-    desk: &Desk<E>,
+    desk: &EnvironmentHandleTable<E>,
     operation: &str,
     frame: &[u8],
 ) -> Result<Vec<u8>> {
     match operation {
-        SETUP => setup(cx, desk, read(frame)?).await,
+        SETUP => setup(cx, desk, parse_frame(frame)?).await,
         TEARDOWN => teardown(cx, desk).await,
         DESCRIBE => value_frame(&desk.environment()?.facts(cx).await?),
         STREAM_NEXT => {
-            let StreamNext { stream, .. } = read(frame)?;
+            let StreamNext { stream, .. } = parse_frame(frame)?;
             next(cx, desk, stream).await
         }
         STREAM_CLOSE => {
-            let StreamClose { stream, .. } = read(frame)?;
+            let StreamClose { stream, .. } = parse_frame(frame)?;
             desk.close(stream);
             done()
         }
@@ -53,13 +53,13 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
 
 async fn setup<E: ExecutionEnvironment>(
     cx: &Cx<E::State>,
-    desk: &Desk<E>,
+    desk: &EnvironmentHandleTable<E>,
     setup: EnvironmentSetup,
 ) -> Result<Vec<u8>> {
     if desk.environment().is_ok() {
         return Err(Error::new(ErrorKind::Conflict, "the execution environment is already set up"));
     }
-    let environment = desk.put(E::setup(cx, setup).await?);
+    let environment = desk.set_environment(E::setup(cx, setup).await?);
     match environment.facts(cx).await {
         Ok(facts) => {
             desk.keep_to(&facts);
@@ -67,7 +67,7 @@ async fn setup<E: ExecutionEnvironment>(
         }
         Err(error) => {
             // If the facts are unknown, the environment must not be used.
-            drop(desk.take());
+            drop(desk.take_all());
             environment.teardown(cx).await.map_err(|left| left.with_hint(error.to_string()))?;
             Err(error)
         }
@@ -75,8 +75,8 @@ async fn setup<E: ExecutionEnvironment>(
 }
 
 /// Ends everything that is open, all at the same time, and then the environment.
-async fn teardown<E: ExecutionEnvironment>(cx: &Cx<E::State>, desk: &Desk<E>) -> Result<Vec<u8>> {
-    let (environment, open) = desk.take();
+async fn teardown<E: ExecutionEnvironment>(cx: &Cx<E::State>, desk: &EnvironmentHandleTable<E>) -> Result<Vec<u8>> {
+    let (environment, open) = desk.take_all();
     for kept in desk.background.take() {
         // A program that cannot be ended here ends with the environment or with the host's
         // guardian.
@@ -84,9 +84,9 @@ async fn teardown<E: ExecutionEnvironment>(cx: &Cx<E::State>, desk: &Desk<E>) ->
     }
     for opened in open {
         let _ = match &*opened {
-            Open::Program { program, .. } => program.end().await,
-            Open::Terminal { terminal, .. } => terminal.end().await,
-            Open::Stream(_) | Open::Writer(_) => Ok(()),
+            OpenEnvironmentHandle::Program { program, .. } => program.end().await,
+            OpenEnvironmentHandle::Terminal { terminal, .. } => terminal.end().await,
+            OpenEnvironmentHandle::Stream(_) | OpenEnvironmentHandle::Writer(_) => Ok(()),
         };
     }
     if let Some(environment) = environment {
@@ -98,33 +98,33 @@ async fn teardown<E: ExecutionEnvironment>(cx: &Cx<E::State>, desk: &Desk<E>) ->
 /// Waits for the next item of a stream.
 async fn next<E: ExecutionEnvironment>(
     cx: &Cx<E::State>,
-    desk: &Desk<E>,
+    desk: &EnvironmentHandleTable<E>,
     stream: u64,
 ) -> Result<Vec<u8>> {
-    let opened = desk.find(stream).ok_or_else(|| unknown("stream", stream))?;
+    let opened = desk.find(stream).ok_or_else(|| unknown_handle_error("stream", stream))?;
     match &*opened {
-        Open::Program { events, .. } => match events.lend()?.next().await? {
+        OpenEnvironmentHandle::Program { events, .. } => match events.lend()?.next().await? {
             Some(Happened::Output { stream, bytes }) => {
-                framed(&ProcessEvent::output(stream), &bytes)
+                encode_frame(&ProcessEvent::output(stream), &bytes)
             }
             Some(Happened::Exited(exit)) => value_frame(&ProcessEvent::Exited(exit)),
-            None => end(),
+            None => end_frame(),
         },
-        Open::Terminal { events, .. } => match events.lend()?.next().await? {
-            Some(TerminalHappened::Output(bytes)) => framed(&TerminalEvent::Output, &bytes),
+        OpenEnvironmentHandle::Terminal { events, .. } => match events.lend()?.next().await? {
+            Some(TerminalHappened::Output(bytes)) => encode_frame(&TerminalEvent::Output, &bytes),
             Some(TerminalHappened::Exited(exit)) => value_frame(&TerminalEvent::Exited(exit)),
-            None => end(),
+            None => end_frame(),
         },
-        Open::Stream(stream) => {
+        OpenEnvironmentHandle::Stream(stream) => {
             let environment = desk.environment()?;
             let files = file_calls::files_of(&*environment)?;
-            stream.lend()?.next(files, cx).await?.map_or_else(end, Ok)
+            stream.lend()?.next(files, cx).await?.map_or_else(end_frame, Ok)
         }
         // A writer has no items. It can only be closed.
-        Open::Writer(_) => end(),
+        OpenEnvironmentHandle::Writer(_) => end_frame(),
     }
 }
 
-fn end() -> Result<Vec<u8>> {
+fn end_frame() -> Result<Vec<u8>> {
     value_frame(&STREAM_END)
 }

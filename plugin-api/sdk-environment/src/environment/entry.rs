@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jaato_plugin_sdk::__private::EnvironmentEntry;
 use jaato_types::execution::EnvironmentPart;
 
-use super::desk::Desk;
+use super::desk::EnvironmentHandleTable;
 use super::dispatch;
 use super::files::NoFiles;
 use super::shell::NoShell;
@@ -18,9 +18,9 @@ pub fn entry<E: ExecutionEnvironment>() -> EnvironmentEntry<E::State> {
     EnvironmentEntry {
         spec: E::spec,
         lacks: lacks::<E>,
-        desk: |home| Arc::new(Desk::<E>::new(home)),
+        desk: |home| Arc::new(EnvironmentHandleTable::<E>::new(home)),
         call: |cx, desk, operation, frame| {
-            let Some(desk) = desk.downcast_ref::<Desk<E>>() else {
+            let Some(desk) = desk.downcast_ref::<EnvironmentHandleTable<E>>() else {
                 unreachable!("made by the same entry")
             };
             Box::pin(dispatch::answer(cx, desk, operation, frame))

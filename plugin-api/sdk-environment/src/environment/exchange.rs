@@ -1,8 +1,8 @@
 //! Runs the blocking engine over the six required methods of [`Files`], which are asynchronous.
 //!
 //! The engine runs on its own thread and sends each question about a file or folder over a
-//! [`Line`]. The call that waits for a page answers the questions, so the environment gets none
-//! while no call waits. Dropping the [`Exchange`] ends the thread.
+//! [`EngineChannel`]. The call that waits for a page answers the questions, so the environment gets none
+//! while no call waits. Dropping the [`EnginePageExchange`] ends the thread.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -20,9 +20,9 @@ use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
 use super::files::Files;
-use super::remote::Remote;
-use super::streams::{NextPage, PageStream, Step};
-use crate::engine::{self, Cancel, TreeLimits};
+use super::remote::RemoteFiles;
+use super::streams::{NextPage, PageStream, StreamStep};
+use crate::engine::{self, SearchCancel, TreeCallLimits};
 
 /// The most entries that one operation lists, because each may cost a request to the environment.
 pub(super) const ENTRIES_MAX: usize = 100_000;
@@ -32,10 +32,10 @@ pub(super) async fn find<F: Files + ?Sized>(
     files: &F,
     host: &Reporter,
     find: FileFind,
-    limits: Option<TreeLimits>,
+    limits: Option<TreeCallLimits>,
 ) -> Result<PageStream<F, FoundPage>> {
-    let work = move |line| engine::find(&Remote::new(line, limits), &find, &Cancel::default());
-    Ok(PageStream::over(Exchange::begin(files, host, work).await?))
+    let work = move |line| engine::find(&RemoteFiles::new(line, limits), &find, &SearchCancel::default());
+    Ok(PageStream::over(EnginePageExchange::begin(files, host, work).await?))
 }
 
 /// Searches page by page.
@@ -43,10 +43,10 @@ pub(super) async fn search<F: Files + ?Sized>(
     files: &F,
     host: &Reporter,
     search: FileSearch,
-    limits: Option<TreeLimits>,
+    limits: Option<TreeCallLimits>,
 ) -> Result<PageStream<F, SearchedPage>> {
-    let work = move |line| engine::search(&Remote::new(line, limits), &search, &Cancel::default());
-    Ok(PageStream::over(Exchange::begin(files, host, work).await?))
+    let work = move |line| engine::search(&RemoteFiles::new(line, limits), &search, &SearchCancel::default());
+    Ok(PageStream::over(EnginePageExchange::begin(files, host, work).await?))
 }
 
 /// Walks page by page.
@@ -54,14 +54,14 @@ pub(super) async fn walk<F: Files + ?Sized>(
     files: &F,
     host: &Reporter,
     walk: FileWalk,
-    limits: Option<TreeLimits>,
+    limits: Option<TreeCallLimits>,
 ) -> Result<PageStream<F, WalkedPage>> {
-    let work = move |line| engine::walk(&Remote::new(line, limits), &walk);
-    Ok(PageStream::over(Exchange::begin(files, host, work).await?))
+    let work = move |line| engine::walk(&RemoteFiles::new(line, limits), &walk);
+    Ok(PageStream::over(EnginePageExchange::begin(files, host, work).await?))
 }
 
 /// Joins a folder and a name. An empty folder is the default folder.
-pub(super) fn joined(folder: &str, name: &str) -> String {
+pub(super) fn join_path(folder: &str, name: &str) -> String {
     match folder {
         "" => name.to_owned(),
         _ if folder.ends_with('/') => format!("{folder}{name}"),
@@ -70,22 +70,22 @@ pub(super) fn joined(folder: &str, name: &str) -> String {
 }
 
 /// The pages that the engine produces on its thread.
-struct Exchange<P> {
-    shared: Arc<Shared>,
+struct EnginePageExchange<P> {
+    shared: Arc<SharedExchange>,
     /// The first `None` means that the engine has started, the second that it has ended.
     pages: Receiver<Result<Option<P>>>,
 }
 
 /// The engine's end of the exchange.
 #[derive(Debug, Clone)]
-pub(super) struct Line(Arc<Shared>);
+pub(super) struct EngineChannel(Arc<SharedExchange>);
 
 #[derive(Debug, Default)]
-struct Shared(Mutex<State>);
+struct SharedExchange(Mutex<EngineExchangeState>);
 
 #[derive(Debug, Default)]
-struct State {
-    asked: VecDeque<Ask>,
+struct EngineExchangeState {
+    asked: VecDeque<EngineQuestion>,
     /// Wakes the call that waits for a question or a page.
     waiting: Option<Waker>,
     /// The number of entries listed so far.
@@ -97,27 +97,27 @@ struct State {
 
 /// A question of the engine, and the channel for its answer.
 #[derive(Debug)]
-enum Ask {
+enum EngineQuestion {
     Read(FileRead, SyncSender<Result<(FileBytes, Vec<u8>)>>),
     Stat(FilePath, SyncSender<Result<FileFacts>>),
     List(FolderList, SyncSender<Result<FolderEntries>>),
 }
 
-impl Line {
+impl EngineChannel {
     /// Reads a range of a file.
     pub(super) fn read(&self, read: FileRead) -> Result<(FileBytes, Vec<u8>)> {
-        self.ask(|answer| Ask::Read(read, answer))
+        self.ask_call(|answer| EngineQuestion::Read(read, answer))
     }
 
     /// Returns the facts of a file or folder.
     pub(super) fn stat(&self, path: FilePath) -> Result<FileFacts> {
-        self.ask(|answer| Ask::Stat(path, answer))
+        self.ask_call(|answer| EngineQuestion::Stat(path, answer))
     }
 
     /// Lists a part of a folder.
     pub(super) fn list(&self, list: FolderList) -> Result<FolderEntries> {
         let path = list.path.clone();
-        let listed = self.ask(|answer| Ask::List(list, answer))?;
+        let listed = self.ask_call(|answer| EngineQuestion::List(list, answer))?;
         let mut state = self.0.0.lock();
         state.listed += listed.entries.len();
         if state.listed > ENTRIES_MAX {
@@ -131,7 +131,7 @@ impl Line {
         Ok(listed)
     }
 
-    fn ask<T>(&self, ask: impl FnOnce(SyncSender<Result<T>>) -> Ask) -> Result<T> {
+    fn ask_call<T>(&self, ask: impl FnOnce(SyncSender<Result<T>>) -> EngineQuestion) -> Result<T> {
         let (answer, answered) = sync_channel(1);
         {
             let mut state = self.0.0.lock();
@@ -145,7 +145,7 @@ impl Line {
     }
 }
 
-impl State {
+impl EngineExchangeState {
     fn wake(&mut self) {
         if let Some(waiting) = self.waiting.take() {
             waiting.wake();
@@ -160,19 +160,19 @@ impl State {
     }
 }
 
-impl<P> Drop for Exchange<P> {
+impl<P> Drop for EnginePageExchange<P> {
     fn drop(&mut self) {
         self.shared.0.lock().close();
     }
 }
 
 /// A question that a call answers. If the call is dropped first, the next call answers it.
-struct Answering<'a> {
-    shared: &'a Shared,
-    ask: Option<Ask>,
+struct EngineQuestionInProgress<'a> {
+    shared: &'a SharedExchange,
+    ask: Option<EngineQuestion>,
 }
 
-impl Drop for Answering<'_> {
+impl Drop for EngineQuestionInProgress<'_> {
     fn drop(&mut self) {
         if let Some(ask) = self.ask.take() {
             self.shared.0.lock().asked.push_front(ask);
@@ -180,40 +180,40 @@ impl Drop for Answering<'_> {
     }
 }
 
-impl Answering<'_> {
+impl EngineQuestionInProgress<'_> {
     async fn answer<F: Files + ?Sized>(mut self, files: &F, host: &Reporter) {
         // The engine may have stopped waiting.
         match &self.ask {
-            Some(Ask::Read(read, to)) => _ = to.send(files.read(host, read.clone()).await),
-            Some(Ask::Stat(path, to)) => _ = to.send(files.stat(host, path.clone()).await),
-            Some(Ask::List(list, to)) => _ = to.send(files.list(host, list.clone()).await),
+            Some(EngineQuestion::Read(read, to)) => _ = to.send(files.read(host, read.clone()).await),
+            Some(EngineQuestion::Stat(path, to)) => _ = to.send(files.stat(host, path.clone()).await),
+            Some(EngineQuestion::List(list, to)) => _ = to.send(files.list(host, list.clone()).await),
             None => {}
         }
         self.ask = None;
     }
 }
 
-impl<P: Send + 'static> Exchange<P> {
+impl<P: Send + 'static> EnginePageExchange<P> {
     /// Starts the work on a thread and waits until the engine has opened its first folder.
     async fn begin<F: Files + ?Sized, I: Iterator<Item = Result<P>>>(
         files: &F,
         host: &Reporter,
-        work: impl FnOnce(Line) -> Result<I> + Send + 'static,
+        work: impl FnOnce(EngineChannel) -> Result<I> + Send + 'static,
     ) -> Result<Self> {
         let (to, pages) = sync_channel(1);
-        let shared = Arc::new(Shared::default());
-        let line = Line(Arc::clone(&shared));
+        let shared = Arc::new(SharedExchange::default());
+        let line = EngineChannel(Arc::clone(&shared));
         let started = thread::Builder::new().name("jaato-files".to_owned()).spawn(move || {
-            let told = Told { line: line.clone(), to: Some(to) };
+            let told = EnginePageSender { line: line.clone(), to: Some(to) };
             match work(line) {
                 Ok(pages) => {
                     let pages = pages.map(|page| page.map(Some));
                     let mut all = std::iter::once(Ok(None)).chain(pages);
-                    if all.all(|page| told.tell(page)) {
-                        told.tell(Ok(None));
+                    if all.all(|page| told.send_page(page)) {
+                        told.send_page(Ok(None));
                     }
                 }
-                Err(error) => _ = told.tell(Err(error)),
+                Err(error) => _ = told.send_page(Err(error)),
             }
         });
         started.map_err(|error| {
@@ -233,26 +233,26 @@ impl<P: Send + 'static> Exchange<P> {
     ) -> Result<Option<P>> {
         loop {
             match poll_fn(|cx| self.poll_next(cx)).await {
-                Next::Ask(ask) => {
-                    Answering { shared: &self.shared, ask: Some(ask) }.answer(files, host).await;
+                EngineEvent::Ask(ask) => {
+                    EngineQuestionInProgress { shared: &self.shared, ask: Some(ask) }.answer(files, host).await;
                 }
-                Next::Page(page) => return page,
+                EngineEvent::Page(page) => return page,
             }
         }
     }
 
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next<P>> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<EngineEvent<P>> {
         let mut state = self.shared.0.lock();
         if let Some(error) = state.failed.take() {
-            return Poll::Ready(Next::Page(Err(error)));
+            return Poll::Ready(EngineEvent::Page(Err(error)));
         }
         match self.pages.try_recv() {
-            Ok(page) => return Poll::Ready(Next::Page(page)),
-            Err(TryRecvError::Disconnected) => return Poll::Ready(Next::Page(Err(broken()))),
+            Ok(page) => return Poll::Ready(EngineEvent::Page(page)),
+            Err(TryRecvError::Disconnected) => return Poll::Ready(EngineEvent::Page(Err(broken_exchange_error()))),
             Err(TryRecvError::Empty) => {}
         }
         match state.asked.pop_front() {
-            Some(ask) => Poll::Ready(Next::Ask(ask)),
+            Some(ask) => Poll::Ready(EngineEvent::Ask(ask)),
             None => {
                 state.waiting = Some(cx.waker().clone());
                 Poll::Pending
@@ -262,40 +262,40 @@ impl<P: Send + 'static> Exchange<P> {
 }
 
 /// A question or a page.
-enum Next<P> {
-    Ask(Ask),
+enum EngineEvent<P> {
+    Ask(EngineQuestion),
     Page(Result<Option<P>>),
 }
 
 /// Sends pages from the engine's thread. Wakes the waiting call, however the thread ends.
-struct Told<P> {
-    line: Line,
+struct EnginePageSender<P> {
+    line: EngineChannel,
     to: Option<SyncSender<Result<Option<P>>>>,
 }
 
-impl<P> Told<P> {
+impl<P> EnginePageSender<P> {
     /// Sends a page. Returns false if no call wants more.
-    fn tell(&self, page: Result<Option<P>>) -> bool {
+    fn send_page(&self, page: Result<Option<P>>) -> bool {
         let is_told = self.to.as_ref().is_some_and(|to| to.send(page).is_ok());
         self.line.0.0.lock().wake();
         is_told
     }
 }
 
-impl<P> Drop for Told<P> {
+impl<P> Drop for EnginePageSender<P> {
     fn drop(&mut self) {
         self.to = None;
         self.line.0.0.lock().wake();
     }
 }
 
-impl<F: Files + ?Sized, P: Send + 'static> NextPage<F, P> for Exchange<P> {
-    fn next<'a>(&'a mut self, files: &'a F, host: &'a Reporter) -> Step<'a, Option<P>> {
+impl<F: Files + ?Sized, P: Send + 'static> NextPage<F, P> for EnginePageExchange<P> {
+    fn next<'a>(&'a mut self, files: &'a F, host: &'a Reporter) -> StreamStep<'a, Option<P>> {
         Box::pin(self.next_page(files, host))
     }
 }
 
-fn broken() -> Error {
+fn broken_exchange_error() -> Error {
     Error::new(ErrorKind::PluginPanicked, "the search panicked")
 }
 

@@ -15,20 +15,20 @@ use memchr::memmem;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::by_path::{AtLink, ByPath};
-use super::desk::{Desk, Open};
+use super::by_path::{FinalLinkHandling, LimitedFiles};
+use super::desk::{EnvironmentHandleTable, OpenEnvironmentHandle};
 use super::files::Files;
-use super::frames::{done, framed, read, read_with_bytes, unknown, unknown_operation};
-use super::held::Held;
+use super::frames::{done, encode_frame, parse_frame, read_with_bytes, unknown_handle_error, unknown_operation};
+use super::held::ExclusiveValue;
 use super::streams::NextFrame;
 use super::traits::ExecutionEnvironment;
-use crate::engine::{CallLimits, Does};
-use crate::errors::Verb;
+use crate::engine::{CallLimits, PathOperation};
+use crate::errors::FileOperationVerb;
 
 /// Answers a `files.*` operation.
 pub(super) async fn answer<E: ExecutionEnvironment>(
     cx: &Cx<E::State>,
-    desk: &Desk<E>,
+    desk: &EnvironmentHandleTable<E>,
     operation: &str,
     frame: &[u8],
 ) -> Result<Vec<u8>> {
@@ -40,7 +40,7 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
     match files.limited(&limits) {
         Some(files) => answer_freely(cx, desk, &files, operation, frame).await,
         None => {
-            let by_path = ByPath::new(files, cx, &limits);
+            let by_path = LimitedFiles::new(files, cx, &limits);
             match answer_by_path(desk, &by_path, operation, frame).await? {
                 Some(answer) => Ok(answer),
                 None => answer_freely(cx, desk, files, operation, frame).await,
@@ -53,7 +53,7 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
 fn limits_of(frame: &[u8]) -> Result<Option<Arc<CallLimits>>> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Limited {
+    struct CallLimitedFiles {
         limits: FileLimits,
     }
     let key = format!("\"{LIMITS_KEY}\"");
@@ -61,43 +61,43 @@ fn limits_of(frame: &[u8]) -> Result<Option<Arc<CallLimits>>> {
     if memmem::find(json, key.as_bytes()).is_none() {
         return Ok(None);
     }
-    let Limited { limits } = read(frame)?;
+    let CallLimitedFiles { limits } = parse_frame(frame)?;
     Ok(CallLimits::new(limits))
 }
 
 /// Checks an operation by its paths. Also answers it if the limits change the answer.
 async fn answer_by_path<E: ExecutionEnvironment>(
-    desk: &Desk<E>,
-    files: &ByPath<'_, E::Files>,
+    desk: &EnvironmentHandleTable<E>,
+    files: &LimitedFiles<'_, E::Files>,
     operation: &str,
     frame: &[u8],
 ) -> Result<Option<Vec<u8>>> {
-    use Does::{Read, Write};
+    use PathOperation::{Read, Write};
     let (verb, does, at_link) = match operation {
-        READ | READ_TEXT | READ_STREAM => (Verb::Read, Read, AtLink::Refuse),
-        WRITE | WRITE_STREAM => (Verb::Write, Write, AtLink::Refuse),
-        EDIT => (Verb::Edit, Write, AtLink::Refuse),
-        MAKE_FOLDER => (Verb::Make, Write, AtLink::Refuse),
-        STAT => match read::<FilePath>(frame)?.itself {
-            true => (Verb::Find, Read, AtLink::Stay),
-            false => (Verb::Find, Read, AtLink::Refuse),
+        READ | READ_TEXT | READ_STREAM => (FileOperationVerb::Read, Read, FinalLinkHandling::Refuse),
+        WRITE | WRITE_STREAM => (FileOperationVerb::Write, Write, FinalLinkHandling::Refuse),
+        EDIT => (FileOperationVerb::Edit, Write, FinalLinkHandling::Refuse),
+        MAKE_FOLDER => (FileOperationVerb::Make, Write, FinalLinkHandling::Refuse),
+        STAT => match parse_frame::<FilePath>(frame)?.itself {
+            true => (FileOperationVerb::Find, Read, FinalLinkHandling::Stay),
+            false => (FileOperationVerb::Find, Read, FinalLinkHandling::Refuse),
         },
-        DELETE => return files.check_delete(&read(frame)?).await.map(|()| None),
-        MOVE => return files.check_pair(Verb::Move, &read(frame)?).await.map(|()| None),
-        COPY => return files.check_pair(Verb::Copy, &read(frame)?).await.map(|()| None),
-        LIST => return value_frame(&files.list(read(frame)?).await?).map(Some),
+        DELETE => return files.check_delete(&parse_frame(frame)?).await.map(|()| None),
+        MOVE => return files.check_pair(FileOperationVerb::Move, &parse_frame(frame)?).await.map(|()| None),
+        COPY => return files.check_pair(FileOperationVerb::Copy, &parse_frame(frame)?).await.map(|()| None),
+        LIST => return value_frame(&files.list(parse_frame(frame)?).await?).map(Some),
         WALK | FIND | SEARCH => {
             desk.has_room()?;
             let stream: Box<dyn NextFrame<E::Files>> = match operation {
-                WALK => Box::new(files.walk(read(frame)?).await?),
-                FIND => Box::new(files.find(read(frame)?).await?),
-                _ => Box::new(files.search(read(frame)?).await?),
+                WALK => Box::new(files.walk(parse_frame(frame)?).await?),
+                FIND => Box::new(files.find(parse_frame(frame)?).await?),
+                _ => Box::new(files.search(parse_frame(frame)?).await?),
             };
             return opened(desk, stream).map(Some);
         }
         _ => return Ok(None),
     };
-    let FilePath { path, .. } = read(frame)?;
+    let FilePath { path, .. } = parse_frame(frame)?;
     files.check(verb, &path, does, at_link).await?;
     Ok(None)
 }
@@ -105,68 +105,68 @@ async fn answer_by_path<E: ExecutionEnvironment>(
 /// Answers an operation with files that already respect the limits, if there are any.
 async fn answer_freely<E: ExecutionEnvironment>(
     cx: &Cx<E::State>,
-    desk: &Desk<E>,
+    desk: &EnvironmentHandleTable<E>,
     files: &E::Files,
     operation: &str,
     frame: &[u8],
 ) -> Result<Vec<u8>> {
     match operation {
         READ => {
-            let (facts, bytes) = files.read(cx, read(frame)?).await?;
-            framed(&facts, &bytes)
+            let (facts, bytes) = files.read(cx, parse_frame(frame)?).await?;
+            encode_frame(&facts, &bytes)
         }
-        READ_TEXT => value_frame(&files.read_text(cx, read(frame)?).await?),
+        READ_TEXT => value_frame(&files.read_text(cx, parse_frame(frame)?).await?),
         WRITE => {
             let (write, bytes) = read_with_bytes(frame)?;
             value_frame(&files.write(cx, write, bytes).await?)
         }
-        EDIT => value_frame(&files.edit(cx, read(frame)?).await?),
-        DELETE => files.delete(cx, read(frame)?).await.and_then(|()| done()),
-        LIST => value_frame(&files.list(cx, read(frame)?).await?),
-        RESOLVE => value_frame(&files.resolve(cx, read(frame)?).await?),
-        STAT => value_frame(&files.stat(cx, read(frame)?).await?),
-        MAKE_FOLDER => files.make_folder(cx, read(frame)?).await.and_then(|()| done()),
-        MOVE => files.rename(cx, read(frame)?).await.and_then(|()| done()),
-        COPY => files.copy(cx, read(frame)?).await.and_then(|()| done()),
+        EDIT => value_frame(&files.edit(cx, parse_frame(frame)?).await?),
+        DELETE => files.delete(cx, parse_frame(frame)?).await.and_then(|()| done()),
+        LIST => value_frame(&files.list(cx, parse_frame(frame)?).await?),
+        RESOLVE => value_frame(&files.resolve(cx, parse_frame(frame)?).await?),
+        STAT => value_frame(&files.stat(cx, parse_frame(frame)?).await?),
+        MAKE_FOLDER => files.make_folder(cx, parse_frame(frame)?).await.and_then(|()| done()),
+        MOVE => files.rename(cx, parse_frame(frame)?).await.and_then(|()| done()),
+        COPY => files.copy(cx, parse_frame(frame)?).await.and_then(|()| done()),
         WALK => {
             desk.has_room()?;
-            opened(desk, Box::new(files.walk(cx, read(frame)?).await?))
+            opened(desk, Box::new(files.walk(cx, parse_frame(frame)?).await?))
         }
         FIND => {
             desk.has_room()?;
-            opened(desk, Box::new(files.find(cx, read(frame)?).await?))
+            opened(desk, Box::new(files.find(cx, parse_frame(frame)?).await?))
         }
         SEARCH => {
             desk.has_room()?;
-            opened(desk, Box::new(files.search(cx, read(frame)?).await?))
+            opened(desk, Box::new(files.search(cx, parse_frame(frame)?).await?))
         }
         READ_STREAM => {
             desk.has_room()?;
-            let (size, pieces) = files.open(cx, read(frame)?).await?;
-            let stream = desk.add(Open::Stream(Held::new(Box::new(pieces))));
+            let (size, pieces) = files.open(cx, parse_frame(frame)?).await?;
+            let stream = desk.add(OpenEnvironmentHandle::Stream(ExclusiveValue::new(Box::new(pieces))));
             value_frame(&json!({ "size": size, STREAM_KEY: stream }))
         }
         WRITE_STREAM => {
             desk.has_room()?;
-            let writer = files.create(cx, read(frame)?).await?;
-            let file = desk.add(Open::Writer(Held::new(writer)));
+            let writer = files.create(cx, parse_frame(frame)?).await?;
+            let file = desk.add(OpenEnvironmentHandle::Writer(ExclusiveValue::new(writer)));
             value_frame(&json!({ "file": file, STREAM_KEY: file }))
         }
         WRITE_PIECE => {
             let (FileNumber { file, .. }, bytes) = read_with_bytes(frame)?;
             match desk.find(file).as_deref() {
-                Some(Open::Writer(writer)) => writer.lend()?.write(cx, bytes).await?,
-                _ => return Err(unknown("file on its way", file)),
+                Some(OpenEnvironmentHandle::Writer(writer)) => writer.lend()?.write(cx, bytes).await?,
+                _ => return Err(unknown_handle_error("file on its way", file)),
             }
             done()
         }
         WRITE_FINISH => {
-            let FileNumber { file, .. } = read(frame)?;
+            let FileNumber { file, .. } = parse_frame(frame)?;
             match desk.find(file).as_deref() {
-                Some(Open::Writer(writer)) => {
+                Some(OpenEnvironmentHandle::Writer(writer)) => {
                     value_frame(&writer.lend()?.keep().finish(files, cx).await?)
                 }
-                _ => Err(unknown("file on its way", file)),
+                _ => Err(unknown_handle_error("file on its way", file)),
             }
         }
         other => Err(unknown_operation(other)),
@@ -180,9 +180,9 @@ pub(super) fn files_of<E: ExecutionEnvironment>(environment: &E) -> Result<&E::F
 }
 
 fn opened<E: ExecutionEnvironment>(
-    desk: &Desk<E>,
+    desk: &EnvironmentHandleTable<E>,
     stream: Box<dyn NextFrame<E::Files>>,
 ) -> Result<Vec<u8>> {
-    let stream = desk.add(Open::Stream(Held::new(stream)));
+    let stream = desk.add(OpenEnvironmentHandle::Stream(ExclusiveValue::new(stream)));
     value_frame(&json!({ STREAM_KEY: stream }))
 }

@@ -11,7 +11,7 @@ pub(super) fn done() -> Result<Vec<u8>> {
 }
 
 /// Reads a request.
-pub(super) fn read<T: DeserializeOwned>(frame: &[u8]) -> Result<T> {
+pub(super) fn parse_frame<T: DeserializeOwned>(frame: &[u8]) -> Result<T> {
     Frame::read(frame).map_err(bad_frame)
 }
 
@@ -22,7 +22,7 @@ pub(super) fn read_with_bytes<T: DeserializeOwned>(frame: &[u8]) -> Result<(T, V
 }
 
 /// Builds an answer with bytes.
-pub(super) fn framed(value: &impl Serialize, bytes: &[u8]) -> Result<Vec<u8>> {
+pub(super) fn encode_frame(value: &impl Serialize, bytes: &[u8]) -> Result<Vec<u8>> {
     Frame::write_with_bytes(value, bytes).map_err(bad_answer)
 }
 
@@ -33,7 +33,7 @@ pub(super) fn unknown_operation(operation: &str) -> Error {
 }
 
 /// Returns the error of an unknown number.
-pub(super) fn unknown(what: &str, number: u64) -> Error {
+pub(super) fn unknown_handle_error(what: &str, number: u64) -> Error {
     let text = format!("the environment has no {what} {number}");
     Error::new(ErrorKind::NotFound, text).with_hint("it has ended or never existed")
 }

@@ -6,15 +6,15 @@ use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
 /// A value for one call at a time.
-pub(super) struct Held<T>(Mutex<Option<T>>);
+pub(super) struct ExclusiveValue<T>(Mutex<Option<T>>);
 
 /// The borrowed value. Dropping it returns the value.
-pub(super) struct Lent<'a, T> {
-    held: &'a Held<T>,
+pub(super) struct BorrowedValue<'a, T> {
+    held: &'a ExclusiveValue<T>,
     it: Option<T>,
 }
 
-impl<T> Held<T> {
+impl<T> ExclusiveValue<T> {
     pub(super) fn new(it: T) -> Self {
         Self(Mutex::new(Some(it)))
     }
@@ -23,14 +23,14 @@ impl<T> Held<T> {
     ///
     /// # Errors
     /// `conflict` while another call has it.
-    pub(super) fn lend(&self) -> Result<Lent<'_, T>> {
+    pub(super) fn lend(&self) -> Result<BorrowedValue<'_, T>> {
         let it = self.0.lock().take();
         let busy = || Error::new(ErrorKind::Conflict, "another call is using it");
-        Ok(Lent { held: self, it: Some(it.ok_or_else(busy)?) })
+        Ok(BorrowedValue { held: self, it: Some(it.ok_or_else(busy)?) })
     }
 }
 
-impl<T> Lent<'_, T> {
+impl<T> BorrowedValue<'_, T> {
     /// Takes the value permanently.
     pub(super) fn keep(mut self) -> T {
         match self.it.take() {
@@ -40,7 +40,7 @@ impl<T> Lent<'_, T> {
     }
 }
 
-impl<T> Deref for Lent<'_, T> {
+impl<T> Deref for BorrowedValue<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -51,7 +51,7 @@ impl<T> Deref for Lent<'_, T> {
     }
 }
 
-impl<T> DerefMut for Lent<'_, T> {
+impl<T> DerefMut for BorrowedValue<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         match &mut self.it {
             Some(it) => it,
@@ -60,7 +60,7 @@ impl<T> DerefMut for Lent<'_, T> {
     }
 }
 
-impl<T> Drop for Lent<'_, T> {
+impl<T> Drop for BorrowedValue<'_, T> {
     fn drop(&mut self) {
         if let Some(it) = self.it.take() {
             *self.held.0.lock() = Some(it);
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn one_at_a_time_has_it_and_it_comes_back() {
-        let held = Held::new(7);
+        let held = ExclusiveValue::new(7);
         let lent = held.lend().unwrap();
         assert_eq!(held.lend().err().map(|error| error.kind), Some(ErrorKind::Conflict));
         drop(lent);

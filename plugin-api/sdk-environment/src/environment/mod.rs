@@ -27,8 +27,8 @@ mod watched;
 
 pub use entry::entry;
 pub use files::{Files, NoFiles};
-pub use served::Served;
+pub use served::StandaloneEnvironment;
 pub use shell::{NoShell, Program, ProgramEvents, Shell};
-pub use streams::{FilePieces, FileSink, FileWriter, PageStream, Pages, PieceStream};
+pub use streams::{FilePieces, FileSink, FileWriter, PageStream, PageSource, PieceStream};
 pub use terminals::{NoTerminals, Terminal, TerminalEvents, Terminals};
 pub use traits::{ExecutionEnvironment, settings};

@@ -16,17 +16,17 @@ use jaato_types::process::{
 use jaato_types::{Error, Result};
 use serde_json::json;
 
-use super::background::Kept;
-use super::desk::{Desk, Open, ProgramOf};
-use super::frames::{done, framed, read, read_with_bytes, unknown, unknown_operation};
-use super::held::Held;
+use super::background::BackgroundProgram;
+use super::desk::{EnvironmentHandleTable, OpenEnvironmentHandle, EnvironmentProgram};
+use super::frames::{done, encode_frame, parse_frame, read_with_bytes, unknown_handle_error, unknown_operation};
+use super::held::ExclusiveValue;
 use super::shell::{Program, Shell};
 use super::traits::ExecutionEnvironment;
 
 /// Answers a `process.*` operation.
 pub(super) async fn answer<E: ExecutionEnvironment>(
     cx: &Cx<E::State>,
-    desk: &Desk<E>,
+    desk: &EnvironmentHandleTable<E>,
     operation: &str,
     frame: &[u8],
 ) -> Result<Vec<u8>> {
@@ -35,26 +35,26 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
     match operation {
         SPAWN => {
             desk.has_room()?;
-            let (program, events) = shell.start(cx, bounded(desk, read(frame)?)).await?;
+            let (program, events) = shell.start(cx, bounded(desk, parse_frame(frame)?)).await?;
             let pid = program.pid();
-            let process = desk.add(Open::Program { program, events: Held::new(events) });
+            let process = desk.add(OpenEnvironmentHandle::Program { program, events: ExclusiveValue::new(events) });
             value_frame(
                 &json!({ "process": process, "pid": pid.unwrap_or(0), STREAM_KEY: process }),
             )
         }
-        PREPARE => match shell.prepare(cx, bounded(desk, read(frame)?)).await? {
+        PREPARE => match shell.prepare(cx, bounded(desk, parse_frame(frame)?)).await? {
             Some(spawn) => value_frame(&spawn),
             None => Err(unknown_operation(operation)),
         },
-        START => start(cx, desk, shell, read(frame)?).await,
+        START => start(cx, desk, shell, parse_frame(frame)?).await,
         LIST => value_frame(&desk.background.list()),
         OUTPUT => {
-            let (output, bytes) = desk.background.output(read(frame)?)?;
-            framed(&output, &bytes)
+            let (output, bytes) = desk.background.output(parse_frame(frame)?)?;
+            encode_frame(&output, &bytes)
         }
         WAIT => {
-            let ProcessWait { process, timeout_ms, .. } = read(frame)?;
-            let kept = desk.background.find(process).ok_or_else(|| unknown("program", process))?;
+            let ProcessWait { process, timeout_ms, .. } = parse_frame(frame)?;
+            let kept = desk.background.find(process).ok_or_else(|| unknown_handle_error("program", process))?;
             value_frame(&ProcessWaited {
                 exit: wait(cx, &kept, timeout_ms).await?,
                 ..ProcessWaited::default()
@@ -72,17 +72,17 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
             done()
         }
         SIGNAL => {
-            let ProcessSignal { process, signal, .. } = read(frame)?;
+            let ProcessSignal { process, signal, .. } = parse_frame(frame)?;
             running(desk, process)?.program().signal(signal).await.and_then(|()| done())
         }
         END => {
-            let ProcessRef { process, .. } = read(frame)?;
+            let ProcessRef { process, .. } = parse_frame(frame)?;
             running(desk, process)?.program().end().await.and_then(|()| done())
         }
         FORGET => {
-            let ProcessRef { process, .. } = read(frame)?;
+            let ProcessRef { process, .. } = parse_frame(frame)?;
             let kept =
-                desk.background.remove(process).ok_or_else(|| unknown("program", process))?;
+                desk.background.remove(process).ok_or_else(|| unknown_handle_error("program", process))?;
             kept.program.end().await.and_then(|()| done())
         }
         other => Err(unknown_operation(other)),
@@ -90,13 +90,13 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
 }
 
 /// Applies the environment's default deadline to a program without one.
-fn bounded<E: ExecutionEnvironment>(desk: &Desk<E>, spawn: Spawn) -> Spawn {
+fn bounded<E: ExecutionEnvironment>(desk: &EnvironmentHandleTable<E>, spawn: Spawn) -> Spawn {
     Spawn { deadline_ms: spawn.deadline_ms.or(desk.shell_timeout_ms()), ..spawn }
 }
 
 async fn start<E: ExecutionEnvironment>(
     cx: &Cx<E::State>,
-    desk: &Desk<E>,
+    desk: &EnvironmentHandleTable<E>,
     shell: &E::Shell,
     spawn: Spawn,
 ) -> Result<Vec<u8>> {
@@ -118,7 +118,7 @@ async fn start<E: ExecutionEnvironment>(
 /// Waits for an exit, up to the timeout.
 async fn wait<S, P>(
     cx: &Cx<S>,
-    kept: &Kept<P>,
+    kept: &BackgroundProgram<P>,
     timeout_ms: Option<u64>,
 ) -> Result<Option<ProcessExit>> {
     let Some(timeout_ms) = timeout_ms else { return kept.exit().await.map(Some) };
@@ -134,16 +134,16 @@ async fn wait<S, P>(
 }
 
 /// A program of a call or a background program.
-enum Running<E: ExecutionEnvironment> {
-    OfCall(Arc<Open<E>>),
-    InBackground(Arc<Kept<ProgramOf<E>>>),
+enum RunningEnvironmentProgram<E: ExecutionEnvironment> {
+    OfCall(Arc<OpenEnvironmentHandle<E>>),
+    InBackground(Arc<BackgroundProgram<EnvironmentProgram<E>>>),
 }
 
-impl<E: ExecutionEnvironment> Running<E> {
-    fn program(&self) -> &ProgramOf<E> {
+impl<E: ExecutionEnvironment> RunningEnvironmentProgram<E> {
+    fn program(&self) -> &EnvironmentProgram<E> {
         match self {
             Self::OfCall(open) => match &**open {
-                Open::Program { program, .. } => program,
+                OpenEnvironmentHandle::Program { program, .. } => program,
                 _ => unreachable!("looked at when it was found"),
             },
             Self::InBackground(kept) => &kept.program,
@@ -151,12 +151,12 @@ impl<E: ExecutionEnvironment> Running<E> {
     }
 }
 
-fn running<E: ExecutionEnvironment>(desk: &Desk<E>, process: u64) -> Result<Running<E>> {
+fn running<E: ExecutionEnvironment>(desk: &EnvironmentHandleTable<E>, process: u64) -> Result<RunningEnvironmentProgram<E>> {
     if let Some(kept) = desk.background.find(process) {
-        return Ok(Running::InBackground(kept));
+        return Ok(RunningEnvironmentProgram::InBackground(kept));
     }
     match desk.find(process) {
-        Some(open) if matches!(&*open, Open::Program { .. }) => Ok(Running::OfCall(open)),
-        Some(_) | None => Err(unknown("program", process)),
+        Some(open) if matches!(&*open, OpenEnvironmentHandle::Program { .. }) => Ok(RunningEnvironmentProgram::OfCall(open)),
+        Some(_) | None => Err(unknown_handle_error("program", process)),
     }
 }

@@ -7,28 +7,28 @@ use std::path::PathBuf;
 use jaato_types::files::{FolderList, READ_BYTES_MAX};
 use jaato_types::{Error, ErrorKind, Result};
 
-use super::by_default::{named, range};
-use super::exchange::{Line, joined};
-use crate::engine::{self, Folder, Found, Names, Sorted, Top, TreeLimits};
-use crate::errors::Verb;
+use super::by_default::{file_path, range};
+use super::exchange::{EngineChannel, join_path};
+use crate::engine::{self, SearchableFolder, SearchedFileFacts, FolderNames, NameOrder, SearchStartFolder, TreeCallLimits};
+use crate::errors::FileOperationVerb;
 
 /// The files of an environment, as the engine sees them.
-pub(super) struct Remote {
-    line: Line,
-    limits: Option<TreeLimits>,
+pub(super) struct RemoteFiles {
+    line: EngineChannel,
+    limits: Option<TreeCallLimits>,
 }
 
 /// A folder, by its path.
 #[derive(Debug, Clone)]
 pub(super) struct RemoteFolder {
-    line: Line,
+    line: EngineChannel,
     path: String,
 }
 
 /// A file that is read range by range.
 #[derive(Debug)]
 pub(super) struct RemoteFile {
-    line: Line,
+    line: EngineChannel,
     path: String,
     /// The last range that was read. The bytes from `given` on are not yet passed on.
     bytes: Vec<u8>,
@@ -37,8 +37,8 @@ pub(super) struct RemoteFile {
     next: Option<u64>,
 }
 
-impl Remote {
-    pub(super) fn new(line: Line, limits: Option<TreeLimits>) -> Self {
+impl RemoteFiles {
+    pub(super) fn new(line: EngineChannel, limits: Option<TreeCallLimits>) -> Self {
         Self { line, limits }
     }
 
@@ -50,7 +50,7 @@ impl Remote {
     /// repository, or without a repository at the default folder if the path is relative.
     fn above(&self, path: &str) -> Vec<(RemoteFolder, OsString)> {
         let asked = if path.is_empty() { "." } else { path };
-        let Ok(facts) = self.line.stat(named(asked)) else { return Vec::new() };
+        let Ok(facts) = self.line.stat(file_path(asked)) else { return Vec::new() };
         let absolute = facts.path.trim_end_matches("/.").trim_end_matches('/');
         let names = path.split('/').filter(|name| !name.is_empty() && *name != ".");
         let goes_up = names.clone().any(|name| name == "..");
@@ -78,19 +78,19 @@ impl Remote {
     }
 }
 
-impl engine::Files for Remote {
+impl engine::SearchableFiles for RemoteFiles {
     type Folder = RemoteFolder;
 
-    fn look(&self, path: &str, _verb: Verb) -> Result<Found> {
+    fn look(&self, path: &str, _verb: FileOperationVerb) -> Result<SearchedFileFacts> {
         // The path is the top of the limits.
-        let protected = self.limits.as_ref().is_some_and(TreeLimits::is_top_protected);
-        Ok(Found { protected, ..found(&self.line, path)? })
+        let protected = self.limits.as_ref().is_some_and(TreeCallLimits::is_top_protected);
+        Ok(SearchedFileFacts { protected, ..look_up_remote(&self.line, path)? })
     }
 
-    fn top(&self, path: &str) -> Result<Top<RemoteFolder>> {
+    fn top(&self, path: &str) -> Result<SearchStartFolder<RemoteFolder>> {
         let folder = self.folder(path.to_owned());
         let limits = self.limits.clone();
-        Ok(Top { above: self.above(path), folder, shown: path.into(), limits })
+        Ok(SearchStartFolder { above: self.above(path), folder, shown: path.into(), limits })
     }
 
     fn open(&self, path: &str) -> Result<(RemoteFile, u64)> {
@@ -102,20 +102,20 @@ impl engine::Files for Remote {
     }
 }
 
-fn found(line: &Line, path: &str) -> Result<Found> {
-    let facts = line.stat(named(path))?;
+fn look_up_remote(line: &EngineChannel, path: &str) -> Result<SearchedFileFacts> {
+    let facts = line.stat(file_path(path))?;
     let milliseconds = facts.modified_ms;
     let modified = (milliseconds.div_euclid(1000), milliseconds.rem_euclid(1000) * 1_000_000);
-    Ok(Found { kind: facts.kind, size: facts.size, modified, protected: false })
+    Ok(SearchedFileFacts { kind: facts.kind, size: facts.size, modified, protected: false })
 }
 
 impl RemoteFolder {
     fn path_of(&self, name: &OsStr) -> String {
-        joined(&self.path, &name.to_string_lossy())
+        join_path(&self.path, &name.to_string_lossy())
     }
 
     fn has_repository(&self) -> Result<bool> {
-        match self.line.stat(named(&joined(&self.path, ".git"))) {
+        match self.line.stat(file_path(&join_path(&self.path, ".git"))) {
             Ok(_) => Ok(true),
             Err(error) if error.kind == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
@@ -123,14 +123,14 @@ impl RemoteFolder {
     }
 }
 
-impl Folder for RemoteFolder {
+impl SearchableFolder for RemoteFolder {
     type File = RemoteFile;
 
-    fn names(&self, _sorted: Sorted) -> io::Result<Names> {
-        let (mut names, mut skip) = (Names::default(), 0);
+    fn names(&self, _sorted: NameOrder) -> io::Result<FolderNames> {
+        let (mut names, mut skip) = (FolderNames::default(), 0);
         loop {
             let list = FolderList { path: self.path.clone(), skip, ..FolderList::default() };
-            let listed = self.line.list(list).map_err(of)?;
+            let listed = self.line.list(list).map_err(to_io_error)?;
             skip += listed.entries.len();
             let is_end = listed.entries.is_empty() || skip >= listed.count;
             for entry in listed.entries {
@@ -152,12 +152,12 @@ impl Folder for RemoteFolder {
         match RemoteFile::open(&self.line, self.path_of(name), bytes_max) {
             Ok(opened) => Ok(Some(opened)),
             Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(of(error)),
+            Err(error) => Err(to_io_error(error)),
         }
     }
 
-    fn facts(&self, name: &OsStr) -> io::Result<Found> {
-        found(&self.line, &self.path_of(name)).map_err(of)
+    fn facts(&self, name: &OsStr) -> io::Result<SearchedFileFacts> {
+        look_up_remote(&self.line, &self.path_of(name)).map_err(to_io_error)
     }
 
     fn is_same(&self, other: &Self) -> bool {
@@ -167,7 +167,7 @@ impl Folder for RemoteFolder {
 
 impl RemoteFile {
     /// Opens a file by reading its first bytes, which also returns its size.
-    fn open(line: &Line, path: String, bytes_max: u64) -> Result<(Self, u64)> {
+    fn open(line: &EngineChannel, path: String, bytes_max: u64) -> Result<(Self, u64)> {
         let (facts, bytes) = line.read(range(&path, 0, bytes_max.min(READ_BYTES_MAX)))?;
         let next = (facts.has_more && !bytes.is_empty()).then_some(bytes.len() as u64);
         Ok((Self { line: line.clone(), path, bytes, given: 0, next }, facts.size))
@@ -178,7 +178,7 @@ impl Read for RemoteFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if let (true, Some(next)) = (self.given == self.bytes.len(), self.next) {
             let read = self.line.read(range(&self.path, next, READ_BYTES_MAX));
-            let (facts, bytes) = read.map_err(of)?;
+            let (facts, bytes) = read.map_err(to_io_error)?;
             let is_over = bytes.is_empty() || !facts.has_more;
             self.next = (!is_over).then_some(next + bytes.len() as u64);
             (self.bytes, self.given) = (bytes, 0);
@@ -192,7 +192,7 @@ impl Read for RemoteFile {
 }
 
 /// Wraps the environment's own error, so that the engine passes it on.
-fn of(error: Error) -> io::Error {
+fn to_io_error(error: Error) -> io::Error {
     let kind = match error.kind {
         ErrorKind::NotFound => io::ErrorKind::NotFound,
         _ => io::ErrorKind::InvalidData,

@@ -4,20 +4,20 @@ use jaato_plugin_sdk::__private::{detached_call, detached_home};
 use jaato_plugin_sdk::Cx;
 use jaato_types::Result;
 
-use super::desk::Desk;
+use super::desk::EnvironmentHandleTable;
 use super::dispatch;
 use super::traits::ExecutionEnvironment;
 
 /// Answers the operations of an environment without a plugin around it.
-pub struct Served<E: ExecutionEnvironment> {
+pub struct StandaloneEnvironment<E: ExecutionEnvironment> {
     cx: Cx<E::State>,
-    desk: Desk<E>,
+    desk: EnvironmentHandleTable<E>,
 }
 
-impl<E: ExecutionEnvironment> Served<E> {
+impl<E: ExecutionEnvironment> StandaloneEnvironment<E> {
     /// Creates the environment with the given state.
     pub fn new(state: E::State) -> Self {
-        Self { cx: detached_call(state), desk: Desk::new(detached_home()) }
+        Self { cx: detached_call(state), desk: EnvironmentHandleTable::new(detached_home()) }
     }
 
     /// Answers an operation.

@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::files::Files;
 
 /// A sequence of pages.
-pub trait Pages<P: 'static>: Send + 'static {
+pub trait PageSource<P: 'static>: Send + 'static {
     /// Returns the next page, with at most 64 KiB of JSON, or `None` at the end.
     ///
     /// # Errors
@@ -60,14 +60,14 @@ pub struct PageStream<F: ?Sized, P: 'static>(Box<dyn NextPage<F, P>>);
 pub struct PieceStream<F: ?Sized>(Box<dyn NextPiece<F>>);
 
 /// A file of `F` that is written in pieces.
-pub struct FileSink<F: ?Sized>(Box<dyn Sink<F>>);
+pub struct FileSink<F: ?Sized>(Box<dyn BorrowingFileSink<F>>);
 
 /// One step of a stream.
-pub(super) type Step<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+pub(super) type StreamStep<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
 /// Produces pages with borrowed files.
 pub(super) trait NextPage<F: ?Sized, P>: Send {
-    fn next<'a>(&'a mut self, files: &'a F, host: &'a Reporter) -> Step<'a, Option<P>>;
+    fn next<'a>(&'a mut self, files: &'a F, host: &'a Reporter) -> StreamStep<'a, Option<P>>;
 }
 
 /// Produces pieces with borrowed files.
@@ -77,29 +77,29 @@ pub(super) trait NextPiece<F: ?Sized>: Send {
         files: &'a F,
         host: &'a Reporter,
         buffer: Vec<u8>,
-    ) -> Step<'a, Vec<u8>>;
+    ) -> StreamStep<'a, Vec<u8>>;
 }
 
 /// Receives pieces with borrowed files.
-pub(super) trait Sink<F: ?Sized>: Send {
-    fn write<'a>(&'a mut self, host: &'a Reporter, bytes: Vec<u8>) -> Step<'a, ()>;
+pub(super) trait BorrowingFileSink<F: ?Sized>: Send {
+    fn write<'a>(&'a mut self, host: &'a Reporter, bytes: Vec<u8>) -> StreamStep<'a, ()>;
 
-    fn finish<'a>(self: Box<Self>, files: &'a F, host: &'a Reporter) -> Step<'a, FileFacts>;
+    fn finish<'a>(self: Box<Self>, files: &'a F, host: &'a Reporter) -> StreamStep<'a, FileFacts>;
 }
 
 /// Produces frames for the host.
 pub(super) trait NextFrame<F: ?Sized>: Send {
     /// Returns the next frame, or `None` at the end.
-    fn next<'a>(&'a mut self, files: &'a F, host: &'a Reporter) -> Step<'a, Option<Vec<u8>>>;
+    fn next<'a>(&'a mut self, files: &'a F, host: &'a Reporter) -> StreamStep<'a, Option<Vec<u8>>>;
 }
 
 /// A stream that does not need the files.
-struct Own<T>(T);
+struct OwnedStream<T>(T);
 
 impl<F: ?Sized, P: 'static> PageStream<F, P> {
     /// Wraps an environment's own pages.
-    pub fn new(pages: impl Pages<P>) -> Self {
-        Self(Box::new(Own(pages)))
+    pub fn new(pages: impl PageSource<P>) -> Self {
+        Self(Box::new(OwnedStream(pages)))
     }
 
     pub(super) fn over(pages: impl NextPage<F, P> + 'static) -> Self {
@@ -110,7 +110,7 @@ impl<F: ?Sized, P: 'static> PageStream<F, P> {
 impl<F: ?Sized> PieceStream<F> {
     /// Wraps an environment's own pieces.
     pub fn new(pieces: impl FilePieces) -> Self {
-        Self(Box::new(Own(pieces)))
+        Self(Box::new(OwnedStream(pieces)))
     }
 
     pub(super) fn over(pieces: impl NextPiece<F> + 'static) -> Self {
@@ -121,10 +121,10 @@ impl<F: ?Sized> PieceStream<F> {
 impl<F: ?Sized> FileSink<F> {
     /// Wraps an environment's own writer.
     pub fn new(writer: impl FileWriter) -> Self {
-        Self(Box::new(Own(writer)))
+        Self(Box::new(OwnedStream(writer)))
     }
 
-    pub(super) fn over(sink: impl Sink<F> + 'static) -> Self {
+    pub(super) fn over(sink: impl BorrowingFileSink<F> + 'static) -> Self {
         Self(Box::new(sink))
     }
 
@@ -140,30 +140,30 @@ impl<F: ?Sized> FileSink<F> {
     }
 }
 
-impl<F: ?Sized, P: 'static, T: Pages<P>> NextPage<F, P> for Own<T> {
-    fn next<'a>(&'a mut self, _files: &'a F, host: &'a Reporter) -> Step<'a, Option<P>> {
+impl<F: ?Sized, P: 'static, T: PageSource<P>> NextPage<F, P> for OwnedStream<T> {
+    fn next<'a>(&'a mut self, _files: &'a F, host: &'a Reporter) -> StreamStep<'a, Option<P>> {
         Box::pin(self.0.next(host))
     }
 }
 
-impl<F: ?Sized, T: FilePieces> NextPiece<F> for Own<T> {
-    fn next<'a>(&'a mut self, _: &'a F, host: &'a Reporter, buffer: Vec<u8>) -> Step<'a, Vec<u8>> {
+impl<F: ?Sized, T: FilePieces> NextPiece<F> for OwnedStream<T> {
+    fn next<'a>(&'a mut self, _: &'a F, host: &'a Reporter, buffer: Vec<u8>) -> StreamStep<'a, Vec<u8>> {
         Box::pin(self.0.next(host, buffer))
     }
 }
 
-impl<F: ?Sized, T: FileWriter> Sink<F> for Own<T> {
-    fn write<'a>(&'a mut self, host: &'a Reporter, bytes: Vec<u8>) -> Step<'a, ()> {
+impl<F: ?Sized, T: FileWriter> BorrowingFileSink<F> for OwnedStream<T> {
+    fn write<'a>(&'a mut self, host: &'a Reporter, bytes: Vec<u8>) -> StreamStep<'a, ()> {
         Box::pin(self.0.write(host, bytes))
     }
 
-    fn finish<'a>(self: Box<Self>, _files: &'a F, host: &'a Reporter) -> Step<'a, FileFacts> {
+    fn finish<'a>(self: Box<Self>, _files: &'a F, host: &'a Reporter) -> StreamStep<'a, FileFacts> {
         Box::pin(self.0.finish(host))
     }
 }
 
 impl<F: Files + ?Sized, P: Serialize + Send + 'static> NextFrame<F> for PageStream<F, P> {
-    fn next<'a>(&'a mut self, files: &'a F, host: &'a Reporter) -> Step<'a, Option<Vec<u8>>> {
+    fn next<'a>(&'a mut self, files: &'a F, host: &'a Reporter) -> StreamStep<'a, Option<Vec<u8>>> {
         Box::pin(async move {
             let page = self.0.next(files, host).await?;
             page.map(|page| value_frame(&page)).transpose()
@@ -172,7 +172,7 @@ impl<F: Files + ?Sized, P: Serialize + Send + 'static> NextFrame<F> for PageStre
 }
 
 impl<F: Files + ?Sized> NextFrame<F> for PieceStream<F> {
-    fn next<'a>(&'a mut self, files: &'a F, host: &'a Reporter) -> Step<'a, Option<Vec<u8>>> {
+    fn next<'a>(&'a mut self, files: &'a F, host: &'a Reporter) -> StreamStep<'a, Option<Vec<u8>>> {
         Box::pin(async move {
             // Start with the frame's head, so that the bytes need not be moved later.
             let head = Frame::empty();

@@ -12,29 +12,29 @@ use jaato_types::terminal::{
 use jaato_types::{Error, ErrorKind, Result};
 use serde_json::json;
 
-use super::desk::{Desk, Open};
-use super::frames::{done, read, read_with_bytes, unknown, unknown_operation};
-use super::held::Held;
+use super::desk::{EnvironmentHandleTable, OpenEnvironmentHandle};
+use super::frames::{done, parse_frame, read_with_bytes, unknown_handle_error, unknown_operation};
+use super::held::ExclusiveValue;
 use super::terminals::{Terminal, Terminals};
 use super::traits::ExecutionEnvironment;
 
 /// Answers a `terminal.*` operation.
 pub(super) async fn answer<E: ExecutionEnvironment>(
     cx: &Cx<E::State>,
-    desk: &Desk<E>,
+    desk: &EnvironmentHandleTable<E>,
     operation: &str,
     frame: &[u8],
 ) -> Result<Vec<u8>> {
     if operation == SPAWN {
-        return spawn(cx, desk, read(frame)?).await;
+        return spawn(cx, desk, parse_frame(frame)?).await;
     }
     let (request, bytes): (serde_json::Value, Vec<u8>) = read_with_bytes(frame)?;
-    let TerminalRef { terminal: number, .. } = parsed(&request)?;
-    let open = desk.find(number).ok_or_else(|| unknown("terminal", number))?;
-    let Open::Terminal { terminal, .. } = &*open else { return Err(unknown("terminal", number)) };
+    let TerminalRef { terminal: number, .. } = parse_request(&request)?;
+    let open = desk.find(number).ok_or_else(|| unknown_handle_error("terminal", number))?;
+    let OpenEnvironmentHandle::Terminal { terminal, .. } = &*open else { return Err(unknown_handle_error("terminal", number)) };
     match operation {
         WRITE => {
-            let TerminalWrite { wait_ms, .. } = parsed(&request)?;
+            let TerminalWrite { wait_ms, .. } = parse_request(&request)?;
             let Some(wait_ms) = wait_ms else {
                 terminal.write(bytes).await?;
                 return done();
@@ -44,7 +44,7 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
             return value_frame(&TerminalWritten { bytes, ..TerminalWritten::default() });
         }
         RESIZE => {
-            let size: TerminalResize = parsed(&request)?;
+            let size: TerminalResize = parse_request(&request)?;
             if size.rows == 0 || size.columns == 0 {
                 let text = "a terminal has at least one row and one column";
                 return Err(Error::new(ErrorKind::InvalidArguments, text));
@@ -52,7 +52,7 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
             terminal.resize(size).await?;
         }
         SIGNAL => {
-            let TerminalSignal { signal, .. } = parsed(&request)?;
+            let TerminalSignal { signal, .. } = parse_request(&request)?;
             terminal.signal(signal).await?;
         }
         STATE => return value_frame(&terminal.state().await?),
@@ -64,7 +64,7 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
 
 async fn spawn<E: ExecutionEnvironment>(
     cx: &Cx<E::State>,
-    desk: &Desk<E>,
+    desk: &EnvironmentHandleTable<E>,
     mut spawn: TerminalSpawn,
 ) -> Result<Vec<u8>> {
     let environment = desk.environment()?;
@@ -78,11 +78,11 @@ async fn spawn<E: ExecutionEnvironment>(
     };
     let (terminal, events) = terminals.spawn(cx, spawn).await?;
     let pid = terminal.pid();
-    let number = desk.add(Open::Terminal { terminal, events: Held::new(events) });
+    let number = desk.add(OpenEnvironmentHandle::Terminal { terminal, events: ExclusiveValue::new(events) });
     value_frame(&json!({ "terminal": number, "pid": pid, STREAM_KEY: number }))
 }
 
-fn parsed<T: serde::de::DeserializeOwned>(request: &serde_json::Value) -> Result<T> {
+fn parse_request<T: serde::de::DeserializeOwned>(request: &serde_json::Value) -> Result<T> {
     T::deserialize(request)
         .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))
 }

@@ -6,15 +6,15 @@ use std::task::{Poll, Waker};
 use parking_lot::{Mutex, MutexGuard};
 
 /// A value and the wakers of the tasks that watch it.
-pub(super) struct Watched<T>(Mutex<(T, Vec<Waker>)>);
+pub(super) struct WatchedValue<T>(Mutex<(T, Vec<Waker>)>);
 
-impl<T> Watched<T> {
+impl<T> WatchedValue<T> {
     pub(super) fn new(value: T) -> Self {
         Self(Mutex::new((value, Vec::new())))
     }
 
     /// Reads the value.
-    pub(super) fn with<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+    pub(super) fn with_value<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         look(&self.lock().0)
     }
 
@@ -30,7 +30,7 @@ impl<T> Watched<T> {
     }
 
     /// Waits until `look` returns a result.
-    pub(super) async fn until<R>(&self, look: impl Fn(&T) -> Option<R>) -> R {
+    pub(super) async fn wait_until<R>(&self, look: impl Fn(&T) -> Option<R>) -> R {
         poll_fn(|cx| {
             let mut locked = self.lock();
             match look(&locked.0) {
@@ -70,10 +70,10 @@ mod tests {
 
     #[test]
     fn who_waits_is_woken_once_for_a_change_and_sees_it() {
-        let (watched, woken) = (Watched::new(0), Arc::new(Count(AtomicUsize::new(0))));
+        let (watched, woken) = (WatchedValue::new(0), Arc::new(Count(AtomicUsize::new(0))));
         let waker = Waker::from(Arc::clone(&woken));
         let mut cx = Context::from_waker(&waker);
-        let mut wait = pin!(watched.until(|value| (*value == 2).then_some("two")));
+        let mut wait = pin!(watched.wait_until(|value| (*value == 2).then_some("two")));
         assert!(wait.as_mut().poll(&mut cx).is_pending());
         assert!(wait.as_mut().poll(&mut cx).is_pending());
         watched.change(|value| *value = 1);

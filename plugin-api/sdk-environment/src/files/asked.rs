@@ -12,7 +12,7 @@ use crate::engine::{CallLimits, PATH_BYTES_MAX};
 
 /// A requested path: absolute, as the environment shows it, and not yet resolved.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct RequestedPath {
     /// Names and `..`, from the root.
     pub(crate) parts: Vec<OsString>,
     /// Whether the path must lead to a folder, for example because it ends with a slash.
@@ -21,7 +21,7 @@ pub(crate) struct Asked {
     pub(crate) limits: Option<Arc<CallLimits>>,
 }
 
-impl Asked {
+impl RequestedPath {
     /// Splits a path. A relative path starts at `default`.
     pub(crate) fn new(path: &str, default: &Path) -> Result<Self> {
         if path.is_empty() {
@@ -53,8 +53,8 @@ impl Asked {
     }
 
     /// Returns the path as users see it.
-    pub(crate) fn shown(&self) -> PathBuf {
-        joined(&self.parts)
+    pub(crate) fn display_path(&self) -> PathBuf {
+        join_parts(&self.parts)
     }
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn push_parts(parts: &mut Vec<OsString>, path: &OsStr) {
 }
 
 /// Joins names into an absolute path.
-pub(crate) fn joined(parts: &[OsString]) -> PathBuf {
+pub(crate) fn join_parts(parts: &[OsString]) -> PathBuf {
     let mut path = OsString::with_capacity(parts.iter().map(|part| part.len() + 1).sum());
     for part in parts {
         path.push("/");

@@ -7,42 +7,42 @@ use jaato_types::Result;
 use jaato_types::files::{FileResolve, FilesResolved, RESOLVE_PATHS_MAX};
 use parking_lot::Mutex;
 
-use super::asked::Asked;
+use super::asked::RequestedPath;
 use super::limits::WRITE_LOCKS;
-use super::roots::Roots;
-use super::settings::{Root, Settings};
-use super::temporary::Temporary;
+use super::roots::OpenRoots;
+use super::settings::{AllowedFolder, ConfinedFilesSettings};
+use super::temporary::SelfRemovingFolder;
 use crate::engine::CallLimits;
-use crate::errors::Verb;
+use crate::errors::FileOperationVerb;
 
 /// The files of an execution environment.
 ///
 /// All methods block, and several threads may call them at once. Requests, answers and errors
 /// contain paths as the environment shows them. Clones share the same files.
 #[derive(Debug, Clone)]
-pub struct Confined {
-    pub(crate) roots: Arc<Roots>,
+pub struct ConfinedFiles {
+    pub(crate) roots: Arc<OpenRoots>,
     /// All files of this machine, if the environment shows paths under this machine's own names.
-    machine: Option<Arc<Roots>>,
-    temporary: Option<Arc<Temporary>>,
+    machine: Option<Arc<OpenRoots>>,
+    temporary: Option<Arc<SelfRemovingFolder>>,
     writes: Arc<[Mutex<()>; WRITE_LOCKS]>,
     /// The limits of the call that uses the files.
     pub(crate) limits: Option<Arc<CallLimits>>,
 }
 
-impl Confined {
+impl ConfinedFiles {
     /// Opens the allowed folders, creates the temporary folder, and removes temporary folders that
     /// killed hosts left behind.
-    pub fn open(settings: &Settings) -> Result<Self> {
-        let temporary = settings.temporary.as_ref().map(Temporary::make).transpose()?;
+    pub fn open(settings: &ConfinedFilesSettings) -> Result<Self> {
+        let temporary = settings.temporary.as_ref().map(SelfRemovingFolder::make).transpose()?;
         let mut roots = settings.roots.clone();
         let is_machine = roots.iter().all(|root| root.host == root.shown);
-        roots.extend(temporary.as_ref().map(Temporary::root));
+        roots.extend(temporary.as_ref().map(SelfRemovingFolder::root));
         let default = &settings.default_folder;
-        let machine = is_machine.then(|| Roots::open(&[Root::local("/")], default)).transpose()?;
-        let roots = Roots::open(&roots, default)?;
-        let default = Asked::new(&default.to_string_lossy(), default)?;
-        roots.open_folder_place(&default, Verb::Open)?;
+        let machine = is_machine.then(|| OpenRoots::open(&[AllowedFolder::local("/")], default)).transpose()?;
+        let roots = OpenRoots::open(&roots, default)?;
+        let default = RequestedPath::new(&default.to_string_lossy(), default)?;
+        roots.open_folder_place(&default, FileOperationVerb::Open)?;
         Ok(Self {
             roots: Arc::new(roots),
             machine: machine.map(Arc::new),
@@ -59,15 +59,15 @@ impl Confined {
     }
 
     /// Parses a path.
-    pub(crate) fn asked(&self, path: &str) -> Result<Asked> {
-        let asked = Asked::new(path, self.roots.default_folder())?;
-        Ok(Asked { limits: self.limits.clone(), ..asked })
+    pub(crate) fn requested_path(&self, path: &str) -> Result<RequestedPath> {
+        let asked = RequestedPath::new(path, self.roots.default_folder())?;
+        Ok(RequestedPath { limits: self.limits.clone(), ..asked })
     }
 
     /// Parses the path of a folder. An empty path is the default folder.
-    pub(crate) fn asked_folder(&self, path: &str) -> Result<Asked> {
-        let asked = self.asked(if path.is_empty() { "." } else { path })?;
-        Ok(Asked { wants_folder: true, ..asked })
+    pub(crate) fn asked_folder(&self, path: &str) -> Result<RequestedPath> {
+        let asked = self.requested_path(if path.is_empty() { "." } else { path })?;
+        Ok(RequestedPath { wants_folder: true, ..asked })
     }
 
     /// Returns the folder in which relative paths start, as the environment shows it.
@@ -77,12 +77,12 @@ impl Confined {
 
     /// Returns the temporary folder's path on this machine, and its path in the environment.
     pub fn temporary_folder(&self) -> Option<(&Path, &Path)> {
-        self.temporary.as_ref().map(|it| (it.host(), it.shown()))
+        self.temporary.as_ref().map(|it| (it.host(), it.display_path()))
     }
 
     /// Returns the allowed folders as the environment shows them, with the temporary folder last.
     pub fn allowed_folders(&self) -> impl Iterator<Item = &Path> {
-        self.roots.shown()
+        self.roots.display_paths()
     }
 
     /// Returns the path of a folder on this machine and its path in the environment, to run a
@@ -90,7 +90,7 @@ impl Confined {
     /// confined.
     pub fn folder(&self, path: &str) -> Result<(std::path::PathBuf, std::path::PathBuf)> {
         let asked = self.asked_folder(path)?;
-        let place = self.roots.open_folder_place(&asked, Verb::Open)?;
+        let place = self.roots.open_folder_place(&asked, FileOperationVerb::Open)?;
         Ok((self.roots.host_path(&place), self.roots.true_path(&place)))
     }
 
@@ -99,7 +99,7 @@ impl Confined {
     pub fn resolve(&self, request: &FileResolve) -> FilesResolved {
         let roots = self.machine.as_ref().unwrap_or(&self.roots);
         let paths = request.paths.iter().take(RESOLVE_PATHS_MAX);
-        let resolved = paths.map(|path| roots.resolve(&self.asked(path).ok()?));
+        let resolved = paths.map(|path| roots.resolve(&self.requested_path(path).ok()?));
         FilesResolved { paths: resolved.collect(), ..FilesResolved::default() }
     }
 

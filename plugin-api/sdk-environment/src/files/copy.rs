@@ -9,104 +9,104 @@ use jaato_types::files::{FileKind, FilePair};
 use rustix::fs::{Mode, OFlags, fchmod, fstat, mkdirat, openat, readlinkat, symlinkat};
 use rustix::io::Errno;
 
-use super::confined::Confined;
-use super::draft::{Draft, Taken, errno_of, rename_new, unique_name};
-use super::folder::{Listed, open_in};
+use super::confined::ConfinedFiles;
+use super::draft::{DraftFile, ExistingNamePolicy, errno_of, rename_new, unique_name};
+use super::folder::{ListedFolder, open_in};
 use super::limits::{COPY_ENTRIES_MAX, RACES_MAX};
-use super::place::Place;
+use super::place::PathTarget;
 use super::removal::delete_folder;
-use super::steps::{Last, Missing};
-use crate::engine::{DEPTH_MAX, Does, Sorted};
-use crate::errors::{self, Verb};
-use crate::platform::Facts;
+use super::steps::{FinalLinkPolicy, MissingFolderPolicy};
+use crate::engine::{DEPTH_MAX, PathOperation, NameOrder};
+use crate::errors::{self, FileOperationVerb};
+use crate::platform::FileMetadata;
 
-impl Confined {
+impl ConfinedFiles {
     /// Copies a file, or a folder with its content, to a new name. The copy appears only when it is
     /// complete. Links inside a folder are copied as links. If the path itself is a link, it is
     /// followed.
     pub fn copy(&self, request: &FilePair) -> Result<()> {
-        let from = self.asked(&request.from)?;
-        let to = self.asked(&request.to)?;
-        let mut source = self.roots.find(&from, Last::Follow, Verb::Copy)?;
-        let place = self.roots.find_name(&to, Last::Stay, Missing::Fail, Verb::Copy)?;
+        let from = self.requested_path(&request.from)?;
+        let to = self.requested_path(&request.to)?;
+        let mut source = self.roots.find(&from, FinalLinkPolicy::Follow, FileOperationVerb::Copy)?;
+        let place = self.roots.find_name(&to, FinalLinkPolicy::Stay, MissingFolderPolicy::Fail, FileOperationVerb::Copy)?;
         for _ in 0..RACES_MAX {
             let facts =
-                source.facts().map_err(|errno| errors::failed(Verb::Copy, &source.shown, errno))?;
+                source.facts().map_err(|errno| errors::operation_error(FileOperationVerb::Copy, &source.shown, errno))?;
             match facts.kind {
-                FileKind::Link => source = self.roots.find(&from, Last::Follow, Verb::Copy)?,
+                FileKind::Link => source = self.roots.find(&from, FinalLinkPolicy::Follow, FileOperationVerb::Copy)?,
                 _ if from.wants_folder && facts.kind != FileKind::Folder => {
-                    return Err(errors::failed(Verb::Copy, &source.shown, Errno::NOTDIR));
+                    return Err(errors::operation_error(FileOperationVerb::Copy, &source.shown, Errno::NOTDIR));
                 }
                 _ => {
-                    self.check_below(&source, Does::Read, Some(&place), Verb::Copy)?;
-                    return copy_to(&source, &place, facts.kind, taken(request));
+                    self.check_below(&source, PathOperation::Read, Some(&place), FileOperationVerb::Copy)?;
+                    return copy_to(&source, &place, facts.kind, existing_name_policy(request));
                 }
             }
         }
-        Err(errors::keeps_changing(Verb::Copy, &source.shown))
+        Err(errors::keeps_changing(FileOperationVerb::Copy, &source.shown))
     }
 }
 
-pub(crate) fn taken(request: &FilePair) -> Taken {
-    if request.overwrite { Taken::Replaced } else { Taken::Refused }
+pub(crate) fn existing_name_policy(request: &FilePair) -> ExistingNamePolicy {
+    if request.overwrite { ExistingNamePolicy::Replaced } else { ExistingNamePolicy::Refused }
 }
 
 /// Copies a file or folder, but not a link, to another name.
-pub(crate) fn copy_to(source: &Place, place: &Place, kind: FileKind, taken: Taken) -> Result<()> {
-    let name = place.name(Verb::Copy)?;
+pub(crate) fn copy_to(source: &PathTarget, place: &PathTarget, kind: FileKind, taken: ExistingNamePolicy) -> Result<()> {
+    let name = place.name(FileOperationVerb::Copy)?;
     if kind == FileKind::Folder {
         return copy_folder(source, place, name);
     }
-    let failed = |errno| errors::failed(Verb::Copy, &source.shown, errno);
-    let failed_there = |errno| errors::failed(Verb::Copy, &place.shown, errno);
-    if taken == Taken::Refused && place.facts().is_ok() {
+    let failed = |errno| errors::operation_error(FileOperationVerb::Copy, &source.shown, errno);
+    let failed_there = |errno| errors::operation_error(FileOperationVerb::Copy, &place.shown, errno);
+    if taken == ExistingNamePolicy::Refused && place.facts().is_ok() {
         return Err(failed_there(Errno::EXIST));
     }
-    let mut draft = Draft::begin(&place.dir).map_err(failed_there)?;
-    let from = source.name(Verb::Copy)?;
+    let mut draft = DraftFile::begin(&place.dir).map_err(failed_there)?;
+    let from = source.name(FileOperationVerb::Copy)?;
     copy_content(&*source.dir, from, &mut draft).map_err(|error| match error {
-        NotCopied::Errno(errno) => failed(errno),
-        NotCopied::NoFile(kind) => errors::no_file(Verb::Copy, &source.shown, kind),
+        CopyFailure::Errno(errno) => failed(errno),
+        CopyFailure::NoFile(kind) => errors::no_file(FileOperationVerb::Copy, &source.shown, kind),
     })?;
     draft.place(name, taken).map_err(failed_there)
 }
 
-enum NotCopied {
+enum CopyFailure {
     Errno(Errno),
     NoFile(FileKind),
 }
 
-impl From<Errno> for NotCopied {
+impl From<Errno> for CopyFailure {
     fn from(errno: Errno) -> Self {
         Self::Errno(errno)
     }
 }
 
 /// Copies the bytes and the permission bits.
-fn copy_content(folder: impl AsFd, name: &OsStr, draft: &mut Draft) -> Result<(), NotCopied> {
+fn copy_content(folder: impl AsFd, name: &OsStr, draft: &mut DraftFile) -> Result<(), CopyFailure> {
     let (mut file, facts) = open_source(folder, name)?;
     std::io::copy(&mut file, &mut draft.file).map_err(|error| errno_of(&error))?;
     fchmod(&draft.file, Mode::from_raw_mode((facts.mode & 0o777) as _))?;
     Ok(())
 }
 
-fn open_source(folder: impl AsFd, name: &OsStr) -> Result<(File, Facts), NotCopied> {
+fn open_source(folder: impl AsFd, name: &OsStr) -> Result<(File, FileMetadata), CopyFailure> {
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = match openat(folder, name, flags, Mode::empty()) {
-        Err(Errno::NXIO) => return Err(NotCopied::NoFile(FileKind::Other)),
+        Err(Errno::NXIO) => return Err(CopyFailure::NoFile(FileKind::Other)),
         other => other?,
     };
-    let facts = Facts::from(&fstat(&file)?);
+    let facts = FileMetadata::from(&fstat(&file)?);
     if facts.kind != FileKind::File {
-        return Err(NotCopied::NoFile(facts.kind));
+        return Err(CopyFailure::NoFile(facts.kind));
     }
     Ok((file.into(), facts))
 }
 
 /// Copies a folder under a unique name, and renames it when it is complete.
-fn copy_folder(source: &Place, place: &Place, name: &OsStr) -> Result<()> {
-    let failed = |errno| errors::failed(Verb::Copy, &place.shown, errno);
+fn copy_folder(source: &PathTarget, place: &PathTarget, name: &OsStr) -> Result<()> {
+    let failed = |errno| errors::operation_error(FileOperationVerb::Copy, &place.shown, errno);
     if place.facts().is_ok() {
         return Err(failed(Errno::EXIST));
     }
@@ -116,25 +116,25 @@ fn copy_folder(source: &Place, place: &Place, name: &OsStr) -> Result<()> {
         .and_then(|()| rename_new(&*place.dir, &draft, &*place.dir, name).map_err(failed));
     if copied.is_err() {
         // Report the first error, not one of the cleanup.
-        let _ = delete_folder(&*place.dir, &draft, &place.shown, Verb::Copy);
+        let _ = delete_folder(&*place.dir, &draft, &place.shown, FileOperationVerb::Copy);
     }
     copied
 }
 
 /// A folder that is being copied, and its copy.
-struct Level {
-    from: Listed,
+struct CopyFolderLevel {
+    from: ListedFolder,
     to: rustix::fd::OwnedFd,
     mode: u32,
 }
 
-fn fill(source: &Place, place: &Place, draft: &OsStr) -> Result<()> {
-    let failed = |errno| errors::failed(Verb::Copy, &source.shown, errno);
-    let failed_there = |errno| errors::failed(Verb::Copy, &place.shown, errno);
+fn fill(source: &PathTarget, place: &PathTarget, draft: &OsStr) -> Result<()> {
+    let failed = |errno| errors::operation_error(FileOperationVerb::Copy, &source.shown, errno);
+    let failed_there = |errno| errors::operation_error(FileOperationVerb::Copy, &place.shown, errno);
     let name = source.name.clone().unwrap_or_else(|| ".".into());
     let top = open_in(&*place.dir, draft).map_err(failed_there)?;
-    let copy = Facts::from(&fstat(&top).map_err(failed_there)?).identity;
-    let mut levels = vec![Level::open(&*source.dir, &name, top).map_err(failed)?];
+    let copy = FileMetadata::from(&fstat(&top).map_err(failed_there)?).identity;
+    let mut levels = vec![CopyFolderLevel::open(&*source.dir, &name, top).map_err(failed)?];
     let mut count = 0;
     while let Some(level) = levels.last_mut() {
         let Some((name, kind)) = level.from.names.next() else {
@@ -147,35 +147,35 @@ fn fill(source: &Place, place: &Place, draft: &OsStr) -> Result<()> {
         count += 1;
         if count > COPY_ENTRIES_MAX {
             let what = format!("it holds more than {COPY_ENTRIES_MAX} files and folders");
-            return Err(errors::too_large(Verb::Copy, &source.shown, &what));
+            return Err(errors::too_large(FileOperationVerb::Copy, &source.shown, &what));
         }
         if let Some(below) = level.copy_entry(&name, kind, source)? {
-            if Facts::from(&fstat(&below.from.handle).map_err(failed)?).identity == copy {
+            if FileMetadata::from(&fstat(&below.from.handle).map_err(failed)?).identity == copy {
                 let reason = "a folder cannot be copied into itself";
-                return Err(errors::refused(Verb::Copy, &source.shown, reason));
+                return Err(errors::refused_error(FileOperationVerb::Copy, &source.shown, reason));
             }
             levels.push(below);
         }
         if levels.len() > DEPTH_MAX {
             let what = format!("it is more than {DEPTH_MAX} folders deep");
-            return Err(errors::too_large(Verb::Copy, &source.shown, &what));
+            return Err(errors::too_large(FileOperationVerb::Copy, &source.shown, &what));
         }
     }
     Ok(())
 }
 
-impl Level {
+impl CopyFolderLevel {
     fn open(above: impl AsFd, name: &OsStr, to: rustix::fd::OwnedFd) -> rustix::io::Result<Self> {
         let from = open_in(above, name)?;
-        let mode = Facts::from(&fstat(&from)?).mode;
-        Ok(Self { from: Listed::read(from, Sorted::Yes)?, to, mode })
+        let mode = FileMetadata::from(&fstat(&from)?).mode;
+        Ok(Self { from: ListedFolder::read(from, NameOrder::Yes)?, to, mode })
     }
 
     /// Copies an entry. If the entry is a folder, creates it and returns the level to copy next.
-    fn copy_entry(&self, name: &OsString, kind: FileKind, top: &Place) -> Result<Option<Self>> {
+    fn copy_entry(&self, name: &OsString, kind: FileKind, top: &PathTarget) -> Result<Option<Self>> {
         let from = self.from.handle.as_fd();
         let shown = top.shown.join(name);
-        let failed = |errno| errors::failed(Verb::Copy, &shown, errno);
+        let failed = |errno| errors::operation_error(FileOperationVerb::Copy, &shown, errno);
         match kind {
             FileKind::Folder => {
                 mkdirat(&self.to, name, Mode::from_raw_mode(0o700)).map_err(failed)?;
@@ -197,8 +197,8 @@ impl Level {
                     Ok(None)
                 });
                 copied.map_err(|error| match error {
-                    NotCopied::Errno(errno) => failed(errno),
-                    NotCopied::NoFile(kind) => errors::no_file(Verb::Copy, &shown, kind),
+                    CopyFailure::Errno(errno) => failed(errno),
+                    CopyFailure::NoFile(kind) => errors::no_file(FileOperationVerb::Copy, &shown, kind),
                 })
             }
         }

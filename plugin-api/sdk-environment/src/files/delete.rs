@@ -5,23 +5,23 @@ use jaato_types::{Error, ErrorKind, Result};
 use rustix::fs::{AtFlags, FlockOperation, OFlags, flock, unlinkat};
 use rustix::io::Errno;
 
-use super::confined::Confined;
-use super::place::Place;
+use super::confined::ConfinedFiles;
+use super::place::PathTarget;
 use super::removal::delete_folder;
-use super::steps::Last;
-use crate::engine::Does;
-use crate::errors::{self, Verb};
+use super::steps::FinalLinkPolicy;
+use crate::engine::PathOperation;
+use crate::errors::{self, FileOperationVerb};
 
-impl Confined {
+impl ConfinedFiles {
     /// Deletes a file, a link, or a folder. If a part of a folder cannot be deleted, that part
     /// remains.
     pub fn delete(&self, request: &FileDelete) -> Result<()> {
-        let asked = self.asked(&request.path)?;
-        let place = self.roots.find(&asked, Last::Stay, Verb::Delete)?;
-        self.roots.check_writable(Verb::Delete, &place)?;
-        self.roots.check_holds_no_root(Verb::Delete, &place)?;
-        let failed = |errno| errors::failed(Verb::Delete, &place.shown, errno);
-        let name = place.name(Verb::Delete)?;
+        let asked = self.requested_path(&request.path)?;
+        let place = self.roots.find(&asked, FinalLinkPolicy::Stay, FileOperationVerb::Delete)?;
+        self.roots.check_writable(FileOperationVerb::Delete, &place)?;
+        self.roots.check_holds_no_root(FileOperationVerb::Delete, &place)?;
+        let failed = |errno| errors::operation_error(FileOperationVerb::Delete, &place.shown, errno);
+        let name = place.name(FileOperationVerb::Delete)?;
         let facts = place.facts().map_err(failed)?;
         if facts.kind != FileKind::Folder {
             if asked.wants_folder {
@@ -29,14 +29,14 @@ impl Confined {
             }
             if name.to_str().is_some_and(is_draft_name) && is_held(&place) {
                 let reason = "another process is writing it";
-                let error = errors::refused(Verb::Delete, &place.shown, reason);
+                let error = errors::refused_error(FileOperationVerb::Delete, &place.shown, reason);
                 return Err(Error { kind: ErrorKind::Conflict, ..error });
             }
             return unlinkat(&*place.dir, name, AtFlags::empty()).map_err(failed);
         }
-        self.check_below(&place, Does::Write, None, Verb::Delete)?;
+        self.check_below(&place, PathOperation::Write, None, FileOperationVerb::Delete)?;
         if request.recursive {
-            return delete_folder(&*place.dir, name, &place.shown, Verb::Delete);
+            return delete_folder(&*place.dir, name, &place.shown, FileOperationVerb::Delete);
         }
         // Some systems report EXIST for a folder that is not empty.
         unlinkat(&*place.dir, name, AtFlags::REMOVEDIR)
@@ -45,7 +45,7 @@ impl Confined {
 }
 
 /// Returns true if the process that writes the draft is still alive.
-fn is_held(place: &Place) -> bool {
+fn is_held(place: &PathTarget) -> bool {
     let Ok(file) = place.open(OFlags::RDONLY | OFlags::NONBLOCK) else { return false };
     flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::AGAIN)
 }

@@ -14,13 +14,13 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::place::Handle;
-use crate::platform::Facts;
+use super::place::FolderHandle;
+use crate::platform::FileMetadata;
 
 /// A file that is not yet renamed. Dropping it removes it.
 #[derive(Debug)]
-pub(crate) struct Draft {
-    dir: Handle,
+pub(crate) struct DraftFile {
+    dir: FolderHandle,
     name: OsString,
     pub(crate) file: File,
     is_placed: bool,
@@ -28,7 +28,7 @@ pub(crate) struct Draft {
 
 /// What to do if the name is already taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum ExistingNamePolicy {
     Replaced,
     Refused,
 }
@@ -38,9 +38,9 @@ const NEW_FILE_MODE: u32 = 0o666;
 /// Permission bits that a replacement inherits. They exclude set-user-ID and set-group-ID.
 const KEPT_MODE: u32 = 0o1777;
 
-impl Draft {
+impl DraftFile {
     /// Creates a draft in a folder.
-    pub(crate) fn begin(dir: &Handle) -> rustix::io::Result<Self> {
+    pub(crate) fn begin(dir: &FolderHandle) -> rustix::io::Result<Self> {
         let name = unique_name()?;
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -52,7 +52,7 @@ impl Draft {
     }
 
     /// Copies the owner and permission bits of the file to replace.
-    pub(crate) fn like(&self, old: &Facts, fresh: &Facts) -> rustix::io::Result<()> {
+    pub(crate) fn like(&self, old: &FileMetadata, fresh: &FileMetadata) -> rustix::io::Result<()> {
         if (old.user, old.group) != (fresh.user, fresh.group) {
             let (user, group) = (Uid::from_raw(old.user), Gid::from_raw(old.group));
             fchown(&self.file, Some(user), Some(group))?;
@@ -75,21 +75,21 @@ impl Draft {
     }
 
     /// Renames the draft to its final name. An existing link is replaced, not followed.
-    pub(crate) fn place(&mut self, name: &OsStr, taken: Taken) -> rustix::io::Result<()> {
+    pub(crate) fn place(&mut self, name: &OsStr, taken: ExistingNamePolicy) -> rustix::io::Result<()> {
         self.place_in(self.dir.clone().as_fd(), name, taken)
     }
 
-    fn place_in(&mut self, dir: impl AsFd, name: &OsStr, taken: Taken) -> rustix::io::Result<()> {
+    fn place_in(&mut self, dir: impl AsFd, name: &OsStr, taken: ExistingNamePolicy) -> rustix::io::Result<()> {
         match taken {
-            Taken::Replaced => renameat(&*self.dir, &self.name, dir, name)?,
-            Taken::Refused => rename_new(&*self.dir, &self.name, dir, name)?,
+            ExistingNamePolicy::Replaced => renameat(&*self.dir, &self.name, dir, name)?,
+            ExistingNamePolicy::Refused => rename_new(&*self.dir, &self.name, dir, name)?,
         }
         self.is_placed = true;
         Ok(())
     }
 }
 
-impl Drop for Draft {
+impl Drop for DraftFile {
     fn drop(&mut self) {
         if !self.is_placed {
             // A drop cannot report errors. The draft's name shows that jaato created it.

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use jaato_types::files::{FileFacts, FileIdentity};
 
-use crate::platform::Facts;
+use crate::platform::FileMetadata;
 
-impl Facts {
+impl FileMetadata {
     /// Returns a version that differs if the file was replaced or changed, as far as the system
     /// reports it.
     pub(crate) fn version(&self) -> String {
@@ -22,7 +22,7 @@ impl Facts {
     }
 
     /// Returns the facts of the file.
-    pub(crate) fn told(&self, shown: &Path) -> FileFacts {
+    pub(crate) fn to_file_facts(&self, shown: &Path) -> FileFacts {
         let (seconds, nanoseconds) = self.modified;
         FileFacts {
             path: shown.to_string_lossy().into_owned(),

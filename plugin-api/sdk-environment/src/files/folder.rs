@@ -11,9 +11,9 @@ use jaato_types::files::FileKind;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 
-use super::place::Handle;
-use crate::engine::{Folder, Found, Names, Sorted};
-use crate::platform::{Facts, kind_of, read_folder};
+use super::place::FolderHandle;
+use crate::engine::{SearchableFolder, SearchedFileFacts, FolderNames, NameOrder};
+use crate::platform::{FileMetadata, kind_of, read_folder};
 
 /// Flags that open a folder to read its names, without following a link.
 const TO_LIST: OFlags = OFlags::RDONLY
@@ -34,8 +34,8 @@ pub(crate) fn open_in(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<Own
     openat(folder, name, TO_LIST, Mode::empty())
 }
 
-fn read_names(folder: impl AsFd, sorted: Sorted) -> rustix::io::Result<Names> {
-    let (folder, mut names) = (folder.as_fd(), Names::default());
+fn read_names(folder: impl AsFd, sorted: NameOrder) -> rustix::io::Result<FolderNames> {
+    let (folder, mut names) = (folder.as_fd(), FolderNames::default());
     read_folder(folder, |name, kind| {
         let kind = match kind {
             // Some file systems do not report types with names.
@@ -46,36 +46,36 @@ fn read_names(folder: impl AsFd, sorted: Sorted) -> rustix::io::Result<Names> {
         };
         if names.add(name, kind) { Ok(()) } else { Err(Errno::OVERFLOW) }
     })?;
-    if sorted == Sorted::Yes {
+    if sorted == NameOrder::Yes {
         names.sort();
     }
     Ok(names)
 }
 
 /// Returns the metadata of an entry without following a link.
-pub(crate) fn facts(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<Facts> {
-    statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| Facts::from(&stat))
+pub(crate) fn facts(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<FileMetadata> {
+    statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| FileMetadata::from(&stat))
 }
 
 /// An open folder and the names that were in it.
 #[derive(Debug)]
-pub(crate) struct Listed {
+pub(crate) struct ListedFolder {
     pub(crate) handle: OwnedFd,
-    pub(crate) names: Names,
+    pub(crate) names: FolderNames,
 }
 
-impl Listed {
+impl ListedFolder {
     /// Reads all names of a folder that was opened to list it.
-    pub(crate) fn read(handle: OwnedFd, sorted: Sorted) -> rustix::io::Result<Self> {
+    pub(crate) fn read(handle: OwnedFd, sorted: NameOrder) -> rustix::io::Result<Self> {
         let names = read_names(&handle, sorted)?;
         Ok(Self { handle, names })
     }
 }
 
-impl Folder for Handle {
+impl SearchableFolder for FolderHandle {
     type File = File;
 
-    fn names(&self, sorted: Sorted) -> io::Result<Names> {
+    fn names(&self, sorted: NameOrder) -> io::Result<FolderNames> {
         Ok(read_names(self, sorted)?)
     }
 
@@ -93,11 +93,11 @@ impl Folder for Handle {
             Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(None),
             Err(errno) => return Err(errno.into()),
         };
-        let facts = Facts::from(&fstat(&file)?);
+        let facts = FileMetadata::from(&fstat(&file)?);
         Ok((facts.kind == FileKind::File).then(|| (file.into(), facts.size)))
     }
 
-    fn facts(&self, name: &OsStr) -> io::Result<Found> {
+    fn facts(&self, name: &OsStr) -> io::Result<SearchedFileFacts> {
         Ok(facts(self, name)?.into())
     }
 
@@ -106,8 +106,8 @@ impl Folder for Handle {
     }
 }
 
-impl From<Facts> for Found {
-    fn from(Facts { kind, size, modified, .. }: Facts) -> Self {
+impl From<FileMetadata> for SearchedFileFacts {
+    fn from(FileMetadata { kind, size, modified, .. }: FileMetadata) -> Self {
         Self { kind, size, modified, protected: false }
     }
 }

@@ -5,47 +5,47 @@ use jaato_types::Result;
 use jaato_types::files::FileKind;
 use rustix::io::Errno;
 
-use super::confined::Confined;
-use super::folder::{Listed, open_in};
+use super::confined::ConfinedFiles;
+use super::folder::{ListedFolder, open_in};
 use super::limits::COPY_ENTRIES_MAX;
-use super::place::Place;
-use crate::engine::{CallLimits, DEPTH_MAX, Does, Sorted, TruePath};
-use crate::errors::{self, Verb};
+use super::place::PathTarget;
+use crate::engine::{CallLimits, DEPTH_MAX, PathOperation, NameOrder, ResolvedPathPair};
+use crate::errors::{self, FileOperationVerb};
 
 /// A folder that is being checked.
-struct Level {
-    folder: Listed,
-    from: TruePath,
+struct FolderCheckLevel {
+    folder: ListedFolder,
+    from: ResolvedPathPair,
     /// Its path after the operation.
-    to: Option<TruePath>,
+    to: Option<ResolvedPathPair>,
 }
 
-impl Confined {
+impl ConfinedFiles {
     /// Refuses a folder if the limits exclude an entry below it, at its current path or at its new
     /// path.
     pub(crate) fn check_below(
         &self,
-        place: &Place,
-        does: Does,
-        to: Option<&Place>,
-        verb: Verb,
+        place: &PathTarget,
+        does: PathOperation,
+        to: Option<&PathTarget>,
+        verb: FileOperationVerb,
     ) -> Result<()> {
         let Some(limits) = &self.limits else { return Ok(()) };
         let from = self.roots.names_of(place);
         let to = to.map(|place| self.roots.names_of(place));
         let is_free = !limits.may_keep_off_below(&from, does)
-            && to.as_ref().is_none_or(|to| !limits.may_keep_off_below(to, Does::Write));
+            && to.as_ref().is_none_or(|to| !limits.may_keep_off_below(to, PathOperation::Write));
         let is_folder = place.facts().is_ok_and(|facts| facts.kind == FileKind::Folder);
         if is_free || !is_folder {
             return Ok(());
         }
         let name = place.name.clone().unwrap_or_else(|| ".".into());
-        let failed = |errno| errors::failed(verb, &place.shown, errno);
+        let failed = |errno| errors::operation_error(verb, &place.shown, errno);
         let read = |dir: &rustix::fd::OwnedFd, name: &std::ffi::OsStr| {
-            open_in(dir, name).and_then(|it| Listed::read(it, Sorted::No))
+            open_in(dir, name).and_then(|it| ListedFolder::read(it, NameOrder::No))
         };
         let folder = read(&place.dir, &name).map_err(failed)?;
-        let (mut levels, mut count) = (vec![Level { folder, from, to }], 0);
+        let (mut levels, mut count) = (vec![FolderCheckLevel { folder, from, to }], 0);
         while let Some(level) = levels.last_mut() {
             let Some((name, kind)) = level.folder.names.next() else {
                 levels.pop();
@@ -64,7 +64,7 @@ impl Confined {
             }
             let Some(level) = levels.last() else { break };
             match read(&level.folder.handle, &name) {
-                Ok(folder) => levels.push(Level { folder, from, to }),
+                Ok(folder) => levels.push(FolderCheckLevel { folder, from, to }),
                 // It is gone, or no longer a folder.
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
                 Err(errno) => return Err(failed(errno)),
@@ -76,10 +76,10 @@ impl Confined {
 
 fn check_entry(
     limits: &CallLimits,
-    (from, does): (&TruePath, Does),
-    to: Option<&TruePath>,
-    (verb, place): (Verb, &Place),
+    (from, does): (&ResolvedPathPair, PathOperation),
+    to: Option<&ResolvedPathPair>,
+    (verb, place): (FileOperationVerb, &PathTarget),
 ) -> Result<()> {
     limits.check(verb, &place.shown, from, does)?;
-    to.map_or(Ok(()), |to| limits.check(verb, &place.shown, to, Does::Write))
+    to.map_or(Ok(()), |to| limits.check(verb, &place.shown, to, PathOperation::Write))
 }

@@ -10,27 +10,27 @@ use jaato_types::files::{
 use rustix::fs::{Mode, mkdirat};
 use rustix::io::Errno;
 
-use super::confined::Confined;
-use super::folder::{Listed, facts, open_in};
-use super::steps::{Last, Missing};
-use crate::engine::{Sorted, TreeLimits};
-use crate::errors::{self, Verb};
+use super::confined::ConfinedFiles;
+use super::folder::{ListedFolder, facts, open_in};
+use super::steps::{FinalLinkPolicy, MissingFolderPolicy};
+use crate::engine::{NameOrder, TreeCallLimits};
+use crate::errors::{self, FileOperationVerb};
 
-impl Confined {
+impl ConfinedFiles {
     /// Lists a folder, sorted by name. If the facts of an entry cannot be read, it is listed
     /// without them.
     pub fn list(&self, request: &FolderList) -> Result<FolderEntries> {
         let asked = self.asked_folder(&request.path)?;
-        let failed = |errno| errors::failed(Verb::List, &asked.shown(), errno);
+        let failed = |errno| errors::operation_error(FileOperationVerb::List, &asked.display_path(), errno);
         let (folder, limits) = match &asked.limits {
-            None => (self.roots.open_folder(&asked, Verb::List)?, None),
+            None => (self.roots.open_folder(&asked, FileOperationVerb::List)?, None),
             Some(limits) => {
-                let place = self.roots.open_folder_place(&asked, Verb::List)?;
+                let place = self.roots.open_folder_place(&asked, FileOperationVerb::List)?;
                 let folder = open_in(&*place.dir, OsStr::new(".")).map_err(failed)?;
-                (folder, Some(TreeLimits::new(limits, self.roots.names_of(&place))))
+                (folder, Some(TreeCallLimits::new(limits, self.roots.names_of(&place))))
             }
         };
-        let Listed { handle, mut names } = Listed::read(folder, Sorted::Yes).map_err(failed)?;
+        let ListedFolder { handle, mut names } = ListedFolder::read(folder, NameOrder::Yes).map_err(failed)?;
         let denied = limits
             .map_or(0, |limits| names.retain(|name| !limits.leaves_out(name.as_encoded_bytes())));
         names.skip(request.skip);
@@ -51,39 +51,39 @@ impl Confined {
 
     /// Returns the facts of a file or folder, following links.
     pub fn stat(&self, request: &FilePath) -> Result<FileFacts> {
-        let asked = self.asked(&request.path)?;
+        let asked = self.requested_path(&request.path)?;
         if request.itself {
-            let place = self.roots.find(&asked, Last::Stay, Verb::Find)?;
-            let failed = |errno| errors::failed(Verb::Find, &place.shown, errno);
-            return Ok(place.facts().map_err(failed)?.told(&asked.shown()));
+            let place = self.roots.find(&asked, FinalLinkPolicy::Stay, FileOperationVerb::Find)?;
+            let failed = |errno| errors::operation_error(FileOperationVerb::Find, &place.shown, errno);
+            return Ok(place.facts().map_err(failed)?.to_file_facts(&asked.display_path()));
         }
-        let facts = self.roots.look(&asked, Verb::Find)?;
+        let facts = self.roots.look(&asked, FileOperationVerb::Find)?;
         if !asked.goes_up() {
-            return Ok(facts.told(&asked.shown()));
+            return Ok(facts.to_file_facts(&asked.display_path()));
         }
-        let place = self.roots.find(&asked, Last::Follow, Verb::Find)?;
-        Ok(facts.told(&self.roots.true_path(&place)))
+        let place = self.roots.find(&asked, FinalLinkPolicy::Follow, FileOperationVerb::Find)?;
+        Ok(facts.to_file_facts(&self.roots.true_path(&place)))
     }
 
     /// Returns the facts of a file or folder if the system has them in memory, without waiting for
     /// the disk. Returns `None` if it does not, or if that is unknown. Use [`Self::stat`] then.
     pub fn stat_cached(&self, request: &FilePath) -> Option<FileFacts> {
-        let asked = self.asked(&request.path).ok().filter(|_| !request.itself)?;
-        Some(self.roots.look_at_once(&asked)?.told(&asked.shown()))
+        let asked = self.requested_path(&request.path).ok().filter(|_| !request.itself)?;
+        Some(self.roots.look_at_once(&asked)?.to_file_facts(&asked.display_path()))
     }
 
     /// Creates a folder. Succeeds if the folder exists already.
     pub fn make_folder(&self, request: &FolderMake) -> Result<()> {
-        let asked = self.asked(&request.path)?;
-        let missing = if request.parents { Missing::Make } else { Missing::Fail };
-        let place = self.roots.find_target(&asked, missing, Verb::Make)?;
+        let asked = self.requested_path(&request.path)?;
+        let missing = if request.parents { MissingFolderPolicy::Make } else { MissingFolderPolicy::Fail };
+        let place = self.roots.find_target(&asked, missing, FileOperationVerb::Make)?;
         let Some(name) = &place.name else { return Ok(()) };
         match mkdirat(&*place.dir, name, Mode::from_raw_mode(0o777)) {
             Err(Errno::EXIST) => match place.facts() {
                 Ok(facts) if facts.kind == FileKind::Folder => Ok(()),
-                _ => Err(errors::failed(Verb::Make, &place.shown, Errno::EXIST)),
+                _ => Err(errors::operation_error(FileOperationVerb::Make, &place.shown, Errno::EXIST)),
             },
-            made => made.map_err(|errno| errors::failed(Verb::Make, &place.shown, errno)),
+            made => made.map_err(|errno| errors::operation_error(FileOperationVerb::Make, &place.shown, errno)),
         }
     }
 }

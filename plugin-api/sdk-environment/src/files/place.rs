@@ -8,35 +8,35 @@ use std::sync::Arc;
 use jaato_types::Result;
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, statat};
 
-use crate::errors::{self, Verb};
-use crate::platform::Facts;
+use crate::errors::{self, FileOperationVerb};
+use crate::platform::FileMetadata;
 
 /// An open folder. The last owner closes it.
-pub(crate) type Handle = Arc<OwnedFd>;
+pub(crate) type FolderHandle = Arc<OwnedFd>;
 
 /// The target of a path.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct PathTarget {
     /// The index of the allowed folder.
     pub(crate) root: usize,
     /// The folder that contains the target.
-    pub(crate) dir: Handle,
+    pub(crate) dir: FolderHandle,
     /// The name in that folder. `None` if the path ended at a folder that is already open as `dir`.
     pub(crate) name: Option<OsString>,
     /// The folders on the way. Empty if the kernel resolved the path.
-    pub(crate) above: Vec<Below>,
+    pub(crate) above: Vec<AncestorFolder>,
     /// The path as users see it.
     pub(crate) shown: PathBuf,
 }
 
 /// A folder on the way.
 #[derive(Debug, Clone)]
-pub(crate) struct Below {
-    pub(crate) folder: Handle,
+pub(crate) struct AncestorFolder {
+    pub(crate) folder: FolderHandle,
     pub(crate) name: OsString,
 }
 
-impl Place {
+impl PathTarget {
     pub(crate) fn path_from(&self, top: &Path) -> PathBuf {
         let mut path = top.to_owned();
         path.extend(self.above.iter().map(|it| &it.name));
@@ -46,18 +46,18 @@ impl Place {
 
     /// Returns the name, or an error if the path does not name an entry to create, remove or
     /// replace.
-    pub(crate) fn name(&self, verb: Verb) -> Result<&OsString> {
+    pub(crate) fn name(&self, verb: FileOperationVerb) -> Result<&OsString> {
         let reason = "the path ends at a folder without naming it";
-        self.name.as_ref().ok_or_else(|| errors::refused(verb, &self.shown, reason))
+        self.name.as_ref().ok_or_else(|| errors::refused_error(verb, &self.shown, reason))
     }
 
     /// Returns the metadata without following a link.
-    pub(crate) fn facts(&self) -> rustix::io::Result<Facts> {
+    pub(crate) fn facts(&self) -> rustix::io::Result<FileMetadata> {
         match &self.name {
             Some(name) => statat(&*self.dir, name, AtFlags::SYMLINK_NOFOLLOW),
             None => fstat(&*self.dir),
         }
-        .map(|stat| Facts::from(&stat))
+        .map(|stat| FileMetadata::from(&stat))
     }
 
     /// Opens the target without following a link.

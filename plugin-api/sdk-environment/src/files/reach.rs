@@ -10,63 +10,63 @@ use jaato_types::files::{FileIdentity, FileKind, ResolvedPath};
 use rustix::fs::{OFlags, fstat};
 use rustix::io::Errno;
 
-use super::asked::Asked;
+use super::asked::RequestedPath;
 use super::limits::RACES_MAX;
-use super::place::Place;
-use super::roots::Roots;
-use super::steps::{Last, Missing, Steps};
-use crate::engine::{Does, TruePath};
-use crate::errors::{self, Verb};
-use crate::platform::{Facts, PASS_THROUGH, Wait, open_beneath};
+use super::place::PathTarget;
+use super::roots::OpenRoots;
+use super::steps::{FinalLinkPolicy, MissingFolderPolicy, PathResolution};
+use crate::engine::{PathOperation, ResolvedPathPair};
+use crate::errors::{self, FileOperationVerb};
+use crate::platform::{FileMetadata, PASS_THROUGH, DiskWait, open_beneath};
 
 /// Flags that open a file for reading, without waiting for a pipe or acquiring a terminal.
 const TO_READ: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
-impl Roots {
+impl OpenRoots {
     /// Opens a file for reading and returns its metadata. Fails unless it is a regular file.
-    pub(crate) fn open_file(&self, asked: &Asked, verb: Verb) -> Result<(OwnedFd, Facts)> {
+    pub(crate) fn open_file(&self, asked: &RequestedPath, verb: FileOperationVerb) -> Result<(OwnedFd, FileMetadata)> {
         let flags = if asked.wants_folder { TO_READ | OFlags::DIRECTORY } else { TO_READ };
         let file = self.open_asked(asked, flags, verb)?;
-        let stat = fstat(&file).map_err(|errno| errors::failed(verb, &asked.shown(), errno))?;
-        let facts = Facts::from(&stat);
+        let stat = fstat(&file).map_err(|errno| errors::operation_error(verb, &asked.display_path(), errno))?;
+        let facts = FileMetadata::from(&stat);
         if facts.kind != FileKind::File {
-            return Err(errors::no_file(verb, &asked.shown(), facts.kind));
+            return Err(errors::no_file(verb, &asked.display_path(), facts.kind));
         }
         Ok((file, facts))
     }
 
     /// Opens a file if that does not need to wait.
-    pub(crate) fn open_at_once(&self, asked: &Asked) -> Option<(OwnedFd, Facts)> {
+    pub(crate) fn open_at_once(&self, asked: &RequestedPath) -> Option<(OwnedFd, FileMetadata)> {
         let file = self.reach_at_once(asked, TO_READ)?;
-        let facts = Facts::from(&fstat(&file).ok()?);
+        let facts = FileMetadata::from(&fstat(&file).ok()?);
         (facts.kind == FileKind::File).then_some((file, facts))
     }
 
     /// Returns the metadata of a file or folder if that does not need to wait.
-    pub(crate) fn look_at_once(&self, asked: &Asked) -> Option<Facts> {
+    pub(crate) fn look_at_once(&self, asked: &RequestedPath) -> Option<FileMetadata> {
         let file =
             self.reach_at_once(asked, PASS_THROUGH - OFlags::DIRECTORY - OFlags::NOFOLLOW)?;
-        Some(Facts::from(&fstat(&file).ok()?))
+        Some(FileMetadata::from(&fstat(&file).ok()?))
     }
 
-    fn reach_at_once(&self, asked: &Asked, flags: OFlags) -> Option<OwnedFd> {
+    fn reach_at_once(&self, asked: &RequestedPath, flags: OFlags) -> Option<OwnedFd> {
         let (root, used) = self.beneath(asked).filter(|_| !asked.wants_folder)?;
-        let rest = rest(asked, used);
-        let file = open_beneath(&*self.get(root).handle, &rest, flags, Wait::MustNot)?.ok()?;
+        let rest = remaining_path(asked, used);
+        let file = open_beneath(&*self.get(root).handle, &rest, flags, DiskWait::MustNot)?.ok()?;
         is_same(asked, &file)?.then_some(file)
     }
 
     /// Returns the metadata of a file or folder, following links.
-    pub(crate) fn look(&self, asked: &Asked, verb: Verb) -> Result<Facts> {
-        let failed = |errno| errors::failed(verb, &asked.shown(), errno);
+    pub(crate) fn look(&self, asked: &RequestedPath, verb: FileOperationVerb) -> Result<FileMetadata> {
+        let failed = |errno| errors::operation_error(verb, &asked.display_path(), errno);
         let flags = PASS_THROUGH - OFlags::NOFOLLOW;
         let flags = if asked.wants_folder { flags } else { flags - OFlags::DIRECTORY };
         if let Some(opened) = self.open_fast(asked, flags, verb) {
-            return Ok(Facts::from(&fstat(&opened?).map_err(failed)?));
+            return Ok(FileMetadata::from(&fstat(&opened?).map_err(failed)?));
         }
         for _ in 0..RACES_MAX {
-            let place = self.find(asked, Last::Follow, verb)?;
+            let place = self.find(asked, FinalLinkPolicy::Follow, verb)?;
             let facts = place.facts().map_err(failed)?;
             if facts.kind == FileKind::Link {
                 continue;
@@ -76,30 +76,30 @@ impl Roots {
             }
             return Ok(facts);
         }
-        Err(errors::keeps_changing(verb, &asked.shown()))
+        Err(errors::keeps_changing(verb, &asked.display_path()))
     }
 
     /// Resolves a path step by step.
-    pub(crate) fn find(&self, asked: &Asked, last: Last, verb: Verb) -> Result<Place> {
-        let place = Steps::new(self, asked, verb, Missing::Fail).reach(last)?;
-        let does = if matches!(verb, Verb::Delete | Verb::Move) { Does::Write } else { Does::Read };
+    pub(crate) fn find(&self, asked: &RequestedPath, last: FinalLinkPolicy, verb: FileOperationVerb) -> Result<PathTarget> {
+        let place = PathResolution::new(self, asked, verb, MissingFolderPolicy::Fail).reach(last)?;
+        let does = if matches!(verb, FileOperationVerb::Delete | FileOperationVerb::Move) { PathOperation::Write } else { PathOperation::Read };
         self.check_limits(asked, &place, does, verb)?;
         Ok(place)
     }
 
     /// Refuses a place that the limits exclude, or that differs from the place to which the path
     /// led when the call was checked.
-    fn check_limits(&self, asked: &Asked, place: &Place, does: Does, verb: Verb) -> Result<()> {
+    fn check_limits(&self, asked: &RequestedPath, place: &PathTarget, does: PathOperation, verb: FileOperationVerb) -> Result<()> {
         let Some(limits) = &asked.limits else { return Ok(()) };
         limits.check(verb, &place.shown, &self.names_of(place), does)?;
-        let expected = limits.expected(&asked.shown());
+        let expected = limits.expected_path(&asked.display_path());
         if expected.is_some_and(|expected| !self.is_expected(place, expected)) {
             return Err(errors::changed_since_check(verb, &place.shown));
         }
         Ok(())
     }
 
-    fn is_expected(&self, place: &Place, expected: &ResolvedPath) -> bool {
+    fn is_expected(&self, place: &PathTarget, expected: &ResolvedPath) -> bool {
         let names = self.names_of(place);
         let is_there = |path: &str| names.names().any(|name| name == Path::new(path));
         if is_there(&expected.path) {
@@ -112,9 +112,9 @@ impl Roots {
     }
 
     /// Returns the identity of the entry at a path, on the way to a place.
-    fn identity_at(&self, place: &Place, path: &str) -> Option<FileIdentity> {
+    fn identity_at(&self, place: &PathTarget, path: &str) -> Option<FileIdentity> {
         let path = Path::new(path);
-        let is_at = |place: &Place| self.names_of(place).names().any(|name| name == path);
+        let is_at = |place: &PathTarget| self.names_of(place).names().any(|name| name == path);
         if is_at(place) {
             return place.facts().ok().map(|facts| facts.identity());
         }
@@ -122,33 +122,33 @@ impl Roots {
         (0..=place.above.len()).find_map(|count| {
             let above = place.above[..count].to_vec();
             let dir = above.last().map_or(&root.handle, |it| &it.folder).clone();
-            let folder = Place { name: None, dir, above, ..place.clone() };
+            let folder = PathTarget { name: None, dir, above, ..place.clone() };
             is_at(&folder).then(|| folder.facts().ok().map(|facts| facts.identity()))?
         })
     }
 
     /// Returns where a path leads, as far as it exists.
-    pub(crate) fn resolve(&self, asked: &Asked) -> Option<ResolvedPath> {
+    pub(crate) fn resolve(&self, asked: &RequestedPath) -> Option<ResolvedPath> {
         let go = |last| {
-            let steps = Steps::new(self, asked, Verb::Find, Missing::Stop);
+            let steps = PathResolution::new(self, asked, FileOperationVerb::Find, MissingFolderPolicy::Stop);
             steps.reach_what_is_there(last).ok()
         };
-        let (entry, rest) = go(Last::Stay)?;
+        let (entry, rest) = go(FinalLinkPolicy::Stay)?;
         let is_link = rest.is_empty() && is_link(&entry);
         let entry_path = behind(&self.true_path(&entry), &rest);
-        let (place, rest) = if is_link { go(Last::Follow)? } else { (entry, rest) };
+        let (place, rest) = if is_link { go(FinalLinkPolicy::Follow)? } else { (entry, rest) };
         let facts = place.facts().ok().filter(|_| rest.is_empty());
         let path = behind(&self.true_path(&place), &rest);
         let (found, identity) = match &facts {
             Some(facts) => (path.clone(), Some(facts.identity())),
             None => {
-                let identity = fstat(&*place.dir).ok().map(|stat| Facts::from(&stat).identity());
-                (self.true_path(&Place { name: None, ..place }), identity)
+                let identity = fstat(&*place.dir).ok().map(|stat| FileMetadata::from(&stat).identity());
+                (self.true_path(&PathTarget { name: None, ..place }), identity)
             }
         };
         let told = |path: PathBuf| path.to_string_lossy().into_owned();
         Some(ResolvedPath {
-            asked: told(asked.shown()),
+            asked: told(asked.display_path()),
             path: told(path),
             entry: told(entry_path),
             kind: facts.map(|facts| facts.kind),
@@ -159,133 +159,133 @@ impl Roots {
     }
 
     /// Applies the checks of [`Self::check_limits`] before any folders are created on the way.
-    fn check_way(&self, asked: &Asked, missing: Missing, verb: Verb) -> Result<()> {
-        let Some(limits) = asked.limits.as_ref().filter(|_| missing == Missing::Make) else {
+    fn check_way(&self, asked: &RequestedPath, missing: MissingFolderPolicy, verb: FileOperationVerb) -> Result<()> {
+        let Some(limits) = asked.limits.as_ref().filter(|_| missing == MissingFolderPolicy::Make) else {
             return Ok(());
         };
-        let steps = Steps::new(self, asked, verb, Missing::Stop);
-        let (place, rest) = steps.reach_what_is_there(Last::Follow)?;
+        let steps = PathResolution::new(self, asked, verb, MissingFolderPolicy::Stop);
+        let (place, rest) = steps.reach_what_is_there(FinalLinkPolicy::Follow)?;
         let shown = behind(&self.true_path(&place), &rest);
-        let whole = TruePath::new(shown, behind(&self.host_path(&place), &rest));
-        limits.check(verb, &place.shown, &whole, Does::Write)?;
-        let Some(expected) = limits.expected(&asked.shown()) else { return Ok(()) };
+        let whole = ResolvedPathPair::new(shown, behind(&self.host_path(&place), &rest));
+        limits.check(verb, &place.shown, &whole, PathOperation::Write)?;
+        let Some(expected) = limits.expected_path(&asked.display_path()) else { return Ok(()) };
         match whole.names().any(|name| name == Path::new(&expected.path)) {
             true => Ok(()),
             false => Err(errors::changed_since_check(verb, &place.shown)),
         }
     }
 
-    /// Resolves a name to create or replace. Even with [`Last::Follow`], the first look-up may
+    /// Resolves a name to create or replace. Even with [`FinalLinkPolicy::Follow`], the first look-up may
     /// return a link. A caller that opens the place without following links notices this, and then
     /// calls [`Self::find_target`].
     pub(crate) fn find_name(
         &self,
-        asked: &Asked,
-        last: Last,
-        missing: Missing,
-        verb: Verb,
-    ) -> Result<Place> {
+        asked: &RequestedPath,
+        last: FinalLinkPolicy,
+        missing: MissingFolderPolicy,
+        verb: FileOperationVerb,
+    ) -> Result<PathTarget> {
         self.check_way(asked, missing, verb)?;
         let place = match self.find_fast(asked, verb) {
             Some(place) => place?,
-            None => Steps::new(self, asked, verb, missing).reach(last)?,
+            None => PathResolution::new(self, asked, verb, missing).reach(last)?,
         };
-        self.check_limits(asked, &place, Does::Write, verb)?;
+        self.check_limits(asked, &place, PathOperation::Write, verb)?;
         self.check_writable(verb, &place)?;
         Ok(place)
     }
 
     /// Resolves a path for writing, following links.
-    pub(crate) fn find_target(&self, asked: &Asked, missing: Missing, verb: Verb) -> Result<Place> {
+    pub(crate) fn find_target(&self, asked: &RequestedPath, missing: MissingFolderPolicy, verb: FileOperationVerb) -> Result<PathTarget> {
         self.check_way(asked, missing, verb)?;
-        let place = Steps::new(self, asked, verb, missing).reach(Last::Follow)?;
-        self.check_limits(asked, &place, Does::Write, verb)?;
+        let place = PathResolution::new(self, asked, verb, missing).reach(FinalLinkPolicy::Follow)?;
+        self.check_limits(asked, &place, PathOperation::Write, verb)?;
         self.check_writable(verb, &place)?;
         Ok(place)
     }
 
     /// Resolves a path in one system call. The last name may still be a link. Returns `None` if
     /// steps are needed.
-    fn find_fast(&self, asked: &Asked, verb: Verb) -> Option<Result<Place>> {
+    fn find_fast(&self, asked: &RequestedPath, verb: FileOperationVerb) -> Option<Result<PathTarget>> {
         if asked.limits.is_some() {
             return None;
         }
         let (root, used) = self.beneath(asked)?;
         let (name, folders) = asked.parts[used..].split_last()?;
         let handle = &self.get(root).handle;
-        let place = |dir| Place {
+        let place = |dir| PathTarget {
             root,
             dir,
             name: Some(name.clone()),
             above: Vec::new(),
-            shown: asked.shown(),
+            shown: asked.display_path(),
         };
         if folders.is_empty() {
             return Some(Ok(place(Arc::clone(handle))));
         }
         let folders: PathBuf = folders.iter().collect();
-        match open_beneath(&**handle, &folders, PASS_THROUGH - OFlags::NOFOLLOW, Wait::May)? {
+        match open_beneath(&**handle, &folders, PASS_THROUGH - OFlags::NOFOLLOW, DiskWait::May)? {
             Ok(dir) => Some(Ok(place(Arc::new(dir)))),
             // Steps may create the folder, or report a better error.
             Err(Errno::NOENT | Errno::NOTDIR) => None,
-            Err(errno) => Some(Err(errors::failed(verb, &asked.shown(), errno))),
+            Err(errno) => Some(Err(errors::operation_error(verb, &asked.display_path(), errno))),
         }
     }
 
     /// Resolves a folder step by step, following links. In the returned place, `dir` is the folder
     /// itself, opened only to pass through it.
-    pub(crate) fn open_folder_place(&self, asked: &Asked, verb: Verb) -> Result<Place> {
+    pub(crate) fn open_folder_place(&self, asked: &RequestedPath, verb: FileOperationVerb) -> Result<PathTarget> {
         let mut inside = asked.clone();
         // With one more name, the last folder becomes a folder on the way.
         inside.parts.push(".".into());
-        let place = Steps::new(self, &inside, verb, Missing::Fail).reach(Last::Stay)?;
-        let place = Place { name: None, shown: asked.shown(), ..place };
-        self.check_limits(asked, &place, Does::Read, verb)?;
+        let place = PathResolution::new(self, &inside, verb, MissingFolderPolicy::Fail).reach(FinalLinkPolicy::Stay)?;
+        let place = PathTarget { name: None, shown: asked.display_path(), ..place };
+        self.check_limits(asked, &place, PathOperation::Read, verb)?;
         Ok(place)
     }
 
     /// Opens a folder to list it.
-    pub(crate) fn open_folder(&self, asked: &Asked, verb: Verb) -> Result<OwnedFd> {
+    pub(crate) fn open_folder(&self, asked: &RequestedPath, verb: FileOperationVerb) -> Result<OwnedFd> {
         self.open_asked(asked, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK, verb)
     }
 
-    fn open_asked(&self, asked: &Asked, flags: OFlags, verb: Verb) -> Result<OwnedFd> {
-        let failed = |errno| errors::failed(verb, &asked.shown(), errno);
+    fn open_asked(&self, asked: &RequestedPath, flags: OFlags, verb: FileOperationVerb) -> Result<OwnedFd> {
+        let failed = |errno| errors::operation_error(verb, &asked.display_path(), errno);
         if let Some(opened) = self.open_fast(asked, flags, verb) {
             return opened;
         }
         for _ in 0..RACES_MAX {
-            let place = self.find(asked, Last::Follow, verb)?;
+            let place = self.find(asked, FinalLinkPolicy::Follow, verb)?;
             match place.open(flags) {
                 Err(Errno::LOOP | Errno::NOTDIR) if is_link(&place) => {}
                 other => return other.map_err(failed),
             }
         }
-        Err(errors::keeps_changing(verb, &asked.shown()))
+        Err(errors::keeps_changing(verb, &asked.display_path()))
     }
 
     /// Opens a path with one system call. Returns `None` if steps are needed.
-    fn open_fast(&self, asked: &Asked, flags: OFlags, verb: Verb) -> Option<Result<OwnedFd>> {
+    fn open_fast(&self, asked: &RequestedPath, flags: OFlags, verb: FileOperationVerb) -> Option<Result<OwnedFd>> {
         let (root, used) = self.beneath(asked)?;
-        let rest = rest(asked, used);
-        let file = match open_beneath(&*self.get(root).handle, &rest, flags, Wait::May)? {
+        let rest = remaining_path(asked, used);
+        let file = match open_beneath(&*self.get(root).handle, &rest, flags, DiskWait::May)? {
             Ok(file) => file,
-            Err(errno) => return Some(Err(errors::failed(verb, &asked.shown(), errno))),
+            Err(errno) => return Some(Err(errors::operation_error(verb, &asked.display_path(), errno))),
         };
         Some(match is_same(asked, &file)? {
             true => Ok(file),
-            false => Err(errors::changed_since_check(verb, &asked.shown())),
+            false => Err(errors::changed_since_check(verb, &asked.display_path())),
         })
     }
 }
 
 /// Returns true if a file is the one that the path led to when the call was checked, and `None` if
 /// that must be checked by path.
-fn is_same(asked: &Asked, file: impl AsFd) -> Option<bool> {
-    let expected = asked.limits.as_ref().and_then(|limits| limits.expected(&asked.shown()));
+fn is_same(asked: &RequestedPath, file: impl AsFd) -> Option<bool> {
+    let expected = asked.limits.as_ref().and_then(|limits| limits.expected_path(&asked.display_path()));
     let Some(expected) = expected else { return Some(true) };
     let identity = expected.identity.filter(|_| expected.kind.is_some())?;
-    Some(Facts::from(&fstat(file).ok()?).identity() == identity)
+    Some(FileMetadata::from(&fstat(file).ok()?).identity() == identity)
 }
 
 /// Appends names that do not exist to a path.
@@ -301,11 +301,11 @@ fn behind(path: &Path, ahead: &[OsString]) -> PathBuf {
     path
 }
 
-fn is_link(place: &Place) -> bool {
+fn is_link(place: &PathTarget) -> bool {
     place.facts().is_ok_and(|facts| facts.kind == FileKind::Link)
 }
 
-fn rest(asked: &Asked, used: usize) -> PathBuf {
+fn remaining_path(asked: &RequestedPath, used: usize) -> PathBuf {
     let rest: PathBuf = asked.parts[used..].iter().collect();
     if rest.as_os_str().is_empty() { PathBuf::from(".") } else { rest }
 }

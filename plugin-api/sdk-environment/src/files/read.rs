@@ -8,27 +8,27 @@ use jaato_types::files::{FileBytes, FileRead, READ_BYTES_MAX};
 use rustix::buffer::spare_capacity;
 use rustix::io::{Errno, pread};
 
-use super::confined::Confined;
-use crate::errors::{self, Verb};
-use crate::platform::{Facts, read_at_once};
+use super::confined::ConfinedFiles;
+use crate::errors::{self, FileOperationVerb};
+use crate::platform::{FileMetadata, read_at_once};
 
 /// The most bytes that are read in place if nothing has to wait.
 pub const CACHED_BYTES_MAX: u64 = 64 * 1024;
 
-impl Confined {
+impl ConfinedFiles {
     /// Reads bytes.
     pub fn read(&self, request: &FileRead) -> Result<(FileBytes, Vec<u8>)> {
-        let asked = self.asked(&request.path)?;
-        let (file, facts) = self.roots.open_file(&asked, Verb::Read)?;
+        let asked = self.requested_path(&request.path)?;
+        let (file, facts) = self.roots.open_file(&asked, FileOperationVerb::Read)?;
         let wanted = request.length.unwrap_or(READ_BYTES_MAX).min(READ_BYTES_MAX);
-        let bytes = read_range(&file, request.offset, wanted, &facts, &asked.shown())?;
-        Ok((told(request.offset, &bytes, &facts), bytes))
+        let bytes = read_range(&file, request.offset, wanted, &facts, &asked.display_path())?;
+        Ok((file_bytes(request.offset, &bytes, &facts), bytes))
     }
 
     /// Reads a few bytes if the system has them in memory, so that a thread that must not block may
     /// call it. Returns `None` if it does not, or if that is unknown. Use [`Self::read`] then.
     pub fn read_cached(&self, request: &FileRead) -> Option<(FileBytes, Vec<u8>)> {
-        let asked = self.asked(&request.path).ok()?;
+        let asked = self.requested_path(&request.path).ok()?;
         let (file, facts) = self.roots.open_at_once(&asked)?;
         let ahead = facts.size.checked_sub(request.offset)?;
         let wanted = request.length.unwrap_or(READ_BYTES_MAX).min(ahead);
@@ -41,11 +41,11 @@ impl Confined {
         if count == 0 || count < bytes.len() {
             return None;
         }
-        Some((told(request.offset, &bytes, &facts), bytes))
+        Some((file_bytes(request.offset, &bytes, &facts), bytes))
     }
 }
 
-fn told(offset: u64, bytes: &[u8], facts: &Facts) -> FileBytes {
+fn file_bytes(offset: u64, bytes: &[u8], facts: &FileMetadata) -> FileBytes {
     let end = offset.saturating_add(bytes.len() as u64);
     let size = if bytes.is_empty() { facts.size } else { facts.size.max(end) };
     FileBytes { size, offset, has_more: end < facts.size, ..FileBytes::default() }
@@ -55,7 +55,7 @@ fn read_range(
     file: &OwnedFd,
     offset: u64,
     wanted: u64,
-    facts: &Facts,
+    facts: &FileMetadata,
     shown: &Path,
 ) -> Result<Vec<u8>> {
     // One byte more than the known size, so that the read that finds the end needs no more memory.
@@ -71,7 +71,7 @@ fn read_range(
             // The end of the file, or an offset beyond the possible sizes.
             Ok(0) | Err(Errno::INVAL | Errno::OVERFLOW) => break,
             Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(errors::failed(Verb::Read, shown, errno)),
+            Err(errno) => return Err(errors::operation_error(FileOperationVerb::Read, shown, errno)),
         }
     }
     bytes.truncate(wanted);

@@ -9,13 +9,13 @@ use jaato_types::files::FileKind;
 use rustix::fs::{AtFlags, unlinkat};
 use rustix::io::Errno;
 
-use super::folder::{Listed, open_in};
-use crate::engine::{DEPTH_MAX, Sorted};
-use crate::errors::{self, Verb};
+use super::folder::{ListedFolder, open_in};
+use crate::engine::{DEPTH_MAX, NameOrder};
+use crate::errors::{self, FileOperationVerb};
 
 /// A folder that is being emptied.
-struct Level {
-    folder: Listed,
+struct FolderRemovalLevel {
+    folder: ListedFolder,
     /// Its name in the parent folder.
     name: OsString,
 }
@@ -25,12 +25,12 @@ pub(crate) fn delete_folder(
     above: impl AsFd,
     name: &OsStr,
     shown: &Path,
-    verb: Verb,
+    verb: FileOperationVerb,
 ) -> Result<()> {
-    let failed = |errno| errors::failed(verb, shown, errno);
+    let failed = |errno| errors::operation_error(verb, shown, errno);
     let open = |above: rustix::fd::BorrowedFd<'_>, name: &OsStr| {
-        let folder = open_in(above, name).and_then(|it| Listed::read(it, Sorted::No));
-        folder.map(|folder| Level { folder, name: name.to_owned() })
+        let folder = open_in(above, name).and_then(|it| ListedFolder::read(it, NameOrder::No));
+        folder.map(|folder| FolderRemovalLevel { folder, name: name.to_owned() })
     };
     let mut levels = vec![open(above.as_fd(), name).map_err(failed)?];
     loop {

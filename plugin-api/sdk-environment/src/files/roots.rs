@@ -7,15 +7,15 @@ use std::sync::Arc;
 use jaato_types::{Error, ErrorKind, Result};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-use super::asked::{Asked, joined, push_parts};
-use super::place::{Handle, Place};
-use super::settings::{Access, Root};
-use crate::engine::{Does, TruePath};
-use crate::errors::{self, Verb};
+use super::asked::{RequestedPath, join_parts, push_parts};
+use super::place::{FolderHandle, PathTarget};
+use super::settings::{FolderAccess, AllowedFolder};
+use crate::engine::{PathOperation, ResolvedPathPair};
+use crate::errors::{self, FileOperationVerb};
 
 /// The allowed folders, as open handles.
 #[derive(Debug)]
-pub(crate) struct Roots {
+pub(crate) struct OpenRoots {
     roots: Vec<OpenRoot>,
     default: PathBuf,
 }
@@ -23,10 +23,10 @@ pub(crate) struct Roots {
 /// An allowed folder. The handle stays valid if the folder is renamed.
 #[derive(Debug)]
 pub(crate) struct OpenRoot {
-    pub(crate) handle: Handle,
+    pub(crate) handle: FolderHandle,
     host: PathBuf,
     shown: PathBuf,
-    access: Access,
+    access: FolderAccess,
     /// The names by which paths may reach it, split into parts: its shown path, and its real path
     /// if the environment shows this machine's own paths.
     names: Vec<Vec<OsString>>,
@@ -35,9 +35,9 @@ pub(crate) struct OpenRoot {
     has_roots_below: bool,
 }
 
-impl Roots {
+impl OpenRoots {
     /// Opens the allowed folders.
-    pub(crate) fn open(roots: &[Root], default: &Path) -> Result<Self> {
+    pub(crate) fn open(roots: &[AllowedFolder], default: &Path) -> Result<Self> {
         let mut opened = roots.iter().map(OpenRoot::open).collect::<Result<Vec<_>>>()?;
         for at in 0..opened.len() {
             let others = opened.iter().enumerate().filter(|(other, _)| *other != at);
@@ -63,7 +63,7 @@ impl Roots {
         &self.default
     }
 
-    pub(crate) fn shown(&self) -> impl Iterator<Item = &Path> {
+    pub(crate) fn display_paths(&self) -> impl Iterator<Item = &Path> {
         self.roots.iter().map(|root| root.shown.as_path())
     }
 
@@ -72,13 +72,13 @@ impl Roots {
     }
 
     /// Returns the folder with exactly this path.
-    pub(crate) fn at(&self, parts: &[OsString]) -> Option<usize> {
+    pub(crate) fn root_index(&self, parts: &[OsString]) -> Option<usize> {
         self.roots.iter().position(|root| root.names.iter().any(|name| name == parts))
     }
 
     /// Returns the innermost folder that the path starts with, and the number of parts in that
     /// prefix. Returns `None` if the path must be resolved step by step.
-    pub(crate) fn beneath(&self, asked: &Asked) -> Option<(usize, usize)> {
+    pub(crate) fn beneath(&self, asked: &RequestedPath) -> Option<(usize, usize)> {
         let mut found: Option<(usize, usize)> = None;
         for (at, root) in self.roots.iter().enumerate() {
             for name in root.names.iter().filter(|name| asked.parts.starts_with(name)) {
@@ -88,58 +88,58 @@ impl Roots {
             }
         }
         // Limits are checked name by name.
-        let keeps_off = asked.limits.as_ref().is_some_and(|limits| limits.has_patterns(Does::Read));
+        let keeps_off = asked.limits.as_ref().is_some_and(|limits| limits.has_patterns(PathOperation::Read));
         let needs_steps = keeps_off || asked.goes_up();
         found.filter(|(at, _)| !needs_steps && !self.roots[*at].has_roots_below)
     }
 
     /// Returns an error if the place is read-only.
-    pub(crate) fn check_writable(&self, verb: Verb, place: &Place) -> Result<()> {
+    pub(crate) fn check_writable(&self, verb: FileOperationVerb, place: &PathTarget) -> Result<()> {
         self.check_root_writable(verb, place.root, &place.shown)
     }
 
     /// Like [`Self::check_writable`], but before the place is known.
-    pub(crate) fn check_root_writable(&self, verb: Verb, root: usize, shown: &Path) -> Result<()> {
+    pub(crate) fn check_root_writable(&self, verb: FileOperationVerb, root: usize, shown: &Path) -> Result<()> {
         let root = &self.roots[root];
-        if root.access == Access::Write {
+        if root.access == FolderAccess::Write {
             return Ok(());
         }
         let reason = format!("the folder `{}` is read-only", root.shown.display());
-        let error = errors::refused(verb, shown, &reason);
+        let error = errors::refused_error(verb, shown, &reason);
         Err(Error { kind: ErrorKind::PermissionDenied, ..error })
     }
 
     /// Refuses to delete or move an allowed folder, or a folder that contains one.
-    pub(crate) fn check_holds_no_root(&self, verb: Verb, place: &Place) -> Result<()> {
+    pub(crate) fn check_holds_no_root(&self, verb: FileOperationVerb, place: &PathTarget) -> Result<()> {
         let is_root = place.name.is_none() && place.above.is_empty();
         let mut parts = Vec::new();
         push_parts(&mut parts, self.true_path(place).as_os_str());
         let below =
             self.roots.iter().find(|root| root.names.iter().any(|name| name.starts_with(&parts)));
         if is_root || below.is_some_and(|root| root.shown == place.shown) {
-            let error = errors::refused(verb, &place.shown, "it is an allowed folder itself");
+            let error = errors::refused_error(verb, &place.shown, "it is an allowed folder itself");
             return Err(Error { kind: ErrorKind::PermissionDenied, ..error });
         }
         below.map_or(Ok(()), |root| {
             let reason = format!("it contains the allowed folder `{}`", root.shown.display());
-            let error = errors::refused(verb, &place.shown, &reason);
+            let error = errors::refused_error(verb, &place.shown, &reason);
             Err(Error { kind: ErrorKind::PermissionDenied, ..error })
         })
     }
 
     /// Returns the path of a place without links, as the environment shows it.
-    pub(crate) fn true_path(&self, place: &Place) -> PathBuf {
+    pub(crate) fn true_path(&self, place: &PathTarget) -> PathBuf {
         place.path_from(&self.roots[place.root].shown)
     }
 
     /// Returns the path of a place on this machine.
-    pub(crate) fn host_path(&self, place: &Place) -> PathBuf {
+    pub(crate) fn host_path(&self, place: &PathTarget) -> PathBuf {
         place.path_from(&self.roots[place.root].host)
     }
 
     /// Returns both names of a place, without links.
-    pub(crate) fn names_of(&self, place: &Place) -> TruePath {
-        TruePath::new(self.true_path(place), self.host_path(place))
+    pub(crate) fn names_of(&self, place: &PathTarget) -> ResolvedPathPair {
+        ResolvedPathPair::new(self.true_path(place), self.host_path(place))
     }
 
     /// Returns the error of a path outside the allowed folders.
@@ -152,7 +152,7 @@ impl Roots {
 }
 
 impl OpenRoot {
-    fn open(root: &Root) -> Result<Self> {
+    fn open(root: &AllowedFolder) -> Result<Self> {
         let wrong = |reason: &str| {
             let text = format!("cannot use the folder `{}`: {reason}", root.host.display());
             Error::new(ErrorKind::Configuration, text)
@@ -167,7 +167,7 @@ impl OpenRoot {
             .map_err(|errno| wrong(&std::io::Error::from(errno).kind().to_string()))?;
         let real = root.host.canonicalize().map_err(|error| wrong(&error.kind().to_string()))?;
         let is_local = root.host == root.shown;
-        let shown_path = joined(&shown);
+        let shown_path = join_parts(&shown);
         let mut names = vec![shown];
         if is_local {
             let mut parts = Vec::new();
@@ -192,7 +192,7 @@ impl OpenRoot {
     }
 
     /// Returns the path as the environment shows it.
-    pub(crate) fn shown(&self) -> &Path {
+    pub(crate) fn display_path(&self) -> &Path {
         &self.shown
     }
 

@@ -10,35 +10,35 @@ use jaato_types::Result;
 use jaato_types::files::{FileFind, FileSearch, FileWalk, FoundPage, SearchedPage, WalkedPage};
 use rustix::fs::{CWD, Mode, openat};
 
-use super::confined::Confined;
+use super::confined::ConfinedFiles;
 use super::folder::open_in;
-use super::place::{Handle, Place};
-use super::steps::Last;
-use crate::engine::{self, Cancel, Does, Files, Folder, Found, Top, TreeLimits};
-use crate::errors::{self, Verb};
+use super::place::{FolderHandle, PathTarget};
+use super::steps::FinalLinkPolicy;
+use crate::engine::{self, SearchCancel, PathOperation, SearchableFiles, SearchableFolder, SearchedFileFacts, SearchStartFolder, TreeCallLimits};
+use crate::errors::{self, FileOperationVerb};
 use crate::platform::PASS_THROUGH;
 
 /// The results of a walk or a search, page by page. It blocks. Dropping it ends the search.
-pub struct Pages<P> {
+pub struct ConfinedSearchPages<P> {
     pages: Box<dyn Iterator<Item = Result<P>> + Send>,
-    cancel: Cancel,
+    cancel: SearchCancel,
 }
 
-impl<P> Pages<P> {
+impl<P> ConfinedSearchPages<P> {
     fn new(
-        begin: impl FnOnce(&Cancel) -> Result<Box<dyn Iterator<Item = Result<P>> + Send>>,
+        begin: impl FnOnce(&SearchCancel) -> Result<Box<dyn Iterator<Item = Result<P>> + Send>>,
     ) -> Result<Self> {
-        let cancel = Cancel::default();
+        let cancel = SearchCancel::default();
         Ok(Self { pages: begin(&cancel)?, cancel })
     }
 
     /// Returns a handle that cancels the search.
-    pub fn cancel(&self) -> Cancel {
+    pub fn cancel(&self) -> SearchCancel {
         self.cancel.clone()
     }
 }
 
-impl<P> Iterator for Pages<P> {
+impl<P> Iterator for ConfinedSearchPages<P> {
     type Item = Result<P>;
 
     /// Returns the next page, or `None` at the end and after a cancel. An empty page reports the
@@ -48,37 +48,37 @@ impl<P> Iterator for Pages<P> {
     }
 }
 
-impl<P> fmt::Debug for Pages<P> {
+impl<P> fmt::Debug for ConfinedSearchPages<P> {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.debug_struct("Pages").field("cancel", &self.cancel).finish_non_exhaustive()
     }
 }
 
-impl Confined {
+impl ConfinedFiles {
     /// Starts to walk a tree. Skips hidden and ignored files unless the request includes them.
     /// Always skips `.git`.
-    pub fn walk(&self, request: &FileWalk) -> Result<Pages<WalkedPage>> {
-        Pages::new(|_| Ok(Box::new(engine::walk(self, request)?)))
+    pub fn walk(&self, request: &FileWalk) -> Result<ConfinedSearchPages<WalkedPage>> {
+        ConfinedSearchPages::new(|_| Ok(Box::new(engine::walk(self, request)?)))
     }
 
     /// Starts to find files by a pattern. Files with the same modification time are sorted by path.
-    pub fn find(&self, request: &FileFind) -> Result<Pages<FoundPage>> {
-        Pages::new(|cancel| Ok(Box::new(engine::find(self, request, cancel)?)))
+    pub fn find(&self, request: &FileFind) -> Result<ConfinedSearchPages<FoundPage>> {
+        ConfinedSearchPages::new(|cancel| Ok(Box::new(engine::find(self, request, cancel)?)))
     }
 
     /// Starts to search texts. If the path names a file, it is searched whatever its name and size.
     /// In folders, only regular files are searched, and links are not followed.
-    pub fn search(&self, request: &FileSearch) -> Result<Pages<SearchedPage>> {
-        Pages::new(|cancel| Ok(Box::new(engine::search(self, request, cancel)?)))
+    pub fn search(&self, request: &FileSearch) -> Result<ConfinedSearchPages<SearchedPage>> {
+        ConfinedSearchPages::new(|cancel| Ok(Box::new(engine::search(self, request, cancel)?)))
     }
 
     /// Returns the folders above a place whose ignore rules apply. They start at the root of the
     /// repository, which may be above the allowed folders, or without a repository at the allowed
     /// folder.
-    fn above(&self, place: &Place) -> Vec<(Handle, OsString)> {
+    fn above(&self, place: &PathTarget) -> Vec<(FolderHandle, OsString)> {
         let root = self.roots.get(place.root);
         let handles = std::iter::once(&root.handle).chain(place.above.iter().map(|it| &it.folder));
-        let is_repository = |folder: &Handle| folder.facts(".git".as_ref()).is_ok();
+        let is_repository = |folder: &FolderHandle| folder.facts(".git".as_ref()).is_ok();
         let mut above = match handles.clone().any(is_repository) {
             true => Vec::new(),
             false => above_root(root.host()),
@@ -91,7 +91,7 @@ impl Confined {
 
 /// Returns the folders above an allowed folder, from the root of its repository on. Only ignore
 /// rules are read there.
-fn above_root(root: &Path) -> Vec<(Handle, OsString)> {
+fn above_root(root: &Path) -> Vec<(FolderHandle, OsString)> {
     let is_repository = |folder: &&Path| folder.join(".git").symlink_metadata().is_ok();
     let Some(top) = root.ancestors().skip(1).find(is_repository) else { return Vec::new() };
     let mut above = Vec::new();
@@ -107,45 +107,45 @@ fn above_root(root: &Path) -> Vec<(Handle, OsString)> {
     above
 }
 
-impl Files for Confined {
-    type Folder = Handle;
+impl SearchableFiles for ConfinedFiles {
+    type Folder = FolderHandle;
 
-    fn look(&self, path: &str, verb: Verb) -> Result<Found> {
-        let asked = self.asked(path)?;
-        let found = Found::from(self.roots.look(&asked, verb)?);
-        let Some(limits) = asked.limits.as_ref().filter(|it| it.has_patterns(Does::Write)) else {
+    fn look(&self, path: &str, verb: FileOperationVerb) -> Result<SearchedFileFacts> {
+        let asked = self.requested_path(path)?;
+        let found = SearchedFileFacts::from(self.roots.look(&asked, verb)?);
+        let Some(limits) = asked.limits.as_ref().filter(|it| it.has_patterns(PathOperation::Write)) else {
             return Ok(found);
         };
-        let place = self.roots.find(&asked, Last::Follow, verb)?;
-        let protected = limits.keeps_off(&self.roots.names_of(&place), Does::Write).is_some();
-        Ok(Found { protected, ..found })
+        let place = self.roots.find(&asked, FinalLinkPolicy::Follow, verb)?;
+        let protected = limits.keeps_off(&self.roots.names_of(&place), PathOperation::Write).is_some();
+        Ok(SearchedFileFacts { protected, ..found })
     }
 
-    fn top(&self, path: &str) -> Result<Top<Handle>> {
+    fn top(&self, path: &str) -> Result<SearchStartFolder<FolderHandle>> {
         let asked = self.asked_folder(path)?;
-        let shown = asked.shown();
-        let place = self.roots.open_folder_place(&asked, Verb::Search)?;
+        let shown = asked.display_path();
+        let place = self.roots.open_folder_place(&asked, FileOperationVerb::Search)?;
         let folder = open_in(&*place.dir, OsStr::new("."))
-            .map_err(|errno| errors::failed(Verb::Search, &shown, errno))?;
+            .map_err(|errno| errors::operation_error(FileOperationVerb::Search, &shown, errno))?;
         let limits = asked.limits.as_ref();
-        let limits = limits.map(|limits| TreeLimits::new(limits, self.roots.names_of(&place)));
-        Ok(Top { above: self.above(&place), folder: Arc::new(folder), shown, limits })
+        let limits = limits.map(|limits| TreeCallLimits::new(limits, self.roots.names_of(&place)));
+        Ok(SearchStartFolder { above: self.above(&place), folder: Arc::new(folder), shown, limits })
     }
 
     fn open(&self, path: &str) -> Result<(File, u64)> {
-        let (file, facts) = self.roots.open_file(&self.asked(path)?, Verb::Search)?;
+        let (file, facts) = self.roots.open_file(&self.requested_path(path)?, FileOperationVerb::Search)?;
         Ok((file.into(), facts.size))
     }
 
     fn shown(&self, path: &str) -> PathBuf {
-        self.asked(path).map_or_else(|_| path.into(), |asked| asked.shown())
+        self.requested_path(path).map_or_else(|_| path.into(), |asked| asked.display_path())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::{Root, Settings};
+    use crate::files::{AllowedFolder, ConfinedFilesSettings};
 
     #[test]
     fn a_search_that_is_dropped_ends_its_threads() {
@@ -153,21 +153,21 @@ mod tests {
         for number in 0..2000 {
             std::fs::write(folder.path().join(number.to_string()), "moon\n".repeat(200)).unwrap();
         }
-        let settings = Settings {
-            roots: vec![Root::local(folder.path())],
+        let settings = ConfinedFilesSettings {
+            roots: vec![AllowedFolder::local(folder.path())],
             default_folder: folder.path().to_owned(),
             temporary: None,
         };
-        let confined = Confined::open(&settings).unwrap();
+        let confined = ConfinedFiles::open(&settings).unwrap();
         let request = FileSearch { pattern: "moon".into(), ..FileSearch::default() };
-        let cancel = Cancel::default();
+        let cancel = SearchCancel::default();
         let mut search = engine::search(&confined, &request, &cancel).unwrap();
         search.next().unwrap().unwrap();
         cancel.set();
         assert!(search.next().is_none());
         let mut threads = std::mem::take(&mut search.threads);
         // Threads that wait for room end too.
-        let mut other = engine::search(&confined, &request, &Cancel::default()).unwrap();
+        let mut other = engine::search(&confined, &request, &SearchCancel::default()).unwrap();
         threads.append(&mut other.threads);
         drop(other);
         threads.into_iter().for_each(|thread| thread.join().unwrap());

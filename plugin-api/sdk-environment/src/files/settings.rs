@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 /// The allowed folders.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct ConfinedFilesSettings {
     /// The allowed folders.
-    pub roots: Vec<Root>,
+    pub roots: Vec<AllowedFolder>,
     /// The folder in which relative paths start, as the environment shows it. Must be in an allowed
     /// folder.
     pub default_folder: PathBuf,
@@ -16,18 +16,18 @@ pub struct Settings {
 
 /// An allowed folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Root {
+pub struct AllowedFolder {
     /// Its path on this machine.
     pub host: PathBuf,
     /// Its absolute path in the environment, for example in a container.
     pub shown: PathBuf,
     /// The allowed access.
-    pub access: Access,
+    pub access: FolderAccess,
 }
 
 /// The access to an allowed folder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Access {
+pub enum FolderAccess {
     /// Read and write.
     #[default]
     Write,
@@ -44,10 +44,10 @@ pub struct TemporarySettings {
     pub shown: Option<PathBuf>,
 }
 
-impl Root {
+impl AllowedFolder {
     /// Returns a folder with read and write access, shown under its path on this machine.
     pub fn local(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
-        Self { shown: path.clone(), host: path, access: Access::Write }
+        Self { shown: path.clone(), host: path, access: FolderAccess::Write }
     }
 }

@@ -15,24 +15,24 @@ use jaato_types::Result;
 use rustix::fs::{AtFlags, FileType, Mode, mkdirat, openat, readlinkat, statat};
 use rustix::io::Errno;
 
-use super::asked::{Asked, push_parts};
+use super::asked::{RequestedPath, push_parts};
 use super::limits::{LINKS_MAX, RACES_MAX};
-use super::place::{Below, Handle, Place};
-use super::roots::Roots;
-use crate::engine::{CallLimits, Does, PATH_BYTES_MAX, TruePath};
-use crate::errors::{self, Verb};
+use super::place::{AncestorFolder, FolderHandle, PathTarget};
+use super::roots::OpenRoots;
+use crate::engine::{CallLimits, PathOperation, PATH_BYTES_MAX, ResolvedPathPair};
+use crate::errors::{self, FileOperationVerb};
 use crate::platform::PASS_THROUGH;
 
 /// What to do with a link at the end of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Last {
+pub(crate) enum FinalLinkPolicy {
     Follow,
     Stay,
 }
 
 /// What to do if folders on the way are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Missing {
+pub(crate) enum MissingFolderPolicy {
     Fail,
     Make,
     /// Stop before the first missing folder.
@@ -40,41 +40,41 @@ pub(crate) enum Missing {
 }
 
 /// The state of a path's resolution.
-pub(crate) struct Steps<'a> {
-    roots: &'a Roots,
-    verb: Verb,
+pub(crate) struct PathResolution<'a> {
+    roots: &'a OpenRoots,
+    verb: FileOperationVerb,
     shown: PathBuf,
-    missing: Missing,
+    missing: MissingFolderPolicy,
     /// The names ahead, in reverse order.
     ahead: Vec<OsString>,
     links: u32,
     steps: usize,
-    at: At,
+    at: PathPosition,
     limits: Option<Arc<CallLimits>>,
 }
 
 /// The current position.
-enum At {
+enum PathPosition {
     /// Outside the allowed folders, where only names are tracked.
     Outside(Vec<OsString>),
     /// In an allowed folder.
-    Inside { root: usize, below: Vec<Below> },
+    Inside { root: usize, below: Vec<AncestorFolder> },
 }
 
 /// The most names in one resolution, including the targets of links.
 const STEPS_MAX: usize = PATH_BYTES_MAX * 4;
 
-impl<'a> Steps<'a> {
-    pub(crate) fn new(roots: &'a Roots, asked: &Asked, verb: Verb, missing: Missing) -> Self {
+impl<'a> PathResolution<'a> {
+    pub(crate) fn new(roots: &'a OpenRoots, asked: &RequestedPath, verb: FileOperationVerb, missing: MissingFolderPolicy) -> Self {
         let mut steps = Self {
             roots,
             verb,
-            shown: asked.shown(),
+            shown: asked.display_path(),
             missing,
             ahead: asked.parts.iter().rev().cloned().collect(),
             links: 0,
             steps: 0,
-            at: At::Outside(Vec::new()),
+            at: PathPosition::Outside(Vec::new()),
             limits: asked.limits.clone(),
         };
         steps.enter();
@@ -82,22 +82,22 @@ impl<'a> Steps<'a> {
     }
 
     /// Resolves the path to the folder that contains the last name.
-    pub(crate) fn reach(self, last: Last) -> Result<Place> {
+    pub(crate) fn reach(self, last: FinalLinkPolicy) -> Result<PathTarget> {
         self.reach_what_is_there(last).map(|(place, _)| place)
     }
 
     /// Resolves as much of the path as exists. Also returns the names that remain.
-    pub(crate) fn reach_what_is_there(mut self, last: Last) -> Result<(Place, Vec<OsString>)> {
+    pub(crate) fn reach_what_is_there(mut self, last: FinalLinkPolicy) -> Result<(PathTarget, Vec<OsString>)> {
         while let Some(part) = self.ahead.pop() {
             self.steps += 1;
             if self.steps > STEPS_MAX {
-                return Err(self.failed(Errno::LOOP));
+                return Err(self.step_error(Errno::LOOP));
             }
             if part == ".." {
                 self.up();
                 continue;
             }
-            if let At::Outside(names) = &mut self.at {
+            if let PathPosition::Outside(names) = &mut self.at {
                 names.push(part);
                 self.enter();
                 continue;
@@ -107,10 +107,10 @@ impl<'a> Steps<'a> {
             }
             self.check_kept_off(&part)?;
             if !self.ahead.is_empty() {
-                if let Some(missing) = self.down(part)? {
+                if let Some(missing) = self.descend_into(part)? {
                     return self.place(Some(missing));
                 }
-            } else if last == Last::Stay || !self.follows(&part)? {
+            } else if last == FinalLinkPolicy::Stay || !self.follows(&part)? {
                 return self.place(Some(part));
             }
         }
@@ -119,7 +119,7 @@ impl<'a> Steps<'a> {
 
     /// Refuses a name that the limits exclude.
     fn check_kept_off(&self, part: &OsStr) -> Result<()> {
-        let (Some(limits), At::Inside { root, below }) = (&self.limits, &self.at) else {
+        let (Some(limits), PathPosition::Inside { root, below }) = (&self.limits, &self.at) else {
             return Ok(());
         };
         // Only a path whose last folder is to be entered contains this name.
@@ -132,33 +132,33 @@ impl<'a> Steps<'a> {
             path.extend(below.iter().map(|it| &*it.name).chain([part]));
             path
         };
-        let path = TruePath::new(whole(root.shown()), whole(root.host()));
-        limits.check(self.verb, &self.shown, &path, Does::Read)
+        let path = ResolvedPathPair::new(whole(root.display_path()), whole(root.host()));
+        limits.check(self.verb, &self.shown, &path, PathOperation::Read)
     }
 
-    fn place(self, name: Option<OsString>) -> Result<(Place, Vec<OsString>)> {
-        let At::Inside { root, below } = self.at else {
+    fn place(self, name: Option<OsString>) -> Result<(PathTarget, Vec<OsString>)> {
+        let PathPosition::Inside { root, below } = self.at else {
             let shown = self.shown.display();
             let verb = if self.links == 0 { "is" } else { "leads" };
             return Err(self.roots.outside(&format!("`{shown}` {verb}")));
         };
         let dir = below.last().map_or(&self.roots.get(root).handle, |it| &it.folder);
         let dir = Arc::clone(dir);
-        Ok((Place { root, dir, name, above: below, shown: self.shown }, self.ahead))
+        Ok((PathTarget { root, dir, name, above: below, shown: self.shown }, self.ahead))
     }
 
     /// Enters an allowed folder if the names so far are its path.
     fn enter(&mut self) {
-        let At::Outside(names) = &self.at else { return };
-        if let Some(root) = self.roots.at(names) {
-            self.at = At::Inside { root, below: Vec::new() };
+        let PathPosition::Outside(names) = &self.at else { return };
+        if let Some(root) = self.roots.root_index(names) {
+            self.at = PathPosition::Inside { root, below: Vec::new() };
         }
     }
 
     /// Enters an allowed folder that is below another one, whatever the outer folder contains
     /// there.
     fn enters_root(&mut self, part: &OsStr) -> bool {
-        let At::Inside { root, below } = &self.at else { return false };
+        let PathPosition::Inside { root, below } = &self.at else { return false };
         let root = self.roots.get(*root);
         if !root.has_roots_below() {
             return false;
@@ -166,18 +166,18 @@ impl<'a> Steps<'a> {
         let mut names = root.parts().to_vec();
         names.extend(below.iter().map(|it| it.name.clone()));
         names.push(part.to_owned());
-        let Some(root) = self.roots.at(&names) else { return false };
-        self.at = At::Inside { root, below: Vec::new() };
+        let Some(root) = self.roots.root_index(&names) else { return false };
+        self.at = PathPosition::Inside { root, below: Vec::new() };
         true
     }
 
     fn up(&mut self) {
         match &mut self.at {
-            At::Outside(names) => {
+            PathPosition::Outside(names) => {
                 names.pop();
                 self.enter();
             }
-            At::Inside { root, below } => {
+            PathPosition::Inside { root, below } => {
                 if below.pop().is_some() {
                     return;
                 }
@@ -185,30 +185,30 @@ impl<'a> Steps<'a> {
                 let parts = self.roots.get(*root).parts();
                 let above = &parts[..parts.len().saturating_sub(1)];
                 self.ahead.extend(above.iter().rev().cloned());
-                self.at = At::Outside(Vec::new());
+                self.at = PathPosition::Outside(Vec::new());
                 self.enter();
             }
         }
     }
 
-    fn folder(&self) -> Handle {
+    fn folder(&self) -> FolderHandle {
         match &self.at {
-            At::Inside { root, below } => {
+            PathPosition::Inside { root, below } => {
                 Arc::clone(below.last().map_or(&self.roots.get(*root).handle, |it| &it.folder))
             }
-            At::Outside(_) => unreachable!("asked only inside"),
+            PathPosition::Outside(_) => unreachable!("asked only inside"),
         }
     }
 
     /// Enters a folder or follows a link. Returns the name if the folder is missing and the
     /// resolution stops there.
-    fn down(&mut self, part: OsString) -> Result<Option<OsString>> {
+    fn descend_into(&mut self, part: OsString) -> Result<Option<OsString>> {
         let folder = self.folder();
         for _ in 0..RACES_MAX {
             match openat(&*folder, &part, PASS_THROUGH, Mode::empty()) {
                 Ok(handle) => {
-                    if let At::Inside { below, .. } = &mut self.at {
-                        below.push(Below { folder: Arc::new(handle), name: part });
+                    if let PathPosition::Inside { below, .. } = &mut self.at {
+                        below.push(AncestorFolder { folder: Arc::new(handle), name: part });
                     }
                     return Ok(None);
                 }
@@ -219,21 +219,21 @@ impl<'a> Steps<'a> {
                     let stat = statat(&*folder, &part, AtFlags::SYMLINK_NOFOLLOW);
                     // Otherwise another process replaced it after the first look.
                     if stat.is_ok_and(|stat| is_neither(FileType::from_raw_mode(stat.st_mode))) {
-                        if self.missing == Missing::Stop {
+                        if self.missing == MissingFolderPolicy::Stop {
                             return Ok(Some(part));
                         }
-                        return Err(self.failed(Errno::NOTDIR));
+                        return Err(self.step_error(Errno::NOTDIR));
                     }
                 }
-                Err(Errno::NOENT) if self.missing == Missing::Make => {
+                Err(Errno::NOENT) if self.missing == MissingFolderPolicy::Make => {
                     self.check_writable()?;
                     match mkdirat(&*folder, &part, Mode::from_raw_mode(0o777)) {
                         Ok(()) | Err(Errno::EXIST) => {}
-                        Err(errno) => return Err(self.failed(errno)),
+                        Err(errno) => return Err(self.step_error(errno)),
                     }
                 }
-                Err(Errno::NOENT) if self.missing == Missing::Stop => return Ok(Some(part)),
-                Err(errno) => return Err(self.failed(errno)),
+                Err(Errno::NOENT) if self.missing == MissingFolderPolicy::Stop => return Ok(Some(part)),
+                Err(errno) => return Err(self.step_error(errno)),
             }
         }
         Err(errors::keeps_changing(self.verb, &self.shown))
@@ -244,17 +244,17 @@ impl<'a> Steps<'a> {
         let target = match readlinkat(&*self.folder(), part, Vec::new()) {
             Ok(target) => OsString::from_vec(target.into_bytes()),
             Err(Errno::INVAL | Errno::NOENT) => return Ok(false),
-            Err(errno) => return Err(self.failed(errno)),
+            Err(errno) => return Err(self.step_error(errno)),
         };
         self.links += 1;
         if self.links > LINKS_MAX {
-            return Err(self.failed(Errno::LOOP));
+            return Err(self.step_error(Errno::LOOP));
         }
         let mut parts = Vec::new();
         push_parts(&mut parts, &target);
         self.ahead.extend(parts.into_iter().rev());
         if target.as_bytes().starts_with(b"/") {
-            self.at = At::Outside(Vec::new());
+            self.at = PathPosition::Outside(Vec::new());
             self.enter();
         }
         Ok(true)
@@ -262,15 +262,15 @@ impl<'a> Steps<'a> {
 
     fn check_writable(&self) -> Result<()> {
         match &self.at {
-            At::Inside { root, .. } => {
+            PathPosition::Inside { root, .. } => {
                 self.roots.check_root_writable(self.verb, *root, &self.shown)
             }
-            At::Outside(_) => Ok(()),
+            PathPosition::Outside(_) => Ok(()),
         }
     }
 
-    fn failed(&self, errno: Errno) -> jaato_types::Error {
-        errors::failed(self.verb, &self.shown, errno)
+    fn step_error(&self, errno: Errno) -> jaato_types::Error {
+        errors::operation_error(self.verb, &self.shown, errno)
     }
 }
 

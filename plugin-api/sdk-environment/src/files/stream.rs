@@ -9,13 +9,13 @@ use rustix::fd::OwnedFd;
 use rustix::fs::fstat;
 use rustix::io::{Errno, pread};
 
-use super::asked::Asked;
-use super::confined::Confined;
-use super::draft::{Draft, Taken, errno_of};
-use super::steps::{Last, Missing};
-use super::write::Target;
-use crate::errors::{self, Verb};
-use crate::platform::Facts;
+use super::asked::RequestedPath;
+use super::confined::ConfinedFiles;
+use super::draft::{DraftFile, ExistingNamePolicy, errno_of};
+use super::steps::{FinalLinkPolicy, MissingFolderPolicy};
+use super::write::WriteTarget;
+use crate::errors::{self, FileOperationVerb};
+use crate::platform::FileMetadata;
 
 /// The largest piece that is read. It is as large as the boundary allows, because each system call
 /// takes some microseconds.
@@ -23,7 +23,7 @@ pub const PIECE_BYTES: usize = jaato_types::execution::PIECE_BYTES_MAX;
 
 /// A file that is read in pieces.
 #[derive(Debug)]
-pub struct Pieces {
+pub struct ConfinedFileReader {
     file: OwnedFd,
     shown: PathBuf,
     offset: u64,
@@ -33,68 +33,68 @@ pub struct Pieces {
 /// A file that is written in pieces. If it is dropped before it is finished, the old file stays
 /// unchanged.
 #[derive(Debug)]
-pub struct Writer {
-    target: Target,
-    draft: Draft,
-    taken: Taken,
+pub struct ConfinedFileWriter {
+    target: WriteTarget,
+    draft: DraftFile,
+    taken: ExistingNamePolicy,
     /// The expected version of the file that it replaces, if the caller named one.
     expected: Option<String>,
 }
 
-impl Confined {
+impl ConfinedFiles {
     /// Starts to read a file in pieces.
-    pub fn read_stream(&self, request: &FileRead) -> Result<(FileStreamed, Pieces)> {
-        let asked = self.asked(&request.path)?;
-        let (file, facts) = self.roots.open_file(&asked, Verb::Read)?;
+    pub fn read_stream(&self, request: &FileRead) -> Result<(FileStreamed, ConfinedFileReader)> {
+        let asked = self.requested_path(&request.path)?;
+        let (file, facts) = self.roots.open_file(&asked, FileOperationVerb::Read)?;
         let left = request.length.unwrap_or(u64::MAX);
-        let pieces = Pieces { file, shown: asked.shown(), offset: request.offset, left };
+        let pieces = ConfinedFileReader { file, shown: asked.display_path(), offset: request.offset, left };
         Ok((FileStreamed { size: facts.size, ..FileStreamed::default() }, pieces))
     }
 
     /// Starts to write a file in pieces. An append writes to a copy of the file.
-    pub fn write_stream(&self, request: &FileWrite) -> Result<Writer> {
-        let asked = self.asked_file(&request.path, Verb::Write)?;
-        let missing = if request.parents { Missing::Make } else { Missing::Fail };
+    pub fn write_stream(&self, request: &FileWrite) -> Result<ConfinedFileWriter> {
+        let asked = self.asked_file(&request.path, FileOperationVerb::Write)?;
+        let missing = if request.parents { MissingFolderPolicy::Make } else { MissingFolderPolicy::Fail };
         if request.mode == WriteMode::CreateNew {
             return self.write_new_stream(&asked, missing, request.permissions);
         }
-        let mut target = self.target(&asked, missing, Verb::Write)?;
+        let mut target = self.target(&asked, missing, FileOperationVerb::Write)?;
         target.check_expected(request.expected.as_deref())?;
         let shown = target.place.shown.clone();
-        let failed = |errno| errors::failed(Verb::Write, &shown, errno);
+        let failed = |errno| errors::operation_error(FileOperationVerb::Write, &shown, errno);
         // A write in place could not be undone.
-        let mut draft = target.draft(Verb::Write)?.ok_or_else(|| failed(Errno::ACCESS))?;
+        let mut draft = target.draft(FileOperationVerb::Write)?.ok_or_else(|| failed(Errno::ACCESS))?;
         if target.old.is_none() {
             draft.permit(request.permissions).map_err(failed)?;
         }
         if request.mode == WriteMode::Append && target.old.is_some() {
-            let mut old = target.open_old(Verb::Write)?;
+            let mut old = target.open_old(FileOperationVerb::Write)?;
             std::io::copy(&mut old, &mut draft.file).map_err(|error| failed(errno_of(&error)))?;
         }
         let expected = request.expected.clone();
-        Ok(Writer { target, draft, taken: Taken::Replaced, expected })
+        Ok(ConfinedFileWriter { target, draft, taken: ExistingNamePolicy::Replaced, expected })
     }
 
     fn write_new_stream(
         &self,
-        asked: &Asked,
-        missing: Missing,
+        asked: &RequestedPath,
+        missing: MissingFolderPolicy,
         permissions: Option<u32>,
-    ) -> Result<Writer> {
-        let place = self.roots.find_name(asked, Last::Stay, missing, Verb::Write)?;
-        let failed = |errno| errors::failed(Verb::Write, &place.shown, errno);
-        place.name(Verb::Write)?;
+    ) -> Result<ConfinedFileWriter> {
+        let place = self.roots.find_name(asked, FinalLinkPolicy::Stay, missing, FileOperationVerb::Write)?;
+        let failed = |errno| errors::operation_error(FileOperationVerb::Write, &place.shown, errno);
+        place.name(FileOperationVerb::Write)?;
         if place.facts().is_ok() {
             return Err(failed(Errno::EXIST));
         }
-        let draft = Draft::begin(&place.dir).map_err(failed)?;
+        let draft = DraftFile::begin(&place.dir).map_err(failed)?;
         draft.permit(permissions).map_err(failed)?;
-        let target = Target::new(place, None);
-        Ok(Writer { draft, target, taken: Taken::Refused, expected: None })
+        let target = WriteTarget::new(place, None);
+        Ok(ConfinedFileWriter { draft, target, taken: ExistingNamePolicy::Refused, expected: None })
     }
 }
 
-impl Pieces {
+impl ConfinedFileReader {
     /// Reads the next piece, or returns `None` at the end.
     pub fn read(&mut self) -> Result<Option<Vec<u8>>> {
         let piece = self.read_behind(Vec::new(), PIECE_BYTES)?;
@@ -116,7 +116,7 @@ impl Pieces {
             match pread(&self.file, spare_capacity(&mut buffer), self.offset) {
                 Ok(_) | Err(Errno::INVAL | Errno::OVERFLOW) => break,
                 Err(Errno::INTR) => {}
-                Err(errno) => return Err(errors::failed(Verb::Read, &self.shown, errno)),
+                Err(errno) => return Err(errors::operation_error(FileOperationVerb::Read, &self.shown, errno)),
             }
         }
         // The buffer may have had more capacity than requested.
@@ -131,27 +131,27 @@ impl Pieces {
     }
 }
 
-impl Writer {
+impl ConfinedFileWriter {
     /// Appends bytes.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let place = &self.target.place;
-        self.draft.write(bytes).map_err(|errno| errors::failed(Verb::Write, &place.shown, errno))
+        self.draft.write(bytes).map_err(|errno| errors::operation_error(FileOperationVerb::Write, &place.shown, errno))
     }
 
     /// Replaces the target with the written file.
     pub fn finish(mut self) -> Result<FileFacts> {
         let place = &self.target.place;
-        let failed = |errno| errors::failed(Verb::Write, &place.shown, errno);
+        let failed = |errno| errors::operation_error(FileOperationVerb::Write, &place.shown, errno);
         let is_other =
             |expected: &String| place.facts().map_or(true, |facts| facts.version() != *expected);
         if self.expected.as_ref().is_some_and(is_other) {
-            return Err(errors::changed(&place.shown));
+            return Err(errors::changed_file_error(&place.shown));
         }
-        if self.taken == Taken::Replaced {
-            return self.target.put(self.draft, Verb::Write);
+        if self.taken == ExistingNamePolicy::Replaced {
+            return self.target.install_draft(self.draft, FileOperationVerb::Write);
         }
-        self.draft.place(place.name(Verb::Write)?, self.taken).map_err(failed)?;
+        self.draft.place(place.name(FileOperationVerb::Write)?, self.taken).map_err(failed)?;
         let stat = fstat(&self.draft.file).map_err(failed)?;
-        Ok(Facts::from(&stat).told(&place.shown))
+        Ok(FileMetadata::from(&stat).to_file_facts(&place.shown))
     }
 }

@@ -17,13 +17,13 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::folder::{Listed, open_in};
+use super::folder::{ListedFolder, open_in};
 use super::limits::RACES_MAX;
 use super::removal::delete_folder;
-use super::settings::{Access, Root, TemporarySettings};
-use crate::engine::Sorted;
-use crate::errors::Verb;
-use crate::platform::Facts;
+use super::settings::{FolderAccess, AllowedFolder, TemporarySettings};
+use crate::engine::NameOrder;
+use crate::errors::FileOperationVerb;
+use crate::platform::FileMetadata;
 
 /// The prefix of the names. The user id and a random number follow.
 const PREFIX: &str = "jaato-environment-";
@@ -33,7 +33,7 @@ const SWEEP_MAX: usize = 64;
 
 /// A temporary folder, which is removed with this value.
 #[derive(Debug)]
-pub(crate) struct Temporary {
+pub(crate) struct SelfRemovingFolder {
     base: OwnedFd,
     name: OsString,
     host: PathBuf,
@@ -43,7 +43,7 @@ pub(crate) struct Temporary {
     is_removed: AtomicBool,
 }
 
-impl Temporary {
+impl SelfRemovingFolder {
     /// Removes abandoned folders, and creates a folder that only its owner can access.
     pub(crate) fn make(settings: &TemporarySettings) -> Result<Self> {
         let base_path = settings.base.clone().unwrap_or_else(std::env::temp_dir);
@@ -69,7 +69,7 @@ impl Temporary {
                 Err(Errno::EXIST) => continue,
                 made => made.map_err(failed)?,
             }
-            let Some(handle) = locked(&base, &name).map_err(failed)? else { continue };
+            let Some(handle) = open_locked_folder(&base, &name).map_err(failed)? else { continue };
             let host = real.join(&name);
             let shown = settings.shown.clone().unwrap_or_else(|| base_path.join(&name));
             let is_removed = AtomicBool::new(false);
@@ -82,13 +82,13 @@ impl Temporary {
         &self.host
     }
 
-    pub(crate) fn shown(&self) -> &Path {
+    pub(crate) fn display_path(&self) -> &Path {
         &self.shown
     }
 
     /// Returns the folder as an allowed folder.
-    pub(crate) fn root(&self) -> Root {
-        Root { host: self.host.clone(), shown: self.shown.clone(), access: Access::Write }
+    pub(crate) fn root(&self) -> AllowedFolder {
+        AllowedFolder { host: self.host.clone(), shown: self.shown.clone(), access: FolderAccess::Write }
     }
 
     /// Removes the folder with its content.
@@ -96,14 +96,14 @@ impl Temporary {
         if self.is_removed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        match delete_folder(&self.base, &self.name, &self.host, Verb::Delete) {
+        match delete_folder(&self.base, &self.name, &self.host, FileOperationVerb::Delete) {
             Err(Error { kind: ErrorKind::NotFound, .. }) => Ok(()),
             other => other,
         }
     }
 }
 
-impl Drop for Temporary {
+impl Drop for SelfRemovingFolder {
     fn drop(&mut self) {
         // The next start removes what is left.
         let _ = self.remove();
@@ -111,7 +111,7 @@ impl Drop for Temporary {
 }
 
 /// Locks a folder. Returns `None` if another process holds the lock or has removed the folder.
-fn locked(base: impl AsFd, name: &OsStr) -> rustix::io::Result<Option<OwnedFd>> {
+fn open_locked_folder(base: impl AsFd, name: &OsStr) -> rustix::io::Result<Option<OwnedFd>> {
     let folder = match open_in(base.as_fd(), name) {
         Ok(folder) => folder,
         Err(Errno::NOENT) => return Ok(None),
@@ -124,17 +124,17 @@ fn locked(base: impl AsFd, name: &OsStr) -> rustix::io::Result<Option<OwnedFd>> 
     }
     // Another process may have removed the folder before this lock was acquired.
     let there = match statat(base, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(there) => Facts::from(&there),
+        Ok(there) => FileMetadata::from(&there),
         Err(Errno::NOENT) => return Ok(None),
         Err(errno) => return Err(errno),
     };
-    let ours = Facts::from(&fstat(&folder)?);
+    let ours = FileMetadata::from(&fstat(&folder)?);
     Ok((there.identity == ours.identity).then_some(folder))
 }
 
 /// Removes the user's folders that are not locked.
 fn sweep(base: &OwnedFd, prefix: &[u8]) -> rustix::io::Result<()> {
-    let mut folder = Listed::read(open_in(base, OsStr::new("."))?, Sorted::No)?;
+    let mut folder = ListedFolder::read(open_in(base, OsStr::new("."))?, NameOrder::No)?;
     let user = rustix::process::geteuid().as_raw();
     let mut swept = 0;
     while let Some((name, kind)) = folder.names.next() {
@@ -142,10 +142,10 @@ fn sweep(base: &OwnedFd, prefix: &[u8]) -> rustix::io::Result<()> {
             continue;
         }
         let name = name.to_owned();
-        let Ok(Some(left)) = locked(base, &name) else { continue };
+        let Ok(Some(left)) = open_locked_folder(base, &name) else { continue };
         if fstat(&left).is_ok_and(|stat| stat.st_uid == user) {
             // A folder that cannot be removed must not prevent the removal of others.
-            let _ = delete_folder(base, &name, Path::new(&name), Verb::Delete);
+            let _ = delete_folder(base, &name, Path::new(&name), FileOperationVerb::Delete);
         }
         swept += 1;
         if swept == SWEEP_MAX {

@@ -5,9 +5,9 @@ use jaato_types::files::{FileReadText, FileText};
 use rustix::buffer::spare_capacity;
 use rustix::io::{Errno, read};
 
-use super::confined::Confined;
+use super::confined::ConfinedFiles;
 use crate::engine::TextReader;
-use crate::errors::{self, Verb};
+use crate::errors::{self, FileOperationVerb};
 
 /// The number of bytes that are read at once.
 const CHUNK_BYTES: usize = 256 * 1024;
@@ -15,12 +15,12 @@ const CHUNK_BYTES: usize = 256 * 1024;
 /// The buffer size for a file whose reported size is wrong, such as a file in `/proc`.
 const MIN_CHUNK_BYTES: usize = 4096;
 
-impl Confined {
+impl ConfinedFiles {
     /// Reads text without changing line ends.
     pub fn read_text(&self, request: &FileReadText) -> Result<FileText> {
-        let asked = self.asked(&request.path)?;
-        let shown = asked.shown();
-        let (file, facts) = self.roots.open_file(&asked, Verb::Read)?;
+        let asked = self.requested_path(&request.path)?;
+        let shown = asked.display_path();
+        let (file, facts) = self.roots.open_file(&asked, FileOperationVerb::Read)?;
         let told = shown.to_string_lossy();
         let mut text = TextReader::new(request, &told);
         let capacity = usize::try_from(facts.size).unwrap_or(usize::MAX).min(CHUNK_BYTES);
@@ -30,7 +30,7 @@ impl Confined {
             match read(&file, spare_capacity(&mut chunk)) {
                 Ok(_) => {}
                 Err(Errno::INTR) => continue,
-                Err(errno) => return Err(errors::failed(Verb::Read, &shown, errno)),
+                Err(errno) => return Err(errors::operation_error(FileOperationVerb::Read, &shown, errno)),
             }
             if !text.push(&chunk)? {
                 return Ok(text.finish(facts.size, Some(facts.version())));

@@ -8,22 +8,22 @@ use jaato_types::files::{FileFacts, FileKind, FileWrite, WriteMode};
 use rustix::fs::{Access, AtFlags, Mode, OFlags, accessat, fstat, ftruncate, openat};
 use rustix::io::Errno;
 
-use super::asked::Asked;
-use super::confined::Confined;
-use super::draft::{Draft, Taken, errno_of};
+use super::asked::RequestedPath;
+use super::confined::ConfinedFiles;
+use super::draft::{DraftFile, ExistingNamePolicy, errno_of};
 use super::limits::RACES_MAX;
-use super::place::Place;
-use super::steps::{Last, Missing};
+use super::place::PathTarget;
+use super::steps::{FinalLinkPolicy, MissingFolderPolicy};
 use crate::engine::EDIT_BYTES_MAX;
-use crate::errors::{self, Verb};
-use crate::platform::{Facts, copy_attributes};
+use crate::errors::{self, FileOperationVerb};
+use crate::platform::{FileMetadata, copy_attributes};
 
 /// The target of a write.
 #[derive(Debug)]
-pub(crate) struct Target {
-    pub(crate) place: Place,
+pub(crate) struct WriteTarget {
+    pub(crate) place: PathTarget,
     /// The existing file.
-    pub(crate) old: Option<Facts>,
+    pub(crate) old: Option<FileMetadata>,
     /// Whether to keep the file and change only its content, because it has other hard links, or
     /// its owner or attributes cannot be given to another file.
     stays: bool,
@@ -32,7 +32,7 @@ pub(crate) struct Target {
 /// Permission bits of a draft that is only a copy.
 const OWNERS_MODE: u32 = 0o600;
 
-impl Confined {
+impl ConfinedFiles {
     /// Writes a file.
     ///
     /// Replaces the file with a new one that has the same owner, permission bits and extended
@@ -41,20 +41,20 @@ impl Confined {
     /// overwritten. If the path is a link, the link stays and its target is written. Read-only
     /// files are refused.
     pub fn write(&self, request: &FileWrite, bytes: &[u8]) -> Result<FileFacts> {
-        let asked = self.asked_file(&request.path, Verb::Write)?;
-        let missing = if request.parents { Missing::Make } else { Missing::Fail };
+        let asked = self.asked_file(&request.path, FileOperationVerb::Write)?;
+        let missing = if request.parents { MissingFolderPolicy::Make } else { MissingFolderPolicy::Fail };
         match request.mode {
             WriteMode::Replace => {
-                let target = self.target(&asked, missing, Verb::Write)?;
-                let name = target.place.name(Verb::Write)?.clone();
+                let target = self.target(&asked, missing, FileOperationVerb::Write)?;
+                let name = target.place.name(FileOperationVerb::Write)?.clone();
                 let _one_at_a_time = self.write_lock(&name);
                 // The version must be checked under the lock.
                 let target = match request.expected {
-                    Some(_) => self.target(&asked, missing, Verb::Write)?,
+                    Some(_) => self.target(&asked, missing, FileOperationVerb::Write)?,
                     None => target,
                 };
                 target.check_expected(request.expected.as_deref())?;
-                target.replace(bytes, request.permissions, Verb::Write)
+                target.replace(bytes, request.permissions, FileOperationVerb::Write)
             }
             WriteMode::CreateNew => self.create_new(&asked, missing, request.permissions, bytes),
             WriteMode::Append => self.append(&asked, missing, request.expected.as_deref(), bytes),
@@ -62,85 +62,85 @@ impl Confined {
     }
 
     /// Parses the path of a file.
-    pub(crate) fn asked_file(&self, path: &str, verb: Verb) -> Result<Asked> {
-        let asked = self.asked(path)?;
+    pub(crate) fn asked_file(&self, path: &str, verb: FileOperationVerb) -> Result<RequestedPath> {
+        let asked = self.requested_path(path)?;
         if asked.wants_folder {
             let reason = "a path with this ending names a folder, not a file";
-            return Err(errors::refused(verb, &asked.shown(), reason));
+            return Err(errors::refused_error(verb, &asked.display_path(), reason));
         }
         Ok(asked)
     }
 
     /// Resolves the target of a write, following links, and looks at the existing file.
-    pub(crate) fn target(&self, asked: &Asked, missing: Missing, verb: Verb) -> Result<Target> {
-        let mut place = self.roots.find_name(asked, Last::Follow, missing, verb)?;
+    pub(crate) fn target(&self, asked: &RequestedPath, missing: MissingFolderPolicy, verb: FileOperationVerb) -> Result<WriteTarget> {
+        let mut place = self.roots.find_name(asked, FinalLinkPolicy::Follow, missing, verb)?;
         for _ in 0..RACES_MAX {
-            match Target::look(place, verb)? {
+            match WriteTarget::look_up_target(place, verb)? {
                 Some(target) => return Ok(target),
                 None => place = self.roots.find_target(asked, missing, verb)?,
             }
         }
-        Err(errors::keeps_changing(verb, &asked.shown()))
+        Err(errors::keeps_changing(verb, &asked.display_path()))
     }
 
     fn create_new(
         &self,
-        asked: &Asked,
-        missing: Missing,
+        asked: &RequestedPath,
+        missing: MissingFolderPolicy,
         permissions: Option<u32>,
         bytes: &[u8],
     ) -> Result<FileFacts> {
-        let place = self.roots.find_name(asked, Last::Stay, missing, Verb::Write)?;
-        let failed = |errno| errors::failed(Verb::Write, &place.shown, errno);
-        let name = place.name(Verb::Write)?;
+        let place = self.roots.find_name(asked, FinalLinkPolicy::Stay, missing, FileOperationVerb::Write)?;
+        let failed = |errno| errors::operation_error(FileOperationVerb::Write, &place.shown, errno);
+        let name = place.name(FileOperationVerb::Write)?;
         if place.facts().is_ok() {
             return Err(failed(Errno::EXIST));
         }
-        let mut draft = Draft::begin(&place.dir).map_err(failed)?;
+        let mut draft = DraftFile::begin(&place.dir).map_err(failed)?;
         draft.write(bytes).map_err(failed)?;
         draft.permit(permissions).map_err(failed)?;
-        draft.place(name, Taken::Refused).map_err(failed)?;
+        draft.place(name, ExistingNamePolicy::Refused).map_err(failed)?;
         let stat = fstat(&draft.file).map_err(failed)?;
-        Ok(Facts::from(&stat).told(&place.shown))
+        Ok(FileMetadata::from(&stat).to_file_facts(&place.shown))
     }
 
     fn append(
         &self,
-        asked: &Asked,
-        missing: Missing,
+        asked: &RequestedPath,
+        missing: MissingFolderPolicy,
         expected: Option<&str>,
         bytes: &[u8],
     ) -> Result<FileFacts> {
-        let failed = |errno| errors::failed(Verb::Write, &asked.shown(), errno);
-        let mut place = self.roots.find_name(asked, Last::Follow, missing, Verb::Write)?;
+        let failed = |errno| errors::operation_error(FileOperationVerb::Write, &asked.display_path(), errno);
+        let mut place = self.roots.find_name(asked, FinalLinkPolicy::Follow, missing, FileOperationVerb::Write)?;
         for _ in 0..RACES_MAX {
-            let name = place.name(Verb::Write)?.clone();
+            let name = place.name(FileOperationVerb::Write)?.clone();
             let _one_at_a_time = self.write_lock(&name);
             let create = if expected.is_some() { OFlags::empty() } else { OFlags::CREATE };
             let flags = TO_WRITE | OFlags::APPEND | create;
             match openat(&*place.dir, &name, flags, Mode::from_raw_mode(0o666)) {
                 Err(Errno::LOOP) => {
-                    place = self.roots.find_target(asked, missing, Verb::Write)?;
+                    place = self.roots.find_target(asked, missing, FileOperationVerb::Write)?;
                     continue;
                 }
                 Err(Errno::NOENT) if expected.is_some() => {
-                    return Err(errors::changed(&place.shown));
+                    return Err(errors::changed_file_error(&place.shown));
                 }
-                Err(errno) => return Err(not_to_open(&place, errno, Verb::Write)),
+                Err(errno) => return Err(not_to_open(&place, errno, FileOperationVerb::Write)),
                 Ok(file) => {
-                    let facts = Facts::from(&fstat(&file).map_err(failed)?);
-                    check_is_file(&facts, &place, Verb::Write)?;
+                    let facts = FileMetadata::from(&fstat(&file).map_err(failed)?);
+                    check_is_file(&facts, &place, FileOperationVerb::Write)?;
                     if expected.is_some_and(|expected| expected != facts.version()) {
-                        return Err(errors::changed(&place.shown));
+                        return Err(errors::changed_file_error(&place.shown));
                     }
                     let mut file = File::from(file);
                     file.write_all(bytes).map_err(|error| failed(errno_of(&error)))?;
                     let stat = fstat(&file).map_err(failed)?;
-                    return Ok(Facts::from(&stat).told(&place.shown));
+                    return Ok(FileMetadata::from(&stat).to_file_facts(&place.shown));
                 }
             }
         }
-        Err(errors::keeps_changing(Verb::Write, &asked.shown()))
+        Err(errors::keeps_changing(FileOperationVerb::Write, &asked.display_path()))
     }
 }
 
@@ -151,8 +151,8 @@ const TO_WRITE: OFlags = OFlags::WRONLY
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-impl Target {
-    pub(crate) fn new(place: Place, old: Option<Facts>) -> Self {
+impl WriteTarget {
+    pub(crate) fn new(place: PathTarget, old: Option<FileMetadata>) -> Self {
         Self { place, old, stays: false }
     }
 
@@ -160,8 +160,8 @@ impl Target {
     ///
     /// Does not open the file, because replacing a file that is open for writing is slower on some
     /// file systems.
-    fn look(place: Place, verb: Verb) -> Result<Option<Self>> {
-        let failed = |errno| errors::failed(verb, &place.shown, errno);
+    fn look_up_target(place: PathTarget, verb: FileOperationVerb) -> Result<Option<Self>> {
+        let failed = |errno| errors::operation_error(verb, &place.shown, errno);
         let name = place.name(verb)?;
         let facts = match place.facts() {
             Ok(facts) => facts,
@@ -184,29 +184,29 @@ impl Target {
         let Some(expected) = expected else { return Ok(()) };
         match &self.old {
             Some(old) if old.version() == expected => Ok(()),
-            _ => Err(errors::changed(&self.place.shown)),
+            _ => Err(errors::changed_file_error(&self.place.shown)),
         }
     }
 
     /// Opens the old file for reading, and checks that it is the same file.
-    pub(crate) fn open_old(&self, verb: Verb) -> Result<File> {
+    pub(crate) fn open_old(&self, verb: FileOperationVerb) -> Result<File> {
         self.open_same(OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC, verb)
     }
 
-    fn open_same(&self, flags: OFlags, verb: Verb) -> Result<File> {
-        let failed = |errno| errors::failed(verb, &self.place.shown, errno);
+    fn open_same(&self, flags: OFlags, verb: FileOperationVerb) -> Result<File> {
+        let failed = |errno| errors::operation_error(verb, &self.place.shown, errno);
         let name = self.place.name(verb)?;
         let file = openat(&*self.place.dir, name, flags, Mode::empty()).map_err(failed)?;
-        let facts = Facts::from(&fstat(&file).map_err(failed)?);
+        let facts = FileMetadata::from(&fstat(&file).map_err(failed)?);
         match &self.old {
             Some(old) if old.identity == facts.identity => Ok(file.into()),
-            _ => Err(errors::changed(&self.place.shown)),
+            _ => Err(errors::changed_file_error(&self.place.shown)),
         }
     }
 
     /// Reads the whole old file.
-    pub(crate) fn content(&self, verb: Verb) -> Result<Vec<u8>> {
-        let failed = |errno| errors::failed(verb, &self.place.shown, errno);
+    pub(crate) fn content(&self, verb: FileOperationVerb) -> Result<Vec<u8>> {
+        let failed = |errno| errors::operation_error(verb, &self.place.shown, errno);
         let mut content = Vec::new();
         let file = self.open_old(verb)?;
         let mut file = file.take(EDIT_BYTES_MAX + 1);
@@ -216,16 +216,16 @@ impl Target {
 
     /// Creates the draft of the new file. Returns `None` if its folder allows no new files, so that
     /// the old file must be overwritten.
-    pub(crate) fn draft(&mut self, verb: Verb) -> Result<Option<Draft>> {
-        let failed = |errno| errors::failed(verb, &self.place.shown, errno);
+    pub(crate) fn draft(&mut self, verb: FileOperationVerb) -> Result<Option<DraftFile>> {
+        let failed = |errno| errors::operation_error(verb, &self.place.shown, errno);
         let is_refused = |errno| self.old.is_some() && matches!(errno, Errno::ACCESS | Errno::PERM);
-        let draft = match Draft::begin(&self.place.dir) {
+        let draft = match DraftFile::begin(&self.place.dir) {
             Ok(draft) => draft,
             Err(errno) if is_refused(errno) => return Ok(None),
             Err(errno) => return Err(failed(errno)),
         };
         let Some(old) = &self.old else { return Ok(Some(draft)) };
-        let fresh = Facts::from(&fstat(&draft.file).map_err(failed)?);
+        let fresh = FileMetadata::from(&fstat(&draft.file).map_err(failed)?);
         let like = draft.like(old, &fresh).and_then(|()| self.copy_attributes(&draft));
         if old.links > 1 || like.is_err() {
             // The file stays and receives the content of the draft, which no other user may read.
@@ -240,25 +240,25 @@ impl Target {
         mut self,
         bytes: &[u8],
         permissions: Option<u32>,
-        verb: Verb,
+        verb: FileOperationVerb,
     ) -> Result<FileFacts> {
         let Some(mut draft) = self.draft(verb)? else { return self.write_in_place(bytes, verb) };
-        let failed = |errno| errors::failed(verb, &self.place.shown, errno);
+        let failed = |errno| errors::operation_error(verb, &self.place.shown, errno);
         draft.write(bytes).map_err(failed)?;
         if self.old.is_none() {
             draft.permit(permissions).map_err(failed)?;
         }
-        self.put(draft, verb)
+        self.install_draft(draft, verb)
     }
 
     /// Replaces the file with a draft.
-    pub(crate) fn put(&self, mut draft: Draft, verb: Verb) -> Result<FileFacts> {
-        let failed = |errno| errors::failed(verb, &self.place.shown, errno);
+    pub(crate) fn install_draft(&self, mut draft: DraftFile, verb: FileOperationVerb) -> Result<FileFacts> {
+        let failed = |errno| errors::operation_error(verb, &self.place.shown, errno);
         if !self.stays {
-            match draft.place(self.place.name(verb)?, Taken::Replaced) {
+            match draft.place(self.place.name(verb)?, ExistingNamePolicy::Replaced) {
                 Ok(()) => {
                     let stat = fstat(&draft.file).map_err(failed)?;
-                    return Ok(Facts::from(&stat).told(&self.place.shown));
+                    return Ok(FileMetadata::from(&stat).to_file_facts(&self.place.shown));
                 }
                 // A mount point cannot be renamed over.
                 Err(Errno::BUSY | Errno::XDEV) if self.old.is_some() => {}
@@ -271,27 +271,27 @@ impl Target {
     }
 
     /// Overwrites the content.
-    fn write_in_place(self, bytes: &[u8], verb: Verb) -> Result<FileFacts> {
+    fn write_in_place(self, bytes: &[u8], verb: FileOperationVerb) -> Result<FileFacts> {
         self.overwrite(&mut &*bytes, verb)
     }
 
     /// Overwrites the content and truncates the rest.
-    fn overwrite(&self, content: &mut impl Read, verb: Verb) -> Result<FileFacts> {
-        let failed = |errno| errors::failed(verb, &self.place.shown, errno);
+    fn overwrite(&self, content: &mut impl Read, verb: FileOperationVerb) -> Result<FileFacts> {
+        let failed = |errno| errors::operation_error(verb, &self.place.shown, errno);
         let mut file = self.open_same(TO_WRITE, verb)?;
         let length = std::io::copy(content, &mut file).map_err(|error| failed(errno_of(&error)))?;
         ftruncate(&file, length).map_err(failed)?;
         let stat = fstat(&file).map_err(failed)?;
-        Ok(Facts::from(&stat).told(&self.place.shown))
+        Ok(FileMetadata::from(&stat).to_file_facts(&self.place.shown))
     }
 
-    fn copy_attributes(&self, draft: &Draft) -> rustix::io::Result<()> {
+    fn copy_attributes(&self, draft: &DraftFile) -> rustix::io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
         copy_attributes(self.place.open(flags)?, &draft.file)
     }
 }
 
-fn check_is_file(facts: &Facts, place: &Place, verb: Verb) -> Result<()> {
+fn check_is_file(facts: &FileMetadata, place: &PathTarget, verb: FileOperationVerb) -> Result<()> {
     if facts.kind == FileKind::File {
         return Ok(());
     }
@@ -299,9 +299,9 @@ fn check_is_file(facts: &Facts, place: &Place, verb: Verb) -> Result<()> {
 }
 
 /// Returns a better error if the file is a pipe without a reader, which cannot be opened.
-fn not_to_open(place: &Place, errno: Errno, verb: Verb) -> jaato_types::Error {
+fn not_to_open(place: &PathTarget, errno: Errno, verb: FileOperationVerb) -> jaato_types::Error {
     match place.facts() {
         Ok(facts) if errno == Errno::NXIO => errors::no_file(verb, &place.shown, facts.kind),
-        _ => errors::failed(verb, &place.shown, errno),
+        _ => errors::operation_error(verb, &place.shown, errno),
     }
 }

@@ -11,7 +11,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
-use super::Wait;
+use super::DiskWait;
 
 /// Flags that open a folder only to pass through it, without permission to list it.
 pub(crate) const PASS_THROUGH: OFlags =
@@ -24,10 +24,10 @@ pub(crate) fn open_beneath(
     folder: impl AsFd,
     path: &Path,
     flags: OFlags,
-    wait: Wait,
+    wait: DiskWait,
 ) -> Option<rustix::io::Result<OwnedFd>> {
     let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    if wait == Wait::MustNot {
+    if wait == DiskWait::MustNot {
         resolve |= ResolveFlags::CACHED;
     }
     match openat2(folder, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {

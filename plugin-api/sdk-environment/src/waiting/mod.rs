@@ -9,8 +9,8 @@ mod sets;
 
 use jaato_types::terminal::TerminalWait;
 
-pub use call::{Call, Doing, Numbers, Timeout};
-pub use seen::Seen;
+pub use call::{WaitingSystemCall, ThreadActivity, SystemCallNumbers, SystemCallTimeout};
+pub use seen::TerminalWaitHistory;
 pub use sets::{
     DESCRIPTORS_MAX, POLL_ENTRY_BYTES, TIME_BYTES, milliseconds, of_epoll, of_poll, of_select,
     select_bytes, terminal_index,
@@ -18,18 +18,18 @@ pub use sets::{
 
 /// The result of one look at a terminal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Waiting {
+pub struct InputWaitState {
     /// Whether a program waits, if that is known.
     pub waits: Option<TerminalWait>,
     /// The process that waits.
-    pub waiter: Option<Waiter>,
+    pub waiter: Option<WaitingProcess>,
     /// The name of the foreground program.
     pub name: Option<String>,
 }
 
 /// A process that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiter {
+pub struct WaitingProcess {
     /// The process id.
     pub pid: u32,
     /// The thread id.

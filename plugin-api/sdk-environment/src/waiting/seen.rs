@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use jaato_types::terminal::{TerminalState, TerminalWait};
 
-use super::{Waiter, Waiting};
+use super::{WaitingProcess, InputWaitState};
 
 /// The number of programs per terminal whose waits are remembered: a shell, and the programs it
 /// runs.
@@ -24,17 +24,17 @@ const ESCAPE: u8 = 0x1b;
 
 /// The history of looks at a terminal.
 #[derive(Default)]
-pub struct Seen {
+pub struct TerminalWaitHistory {
     /// The last wait.
-    last: Option<Wait>,
+    last: Option<ObservedWait>,
     /// The longest wait of each program in milliseconds, or [`u64::MAX`] for one without a timeout.
     longest: HashMap<u32, u64>,
     /// Whether the last input ended with an escape character.
     after_escape: bool,
 }
 
-struct Wait {
-    waiter: Waiter,
+struct ObservedWait {
+    waiter: WaitingProcess,
     /// Whether the wait has a timeout.
     is_timed: bool,
     shown_bytes: Option<u64>,
@@ -45,17 +45,17 @@ struct Wait {
     takes_ms: Option<u64>,
 }
 
-impl Seen {
+impl TerminalWaitHistory {
     /// Forgets the wait because input was typed, so that the next wait is a different one.
-    pub fn typed(&mut self, bytes: &[u8]) {
+    pub fn record_input(&mut self, bytes: &[u8]) {
         self.last = None;
         // After a complete sequence, such as an arrow key, programs do not wait for more.
         self.after_escape = bytes.ends_with(&[ESCAPE]);
     }
 
     /// Adds the result of a look to the state of the terminal.
-    pub fn add(&mut self, looked: Waiting, state: &mut TerminalState) {
-        let Waiting { waits, waiter, name } = looked;
+    pub fn add(&mut self, looked: InputWaitState, state: &mut TerminalState) {
+        let InputWaitState { waits, waiter, name } = looked;
         state.foreground_name = name;
         // Input that no program has read yet is work that a program is about to do.
         state.waits = if state.has_input == Some(true) { Some(TerminalWait::Busy) } else { waits };
@@ -91,8 +91,8 @@ impl Seen {
     }
 
     /// Records a wait, which either continues the last one or is another one.
-    fn follow(&mut self, waiter: Waiter, shown_bytes: Option<u64>, is_timed: bool) -> &Wait {
-        let goes_on = |wait: &Wait| {
+    fn follow(&mut self, waiter: WaitingProcess, shown_bytes: Option<u64>, is_timed: bool) -> &ObservedWait {
+        let goes_on = |wait: &ObservedWait| {
             let is_same = (wait.waiter.pid, wait.waiter.thread) == (waiter.pid, waiter.thread);
             let has_not_run = wait.waiter.run == waiter.run;
             // A wait of another kind is a different wait.
@@ -103,11 +103,11 @@ impl Seen {
         let wait = match self.last.take().filter(goes_on) {
             Some(wait) => {
                 let again = wait.again + u32::from(wait.waiter.run != waiter.run);
-                Wait { waiter, again, takes_ms: wait.takes_ms.max(takes_ms), ..wait }
+                ObservedWait { waiter, again, takes_ms: wait.takes_ms.max(takes_ms), ..wait }
             }
             None => {
                 let since = Instant::now();
-                Wait { waiter, is_timed, shown_bytes, since, again: 0, takes_ms }
+                ObservedWait { waiter, is_timed, shown_bytes, since, again: 0, takes_ms }
             }
         };
         self.last.insert(wait)
@@ -118,14 +118,14 @@ impl Seen {
 mod tests {
     use super::*;
 
-    fn look(waits: TerminalWait, run: &str) -> Waiting {
+    fn look(waits: TerminalWait, run: &str) -> InputWaitState {
         let takes_ms = (waits == TerminalWait::ReadingForAWhile).then_some(100);
-        let waiter = Waiter { pid: 7, thread: 7, run: Some(run.to_owned()), takes_ms };
-        Waiting { waits: Some(waits), waiter: Some(waiter), name: None }
+        let waiter = WaitingProcess { pid: 7, thread: 7, run: Some(run.to_owned()), takes_ms };
+        InputWaitState { waits: Some(waits), waiter: Some(waiter), name: None }
     }
 
     /// Looks, and returns whether the wait continued and how often it started again.
-    fn goes_on(seen: &mut Seen, looked: Waiting, shown_bytes: u64) -> (bool, Option<u32>) {
+    fn goes_on(seen: &mut TerminalWaitHistory, looked: InputWaitState, shown_bytes: u64) -> (bool, Option<u32>) {
         let before = seen.last.as_ref().map(|wait| wait.since);
         let mut state =
             TerminalState { shown_bytes: Some(shown_bytes), ..TerminalState::default() };
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_wait_begins_when_those_that_worked_beside_it_are_done() {
-        let (mut seen, timed) = (Seen::default(), TerminalWait::ReadingForAWhile);
+        let (mut seen, timed) = (TerminalWaitHistory::default(), TerminalWait::ReadingForAWhile);
         goes_on(&mut seen, look(timed, "1 0 1"), 5);
         assert_eq!(goes_on(&mut seen, look(timed, "1 0 1"), 5), (true, Some(0)));
         assert_eq!(goes_on(&mut seen, look(TerminalWait::Reading, "1 0 1"), 5), (false, None));
@@ -147,19 +147,19 @@ mod tests {
 
     #[test]
     fn a_wait_goes_on_as_long_as_nobody_runs_and_nothing_is_shown() {
-        let (mut seen, reads) = (Seen::default(), TerminalWait::Reading);
+        let (mut seen, reads) = (TerminalWaitHistory::default(), TerminalWait::Reading);
         assert_eq!(goes_on(&mut seen, look(reads, "1 0 1"), 5), (false, None));
         assert_eq!(goes_on(&mut seen, look(reads, "1 0 1"), 5), (true, None));
         assert_eq!(goes_on(&mut seen, look(reads, "2 0 2"), 5), (false, None));
         assert_eq!(goes_on(&mut seen, look(reads, "2 0 2"), 6), (false, None));
-        let busy = Waiting { waits: Some(TerminalWait::Busy), ..Waiting::default() };
+        let busy = InputWaitState { waits: Some(TerminalWait::Busy), ..InputWaitState::default() };
         goes_on(&mut seen, busy, 6);
         assert_eq!(goes_on(&mut seen, look(reads, "2 0 2"), 6), (false, None));
     }
 
     #[test]
     fn a_wait_that_ends_by_itself_may_begin_anew() {
-        let (mut seen, reads) = (Seen::default(), TerminalWait::ReadingForAWhile);
+        let (mut seen, reads) = (TerminalWaitHistory::default(), TerminalWait::ReadingForAWhile);
         assert_eq!(goes_on(&mut seen, look(reads, "1 0 1"), 5), (false, Some(0)));
         assert_eq!(goes_on(&mut seen, look(reads, "2 0 2"), 5), (true, Some(1)));
         assert_eq!(goes_on(&mut seen, look(reads, "2 0 2"), 5), (true, Some(1)));
@@ -169,8 +169,8 @@ mod tests {
     /// Types and then looks at waits of the given milliseconds, where `None` is a wait without a
     /// timeout. Returns the longest duration of the last wait, and whether it is a pause.
     fn waits_of(typed: &[u8], waits: &[Option<u64>]) -> (Option<u64>, Option<bool>) {
-        let (mut seen, mut state) = (Seen::default(), TerminalState::default());
-        seen.typed(typed);
+        let (mut seen, mut state) = (TerminalWaitHistory::default(), TerminalState::default());
+        seen.record_input(typed);
         for (number, takes_ms) in waits.iter().enumerate() {
             let waits = match takes_ms {
                 Some(_) => TerminalWait::ReadingForAWhile,
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn what_is_remembered_of_programs_is_bounded() {
-        let mut seen = Seen::default();
+        let mut seen = TerminalWaitHistory::default();
         for program in 0..1000 {
             seen.longer(program, 1);
             assert!(seen.longest.len() <= PROGRAMS_MAX);
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn what_is_typed_and_not_taken_is_work_to_do() {
         let mut state = TerminalState { has_input: Some(true), ..TerminalState::default() };
-        Seen::default().add(look(TerminalWait::Reading, "1 0 1"), &mut state);
+        TerminalWaitHistory::default().add(look(TerminalWait::Reading, "1 0 1"), &mut state);
         assert_eq!((state.waits, state.waiter_pid), (Some(TerminalWait::Busy), None));
     }
 }

@@ -1,13 +1,13 @@
 //! All operations that take one path.
 
-use jaato_plugin_sdk_environment::files::Confined;
+use jaato_plugin_sdk_environment::files::ConfinedFiles;
 use jaato_types::Result;
 use jaato_types::files::*;
 
 /// An operation. Its answer is a text with everything that it returned.
 pub struct Operation {
     pub name: &'static str,
-    pub run: fn(&Confined, &str) -> Result<String>,
+    pub run: fn(&ConfinedFiles, &str) -> Result<String>,
     /// What the operation does with a link at the end of the path.
     pub link: Link,
 }
@@ -40,13 +40,13 @@ fn pair(from: &str, to: &str) -> FilePair {
     FilePair { from: from.to_owned(), to: to.to_owned(), overwrite: true }
 }
 
-fn streamed(confined: &Confined, path: &str, mode: WriteMode) -> Result<String> {
+fn streamed(confined: &ConfinedFiles, path: &str, mode: WriteMode) -> Result<String> {
     let mut writer = confined.write_stream(&write(path, mode))?;
     writer.write(b"streamed")?;
     writer.finish().map(told)
 }
 
-fn found(confined: &Confined, pattern: &str, path: &str) -> Result<String> {
+fn found(confined: &ConfinedFiles, pattern: &str, path: &str) -> Result<String> {
     let request = FileFind {
         pattern: pattern.to_owned(),
         path: path.to_owned(),
@@ -60,18 +60,18 @@ fn found(confined: &Confined, pattern: &str, path: &str) -> Result<String> {
 }
 
 /// Patterns are relative, so an absolute pattern is searched from the root.
-fn found_by(confined: &Confined, pattern: &str) -> Result<String> {
+fn found_by(confined: &ConfinedFiles, pattern: &str) -> Result<String> {
     match pattern.strip_prefix('/') {
         Some(pattern) => found(confined, pattern.trim_start_matches('/'), "/"),
         None => found(confined, pattern, ""),
     }
 }
 
-const fn follows(name: &'static str, run: fn(&Confined, &str) -> Result<String>) -> Operation {
+const fn follows(name: &'static str, run: fn(&ConfinedFiles, &str) -> Result<String>) -> Operation {
     Operation { name, run, link: Link::Followed }
 }
 
-const fn itself(name: &'static str, run: fn(&Confined, &str) -> Result<String>) -> Operation {
+const fn itself(name: &'static str, run: fn(&ConfinedFiles, &str) -> Result<String>) -> Operation {
     Operation { name, run, link: Link::Itself }
 }
 

@@ -2,14 +2,14 @@
 
 use std::fs;
 
-use jaato_plugin_sdk_environment::files::{Confined, Root, Settings};
+use jaato_plugin_sdk_environment::files::{ConfinedFiles, AllowedFolder, ConfinedFilesSettings};
 use jaato_types::ErrorKind;
 use jaato_types::files::*;
 
 use super::trap::{SECRET, Trap};
 use crate::support::Ground;
 
-fn read(confined: &Confined, path: &str) -> jaato_types::Result<String> {
+fn read(confined: &ConfinedFiles, path: &str) -> jaato_types::Result<String> {
     let request = FileRead { path: path.to_owned(), ..FileRead::default() };
     confined.read(&request).map(|(_, bytes)| String::from_utf8(bytes).unwrap())
 }
@@ -119,12 +119,12 @@ fn allowed_folders_cannot_be_deleted_or_moved_nor_what_holds_them() {
     fs::create_dir_all(ground.path("work/a/inner")).unwrap();
     ground.put("work/a/inner/file.txt", "inner");
     ground.link("a", "work/other_name");
-    let inner = Root {
-        access: jaato_plugin_sdk_environment::files::Access::Read,
-        ..Root::local(ground.path("work/a/inner"))
+    let inner = AllowedFolder {
+        access: jaato_plugin_sdk_environment::files::FolderAccess::Read,
+        ..AllowedFolder::local(ground.path("work/a/inner"))
     };
-    let confined = Confined::open(&Settings {
-        roots: vec![Root::local(ground.path("work")), inner],
+    let confined = ConfinedFiles::open(&ConfinedFilesSettings {
+        roots: vec![AllowedFolder::local(ground.path("work")), inner],
         default_folder: ground.path("work"),
         temporary: None,
     })

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use jaato_plugin_sdk_environment::files::Confined;
+use jaato_plugin_sdk_environment::files::ConfinedFiles;
 
 use crate::support::Ground;
 
@@ -17,7 +17,7 @@ pub const SECRET_NAME: &str = "canary-name";
 /// The ground, its open allowed folders, and the original state of the files outside.
 pub struct Trap {
     pub ground: Ground,
-    pub confined: Confined,
+    pub confined: ConfinedFiles,
     before: BTreeMap<String, String>,
 }
 

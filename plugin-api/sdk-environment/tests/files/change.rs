@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use jaato_plugin_sdk_environment::files::Confined;
+use jaato_plugin_sdk_environment::files::ConfinedFiles;
 use jaato_types::files::*;
 use jaato_types::{ErrorKind, Result};
 
@@ -13,11 +13,11 @@ fn request(path: &str, mode: WriteMode) -> FileWrite {
     FileWrite { path: path.to_owned(), mode, ..FileWrite::default() }
 }
 
-fn write(confined: &Confined, path: &str, text: &str) -> Result<FileFacts> {
+fn write(confined: &ConfinedFiles, path: &str, text: &str) -> Result<FileFacts> {
     confined.write(&request(path, WriteMode::Replace), text.as_bytes())
 }
 
-fn edit(confined: &Confined, edits: &[(&str, &str, bool)]) -> Result<FileEdited> {
+fn edit(confined: &ConfinedFiles, edits: &[(&str, &str, bool)]) -> Result<FileEdited> {
     let edits = edits.iter().map(|(old, new, all)| TextEdit {
         old: old.to_string(),
         new: new.to_string(),

@@ -3,13 +3,13 @@
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-use jaato_plugin_sdk_environment::files::Confined;
+use jaato_plugin_sdk_environment::files::ConfinedFiles;
 use jaato_types::ErrorKind;
 use jaato_types::files::*;
 
 use crate::support::Ground;
 
-fn walked(confined: &Confined, path: &str, include_ignored: bool, depth: Option<usize>) -> String {
+fn walked(confined: &ConfinedFiles, path: &str, include_ignored: bool, depth: Option<usize>) -> String {
     let request = FileWalk { path: path.to_owned(), include_ignored, depth_max: depth };
     let pages: Vec<WalkedPage> = confined.walk(&request).unwrap().map(Result::unwrap).collect();
     assert!(pages.iter().all(|page| page.unreadable.is_empty()));
@@ -17,7 +17,7 @@ fn walked(confined: &Confined, path: &str, include_ignored: bool, depth: Option<
     paths.collect::<Vec<_>>().join(" ")
 }
 
-fn found(confined: &Confined, pattern: &str, path: &str) -> String {
+fn found(confined: &ConfinedFiles, pattern: &str, path: &str) -> String {
     let request = FileFind {
         pattern: pattern.to_owned(),
         path: path.to_owned(),
@@ -29,7 +29,7 @@ fn found(confined: &Confined, pattern: &str, path: &str) -> String {
     paths.join(" ")
 }
 
-fn all(confined: &Confined, request: &FileFind) -> (u64, Vec<String>) {
+fn all(confined: &ConfinedFiles, request: &FileFind) -> (u64, Vec<String>) {
     let pages: Vec<FoundPage> = confined.find(request).unwrap().map(Result::unwrap).collect();
     let count = pages.last().unwrap().count;
     (count, pages.into_iter().flat_map(|page| page.files).map(|file| file.path).collect())

@@ -1,6 +1,6 @@
 //! Tests that a call's limits apply to every path that leads to an excluded file.
 
-use jaato_plugin_sdk_environment::files::{CallLimits, Confined};
+use jaato_plugin_sdk_environment::files::{CallLimits, ConfinedFiles};
 use jaato_types::files::{
     FileDelete, FileEdit, FileFind, FileKind, FileLimits, FilePair, FilePath, FileRead,
     FileReadText, FileResolve, FileSearch, FileWalk, FileWrite, FolderList, FolderMake,
@@ -55,7 +55,7 @@ fn protected(ground: &Ground, names: &[&str]) -> ProtectedFiles {
     }
 }
 
-fn limited(ground: &Ground, limits: FileLimits) -> Confined {
+fn limited(ground: &Ground, limits: FileLimits) -> ConfinedFiles {
     ground.open().limited(&CallLimits::new(limits).unwrap())
 }
 
@@ -220,7 +220,7 @@ fn a_rule_about_hidden_names_does_not_refuse_folders() {
     }
 }
 
-fn resolved(files: &Confined, path: &str) -> ResolvedPath {
+fn resolved(files: &ConfinedFiles, path: &str) -> ResolvedPath {
     let request = FileResolve { paths: vec![path.into()] };
     files.resolve(&request).paths.remove(0).unwrap()
 }

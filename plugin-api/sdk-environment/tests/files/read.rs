@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 
-use jaato_plugin_sdk_environment::files::{Confined, Root, Settings};
+use jaato_plugin_sdk_environment::files::{ConfinedFiles, AllowedFolder, ConfinedFilesSettings};
 use jaato_types::files::*;
 use jaato_types::{ErrorKind, Result};
 
@@ -16,7 +16,7 @@ fn range(path: &str, offset: u64, length: Option<u64>) -> FileRead {
 }
 
 fn text(
-    confined: &Confined,
+    confined: &ConfinedFiles,
     path: &str,
     offset: u64,
     length: u64,
@@ -71,8 +71,8 @@ fn one_answer_holds_four_mebibytes() {
 
 #[test]
 fn a_file_of_the_kernel_that_tells_no_size_is_read() {
-    let confined = Confined::open(&Settings {
-        roots: vec![Root::local("/proc/self")],
+    let confined = ConfinedFiles::open(&ConfinedFilesSettings {
+        roots: vec![AllowedFolder::local("/proc/self")],
         default_folder: "/proc/self".into(),
         temporary: None,
     });
@@ -299,8 +299,8 @@ fn a_container_shows_its_own_paths_also_in_links_and_errors() {
     ground.put("work/folder/file", "content");
     ground.link("/workspace/folder", "work/inside");
     ground.link(ground.path("work/folder"), "work/of_the_host");
-    let confined = Confined::open(&Settings {
-        roots: vec![Root { shown: "/workspace".into(), ..Root::local(ground.path("work")) }],
+    let confined = ConfinedFiles::open(&ConfinedFilesSettings {
+        roots: vec![AllowedFolder { shown: "/workspace".into(), ..AllowedFolder::local(ground.path("work")) }],
         default_folder: "/workspace/folder".into(),
         temporary: None,
     })

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 
-use jaato_plugin_sdk_environment::files::Confined;
+use jaato_plugin_sdk_environment::files::ConfinedFiles;
 use jaato_types::files::{
     FileFind, FileOrder, FileSearch, FoundPage, LeftOut, SearchTotals, SearchedPage,
 };
@@ -17,12 +17,12 @@ fn asked(pattern: &str) -> FileSearch {
     FileSearch { pattern: pattern.to_owned(), ..FileSearch::default() }
 }
 
-fn pages(files: &Confined, request: &FileSearch) -> Result<Vec<SearchedPage>> {
+fn pages(files: &ConfinedFiles, request: &FileSearch) -> Result<Vec<SearchedPage>> {
     files.search(request)?.collect()
 }
 
 /// Formats each found line as `path:number:first-last: text`, with `-` for a line without a match.
-fn told(files: &Confined, request: &FileSearch) -> (Vec<String>, SearchTotals, Vec<String>) {
+fn told(files: &ConfinedFiles, request: &FileSearch) -> (Vec<String>, SearchTotals, Vec<String>) {
     let pages = pages(files, request).unwrap();
     let mut lines = Vec::new();
     for file in pages.iter().flat_map(|page| &page.files) {
@@ -38,11 +38,11 @@ fn told(files: &Confined, request: &FileSearch) -> (Vec<String>, SearchTotals, V
     (lines, totals, unreadable)
 }
 
-fn found_pages(files: &Confined, request: &FileFind) -> Vec<FoundPage> {
+fn found_pages(files: &ConfinedFiles, request: &FileFind) -> Vec<FoundPage> {
     files.find(request).unwrap().map(Result::unwrap).collect()
 }
 
-fn refused(files: &Confined, request: &FileSearch) -> Error {
+fn refused(files: &ConfinedFiles, request: &FileSearch) -> Error {
     files.search(request).unwrap_err()
 }
 

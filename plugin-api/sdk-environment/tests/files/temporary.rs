@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use jaato_plugin_sdk_environment::files::{Confined, Root, Settings, TemporarySettings};
+use jaato_plugin_sdk_environment::files::{ConfinedFiles, AllowedFolder, ConfinedFilesSettings, TemporarySettings};
 use jaato_types::ErrorKind;
 use jaato_types::files::*;
 
@@ -78,8 +78,8 @@ fn it_is_shown_as_the_container_has_it() {
     let ground = Ground::new();
     let temporary =
         TemporarySettings { base: Some(ground.path("base")), shown: Some("/tmp/x".into()) };
-    let settings = Settings { temporary: Some(temporary), ..ground.settings() };
-    let confined = Confined::open(&settings).unwrap();
+    let settings = ConfinedFilesSettings { temporary: Some(temporary), ..ground.settings() };
+    let confined = ConfinedFiles::open(&settings).unwrap();
     let path = "/tmp/x/a.txt".to_owned();
     let write = FileWrite { path: path.clone(), ..FileWrite::default() };
     confined.write(&write, b"abc").unwrap();
@@ -93,25 +93,25 @@ fn it_is_shown_as_the_container_has_it() {
 fn settings_that_cannot_be_are_told() {
     let ground = Ground::new();
     ground.put("work/file", "");
-    let check = |settings: Settings, part: &str| {
-        let error = Confined::open(&settings).unwrap_err();
+    let check = |settings: ConfinedFilesSettings, part: &str| {
+        let error = ConfinedFiles::open(&settings).unwrap_err();
         assert!(error.message.contains(part), "{error}");
         assert_eq!(in_base(&ground), Vec::<PathBuf>::new());
     };
-    let with = |root: Root| {
+    let with = |root: AllowedFolder| {
         let mut settings = ground.settings();
         settings.roots.push(root);
         settings
     };
-    check(with(Root::local(ground.path("missing"))), "missing`: entity not found");
-    check(with(Root::local(ground.path("work/file"))), "work/file`: not a directory");
+    check(with(AllowedFolder::local(ground.path("missing"))), "missing`: entity not found");
+    check(with(AllowedFolder::local(ground.path("work/file"))), "work/file`: not a directory");
     check(
-        with(Root { shown: "relative".into(), ..Root::local(ground.path("work")) }),
+        with(AllowedFolder { shown: "relative".into(), ..AllowedFolder::local(ground.path("work")) }),
         "is not an absolute path",
     );
-    check(with(Root::local(ground.path("work"))), "is allowed twice");
-    check(Settings { default_folder: "/".into(), ..ground.settings() }, "outside of the allowed");
-    check(Settings { default_folder: "work".into(), ..ground.settings() }, "is not absolute");
+    check(with(AllowedFolder::local(ground.path("work"))), "is allowed twice");
+    check(ConfinedFilesSettings { default_folder: "/".into(), ..ground.settings() }, "outside of the allowed");
+    check(ConfinedFilesSettings { default_folder: "work".into(), ..ground.settings() }, "is not absolute");
     let temporary = Some(TemporarySettings { base: Some(ground.path("none")), shown: None });
-    check(Settings { temporary, ..ground.settings() }, "cannot make a temporary folder in");
+    check(ConfinedFilesSettings { temporary, ..ground.settings() }, "cannot make a temporary folder in");
 }

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use jaato_plugin_sdk_environment::files::{Access, Confined, Root, Settings, TemporarySettings};
+use jaato_plugin_sdk_environment::files::{FolderAccess, ConfinedFiles, AllowedFolder, ConfinedFilesSettings, TemporarySettings};
 use tempfile::TempDir;
 
 /// The id of a user without an account that owns nothing.
@@ -53,17 +53,17 @@ impl Ground {
         std::os::unix::fs::symlink(target, self.path(below)).unwrap();
     }
 
-    pub fn settings(&self) -> Settings {
-        let fixed = Root { access: Access::Read, ..Root::local(self.path("fixed")) };
-        Settings {
-            roots: vec![Root::local(self.path("work")), Root::local(self.path("second")), fixed],
+    pub fn settings(&self) -> ConfinedFilesSettings {
+        let fixed = AllowedFolder { access: FolderAccess::Read, ..AllowedFolder::local(self.path("fixed")) };
+        ConfinedFilesSettings {
+            roots: vec![AllowedFolder::local(self.path("work")), AllowedFolder::local(self.path("second")), fixed],
             default_folder: self.path("work"),
             temporary: Some(TemporarySettings { base: Some(self.path("base")), shown: None }),
         }
     }
 
-    pub fn open(&self) -> Confined {
-        Confined::open(&self.settings()).unwrap()
+    pub fn open(&self) -> ConfinedFiles {
+        ConfinedFiles::open(&self.settings()).unwrap()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Finds the fields of a chunk where different servers put them. Pure.
 
-use crate::Fragment;
+use crate::CallFragment;
 use jaato_plugin_sdk::serde_json::{self, Map, Value};
 use jaato_plugin_sdk::types::ToolCall;
 
@@ -35,13 +35,13 @@ pub(crate) fn choice_of(chunk: &Value) -> Option<&Value> {
 const KEPT: [&str; 2] = ["extra_content", "provider_specific_fields"];
 
 /// The text fields of a call's piece.
-pub(crate) struct Said {
+pub(crate) struct ChunkTextFields {
     arguments: String,
     signature: String,
 }
 
-impl Said {
-    pub(crate) fn of(call: &Value, function: &Value) -> Self {
+impl ChunkTextFields {
+    pub(crate) fn from_call(call: &Value, function: &Value) -> Self {
         let kept = KEPT.iter().filter_map(|key| Some((*key, call.get(*key)?)));
         let kept = kept.filter(|(_, value)| value.as_object().is_some_and(|it| !it.is_empty()));
         let kept: Map<_, _> = kept.map(|(key, value)| (key.to_owned(), value.clone())).collect();
@@ -50,9 +50,9 @@ impl Said {
         Self { arguments: arguments_of(function), signature }
     }
 
-    pub(crate) fn fragment<'a>(&'a self, call: &'a Value, function: &'a Value) -> Fragment<'a> {
+    pub(crate) fn fragment<'a>(&'a self, call: &'a Value, function: &'a Value) -> CallFragment<'a> {
         let text = |value: &'a Value| value.as_str().unwrap_or_default();
-        Fragment {
+        CallFragment {
             index: call["index"].as_u64(),
             id: text(&call["id"]),
             name: text(&function["name"]),

@@ -7,7 +7,7 @@ use base64::prelude::BASE64_STANDARD;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Data, Part, Request};
 
-use crate::shown::{Blobs, IMAGES, PDF, data_of, in_words};
+use crate::shown::{BlobContents, IMAGES, PDF, data_of, in_words};
 
 /// The name of a file without one, because the protocol requires a name.
 pub const FILE_NAME: &str = "file.pdf";
@@ -24,58 +24,58 @@ pub fn wanted_blobs(request: &Request) -> BTreeMap<&str, usize> {
 
 /// The kind of data that can be shown if its bytes are available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ShownDataKind {
     Image,
     Pdf,
 }
 
-fn kind_of(data: &Data) -> Option<Kind> {
+fn kind_of(data: &Data) -> Option<ShownDataKind> {
     match data.mime_type.as_str() {
-        PDF => Some(Kind::Pdf),
-        name => IMAGES.contains(&name).then_some(Kind::Image),
+        PDF => Some(ShownDataKind::Pdf),
+        name => IMAGES.contains(&name).then_some(ShownDataKind::Image),
     }
 }
 
 /// The growing content of one message. Adjacent texts are merged.
 #[derive(Debug, Default)]
-pub(crate) struct Content {
-    pieces: Vec<Piece>,
+pub(crate) struct ChatContent {
+    pieces: Vec<ChatContentPiece>,
 }
 
 #[derive(Debug)]
-enum Piece {
+enum ChatContentPiece {
     Text(String),
     Shown(Value),
 }
 
-impl Content {
+impl ChatContent {
     /// Adds a text on its own line. Ignores an empty text.
-    pub(crate) fn say(&mut self, words: &str) {
+    pub(crate) fn push_text(&mut self, words: &str) {
         if words.is_empty() {
             return;
         }
         match self.pieces.last_mut() {
-            Some(Piece::Text(text)) => {
+            Some(ChatContentPiece::Text(text)) => {
                 text.push('\n');
                 text.push_str(words);
             }
-            Some(Piece::Shown(_)) | None => self.pieces.push(Piece::Text(words.to_owned())),
+            Some(ChatContentPiece::Shown(_)) | None => self.pieces.push(ChatContentPiece::Text(words.to_owned())),
         }
     }
 
     /// Adds data: as an image or file if its bytes are available, otherwise as a description.
-    pub(crate) fn add(&mut self, data: &Data, blobs: &Blobs) {
-        match shown(data, blobs) {
-            Some(piece) => self.pieces.push(Piece::Shown(piece)),
-            None => self.say(&in_words(data)),
+    pub(crate) fn add(&mut self, data: &Data, blobs: &BlobContents) {
+        match data_part(data, blobs) {
+            Some(piece) => self.pieces.push(ChatContentPiece::Shown(piece)),
+            None => self.push_text(&in_words(data)),
         }
     }
 
     /// Adds the text and data of parts. Leaves out calls, results, reasoning, and unknown parts.
-    pub(crate) fn add_parts(&mut self, parts: &[Part], blobs: &Blobs) {
+    pub(crate) fn add_parts(&mut self, parts: &[Part], blobs: &BlobContents) {
         for part in parts {
             match part {
-                Part::Text { text, .. } => self.say(text),
+                Part::Text { text, .. } => self.push_text(text),
                 Part::Data(data) => self.add(data, blobs),
                 _ => {}
             }
@@ -83,15 +83,15 @@ impl Content {
     }
 
     /// Writes the content. A single text becomes a plain string, which all servers accept.
-    pub(crate) fn written(self) -> Value {
+    pub(crate) fn to_json(self) -> Value {
         let mut pieces = self.pieces.into_iter();
         let written = |piece| match piece {
-            Piece::Text(text) => json!({ "type": "text", "text": text }),
-            Piece::Shown(shown) => shown,
+            ChatContentPiece::Text(text) => json!({ "type": "text", "text": text }),
+            ChatContentPiece::Shown(shown) => shown,
         };
         match (pieces.next(), pieces.len()) {
             (None, _) => Value::String(String::new()),
-            (Some(Piece::Text(text)), 0) => Value::String(text),
+            (Some(ChatContentPiece::Text(text)), 0) => Value::String(text),
             (Some(first), _) => [first].into_iter().chain(pieces).map(written).collect(),
         }
     }
@@ -100,9 +100,9 @@ impl Content {
 /// Joins the text of parts, with each part on its own line. Data is replaced with a text
 /// description.
 pub(crate) fn words(parts: &[Part]) -> String {
-    let mut content = Content::default();
-    content.add_parts(parts, &Blobs::new());
-    match content.written() {
+    let mut content = ChatContent::default();
+    content.add_parts(parts, &BlobContents::new());
+    match content.to_json() {
         Value::String(text) => text,
         // Without blobs, the content is only text.
         _ => String::new(),
@@ -111,18 +111,18 @@ pub(crate) fn words(parts: &[Part]) -> String {
 
 /// Returns a data URL with the bytes of an image or a PDF, or `None` for other data and for missing
 /// bytes.
-pub fn data_url(data: &Data, blobs: &Blobs) -> Option<String> {
+pub fn data_url(data: &Data, blobs: &BlobContents) -> Option<String> {
     kind_of(data)?;
     let bytes = blobs.get(data.blob_id()?)?;
     Some(format!("data:{};base64,{}", data.mime_type, BASE64_STANDARD.encode(bytes)))
 }
 
-fn shown(data: &Data, blobs: &Blobs) -> Option<Value> {
+fn data_part(data: &Data, blobs: &BlobContents) -> Option<Value> {
     let kind = kind_of(data)?;
     let url = data_url(data, blobs)?;
     Some(match kind {
-        Kind::Image => json!({ "type": "image_url", "image_url": { "url": url } }),
-        Kind::Pdf => {
+        ShownDataKind::Image => json!({ "type": "image_url", "image_url": { "url": url } }),
+        ShownDataKind::Pdf => {
             let name = data.name.as_deref().unwrap_or(FILE_NAME);
             let file = json!({ "filename": name, "file_data": url });
             json!({ "type": "file", "file": file })

@@ -16,11 +16,11 @@ const SIGNATURE: &str = "signature";
 
 /// The entries of one answer.
 #[derive(Debug, Default)]
-pub(crate) struct Details {
+pub(crate) struct ReasoningDetails {
     entries: Vec<Map<String, Value>>,
 }
 
-impl Details {
+impl ReasoningDetails {
     /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
@@ -98,7 +98,7 @@ mod tests {
 
     #[track_caller]
     fn check(pieces: &[Value], expected: Value) {
-        let mut details = Details::default();
+        let mut details = ReasoningDetails::default();
         for piece in pieces {
             details.push(&json!({ DETAILS: piece }));
         }
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn what_is_no_list_of_entries_is_nothing() {
         for odd in [json!(null), json!({}), json!([]), json!([1, "x", null])] {
-            let mut details = Details::default();
+            let mut details = ReasoningDetails::default();
             assert_eq!(details.push(&json!({ DETAILS: odd })), "");
             assert_eq!(details.finish(), None);
         }

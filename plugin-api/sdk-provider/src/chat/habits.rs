@@ -2,13 +2,13 @@
 
 use jaato_plugin_sdk::types::{Message, Part, Request, Role};
 
-use super::refusal::Wish;
+use super::refusal::ChatRequestChange;
 use super::schema::has_type_lists;
 
 /// Where to put the content that follows tool results: outcomes of tasks, user messages sent in the
 /// meantime, and attachments of tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Outcomes {
+pub enum OutcomePlacement {
     /// In a user message, which models read as such.
     #[default]
     AsUser,
@@ -18,7 +18,7 @@ pub enum Outcomes {
 
 /// Which of the model's messages include the reasoning field.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ReasoningSent {
+pub enum ReasoningReplay {
     /// The messages that came with it.
     #[default]
     AsItCame,
@@ -33,7 +33,7 @@ pub enum ReasoningSent {
 
 /// How to write the argument schemas of tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Schemas {
+pub enum ChatSchemaStyle {
     /// Unchanged.
     #[default]
     AsTheyAre,
@@ -43,36 +43,36 @@ pub enum Schemas {
 
 /// How a server wants its requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Habits {
+pub struct ChatRequestStyle {
     /// Where to put the content that follows tool results.
-    pub outcomes: Outcomes,
+    pub outcomes: OutcomePlacement,
     /// Which messages include the reasoning field.
-    pub reasoning: ReasoningSent,
+    pub reasoning: ReasoningReplay,
     /// How to write the argument schemas of tools.
-    pub schemas: Schemas,
+    pub schemas: ChatSchemaStyle,
 }
 
-impl Habits {
+impl ChatRequestStyle {
     /// The habits of nearly all servers.
     pub const COMMON: Self = Self {
-        outcomes: Outcomes::AsUser,
-        reasoning: ReasoningSent::AsItCame,
-        schemas: Schemas::AsTheyAre,
+        outcomes: OutcomePlacement::AsUser,
+        reasoning: ReasoningReplay::AsItCame,
+        schemas: ChatSchemaStyle::AsTheyAre,
     };
 
     /// Adapts to a refusal. Returns `None` if that would not change the request.
-    pub fn follow(self, wish: Wish, request: &Request) -> Option<Self> {
+    pub fn follow(self, wish: ChatRequestChange, request: &Request) -> Option<Self> {
         let other = match wish {
-            Wish::ResultsLast => Self { outcomes: Outcomes::InLastResult, ..self },
-            Wish::Reasoning => Self { reasoning: ReasoningSent::Everywhere, ..self },
-            Wish::NoReasoning => Self { reasoning: ReasoningSent::Nowhere, ..self },
-            Wish::SingleTypes => Self { schemas: Schemas::SingleTyped, ..self },
+            ChatRequestChange::ResultsLast => Self { outcomes: OutcomePlacement::InLastResult, ..self },
+            ChatRequestChange::Reasoning => Self { reasoning: ReasoningReplay::Everywhere, ..self },
+            ChatRequestChange::NoReasoning => Self { reasoning: ReasoningReplay::Nowhere, ..self },
+            ChatRequestChange::SingleTypes => Self { schemas: ChatSchemaStyle::SingleTyped, ..self },
         };
         let has_answer = || request.messages.iter().any(|it| it.role == Role::Model);
         let may_help = match wish {
-            Wish::ResultsLast => tells_outcomes(request),
-            Wish::Reasoning | Wish::NoReasoning => has_answer(),
-            Wish::SingleTypes => request.tools.iter().any(|it| has_type_lists(&it.parameters)),
+            ChatRequestChange::ResultsLast => tells_outcomes(request),
+            ChatRequestChange::Reasoning | ChatRequestChange::NoReasoning => has_answer(),
+            ChatRequestChange::SingleTypes => request.tools.iter().any(|it| has_type_lists(&it.parameters)),
         };
         (may_help && other != self).then_some(other)
     }

@@ -11,12 +11,12 @@ const NAME_CHARS_MAX: usize = 64;
 /// The number of characters kept of a long or invalid id, so that users can recognize it.
 const KEPT_CHARS: usize = 20;
 
-/// The letters of [`CallIds::Short`].
+/// The letters of [`CallIdFormat::Short`].
 const ALPHANUMERICS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// The form of call ids that a server accepts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum CallIds {
+pub enum CallIdFormat {
     /// Any id.
     #[default]
     AsTheyAre,
@@ -26,9 +26,9 @@ pub enum CallIds {
     Short(usize),
 }
 
-impl CallIds {
+impl CallIdFormat {
     /// Writes an id in this form.
-    pub fn written(self, id: &str) -> Cow<'_, str> {
+    pub fn format_id(self, id: &str) -> Cow<'_, str> {
         match self {
             Self::AsTheyAre => Cow::Borrowed(id),
             Self::Plain(chars_max) => plain(id, chars_max),
@@ -84,33 +84,33 @@ mod tests {
 
     #[test]
     fn an_id_that_is_taken_stays_and_any_other_becomes_one() {
-        let ids = CallIds::Plain(40);
+        let ids = CallIdFormat::Plain(40);
         for id in ["call_A09", "call-0", &"x".repeat(40)] {
-            assert_eq!(ids.written(id), id);
+            assert_eq!(ids.format_id(id), id);
         }
         let long = "x".repeat(41);
         for id in ["a|b", "a b", "", "é", &long] {
-            let written = ids.written(id);
+            let written = ids.format_id(id);
             assert!(written.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)));
             assert!(!written.is_empty() && written.len() <= 40, "{written}");
-            assert_eq!(written, ids.written(id));
+            assert_eq!(written, ids.format_id(id));
         }
-        assert_ne!(ids.written("a|b"), ids.written("a b"));
-        assert_ne!(ids.written(&long), ids.written(&"x".repeat(42)));
-        assert_eq!(CallIds::AsTheyAre.written("a|b"), "a|b");
+        assert_ne!(ids.format_id("a|b"), ids.format_id("a b"));
+        assert_ne!(ids.format_id(&long), ids.format_id(&"x".repeat(42)));
+        assert_eq!(CallIdFormat::AsTheyAre.format_id("a|b"), "a|b");
     }
 
     #[test]
     fn a_short_id_has_its_length_and_no_other_sign() {
-        let ids = CallIds::Short(9);
-        assert_eq!(ids.written("abcDEF123"), "abcDEF123");
+        let ids = CallIdFormat::Short(9);
+        assert_eq!(ids.format_id("abcDEF123"), "abcDEF123");
         for id in ["call_1", "call_2", "toolu_01A09q90qw90lq917835lq9", "", "abcDEF12-"] {
-            let written = ids.written(id);
+            let written = ids.format_id(id);
             assert_eq!(written.len(), 9, "{written}");
             assert!(written.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{written}");
         }
-        assert_ne!(ids.written("call_1"), ids.written("call_2"));
-        assert_eq!(CallIds::Short(25).written("call_1").len(), 25);
+        assert_ne!(ids.format_id("call_1"), ids.format_id("call_2"));
+        assert_eq!(CallIdFormat::Short(25).format_id("call_1").len(), 25);
     }
 
     #[test]

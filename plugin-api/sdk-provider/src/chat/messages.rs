@@ -5,13 +5,13 @@ use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Message, Part, Request, Role, ToolCall, ToolResult};
 
 use super::chunk::kept_of;
-use super::content::{Content, words};
+use super::content::{ChatContent, words};
 use super::details::{self, DETAILS};
-use super::habits::{Habits, Outcomes, ReasoningSent, says_behind};
+use super::habits::{ChatRequestStyle, OutcomePlacement, ReasoningReplay, says_behind};
 use super::ids::plain_name;
-use super::quirks::Quirks;
+use super::quirks::ChatServerQuirks;
 use super::reply::REASONING;
-use crate::shown::{Blobs, in_words};
+use crate::shown::{BlobContents, in_words};
 
 /// Replaces arguments that were not a JSON object. Servers parse the arguments of earlier calls
 /// again, and reject every later request of the conversation if they cannot.
@@ -19,9 +19,9 @@ pub const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
 pub(super) fn messages(
     request: &Request,
-    quirks: &Quirks,
-    habits: Habits,
-    blobs: &Blobs,
+    quirks: &ChatServerQuirks,
+    habits: ChatRequestStyle,
+    blobs: &BlobContents,
 ) -> Result<Vec<Value>> {
     let mut written = Vec::new();
     if !request.system.is_empty() {
@@ -29,8 +29,8 @@ pub(super) fn messages(
         written.push(json!({ "role": role, "content": request.system }));
     }
     let reasoning = match habits.reasoning {
-        ReasoningSent::EverywhereBesideTools if request.tools.is_empty() => ReasoningSent::AsItCame,
-        ReasoningSent::EverywhereBesideTools => ReasoningSent::Everywhere,
+        ReasoningReplay::EverywhereBesideTools if request.tools.is_empty() => ReasoningReplay::AsItCame,
+        ReasoningReplay::EverywhereBesideTools => ReasoningReplay::Everywhere,
         said => said,
     };
     for message in &request.messages {
@@ -45,18 +45,18 @@ pub(super) fn messages(
 }
 
 /// Writes a user message, or the content that follows tool results: attachments first, then text.
-fn user(parts: &[Part], blobs: &Blobs) -> Value {
-    let mut content = Content::default();
+fn user(parts: &[Part], blobs: &BlobContents) -> Value {
+    let mut content = ChatContent::default();
     for result in parts.iter().filter_map(Part::as_tool_result) {
         for (number, data) in result.attachments.iter().enumerate() {
             if number == 0 {
-                content.say(&whose(result));
+                content.push_text(&whose(result));
             }
             content.add(data, blobs);
         }
     }
     content.add_parts(parts, blobs);
-    json!({ "role": "user", "content": content.written() })
+    json!({ "role": "user", "content": content.to_json() })
 }
 
 /// Returns a line that names the result to which the following attachments belong.
@@ -66,7 +66,7 @@ pub fn whose(result: &ToolResult) -> String {
 
 /// Writes a model's message. The protocol cannot express the order of text and calls, or images
 /// that a model created.
-fn assistant(message: &Message, quirks: &Quirks, sent: ReasoningSent) -> Value {
+fn assistant(message: &Message, quirks: &ChatServerQuirks, sent: ReasoningReplay) -> Value {
     let calls: Vec<Value> = message.tool_calls().map(|one| call(one, quirks)).collect();
     let text = words(&message.parts);
     // Null instead of an empty text, which some servers reject next to calls.
@@ -75,9 +75,9 @@ fn assistant(message: &Message, quirks: &Quirks, sent: ReasoningSent) -> Value {
     let mut written = json!({ "role": "assistant", "content": content });
     let reasoning = reasoning(&message.parts);
     let is_sent = match sent {
-        ReasoningSent::AsItCame | ReasoningSent::EverywhereBesideTools => !reasoning.is_empty(),
-        ReasoningSent::Everywhere => true,
-        ReasoningSent::Nowhere => false,
+        ReasoningReplay::AsItCame | ReasoningReplay::EverywhereBesideTools => !reasoning.is_empty(),
+        ReasoningReplay::Everywhere => true,
+        ReasoningReplay::Nowhere => false,
     };
     if is_sent {
         written[REASONING] = reasoning.into();
@@ -103,13 +103,13 @@ fn reasoning(parts: &[Part]) -> String {
     thoughts.collect()
 }
 
-fn call(call: &ToolCall, quirks: &Quirks) -> Value {
+fn call(call: &ToolCall, quirks: &ChatServerQuirks) -> Value {
     let arguments = match &call.arguments {
         object @ Value::Object(_) => object.to_string(),
         other => json!({ INVALID_ARGUMENTS: other }).to_string(),
     };
     let mut written = json!({
-        "id": quirks.call_ids.written(call.id.as_str()),
+        "id": quirks.call_ids.format_id(call.id.as_str()),
         "type": "function",
         "function": { "name": plain_name(call.name.as_str()), "arguments": arguments },
     });
@@ -122,24 +122,24 @@ fn call(call: &ToolCall, quirks: &Quirks) -> Value {
 /// Writes a message of tool results: one message per result, then the other content.
 fn results(
     message: &Message,
-    quirks: &Quirks,
-    outcomes: Outcomes,
-    blobs: &Blobs,
+    quirks: &ChatServerQuirks,
+    outcomes: OutcomePlacement,
+    blobs: &BlobContents,
     written: &mut Vec<Value>,
 ) {
     let count = message.tool_results().count();
     for (number, ToolResult { call_id, content, .. }) in message.tool_results().enumerate() {
         let mut content = Value::Object(content.clone()).to_string();
-        if outcomes == Outcomes::InLastResult && number + 1 == count {
+        if outcomes == OutcomePlacement::InLastResult && number + 1 == count {
             let said = said_behind(message);
             if !said.is_empty() {
                 content = format!("{content}\n\n{said}");
             }
         }
-        let id = quirks.call_ids.written(call_id.as_str());
+        let id = quirks.call_ids.format_id(call_id.as_str());
         written.push(json!({ "role": "tool", "tool_call_id": id, "content": content }));
     }
-    if says_behind(message) && (outcomes == Outcomes::AsUser || count == 0) {
+    if says_behind(message) && (outcomes == OutcomePlacement::AsUser || count == 0) {
         written.push(user(&message.parts, blobs));
     }
 }

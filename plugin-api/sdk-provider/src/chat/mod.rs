@@ -1,9 +1,9 @@
 //! Chat completions: the protocol of OpenAI that most servers support, as a mapping that provider
 //! plugins share.
 //!
-//! Pure. [`body`] writes a request, [`Reply`] reads a streamed or whole answer, and [`wish`] and
-//! [`hint`] interpret refusals. The differences between servers are data: [`Quirks`] are known
-//! before the first request, and [`Habits`] are learned from refusals. The plugin knows the server
+//! Pure. [`body`] writes a request, [`ChatReply`] reads a streamed or whole answer, and [`wish`] and
+//! [`hint`] interpret refusals. The differences between servers are data: [`ChatServerQuirks`] are known
+//! before the first request, and [`ChatRequestStyle`] are learned from refusals. The plugin knows the server
 //! and how to reach it.
 //!
 //! `request` builds a body (`settings` its options, `messages` its history, `content` the content
@@ -30,16 +30,16 @@ mod usage;
 mod wrapped;
 
 pub use content::{BLOB_BYTES_MAX, FILE_NAME, data_url, wanted_blobs};
-pub use habits::{Habits, Outcomes, ReasoningSent, Schemas, says_behind, tells_outcomes};
-pub use ids::{CallIds, plain_name};
+pub use habits::{ChatRequestStyle, OutcomePlacement, ReasoningReplay, ChatSchemaStyle, says_behind, tells_outcomes};
+pub use ids::{CallIdFormat, plain_name};
 pub use messages::{INVALID_ARGUMENTS, whose};
-pub use quirks::{Quirks, is_of_family};
+pub use quirks::{ChatServerQuirks, is_of_family};
 pub use reason::{is_given as is_reason_given, of_word as reason_of_word};
-pub use refusal::{CHECK_URL, Wish, hint, wish};
-pub use reply::{REASONING, Reply};
+pub use refusal::{CHECK_URL, ChatRequestChange, hint, wish};
+pub use reply::{REASONING, ChatReply};
 pub use request::body;
 pub use schema::is_strict;
 pub use settings::{OPTIONS, SCHEMA_NAME, begin_of_key, choice_word, decimal, effort_word};
-pub use think::{Piece, ThinkTags};
+pub use think::{ThinkPiece, ThinkTags};
 pub use usage::{micro_usd, output_tokens};
-pub use wrapped::unwrapped;
+pub use wrapped::unwrap_calls;

@@ -1,12 +1,12 @@
 //! Differences between servers of chat completions, as data.
 
-use super::habits::Habits;
-use super::ids::CallIds;
+use super::habits::ChatRequestStyle;
+use super::ids::CallIdFormat;
 
 /// How a server differs from most others. A plugin keeps a table of them:
-/// `Quirks { any_tool: "any", ..Quirks::COMMON }`.
+/// `ChatServerQuirks { any_tool: "any", ..ChatServerQuirks::COMMON }`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Quirks {
+pub struct ChatServerQuirks {
     /// The field for the most output tokens.
     pub max_tokens_field: &'static str,
     /// The field for the seed, or `None` if the server rejects it.
@@ -22,14 +22,14 @@ pub struct Quirks {
     /// The name prefixes of models whose system role is called `developer`.
     pub developer_models: &'static [&'static str],
     /// The accepted form of call ids.
-    pub call_ids: CallIds,
+    pub call_ids: CallIdFormat,
     /// Fields to add to a request with tools or an output schema: name and JSON.
     pub fields_beside_tools: &'static [(&'static str, &'static str)],
     /// The habits that are known before any refusal.
-    pub habits: Habits,
+    pub habits: ChatRequestStyle,
 }
 
-impl Quirks {
+impl ChatServerQuirks {
     /// The settings for nearly all servers, without any field that a server could reject as
     /// unknown.
     pub const COMMON: Self = Self {
@@ -40,9 +40,9 @@ impl Quirks {
         any_tool: "required",
         asks_for_usage: true,
         developer_models: &[],
-        call_ids: CallIds::AsTheyAre,
+        call_ids: CallIdFormat::AsTheyAre,
         fields_beside_tools: &[],
-        habits: Habits::COMMON,
+        habits: ChatRequestStyle::COMMON,
     };
 
     /// Returns the role of the system prompt for a model.
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn the_systems_role_is_the_models() {
-        let quirks = Quirks { developer_models: &["o1"], ..Quirks::COMMON };
+        let quirks = ChatServerQuirks { developer_models: &["o1"], ..ChatServerQuirks::COMMON };
         assert_eq!(
             (quirks.system_role("o1"), quirks.system_role("gpt-4o")),
             ("developer", "system")

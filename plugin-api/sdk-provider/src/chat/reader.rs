@@ -4,32 +4,32 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 
 use super::refusal::CHECK_URL;
-use super::reply::Reply;
+use super::reply::ChatReply;
 use crate::exchange::wrong_form;
-use crate::{Protocol, Reader, ServerEvent, failure};
+use crate::{ModelProtocol, AnswerReader, ServerEvent, failure};
 
-impl Reader for Reply {
+impl AnswerReader for ChatReply {
     const CHECK_URL: &'static str = CHECK_URL;
-    const PROTOCOL: Option<Protocol> = Some(Protocol::ChatCompletions);
+    const PROTOCOL: Option<ModelProtocol> = Some(ModelProtocol::ChatCompletions);
 
-    fn hint_for(other: Protocol) -> &'static str {
+    fn hint_for(other: ModelProtocol) -> &'static str {
         match other {
-            Protocol::Responses => "set `api = \"responses\"` in the provider's section",
+            ModelProtocol::Responses => "set `api = \"responses\"` in the provider's section",
             _ => CHECK_URL,
         }
     }
 
     fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
-        Reply::event(self, event)
+        ChatReply::event(self, event)
     }
 
     fn last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
-        Reply::last_event(self, event)
+        ChatReply::last_event(self, event)
     }
 
     fn whole(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>> {
         let values = values(url, body)?;
-        let deltas = Reply::whole(self, &values)?;
+        let deltas = ChatReply::whole(self, &values)?;
         let has_choice =
             |value: &Value| value["choices"].as_array().is_some_and(|it| !it.is_empty());
         if values.iter().any(has_choice) {
@@ -40,19 +40,19 @@ impl Reader for Reply {
     }
 
     fn is_done(&self) -> bool {
-        Reply::is_done(self)
+        ChatReply::is_done(self)
     }
 
     fn is_complete(&self) -> bool {
-        Reply::is_complete(self)
+        ChatReply::is_complete(self)
     }
 
     fn has_begun(&self) -> bool {
-        Reply::has_begun(self)
+        ChatReply::has_begun(self)
     }
 
     fn finish(self) -> Result<(Vec<Delta>, Completion)> {
-        Reply::finish(self)
+        ChatReply::finish(self)
     }
 }
 

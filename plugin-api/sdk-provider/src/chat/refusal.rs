@@ -32,7 +32,7 @@ pub fn hint(status: u16, body: &[u8], had_key: bool, key: &str) -> Option<String
 
 /// How a server wants a request to change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum ChatRequestChange {
     /// No user message after tool results. Required by Mistral and by chat templates derived from
     /// it.
     ResultsLast,
@@ -45,22 +45,22 @@ pub enum Wish {
 }
 
 /// Returns the change that a refusal asks for.
-pub fn wish(status: u16, body: &[u8]) -> Option<Wish> {
+pub fn wish(status: u16, body: &[u8]) -> Option<ChatRequestChange> {
     let words = String::from_utf8_lossy(body).to_lowercase();
     if !matches!(status, 400 | 422 | 500) {
         return None;
     }
     if has_one(&words, &WRONG_ORDER) {
-        return Some(Wish::ResultsLast);
+        return Some(ChatRequestChange::ResultsLast);
     }
     if has_one(&words, &LIST_OF_TYPES) {
-        return Some(Wish::SingleTypes);
+        return Some(ChatRequestChange::SingleTypes);
     }
     if !words.contains(REASONING) {
         return None;
     }
-    let is_refused = || has_one(&words, &UNKNOWN_FIELD).then_some(Wish::NoReasoning);
-    has_one(&words, &MISSING).then_some(Wish::Reasoning).or_else(is_refused)
+    let is_refused = || has_one(&words, &UNKNOWN_FIELD).then_some(ChatRequestChange::NoReasoning);
+    has_one(&words, &MISSING).then_some(ChatRequestChange::Reasoning).or_else(is_refused)
 }
 
 const LIST: &str = "`jaato model list` tells which models there are";
@@ -208,7 +208,7 @@ mod tests {
             r#"{"type":"invalid_request_message_order"}"#,
             "Conversation roles must alternate user/assistant/user/assistant/...",
         ] {
-            assert_eq!(wish(400, body.as_bytes()), Some(Wish::ResultsLast), "{body}");
+            assert_eq!(wish(400, body.as_bytes()), Some(ChatRequestChange::ResultsLast), "{body}");
             assert_eq!(wish(401, body.as_bytes()), None, "{body}");
         }
         assert_eq!(wish(400, b"bad request"), None);
@@ -221,7 +221,7 @@ mod tests {
                parameters.properties[1].value': Proto field is not repeating, cannot start list."}}]"#,
             "parameters.properties.a.type Input should be 'TYPE_UNSPECIFIED', 'STRING' or 'NULL'",
         ] {
-            assert_eq!(wish(400, body.as_bytes()), Some(Wish::SingleTypes), "{body}");
+            assert_eq!(wish(400, body.as_bytes()), Some(ChatRequestChange::SingleTypes), "{body}");
         }
         assert_eq!(wish(400, b"unknown type"), None);
     }
@@ -232,14 +232,14 @@ mod tests {
             "The `reasoning_content` in the thinking mode must be passed back to the API.",
             "thinking is enabled but reasoning_content is missing in assistant tool call message",
         ] {
-            assert_eq!(wish(400, body.as_bytes()), Some(Wish::Reasoning), "{body}");
+            assert_eq!(wish(400, body.as_bytes()), Some(ChatRequestChange::Reasoning), "{body}");
         }
         for body in [
             "'messages.2' : for 'role:assistant' the following must be satisfied[('messages.2' : \
              property 'reasoning_content' is unsupported)]",
             r#"{"loc":["body","messages",1,"reasoning_content"],"msg":"Extra inputs are not permitted"}"#,
         ] {
-            assert_eq!(wish(400, body.as_bytes()), Some(Wish::NoReasoning), "{body}");
+            assert_eq!(wish(400, body.as_bytes()), Some(ChatRequestChange::NoReasoning), "{body}");
         }
         for body in ["the model is missing", "reasoning_content is long", "unknown field"] {
             assert_eq!(wish(400, body.as_bytes()), None, "{body}");

@@ -3,15 +3,15 @@
 //! Pure. Lenient where servers differ, but strict where content could be lost silently: an answer
 //! without an end mark counts as truncated.
 
-use crate::{Answer, EVENTS_MAX, Fragment, Fragments, PARTS_MAX, ServerEvent, failure};
+use crate::{StreamingAnswer, EVENTS_MAX, CallFragment, CallFragments, PARTS_MAX, ServerEvent, failure};
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::{Completion, Delta, FinishReason};
 
-use super::chunk::{Said, choice_of, is_report, is_said};
-use super::details::Details;
-use super::think::{Piece, ThinkTags};
-use super::wrapped::unwrapped;
+use super::chunk::{ChunkTextFields, choice_of, is_report, is_said};
+use super::details::ReasoningDetails;
+use super::think::{ThinkPiece, ThinkTags};
+use super::wrapped::unwrap_calls;
 use super::{reason, usage};
 
 /// The field in which some servers send reasoning and need it back. Also the signature of such a
@@ -27,11 +27,11 @@ const ERROR_EVENT: &str = "error";
 
 /// An answer that is being received.
 #[derive(Debug)]
-pub struct Reply {
+pub struct ChatReply {
     url: String,
-    answer: Answer,
-    calls: Fragments,
-    details: Details,
+    answer: StreamingAnswer,
+    calls: CallFragments,
+    details: ReasoningDetails,
     tags: ThinkTags,
     /// The server's word for the stop reason.
     finish: Option<String>,
@@ -41,14 +41,14 @@ pub struct Reply {
     has_begun: bool,
 }
 
-impl Reply {
+impl ChatReply {
     /// Starts an answer from this URL, which errors name.
     pub fn new(url: &str) -> Self {
         Self {
             url: url.to_owned(),
-            answer: Answer::new(),
-            calls: Fragments::new(),
-            details: Details::default(),
+            answer: StreamingAnswer::new(),
+            calls: CallFragments::new(),
+            details: ReasoningDetails::default(),
             tags: ThinkTags::default(),
             finish: None,
             chunks: 0,
@@ -100,7 +100,7 @@ impl Reply {
     /// because some servers omit the blank line after the last event.
     ///
     /// # Errors
-    /// As [`Reply::event`].
+    /// As [`ChatReply::event`].
     pub fn last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
         let data = event.data.trim();
         let is_json = || serde_json::from_str::<Value>(data).is_ok();
@@ -116,7 +116,7 @@ impl Reply {
     /// Chunks, one per line, end like a stream.
     ///
     /// # Errors
-    /// As [`Reply::chunk`].
+    /// As [`ChatReply::chunk`].
     pub fn whole(&mut self, values: &[Value]) -> Result<Vec<Delta>> {
         let mut deltas = Vec::new();
         for value in values {
@@ -151,7 +151,7 @@ impl Reply {
             return Err(failure::of_report(&self.url, choice));
         }
         let piece = choice.get("delta").or_else(|| choice.get("message")).unwrap_or(&Value::Null);
-        let mut deltas = self.said(piece);
+        let mut deltas = self.read_text(piece);
         if self.answer.parts() > PARTS_MAX {
             return Err(failure::of_too_much(&format!(
                 "{PARTS_MAX} switches between reasoning and text"
@@ -160,7 +160,7 @@ impl Reply {
         if self.details.len() > PARTS_MAX {
             return Err(failure::of_too_much(&format!("{PARTS_MAX} pieces of reasoning")));
         }
-        self.called(piece, &mut deltas)?;
+        self.read_calls(piece, &mut deltas)?;
         if let Some(word) = choice["finish_reason"].as_str().filter(|word| reason::is_given(word)) {
             self.finish = Some(word.trim().to_owned());
         }
@@ -168,7 +168,7 @@ impl Reply {
     }
 
     /// Takes reasoning, text or a refusal.
-    fn said(&mut self, piece: &Value) -> Vec<Delta> {
+    fn read_text(&mut self, piece: &Value) -> Vec<Delta> {
         let mut deltas = Vec::new();
         let text = |key: &str| piece[key].as_str().filter(|text| !text.is_empty());
         let detailed = self.details.push(piece);
@@ -195,15 +195,15 @@ impl Reply {
     /// Takes text, which may start with reasoning in tags.
     fn text(&mut self, piece: &str, deltas: &mut Vec<Delta>) {
         for piece in self.tags.push(piece) {
-            deltas.extend(self.untagged(piece));
+            deltas.extend(self.to_delta(piece));
         }
     }
 
-    fn untagged(&mut self, piece: Piece) -> Option<Delta> {
+    fn to_delta(&mut self, piece: ThinkPiece) -> Option<Delta> {
         match piece {
-            Piece::Text(text) => self.answer.text(&text),
+            ThinkPiece::Text(text) => self.answer.text(&text),
             // The model's template removes it, so it does not go back.
-            Piece::Thought(text) => self.answer.thought(&text, None),
+            ThinkPiece::Thought(text) => self.answer.thought(&text, None),
         }
     }
 
@@ -233,19 +233,19 @@ impl Reply {
     /// Takes pieces of calls. Calls are emitted when they are complete. Until then, an empty text
     /// shows that the answer continues, so that the session does not mistake long arguments for
     /// silence. Empty pieces are ignored.
-    fn called(&mut self, piece: &Value, deltas: &mut Vec<Delta>) -> Result<()> {
+    fn read_calls(&mut self, piece: &Value, deltas: &mut Vec<Delta>) -> Result<()> {
         let calls = piece["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
         // The field for a single call, from before there could be several.
         let legacy = piece.get("function_call").filter(|call| call.is_object());
-        let said: Vec<_> = calls.iter().map(|call| Said::of(call, &call["function"])).collect();
+        let said: Vec<_> = calls.iter().map(|call| ChunkTextFields::from_call(call, &call["function"])).collect();
         let each = calls.iter().zip(&said);
         let mut fragments: Vec<_> =
             each.map(|(call, said)| said.fragment(call, &call["function"])).collect();
-        let legacy_said = legacy.map(|call| Said::of(call, call));
+        let legacy_said = legacy.map(|call| ChunkTextFields::from_call(call, call));
         if let (Some(call), Some(said)) = (legacy, &legacy_said) {
-            fragments.push(Fragment { index: Some(0), ..said.fragment(&Value::Null, call) });
+            fragments.push(CallFragment { index: Some(0), ..said.fragment(&Value::Null, call) });
         }
-        let says = |one: &Fragment<'_>| !(one.name.is_empty() && one.arguments.is_empty());
+        let says = |one: &CallFragment<'_>| !(one.name.is_empty() && one.arguments.is_empty());
         if deltas.is_empty() && fragments.iter().any(says) {
             deltas.push(Delta::text(String::new()));
         }
@@ -263,7 +263,7 @@ impl Reply {
         }
         let mut deltas: Vec<Delta> = Vec::new();
         if let Some(piece) = self.tags.finish() {
-            deltas.extend(self.untagged(piece));
+            deltas.extend(self.to_delta(piece));
         }
         let reason = match self.finish.as_deref().map(reason::of_word) {
             Some(FinishReason::Stop) | None if self.is_refused => FinishReason::Refused,
@@ -285,7 +285,7 @@ impl Reply {
             self.answer.opaque(details);
         }
         for call in calls {
-            deltas.extend(unwrapped(call).into_iter().map(|call| self.answer.call(call)));
+            deltas.extend(unwrap_calls(call).into_iter().map(|call| self.answer.call(call)));
         }
         let completion = match (reason, self.finish) {
             (FinishReason::Unknown, Some(word)) => {

@@ -10,13 +10,13 @@ use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::http::HTTP_BODY_BYTES_MAX;
 use jaato_plugin_sdk::types::{Request, ToolSpec};
 
-use super::habits::{Habits, Schemas};
+use super::habits::{ChatRequestStyle, ChatSchemaStyle};
 use super::messages::messages;
-use super::quirks::Quirks;
+use super::quirks::ChatServerQuirks;
 use super::schema::single_typed;
 use super::settings::settings;
 use crate::exchange;
-use crate::shown::Blobs;
+use crate::shown::BlobContents;
 
 /// Writes the body of a request. `blobs` holds the bytes of the data parts to show. Other data is
 /// replaced with a text description.
@@ -24,10 +24,10 @@ use crate::shown::Blobs;
 /// # Errors
 /// `context_overflow` if the body is larger than the host allows, `unknown_operation` for a message
 /// with an unknown role.
-pub fn body(request: &Request, quirks: &Quirks, habits: Habits, blobs: &Blobs) -> Result<Vec<u8>> {
+pub fn body(request: &Request, quirks: &ChatServerQuirks, habits: ChatRequestStyle, blobs: &BlobContents) -> Result<Vec<u8>> {
     let streams = request.options.stream != Some(false);
     let asks_for_usage = streams && quirks.asks_for_usage;
-    let body = Body {
+    let body = ChatRequestBody {
         model: &request.model,
         stream: streams,
         stream_options: asks_for_usage.then_some(StreamOptions { include_usage: true }),
@@ -35,13 +35,13 @@ pub fn body(request: &Request, quirks: &Quirks, habits: Habits, blobs: &Blobs) -
         tools: request.tools.iter().map(|spec| tool(spec, habits.schemas)).collect(),
         messages: messages(request, quirks, habits, blobs)?,
     };
-    exchange::written(&body, &request.options, HTTP_BODY_BYTES_MAX)
+    exchange::serialize_body(&body, &request.options, HTTP_BODY_BYTES_MAX)
 }
 
 /// The body. Its fields are sent in this order.
 #[derive(Serialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
-struct Body<'a> {
+struct ChatRequestBody<'a> {
     model: &'a str,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,10 +59,10 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-fn tool(spec: &ToolSpec, schemas: Schemas) -> Value {
+fn tool(spec: &ToolSpec, schemas: ChatSchemaStyle) -> Value {
     let parameters = match schemas {
-        Schemas::AsTheyAre => spec.parameters.clone(),
-        Schemas::SingleTyped => single_typed(&spec.parameters),
+        ChatSchemaStyle::AsTheyAre => spec.parameters.clone(),
+        ChatSchemaStyle::SingleTyped => single_typed(&spec.parameters),
     };
     json!({
         "type": "function",

@@ -12,7 +12,7 @@ const BLANKS_MAX: usize = 64;
 
 /// A piece of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
+pub enum ThinkPiece {
     /// A part of the text.
     Text(String),
     /// A part of the reasoning.
@@ -22,13 +22,13 @@ pub enum Piece {
 /// Separates thoughts in tags from text.
 #[derive(Debug, Default)]
 pub struct ThinkTags {
-    place: Place,
+    place: ThinkTagPosition,
     /// Text that may be the start of a tag.
     held: String,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-enum Place {
+enum ThinkTagPosition {
     /// Only blanks so far.
     #[default]
     Start,
@@ -44,7 +44,7 @@ enum Place {
 
 impl ThinkTags {
     /// Takes a piece of the text and returns the pieces that are certain.
-    pub fn push(&mut self, piece: &str) -> Vec<Piece> {
+    pub fn push(&mut self, piece: &str) -> Vec<ThinkPiece> {
         self.held.push_str(piece);
         let mut pieces = Vec::new();
         while self.step(&mut pieces) {}
@@ -52,36 +52,36 @@ impl ThinkTags {
     }
 
     /// Ends the text and returns what was held back.
-    pub fn finish(&mut self) -> Option<Piece> {
+    pub fn finish(&mut self) -> Option<ThinkPiece> {
         let held = std::mem::take(&mut self.held);
         let piece = match self.place {
-            Place::Start | Place::Closed | Place::Text => Piece::Text(held),
-            Place::Opened { .. } | Place::Inside { .. } => Piece::Thought(held),
+            ThinkTagPosition::Start | ThinkTagPosition::Closed | ThinkTagPosition::Text => ThinkPiece::Text(held),
+            ThinkTagPosition::Opened { .. } | ThinkTagPosition::Inside { .. } => ThinkPiece::Thought(held),
         };
         has_content(&piece).then_some(piece)
     }
 
     /// Moves to the next state. Returns false if that needs more text.
-    fn step(&mut self, pieces: &mut Vec<Piece>) -> bool {
+    fn step(&mut self, pieces: &mut Vec<ThinkPiece>) -> bool {
         match self.place {
-            Place::Start => self.start(),
-            Place::Opened { end } => self.skip_blanks(Place::Inside { end }),
-            Place::Closed => self.skip_blanks(Place::Text),
-            Place::Inside { end } => match self.held.find(end) {
+            ThinkTagPosition::Start => self.start(),
+            ThinkTagPosition::Opened { end } => self.skip_blanks(ThinkTagPosition::Inside { end }),
+            ThinkTagPosition::Closed => self.skip_blanks(ThinkTagPosition::Text),
+            ThinkTagPosition::Inside { end } => match self.held.find(end) {
                 Some(at) => {
-                    pieces.extend(self.take(at).map(Piece::Thought));
+                    pieces.extend(self.take_bytes(at).map(ThinkPiece::Thought));
                     self.held.drain(..end.len());
-                    self.place = Place::Closed;
+                    self.place = ThinkTagPosition::Closed;
                     true
                 }
                 None => {
                     let known = self.held.len() - begun_at_end(&self.held, end);
-                    pieces.extend(self.take(known).map(Piece::Thought));
+                    pieces.extend(self.take_bytes(known).map(ThinkPiece::Thought));
                     false
                 }
             },
-            Place::Text => {
-                pieces.extend(self.take(self.held.len()).map(Piece::Text));
+            ThinkTagPosition::Text => {
+                pieces.extend(self.take_bytes(self.held.len()).map(ThinkPiece::Text));
                 false
             }
         }
@@ -93,18 +93,18 @@ impl ThinkTags {
         let blanks = self.held.len() - said.len();
         if let Some((tag, end)) = TAGS.iter().find(|(tag, _)| said.starts_with(tag)) {
             self.held.drain(..blanks + tag.len());
-            self.place = Place::Opened { end };
+            self.place = ThinkTagPosition::Opened { end };
             return true;
         }
         let may_become = TAGS.iter().any(|(tag, _)| tag.starts_with(said));
         if may_become && blanks <= BLANKS_MAX {
             return false;
         }
-        self.place = Place::Text;
+        self.place = ThinkTagPosition::Text;
         true
     }
 
-    fn skip_blanks(&mut self, next: Place) -> bool {
+    fn skip_blanks(&mut self, next: ThinkTagPosition) -> bool {
         let blanks = self.held.len() - self.held.trim_start().len();
         self.held.drain(..blanks);
         if self.held.is_empty() {
@@ -115,7 +115,7 @@ impl ThinkTags {
     }
 
     /// Takes bytes from the front. Returns `None` for zero bytes.
-    fn take(&mut self, bytes: usize) -> Option<String> {
+    fn take_bytes(&mut self, bytes: usize) -> Option<String> {
         (bytes > 0).then(|| self.held.drain(..bytes).collect())
     }
 }
@@ -125,9 +125,9 @@ fn begun_at_end(text: &str, tag: &str) -> usize {
     (1..tag.len()).rev().find(|length| text.ends_with(&tag[..*length])).unwrap_or(0)
 }
 
-fn has_content(piece: &Piece) -> bool {
+fn has_content(piece: &ThinkPiece) -> bool {
     match piece {
-        Piece::Text(text) | Piece::Thought(text) => !text.is_empty(),
+        ThinkPiece::Text(text) | ThinkPiece::Thought(text) => !text.is_empty(),
     }
 }
 
@@ -145,8 +145,8 @@ mod tests {
             let (mut thought, mut said) = (String::new(), String::new());
             for piece in found {
                 match piece {
-                    Piece::Text(text) => said.push_str(&text),
-                    Piece::Thought(text) => {
+                    ThinkPiece::Text(text) => said.push_str(&text),
+                    ThinkPiece::Thought(text) => {
                         assert!(said.is_empty(), "a thought after the text");
                         thought.push_str(&text);
                     }
@@ -194,6 +194,6 @@ mod tests {
         let mut tags = ThinkTags::default();
         let most = " ".repeat(BLANKS_MAX);
         assert_eq!(tags.push(&most), []);
-        assert_eq!(tags.push(" "), [Piece::Text(format!("{most} "))]);
+        assert_eq!(tags.push(" "), [ThinkPiece::Text(format!("{most} "))]);
     }
 }

@@ -12,7 +12,7 @@ const NAMESPACE: &str = "functions.";
 
 /// Returns the calls inside a wrapper, or the call itself. An unreadable wrapper is kept, so that
 /// the model gets the error of an unknown tool.
-pub fn unwrapped(call: ToolCall) -> Vec<ToolCall> {
+pub fn unwrap_calls(call: ToolCall) -> Vec<ToolCall> {
     let inner = WRAPPERS.contains(&call.name.as_str()).then(|| inner(&call)).flatten();
     inner.unwrap_or_else(|| vec![call])
 }
@@ -44,7 +44,7 @@ mod tests {
             { "recipient_name": "functions.look" },
         ] });
         for name in WRAPPERS {
-            let calls = unwrapped(ToolCall::new("c", name, uses.clone()));
+            let calls = unwrap_calls(ToolCall::new("c", name, uses.clone()));
             let expected = [
                 ToolCall::new("c-0", "look", json!({ "at": "a" })),
                 ToolCall::new("c-1", "look", json!({})),
@@ -63,7 +63,7 @@ mod tests {
             ("parallel", json!("{")),
         ] {
             let call = ToolCall::new("c", name, arguments);
-            assert_eq!(unwrapped(call.clone()), [call]);
+            assert_eq!(unwrap_calls(call.clone()), [call]);
         }
     }
 }

@@ -4,13 +4,13 @@
 use expect_test::{Expect, expect};
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{Effort, Message, Request, RequestOptions, ToolChoice, ToolSpec};
-use jaato_plugin_sdk_provider::chat::{Habits, OPTIONS, Quirks, body};
-use jaato_plugin_sdk_provider::shown::Blobs;
+use jaato_plugin_sdk_provider::chat::{ChatRequestStyle, OPTIONS, ChatServerQuirks, body};
+use jaato_plugin_sdk_provider::shown::BlobContents;
 
-const COMMON: Quirks = Quirks::COMMON;
+const COMMON: ChatServerQuirks = ChatServerQuirks::COMMON;
 
 /// A server that differs in many ways.
-const OTHER: Quirks = Quirks {
+const OTHER: ChatServerQuirks = ChatServerQuirks {
     max_tokens_field: "max_completion_tokens",
     seed_field: Some("random_seed"),
     session_key_field: Some("prompt_cache_key"),
@@ -18,7 +18,7 @@ const OTHER: Quirks = Quirks {
     any_tool: "any",
     asks_for_usage: false,
     fields_beside_tools: &[("provider", r#"{"require_parameters":true}"#)],
-    ..Quirks::COMMON
+    ..ChatServerQuirks::COMMON
 };
 
 fn request(options: Value) -> Request {
@@ -27,14 +27,14 @@ fn request(options: Value) -> Request {
     request
 }
 
-fn written(request: &Request, quirks: Quirks) -> Value {
-    let bytes = body(request, &quirks, Habits::default(), &Blobs::new()).unwrap();
+fn written(request: &Request, quirks: ChatServerQuirks) -> Value {
+    let bytes = body(request, &quirks, ChatRequestStyle::default(), &BlobContents::new()).unwrap();
     serde_json::from_slice(&bytes).unwrap()
 }
 
 /// Checks a whole body.
 #[track_caller]
-fn check(options: Value, quirks: Quirks, expected: Expect) {
+fn check(options: Value, quirks: ChatServerQuirks, expected: Expect) {
     expected.assert_eq(&written(&request(options), quirks).to_string());
 }
 
@@ -131,7 +131,7 @@ fn some_fields_go_with_what_must_not_be_dropped_alone() {
 
 #[test]
 fn a_seed_that_a_server_refuses_is_left_out() {
-    let without = Quirks { seed_field: None, ..COMMON };
+    let without = ChatServerQuirks { seed_field: None, ..COMMON };
     assert_eq!(
         written(&request(json!({ "seed": 7 })), without),
         written(&request(json!({})), COMMON)

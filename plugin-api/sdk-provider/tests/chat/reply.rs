@@ -4,7 +4,7 @@
 use expect_test::{Expect, expect};
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::Part;
-use jaato_plugin_sdk_provider::chat::Reply;
+use jaato_plugin_sdk_provider::chat::ChatReply;
 use jaato_plugin_sdk_provider::{EVENTS_MAX as CHUNKS_MAX, PARTS_MAX};
 
 use crate::made::{Words, cut_anywhere, delta};
@@ -18,7 +18,7 @@ const WORDS: Words = Words {
 };
 
 fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
-    WORDS.read(Reply::new("http://h/v1/chat/completions"), pieces)
+    WORDS.read(ChatReply::new("http://h/v1/chat/completions"), pieces)
 }
 
 fn part(part: &Part) -> String {
@@ -373,14 +373,14 @@ fn an_answer_in_endless_pieces_ends_at_a_limit() {
     let chunk = |delta: &str| {
         serde_json::from_str(&format!(r#"{{"choices":[{{"delta":{delta}}}]}}"#)).unwrap()
     };
-    let mut reply = Reply::new("http://h");
+    let mut reply = ChatReply::new("http://h");
     let empty = chunk(r#"{"tool_calls":[{"index":0,"function":{"arguments":""}}]}"#);
     assert!((0..CHUNKS_MAX).all(|_| reply.chunk(&empty).is_ok_and(|deltas| deltas.is_empty())));
     let error = reply.chunk(&empty).unwrap_err();
     assert_eq!(error.kind, jaato_plugin_sdk::ErrorKind::LimitReached);
     let thought = chunk(r#"{"reasoning":"a"}"#);
     for other in [r#"{"content":"b"}"#, r#"{"reasoning_content":"b"}"#] {
-        let (other, mut reply) = (chunk(other), Reply::new("http://h"));
+        let (other, mut reply) = (chunk(other), ChatReply::new("http://h"));
         for _ in 0..PARTS_MAX / 2 {
             assert!(reply.chunk(&thought).is_ok() && reply.chunk(&other).is_ok());
         }
@@ -468,7 +468,7 @@ fn what_comes_after_the_end_and_other_choices_do_not_count() {
 
 #[test]
 fn a_whole_completion_is_read_as_a_chunk() {
-    let mut reply = Reply::new("http://h");
+    let mut reply = ChatReply::new("http://h");
     let body = r#"{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant",
         "content":"yes","tool_calls":[{"id":"a","type":"function","function":{"name":"one","arguments":"{}"}}]},
         "finish_reason":"tool_calls"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}"#;

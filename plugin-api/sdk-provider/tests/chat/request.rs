@@ -10,11 +10,11 @@ use jaato_plugin_sdk::types::{
     ToolResult, ToolSpec,
 };
 use jaato_plugin_sdk_provider::chat::{
-    CallIds, Habits, Outcomes, Quirks, ReasoningSent, body, tells_outcomes,
+    CallIdFormat, ChatRequestStyle, OutcomePlacement, ChatServerQuirks, ReasoningReplay, body, tells_outcomes,
 };
-use jaato_plugin_sdk_provider::shown::Blobs;
+use jaato_plugin_sdk_provider::shown::BlobContents;
 
-const COMMON: Quirks = Quirks::COMMON;
+const COMMON: ChatServerQuirks = ChatServerQuirks::COMMON;
 
 fn request(messages: Vec<Message>) -> Request {
     let mut request = Request::new("m", messages);
@@ -51,19 +51,19 @@ fn result(id: &str, content: Value) -> ToolResult {
     ToolResult::new(id, "run", content)
 }
 
-fn written(request: &Request, quirks: Quirks) -> String {
-    String::from_utf8(body(request, &quirks, Habits::default(), &Blobs::new()).unwrap()).unwrap()
+fn written(request: &Request, quirks: ChatServerQuirks) -> String {
+    String::from_utf8(body(request, &quirks, ChatRequestStyle::default(), &BlobContents::new()).unwrap()).unwrap()
 }
 
 /// Checks the messages after the system prompt, one per line.
 #[track_caller]
 fn check(messages: Vec<Message>, expected: Expect) {
-    check_with(Habits::default(), messages, expected);
+    check_with(ChatRequestStyle::default(), messages, expected);
 }
 
 #[track_caller]
-fn check_with(habits: Habits, messages: Vec<Message>, expected: Expect) {
-    let body = body(&request(messages), &COMMON, habits, &Blobs::new()).unwrap();
+fn check_with(habits: ChatRequestStyle, messages: Vec<Message>, expected: Expect) {
+    let body = body(&request(messages), &COMMON, habits, &BlobContents::new()).unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
     let lines: Vec<_> =
         body["messages"].as_array().unwrap()[1..].iter().map(Value::to_string).collect();
@@ -86,7 +86,7 @@ fn without_system_text_and_tools_neither_is_sent() {
     expect![[r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"temperature":0.7,"max_tokens":16,"messages":[{"role":"user","content":"hi"}]}"#]]
     .assert_eq(&written(&request, COMMON));
     expect![[r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"temperature":0.7,"max_completion_tokens":16,"messages":[{"role":"user","content":"hi"}]}"#]]
-    .assert_eq(&written(&request, Quirks { max_tokens_field: "max_completion_tokens", ..COMMON }));
+    .assert_eq(&written(&request, ChatServerQuirks { max_tokens_field: "max_completion_tokens", ..COMMON }));
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn what_follows_results_is_said_by_the_user() {
     assert!(tells_outcomes(&request(vec![message.clone()])));
     message.parts.insert(0, Part::ToolResult(result("b", json!({ "n": 2 }))));
     check_with(
-        Habits { outcomes: Outcomes::InLastResult, ..Habits::default() },
+        ChatRequestStyle { outcomes: OutcomePlacement::InLastResult, ..ChatRequestStyle::default() },
         vec![message],
         expect![[r#"
             {"role":"tool","tool_call_id":"b","content":"{\"n\":2}"}
@@ -209,7 +209,7 @@ fn what_follows_results_is_said_by_the_user() {
     let plain = Message::tool([result("a", json!({ "n": 1 }))]);
     assert!(!tells_outcomes(&request(vec![Message::user("hi"), plain.clone()])));
     check_with(
-        Habits { outcomes: Outcomes::InLastResult, ..Habits::default() },
+        ChatRequestStyle { outcomes: OutcomePlacement::InLastResult, ..ChatRequestStyle::default() },
         vec![plain],
         expect![[r#"{"role":"tool","tool_call_id":"a","content":"{\"n\":1}"}"#]],
     );
@@ -219,7 +219,7 @@ fn what_follows_results_is_said_by_the_user() {
 fn a_body_that_no_host_sends_is_a_conversation_that_is_too_long() {
     let of = |bytes: usize| {
         let request = request(vec![Message::user("x".repeat(bytes))]);
-        body(&request, &COMMON, Habits::default(), &Blobs::new())
+        body(&request, &COMMON, ChatRequestStyle::default(), &BlobContents::new())
     };
     let beside = of(0).unwrap().len();
     let more_than_a_frame = 9 * 1024 * 1024;
@@ -235,7 +235,7 @@ fn a_part_of_the_future_is_passed_over_and_a_role_is_refused() {
     check(vec![message.clone()], expect![[r#"{"role":"assistant","content":"a"}"#]]);
     message.role = Role::Unknown;
     let error =
-        body(&request(vec![message]), &COMMON, Habits::default(), &Blobs::new()).unwrap_err();
+        body(&request(vec![message]), &COMMON, ChatRequestStyle::default(), &BlobContents::new()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);
     assert_eq!(error.message, "a message has a role that this provider does not know");
 }
@@ -250,17 +250,17 @@ fn blobs_are_told_of() {
 }
 
 /// Returns the messages after the system prompt for a server with these quirks.
-fn messages_for(quirks: Quirks, tools: Vec<ToolSpec>, messages: Vec<Message>) -> Vec<Value> {
+fn messages_for(quirks: ChatServerQuirks, tools: Vec<ToolSpec>, messages: Vec<Message>) -> Vec<Value> {
     let mut request = request(messages);
     request.tools = tools;
-    let bytes = body(&request, &quirks, quirks.habits, &Blobs::new()).unwrap();
+    let bytes = body(&request, &quirks, quirks.habits, &BlobContents::new()).unwrap();
     let mut body: Value = serde_json::from_slice(&bytes).unwrap();
     body["messages"].as_array_mut().unwrap().split_off(1)
 }
 
 #[test]
 fn ids_of_calls_are_such_as_the_server_takes_and_still_pairs() {
-    let quirks = Quirks { call_ids: CallIds::Short(9), ..COMMON };
+    let quirks = ChatServerQuirks { call_ids: CallIdFormat::Short(9), ..COMMON };
     let messages = vec![
         Message::model(vec![call("toolu_1", json!({})), call("abcDEF123", json!({}))]),
         Message::tool([result("toolu_1", json!({})), result("abcDEF123", json!({}))]),
@@ -280,18 +280,18 @@ fn reasoning_goes_back_as_the_server_is_known_to_want_it() {
     let messages =
         vec![Message::model(vec![thought, Part::text("a")]), Message::model(vec![Part::text("b")])];
     let sent = |reasoning, tools: Vec<ToolSpec>| {
-        let habits = Habits { reasoning, ..Habits::COMMON };
-        let sent = messages_for(Quirks { habits, ..COMMON }, tools, messages.clone());
+        let habits = ChatRequestStyle { reasoning, ..ChatRequestStyle::COMMON };
+        let sent = messages_for(ChatServerQuirks { habits, ..COMMON }, tools, messages.clone());
         let of = |at: usize| sent[at].get("reasoning_content").cloned();
         [of(0), of(1)]
     };
     let (came, empty) = (Some(json!("hm")), Some(json!("")));
     for tools in [vec![], vec![tool("run")]] {
-        assert_eq!(sent(ReasoningSent::AsItCame, tools.clone()), [came.clone(), None]);
-        assert_eq!(sent(ReasoningSent::Everywhere, tools.clone()), [came.clone(), empty.clone()]);
-        assert_eq!(sent(ReasoningSent::Nowhere, tools), [None, None]);
+        assert_eq!(sent(ReasoningReplay::AsItCame, tools.clone()), [came.clone(), None]);
+        assert_eq!(sent(ReasoningReplay::Everywhere, tools.clone()), [came.clone(), empty.clone()]);
+        assert_eq!(sent(ReasoningReplay::Nowhere, tools), [None, None]);
     }
-    let beside = ReasoningSent::EverywhereBesideTools;
+    let beside = ReasoningReplay::EverywhereBesideTools;
     assert_eq!(sent(beside, vec![]), [came.clone(), None]);
     assert_eq!(sent(beside, vec![tool("run")]), [came, empty]);
 }

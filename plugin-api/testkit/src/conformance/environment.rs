@@ -25,7 +25,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{Examples, Suite, Verdict, clear_error, ensure, fuzz, left_behind, told};
+use super::{ExampleSelection, ConformanceSuite, ConformanceVerdict, clear_error, ensure, fuzz, left_behind, told};
 use crate::{FakeHost, FakeInstance};
 
 pub use commands::{
@@ -48,16 +48,16 @@ pub use terminals::{
 };
 
 /// An environment that is set up.
-struct Ready<'a> {
+struct PreparedEnvironment<'a> {
     host: &'a FakeHost,
     instance: &'a FakeInstance,
     facts: EnvironmentFacts,
 }
 
-impl<'a> Ready<'a> {
+impl<'a> PreparedEnvironment<'a> {
     /// Sets the environment up. Returns `None` if the suite cannot provide what the environment
     /// needs, such as an image or a container engine, and the environment says so.
-    fn on(suite: &Suite, host: &'a FakeHost) -> std::result::Result<Option<Self>, String> {
+    fn on(suite: &ConformanceSuite, host: &'a FakeHost) -> std::result::Result<Option<Self>, String> {
         let instance = host.instance().map_err(told("an instance"))?;
         let folder = host.shared().services.folder().map_err(told("a folder"))?;
         let workspace = folder.to_string_lossy().into_owned();
@@ -67,7 +67,7 @@ impl<'a> Ready<'a> {
         let lacks = [ErrorKind::Configuration, ErrorKind::Unavailable];
         match ask(instance, SETUP, &setup) {
             Ok(facts) => Ok(Some(Self { host, instance, facts })),
-            Err(error) if suite.examples == Examples::Harmless && lacks.contains(&error.kind) => {
+            Err(error) if suite.examples == ExampleSelection::Harmless && lacks.contains(&error.kind) => {
                 clear_error("its setup", &error).map(|()| None)
             }
             Err(error) => Err(told("its setup")(error)),
@@ -84,7 +84,7 @@ impl<'a> Ready<'a> {
         asked.err().is_none_or(|error| error.kind != ErrorKind::UnknownOperation)
     }
 
-    fn takes_down(self, host: &FakeHost) -> Verdict {
+    fn takes_down(self, host: &FakeHost) -> ConformanceVerdict {
         let down: Result<Value> = self.ask(TEARDOWN, Value::Null);
         down.map_err(told("its teardown"))?;
         let gone: Result<Value> = self.ask(DESCRIBE, Value::Null);
@@ -132,14 +132,14 @@ fn bug(error: jaato_types::FrameError) -> Error {
 }
 
 /// The description names the environment, and its facts are consistent.
-pub fn the_environment_is_named(suite: &Suite, host: &FakeHost) -> Verdict {
+pub fn the_environment_is_named(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let description = host.description().map_err(told("description"))?;
     let spec = description.environment.as_ref().ok_or("no environment is described")?;
     let is_word = !spec.name.is_empty()
         && spec.name.chars().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-');
     ensure(is_word, || format!("invalid name `{}`: use only a-z, 0-9 and `-`", spec.name))?;
     ensure(!spec.title.trim().is_empty(), || "it has no title".into())?;
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     let facts: EnvironmentFacts = ready.ask(DESCRIBE, Value::Null).map_err(told("its facts"))?;
     ensure(facts.name == spec.name, || format!("it calls itself `{}`", facts.name))?;
     ensure(facts.working_directory.starts_with('/'), || {
@@ -150,25 +150,25 @@ pub fn the_environment_is_named(suite: &Suite, host: &FakeHost) -> Verdict {
 
 /// Nothing is answered before the setup, a second setup is refused, and after a teardown the
 /// environment can be set up again.
-pub fn it_is_set_up_once_at_a_time(suite: &Suite, host: &FakeHost) -> Verdict {
+pub fn it_is_set_up_once_at_a_time(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let early: Result<Value> = ask(instance, DESCRIBE, &Value::Null);
     let is_refused = early.is_err_and(|error| error.kind == ErrorKind::Unavailable);
     ensure(is_refused, || "before its setup it does not answer `unavailable`".into())?;
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     let again: Result<Value> = ask(instance, SETUP, &EnvironmentSetup::default());
     let is_refused = again.is_err_and(|error| error.kind == ErrorKind::Conflict);
     ensure(is_refused, || "a second setup does not fail with `conflict`".into())?;
     ready.takes_down(host)?;
-    match Ready::on(suite, host)? {
+    match PreparedEnvironment::on(suite, host)? {
         Some(ready) => ready.takes_down(host),
         None => Err("it cannot be set up again".into()),
     }
 }
 
 /// Files can be written, listed, read and deleted.
-pub fn files_are_kept(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn files_are_kept(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     if ready.has(STAT, json!({ "path": "nothing" })) {
         let write = json!({ "path": "moon.txt" });
         let text = "halb\r\nvoll – 🌓\n";
@@ -191,8 +191,8 @@ pub fn files_are_kept(suite: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// Paths outside the allowed folders are refused, with a clear error that names these folders.
-pub fn files_outside_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn files_outside_are_refused(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     if ready.has(STAT, json!({ "path": "nothing" })) {
         let up = "../".repeat(30);
         for path in ["../moon.txt", "/etc/passwd", &format!("{up}etc/passwd")] {
@@ -214,8 +214,8 @@ pub fn files_outside_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// A background program keeps its output and can be waited for.
-pub fn programs_outlive_their_call(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn programs_outlive_their_call(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     if has_shell(&ready) {
         let started: Started = ask(ready.instance, START, &Spawn::shell("echo moon; exit 5"))
             .map_err(told("a program"))?;
@@ -237,8 +237,8 @@ pub fn programs_outlive_their_call(suite: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// A teardown ends everything that is open.
-pub fn a_teardown_ends_what_runs(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn a_teardown_ends_what_runs(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     if has_shell(&ready) {
         for operation in [SPAWN, START] {
             let started: Result<Value> = ask(ready.instance, operation, &Spawn::shell("sleep 300"));
@@ -252,8 +252,8 @@ pub fn a_teardown_ends_what_runs(suite: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// An unknown operation fails with an error that says so.
-pub fn unknown_operations_of_it_are_named(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn unknown_operations_of_it_are_named(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     for operation in ["environment.moon", "files.moon", "process.moon", "moon"] {
         let asked: Result<Value> = ready.ask(operation, json!({}));
         let is_named = asked.is_err_and(|error| error.kind == ErrorKind::UnknownOperation);
@@ -263,20 +263,20 @@ pub fn unknown_operations_of_it_are_named(suite: &Suite, host: &FakeHost) -> Ver
 }
 
 /// A malformed frame is answered with an error.
-pub fn bad_frames_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn bad_frames_are_refused(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     let ask = |frame| ready.instance.environment(SPAWN, frame).wait().result;
     fuzz::refuses_bad_frames("a command", ask)?;
     ready.takes_down(host)
 }
 
 /// Nothing of the host is held after the end.
-pub fn nothing_is_left_behind(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn nothing_is_left_behind(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.create(None).map_err(told("an instance"))?;
     instance.close().map_err(told("its end"))?;
     left_behind(host)
 }
 
-fn has_shell(ready: &Ready<'_>) -> bool {
+fn has_shell(ready: &PreparedEnvironment<'_>) -> bool {
     ready.has(END, json!({ "process": 0 }))
 }

@@ -4,7 +4,7 @@ use jaato_types::text::cut;
 use jaato_types::{ErrorKind, FRAME_BYTES_MAX, Frame, Result};
 use serde_json::{Map, Value, json};
 
-use super::{Verdict, clear_error};
+use super::{ConformanceVerdict, clear_error};
 
 /// Returns frames that no plugin may accept.
 pub(super) fn bad_frames() -> Vec<Vec<u8>> {
@@ -30,7 +30,7 @@ pub(super) fn show(frame: &[u8]) -> String {
 }
 
 /// Checks that each bad frame is answered with an error, and not with success, a panic or silence.
-pub(super) fn refuses_bad_frames<T>(what: &str, ask: impl Fn(Vec<u8>) -> Result<T>) -> Verdict {
+pub(super) fn refuses_bad_frames<T>(what: &str, ask: impl Fn(Vec<u8>) -> Result<T>) -> ConformanceVerdict {
     for frame in bad_frames() {
         let shown = format!("{what} with {}", show(&frame));
         match ask(frame) {
@@ -128,7 +128,7 @@ fn is_of_type(value: &Value, kind: &str) -> bool {
 }
 
 /// Checks a plugin's answer to wrong arguments.
-pub(super) fn refused<T>(what: &str, arguments: &Value, answer: &Result<T>) -> Verdict {
+pub(super) fn refused<T>(what: &str, arguments: &Value, answer: &Result<T>) -> ConformanceVerdict {
     let arguments = arguments.to_string();
     let shown = cut(&arguments, 200);
     match answer {

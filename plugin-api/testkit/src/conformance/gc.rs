@@ -5,7 +5,7 @@ use jaato_types::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{Suite, Verdict, check_plan, clear_error, ensure, fuzz, told};
+use super::{ConformanceSuite, ConformanceVerdict, check_plan, clear_error, ensure, fuzz, told};
 use crate::FakeHost;
 
 /// The error kinds that a gc may return if the bare host lacks something that it needs.
@@ -40,7 +40,7 @@ fn request(reason: GcReason, messages: Vec<Message>) -> GcRequest {
 
 /// A history that fills its context window gets a plan that drops something and keeps pairs
 /// together. A gc that lacks a service or a setting may say so instead.
-pub fn a_full_history_shrinks(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn a_full_history_shrinks(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.instance().map_err(told("an instance"))?;
     for reason in [GcReason::Threshold, GcReason::Manual, GcReason::ContextLimit] {
         let messages = history(20);
@@ -56,7 +56,7 @@ pub fn a_full_history_shrinks(_: &Suite, host: &FakeHost) -> Verdict {
 
 /// A history that is larger than a frame reaches the gc, which plans for all of it. A gc that lacks
 /// a service or a setting may say so instead.
-pub fn a_history_larger_than_a_frame_shrinks(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn a_history_larger_than_a_frame_shrinks(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let messages = history(5_000);
     let plan = |messages| instance.plan(&request(GcReason::ContextLimit, messages));
@@ -79,7 +79,7 @@ pub fn a_history_larger_than_a_frame_shrinks(_: &Suite, host: &FakeHost) -> Verd
 }
 
 /// An empty history gets an empty plan, or a clear error.
-pub fn an_empty_history_stays(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn an_empty_history_stays(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.instance().map_err(told("an instance"))?;
     match instance.plan(&request(GcReason::Manual, Vec::new())) {
         Ok(plan) => check_plan(&[], &plan),
@@ -88,7 +88,7 @@ pub fn an_empty_history_stays(_: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// A malformed frame is answered with an error.
-pub fn bad_frames_are_refused(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn bad_frames_are_refused(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let ask = |frame| -> Result<GcPlan> { instance.start_plan_frame(frame).wait().result };
     fuzz::refuses_bad_frames("a request", ask)

@@ -11,7 +11,7 @@ use jaato_types::service::ContextFacts;
 use jaato_types::{Envelope, Error, ErrorKind, Event, Frame, Message, RequestOptions, Result};
 use serde_json::{Map, json};
 
-use super::{Suite, Verdict, clear_error, ensure, fuzz, told};
+use super::{ConformanceSuite, ConformanceVerdict, clear_error, ensure, fuzz, told};
 use crate::{FakeHost, FakeInstance};
 
 /// The error kinds that a plugin may return if the bare host lacks something that it needs.
@@ -31,7 +31,7 @@ fn listed(host: &FakeHost) -> std::result::Result<Vec<Hook>, String> {
 }
 
 /// The description lists the plugin's hooks, each once.
-pub fn hooks_are_listed(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn hooks_are_listed(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let hooks = listed(host)?;
     ensure(!hooks.is_empty(), || "the plugin has the kind `hook` but lists no hooks".into())?;
     let once: BTreeSet<_> = hooks.iter().collect();
@@ -41,7 +41,7 @@ pub fn hooks_are_listed(_: &Suite, host: &FakeHost) -> Verdict {
 
 /// Each hook is answered in the right form and in time. A plugin that lacks a service or a setting
 /// may say so instead.
-pub fn each_question_is_answered_in_time(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn each_question_is_answered_in_time(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.instance().map_err(told("an instance"))?;
     for hook in listed(host)? {
         let began = Instant::now();
@@ -61,7 +61,7 @@ pub fn each_question_is_answered_in_time(_: &Suite, host: &FakeHost) -> Verdict 
 }
 
 /// A hook that the plugin does not list is answered with `unknown_operation`.
-pub fn other_questions_are_named(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn other_questions_are_named(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let listed = listed(host)?;
     for hook in ALL.into_iter().filter(|hook| !listed.contains(hook)) {
@@ -74,7 +74,7 @@ pub fn other_questions_are_named(_: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// A malformed frame is answered with an error.
-pub fn bad_frames_are_refused(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn bad_frames_are_refused(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.instance().map_err(told("an instance"))?;
     for hook in listed(host)? {
         fuzz::refuses_bad_frames(hook.name(), |frame| {

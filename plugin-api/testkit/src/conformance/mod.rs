@@ -19,20 +19,20 @@ use jaato_types::{Error, ErrorKind, Kind, ToolSpec};
 
 pub use plan::check_plan;
 
-use crate::{FakeHost, Live, Subject};
+use crate::{FakeHost, Live, PluginUnderTest};
 
 /// The violation of a requirement, if there is one.
-pub type Verdict = Result<(), String>;
+pub type ConformanceVerdict = Result<(), String>;
 
 /// A check.
-pub type Check = fn(&Suite, &FakeHost) -> Verdict;
+pub type ConformanceCheck = fn(&ConformanceSuite, &FakeHost) -> ConformanceVerdict;
 
 /// The longest description of a tool or an argument, in bytes: the limit of the strictest provider.
 pub const DESCRIPTION_BYTES_MAX: usize = 1024;
 
 /// The tools whose examples the checks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Examples {
+pub(crate) enum ExampleSelection {
     /// Tools that only read.
     OfReaders,
     /// All tools.
@@ -43,17 +43,17 @@ pub(crate) enum Examples {
 }
 
 /// A plugin and the settings of its checks.
-pub struct Suite {
-    subject: Subject,
+pub struct ConformanceSuite {
+    subject: PluginUnderTest,
     kinds: Vec<Kind>,
     prepare: fn(FakeHost) -> FakeHost,
-    examples: Examples,
+    examples: ExampleSelection,
 }
 
-impl Suite {
+impl ConformanceSuite {
     /// Creates the suite of a plugin of these kinds.
-    pub fn of(subject: impl Into<Subject>, kinds: &[Kind]) -> Self {
-        let (kinds, examples) = (kinds.to_vec(), Examples::OfReaders);
+    pub fn of(subject: impl Into<PluginUnderTest>, kinds: &[Kind]) -> Self {
+        let (kinds, examples) = (kinds.to_vec(), ExampleSelection::OfReaders);
         Self { subject: subject.into(), kinds, prepare: |host| host, examples }
     }
 
@@ -67,7 +67,7 @@ impl Suite {
     /// prepared host.
     #[must_use]
     pub fn with_all_examples(self) -> Self {
-        Self { examples: Examples::All, ..self }
+        Self { examples: ExampleSelection::All, ..self }
     }
 
     /// Runs only checks of an untrusted plugin that are safe on a machine in use: examples of tools
@@ -75,12 +75,12 @@ impl Suite {
     /// with invalid arguments.
     #[must_use]
     pub fn harmless(self) -> Self {
-        Self { examples: Examples::Harmless, ..self }
+        Self { examples: ExampleSelection::Harmless, ..self }
     }
 
     /// Runs one check on its own host. Panics with the violation.
     #[track_caller]
-    pub fn verify(&self, check: Check) {
+    pub fn verify(&self, check: ConformanceCheck) {
         if let Err(what) = self.run(check) {
             panic!("the plugin does not conform: {what}");
         }
@@ -90,7 +90,7 @@ impl Suite {
     ///
     /// # Errors
     /// The violation.
-    pub fn run(&self, check: Check) -> Verdict {
+    pub fn run(&self, check: ConformanceCheck) -> ConformanceVerdict {
         let host = self.host();
         check(self, &host)?;
         match host
@@ -128,7 +128,7 @@ impl Suite {
     }
 }
 
-impl Examples {
+impl ExampleSelection {
     /// Returns true if a tool's examples may run.
     fn may_run(self, spec: &ToolSpec) -> bool {
         match self {
@@ -145,7 +145,7 @@ impl Examples {
 }
 
 /// Lists the checks for plugins of these kinds, each with its group and its name.
-pub fn checks(kinds: &[Kind]) -> Vec<(&'static str, &'static str, Check)> {
+pub fn checks(kinds: &[Kind]) -> Vec<(&'static str, &'static str, ConformanceCheck)> {
     let mut checks = crate::__conformance!(list plugin);
     for kind in kinds {
         match kind {
@@ -162,7 +162,7 @@ pub fn checks(kinds: &[Kind]) -> Vec<(&'static str, &'static str, Check)> {
 }
 
 /// Fails with a text unless a condition holds.
-fn ensure(holds: bool, what: impl FnOnce() -> String) -> Verdict {
+fn ensure(holds: bool, what: impl FnOnce() -> String) -> ConformanceVerdict {
     if holds { Ok(()) } else { Err(what()) }
 }
 
@@ -172,7 +172,7 @@ fn told(what: impl std::fmt::Display) -> impl FnOnce(Error) -> String {
 }
 
 /// Accepts an error as an answer, unless it means that the plugin failed to answer.
-fn clear_error(what: &str, error: &Error) -> Verdict {
+fn clear_error(what: &str, error: &Error) -> ConformanceVerdict {
     let bad = [
         ErrorKind::PluginPanicked,
         ErrorKind::PluginMisbehaved,
@@ -185,7 +185,7 @@ fn clear_error(what: &str, error: &Error) -> Verdict {
 }
 
 /// Waits until the plugin holds nothing of the host, because its own threads may need a moment.
-fn left_behind(host: &FakeHost) -> Verdict {
+fn left_behind(host: &FakeHost) -> ConformanceVerdict {
     let patience = host.shared().patience();
     let deadline = Instant::now() + patience;
     loop {
@@ -205,7 +205,7 @@ fn left_behind(host: &FakeHost) -> Verdict {
 ///
 /// Takes the crate and its kinds (`tool`, `gc`, `provider`, `environment`, `hook`), which must
 /// match its manifest. After a semicolon, a closure may change the
-/// [`Suite`](crate::conformance::Suite):
+/// [`ConformanceSuite`](crate::conformance::ConformanceSuite):
 ///
 /// ```text
 /// conformance!(tool_shelf: tool; |suite| suite.with_all_examples());
@@ -221,10 +221,10 @@ macro_rules! conformance {
             #[allow(unused_imports)]
             use super::*;
 
-            fn suite() -> $crate::conformance::Suite {
+            fn suite() -> $crate::conformance::ConformanceSuite {
                 let kinds = [$($crate::__conformance!(@kind $kind)),+];
-                let suite = $crate::conformance::Suite::of($($plugin)::+::__jaato::MODULE, &kinds);
-                let prepare: fn($crate::conformance::Suite) -> $crate::conformance::Suite = $prepare;
+                let suite = $crate::conformance::ConformanceSuite::of($($plugin)::+::__jaato::MODULE, &kinds);
+                let prepare: fn($crate::conformance::ConformanceSuite) -> $crate::conformance::ConformanceSuite = $prepare;
                 prepare(suite)
             }
 
@@ -255,7 +255,7 @@ macro_rules! __conformance {
         vec![$((
             stringify!($module),
             stringify!($check),
-            $crate::conformance::$module::$check as $crate::conformance::Check,
+            $crate::conformance::$module::$check as $crate::conformance::ConformanceCheck,
         )),+]
     };
     ($as:ident plugin) => { $crate::__conformance! { @$as plugin:

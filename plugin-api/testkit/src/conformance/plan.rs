@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jaato_types::{GcPlan, Message, Role};
 
-use super::{Verdict, ensure};
+use super::{ConformanceVerdict, ensure};
 
 /// Checks that a plan can be applied to a history: the indices ascend and are in range, calls and
 /// results stay paired, the roles stay in order starting with a user message, and the last turn is
@@ -12,7 +12,7 @@ use super::{Verdict, ensure};
 ///
 /// # Errors
 /// A description of the fault.
-pub fn check_plan(messages: &[Message], plan: &GcPlan) -> Verdict {
+pub fn check_plan(messages: &[Message], plan: &GcPlan) -> ConformanceVerdict {
     for pair in plan.drop.windows(2) {
         ensure(pair[0] < pair[1], || format!("the indices do not ascend: {:?}", plan.drop))?;
     }
@@ -42,7 +42,7 @@ pub fn check_plan(messages: &[Message], plan: &GcPlan) -> Verdict {
 
 /// Checks that the first message is the user's, and that each answer without calls is followed by a
 /// user message.
-fn roles<'a>(kept: impl Iterator<Item = &'a Message>) -> Verdict {
+fn roles<'a>(kept: impl Iterator<Item = &'a Message>) -> ConformanceVerdict {
     let mut before: Option<&Message> = None;
     for message in kept {
         let expected = match before {

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use jaato_types::{Description, ErrorKind, FRAME_BYTES_MAX, Frame, Kind, PATH_ROOTS};
 use serde_json::{Value, json};
 
-use super::{Suite, Verdict, clear_error, ensure, fuzz, left_behind, told, tool};
+use super::{ConformanceSuite, ConformanceVerdict, clear_error, ensure, fuzz, left_behind, told, tool};
 use crate::{FakeHost, schema};
 
 /// The manifest is readable, matches this plugin-api, and names the kinds of the suite.
-pub fn the_manifest_names_these_kinds(suite: &Suite, host: &FakeHost) -> Verdict {
+pub fn the_manifest_names_these_kinds(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let manifest = host.manifest().map_err(told("manifest"))?;
     let (has, wants): (BTreeSet<_>, BTreeSet<_>) =
         (manifest.kinds.iter().collect(), suite.kinds.iter().collect());
@@ -24,7 +24,7 @@ pub fn the_manifest_names_these_kinds(suite: &Suite, host: &FakeHost) -> Verdict
 }
 
 /// Tools and a provider are described if and only if the manifest names these kinds.
-pub fn the_description_agrees_with_the_manifest(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn the_description_agrees_with_the_manifest(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let manifest = host.manifest().map_err(told("manifest"))?;
     let description = host.description().map_err(told("description"))?;
     let agrees = |kind: Kind, described: bool| {
@@ -52,7 +52,7 @@ pub fn the_description_agrees_with_the_manifest(_: &Suite, host: &FakeHost) -> V
 }
 
 /// Two descriptions are identical.
-pub fn the_description_is_the_same_each_time(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn the_description_is_the_same_each_time(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let write = || {
         let description = host.describe().map_err(told("description"))?;
         serde_json::to_string(&description).map_err(|error| error.to_string())
@@ -62,7 +62,7 @@ pub fn the_description_is_the_same_each_time(_: &Suite, host: &FakeHost) -> Verd
 }
 
 /// The arguments of commands and the configuration are closed objects with descriptions.
-pub fn commands_and_configuration_have_schemas(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn commands_and_configuration_have_schemas(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let description = host.description().map_err(told("description"))?;
     let mut names = BTreeSet::new();
     for command in &description.commands {
@@ -92,7 +92,7 @@ pub fn commands_and_configuration_have_schemas(_: &Suite, host: &FakeHost) -> Ve
 }
 
 /// Assets have an id, a plain file name, a size and a digest, and models name existing assets.
-pub fn assets_are_pinned(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn assets_are_pinned(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let description = host.description().map_err(told("description"))?;
     let mut ids = BTreeSet::new();
     for asset in &description.assets {
@@ -121,7 +121,7 @@ pub fn assets_are_pinned(_: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// An instance that is created from saved state saves the same state.
-pub fn an_instance_saves_what_the_next_begins_with(suite: &Suite, host: &FakeHost) -> Verdict {
+pub fn an_instance_saves_what_the_next_begins_with(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let first = host.create(None).map_err(told("a fresh instance"))?;
     tool::run_examples(suite.examples, host, &first, |_, _| Ok(()))?;
     let saved = first.close().map_err(told("save"))?;
@@ -134,7 +134,7 @@ pub fn an_instance_saves_what_the_next_begins_with(suite: &Suite, host: &FakeHos
 }
 
 /// Malformed saved state is refused with an error, or a fresh instance is created.
-pub fn bad_saved_state_is_refused_or_forgotten(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn bad_saved_state_is_refused_or_forgotten(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let values = [json!(42), json!("moon"), json!([]), json!({"no_such_field": [1]}), json!(true)];
     let frames = values.iter().filter_map(|value| Frame::write(value).ok());
     for frame in frames.chain(fuzz::bad_frames()) {
@@ -148,7 +148,7 @@ pub fn bad_saved_state_is_refused_or_forgotten(_: &Suite, host: &FakeHost) -> Ve
 }
 
 /// An unknown operation is answered with `unknown_operation`, and an unknown command with an error.
-pub fn unknown_operations_are_named(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn unknown_operations_are_named(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let found = instance.operation("no_such_operation", Frame::empty()).wait().result;
     let kind = found.map_err(|error| error.kind);
@@ -162,7 +162,7 @@ pub fn unknown_operations_are_named(_: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// A command with a malformed frame is answered with an error.
-pub fn bad_command_frames_are_refused(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn bad_command_frames_are_refused(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.instance().map_err(told("an instance"))?;
     fuzz::refuses_bad_frames("a command", |frame| {
         instance.operation("command", frame).wait().result
@@ -170,7 +170,7 @@ pub fn bad_command_frames_are_refused(_: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// After good, bad and cancelled calls and after the close, the plugin holds nothing of the host.
-pub fn nothing_is_left_behind(suite: &Suite, host: &FakeHost) -> Verdict {
+pub fn nothing_is_left_behind(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.create(None).map_err(told("an instance"))?;
     tool::run_examples(suite.examples, host, &instance, |_, _| Ok(()))?;
     drop(instance.operation("no_such_operation", vec![0; FRAME_BYTES_MAX + 1]));

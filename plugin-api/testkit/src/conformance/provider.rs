@@ -9,8 +9,8 @@ use jaato_types::{
     ToolCall,
 };
 
-use super::{Suite, Verdict, clear_error, ensure, fuzz, left_behind, told};
-use crate::{FakeHost, Finished};
+use super::{ConformanceSuite, ConformanceVerdict, clear_error, ensure, fuzz, left_behind, told};
+use crate::{FakeHost, FinishedCall};
 
 pub use wide::{
     a_history_larger_than_a_frame_is_answered_or_refused,
@@ -33,7 +33,7 @@ fn request(spec: &ProviderSpec) -> Request {
 }
 
 /// The provider's name is valid in a model id, and its default model is in its list.
-pub fn the_provider_is_named(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn the_provider_is_named(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let spec = spec(host)?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let is_name = !spec.name.is_empty() && spec.name.chars().all(is_plain);
@@ -49,7 +49,7 @@ pub fn the_provider_is_named(_: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// The models are listed, or the error is clear.
-pub fn models_are_listed(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn models_are_listed(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     match host.instance().map_err(told("an instance"))?.models() {
         Ok(models) => {
             let names: BTreeSet<_> = models.iter().map(|model| model.name.as_str()).collect();
@@ -61,24 +61,24 @@ pub fn models_are_listed(_: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// A simple request gets a completion that matches its deltas, or a clear error.
-pub fn a_simple_request_is_answered(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn a_simple_request_is_answered(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let request = request(spec(host)?);
     judge(&request, &host.complete(&request))
 }
 
 /// Providers are stateless, so the same request can be sent again.
-pub fn the_same_request_can_be_sent_again(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn the_same_request_can_be_sent_again(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let request = request(spec(host)?);
     let (first, second) = (host.complete(&request), host.complete(&request));
     judge(&request, &first)?;
     judge(&request, &second)?;
     let kind =
-        |finished: &Finished<Completion>| finished.result.as_ref().map(drop).map_err(|e| e.kind);
+        |finished: &FinishedCall<Completion>| finished.result.as_ref().map(drop).map_err(|e| e.kind);
     let (first, second) = (kind(&first), kind(&second));
     ensure(first == second, || format!("the first time {first:?}, the second time {second:?}"))
 }
 
-fn judge(request: &Request, finished: &Finished<Completion>) -> Verdict {
+fn judge(request: &Request, finished: &FinishedCall<Completion>) -> ConformanceVerdict {
     match &finished.result {
         Ok(completion) => check_completion(request, &finished.deltas, completion),
         Err(error) => clear_error("a simple request", error),
@@ -89,7 +89,7 @@ fn judge(request: &Request, finished: &Finished<Completion>) -> Verdict {
 ///
 /// # Errors
 /// A description of the fault.
-pub fn check_completion(request: &Request, deltas: &[Delta], completion: &Completion) -> Verdict {
+pub fn check_completion(request: &Request, deltas: &[Delta], completion: &Completion) -> ConformanceVerdict {
     let v = Completion::VERSION;
     ensure(completion.v == v, || format!("the completion has version {}, not {v}", completion.v))?;
     let (mut text, mut thought, mut calls) = (String::new(), String::new(), Vec::new());
@@ -145,7 +145,7 @@ pub fn check_completion(request: &Request, deltas: &[Delta], completion: &Comple
     })
 }
 
-fn check_calls(request: &Request, calls: &[&ToolCall]) -> Verdict {
+fn check_calls(request: &Request, calls: &[&ToolCall]) -> ConformanceVerdict {
     let mut ids = BTreeSet::new();
     for call in calls {
         let id = call.id.as_str();
@@ -159,7 +159,7 @@ fn check_calls(request: &Request, calls: &[&ToolCall]) -> Verdict {
 }
 
 /// A completion that is cancelled at its first wait ends, and leaves nothing behind.
-pub fn a_cancelled_completion_ends(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn a_cancelled_completion_ends(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let request = request(spec(host)?);
     let instance = host.create(None).map_err(told("an instance"))?;
     let call = instance.start_complete(&request).map_err(told("a request"))?;
@@ -175,7 +175,7 @@ pub fn a_cancelled_completion_ends(_: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// A malformed frame is answered with an error.
-pub fn bad_frames_are_refused(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn bad_frames_are_refused(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let ask = |frame| -> Result<Completion> { instance.start_complete_frame(frame).wait().result };
     fuzz::refuses_bad_frames("a request", ask)

@@ -4,7 +4,7 @@ use jaato_types::{ErrorKind, Frame, Output, Result, ToolSpec};
 use serde_json::{Map, Value};
 
 use super::{
-    DESCRIPTION_BYTES_MAX, Examples, Suite, Verdict, clear_error, ensure, fuzz, left_behind, told,
+    DESCRIPTION_BYTES_MAX, ExampleSelection, ConformanceSuite, ConformanceVerdict, clear_error, ensure, fuzz, left_behind, told,
 };
 use crate::{FakeHost, FakeInstance, check_arguments, schema};
 
@@ -13,7 +13,7 @@ fn tools(host: &FakeHost) -> std::result::Result<&[ToolSpec], String> {
 }
 
 /// Names are valid for every provider, unique, and sorted.
-pub fn names_are_valid_unique_and_sorted(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn names_are_valid_unique_and_sorted(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let tools = tools(host)?;
     for tool in tools {
         ensure(tool.name.is_valid(), || format!("no provider takes the name `{}`", tool.name))?;
@@ -26,13 +26,13 @@ pub fn names_are_valid_unique_and_sorted(_: &Suite, host: &FakeHost) -> Verdict 
 }
 
 /// Each tool has a description that is short enough for all providers.
-pub fn descriptions_are_there_and_short(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn descriptions_are_there_and_short(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     tools(host)?
         .iter()
         .try_for_each(|tool| described(&format!("tool `{}`", tool.name), &tool.description))
 }
 
-fn described(what: &str, text: &str) -> Verdict {
+fn described(what: &str, text: &str) -> ConformanceVerdict {
     ensure(!text.trim().is_empty(), || format!("{what} has no description"))?;
     ensure(text.len() <= DESCRIPTION_BYTES_MAX, || {
         let bytes = text.len();
@@ -43,14 +43,14 @@ fn described(what: &str, text: &str) -> Verdict {
 }
 
 /// Each schema is an object, compiles, refuses unknown properties and describes each property.
-pub fn schemas_are_closed_objects(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn schemas_are_closed_objects(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let tools = tools(host)?;
     tools
         .iter()
         .try_for_each(|tool| closed_object(&format!("tool `{}`", tool.name), &tool.parameters))
 }
 
-pub(super) fn closed_object(what: &str, schema: &Value) -> Verdict {
+pub(super) fn closed_object(what: &str, schema: &Value) -> ConformanceVerdict {
     ensure(schema["type"] == "object", || format!("{what}: its schema is not that of an object"))?;
     if let Err(error) = schema::check(schema, &Value::Object(Map::new())) {
         ensure(error.kind != ErrorKind::PluginMisbehaved, || format!("{what}: {}", error.message))?;
@@ -60,7 +60,7 @@ pub(super) fn closed_object(what: &str, schema: &Value) -> Verdict {
 }
 
 /// Inner objects must be closed and described too, because models also read them.
-fn closed_inside(what: &str, schema: &Value) -> Verdict {
+fn closed_inside(what: &str, schema: &Value) -> ConformanceVerdict {
     match schema {
         Value::Object(object) => {
             if let Some(Value::Object(properties)) = object.get("properties") {
@@ -82,7 +82,7 @@ fn closed_inside(what: &str, schema: &Value) -> Verdict {
 }
 
 /// Each example has a phrase and arguments that fit the schema.
-pub fn examples_fit_their_schema(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn examples_fit_their_schema(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     for tool in tools(host)? {
         for example in &tool.examples {
             let what = format!("example {:?} of `{}`", example.phrase, tool.name);
@@ -96,7 +96,7 @@ pub fn examples_fit_their_schema(_: &Suite, host: &FakeHost) -> Verdict {
 
 /// Each example that may run returns an output, or reports that something it names does not exist,
 /// such as a file of the user.
-pub fn examples_work(suite: &Suite, host: &FakeHost) -> Verdict {
+pub fn examples_work(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.instance().map_err(told("an instance"))?;
     run_examples(suite.examples, host, instance, |what, result| match result {
         Ok(_) => Ok(()),
@@ -106,10 +106,10 @@ pub fn examples_work(suite: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// A read-only tool changes nothing that the plugin saves.
-pub fn read_only_examples_change_nothing(suite: &Suite, host: &FakeHost) -> Verdict {
+pub fn read_only_examples_change_nothing(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.create(None).map_err(told("an instance"))?;
     let reading = match suite.examples {
-        Examples::All => Examples::OfReaders,
+        ExampleSelection::All => ExampleSelection::OfReaders,
         reading => reading,
     };
     let before = instance.save().map_err(told("save"))?;
@@ -121,11 +121,11 @@ pub fn read_only_examples_change_nothing(suite: &Suite, host: &FakeHost) -> Verd
 
 /// Runs the examples that may run.
 pub(super) fn run_examples(
-    which: Examples,
+    which: ExampleSelection,
     host: &FakeHost,
     instance: &FakeInstance,
-    judge: impl Fn(&str, Result<Output>) -> Verdict,
-) -> Verdict {
+    judge: impl Fn(&str, Result<Output>) -> ConformanceVerdict,
+) -> ConformanceVerdict {
     for tool in tools(host)?.iter().filter(|tool| which.may_run(tool)) {
         for example in &tool.examples {
             let arguments = Value::Object(example.arguments.clone());
@@ -137,7 +137,7 @@ pub(super) fn run_examples(
 }
 
 /// A call of an unknown tool is answered with `unknown_tool`.
-pub fn unknown_tools_are_named(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn unknown_tools_are_named(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.instance().map_err(told("an instance"))?;
     for name in ["no_such_tool", "", "../x", "é"] {
         let found = instance.start_frame(name, Frame::empty()).wait().result;
@@ -150,7 +150,7 @@ pub fn unknown_tools_are_named(_: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// A malformed frame is answered with an error.
-pub fn bad_frames_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
+pub fn bad_frames_are_refused(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let tried = tools(host)?.iter().filter(|tool| suite.examples.may_try(tool));
     tried.map(|tool| tool.name.as_str()).try_for_each(|name| {
@@ -160,7 +160,7 @@ pub fn bad_frames_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
 
 /// The plugin itself answers arguments of a wrong type with `invalid_arguments`. Unusual arguments
 /// of the right type get an output or an error, if the tool may run.
-pub fn wrong_arguments_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
+pub fn wrong_arguments_are_refused(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.instance().map_err(told("an instance"))?;
     for tool in tools(host)?.iter().filter(|tool| suite.examples.may_try(tool)) {
         let name = tool.name.as_str();
@@ -186,7 +186,7 @@ pub fn wrong_arguments_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// A call that is cancelled at its first wait ends, and leaves nothing behind.
-pub fn a_cancelled_call_ends(suite: &Suite, host: &FakeHost) -> Verdict {
+pub fn a_cancelled_call_ends(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let instance = host.create(None).map_err(told("an instance"))?;
     for tool in tools(host)?.iter().filter(|tool| suite.examples.may_run(tool)) {
         for example in &tool.examples {
@@ -205,7 +205,7 @@ pub fn a_cancelled_call_ends(suite: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// Changes in one instance do not affect another.
-pub fn instances_are_apart(suite: &Suite, host: &FakeHost) -> Verdict {
+pub fn instances_are_apart(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let (busy, idle) = (
         host.create(None).map_err(told("an instance"))?,
         host.create(None).map_err(told("a second instance"))?,

@@ -9,11 +9,11 @@ use jaato_types::{Data, Delta, Error, ErrorKind, Frame, FrameError, Result};
 use serde_json::{Map, Value};
 
 use super::context::{CallOutlet, CallState, ContextServices};
-use super::host::Shared;
+use super::host::FakeHostShared;
 
 /// The result of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Finished<T> {
+pub struct FinishedCall<T> {
     /// The answer, or `cancelled` if the future was dropped before it had one.
     pub result: Result<T>,
     /// The deltas that the call emitted, in order.
@@ -22,7 +22,7 @@ pub struct Finished<T> {
     pub output: Vec<u8>,
 }
 
-impl<T> Finished<T> {
+impl<T> FinishedCall<T> {
     /// Joins the text deltas of the answer.
     pub fn text(&self) -> String {
         let texts = self.deltas.iter().filter_map(|delta| match delta {
@@ -42,34 +42,34 @@ impl<T> Finished<T> {
 }
 
 /// What a call has sent to the host for its result.
-pub(crate) struct Beside {
+pub(crate) struct CallSideOutput {
     pub(crate) attachments: Vec<Data>,
     /// Texts by key.
     pub(crate) texts: Map<String, Value>,
 }
 
 /// A running call. Dropping it cancels the call.
-pub struct Call<T> {
-    host: Arc<Shared>,
+pub struct FakeRunningCall<T> {
+    host: Arc<FakeHostShared>,
     context: Arc<HostContext>,
     outlet: Arc<CallOutlet>,
     read: fn(&[u8]) -> Result<T>,
     /// Adds the attachments and texts of the call to its answer.
-    fill: fn(&mut T, Beside),
-    /// The number of deltas that [`Call::next_delta`] has returned.
+    fill: fn(&mut T, CallSideOutput),
+    /// The number of deltas that [`FakeRunningCall::next_delta`] has returned.
     deltas_given: usize,
 }
 
-impl<T> fmt::Debug for Call<T> {
+impl<T> fmt::Debug for FakeRunningCall<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call").field("context", &self.id()).finish_non_exhaustive()
     }
 }
 
-impl<T> Call<T> {
+impl<T> FakeRunningCall<T> {
     /// Starts a call. `start` runs it in the context that is created for it.
     pub(crate) fn start(
-        host: &Arc<Shared>,
+        host: &Arc<FakeHostShared>,
         read: fn(&[u8]) -> Result<T>,
         start: impl FnOnce(&Arc<HostContext>, Arc<CallOutlet>) -> Result<()>,
     ) -> Self {
@@ -81,12 +81,12 @@ impl<T> Call<T> {
         if let Err(error) = start(&context, Arc::clone(&outlet)) {
             outlet.answered(Err(error));
         }
-        let (host, fill) = (Arc::clone(host), (|_, _| {}) as fn(&mut T, Beside));
+        let (host, fill) = (Arc::clone(host), (|_, _| {}) as fn(&mut T, CallSideOutput));
         Self { host, context, outlet, read, fill, deltas_given: 0 }
     }
 
     /// Sets the function that adds the call's attachments and texts to its answer.
-    pub(crate) fn filled_with(mut self, fill: fn(&mut T, Beside)) -> Self {
+    pub(crate) fn filled_with(mut self, fill: fn(&mut T, CallSideOutput)) -> Self {
         self.fill = fill;
         self
     }
@@ -105,10 +105,10 @@ impl<T> Call<T> {
     }
 
     /// Waits for the call's end.
-    pub fn wait(self) -> Finished<T> {
+    pub fn wait(self) -> FinishedCall<T> {
         let result = self.answer().and_then(|frame| (self.read)(&frame)).map(|mut answer| {
             let (services, id) = (&self.host.services, self.id());
-            let beside = Beside { attachments: services.attached(id), texts: services.texts(id) };
+            let beside = CallSideOutput { attachments: services.attachments(id), texts: services.texts(id) };
             (self.fill)(&mut answer, beside);
             answer
         });
@@ -116,12 +116,12 @@ impl<T> Call<T> {
             Ok(deltas) => (deltas, result),
             Err(error) => (Vec::new(), Err(error)),
         };
-        Finished { result, deltas, output: self.host.services.written(self.id()) }
+        FinishedCall { result, deltas, output: self.host.services.written_bytes(self.id()) }
     }
 
     /// Cancels the call like the host does: sets the flag, drops the future on the executor, and
     /// then wakes waiting futures. If the call finished before the cancel, returns its answer.
-    pub fn cancel(self) -> Finished<T> {
+    pub fn cancel(self) -> FinishedCall<T> {
         self.begin_cancel();
         self.wait()
     }
@@ -163,7 +163,7 @@ impl<T> Call<T> {
     }
 }
 
-impl<T> Drop for Call<T> {
+impl<T> Drop for FakeRunningCall<T> {
     fn drop(&mut self) {
         if self.context.is_live() {
             self.begin_cancel();

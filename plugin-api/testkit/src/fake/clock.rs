@@ -19,12 +19,12 @@ use jaato_plugin_engine::{Activity, Runtime, Thread, Work};
 use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::log::{self, LogBook};
+use super::log::{self, FakeLog};
 use super::{EXECUTOR_THREAD, POOL_THREAD};
 
 /// How the host's time passes for a sleeping plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Clock {
+pub enum FakeClockMode {
     /// While the test waits for an answer, time skips to the next alarm as soon as nothing else can
     /// happen, so sleeps take no real time. Time stops while a program of a call runs. Do not use
     /// this for plugins with their own threads, whose work the host does not see.
@@ -37,10 +37,10 @@ pub enum Clock {
 }
 
 /// The key of an alarm: its time in milliseconds and a number.
-type Alarm = (u64, u64);
+type FakeAlarmKey = (u64, u64);
 
 /// A task that waits for an alarm.
-struct Sleeper {
+struct SleepingTask {
     waker: Waker,
     /// Whether it is a blocking job, which does nothing else on its thread while it waits.
     is_job: bool,
@@ -48,21 +48,21 @@ struct Sleeper {
 
 /// The host's time. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Time(Arc<Inner>);
+pub(crate) struct FakeTime(Arc<FakeTimeInner>);
 
-struct Inner {
-    state: Mutex<State>,
-    /// Signals a new alarm or another clock to the thread of [`Clock::Real`].
+struct FakeTimeInner {
+    state: Mutex<FakeTimeState>,
+    /// Signals a new alarm or another clock to the thread of [`FakeClockMode::Real`].
     changed: Condvar,
     /// Signals the end of an activity.
     calm: Condvar,
-    log: Arc<LogBook>,
+    log: Arc<FakeLog>,
 }
 
-struct State {
-    alarms: BTreeMap<Alarm, Sleeper>,
+struct FakeTimeState {
+    alarms: BTreeMap<FakeAlarmKey, SleepingTask>,
     number: u64,
-    clock: Clock,
+    clock: FakeClockMode,
     now_ms: u64,
     epoch: Instant,
     /// Futures that are queued or polled, and alarms that are being rung.
@@ -73,9 +73,9 @@ struct State {
     waits: usize,
 }
 
-impl State {
+impl FakeTimeState {
     fn now(&mut self) -> u64 {
-        if self.clock == Clock::Real {
+        if self.clock == FakeClockMode::Real {
             let passed = self.epoch.elapsed().as_millis();
             self.now_ms = u64::try_from(passed).unwrap_or(u64::MAX);
         }
@@ -90,12 +90,12 @@ impl State {
     }
 }
 
-impl Time {
-    pub(crate) fn new(log: Arc<LogBook>) -> Self {
-        let state = State {
+impl FakeTime {
+    pub(crate) fn new(log: Arc<FakeLog>) -> Self {
+        let state = FakeTimeState {
             alarms: BTreeMap::new(),
             number: 0,
-            clock: Clock::default(),
+            clock: FakeClockMode::default(),
             now_ms: 0,
             epoch: Instant::now(),
             polls: 0,
@@ -104,16 +104,16 @@ impl Time {
             waits: 0,
         };
         let (changed, calm) = (Condvar::new(), Condvar::new());
-        Self(Arc::new(Inner { state: Mutex::new(state), changed, calm, log }))
+        Self(Arc::new(FakeTimeInner { state: Mutex::new(state), changed, calm, log }))
     }
 
-    pub(crate) fn set_clock(&self, clock: Clock) {
+    pub(crate) fn set_clock(&self, clock: FakeClockMode) {
         let mut state = self.lock();
-        let was_real = std::mem::replace(&mut state.clock, clock) == Clock::Real;
+        let was_real = std::mem::replace(&mut state.clock, clock) == FakeClockMode::Real;
         state.epoch = Instant::now() - Duration::from_millis(state.now_ms);
         drop(state);
         self.0.changed.notify_all();
-        if clock == Clock::Real && !was_real {
+        if clock == FakeClockMode::Real && !was_real {
             let own = self.clone();
             // Without the thread no alarm rings, and the waiting test reports a timeout.
             let _ = thread::Builder::new().name("fake-clock".into()).spawn(move || own.run_real());
@@ -135,33 +135,33 @@ impl Time {
     }
 
     /// Sleeps in the host's time.
-    pub(crate) fn sleep_ms(&self, milliseconds: u64) -> Sleep {
+    pub(crate) fn sleep_ms(&self, milliseconds: u64) -> FakeSleep {
         let due_ms = self.now_ms().saturating_add(milliseconds);
-        Sleep { time: self.clone(), due_ms, alarm: None }
+        FakeSleep { time: self.clone(), due_ms, alarm: None }
     }
 
     /// Counts a running program, during which time does not skip.
-    pub(crate) fn hold(&self) -> TimeHeld {
+    pub(crate) fn hold(&self) -> TimeHold {
         self.lock().programs += 1;
-        TimeHeld(self.clone())
+        TimeHold(self.clone())
     }
 
     /// Waits until nothing can happen without the test, the clock or a plugin's own thread.
     pub(crate) fn settle(&self, patience: Duration) -> Result<()> {
-        self.wait_until(patience, State::is_calm)
+        self.wait_until(patience, FakeTimeState::is_calm)
     }
 
     /// Waits until nothing of the plugin is polled or dropped, and ends the clock's thread.
     pub(crate) fn end(&self, patience: Duration) {
         // A thread that a plugin blocks keeps running.
         let _ = self.wait_until(patience, |state| state.polls == 0);
-        self.set_clock(Clock::Manual);
+        self.set_clock(FakeClockMode::Manual);
     }
 
     /// Waits on the test's thread, during which time may skip.
     pub(crate) fn wait_for<F: Future>(&self, patience: Duration, future: F) -> Result<F::Output> {
         let deadline = Instant::now() + patience;
-        let waiter = Arc::new(Waiter {
+        let waiter = Arc::new(TestThreadWaiter {
             time: self.clone(),
             thread: thread::current(),
             is_woken: AtomicBool::new(false),
@@ -186,18 +186,18 @@ impl Time {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, FakeTimeState> {
         self.0.state.lock()
     }
 
-    fn wait_until(&self, patience: Duration, is_so: fn(&State) -> bool) -> Result<()> {
-        let is_not = |state: &mut State| !is_so(state);
+    fn wait_until(&self, patience: Duration, is_so: fn(&FakeTimeState) -> bool) -> Result<()> {
+        let is_not = |state: &mut FakeTimeState| !is_so(state);
         let waited = self.0.calm.wait_while_for(&mut self.lock(), is_not, patience);
         if waited.timed_out() { Err(hung(patience)) } else { Ok(()) }
     }
 
     /// Wakes the tasks whose alarms are due, without holding the lock.
-    fn ring(state: &mut MutexGuard<'_, State>) {
+    fn ring(state: &mut MutexGuard<'_, FakeTimeState>) {
         let now = state.now();
         let later = state.alarms.split_off(&(now.saturating_add(1), 0));
         let due = std::mem::replace(&mut state.alarms, later);
@@ -209,10 +209,10 @@ impl Time {
     }
 
     /// Handles the end of an activity: lets time skip if nothing else is happening.
-    fn rest(&self, mut state: MutexGuard<'_, State>) {
+    fn rest(&self, mut state: MutexGuard<'_, FakeTimeState>) {
         self.0.calm.notify_all();
         while state.is_calm()
-            && state.clock == Clock::Skipping
+            && state.clock == FakeClockMode::Skipping
             && state.programs == 0
             && state.waits > 0
         {
@@ -226,7 +226,7 @@ impl Time {
     /// Rings alarms as real time passes.
     fn run_real(&self) {
         let mut state = self.lock();
-        while state.clock == Clock::Real {
+        while state.clock == FakeClockMode::Real {
             let now = state.now();
             match state.alarms.keys().next().map(|(due_ms, _)| due_ms.saturating_sub(now)) {
                 Some(0) => {
@@ -244,7 +244,7 @@ impl Time {
     }
 }
 
-impl Runtime for Time {
+impl Runtime for FakeTime {
     fn sleep(&self, time: Duration) -> Work<()> {
         Box::pin(self.sleep_ms(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
     }
@@ -282,7 +282,7 @@ impl Runtime for Time {
     }
 }
 
-impl State {
+impl FakeTimeState {
     fn count(&mut self, work: Activity) -> &mut usize {
         match work {
             Activity::Poll => &mut self.polls,
@@ -292,13 +292,13 @@ impl State {
 }
 
 /// A sleep in the host's time.
-pub(crate) struct Sleep {
-    time: Time,
+pub(crate) struct FakeSleep {
+    time: FakeTime,
     due_ms: u64,
-    alarm: Option<Alarm>,
+    alarm: Option<FakeAlarmKey>,
 }
 
-impl Future for Sleep {
+impl Future for FakeSleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -310,7 +310,7 @@ impl Future for Sleep {
         state.number += 1;
         let alarm = *this.alarm.get_or_insert((this.due_ms, state.number));
         let is_job = thread::current().name() == Some(POOL_THREAD);
-        let earlier = state.alarms.insert(alarm, Sleeper { waker: cx.waker().clone(), is_job });
+        let earlier = state.alarms.insert(alarm, SleepingTask { waker: cx.waker().clone(), is_job });
         this.time.0.changed.notify_all();
         if is_job {
             // This job may have been the last activity.
@@ -323,7 +323,7 @@ impl Future for Sleep {
     }
 }
 
-impl Drop for Sleep {
+impl Drop for FakeSleep {
     fn drop(&mut self) {
         if let Some(alarm) = self.alarm {
             let sleeper = self.time.lock().alarms.remove(&alarm);
@@ -333,9 +333,9 @@ impl Drop for Sleep {
 }
 
 /// Counts a running program until it is dropped.
-pub(crate) struct TimeHeld(Time);
+pub(crate) struct TimeHold(FakeTime);
 
-impl Drop for TimeHeld {
+impl Drop for TimeHold {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.programs -= 1;
@@ -344,14 +344,14 @@ impl Drop for TimeHeld {
 }
 
 /// The test's thread while it waits. Both flags change only with the time locked.
-struct Waiter {
-    time: Time,
+struct TestThreadWaiter {
+    time: FakeTime,
     thread: thread::Thread,
     is_woken: AtomicBool,
     is_waiting: AtomicBool,
 }
 
-impl Waiter {
+impl TestThreadWaiter {
     /// Lets time skip until the thread is woken.
     fn begin(&self) {
         let mut state = self.time.lock();
@@ -363,7 +363,7 @@ impl Waiter {
     }
 }
 
-impl Wake for Waiter {
+impl Wake for TestThreadWaiter {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }

@@ -9,13 +9,13 @@ use jaato_types::{Delta, Error, ErrorKind, Frame, FrameError, Result};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
-use super::host::Shared;
-use super::services::Reply;
+use super::host::FakeHostShared;
+use super::services::FakeServiceReply;
 use super::stream::FakeStream;
 
 /// Lends the services of a fake host to one context.
 pub(crate) struct ContextServices {
-    host: Arc<Shared>,
+    host: Arc<FakeHostShared>,
     /// Receives the call's results. `None` for an instance.
     outlet: Option<Arc<CallOutlet>>,
     /// The context's number, whose unfinished work ends with it.
@@ -23,7 +23,7 @@ pub(crate) struct ContextServices {
 }
 
 impl ContextServices {
-    pub(crate) fn new(host: &Arc<Shared>, outlet: Option<&Arc<CallOutlet>>) -> Arc<Self> {
+    pub(crate) fn new(host: &Arc<FakeHostShared>, outlet: Option<&Arc<CallOutlet>>) -> Arc<Self> {
         let (host, outlet) = (Arc::clone(host), outlet.map(Arc::clone));
         Arc::new(Self { host, outlet, context: OnceLock::new() })
     }
@@ -57,30 +57,30 @@ impl jaato_plugin_engine::Services for ContextServices {
         let time = self.host.time.clone();
         Box::pin(async move {
             let mut reply = reply?;
-            while let Reply::Later(milliseconds, next) = reply {
+            while let FakeServiceReply::Later(milliseconds, next) = reply {
                 time.sleep_ms(milliseconds).await;
                 reply = *next;
             }
             match reply {
-                Reply::Never | Reply::Later(..) => std::future::pending().await,
+                FakeServiceReply::Never | FakeServiceReply::Later(..) => std::future::pending().await,
                 reply => serve(reply),
             }
         })
     }
 }
 
-fn serve(reply: Reply) -> Result<Served> {
+fn serve(reply: FakeServiceReply) -> Result<Served> {
     Ok(match reply {
-        Reply::Json(Value::Null) | Reply::Never | Reply::Later(..) => Served::Frame(Frame::empty()),
-        Reply::Json(json) => Served::Frame(Frame::write(&json).map_err(host_bug)?),
-        Reply::Bytes(json, bytes) => {
+        FakeServiceReply::Json(Value::Null) | FakeServiceReply::Never | FakeServiceReply::Later(..) => Served::Frame(Frame::empty()),
+        FakeServiceReply::Json(json) => Served::Frame(Frame::write(&json).map_err(host_bug)?),
+        FakeServiceReply::Bytes(json, bytes) => {
             Served::Frame(Frame::write_with_bytes(&json, &bytes).map_err(host_bug)?)
         }
-        Reply::Stream(stream) => Served::Stream(Box::new(Open(stream))),
-        Reply::StreamWith(Value::Object(head), stream) => {
-            Served::StreamWith(head, Box::new(Open(stream)))
+        FakeServiceReply::Stream(stream) => Served::Stream(Box::new(OpenContextStream(stream))),
+        FakeServiceReply::StreamWith(Value::Object(head), stream) => {
+            Served::StreamWith(head, Box::new(OpenContextStream(stream)))
         }
-        Reply::StreamWith(..) => {
+        FakeServiceReply::StreamWith(..) => {
             let text = "the head of a stream's answer is not an object";
             return Err(Error::new(ErrorKind::HostBug, text));
         }
@@ -92,9 +92,9 @@ pub(crate) fn host_bug(error: FrameError) -> Error {
 }
 
 /// A stream that a plugin has open.
-struct Open(FakeStream);
+struct OpenContextStream(FakeStream);
 
-impl ByteStream for Open {
+impl ByteStream for OpenContextStream {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Vec<u8>>>> {
         self.0.poll_next(cx.waker()).map(Result::transpose)
     }
@@ -104,7 +104,7 @@ impl ByteStream for Open {
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenContextStream {
     fn drop(&mut self) {
         self.0.close();
     }

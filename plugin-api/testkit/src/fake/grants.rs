@@ -7,13 +7,13 @@ use jaato_types::{Description, PluginName, Result};
 
 /// The grants that a plugin lists, and those that are denied.
 #[derive(Default)]
-pub(crate) struct Grants {
+pub(crate) struct FakeGrants {
     plugin: Option<PluginName>,
     listed: BTreeSet<&'static str>,
     denied: BTreeSet<&'static str>,
 }
 
-impl Grants {
+impl FakeGrants {
     /// Creates the grants from a plugin's description.
     pub(crate) fn of(plugin: PluginName, description: &Description) -> Self {
         let listed = grants_asked(description).into_iter().collect();

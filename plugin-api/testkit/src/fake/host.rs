@@ -20,13 +20,13 @@ use jaato_types::{
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::call::{Call, Finished};
-use super::clock::{Clock, Time, hung};
-use super::grants::Grants;
+use super::call::{FakeRunningCall, FinishedCall};
+use super::clock::{FakeClockMode, FakeTime, hung};
+use super::grants::FakeGrants;
 use super::instance::FakeInstance;
-use super::log::{LogBook, LogLine, ProcessLog};
-use super::services::{Reply, ServiceRequest, Services};
-use super::subject::Subject;
+use super::log::{FakeLog, LogLine, ProcessLog};
+use super::services::{FakeServiceReply, ServiceRequest, FakeServices};
+use super::subject::PluginUnderTest;
 
 /// How long a plugin may delay a test, in real time. Only a plugin that hangs reaches this limit.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -41,23 +41,23 @@ pub struct FakeHost {
     /// The default instance for calls. Dropped before the other fields.
     instance: OnceLock<Result<FakeInstance>>,
     plugin: Result<Plugin>,
-    shared: Arc<Shared>,
-    subject: Subject,
+    shared: Arc<FakeHostShared>,
+    subject: PluginUnderTest,
     description: Result<Arc<Description>>,
 }
 
 /// The state that everything in one fake host shares.
-pub(crate) struct Shared {
+pub(crate) struct FakeHostShared {
     pub(crate) executor: Executor,
     /// The executor's record of the plugin.
     pub(crate) guest: Arc<Guest>,
-    pub(crate) time: Time,
-    pub(crate) services: Services,
-    pub(crate) log: Arc<LogBook>,
+    pub(crate) time: FakeTime,
+    pub(crate) services: FakeServices,
+    pub(crate) log: Arc<FakeLog>,
     patience: Mutex<Duration>,
 }
 
-impl Shared {
+impl FakeHostShared {
     pub(crate) fn patience(&self) -> Duration {
         *self.patience.lock()
     }
@@ -78,20 +78,20 @@ impl FakeHost {
     /// Creates a host for a plugin: `FakeHost::new(my_plugin::__jaato::MODULE)`.
     ///
     /// A plugin that cannot be described or has no factory fails at the first use.
-    pub fn new(subject: impl Into<Subject>) -> Self {
+    pub fn new(subject: impl Into<PluginUnderTest>) -> Self {
         let subject = subject.into();
-        let log = Arc::new(LogBook::default());
-        let time = Time::new(Arc::clone(&log));
+        let log = Arc::new(FakeLog::default());
+        let time = FakeTime::new(Arc::clone(&log));
         let executor = Executor::new(1, Arc::new(time.clone()), Arc::clone(&log) as _);
         let name = subject.manifest().map_or_else(|_| "unnamed".into(), |manifest| manifest.name);
         let guest = executor.guest(name);
-        let services = Services::default();
+        let services = FakeServices::default();
         services.set_time(time.clone());
         let patience = Mutex::new(PATIENCE);
-        let shared = Arc::new(Shared { executor, guest, time, services, log, patience });
+        let shared = Arc::new(FakeHostShared { executor, guest, time, services, log, patience });
         let description = describe(&shared, &subject).map(Arc::new);
         if let (Ok(manifest), Ok(description)) = (subject.manifest(), &description) {
-            let grants = Grants::of(manifest.name, description);
+            let grants = FakeGrants::of(manifest.name, description);
             shared.services.grants(|of_host| *of_host = grants);
         }
         let maker = subject.clone();
@@ -133,7 +133,7 @@ impl FakeHost {
     pub fn with_service(
         self,
         operation: &str,
-        answer: impl Fn(&ServiceRequest) -> Result<Reply> + Send + Sync + 'static,
+        answer: impl Fn(&ServiceRequest) -> Result<FakeServiceReply> + Send + Sync + 'static,
     ) -> Self {
         self.shared.services.add_script(operation.to_owned(), Arc::new(answer));
         self
@@ -147,7 +147,7 @@ impl FakeHost {
         name: &str,
         tool: impl Fn(Value) -> Result<Output> + Send + Sync + 'static,
     ) -> Self {
-        self.shared.services.lent(|lent| lent.add_tool(name, Arc::new(tool)));
+        self.shared.services.with_session_parts(|lent| lent.add_tool(name, Arc::new(tool)));
         self
     }
 
@@ -157,14 +157,14 @@ impl FakeHost {
         self,
         model: impl Fn(&ModelComplete) -> Result<String> + Send + Sync + 'static,
     ) -> Self {
-        self.shared.services.lent(|lent| lent.set_model(Arc::new(model)));
+        self.shared.services.with_session_parts(|lent| lent.set_model(Arc::new(model)));
         self
     }
 
     /// Sets the user who answers forms. Without it, no user can answer.
     #[must_use]
     pub fn with_person(self, person: impl Fn(&Form) -> FormAnswer + Send + Sync + 'static) -> Self {
-        self.shared.services.lent(|lent| lent.set_person(Arc::new(person)));
+        self.shared.services.with_session_parts(|lent| lent.set_person(Arc::new(person)));
         self
     }
 
@@ -175,26 +175,26 @@ impl FakeHost {
         self,
         child: impl Fn(&ChildOpen, &str) -> ChildTurn + Send + Sync + 'static,
     ) -> Self {
-        self.shared.services.lent(|lent| lent.set_child(Arc::new(child)));
+        self.shared.services.with_session_parts(|lent| lent.set_child(Arc::new(child)));
         self
     }
 
     /// Sets the conversation that `session.history` reads.
     #[must_use]
     pub fn with_history(self, messages: Vec<Message>) -> Self {
-        self.shared.services.lent(|lent| lent.set_history(messages));
+        self.shared.services.with_session_parts(|lent| lent.set_history(messages));
         self
     }
 
     /// Lists the notifications that the plugin sent.
-    pub fn notified(&self) -> Vec<String> {
-        self.shared.services.lent(|lent| lent.notified())
+    pub fn notifications(&self) -> Vec<String> {
+        self.shared.services.with_session_parts(|lent| lent.notifications())
     }
 
     /// Returns the last tools that the plugin set with `tools.set`. They are called like declared
     /// tools.
     pub fn tools_set(&self) -> Option<ToolsSet> {
-        self.shared.services.lent(|lent| lent.tools_set())
+        self.shared.services.with_session_parts(|lent| lent.tools_set())
     }
 
     /// Denies the plugin a grant that it lists (`ask`), like a user who has not given it. Otherwise
@@ -218,7 +218,7 @@ impl FakeHost {
 
     /// Sets how the host's time passes.
     #[must_use]
-    pub fn with_clock(self, clock: Clock) -> Self {
+    pub fn with_clock(self, clock: FakeClockMode) -> Self {
         self.shared.time.set_clock(clock);
         self
     }
@@ -294,15 +294,15 @@ impl FakeHost {
     ///
     /// # Errors
     /// As [`FakeInstance::start`].
-    pub fn start(&self, tool: &str, arguments: Value) -> Result<Call<Output>> {
+    pub fn start(&self, tool: &str, arguments: Value) -> Result<FakeRunningCall<Output>> {
         self.instance()?.start(tool, arguments)
     }
 
     /// Requests a completion from the host's own instance, like [`FakeInstance::complete`].
-    pub fn complete(&self, request: &Request) -> Finished<Completion> {
+    pub fn complete(&self, request: &Request) -> FinishedCall<Completion> {
         match self.instance() {
             Ok(instance) => instance.complete(request),
-            Err(error) => Finished { result: Err(error), deltas: Vec::new(), output: Vec::new() },
+            Err(error) => FinishedCall { result: Err(error), deltas: Vec::new(), output: Vec::new() },
         }
     }
 
@@ -341,8 +341,8 @@ impl FakeHost {
     }
 
     /// Returns the plugin's requests to services, in order.
-    pub fn asked(&self) -> Vec<ServiceRequest> {
-        self.shared.services.asked()
+    pub fn service_requests(&self) -> Vec<ServiceRequest> {
+        self.shared.services.service_requests()
     }
 
     /// Returns the counts of host objects that the plugin holds at this time.
@@ -355,9 +355,9 @@ impl FakeHost {
     pub fn start_body(
         &self,
         body: impl FnOnce(ContextBox) -> Answer + Send + 'static,
-    ) -> Call<Vec<u8>> {
+    ) -> FakeRunningCall<Vec<u8>> {
         let read = |frame: &[u8]| Ok(frame.to_vec());
-        Call::start(&self.shared, read, |context, outlet| {
+        FakeRunningCall::start(&self.shared, read, |context, outlet| {
             context.run_into(body, outlet);
             Ok(())
         })
@@ -367,11 +367,11 @@ impl FakeHost {
     #[doc(hidden)]
     #[must_use]
     pub fn with_all_grants(self) -> Self {
-        self.shared.services.grants(Grants::list_all);
+        self.shared.services.grants(FakeGrants::list_all);
         self
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<FakeHostShared> {
         &self.shared
     }
 }
@@ -385,7 +385,7 @@ impl Drop for FakeHost {
     }
 }
 
-fn describe(shared: &Shared, subject: &Subject) -> Result<Description> {
+fn describe(shared: &FakeHostShared, subject: &PluginUnderTest) -> Result<Description> {
     let subject = subject.clone();
     shared.run(move || subject.describe())?
 }

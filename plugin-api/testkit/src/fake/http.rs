@@ -6,7 +6,7 @@ use jaato_types::{Error, Result};
 use serde_json::json;
 
 use super::host::FakeHost;
-use super::services::{Reply, ServiceRequest};
+use super::services::{FakeServiceReply, ServiceRequest};
 use super::stream::FakeStream;
 
 /// A request of the plugin.
@@ -59,11 +59,11 @@ impl FakeHttpAnswer {
         Self { body, ..self }
     }
 
-    fn into_reply(self) -> Reply {
+    fn into_reply(self) -> FakeServiceReply {
         let Self { status, headers, with_credential, body } = self;
         let head =
             json!({ "status": status, "headers": headers, "with_credential": with_credential });
-        Reply::StreamWith(head, body)
+        FakeServiceReply::StreamWith(head, body)
     }
 }
 
@@ -84,7 +84,7 @@ impl FakeHost {
 
     /// Returns the HTTP requests of the plugin, in order.
     pub fn http_requests(&self) -> Vec<FakeHttpRequest> {
-        let asked = self.asked();
+        let asked = self.service_requests();
         let of_http = asked.iter().filter(|request| request.operation == HTTP_REQUEST);
         of_http.filter_map(|request| read(request).ok()).collect()
     }

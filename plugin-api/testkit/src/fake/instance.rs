@@ -14,24 +14,24 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::call::{Call, Finished, read_answer};
+use super::call::{FakeRunningCall, FinishedCall, read_answer};
 use super::context::ContextServices;
-use super::host::Shared;
-use super::services::Services;
+use super::host::FakeHostShared;
+use super::services::FakeServices;
 use crate::schema;
 
 /// An instance of a plugin with its own state, which its tools, commands, gc and provider share.
 ///
 /// Dropping it closes it without saving.
 pub struct FakeInstance {
-    host: Arc<Shared>,
+    host: Arc<FakeHostShared>,
     description: Arc<Description>,
     instance: Instance,
 }
 
 impl FakeInstance {
     pub(crate) fn create(
-        host: &Arc<Shared>,
+        host: &Arc<FakeHostShared>,
         plugin: &Plugin,
         description: Arc<Description>,
         saved: Option<Vec<u8>>,
@@ -50,19 +50,19 @@ impl FakeInstance {
     }
 
     /// Calls a tool and returns its full result.
-    pub fn run(&self, tool: &str, arguments: Value) -> Finished<Output> {
+    pub fn run(&self, tool: &str, arguments: Value) -> FinishedCall<Output> {
         let failed =
-            |error| Finished { result: Err(error), deltas: Vec::new(), output: Vec::new() };
-        self.start(tool, arguments).map_or_else(failed, Call::wait)
+            |error| FinishedCall { result: Err(error), deltas: Vec::new(), output: Vec::new() };
+        self.start(tool, arguments).map_or_else(failed, FakeRunningCall::wait)
     }
 
     /// Starts a tool call, after the arguments are fitted to the tool's schema and checked.
     ///
     /// # Errors
     /// `unknown_tool` and `invalid_arguments` from the host.
-    pub fn start(&self, tool: &str, arguments: Value) -> Result<Call<Output>> {
+    pub fn start(&self, tool: &str, arguments: Value) -> Result<FakeRunningCall<Output>> {
         let name = ToolName::from(tool);
-        let set = self.host.services.lent(|lent| lent.tools_set()).unwrap_or_default();
+        let set = self.host.services.with_session_parts(|lent| lent.tools_set()).unwrap_or_default();
         let mut known = self.description.tools.iter().chain(&set.tools);
         let Some(spec) = known.find(|spec| spec.name == name) else {
             let text = format!("there is no tool `{tool}`");
@@ -74,7 +74,7 @@ impl FakeInstance {
     }
 
     /// Starts a tool call with an unchecked frame, to test a plugin's own checks.
-    pub fn start_frame(&self, tool: &str, frame: Vec<u8>) -> Call<Output> {
+    pub fn start_frame(&self, tool: &str, frame: Vec<u8>) -> FakeRunningCall<Output> {
         let call = self.start_on(read_output, Facet::Tool, tool, frame, |services, context| {
             services.runs(context, tool);
             services.takes_attachments(context);
@@ -86,17 +86,17 @@ impl FakeInstance {
     }
 
     /// Requests a completion and waits for it.
-    pub fn complete(&self, request: &Request) -> Finished<Completion> {
+    pub fn complete(&self, request: &Request) -> FinishedCall<Completion> {
         let failed =
-            |error| Finished { result: Err(error), deltas: Vec::new(), output: Vec::new() };
-        self.start_complete(request).map_or_else(failed, Call::wait)
+            |error| FinishedCall { result: Err(error), deltas: Vec::new(), output: Vec::new() };
+        self.start_complete(request).map_or_else(failed, FakeRunningCall::wait)
     }
 
     /// Requests a completion. Like the host, sends a request that is larger than a frame in pieces.
     ///
     /// # Errors
     /// `limit_reached` if the request exceeds the largest size.
-    pub fn start_complete(&self, request: &Request) -> Result<Call<Completion>> {
+    pub fn start_complete(&self, request: &Request) -> Result<FakeRunningCall<Completion>> {
         match Frame::write(request) {
             Err(FrameError::TooLarge { .. }) => self.start_large(LargeOf::Complete, request),
             _ => Ok(self.start_complete_frame(frame(request)?)),
@@ -104,7 +104,7 @@ impl FakeInstance {
     }
 
     /// Requests a completion with an unchecked frame.
-    pub fn start_complete_frame(&self, frame: Vec<u8>) -> Call<Completion> {
+    pub fn start_complete_frame(&self, frame: Vec<u8>) -> FakeRunningCall<Completion> {
         self.start_on(read_answer, Facet::Complete, "", frame, |_, _| {})
     }
 
@@ -118,10 +118,10 @@ impl FakeInstance {
     }
 
     /// Lets the provider download a model, and waits for it.
-    pub fn pull_model(&self, model: &str) -> Finished<Pulled> {
+    pub fn pull_model(&self, model: &str) -> FinishedCall<Pulled> {
         match frame(&PullModel::new(model)) {
             Ok(frame) => self.start_operation(read_answer, PULL_MODEL, frame).wait(),
-            Err(error) => Finished { result: Err(error), deltas: Vec::new(), output: Vec::new() },
+            Err(error) => FinishedCall { result: Err(error), deltas: Vec::new(), output: Vec::new() },
         }
     }
 
@@ -135,7 +135,7 @@ impl FakeInstance {
     }
 
     /// Calls an operation of the execution environment with an unchecked frame. Returns a frame.
-    pub fn environment(&self, operation: &str, frame: Vec<u8>) -> Call<Vec<u8>> {
+    pub fn environment(&self, operation: &str, frame: Vec<u8>) -> FakeRunningCall<Vec<u8>> {
         self.start_on(read_frame, Facet::Environment, operation, frame, |_, _| {})
     }
 
@@ -152,7 +152,7 @@ impl FakeInstance {
     }
 
     /// Requests a plan from the gc with an unchecked frame.
-    pub fn start_plan_frame(&self, frame: Vec<u8>) -> Call<GcPlan> {
+    pub fn start_plan_frame(&self, frame: Vec<u8>) -> FakeRunningCall<GcPlan> {
         self.start_on(read_answer, Facet::Gc, "", frame, |_, _| {})
     }
 
@@ -175,7 +175,7 @@ impl FakeInstance {
     }
 
     /// Runs an operation by name with an unchecked frame. Returns a frame.
-    pub fn operation(&self, name: &str, frame: Vec<u8>) -> Call<Vec<u8>> {
+    pub fn operation(&self, name: &str, frame: Vec<u8>) -> FakeRunningCall<Vec<u8>> {
         self.start_operation(read_frame, name, frame)
     }
 
@@ -204,7 +204,7 @@ impl FakeInstance {
         request: &impl Serialize,
     ) -> Result<A> {
         let (facet, frame) = (Facet::Operation, frame(request)?);
-        let only_reads = |services: &Services, context| services.only_reads(context);
+        let only_reads = |services: &FakeServices, context| services.only_reads(context);
         self.start_on(read_answer, facet, operation, frame, only_reads).wait().result
     }
 
@@ -215,9 +215,9 @@ impl FakeInstance {
         facet: Facet,
         name: &str,
         frame: Vec<u8>,
-        note: impl FnOnce(&Services, u64),
-    ) -> Call<T> {
-        Call::start(&self.host, read, |context, outlet| {
+        note: impl FnOnce(&FakeServices, u64),
+    ) -> FakeRunningCall<T> {
+        FakeRunningCall::start(&self.host, read, |context, outlet| {
             if !self.instance.facets().has(facet) {
                 let text = format!("the plugin gives out no {}", name_of(facet));
                 return Err(Error::new(ErrorKind::UnknownOperation, text));
@@ -231,14 +231,14 @@ impl FakeInstance {
         &self,
         of: LargeOf,
         request: &impl Serialize,
-    ) -> Result<Call<T>> {
+    ) -> Result<FakeRunningCall<T>> {
         let bad = |error: String| Error::new(ErrorKind::LimitReached, error);
         let json = serde_json::to_vec(request).map_err(|error| bad(error.to_string()))?;
         if json.len() > REQUEST_BYTES_MAX {
             return Err(bad(format!("a request has at most {REQUEST_BYTES_MAX} bytes")));
         }
         let asked = frame(&Large::new(of, json.len() as u64))?;
-        let lend = |services: &Services, context| services.lends_request(context, json);
+        let lend = |services: &FakeServices, context| services.lends_request(context, json);
         Ok(self.start_on(read_answer, Facet::Operation, LARGE, asked, lend))
     }
 
@@ -247,7 +247,7 @@ impl FakeInstance {
         read: fn(&[u8]) -> Result<T>,
         name: &str,
         frame: Vec<u8>,
-    ) -> Call<T> {
+    ) -> FakeRunningCall<T> {
         self.start_on(read, Facet::Operation, name, frame, |_, _| {})
     }
 
@@ -258,8 +258,8 @@ impl FakeInstance {
         operation: &str,
         tool: &str,
         frame: Vec<u8>,
-    ) -> Call<T> {
-        let runs = |services: &Services, context| services.runs(context, tool);
+    ) -> FakeRunningCall<T> {
+        let runs = |services: &FakeServices, context| services.runs(context, tool);
         self.start_on(read, Facet::Operation, operation, frame, runs)
     }
 

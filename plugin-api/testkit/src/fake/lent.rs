@@ -25,36 +25,36 @@ use jaato_types::tools_set::{TOOLS_SET, ToolsSet, ToolsSetAnswer};
 use jaato_types::{Completion, Delta, Error, ErrorKind, Message, Output, Part, Result};
 use serde_json::{Value, json};
 
-use super::services::{Reply, ServiceRequest};
+use super::services::{FakeServiceReply, ServiceRequest};
 use super::stream::FakeStream;
 
-type Tool = Arc<dyn Fn(Value) -> Result<Output> + Send + Sync>;
-type Model = Arc<dyn Fn(&ModelComplete) -> Result<String> + Send + Sync>;
-type Person = Arc<dyn Fn(&Form) -> FormAnswer + Send + Sync>;
-type Child = Arc<dyn Fn(&ChildOpen, &str) -> ChildTurn + Send + Sync>;
+type FakeSessionTool = Arc<dyn Fn(Value) -> Result<Output> + Send + Sync>;
+type FakeSessionModel = Arc<dyn Fn(&ModelComplete) -> Result<String> + Send + Sync>;
+type FakeSessionUser = Arc<dyn Fn(&Form) -> FormAnswer + Send + Sync>;
+type FakeChildHandler = Arc<dyn Fn(&ChildOpen, &str) -> ChildTurn + Send + Sync>;
 
 /// The parts of a fake session.
 #[derive(Default)]
-pub(crate) struct Lent {
-    tools: BTreeMap<String, Tool>,
-    model: Option<Model>,
-    person: Option<Person>,
-    child: Option<Child>,
+pub(crate) struct FakeSessionParts {
+    tools: BTreeMap<String, FakeSessionTool>,
+    model: Option<FakeSessionModel>,
+    person: Option<FakeSessionUser>,
+    child: Option<FakeChildHandler>,
     history: Vec<Message>,
     notified: Vec<String>,
     set: Option<ToolsSet>,
     tasks: Vec<TaskFacts>,
-    children: BTreeMap<u64, Opened>,
+    children: BTreeMap<u64, FakeChildSession>,
     opened: u64,
 }
 
 /// A child session.
-struct Opened {
+struct FakeChildSession {
     open: ChildOpen,
     state: ChildState,
 }
 
-impl Lent {
+impl FakeSessionParts {
     pub(super) fn has(operation: &str) -> bool {
         let names =
             [ASK, SESSION_HISTORY, MODEL_COMPLETE, NOTIFY, TOOLS_CALL, TOOLS_LIST, TOOLS_SET];
@@ -62,19 +62,19 @@ impl Lent {
         names.contains(&operation) || is_group
     }
 
-    pub(super) fn add_tool(&mut self, name: &str, tool: Tool) {
+    pub(super) fn add_tool(&mut self, name: &str, tool: FakeSessionTool) {
         self.tools.insert(name.to_owned(), tool);
     }
 
-    pub(super) fn set_model(&mut self, model: Model) {
+    pub(super) fn set_model(&mut self, model: FakeSessionModel) {
         self.model = Some(model);
     }
 
-    pub(super) fn set_person(&mut self, person: Person) {
+    pub(super) fn set_person(&mut self, person: FakeSessionUser) {
         self.person = Some(person);
     }
 
-    pub(super) fn set_child(&mut self, child: Child) {
+    pub(super) fn set_child(&mut self, child: FakeChildHandler) {
         self.child = Some(child);
     }
 
@@ -82,7 +82,7 @@ impl Lent {
         self.history = history;
     }
 
-    pub(super) fn notified(&self) -> Vec<String> {
+    pub(super) fn notifications(&self) -> Vec<String> {
         self.notified.clone()
     }
 
@@ -90,14 +90,14 @@ impl Lent {
         self.set.clone()
     }
 
-    pub(super) fn answer(&mut self, request: &ServiceRequest) -> Result<Reply> {
+    pub(super) fn answer(&mut self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         match request.operation.as_str() {
             TOOLS_CALL => {
                 let ToolsCall { name, arguments, .. } = request.read()?;
                 let Output { content, bytes, attachments, .. } =
                     self.call(name.as_str(), arguments)?;
                 let answer = ToolsCallAnswer::new(content, attachments);
-                Ok(Reply::Bytes(json!(answer), bytes))
+                Ok(FakeServiceReply::Bytes(json!(answer), bytes))
             }
             TOOLS_LIST => {
                 let facts = |name: &String| {
@@ -106,17 +106,17 @@ impl Lent {
                     facts.source = "fake".to_owned();
                     facts
                 };
-                Reply::of(&ToolsListAnswer::new(self.tools.keys().map(facts).collect()))
+                FakeServiceReply::of(&ToolsListAnswer::new(self.tools.keys().map(facts).collect()))
             }
             TOOLS_SET => {
                 let set: ToolsSet = request.read()?;
                 let count = set.tools.len() as u64;
                 self.set = Some(set);
-                Reply::of(&ToolsSetAnswer::new(count, Vec::new()))
+                FakeServiceReply::of(&ToolsSetAnswer::new(count, Vec::new()))
             }
             ASK => {
                 let form: Form = request.read()?;
-                Reply::of(&match &self.person {
+                FakeServiceReply::of(&match &self.person {
                     Some(person) => person(&form),
                     None => FormAnswer::nobody("a fake host has no user"),
                 })
@@ -137,7 +137,7 @@ impl Lent {
         self.tools.get(name).ok_or_else(unknown)?(arguments)
     }
 
-    fn notify(&mut self, request: &ServiceRequest) -> Result<Reply> {
+    fn notify(&mut self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let Notify { text, .. } = request.read()?;
         if text.trim().is_empty() || text.len() > NOTIFICATION_BYTES_MAX {
             let text = format!("a notification has 1 to {NOTIFICATION_BYTES_MAX} bytes of text");
@@ -151,10 +151,10 @@ impl Lent {
             return Err(Error::new(ErrorKind::LimitReached, text).temporary());
         }
         self.notified.push(text);
-        Reply::of(&Notified::default())
+        FakeServiceReply::of(&Notified::default())
     }
 
-    fn read_history(&self, request: &ServiceRequest) -> Result<Reply> {
+    fn read_history(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let asked: HistoryRead = request.read::<Option<_>>()?.unwrap_or_default();
         let all = self.history.len() as u64;
         let first = asked.from.max(asked.last.map_or(0, |last| all.saturating_sub(last)));
@@ -163,10 +163,10 @@ impl Lent {
             stream.push_frame(&HistoryMessage::new(number, message.clone()), &[]);
         }
         stream.finish();
-        Ok(Reply::StreamWith(json!({ "messages": all }), stream))
+        Ok(FakeServiceReply::StreamWith(json!({ "messages": all }), stream))
     }
 
-    fn complete(&self, request: &ServiceRequest) -> Result<Reply> {
+    fn complete(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let asked: ModelComplete = request.read()?;
         let Some(model) = &self.model else {
             let text = "the fake host has no model: say one by `FakeHost::with_model`";
@@ -177,17 +177,17 @@ impl Lent {
         let parts = vec![Part::text(text.clone())];
         let answer = ModelAnswer::new(name, Completion { parts, ..Completion::default() });
         if !asked.stream {
-            return Reply::of(&answer);
+            return FakeServiceReply::of(&answer);
         }
         let stream = FakeStream::open();
         stream.push_frame(&ModelPiece::delta(Delta::text(text)), &[]);
         stream.push_frame(&ModelPiece::answer(answer), &[]);
         stream.finish();
-        Ok(Reply::Stream(stream))
+        Ok(FakeServiceReply::Stream(stream))
     }
 
     /// A task of a fake host ends before the call that starts it continues.
-    fn answer_tasks(&mut self, request: &ServiceRequest) -> Result<Reply> {
+    fn answer_tasks(&mut self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         match request.operation.as_str() {
             TASKS_START => {
                 let TaskStart { name, arguments, .. } = request.read()?;
@@ -211,16 +211,16 @@ impl Lent {
                     }
                 }
                 self.tasks.push(facts.clone());
-                Reply::of(&TaskStarted::new(facts.task_id))
+                FakeServiceReply::of(&TaskStarted::new(facts.task_id))
             }
-            TASKS_LIST => Reply::of(&TasksAnswer::new(self.tasks.clone())),
+            TASKS_LIST => FakeServiceReply::of(&TasksAnswer::new(self.tasks.clone())),
             TASKS_READ => {
                 let asked: TaskRead = request.read()?;
                 let mut answer = TaskReadAnswer::default();
                 answer.task = self.task(&asked.task_id)?;
-                Reply::of(&answer)
+                FakeServiceReply::of(&answer)
             }
-            TASKS_CANCEL => Reply::of(&self.task(&request.read::<TaskCancel>()?.task_id)?),
+            TASKS_CANCEL => FakeServiceReply::of(&self.task(&request.read::<TaskCancel>()?.task_id)?),
             _ => super::services::default_answer(request),
         }
     }
@@ -232,7 +232,7 @@ impl Lent {
     }
 
     /// A turn of a child ends before the message that starts it is answered.
-    fn answer_children(&mut self, request: &ServiceRequest) -> Result<Reply> {
+    fn answer_children(&mut self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         match request.operation.as_str() {
             SESSION_OPEN => {
                 let open: ChildOpen = request.read()?;
@@ -243,8 +243,8 @@ impl Lent {
                 self.opened += 1;
                 let model = open.model.clone().unwrap_or_else(|| "fake/model".to_owned());
                 let opened = ChildOpened::new(self.opened, format!("child_{}", self.opened), model);
-                self.children.insert(self.opened, Opened { open, state: ChildState::default() });
-                Reply::of(&opened)
+                self.children.insert(self.opened, FakeChildSession { open, state: ChildState::default() });
+                FakeServiceReply::of(&opened)
             }
             SESSION_SEND => {
                 let ChildSend { session, text, .. } = request.read()?;
@@ -254,31 +254,31 @@ impl Lent {
                     child.state.last = Some(said(&child.open, &text));
                     child.state.turns += 1;
                 }
-                Reply::of(&ChildDone::default())
+                FakeServiceReply::of(&ChildDone::default())
             }
             SESSION_WAIT => {
                 let asked: ChildWait = request.read()?;
-                Reply::of(&self.child(asked.session)?.state)
+                FakeServiceReply::of(&self.child(asked.session)?.state)
             }
             SESSION_EVENTS => {
                 self.child(request.read::<ChildRef>()?.session)?;
-                Ok(Reply::Stream(FakeStream::of(Vec::<Vec<u8>>::new())))
+                Ok(FakeServiceReply::Stream(FakeStream::of(Vec::<Vec<u8>>::new())))
             }
             SESSION_CANCEL => {
                 self.child(request.read::<ChildRef>()?.session)?;
-                Reply::of(&ChildDone::default())
+                FakeServiceReply::of(&ChildDone::default())
             }
             SESSION_CLOSE => {
                 let session = request.read::<ChildRef>()?.session;
                 self.child(session)?;
                 self.children.remove(&session);
-                Reply::of(&ChildDone::default())
+                FakeServiceReply::of(&ChildDone::default())
             }
             _ => super::services::default_answer(request),
         }
     }
 
-    fn child(&mut self, number: u64) -> Result<&mut Opened> {
+    fn child(&mut self, number: u64) -> Result<&mut FakeChildSession> {
         let text = format!("there is no child session {number}");
         self.children.get_mut(&number).ok_or_else(|| Error::new(ErrorKind::NotFound, text))
     }

@@ -22,9 +22,9 @@ pub struct LogLine {
 }
 
 #[derive(Default)]
-pub(crate) struct LogBook(Mutex<Vec<LogLine>>);
+pub(crate) struct FakeLog(Mutex<Vec<LogLine>>);
 
-impl LogBook {
+impl FakeLog {
     pub(crate) fn write(&self, level: u8, text: &str) {
         let mut lines = self.0.lock();
         if lines.len() < LINES_MAX {
@@ -37,7 +37,7 @@ impl LogBook {
     }
 }
 
-impl Watch for LogBook {
+impl Watch for FakeLog {
     fn log(&self, _plugin: &PluginName, level: u8, text: &str) {
         self.write(level, text);
     }
@@ -50,11 +50,11 @@ impl Watch for LogBook {
 }
 
 thread_local! {
-    static BOOK: RefCell<Weak<LogBook>> = const { RefCell::new(Weak::new()) };
+    static BOOK: RefCell<Weak<FakeLog>> = const { RefCell::new(Weak::new()) };
 }
 
 /// Sends panics on this thread to the log of the thread's host.
-pub(crate) fn enter(book: &Arc<LogBook>) {
+pub(crate) fn enter(book: &Arc<FakeLog>) {
     BOOK.with(|slot| slot.replace(Arc::downgrade(book)));
 }
 

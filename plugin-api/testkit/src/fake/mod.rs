@@ -21,17 +21,17 @@ mod stores;
 mod stream;
 mod subject;
 
-pub use call::{Call, Finished};
-pub use clock::Clock;
+pub use call::{FakeRunningCall, FinishedCall};
+pub use clock::FakeClockMode;
 pub use host::FakeHost;
 pub use http::{FakeHttpAnswer, FakeHttpRequest};
 pub use instance::FakeInstance;
 pub use jaato_plugin_engine::Live;
 pub use jaato_plugin_engine::PIECE_BYTES_MAX;
 pub use log::LogLine;
-pub use services::{Reply, ServiceRequest};
+pub use services::{FakeServiceReply, ServiceRequest};
 pub use stream::FakeStream;
-pub use subject::Subject;
+pub use subject::PluginUnderTest;
 
 /// The name of the thread on which a fake host polls and drops everything of a plugin.
 pub const EXECUTOR_THREAD: &str = "fake-executor";

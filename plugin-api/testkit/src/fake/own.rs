@@ -6,14 +6,14 @@ use serde_json::json;
 
 use super::context::host_bug;
 use super::host::FakeHost;
-use super::services::Reply;
+use super::services::FakeServiceReply;
 use super::stream::FakeStream;
 
 /// The context of the host's own requests, a number that no call or instance has.
 const HOST_CONTEXT: u64 = u64::MAX;
 
 /// A program of the host. Dropping it ends the program.
-pub(crate) struct OwnProgram<'a> {
+pub(crate) struct HostProgram<'a> {
     host: &'a FakeHost,
     number: u64,
     stream: FakeStream,
@@ -21,19 +21,19 @@ pub(crate) struct OwnProgram<'a> {
 
 impl FakeHost {
     /// Starts a program.
-    pub(crate) fn start_program(&self, spawn: &Spawn) -> Result<OwnProgram<'_>> {
+    pub(crate) fn start_program(&self, spawn: &Spawn) -> Result<HostProgram<'_>> {
         let frame = Frame::write(spawn).map_err(host_bug)?;
         match self.shared().services.answer(HOST_CONTEXT, SPAWN, &frame)? {
-            Reply::StreamWith(head, stream) => {
+            FakeServiceReply::StreamWith(head, stream) => {
                 let number = head["process"].as_u64().unwrap_or_default();
-                Ok(OwnProgram { host: self, number, stream })
+                Ok(HostProgram { host: self, number, stream })
             }
             _ => Err(Error::new(ErrorKind::HostBug, "the test's host gives a program no stream")),
         }
     }
 }
 
-impl OwnProgram<'_> {
+impl HostProgram<'_> {
     /// Writes to its standard input and closes it.
     pub(crate) fn write(&self, bytes: &[u8]) -> Result<()> {
         let write = json!({ "process": self.number, "close": true });
@@ -47,7 +47,7 @@ impl OwnProgram<'_> {
     }
 }
 
-impl Drop for OwnProgram<'_> {
+impl Drop for HostProgram<'_> {
     fn drop(&mut self) {
         self.stream.close();
     }

@@ -23,10 +23,10 @@ use nix::unistd::Pid;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::clock::TimeHeld;
+use super::clock::TimeHold;
 use super::platform;
-use super::programs::Prepared;
-use super::services::{Reply, ServiceRequest};
+use super::programs::PreparedProgram;
+use super::services::{FakeServiceReply, ServiceRequest};
 use super::stream::FakeStream;
 
 /// How often a thread checks its program if no output arrives.
@@ -41,14 +41,14 @@ const DRAIN_BYTES_MAX: usize = 1024 * 1024;
 
 /// The programs of one host, by the call that started them and their number.
 #[derive(Default)]
-pub(crate) struct Running {
+pub(crate) struct RunningFakePrograms {
     last: u64,
-    programs: BTreeMap<(u64, u64), Arc<Program>>,
+    programs: BTreeMap<(u64, u64), Arc<FakeProgram>>,
     left: Arc<Mutex<Vec<Pid>>>,
 }
 
 /// A program, as operations access it.
-struct Program {
+struct FakeProgram {
     group: Pid,
     input: Mutex<Option<Sender<Vec<u8>>>>,
     is_piped: bool,
@@ -56,14 +56,14 @@ struct Program {
     has_ended: AtomicBool,
 }
 
-impl Running {
+impl RunningFakePrograms {
     /// Starts a program.
     pub(crate) fn start(
         &mut self,
         context: u64,
-        prepared: &Prepared,
-        held: Option<TimeHeld>,
-    ) -> Result<Reply> {
+        prepared: &PreparedProgram,
+        held: Option<TimeHold>,
+    ) -> Result<FakeServiceReply> {
         {
             // A program keeps its number while processes that it left are running, so that these
             // can be ended.
@@ -72,7 +72,7 @@ impl Running {
                 !program.has_ended.load(SeqCst) || left.contains(&program.group)
             });
         }
-        let is_running = |(key, program): &(&(u64, u64), &Arc<Program>)| {
+        let is_running = |(key, program): &(&(u64, u64), &Arc<FakeProgram>)| {
             key.0 == context && !program.has_ended.load(SeqCst)
         };
         let running = self.programs.iter().filter(is_running).count();
@@ -85,7 +85,7 @@ impl Running {
         let pid = child.id();
         let input = child.stdin.take().map(write_on_thread).transpose()?;
         let group = Pid::from_raw(i32::try_from(pid).unwrap_or(i32::MAX));
-        let program = Arc::new(Program {
+        let program = Arc::new(FakeProgram {
             group,
             input: Mutex::new(input),
             is_piped,
@@ -97,8 +97,8 @@ impl Running {
         self.programs.insert((context, number), Arc::clone(&program));
         let stream = FakeStream::open();
         let deadline = prepared.spawn.deadline_ms.map(Duration::from_millis);
-        let watched = Watched {
-            outputs: [Output::of(child.stdout.take())?, Output::of(child.stderr.take())?],
+        let watched = WatchedFakeProgram {
+            outputs: [NonBlockingOutput::of(child.stdout.take())?, NonBlockingOutput::of(child.stderr.take())?],
             child,
             stream: stream.clone(),
             program,
@@ -111,11 +111,11 @@ impl Running {
             drop(held);
         };
         std::thread::Builder::new().name("fake-program".to_owned()).spawn(work).map_err(io)?;
-        Ok(Reply::StreamWith(json!({ "process": number, "pid": pid }), stream))
+        Ok(FakeServiceReply::StreamWith(json!({ "process": number, "pid": pid }), stream))
     }
 
     /// Answers an operation on a program.
-    pub(crate) fn act(&self, request: &ServiceRequest) -> Result<Reply> {
+    pub(crate) fn act(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let ProcessRef { process, .. } = request.read()?;
         let found = self.programs.get(&(request.context, process)).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("this call runs no program {process}"))
@@ -135,11 +135,11 @@ impl Running {
                 found.write(write, request.bytes.clone())?;
             }
         }
-        Ok(Reply::Json(Value::Null))
+        Ok(FakeServiceReply::Json(Value::Null))
     }
 }
 
-impl Running {
+impl RunningFakePrograms {
     /// Ends the processes that a program left running.
     fn end_left(&self, group: Pid) {
         let mut left = self.left.lock();
@@ -164,13 +164,13 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningFakePrograms {
     fn drop(&mut self) {
         self.end_all();
     }
 }
 
-impl Program {
+impl FakeProgram {
     /// Passes bytes to the thread that writes them, so that a full pipe does not block the
     /// executor.
     fn write(&self, write: ProcessWrite, bytes: Vec<u8>) -> Result<()> {
@@ -206,7 +206,7 @@ fn write_on_thread(mut stdin: ChildStdin) -> Result<Sender<Vec<u8>>> {
     Ok(sender)
 }
 
-fn spawn(prepared: &Prepared) -> Result<Child> {
+fn spawn(prepared: &PreparedProgram) -> Result<Child> {
     let spawn = &prepared.spawn;
     let mut command = Command::new(&spawn.program);
     command.args(&spawn.args).env_clear().envs(&prepared.variables);
@@ -236,23 +236,23 @@ fn spawn(prepared: &Prepared) -> Result<Child> {
 }
 
 /// A program and the data of its thread.
-struct Watched {
+struct WatchedFakeProgram {
     child: Child,
-    outputs: [Output; 2],
+    outputs: [NonBlockingOutput; 2],
     stream: FakeStream,
-    program: Arc<Program>,
+    program: Arc<FakeProgram>,
     deadline: Option<Instant>,
     timed_out: bool,
     left: Arc<Mutex<Vec<Pid>>>,
 }
 
 /// An output that does not block.
-struct Output {
+struct NonBlockingOutput {
     file: Option<File>,
     drained: usize,
 }
 
-impl Output {
+impl NonBlockingOutput {
     fn of(pipe: Option<impl Into<OwnedFd>>) -> Result<Self> {
         let file = pipe.map(|pipe| File::from(pipe.into()));
         if let Some(file) = &file {
@@ -282,7 +282,7 @@ impl Output {
     }
 }
 
-impl Watched {
+impl WatchedFakeProgram {
     fn watch(mut self) {
         let mut buffer = vec![0; OUTPUT_BYTES_MAX];
         let exit = loop {
@@ -353,7 +353,7 @@ impl Watched {
     fn drain(&mut self, buffer: &mut [u8]) {
         self.outputs.iter_mut().for_each(|output| output.drained = 0);
         let until = Instant::now() + DRAIN_GRACE;
-        while self.outputs.iter().any(Output::is_wanted) && !self.stream.is_closed() {
+        while self.outputs.iter().any(NonBlockingOutput::is_wanted) && !self.stream.is_closed() {
             if !self.stream.wait_for_room(LOOK_AGAIN) {
                 continue;
             }

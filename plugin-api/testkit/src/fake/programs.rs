@@ -11,8 +11,8 @@ use jaato_types::process::{SPAWN, SPAWN_ON_TERMINAL, Spawn, SpawnOnTerminal};
 use jaato_types::service::SessionFacts;
 use jaato_types::{Error, ErrorKind, Result};
 
-use super::clock::Time;
-use super::services::{Reply, ServiceRequest};
+use super::clock::FakeTime;
+use super::services::{FakeServiceReply, ServiceRequest};
 
 /// Words that make a variable look like a secret, as in the host.
 const SECRET_WORDS: [&str; 7] =
@@ -23,14 +23,14 @@ const SESSION_MARKER: &str = "JAATO_SESSION_ID";
 
 /// The programs of one fake host.
 #[derive(Default)]
-pub(crate) struct Programs {
-    time: Option<Time>,
-    running: super::program::Running,
+pub(crate) struct FakePrograms {
+    time: Option<FakeTime>,
+    running: super::program::RunningFakePrograms,
 }
 
-impl Programs {
+impl FakePrograms {
     /// Sets the time that stops while a program runs.
-    pub(crate) fn set_time(&mut self, time: Time) {
+    pub(crate) fn set_time(&mut self, time: FakeTime) {
         self.time = Some(time);
     }
 
@@ -45,7 +45,7 @@ impl Programs {
         request: &ServiceRequest,
         session: Option<&SessionFacts>,
         folder: &Path,
-    ) -> Result<Reply> {
+    ) -> Result<FakeServiceReply> {
         let (spawn, terminal): (Spawn, _) = match request.operation.as_str() {
             SPAWN => (request.read()?, None),
             SPAWN_ON_TERMINAL => {
@@ -55,7 +55,7 @@ impl Programs {
             _ => return self.act(request),
         };
         let id = session.map(|facts| facts.session_id.clone()).filter(|id| !id.is_empty());
-        let prepared = Prepared {
+        let prepared = PreparedProgram {
             directory: directory(&spawn, session, folder)?,
             variables: variables(&spawn, id.unwrap_or_else(|| "fake".to_owned())),
             spawn,
@@ -64,18 +64,18 @@ impl Programs {
         self.start(request, prepared)
     }
 
-    fn act(&self, request: &ServiceRequest) -> Result<Reply> {
+    fn act(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         self.running.act(request)
     }
 
-    fn start(&mut self, request: &ServiceRequest, prepared: Prepared) -> Result<Reply> {
-        let held = self.time.as_ref().map(Time::hold);
+    fn start(&mut self, request: &ServiceRequest, prepared: PreparedProgram) -> Result<FakeServiceReply> {
+        let held = self.time.as_ref().map(FakeTime::hold);
         self.running.start(request.context, &prepared, held)
     }
 }
 
 /// A program that may be started.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedProgram {
     pub(crate) spawn: Spawn,
     /// The terminal that it runs on, if its outputs are not to be read.
     pub(crate) terminal: Option<PathBuf>,

@@ -9,20 +9,20 @@ use jaato_types::secret::{
 use jaato_types::{Error, ErrorKind, Result};
 use serde_json::json;
 
-use super::services::{Reply, ServiceRequest};
+use super::services::{FakeServiceReply, ServiceRequest};
 
 /// The secrets of a plugin.
 #[derive(Default)]
-pub(crate) struct Secrets(BTreeMap<String, Vec<u8>>);
+pub(crate) struct FakeSecrets(BTreeMap<String, Vec<u8>>);
 
-impl Secrets {
+impl FakeSecrets {
     /// Returns true if an operation belongs to this service.
     pub(crate) fn has(operation: &str) -> bool {
         matches!(operation, GET | SET | DELETE)
     }
 
     /// Answers like the host does.
-    pub(crate) fn answer(&mut self, request: &ServiceRequest) -> Result<Reply> {
+    pub(crate) fn answer(&mut self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let SecretName { name, .. } = request.read::<Option<_>>()?.unwrap_or_default();
         if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains(char::is_control) {
             let text = format!(
@@ -33,8 +33,8 @@ impl Secrets {
         let full = |text: String| Err(Error::new(ErrorKind::LimitReached, text));
         match request.operation.as_str() {
             GET => match self.0.get(&name) {
-                None => Reply::of(&SecretFound::new(false)),
-                Some(value) => Ok(Reply::Bytes(json!(SecretFound::new(true)), value.clone())),
+                None => FakeServiceReply::of(&SecretFound::new(false)),
+                Some(value) => Ok(FakeServiceReply::Bytes(json!(SecretFound::new(true)), value.clone())),
             },
             SET if request.bytes.len() > VALUE_BYTES_MAX => {
                 full(format!("a secret has at most {VALUE_BYTES_MAX} bytes"))
@@ -44,9 +44,9 @@ impl Secrets {
             }
             SET => {
                 self.0.insert(name, request.bytes.clone());
-                Reply::of(&SecretKept::new(false))
+                FakeServiceReply::of(&SecretKept::new(false))
             }
-            _ => Reply::of(&SecretForgotten::new(self.0.remove(&name).is_some())),
+            _ => FakeServiceReply::of(&SecretForgotten::new(self.0.remove(&name).is_some())),
         }
     }
 }

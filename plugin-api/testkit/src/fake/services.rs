@@ -29,13 +29,13 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-use super::clock::Time;
-use super::grants::Grants;
-use super::lent::Lent;
-use super::programs::Programs;
-use super::secrets::Secrets;
-use super::session_environment::{self, SessionEnvironment};
-use super::stores::Stores;
+use super::clock::FakeTime;
+use super::grants::FakeGrants;
+use super::lent::FakeSessionParts;
+use super::programs::FakePrograms;
+use super::secrets::FakeSecrets;
+use super::session_environment::{self, FakeSessionEnvironment};
+use super::stores::FakeStores;
 use super::stream::FakeStream;
 
 /// What a plugin asks a service.
@@ -68,7 +68,7 @@ impl ServiceRequest {
 
 /// What a fake service answers.
 #[derive(Clone)]
-pub enum Reply {
+pub enum FakeServiceReply {
     /// JSON.
     Json(Value),
     /// JSON and raw bytes.
@@ -78,12 +78,12 @@ pub enum Reply {
     /// A stream, and what is known before its first byte: an object, to which its handle is added.
     StreamWith(Value, FakeStream),
     /// An answer that comes after some milliseconds of the host's time.
-    Later(u64, Box<Reply>),
+    Later(u64, Box<FakeServiceReply>),
     /// No answer, ever.
     Never,
 }
 
-impl Reply {
+impl FakeServiceReply {
     /// Makes a reply of a value.
     ///
     /// # Errors
@@ -99,30 +99,30 @@ const REQUEST_PIECE_BYTES: usize = 1024 * 1024;
 
 /// What is no text.
 #[derive(Default)]
-struct Blob {
+struct FakeServiceBlob {
     mime_type: String,
     bytes: Vec<u8>,
 }
 
-type Script = Arc<dyn Fn(&ServiceRequest) -> Result<Reply> + Send + Sync>;
+type FakeServiceScript = Arc<dyn Fn(&ServiceRequest) -> Result<FakeServiceReply> + Send + Sync>;
 
 /// The services of one fake host.
 #[derive(Default)]
-pub(crate) struct Services(Mutex<State>);
+pub(crate) struct FakeServices(Mutex<FakeServicesState>);
 
-struct State {
-    scripts: HashMap<String, Script>,
-    grants: Grants,
-    stores: Stores,
-    secrets: Secrets,
+struct FakeServicesState {
+    scripts: HashMap<String, FakeServiceScript>,
+    grants: FakeGrants,
+    stores: FakeStores,
+    secrets: FakeSecrets,
     /// What the session lends.
-    lent: Lent,
+    lent: FakeSessionParts,
     session: Option<SessionFacts>,
     config: Value,
     assets: BTreeMap<String, AssetAnswer>,
-    blobs: BTreeMap<String, Blob>,
+    blobs: BTreeMap<String, FakeServiceBlob>,
     /// Those that are being written, by context and number.
-    puts: BTreeMap<(u64, u64), Blob>,
+    puts: BTreeMap<(u64, u64), FakeServiceBlob>,
     /// Bodies of requests that are put together, by context and number.
     bodies: BTreeMap<(u64, u64), Vec<u8>>,
     /// What calls read, where that is larger than a frame.
@@ -133,8 +133,8 @@ struct State {
     attachments: BTreeMap<u64, Vec<Data>>,
     asked: Vec<ServiceRequest>,
     folder: Option<TempDir>,
-    programs: Programs,
-    environment: SessionEnvironment,
+    programs: FakePrograms,
+    environment: FakeSessionEnvironment,
     objects: ObjectEnvironment,
     /// Which tool or command runs in a context.
     tools: BTreeMap<u64, String>,
@@ -142,14 +142,14 @@ struct State {
     reading: BTreeSet<u64>,
 }
 
-impl Default for State {
+impl Default for FakeServicesState {
     fn default() -> Self {
         Self {
             scripts: HashMap::new(),
-            grants: Grants::default(),
-            stores: Stores::default(),
-            secrets: Secrets::default(),
-            lent: Lent::default(),
+            grants: FakeGrants::default(),
+            stores: FakeStores::default(),
+            secrets: FakeSecrets::default(),
+            lent: FakeSessionParts::default(),
             session: None,
             config: json!({}),
             assets: BTreeMap::new(),
@@ -161,8 +161,8 @@ impl Default for State {
             attachments: BTreeMap::new(),
             asked: Vec::new(),
             folder: None,
-            programs: Programs::default(),
-            environment: SessionEnvironment::default(),
+            programs: FakePrograms::default(),
+            environment: FakeSessionEnvironment::default(),
             objects: ObjectEnvironment::default(),
             tools: BTreeMap::new(),
             reading: BTreeSet::new(),
@@ -170,8 +170,8 @@ impl Default for State {
     }
 }
 
-impl State {
-    fn put_blob(&mut self, request: &ServiceRequest) -> Result<Reply> {
+impl FakeServicesState {
+    fn put_blob(&mut self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let BlobPut { mime_type, put, more, .. } = request.read()?;
         let lost = |number: u64| {
             let text = format!("this call has not begun a blob of number {number}");
@@ -185,7 +185,7 @@ impl State {
                 let text = format!("the call has begun {BLOBS_BEGUN_MAX} blobs already");
                 return Err(Error::new(ErrorKind::LimitReached, text));
             }
-            None if is_media_type(&mime_type) => Blob { mime_type, bytes: Vec::new() },
+            None if is_media_type(&mime_type) => FakeServiceBlob { mime_type, bytes: Vec::new() },
             None => {
                 let text = format!("`{mime_type}` is not a media type");
                 return Err(Error::new(ErrorKind::InvalidArguments, text));
@@ -205,15 +205,15 @@ impl State {
             let last = self.puts.keys().map(|(_, number)| *number).max().unwrap_or_default();
             let number = put.unwrap_or(last + 1);
             self.puts.insert((request.context, number), blob);
-            return Reply::of(&BlobPutAnswer::begun(number, bytes));
+            return FakeServiceReply::of(&BlobPutAnswer::begun(number, bytes));
         }
         let id: String =
             Sha256::digest(&blob.bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         self.blobs.entry(id.clone()).or_insert(blob);
-        Reply::of(&BlobPutAnswer::whole(id, bytes))
+        FakeServiceReply::of(&BlobPutAnswer::whole(id, bytes))
     }
 
-    fn append_to_body(&mut self, request: &ServiceRequest) -> Result<Reply> {
+    fn append_to_body(&mut self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let HttpBody { body, blob, base64, .. } = request.read()?;
         let last = self.bodies.keys().map(|(_, number)| *number).max().unwrap_or_default();
         let number = body.unwrap_or(last + 1);
@@ -246,7 +246,7 @@ impl State {
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
         self.bodies.insert((request.context, number), bytes);
-        Reply::of(&HttpBodyAnswer::new(number, length))
+        FakeServiceReply::of(&HttpBodyAnswer::new(number, length))
     }
 
     /// Gives a request the body that it names.
@@ -264,7 +264,7 @@ impl State {
         self.puts.keys().filter(|(of, _)| *of == context).count()
     }
 
-    fn attach(&mut self, request: &ServiceRequest) -> Result<Reply> {
+    fn attach(&mut self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let Attach { mime_type, blob, name, .. } = request.read()?;
         let wrong = |text: String| Error::new(ErrorKind::InvalidArguments, text);
         let Some(attachments) = self.attachments.get_mut(&request.context) else {
@@ -286,31 +286,31 @@ impl State {
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
         attachments.push(Data { name, ..Data::blob(mime_type, blob) });
-        Reply::of(&AttachAnswer::new(attachments.len() as u64))
+        FakeServiceReply::of(&AttachAnswer::new(attachments.len() as u64))
     }
 
-    fn read_request(&self, request: &ServiceRequest) -> Result<Reply> {
+    fn read_request(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let text = "the call already contains its whole request";
         let json = self.requests.get(&request.context);
         let json = json.ok_or_else(|| Error::new(ErrorKind::Unavailable, text))?;
-        Ok(Reply::Stream(FakeStream::of(json.chunks(REQUEST_PIECE_BYTES))))
+        Ok(FakeServiceReply::Stream(FakeStream::of(json.chunks(REQUEST_PIECE_BYTES))))
     }
 
-    fn get_blob(&self, request: &ServiceRequest) -> Result<Reply> {
+    fn get_blob(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let BlobGet { blob: id, .. } = request.read()?;
         let text = format!("the session has no blob `{id}`");
         let blob = self.blobs.get(&id).ok_or_else(|| Error::new(ErrorKind::NotFound, text))?;
         let head = json!({ "mime_type": blob.mime_type, "bytes": blob.bytes.len() });
-        Ok(Reply::StreamWith(head, FakeStream::of([blob.bytes.as_slice()])))
+        Ok(FakeServiceReply::StreamWith(head, FakeStream::of([blob.bytes.as_slice()])))
     }
 }
 
-impl Services {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl FakeServices {
+    fn lock(&self) -> MutexGuard<'_, FakeServicesState> {
         self.0.lock()
     }
 
-    pub(crate) fn set_time(&self, time: Time) {
+    pub(crate) fn set_time(&self, time: FakeTime) {
         self.lock().programs.set_time(time);
     }
 
@@ -343,7 +343,7 @@ impl Services {
     }
 
     /// What a tool call has attached.
-    pub(crate) fn attached(&self, context: u64) -> Vec<Data> {
+    pub(crate) fn attachments(&self, context: u64) -> Vec<Data> {
         self.lock().attachments.get(&context).cloned().unwrap_or_default()
     }
 
@@ -369,26 +369,26 @@ impl Services {
         self.lock().assets.insert(id, answer);
     }
 
-    pub(crate) fn add_script(&self, operation: String, script: Script) {
+    pub(crate) fn add_script(&self, operation: String, script: FakeServiceScript) {
         self.lock().scripts.insert(operation, script);
     }
 
     /// Changes what the plugin has been granted.
-    pub(crate) fn grants(&self, change: impl FnOnce(&mut Grants)) {
+    pub(crate) fn grants(&self, change: impl FnOnce(&mut FakeGrants)) {
         change(&mut self.lock().grants);
     }
 
     /// Changes, or reads, what the session lends.
-    pub(crate) fn lent<T>(&self, work: impl FnOnce(&mut Lent) -> T) -> T {
+    pub(crate) fn with_session_parts<T>(&self, work: impl FnOnce(&mut FakeSessionParts) -> T) -> T {
         work(&mut self.lock().lent)
     }
 
-    pub(crate) fn asked(&self) -> Vec<ServiceRequest> {
+    pub(crate) fn service_requests(&self) -> Vec<ServiceRequest> {
         self.lock().asked.clone()
     }
 
     /// What a context has written with the service `output`.
-    pub(crate) fn written(&self, context: u64) -> Vec<u8> {
+    pub(crate) fn written_bytes(&self, context: u64) -> Vec<u8> {
         let state = self.lock();
         let pieces = state.outputs.get(&context).into_iter().flatten();
         pieces.flat_map(|(_, piece)| piece.iter().copied()).collect()
@@ -418,7 +418,7 @@ impl Services {
     }
 
     /// Answers as the host does. A panic of the test's script is the host's fault.
-    pub(crate) fn answer(&self, context: u64, operation: &str, frame: &[u8]) -> Result<Reply> {
+    pub(crate) fn answer(&self, context: u64, operation: &str, frame: &[u8]) -> Result<FakeServiceReply> {
         let bad = |error: jaato_types::FrameError| {
             Error::new(ErrorKind::InvalidArguments, error.to_string())
         };
@@ -447,7 +447,7 @@ impl Services {
         })
     }
 
-    fn built_in(&self, request: &ServiceRequest) -> Result<Reply> {
+    fn built_in(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         if let Some(meant) = process_operation(&request.operation) {
             let request = ServiceRequest { operation: meant.to_owned(), ..request.clone() };
             return self.built_in(&request);
@@ -455,20 +455,20 @@ impl Services {
         match request.operation.as_str() {
             service::SESSION => {
                 let none = || Error::new(ErrorKind::Unavailable, "there is no session");
-                Reply::of(&self.lock().session.clone().ok_or_else(none)?)
+                FakeServiceReply::of(&self.lock().session.clone().ok_or_else(none)?)
             }
             REQUEST => self.lock().read_request(request),
-            service::CONFIG => Ok(Reply::Json(self.lock().config.clone())),
+            service::CONFIG => Ok(FakeServiceReply::Json(self.lock().config.clone())),
             service::ASSET => {
                 let id = request.read::<AssetRequest>()?.id;
                 let text = format!("the asset `{id}` cannot be had");
                 let none = || Error::new(ErrorKind::Unavailable, text);
-                Reply::of(self.lock().assets.get(&id).ok_or_else(none)?)
+                FakeServiceReply::of(self.lock().assets.get(&id).ok_or_else(none)?)
             }
             service::CACHE_FOLDER => {
                 let folder = self.folder()?.join("cache");
                 std::fs::create_dir_all(&folder).map_err(io)?;
-                Reply::of(&FolderAnswer::new(folder.to_string_lossy()))
+                FakeServiceReply::of(&FolderAnswer::new(folder.to_string_lossy()))
             }
             service::OUTPUT => self.write_output(request),
             service::BLOB_PUT => self.lock().put_blob(request),
@@ -492,11 +492,11 @@ impl Services {
                 }
                 let session = self.lock().session.as_ref().and_then(|it| it.context.clone());
                 let model = asked.model.clone().or(session.map(|context| context.model));
-                Reply::of(&Counted::estimate(asked.estimate(), model, None))
+                FakeServiceReply::of(&Counted::estimate(asked.estimate(), model, None))
             }
-            other if Lent::has(other) => self.lock().lent.answer(request),
-            other if Secrets::has(other) => self.lock().secrets.answer(request),
-            other if Stores::has(other) => {
+            other if FakeSessionParts::has(other) => self.lock().lent.answer(request),
+            other if FakeSecrets::has(other) => self.lock().secrets.answer(request),
+            other if FakeStores::has(other) => {
                 let folder = self.folder()?;
                 self.lock().stores.answer(request, &folder)
             }
@@ -508,7 +508,7 @@ impl Services {
 
     /// Answers for the files of the session's working directory, or of the host's own folder. A
     /// session whose directory a test has made up has no environment.
-    fn answer_environment(&self, request: &ServiceRequest) -> Result<Reply> {
+    fn answer_environment(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let folder = self.folder()?;
         let state = &mut *self.lock();
         let working = state.session.as_ref().map(|facts| PathBuf::from(&facts.working_directory));
@@ -519,7 +519,7 @@ impl Services {
         state.environment.answer(request, &working)
     }
 
-    fn answer_objects(&self, request: &ServiceRequest) -> Result<Reply> {
+    fn answer_objects(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let state = &mut *self.lock();
         let Some(tool) = state.tools.get(&request.context) else {
             let text = "only tools and commands reach the session's objects";
@@ -532,10 +532,10 @@ impl Services {
         let asker = Asker { tool, reach: Reach::All };
         let answer = answer(objects, &asker, &request.operation, &asked)?;
         let answer = Frame::parse(&answer).map_err(bug)?;
-        Ok(Reply::Bytes(answer.json().map_err(bug)?, answer.bytes.to_vec()))
+        Ok(FakeServiceReply::Bytes(answer.json().map_err(bug)?, answer.bytes.to_vec()))
     }
 
-    fn write_output(&self, request: &ServiceRequest) -> Result<Reply> {
+    fn write_output(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let OutputWrite { mut key, .. } =
             request.read::<Option<OutputWrite>>()?.unwrap_or_default();
         if key.is_empty() {
@@ -545,16 +545,16 @@ impl Services {
         let written = state.outputs.entry(request.context).or_default();
         written.push((key, request.bytes.clone()));
         let bytes = written.iter().map(|(_, piece)| piece.len() as u64).sum();
-        Reply::of(&OutputAnswer::new(bytes))
+        FakeServiceReply::of(&OutputAnswer::new(bytes))
     }
 }
 
 /// Answers an operation with the default of its answer type if the fake host has no code for it.
-pub(super) fn default_answer(request: &ServiceRequest) -> Result<Reply> {
+pub(super) fn default_answer(request: &ServiceRequest) -> Result<FakeServiceReply> {
     let operation = operation_named(&request.operation);
     let default = operation.and_then(|operation| operation.default_answer);
     let default = default.ok_or_else(|| no_service(&request.operation))?;
-    default(&request.json).map(Reply::Json).map_err(|error| request.unreadable(&error))
+    default(&request.json).map(FakeServiceReply::Json).map_err(|error| request.unreadable(&error))
 }
 
 fn no_service(operation: &str) -> Error {

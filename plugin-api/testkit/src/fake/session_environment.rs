@@ -7,8 +7,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use jaato_plugin_sdk::Cx;
-use jaato_plugin_sdk_environment::files::{Confined, Root, Settings};
-use jaato_plugin_sdk_environment::{ExecutionEnvironment, HostFiles, NoShell, NoTerminals, Served};
+use jaato_plugin_sdk_environment::files::{ConfinedFiles, AllowedFolder, ConfinedFilesSettings};
+use jaato_plugin_sdk_environment::{ExecutionEnvironment, HostFiles, NoShell, NoTerminals, StandaloneEnvironment};
 use jaato_types::execution::{
     AllowedPath, DESCRIBE, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec, SETUP, STREAM_END,
     STREAM_KEY, STREAM_NEXT, StreamNext,
@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::context::host_bug;
-use super::services::{Reply, ServiceRequest};
+use super::services::{FakeServiceReply, ServiceRequest};
 use super::stream::FakeStream;
 
 /// The most answers of one stream: enough for the trees and files of tests.
@@ -31,11 +31,11 @@ pub(super) fn is_operation(operation: &str) -> bool {
 
 /// The environment of one folder, which is set up at its first use.
 #[derive(Default)]
-pub(super) struct SessionEnvironment(Option<(PathBuf, Served<Here>)>);
+pub(super) struct FakeSessionEnvironment(Option<(PathBuf, StandaloneEnvironment<LocalFolderEnvironment>)>);
 
-impl SessionEnvironment {
+impl FakeSessionEnvironment {
     /// Answers a service.
-    pub(super) fn answer(&mut self, request: &ServiceRequest, folder: &Path) -> Result<Reply> {
+    pub(super) fn answer(&mut self, request: &ServiceRequest, folder: &Path) -> Result<FakeServiceReply> {
         let served = match &mut self.0 {
             Some((of, served)) if of == folder => served,
             kept => &kept.insert((folder.to_owned(), set_up(folder)?)).1,
@@ -46,14 +46,14 @@ impl SessionEnvironment {
         let mut json: Value = parsed.json().map_err(host_bug)?;
         let stream = json.as_object_mut().and_then(|head| head.remove(STREAM_KEY));
         match stream.and_then(|number| number.as_u64()) {
-            Some(number) => Ok(Reply::StreamWith(json, stream_of(served, number)?)),
-            None => Ok(Reply::Bytes(json, parsed.bytes.to_vec())),
+            Some(number) => Ok(FakeServiceReply::StreamWith(json, stream_of(served, number)?)),
+            None => Ok(FakeServiceReply::Bytes(json, parsed.bytes.to_vec())),
         }
     }
 }
 
-fn set_up(folder: &Path) -> Result<Served<Here>> {
-    let served = Served::new(());
+fn set_up(folder: &Path) -> Result<StandaloneEnvironment<LocalFolderEnvironment>> {
+    let served = StandaloneEnvironment::new(());
     let mut setup = EnvironmentSetup::default();
     setup.workspace = folder.to_string_lossy().into_owned();
     at_once(served.answer(SETUP, &frame_of(&setup)?))?;
@@ -61,7 +61,7 @@ fn set_up(folder: &Path) -> Result<Served<Here>> {
 }
 
 /// Reads a stream of the environment to its end.
-fn stream_of(served: &Served<Here>, stream: u64) -> Result<FakeStream> {
+fn stream_of(served: &StandaloneEnvironment<LocalFolderEnvironment>, stream: u64) -> Result<FakeStream> {
     let (next, frames) = (StreamNext { stream, ..StreamNext::default() }, FakeStream::open());
     let next = frame_of(&next)?;
     for _ in 0..FRAMES_MAX {
@@ -92,11 +92,11 @@ fn at_once<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
 }
 
 /// A folder of this machine.
-struct Here {
+struct LocalFolderEnvironment {
     files: HostFiles,
 }
 
-impl ExecutionEnvironment for Here {
+impl ExecutionEnvironment for LocalFolderEnvironment {
     type State = ();
     type Files = HostFiles;
     type Shell = NoShell;
@@ -111,9 +111,9 @@ impl ExecutionEnvironment for Here {
         let folder = Path::new(&setup.workspace).canonicalize().map_err(|error| {
             Error::new(ErrorKind::NotFound, format!("`{}`: {error}", setup.workspace))
         })?;
-        let roots = vec![Root::local(&folder)];
-        let settings = Settings { roots, default_folder: folder, temporary: None };
-        Ok(Self { files: HostFiles::new(Confined::open(&settings)?) })
+        let roots = vec![AllowedFolder::local(&folder)];
+        let settings = ConfinedFilesSettings { roots, default_folder: folder, temporary: None };
+        Ok(Self { files: HostFiles::new(ConfinedFiles::open(&settings)?) })
     }
 
     async fn facts(&self, _cx: &Cx) -> Result<EnvironmentFacts> {

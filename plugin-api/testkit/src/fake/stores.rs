@@ -13,42 +13,42 @@ use jaato_types::{Error, ErrorKind, Frame, Result};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::services::{Reply, ServiceRequest};
+use super::services::{FakeServiceReply, ServiceRequest};
 
 /// The values of a plugin.
 #[derive(Default)]
-pub(crate) struct Stores(BTreeMap<(StoreOf, String), Vec<u8>>);
+pub(crate) struct FakeStores(BTreeMap<(StoreOf, String), Vec<u8>>);
 
-impl Stores {
+impl FakeStores {
     /// Returns true if an operation belongs to the store.
     pub(crate) fn has(operation: &str) -> bool {
         matches!(operation, GET | SET | DELETE | LIST | FOLDER)
     }
 
     /// Answers like the host does. Files are stored below the folder.
-    pub(crate) fn answer(&mut self, request: &ServiceRequest, folder: &Path) -> Result<Reply> {
+    pub(crate) fn answer(&mut self, request: &ServiceRequest, folder: &Path) -> Result<FakeServiceReply> {
         match request.operation.as_str() {
             GET => {
                 let StoreGet { key, of, .. } = read(request)?;
                 check_key(&key)?;
                 let Some(value) = self.0.get(&(of, key)) else {
-                    return Reply::of(&StoreValue::default());
+                    return FakeServiceReply::of(&StoreValue::default());
                 };
-                Ok(Reply::Bytes(json!(StoreValue::found(digest(value))), value.clone()))
+                Ok(FakeServiceReply::Bytes(json!(StoreValue::found(digest(value))), value.clone()))
             }
             SET => self.set(request),
             DELETE => {
                 let StoreDelete { key, of, expected, .. } = read(request)?;
                 check_key(&key)?;
                 self.check_expected(of, &key, expected.as_deref())?;
-                Reply::of(&StoreDeleted::new(self.0.remove(&(of, key)).is_some()))
+                FakeServiceReply::of(&StoreDeleted::new(self.0.remove(&(of, key)).is_some()))
             }
             LIST => {
                 let StoreList { prefix, of, .. } = read(request)?;
                 let of_place = self.0.iter().filter(|((place, _), _)| *place == of);
                 let found = of_place.filter(|((_, key), _)| key.starts_with(&prefix));
                 let keys = found.map(|((_, key), value)| StoredKey::new(key, value.len() as u64));
-                Reply::of(&StoreKeys::new(keys.collect()))
+                FakeServiceReply::of(&StoreKeys::new(keys.collect()))
             }
             _ => {
                 let StoreFolder { of, .. } = read(request)?;
@@ -56,12 +56,12 @@ impl Stores {
                 let folder = folder.join(name);
                 let io = |error: std::io::Error| Error::new(ErrorKind::Io, error.to_string());
                 std::fs::create_dir_all(&folder).map_err(io)?;
-                Reply::of(&FolderAnswer::new(folder.to_string_lossy()))
+                FakeServiceReply::of(&FolderAnswer::new(folder.to_string_lossy()))
             }
         }
     }
 
-    fn set(&mut self, request: &ServiceRequest) -> Result<Reply> {
+    fn set(&mut self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let StoreSet { key, of, expected, .. } = read(request)?;
         check_key(&key)?;
         let value = &request.bytes;
@@ -83,7 +83,7 @@ impl Stores {
         }
         let answer = StoreStored::new(digest(value));
         self.0.insert((of, key), value.clone());
-        Reply::of(&answer)
+        FakeServiceReply::of(&answer)
     }
 
     fn check_expected(&self, of: StoreOf, key: &str, expected: Option<&str>) -> Result<()> {

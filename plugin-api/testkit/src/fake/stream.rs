@@ -19,17 +19,17 @@ const FRAMES_WAITING_MAX: usize = 2;
 /// One `next` returns each pushed piece (or several do, if it is larger than 64 KiB), so that a
 /// test can split the data anywhere.
 #[derive(Clone, Default)]
-pub struct FakeStream(Arc<Shared>);
+pub struct FakeStream(Arc<FakeStreamShared>);
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct FakeStreamShared {
+    state: Mutex<FakeStreamState>,
     /// Signals that a piece was taken or added, or that one side has ended the stream.
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct FakeStreamState {
     /// Each piece is a frame.
     pieces: VecDeque<Result<Vec<u8>>>,
     is_closed: bool,
@@ -89,7 +89,7 @@ impl FakeStream {
     /// Waits for room. Returns false if there is none yet.
     pub(crate) fn wait_for_room(&self, time: Duration) -> bool {
         let is_full =
-            |state: &mut State| !state.is_closed && state.pieces.len() >= FRAMES_WAITING_MAX;
+            |state: &mut FakeStreamState| !state.is_closed && state.pieces.len() >= FRAMES_WAITING_MAX;
         let mut state = self.lock();
         self.0.changed.wait_while_for(&mut state, is_full, time);
         !is_full(&mut state)
@@ -127,7 +127,7 @@ impl FakeStream {
 
     /// Waits for the next frame on the test's thread. Returns `None` at the end.
     pub(crate) fn wait_next(&self, patience: Duration) -> Result<Option<Vec<u8>>> {
-        let is_waiting = |state: &mut State| state.pieces.is_empty() && state.end.is_none();
+        let is_waiting = |state: &mut FakeStreamState| state.pieces.is_empty() && state.end.is_none();
         let mut state = self.lock();
         self.0.changed.wait_while_for(&mut state, is_waiting, patience);
         if let Some(piece) = state.pieces.pop_front() {
@@ -138,14 +138,14 @@ impl FakeStream {
         state.end.clone().unwrap_or_else(|| Err(silent())).map(|()| None)
     }
 
-    fn wake(&self, mut state: MutexGuard<'_, State>) {
+    fn wake(&self, mut state: MutexGuard<'_, FakeStreamState>) {
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
         self.0.changed.notify_all();
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, FakeStreamState> {
         self.0.state.lock()
     }
 }

@@ -9,18 +9,18 @@ use jaato_types::{Description, Error, ErrorKind, Manifest, Result};
 use super::call::{read_answer, read_error};
 use crate::Module;
 
-type Describe = dyn Fn() -> Result<Description> + Send + Sync;
-type Factory = dyn Fn(LogBox) -> RResult<FactoryBox, RVec<u8>> + Send + Sync;
+type DescribeFunction = dyn Fn() -> Result<Description> + Send + Sync;
+type FactoryFunction = dyn Fn(LogBox) -> RResult<FactoryBox, RVec<u8>> + Send + Sync;
 
 /// A plugin to run. A [`Module`] is one.
 #[derive(Clone)]
-pub struct Subject {
+pub struct PluginUnderTest {
     manifest: Result<Manifest>,
-    describe: Arc<Describe>,
-    factory: Arc<Factory>,
+    describe: Arc<DescribeFunction>,
+    factory: Arc<FactoryFunction>,
 }
 
-impl Subject {
+impl PluginUnderTest {
     /// Creates a subject from the three parts of a plugin. The host's executor calls both
     /// functions.
     pub fn new(
@@ -47,7 +47,7 @@ impl Subject {
     }
 }
 
-impl From<Module> for Subject {
+impl From<Module> for PluginUnderTest {
     fn from(module: Module) -> Self {
         let manifest = Manifest::parse(module.manifest)
             .map_err(|error| Error::new(ErrorKind::PluginMisbehaved, error.to_string()));

@@ -3,25 +3,25 @@
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::messages::Joined;
-use super::models::Model;
-use super::{Checked, invalid};
+use super::messages::JoinedMessage;
+use super::models::FakeAnthropicModel;
+use super::{AnthropicCheckResult, invalid};
 
 /// Signs a thought with its model, its text, and everything before it.
-pub(super) fn sign(model: &Model, text: &str, prefix: &Value) -> String {
+pub(super) fn sign(model: &FakeAnthropicModel, text: &str, prefix: &Value) -> String {
     let prefix = if model.binds { prefix.to_string() } else { String::new() };
     format!("{}.{}.{}", model.name, hash(&[model.name, text]), hash(&[&prefix]))
 }
 
 /// Returns everything before a block: the system prompt, the tools, the messages, and the blocks of
 /// the answer so far. Cache marks are left out.
-pub(super) fn prefix(body: &Map<String, Value>, messages: &[Joined], blocks: &[Value]) -> Value {
-    let blocks_of = |message: &Joined| -> Vec<Value> {
-        message.blocks.iter().map(|(_, block)| unmarked(block)).collect()
+pub(super) fn prefix(body: &Map<String, Value>, messages: &[JoinedMessage], blocks: &[Value]) -> Value {
+    let blocks_of = |message: &JoinedMessage| -> Vec<Value> {
+        message.blocks.iter().map(|(_, block)| strip_marks(block)).collect()
     };
     let mut before: Vec<Value> =
         messages.iter().map(|message| json!([message.role, blocks_of(message)])).collect();
-    let so_far: Vec<Value> = blocks.iter().map(unmarked).collect();
+    let so_far: Vec<Value> = blocks.iter().map(strip_marks).collect();
     match messages.last() {
         // A paused answer continues.
         Some(last) if last.role == "assistant" => {
@@ -31,19 +31,19 @@ pub(super) fn prefix(body: &Map<String, Value>, messages: &[Joined], blocks: &[V
         }
         Some(_) | None => before.push(json!(["assistant", so_far])),
     }
-    json!([unmarked(&body["model"]), part(body, "system"), part(body, "tools"), before])
+    json!([strip_marks(&body["model"]), part(body, "system"), part(body, "tools"), before])
 }
 
 fn part(body: &Map<String, Value>, name: &str) -> Value {
-    body.get(name).map_or(Value::Null, unmarked)
+    body.get(name).map_or(Value::Null, strip_marks)
 }
 
-fn unmarked(value: &Value) -> Value {
+fn strip_marks(value: &Value) -> Value {
     match value {
-        Value::Array(list) => list.iter().map(unmarked).collect(),
+        Value::Array(list) => list.iter().map(strip_marks).collect(),
         Value::Object(fields) => {
             let kept = fields.iter().filter(|(key, _)| *key != "cache_control");
-            Value::Object(kept.map(|(key, value)| (key.clone(), unmarked(value))).collect())
+            Value::Object(kept.map(|(key, value)| (key.clone(), strip_marks(value))).collect())
         }
         other => other.clone(),
     }
@@ -52,10 +52,10 @@ fn unmarked(value: &Value) -> Value {
 /// Checks the thoughts that come back. Returns those that are dropped.
 pub(super) fn check(
     body: &Map<String, Value>,
-    model: &Model,
+    model: &FakeAnthropicModel,
     betas: &[String],
-    messages: &[Joined],
-) -> Checked<Vec<Value>> {
+    messages: &[JoinedMessage],
+) -> AnthropicCheckResult<Vec<Value>> {
     let behavior = body.get("thinking").map(|it| &it["block_binding"]["prefix_mismatch_behavior"]);
     let behavior = behavior.and_then(Value::as_str);
     let has_header = betas.iter().any(|beta| beta.starts_with("thinking-binding-controls"));
@@ -70,16 +70,16 @@ pub(super) fn check(
                 let kind = block["type"].as_str().unwrap_or_default();
                 let prefix = prefix(body, &messages[..number], &so_far);
                 let reason = match judge(model, text, signature, &prefix) {
-                    Fate::Valid => None,
-                    Fate::Forged => {
+                    ReturnedThoughtHandling::Valid => None,
+                    ReturnedThoughtHandling::Forged => {
                         let text = format!("{place}: Invalid `signature` in `{kind}` block");
                         return Err(invalid(text));
                     }
-                    Fate::OfAnotherModel => Some("model_binding_mismatch"),
-                    Fate::Elsewhere if behavior == Some("drop_block") => {
+                    ReturnedThoughtHandling::OfAnotherModel => Some("model_binding_mismatch"),
+                    ReturnedThoughtHandling::Elsewhere if behavior == Some("drop_block") => {
                         Some("prefix_binding_mismatch")
                     }
-                    Fate::Elsewhere => {
+                    ReturnedThoughtHandling::Elsewhere => {
                         return Err(invalid(format!(
                             "{place}: Invalid `signature` in `{kind}` block. The block is bound to \
                              a different conversation. Remove the block, or set \
@@ -98,7 +98,7 @@ pub(super) fn check(
 }
 
 /// How to treat a thought that comes back.
-enum Fate {
+enum ReturnedThoughtHandling {
     Valid,
     Forged,
     OfAnotherModel,
@@ -114,17 +114,17 @@ fn thought(block: &Value) -> Option<(Option<&str>, &str)> {
     }
 }
 
-fn judge(model: &Model, text: Option<&str>, signature: &str, prefix: &Value) -> Fate {
+fn judge(model: &FakeAnthropicModel, text: Option<&str>, signature: &str, prefix: &Value) -> ReturnedThoughtHandling {
     let words: Vec<&str> = signature.split('.').collect();
-    let [name, of_text, of_prefix] = words[..] else { return Fate::Forged };
+    let [name, of_text, of_prefix] = words[..] else { return ReturnedThoughtHandling::Forged };
     if text.is_some_and(|text| hash(&[name, text]) != of_text) {
-        return Fate::Forged;
+        return ReturnedThoughtHandling::Forged;
     }
     if name != model.name {
-        return Fate::OfAnotherModel;
+        return ReturnedThoughtHandling::OfAnotherModel;
     }
     let expected = if model.binds { prefix.to_string() } else { String::new() };
-    if hash(&[&expected]) == of_prefix { Fate::Valid } else { Fate::Elsewhere }
+    if hash(&[&expected]) == of_prefix { ReturnedThoughtHandling::Valid } else { ReturnedThoughtHandling::Elsewhere }
 }
 
 /// Returns a hash of texts in hexadecimal.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::bound::hash;
-use super::models::Model;
+use super::models::FakeAnthropicModel;
 
 /// The number of blocks that a mark looks back for an entry, including its own.
 const LOOK_BACK: usize = 20;
@@ -15,28 +15,28 @@ const TOKEN_BYTES: usize = 4;
 
 /// The entries so far.
 #[derive(Debug, Default)]
-pub(super) struct Cache {
+pub(super) struct FakePromptCache {
     entries: BTreeSet<String>,
 }
 
 /// The tokens of a request.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Counted {
+pub(super) struct AnthropicTokenCounts {
     pub(super) total: u64,
     pub(super) read: u64,
     pub(super) written: u64,
 }
 
 /// A block with everything before it.
-struct Place {
+struct CacheBlockPrefix {
     hash: String,
     tokens: u64,
     is_marked: bool,
 }
 
-impl Cache {
+impl FakePromptCache {
     /// Returns the cached tokens of a request, and adds entries at its marks.
-    pub(super) fn ask(&mut self, body: &Map<String, Value>, model: &Model) -> Counted {
+    pub(super) fn ask(&mut self, body: &Map<String, Value>, model: &FakeAnthropicModel) -> AnthropicTokenCounts {
         let places = places(body, model);
         let total = places.last().map_or(0, |place| place.tokens);
         let marks: Vec<usize> = (0..places.len()).filter(|at| places[*at].is_marked).collect();
@@ -53,12 +53,12 @@ impl Cache {
                 end = end.max(place.tokens);
             }
         }
-        Counted { total, read, written: end - read }
+        AnthropicTokenCounts { total, read, written: end - read }
     }
 }
 
-fn places(body: &Map<String, Value>, model: &Model) -> Vec<Place> {
-    let mut places: Vec<Place> = Vec::new();
+fn places(body: &Map<String, Value>, model: &FakeAnthropicModel) -> Vec<CacheBlockPrefix> {
+    let mut places: Vec<CacheBlockPrefix> = Vec::new();
     let mut bytes = 0;
     let mut add = |before: &str, role: &str, block: &Value| {
         let mut block = block.clone();
@@ -68,7 +68,7 @@ fn places(body: &Map<String, Value>, model: &Model) -> Vec<Place> {
         bytes += text.len();
         let last = places.last().map_or("", |place| place.hash.as_str());
         let hash = hash(&[last, before, role, &text]);
-        places.push(Place { hash, tokens: (bytes / TOKEN_BYTES) as u64, is_marked });
+        places.push(CacheBlockPrefix { hash, tokens: (bytes / TOKEN_BYTES) as u64, is_marked });
     };
     let list = |name: &str| body.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
     for tool in list("tools") {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::models::{Model, Thinks};
-use super::{Checked, check_fields, invalid, is_plain, tools};
+use super::models::{FakeAnthropicModel, ThinkingSupport};
+use super::{AnthropicCheckResult, check_fields, invalid, is_plain, tools};
 
 /// The most cache marks.
 const MARKS_MAX: usize = 4;
@@ -15,7 +15,7 @@ const IMAGE_CHARS_MAX: usize = 5 * 1024 * 1024;
 
 /// Adjacent messages of one role, which the vendor joins.
 #[derive(Debug)]
-pub(super) struct Joined {
+pub(super) struct JoinedMessage {
     pub(super) role: String,
     /// The blocks, each with the path that errors name.
     pub(super) blocks: Vec<(String, Value)>,
@@ -24,11 +24,11 @@ pub(super) struct Joined {
 /// Checks the messages and returns them joined.
 pub(super) fn check(
     body: &Map<String, Value>,
-    model: &Model,
+    model: &FakeAnthropicModel,
     betas: &[String],
     tools: &BTreeSet<String>,
-) -> Checked<Vec<Joined>> {
-    let joined = joined(body)?;
+) -> AnthropicCheckResult<Vec<JoinedMessage>> {
+    let joined = join_messages(body)?;
     if joined.first().is_none_or(|first| first.role != "user") {
         return Err(invalid("messages: first message must use the \"user\" role"));
     }
@@ -45,16 +45,16 @@ pub(super) fn check(
     }
     check_pairs(&joined)?;
     check_end(&joined, model)?;
-    if model.thinks == Thinks::ByBudget {
+    if model.thinks == ThinkingSupport::ByBudget {
         check_step(&joined, body)?;
     }
     Ok(joined)
 }
 
-fn joined(body: &Map<String, Value>) -> Checked<Vec<Joined>> {
+fn join_messages(body: &Map<String, Value>) -> AnthropicCheckResult<Vec<JoinedMessage>> {
     let list = body.get("messages").and_then(Value::as_array).filter(|list| !list.is_empty());
     let list = list.ok_or_else(|| invalid("messages: at least one message is required"))?;
-    let mut joined: Vec<Joined> = Vec::new();
+    let mut joined: Vec<JoinedMessage> = Vec::new();
     for (index, message) in list.iter().enumerate() {
         let place = format!("messages.{index}");
         let fields = message.as_object().ok_or_else(|| invalid(format!("{place}: no object")))?;
@@ -76,13 +76,13 @@ fn joined(body: &Map<String, Value>) -> Checked<Vec<Joined>> {
         let blocks = blocks.into_iter().enumerate().map(placed);
         match joined.last_mut().filter(|last| last.role == role) {
             Some(last) => last.blocks.extend(blocks),
-            None => joined.push(Joined { role: role.to_owned(), blocks: blocks.collect() }),
+            None => joined.push(JoinedMessage { role: role.to_owned(), blocks: blocks.collect() }),
         }
     }
     Ok(joined)
 }
 
-fn check_block(place: &str, role: &str, block: &Value) -> Checked {
+fn check_block(place: &str, role: &str, block: &Value) -> AnthropicCheckResult {
     let fields = block.as_object().ok_or_else(|| invalid(format!("{place}: no object")))?;
     let kind = block["type"].as_str().unwrap_or_default();
     let text = |key: &str| block[key].as_str().unwrap_or_default();
@@ -123,7 +123,7 @@ fn check_block(place: &str, role: &str, block: &Value) -> Checked {
     check_fields(&format!("{place}.{kind}"), fields, known)
 }
 
-fn check_source(place: &str, kind: &str, source: &Value) -> Checked {
+fn check_source(place: &str, kind: &str, source: &Value) -> AnthropicCheckResult {
     let media_types: &[&str] = match kind {
         "image" => &["image/jpeg", "image/png", "image/gif", "image/webp"],
         _ => &["application/pdf"],
@@ -145,7 +145,7 @@ fn check_source(place: &str, kind: &str, source: &Value) -> Checked {
     Ok(())
 }
 
-fn check_result(place: &str, block: &Value) -> Checked {
+fn check_result(place: &str, block: &Value) -> AnthropicCheckResult {
     let Some(blocks) = block["content"].as_array() else { return Ok(()) };
     for (at, inner) in blocks.iter().enumerate() {
         let place = format!("{place}.tool_result.content.{at}");
@@ -158,7 +158,7 @@ fn check_result(place: &str, block: &Value) -> Checked {
 }
 
 /// Checks that a thought is followed by another block.
-fn check_answer(message: &Joined) -> Checked {
+fn check_answer(message: &JoinedMessage) -> AnthropicCheckResult {
     let last = message.blocks.last().map(|(_, block)| &block["type"]);
     match last.and_then(Value::as_str) {
         Some(kind @ ("thinking" | "redacted_thinking")) => Err(invalid(format!(
@@ -169,12 +169,12 @@ fn check_answer(message: &Joined) -> Checked {
 }
 
 fn check_system(
-    joined: &[Joined],
+    joined: &[JoinedMessage],
     number: usize,
-    model: &Model,
+    model: &FakeAnthropicModel,
     betas: &[String],
     known: &mut BTreeSet<String>,
-) -> Checked {
+) -> AnthropicCheckResult {
     if !model.takes_system_messages {
         return Err(invalid("role 'system' is not supported on this model"));
     }
@@ -205,7 +205,7 @@ fn check_system(
 }
 
 /// Checks that each call has its result in the next message, and that results come first there.
-fn check_pairs(joined: &[Joined]) -> Checked {
+fn check_pairs(joined: &[JoinedMessage]) -> AnthropicCheckResult {
     let mut seen = BTreeSet::new();
     let mut open: BTreeSet<String> = BTreeSet::new();
     for message in joined.iter().filter(|message| message.role != "system") {
@@ -255,7 +255,7 @@ fn check_pairs(joined: &[Joined]) -> Checked {
 }
 
 /// Checks the end. Only some models continue an answer at the end, unless a server tool paused it.
-fn check_end(joined: &[Joined], model: &Model) -> Checked {
+fn check_end(joined: &[JoinedMessage], model: &FakeAnthropicModel) -> AnthropicCheckResult {
     let Some(last) = joined.last().filter(|last| last.role == "assistant") else { return Ok(()) };
     let Some((_, block)) = last.blocks.last() else { return Ok(()) };
     let is_paused = block["type"].as_str().is_some_and(|it| it.ends_with("_tool_result"));
@@ -272,12 +272,12 @@ fn check_end(joined: &[Joined], model: &Model) -> Checked {
 
 /// Checks a step that continues with results. It must start with a thought if thinking is on, and
 /// must not have one if thinking is off.
-fn check_step(joined: &[Joined], body: &Map<String, Value>) -> Checked {
+fn check_step(joined: &[JoinedMessage], body: &Map<String, Value>) -> AnthropicCheckResult {
     let thinks = body.get("thinking").is_some_and(|thinking| thinking["type"] == "enabled");
     let has_result =
-        |message: &Joined| message.blocks.iter().any(|(_, block)| block["type"] == "tool_result");
+        |message: &JoinedMessage| message.blocks.iter().any(|(_, block)| block["type"] == "tool_result");
     let in_step = joined.iter().rev().take_while(|it| it.role == "assistant" || has_result(it));
-    let answers: Vec<&Joined> = in_step.filter(|message| message.role == "assistant").collect();
+    let answers: Vec<&JoinedMessage> = in_step.filter(|message| message.role == "assistant").collect();
     if joined.last().is_some_and(|last| last.role == "assistant") {
         return Ok(());
     }
@@ -304,7 +304,7 @@ fn check_step(joined: &[Joined], body: &Map<String, Value>) -> Checked {
 }
 
 /// Checks the cache marks in the whole body.
-pub(super) fn check_marks(body: &Map<String, Value>) -> Checked {
+pub(super) fn check_marks(body: &Map<String, Value>) -> AnthropicCheckResult {
     let mut found = 0;
     for part in ["tools", "system", "messages"] {
         count_marks(body.get(part).unwrap_or(&Value::Null), &mut found)?;
@@ -318,7 +318,7 @@ pub(super) fn check_marks(body: &Map<String, Value>) -> Checked {
     Ok(())
 }
 
-fn count_marks(value: &Value, found: &mut usize) -> Checked {
+fn count_marks(value: &Value, found: &mut usize) -> AnthropicCheckResult {
     match value {
         Value::Array(list) => list.iter().try_for_each(|one| count_marks(one, found)),
         Value::Object(fields) => {

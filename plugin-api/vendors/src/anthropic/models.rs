@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// How a model can be set to think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Thinks {
+pub(super) enum ThinkingSupport {
     /// `enabled` with a budget, or off.
     ByBudget,
     /// `adaptive`, or off.
@@ -20,11 +20,11 @@ pub(super) enum Thinks {
 
 /// A model.
 #[derive(Debug)]
-pub(super) struct Model {
+pub(super) struct FakeAnthropicModel {
     pub(super) name: &'static str,
     pub(super) window: u64,
     pub(super) output: u64,
-    pub(super) thinks: Thinks,
+    pub(super) thinks: ThinkingSupport,
     pub(super) samples: bool,
     pub(super) can_be_forced: bool,
     pub(super) binds: bool,
@@ -35,11 +35,11 @@ pub(super) struct Model {
     pub(super) cache_min: u64,
 }
 
-const OLD: Model = Model {
+const OLD: FakeAnthropicModel = FakeAnthropicModel {
     name: "",
     window: 200_000,
     output: 64_000,
-    thinks: Thinks::ByBudget,
+    thinks: ThinkingSupport::ByBudget,
     samples: true,
     can_be_forced: true,
     binds: false,
@@ -48,17 +48,17 @@ const OLD: Model = Model {
     cache_min: 1_024,
 };
 
-const MIDDLE: Model = Model {
+const MIDDLE: FakeAnthropicModel = FakeAnthropicModel {
     window: 1_000_000,
     output: 128_000,
-    thinks: Thinks::WhenAsked,
+    thinks: ThinkingSupport::WhenAsked,
     samples: false,
     takes_prefill: false,
     ..OLD
 };
 
-const NEW: Model = Model {
-    thinks: Thinks::Always,
+const NEW: FakeAnthropicModel = FakeAnthropicModel {
+    thinks: ThinkingSupport::Always,
     can_be_forced: false,
     binds: true,
     takes_system_messages: true,
@@ -67,29 +67,29 @@ const NEW: Model = Model {
 };
 
 /// The models, newest first.
-const MODELS: [Model; 12] = [
-    Model { name: "claude-haiku-5-5", thinks: Thinks::UnlessDisabled, can_be_forced: true, ..NEW },
-    Model { name: "claude-sonnet-5-5", thinks: Thinks::UnlessBetweenTools, ..NEW },
-    Model { name: "claude-opus-5-5", ..NEW },
-    Model { name: "claude-fable-5-1", ..NEW },
-    Model { name: "claude-fable-5", can_be_forced: true, binds: false, ..NEW },
-    Model {
+const MODELS: [FakeAnthropicModel; 12] = [
+    FakeAnthropicModel { name: "claude-haiku-5-5", thinks: ThinkingSupport::UnlessDisabled, can_be_forced: true, ..NEW },
+    FakeAnthropicModel { name: "claude-sonnet-5-5", thinks: ThinkingSupport::UnlessBetweenTools, ..NEW },
+    FakeAnthropicModel { name: "claude-opus-5-5", ..NEW },
+    FakeAnthropicModel { name: "claude-fable-5-1", ..NEW },
+    FakeAnthropicModel { name: "claude-fable-5", can_be_forced: true, binds: false, ..NEW },
+    FakeAnthropicModel {
         name: "claude-opus-5",
-        thinks: Thinks::UnlessDisabled,
+        thinks: ThinkingSupport::UnlessDisabled,
         can_be_forced: true,
         binds: false,
         ..NEW
     },
-    Model { name: "claude-sonnet-5", thinks: Thinks::UnlessDisabled, ..MIDDLE },
-    Model { name: "claude-opus-4-8", takes_system_messages: true, ..MIDDLE },
-    Model { name: "claude-opus-4-7", cache_min: 2_048, ..MIDDLE },
-    Model { name: "claude-opus-4-6", samples: true, cache_min: 4_096, ..MIDDLE },
-    Model { name: "claude-haiku-4-5", cache_min: 4_096, ..OLD },
-    Model { name: "claude-sonnet-4-5", ..OLD },
+    FakeAnthropicModel { name: "claude-sonnet-5", thinks: ThinkingSupport::UnlessDisabled, ..MIDDLE },
+    FakeAnthropicModel { name: "claude-opus-4-8", takes_system_messages: true, ..MIDDLE },
+    FakeAnthropicModel { name: "claude-opus-4-7", cache_min: 2_048, ..MIDDLE },
+    FakeAnthropicModel { name: "claude-opus-4-6", samples: true, cache_min: 4_096, ..MIDDLE },
+    FakeAnthropicModel { name: "claude-haiku-4-5", cache_min: 4_096, ..OLD },
+    FakeAnthropicModel { name: "claude-sonnet-4-5", ..OLD },
 ];
 
 /// Finds a model. Ignores a date at the end of the name.
-pub(super) fn find(name: &str) -> Option<&'static Model> {
+pub(super) fn find(name: &str) -> Option<&'static FakeAnthropicModel> {
     let undated = match name.rsplit_once('-') {
         Some((name, date)) if date.len() == 8 => name,
         Some(_) | None => name,
@@ -109,7 +109,7 @@ pub(super) fn list() -> Value {
                 "capabilities": { "image_input": supported, "pdf_input": supported } })
         })
         .collect();
-    let id = |model: Option<&Model>| model.map(|model| model.name);
+    let id = |model: Option<&FakeAnthropicModel>| model.map(|model| model.name);
     json!({ "data": data, "has_more": false, "first_id": id(MODELS.first()),
         "last_id": id(MODELS.last()) })
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::models::{self, Model, Thinks};
-use super::{Checked, Refused, check_fields, invalid};
+use super::models::{self, FakeAnthropicModel, ThinkingSupport};
+use super::{AnthropicCheckResult, AnthropicRequestFault, check_fields, invalid};
 
 const FIELDS: [&str; 17] = [
     "cache_control",
@@ -26,10 +26,10 @@ const FIELDS: [&str; 17] = [
 ];
 
 /// Finds the model.
-pub(super) fn model(body: &Map<String, Value>) -> Checked<&'static Model> {
+pub(super) fn model(body: &Map<String, Value>) -> AnthropicCheckResult<&'static FakeAnthropicModel> {
     let name = body.get("model").and_then(Value::as_str);
     let name = name.ok_or_else(|| invalid("model: Field required"))?;
-    models::find(name).ok_or_else(|| Refused {
+    models::find(name).ok_or_else(|| AnthropicRequestFault {
         status: 404,
         kind: "not_found_error",
         message: format!("model: {name}"),
@@ -37,7 +37,7 @@ pub(super) fn model(body: &Map<String, Value>) -> Checked<&'static Model> {
 }
 
 /// Checks the settings.
-pub(super) fn check(body: &Map<String, Value>, model: &Model) -> Checked {
+pub(super) fn check(body: &Map<String, Value>, model: &FakeAnthropicModel) -> AnthropicCheckResult {
     check_fields("", body, &FIELDS)?;
     check_max_tokens(body, model)?;
     check_thinking(body, model)?;
@@ -57,7 +57,7 @@ pub(super) fn check(body: &Map<String, Value>, model: &Model) -> Checked {
     }
 }
 
-fn check_system(block: &Value) -> Checked {
+fn check_system(block: &Value) -> AnthropicCheckResult {
     let fields = block.as_object().ok_or_else(|| invalid("system: Input should be an object"))?;
     check_fields("system.0", fields, &["type", "text", "cache_control"])?;
     match block["text"].as_str().filter(|_| block["type"] == "text") {
@@ -67,7 +67,7 @@ fn check_system(block: &Value) -> Checked {
     }
 }
 
-fn check_max_tokens(body: &Map<String, Value>, model: &Model) -> Checked {
+fn check_max_tokens(body: &Map<String, Value>, model: &FakeAnthropicModel) -> AnthropicCheckResult {
     let tokens = body.get("max_tokens").ok_or_else(|| invalid("max_tokens: Field required"))?;
     match tokens.as_u64() {
         None | Some(0) => Err(invalid("max_tokens: Input should be greater than or equal to 1")),
@@ -88,22 +88,22 @@ fn effort(body: &Map<String, Value>) -> Option<&str> {
 }
 
 /// Returns true if the model may think.
-pub(super) fn thinks(body: &Map<String, Value>, model: &Model) -> bool {
+pub(super) fn thinks(body: &Map<String, Value>, model: &FakeAnthropicModel) -> bool {
     match (kind(body), model.thinks) {
         (Some(kind), _) => matches!(kind, "enabled" | "adaptive" | "between_tools"),
-        (None, Thinks::ByBudget | Thinks::WhenAsked) => false,
+        (None, ThinkingSupport::ByBudget | ThinkingSupport::WhenAsked) => false,
         (None, _) => true,
     }
 }
 
 /// Returns true if thoughts include their text.
-pub(super) fn shows_thoughts(body: &Map<String, Value>, model: &Model) -> bool {
+pub(super) fn shows_thoughts(body: &Map<String, Value>, model: &FakeAnthropicModel) -> bool {
     let display = body.get("thinking").and_then(|thinking| thinking["display"].as_str());
-    let by_default = model.thinks == Thinks::ByBudget || kind(body) == Some("between_tools");
+    let by_default = model.thinks == ThinkingSupport::ByBudget || kind(body) == Some("between_tools");
     display.map_or(by_default, |display| display == "summarized")
 }
 
-fn check_thinking(body: &Map<String, Value>, model: &Model) -> Checked {
+fn check_thinking(body: &Map<String, Value>, model: &FakeAnthropicModel) -> AnthropicCheckResult {
     let Some(thinking) = body.get("thinking") else { return Ok(()) };
     let fields =
         thinking.as_object().ok_or_else(|| invalid("thinking: Input should be an object"))?;
@@ -114,7 +114,7 @@ fn check_thinking(body: &Map<String, Value>, model: &Model) -> Checked {
         "enabled" => {
             check_fields("thinking", fields, &["type", "budget_tokens", "display"])?;
             let budget = thinking["budget_tokens"].as_u64().unwrap_or(0);
-            if model.thinks != Thinks::ByBudget {
+            if model.thinks != ThinkingSupport::ByBudget {
                 return Err(refused("enabled"));
             }
             if budget < 1_024 {
@@ -128,16 +128,16 @@ fn check_thinking(body: &Map<String, Value>, model: &Model) -> Checked {
         }
         "adaptive" => {
             check_fields("thinking", fields, &["type", "display", "block_binding"])?;
-            if model.thinks == Thinks::ByBudget {
+            if model.thinks == ThinkingSupport::ByBudget {
                 return Err(refused("adaptive"));
             }
         }
         word @ ("disabled" | "between_tools") => {
             check_fields("thinking", fields, &["type"])?;
             let takes = match model.thinks {
-                Thinks::ByBudget | Thinks::WhenAsked | Thinks::UnlessDisabled => word == "disabled",
-                Thinks::UnlessBetweenTools => word == "between_tools",
-                Thinks::Always => false,
+                ThinkingSupport::ByBudget | ThinkingSupport::WhenAsked | ThinkingSupport::UnlessDisabled => word == "disabled",
+                ThinkingSupport::UnlessBetweenTools => word == "between_tools",
+                ThinkingSupport::Always => false,
             };
             if !takes || matches!(effort(body), Some("xhigh" | "max")) {
                 return Err(refused(word));
@@ -148,7 +148,7 @@ fn check_thinking(body: &Map<String, Value>, model: &Model) -> Checked {
     Ok(())
 }
 
-fn check_output_config(body: &Map<String, Value>) -> Checked {
+fn check_output_config(body: &Map<String, Value>) -> AnthropicCheckResult {
     let Some(config) = body.get("output_config") else { return Ok(()) };
     let fields =
         config.as_object().ok_or_else(|| invalid("output_config: Input should be an object"))?;
@@ -165,7 +165,7 @@ fn check_output_config(body: &Map<String, Value>) -> Checked {
 }
 
 /// Checks the rules for output schemas.
-fn check_schema(schema: &Value) -> Checked {
+fn check_schema(schema: &Value) -> AnthropicCheckResult {
     let place = "output_config.format.schema";
     let Some(words) = schema.as_object() else { return Ok(()) };
     for word in ["minimum", "maximum", "minLength", "maxLength", "multipleOf", "maxItems"] {
@@ -182,14 +182,14 @@ fn check_schema(schema: &Value) -> Checked {
 }
 
 /// Refuses fields that the newer version of the API removed, whatever their value.
-pub(super) fn check_nothing_samples(body: &Map<String, Value>) -> Checked {
+pub(super) fn check_nothing_samples(body: &Map<String, Value>) -> AnthropicCheckResult {
     match ["temperature", "top_p", "top_k"].iter().find(|name| body.contains_key(**name)) {
         Some(name) => Err(invalid(format!("{name}: Extra inputs are not permitted"))),
         None => Ok(()),
     }
 }
 
-fn check_temperature(body: &Map<String, Value>, model: &Model) -> Checked {
+fn check_temperature(body: &Map<String, Value>, model: &FakeAnthropicModel) -> AnthropicCheckResult {
     let Some(temperature) = body.get("temperature") else { return Ok(()) };
     let Some(temperature) = temperature.as_f64().filter(|it| (0.0..=1.0).contains(it)) else {
         return Err(invalid("temperature: range: 0..1"));
@@ -204,7 +204,7 @@ fn check_temperature(body: &Map<String, Value>, model: &Model) -> Checked {
     Ok(())
 }
 
-fn check_tool_choice(body: &Map<String, Value>, model: &Model) -> Checked {
+fn check_tool_choice(body: &Map<String, Value>, model: &FakeAnthropicModel) -> AnthropicCheckResult {
     let Some(choice) = body.get("tool_choice") else { return Ok(()) };
     if body.get("tools").and_then(Value::as_array).is_none_or(Vec::is_empty) {
         return Err(invalid("tool_choice may only be specified while providing tools"));

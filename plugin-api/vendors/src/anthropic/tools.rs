@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{Checked, check_fields, invalid, is_plain};
+use super::{AnthropicCheckResult, check_fields, invalid, is_plain};
 
 const FIELDS: [&str; 9] = [
     "cache_control",
@@ -22,7 +22,7 @@ const FIELDS: [&str; 9] = [
 const NAME_CHARS_MAX: usize = 128;
 
 /// Checks the list and returns the names.
-pub(super) fn check(body: &Map<String, Value>) -> Checked<BTreeSet<String>> {
+pub(super) fn check(body: &Map<String, Value>) -> AnthropicCheckResult<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     let list = body.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     for (index, tool) in list.iter().enumerate() {
@@ -35,7 +35,7 @@ pub(super) fn check(body: &Map<String, Value>) -> Checked<BTreeSet<String>> {
 }
 
 /// Checks a definition and returns its name.
-pub(super) fn check_definition(place: &str, tool: &Value) -> Checked<String> {
+pub(super) fn check_definition(place: &str, tool: &Value) -> AnthropicCheckResult<String> {
     let fields = tool.as_object().ok_or_else(|| invalid(format!("{place}: not an object")))?;
     check_fields(place, fields, &FIELDS)?;
     let name = tool["name"].as_str().unwrap_or_default();
@@ -48,7 +48,7 @@ pub(super) fn check_definition(place: &str, tool: &Value) -> Checked<String> {
 }
 
 /// Checks the schema of a tool's arguments.
-fn check_schema(place: &str, schema: &Value) -> Checked {
+fn check_schema(place: &str, schema: &Value) -> AnthropicCheckResult {
     if schema["type"] != "object" {
         return Err(invalid(format!("{place}.type: Field required")));
     }

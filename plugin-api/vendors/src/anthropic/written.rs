@@ -2,35 +2,35 @@
 
 use serde_json::{Map, Value, json};
 
-use super::cache::Counted;
-use super::{Answered, Refused, Turn};
+use super::cache::AnthropicTokenCounts;
+use super::{VendorAnswer, AnthropicRequestFault, AnthropicTurn};
 
 /// Formats a refusal.
-pub(super) fn refusal(refused: &Refused) -> Answered {
+pub(super) fn refusal(refused: &AnthropicRequestFault) -> VendorAnswer {
     let error = json!({ "type": refused.kind, "message": refused.message });
     let body = json!({ "type": "error", "error": error, "request_id": "req_1" });
-    Answered { status: refused.status, ..json(&body) }
+    VendorAnswer { status: refused.status, ..json(&body) }
 }
 
 /// Formats JSON.
-pub(super) fn json(body: &Value) -> Answered {
-    answered("application/json", body.to_string())
+pub(super) fn json(body: &Value) -> VendorAnswer {
+    build_answer("application/json", body.to_string())
 }
 
-fn answered(content_type: &str, body: String) -> Answered {
+fn build_answer(content_type: &str, body: String) -> VendorAnswer {
     let headers = vec![
         ("content-type".to_owned(), content_type.to_owned()),
         ("request-id".to_owned(), "req_1".to_owned()),
     ];
-    Answered { status: 200, headers, body: body.into_bytes() }
+    VendorAnswer { status: 200, headers, body: body.into_bytes() }
 }
 
 /// Creates the message of an answer.
 pub(super) fn message(
-    turn: &Turn,
+    turn: &AnthropicTurn,
     body: &Map<String, Value>,
     content: Vec<Value>,
-    counted: &Counted,
+    counted: &AnthropicTokenCounts,
     dropped: &[Value],
 ) -> Value {
     let has_call = content.iter().any(|block| block["type"] == "tool_use");
@@ -56,7 +56,7 @@ pub(super) fn message(
 }
 
 /// Formats an answer as a stream of events.
-pub(super) fn stream(turn: &Turn, message: &Value) -> Answered {
+pub(super) fn stream(turn: &AnthropicTurn, message: &Value) -> VendorAnswer {
     let mut start = message.clone();
     start["content"] = json!([]);
     start["stop_reason"] = Value::Null;
@@ -91,7 +91,7 @@ pub(super) fn stream(turn: &Turn, message: &Value) -> Answered {
         let name = event["type"].as_str().unwrap_or_default();
         format!("event: {name}\ndata: {event}\n\n")
     });
-    answered("text/event-stream; charset=utf-8", written.collect())
+    build_answer("text/event-stream; charset=utf-8", written.collect())
 }
 
 /// Returns a block's initial state, and the deltas that follow.

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::models::Model;
-use super::place::Place;
+use super::models::FakeGoogleModel;
+use super::place::GoogleRequestTarget;
 use super::tools::is_name;
-use super::{Checked, check_fields, invalid, list, object};
+use super::{GoogleCheckResult, check_fields, invalid, list, object};
 
 /// The fields of which a part has exactly one.
 const DATA: [&str; 7] = [
@@ -29,12 +29,12 @@ const SHOWN_IN_RESULTS: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "a
 /// A checked content. Adjacent contents of the model are merged, because the vendor's own library
 /// sends each piece of a streamed answer separately.
 #[derive(Debug)]
-pub(super) struct Content<'a> {
+pub(super) struct CheckedContent<'a> {
     pub(super) is_model: bool,
     pub(super) parts: Vec<&'a Value>,
 }
 
-impl<'a> Content<'a> {
+impl<'a> CheckedContent<'a> {
     /// Returns the values of a key.
     pub(super) fn each(&self, key: &'a str) -> impl Iterator<Item = &'a Value> {
         self.parts.iter().filter_map(move |part| part.get(key))
@@ -53,13 +53,13 @@ impl<'a> Content<'a> {
 /// Checks the contents.
 pub(super) fn check<'a>(
     body: &'a Map<String, Value>,
-    model: &Model,
-    place: &Place<'_>,
-) -> Checked<Vec<Content<'a>>> {
+    model: &FakeGoogleModel,
+    place: &GoogleRequestTarget<'_>,
+) -> GoogleCheckResult<Vec<CheckedContent<'a>>> {
     if body.contains_key("tools") && !model.takes_tools() {
         return Err(invalid(format!("Function calling is not enabled for models/{}", model.name)));
     }
-    let mut contents: Vec<Content<'_>> = Vec::new();
+    let mut contents: Vec<CheckedContent<'_>> = Vec::new();
     for (index, content) in list("contents", body.get("contents"))?.iter().enumerate() {
         let content = read(&format!("contents[{index}]"), content, model, place)?;
         match contents.last_mut().filter(|last| last.is_model && content.is_model) {
@@ -85,9 +85,9 @@ pub(super) fn check<'a>(
 fn read<'a>(
     place: &str,
     content: &'a Value,
-    model: &Model,
-    server: &Place<'_>,
-) -> Checked<Content<'a>> {
+    model: &FakeGoogleModel,
+    server: &GoogleRequestTarget<'_>,
+) -> GoogleCheckResult<CheckedContent<'a>> {
     let fields = object(place, content)?;
     check_fields(place, fields, &["role", "parts"])?;
     let is_model = match content["role"].as_str() {
@@ -102,16 +102,16 @@ fn read<'a>(
     for (index, part) in parts.iter().enumerate() {
         check_part(&format!("{place}.parts[{index}]"), part, is_model, model, server)?;
     }
-    Ok(Content { is_model, parts: parts.iter().collect() })
+    Ok(CheckedContent { is_model, parts: parts.iter().collect() })
 }
 
 fn check_part(
     place: &str,
     part: &Value,
     is_model: bool,
-    model: &Model,
-    server: &Place<'_>,
-) -> Checked {
+    model: &FakeGoogleModel,
+    server: &GoogleRequestTarget<'_>,
+) -> GoogleCheckResult {
     let fields = object(place, part)?;
     check_fields(place, fields, &[&DATA[..], &MARKS].concat())?;
     let given: Vec<&str> = DATA.into_iter().filter(|key| fields.contains_key(*key)).collect();
@@ -135,14 +135,14 @@ fn check_part(
     }
 }
 
-fn check_call(place: &str, call: &Value, server: &Place<'_>) -> Checked {
+fn check_call(place: &str, call: &Value, server: &GoogleRequestTarget<'_>) -> GoogleCheckResult {
     let place = format!("{place}.function_call");
     check_fields(&place, object(&place, call)?, &["name", "args", "id"])?;
     check_name_and_id(&place, call, server)?;
     object(&format!("{place}.args"), &call["args"]).map(drop)
 }
 
-fn check_response(place: &str, response: &Value, model: &Model, server: &Place<'_>) -> Checked {
+fn check_response(place: &str, response: &Value, model: &FakeGoogleModel, server: &GoogleRequestTarget<'_>) -> GoogleCheckResult {
     let place = format!("{place}.function_response");
     let known = ["name", "response", "id", "parts"];
     let fields = object(&place, response)?;
@@ -157,7 +157,7 @@ fn check_response(place: &str, response: &Value, model: &Model, server: &Place<'
     shown.iter().try_for_each(|part| check_inline(&place, &part["inlineData"], &SHOWN_IN_RESULTS))
 }
 
-fn check_name_and_id(place: &str, value: &Value, server: &Place<'_>) -> Checked {
+fn check_name_and_id(place: &str, value: &Value, server: &GoogleRequestTarget<'_>) -> GoogleCheckResult {
     if !is_name(value["name"].as_str().unwrap_or_default()) {
         return Err(invalid(format!("{place}.name: Name cannot be empty.")));
     }
@@ -168,7 +168,7 @@ fn check_name_and_id(place: &str, value: &Value, server: &Place<'_>) -> Checked 
     }
 }
 
-fn check_inline(place: &str, inline: &Value, known: &[&str]) -> Checked {
+fn check_inline(place: &str, inline: &Value, known: &[&str]) -> GoogleCheckResult {
     check_fields(place, object(place, inline)?, &["mimeType", "data"])?;
     let name = inline["mimeType"].as_str().unwrap_or_default();
     if !known.contains(&name) {
@@ -188,10 +188,10 @@ fn check_inline(place: &str, inline: &Value, known: &[&str]) -> Checked {
 
 /// Checks that all calls are answered immediately and in order.
 fn check_order(
-    content: &Content<'_>,
-    before: Option<&Content<'_>>,
-    after: Option<&Content<'_>>,
-) -> Checked {
+    content: &CheckedContent<'_>,
+    before: Option<&CheckedContent<'_>>,
+    after: Option<&CheckedContent<'_>>,
+) -> GoogleCheckResult {
     if content.has("functionCall") {
         let answered = after.into_iter().flat_map(|after| after.each("functionResponse"));
         let answered: Vec<&Value> = answered.collect();

@@ -4,16 +4,16 @@ use serde_json::{Map, Value, json};
 
 /// A model.
 #[derive(Debug, PartialEq)]
-pub(super) struct Model {
+pub(super) struct FakeGoogleModel {
     pub(super) name: &'static str,
     pub(super) generation: (u32, u32),
-    pub(super) thinking: Thinking,
+    pub(super) thinking: FakeGoogleThinking,
     pub(super) window: u64,
 }
 
 /// How its thinking can be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Thinking {
+pub(super) enum FakeGoogleThinking {
     Never,
     Budget { min: i64, max: i64, can_be_off: bool, by_default: bool },
     Levels(&'static [&'static str]),
@@ -21,44 +21,44 @@ pub(super) enum Thinking {
 
 const WINDOW: u64 = 1_048_576;
 
-const fn model(name: &'static str, generation: (u32, u32), thinking: Thinking) -> Model {
-    Model { name, generation, thinking, window: WINDOW }
+const fn model(name: &'static str, generation: (u32, u32), thinking: FakeGoogleThinking) -> FakeGoogleModel {
+    FakeGoogleModel { name, generation, thinking, window: WINDOW }
 }
 
-const MODELS: [Model; 11] = [
-    model("gemini-4-argon", (4, 0), Thinking::Levels(&["LOW", "MEDIUM", "HIGH"])),
-    model("gemini-3.8-flash", (3, 8), Thinking::Levels(&["LOW", "MEDIUM", "HIGH"])),
-    model("gemini-3.5-flash", (3, 5), Thinking::Levels(&["MINIMAL", "LOW", "MEDIUM", "HIGH"])),
-    model("gemini-3.1-pro-preview", (3, 1), Thinking::Levels(&["LOW", "MEDIUM", "HIGH"])),
-    model("gemini-3-pro-preview", (3, 0), Thinking::Levels(&["LOW", "HIGH"])),
+const MODELS: [FakeGoogleModel; 11] = [
+    model("gemini-4-argon", (4, 0), FakeGoogleThinking::Levels(&["LOW", "MEDIUM", "HIGH"])),
+    model("gemini-3.8-flash", (3, 8), FakeGoogleThinking::Levels(&["LOW", "MEDIUM", "HIGH"])),
+    model("gemini-3.5-flash", (3, 5), FakeGoogleThinking::Levels(&["MINIMAL", "LOW", "MEDIUM", "HIGH"])),
+    model("gemini-3.1-pro-preview", (3, 1), FakeGoogleThinking::Levels(&["LOW", "MEDIUM", "HIGH"])),
+    model("gemini-3-pro-preview", (3, 0), FakeGoogleThinking::Levels(&["LOW", "HIGH"])),
     model(
         "gemini-2.5-pro",
         (2, 5),
-        Thinking::Budget { min: 128, max: 32_768, can_be_off: false, by_default: true },
+        FakeGoogleThinking::Budget { min: 128, max: 32_768, can_be_off: false, by_default: true },
     ),
     model(
         "gemini-2.5-flash",
         (2, 5),
-        Thinking::Budget { min: 1, max: 24_576, can_be_off: true, by_default: true },
+        FakeGoogleThinking::Budget { min: 1, max: 24_576, can_be_off: true, by_default: true },
     ),
     model(
         "gemini-2.5-flash-lite",
         (2, 5),
-        Thinking::Budget { min: 512, max: 24_576, can_be_off: true, by_default: false },
+        FakeGoogleThinking::Budget { min: 512, max: 24_576, can_be_off: true, by_default: false },
     ),
-    model("gemini-2.0-flash", (2, 0), Thinking::Never),
-    Model { window: 131_072, ..model("gemma-3-27b-it", (0, 0), Thinking::Never) },
-    Model { window: 2_048, ..model("gemini-embedding-001", (0, 0), Thinking::Never) },
+    model("gemini-2.0-flash", (2, 0), FakeGoogleThinking::Never),
+    FakeGoogleModel { window: 131_072, ..model("gemma-3-27b-it", (0, 0), FakeGoogleThinking::Never) },
+    FakeGoogleModel { window: 2_048, ..model("gemini-embedding-001", (0, 0), FakeGoogleThinking::Never) },
 ];
 
 /// The model that only embeds.
 const EMBEDS: &str = "gemini-embedding-001";
 
-pub(super) fn find(name: &str) -> Option<&'static Model> {
+pub(super) fn find(name: &str) -> Option<&'static FakeGoogleModel> {
     MODELS.iter().find(|model| model.name == name && name != EMBEDS)
 }
 
-impl Model {
+impl FakeGoogleModel {
     /// Returns true if the model refuses unsigned calls.
     pub(super) fn checks_signatures(&self) -> bool {
         self.generation.0 >= 3
@@ -80,10 +80,10 @@ impl Model {
     pub(super) fn signs(&self, body: &Map<String, Value>) -> bool {
         let budget = body.get("generationConfig").map(|it| &it["thinkingConfig"]["thinkingBudget"]);
         match (self.thinking, budget.and_then(Value::as_i64)) {
-            (Thinking::Never, _) => false,
-            (Thinking::Levels(_), _) => true,
-            (Thinking::Budget { by_default, .. }, None) => by_default,
-            (Thinking::Budget { .. }, Some(budget)) => budget != 0,
+            (FakeGoogleThinking::Never, _) => false,
+            (FakeGoogleThinking::Levels(_), _) => true,
+            (FakeGoogleThinking::Budget { by_default, .. }, None) => by_default,
+            (FakeGoogleThinking::Budget { .. }, Some(budget)) => budget != 0,
         }
     }
 }
@@ -95,7 +95,7 @@ pub(super) fn list() -> Value {
         json!({ "name": format!("models/{}", model.name), "displayName": model.name,
             "inputTokenLimit": model.window, "outputTokenLimit": 65_536,
             "supportedGenerationMethods": [method, "countTokens"],
-            "thinking": model.thinking != Thinking::Never })
+            "thinking": model.thinking != FakeGoogleThinking::Never })
     });
     json!({ "models": listed.collect::<Vec<_>>() })
 }

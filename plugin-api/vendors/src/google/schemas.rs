@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Checked, check_fields, invalid, object};
+use super::{GoogleCheckResult, check_fields, invalid, object};
 
 /// The supported keywords of JSON Schema.
 const WORDS: [&str; 20] = [
@@ -57,7 +57,7 @@ const OPEN_WORDS: [&str; 22] = [
 const OPEN_TYPES: [&str; 6] = ["ARRAY", "BOOLEAN", "INTEGER", "NUMBER", "OBJECT", "STRING"];
 
 /// Checks a JSON Schema.
-pub(super) fn check(place: &str, schema: &Value) -> Checked {
+pub(super) fn check(place: &str, schema: &Value) -> GoogleCheckResult {
     let words = object(place, schema)?;
     check_fields(place, words, &[&WORDS[..], &["type"]].concat())?;
     if words.contains_key("$ref") && words.keys().any(|word| !word.starts_with('$')) {
@@ -87,7 +87,7 @@ pub(super) fn check(place: &str, schema: &Value) -> Checked {
 }
 
 /// Checks a schema of the older form.
-pub(super) fn check_open(place: &str, schema: &Value) -> Checked {
+pub(super) fn check_open(place: &str, schema: &Value) -> GoogleCheckResult {
     let words = object(place, schema)?;
     check_fields(place, words, &OPEN_WORDS)?;
     let name = words.get("type").and_then(Value::as_str).unwrap_or_default();
@@ -110,7 +110,7 @@ pub(super) fn check_open(place: &str, schema: &Value) -> Checked {
     variants.iter().try_for_each(|variant| check_open(&format!("{place}.any_of"), variant))
 }
 
-fn check_open_properties(place: &str, words: &Map<String, Value>) -> Checked {
+fn check_open_properties(place: &str, words: &Map<String, Value>) -> GoogleCheckResult {
     let properties = words.get("properties").map(|it| object(place, it)).transpose()?;
     let is_there = |name: &Value| {
         name.as_str().is_some_and(|name| properties.is_some_and(|it| it.contains_key(name)))

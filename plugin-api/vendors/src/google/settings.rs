@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::models::{Model, Thinking};
-use super::place::Place;
-use super::{Checked, check_fields, invalid, list, object, schemas};
+use super::models::{FakeGoogleModel, FakeGoogleThinking};
+use super::place::GoogleRequestTarget;
+use super::{GoogleCheckResult, check_fields, invalid, list, object, schemas};
 
 const FIELDS: [&str; 7] = [
     "cachedContent",
@@ -36,13 +36,13 @@ const MODES: [&str; 4] = ["ANY", "AUTO", "NONE", "VALIDATED"];
 const STOPS_MAX: usize = 5;
 
 /// Checks the names of the fields.
-pub(super) fn check_body(body: &Map<String, Value>, place: &Place<'_>) -> Checked {
+pub(super) fn check_body(body: &Map<String, Value>, place: &GoogleRequestTarget<'_>) -> GoogleCheckResult {
     let other = if place.is_studio() { "serviceTier" } else { "labels" };
     check_fields("", body, &[&FIELDS[..], &[other]].concat())
 }
 
 /// Checks the settings.
-pub(super) fn check(body: &Map<String, Value>, model: &Model, knows_json_schema: bool) -> Checked {
+pub(super) fn check(body: &Map<String, Value>, model: &FakeGoogleModel, knows_json_schema: bool) -> GoogleCheckResult {
     check_system(body, model)?;
     check_tool_config(body)?;
     let Some(config) = body.get("generationConfig") else { return Ok(()) };
@@ -58,12 +58,12 @@ pub(super) fn check(body: &Map<String, Value>, model: &Model, knows_json_schema:
 }
 
 /// Returns true if thoughts are shown.
-pub(super) fn shows_thoughts(body: &Map<String, Value>, model: &Model) -> bool {
+pub(super) fn shows_thoughts(body: &Map<String, Value>, model: &FakeGoogleModel) -> bool {
     let thinking = body.get("generationConfig").map(|config| &config["thinkingConfig"]);
     model.signs(body) && thinking.is_some_and(|thinking| thinking["includeThoughts"] == true)
 }
 
-fn check_system(body: &Map<String, Value>, model: &Model) -> Checked {
+fn check_system(body: &Map<String, Value>, model: &FakeGoogleModel) -> GoogleCheckResult {
     let Some(system) = body.get("systemInstruction") else { return Ok(()) };
     if !model.takes_system() {
         return Err(invalid(format!(
@@ -81,7 +81,7 @@ fn check_system(body: &Map<String, Value>, model: &Model) -> Checked {
     Ok(())
 }
 
-fn check_tool_config(body: &Map<String, Value>) -> Checked {
+fn check_tool_config(body: &Map<String, Value>) -> GoogleCheckResult {
     let Some(config) = body.get("toolConfig") else { return Ok(()) };
     let config = object("tool_config", config)?;
     check_fields("tool_config", config, &["functionCallingConfig"])?;
@@ -97,7 +97,7 @@ fn check_tool_config(body: &Map<String, Value>) -> Checked {
     Ok(())
 }
 
-fn check_numbers(config: &Map<String, Value>) -> Checked {
+fn check_numbers(config: &Map<String, Value>) -> GoogleCheckResult {
     let within = |key: &str, least: f64, most: f64| match config.get(key) {
         None => Ok(()),
         Some(value) if value.as_f64().is_some_and(|it| (least..=most).contains(&it)) => Ok(()),
@@ -117,9 +117,9 @@ fn check_numbers(config: &Map<String, Value>) -> Checked {
 fn check_form(
     body: &Map<String, Value>,
     config: &Map<String, Value>,
-    model: &Model,
+    model: &FakeGoogleModel,
     knows_json_schema: bool,
-) -> Checked {
+) -> GoogleCheckResult {
     let form = config.get("responseMimeType").and_then(Value::as_str);
     let (open, json) = (config.get("responseSchema"), config.get("responseJsonSchema"));
     if json.is_some() && !knows_json_schema {
@@ -145,7 +145,7 @@ fn check_form(
     json.map_or(Ok(()), |json| schemas::check("generation_config.response_json_schema", json))
 }
 
-fn check_thinking(thinking: &Value, model: &Model) -> Checked {
+fn check_thinking(thinking: &Value, model: &FakeGoogleModel) -> GoogleCheckResult {
     let fields = object("generation_config.thinking_config", thinking)?;
     let known = ["includeThoughts", "thinkingBudget", "thinkingLevel"];
     check_fields("generation_config.thinking_config", fields, &known)?;
@@ -159,24 +159,24 @@ fn check_thinking(thinking: &Value, model: &Model) -> Checked {
         refused("thinking_config.include_thoughts is only enabled when thinking is enabled.".into())
     };
     match (model.thinking, budget.and_then(Value::as_i64), level.and_then(Value::as_str)) {
-        (Thinking::Never, ..) => {
+        (FakeGoogleThinking::Never, ..) => {
             Err(invalid(format!("Thinking is not enabled for models/{}", model.name)))
         }
-        (Thinking::Levels(levels), None, Some(level)) if !levels.contains(&level) => {
+        (FakeGoogleThinking::Levels(levels), None, Some(level)) if !levels.contains(&level) => {
             refused(format!("thinking_level {level} is not supported by this model."))
         }
-        (Thinking::Levels(_), None, _) => Ok(()),
-        (Thinking::Levels(_), Some(_), _) => {
+        (FakeGoogleThinking::Levels(_), None, _) => Ok(()),
+        (FakeGoogleThinking::Levels(_), Some(_), _) => {
             refused("thinking_budget is not supported by this model.".into())
         }
-        (Thinking::Budget { .. }, _, Some(_)) => {
+        (FakeGoogleThinking::Budget { .. }, _, Some(_)) => {
             refused("Thinking level is not supported for this model.".into())
         }
-        (Thinking::Budget { by_default: false, .. }, None, None) if shows => only_where_on(),
-        (Thinking::Budget { can_be_off: true, .. }, Some(0), None) if shows => only_where_on(),
-        (Thinking::Budget { can_be_off: true, .. }, Some(0), None) => Ok(()),
-        (Thinking::Budget { .. }, None | Some(-1), None) => Ok(()),
-        (Thinking::Budget { min, max, .. }, Some(budget), None) => {
+        (FakeGoogleThinking::Budget { by_default: false, .. }, None, None) if shows => only_where_on(),
+        (FakeGoogleThinking::Budget { can_be_off: true, .. }, Some(0), None) if shows => only_where_on(),
+        (FakeGoogleThinking::Budget { can_be_off: true, .. }, Some(0), None) => Ok(()),
+        (FakeGoogleThinking::Budget { .. }, None | Some(-1), None) => Ok(()),
+        (FakeGoogleThinking::Budget { min, max, .. }, Some(budget), None) => {
             if (min..=max).contains(&budget) {
                 return Ok(());
             }

@@ -3,31 +3,31 @@
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::contents::Content;
-use super::models::Model;
-use super::{Checked, invalid};
+use super::contents::CheckedContent;
+use super::models::FakeGoogleModel;
+use super::{GoogleCheckResult, invalid};
 
 /// The placeholder for a missing signature.
 const SKIPS: &str = "skip_thought_signature_validator";
 
 /// The issued signatures.
 #[derive(Debug, Default)]
-pub(super) struct Signatures {
-    issued: Mutex<Vec<Issued>>,
+pub(super) struct IssuedSignatures {
+    issued: Mutex<Vec<IssuedSignature>>,
 }
 
 #[derive(Debug)]
-struct Issued {
+struct IssuedSignature {
     signature: String,
     model: &'static str,
     /// The part without the signature.
     part: Value,
 }
 
-impl Signatures {
+impl IssuedSignatures {
     /// Signs an answer: its first call, or else its last part. In a stream, that part is an empty
     /// text.
-    pub(super) fn sign(&self, parts: &mut Vec<Value>, model: &Model, streams: bool) {
+    pub(super) fn sign(&self, parts: &mut Vec<Value>, model: &FakeGoogleModel, streams: bool) {
         let is_text = |part: &Value| part.get("text").is_some();
         let first_call = parts.iter().position(|part| part.get("functionCall").is_some());
         if first_call.is_none() && (streams || !parts.last().is_some_and(is_text)) {
@@ -40,15 +40,15 @@ impl Signatures {
         let part = plain(&parts[place]);
         let name = super::models::find(model.name).map_or("", |known| known.name);
         parts[place]["thoughtSignature"] = json!(signature);
-        issued.push(Issued { signature, model: name, part });
+        issued.push(IssuedSignature { signature, model: name, part });
     }
 
     /// Checks the signatures that came back.
-    pub(super) fn check(&self, contents: &[Content<'_>], model: &Model) -> Checked {
+    pub(super) fn check(&self, contents: &[CheckedContent<'_>], model: &FakeGoogleModel) -> GoogleCheckResult {
         let issued = self.issued.lock();
         for part in contents.iter().flat_map(|content| &content.parts) {
             let Some(signature) = part.get("thoughtSignature") else { continue };
-            let is_it = |known: &Issued| {
+            let is_it = |known: &IssuedSignature| {
                 known.signature == *signature
                     && known.model == model.name
                     && known.part == plain(part)
@@ -60,7 +60,7 @@ impl Signatures {
         if !model.checks_signatures() {
             return Ok(());
         }
-        let begin = contents.iter().rposition(Content::is_prompt).unwrap_or(0);
+        let begin = contents.iter().rposition(CheckedContent::is_prompt).unwrap_or(0);
         for (index, content) in contents.iter().enumerate().skip(begin) {
             let first = content.parts.iter().find(|part| part.get("functionCall").is_some());
             if let Some(call) = first.filter(|call| call.get("thoughtSignature").is_none()) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{Checked, check_fields, invalid, list, object, schemas};
+use super::{GoogleCheckResult, check_fields, invalid, list, object, schemas};
 
 const FIELDS: [&str; 6] =
     ["behavior", "description", "name", "parameters", "parametersJsonSchema", "response"];
@@ -13,7 +13,7 @@ const FIELDS: [&str; 6] =
 const NAME_CHARS_MAX: usize = 128;
 
 /// Checks the list.
-pub(super) fn check(body: &Map<String, Value>, knows_json_schema: bool) -> Checked {
+pub(super) fn check(body: &Map<String, Value>, knows_json_schema: bool) -> GoogleCheckResult {
     let Some(tools) = body.get("tools") else { return Ok(()) };
     let tools = list("tools", Some(tools))?;
     let mut names = BTreeSet::new();
@@ -37,7 +37,7 @@ pub(super) fn check(body: &Map<String, Value>, knows_json_schema: bool) -> Check
     }
 }
 
-fn check_declaration(place: &str, declared: &Value, knows_json_schema: bool) -> Checked {
+fn check_declaration(place: &str, declared: &Value, knows_json_schema: bool) -> GoogleCheckResult {
     let fields = object(place, declared)?;
     let known: Vec<&str> = FIELDS
         .into_iter()

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// A piece of the model's answer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Said {
+pub enum GoogleAnswerPiece {
     /// A thought, if the request asks for thoughts.
     Thought(String),
     /// Text.
@@ -17,26 +17,26 @@ pub enum Said {
 
 /// An answer of the model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Turn {
-    pub(super) said: Vec<Said>,
+pub struct GoogleTurn {
+    pub(super) said: Vec<GoogleAnswerPiece>,
     pub(super) reason: String,
     pub(super) block: Option<String>,
     pub(super) explanation: Option<String>,
     pub(super) chunks_max: Option<usize>,
-    pub(super) error: Option<Failure>,
+    pub(super) error: Option<GoogleStreamFailure>,
 }
 
 /// An error in the middle of a stream.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Failure {
+pub(super) struct GoogleStreamFailure {
     pub(super) report: Value,
     /// Whether it is sent as plain JSON instead of an event.
     pub(super) is_bare: bool,
 }
 
-impl Turn {
+impl GoogleTurn {
     /// Creates an answer with these pieces.
-    pub fn says(said: impl IntoIterator<Item = Said>) -> Self {
+    pub fn says(said: impl IntoIterator<Item = GoogleAnswerPiece>) -> Self {
         Self {
             said: said.into_iter().collect(),
             reason: "STOP".to_owned(),
@@ -49,7 +49,7 @@ impl Turn {
 
     /// Creates an answer with one text.
     pub fn text(text: &str) -> Self {
-        Self::says([Said::Text(text.to_owned())])
+        Self::says([GoogleAnswerPiece::Text(text.to_owned())])
     }
 
     /// Creates an empty answer, because the prompt is blocked.
@@ -78,12 +78,12 @@ impl Turn {
     /// Reports an error at the point where the stream ends.
     #[must_use]
     pub fn failing(self, report: Value) -> Self {
-        Self { error: Some(Failure { report, is_bare: false }), ..self }
+        Self { error: Some(GoogleStreamFailure { report, is_bare: false }), ..self }
     }
 
-    /// Like [`Turn::failing`], but as plain JSON between the events.
+    /// Like [`GoogleTurn::failing`], but as plain JSON between the events.
     #[must_use]
     pub fn failing_barely(self, report: Value) -> Self {
-        Self { error: Some(Failure { report, is_bare: true }), ..self }
+        Self { error: Some(GoogleStreamFailure { report, is_bare: true }), ..self }
     }
 }

@@ -2,38 +2,38 @@
 
 use serde_json::{Value, json};
 
-use super::models::Model;
-use super::{Answered, Refused, TOKEN_BYTES, Turn};
+use super::models::FakeGoogleModel;
+use super::{VendorAnswer, GoogleRequestFault, TOKEN_BYTES, GoogleTurn};
 
 /// The tokens of a request.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Counted {
+pub(super) struct GoogleTokenCounts {
     pub(super) prompt: u64,
     pub(super) cached: u64,
 }
 
 /// Formats a refusal.
-pub(super) fn refusal(refused: &Refused) -> Answered {
-    let Refused { code, status, message, details } = refused;
+pub(super) fn refusal(refused: &GoogleRequestFault) -> VendorAnswer {
+    let GoogleRequestFault { code, status, message, details } = refused;
     let mut error = json!({ "code": code, "message": message, "status": status });
     if !details.is_empty() {
         error["details"] = json!(details);
     }
-    Answered { status: *code, ..json(&json!({ "error": error })) }
+    VendorAnswer { status: *code, ..json(&json!({ "error": error })) }
 }
 
 /// Formats JSON on many lines, like the vendor.
-pub(super) fn json(body: &Value) -> Answered {
-    answered("application/json; charset=UTF-8", format!("{body:#}\n"))
+pub(super) fn json(body: &Value) -> VendorAnswer {
+    build_answer("application/json; charset=UTF-8", format!("{body:#}\n"))
 }
 
-fn answered(content_type: &str, body: String) -> Answered {
+fn build_answer(content_type: &str, body: String) -> VendorAnswer {
     let headers = vec![("content-type".to_owned(), content_type.to_owned())];
-    Answered { status: 200, headers, body: body.into_bytes() }
+    VendorAnswer { status: 200, headers, body: body.into_bytes() }
 }
 
 /// Formats an answer that is not streamed.
-pub(super) fn whole(turn: &Turn, parts: &[Value], counted: Counted, model: &Model) -> Answered {
+pub(super) fn whole_answer(turn: &GoogleTurn, parts: &[Value], counted: GoogleTokenCounts, model: &FakeGoogleModel) -> VendorAnswer {
     if let Some(error) = &turn.error {
         return json(&error.report);
     }
@@ -43,9 +43,9 @@ pub(super) fn whole(turn: &Turn, parts: &[Value], counted: Counted, model: &Mode
 }
 
 /// Formats an answer as a stream of events.
-pub(super) fn stream(turn: &Turn, parts: &[Value], counted: Counted, model: &Model) -> Answered {
+pub(super) fn stream(turn: &GoogleTurn, parts: &[Value], counted: GoogleTokenCounts, model: &FakeGoogleModel) -> VendorAnswer {
     let mut chunks: Vec<Value> = Vec::new();
-    for pieces in grouped(parts) {
+    for pieces in group_parts(parts) {
         let mut chunk = chunk(&pieces, model);
         chunk["usageMetadata"] =
             json!({ "promptTokenCount": counted.prompt, "totalTokenCount": counted.prompt });
@@ -66,10 +66,10 @@ pub(super) fn stream(turn: &Turn, parts: &[Value], counted: Counted, model: &Mod
         Some(error) => body.push_str(&format!("data: {}\r\n\r\n", error.report)),
         None => {}
     }
-    answered("text/event-stream", body)
+    build_answer("text/event-stream", body)
 }
 
-fn chunk(parts: &[Value], model: &Model) -> Value {
+fn chunk(parts: &[Value], model: &FakeGoogleModel) -> Value {
     json!({
         "candidates": [{ "content": { "parts": parts, "role": "model" }, "index": 0 }],
         "modelVersion": model.name,
@@ -78,7 +78,7 @@ fn chunk(parts: &[Value], model: &Model) -> Value {
 }
 
 /// Adds the stop reason and the usage.
-fn end(chunk: &mut Value, turn: &Turn, usage: Value) {
+fn end(chunk: &mut Value, turn: &GoogleTurn, usage: Value) {
     chunk["usageMetadata"] = usage;
     if let Some(word) = &turn.block {
         if let Some(fields) = chunk.as_object_mut() {
@@ -105,7 +105,7 @@ fn end(chunk: &mut Value, turn: &Turn, usage: Value) {
 }
 
 /// Groups the parts as they arrive: all calls together, a text in two pieces, other parts alone.
-fn grouped(parts: &[Value]) -> Vec<Vec<Value>> {
+fn group_parts(parts: &[Value]) -> Vec<Vec<Value>> {
     let is_call = |part: &Value| part.get("functionCall").is_some();
     let mut groups: Vec<Vec<Value>> = Vec::new();
     for part in parts {
@@ -131,7 +131,7 @@ fn pieces(part: &Value) -> Vec<Vec<Value>> {
     vec![piece(&text[..half]), piece(&text[half..])]
 }
 
-fn usage(parts: &[Value], counted: Counted) -> Value {
+fn usage(parts: &[Value], counted: GoogleTokenCounts) -> Value {
     let tokens = |is_thought: bool| {
         let counted = parts.iter().filter(|part| (part["thought"] == true) == is_thought);
         counted.map(|part| part.to_string().len()).sum::<usize>() / TOKEN_BYTES

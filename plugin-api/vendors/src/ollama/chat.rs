@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::models::Model;
-use super::{Checked, check_fields, invalid};
+use super::models::FakeOllamaModel;
+use super::{OllamaCheckResult, check_fields, invalid};
 
 const FIELDS: [&str; 10] = [
     "format",
@@ -24,7 +24,7 @@ const LEVELS: [&str; 3] = ["low", "medium", "high"];
 const TOKEN_BYTES: usize = 4;
 
 /// Checks a chat.
-pub(super) fn check(body: &Map<String, Value>, model: &Model) -> Checked {
+pub(super) fn check(body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaCheckResult {
     check_fields("chat", body, &FIELDS)?;
     if !model.can("completion") {
         return Err(invalid(format!("\"{}\" does not support chat", model.name)));
@@ -42,7 +42,7 @@ pub(super) fn check(body: &Map<String, Value>, model: &Model) -> Checked {
 }
 
 /// Returns true if the model thinks about this request.
-pub(super) fn thinks(body: &Map<String, Value>, model: &Model) -> bool {
+pub(super) fn thinks(body: &Map<String, Value>, model: &FakeOllamaModel) -> bool {
     model.can("thinking") && body.get("think") != Some(&Value::Bool(false))
 }
 
@@ -57,13 +57,13 @@ pub(super) fn tokens(body: &Map<String, Value>) -> u64 {
     ((words.sum::<usize>() + tools) / TOKEN_BYTES) as u64
 }
 
-fn unread(what: &str, wanted: &str) -> super::Refused {
+fn unread(what: &str, wanted: &str) -> super::OllamaRequestFault {
     invalid(format!(
         "json: cannot unmarshal into Go struct field ChatRequest.{what} of type {wanted}"
     ))
 }
 
-fn check_think(body: &Map<String, Value>, model: &Model) -> Checked {
+fn check_think(body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaCheckResult {
     let Some(think) = body.get("think") else { return Ok(()) };
     let refused = || {
         let text = format!("think value {think} is not supported for this model");
@@ -85,7 +85,7 @@ fn check_think(body: &Map<String, Value>, model: &Model) -> Checked {
     }
 }
 
-fn check_options(body: &Map<String, Value>) -> Checked {
+fn check_options(body: &Map<String, Value>) -> OllamaCheckResult {
     let Some(options) = body.get("options") else { return Ok(()) };
     let options = options.as_object().ok_or_else(|| unread("options", "map"))?;
     let known = ["num_ctx", "num_predict", "seed", "stop", "temperature"];
@@ -113,7 +113,7 @@ fn check_options(body: &Map<String, Value>) -> Checked {
     Ok(())
 }
 
-fn check_tools(body: &Map<String, Value>, model: &Model) -> Checked {
+fn check_tools(body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaCheckResult {
     let Some(tools) = body.get("tools") else { return Ok(()) };
     let tools = tools.as_array().ok_or_else(|| unread("tools", "api.Tools"))?;
     if !tools.is_empty() && !model.can("tools") {
@@ -137,7 +137,7 @@ fn check_tools(body: &Map<String, Value>, model: &Model) -> Checked {
 }
 
 /// Checks that every property is an object whose type is a text or a list of texts.
-fn check_properties(schema: &Value) -> Checked {
+fn check_properties(schema: &Value) -> OllamaCheckResult {
     let wrong = || unread("tools.function.parameters.properties", "api.ToolProperty");
     for property in schema["properties"].as_object().into_iter().flat_map(|all| all.values()) {
         let kind = property.get("type");
@@ -159,7 +159,7 @@ fn is_texts(list: &Value) -> bool {
     list.as_array().is_some_and(|list| list.iter().all(Value::is_string))
 }
 
-fn check_rest(body: &Map<String, Value>) -> Checked {
+fn check_rest(body: &Map<String, Value>) -> OllamaCheckResult {
     if let Some(format) = body.get("format")
         && !(format.is_object() || format == "json")
     {
@@ -176,7 +176,7 @@ fn check_rest(body: &Map<String, Value>) -> Checked {
     }
 }
 
-fn check_messages(body: &Map<String, Value>, model: &Model) -> Checked {
+fn check_messages(body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaCheckResult {
     let messages = body.get("messages").and_then(Value::as_array);
     let messages = messages.ok_or_else(|| unread("messages", "[]api.Message"))?;
     // Calls without a result so far.
@@ -231,7 +231,7 @@ fn check_messages(body: &Map<String, Value>, model: &Model) -> Checked {
     Ok(())
 }
 
-fn check_images(message: &Value, model: &Model) -> Checked {
+fn check_images(message: &Value, model: &FakeOllamaModel) -> OllamaCheckResult {
     let Some(images) = message.get("images") else { return Ok(()) };
     let is_letter = |c: char| c.is_ascii_alphanumeric() || "+/=".contains(c);
     let is_image = |image: &Value| {

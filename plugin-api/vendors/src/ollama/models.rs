@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// A model.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Model {
+pub(super) struct FakeOllamaModel {
     pub(super) name: String,
     pub(super) capabilities: &'static [&'static str],
     pub(super) window: u64,
@@ -15,7 +15,7 @@ pub(super) struct Model {
     is_remote: bool,
 }
 
-impl Model {
+impl FakeOllamaModel {
     pub(super) fn can(&self, capability: &str) -> bool {
         self.capabilities.contains(&capability)
     }
@@ -26,9 +26,9 @@ impl Model {
     }
 }
 
-type Row = (&'static str, &'static str, u64, &'static [&'static str], &'static str);
+type OllamaModelRow = (&'static str, &'static str, u64, &'static [&'static str], &'static str);
 
-const INSTALLED: [Row; 8] = [
+const INSTALLED: [OllamaModelRow; 8] = [
     ("qwen3:8b", "qwen3", 40_960, &["completion", "tools", "thinking"], ""),
     ("qwen3-vl:8b", "qwen3vl", 262_144, &["completion", "vision", "tools", "thinking"], ""),
     ("gemma3:4b", "gemma3", 131_072, &["completion", "vision"], "stop    \"<end_of_turn>\""),
@@ -42,20 +42,20 @@ const INSTALLED: [Row; 8] = [
 /// The model that runs on the vendor's machines.
 const CLOUD: &str = "big:cloud";
 
-fn model((name, family, window, capabilities, parameters): Row) -> Model {
+fn model((name, family, window, capabilities, parameters): OllamaModelRow) -> FakeOllamaModel {
     let is_remote = name == CLOUD;
-    Model { name: name.to_owned(), capabilities, window, family, parameters, is_remote }
+    FakeOllamaModel { name: name.to_owned(), capabilities, window, family, parameters, is_remote }
 }
 
 /// Finds an installed model by its name with the tag.
-pub(super) fn find(name: &str) -> Option<Model> {
+pub(super) fn find(name: &str) -> Option<FakeOllamaModel> {
     INSTALLED.into_iter().find(|row| row.0 == name).map(model)
 }
 
 /// Creates a model that was pulled.
-pub(super) fn pulled(name: &str) -> Model {
+pub(super) fn pulled(name: &str) -> FakeOllamaModel {
     let row = model(("", "llama", 32_768, &["completion", "tools"], ""));
-    Model { name: name.to_owned(), ..row }
+    FakeOllamaModel { name: name.to_owned(), ..row }
 }
 
 /// Adds the default tag to a name without one.
@@ -91,7 +91,7 @@ pub(super) fn ps(loaded: &BTreeMap<String, u64>) -> Value {
 }
 
 /// Returns the details of a model.
-pub(super) fn show(model: &Model) -> Value {
+pub(super) fn show(model: &FakeOllamaModel) -> Value {
     let architecture = model.family;
     let mut shown = json!({
         "modelfile": "FROM …", "parameters": model.parameters, "template": "{{ .Prompt }}",
@@ -108,7 +108,7 @@ pub(super) fn show(model: &Model) -> Value {
     shown
 }
 
-fn details(model: &Model) -> Value {
+fn details(model: &FakeOllamaModel) -> Value {
     json!({ "format": "gguf", "family": model.family, "families": [model.family],
         "parameter_size": "8.2B", "quantization_level": "Q4_K_M" })
 }

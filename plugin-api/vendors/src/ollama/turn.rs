@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// A piece of the model's answer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Said {
+pub enum OllamaAnswerPiece {
     /// A thought, if the request allows thinking.
     Thought(String),
     /// Text.
@@ -15,23 +15,23 @@ pub enum Said {
 
 /// An answer of the model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Turn {
-    pub(super) said: Vec<Said>,
+pub struct OllamaTurn {
+    pub(super) said: Vec<OllamaAnswerPiece>,
     pub(super) reason: String,
     pub(super) lines_max: Option<usize>,
     pub(super) error: Option<String>,
 }
 
-impl Turn {
+impl OllamaTurn {
     /// Creates an answer with these pieces.
-    pub fn says(said: impl IntoIterator<Item = Said>) -> Self {
+    pub fn says(said: impl IntoIterator<Item = OllamaAnswerPiece>) -> Self {
         let said = said.into_iter().collect();
         Self { said, reason: "stop".to_owned(), lines_max: None, error: None }
     }
 
     /// Creates an answer with one text.
     pub fn text(text: &str) -> Self {
-        Self::says([Said::Text(text.to_owned())])
+        Self::says([OllamaAnswerPiece::Text(text.to_owned())])
     }
 
     /// Sets another stop reason.

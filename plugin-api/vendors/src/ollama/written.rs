@@ -2,34 +2,34 @@
 
 use serde_json::{Value, json};
 
-use super::models::Model;
-use super::{Answered, Refused, Said, Turn};
+use super::models::FakeOllamaModel;
+use super::{VendorAnswer, OllamaRequestFault, OllamaAnswerPiece, OllamaTurn};
 
 /// The content of an answer.
-pub(super) struct Message<'a> {
-    pub(super) model: &'a Model,
-    pub(super) said: Vec<&'a Said>,
+pub(super) struct OllamaAnswerMessage<'a> {
+    pub(super) model: &'a FakeOllamaModel,
+    pub(super) said: Vec<&'a OllamaAnswerPiece>,
     /// The tokens of the request that were read.
     pub(super) prompt: u64,
 }
 
 /// Formats a refusal.
-pub(super) fn refusal(Refused { status, message }: &Refused) -> Answered {
-    Answered { status: *status, ..json(&json!({ "error": message })) }
+pub(super) fn refusal(OllamaRequestFault { status, message }: &OllamaRequestFault) -> VendorAnswer {
+    VendorAnswer { status: *status, ..json(&json!({ "error": message })) }
 }
 
 /// Formats JSON that is not streamed.
-pub(super) fn json(body: &Value) -> Answered {
-    answered("application/json; charset=utf-8", body.to_string())
+pub(super) fn json(body: &Value) -> VendorAnswer {
+    build_answer("application/json; charset=utf-8", body.to_string())
 }
 
 /// Answers an unknown path.
-pub(super) fn page_not_found() -> Answered {
-    Answered { status: 404, ..answered("text/plain", "404 page not found".to_owned()) }
+pub(super) fn page_not_found() -> VendorAnswer {
+    VendorAnswer { status: 404, ..build_answer("text/plain", "404 page not found".to_owned()) }
 }
 
 /// Formats the lines of a pull.
-pub(super) fn pull(is_there: bool) -> Answered {
+pub(super) fn pull(is_there: bool) -> VendorAnswer {
     let mut lines = vec![json!({ "status": "pulling manifest" })];
     if is_there {
         for (digest, total) in [("sha256:a3de86cd1c13", 4_000_u64), ("sha256:eb4402837c78", 1_000)]
@@ -48,20 +48,20 @@ pub(super) fn pull(is_there: bool) -> Answered {
     } else {
         lines.push(json!({ "error": "pull model manifest: file does not exist" }));
     }
-    answered("application/x-ndjson", in_lines(&lines))
+    build_answer("application/x-ndjson", in_lines(&lines))
 }
 
 /// Formats an answer that is not streamed.
-pub(super) fn whole(turn: &Turn, message: &Message<'_>) -> Answered {
+pub(super) fn whole_answer(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>) -> VendorAnswer {
     if let Some(error) = &turn.error {
-        return refusal(&Refused { status: 500, message: error.clone() });
+        return refusal(&OllamaRequestFault { status: 500, message: error.clone() });
     }
     let (mut thinking, mut content, mut calls) = (String::new(), String::new(), Vec::new());
     for said in &message.said {
         match said {
-            Said::Thought(text) => thinking.push_str(text),
-            Said::Text(text) => content.push_str(text),
-            Said::Call(name, arguments) => calls.push(call(calls.len(), name, arguments)),
+            OllamaAnswerPiece::Thought(text) => thinking.push_str(text),
+            OllamaAnswerPiece::Text(text) => content.push_str(text),
+            OllamaAnswerPiece::Call(name, arguments) => calls.push(call(calls.len(), name, arguments)),
         }
     }
     let mut written = json!({ "role": "assistant", "content": content });
@@ -75,20 +75,20 @@ pub(super) fn whole(turn: &Turn, message: &Message<'_>) -> Answered {
 }
 
 /// Formats an answer as the lines of a stream.
-pub(super) fn stream(turn: &Turn, message: &Message<'_>) -> Answered {
+pub(super) fn stream(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>) -> VendorAnswer {
     let mut lines = Vec::new();
     let mut calls = 0;
     for said in &message.said {
         match said {
-            Said::Thought(text) => {
+            OllamaAnswerPiece::Thought(text) => {
                 let piece = |text| json!({ "role": "assistant", "content": "", "thinking": text });
                 lines.extend(halves(text).map(piece));
             }
-            Said::Text(text) => {
+            OllamaAnswerPiece::Text(text) => {
                 let piece = |text| json!({ "role": "assistant", "content": text });
                 lines.extend(halves(text).map(piece));
             }
-            Said::Call(name, arguments) => {
+            OllamaAnswerPiece::Call(name, arguments) => {
                 let call = call(calls, name, arguments);
                 calls += 1;
                 lines.push(json!({ "role": "assistant", "content": "", "tool_calls": [call] }));
@@ -104,24 +104,24 @@ pub(super) fn stream(turn: &Turn, message: &Message<'_>) -> Answered {
     }
     if let Some(error) = &turn.error {
         if lines.is_empty() {
-            return refusal(&Refused { status: 500, message: error.clone() });
+            return refusal(&OllamaRequestFault { status: 500, message: error.clone() });
         }
         lines.push(json!({ "error": error }));
     }
-    answered("application/x-ndjson", in_lines(&lines))
+    build_answer("application/x-ndjson", in_lines(&lines))
 }
 
-fn line(model: &Model, message: Value) -> Value {
+fn line(model: &FakeOllamaModel, message: Value) -> Value {
     json!({ "model": model.name, "created_at": "2026-11-23T13:00:00.0Z", "message": message,
         "done": false })
 }
 
 /// Returns the last line: the stop reason and the usage.
-fn last(turn: &Turn, message: &Message<'_>, said: Value) -> Value {
+fn last(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>, said: Value) -> Value {
     let mut last = line(message.model, said);
     let said = message.said.iter().map(|said| match said {
-        Said::Thought(text) | Said::Text(text) => text.len(),
-        Said::Call(name, arguments) => name.len() + arguments.to_string().len(),
+        OllamaAnswerPiece::Thought(text) | OllamaAnswerPiece::Text(text) => text.len(),
+        OllamaAnswerPiece::Call(name, arguments) => name.len() + arguments.to_string().len(),
     });
     last["done"] = json!(true);
     last["done_reason"] = json!(turn.reason);
@@ -151,7 +151,7 @@ fn in_lines(lines: &[Value]) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-fn answered(content_type: &str, body: String) -> Answered {
+fn build_answer(content_type: &str, body: String) -> VendorAnswer {
     let headers = vec![("content-type".to_owned(), content_type.to_owned())];
-    Answered { status: 200, headers, body: body.into_bytes() }
+    VendorAnswer { status: 200, headers, body: body.into_bytes() }
 }

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::models::Model;
+use super::models::FakeOpenAiModel;
 use super::settings::{
     check_effort, check_format, check_parameters, check_temperature, check_tool_choice,
 };
-use super::written::{answered, halves, json as whole, tokens};
+use super::written::{build_answer, halves, json as whole, tokens};
 use super::{
-    Answered, Checked, Nesting, Refused, Said, Turn, check_fields, check_name, check_text, invalid,
+    VendorAnswer, OpenAiCheckResult, StreamErrorPlacement, OpenAiRequestFault, OpenAiAnswerPiece, OpenAiTurn, check_fields, check_name, check_text, invalid,
 };
 
 const FIELDS: [&str; 24] = [
@@ -45,11 +45,11 @@ const TOOLS_MAX: usize = 128;
 const CALL_ID_CHARS_MAX: usize = 40;
 
 /// Checks a request.
-pub(super) fn check(body: &Map<String, Value>, model: &Model) -> Checked {
+pub(super) fn check(body: &Map<String, Value>, model: &FakeOpenAiModel) -> OpenAiCheckResult {
     if !model.chats {
         let message =
             "This model is only supported in v1/responses and not in v1/chat/completions.";
-        return Err(Refused {
+        return Err(OpenAiRequestFault {
             status: 404,
             code: None,
             param: Some("model".to_owned()),
@@ -104,13 +104,13 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-fn object<'a>(place: &str, value: &'a Value) -> Checked<&'a Map<String, Value>> {
+fn object<'a>(place: &str, value: &'a Value) -> OpenAiCheckResult<&'a Map<String, Value>> {
     value.as_object().ok_or_else(|| {
         invalid("invalid_type", place, format!("Invalid type for '{place}': expected an object."))
     })
 }
 
-fn check_tool(place: &str, tool: &Value) -> Checked {
+fn check_tool(place: &str, tool: &Value) -> OpenAiCheckResult {
     check_fields(place, object(place, tool)?, &["type", "function"])?;
     let place = format!("{place}.function");
     let known = ["name", "description", "parameters", "strict"];
@@ -123,7 +123,7 @@ fn check_tool(place: &str, tool: &Value) -> Checked {
     }
 }
 
-fn check_message(place: &str, message: &Value, model: &Model) -> Checked {
+fn check_message(place: &str, message: &Value, model: &FakeOpenAiModel) -> OpenAiCheckResult {
     let fields = object(place, message)?;
     let role = message["role"].as_str().unwrap_or_default();
     let content = &message["content"];
@@ -161,7 +161,7 @@ fn check_message(place: &str, message: &Value, model: &Model) -> Checked {
     Ok(())
 }
 
-fn check_piece(place: &str, role: &str, piece: &Value) -> Checked {
+fn check_piece(place: &str, role: &str, piece: &Value) -> OpenAiCheckResult {
     let is_url = |url: &Value, begin: &str| {
         url.as_str().is_some_and(|url| url.starts_with(begin) && url.contains(";base64,"))
     };
@@ -182,7 +182,7 @@ fn check_piece(place: &str, role: &str, piece: &Value) -> Checked {
 }
 
 /// Checks that the results of calls directly follow the calls.
-fn check_pairs(messages: &[Value]) -> Checked {
+fn check_pairs(messages: &[Value]) -> OpenAiCheckResult {
     let mut open: Vec<&str> = Vec::new();
     for message in messages {
         if message["role"] == "tool" {
@@ -213,27 +213,27 @@ fn check_pairs(messages: &[Value]) -> Checked {
 
 /// Formats an answer.
 pub(super) fn written(
-    turn: &Turn,
+    turn: &OpenAiTurn,
     body: &Map<String, Value>,
     cached: u64,
     next_call: impl Fn() -> usize,
-) -> Answered {
+) -> VendorAnswer {
     let mut message = json!({ "role": "assistant", "content": null, "refusal": null });
     let mut calls = Vec::new();
     for said in &turn.said {
         match said {
-            Said::Text(text) | Said::Phase(_, text) => {
+            OpenAiAnswerPiece::Text(text) | OpenAiAnswerPiece::Phase(_, text) => {
                 let before = message["content"].as_str().unwrap_or_default();
                 message["content"] = json!(format!("{before}{text}"));
             }
-            Said::Refusal(text) => message["refusal"] = json!(text),
-            Said::Call(name, arguments) => calls.push(json!({
+            OpenAiAnswerPiece::Refusal(text) => message["refusal"] = json!(text),
+            OpenAiAnswerPiece::Call(name, arguments) => calls.push(json!({
                 "id": format!("call_{:04}", next_call()),
                 "type": "function",
                 "function": { "name": name, "arguments": arguments },
             })),
             // Chat completions discard the reasoning.
-            Said::Reasoning(_) | Said::Item(_) => {}
+            OpenAiAnswerPiece::Reasoning(_) | OpenAiAnswerPiece::Item(_) => {}
         }
     }
     let finish = match turn.stop.as_deref() {
@@ -262,11 +262,11 @@ pub(super) fn written(
     let has_usage = body.get("stream_options").is_some_and(|it| it["include_usage"] == true);
     let usage = has_usage.then_some(usage);
     let events = events(turn, &facts, &message, &calls, finish, usage);
-    answered("text/event-stream; charset=utf-8", events)
+    build_answer("text/event-stream; charset=utf-8", events)
 }
 
 fn events(
-    turn: &Turn,
+    turn: &OpenAiTurn,
     facts: &Value,
     message: &Value,
     calls: &[Value],
@@ -309,8 +309,8 @@ fn events(
         is_cut = true;
         let error = json!({ "code": code, "message": message, "param": null });
         chunks.push(match nesting {
-            Nesting::Flat => error,
-            Nesting::Nested | Nesting::Failed => json!({ "error": error }),
+            StreamErrorPlacement::Flat => error,
+            StreamErrorPlacement::Nested | StreamErrorPlacement::Failed => json!({ "error": error }),
         });
     }
     let mut written: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();

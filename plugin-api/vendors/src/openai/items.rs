@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::{Checked, Refused, check_fields, check_name, check_text, invalid};
+use super::{OpenAiCheckResult, OpenAiRequestFault, check_fields, check_name, check_text, invalid};
 
 /// The longest call id.
 const CALL_ID_CHARS_MAX: usize = 64;
 
 /// The encrypted reasoning and its models.
 #[derive(Debug, Default)]
-pub(super) struct Sealed {
+pub(super) struct EncryptedReasoning {
     given: BTreeSet<String>,
 }
 
-impl Sealed {
+impl EncryptedReasoning {
     /// Encrypts a model's reasoning.
     pub(super) fn close(&mut self, model: &str, number: usize) -> String {
         let text = format!("gAAAA-{number:04}-{model}");
@@ -29,7 +29,7 @@ impl Sealed {
 }
 
 /// Checks the items. Refuses reasoning that was encrypted by another server or for another model.
-pub(super) fn check(body: &Map<String, Value>, model: &str, sealed: &Sealed) -> Checked {
+pub(super) fn check(body: &Map<String, Value>, model: &str, sealed: &EncryptedReasoning) -> OpenAiCheckResult {
     let input = match body.get("input") {
         Some(Value::String(_)) => return Ok(()),
         Some(Value::Array(items)) => items,
@@ -49,7 +49,7 @@ pub(super) fn check(body: &Map<String, Value>, model: &str, sealed: &Sealed) -> 
     check_call_pairs(input)
 }
 
-fn check_item(place: &str, item: &Value, model: &str, sealed: &Sealed) -> Checked {
+fn check_item(place: &str, item: &Value, model: &str, sealed: &EncryptedReasoning) -> OpenAiCheckResult {
     let fields = item.as_object().ok_or_else(|| {
         invalid("invalid_type", place, format!("Invalid type for '{place}': expected an object."))
     })?;
@@ -65,7 +65,7 @@ fn check_item(place: &str, item: &Value, model: &str, sealed: &Sealed) -> Checke
             "Item with id {id} not found. Items are not persisted when `store` is set to false. Try \
              again with `store` set to true, or remove this item from your input."
         );
-        return Err(Refused { status: 404, code: None, param: Some("input".to_owned()), message });
+        return Err(OpenAiRequestFault { status: 404, code: None, param: Some("input".to_owned()), message });
     }
     match item["type"].as_str().unwrap_or("message") {
         "message" => check_message(place, item, fields),
@@ -99,7 +99,7 @@ fn check_item(place: &str, item: &Value, model: &str, sealed: &Sealed) -> Checke
     }
 }
 
-fn check_encrypted(item: &Value, model: &str, sealed: &Sealed) -> Checked {
+fn check_encrypted(item: &Value, model: &str, sealed: &EncryptedReasoning) -> OpenAiCheckResult {
     let given = item["encrypted_content"].as_str().unwrap_or_default();
     if sealed.holds(given, model) {
         return Ok(());
@@ -112,7 +112,7 @@ fn check_encrypted(item: &Value, model: &str, sealed: &Sealed) -> Checked {
     Err(invalid("invalid_encrypted_content", "", message))
 }
 
-fn check_call_id(place: &str, item: &Value) -> Checked {
+fn check_call_id(place: &str, item: &Value) -> OpenAiCheckResult {
     let place = format!("{place}.call_id");
     let id = check_text(&place, &item["call_id"], CALL_ID_CHARS_MAX)?;
     if id.is_empty() {
@@ -128,7 +128,7 @@ const INPUT: [&str; 3] = ["input_text", "input_image", "input_file"];
 /// Content types of models.
 const OUTPUT: [&str; 2] = ["output_text", "refusal"];
 
-fn check_message(place: &str, item: &Value, fields: &Map<String, Value>) -> Checked {
+fn check_message(place: &str, item: &Value, fields: &Map<String, Value>) -> OpenAiCheckResult {
     check_fields(place, fields, &["type", "role", "content", "status", "phase"])?;
     let kinds: &[&str] = match item["role"].as_str() {
         Some("assistant") => &OUTPUT,
@@ -145,7 +145,7 @@ fn check_message(place: &str, item: &Value, fields: &Map<String, Value>) -> Chec
     check_content(&format!("{place}.content"), &item["content"], kinds)
 }
 
-fn check_content(place: &str, content: &Value, kinds: &[&str]) -> Checked {
+fn check_content(place: &str, content: &Value, kinds: &[&str]) -> OpenAiCheckResult {
     let pieces = match content {
         Value::String(_) => return Ok(()),
         Value::Array(pieces) => pieces,
@@ -190,7 +190,7 @@ fn check_content(place: &str, content: &Value, kinds: &[&str]) -> Checked {
 }
 
 /// Checks that reasoning is followed by the item that it led to.
-fn check_reasoning_pairs(input: &[Value]) -> Checked {
+fn check_reasoning_pairs(input: &[Value]) -> OpenAiCheckResult {
     for (at, item) in input.iter().enumerate().filter(|(_, item)| item["type"] == "reasoning") {
         let next = input.get(at + 1).unwrap_or(&Value::Null);
         let is_answers = matches!(next["type"].as_str(), Some("reasoning" | "function_call"))
@@ -207,7 +207,7 @@ fn check_reasoning_pairs(input: &[Value]) -> Checked {
 }
 
 /// Checks that calls and results are paired.
-fn check_call_pairs(input: &[Value]) -> Checked {
+fn check_call_pairs(input: &[Value]) -> OpenAiCheckResult {
     let mut open: BTreeMap<&str, usize> = BTreeMap::new();
     let mut seen = BTreeSet::new();
     for (at, item) in input.iter().enumerate() {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// A model.
 #[derive(Debug)]
-pub(super) struct Model {
+pub(super) struct FakeOpenAiModel {
     pub(super) name: &'static str,
     pub(super) window: u64,
     pub(super) reasons: bool,
@@ -15,36 +15,36 @@ pub(super) struct Model {
     pub(super) chats: bool,
 }
 
-const OLD: Model = Model { name: "", window: 128_000, reasons: false, efforts: &[], chats: true };
+const OLD: FakeOpenAiModel = FakeOpenAiModel { name: "", window: 128_000, reasons: false, efforts: &[], chats: true };
 
-const NEW: Model = Model {
+const NEW: FakeOpenAiModel = FakeOpenAiModel {
     window: 272_000,
     reasons: true,
     efforts: &["none", "low", "medium", "high", "xhigh"],
     ..OLD
 };
 
-const MODELS: [Model; 6] = [
-    Model { name: "gpt-5.2", ..NEW },
-    Model {
+const MODELS: [FakeOpenAiModel; 6] = [
+    FakeOpenAiModel { name: "gpt-5.2", ..NEW },
+    FakeOpenAiModel {
         name: "gpt-5.3-codex",
         efforts: &["low", "medium", "high", "xhigh"],
         chats: false,
         ..NEW
     },
-    Model { name: "gpt-5", efforts: &["minimal", "low", "medium", "high"], ..NEW },
-    Model { name: "o4-mini", efforts: &["low", "medium", "high"], ..NEW },
-    Model { name: "gpt-5-chat-latest", ..OLD },
-    Model { name: "gpt-4o", ..OLD },
+    FakeOpenAiModel { name: "gpt-5", efforts: &["minimal", "low", "medium", "high"], ..NEW },
+    FakeOpenAiModel { name: "o4-mini", efforts: &["low", "medium", "high"], ..NEW },
+    FakeOpenAiModel { name: "gpt-5-chat-latest", ..OLD },
+    FakeOpenAiModel { name: "gpt-4o", ..OLD },
 ];
 
 /// Finds a model.
-pub(super) fn find(name: &str) -> Option<&'static Model> {
+pub(super) fn find(name: &str) -> Option<&'static FakeOpenAiModel> {
     MODELS.iter().find(|model| model.name == name)
 }
 
 /// Returns the list of models, which contains only names.
 pub(super) fn list() -> Value {
-    let entry = |model: &Model| json!({ "id": model.name, "object": "model", "created": 1_767_225_600, "owned_by": "openai" });
+    let entry = |model: &FakeOpenAiModel| json!({ "id": model.name, "object": "model", "created": 1_767_225_600, "owned_by": "openai" });
     json!({ "object": "list", "data": MODELS.iter().map(entry).collect::<Vec<_>>() })
 }

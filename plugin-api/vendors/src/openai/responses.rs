@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use super::models::Model;
+use super::models::FakeOpenAiModel;
 use super::settings::{
     check_effort, check_format, check_parameters, check_strict, check_temperature,
     check_tool_choice,
 };
-use super::{Checked, check_fields, check_name, check_text, invalid};
+use super::{OpenAiCheckResult, check_fields, check_name, check_text, invalid};
 
 const FIELDS: [&str; 20] = [
     "include",
@@ -33,7 +33,7 @@ const FIELDS: [&str; 20] = [
 ];
 
 /// Checks the fields.
-pub(super) fn check(body: &Map<String, Value>, model: &Model, is_verified: bool) -> Checked {
+pub(super) fn check(body: &Map<String, Value>, model: &FakeOpenAiModel, is_verified: bool) -> OpenAiCheckResult {
     check_fields("", body, &FIELDS)?;
     let null = Value::Null;
     let field = |name: &str| body.get(name).unwrap_or(&null);
@@ -70,7 +70,7 @@ pub(super) fn check(body: &Map<String, Value>, model: &Model, is_verified: bool)
     tools.iter().enumerate().try_for_each(|(at, tool)| check_tool(&format!("tools[{at}]"), tool))
 }
 
-fn check_reasoning(reasoning: &Value, model: &Model, is_verified: bool) -> Checked {
+fn check_reasoning(reasoning: &Value, model: &FakeOpenAiModel, is_verified: bool) -> OpenAiCheckResult {
     let Some(fields) = reasoning.as_object() else { return Ok(()) };
     check_fields("reasoning", fields, &["effort", "summary"])?;
     check_effort("reasoning.effort", &reasoning["effort"], model)?;
@@ -89,7 +89,7 @@ fn check_reasoning(reasoning: &Value, model: &Model, is_verified: bool) -> Check
     Ok(())
 }
 
-fn check_tool(place: &str, tool: &Value) -> Checked {
+fn check_tool(place: &str, tool: &Value) -> OpenAiCheckResult {
     let fields = tool.as_object().ok_or_else(|| {
         invalid("invalid_type", place, format!("Invalid type for '{place}': expected an object."))
     })?;

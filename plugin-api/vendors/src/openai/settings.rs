@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::models::Model;
-use super::{Checked, check_name, invalid};
+use super::models::FakeOpenAiModel;
+use super::{OpenAiCheckResult, check_name, invalid};
 
 /// Refuses a reasoning effort that the model does not support. `place` names the field.
-pub(super) fn check_effort(place: &str, effort: &Value, model: &Model) -> Checked {
+pub(super) fn check_effort(place: &str, effort: &Value, model: &FakeOpenAiModel) -> OpenAiCheckResult {
     let Some(effort) = effort.as_str() else { return Ok(()) };
     if !model.reasons {
         let message = format!("Unsupported parameter: '{place}' is not supported with this model.");
@@ -25,9 +25,9 @@ pub(super) fn check_effort(place: &str, effort: &Value, model: &Model) -> Checke
 /// Refuses a temperature if the model reasons.
 pub(super) fn check_temperature(
     body: &Map<String, Value>,
-    model: &Model,
+    model: &FakeOpenAiModel,
     effort: &Value,
-) -> Checked {
+) -> OpenAiCheckResult {
     let asked = body.get("temperature").and_then(Value::as_f64);
     let thinks = model.reasons && effort != "none";
     if thinks && asked.is_some_and(|asked| asked != 1.0) {
@@ -38,7 +38,7 @@ pub(super) fn check_temperature(
 }
 
 /// Refuses a tool choice without tools.
-pub(super) fn check_tool_choice(body: &Map<String, Value>) -> Checked {
+pub(super) fn check_tool_choice(body: &Map<String, Value>) -> OpenAiCheckResult {
     let Some(choice) = body.get("tool_choice") else { return Ok(()) };
     let has_tools = body.get("tools").and_then(Value::as_array).is_some_and(|it| !it.is_empty());
     if !has_tools {
@@ -52,7 +52,7 @@ pub(super) fn check_tool_choice(body: &Map<String, Value>) -> Checked {
 }
 
 /// Checks an output format: its name, its schema, and whether it is strict.
-pub(super) fn check_format(place: &str, format: &Value) -> Checked {
+pub(super) fn check_format(place: &str, format: &Value) -> OpenAiCheckResult {
     check_name(&format!("{place}.name"), &format["name"])?;
     let schema = &format["schema"];
     if !schema.is_object() {
@@ -63,7 +63,7 @@ pub(super) fn check_format(place: &str, format: &Value) -> Checked {
 }
 
 /// Refuses a parameter schema that is invalid, or whose root is not a single object.
-pub(super) fn check_parameters(place: &str, name: &Value, schema: &Value) -> Checked {
+pub(super) fn check_parameters(place: &str, name: &Value, schema: &Value) -> OpenAiCheckResult {
     let wrong = |what: &str| {
         let message = format!("Invalid schema for function {name}: {what}");
         Err(invalid("invalid_function_parameters", place, message))
@@ -97,7 +97,7 @@ fn lacks_items(schema: &Value) -> bool {
 }
 
 /// Refuses a schema that does not allow strict mode.
-pub(super) fn check_strict(place: &str, schema: &Value) -> Checked {
+pub(super) fn check_strict(place: &str, schema: &Value) -> OpenAiCheckResult {
     let wrong = |what: &str| {
         let message = format!("Invalid schema: In context=(), {what}");
         Err(invalid("invalid_json_schema", place, message))

@@ -2,23 +2,23 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Answered, Nesting, Refused, Turn};
+use super::{VendorAnswer, StreamErrorPlacement, OpenAiRequestFault, OpenAiTurn};
 
 /// Formats a refusal.
-pub(super) fn refusal(refused: &Refused) -> Answered {
+pub(super) fn refusal(refused: &OpenAiRequestFault) -> VendorAnswer {
     let kind = if refused.status == 401 { "authentication_error" } else { "invalid_request_error" };
     let error = json!({ "message": refused.message, "type": kind, "param": refused.param,
         "code": refused.code });
-    Answered { status: refused.status, ..json(&json!({ "error": error })) }
+    VendorAnswer { status: refused.status, ..json(&json!({ "error": error })) }
 }
 
 /// Formats JSON.
-pub(super) fn json(body: &Value) -> Answered {
-    answered("application/json", body.to_string())
+pub(super) fn json(body: &Value) -> VendorAnswer {
+    build_answer("application/json", body.to_string())
 }
 
 /// Formats an answer with the common headers.
-pub(super) fn answered(content_type: &str, body: String) -> Answered {
+pub(super) fn build_answer(content_type: &str, body: String) -> VendorAnswer {
     let headers = [
         ("content-type", content_type),
         ("x-request-id", "req_1"),
@@ -27,7 +27,7 @@ pub(super) fn answered(content_type: &str, body: String) -> Answered {
         ("x-ratelimit-reset-requests", "17ms"),
     ];
     let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    Answered { status: 200, headers: headers.to_vec(), body: body.into_bytes() }
+    VendorAnswer { status: 200, headers: headers.to_vec(), body: body.into_bytes() }
 }
 
 /// Counts the tokens of an answer, at four bytes per token.
@@ -37,7 +37,7 @@ pub(super) fn tokens(value: &Value) -> u64 {
 
 /// Creates the response object of an answer.
 pub(super) fn response(
-    turn: &Turn,
+    turn: &OpenAiTurn,
     body: &Map<String, Value>,
     output: Vec<Value>,
     cached: u64,
@@ -61,7 +61,7 @@ pub(super) fn response(
 }
 
 /// Formats an answer that is not streamed.
-pub(super) fn whole(turn: &Turn, response: &Value) -> Answered {
+pub(super) fn whole_answer(turn: &OpenAiTurn, response: &Value) -> VendorAnswer {
     let mut response = response.clone();
     if let Some((code, message, _)) = &turn.error {
         response["status"] = json!("failed");
@@ -71,7 +71,7 @@ pub(super) fn whole(turn: &Turn, response: &Value) -> Answered {
 }
 
 /// Formats an answer as a stream of events.
-pub(super) fn stream(turn: &Turn, response: &Value) -> Answered {
+pub(super) fn stream(turn: &OpenAiTurn, response: &Value) -> VendorAnswer {
     let mut begun = response.clone();
     begun["status"] = json!("in_progress");
     begun["output"] = json!([]);
@@ -96,11 +96,11 @@ pub(super) fn stream(turn: &Turn, response: &Value) -> Answered {
         }
         let error = json!({ "code": code, "message": message, "param": null });
         events.push(match nesting {
-            Nesting::Flat => {
+            StreamErrorPlacement::Flat => {
                 json!({ "type": "error", "code": code, "message": message, "param": null })
             }
-            Nesting::Nested => json!({ "type": "error", "error": error }),
-            Nesting::Failed => {
+            StreamErrorPlacement::Nested => json!({ "type": "error", "error": error }),
+            StreamErrorPlacement::Failed => {
                 begun["status"] = json!("failed");
                 begun["error"] = json!({ "code": code, "message": message });
                 json!({ "type": "response.failed", "response": begun })
@@ -115,7 +115,7 @@ pub(super) fn stream(turn: &Turn, response: &Value) -> Answered {
         let name = event["type"].as_str().unwrap_or_default();
         format!("event: {name}\ndata: {event}\n\n")
     });
-    answered("text/event-stream; charset=utf-8", written.collect())
+    build_answer("text/event-stream; charset=utf-8", written.collect())
 }
 
 fn other_ids(event: &mut Value, number: usize) {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use bollard::models::{ContainerCreateBody, HostConfig};
 use bollard::query_parameters::{CreateContainerOptions, StartContainerOptions};
-use environment_docker::{Container, Origin, Settings, Size, Spec};
+use environment_docker::{Container, ContainerOrigin, DockerSettings, TerminalSize, ContainerCommandSpec};
 use jaato_plugin_sdk::types::{Error, ErrorKind};
 use tempfile::TempDir;
 
@@ -31,11 +31,11 @@ async fn start(lab: &Lab, id: &str) {
     lab.docker.start_container(id, None::<StartContainerOptions>).await.unwrap();
 }
 
-fn naming(id: &str) -> Settings {
-    Settings { container_id: Some(id.to_owned()), ..Settings::default() }
+fn naming(id: &str) -> DockerSettings {
+    DockerSettings { container_id: Some(id.to_owned()), ..DockerSettings::default() }
 }
 
-async fn refused(lab: &Lab, settings: &Settings, folder: &Path) -> Error {
+async fn refused(lab: &Lab, settings: &DockerSettings, folder: &Path) -> Error {
     let opened = Container::open(lab.engine.clone(), settings, folder).await;
     opened.map(|_| ()).expect_err("refused")
 }
@@ -49,7 +49,7 @@ fn it_is_used_where_it_has_the_workspace_and_outlives_the_session() {
         start(&lab, &id).await;
         let project = folder.path().join("project");
         let container = Container::open(lab.engine.clone(), &naming(&id), &project).await.unwrap();
-        assert_eq!(container.origin(), Origin::Brought);
+        assert_eq!(container.origin(), ContainerOrigin::Brought);
         assert_eq!(container.paths().workspace().container, Path::new("/srv/project"));
         assert_eq!(stdout(&container, "pwd; echo x > made").await, "/srv/project\n");
         assert!(project.join("made").exists());
@@ -139,7 +139,7 @@ fn what_was_left_running_in_it_ends_with_the_session() {
 fn its_guardian_is_replaced_where_a_command_killed_it() {
     with_engine(async |lab| {
         let (folder, id) = running(&lab).await;
-        let settings = Settings { user: Some("0:0".to_owned()), ..naming(&id) };
+        let settings = DockerSettings { user: Some("0:0".to_owned()), ..naming(&id) };
         let container =
             Container::open(lab.engine.clone(), &settings, folder.path()).await.unwrap();
         let before =
@@ -216,9 +216,9 @@ fn a_shell_that_prints_before_its_command_is_used_all_the_same() {
         start(&lab, &id).await;
         let container =
             Container::open(lab.engine.clone(), &naming(&id), folder.path()).await.unwrap();
-        let spec = |words: &[&str]| Spec {
+        let spec = |words: &[&str]| ContainerCommandSpec {
             words: words.iter().map(|&word| word.to_owned()).collect(),
-            ..Spec::default()
+            ..ContainerCommandSpec::default()
         };
         let told = |spec| async { read(&container.start(spec).await.unwrap()).await.unwrap() };
         let plain = told(spec(&["cat", "bin/sh"])).await;
@@ -229,7 +229,7 @@ fn a_shell_that_prints_before_its_command_is_used_all_the_same() {
         assert_eq!((own.stdout.as_str(), own.stderr.as_str(), own.code), expected);
         let missing = container.start(spec(&["moon"])).await.map(|_| ()).unwrap_err();
         assert_eq!(missing.message, "no program `moon` in the container");
-        let size = Size { rows: 24, columns: 80 };
+        let size = TerminalSize { rows: 24, columns: 80 };
         let terminal = container.start_on_terminal(spec(&["cat", "bin/sh"]), size).await.unwrap();
         let mut shown = Vec::new();
         while let Some(bytes) = terminal.read().await.unwrap() {
@@ -250,7 +250,7 @@ fn one_without_the_workspace_is_refused_with_what_to_do() {
         let error = refused(&lab, &naming(&id), other.path()).await;
         assert!(error.message.contains("does not have the workspace"), "{error}");
         assert!(error.hint.unwrap().contains("--volume"));
-        let settings = Settings { container_workdir: Some("/elsewhere".into()), ..naming(&id) };
+        let settings = DockerSettings { container_workdir: Some("/elsewhere".into()), ..naming(&id) };
         let error = refused(&lab, &settings, folder.path()).await;
         assert!(error.message.ends_with("at `/w`, not at `/elsewhere`"), "{error}");
         lab.remove(&id).await;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use environment_docker::{Exit, Piece, Runtime, Spec, Stdin};
+use environment_docker::{CommandExit, CommandEvent, EngineRuntime, ContainerCommandSpec, CommandInput};
 use jaato_plugin_sdk::types::ErrorKind;
 use jaato_plugin_sdk::types::process::LeftRunning;
 
@@ -28,11 +28,11 @@ fn words_folder_and_variables_arrive_as_they_are() {
         std::fs::create_dir(folder.path().join("sub dir")).unwrap();
         let container = lab.made(folder.path()).await;
         let words = ["sh", "-c", "pwd; echo \"$A|$1|$2\"", "sh", "$(x) 'y'", ""];
-        let spec = Spec {
+        let spec = ContainerCommandSpec {
             words: words.map(str::to_owned).into(),
             folder: Some("sub dir".into()),
             variables: vec![("A".to_owned(), "a=b\nc".to_owned())],
-            stdin: Stdin::Closed,
+            stdin: CommandInput::Closed,
         };
         let told = read(&container.start(spec).await.unwrap()).await.unwrap();
         assert_eq!(told.stdout, "/workspace/sub dir\na=b\nc|$(x) 'y'|\n");
@@ -52,7 +52,7 @@ fn writing_to_a_command_that_has_ended_fails_whether_or_not_somebody_reads() {
     with_container(async |container| {
         let much = vec![b'x'; 8 * 1024 * 1024];
         let start = async || {
-            let spec = Spec { stdin: Stdin::Piped, ..sh("head -c 3") };
+            let spec = ContainerCommandSpec { stdin: CommandInput::Piped, ..sh("head -c 3") };
             container.start(spec).await.unwrap()
         };
         let unread = start().await;
@@ -73,7 +73,7 @@ fn writing_to_a_command_that_has_ended_fails_whether_or_not_somebody_reads() {
 fn input_is_written_and_closed() {
     with_container(async |container| {
         let command =
-            container.start(Spec { stdin: Stdin::Piped, ..sh("cat; echo end") }).await.unwrap();
+            container.start(ContainerCommandSpec { stdin: CommandInput::Piped, ..sh("cat; echo end") }).await.unwrap();
         command.write(b"one ").await.unwrap();
         assert_eq!(read_until(&command, "one ").await, "one ");
         command.write(b"two ").await.unwrap();
@@ -95,7 +95,7 @@ fn a_command_without_input_finds_it_empty() {
 fn output_comes_while_the_command_runs() {
     with_container(async |container| {
         let command = container
-            .start(Spec { stdin: Stdin::Piped, ..sh("echo first; read x; echo $x") })
+            .start(ContainerCommandSpec { stdin: CommandInput::Piped, ..sh("echo first; read x; echo $x") })
             .await
             .unwrap();
         assert_eq!(read_until(&command, "first\n").await, "first\n");
@@ -112,9 +112,9 @@ fn much_output_arrives_whole() {
         let mut bytes = 0;
         while let Some(piece) = command.next().await.unwrap() {
             match piece {
-                Piece::Stdout(piece) => bytes += piece.len(),
-                Piece::Stderr(piece) => panic!("{}", String::from_utf8_lossy(&piece)),
-                Piece::Exit(exit) => assert_eq!(exit.code, 0),
+                CommandEvent::Stdout(piece) => bytes += piece.len(),
+                CommandEvent::Stderr(piece) => panic!("{}", String::from_utf8_lossy(&piece)),
+                CommandEvent::Exit(exit) => assert_eq!(exit.code, 0),
             }
         }
         assert_eq!(bytes, 16 * 1024 * 1024);
@@ -126,14 +126,14 @@ fn a_missing_program_and_a_missing_folder_are_errors() {
     with_engine(async |lab| {
         let folder = workspace();
         let container = lab.made(folder.path()).await;
-        let spec = Spec { words: vec!["no-such-program".to_owned()], ..Spec::default() };
+        let spec = ContainerCommandSpec { words: vec!["no-such-program".to_owned()], ..ContainerCommandSpec::default() };
         let error = container.start(spec).await.map(|_| ()).unwrap_err();
         assert_eq!(error.message, "no program `no-such-program` in the container");
         assert_eq!(error.kind, ErrorKind::NotFound);
-        let nowhere = Spec { folder: Some("/no/where".into()), ..sh("echo") };
+        let nowhere = ContainerCommandSpec { folder: Some("/no/where".into()), ..sh("echo") };
         let error = container.start(nowhere).await.map(|_| ()).unwrap_err();
         assert_eq!(error.message, "no folder `/no/where` in the container");
-        let error = container.start(Spec::default()).await.map(|_| ()).unwrap_err();
+        let error = container.start(ContainerCommandSpec::default()).await.map(|_| ()).unwrap_err();
         assert_eq!(error.message, "the command is empty");
         container.close().await.unwrap();
     });
@@ -144,11 +144,11 @@ fn what_is_left_in_the_background_does_not_hold_the_command() {
     with_container(async |container| {
         let start = Instant::now();
         let command = container.start(sh("sleep 1000 & echo $!")).await.unwrap();
-        let Some(Piece::Stdout(pid)) = command.next().await.unwrap() else { panic!("no output") };
+        let Some(CommandEvent::Stdout(pid)) = command.next().await.unwrap() else { panic!("no output") };
         let pid = String::from_utf8(pid).unwrap().trim().parse().unwrap();
         let left_running = vec![LeftRunning { pid, name: "sleep".to_owned() }];
-        let exit = Exit { code: 0, left_running };
-        assert_eq!(command.next().await.unwrap(), Some(Piece::Exit(exit)));
+        let exit = CommandExit { code: 0, left_running };
+        assert_eq!(command.next().await.unwrap(), Some(CommandEvent::Exit(exit)));
         assert_eq!(command.next().await.unwrap(), None);
         // The engine itself waits two seconds for processes that hold the output.
         assert!(start.elapsed() < Duration::from_millis(1500), "{:?}", start.elapsed());
@@ -174,12 +174,12 @@ fn commands_run_beside_each_other() {
 fn all_of_it_works_from_an_executor_without_tokio() {
     with_engine(async |_| {
         let text = tokio::task::spawn_blocking(|| {
-            let runtime = Runtime::start().unwrap();
+            let runtime = EngineRuntime::start().unwrap();
             let folder = workspace();
             let path = folder.path().to_owned();
             let work = runtime.run(async move {
                 let deadline = settings().engine_deadline();
-                let engine = environment_docker::Engine::connect(address(), deadline).await?;
+                let engine = environment_docker::DockerEngine::connect(address(), deadline).await?;
                 let container =
                     environment_docker::Container::open(engine, &settings(), &path).await?;
                 let told = read(&container.start(sh("echo hello")).await?).await?;

@@ -2,7 +2,7 @@
 
 use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_testkit::Kind;
-use jaato_plugin_testkit::conformance::{Suite, checks};
+use jaato_plugin_testkit::conformance::{ConformanceSuite, checks};
 
 use super::support::{IMAGE, with_engine};
 
@@ -12,7 +12,7 @@ fn it_does_what_every_environment_must() {
         let kinds = [Kind::Environment];
         // The checks block their own threads.
         let broken = std::thread::spawn(move || {
-            let suite = Suite::of(environment_docker::__jaato::MODULE, &kinds);
+            let suite = ConformanceSuite::of(environment_docker::__jaato::MODULE, &kinds);
             // Short enough for the suite to wait for it.
             let suite = suite.with_host(|host| {
                 host.with_config(json!({ "image": IMAGE, "shell_timeout": 1.0 }))

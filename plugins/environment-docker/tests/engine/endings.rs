@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use environment_docker::{Container, Engine, Settings};
+use environment_docker::{Container, DockerEngine, DockerSettings};
 use jaato_plugin_sdk::types::process::Signal;
 use jaato_plugin_sdk::types::{ErrorKind, Retry};
 
@@ -166,7 +166,7 @@ fn one_that_was_made_is_made_again_once_its_end_was_told() {
 fn one_that_was_made_to_stay_is_started_again_once_its_end_was_told() {
     with_engine(async |lab| {
         let folder = workspace();
-        let settings = Settings { cleanup_on_exit: false, ..settings() };
+        let settings = DockerSettings { cleanup_on_exit: false, ..settings() };
         let container =
             Container::open(lab.engine.clone(), &settings, folder.path()).await.unwrap();
         stdout(&container, "echo x > /workspace/kept").await;
@@ -182,7 +182,7 @@ fn one_that_was_made_to_stay_is_started_again_once_its_end_was_told() {
 }
 
 async fn through(gate: &Gate, folder: &Path) -> Container {
-    let engine = Engine::connect(gate.address(), DEADLINE).await.unwrap();
+    let engine = DockerEngine::connect(gate.address(), DEADLINE).await.unwrap();
     Container::open(engine, &settings(), folder).await.unwrap()
 }
 

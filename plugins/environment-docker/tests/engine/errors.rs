@@ -3,17 +3,17 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
-use environment_docker::{Address, Container, Engine, Settings};
+use environment_docker::{EngineAddress, Container, DockerEngine, DockerSettings};
 use jaato_plugin_sdk::types::{Error, ErrorKind, Retry};
 use jaato_plugin_testkit::skip;
 use tokio::net::{TcpListener, UnixListener};
 
 use super::support::{DEADLINE, IMAGE_WITHOUT_SHELL, Lab, run, settings, with_engine, workspace};
 
-async fn refused(lab: &Lab, settings: &Settings) -> Error {
+async fn refused(lab: &Lab, settings: &DockerSettings) -> Error {
     let folder = workspace();
     let base = tempfile::tempdir().unwrap();
-    let settings = Settings { tmp_base_dir: Some(base.path().to_owned()), ..settings.clone() };
+    let settings = DockerSettings { tmp_base_dir: Some(base.path().to_owned()), ..settings.clone() };
     let opened = Container::open(lab.engine.clone(), &settings, folder.path()).await;
     let error = opened.map(|_| ()).expect_err("refused");
     assert_eq!(std::fs::read_dir(base.path()).unwrap().count(), 0, "a folder was left");
@@ -24,7 +24,7 @@ async fn refused(lab: &Lab, settings: &Settings) -> Error {
 fn a_missing_image_is_told_with_the_command_that_fetches_it() {
     with_engine(async |lab| {
         let image = "jaato-test:nowhere".to_owned();
-        let error = refused(&lab, &Settings { image: Some(image), ..settings() }).await;
+        let error = refused(&lab, &DockerSettings { image: Some(image), ..settings() }).await;
         assert_eq!(error.kind, ErrorKind::NotFound);
         assert_eq!(error.message, "no image `jaato-test:nowhere` at the engine");
         assert!(error.hint.unwrap().starts_with("`docker pull jaato-test:nowhere`"));
@@ -35,7 +35,7 @@ fn a_missing_image_is_told_with_the_command_that_fetches_it() {
 fn an_image_without_a_shell_is_told_so_and_nothing_is_left() {
     with_engine(async |lab| {
         let image = Some(IMAGE_WITHOUT_SHELL.to_owned());
-        let error = refused(&lab, &Settings { image, ..settings() }).await;
+        let error = refused(&lab, &DockerSettings { image, ..settings() }).await;
         assert!(error.message.starts_with("the container has no `sh`"), "{error}");
     });
 }
@@ -44,7 +44,7 @@ fn an_image_without_a_shell_is_told_so_and_nothing_is_left() {
 fn names_that_would_reach_elsewhere_are_refused() {
     with_engine(async |lab| {
         for name in ["../info", "a?b", "a b", "/x"] {
-            let settings = Settings { image: Some(name.to_owned()), ..settings() };
+            let settings = DockerSettings { image: Some(name.to_owned()), ..settings() };
             let error = refused(&lab, &settings).await;
             assert_eq!(error.kind, ErrorKind::Configuration, "{name}");
         }
@@ -52,15 +52,15 @@ fn names_that_would_reach_elsewhere_are_refused() {
 }
 
 #[track_caller]
-fn connecting(address: &Address, deadline: Duration) -> Error {
-    run(Engine::connect(address.clone(), deadline)).map(|_| ()).expect_err("no engine")
+fn connecting(address: &EngineAddress, deadline: Duration) -> Error {
+    run(DockerEngine::connect(address.clone(), deadline)).map(|_| ()).expect_err("no engine")
 }
 
 #[test]
 fn no_engine_is_told_with_its_address() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("none.sock");
-    let error = connecting(&Address::Unix(socket.clone()), DEADLINE);
+    let error = connecting(&EngineAddress::Unix(socket.clone()), DEADLINE);
     assert_eq!(error.kind, ErrorKind::Unavailable);
     assert_eq!(error.message, format!("no engine at `unix://{}`", socket.display()));
 }
@@ -70,7 +70,7 @@ fn a_socket_behind_which_nobody_listens_is_told_from_none() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("dead.sock");
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
-    let error = connecting(&Address::Unix(socket.clone()), DEADLINE);
+    let error = connecting(&EngineAddress::Unix(socket.clone()), DEADLINE);
     assert_eq!(
         error.message,
         format!("the engine at `unix://{}` does not listen", socket.display())
@@ -87,7 +87,7 @@ fn a_socket_without_permission_is_told_with_what_to_do() {
     if std::os::unix::net::UnixStream::connect(&socket).is_ok() {
         return skip("root may connect to every socket");
     }
-    let error = connecting(&Address::Unix(socket), DEADLINE);
+    let error = connecting(&EngineAddress::Unix(socket), DEADLINE);
     assert_eq!(error.kind, ErrorKind::PermissionDenied);
 }
 
@@ -97,7 +97,7 @@ fn an_engine_that_does_not_answer_is_slow() {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("slow.sock");
         let _listener = UnixListener::bind(&socket).unwrap();
-        let error = Engine::connect(Address::Unix(socket), Duration::from_millis(50)).await;
+        let error = DockerEngine::connect(EngineAddress::Unix(socket), Duration::from_millis(50)).await;
         let error = error.map(|_| ()).expect_err("no answer");
         assert_eq!((error.kind, error.retry), (ErrorKind::Timeout, Retry::Temporary));
         assert!(error.message.ends_with("did not answer in time"), "{error}");
@@ -108,7 +108,7 @@ fn an_engine_that_does_not_answer_is_slow() {
 fn what_is_no_engine_is_told_so() {
     run(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = Address::Tcp(listener.local_addr().unwrap().to_string());
+        let address = EngineAddress::Tcp(listener.local_addr().unwrap().to_string());
         let server = tokio::spawn(async move {
             use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
             let (mut stream, _) = listener.accept().await.unwrap();
@@ -116,7 +116,7 @@ fn what_is_no_engine_is_told_so() {
             let text = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
             stream.write_all(text.as_bytes()).await.unwrap();
         });
-        let error = Engine::connect(address, DEADLINE).await.map(|_| ()).expect_err("no engine");
+        let error = DockerEngine::connect(address, DEADLINE).await.map(|_| ()).expect_err("no engine");
         assert!(error.message.contains("sent an unexpected answer"), "{error}");
         server.await.unwrap();
     });

@@ -1,6 +1,6 @@
 //! Files by their paths in the container, as commands in it see them.
 
-use environment_docker::{Container, Settings};
+use environment_docker::{Container, DockerSettings};
 use jaato_plugin_sdk::types::ErrorKind;
 use jaato_plugin_sdk::types::files::{FileRead, FileWrite};
 
@@ -34,7 +34,7 @@ async fn agree(container: &Container) {
     assert_eq!(read(container, &format!("{tmp}/told")), "four\n");
 }
 
-async fn open(lab: &Lab, settings: Settings, folder: &std::path::Path) -> Container {
+async fn open(lab: &Lab, settings: DockerSettings, folder: &std::path::Path) -> Container {
     Container::open(lab.engine.clone(), &settings, folder).await.unwrap()
 }
 
@@ -52,7 +52,7 @@ fn a_made_container_and_its_files_agree() {
 fn a_container_that_was_brought_and_its_files_agree() {
     with_engine(async |lab| {
         let (folder, id) = running(&lab).await;
-        let settings = Settings { container_id: Some(id.clone()), ..Settings::default() };
+        let settings = DockerSettings { container_id: Some(id.clone()), ..DockerSettings::default() };
         let container = open(&lab, settings, folder.path()).await;
         agree(&container).await;
         container.close().await.unwrap();
@@ -83,7 +83,7 @@ fn more_folders_are_mounted_and_their_files_agree() {
         std::fs::create_dir(folder.path().join("sub")).unwrap();
         std::fs::create_dir(folder.path().join("kept")).unwrap();
         std::fs::write(folder.path().join("kept/file"), "kept").unwrap();
-        let settings = Settings {
+        let settings = DockerSettings {
             mount_dir: Some("sub".into()),
             mounts: vec![format!("{}:/other", other.path().display()), "kept:/kept:ro".to_owned()],
             ..settings()
@@ -110,10 +110,10 @@ fn more_folders_are_mounted_and_their_files_agree() {
 fn nothing_more_is_mounted_in_a_container_that_runs() {
     with_engine(async |lab| {
         let (folder, id) = running(&lab).await;
-        let settings = Settings {
+        let settings = DockerSettings {
             container_id: Some(id.clone()),
             mounts: vec![format!("{}:/other", folder.path().display())],
-            ..Settings::default()
+            ..DockerSettings::default()
         };
         let opened = Container::open(lab.engine.clone(), &settings, folder.path()).await;
         let error = opened.err().unwrap();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use environment_docker::{Container, Settings};
+use environment_docker::{Container, DockerSettings};
 use jaato_plugin_sdk::types::files::{FileWrite, FolderList};
 use jaato_plugin_sdk::types::{Error, ErrorKind};
 use jaato_plugin_testkit::skip;
@@ -89,7 +89,7 @@ fn a_temporary_folder_that_has_no_room_is_told_before_a_container_is_made() {
         // Space for the disk's own folder only.
         let Some(disk) = SmallDisk::mount("size=128k,nr_inodes=1,mode=777") else { return };
         let tmp_base_dir = Some(disk.path().to_owned());
-        let settings = Settings { tmp_base_dir, ..settings() };
+        let settings = DockerSettings { tmp_base_dir, ..settings() };
         let folder = workspace();
         let opened = Container::open(lab.engine.clone(), &settings, folder.path()).await;
         let error = opened.map(drop).expect_err("refused");

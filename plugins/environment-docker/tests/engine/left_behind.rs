@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use bollard::models::ContainerCreateBody;
 use bollard::query_parameters::{CreateContainerOptions, CreateContainerOptionsBuilder};
 use environment_docker::{
-    Container, Engine, Settings, remove_folders_left_behind, remove_left_behind,
+    Container, DockerEngine, DockerSettings, remove_folders_left_behind, remove_left_behind,
 };
 
 use super::support::{DEADLINE, IMAGE, Lab, address, run, settings, sh, with_engine, workspace};
@@ -28,11 +28,11 @@ fn host_to_be_killed() {
         return;
     };
     run(async {
-        let engine = Engine::connect(address(), DEADLINE).await.unwrap();
+        let engine = DockerEngine::connect(address(), DEADLINE).await.unwrap();
         let folder = PathBuf::from(std::env::var_os(WORKSPACE).unwrap());
         let settings = match name.as_str() {
-            "" => Settings { tmp_base_dir: Some(folder.clone()), ..settings() },
-            name => Settings { container_id: Some(name.to_owned()), ..Settings::default() },
+            "" => DockerSettings { tmp_base_dir: Some(folder.clone()), ..settings() },
+            name => DockerSettings { container_id: Some(name.to_owned()), ..DockerSettings::default() },
         };
         let container = Container::open(engine, &settings, &folder).await.unwrap();
         let command = container.start(sh("trap '' TERM HUP; sleep 1000")).await.unwrap();

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use environment_docker::{Container, Origin, Settings};
+use environment_docker::{Container, ContainerOrigin, DockerSettings};
 
 use super::support::{settings, stdout, with_engine, workspace};
 
@@ -68,7 +68,7 @@ fn it_is_removed_at_the_end_and_its_end_is_told_to_who_comes_later() {
     with_engine(async |lab| {
         let folder = workspace();
         let container = lab.made(folder.path()).await;
-        assert_eq!(container.origin(), Origin::Made);
+        assert_eq!(container.origin(), ContainerOrigin::Made);
         assert!(lab.is_running(&container.id()).await);
         container.close().await.unwrap();
         assert!(!lab.exists(&container.id()).await);
@@ -92,15 +92,15 @@ fn one_that_is_dropped_is_removed_too() {
 fn one_that_is_to_stay_stays_and_can_be_taken_again() {
     with_engine(async |lab| {
         let folder = workspace();
-        let settings = Settings { cleanup_on_exit: false, ..settings() };
+        let settings = DockerSettings { cleanup_on_exit: false, ..settings() };
         let container =
             Container::open(lab.engine.clone(), &settings, folder.path()).await.unwrap();
-        assert_eq!(container.origin(), Origin::MadeToStay);
+        assert_eq!(container.origin(), ContainerOrigin::MadeToStay);
         stdout(&container, "echo kept > /workspace/kept").await;
         let name = container.name().to_owned();
         container.close().await.unwrap();
         assert!(lab.is_running(&name).await);
-        let again = Settings { container_id: Some(name.to_string()), ..Settings::default() };
+        let again = DockerSettings { container_id: Some(name.to_string()), ..DockerSettings::default() };
         let again = Container::open(lab.engine.clone(), &again, folder.path()).await.unwrap();
         assert_eq!(stdout(&again, "cat kept").await, "kept\n");
         again.close().await.unwrap();
@@ -114,7 +114,7 @@ fn one_whose_making_is_given_up_half_way_leaves_nothing() {
     with_engine(async |lab| {
         let folder = workspace();
         let base = tempfile::tempdir().unwrap();
-        let settings = Settings { tmp_base_dir: Some(base.path().to_owned()), ..settings() };
+        let settings = DockerSettings { tmp_base_dir: Some(base.path().to_owned()), ..settings() };
         let opening = Container::open(lab.engine.clone(), &settings, folder.path());
         let mut opening = Box::pin(opening);
         // Dropped as soon as its folder exists and the engine has got the request.
@@ -138,7 +138,7 @@ fn one_whose_making_is_given_up_half_way_leaves_nothing() {
 fn it_is_known_what_the_container_is() {
     with_engine(async |lab| {
         let folder = workspace();
-        let settings = Settings { container_workdir: Some(PathBuf::from("/src")), ..settings() };
+        let settings = DockerSettings { container_workdir: Some(PathBuf::from("/src")), ..settings() };
         let container =
             Container::open(lab.engine.clone(), &settings, folder.path()).await.unwrap();
         let facts = container.facts();
@@ -161,7 +161,7 @@ fn it_is_known_what_the_container_is() {
 fn a_user_without_a_home_is_given_one() {
     with_engine(async |lab| {
         let folder = workspace();
-        let settings = Settings { user: Some("77:88".to_owned()), ..settings() };
+        let settings = DockerSettings { user: Some("77:88".to_owned()), ..settings() };
         let container =
             Container::open(lab.engine.clone(), &settings, folder.path()).await.unwrap();
         let line = "echo $HOME; id -u; id -g; touch $HOME/x /tmp/jaato/y";
@@ -174,7 +174,7 @@ fn a_user_without_a_home_is_given_one() {
 fn the_images_own_user_can_be_wanted() {
     with_engine(async |lab| {
         let folder = workspace();
-        let settings = Settings { user: Some("container".to_owned()), ..settings() };
+        let settings = DockerSettings { user: Some("container".to_owned()), ..settings() };
         let container =
             Container::open(lab.engine.clone(), &settings, folder.path()).await.unwrap();
         assert_eq!(stdout(&container, "id -u").await, "0\n");

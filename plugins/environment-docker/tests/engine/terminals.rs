@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use environment_docker::{Container, Settings, Sight, Size, Spec, Terminal};
+use environment_docker::{Container, DockerSettings, TerminalObservation, TerminalSize, ContainerCommandSpec, ContainerTerminal};
 use jaato_plugin_sdk::types::process::Signal;
 use jaato_plugin_sdk::types::terminal::TerminalWait;
 
 use super::support::{settings, sh, with_container, with_engine, workspace};
 
-const SIZE: Size = Size { rows: 33, columns: 101 };
+const SIZE: TerminalSize = TerminalSize { rows: 33, columns: 101 };
 
-async fn until(terminal: &Terminal, text: &str) -> String {
+async fn until(terminal: &ContainerTerminal, text: &str) -> String {
     let mut seen = Vec::new();
     loop {
         let shown = String::from_utf8_lossy(&seen).into_owned();
@@ -21,7 +21,7 @@ async fn until(terminal: &Terminal, text: &str) -> String {
     }
 }
 
-async fn rest(terminal: &Terminal) -> Vec<u8> {
+async fn rest(terminal: &ContainerTerminal) -> Vec<u8> {
     let mut seen = Vec::new();
     while let Some(bytes) = terminal.read().await.unwrap() {
         seen.extend(bytes);
@@ -35,7 +35,7 @@ fn a_program_finds_a_terminal_of_that_size_and_sees_it_change() {
         let spec = sh("stty size; read x; stty size; exit 4");
         let terminal = container.start_on_terminal(spec, SIZE).await.unwrap();
         assert_eq!(until(&terminal, "101\r\n").await, "33 101\r\n");
-        terminal.resize(Size { rows: 5, columns: 7 }).await.unwrap();
+        terminal.resize(TerminalSize { rows: 5, columns: 7 }).await.unwrap();
         terminal.write(b"go\n").await.unwrap();
         assert_eq!(String::from_utf8(rest(&terminal).await).unwrap(), "go\r\n5 7\r\n");
         assert_eq!(terminal.exit().await.unwrap().0, 4);
@@ -60,7 +60,7 @@ fn bytes_are_what_they_are() {
 #[test]
 fn it_is_known_who_waits_for_input() {
     with_container(async |container| {
-        let spec = Spec { words: vec!["cat".to_owned()], ..Spec::default() };
+        let spec = ContainerCommandSpec { words: vec!["cat".to_owned()], ..ContainerCommandSpec::default() };
         let terminal = container.start_on_terminal(spec, SIZE).await.unwrap();
         loop {
             let foreground = terminal.foreground().await.unwrap().unwrap();
@@ -114,7 +114,7 @@ fn a_terminal_that_is_dropped_ends_its_program() {
 }
 
 /// Looks until a process waits in this way.
-async fn until_waits(terminal: &Terminal, wait: TerminalWait) -> Sight {
+async fn until_waits(terminal: &ContainerTerminal, wait: TerminalWait) -> TerminalObservation {
     loop {
         let sight = terminal.look().await.unwrap().expect("it runs");
         if sight.waiting.waits == Some(wait) {
@@ -129,7 +129,7 @@ fn who_waits_is_told_from_who_is_busy_whoever_runs_it() {
     with_engine(async |lab| {
         for user in [None, Some("1234:1234".to_owned())] {
             let folder = workspace();
-            let settings = Settings { user, ..settings() };
+            let settings = DockerSettings { user, ..settings() };
             let container = Container::open(lab.engine.clone(), &settings, folder.path());
             let container = container.await.unwrap();
             let line = "read x; echo got $x; sleep 300";

@@ -11,15 +11,15 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{Happened, ProcessControl, ProcessEvents, ProcessExit, Signal};
 use jaato_plugin_sdk::terminal::TerminalHappened;
 use jaato_plugin_sdk::types::terminal::{TerminalResize, TerminalState};
-use jaato_plugin_sdk_environment::waiting::Seen;
+use jaato_plugin_sdk_environment::waiting::TerminalWaitHistory;
 use jaato_plugin_sdk_environment::{Terminal, TerminalEvents};
 use parking_lot::Mutex;
 use rustix::process::Signal as SystemSignal;
 
-use super::pty::{Got, Pty};
-use super::readiness::{Readiness, Wanted};
-use super::typing::{Typing, closed, lost};
-use crate::waiting::{self, Memory, look};
+use super::pty::{PtyReadResult, PseudoTerminal};
+use super::readiness::{TerminalReadiness, TerminalOperation};
+use super::typing::{TerminalWriters, closed_terminal_error, write_error};
+use crate::waiting::{self, RelayCache, look};
 
 /// Bytes of output in one piece.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -53,20 +53,20 @@ const DRAIN_BYTES_MAX: usize = 1024 * 1024;
 const UNANSWERED_MAX: Duration = Duration::from_secs(2);
 
 /// The state that both halves share.
-struct Shared {
-    pty: Arc<Pty>,
-    readiness: Arc<Readiness>,
+struct LocalTerminalState {
+    pty: Arc<PseudoTerminal>,
+    readiness: Arc<TerminalReadiness>,
     /// Bytes read so far. Locked during each read, so that every byte is either pending or counted.
     shown_bytes: Mutex<u64>,
     /// The time of the last input, and the value of `shown_bytes` at that time.
     typed: Mutex<Option<(Instant, u64)>>,
     /// The last observation, and the memory kept between observations.
-    seen: Mutex<(Seen, Memory)>,
+    seen: Mutex<(TerminalWaitHistory, RelayCache)>,
     /// Set if the program prints more than one read returns.
     is_flood: AtomicBool,
 }
 
-impl Drop for Shared {
+impl Drop for LocalTerminalState {
     fn drop(&mut self) {
         self.readiness.forget(&self.pty);
     }
@@ -74,17 +74,17 @@ impl Drop for Shared {
 
 /// The control half of a terminal on this machine.
 pub struct LocalTerminal {
-    shared: Arc<Shared>,
+    shared: Arc<LocalTerminalState>,
     program: ProcessControl,
-    typing: Typing,
+    typing: TerminalWriters,
     home: Home,
 }
 
 /// The event half of a terminal on this machine.
 pub struct LocalTerminalEvents {
-    shared: Arc<Shared>,
+    shared: Arc<LocalTerminalState>,
     program: ProcessEvents,
-    phase: Phase,
+    phase: TerminalPhase,
     buffer: Vec<u8>,
     /// Output gathered from a program that prints faster than the caller asks for pieces. The
     /// system returns a few KiB at a time, and a wakeup for each costs more than the read. A thread
@@ -93,7 +93,7 @@ pub struct LocalTerminalEvents {
     home: Home,
 }
 
-enum Phase {
+enum TerminalPhase {
     Running,
     /// The program has ended, and its remaining output is being read.
     Draining {
@@ -106,54 +106,54 @@ enum Phase {
 
 /// Creates both halves for a program that was started on a terminal.
 pub(super) fn halves(
-    pty: Arc<Pty>,
-    readiness: Arc<Readiness>,
+    pty: Arc<PseudoTerminal>,
+    readiness: Arc<TerminalReadiness>,
     (program, events): (ProcessControl, ProcessEvents),
     home: Home,
 ) -> (LocalTerminal, LocalTerminalEvents) {
     let (shown_bytes, seen) = (Mutex::default(), Mutex::default());
     let (typed, is_flood) = (Mutex::default(), AtomicBool::new(false));
-    let shared = Arc::new(Shared { pty, readiness, shown_bytes, typed, seen, is_flood });
+    let shared = Arc::new(LocalTerminalState { pty, readiness, shown_bytes, typed, seen, is_flood });
     let events = LocalTerminalEvents {
         shared: Arc::clone(&shared),
         program: events,
-        phase: Phase::Running,
+        phase: TerminalPhase::Running,
         buffer: Vec::new(),
         flood: None,
         home: home.clone(),
     };
-    (LocalTerminal { shared, program, typing: Typing::default(), home }, events)
+    (LocalTerminal { shared, program, typing: TerminalWriters::default(), home }, events)
 }
 
 /// The first of two awaited events.
-enum First {
-    Shown(Got),
+enum FirstTerminalEvent {
+    Shown(PtyReadResult),
     Did(Option<Happened>),
 }
 
 impl TerminalEvents for LocalTerminalEvents {
     async fn next(&mut self) -> Result<Option<TerminalHappened>> {
-        if let Some(bytes) = self.gathered().await? {
+        if let Some(bytes) = self.next_flood_piece().await? {
             return Ok(Some(TerminalHappened::Output(bytes)));
         }
         loop {
             match &self.phase {
-                Phase::Running => match self.first().await? {
-                    First::Shown(Got::Bytes(bytes)) => return Ok(Some(self.shown(bytes))),
+                TerminalPhase::Running => match self.first_event().await? {
+                    FirstTerminalEvent::Shown(PtyReadResult::Bytes(bytes)) => return Ok(Some(self.output_event(bytes))),
                     // No process holds the terminal, so the exit comes next.
-                    First::Shown(Got::Nothing | Got::End) => {}
-                    First::Did(Some(Happened::Output { .. })) => {}
-                    First::Did(Some(Happened::Exited(exit))) => self.drain(exit),
-                    First::Did(None) => {
-                        self.phase = Phase::Over;
+                    FirstTerminalEvent::Shown(PtyReadResult::Nothing | PtyReadResult::End) => {}
+                    FirstTerminalEvent::Did(Some(Happened::Output { .. })) => {}
+                    FirstTerminalEvent::Did(Some(Happened::Exited(exit))) => self.drain(exit),
+                    FirstTerminalEvent::Did(None) => {
+                        self.phase = TerminalPhase::Over;
                         return Err(Error::new(ErrorKind::HostBug, "the program has no exit"));
                     }
                 },
-                Phase::Draining { until, bytes, .. } => match self.rest(*until, *bytes).await? {
-                    Some(bytes) => return Ok(Some(self.shown(bytes))),
-                    None => return Ok(self.exited()),
+                TerminalPhase::Draining { until, bytes, .. } => match self.drain_output(*until, *bytes).await? {
+                    Some(bytes) => return Ok(Some(self.output_event(bytes))),
+                    None => return Ok(self.exit_event()),
                 },
-                Phase::Over => return Ok(None),
+                TerminalPhase::Over => return Ok(None),
             }
         }
     }
@@ -161,7 +161,7 @@ impl TerminalEvents for LocalTerminalEvents {
 
 impl LocalTerminalEvents {
     /// Returns the gathered output of a flood, or `None` outside of a flood.
-    async fn gathered(&mut self) -> Result<Option<Vec<u8>>> {
+    async fn next_flood_piece(&mut self) -> Result<Option<Vec<u8>>> {
         if self.flood.is_some() {
             self.look_for_the_exit().await?;
         }
@@ -171,7 +171,7 @@ impl LocalTerminalEvents {
         // Take the bytes only after the wait. If the caller drops this future, the next call finds
         // them.
         let bytes = std::mem::take(&mut *flood.lock());
-        if bytes.is_empty() || !matches!(self.phase, Phase::Running) {
+        if bytes.is_empty() || !matches!(self.phase, TerminalPhase::Running) {
             self.flood = None;
             self.shared.is_flood.store(false, Relaxed);
         }
@@ -202,7 +202,7 @@ impl LocalTerminalEvents {
     }
 
     /// Waits for output or the end of the program. Output takes precedence.
-    async fn first(&mut self) -> Result<First> {
+    async fn first_event(&mut self) -> Result<FirstTerminalEvent> {
         let Self { shared, program, buffer, .. } = self;
         buffer.resize(PIECE_BYTES, 0);
         let mut does = pin!(program.next());
@@ -211,24 +211,24 @@ impl LocalTerminalEvents {
         poll_fn(|cx| {
             if !has_ended {
                 match shared.read(buffer, None, cx.waker()) {
-                    Ok(Got::Nothing) => {}
-                    Ok(Got::End) => has_ended = true,
-                    got => return Poll::Ready(got.map(First::Shown)),
+                    Ok(PtyReadResult::Nothing) => {}
+                    Ok(PtyReadResult::End) => has_ended = true,
+                    got => return Poll::Ready(got.map(FirstTerminalEvent::Shown)),
                 }
             }
-            does.as_mut().poll(cx).map(|did| did.map(First::Did))
+            does.as_mut().poll(cx).map(|did| did.map(FirstTerminalEvent::Did))
         })
         .await
     }
 
     fn drain(&mut self, exit: ProcessExit) {
-        self.shared.pty.let_go();
-        self.phase = Phase::Draining { exit, until: Instant::now() + DRAIN_GRACE, bytes: 0 };
+        self.shared.pty.close_program_side();
+        self.phase = TerminalPhase::Draining { exit, until: Instant::now() + DRAIN_GRACE, bytes: 0 };
     }
 
     /// Reads the output from before the exit, and the last output of a process that still holds the
     /// terminal.
-    async fn rest(&mut self, until: Instant, drained: usize) -> Result<Option<usize>> {
+    async fn drain_output(&mut self, until: Instant, drained: usize) -> Result<Option<usize>> {
         if drained >= DRAIN_BYTES_MAX {
             return Ok(None);
         }
@@ -237,18 +237,18 @@ impl LocalTerminalEvents {
         poll_fn(|cx| {
             let got = shared.read(buffer, Some(until), cx.waker());
             Poll::Ready(match got {
-                Ok(Got::Bytes(bytes)) => Ok(Some(bytes)),
-                Ok(Got::Nothing) if Instant::now() < until => return Poll::Pending,
-                Ok(Got::Nothing | Got::End) => Ok(None),
+                Ok(PtyReadResult::Bytes(bytes)) => Ok(Some(bytes)),
+                Ok(PtyReadResult::Nothing) if Instant::now() < until => return Poll::Pending,
+                Ok(PtyReadResult::Nothing | PtyReadResult::End) => Ok(None),
                 Err(error) => Err(error),
             })
         })
         .await
     }
 
-    fn shown(&mut self, bytes: usize) -> TerminalHappened {
+    fn output_event(&mut self, bytes: usize) -> TerminalHappened {
         self.count_drained(bytes);
-        if bytes >= FLOOD_BYTES && matches!(self.phase, Phase::Running) {
+        if bytes >= FLOOD_BYTES && matches!(self.phase, TerminalPhase::Running) {
             self.flood = Some(Arc::default());
             self.shared.is_flood.store(true, Relaxed);
         }
@@ -256,43 +256,43 @@ impl LocalTerminalEvents {
     }
 
     fn count_drained(&mut self, bytes: usize) {
-        if let Phase::Draining { bytes: drained, .. } = &mut self.phase {
+        if let TerminalPhase::Draining { bytes: drained, .. } = &mut self.phase {
             *drained += bytes;
         }
     }
 
-    fn exited(&mut self) -> Option<TerminalHappened> {
+    fn exit_event(&mut self) -> Option<TerminalHappened> {
         self.buffer = Vec::new();
-        match std::mem::replace(&mut self.phase, Phase::Over) {
-            Phase::Draining { exit, .. } => Some(TerminalHappened::Exited(exit)),
-            Phase::Running | Phase::Over => None,
+        match std::mem::replace(&mut self.phase, TerminalPhase::Over) {
+            TerminalPhase::Draining { exit, .. } => Some(TerminalHappened::Exited(exit)),
+            TerminalPhase::Running | TerminalPhase::Over => None,
         }
     }
 }
 
-impl Shared {
+impl LocalTerminalState {
     /// Reads output and counts its bytes.
-    fn read_now(&self, buffer: &mut [u8]) -> Result<Got> {
+    fn read_now(&self, buffer: &mut [u8]) -> Result<PtyReadResult> {
         let mut shown_bytes = self.shown_bytes.lock();
-        let got = self.pty.read(buffer).map_err(|error| lost(&error))?;
-        if let Got::Bytes(bytes) = got {
+        let got = self.pty.read(buffer).map_err(|error| write_error(&error))?;
+        if let PtyReadResult::Bytes(bytes) = got {
             *shown_bytes += bytes as u64;
         }
         Ok(got)
     }
 
     /// Reads until the buffer is full or no output is left.
-    fn read_all(&self, buffer: &mut [u8]) -> Result<Got> {
+    fn read_all(&self, buffer: &mut [u8]) -> Result<PtyReadResult> {
         let mut filled = 0;
         while filled < buffer.len() {
             match self.read_now(&mut buffer[filled..])? {
-                Got::Bytes(bytes) => filled += bytes,
+                PtyReadResult::Bytes(bytes) => filled += bytes,
                 got if filled == 0 => return Ok(got),
                 // The next read finds it again.
-                Got::Nothing | Got::End => break,
+                PtyReadResult::Nothing | PtyReadResult::End => break,
             }
         }
-        Ok(Got::Bytes(filled))
+        Ok(PtyReadResult::Bytes(filled))
     }
 
     /// Gathers output until the piece is full or the flood pauses. Blocks, but only briefly.
@@ -302,17 +302,17 @@ impl Shared {
         bytes.resize(FLOOD_PIECE_BYTES, 0);
         let mut last = begun;
         while filled < FLOOD_PIECE_BYTES && begun.elapsed() < GATHER_MAX {
-            if last.elapsed() > LOOK_FOR && !self.pty.shows_more(GATHER_PAUSE) {
+            if last.elapsed() > LOOK_FOR && !self.pty.has_more_output_within(GATHER_PAUSE) {
                 break;
             }
             match self.read_now(&mut bytes[filled..]) {
-                Ok(Got::Bytes(more)) => {
+                Ok(PtyReadResult::Bytes(more)) => {
                     filled += more;
                     last = Instant::now();
                 }
-                Ok(Got::Nothing) => std::hint::spin_loop(),
+                Ok(PtyReadResult::Nothing) => std::hint::spin_loop(),
                 // The next read outside of a flood reports the error.
-                Ok(Got::End) | Err(_) => break,
+                Ok(PtyReadResult::End) | Err(_) => break,
             }
         }
         bytes.truncate(filled);
@@ -324,25 +324,25 @@ impl Shared {
         buffer: &mut [u8],
         until: Option<Instant>,
         waker: &std::task::Waker,
-    ) -> Result<Got> {
+    ) -> Result<PtyReadResult> {
         let got = self.read_all(buffer)?;
-        if got != Got::Nothing {
+        if got != PtyReadResult::Nothing {
             return Ok(got);
         }
         self.readiness
-            .wake(&self.pty, Wanted::ToRead, until, waker)
-            .map_err(|error| lost(&error))?;
-        Ok(Got::Nothing)
+            .wake(&self.pty, TerminalOperation::ToRead, until, waker)
+            .map_err(|error| write_error(&error))?;
+        Ok(PtyReadResult::Nothing)
     }
 }
 
 impl LocalTerminal {
-    async fn put(&self, bytes: &[u8], until: Option<Instant>) -> Result<usize> {
-        let Shared { pty, readiness, seen, shown_bytes, typed, .. } = &*self.shared;
+    async fn write_until(&self, bytes: &[u8], until: Option<Instant>) -> Result<usize> {
+        let LocalTerminalState { pty, readiness, seen, shown_bytes, typed, .. } = &*self.shared;
         let before = *shown_bytes.lock();
         *typed.lock() = Some((Instant::now(), before));
-        let taken = self.typing.put((pty, readiness), &self.home, bytes, until).await?;
-        seen.lock().0.typed(&bytes[..taken]);
+        let taken = self.typing.write_until((pty, readiness), &self.home, bytes, until).await?;
+        seen.lock().0.record_input(&bytes[..taken]);
         Ok(taken)
     }
 }
@@ -353,15 +353,15 @@ impl Terminal for LocalTerminal {
     }
 
     async fn write(&self, bytes: Vec<u8>) -> Result<()> {
-        self.put(&bytes, None).await.map(drop)
+        self.write_until(&bytes, None).await.map(drop)
     }
 
     async fn write_within(&self, bytes: Vec<u8>, longest: Duration) -> Result<usize> {
-        self.put(&bytes, Instant::now().checked_add(longest)).await
+        self.write_until(&bytes, Instant::now().checked_add(longest)).await
     }
 
     async fn resize(&self, size: TerminalResize) -> Result<()> {
-        self.shared.open()?.resize(size.rows, size.columns).map_err(|error| lost(&error))
+        self.shared.open()?.resize(size.rows, size.columns).map_err(|error| write_error(&error))
     }
 
     async fn signal(&self, signal: Signal) -> Result<()> {
@@ -381,10 +381,10 @@ impl Terminal for LocalTerminal {
     }
 }
 
-impl Shared {
+impl LocalTerminalState {
     /// Returns the terminal if its program still runs.
-    fn open(&self) -> Result<&Arc<Pty>> {
-        if self.pty.is_closed() { Err(closed()) } else { Ok(&self.pty) }
+    fn open(&self) -> Result<&Arc<PseudoTerminal>> {
+        if self.pty.is_closed() { Err(closed_terminal_error()) } else { Ok(&self.pty) }
     }
 
     /// Returns true if output followed the last input, or if that input was long ago.
@@ -395,7 +395,7 @@ impl Shared {
 
     fn state(&self, program: u32) -> Result<TerminalState> {
         let pty = self.open()?;
-        let modes = pty.modes().map_err(|error| lost(&error))?;
+        let modes = pty.modes().map_err(|error| write_error(&error))?;
         let foreground = pty.foreground();
         let has_input = pty.has_input().ok();
         let (has_output, shown_bytes) = {
@@ -416,7 +416,7 @@ impl Shared {
             // The pending output comes first, and a closer look would delay reading it.
             return Ok(state);
         }
-        let terminal = waiting::Terminal {
+        let terminal = waiting::InspectedTerminal {
             device: pty.device(),
             program,
             foreground,

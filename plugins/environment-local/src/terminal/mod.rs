@@ -23,8 +23,8 @@ use jaato_plugin_sdk::types::terminal::TerminalSpawn;
 use jaato_plugin_sdk_environment::Terminals;
 use rustix::io::Errno;
 
-use pty::Pty;
-use readiness::Readiness;
+use pty::PseudoTerminal;
+use readiness::TerminalReadiness;
 
 pub use live::{LocalTerminal, LocalTerminalEvents};
 
@@ -36,7 +36,7 @@ pub struct LocalTerminals {
     home: Home,
     /// The folder to which relative folders resolve.
     default_path: PathBuf,
-    readiness: Arc<Readiness>,
+    readiness: Arc<TerminalReadiness>,
 }
 
 impl LocalTerminals {
@@ -55,7 +55,7 @@ impl Terminals for LocalTerminals {
         _host: &Reporter,
         spawn: TerminalSpawn,
     ) -> Result<(LocalTerminal, LocalTerminalEvents)> {
-        let pty = Pty::open(spawn.rows, spawn.columns).map_err(|error| no_terminal(&error))?;
+        let pty = PseudoTerminal::open(spawn.rows, spawn.columns).map_err(|error| no_terminal(&error))?;
         let directory = match &spawn.directory {
             Some(directory) => self.default_path.join(directory),
             None => self.default_path.clone(),

@@ -19,10 +19,10 @@ use rustix::termios::{
     tcgetattr, tcgetpgrp, tcsetattr, tcsetwinsize,
 };
 
-use crate::waiting::Device;
+use crate::waiting::TerminalDevice;
 
 /// A pseudo-terminal.
-pub(super) struct Pty {
+pub(super) struct PseudoTerminal {
     /// The controlling side, in non-blocking mode.
     own: OwnedFd,
     /// The programs' side, held until the program has ended. Without it the terminal would seem
@@ -30,12 +30,12 @@ pub(super) struct Pty {
     /// is checked here, too.
     theirs: Mutex<Option<OwnedFd>>,
     path: PathBuf,
-    device: Device,
+    device: TerminalDevice,
 }
 
 /// The result of a read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Got {
+pub(super) enum PtyReadResult {
     /// This many bytes were read.
     Bytes(usize),
     /// No output is pending.
@@ -46,12 +46,12 @@ pub(super) enum Got {
 
 /// The terminal's input modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Modes {
+pub(super) struct TerminalInputModes {
     pub(super) echoes: bool,
     pub(super) reads_lines: bool,
 }
 
-impl Pty {
+impl PseudoTerminal {
     /// Opens a terminal of the given size.
     pub(super) fn open(rows: u16, columns: u16) -> io::Result<Self> {
         let own = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
@@ -66,7 +66,7 @@ impl Pty {
         // A backspace must delete a whole character.
         modes.input_modes |= InputModes::IUTF8;
         tcsetattr(&theirs, OptionalActions::Now, &modes)?;
-        let device = Device::of(&fs::metadata(&path)?);
+        let device = TerminalDevice::from_metadata(&fs::metadata(&path)?);
         let pty = Self { own, theirs: Mutex::new(Some(theirs)), path, device };
         pty.resize(rows, columns)?;
         Ok(pty)
@@ -77,17 +77,17 @@ impl Pty {
         &self.path
     }
 
-    pub(super) fn device(&self) -> Device {
+    pub(super) fn device(&self) -> TerminalDevice {
         self.device
     }
 
     /// Reads output. The system returns a few KiB at most, even if more is pending.
-    pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<Got> {
+    pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<PtyReadResult> {
         loop {
             return match read(&self.own, &mut *buffer) {
-                Ok(0) | Err(Errno::IO) => Ok(Got::End),
-                Ok(bytes) => Ok(Got::Bytes(bytes)),
-                Err(Errno::AGAIN) => Ok(Got::Nothing),
+                Ok(0) | Err(Errno::IO) => Ok(PtyReadResult::End),
+                Ok(bytes) => Ok(PtyReadResult::Bytes(bytes)),
+                Err(Errno::AGAIN) => Ok(PtyReadResult::Nothing),
                 Err(Errno::INTR) => continue,
                 Err(error) => Err(error.into()),
             };
@@ -108,11 +108,11 @@ impl Pty {
         Ok(tcsetwinsize(&self.own, size)?)
     }
 
-    pub(super) fn modes(&self) -> io::Result<Modes> {
+    pub(super) fn modes(&self) -> io::Result<TerminalInputModes> {
         let modes = tcgetattr(&self.own)?.local_modes;
         let (echoes, reads_lines) =
             (modes.contains(LocalModes::ECHO), modes.contains(LocalModes::ICANON));
-        Ok(Modes { echoes, reads_lines })
+        Ok(TerminalInputModes { echoes, reads_lines })
     }
 
     /// Returns the foreground process group, if there is one.
@@ -152,13 +152,13 @@ impl Pty {
 
     /// Discards input that no program has read.
     pub(super) fn discard_input(&self) -> io::Result<()> {
-        self.theirs().as_ref().map_or(Ok(()), |theirs| Ok(tcflush(theirs, QueueSelector::IFlush)?))
+        self.program_side().as_ref().map_or(Ok(()), |theirs| Ok(tcflush(theirs, QueueSelector::IFlush)?))
     }
 
     /// Returns true if a program has not read all its input. Polling the programs' side makes the
     /// system first deliver input that it holds back.
     pub(super) fn has_input(&self) -> io::Result<bool> {
-        self.theirs().as_ref().map_or(Ok(false), is_readable)
+        self.program_side().as_ref().map_or(Ok(false), is_readable)
     }
 
     /// Returns true if unread output is pending.
@@ -167,7 +167,7 @@ impl Pty {
     }
 
     /// Waits up to `pause` for output or until no process holds the other side. Blocks.
-    pub(super) fn shows_more(&self, pause: Duration) -> bool {
+    pub(super) fn has_more_output_within(&self, pause: Duration) -> bool {
         let mut polled = [PollFd::new(&self.own, PollFlags::IN)];
         let timeout = Timespec { tv_sec: 0, tv_nsec: pause.subsec_nanos().into() };
         // If the poll fails, the next read reports the error.
@@ -175,21 +175,21 @@ impl Pty {
     }
 
     /// Closes the programs' side after the program has ended.
-    pub(super) fn let_go(&self) {
-        drop(self.theirs().take());
+    pub(super) fn close_program_side(&self) {
+        drop(self.program_side().take());
     }
 
     /// Returns true if the program has ended.
     pub(super) fn is_closed(&self) -> bool {
-        self.theirs().is_none()
+        self.program_side().is_none()
     }
 
-    fn theirs(&self) -> MutexGuard<'_, Option<OwnedFd>> {
+    fn program_side(&self) -> MutexGuard<'_, Option<OwnedFd>> {
         self.theirs.lock()
     }
 }
 
-impl AsFd for Pty {
+impl AsFd for PseudoTerminal {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.own.as_fd()
     }
@@ -213,25 +213,25 @@ mod tests {
 
     #[test]
     fn what_one_side_writes_the_other_reads() {
-        let pty = Pty::open(11, 22).unwrap();
+        let pty = PseudoTerminal::open(11, 22).unwrap();
         let size = tcgetwinsize(&pty).unwrap();
         assert_eq!((size.ws_row, size.ws_col), (11, 22));
         let mut buffer = [0; 64];
-        assert_eq!(pty.read(&mut buffer).unwrap(), Got::Nothing);
+        assert_eq!(pty.read(&mut buffer).unwrap(), PtyReadResult::Nothing);
         let mut theirs = fs::OpenOptions::new().write(true).open(pty.path()).unwrap();
         theirs.write_all(b"moon\n").unwrap();
-        assert_eq!(pty.read(&mut buffer).unwrap(), Got::Bytes(6));
+        assert_eq!(pty.read(&mut buffer).unwrap(), PtyReadResult::Bytes(6));
         assert_eq!(&buffer[..6], b"moon\r\n");
         drop(theirs);
-        assert_eq!(pty.read(&mut buffer).unwrap(), Got::Nothing, "we hold their side");
-        pty.let_go();
-        assert_eq!(pty.read(&mut buffer).unwrap(), Got::End);
+        assert_eq!(pty.read(&mut buffer).unwrap(), PtyReadResult::Nothing, "we hold their side");
+        pty.close_program_side();
+        assert_eq!(pty.read(&mut buffer).unwrap(), PtyReadResult::End);
     }
 
     #[test]
     fn a_line_that_nobody_took_is_seen_at_once() {
-        let pty = Pty::open(24, 80).unwrap();
-        assert_eq!(pty.modes().unwrap(), Modes { echoes: true, reads_lines: true });
+        let pty = PseudoTerminal::open(24, 80).unwrap();
+        assert_eq!(pty.modes().unwrap(), TerminalInputModes { echoes: true, reads_lines: true });
         assert!(!pty.has_input().unwrap());
         assert_eq!(pty.write(b"half").unwrap(), 4);
         assert!(!pty.has_input().unwrap(), "a line is taken when it is whole");
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn what_nobody_takes_fills_it_and_can_be_thrown_away() {
-        let pty = Pty::open(24, 80).unwrap();
+        let pty = PseudoTerminal::open(24, 80).unwrap();
         let lines = [b'\n'; 64 * 1024];
         let mut taken = 0;
         while let more @ 1.. = pty.write(&lines).unwrap() {
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn only_a_key_of_which_the_terminal_makes_a_signal_interrupts() {
-        let pty = Pty::open(24, 80).unwrap();
+        let pty = PseudoTerminal::open(24, 80).unwrap();
         let interrupts = || [3, 0x1c, 0x1a, 0, b'y'].map(|key| pty.interrupt_in(&[b'x', key]));
         assert_eq!(interrupts(), [Some(1), Some(1), Some(1), None, None]);
         let mut modes = tcgetattr(&pty.own).unwrap();

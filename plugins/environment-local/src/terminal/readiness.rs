@@ -13,74 +13,74 @@ use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio};
 
-use super::pty::Pty;
+use super::pty::PseudoTerminal;
 
 /// The operation for which a caller waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum TerminalOperation {
     ToRead,
     ToWrite,
 }
 
 /// Watches which terminals are ready. The first wait starts the thread.
 #[derive(Default)]
-pub(super) struct Readiness {
-    thread: OnceLock<Arc<Shared>>,
+pub(super) struct TerminalReadiness {
+    thread: OnceLock<Arc<ReadinessState>>,
     starting: Mutex<()>,
 }
 
-struct Shared {
-    waits: Mutex<Waits>,
+struct ReadinessState {
+    waits: Mutex<PendingWaits>,
     /// Wakes the thread.
     bell: PipeWriter,
 }
 
 #[derive(Default)]
-struct Waits {
-    waits: Vec<Wait>,
+struct PendingWaits {
+    waits: Vec<PendingWait>,
     is_over: bool,
 }
 
 /// One wait of one caller.
-struct Wait {
-    pty: Arc<Pty>,
-    wanted: Wanted,
+struct PendingWait {
+    pty: Arc<PseudoTerminal>,
+    wanted: TerminalOperation,
     until: Option<Instant>,
     waker: Waker,
 }
 
 /// A terminal and the operation for which a caller waits.
-type Watched = (Arc<Pty>, Wanted);
+type WatchedTerminal = (Arc<PseudoTerminal>, TerminalOperation);
 
-impl Readiness {
+impl TerminalReadiness {
     /// Wakes `waker` when the terminal is ready or the time `until` has come. A terminal has one
     /// wait per operation, so another wait replaces it.
     pub(super) fn wake(
         &self,
-        pty: &Arc<Pty>,
-        wanted: Wanted,
+        pty: &Arc<PseudoTerminal>,
+        wanted: TerminalOperation,
         until: Option<Instant>,
         waker: &Waker,
     ) -> io::Result<()> {
         let shared = self.shared()?;
-        let wait = Wait { pty: Arc::clone(pty), wanted, until, waker: waker.clone() };
+        let wait = PendingWait { pty: Arc::clone(pty), wanted, until, waker: waker.clone() };
         {
             let mut waits = shared.lock();
             waits.waits.retain(|other| !(other.wanted == wanted && Arc::ptr_eq(&other.pty, pty)));
             waits.waits.push(wait);
         }
-        shared.ring();
+        shared.wake_thread();
         Ok(())
     }
 
     /// Removes the waits of a terminal.
-    pub(super) fn forget(&self, pty: &Arc<Pty>) {
+    pub(super) fn forget(&self, pty: &Arc<PseudoTerminal>) {
         let Some(shared) = self.thread.get() else { return };
         shared.lock().waits.retain(|wait| !Arc::ptr_eq(&wait.pty, pty));
-        shared.ring();
+        shared.wake_thread();
     }
 
-    fn shared(&self) -> io::Result<&Arc<Shared>> {
+    fn shared(&self) -> io::Result<&Arc<ReadinessState>> {
         if let Some(shared) = self.thread.get() {
             return Ok(shared);
         }
@@ -91,23 +91,23 @@ impl Readiness {
         let (heard, bell) = io::pipe()?;
         ioctl_fionbio(&heard, true)?;
         ioctl_fionbio(&bell, true)?;
-        let shared = Arc::new(Shared { waits: Mutex::default(), bell });
+        let shared = Arc::new(ReadinessState { waits: Mutex::default(), bell });
         let own = Arc::clone(&shared);
         std::thread::Builder::new().name("terminals".to_owned()).spawn(move || own.run(heard))?;
         Ok(self.thread.get_or_init(|| shared))
     }
 }
 
-impl Drop for Readiness {
+impl Drop for TerminalReadiness {
     fn drop(&mut self) {
         if let Some(shared) = self.thread.get() {
             shared.lock().is_over = true;
-            shared.ring();
+            shared.wake_thread();
         }
     }
 }
 
-impl Shared {
+impl ReadinessState {
     fn run(&self, mut heard: PipeReader) {
         let mut rung = [0; 64];
         loop {
@@ -122,7 +122,7 @@ impl Shared {
     }
 
     /// Returns the terminals to watch and the next deadline, or `None` if the thread must end.
-    fn watched(&self) -> Option<(Vec<Watched>, Option<Instant>)> {
+    fn watched(&self) -> Option<(Vec<WatchedTerminal>, Option<Instant>)> {
         let waits = self.lock();
         if waits.is_over {
             return None;
@@ -132,9 +132,9 @@ impl Shared {
     }
 
     /// Removes the waits that are over and returns their wakers.
-    fn take_ready(&self, watched: &[Watched], ready: &[bool]) -> Vec<Waker> {
+    fn take_ready(&self, watched: &[WatchedTerminal], ready: &[bool]) -> Vec<Waker> {
         let now = Instant::now();
-        let is_ready = |wait: &Wait| {
+        let is_ready = |wait: &PendingWait| {
             wait.until.is_some_and(|until| until <= now)
                 || watched.iter().zip(ready).any(|((pty, wanted), ready)| {
                     *ready && *wanted == wait.wanted && Arc::ptr_eq(pty, &wait.pty)
@@ -145,24 +145,24 @@ impl Shared {
         over.map(|wait| wait.waker).collect()
     }
 
-    fn ring(&self) {
+    fn wake_thread(&self) {
         // If the pipe is full, the thread is already being woken.
         let _ = (&self.bell).write(&[0]);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waits> {
+    fn lock(&self) -> MutexGuard<'_, PendingWaits> {
         self.waits.lock()
     }
 }
 
 /// Sleeps until the pipe is written, a terminal is ready or the deadline has passed. Returns which
 /// terminals are ready.
-fn wait(heard: &PipeReader, watched: &[Watched], until: Option<Instant>) -> Vec<bool> {
+fn wait(heard: &PipeReader, watched: &[WatchedTerminal], until: Option<Instant>) -> Vec<bool> {
     let mut polled = vec![PollFd::new(heard, PollFlags::IN)];
     polled.extend(watched.iter().map(|(pty, wanted)| {
         let flags = match wanted {
-            Wanted::ToRead => PollFlags::IN,
-            Wanted::ToWrite => PollFlags::OUT,
+            TerminalOperation::ToRead => PollFlags::IN,
+            TerminalOperation::ToWrite => PollFlags::OUT,
         };
         PollFd::new(&**pty, flags)
     }));

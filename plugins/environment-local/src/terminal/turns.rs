@@ -8,38 +8,38 @@ use parking_lot::{Mutex, MutexGuard};
 
 /// A queue of turns.
 #[derive(Default)]
-pub(super) struct Turns(Mutex<Queue>);
+pub(super) struct WriterQueue(Mutex<WriterQueueState>);
 
 #[derive(Default)]
-struct Queue {
+struct WriterQueueState {
     last: u64,
     waiting: VecDeque<(u64, Option<Waker>)>,
 }
 
 /// A place in the queue. Dropping it gives the turn to the next caller.
-pub(super) struct Turn<'a> {
-    turns: &'a Turns,
+pub(super) struct WriterQueuePosition<'a> {
+    turns: &'a WriterQueue,
     number: u64,
 }
 
-impl Turns {
+impl WriterQueue {
     /// Joins the end of the queue.
-    pub(super) fn join(&self) -> Turn<'_> {
+    pub(super) fn join(&self) -> WriterQueuePosition<'_> {
         let mut queue = self.lock();
         queue.last += 1;
         let number = queue.last;
         queue.waiting.push_back((number, None));
-        Turn { turns: self, number }
+        WriterQueuePosition { turns: self, number }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, WriterQueueState> {
         self.0.lock()
     }
 }
 
-impl Turn<'_> {
+impl WriterQueuePosition<'_> {
     /// Waits for this turn.
-    pub(super) async fn come(&self) {
+    pub(super) async fn wait_for_turn(&self) {
         poll_fn(|cx| {
             let mut queue = self.turns.lock();
             match queue.waiting.iter_mut().position(|place| place.0 == self.number) {
@@ -54,7 +54,7 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for WriterQueuePosition<'_> {
     fn drop(&mut self) {
         let next = {
             let mut queue = self.turns.lock();
@@ -76,10 +76,10 @@ mod tests {
 
     #[test]
     fn turns_come_in_order_and_pass_over_who_has_left() {
-        let turns = Turns::default();
+        let turns = WriterQueue::default();
         let (first, second, third) = (turns.join(), turns.join(), turns.join());
-        let comes = |turn: &Turn<'_>| {
-            pin!(turn.come()).poll(&mut Context::from_waker(Waker::noop())).is_ready()
+        let comes = |turn: &WriterQueuePosition<'_>| {
+            pin!(turn.wait_for_turn()).poll(&mut Context::from_waker(Waker::noop())).is_ready()
         };
         assert_eq!([comes(&first), comes(&second), comes(&third)], [true, false, false]);
         drop(second);

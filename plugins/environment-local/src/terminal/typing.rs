@@ -15,24 +15,24 @@ use std::time::Instant;
 
 use jaato_plugin_sdk::prelude::*;
 
-use super::pty::Pty;
-use super::readiness::{Readiness, Wanted};
-use super::turns::{Turn, Turns};
+use super::pty::PseudoTerminal;
+use super::readiness::{TerminalReadiness, TerminalOperation};
+use super::turns::{WriterQueuePosition, WriterQueue};
 
 /// The callers that write to one terminal.
 #[derive(Default)]
-pub(super) struct Typing {
-    turns: Turns,
+pub(super) struct TerminalWriters {
+    turns: WriterQueue,
     /// Counts interrupts. Input that was queued before an interrupt is not written.
     interrupts: AtomicU64,
 }
 
-impl Typing {
+impl TerminalWriters {
     /// Writes until all bytes are written, the deadline has passed or an interrupt arrives. Returns
     /// the number of bytes written.
-    pub(super) async fn put(
+    pub(super) async fn write_until(
         &self,
-        (pty, readiness): (&Arc<Pty>, &Readiness),
+        (pty, readiness): (&Arc<PseudoTerminal>, &TerminalReadiness),
         home: &Home,
         bytes: &[u8],
         until: Option<Instant>,
@@ -44,38 +44,38 @@ impl Typing {
         if key.is_some() {
             self.interrupts.fetch_add(1, SeqCst);
             // A caller that waits for room then finds it, and sees that it was interrupted.
-            pty.discard_input().map_err(|error| lost(&error))?;
+            pty.discard_input().map_err(|error| write_error(&error))?;
         }
         let (turn, before) = (self.turns.join(), self.interrupts.load(SeqCst));
-        if !comes(&turn, home, until).await? {
+        if !wait_for_turn_until(&turn, home, until).await? {
             return Ok(0);
         }
         if key.is_some() {
             // The previous caller may have written until its turn ended.
-            pty.discard_input().map_err(|error| lost(&error))?;
+            pty.discard_input().map_err(|error| write_error(&error))?;
         }
         let mut taken = key.unwrap_or(0);
         poll_fn(|cx| {
             while taken < bytes.len() && self.interrupts.load(SeqCst) == before {
                 if pty.is_closed() {
-                    return Poll::Ready(Err(closed()));
+                    return Poll::Ready(Err(closed_terminal_error()));
                 }
                 let rest = &bytes[taken..];
                 match pty.write(rest) {
                     Ok(0) if let Some(key) = pty.interrupt_in(rest) => {
-                        pty.discard_input().map_err(|error| lost(&error))?;
+                        pty.discard_input().map_err(|error| write_error(&error))?;
                         taken += key;
                     }
                     Ok(0) if until.is_some_and(|until| until <= Instant::now()) => break,
                     Ok(0) => {
-                        let waits = readiness.wake(pty, Wanted::ToWrite, until, cx.waker());
+                        let waits = readiness.wake(pty, TerminalOperation::ToWrite, until, cx.waker());
                         return match waits {
                             Ok(()) => Poll::Pending,
-                            Err(error) => Poll::Ready(Err(lost(&error))),
+                            Err(error) => Poll::Ready(Err(write_error(&error))),
                         };
                     }
                     Ok(more) => taken += more,
-                    Err(error) => return Poll::Ready(Err(lost(&error))),
+                    Err(error) => return Poll::Ready(Err(write_error(&error))),
                 }
             }
             Poll::Ready(Ok(taken))
@@ -85,12 +85,12 @@ impl Typing {
 }
 
 /// Waits for a turn. Returns false if that takes too long.
-async fn comes(turn: &Turn<'_>, home: &Home, until: Option<Instant>) -> Result<bool> {
+async fn wait_for_turn_until(turn: &WriterQueuePosition<'_>, home: &Home, until: Option<Instant>) -> Result<bool> {
     let Some(until) = until else {
-        turn.come().await;
+        turn.wait_for_turn().await;
         return Ok(true);
     };
-    let mut comes = pin!(turn.come());
+    let mut comes = pin!(turn.wait_for_turn());
     let mut is_late = pin!(home.sleep(until.saturating_duration_since(Instant::now())));
     poll_fn(|cx| {
         if comes.as_mut().poll(cx).is_ready() {
@@ -101,11 +101,11 @@ async fn comes(turn: &Turn<'_>, home: &Home, until: Option<Instant>) -> Result<b
     .await
 }
 
-pub(super) fn lost(error: &io::Error) -> Error {
+pub(super) fn write_error(error: &io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("lost the terminal: {error}"))
 }
 
-pub(super) fn closed() -> Error {
+pub(super) fn closed_terminal_error() -> Error {
     let text = "the terminal is closed";
     Error::new(ErrorKind::Io, text).with_hint("its program has ended")
 }

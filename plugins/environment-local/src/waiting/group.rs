@@ -1,11 +1,11 @@
 //! Collects evidence from a terminal's foreground processes and ranks it.
 
 use jaato_plugin_sdk::types::terminal::TerminalWait;
-use jaato_plugin_sdk_environment::waiting::{self as sets, Call, Doing, Numbers, Timeout, Waiter};
+use jaato_plugin_sdk_environment::waiting::{self as sets, WaitingSystemCall, ThreadActivity, SystemCallNumbers, SystemCallTimeout, WaitingProcess};
 
-use super::Terminal;
-use super::process::{Device, Process};
-use super::relays::{Memory, RELAYS};
+use super::InspectedTerminal;
+use super::process::{TerminalDevice, ProcessStat};
+use super::relays::{RelayCache, RELAYS};
 
 /// Processes of a terminal to inspect. With more processes, a wait may be missed and is not
 /// reported.
@@ -17,28 +17,28 @@ const PROCESSES_MAX: usize = 256;
 const WORK_MS: u64 = 150;
 
 /// The evidence found so far in the foreground processes.
-pub(super) struct Group<'a> {
-    pub(super) terminal: &'a Terminal,
-    numbers: &'static Numbers,
+pub(super) struct ForegroundGroup<'a> {
+    pub(super) terminal: &'a InspectedTerminal,
+    numbers: &'static SystemCallNumbers,
     seen: Vec<u32>,
     /// The best evidence and its source.
-    pub(super) best: Option<(Evidence, Waiter)>,
+    pub(super) best: Option<(WaitEvidence, WaitingProcess)>,
     /// A process of another user, which cannot be inspected.
-    hidden: Option<Waiter>,
+    hidden: Option<WaitingProcess>,
     is_running: bool,
     pub(super) is_incomplete: bool,
 }
 
 /// Evidence for a wait, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Evidence {
+pub(super) enum WaitEvidence {
     ForAWhile,
     Relaying,
     Reading,
 }
 
-impl<'a> Group<'a> {
-    pub(super) fn new(terminal: &'a Terminal, numbers: &'static Numbers) -> Self {
+impl<'a> ForegroundGroup<'a> {
+    pub(super) fn new(terminal: &'a InspectedTerminal, numbers: &'static SystemCallNumbers) -> Self {
         Self {
             terminal,
             numbers,
@@ -51,17 +51,17 @@ impl<'a> Group<'a> {
     }
 
     pub(super) fn is_certain(&self) -> bool {
-        self.best.as_ref().is_some_and(|best| best.0 == Evidence::Reading)
+        self.best.as_ref().is_some_and(|best| best.0 == WaitEvidence::Reading)
     }
 
     /// Adds the evidence that a process gives for a terminal.
-    pub(super) fn add(&mut self, process: &Process, terminal: Device) {
+    pub(super) fn add(&mut self, process: &ProcessStat, terminal: TerminalDevice) {
         if process.has_ended() || self.seen.contains(&process.pid) {
             return;
         }
         self.seen.push(process.pid);
         for thread in process.threads() {
-            let text = match process.call_of(thread) {
+            let text = match process.system_call(thread) {
                 Ok(text) => text,
                 Err(error) => {
                     let is_refused = error.kind() == std::io::ErrorKind::PermissionDenied;
@@ -75,11 +75,11 @@ impl<'a> Group<'a> {
             else {
                 continue;
             };
-            let run = process.run_of(thread);
-            if found != Evidence::Relaying && !is_read(doing) {
-                let works = process.works_beside(thread);
+            let run = process.run_time(thread);
+            if found != WaitEvidence::Relaying && !is_waiting_only_for_terminal(doing) {
+                let works = process.has_other_working_thread(thread);
                 // A thread that has just finished has woken this one, which may not run yet.
-                let is_woken = self.is_woken(process, thread) || process.run_of(thread) != run;
+                let is_woken = self.is_woken(process, thread) || process.run_time(thread) != run;
                 if (works || is_woken) && !self.terminal.is_answered {
                     // The prompt at the cursor is the previous one.
                     self.is_running = true;
@@ -88,14 +88,14 @@ impl<'a> Group<'a> {
                 if works || is_woken {
                     // This thread may be waiting for the other thread's result.
                     let takes = takes_ms.unwrap_or(WORK_MS).min(WORK_MS);
-                    (found, takes_ms) = (Evidence::ForAWhile, Some(takes));
+                    (found, takes_ms) = (WaitEvidence::ForAWhile, Some(takes));
                 }
             }
-            let waiter = Waiter { pid: process.pid, thread, run, takes_ms };
+            let waiter = WaitingProcess { pid: process.pid, thread, run, takes_ms };
             if self.best.as_ref().is_none_or(|best| best.0 < found) {
                 self.best = Some((found, waiter));
             }
-            if found == Evidence::Reading {
+            if found == WaitEvidence::Reading {
                 return;
             }
         }
@@ -104,54 +104,54 @@ impl<'a> Group<'a> {
     /// Returns the evidence that a thread waits for a terminal, and the length of its wait.
     fn evidence(
         &mut self,
-        process: &Process,
+        process: &ProcessStat,
         thread: u32,
-        terminal: Device,
-        doing: Doing,
-    ) -> Option<(Evidence, Option<u64>)> {
+        terminal: TerminalDevice,
+        doing: ThreadActivity,
+    ) -> Option<(WaitEvidence, Option<u64>)> {
         let call = match doing {
-            Doing::Running => {
+            ThreadActivity::Running => {
                 self.is_running = true;
                 return None;
             }
-            Doing::Blocked(call) => call,
+            ThreadActivity::Blocked(call) => call,
         };
-        let (waited_for, timeout) = waited_for(process, thread, call)?;
+        let (waited_for, timeout) = parse_wait_call(process, thread, call)?;
         if !waited_for.iter().any(|number| process.is_terminal(*number, terminal)) {
             return None;
         }
         let is_relay = RELAYS.contains(&process.name.as_str());
         // A relay that reads a line asks for something itself, for example a password.
-        let asks_itself = matches!(call, Call::Read { .. }) && self.terminal.reads_lines;
+        let asks_itself = matches!(call, WaitingSystemCall::Read { .. }) && self.terminal.reads_lines;
         Some(match timeout {
-            _ if is_relay && !asks_itself => (Evidence::Relaying, None),
-            Timeout::Endless => (Evidence::Reading, None),
-            Timeout::Milliseconds(time) => (Evidence::ForAWhile, Some(time)),
-            Timeout::Stands { at, parts } => {
+            _ if is_relay && !asks_itself => (WaitEvidence::Relaying, None),
+            SystemCallTimeout::Endless => (WaitEvidence::Reading, None),
+            SystemCallTimeout::Milliseconds(time) => (WaitEvidence::ForAWhile, Some(time)),
+            SystemCallTimeout::Stands { at, parts } => {
                 let time = process.memory(at, sets::TIME_BYTES);
-                (Evidence::ForAWhile, time.and_then(|time| sets::milliseconds(&time, parts)))
+                (WaitEvidence::ForAWhile, time.and_then(|time| sets::milliseconds(&time, parts)))
             }
-            Timeout::Unknown => (Evidence::ForAWhile, None),
+            SystemCallTimeout::Unknown => (WaitEvidence::ForAWhile, None),
         })
     }
 
     /// Returns true if a process runs or is about to run.
-    pub(super) fn is_at_work(&self, process: &Process) -> bool {
+    pub(super) fn is_at_work(&self, process: &ProcessStat) -> bool {
         self.is_woken(process, process.pid)
     }
 
     /// Returns true if a thread runs or is about to run.
-    fn is_woken(&self, process: &Process, thread: u32) -> bool {
-        let call = process.call_of(thread).ok();
-        call.is_some_and(|text| self.numbers.read(&text) == Some(Doing::Running))
+    fn is_woken(&self, process: &ProcessStat, thread: u32) -> bool {
+        let call = process.system_call(thread).ok();
+        call.is_some_and(|text| self.numbers.read(&text) == Some(ThreadActivity::Running))
     }
 
     /// Notes a process that cannot be inspected.
-    fn add_hidden(&mut self, process: &Process) {
+    fn add_hidden(&mut self, process: &ProcessStat) {
         self.is_running |= process.state == 'R';
         if process.is_foreign() {
-            let (pid, run) = (process.pid, process.run_of(process.pid));
-            self.hidden = Some(Waiter { pid, thread: pid, run, takes_ms: None });
+            let (pid, run) = (process.pid, process.run_time(process.pid));
+            self.hidden = Some(WaitingProcess { pid, thread: pid, run, takes_ms: None });
         } else {
             self.is_incomplete = true;
         }
@@ -159,26 +159,26 @@ impl<'a> Group<'a> {
 
     /// Adds the evidence of the program and its descendants. `leader` leads the foreground, has
     /// already been read, and may be the program itself.
-    pub(super) fn add_tree(&mut self, leader: Option<Process>, memory: &mut Memory) {
+    pub(super) fn add_tree(&mut self, leader: Option<ProcessStat>, memory: &mut RelayCache) {
         let leader = leader.filter(|leader| leader.pid == self.terminal.program);
-        let program = leader.or_else(|| Process::read(self.terminal.program));
-        let tree = program.map_or_else(Vec::new, |program| self.tree(program));
-        let Terminal { device, foreground, .. } = *self.terminal;
-        for process in members(&tree, device, foreground) {
+        let program = leader.or_else(|| ProcessStat::read(self.terminal.program));
+        let tree = program.map_or_else(Vec::new, |program| self.process_tree(program));
+        let InspectedTerminal { device, foreground, .. } = *self.terminal;
+        for process in foreground_members(&tree, device, foreground) {
             self.add(process, device);
             if self.is_certain() {
                 return;
             }
         }
-        self.go_into_relays(tree, memory);
+        self.follow_relays(tree, memory);
     }
 
     /// Lists a process and its descendants.
-    pub(super) fn tree(&mut self, program: Process) -> Vec<Process> {
+    pub(super) fn process_tree(&mut self, program: ProcessStat) -> Vec<ProcessStat> {
         let (mut tree, mut at) = (vec![program], 0);
         while let Some(parent) = tree.get(at) {
             let children = parent.children();
-            tree.extend(children.into_iter().filter_map(Process::read));
+            tree.extend(children.into_iter().filter_map(ProcessStat::read));
             at += 1;
             if tree.len() > PROCESSES_MAX {
                 self.is_incomplete = true;
@@ -188,12 +188,12 @@ impl<'a> Group<'a> {
         tree
     }
 
-    pub(super) fn answer(self) -> (Option<TerminalWait>, Option<Waiter>) {
+    pub(super) fn into_result(self) -> (Option<TerminalWait>, Option<WaitingProcess>) {
         if let Some((evidence, waiter)) = self.best {
             let waits = match evidence {
-                Evidence::Reading => TerminalWait::Reading,
-                Evidence::Relaying => TerminalWait::Relaying,
-                Evidence::ForAWhile => TerminalWait::ReadingForAWhile,
+                WaitEvidence::Reading => TerminalWait::Reading,
+                WaitEvidence::Relaying => TerminalWait::Relaying,
+                WaitEvidence::ForAWhile => TerminalWait::ReadingForAWhile,
             };
             return (Some(waits), Some(waiter));
         }
@@ -212,17 +212,17 @@ impl<'a> Group<'a> {
 }
 
 /// Returns true if the thread waits only for the terminal.
-fn is_read(doing: Doing) -> bool {
-    matches!(doing, Doing::Blocked(Call::Read { .. }))
+fn is_waiting_only_for_terminal(doing: ThreadActivity) -> bool {
+    matches!(doing, ThreadActivity::Blocked(WaitingSystemCall::Read { .. }))
 }
 
 /// Lists the processes in a terminal's foreground, and their descendants that have left its session
 /// (the inside of a sandbox).
-pub(super) fn members(
-    tree: &[Process],
-    terminal: Device,
+pub(super) fn foreground_members(
+    tree: &[ProcessStat],
+    terminal: TerminalDevice,
     foreground: u32,
-) -> impl Iterator<Item = &Process> + Clone {
+) -> impl Iterator<Item = &ProcessStat> + Clone {
     tree.iter().filter(move |process| {
         process.terminal.0 == 0 || (process.terminal == terminal && process.group == foreground)
     })
@@ -230,27 +230,27 @@ pub(super) fn members(
 
 /// Returns the descriptors that a call waits for and its timeout, or `None` if it waits for no
 /// descriptor.
-fn waited_for(process: &Process, thread: u32, call: Call) -> Option<(Vec<u32>, Timeout)> {
+fn parse_wait_call(process: &ProcessStat, thread: u32, call: WaitingSystemCall) -> Option<(Vec<u32>, SystemCallTimeout)> {
     match call {
-        Call::Read { descriptor } => Some((vec![descriptor], Timeout::Endless)),
-        Call::Poll { list, length, timeout } => {
+        WaitingSystemCall::Read { descriptor } => Some((vec![descriptor], SystemCallTimeout::Endless)),
+        WaitingSystemCall::Poll { list, length, timeout } => {
             let entries = usize::try_from(length).ok()?.min(sets::DESCRIPTORS_MAX);
             let list = process.memory(list, entries * sets::POLL_ENTRY_BYTES)?;
             Some((sets::of_poll(&list), timeout))
         }
-        Call::Select { set: 0, .. } => None,
-        Call::Select { set, descriptors, timeout } => {
+        WaitingSystemCall::Select { set: 0, .. } => None,
+        WaitingSystemCall::Select { set, descriptors, timeout } => {
             let set = process.memory(set, sets::select_bytes(descriptors))?;
             Some((sets::of_select(&set, descriptors), timeout))
         }
-        Call::Epoll { descriptor, timeout } => {
+        WaitingSystemCall::Epoll { descriptor, timeout } => {
             Some((sets::of_epoll(&process.descriptor(descriptor)?), timeout))
         }
         // After a stop, only the kernel knows the list. It is likely to contain a terminal that is
         // the standard input.
-        Call::Restarted if process.sleeps_in(thread).contains("poll") => {
-            Some((vec![0], Timeout::Unknown))
+        WaitingSystemCall::Restarted if process.sleep_function(thread).contains("poll") => {
+            Some((vec![0], SystemCallTimeout::Unknown))
         }
-        Call::Restarted | Call::Other => None,
+        WaitingSystemCall::Restarted | WaitingSystemCall::Other => None,
     }
 }

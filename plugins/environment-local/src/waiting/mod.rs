@@ -3,7 +3,7 @@
 //!
 //! A waiting process is blocked in a `read` of the terminal, or in a `poll`, `select` or `epoll`
 //! whose set contains it. `/proc` shows this for processes of the same user without stopping them.
-//! One look may catch a program between two steps. [`Waiting::waiter`] tells if another look saw
+//! One look may catch a program between two steps. [`InputWaitState::waiter`] tells if another look saw
 //! the same wait.
 //!
 //! The module also looks behind programs that relay input. `sudo` and `script` create a terminal
@@ -18,18 +18,18 @@ mod group;
 mod process;
 mod relays;
 
-use group::Group;
-use jaato_plugin_sdk_environment::waiting::{Numbers, Waiting};
-use process::Process;
+use group::ForegroundGroup;
+use jaato_plugin_sdk_environment::waiting::{SystemCallNumbers, InputWaitState};
+use process::ProcessStat;
 
-pub use process::Device;
-pub use relays::Memory;
+pub use process::TerminalDevice;
+pub use relays::RelayCache;
 
 /// The state of a terminal to inspect.
 #[derive(Debug, Clone, Copy)]
-pub struct Terminal {
+pub struct InspectedTerminal {
     /// The terminal's device.
-    pub device: Device,
+    pub device: TerminalDevice,
     /// The program that runs on the terminal.
     pub program: u32,
     /// The foreground process group.
@@ -43,14 +43,14 @@ pub struct Terminal {
 }
 
 /// Looks for a waiting process. `memory` belongs to the terminal and is kept between looks.
-pub fn look(terminal: &Terminal, memory: &mut Memory) -> Waiting {
+pub fn look(terminal: &InspectedTerminal, memory: &mut RelayCache) -> InputWaitState {
     if !cfg!(target_os = "linux") {
-        return Waiting::default();
+        return InputWaitState::default();
     }
-    let leader = Process::read(terminal.foreground);
+    let leader = ProcessStat::read(terminal.foreground);
     let name = leader.as_ref().map(|leader| leader.name.clone());
-    let Some(numbers) = Numbers::own() else { return Waiting { name, ..Waiting::default() } };
-    let mut group = Group::new(terminal, numbers);
+    let Some(numbers) = SystemCallNumbers::for_this_architecture() else { return InputWaitState { name, ..InputWaitState::default() } };
+    let mut group = ForegroundGroup::new(terminal, numbers);
     let leader = leader.filter(|leader| leader.group == terminal.foreground);
     if let Some(leader) = &leader {
         group.add(leader, terminal.device);
@@ -58,6 +58,6 @@ pub fn look(terminal: &Terminal, memory: &mut Memory) -> Waiting {
     if !group.is_certain() {
         group.add_tree(leader, memory);
     }
-    let (waits, waiter) = group.answer();
-    Waiting { waits, waiter, name }
+    let (waits, waiter) = group.into_result();
+    InputWaitState { waits, waiter, name }
 }

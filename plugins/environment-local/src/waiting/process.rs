@@ -10,10 +10,10 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, read};
 
 /// The device of `/dev/tty`, which is the controlling terminal of the process that opens it.
-const OWN_TERMINAL: u64 = device(5, 0);
+const OWN_TERMINAL: u64 = device_number(5, 0);
 
 /// The device of `/dev/ptmx`, the controlling side of a terminal.
-const OTHER_SIDE: u64 = device(5, 2);
+const OTHER_SIDE: u64 = device_number(5, 2);
 
 /// The major number of pseudo-terminals.
 const TERMINALS_MAJOR: u64 = 136;
@@ -32,22 +32,22 @@ const PIECE_BYTES: usize = 4096;
 const WHOLE_BYTES: usize = PIECE_BYTES / 2;
 
 /// Numbers a device as the kernel does.
-const fn device(major: u64, minor: u64) -> u64 {
+const fn device_number(major: u64, minor: u64) -> u64 {
     (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12)
 }
 
 /// A terminal, identified by its device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Device(pub(super) u64);
+pub struct TerminalDevice(pub(super) u64);
 
-impl Device {
+impl TerminalDevice {
     /// Returns the device from the metadata of a terminal's path.
-    pub fn of(metadata: &fs::Metadata) -> Self {
+    pub fn from_metadata(metadata: &fs::Metadata) -> Self {
         Self(metadata.rdev())
     }
 
-    fn numbered(index: u32) -> Self {
-        Self(device(TERMINALS_MAJOR, u64::from(index)))
+    fn from_pts_index(index: u32) -> Self {
+        Self(device_number(TERMINALS_MAJOR, u64::from(index)))
     }
 
     /// Returns true if unread input is pending, or `None` if the terminal cannot be opened. Polling
@@ -70,23 +70,23 @@ impl Device {
 
 /// The contents of `/proc/PID/stat`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Process {
+pub(super) struct ProcessStat {
     pub(super) pid: u32,
     pub(super) name: String,
     /// `R`, `S`, `D`, `T` or `Z`.
     pub(super) state: char,
     pub(super) group: u32,
     /// The controlling terminal, or 0 if there is none.
-    pub(super) terminal: Device,
+    pub(super) terminal: TerminalDevice,
     /// The foreground process group of that terminal.
     pub(super) foreground: u32,
     threads: usize,
 }
 
-impl Process {
+impl ProcessStat {
     /// Reads the state of a process.
     pub(super) fn read(pid: u32) -> Option<Self> {
-        Self::parse(&text(&format!("/proc/{pid}/stat")).ok()?)
+        Self::parse(&read_proc_file(&format!("/proc/{pid}/stat")).ok()?)
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -100,7 +100,7 @@ impl Process {
             name: name.to_owned(),
             state: fields.first()?.chars().next()?,
             group: u32::try_from(number(2)?).ok()?,
-            terminal: Device(u64::from(i32::try_from(number(4)?).ok()?.cast_unsigned())),
+            terminal: TerminalDevice(u64::from(i32::try_from(number(4)?).ok()?.cast_unsigned())),
             foreground: u32::try_from(number(5)?).unwrap_or(0),
             threads: usize::try_from(number(17)?).unwrap_or(1),
         })
@@ -129,7 +129,7 @@ impl Process {
         let mut children = Vec::new();
         for thread in self.threads() {
             let path = format!("/proc/{}/task/{thread}/children", self.pid);
-            let listed = text(&path).unwrap_or_default();
+            let listed = read_proc_file(&path).unwrap_or_default();
             children.extend(listed.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
         }
         children
@@ -137,28 +137,28 @@ impl Process {
 
     /// Returns true if another thread runs or waits for a disk, for example a worker of an event
     /// loop.
-    pub(super) fn works_beside(&self, thread: u32) -> bool {
+    pub(super) fn has_other_working_thread(&self, thread: u32) -> bool {
         let mut others = self.threads().into_iter().filter(|other| *other != thread);
         others.any(|other| {
-            let read = text(&format!("/proc/{}/task/{other}/stat", self.pid)).ok();
+            let read = read_proc_file(&format!("/proc/{}/task/{other}/stat", self.pid)).ok();
             let read = read.and_then(|text| Self::parse(&text));
             read.is_some_and(|other| matches!(other.state, 'R' | 'D'))
         })
     }
 
     /// Returns a thread's system call in the kernel's notation.
-    pub(super) fn call_of(&self, thread: u32) -> io::Result<String> {
-        text(&format!("/proc/{}/task/{thread}/syscall", self.pid))
+    pub(super) fn system_call(&self, thread: u32) -> io::Result<String> {
+        read_proc_file(&format!("/proc/{}/task/{thread}/syscall", self.pid))
     }
 
     /// Returns the kernel function in which a thread sleeps.
-    pub(super) fn sleeps_in(&self, thread: u32) -> String {
-        text(&format!("/proc/{}/task/{thread}/wchan", self.pid)).unwrap_or_default()
+    pub(super) fn sleep_function(&self, thread: u32) -> String {
+        read_proc_file(&format!("/proc/{}/task/{thread}/wchan", self.pid)).unwrap_or_default()
     }
 
     /// Returns how long a thread has run. Equal texts mean that it did not run in the meantime.
-    pub(super) fn run_of(&self, thread: u32) -> Option<String> {
-        text(&format!("/proc/{}/task/{thread}/schedstat", self.pid)).ok()
+    pub(super) fn run_time(&self, thread: u32) -> Option<String> {
+        read_proc_file(&format!("/proc/{}/task/{thread}/schedstat", self.pid)).ok()
     }
 
     /// Reads memory of the process. Returns `None` if it cannot be read completely.
@@ -171,11 +171,11 @@ impl Process {
 
     /// Returns the `/proc` details of a descriptor.
     pub(super) fn descriptor(&self, number: u32) -> Option<String> {
-        text(&format!("/proc/{}/fdinfo/{number}", self.pid)).ok()
+        read_proc_file(&format!("/proc/{}/fdinfo/{number}", self.pid)).ok()
     }
 
     /// Returns true if a descriptor is the terminal.
-    pub(super) fn is_terminal(&self, number: u32, terminal: Device) -> bool {
+    pub(super) fn is_terminal(&self, number: u32, terminal: TerminalDevice) -> bool {
         match self.device(number) {
             Some(OWN_TERMINAL) => self.terminal == terminal,
             Some(device) => device == terminal.0,
@@ -184,14 +184,14 @@ impl Process {
     }
 
     /// Finds the terminals whose controlling side the process holds.
-    pub(super) fn inner_terminals(&self) -> Vec<Device> {
+    pub(super) fn inner_terminals(&self) -> Vec<TerminalDevice> {
         let Ok(entries) = fs::read_dir(format!("/proc/{}/fd", self.pid)) else { return Vec::new() };
         let numbers =
             entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let other_sides =
             numbers.take(DESCRIPTORS_MAX).filter(|number| self.device(*number) == Some(OTHER_SIDE));
         let indexes = other_sides.filter_map(|number| terminal_index(&self.descriptor(number)?));
-        indexes.map(Device::numbered).collect()
+        indexes.map(TerminalDevice::from_pts_index).collect()
     }
 
     /// Returns true if another user owns the process, so that it cannot be inspected.
@@ -209,7 +209,7 @@ impl Process {
 
 /// Reads a file of `/proc`. Most of them fit into one read, while the standard library first asks
 /// for length and position, then reads in growing steps and once more for the end.
-fn text(path: &str) -> io::Result<String> {
+fn read_proc_file(path: &str) -> io::Result<String> {
     let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let mut piece = [0; PIECE_BYTES];
     let mut bytes = Vec::new();
@@ -229,25 +229,25 @@ fn text(path: &str) -> io::Result<String> {
 
 /// Lists the programs with this name that have a terminal open, and the descriptor of each. Such a
 /// program serves the clients of a multiplexer.
-pub(super) fn holders(name: &str, terminal: Device) -> Vec<(u32, u32)> {
+pub(super) fn holders(name: &str, terminal: TerminalDevice) -> Vec<(u32, u32)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let named = pids.filter(|pid: &u32| {
-        let own = text(&format!("/proc/{pid}/comm")).unwrap_or_default();
+        let own = read_proc_file(&format!("/proc/{pid}/comm")).unwrap_or_default();
         own.trim_end() == name
     });
     named.filter_map(|pid| Some((pid, descriptor_of(pid, terminal)?))).collect()
 }
 
 /// Finds the descriptor with which a process has a terminal open.
-fn descriptor_of(pid: u32, terminal: Device) -> Option<u32> {
+fn descriptor_of(pid: u32, terminal: TerminalDevice) -> Option<u32> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.take(DESCRIPTORS_MAX).find(|number| holds(pid, *number, terminal))
+    numbers.take(DESCRIPTORS_MAX).find(|number| is_terminal_descriptor(pid, *number, terminal))
 }
 
 /// Returns true if this descriptor of a process is the terminal.
-pub(super) fn holds(pid: u32, number: u32, terminal: Device) -> bool {
+pub(super) fn is_terminal_descriptor(pid: u32, number: u32, terminal: TerminalDevice) -> bool {
     device_of(pid, number) == Some(terminal.0)
 }
 
@@ -265,21 +265,21 @@ mod tests {
     fn a_recorded_process_is_read_whatever_its_name() {
         let text =
             "4711 (a) b (c)) S 4700 4711 4700 34830 4711 4194304 1 0 0 0 0 0 0 0 20 0 11 0 99";
-        let read = Process::parse(text).unwrap();
-        let expected = Process {
+        let read = ProcessStat::parse(text).unwrap();
+        let expected = ProcessStat {
             pid: 4711,
             name: "a) b (c)".to_owned(),
             state: 'S',
             group: 4711,
-            terminal: Device::numbered(14),
+            terminal: TerminalDevice::from_pts_index(14),
             foreground: 4711,
             threads: 11,
         };
         assert_eq!(read, expected);
         let daemon = "7 (d) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 9";
-        let daemon = Process::parse(daemon).unwrap();
-        assert_eq!((daemon.terminal, daemon.foreground), (Device(0), 0));
-        assert_eq!(Process::parse("7 (d) S 1 7"), None);
+        let daemon = ProcessStat::parse(daemon).unwrap();
+        assert_eq!((daemon.terminal, daemon.foreground), (TerminalDevice(0), 0));
+        assert_eq!(ProcessStat::parse("7 (d) S 1 7"), None);
     }
 
     #[test]
@@ -288,17 +288,17 @@ mod tests {
         for bytes in [0, 1, WHOLE_BYTES - 1, WHOLE_BYTES, PIECE_BYTES, 3 * PIECE_BYTES + 7] {
             let path = folder.path().join(bytes.to_string());
             fs::write(&path, "x".repeat(bytes)).unwrap();
-            assert_eq!(text(path.to_str().unwrap()).unwrap(), "x".repeat(bytes));
+            assert_eq!(read_proc_file(path.to_str().unwrap()).unwrap(), "x".repeat(bytes));
         }
-        let own = text("/proc/self/status").unwrap();
+        let own = read_proc_file("/proc/self/status").unwrap();
         assert!(own.ends_with('\n') && own.contains("nonvoluntary_ctxt_switches"), "{own}");
-        let missing = text("/proc/self/none").unwrap_err();
+        let missing = read_proc_file("/proc/self/none").unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
     fn high_terminals_are_numbered_as_the_kernel_does() {
-        assert_eq!(Device::numbered(0).0, 34816);
-        assert_eq!(Device::numbered(300).0, 0x10_882c);
+        assert_eq!(TerminalDevice::from_pts_index(0).0, 34816);
+        assert_eq!(TerminalDevice::from_pts_index(300).0, 0x10_882c);
     }
 }

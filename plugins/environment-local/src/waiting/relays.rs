@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use jaato_plugin_sdk_environment::waiting::Waiter;
+use jaato_plugin_sdk_environment::waiting::WaitingProcess;
 
-use super::group::{Evidence, Group, members};
-use super::process::{Device, Process, holders, holds};
+use super::group::{WaitEvidence, ForegroundGroup, foreground_members};
+use super::process::{TerminalDevice, ProcessStat, holders, is_terminal_descriptor};
 
 /// Programs that relay input. Their own wait does not show which program gets the input.
 pub(super) const RELAYS: [&str; 10] = [
@@ -35,33 +35,33 @@ const SEARCH_PAUSE: Duration = Duration::from_millis(100);
 
 /// State kept between looks at a terminal.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct RelayCache {
     /// The server that reads the terminal, and its descriptor.
     server: Option<(u32, u32)>,
     /// Relays that start one program on a terminal of their own, with that terminal. At most
     /// [`DEPTH_MAX`] entries.
-    inner: Vec<(u32, Device)>,
+    inner: Vec<(u32, TerminalDevice)>,
     searched: Option<Instant>,
 }
 
 /// A terminal that a relay created for another program.
-struct Inner {
-    device: Device,
+struct RelayedTerminal {
+    device: TerminalDevice,
     foreground: u32,
-    tree: Vec<Process>,
+    tree: Vec<ProcessStat>,
 }
 
-impl Group<'_> {
+impl ForegroundGroup<'_> {
     /// Follows relays into their own terminals, and collects the evidence there.
-    pub(super) fn go_into_relays(&mut self, tree: Vec<Process>, memory: &mut Memory) {
+    pub(super) fn follow_relays(&mut self, tree: Vec<ProcessStat>, memory: &mut RelayCache) {
         let outer = self.terminal;
-        let mut at = Inner { device: outer.device, foreground: outer.foreground, tree };
+        let mut at = RelayedTerminal { device: outer.device, foreground: outer.foreground, tree };
         let mut passed = Vec::new();
         for _ in 0..DEPTH_MAX {
-            let is_relay = |process: &&Process| {
+            let is_relay = |process: &&ProcessStat| {
                 RELAYS.contains(&process.name.as_str()) && !passed.contains(&process.pid)
             };
-            let relay = members(&at.tree, at.device, at.foreground).find(is_relay).cloned();
+            let relay = foreground_members(&at.tree, at.device, at.foreground).find(is_relay).cloned();
             let Some(relay) = relay else { return };
             let (passes_on, mut inners) = self.inside(&relay, &at, memory);
             // A server has no controlling terminal, so it also appears in the terminals that it
@@ -69,7 +69,7 @@ impl Group<'_> {
             passed.extend([relay.pid, passes_on.pid]);
             match inners.len() {
                 // The program behind the relay is unknown.
-                0 => return self.relays(&relay),
+                0 => return self.note_unknown_relay(&relay),
                 1 => at = inners.remove(0),
                 _ => return self.add_windows(&relay, &passes_on, &inners),
             }
@@ -82,61 +82,61 @@ impl Group<'_> {
     /// Finds the terminals behind a relay, and the process that relays to them.
     fn inside(
         &mut self,
-        relay: &Process,
-        at: &Inner,
-        memory: &mut Memory,
-    ) -> (Process, Vec<Inner>) {
+        relay: &ProcessStat,
+        at: &RelayedTerminal,
+        memory: &mut RelayCache,
+    ) -> (ProcessStat, Vec<RelayedTerminal>) {
         let served = SERVED.iter().find(|(client, _)| *client == relay.name);
         // A client whose name differs from its server's name has no terminals of its own.
         let own = match served {
             Some((client, server)) if client != server => Vec::new(),
-            Some(_) | None => memory.inners(relay, &at.tree),
+            Some(_) | None => memory.find_relayed_terminals(relay, &at.tree),
         };
         let Some((_, server)) = served.filter(|_| own.is_empty()) else {
             return (relay.clone(), own);
         };
-        let server = memory.server(server, relay.pid, at.device).and_then(Process::read);
+        let server = memory.find_server(server, relay.pid, at.device).and_then(ProcessStat::read);
         let Some(server) = server else { return (relay.clone(), own) };
-        let tree = self.tree(server.clone());
-        let inners = inners(&server, &tree);
+        let tree = self.process_tree(server.clone());
+        let inners = relayed_terminals(&server, &tree);
         (server, inners)
     }
 
     /// Notes a relay whose inner program is unknown.
-    fn relays(&mut self, relay: &Process) {
+    fn note_unknown_relay(&mut self, relay: &ProcessStat) {
         // Other relays wait on the terminal themselves, but a server does it for these clients.
         if self.best.is_none() && SERVED.iter().any(|(client, _)| *client == relay.name) {
-            let run = relay.run_of(relay.pid);
-            let waiter = Waiter { pid: relay.pid, thread: relay.pid, run, takes_ms: None };
-            self.best = Some((Evidence::Relaying, waiter));
+            let run = relay.run_time(relay.pid);
+            let waiter = WaitingProcess { pid: relay.pid, thread: relay.pid, run, takes_ms: None };
+            self.best = Some((WaitEvidence::Relaying, waiter));
         }
     }
 
-    fn add_inner(&mut self, inner: &Inner, passes_on: &Process) {
+    fn add_inner(&mut self, inner: &RelayedTerminal, passes_on: &ProcessStat) {
         // The relay may have read input that it has not yet passed on.
         if self.is_at_work(passes_on) || inner.device.has_input() == Some(true) {
             return;
         }
-        for process in members(&inner.tree, inner.device, inner.foreground) {
+        for process in foreground_members(&inner.tree, inner.device, inner.foreground) {
             self.add(process, inner.device);
         }
         if let Some((_, waiter)) = &mut self.best {
             // The program's last output may still be on its way through the relay.
-            let run = passes_on.run_of(passes_on.pid).unwrap_or_default();
+            let run = passes_on.run_time(passes_on.pid).unwrap_or_default();
             waiter.run = waiter.run.take().map(|own| own + &run);
         }
     }
 
     /// Adds the evidence of several windows. The visible one is unknown, so evidence must hold for
     /// all of them.
-    fn add_windows(&mut self, relay: &Process, passes_on: &Process, windows: &[Inner]) {
+    fn add_windows(&mut self, relay: &ProcessStat, passes_on: &ProcessStat, windows: &[RelayedTerminal]) {
         let mut first = None;
         for window in windows {
             self.best = None;
             self.add_inner(window, passes_on);
             if !self.is_certain() {
                 self.best = None;
-                return self.relays(relay);
+                return self.note_unknown_relay(relay);
             }
             first = first.or_else(|| self.best.take());
         }
@@ -145,32 +145,32 @@ impl Group<'_> {
 }
 
 /// Lists the terminals whose controlling side a process holds, with their foreground processes.
-fn inners(holder: &Process, tree: &[Process]) -> Vec<Inner> {
+fn relayed_terminals(holder: &ProcessStat, tree: &[ProcessStat]) -> Vec<RelayedTerminal> {
     let terminals = holder.inner_terminals().into_iter();
-    terminals.filter_map(|device| Inner::of(device, tree)).collect()
+    terminals.filter_map(|device| RelayedTerminal::find_on_device(device, tree)).collect()
 }
 
-impl Inner {
+impl RelayedTerminal {
     /// Returns the inner terminal of a device, if a process is on it.
-    fn of(device: Device, tree: &[Process]) -> Option<Self> {
+    fn find_on_device(device: TerminalDevice, tree: &[ProcessStat]) -> Option<Self> {
         let member = tree.iter().find(|process| process.terminal == device)?;
         Some(Self { device, foreground: member.foreground, tree: tree.to_vec() })
     }
 }
 
-impl Memory {
+impl RelayCache {
     /// Finds a relay's own terminals. The result for a relay with a single terminal is cached while
     /// a process is on that terminal, so that its descriptors need not be searched each time.
-    fn inners(&mut self, relay: &Process, tree: &[Process]) -> Vec<Inner> {
+    fn find_relayed_terminals(&mut self, relay: &ProcessStat, tree: &[ProcessStat]) -> Vec<RelayedTerminal> {
         let kept = self.inner.iter().position(|(pid, _)| *pid == relay.pid);
         if let Some(at) = kept {
             let (_, device) = self.inner.remove(at);
-            if let Some(inner) = Inner::of(device, tree) {
+            if let Some(inner) = RelayedTerminal::find_on_device(device, tree) {
                 self.inner.push((relay.pid, device));
                 return vec![inner];
             }
         }
-        let inners = inners(relay, tree);
+        let inners = relayed_terminals(relay, tree);
         if let [inner] = &inners[..]
             && SINGLE.contains(&relay.name.as_str())
         {
@@ -183,9 +183,9 @@ impl Memory {
     }
 
     /// Finds the server that reads a terminal.
-    fn server(&mut self, name: &str, client: u32, terminal: Device) -> Option<u32> {
+    fn find_server(&mut self, name: &str, client: u32, terminal: TerminalDevice) -> Option<u32> {
         if let Some((server, number)) = self.server
-            && holds(server, number, terminal)
+            && is_terminal_descriptor(server, number, terminal)
         {
             return Some(server);
         }

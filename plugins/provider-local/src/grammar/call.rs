@@ -15,11 +15,11 @@ pub const FENCE: &str = "```json";
 /// The format of calls of some tools.
 #[derive(Debug, Clone)]
 pub struct CallFormat {
-    tools: Vec<Tool>,
+    tools: Vec<GrammarTool>,
 }
 
 #[derive(Debug, Clone)]
-struct Tool {
+struct GrammarTool {
     /// The text of a call up to its arguments.
     head: String,
     parameters: Value,
@@ -28,7 +28,7 @@ struct Tool {
 impl CallFormat {
     /// Creates the format for the tools that the model may call.
     pub fn new(tools: &[&ToolSpec]) -> Self {
-        let tools = tools.iter().map(|spec| Tool {
+        let tools = tools.iter().map(|spec| GrammarTool {
             head: head(spec.name.as_str()),
             parameters: spec.parameters.clone(),
         });

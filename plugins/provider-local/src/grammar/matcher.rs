@@ -13,7 +13,7 @@ use llguidance::{Matcher, ParserFactory};
 use serde_json::Value;
 
 use super::call::{CallFormat, answer_as_lark};
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::ModelTokenizer;
 
 /// The trie of a model's tokens, which all its grammars share. Building it takes a third of a
 /// second.
@@ -26,12 +26,12 @@ impl CallGrammar {
     ///
     /// # Errors
     /// Kind `provider` if the vocabulary cannot be used.
-    pub fn new(tokenizer: &Arc<Tokenizer>) -> Result<Self> {
-        let environment: TokEnv = Arc::new(Vocabulary::new(Arc::clone(tokenizer)));
+    pub fn new(tokenizer: &Arc<ModelTokenizer>) -> Result<Self> {
+        let environment: TokEnv = Arc::new(GrammarVocabulary::new(Arc::clone(tokenizer)));
         let capabilities = InferenceCapabilities { ff_tokens: true, ..Default::default() };
         let slices = SlicedBiasComputer::general_slices();
         let mut factory = ParserFactory::new(&environment, capabilities, &slices)
-            .map_err(|error| failed(&error))?;
+            .map_err(|error| grammar_error(&error))?;
         factory.quiet();
         Ok(Self { factory })
     }
@@ -103,7 +103,7 @@ impl CallMatcher {
     pub fn take_forced(&mut self) -> Result<Vec<u32>> {
         let forced = std::mem::take(&mut self.forced);
         if !forced.is_empty() {
-            self.matcher.consume_tokens(&forced).map_err(|error| failed(&error))?;
+            self.matcher.consume_tokens(&forced).map_err(|error| grammar_error(&error))?;
         }
         Ok(forced)
     }
@@ -113,7 +113,7 @@ impl CallMatcher {
     /// # Errors
     /// Kind `provider` if the grammar fails.
     pub fn allows(&mut self, token: u32) -> Result<bool> {
-        let allowed = self.matcher.validate_tokens(&[token]).map_err(|error| failed(&error))?;
+        let allowed = self.matcher.validate_tokens(&[token]).map_err(|error| grammar_error(&error))?;
         Ok(allowed == 1)
     }
 
@@ -122,7 +122,7 @@ impl CallMatcher {
     /// # Errors
     /// Kind `provider` if the grammar fails.
     pub fn mask(&mut self, logits: &mut [f32]) -> Result<()> {
-        let allowed: SimpleVob = self.matcher.compute_mask().map_err(|error| failed(&error))?;
+        let allowed: SimpleVob = self.matcher.compute_mask().map_err(|error| grammar_error(&error))?;
         for (token, logit) in logits.iter_mut().enumerate() {
             if token >= allowed.len() || !allowed.is_allowed(token as u32) {
                 *logit = f32::NEG_INFINITY;
@@ -136,7 +136,7 @@ impl CallMatcher {
     /// # Errors
     /// Kind `provider` if the token may not come next or the grammar fails.
     pub fn take(&mut self, token: u32) -> Result<()> {
-        self.matcher.consume_token(token).map_err(|error| failed(&error))?;
+        self.matcher.consume_token(token).map_err(|error| grammar_error(&error))?;
         if !self.is_done() {
             self.forced = self.matcher.compute_ff_tokens();
         }
@@ -149,18 +149,18 @@ impl CallMatcher {
     }
 }
 
-fn failed(error: &impl std::fmt::Display) -> Error {
+fn grammar_error(error: &impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::Provider, format!("the grammar failed: {}", first_line(error)))
 }
 
 /// The model's tokens as the grammar sees them.
-struct Vocabulary {
-    tokenizer: Arc<Tokenizer>,
+struct GrammarVocabulary {
+    tokenizer: Arc<ModelTokenizer>,
     trie: TokTrie,
 }
 
-impl Vocabulary {
-    fn new(tokenizer: Arc<Tokenizer>) -> Self {
+impl GrammarVocabulary {
+    fn new(tokenizer: Arc<ModelTokenizer>) -> Self {
         let len = tokenizer.vocabulary_len();
         let mut words: Vec<Vec<u8>> =
             (0..len).map(|token| tokenizer.bytes(token as u32).to_vec()).collect();
@@ -174,7 +174,7 @@ impl Vocabulary {
     }
 }
 
-impl TokenizerEnv for Vocabulary {
+impl TokenizerEnv for GrammarVocabulary {
     fn tok_trie(&self) -> &TokTrie {
         &self.trie
     }

@@ -18,12 +18,12 @@ const CALLS_MIN: usize = 4;
 pub const SHELL: &str = "cli_based_tool";
 
 /// One exchange: a user message and the following steps.
-struct Exchange {
+struct ExampleExchange {
     phrase: &'static str,
-    steps: &'static [Known],
+    steps: &'static [KnownExamples],
 }
 
-enum Known {
+enum KnownExamples {
     Shell(&'static str),
     Call(&'static str, &'static [(&'static str, &'static str)]),
     Worked(&'static str),
@@ -32,56 +32,56 @@ enum Known {
 }
 
 /// The exchanges. One of them keeps the model from calling a tool for something that it knows.
-const EXCHANGES: [Exchange; 8] = [
-    Exchange { phrase: "Which file has the word cat?", steps: &[Known::Shell("grep -rl cat .")] },
-    Exchange {
+const EXCHANGES: [ExampleExchange; 8] = [
+    ExampleExchange { phrase: "Which file has the word cat?", steps: &[KnownExamples::Shell("grep -rl cat .")] },
+    ExampleExchange {
         phrase: "How many days has a week?",
-        steps: &[Known::Answer("A week has seven days.")],
+        steps: &[KnownExamples::Answer("A week has seven days.")],
     },
-    Exchange {
+    ExampleExchange {
         phrase: "Append tea to list.txt and commit it.",
-        steps: &[Known::Shell("echo tea >> list.txt && git add -A && git commit -m 'Add tea'")],
+        steps: &[KnownExamples::Shell("echo tea >> list.txt && git add -A && git commit -m 'Add tea'")],
     },
-    Exchange {
+    ExampleExchange {
         phrase: "Make a folder img, move a.png into it and delete old.log",
-        steps: &[Known::Shell("mkdir -p img && mv a.png img/ && rm old.log")],
+        steps: &[KnownExamples::Shell("mkdir -p img && mv a.png img/ && rm old.log")],
     },
-    Exchange { phrase: "Which system runs here?", steps: &[Known::Shell("uname -a")] },
-    Exchange {
+    ExampleExchange { phrase: "Which system runs here?", steps: &[KnownExamples::Shell("uname -a")] },
+    ExampleExchange {
         phrase: "Show the end of app.log",
         steps: &[
-            Known::Shell("tail app.log"),
-            Known::Failed("tail: cannot open 'app.log'"),
-            Known::Shell("find . -name app.log -exec tail {} +"),
-            Known::Worked("bye"),
-            Known::Answer("The end of app.log is: bye"),
+            KnownExamples::Shell("tail app.log"),
+            KnownExamples::Failed("tail: cannot open 'app.log'"),
+            KnownExamples::Shell("find . -name app.log -exec tail {} +"),
+            KnownExamples::Worked("bye"),
+            KnownExamples::Answer("The end of app.log is: bye"),
         ],
     },
-    Exchange {
+    ExampleExchange {
         phrase: "Write up.sh that says yes.",
         steps: &[
-            Known::Call("writeNewFile", &[("path", "up.sh"), ("content", "echo yes\n")]),
-            Known::Worked("success: true"),
-            Known::Answer("I wrote up.sh. It says yes."),
+            KnownExamples::Call("writeNewFile", &[("path", "up.sh"), ("content", "echo yes\n")]),
+            KnownExamples::Worked("success: true"),
+            KnownExamples::Answer("I wrote up.sh. It says yes."),
         ],
     },
-    Exchange {
+    ExampleExchange {
         phrase: "add in calc.py is wrong. Correct it and run calc.py.",
         steps: &[
-            Known::Call("readFile", &[("path", "calc.py")]),
-            Known::Worked("def add(a, b):\n    return a - b"),
-            Known::Call("updateFile", &[("path", "calc.py"), ("old", "a - b"), ("new", "a + b")]),
-            Known::Worked("success: true"),
-            Known::Shell("python3 calc.py"),
-            Known::Worked("3"),
-            Known::Answer("I corrected add in calc.py and ran it. It prints: 3"),
+            KnownExamples::Call("readFile", &[("path", "calc.py")]),
+            KnownExamples::Worked("def add(a, b):\n    return a - b"),
+            KnownExamples::Call("updateFile", &[("path", "calc.py"), ("old", "a - b"), ("new", "a + b")]),
+            KnownExamples::Worked("success: true"),
+            KnownExamples::Shell("python3 calc.py"),
+            KnownExamples::Worked("3"),
+            KnownExamples::Answer("I corrected add in calc.py and ran it. It prints: 3"),
         ],
     },
 ];
 
 /// A step of an exchange.
 #[derive(Debug, PartialEq)]
-pub(super) enum Step<'a> {
+pub(super) enum ExampleStep<'a> {
     /// A tool call.
     Call(&'a str, Value),
     /// A result, as the model reads it.
@@ -91,18 +91,18 @@ pub(super) enum Step<'a> {
 }
 
 /// Returns user messages with the steps that follow them.
-pub(super) fn example_exchanges<'a>(tools: &[&'a ToolSpec]) -> Vec<(&'a str, Vec<Step<'a>>)> {
+pub(super) fn example_exchanges<'a>(tools: &[&'a ToolSpec]) -> Vec<(&'a str, Vec<ExampleStep<'a>>)> {
     if tools.is_empty() {
         return Vec::new();
     }
     let is_offered = |name: &'static str| tools.iter().any(|tool| tool.name.as_str() == name);
-    let fits = |exchange: &&Exchange| exchange.steps.iter().filter_map(Known::tool).all(is_offered);
-    let known: Vec<&Exchange> = EXCHANGES.iter().filter(fits).collect();
+    let fits = |exchange: &&ExampleExchange| exchange.steps.iter().filter_map(KnownExamples::tool).all(is_offered);
+    let known: Vec<&ExampleExchange> = EXCHANGES.iter().filter(fits).collect();
     let shows = |tool: &&ToolSpec| known.iter().any(|exchange| exchange.shows(tool.name.as_str()));
     let mut exchanges: Vec<_> =
-        known.iter().map(|it| (it.phrase, it.steps.iter().map(Known::step).collect())).collect();
+        known.iter().map(|it| (it.phrase, it.steps.iter().map(KnownExamples::step).collect())).collect();
     let others: Vec<&ToolSpec> = tools.iter().copied().filter(|tool| !shows(tool)).collect();
-    let calls = known.iter().flat_map(|exchange| exchange.steps).filter_map(Known::tool);
+    let calls = known.iter().flat_map(|exchange| exchange.steps).filter_map(KnownExamples::tool);
     // These come last, because after an answer at the end, the model would answer instead of making
     // a call.
     exchanges.extend(of_specs(&others, calls.count()));
@@ -114,19 +114,19 @@ pub(super) fn example_exchanges<'a>(tools: &[&'a ToolSpec]) -> Vec<(&'a str, Vec
 pub fn example_answers() -> impl Iterator<Item = (&'static str, &'static str)> {
     EXCHANGES.iter().flat_map(|exchange| {
         exchange.steps.iter().filter_map(|step| match step {
-            Known::Answer(text) => Some((exchange.phrase, *text)),
-            Known::Shell(_) | Known::Call(..) | Known::Worked(_) | Known::Failed(_) => None,
+            KnownExamples::Answer(text) => Some((exchange.phrase, *text)),
+            KnownExamples::Shell(_) | KnownExamples::Call(..) | KnownExamples::Worked(_) | KnownExamples::Failed(_) => None,
         })
     })
 }
 
-impl Exchange {
+impl ExampleExchange {
     fn shows(&self, tool: &str) -> bool {
         self.steps.iter().any(|step| step.tool() == Some(tool))
     }
 }
 
-impl Known {
+impl KnownExamples {
     fn tool(&self) -> Option<&'static str> {
         match self {
             Self::Shell(_) => Some(SHELL),
@@ -135,25 +135,25 @@ impl Known {
         }
     }
 
-    fn step(&self) -> Step<'static> {
+    fn step(&self) -> ExampleStep<'static> {
         match self {
-            Self::Shell(command) => Step::Call(SHELL, json!({ "command": command })),
+            Self::Shell(command) => ExampleStep::Call(SHELL, json!({ "command": command })),
             Self::Call(name, arguments) => {
                 let arguments: Map<String, Value> = arguments
                     .iter()
                     .map(|(name, value)| ((*name).to_owned(), Value::from(*value)))
                     .collect();
-                Step::Call(name, Value::Object(arguments))
+                ExampleStep::Call(name, Value::Object(arguments))
             }
-            Self::Worked(text) => Step::Result { text, failed: false },
-            Self::Failed(text) => Step::Result { text, failed: true },
-            Self::Answer(text) => Step::Answer(text),
+            Self::Worked(text) => ExampleStep::Result { text, failed: false },
+            Self::Failed(text) => ExampleStep::Result { text, failed: true },
+            Self::Answer(text) => ExampleStep::Answer(text),
         }
     }
 }
 
 /// Takes the first example of each tool, and then the second of each if there are few.
-fn of_specs<'a>(tools: &[&'a ToolSpec], shown: usize) -> Vec<(&'a str, Vec<Step<'a>>)> {
+fn of_specs<'a>(tools: &[&'a ToolSpec], shown: usize) -> Vec<(&'a str, Vec<ExampleStep<'a>>)> {
     let rounds = tools.iter().map(|tool| tool.examples.len()).max().unwrap_or(0);
     let mut exchanges = Vec::new();
     for round in 0..rounds {
@@ -162,7 +162,7 @@ fn of_specs<'a>(tools: &[&'a ToolSpec], shown: usize) -> Vec<(&'a str, Vec<Step<
             tools.iter().filter_map(|tool| Some((tool, tool.examples.get(round)?)))
         {
             if shown + exchanges.len() < most {
-                let call = Step::Call(tool.name.as_str(), Value::Object(example.arguments.clone()));
+                let call = ExampleStep::Call(tool.name.as_str(), Value::Object(example.arguments.clone()));
                 exchanges.push((example.phrase.as_str(), vec![call]));
             }
         }

@@ -3,10 +3,10 @@
 use jaato_plugin_sdk::types::{Data, DataContent, Message, Part, Request, Result, Role, ToolSpec};
 use serde_json::Value;
 
-use super::examples::{SHELL, Step, example_exchanges};
-use super::result::{FAILURES_MAX, cut, failed, plain};
+use super::examples::{SHELL, ExampleStep, example_exchanges};
+use super::result::{FAILURES_MAX, cut, is_failed_result, plain};
 use crate::grammar::{call_text, spaced_json};
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::ModelTokenizer;
 
 /// The default system text.
 const SYSTEM: &str = "You are an agent on the user's computer. Call a function when it is needed \
@@ -21,7 +21,7 @@ const TASK_CHARACTERS_MAX: usize = 400;
 
 /// A request as tokens.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Prompt {
+pub struct TokenPrompt {
     /// All tokens up to the start of the model's answer.
     pub tokens: Vec<u32>,
     /// The number of tokens before the history. They are the same for every request with this
@@ -31,7 +31,7 @@ pub struct Prompt {
 
 /// Whether the prompt shows example exchanges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Examples {
+pub enum ExampleExchanges {
     /// The prompt shows the examples.
     Shown,
     /// The prompt shows no examples, so that the model cannot copy them.
@@ -45,13 +45,13 @@ pub enum Examples {
 pub fn render(
     request: &Request,
     tools: &[&ToolSpec],
-    examples: Examples,
-    tokenizer: &Tokenizer,
-) -> Result<Prompt> {
+    examples: ExampleExchanges,
+    tokenizer: &ModelTokenizer,
+) -> Result<TokenPrompt> {
     let shows_answers =
-        examples == Examples::Shown && tools.iter().any(|tool| tool.name.as_str() == SHELL);
+        examples == ExampleExchanges::Shown && tools.iter().any(|tool| tool.name.as_str() == SHELL);
     let mut writer =
-        Writer { tokenizer, tokens: Vec::new(), task: String::new(), failures: 0, shows_answers };
+        PromptWriter { tokenizer, tokens: Vec::new(), task: String::new(), failures: 0, shows_answers };
     writer.open("system")?;
     let system = request.system.trim();
     writer.plain(if system.is_empty() { SYSTEM } else { system })?;
@@ -60,7 +60,7 @@ pub fn render(
         writer.plain(&format!("{TOOLS_HEAD}{lines}"))?;
     }
     writer.close()?;
-    if examples == Examples::Shown {
+    if examples == ExampleExchanges::Shown {
         for (phrase, steps) in example_exchanges(tools) {
             writer.exchange(phrase, &steps)?;
         }
@@ -70,11 +70,11 @@ pub fn render(
         writer.message(message)?;
     }
     writer.open("assistant")?;
-    Ok(Prompt { tokens: writer.tokens, prefix_len })
+    Ok(TokenPrompt { tokens: writer.tokens, prefix_len })
 }
 
-struct Writer<'a> {
-    tokenizer: &'a Tokenizer,
+struct PromptWriter<'a> {
+    tokenizer: &'a ModelTokenizer,
     tokens: Vec<u32>,
     /// The last user message.
     task: String,
@@ -85,7 +85,7 @@ struct Writer<'a> {
     shows_answers: bool,
 }
 
-impl Writer<'_> {
+impl PromptWriter<'_> {
     fn plain(&mut self, text: &str) -> Result<()> {
         self.tokens.extend(self.tokenizer.encode_plain(text)?);
         Ok(())
@@ -107,20 +107,20 @@ impl Writer<'_> {
         self.close()
     }
 
-    fn exchange(&mut self, phrase: &str, steps: &[Step<'_>]) -> Result<()> {
+    fn exchange(&mut self, phrase: &str, steps: &[ExampleStep<'_>]) -> Result<()> {
         self.set_task(phrase);
         self.turn("user", phrase)?;
         for step in steps {
             match step {
-                Step::Call(name, arguments) => {
+                ExampleStep::Call(name, arguments) => {
                     self.turn("assistant", &call_text(name, arguments))?;
                 }
-                Step::Result { text, failed } => {
+                ExampleStep::Result { text, failed } => {
                     self.failures = usize::from(*failed);
                     let text = format!("{}{}", result_text(text, *failed), self.next());
                     self.turn("user", &text)?;
                 }
-                Step::Answer(text) => self.turn("assistant", text)?,
+                ExampleStep::Answer(text) => self.turn("assistant", text)?,
             }
         }
         Ok(())
@@ -156,7 +156,7 @@ impl Writer<'_> {
         let mut has_result = false;
         for part in &message.parts {
             if let Part::ToolResult(result) = part {
-                let failed = failed(result);
+                let failed = is_failed_result(result);
                 parts.push(result_text(&cut(&plain(result), self.tokenizer)?, failed));
                 self.failures = if failed { self.failures + 1 } else { 0 };
                 has_result = true;

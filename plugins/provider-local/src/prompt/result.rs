@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::types::{Result, ToolResult};
 use serde_json::{Map, Value};
 
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::ModelTokenizer;
 
 /// The maximum number of tokens in one result. Two cores with AVX2 read them in ten seconds, at 69
 /// tokens per second.
@@ -13,7 +13,7 @@ pub const RESULT_TOKENS_MAX: usize = 700;
 pub const FAILURES_MAX: usize = 4;
 
 /// Returns true if a call failed: with an error, or for a command, by its return code.
-pub fn failed(result: &ToolResult) -> bool {
+pub fn is_failed_result(result: &ToolResult) -> bool {
     let content = &result.content;
     let is_refused = content.get("success") == Some(&Value::Bool(false));
     result.is_error || bad_code(content).is_some() || is_refused || content.contains_key("error")
@@ -56,7 +56,7 @@ fn text_of(content: &Map<String, Value>) -> String {
 }
 
 /// Removes the middle of a long text and adds a note.
-pub(super) fn cut(text: &str, tokenizer: &Tokenizer) -> Result<String> {
+pub(super) fn cut(text: &str, tokenizer: &ModelTokenizer) -> Result<String> {
     let tokens = tokenizer.encode_plain(text)?;
     if tokens.len() <= RESULT_TOKENS_MAX {
         return Ok(text.to_owned());
@@ -81,7 +81,7 @@ mod tests {
     fn check(content: Value, is_error: bool, expected: (&str, bool)) {
         let content = content.as_object().unwrap().clone();
         let result = ToolResult { content, is_error, ..ToolResult::default() };
-        assert_eq!((plain(&result).as_str(), failed(&result)), expected);
+        assert_eq!((plain(&result).as_str(), is_failed_result(&result)), expected);
     }
 
     #[test]

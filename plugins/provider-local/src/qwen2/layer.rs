@@ -6,28 +6,28 @@ use candle_nn::ops::{rms_norm, softmax_last_dim};
 use candle_nn::rotary_emb::rope_thd;
 
 use super::cache::LayerCache;
-use super::weights::{Linear, Weights};
-use crate::gguf::Shape;
+use super::weights::{QuantisedLinear, TensorReader};
+use crate::gguf::ModelShape;
 
 /// The maximum number of new tokens for which the fused attention is faster than matrix products.
 const FUSED_TOKENS_MAX: usize = 7;
 
 /// The weights of one layer.
-pub(super) struct Layer {
+pub(super) struct Qwen2Layer {
     attention_norm: Tensor,
-    queries: Linear,
-    keys: Linear,
-    values: Linear,
-    output: Linear,
+    queries: QuantisedLinear,
+    keys: QuantisedLinear,
+    values: QuantisedLinear,
+    output: QuantisedLinear,
     feed_norm: Tensor,
-    gate: Linear,
-    up: Linear,
-    down: Linear,
+    gate: QuantisedLinear,
+    up: QuantisedLinear,
+    down: QuantisedLinear,
 }
 
 /// The state that all layers share while some tokens pass through.
-pub(super) struct Pass<'a> {
-    pub(super) shape: &'a Shape,
+pub(super) struct ForwardPass<'a> {
+    pub(super) shape: &'a ModelShape,
     /// The position of the first new token.
     pub(super) start: usize,
     pub(super) cos: Tensor,
@@ -36,15 +36,15 @@ pub(super) struct Pass<'a> {
     pub(super) mask: Option<Tensor>,
 }
 
-impl Pass<'_> {
+impl ForwardPass<'_> {
     /// Returns true if this many new tokens need a mask.
     pub(super) fn needs_mask(tokens: usize) -> bool {
         tokens > FUSED_TOKENS_MAX
     }
 }
 
-impl Layer {
-    pub(super) fn load(weights: &mut Weights<'_>, index: usize) -> Result<Self> {
+impl Qwen2Layer {
+    pub(super) fn load(weights: &mut TensorReader<'_>, index: usize) -> Result<Self> {
         let name = |part: &str| format!("blk.{index}.{part}");
         Ok(Self {
             attention_norm: weights.floats(&name("attn_norm.weight"))?,
@@ -62,7 +62,7 @@ impl Layer {
     pub(super) fn forward(
         &self,
         x: &Tensor,
-        pass: &Pass<'_>,
+        pass: &ForwardPass<'_>,
         cache: &mut LayerCache,
     ) -> Result<Tensor> {
         let epsilon = pass.shape.norm_epsilon as f32;
@@ -73,9 +73,9 @@ impl Layer {
         x + self.down.forward(&gated)?
     }
 
-    fn attend(&self, x: &Tensor, pass: &Pass<'_>, cache: &mut LayerCache) -> Result<Tensor> {
+    fn attend(&self, x: &Tensor, pass: &ForwardPass<'_>, cache: &mut LayerCache) -> Result<Tensor> {
         let tokens = x.dim(0)?;
-        let Shape { heads, kv_heads, head_width, .. } = *pass.shape;
+        let ModelShape { heads, kv_heads, head_width, .. } = *pass.shape;
         let queries = self.queries.forward(x)?.reshape((1, tokens, heads, head_width))?;
         let keys = self.keys.forward(x)?.reshape((1, tokens, kv_heads, head_width))?;
         let values = self.values.forward(x)?.reshape((tokens, kv_heads, head_width))?;

@@ -9,11 +9,11 @@ use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use rayon::prelude::*;
 
 use super::cache::LayerCache;
-use super::layer::{Layer, Pass};
-use super::weights::{Linear, Weights};
+use super::layer::{Qwen2Layer, ForwardPass};
+use super::weights::{QuantisedLinear, TensorReader};
 use crate::cancel::CancelFlag;
-use crate::engine::Engine;
-use crate::gguf::{Gguf, Shape, broken, first_line};
+use crate::engine::InferenceEngine;
+use crate::gguf::{GgufFile, ModelShape, broken_file_error, first_line};
 
 /// The number of tokens that pass through the layers together. A layer takes about 23 ms for them
 /// on two cores, and the cancel flag is checked between layers. Larger chunks are only a few
@@ -22,12 +22,12 @@ const CHUNK_TOKENS: usize = 64;
 
 /// A Qwen2 model with the cache of one sequence.
 pub struct Qwen2 {
-    shape: Shape,
+    shape: ModelShape,
     context_limit: usize,
     embedding: Arc<QTensor>,
-    layers: Vec<Layer>,
+    layers: Vec<Qwen2Layer>,
     final_norm: Tensor,
-    logits: Linear,
+    logits: QuantisedLinear,
     caches: Vec<LayerCache>,
     len: usize,
 }
@@ -37,25 +37,25 @@ impl Qwen2 {
     ///
     /// # Errors
     /// Kind `configuration` if a tensor is missing or has the wrong shape.
-    pub fn load(gguf: &Gguf, context_tokens_max: usize) -> Result<Self> {
+    pub fn load(gguf: &GgufFile, context_tokens_max: usize) -> Result<Self> {
         let shape = gguf.shape()?;
         Self::read(gguf, shape, context_tokens_max)
-            .map_err(|error| broken(gguf.path(), &first_line(&error)))
+            .map_err(|error| broken_file_error(gguf.path(), &first_line(&error)))
     }
 
-    fn read(gguf: &Gguf, shape: Shape, context_tokens_max: usize) -> CandleResult<Self> {
+    fn read(gguf: &GgufFile, shape: ModelShape, context_tokens_max: usize) -> CandleResult<Self> {
         let context_limit = shape.context_limit.min(context_tokens_max);
         let layers = (0..shape.layers)
             .into_par_iter()
             .map_init(
-                || Weights::open(gguf),
+                || TensorReader::open(gguf),
                 |weights, index| match weights {
-                    Ok(weights) => Layer::load(weights, index),
+                    Ok(weights) => Qwen2Layer::load(weights, index),
                     Err(error) => Err(candle_core::Error::msg(error.to_string())),
                 },
             )
             .collect::<CandleResult<Vec<_>>>()?;
-        let mut weights = Weights::open(gguf)?;
+        let mut weights = TensorReader::open(gguf)?;
         let embedding = Arc::new(weights.quantised("token_embd.weight")?);
         if embedding.shape().dims().get(1) != Some(&shape.hidden) {
             candle_core::bail!("`token_embd.weight` has the shape {:?}", embedding.shape());
@@ -63,7 +63,7 @@ impl Qwen2 {
         let logits = if weights.has("output.weight") {
             weights.linear("output")?
         } else {
-            Linear::of(Arc::clone(&embedding))?
+            QuantisedLinear::of(Arc::clone(&embedding))?
         };
         let caches = (0..shape.layers)
             .map(|_| LayerCache::new(context_limit, shape.kv_heads, shape.head_width))
@@ -85,12 +85,12 @@ impl Qwen2 {
         let ids = Tensor::new(tokens, &Device::Cpu)?;
         let mut x = self.embedding.embedding(&ids)?;
         let (cos, sin) = rotations(&self.shape, self.len, tokens.len())?;
-        let mask = if Pass::needs_mask(tokens.len()) {
+        let mask = if ForwardPass::needs_mask(tokens.len()) {
             Some(causal_mask(self.len, tokens.len())?)
         } else {
             None
         };
-        let pass = Pass { shape: &self.shape, start: self.len, cos, sin, mask };
+        let pass = ForwardPass { shape: &self.shape, start: self.len, cos, sin, mask };
         for (layer, cache) in self.layers.iter().zip(&mut self.caches) {
             if cancel.is_cancelled() {
                 return Ok(None);
@@ -107,7 +107,7 @@ impl Qwen2 {
     }
 }
 
-impl Engine for Qwen2 {
+impl InferenceEngine for Qwen2 {
     fn context_limit(&self) -> usize {
         self.context_limit
     }
@@ -131,13 +131,13 @@ impl Engine for Qwen2 {
         let mut last = None;
         for chunk in tokens.chunks(CHUNK_TOKENS) {
             cancel.check()?;
-            last = self.chunk(chunk, cancel).map_err(|error| failed(&error))?;
+            last = self.chunk(chunk, cancel).map_err(|error| model_error(&error))?;
             if last.is_none() {
                 return Err(Error::cancelled());
             }
         }
         let hidden = last.ok_or_else(Error::cancelled)?;
-        self.logits_of(&hidden).map_err(|error| failed(&error))
+        self.logits_of(&hidden).map_err(|error| model_error(&error))
     }
 
     fn truncate(&mut self, len: usize) {
@@ -157,7 +157,7 @@ impl Engine for Qwen2 {
         }
         let mut out = Vec::with_capacity(len * self.state_bytes_per_token());
         for cache in &self.caches {
-            cache.save(len, &mut out).map_err(|error| failed(&error))?;
+            cache.save(len, &mut out).map_err(|error| model_error(&error))?;
         }
         Ok(out)
     }
@@ -175,7 +175,7 @@ impl Engine for Qwen2 {
         let mut rest = bytes;
         for cache in &mut self.caches {
             let (layer, others) = rest.split_at(stored * cache.row_width() * 4);
-            cache.load(layer, stored, len).map_err(|error| failed(&error))?;
+            cache.load(layer, stored, len).map_err(|error| model_error(&error))?;
             rest = others;
         }
         self.len = len;
@@ -183,7 +183,7 @@ impl Engine for Qwen2 {
     }
 }
 
-fn failed(error: &candle_core::Error) -> Error {
+fn model_error(error: &candle_core::Error) -> Error {
     Error::new(ErrorKind::Provider, format!("the local model failed: {}", first_line(error)))
 }
 
@@ -191,7 +191,7 @@ fn failed(error: &candle_core::Error) -> Error {
 ///
 /// They are computed for every chunk, because a table for the whole context would be larger and not
 /// faster.
-fn rotations(shape: &Shape, start: usize, tokens: usize) -> CandleResult<(Tensor, Tensor)> {
+fn rotations(shape: &ModelShape, start: usize, tokens: usize) -> CandleResult<(Tensor, Tensor)> {
     let half = shape.head_width / 2;
     let angles: Vec<f64> = (start..start + tokens)
         .flat_map(|position| {

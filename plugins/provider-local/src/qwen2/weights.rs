@@ -7,16 +7,16 @@ use std::sync::Arc;
 use candle_core::quantized::{GgmlDType, QMatMul, QTensor};
 use candle_core::{Device, Module, Result, Tensor};
 
-use crate::gguf::Gguf;
+use crate::gguf::GgufFile;
 
 /// Reads the tensors of one file. Each loading thread has its own reader.
-pub(super) struct Weights<'a> {
-    gguf: &'a Gguf,
+pub(super) struct TensorReader<'a> {
+    gguf: &'a GgufFile,
     file: BufReader<File>,
 }
 
-impl<'a> Weights<'a> {
-    pub(super) fn open(gguf: &'a Gguf) -> Result<Self> {
+impl<'a> TensorReader<'a> {
+    pub(super) fn open(gguf: &'a GgufFile) -> Result<Self> {
         Ok(Self { gguf, file: BufReader::new(File::open(gguf.path())?) })
     }
 
@@ -41,21 +41,21 @@ impl<'a> Weights<'a> {
         self.quantised(name)?.dequantize(&Device::Cpu)
     }
 
-    pub(super) fn linear(&mut self, name: &str) -> Result<Linear> {
+    pub(super) fn linear(&mut self, name: &str) -> Result<QuantisedLinear> {
         let weight = QMatMul::from_arc(Arc::new(self.quantised(&format!("{name}.weight"))?))?;
         let bias_name = format!("{name}.bias");
         let bias = if self.has(&bias_name) { Some(self.floats(&bias_name)?) } else { None };
-        Ok(Linear { weight, bias })
+        Ok(QuantisedLinear { weight, bias })
     }
 }
 
 /// A quantised matrix with an optional bias.
-pub(super) struct Linear {
+pub(super) struct QuantisedLinear {
     weight: QMatMul,
     bias: Option<Tensor>,
 }
 
-impl Linear {
+impl QuantisedLinear {
     pub(super) fn of(weight: Arc<QTensor>) -> Result<Self> {
         Ok(Self { weight: QMatMul::from_arc(weight)?, bias: None })
     }

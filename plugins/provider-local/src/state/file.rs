@@ -21,13 +21,13 @@ pub type ModelDigest = [u8; DIGEST_BYTES];
 
 /// The header before the tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct StateFileHeader {
     pub(super) model: ModelDigest,
     pub(super) tokens: usize,
     pub(super) bytes_per_token: usize,
 }
 
-impl Head {
+impl StateFileHeader {
     /// Reads the header. Returns `None` if it is not of this version.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let rest = bytes.strip_prefix(MAGIC)?;
@@ -76,8 +76,8 @@ pub(super) fn encode(model: &ModelDigest, tokens: &[u32], state: &[u8]) -> Vec<u
 }
 
 /// Returns the header and state of a whole file, or `None` if any bit is wrong.
-pub(super) fn decode(mut bytes: Vec<u8>) -> Option<(Head, Vec<u8>)> {
-    let head = Head::parse(&bytes)?;
+pub(super) fn decode(mut bytes: Vec<u8>) -> Option<(StateFileHeader, Vec<u8>)> {
+    let head = StateFileHeader::parse(&bytes)?;
     if bytes.len() as u64 != head.file_bytes() {
         return None;
     }

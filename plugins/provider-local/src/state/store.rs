@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 
-use super::file::{self, HEAD_BYTES, Head, ModelDigest};
+use super::file::{self, HEAD_BYTES, StateFileHeader, ModelDigest};
 
 /// The size limit of all saved states together, which is enough for about twenty sets of tools of
 /// the default model.
@@ -18,7 +18,7 @@ const EXTENSION: &str = "prefix";
 
 /// The saved states of one model, in a folder that all models share.
 #[derive(Debug, Clone)]
-pub struct Store {
+pub struct ModelStateStore {
     folder: PathBuf,
     model: ModelDigest,
     bytes_per_token: usize,
@@ -27,7 +27,7 @@ pub struct Store {
 
 /// A saved state with the same start as a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct MatchingState {
     path: PathBuf,
     /// The number of tokens in the file.
     pub stored: usize,
@@ -35,7 +35,7 @@ pub struct Found {
     pub usable: usize,
 }
 
-impl Store {
+impl ModelStateStore {
     /// Creates a store. Does not touch the folder.
     pub fn new(
         folder: PathBuf,
@@ -50,17 +50,17 @@ impl Store {
     ///
     /// Truncated or invalid files are removed, and `say` gets a line about each. Files of other
     /// models are left alone.
-    pub fn find(&self, tokens: &[u32], say: &mut dyn FnMut(String)) -> Option<Found> {
-        let mut best: Option<Found> = None;
+    pub fn find(&self, tokens: &[u32], say: &mut dyn FnMut(String)) -> Option<MatchingState> {
+        let mut best: Option<MatchingState> = None;
         for path in self.files() {
             match self.look(&path, tokens) {
-                Ok(Look::Usable(found)) => {
+                Ok(StateFileMatch::Usable(found)) => {
                     if best.as_ref().is_none_or(|best| found.usable > best.usable) {
                         best = Some(found);
                     }
                 }
-                Ok(Look::Other) => {}
-                Ok(Look::Damaged) => remove_damaged(&path, say),
+                Ok(StateFileMatch::Other) => {}
+                Ok(StateFileMatch::Damaged) => remove_damaged(&path, say),
                 Err(error) => say(format!("cannot read `{}`: {error}", path.display())),
             }
         }
@@ -68,7 +68,7 @@ impl Store {
     }
 
     /// Returns the bytes of a state. If it is damaged, returns `None` and passes a line to `say`.
-    pub fn read(&self, found: &Found, say: &mut dyn FnMut(String)) -> Option<Vec<u8>> {
+    pub fn read(&self, found: &MatchingState, say: &mut dyn FnMut(String)) -> Option<Vec<u8>> {
         let bytes = match fs::read(&found.path) {
             Ok(bytes) => bytes,
             Err(error) => {
@@ -128,23 +128,23 @@ impl Store {
         files
     }
 
-    fn look(&self, path: &Path, tokens: &[u32]) -> io::Result<Look> {
+    fn look(&self, path: &Path, tokens: &[u32]) -> io::Result<StateFileMatch> {
         let mut file = File::open(path)?;
         let mut head = [0; HEAD_BYTES];
         if read_up_to(&mut file, &mut head)? < HEAD_BYTES {
-            return Ok(Look::Damaged);
+            return Ok(StateFileMatch::Damaged);
         }
-        let Some(head) = Head::parse(&head) else { return Ok(Look::Damaged) };
+        let Some(head) = StateFileHeader::parse(&head) else { return Ok(StateFileMatch::Damaged) };
         if file.metadata()?.len() != head.file_bytes() {
-            return Ok(Look::Damaged);
+            return Ok(StateFileMatch::Damaged);
         }
         if head.model != self.model || head.bytes_per_token != self.bytes_per_token {
-            return Ok(Look::Other);
+            return Ok(StateFileMatch::Other);
         }
         let mut saved = vec![0; head.tokens * 4];
         file.read_exact(&mut saved)?;
         let usable = common_prefix(&file::parse_tokens(&saved), tokens);
-        Ok(Look::Usable(Found { path: path.to_owned(), stored: head.tokens, usable }))
+        Ok(StateFileMatch::Usable(MatchingState { path: path.to_owned(), stored: head.tokens, usable }))
     }
 
     /// Writes a temporary file and renames it, so that a reader never sees half a file.
@@ -186,8 +186,8 @@ impl Store {
     }
 }
 
-enum Look {
-    Usable(Found),
+enum StateFileMatch {
+    Usable(MatchingState),
     Other,
     Damaged,
 }
@@ -212,7 +212,7 @@ fn remove_damaged(path: &Path, say: &mut dyn FnMut(String)) {
     say(format!("the saved state `{}` is damaged; {what}", path.display()));
 }
 
-/// Marks a file as just used, for [`Store::drop_oldest`]. If that fails, the file only counts as
+/// Marks a file as just used, for [`ModelStateStore::drop_oldest`]. If that fails, the file only counts as
 /// older.
 fn touch(path: &Path) {
     let file = OpenOptions::new().append(true).open(path);
@@ -237,8 +237,8 @@ mod tests {
 
     const MODEL: ModelDigest = [7; 32];
 
-    fn store(folder: &Path) -> Store {
-        Store::new(folder.to_owned(), MODEL, 8, BYTES_MAX)
+    fn store(folder: &Path) -> ModelStateStore {
+        ModelStateStore::new(folder.to_owned(), MODEL, 8, BYTES_MAX)
     }
 
     fn state(tokens: &[u32]) -> Vec<u8> {
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn states_of_other_models_are_neither_used_nor_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let other = Store::new(folder.path().to_owned(), [8; 32], 8, BYTES_MAX);
+        let other = ModelStateStore::new(folder.path().to_owned(), [8; 32], 8, BYTES_MAX);
         other.write(&[1, 2], &state(&[1, 2])).unwrap();
         assert_eq!(store(folder.path()).find(&[1, 2], &mut silent), None);
         assert!(other.find(&[1, 2], &mut silent).is_some());
@@ -304,8 +304,8 @@ mod tests {
     #[test]
     fn past_the_limit_the_oldest_goes_and_the_newest_stays() {
         let folder = tempfile::tempdir().unwrap();
-        let one = Head { model: MODEL, tokens: 1, bytes_per_token: 8 }.file_bytes();
-        let store = Store::new(folder.path().to_owned(), MODEL, 8, 2 * one);
+        let one = StateFileHeader { model: MODEL, tokens: 1, bytes_per_token: 8 }.file_bytes();
+        let store = ModelStateStore::new(folder.path().to_owned(), MODEL, 8, 2 * one);
         for (age, token) in [(300, 1), (200, 2)] {
             store.write(&[token], &state(&[token])).unwrap();
             let file = File::options().append(true).open(store.path_of(&[token])).unwrap();
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn a_state_larger_than_the_limit_is_not_saved() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(folder.path().to_owned(), MODEL, 8, 20);
+        let store = ModelStateStore::new(folder.path().to_owned(), MODEL, 8, 20);
         store.write(&[1], &state(&[1])).unwrap();
         assert!(store.files().is_empty());
     }

@@ -8,9 +8,9 @@ use candle_core::quantized::gguf_file::{self, Value as Gguf};
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
 use jaato_plugin_sdk::types::{Message, Request, ToolCall, ToolSpec};
-use provider_local::gguf::Gguf as Header;
-use provider_local::local::{LocalModel, Sink};
-use provider_local::tokenizer::Tokenizer;
+use provider_local::gguf::GgufFile as Header;
+use provider_local::local::{LocalModel, CompletionSink};
+use provider_local::tokenizer::ModelTokenizer;
 use serde_json::{Value, json};
 
 pub const CONTEXT: u32 = 2048;
@@ -143,8 +143,8 @@ pub fn load(path: &Path) -> LocalModel {
     LocalModel::load(path, CONTEXT as usize).unwrap()
 }
 
-pub fn tokenizer(path: &Path) -> Arc<Tokenizer> {
-    Arc::new(Tokenizer::from_gguf(&Header::open(path).unwrap()).unwrap())
+pub fn tokenizer(path: &Path) -> Arc<ModelTokenizer> {
+    Arc::new(ModelTokenizer::from_gguf(&Header::open(path).unwrap()).unwrap())
 }
 
 pub fn tool(name: &str, parameters: Value) -> ToolSpec {
@@ -174,7 +174,7 @@ pub struct Kept {
     pub log: Vec<String>,
 }
 
-impl Sink for Kept {
+impl CompletionSink for Kept {
     fn text(&mut self, text: &str) -> bool {
         self.text.push_str(text);
         true

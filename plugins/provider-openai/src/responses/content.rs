@@ -3,17 +3,17 @@
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Data, Part};
 use jaato_plugin_sdk_provider::chat::{FILE_NAME, data_url};
-use jaato_plugin_sdk_provider::shown::{Blobs, PDF, in_words};
+use jaato_plugin_sdk_provider::shown::{BlobContents, PDF, in_words};
 
 /// The content of a user's or a tool's item, in progress. Adjacent texts are merged.
 #[derive(Debug, Default)]
-pub(super) struct Content {
+pub(super) struct ResponsesContent {
     pieces: Vec<Value>,
 }
 
-impl Content {
+impl ResponsesContent {
     /// Adds text on its own line. Empty text is ignored.
-    pub(super) fn say(&mut self, words: &str) {
+    pub(super) fn push_text(&mut self, words: &str) {
         if words.is_empty() {
             return;
         }
@@ -27,7 +27,7 @@ impl Content {
     }
 
     /// Adds data as an image or file if its bytes are available, otherwise as text.
-    pub(super) fn add(&mut self, data: &Data, blobs: &Blobs) {
+    pub(super) fn add(&mut self, data: &Data, blobs: &BlobContents) {
         match data_url(data, blobs) {
             Some(url) if data.mime_type == PDF => {
                 let name = data.name.as_deref().unwrap_or(FILE_NAME);
@@ -35,15 +35,15 @@ impl Content {
                     .push(json!({ "type": "input_file", "filename": name, "file_data": url }));
             }
             Some(url) => self.pieces.push(json!({ "type": "input_image", "image_url": url })),
-            None => self.say(&in_words(data)),
+            None => self.push_text(&in_words(data)),
         }
     }
 
     /// Adds the text and media of parts, and ignores everything else.
-    pub(super) fn add_parts(&mut self, parts: &[Part], blobs: &Blobs) {
+    pub(super) fn add_parts(&mut self, parts: &[Part], blobs: &BlobContents) {
         for part in parts {
             match part {
-                Part::Text { text, .. } => self.say(text),
+                Part::Text { text, .. } => self.push_text(text),
                 Part::Data(data) => self.add(data, blobs),
                 _ => {}
             }
@@ -51,7 +51,7 @@ impl Content {
     }
 
     /// Returns the content as JSON. A single text is written as a string.
-    pub(super) fn written(mut self) -> Value {
+    pub(super) fn to_json(mut self) -> Value {
         let only_text = |pieces: &[Value]| pieces.len() == 1 && pieces[0]["text"].is_string();
         if only_text(&self.pieces) {
             return self.pieces[0]["text"].take();

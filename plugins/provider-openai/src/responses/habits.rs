@@ -19,7 +19,7 @@ const PLAIN: [&str; 8] = [
 
 /// A model's requirements.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Habits {
+pub struct ResponsesRequestStyle {
     /// Whether to ask for encrypted reasoning.
     pub has_encrypted: bool,
     /// Whether to ask for summaries of reasoning.
@@ -30,7 +30,7 @@ pub struct Habits {
 
 /// A change that a server asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum ResponsesRequestChange {
     /// No encrypted reasoning, because the model does not support it.
     NoEncrypted,
     /// No summaries of reasoning, because the model or the account does not support them.
@@ -42,7 +42,7 @@ pub enum Wish {
 /// The maximum number of hashes to keep.
 const MARKS_MAX: usize = 4096;
 
-impl Habits {
+impl ResponsesRequestStyle {
     /// Returns a model's requirements before any refusal. `has_summaries` comes from the server's
     /// facts.
     pub fn of_model(model: &str, has_summaries: bool) -> Self {
@@ -56,12 +56,12 @@ impl Habits {
 
     /// Applies a refusal. Returns `None` if that would not change the request. `marks` are the
     /// hashes of its reasoning items.
-    pub fn follow(&self, wish: Wish, marks: impl IntoIterator<Item = u64>) -> Option<Self> {
+    pub fn follow(&self, wish: ResponsesRequestChange, marks: impl IntoIterator<Item = u64>) -> Option<Self> {
         let mut other = self.clone();
         match wish {
-            Wish::NoEncrypted => other.has_encrypted = false,
-            Wish::NoSummaries => other.has_summaries = false,
-            Wish::NoReasoning => {
+            ResponsesRequestChange::NoEncrypted => other.has_encrypted = false,
+            ResponsesRequestChange::NoSummaries => other.has_summaries = false,
+            ResponsesRequestChange::NoReasoning => {
                 if other.refused.len() > MARKS_MAX {
                     other.refused.clear();
                 }
@@ -88,22 +88,22 @@ const UNREADABLE: [&str; 8] = [
 const UNSUPPORTED: [&str; 4] = ["not support", "unsupported", "unknown", "invalid value"];
 
 /// Reads the change that a server asks for from its refusal.
-pub fn wish(status: u16, body: &[u8]) -> Option<Wish> {
+pub fn wish(status: u16, body: &[u8]) -> Option<ResponsesRequestChange> {
     if !matches!(status, 400 | 422) {
         return None;
     }
     let words = String::from_utf8_lossy(body).to_lowercase();
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
     if says(&UNREADABLE) {
-        return Some(Wish::NoReasoning);
+        return Some(ResponsesRequestChange::NoReasoning);
     }
     let names_encrypted =
         says(&["encrypted content", "encrypted_content", "\"include\"", "'include'"]);
     let names_summaries = says(&["reasoning.summary", "reasoning summar"]);
     if names_summaries && (says(&UNSUPPORTED) || says(&["verified"])) {
-        return Some(Wish::NoSummaries);
+        return Some(ResponsesRequestChange::NoSummaries);
     }
-    (names_encrypted && says(&UNSUPPORTED)).then_some(Wish::NoEncrypted)
+    (names_encrypted && says(&UNSUPPORTED)).then_some(ResponsesRequestChange::NoEncrypted)
 }
 
 #[cfg(test)]
@@ -121,29 +121,29 @@ mod tests {
             ("gpt-4.1", false),
             ("gpt-5-chat-latest", false),
         ] {
-            let habits = Habits::of_model(model, true);
+            let habits = ResponsesRequestStyle::of_model(model, true);
             assert_eq!((habits.has_encrypted, habits.has_summaries), (expected, expected));
-            assert!(!Habits::of_model(model, false).has_summaries);
+            assert!(!ResponsesRequestStyle::of_model(model, false).has_summaries);
         }
     }
 
     #[test]
     fn a_refusal_tells_what_is_wanted() {
         for (body, expected) in [
-            (r#"{"error":{"code":"invalid_encrypted_content"}}"#, Wish::NoReasoning),
-            ("The encrypted content gAAA... could not be verified.", Wish::NoReasoning),
+            (r#"{"error":{"code":"invalid_encrypted_content"}}"#, ResponsesRequestChange::NoReasoning),
+            ("The encrypted content gAAA... could not be verified.", ResponsesRequestChange::NoReasoning),
             (
                 "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
-                Wish::NoReasoning,
+                ResponsesRequestChange::NoReasoning,
             ),
-            ("Encrypted content is not supported with this model.", Wish::NoEncrypted),
+            ("Encrypted content is not supported with this model.", ResponsesRequestChange::NoEncrypted),
             (
                 "Your organization must be verified to generate reasoning summaries.",
-                Wish::NoSummaries,
+                ResponsesRequestChange::NoSummaries,
             ),
             (
                 "Unsupported parameter: 'reasoning.summary' is not supported with this model.",
-                Wish::NoSummaries,
+                ResponsesRequestChange::NoSummaries,
             ),
         ] {
             assert_eq!(wish(400, body.as_bytes()), Some(expected), "{body}");
@@ -156,11 +156,11 @@ mod tests {
 
     #[test]
     fn a_wish_is_followed_once() {
-        let habits = Habits::of_model("o3", true);
-        for wish in [Wish::NoEncrypted, Wish::NoSummaries, Wish::NoReasoning] {
+        let habits = ResponsesRequestStyle::of_model("o3", true);
+        for wish in [ResponsesRequestChange::NoEncrypted, ResponsesRequestChange::NoSummaries, ResponsesRequestChange::NoReasoning] {
             let other = habits.follow(wish, [7]).unwrap();
             assert_eq!(other.follow(wish, [7]), None, "{wish:?}");
         }
-        assert_eq!(habits.follow(Wish::NoReasoning, []), None);
+        assert_eq!(habits.follow(ResponsesRequestChange::NoReasoning, []), None);
     }
 }

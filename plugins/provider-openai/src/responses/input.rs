@@ -6,17 +6,17 @@
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Message, Request, Role, ToolResult};
-use jaato_plugin_sdk_provider::shown::Blobs;
+use jaato_plugin_sdk_provider::shown::BlobContents;
 
-use super::content::Content;
+use super::content::ResponsesContent;
 use super::items::{self, CALL_IDS};
-use super::request::Asking;
+use super::request::ResponsesRequestSettings;
 
 /// Writes the items.
 ///
 /// # Errors
 /// `unknown_operation` if a message has an unknown role.
-pub(super) fn input(request: &Request, asking: &Asking<'_>, blobs: &Blobs) -> Result<Vec<Value>> {
+pub(super) fn input(request: &Request, asking: &ResponsesRequestSettings<'_>, blobs: &BlobContents) -> Result<Vec<Value>> {
     let mut written = Vec::new();
     if !request.system.is_empty() {
         written.push(message(asking.system_role, json!(request.system)));
@@ -30,9 +30,9 @@ pub(super) fn input(request: &Request, asking: &Asking<'_>, blobs: &Blobs) -> Re
             }
             Role::Tool => {
                 written.extend(one.tool_results().map(|result| output(result, blobs)));
-                let mut behind = Content::default();
+                let mut behind = ResponsesContent::default();
                 behind.add_parts(&one.parts, blobs);
-                let behind = behind.written();
+                let behind = behind.to_json();
                 if behind != "" {
                     written.push(message("user", behind));
                 }
@@ -47,22 +47,22 @@ fn message(role: &str, content: Value) -> Value {
     json!({ "type": "message", "role": role, "content": content })
 }
 
-fn user(one: &Message, blobs: &Blobs) -> Value {
-    let mut content = Content::default();
+fn user(one: &Message, blobs: &BlobContents) -> Value {
+    let mut content = ResponsesContent::default();
     content.add_parts(&one.parts, blobs);
-    message("user", content.written())
+    message("user", content.to_json())
 }
 
 /// Returns the output of a tool result, including the tool's attachments.
-fn output(result: &ToolResult, blobs: &Blobs) -> Value {
-    let mut content = Content::default();
-    content.say(&Value::Object(result.content.clone()).to_string());
+fn output(result: &ToolResult, blobs: &BlobContents) -> Value {
+    let mut content = ResponsesContent::default();
+    content.push_text(&Value::Object(result.content.clone()).to_string());
     for data in &result.attachments {
         content.add(data, blobs);
     }
     json!({
         "type": "function_call_output",
-        "call_id": CALL_IDS.written(result.call_id.as_str()),
-        "output": content.written(),
+        "call_id": CALL_IDS.format_id(result.call_id.as_str()),
+        "output": content.to_json(),
     })
 }

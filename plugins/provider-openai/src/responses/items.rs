@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::types::{Opaque, Part, ToolCall};
-use jaato_plugin_sdk_provider::chat::{CallIds, INVALID_ARGUMENTS, plain_name, unwrapped};
+use jaato_plugin_sdk_provider::chat::{CallIdFormat, INVALID_ARGUMENTS, plain_name, unwrap_calls};
 use jaato_plugin_sdk_provider::read_arguments;
 
 /// The signature of a text that is a further piece of the previous item.
@@ -19,26 +19,26 @@ const FURTHER: &str = "+";
 const BETWEEN: &str = "\n\n";
 
 /// The form of call ids.
-pub(super) const CALL_IDS: CallIds = CallIds::Plain(64);
+pub(super) const CALL_IDS: CallIdFormat = CallIdFormat::Plain(64);
 
 /// The provider name in `openai/MODEL`.
 const PROVIDER: &str = "openai";
 
 /// How much of an item arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Came {
+pub(super) enum ItemCompleteness {
     Whole,
     /// The answer was cut off inside the item.
     InPart,
 }
 
 /// Converts an item of an answer to parts.
-pub(super) fn parts(item: &Value, came: Came) -> Vec<Part> {
+pub(super) fn parts(item: &Value, came: ItemCompleteness) -> Vec<Part> {
     match item["type"].as_str() {
         Some("message") => texts(item),
         Some("reasoning") => reasoning(item, came),
         Some("function_call") => calls(item, came),
-        Some(_) if came == Came::Whole => vec![Part::opaque(kept(item))],
+        Some(_) if came == ItemCompleteness::Whole => vec![Part::opaque(kept(item))],
         Some(_) | None => Vec::new(),
     }
 }
@@ -118,7 +118,7 @@ pub(super) fn thought_of(item: &Value) -> String {
     if summary.is_empty() { texts("content", "") } else { summary }
 }
 
-fn reasoning(item: &Value, came: Came) -> Vec<Part> {
+fn reasoning(item: &Value, came: ItemCompleteness) -> Vec<Part> {
     let thought = thought_of(item);
     let mut parts = Vec::new();
     if !thought.is_empty() {
@@ -127,7 +127,7 @@ fn reasoning(item: &Value, came: Came) -> Vec<Part> {
     let says = |key: &str| item[key].as_str().is_some_and(|text| !text.is_empty());
     let has_content = item["content"].as_array().is_some_and(|content| !content.is_empty());
     // Without either, the server could not use the item.
-    if came == Came::Whole && (says("encrypted_content") || has_content) {
+    if came == ItemCompleteness::Whole && (says("encrypted_content") || has_content) {
         let mut kept = kept(item);
         if let Some(fields) = kept.as_object_mut() {
             fields.remove("status");
@@ -140,7 +140,7 @@ fn reasoning(item: &Value, came: Came) -> Vec<Part> {
 /// The fields of a call that a part stores itself.
 const CALL_FIELDS: [&str; 5] = ["type", "call_id", "name", "arguments", "status"];
 
-fn calls(item: &Value, came: Came) -> Vec<Part> {
+fn calls(item: &Value, came: ItemCompleteness) -> Vec<Part> {
     let text = |key: &str| item[key].as_str().unwrap_or_default();
     // A server that uses a single id may send it under either name.
     let id = if text("call_id").is_empty() { text("id") } else { text("call_id") };
@@ -152,7 +152,7 @@ fn calls(item: &Value, came: Came) -> Vec<Part> {
     let arguments = match read_arguments(&written) {
         Ok(Value::Null) => json!({}),
         Ok(arguments) => arguments,
-        Err(_) if written.trim().is_empty() && came == Came::Whole => json!({}),
+        Err(_) if written.trim().is_empty() && came == ItemCompleteness::Whole => json!({}),
         Err(_) => Value::String(written.to_string()),
     };
     let mut other = kept(item);
@@ -166,7 +166,7 @@ fn calls(item: &Value, came: Came) -> Vec<Part> {
     }
     let call = ToolCall::new(id, text("name"), arguments);
     let is_signed = other.as_object().is_some_and(|fields| !fields.is_empty());
-    let mut parts: Vec<Part> = unwrapped(call).into_iter().map(Part::ToolCall).collect();
+    let mut parts: Vec<Part> = unwrap_calls(call).into_iter().map(Part::ToolCall).collect();
     // The server does not know the calls inside a wrapper.
     if let [_] = parts[..] {
         parts = parts
@@ -255,7 +255,7 @@ fn call(call: &ToolCall) -> Value {
     };
     let mut item = json!({
         "type": "function_call",
-        "call_id": CALL_IDS.written(call.id.as_str()),
+        "call_id": CALL_IDS.format_id(call.id.as_str()),
         "name": plain_name(call.name.as_str()),
         "arguments": written,
     });
@@ -303,7 +303,7 @@ mod tests {
     /// Converts an item to parts and back.
     #[track_caller]
     fn back(item: &Value) -> Vec<Value> {
-        written(&parts(item, Came::Whole), "m", |_| true)
+        written(&parts(item, ItemCompleteness::Whole), "m", |_| true)
     }
 
     fn call_item(arguments: &str) -> Value {
@@ -316,7 +316,7 @@ mod tests {
         let plain = json!({ "type": "message", "id": "msg_1", "role": "assistant",
             "status": "completed",
             "content": [{ "type": "output_text", "text": "hi", "annotations": [], "logprobs": [] }] });
-        assert_eq!(parts(&plain, Came::Whole), [Part::text("hi")]);
+        assert_eq!(parts(&plain, ItemCompleteness::Whole), [Part::text("hi")]);
         assert_eq!(back(&plain), [said("hi")]);
         let rich = json!({ "type": "message", "role": "assistant", "status": "completed",
             "phase": "commentary", "of_the_future": [1],
@@ -327,14 +327,14 @@ mod tests {
             ] });
         let mut sent = rich.clone();
         sent["id"] = json!("msg_1");
-        let texts: Vec<String> = parts(&sent, Came::Whole)
+        let texts: Vec<String> = parts(&sent, ItemCompleteness::Whole)
             .iter()
             .map(|part| if let Part::Text { text, .. } = part { text.clone() } else { panic!() })
             .collect();
         assert_eq!(texts, ["a", "b", ""]);
         assert_eq!(back(&sent), [rich]);
         // If a piece was dropped, only the texts are written.
-        let mut fewer = parts(&sent, Came::Whole);
+        let mut fewer = parts(&sent, ItemCompleteness::Whole);
         fewer.remove(1);
         assert_eq!(written(&fewer, "m", |_| true), [said("a")]);
     }
@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn arguments_that_somebody_changed_count_as_they_are() {
         let [Part::ToolCall(mut call)] =
-            <[Part; 1]>::try_from(parts(&call_item("{ \"x\": 1 }"), Came::Whole)).unwrap()
+            <[Part; 1]>::try_from(parts(&call_item("{ \"x\": 1 }"), ItemCompleteness::Whole)).unwrap()
         else {
             panic!()
         };
@@ -368,10 +368,10 @@ mod tests {
             [Part::ToolCall(call)] => call.arguments.clone(),
             other => panic!("{other:?}"),
         };
-        assert_eq!(of("", Came::Whole), json!({}));
-        assert_eq!(of("null", Came::Whole), json!({}));
-        assert_eq!(of("", Came::InPart), json!(""));
-        assert_eq!(of("{\"x\":", Came::InPart), json!("{\"x\":"));
+        assert_eq!(of("", ItemCompleteness::Whole), json!({}));
+        assert_eq!(of("null", ItemCompleteness::Whole), json!({}));
+        assert_eq!(of("", ItemCompleteness::InPart), json!(""));
+        assert_eq!(of("{\"x\":", ItemCompleteness::InPart), json!("{\"x\":"));
         assert_eq!(back(&call_item("{"))[0]["arguments"], "{\"invalid_arguments\":\"{\"}");
     }
 
@@ -380,7 +380,7 @@ mod tests {
         let item = json!({ "type": "reasoning", "id": "rs_1", "status": null, "content": null,
             "summary": [{ "type": "summary_text", "text": "a" }, { "text": "b" }],
             "encrypted_content": "xyz" });
-        let mut parts = parts(&item, Came::Whole);
+        let mut parts = parts(&item, ItemCompleteness::Whole);
         let kept = json!({ "type": "reasoning",
             "summary": [{ "type": "summary_text", "text": "a" }, { "text": "b" }],
             "encrypted_content": "xyz" });
@@ -406,18 +406,18 @@ mod tests {
     fn reasoning_that_was_cut_or_holds_nothing_is_only_shown() {
         let cut = json!({ "type": "reasoning", "summary": [{ "text": "a" }],
             "encrypted_content": "x" });
-        assert_eq!(parts(&cut, Came::InPart), [Part::thought("a")]);
+        assert_eq!(parts(&cut, ItemCompleteness::InPart), [Part::thought("a")]);
         let bare = json!({ "type": "reasoning", "id": "rs_1", "summary": [] });
-        assert!(parts(&bare, Came::Whole).is_empty());
+        assert!(parts(&bare, ItemCompleteness::Whole).is_empty());
         let open = json!({ "type": "reasoning", "summary": [],
             "content": [{ "type": "reasoning_text", "text": "hm" }] });
-        assert_eq!(parts(&open, Came::Whole), [Part::thought("hm"), Part::opaque(open.clone())]);
+        assert_eq!(parts(&open, ItemCompleteness::Whole), [Part::thought("hm"), Part::opaque(open.clone())]);
     }
 
     #[test]
     fn an_item_of_the_future_goes_back_as_it_came() {
         let item = json!({ "type": "compaction", "encrypted_content": "x", "n": { "a": 1 } });
         assert_eq!(back(&item), [item]);
-        assert!(parts(&json!({ "x": 1 }), Came::Whole).is_empty());
+        assert!(parts(&json!({ "x": 1 }), ItemCompleteness::Whole).is_empty());
     }
 }

@@ -21,7 +21,7 @@ mod request;
 mod settings;
 mod usage;
 
-pub use habits::{Habits, Wish, wish};
-pub use reply::Reply;
-pub use request::{Asking, body, reasoning_marks};
+pub use habits::{ResponsesRequestStyle, ResponsesRequestChange, wish};
+pub use reply::ResponsesReply;
+pub use request::{ResponsesRequestSettings, body, reasoning_marks};
 pub(crate) use settings::not_taken;

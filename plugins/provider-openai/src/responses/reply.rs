@@ -12,11 +12,11 @@ use jaato_plugin_sdk::types::{Completion, Delta, FinishReason, Part, Usage};
 use jaato_plugin_sdk_provider::chat::{CHECK_URL, reason_of_word};
 use jaato_plugin_sdk_provider::exchange::wrong_form;
 use jaato_plugin_sdk_provider::{
-    ARGUMENTS_BYTES_MAX, Answer, CALLS_MAX, EVENTS_MAX, PARTS_MAX, Protocol, Reader, ServerEvent,
+    ARGUMENTS_BYTES_MAX, StreamingAnswer, CALLS_MAX, EVENTS_MAX, PARTS_MAX, ModelProtocol, AnswerReader, ServerEvent,
     failure,
 };
 
-use super::items::{self, Came};
+use super::items::{self, ItemCompleteness};
 use super::report::of_report;
 use super::usage;
 
@@ -31,9 +31,9 @@ const BETWEEN: &str = "\n\n";
 
 /// An answer in progress.
 #[derive(Debug)]
-pub struct Reply {
+pub struct ResponsesReply {
     url: String,
-    items: BTreeMap<u64, Item>,
+    items: BTreeMap<u64, ResponsesOutputItem>,
     /// The index of the item in the last event.
     newest: u64,
     usage: Option<Usage>,
@@ -48,7 +48,7 @@ pub struct Reply {
 
 /// An item of the output.
 #[derive(Debug, Default)]
-struct Item {
+struct ResponsesOutputItem {
     /// The item when it began.
     begun: Value,
     /// The item when it was done.
@@ -61,13 +61,13 @@ struct Item {
     arguments: String,
 }
 
-impl Item {
+impl ResponsesOutputItem {
     /// Returns the item as far as it arrived, and if it is complete.
-    fn value(&self) -> (Value, Came) {
+    fn value(&self) -> (Value, ItemCompleteness) {
         match &self.done {
-            Some(done) if done["status"] == "incomplete" => (done.clone(), Came::InPart),
-            Some(done) => (done.clone(), Came::Whole),
-            None => (self.so_far(), Came::InPart),
+            Some(done) if done["status"] == "incomplete" => (done.clone(), ItemCompleteness::InPart),
+            Some(done) => (done.clone(), ItemCompleteness::Whole),
+            None => (self.so_far(), ItemCompleteness::InPart),
         }
     }
 
@@ -116,7 +116,7 @@ impl Item {
     }
 }
 
-impl Reply {
+impl ResponsesReply {
     /// Creates the reply for a request to this URL, which errors name.
     pub fn new(url: &str) -> Self {
         Self {
@@ -227,7 +227,7 @@ impl Reply {
         }
     }
 
-    fn item(&mut self, event: &Value) -> Result<&mut Item> {
+    fn item(&mut self, event: &Value) -> Result<&mut ResponsesOutputItem> {
         let at = self.place(event)?;
         Ok(self.items.entry(at).or_default())
     }
@@ -308,13 +308,13 @@ fn thought(text: String) -> Vec<Delta> {
     if text.is_empty() { Vec::new() } else { vec![Delta::thought(text)] }
 }
 
-impl Reader for Reply {
+impl AnswerReader for ResponsesReply {
     const CHECK_URL: &'static str = CHECK_URL;
-    const PROTOCOL: Option<Protocol> = Some(Protocol::Responses);
+    const PROTOCOL: Option<ModelProtocol> = Some(ModelProtocol::Responses);
 
-    fn hint_for(other: Protocol) -> &'static str {
+    fn hint_for(other: ModelProtocol) -> &'static str {
         match other {
-            Protocol::ChatCompletions => "set `api = \"chat\"` in the provider's section",
+            ModelProtocol::ChatCompletions => "set `api = \"chat\"` in the provider's section",
             _ => CHECK_URL,
         }
     }
@@ -374,7 +374,7 @@ impl Reader for Reply {
             }
             Some(word) => word.to_owned(),
         };
-        let items: Vec<(Value, Came)> = self.items.values().map(Item::value).collect();
+        let items: Vec<(Value, ItemCompleteness)> = self.items.values().map(ResponsesOutputItem::value).collect();
         let is_refused = items.iter().any(|(item, _)| items::is_refusal(item));
         let reason = match reason_of_word(&word) {
             FinishReason::Stop if is_refused => FinishReason::Refused,
@@ -393,7 +393,7 @@ impl Reader for Reply {
             | FinishReason::Paused
             | FinishReason::Unknown => true,
         };
-        let mut answer = Answer::new();
+        let mut answer = StreamingAnswer::new();
         let mut deltas = Vec::new();
         let mut calls = 0;
         for part in items.iter().flat_map(|(item, came)| items::parts(item, *came)) {

@@ -11,9 +11,9 @@ use jaato_plugin_sdk::types::Request;
 use jaato_plugin_sdk::types::http::HTTP_BODY_BYTES_MAX;
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_provider::exchange;
-use jaato_plugin_sdk_provider::shown::Blobs;
+use jaato_plugin_sdk_provider::shown::BlobContents;
 
-use super::habits::Habits;
+use super::habits::ResponsesRequestStyle;
 use super::input::input;
 use super::items;
 use super::settings::{not_taken, settings, tool};
@@ -23,7 +23,7 @@ const ENCRYPTED: &str = "reasoning.encrypted_content";
 
 /// The settings for writing a request.
 #[derive(Debug, Clone, Copy)]
-pub struct Asking<'a> {
+pub struct ResponsesRequestSettings<'a> {
     /// The role of the system text.
     pub system_role: &'a str,
     /// The name of the model's highest effort.
@@ -31,7 +31,7 @@ pub struct Asking<'a> {
     /// Whether the server supports a cache key.
     pub has_session_key: bool,
     /// The model's requirements.
-    pub habits: &'a Habits,
+    pub habits: &'a ResponsesRequestStyle,
 }
 
 /// Writes the body of a request. `blobs` contains the bytes of the data parts that the model sees.
@@ -40,13 +40,13 @@ pub struct Asking<'a> {
 /// # Errors
 /// `configuration` for an option that the protocol does not support, `context_overflow` if the body
 /// is larger than the host sends, `unknown_operation` if a message has an unknown role.
-pub fn body(request: &Request, asking: &Asking<'_>, blobs: &Blobs) -> Result<Vec<u8>> {
+pub fn body(request: &Request, asking: &ResponsesRequestSettings<'_>, blobs: &BlobContents) -> Result<Vec<u8>> {
     if let Some(option) = not_taken(request).first() {
         let text = format!("Responses does not support the option `{option}`");
         return Err(Error::new(ErrorKind::Configuration, text)
             .with_hint("leave it out, or set `api = \"chat\"` under `[plugins.provider-openai]`"));
     }
-    let body = Body {
+    let body = ResponsesRequestBody {
         model: &request.model,
         stream: request.options.stream != Some(false),
         store: false,
@@ -55,7 +55,7 @@ pub fn body(request: &Request, asking: &Asking<'_>, blobs: &Blobs) -> Result<Vec
         tools: request.tools.iter().map(tool).collect(),
         input: input(request, asking, blobs)?,
     };
-    exchange::written(&body, &request.options, HTTP_BODY_BYTES_MAX)
+    exchange::serialize_body(&body, &request.options, HTTP_BODY_BYTES_MAX)
 }
 
 /// Lists the hashes of the reasoning items in a request.
@@ -66,7 +66,7 @@ pub fn reasoning_marks(request: &Request) -> BTreeSet<u64> {
 /// The body. The field order is the order in the JSON.
 #[derive(Serialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
-struct Body<'a> {
+struct ResponsesRequestBody<'a> {
     model: &'a str,
     stream: bool,
     store: bool,

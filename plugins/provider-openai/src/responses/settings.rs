@@ -6,7 +6,7 @@ use jaato_plugin_sdk_provider::chat::{
     SCHEMA_NAME, begin_of_key, choice_word, decimal, effort_word, is_strict,
 };
 
-use super::request::Asking;
+use super::request::ResponsesRequestSettings;
 
 /// The smallest output limit that the vendor accepts, in tokens.
 const OUTPUT_TOKENS_MIN: u32 = 16;
@@ -20,7 +20,7 @@ pub(crate) fn not_taken(request: &Request) -> Vec<&'static str> {
 }
 
 /// Reads the settings from a request, in the order in which they are sent.
-pub(super) fn settings(request: &Request, asking: &Asking<'_>) -> Map<String, Value> {
+pub(super) fn settings(request: &Request, asking: &ResponsesRequestSettings<'_>) -> Map<String, Value> {
     let options = &request.options;
     let mut settings = Map::new();
     let mut set = |name: &str, value: Option<Value>| {

@@ -10,14 +10,14 @@ use similar::{DiffOp, capture_diff_slices};
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::canonical_combining_class;
 
-use super::target::{self, Anchors, Missed};
+use super::target::{self, EditAnchors, MatchFailure};
 
 /// The maximum length of a text that is folded, because folding takes nine times its memory.
 const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// A folding step. Each step includes all steps before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
+pub enum FoldingStep {
     /// Composes letters and replaces quotes, dashes and blanks by ASCII.
     Letters,
     /// Removes blanks at the ends of lines.
@@ -28,14 +28,14 @@ pub enum Step {
     Indents,
 }
 
-impl Step {
+impl FoldingStep {
     /// All steps, in order.
     pub const ALL: [Self; 4] = [Self::Letters, Self::LineEnds, Self::Blanks, Self::Indents];
 }
 
 /// A match of an edit's text that the file writes differently.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Forgiven {
+pub struct TolerantMatch {
     /// The position of the match.
     pub range: Range<usize>,
     /// A description of the differences.
@@ -46,50 +46,50 @@ pub struct Forgiven {
 ///
 /// # Errors
 /// An error if there are several matches, or none.
-pub fn find(text: &str, old: &str, anchors: Anchors<'_>) -> Result<Forgiven, Missed> {
+pub fn find(text: &str, old: &str, anchors: EditAnchors<'_>) -> Result<TolerantMatch, MatchFailure> {
     let wanted = [anchors.prologue, old, anchors.epilogue].concat();
     if text.len() > TEXT_BYTES_MAX || wanted.trim().is_empty() {
-        return Err(Missed::NotFound);
+        return Err(MatchFailure::NotFound);
     }
-    for step in Step::ALL {
-        let folded = Folded::new(text, step);
-        let of = |text: &str| Folded::new(text, step).text;
+    for step in FoldingStep::ALL {
+        let folded = FoldedText::new(text, step);
+        let of = |text: &str| FoldedText::new(text, step).text;
         let (old_folded, prologue, epilogue) =
             (of(old), of(anchors.prologue), of(anchors.epilogue));
         // A text of only blanks would match anywhere.
         if old_folded.trim().is_empty() && !old.is_empty() {
             continue;
         }
-        let anchors = Anchors { prologue: &prologue, epilogue: &epilogue };
+        let anchors = EditAnchors { prologue: &prologue, epilogue: &epilogue };
         let fits = |place: usize| folded.fits(place, &old_folded, old, step);
         match target::find_where(&folded.text, &old_folded, anchors, fits) {
             Ok(place) => {
                 let range = folded.range(text, place, step);
                 let differences = differences(&text[range.clone()], old);
-                return Ok(Forgiven { range, differences });
+                return Ok(TolerantMatch { range, differences });
             }
-            Err(Missed::NotFound | Missed::NotBetween(_)) => {}
+            Err(MatchFailure::NotFound | MatchFailure::NotBetween(_)) => {}
             // Later steps can only find more matches.
             Err(missed) => return Err(missed),
         }
     }
-    Err(Missed::NotFound)
+    Err(MatchFailure::NotFound)
 }
 
 /// Folds a line with a step.
-pub fn folded_line(line: &str, step: Step) -> String {
-    Folded::new(line, step).text
+pub fn folded_line(line: &str, step: FoldingStep) -> String {
+    FoldedText::new(line, step).text
 }
 
 /// Builds the replacement for a match. Text that the edit does not change stays as in the file, and
 /// added lines follow the file's indentation.
-pub fn grafted(place: &str, old: &str, new: &str) -> String {
+pub fn graft_replacement(place: &str, old: &str, new: &str) -> String {
     let lines = |text| -> Vec<&str> { str::split_inclusive(text, '\n').collect() };
     let (there, old, new) = (lines(place), lines(old), lines(new));
     if there.len() != old.len() {
         return new.concat();
     }
-    let indents = Indents::of(&there, &old);
+    let indents = IndentMapping::from_lines(&there, &old);
     let mut text = String::new();
     for op in capture_diff_slices(similar::Algorithm::Myers, &old, &new) {
         match op {
@@ -99,7 +99,7 @@ pub fn grafted(place: &str, old: &str, new: &str) -> String {
             DiffOp::Delete { .. } => {}
             DiffOp::Insert { new_index, new_len, .. } => {
                 for line in &new[new_index..new_index + new_len] {
-                    text.push_str(&indents.applied(line));
+                    text.push_str(&indents.reindent_line(line));
                 }
             }
             DiffOp::Replace { old_index, old_len, new_index, new_len } => {
@@ -108,10 +108,10 @@ pub fn grafted(place: &str, old: &str, new: &str) -> String {
                     let is_same_line = old_len == new_len;
                     let grafted = is_same_line
                         .then(|| {
-                            line_grafted(there[old_index + number], old[old_index + number], line)
+                            graft_line(there[old_index + number], old[old_index + number], line)
                         })
                         .flatten();
-                    text.push_str(&grafted.unwrap_or_else(|| indents.applied(line)));
+                    text.push_str(&grafted.unwrap_or_else(|| indents.reindent_line(line)));
                 }
             }
         }
@@ -120,8 +120,8 @@ pub fn grafted(place: &str, old: &str, new: &str) -> String {
 }
 
 /// Merges a line that changes in the middle. Its beginning and end stay as in the file.
-fn line_grafted(there: &str, old: &str, new: &str) -> Option<String> {
-    let (folded, wanted) = (Folded::new(there, Step::Blanks), Folded::new(old, Step::Blanks));
+fn graft_line(there: &str, old: &str, new: &str) -> Option<String> {
+    let (folded, wanted) = (FoldedText::new(there, FoldingStep::Blanks), FoldedText::new(old, FoldingStep::Blanks));
     if folded.text != wanted.text {
         return None;
     }
@@ -147,10 +147,10 @@ fn line_grafted(there: &str, old: &str, new: &str) -> Option<String> {
 }
 
 /// Pairs of indents: in the searched text and in the file.
-struct Indents<'a>(Vec<(&'a str, &'a str)>);
+struct IndentMapping<'a>(Vec<(&'a str, &'a str)>);
 
-impl<'a> Indents<'a> {
-    fn of(there: &[&'a str], old: &[&'a str]) -> Self {
+impl<'a> IndentMapping<'a> {
+    fn from_lines(there: &[&'a str], old: &[&'a str]) -> Self {
         let mut pairs: Vec<(&str, &str)> = Vec::new();
         for (there, old) in there.iter().zip(old) {
             let pair = (indent(old), indent(there));
@@ -167,7 +167,7 @@ impl<'a> Indents<'a> {
     }
 
     /// Indents a line as the file does, based on the longest known indent.
-    fn applied(&self, line: &str) -> String {
+    fn reindent_line(&self, line: &str) -> String {
         let own = indent(line);
         if line.trim().is_empty() {
             return line.to_owned();
@@ -204,15 +204,15 @@ fn indent(line: &str) -> &str {
 }
 
 /// A folded text with the origin of each of its bytes.
-struct Folded {
+struct FoldedText {
     text: String,
     /// The start and end of the original piece from which each byte comes.
     starts: Vec<u32>,
     ends: Vec<u32>,
 }
 
-impl Folded {
-    fn new(original: &str, step: Step) -> Self {
+impl FoldedText {
+    fn new(original: &str, step: FoldingStep) -> Self {
         let room = original.len();
         let (text, starts, ends) =
             (String::with_capacity(room), Vec::with_capacity(room), Vec::with_capacity(room));
@@ -222,7 +222,7 @@ impl Folded {
             let rest = &original[at..];
             let blanks = blanks(rest);
             // A blank with a combining accent is part of a letter.
-            if blanks > 0 && step >= Step::LineEnds {
+            if blanks > 0 && step >= FoldingStep::LineEnds {
                 folded.blanks(original, at..at + blanks, step);
                 at += blanks;
                 continue;
@@ -231,25 +231,25 @@ impl Folded {
             let piece = &rest[..length];
             match piece.len() {
                 1 => folded.push(piece.as_bytes()[0] as char, at..at + 1),
-                _ => piece.nfc().for_each(|c| folded.push(in_ascii(c), at..at + length)),
+                _ => piece.nfc().for_each(|c| folded.push(to_ascii_char(c), at..at + length)),
             }
             at += length;
         }
         folded
     }
 
-    fn blanks(&mut self, original: &str, range: Range<usize>, step: Step) {
+    fn blanks(&mut self, original: &str, range: Range<usize>, step: FoldingStep) {
         let is_at_end = original[range.end..].starts_with('\n') || range.end == original.len();
         let is_at_start = self.text.is_empty() || self.text.ends_with('\n');
-        if is_at_end || is_at_start && step >= Step::Indents {
+        if is_at_end || is_at_start && step >= FoldingStep::Indents {
             return;
         }
-        if step >= Step::Blanks {
+        if step >= FoldingStep::Blanks {
             return self.push(' ', range);
         }
         for (place, c) in original[range.clone()].char_indices() {
             let start = range.start + place;
-            self.push(in_ascii(c), start..start + c.len_utf8());
+            self.push(to_ascii_char(c), start..start + c.len_utf8());
         }
     }
 
@@ -271,17 +271,17 @@ impl Folded {
 
     /// Returns true if a position is valid for a text that lost blanks at its beginning or end: a
     /// line must begin or end there.
-    fn fits(&self, place: usize, folded: &str, wanted: &str, step: Step) -> bool {
+    fn fits(&self, place: usize, folded: &str, wanted: &str, step: FoldingStep) -> bool {
         let (before, after) = (&self.text[..place], &self.text[place + folded.len()..]);
-        let had_indent = blanks(wanted) > 0 && step >= Step::Indents;
-        let had_end = wanted.chars().next_back().is_some_and(is_blank) && step >= Step::LineEnds;
+        let had_indent = blanks(wanted) > 0 && step >= FoldingStep::Indents;
+        let had_end = wanted.chars().next_back().is_some_and(is_blank) && step >= FoldingStep::LineEnds;
         (!had_indent || before.is_empty() || before.ends_with('\n'))
             && (!had_end || after.is_empty() || after.starts_with('\n'))
     }
 
     /// Returns the position in the original. If indents are ignored, a position at a line's first
     /// text moves before its indent.
-    fn range(&self, original: &str, place: Range<usize>, step: Step) -> Range<usize> {
+    fn range(&self, original: &str, place: Range<usize>, step: FoldingStep) -> Range<usize> {
         let start = self.starts.get(place.start).map_or(original.len(), |at| *at as usize);
         let end = match place.end.checked_sub(1).filter(|_| !place.is_empty()) {
             Some(last) => self.ends[last] as usize,
@@ -289,7 +289,7 @@ impl Folded {
         };
         let line = original[..start].rfind('\n').map_or(0, |at| at + 1);
         let is_indent = original[line..start].chars().all(is_blank);
-        let start = if step >= Step::Indents && is_indent { line } else { start };
+        let start = if step >= FoldingStep::Indents && is_indent { line } else { start };
         start..end
     }
 }
@@ -321,11 +321,11 @@ fn letter(text: &str) -> usize {
 }
 
 fn is_blank(c: char) -> bool {
-    c == '\t' || in_ascii(c) == ' '
+    c == '\t' || to_ascii_char(c) == ' '
 }
 
 /// Returns the ASCII character that looks like `c`.
-pub fn in_ascii(c: char) -> char {
+pub fn to_ascii_char(c: char) -> char {
     match c {
         '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
         '\u{2018}'..='\u{201B}' | '\u{2032}' => '\'',
@@ -338,7 +338,7 @@ pub fn in_ascii(c: char) -> char {
 /// Describes how two texts differ, if they differ only in blanks, quotes, dashes or the composition
 /// of letters. Otherwise returns an empty text.
 pub fn differences(there: &str, wanted: &str) -> String {
-    let fold = |text: &str| Folded::new(text, Step::Indents).text;
+    let fold = |text: &str| FoldedText::new(text, FoldingStep::Indents).text;
     if there == wanted || fold(there).trim_end() != fold(wanted).trim_end() {
         return String::new();
     }
@@ -358,13 +358,13 @@ pub fn differences(there: &str, wanted: &str) -> String {
             false => "composed letters in the file (NFC), decomposed ones in yours (NFD)",
         });
     }
-    if differ(|c| in_ascii(c) == '\'' || in_ascii(c) == '"') {
+    if differ(|c| to_ascii_char(c) == '\'' || to_ascii_char(c) == '"') {
         told.push("straight or curly quotes");
     }
-    if differ(|c| in_ascii(c) == '-') {
+    if differ(|c| to_ascii_char(c) == '-') {
         told.push("hyphens or dashes");
     }
-    if differ(|c| in_ascii(c) == ' ' && c != ' ') {
+    if differ(|c| to_ascii_char(c) == ' ' && c != ' ') {
         told.push("no-break spaces");
     }
     let trimmed: fn(&str) -> &str = |line| line.trim_end_matches(is_blank);
@@ -378,7 +378,7 @@ pub fn differences(there: &str, wanted: &str) -> String {
         let inner = |line: &str| {
             let line = trimmed(line).trim_start_matches(is_blank);
             line.chars()
-                .map(|c| if c == '\t' { c } else { in_ascii(c) })
+                .map(|c| if c == '\t' { c } else { to_ascii_char(c) })
                 .filter(|c| is_blank(*c))
                 .collect()
         };

@@ -5,35 +5,35 @@ mod nearest;
 pub mod patch;
 mod target;
 
-pub use forgive::in_ascii;
-pub use target::{Anchors, Missed};
+pub use forgive::to_ascii_char;
+pub use target::{EditAnchors, MatchFailure};
 
 use jaato_plugin_sdk::types::text::cut;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::text::{Decoded, LineView, decode};
+use crate::text::{DecodedText, LineView, decode};
 
 /// The maximum number of characters that an error quotes.
 const QUOTED_CHARS_MAX: usize = 100;
 
 /// An edit that replaces `old` by `new`.
 #[derive(Debug, Clone, Copy)]
-pub struct Edit<'a> {
+pub struct EditRequest<'a> {
     /// The text to replace.
     pub old: &'a str,
     /// The replacement.
     pub new: &'a str,
     /// The text around `old`.
-    pub anchors: Anchors<'a>,
+    pub anchors: EditAnchors<'a>,
     /// Which matches to replace.
-    pub places: Places,
+    pub places: MatchSelection,
 }
 
 /// Which matches an edit replaces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Places {
+pub enum MatchSelection {
     /// The only match.
     #[default]
     One,
@@ -43,7 +43,7 @@ pub enum Places {
 
 /// The result of an edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Edited {
+pub struct EditResult {
     /// The new bytes of the file.
     pub bytes: Vec<u8>,
     /// The number of replaced matches.
@@ -54,13 +54,13 @@ pub struct Edited {
 
 /// The reason why an edit failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failed {
+pub enum EditFailure {
     /// The file is not text.
     NotText,
     /// The file's encoding, with this name, lacks this character.
     Lacks(char, String),
     /// There is not exactly one match. The nearest lines follow, if there are any.
-    Missed(Missed, Option<String>),
+    Missed(MatchFailure, Option<String>),
     /// A chunk of a patch has no match. A hint may follow.
     Chunk(String, Option<String>),
 }
@@ -69,37 +69,37 @@ pub enum Failed {
 ///
 /// # Errors
 /// The reason why the edit failed.
-pub fn edit(bytes: &[u8], edit: Edit<'_>) -> Result<Edited, Failed> {
-    let decoded = decode(bytes).map_err(|_| Failed::NotText)?;
+pub fn edit(bytes: &[u8], edit: EditRequest<'_>) -> Result<EditResult, EditFailure> {
+    let decoded = decode(bytes).map_err(|_| EditFailure::NotText)?;
     let view = LineView::new(&decoded.text);
     let plain = |text: &str| text.replace("\r\n", "\n");
     let (old, prologue, epilogue) =
         (plain(edit.old), plain(edit.anchors.prologue), plain(edit.anchors.epilogue));
-    let anchors = Anchors { prologue: &prologue, epilogue: &epilogue };
+    let anchors = EditAnchors { prologue: &prologue, epilogue: &epilogue };
     let found = match edit.places {
-        Places::One => target::find(view.text(), &old, anchors).map(|place| vec![place]),
-        Places::All => target::find_all(view.text(), &old, anchors),
+        MatchSelection::One => target::find(view.text(), &old, anchors).map(|place| vec![place]),
+        MatchSelection::All => target::find_all(view.text(), &old, anchors),
     };
     let missed = match found {
         Ok(places) => {
             let pieces: Vec<(Range<usize>, &str)> =
                 places.into_iter().map(|place| (place, edit.new)).collect();
             let bytes = encode(&decoded, view.replace(&pieces).into())?;
-            return Ok(Edited { bytes, replaced: pieces.len(), forgiven: None });
+            return Ok(EditResult { bytes, replaced: pieces.len(), forgiven: None });
         }
         Err(missed) => missed,
     };
     let missed = match missed {
-        Missed::NotFound | Missed::NotBetween(_) if edit.places == Places::One => {
+        MatchFailure::NotFound | MatchFailure::NotBetween(_) if edit.places == MatchSelection::One => {
             match forgive::find(view.text(), &old, anchors) {
-                Ok(found) => return forgiven(&decoded, &view, &old, edit.new, found),
-                Err(Missed::Ambiguous { count, lines }) => Missed::Alike { count, lines },
+                Ok(found) => return edit_tolerantly(&decoded, &view, &old, edit.new, found),
+                Err(MatchFailure::Ambiguous { count, lines }) => MatchFailure::Alike { count, lines },
                 Err(_) => {
                     if let Some((old, new)) = with_other_quotes(&old, edit.new)
                         && let Ok(mut found) = forgive::find(view.text(), &old, anchors)
                     {
                         found.differences = "single or double quotes".to_owned();
-                        return forgiven(&decoded, &view, &old, &new, found);
+                        return edit_tolerantly(&decoded, &view, &old, &new, found);
                     }
                     missed
                 }
@@ -108,12 +108,12 @@ pub fn edit(bytes: &[u8], edit: Edit<'_>) -> Result<Edited, Failed> {
         missed => missed,
     };
     let near = match missed {
-        Missed::NotFound | Missed::Alike { .. } => {
+        MatchFailure::NotFound | MatchFailure::Alike { .. } => {
             nearest::nearest(view.text(), if old.is_empty() { &prologue } else { &old })
         }
-        Missed::NotBetween(_) | Missed::Ambiguous { .. } | Missed::Empty => None,
+        MatchFailure::NotBetween(_) | MatchFailure::Ambiguous { .. } | MatchFailure::Empty => None,
     };
-    Err(Failed::Missed(missed, near))
+    Err(EditFailure::Missed(missed, near))
 }
 
 /// Returns the edit with the other kind of quotes, because models confuse them. Returns `None`
@@ -131,34 +131,34 @@ fn with_other_quotes(old: &str, new: &str) -> Option<(String, String)> {
 }
 
 /// Replaces a match that the file writes differently.
-fn forgiven(
-    decoded: &Decoded<'_>,
+fn edit_tolerantly(
+    decoded: &DecodedText<'_>,
     view: &LineView<'_>,
     old: &str,
     new: &str,
-    found: forgive::Forgiven,
-) -> Result<Edited, Failed> {
-    let new = forgive::grafted(&view.text()[found.range.clone()], old, &new.replace("\r\n", "\n"));
+    found: forgive::TolerantMatch,
+) -> Result<EditResult, EditFailure> {
+    let new = forgive::graft_replacement(&view.text()[found.range.clone()], old, &new.replace("\r\n", "\n"));
     let forgiven = Some(found.differences).filter(|it| !it.is_empty());
     let text = view.replace(&[(found.range, &new)]);
     let bytes = encode(decoded, text.into())?;
-    Ok(Edited { bytes, replaced: 1, forgiven })
+    Ok(EditResult { bytes, replaced: 1, forgiven })
 }
 
 /// Encodes a new text with the encoding and line ends of the existing file.
 ///
 /// # Errors
 /// An error if the encoding lacks a character.
-pub fn rewrite(bytes: &[u8], new: &str) -> Result<Vec<u8>, Failed> {
+pub fn rewrite(bytes: &[u8], new: &str) -> Result<Vec<u8>, EditFailure> {
     // A binary file may become text.
     let Ok(decoded) = decode(bytes) else { return Ok(new.as_bytes().to_vec()) };
     let view = LineView::new(&decoded.text);
     encode(&decoded, view.rewrite(new))
 }
 
-fn encode(decoded: &Decoded<'_>, text: Cow<'_, str>) -> Result<Vec<u8>, Failed> {
+fn encode(decoded: &DecodedText<'_>, text: Cow<'_, str>) -> Result<Vec<u8>, EditFailure> {
     let name = || decoded.charset.remark().unwrap_or_default();
-    decoded.charset.encode(text).map_err(|lacking| Failed::Lacks(lacking, name()))
+    decoded.charset.encode(text).map_err(|lacking| EditFailure::Lacks(lacking, name()))
 }
 
 /// Quotes the beginning of a text.
@@ -170,8 +170,8 @@ pub fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn one(bytes: &[u8], old: &str, new: &str) -> Result<Vec<u8>, Failed> {
-        let edit_one = Edit { old, new, anchors: Anchors::default(), places: Places::One };
+    fn one(bytes: &[u8], old: &str, new: &str) -> Result<Vec<u8>, EditFailure> {
+        let edit_one = EditRequest { old, new, anchors: EditAnchors::default(), places: MatchSelection::One };
         edit(bytes, edit_one).map(|edited| edited.bytes)
     }
 
@@ -194,10 +194,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_done_is_said() {
-        assert_eq!(one(b"\0", "a", "b"), Err(Failed::NotText));
-        let lacks = Failed::Lacks('中', "windows-1252".to_owned());
+        assert_eq!(one(b"\0", "a", "b"), Err(EditFailure::NotText));
+        let lacks = EditFailure::Lacks('中', "windows-1252".to_owned());
         assert_eq!(one(b"caf\xE9 au lait, d\xE9j\xE0", "lait", "中"), Err(lacks));
-        let Err(Failed::Missed(Missed::NotFound, Some(near))) =
+        let Err(EditFailure::Missed(MatchFailure::NotFound, Some(near))) =
             one(b"let moon = 1;", "let moons", "")
         else {
             panic!("the nearest line is shown")
@@ -210,7 +210,7 @@ mod tests {
     /// last.
     #[track_caller]
     fn forgiven(file: &str, old: &str, new: &str, expected: (&str, &str)) {
-        let asked = Edit { old, new, anchors: Anchors::default(), places: Places::One };
+        let asked = EditRequest { old, new, anchors: EditAnchors::default(), places: MatchSelection::One };
         let edited = edit(file.as_bytes(), asked).unwrap();
         let text = String::from_utf8(edited.bytes).unwrap();
         assert_eq!((&*text, &*edited.forgiven.unwrap_or_default()), expected);
@@ -268,13 +268,13 @@ mod tests {
         let file = "say(\"it\")\n".as_bytes();
         // An apostrophe, and a text with both kinds of quotes.
         for (old, new) in [("say('it')", "say('it isn't')"), ("say('it')", "say('\"')")] {
-            assert!(matches!(one(file, old, new), Err(Failed::Missed(..))), "{new}");
+            assert!(matches!(one(file, old, new), Err(EditFailure::Missed(..))), "{new}");
         }
     }
 
     #[test]
     fn only_the_one_place_is_forgiven() {
-        let Err(Failed::Missed(Missed::Alike { count: 2, lines }, Some(near))) =
+        let Err(EditFailure::Missed(MatchFailure::Alike { count: 2, lines }, Some(near))) =
             one(b"a  b\nc\na   b\n", "a b", "x")
         else {
             panic!("both places are told")
@@ -293,15 +293,15 @@ mod tests {
     #[test]
     fn all_places_are_replaced() {
         let all = |file: &str, old, prologue| {
-            let anchors = Anchors { prologue, epilogue: "" };
+            let anchors = EditAnchors { prologue, epilogue: "" };
             let edited =
-                edit(file.as_bytes(), Edit { old, new: "x", anchors, places: Places::All });
+                edit(file.as_bytes(), EditRequest { old, new: "x", anchors, places: MatchSelection::All });
             edited.map(|edited| (String::from_utf8(edited.bytes).unwrap(), edited.replaced))
         };
         assert_eq!(all("aaa a\r\n", "a", ""), Ok(("xxx x\r\n".to_owned(), 4)));
         assert_eq!(all("aaaa", "aa", ""), Ok(("xx".to_owned(), 2)));
         assert_eq!(all("1a 2a 1a", "a", "1"), Ok(("1x 2a 1x".to_owned(), 2)));
-        assert_eq!(all("a", "", ""), Err(Failed::Missed(Missed::Empty, None)));
-        assert!(matches!(all("a  b", "a b", ""), Err(Failed::Missed(Missed::NotFound, Some(_)))));
+        assert_eq!(all("a", "", ""), Err(EditFailure::Missed(MatchFailure::Empty, None)));
+        assert!(matches!(all("a  b", "a b", ""), Err(EditFailure::Missed(MatchFailure::NotFound, Some(_)))));
     }
 }

@@ -35,9 +35,9 @@ pub fn nearest(text: &str, wanted: &str) -> Option<String> {
     let wanted: Vec<&str> = wanted.lines().skip_while(|line| line.trim().is_empty()).collect();
     let wanted = &wanted[..wanted.len().min(WANTED_LINES_MAX)];
     let ratio = |start: &usize| (*start, likeness(&lines, *start, wanted));
-    let mut candidates = by_same_lines(&lines, wanted);
+    let mut candidates = rank_by_same_lines(&lines, wanted);
     if candidates.is_empty() {
-        candidates = by_letters(&lines, wanted);
+        candidates = rank_by_letter_pairs(&lines, wanted);
     }
     // Among equally similar candidates, the first one wins.
     let best = candidates.iter().rev().map(ratio).max_by(|a, b| a.1.total_cmp(&b.1));
@@ -47,7 +47,7 @@ pub fn nearest(text: &str, wanted: &str) -> Option<String> {
 
 /// Returns the positions of equal lines, ignoring surrounding blanks. The most likely ones come
 /// first.
-fn by_same_lines(lines: &[&str], wanted: &[&str]) -> Vec<usize> {
+fn rank_by_same_lines(lines: &[&str], wanted: &[&str]) -> Vec<usize> {
     let mut where_wanted: HashMap<&str, Vec<usize>> = HashMap::new();
     for (position, line) in wanted.iter().enumerate() {
         let line = line.trim();
@@ -74,7 +74,7 @@ fn by_same_lines(lines: &[&str], wanted: &[&str]) -> Vec<usize> {
 }
 
 /// Returns the positions of lines that share many letter pairs with the longest searched line.
-fn by_letters(lines: &[&str], wanted: &[&str]) -> Vec<usize> {
+fn rank_by_letter_pairs(lines: &[&str], wanted: &[&str]) -> Vec<usize> {
     let longest = wanted.iter().enumerate().max_by_key(|(_, line)| line.trim().len());
     let Some((position, line)) = longest else { return Vec::new() };
     let letters = pairs(line);

@@ -6,9 +6,9 @@
 
 use std::ops::Range;
 
-use super::forgive::{Step, differences, folded_line, grafted};
+use super::forgive::{FoldingStep, differences, folded_line, graft_replacement};
 use super::nearest::nearest;
-use super::{Edited, Failed, encode, quoted};
+use super::{EditResult, EditFailure, encode, quoted};
 use crate::text::{LineView, decode};
 
 const BEGIN: &str = "*** Begin Patch";
@@ -22,12 +22,12 @@ pub struct FilePatch {
     /// The path of the file.
     pub path: String,
     /// The action on the file.
-    pub action: Action,
+    pub action: PatchAction,
 }
 
 /// An action on a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub enum PatchAction {
     /// Writes this text to the file.
     Add(String),
     /// Deletes the file.
@@ -37,13 +37,13 @@ pub enum Action {
         /// The new path.
         move_to: Option<String>,
         /// The changes, in file order.
-        chunks: Vec<Chunk>,
+        chunks: Vec<PatchChunk>,
     },
 }
 
 /// Lines and their replacement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Chunk {
+pub struct PatchChunk {
     /// The lines after `@@`, which come before the chunk, in order.
     headers: Vec<String>,
     old: Vec<String>,
@@ -57,7 +57,7 @@ pub struct Chunk {
 /// The problem and its line.
 pub fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
     let lines: Vec<&str> = patch.trim().lines().collect();
-    let lines = without_shell(&lines);
+    let lines = strip_shell_wrapper(&lines);
     let (Some(first), Some(last)) = (lines.first(), lines.last()) else {
         return Err(format!("the first line must be `{BEGIN}`"));
     };
@@ -67,7 +67,7 @@ pub fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
     if last.trim() != END {
         return Err(format!("the last line must be `{END}`"));
     }
-    let mut reader = Reader { lines: &lines[1..lines.len() - 1], at: 0 };
+    let mut reader = PatchReader { lines: &lines[1..lines.len() - 1], at: 0 };
     let mut files = Vec::new();
     while reader.skip_blank() {
         files.push(reader.file()?);
@@ -79,19 +79,19 @@ pub fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
 }
 
 /// Removes a shell here-document, in which some models wrap a patch.
-fn without_shell<'a, 'b>(lines: &'a [&'b str]) -> &'a [&'b str] {
+fn strip_shell_wrapper<'a, 'b>(lines: &'a [&'b str]) -> &'a [&'b str] {
     let [first, inside @ .., last] = lines else { return lines };
     let word = first.trim().trim_start_matches("apply_patch").trim_start().strip_prefix("<<");
     let Some(word) = word else { return lines };
     if word.trim().trim_matches(['\'', '"']) == last.trim() { inside } else { lines }
 }
 
-struct Reader<'a> {
+struct PatchReader<'a> {
     lines: &'a [&'a str],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> PatchReader<'a> {
     fn peek(&self) -> Option<&'a str> {
         self.lines.get(self.at).copied()
     }
@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns an error text with the current line number.
-    fn wrong(&self, text: &str) -> String {
+    fn parse_error(&self, text: &str) -> String {
         // The reader starts after the patch's first line.
         format!("line {} of the patch: {text}", self.at + 2)
     }
@@ -124,11 +124,11 @@ impl<'a> Reader<'a> {
                 text.push('\n');
                 self.at += 1;
             }
-            return Ok(FilePatch { path, action: Action::Add(text) });
+            return Ok(FilePatch { path, action: PatchAction::Add(text) });
         }
         if let Some(path) = path("*** Delete File:") {
             self.at += 1;
-            return Ok(FilePatch { path, action: Action::Delete });
+            return Ok(FilePatch { path, action: PatchAction::Delete });
         }
         let Some(path) = path("*** Update File:") else {
             let text = format!(
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
                  `*** Update File: PATH`",
                 quoted(header)
             );
-            return Err(self.wrong(&text));
+            return Err(self.parse_error(&text));
         };
         self.at += 1;
         let moved = self.peek().and_then(|line| line.trim().strip_prefix(MOVE));
@@ -147,13 +147,13 @@ impl<'a> Reader<'a> {
             chunks.push(self.chunk(chunks.is_empty())?);
         }
         if chunks.is_empty() && move_to.is_none() {
-            return Err(self.wrong(&format!("no lines of {path} change")));
+            return Err(self.parse_error(&format!("no lines of {path} change")));
         }
-        Ok(FilePatch { path, action: Action::Update { move_to, chunks } })
+        Ok(FilePatch { path, action: PatchAction::Update { move_to, chunks } })
     }
 
-    fn chunk(&mut self, is_first: bool) -> Result<Chunk, String> {
-        let mut chunk = Chunk::default();
+    fn chunk(&mut self, is_first: bool) -> Result<PatchChunk, String> {
+        let mut chunk = PatchChunk::default();
         let start = self.at;
         while let Some(header) = self.peek().and_then(header) {
             chunk.headers.extend(header.map(str::to_owned));
@@ -161,7 +161,7 @@ impl<'a> Reader<'a> {
         }
         if self.at == start && !is_first {
             let line = quoted(self.peek().unwrap_or_default());
-            return Err(self.wrong(&format!(
+            return Err(self.parse_error(&format!(
                 "{line} does not begin a chunk: a chunk begins with a line `@@`"
             )));
         }
@@ -190,7 +190,7 @@ impl<'a> Reader<'a> {
         if self.at == body {
             let text =
                 "a chunk has lines that begin with ' ' (stays), '+' (added) or '-' (removed)";
-            return Err(self.wrong(text));
+            return Err(self.parse_error(text));
         }
         Ok(chunk)
     }
@@ -221,16 +221,16 @@ fn header(line: &str) -> Option<Option<&str>> {
 ///
 /// # Errors
 /// The reason why the patch failed.
-pub fn apply(bytes: &[u8], chunks: &[Chunk]) -> Result<Edited, Failed> {
-    let decoded = decode(bytes).map_err(|_| Failed::NotText)?;
+pub fn apply(bytes: &[u8], chunks: &[PatchChunk]) -> Result<EditResult, EditFailure> {
+    let decoded = decode(bytes).map_err(|_| EditFailure::NotText)?;
     let view = LineView::new(&decoded.text);
-    let mut finder = Finder::new(view.text());
+    let mut finder = ChunkFinder::new(view.text());
     let mut pieces: Vec<(Range<usize>, String)> = Vec::new();
     let mut forgiven: Vec<String> = Vec::new();
     for (index, chunk) in chunks.iter().enumerate() {
-        let failed = |Missing { what, hint }| {
+        let failed = |ChunkMismatch { what, hint }| {
             let of = chunks.len();
-            Failed::Chunk(format!("chunk {} of {of}: {what}", index + 1), hint)
+            EditFailure::Chunk(format!("chunk {} of {of}: {what}", index + 1), hint)
         };
         let (range, new, differences) = finder.piece(chunk).map_err(failed)?;
         pieces.push((range, new));
@@ -244,18 +244,18 @@ pub fn apply(bytes: &[u8], chunks: &[Chunk]) -> Result<Edited, Failed> {
         pieces.iter().map(|(range, new)| (range.clone(), new.as_str())).collect();
     let text = view.replace(&borrowed);
     let forgiven = (!forgiven.is_empty()).then(|| forgiven.join("; "));
-    Ok(Edited { bytes: encode(&decoded, text.into())?, replaced: pieces.len(), forgiven })
+    Ok(EditResult { bytes: encode(&decoded, text.into())?, replaced: pieces.len(), forgiven })
 }
 
 /// The reason why a chunk has no match.
 #[derive(Clone)]
-struct Missing {
+struct ChunkMismatch {
     what: String,
     hint: Option<String>,
 }
 
 /// Finds chunks in a text, each after the previous one.
-struct Finder<'a> {
+struct ChunkFinder<'a> {
     text: &'a str,
     /// The lines without their ends, and their start positions.
     lines: Vec<&'a str>,
@@ -266,7 +266,7 @@ struct Finder<'a> {
     next: usize,
 }
 
-impl<'a> Finder<'a> {
+impl<'a> ChunkFinder<'a> {
     fn new(text: &'a str) -> Self {
         let (mut lines, mut starts, mut at) = (Vec::new(), Vec::new(), 0);
         for line in text.split_inclusive('\n') {
@@ -278,11 +278,11 @@ impl<'a> Finder<'a> {
     }
 
     /// Finds a chunk. Returns its position, its replacement and the differences of the texts.
-    fn piece(&mut self, chunk: &Chunk) -> Result<(Range<usize>, String, String), Missing> {
+    fn piece(&mut self, chunk: &PatchChunk) -> Result<(Range<usize>, String, String), ChunkMismatch> {
         let mut header_line = None;
         for header in &chunk.headers {
             let found = self.find(std::slice::from_ref(header), false);
-            let found = found.map_err(|missing| Missing {
+            let found = found.map_err(|missing| ChunkMismatch {
                 what: format!("the line {} of `@@` is not in the file", quoted(header)),
                 hint: missing.hint,
             })?;
@@ -335,7 +335,7 @@ impl<'a> Finder<'a> {
             return Ok((range, new, String::new()));
         }
         let differences = differences(there, &wanted);
-        let new = grafted(there, &wanted, &new);
+        let new = graft_replacement(there, &wanted, &new);
         Ok((range, new, differences))
     }
 
@@ -344,16 +344,16 @@ impl<'a> Finder<'a> {
     }
 
     /// Finds lines after the last match: exactly, or the only match in a folded form.
-    fn find(&mut self, wanted: &[String], is_at_end: bool) -> Result<usize, Missing> {
+    fn find(&mut self, wanted: &[String], is_at_end: bool) -> Result<usize, ChunkMismatch> {
         let start = match self.lines.len().checked_sub(wanted.len()) {
             Some(last) if is_at_end => last.max(self.next),
             _ => self.next,
         };
-        let exact = places(&self.lines, wanted, start).next();
+        let exact = find_chunk_positions(&self.lines, wanted, start).next();
         if let Some(place) = exact {
             return Ok(place);
         }
-        for (number, step) in Step::ALL.into_iter().enumerate() {
+        for (number, step) in FoldingStep::ALL.into_iter().enumerate() {
             if self.folded.len() <= number {
                 self.folded.push(self.lines.iter().map(|line| folded_line(line, step)).collect());
             }
@@ -361,7 +361,7 @@ impl<'a> Finder<'a> {
             if wanted.iter().all(|line| line.trim().is_empty()) {
                 continue;
             }
-            let found: Vec<usize> = places(&self.folded[number], &wanted, start).take(2).collect();
+            let found: Vec<usize> = find_chunk_positions(&self.folded[number], &wanted, start).take(2).collect();
             match found[..] {
                 [] => {}
                 [place] => return Ok(place),
@@ -371,14 +371,14 @@ impl<'a> Finder<'a> {
                         .to_owned();
                     let hint =
                         format!("lines {} and {}; add surrounding lines", one + 1, other + 1);
-                    return Err(Missing { what, hint: Some(hint) });
+                    return Err(ChunkMismatch { what, hint: Some(hint) });
                 }
             }
         }
         if is_at_end && start > self.next {
             return self.find(wanted, false);
         }
-        let before = places(&self.lines, wanted, 0).next().filter(|place| *place < self.next);
+        let before = find_chunk_positions(&self.lines, wanted, 0).next().filter(|place| *place < self.next);
         let what = match before {
             Some(place) => format!(
                 "its lines are at line {} of the file, before the previous chunk: chunks must be \
@@ -387,12 +387,12 @@ impl<'a> Finder<'a> {
             ),
             None => format!("its lines are not in the file: {}", quoted(&wanted.join("\n"))),
         };
-        Err(Missing { what, hint: nearest(self.text, &wanted.join("\n")) })
+        Err(ChunkMismatch { what, hint: nearest(self.text, &wanted.join("\n")) })
     }
 }
 
 /// Returns the positions at which the lines occur.
-fn places<'a, Line: AsRef<str>>(
+fn find_chunk_positions<'a, Line: AsRef<str>>(
     lines: &'a [Line],
     wanted: &'a [String],
     start: usize,
@@ -410,12 +410,12 @@ mod tests {
     fn patched(text: &str, chunks: &str) -> Result<(String, String), String> {
         let patch = format!("{BEGIN}\n*** Update File: a\n{chunks}\n{END}\n");
         let files = parse(&patch)?;
-        let Action::Update { chunks, .. } = &files[0].action else { panic!("{files:?}") };
+        let PatchAction::Update { chunks, .. } = &files[0].action else { panic!("{files:?}") };
         match apply(text.as_bytes(), chunks) {
             Ok(edited) => {
                 Ok((String::from_utf8(edited.bytes).unwrap(), edited.forgiven.unwrap_or_default()))
             }
-            Err(Failed::Chunk(text, hint)) => Err(format!("{text}|{}", hint.unwrap_or_default())),
+            Err(EditFailure::Chunk(text, hint)) => Err(format!("{text}|{}", hint.unwrap_or_default())),
             Err(other) => panic!("{other:?}"),
         }
     }
@@ -482,8 +482,8 @@ mod tests {
         let files = parse(text).unwrap();
         let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths, ["n/a.txt", "b", "c"]);
-        assert_eq!(files[0].action, Action::Add("one\n\ntwo\n".to_owned()));
-        let Action::Update { move_to, chunks } = &files[2].action else { panic!("{files:?}") };
+        assert_eq!(files[0].action, PatchAction::Add("one\n\ntwo\n".to_owned()));
+        let PatchAction::Update { move_to, chunks } = &files[2].action else { panic!("{files:?}") };
         assert_eq!((move_to.as_deref(), chunks.len()), (Some("d"), 1));
         let wrapped = format!("apply_patch <<'EOF'\n{}\nEOF", text.trim());
         assert_eq!(parse(&wrapped).as_ref(), Ok(&files));

@@ -14,7 +14,7 @@ const PLACES_NAMED_MAX: usize = 10;
 /// The texts directly before and after the replaced text. They stay unchanged. A line end may come
 /// between.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Anchors<'a> {
+pub struct EditAnchors<'a> {
     /// The text before.
     pub prologue: &'a str,
     /// The text after.
@@ -23,7 +23,7 @@ pub struct Anchors<'a> {
 
 /// The reason why there is not exactly one match.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Missed {
+pub enum MatchFailure {
     /// The text does not occur.
     NotFound,
     /// The text occurs in these lines, but not between the anchors.
@@ -46,7 +46,7 @@ pub enum Missed {
     Empty,
 }
 
-impl Anchors<'_> {
+impl EditAnchors<'_> {
     /// Returns true if no anchor is set.
     pub fn is_empty(&self) -> bool {
         self.prologue.is_empty() && self.epilogue.is_empty()
@@ -57,7 +57,7 @@ impl Anchors<'_> {
 ///
 /// # Errors
 /// An error if `old` has no match, or more than one.
-pub fn find(text: &str, old: &str, anchors: Anchors<'_>) -> Result<Range<usize>, Missed> {
+pub fn find(text: &str, old: &str, anchors: EditAnchors<'_>) -> Result<Range<usize>, MatchFailure> {
     find_where(text, old, anchors, |_| true)
 }
 
@@ -68,11 +68,11 @@ pub fn find(text: &str, old: &str, anchors: Anchors<'_>) -> Result<Range<usize>,
 pub fn find_where(
     text: &str,
     old: &str,
-    anchors: Anchors<'_>,
+    anchors: EditAnchors<'_>,
     holds: impl Fn(usize) -> bool,
-) -> Result<Range<usize>, Missed> {
+) -> Result<Range<usize>, MatchFailure> {
     if old.is_empty() && anchors.is_empty() {
-        return if text.is_empty() { Ok(0..0) } else { Err(Missed::Empty) };
+        return if text.is_empty() { Ok(0..0) } else { Err(MatchFailure::Empty) };
     }
     let mut places = places(text, old, anchors);
     places.retain(|place| holds(*place));
@@ -80,7 +80,7 @@ pub fn find_where(
     match (places.len(), first) {
         (1, Some(start)) => Ok(start..start + old.len()),
         (0, _) | (_, None) => Err(missing(text, old, anchors)),
-        (count, Some(_)) => Err(Missed::Ambiguous { count, lines: lines(text, &places) }),
+        (count, Some(_)) => Err(MatchFailure::Ambiguous { count, lines: lines(text, &places) }),
     }
 }
 
@@ -88,9 +88,9 @@ pub fn find_where(
 ///
 /// # Errors
 /// An error if `old` has no match.
-pub fn find_all(text: &str, old: &str, anchors: Anchors<'_>) -> Result<Vec<Range<usize>>, Missed> {
+pub fn find_all(text: &str, old: &str, anchors: EditAnchors<'_>) -> Result<Vec<Range<usize>>, MatchFailure> {
     if old.is_empty() {
-        return Err(Missed::Empty);
+        return Err(MatchFailure::Empty);
     }
     let mut found: Vec<Range<usize>> = Vec::new();
     if anchors.is_empty() {
@@ -106,7 +106,7 @@ pub fn find_all(text: &str, old: &str, anchors: Anchors<'_>) -> Result<Vec<Range
     if found.is_empty() { Err(missing(text, old, anchors)) } else { Ok(found) }
 }
 
-fn places(text: &str, old: &str, anchors: Anchors<'_>) -> BTreeSet<usize> {
+fn places(text: &str, old: &str, anchors: EditAnchors<'_>) -> BTreeSet<usize> {
     let mut places = BTreeSet::new();
     let gaps: [&str; 2] = ["", "\n"];
     // A missing anchor has no gap before or after it.
@@ -114,7 +114,7 @@ fn places(text: &str, old: &str, anchors: Anchors<'_>) -> BTreeSet<usize> {
     let after = if anchors.epilogue.is_empty() { &gaps[..1] } else { &gaps };
     for gap_before in before {
         for gap_after in after {
-            let Anchors { prologue, epilogue } = anchors;
+            let EditAnchors { prologue, epilogue } = anchors;
             let whole = format!("{prologue}{gap_before}{old}{gap_after}{epilogue}");
             let ahead = prologue.len() + gap_before.len();
             places.extend(starts(text, &whole).map(|start| start + ahead));
@@ -127,12 +127,12 @@ fn places(text: &str, old: &str, anchors: Anchors<'_>) -> BTreeSet<usize> {
     places
 }
 
-fn missing(text: &str, old: &str, anchors: Anchors<'_>) -> Missed {
+fn missing(text: &str, old: &str, anchors: EditAnchors<'_>) -> MatchFailure {
     if anchors.is_empty() || old.is_empty() {
-        return Missed::NotFound;
+        return MatchFailure::NotFound;
     }
     let places: BTreeSet<usize> = starts(text, old).collect();
-    if places.is_empty() { Missed::NotFound } else { Missed::NotBetween(lines(text, &places)) }
+    if places.is_empty() { MatchFailure::NotFound } else { MatchFailure::NotBetween(lines(text, &places)) }
 }
 
 /// Returns the positions of all matches, including overlapping ones.
@@ -164,14 +164,14 @@ mod tests {
 
     const TEXT: &str = "one\n  x = 1\ntwo\n  x = 1\nthree\n";
 
-    fn between<'a>(prologue: &'a str, epilogue: &'a str) -> Anchors<'a> {
-        Anchors { prologue, epilogue }
+    fn between<'a>(prologue: &'a str, epilogue: &'a str) -> EditAnchors<'a> {
+        EditAnchors { prologue, epilogue }
     }
 
     #[test]
     fn a_text_that_stands_once_is_found() {
-        assert_eq!(find(TEXT, "two", Anchors::default()), Ok(12..15));
-        assert_eq!(find("", "", Anchors::default()), Ok(0..0));
+        assert_eq!(find(TEXT, "two", EditAnchors::default()), Ok(12..15));
+        assert_eq!(find("", "", EditAnchors::default()), Ok(0..0));
     }
 
     #[test]
@@ -189,12 +189,12 @@ mod tests {
     #[test]
     fn what_is_not_there_once_is_refused() {
         let ambiguous =
-            |count, lines: &[usize]| Err(Missed::Ambiguous { count, lines: lines.to_vec() });
-        assert_eq!(find(TEXT, "x = 1", Anchors::default()), ambiguous(2, &[2, 4]));
-        assert_eq!(find("aaa", "aa", Anchors::default()), ambiguous(2, &[1, 1]));
-        assert_eq!(find(TEXT, "zzz", Anchors::default()), Err(Missed::NotFound));
-        assert_eq!(find(TEXT, "x = 1", between("no", "")), Err(Missed::NotBetween(vec![2, 4])));
-        assert_eq!(find(TEXT, "", Anchors::default()), Err(Missed::Empty));
+            |count, lines: &[usize]| Err(MatchFailure::Ambiguous { count, lines: lines.to_vec() });
+        assert_eq!(find(TEXT, "x = 1", EditAnchors::default()), ambiguous(2, &[2, 4]));
+        assert_eq!(find("aaa", "aa", EditAnchors::default()), ambiguous(2, &[1, 1]));
+        assert_eq!(find(TEXT, "zzz", EditAnchors::default()), Err(MatchFailure::NotFound));
+        assert_eq!(find(TEXT, "x = 1", between("no", "")), Err(MatchFailure::NotBetween(vec![2, 4])));
+        assert_eq!(find(TEXT, "", EditAnchors::default()), Err(MatchFailure::Empty));
         assert_eq!(find(TEXT, "", between("  x", "")), ambiguous(2, &[2, 4]));
     }
 }

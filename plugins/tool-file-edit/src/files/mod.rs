@@ -6,7 +6,7 @@ use jaato_plugin_sdk::files::{
 };
 use jaato_plugin_sdk::prelude::*;
 
-use crate::content::Content;
+use crate::content::HashedContent;
 use crate::text::kind_of;
 
 /// The maximum size of a file that is changed, because it is in memory twice.
@@ -23,18 +23,18 @@ const HEAD_BYTES: u64 = 512;
 
 /// A file that was read completely.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct FileSnapshot {
     /// The file's metadata. Its path is absolute.
     pub facts: FileFacts,
     /// The file's bytes.
-    pub bytes: Content,
+    pub bytes: HashedContent,
 }
 
 /// Returns the metadata of a path, or `None` if nothing exists there.
 ///
 /// # Errors
 /// `permission_denied` for a path that is not allowed, or the environment's error.
-pub async fn look(cx: &Reporter, path: &str) -> Result<Option<FileFacts>> {
+pub async fn read_facts(cx: &Reporter, path: &str) -> Result<Option<FileFacts>> {
     if path == "~" || path.starts_with("~/") {
         let text = format!("`{path}` begins with `~`, which is not expanded");
         let hint = "use an absolute path; for a folder with this name, use `./~`";
@@ -50,9 +50,9 @@ pub async fn look(cx: &Reporter, path: &str) -> Result<Option<FileFacts>> {
 /// Reads a file before a change. Returns `None` if nothing exists there.
 ///
 /// # Errors
-/// The errors of [`look`], or an error if the path is not a file or the file is too large.
-pub async fn snapshot(cx: &Reporter, path: &str) -> Result<Option<Snapshot>> {
-    let Some(facts) = look(cx, path).await? else { return Ok(None) };
+/// The errors of [`read_facts`], or an error if the path is not a file or the file is too large.
+pub async fn snapshot(cx: &Reporter, path: &str) -> Result<Option<FileSnapshot>> {
+    let Some(facts) = read_facts(cx, path).await? else { return Ok(None) };
     check_is_file(path, &facts)?;
     fetch(cx, path, facts).await.map(Some)
 }
@@ -61,7 +61,7 @@ pub async fn snapshot(cx: &Reporter, path: &str) -> Result<Option<Snapshot>> {
 ///
 /// # Errors
 /// The errors of [`snapshot`].
-pub async fn fetch(cx: &Reporter, path: &str, facts: FileFacts) -> Result<Snapshot> {
+pub async fn fetch(cx: &Reporter, path: &str, facts: FileFacts) -> Result<FileSnapshot> {
     if facts.size > CHANGED_BYTES_MAX {
         return Err(too_large(path, facts.size));
     }
@@ -71,7 +71,7 @@ pub async fn fetch(cx: &Reporter, path: &str, facts: FileFacts) -> Result<Snapsh
         let (told, all) = cx.files().read(read).await?;
         bytes = all;
         if !told.has_more {
-            return Ok(Snapshot { facts, bytes: bytes.into() });
+            return Ok(FileSnapshot { facts, bytes: bytes.into() });
         }
     }
     let offset = bytes.len() as u64;
@@ -84,7 +84,7 @@ pub async fn fetch(cx: &Reporter, path: &str, facts: FileFacts) -> Result<Snapsh
             return Err(too_large(path, bytes.len() as u64));
         }
     }
-    Ok(Snapshot { facts, bytes: bytes.into() })
+    Ok(FileSnapshot { facts, bytes: bytes.into() })
 }
 
 /// Returns an error if the path is not a file.
@@ -131,7 +131,7 @@ fn too_large(path: &str, bytes: u64) -> Error {
 
 /// How to write a file.
 #[derive(Debug, Clone, Copy)]
-pub enum Put<'a> {
+pub enum FileWriteMode<'a> {
     /// The file must not exist.
     New,
     /// The file must exist with this version.
@@ -142,11 +142,11 @@ pub enum Put<'a> {
 ///
 /// # Errors
 /// `conflict` if the existing file is not the expected one.
-pub async fn put(
+pub async fn write_file(
     cx: &Reporter,
     path: &str,
     bytes: &[u8],
-    how: Put<'_>,
+    how: FileWriteMode<'_>,
     permissions: Option<u32>,
 ) -> Result<FileFacts> {
     if is_large(bytes) {
@@ -164,12 +164,12 @@ pub fn is_large(bytes: &[u8]) -> bool {
 /// dropping it deletes the draft.
 ///
 /// # Errors
-/// The errors of [`put`].
+/// The errors of [`write_file`].
 pub async fn draft(
     cx: &Reporter,
     path: &str,
     bytes: &[u8],
-    how: Put<'_>,
+    how: FileWriteMode<'_>,
     permissions: Option<u32>,
 ) -> Result<FileUpload> {
     let upload = cx.files().upload(request(path, how, permissions)).await?;
@@ -179,10 +179,10 @@ pub async fn draft(
     Ok(upload)
 }
 
-fn request(path: &str, how: Put<'_>, permissions: Option<u32>) -> FileWrite {
+fn request(path: &str, how: FileWriteMode<'_>, permissions: Option<u32>) -> FileWrite {
     let (mode, expected) = match how {
-        Put::New => (WriteMode::CreateNew, None),
-        Put::Over(version) => (WriteMode::Replace, version.map(str::to_owned)),
+        FileWriteMode::New => (WriteMode::CreateNew, None),
+        FileWriteMode::Over(version) => (WriteMode::Replace, version.map(str::to_owned)),
     };
     let path = path.to_owned();
     FileWrite { path, mode, parents: true, expected, permissions, ..FileWrite::default() }
@@ -199,7 +199,7 @@ pub async fn delete(cx: &Reporter, path: &str, version: Option<&str>) -> Result<
 
 /// What to do if the target of a move exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+pub enum ExistingTargetPolicy {
     /// Replaces the existing file.
     Replaced,
     /// Fails.
@@ -214,19 +214,19 @@ pub async fn rename(
     cx: &Reporter,
     (from, to): (&str, &str),
     version: Option<&str>,
-    taken: Taken,
+    taken: ExistingTargetPolicy,
 ) -> Result<()> {
     check_same(cx, from, version).await?;
     if let Some((folder, _)) = to.rsplit_once('/').filter(|(folder, _)| !folder.is_empty()) {
         let make = FolderMake { path: folder.to_owned(), parents: true, ..FolderMake::default() };
         cx.files().make_folder(make).await?;
     }
-    let (from, to, overwrite) = (from.to_owned(), to.to_owned(), taken == Taken::Replaced);
+    let (from, to, overwrite) = (from.to_owned(), to.to_owned(), taken == ExistingTargetPolicy::Replaced);
     cx.files().rename(FilePair { from, to, overwrite, ..FilePair::default() }).await
 }
 
 async fn check_same(cx: &Reporter, path: &str, version: Option<&str>) -> Result<()> {
-    let there = look(cx, path).await?;
+    let there = read_facts(cx, path).await?;
     let is_same =
         there.is_some_and(|facts| version.is_none() || facts.version.as_deref() == version);
     if is_same {

@@ -16,7 +16,7 @@ const STEPS: usize = 2 * FILES_PER_CHANGE_MAX;
 /// The limits of the history. Beyond them, the oldest changes are forgotten, but never pending
 /// changes or the latest change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bounds {
+pub struct HistoryLimits {
     /// The maximum number of changes per file.
     pub changes_per_file: usize,
     /// The maximum number of bytes of all contents.
@@ -25,7 +25,7 @@ pub struct Bounds {
     pub steps: usize,
 }
 
-impl Default for Bounds {
+impl Default for HistoryLimits {
     fn default() -> Self {
         Self { changes_per_file: CHANGES_PER_FILE, bytes: BYTES, steps: STEPS }
     }

@@ -33,12 +33,12 @@ pub struct NewChange {
     /// The change that this one undoes, from a [`Step`](super::Step).
     pub undoes: Option<ChangeId>,
     /// The files. Each path occurs once.
-    pub files: Vec<FileStep>,
+    pub files: Vec<FileTransition>,
 }
 
 /// A change that is applied, or may be partly applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
+pub struct RecordedChange {
     /// The number of the change.
     pub id: ChangeId,
     /// The start time, in milliseconds since 1970 UTC.
@@ -63,12 +63,12 @@ pub struct Change {
     pub(super) redone: Vec<FilePath>,
     /// The outcome of the change. `None` while it is pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<ChangeOutcome>,
     /// The number of its files that are no longer stored.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) forgotten: usize,
     /// The files. Each path occurs once.
-    pub files: Vec<FileStep>,
+    pub files: Vec<FileTransition>,
 }
 
 fn is_zero(number: &usize) -> bool {
@@ -78,7 +78,7 @@ fn is_zero(number: &usize) -> bool {
 /// The outcome of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum ChangeOutcome {
     /// The change is applied.
     Done,
     /// The change was rolled back.
@@ -88,15 +88,15 @@ pub enum Outcome {
 /// The effect of a change on one path. A move consists of two steps: the old path becomes absent,
 /// and the new path names the old one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileStep {
+pub struct FileTransition {
     /// The file.
     pub path: FilePath,
     /// The state before. `None` means that no file existed. The history stores the bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<Kept>,
+    pub before: Option<StoredFileState>,
     /// The state after. `None` means that no file exists. Only its digest is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<Kept>,
+    pub after: Option<StoredFileState>,
     /// The old path, if the file moves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_from: Option<FilePath>,
@@ -104,7 +104,7 @@ pub struct FileStep {
 
 /// The state of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct StoredFileState {
     /// The digest of its bytes.
     pub content: ContentId,
     /// Its size in bytes.
@@ -144,7 +144,7 @@ pub struct Backup {
     /// The session that replaced the file.
     pub session: String,
     /// The state of the file.
-    pub file: Kept,
+    pub file: StoredFileState,
 }
 
 /// The ID of a backup, such as `17.5e884898da28`: the change that replaced the file, and the
@@ -155,7 +155,7 @@ pub struct BackupId {
     digest_start: String,
 }
 
-impl Change {
+impl RecordedChange {
     pub(super) fn new(id: ChangeId, at_ms: i64, new: NewChange) -> Self {
         let NewChange { session, tool, call, environment, undoes, files } = new;
         let (undone, redone, outcome, forgotten) = (Vec::new(), Vec::new(), None, 0);
@@ -176,7 +176,7 @@ impl Change {
     }
 
     /// Returns the effect on a path.
-    pub fn step_of(&self, path: &FilePath) -> Option<&FileStep> {
+    pub fn step_of(&self, path: &FilePath) -> Option<&FileTransition> {
         self.files.iter().find(|step| step.path == *path)
     }
 
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_backup_is_named_by_its_change_and_its_content() {
-        let id = BackupId::new(ChangeId(17), &ContentId::of(b"password"));
+        let id = BackupId::new(ChangeId(17), &ContentId::from_bytes(b"password"));
         assert_eq!(id.to_string(), "17.5e884898da28");
         assert_eq!("17.5e884898da28".parse(), Ok(id));
         for bad in ["", "17", "17.", "+7.5e884898da28", "17.5e884898da2", "17.5e884898da2/"] {

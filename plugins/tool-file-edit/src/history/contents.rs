@@ -34,7 +34,7 @@ pub struct ContentId(String);
 
 /// The folder with the contents.
 #[derive(Debug)]
-pub(super) struct Contents {
+pub(super) struct ContentStore {
     folder: PathBuf,
 }
 
@@ -49,7 +49,7 @@ pub struct ContentWriter {
     bytes_max: u64,
 }
 
-impl Contents {
+impl ContentStore {
     pub fn new(folder: PathBuf) -> Self {
         Self { folder }
     }
@@ -81,7 +81,7 @@ impl Contents {
         let mut bytes = Vec::new();
         let read = file.take(CONTENT_BYTES_MAX + 1).read_to_end(&mut bytes);
         read.map_err(HistoryError::io("read", &path))?;
-        match ContentId::of(&bytes) == *id {
+        match ContentId::from_bytes(&bytes) == *id {
             true => Ok(bytes),
             false => Err(HistoryError::Damaged(id.clone())),
         }
@@ -112,7 +112,7 @@ impl Contents {
             }
             for path in entries(&folder)? {
                 // Unknown files stay.
-                let Some(id) = id_of(&folder, &path) else { continue };
+                let Some(id) = content_id_of(&folder, &path) else { continue };
                 if !is_used(&id) {
                     // A later sweep finds contents that are too young.
                     let _ = self.remove_unused(&id);
@@ -193,7 +193,7 @@ impl Drop for ContentWriter {
 
 impl ContentId {
     /// Computes the digest of a content.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn from_bytes(bytes: &[u8]) -> Self {
         Self::of_state(Sha256::new().chain_update(bytes))
     }
 
@@ -256,7 +256,7 @@ fn path(folder: &Path, id: &ContentId) -> PathBuf {
 }
 
 /// Returns the digest of a stored content, from the names of its file and folder.
-fn id_of(folder: &Path, path: &Path) -> Option<ContentId> {
+fn content_id_of(folder: &Path, path: &Path) -> Option<ContentId> {
     let (start, rest) = (folder.file_name()?.to_str()?, path.file_name()?.to_str()?);
     ContentId::try_from(format!("{start}{rest}")).ok()
 }
@@ -286,19 +286,19 @@ fn remove_unfinished(path: &Path) {
 mod tests {
     use super::*;
 
-    fn contents() -> (tempfile::TempDir, Contents) {
+    fn contents() -> (tempfile::TempDir, ContentStore) {
         let folder = tempfile::tempdir().unwrap();
-        let contents = Contents::new(folder.path().to_owned());
+        let contents = ContentStore::new(folder.path().to_owned());
         (folder, contents)
     }
 
-    fn keep(contents: &Contents, bytes: &[u8]) -> ContentId {
-        let id = ContentId::of(bytes);
+    fn keep(contents: &ContentStore, bytes: &[u8]) -> ContentId {
+        let id = ContentId::from_bytes(bytes);
         contents.keep(bytes, &id).unwrap();
         id
     }
 
-    fn age(contents: &Contents, id: &ContentId) {
+    fn age(contents: &ContentStore, id: &ContentId) {
         let file = File::options().write(true).open(contents.path(id)).unwrap();
         file.set_modified(SystemTime::now() - 2 * UNUSED_TIME_MIN).unwrap();
     }
@@ -336,7 +336,7 @@ mod tests {
         writer.write(b"pass").unwrap();
         writer.write(b"word").unwrap();
         let (id, size) = writer.finish().unwrap();
-        assert_eq!((id, size), (ContentId::of(b"password"), 8));
+        assert_eq!((id, size), (ContentId::from_bytes(b"password"), 8));
         let mut writer = ContentWriter::new(folder.path(), 8).unwrap();
         writer.write(b"12345678").unwrap();
         assert!(matches!(writer.write(b"9"), Err(HistoryError::TooLarge { bytes: 9, max: 8 })));

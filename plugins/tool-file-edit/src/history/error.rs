@@ -40,7 +40,7 @@ pub enum HistoryError {
     #[error("change {0} was already undone")]
     TakenBack(ChangeId),
     /// The change cannot be undone completely.
-    #[error("change {change} cannot be undone, so nothing was changed: {}", told(.hindrances))]
+    #[error("change {change} cannot be undone, so nothing was changed: {}", join_hindrances(.hindrances))]
     Hindered {
         /// The change.
         change: ChangeId,
@@ -93,7 +93,7 @@ impl HistoryError {
 }
 
 /// Joins the first reasons.
-fn told(hindrances: &[String]) -> String {
+fn join_hindrances(hindrances: &[String]) -> String {
     const TOLD_MAX: usize = 5;
     let mut text = hindrances.iter().take(TOLD_MAX).cloned().collect::<Vec<_>>().join("; ");
     if hindrances.len() > TOLD_MAX {

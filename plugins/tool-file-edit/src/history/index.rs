@@ -3,11 +3,11 @@
 use std::collections::hash_map::Entry as Slot;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::journal::Entry;
-use super::timeline::Timeline;
+use super::journal::JournalEntry;
+use super::timeline::UndoTimeline;
 use super::{
-    Backup, BackupId, Bounds, Change, ChangeId, ContentId, FilePath, FileStep, HistoryError,
-    ListedChange, Outcome, Step,
+    Backup, BackupId, HistoryLimits, RecordedChange, ChangeId, ContentId, FilePath, FileTransition, HistoryError,
+    ListedChange, ChangeOutcome, UndoStep,
 };
 
 /// The maximum number of lines about forgotten changes in a small journal.
@@ -15,9 +15,9 @@ const LINES_SPARE: usize = 1_000;
 
 /// An index of all finished changes.
 #[derive(Debug, Default)]
-pub(super) struct Index {
+pub(super) struct ChangeIndex {
     /// The changes, in the order in which they finished.
-    changes: BTreeMap<u64, Change>,
+    changes: BTreeMap<u64, RecordedChange>,
     /// The position of each change in `changes`.
     places: HashMap<ChangeId, u64>,
     /// The positions of the changes of each path, oldest first.
@@ -36,19 +36,19 @@ pub(super) struct Index {
     pub lines: usize,
 }
 
-impl Index {
+impl ChangeIndex {
     /// Adds a line of the journal. Returns contents that are no longer referenced.
-    pub fn add(&mut self, entry: Entry) -> Vec<ContentId> {
+    pub fn add(&mut self, entry: JournalEntry) -> Vec<ContentId> {
         self.lines += 1;
         match entry {
-            Entry::Change(change) => {
+            JournalEntry::Change(change) => {
                 self.add_change(change);
                 Vec::new()
             }
-            Entry::Forget(steps) => {
+            JournalEntry::Forget(steps) => {
                 steps.iter().filter_map(|(id, path)| self.forget(*id, path)).flatten().collect()
             }
-            Entry::Next(id) => {
+            JournalEntry::Next(id) => {
                 self.next = self.next.max(id.0);
                 Vec::new()
             }
@@ -69,24 +69,24 @@ impl Index {
         self.contents.contains_key(content)
     }
 
-    pub fn change(&self, id: ChangeId) -> Option<&Change> {
+    pub fn change(&self, id: ChangeId) -> Option<&RecordedChange> {
         self.changes.get(self.places.get(&id)?)
     }
 
     /// Returns the latest change of a path that can be undone, as a whole.
-    pub fn undo_step(&self, path: &FilePath) -> Result<Option<Step>, HistoryError> {
+    pub fn undo_step(&self, path: &FilePath) -> Result<Option<UndoStep>, HistoryError> {
         self.timeline(path).undo.last().map(|id| self.step(*id)).transpose()
     }
 
     /// Returns the latest undo of a path that can be redone, as a whole.
-    pub fn redo_step(&self, path: &FilePath) -> Result<Option<Step>, HistoryError> {
+    pub fn redo_step(&self, path: &FilePath) -> Result<Option<UndoStep>, HistoryError> {
         self.timeline(path).redo.last().map(|id| self.step(*id)).transpose()
     }
 
     /// Returns the step that undoes a change in all its files, except files at which it was already
     /// undone.
-    pub fn step(&self, id: ChangeId) -> Result<Step, HistoryError> {
-        let change = self.change(id).filter(|change| change.outcome == Some(Outcome::Done));
+    pub fn step(&self, id: ChangeId) -> Result<UndoStep, HistoryError> {
+        let change = self.change(id).filter(|change| change.outcome == Some(ChangeOutcome::Done));
         let change = change.ok_or(HistoryError::NoChange(id))?;
         let mut hindrances = Vec::new();
         if change.forgotten > 0 {
@@ -112,12 +112,12 @@ impl Index {
             return Err(HistoryError::TakenBack(id));
         }
         let (tool, session) = (change.tool.clone(), change.session.clone());
-        Ok(Step { change: id, at_ms: change.at_ms, tool, session, files })
+        Ok(UndoStep { change: id, at_ms: change.at_ms, tool, session, files })
     }
 
     /// Returns the latest change that was not undone, of one session or of all sessions.
     pub fn latest(&self, session: Option<&str>) -> Option<ChangeId> {
-        let is_asked = |change: &&Change| session.is_none_or(|session| change.session == session);
+        let is_asked = |change: &&RecordedChange| session.is_none_or(|session| change.session == session);
         let changes = self.changes.values().rev().filter(is_asked);
         let mut open = changes.filter(|change| !self.is_taken_back(change));
         open.next().map(|change| change.id)
@@ -125,7 +125,7 @@ impl Index {
 
     /// Lists the changes, newest first.
     pub fn changes(&self) -> impl Iterator<Item = ListedChange> {
-        let is_done = |change: &&Change| change.outcome == Some(Outcome::Done);
+        let is_done = |change: &&RecordedChange| change.outcome == Some(ChangeOutcome::Done);
         self.changes.values().rev().filter(is_done).map(|change| ListedChange {
             id: change.id,
             at_ms: change.at_ms,
@@ -137,9 +137,9 @@ impl Index {
     }
 
     /// Returns true if a change is an undo, or if nothing of it can still be undone.
-    fn is_taken_back(&self, change: &Change) -> bool {
-        let is_open = |step: &FileStep| self.timeline(&step.path).undo.contains(&change.id);
-        change.outcome != Some(Outcome::Done) || !change.files.iter().any(is_open)
+    fn is_taken_back(&self, change: &RecordedChange) -> bool {
+        let is_open = |step: &FileTransition| self.timeline(&step.path).undo.contains(&change.id);
+        change.outcome != Some(ChangeOutcome::Done) || !change.files.iter().any(is_open)
     }
 
     /// Lists the backups of one path or of all paths, newest first.
@@ -151,7 +151,7 @@ impl Index {
             None => Box::new(self.changes.keys().rev()),
         };
         for change in places.filter_map(|place| self.changes.get(place)) {
-            let is_asked = |step: &&FileStep| path.is_none_or(|path| step.path == *path);
+            let is_asked = |step: &&FileTransition| path.is_none_or(|path| step.path == *path);
             for step in change.files.iter().filter(is_asked) {
                 let Some(file) = &step.before else { continue };
                 // Consecutive changes that found the same content share one backup.
@@ -171,7 +171,7 @@ impl Index {
 
     /// Returns the steps beyond the limit per file: first those that can be neither undone nor
     /// redone, then the oldest.
-    pub fn beyond_files(&mut self, max: usize) -> Vec<(ChangeId, FilePath)> {
+    pub fn changes_over_file_limit(&mut self, max: usize) -> Vec<(ChangeId, FilePath)> {
         let mut steps = Vec::new();
         for path in std::mem::take(&mut self.grown) {
             let changes: Vec<ChangeId> = self.changes_of(&path).map(|change| change.id).collect();
@@ -189,7 +189,7 @@ impl Index {
     }
 
     /// Records the paths at which a change undoes the latest change or the latest undo.
-    pub fn note_undone(&self, change: &mut Change) {
+    pub fn note_undone(&self, change: &mut RecordedChange) {
         let Some(undoes) = change.undoes else { return };
         for step in &change.files {
             let line = self.timeline(&step.path);
@@ -203,7 +203,7 @@ impl Index {
 
     /// Returns the oldest steps to remove until the others are within the limits. The latest change
     /// stays.
-    pub fn beyond_totals(&self, bounds: &Bounds) -> Vec<(ChangeId, FilePath)> {
+    pub fn changes_over_total_limits(&self, bounds: &HistoryLimits) -> Vec<(ChangeId, FilePath)> {
         let mut forgotten = Vec::new();
         let (mut bytes, mut steps) = (self.bytes, self.steps);
         let mut gone: HashMap<&ContentId, usize> = HashMap::new();
@@ -232,12 +232,12 @@ impl Index {
     }
 
     /// Returns equivalent journal lines.
-    pub fn entries(&self) -> Vec<Entry> {
-        let changes = self.changes.values().cloned().map(Entry::Change);
-        std::iter::once(Entry::Next(ChangeId(self.next))).chain(changes).collect()
+    pub fn entries(&self) -> Vec<JournalEntry> {
+        let changes = self.changes.values().cloned().map(JournalEntry::Change);
+        std::iter::once(JournalEntry::Next(ChangeId(self.next))).chain(changes).collect()
     }
 
-    fn add_change(&mut self, change: Change) {
+    fn add_change(&mut self, change: RecordedChange) {
         // A process was killed after it wrote the line and before it removed the pending file.
         if self.has(change.id) {
             return;
@@ -292,18 +292,18 @@ impl Index {
         Some(content)
     }
 
-    fn timeline(&self, path: &FilePath) -> Timeline {
-        let is_done = |change: &&Change| change.outcome == Some(Outcome::Done);
-        Timeline::of(self.changes_of(path).filter(is_done), path)
+    fn timeline(&self, path: &FilePath) -> UndoTimeline {
+        let is_done = |change: &&RecordedChange| change.outcome == Some(ChangeOutcome::Done);
+        UndoTimeline::from_changes(self.changes_of(path).filter(is_done), path)
     }
 
-    fn changes_of(&self, path: &FilePath) -> impl Iterator<Item = &Change> {
+    fn changes_of(&self, path: &FilePath) -> impl Iterator<Item = &RecordedChange> {
         let places = self.paths.get(path).into_iter().flatten();
         places.filter_map(|place| self.changes.get(place))
     }
 }
 
-fn backup(change: &Change, step: &FileStep) -> Option<Backup> {
+fn backup(change: &RecordedChange, step: &FileTransition) -> Option<Backup> {
     let file = step.before.clone()?;
     let id = BackupId::new(change.id, &file.content);
     let (tool, session) = (change.tool.clone(), change.session.clone());

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Change, ChangeId, FilePath, HistoryError};
+use super::{RecordedChange, ChangeId, FilePath, HistoryError};
 
 /// The maximum length of a line. A longer line is damaged.
 const LINE_BYTES_MAX: u64 = 32 * 1024 * 1024;
@@ -19,9 +19,9 @@ const LINE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// A line of the journal.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Entry {
+pub(super) enum JournalEntry {
     /// A finished change.
-    Change(Change),
+    Change(RecordedChange),
     /// Steps that are no longer stored.
     Forget(Vec<(ChangeId, FilePath)>),
     /// The smallest unused number.
@@ -30,7 +30,7 @@ pub(super) enum Entry {
 
 /// A reader and writer of the journal.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(super) struct ChangeJournal {
     path: PathBuf,
     /// The file that was read. It stays open, so that its inode number is not reused.
     file: Option<File>,
@@ -40,23 +40,23 @@ pub(super) struct Journal {
 
 /// The new content of the journal.
 #[derive(Debug, Default)]
-pub(super) struct News {
+pub(super) struct JournalUpdate {
     /// Whether the journal was rewritten, so that everything read before is void.
     pub is_anew: bool,
     /// The new lines.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<JournalEntry>,
     /// The number of lines that cannot be read.
     pub damaged: usize,
 }
 
-impl Journal {
+impl ChangeJournal {
     pub fn new(path: PathBuf) -> Self {
         Self { path, file: None, offset: 0 }
     }
 
     /// Reads the lines added since the last call.
-    pub fn read_news(&mut self) -> Result<News, HistoryError> {
-        let mut news = News { is_anew: self.reopen()?, ..News::default() };
+    pub fn read_update(&mut self) -> Result<JournalUpdate, HistoryError> {
+        let mut news = JournalUpdate { is_anew: self.reopen()?, ..JournalUpdate::default() };
         let Some(file) = &self.file else { return Ok(news) };
         let failed = |error| HistoryError::io("read", &self.path)(error);
         let length = file.metadata().map_err(failed)?.len();
@@ -79,34 +79,34 @@ impl Journal {
     }
 
     /// Appends a line. On failure, the journal stays as it was.
-    pub fn append(&mut self, entry: &Entry) -> Result<(), HistoryError> {
+    pub fn append(&mut self, entry: &JournalEntry) -> Result<(), HistoryError> {
         if self.file.is_none() {
-            self.file = Some(self.options().create(true).open(&self.path).map_err(self.failed())?);
+            self.file = Some(self.options().create(true).open(&self.path).map_err(self.journal_error())?);
         }
         let Some(file) = &self.file else { return Ok(()) };
-        let is_torn = ends_torn(file, self.offset).map_err(self.failed())?;
-        let line = line(entry, if is_torn { b"\n" } else { b"" });
+        let is_torn = ends_torn(file, self.offset).map_err(self.journal_error())?;
+        let line = format_entry_line(entry, if is_torn { b"\n" } else { b"" });
         if let Err(error) = (&mut &*file).write_all(&line) {
             // If truncating fails, a torn line remains, which readers skip.
             let _ = file.set_len(self.offset);
-            return Err(self.failed()(error));
+            return Err(self.journal_error()(error));
         }
         self.offset += line.len() as u64;
         Ok(())
     }
 
     /// Replaces all lines.
-    pub fn rewrite(&mut self, entries: &[Entry]) -> Result<(), HistoryError> {
+    pub fn rewrite(&mut self, entries: &[JournalEntry]) -> Result<(), HistoryError> {
         let beside = self.path.with_extension("new");
-        let text: Vec<u8> = entries.iter().flat_map(|entry| line(entry, b"")).collect();
+        let text: Vec<u8> = entries.iter().flat_map(|entry| format_entry_line(entry, b"")).collect();
         let write = || {
             let mut options = OpenOptions::new();
             let options = options.write(true).create(true).truncate(true).mode(0o600);
             options.open(&beside)?.write_all(&text)?;
             fs::rename(&beside, &self.path)
         };
-        write().map_err(self.failed())?;
-        self.file = Some(self.options().open(&self.path).map_err(self.failed())?);
+        write().map_err(self.journal_error())?;
+        self.file = Some(self.options().open(&self.path).map_err(self.journal_error())?);
         self.offset = text.len() as u64;
         Ok(())
     }
@@ -116,12 +116,12 @@ impl Journal {
         let now = match self.options().open(&self.path) {
             Ok(now) => Some(now),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(self.failed()(error)),
+            Err(error) => return Err(self.journal_error()(error)),
         };
         let is_same = match (&self.file, &now) {
             (None, None) => true,
             (Some(read), Some(now)) => {
-                let facts = |file: &File| file.metadata().map_err(self.failed());
+                let facts = |file: &File| file.metadata().map_err(self.journal_error());
                 let (read, now) = (facts(read)?, facts(now)?);
                 (read.dev(), read.ino()) == (now.dev(), now.ino()) && self.offset <= now.len()
             }
@@ -139,12 +139,12 @@ impl Journal {
         options
     }
 
-    fn failed(&self) -> impl FnOnce(io::Error) -> HistoryError {
+    fn journal_error(&self) -> impl FnOnce(io::Error) -> HistoryError {
         HistoryError::io("write", &self.path)
     }
 }
 
-fn line(entry: &Entry, before: &[u8]) -> Vec<u8> {
+fn format_entry_line(entry: &JournalEntry, before: &[u8]) -> Vec<u8> {
     let mut line = before.to_vec();
     // Serialization cannot fail, because entries hold only numbers, texts and lists.
     line.extend(serde_json::to_vec(entry).unwrap_or_default());
@@ -176,23 +176,23 @@ fn read_line(reader: &mut impl io::BufRead, line: &mut Vec<u8>) -> io::Result<bo
 mod tests {
     use super::*;
 
-    fn next(number: u64) -> Entry {
-        Entry::Next(ChangeId(number))
+    fn next(number: u64) -> JournalEntry {
+        JournalEntry::Next(ChangeId(number))
     }
 
-    fn read(journal: &mut Journal) -> (bool, Vec<u64>, usize) {
-        let News { is_anew, entries, damaged } = journal.read_news().unwrap();
+    fn read(journal: &mut ChangeJournal) -> (bool, Vec<u64>, usize) {
+        let JournalUpdate { is_anew, entries, damaged } = journal.read_update().unwrap();
         let number = |entry| match entry {
-            Entry::Next(ChangeId(number)) => number,
+            JournalEntry::Next(ChangeId(number)) => number,
             other => panic!("{other:?}"),
         };
         (is_anew, entries.into_iter().map(number).collect(), damaged)
     }
 
-    fn two() -> (tempfile::TempDir, Journal, Journal) {
+    fn two() -> (tempfile::TempDir, ChangeJournal, ChangeJournal) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
-        (folder, Journal::new(path.clone()), Journal::new(path))
+        (folder, ChangeJournal::new(path.clone()), ChangeJournal::new(path))
     }
 
     #[test]

@@ -15,16 +15,16 @@ const POLL: Duration = Duration::from_millis(1);
 
 /// A locked file. The system unlocks it when the process is killed.
 #[derive(Debug)]
-pub struct Locked(File);
+pub struct FileLock(File);
 
-impl Locked {
+impl FileLock {
     /// Wraps a file that is already locked.
     pub fn new(file: File) -> Self {
         Self(file)
     }
 }
 
-impl Drop for Locked {
+impl Drop for FileLock {
     fn drop(&mut self) {
         // Closing the file is not enough: a child that another thread starts at this moment holds
         // it open until its program begins. If unlocking fails, the lock ends at that point.
@@ -33,7 +33,7 @@ impl Drop for Locked {
 }
 
 /// Locks a file and creates it if it is missing.
-pub fn lock(path: &Path) -> Result<Locked, HistoryError> {
+pub fn lock(path: &Path) -> Result<FileLock, HistoryError> {
     // Opening a named pipe would block until another process reads it.
     if path.metadata().is_ok_and(|found| !found.is_file()) {
         let odd = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
@@ -45,7 +45,7 @@ pub fn lock(path: &Path) -> Result<Locked, HistoryError> {
     let begin = Instant::now();
     loop {
         match file.try_lock() {
-            Ok(()) => return Ok(Locked(file)),
+            Ok(()) => return Ok(FileLock(file)),
             Err(TryLockError::WouldBlock) if begin.elapsed() < WAIT_MAX => std::thread::sleep(POLL),
             Err(TryLockError::WouldBlock) => return Err(HistoryError::Busy(path.to_owned())),
             Err(TryLockError::Error(error)) => return Err(HistoryError::io("lock", path)(error)),

@@ -30,14 +30,14 @@ mod store;
 mod tests;
 mod timeline;
 
-pub use bounds::Bounds;
+pub use bounds::HistoryLimits;
 pub use change::{
-    Backup, BackupId, Change, ChangeId, FileStep, Kept, ListedChange, NewChange, Outcome,
+    Backup, BackupId, RecordedChange, ChangeId, FileTransition, StoredFileState, ListedChange, NewChange, ChangeOutcome,
 };
 pub use contents::{CONTENT_BYTES_MAX, ContentId, ContentWriter};
 pub use error::HistoryError;
 pub use file_path::FilePath;
-pub use pending::Pending;
-pub use recovery::{Found, Recovery, plan_recovery};
+pub use pending::PendingChange;
+pub use recovery::{CurrentContent, RecoveryPlan, plan_recovery};
 pub use store::History;
-pub use timeline::Step;
+pub use timeline::UndoStep;

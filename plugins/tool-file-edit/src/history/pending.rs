@@ -7,39 +7,39 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::contents::entries;
-use super::lock::Locked;
+use super::lock::FileLock;
 use super::store::now_ms;
-use super::{Change, ChangeId, FilePath, FileStep, History, HistoryError, Outcome};
+use super::{RecordedChange, ChangeId, FilePath, FileTransition, History, HistoryError, ChangeOutcome};
 
 /// The age at which a pending change is abandoned. Within a week, its environment may come back.
 const STALE_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 
 /// A change that is being applied. Its file is locked while this exists. If this is dropped before
-/// [`Pending::finish`], the change is [unfinished](History::unfinished).
+/// [`PendingChange::finish`], the change is [unfinished](History::unfinished).
 #[derive(Debug)]
-pub struct Pending {
+pub struct PendingChange {
     history: History,
-    change: Change,
-    _locked: Locked,
+    change: RecordedChange,
+    _locked: FileLock,
 }
 
 /// The content of a pending file whose process has ended.
-pub(super) enum LeftBehind {
+pub(super) enum AbandonedChange {
     /// A complete change.
-    Change(Box<Change>, Locked),
+    Change(Box<RecordedChange>, FileLock),
     /// An incomplete line. The process died before it applied anything.
     Torn,
     /// A complete line in an unknown format.
     Damaged,
 }
 
-impl Pending {
-    pub(super) fn new(history: History, change: Change, locked: Locked) -> Self {
+impl PendingChange {
+    pub(super) fn new(history: History, change: RecordedChange, locked: FileLock) -> Self {
         Self { history, change, _locked: locked }
     }
 
     /// Returns the change.
-    pub fn change(&self) -> &Change {
+    pub fn change(&self) -> &RecordedChange {
         &self.change
     }
 
@@ -53,15 +53,15 @@ impl Pending {
     /// # Errors
     /// `Io` if the disk is full, or `Busy`. The change is then unfinished, and the next
     /// [`History::unfinished`] finds it.
-    pub fn finish(self, outcome: Outcome) -> Result<ChangeId, HistoryError> {
+    pub fn finish(self, outcome: ChangeOutcome) -> Result<ChangeId, HistoryError> {
         let id = self.change.id;
-        self.history.clone().end(Change { outcome: Some(outcome), ..self.change })?;
+        self.history.clone().end(RecordedChange { outcome: Some(outcome), ..self.change })?;
         Ok(id)
     }
 }
 
 /// Writes the file of a change and locks it. The caller must hold the history's lock.
-pub(super) fn write(folder: &Path, change: &Change) -> Result<Locked, HistoryError> {
+pub(super) fn write(folder: &Path, change: &RecordedChange) -> Result<FileLock, HistoryError> {
     let path = path_of(folder, change.id);
     let mut options = OpenOptions::new();
     let file = options.write(true).create_new(true).mode(0o600).open(&path);
@@ -74,7 +74,7 @@ pub(super) fn write(folder: &Path, change: &Change) -> Result<Locked, HistoryErr
         let _ = fs::remove_file(&path);
         return Err(HistoryError::io("write", &path)(error));
     }
-    Ok(Locked::new(file))
+    Ok(FileLock::new(file))
 }
 
 /// Removes the file of a change.
@@ -92,7 +92,7 @@ pub(super) fn list(folder: &Path) -> Result<Vec<ChangeId>, HistoryError> {
 }
 
 /// Reads a pending change, locked or not. Returns `None` if it cannot be read.
-pub(super) fn read(folder: &Path, id: ChangeId) -> Option<Change> {
+pub(super) fn read(folder: &Path, id: ChangeId) -> Option<RecordedChange> {
     let bytes = fs::read(path_of(folder, id)).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
@@ -102,7 +102,7 @@ pub(super) fn read(folder: &Path, id: ChangeId) -> Option<Change> {
 pub(super) fn path_in_use(
     folder: &Path,
     id: ChangeId,
-    files: &[FileStep],
+    files: &[FileTransition],
 ) -> Result<Option<FilePath>, HistoryError> {
     // An unreadable file is not a change that is being applied.
     let Some(change) = read(folder, id) else { return Ok(None) };
@@ -112,7 +112,7 @@ pub(super) fn path_in_use(
     let file = File::open(&path).map_err(HistoryError::io("open", &path))?;
     match file.try_lock() {
         Ok(()) => {
-            drop(Locked::new(file));
+            drop(FileLock::new(file));
             Ok(None)
         }
         Err(TryLockError::WouldBlock) => Ok(Some(step.path.clone())),
@@ -122,7 +122,7 @@ pub(super) fn path_in_use(
 
 /// Takes over an unlocked change. Returns `None` if its process is running. The caller must hold
 /// the history's lock.
-pub(super) fn take_over(folder: &Path, id: ChangeId) -> Result<Option<LeftBehind>, HistoryError> {
+pub(super) fn take_over(folder: &Path, id: ChangeId) -> Result<Option<AbandonedChange>, HistoryError> {
     let path = path_of(folder, id);
     let file = OpenOptions::new().read(true).write(true).open(&path);
     let mut file = file.map_err(HistoryError::io("open", &path))?;
@@ -133,10 +133,10 @@ pub(super) fn take_over(folder: &Path, id: ChangeId) -> Result<Option<LeftBehind
     }
     let mut line = Vec::new();
     file.read_to_end(&mut line).map_err(HistoryError::io("read", &path))?;
-    Ok(Some(match serde_json::from_slice::<Change>(&line) {
-        Ok(change) if change.id == id => LeftBehind::Change(Box::new(change), Locked::new(file)),
-        _ if !line.ends_with(b"\n") => LeftBehind::Torn,
-        _ => LeftBehind::Damaged,
+    Ok(Some(match serde_json::from_slice::<RecordedChange>(&line) {
+        Ok(change) if change.id == id => AbandonedChange::Change(Box::new(change), FileLock::new(file)),
+        _ if !line.ends_with(b"\n") => AbandonedChange::Torn,
+        _ => AbandonedChange::Damaged,
     }))
 }
 

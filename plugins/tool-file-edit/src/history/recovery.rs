@@ -2,11 +2,11 @@
 //!
 //! Pure: the caller reads the files and writes those that must be restored.
 
-use super::{Change, ContentId, FileStep, Kept};
+use super::{RecordedChange, ContentId, FileTransition, StoredFileState};
 
 /// The current content of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum CurrentContent {
     /// Nothing exists there.
     Nothing,
     /// A file with this content.
@@ -19,7 +19,7 @@ pub enum Found {
 
 /// The recovery of an incomplete change. Numbers are those of its files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Recovery {
+pub struct RecoveryPlan {
     /// Whether the change belongs to another environment. It then stays unfinished.
     pub is_elsewhere: bool,
     /// Whether the change is completely applied, so that nothing must be restored.
@@ -32,7 +32,7 @@ pub struct Recovery {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum TransitionSide {
     Before,
     After,
     /// The step does not change the content.
@@ -45,46 +45,46 @@ enum Side {
 /// back.
 ///
 /// A change from another environment may concern other files than the given ones.
-/// [`Recovery::is_elsewhere`] is set, unless one of the files holds its new content.
-pub fn plan_recovery(change: &Change, found: &[Found], environment: &str) -> Recovery {
+/// [`RecoveryPlan::is_elsewhere`] is set, unless one of the files holds its new content.
+pub fn plan_recovery(change: &RecordedChange, found: &[CurrentContent], environment: &str) -> RecoveryPlan {
     let sides: Vec<_> =
-        change.files.iter().zip(found).map(|(step, found)| side(step, found)).collect();
-    let with = |side: Side| {
+        change.files.iter().zip(found).map(|(step, found)| transition_side(step, found)).collect();
+    let with = |side: TransitionSide| {
         let numbers = sides.iter().enumerate().filter(move |(_, other)| **other == side);
         numbers.map(|(number, _)| number)
     };
-    let is_shared = with(Side::After).next().is_some()
+    let is_shared = with(TransitionSide::After).next().is_some()
         && change.files.iter().all(|step| step.path.is_in(environment));
     if change.environment != environment && !is_shared {
-        return Recovery { is_elsewhere: true, ..Recovery::default() };
+        return RecoveryPlan { is_elsewhere: true, ..RecoveryPlan::default() };
     }
-    let is_torn = found.contains(&Found::Torn);
+    let is_torn = found.contains(&CurrentContent::Torn);
     let is_done =
-        !is_torn && with(Side::Before).next().is_none() && with(Side::After).next().is_some();
+        !is_torn && with(TransitionSide::Before).next().is_none() && with(TransitionSide::After).next().is_some();
     let restore = match is_done {
         true => Vec::new(),
-        false => with(Side::After).collect::<Vec<_>>().into_iter().rev().collect(),
+        false => with(TransitionSide::After).collect::<Vec<_>>().into_iter().rev().collect(),
     };
-    let left_alone = with(Side::Neither).collect();
-    Recovery { is_elsewhere: false, is_done, restore, left_alone }
+    let left_alone = with(TransitionSide::Neither).collect();
+    RecoveryPlan { is_elsewhere: false, is_done, restore, left_alone }
 }
 
-fn side(step: &FileStep, found: &Found) -> Side {
+fn transition_side(step: &FileTransition, found: &CurrentContent) -> TransitionSide {
     // The file holds part of its new content, so it is restored like a complete one.
-    if *found == Found::Torn {
-        return Side::After;
+    if *found == CurrentContent::Torn {
+        return TransitionSide::After;
     }
-    let fits = |state: &Option<Kept>| match (state, found) {
-        (None, Found::Nothing) => true,
-        (Some(kept), Found::Content(content)) => kept.content == *content,
-        (None, Found::Content(_) | Found::Other | Found::Torn)
-        | (Some(_), Found::Nothing | Found::Other | Found::Torn) => false,
+    let fits = |state: &Option<StoredFileState>| match (state, found) {
+        (None, CurrentContent::Nothing) => true,
+        (Some(kept), CurrentContent::Content(content)) => kept.content == *content,
+        (None, CurrentContent::Content(_) | CurrentContent::Other | CurrentContent::Torn)
+        | (Some(_), CurrentContent::Nothing | CurrentContent::Other | CurrentContent::Torn) => false,
     };
     match (fits(&step.before), fits(&step.after)) {
-        (true, true) => Side::Both,
-        (true, false) => Side::Before,
-        (false, true) => Side::After,
-        (false, false) => Side::Neither,
+        (true, true) => TransitionSide::Both,
+        (true, false) => TransitionSide::Before,
+        (false, true) => TransitionSide::After,
+        (false, false) => TransitionSide::Neither,
     }
 }
 
@@ -100,17 +100,17 @@ mod tests {
         let names: Vec<_> = (0..found.len()).map(|number| format!("{number}.txt")).collect();
         let files = names.iter().map(|name| edit(name, Some("0"), Some("1"))).collect();
         let state = |found: char| match found {
-            '-' => Found::Nothing,
-            '?' => Found::Other,
-            '~' => Found::Torn,
-            text => Found::Content(ContentId::of(text.to_string().as_bytes())),
+            '-' => CurrentContent::Nothing,
+            '?' => CurrentContent::Other,
+            '~' => CurrentContent::Torn,
+            text => CurrentContent::Content(ContentId::from_bytes(text.to_string().as_bytes())),
         };
         let found: Vec<_> = found.chars().map(state).collect();
         let (is_done, restore, left_alone) = expected;
         let (restore, left_alone) = (restore.to_vec(), left_alone.to_vec());
         assert_eq!(
             plan_recovery(&change(1, files), &found, "local"),
-            Recovery { is_elsewhere: false, is_done, restore, left_alone }
+            RecoveryPlan { is_elsewhere: false, is_done, restore, left_alone }
         );
     }
 
@@ -142,32 +142,32 @@ mod tests {
     fn files_that_come_and_go_are_known_by_their_absence() {
         let files = vec![edit("new", None, Some("1")), edit("gone", Some("0"), None)];
         let change = change(1, files);
-        let text = |text: &str| Found::Content(ContentId::of(text.as_bytes()));
-        let plan = |found: [Found; 2]| plan_recovery(&change, &found, "local");
-        assert!(plan([text("1"), Found::Nothing]).is_done);
+        let text = |text: &str| CurrentContent::Content(ContentId::from_bytes(text.as_bytes()));
+        let plan = |found: [CurrentContent; 2]| plan_recovery(&change, &found, "local");
+        assert!(plan([text("1"), CurrentContent::Nothing]).is_done);
         assert_eq!(plan([text("1"), text("0")]).restore, [0]);
-        assert_eq!(plan([Found::Nothing, Found::Nothing]).restore, [1]);
-        assert_eq!(plan([Found::Nothing, text("0")]), Recovery::default());
+        assert_eq!(plan([CurrentContent::Nothing, CurrentContent::Nothing]).restore, [1]);
+        assert_eq!(plan([CurrentContent::Nothing, text("0")]), RecoveryPlan::default());
     }
 
     #[test]
     fn a_content_that_stays_says_nothing() {
         let files = vec![edit("mode", Some("0"), Some("0")), edit("text", Some("0"), Some("1"))];
         let change = change(1, files);
-        let text = |text: &str| Found::Content(ContentId::of(text.as_bytes()));
+        let text = |text: &str| CurrentContent::Content(ContentId::from_bytes(text.as_bytes()));
         assert!(plan_recovery(&change, &[text("0"), text("1")], "local").is_done);
-        assert_eq!(plan_recovery(&change, &[text("0"), text("0")], "local"), Recovery::default());
+        assert_eq!(plan_recovery(&change, &[text("0"), text("0")], "local"), RecoveryPlan::default());
     }
 
     #[test]
     fn a_change_of_another_environment_is_recovered_where_its_files_are_seen() {
-        let text = |text: &str| Found::Content(ContentId::of(text.as_bytes()));
+        let text = |text: &str| CurrentContent::Content(ContentId::from_bytes(text.as_bytes()));
         let shared =
             change(1, vec![edit("a", Some("0"), Some("1")), edit("b", Some("0"), Some("1"))]);
-        let plan = |change: &Change, found| plan_recovery(change, &[found, text("0")], "docker");
+        let plan = |change: &RecordedChange, found| plan_recovery(change, &[found, text("0")], "docker");
         assert_eq!(plan(&shared, text("1")).restore, [0]);
         assert!(plan(&shared, text("0")).is_elsewhere, "nothing tells whose files these are");
-        let outside = FileStep {
+        let outside = FileTransition {
             path: super::super::FilePath::new("/etc/b", "/srv", "local"),
             ..edit("b", Some("0"), Some("1"))
         };

@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use super::change::FILES_PER_CHANGE_MAX;
-use super::contents::{ContentWriter, Contents, make_folder};
-use super::index::Index;
-use super::journal::{Entry, Journal};
+use super::contents::{ContentWriter, ContentStore, make_folder};
+use super::index::ChangeIndex;
+use super::journal::{JournalEntry, ChangeJournal};
 use super::lock::lock;
-use super::pending::{self, LeftBehind};
+use super::pending::{self, AbandonedChange};
 use super::{
-    Backup, BackupId, Bounds, Change, ChangeId, ContentId, FilePath, HistoryError, ListedChange,
-    NewChange, Pending, Step,
+    Backup, BackupId, HistoryLimits, RecordedChange, ChangeId, ContentId, FilePath, HistoryError, ListedChange,
+    NewChange, PendingChange, UndoStep,
 };
 
 /// The time between two sweeps for unreferenced contents. Each prune removes those that it creates.
@@ -22,20 +22,20 @@ const SWEEP_INTERVAL: Duration = Duration::from_hours(24);
 
 /// The changes of the file tools in one workspace. Clones share their state.
 #[derive(Debug, Clone)]
-pub struct History(Arc<Shared>);
+pub struct History(Arc<HistoryInner>);
 
 #[derive(Debug)]
-struct Shared {
+struct HistoryInner {
     folder: PathBuf,
     pending: PathBuf,
-    contents: Contents,
+    contents: ContentStore,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    journal: Journal,
-    index: Index,
+    journal: ChangeJournal,
+    index: ChangeIndex,
     /// Unreferenced contents that were too young to be removed.
     unused: Vec<ContentId>,
     /// The number of unreadable lines and files that are not reported yet.
@@ -54,12 +54,12 @@ impl History {
         let contents = folder.join("contents");
         make_folder(&pending)?;
         make_folder(&contents)?;
-        let journal = Journal::new(folder.join("journal.jsonl"));
-        let index = Index::default();
+        let journal = ChangeJournal::new(folder.join("journal.jsonl"));
+        let index = ChangeIndex::default();
         let unused = Vec::new();
         let state = Mutex::new(State { journal, index, unused, damaged: 0, was_read: false });
-        let contents = Contents::new(contents);
-        Ok(Self(Arc::new(Shared { folder: folder.to_owned(), pending, contents, state })))
+        let contents = ContentStore::new(contents);
+        Ok(Self(Arc::new(HistoryInner { folder: folder.to_owned(), pending, contents, state })))
     }
 
     /// Stores a content, so that a change can refer to it.
@@ -67,7 +67,7 @@ impl History {
     /// # Errors
     /// `Io` if the disk is full, or `TooLarge`.
     pub fn keep(&self, bytes: &[u8]) -> Result<ContentId, HistoryError> {
-        let id = ContentId::of(bytes);
+        let id = ContentId::from_bytes(bytes);
         self.keep_as(&id, bytes)?;
         Ok(id)
     }
@@ -106,12 +106,12 @@ impl History {
     /// - `Io` if the disk is full, `TooManyFiles`, or `Busy`.
     ///
     /// After an error, the change must not be applied.
-    pub fn begin(&self, new: NewChange) -> Result<Pending, HistoryError> {
+    pub fn begin(&self, new: NewChange) -> Result<PendingChange, HistoryError> {
         let (files, max) = (new.files.len(), FILES_PER_CHANGE_MAX);
         if files > max {
             return Err(HistoryError::TooManyFiles { files, max });
         }
-        self.locked(|state| {
+        self.with_locked_history(|state| {
             for kept in new.files.iter().filter_map(|step| step.before.as_ref()) {
                 if !self.0.contents.has(&kept.content) {
                     return Err(HistoryError::NotKept(kept.content.clone()));
@@ -124,9 +124,9 @@ impl History {
                 }
             }
             let id = state.index.next_id(&ids);
-            let change = Change::new(id, now_ms(), new);
+            let change = RecordedChange::new(id, now_ms(), new);
             let file = pending::write(&self.0.pending, &change)?;
-            Ok(Pending::new(self.clone(), change, file))
+            Ok(PendingChange::new(self.clone(), change, file))
         })
     }
 
@@ -135,25 +135,25 @@ impl History {
     ///
     /// # Errors
     /// `Io` or `Busy`.
-    pub fn unfinished(&self) -> Result<Vec<Pending>, HistoryError> {
+    pub fn unfinished(&self) -> Result<Vec<PendingChange>, HistoryError> {
         // Skips the lock if nothing is pending, because this runs before each call.
         if pending::list(&self.0.pending)?.is_empty() {
             return Ok(Vec::new());
         }
-        self.locked(|state| {
+        self.with_locked_history(|state| {
             let mut taken_over = Vec::new();
             for id in pending::list(&self.0.pending)? {
                 match pending::take_over(&self.0.pending, id)? {
                     None => {}
-                    Some(LeftBehind::Change(change, file)) if !state.index.has(id) => {
-                        taken_over.push(Pending::new(self.clone(), *change, file));
+                    Some(AbandonedChange::Change(change, file)) if !state.index.has(id) => {
+                        taken_over.push(PendingChange::new(self.clone(), *change, file));
                     }
                     // The journal already has the change, because its process died before it
                     // removed this file.
-                    Some(LeftBehind::Change(..) | LeftBehind::Torn) => {
+                    Some(AbandonedChange::Change(..) | AbandonedChange::Torn) => {
                         pending::remove(&self.0.pending, id)?;
                     }
-                    Some(LeftBehind::Damaged) => {
+                    Some(AbandonedChange::Damaged) => {
                         pending::remove(&self.0.pending, id)?;
                         state.damaged += 1;
                     }
@@ -167,24 +167,24 @@ impl History {
     ///
     /// # Errors
     /// `Hindered` if it cannot be undone as a whole, `Io`, or `Busy`.
-    pub fn undo_step(&self, path: &FilePath) -> Result<Option<Step>, HistoryError> {
-        self.locked(|state| state.index.undo_step(path))
+    pub fn undo_step(&self, path: &FilePath) -> Result<Option<UndoStep>, HistoryError> {
+        self.with_locked_history(|state| state.index.undo_step(path))
     }
 
     /// Returns the latest undo of a file, if no other change followed.
     ///
     /// # Errors
     /// The errors of [`History::undo_step`].
-    pub fn redo_step(&self, path: &FilePath) -> Result<Option<Step>, HistoryError> {
-        self.locked(|state| state.index.redo_step(path))
+    pub fn redo_step(&self, path: &FilePath) -> Result<Option<UndoStep>, HistoryError> {
+        self.with_locked_history(|state| state.index.redo_step(path))
     }
 
     /// Returns the effect of a change, to undo it. Undoing an undo redoes the original change.
     ///
     /// # Errors
     /// `NoChange`, `TakenBack`, or the errors of [`History::undo_step`].
-    pub fn step(&self, id: ChangeId) -> Result<Step, HistoryError> {
-        self.locked(|state| state.index.step(id))
+    pub fn step(&self, id: ChangeId) -> Result<UndoStep, HistoryError> {
+        self.with_locked_history(|state| state.index.step(id))
     }
 
     /// Returns the latest change that was not undone, of one session or of all sessions.
@@ -192,7 +192,7 @@ impl History {
     /// # Errors
     /// `Io` or `Busy`.
     pub fn latest(&self, session: Option<&str>) -> Result<Option<ChangeId>, HistoryError> {
-        self.locked(|state| Ok(state.index.latest(session)))
+        self.with_locked_history(|state| Ok(state.index.latest(session)))
     }
 
     /// Lists the latest changes, newest first.
@@ -200,7 +200,7 @@ impl History {
     /// # Errors
     /// `Io` or `Busy`.
     pub fn changes(&self, max: usize) -> Result<Vec<ListedChange>, HistoryError> {
-        self.locked(|state| Ok(state.index.changes().take(max).collect()))
+        self.with_locked_history(|state| Ok(state.index.changes().take(max).collect()))
     }
 
     /// Lists the backups of one path or of all paths, newest first.
@@ -208,7 +208,7 @@ impl History {
     /// # Errors
     /// `Io` or `Busy`.
     pub fn backups(&self, path: Option<&FilePath>) -> Result<Vec<Backup>, HistoryError> {
-        self.locked(|state| Ok(state.index.backups(path)))
+        self.with_locked_history(|state| Ok(state.index.backups(path)))
     }
 
     /// Finds a backup.
@@ -216,7 +216,7 @@ impl History {
     /// # Errors
     /// `NoBackup`, `Io`, or `Busy`.
     pub fn backup(&self, id: &BackupId) -> Result<Backup, HistoryError> {
-        let found = self.locked(|state| Ok(state.index.backup(id)))?;
+        let found = self.with_locked_history(|state| Ok(state.index.backup(id)))?;
         found.ok_or_else(|| HistoryError::NoBackup(id.clone()))
     }
 
@@ -225,11 +225,11 @@ impl History {
     ///
     /// # Errors
     /// `Io` or `Busy`. The next call removes the remaining changes.
-    pub fn prune(&self, bounds: &Bounds) -> Result<(), HistoryError> {
-        self.locked(|state| {
-            let of_files = state.index.beyond_files(bounds.changes_per_file);
+    pub fn prune(&self, bounds: &HistoryLimits) -> Result<(), HistoryError> {
+        self.with_locked_history(|state| {
+            let of_files = state.index.changes_over_file_limit(bounds.changes_per_file);
             state.forget(of_files)?;
-            let oldest = state.index.beyond_totals(bounds);
+            let oldest = state.index.changes_over_total_limits(bounds);
             state.forget(oldest)?;
             if state.index.is_sparse() {
                 let entries = state.index.entries();
@@ -257,15 +257,15 @@ impl History {
                 return Ok(take(&mut state));
             }
         }
-        self.locked(|state| Ok(take(state)))
+        self.with_locked_history(|state| Ok(take(state)))
     }
 
     /// Records the outcome of a change and removes its pending file.
-    pub(super) fn end(&self, mut change: Change) -> Result<(), HistoryError> {
-        self.locked(|state| {
+    pub(super) fn end(&self, mut change: RecordedChange) -> Result<(), HistoryError> {
+        self.with_locked_history(|state| {
             let id = change.id;
             state.index.note_undone(&mut change);
-            state.append(Entry::Change(change))?;
+            state.append(JournalEntry::Change(change))?;
             // If the removal fails, a later process removes the file, because the journal has the
             // change.
             let _ = pending::remove(&self.0.pending, id);
@@ -302,22 +302,22 @@ impl History {
     }
 
     /// Runs `work` with the current journal, while no other process changes it.
-    fn locked<T>(
+    fn with_locked_history<T>(
         &self,
         work: impl FnOnce(&mut State) -> Result<T, HistoryError>,
     ) -> Result<T, HistoryError> {
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         let _lock = lock(&self.0.folder.join("journal.lock"))?;
-        state.read_news()?;
+        state.read_journal_update()?;
         work(&mut state)
     }
 }
 
 impl State {
-    fn read_news(&mut self) -> Result<(), HistoryError> {
-        let news = self.journal.read_news()?;
+    fn read_journal_update(&mut self) -> Result<(), HistoryError> {
+        let news = self.journal.read_update()?;
         if news.is_anew {
-            self.index = Index::default();
+            self.index = ChangeIndex::default();
         }
         self.was_read = true;
         self.damaged += news.damaged;
@@ -331,11 +331,11 @@ impl State {
     fn forget(&mut self, steps: Vec<(ChangeId, FilePath)>) -> Result<(), HistoryError> {
         match steps.is_empty() {
             true => Ok(()),
-            false => self.append(Entry::Forget(steps)),
+            false => self.append(JournalEntry::Forget(steps)),
         }
     }
 
-    fn append(&mut self, entry: Entry) -> Result<(), HistoryError> {
+    fn append(&mut self, entry: JournalEntry) -> Result<(), HistoryError> {
         self.journal.append(&entry)?;
         self.unused.extend(self.index.add(entry));
         Ok(())

@@ -1,10 +1,10 @@
 //! Determines which change of a file is undone or redone next.
 
-use super::{Change, ChangeId, FilePath, FileStep};
+use super::{RecordedChange, ChangeId, FilePath, FileTransition};
 
 /// A change that can be undone as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct UndoStep {
     /// The change, for [`NewChange::undoes`](super::NewChange::undoes) of the change that undoes
     /// it.
     pub change: ChangeId,
@@ -16,23 +16,23 @@ pub struct Step {
     pub session: String,
     /// The effect of the change: `after` is the expected current state, and `before` is the state
     /// to restore.
-    pub files: Vec<FileStep>,
+    pub files: Vec<FileTransition>,
 }
 
 /// The changes of one path that can be undone and redone. The last one of each list is next.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Timeline {
+pub(super) struct UndoTimeline {
     pub undo: Vec<ChangeId>,
     pub redo: Vec<ChangeId>,
 }
 
-impl Timeline {
+impl UndoTimeline {
     /// Builds the timeline from the changes of a path, oldest first. A change that undoes the
     /// latest change is next to be redone. A change that undoes such an undo is next to be undone.
     /// Any other change is a step of its own, after which nothing can be redone.
     ///
     /// The changes themselves record what they undo, because the older ones may be forgotten.
-    pub fn of<'a>(changes: impl Iterator<Item = &'a Change>, path: &FilePath) -> Self {
+    pub fn from_changes<'a>(changes: impl Iterator<Item = &'a RecordedChange>, path: &FilePath) -> Self {
         let mut line = Self::default();
         for change in changes {
             if change.undone.contains(path) {
@@ -79,13 +79,13 @@ mod tests {
             let at = |is_it: bool| if is_it { vec![path("a")] } else { Vec::new() };
             let number = id(undone.or(redone).map_or(text, |(number, _)| number));
             let (undone, redone) = (at(undone.is_some()), at(redone.is_some()));
-            Change { undoes, undone, redone, ..changed(number) }
+            RecordedChange { undoes, undone, redone, ..changed(number) }
         };
         let changes: Vec<_> =
             changes.split(' ').filter(|text| !text.is_empty()).map(parse).collect();
         let ids = |numbers: &[u64]| numbers.iter().copied().map(ChangeId).collect();
-        let expected = Timeline { undo: ids(undo), redo: ids(redo) };
-        assert_eq!(Timeline::of(changes.iter(), &path("a")), expected);
+        let expected = UndoTimeline { undo: ids(undo), redo: ids(redo) };
+        assert_eq!(UndoTimeline::from_changes(changes.iter(), &path("a")), expected);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Finds and replaces matches of a regular expression in the whole text of a file. Pure.
 //!
-//! The preview and the change use the same [`Replacer::replace`], so they are equal.
+//! The preview and the change use the same [`RegexReplacer::replace`], so they are equal.
 
 mod template;
 
@@ -11,7 +11,7 @@ use std::ops::Range;
 use regex::{Captures, Regex, RegexBuilder};
 
 use crate::text::LineView;
-use template::Template;
+use template::ReplacementTemplate;
 
 /// The maximum size of a compiled expression, in bytes.
 const REGEX_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -22,14 +22,14 @@ const SHOWN_CHARS_MAX: usize = 200;
 
 /// An expression and its replacement.
 #[derive(Debug)]
-pub struct Replacer {
+pub struct RegexReplacer {
     regex: Regex,
-    template: Template,
+    template: ReplacementTemplate,
 }
 
 /// The result of a replacement.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Replaced {
+pub struct ReplacementResult {
     /// The new text.
     pub text: String,
     /// The number of replaced matches.
@@ -37,12 +37,12 @@ pub struct Replaced {
     /// The number of lines in which matches begin.
     pub lines: usize,
     /// The first of these lines.
-    pub shown: Vec<Shown>,
+    pub shown: Vec<ReplacedLine>,
 }
 
 /// A line before and after.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct ReplacedLine {
     /// The line number, from 1.
     pub line: usize,
     /// The lines of the match before.
@@ -51,14 +51,14 @@ pub struct Shown {
     pub after: String,
 }
 
-impl Replacer {
+impl RegexReplacer {
     /// Compiles an expression. `^` and `$` match at line ends, and `.` does not match a line end.
     ///
     /// # Errors
     /// A description of the problem.
     pub fn new(pattern: &str, replacement: &str) -> Result<Self, String> {
         let regex = Self::compiled(pattern)?;
-        let template = Template::parse(replacement, &regex)?;
+        let template = ReplacementTemplate::parse(replacement, &regex)?;
         Ok(Self { regex, template })
     }
 
@@ -68,7 +68,7 @@ impl Replacer {
     /// An error if the pattern is too long.
     pub fn literal(pattern: &str, replacement: &str) -> Result<Self, String> {
         let regex = Self::compiled(&regex::escape(&pattern.replace("\r\n", "\n")))?;
-        Ok(Self { regex, template: Template::plain(replacement) })
+        Ok(Self { regex, template: ReplacementTemplate::plain(replacement) })
     }
 
     fn compiled(pattern: &str) -> Result<Regex, String> {
@@ -78,7 +78,7 @@ impl Replacer {
     }
 
     /// Replaces all matches in a text. Returns `None` if nothing matches or nothing would change.
-    pub fn replace(&self, original: &str) -> Option<Replaced> {
+    pub fn replace(&self, original: &str) -> Option<ReplacementResult> {
         let view = LineView::new(original);
         let mut pieces: Vec<(Range<usize>, String)> = Vec::new();
         for captures in self.regex.captures_iter(view.text()) {
@@ -92,12 +92,12 @@ impl Replacer {
             pieces.iter().map(|(range, new)| (range.clone(), new.as_str())).collect();
         let text = view.replace(&borrowed);
         let (lines, shown) = show(view.text(), &pieces);
-        (text != original).then_some(Replaced { text, matches: pieces.len(), lines, shown })
+        (text != original).then_some(ReplacementResult { text, matches: pieces.len(), lines, shown })
     }
 }
 
 /// Counts the lines in which matches begin, and returns the first of them before and after.
-fn show(text: &str, pieces: &[(Range<usize>, String)]) -> (usize, Vec<Shown>) {
+fn show(text: &str, pieces: &[(Range<usize>, String)]) -> (usize, Vec<ReplacedLine>) {
     let (mut lines, mut shown) = (0, Vec::new());
     let (mut number, mut counted, mut at) = (1, 0, 0);
     while at < pieces.len() {
@@ -122,7 +122,7 @@ fn show(text: &str, pieces: &[(Range<usize>, String)]) -> (usize, Vec<Shown>) {
             after.push_str(&text[done.min(end)..end]);
             let shorten = |text| cut(text, SHOWN_CHARS_MAX);
             let (before, after) = (shorten(&text[start..end]), shorten(&after));
-            shown.push(Shown { line: number, before, after });
+            shown.push(ReplacedLine { line: number, before, after });
         }
         at = next;
     }
@@ -140,7 +140,7 @@ mod tests {
 
     #[track_caller]
     fn check(pattern: &str, replacement: &str, text: &str, expected: &str) {
-        let replaced = Replacer::new(pattern, replacement).unwrap().replace(text);
+        let replaced = RegexReplacer::new(pattern, replacement).unwrap().replace(text);
         assert_eq!(replaced.map_or_else(|| text.to_owned(), |it| it.text), expected);
     }
 
@@ -171,32 +171,32 @@ mod tests {
 
     #[test]
     fn matches_and_lines_are_counted() {
-        let replaced = Replacer::new("a", "b").unwrap().replace("a a\nx\na\n").unwrap();
+        let replaced = RegexReplacer::new("a", "b").unwrap().replace("a a\nx\na\n").unwrap();
         assert_eq!((replaced.matches, replaced.lines), (3, 2));
-        let shown = |line, before: &str, after: &str| Shown {
+        let shown = |line, before: &str, after: &str| ReplacedLine {
             line,
             before: before.to_owned(),
             after: after.to_owned(),
         };
         assert_eq!(replaced.shown, [shown(1, "a a", "b b"), shown(3, "a", "b")]);
-        let over = Replacer::new("b\nc", "x").unwrap().replace("a b\nc d\ne\n").unwrap();
+        let over = RegexReplacer::new("b\nc", "x").unwrap().replace("a b\nc d\ne\n").unwrap();
         assert_eq!((over.lines, &over.shown[..]), (1, &[shown(1, "a b\nc d", "a x d")][..]));
-        let end = Replacer::new("\n", "").unwrap().replace("a\nb\n").unwrap();
+        let end = RegexReplacer::new("\n", "").unwrap().replace("a\nb\n").unwrap();
         assert_eq!((end.matches, &*end.text), (2, "ab"));
-        let empty = Replacer::new("^", "> ").unwrap().replace("a\n\nb").unwrap();
+        let empty = RegexReplacer::new("^", "> ").unwrap().replace("a\n\nb").unwrap();
         assert_eq!((empty.matches, empty.lines, &*empty.text), (3, 3, "> a\n> \n> b"));
     }
 
     #[test]
     fn what_changes_nothing_is_no_match() {
-        let replacer = Replacer::new("a", "a").unwrap();
+        let replacer = RegexReplacer::new("a", "a").unwrap();
         assert_eq!((replacer.replace("a"), replacer.replace("b")), (None, None));
     }
 
     #[test]
     fn plain_text_has_no_signs() {
         let literal = |pattern, replacement, text| {
-            Replacer::literal(pattern, replacement).unwrap().replace(text).map(|it| it.text)
+            RegexReplacer::literal(pattern, replacement).unwrap().replace(text).map(|it| it.text)
         };
         assert_eq!(literal("a(b)", r"$1\q", "a(b)c\r\n"), Some("$1\\qc\r\n".to_owned()));
         assert_eq!((literal("a.", "x", "ab"), literal("", "x", "")), (None, Some("x".to_owned())));
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said() {
-        let wrong = |pattern, replacement| Replacer::new(pattern, replacement).unwrap_err();
+        let wrong = |pattern, replacement| RegexReplacer::new(pattern, replacement).unwrap_err();
         assert!(wrong("(", "").starts_with("Invalid regex pattern: "));
         assert!(wrong(r"\w{1000}{1000}", "").contains("size limit"));
         assert_eq!(wrong("a", r"\1"), r"`\1` in the replacement is not a group of the pattern");

@@ -9,27 +9,27 @@ use super::group;
 
 /// A parsed replacement.
 #[derive(Debug)]
-pub(super) struct Template(Vec<Piece>);
+pub(super) struct ReplacementTemplate(Vec<ReplacementPiece>);
 
 #[derive(Debug)]
-enum Piece {
+enum ReplacementPiece {
     Text(String),
     Group(usize),
 }
 
-impl Template {
+impl ReplacementTemplate {
     pub(super) fn parse(replacement: &str, regex: &Regex) -> Result<Self, String> {
         let mut template = Self(Vec::new());
         let mut rest = replacement;
         while let Some(at) = rest.find(['\\', '$']) {
             template.text(&rest[..at]);
             let (piece, length) = match rest[at..].starts_with('$') {
-                true => dollar(&rest[at..], regex),
-                false => backslash(&rest[at..], regex)?,
+                true => parse_dollar(&rest[at..], regex),
+                false => parse_backslash(&rest[at..], regex)?,
             };
             match piece {
-                Piece::Text(text) => template.text(&text),
-                Piece::Group(_) => template.0.push(piece),
+                ReplacementPiece::Text(text) => template.text(&text),
+                ReplacementPiece::Group(_) => template.0.push(piece),
             }
             rest = &rest[at + length..];
         }
@@ -39,49 +39,49 @@ impl Template {
 
     /// Creates a replacement from plain text.
     pub(super) fn plain(replacement: &str) -> Self {
-        Self(vec![Piece::Text(replacement.to_owned())])
+        Self(vec![ReplacementPiece::Text(replacement.to_owned())])
     }
 
     pub(super) fn expand(&self, captures: &Captures<'_>) -> String {
         self.0.iter().fold(String::new(), |text, piece| match piece {
-            Piece::Text(piece) => text + piece,
-            Piece::Group(number) => text + group(captures, *number),
+            ReplacementPiece::Text(piece) => text + piece,
+            ReplacementPiece::Group(number) => text + group(captures, *number),
         })
     }
 
     fn text(&mut self, text: &str) {
         match self.0.last_mut() {
-            Some(Piece::Text(before)) => before.push_str(text),
+            Some(ReplacementPiece::Text(before)) => before.push_str(text),
             _ if text.is_empty() => {}
-            _ => self.0.push(Piece::Text(text.to_owned())),
+            _ => self.0.push(ReplacementPiece::Text(text.to_owned())),
         }
     }
 }
 
 /// Parses a dollar sign and the text after it. Returns the number of bytes too.
-fn dollar(text: &str, regex: &Regex) -> (Piece, usize) {
-    let literal = |text: &str, length| (Piece::Text(text.to_owned()), length);
+fn parse_dollar(text: &str, regex: &Regex) -> (ReplacementPiece, usize) {
+    let literal = |text: &str, length| (ReplacementPiece::Text(text.to_owned()), length);
     let behind = &text[1..];
-    if behind.starts_with('$') && named_by_dollar(&behind[1..], regex).is_some() {
+    if behind.starts_with('$') && parse_named_group(&behind[1..], regex).is_some() {
         return literal("$", 2);
     }
-    match named_by_dollar(behind, regex) {
-        Some((number, length)) => (Piece::Group(number), length + 1),
+    match parse_named_group(behind, regex) {
+        Some((number, length)) => (ReplacementPiece::Group(number), length + 1),
         None => literal("$", 1),
     }
 }
 
 /// Returns the group named after a dollar sign, with the length of its name.
-fn named_by_dollar(text: &str, regex: &Regex) -> Option<(usize, usize)> {
+fn parse_named_group(text: &str, regex: &Regex) -> Option<(usize, usize)> {
     if let Some(inside) = text.strip_prefix('{') {
         let name = &inside[..inside.find('}')?];
         return Some((group_of(name, regex)?, name.len() + 2));
     }
-    by_digits(text, regex)
+    parse_numbered_group(text, regex)
 }
 
 /// Returns the group with the most digits, at most two, that exists.
-fn by_digits(text: &str, regex: &Regex) -> Option<(usize, usize)> {
+fn parse_numbered_group(text: &str, regex: &Regex) -> Option<(usize, usize)> {
     let digits = text.bytes().take(2).take_while(u8::is_ascii_digit).count();
     let found = |length: usize| Some((group_of(text.get(..length)?, regex)?, length));
     (1..=digits).rev().find_map(found)
@@ -95,10 +95,10 @@ fn group_of(name: &str, regex: &Regex) -> Option<usize> {
 }
 
 /// Parses a backslash and the text after it. Returns the number of bytes too.
-fn backslash(text: &str, regex: &Regex) -> Result<(Piece, usize), String> {
+fn parse_backslash(text: &str, regex: &Regex) -> Result<(ReplacementPiece, usize), String> {
     let unknown =
         |name: &str| Err(format!("`{name}` in the replacement is not a group of the pattern"));
-    let literal = |text: &str, length| Ok((Piece::Text(text.to_owned()), length));
+    let literal = |text: &str, length| Ok((ReplacementPiece::Text(text.to_owned()), length));
     let behind = &text[1..];
     let Some(first) = behind.chars().next() else { return literal("\\", 1) };
     match first {
@@ -106,8 +106,8 @@ fn backslash(text: &str, regex: &Regex) -> Result<(Piece, usize), String> {
         'n' => literal("\n", 2),
         't' => literal("\t", 2),
         'r' => literal("\r", 2),
-        '0'..='9' => match by_digits(behind, regex) {
-            Some((number, length)) => Ok((Piece::Group(number), length + 1)),
+        '0'..='9' => match parse_numbered_group(behind, regex) {
+            Some((number, length)) => Ok((ReplacementPiece::Group(number), length + 1)),
             None => unknown(&text[..2]),
         },
         'g' => {
@@ -115,7 +115,7 @@ fn backslash(text: &str, regex: &Regex) -> Result<(Piece, usize), String> {
             let Some((name, _)) = name else { return unknown(&text[..2]) };
             let length = name.len() + "\\g<>".len();
             match group_of(name, regex) {
-                Some(number) => Ok((Piece::Group(number), length)),
+                Some(number) => Ok((ReplacementPiece::Group(number), length)),
                 None => unknown(&text[..length]),
             }
         }

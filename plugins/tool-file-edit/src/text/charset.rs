@@ -36,7 +36,7 @@ const STRAY: u32 = 0x10_FF00;
 
 /// The decoded text of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decoded<'a> {
+pub struct DecodedText<'a> {
     /// The text, without a byte order mark.
     pub text: Cow<'a, str>,
     /// The encoding with which to write it again.
@@ -45,7 +45,7 @@ pub struct Decoded<'a> {
 
 /// The bytes are not text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NotText;
+pub struct NotTextError;
 
 impl Charset {
     /// The encoding of new files.
@@ -133,25 +133,25 @@ fn utf_16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
 ///
 /// # Errors
 /// An error if the bytes are not text, or the text could not be encoded to the same bytes.
-pub fn decode(bytes: &[u8]) -> Result<Decoded<'_>, NotText> {
+pub fn decode(bytes: &[u8]) -> Result<DecodedText<'_>, NotTextError> {
     if let Some(charset) = marked(bytes) {
         let strays = Charset { has_strays: charset.encoding == UTF_8, ..charset };
         for charset in [charset, strays] {
             if let Some(text) = charset.decode(bytes) {
-                return Ok(Decoded { text, charset });
+                return Ok(DecodedText { text, charset });
             }
         }
-        return Err(NotText);
+        return Err(NotTextError);
     }
     let head = &bytes[..bytes.len().min(LOOK_BYTES)];
     if memchr::memchr(0, head).is_some() {
-        return Err(NotText);
+        return Err(NotTextError);
     }
     if let Some(text) = Charset::UTF_8.decode(bytes) {
-        return Ok(Decoded { text, charset: Charset::UTF_8 });
+        return Ok(DecodedText { text, charset: Charset::UTF_8 });
     }
     if head.iter().filter(|byte| is_control(**byte)).count() * BYTES_PER_CONTROL > head.len() {
-        return Err(NotText);
+        return Err(NotTextError);
     }
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(&bytes[..bytes.len().min(GUESS_BYTES)], true);
@@ -166,10 +166,10 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded<'_>, NotText> {
     for charset in &charsets[..2] {
         let charset = *charset;
         if let Some(text) = charset.decode(bytes) {
-            return Ok(Decoded { text, charset });
+            return Ok(DecodedText { text, charset });
         }
     }
-    Err(NotText)
+    Err(NotTextError)
 }
 
 /// Returns true if bytes are UTF-8 with few exceptions. Text in another encoding is seldom valid
@@ -332,7 +332,7 @@ mod tests {
             b"\x01\x02\x03\xFF\xFE\xFD",
             b"plain\0text",
         ] {
-            assert_eq!(decode(bytes), Err(NotText), "{bytes:?}");
+            assert_eq!(decode(bytes), Err(NotTextError), "{bytes:?}");
         }
     }
 

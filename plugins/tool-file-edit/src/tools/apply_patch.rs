@@ -7,14 +7,14 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::file_change::FileChange;
 
 use super::{
-    check_is_its_own, check_seen, counts, edit_error, forgiven, given, preview_of, there, told_of,
+    check_is_its_own, check_seen, counts, edit_error, tolerance_note, require_argument, preview_of, require_existing_file, applied_change_output,
 };
-use crate::apply::{Maker, apply};
-use crate::edit::patch::{Action, Chunk, FilePatch, apply as patched, parse};
-use crate::edit::{Failed, rewrite};
+use crate::apply::{ChangeOrigin, apply};
+use crate::edit::patch::{PatchAction, PatchChunk, FilePatch, apply as patched, parse};
+use crate::edit::{EditFailure, rewrite};
 use crate::editor::Editor;
-use crate::mend::mend;
-use crate::plan::Plan;
+use crate::mend::recover_unfinished_changes;
+use crate::plan::EditPlan;
 
 /// The maximum number of files in a patch.
 const FILES_MAX: usize = 500;
@@ -50,9 +50,9 @@ impl Tool for ApplyPatch {
     type State = Editor;
 
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
-        let mended = mend(cx).await?;
+        let mended = recover_unfinished_changes(cx).await?;
         let (files, plan, notes) = self.plan(cx).await?;
-        let applied = apply(cx, Maker { tool: "apply_patch", undoes: None }, plan).await?;
+        let applied = apply(cx, ChangeOrigin { tool: "apply_patch", undoes: None }, plan).await?;
         let mut result = json_object!({ "success": true });
         for (key, wanted) in [("added", 'A'), ("modified", 'M'), ("deleted", 'D')] {
             let those = files.iter().filter(|file| sign(file) == wanted);
@@ -69,7 +69,7 @@ impl Tool for ApplyPatch {
         if !notes.is_empty() {
             result.insert("notes".to_owned(), notes.into());
         }
-        Ok(told_of(result, &applied, mended))
+        Ok(applied_change_output(result, &applied, mended))
     }
 
     async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
@@ -87,33 +87,33 @@ tool!(ApplyPatch);
 
 fn sign(file: &FilePatch) -> char {
     match &file.action {
-        Action::Add(_) => 'A',
-        Action::Delete => 'D',
-        Action::Update { .. } => 'M',
+        PatchAction::Add(_) => 'A',
+        PatchAction::Delete => 'D',
+        PatchAction::Update { .. } => 'M',
     }
 }
 
 fn moved(file: &FilePatch) -> Option<Value> {
-    let Action::Update { move_to: Some(to), .. } = &file.action else { return None };
+    let PatchAction::Update { move_to: Some(to), .. } = &file.action else { return None };
     Some(json!({ "from": file.path, "to": to }))
 }
 
 impl ApplyPatch {
     /// Plans the whole patch. Also returns where files write the lines differently.
-    async fn plan(&self, cx: &Cx<Editor>) -> Result<(Vec<FilePatch>, Plan, Vec<String>)> {
+    async fn plan(&self, cx: &Cx<Editor>) -> Result<(Vec<FilePatch>, EditPlan, Vec<String>)> {
         let wrong = |text: String| Error::new(ErrorKind::InvalidArguments, text);
-        given("input", &self.input)?;
+        require_argument("input", &self.input)?;
         let files = parse(&self.input).map_err(|text| wrong(format!("invalid patch: {text}")))?;
         if files.len() > FILES_MAX {
             return Err(wrong(format!("a patch changes at most {FILES_MAX} files")));
         }
-        let mut plan = Plan::new(&cx.state().place(cx).await?.folder);
+        let mut plan = EditPlan::new(&cx.state().place(cx).await?.folder);
         let mut notes = Vec::new();
         for file in &files {
             plan = match &file.action {
-                Action::Add(text) => add(cx, plan, &file.path, text).await?,
-                Action::Delete => delete(cx, plan, &file.path).await?,
-                Action::Update { move_to, chunks } => {
+                PatchAction::Add(text) => add(cx, plan, &file.path, text).await?,
+                PatchAction::Delete => delete(cx, plan, &file.path).await?,
+                PatchAction::Update { move_to, chunks } => {
                     plan = update(cx, plan, &file.path, chunks, &mut notes).await?;
                     match move_to {
                         Some(to) => rename(cx, plan, &file.path, to).await?,
@@ -127,7 +127,7 @@ impl ApplyPatch {
 }
 
 /// Writes a whole file. An existing file keeps its encoding and line ends.
-async fn add(cx: &Cx<Editor>, mut plan: Plan, path: &str, text: &str) -> Result<Plan> {
+async fn add(cx: &Cx<Editor>, mut plan: EditPlan, path: &str, text: &str) -> Result<EditPlan> {
     let number = plan.open(cx, path).await?;
     check_seen(cx, &plan, number).await?;
     let made = match plan.bytes(number) {
@@ -139,8 +139,8 @@ async fn add(cx: &Cx<Editor>, mut plan: Plan, path: &str, text: &str) -> Result<
     Ok(plan)
 }
 
-async fn delete(cx: &Cx<Editor>, mut plan: Plan, path: &str) -> Result<Plan> {
-    let number = there(cx, &mut plan, path).await?;
+async fn delete(cx: &Cx<Editor>, mut plan: EditPlan, path: &str) -> Result<EditPlan> {
+    let number = require_existing_file(cx, &mut plan, path).await?;
     check_is_its_own(cx, &plan, number).await?;
     check_seen(cx, &plan, number).await?;
     plan.delete(number);
@@ -149,12 +149,12 @@ async fn delete(cx: &Cx<Editor>, mut plan: Plan, path: &str) -> Result<Plan> {
 
 async fn update(
     cx: &Cx<Editor>,
-    mut plan: Plan,
+    mut plan: EditPlan,
     path: &str,
-    chunks: &[Chunk],
+    chunks: &[PatchChunk],
     notes: &mut Vec<String>,
-) -> Result<Plan> {
-    let number = there(cx, &mut plan, path).await.map_err(|error| match error.kind {
+) -> Result<EditPlan> {
+    let number = require_existing_file(cx, &mut plan, path).await.map_err(|error| match error.kind {
         ErrorKind::NotFound => error.with_hint("`*** Add File: PATH` writes a new file"),
         _ => error,
     })?;
@@ -163,16 +163,16 @@ async fn update(
     let (path_there, plan) = (path.to_owned(), Arc::clone(&plan_there));
     let work = move |_: &Reporter| {
         let bytes = plan.bytes(number).unwrap_or_default();
-        patched(bytes, &chunks).map_err(|failed: Failed| edit_error(&path_there, bytes, "", failed))
+        patched(bytes, &chunks).map_err(|failed: EditFailure| edit_error(&path_there, bytes, "", failed))
     };
     let edited = cx.blocking(work).await??;
     let mut plan = Arc::unwrap_or_clone(plan_there);
     plan.write(number, edited.bytes)?;
-    notes.extend(edited.forgiven.map(|it| format!("{path}: {}", forgiven(&it))));
+    notes.extend(edited.forgiven.map(|it| format!("{path}: {}", tolerance_note(&it))));
     Ok(plan)
 }
 
-async fn rename(cx: &Cx<Editor>, mut plan: Plan, from: &str, to: &str) -> Result<Plan> {
+async fn rename(cx: &Cx<Editor>, mut plan: EditPlan, from: &str, to: &str) -> Result<EditPlan> {
     let (source, target) = (plan.open(cx, from).await?, plan.open(cx, to).await?);
     if source == target {
         return Ok(plan);

@@ -9,13 +9,13 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::file_change::FileChange;
 use serde_json::Map;
 
-use super::{counts, given, preview_of, told};
-use crate::apply::{Maker, apply};
+use super::{counts, require_argument, preview_of, change_output};
+use crate::apply::{ChangeOrigin, apply};
 use crate::editor::Editor;
-use crate::files::{CHANGED_BYTES_MAX, Snapshot, snapshot};
-use crate::mend::mend;
-use crate::plan::Plan;
-use crate::replace::{Replaced, Replacer};
+use crate::files::{CHANGED_BYTES_MAX, FileSnapshot, snapshot};
+use crate::mend::recover_unfinished_changes;
+use crate::plan::EditPlan;
+use crate::replace::{ReplacementResult, RegexReplacer};
 use crate::text::decode;
 
 /// The maximum number of files whose matches are reported.
@@ -69,7 +69,7 @@ struct FindAndReplace {
     replacement: String,
     /// A glob such as `src/**/*.rs`, or several.
     #[schemars(extend("x-jaato-touches" = "pattern"))]
-    paths: Globs,
+    paths: FileGlobs,
     /// Treat both as plain text.
     #[serde(default)]
     literal: bool,
@@ -85,18 +85,18 @@ struct FindAndReplace {
 #[tool_type]
 #[derive(Clone)]
 #[serde(untagged)]
-enum Globs {
+enum FileGlobs {
     One(String),
     Several(Vec<String>),
 }
 
 /// The result of a search.
-struct Found {
-    plan: Plan,
+struct ReplaceSearchResult {
+    plan: EditPlan,
     searched: usize,
     too_large: usize,
     unreadable: Vec<String>,
-    files: Vec<(String, Replaced)>,
+    files: Vec<(String, ReplacementResult)>,
     /// The number of files and folders that rules deny.
     denied: u64,
     /// Files for which the user must be asked individually.
@@ -109,7 +109,7 @@ impl Tool for FindAndReplace {
     type State = Editor;
 
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
-        let mended = mend(cx).await?;
+        let mended = recover_unfinished_changes(cx).await?;
         let found = self.find(cx).await?;
         let matches: usize = found.files.iter().map(|(_, replaced)| replaced.matches).sum();
         let lines: usize = found.files.iter().map(|(_, replaced)| replaced.lines).sum();
@@ -131,7 +131,7 @@ impl Tool for FindAndReplace {
             let told = &found.unreadable[..found.unreadable.len().min(UNREADABLE_TOLD_MAX)];
             result.insert("files_unreadable".to_owned(), json!(told));
         }
-        found.tell_left_out(&mut result);
+        found.add_left_out_notes(&mut result);
         if matches == 0 && found.literally > 0 {
             let hint = format!(
                 "the expression matches nothing, but {} files contain it as plain text: use \
@@ -140,7 +140,7 @@ impl Tool for FindAndReplace {
             );
             result.insert("hint".to_owned(), hint.into());
         }
-        let by_file: Vec<Value> = found.files.iter().take(FILES_TOLD_MAX).map(told_file).collect();
+        let by_file: Vec<Value> = found.files.iter().take(FILES_TOLD_MAX).map(file_result_json).collect();
         if !by_file.is_empty() {
             result.insert("matches_by_file".to_owned(), by_file.into());
         }
@@ -149,10 +149,10 @@ impl Tool for FindAndReplace {
             result.insert("preview_truncated".to_owned(), true.into());
         }
         if !self.dry_run && !found.files.is_empty() {
-            apply(cx, Maker { tool: "findAndReplace", undoes: None }, found.plan).await?;
+            apply(cx, ChangeOrigin { tool: "findAndReplace", undoes: None }, found.plan).await?;
         }
         // The matches already show the changes.
-        Ok(told(result, &[], mended))
+        Ok(change_output(result, &[], mended))
     }
 
     async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
@@ -172,9 +172,9 @@ impl Tool for FindAndReplace {
 
 tool!(FindAndReplace);
 
-impl Found {
+impl ReplaceSearchResult {
     /// Reports files that the user's rules left out, and how to change them.
-    fn tell_left_out(&self, result: &mut Map<String, Value>) {
+    fn add_left_out_notes(&self, result: &mut Map<String, Value>) {
         if self.denied > 0 {
             result.insert("left_out_denied".to_owned(), self.denied.into());
         }
@@ -189,11 +189,11 @@ impl Found {
 }
 
 impl FindAndReplace {
-    async fn find(&self, cx: &Cx<Editor>) -> Result<Found> {
-        let pattern = given("pattern", &self.pattern)?;
+    async fn find(&self, cx: &Cx<Editor>) -> Result<ReplaceSearchResult> {
+        let pattern = require_argument("pattern", &self.pattern)?;
         let replacer = match self.literal {
-            true => Replacer::literal(pattern, &self.replacement),
-            false => Replacer::new(pattern, &self.replacement),
+            true => RegexReplacer::literal(pattern, &self.replacement),
+            false => RegexReplacer::new(pattern, &self.replacement),
         };
         let replacer = replacer.map_err(|text| {
             let error = Error::new(ErrorKind::InvalidArguments, text);
@@ -201,8 +201,8 @@ impl FindAndReplace {
         })?;
         let replacer = Arc::new(replacer);
         let folder = cx.state().place(cx).await?.folder.clone();
-        let plan = Plan::new(&folder);
-        let mut found = Found {
+        let plan = EditPlan::new(&folder);
+        let mut found = ReplaceSearchResult {
             plan,
             searched: 0,
             too_large: 0,
@@ -214,7 +214,7 @@ impl FindAndReplace {
         };
         let mut files = BTreeSet::new();
         for paths in self.globs() {
-            let paths = given("paths", paths)?;
+            let paths = require_argument("paths", paths)?;
             files.extend(self.files(cx, paths, &folder, &mut found).await?);
         }
         for path in files {
@@ -233,13 +233,13 @@ impl FindAndReplace {
 
     fn globs(&self) -> Vec<&str> {
         match &self.paths {
-            Globs::One(glob) => vec![glob],
-            Globs::Several(globs) => globs.iter().map(String::as_str).collect(),
+            FileGlobs::One(glob) => vec![glob],
+            FileGlobs::Several(globs) => globs.iter().map(String::as_str).collect(),
         }
     }
 
     /// Returns the expression as plain text, if that differs from its meaning as an expression.
-    fn literally(&self) -> Option<String> {
+    fn literal_pattern(&self) -> Option<String> {
         let has_signs =
             self.pattern.contains(['(', ')', '[', '{', '.', '*', '+', '?', '|', '^', '$']);
         (!self.literal && has_signs).then(|| self.pattern.clone())
@@ -251,7 +251,7 @@ impl FindAndReplace {
         cx: &Cx<Editor>,
         paths: &str,
         folder: &str,
-        found: &mut Found,
+        found: &mut ReplaceSearchResult,
     ) -> Result<Vec<String>> {
         let below = paths.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
         let mut leave_out = LEFT_OUT.map(str::to_owned).to_vec();
@@ -300,26 +300,26 @@ impl FindAndReplace {
     async fn search(
         &self,
         cx: &Cx<Editor>,
-        replacer: &Arc<Replacer>,
+        replacer: &Arc<RegexReplacer>,
         path: &str,
-        found: &mut Found,
+        found: &mut ReplaceSearchResult,
     ) -> Result<()> {
         let Some(snapshot) = snapshot(cx, path).await? else { return Ok(()) };
-        let (replacer, literal) = (Arc::clone(replacer), self.literally());
+        let (replacer, literal) = (Arc::clone(replacer), self.literal_pattern());
         let work = move |_: &Reporter| {
             let made = replace(&replacer, &snapshot, literal.as_deref());
             (snapshot, made)
         };
         let (snapshot, replaced) = cx.blocking(work).await?;
         let (replaced, bytes) = match replaced {
-            InFile::NoText => return Ok(()),
-            InFile::Nothing { has_it_literally } => {
+            FileReplaceOutcome::NoText => return Ok(()),
+            FileReplaceOutcome::Nothing { has_it_literally } => {
                 found.searched += 1;
                 found.literally += usize::from(has_it_literally);
                 return Ok(());
             }
-            InFile::Refused(why) => return Err(unencodable(path, &why)),
-            InFile::Replaced(replaced, bytes) => (replaced, bytes),
+            FileReplaceOutcome::Refused(why) => return Err(unencodable(path, &why)),
+            FileReplaceOutcome::Replaced(replaced, bytes) => (replaced, bytes),
         };
         found.searched += 1;
         let number = found.plan.add(path, Some(snapshot))?;
@@ -330,7 +330,7 @@ impl FindAndReplace {
 }
 
 /// The result of a replacement in one file.
-enum InFile {
+enum FileReplaceOutcome {
     /// The file is not text.
     NoText,
     /// Nothing matches.
@@ -341,21 +341,21 @@ enum InFile {
     /// The encoding lacks a character of the replacement, as described.
     Refused(String),
     /// The replacement, and the new bytes of the file.
-    Replaced(Replaced, Vec<u8>),
+    Replaced(ReplacementResult, Vec<u8>),
 }
 
-fn replace(replacer: &Replacer, snapshot: &Snapshot, literal: Option<&str>) -> InFile {
-    let Ok(decoded) = decode(&snapshot.bytes) else { return InFile::NoText };
+fn replace(replacer: &RegexReplacer, snapshot: &FileSnapshot, literal: Option<&str>) -> FileReplaceOutcome {
+    let Ok(decoded) = decode(&snapshot.bytes) else { return FileReplaceOutcome::NoText };
     let Some(mut replaced) = replacer.replace(&decoded.text) else {
         let has_it_literally = literal.is_some_and(|text| decoded.text.contains(text));
-        return InFile::Nothing { has_it_literally };
+        return FileReplaceOutcome::Nothing { has_it_literally };
     };
     let text = std::mem::take(&mut replaced.text);
     match decoded.charset.encode(text.into()) {
-        Ok(bytes) => InFile::Replaced(replaced, bytes),
+        Ok(bytes) => FileReplaceOutcome::Replaced(replaced, bytes),
         Err(lacking) => {
             let name = decoded.charset.remark().unwrap_or_default();
-            InFile::Refused(format!("is encoded as {name}, which has no '{lacking}'"))
+            FileReplaceOutcome::Refused(format!("is encoded as {name}, which has no '{lacking}'"))
         }
     }
 }
@@ -364,7 +364,7 @@ fn unencodable(path: &str, why: &str) -> Error {
     Error::new(ErrorKind::InvalidArguments, format!("{path} {why}"))
 }
 
-fn told_file((path, replaced): &(String, Replaced)) -> Value {
+fn file_result_json((path, replaced): &(String, ReplacementResult)) -> Value {
     let shown: Vec<Value> = replaced
         .shown
         .iter()

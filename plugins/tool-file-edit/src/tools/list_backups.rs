@@ -2,12 +2,12 @@
 
 use jaato_plugin_sdk::prelude::*;
 
-use super::given;
-use crate::diff::moment;
-use crate::editor::{Editor, failed};
-use crate::files::look;
+use super::require_argument;
+use crate::diff::format_timestamp;
+use crate::editor::{Editor, history_failure};
+use crate::files::read_facts;
 use crate::history::Backup;
-use crate::mend::mend;
+use crate::mend::recover_unfinished_changes;
 use crate::plan::absolute;
 
 /// The maximum number of listed backups.
@@ -38,24 +38,24 @@ impl Tool for ListBackups {
     type State = Editor;
 
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
-        let mended = mend(cx).await?;
+        let mended = recover_unfinished_changes(cx).await?;
         let history = cx.state().history()?.clone();
         let named = match &self.path {
             None => None,
             Some(path) => {
-                let path = given("path", path)?;
-                look(cx, path).await?;
+                let path = require_argument("path", path)?;
+                read_facts(cx, path).await?;
                 let place = cx.state().place(cx).await?;
                 Some(place.name(&absolute(&place.folder, path)))
             }
         };
         let has_path = named.is_some();
-        let found = cx.blocking(move |_| history.backups(named.as_ref())).await?.map_err(failed)?;
+        let found = cx.blocking(move |_| history.backups(named.as_ref())).await?.map_err(history_failure)?;
         let count = found.len();
         let told: Vec<Value> = found
             .into_iter()
             .take(BACKUPS_TOLD_MAX)
-            .map(|backup| told(&backup, has_path))
+            .map(|backup| backup_json(&backup, has_path))
             .collect();
         let mut result = json_object!({ "backups": told, "count": count });
         if let Some(path) = self.path {
@@ -67,18 +67,18 @@ impl Tool for ListBackups {
         if count > BACKUPS_TOLD_MAX {
             result.insert("truncated".to_owned(), true.into());
         }
-        Ok(super::told(result, &[], mended))
+        Ok(super::change_output(result, &[], mended))
     }
 }
 
 tool!(ListBackups);
 
-fn told(backup: &Backup, has_path: bool) -> Value {
+fn backup_json(backup: &Backup, has_path: bool) -> Value {
     let mut told = json_object!({ "backup_path": backup.id.to_string() });
     if !has_path {
         told.insert("original_path".to_owned(), backup.path.as_str().into());
     }
-    told.insert("timestamp".to_owned(), moment(backup.at_ms).into());
+    told.insert("timestamp".to_owned(), format_timestamp(backup.at_ms).into());
     told.insert("size".to_owned(), backup.file.size.into());
     told.insert("replaced_by".to_owned(), backup.tool.as_str().into());
     Value::Object(told)

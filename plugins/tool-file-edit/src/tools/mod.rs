@@ -19,17 +19,17 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
 use jaato_plugin_sdk::types::file_change::FileChange;
 
-use crate::apply::Applied;
-use crate::diff::{self, Texts};
-use crate::edit::{Failed, Missed, quoted};
+use crate::apply::AppliedChange;
+use crate::diff::{self, FileTexts};
+use crate::edit::{EditFailure, MatchFailure, quoted};
 use crate::editor::Editor;
-use crate::files::{Snapshot, check_is_no_link, not_text};
-use crate::plan::Plan;
-use crate::sights::{Sight, text_to_remember};
+use crate::files::{FileSnapshot, check_is_no_link, not_text};
+use crate::plan::EditPlan;
+use crate::sights::{SeenFile, text_to_remember};
 use crate::text::decode;
 
 /// Returns an error if an argument is empty.
-fn given<'a>(name: &str, value: &'a str) -> Result<&'a str> {
+fn require_argument<'a>(name: &str, value: &'a str) -> Result<&'a str> {
     if value.trim().is_empty() {
         return Err(Error::new(ErrorKind::InvalidArguments, format!("{name} is required")));
     }
@@ -37,16 +37,16 @@ fn given<'a>(name: &str, value: &'a str) -> Result<&'a str> {
 }
 
 /// Opens a file that must exist.
-async fn there(cx: &Cx<Editor>, plan: &mut Plan, path: &str) -> Result<usize> {
+async fn require_existing_file(cx: &Cx<Editor>, plan: &mut EditPlan, path: &str) -> Result<usize> {
     let number = plan.open(cx, path).await?;
     match plan.bytes(number) {
         Some(_) => Ok(number),
-        None => plan.open_there(cx, path).await,
+        None => plan.open_existing(cx, path).await,
     }
 }
 
 /// Returns an error if the path is a link.
-async fn check_is_its_own(cx: &Cx<Editor>, plan: &Plan, number: usize) -> Result<()> {
+async fn check_is_its_own(cx: &Cx<Editor>, plan: &EditPlan, number: usize) -> Result<()> {
     let file = &plan.files[number];
     match file.before {
         Some(_) => check_is_no_link(cx, &file.path).await,
@@ -55,41 +55,41 @@ async fn check_is_its_own(cx: &Cx<Editor>, plan: &Plan, number: usize) -> Result
 }
 
 /// Explains why an edit of a file failed.
-fn edit_error(path: &str, bytes: &[u8], old: &str, failed: Failed) -> Error {
+fn edit_error(path: &str, bytes: &[u8], old: &str, failed: EditFailure) -> Error {
     let error = |kind, text: String| Error::new(kind, format!("Targeted edit failed: {text}"));
     let places = |lines: &[usize]| {
         let lines: Vec<String> = lines.iter().map(usize::to_string).collect();
         format!("found in line {}", lines.join(", "))
     };
     match failed {
-        Failed::NotText => not_text(path, bytes, bytes.len() as u64),
-        Failed::Lacks(lacking, name) => {
+        EditFailure::NotText => not_text(path, bytes, bytes.len() as u64),
+        EditFailure::Lacks(lacking, name) => {
             let text = format!("{path} is encoded as {name}, which has no '{lacking}'");
             Error::new(ErrorKind::InvalidArguments, text)
         }
-        Failed::Chunk(text, hint) => {
+        EditFailure::Chunk(text, hint) => {
             let text = format!("{path} cannot be patched: {text}");
             let hint = hint.unwrap_or_else(|| "read the file again and copy exactly".to_owned());
             Error::new(ErrorKind::NotFound, text).with_hint(hint)
         }
-        Failed::Missed(Missed::Empty, _) => {
+        EditFailure::Missed(MatchFailure::Empty, _) => {
             let text = "'old' is empty and the file is not".to_owned();
             error(ErrorKind::InvalidArguments, text)
                 .with_hint("give the text to replace, or a prologue or epilogue to insert")
         }
-        Failed::Missed(Missed::NotFound, near) => {
+        EditFailure::Missed(MatchFailure::NotFound, near) => {
             let text = format!("Search text not found: {}", quoted(old));
             let hint = near.unwrap_or_else(|| "read the file again and copy exactly".to_owned());
             error(ErrorKind::NotFound, text).with_hint(hint)
         }
-        Failed::Missed(Missed::NotBetween(lines), _) => {
+        EditFailure::Missed(MatchFailure::NotBetween(lines), _) => {
             let text = format!(
                 "Search text found, but not between prologue and epilogue: {}",
                 quoted(old)
             );
             error(ErrorKind::NotFound, text).with_hint(places(&lines))
         }
-        Failed::Missed(Missed::Ambiguous { count, lines }, _) => {
+        EditFailure::Missed(MatchFailure::Ambiguous { count, lines }, _) => {
             let text = format!(
                 "Search text matched {count} times. Use prologue/epilogue to disambiguate: {}",
                 quoted(old)
@@ -97,7 +97,7 @@ fn edit_error(path: &str, bytes: &[u8], old: &str, failed: Failed) -> Error {
             let hint = format!("{}; `replace_all` replaces each", places(&lines));
             error(ErrorKind::Conflict, text).with_hint(hint)
         }
-        Failed::Missed(Missed::Alike { count, lines }, near) => {
+        EditFailure::Missed(MatchFailure::Alike { count, lines }, near) => {
             let text = format!(
                 "Search text not found, but {count} places differ from it only in blanks, quotes, \
                  dashes or composed letters: {}",
@@ -110,7 +110,7 @@ fn edit_error(path: &str, bytes: &[u8], old: &str, failed: Failed) -> Error {
 }
 
 /// Tells the model that the file writes the text differently.
-fn forgiven(differences: &str) -> String {
+fn tolerance_note(differences: &str) -> String {
     format!("this text differs in the file ({differences}); text that you did not change is kept")
 }
 
@@ -118,10 +118,10 @@ fn forgiven(differences: &str) -> String {
 ///
 /// # Errors
 /// `conflict`. The changes shown in the error count as seen.
-async fn check_seen(cx: &Cx<Editor>, plan: &Plan, number: usize) -> Result<()> {
+async fn check_seen(cx: &Cx<Editor>, plan: &EditPlan, number: usize) -> Result<()> {
     let file = &plan.files[number];
     let Some(snapshot) = &file.before else { return Ok(()) };
-    let Some(seen) = cx.state().seen(&file.absolute) else { return Ok(()) };
+    let Some(seen) = cx.state().last_seen_file(&file.absolute) else { return Ok(()) };
     let version = snapshot.facts.version.as_deref();
     if seen.version.is_some() && seen.version.as_deref() == version {
         return Ok(());
@@ -129,13 +129,13 @@ async fn check_seen(cx: &Cx<Editor>, plan: &Plan, number: usize) -> Result<()> {
     let (path, absolute) = (file.path.clone(), file.absolute.clone());
     let (snapshot, state) = (Arc::clone(snapshot), cx.shared_state());
     let refused = move |_: &Reporter| {
-        let sight = sight_of(&snapshot);
+        let sight = seen_file_of(&snapshot);
         let is_same = seen.is_of(None, || snapshot.bytes.digest().clone());
         let diff = match is_same {
             true => None,
-            false => Some(since(&state, &path, &seen, &snapshot)),
+            false => Some(describe_changes_since(&state, &path, &seen, &snapshot)),
         };
-        state.saw(&absolute, sight);
+        state.remember_seen_file(&absolute, sight);
         (path, diff)
     };
     let (path, diff) = cx.blocking(refused).await?;
@@ -146,7 +146,7 @@ async fn check_seen(cx: &Cx<Editor>, plan: &Plan, number: usize) -> Result<()> {
 }
 
 /// Shows the changes since a file was seen.
-fn since(editor: &Editor, path: &str, seen: &Sight, snapshot: &Snapshot) -> String {
+fn describe_changes_since(editor: &Editor, path: &str, seen: &SeenFile, snapshot: &FileSnapshot) -> String {
     // A text that is not remembered may be in the history.
     let kept = || {
         let bytes = editor.history().ok()?.contents(seen.digest.as_ref()?).ok()?;
@@ -155,16 +155,16 @@ fn since(editor: &Editor, path: &str, seen: &Sight, snapshot: &Snapshot) -> Stri
     let old = seen.text.as_ref().map(|text| text.to_string()).or_else(kept);
     let new = decode(&snapshot.bytes).ok().map(|decoded| decoded.text);
     let (Some(old), Some(new)) = (old, new) else { return "read it again; ".to_owned() };
-    let texts = Texts { old: Some(&old), new: Some(&new) };
+    let texts = FileTexts { old: Some(&old), new: Some(&new) };
     let change =
         diff::change(path, jaato_plugin_sdk::types::file_change::FileChangeKind::Changed, texts);
-    format!("what changed:\n{}\n", diff::short(&[change]))
+    format!("what changed:\n{}\n", diff::shorten_diffs(&[change]))
 }
 
 /// Returns the sight of a file that the model has seen completely.
-fn sight_of(snapshot: &Snapshot) -> Sight {
+fn seen_file_of(snapshot: &FileSnapshot) -> SeenFile {
     let (version, digest) = (snapshot.facts.version.clone(), snapshot.bytes.digest().clone());
-    Sight { version, digest: Some(digest), text: text_to_remember(&snapshot.bytes) }
+    SeenFile { version, digest: Some(digest), text: text_to_remember(&snapshot.bytes) }
 }
 
 /// Creates the preview of a plan, or of the reason why there is none.
@@ -173,14 +173,14 @@ fn sight_of(snapshot: &Snapshot) -> Sight {
 /// Errors that do not concern the call itself.
 async fn preview_of(
     cx: &Cx<Editor>,
-    planned: Result<Plan>,
+    planned: Result<EditPlan>,
     said: impl FnOnce(&[FileChange]) -> String,
 ) -> Result<Preview> {
     let plan = match planned {
         Ok(plan) => plan,
         Err(error) => return refusal(error),
     };
-    let files = plan.changed().map(|number| plan.files[number].path.clone()).collect();
+    let files = plan.changed_numbers().map(|number| plan.files[number].path.clone()).collect();
     let changes = cx.blocking(move |_| plan.changes()).await?;
     Ok(Preview { files, ..Preview { changes: changes.clone(), ..Preview::text(said(&changes)) } })
 }
@@ -198,8 +198,8 @@ fn refusal(error: Error) -> Result<Preview> {
 }
 
 /// Adds the changes as a short diff, and the recovered changes, to a result.
-fn told(mut result: Map<String, Value>, changes: &[FileChange], mended: Vec<String>) -> Output {
-    let diff = diff::short(changes);
+fn change_output(mut result: Map<String, Value>, changes: &[FileChange], mended: Vec<String>) -> Output {
+    let diff = diff::shorten_diffs(changes);
     if !diff.is_empty() {
         result.insert("diff".to_owned(), diff.into());
     }
@@ -210,7 +210,7 @@ fn told(mut result: Map<String, Value>, changes: &[FileChange], mended: Vec<Stri
 }
 
 /// Adds the changes of an applied plan to a result, with a note about lost mode bits.
-fn told_of(mut result: Map<String, Value>, applied: &Applied, mended: Vec<String>) -> Output {
+fn applied_change_output(mut result: Map<String, Value>, applied: &AppliedChange, mended: Vec<String>) -> Output {
     if !applied.lost_bits.is_empty() {
         let text = format!(
             "the set-user-ID and set-group-ID bits were removed from: {}",
@@ -218,12 +218,12 @@ fn told_of(mut result: Map<String, Value>, applied: &Applied, mended: Vec<String
         );
         result.insert("mode_note".to_owned(), text.into());
     }
-    told(result, &applied.changes, mended)
+    change_output(result, &applied.changes, mended)
 }
 
 /// Returns the backup ID of a file before a change.
-fn backup_of(applied: &Applied, number: usize) -> Option<String> {
-    let step = applied.plan.changed().position(|other| other == number)?;
+fn backup_of(applied: &AppliedChange, number: usize) -> Option<String> {
+    let step = applied.plan.changed_numbers().position(|other| other == number)?;
     let path = &applied.change.files.get(step)?.path;
     applied.change.backup_of(path).map(|id| id.to_string())
 }

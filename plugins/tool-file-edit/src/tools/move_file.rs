@@ -3,12 +3,12 @@
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 
-use super::{backup_of, given, preview_of, told};
-use crate::apply::{Maker, apply};
+use super::{backup_of, require_argument, preview_of, change_output};
+use crate::apply::{ChangeOrigin, apply};
 use crate::editor::Editor;
 use crate::files::check_is_no_link;
-use crate::mend::mend;
-use crate::plan::Plan;
+use crate::mend::recover_unfinished_changes;
+use crate::plan::EditPlan;
 use crate::text::{decode, lines_of};
 
 /// Move a file to another path. Creates missing folders.
@@ -102,9 +102,9 @@ const SOURCE: usize = 0;
 const DESTINATION: usize = 1;
 
 async fn moved(cx: &Cx<Editor>, tool: &str, asked: &MoveFile) -> Result<Output> {
-    let mended = mend(cx).await?;
+    let mended = recover_unfinished_changes(cx).await?;
     let plan = plan(cx, asked).await?;
-    let applied = apply(cx, Maker { tool, undoes: None }, plan).await?;
+    let applied = apply(cx, ChangeOrigin { tool, undoes: None }, plan).await?;
     let mut result = json_object!({
         "success": true, "source": asked.source_path, "destination": asked.destination_path,
     });
@@ -113,7 +113,7 @@ async fn moved(cx: &Cx<Editor>, tool: &str, asked: &MoveFile) -> Result<Output> 
             result.insert(key.to_owned(), backup.into());
         }
     }
-    Ok(told(result, &[], mended))
+    Ok(change_output(result, &[], mended))
 }
 
 async fn preview(cx: &Cx<Editor>, asked: &MoveFile) -> Result<Preview> {
@@ -131,10 +131,10 @@ async fn preview(cx: &Cx<Editor>, asked: &MoveFile) -> Result<Preview> {
     preview_of(cx, planned, |_| text.unwrap_or_default()).await
 }
 
-async fn plan(cx: &Cx<Editor>, asked: &MoveFile) -> Result<Plan> {
-    let source = given("source_path", &asked.source_path)?;
-    let destination = given("destination_path", &asked.destination_path)?;
-    let mut plan = Plan::new(&cx.state().place(cx).await?.folder);
+async fn plan(cx: &Cx<Editor>, asked: &MoveFile) -> Result<EditPlan> {
+    let source = require_argument("source_path", &asked.source_path)?;
+    let destination = require_argument("destination_path", &asked.destination_path)?;
+    let mut plan = EditPlan::new(&cx.state().place(cx).await?.folder);
     let from = plan.open(cx, source).await?;
     if plan.bytes(from).is_none() {
         let text = format!("Source file does not exist: {source}");

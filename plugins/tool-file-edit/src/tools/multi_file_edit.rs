@@ -5,13 +5,13 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
 use jaato_plugin_sdk::types::file_change::FileChange;
 
-use super::{check_is_its_own, check_seen, counts, forgiven, preview_of, there, told_of};
-use crate::apply::{Maker, apply};
-use crate::edit::{Anchors, Edit, Failed, Missed, Places, edit, quoted};
+use super::{check_is_its_own, check_seen, counts, tolerance_note, preview_of, require_existing_file, applied_change_output};
+use crate::apply::{ChangeOrigin, apply};
+use crate::edit::{EditAnchors, EditRequest, EditFailure, MatchFailure, MatchSelection, edit, quoted};
 use crate::editor::Editor;
 use crate::files::not_text;
-use crate::mend::mend;
-use crate::plan::Plan;
+use crate::mend::recover_unfinished_changes;
+use crate::plan::EditPlan;
 
 /// The maximum number of operations in a call.
 const OPERATIONS_MAX: usize = 500;
@@ -33,13 +33,13 @@ const OPERATIONS_MAX: usize = 500;
 )]
 struct MultiFileEdit {
     /// The operations, in order.
-    operations: Vec<Operation>,
+    operations: Vec<MultiFileOperation>,
 }
 
 /// One operation.
 #[tool_type]
 #[derive(Clone, Default)]
-struct Operation {
+struct MultiFileOperation {
     /// `edit` (path, old, new), `create` (path, content), `delete` (path) or `rename` (from, to).
     #[schemars(extend("x-jaato-touches" = { "text": "the name of an operation" }))]
     action: String,
@@ -80,7 +80,7 @@ struct Operation {
 
 /// The action of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Action {
+enum MultiFileAction {
     Edit,
     Create,
     Delete,
@@ -91,25 +91,25 @@ impl Tool for MultiFileEdit {
     type State = Editor;
 
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
-        let mended = mend(cx).await?;
+        let mended = recover_unfinished_changes(cx).await?;
         let (plan, notes) = self.plan(cx).await?;
-        let applied = apply(cx, Maker { tool: "multiFileEdit", undoes: None }, plan).await?;
+        let applied = apply(cx, ChangeOrigin { tool: "multiFileEdit", undoes: None }, plan).await?;
         let mut result = self.result();
         if !notes.is_empty() {
             result.insert("notes".to_owned(), notes.into());
         }
-        Ok(told_of(result, &applied, mended))
+        Ok(applied_change_output(result, &applied, mended))
     }
 
     async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
-        let count = |action: Action| {
+        let count = |action: MultiFileAction| {
             self.operations.iter().filter(|operation| operation.action() == Some(action)).count()
         };
         let named = [
-            (Action::Edit, "edit"),
-            (Action::Create, "create"),
-            (Action::Delete, "delete"),
-            (Action::Rename, "rename"),
+            (MultiFileAction::Edit, "edit"),
+            (MultiFileAction::Create, "create"),
+            (MultiFileAction::Delete, "delete"),
+            (MultiFileAction::Rename, "rename"),
         ];
         let counted = named.map(|(action, name)| (count(action), name));
         let counted = counted.into_iter().filter(|(count, _)| *count > 0);
@@ -125,7 +125,7 @@ tool!(MultiFileEdit);
 
 impl MultiFileEdit {
     /// Plans all operations. Also returns where files write the texts differently.
-    async fn plan(&self, cx: &Cx<Editor>) -> Result<(Plan, Vec<String>)> {
+    async fn plan(&self, cx: &Cx<Editor>) -> Result<(EditPlan, Vec<String>)> {
         let wrong = |text: String| Err(Error::new(ErrorKind::InvalidArguments, text));
         if self.operations.is_empty() {
             return wrong("operations array is required and cannot be empty".to_owned());
@@ -133,7 +133,7 @@ impl MultiFileEdit {
         if self.operations.len() > OPERATIONS_MAX {
             return wrong(format!("a call can have at most {OPERATIONS_MAX} operations"));
         }
-        let mut plan = Plan::new(&cx.state().place(cx).await?.folder);
+        let mut plan = EditPlan::new(&cx.state().place(cx).await?.folder);
         let mut notes = Vec::new();
         for (index, operation) in self.operations.iter().enumerate() {
             plan = operation.plan(cx, plan, &mut notes).await.map_err(|error| {
@@ -154,22 +154,22 @@ impl MultiFileEdit {
         let mut result = json_object!({
             "success": true, "operations_completed": count, "operations_total": count,
         });
-        let paths = |wanted: Action| -> Vec<Value> {
+        let paths = |wanted: MultiFileAction| -> Vec<Value> {
             let those =
                 self.operations.iter().filter(|operation| operation.action() == Some(wanted));
             let named = those.map(|operation| match wanted {
-                Action::Rename => json!({ "from": operation.from(), "to": operation.to() }),
-                Action::Edit | Action::Create | Action::Delete => json!(operation.path),
+                MultiFileAction::Rename => json!({ "from": operation.from(), "to": operation.to() }),
+                MultiFileAction::Edit | MultiFileAction::Create | MultiFileAction::Delete => json!(operation.path),
             });
             let mut paths: Vec<Value> = named.collect();
             paths.dedup();
             paths
         };
         let keys = [
-            ("files_modified", Action::Edit),
-            ("files_created", Action::Create),
-            ("files_deleted", Action::Delete),
-            ("files_renamed", Action::Rename),
+            ("files_modified", MultiFileAction::Edit),
+            ("files_created", MultiFileAction::Create),
+            ("files_deleted", MultiFileAction::Delete),
+            ("files_renamed", MultiFileAction::Rename),
         ];
         for (key, action) in keys {
             let paths = paths(action);
@@ -181,13 +181,13 @@ impl MultiFileEdit {
     }
 }
 
-impl Operation {
-    fn action(&self) -> Option<Action> {
+impl MultiFileOperation {
+    fn action(&self) -> Option<MultiFileAction> {
         Some(match self.action.to_ascii_lowercase().as_str() {
-            "edit" => Action::Edit,
-            "create" => Action::Create,
-            "delete" => Action::Delete,
-            "rename" => Action::Rename,
+            "edit" => MultiFileAction::Edit,
+            "create" => MultiFileAction::Create,
+            "delete" => MultiFileAction::Delete,
+            "rename" => MultiFileAction::Rename,
             _ => return None,
         })
     }
@@ -200,7 +200,7 @@ impl Operation {
         self.to.as_deref().or(self.destination_path.as_deref())
     }
 
-    async fn plan(&self, cx: &Cx<Editor>, plan: Plan, notes: &mut Vec<String>) -> Result<Plan> {
+    async fn plan(&self, cx: &Cx<Editor>, plan: EditPlan, notes: &mut Vec<String>) -> Result<EditPlan> {
         let Some(action) = self.action() else {
             let text = format!(
                 "Invalid action: {}. Valid actions: ['edit', 'create', 'delete', 'rename']",
@@ -209,14 +209,14 @@ impl Operation {
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         };
         match action {
-            Action::Edit => self.edit(cx, plan, notes).await,
-            Action::Create => self.create(cx, plan).await,
-            Action::Delete => self.delete(cx, plan).await,
-            Action::Rename => self.rename(cx, plan).await,
+            MultiFileAction::Edit => self.edit(cx, plan, notes).await,
+            MultiFileAction::Create => self.create(cx, plan).await,
+            MultiFileAction::Delete => self.delete(cx, plan).await,
+            MultiFileAction::Rename => self.rename(cx, plan).await,
         }
     }
 
-    async fn edit(&self, cx: &Cx<Editor>, mut plan: Plan, notes: &mut Vec<String>) -> Result<Plan> {
+    async fn edit(&self, cx: &Cx<Editor>, mut plan: EditPlan, notes: &mut Vec<String>) -> Result<EditPlan> {
         let path = required("path", self.path.as_deref())?;
         let missing = |what: &str| {
             let text = format!("'{what}' content is required for edit operation");
@@ -224,18 +224,18 @@ impl Operation {
         };
         let old = self.old.clone().ok_or_else(|| missing("old"))?;
         let new = self.new.clone().ok_or_else(|| missing("new"))?;
-        let number = there(cx, &mut plan, path).await?;
+        let number = require_existing_file(cx, &mut plan, path).await?;
         check_seen(cx, &plan, number).await?;
         let (prologue, epilogue) =
             (self.prologue.clone().unwrap_or_default(), self.epilogue.clone().unwrap_or_default());
-        let places = if self.replace_all { Places::All } else { Places::One };
+        let places = if self.replace_all { MatchSelection::All } else { MatchSelection::One };
         let (mut plan, edited) = cx
             .blocking({
                 let (old, path) = (old.clone(), path.to_owned());
                 move |_| {
-                    let anchors = Anchors { prologue: &prologue, epilogue: &epilogue };
+                    let anchors = EditAnchors { prologue: &prologue, epilogue: &epilogue };
                     let bytes = plan.bytes(number).unwrap_or_default();
-                    let edited = edit(bytes, Edit { old: &old, new: &new, anchors, places })
+                    let edited = edit(bytes, EditRequest { old: &old, new: &new, anchors, places })
                         .map_err(|failed| edit_error(&path, bytes, &old, failed));
                     (plan, edited)
                 }
@@ -243,11 +243,11 @@ impl Operation {
             .await?;
         let edited = edited?;
         plan.write(number, edited.bytes)?;
-        notes.extend(edited.forgiven.map(|it| format!("{path}: {}", forgiven(&it))));
+        notes.extend(edited.forgiven.map(|it| format!("{path}: {}", tolerance_note(&it))));
         Ok(plan)
     }
 
-    async fn create(&self, cx: &Cx<Editor>, mut plan: Plan) -> Result<Plan> {
+    async fn create(&self, cx: &Cx<Editor>, mut plan: EditPlan) -> Result<EditPlan> {
         let path = required("path", self.path.as_deref())?;
         let Some(content) = &self.content else {
             let text = "'content' is required for create operation";
@@ -261,19 +261,19 @@ impl Operation {
         Ok(plan)
     }
 
-    async fn delete(&self, cx: &Cx<Editor>, mut plan: Plan) -> Result<Plan> {
+    async fn delete(&self, cx: &Cx<Editor>, mut plan: EditPlan) -> Result<EditPlan> {
         let path = required("path", self.path.as_deref())?;
-        let number = there(cx, &mut plan, path).await?;
+        let number = require_existing_file(cx, &mut plan, path).await?;
         check_is_its_own(cx, &plan, number).await?;
         check_seen(cx, &plan, number).await?;
         plan.delete(number);
         Ok(plan)
     }
 
-    async fn rename(&self, cx: &Cx<Editor>, mut plan: Plan) -> Result<Plan> {
+    async fn rename(&self, cx: &Cx<Editor>, mut plan: EditPlan) -> Result<EditPlan> {
         let from_path = required("from", self.from())?;
         let to_path = required("to", self.to())?;
-        let from = there(cx, &mut plan, from_path).await?;
+        let from = require_existing_file(cx, &mut plan, from_path).await?;
         let to = plan.open(cx, to_path).await?;
         if from == to {
             let text = format!("source and destination are the same file: {from_path}");
@@ -290,22 +290,22 @@ impl Operation {
 }
 
 fn required<'a>(name: &str, value: Option<&'a str>) -> Result<&'a str> {
-    super::given(name, value.unwrap_or_default())
+    super::require_argument(name, value.unwrap_or_default())
 }
 
-fn edit_error(path: &str, bytes: &[u8], old: &str, failed: Failed) -> Error {
+fn edit_error(path: &str, bytes: &[u8], old: &str, failed: EditFailure) -> Error {
     let text = match &failed {
-        Failed::NotText => return not_text(path, bytes, bytes.len() as u64),
-        Failed::Missed(Missed::NotFound | Missed::NotBetween(_), _) => {
+        EditFailure::NotText => return not_text(path, bytes, bytes.len() as u64),
+        EditFailure::Missed(MatchFailure::NotFound | MatchFailure::NotBetween(_), _) => {
             format!("Edit target not found in {path}: {}", quoted(old))
         }
-        Failed::Missed(Missed::Ambiguous { .. }, _) => format!(
+        EditFailure::Missed(MatchFailure::Ambiguous { .. }, _) => format!(
             "Edit target is ambiguous in {path} (matched multiple times). \
              Use prologue/epilogue to disambiguate."
         ),
-        Failed::Missed(Missed::Empty | Missed::Alike { .. }, _)
-        | Failed::Chunk(..)
-        | Failed::Lacks(..) => String::new(),
+        EditFailure::Missed(MatchFailure::Empty | MatchFailure::Alike { .. }, _)
+        | EditFailure::Chunk(..)
+        | EditFailure::Lacks(..) => String::new(),
     };
     let error = super::edit_error(path, bytes, old, failed);
     if text.is_empty() { error } else { Error { message: text, ..error } }

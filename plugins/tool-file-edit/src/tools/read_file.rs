@@ -3,15 +3,15 @@
 use jaato_plugin_sdk::files::{FileFacts, FileRead, READ_BYTES_MAX};
 use jaato_plugin_sdk::prelude::*;
 
-use super::{given, sight_of};
+use super::{require_argument, seen_file_of};
 use crate::alike::{look_alike, missing};
 use crate::editor::Editor;
-use crate::files::{CHANGED_BYTES_MAX, Snapshot, check_is_file, fetch, look, not_text};
-use crate::mend::mend;
-use crate::page::{Page, Shown};
+use crate::files::{CHANGED_BYTES_MAX, FileSnapshot, check_is_file, fetch, read_facts, not_text};
+use crate::mend::recover_unfinished_changes;
+use crate::page::{LinePage, PageContent};
 use crate::plan::absolute;
-use crate::sights::Sight;
-use crate::text::{Decoded, decode, image_type, shown as in_view};
+use crate::sights::SeenFile;
+use crate::text::{DecodedText, decode, image_type, shown as in_view};
 
 /// The default and the maximum number of lines shown.
 const LINES: u64 = 2000;
@@ -75,15 +75,15 @@ impl Tool for ReadFile {
 
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
         // Without a history, no interrupted changes exist.
-        let mended = mend(cx).await.unwrap_or_default();
-        let path = given("path", &self.path)?;
+        let mended = recover_unfinished_changes(cx).await.unwrap_or_default();
+        let path = require_argument("path", &self.path)?;
         self.check()?;
-        let (path, facts) = match look(cx, path).await? {
+        let (path, facts) = match read_facts(cx, path).await? {
             Some(facts) => (path.to_owned(), facts),
             None => {
                 let alike = look_alike(cx, path).await;
                 let facts = match &alike {
-                    Some(alike) => look(cx, alike).await?,
+                    Some(alike) => read_facts(cx, alike).await?,
                     None => None,
                 };
                 match alike.zip(facts) {
@@ -124,8 +124,8 @@ impl Tool for ReadFile {
 tool!(ReadFile);
 
 /// The part of a file that was read.
-struct Read {
-    shown: Shown,
+struct ReadExcerpt {
+    shown: PageContent,
     /// The number of lines in the file, if they were counted.
     total: Option<u64>,
     has_more: bool,
@@ -171,16 +171,16 @@ impl ReadFile {
     }
 
     /// Returns the number of the last line shown, or of the line before if none is shown.
-    fn last(&self, shown: &Shown) -> u64 {
+    fn last(&self, shown: &PageContent) -> u64 {
         self.offset.unwrap_or(1).saturating_add(shown.lines).saturating_sub(1)
     }
 
-    async fn page(&self, cx: &Reporter) -> Page {
+    async fn page(&self, cx: &Reporter) -> LinePage {
         let facts = cx.session().await.ok();
         let bytes = facts.and_then(|facts| facts.output_bytes_max).unwrap_or(OUTPUT_BYTES);
         let bytes = bytes.saturating_sub(HEADING_BYTES).min(SHOWN_BYTES_MAX);
         let lines = self.limit.unwrap_or(LINES).min(LINES_MAX);
-        Page::new(self.offset.unwrap_or(1), lines, bytes)
+        LinePage::new(self.offset.unwrap_or(1), lines, bytes)
     }
 
     /// Shows part of a file that is completely in memory.
@@ -189,26 +189,26 @@ impl ReadFile {
         cx: &Cx<Editor>,
         facts: FileFacts,
         bytes: Vec<u8>,
-        page: Page,
-    ) -> Result<Read> {
+        page: LinePage,
+    ) -> Result<ReadExcerpt> {
         let path = self.path.clone();
-        let snapshot = Snapshot { facts, bytes: bytes.into() };
+        let snapshot = FileSnapshot { facts, bytes: bytes.into() };
         let read = move |_: &Reporter| {
             let size = snapshot.bytes.len() as u64;
             let not_text = |_| not_text(&path, &snapshot.bytes, size);
-            let Decoded { text, charset } = decode(&snapshot.bytes).map_err(not_text)?;
+            let DecodedText { text, charset } = decode(&snapshot.bytes).map_err(not_text)?;
             let mut page = page;
             let mut line_ends = LineEnds::default();
             line_ends.count(&text);
             page.take(&in_view(text));
             let (shown, remark) = (page.finish(), charset.remark());
             let total = Some(shown.total);
-            let read = Read { shown, total, has_more: false, size, remark, line_ends };
-            Ok((read, sight_of(&snapshot)))
+            let read = ReadExcerpt { shown, total, has_more: false, size, remark, line_ends };
+            Ok((read, seen_file_of(&snapshot)))
         };
         let (mut read, sight) = cx.blocking(read).await??;
         read.has_more = self.last(&read.shown) < read.shown.total;
-        self.saw(cx, sight).await?;
+        self.remember_seen_lines(cx, sight).await?;
         Ok(read)
     }
 
@@ -218,8 +218,8 @@ impl ReadFile {
         cx: &Cx<Editor>,
         facts: FileFacts,
         first: Vec<u8>,
-        mut page: Page,
-    ) -> Result<Read> {
+        mut page: LinePage,
+    ) -> Result<ReadExcerpt> {
         let path = self.path.as_str();
         // Its last character may be incomplete.
         if !is_utf_8_so_far(&first)
@@ -255,8 +255,8 @@ impl ReadFile {
         let total = is_end.then_some(shown.total);
         let has_more = total.is_none_or(|total| self.last(&shown) < total);
         let remark = is_damaged.then(|| "UTF-8 with other bytes, shown as �".to_owned());
-        self.saw(cx, Sight { version, digest: None, text: None }).await?;
-        Ok(Read { shown, total, has_more, size, remark, line_ends })
+        self.remember_seen_lines(cx, SeenFile { version, digest: None, text: None }).await?;
+        Ok(ReadExcerpt { shown, total, has_more, size, remark, line_ends })
     }
 
     /// Shows part of a large file in an encoding other than UTF-8. Such a file is read completely.
@@ -265,8 +265,8 @@ impl ReadFile {
         cx: &Cx<Editor>,
         facts: FileFacts,
         first: &[u8],
-        page: Page,
-    ) -> Result<Read> {
+        page: LinePage,
+    ) -> Result<ReadExcerpt> {
         let head = &first[..first.len().min(8 * 1024)];
         if decode(head).is_err() || facts.size > CHANGED_BYTES_MAX {
             return Err(not_text(&self.path, head, facts.size));
@@ -275,14 +275,14 @@ impl ReadFile {
         self.whole(cx, snapshot.facts, snapshot.bytes.into_bytes(), page).await
     }
 
-    async fn saw(&self, cx: &Cx<Editor>, sight: Sight) -> Result<()> {
+    async fn remember_seen_lines(&self, cx: &Cx<Editor>, sight: SeenFile) -> Result<()> {
         let folder = &cx.state().place(cx).await?.folder;
-        cx.state().saw(&absolute(folder, &self.path), sight);
+        cx.state().remember_seen_file(&absolute(folder, &self.path), sight);
         Ok(())
     }
 }
 
-impl Read {
+impl ReadExcerpt {
     fn text(&self, path: &str, asked: &ReadFile) -> String {
         let first = asked.offset.unwrap_or(1);
         let last = asked.last(&self.shown);

@@ -4,12 +4,12 @@ use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::file_change::FileChange;
 
-use super::{backup_of, check_seen, given, preview_of, told};
-use crate::apply::{Maker, apply};
+use super::{backup_of, check_seen, require_argument, preview_of, change_output};
+use crate::apply::{ChangeOrigin, apply};
 use crate::editor::Editor;
 use crate::files::check_is_no_link;
-use crate::mend::mend;
-use crate::plan::Plan;
+use crate::mend::recover_unfinished_changes;
+use crate::plan::EditPlan;
 
 /// Delete a file. undoFileChange restores it.
 #[derive(Clone, ToolInput)]
@@ -35,15 +35,15 @@ impl Tool for RemoveFile {
     type State = Editor;
 
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
-        let mended = mend(cx).await?;
+        let mended = recover_unfinished_changes(cx).await?;
         let plan = self.plan(cx).await?;
-        let maker = Maker { tool: "removeFile", undoes: None };
+        let maker = ChangeOrigin { tool: "removeFile", undoes: None };
         let applied = apply(cx, maker, plan).await?;
         let backup = backup_of(&applied, 0);
         let result = json_object!({
             "success": true, "path": self.path, "deleted": true, "backup": backup,
         });
-        Ok(told(result, &[], mended))
+        Ok(change_output(result, &[], mended))
     }
 
     async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
@@ -59,10 +59,10 @@ impl Tool for RemoveFile {
 tool!(RemoveFile);
 
 impl RemoveFile {
-    async fn plan(&self, cx: &Cx<Editor>) -> Result<Plan> {
-        let path = given("path", &self.path)?;
-        let mut plan = Plan::new(&cx.state().place(cx).await?.folder);
-        let number = plan.open_there(cx, path).await?;
+    async fn plan(&self, cx: &Cx<Editor>) -> Result<EditPlan> {
+        let path = require_argument("path", &self.path)?;
+        let mut plan = EditPlan::new(&cx.state().place(cx).await?.folder);
+        let number = plan.open_existing(cx, path).await?;
         check_is_no_link(cx, &plan.files[number].path).await?;
         check_seen(cx, &plan, number).await?;
         plan.delete(number);

@@ -3,12 +3,12 @@
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 
-use super::{counts, given, preview_of, told_of};
-use crate::apply::{Maker, apply};
-use crate::editor::{Editor, failed};
+use super::{counts, require_argument, preview_of, applied_change_output};
+use crate::apply::{ChangeOrigin, apply};
+use crate::editor::{Editor, history_failure};
 use crate::history::{Backup, BackupId, FilePath};
-use crate::mend::{contents, mend};
-use crate::plan::{Plan, absolute};
+use crate::mend::{contents, recover_unfinished_changes};
+use crate::plan::{EditPlan, absolute};
 
 /// Restore a file from a backup, whatever it contains now.
 #[derive(ToolInput)]
@@ -37,16 +37,16 @@ impl Tool for RestoreFile {
     type State = Editor;
 
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
-        let mended = mend(cx).await?;
+        let mended = recover_unfinished_changes(cx).await?;
         let (plan, backup) = self.plan(cx).await?;
-        let applied = apply(cx, Maker { tool: "restoreFile", undoes: None }, plan).await?;
+        let applied = apply(cx, ChangeOrigin { tool: "restoreFile", undoes: None }, plan).await?;
         let result = json_object!({
             "success": true,
             "path": self.path,
             "restored_from": backup.id.to_string(),
             "message": "File restored from backup",
         });
-        Ok(told_of(result, &applied, mended))
+        Ok(applied_change_output(result, &applied, mended))
     }
 
     async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
@@ -61,10 +61,10 @@ impl Tool for RestoreFile {
 tool!(RestoreFile);
 
 impl RestoreFile {
-    async fn plan(&self, cx: &Cx<Editor>) -> Result<(Plan, Backup)> {
-        let path = given("path", &self.path)?;
+    async fn plan(&self, cx: &Cx<Editor>) -> Result<(EditPlan, Backup)> {
+        let path = require_argument("path", &self.path)?;
         let place = cx.state().place(cx).await?.clone();
-        let mut plan = Plan::new(&place.folder);
+        let mut plan = EditPlan::new(&place.folder);
         let number = plan.open(cx, path).await?;
         let named = place.name(&absolute(&place.folder, path));
         let backup = self.backup(cx, named).await?;
@@ -81,7 +81,7 @@ impl RestoreFile {
         let find = move |_: &Reporter| {
             let Some(asked) = asked else {
                 let text = format!("No backups found for: {path}");
-                let latest = history.backups(Some(&named)).map_err(failed)?.into_iter().next();
+                let latest = history.backups(Some(&named)).map_err(history_failure)?.into_iter().next();
                 return latest.ok_or_else(|| Error::new(ErrorKind::NotFound, text));
             };
             let missing = || {

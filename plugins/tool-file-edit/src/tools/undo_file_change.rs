@@ -2,12 +2,12 @@
 
 use jaato_plugin_sdk::prelude::*;
 
-use super::{given, told_of};
-use crate::editor::{Editor, failed};
-use crate::files::look;
-use crate::mend::mend;
+use super::{require_argument, applied_change_output};
+use crate::editor::{Editor, history_failure};
+use crate::files::read_facts;
+use crate::mend::recover_unfinished_changes;
 use crate::plan::absolute;
-use crate::take_back::take_back;
+use crate::take_back::undo_change;
 
 /// Undo the last change that these tools made to a file, in all files of that change. Call again to
 /// undo the change before it.
@@ -37,11 +37,11 @@ impl Tool for UndoFileChange {
     type State = Editor;
 
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
-        let mended = mend(cx).await?;
-        let path = given("path", &self.path)?;
+        let mended = recover_unfinished_changes(cx).await?;
+        let path = require_argument("path", &self.path)?;
         let place = cx.state().place(cx).await?.clone();
         // A path that is not allowed is refused, regardless of the history.
-        look(cx, path).await?;
+        read_facts(cx, path).await?;
         let named = place.name(&absolute(&place.folder, path));
         let (history, redo) = (cx.state().history()?.clone(), self.redo);
         let step = cx
@@ -50,7 +50,7 @@ impl Tool for UndoFileChange {
                 false => history.undo_step(&named),
             })
             .await?
-            .map_err(failed)?;
+            .map_err(history_failure)?;
         let Some(step) = step else {
             let text = match self.redo {
                 true => format!("Nothing to redo for: {path}"),
@@ -58,7 +58,7 @@ impl Tool for UndoFileChange {
             };
             return Err(Error::new(ErrorKind::NotFound, text));
         };
-        let applied = take_back(cx, "undoFileChange", &step).await?;
+        let applied = undo_change(cx, "undoFileChange", &step).await?;
         let message = match self.redo {
             true => "Change redone",
             false => "File restored from backup",
@@ -73,7 +73,7 @@ impl Tool for UndoFileChange {
             let paths: Vec<&str> = step.files.iter().map(|file| file.path.as_str()).collect();
             result.insert("files".to_owned(), json!(paths));
         }
-        Ok(told_of(result, &applied, mended))
+        Ok(applied_change_output(result, &applied, mended))
     }
 }
 

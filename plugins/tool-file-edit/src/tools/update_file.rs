@@ -6,12 +6,12 @@ use futures_util::future::join;
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 
-use super::{backup_of, check_seen, counts, edit_error, forgiven, given, preview_of, told_of};
-use crate::apply::{Maker, apply};
-use crate::edit::{Anchors, Edit, Edited, Places, edit, rewrite};
+use super::{backup_of, check_seen, counts, edit_error, tolerance_note, require_argument, preview_of, applied_change_output};
+use crate::apply::{ChangeOrigin, apply};
+use crate::edit::{EditAnchors, EditRequest, EditResult, MatchSelection, edit, rewrite};
 use crate::editor::Editor;
-use crate::mend::mend;
-use crate::plan::Plan;
+use crate::mend::recover_unfinished_changes;
+use crate::plan::EditPlan;
 use crate::text::{decode, lines_of};
 
 /// Edit a file: replace `old`, which must be there once, by `new`; or the whole text by
@@ -59,9 +59,9 @@ impl Tool for UpdateFile {
     type State = Editor;
 
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
-        let mended = mend(cx).await?;
+        let mended = recover_unfinished_changes(cx).await?;
         let (plan, edited) = self.plan(cx).await?;
-        let maker = Maker { tool: "updateFile", undoes: None };
+        let maker = ChangeOrigin { tool: "updateFile", undoes: None };
         let applied = apply(cx, maker, plan).await?;
         let plan = Arc::clone(&applied.plan);
         let counted = move |_: &Reporter| {
@@ -76,13 +76,13 @@ impl Tool for UpdateFile {
             result.insert("replaced".to_owned(), edited.replaced.into());
         }
         if let Some(differences) = edited.forgiven {
-            result.insert("note".to_owned(), forgiven(&differences).into());
+            result.insert("note".to_owned(), tolerance_note(&differences).into());
         }
         match backup_of(&applied, 0) {
             Some(backup) => result.insert("backup".to_owned(), backup.into()),
             None => result.insert("unchanged".to_owned(), true.into()),
         };
-        Ok(told_of(result, &applied, mended))
+        Ok(applied_change_output(result, &applied, mended))
     }
 
     async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
@@ -96,15 +96,15 @@ tool!(UpdateFile);
 
 impl UpdateFile {
     /// Plans the change. Also returns the edit's result.
-    async fn plan(&self, cx: &Cx<Editor>) -> Result<(Plan, Edited)> {
-        let path = given("path", &self.path)?;
+    async fn plan(&self, cx: &Cx<Editor>) -> Result<(EditPlan, EditResult)> {
+        let path = require_argument("path", &self.path)?;
         self.check()?;
-        let mut plan = Plan::new(&cx.state().place(cx).await?.folder);
-        let number = plan.open_there(cx, path).await?;
+        let mut plan = EditPlan::new(&cx.state().place(cx).await?.folder);
+        let number = plan.open_existing(cx, path).await?;
         let (asked, before) = (self.clone(), plan.files[number].before.clone());
         let made = cx.blocking(move |_| {
             let bytes: &[u8] = before.as_ref().map_or(&[], |before| &before.bytes);
-            asked.made(bytes)
+            asked.apply_edit(bytes)
         });
         // A comparison with the seen version digests large files, so both run at once.
         let (seen, made) = join(check_seen(cx, &plan, number), made).await;
@@ -127,18 +127,18 @@ impl UpdateFile {
         }
     }
 
-    fn made(&self, bytes: &[u8]) -> Result<Edited> {
+    fn apply_edit(&self, bytes: &[u8]) -> Result<EditResult> {
         let old = self.old.as_deref().unwrap_or_default();
         let made = match &self.new_content {
             Some(whole) => {
-                rewrite(bytes, whole).map(|bytes| Edited { bytes, replaced: 1, forgiven: None })
+                rewrite(bytes, whole).map(|bytes| EditResult { bytes, replaced: 1, forgiven: None })
             }
             None => {
                 let new = self.new.as_deref().unwrap_or_default();
                 let prologue = self.prologue.as_deref().unwrap_or_default();
                 let epilogue = self.epilogue.as_deref().unwrap_or_default();
-                let places = if self.replace_all { Places::All } else { Places::One };
-                edit(bytes, Edit { old, new, anchors: Anchors { prologue, epilogue }, places })
+                let places = if self.replace_all { MatchSelection::All } else { MatchSelection::One };
+                edit(bytes, EditRequest { old, new, anchors: EditAnchors { prologue, epilogue }, places })
             }
         };
         made.map_err(|failed| edit_error(&self.path, bytes, old, failed))

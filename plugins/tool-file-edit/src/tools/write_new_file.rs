@@ -3,11 +3,11 @@
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 
-use super::{given, preview_of, told};
-use crate::apply::{Maker, apply};
+use super::{require_argument, preview_of, change_output};
+use crate::apply::{ChangeOrigin, apply};
 use crate::editor::Editor;
-use crate::mend::mend;
-use crate::plan::Plan;
+use crate::mend::recover_unfinished_changes;
+use crate::plan::EditPlan;
 use crate::text::lines_of;
 
 /// Write a new file, with the folders above it. It must not exist yet.
@@ -39,15 +39,15 @@ impl Tool for WriteNewFile {
     type State = Editor;
 
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
-        let mended = mend(cx).await?;
+        let mended = recover_unfinished_changes(cx).await?;
         let plan = self.plan(cx).await?;
-        let maker = Maker { tool: "writeNewFile", undoes: None };
+        let maker = ChangeOrigin { tool: "writeNewFile", undoes: None };
         apply(cx, maker, plan).await?;
         let (size, lines) = (self.content.len(), lines_of(&self.content));
         let result =
             json_object!({ "success": true, "path": self.path, "size": size, "lines": lines });
         // The model knows the content, because it wrote it.
-        Ok(told(result, &[], mended))
+        Ok(change_output(result, &[], mended))
     }
 
     async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
@@ -60,10 +60,10 @@ impl Tool for WriteNewFile {
 tool!(WriteNewFile);
 
 impl WriteNewFile {
-    async fn plan(&self, cx: &Cx<Editor>) -> Result<Plan> {
-        let path = given("path", &self.path)?;
-        let mut plan = Plan::new(&cx.state().place(cx).await?.folder);
-        if crate::files::look(cx, path).await?.is_some() {
+    async fn plan(&self, cx: &Cx<Editor>) -> Result<EditPlan> {
+        let path = require_argument("path", &self.path)?;
+        let mut plan = EditPlan::new(&cx.state().place(cx).await?.folder);
+        if crate::files::read_facts(cx, path).await?.is_some() {
             let text = format!("File already exists: {path}");
             return Err(Error::new(ErrorKind::Conflict, text)
                 .with_hint("use updateFile to change an existing file"));

@@ -2,17 +2,17 @@
 
 use jaato_plugin_sdk::prelude::*;
 
-use super::{Backend, Boxed, Name, Start, Started};
+use super::{TerminalBackend, BoxedFuture, BackendName, ProgramStart, StartedProgram};
 
 /// The backend for a Windows console.
-pub struct Console;
+pub struct ConsoleBackend;
 
-impl Backend for Console {
-    fn name(&self) -> Name {
-        Name::Console
+impl TerminalBackend for ConsoleBackend {
+    fn name(&self) -> BackendName {
+        BackendName::Console
     }
 
-    fn start<'a>(&'a self, _: &'a Reporter, _: &'a Start) -> Boxed<'a, Result<Started>> {
+    fn start<'a>(&'a self, _: &'a Reporter, _: &'a ProgramStart) -> BoxedFuture<'a, Result<StartedProgram>> {
         let error =
             Error::new(ErrorKind::UnknownOperation, "Windows consoles are not supported yet");
         Box::pin(async { Err(error) })
@@ -25,6 +25,6 @@ mod tests {
 
     #[test]
     fn it_has_a_name_of_its_own() {
-        assert_eq!(Console.name().as_str(), "console");
+        assert_eq!(ConsoleBackend.name().as_str(), "console");
     }
 }

@@ -1,7 +1,7 @@
 //! The backends that carry a program's input and output: a terminal, or else pipes.
 //!
-//! A session calls [`start`] and uses only [`Control`] and [`Events`]. A backend reports its own
-//! limitations. [`order`] sets the order in which backends are tried.
+//! A session calls [`start`] and uses only [`BackendControl`] and [`BackendEvents`]. A backend reports its own
+//! limitations. [`backends_by_preference`] sets the order in which backends are tried.
 
 mod console;
 mod pipes;
@@ -19,11 +19,11 @@ use jaato_plugin_sdk::terminal::{
 };
 
 /// A future for trait objects.
-pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxedFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The settings of a program to start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Start {
+pub struct ProgramStart {
     /// The program and its arguments.
     pub words: Vec<String>,
     /// The folder in which it runs. `None` means the environment's working directory.
@@ -39,18 +39,18 @@ pub struct Start {
 }
 
 /// A started program.
-pub struct Started {
+pub struct StartedProgram {
     /// The backend that started it.
-    pub backend: Name,
+    pub backend: BackendName,
     /// Controls the program.
-    pub control: Box<dyn Control>,
+    pub control: Box<dyn BackendControl>,
     /// The events of the program.
-    pub events: Box<dyn Events>,
+    pub events: Box<dyn BackendEvents>,
 }
 
 /// The name of a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Name {
+pub enum BackendName {
     /// A terminal of the execution environment.
     Pty,
     /// Pipes, for environments without terminals.
@@ -59,49 +59,49 @@ pub enum Name {
     Console,
 }
 
-/// Controls a running program. Must be dropped after its [`Events`].
-pub trait Control: Send + Sync {
+/// Controls a running program. Must be dropped after its [`BackendEvents`].
+pub trait BackendControl: Send + Sync {
     /// Types within the time limit, if the backend can tell how much was read. Returns the number
     /// of bytes. The rest is never typed.
-    fn write<'a>(&'a self, bytes: &'a [u8], longest: Duration) -> Boxed<'a, Result<usize>>;
+    fn write<'a>(&'a self, bytes: &'a [u8], longest: Duration) -> BoxedFuture<'a, Result<usize>>;
     /// Sends a signal to the foreground processes.
-    fn signal(&self, signal: Signal) -> Boxed<'_, Result<()>>;
+    fn signal(&self, signal: Signal) -> BoxedFuture<'_, Result<()>>;
     /// Ends the input. On a terminal, this has the effect of Ctrl-D.
-    fn end_input(&self) -> Boxed<'_, Result<()>>;
+    fn end_input(&self) -> BoxedFuture<'_, Result<()>>;
     /// Returns the system's information about the program, which may be empty.
-    fn state(&self) -> Boxed<'_, Result<TerminalState>>;
+    fn state(&self) -> BoxedFuture<'_, Result<TerminalState>>;
     /// Ends the program and all processes that it started. The exit is the next event.
-    fn end(&self) -> Boxed<'_, Result<()>>;
+    fn end(&self) -> BoxedFuture<'_, Result<()>>;
     /// Shows the screen to users, if there are any.
     fn show<'a>(
         &'a self,
         screen: TerminalScreen,
         ansi: &'a str,
-    ) -> Boxed<'a, Result<TerminalShown>>;
+    ) -> BoxedFuture<'a, Result<TerminalShown>>;
     /// Asks the user to type.
-    fn ask(&self, ask: TerminalAsk) -> Boxed<'_, Result<TerminalAsked>>;
+    fn ask(&self, ask: TerminalAsk) -> BoxedFuture<'_, Result<TerminalAsked>>;
     /// Returns the number that identifies the terminal in news about users. `None` if users cannot
     /// join it.
     fn number(&self) -> Option<u64>;
 }
 
 /// The events of a running program. Dropping this ends the program.
-pub trait Events: Send {
+pub trait BackendEvents: Send {
     /// Waits for the next event. Returns `None` after the exit.
-    fn next(&mut self) -> Boxed<'_, Result<Option<TerminalHappened>>>;
+    fn next(&mut self) -> BoxedFuture<'_, Result<Option<TerminalHappened>>>;
 }
 
 /// A way to run programs.
-trait Backend: Sync {
-    fn name(&self) -> Name;
+trait TerminalBackend: Sync {
+    fn name(&self) -> BackendName;
     /// Starts a program. Returns `unknown_operation` if the backend is not available, so that the
     /// next one is tried.
-    fn start<'a>(&'a self, host: &'a Reporter, start: &'a Start) -> Boxed<'a, Result<Started>>;
+    fn start<'a>(&'a self, host: &'a Reporter, start: &'a ProgramStart) -> BoxedFuture<'a, Result<StartedProgram>>;
 }
 
 /// Returns the backends, best first.
-fn order() -> &'static [&'static dyn Backend] {
-    if cfg!(windows) { &[&console::Console, &pipes::Pipes] } else { &[&pty::Pty, &pipes::Pipes] }
+fn backends_by_preference() -> &'static [&'static dyn TerminalBackend] {
+    if cfg!(windows) { &[&console::ConsoleBackend, &pipes::PipesBackend] } else { &[&pty::PtyBackend, &pipes::PipesBackend] }
 }
 
 /// Starts a program in the best available backend.
@@ -109,9 +109,9 @@ fn order() -> &'static [&'static dyn Backend] {
 /// # Errors
 /// `not_found` if the program does not exist, `limit_reached` if too many programs run, or the last
 /// backend's error.
-pub async fn start(host: &Reporter, start: &Start) -> Result<Started> {
+pub async fn start(host: &Reporter, start: &ProgramStart) -> Result<StartedProgram> {
     let mut refused = None;
-    for backend in order() {
+    for backend in backends_by_preference() {
         match backend.start(host, start).await {
             Err(error) if error.kind == ErrorKind::UnknownOperation => refused = Some(error),
             started => return started,
@@ -121,11 +121,11 @@ pub async fn start(host: &Reporter, start: &Start) -> Result<Started> {
 }
 
 /// Returns the backend that is tried first.
-pub fn preferred() -> Name {
-    order().first().map_or(Name::Pipes, |backend| backend.name())
+pub fn preferred() -> BackendName {
+    backends_by_preference().first().map_or(BackendName::Pipes, |backend| backend.name())
 }
 
-impl Name {
+impl BackendName {
     /// Returns the name for lists and the trace.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -156,15 +156,15 @@ mod tests {
 
     #[test]
     fn a_terminal_is_tried_before_pipes() {
-        let names: Vec<_> = order().iter().map(|backend| backend.name()).collect();
-        assert_eq!(names.last(), Some(&Name::Pipes));
-        assert_eq!(names[0], if cfg!(windows) { Name::Console } else { Name::Pty });
+        let names: Vec<_> = backends_by_preference().iter().map(|backend| backend.name()).collect();
+        assert_eq!(names.last(), Some(&BackendName::Pipes));
+        assert_eq!(names[0], if cfg!(windows) { BackendName::Console } else { BackendName::Pty });
         assert_eq!(preferred(), names[0]);
     }
 
     #[test]
     fn pipes_say_what_they_cannot_do() {
-        assert!(Name::Pty.limits().is_empty());
-        assert!(Name::Pipes.limits().iter().any(|limit| limit.contains("not hidden")));
+        assert!(BackendName::Pty.limits().is_empty());
+        assert!(BackendName::Pipes.limits().iter().any(|limit| limit.contains("not hidden")));
     }
 }

@@ -9,10 +9,10 @@ use jaato_plugin_sdk::terminal::{
     TerminalAsk, TerminalAsked, TerminalHappened, TerminalScreen, TerminalShown, TerminalState,
 };
 
-use super::{Backend, Boxed, Control, Events, Name, Start, Started};
+use super::{TerminalBackend, BoxedFuture, BackendControl, BackendEvents, BackendName, ProgramStart, StartedProgram};
 
 /// The backend for pipes.
-pub struct Pipes;
+pub struct PipesBackend;
 
 struct PipeControl {
     process: ProcessControl,
@@ -22,22 +22,22 @@ struct PipeControl {
 /// Standard output and standard error as one stream, with the line ends of a terminal.
 struct PipeEvents(ProcessEvents);
 
-impl Backend for Pipes {
-    fn name(&self) -> Name {
-        Name::Pipes
+impl TerminalBackend for PipesBackend {
+    fn name(&self) -> BackendName {
+        BackendName::Pipes
     }
 
-    fn start<'a>(&'a self, host: &'a Reporter, start: &'a Start) -> Boxed<'a, Result<Started>> {
+    fn start<'a>(&'a self, host: &'a Reporter, start: &'a ProgramStart) -> BoxedFuture<'a, Result<StartedProgram>> {
         Box::pin(async move {
             let (process, events) = host.process(&spawn(start)).await?.split();
             let control = PipeControl { process, is_closed: AtomicBool::new(false) };
             let (control, events) = (Box::new(control), Box::new(PipeEvents(events)));
-            Ok(Started { backend: Name::Pipes, control, events })
+            Ok(StartedProgram { backend: BackendName::Pipes, control, events })
         })
     }
 }
 
-fn spawn(start: &Start) -> Spawn {
+fn spawn(start: &ProgramStart) -> Spawn {
     let mut words = start.words.iter().cloned();
     Spawn {
         program: words.next().unwrap_or_default(),
@@ -50,9 +50,9 @@ fn spawn(start: &Start) -> Spawn {
     }
 }
 
-impl Control for PipeControl {
+impl BackendControl for PipeControl {
     /// Waits until everything is written, because a pipe does not report how much was read.
-    fn write<'a>(&'a self, bytes: &'a [u8], _longest: Duration) -> Boxed<'a, Result<usize>> {
+    fn write<'a>(&'a self, bytes: &'a [u8], _longest: Duration) -> BoxedFuture<'a, Result<usize>> {
         Box::pin(async move {
             if self.is_closed.load(Relaxed) {
                 return Err(Error::new(ErrorKind::Io, "the program's input was ended by `c-d`"));
@@ -62,28 +62,28 @@ impl Control for PipeControl {
         })
     }
 
-    fn signal(&self, signal: Signal) -> Boxed<'_, Result<()>> {
+    fn signal(&self, signal: Signal) -> BoxedFuture<'_, Result<()>> {
         Box::pin(self.process.signal(signal))
     }
 
-    fn end_input(&self) -> Boxed<'_, Result<()>> {
+    fn end_input(&self) -> BoxedFuture<'_, Result<()>> {
         self.is_closed.store(true, Relaxed);
         Box::pin(self.process.close_input())
     }
 
-    fn state(&self) -> Boxed<'_, Result<TerminalState>> {
+    fn state(&self) -> BoxedFuture<'_, Result<TerminalState>> {
         Box::pin(async { Ok(TerminalState::default()) })
     }
 
-    fn end(&self) -> Boxed<'_, Result<()>> {
+    fn end(&self) -> BoxedFuture<'_, Result<()>> {
         Box::pin(self.process.end())
     }
 
-    fn show<'a>(&'a self, _: TerminalScreen, _: &'a str) -> Boxed<'a, Result<TerminalShown>> {
+    fn show<'a>(&'a self, _: TerminalScreen, _: &'a str) -> BoxedFuture<'a, Result<TerminalShown>> {
         Box::pin(async { Ok(TerminalShown::default()) })
     }
 
-    fn ask(&self, _: TerminalAsk) -> Boxed<'_, Result<TerminalAsked>> {
+    fn ask(&self, _: TerminalAsk) -> BoxedFuture<'_, Result<TerminalAsked>> {
         let reason = "the program runs on pipes, which cannot hide what the user types".to_owned();
         Box::pin(async { Ok(TerminalAsked::Nobody { reason }) })
     }
@@ -93,11 +93,11 @@ impl Control for PipeControl {
     }
 }
 
-impl Events for PipeEvents {
-    fn next(&mut self) -> Boxed<'_, Result<Option<TerminalHappened>>> {
+impl BackendEvents for PipeEvents {
+    fn next(&mut self) -> BoxedFuture<'_, Result<Option<TerminalHappened>>> {
         Box::pin(async {
             Ok(self.0.next().await?.map(|happened| match happened {
-                Happened::Output { bytes, .. } => TerminalHappened::Output(with_returns(&bytes)),
+                Happened::Output { bytes, .. } => TerminalHappened::Output(with_carriage_returns(&bytes)),
                 Happened::Exited(exit) => TerminalHappened::Exited(exit),
             }))
         })
@@ -106,7 +106,7 @@ impl Events for PipeEvents {
 
 /// Puts a carriage return before each line end, as a terminal driver does. Otherwise the screen
 /// would show lines as stairs.
-fn with_returns(bytes: &[u8]) -> Vec<u8> {
+fn with_carriage_returns(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 16);
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {
         match line.strip_suffix(b"\n") {
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn lines_end_as_on_a_terminal() {
-        assert_eq!(with_returns(b"a\nb\r\n\nc"), b"a\r\nb\r\r\n\r\nc");
-        assert_eq!(with_returns(b""), b"");
+        assert_eq!(with_carriage_returns(b"a\nb\r\n\nc"), b"a\r\nb\r\r\n\r\nc");
+        assert_eq!(with_carriage_returns(b""), b"");
     }
 }

@@ -9,27 +9,27 @@ use jaato_plugin_sdk::terminal::{
     TerminalSpawn, TerminalState, TerminalStream,
 };
 
-use super::{Backend, Boxed, Control, Events, Name, Start, Started};
+use super::{TerminalBackend, BoxedFuture, BackendControl, BackendEvents, BackendName, ProgramStart, StartedProgram};
 use crate::keys::END_OF_TRANSMISSION;
 
 /// The backend for a terminal.
-pub struct Pty;
+pub struct PtyBackend;
 
-impl Backend for Pty {
-    fn name(&self) -> Name {
-        Name::Pty
+impl TerminalBackend for PtyBackend {
+    fn name(&self) -> BackendName {
+        BackendName::Pty
     }
 
-    fn start<'a>(&'a self, host: &'a Reporter, start: &'a Start) -> Boxed<'a, Result<Started>> {
+    fn start<'a>(&'a self, host: &'a Reporter, start: &'a ProgramStart) -> BoxedFuture<'a, Result<StartedProgram>> {
         Box::pin(async move {
             let (control, events) = host.terminal(&spawn(start)).await?.split();
             let (control, events) = (Box::new(control), Box::new(events));
-            Ok(Started { backend: Name::Pty, control, events })
+            Ok(StartedProgram { backend: BackendName::Pty, control, events })
         })
     }
 }
 
-fn spawn(start: &Start) -> TerminalSpawn {
+fn spawn(start: &ProgramStart) -> TerminalSpawn {
     let mut words = start.words.iter().cloned();
     TerminalSpawn {
         program: words.next().unwrap_or_default(),
@@ -42,24 +42,24 @@ fn spawn(start: &Start) -> TerminalSpawn {
     }
 }
 
-impl Control for TerminalControl {
-    fn write<'a>(&'a self, bytes: &'a [u8], longest: Duration) -> Boxed<'a, Result<usize>> {
+impl BackendControl for TerminalControl {
+    fn write<'a>(&'a self, bytes: &'a [u8], longest: Duration) -> BoxedFuture<'a, Result<usize>> {
         Box::pin(self.write_within(bytes, longest))
     }
 
-    fn signal(&self, signal: Signal) -> Boxed<'_, Result<()>> {
+    fn signal(&self, signal: Signal) -> BoxedFuture<'_, Result<()>> {
         Box::pin(Self::signal(self, signal))
     }
 
-    fn end_input(&self) -> Boxed<'_, Result<()>> {
+    fn end_input(&self) -> BoxedFuture<'_, Result<()>> {
         Box::pin(Self::write(self, END_OF_TRANSMISSION))
     }
 
-    fn state(&self) -> Boxed<'_, Result<TerminalState>> {
+    fn state(&self) -> BoxedFuture<'_, Result<TerminalState>> {
         Box::pin(Self::state(self))
     }
 
-    fn end(&self) -> Boxed<'_, Result<()>> {
+    fn end(&self) -> BoxedFuture<'_, Result<()>> {
         Box::pin(Self::end(self))
     }
 
@@ -67,11 +67,11 @@ impl Control for TerminalControl {
         &'a self,
         screen: TerminalScreen,
         ansi: &'a str,
-    ) -> Boxed<'a, Result<TerminalShown>> {
+    ) -> BoxedFuture<'a, Result<TerminalShown>> {
         Box::pin(Self::show(self, screen, ansi))
     }
 
-    fn ask(&self, ask: TerminalAsk) -> Boxed<'_, Result<TerminalAsked>> {
+    fn ask(&self, ask: TerminalAsk) -> BoxedFuture<'_, Result<TerminalAsked>> {
         Box::pin(Self::ask(self, ask))
     }
 
@@ -80,8 +80,8 @@ impl Control for TerminalControl {
     }
 }
 
-impl Events for TerminalStream {
-    fn next(&mut self) -> Boxed<'_, Result<Option<TerminalHappened>>> {
+impl BackendEvents for TerminalStream {
+    fn next(&mut self) -> BoxedFuture<'_, Result<Option<TerminalHappened>>> {
         Box::pin(Self::next(self))
     }
 }

@@ -10,9 +10,9 @@ pub const NONCE_LENGTH_MAX: usize = 64;
 
 /// A word of letters and digits, which have no meaning in any shell and need no quotes.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Nonce(String);
+pub struct MarkNonce(String);
 
-impl Nonce {
+impl MarkNonce {
     /// Creates a nonce from ASCII letters and digits. The caller must choose them at random.
     pub fn new(word: &str) -> Option<Self> {
         let fits = (NONCE_LENGTH_MIN..=NONCE_LENGTH_MAX).contains(&word.len());
@@ -27,7 +27,7 @@ impl Nonce {
 }
 
 /// Keeps the nonce out of logs, because it allows marks to be forged.
-impl fmt::Debug for Nonce {
+impl fmt::Debug for MarkNonce {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Nonce")
     }
@@ -40,11 +40,11 @@ mod tests {
     #[test]
     fn a_nonce_is_a_plain_word_within_its_limits() {
         for good in ["abcdEF12".to_owned(), "x".repeat(NONCE_LENGTH_MAX)] {
-            assert_eq!(Nonce::new(&good).unwrap().parameter(), format!("jaato={good}"));
+            assert_eq!(MarkNonce::new(&good).unwrap().parameter(), format!("jaato={good}"));
         }
         for bad in ["abcdEF1".to_owned(), "x".repeat(NONCE_LENGTH_MAX + 1), "abc;efgh".to_owned()] {
-            assert_eq!(Nonce::new(&bad), None, "{bad}");
+            assert_eq!(MarkNonce::new(&bad), None, "{bad}");
         }
-        assert_eq!(format!("{:?}", Nonce::new("abcdEF12").unwrap()), "Nonce");
+        assert_eq!(format!("{:?}", MarkNonce::new("abcdEF12").unwrap()), "Nonce");
     }
 }

@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-use super::Nonce;
+use super::MarkNonce;
 
 /// The maximum length of a mark, from `133;` to before its end. Our marks have less than 100 bytes,
 /// and editors add a few parameters.
@@ -16,7 +16,7 @@ const NUMBER: &[u8] = b"133;";
 
 /// A mark of the session's own shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
+pub struct ShellMark {
     /// The kind of the mark.
     pub kind: MarkKind,
     /// The offset of its first byte in the stream.
@@ -62,7 +62,7 @@ pub struct MarkScanner {
 
 impl MarkScanner {
     /// Creates a scanner for the beginning of a stream.
-    pub fn new(nonce: &Nonce) -> Self {
+    pub fn new(nonce: &MarkNonce) -> Self {
         Self {
             parameter: nonce.parameter(),
             state: State::Text,
@@ -73,7 +73,7 @@ impl MarkScanner {
     }
 
     /// Returns the marks that end in these bytes, in order. Marks without the nonce are skipped.
-    pub fn scan(&mut self, bytes: &[u8]) -> Vec<Mark> {
+    pub fn scan(&mut self, bytes: &[u8]) -> Vec<ShellMark> {
         let mut marks = Vec::new();
         let mut at = 0;
         while at < bytes.len() {
@@ -86,7 +86,7 @@ impl MarkScanner {
                 self.state = State::Escape;
             } else if let Some(kind) = self.step(bytes[at], self.offset + at as u64) {
                 let end = self.offset + at as u64 + 1;
-                marks.push(Mark { kind, start: self.start, end });
+                marks.push(ShellMark { kind, start: self.start, end });
             }
             at += 1;
         }
@@ -104,10 +104,10 @@ impl MarkScanner {
             (State::Escape, ESCAPE) => self.start = offset,
             (State::Mark, BELL) | (State::End, b'\\') => {
                 self.state = State::Text;
-                return self.read();
+                return self.parse_mark();
             }
             (State::Mark, ESCAPE) => self.state = State::End,
-            (State::Mark, _) if self.may_go_on(byte) => self.gathered.push(byte),
+            (State::Mark, _) if self.can_continue(byte) => self.gathered.push(byte),
             // An ESC that does not end the mark begins another sequence. The byte belongs to it.
             (State::End, b']') => {
                 self.start = offset - 1;
@@ -125,13 +125,13 @@ impl MarkScanner {
         None
     }
 
-    fn may_go_on(&self, byte: u8) -> bool {
+    fn can_continue(&self, byte: u8) -> bool {
         let length = self.gathered.len();
         let fits = NUMBER.get(length).is_none_or(|expected| *expected == byte);
         fits && length < MARK_BYTES_MAX && !byte.is_ascii_control()
     }
 
-    fn read(&self) -> Option<MarkKind> {
+    fn parse_mark(&self) -> Option<MarkKind> {
         let text = std::str::from_utf8(self.gathered.strip_prefix(NUMBER)?).ok()?;
         let mut parameters = text.split(';');
         let letter = parameters.next()?;
@@ -156,20 +156,20 @@ mod tests {
     const NONCE: &str = "n0nce4tests";
 
     fn scanner() -> MarkScanner {
-        MarkScanner::new(&Nonce::new(NONCE).unwrap())
+        MarkScanner::new(&MarkNonce::new(NONCE).unwrap())
     }
 
     /// Checks that the marks are found however the stream is split.
     #[track_caller]
     fn check(stream: &[u8], expected: &[(MarkKind, u64, u64)]) {
-        let expected: Vec<Mark> = expected
+        let expected: Vec<ShellMark> = expected
             .iter()
-            .map(|(kind, start, end)| Mark { kind: *kind, start: *start, end: *end })
+            .map(|(kind, start, end)| ShellMark { kind: *kind, start: *start, end: *end })
             .collect();
         assert_eq!(scanner().scan(stream), expected);
         for size in 1..stream.len() {
             let mut scanner = scanner();
-            let found: Vec<Mark> =
+            let found: Vec<ShellMark> =
                 stream.chunks(size).flat_map(|piece| scanner.scan(piece)).collect();
             assert_eq!(found, expected, "in pieces of {size}");
         }

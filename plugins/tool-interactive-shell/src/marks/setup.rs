@@ -3,11 +3,11 @@
 //! Each text may run twice without harm, keeps the user's own prompt and hooks, and leaves `$?`
 //! unchanged.
 
-use super::Nonce;
+use super::MarkNonce;
 
 /// Shells that can print marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shell {
+pub enum MarkableShell {
     /// bash. Versions before 4.4 lack [`super::MarkKind::CommandStart`].
     Bash,
     /// zsh.
@@ -20,14 +20,14 @@ pub enum Shell {
 
 /// Arguments and variables for a shell's start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Injection {
+pub struct ShellInjection {
     /// Arguments, before all others.
     pub arguments: Vec<String>,
     /// Environment variables.
     pub variables: Vec<(String, String)>,
 }
 
-impl Shell {
+impl MarkableShell {
     /// Returns the shell with a program's name or path, if it is known. `sh` may be any shell, so
     /// it counts as the plainest, whose text all except zsh and fish understand.
     pub fn of_program(program: &str) -> Option<Self> {
@@ -43,7 +43,7 @@ impl Shell {
 
     /// Returns a line to type at the shell's prompt, without its line end. It begins with a blank,
     /// so that most shells leave it out of their history. The next prompt has marks.
-    pub fn line(self, nonce: &Nonce) -> String {
+    pub fn line(self, nonce: &MarkNonce) -> String {
         let mark = nonce.parameter();
         match self {
             Self::Bash => {
@@ -57,22 +57,22 @@ impl Shell {
     }
 
     /// Returns the arguments and variables for the shell's start, or `None` for zsh, where only
-    /// [`Shell::line`] works.
+    /// [`MarkableShell::line`] works.
     ///
     /// The user's startup files run as usual. A startup file that replaces `PROMPT_COMMAND` (bash)
     /// or `PS1` (plain shells) removes the marks. If the first prompt has no mark, the line helps.
     /// Plain shells use `prompt` instead of their own prompt.
-    pub fn injection(self, nonce: &Nonce, prompt: &str) -> Option<Injection> {
+    pub fn injection(self, nonce: &MarkNonce, prompt: &str) -> Option<ShellInjection> {
         let mark = nonce.parameter();
         match self {
-            Self::Bash => Some(Injection {
+            Self::Bash => Some(ShellInjection {
                 variables: vec![("PROMPT_COMMAND".to_owned(), bash(&mark))],
-                ..Injection::default()
+                ..ShellInjection::default()
             }),
             Self::Zsh => None,
-            Self::Fish => Some(Injection {
+            Self::Fish => Some(ShellInjection {
                 arguments: vec!["--init-command".to_owned(), fish(&mark)],
-                ..Injection::default()
+                ..ShellInjection::default()
             }),
             Self::Posix => {
                 // The ash of busybox ignores the width of text between these brackets. Dash, which
@@ -81,7 +81,7 @@ impl Shell {
                 let before = format!("{open}\x1b]133;D;$?;{mark}\x07\x1b]133;A;{mark}\x07{close}");
                 let ps1 = format!("{before}{prompt}{open}\x1b]133;B;{mark}\x07{close}");
                 let variables = vec![("PS1".to_owned(), ps1)];
-                Some(Injection { variables, ..Injection::default() })
+                Some(ShellInjection { variables, ..ShellInjection::default() })
             }
         }
     }
@@ -161,23 +161,23 @@ mod tests {
     #[test]
     fn shells_are_known_by_their_programs() {
         for (program, shell) in [
-            ("/usr/bin/bash", Some(Shell::Bash)),
-            ("-zsh", Some(Shell::Zsh)),
+            ("/usr/bin/bash", Some(MarkableShell::Bash)),
+            ("-zsh", Some(MarkableShell::Zsh)),
             ("zsh-5.9", None),
-            ("fish", Some(Shell::Fish)),
-            ("/bin/sh", Some(Shell::Posix)),
-            ("bash5.2", Some(Shell::Bash)),
+            ("fish", Some(MarkableShell::Fish)),
+            ("/bin/sh", Some(MarkableShell::Posix)),
+            ("bash5.2", Some(MarkableShell::Bash)),
             ("python3", None),
             ("", None),
         ] {
-            assert_eq!(Shell::of_program(program), shell, "{program}");
+            assert_eq!(MarkableShell::of_program(program), shell, "{program}");
         }
     }
 
     #[test]
     fn a_line_is_one_line_without_controls() {
-        let nonce = Nonce::new("n0nce4tests").unwrap();
-        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Posix] {
+        let nonce = MarkNonce::new("n0nce4tests").unwrap();
+        for shell in [MarkableShell::Bash, MarkableShell::Zsh, MarkableShell::Fish, MarkableShell::Posix] {
             let line = shell.line(&nonce);
             assert!(line.starts_with(' ') && !line.contains(char::is_control), "{line:?}");
             // A terminal in line mode accepts 4095 bytes per line.

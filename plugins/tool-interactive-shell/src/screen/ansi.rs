@@ -20,21 +20,21 @@ const ATTRIBUTES: [(Flags, u8); 7] = [
 
 /// The appearance of a cell, without its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Look {
+struct CellStyle {
     foreground: Color,
     background: Color,
     /// One bit for each of [`ATTRIBUTES`].
     attributes: u8,
 }
 
-impl Look {
+impl CellStyle {
     const PLAIN: Self = Self {
         foreground: Color::Named(NamedColor::Foreground),
         background: Color::Named(NamedColor::Background),
         attributes: 0,
     };
 
-    fn of(cell: &Cell) -> Self {
+    fn from_cell(cell: &Cell) -> Self {
         let attributes = ATTRIBUTES
             .iter()
             .enumerate()
@@ -69,7 +69,7 @@ impl Look {
 
 /// Returns the visible rows, joined by CR LF, without plain trailing blanks and blank rows at the
 /// bottom.
-pub(super) fn rows(grid: &Grid<Cell>) -> String {
+pub(super) fn ansi_rows(grid: &Grid<Cell>) -> String {
     let mut out = String::new();
     let mut blank_rows = 0;
     for row in 0..grid.screen_lines() {
@@ -89,21 +89,21 @@ pub(super) fn rows(grid: &Grid<Cell>) -> String {
 
 fn is_seen(cell: &Cell) -> bool {
     let is_blank = (cell.c == ' ' || cell.c.is_control()) && cell.zerowidth().is_none();
-    !is_blank || Look::of(cell).shows_on_blank()
+    !is_blank || CellStyle::from_cell(cell).shows_on_blank()
 }
 
 fn write_cells(out: &mut String, cells: &[Cell]) {
-    let mut look = Look::PLAIN;
+    let mut look = CellStyle::PLAIN;
     for cell in cells.iter().filter(|cell| !cell.flags.contains(Flags::WIDE_CHAR_SPACER)) {
-        let next = Look::of(cell);
+        let next = CellStyle::from_cell(cell);
         if next != look {
             look = next;
-            if look == Look::PLAIN { out.push_str("\x1b[0m") } else { look.write(out) }
+            if look == CellStyle::PLAIN { out.push_str("\x1b[0m") } else { look.write(out) }
         }
         out.push(if cell.c.is_control() { ' ' } else { cell.c });
         out.extend(cell.zerowidth().unwrap_or_default());
     }
-    if look != Look::PLAIN {
+    if look != CellStyle::PLAIN {
         out.push_str("\x1b[0m");
     }
 }

@@ -6,13 +6,13 @@ use alacritty_terminal::Term;
 use alacritty_terminal::grid::Dimensions;
 use alacritty_terminal::index::Line;
 
-use super::history::History;
-use super::replies::Replies;
+use super::history::ScreenHistory;
+use super::replies::PendingReplies;
 use super::text::{self, LinePiece, TextLine};
 
 /// The new text since the last mark.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Unseen {
+pub struct UnseenText {
     /// The text, with lines joined by LF. It begins in the first changed line: after the reported
     /// text if that is still there, otherwise at the line's beginning.
     pub text: String,
@@ -23,7 +23,7 @@ pub struct Unseen {
 
 /// The screen at the last mark. Lines are counted from its first one.
 #[derive(Debug, Default)]
-pub(super) struct Baseline {
+pub(super) struct ScreenBaseline {
     lines: Vec<String>,
     /// The cursor's line.
     cursor_line: usize,
@@ -34,25 +34,25 @@ pub(super) struct Baseline {
 }
 
 /// The new text of a line that left the history.
-pub(super) struct New<'a> {
+pub(super) struct NewLineText<'a> {
     pub text: &'a str,
-    /// As in [`Unseen`].
+    /// As in [`UnseenText`].
     pub continues: bool,
 }
 
 /// The lines to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+pub(super) enum ComparedLines {
     All,
     /// Lines that begin above the screen.
     Above,
 }
 
-impl Baseline {
+impl ScreenBaseline {
     /// Creates the baseline of the current screen. The history must be empty.
-    pub(super) fn of(term: &Term<Replies>) -> Self {
+    pub(super) fn from_screen(term: &Term<PendingReplies>) -> Self {
         let mut baseline = Self::default();
-        for (at, line) in shown(term).into_iter().enumerate() {
+        for (at, line) in visible_lines(term).into_iter().enumerate() {
             if let Some(cursor) = line.cursor {
                 baseline.cursor_line = at;
                 baseline.cursor = cursor;
@@ -68,15 +68,15 @@ impl Baseline {
     }
 
     /// Returns the new text of a line, or of a piece of a line, that leaves the history.
-    pub(super) fn left<'a>(
+    pub(super) fn text_leaving_history<'a>(
         &mut self,
         index: u64,
         line: LinePiece<'a>,
         (is_wiped, is_any_wiped): (bool, bool),
-    ) -> Option<New<'a>> {
+    ) -> Option<NewLineText<'a>> {
         let LinePiece { text, is_whole, .. } = line;
         if self.has_begun {
-            return Some(New { text, continues: true });
+            return Some(NewLineText { text, continues: true });
         }
         let index = usize::try_from(index).unwrap_or(usize::MAX);
         let told = self.lines.get(index).filter(|_| !is_wiped).map_or("", String::as_str);
@@ -90,9 +90,9 @@ impl Baseline {
         }
         self.has_begun = true;
         let prefix =
-            if index == self.cursor_line && !is_wiped { self.told_of_cursor_line() } else { "" };
+            if index == self.cursor_line && !is_wiped { self.reported_cursor_line() } else { "" };
         let rest = text.strip_prefix(prefix).filter(|_| !prefix.is_empty());
-        Some(New { text: rest.unwrap_or(text), continues: rest.is_some() })
+        Some(NewLineText { text: rest.unwrap_or(text), continues: rest.is_some() })
     }
 
     /// Removes the beginning of a reported line, because its rest will be compared alone.
@@ -105,9 +105,9 @@ impl Baseline {
         }
     }
 
-    pub(super) fn unseen(&self, term: &Term<Replies>, history: &History, which: Which) -> Unseen {
-        let mut lines = shown(term);
-        if which == Which::Above {
+    pub(super) fn unseen(&self, term: &Term<PendingReplies>, history: &ScreenHistory, which: ComparedLines) -> UnseenText {
+        let mut lines = visible_lines(term);
+        if which == ComparedLines::Above {
             lines.truncate(lines.iter().take_while(|line| line.first_row < 0).count());
         }
         let gone = usize::try_from(history.lines_gone).unwrap_or(usize::MAX);
@@ -123,20 +123,20 @@ impl Baseline {
         } else if wiped_row.is_none() {
             start = self.with_line_feeds(start, &lines, gone);
         }
-        let Some(start) = start else { return Unseen::default() };
-        let mut unseen = Unseen { text: String::new(), continues: self.has_begun };
+        let Some(start) = start else { return UnseenText::default() };
+        let mut unseen = UnseenText { text: String::new(), continues: self.has_begun };
         for (at, line) in lines.iter().enumerate().skip(start) {
             if at > start {
                 unseen.text.push('\n');
             }
             let is_told_in_part =
                 at == start && !self.has_begun && gone + at == self.cursor_line && !wiped(line);
-            let told = if is_told_in_part { self.told_of_cursor_line() } else { "" };
+            let told = if is_told_in_part { self.reported_cursor_line() } else { "" };
             let rest = line.text.strip_prefix(told).filter(|_| !told.is_empty());
             unseen.continues |= rest.is_some();
             unseen.text.push_str(rest.unwrap_or(&line.text));
         }
-        if which == Which::Above && !unseen.text.is_empty() {
+        if which == ComparedLines::Above && !unseen.text.is_empty() {
             unseen.text.push('\n');
         }
         unseen
@@ -163,17 +163,17 @@ impl Baseline {
 
     /// Returns the first line for which a line feed alone is new.
     fn first_below(&self) -> usize {
-        let blank = self.told_of_cursor_line().trim().is_empty();
+        let blank = self.reported_cursor_line().trim().is_empty();
         self.cursor_line + usize::from(!blank)
     }
 
-    fn told_of_cursor_line(&self) -> &str {
+    fn reported_cursor_line(&self) -> &str {
         self.lines.get(self.cursor_line).and_then(|line| line.get(..self.cursor)).unwrap_or("")
     }
 }
 
 /// Returns the lines of history and screen, up to the last one that is not blank or has the cursor.
-fn shown(term: &Term<Replies>) -> Vec<TextLine> {
+fn visible_lines(term: &Term<PendingReplies>) -> Vec<TextLine> {
     let grid = term.grid();
     let all: Range<Line> = grid.topmost_line()..grid.bottommost_line() + 1i32;
     let mut lines = text::lines(grid, all);

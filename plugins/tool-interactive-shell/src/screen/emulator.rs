@@ -17,22 +17,22 @@ use alacritty_terminal::vte::ansi::{
 
 use unicode_width::UnicodeWidthChar as _;
 
-use super::Size;
-use super::baseline::{Baseline, Unseen, Which};
-use super::history::{EMULATOR_ROWS_MAX, HISTORY_ROWS_MAX, History, ROWS_KEPT_MAX};
+use super::ScreenSize;
+use super::baseline::{ScreenBaseline, UnseenText, ComparedLines};
+use super::history::{EMULATOR_ROWS_MAX, HISTORY_ROWS_MAX, ScreenHistory, ROWS_KEPT_MAX};
 use super::invisible::{FIRST_WITHOUT_WIDTH, is_common_letter, is_invisible};
-use super::replies::Replies;
+use super::replies::PendingReplies;
 use super::text;
 
 /// The maximum number of combining marks on one letter. Languages and emoji need fewer than ten.
 /// Without a limit, a stream of only marks would grow one cell forever.
 const MARKS_MAX: usize = 16;
 
-pub(super) struct Emulator {
-    pub term: Term<Replies>,
-    pub replies: Replies,
-    baseline: Baseline,
-    history: History,
+pub(super) struct TerminalEmulator {
+    pub term: Term<PendingReplies>,
+    pub replies: PendingReplies,
+    baseline: ScreenBaseline,
+    history: ScreenHistory,
     /// The scrolling region, which the terminal does not expose.
     region: Range<usize>,
     /// Counts characters, to check the history after every 256th. They scroll by fewer rows than
@@ -42,9 +42,9 @@ pub(super) struct Emulator {
     has_own_tabs: bool,
 }
 
-impl Emulator {
-    pub(super) fn new(size: Size) -> Self {
-        let replies = Replies::default();
+impl TerminalEmulator {
+    pub(super) fn new(size: ScreenSize) -> Self {
+        let replies = PendingReplies::default();
         let config = Config {
             scrolling_history: EMULATOR_ROWS_MAX,
             osc52: Osc52::Disabled,
@@ -55,29 +55,29 @@ impl Emulator {
         Self {
             term,
             replies,
-            baseline: Baseline::default(),
-            history: History::default(),
+            baseline: ScreenBaseline::default(),
+            history: ScreenHistory::default(),
             region: 0..size.rows,
             inputs: 0,
             has_own_tabs: false,
         }
     }
 
-    pub(super) fn unseen(&self, which: Which) -> Unseen {
+    pub(super) fn unseen(&self, which: ComparedLines) -> UnseenText {
         self.baseline.unseen(&self.term, &self.history, which)
     }
 
-    pub(super) fn take_scrolled(&mut self) -> Option<Unseen> {
+    pub(super) fn take_scrolled(&mut self) -> Option<UnseenText> {
         self.history.take_scrolled()
     }
 
     pub(super) fn mark_seen(&mut self) {
         self.term.grid_mut().clear_history();
         self.history.mark();
-        self.baseline = Baseline::of(&self.term);
+        self.baseline = ScreenBaseline::from_screen(&self.term);
     }
 
-    pub(super) fn resize(&mut self, size: Size) {
+    pub(super) fn resize(&mut self, size: ScreenSize) {
         let before = self.lines_to_cursor();
         self.term.resize(size);
         self.region = 0..size.rows;
@@ -171,7 +171,7 @@ impl Emulator {
 
     /// Returns true if a character is shown. A character without width must be visible and fit on a
     /// letter.
-    fn takes(&self, character: char) -> bool {
+    fn is_shown(&self, character: char) -> bool {
         is_common_letter(character)
             || character.width() != Some(0)
             || (!is_invisible(character) && self.has_room_for_mark())
@@ -215,7 +215,7 @@ macro_rules! pass_and_settle {
     };
 }
 
-impl Handler for Emulator {
+impl Handler for TerminalEmulator {
     pass! {
         goto(line: i32, column: usize);
         goto_line(line: i32);
@@ -276,7 +276,7 @@ impl Handler for Emulator {
 
     #[inline]
     fn input(&mut self, character: char) {
-        if character >= FIRST_WITHOUT_WIDTH && !self.takes(character) {
+        if character >= FIRST_WITHOUT_WIDTH && !self.is_shown(character) {
             return;
         }
         self.term.input(character);
@@ -346,7 +346,7 @@ impl Handler for Emulator {
         self.term.reset_state();
         self.has_own_tabs = false;
         self.region = 0..self.term.screen_lines();
-        self.baseline = Baseline::default();
+        self.baseline = ScreenBaseline::default();
         self.history.reset();
         self.wiped();
     }

@@ -14,7 +14,7 @@ const TAB_COLUMNS: usize = 8;
 
 /// A sequence of complete plain lines.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Plain {
+pub(super) struct PlainLines {
     /// The number of lines.
     pub lines: usize,
     /// Their size in bytes.
@@ -25,9 +25,9 @@ pub(super) struct Plain {
     pub letters: usize,
 }
 
-impl Plain {
+impl PlainLines {
     /// Finds the plain lines at the beginning of `bytes`, up to `lines_max`. The last one has text.
-    pub(super) fn at(bytes: &[u8], columns: usize, lines_max: usize) -> Self {
+    pub(super) fn find_at_start(bytes: &[u8], columns: usize, lines_max: usize) -> Self {
         let (mut all, mut with_text) = (Self::default(), Self::default());
         while all.lines < lines_max && all.take(bytes, columns) {
             if all.letters > with_text.letters {
@@ -38,7 +38,7 @@ impl Plain {
     }
 
     /// Takes exactly `lines` plain lines from the beginning of `bytes`.
-    pub(super) fn exactly(bytes: &[u8], columns: usize, lines: usize) -> Self {
+    pub(super) fn take_exactly(bytes: &[u8], columns: usize, lines: usize) -> Self {
         let mut all = Self::default();
         while all.lines < lines && all.take(bytes, columns) {}
         all
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn plain_lines_are_counted_up_to_the_last_one_with_text() {
         let plain = |text: &str| {
-            let found = Plain::at(text.as_bytes(), 10, 100);
+            let found = PlainLines::find_at_start(text.as_bytes(), 10, 100);
             (found.lines, found.bytes, found.letters)
         };
         assert_eq!(plain("one\r\n\r\n\two\r\n\r\n"), (3, 12, 5));
@@ -115,10 +115,10 @@ mod tests {
         }
         assert_eq!(plain("a\nb\r\n"), (0, 0, 0), "a line feed alone leaves the column");
         assert_eq!(plain("a\r\nb"), (1, 3, 1));
-        let two = Plain { lines: 2, bytes: 6, last: 3, letters: 2 };
-        assert_eq!(Plain::at(b"a\r\nb\r\nc\r\n", 10, 2), two);
-        let two = Plain { lines: 2, bytes: 5, last: 3, letters: 1 };
-        assert_eq!(Plain::exactly(b"a\r\n\r\nc\r\n", 10, 2), two);
+        let two = PlainLines { lines: 2, bytes: 6, last: 3, letters: 2 };
+        assert_eq!(PlainLines::find_at_start(b"a\r\nb\r\nc\r\n", 10, 2), two);
+        let two = PlainLines { lines: 2, bytes: 5, last: 3, letters: 1 };
+        assert_eq!(PlainLines::take_exactly(b"a\r\n\r\nc\r\n", 10, 2), two);
     }
 
     #[test]

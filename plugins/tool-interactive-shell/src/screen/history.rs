@@ -11,8 +11,8 @@ use alacritty_terminal::grid::{Dimensions, Grid};
 use alacritty_terminal::index::Line;
 use alacritty_terminal::term::cell::Cell;
 
-use super::baseline::{Baseline, Unseen};
-use super::replies::Replies;
+use super::baseline::{ScreenBaseline, UnseenText};
+use super::replies::PendingReplies;
 use super::{ROWS_MAX, text};
 
 /// The number of rows above the screen that are kept as rows, so that a program may still change
@@ -34,7 +34,7 @@ pub(super) const EMULATOR_ROWS_MAX: usize = HISTORY_ROWS_MAX + SLACK_ROWS + ROWS
 
 /// The lines that left the screen since the last mark.
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub(super) struct ScreenHistory {
     /// The number of dropped rows.
     pub rows_gone: u64,
     /// The number of dropped lines, which is the index of the first remaining line.
@@ -42,14 +42,14 @@ pub(super) struct History {
     /// The screen's first row, counted from the mark, when the screen was wiped.
     pub wiped_at: Option<u64>,
     /// New text of dropped lines that was not taken yet.
-    scrolled: Scrolled,
+    scrolled: ScrolledText,
     /// The number of rows that became text before they were dropped.
     rows_taken: usize,
 }
 
 /// New text of lines that left the history.
 #[derive(Debug, Default)]
-struct Scrolled {
+struct ScrolledText {
     text: String,
     /// Whether the text continues the last reported line.
     continues: bool,
@@ -57,20 +57,20 @@ struct Scrolled {
     is_open: bool,
 }
 
-impl History {
+impl ScreenHistory {
     /// Turns the oldest rows into text if there are too many.
     #[inline]
-    pub(super) fn settle(&mut self, term: &mut Term<Replies>, baseline: &mut Baseline) {
+    pub(super) fn settle(&mut self, term: &mut Term<PendingReplies>, baseline: &mut ScreenBaseline) {
         if term.grid().history_size() >= HISTORY_ROWS_MAX + SLACK_ROWS {
             self.drop_oldest(term, baseline);
         }
     }
 
     #[cold]
-    fn drop_oldest(&mut self, term: &mut Term<Replies>, baseline: &mut Baseline) {
+    fn drop_oldest(&mut self, term: &mut Term<PendingReplies>, baseline: &mut ScreenBaseline) {
         let rows = term.grid().history_size() - HISTORY_ROWS_MAX;
         let taken = self.rows_taken.min(rows);
-        self.take(term.grid(), taken..rows, baseline);
+        self.take_rows(term.grid(), taken..rows, baseline);
         self.rows_taken -= taken;
         self.forget(term, rows);
         let grid = term.grid_mut();
@@ -79,7 +79,7 @@ impl History {
     }
 
     /// Takes the new text of rows, counted from the topmost.
-    fn take(&mut self, grid: &Grid<Cell>, rows: Range<usize>, baseline: &mut Baseline) {
+    fn take_rows(&mut self, grid: &Grid<Cell>, rows: Range<usize>, baseline: &mut ScreenBaseline) {
         let top = grid.topmost_line().0;
         let mut index = self.lines_gone;
         let wiped_row = self.wiped_row(grid);
@@ -87,7 +87,7 @@ impl History {
         text::each_line(grid, top + rows.start as i32..top + rows.end as i32, |line| {
             let is_wiped = wiped_row.is_some_and(|row| line.first_row >= row);
             let wiped = (is_wiped, wiped_row.is_some());
-            if let Some(new) = baseline.left(index, line, wiped) {
+            if let Some(new) = baseline.text_leaving_history(index, line, wiped) {
                 if scrolled.text.is_empty() {
                     scrolled.continues = new.continues;
                 }
@@ -106,12 +106,12 @@ impl History {
     pub(super) fn pass_over(
         &mut self,
         grid: &Grid<Cell>,
-        baseline: &mut Baseline,
+        baseline: &mut ScreenBaseline,
         (lines, plain): (usize, &[u8]),
     ) {
         // The rows above are older. They are dropped later, and are already text then.
         let above = grid.history_size() + grid.screen_lines() - 1;
-        self.take(grid, self.rows_taken..above, baseline);
+        self.take_rows(grid, self.rows_taken..above, baseline);
         self.rows_taken = above;
         super::flood::push_text(plain, &mut self.scrolled.text);
         self.rows_gone += lines as u64;
@@ -119,23 +119,23 @@ impl History {
     }
 
     /// Returns new text of dropped lines.
-    pub(super) fn take_scrolled(&mut self) -> Option<Unseen> {
+    pub(super) fn take_scrolled(&mut self) -> Option<UnseenText> {
         let text = std::mem::take(&mut self.scrolled.text);
         // The next text continues this one.
         let continues = std::mem::replace(&mut self.scrolled.continues, true);
-        (!text.is_empty()).then_some(Unseen { text, continues })
+        (!text.is_empty()).then_some(UnseenText { text, continues })
     }
 
     /// Forgets the rows at a mark, but keeps text that was not taken.
     pub(super) fn mark(&mut self) {
         let text = std::mem::take(&mut self.scrolled.text);
         let continues = self.scrolled.continues;
-        let scrolled = Scrolled { continues, text, is_open: false };
+        let scrolled = ScrolledText { continues, text, is_open: false };
         *self = Self { scrolled, ..Self::default() };
     }
 
     /// Handles the erasure of the history (`ESC [ 3 J`). Must be called before it.
-    pub(super) fn erase(&mut self, term: &Term<Replies>) {
+    pub(super) fn erase(&mut self, term: &Term<PendingReplies>) {
         self.end_line();
         self.forget(term, term.grid().history_size());
     }
@@ -147,7 +147,7 @@ impl History {
     }
 
     /// Records that the program wiped the whole screen.
-    pub(super) fn wipe(&mut self, term: &Term<Replies>) {
+    pub(super) fn wipe(&mut self, term: &Term<PendingReplies>) {
         self.wiped_at = Some(self.rows_gone + term.grid().history_size() as u64);
     }
 
@@ -167,7 +167,7 @@ impl History {
     }
 
     /// Counts the oldest `rows` rows, and the lines that end in them, as dropped.
-    fn forget(&mut self, term: &Term<Replies>, rows: usize) {
+    fn forget(&mut self, term: &Term<PendingReplies>, rows: usize) {
         let grid = term.grid();
         let top = grid.topmost_line().0;
         let ends = (top..top + rows as i32).filter(|row| !text::is_wrapped(&grid[Line(*row)]));

@@ -24,14 +24,14 @@ use alacritty_terminal::index::Line;
 use alacritty_terminal::term::TermMode;
 use alacritty_terminal::vte::ansi::{Processor, Timeout};
 
-use self::baseline::Which;
-use self::emulator::Emulator;
-use self::flood::Plain;
+use self::baseline::ComparedLines;
+use self::emulator::TerminalEmulator;
+use self::flood::PlainLines;
 use self::history::ROWS_KEPT_MAX;
 use self::letters::LetterGuard;
 use self::strings::StringGuard;
 
-pub use self::baseline::Unseen;
+pub use self::baseline::UnseenText;
 pub use self::history::HISTORY_ROWS_MAX;
 pub use self::replies::REPLY_BYTES_MAX;
 pub use self::strings::STRING_BYTES_MAX;
@@ -46,18 +46,18 @@ pub const COLUMNS_MAX: u16 = 1000;
 pub const ROWS_MAX: u16 = 500;
 
 /// The visible output of a program that writes to a terminal.
-pub struct Screen {
-    parser: Processor<NeverHeldBack>,
+pub struct EmulatedScreen {
+    parser: Processor<NoSynchronizedUpdates>,
     strings: StringGuard,
     letters: LetterGuard,
-    emulator: Emulator,
+    emulator: TerminalEmulator,
     bytes: u64,
     line_feeds: u64,
 }
 
 /// The position of the cursor in the visible screen, counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cursor {
+pub struct ScreenCursor {
     /// The row, from the top.
     pub row: u16,
     /// The column, from the left. It is the last one also if the next character would begin a new
@@ -67,7 +67,7 @@ pub struct Cursor {
     pub is_visible: bool,
 }
 
-impl Screen {
+impl EmulatedScreen {
     /// Creates an empty screen. Sizes beyond [`ROWS_MAX`], [`COLUMNS_MIN`] and [`COLUMNS_MAX`] are
     /// clamped.
     pub fn new(rows: u16, columns: u16) -> Self {
@@ -75,7 +75,7 @@ impl Screen {
             parser: Processor::new(),
             strings: StringGuard::default(),
             letters: LetterGuard::default(),
-            emulator: Emulator::new(Size::within(rows, columns)),
+            emulator: TerminalEmulator::new(ScreenSize::within(rows, columns)),
             bytes: 0,
             line_feeds: 0,
         }
@@ -87,7 +87,7 @@ impl Screen {
         self.line_feeds += memchr::memchr_iter(b'\n', bytes).count() as u64;
         let mut rest = bytes;
         while rest.len() >= flood::PIECE_BYTES_MIN {
-            let plain = Plain::at(rest, self.emulator.term.columns(), usize::MAX);
+            let plain = PlainLines::find_at_start(rest, self.emulator.term.columns(), usize::MAX);
             if plain.lines > 0 {
                 self.feed_plain(&rest[..plain.bytes], plain.lines);
                 rest = &rest[plain.bytes..];
@@ -107,7 +107,7 @@ impl Screen {
         let rows_kept = ROWS_KEPT_MAX + self.emulator.term.screen_lines();
         let lines_before = self.emulator.lines_to_flooded() + 1;
         if flood::lines_unseen(lines.saturating_sub(lines_before), rows_kept) > 0 {
-            let before = Plain::at(bytes, columns, lines_before);
+            let before = PlainLines::find_at_start(bytes, columns, lines_before);
             let (others, last) = bytes[..before.bytes].split_at(before.last);
             self.advance(others);
             let inputs = self.emulator.inputs();
@@ -117,7 +117,7 @@ impl Screen {
             // the next lines.
             if self.emulator.inputs() != inputs && self.emulator.is_flooded() {
                 let unseen = flood::lines_unseen(lines - before.lines, rows_kept);
-                let unseen = Plain::exactly(bytes, columns, unseen);
+                let unseen = PlainLines::take_exactly(bytes, columns, unseen);
                 self.emulator.pass_over(unseen.lines, unseen.letters, &bytes[..unseen.bytes]);
                 bytes = &bytes[unseen.bytes..];
             }
@@ -139,32 +139,32 @@ impl Screen {
         self.emulator.replies.take()
     }
 
-    /// Changes the size and reflows wrapped lines. Clamps sizes like [`Screen::new`].
+    /// Changes the size and reflows wrapped lines. Clamps sizes like [`EmulatedScreen::new`].
     pub fn resize(&mut self, rows: u16, columns: u16) {
-        self.emulator.resize(Size::within(rows, columns));
+        self.emulator.resize(ScreenSize::within(rows, columns));
     }
 
-    /// Returns the new text since [`Screen::mark_seen`], without marking it. Empty while a
-    /// full-screen program runs, for which [`Screen::lines`] is more useful.
-    pub fn unseen(&self) -> Unseen {
+    /// Returns the new text since [`EmulatedScreen::mark_seen`], without marking it. Empty while a
+    /// full-screen program runs, for which [`EmulatedScreen::lines`] is more useful.
+    pub fn unseen(&self) -> UnseenText {
         if self.is_full_screen() {
-            return Unseen::default();
+            return UnseenText::default();
         }
-        self.emulator.unseen(Which::All)
+        self.emulator.unseen(ComparedLines::All)
     }
 
     /// Returns the part of the new text above the screen. For a program that draws, this is
     /// everything except the drawing.
-    pub fn unseen_above(&self) -> Unseen {
+    pub fn unseen_above(&self) -> UnseenText {
         if self.is_full_screen() {
-            return Unseen::default();
+            return UnseenText::default();
         }
-        self.emulator.unseen(Which::Above)
+        self.emulator.unseen(ComparedLines::Above)
     }
 
-    /// Takes the new text before [`Screen::unseen`] that is too old to be kept as rows. Call it
-    /// after each [`Screen::feed`], because the text accumulates.
-    pub fn take_scrolled(&mut self) -> Option<Unseen> {
+    /// Takes the new text before [`EmulatedScreen::unseen`] that is too old to be kept as rows. Call it
+    /// after each [`EmulatedScreen::feed`], because the text accumulates.
+    pub fn take_scrolled(&mut self) -> Option<UnseenText> {
         self.emulator.take_scrolled()
     }
 
@@ -188,9 +188,9 @@ impl Screen {
     }
 
     /// Returns the cursor.
-    pub fn cursor(&self) -> Cursor {
+    pub fn cursor(&self) -> ScreenCursor {
         let point = self.emulator.term.grid().cursor.point;
-        Cursor {
+        ScreenCursor {
             row: u16::try_from(point.line.0).unwrap_or(0),
             column: u16::try_from(point.column.0).unwrap_or(u16::MAX),
             is_visible: self.mode().contains(TermMode::SHOW_CURSOR),
@@ -205,7 +205,7 @@ impl Screen {
     /// Returns the visible rows with colours and attributes (SGR) and no other sequences, joined by
     /// CR LF.
     pub fn ansi(&self) -> String {
-        ansi::rows(self.emulator.term.grid())
+        ansi::ansi_rows(self.emulator.term.grid())
     }
 
     /// Returns true if the cursor is after text in its line, as after a prompt.
@@ -274,12 +274,12 @@ impl Screen {
 
 /// A size within the limits.
 #[derive(Debug, Clone, Copy)]
-struct Size {
+struct ScreenSize {
     rows: usize,
     columns: usize,
 }
 
-impl Size {
+impl ScreenSize {
     fn within(rows: u16, columns: u16) -> Self {
         Self {
             rows: usize::from(rows.clamp(1, ROWS_MAX)),
@@ -288,7 +288,7 @@ impl Size {
     }
 }
 
-impl Dimensions for Size {
+impl Dimensions for ScreenSize {
     fn total_lines(&self) -> usize {
         self.rows
     }
@@ -305,9 +305,9 @@ impl Dimensions for Size {
 /// Disables synchronized updates (mode 2026). They would need a clock, and a program that dies
 /// during an update would leave its output unread.
 #[derive(Debug, Default)]
-struct NeverHeldBack;
+struct NoSynchronizedUpdates;
 
-impl Timeout for NeverHeldBack {
+impl Timeout for NoSynchronizedUpdates {
     fn set_timeout(&mut self, _duration: std::time::Duration) {}
 
     fn clear_timeout(&mut self) {}

@@ -19,11 +19,11 @@ const BACKGROUND: Rgb = Rgb { r: 0, g: 0, b: 0 };
 /// A handle to the waiting replies. The emulator writes to one handle, and the screen reads from
 /// another.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Replies {
+pub(super) struct PendingReplies {
     waiting: Arc<Mutex<Vec<u8>>>,
 }
 
-impl Replies {
+impl PendingReplies {
     pub(super) fn take(&self) -> Vec<u8> {
         std::mem::take(&mut *self.waiting.lock())
     }
@@ -37,7 +37,7 @@ impl Replies {
     }
 }
 
-impl EventListener for Replies {
+impl EventListener for PendingReplies {
     /// All other events concern windows, which do not exist here. The enum is the emulator's, so
     /// the last arm is needed.
     fn send_event(&self, event: Event) {

@@ -88,10 +88,10 @@ pub(super) fn lines(grid: &Grid<Cell>, range: Range<Line>) -> Vec<TextLine> {
             push_cells(&mut line.text, cells);
         }
         if !is_wrapped(&grid[row]) {
-            lines.extend(open.take().map(cut));
+            lines.extend(open.take().map(trim_line));
         }
     }
-    lines.extend(open.map(cut));
+    lines.extend(open.map(trim_line));
     lines
 }
 
@@ -117,7 +117,7 @@ pub(super) fn each_line(grid: &Grid<Cell>, range: Range<i32>, mut take: impl FnM
 }
 
 /// Removes the blanks after the text and after the cursor.
-fn cut(mut line: TextLine) -> TextLine {
+fn trim_line(mut line: TextLine) -> TextLine {
     let length = line.trimmed().len().max(line.cursor.unwrap_or(0));
     line.text.truncate(length);
     line

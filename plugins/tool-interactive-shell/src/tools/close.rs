@@ -3,9 +3,9 @@
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
 
-use super::given;
-use crate::answer::{tell_end, tell_processes};
-use crate::shells::Shells;
+use super::non_empty_argument;
+use crate::answer::{add_program_end, add_processes};
+use crate::shells::InteractiveShellPlugin;
 use crate::{close, join, output};
 
 /// End a session and everything that runs in it, also in the background. Returns the exit status,
@@ -27,23 +27,23 @@ struct ShellClose {
 }
 
 impl Tool for ShellClose {
-    type State = Shells;
+    type State = InteractiveShellPlugin;
 
-    async fn call(self, cx: &Cx<Shells>) -> Result<Output> {
+    async fn call(self, cx: &Cx<InteractiveShellPlugin>) -> Result<Output> {
         let shells = &cx.state().0;
-        let session = shells.get(given("shell_close", "session_id", &self.session_id)?)?;
+        let session = shells.get(non_empty_argument("shell_close", "session_id", &self.session_id)?)?;
         let was_alive = session.is_alive();
-        let Some(ended) = close::end(&session, cx).await? else {
+        let Some(ended) = close::close_session(&session, cx).await? else {
             let text = format!("session `{}` did not end, even after SIGKILL", session.id);
             return Err(Error::new(ErrorKind::Timeout, text).with_hint("call shell_close again"));
         };
         let mut told = Map::new();
         if let Some(end) = &session.live().end {
-            tell_end(&mut told, end);
+            add_program_end(&mut told, end);
         }
-        tell_processes(&mut told, "ended", &ended);
-        output::tell(cx, &session, &mut told, "final_output").await?;
-        join::show(&session).await;
+        add_processes(&mut told, "ended", &ended);
+        output::stream_new_output(cx, &session, &mut told, "final_output").await?;
+        join::show_screen(&session).await;
         shells.forget(&session);
         shells.trace.line(format_args!("close: id={}, was_alive={was_alive}", session.id));
         Ok(Output::json(Value::Object(told)))

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::Signal;
 
-use super::{SECONDS, Typed, alive, longest, put, respond_to};
-use crate::backend::Name;
-use crate::keys::{self, CursorKeys};
-use crate::session::{Session, Taken};
-use crate::shells::Shells;
+use super::{SECONDS, TypedInput, running_session, maximum_wait, type_input, respond_to};
+use crate::backend::BackendName;
+use crate::keys::{self, CursorKeyMode};
+use crate::session::{ShellSession, ConsumedInput};
+use crate::shells::InteractiveShellPlugin;
 
 /// Press a key in a session: c-c (interrupt), c-d (end of input), c-z (suspend), c-l (redraw), c-\
 /// (quit), or another by name: enter, tab, escape, up, f1, m-x, …. Or send a signal to the
@@ -81,12 +81,12 @@ impl From<ShellSignal> for Signal {
 }
 
 impl Tool for ShellControl {
-    type State = Shells;
+    type State = InteractiveShellPlugin;
 
-    async fn call(self, cx: &Cx<Shells>) -> Result<Output> {
+    async fn call(self, cx: &Cx<InteractiveShellPlugin>) -> Result<Output> {
         let shells = &cx.state().0;
-        let session = alive(shells, "shell_control", &self.session_id)?;
-        let (begun, longest) = (Instant::now(), longest(self.timeout, SECONDS));
+        let session = running_session(shells, "shell_control", &self.session_id)?;
+        let (begun, longest) = (Instant::now(), maximum_wait(self.timeout, SECONDS));
         let key = self.key.as_deref().map(str::trim).filter(|key| !key.is_empty());
         let typed = match (key, self.signal) {
             (Some(key), None) => press(cx, &session, key, longest).await?,
@@ -122,21 +122,21 @@ impl Tool for ShellControl {
 tool!(ShellControl);
 
 /// A signal types nothing.
-const NOTHING_TYPED: Typed = Typed { bytes: Vec::new(), taken: Taken::All };
+const NOTHING_TYPED: TypedInput = TypedInput { bytes: Vec::new(), taken: ConsumedInput::All };
 
-async fn press(cx: &Reporter, session: &Session, key: &str, longest: Duration) -> Result<Typed> {
+async fn press(cx: &Reporter, session: &ShellSession, key: &str, longest: Duration) -> Result<TypedInput> {
     let cursor_keys = if session.live().screen.wants_application_cursor() {
-        CursorKeys::Application
+        CursorKeyMode::Application
     } else {
-        CursorKeys::Normal
+        CursorKeyMode::Normal
     };
-    let Some(bytes) = keys::bytes(key, cursor_keys) else {
+    let Some(bytes) = keys::key_bytes(key, cursor_keys) else {
         let text = format!("unknown control key: `{key}`");
-        let hint = format!("keys are {}", keys::known());
+        let hint = format!("keys are {}", keys::known_keys());
         return Err(Error::new(ErrorKind::InvalidArguments, text).with_hint(hint));
     };
-    if session.backend != Name::Pipes {
-        return put(cx, session, bytes, longest).await;
+    if session.backend != BackendName::Pipes {
+        return type_input(cx, session, bytes, longest).await;
     }
     // Without a terminal driver, keys do not become signals.
     let control = session.control();
@@ -144,7 +144,7 @@ async fn press(cx: &Reporter, session: &Session, key: &str, longest: Duration) -
         "c-c" | "c" => control.signal(Signal::Interrupt).await?,
         "c-\\" | "\\" => control.signal(Signal::Quit).await?,
         "c-d" | "d" => control.end_input().await?,
-        _ => return put(cx, session, bytes, longest).await,
+        _ => return type_input(cx, session, bytes, longest).await,
     }
     session.note_typed();
     Ok(NOTHING_TYPED)

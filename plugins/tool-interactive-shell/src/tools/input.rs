@@ -6,12 +6,12 @@ use jaato_plugin_sdk::hooks::{Preview, SHELL_PROMPT};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::terminal::{TerminalAsk, TerminalAsked, TerminalState};
 
-use super::{SECONDS, Typed, alive, longest, put, respond_to};
-use crate::answer::{Wanted, wanted};
-use crate::backend::Name;
-use crate::marks::Shell;
-use crate::session::{Session, Taken};
-use crate::shells::Shells;
+use super::{SECONDS, TypedInput, running_session, maximum_wait, type_input, respond_to};
+use crate::answer::{ExpectedInput, expected_input};
+use crate::backend::BackendName;
+use crate::marks::MarkableShell;
+use crate::session::{ShellSession, ConsumedInput};
+use crate::shells::InteractiveShellPlugin;
 use crate::typing::{self, LINE_BYTES_MAX};
 
 /// The maximum number of bytes typed by one call.
@@ -63,7 +63,7 @@ enum MarkedShell {
     Sh,
 }
 
-impl From<MarkedShell> for Shell {
+impl From<MarkedShell> for MarkableShell {
     fn from(shell: MarkedShell) -> Self {
         match shell {
             MarkedShell::Bash => Self::Bash,
@@ -75,15 +75,15 @@ impl From<MarkedShell> for Shell {
 }
 
 impl Tool for ShellInput {
-    type State = Shells;
+    type State = InteractiveShellPlugin;
 
-    async fn call(self, cx: &Cx<Shells>) -> Result<Output> {
+    async fn call(self, cx: &Cx<InteractiveShellPlugin>) -> Result<Output> {
         let shells = &cx.state().0;
-        let session = alive(shells, "shell_input", &self.session_id)?;
+        let session = running_session(shells, "shell_input", &self.session_id)?;
         let is_asked = self.ask_user == Some(true);
         let text = match (self.input, is_asked, self.mark_prompts) {
             (Some(input), false, None) => input,
-            (None, false, Some(shell)) => Shell::from(shell).line(&shells.nonce) + "\n",
+            (None, false, Some(shell)) => MarkableShell::from(shell).line(&shells.nonce) + "\n",
             (None, true, None) => String::new(),
             (None, false, None) => {
                 let text = "shell_input: input is required";
@@ -95,12 +95,12 @@ impl Tool for ShellInput {
             }
         };
         // Keeps the session in use while the user answers, which may take long.
-        let wanted = session.want();
+        let wanted = session.read_without_pauses();
         let state = session.control().state().await.unwrap_or_default();
-        let longest = longest(self.timeout, SECONDS);
+        let longest = maximum_wait(self.timeout, SECONDS);
         let (typed, begun) = if is_asked {
-            ask(&session).await?;
-            (Typed { bytes: Vec::new(), taken: Taken::All }, Instant::now())
+            ask_user(&session).await?;
+            (TypedInput { bytes: Vec::new(), taken: ConsumedInput::All }, Instant::now())
         } else {
             let begun = Instant::now();
             (type_text(cx, &session, &state, &text, longest).await?, begun)
@@ -114,13 +114,13 @@ impl Tool for ShellInput {
         Ok(Output::json(Value::Object(told)))
     }
 
-    async fn preview(self, cx: &Cx<Shells>) -> Result<Preview> {
-        let session = match alive(&cx.state().0, "shell_input", &self.session_id) {
+    async fn preview(self, cx: &Cx<InteractiveShellPlugin>) -> Result<Preview> {
+        let session = match running_session(&cx.state().0, "shell_input", &self.session_id) {
             Ok(session) => session,
             Err(error) => return Ok(Preview::refused(error)),
         };
         let line = session.live().screen.cursor_line();
-        let text = said(&session.id, &session.command, line.trim_end());
+        let text = describe_input(&session.id, &session.command, line.trim_end());
         let is_line = self.input.as_deref().is_some_and(is_whole_line);
         let typed_into = match is_line && session.is_shell_at_prompt().await {
             true => SHELL_PROMPT.to_owned(),
@@ -143,7 +143,7 @@ fn is_whole_line(input: &str) -> bool {
 
 /// Describes which program would read the input, and its prompt. A session's name alone does not
 /// show which program it runs.
-fn said(session: &str, command: &str, line: &str) -> String {
+fn describe_input(session: &str, command: &str, line: &str) -> String {
     let program = format!("typed into {session}, in which `{command}` runs");
     match line {
         "" => program,
@@ -152,19 +152,19 @@ fn said(session: &str, command: &str, line: &str) -> String {
 }
 
 async fn type_text(
-    cx: &Cx<Shells>,
-    session: &Session,
+    cx: &Cx<InteractiveShellPlugin>,
+    session: &ShellSession,
     state: &TerminalState,
     text: &str,
     longest: Duration,
-) -> Result<Typed> {
+) -> Result<TypedInput> {
     if text.len() > INPUT_BYTES_MAX {
         let text =
             format!("input has {} bytes, at most {INPUT_BYTES_MAX} may be typed", text.len());
         return Err(Error::new(ErrorKind::LimitReached, text)
             .with_hint("write a file, and let the program read it"));
     }
-    let is_secret = wanted(state) == Some(Wanted::HiddenLine);
+    let is_secret = expected_input(state) == Some(ExpectedInput::HiddenLine);
     let may_type = cx.state().0.settings.types_secrets;
     if is_secret && !may_type && !text.trim_end_matches(['\n', '\r']).is_empty() {
         let text = "the program asks for hidden input, such as a password, which would stay in this conversation";
@@ -173,16 +173,16 @@ async fn type_text(
              shell_control with c-c leaves the prompt",
         ));
     }
-    let mode = if session.backend == Name::Pipes {
-        typing::Mode::Pipe
+    let mode = if session.backend == BackendName::Pipes {
+        typing::ProgramInputMode::Pipe
     } else if wants_paste(session) {
-        typing::Mode::Paste
+        typing::ProgramInputMode::Paste
     } else if state.reads_lines == Some(true) {
-        typing::Mode::Lines
+        typing::ProgramInputMode::Lines
     } else {
-        typing::Mode::Keys
+        typing::ProgramInputMode::Keys
     };
-    let bytes = typing::bytes(text, mode);
+    let bytes = typing::typed_bytes(text, mode);
     if let Some(line) = typing::line_too_long(&bytes, mode) {
         let text = format!(
             "a line of the input has {line} bytes, but the terminal accepts at most {LINE_BYTES_MAX} per line"
@@ -192,19 +192,19 @@ async fn type_text(
         ));
     }
     note_echo(session, text);
-    put(cx, session, bytes, longest).await
+    type_input(cx, session, bytes, longest).await
 }
 
 /// Records the echo to expect. Pipes and full-screen programs do not echo.
-fn note_echo(session: &Session, text: &str) {
+fn note_echo(session: &ShellSession, text: &str) {
     let mut live = session.live();
-    if session.backend != Name::Pipes && !live.screen.is_full_screen() {
+    if session.backend != BackendName::Pipes && !live.screen.is_full_screen() {
         text.clone_into(&mut live.typed);
     }
 }
 
 /// Lets the user type.
-async fn ask(session: &Session) -> Result<()> {
+async fn ask_user(session: &ShellSession) -> Result<()> {
     let ask = TerminalAsk {
         terminal: 0,
         name: session.id.clone(),
@@ -233,23 +233,23 @@ async fn ask(session: &Session) -> Result<()> {
 
 /// Returns true if a text should be pasted. A line editor gets several lines as a paste. A
 /// full-screen program gets keys, because an editor interprets them as commands.
-fn wants_paste(session: &Session) -> bool {
+fn wants_paste(session: &ShellSession) -> bool {
     let live = session.live();
     live.screen.wants_bracketed_paste() && !live.screen.is_full_screen()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::said;
+    use super::describe_input;
 
     #[test]
     fn who_is_asked_sees_the_program_and_what_it_asks() {
         assert_eq!(
-            said("session_0", "psql -h db", ""),
+            describe_input("session_0", "psql -h db", ""),
             "typed into session_0, in which `psql -h db` runs"
         );
         assert_eq!(
-            said("session_0", "python3", ">>>"),
+            describe_input("session_0", "python3", ">>>"),
             "typed into session_0, in which `python3` runs; its cursor stands behind `>>>`"
         );
     }

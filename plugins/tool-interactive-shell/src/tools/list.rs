@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use jaato_plugin_sdk::prelude::*;
 
-use crate::shells::Shells;
+use crate::shells::InteractiveShellPlugin;
 
 /// List interactive sessions with their commands, whether they run, and their age.
 #[derive(ToolInput)]
@@ -22,9 +22,9 @@ use crate::shells::Shells;
 struct ShellList {}
 
 impl Tool for ShellList {
-    type State = Shells;
+    type State = InteractiveShellPlugin;
 
-    async fn call(self, cx: &Cx<Shells>) -> Result<Output> {
+    async fn call(self, cx: &Cx<InteractiveShellPlugin>) -> Result<Output> {
         let shells = &cx.state().0;
         let now = Instant::now();
         let seconds = |time: Duration| (time.as_secs_f64() * 10.0).round() / 10.0;
@@ -45,7 +45,7 @@ impl Tool for ShellList {
             .collect();
         let mut told = json!({ "count": sessions.len(), "sessions": sessions });
         told["backend"] = shells.backend().as_str().into();
-        match shells.trace.place() {
+        match shells.trace.path_or_reason() {
             Ok(path) => told["trace_log"] = path.into(),
             Err(why) => told["trace_log_missing"] = why.into(),
         }

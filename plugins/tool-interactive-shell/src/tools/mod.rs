@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
 
-use crate::answer::{answer, tell_taken};
-use crate::config::Settings;
-use crate::ready::Reason;
-use crate::session::{Session, Taken};
-use crate::shells::{Inner, Shells};
-use crate::wait::{Silence, Until, wait};
+use crate::answer::{answer, add_consumed_input};
+use crate::config::InteractiveShellSettings;
+use crate::ready::ResultReason;
+use crate::session::{ShellSession, ConsumedInput};
+use crate::shells::{ShellRegistry, InteractiveShellPlugin};
+use crate::wait::{SilencePolicy, WaitCondition, wait};
 
 /// The default number of seconds that a call waits for a busy program.
 const SECONDS: f64 = 10.0;
@@ -30,12 +30,12 @@ const SECONDS_MAX: f64 = 30.0;
 const TYPING_MIN: Duration = Duration::from_millis(100);
 
 /// Returns the maximum wait of a call.
-fn longest(asked: Option<f64>, default: f64) -> Duration {
+fn maximum_wait(asked: Option<f64>, default: f64) -> Duration {
     Duration::from_secs_f64(asked.unwrap_or(default).clamp(0.0, SECONDS_MAX))
 }
 
 /// Returns an error if an argument is empty.
-fn given<'a>(tool: &str, name: &str, value: &'a str) -> Result<&'a str> {
+fn non_empty_argument<'a>(tool: &str, name: &str, value: &'a str) -> Result<&'a str> {
     if value.trim().is_empty() {
         let text = format!("{tool}: {name} is required");
         return Err(Error::new(ErrorKind::InvalidArguments, text));
@@ -44,8 +44,8 @@ fn given<'a>(tool: &str, name: &str, value: &'a str) -> Result<&'a str> {
 }
 
 /// Finds a session whose program is running.
-fn alive(shells: &Inner, tool: &str, id: &str) -> Result<Arc<Session>> {
-    let session = shells.get(given(tool, "session_id", id)?)?;
+fn running_session(shells: &ShellRegistry, tool: &str, id: &str) -> Result<Arc<ShellSession>> {
+    let session = shells.get(non_empty_argument(tool, "session_id", id)?)?;
     if session.is_alive() {
         return Ok(session);
     }
@@ -55,43 +55,43 @@ fn alive(shells: &Inner, tool: &str, id: &str) -> Result<Arc<Session>> {
 }
 
 /// The input of a call, and how much of it was read.
-struct Typed {
+struct TypedInput {
     bytes: Vec<u8>,
-    taken: Taken,
+    taken: ConsumedInput,
 }
 
 /// Types the input of a call within the call's time limit.
-async fn put(cx: &Reporter, session: &Session, bytes: Vec<u8>, longest: Duration) -> Result<Typed> {
+async fn type_input(cx: &Reporter, session: &ShellSession, bytes: Vec<u8>, longest: Duration) -> Result<TypedInput> {
     let taken = session.write(cx, &bytes, longest.max(TYPING_MIN)).await?;
-    Ok(Typed { bytes, taken })
+    Ok(TypedInput { bytes, taken })
 }
 
 /// Waits for the response to the input, in the rest of the time since the typing began.
 async fn respond_to(
-    cx: &Cx<Shells>,
-    session: &Session,
-    typed: &Typed,
+    cx: &Cx<InteractiveShellPlugin>,
+    session: &ShellSession,
+    typed: &TypedInput,
     (begun, longest): (Instant, Duration),
 ) -> Result<Map<String, Value>> {
     let left = match typed.taken {
-        Taken::All => longest.saturating_sub(begun.elapsed()),
+        ConsumedInput::All => longest.saturating_sub(begun.elapsed()),
         // A program that does not read its input does not respond to it.
-        Taken::Bytes(_) | Taken::Unknown => Duration::ZERO,
+        ConsumedInput::Bytes(_) | ConsumedInput::Unknown => Duration::ZERO,
     };
-    let (mut told, _) = respond(cx, session, &Until::Ready, left).await?;
-    tell_taken(&mut told, typed.taken, &typed.bytes);
+    let (mut told, _) = respond(cx, session, &WaitCondition::Ready, left).await?;
+    add_consumed_input(&mut told, typed.taken, &typed.bytes);
     Ok(told)
 }
 
 /// Waits, and returns the result with its reason.
 async fn respond(
-    cx: &Cx<Shells>,
-    session: &Session,
-    until: &Until,
+    cx: &Cx<InteractiveShellPlugin>,
+    session: &ShellSession,
+    until: &WaitCondition,
     longest: Duration,
-) -> Result<(Map<String, Value>, Reason)> {
-    let Settings { silence: time, ends_busy_waits, .. } = cx.state().0.settings;
-    let silence = Silence { time, ends_busy_waits };
+) -> Result<(Map<String, Value>, ResultReason)> {
+    let InteractiveShellSettings { silence: time, ends_busy_waits, .. } = cx.state().0.settings;
+    let silence = SilencePolicy { time, ends_busy_waits };
     let waited = wait(session, cx, until, silence, longest).await?;
     Ok((answer(cx, session, &waited).await?, waited.reason))
 }
@@ -102,15 +102,15 @@ mod tests {
 
     #[test]
     fn a_wait_is_bounded() {
-        assert_eq!(longest(None, SECONDS), Duration::from_secs(10));
-        assert_eq!(longest(Some(1e9), SECONDS), Duration::from_secs(30));
-        assert_eq!(longest(Some(-1.0), SECONDS), Duration::ZERO);
-        assert_eq!(longest(Some(0.25), SECONDS), Duration::from_millis(250));
+        assert_eq!(maximum_wait(None, SECONDS), Duration::from_secs(10));
+        assert_eq!(maximum_wait(Some(1e9), SECONDS), Duration::from_secs(30));
+        assert_eq!(maximum_wait(Some(-1.0), SECONDS), Duration::ZERO);
+        assert_eq!(maximum_wait(Some(0.25), SECONDS), Duration::from_millis(250));
     }
 
     #[test]
     fn what_is_required_is_named() {
-        let error = given("shell_input", "session_id", " ").unwrap_err();
+        let error = non_empty_argument("shell_input", "session_id", " ").unwrap_err();
         assert_eq!(error.message, "shell_input: session_id is required");
     }
 }

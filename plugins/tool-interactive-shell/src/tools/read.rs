@@ -3,10 +3,10 @@
 use jaato_plugin_sdk::prelude::*;
 use regex::RegexBuilder;
 
-use super::{given, longest, respond};
-use crate::raw::Piece;
-use crate::shells::Shells;
-use crate::wait::Until;
+use super::{non_empty_argument, maximum_wait, respond};
+use crate::raw::RawOutputPiece;
+use crate::shells::InteractiveShellPlugin;
+use crate::wait::WaitCondition;
 
 /// The default number of seconds that a read waits, as in the seed.
 const SECONDS: f64 = 2.0;
@@ -52,15 +52,15 @@ struct ShellRead {
 }
 
 impl Tool for ShellRead {
-    type State = Shells;
+    type State = InteractiveShellPlugin;
 
-    async fn call(self, cx: &Cx<Shells>) -> Result<Output> {
+    async fn call(self, cx: &Cx<InteractiveShellPlugin>) -> Result<Output> {
         let shells = &cx.state().0;
-        let session = shells.get(given("shell_read", "session_id", &self.session_id)?)?;
+        let session = shells.get(non_empty_argument("shell_read", "session_id", &self.session_id)?)?;
         if self.raw == Some(true) {
             let mut live = session.live();
             live.used = std::time::Instant::now();
-            let Piece { text, lost, left } = live.raw.take(RAW_BYTES_MAX);
+            let RawOutputPiece { text, lost, left } = live.raw.take(RAW_BYTES_MAX);
             let is_alive = live.end.is_none();
             return Ok(Output::json(json!({
                 "raw": text,
@@ -69,8 +69,8 @@ impl Tool for ShellRead {
                 "bytes_left": left,
             })));
         }
-        let until = until(self.wait_for.as_deref())?;
-        let longest = longest(self.timeout, SECONDS);
+        let until = parse_wait_condition(self.wait_for.as_deref())?;
+        let longest = maximum_wait(self.timeout, SECONDS);
         let (told, _) = respond(cx, &session, &until, longest).await?;
         Ok(Output::json(Value::Object(told)))
     }
@@ -78,14 +78,14 @@ impl Tool for ShellRead {
 
 tool!(ShellRead);
 
-fn until(wait_for: Option<&str>) -> Result<Until> {
+fn parse_wait_condition(wait_for: Option<&str>) -> Result<WaitCondition> {
     match wait_for {
-        None | Some("") => Ok(Until::News),
-        Some(PROMPT) => Ok(Until::Prompt),
+        None | Some("") => Ok(WaitCondition::News),
+        Some(PROMPT) => Ok(WaitCondition::Prompt),
         Some(pattern) => {
             let built =
                 RegexBuilder::new(pattern).multi_line(true).size_limit(PATTERN_BYTES_MAX).build();
-            built.map(Until::Shown).map_err(|error| {
+            built.map(WaitCondition::Shown).map_err(|error| {
                 let text = format!("shell_read: wait_for is not a regular expression: {error}");
                 Error::new(ErrorKind::InvalidArguments, text)
             })
@@ -99,11 +99,11 @@ mod tests {
 
     #[test]
     fn a_pattern_a_prompt_or_whatever_comes() {
-        assert!(matches!(until(None), Ok(Until::News)));
-        assert!(matches!(until(Some("prompt")), Ok(Until::Prompt)));
-        assert!(matches!(until(Some("^done$")), Ok(Until::Shown(_))));
-        let error = until(Some("(")).unwrap_err();
+        assert!(matches!(parse_wait_condition(None), Ok(WaitCondition::News)));
+        assert!(matches!(parse_wait_condition(Some("prompt")), Ok(WaitCondition::Prompt)));
+        assert!(matches!(parse_wait_condition(Some("^done$")), Ok(WaitCondition::Shown(_))));
+        let error = parse_wait_condition(Some("(")).unwrap_err();
         assert_eq!(error.kind, ErrorKind::InvalidArguments);
-        assert!(until(Some(r"\w{1000}{1000}")).is_err());
+        assert!(parse_wait_condition(Some(r"\w{1000}{1000}")).is_err());
     }
 }

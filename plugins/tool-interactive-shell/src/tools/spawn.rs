@@ -3,11 +3,11 @@
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::terminal::SIZE;
 
-use super::{SECONDS, given, longest, respond};
+use super::{SECONDS, non_empty_argument, maximum_wait, respond};
 use crate::command;
-use crate::ready::Reason;
-use crate::shells::Shells;
-use crate::wait::Until;
+use crate::ready::ResultReason;
+use crate::shells::InteractiveShellPlugin;
+use crate::wait::WaitCondition;
 
 /// The maximum length of a session's name. With a number for uniqueness, it stays within the host's
 /// limit of 64.
@@ -46,21 +46,21 @@ struct ShellSpawn {
 }
 
 impl Tool for ShellSpawn {
-    type State = Shells;
+    type State = InteractiveShellPlugin;
 
-    async fn call(self, cx: &Cx<Shells>) -> Result<Output> {
+    async fn call(self, cx: &Cx<InteractiveShellPlugin>) -> Result<Output> {
         let shells = &cx.state().0;
-        let line = given("shell_spawn", "command", &self.command)?;
-        let Some(parsed) = command::read(line) else { unreachable!("it is not empty") };
+        let line = non_empty_argument("shell_spawn", "command", &self.command)?;
+        let Some(parsed) = command::parse_command_line(line) else { unreachable!("it is not empty") };
         let name = self.session_name.as_deref().map(str::trim).filter(|name| !name.is_empty());
         if let Some(name) = name {
             check_name(name)?;
         }
         let size = (self.rows.unwrap_or(SIZE.0), self.cols.unwrap_or(SIZE.1));
         let session = shells.spawn(line, parsed, name, size).await?;
-        let longest = longest(self.timeout, SECONDS);
-        let (mut told, reason) = respond(cx, &session, &Until::Ready, longest).await?;
-        if matches!(reason, Reason::Waiting | Reason::Prompt) {
+        let longest = maximum_wait(self.timeout, SECONDS);
+        let (mut told, reason) = respond(cx, &session, &WaitCondition::Ready, longest).await?;
+        if matches!(reason, ResultReason::Waiting | ResultReason::Prompt) {
             session.note_first_prompt();
         }
         told.insert("session_id".to_owned(), session.id.clone().into());
@@ -69,7 +69,7 @@ impl Tool for ShellSpawn {
             told.insert("backend".to_owned(), session.backend.as_str().into());
             told.insert("limits".to_owned(), limits.into());
         }
-        if reason == Reason::Exit {
+        if reason == ResultReason::Exit {
             let note = "Process exited immediately. Check the command and output.";
             told.insert("note".to_owned(), note.into());
         }

@@ -9,7 +9,7 @@ use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::mcp_entry::{USER_HOME, WORKSPACE_FOLDER, standard};
 use jaato_plugin_sdk::types::{dotenv, mask};
 
-use super::expand::{Lookup, expand};
+use super::expand::{VariableLookup, expand};
 use super::files::{FILE_BYTES_MAX, digest_of, read_text};
 use super::oauth::OAuthSettings;
 
@@ -27,7 +27,7 @@ const SECRET_BYTES_MIN: usize = 6;
 /// The source of an entry, nearest first. If two entries have the same name, the nearer one
 /// applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Origin {
+pub enum McpConfigOrigin {
     /// `.mcp.json` of the workspace.
     Workspace,
     /// `~/.mcp.json`.
@@ -42,11 +42,11 @@ pub struct ServerEntry {
     /// The key of the entry in its file.
     pub name: String,
     /// The source of the entry.
-    pub origin: Origin,
+    pub origin: McpConfigOrigin,
     /// The digest of the entry as it is written in the file.
     pub digest: String,
     /// How to reach the server.
-    pub reach: Reach,
+    pub reach: McpServerAddress,
     /// The time limit of a call.
     pub timeout: Duration,
     /// The time limit of the server's start. `None` means the default for its kind of program.
@@ -70,16 +70,16 @@ pub struct ServerEntry {
 
 /// How to reach a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reach {
+pub enum McpServerAddress {
     /// A program with which jaato communicates over standard input and output.
-    Stdio(StdioReach),
+    Stdio(StdioServerAddress),
     /// A URL, over streamable HTTP.
-    Http(HttpReach),
+    Http(HttpServerAddress),
 }
 
 /// A local program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct StdioReach {
+pub struct StdioServerAddress {
     /// The program.
     pub command: String,
     /// Its arguments.
@@ -92,7 +92,7 @@ pub struct StdioReach {
 
 /// An HTTP endpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct HttpReach {
+pub struct HttpServerAddress {
     /// The URL of the endpoint.
     pub url: String,
     /// Headers of every request.
@@ -104,7 +104,7 @@ pub struct HttpReach {
 /// An entry in its [`standard`] form. Unknown keys are ignored.
 #[derive(Debug, Default, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default, rename_all = "camelCase")]
-struct Written {
+struct RawServerEntry {
     #[serde(rename = "type")]
     kind: Option<String>,
     command: Option<String>,
@@ -134,20 +134,20 @@ struct Written {
 pub fn read(
     name: &str,
     value: &Value,
-    origin: Origin,
-    lookup: Lookup<'_>,
+    origin: McpConfigOrigin,
+    lookup: VariableLookup<'_>,
     warnings: &mut Vec<String>,
 ) -> Result<ServerEntry, String> {
     if name.trim().is_empty() || name.len() > 128 || name.chars().any(char::is_control) {
         return Err("a name must have 1 to 128 bytes and no control characters".to_owned());
     }
     let standard = Value::Object(standard(value)?);
-    let mut written: Written = serde_json::from_value(standard).map_err(|it| it.to_string())?;
+    let mut written: RawServerEntry = serde_json::from_value(standard).map_err(|it| it.to_string())?;
     let words = written.args.len() + written.env.len() + written.headers.len();
     if words > WORDS_MAX {
         return Err(format!("{words} arguments, variables and headers: {WORDS_MAX} at most"));
     }
-    let shown = shown(&written);
+    let shown = redacted_address(&written);
     let mut values = Vec::new();
     let mut text = |text: &str| {
         let expanded = expand(text, lookup);
@@ -169,7 +169,7 @@ pub fn read(
     };
     let env = map(std::mem::take(&mut written.env));
     let headers = map(std::mem::take(&mut written.headers));
-    let (command, url) = (given(written.command.take()), given(written.url.take()));
+    let (command, url) = (non_empty_text(written.command.take()), non_empty_text(written.url.take()));
     let kind = written.kind.as_deref().unwrap_or(if command.is_none() && url.is_some() {
         "http"
     } else {
@@ -181,7 +181,7 @@ pub fn read(
             let url = text(&url.ok_or("`url` is missing")?);
             check_address(&url)?;
             let oauth = OAuthSettings::read(&written.oauth, &mut text)?;
-            Reach::Http(HttpReach { url, headers, oauth })
+            McpServerAddress::Http(HttpServerAddress { url, headers, oauth })
         }
         "sse" => {
             let text = "`sse` is the 2024-11-05 transport, which jaato does not support: check \
@@ -213,10 +213,10 @@ pub fn read(
 fn stdio(
     command: Option<String>,
     mut env: BTreeMap<String, String>,
-    written: &mut Written,
+    written: &mut RawServerEntry,
     text: &mut dyn FnMut(&str) -> String,
-    lookup: Lookup<'_>,
-) -> Result<Reach, String> {
+    lookup: VariableLookup<'_>,
+) -> Result<McpServerAddress, String> {
     // Replaces `~` with the user's home, as a shell does.
     let path = |text: String| match (text.strip_prefix("~/"), lookup(USER_HOME)) {
         (Some(rest), Some(home)) => format!("{home}/{rest}"),
@@ -233,16 +233,16 @@ fn stdio(
         args.extend(words);
     }
     args.extend(written.args.iter().map(|it| text(it)));
-    if let Some(file) = given(written.env_file.take()) {
+    if let Some(file) = non_empty_text(written.env_file.take()) {
         for (name, value) in variables_in(&path(text(&file)), lookup)? {
             env.entry(name).or_insert(value);
         }
     }
-    let cwd = given(written.cwd.take()).map(|it| path(text(&it)));
-    Ok(Reach::Stdio(StdioReach { command: program, args, env, cwd }))
+    let cwd = non_empty_text(written.cwd.take()).map(|it| path(text(&it)));
+    Ok(McpServerAddress::Stdio(StdioServerAddress { command: program, args, env, cwd }))
 }
 
-fn given(text: Option<String>) -> Option<String> {
+fn non_empty_text(text: Option<String>) -> Option<String> {
     text.filter(|it| !it.trim().is_empty())
 }
 
@@ -258,7 +258,7 @@ fn time_of(key: &str, written: Option<u64>, warnings: &mut Vec<String>) -> Optio
 }
 
 /// Reads a variables file. A relative path starts at the session's folder.
-fn variables_in(file: &str, lookup: Lookup<'_>) -> Result<Vec<(String, String)>, String> {
+fn variables_in(file: &str, lookup: VariableLookup<'_>) -> Result<Vec<(String, String)>, String> {
     let folder = lookup(WORKSPACE_FOLDER).unwrap_or_default();
     let text = match read_text(&Path::new(&folder).join(file), FILE_BYTES_MAX) {
         Ok(Some(text)) => text,
@@ -270,7 +270,7 @@ fn variables_in(file: &str, lookup: Lookup<'_>) -> Result<Vec<(String, String)>,
 }
 
 /// Returns the command line or URL for display.
-fn shown(written: &Written) -> String {
+fn redacted_address(written: &RawServerEntry) -> String {
     match (&written.command, &written.url) {
         (Some(command), _) => {
             let line = shlex::split(command).filter(|_| written.args.is_empty());
@@ -306,8 +306,8 @@ impl ServerEntry {
     /// Returns `stdio` or `http`.
     pub fn transport(&self) -> &'static str {
         match self.reach {
-            Reach::Stdio(_) => "stdio",
-            Reach::Http(_) => "http",
+            McpServerAddress::Stdio(_) => "stdio",
+            McpServerAddress::Http(_) => "http",
         }
     }
 
@@ -322,7 +322,7 @@ impl ServerEntry {
         // Values that are clearly not secret, such as folders, stay readable.
         self.expanded.iter().filter(|it| mask::value(it) != **it).for_each(|it| add(it));
         match &self.reach {
-            Reach::Http(http) => {
+            McpServerAddress::Http(http) => {
                 http.oauth.secrets().iter().for_each(|it| add(it));
                 for value in http.headers.values().filter(|it| mask::value(it) != **it) {
                     add(value);
@@ -335,7 +335,7 @@ impl ServerEntry {
                     query.split('&').filter_map(|it| it.split_once('=')).for_each(|it| add(it.1));
                 }
             }
-            Reach::Stdio(stdio) => {
+            McpServerAddress::Stdio(stdio) => {
                 stdio.env.values().filter(|it| mask::value(it) != **it).for_each(|it| add(it));
                 let words = stdio.args.iter().map(String::as_str);
                 let hidden = mask::arguments(words).into_iter().zip(&stdio.args);
@@ -362,7 +362,7 @@ mod tests {
     fn parsed(value: Value) -> (Result<ServerEntry, String>, Vec<String>) {
         let lookup = |name: &str| (name == "HOME").then(|| "/h".to_owned());
         let mut warnings = Vec::new();
-        (read("gh", &value, Origin::Home, &lookup, &mut warnings), warnings)
+        (read("gh", &value, McpConfigOrigin::Home, &lookup, &mut warnings), warnings)
     }
 
     #[test]
@@ -373,7 +373,7 @@ mod tests {
         });
         let (entry, warnings) = parsed(value);
         let entry = entry.unwrap();
-        let Reach::Stdio(stdio) = &entry.reach else { panic!("{entry:?}") };
+        let McpServerAddress::Stdio(stdio) = &entry.reach else { panic!("{entry:?}") };
         assert_eq!((stdio.command.as_str(), stdio.args[1].as_str()), ("/h/mcp-gh", "/r"));
         assert_eq!(entry.shown, "${HOME}/mcp-gh --root ${ROOT}");
         assert!(entry.always_load && entry.timeout == Duration::from_secs(5));
@@ -392,8 +392,8 @@ mod tests {
         };
         let read = |value: Value| {
             let mut warnings = Vec::new();
-            let entry = read("gh", &value, Origin::Home, &lookup, &mut warnings).unwrap();
-            let Reach::Stdio(stdio) = entry.reach.clone() else { panic!("{entry:?}") };
+            let entry = read("gh", &value, McpConfigOrigin::Home, &lookup, &mut warnings).unwrap();
+            let McpServerAddress::Stdio(stdio) = entry.reach.clone() else { panic!("{entry:?}") };
             (entry, stdio, warnings)
         };
         let (entry, stdio, _) = read(json!({
@@ -473,7 +473,7 @@ mod tests {
     fn secrets_are_not_shown_and_are_known_to_the_log() {
         let lookup = |name: &str| (name == "TOKEN").then(|| "from-variable".to_owned());
         let read =
-            |value: Value| read("gh", &value, Origin::Home, &lookup, &mut Vec::new()).unwrap();
+            |value: Value| read("gh", &value, McpConfigOrigin::Home, &lookup, &mut Vec::new()).unwrap();
         let entry = read(json!({
             "command": "srv", "args": ["--token", "${TOKEN}", "--key=SECRET-1", "SECRET-2"],
             "env": { "X": "SECRET-3", "LEVEL": "debug" },

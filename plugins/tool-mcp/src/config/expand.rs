@@ -6,14 +6,14 @@
 use jaato_plugin_sdk::types::mcp_entry::Reference;
 
 /// Looks up the value of a variable.
-pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub type VariableLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The maximum length of an expanded text, because a variable may hold any amount of text.
 pub const EXPANDED_BYTES_MAX: usize = 64 * 1024;
 
 /// The result of an expansion.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Expanded {
+pub struct ExpandedText {
     /// The expanded text.
     pub text: String,
     /// Variables that are unset and have no default.
@@ -23,8 +23,8 @@ pub struct Expanded {
 }
 
 /// Expands the variables of a text.
-pub fn expand(text: &str, lookup: Lookup<'_>) -> Expanded {
-    let mut expanded = Expanded::default();
+pub fn expand(text: &str, lookup: VariableLookup<'_>) -> ExpandedText {
+    let mut expanded = ExpandedText::default();
     let mut rest = text;
     while let Some(at) = rest.find("${") {
         let (before, from) = rest.split_at(at);

@@ -17,8 +17,8 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::CstRootNode;
 use sha2::{Digest as _, Sha256};
 
-use super::entry::{self, Origin, ServerEntry};
-use super::expand::Lookup;
+use super::entry::{self, McpConfigOrigin, ServerEntry};
+use super::expand::VariableLookup;
 
 /// The name of the file, in a workspace and in a home folder.
 pub const FILE_NAME: &str = ".mcp.json";
@@ -31,7 +31,7 @@ const NAMES_SHOWN_MAX: usize = 8;
 
 /// The locations of the configuration.
 #[derive(Debug, Clone, Default)]
-pub struct Places {
+pub struct McpConfigLocations {
     /// The workspace, if it is trusted.
     pub workspace: Option<PathBuf>,
     /// The variables that servers of the workspace may receive.
@@ -46,7 +46,7 @@ pub struct Places {
 
 /// The merged content of all files.
 #[derive(Debug, Default)]
-pub struct Configured {
+pub struct LoadedMcpConfig {
     /// Servers by name.
     pub servers: BTreeMap<String, ServerEntry>,
     /// Problems, one per line.
@@ -55,21 +55,21 @@ pub struct Configured {
     pub untrusted: Option<PathBuf>,
 }
 
-impl Places {
+impl McpConfigLocations {
     /// Reads all files.
-    pub fn read(&self, lookup: Lookup<'_>) -> Configured {
-        let lookup: Lookup<'_> = &|name| match name {
+    pub fn read(&self, lookup: VariableLookup<'_>) -> LoadedMcpConfig {
+        let lookup: VariableLookup<'_> = &|name| match name {
             WORKSPACE_FOLDER => self.folder.to_str().map(str::to_owned),
             USER_HOME => self.home.as_ref()?.to_str().map(str::to_owned),
             _ => lookup(name),
         };
-        let mut configured = Configured { untrusted: self.untrusted(), ..Configured::default() };
-        let files = [(Origin::Workspace, &self.workspace), (Origin::Home, &self.home)];
+        let mut configured = LoadedMcpConfig { untrusted: self.untrusted(), ..LoadedMcpConfig::default() };
+        let files = [(McpConfigOrigin::Workspace, &self.workspace), (McpConfigOrigin::Home, &self.home)];
         // If the workspace is the user's home, both files are the same.
         let is_same = self.workspace == self.home;
         for (origin, folder) in files.into_iter().take(if is_same { 1 } else { 2 }) {
             let Some(path) = folder.as_ref().map(|folder| folder.join(FILE_NAME)) else { continue };
-            let servers = match origin == Origin::Workspace && !is_same {
+            let servers = match origin == McpConfigOrigin::Workspace && !is_same {
                 true => read_inside(&path).map(|servers| self.agreed(servers, &mut configured)),
                 false => read_file(&path),
             };
@@ -78,7 +78,7 @@ impl Places {
                 Err(why) => configured.lines.push(format!("`{}`: {why}", path.display())),
             }
         }
-        configured.take(&self.settings, Origin::Settings, lookup);
+        configured.take(&self.settings, McpConfigOrigin::Settings, lookup);
         configured
     }
 
@@ -95,11 +95,11 @@ impl Places {
     fn agreed(
         &self,
         servers: Map<String, Value>,
-        configured: &mut Configured,
+        configured: &mut LoadedMcpConfig,
     ) -> Map<String, Value> {
         let mut agreed = Map::new();
         for (name, entry) in servers {
-            let missing = self.not_agreed(&name, &entry);
+            let missing = self.unapproved_variables(&name, &entry);
             if missing.is_empty() {
                 agreed.insert(name, entry);
                 continue;
@@ -120,7 +120,7 @@ impl Places {
     }
 
     /// Returns the variables that an entry uses without the user's agreement.
-    fn not_agreed(&self, name: &str, entry: &Value) -> BTreeSet<String> {
+    fn unapproved_variables(&self, name: &str, entry: &Value) -> BTreeSet<String> {
         let mut missing = variables_of(entry);
         if missing.is_empty() {
             return missing;
@@ -139,9 +139,9 @@ pub(super) fn digest_of(entry: &Value) -> String {
     digest.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
-impl Configured {
+impl LoadedMcpConfig {
     /// Adds the servers of one file. Servers from nearer files take precedence.
-    fn take(&mut self, servers: &Map<String, Value>, origin: Origin, lookup: Lookup<'_>) {
+    fn take(&mut self, servers: &Map<String, Value>, origin: McpConfigOrigin, lookup: VariableLookup<'_>) {
         for (name, value) in servers {
             if self.servers.contains_key(name) {
                 continue;
@@ -180,7 +180,7 @@ fn read_inside(path: &Path) -> Result<Map<String, Value>, String> {
 /// The reason why the file cannot be used, as text for the user.
 pub fn read_file(path: &Path) -> Result<Map<String, Value>, String> {
     match read_text(path, FILE_BYTES_MAX)? {
-        Some(text) => servers_of(members(&parse(&text)?)?),
+        Some(text) => servers_of(top_level_members(&parse(&text)?)?),
         None => Ok(Map::new()),
     }
 }
@@ -219,7 +219,7 @@ pub fn parse(text: &str) -> Result<CstRootNode, String> {
 ///
 /// # Errors
 /// An error if the file does not hold an object.
-pub fn members(file: &CstRootNode) -> Result<Map<String, Value>, String> {
+pub fn top_level_members(file: &CstRootNode) -> Result<Map<String, Value>, String> {
     match file.to_serde_value() {
         None => Ok(Map::new()),
         Some(Value::Object(members)) => Ok(members),
@@ -255,13 +255,13 @@ mod tests {
 
     use super::*;
 
-    fn places() -> (tempfile::TempDir, Places) {
+    fn places() -> (tempfile::TempDir, McpConfigLocations) {
         let folder = tempfile::tempdir().unwrap();
         let (workspace, home) = (folder.path().join("w"), folder.path().join("h"));
         for folder in [&workspace, &home] {
             fs::create_dir(folder).unwrap();
         }
-        let places = Places { workspace: Some(workspace), home: Some(home), ..Places::default() };
+        let places = McpConfigLocations { workspace: Some(workspace), home: Some(home), ..McpConfigLocations::default() };
         (folder, places)
     }
 
@@ -269,7 +269,7 @@ mod tests {
         fs::write(folder.as_ref().unwrap().join(FILE_NAME), text).unwrap();
     }
 
-    fn names(configured: &Configured) -> Vec<(&str, Origin)> {
+    fn names(configured: &LoadedMcpConfig) -> Vec<(&str, McpConfigOrigin)> {
         configured.servers.values().map(|it| (it.name.as_str(), it.origin)).collect()
     }
 
@@ -299,7 +299,7 @@ mod tests {
         let settings = json!({ "b": { "command": "y" }, "c": { "command": "z" } });
         places.settings = settings.as_object().unwrap().clone();
         let configured = places.read(&|_| None);
-        let expected = [("a", Origin::Workspace), ("b", Origin::Home), ("c", Origin::Settings)];
+        let expected = [("a", McpConfigOrigin::Workspace), ("b", McpConfigOrigin::Home), ("c", McpConfigOrigin::Settings)];
         assert_eq!(names(&configured), expected);
         assert_eq!(configured.servers["a"].shown, "near");
         // The file of an untrusted workspace is ignored.
@@ -316,7 +316,7 @@ mod tests {
         file(&places.home, &json!({ "mcpServers": { "own": entry } }).to_string());
         let lookup = |name: &str| (name == "KEY").then(|| "k".to_owned());
         let configured = places.read(&lookup);
-        assert_eq!(names(&configured), [("b", Origin::Workspace), ("own", Origin::Home)]);
+        assert_eq!(names(&configured), [("b", McpConfigOrigin::Workspace), ("own", McpConfigOrigin::Home)]);
         let line = "server `a` was not started: it uses KEY without your permission; run \
                     `jaato trust` to review it";
         assert_eq!(configured.lines, [line]);
@@ -356,7 +356,7 @@ mod tests {
         file(&places.workspace, "{ not json");
         file(&places.home, r#"{"mcpServers": {"a": {"command": 1}, "b": {"command": "x"}}}"#);
         let configured = places.read(&|_| None);
-        assert_eq!(names(&configured), [("b", Origin::Home)]);
+        assert_eq!(names(&configured), [("b", McpConfigOrigin::Home)]);
         assert_eq!(configured.lines.len(), 2, "{:?}", configured.lines);
     }
 

@@ -5,6 +5,6 @@ pub mod expand;
 pub mod files;
 pub mod oauth;
 
-pub use entry::{HttpReach, Origin, Reach, ServerEntry, StdioReach};
-pub use files::{Configured, FILE_NAME, Places};
+pub use entry::{HttpServerAddress, McpConfigOrigin, McpServerAddress, ServerEntry, StdioServerAddress};
+pub use files::{LoadedMcpConfig, FILE_NAME, McpConfigLocations};
 pub use oauth::{GrantKind, OAuthSettings};

@@ -39,19 +39,19 @@ pub enum GrantKind {
 /// them.
 #[derive(Default, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default, rename_all = "camelCase")]
-struct Written {
+struct RawOAuthSettings {
     client_id: Option<String>,
     client_secret: Option<String>,
     private_key: Option<String>,
     client_metadata_url: Option<String>,
-    scopes: Option<Scopes>,
+    scopes: Option<RawOAuthScopes>,
     callback_port: Option<u16>,
     grant: GrantKind,
 }
 
 #[derive(Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", untagged)]
-enum Scopes {
+enum RawOAuthScopes {
     List(Vec<String>),
     Line(String),
 }
@@ -72,8 +72,8 @@ impl OAuthSettings {
     /// # Errors
     /// The reason why the settings cannot be used, as text for the user.
     pub fn read(value: &Value, mut text: impl FnMut(&str) -> String) -> Result<Self, String> {
-        let written: Written = match value {
-            Value::Null => Written::default(),
+        let written: RawOAuthSettings = match value {
+            Value::Null => RawOAuthSettings::default(),
             value => {
                 serde_json::from_value(value.clone()).map_err(|it| format!("`oauth`: {it}"))?
             }
@@ -82,8 +82,8 @@ impl OAuthSettings {
             written.map(|written| text(&written)).filter(|it| !it.trim().is_empty())
         };
         let scopes = match written.scopes {
-            Some(Scopes::List(list)) => list,
-            Some(Scopes::Line(line)) => line.split_whitespace().map(str::to_owned).collect(),
+            Some(RawOAuthScopes::List(list)) => list,
+            Some(RawOAuthScopes::Line(line)) => line.split_whitespace().map(str::to_owned).collect(),
             None => Vec::new(),
         };
         let settings = Self {

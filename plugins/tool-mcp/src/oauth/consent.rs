@@ -4,17 +4,17 @@ use futures_util::future::BoxFuture;
 use jaato_plugin_sdk::Result;
 
 /// Brings users to login pages.
-pub trait Consent: Send + Sync + 'static {
+pub trait LoginConsent: Send + Sync + 'static {
     /// Prepares a visit, because the browser needs an address to return to before the page is
     /// known.
     ///
     /// # Errors
     /// `conflict` if the port is taken.
-    fn begin(&self, port: Option<u16>) -> BoxFuture<'static, Result<Box<dyn Visit>>>;
+    fn begin(&self, port: Option<u16>) -> BoxFuture<'static, Result<Box<dyn LoginPageVisit>>>;
 }
 
 /// One visit to a login page.
-pub trait Visit: Send {
+pub trait LoginPageVisit: Send {
     /// Returns the address to which the browser returns.
     fn redirect_uri(&self) -> &str;
 

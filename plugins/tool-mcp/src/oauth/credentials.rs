@@ -6,13 +6,13 @@ use rmcp::transport::auth::{AuthorizationMetadata, OAuthTokenResponse};
 use rmcp::transport::{ClientCredentialsConfig, StoredCredentials};
 use url::form_urlencoded::Serializer;
 
-use super::discovery::{discover_for_client, explained};
+use super::discovery::{discover_for_client, explain_auth_error};
 use super::jwt;
 use super::kept::now;
-use super::login::Login;
-use super::requests::{ANSWER_TIME, whole};
+use super::login::OAuthLogin;
+use super::requests::{ANSWER_TIME, fetch_whole_response};
 use crate::log::safe;
-use crate::transport::http::Exchange;
+use crate::transport::http::McpHttpRequest;
 
 /// The assertion type of a signed JWT.
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
@@ -21,7 +21,7 @@ const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-be
 ///
 /// # Errors
 /// The refusal of the authorization server, or the reason why it cannot be reached.
-pub async fn ask(login: &Login, challenge: Option<&str>, more: Vec<String>) -> Result<String> {
+pub async fn request_access_token(login: &OAuthLogin, challenge: Option<&str>, more: Vec<String>) -> Result<String> {
     let mut manager = login.manager().await?;
     let metadata = discover_for_client(&mut manager, &login.url, challenge).await?;
     let settings = &login.settings;
@@ -42,9 +42,9 @@ pub async fn ask(login: &Login, challenge: Option<&str>, more: Vec<String>) -> R
                 scopes,
                 resource: Some(login.url.clone()),
             };
-            manager.configure_client_credentials(&config).map_err(|it| explained(&it))?;
+            manager.configure_client_credentials(&config).map_err(|it| explain_auth_error(&it))?;
             let given = manager.exchange_client_credentials(&config).await;
-            given.map_err(|it| explained(&it))?;
+            given.map_err(|it| explain_auth_error(&it))?;
         }
         Some(key) => signed(login, &metadata, &client_id, key, scopes).await?,
     }
@@ -58,7 +58,7 @@ pub async fn ask(login: &Login, challenge: Option<&str>, more: Vec<String>) -> R
 
 /// Gets a token with a signature and stores it.
 async fn signed(
-    login: &Login,
+    login: &OAuthLogin,
     metadata: &AuthorizationMetadata,
     client_id: &str,
     key: &str,
@@ -66,11 +66,11 @@ async fn signed(
 ) -> Result<()> {
     let issuer = metadata.issuer.clone().unwrap_or_default();
     let assertion = jwt::assertion(key, client_id, &issuer, now())?;
-    let mut exchange = Exchange::new("POST", &metadata.token_endpoint, ANSWER_TIME)
+    let mut exchange = McpHttpRequest::new("POST", &metadata.token_endpoint, ANSWER_TIME)
         .header("content-type", "application/x-www-form-urlencoded")
         .header("accept", "application/json");
     exchange.body = form(&login.url, &assertion, &scopes).into_bytes();
-    let answer = whole(&*login.backend, exchange).await?;
+    let answer = fetch_whole_response(&*login.backend, exchange).await?;
     if !(200..300).contains(&answer.status) {
         let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         let error = safe(said["error"].as_str().unwrap_or("no reason"));

@@ -21,7 +21,7 @@ use crate::transport::http::HttpBackend;
 pub async fn manager(url: &str, backend: &Arc<dyn HttpBackend>) -> Result<AuthorizationManager> {
     let requests = Arc::new(LoginRequests(Arc::clone(backend)));
     let manager = AuthorizationManager::new_with_oauth_http_client(url, requests).await;
-    manager.map_err(|error| explained(&error))
+    manager.map_err(|error| explain_auth_error(&error))
 }
 
 /// Finds the authorization server of a server and sets it in the manager.
@@ -48,7 +48,7 @@ pub async fn discover_for_client(
     challenge: Option<&str>,
 ) -> Result<AuthorizationMetadata> {
     let found = manager.resolve_metadata_from_challenge(challenge).await;
-    let found = found.map_err(|error| explained(&error))?;
+    let found = found.map_err(|error| explain_auth_error(&error))?;
     if !found.source.is_discovered() {
         // Guessed addresses could receive the tokens of the real ones.
         return Err(refused(
@@ -111,7 +111,7 @@ fn refused(text: &str) -> Error {
 }
 
 /// Explains to the user why a login failed.
-pub fn explained(error: &AuthError) -> Error {
+pub fn explain_auth_error(error: &AuthError) -> Error {
     let text = safe(&error.to_string());
     match error {
         AuthError::DiscoveryRequestFailed { source, .. } => {

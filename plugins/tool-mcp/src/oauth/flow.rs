@@ -5,10 +5,10 @@ use rmcp::transport::AuthorizationManager;
 use rmcp::transport::auth::{AuthError, AuthorizationMetadata, OAuthClientConfig};
 use url::Url;
 
-use super::consent::Consent;
-use super::discovery::{discover, explained};
-use super::kept::{Kept, KeptClient};
-use super::login::Login;
+use super::consent::LoginConsent;
+use super::discovery::{discover, explain_auth_error};
+use super::kept::{StoredLogin, StoredOAuthClient};
+use super::login::OAuthLogin;
 use crate::log::safe;
 
 /// The name of jaato on consent pages.
@@ -22,8 +22,8 @@ const ERROR_BYTES_MAX: usize = 64;
 /// # Errors
 /// The refusal of the server or the user, or the reason why the user cannot be asked.
 pub async fn authorize(
-    login: &Login,
-    consent: &dyn Consent,
+    login: &OAuthLogin,
+    consent: &dyn LoginConsent,
     challenge: Option<&str>,
     more: Vec<String>,
 ) -> Result<String> {
@@ -46,15 +46,15 @@ pub async fn authorize(
     let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
     let known = known.filter(|client| client.redirect_uri == redirect);
     let client = client(login, &mut manager, &metadata, known, &redirect, &scopes).await?;
-    let page = manager.get_authorization_url(&scopes).await.map_err(|it| explained(&it))?;
+    let page = manager.get_authorization_url(&scopes).await.map_err(|it| explain_auth_error(&it))?;
     let back = visit.visit(page.clone()).await?;
-    let came = Callback::read(&back, &page, &metadata)?;
+    let came = OAuthCallback::read(&back, &page, &metadata)?;
     let kept = client.clone();
     login.shelf.change(|shelf| shelf.client = Some(kept)).await?;
     let exchanged = manager
         .exchange_code_for_token_with_issuer(&came.code, &came.state, came.issuer.as_deref())
         .await;
-    exchanged.map_err(|error| explained(&error))?;
+    exchanged.map_err(|error| explain_auth_error(&error))?;
     let refusal = challenge.map(str::to_owned);
     login
         .shelf
@@ -77,8 +77,8 @@ pub async fn authorize(
 /// # Errors
 /// The reason why the authorization server cannot be reached.
 pub async fn refresh(
-    login: &Login,
-    kept: &Kept,
+    login: &OAuthLogin,
+    kept: &StoredLogin,
     challenge: Option<&str>,
 ) -> Result<Option<String>> {
     let (Some(client), Some(tokens)) = (&kept.client, &kept.tokens) else { return Ok(None) };
@@ -88,7 +88,7 @@ pub async fn refresh(
     if metadata.issuer != tokens.issuer || metadata.issuer.as_ref() != Some(&client.issuer) {
         // The server has moved to another authorization server, which must not see the old tokens
         // and client.
-        login.shelf.change(|kept| *kept = Kept::default()).await?;
+        login.shelf.change(|kept| *kept = StoredLogin::default()).await?;
         return Ok(None);
     }
     configure(&mut manager, client)?;
@@ -105,13 +105,13 @@ pub async fn refresh(
                 }
             }
         }
-        Err(error) => Err(explained(&error)),
+        Err(error) => Err(explain_auth_error(&error)),
     }
 }
 
 /// Lists the scopes to request: those of the entry and the additional ones that the server wants,
 /// or the server's initial scopes.
-async fn scopes(login: &Login, manager: &AuthorizationManager, more: Vec<String>) -> Vec<String> {
+async fn scopes(login: &OAuthLogin, manager: &AuthorizationManager, more: Vec<String>) -> Vec<String> {
     let mut scopes = match (login.settings.scopes.is_empty(), more.is_empty()) {
         (false, _) => login.settings.scopes.clone(),
         (true, false) => Vec::new(),
@@ -128,15 +128,15 @@ async fn scopes(login: &Login, manager: &AuthorizationManager, more: Vec<String>
 /// Chooses the client: one from the entry, one registered earlier, one described by a document, or
 /// one that is registered here.
 async fn client(
-    login: &Login,
+    login: &OAuthLogin,
     manager: &mut AuthorizationManager,
     metadata: &AuthorizationMetadata,
-    known: Option<KeptClient>,
+    known: Option<StoredOAuthClient>,
     redirect: &str,
     scopes: &[&str],
-) -> Result<KeptClient> {
+) -> Result<StoredOAuthClient> {
     let issuer = metadata.issuer.clone().unwrap_or_default();
-    let made = |id: String, secret: Option<String>| KeptClient {
+    let made = |id: String, secret: Option<String>| StoredOAuthClient {
         issuer: issuer.clone(),
         id,
         secret,
@@ -158,7 +158,7 @@ async fn client(
         }
         (None, _, None) => {
             let registered = manager.register_client(CLIENT_NAME, redirect, scopes).await;
-            let registered = registered.map_err(|error| explained(&error))?;
+            let registered = registered.map_err(|error| explain_auth_error(&error))?;
             made(registered.client_id, registered.client_secret)
         }
     };
@@ -166,27 +166,27 @@ async fn client(
     Ok(client)
 }
 
-fn configure(manager: &mut AuthorizationManager, client: &KeptClient) -> Result<()> {
+fn configure(manager: &mut AuthorizationManager, client: &StoredOAuthClient) -> Result<()> {
     let mut config = OAuthClientConfig::new(client.id.as_str(), client.redirect_uri.as_str());
     if let Some(secret) = &client.secret {
         config = config.with_client_secret(secret.as_str());
     }
-    manager.configure_client(config).map_err(|error| explained(&error))
+    manager.configure_client(config).map_err(|error| explain_auth_error(&error))
 }
 
-fn port(client: &KeptClient) -> Option<u16> {
+fn port(client: &StoredOAuthClient) -> Option<u16> {
     Url::parse(&client.redirect_uri).ok()?.port()
 }
 
 /// The parameters with which the browser returned.
 #[derive(Debug, PartialEq, Eq)]
-struct Callback {
+struct OAuthCallback {
     code: String,
     state: String,
     issuer: Option<String>,
 }
 
-impl Callback {
+impl OAuthCallback {
     /// Parses the URL to which the browser returned. An error is shown only if it comes from the
     /// issuer of the page, because otherwise its text is untrusted.
     fn read(back: &str, page: &str, metadata: &AuthorizationMetadata) -> Result<Self> {
@@ -239,7 +239,7 @@ mod tests {
         }));
         let back = format!("http://127.0.0.1:1/callback?{query}");
         let page = "https://as.example/a?state=s";
-        match Callback::read(&back, page, &metadata.unwrap()) {
+        match OAuthCallback::read(&back, page, &metadata.unwrap()) {
             Ok(callback) => callback.code,
             Err(error) => error.message,
         }

@@ -13,7 +13,7 @@ use ring::signature::{
 const SECONDS: u64 = 300;
 
 /// A private key of a supported type.
-enum Key {
+enum JwtSigningKey {
     Ecdsa(EcdsaKeyPair),
     Rsa(RsaKeyPair),
 }
@@ -24,10 +24,10 @@ enum Key {
 /// `configuration` if the key is invalid.
 pub fn assertion(pem: &str, client_id: &str, audience: &str, now: u64) -> Result<String> {
     let random = SystemRandom::new();
-    let key = read(pem, &random)?;
+    let key = parse_signing_key(pem, &random)?;
     let algorithm = match key {
-        Key::Ecdsa(_) => "ES256",
-        Key::Rsa(_) => "RS256",
+        JwtSigningKey::Ecdsa(_) => "ES256",
+        JwtSigningKey::Rsa(_) => "RS256",
     };
     let unique: [u8; 16] = ring::rand::generate(&random).map_err(|_| unusable())?.expose();
     let header = json!({ "alg": algorithm, "typ": "JWT" });
@@ -38,10 +38,10 @@ pub fn assertion(pem: &str, client_id: &str, audience: &str, now: u64) -> Result
     let encoded = |text: String| URL_SAFE_NO_PAD.encode(text);
     let signed = format!("{}.{}", encoded(header.to_string()), encoded(claims.to_string()));
     let signature = match &key {
-        Key::Ecdsa(key) => {
+        JwtSigningKey::Ecdsa(key) => {
             key.sign(&random, signed.as_bytes()).map_err(|_| unusable())?.as_ref().to_vec()
         }
-        Key::Rsa(key) => {
+        JwtSigningKey::Rsa(key) => {
             let mut signature = vec![0; key.public().modulus_len()];
             key.sign(&RSA_PKCS1_SHA256, &random, signed.as_bytes(), &mut signature)
                 .map_err(|_| unusable())?;
@@ -52,7 +52,7 @@ pub fn assertion(pem: &str, client_id: &str, audience: &str, now: u64) -> Result
 }
 
 /// Reads a PKCS#8 key in PEM.
-fn read(pem: &str, random: &SystemRandom) -> Result<Key> {
+fn parse_signing_key(pem: &str, random: &SystemRandom) -> Result<JwtSigningKey> {
     // Variables and JSON may escape line breaks.
     let pem = pem.replace("\\n", "\n");
     let begin = "-----BEGIN PRIVATE KEY-----";
@@ -61,9 +61,9 @@ fn read(pem: &str, random: &SystemRandom) -> Result<Key> {
         inside.map(|(inside, _)| inside).unwrap_or_default().split_whitespace().collect();
     let der = STANDARD.decode(base64).map_err(|_| unusable())?;
     if let Ok(key) = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der, random) {
-        return Ok(Key::Ecdsa(key));
+        return Ok(JwtSigningKey::Ecdsa(key));
     }
-    RsaKeyPair::from_pkcs8(&der).map(Key::Rsa).map_err(|_| unusable())
+    RsaKeyPair::from_pkcs8(&der).map(JwtSigningKey::Rsa).map_err(|_| unusable())
 }
 
 fn unusable() -> Error {

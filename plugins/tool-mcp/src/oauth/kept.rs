@@ -40,9 +40,9 @@ pub trait TokenStore: Send + Sync + 'static {
 
 /// Stores the text in memory, for the life of the process.
 #[derive(Clone, Default)]
-pub struct MemoryTokens(Arc<Mutex<Option<String>>>);
+pub struct MemoryTokenStore(Arc<Mutex<Option<String>>>);
 
-impl TokenStore for MemoryTokens {
+impl TokenStore for MemoryTokenStore {
     fn load(&self) -> BoxFuture<'static, Result<Option<String>>> {
         let text = self.0.lock().clone();
         async move { Ok(text) }.boxed()
@@ -60,12 +60,12 @@ impl TokenStore for MemoryTokens {
 }
 
 /// Stores the text where the system stores secrets.
-pub struct HostTokens {
+pub struct HostTokenStore {
     home: Home,
     name: String,
 }
 
-impl HostTokens {
+impl HostTokenStore {
     /// Creates the store of one server. If an entry's URL changes, its store changes too, because
     /// the tokens of the old URL must not go to the new one.
     pub fn new(home: Home, server: &str, url: &str) -> Self {
@@ -75,7 +75,7 @@ impl HostTokens {
     }
 }
 
-impl TokenStore for HostTokens {
+impl TokenStore for HostTokenStore {
     fn load(&self) -> BoxFuture<'static, Result<Option<String>>> {
         let (secrets, name) = (self.home.secrets(), self.name.clone());
         async move { secrets.get(&name).await }.boxed()
@@ -95,9 +95,9 @@ impl TokenStore for HostTokens {
 /// The stored login.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default)]
-pub struct Kept {
+pub struct StoredLogin {
     /// The registered client.
-    pub client: Option<KeptClient>,
+    pub client: Option<StoredOAuthClient>,
     /// The tokens and their issuer.
     pub tokens: Option<StoredCredentials>,
     /// Scopes that the server requested when no user could be asked.
@@ -109,7 +109,7 @@ pub struct Kept {
 /// A client that an authorization server knows.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
-pub struct KeptClient {
+pub struct StoredOAuthClient {
     /// The issuer that knows the client.
     pub issuer: String,
     /// The client's ID at the issuer.
@@ -120,7 +120,7 @@ pub struct KeptClient {
     pub redirect_uri: String,
 }
 
-impl Kept {
+impl StoredLogin {
     fn of_tokens(&self, key: &str) -> Option<Value> {
         let response = self.tokens.as_ref()?.token_response.as_ref()?;
         let response = serde_json::to_value(response).ok()?;
@@ -165,15 +165,15 @@ pub fn now() -> u64 {
 }
 
 /// The stored login of one server. It is read once and written through.
-pub struct Shelf {
+pub struct LoginStore {
     store: Arc<dyn TokenStore>,
     /// `None` before the first read.
-    kept: tokio::sync::Mutex<Option<Kept>>,
+    kept: tokio::sync::Mutex<Option<StoredLogin>>,
     /// The newest known secrets.
     secrets: Mutex<VecDeque<String>>,
 }
 
-impl Shelf {
+impl LoginStore {
     /// Creates a shelf.
     pub fn new(store: Arc<dyn TokenStore>) -> Arc<Self> {
         Arc::new(Self { store, kept: <_>::default(), secrets: Mutex::default() })
@@ -181,7 +181,7 @@ impl Shelf {
 
     /// Returns the stored login. If the store cannot be read, the login is empty, and logging in
     /// reports the error.
-    pub async fn get(&self) -> Kept {
+    pub async fn get(&self) -> StoredLogin {
         let mut kept = self.kept.lock().await;
         match &*kept {
             Some(kept) => kept.clone(),
@@ -194,7 +194,7 @@ impl Shelf {
         self.secrets.lock().iter().cloned().collect()
     }
 
-    fn note(&self, kept: &Kept) {
+    fn note(&self, kept: &StoredLogin) {
         let mut secrets = self.secrets.lock();
         for secret in kept.secrets() {
             if !secret.is_empty() && !secrets.contains(&secret) {
@@ -205,7 +205,7 @@ impl Shelf {
         secrets.drain(..too_many);
     }
 
-    async fn read(&self) -> Kept {
+    async fn read(&self) -> StoredLogin {
         let text = self.store.load().await.ok().flatten();
         // Data from another version that this version cannot read requires a new login.
         let kept = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
@@ -214,7 +214,7 @@ impl Shelf {
     }
 
     /// Reads the store again, because another process may have written to it.
-    pub async fn get_again(&self) -> Kept {
+    pub async fn get_again(&self) -> StoredLogin {
         let mut kept = self.kept.lock().await;
         kept.insert(self.read().await).clone()
     }
@@ -223,7 +223,7 @@ impl Shelf {
     ///
     /// # Errors
     /// An error if the store cannot be written. The change still applies in this process.
-    pub async fn change(&self, change: impl FnOnce(&mut Kept) + Send) -> Result<()> {
+    pub async fn change(&self, change: impl FnOnce(&mut StoredLogin) + Send) -> Result<()> {
         let mut kept = self.kept.lock().await;
         let kept = match &mut *kept {
             Some(kept) => kept,
@@ -241,20 +241,20 @@ impl Shelf {
     /// An error if the store cannot be written.
     pub async fn forget(&self) -> Result<bool> {
         let mut kept = self.kept.lock().await;
-        *kept = Some(Kept::default());
+        *kept = Some(StoredLogin::default());
         self.store.forget().await
     }
 }
 
 /// The shelf as a credential store of `rmcp`.
-pub struct Credentials(pub Arc<Shelf>);
+pub struct OAuthCredentials(pub Arc<LoginStore>);
 
 fn broken(error: Error) -> AuthError {
     AuthError::CredentialStoreError(error.message)
 }
 
 #[async_trait::async_trait]
-impl CredentialStore for Credentials {
+impl CredentialStore for OAuthCredentials {
     async fn load(&self) -> std::result::Result<Option<StoredCredentials>, AuthError> {
         Ok(self.0.get().await.tokens)
     }

@@ -12,15 +12,15 @@ use parking_lot::Mutex;
 use rmcp::model::ProtocolVersion;
 use rmcp::transport::AuthorizationManager;
 
-use super::consent::Consent;
-use super::kept::{Credentials, Kept, Shelf, TokenStore, now};
+use super::consent::LoginConsent;
+use super::kept::{OAuthCredentials, StoredLogin, LoginStore, TokenStore, now};
 use super::requests::ANSWER_TIME;
 use super::{credentials, discovery, flow};
-use crate::config::{GrantKind, HttpReach, OAuthSettings};
-use crate::transport::http::{Authorize, Challenge, Exchange, HttpBackend, HttpFailure};
+use crate::config::{GrantKind, HttpServerAddress, OAuthSettings};
+use crate::transport::http::{Authorize, AuthChallenge, McpHttpRequest, HttpBackend, HttpFailure};
 
 /// Manages the login to one server.
-pub struct Login {
+pub struct OAuthLogin {
     name: String,
     /// The server's URL, for which tokens are issued.
     pub url: String,
@@ -31,25 +31,25 @@ pub struct Login {
     /// The headers of its entry. Only the server itself receives them.
     headers: BTreeMap<String, String>,
     /// The stored login.
-    pub shelf: Arc<Shelf>,
+    pub shelf: Arc<LoginStore>,
     /// Brings the user to a page while a request waits. `None` if users log in with a command.
-    consent: Option<Arc<dyn Consent>>,
+    consent: Option<Arc<dyn LoginConsent>>,
     /// Scopes that this process has requested. A server that still wants them does not cause a
     /// second login.
     asked: Mutex<BTreeSet<String>>,
     /// The server's last refusal of a request.
-    refusal: Mutex<Challenge>,
+    refusal: Mutex<AuthChallenge>,
     busy: tokio::sync::Mutex<()>,
 }
 
-impl Login {
+impl OAuthLogin {
     /// Creates the login to a server.
     pub fn new(
         name: &str,
-        reach: &HttpReach,
+        reach: &HttpServerAddress,
         backend: Arc<dyn HttpBackend>,
         store: Arc<dyn TokenStore>,
-        consent: Option<Arc<dyn Consent>>,
+        consent: Option<Arc<dyn LoginConsent>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             name: name.to_owned(),
@@ -57,7 +57,7 @@ impl Login {
             settings: reach.oauth.clone(),
             backend,
             headers: reach.headers.clone(),
-            shelf: Shelf::new(store),
+            shelf: LoginStore::new(store),
             consent,
             asked: Mutex::default(),
             refusal: Mutex::default(),
@@ -69,13 +69,13 @@ impl Login {
     ///
     /// # Errors
     /// The reason why the login failed or was refused.
-    pub async fn log_in(&self, consent: &dyn Consent) -> Result<()> {
+    pub async fn log_in(&self, consent: &dyn LoginConsent) -> Result<()> {
         let _busy = self.busy.lock().await;
         let kept = self.shelf.get_again().await;
         let challenge = &self.challenge().await;
         let authorized = match self.settings.grant {
             GrantKind::ClientCredentials => {
-                credentials::ask(self, challenge.header(), Vec::new()).await
+                credentials::request_access_token(self, challenge.header(), Vec::new()).await
             }
             GrantKind::AuthorizationCode => {
                 let more = match kept.wanted.is_empty() {
@@ -88,12 +88,12 @@ impl Login {
                 flow::authorize(self, consent, challenge.header(), more).await
             }
         };
-        authorized.map(drop).map_err(|error| self.scrubbed(error))
+        authorized.map(drop).map_err(|error| self.scrub_error(error))
     }
 
     /// Sends requests without a token to learn the server's requirements. If the server answers
     /// them, the last refusal is used.
-    async fn challenge(&self) -> Challenge {
+    async fn challenge(&self) -> AuthChallenge {
         // Some servers accept the first request from anyone and refuse only later ones.
         for method in ["initialize", "server/discover", "tools/list"] {
             let message = json!({
@@ -103,14 +103,14 @@ impl Login {
                     "clientInfo": { "name": "jaato", "version": env!("CARGO_PKG_VERSION") },
                 },
             });
-            let mut exchange = Exchange::new("POST", &self.url, ANSWER_TIME)
+            let mut exchange = McpHttpRequest::new("POST", &self.url, ANSWER_TIME)
                 .header("accept", "application/json, text/event-stream")
                 .header("content-type", "application/json");
             exchange.headers.extend(self.headers.clone());
             exchange.body = message.to_string().into_bytes();
             // The metadata requests report why the server cannot be reached.
             let Ok(reply) = self.backend.send(exchange).await else { break };
-            let challenge = Challenge::of(&reply);
+            let challenge = AuthChallenge::from_reply(&reply);
             if challenge.header().is_some() {
                 return challenge;
             }
@@ -137,14 +137,14 @@ impl Login {
         let kept = self.shelf.get_again().await;
         match kept.is_ending(now()) {
             false => Ok(kept.access_token()),
-            true => self.renewed(&kept, &Challenge::default()).await.map_err(HttpFailure::from),
+            true => self.renew_token(&kept, &AuthChallenge::default()).await.map_err(HttpFailure::from),
         }
     }
 
     async fn better(
         &self,
         sent: Option<&str>,
-        challenge: &Challenge,
+        challenge: &AuthChallenge,
     ) -> Result<String, HttpFailure> {
         *self.refusal.lock() = challenge.clone();
         let _busy = self.busy.lock().await;
@@ -153,7 +153,7 @@ impl Login {
         if let Some(token) = token {
             return Ok(token);
         }
-        let renewed = self.renewed(&kept, challenge).await.map_err(|error| self.failed(error))?;
+        let renewed = self.renew_token(&kept, challenge).await.map_err(|error| self.failed(error))?;
         match (renewed.filter(|it| sent != Some(it)), &self.consent) {
             (Some(token), _) => Ok(token),
             (None, Some(consent)) => {
@@ -164,7 +164,7 @@ impl Login {
         }
     }
 
-    async fn further(&self, challenge: &Challenge) -> Result<String, HttpFailure> {
+    async fn further(&self, challenge: &AuthChallenge) -> Result<String, HttpFailure> {
         *self.refusal.lock() = challenge.clone();
         let _busy = self.busy.lock().await;
         let kept = self.shelf.get_again().await;
@@ -180,7 +180,7 @@ impl Login {
         all.extend(wanted.iter().filter(|scope| !all.contains(scope)).cloned().collect::<Vec<_>>());
         let authorized = match (&self.consent, self.settings.grant) {
             (_, GrantKind::ClientCredentials) => {
-                credentials::ask(self, challenge.header(), all).await
+                credentials::request_access_token(self, challenge.header(), all).await
             }
             (Some(consent), GrantKind::AuthorizationCode) => {
                 flow::authorize(self, &**consent, challenge.header(), all).await
@@ -199,10 +199,10 @@ impl Login {
     }
 
     /// Gets a token without the user. Returns `None` if that is impossible.
-    async fn renewed(&self, kept: &Kept, challenge: &Challenge) -> Result<Option<String>> {
+    async fn renew_token(&self, kept: &StoredLogin, challenge: &AuthChallenge) -> Result<Option<String>> {
         match self.settings.grant {
             GrantKind::ClientCredentials => {
-                credentials::ask(self, challenge.header(), Vec::new()).await.map(Some)
+                credentials::request_access_token(self, challenge.header(), Vec::new()).await.map(Some)
             }
             GrantKind::AuthorizationCode if kept.can_refresh() => {
                 flow::refresh(self, kept, challenge.header()).await
@@ -217,7 +217,7 @@ impl Login {
     /// An error if the URL is invalid.
     pub async fn manager(&self) -> Result<AuthorizationManager> {
         let mut manager = discovery::manager(&self.url, &self.backend).await?;
-        manager.set_credential_store(Credentials(Arc::clone(&self.shelf)));
+        manager.set_credential_store(OAuthCredentials(Arc::clone(&self.shelf)));
         Ok(manager)
     }
 
@@ -235,11 +235,11 @@ impl Login {
 
     fn failed(&self, error: Error) -> HttpFailure {
         let wants_login = error.kind == ErrorKind::PermissionDenied;
-        HttpFailure { error: self.scrubbed(error), wants_login }
+        HttpFailure { error: self.scrub_error(error), wants_login }
     }
 
     /// Removes secrets from an error, because the server may have repeated them.
-    fn scrubbed(&self, mut error: Error) -> Error {
+    fn scrub_error(&self, mut error: Error) -> Error {
         let secrets = self.settings.secrets().into_iter().chain(self.shelf.secrets());
         for secret in secrets.filter(|secret| !secret.is_empty()) {
             error.message = error.message.replace(&secret, "…");
@@ -248,7 +248,7 @@ impl Login {
     }
 }
 
-impl Authorize for Login {
+impl Authorize for OAuthLogin {
     fn token(&self) -> BoxFuture<'_, Result<Option<String>, HttpFailure>> {
         self.current().boxed()
     }
@@ -256,14 +256,14 @@ impl Authorize for Login {
     fn refused<'a>(
         &'a self,
         sent: Option<&'a str>,
-        challenge: &'a Challenge,
+        challenge: &'a AuthChallenge,
     ) -> BoxFuture<'a, Result<String, HttpFailure>> {
         self.better(sent, challenge).boxed()
     }
 
     fn wants_more<'a>(
         &'a self,
-        challenge: &'a Challenge,
+        challenge: &'a AuthChallenge,
     ) -> BoxFuture<'a, Result<String, HttpFailure>> {
         self.further(challenge).boxed()
     }

@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use url::Url;
 
-use super::consent::{Consent, Visit};
+use super::consent::{LoginConsent, LoginPageVisit};
 
 /// The time limit of a login.
 const LOGIN_TIME: Duration = Duration::from_secs(5 * 60);
@@ -26,19 +26,19 @@ const PATH: &str = "/callback";
 
 /// Shows a page to the user: opens the browser or prints the URL. If the browser runs on another
 /// machine, the user can enter the URL to which it returned. Otherwise returns `None`.
-pub type Show = Arc<dyn Fn(String) -> BoxFuture<'static, Result<Option<String>>> + Send + Sync>;
+pub type LoginPagePresenter = Arc<dyn Fn(String) -> BoxFuture<'static, Result<Option<String>>> + Send + Sync>;
 
 /// Brings a user to a page in their browser.
-pub struct BrowserConsent(pub Show);
+pub struct BrowserConsent(pub LoginPagePresenter);
 
-struct Listening {
+struct LoopbackListener {
     listener: TcpListener,
     redirect_uri: String,
-    show: Show,
+    show: LoginPagePresenter,
 }
 
-impl Consent for BrowserConsent {
-    fn begin(&self, port: Option<u16>) -> BoxFuture<'static, Result<Box<dyn Visit>>> {
+impl LoginConsent for BrowserConsent {
+    fn begin(&self, port: Option<u16>) -> BoxFuture<'static, Result<Box<dyn LoginPageVisit>>> {
         let show = Arc::clone(&self.0);
         async move {
             let taken = |error: std::io::Error| {
@@ -50,13 +50,13 @@ impl Consent for BrowserConsent {
             let listener = listener.map_err(taken)?;
             let port = listener.local_addr().map_err(taken)?.port();
             let redirect_uri = format!("http://127.0.0.1:{port}{PATH}");
-            Ok(Box::new(Listening { listener, redirect_uri, show }) as Box<dyn Visit>)
+            Ok(Box::new(LoopbackListener { listener, redirect_uri, show }) as Box<dyn LoginPageVisit>)
         }
         .boxed()
     }
 }
 
-impl Visit for Listening {
+impl LoginPageVisit for LoopbackListener {
     fn redirect_uri(&self) -> &str {
         &self.redirect_uri
     }
@@ -162,7 +162,7 @@ mod tests {
     async fn only_the_answer_of_this_login_ends_it() {
         let (shown, showing) = tokio::sync::oneshot::channel();
         let shown = Arc::new(parking_lot::Mutex::new(Some(shown)));
-        let show: Show = Arc::new(move |page| {
+        let show: LoginPagePresenter = Arc::new(move |page| {
             let _ = shown.lock().take().unwrap().send(page);
             async { Ok(None) }.boxed()
         });
@@ -180,7 +180,7 @@ mod tests {
         let port: u16 = address.split(':').nth(1).unwrap().parse().unwrap();
         let held = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let taken = held.local_addr().unwrap().port();
-        let typed: Show =
+        let typed: LoginPagePresenter =
             Arc::new(|_| async { Ok(Some(" http://x/?code=c \n".to_owned())) }.boxed());
         assert!(BrowserConsent(Arc::clone(&typed)).begin(Some(taken)).await.is_err());
         assert_ne!(port, taken);

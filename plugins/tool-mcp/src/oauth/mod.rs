@@ -19,6 +19,6 @@ pub mod login;
 pub mod loopback;
 pub mod requests;
 
-pub use consent::{Consent, Visit};
-pub use kept::{MemoryTokens, TokenStore};
-pub use login::Login;
+pub use consent::{LoginConsent, LoginPageVisit};
+pub use kept::{MemoryTokenStore, TokenStore};
+pub use login::OAuthLogin;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use rmcp::transport::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
 
-use crate::transport::http::{Exchange, HttpBackend};
+use crate::transport::http::{McpHttpRequest, HttpBackend};
 
 /// The maximum size of a response. Metadata and tokens have a few thousand bytes.
 pub const ANSWER_BYTES_MAX: usize = 1024 * 1024;
@@ -17,7 +17,7 @@ pub const ANSWER_TIME: Duration = Duration::from_secs(30);
 pub struct LoginRequests(pub Arc<dyn HttpBackend>);
 
 /// A complete response.
-pub struct Whole {
+pub struct BufferedHttpResponse {
     /// The status code.
     pub status: u16,
     /// The headers.
@@ -30,11 +30,11 @@ pub struct Whole {
 ///
 /// # Errors
 /// The reason for the missing response, `timeout`, or `limit_reached`.
-pub async fn whole(backend: &dyn HttpBackend, exchange: Exchange) -> Result<Whole> {
+pub async fn fetch_whole_response(backend: &dyn HttpBackend, exchange: McpHttpRequest) -> Result<BufferedHttpResponse> {
     let answered = async {
         let reply = backend.send(exchange).await?;
         let (status, headers) = (reply.status, reply.headers.clone());
-        Ok(Whole { status, headers, body: reply.bytes(ANSWER_BYTES_MAX).await? })
+        Ok(BufferedHttpResponse { status, headers, body: reply.bytes(ANSWER_BYTES_MAX).await? })
     };
     let late = || {
         let text = format!("no answer to the login within {} s", ANSWER_TIME.as_secs());
@@ -48,12 +48,12 @@ impl OAuthHttpClient for LoginRequests {
         Box::pin(async move {
             let (head, body) = asked.request.into_parts();
             let mut exchange =
-                Exchange::new(head.method.as_str(), &head.uri.to_string(), ANSWER_TIME);
+                McpHttpRequest::new(head.method.as_str(), &head.uri.to_string(), ANSWER_TIME);
             for (name, value) in &head.headers {
                 exchange = exchange.header(name.as_str(), value.to_str()?);
             }
             exchange.body = body;
-            let whole = whole(&*self.0, exchange).await?;
+            let whole = fetch_whole_response(&*self.0, exchange).await?;
             let mut response = http::Response::builder().status(whole.status);
             for (name, value) in &whole.headers {
                 response = response.header(name, value);

@@ -15,10 +15,10 @@ use lexopt::Arg::{Long, Short, Value as Word};
 use lexopt::ValueExt as _;
 
 use super::{show, take_files};
-use crate::config::Origin;
+use crate::config::McpConfigOrigin;
 use crate::config::entry;
-use crate::config::files::{FILE_BYTES_MAX, FILE_NAME, members, parse, read_text, replace};
-use crate::servers::Servers;
+use crate::config::files::{FILE_BYTES_MAX, FILE_NAME, top_level_members, parse, read_text, replace};
+use crate::servers::McpServers;
 
 /// How `mcp add` is typed.
 pub const ADD_HELP: &str = "mcp add [OPTIONS] NAME [--] COMMAND [ARGS]
@@ -40,10 +40,10 @@ A variable is put in where the value is written as '${NAME}'.";
 
 /// The parsed words of `mcp add`.
 #[derive(Debug, PartialEq)]
-struct Added {
+struct ParsedAddCommand {
     name: String,
     entry: Value,
-    origin: Origin,
+    origin: McpConfigOrigin,
 }
 
 /// Adds a server. `words` are the words after `mcp add`.
@@ -51,20 +51,20 @@ struct Added {
 /// # Errors
 /// An error if the words do not form an entry, the name is taken, or a file cannot be read or
 /// written.
-pub async fn add(host: &Reporter, servers: &Arc<Servers>, words: Vec<String>) -> Result<String> {
+pub async fn add(host: &Reporter, servers: &Arc<McpServers>, words: Vec<String>) -> Result<String> {
     let wrong = |text: String| {
         Error::new(ErrorKind::InvalidArguments, text).with_hint("see `mcp add --help`")
     };
-    let Some(Added { name, entry, origin }) = added(words).map_err(wrong)? else {
+    let Some(ParsedAddCommand { name, entry, origin }) = parse_add_command(words).map_err(wrong)? else {
         return Ok(ADD_HELP.to_owned());
     };
     let mut notes = Vec::new();
     let lookup = |name: &str| std::env::var(name).ok();
     let read = entry::read(&name, &entry, origin, &lookup, &mut notes).map_err(wrong)?;
     if servers.find(&name).is_ok() {
-        return Err(show::taken(&name));
+        return Err(show::name_taken_error(&name));
     }
-    if origin == Origin::Workspace && !read.secrets().is_empty() && read.expanded.is_empty() {
+    if origin == McpConfigOrigin::Workspace && !read.secrets().is_empty() && read.expanded.is_empty() {
         notes.push(format!(
             "a value is stored as plain text in {FILE_NAME}, which others may read; use '${{NAME}}' to take it from a variable"
         ));
@@ -85,14 +85,14 @@ pub async fn add(host: &Reporter, servers: &Arc<Servers>, words: Vec<String>) ->
 /// An error if the file already contains a name, or cannot be read or written.
 pub async fn insert(
     host: &Reporter,
-    servers: &Arc<Servers>,
-    origin: Origin,
+    servers: &Arc<McpServers>,
+    origin: McpConfigOrigin,
     all: Map<String, Value>,
 ) -> Result<Option<String>> {
     let change = move |servers: &CstObject| {
         for (name, entry) in &all {
             if servers.get(name).is_some() {
-                return Err(show::taken(name));
+                return Err(show::name_taken_error(name));
             }
             servers.append(name, written(entry));
         }
@@ -105,11 +105,11 @@ pub async fn insert(
 ///
 /// # Errors
 /// `not_found`, or an error if the file cannot be read or written.
-pub async fn remove(host: &Reporter, servers: &Arc<Servers>, name: &str) -> Result<String> {
+pub async fn remove(host: &Reporter, servers: &Arc<McpServers>, name: &str) -> Result<String> {
     let known = servers.find(name).map(|server| server.entry.origin);
     let origin = match known {
-        Ok(Origin::Home) => Origin::Home,
-        _ => Origin::Workspace,
+        Ok(McpConfigOrigin::Home) => McpConfigOrigin::Home,
+        _ => McpConfigOrigin::Workspace,
     };
     let removed = name.to_owned();
     let change = move |servers: &CstObject| match servers.get(&removed) {
@@ -129,10 +129,10 @@ pub async fn remove(host: &Reporter, servers: &Arc<Servers>, name: &str) -> Resu
 
 /// Parses the words after `mcp add`, in the syntax of Claude Code, codex and Gemini CLI. Returns
 /// `None` if they ask for help.
-fn added(words: Vec<String>) -> Result<Option<Added>, String> {
+fn parse_add_command(words: Vec<String>) -> Result<Option<ParsedAddCommand>, String> {
     let mut parser = lexopt::Parser::from_args(words);
     let (mut entry, mut oauth) = (Map::new(), Map::new());
-    let (mut name, mut origin) = (None, Origin::Workspace);
+    let (mut name, mut origin) = (None, McpConfigOrigin::Workspace);
     let text = |error: lexopt::Error| error.to_string();
     while let Some(word) = parser.next().map_err(text)? {
         match word {
@@ -140,21 +140,21 @@ fn added(words: Vec<String>) -> Result<Option<Added>, String> {
             Short('e') | Long("env") => {
                 let given = value(&mut parser)?;
                 let (key, value) = given.split_once('=').ok_or("`--env` takes KEY=VALUE")?;
-                member(&mut entry, "env", key, value);
+                set_member(&mut entry, "env", key, value);
             }
             Short('H') | Long("header") => {
                 let given = value(&mut parser)?;
                 let (key, value) = given.split_once(':').ok_or("`--header` takes 'NAME: VALUE'")?;
-                member(&mut entry, "headers", key.trim(), value.trim());
+                set_member(&mut entry, "headers", key.trim(), value.trim());
             }
             Long("bearer-token-env-var") => {
                 let variable = value(&mut parser)?;
-                member(&mut entry, "headers", "Authorization", &format!("Bearer ${{{variable}}}"));
+                set_member(&mut entry, "headers", "Authorization", &format!("Bearer ${{{variable}}}"));
             }
             Short('s') | Long("scope") => {
                 origin = match value(&mut parser)?.as_str() {
-                    "workspace" | "project" | "local" => Origin::Workspace,
-                    "user" | "home" | "global" => Origin::Home,
+                    "workspace" | "project" | "local" => McpConfigOrigin::Workspace,
+                    "user" | "home" | "global" => McpConfigOrigin::Home,
                     other => {
                         return Err(format!("`--scope` is `workspace` or `user`, not `{other}`"));
                     }
@@ -168,9 +168,9 @@ fn added(words: Vec<String>) -> Result<Option<Added>, String> {
                 set(&mut entry, "startupTimeout", number(&value(&mut parser)?)?)
             }
             Long("tools" | "include-tools") => {
-                set(&mut entry, "tools", listed(&value(&mut parser)?))
+                set(&mut entry, "tools", split_list(&value(&mut parser)?))
             }
-            Long("exclude-tools") => set(&mut entry, "excludeTools", listed(&value(&mut parser)?)),
+            Long("exclude-tools") => set(&mut entry, "excludeTools", split_list(&value(&mut parser)?)),
             Long("client-id") => set(&mut oauth, "clientId", value(&mut parser)?),
             Long("client-secret") => set(&mut oauth, "clientSecret", value(&mut parser)?),
             Long("callback-port") => set(&mut oauth, "callbackPort", number(&value(&mut parser)?)?),
@@ -195,7 +195,7 @@ fn added(words: Vec<String>) -> Result<Option<Added>, String> {
     if !entry.contains_key("command") && !entry.contains_key("url") {
         return Err("the command or the address is missing".to_owned());
     }
-    Ok(Some(Added { name, entry: Value::Object(entry), origin }))
+    Ok(Some(ParsedAddCommand { name, entry: Value::Object(entry), origin }))
 }
 
 /// Parses the word after the name: a URL, JSON, or a command with the remaining words as arguments.
@@ -232,11 +232,11 @@ fn set(entry: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
     entry.insert(key.to_owned(), value.into());
 }
 
-fn member(entry: &mut Map<String, Value>, key: &str, name: &str, value: &str) {
+fn set_member(entry: &mut Map<String, Value>, key: &str, name: &str, value: &str) {
     entry.entry(key).or_insert_with(|| json!({}))[name] = value.into();
 }
 
-fn listed(text: &str) -> Vec<&str> {
+fn split_list(text: &str) -> Vec<&str> {
     text.split(',').map(str::trim).filter(|it| !it.is_empty()).collect()
 }
 
@@ -247,25 +247,25 @@ fn number(text: &str) -> Result<u64, String> {
 /// Changes the servers of a file. Returns a note for the user.
 async fn change_file(
     host: &Reporter,
-    servers: &Arc<Servers>,
-    origin: Origin,
+    servers: &Arc<McpServers>,
+    origin: McpConfigOrigin,
     change: impl FnOnce(&CstObject) -> Result<()> + Send + 'static,
 ) -> Result<Option<String>> {
     let facts = host.session().await?;
     let trusted = facts.trusted_workspace.map(PathBuf::from);
-    let is_trusted = trusted.is_some() && origin == Origin::Workspace;
+    let is_trusted = trusted.is_some() && origin == McpConfigOrigin::Workspace;
     let folder =
         match origin {
-            Origin::Home => servers.places.home.clone().ok_or_else(|| {
+            McpConfigOrigin::Home => servers.places.home.clone().ok_or_else(|| {
                 Error::new(ErrorKind::Unavailable, "cannot find your home folder")
             })?,
-            Origin::Workspace | Origin::Settings => {
+            McpConfigOrigin::Workspace | McpConfigOrigin::Settings => {
                 trusted.unwrap_or_else(|| PathBuf::from(facts.working_directory))
             }
         };
     let path = folder.join(FILE_NAME);
     let place = path.clone();
-    let text = host.blocking(move |_| changed(&place, change)).await??;
+    let text = host.blocking(move |_| apply_file_change(&place, change)).await??;
     if is_trusted {
         let request = WorkspaceFileSet { name: FILE_NAME.to_owned() };
         let stored: WorkspaceFileStored =
@@ -273,7 +273,7 @@ async fn change_file(
         let _ = stored;
     } else {
         host.blocking(move |_| write(&path, &text)).await??;
-        if origin == Origin::Workspace {
+        if origin == McpConfigOrigin::Workspace {
             let note = "The workspace is not trusted, so its file is ignored: run 'jaato trust'.";
             return Ok(Some(note.to_owned()));
         }
@@ -283,11 +283,11 @@ async fn change_file(
 }
 
 /// Returns the file's text with its servers changed.
-fn changed(path: &Path, change: impl FnOnce(&CstObject) -> Result<()>) -> Result<String> {
+fn apply_file_change(path: &Path, change: impl FnOnce(&CstObject) -> Result<()>) -> Result<String> {
     let unusable = |why: String| unusable(path, &why);
     let text = read_text(path, FILE_BYTES_MAX).map_err(unusable)?.unwrap_or_default();
     let file = parse(&text).map_err(unusable)?;
-    let members = members(&file).map_err(unusable)?;
+    let members = top_level_members(&file).map_err(unusable)?;
     let keys = servers_path(&members).map_err(unusable)?;
     servers_of(members).map_err(unusable)?;
     let mut servers = file.object_value_or_set();
@@ -329,8 +329,8 @@ mod tests {
     #[track_caller]
     fn reads(line: &str, name: &str, entry: Value) {
         let words = shlex::split(line).unwrap();
-        let expected = Added { name: name.to_owned(), entry, origin: Origin::Workspace };
-        assert_eq!(added(words), Ok(Some(expected)), "{line}");
+        let expected = ParsedAddCommand { name: name.to_owned(), entry, origin: McpConfigOrigin::Workspace };
+        assert_eq!(parse_add_command(words), Ok(Some(expected)), "{line}");
     }
 
     #[test]
@@ -355,9 +355,9 @@ mod tests {
         let headers =
             json!({ "type": "http", "url": "http://e.example", "headers": { "X-A": "b: c" } });
         reads("x http://e.example --header 'X-A: b: c'", "x", headers);
-        let home = added(shlex::split("-s user x y").unwrap()).unwrap().unwrap();
-        assert_eq!((home.origin, home.name.as_str()), (Origin::Home, "x"));
-        assert_eq!(added(vec!["--help".to_owned()]), Ok(None));
+        let home = parse_add_command(shlex::split("-s user x y").unwrap()).unwrap().unwrap();
+        assert_eq!((home.origin, home.name.as_str()), (McpConfigOrigin::Home, "x"));
+        assert_eq!(parse_add_command(vec!["--help".to_owned()]), Ok(None));
     }
 
     #[test]
@@ -371,7 +371,7 @@ mod tests {
             ("-s moon x y", "`--scope` is `workspace` or `user`, not `moon`"),
             ("x '{'", "EOF while parsing an object at line 1 column 1"),
         ] {
-            assert_eq!(added(shlex::split(line).unwrap()), Err(why.to_owned()), "{line}");
+            assert_eq!(parse_add_command(shlex::split(line).unwrap()), Err(why.to_owned()), "{line}");
         }
     }
 
@@ -386,23 +386,23 @@ mod tests {
             servers.append("a", written(&entry));
             Ok(())
         };
-        let added = changed(&path, add).unwrap();
+        let added = apply_file_change(&path, add).unwrap();
         assert!(added.contains("// mine") && added.contains("// odd"), "{added}");
-        assert_eq!(servers_of(members(&parse(&added).unwrap()).unwrap()).unwrap()["a"], entry);
+        assert_eq!(servers_of(top_level_members(&parse(&added).unwrap()).unwrap()).unwrap()["a"], entry);
         write(&path, &added).unwrap();
         let remove = |servers: &CstObject| {
             servers.get("a").unwrap().remove();
             Ok(())
         };
-        assert_eq!(changed(&path, remove).unwrap(), text);
+        assert_eq!(apply_file_change(&path, remove).unwrap(), text);
         std::fs::write(&path, "{ not json").unwrap();
-        assert!(changed(&path, |_| Ok(())).is_err());
+        assert!(apply_file_change(&path, |_| Ok(())).is_err());
         std::fs::remove_file(&path).unwrap();
         let new = "{\n  \"mcpServers\": {\n    \"a\": {\n      \"command\": \"y\",\n      \"args\": [\"1\"]\n    }\n  }\n}\n";
         let add = |servers: &CstObject| {
             servers.append("a", written(&entry));
             Ok(())
         };
-        assert_eq!(changed(&path, add).unwrap(), new);
+        assert_eq!(apply_file_change(&path, add).unwrap(), new);
     }
 }

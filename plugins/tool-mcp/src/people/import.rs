@@ -8,10 +8,10 @@ use jaato_plugin_sdk::serde_json::Map;
 use jaato_plugin_sdk::types::mcp_entry::{servers_of, standard};
 
 use super::edit;
-use crate::config::Origin;
+use crate::config::McpConfigOrigin;
 use crate::config::entry;
-use crate::config::files::{members, parse, read_text};
-use crate::servers::Servers;
+use crate::config::files::{top_level_members, parse, read_text};
+use crate::servers::McpServers;
 
 /// The maximum size of a file. Claude Code stores its history next to its servers.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -43,10 +43,10 @@ const SOURCES: [(&str, &[&str]); 8] = [
 ];
 
 /// An existing file of another program.
-struct Found {
+struct ImportableConfig {
     program: String,
     shown: String,
-    origin: Origin,
+    origin: McpConfigOrigin,
     servers: Result<Map<String, Value>, String>,
 }
 
@@ -62,14 +62,14 @@ pub fn programs() -> impl Iterator<Item = &'static str> {
 /// An error if the program is unknown, or a file cannot be read or written.
 pub async fn import(
     host: &Reporter,
-    servers: &Arc<Servers>,
+    servers: &Arc<McpServers>,
     from: Option<&str>,
     named: &[String],
 ) -> Result<String> {
     let folder = PathBuf::from(host.session().await?.working_directory);
     let home = servers.places.home.clone();
     let wanted = from.map(str::to_owned);
-    let found = host.blocking(move |_| found(&folder, home, wanted.as_deref())).await?;
+    let found = host.blocking(move |_| find_importable_configs(&folder, home, wanted.as_deref())).await?;
     let Some(from) = from else { return Ok(list(&found)) };
     if found.is_empty() {
         let known: Vec<&str> = programs().collect();
@@ -111,10 +111,10 @@ pub async fn import(
 
 /// Returns an entry in jaato's format, and a text that shows it.
 fn readable(
-    servers: &Servers,
+    servers: &McpServers,
     name: &str,
     entry: &Value,
-    origin: Origin,
+    origin: McpConfigOrigin,
 ) -> Result<(Value, String), String> {
     if servers.find(name).is_ok() {
         return Err("a server with this name already exists".to_owned());
@@ -126,7 +126,7 @@ fn readable(
 }
 
 /// Finds the files of one program or of all programs, or a given file.
-fn found(folder: &std::path::Path, home: Option<PathBuf>, wanted: Option<&str>) -> Vec<Found> {
+fn find_importable_configs(folder: &std::path::Path, home: Option<PathBuf>, wanted: Option<&str>) -> Vec<ImportableConfig> {
     let mut all = Vec::new();
     let mut look = |program: &str, shown: &str| {
         let in_home = shown.strip_prefix("~/");
@@ -140,11 +140,11 @@ fn found(folder: &std::path::Path, home: Option<PathBuf>, wanted: Option<&str>) 
             Ok(Some(text)) => Ok(text),
             Err(why) => Err(why),
         };
-        let origin = if in_home.is_some() { Origin::Home } else { Origin::Workspace };
+        let origin = if in_home.is_some() { McpConfigOrigin::Home } else { McpConfigOrigin::Workspace };
         let servers = text.and_then(|text| servers_in(&text, shown, folder));
         let is_empty = servers.as_ref().is_ok_and(Map::is_empty);
         if !is_empty {
-            all.push(Found {
+            all.push(ImportableConfig {
                 program: program.to_owned(),
                 shown: shown.to_owned(),
                 origin,
@@ -174,7 +174,7 @@ fn servers_in(
 ) -> Result<Map<String, Value>, String> {
     let mut file = match name.ends_with(".toml") {
         true => toml::from_str(text).map_err(|error| error.message().to_owned())?,
-        false => members(&parse(text)?)?,
+        false => top_level_members(&parse(text)?)?,
     };
     let here =
         folder.to_str().and_then(|folder| file.get("projects")?.get(folder)?.get("mcpServers"));
@@ -186,7 +186,7 @@ fn servers_in(
     Ok(servers)
 }
 
-fn list(found: &[Found]) -> String {
+fn list(found: &[ImportableConfig]) -> String {
     if found.is_empty() {
         let known: Vec<&str> = programs().collect();
         return format!("No servers of other programs are here: {}.", known.join(", "));
@@ -226,14 +226,14 @@ mod tests {
         let vscode =
             "{ \"inputs\": [], // mine\n \"servers\": { \"d\": { \"url\": \"http://x\" }, } }";
         std::fs::write(work.join(".vscode/mcp.json"), vscode).unwrap();
-        let all = found(&work, Some(home.clone()), None);
+        let all = find_importable_configs(&work, Some(home.clone()), None);
         let expected = "claude (~/.claude.json): b, c\ncodex (~/.codex/config.toml): a\n\
                         vscode (.vscode/mcp.json): d\nUse 'mcp import PROGRAM [SERVER…]' to import them.";
         assert_eq!(list(&all), expected);
-        let one = found(&work, Some(home.clone()), Some("codex"));
-        assert_eq!((one.len(), one[0].origin), (1, Origin::Home));
+        let one = find_importable_configs(&work, Some(home.clone()), Some("codex"));
+        assert_eq!((one.len(), one[0].origin), (1, McpConfigOrigin::Home));
         let file = home.join(".codex/config.toml");
-        assert_eq!(found(&work, None, file.to_str()).len(), 1);
-        assert!(found(&work, None, Some("codex")).is_empty());
+        assert_eq!(find_importable_configs(&work, None, file.to_str()).len(), 1);
+        assert!(find_importable_configs(&work, None, Some("codex")).is_empty());
     }
 }

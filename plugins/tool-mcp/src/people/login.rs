@@ -10,10 +10,10 @@ use jaato_plugin_sdk::form::{FormOutcome, form};
 use jaato_plugin_sdk::prelude::*;
 
 use super::connect;
-use crate::oauth::Login;
-use crate::oauth::loopback::{BrowserConsent, Show};
-use crate::server::Server;
-use crate::servers::Servers;
+use crate::oauth::OAuthLogin;
+use crate::oauth::loopback::{BrowserConsent, LoginPagePresenter};
+use crate::server::McpServer;
+use crate::servers::McpServers;
 
 /// The option that prevents opening a browser.
 const NO_BROWSER: &str = "--no-browser";
@@ -24,7 +24,7 @@ const OPENER: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" }
 
 /// Whether to open a browser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Browser {
+enum BrowserOpening {
     Opened,
     Told,
 }
@@ -35,13 +35,13 @@ enum Browser {
 /// An error if the server is of another kind or has its own key, or the login failed.
 pub async fn log_in(
     host: &Reporter,
-    servers: &Servers,
-    server: &Arc<Server>,
+    servers: &McpServers,
+    server: &Arc<McpServer>,
     rest: Option<&str>,
 ) -> Result<String> {
     let browser = match rest {
-        None if has_display() => Browser::Opened,
-        None | Some(NO_BROWSER) => Browser::Told,
+        None if has_display() => BrowserOpening::Opened,
+        None | Some(NO_BROWSER) => BrowserOpening::Told,
         Some(_) => {
             let text = "`mcp login` takes a name and `--no-browser`";
             return Err(Error::new(ErrorKind::InvalidArguments, text));
@@ -59,7 +59,7 @@ pub async fn log_in(
     })?;
     // A new connection uses the new rights.
     server.disconnect();
-    server.ended().await;
+    server.wait_until_ended().await;
     let connected = connect(host, servers, server).await;
     let first = format!("Logged in to '{name}'.");
     Ok(match connected {
@@ -72,7 +72,7 @@ pub async fn log_in(
 ///
 /// # Errors
 /// The errors of [`log_in`], or an error if the store cannot be written.
-pub async fn log_out(server: &Arc<Server>) -> Result<String> {
+pub async fn log_out(server: &Arc<McpServer>) -> Result<String> {
     let login = login_of(server)?;
     let going = async move { login.log_out().await };
     let was_there = server.spawner().run(going).await??;
@@ -86,7 +86,7 @@ pub async fn log_out(server: &Arc<Server>) -> Result<String> {
     ))
 }
 
-fn login_of(server: &Server) -> Result<Arc<Login>> {
+fn login_of(server: &McpServer) -> Result<Arc<OAuthLogin>> {
     let name = server.name();
     server.login().map(Arc::clone).ok_or_else(|| {
         let text = match server.entry.transport() {
@@ -100,7 +100,7 @@ fn login_of(server: &Server) -> Result<Arc<Login>> {
 /// Prints the page on its own line so that it can be copied. If the user works at this machine, it
 /// also opens the page. Otherwise the browser cannot return here, and the user can enter the final
 /// URL.
-fn show(host: Reporter, server: &str, browser: Browser) -> Show {
+fn show(host: Reporter, server: &str, browser: BrowserOpening) -> LoginPagePresenter {
     let server = server.to_owned();
     Arc::new(move |page: String| {
         let (host, server) = (host.clone(), server.clone());
@@ -109,11 +109,11 @@ fn show(host: Reporter, server: &str, browser: Browser) -> Show {
                 "To log in to the MCP server '{server}', open this page:\n{page}\n"
             ));
             match browser {
-                Browser::Opened => {
+                BrowserOpening::Opened => {
                     open(&host, &page);
                     Ok(None)
                 }
-                Browser::Told => ask_where_it_ended(&host, &server).await,
+                BrowserOpening::Told => ask_where_it_ended(&host, &server).await,
             }
         }
         .boxed()

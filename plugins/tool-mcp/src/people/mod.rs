@@ -15,11 +15,11 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::CommandSpec;
 
 use crate::asks::SessionCall;
-use crate::call::{self, Asked};
-use crate::content::Content;
-use crate::described::take;
-use crate::server::{Server, Status};
-use crate::servers::{Servers, read};
+use crate::call::{self, McpRequest};
+use crate::content::McpContent;
+use crate::described::take_member;
+use crate::server::{McpServer, McpConnectionStatus};
+use crate::servers::{McpServers, read_config_files};
 
 /// The name of the command.
 pub const NAME: &str = "mcp";
@@ -94,7 +94,7 @@ pub fn command() -> CommandSpec {
 ///
 /// # Errors
 /// An error if a word is unknown, a server is missing, or a file cannot be written.
-pub async fn answer(host: &Reporter, servers: &Arc<Servers>, arguments: &Value) -> Result<Output> {
+pub async fn answer(host: &Reporter, servers: &Arc<McpServers>, arguments: &Value) -> Result<Output> {
     let given = |name: &str| arguments[name].as_str().map(str::trim).filter(|it| !it.is_empty());
     let named = || {
         let missing = || Error::new(ErrorKind::InvalidArguments, "the server's name is missing");
@@ -117,7 +117,7 @@ pub async fn answer(host: &Reporter, servers: &Arc<Servers>, arguments: &Value) 
         // In a conversation, servers continue to start after the answer. At a shell, the user wants
         // to know whether they work.
         let is_chat = host.session().await?.context.is_some();
-        let most = |server: &Server| match (is_chat, server.described()) {
+        let most = |server: &McpServer| match (is_chat, server.described()) {
             (true, _) => CHAT_WAIT,
             (false, Some(_)) => KNOWN_WAIT,
             (false, None) => server.start_time(),
@@ -151,7 +151,7 @@ pub async fn answer(host: &Reporter, servers: &Arc<Servers>, arguments: &Value) 
 }
 
 /// Suggests words while the user types.
-pub fn words(servers: &Servers, asked: &CompleteWords) -> WordChoices {
+pub fn words(servers: &McpServers, asked: &CompleteWords) -> WordChoices {
     let choices = match (asked.command.as_str(), asked.words.as_slice()) {
         (NAME, []) => ACTIONS.map(|(word, says)| WordChoice::new(word, says)).to_vec(),
         (NAME, [action]) if action.eq_ignore_ascii_case("import") => {
@@ -169,22 +169,22 @@ pub fn words(servers: &Servers, asked: &CompleteWords) -> WordChoices {
     WordChoices { choices }
 }
 
-async fn connect(host: &Reporter, servers: &Servers, server: &Arc<Server>) -> Result<String> {
+async fn connect(host: &Reporter, servers: &McpServers, server: &Arc<McpServer>) -> Result<String> {
     let name = server.name();
     match server.status() {
-        Status::Up(connection) if !connection.is_closed() => {
+        McpConnectionStatus::Up(connection) if !connection.is_closed() => {
             let tools = show::tool_count(server);
             return Ok(format!("Server '{name}' is already connected ({tools} tools available)."));
         }
-        Status::Disabled => {
+        McpConnectionStatus::Disabled => {
             let text = format!("Server '{name}' is disabled by its entry.");
             return Err(Error::new(ErrorKind::Unavailable, text));
         }
-        Status::Up(_) | Status::Down { .. } | Status::Starting | Status::Stopped => {}
+        McpConnectionStatus::Up(_) | McpConnectionStatus::Down { .. } | McpConnectionStatus::Starting | McpConnectionStatus::Stopped => {}
     }
     server.connect();
-    servers.settle(std::slice::from_ref(server), Server::start_time, host).await;
-    match server.up().await {
+    servers.settle(std::slice::from_ref(server), McpServer::start_time, host).await;
+    match server.wait_until_connected().await {
         Ok(_) => {
             let tools = show::tool_count(server);
             Ok(format!("Connected to '{name}' successfully ({tools} tools available)."))
@@ -196,18 +196,18 @@ async fn connect(host: &Reporter, servers: &Servers, server: &Arc<Server>) -> Re
     }
 }
 
-fn disconnect(server: &Server) -> String {
+fn disconnect(server: &McpServer) -> String {
     server.disconnect();
     format!("Disconnected from '{}'.", server.name())
 }
 
 /// Reads the files again and reports the changes.
-async fn reload(host: &Reporter, servers: &Arc<Servers>) -> Result<String> {
+async fn reload(host: &Reporter, servers: &Arc<McpServers>) -> Result<String> {
     let before = servers.offer();
     take_files(host, servers).await?;
     let all = servers.list();
-    let active: Vec<&Arc<Server>> = all.iter().filter(|it| !it.entry.disabled).collect();
-    let settled = active.iter().map(|server| server.up());
+    let active: Vec<&Arc<McpServer>> = all.iter().filter(|it| !it.entry.disabled).collect();
+    let settled = active.iter().map(|server| server.wait_until_connected());
     let outcomes = futures_util::future::join_all(settled).await;
     let connected = outcomes.iter().filter(|it| it.is_ok()).count();
     let tools: usize = active.iter().map(|server| show::tool_count(server)).sum();
@@ -219,7 +219,7 @@ async fn reload(host: &Reporter, servers: &Arc<Servers>) -> Result<String> {
             lines.push(format!("  failed: {}: {}", server.name(), error.message));
         }
     }
-    let now = crate::offer::Offer::of(&all);
+    let now = crate::offer::McpOffer::from_servers(&all);
     lines.extend(
         now.tools.keys().filter(|it| !before.tools.contains_key(*it)).map(|it| format!("  + {it}")),
     );
@@ -231,14 +231,14 @@ async fn reload(host: &Reporter, servers: &Arc<Servers>) -> Result<String> {
 }
 
 /// Reads the files and applies their content.
-pub(super) async fn take_files(host: &Reporter, servers: &Arc<Servers>) -> Result<()> {
+pub(super) async fn take_files(host: &Reporter, servers: &Arc<McpServers>) -> Result<()> {
     let mut places = servers.places.clone();
     // The user may have withdrawn the trust.
     let facts = host.session().await?;
     places.workspace = facts.trusted_workspace.map(std::path::PathBuf::from);
     places.agreed = facts.agreed_variables;
     places.folder = std::path::PathBuf::from(facts.working_directory);
-    let (configured, prints) = host.blocking(move |_| read(&places)).await?;
+    let (configured, prints) = host.blocking(move |_| read_config_files(&places)).await?;
     servers.take(configured, prints);
     Ok(())
 }
@@ -249,7 +249,7 @@ pub(super) async fn take_files(host: &Reporter, servers: &Arc<Servers>) -> Resul
 /// An error if the prompt no longer exists, or the server's error.
 pub async fn prompt(
     host: &Reporter,
-    servers: &Arc<Servers>,
+    servers: &Arc<McpServers>,
     name: &str,
     arguments: Value,
 ) -> Result<Output> {
@@ -263,22 +263,22 @@ pub async fn prompt(
         _ => <_>::default(),
     };
     let site = Arc::new(SessionCall::new(host.clone(), meant.server.name(), &meant.what.name));
-    let asked = Asked::Prompt { name: meant.what.name.clone(), arguments };
+    let asked = McpRequest::Prompt { name: meant.what.name.clone(), arguments };
     let mut answer = call::ask(&meant.server, &asked, Some(site)).await?;
-    let messages = match take(&mut answer, "messages") {
+    let messages = match take_member(&mut answer, "messages") {
         Value::Array(messages) => messages,
         _ => Vec::new(),
     };
-    Ok(Output::text(said(messages)))
+    Ok(Output::text(format_prompt_messages(messages)))
 }
 
 /// Joins messages to one text. Content that is not text is named.
-fn said(messages: Vec<Value>) -> String {
+fn format_prompt_messages(messages: Vec<Value>) -> String {
     let is_one = messages.len() == 1;
     let mut texts = Vec::new();
     for mut message in messages.into_iter().take(MESSAGES_MAX) {
-        let mut content = Content::default();
-        match take(&mut message, "content") {
+        let mut content = McpContent::default();
+        match take_member(&mut message, "content") {
             Value::Array(blocks) => content.take_all(blocks),
             block => content.take_all(vec![block]),
         }
@@ -303,10 +303,10 @@ mod tests {
     #[test]
     fn messages_are_one_text() {
         let user = json!({ "role": "user", "content": { "type": "text", "text": "Review it." } });
-        assert_eq!(said(vec![user.clone()]), "Review it.");
+        assert_eq!(format_prompt_messages(vec![user.clone()]), "Review it.");
         let model =
             json!({ "role": "assistant", "content": [{ "type": "text", "text": "Which?" }] });
-        assert_eq!(said(vec![user, model]), "I said: Review it.\n\nYou said: Which?");
-        assert_eq!(said(vec![json!(1)]), "{\"type\":\"\",\"left_out\":\"its kind is unknown\"}");
+        assert_eq!(format_prompt_messages(vec![user, model]), "I said: Review it.\n\nYou said: Which?");
+        assert_eq!(format_prompt_messages(vec![json!(1)]), "{\"type\":\"\",\"left_out\":\"its kind is unknown\"}");
     }
 }

@@ -2,11 +2,11 @@
 
 use jaato_plugin_sdk::prelude::*;
 
-use crate::config::{Origin, Reach};
-use crate::log::{Line, Lines, safe};
+use crate::config::{McpConfigOrigin, McpServerAddress};
+use crate::log::{ServerLogLine, ServerLogStore, safe};
 use crate::names::tool_name;
-use crate::server::{Server, Status};
-use crate::servers::Servers;
+use crate::server::{McpServer, McpConnectionStatus};
+use crate::servers::McpServers;
 
 /// The maximum number of tools shown of a server.
 const TOOLS_SHOWN_MAX: usize = 100;
@@ -15,28 +15,28 @@ const DESCRIPTION_CHARS_MAX: usize = 80;
 /// The maximum number of properties named of a tool's arguments.
 const ARGUMENTS_SHOWN_MAX: usize = 12;
 
-fn state(server: &Server) -> &'static str {
+fn state(server: &McpServer) -> &'static str {
     match server.status() {
-        Status::Up(connection) if !connection.is_closed() => "connected",
-        Status::Starting if server.begun().is_none() => "not started",
-        Status::Starting => "starting",
-        Status::Up(_) | Status::Down { .. } | Status::Stopped => "disconnected",
-        Status::Disabled => "disabled",
+        McpConnectionStatus::Up(connection) if !connection.is_closed() => "connected",
+        McpConnectionStatus::Starting if server.begun().is_none() => "not started",
+        McpConnectionStatus::Starting => "starting",
+        McpConnectionStatus::Up(_) | McpConnectionStatus::Down { .. } | McpConnectionStatus::Stopped => "disconnected",
+        McpConnectionStatus::Disabled => "disabled",
     }
 }
 
 /// Returns the number of a server's offered tools.
-pub fn tool_count(server: &Server) -> usize {
+pub fn tool_count(server: &McpServer) -> usize {
     server.described().map_or(0, |described| {
         described.tools.iter().filter(|tool| server.entry.allows(&tool.name)).count()
     })
 }
 
 /// Lists the servers.
-pub fn list(servers: &Servers) -> String {
+pub fn list(servers: &McpServers) -> String {
     let all = servers.list();
     let mut lines = vec!["Configured MCP servers:".to_owned()];
-    let line = |server: &std::sync::Arc<Server>| {
+    let line = |server: &std::sync::Arc<McpServer>| {
         let why = problem(server).map(|why| format!(": {why}")).unwrap_or_default();
         let state = state(server);
         format!("  {}: {} [{state}{why}]", server.name(), safe(&server.entry.shown))
@@ -46,31 +46,31 @@ pub fn list(servers: &Servers) -> String {
         lines = vec!["No MCP servers are configured.".to_owned()];
         lines.push("Use 'jaato mcp add NAME COMMAND' to add one.".to_owned());
     }
-    lines.extend(of_files(servers));
+    lines.extend(config_file_lines(servers));
     lines.join("\n")
 }
 
 /// Describes a server's problem in one line.
-fn problem(server: &Server) -> Option<String> {
+fn problem(server: &McpServer) -> Option<String> {
     match server.status() {
-        Status::Down { why } => {
+        McpConnectionStatus::Down { why } => {
             Some(format!("{}; {}", safe(&why.message), safe(&server.hint(&why))))
         }
-        Status::Starting => server.log().last_printed().map(|line| safe(&line)),
-        Status::Up(_) | Status::Stopped | Status::Disabled => None,
+        McpConnectionStatus::Starting => server.log().last_printed().map(|line| safe(&line)),
+        McpConnectionStatus::Up(_) | McpConnectionStatus::Stopped | McpConnectionStatus::Disabled => None,
     }
 }
 
 /// Describes the problems of the files, and the file that is ignored.
-fn of_files(servers: &Servers) -> impl Iterator<Item = String> {
+fn config_file_lines(servers: &McpServers) -> impl Iterator<Item = String> {
     let lines = servers.lines().into_iter().chain(servers.untrusted());
     lines.map(|line| format!("  {}", safe(&line)))
 }
 
 /// Shows the state of each server.
-pub fn status(servers: &Servers) -> String {
+pub fn status(servers: &McpServers) -> String {
     let all = servers.list();
-    let is_up = |it: &&std::sync::Arc<Server>| state(it) == "connected";
+    let is_up = |it: &&std::sync::Arc<McpServer>| state(it) == "connected";
     let connected = all.iter().filter(is_up).count();
     let tools: usize = all.iter().map(|it| tool_count(it)).sum();
     let mut lines =
@@ -79,10 +79,10 @@ pub fn status(servers: &Servers) -> String {
         let mut line =
             format!("  {}: {}, {} tools", server.name(), state(server), tool_count(server));
         match server.status() {
-            Status::Up(connection) => {
+            McpConnectionStatus::Up(connection) => {
                 line += &format!(", protocol {}", connection.info.protocol_version);
             }
-            Status::Down { .. } | Status::Starting | Status::Stopped | Status::Disabled => {
+            McpConnectionStatus::Down { .. } | McpConnectionStatus::Starting | McpConnectionStatus::Stopped | McpConnectionStatus::Disabled => {
                 line.extend(problem(server).map(|why| format!(": {why}")));
             }
         }
@@ -95,17 +95,17 @@ pub fn status(servers: &Servers) -> String {
         }
         lines.push(line);
     }
-    lines.extend(of_files(servers));
+    lines.extend(config_file_lines(servers));
     lines.join("\n")
 }
 
 /// Shows one server.
-pub fn server(server: &Server) -> String {
+pub fn server(server: &McpServer) -> String {
     let entry = &server.entry;
     let origin = match entry.origin {
-        Origin::Workspace => ".mcp.json of the workspace",
-        Origin::Home => "~/.mcp.json",
-        Origin::Settings => "the configuration",
+        McpConfigOrigin::Workspace => ".mcp.json of the workspace",
+        McpConfigOrigin::Home => "~/.mcp.json",
+        McpConfigOrigin::Settings => "the configuration",
     };
     let mut lines = vec![
         format!("Server: {}", server.name()),
@@ -114,14 +114,14 @@ pub fn server(server: &Server) -> String {
         format!("  From: {origin}"),
     ];
     match &entry.reach {
-        Reach::Stdio(stdio) => {
+        McpServerAddress::Stdio(stdio) => {
             lines.push(format!("  Command: {}", safe(&entry.shown)));
             if !stdio.env.is_empty() {
                 let names: Vec<&str> = stdio.env.keys().map(String::as_str).collect();
                 lines.push(format!("  Variables: {}", safe(&names.join(", "))));
             }
         }
-        Reach::Http(http) => {
+        McpServerAddress::Http(http) => {
             lines.push(format!("  URL: {}", safe(&entry.shown)));
             if !http.headers.is_empty() {
                 let names: Vec<&str> = http.headers.keys().map(String::as_str).collect();
@@ -129,7 +129,7 @@ pub fn server(server: &Server) -> String {
             }
         }
     }
-    if let Status::Down { why } = server.status() {
+    if let McpConnectionStatus::Down { why } = server.status() {
         lines.push(format!("  Problem: {}", safe(&why.message)));
         lines.extend(why.hint.map(|hint| format!("  Hint: {}", safe(&hint))));
     }
@@ -192,7 +192,7 @@ fn words(text: &str, chars_max: usize) -> String {
 }
 
 /// Shows the lines that servers printed, or deletes them. Blocks on the file.
-pub fn logs(kept: &Lines, which: Option<&str>) -> String {
+pub fn logs(kept: &ServerLogStore, which: Option<&str>) -> String {
     if which.is_some_and(|which| which.eq_ignore_ascii_case("clear")) {
         return format!("Cleared {} log entries.", kept.clear());
     }
@@ -203,14 +203,14 @@ pub fn logs(kept: &Lines, which: Option<&str>) -> String {
     }
 }
 
-fn log_line(line: &Line) -> String {
+fn log_line(line: &ServerLogLine) -> String {
     let day = line.at % 86_400;
     let (hours, minutes, seconds) = (day / 3600, day / 60 % 60, day % 60);
     format!("{hours:02}:{minutes:02}:{seconds:02}Z {}: {}", line.server, line.text)
 }
 
 /// Returns the error for a name that already exists.
-pub fn taken(name: &str) -> Error {
+pub fn name_taken_error(name: &str) -> Error {
     let text = format!("Server '{name}' already exists.");
     Error::new(ErrorKind::Conflict, text)
         .with_hint(format!("Use 'mcp remove {name}' first to replace it."))

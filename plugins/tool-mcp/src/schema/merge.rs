@@ -10,7 +10,7 @@ use super::old;
 const NOT_AT_ROOT: [&str; 7] = ["const", "enum", "if", "items", "not", "nullable", "prefixItems"];
 
 /// Adds a schema that must also hold.
-pub fn all(into: &mut Map<String, Value>, other: Map<String, Value>) {
+pub fn merge_all(into: &mut Map<String, Value>, other: Map<String, Value>) {
     let is_open = is_open(into) || is_open(&other);
     for (key, value) in other {
         let Some(known) = into.get_mut(&key) else {
@@ -36,13 +36,13 @@ pub fn all(into: &mut Map<String, Value>, other: Map<String, Value>) {
             ) => {
                 for (name, schema) in named {
                     match (known.get_mut(&name), schema) {
-                        (Some(Value::Object(known)), Value::Object(schema)) => all(known, schema),
+                        (Some(Value::Object(known)), Value::Object(schema)) => merge_all(known, schema),
                         (_, schema) => drop(known.insert(name, schema)),
                     }
                 }
             }
             ("items" | "additionalProperties", Value::Object(known), Value::Object(schema)) => {
-                all(known, schema);
+                merge_all(known, schema);
             }
             ("anyOf", _, _) => {}
             (_, known, value) => *known = value,
@@ -154,7 +154,7 @@ fn choose(root: &mut Map<String, Value>, branches: Vec<Value>) {
         of_root.is_none_or(|known| !known.contains_key(name)) || is_everywhere(name)
     });
     let either = |(name, list): (String, Value)| match list {
-        Value::Array(list) => (name, either(list)),
+        Value::Array(list) => (name, union_of_variants(list)),
         other => (name, other),
     };
     let mut merged = Map::new();
@@ -170,7 +170,7 @@ fn choose(root: &mut Map<String, Value>, branches: Vec<Value>) {
     if !required.is_empty() {
         merged.insert("required".to_owned(), json!(required));
     }
-    all(root, merged);
+    merge_all(root, merged);
     if branches.len() > 1 && sets.iter().all(|set| !set.is_empty()) {
         let sets: Vec<String> = sets.iter().map(|set| format!("`{}`", set.join("`, `"))).collect();
         let about = root.get("description").and_then(Value::as_str).unwrap_or_default();
@@ -180,7 +180,7 @@ fn choose(root: &mut Map<String, Value>, branches: Vec<Value>) {
 }
 
 /// Returns a schema that allows everything that one of the variants allows.
-fn either(mut variants: Vec<Value>) -> Value {
+fn union_of_variants(mut variants: Vec<Value>) -> Value {
     let values = |schema: &Value| match (schema.get("const"), schema.get("enum")) {
         (Some(only), _) => Some(vec![only.clone()]),
         (None, Some(Value::Array(values))) => Some(values.clone()),

@@ -50,7 +50,7 @@ const MAPS: [&str; 3] = ["dependentSchemas", "patternProperties", "properties"];
 
 /// A schema of arguments that vendors and the host accept.
 #[derive(Debug, Default, PartialEq)]
-pub struct Lowered {
+pub struct LoweredSchema {
     /// The schema.
     pub schema: Value,
     /// The server's property names by the names that replace them in the schema.
@@ -60,17 +60,17 @@ pub struct Lowered {
 }
 
 /// Lowers the schema of a tool's arguments.
-pub fn lower(schema: &Map<String, Value>) -> Lowered {
+pub fn lower(schema: &Map<String, Value>) -> LoweredSchema {
     let root = Value::Object(schema.clone());
-    for check in [Check::Whole, Check::EachKeyword] {
-        let lowered = Lowering::of(&root, check);
+    for check in [KeywordCheck::Whole, KeywordCheck::EachKeyword] {
+        let lowered = SchemaLowering::lower_root(&root, check);
         let is_small = lowered.schema.to_string().len() <= SCHEMA_BYTES_MAX;
         if is_small && is_valid(&lowered.schema) {
             return lowered;
         }
     }
     let schema = json!({ "type": "object", "properties": {} });
-    Lowered { schema, is_cut: true, ..Lowered::default() }
+    LoweredSchema { schema, is_cut: true, ..LoweredSchema::default() }
 }
 
 /// Restores the server's property names in a call's arguments.
@@ -99,16 +99,16 @@ fn is_valid(schema: &Value) -> bool {
 
 /// How to find keywords that the validator refuses.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Check {
+enum KeywordCheck {
     /// Only the whole schema is checked, which is fast. Most schemas are valid.
     Whole,
     /// Each keyword is checked alone and left out if it is invalid.
     EachKeyword,
 }
 
-struct Lowering<'a> {
+struct SchemaLowering<'a> {
     root: &'a Value,
-    check: Check,
+    check: KeywordCheck,
     nodes: usize,
     /// References that are being resolved.
     open: Vec<String>,
@@ -116,8 +116,8 @@ struct Lowering<'a> {
     is_cut: bool,
 }
 
-impl<'a> Lowering<'a> {
-    fn of(root: &'a Value, check: Check) -> Lowered {
+impl<'a> SchemaLowering<'a> {
+    fn lower_root(root: &'a Value, check: KeywordCheck) -> LoweredSchema {
         let (nodes, open, aliases, is_cut) = (0, Vec::new(), BTreeMap::new(), false);
         let mut lowering = Self { root, check, nodes, open, aliases, is_cut };
         let mut schema = match lowering.schema(root, 0) {
@@ -131,7 +131,7 @@ impl<'a> Lowering<'a> {
             schema.insert("properties".to_owned(), json!({}));
         }
         let Self { aliases, is_cut, .. } = lowering;
-        Lowered { schema: Value::Object(schema), aliases, is_cut }
+        LoweredSchema { schema: Value::Object(schema), aliases, is_cut }
     }
 
     fn cut(&mut self) -> Value {
@@ -155,7 +155,7 @@ impl<'a> Lowering<'a> {
         if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
             match self.target(reference, depth) {
                 Some(Value::Object(mut target)) => {
-                    merge::all(&mut target, lowered);
+                    merge::merge_all(&mut target, lowered);
                     self.is_cut |= merge::settle(&mut target);
                     lowered = target;
                 }
@@ -212,7 +212,7 @@ impl<'a> Lowering<'a> {
                     (key, self.list(key, list, depth))
                 }
                 (key, Value::Object(named)) if MAPS.contains(&key) => {
-                    (key, Some(Value::Object(self.named(key, named, depth))))
+                    (key, Some(Value::Object(self.lower_named_schemas(key, named, depth))))
                 }
                 (key, _) if LISTS.contains(&key) || MAPS.contains(&key) => (key, None),
                 (key, value) => (key, self.plain(key, value)),
@@ -236,7 +236,7 @@ impl<'a> Lowering<'a> {
         old::exclusive_bounds(map, &mut lowered);
         if let Some(Value::Array(all)) = lowered.remove("allOf") {
             all.into_iter().for_each(|one| match one {
-                Value::Object(one) => merge::all(&mut lowered, one),
+                Value::Object(one) => merge::merge_all(&mut lowered, one),
                 _ => self.is_cut = true,
             });
         }
@@ -271,7 +271,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// Lowers schemas by name. A property that cannot have a value is left out.
-    fn named(&mut self, key: &str, named: &Map<String, Value>, depth: usize) -> Map<String, Value> {
+    fn lower_named_schemas(&mut self, key: &str, named: &Map<String, Value>, depth: usize) -> Map<String, Value> {
         let mut lowered = Map::new();
         for (name, schema) in named {
             let is_pattern = key == "patternProperties";
@@ -304,7 +304,7 @@ impl<'a> Lowering<'a> {
             lowered.insert("dependentRequired".to_owned(), lists);
         }
         if !schemas.is_empty() {
-            let schemas = self.named("dependentSchemas", &schemas, depth);
+            let schemas = self.lower_named_schemas("dependentSchemas", &schemas, depth);
             lowered.insert("dependentSchemas".to_owned(), Value::Object(schemas));
         }
     }
@@ -332,7 +332,7 @@ impl<'a> Lowering<'a> {
     /// Returns true if the validator accepts a keyword, or if keywords are not checked
     /// individually.
     fn takes(&self, key: &str, value: &Value) -> bool {
-        self.check == Check::Whole || is_valid(&json!({ key: value }))
+        self.check == KeywordCheck::Whole || is_valid(&json!({ key: value }))
     }
 
     /// Lists property names without duplicates.

@@ -10,31 +10,31 @@ const END_BYTES: usize = 1024;
 
 /// Splits chunks into lines.
 #[derive(Debug)]
-pub struct Lines {
+pub struct StdioLineSplitter {
     /// The beginning of an incomplete line.
     begun: Vec<u8>,
     /// Whether the incomplete line is too long. If so, only its two ends are kept.
     is_dropping: bool,
-    whole: VecDeque<Line>,
+    whole: VecDeque<StdioLine>,
     bytes_max: usize,
 }
 
 /// A line without its line end.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum StdioLine {
     /// The whole line.
     Whole(Vec<u8>),
     /// The beginning and end of a line that was too long.
     TooLong(Vec<u8>),
 }
 
-impl Default for Lines {
+impl Default for StdioLineSplitter {
     fn default() -> Self {
         Self::with_bytes_max(LINE_BYTES_MAX)
     }
 }
 
-impl Lines {
+impl StdioLineSplitter {
     /// Creates a splitter with another limit.
     pub fn with_bytes_max(bytes_max: usize) -> Self {
         Self { begun: Vec::new(), is_dropping: false, whole: VecDeque::new(), bytes_max }
@@ -47,8 +47,8 @@ impl Lines {
             piece = &piece[end + 1..];
             let begun = std::mem::take(&mut self.begun);
             let line = match std::mem::take(&mut self.is_dropping) {
-                true => Line::TooLong(begun),
-                false => Line::Whole(begun),
+                true => StdioLine::TooLong(begun),
+                false => StdioLine::Whole(begun),
             };
             self.whole.push_back(line);
         }
@@ -56,7 +56,7 @@ impl Lines {
     }
 
     /// Returns the next complete line.
-    pub fn next_line(&mut self) -> Option<Line> {
+    pub fn next_line(&mut self) -> Option<StdioLine> {
         self.whole.pop_front()
     }
 
@@ -83,20 +83,20 @@ impl Lines {
 mod tests {
     use super::*;
 
-    fn lines(pieces: &[&[u8]]) -> Vec<Line> {
-        let mut lines = Lines::with_bytes_max(4);
+    fn lines(pieces: &[&[u8]]) -> Vec<StdioLine> {
+        let mut lines = StdioLineSplitter::with_bytes_max(4);
         for piece in pieces {
             lines.take(piece);
         }
         std::iter::from_fn(|| lines.next_line()).collect()
     }
 
-    fn whole(text: &str) -> Line {
-        Line::Whole(text.as_bytes().to_vec())
+    fn whole(text: &str) -> StdioLine {
+        StdioLine::Whole(text.as_bytes().to_vec())
     }
 
-    fn long(ends: &str) -> Line {
-        Line::TooLong(ends.as_bytes().to_vec())
+    fn long(ends: &str) -> StdioLine {
+        StdioLine::TooLong(ends.as_bytes().to_vec())
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::thread;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use tokio::sync::mpsc;
 
-use super::wire::{HEARD_PIECES_MAX, SAID_MESSAGES_MAX, Wire};
+use super::wire::{HEARD_PIECES_MAX, SAID_MESSAGES_MAX, StdioWire};
 
-impl Wire {
+impl StdioWire {
     /// Connects to a server that answers each request from its method and parameters. `None` makes
     /// the server answer that it does not know the method.
     pub fn answered_by(

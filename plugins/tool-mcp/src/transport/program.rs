@@ -11,8 +11,8 @@ use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::sync::mpsc;
 
-use super::wire::{HEARD_PIECES_MAX, SAID_MESSAGES_MAX, Wire};
-use crate::config::StdioReach;
+use super::wire::{HEARD_PIECES_MAX, SAID_MESSAGES_MAX, StdioWire};
+use crate::config::StdioServerAddress;
 use crate::log::ServerLog;
 
 /// The maximum number of bytes read at once.
@@ -28,7 +28,7 @@ const ERROR_LINE_BYTES_MAX: u64 = 4096;
 ///
 /// # Errors
 /// `not_found` if the program does not exist, or the system's error.
-pub fn start(reach: &StdioReach, log: &ServerLog) -> Result<Wire> {
+pub fn start(reach: &StdioServerAddress, log: &ServerLog) -> Result<StdioWire> {
     let mut command = Command::new(&reach.command);
     command.args(&reach.args).envs(&reach.env).process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -69,7 +69,7 @@ pub fn start(reach: &StdioReach, log: &ServerLog) -> Result<Wire> {
         }
         end(child);
     });
-    Ok(Wire { heard, said })
+    Ok(StdioWire { heard, said })
 }
 
 fn print(errors: impl Read, log: &ServerLog) {

@@ -23,20 +23,20 @@ const SHOWN_CHARS_MAX: usize = 120;
 const NO_CODE: i32 = -32000;
 
 /// A message from a server.
-pub type Incoming = RxJsonRpcMessage<RoleClient>;
+pub type IncomingMessage = RxJsonRpcMessage<RoleClient>;
 
 /// The content of a text from a server.
 #[derive(Debug, Default)]
-pub struct Heard {
+pub struct ParsedServerText {
     /// The messages.
-    pub messages: Vec<Incoming>,
+    pub messages: Vec<IncomingMessage>,
     /// The texts that were skipped, one per line.
     pub noise: Vec<String>,
 }
 
 /// Parses a text. `open` are the requests that wait for a response.
-pub fn read<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> Heard {
-    let mut heard = Heard::default();
+pub fn read<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> ParsedServerText {
+    let mut heard = ParsedServerText::default();
     if let Some(message) = plain(text, open) {
         heard.messages.push(message);
         return heard;
@@ -56,8 +56,8 @@ pub fn read<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> Heard 
 }
 
 /// Parses a well-formed text, which is the common case.
-fn plain<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> Option<Incoming> {
-    let message: Incoming = serde_json::from_slice(text).ok()?;
+fn plain<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> Option<IncomingMessage> {
+    let message: IncomingMessage = serde_json::from_slice(text).ok()?;
     let is_awaited = match &message {
         JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => true,
         JsonRpcMessage::Response(response) => open.contains(&response.id),
@@ -67,16 +67,16 @@ fn plain<S: BuildHasher>(text: &[u8], open: &HashSet<RequestId, S>) -> Option<In
 }
 
 /// Parses the two ends of a text that was too long to keep.
-pub fn read_ends<S: BuildHasher>(ends: &[u8], open: &HashSet<RequestId, S>) -> Heard {
-    let mut heard = Heard::default();
+pub fn read_ends<S: BuildHasher>(ends: &[u8], open: &HashSet<RequestId, S>) -> ParsedServerText {
+    let mut heard = ParsedServerText::default();
     heard.take_unreadable(&decoded(ends), "sent a message of more than 16 MiB", open);
     heard
 }
 
 /// Parses the response to a request if the text can only be that response.
-pub fn read_answer(text: &[u8], id: &RequestId) -> Option<Incoming> {
+pub fn read_answer(text: &[u8], id: &RequestId) -> Option<IncomingMessage> {
     let open = HashSet::from([id.clone()]);
-    let is_answer = |message: &Incoming| {
+    let is_answer = |message: &IncomingMessage| {
         matches!(message, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_))
     };
     if let Some(answer) = read(text, &open).messages.into_iter().find(is_answer) {
@@ -85,12 +85,12 @@ pub fn read_answer(text: &[u8], id: &RequestId) -> Option<Incoming> {
     // The response names another request.
     let mut value: Value = serde_json::from_slice(text).ok()?;
     *value.get_mut("id")? = json!(id);
-    let mut heard = Heard::default();
+    let mut heard = ParsedServerText::default();
     heard.take(value, &open);
     heard.messages.into_iter().find(is_answer)
 }
 
-impl Heard {
+impl ParsedServerText {
     fn take<S: BuildHasher>(&mut self, value: Value, open: &HashSet<RequestId, S>) {
         let text = shown(&value.to_string());
         let Value::Object(mut message) = value else {
@@ -155,7 +155,7 @@ fn answered<S: BuildHasher>(id: &Value, open: &HashSet<RequestId, S>) -> Option<
     let text = match id {
         Value::String(text) => text.trim().to_owned(),
         Value::Number(number) => number.to_string(),
-        _ => return only(open),
+        _ => return only_open_request(open),
     };
     let number = || text.parse::<f64>().ok().filter(|it| it.fract() == 0.0).map(|it| it as i64);
     let same = serde_json::from_value::<RequestId>(id.clone()).ok();
@@ -163,7 +163,7 @@ fn answered<S: BuildHasher>(id: &Value, open: &HashSet<RequestId, S>) -> Option<
     same.or_else(|| number().map(RequestId::Number).filter(|id| open.contains(id)))
 }
 
-fn only<S: BuildHasher>(open: &HashSet<RequestId, S>) -> Option<RequestId> {
+fn only_open_request<S: BuildHasher>(open: &HashSet<RequestId, S>) -> Option<RequestId> {
     open.iter().next().filter(|_| open.len() == 1).cloned()
 }
 
@@ -182,7 +182,7 @@ fn broken_answer<S: BuildHasher>(text: &str, open: &HashSet<RequestId, S>) -> Op
     match named.next() {
         Some(id) => named.all(|other| other == id).then_some(id),
         None if has("\"id\"") => None,
-        None => only(open),
+        None => only_open_request(open),
     }
 }
 
@@ -294,7 +294,7 @@ mod tests {
     /// Parses a text while requests with these IDs wait. Returns IDs with results or errors.
     fn heard(text: &[u8], open: &[i64]) -> (Vec<String>, usize) {
         let open: HashSet<RequestId> = open.iter().map(|id| RequestId::Number(*id)).collect();
-        let Heard { messages, noise } = read(text, &open);
+        let ParsedServerText { messages, noise } = read(text, &open);
         let told = messages.into_iter().map(|message| match message {
             JsonRpcMessage::Error(error) => {
                 format!("{:?} {} {}", error.id.unwrap(), error.error.code.0, error.error.message)

@@ -7,11 +7,11 @@ use jaato_plugin_sdk::process::{Happened, OutputStream, ProcessControl, ProcessE
 use jaato_plugin_sdk::{Home, Result};
 use tokio::sync::mpsc;
 
-use super::wire::{HEARD_PIECES_MAX, SAID_MESSAGES_MAX, Wire};
-use crate::config::StdioReach;
+use super::wire::{HEARD_PIECES_MAX, SAID_MESSAGES_MAX, StdioWire};
+use crate::config::StdioServerAddress;
 use crate::log::ServerLog;
-use crate::runner::{INSTALL_TIME, Installing};
-use crate::runtime::Spawner;
+use crate::runner::{INSTALL_TIME, PackageInstallRegistration};
+use crate::runtime::McpSpawner;
 
 /// The maximum time for a program to end after its input has ended.
 const GRACE: Duration = Duration::from_secs(2);
@@ -26,11 +26,11 @@ const ERROR_LINE_BYTES_MAX: usize = 4096;
 /// The host's error, for example a missing program or grant.
 pub async fn start(
     home: &Home,
-    reach: &StdioReach,
-    spawner: &Spawner,
+    reach: &StdioServerAddress,
+    spawner: &McpSpawner,
     log: &ServerLog,
-    install: Option<Installing>,
-) -> Result<Wire> {
+    install: Option<PackageInstallRegistration>,
+) -> Result<StdioWire> {
     let mut spawn = Spawn::program(&reach.command).piped_stdin();
     spawn.args.clone_from(&reach.args);
     spawn.variables.clone_from(&reach.env);
@@ -43,7 +43,7 @@ pub async fn start(
     let (said, say) = mpsc::channel(SAID_MESSAGES_MAX);
     spawner.spawn(write(control.clone(), say));
     spawner.spawn(read(control, events, hear, log.clone(), install));
-    Ok(Wire { heard, said })
+    Ok(StdioWire { heard, said })
 }
 
 /// Writes messages to the server. Closes its input when the connection is closed.
@@ -63,7 +63,7 @@ async fn read(
     mut events: ProcessEvents,
     hear: mpsc::Sender<Vec<u8>>,
     log: ServerLog,
-    mut install: Option<Installing>,
+    mut install: Option<PackageInstallRegistration>,
 ) {
     let mut errors = ErrorLines { begun: Vec::new(), log: log.clone() };
     loop {
@@ -135,7 +135,7 @@ impl ErrorLines {
     fn end(&mut self) {
         let line = std::mem::take(&mut self.begun);
         if !line.iter().all(u8::is_ascii_whitespace) {
-            self.log.printed(&String::from_utf8_lossy(&line));
+            self.log.record_printed(&String::from_utf8_lossy(&line));
         }
     }
 }

@@ -19,8 +19,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::lines::{Line, Lines};
-use super::repair::{self, Heard, Incoming};
+use super::lines::{StdioLine, StdioLineSplitter};
+use super::repair::{self, ParsedServerText, IncomingMessage};
 use crate::log::ServerLog;
 
 /// The maximum number of unread chunks from a server, of 64 KiB each at most. After that, the
@@ -33,10 +33,10 @@ const LARGE_BYTES: usize = 256 * 1024;
 /// The maximum number of invalid lines shown in the log. Further ones are only counted.
 const NOISE_LINES_SHOWN: u64 = 20;
 
-type Outgoing = TxJsonRpcMessage<RoleClient>;
+type OutgoingMessage = TxJsonRpcMessage<RoleClient>;
 
 /// The two channels of a connection.
-pub struct Wire {
+pub struct StdioWire {
     /// The server's output, in chunks of any size. Ends with the server.
     pub heard: mpsc::Receiver<Vec<u8>>,
     /// The messages to the server, one line each. Ends when the connection is closed.
@@ -48,25 +48,25 @@ pub struct LineTransport {
     heard: mpsc::Receiver<Vec<u8>>,
     /// `None` after the close.
     said: Option<mpsc::Sender<Vec<u8>>>,
-    lines: Lines,
+    lines: StdioLineSplitter,
     /// The lines so far of a message that spans several lines.
     broken_up: Option<Vec<u8>>,
     /// A large line that is being parsed.
-    reading: Option<JoinHandle<Heard>>,
+    reading: Option<JoinHandle<ParsedServerText>>,
     /// The remaining messages of a line that held several.
-    batch: VecDeque<Incoming>,
+    batch: VecDeque<IncomingMessage>,
     /// Requests that wait for a response.
     open: HashSet<RequestId>,
     /// Requests whose response ends a stream. Invalid messages are never attributed to them.
     streams: HashSet<RequestId>,
-    probe: Probe,
+    probe: EraProbe,
     probe_time: Duration,
     noise: u64,
     log: ServerLog,
 }
 
 /// The state of the probe of the server's era.
-enum Probe {
+enum EraProbe {
     Unasked,
     Waiting { id: RequestId, until: Instant },
     Answered,
@@ -74,29 +74,29 @@ enum Probe {
 
 /// The connection is closed.
 #[derive(Debug)]
-pub struct Closed;
+pub struct McpConnectionClosed;
 
-impl std::fmt::Display for Closed {
+impl std::fmt::Display for McpConnectionClosed {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("the server has closed the connection")
     }
 }
 
-impl std::error::Error for Closed {}
+impl std::error::Error for McpConnectionClosed {}
 
 impl LineTransport {
     /// Creates a transport. The server must answer the probe of its era within `probe_time`.
-    pub fn new(wire: Wire, probe_time: Duration, log: ServerLog) -> Self {
+    pub fn new(wire: StdioWire, probe_time: Duration, log: ServerLog) -> Self {
         Self {
             heard: wire.heard,
             said: Some(wire.said),
-            lines: Lines::default(),
+            lines: StdioLineSplitter::default(),
             broken_up: None,
             reading: None,
             batch: VecDeque::new(),
             open: HashSet::new(),
             streams: HashSet::new(),
-            probe: Probe::Unasked,
+            probe: EraProbe::Unasked,
             probe_time,
             noise: 0,
             log,
@@ -105,7 +105,7 @@ impl LineTransport {
 
     /// Waits for the next message. Cancel safe, because received data is in a field before each
     /// `await`.
-    async fn next_message(&mut self) -> Option<Incoming> {
+    async fn next_message(&mut self) -> Option<IncomingMessage> {
         loop {
             if let Some(message) = self.batch.pop_front() {
                 return Some(message);
@@ -117,17 +117,17 @@ impl LineTransport {
                 continue;
             }
             match self.lines.next_line() {
-                Some(Line::Whole(line)) if line.iter().all(u8::is_ascii_whitespace) => {}
-                Some(Line::Whole(line)) if self.is_broken_up(&line) => {}
-                Some(Line::Whole(line)) if line.len() < LARGE_BYTES => {
+                Some(StdioLine::Whole(line)) if line.iter().all(u8::is_ascii_whitespace) => {}
+                Some(StdioLine::Whole(line)) if self.is_broken_up(&line) => {}
+                Some(StdioLine::Whole(line)) if line.len() < LARGE_BYTES => {
                     self.take(repair::read(&line, &self.open));
                 }
-                Some(Line::Whole(line)) => {
+                Some(StdioLine::Whole(line)) => {
                     let open = self.open.clone();
                     let read = move || repair::read(&line, &open);
                     self.reading = Some(tokio::task::spawn_blocking(read));
                 }
-                Some(Line::TooLong(ends)) => self.take(repair::read_ends(&ends, &self.open)),
+                Some(StdioLine::TooLong(ends)) => self.take(repair::read_ends(&ends, &self.open)),
                 None => {
                     let piece = self.heard.recv().await?;
                     self.lines.take(&piece);
@@ -158,7 +158,7 @@ impl LineTransport {
         true
     }
 
-    fn take(&mut self, heard: Heard) {
+    fn take(&mut self, heard: ParsedServerText) {
         self.batch.extend(heard.messages);
         heard.noise.iter().for_each(|line| self.noise(line));
     }
@@ -174,41 +174,41 @@ impl LineTransport {
 
     /// Closes the request that a message answers. Returns false for a response to no open request,
     /// for example one that was cancelled or already answered.
-    fn settle(&mut self, message: &Incoming) -> bool {
+    fn settle(&mut self, message: &IncomingMessage) -> bool {
         let id = match message {
             JsonRpcMessage::Response(response) => Some(&response.id),
             JsonRpcMessage::Error(error) => error.id.as_ref(),
             _ => return true,
         };
         let is_open = id.is_some_and(|id| self.open.remove(id) || self.streams.remove(id));
-        if matches!(&self.probe, Probe::Waiting { id: asked, .. } if Some(asked) == id) {
-            self.probe = Probe::Answered;
+        if matches!(&self.probe, EraProbe::Waiting { id: asked, .. } if Some(asked) == id) {
+            self.probe = EraProbe::Answered;
         }
         is_open
     }
 
     /// Returns the response of a server that does not know the modern era.
-    fn give_up_probe(&mut self, id: RequestId) -> Incoming {
+    fn give_up_probe(&mut self, id: RequestId) -> IncomingMessage {
         self.log.line("it did not answer the probe of its era: trying `initialize`");
-        self.probe = Probe::Answered;
+        self.probe = EraProbe::Answered;
         self.open.remove(&id);
         let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "no answer to the probe", None);
-        Incoming::error(error, Some(id))
+        IncomingMessage::error(error, Some(id))
     }
 }
 
 impl Transport<RoleClient> for LineTransport {
-    type Error = Closed;
+    type Error = McpConnectionClosed;
 
     fn send(
         &mut self,
-        item: Outgoing,
-    ) -> impl Future<Output = Result<(), Closed>> + Send + 'static {
+        item: OutgoingMessage,
+    ) -> impl Future<Output = Result<(), McpConnectionClosed>> + Send + 'static {
         match &item {
             JsonRpcMessage::Request(request) => {
                 if matches!(request.request, ClientRequest::DiscoverRequest(_)) {
                     let until = Instant::now() + self.probe_time;
-                    self.probe = Probe::Waiting { id: request.id.clone(), until };
+                    self.probe = EraProbe::Waiting { id: request.id.clone(), until };
                 }
                 let is_stream =
                     matches!(request.request, ClientRequest::SubscriptionsListenRequest(_));
@@ -227,17 +227,17 @@ impl Transport<RoleClient> for LineTransport {
         }
         let said = self.said.clone();
         async move {
-            let mut line = serde_json::to_vec(&item).map_err(|_| Closed)?;
+            let mut line = serde_json::to_vec(&item).map_err(|_| McpConnectionClosed)?;
             line.push(b'\n');
-            said.ok_or(Closed)?.send(line).await.map_err(|_| Closed)
+            said.ok_or(McpConnectionClosed)?.send(line).await.map_err(|_| McpConnectionClosed)
         }
     }
 
-    async fn receive(&mut self) -> Option<Incoming> {
+    async fn receive(&mut self) -> Option<IncomingMessage> {
         loop {
             let waited = match &self.probe {
-                Probe::Waiting { id, until } => Some((id.clone(), *until)),
-                Probe::Unasked | Probe::Answered => None,
+                EraProbe::Waiting { id, until } => Some((id.clone(), *until)),
+                EraProbe::Unasked | EraProbe::Answered => None,
             };
             let message = match waited {
                 None => self.next_message().await?,
@@ -254,7 +254,7 @@ impl Transport<RoleClient> for LineTransport {
         }
     }
 
-    async fn close(&mut self) -> Result<(), Closed> {
+    async fn close(&mut self) -> Result<(), McpConnectionClosed> {
         self.said = None;
         self.heard.close();
         Ok(())
@@ -268,7 +268,7 @@ mod tests {
     use rmcp::model::{DiscoverRequest, DiscoverRequestParams, ErrorCode};
 
     use super::*;
-    use crate::log::Lines as LogLines;
+    use crate::log::ServerLogStore as LogLines;
 
     struct Ends {
         transport: LineTransport,
@@ -281,8 +281,8 @@ mod tests {
         let (server, heard) = mpsc::channel(HEARD_PIECES_MAX);
         let (said, told) = mpsc::channel(SAID_MESSAGES_MAX);
         let log = Arc::new(LogLines::default());
-        let wire = Wire { heard, said };
-        let transport = LineTransport::new(wire, Duration::from_secs(3), log.of("moon"));
+        let wire = StdioWire { heard, said };
+        let transport = LineTransport::new(wire, Duration::from_secs(3), log.server_log("moon"));
         Ends { transport, server, told, log }
     }
 
@@ -290,14 +290,14 @@ mod tests {
     async fn ask(ends: &mut Ends, ids: impl IntoIterator<Item = i64>) {
         for id in ids {
             let request = ClientRequest::PingRequest(<_>::default());
-            ends.transport.send(Outgoing::request(request, RequestId::Number(id))).await.unwrap();
+            ends.transport.send(OutgoingMessage::request(request, RequestId::Number(id))).await.unwrap();
             ends.told.recv().await.unwrap();
         }
     }
 
-    fn discover(id: i64) -> Outgoing {
+    fn discover(id: i64) -> OutgoingMessage {
         let request = DiscoverRequest::new(DiscoverRequestParams {});
-        Outgoing::request(ClientRequest::DiscoverRequest(request), RequestId::Number(id))
+        OutgoingMessage::request(ClientRequest::DiscoverRequest(request), RequestId::Number(id))
     }
 
     fn logged(log: &LogLines) -> Vec<String> {

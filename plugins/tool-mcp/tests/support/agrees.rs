@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use jaato_plugin_sdk::{Error, Result};
-use tool_mcp::oauth::{Consent, Visit};
-use tool_mcp::transport::http::{Exchange, HttpBackend as _};
+use tool_mcp::oauth::{LoginConsent, LoginPageVisit};
+use tool_mcp::transport::http::{McpHttpRequest, HttpBackend as _};
 
 use super::hyper_client::HyperClient;
 
@@ -20,14 +20,14 @@ pub struct Agrees(pub Arc<AtomicUsize>);
 
 struct Follows(Arc<AtomicUsize>);
 
-impl Consent for Agrees {
-    fn begin(&self, _port: Option<u16>) -> BoxFuture<'static, Result<Box<dyn Visit>>> {
+impl LoginConsent for Agrees {
+    fn begin(&self, _port: Option<u16>) -> BoxFuture<'static, Result<Box<dyn LoginPageVisit>>> {
         let asked = Arc::clone(&self.0);
-        async { Ok(Box::new(Follows(asked)) as Box<dyn Visit>) }.boxed()
+        async { Ok(Box::new(Follows(asked)) as Box<dyn LoginPageVisit>) }.boxed()
     }
 }
 
-impl Visit for Follows {
+impl LoginPageVisit for Follows {
     fn redirect_uri(&self) -> &str {
         "http://127.0.0.1:3000/callback"
     }
@@ -35,7 +35,7 @@ impl Visit for Follows {
     fn visit(self: Box<Self>, page: String) -> BoxFuture<'static, Result<String>> {
         self.0.fetch_add(1, Ordering::SeqCst);
         async move {
-            let reply = HyperClient.send(Exchange::new("GET", &page, TIME)).await?;
+            let reply = HyperClient.send(McpHttpRequest::new("GET", &page, TIME)).await?;
             let back = reply.header("location").map(str::to_owned);
             back.ok_or_else(|| Error::failed(format!("the page answers {}", reply.status)))
         }

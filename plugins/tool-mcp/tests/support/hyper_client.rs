@@ -11,7 +11,7 @@ use hyper_util::rt::TokioIo;
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
-use tool_mcp::transport::http::{Exchange, HttpBackend, Reply};
+use tool_mcp::transport::http::{McpHttpRequest, HttpBackend, McpHttpResponse};
 use url::Url;
 
 /// A loopback client.
@@ -27,7 +27,7 @@ impl Drop for Ends {
 }
 
 impl HttpBackend for HyperClient {
-    fn send(&self, exchange: Exchange) -> BoxFuture<'static, Result<Reply>> {
+    fn send(&self, exchange: McpHttpRequest) -> BoxFuture<'static, Result<McpHttpResponse>> {
         send(exchange).boxed()
     }
 }
@@ -36,7 +36,7 @@ fn broken(what: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::Unavailable, format!("no answer: {what}")).temporary()
 }
 
-async fn send(exchange: Exchange) -> Result<Reply> {
+async fn send(exchange: McpHttpRequest) -> Result<McpHttpResponse> {
     let url = Url::parse(&exchange.url).map_err(broken)?;
     let host = url.host_str().unwrap_or_default().to_owned();
     let port = url.port_or_known_default().unwrap_or(80);
@@ -70,7 +70,7 @@ async fn send(exchange: Exchange) -> Result<Reply> {
     let body = stream::try_unfold(held, |(mut body, ends, wait)| async move {
         Ok(within(wait, piece(&mut body)).await??.map(|piece| (piece, (body, ends, wait))))
     });
-    Ok(Reply { status, headers, body: Box::pin(body) })
+    Ok(McpHttpResponse { status, headers, body: Box::pin(body) })
 }
 
 async fn piece(body: &mut Incoming) -> Result<Option<Vec<u8>>> {

@@ -7,18 +7,18 @@ use std::time::Instant;
 use anyhow::Result;
 use serde_json::Value;
 
-use super::services::Place;
-use crate::batch::Batch;
+use super::services::ProgramFolder;
+use crate::batch::BatchSession;
 
 /// The search path of an ordinary user, without the folders that only root can access.
 pub const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
 /// A running `jaato call --batch`.
-pub struct Caller(Batch);
+pub struct ToolCaller(BatchSession);
 
 /// The answer to a call, and its time.
 #[derive(Debug)]
-pub struct Answer {
+pub struct TimedToolAnswer {
     pub asked: Instant,
     pub answered: Instant,
     /// `waiting`, `prompt`, `exit`, `silence` or `limit`, or the error message of a failed call.
@@ -27,7 +27,7 @@ pub struct Answer {
     pub is_alive: bool,
 }
 
-impl Answer {
+impl TimedToolAnswer {
     /// Returns the answer of a call that could not be made.
     pub fn failed(begun: Instant, reason: String) -> Self {
         let (asked, answered) = (begun, Instant::now());
@@ -35,9 +35,9 @@ impl Answer {
     }
 }
 
-impl Caller {
+impl ToolCaller {
     /// Starts the session in the program's folder, with its own home there.
-    pub fn start(jaato: &Path, place: &Place, user: Option<&str>) -> Result<Self> {
+    pub fn start(jaato: &Path, place: &ProgramFolder, user: Option<&str>) -> Result<Self> {
         let own_path = std::env::var_os("PATH").unwrap_or_default();
         let path = if user.is_some() { SYSTEM_PATH.into() } else { own_path };
         let mut command = match user {
@@ -51,7 +51,7 @@ impl Caller {
         command.args(["call", "--batch"]).env_clear().current_dir(&place.work);
         command.env("HOME", &place.home).env("PATH", path);
         command.env("LANG", "C.UTF-8").env("JAATO_TRACE_LOG", place.home.join("trace"));
-        Batch::start(&mut command).map(Self)
+        BatchSession::start(&mut command).map(Self)
     }
 
     /// Returns the process id, through which its terminals are found.
@@ -60,7 +60,7 @@ impl Caller {
     }
 
     /// Calls a tool and waits for its answer.
-    pub fn call(&mut self, tool: &str, arguments: &Value) -> Result<Answer> {
+    pub fn call(&mut self, tool: &str, arguments: &Value) -> Result<TimedToolAnswer> {
         let asked = Instant::now();
         let answer = self.0.ask(tool, arguments)?;
         let answered = Instant::now();
@@ -71,7 +71,7 @@ impl Caller {
             error => text(&error["message"]),
         };
         let output = text(&result["output"]);
-        Ok(Answer { asked, answered, reason, output, is_alive: result["is_alive"] == true })
+        Ok(TimedToolAnswer { asked, answered, reason, output, is_alive: result["is_alive"] == true })
     }
 
     /// Ends the session and all its child processes.

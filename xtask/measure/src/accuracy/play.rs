@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
-use super::caller::{Answer, Caller};
-use super::programs::{Does, Ends, Program, Step};
-use super::recorder::{Recorder, terminal_of};
-use super::report::{Played, Verdict};
-use super::services::Place;
+use super::caller::{TimedToolAnswer, ToolCaller};
+use super::programs::{StepAction, StepEndState, AccuracyProgram, ProgramStep};
+use super::recorder::{TerminalWriteRecorder, terminal_of};
+use super::report::{ProgramReport, StepVerdict};
+use super::services::ProgramFolder;
 
 /// The rule for comparison: no output for this long.
 const SILENCE: Duration = Duration::from_millis(500);
@@ -37,21 +37,21 @@ for byte in sys.argv[2].encode(): fcntl.ioctl(fd, termios.TIOCSTI, bytes([byte])
 
 /// Runs a program.
 pub fn play(
-    program: &Program,
-    place: &Place,
-    caller: &mut Caller,
-    recorder: &Recorder,
-) -> Result<Played> {
-    let mut played = Played::new(program);
+    program: &AccuracyProgram,
+    place: &ProgramFolder,
+    caller: &mut ToolCaller,
+    recorder: &TerminalWriteRecorder,
+) -> Result<ProgramReport> {
+    let mut played = ProgramReport::new(program);
     let (mut terminal, mut is_secret) = (None, false);
     for (number, step) in program.steps.iter().enumerate() {
         let begun = Instant::now();
-        let answer = take(step, program, place, caller, (terminal, is_secret))?;
+        let answer = run_step(step, program, place, caller, (terminal, is_secret))?;
         terminal = terminal.or_else(|| terminal_of(caller.pid()));
         is_secret = step.asks_secret;
-        let seen = Seen { place, recorder, terminal, begun, answer };
+        let seen = StepObservation { place, recorder, terminal, begun, answer };
         let verdict = seen.judge(step, caller)?;
-        let verdict = Judged { number, verdict, ..seen.judged(step) };
+        let verdict = StepJudgement { number, verdict, ..seen.step_judgement(step) };
         played.add(step, verdict);
     }
     Ok(played)
@@ -59,9 +59,9 @@ pub fn play(
 
 /// The judgement of a step.
 #[derive(Debug)]
-pub struct Judged {
+pub struct StepJudgement {
     pub number: usize,
-    pub verdict: Verdict,
+    pub verdict: StepVerdict,
     /// The reason and the output of the result.
     pub reason: String,
     pub output: String,
@@ -72,43 +72,43 @@ pub struct Judged {
 }
 
 /// Runs a step.
-fn take(
-    step: &Step,
-    program: &Program,
-    place: &Place,
-    caller: &mut Caller,
+fn run_step(
+    step: &ProgramStep,
+    program: &AccuracyProgram,
+    place: &ProgramFolder,
+    caller: &mut ToolCaller,
     (terminal, is_secret): (Option<u32>, bool),
-) -> Result<Answer> {
-    let seconds = if step.ends == Ends::Never { NEVER_S } else { STEP_S_MAX };
+) -> Result<TimedToolAnswer> {
+    let seconds = if step.ends == StepEndState::Never { NEVER_S } else { STEP_S_MAX };
     match &step.does {
-        Does::Starts => {
+        StepAction::Starts => {
             let command = place.fill(&program.command);
             caller.call("shell_spawn", &json!({ "command": command, "timeout": seconds }))
         }
-        Does::Marks(shell) => {
+        StepAction::Marks(shell) => {
             let arguments =
                 json!({ "session_id": SESSION, "mark_prompts": shell, "timeout": seconds });
             caller.call("shell_input", &arguments)
         }
-        Does::Types(text) if is_secret => {
+        StepAction::Types(text) if is_secret => {
             let begun = Instant::now();
             if let Err(error) = type_from_outside(terminal, &place.fill(text)) {
                 let reason = error.to_string();
-                return Ok(Answer::failed(begun, reason));
+                return Ok(TimedToolAnswer::failed(begun, reason));
             }
             let answer =
                 caller.call("shell_read", &json!({ "session_id": SESSION, "timeout": seconds }))?;
-            Ok(Answer { asked: begun, ..answer })
+            Ok(TimedToolAnswer { asked: begun, ..answer })
         }
-        Does::Types(text) => {
-            let (tool, arguments) = typed(&place.fill(text), seconds);
+        StepAction::Types(text) => {
+            let (tool, arguments) = input_arguments(&place.fill(text), seconds);
             caller.call(tool, &arguments)
         }
     }
 }
 
 /// Converts input to a key or a text.
-fn typed(text: &str, seconds: u64) -> (&'static str, Value) {
+fn input_arguments(text: &str, seconds: u64) -> (&'static str, Value) {
     let key = match text.as_bytes() {
         [0x1b] => Some("escape".to_owned()),
         [b'\r'] => Some("enter".to_owned()),
@@ -138,31 +138,31 @@ fn type_from_outside(terminal: Option<u32>, text: &str) -> Result<()> {
 }
 
 /// A result and the other observations.
-struct Seen<'a> {
-    place: &'a Place,
-    recorder: &'a Recorder,
+struct StepObservation<'a> {
+    place: &'a ProgramFolder,
+    recorder: &'a TerminalWriteRecorder,
     terminal: Option<u32>,
     begun: Instant,
-    answer: Answer,
+    answer: TimedToolAnswer,
 }
 
-impl Seen<'_> {
+impl StepObservation<'_> {
     /// Returns true if the output shows everything that the step expects.
-    fn is_done(&self, step: &Step, output: &str, is_alive: bool) -> bool {
+    fn is_done(&self, step: &ProgramStep, output: &str, is_alive: bool) -> bool {
         let lacks = step.lacks.as_ref().is_none_or(|text| !output.contains(&self.place.fill(text)));
-        (step.ends == Ends::Exited) != is_alive
+        (step.ends == StepEndState::Exited) != is_alive
             && output.contains(&self.place.fill(&step.shows))
             && lacks
     }
 
-    fn judge(&self, step: &Step, caller: &mut Caller) -> Result<Verdict> {
-        let Answer { reason, output, is_alive, answered, .. } = &self.answer;
-        if step.ends == Ends::Never {
-            return Ok(if reason == "limit" { Verdict::Right } else { Verdict::Early });
+    fn judge(&self, step: &ProgramStep, caller: &mut ToolCaller) -> Result<StepVerdict> {
+        let TimedToolAnswer { reason, output, is_alive, answered, .. } = &self.answer;
+        if step.ends == StepEndState::Never {
+            return Ok(if reason == "limit" { StepVerdict::Right } else { StepVerdict::Early });
         }
         let is_done = self.is_done(step, output, *is_alive);
         let mut is_quiet = true;
-        if matches!(step.ends, Ends::Waiting) {
+        if matches!(step.ends, StepEndState::Waiting) {
             std::thread::sleep(SETTLE);
             is_quiet = self.recorder.since(*answered, self.terminal).is_empty();
             if is_done && !is_quiet {
@@ -175,21 +175,21 @@ impl Seen<'_> {
         }
         if is_done && is_quiet {
             return Ok(match &**reason {
-                "waiting" | "prompt" | "exit" => Verdict::Right,
-                "silence" => Verdict::Silence,
-                _ => Verdict::Missed,
+                "waiting" | "prompt" | "exit" => StepVerdict::Right,
+                "silence" => StepVerdict::Silence,
+                _ => StepVerdict::Missed,
             });
         }
         let later = self.until_done(step, caller)?;
         Ok(match (&**reason, later) {
-            ("limit", _) => Verdict::Missed,
-            (_, true) => Verdict::Early,
-            (_, false) => Verdict::Wrong,
+            ("limit", _) => StepVerdict::Missed,
+            (_, true) => StepVerdict::Early,
+            (_, false) => StepVerdict::Wrong,
         })
     }
 
     /// Waits until the program has reached the start of the next step.
-    fn until_done(&self, step: &Step, caller: &mut Caller) -> Result<bool> {
+    fn until_done(&self, step: &ProgramStep, caller: &mut ToolCaller) -> Result<bool> {
         let mut output = self.answer.output.clone();
         let begun = Instant::now();
         while begun.elapsed() < TRUTH_DELAY {
@@ -207,15 +207,15 @@ impl Seen<'_> {
         Ok(false)
     }
 
-    fn judged(&self, step: &Step) -> Judged {
+    fn step_judgement(&self, step: &ProgramStep) -> StepJudgement {
         let writes = self.recorder.since(self.begun, self.terminal);
-        let Answer { asked, answered, reason, output, .. } = &self.answer;
+        let TimedToolAnswer { asked, answered, reason, output, .. } = &self.answer;
         let before = writes.iter().copied().filter(|at| at <= answered);
         let last = before.max().unwrap_or(*asked).max(*asked);
-        let waits = matches!(step.ends, Ends::Waiting | Ends::GoingOn);
-        Judged {
+        let waits = matches!(step.ends, StepEndState::Waiting | StepEndState::GoingOn);
+        StepJudgement {
             number: 0,
-            verdict: Verdict::Wrong,
+            verdict: StepVerdict::Wrong,
             reason: reason.clone(),
             output: output.clone(),
             latency: waits.then(|| answered.saturating_duration_since(last)),
@@ -225,11 +225,11 @@ impl Seen<'_> {
 }
 
 /// Returns true if the rule of silence would have waited until the end of the output.
-fn silence_is_right(asked: Instant, answered: Instant, writes: &[Instant], ends: Ends) -> bool {
+fn silence_is_right(asked: Instant, answered: Instant, writes: &[Instant], ends: StepEndState) -> bool {
     let mut last = asked;
     for at in writes {
         // The step does not wait for a clock that keeps running.
-        if ends == Ends::GoingOn && *at > answered {
+        if ends == StepEndState::GoingOn && *at > answered {
             break;
         }
         if at.saturating_duration_since(last) >= SILENCE {
@@ -237,7 +237,7 @@ fn silence_is_right(asked: Instant, answered: Instant, writes: &[Instant], ends:
         }
         last = *at;
     }
-    ends != Ends::Never
+    ends != StepEndState::Never
 }
 
 #[cfg(test)]
@@ -246,13 +246,13 @@ mod tests {
 
     #[test]
     fn keys_are_named_and_texts_are_typed() {
-        let key = |text: &str| typed(text, 1).1["key"].as_str().map(str::to_owned);
+        let key = |text: &str| input_arguments(text, 1).1["key"].as_str().map(str::to_owned);
         assert_eq!(key("\u{3}").as_deref(), Some("c-c"));
         assert_eq!(key("\u{1a}").as_deref(), Some("c-z"));
         assert_eq!(key("\u{1b}").as_deref(), Some("escape"));
         assert_eq!(key("\r").as_deref(), Some("enter"));
         assert_eq!(key("\n"), None);
-        assert_eq!(typed("ls\n", 1).0, "shell_input");
+        assert_eq!(input_arguments("ls\n", 1).0, "shell_input");
     }
 
     #[test]
@@ -260,10 +260,10 @@ mod tests {
         let begin = Instant::now();
         let at = |ms| begin + Duration::from_millis(ms);
         let check = |writes: &[Instant], ends| silence_is_right(begin, at(900), writes, ends);
-        assert!(check(&[at(1), at(400), at(800)], Ends::Waiting));
-        assert!(!check(&[at(1), at(501)], Ends::Waiting));
-        assert!(!check(&[at(500)], Ends::Waiting));
-        assert!(check(&[at(1), at(2000)], Ends::GoingOn), "a clock that goes on");
-        assert!(!check(&[], Ends::Never));
+        assert!(check(&[at(1), at(400), at(800)], StepEndState::Waiting));
+        assert!(!check(&[at(1), at(501)], StepEndState::Waiting));
+        assert!(!check(&[at(500)], StepEndState::Waiting));
+        assert!(check(&[at(1), at(2000)], StepEndState::GoingOn), "a clock that goes on");
+        assert!(!check(&[], StepEndState::Never));
     }
 }

@@ -15,7 +15,7 @@ const FILES: [(&str, &str); 6] = [
 
 /// One program. `@NAME@` in its texts is replaced with a value from the services.
 #[derive(Debug)]
-pub struct Program {
+pub struct AccuracyProgram {
     pub name: String,
     /// Programs that must be installed.
     pub needs: Vec<String>,
@@ -30,24 +30,24 @@ pub struct Program {
     pub teardown: Option<String>,
     /// Whether only root can run it.
     pub is_for_root: bool,
-    pub steps: Vec<Step>,
+    pub steps: Vec<ProgramStep>,
 }
 
 /// One step: its input, and how to recognize that it is done.
 #[derive(Debug)]
-pub struct Step {
-    pub does: Does,
+pub struct ProgramStep {
+    pub does: StepAction,
     /// The text on the screen when the step is done, and the text that must be absent.
     pub shows: String,
     pub lacks: Option<String>,
-    pub ends: Ends,
+    pub ends: StepEndState,
     /// Whether the program then asks for a secret.
     pub asks_secret: bool,
 }
 
 /// The action of a step.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Does {
+pub enum StepAction {
     /// Starts the program.
     Starts,
     /// Types this text.
@@ -58,7 +58,7 @@ pub enum Does {
 
 /// The state at the end of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ends {
+pub enum StepEndState {
     /// The program waits for input.
     Waiting,
     /// The program waits for input, and keeps printing something, such as a clock.
@@ -70,18 +70,18 @@ pub enum Ends {
 }
 
 /// Reads all programs.
-pub fn all() -> Result<Vec<Program>> {
+pub fn read_programs() -> Result<Vec<AccuracyProgram>> {
     let mut programs = Vec::new();
     for (name, text) in FILES {
         let list: Vec<Value> =
             serde_json::from_str(text).with_context(|| format!("reading `{name}.json`"))?;
-        programs.extend(list.iter().map(Program::of));
+        programs.extend(list.iter().map(AccuracyProgram::from_json));
     }
     Ok(programs)
 }
 
-impl Program {
-    fn of(json: &Value) -> Self {
+impl AccuracyProgram {
+    fn from_json(json: &Value) -> Self {
         let list = |key: &str| json[key].as_array().into_iter().flatten();
         let files = json["files"].as_object().into_iter().flatten();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -94,27 +94,27 @@ impl Program {
             setup: json["setup"].as_str().map(str::to_owned),
             teardown: json["teardown"].as_str().map(str::to_owned),
             is_for_root: json["root"] == true,
-            steps: list("steps").map(Step::of).collect(),
+            steps: list("steps").map(ProgramStep::from_json).collect(),
         }
     }
 }
 
-impl Step {
-    fn of(json: &Value) -> Self {
+impl ProgramStep {
+    fn from_json(json: &Value) -> Self {
         let is = |key: &str| json[key] == true;
         Self {
             does: match (json["type"].as_str(), json["mark"].as_str()) {
-                (Some(text), _) => Does::Types(text.to_owned()),
-                (None, Some(shell)) => Does::Marks(shell.to_owned()),
-                (None, None) => Does::Starts,
+                (Some(text), _) => StepAction::Types(text.to_owned()),
+                (None, Some(shell)) => StepAction::Marks(shell.to_owned()),
+                (None, None) => StepAction::Starts,
             },
             shows: json["shows"].as_str().unwrap_or_default().to_owned(),
             lacks: json["lacks"].as_str().map(str::to_owned),
             ends: match () {
-                () if is("never") => Ends::Never,
-                () if is("exits") => Ends::Exited,
-                () if is("goes_on") => Ends::GoingOn,
-                () => Ends::Waiting,
+                () if is("never") => StepEndState::Never,
+                () if is("exits") => StepEndState::Exited,
+                () if is("goes_on") => StepEndState::GoingOn,
+                () => StepEndState::Waiting,
             },
             asks_secret: is("secret"),
         }
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn every_program_has_a_name_of_its_own_and_three_steps_or_more() {
-        let programs = all().unwrap();
+        let programs = read_programs().unwrap();
         let mut names: Vec<&str> = programs.iter().map(|program| &*program.name).collect();
         names.sort_unstable();
         names.dedup();
@@ -135,7 +135,7 @@ mod tests {
         for program in &programs {
             assert!(program.steps.len() >= 3, "{}", program.name);
             assert!(!program.needs.is_empty() && !program.command.is_empty(), "{}", program.name);
-            let starts = program.steps.iter().map(|step| step.does == Does::Starts);
+            let starts = program.steps.iter().map(|step| step.does == StepAction::Starts);
             let first = std::iter::once(true).chain(std::iter::repeat(false));
             assert!(starts.eq(first.take(program.steps.len())), "{}", program.name);
         }

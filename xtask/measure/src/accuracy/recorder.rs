@@ -23,11 +23,11 @@ const ANY: u32 = u32::MAX;
 
 /// The times of writes to terminals.
 #[derive(Default)]
-pub struct Recorder {
+pub struct TerminalWriteRecorder {
     writes: Arc<Mutex<Vec<(Instant, u32)>>>,
 }
 
-impl Recorder {
+impl TerminalWriteRecorder {
     /// Starts the recorder. Its thread ends with the process.
     pub fn start() -> Result<Self> {
         let inotify = Inotify::init(InitFlags::IN_CLOEXEC).context("watching terminals")?;

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::play::Judged;
-use super::programs::{Ends, Program, Step};
+use super::play::StepJudgement;
+use super::programs::{StepEndState, AccuracyProgram, ProgramStep};
 
 /// The targets as shares of all steps: the least right ones and the most early ones.
 const RIGHT_PERCENT_MIN: f64 = 94.0;
@@ -21,7 +21,7 @@ const SHOWN_CHARACTERS_MAX: usize = 160;
 
 /// The verdict on a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum StepVerdict {
     /// Arrived while the program waited, with the right reason.
     Right,
     /// Arrived before the program waited.
@@ -37,37 +37,37 @@ pub enum Verdict {
 }
 
 /// A program that was run.
-pub struct Played {
+pub struct ProgramReport {
     name: String,
-    verdicts: Vec<Verdict>,
+    verdicts: Vec<StepVerdict>,
     latencies: Vec<Duration>,
     silence_right: usize,
     /// A line for each step that was not right.
     misses: Vec<String>,
 }
 
-impl Played {
+impl ProgramReport {
     /// Creates an entry without results.
-    pub fn new(program: &Program) -> Self {
+    pub fn new(program: &AccuracyProgram) -> Self {
         let name = program.name.clone();
         Self { name, verdicts: vec![], latencies: vec![], silence_right: 0, misses: vec![] }
     }
 
     /// Creates the entry of a program that cannot run. All its steps count as wrong.
-    pub fn missing(program: &Program, missing: &[String]) -> Self {
-        let verdicts = vec![Verdict::NotThere; program.steps.len()];
+    pub fn missing(program: &AccuracyProgram, missing: &[String]) -> Self {
+        let verdicts = vec![StepVerdict::NotThere; program.steps.len()];
         let misses = vec![format!("{}: there is no {}", program.name, missing.join(", "))];
         Self { verdicts, misses, ..Self::new(program) }
     }
 
     /// Adds a step.
-    pub fn add(&mut self, step: &Step, judged: Judged) {
-        let Judged { number, verdict, reason, output, latency, silence_is_right } = judged;
+    pub fn add(&mut self, step: &ProgramStep, judged: StepJudgement) {
+        let StepJudgement { number, verdict, reason, output, latency, silence_is_right } = judged;
         self.verdicts.push(verdict);
         self.silence_right += usize::from(silence_is_right);
-        if verdict == Verdict::Right {
+        if verdict == StepVerdict::Right {
             // The latency for a busy program is meaningless.
-            self.latencies.extend(latency.filter(|_| step.ends != Ends::Never));
+            self.latencies.extend(latency.filter(|_| step.ends != StepEndState::Never));
             return;
         }
         let from = output.chars().count().saturating_sub(SHOWN_CHARACTERS_MAX);
@@ -78,19 +78,19 @@ impl Played {
         ));
     }
 
-    fn count(&self, verdict: Verdict) -> usize {
+    fn count(&self, verdict: StepVerdict) -> usize {
         self.verdicts.iter().filter(|own| **own == verdict).count()
     }
 }
 
 /// All programs.
 #[derive(Default)]
-pub struct Report(Vec<Played>);
+pub struct AccuracyReport(Vec<ProgramReport>);
 
-impl Report {
+impl AccuracyReport {
     /// Adds a program and prints a line, because the whole run takes minutes.
-    pub fn add(&mut self, played: Played) {
-        let right = played.count(Verdict::Right);
+    pub fn add(&mut self, played: ProgramReport) {
+        let right = played.count(StepVerdict::Right);
         eprintln!("{}: {right} of {} right", played.name, played.verdicts.len());
         self.0.push(played);
     }
@@ -99,7 +99,7 @@ impl Report {
         self.0.iter().map(|played| played.verdicts.len()).sum()
     }
 
-    fn count(&self, verdict: Verdict) -> usize {
+    fn count(&self, verdict: StepVerdict) -> usize {
         self.0.iter().map(|played| played.count(verdict)).sum()
     }
 
@@ -115,9 +115,9 @@ impl Report {
 
     /// Returns true if the targets are met.
     pub fn is_good(&self) -> bool {
-        self.percent(self.count(Verdict::Right)) >= RIGHT_PERCENT_MIN
-            && self.percent(self.count(Verdict::Early)) <= EARLY_PERCENT_MAX
-            && at(&self.latencies(), 0.5) <= MEDIAN_MAX
+        self.percent(self.count(StepVerdict::Right)) >= RIGHT_PERCENT_MIN
+            && self.percent(self.count(StepVerdict::Early)) <= EARLY_PERCENT_MAX
+            && quantile(&self.latencies(), 0.5) <= MEDIAN_MAX
     }
 
     /// Returns the report as Markdown. `install` is the command that installs what is missing.
@@ -130,9 +130,9 @@ impl Report {
             let mut latencies = played.latencies.clone();
             latencies.sort_unstable();
             let [right, early, silence] =
-                [Verdict::Right, Verdict::Early, Verdict::Silence].map(|it| played.count(it));
+                [StepVerdict::Right, StepVerdict::Early, StepVerdict::Silence].map(|it| played.count(it));
             let rest = played.verdicts.len() - right - early - silence;
-            let median = milliseconds(at(&latencies, 0.5));
+            let median = milliseconds(quantile(&latencies, 0.5));
             let row = [right, early, silence, rest].map(|count| count.to_string()).join(" | ");
             let (name, steps) = (&played.name, played.verdicts.len());
             let _ = writeln!(
@@ -149,7 +149,7 @@ impl Report {
         for miss in misses {
             let _ = writeln!(text, "- {miss}");
         }
-        if self.count(Verdict::NotThere) > 0 {
+        if self.count(StepVerdict::NotThere) > 0 {
             let _ = writeln!(text, "\nwhat is not there can be had by: {install}");
         }
         text
@@ -158,19 +158,19 @@ impl Report {
     fn add_sums(&self, text: &mut String) {
         let latencies = self.latencies();
         let [right, early, silence, missed, wrong, absent] = [
-            Verdict::Right,
-            Verdict::Early,
-            Verdict::Silence,
-            Verdict::Missed,
-            Verdict::Wrong,
-            Verdict::NotThere,
+            StepVerdict::Right,
+            StepVerdict::Early,
+            StepVerdict::Silence,
+            StepVerdict::Missed,
+            StepVerdict::Wrong,
+            StepVerdict::NotThere,
         ]
         .map(|verdict| self.count(verdict));
         let steps = self.steps();
         let (right_share, early_share) = (self.percent(right), self.percent(early));
         let silence_right: usize = self.0.iter().map(|played| played.silence_right).sum();
         let share = self.percent(silence_right);
-        let of = |part| milliseconds(at(&latencies, part));
+        let of = |part| milliseconds(quantile(&latencies, part));
         let median = of(0.5);
         let _ = writeln!(
             text,
@@ -193,7 +193,7 @@ fn milliseconds(duration: Duration) -> f64 {
 }
 
 /// Returns the quantile of a sorted list.
-fn at(sorted: &[Duration], part: f64) -> Duration {
+fn quantile(sorted: &[Duration], part: f64) -> Duration {
     let last = sorted.len().saturating_sub(1) as f64;
     sorted.get((last * part).round() as usize).copied().unwrap_or_default()
 }

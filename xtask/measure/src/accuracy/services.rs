@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result};
 
 use super::caller::SYSTEM_PATH;
-use super::programs::Program;
+use super::programs::AccuracyProgram;
 use xtask::child;
 use xtask::setup::is_root;
 
@@ -30,7 +30,7 @@ fn script(word: &str, folder: &Path) -> Command {
 }
 
 /// The running servers. Dropping this stops them.
-pub struct Services {
+pub struct AccuracyServers {
     folder: PathBuf,
     /// Outside the target folder, which another user may not be able to read.
     base: PathBuf,
@@ -38,7 +38,7 @@ pub struct Services {
     values: BTreeMap<String, String>,
 }
 
-impl Services {
+impl AccuracyServers {
     /// Starts the servers. `user` runs the programs, if it is another user.
     pub fn start(folder: &Path, user: Option<&str>) -> Result<Self> {
         fs::create_dir_all(folder).with_context(|| format!("making `{}`", folder.display()))?;
@@ -51,11 +51,11 @@ impl Services {
         let told = child::output(&mut script("start", &services.folder))?;
         let pairs = told.lines().filter_map(|line| line.split_once('='));
         services.values = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        services.add_own();
+        services.add_builtin_values();
         Ok(services)
     }
 
-    fn add_own(&mut self) {
+    fn add_builtin_values(&mut self) {
         let is_root = is_root() && self.user.is_none();
         let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let person = self.values.get("person").cloned().unwrap_or_default();
@@ -79,7 +79,7 @@ impl Services {
     }
 
     /// Lists what is missing for a program.
-    pub fn missing(&self, program: &Program) -> Vec<String> {
+    pub fn missing(&self, program: &AccuracyProgram) -> Vec<String> {
         let all = [&program.command].into_iter().chain(&program.needs);
         // An unfilled placeholder means that a server did not start.
         let unfilled = all.filter_map(|text| {
@@ -91,12 +91,12 @@ impl Services {
         });
         let programs = program.needs.iter().map(|need| self.fill(need));
         unfilled
-            .chain(programs.filter(|need| !need.contains('@') && !self.is_there(need)))
+            .chain(programs.filter(|need| !need.contains('@') && !self.has_program(need)))
             .collect()
     }
 
     /// Returns true if the user can run the program.
-    fn is_there(&self, program: &str) -> bool {
+    fn has_program(&self, program: &str) -> bool {
         let mut command = match &self.user {
             Some(user) => {
                 let mut command = Command::new("setpriv");
@@ -121,7 +121,7 @@ impl Services {
     }
 
     /// Creates the folder in which a program runs.
-    pub fn place(&self, program: &Program, number: usize) -> Result<Place> {
+    pub fn place(&self, program: &AccuracyProgram, number: usize) -> Result<ProgramFolder> {
         let home = self.base.join(number.to_string());
         let work = home.join(&program.folder);
         let making = || format!("making `{}`", work.display());
@@ -132,7 +132,7 @@ impl Services {
         for (name, text) in &program.files {
             fs::write(work.join(name), text).with_context(making)?;
         }
-        let place = Place { home, work, values, teardown: program.teardown.clone() };
+        let place = ProgramFolder { home, work, values, teardown: program.teardown.clone() };
         if let Some(setup) = &program.setup {
             let mut command = Command::new("sh");
             command.args(["-ec", &place.fill(setup)]).current_dir(&place.work);
@@ -145,7 +145,7 @@ impl Services {
     }
 }
 
-impl Drop for Services {
+impl Drop for AccuracyServers {
     fn drop(&mut self) {
         // A server that the script cannot stop runs until the machine shuts down. The next run uses
         // other folders.
@@ -155,14 +155,14 @@ impl Drop for Services {
 }
 
 /// The folder in which a program runs.
-pub struct Place {
+pub struct ProgramFolder {
     pub home: PathBuf,
     pub work: PathBuf,
     values: BTreeMap<String, String>,
     teardown: Option<String>,
 }
 
-impl Place {
+impl ProgramFolder {
     /// Replaces placeholders with their values.
     pub fn fill(&self, text: &str) -> String {
         fill(&self.values, text)

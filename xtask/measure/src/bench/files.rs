@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 
-use super::Outcome;
-use super::table::{Figure, Target};
+use super::BenchmarkOutcome;
+use super::table::{BenchmarkFigure, FigureTarget};
 use super::yardstick::figure;
 use xtask::child;
-use xtask::workspace::Workspace;
+use xtask::workspace::CargoWorkspace;
 
 /// The most time for reading or writing 4 KiB, beyond the same system calls.
 const MORE_US_MAX: f64 = 20.0;
@@ -17,14 +17,14 @@ const IGNORE_TIMES_MAX: f64 = 1.5;
 
 /// Measures files. The program itself keeps the best of its rounds, because creating its tree takes
 /// long.
-pub fn files(workspace: &Workspace) -> Result<Outcome> {
+pub fn files(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
     let mut command = child::cargo(&workspace.root);
     command.args(["run", "--quiet", "--release", "-p", "jaato-plugin-sdk-environment"]);
     command.args(["--example", "files_bench"]);
-    Ok(Outcome::Figures(figures(&child::output(&mut command)?)?))
+    Ok(BenchmarkOutcome::Figures(figures(&child::output(&mut command)?)?))
 }
 
-fn figures(line: &str) -> Result<Vec<Figure>> {
+fn figures(line: &str) -> Result<Vec<BenchmarkFigure>> {
     let of = |name: &str| figure(line, name);
     let mut figures = Vec::new();
     for (what, name, plain) in [
@@ -33,14 +33,14 @@ fn figures(line: &str) -> Result<Vec<Figure>> {
         ("writing 4 KiB", "write_us", "write_plain_us"),
     ] {
         let what = format!("files: {what}, beyond plain calls");
-        let target = Target::AboutAtMost(MORE_US_MAX);
-        figures.push(Figure::new(&what, of(name)? - of(plain)?, "µs", target));
+        let target = FigureTarget::AboutAtMost(MORE_US_MAX);
+        figures.push(BenchmarkFigure::new(&what, of(name)? - of(plain)?, "µs", target));
     }
-    figures.push(Figure::new(
+    figures.push(BenchmarkFigure::new(
         "files: a stream of 64 MiB, to plain reads",
         100.0 * of("stream_plain_ms")? / of("stream_ms")?,
         "%",
-        Target::AtLeast(STREAM_PERCENT_MIN),
+        FigureTarget::AtLeast(STREAM_PERCENT_MIN),
     ));
     for (what, name, plain) in [
         ("a walk", "walk_ms", "walk_ignore_ms"),
@@ -48,8 +48,8 @@ fn figures(line: &str) -> Result<Vec<Figure>> {
         ("a pattern, by path", "glob_by_path_ms", "glob_ignore_ms"),
     ] {
         let what = format!("files: {what}, to `ignore`");
-        let target = Target::AtMost(IGNORE_TIMES_MAX);
-        figures.push(Figure::new(&what, of(name)? / of(plain)?, "times", target));
+        let target = FigureTarget::AtMost(IGNORE_TIMES_MAX);
+        figures.push(BenchmarkFigure::new(&what, of(name)? / of(plain)?, "times", target));
     }
     Ok(figures)
 }
@@ -57,15 +57,15 @@ fn figures(line: &str) -> Result<Vec<Figure>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::table::Verdict;
+    use crate::bench::table::FigureVerdict;
 
     #[test]
     fn each_figure_is_compared_with_its_yardstick() {
         let line = r#"{"read_plain_us":2,"read_us":22,"read_cached_us":3,"write_plain_us":70,
             "write_us":120,"stream_plain_ms":7,"stream_ms":10,"walk_ignore_ms":100,"walk_ms":150,
             "glob_ignore_ms":100,"glob_ms":151,"glob_by_path_ms":80}"#;
-        let verdicts: Vec<Verdict> = figures(line).unwrap().iter().map(Figure::verdict).collect();
-        use Verdict::{Met, Missed};
+        let verdicts: Vec<FigureVerdict> = figures(line).unwrap().iter().map(BenchmarkFigure::verdict).collect();
+        use FigureVerdict::{Met, Missed};
         assert_eq!(verdicts, [Met, Met, Missed, Met, Met, Missed, Met]);
         assert!(figures("{}").is_err());
     }

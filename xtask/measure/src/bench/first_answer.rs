@@ -11,11 +11,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::home::Home;
-use super::processes::Peaks;
-use super::table::{Figure, Target};
-use super::{Outcome, weights};
-use xtask::workspace::Workspace;
+use super::home::BenchmarkHome;
+use super::processes::PeakMemory;
+use super::table::{BenchmarkFigure, FigureTarget};
+use super::{BenchmarkOutcome, weights};
+use xtask::workspace::CargoWorkspace;
 use xtask::{child, run};
 
 /// The task in the README.
@@ -53,17 +53,17 @@ const FIRST_TOKEN: &str = " provider-local: first token";
 
 /// The measurements of one run.
 #[derive(Debug, Default)]
-struct Answered {
+struct FirstAnswerMeasurement {
     first_token_s: f64,
     peak_gib: Option<f64>,
     cached_tokens: f64,
 }
 
 /// Runs the command the first time, and again with the saved prefix.
-pub fn first_answer(workspace: &Workspace) -> Result<Outcome> {
+pub fn first_answer(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
     let jaato = run::build_release(workspace)?;
     let Some(weights) = weights::find(&jaato)? else {
-        return Ok(Outcome::Skipped(weights::MISSING.to_owned()));
+        return Ok(BenchmarkOutcome::Skipped(weights::MISSING.to_owned()));
     };
     let (mut first_s, mut saved_s) = (f64::INFINITY, f64::INFINITY);
     let (mut prefix, mut peak_gib) = (0.0, None);
@@ -82,15 +82,15 @@ pub fn first_answer(workspace: &Workspace) -> Result<Outcome> {
             peak_gib.into_iter().chain(first.peak_gib).chain(second.peak_gib).reduce(f64::max);
     }
     let seconds =
-        |what: &str, measured, limit| Figure::new(what, measured, "s", Target::AboutAtMost(limit));
+        |what: &str, measured, limit| BenchmarkFigure::new(what, measured, "s", FigureTarget::AboutAtMost(limit));
     let mut figures = vec![
         seconds("first answer: first token, the first time", first_s, FIRST_TIME_S_MAX),
         seconds("first answer: first token, prefix saved", saved_s, SAVED_S_MAX),
-        Figure::new(
+        BenchmarkFigure::new(
             "first answer: tokens of the prefix",
             prefix,
             "",
-            Target::AtMost(PREFIX_TOKENS_MAX),
+            FigureTarget::AtMost(PREFIX_TOKENS_MAX),
         ),
     ];
     let tight = answer(&home_with(workspace, &weights)?, &jaato, Some(TIGHT));
@@ -101,16 +101,16 @@ pub fn first_answer(workspace: &Workspace) -> Result<Outcome> {
     ];
     for (what, peak, limit) in peaks {
         match peak {
-            Some(peak) => figures.push(Figure::new(what, peak, "GiB", Target::AtMost(limit))),
+            Some(peak) => figures.push(BenchmarkFigure::new(what, peak, "GiB", FigureTarget::AtMost(limit))),
             None => println!("not measured: this system does not tell a process's peak memory"),
         }
     }
-    Ok(Outcome::Figures(figures))
+    Ok(BenchmarkOutcome::Figures(figures))
 }
 
 /// Creates a home that contains only the weights.
-fn home_with(workspace: &Workspace, weights: &Path) -> Result<Home> {
-    let home = Home::new(workspace, "first-answer")?;
+fn home_with(workspace: &CargoWorkspace, weights: &Path) -> Result<BenchmarkHome> {
+    let home = BenchmarkHome::new(workspace, "first-answer")?;
     let models = weights.parent().context("the weights have no parent folder")?;
     let (cache, link) = (home.cache(), home.cache().join("models"));
     fs::create_dir_all(&cache).with_context(|| format!("making `{}`", cache.display()))?;
@@ -120,7 +120,7 @@ fn home_with(workspace: &Workspace, weights: &Path) -> Result<Home> {
 }
 
 /// Runs the command to its successful end.
-fn answer(home: &Home, jaato: &Path, variable: Option<(&str, &str)>) -> Result<Answered> {
+fn answer(home: &BenchmarkHome, jaato: &Path, variable: Option<(&str, &str)>) -> Result<FirstAnswerMeasurement> {
     let log = home.cache().join("jaato.log");
     let logged_before = read_log(&log)?.len();
     let mut command = home.command(jaato);
@@ -128,11 +128,11 @@ fn answer(home: &Home, jaato: &Path, variable: Option<(&str, &str)>) -> Result<A
     command.stdin(Stdio::null()).stdout(Stdio::piped()).envs(variable);
     let started = SystemTime::now();
     let mut child =
-        command.spawn().with_context(|| format!("starting {}", child::shown(&command)))?;
+        command.spawn().with_context(|| format!("starting {}", child::command_text(&command)))?;
     let (events, peak_gib) = watch(&mut child)?;
     let status = child.wait().context("waiting for `jaato run`")?;
     let text = judge(&events)?;
-    child::check(&command, status)?;
+    child::check_status(&command, status)?;
     println!("  it answered: {text}");
     let logged = read_log(&log)?;
     let first_token = logged.get(logged_before..).and_then(first_token_in);
@@ -141,7 +141,7 @@ fn answer(home: &Home, jaato: &Path, variable: Option<(&str, &str)>) -> Result<A
     })?;
     let started = started.duration_since(UNIX_EPOCH).context("the clock stands before 1970")?;
     let usage = events.iter().find(|event| event["event"] == "usage");
-    Ok(Answered {
+    Ok(FirstAnswerMeasurement {
         first_token_s: first_token - started.as_secs_f64(),
         peak_gib,
         cached_tokens: usage.and_then(|usage| usage["cached_tokens"].as_f64()).unwrap_or(0.0),
@@ -160,7 +160,7 @@ fn watch(child: &mut Child) -> Result<(Vec<Value>, Option<f64>)> {
             }
         }
     });
-    let (mut events, mut peaks) = (Vec::new(), Peaks::default());
+    let (mut events, mut peaks) = (Vec::new(), PeakMemory::default());
     loop {
         match receiver.recv_timeout(LOOK_EVERY) {
             Ok(line) => {
@@ -170,7 +170,7 @@ fn watch(child: &mut Child) -> Result<(Vec<Value>, Option<f64>)> {
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        peaks.look(child.id());
+        peaks.sample(child.id());
     }
     // The thread has sent its last line.
     reader.join().ok().context("the reader of events panicked")?;

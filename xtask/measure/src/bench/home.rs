@@ -7,16 +7,16 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use xtask::workspace::Workspace;
+use xtask::workspace::CargoWorkspace;
 
 /// An empty home with a working directory. Dropping it removes the folder.
-pub struct Home {
+pub struct BenchmarkHome {
     folder: PathBuf,
 }
 
-impl Home {
+impl BenchmarkHome {
     /// Creates a home below the target folder, and removes the rest of an interrupted run.
-    pub fn new(workspace: &Workspace, name: &str) -> Result<Self> {
+    pub fn new(workspace: &CargoWorkspace, name: &str) -> Result<Self> {
         let folder = workspace.target.join("bench").join(name);
         if folder.exists() {
             let removed = fs::remove_dir_all(&folder);
@@ -32,7 +32,7 @@ impl Home {
     }
 
     /// Returns a file or folder next to the home, for the benchmark.
-    pub fn beside(&self, name: &str) -> PathBuf {
+    pub fn sibling_path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
@@ -65,7 +65,7 @@ impl Home {
     }
 }
 
-impl Drop for Home {
+impl Drop for BenchmarkHome {
     fn drop(&mut self) {
         // The next run tries again, and reports a failure.
         let _ = fs::remove_dir_all(&self.folder);
@@ -79,14 +79,14 @@ mod tests {
     #[test]
     fn leftovers_of_an_earlier_run_are_gone_and_nothing_is_left_behind() {
         let target = tempfile::tempdir().unwrap();
-        let workspace = Workspace {
+        let workspace = CargoWorkspace {
             root: PathBuf::new(),
             target: target.path().to_owned(),
             packages: Vec::new(),
         };
         let stale = target.path().join("bench/x/home/stale");
         fs::create_dir_all(&stale).unwrap();
-        let home = Home::new(&workspace, "x").unwrap();
+        let home = BenchmarkHome::new(&workspace, "x").unwrap();
         assert!(!stale.exists() && home.user().is_dir() && home.work().join(".git").is_dir());
         drop(home);
         assert!(!target.path().join("bench/x").exists());

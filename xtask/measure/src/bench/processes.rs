@@ -8,12 +8,12 @@ const SAME_MEMORY_KIB_MAX: u64 = 256;
 
 /// The peak resident memory of each process in KiB, by process id.
 #[derive(Debug, Default)]
-pub struct Peaks(BTreeMap<u32, u64>);
+pub struct PeakMemory(BTreeMap<u32, u64>);
 
-impl Peaks {
+impl PeakMemory {
     /// Samples a process and all its descendants. The system keeps each peak, so this can miss only
     /// changes right before the end.
-    pub fn look(&mut self, root: u32) {
+    pub fn sample(&mut self, root: u32) {
         for process in descendants(root, &parents()) {
             if let Some(peak) = peak_kib(process) {
                 self.0.insert(process, peak);
@@ -40,19 +40,19 @@ pub fn descendants_of(root: u32) -> Vec<u32> {
 /// processes count as zero.
 pub fn pss_kib(processes: &[u32]) -> u64 {
     let rollup = |process| fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok();
-    pss_of(processes.iter().filter_map(rollup).filter_map(|text| Held::read(&text)))
+    pss_of(processes.iter().filter_map(rollup).filter_map(|text| ProcessMemory::read(&text)))
 }
 
 /// The memory of one process, in KiB.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Held {
+struct ProcessMemory {
     /// The range of its addresses, which is random at a program's start and inherited by forks.
     range: String,
     pss: u64,
     private: u64,
 }
 
-impl Held {
+impl ProcessMemory {
     fn read(rollup: &str) -> Option<Self> {
         let range = rollup.split(' ').next()?.to_owned();
         let kib = |name| kib_of(name, rollup);
@@ -70,8 +70,8 @@ impl Held {
     }
 }
 
-fn pss_of(all: impl Iterator<Item = Held>) -> u64 {
-    let mut counted: Vec<Held> = Vec::new();
+fn pss_of(all: impl Iterator<Item = ProcessMemory>) -> u64 {
+    let mut counted: Vec<ProcessMemory> = Vec::new();
     for held in all {
         if !counted.iter().any(|other| held.is_the_same_memory_as(other)) {
             counted.push(held);
@@ -130,16 +130,16 @@ mod tests {
         assert_eq!(kib_of("Pss:", "x [rollup]\nPss:      274 kB\nPss_Dirty: 1 kB\n"), Some(274));
     }
 
-    fn held(range: &str, pss: u64, private: u64) -> Held {
-        Held { range: range.to_owned(), pss, private }
+    fn held(range: &str, pss: u64, private: u64) -> ProcessMemory {
+        ProcessMemory { range: range.to_owned(), pss, private }
     }
 
     #[test]
     fn a_child_in_its_parents_memory_counts_once() {
         let rollup = "5592-7ffc ---p 00000000 00:00 0   [rollup]\nRss:  900 kB\nPss:  800 kB\n\
                       Pss_Dirty:  700 kB\nPrivate_Clean:   200 kB\nPrivate_Dirty:   500 kB\n";
-        assert_eq!(Held::read(rollup), Some(held("5592-7ffc", 800, 700)));
-        assert_eq!(Held::read(""), None);
+        assert_eq!(ProcessMemory::read(rollup), Some(held("5592-7ffc", 800, 700)));
+        assert_eq!(ProcessMemory::read(""), None);
         let parent = held("a-z", 10_000, 9_000);
         let before_exec = held("a-z", 10_004, 9_004);
         let other = held("b-z", 10_000, 9_000);

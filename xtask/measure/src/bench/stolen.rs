@@ -4,12 +4,12 @@
 const PERCENT_MIN: u64 = 2;
 
 /// The processor time so far in ticks, if the system reports it (Linux).
-pub struct Ticks {
+pub struct ProcessorTicks {
     all: u64,
     stolen: u64,
 }
 
-impl Ticks {
+impl ProcessorTicks {
     /// Reads the current time.
     pub fn now() -> Option<Self> {
         Self::read(&std::fs::read_to_string("/proc/stat").ok()?)
@@ -39,12 +39,12 @@ mod tests {
 
     #[test]
     fn what_was_stolen_is_told_from_a_few_percent_on() {
-        let ticks = |text: &str| Ticks::read(text).unwrap();
+        let ticks = |text: &str| ProcessorTicks::read(text).unwrap();
         let before = ticks("cpu  100 0 100 700 0 0 0 100 50 0\ncpu0 1 2 3");
         let line = before.stolen_until(&ticks("cpu  110 0 110 760 0 0 0 120 60 0\n")).unwrap();
         assert!(line.starts_with("STOLEN: the host of this machine gave 20 % of"), "{line}");
         assert_eq!(before.stolen_until(&ticks("cpu  199 0 100 700 0 0 0 101 50 0\n")), None);
         assert_eq!(before.stolen_until(&before), None);
-        assert!(Ticks::read("cpu  1 2 3").is_none() && Ticks::read("intr 1").is_none());
+        assert!(ProcessorTicks::read("cpu  1 2 3").is_none() && ProcessorTicks::read("intr 1").is_none());
     }
 }

@@ -2,7 +2,7 @@
 
 /// The target of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Target {
+pub enum FigureTarget {
     AtMost(f64),
     /// For scores and ratios that must be high.
     AtLeast(f64),
@@ -14,7 +14,7 @@ pub enum Target {
 
 /// The result of comparing a figure with its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum FigureVerdict {
     Met,
     /// Beyond the target, but at most twice as much.
     Slow,
@@ -24,49 +24,49 @@ pub enum Verdict {
 
 /// One measured value.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Figure {
+pub struct BenchmarkFigure {
     pub what: String,
     pub unit: &'static str,
     pub measured: f64,
-    pub target: Target,
+    pub target: FigureTarget,
 }
 
-impl Figure {
+impl BenchmarkFigure {
     /// Creates a figure.
-    pub fn new(what: &str, measured: f64, unit: &'static str, target: Target) -> Self {
+    pub fn new(what: &str, measured: f64, unit: &'static str, target: FigureTarget) -> Self {
         Self { what: what.to_owned(), unit, measured, target }
     }
 
     /// Returns the figure without a target.
     pub fn without_target(self) -> Self {
-        Self { target: Target::None, ..self }
+        Self { target: FigureTarget::None, ..self }
     }
 
     /// Compares the figure with its target. A figure that could not be measured fails.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> FigureVerdict {
         let measured = self.measured;
         match self.target {
-            Target::AtMost(limit) | Target::AboutAtMost(limit) if measured <= limit => Verdict::Met,
-            Target::AtLeast(limit) if measured >= limit => Verdict::Met,
-            Target::AboutAtMost(limit) if measured <= 2.0 * limit => Verdict::Slow,
-            Target::AtMost(_) | Target::AtLeast(_) | Target::AboutAtMost(_) => Verdict::Missed,
-            Target::None => Verdict::None,
+            FigureTarget::AtMost(limit) | FigureTarget::AboutAtMost(limit) if measured <= limit => FigureVerdict::Met,
+            FigureTarget::AtLeast(limit) if measured >= limit => FigureVerdict::Met,
+            FigureTarget::AboutAtMost(limit) if measured <= 2.0 * limit => FigureVerdict::Slow,
+            FigureTarget::AtMost(_) | FigureTarget::AtLeast(_) | FigureTarget::AboutAtMost(_) => FigureVerdict::Missed,
+            FigureTarget::None => FigureVerdict::None,
         }
     }
 }
 
-impl Target {
-    fn shown(self) -> String {
+impl FigureTarget {
+    fn target_text(self) -> String {
         match self {
-            Self::AtMost(limit) | Self::AboutAtMost(limit) => format!("≤ {}", short(limit)),
-            Self::AtLeast(limit) => format!("≥ {}", short(limit)),
+            Self::AtMost(limit) | Self::AboutAtMost(limit) => format!("≤ {}", three_digits(limit)),
+            Self::AtLeast(limit) => format!("≥ {}", three_digits(limit)),
             Self::None => String::new(),
         }
     }
 }
 
-impl Verdict {
-    fn shown(self) -> &'static str {
+impl FigureVerdict {
+    fn verdict_text(self) -> &'static str {
         match self {
             Self::Met => "met",
             Self::Slow => "slow: beyond the target, within twice of it",
@@ -77,7 +77,7 @@ impl Verdict {
 }
 
 /// Formats a table for users.
-pub fn render(figures: &[Figure]) -> String {
+pub fn render(figures: &[BenchmarkFigure]) -> String {
     let width = figures.iter().map(|figure| figure.what.chars().count()).max().unwrap_or(0).max(4);
     let mut text = String::new();
     let mut row = |what: &str, measured: &str, unit: &str, target: &str, verdict: &str| {
@@ -87,15 +87,15 @@ pub fn render(figures: &[Figure]) -> String {
     };
     row("what", "measured", "", "target", "verdict");
     for figure in figures {
-        let target = figure.target.shown();
-        let verdict = figure.verdict().shown();
-        row(&figure.what, &short(figure.measured), figure.unit, &target, verdict);
+        let target = figure.target.target_text();
+        let verdict = figure.verdict().verdict_text();
+        row(&figure.what, &three_digits(figure.measured), figure.unit, &target, verdict);
     }
     text
 }
 
 /// Formats three significant digits, enough for values that vary by a tenth.
-fn short(value: f64) -> String {
+fn three_digits(value: f64) -> String {
     if value.fract() == 0.0 {
         return format!("{value}");
     }
@@ -113,35 +113,35 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(measured: f64, target: Target, expected: Verdict) {
-        assert_eq!(Figure::new("a call", measured, "µs", target).verdict(), expected);
+    fn check(measured: f64, target: FigureTarget, expected: FigureVerdict) {
+        assert_eq!(BenchmarkFigure::new("a call", measured, "µs", target).verdict(), expected);
     }
 
     #[test]
     fn a_target_is_met_at_its_limit_and_missed_beyond() {
-        check(4.0, Target::AtMost(4.0), Verdict::Met);
-        check(4.01, Target::AtMost(4.0), Verdict::Missed);
-        check(33.0, Target::AtLeast(33.0), Verdict::Met);
-        check(32.0, Target::AtLeast(33.0), Verdict::Missed);
-        check(1e9, Target::None, Verdict::None);
-        check(f64::NAN, Target::AtMost(4.0), Verdict::Missed);
-        check(f64::NAN, Target::AtLeast(4.0), Verdict::Missed);
+        check(4.0, FigureTarget::AtMost(4.0), FigureVerdict::Met);
+        check(4.01, FigureTarget::AtMost(4.0), FigureVerdict::Missed);
+        check(33.0, FigureTarget::AtLeast(33.0), FigureVerdict::Met);
+        check(32.0, FigureTarget::AtLeast(33.0), FigureVerdict::Missed);
+        check(1e9, FigureTarget::None, FigureVerdict::None);
+        check(f64::NAN, FigureTarget::AtMost(4.0), FigureVerdict::Missed);
+        check(f64::NAN, FigureTarget::AtLeast(4.0), FigureVerdict::Missed);
     }
 
     #[test]
     fn a_time_without_a_yardstick_is_missed_beyond_twice() {
-        check(3.0, Target::AboutAtMost(3.0), Verdict::Met);
-        check(6.0, Target::AboutAtMost(3.0), Verdict::Slow);
-        check(6.1, Target::AboutAtMost(3.0), Verdict::Missed);
-        check(f64::NAN, Target::AboutAtMost(3.0), Verdict::Missed);
+        check(3.0, FigureTarget::AboutAtMost(3.0), FigureVerdict::Met);
+        check(6.0, FigureTarget::AboutAtMost(3.0), FigureVerdict::Slow);
+        check(6.1, FigureTarget::AboutAtMost(3.0), FigureVerdict::Missed);
+        check(f64::NAN, FigureTarget::AboutAtMost(3.0), FigureVerdict::Missed);
     }
 
     #[test]
     fn each_line_has_figure_target_and_verdict() {
         let text = render(&[
-            Figure::new("a call", 0.4, "µs", Target::AtMost(4.0)),
-            Figure::new("a hop there and back", 15.25, "µs", Target::AtMost(15.0)),
-            Figure::new("a yardstick", 100.0, "µs", Target::None),
+            BenchmarkFigure::new("a call", 0.4, "µs", FigureTarget::AtMost(4.0)),
+            BenchmarkFigure::new("a hop there and back", 15.25, "µs", FigureTarget::AtMost(15.0)),
+            BenchmarkFigure::new("a yardstick", 100.0, "µs", FigureTarget::None),
         ]);
         assert_eq!(
             text,

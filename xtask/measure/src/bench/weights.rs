@@ -19,13 +19,13 @@ pub fn find(jaato: &Path) -> Result<Option<PathBuf>> {
     let mut command = Command::new(jaato);
     command.args(["--offline", "model", "pull", MODEL]);
     let output =
-        command.output().with_context(|| format!("starting {}", child::shown(&command)))?;
+        command.output().with_context(|| format!("starting {}", child::command_text(&command)))?;
     if !output.status.success() {
         return Ok(None);
     }
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let path =
-        path_in(&text).with_context(|| format!("{} said: {text}", child::shown(&command)))?;
+        path_in(&text).with_context(|| format!("{} said: {text}", child::command_text(&command)))?;
     Ok(Some(path))
 }
 

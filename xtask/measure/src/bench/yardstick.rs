@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use xtask::child;
-use xtask::workspace::Workspace;
+use xtask::workspace::CargoWorkspace;
 
 /// A built yardstick.
 pub struct Yardstick {
@@ -20,7 +20,7 @@ pub struct Yardstick {
 
 impl Yardstick {
     /// Builds the yardstick with this name.
-    pub fn build(workspace: &Workspace, name: &str) -> Result<Self> {
+    pub fn build(workspace: &CargoWorkspace, name: &str) -> Result<Self> {
         let folder = workspace.root.join("xtask").join("yardsticks").join(name);
         let target = workspace.target.join("yardsticks");
         let mut build = child::cargo(&folder);

@@ -6,10 +6,10 @@
 use anyhow::{Result, bail};
 
 /// A table of a manifest: its header without brackets, and its lines.
-type Table<'a> = (&'a str, Vec<&'a str>);
+type ManifestTable<'a> = (&'a str, Vec<&'a str>);
 
 /// Generates the manifest from ours, the members' folders, and the text of all their manifests.
-pub fn made(ours: &str, members: &[&str], manifests: &str) -> Result<String> {
+pub fn generate_manifest(ours: &str, members: &[&str], manifests: &str) -> Result<String> {
     let mut text = String::from("[workspace]\nresolver = \"3\"\nmembers = [\n");
     for member in members {
         text.push_str(&format!("    \"{member}\",\n"));
@@ -31,8 +31,8 @@ pub fn made(ours: &str, members: &[&str], manifests: &str) -> Result<String> {
     Ok(text)
 }
 
-fn tables(manifest: &str) -> Vec<Table<'_>> {
-    let mut tables: Vec<Table<'_>> = Vec::new();
+fn tables(manifest: &str) -> Vec<ManifestTable<'_>> {
+    let mut tables: Vec<ManifestTable<'_>> = Vec::new();
     for line in manifest.lines() {
         let line = line.trim_end();
         let head = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
@@ -100,7 +100,7 @@ debug = 1
     fn what_the_members_inherit_is_taken_and_nothing_else() {
         let manifests = "license.workspace = true\njaato-types.workspace = true\n\
             serde.workspace = true\nnix = { workspace = true, features = [\"fs\"] }\n";
-        let made = made(OURS, &["plugin-api", "plugin-api/types"], manifests).unwrap();
+        let made = generate_manifest(OURS, &["plugin-api", "plugin-api/types"], manifests).unwrap();
         assert_eq!(
             made,
             "\
@@ -128,7 +128,7 @@ missing_docs = \"warn\"
     #[test]
     fn a_value_on_several_lines_is_refused_and_not_torn() {
         let ours = "[workspace.dependencies]\nnix = { version = \"1\", features = [\n  \"fs\"] }\n";
-        let error = made(ours, &[], "").unwrap_err().to_string();
+        let error = generate_manifest(ours, &[], "").unwrap_err().to_string();
         assert!(error.contains("on one line"), "{error}");
     }
 }

@@ -38,10 +38,10 @@ struct Nap {
 }
 
 #[derive(Clone)]
-struct Server;
+struct EchoServer;
 
 #[tool_router(server_handler)]
-impl Server {
+impl EchoServer {
     /// Counts the bytes of a text.
     #[tool]
     fn count_bytes(&self, Parameters(input): Parameters<ByteCount>) -> String {
@@ -66,7 +66,7 @@ async fn main() -> Result<()> {
 }
 
 async fn serve() -> Result<()> {
-    let service = Server.serve(rmcp::transport::stdio()).await?;
+    let service = EchoServer.serve(rmcp::transport::stdio()).await?;
     service.waiting().await?;
     Ok(())
 }

@@ -22,12 +22,12 @@ const REQUESTS_MAX: usize = 64;
 const CALLS_TOGETHER: usize = 8;
 
 #[derive(Deserialize)]
-struct Call {
+struct ShellCallArguments {
     command: String,
 }
 
 #[derive(Serialize)]
-struct Output {
+struct ShellCallOutput {
     stdout: String,
     stderr: String,
     returncode: Option<i32>,
@@ -36,12 +36,12 @@ struct Output {
 /// The shell that `jaato` uses by default, so that the shell's own cost makes no difference.
 const SHELL: &str = "bash";
 
-struct Shell;
+struct RigShellTool;
 
-impl Tool for Shell {
+impl Tool for RigShellTool {
     const NAME: &'static str = "cli_based_tool";
-    type Args = Call;
-    type Output = Output;
+    type Args = ShellCallArguments;
+    type ShellCallOutput = ShellCallOutput;
     type Error = std::io::Error;
 
     fn description(&self) -> String {
@@ -53,12 +53,12 @@ impl Tool for Shell {
         json!({ "type": "object", "properties": { "command": command }, "required": ["command"] })
     }
 
-    async fn call(&self, _context: &mut ToolContext, call: Call) -> std::io::Result<Output> {
+    async fn call(&self, _context: &mut ToolContext, call: ShellCallArguments) -> std::io::Result<ShellCallOutput> {
         let mut shell = Command::new(SHELL);
         let output = shell.arg("-c").arg(call.command).stdin(Stdio::null()).output().await?;
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let (stdout, stderr) = (text(output.stdout), text(output.stderr));
-        Ok(Output { stdout, stderr, returncode: output.status.code() })
+        Ok(ShellCallOutput { stdout, stderr, returncode: output.status.code() })
     }
 }
 
@@ -66,7 +66,7 @@ impl Tool for Shell {
 async fn main() -> Result<()> {
     let task = std::env::args().nth(1).context("no task; `rig-agent TASK`")?;
     let model = OpenAI::from_env()?.chat("scripted");
-    let agent = AgentBuilder::new(model).preamble("You work in a shell.").tool(Shell).build();
+    let agent = AgentBuilder::new(model).preamble("You work in a shell.").tool(RigShellTool).build();
     let run = agent.prompt(task).max_turns(REQUESTS_MAX).tool_concurrency(CALLS_TOGETHER);
     println!("{}", run.await?.output());
     Ok(())

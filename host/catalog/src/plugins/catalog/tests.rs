@@ -6,16 +6,16 @@ use serde_json::json;
 use super::*;
 
 /// Returns a file stamp for the state with this number.
-fn stamp(state: usize) -> Stamp {
+fn stamp(state: usize) -> PluginFileStamp {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, vec![0; state]).unwrap();
-    Stamp::of(&file).unwrap()
+    PluginFileStamp::read_stamp(&file).unwrap()
 }
 
 /// The plugin folders of a test.
 struct Folder {
-    stamps: Vec<Stamp>,
+    stamps: Vec<PluginFileStamp>,
 }
 
 impl Folder {
@@ -23,12 +23,12 @@ impl Folder {
         Self { stamps: (0..4).map(stamp).collect() }
     }
 
-    fn stamp(&self, state: usize) -> Option<Stamp> {
+    fn stamp(&self, state: usize) -> Option<PluginFileStamp> {
         Some(self.stamps[state].clone())
     }
 
     /// Returns a plugin `name` in `NAME.so`, whose version is its state, with these tools.
-    fn plugin(&self, name: &str, state: usize, trust: Trust, tools: &[&str]) -> SearchedFile {
+    fn plugin(&self, name: &str, state: usize, trust: PluginFileTrust, tools: &[&str]) -> SearchedFile {
         let manifest = json!({
             "v": 1, "name": name, "version": format!("{state}"), "api": "1.0.0", "kinds": ["tool"],
         });
@@ -36,7 +36,7 @@ impl Folder {
             let spec = json!({ "name": tool, "description": "", "parameters": {} });
             serde_json::from_value(spec).unwrap()
         });
-        let candidate = Candidate {
+        let candidate = PluginCandidate {
             path: format!("{name}.so").into(),
             place: "user",
             trust,
@@ -48,7 +48,7 @@ impl Folder {
     }
 
     fn shipped(&self, name: &str, state: usize, tools: &[&str]) -> SearchedFile {
-        self.plugin(name, state, Trust::Shipped, tools)
+        self.plugin(name, state, PluginFileTrust::Shipped, tools)
     }
 
     fn torn(&self, name: &str, state: usize) -> SearchedFile {
@@ -79,7 +79,7 @@ impl Shelf {
         let renewal = Renewal {
             files: files.into_iter().collect(),
             problems: Vec::new(),
-            rules: &Rules::default(),
+            rules: &RegistryRules::default(),
             again: &again,
             last_edition: &mut self.last_edition,
         };
@@ -116,17 +116,17 @@ fn what_is_replaced_is_another_edition_and_told_once() {
 #[test]
 fn trust_makes_another_edition_of_the_same_content_and_a_touch_makes_none() {
     let (folder, mut shelf) = (Folder::new(), Shelf::default());
-    let no = || Trust::No("d".into());
+    let no = || PluginFileTrust::No("d".into());
     shelf.renew([folder.plugin("moon", 1, no(), &[])]);
-    let news = shelf.renew([folder.plugin("moon", 1, Trust::ByHash("d".into()), &[])]);
+    let news = shelf.renew([folder.plugin("moon", 1, PluginFileTrust::ByHash("d".into()), &[])]);
     assert_eq!(news, ["plugin `moon` 1 restarts: it is trusted"]);
     assert_eq!(shelf.edition("moon"), (2, 1));
-    let mut touched = folder.plugin("moon", 1, Trust::ByHash("d".into()), &[]);
+    let mut touched = folder.plugin("moon", 1, PluginFileTrust::ByHash("d".into()), &[]);
     touched.stamp = folder.stamp(2);
     assert_eq!(shelf.renew([touched]), NONE);
     assert_eq!(shelf.edition("moon"), (2, 1));
     assert_eq!(shelf.catalog.edition("moon").stamp, folder.stamp(2));
-    let news = shelf.renew([folder.plugin("moon", 3, Trust::No("e".into()), &[])]);
+    let news = shelf.renew([folder.plugin("moon", 3, PluginFileTrust::No("e".into()), &[])]);
     let text = "plugin `moon` was replaced, 1 by 3: it is not trusted, so it runs in a worker";
     assert_eq!(news, [text]);
 }
@@ -197,13 +197,13 @@ fn what_goes_and_what_is_no_plugin_is_told() {
 #[test]
 fn of_a_workspace_that_changed_nothing_new_is_taken_and_what_runs_goes_on() {
     let (folder, mut shelf) = (Folder::new(), Shelf::default());
-    let both = |states: [usize; 2], trust: [Trust; 2]| {
+    let both = |states: [usize; 2], trust: [PluginFileTrust; 2]| {
         let [moon, sun] = trust;
         [folder.plugin("moon", states[0], moon, &[]), folder.plugin("sun", states[1], sun, &[])]
     };
-    let no = |digest: &str| Trust::No(digest.into());
+    let no = |digest: &str| PluginFileTrust::No(digest.into());
     shelf.renew(both([1, 1], [no("m"), no("s")]));
-    let news = shelf.renew(both([1, 2], [Trust::WorkspaceNot, Trust::WorkspaceNot]));
+    let news = shelf.renew(both([1, 2], [PluginFileTrust::WorkspaceNot, PluginFileTrust::WorkspaceNot]));
     let [news] = news.as_slice() else { panic!("{news:?}") };
     assert!(news.starts_with("plugin `sun` stays as it was because "), "{news}");
     assert!(news.ends_with("it is no longer trusted; jaato trust"), "{news}");
@@ -220,7 +220,7 @@ fn an_offer_is_the_same_where_tools_and_origin_are() {
     let first = offer(folder.shipped("moon", 1, &["tide"]));
     let same = offer(folder.shipped("moon", 2, &["tide"]));
     let others = offer(folder.shipped("moon", 2, &["tide", "ebb"]));
-    let strangers = offer(folder.plugin("moon", 2, Trust::ByHash("d".into()), &["tide"]));
+    let strangers = offer(folder.plugin("moon", 2, PluginFileTrust::ByHash("d".into()), &["tide"]));
     assert!(first.offers_the_same(&same, "moon"));
     assert!(!first.offers_the_same(&others, "moon"));
     assert!(!first.offers_the_same(&strangers, "moon"), "the gate believes what is shipped");

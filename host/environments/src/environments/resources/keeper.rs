@@ -3,15 +3,15 @@
 use std::sync::{Arc, Weak};
 
 use futures_util::future::BoxFuture;
-use jaato_instances::{AskingInstance, Effect, Facet, Lease, Tell, WeakLease, misbehaved};
+use jaato_instances::{AskingInstance, StateEffect, FacetRequest, InstanceLease, DeltaCallback, WeakLease, misbehaved_error};
 use jaato_session::Cancel;
 use jaato_types::resources::{ResourceAction, ResourceRequest};
 use jaato_types::{Error, ErrorKind, Frame, SessionId};
 use serde_json::Value;
 
-use super::Keeper;
+use super::ResourceKeeper;
 use crate::environments::Environments;
-use crate::environments::scope::write;
+use crate::environments::scope::serialize_request;
 
 /// An instance that keeps a resource. The instance stays until the resource is closed, even after
 /// another instance replaced it.
@@ -20,7 +20,7 @@ pub struct InstanceKeeper {
     session: SessionId,
     asker: AskingInstance,
     /// Holds the instance if it was known when the resource was registered.
-    lease: Option<Lease>,
+    lease: Option<InstanceLease>,
 }
 
 impl InstanceKeeper {
@@ -30,7 +30,7 @@ impl InstanceKeeper {
         Self { host: Arc::downgrade(host), session, asker, lease }
     }
 
-    fn lease(&self) -> Result<Lease, Error> {
+    fn lease(&self) -> Result<InstanceLease, Error> {
         let held = self.lease.clone().or_else(|| self.asker.get().and_then(WeakLease::upgrade));
         let lease = held.ok_or_else(|| {
             Error::new(ErrorKind::PluginCrashed, "its instance was closed or never created")
@@ -39,22 +39,22 @@ impl InstanceKeeper {
     }
 }
 
-impl Keeper for InstanceKeeper {
+impl ResourceKeeper for InstanceKeeper {
     fn ask(&self, request: ResourceRequest) -> BoxFuture<'static, Result<Value, Error>> {
         let (host, lease, session) = (self.host.upgrade(), self.lease(), self.session.clone());
         Box::pin(async move {
             let ended = || Error::new(ErrorKind::Unavailable, "the host has ended");
             let (host, lease) = (host.ok_or_else(ended)?, lease?);
             let site = host.site(&session);
-            let quiet: Tell = Arc::new(|_| {});
+            let quiet: DeltaCallback = Arc::new(|_| {});
             let effect = match request.action {
-                ResourceAction::Call => Effect::Changes,
-                ResourceAction::Create | ResourceAction::Close => Effect::Reads,
+                ResourceAction::Call => StateEffect::Changes,
+                ResourceAction::Create | ResourceAction::Close => StateEffect::Reads,
             };
             let (facet, request, cancel) =
-                (Facet::Resource(effect), write(&request)?, Cancel::new());
+                (FacetRequest::Resource(effect), serialize_request(&request)?, Cancel::new());
             let asked = host.plugins.ask_held(lease, facet, &site, request, &quiet, &cancel);
-            Frame::read(&asked.await?).map_err(misbehaved)
+            Frame::read(&asked.await?).map_err(misbehaved_error)
         })
     }
 

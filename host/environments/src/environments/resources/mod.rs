@@ -24,7 +24,7 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-pub use service::{Asking, is_operation};
+pub use service::{ResourceCaller, is_operation};
 
 /// How long closing one resource may take.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
@@ -41,7 +41,7 @@ const CLOSE_LATE_MAX: Duration = Duration::from_millis(50);
 const CREATE_MAX: Duration = Duration::from_secs(60);
 
 /// Keeps a resource.
-pub trait Keeper: Send + Sync {
+pub trait ResourceKeeper: Send + Sync {
     /// Sends a request to a resource.
     fn ask(&self, request: ResourceRequest) -> BoxFuture<'static, Result<Value, Error>>;
 
@@ -51,41 +51,41 @@ pub trait Keeper: Send + Sync {
 
 /// A registered resource.
 #[derive(Clone)]
-pub struct Entry {
+pub struct ResourceEntry {
     pub facts: ResourceFacts,
     /// The plugin's number for it.
     pub number: u64,
     /// The session whose instance keeps it, or the id of the environment.
     pub session: SessionId,
-    pub keeper: Arc<dyn Keeper>,
+    pub keeper: Arc<dyn ResourceKeeper>,
 }
 
 /// The resources of one environment.
 #[derive(Default)]
-pub struct Resources {
-    kept: SyncMutex<Kept>,
+pub struct EnvironmentResources {
+    kept: SyncMutex<ResourceTable>,
     /// Locked while a resource with this name is created. Only names of factories get here.
     making: SyncMutex<HashMap<String, Arc<Mutex<()>>>>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct ResourceTable {
     /// In the order of registration.
-    entries: Vec<Entry>,
+    entries: Vec<ResourceEntry>,
     /// Sessions that are closing.
     closing: HashSet<SessionId>,
     /// Whether the environment is closing.
     is_closing: bool,
 }
 
-impl Resources {
+impl EnvironmentResources {
     /// Registers a resource. First closes any resource with the same name, and returns the result
     /// of that.
     ///
     /// # Errors
     /// If the name is invalid, there are too many resources, or the environment or session is
     /// closing. Registers nothing then.
-    pub async fn set(&self, entry: Entry) -> Result<ResourceClosed, Error> {
+    pub async fn set(&self, entry: ResourceEntry) -> Result<ResourceClosed, Error> {
         check_name(&entry.facts.name)?;
         let mut closed = ResourceClosed::default();
         loop {
@@ -128,13 +128,13 @@ impl Resources {
     /// If the resource is missing or gone, or its own error.
     pub async fn call(&self, call: ResourceCall) -> Result<Value, Error> {
         let Some(entry) = self.find(&call.name) else {
-            return Err(not_found(&call.name, "`resources.list` shows the existing ones"));
+            return Err(not_found_error(&call.name, "`resources.list` shows the existing ones"));
         };
         if let Some(error) = entry.keeper.ended() {
-            return Err(entry.gone(&error));
+            return Err(entry.gone_error(&error));
         }
         let ResourceCall { operation, arguments, .. } = call;
-        let mut request = entry.to(ResourceAction::Call);
+        let mut request = entry.request_for(ResourceAction::Call);
         request.operation = operation;
         request.arguments = arguments;
         entry.keeper.ask(request).await
@@ -154,12 +154,12 @@ impl Resources {
     /// nothing remains, and the next caller tries again.
     ///
     /// # Errors
-    /// The error from creating it, otherwise as [`Resources::set`].
+    /// The error from creating it, otherwise as [`EnvironmentResources::set`].
     pub async fn get_or_create(
         &self,
         name: &str,
         session: &SessionId,
-        make: impl Future<Output = Result<Entry, Error>> + Send,
+        make: impl Future<Output = Result<ResourceEntry, Error>> + Send,
     ) -> Result<ResourceFacts, Error> {
         check_name(name)?;
         let gate = {
@@ -188,13 +188,13 @@ impl Resources {
 
     /// Closes a session's resources, the last one first, and refuses further ones. Returns the
     /// errors.
-    pub(super) async fn close_of(&self, session: &SessionId) -> Vec<String> {
+    pub(super) async fn close_session_resources(&self, session: &SessionId) -> Vec<String> {
         self.lock().closing.insert(session.clone());
         self.close_where(|entry| entry.session == *session).await
     }
 
     /// Marks a closing session as ended.
-    pub(super) fn left(&self, session: &SessionId) {
+    pub(super) fn mark_session_ended(&self, session: &SessionId) {
         self.lock().closing.remove(session);
     }
 
@@ -207,7 +207,7 @@ impl Resources {
         failed
     }
 
-    async fn close_where(&self, is_meant: impl Fn(&Entry) -> bool) -> Vec<String> {
+    async fn close_where(&self, is_meant: impl Fn(&ResourceEntry) -> bool) -> Vec<String> {
         let (begun, mut failed) = (Instant::now(), Vec::new());
         loop {
             let last = {
@@ -221,17 +221,17 @@ impl Resources {
         }
     }
 
-    fn find(&self, name: &str) -> Option<Entry> {
+    fn find(&self, name: &str) -> Option<ResourceEntry> {
         let kept = self.lock();
         kept.position(name).map(|at| kept.entries[at].clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, ResourceTable> {
         self.kept.lock()
     }
 }
 
-impl Kept {
+impl ResourceTable {
     fn position(&self, name: &str) -> Option<usize> {
         self.entries.iter().position(|entry| entry.facts.name == name)
     }
@@ -245,15 +245,15 @@ impl Kept {
     }
 }
 
-impl Entry {
+impl ResourceEntry {
     /// Closes the resource, even if the caller stops waiting. It must already be removed from the
     /// list.
     async fn close(&self, bound: Duration) -> Result<(), String> {
         let failed = |error: &Error| format!("{} was not closed: {error}", self.title());
         if let Some(error) = self.keeper.ended() {
-            return Err(self.gone(&error).message);
+            return Err(self.gone_error(&error).message);
         }
-        let closing = self.keeper.ask(self.to(ResourceAction::Close));
+        let closing = self.keeper.ask(self.request_for(ResourceAction::Close));
         let closing = tokio::spawn(async move { tokio::time::timeout(bound, closing).await });
         match closing.await {
             Ok(Ok(Ok(_))) => Ok(()),
@@ -266,11 +266,11 @@ impl Entry {
         }
     }
 
-    fn to(&self, action: ResourceAction) -> ResourceRequest {
+    fn request_for(&self, action: ResourceAction) -> ResourceRequest {
         ResourceRequest::new(action, &self.facts.name, self.number)
     }
 
-    fn gone(&self, error: &Error) -> Error {
+    fn gone_error(&self, error: &Error) -> Error {
         let text = format!("{} was lost with its instance: {}", self.title(), error.message);
         Error::new(ErrorKind::PluginCrashed, text)
     }
@@ -288,7 +288,7 @@ fn check_name(name: &str) -> Result<(), Error> {
     Err(Error::new(ErrorKind::InvalidArguments, text))
 }
 
-fn not_found(name: &str, hint: &str) -> Error {
+fn not_found_error(name: &str, hint: &str) -> Error {
     let text = format!("there is no resource `{name}`");
     Error::new(ErrorKind::NotFound, text).with_hint(hint)
 }

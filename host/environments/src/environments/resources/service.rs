@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use jaato_instances::{AskingInstance, Effect, Facet, Tell};
+use jaato_instances::{AskingInstance, StateEffect, FacetRequest, DeltaCallback};
 use jaato_loader::Served;
-use jaato_registry::{PluginEntry, Status};
+use jaato_registry::{PluginEntry, PluginStatus};
 use jaato_session::Cancel;
 use jaato_types::resources::{
     CALL, GET, GET_OR_CREATE, LIST, REMOVE, ResourceAction, ResourceClosed, ResourceFacts,
@@ -15,9 +15,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::keeper::InstanceKeeper;
-use super::{Entry, Resources, not_found};
+use super::{ResourceEntry, EnvironmentResources, not_found_error};
 use crate::environments::Environments;
-use crate::environments::scope::{read, write};
+use crate::environments::scope::{parse_answer, serialize_request};
 
 /// Returns true if an operation belongs to the service.
 pub fn is_operation(operation: &str) -> bool {
@@ -25,33 +25,33 @@ pub fn is_operation(operation: &str) -> bool {
 }
 
 /// The plugin that asks.
-pub struct Asking {
+pub struct ResourceCaller {
     pub host: Arc<Environments>,
-    pub resources: Arc<Resources>,
+    pub resources: Arc<EnvironmentResources>,
     pub plugin: PluginName,
     pub session: SessionId,
     pub asker: AskingInstance,
-    pub tell: Tell,
+    pub tell: DeltaCallback,
 }
 
-impl Asking {
+impl ResourceCaller {
     /// Answers an operation.
     ///
     /// # Errors
     /// `invalid_arguments` if the request cannot be parsed, or the operation's error.
     pub async fn answer(self, operation: &str, request: &[u8]) -> Result<Served, Error> {
         match operation {
-            SET => served(&self.set(asked(request)?).await?),
-            GET => served(&self.resources.get(&asked::<ResourceName>(request)?.name)),
-            LIST => served(&self.resources.list()),
-            CALL => served(&self.resources.call(asked(request)?).await?),
+            SET => to_served(&self.set(parse_request(request)?).await?),
+            GET => to_served(&self.resources.get(&parse_request::<ResourceName>(request)?.name)),
+            LIST => to_served(&self.resources.list()),
+            CALL => to_served(&self.resources.call(parse_request(request)?).await?),
             GET_OR_CREATE => {
-                served(&self.get_or_create(&asked::<ResourceName>(request)?.name).await?)
+                to_served(&self.get_or_create(&parse_request::<ResourceName>(request)?.name).await?)
             }
             REMOVE => {
-                let closed = self.resources.remove(&asked::<ResourceName>(request)?.name).await;
+                let closed = self.resources.remove(&parse_request::<ResourceName>(request)?.name).await;
                 self.record(closed.problem.as_deref());
-                served(&closed)
+                to_served(&closed)
             }
             other => {
                 let text = format!("this host has no service `{other}`");
@@ -76,7 +76,7 @@ impl Asking {
             return Ok(facts);
         }
         let plugin = self.factory_of(name)?;
-        self.resources.get_or_create(name, &self.session, self.make(plugin, name)).await
+        self.resources.get_or_create(name, &self.session, self.create_resource(plugin, name)).await
     }
 
     /// Returns the plugin that creates the resource with this name, preferring the plugin that
@@ -85,7 +85,7 @@ impl Asking {
         let registry = self.host.plugins.registry();
         let makes = |entry: &&PluginEntry| {
             let described = entry.description().map_or(&[][..], |it| &it.resources);
-            entry.status == Status::Active && described.iter().any(|spec| spec.name == name)
+            entry.status == PluginStatus::Active && described.iter().any(|spec| spec.name == name)
         };
         let of = |entry: &PluginEntry| entry.candidate.manifest.name.clone();
         let mut found: Vec<_> = registry.plugins().iter().filter(makes).collect();
@@ -94,29 +94,29 @@ impl Asking {
         match found.first() {
             Some(entry) if is_of_all_sessions(entry) => Err(of_all_sessions(&of(entry))),
             Some(entry) => Ok(of(entry)),
-            None => Err(not_found(name, "no active plugin creates a resource with this name")),
+            None => Err(not_found_error(name, "no active plugin creates a resource with this name")),
         }
     }
 
     /// Asks a plugin to create a resource.
-    async fn make(&self, plugin: PluginName, name: &str) -> Result<Entry, Error> {
+    async fn create_resource(&self, plugin: PluginName, name: &str) -> Result<ResourceEntry, Error> {
         let site = self.host.site(&self.session);
         let request = ResourceRequest::new(ResourceAction::Create, name, 0);
-        let facet = Facet::Resource(Effect::Changes);
+        let facet = FacetRequest::Resource(StateEffect::Changes);
         let reached = self.host.plugins.reach(plugin.as_str(), facet, site, &self.tell).await?;
         let lease = reached.lease().clone();
-        let answer = reached.ask(write(&request)?, &Cancel::new()).await?;
-        let made: ResourceSet = read(&answer)?;
+        let answer = reached.ask(serialize_request(&request)?, &Cancel::new()).await?;
+        let made: ResourceSet = parse_answer(&answer)?;
         let asker = AskingInstance::from(std::sync::OnceLock::from(lease.downgrade()));
         Ok(self.entry(&plugin, ResourceSet { name: name.to_owned(), ..made }, asker))
     }
 
-    fn entry(&self, plugin: &PluginName, set: ResourceSet, asker: AskingInstance) -> Entry {
+    fn entry(&self, plugin: &PluginName, set: ResourceSet, asker: AskingInstance) -> ResourceEntry {
         let ResourceSet { name, number, kind, about } = set;
         let session = self.session.clone();
         let keeper = Arc::new(InstanceKeeper::new(&self.host, session.clone(), asker));
         let facts = ResourceFacts { name, plugin: plugin.to_string(), kind, about };
-        Entry { facts, number, session, keeper }
+        ResourceEntry { facts, number, session, keeper }
     }
 
     fn record(&self, problem: Option<&str>) {
@@ -136,10 +136,10 @@ fn of_all_sessions(plugin: &PluginName) -> Error {
     Error::new(ErrorKind::Unavailable, text).with_hint("its manifest says `scope: host`")
 }
 
-fn served(answer: &impl Serialize) -> Result<Served, Error> {
-    write(answer).map(Served::Frame)
+fn to_served(answer: &impl Serialize) -> Result<Served, Error> {
+    serialize_request(answer).map(Served::Frame)
 }
 
-fn asked<T: DeserializeOwned>(request: &[u8]) -> Result<T, Error> {
+fn parse_request<T: DeserializeOwned>(request: &[u8]) -> Result<T, Error> {
     Frame::read(request).map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))
 }

@@ -26,7 +26,7 @@ struct Fake {
     is_dead: Arc<AtomicBool>,
 }
 
-impl Keeper for Fake {
+impl ResourceKeeper for Fake {
     fn ask(&self, request: ResourceRequest) -> BoxFuture<'static, Result<Value, Error>> {
         let ResourceRequest { action, name, number, .. } = request;
         self.asked.lock().push(format!("{action:?} {name} {number}"));
@@ -46,13 +46,13 @@ impl Keeper for Fake {
 
 #[derive(Default)]
 struct Rig {
-    resources: Resources,
+    resources: EnvironmentResources,
     asked: Asked,
     is_dead: Arc<AtomicBool>,
 }
 
 impl Rig {
-    fn entry(&self, name: &str, session: &str, manner: Manner) -> Entry {
+    fn entry(&self, name: &str, session: &str, manner: Manner) -> ResourceEntry {
         let facts = ResourceFacts {
             name: name.to_owned(),
             plugin: "tool-moon".to_owned(),
@@ -60,7 +60,7 @@ impl Rig {
         };
         let (asked, is_dead) = (Arc::clone(&self.asked), Arc::clone(&self.is_dead));
         let keeper = Arc::new(Fake { asked, manner, is_dead });
-        Entry { facts, number: 1, session: SessionId::from(session), keeper }
+        ResourceEntry { facts, number: 1, session: SessionId::from(session), keeper }
     }
 
     async fn set(&self, name: &str, session: &str, manner: Manner) -> ResourceClosed {
@@ -126,7 +126,7 @@ async fn only_what_is_the_sessions_is_closed_with_it_and_it_takes_no_more() {
     rig.set("a", "one", Manner::Willing).await;
     rig.set("b", "two", Manner::Willing).await;
     rig.set("c", "one", Manner::Willing).await;
-    assert_eq!(rig.resources.close_of(&session()).await, [""; 0]);
+    assert_eq!(rig.resources.close_session_resources(&session()).await, [""; 0]);
     assert_eq!(rig.asked(), ["Close c 1", "Close a 1"]);
     assert_eq!(rig.names(), ["b"]);
     let refused = rig.resources.set(rig.entry("d", "one", Manner::Willing)).await.unwrap_err();

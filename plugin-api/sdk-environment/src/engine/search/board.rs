@@ -9,7 +9,7 @@ use std::time::Instant;
 use jaato_types::files::{LeftOut, SearchTotals, SearchedLine, UNREADABLE_MAX};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::super::folder::Folder;
+use super::super::folder::SearchableFolder;
 
 /// Files in one batch: enough that the handover is cheap compared with the search.
 const BATCH_FILES: usize = 64;
@@ -23,15 +23,15 @@ const BATCH_BYTES_MAX: usize = 1024 * 1024;
 
 /// A file to search.
 #[derive(Debug)]
-pub(super) struct Job<F: Folder> {
+pub(super) struct FileSearchJob<F: SearchableFolder> {
     /// The path from the top of the search; empty if the search names the file.
     pub(super) path: Box<[u8]>,
-    pub(super) source: Source<F>,
+    pub(super) source: FileSearchSource<F>,
 }
 
 /// Where a file is.
 #[derive(Debug)]
-pub(super) enum Source<F: Folder> {
+pub(super) enum FileSearchSource<F: SearchableFolder> {
     /// In a folder. Its name is the last bytes of the path.
     In { folder: F, name_bytes: usize },
     /// Already open. `shown` is its path as errors show it.
@@ -40,14 +40,14 @@ pub(super) enum Source<F: Folder> {
 
 /// Files that one thread searches in sequence.
 #[derive(Debug)]
-pub(super) struct Batch<F: Folder> {
-    pub(super) jobs: Vec<Job<F>>,
+pub(super) struct FileSearchBatch<F: SearchableFolder> {
+    pub(super) jobs: Vec<FileSearchJob<F>>,
     folders: usize,
 }
 
 /// Lines found in a file. The lines of one file may arrive in several pieces.
 #[derive(Debug)]
-pub(super) struct Piece {
+pub(super) struct FileMatches {
     pub(super) path: Box<[u8]>,
     pub(super) lines: Vec<SearchedLine>,
     pub(super) bytes: usize,
@@ -55,7 +55,7 @@ pub(super) struct Piece {
     pub(super) matches: Option<u64>,
 }
 
-impl Piece {
+impl FileMatches {
     pub(super) fn count(path: &[u8], matches: u64) -> Self {
         Self { path: path.into(), lines: Vec::new(), bytes: path.len(), matches: Some(matches) }
     }
@@ -63,8 +63,8 @@ impl Piece {
 
 /// The next event of a search.
 #[derive(Debug)]
-pub(super) enum News {
-    Piece(Piece),
+pub(super) enum SearchEvent {
+    Piece(FileMatches),
     /// Nothing arrived in time.
     Nothing,
     Over,
@@ -75,8 +75,8 @@ pub(super) enum News {
 
 /// The shared state. See the module docs.
 #[derive(Debug)]
-pub(super) struct Board<F: Folder> {
-    state: Mutex<State<F>>,
+pub(super) struct SearchBoard<F: SearchableFolder> {
+    state: Mutex<SearchBoardState<F>>,
     /// Signalled when there is work, or room for more.
     work: Condvar,
     /// Signalled when there are results, and at the end.
@@ -89,10 +89,10 @@ pub(super) struct Board<F: Folder> {
 }
 
 #[derive(Debug)]
-struct State<F: Folder> {
-    waiting: VecDeque<(u64, Batch<F>)>,
+struct SearchBoardState<F: SearchableFolder> {
+    waiting: VecDeque<(u64, FileSearchBatch<F>)>,
     /// The batches whose results are not on a page yet, in order.
-    slots: VecDeque<Slot>,
+    slots: VecDeque<SearchBatchSlot>,
     /// The number of the first slot.
     first: u64,
     is_walked: bool,
@@ -102,21 +102,21 @@ struct State<F: Folder> {
 }
 
 #[derive(Debug, Default)]
-struct Slot {
-    pieces: VecDeque<Piece>,
+struct SearchBatchSlot {
+    pieces: VecDeque<FileMatches>,
     bytes: usize,
     is_done: bool,
 }
 
-impl<F: Folder> Default for Batch<F> {
+impl<F: SearchableFolder> Default for FileSearchBatch<F> {
     fn default() -> Self {
         Self { jobs: Vec::new(), folders: 0 }
     }
 }
 
-impl<F: Folder> Default for Board<F> {
+impl<F: SearchableFolder> Default for SearchBoard<F> {
     fn default() -> Self {
-        let state = State {
+        let state = SearchBoardState {
             waiting: VecDeque::new(),
             slots: VecDeque::new(),
             first: 0,
@@ -136,10 +136,10 @@ impl<F: Folder> Default for Board<F> {
     }
 }
 
-impl<F: Folder> Batch<F> {
-    pub(super) fn add(&mut self, job: Job<F>) {
+impl<F: SearchableFolder> FileSearchBatch<F> {
+    pub(super) fn add(&mut self, job: FileSearchJob<F>) {
         let is_same = match (self.jobs.last().map(|it| &it.source), &job.source) {
-            (Some(Source::In { folder: last, .. }), Source::In { folder, .. }) => {
+            (Some(FileSearchSource::In { folder: last, .. }), FileSearchSource::In { folder, .. }) => {
                 last.is_same(folder)
             }
             _ => false,
@@ -153,10 +153,10 @@ impl<F: Folder> Batch<F> {
     }
 }
 
-impl<F: Folder> Board<F> {
+impl<F: SearchableFolder> SearchBoard<F> {
     /// Passes a batch to the search threads, and waits for room. Returns false if the search was
     /// cancelled.
-    pub(super) fn push(&self, batch: Batch<F>) -> bool {
+    pub(super) fn push(&self, batch: FileSearchBatch<F>) -> bool {
         let mut state = self.state.lock();
         while state.slots.len() >= BATCHES_MAX && !self.is_cancelled() {
             self.work.wait(&mut state);
@@ -165,7 +165,7 @@ impl<F: Folder> Board<F> {
             return false;
         }
         let number = state.first + state.slots.len() as u64;
-        state.slots.push_back(Slot::default());
+        state.slots.push_back(SearchBatchSlot::default());
         state.waiting.push_back((number, batch));
         self.work.notify_all();
         true
@@ -186,7 +186,7 @@ impl<F: Folder> Board<F> {
     }
 
     /// Takes a batch to search, or `None` at the end.
-    pub(super) fn take(&self) -> Option<(u64, Batch<F>)> {
+    pub(super) fn take_batch(&self) -> Option<(u64, FileSearchBatch<F>)> {
         let mut state = self.state.lock();
         loop {
             if self.is_cancelled() {
@@ -203,7 +203,7 @@ impl<F: Folder> Board<F> {
     }
 
     /// Adds lines, and waits for room. Returns false if the search was cancelled.
-    pub(super) fn found(&self, number: u64, piece: Piece) -> bool {
+    pub(super) fn add_matches(&self, number: u64, piece: FileMatches) -> bool {
         let mut state = self.state.lock();
         loop {
             if self.is_cancelled() {
@@ -241,33 +241,33 @@ impl<F: Folder> Board<F> {
     }
 
     /// Waits until the deadline for the next event, in order.
-    pub(super) fn next(&self, until: Instant) -> News {
+    pub(super) fn next(&self, until: Instant) -> SearchEvent {
         let mut state = self.state.lock();
         loop {
             if self.is_cancelled() {
-                return News::Cancelled;
+                return SearchEvent::Cancelled;
             }
             if state.has_failed {
-                return News::Failed;
+                return SearchEvent::Failed;
             }
-            if let Some(news) = self.taken(&mut state) {
+            if let Some(news) = self.take_event(&mut state) {
                 return news;
             }
             self.is_awaited.store(true, Relaxed);
             let is_late = self.news.wait_until(&mut state, until).timed_out();
             self.is_awaited.store(false, Relaxed);
             if is_late {
-                return self.taken(&mut state).unwrap_or(News::Nothing);
+                return self.take_event(&mut state).unwrap_or(SearchEvent::Nothing);
             }
         }
     }
 
-    fn taken(&self, state: &mut MutexGuard<'_, State<F>>) -> Option<News> {
+    fn take_event(&self, state: &mut MutexGuard<'_, SearchBoardState<F>>) -> Option<SearchEvent> {
         while let Some(slot) = state.slots.front_mut() {
             if let Some(piece) = slot.pieces.pop_front() {
                 slot.bytes -= piece.bytes;
                 self.work.notify_all();
-                return Some(News::Piece(piece));
+                return Some(SearchEvent::Piece(piece));
             }
             if !slot.is_done {
                 return None;
@@ -276,7 +276,7 @@ impl<F: Folder> Board<F> {
             state.first += 1;
             self.work.notify_all();
         }
-        state.is_walked.then_some(News::Over)
+        state.is_walked.then_some(SearchEvent::Over)
     }
 
     /// Returns the counts so far, and the unreadable files since the last call.
@@ -312,15 +312,15 @@ impl<F: Folder> Board<F> {
     }
 
     /// Returns a guard that records a panic of its thread.
-    pub(super) fn guard(self: &Arc<Self>) -> Guard<F> {
-        Guard(Arc::clone(self))
+    pub(super) fn guard(self: &Arc<Self>) -> SearchBoardGuard<F> {
+        SearchBoardGuard(Arc::clone(self))
     }
 }
 
-/// See [`Board::guard`].
-pub(super) struct Guard<F: Folder>(Arc<Board<F>>);
+/// See [`SearchBoard::guard`].
+pub(super) struct SearchBoardGuard<F: SearchableFolder>(Arc<SearchBoard<F>>);
 
-impl<F: Folder> Drop for Guard<F> {
+impl<F: SearchableFolder> Drop for SearchBoardGuard<F> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.state.lock().has_failed = true;
@@ -329,8 +329,8 @@ impl<F: Folder> Drop for Guard<F> {
     }
 }
 
-impl<F: Folder> State<F> {
-    fn slot(&mut self, number: u64) -> Option<&mut Slot> {
+impl<F: SearchableFolder> SearchBoardState<F> {
+    fn slot(&mut self, number: u64) -> Option<&mut SearchBatchSlot> {
         let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
         self.slots.get_mut(at)
     }

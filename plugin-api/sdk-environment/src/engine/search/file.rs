@@ -13,9 +13,9 @@ use grep_searcher::{
 };
 use jaato_types::files::{FileSearch, SEARCH_MATCHES_MAX, SearchTotals, SearchedLine};
 
-use super::super::folder::Folder;
+use super::super::folder::SearchableFolder;
 use super::super::lines::{matches_in, searched_line, without_end};
-use super::board::{Batch, Board, Job, Piece, Source};
+use super::board::{FileSearchBatch, SearchBoard, FileSearchJob, FileMatches, FileSearchSource};
 use crate::errors;
 
 /// A file is binary if this many of its first bytes contain a zero.
@@ -38,7 +38,7 @@ pub(super) struct FileSearcher {
 
 /// The counts of a batch.
 #[derive(Default)]
-struct Known {
+struct BatchCounts {
     totals: SearchTotals,
     unreadable: Vec<String>,
 }
@@ -73,13 +73,13 @@ impl FileSearcher {
     }
 
     /// Searches a batch and passes on its results.
-    pub(super) fn search<F: Folder>(
+    pub(super) fn search<F: SearchableFolder>(
         &mut self,
-        board: &Arc<Board<F>>,
+        board: &Arc<SearchBoard<F>>,
         number: u64,
-        batch: Batch<F>,
+        batch: FileSearchBatch<F>,
     ) {
-        let mut known = Known::default();
+        let mut known = BatchCounts::default();
         for job in batch.jobs {
             if board.is_cancelled() {
                 break;
@@ -89,16 +89,16 @@ impl FileSearcher {
         board.done(number, &known.totals, known.unreadable);
     }
 
-    fn search_one<F: Folder>(
+    fn search_one<F: SearchableFolder>(
         &mut self,
-        board: &Arc<Board<F>>,
+        board: &Arc<SearchBoard<F>>,
         number: u64,
-        job: Job<F>,
-        known: &mut Known,
+        job: FileSearchJob<F>,
+        known: &mut BatchCounts,
     ) {
         let (file, size, shown) = match job.source {
-            Source::Open { file, size, shown } => (file, size, Some(shown)),
-            Source::In { folder, name_bytes } => {
+            FileSearchSource::Open { file, size, shown } => (file, size, Some(shown)),
+            FileSearchSource::In { folder, name_bytes } => {
                 let name = OsStr::from_bytes(&job.path[job.path.len() - name_bytes..]);
                 // One extra byte shows that a file is too large.
                 let bytes_max = self.file_bytes_max.map_or(u64::MAX, |max| max.saturating_add(1));
@@ -114,7 +114,7 @@ impl FileSearcher {
                 }
             }
         };
-        let mut sink = Lines {
+        let mut sink = MatchLineBuilder {
             matcher: &self.matcher,
             board,
             number,
@@ -125,16 +125,16 @@ impl FileSearcher {
             is_over: self.counts || board.is_enough(),
             matches: 0,
         };
-        let source = Watched { file, left: size, board };
-        let searched = searched(&mut self.searcher, &mut self.bytes, source, size, &mut sink);
+        let source = CancellableFile { file, left: size, board };
+        let searched = search_file(&mut self.searcher, &mut self.bytes, source, size, &mut sink);
         sink.hand_over();
         let matches = sink.matches;
         if self.counts && matches > 0 && !board.is_enough() {
-            board.found(number, Piece::count(&job.path, matches));
+            board.add_matches(number, FileMatches::count(&job.path, matches));
         }
         match searched {
-            Ok(Text::Is) => known.totals.files_searched += 1,
-            Ok(Text::IsNot) => known.totals.files_binary += 1,
+            Ok(TextDetection::Is) => known.totals.files_searched += 1,
+            Ok(TextDetection::IsNot) => known.totals.files_binary += 1,
             Err(_) if board.is_cancelled() => {}
             Err(error) => known.unreadable(&job.path, shown.as_deref(), &error),
         }
@@ -144,35 +144,35 @@ impl FileSearcher {
 }
 
 /// Whether a file is text.
-enum Text {
+enum TextDetection {
     Is,
     IsNot,
 }
 
 /// Searches a file, up to the size that it had when it was opened.
-fn searched<F: Folder>(
+fn search_file<F: SearchableFolder>(
     searcher: &mut Searcher,
     bytes: &mut Vec<u8>,
-    mut source: Watched<'_, F>,
+    mut source: CancellableFile<'_, F>,
     size: u64,
-    sink: &mut Lines<'_, F>,
-) -> io::Result<Text> {
+    sink: &mut MatchLineBuilder<'_, F>,
+) -> io::Result<TextDetection> {
     bytes.clear();
     let matcher = sink.matcher;
     if size <= WHOLE_BYTES_MAX {
         source.read_all(bytes)?;
         if is_binary(bytes) {
-            return Ok(Text::IsNot);
+            return Ok(TextDetection::IsNot);
         }
         searcher.search_slice(matcher, bytes, sink)?;
-        return Ok(Text::Is);
+        return Ok(TextDetection::Is);
     }
     source.by_ref().take(BINARY_LOOK_BYTES as u64).read_to_end(bytes)?;
     if is_binary(bytes) {
-        return Ok(Text::IsNot);
+        return Ok(TextDetection::IsNot);
     }
     searcher.search_reader(matcher, bytes.as_slice().chain(source), sink)?;
-    Ok(Text::Is)
+    Ok(TextDetection::Is)
 }
 
 /// Returns true if the file is binary. UTF-16 text has zeros too, but starts with a byte order
@@ -183,7 +183,7 @@ fn is_binary(bytes: &[u8]) -> bool {
     !is_wide && memchr::memchr(0, first).is_some()
 }
 
-impl Known {
+impl BatchCounts {
     fn unreadable(&mut self, path: &[u8], shown: Option<&str>, error: &io::Error) {
         let path = String::from_utf8_lossy(path);
         let reason = errors::reason(error);
@@ -192,13 +192,13 @@ impl Known {
 }
 
 /// A file that is read up to its size when opened, unless the search is cancelled.
-struct Watched<'a, F: Folder> {
+struct CancellableFile<'a, F: SearchableFolder> {
     file: F::File,
     left: u64,
-    board: &'a Board<F>,
+    board: &'a SearchBoard<F>,
 }
 
-impl<F: Folder> Watched<'_, F> {
+impl<F: SearchableFolder> CancellableFile<'_, F> {
     /// Reads a small file into the buffer, in one call if possible.
     fn read_all(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
         bytes.resize(usize::try_from(self.left).unwrap_or(0), 0);
@@ -216,7 +216,7 @@ impl<F: Folder> Watched<'_, F> {
     }
 }
 
-impl<F: Folder> Read for Watched<'_, F> {
+impl<F: SearchableFolder> Read for CancellableFile<'_, F> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.board.is_cancelled() {
             return Err(io::Error::from(io::ErrorKind::BrokenPipe));
@@ -229,9 +229,9 @@ impl<F: Folder> Read for Watched<'_, F> {
 }
 
 /// Builds the answer's lines from the searcher's matches.
-struct Lines<'a, F: Folder> {
+struct MatchLineBuilder<'a, F: SearchableFolder> {
     matcher: &'a RegexMatcher,
-    board: &'a Board<F>,
+    board: &'a SearchBoard<F>,
     number: u64,
     path: &'a [u8],
     lines: Vec<SearchedLine>,
@@ -243,7 +243,7 @@ struct Lines<'a, F: Folder> {
     matches: u64,
 }
 
-impl<F: Folder> Lines<'_, F> {
+impl<F: SearchableFolder> MatchLineBuilder<'_, F> {
     /// Returns false if the search was cancelled.
     fn push(&mut self, line: SearchedLine) -> bool {
         self.bytes += line.text.len() + size_of::<SearchedLine>();
@@ -257,12 +257,12 @@ impl<F: Folder> Lines<'_, F> {
             return true;
         }
         let (lines, bytes) = (std::mem::take(&mut self.lines), std::mem::take(&mut self.bytes));
-        let piece = Piece { path: self.path.into(), lines, bytes, matches: None };
-        self.board.found(self.number, piece)
+        let piece = FileMatches { path: self.path.into(), lines, bytes, matches: None };
+        self.board.add_matches(self.number, piece)
     }
 }
 
-impl<F: Folder> Sink for Lines<'_, F> {
+impl<F: SearchableFolder> Sink for MatchLineBuilder<'_, F> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {

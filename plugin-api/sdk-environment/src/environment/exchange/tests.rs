@@ -70,8 +70,8 @@ fn poll<T>(future: impl Future<Output = T>, is_enough: impl Fn() -> bool) -> Opt
 fn a_call_that_is_dropped_loses_no_question() {
     let home = detached_home();
     let files = Slow::default();
-    let work = move |line| engine::walk(&Remote::new(line, None), &FileWalk::default());
-    let mut walk = poll(Exchange::begin(&files, &home, work), || false).unwrap().unwrap();
+    let work = move |line| engine::walk(&RemoteFiles::new(line, None), &FileWalk::default());
+    let mut walk = poll(EnginePageExchange::begin(&files, &home, work), || false).unwrap().unwrap();
     let dropped = poll(walk.next_page(&files, &home), || files.lists.load(SeqCst) == 2);
     assert!(dropped.is_none());
     files.is_quick.store(true, SeqCst);

@@ -11,9 +11,9 @@ use jaato_types::process::{
 use jaato_types::{ErrorKind, Frame, Result};
 use serde_json::{Value, json};
 
-use super::{Ready, ask, ask_with_bytes, frame_of, has_shell};
+use super::{PreparedEnvironment, ask, ask_with_bytes, frame_of, has_shell};
 use crate::FakeHost;
-use crate::conformance::{Suite, Verdict, ensure, told};
+use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, told};
 
 /// The most output of one command that is read.
 pub(super) const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
@@ -26,7 +26,7 @@ const LONG_MS: u64 = 300_000;
 
 /// What runs a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum CommandRunner {
     /// The environment, which streams the output.
     Environment,
     /// The host, with the command that the environment prepared.
@@ -35,15 +35,15 @@ enum Way {
 
 /// The result of a command.
 #[derive(Default)]
-struct Ran {
+struct CommandOutcome {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     exit: ProcessExit,
 }
 
-impl Ran {
+impl CommandOutcome {
     /// Adds a frame of a command's stream.
-    fn take(&mut self, frame: &Frame<'_>) -> Verdict {
+    fn take(&mut self, frame: &Frame<'_>) -> ConformanceVerdict {
         match frame.json().map_err(|error| format!("no event: {error}"))? {
             ProcessEvent::Output { stream: OutputStream::Stdout, .. } => {
                 self.stdout.extend_from_slice(frame.bytes);
@@ -58,24 +58,24 @@ impl Ran {
     }
 }
 
-impl Ready<'_> {
+impl PreparedEnvironment<'_> {
     /// Returns the ways in which the environment's commands run: none if it has no commands.
-    fn ways(&self) -> Vec<Way> {
+    fn ways(&self) -> Vec<CommandRunner> {
         let prepares = self.has(PREPARE, json!({ "program": "true" }));
-        let ways = [(has_shell(self), Way::Environment), (prepares, Way::Host)];
+        let ways = [(has_shell(self), CommandRunner::Environment), (prepares, CommandRunner::Host)];
         ways.into_iter().filter_map(|(is_there, way)| is_there.then_some(way)).collect()
     }
 
     /// Runs a command to its end. Returns both outputs and the exit.
-    fn run(&self, way: Way, spawn: &Spawn, input: &[u8]) -> std::result::Result<Ran, String> {
+    fn run(&self, way: CommandRunner, spawn: &Spawn, input: &[u8]) -> std::result::Result<CommandOutcome, String> {
         match way {
-            Way::Environment => self.run_there(spawn, input),
-            Way::Host => self.run_here(spawn, input),
+            CommandRunner::Environment => self.run_there(spawn, input),
+            CommandRunner::Host => self.run_here(spawn, input),
         }
         .map_err(|error| format!("{error} (run by the {way:?})"))
     }
 
-    fn run_there(&self, spawn: &Spawn, input: &[u8]) -> std::result::Result<Ran, String> {
+    fn run_there(&self, spawn: &Spawn, input: &[u8]) -> std::result::Result<CommandOutcome, String> {
         let spawned: Value = ask(self.instance, SPAWN, spawn).map_err(told("a command"))?;
         let process = spawned["process"].as_u64().ok_or("a command has no number")?;
         if spawn.stdin == Stdin::Piped {
@@ -86,8 +86,8 @@ impl Ready<'_> {
         self.read(spawned[STREAM_KEY].as_u64().ok_or("a command has no stream")?)
     }
 
-    fn read(&self, stream: u64) -> std::result::Result<Ran, String> {
-        let mut ran = Ran::default();
+    fn read(&self, stream: u64) -> std::result::Result<CommandOutcome, String> {
+        let mut ran = CommandOutcome::default();
         loop {
             let frame = frame_of(
                 self.instance,
@@ -108,13 +108,13 @@ impl Ready<'_> {
         Ok(ran)
     }
 
-    fn run_here(&self, spawn: &Spawn, input: &[u8]) -> std::result::Result<Ran, String> {
+    fn run_here(&self, spawn: &Spawn, input: &[u8]) -> std::result::Result<CommandOutcome, String> {
         let prepared = self.prepare(spawn).map_err(told("a command is prepared"))?;
         let program = self.host.start_program(&prepared).map_err(told("a prepared command"))?;
         if spawn.stdin == Stdin::Piped {
             program.write(input).map_err(told("its input"))?;
         }
-        let mut ran = Ran::default();
+        let mut ran = CommandOutcome::default();
         while let Some(frame) = program.next().map_err(told("its stream"))? {
             ran.take(&Frame::parse(&frame).map_err(|error| error.to_string())?)?;
         }
@@ -126,18 +126,18 @@ impl Ready<'_> {
     }
 
     /// Tries to start a command.
-    fn start(&self, way: Way, spawn: &Spawn) -> Result<()> {
+    fn start(&self, way: CommandRunner, spawn: &Spawn) -> Result<()> {
         match way {
-            Way::Environment => ask::<Value>(self.instance, SPAWN, spawn).map(drop),
-            Way::Host => self.host.start_program(&self.prepare(spawn)?).map(drop),
+            CommandRunner::Environment => ask::<Value>(self.instance, SPAWN, spawn).map(drop),
+            CommandRunner::Host => self.host.start_program(&self.prepare(spawn)?).map(drop),
         }
     }
 }
 
 /// A command reads its input, writes to separate outputs, and ends with its exit code, with the
 /// given variables and folder.
-pub fn commands_run(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn commands_run(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     for way in ready.ways() {
         let line = "cat; echo \"$MOON\" >&2; exit 3";
         let spawn = Spawn::shell(line).variable("MOON", "full").piped_stdin();
@@ -159,9 +159,9 @@ pub fn commands_run(suite: &Suite, host: &FakeHost) -> Verdict {
 
 /// A prepared command keeps what the host and the tool set: its input, its variables, its deadline,
 /// and its label for the user.
-pub fn what_the_host_runs_is_prepared(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
-    if ready.ways().contains(&Way::Host) {
+pub fn what_the_host_runs_is_prepared(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
+    if ready.ways().contains(&CommandRunner::Host) {
         let asked =
             Spawn::shell("true").variable("MOON", "full").piped_stdin().deadline_ms(LONG_MS);
         let asked = asked.label("the moon");
@@ -177,8 +177,8 @@ pub fn what_the_host_runs_is_prepared(suite: &Suite, host: &FakeHost) -> Verdict
 }
 
 /// A command ends at its deadline, and its output so far is kept.
-pub fn a_deadline_ends_a_command(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn a_deadline_ends_a_command(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     for way in ready.ways() {
         let spawn = Spawn::shell("echo begun; sleep 300").deadline_ms(300);
         let ran = ready.run(way, &spawn, b"")?;
@@ -190,8 +190,8 @@ pub fn a_deadline_ends_a_command(suite: &Suite, host: &FakeHost) -> Verdict {
 
 /// A command without a deadline gets the environment's default deadline, but a background program
 /// does not. The check waits only for a short deadline.
-pub fn its_own_deadline_holds(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn its_own_deadline_holds(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     let timeout_ms = ready.facts.shell_timeout_ms;
     for way in ready.ways() {
         if !(1..=SHORT_MS).contains(&timeout_ms) {
@@ -212,8 +212,8 @@ pub fn its_own_deadline_holds(suite: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// A command that was ended reports so.
-pub fn a_command_is_ended(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn a_command_is_ended(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     if has_shell(&ready) {
         let spawned: Value = ask(ready.instance, SPAWN, &Spawn::shell("sleep 300; echo late"))
             .map_err(told("a command"))?;

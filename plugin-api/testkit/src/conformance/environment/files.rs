@@ -9,9 +9,9 @@ use jaato_types::files::{
 use jaato_types::{ErrorKind, Frame, Result};
 use serde_json::{Value, json};
 
-use super::{Ready, ask_with_bytes, frame_of};
+use super::{PreparedEnvironment, ask_with_bytes, frame_of};
 use crate::FakeHost;
-use crate::conformance::{Suite, Verdict, ensure, told};
+use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, told};
 
 /// The folder of the checks.
 pub(super) const FOLDER: &str = "conformance";
@@ -19,7 +19,7 @@ pub(super) const FOLDER: &str = "conformance";
 /// The most answers that are read from one stream.
 const ANSWERS_MAX: usize = 1000;
 
-impl Ready<'_> {
+impl PreparedEnvironment<'_> {
     /// Creates the folder with these files. Returns false if the environment lacks the operation.
     pub(super) fn has_files(
         &self,
@@ -47,7 +47,7 @@ impl Ready<'_> {
         Ok(read.text)
     }
 
-    pub(super) fn refuses(&self, operation: &str, request: Value, kind: ErrorKind) -> Verdict {
+    pub(super) fn refuses(&self, operation: &str, request: Value, kind: ErrorKind) -> ConformanceVerdict {
         let found: Result<Value> = self.ask(operation, request.clone());
         let found = found.map(drop).map_err(|error| error.kind);
         ensure(found == Err(kind), || format!("`{operation}` of {request}: {found:?}"))
@@ -77,7 +77,7 @@ impl Ready<'_> {
     }
 
     /// Removes what a check has created.
-    pub(super) fn ends(self, host: &FakeHost, has_files: bool) -> Verdict {
+    pub(super) fn ends(self, host: &FakeHost, has_files: bool) -> ConformanceVerdict {
         if has_files {
             let delete = json!({ "path": FOLDER, "recursive": true });
             self.ask::<Value>(DELETE, delete).map_err(told("deleting a folder"))?;
@@ -91,8 +91,8 @@ fn below(path: &str) -> String {
 }
 
 /// Text can be read by characters and by lines, in the requested range.
-pub fn texts_are_read_in_ranges(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn texts_are_read_in_ranges(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     let has = ready.has_files(READ_TEXT, &[("a.txt", "eins\r\nzwei – 🌓\ndrei")])?;
     if has {
         let lines = |offset, length| (json!("lines"), offset, length);
@@ -122,8 +122,8 @@ pub fn texts_are_read_in_ranges(suite: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// Edits replace pieces that occur once, and apply all changes or none.
-pub fn edits_are_made_whole_or_not_at_all(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn edits_are_made_whole_or_not_at_all(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     let text = "moon\nsun\nsun\n";
     let has = ready.has_files(EDIT, &[("a.txt", text)])?;
     if has {
@@ -158,8 +158,8 @@ pub fn edits_are_made_whole_or_not_at_all(suite: &Suite, host: &FakeHost) -> Ver
 }
 
 /// A copy keeps the source, a move removes it, and neither overwrites a file unless asked.
-pub fn files_are_copied_and_moved(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn files_are_copied_and_moved(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     let files = [("a.txt", "a"), ("b.txt", "b"), ("f/one", "1"), ("f/g/two", "2")];
     let has = ready.has_files(COPY, &files)? && ready.has_files(MOVE, &[])?;
     if has {
@@ -198,8 +198,8 @@ pub fn files_are_copied_and_moved(suite: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// A tree is walked in order, with a folder before its content.
-pub fn trees_are_gone_through(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn trees_are_gone_through(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     let files = [("b/two", ""), ("b/a/one", ""), ("c", ""), ("a", ""), (".git/x", "")];
     let has = ready.has_files(WALK, &files)?;
     if has {
@@ -222,8 +222,8 @@ pub fn trees_are_gone_through(suite: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// A file can be read and written in pieces. An unfinished write keeps the old file.
-pub fn files_come_and_go_in_pieces(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn files_come_and_go_in_pieces(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     let has = ready.has_files(READ_STREAM, &[("a.txt", "0123456789")])?
         && ready.has_files(WRITE_STREAM, &[])?;
     if has {

@@ -13,11 +13,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::files::FOLDER;
-use super::{Ready, ask_with_bytes};
+use super::{PreparedEnvironment, ask_with_bytes};
 use crate::FakeHost;
-use crate::conformance::{Suite, Verdict, ensure, told};
+use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, told};
 
-type Told<T> = Result<T, String>;
+type LimitCheckResult<T> = Result<T, String>;
 
 const FILES: [(&str, &str); 5] = [
     ("secret/key", "moon\n"),
@@ -31,7 +31,7 @@ const FILES: [(&str, &str); 5] = [
 const WAYS: [&str; 3] = ["secret/key", "./secret//key", "in/../secret/deep/../key"];
 
 /// Returns the full path of the folder of the checks.
-fn folder(ready: &Ready<'_>) -> Told<String> {
+fn folder(ready: &PreparedEnvironment<'_>) -> LimitCheckResult<String> {
     let facts: FileFacts =
         ready.ask(STAT, json!({ "path": FOLDER })).map_err(told("its folder"))?;
     Ok(facts.path)
@@ -50,8 +50,8 @@ fn below(path: &str) -> String {
 
 /// A denied file cannot be read, listed or changed, and the folders above it cannot be moved,
 /// copied or deleted.
-pub fn what_is_denied_is_kept_off(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn what_is_denied_is_kept_off(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     let has = ready.has_files(READ, &FILES)?;
     if has {
         let top = folder(&ready)?;
@@ -101,8 +101,8 @@ pub fn what_is_denied_is_kept_off(suite: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// Lists, walks and searches leave out denied files and count them separately.
-pub fn searches_leave_out_what_is_denied(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn searches_leave_out_what_is_denied(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     let has = ready.has_files(SEARCH, &FILES)?;
     if has {
         let denied = vec!["*/secret".to_owned()];
@@ -144,8 +144,8 @@ pub fn searches_leave_out_what_is_denied(suite: &Suite, host: &FakeHost) -> Verd
 }
 
 /// A protected file can be read but not changed, and the error says what to do.
-pub fn what_is_protected_is_not_changed(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn what_is_protected_is_not_changed(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     let has = ready.has_files(WRITE, &FILES)?;
     if has {
         let protected = ProtectedFiles {
@@ -177,8 +177,8 @@ pub fn what_is_protected_is_not_changed(suite: &Suite, host: &FakeHost) -> Verdi
 
 /// If an environment resolves paths, it returns the identities of files, and its operations refuse
 /// a file that was replaced since.
-pub fn what_changed_since_it_was_checked_is_refused(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn what_changed_since_it_was_checked_is_refused(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     let has = ready.has_files(READ, &FILES)?;
     if has {
         let path = below("plain.txt");
@@ -202,7 +202,7 @@ pub fn what_changed_since_it_was_checked_is_refused(suite: &Suite, host: &FakeHo
     ready.ends(host, has)
 }
 
-fn pages<T: DeserializeOwned>(ready: &Ready<'_>, operation: &str, request: Value) -> Told<Vec<T>> {
+fn pages<T: DeserializeOwned>(ready: &PreparedEnvironment<'_>, operation: &str, request: Value) -> LimitCheckResult<Vec<T>> {
     let (_, frames) = ready.frames(operation, &request)?;
     let read = |frame: &Vec<u8>| Frame::read(frame).map_err(|error| error.to_string());
     frames.iter().map(read).collect()

@@ -5,12 +5,12 @@ use jaato_types::{ErrorKind, Frame};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::Ready;
+use super::PreparedEnvironment;
 use super::files::FOLDER;
 use crate::FakeHost;
-use crate::conformance::{Suite, Verdict, ensure};
+use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure};
 
-type Told<T> = Result<T, String>;
+type SearchCheckResult<T> = Result<T, String>;
 
 const FILES: [(&str, &str); 7] = [
     ("a.rs", "no\nmoon moon\r\nno\nno\nMoon\n"),
@@ -22,18 +22,18 @@ const FILES: [(&str, &str); 7] = [
     ("left/e.rs", "moon\n"),
 ];
 
-fn pages<T: DeserializeOwned>(ready: &Ready<'_>, operation: &str, request: &Value) -> Told<Vec<T>> {
+fn pages<T: DeserializeOwned>(ready: &PreparedEnvironment<'_>, operation: &str, request: &Value) -> SearchCheckResult<Vec<T>> {
     let (_, frames) = ready.frames(operation, request)?;
     let read = |frame: &Vec<u8>| Frame::read(frame).map_err(|error| error.to_string());
     frames.iter().map(read).collect()
 }
 
 /// Files are found with their facts, without folders, and all of them are counted.
-pub fn files_are_found_with_their_facts(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn files_are_found_with_their_facts(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     let has = ready.has_files(FIND, &FILES)?;
     if has {
-        let found = |pattern: &str, more: Value| -> Told<(Vec<String>, u64)> {
+        let found = |pattern: &str, more: Value| -> SearchCheckResult<(Vec<String>, u64)> {
             let mut request = json!({ "pattern": pattern, "path": FOLDER, "order": "path" });
             merge(&mut request, &more);
             let pages: Vec<FoundPage> = pages(&ready, FIND, &request)?;
@@ -75,11 +75,11 @@ pub fn files_are_found_with_their_facts(suite: &Suite, host: &FakeHost) -> Verdi
 }
 
 /// Texts are searched line by line, in the order of the paths, and all matches are counted.
-pub fn texts_are_searched(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn texts_are_searched(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     let has = ready.has_files(SEARCH, &FILES)?;
     if has {
-        let found = |pattern: &str, more: Value| -> Told<(Vec<String>, SearchTotals)> {
+        let found = |pattern: &str, more: Value| -> SearchCheckResult<(Vec<String>, SearchTotals)> {
             let mut request = json!({ "pattern": pattern, "path": FOLDER });
             merge(&mut request, &more);
             let pages: Vec<SearchedPage> = pages(&ready, SEARCH, &request)?;

@@ -12,9 +12,9 @@ use jaato_types::{ErrorKind, Frame, Result};
 use serde_json::{Value, json};
 
 use super::commands::{OUTPUT_BYTES_MAX, shown};
-use super::{Ready, ask, ask_with_bytes, frame_of};
+use super::{PreparedEnvironment, ask, ask_with_bytes, frame_of};
 use crate::FakeHost;
-use crate::conformance::{Suite, Verdict, ensure, told};
+use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, told};
 
 /// Longer than a program takes to read its input.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,17 +23,17 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const NOBODYS: u64 = 1 << 40;
 
 /// A program on a terminal, and its output.
-struct Screen<'a> {
-    ready: &'a Ready<'a>,
+struct TerminalProgramScreen<'a> {
+    ready: &'a PreparedEnvironment<'a>,
     terminal: u64,
     stream: u64,
     seen: Vec<u8>,
     exit: Option<ProcessExit>,
 }
 
-impl<'a> Screen<'a> {
+impl<'a> TerminalProgramScreen<'a> {
     /// Runs a shell command on a terminal of 33 rows and 101 columns.
-    fn run(ready: &'a Ready<'a>, line: &str) -> std::result::Result<Self, String> {
+    fn run(ready: &'a PreparedEnvironment<'a>, line: &str) -> std::result::Result<Self, String> {
         let spawn = TerminalSpawn {
             program: "sh".to_owned(),
             args: vec!["-c".to_owned(), line.to_owned()],
@@ -70,7 +70,7 @@ impl<'a> Screen<'a> {
     }
 
     /// Reads until a text is shown.
-    fn until(&mut self, text: &str) -> Verdict {
+    fn until(&mut self, text: &str) -> ConformanceVerdict {
         while !self.has(text) {
             let has_more = self.more()? && self.exit.is_none();
             ensure(has_more || self.has(text), || {
@@ -92,12 +92,12 @@ impl<'a> Screen<'a> {
         self.exit.ok_or("it does not report its exit".into())
     }
 
-    fn act(&self, operation: &str, mut request: Value) -> Verdict {
+    fn act(&self, operation: &str, mut request: Value) -> ConformanceVerdict {
         request["terminal"] = self.terminal.into();
         self.ready.ask::<Value>(operation, request).map(drop).map_err(told(operation))
     }
 
-    fn types(&self, text: &str) -> Verdict {
+    fn types(&self, text: &str) -> ConformanceVerdict {
         let named = json!({ "terminal": self.terminal });
         let typed: Result<Value> =
             ask_with_bytes(self.ready.instance, WRITE, &named, text.as_bytes());
@@ -106,7 +106,7 @@ impl<'a> Screen<'a> {
 
     /// Writes input to a program that reads, with a limit on the time. An environment that enforces
     /// the limit returns how many bytes the terminal took.
-    fn types_within(&self, text: &str, longest: Duration) -> Verdict {
+    fn types_within(&self, text: &str, longest: Duration) -> ConformanceVerdict {
         let wait_ms = longest.as_millis() as u64;
         let named = json!({ "terminal": self.terminal, "wait_ms": wait_ms });
         let typed: Value = ask_with_bytes(self.ready.instance, WRITE, &named, text.as_bytes())
@@ -118,18 +118,18 @@ impl<'a> Screen<'a> {
 }
 
 /// Returns true if the environment has terminals. Without them, [`SPAWN`] is an unknown operation.
-fn has_terminals(ready: &Ready<'_>) -> bool {
+fn has_terminals(ready: &PreparedEnvironment<'_>) -> bool {
     ready.has(SPAWN, json!({ "program": "no-such-moon" }))
 }
 
 /// A program runs on a terminal of the requested size, notices a new size, reads input, and ends
 /// with its exit code.
-pub fn terminals_have_a_size_and_take_what_is_typed(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn terminals_have_a_size_and_take_what_is_typed(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     if has_terminals(&ready) {
         let line = "test -t 0 && test -t 1 && test -t 2 && echo \"on $TERM\"; stty size; read moon; \
             stty size; echo \"it is $moon\"; exit 4";
-        let mut screen = Screen::run(&ready, line)?;
+        let mut screen = TerminalProgramScreen::run(&ready, line)?;
         screen.until("33 101\r\n")?;
         ensure(screen.has("on xterm-256color\r\n"), || {
             format!("its streams are not a terminal, or `TERM` is wrong: {:?}", shown(&screen.seen))
@@ -151,12 +151,12 @@ pub fn terminals_have_a_size_and_take_what_is_typed(suite: &Suite, host: &FakeHo
 }
 
 /// A signal and the key for it reach the foreground program.
-pub fn terminals_signal_their_foreground(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn terminals_signal_their_foreground(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     if has_terminals(&ready) {
         let line = "trap 'echo caught; exit 6' INT; echo up; while :; do sleep 0.01; done";
         for how in ["a signal", "a key"] {
-            let mut screen = Screen::run(&ready, line)?;
+            let mut screen = TerminalProgramScreen::run(&ready, line)?;
             screen.until("up\r\n")?;
             match how {
                 "a key" => screen.types("\x03")?,
@@ -172,11 +172,11 @@ pub fn terminals_signal_their_foreground(suite: &Suite, host: &FakeHost) -> Verd
 
 /// A program that was ended on a terminal reports so, and its number becomes invalid when its
 /// stream is closed.
-pub fn a_terminal_is_ended(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn a_terminal_is_ended(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     if has_terminals(&ready) {
         // A hangup alone does not end this program.
-        let mut screen = Screen::run(&ready, "trap '' HUP INT; echo up; sleep 300; echo late")?;
+        let mut screen = TerminalProgramScreen::run(&ready, "trap '' HUP INT; echo up; sleep 300; echo late")?;
         screen.until("up\r\n")?;
         screen.act(END, json!({}))?;
         let named = json!({ "terminal": screen.terminal });
@@ -192,12 +192,12 @@ pub fn a_terminal_is_ended(suite: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// Processes that a program left running are ended too, if the exit reports them.
-pub fn what_a_terminal_left_running_is_ended(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn what_a_terminal_left_running_is_ended(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     if has_terminals(&ready) {
         let line = "(trap '' HUP; echo up; exec sleep 300) & \
             while ! kill -0 $!; do :; done; read moon; exit 5";
-        let mut screen = Screen::run(&ready, line)?;
+        let mut screen = TerminalProgramScreen::run(&ready, line)?;
         screen.until("up\r\n")?;
         screen.types("\n")?;
         while screen.more()? && screen.exit.is_none() {}
@@ -208,7 +208,7 @@ pub fn what_a_terminal_left_running_is_ended(suite: &Suite, host: &FakeHost) -> 
             screen.act(END, json!({}))?;
             // The process may end a moment later.
             let line = format!("while kill -0 {}; do sleep 0.01; done; echo gone", left.pid);
-            Screen::run(&ready, &line)?.until("gone\r\n")?;
+            TerminalProgramScreen::run(&ready, &line)?.until("gone\r\n")?;
         }
         screen.rest()?;
     }
@@ -216,8 +216,8 @@ pub fn what_a_terminal_left_running_is_ended(suite: &Suite, host: &FakeHost) -> 
 }
 
 /// Unknown terminals, unknown programs and invalid sizes are refused.
-pub fn bad_requests_of_terminals_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+pub fn bad_requests_of_terminals_are_refused(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     if has_terminals(&ready) {
         let refused = |operation: &str, request: Value, kind: ErrorKind| {
             let asked: Result<Value> = ready.ask(operation, request);
@@ -232,7 +232,7 @@ pub fn bad_requests_of_terminals_are_refused(suite: &Suite, host: &FakeHost) -> 
             |program: &str, directory: &str| json!({ "program": program, "directory": directory });
         refused(SPAWN, spawn("no-such-moon", ""), ErrorKind::NotFound)?;
         refused(SPAWN, spawn("sh", "no-such-folder"), ErrorKind::NotFound)?;
-        let mut screen = Screen::run(&ready, "echo up; read moon; exit 7")?;
+        let mut screen = TerminalProgramScreen::run(&ready, "echo up; read moon; exit 7")?;
         screen.until("up\r\n")?;
         let flat = json!({ "terminal": screen.terminal, "rows": 0, "columns": 7 });
         refused(RESIZE, flat, ErrorKind::InvalidArguments)?;
@@ -244,9 +244,9 @@ pub fn bad_requests_of_terminals_are_refused(suite: &Suite, host: &FakeHost) -> 
 }
 
 /// Starts a program on a terminal and leaves it running.
-pub(super) fn leave_one(ready: &Ready<'_>) -> Verdict {
+pub(super) fn leave_one(ready: &PreparedEnvironment<'_>) -> ConformanceVerdict {
     if has_terminals(ready) {
-        Screen::run(ready, "trap '' HUP; echo up; sleep 300")?.until("up\r\n")?;
+        TerminalProgramScreen::run(ready, "trap '' HUP; echo up; sleep 300")?.until("up\r\n")?;
     }
     Ok(())
 }

@@ -7,15 +7,15 @@ use jaato_types::{
 use serde_json::{Map, json};
 
 use super::{check_completion, judge, request, spec};
-use crate::conformance::{Suite, Verdict, clear_error, ensure};
-use crate::{FakeHost, Finished};
+use crate::conformance::{ConformanceSuite, ConformanceVerdict, clear_error, ensure};
+use crate::{FakeHost, FinishedCall};
 
 /// The tool in the histories.
 const TOOL: &str = "look";
 
 /// A history with signatures, opaque parts of this and of another provider, attachments, data and
 /// unknown parts is answered, or clearly refused.
-pub fn a_history_of_every_kind_is_answered_or_refused(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn a_history_of_every_kind_is_answered_or_refused(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let spec = spec(host)?;
     let request = with_history(spec);
     judge(&request, &host.complete(&request))?;
@@ -35,14 +35,14 @@ pub fn a_history_of_every_kind_is_answered_or_refused(_: &Suite, host: &FakeHost
 
 /// A history that is larger than a frame reaches the provider, which may refuse it as too long for
 /// its model.
-pub fn a_history_larger_than_a_frame_is_answered_or_refused(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn a_history_larger_than_a_frame_is_answered_or_refused(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let mut request = request(spec(host)?);
     let filler = "words that fill a window ".repeat(40_000);
     let turn = |_| [Message::user(filler.clone()), Message::model(vec![Part::text("Go on.")])];
     let before = std::mem::take(&mut request.messages);
     request.messages = (0..10).flat_map(turn).chain(before).collect();
     let finished = host.complete(&request);
-    let kind = |finished: &Finished<Completion>| finished.result.as_ref().err().map(|it| it.kind);
+    let kind = |finished: &FinishedCall<Completion>| finished.result.as_ref().err().map(|it| it.kind);
     if kind(&finished) == Some(ErrorKind::UnknownOperation) {
         // A provider that lacks a service reports that for a small request too.
         let small = host.complete(&super::request(spec(host)?));
@@ -55,7 +55,7 @@ pub fn a_history_larger_than_a_frame_is_answered_or_refused(_: &Suite, host: &Fa
 }
 
 /// Each listed option exists, and is accepted with an ordinary value whenever a simple request is.
-pub fn listed_options_are_taken(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn listed_options_are_taken(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let spec = spec(host)?;
     let plain = with_tool(request(spec));
     let is_answered = host.complete(&plain).result.is_ok();
@@ -85,7 +85,7 @@ pub fn listed_options_are_taken(_: &Suite, host: &FakeHost) -> Verdict {
 /// the end.
 fn deltas_of(
     request: &Request,
-    finished: &Finished<Completion>,
+    finished: &FinishedCall<Completion>,
     completion: &Completion,
 ) -> Vec<Delta> {
     let is_shown = |delta: &Delta| {

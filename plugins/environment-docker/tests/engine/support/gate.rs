@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use environment_docker::Address;
+use environment_docker::EngineAddress;
 use tempfile::TempDir;
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio::task::{JoinHandle, JoinSet};
@@ -15,7 +15,7 @@ pub struct Gate {
 
 impl Gate {
     /// Opens a gate to the engine.
-    pub fn open(address: Address) -> Self {
+    pub fn open(address: EngineAddress) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("engine.sock")).unwrap();
         let keeper = tokio::spawn(async move {
@@ -29,8 +29,8 @@ impl Gate {
     }
 
     /// Returns the address for clients.
-    pub fn address(&self) -> Address {
-        Address::Unix(self.path())
+    pub fn address(&self) -> EngineAddress {
+        EngineAddress::Unix(self.path())
     }
 
     fn path(&self) -> PathBuf {
@@ -45,14 +45,14 @@ impl Gate {
     }
 }
 
-async fn pass(mut client: UnixStream, address: Address) {
+async fn pass(mut client: UnixStream, address: EngineAddress) {
     // Either side may close the connection at any time.
     match address {
-        Address::Unix(path) => {
+        EngineAddress::Unix(path) => {
             let mut engine = UnixStream::connect(path).await.unwrap();
             let _ = tokio::io::copy_bidirectional(&mut client, &mut engine).await;
         }
-        Address::Tcp(host) => {
+        EngineAddress::Tcp(host) => {
             let mut engine = TcpStream::connect(host).await.unwrap();
             let _ = tokio::io::copy_bidirectional(&mut client, &mut engine).await;
         }

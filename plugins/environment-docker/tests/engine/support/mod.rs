@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bollard::query_parameters::{InspectContainerOptions, RemoveContainerOptionsBuilder};
-use environment_docker::{Address, Command, Container, Engine, Piece, Settings, Spec};
+use environment_docker::{EngineAddress, ContainerCommand, Container, DockerEngine, CommandEvent, DockerSettings, ContainerCommandSpec};
 use jaato_plugin_sdk::types::Result;
 use jaato_plugin_testkit::skip;
 use tempfile::TempDir;
@@ -50,22 +50,22 @@ pub fn run<T>(future: impl Future<Output = T>) -> T {
 
 /// An engine with the image for tests.
 pub struct Lab {
-    pub engine: Engine,
+    pub engine: DockerEngine,
     pub docker: bollard::Docker,
 }
 
 impl Lab {
     async fn find() -> std::result::Result<Self, String> {
         let address = address();
-        let engine = Engine::connect(address.clone(), DEADLINE).await;
+        let engine = DockerEngine::connect(address.clone(), DEADLINE).await;
         let engine = engine.map_err(|error| format!("no engine: {}", error.message))?;
         let docker = match &address {
-            Address::Unix(path) => bollard::Docker::connect_with_unix(
+            EngineAddress::Unix(path) => bollard::Docker::connect_with_unix(
                 path.to_str().unwrap(),
                 60,
                 bollard::API_DEFAULT_VERSION,
             ),
-            Address::Tcp(host) => bollard::Docker::connect_with_http(
+            EngineAddress::Tcp(host) => bollard::Docker::connect_with_http(
                 &format!("tcp://{host}"),
                 60,
                 bollard::API_DEFAULT_VERSION,
@@ -122,13 +122,13 @@ impl Lab {
 }
 
 /// Returns the address of the engine set for tests, or of the user's own.
-pub fn address() -> Address {
-    Address::find(None, |name| std::env::var_os(name)).unwrap()
+pub fn address() -> EngineAddress {
+    EngineAddress::find(None, |name| std::env::var_os(name)).unwrap()
 }
 
 /// Returns settings for the test image.
-pub fn settings() -> Settings {
-    Settings { image: Some(IMAGE.to_owned()), ..Settings::default() }
+pub fn settings() -> DockerSettings {
+    DockerSettings { image: Some(IMAGE.to_owned()), ..DockerSettings::default() }
 }
 
 /// Creates a workspace.
@@ -137,8 +137,8 @@ pub fn workspace() -> TempDir {
 }
 
 /// Returns a shell command.
-pub fn sh(line: &str) -> Spec {
-    Spec { words: vec!["sh".to_owned(), "-c".to_owned(), line.to_owned()], ..Spec::default() }
+pub fn sh(line: &str) -> ContainerCommandSpec {
+    ContainerCommandSpec { words: vec!["sh".to_owned(), "-c".to_owned(), line.to_owned()], ..ContainerCommandSpec::default() }
 }
 
 /// The complete output of a command.
@@ -150,13 +150,13 @@ pub struct Told {
 }
 
 /// Reads a command to its end.
-pub async fn read(command: &Command) -> Result<Told> {
+pub async fn read(command: &ContainerCommand) -> Result<Told> {
     let mut told = Told::default();
     while let Some(piece) = command.next().await? {
         match piece {
-            Piece::Stdout(bytes) => told.stdout.push_str(&String::from_utf8(bytes).unwrap()),
-            Piece::Stderr(bytes) => told.stderr.push_str(&String::from_utf8(bytes).unwrap()),
-            Piece::Exit(exit) => told.code = Some(exit.code),
+            CommandEvent::Stdout(bytes) => told.stdout.push_str(&String::from_utf8(bytes).unwrap()),
+            CommandEvent::Stderr(bytes) => told.stderr.push_str(&String::from_utf8(bytes).unwrap()),
+            CommandEvent::Exit(exit) => told.code = Some(exit.code),
         }
     }
     Ok(told)
@@ -175,11 +175,11 @@ pub async fn stdout(container: &Container, line: &str) -> String {
 }
 
 /// Reads until the text was printed.
-pub async fn read_until(command: &Command, text: &str) -> String {
+pub async fn read_until(command: &ContainerCommand, text: &str) -> String {
     let mut seen = String::new();
     while !seen.contains(text) {
         match command.next().await.unwrap().expect("more") {
-            Piece::Stdout(bytes) => seen.push_str(&String::from_utf8(bytes).unwrap()),
+            CommandEvent::Stdout(bytes) => seen.push_str(&String::from_utf8(bytes).unwrap()),
             other => panic!("{other:?} before `{text}`"),
         }
     }

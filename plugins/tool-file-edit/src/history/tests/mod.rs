@@ -3,23 +3,23 @@
 mod processes;
 mod sessions;
 
-use super::{Change, ChangeId, ContentId, FilePath, FileStep, Kept};
+use super::{RecordedChange, ChangeId, ContentId, FilePath, FileTransition, StoredFileState};
 
 pub(super) fn path(name: &str) -> FilePath {
     FilePath::new(&format!("/srv/{name}"), "/srv", "local")
 }
 
-pub(super) fn kept(text: &str) -> Kept {
-    Kept { content: ContentId::of(text.as_bytes()), size: text.len() as u64, mode: 0o644 }
+pub(super) fn kept(text: &str) -> StoredFileState {
+    StoredFileState { content: ContentId::from_bytes(text.as_bytes()), size: text.len() as u64, mode: 0o644 }
 }
 
-pub(super) fn edit(name: &str, before: Option<&str>, after: Option<&str>) -> FileStep {
+pub(super) fn edit(name: &str, before: Option<&str>, after: Option<&str>) -> FileTransition {
     let (before, after) = (before.map(kept), after.map(kept));
-    FileStep { path: path(name), before, after, moved_from: None }
+    FileTransition { path: path(name), before, after, moved_from: None }
 }
 
-pub(super) fn change(id: u64, files: Vec<FileStep>) -> Change {
-    Change {
+pub(super) fn change(id: u64, files: Vec<FileTransition>) -> RecordedChange {
+    RecordedChange {
         id: ChangeId(id),
         at_ms: 0,
         session: "s1".to_owned(),
@@ -29,7 +29,7 @@ pub(super) fn change(id: u64, files: Vec<FileStep>) -> Change {
         undoes: None,
         undone: Vec::new(),
         redone: Vec::new(),
-        outcome: Some(super::Outcome::Done),
+        outcome: Some(super::ChangeOutcome::Done),
         forgotten: 0,
         files,
     }

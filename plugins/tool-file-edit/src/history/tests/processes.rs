@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use super::super::{
-    ContentId, FileStep, Found, History, HistoryError, Kept, NewChange, Outcome, plan_recovery,
+    ContentId, FileTransition, CurrentContent, History, HistoryError, StoredFileState, NewChange, ChangeOutcome, plan_recovery,
 };
 use super::path;
 
@@ -46,15 +46,15 @@ fn a_process() {
 }
 
 /// Returns the state of the file at a path, and stores its content.
-fn state(history: &History, path: &Path) -> Option<Kept> {
+fn state(history: &History, path: &Path) -> Option<StoredFileState> {
     let bytes = fs::read(path).ok()?;
     let content = history.keep(&bytes).unwrap();
-    Some(Kept { content, size: bytes.len() as u64, mode: 0o644 })
+    Some(StoredFileState { content, size: bytes.len() as u64, mode: 0o644 })
 }
 
-fn after(text: &str) -> Option<Kept> {
-    let content = ContentId::of(text.as_bytes());
-    Some(Kept { content, size: text.len() as u64, mode: 0o644 })
+fn after(text: &str) -> Option<StoredFileState> {
+    let content = ContentId::from_bytes(text.as_bytes());
+    Some(StoredFileState { content, size: text.len() as u64, mode: 0o644 })
 }
 
 /// Changes a file, creates one, deletes one, and aborts at a point.
@@ -64,7 +64,7 @@ fn apply(history: &History, work: &Path, point: usize) {
             std::process::abort();
         }
     };
-    let step = |name: &str, after| FileStep {
+    let step = |name: &str, after| FileTransition {
         path: path(name),
         before: state(history, &work.join(name)),
         after,
@@ -83,7 +83,7 @@ fn apply(history: &History, work: &Path, point: usize) {
     die_at(3);
     fs::remove_file(work.join("gone")).unwrap();
     die_at(4);
-    pending.finish(Outcome::Done).unwrap();
+    pending.finish(ChangeOutcome::Done).unwrap();
     die_at(5);
 }
 
@@ -94,9 +94,9 @@ fn texts(work: &Path) -> [Option<String>; 3] {
 /// Recovers changes, as a session does before its first call.
 fn recover(history: &History, work: &Path) {
     for pending in history.unfinished().unwrap() {
-        let look = |step: &FileStep| match fs::read(work.join(step.path.as_str())) {
-            Ok(bytes) => Found::Content(ContentId::of(&bytes)),
-            Err(_) => Found::Nothing,
+        let look = |step: &FileTransition| match fs::read(work.join(step.path.as_str())) {
+            Ok(bytes) => CurrentContent::Content(ContentId::from_bytes(&bytes)),
+            Err(_) => CurrentContent::Nothing,
         };
         let found: Vec<_> = pending.change().files.iter().map(look).collect();
         let recovery = plan_recovery(pending.change(), &found, "local");
@@ -109,7 +109,7 @@ fn recover(history: &History, work: &Path) {
                 None => fs::remove_file(path).unwrap(),
             }
         }
-        let outcome = if recovery.is_done { Outcome::Done } else { Outcome::RolledBack };
+        let outcome = if recovery.is_done { ChangeOutcome::Done } else { ChangeOutcome::RolledBack };
         pending.finish(outcome).unwrap();
     }
 }
@@ -147,10 +147,10 @@ fn change_often(history: &History, name: &str) {
     for number in 0..CHANGES {
         let text = format!("{name} {number}");
         let content = history.keep(text.as_bytes()).unwrap();
-        let before = Some(Kept { content, size: text.len() as u64, mode: 0o644 });
+        let before = Some(StoredFileState { content, size: text.len() as u64, mode: 0o644 });
         let files = vec![
-            FileStep { path: path(name), before: before.clone(), after: None, moved_from: None },
-            FileStep { path: path("shared"), before, after: None, moved_from: None },
+            FileTransition { path: path(name), before: before.clone(), after: None, moved_from: None },
+            FileTransition { path: path("shared"), before, after: None, moved_from: None },
         ];
         let new = NewChange { files, ..NewChange::default() };
         let pending = loop {
@@ -159,8 +159,8 @@ fn change_often(history: &History, name: &str) {
                 begun => break begun.unwrap(),
             }
         };
-        pending.finish(Outcome::Done).unwrap();
-        let bounds = super::super::Bounds { changes_per_file: CHANGES, ..Default::default() };
+        pending.finish(ChangeOutcome::Done).unwrap();
+        let bounds = super::super::HistoryLimits { changes_per_file: CHANGES, ..Default::default() };
         history.prune(&bounds).unwrap();
     }
 }
@@ -192,11 +192,11 @@ fn fill(history: &History, work: &Path) {
     for number in 0.. {
         let text = number.to_string();
         let content = history.keep(text.as_bytes()).unwrap();
-        let before = Some(Kept { content, size: text.len() as u64, mode: 0o644 });
-        let step = FileStep { path: path("a"), before, after: after("new"), moved_from: None };
+        let before = Some(StoredFileState { content, size: text.len() as u64, mode: 0o644 });
+        let step = FileTransition { path: path("a"), before, after: after("new"), moved_from: None };
         let new = NewChange { files: vec![step], ..NewChange::default() };
         let pending = history.begin(new).unwrap();
-        if let Err(error) = pending.finish(Outcome::Done) {
+        if let Err(error) = pending.finish(ChangeOutcome::Done) {
             assert!(error.is_disk_full(), "{error}");
             fs::write(work.join("finished"), text).unwrap();
             return;
@@ -222,7 +222,7 @@ fn on_a_full_disk_no_change_is_lost() {
     let unfinished = history.unfinished().unwrap();
     assert_eq!(unfinished.len(), 1, "the one that could not be written down is still known");
     for pending in unfinished {
-        pending.finish(Outcome::Done).unwrap();
+        pending.finish(ChangeOutcome::Done).unwrap();
     }
     assert_eq!(history.backups(None).unwrap().len(), finished + 1);
     let contents = folder.path().join("history/contents");

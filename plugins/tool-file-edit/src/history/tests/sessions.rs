@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::super::{
-    Bounds, ChangeId, ContentId, FileStep, History, HistoryError, NewChange, Outcome,
+    HistoryLimits, ChangeId, ContentId, FileTransition, History, HistoryError, NewChange, ChangeOutcome,
 };
 use super::{edit, path};
 
@@ -30,12 +30,12 @@ impl Place {
     }
 }
 
-fn new(history: &History, files: Vec<FileStep>, undoes: Option<ChangeId>) -> NewChange {
+fn new(history: &History, files: Vec<FileTransition>, undoes: Option<ChangeId>) -> NewChange {
     for step in files.iter().filter(|step| step.before.is_some()) {
         // In these tests, files hold single words, so the word of a content is found by trying all
         // of them.
         let word = WORDS.iter().find(|word| {
-            step.before.as_ref().is_some_and(|kept| kept.content == ContentId::of(word.as_bytes()))
+            step.before.as_ref().is_some_and(|kept| kept.content == ContentId::from_bytes(word.as_bytes()))
         });
         history.keep(word.unwrap().as_bytes()).unwrap();
     }
@@ -46,8 +46,8 @@ fn new(history: &History, files: Vec<FileStep>, undoes: Option<ChangeId>) -> New
 
 const WORDS: &[&str] = &["v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9"];
 
-fn done(history: &History, files: Vec<FileStep>) -> ChangeId {
-    history.begin(new(history, files, None)).unwrap().finish(Outcome::Done).unwrap()
+fn done(history: &History, files: Vec<FileTransition>) -> ChangeId {
+    history.begin(new(history, files, None)).unwrap().finish(ChangeOutcome::Done).unwrap()
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn each_file_is_the_users_alone() {
     use std::os::unix::fs::PermissionsExt as _;
     let place = Place::new();
     done(&place.history, vec![edit("a", Some("v0"), Some("v1"))]);
-    place.history.prune(&Bounds::default()).unwrap();
+    place.history.prune(&HistoryLimits::default()).unwrap();
     let mut folders = vec![place.folder.path().to_owned()];
     let mut names = Vec::new();
     while let Some(folder) = folders.pop() {
@@ -82,15 +82,15 @@ fn each_file_is_the_users_alone() {
 }
 
 /// Undoes a step as a session does, and returns the content after it.
-fn take_back(history: &History, step: super::super::Step, now: &str) -> String {
+fn take_back(history: &History, step: super::super::UndoStep, now: &str) -> String {
     let before = step.files[0].before.clone();
-    let word = |kept: &super::super::Kept| {
+    let word = |kept: &super::super::StoredFileState| {
         String::from_utf8(history.contents(&kept.content).unwrap()).unwrap()
     };
     let after = before.as_ref().map(word).unwrap();
     let files = vec![edit("a", Some(now), Some(&after))];
     let new = new(history, files, Some(step.change));
-    history.begin(new).unwrap().finish(Outcome::Done).unwrap();
+    history.begin(new).unwrap().finish(ChangeOutcome::Done).unwrap();
     after
 }
 
@@ -131,7 +131,7 @@ fn a_change_is_listed_when_it_is_finished() {
         backups.iter().map(|backup| backup.id.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(list(), ["1.3bfc269594ef"]);
-    pending.finish(Outcome::Done).unwrap();
+    pending.finish(ChangeOutcome::Done).unwrap();
     assert_eq!(list(), ["2.fb04dcb6970e", "1.3bfc269594ef"]);
     let backup = place.history.backup(&"1.3bfc269594ef".parse().unwrap()).unwrap();
     assert_eq!((backup.path, backup.file.size), (path("a"), 2));
@@ -157,7 +157,7 @@ fn what_is_given_up_is_unfinished_and_what_is_rolled_back_is_no_step() {
     drop(found);
     let found = place.again().unfinished().unwrap().remove(0);
     assert_eq!(found.change().files, vec![edit("a", Some("v1"), Some("v2"))]);
-    found.finish(Outcome::RolledBack).unwrap();
+    found.finish(ChangeOutcome::RolledBack).unwrap();
     assert_eq!(place.again().unfinished().unwrap().len(), 0);
     assert_eq!(place.again().undo_step(&path("a")).unwrap(), None);
     assert_eq!(begin().change().id, ChangeId(2), "no number is given twice");
@@ -189,12 +189,12 @@ fn one_file_is_changed_by_one_at_a_time() {
     let refused = begin(&place.again(), &["c", "b"]).unwrap_err();
     assert_eq!(refused.to_string(), "`b` is being changed by another call");
     let other = begin(&place.again(), &["c"]).unwrap();
-    first.finish(Outcome::Done).unwrap();
+    first.finish(ChangeOutcome::Done).unwrap();
     let second = begin(&place.again(), &["b"]).unwrap();
     // An abandoned change does not count as being applied.
     drop(second);
     begin(&place.history, &["b"]).unwrap();
-    other.finish(Outcome::Done).unwrap();
+    other.finish(ChangeOutcome::Done).unwrap();
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn an_end_that_was_written_and_a_beginning_that_was_not_are_no_changes() {
     let begun = new(&place.history, vec![edit("a", Some("v1"), Some("v2"))], None);
     let begun = place.history.begin(begun).unwrap();
     let record = fs::read(pending.join("1")).unwrap();
-    begun.finish(Outcome::Done).unwrap();
+    begun.finish(ChangeOutcome::Done).unwrap();
     fs::write(pending.join("1"), &record).unwrap();
     fs::write(pending.join("2"), &record[..record.len() - 2]).unwrap();
     fs::write(pending.join("3"), b"").unwrap();
@@ -267,23 +267,23 @@ fn the_oldest_is_forgotten_beyond_the_bounds_and_what_is_pending_stays() {
         done(&place.history, vec![edit("a", Some(before), Some(after))]);
     }
     done(&place.history, vec![edit("b", Some("v0"), Some("v1"))]);
-    let prune = |bounds: &Bounds| {
+    let prune = |bounds: &HistoryLimits| {
         place.history.prune(bounds).unwrap();
         place.again().backups(None).unwrap().len()
     };
-    assert_eq!(prune(&Bounds { changes_per_file: 4, ..Bounds::default() }), 5);
-    assert_eq!(prune(&Bounds { bytes: 10, ..Bounds::default() }), 5);
+    assert_eq!(prune(&HistoryLimits { changes_per_file: 4, ..HistoryLimits::default() }), 5);
+    assert_eq!(prune(&HistoryLimits { bytes: 10, ..HistoryLimits::default() }), 5);
     done(&place.history, vec![edit("a", Some("v5"), Some("v6"))]);
-    assert_eq!(prune(&Bounds { changes_per_file: 4, ..Bounds::default() }), 5);
-    assert_eq!(prune(&Bounds { bytes: 9, ..Bounds::default() }), 4);
-    assert_eq!(prune(&Bounds { steps: 3, ..Bounds::default() }), 3);
-    assert_eq!(prune(&Bounds { bytes: 0, ..Bounds::default() }), 1, "the latest stays");
+    assert_eq!(prune(&HistoryLimits { changes_per_file: 4, ..HistoryLimits::default() }), 5);
+    assert_eq!(prune(&HistoryLimits { bytes: 9, ..HistoryLimits::default() }), 4);
+    assert_eq!(prune(&HistoryLimits { steps: 3, ..HistoryLimits::default() }), 3);
+    assert_eq!(prune(&HistoryLimits { bytes: 0, ..HistoryLimits::default() }), 1, "the latest stays");
     let contents = place.folder.path().join("contents");
     assert_eq!(files_in(&contents), 6, "young contents may be wanted by a session that begins");
     age_all(&contents);
-    assert_eq!(prune(&Bounds::default()), 1);
+    assert_eq!(prune(&HistoryLimits::default()), 1);
     assert_eq!(files_in(&contents), 2, "that of the latest, and that which is pending");
-    assert_eq!(place.history.contents(&ContentId::of(b"v0")).unwrap(), b"v0");
+    assert_eq!(place.history.contents(&ContentId::from_bytes(b"v0")).unwrap(), b"v0");
 }
 
 fn age_all(folder: &Path) {
@@ -300,13 +300,13 @@ fn age_all(folder: &Path) {
 #[test]
 fn ten_thousand_changes_are_quick_and_leave_a_short_journal() {
     let place = Place::new();
-    let bounds = Bounds { changes_per_file: 3, ..Bounds::default() };
+    let bounds = HistoryLimits { changes_per_file: 3, ..HistoryLimits::default() };
     let names: Vec<_> = (0..100).map(|number| format!("{number}.txt")).collect();
     place.history.keep(b"v1").unwrap();
     for number in 0..10_000 {
         let files = vec![edit(&names[number % 100], Some("v1"), Some("v1"))];
         let new = NewChange { files, ..NewChange::default() };
-        place.history.begin(new).unwrap().finish(Outcome::Done).unwrap();
+        place.history.begin(new).unwrap().finish(ChangeOutcome::Done).unwrap();
         place.history.prune(&bounds).unwrap();
     }
     let text = fs::read_to_string(place.journal()).unwrap();
@@ -323,7 +323,7 @@ fn what_takes_back_another_change_than_the_last_is_a_step_of_its_own() {
     done(&place.history, vec![edit("a", Some("v2"), Some("v3"))]);
     let files = vec![edit("a", Some("v3"), Some("v1"))];
     let new = new(&place.history, files, Some(first));
-    let third = place.history.begin(new).unwrap().finish(Outcome::Done).unwrap();
+    let third = place.history.begin(new).unwrap().finish(ChangeOutcome::Done).unwrap();
     let history = place.again();
     assert_eq!(history.undo_step(&path("a")).unwrap().unwrap().change, third);
     assert_eq!(history.redo_step(&path("a")).unwrap(), None);
@@ -332,7 +332,7 @@ fn what_takes_back_another_change_than_the_last_is_a_step_of_its_own() {
 #[test]
 fn going_back_and_forth_pushes_out_nothing_that_can_be_undone() {
     let place = Place::new();
-    let bounds = Bounds { changes_per_file: 2, ..Bounds::default() };
+    let bounds = HistoryLimits { changes_per_file: 2, ..HistoryLimits::default() };
     done(&place.history, vec![edit("a", Some("v1"), Some("v2"))]);
     done(&place.history, vec![edit("a", Some("v2"), Some("v3"))]);
     let mut now = "v3".to_owned();

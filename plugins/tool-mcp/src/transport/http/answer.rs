@@ -13,10 +13,10 @@ use rmcp::transport::streamable_http_client::{
 };
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::backend::Reply;
-use super::events::{self, Answering};
+use super::backend::McpHttpResponse;
+use super::events::{self, StreamedRequest};
 use super::failure::HttpFailure;
-use super::sessions::{self, Sessions};
+use super::sessions::{self, HttpSessions};
 use crate::log::safe;
 use crate::transport::repair;
 
@@ -32,23 +32,23 @@ const LARGE_BYTES: usize = 256 * 1024;
 const SHOWN_CHARS_MAX: usize = 300;
 
 /// The result for `rmcp`.
-pub type Answered = Result<StreamableHttpPostResponse, StreamableHttpError<HttpFailure>>;
+pub type HttpPostResult = Result<StreamableHttpPostResponse, StreamableHttpError<HttpFailure>>;
 
 /// The message that was sent, and its context.
-pub struct Sent<'a> {
+pub struct SentMessage<'a> {
     /// The message.
     pub message: &'a ClientJsonRpcMessage,
     /// The session that the message named.
     pub session: Option<&'a str>,
     /// The sessions of the server.
-    pub sessions: &'a Arc<Sessions>,
+    pub sessions: &'a Arc<HttpSessions>,
     /// The size limits of responses.
     pub limits: StreamableHttpResponseLimits,
     /// The message's permit among the server's concurrent requests.
     pub place: Option<OwnedSemaphorePermit>,
 }
 
-impl Sent<'_> {
+impl SentMessage<'_> {
     /// The ID of the request that a response belongs to.
     fn id(&self) -> Option<&RequestId> {
         match self.message {
@@ -67,7 +67,7 @@ impl Sent<'_> {
 ///
 /// # Errors
 /// An error if the session has expired, or the status or body is not valid.
-pub async fn of(reply: Reply, sent: Sent<'_>) -> Answered {
+pub async fn interpret_reply(reply: McpHttpResponse, sent: SentMessage<'_>) -> HttpPostResult {
     let status = reply.status;
     if status == 202 || status == 204 {
         return Ok(StreamableHttpPostResponse::Accepted);
@@ -80,9 +80,9 @@ pub async fn of(reply: Reply, sent: Sent<'_>) -> Answered {
     let Some(id) = sent.id().cloned() else { return Ok(StreamableHttpPostResponse::Accepted) };
     if reply.is_of(EVENTS) {
         let (known, sessions) = (sent.session.map(str::to_owned), Arc::clone(sent.sessions));
-        let answering = Answering { id, session: known, sessions };
+        let answering = StreamedRequest { id, session: known, sessions };
         let limit = sent.limits.max_sse_event_size;
-        let stream = events::of(reply.body, limit, sent.place, Some(answering));
+        let stream = events::decode_events(reply.body, limit, sent.place, Some(answering));
         return Ok(StreamableHttpPostResponse::Sse(stream, session));
     }
     if !reply.is_of(JSON) {
@@ -105,7 +105,7 @@ pub async fn of(reply: Reply, sent: Sent<'_>) -> Answered {
 }
 
 /// Interprets a response with an error status. Its body may hold a protocol error.
-async fn failed(reply: Reply, sent: &Sent<'_>, session: Option<String>) -> Answered {
+async fn failed(reply: McpHttpResponse, sent: &SentMessage<'_>, session: Option<String>) -> HttpPostResult {
     let status = reply.status;
     let wait = reply.header("retry-after").map(|wait| match wait.trim().parse::<u64>() {
         Ok(seconds) => format!("; try again after {seconds} s"),
@@ -162,7 +162,7 @@ fn unavailable(text: String) -> StreamableHttpError<HttpFailure> {
     StreamableHttpError::Client(error.into())
 }
 
-async fn read(reply: Reply, bytes_max: usize) -> Result<Vec<u8>, StreamableHttpError<HttpFailure>> {
+async fn read(reply: McpHttpResponse, bytes_max: usize) -> Result<Vec<u8>, StreamableHttpError<HttpFailure>> {
     reply.bytes(bytes_max).await.map_err(|error| StreamableHttpError::Client(error.into()))
 }
 

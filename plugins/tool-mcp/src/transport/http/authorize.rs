@@ -2,7 +2,7 @@
 
 use futures_util::future::BoxFuture;
 
-use super::challenge::Challenge;
+use super::challenge::AuthChallenge;
 use super::failure::HttpFailure;
 
 /// Provides the tokens for a server's requests.
@@ -20,7 +20,7 @@ pub trait Authorize: Send + Sync + 'static {
     fn refused<'a>(
         &'a self,
         sent: Option<&'a str>,
-        challenge: &'a Challenge,
+        challenge: &'a AuthChallenge,
     ) -> BoxFuture<'a, Result<String, HttpFailure>>;
 
     /// Returns a token with more scopes.
@@ -30,6 +30,6 @@ pub trait Authorize: Send + Sync + 'static {
     /// that the server wants.
     fn wants_more<'a>(
         &'a self,
-        challenge: &'a Challenge,
+        challenge: &'a AuthChallenge,
     ) -> BoxFuture<'a, Result<String, HttpFailure>>;
 }

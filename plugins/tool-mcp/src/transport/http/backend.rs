@@ -8,7 +8,7 @@ use futures_util::stream::{BoxStream, StreamExt as _};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 
 /// The chunks of a body.
-pub type Body = BoxStream<'static, Result<Vec<u8>>>;
+pub type HttpBodyStream = BoxStream<'static, Result<Vec<u8>>>;
 
 /// Sends HTTP requests.
 pub trait HttpBackend: Send + Sync + 'static {
@@ -19,12 +19,12 @@ pub trait HttpBackend: Send + Sync + 'static {
     ///
     /// # Errors
     /// The reason for the missing response.
-    fn send(&self, exchange: Exchange) -> BoxFuture<'static, Result<Reply>>;
+    fn send(&self, exchange: McpHttpRequest) -> BoxFuture<'static, Result<McpHttpResponse>>;
 }
 
 /// An HTTP request.
 #[derive(Clone, Default)]
-pub struct Exchange {
+pub struct McpHttpRequest {
     /// The method, in upper case.
     pub method: String,
     /// The absolute URL.
@@ -38,17 +38,17 @@ pub struct Exchange {
 }
 
 /// An HTTP response.
-pub struct Reply {
+pub struct McpHttpResponse {
     /// The status code.
     pub status: u16,
     /// The headers, with names in lower case.
     pub headers: Vec<(String, String)>,
     /// The body.
-    pub body: Body,
+    pub body: HttpBodyStream,
 }
 
 /// Hides the values of headers and the query.
-impl fmt::Debug for Exchange {
+impl fmt::Debug for McpHttpRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = self.url.split('?').next().unwrap_or_default();
         let mut shown = f.debug_struct("Exchange");
@@ -56,7 +56,7 @@ impl fmt::Debug for Exchange {
     }
 }
 
-impl Exchange {
+impl McpHttpRequest {
     /// Creates a request without headers and body.
     pub fn new(method: &str, url: &str, wait: Duration) -> Self {
         Self { method: method.to_owned(), url: url.to_owned(), wait, ..Self::default() }
@@ -70,7 +70,7 @@ impl Exchange {
     }
 }
 
-impl Reply {
+impl McpHttpResponse {
     /// Returns the first header with this name, which must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())

@@ -3,7 +3,7 @@
 use rmcp::transport::WWWAuthenticateParams;
 use url::Url;
 
-use super::backend::Reply;
+use super::backend::McpHttpResponse;
 
 /// The maximum number of challenges read from one response.
 const CHALLENGES_MAX: usize = 8;
@@ -12,14 +12,14 @@ const CHALLENGE_BYTES_MAX: usize = 8 * 1024;
 
 /// The challenge of a server.
 #[derive(Debug, Clone, Default)]
-pub struct Challenge {
+pub struct AuthChallenge {
     header: Option<String>,
 }
 
-impl Challenge {
+impl AuthChallenge {
     /// Finds the bearer challenge of a response. If there are several, the one that names the
     /// metadata wins.
-    pub fn of(reply: &Reply) -> Self {
+    pub fn from_reply(reply: &McpHttpResponse) -> Self {
         if reply.status != 401 && reply.status != 403 {
             return Self::default();
         }
@@ -62,10 +62,10 @@ mod tests {
 
     use super::*;
 
-    fn challenge(status: u16, values: &[&str]) -> Challenge {
+    fn challenge(status: u16, values: &[&str]) -> AuthChallenge {
         let header = |value: &&str| ("www-authenticate".to_owned(), (*value).to_owned());
         let headers = values.iter().map(header).collect();
-        Challenge::of(&Reply { status, headers, body: stream::empty().boxed() })
+        AuthChallenge::from_reply(&McpHttpResponse { status, headers, body: stream::empty().boxed() })
     }
 
     #[test]

@@ -23,13 +23,13 @@ use sse_stream::Sse;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use super::answer::{self, Answered, EVENTS, JSON, SESSION_ID, Sent};
+use super::answer::{self, HttpPostResult, EVENTS, JSON, SESSION_ID, SentMessage};
 use super::authorize::Authorize;
-use super::backend::{Exchange, HttpBackend, Reply};
-use super::challenge::Challenge;
+use super::backend::{McpHttpRequest, HttpBackend, McpHttpResponse};
+use super::challenge::AuthChallenge;
 use super::events;
 use super::failure::HttpFailure;
-use super::sessions::Sessions;
+use super::sessions::HttpSessions;
 
 /// The maximum number of a server's concurrent requests. The host allows a plugin 64.
 pub const REQUESTS_MAX: usize = 12;
@@ -48,7 +48,7 @@ const OLDER_BYTES_MAX: usize = 4 * 1024;
 /// The maximum size of an event if `rmcp` sets no limit.
 const EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-type Failed = StreamableHttpError<HttpFailure>;
+type HttpClientError = StreamableHttpError<HttpFailure>;
 
 /// The HTTP client of one server.
 #[derive(Clone)]
@@ -59,7 +59,7 @@ pub struct HttpClient {
     places: Arc<Semaphore>,
     /// The time of the last request for a stream.
     streamed: Arc<Mutex<Option<Instant>>>,
-    sessions: Arc<Sessions>,
+    sessions: Arc<HttpSessions>,
 }
 
 impl HttpClient {
@@ -76,7 +76,7 @@ impl HttpClient {
 
     /// Sends a request with the current token. If the server refuses the token, sends the request
     /// again with a better one, if available.
-    async fn send(&self, exchange: Exchange) -> Result<Reply, Failed> {
+    async fn send(&self, exchange: McpHttpRequest) -> Result<McpHttpResponse, HttpClientError> {
         let client = |failure: HttpFailure| StreamableHttpError::Client(failure);
         let mut token = match &self.login {
             Some(login) => login.token().await.map_err(client)?,
@@ -88,7 +88,7 @@ impl HttpClient {
                 None => exchange.clone(),
             };
             let reply = self.backend.send(exchange).await.map_err(|it| client(it.into()))?;
-            let challenge = Challenge::of(&reply);
+            let challenge = AuthChallenge::from_reply(&reply);
             let is_refused = reply.status == 401;
             let wants_more = reply.status == 403 && challenge.wants_scope();
             if !is_refused && !wants_more {
@@ -122,7 +122,7 @@ impl HttpClient {
     }
 
     /// Sends a message and interprets the response.
-    async fn post(&self, exchange: Exchange, sent: Sent<'_>) -> Answered {
+    async fn post(&self, exchange: McpHttpRequest, sent: SentMessage<'_>) -> HttpPostResult {
         let is_probe = matches!(
             sent.message,
             ClientJsonRpcMessage::Request(request)
@@ -134,7 +134,7 @@ impl HttpClient {
             if is_initialize(message) && matches!(reply.status, 400 | 404..=406 | 415) {
                 self.refuse_older(exchange).await?;
             }
-            answer::of(reply, sent).await
+            answer::interpret_reply(reply, sent).await
         };
         if !is_probe {
             return answered.await;
@@ -155,8 +155,8 @@ impl HttpClient {
 
     /// Checks whether a server that refuses messages at its URL uses the older transport, whose
     /// stream begins with the URL for messages.
-    async fn refuse_older(&self, refused: Exchange) -> Result<(), Failed> {
-        let mut exchange = Exchange::new("GET", &refused.url, OLDER_TIME);
+    async fn refuse_older(&self, refused: McpHttpRequest) -> Result<(), HttpClientError> {
+        let mut exchange = McpHttpRequest::new("GET", &refused.url, OLDER_TIME);
         let is_own = |name: &str| ["accept", "content-type"].contains(&name);
         exchange.headers = refused.headers.into_iter().filter(|(name, _)| !is_own(name)).collect();
         let look = async {
@@ -215,11 +215,11 @@ fn refused(has_login: bool, wants_more: bool) -> HttpFailure {
 }
 
 /// Adds the session and the headers from `rmcp`.
-fn with(
-    mut exchange: Exchange,
+fn add_session_headers(
+    mut exchange: McpHttpRequest,
     session: Option<&str>,
     headers: HashMap<HeaderName, HeaderValue>,
-) -> Exchange {
+) -> McpHttpRequest {
     if let Some(session) = session {
         exchange = exchange.header(SESSION_ID, session);
     }
@@ -242,7 +242,7 @@ impl StreamableHttpClient for HttpClient {
         session_id: Option<Arc<str>>,
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<StreamableHttpPostResponse, Failed> {
+    ) -> Result<StreamableHttpPostResponse, HttpClientError> {
         let limits = StreamableHttpResponseLimits::default();
         self.post_message_with_response_limits(
             uri,
@@ -263,19 +263,19 @@ impl StreamableHttpClient for HttpClient {
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
         limits: StreamableHttpResponseLimits,
-    ) -> Answered {
+    ) -> HttpPostResult {
         let place = self.place(&message).await;
-        let exchange = Exchange::new("POST", &uri, SILENCE_MAX)
+        let exchange = McpHttpRequest::new("POST", &uri, SILENCE_MAX)
             .header("accept", &format!("{JSON}, {EVENTS}"))
             .header("content-type", JSON);
-        let mut exchange = with(exchange, session_id.as_deref(), custom_headers);
+        let mut exchange = add_session_headers(exchange, session_id.as_deref(), custom_headers);
         exchange.body = serde_json::to_vec(&message)?;
         let session = session_id.as_deref();
         let is_request = matches!(message, ClientJsonRpcMessage::Request(_));
         if is_request && session.is_some_and(|session| self.sessions.is_lost(session)) {
             return Err(StreamableHttpError::SessionExpired);
         }
-        let sent = Sent { message: &message, session, sessions: &self.sessions, limits, place };
+        let sent = SentMessage { message: &message, session, sessions: &self.sessions, limits, place };
         self.post(exchange, sent).await
     }
 
@@ -285,9 +285,9 @@ impl StreamableHttpClient for HttpClient {
         session_id: Arc<str>,
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<(), Failed> {
-        let exchange = Exchange::new("DELETE", &uri, SILENCE_MAX);
-        let reply = self.send(with(exchange, Some(&session_id), custom_headers)).await?;
+    ) -> Result<(), HttpClientError> {
+        let exchange = McpHttpRequest::new("DELETE", &uri, SILENCE_MAX);
+        let reply = self.send(add_session_headers(exchange, Some(&session_id), custom_headers)).await?;
         match reply.status {
             // 404 and 405: the server does not keep sessions, or has forgotten this one.
             200..300 | 404 | 405 => Ok(()),
@@ -305,7 +305,7 @@ impl StreamableHttpClient for HttpClient {
         last_event_id: Option<String>,
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpClientError> {
         self.get_stream_with_max_sse_event_size(
             uri,
             session_id,
@@ -325,17 +325,17 @@ impl StreamableHttpClient for HttpClient {
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
         max_sse_event_size: usize,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpClientError> {
         self.pace().await;
-        let mut exchange = Exchange::new("GET", &uri, SILENCE_MAX).header("accept", EVENTS);
+        let mut exchange = McpHttpRequest::new("GET", &uri, SILENCE_MAX).header("accept", EVENTS);
         if let Some(last) = &last_event_id {
             exchange = exchange.header("last-event-id", last);
         }
-        let exchange = with(exchange, session_id.as_deref(), custom_headers);
+        let exchange = add_session_headers(exchange, session_id.as_deref(), custom_headers);
         let reply = self.send(exchange).await?;
         match reply.status {
             200..300 if reply.is_of(EVENTS) => {
-                Ok(events::of(reply.body, max_sse_event_size, None, None))
+                Ok(events::decode_events(reply.body, max_sse_event_size, None, None))
             }
             200..300 => {
                 let kind = crate::log::safe(reply.header("content-type").unwrap_or_default());
@@ -364,7 +364,7 @@ mod tests {
     struct Silent;
 
     impl HttpBackend for Silent {
-        fn send(&self, _exchange: Exchange) -> BoxFuture<'static, Result<Reply>> {
+        fn send(&self, _exchange: McpHttpRequest) -> BoxFuture<'static, Result<McpHttpResponse>> {
             std::future::pending().boxed()
         }
     }

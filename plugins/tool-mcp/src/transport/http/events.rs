@@ -13,20 +13,20 @@ use rmcp::transport::streamable_http_client::SseError;
 use sse_stream::{Sse, SseStream};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::backend::Body;
-use super::sessions::{self, Sessions};
+use super::backend::HttpBodyStream;
+use super::sessions::{self, HttpSessions};
 use crate::transport::repair;
 
 /// The reason why a body is broken.
 #[derive(Debug)]
-enum Broken {
+enum EventBodyError {
     /// The body breaks off.
     Off(String),
     /// An event is too large.
     Large,
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for EventBodyError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Off(why) => why,
@@ -35,7 +35,7 @@ impl fmt::Display for Broken {
     }
 }
 
-impl std::error::Error for Broken {}
+impl std::error::Error for EventBodyError {}
 
 /// Counts the bytes of the current event. Comments are not stored, so they count only until their
 /// line ends.
@@ -53,7 +53,7 @@ pub struct EventSize {
 
 /// The event is too large.
 #[derive(Debug, PartialEq, Eq)]
-pub struct TooLarge;
+pub struct EventTooLarge;
 
 impl EventSize {
     /// Creates an empty counter.
@@ -64,8 +64,8 @@ impl EventSize {
     /// Counts a chunk of the body.
     ///
     /// # Errors
-    /// [`TooLarge`].
-    pub fn take(&mut self, piece: &[u8]) -> Result<(), TooLarge> {
+    /// [`EventTooLarge`].
+    pub fn take(&mut self, piece: &[u8]) -> Result<(), EventTooLarge> {
         for &byte in piece {
             let ends_pair = std::mem::take(&mut self.after_return) && byte == b'\n';
             match byte {
@@ -82,7 +82,7 @@ impl EventSize {
                 }
             }
             if self.kept + self.line > self.bytes_max {
-                return Err(TooLarge);
+                return Err(EventTooLarge);
             }
         }
         Ok(())
@@ -100,33 +100,33 @@ impl EventSize {
 }
 
 /// The request that a stream answers.
-pub struct Answering {
+pub struct StreamedRequest {
     /// The request's ID.
     pub id: RequestId,
     /// The session that the request named.
     pub session: Option<String>,
     /// The sessions of the server.
-    pub sessions: Arc<Sessions>,
+    pub sessions: Arc<HttpSessions>,
 }
 
 /// Reads a body as events. The permit is released with the stream.
-pub fn of(
-    body: Body,
+pub fn decode_events(
+    body: HttpBodyStream,
     bytes_max: usize,
     place: Option<OwnedSemaphorePermit>,
-    answering: Option<Answering>,
+    answering: Option<StreamedRequest>,
 ) -> BoxStream<'static, Result<Sse, SseError>> {
     let begin = (body, EventSize::new(bytes_max), place, Vec::new());
     let bounded = stream::try_unfold(begin, |(mut body, mut size, place, mut begun)| async move {
         // A server that never stops sending must not block the thread for the others.
         tokio::task::consume_budget().await;
         let Some(piece) = body.next().await else { return Ok(None) };
-        let piece = piece.map_err(|error| Broken::Off(error.message))?;
-        size.take(&piece).map_err(|_| Broken::Large)?;
+        let piece = piece.map_err(|error| EventBodyError::Off(error.message))?;
+        size.take(&piece).map_err(|_| EventBodyError::Large)?;
         begun.extend(piece);
         let (text, begun) = repair::decoded_piece(&begun);
         let text = std::io::Cursor::new(text.into_bytes());
-        Ok::<_, Broken>(Some((text, (body, size, place, begun))))
+        Ok::<_, EventBodyError>(Some((text, (body, size, place, begun))))
     });
     let events = SseStream::from_bytes_stream(bounded);
     let messages = move |event: Result<Sse, SseError>| {
@@ -140,9 +140,9 @@ pub fn of(
 
 /// Converts an event that is too large to an error response, because another stream would fail the
 /// same way.
-fn too_large(error: &SseError, answering: Option<&Answering>) -> Option<Sse> {
+fn too_large(error: &SseError, answering: Option<&StreamedRequest>) -> Option<Sse> {
     let SseError::Body(broken) = error else { return None };
-    let broken = broken.downcast_ref::<Broken>().filter(|it| matches!(it, Broken::Large))?;
+    let broken = broken.downcast_ref::<EventBodyError>().filter(|it| matches!(it, EventBodyError::Large))?;
     let error = ErrorData::internal_error(broken.to_string(), None);
     let answer = ServerJsonRpcMessage::error(error, Some(answering?.id.clone()));
     Some(Sse { data: serde_json::to_string(&answer).ok(), ..Sse::default() })
@@ -151,7 +151,7 @@ fn too_large(error: &SseError, answering: Option<&Answering>) -> Option<Sse> {
 /// The head of a message, parsed without its content.
 #[derive(Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde")]
-struct Head {
+struct MessageHead {
     #[serde(rename = "jsonrpc")]
     _jsonrpc: IgnoredAny,
     id: Option<RequestId>,
@@ -161,15 +161,15 @@ struct Head {
 
 /// Splits an event into events with one message each. An event of another kind or without a message
 /// keeps only its ID.
-fn messages(mut event: Sse, answering: Option<&Answering>) -> Vec<Sse> {
+fn messages(mut event: Sse, answering: Option<&StreamedRequest>) -> Vec<Sse> {
     let is_message = matches!(event.event.as_deref(), None | Some("" | "message"));
     event.event = None;
     let Some(data) = event.data.take().filter(|_| is_message) else { return vec![event] };
     // Halves of surrogate pairs are handled when the whole message is parsed.
     let is_readable = !data.contains("\\ud") && !data.contains("\\uD");
-    let head = serde_json::from_str::<Head>(&data).ok().filter(|_| is_readable);
-    let is_answer = |head: &Head| head.id.is_some() && head.result.is_some();
-    let is_ours = |head: &Head| answering.is_none_or(|it| head.id.as_ref() == Some(&it.id));
+    let head = serde_json::from_str::<MessageHead>(&data).ok().filter(|_| is_readable);
+    let is_answer = |head: &MessageHead| head.id.is_some() && head.result.is_some();
+    let is_ours = |head: &MessageHead| answering.is_none_or(|it| head.id.as_ref() == Some(&it.id));
     if head.as_ref().is_some_and(|it| it.method.is_some() || (is_answer(it) && is_ours(it))) {
         event.data = Some(data);
         return vec![event];
@@ -184,7 +184,7 @@ fn messages(mut event: Sse, answering: Option<&Answering>) -> Vec<Sse> {
     for mut message in heard.messages {
         if let (
             JsonRpcMessage::Error(error),
-            Some(Answering { session: Some(session), sessions, .. }),
+            Some(StreamedRequest { session: Some(session), sessions, .. }),
         ) = (&mut message, answering)
             && sessions::is_over(&error.error)
         {

@@ -7,13 +7,13 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream;
 use jaato_plugin_sdk::{Home, HttpResponse, Result};
 
-use super::backend::{Exchange, HttpBackend, Reply};
+use super::backend::{McpHttpRequest, HttpBackend, McpHttpResponse};
 
 /// The host's client, through the instance's home.
 pub struct HostHttp(pub Home);
 
 impl HttpBackend for HostHttp {
-    fn send(&self, exchange: Exchange) -> BoxFuture<'static, Result<Reply>> {
+    fn send(&self, exchange: McpHttpRequest) -> BoxFuture<'static, Result<McpHttpResponse>> {
         let home = self.0.clone();
         async move {
             let mut request = home.http(&exchange.method, exchange.url).timeout(exchange.wait);
@@ -22,7 +22,7 @@ impl HttpBackend for HostHttp {
             }
             let response = request.body(exchange.body).send().await?;
             let (status, headers) = (response.status(), response.headers().to_vec());
-            Ok(Reply { status, headers, body: Box::pin(stream::try_unfold(response, next)) })
+            Ok(McpHttpResponse { status, headers, body: Box::pin(stream::try_unfold(response, next)) })
         }
         .boxed()
     }

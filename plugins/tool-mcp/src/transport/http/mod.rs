@@ -17,8 +17,8 @@ pub mod reach;
 pub mod sessions;
 
 pub use authorize::Authorize;
-pub use backend::{Body, Exchange, HttpBackend, Reply};
-pub use challenge::Challenge;
+pub use backend::{HttpBodyStream, McpHttpRequest, HttpBackend, McpHttpResponse};
+pub use challenge::AuthChallenge;
 pub use client::HttpClient;
 pub use failure::HttpFailure;
 pub use host::HostHttp;

@@ -13,7 +13,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use super::authorize::Authorize;
 use super::backend::HttpBackend;
 use super::client::{HttpClient, REQUESTS_MAX};
-use crate::config::HttpReach;
+use crate::config::HttpServerAddress;
 
 /// The transport for `rmcp`.
 pub type HttpTransport = StreamableHttpClientTransport<HttpClient>;
@@ -48,7 +48,7 @@ const OWN_HEADERS: [&str; 12] = [
 /// # Errors
 /// `configuration` for a header that is invalid or that entries may not set.
 pub fn transport(
-    reach: &HttpReach,
+    reach: &HttpServerAddress,
     backend: Arc<dyn HttpBackend>,
     login: Option<Arc<dyn Authorize>>,
 ) -> Result<HttpTransport> {
@@ -68,11 +68,11 @@ pub fn transport(
 }
 
 /// Returns true if the entry sets its own key.
-pub fn has_authorization(reach: &HttpReach) -> bool {
+pub fn has_authorization(reach: &HttpServerAddress) -> bool {
     reach.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"))
 }
 
-fn headers(reach: &HttpReach) -> Result<HashMap<HeaderName, HeaderValue>> {
+fn headers(reach: &HttpServerAddress) -> Result<HashMap<HeaderName, HeaderValue>> {
     let wrong = |name: &str, what: &str| {
         let text = format!("the header `{name}` of its entry {what}");
         Error::new(ErrorKind::Configuration, text)
@@ -97,9 +97,9 @@ mod tests {
     use super::*;
 
     fn check(name: &str, value: &str) -> Option<String> {
-        let reach = HttpReach {
+        let reach = HttpServerAddress {
             headers: [(name.to_owned(), value.to_owned())].into(),
-            ..HttpReach::default()
+            ..HttpServerAddress::default()
         };
         headers(&reach).err().map(|error| error.message)
     }

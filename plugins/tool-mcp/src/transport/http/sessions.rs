@@ -19,15 +19,15 @@ const MARK: &str = "jaato.session_lost";
 
 /// The known sessions of a server.
 #[derive(Debug, Default)]
-pub struct Sessions(Mutex<Known>);
+pub struct HttpSessions(Mutex<HttpSessionsState>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct HttpSessionsState {
     lost: Option<String>,
     renewed_for: VecDeque<RequestId>,
 }
 
-impl Sessions {
+impl HttpSessions {
     /// Returns true if a request should be sent again in a new session. This is the case once for
     /// each request.
     pub fn renew_for(&self, id: &RequestId) -> bool {

@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use nix::sys::wait::WaitStatus;
 
-use super::memory::{Looker, Seen};
-use super::script::{LAST_WORDS, Script};
-use super::server::{Asked, Server};
-use super::tree::{Ended, Tree};
-use crate::bench::home::Home;
+use super::memory::{MemoryObserver, ObservedMemory};
+use super::script::{LAST_WORDS, ModelScript};
+use super::server::{ModelRequestRecord, ScriptedModelServer};
+use super::tree::{ProcessTreeOutcome, ProcessTree};
+use crate::bench::home::BenchmarkHome;
 use crate::bench::yardstick::Yardstick;
 use xtask::run;
-use xtask::workspace::Workspace;
+use xtask::workspace::CargoWorkspace;
 
 /// The task for both. The script ignores it.
 const TASK: &str = "Do what there is to do.";
@@ -28,36 +28,36 @@ const COMPLAINT_BYTES_MAX: usize = 2_000;
 
 /// One of the two agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Who {
+pub enum AgentKind {
     Jaato,
     Yardstick,
 }
 
 /// Both agents, built and warmed up, and the model.
-pub struct Agents {
-    home: Home,
+pub struct BenchmarkAgents {
+    home: BenchmarkHome,
     jaato: PathBuf,
     yardstick: PathBuf,
-    pub server: Server,
+    pub server: ScriptedModelServer,
 }
 
 /// A complete run.
-pub struct Run {
+pub struct AgentRun {
     /// When it started.
     pub started: Instant,
-    pub ended: Ended,
-    pub asked: Vec<Asked>,
+    pub ended: ProcessTreeOutcome,
+    pub asked: Vec<ModelRequestRecord>,
 }
 
-impl Agents {
+impl BenchmarkAgents {
     /// Builds both and runs each once, so that descriptions are cached and files are in memory.
-    pub fn new(workspace: &Workspace, name: &str) -> Result<Self> {
+    pub fn new(workspace: &CargoWorkspace, name: &str) -> Result<Self> {
         let jaato = run::build_release(workspace)?;
         let yardstick = Yardstick::build(workspace, "rig-agent")?.program().to_owned();
-        let script = Script::one_by_one(&["echo warm"]);
-        let server = Server::start(script.clone())?;
-        let agents = Self { home: Home::new(workspace, name)?, jaato, yardstick, server };
-        for who in [Who::Jaato, Who::Yardstick] {
+        let script = ModelScript::one_by_one(&["echo warm"]);
+        let server = ScriptedModelServer::start(script.clone())?;
+        let agents = Self { home: BenchmarkHome::new(workspace, name)?, jaato, yardstick, server };
+        for who in [AgentKind::Jaato, AgentKind::Yardstick] {
             agents.run(who, &script)?;
         }
         Ok(agents)
@@ -65,18 +65,18 @@ impl Agents {
 
     /// Returns a file to which a command can write for the benchmark.
     pub fn file(&self, name: &str) -> PathBuf {
-        self.home.beside(name)
+        self.home.sibling_path(name)
     }
 
     /// Runs the conversation to its end, which must match the script.
-    pub fn run(&self, who: Who, script: &Script) -> Result<Run> {
+    pub fn run(&self, who: AgentKind, script: &ModelScript) -> Result<AgentRun> {
         let started = Instant::now();
         let tree = self.start(who, script)?;
         self.finish(tree, started)
     }
 
     /// Returns the home that both use.
-    pub fn home(&self) -> &Home {
+    pub fn home(&self) -> &BenchmarkHome {
         &self.home
     }
 
@@ -88,36 +88,36 @@ impl Agents {
     }
 
     /// Runs the conversation and observes the memory.
-    pub fn run_looked_at(&self, who: Who, script: &Script) -> Result<(Run, Seen)> {
+    pub fn run_with_memory(&self, who: AgentKind, script: &ModelScript) -> Result<(AgentRun, ObservedMemory)> {
         let started = Instant::now();
         let tree = self.start(who, script)?;
-        let looker = Looker::start(tree.id());
+        let looker = MemoryObserver::start(tree.id());
         let run = self.finish(tree, started);
         let seen = looker.stop()?;
         Ok((run?, seen))
     }
 
     /// Starts a conversation.
-    pub fn start(&self, who: Who, script: &Script) -> Result<Tree> {
+    pub fn start(&self, who: AgentKind, script: &ModelScript) -> Result<ProcessTree> {
         self.server.play(script.clone());
-        self.server.take_asked();
+        self.server.take_requests();
         let mut command = self.command(who);
         let create = |path: PathBuf| {
             File::create(&path).with_context(|| format!("making `{}`", path.display()))
         };
         command.stdin(Stdio::null());
-        command.stdout(create(self.said())?).stderr(create(self.complained())?);
-        Tree::start(&mut command)
+        command.stdout(create(self.output_file())?).stderr(create(self.error_file())?);
+        ProcessTree::start(&mut command)
     }
 
-    fn command(&self, who: Who) -> Command {
+    fn command(&self, who: AgentKind) -> Command {
         let mut command = match who {
-            Who::Jaato => {
+            AgentKind::Jaato => {
                 let mut command = self.home.command(&self.jaato);
                 command.args(["run", "--yes", "--model", "openai/scripted"]);
                 command
             }
-            Who::Yardstick => self.home.command(&self.yardstick),
+            AgentKind::Yardstick => self.home.command(&self.yardstick),
         };
         command
             .env("OPENAI_BASE_URL", self.server.base_url())
@@ -126,19 +126,19 @@ impl Agents {
         command
     }
 
-    fn finish(&self, tree: Tree, started: Instant) -> Result<Run> {
+    fn finish(&self, tree: ProcessTree, started: Instant) -> Result<AgentRun> {
         let ended = tree.end(RUN_S_MAX)?;
-        let said = read(self.said())?;
+        let said = read(self.output_file())?;
         let well = matches!(ended.status, WaitStatus::Exited(_, 0));
         if !well || ended.killed > 0 || said.trim_end() != LAST_WORDS {
             bail!("an agent did not finish: {}", self.describe(&ended)?);
         }
-        Ok(Run { started, ended, asked: self.server.take_asked() })
+        Ok(AgentRun { started, ended, asked: self.server.take_requests() })
     }
 
     /// Describes a failed run.
-    pub fn describe(&self, ended: &Ended) -> Result<String> {
-        let (said, complained) = (read(self.said())?, read(self.complained())?);
+    pub fn describe(&self, ended: &ProcessTreeOutcome) -> Result<String> {
+        let (said, complained) = (read(self.output_file())?, read(self.error_file())?);
         let from = complained.len().saturating_sub(COMPLAINT_BYTES_MAX);
         let complaint = complained.get(from..).unwrap_or(&complained);
         Ok(format!(
@@ -149,12 +149,12 @@ impl Agents {
         ))
     }
 
-    fn said(&self) -> PathBuf {
-        self.home.beside("stdout")
+    fn output_file(&self) -> PathBuf {
+        self.home.sibling_path("stdout")
     }
 
-    fn complained(&self) -> PathBuf {
-        self.home.beside("stderr")
+    fn error_file(&self) -> PathBuf {
+        self.home.sibling_path("stderr")
     }
 }
 

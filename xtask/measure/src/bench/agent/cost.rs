@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::agents::{Agents, Who};
-use super::script::Script;
-use crate::bench::table::{Figure, Target};
-use crate::bench::{Outcome, ROUNDS};
-use xtask::workspace::Workspace;
+use super::agents::{BenchmarkAgents, AgentKind};
+use super::script::ModelScript;
+use crate::bench::table::{BenchmarkFigure, FigureTarget};
+use crate::bench::{BenchmarkOutcome, ROUNDS};
+use xtask::workspace::CargoWorkspace;
 
 /// The target for each cost, relative to the yardstick's.
 const TIMES_MAX: f64 = 3.0;
@@ -31,46 +31,46 @@ const PAUSE: Duration = Duration::from_millis(40);
 /// because a sample can miss a peak but never invent one. Each value is independent of the other
 /// agent's.
 #[derive(Debug, Clone, Copy)]
-struct Cost {
+struct AgentCost {
     wall_ms: f64,
     cpu_ms: f64,
     mib: f64,
 }
 
 /// Runs both agents alternately.
-pub fn cost(workspace: &Workspace) -> Result<Outcome> {
-    let agents = Agents::new(workspace, "run")?;
-    let script = Script::one_by_one(&["echo hello"]);
-    let (mut jaato, mut yardstick) = (Cost::UNKNOWN, Cost::UNKNOWN);
+pub fn cost(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
+    let agents = BenchmarkAgents::new(workspace, "run")?;
+    let script = ModelScript::one_by_one(&["echo hello"]);
+    let (mut jaato, mut yardstick) = (AgentCost::UNKNOWN, AgentCost::UNKNOWN);
     for _ in 0..ROUNDS {
         for _ in 0..PAIRS {
-            jaato.take_times(&agents, Who::Jaato, &script)?;
-            yardstick.take_times(&agents, Who::Yardstick, &script)?;
+            jaato.take_times(&agents, AgentKind::Jaato, &script)?;
+            yardstick.take_times(&agents, AgentKind::Yardstick, &script)?;
         }
-        jaato.take_memory(&agents, Who::Jaato, &script)?;
-        yardstick.take_memory(&agents, Who::Yardstick, &script)?;
+        jaato.take_memory(&agents, AgentKind::Jaato, &script)?;
+        yardstick.take_memory(&agents, AgentKind::Yardstick, &script)?;
     }
     Ok(outcome(jaato, yardstick))
 }
 
-impl Cost {
+impl AgentCost {
     const UNKNOWN: Self = Self { wall_ms: f64::INFINITY, cpu_ms: f64::INFINITY, mib: 0.0 };
 
-    fn take_times(&mut self, agents: &Agents, who: Who, script: &Script) -> Result<()> {
+    fn take_times(&mut self, agents: &BenchmarkAgents, who: AgentKind, script: &ModelScript) -> Result<()> {
         let ended = agents.run(who, script)?.ended;
         self.wall_ms = self.wall_ms.min(ended.wall.as_secs_f64() * 1e3);
         self.cpu_ms = self.cpu_ms.min(ended.cpu.as_secs_f64() * 1e3);
         Ok(())
     }
 
-    fn take_memory(&mut self, agents: &Agents, who: Who, script: &Script) -> Result<()> {
-        let (_, seen) = agents.run_looked_at(who, &script.clone().with_pause(PAUSE))?;
+    fn take_memory(&mut self, agents: &BenchmarkAgents, who: AgentKind, script: &ModelScript) -> Result<()> {
+        let (_, seen) = agents.run_with_memory(who, &script.clone().with_pause(PAUSE))?;
         self.mib = self.mib.max(seen.together as f64 / 1024.0);
         Ok(())
     }
 }
 
-fn outcome(jaato: Cost, yardstick: Cost) -> Outcome {
+fn outcome(jaato: AgentCost, yardstick: AgentCost) -> BenchmarkOutcome {
     let wall = (jaato.wall_ms, yardstick.wall_ms);
     let cpu = (jaato.cpu_ms, yardstick.cpu_ms);
     let memory = (jaato.mib, yardstick.mib);
@@ -79,24 +79,24 @@ fn outcome(jaato: Cost, yardstick: Cost) -> Outcome {
         [("wall", "ms", wall), ("processor", "ms", cpu), ("peak memory", "MiB", memory)]
     {
         figures.extend([
-            Figure::new(&format!("run: {what}, yardstick"), yardstick, unit, Target::None),
-            Figure::new(&format!("run: {what}, jaato"), jaato, unit, Target::None),
-            Figure::new(
+            BenchmarkFigure::new(&format!("run: {what}, yardstick"), yardstick, unit, FigureTarget::None),
+            BenchmarkFigure::new(&format!("run: {what}, jaato"), jaato, unit, FigureTarget::None),
+            BenchmarkFigure::new(
                 &format!("run: {what}, jaato to yardstick"),
                 jaato / yardstick,
                 "times",
-                Target::AtMost(TIMES_MAX),
+                FigureTarget::AtMost(TIMES_MAX),
             ),
         ]);
     }
     match void(yardstick) {
-        Some(why) => Outcome::Void { figures, why },
-        None => Outcome::Figures(figures),
+        Some(why) => BenchmarkOutcome::Void { figures, why },
+        None => BenchmarkOutcome::Figures(figures),
     }
 }
 
-fn void(yardstick: Cost) -> Option<String> {
-    let Cost { cpu_ms, mib, .. } = yardstick;
+fn void(yardstick: AgentCost) -> Option<String> {
+    let AgentCost { cpu_ms, mib, .. } = yardstick;
     if cpu_ms > YARDSTICK_CPU_MS_MAX {
         return Some(format!(
             "the yardstick takes {cpu_ms:.1} ms of processor time, {YARDSTICK_CPU_MS_MAX} at most \
@@ -112,13 +112,13 @@ fn void(yardstick: Cost) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn cost(ms: f64, mib: f64) -> Cost {
-        Cost { wall_ms: ms, cpu_ms: ms, mib }
+    fn cost(ms: f64, mib: f64) -> AgentCost {
+        AgentCost { wall_ms: ms, cpu_ms: ms, mib }
     }
 
     #[test]
     fn each_figure_stands_beside_the_yardsticks_and_their_ratio() {
-        let Outcome::Figures(figures) = outcome(cost(16.0, 30.0), cost(8.0, 10.0)) else {
+        let BenchmarkOutcome::Figures(figures) = outcome(cost(16.0, 30.0), cost(8.0, 10.0)) else {
             panic!("the yardstick is a good one");
         };
         let measured: Vec<f64> = figures.iter().map(|figure| figure.measured).collect();
@@ -130,6 +130,6 @@ mod tests {
         assert_eq!(void(cost(12.0, 10.0)), None);
         assert!(void(cost(12.1, 7.0)).unwrap().contains("12.1 ms of processor time"));
         assert!(void(cost(8.0, 10.1)).unwrap().contains("10.1 MiB"));
-        assert!(matches!(outcome(cost(30.0, 9.0), cost(13.0, 9.0)), Outcome::Void { .. }));
+        assert!(matches!(outcome(cost(30.0, 9.0), cost(13.0, 9.0)), BenchmarkOutcome::Void { .. }));
     }
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::agents::{Agents, Who};
-use super::script::Script;
-use crate::bench::Outcome;
-use crate::bench::table::{Figure, Target};
-use xtask::workspace::Workspace;
+use super::agents::{BenchmarkAgents, AgentKind};
+use super::script::ModelScript;
+use crate::bench::BenchmarkOutcome;
+use crate::bench::table::{BenchmarkFigure, FigureTarget};
+use xtask::workspace::CargoWorkspace;
 
 /// The size of the output.
 const FLOOD_BYTES: u64 = 22_000_000;
@@ -30,15 +30,15 @@ const RUNS: usize = 3;
 const PAUSE: Duration = Duration::from_millis(40);
 
 /// Runs one short call and the flood alternately.
-pub fn flood(workspace: &Workspace) -> Result<Outcome> {
-    let agents = Agents::new(workspace, "flood")?;
+pub fn flood(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
+    let agents = BenchmarkAgents::new(workspace, "flood")?;
     let (mut base, mut flooded) = (0, 0);
     let (mut model_bytes, mut kept_bytes, mut wall) = (0, u64::MAX, Duration::MAX);
     for _ in 0..RUNS {
-        let script = Script::one_by_one(&["echo hello"]).with_pause(PAUSE);
-        base = base.max(agents.run_looked_at(Who::Jaato, &script)?.1.command_alone);
-        let script = Script::one_by_one(&[FLOOD]).with_pause(PAUSE);
-        let (run, seen) = agents.run_looked_at(Who::Jaato, &script)?;
+        let script = ModelScript::one_by_one(&["echo hello"]).with_pause(PAUSE);
+        base = base.max(agents.run_with_memory(AgentKind::Jaato, &script)?.1.command_alone);
+        let script = ModelScript::one_by_one(&[FLOOD]).with_pause(PAUSE);
+        let (run, seen) = agents.run_with_memory(AgentKind::Jaato, &script)?;
         flooded = flooded.max(seen.command_alone);
         wall = wall.min(run.ended.wall);
         let last = run.asked.into_iter().next_back().context("nothing was asked")?;
@@ -47,21 +47,21 @@ pub fn flood(workspace: &Workspace) -> Result<Outcome> {
     }
     let growth = (flooded as f64 - base as f64).max(0.0) / 1024.0;
     let missing = FLOOD_BYTES.abs_diff(kept_bytes);
-    Ok(Outcome::Figures(vec![
-        Figure::new(
+    Ok(BenchmarkOutcome::Figures(vec![
+        BenchmarkFigure::new(
             "flood: the host's peak, short call",
             base as f64 / 1024.0,
             "MiB",
-            Target::None,
+            FigureTarget::None,
         ),
-        Figure::new("flood: its growth by 22 MB", growth, "MiB", Target::AtMost(GROWTH_MIB_MAX)),
-        Figure::new(
+        BenchmarkFigure::new("flood: its growth by 22 MB", growth, "MiB", FigureTarget::AtMost(GROWTH_MIB_MAX)),
+        BenchmarkFigure::new(
             "flood: what reaches the model",
             model_bytes as f64 / 1024.0,
             "KiB",
-            Target::AtMost(MODEL_KIB_MAX),
+            FigureTarget::AtMost(MODEL_KIB_MAX),
         ),
-        Figure::new("flood: missing in the file", missing as f64, "bytes", Target::AtMost(0.0)),
-        Figure::new("flood: the whole run", wall.as_secs_f64() * 1e3, "ms", Target::None),
+        BenchmarkFigure::new("flood: missing in the file", missing as f64, "bytes", FigureTarget::AtMost(0.0)),
+        BenchmarkFigure::new("flood: the whole run", wall.as_secs_f64() * 1e3, "ms", FigureTarget::None),
     ]))
 }

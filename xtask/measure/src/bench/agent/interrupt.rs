@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use nix::sys::wait::WaitStatus;
 
-use super::agents::{Agents, Who};
-use super::script::{Answer, Script};
-use super::tree::Tree;
+use super::agents::{BenchmarkAgents, AgentKind};
+use super::script::{ScriptedAnswer, ModelScript};
+use super::tree::ProcessTree;
 use crate::bench::processes::descendants_of;
-use crate::bench::table::{Figure, Target};
-use crate::bench::{Outcome, ROUNDS};
-use xtask::workspace::Workspace;
+use crate::bench::table::{BenchmarkFigure, FigureTarget};
+use crate::bench::{BenchmarkOutcome, ROUNDS};
+use xtask::workspace::CargoWorkspace;
 
 /// The longest time after Ctrl-C until all processes are gone.
 const INTERRUPTED_MS_MAX: f64 = 100.0;
@@ -38,7 +38,7 @@ const GONE_S_MAX: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// The activity at the time of the signal.
-struct Case {
+struct InterruptCase {
     name: &'static str,
     /// The command of a call. `FILE` is the file to which it writes the process id that must be
     /// gone.
@@ -47,15 +47,15 @@ struct Case {
     hangs: bool,
 }
 
-const CASES: &[Case] = &[
-    Case { name: "the stream hangs", command: None, hangs: true },
-    Case { name: "a tool runs", command: Some("echo $$ > FILE; exec sleep 300"), hangs: false },
-    Case {
+const CASES: &[InterruptCase] = &[
+    InterruptCase { name: "the stream hangs", command: None, hangs: true },
+    InterruptCase { name: "a tool runs", command: Some("echo $$ > FILE; exec sleep 300"), hangs: false },
+    InterruptCase {
         name: "a tool that ignores signals",
         command: Some("trap '' INT TERM HUP; echo $$ > FILE; sleep 300; sleep 300"),
         hangs: false,
     },
-    Case {
+    InterruptCase {
         name: "what left its session",
         command: Some("env -i setsid sh -c '(sleep 300 & echo $! > FILE)'"),
         hangs: true,
@@ -64,24 +64,24 @@ const CASES: &[Case] = &[
 
 /// The signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Signal {
+enum InterruptSignal {
     Interrupt,
     Kill,
 }
 
 /// The measurement of one end.
-struct Ending {
+struct InterruptMeasurement {
     gone: Duration,
     left: usize,
 }
 
 /// Interrupts and kills each case.
-pub fn interrupt(workspace: &Workspace) -> Result<Outcome> {
-    let agents = Agents::new(workspace, "interrupt")?;
+pub fn interrupt(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
+    let agents = BenchmarkAgents::new(workspace, "interrupt")?;
     let (mut figures, mut left) = (Vec::new(), 0);
     for (signal, name, limit) in [
-        (Signal::Interrupt, "Ctrl-C", INTERRUPTED_MS_MAX),
-        (Signal::Kill, "kill -9", KILLED_MS_MAX),
+        (InterruptSignal::Interrupt, "Ctrl-C", INTERRUPTED_MS_MAX),
+        (InterruptSignal::Kill, "kill -9", KILLED_MS_MAX),
     ] {
         for case in CASES {
             let mut best_ms = f64::INFINITY;
@@ -92,66 +92,66 @@ pub fn interrupt(workspace: &Workspace) -> Result<Outcome> {
                 left += ending.left;
             }
             let what = format!("interrupt: {name}, {}", case.name);
-            figures.push(Figure::new(&what, best_ms, "ms", Target::AboutAtMost(limit)));
+            figures.push(BenchmarkFigure::new(&what, best_ms, "ms", FigureTarget::AboutAtMost(limit)));
         }
     }
     let what = "interrupt: processes left";
-    figures.push(Figure::new(what, left as f64, "", Target::AtMost(0.0)));
-    Ok(Outcome::Figures(figures))
+    figures.push(BenchmarkFigure::new(what, left as f64, "", FigureTarget::AtMost(0.0)));
+    Ok(BenchmarkOutcome::Figures(figures))
 }
 
-fn end(agents: &Agents, case: &Case, signal: Signal) -> Result<Ending> {
+fn end(agents: &BenchmarkAgents, case: &InterruptCase, signal: InterruptSignal) -> Result<InterruptMeasurement> {
     let file = agents.file("pid");
     if file.exists() {
         fs::remove_file(&file).with_context(|| format!("removing `{}`", file.display()))?;
     }
-    let tree = agents.start(Who::Jaato, &script(case, &file))?;
+    let tree = agents.start(AgentKind::Jaato, &script(case, &file))?;
     let ready = wait_until_ready(agents, case, &file);
     let seen: Vec<u32> = descendants_of(std::process::id());
     let sent = match signal {
-        Signal::Interrupt => tree.interrupt(),
-        Signal::Kill => tree.kill(),
+        InterruptSignal::Interrupt => tree.interrupt(),
+        InterruptSignal::Kill => tree.kill(),
     };
     finish(agents, tree, signal, ready, &seen, sent)
 }
 
 /// Waits for the processes, even after an error.
 fn finish(
-    agents: &Agents,
-    tree: Tree,
-    signal: Signal,
+    agents: &BenchmarkAgents,
+    tree: ProcessTree,
+    signal: InterruptSignal,
     ready: Result<Option<u32>>,
     seen: &[u32],
     sent: Result<Instant>,
-) -> Result<Ending> {
+) -> Result<InterruptMeasurement> {
     let ended = tree.end(GONE_S_MAX)?;
     let told = ready.with_context(|| format!("it was not ready: {:?}", agents.describe(&ended)))?;
     let sent = sent?;
     let well = match signal {
-        Signal::Interrupt => matches!(ended.status, WaitStatus::Exited(_, CANCELLED)),
-        Signal::Kill => matches!(ended.status, WaitStatus::Signaled(..)),
+        InterruptSignal::Interrupt => matches!(ended.status, WaitStatus::Exited(_, CANCELLED)),
+        InterruptSignal::Kill => matches!(ended.status, WaitStatus::Signaled(..)),
     };
     if !well {
         bail!("it ended otherwise: {}", agents.describe(&ended)?);
     }
     let alive = |process: &&u32| Path::new("/proc").join(process.to_string()).exists();
     let still_there = seen.iter().chain(&told).filter(alive).count();
-    Ok(Ending { gone: ended.gone - sent, left: ended.killed + still_there })
+    Ok(InterruptMeasurement { gone: ended.gone - sent, left: ended.killed + still_there })
 }
 
-fn script(case: &Case, file: &Path) -> Script {
+fn script(case: &InterruptCase, file: &Path) -> ModelScript {
     let mut answers = Vec::new();
     if let Some(command) = case.command {
-        answers.push(Answer::Calls(vec![command.replace("FILE", &file.display().to_string())]));
+        answers.push(ScriptedAnswer::Calls(vec![command.replace("FILE", &file.display().to_string())]));
     }
-    answers.push(if case.hangs { Answer::Hang } else { Answer::LastWords });
-    Script { answers, pause: Duration::ZERO }
+    answers.push(if case.hangs { ScriptedAnswer::Hang } else { ScriptedAnswer::LastWords });
+    ModelScript { answers, pause: Duration::ZERO }
 }
 
 /// Returns the process id that the command wrote, if there is one.
-fn wait_until_ready(agents: &Agents, case: &Case, file: &Path) -> Result<Option<u32>> {
+fn wait_until_ready(agents: &BenchmarkAgents, case: &InterruptCase, file: &Path) -> Result<Option<u32>> {
     let start = Instant::now();
-    while case.hangs && !agents.server.next_asked(READY_S_MAX)?.hangs {}
+    while case.hangs && !agents.server.next_request(READY_S_MAX)?.hangs {}
     let mut told = None;
     while case.command.is_some() && told.is_none() {
         if start.elapsed() > READY_S_MAX {
@@ -171,12 +171,12 @@ mod tests {
 
     #[test]
     fn a_case_hangs_after_its_call_or_stays_in_it() {
-        let scripts: Vec<Script> =
+        let scripts: Vec<ModelScript> =
             CASES.iter().map(|case| script(case, Path::new("/tmp/pid"))).collect();
-        assert_eq!(scripts[0].answers, [Answer::Hang]);
-        let call = |command: &str| Answer::Calls(vec![command.to_owned()]);
+        assert_eq!(scripts[0].answers, [ScriptedAnswer::Hang]);
+        let call = |command: &str| ScriptedAnswer::Calls(vec![command.to_owned()]);
         let runs = call("echo $$ > /tmp/pid; exec sleep 300");
-        assert_eq!(scripts[1].answers, [runs, Answer::LastWords]);
-        assert_eq!(scripts[3].answers[1], Answer::Hang);
+        assert_eq!(scripts[1].answers, [runs, ScriptedAnswer::LastWords]);
+        assert_eq!(scripts[3].answers[1], ScriptedAnswer::Hang);
     }
 }

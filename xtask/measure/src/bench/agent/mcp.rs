@@ -7,13 +7,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value, json};
 
-use super::agents::{Agents, Run, Who};
-use super::script::Script;
-use crate::bench::table::{Figure, Target};
+use super::agents::{BenchmarkAgents, AgentRun, AgentKind};
+use super::script::ModelScript;
+use crate::bench::table::{BenchmarkFigure, FigureTarget};
 use crate::bench::yardstick::Yardstick;
-use crate::bench::{Outcome, ROUNDS};
+use crate::bench::{BenchmarkOutcome, ROUNDS};
 use xtask::child;
-use xtask::workspace::Workspace;
+use xtask::workspace::CargoWorkspace;
 
 /// The number of sequential calls.
 const CALLS: usize = 20;
@@ -40,60 +40,60 @@ const LATER_MS_MAX: f64 = 50.0;
 const PAIRS: usize = 3;
 
 /// Runs with and without servers alternately, and then calls a server's tool.
-pub fn mcp(workspace: &Workspace) -> Result<Outcome> {
-    let agents = Agents::new(workspace, "mcp")?;
+pub fn mcp(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
+    let agents = BenchmarkAgents::new(workspace, "mcp")?;
     let yardstick = Yardstick::build(workspace, "mcp-echo")?;
     let own_ms = yardstick.median_us()? / 1e3;
-    let servers = Servers::new(&agents, &yardstick)?;
+    let servers = McpServersConfig::new(&agents, &yardstick)?;
     let (mut without, mut with) = (Duration::MAX, Duration::MAX);
     let mut call = Duration::MAX;
-    let talk = Script::one_by_one(&[]);
+    let talk = ModelScript::one_by_one(&[]);
     let arguments = json!({ "text": "the quick brown fox jumps over the lazy dog" });
-    let calls = Script::of_tool("mcp__s0__count_bytes", &arguments, 1, CALLS);
+    let calls = ModelScript::of_tool("mcp__s0__count_bytes", &arguments, 1, CALLS);
     for _ in 0..ROUNDS {
         for _ in 0..PAIRS {
-            servers.take_away()?;
-            without = without.min(first_request(&agents.run(Who::Jaato, &talk)?)?);
+            servers.remove_config()?;
+            without = without.min(first_request(&agents.run(AgentKind::Jaato, &talk)?)?);
             servers.configure()?;
-            with = with.min(first_request(&agents.run(Who::Jaato, &talk)?)?);
+            with = with.min(first_request(&agents.run(AgentKind::Jaato, &talk)?)?);
         }
-        call = call.min(median_call(&agents.run(Who::Jaato, &calls)?)?);
+        call = call.min(median_call(&agents.run(AgentKind::Jaato, &calls)?)?);
     }
-    let naps = Script::of_tool("mcp__s0__nap", &json!({ "ms": NAP_MS }), BESIDE, STEPS);
-    let beside = whole_run(&agents.run(Who::Jaato, &naps)?)?;
+    let naps = ModelScript::of_tool("mcp__s0__nap", &json!({ "ms": NAP_MS }), BESIDE, STEPS);
+    let beside = whole_run(&agents.run(AgentKind::Jaato, &naps)?)?;
     let figure = |what, measured, target| {
-        Figure::new(&format!("MCP servers: {what}"), measured, "ms", target)
+        BenchmarkFigure::new(&format!("MCP servers: {what}"), measured, "ms", target)
     };
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
-    Ok(Outcome::Figures(vec![
-        figure("a call, by a client that does nothing else", own_ms, Target::None),
-        figure("a call, answer to next request", ms(call), Target::None),
+    Ok(BenchmarkOutcome::Figures(vec![
+        figure("a call, by a client that does nothing else", own_ms, FigureTarget::None),
+        figure("a call, answer to next request", ms(call), FigureTarget::None),
         figure(
             "a call, beyond the server's own time",
             ms(call) - own_ms,
-            Target::AtMost(MORE_MS_MAX),
+            FigureTarget::AtMost(MORE_MS_MAX),
         ),
-        Figure::new(
+        BenchmarkFigure::new(
             "MCP servers: 16 read-only calls of 2 s in four steps",
             beside.as_secs_f64(),
             "s",
-            Target::AtMost(BESIDE_S_MAX),
+            FigureTarget::AtMost(BESIDE_S_MAX),
         ),
-        figure("first request, without servers", ms(without), Target::None),
-        figure("first request, ten servers of which one hangs", ms(with), Target::None),
-        figure("how much later", ms(with) - ms(without), Target::AtMost(LATER_MS_MAX)),
+        figure("first request, without servers", ms(without), FigureTarget::None),
+        figure("first request, ten servers of which one hangs", ms(with), FigureTarget::None),
+        figure("how much later", ms(with) - ms(without), FigureTarget::AtMost(LATER_MS_MAX)),
     ]))
 }
 
 /// The configuration of the servers in the home.
-struct Servers {
+struct McpServersConfig {
     file: std::path::PathBuf,
     list: String,
 }
 
-impl Servers {
+impl McpServersConfig {
     /// Gets the description of each server once. The last server hangs afterwards.
-    fn new(agents: &Agents, yardstick: &Yardstick) -> Result<Self> {
+    fn new(agents: &BenchmarkAgents, yardstick: &Yardstick) -> Result<Self> {
         let hangs = agents.file("hangs");
         let program = yardstick.program();
         let mut list = Map::new();
@@ -120,18 +120,18 @@ impl Servers {
             .with_context(|| format!("writing `{}`", self.file.display()))
     }
 
-    fn take_away(&self) -> Result<()> {
+    fn remove_config(&self) -> Result<()> {
         fs::remove_file(&self.file).with_context(|| format!("removing `{}`", self.file.display()))
     }
 }
 
-fn first_request(run: &Run) -> Result<Duration> {
+fn first_request(run: &AgentRun) -> Result<Duration> {
     let first = run.asked.first().context("the model was never asked")?;
     Ok(first.at.duration_since(run.started))
 }
 
 /// Returns the time from the start to the request with the last results.
-fn whole_run(run: &Run) -> Result<Duration> {
+fn whole_run(run: &AgentRun) -> Result<Duration> {
     let last = run.asked.last().context("the model was never asked")?;
     if last.results != STEPS * BESIDE || !last.last_result.contains("rested") {
         bail!("not every call was answered: {last:?}");
@@ -140,7 +140,7 @@ fn whole_run(run: &Run) -> Result<Duration> {
 }
 
 /// Returns the median time from the model's answer with a call to the request with its result.
-fn median_call(run: &Run) -> Result<Duration> {
+fn median_call(run: &AgentRun) -> Result<Duration> {
     let last = run.asked.last().context("the model was never asked")?;
     // A run with missing calls or errors would look fast.
     if last.results != CALLS || !last.last_result.contains("43") {

@@ -16,7 +16,7 @@ const LOOK_EVERY: Duration = Duration::from_micros(200);
 
 /// The observed memory, in KiB.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Seen {
+pub struct ObservedMemory {
     /// The highest total of the command and all its descendants in one sample. Memory shared
     /// with other programs counts proportionally.
     pub together: u64,
@@ -25,19 +25,19 @@ pub struct Seen {
 }
 
 /// Observes until it is stopped.
-pub struct Looker {
+pub struct MemoryObserver {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Seen>,
+    thread: JoinHandle<ObservedMemory>,
 }
 
-impl Looker {
+impl MemoryObserver {
     /// Starts to observe the command with this process id, a child of this process. Orphaned
     /// descendants also become children of this process.
     pub fn start(root: u32) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
-            let mut seen = Seen::default();
+            let mut seen = ObservedMemory::default();
             while !stopped.load(Ordering::Relaxed) {
                 let together = pss_kib(&descendants_of(std::process::id()));
                 seen.together = seen.together.max(together);
@@ -50,7 +50,7 @@ impl Looker {
     }
 
     /// Stops and returns the observed memory.
-    pub fn stop(self) -> Result<Seen> {
+    pub fn stop(self) -> Result<ObservedMemory> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().ok().context("the thread that looks at the memory panicked")
     }

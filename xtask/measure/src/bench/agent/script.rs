@@ -17,15 +17,15 @@ pub const BEFORE_HANGING: &str = "let me think";
 
 /// The answers of a conversation, in order.
 #[derive(Debug, Clone)]
-pub struct Script {
-    pub answers: Vec<Answer>,
+pub struct ModelScript {
+    pub answers: Vec<ScriptedAnswer>,
     /// The delay of each answer, so that the memory between requests can be observed.
     pub pause: Duration,
 }
 
 /// One answer of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum ScriptedAnswer {
     /// Parallel calls of the shell.
     Calls(Vec<String>),
     /// This many parallel calls of another tool.
@@ -39,28 +39,28 @@ pub enum Answer {
     Hang,
 }
 
-impl Script {
+impl ModelScript {
     /// Returns a script with one shell command per step, then the last message.
     pub fn one_by_one(commands: &[&str]) -> Self {
-        let mut answers: Vec<Answer> =
-            commands.iter().map(|&command| Answer::Calls(vec![command.to_owned()])).collect();
-        answers.push(Answer::LastWords);
+        let mut answers: Vec<ScriptedAnswer> =
+            commands.iter().map(|&command| ScriptedAnswer::Calls(vec![command.to_owned()])).collect();
+        answers.push(ScriptedAnswer::LastWords);
         Self { answers, pause: Duration::ZERO }
     }
 
     /// Returns a script with the same call of another tool, `count` times in parallel in each step,
     /// then the last message.
     pub fn of_tool(name: &str, arguments: &Value, count: usize, steps: usize) -> Self {
-        let call = Answer::Tool { name: name.to_owned(), arguments: arguments.clone(), count };
+        let call = ScriptedAnswer::Tool { name: name.to_owned(), arguments: arguments.clone(), count };
         let mut answers = vec![call; steps];
-        answers.push(Answer::LastWords);
+        answers.push(ScriptedAnswer::LastWords);
         Self { answers, pause: Duration::ZERO }
     }
 
     /// Returns a script with all calls in one answer, then the last message.
     pub fn together(commands: &[&str]) -> Self {
         let calls = commands.iter().map(|&command| command.to_owned()).collect();
-        Self { answers: vec![Answer::Calls(calls), Answer::LastWords], pause: Duration::ZERO }
+        Self { answers: vec![ScriptedAnswer::Calls(calls), ScriptedAnswer::LastWords], pause: Duration::ZERO }
     }
 
     /// Delays each answer.
@@ -70,16 +70,16 @@ impl Script {
 
     /// Returns the answer to a request with this many tool results. They determine the position in
     /// the conversation, so the server keeps no state.
-    pub fn after(&self, results: usize) -> Option<&Answer> {
+    pub fn answer_after(&self, results: usize) -> Option<&ScriptedAnswer> {
         let mut seen = 0;
         for answer in &self.answers {
             if seen == results {
                 return Some(answer);
             }
             seen += match answer {
-                Answer::Calls(calls) => calls.len(),
-                Answer::Tool { count, .. } => *count,
-                Answer::LastWords | Answer::Hang => return None,
+                ScriptedAnswer::Calls(calls) => calls.len(),
+                ScriptedAnswer::Tool { count, .. } => *count,
+                ScriptedAnswer::LastWords | ScriptedAnswer::Hang => return None,
             };
         }
         None
@@ -87,42 +87,42 @@ impl Script {
 }
 
 /// Returns the whole answer as one object, or `None` for an answer that hangs.
-pub fn whole(answer: &Answer, results: usize) -> Option<String> {
+pub fn response_body(answer: &ScriptedAnswer, results: usize) -> Option<String> {
     let (message, reason) = match answer {
-        Answer::Calls(_) | Answer::Tool { .. } => {
+        ScriptedAnswer::Calls(_) | ScriptedAnswer::Tool { .. } => {
             let calls = calls(answer, results);
             (json!({ "role": "assistant", "content": null, "tool_calls": calls }), "tool_calls")
         }
-        Answer::LastWords => (json!({ "role": "assistant", "content": LAST_WORDS }), "stop"),
-        Answer::Hang => return None,
+        ScriptedAnswer::LastWords => (json!({ "role": "assistant", "content": LAST_WORDS }), "stop"),
+        ScriptedAnswer::Hang => return None,
     };
     let choice = json!({ "index": 0, "message": message, "finish_reason": reason });
-    Some(head("chat.completion", &json!([choice]), &usage()).to_string())
+    Some(response_object("chat.completion", &json!([choice]), &usage()).to_string())
 }
 
 /// Returns the answer as server-sent events, or the start of an answer that hangs.
-pub fn streamed(answer: &Answer, results: usize) -> String {
+pub fn streamed_body(answer: &ScriptedAnswer, results: usize) -> String {
     let mut text = String::new();
     let mut event = |choices: Value, usage: Value| {
-        let chunk = head("chat.completion.chunk", &choices, &usage);
+        let chunk = response_object("chat.completion.chunk", &choices, &usage);
         // Writing to a string cannot fail.
         let _ = write!(text, "data: {chunk}\n\n");
     };
     let choice = |delta: Value, reason: Value| json!([{ "index": 0, "delta": delta, "finish_reason": reason }]);
     event(choice(json!({ "role": "assistant", "content": "" }), Value::Null), Value::Null);
     let reason = match answer {
-        Answer::Calls(_) | Answer::Tool { .. } => {
+        ScriptedAnswer::Calls(_) | ScriptedAnswer::Tool { .. } => {
             for (index, mut call) in calls(answer, results).into_iter().enumerate() {
                 call["index"] = json!(index);
                 event(choice(json!({ "tool_calls": [call] }), Value::Null), Value::Null);
             }
             "tool_calls"
         }
-        Answer::LastWords => {
+        ScriptedAnswer::LastWords => {
             event(choice(json!({ "content": LAST_WORDS }), Value::Null), Value::Null);
             "stop"
         }
-        Answer::Hang => {
+        ScriptedAnswer::Hang => {
             event(choice(json!({ "content": BEFORE_HANGING }), Value::Null), Value::Null);
             return text;
         }
@@ -133,7 +133,7 @@ pub fn streamed(answer: &Answer, results: usize) -> String {
     text
 }
 
-fn calls(answer: &Answer, results: usize) -> Vec<Value> {
+fn calls(answer: &ScriptedAnswer, results: usize) -> Vec<Value> {
     let call = |(index, (name, arguments)): (usize, (&str, String))| {
         json!({
             "id": format!("call_{results}_{index}"),
@@ -142,17 +142,17 @@ fn calls(answer: &Answer, results: usize) -> Vec<Value> {
         })
     };
     let called: Vec<(&str, String)> = match answer {
-        Answer::Calls(commands) => {
+        ScriptedAnswer::Calls(commands) => {
             let of_shell = |command| (TOOL, json!({ "command": command }).to_string());
             commands.iter().map(of_shell).collect()
         }
-        Answer::Tool { name, arguments, count } => vec![(name, arguments.to_string()); *count],
-        Answer::LastWords | Answer::Hang => Vec::new(),
+        ScriptedAnswer::Tool { name, arguments, count } => vec![(name, arguments.to_string()); *count],
+        ScriptedAnswer::LastWords | ScriptedAnswer::Hang => Vec::new(),
     };
     called.into_iter().enumerate().map(call).collect()
 }
 
-fn head(object: &str, choices: &Value, usage: &Value) -> Value {
+fn response_object(object: &str, choices: &Value, usage: &Value) -> Value {
     json!({
         "id": "chatcmpl-bench",
         "object": object,
@@ -173,22 +173,22 @@ mod tests {
 
     #[test]
     fn the_place_in_a_conversation_follows_from_the_results() {
-        let script = Script::one_by_one(&["a", "b"]);
-        assert_eq!(script.after(0), Some(&Answer::Calls(vec!["a".to_owned()])));
-        assert_eq!(script.after(1), Some(&Answer::Calls(vec!["b".to_owned()])));
-        assert_eq!(script.after(2), Some(&Answer::LastWords));
-        assert_eq!(script.after(3), None);
-        let script = Script::together(&["a", "b"]);
-        assert_eq!(script.after(1), None, "one of two results is missing");
-        assert_eq!(script.after(2), Some(&Answer::LastWords));
+        let script = ModelScript::one_by_one(&["a", "b"]);
+        assert_eq!(script.answer_after(0), Some(&ScriptedAnswer::Calls(vec!["a".to_owned()])));
+        assert_eq!(script.answer_after(1), Some(&ScriptedAnswer::Calls(vec!["b".to_owned()])));
+        assert_eq!(script.answer_after(2), Some(&ScriptedAnswer::LastWords));
+        assert_eq!(script.answer_after(3), None);
+        let script = ModelScript::together(&["a", "b"]);
+        assert_eq!(script.answer_after(1), None, "one of two results is missing");
+        assert_eq!(script.answer_after(2), Some(&ScriptedAnswer::LastWords));
     }
 
     #[test]
     fn whole_and_streamed_answers_say_the_same() {
-        let answer = Answer::Calls(vec!["echo 1".to_owned(), "echo \"2\"".to_owned()]);
-        let whole: Value = serde_json::from_str(&whole(&answer, 3).unwrap()).unwrap();
+        let answer = ScriptedAnswer::Calls(vec!["echo 1".to_owned(), "echo \"2\"".to_owned()]);
+        let whole: Value = serde_json::from_str(&response_body(&answer, 3).unwrap()).unwrap();
         let calls = whole["choices"][0]["message"]["tool_calls"].as_array().unwrap();
-        let text = streamed(&answer, 3);
+        let text = streamed_body(&answer, 3);
         let mut pieces = Vec::new();
         for line in text.lines().filter_map(|line| line.strip_prefix("data: {")) {
             let chunk: Value = serde_json::from_str(&format!("{{{line}")).unwrap();
@@ -204,8 +204,8 @@ mod tests {
 
     #[test]
     fn an_answer_that_hangs_has_a_beginning_and_no_end() {
-        assert_eq!(whole(&Answer::Hang, 0), None);
-        let text = streamed(&Answer::Hang, 0);
+        assert_eq!(response_body(&ScriptedAnswer::Hang, 0), None);
+        let text = streamed_body(&ScriptedAnswer::Hang, 0);
         assert!(text.contains(BEFORE_HANGING) && !text.contains("[DONE]"), "{text}");
     }
 }

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::script::{Answer, Script, streamed, whole};
+use super::script::{ScriptedAnswer, ModelScript, streamed_body, response_body};
 
 /// More than any request of a benchmark. A longer request is a bug of the agent.
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -24,7 +24,7 @@ const COMPLETIONS: &str = "/v1/chat/completions";
 
 /// The data of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct ModelRequestRecord {
     /// When the whole request had arrived.
     pub at: Instant,
     /// The time since the last answer was sent, or `None` for the first request of a script.
@@ -41,28 +41,28 @@ pub struct Asked {
 }
 
 /// The server. Dropping it stops it.
-pub struct Server {
+pub struct ScriptedModelServer {
     address: SocketAddr,
-    shared: Arc<Shared>,
-    asked: Receiver<Asked>,
+    shared: Arc<ScriptedServerState>,
+    asked: Receiver<ModelRequestRecord>,
     accepting: Option<JoinHandle<()>>,
 }
 
-struct Shared {
-    script: Mutex<Script>,
-    asked: Mutex<Sender<Asked>>,
+struct ScriptedServerState {
+    script: Mutex<ModelScript>,
+    asked: Mutex<Sender<ModelRequestRecord>>,
     closing: AtomicBool,
     /// When the last answer of the script was sent.
     answered: Mutex<Option<Instant>>,
 }
 
-impl Server {
+impl ScriptedModelServer {
     /// Starts a server on a free port.
-    pub fn start(script: Script) -> Result<Self> {
+    pub fn start(script: ModelScript) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("listening")?;
         let address = listener.local_addr().context("listening")?;
         let (sender, asked) = channel();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ScriptedServerState {
             script: Mutex::new(script),
             asked: Mutex::new(sender),
             closing: AtomicBool::new(false),
@@ -79,18 +79,18 @@ impl Server {
     }
 
     /// Answers from another script.
-    pub fn play(&self, script: Script) {
+    pub fn play(&self, script: ModelScript) {
         *self.shared.script.lock() = script;
         *self.shared.answered.lock() = None;
     }
 
     /// Takes the requests since the last time.
-    pub fn take_asked(&self) -> Vec<Asked> {
+    pub fn take_requests(&self) -> Vec<ModelRequestRecord> {
         self.asked.try_iter().collect()
     }
 
     /// Waits for the next request.
-    pub fn next_asked(&self, within: Duration) -> Result<Asked> {
+    pub fn next_request(&self, within: Duration) -> Result<ModelRequestRecord> {
         match self.asked.recv_timeout(within) {
             Ok(asked) => Ok(asked),
             Err(RecvTimeoutError::Timeout) => bail!("no request came within {within:?}"),
@@ -99,7 +99,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ScriptedModelServer {
     fn drop(&mut self) {
         self.shared.closing.store(true, Ordering::SeqCst);
         // Wakes the accepting thread. If this fails, the thread has already ended.
@@ -111,7 +111,7 @@ impl Drop for Server {
     }
 }
 
-fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+fn accept(listener: &TcpListener, shared: &Arc<ScriptedServerState>) {
     for stream in listener.incoming() {
         if shared.closing.load(Ordering::SeqCst) {
             return;
@@ -131,7 +131,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 }
 
 /// Answers requests until the client closes the connection.
-fn serve(stream: &TcpStream, shared: &Shared) -> Result<()> {
+fn serve(stream: &TcpStream, shared: &ScriptedServerState) -> Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream);
     while let Some(request) = read_request(&mut reader)? {
@@ -160,13 +160,13 @@ fn serve(stream: &TcpStream, shared: &Shared) -> Result<()> {
 }
 
 /// An HTTP request.
-pub struct Request {
+pub struct ModelHttpRequest {
     pub target: String,
     pub body: Vec<u8>,
 }
 
 /// Reads a request. Returns `None` if the client has closed the connection.
-pub fn read_request(reader: &mut impl BufRead) -> Result<Option<Request>> {
+pub fn read_request(reader: &mut impl BufRead) -> Result<Option<ModelHttpRequest>> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {
         return Ok(None);
@@ -195,42 +195,42 @@ pub fn read_request(reader: &mut impl BufRead) -> Result<Option<Request>> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    Ok(Some(Request { target, body }))
+    Ok(Some(ModelHttpRequest { target, body }))
 }
 
 /// Returns the bytes of the response, and the data of the request.
-fn reply(script: &Script, request: &Request, at: Instant) -> Result<(Vec<u8>, Option<Asked>)> {
+fn reply(script: &ModelScript, request: &ModelHttpRequest, at: Instant) -> Result<(Vec<u8>, Option<ModelRequestRecord>)> {
     if request.target != COMPLETIONS {
         let text = format!(r#"{{"error":{{"message":"nothing is at `{}`"}}}}"#, request.target);
         return Ok((response("404 Not Found", "application/json", text.as_bytes()), None));
     }
     let body: Value = serde_json::from_slice(&request.body).context("reading a request's body")?;
-    let mut asked = asked(&body, at)?;
-    let Some(answer) = script.after(asked.results) else {
+    let mut asked = request_record(&body, at)?;
+    let Some(answer) = script.answer_after(asked.results) else {
         let text = format!(
             r#"{{"error":{{"message":"the script has no answer after {} results"}}}}"#,
             asked.results
         );
         return Ok((response("400 Bad Request", "application/json", text.as_bytes()), Some(asked)));
     };
-    asked.hangs = *answer == Answer::Hang;
+    asked.hangs = *answer == ScriptedAnswer::Hang;
     let bytes = if body["stream"] == true {
-        in_chunks(&streamed(answer, asked.results), answer)
+        in_chunks(&streamed_body(answer, asked.results), answer)
     } else {
-        let text = whole(answer, asked.results).context("only a stream can hang")?;
+        let text = response_body(answer, asked.results).context("only a stream can hang")?;
         response("200 OK", "application/json", text.as_bytes())
     };
     Ok((bytes, Some(asked)))
 }
 
-fn asked(body: &Value, at: Instant) -> Result<Asked> {
+fn request_record(body: &Value, at: Instant) -> Result<ModelRequestRecord> {
     let messages = body["messages"].as_array().context("a request without messages")?;
     let results: Vec<&Value> =
         messages.iter().filter(|message| message["role"] == "tool").collect();
     let last_result = results.last().map(|result| text_of(&result["content"])).unwrap_or_default();
     let kept_bytes = serde_json::from_str(&last_result).map_or(0, |result| longest_file(&result));
     let (results, since_answer) = (results.len(), None);
-    Ok(Asked { at, since_answer, results, last_result, kept_bytes, hangs: false })
+    Ok(ModelRequestRecord { at, since_answer, results, last_result, kept_bytes, hangs: false })
 }
 
 /// The keys with which a result names a file that holds its full output, at any depth.
@@ -267,8 +267,8 @@ fn response(status: &str, kind: &str, body: &[u8]) -> Vec<u8> {
 }
 
 /// Encodes one chunk, and the end mark unless the answer hangs.
-fn in_chunks(text: &str, answer: &Answer) -> Vec<u8> {
-    let end = if *answer == Answer::Hang { "" } else { "0\r\n\r\n" };
+fn in_chunks(text: &str, answer: &ScriptedAnswer) -> Vec<u8> {
+    let end = if *answer == ScriptedAnswer::Hang { "" } else { "0\r\n\r\n" };
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked";
     format!("{head}\r\n\r\n{:x}\r\n{text}\r\n{end}", text.len()).into_bytes()
 }
@@ -281,7 +281,7 @@ mod tests {
     use std::io::Read;
 
     /// Sends the bodies over one connection, closes it, and returns everything that was received.
-    fn talk(server: &Server, bodies: &[Value]) -> String {
+    fn talk(server: &ScriptedModelServer, bodies: &[Value]) -> String {
         let mut stream = TcpStream::connect(server.address).unwrap();
         for body in bodies {
             let body = body.to_string();
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn one_connection_carries_a_conversation_and_what_was_asked_is_told() {
-        let server = Server::start(Script::one_by_one(&["echo 1"])).unwrap();
+        let server = ScriptedModelServer::start(ModelScript::one_by_one(&["echo 1"])).unwrap();
         let text = talk(
             &server,
             &[
@@ -314,15 +314,15 @@ mod tests {
         let (first, second) = text.split_once("0\r\n\r\n").unwrap();
         assert!(first.contains("text/event-stream") && first.contains("call_0_0"), "{first}");
         assert!(second.contains("application/json") && second.contains(LAST_WORDS), "{second}");
-        let asked = server.take_asked();
+        let asked = server.take_requests();
         assert_eq!(asked.iter().map(|asked| asked.results).collect::<Vec<_>>(), [0, 1]);
         assert_eq!(asked[1].last_result, "one");
-        assert!(server.take_asked().is_empty());
+        assert!(server.take_requests().is_empty());
     }
 
     #[test]
     fn a_request_beyond_the_script_is_refused() {
-        let server = Server::start(Script::one_by_one(&[])).unwrap();
+        let server = ScriptedModelServer::start(ModelScript::one_by_one(&[])).unwrap();
         let text = talk(&server, &[json!({ "messages": [result("x")] })]);
         assert!(text.starts_with("HTTP/1.1 400 ") && text.contains("after 1 results"), "{text}");
     }
@@ -333,7 +333,7 @@ mod tests {
         let file = folder.path().join("stdout");
         std::fs::write(&file, "twelve bytes").unwrap();
         let content = json!({ "bytes": { "length": 12, "file": file } });
-        let asked = asked(&json!({ "messages": [result(&content.to_string())] }), Instant::now());
+        let asked = request_record(&json!({ "messages": [result(&content.to_string())] }), Instant::now());
         let asked = asked.unwrap();
         assert_eq!(asked.kept_bytes, 12);
         let content = json!({ "stdout": "twelve", "output_file": file }).to_string();
@@ -343,8 +343,8 @@ mod tests {
         assert_eq!(asked_of(&missing).kept_bytes, 0);
     }
 
-    fn asked_of(content: &str) -> Asked {
-        asked(&json!({ "messages": [result(content)] }), Instant::now()).unwrap()
+    fn asked_of(content: &str) -> ModelRequestRecord {
+        request_record(&json!({ "messages": [result(content)] }), Instant::now()).unwrap()
     }
 
     #[test]

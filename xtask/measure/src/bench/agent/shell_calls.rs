@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use super::agents::{Agents, Who};
-use super::script::Script;
-use crate::bench::table::{Figure, Target};
-use crate::bench::{Outcome, ROUNDS};
-use xtask::workspace::Workspace;
+use super::agents::{BenchmarkAgents, AgentKind};
+use super::script::ModelScript;
+use crate::bench::table::{BenchmarkFigure, FigureTarget};
+use crate::bench::{BenchmarkOutcome, ROUNDS};
+use xtask::workspace::CargoWorkspace;
 
 /// The number of sequential calls.
 const CALLS: usize = 20;
@@ -26,57 +26,57 @@ const TOGETHER_S_MAX: f64 = 1.15;
 const PAIRS: usize = 5;
 
 /// Runs both agents alternately.
-pub fn shell_calls(workspace: &Workspace) -> Result<Outcome> {
-    let agents = Agents::new(workspace, "shell-calls")?;
-    let (mut jaato, mut yardstick) = (Walls::UNKNOWN, Walls::UNKNOWN);
+pub fn shell_calls(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
+    let agents = BenchmarkAgents::new(workspace, "shell-calls")?;
+    let (mut jaato, mut yardstick) = (ShellCallTimes::UNKNOWN, ShellCallTimes::UNKNOWN);
     for _ in 0..ROUNDS {
         for _ in 0..PAIRS {
-            jaato.take_short(&agents, Who::Jaato)?;
-            yardstick.take_short(&agents, Who::Yardstick)?;
+            jaato.take_short(&agents, AgentKind::Jaato)?;
+            yardstick.take_short(&agents, AgentKind::Yardstick)?;
         }
-        jaato.take_together(&agents, Who::Jaato)?;
-        yardstick.take_together(&agents, Who::Yardstick)?;
+        jaato.take_together(&agents, AgentKind::Jaato)?;
+        yardstick.take_together(&agents, AgentKind::Yardstick)?;
     }
-    Ok(Outcome::Figures(figures(jaato, yardstick)))
+    Ok(BenchmarkOutcome::Figures(figures(jaato, yardstick)))
 }
 
-fn figures(jaato: Walls, yardstick: Walls) -> Vec<Figure> {
+fn figures(jaato: ShellCallTimes, yardstick: ShellCallTimes) -> Vec<BenchmarkFigure> {
     let figure = |what, measured, unit, target| {
-        Figure::new(&format!("shell calls: {what}"), measured, unit, target)
+        BenchmarkFigure::new(&format!("shell calls: {what}"), measured, unit, target)
     };
     let more_ms = jaato.call_ms() - yardstick.call_ms();
     vec![
-        figure("each, yardstick", yardstick.call_ms(), "ms", Target::None),
-        figure("each, jaato", jaato.call_ms(), "ms", Target::None),
-        figure("each, beyond the yardstick", more_ms, "ms", Target::AtMost(MORE_MS_MAX)),
-        figure("8 × `sleep 1`, yardstick", yardstick.together_s(), "s", Target::None),
-        figure("8 × `sleep 1`, jaato", jaato.together_s(), "s", Target::AtMost(TOGETHER_S_MAX)),
+        figure("each, yardstick", yardstick.call_ms(), "ms", FigureTarget::None),
+        figure("each, jaato", jaato.call_ms(), "ms", FigureTarget::None),
+        figure("each, beyond the yardstick", more_ms, "ms", FigureTarget::AtMost(MORE_MS_MAX)),
+        figure("8 × `sleep 1`, yardstick", yardstick.together_s(), "s", FigureTarget::None),
+        figure("8 × `sleep 1`, jaato", jaato.together_s(), "s", FigureTarget::AtMost(TOGETHER_S_MAX)),
     ]
 }
 
 /// The shortest times of whole runs of one agent, because noise only slows down. The start and the
 /// end of the agent are in all of them and cancel out.
 #[derive(Debug, Clone, Copy)]
-struct Walls {
+struct ShellCallTimes {
     one_call: Duration,
     many_calls: Duration,
     together: Duration,
 }
 
-impl Walls {
+impl ShellCallTimes {
     const UNKNOWN: Self =
         Self { one_call: Duration::MAX, many_calls: Duration::MAX, together: Duration::MAX };
 
-    fn take_short(&mut self, agents: &Agents, who: Who) -> Result<()> {
-        let one = wall(agents, who, &Script::one_by_one(&["echo hello"]), 1)?;
-        let many = wall(agents, who, &Script::one_by_one(&["echo hello"; CALLS]), CALLS)?;
+    fn take_short(&mut self, agents: &BenchmarkAgents, who: AgentKind) -> Result<()> {
+        let one = wall(agents, who, &ModelScript::one_by_one(&["echo hello"]), 1)?;
+        let many = wall(agents, who, &ModelScript::one_by_one(&["echo hello"; CALLS]), CALLS)?;
         self.one_call = self.one_call.min(one);
         self.many_calls = self.many_calls.min(many);
         Ok(())
     }
 
-    fn take_together(&mut self, agents: &Agents, who: Who) -> Result<()> {
-        let together = wall(agents, who, &Script::together(&["sleep 1"; TOGETHER]), TOGETHER)?;
+    fn take_together(&mut self, agents: &BenchmarkAgents, who: AgentKind) -> Result<()> {
+        let together = wall(agents, who, &ModelScript::together(&["sleep 1"; TOGETHER]), TOGETHER)?;
         self.together = self.together.min(together);
         Ok(())
     }
@@ -93,7 +93,7 @@ impl Walls {
     }
 }
 
-fn wall(agents: &Agents, who: Who, script: &Script, calls: usize) -> Result<Duration> {
+fn wall(agents: &BenchmarkAgents, who: AgentKind, script: &ModelScript, calls: usize) -> Result<Duration> {
     let run = agents.run(who, script)?;
     // An agent that leaves out calls would look fast.
     if run.asked.last().map(|asked| asked.results) != Some(calls) {
@@ -109,10 +109,10 @@ mod tests {
     #[test]
     fn start_and_end_of_an_agent_fall_out() {
         let ms = Duration::from_millis;
-        let walls = Walls { one_call: ms(12), many_calls: ms(69), together: ms(1_062) };
+        let walls = ShellCallTimes { one_call: ms(12), many_calls: ms(69), together: ms(1_062) };
         let close = |measured: f64, expected: f64| (measured - expected).abs() < 1e-9;
         assert!(close(walls.call_ms(), 3.0) && close(walls.together_s(), 1.05), "{walls:?}");
-        let faster = Walls { one_call: ms(10), many_calls: ms(48), together: ms(1_010) };
+        let faster = ShellCallTimes { one_call: ms(10), many_calls: ms(48), together: ms(1_010) };
         let figures = figures(walls, faster);
         assert!(close(figures[2].measured, 1.0), "{figures:?}");
     }

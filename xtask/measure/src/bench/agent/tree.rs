@@ -27,7 +27,7 @@ use xtask::child;
 const KILL_EVERY: Duration = Duration::from_millis(10);
 
 /// A running command. It leads a process group, like a command that a shell starts.
-pub struct Tree {
+pub struct ProcessTree {
     root: Pid,
     started: Instant,
     cpu_before: Duration,
@@ -35,7 +35,7 @@ pub struct Tree {
 
 /// The end of the whole tree.
 #[derive(Debug)]
-pub struct Ended {
+pub struct ProcessTreeOutcome {
     /// The exit code or signal of the command itself.
     pub status: WaitStatus,
     /// The time until the command itself ended.
@@ -48,7 +48,7 @@ pub struct Ended {
     pub killed: usize,
 }
 
-impl Tree {
+impl ProcessTree {
     /// Starts the command. This process must have no other child, because it would count as a
     /// descendant of the command.
     pub fn start(command: &mut Command) -> Result<Self> {
@@ -62,7 +62,7 @@ impl Tree {
         let started = Instant::now();
         // This handle does not wait for the child: `end` waits for all children.
         let child =
-            command.spawn().with_context(|| format!("starting {}", child::shown(command)))?;
+            command.spawn().with_context(|| format!("starting {}", child::command_text(command)))?;
         let root = Pid::from_raw(i32::try_from(child.id()).context("a process id is too big")?);
         Ok(Self { root, started, cpu_before })
     }
@@ -87,8 +87,8 @@ impl Tree {
     }
 
     /// Waits until all processes are gone. Kills and counts those that are alive after `within`.
-    pub fn end(self, within: Duration) -> Result<Ended> {
-        let killer = Killer::start(within);
+    pub fn end(self, within: Duration) -> Result<ProcessTreeOutcome> {
+        let killer = DescendantKiller::start(within);
         let mut ended = None;
         let gone = loop {
             match waitpid(None, None) {
@@ -103,7 +103,7 @@ impl Tree {
         let killed = killer.stop()?;
         let (status, wall) = ended.context("the command was waited for by someone else")?;
         let cpu = cpu_of_children()?.saturating_sub(self.cpu_before);
-        Ok(Ended { status, wall, gone, cpu, killed })
+        Ok(ProcessTreeOutcome { status, wall, gone, cpu, killed })
     }
 }
 
@@ -119,12 +119,12 @@ fn duration(time: TimeVal) -> Duration {
 }
 
 /// Kills all descendants of this process when their time is up.
-struct Killer {
+struct DescendantKiller {
     stop: Sender<()>,
     thread: JoinHandle<usize>,
 }
 
-impl Killer {
+impl DescendantKiller {
     fn start(within: Duration) -> Self {
         let (stop, stopped) = channel();
         let thread = std::thread::spawn(move || {
@@ -172,8 +172,8 @@ mod tests {
         false
     }
 
-    fn shell(script: &str) -> Tree {
-        Tree::start(Command::new("sh").arg("-c").arg(script)).unwrap()
+    fn shell(script: &str) -> ProcessTree {
+        ProcessTree::start(Command::new("sh").arg("-c").arg(script)).unwrap()
     }
 
     #[test]
