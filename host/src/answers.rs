@@ -10,18 +10,18 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_runtime::ANSWER_MS;
-use jaato_runtime::session_loop::{UserAsker, EventSink, FormQuestion, NoAnswer, PermissionAsker};
+use jaato_runtime::session_loop::{EventSink, FormQuestion, NoAnswer, PermissionAsker, UserAsker};
 use jaato_runtime::types::ask::FormAnswer;
 use jaato_runtime::types::permission_prompt::{
     PermissionAnswer, PermissionDecision, PermissionPrompt,
 };
-use jaato_runtime::types::{Envelope, Error, ErrorKind, Event, SessionId};
+use jaato_runtime::types::{Error, ErrorKind, Event, EventEnvelope, SessionId};
 use jaato_runtime::visible;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
-use crate::conversation::Watch;
+use crate::conversation::SessionObservers;
 use crate::input_lines::read_lines;
 use crate::report;
 use crate::terminal::exact_line;
@@ -46,19 +46,19 @@ or \"allow_in_session\" or \"allow_always\" or \"deny\" or \"deny_in_turn\" or \
 \"answered\" or \"declined\", \"values\": {…}}}";
 
 /// Reads answers from standard input, for a session whose events go to a view.
-pub fn watch(view: &Arc<View>) -> Watch {
-    let client = Client::default();
+pub fn read_answers(view: &Arc<View>) -> SessionObservers {
+    let client = AnswerClient::default();
     tokio::spawn(client.clone().read());
-    let events = Announcing { client: client.clone(), view: Arc::clone(view) };
-    Watch { events: Arc::new(events), asker: Arc::new(client) }
+    let events = QuestionRecorder { client: client.clone(), view: Arc::clone(view) };
+    SessionObservers { events: Arc::new(events), asker: Arc::new(client) }
 }
 
 /// The program that answers.
 #[derive(Clone, Default)]
-struct Client(Arc<Inner>);
+struct AnswerClient(Arc<AnswerClientInner>);
 
 #[derive(Default)]
-struct Inner {
+struct AnswerClientInner {
     state: Mutex<State>,
     /// Wakes tasks that wait for an answer.
     changed: Notify,
@@ -67,59 +67,61 @@ struct Inner {
 #[derive(Default)]
 struct State {
     /// Questions that were announced and are still open.
-    open: BTreeMap<Key, Slot>,
+    open: BTreeMap<OpenQuestionKey, PendingQuestion>,
     /// Closed questions, the newest last.
-    over: VecDeque<Key>,
+    over: VecDeque<OpenQuestionKey>,
     /// Why no more answers will come.
     ended: Option<String>,
 }
 
 /// The key of a question: its id, which another session may also use, and its session.
-type Key = (String, SessionId);
+type OpenQuestionKey = (String, SessionId);
 
 /// An open question.
-struct Slot {
-    asked: OpenKind,
+struct PendingQuestion {
+    asked: OpenQuestionKind,
     /// Its answer, until that is taken.
-    given: Option<Given>,
+    given: Option<ClientAnswer>,
 }
 
 /// The kind of an open question: a permission prompt, with the answers that it allows, or a form.
 #[derive(Debug, Clone, PartialEq)]
-enum OpenKind {
+enum OpenQuestionKind {
     Prompt(Box<PermissionPrompt>),
     Form,
 }
 
 /// An answer, and the question that it names.
 #[derive(Debug, Clone, PartialEq)]
-struct Named {
+struct AddressedAnswer {
     id: String,
     /// The session, if several sessions ask.
     session: Option<SessionId>,
-    given: Given,
+    given: ClientAnswer,
 }
 
 /// A client's answer.
 #[derive(Debug, Clone, PartialEq)]
-enum Given {
+enum ClientAnswer {
     Decision(PermissionAnswer),
     Form(FormAnswer),
 }
 
 /// Records each question before it is announced, so that no answer can come too early.
-struct Announcing {
-    client: Client,
+struct QuestionRecorder {
+    client: AnswerClient,
     view: Arc<View>,
 }
 
-impl EventSink for Announcing {
-    fn event(&self, envelope: Envelope) {
+impl EventSink for QuestionRecorder {
+    fn event(&self, envelope: EventEnvelope) {
         let session = &envelope.session;
         match &envelope.event {
-            Event::FormAsked { form_id, .. } => self.client.open(form_id, session, OpenKind::Form),
+            Event::FormAsked { form_id, .. } => {
+                self.client.open(form_id, session, OpenQuestionKind::Form)
+            }
             Event::PermissionAsked(prompt) => {
-                let asked = OpenKind::Prompt(prompt.clone());
+                let asked = OpenQuestionKind::Prompt(prompt.clone());
                 self.client.open(prompt.call_id.as_str(), session, asked);
             }
             _ => {}
@@ -129,12 +131,12 @@ impl EventSink for Announcing {
 }
 
 /// A question that waits. Dropping it closes it.
-struct Open<'a> {
-    client: &'a Client,
-    key: Key,
+struct QuestionGuard<'a> {
+    client: &'a AnswerClient,
+    key: OpenQuestionKey,
 }
 
-impl Drop for Open<'_> {
+impl Drop for QuestionGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.client.0.state.lock();
         state.open.remove(&self.key);
@@ -145,15 +147,20 @@ impl Drop for Open<'_> {
     }
 }
 
-impl Client {
-    fn open(&self, id: &str, session: &SessionId, asked: OpenKind) {
+impl AnswerClient {
+    fn open(&self, id: &str, session: &SessionId, asked: OpenQuestionKind) {
         let key = (id.to_owned(), session.clone());
-        self.0.state.lock().open.entry(key).or_insert(Slot { asked, given: None });
+        self.0.state.lock().open.entry(key).or_insert(PendingQuestion { asked, given: None });
     }
 
-    fn waiting(&self, id: &str, session: &SessionId, asked: OpenKind) -> Open<'_> {
+    fn register_waiting(
+        &self,
+        id: &str,
+        session: &SessionId,
+        asked: OpenQuestionKind,
+    ) -> QuestionGuard<'_> {
         self.open(id, session, asked);
-        Open { client: self, key: (id.to_owned(), session.clone()) }
+        QuestionGuard { client: self, key: (id.to_owned(), session.clone()) }
     }
 
     /// Reads lines to the end, each as it arrives.
@@ -164,7 +171,7 @@ impl Client {
             number += 1;
             let taken = match line {
                 Ok(line) if line.trim_ascii().is_empty() => Ok(()),
-                Ok(line) => parse(&line).and_then(|named| self.take(named)),
+                Ok(line) => parse(&line).and_then(|named| self.accept_answer(named)),
                 Err(error) if error.kind == ErrorKind::Io => {
                     self.end(error.message);
                     return;
@@ -175,7 +182,7 @@ impl Client {
             problems += 1;
             if problems <= PROBLEMS_TOLD_MAX {
                 let Error { message, .. } = &error;
-                tell(
+                report_answer_error(
                     &format!("line {number} of standard input is not an answer: {message}"),
                     &error,
                 );
@@ -188,17 +195,18 @@ impl Client {
     }
 
     /// Passes an answer to the question that it names.
-    fn take(&self, named: Named) -> Result<(), Error> {
-        let Named { id, session, given } = named;
-        let names = |key: &Key| key.0 == id && session.as_ref().is_none_or(|it| *it == key.1);
+    fn accept_answer(&self, named: AddressedAnswer) -> Result<(), Error> {
+        let AddressedAnswer { id, session, given } = named;
+        let names =
+            |key: &OpenQuestionKey| key.0 == id && session.as_ref().is_none_or(|it| *it == key.1);
         let mut state = self.0.state.lock();
         let shown = exact_line(&visible::name(&id), ID_COLUMNS);
         let is_over = state.over.iter().any(names);
-        let mut found: Vec<&mut Slot> =
+        let mut found: Vec<&mut PendingQuestion> =
             state.open.iter_mut().filter(|(key, _)| names(key)).map(|(_, slot)| slot).collect();
         let text = match found.as_mut_slice() {
             [slot] if slot.given.is_some() => format!("`{shown}` is already answered"),
-            [slot] => match slot.refuses(&given) {
+            [slot] => match slot.mismatch_reason(&given) {
                 Some(why) => format!("`{shown}` {why}"),
                 None => {
                     slot.given = Some(given);
@@ -224,7 +232,7 @@ impl Client {
     ///
     /// # Errors
     /// Why no more answers will come.
-    async fn given(&self, open: &Open<'_>) -> Result<Given, String> {
+    async fn wait_for_answer(&self, open: &QuestionGuard<'_>) -> Result<ClientAnswer, String> {
         loop {
             let changed = self.0.changed.notified();
             tokio::pin!(changed);
@@ -244,30 +252,32 @@ impl Client {
     }
 }
 
-fn tell(text: &str, error: &Error) {
+fn report_answer_error(text: &str, error: &Error) {
     let hint = error.hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
     report::problems(&[format!("{text}{hint}")]);
 }
 
-impl Slot {
+impl PendingQuestion {
     /// Returns why an answer does not fit this question.
-    fn refuses(&self, given: &Given) -> Option<&'static str> {
+    fn mismatch_reason(&self, given: &ClientAnswer) -> Option<&'static str> {
         match (&self.asked, given) {
-            (OpenKind::Prompt(prompt), Given::Decision(answer)) => {
+            (OpenQuestionKind::Prompt(prompt), ClientAnswer::Decision(answer)) => {
                 let why =
                     "does not allow this answer: `answers` of its event lists the allowed ones";
                 (!prompt.allows(answer)).then_some(why)
             }
-            (OpenKind::Form, Given::Form(_)) => None,
-            (OpenKind::Prompt(_), Given::Form(_)) => {
+            (OpenQuestionKind::Form, ClientAnswer::Form(_)) => None,
+            (OpenQuestionKind::Prompt(_), ClientAnswer::Form(_)) => {
                 Some("is a tool call: answer it with `call_id`")
             }
-            (OpenKind::Form, Given::Decision(_)) => Some("is a form: answer it with `form_id`"),
+            (OpenQuestionKind::Form, ClientAnswer::Decision(_)) => {
+                Some("is a form: answer it with `form_id`")
+            }
         }
     }
 }
 
-impl PermissionAsker for Client {
+impl PermissionAsker for AnswerClient {
     fn unavailable(&self) -> Option<String> {
         self.0.state.lock().ended.clone()
     }
@@ -286,25 +296,25 @@ impl PermissionAsker for Client {
         prompt: &'a PermissionPrompt,
     ) -> BoxFuture<'a, Result<PermissionAnswer, NoAnswer>> {
         Box::pin(async move {
-            let asked = OpenKind::Prompt(Box::new(prompt.clone()));
-            let open = self.waiting(prompt.call_id.as_str(), session, asked);
-            match self.given(&open).await {
-                Ok(Given::Decision(answer)) => Ok(answer),
-                Ok(Given::Form(_)) => unreachable!("checked by `take`"),
+            let asked = OpenQuestionKind::Prompt(Box::new(prompt.clone()));
+            let open = self.register_waiting(prompt.call_id.as_str(), session, asked);
+            match self.wait_for_answer(&open).await {
+                Ok(ClientAnswer::Decision(answer)) => Ok(answer),
+                Ok(ClientAnswer::Form(_)) => unreachable!("checked by `take`"),
                 Err(reason) => Err(NoAnswer { reason }),
             }
         })
     }
 }
 
-impl UserAsker for Client {
+impl UserAsker for AnswerClient {
     fn form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
         Box::pin(async move {
-            let open = self.waiting(question.id, question.session, OpenKind::Form);
+            let open = self.register_waiting(question.id, question.session, OpenQuestionKind::Form);
             for left in (0..ANSWERS_MAX).rev() {
-                let answer = match self.given(&open).await {
-                    Ok(Given::Form(answer)) => answer,
-                    Ok(Given::Decision(_)) => unreachable!("checked by `take`"),
+                let answer = match self.wait_for_answer(&open).await {
+                    Ok(ClientAnswer::Form(answer)) => answer,
+                    Ok(ClientAnswer::Decision(_)) => unreachable!("checked by `take`"),
                     Err(reason) => return FormAnswer::nobody(reason),
                 };
                 let Err(error) = question.check(&answer) else { return answer };
@@ -319,7 +329,7 @@ impl UserAsker for Client {
 }
 
 /// Parses one line. Errors contain nothing of it.
-fn parse(line: &[u8]) -> Result<Named, Error> {
+fn parse(line: &[u8]) -> Result<AddressedAnswer, Error> {
     let wrong = |text: &str| Error::new(ErrorKind::InvalidArguments, text).with_hint(HINT);
     let value: Value = serde_json::from_slice(line)
         .map_err(|error| wrong(&format!("it is not JSON (column {})", error.column())))?;
@@ -328,11 +338,11 @@ fn parse(line: &[u8]) -> Result<Named, Error> {
     };
     let text = |key: &str| answer.get(key).and_then(Value::as_str);
     let (id, given) = match (text("call_id"), text("form_id")) {
-        (Some(id), None) => (id, Given::Decision(decision(answer, wrong)?)),
-        (None, Some(id)) => (id, Given::Form(form(answer, wrong)?)),
+        (Some(id), None) => (id, ClientAnswer::Decision(decision(answer, wrong)?)),
+        (None, Some(id)) => (id, ClientAnswer::Form(form(answer, wrong)?)),
         _ => return Err(wrong("`answer` has either a text `call_id` or a text `form_id`")),
     };
-    Ok(Named { id: id.to_owned(), session: text("session").map(SessionId::from), given })
+    Ok(AddressedAnswer { id: id.to_owned(), session: text("session").map(SessionId::from), given })
 }
 
 fn decision(
@@ -391,15 +401,15 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(line: &str, expected: Result<(&str, Given), &str>) {
+    fn check(line: &str, expected: Result<(&str, ClientAnswer), &str>) {
         let expected =
-            expected.map(|(id, given)| Named { id: id.to_owned(), session: None, given });
+            expected.map(|(id, given)| AddressedAnswer { id: id.to_owned(), session: None, given });
         let parsed = parse(line.as_bytes()).map_err(|error| error.message);
         assert_eq!(parsed, expected.map_err(str::to_owned), "{line}");
     }
 
-    fn decided(answer: PermissionAnswer) -> Result<(&'static str, Given), &'static str> {
-        Ok(("call_1", Given::Decision(answer)))
+    fn decided(answer: PermissionAnswer) -> Result<(&'static str, ClientAnswer), &'static str> {
+        Ok(("call_1", ClientAnswer::Decision(answer)))
     }
 
     #[test]
@@ -438,12 +448,12 @@ mod tests {
         check(&line("yes"), Err("`decision` is not a known decision"));
         check(
             r#"{"answer": {"form_id": "form_1", "outcome": "declined"}}"#,
-            Ok(("form_1", Given::Form(FormAnswer::declined()))),
+            Ok(("form_1", ClientAnswer::Form(FormAnswer::declined()))),
         );
         let values = [("day".to_owned(), json!("monday"))];
         check(
             r#"{"answer": {"form_id": "form_1", "outcome": "answered", "values": {"day": "monday"}}}"#,
-            Ok(("form_1", Given::Form(FormAnswer::answered(values.into_iter().collect())))),
+            Ok(("form_1", ClientAnswer::Form(FormAnswer::answered(values.into_iter().collect())))),
         );
     }
 
@@ -477,20 +487,23 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_is_taken_once_and_by_the_question_that_waits() {
-        let (client, main) = (Client::default(), SessionId::from("main"));
-        let given = || Given::Decision(PermissionAnswer::once(PermissionDecision::AllowOnce));
-        let prompt = || OpenKind::Prompt(Box::new(prompt()));
+        let (client, main) = (AnswerClient::default(), SessionId::from("main"));
+        let given =
+            || ClientAnswer::Decision(PermissionAnswer::once(PermissionDecision::AllowOnce));
+        let prompt = || OpenQuestionKind::Prompt(Box::new(prompt()));
         let take = |id: &str, session: Option<&str>, given| {
             let (id, session) = (id.to_owned(), session.map(SessionId::from));
-            client.take(Named { id, session, given }).map_err(|error| error.message)
+            client
+                .accept_answer(AddressedAnswer { id, session, given })
+                .map_err(|error| error.message)
         };
         let told = |id: &str| take(id, None, given());
         assert_eq!(told("call_1"), Err("no question `call_1` is waiting".to_owned()));
         client.open("call_1", &main, prompt());
         let always = PermissionAnswer::once(PermissionDecision::AllowAlways);
-        let wide = take("call_1", None, Given::Decision(always)).unwrap_err();
+        let wide = take("call_1", None, ClientAnswer::Decision(always)).unwrap_err();
         assert!(wide.starts_with("`call_1` does not allow this answer"), "{wide}");
-        let form = take("call_1", None, Given::Form(FormAnswer::declined()));
+        let form = take("call_1", None, ClientAnswer::Form(FormAnswer::declined()));
         assert_eq!(form, Err("`call_1` is a tool call: answer it with `call_id`".to_owned()));
         client.open("call_1", &SessionId::from("helper"), prompt());
         let several = "several sessions ask `call_1`: the answer's `session` says which";
@@ -500,14 +513,14 @@ mod tests {
         assert_eq!(again, Err("`call_1` is already answered".to_owned()));
         // It arrived before anything waited for it, and before the end of standard input.
         client.end("standard input has ended".to_owned());
-        let open = client.waiting("call_1", &main, prompt());
-        assert_eq!(client.given(&open).await, Ok(given()));
-        assert_eq!(client.given(&open).await, Err("standard input has ended".to_owned()));
+        let open = client.register_waiting("call_1", &main, prompt());
+        assert_eq!(client.wait_for_answer(&open).await, Ok(given()));
+        assert_eq!(client.wait_for_answer(&open).await, Err("standard input has ended".to_owned()));
         drop(open);
         let over = "`call_1` is closed: it was answered or withdrawn";
         assert_eq!(take("call_1", Some("main"), given()), Err(over.to_owned()));
         for number in 0..=REMEMBERED_MAX {
-            drop(client.waiting(&format!("form_{number}"), &main, OpenKind::Form));
+            drop(client.register_waiting(&format!("form_{number}"), &main, OpenQuestionKind::Form));
         }
         assert_eq!(client.0.state.lock().over.len(), REMEMBERED_MAX);
     }

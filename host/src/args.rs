@@ -8,7 +8,7 @@ use jaato_runtime::policy::PolicyMode;
 use jaato_runtime::types::{Effort, RequestOptions};
 use serde_json::Value;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{CommandFailure, Exit};
 
 /// The help heading of options that every command takes.
 const GLOBAL: &str = "Global options";
@@ -21,7 +21,7 @@ const CAPS: &str = "Session limits";
 
 /// What every command takes, before or after its name.
 #[derive(Debug, Args)]
-pub struct Global {
+pub struct GlobalArgs {
     /// Also search this folder for plugins; repeatable
     #[arg(long, value_name = "DIR", global = true, help_heading = GLOBAL)]
     pub plugin_dir: Vec<PathBuf>,
@@ -161,7 +161,7 @@ impl RequestArgs {
     ///
     /// # Errors
     /// When the schema cannot be read, or is not valid.
-    pub fn options(&self) -> Result<RequestOptions, Failure> {
+    pub fn options(&self) -> Result<RequestOptions, CommandFailure> {
         let mut options = RequestOptions::default();
         options.temperature = self.temperature.map(Temperature::get);
         options.max_output_tokens = self.max_output_tokens;
@@ -186,9 +186,9 @@ fn effort(word: &str) -> Result<Effort, String> {
 }
 
 /// Reads a JSON Schema.
-fn schema(path: &Path) -> Result<Value, Failure> {
+fn schema(path: &Path) -> Result<Value, CommandFailure> {
     let shown = path.display();
-    let refused = |text: String| Failure::new(Exit::Usage, text);
+    let refused = |text: String| CommandFailure::new(Exit::Usage, text);
     let text = std::fs::read_to_string(path)
         .map_err(|error| refused(format!("cannot read the schema `{shown}`: {error}")))?;
     let schema: Value = serde_json::from_str(&text)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_runtime::session_loop::{
-    UserAsker, Cancel, FormQuestion, NoAnswer, PermissionAsker, SecretAnswer, SecretQuestion,
+    Cancel, FormQuestion, NoAnswer, PermissionAsker, SecretAnswer, SecretQuestion, UserAsker,
 };
 use jaato_runtime::types::SessionId;
 use jaato_runtime::types::ask::FormAnswer;
@@ -15,7 +15,7 @@ use parking_lot::Mutex as SyncMutex;
 use tokio::sync::{Mutex, MutexGuard, OwnedMutexGuard, watch};
 use tokio::time::timeout;
 
-use crate::prompts::secret::{self, Hidden};
+use crate::prompts::secret::{self, HiddenInput};
 use crate::prompts::{form, permission};
 use crate::report;
 use crate::terminal::{self, Before, Reply, Text, exact_line};
@@ -224,8 +224,8 @@ impl UserAsker for TerminalAsker {
                 return nobody(VIEW_ENDED);
             };
             match secret::ask(&open, &secret_text(&question)).await {
-                Ok(Hidden::Typed(secret)) => SecretAnswer::Typed(secret),
-                Ok(Hidden::Declined) => SecretAnswer::Declined,
+                Ok(HiddenInput::Typed(secret)) => SecretAnswer::Typed(secret),
+                Ok(HiddenInput::Declined) => SecretAnswer::Declined,
                 Err(error) => nobody(&error.to_string()),
             }
         })

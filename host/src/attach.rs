@@ -3,12 +3,12 @@
 use std::path::{Component, Path, PathBuf};
 
 use jaato_runtime::Runtime;
-use jaato_runtime::policy::{PolicyCall, PluginSource, file_limits, folder_of_pattern};
-use jaato_runtime::session_loop::{UserPrompt, Session};
+use jaato_runtime::policy::{PluginSource, PolicyCall, file_limits, folder_of_pattern};
+use jaato_runtime::session_loop::{Session, UserPrompt};
 use jaato_runtime::types::{Annotations, PathGlob};
 use serde_json::Value;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{CommandFailure, Exit};
 use crate::report;
 use crate::terminal::{NAME_COLUMNS, exact_line};
 
@@ -32,20 +32,22 @@ const NAMES_MAX: usize = 3;
 /// # Errors
 /// For a file that cannot be attached, or that a rule denies. If a file named with `@` does not
 /// exist, or `@` does not attach it, the name is sent as text, with a note.
-pub async fn beside(
+pub async fn attach_files(
     runtime: &Runtime,
     session: &Session,
     prompt: UserPrompt,
     files: &[PathBuf],
-) -> Result<UserPrompt, Failure> {
+) -> Result<UserPrompt, CommandFailure> {
     for file in files {
         if let Some(rule) = denied_path(session, file) {
             let text = format!("cannot attach `{}`: a rule denies `{rule}`", file.display());
-            return Err(Failure::new(Exit::Usage, text).hint("`jaato permission list` shows it"));
+            return Err(
+                CommandFailure::new(Exit::Usage, text).hint("`jaato permission list` shows it")
+            );
         }
     }
     let mut files = files.to_vec();
-    for file in mentioned(&prompt.text) {
+    for file in mentioned_files(&prompt.text) {
         if files.contains(&file) {
             continue;
         }
@@ -63,9 +65,9 @@ pub async fn beside(
             None => files.push(file),
         }
     }
-    report::problems(unattached(&prompt.text).as_slice());
+    report::problems(unattached_note(&prompt.text).as_slice());
     let attached = runtime.attach(session.id(), prompt, &files).await;
-    let attached = attached.map_err(|error| Failure {
+    let attached = attached.map_err(|error| CommandFailure {
         exit: Exit::Usage,
         message: error.message,
         hint: error.hint,
@@ -111,7 +113,7 @@ fn is_covered(file: &Path, pattern: &str) -> bool {
 }
 
 /// Splits the files of `/attach`. A file whose name contains blanks must be the only one.
-pub fn listed(files: &str) -> Vec<PathBuf> {
+pub fn parse_file_list(files: &str) -> Vec<PathBuf> {
     if is_file(&files) {
         return vec![files.into()];
     }
@@ -119,9 +121,9 @@ pub fn listed(files: &str) -> Vec<PathBuf> {
 }
 
 /// Lists the files that a text names with `@`, without duplicates.
-pub fn mentioned(text: &str) -> Vec<PathBuf> {
+pub fn mentioned_files(text: &str) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = Vec::new();
-    for file in names(text).filter_map(file_of) {
+    for file in mention_names(text).filter_map(file_of) {
         if !files.contains(&file) {
             files.push(file);
         }
@@ -131,10 +133,10 @@ pub fn mentioned(text: &str) -> Vec<PathBuf> {
 
 /// Returns a note about the words after `@` that look like paths and name no file, if there are
 /// any. Such a word is sent as text.
-pub fn unattached(text: &str) -> Option<String> {
+pub fn unattached_note(text: &str) -> Option<String> {
     let is_path = |name: &str| name.contains(['.', '/']) || Path::new(name).is_dir();
     let mut others: Vec<&str> = Vec::new();
-    for name in names(text).filter(|name| file_of(name).is_none()) {
+    for name in mention_names(text).filter(|name| file_of(name).is_none()) {
         let name = name.trim_end_matches(ENDS);
         if is_path(name) && !others.contains(&name) {
             others.push(name);
@@ -153,7 +155,7 @@ pub fn unattached(text: &str) -> Option<String> {
 }
 
 /// Lists the text after each `@` that begins a word: the rest of the word, or the text in quotes.
-fn names(text: &str) -> impl Iterator<Item = &str> {
+fn mention_names(text: &str) -> impl Iterator<Item = &str> {
     let is_begin = |at: &usize| {
         let before = text[..*at].trim_end_matches(BEGINS);
         before.is_empty() || before.ends_with(char::is_whitespace)
@@ -190,7 +192,7 @@ mod tests {
         let path = folder.path().join("moon.png");
         std::fs::write(&path, "x").unwrap();
         let path = path.to_str().unwrap();
-        let found = |text: String| mentioned(&text);
+        let found = |text: String| mentioned_files(&text);
         assert_eq!(found(format!("what is on @{path}?")), [PathBuf::from(path)]);
         assert_eq!(found(format!("@{path} @{path}")), [PathBuf::from(path)]);
         assert_eq!(found(format!("the moon (@{path})")), [PathBuf::from(path)]);
@@ -204,16 +206,20 @@ mod tests {
         let words =
             ["mail ann@example.org", "@nobody here", "@", "@@ -1,3 @@", "f(\"@a.b\")", &see];
         for text in words {
-            assert_eq!((mentioned(text), unattached(text)), (Vec::new(), None), "{text}");
+            assert_eq!(
+                (mentioned_files(text), unattached_note(text)),
+                (Vec::new(), None),
+                "{text}"
+            );
         }
         let folder = folder.path().to_str().unwrap();
         let text = format!("@{folder} and (@nope.py) or @'a b.c', @nope.py.");
-        assert_eq!(mentioned(&text), Vec::<PathBuf>::new(), "a folder is none");
+        assert_eq!(mentioned_files(&text), Vec::<PathBuf>::new(), "a folder is none");
         let note = format!(
             "sent as text, without a file: `@{folder}` is a folder, `@nope.py` is not a file, \
              `@a b.c` is not a file"
         );
-        assert_eq!(unattached(&text), Some(note));
+        assert_eq!(unattached_note(&text), Some(note));
     }
 
     #[test]

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use clap::Args;
 use jaato_runtime::registry::PluginEntry;
 use jaato_runtime::session_loop::{Cancel, EventSink, Session, note_bytes};
-use jaato_runtime::types::{Data, Envelope, Error, ErrorKind, Event, Output, ToolName};
+use jaato_runtime::types::{DataPart, Error, ErrorKind, Event, EventEnvelope, Output, ToolName};
 use jaato_runtime::{Runtime, SessionOptions};
 use serde_json::{Map, Value, json};
 
-use crate::args::{EnvironmentArgs, Global, OutputForm};
+use crate::args::{EnvironmentArgs, GlobalArgs, OutputForm};
 use crate::ask::TerminalAsker;
-use crate::exit::{Exit, Failure, Outcome, exit_of};
+use crate::exit::{CommandFailure, CommandResult, Exit, exit_of};
 use crate::input_lines::read_lines;
 use crate::signals::cancel_on_signals;
 use crate::view::View;
@@ -38,14 +38,14 @@ pub struct CallArgs {
 }
 
 /// Calls one tool, or those on standard input.
-pub async fn call(global: Global, args: CallArgs) -> Outcome {
+pub async fn call(global: GlobalArgs, args: CallArgs) -> CommandResult {
     terminal::reserve();
     let arguments = match &args.tool {
         Some(_) => Some(parse_arguments(&args.arguments)?),
         None => None,
     };
     let mut start_arguments = start::arguments(global);
-    start::in_environment(&mut start_arguments, &args.environment);
+    start::add_environment(&mut start_arguments, &args.environment);
     let runtime = start::runtime(start_arguments).await?;
     report::problems(runtime.setting_problems());
     let cancel = Cancel::new();
@@ -67,7 +67,7 @@ pub async fn call(global: Global, args: CallArgs) -> Outcome {
             let called = session.call(&ToolName::from(tool.as_str()), arguments, &cancel).await;
             // Earlier events must appear above the result.
             view.settle().await;
-            one(&runtime, &session, &tool, called).await
+            call_one_tool(&runtime, &session, &tool, called).await
         }
         _ => batch(&runtime, &session, &cancel).await,
     };
@@ -79,15 +79,15 @@ pub async fn call(global: Global, args: CallArgs) -> Outcome {
     if cancel.is_cancelled() && outcome.is_ok() { Ok(Exit::Cancelled) } else { outcome }
 }
 
-async fn one(
+async fn call_one_tool(
     runtime: &Runtime,
     session: &Session,
     tool: &str,
     called: Result<Output, Error>,
-) -> Outcome {
+) -> CommandResult {
     match called {
         Ok(output) => {
-            report::exact_json(&shown(runtime, session, output).await)?;
+            report::exact_json(&output_to_json(runtime, session, output).await)?;
             Ok(Exit::Done)
         }
         Err(error) => {
@@ -98,13 +98,17 @@ async fn one(
                     return Err(failure);
                 }
             }
-            Err(Failure { exit: exit_of(error.kind), message: error.message, hint: error.hint })
+            Err(CommandFailure {
+                exit: exit_of(error.kind),
+                message: error.message,
+                hint: error.hint,
+            })
         }
     }
 }
 
 /// Explains why a plugin that offers a tool is not used, if there is one.
-fn not_used(runtime: &Runtime, tool: &str) -> Option<Failure> {
+fn not_used(runtime: &Runtime, tool: &str) -> Option<CommandFailure> {
     let offers = |entry: &&PluginEntry| {
         let tools = entry.description().map_or(&[][..], |it| &it.tools);
         tools.iter().any(|spec| spec.name.as_str() == tool)
@@ -114,12 +118,12 @@ fn not_used(runtime: &Runtime, tool: &str) -> Option<Failure> {
     let (entry, (why, hint)) = offering.find_map(|entry| Some((entry, entry.why_not()?)))?;
     let plugin = &entry.candidate.manifest.name;
     let text = format!("tool `{tool}` of plugin `{plugin}` cannot be used: {why}");
-    Some(Failure::new(Exit::Plugin, text).maybe_hint(hint))
+    Some(CommandFailure::new(Exit::Plugin, text).maybe_hint(hint))
 }
 
-fn parse_arguments(text: &str) -> Result<Value, Failure> {
+fn parse_arguments(text: &str) -> Result<Value, CommandFailure> {
     let example = "jaato call get_environment '{\"aspect\": \"os\"}'";
-    let wrong = |text: String| Failure::new(Exit::Usage, text).hint(example);
+    let wrong = |text: String| CommandFailure::new(Exit::Usage, text).hint(example);
     let value: Value = serde_json::from_str(text)
         .map_err(|error| wrong(format!("the arguments are not JSON: {error}")))?;
     if value.is_object() {
@@ -141,7 +145,7 @@ fn kind_of(value: &Value) -> &'static str {
 }
 
 /// Runs each line of standard input as it arrives, and answers it at once.
-async fn batch(runtime: &Runtime, session: &Session, cancel: &Cancel) -> Outcome {
+async fn batch(runtime: &Runtime, session: &Session, cancel: &Cancel) -> CommandResult {
     let mut lines = read_lines();
     let mut failed = false;
     while let Some(line) = tokio::select! {
@@ -192,7 +196,7 @@ async fn answer(
     match session.call(&ToolName::from(tool.as_str()), arguments, cancel).await {
         Ok(output) => {
             let mut line = line_of(id, Some(tool));
-            line.insert("result".to_owned(), shown(runtime, session, output).await);
+            line.insert("result".to_owned(), output_to_json(runtime, session, output).await);
             line
         }
         Err(error) => failure_line(id, Some(tool), &error),
@@ -219,7 +223,7 @@ fn failure_line(id: Option<Value>, tool: Option<String>, error: &Error) -> Map<S
 }
 
 /// Returns the output as JSON. It gives only the number of raw bytes, and the files of attachments.
-async fn shown(runtime: &Runtime, session: &Session, output: Output) -> Value {
+async fn output_to_json(runtime: &Runtime, session: &Session, output: Output) -> Value {
     let Output { mut content, bytes, attachments, .. } = output;
     if !attachments.is_empty() {
         let mut notes = Vec::new();
@@ -239,7 +243,7 @@ async fn shown(runtime: &Runtime, session: &Session, output: Output) -> Value {
     Value::Object(content)
 }
 
-async fn attachment_note(runtime: &Runtime, session: &Session, attachment: &Data) -> Value {
+async fn attachment_note(runtime: &Runtime, session: &Session, attachment: &DataPart) -> Value {
     let mut note = json!({ "mime_type": attachment.mime_type });
     if let Some(name) = &attachment.name {
         note["name"] = name.as_str().into();
@@ -255,7 +259,7 @@ async fn attachment_note(runtime: &Runtime, session: &Session, attachment: &Data
 pub struct LiveEvents(pub Arc<View>);
 
 impl EventSink for LiveEvents {
-    fn event(&self, envelope: Envelope) {
+    fn event(&self, envelope: EventEnvelope) {
         let is_live = match &envelope.event {
             Event::ToolOutput { .. }
             | Event::Notice { .. }

@@ -12,21 +12,21 @@ use std::sync::Arc;
 
 use clap::Args;
 use jaato_runtime::registry::{CommandStatus, nearest};
-use jaato_runtime::session_loop::{Cancel, UserPrompt, Session, TurnReport};
+use jaato_runtime::session_loop::{Cancel, Session, TurnReport, UserPrompt};
 use jaato_runtime::{ListedCommand, Runtime, visible};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use self::meanwhile::Meanwhile;
 use self::slash::{Run, SlashCommand};
-use crate::args::{Global, OutputForm, SessionArgs};
+use crate::args::{GlobalArgs, OutputForm, SessionArgs};
 use crate::ask::Stage;
-use crate::conversation::Watch;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::conversation::SessionObservers;
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::lines::{Beside, HistoryFile, Line, Lines};
 use crate::signals::interrupt_on_signals;
 use crate::view::View;
-use crate::words::Words;
+use crate::words::LineEditorHelper;
 use crate::{attach, conversation, reload, report, start, terminal};
 
 /// Most turns in a row that nobody has asked for: a plugin that wakes the conversation again and
@@ -66,7 +66,7 @@ enum Wish<'a> {
 
 /// Talks until the lines end. Where a person sits, the exit code is that of the last line, as a
 /// shell has it; where lines are piped in nobody sees a failure go by, and the worst line decides.
-pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
+pub async fn chat(global: GlobalArgs, args: ChatArgs) -> CommandResult {
     terminal::reserve();
     let runtime = conversation::runtime(global, &args.session, true).await?;
     runtime.watch_plugins().await;
@@ -77,8 +77,12 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
     let view = View::start(OutputForm::Text, over.clone());
     let stage = Arc::<Stage>::default();
     stage.keep_lines();
-    let mut session =
-        conversation::start(&runtime, &args.session, &view, Watch::at_terminal(&view, &stage))?;
+    let mut session = conversation::start(
+        &runtime,
+        &args.session,
+        &view,
+        SessionObservers::at_terminal(&view, &stage),
+    )?;
     greet(&session);
     if !terminal::input_is_terminal() {
         // Lines that are piped in come at once; a user who types goes on while servers start.
@@ -87,7 +91,7 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
         turn.end();
     }
     let history = || HistoryFile::of(&runtime.setup().folders);
-    let words = Words::new(runtime.word_completer(&session));
+    let words = LineEditorHelper::new(runtime.word_completer(&session));
     let escaped = turn.clone();
     let lines = Lines::new(words, history, Arc::new(move || escaped.stop()));
     if terminal::input_is_terminal() {
@@ -142,7 +146,7 @@ impl Chat<'_> {
     ///
     /// # Errors
     /// If no more lines can be read, or an answer cannot be printed.
-    async fn talk(&mut self, mut first: Option<String>) -> Result<(), Failure> {
+    async fn talk(&mut self, mut first: Option<String>) -> Result<(), CommandFailure> {
         let (wake, mut woken_turns) = (self.session.wake(), 0);
         while !self.over.is_cancelled() && !self.is_quit {
             let waiting = match first.take() {
@@ -180,13 +184,13 @@ impl Chat<'_> {
     }
 
     /// Does what a line asks for.
-    async fn take(&mut self, line: &str) -> Result<(), Failure> {
+    async fn take(&mut self, line: &str) -> Result<(), CommandFailure> {
         match wish(line) {
             Wish::Nothing => {}
             Wish::Say(message) => self.say(message).await,
             Wish::Own(SlashCommand { run: Run::Help, .. }, _) => help(self.runtime),
             Wish::Own(SlashCommand { run: Run::AtOnce(run), .. }, words) => {
-                let ran = run(&self.session.handle(), words).map_err(Failure::from);
+                let ran = run(&self.session.handle(), words).map_err(CommandFailure::from);
                 self.count(ran);
             }
             Wish::Own(SlashCommand { run: Run::AfterTurn(run), .. }, words) => {
@@ -200,7 +204,7 @@ impl Chat<'_> {
     async fn say(&mut self, message: &str) {
         // What was attached stays for the next message where this one cannot be sent.
         let prompt = self.attached.clone().replacing_text(message);
-        match attach::beside(self.runtime, &self.session, prompt, &[]).await {
+        match attach::attach_files(self.runtime, &self.session, prompt, &[]).await {
             Ok(prompt) => {
                 self.attached = UserPrompt::default();
                 self.run_turn(async |session, cancel| session.turn(prompt, cancel).await).await;
@@ -223,11 +227,11 @@ impl Chat<'_> {
 
     async fn attach(&mut self, files: &str) {
         if files.is_empty() {
-            let failure = Failure::new(Exit::Usage, "/attach needs a file");
+            let failure = CommandFailure::new(Exit::Usage, "/attach needs a file");
             return self.count(Err(failure.hint(slash::hint("attach"))));
         }
-        let (before, files) = (self.attached.clone(), attach::listed(files));
-        let attached = attach::beside(self.runtime, &self.session, before, &files).await;
+        let (before, files) = (self.attached.clone(), attach::parse_file_list(files));
+        let attached = attach::attach_files(self.runtime, &self.session, before, &files).await;
         let done = attached.map(|prompt| {
             self.attached = prompt;
             report::remark("it goes with your next message");
@@ -259,7 +263,7 @@ impl Chat<'_> {
     ///
     /// # Errors
     /// When the answer cannot be printed: nobody reads any more.
-    async fn command(&mut self, name: &str, words: &str) -> Result<(), Failure> {
+    async fn command(&mut self, name: &str, words: &str) -> Result<(), CommandFailure> {
         let cancel = self.turn.begin(self.over);
         let done =
             command(self.runtime, &mut self.session, self.view, (name, words), &cancel).await;
@@ -276,7 +280,7 @@ impl Chat<'_> {
     }
 
     /// Counts how a command ended, and tells why it was not done.
-    fn count(&mut self, ended: Result<Exit, Failure>) {
+    fn count(&mut self, ended: Result<Exit, CommandFailure>) {
         self.exits.command(ended.unwrap_or_else(|failure| {
             report::failure(&failure);
             failure.exit
@@ -361,7 +365,7 @@ async fn command(
     view: &View,
     (name, rest): (&str, &str),
     cancel: &Cancel,
-) -> Result<Done, Failure> {
+) -> Result<Done, CommandFailure> {
     let words: Vec<String> = match rest.starts_with('{') {
         true => vec![rest.to_owned()],
         false => rest.split_whitespace().map(str::to_owned).collect(),
@@ -382,7 +386,7 @@ async fn command(
             None => report::json(&Value::Object(output.content)).map(Done::Shown),
         },
         Err(error) => {
-            let mut failure = Failure::from(error);
+            let mut failure = CommandFailure::from(error);
             let commands = runtime.commands();
             if !commands.iter().any(|command| command.spec.name == name) {
                 failure.hint = Some(hint_for(&commands, name));

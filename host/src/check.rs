@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaato_runtime::session_loop::{Cancel, EventSink, Session};
-use jaato_runtime::types::{Envelope, Error, ErrorKind, Kind, ToolSpec};
+use jaato_runtime::types::{Error, ErrorKind, EventEnvelope, PluginKind, ToolSpec};
 use jaato_runtime::{Conformance, Runtime, SessionOptions};
 use serde_json::Value;
 
-use crate::args::Global;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::args::GlobalArgs;
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{plugin, report, start};
 
 /// How long one example may take, because it demonstrates a tool.
@@ -21,23 +21,24 @@ const LINE_EACH_MAX: usize = 20;
 
 /// Checks a plugin file step by step. An invalid declaration is refused with an error. The plugin's
 /// behaviour is reported line by line to the end.
-pub async fn check(global: Global, file: &Path) -> Outcome {
+pub async fn check(global: GlobalArgs, file: &Path) -> CommandResult {
     let manifest = plugin::read_manifest(file)?;
     report::line(&format!(
         "manifest     ok: {} {}, plugin-api {}",
         manifest.name, manifest.version, manifest.api
     ))?;
     let setup = start::setup(start::arguments(global))?;
-    let description = plugin::described(&setup, file).await?;
+    let description = plugin::describe_plugin(&setup, file).await?;
     report::line("layout       ok: it fits this host")?;
-    report::line(&format!("description  ok: {}", plugin::offered(&manifest, &description)))?;
+    report::line(&format!("description  ok: {}", plugin::describe_offer(&manifest, &description)))?;
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let made = Runtime::of_one(setup, &file, manifest, description).await;
     let runtime = made.map_err(|error| {
         let text = format!("cannot use `{}` as a plugin: {}", file.display(), error.message);
-        Failure::new(Exit::Plugin, text).maybe_hint(error.hint)
+        CommandFailure::new(Exit::Plugin, text).maybe_hint(error.hint)
     })?;
-    let session = runtime.session_for_calls(SessionOptions::unattended(Arc::new(Unseen)))?;
+    let session =
+        runtime.session_for_calls(SessionOptions::unattended(Arc::new(CheckEventSink)))?;
     let mut told = run(&runtime, &session).await;
     runtime.close_session(session.id()).await;
     if let Ok(failed) = &mut told {
@@ -49,23 +50,23 @@ pub async fn check(global: Global, file: &Path) -> Outcome {
         failed => {
             let what = if failed == 1 { "check" } else { "checks" };
             let text = format!("{failed} {what} of `{}` failed", file.display());
-            Err(Failure::new(Exit::Plugin, text))
+            Err(CommandFailure::new(Exit::Plugin, text))
         }
     }
 }
 
 /// Runs the checks that may run, and counts the failures.
-async fn run(runtime: &Runtime, session: &Session) -> Result<usize, Failure> {
+async fn run(runtime: &Runtime, session: &Session) -> Result<usize, CommandFailure> {
     let registry = runtime.registry();
     let Some(entry) = registry.plugins().first() else { return Ok(0) };
     if let Err(error) = runtime.make_instance(entry, session).await {
-        line("instance", &Err(error))?;
+        print_check_result("instance", &Err(error))?;
         return Ok(1);
     }
-    line("instance", &Ok("it starts in a worker".to_owned()))?;
+    print_check_result("instance", &Ok("it starts in a worker".to_owned()))?;
     let mut failed = 0;
     for left_out in &entry.left_out {
-        failed += line(&left_out.what, &Err(Error::failed(left_out.why.clone())))?;
+        failed += print_check_result(&left_out.what, &Err(Error::failed(left_out.why.clone())))?;
     }
     let tools = entry.description().map_or(&[][..], |it| &it.tools);
     // If there are many tools, neighbours that are left out for the same reason share one line.
@@ -80,12 +81,13 @@ async fn run(runtime: &Runtime, session: &Session) -> Result<usize, Failure> {
         };
         match why_left_out(tool) {
             Some(why) => report::line(&format!("{what:<11}  left out: {why}"))?,
-            None => failed += line(&what, &examples(session, tool).await)?,
+            None => failed += print_check_result(&what, &examples(session, tool).await)?,
         }
     }
     let manifest = &entry.candidate.manifest;
-    if manifest.kinds.contains(&Kind::Gc) {
-        let trying = in_time(|cancel| async move { runtime.try_gc(session, cancel.clone()).await });
+    if manifest.kinds.contains(&PluginKind::Gc) {
+        let trying =
+            run_with_timeout(|cancel| async move { runtime.try_gc(session, cancel.clone()).await });
         let told = trying.await.map(|(dropped, count)| {
             format!("of {count} messages that fill the context it would drop {dropped}")
         });
@@ -96,7 +98,7 @@ async fn run(runtime: &Runtime, session: &Session) -> Result<usize, Failure> {
                 "{what:<11}  left out: it makes no plan with this configuration: {}",
                 error.message
             ))?,
-            told => failed += line(&what, &told)?,
+            told => failed += print_check_result(&what, &told)?,
         }
     }
     if let Some(provider) = entry.description().and_then(|it| it.provider.as_ref()) {
@@ -122,7 +124,7 @@ fn is_broken(error: &Error) -> bool {
 }
 
 /// Runs the conformance suite, and counts the failures.
-async fn conformance(runtime: &Runtime, file: &Path) -> Result<usize, Failure> {
+async fn conformance(runtime: &Runtime, file: &Path) -> Result<usize, CommandFailure> {
     let registry = runtime.registry();
     let kinds = registry.plugins().first().map(|entry| &entry.candidate.manifest.kinds);
     let checks = jaato_runtime::conformance_checks(kinds.map_or(&[], Vec::as_slice));
@@ -151,11 +153,11 @@ async fn conformance(runtime: &Runtime, file: &Path) -> Result<usize, Failure> {
     }
     let failed = checks.len() - held - left_out;
     if failed == 0 {
-        return line("conformance", &Ok(format!("{held} checks hold")));
+        return print_check_result("conformance", &Ok(format!("{held} checks hold")));
     }
     for (error, names) in failures {
         let message = format!("{}: {}", names.join("; "), error.message);
-        line("conformance", &Err(Error { message, ..error }))?;
+        print_check_result("conformance", &Err(Error { message, ..error }))?;
     }
     if left_out > 0 {
         report::line(&format!("conformance  left out: the {left_out} checks after one that hung"))?;
@@ -190,7 +192,9 @@ async fn examples(session: &Session, tool: &ToolSpec) -> Result<String, Error> {
     for example in &tool.examples {
         let arguments = Value::Object(example.arguments.clone());
         let calling =
-            in_time(|cancel| async move { session.call(&tool.name, arguments, &cancel).await });
+            run_with_timeout(
+                |cancel| async move { session.call(&tool.name, arguments, &cancel).await },
+            );
         match calling.await {
             Ok(_) => ran += 1,
             // Neither is an example that needs a service that the user has not granted.
@@ -219,7 +223,7 @@ fn is_wanting(error: &Error) -> bool {
 }
 
 /// Cancels the work if it does not end in time, and reports that.
-async fn in_time<T, F>(start: impl FnOnce(Cancel) -> F) -> Result<T, Error>
+async fn run_with_timeout<T, F>(start: impl FnOnce(Cancel) -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
 {
@@ -239,7 +243,7 @@ where
 }
 
 /// Prints the result of one check. Returns 1 if it failed.
-fn line(what: &str, told: &Result<String, Error>) -> Result<usize, Failure> {
+fn print_check_result(what: &str, told: &Result<String, Error>) -> Result<usize, CommandFailure> {
     match told {
         Ok(text) => report::line(&format!("{what:<11}  ok: {text}"))?,
         Err(error) => {
@@ -253,8 +257,8 @@ fn line(what: &str, told: &Result<String, Error>) -> Result<usize, Failure> {
 }
 
 /// No one watches. Only the result of a call counts.
-struct Unseen;
+struct CheckEventSink;
 
-impl EventSink for Unseen {
-    fn event(&self, _envelope: Envelope) {}
+impl EventSink for CheckEventSink {
+    fn event(&self, _envelope: EventEnvelope) {}
 }

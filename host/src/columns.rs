@@ -21,7 +21,7 @@ const STACKED_INDENT: usize = 2;
 
 /// The lines of a table. The first ones may be its head.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Laid {
+pub struct TableLayout {
     /// The number of lines of the head. 0 if the rows are stacked.
     pub head_lines: usize,
     /// All lines.
@@ -29,18 +29,18 @@ pub struct Laid {
 }
 
 /// Lays out aligned rows in their full width. The last column may be longer.
-pub fn whole(head: &[String], rows: &[Vec<String>]) -> Laid {
+pub fn lay_out_full_width(head: &[String], rows: &[Vec<String>]) -> TableLayout {
     side_by_side(head, rows, &natural(head, rows))
 }
 
 /// Returns the widths of columns that fit together. Returns `None` if too little of them would be
 /// left.
 pub fn widths(head: &[String], rows: &[Vec<String>], room: usize) -> Option<Vec<usize>> {
-    shrunk(&natural(head, rows), &longest_words(head, rows), room)
+    shrink_widths(&natural(head, rows), &longest_words(head, rows), room)
 }
 
 /// Lays out rows so that no line is wider than `columns`.
-pub fn fitting(head: &[String], rows: &[Vec<String>], columns: usize) -> Laid {
+pub fn lay_out_fitting(head: &[String], rows: &[Vec<String>], columns: usize) -> TableLayout {
     // The last column stays free, because on some terminals a full row continues on the next one.
     let columns = columns.saturating_sub(1).max(NARROWEST);
     let natural = natural(head, rows);
@@ -68,7 +68,7 @@ fn natural(head: &[String], rows: &[Vec<String>]) -> Vec<usize> {
 /// Narrows the widest columns until all fit. First only between words, then all except the first
 /// column, which names the row, and finally that one too. Returns `None` if too little of them
 /// would be left.
-fn shrunk(natural: &[usize], words: &[usize], room: usize) -> Option<Vec<usize>> {
+fn shrink_widths(natural: &[usize], words: &[usize], room: usize) -> Option<Vec<usize>> {
     let mut widths = natural.to_vec();
     let whole_words: Vec<usize> = words.iter().map(|word| NARROWEST.max(*word)).collect();
     let first = natural.first().copied().unwrap_or_default();
@@ -98,7 +98,7 @@ fn longest_words(head: &[String], rows: &[Vec<String>]) -> Vec<usize> {
     natural(&words(head), &rows)
 }
 
-fn side_by_side(head: &[String], rows: &[Vec<String>], widths: &[usize]) -> Laid {
+fn side_by_side(head: &[String], rows: &[Vec<String>], widths: &[usize]) -> TableLayout {
     let mut lines = Vec::new();
     let mut head_lines = 0;
     for (index, row) in std::iter::once(head).chain(rows.iter().map(Vec::as_slice)).enumerate() {
@@ -119,10 +119,10 @@ fn side_by_side(head: &[String], rows: &[Vec<String>], widths: &[usize]) -> Laid
             head_lines = height;
         }
     }
-    Laid { head_lines, lines }
+    TableLayout { head_lines, lines }
 }
 
-fn stacked(head: &[String], rows: &[Vec<String>], columns: usize) -> Laid {
+fn stacked(head: &[String], rows: &[Vec<String>], columns: usize) -> TableLayout {
     let mut lines = Vec::new();
     for (index, row) in rows.iter().enumerate() {
         if index > 0 {
@@ -132,7 +132,7 @@ fn stacked(head: &[String], rows: &[Vec<String>], columns: usize) -> Laid {
             lines.extend(named(&name.to_lowercase(), cell, columns));
         }
     }
-    Laid { head_lines: 0, lines }
+    TableLayout { head_lines: 0, lines }
 }
 
 /// Formats a value after its name, with an indent on further lines. A value without a name gets no
@@ -185,10 +185,10 @@ pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
 /// their line, or aligned with the text after its name, if a gap shows that there is one. Text in
 /// backticks, and a word that is too long, stays whole, so that it can be copied.
 pub fn prose(text: &str, columns: usize) -> String {
-    text.split('\n').map(|line| broken(line, columns)).collect::<Vec<_>>().join("\n")
+    text.split('\n').map(|line| wrap_line(line, columns)).collect::<Vec<_>>().join("\n")
 }
 
-fn broken(line: &str, columns: usize) -> String {
+fn wrap_line(line: &str, columns: usize) -> String {
     // A broken line leaves the last column free, because on some terminals a full row continues on
     // the next one.
     if measure_text_width(line) <= columns {
@@ -313,7 +313,7 @@ mod tests {
     #[track_caller]
     fn check(columns: usize, expected: Expect) {
         let (head, rows) = table();
-        let laid = fitting(&head, &rows, columns);
+        let laid = lay_out_fitting(&head, &rows, columns);
         for line in &laid.lines {
             assert!(measure_text_width(line) < columns, "{line:?}");
         }
@@ -370,21 +370,21 @@ mod tests {
     #[test]
     fn what_fits_and_what_is_piped_keeps_its_columns() {
         let (head, rows) = table();
-        let laid = whole(&head, &rows);
-        assert_eq!(fitting(&head, &rows, 200), laid);
+        let laid = lay_out_full_width(&head, &rows);
+        assert_eq!(lay_out_fitting(&head, &rows, 200), laid);
         assert_eq!((laid.head_lines, laid.lines.len()), (1, 3));
         let longest = laid.lines.iter().map(|line| measure_text_width(line)).max();
         // One more for the column that stays free.
         let exact = longest.unwrap_or_default() + 1;
-        assert_eq!(fitting(&head, &rows, exact), laid);
-        assert_ne!(fitting(&head, &rows, exact - 1), laid);
+        assert_eq!(lay_out_fitting(&head, &rows, exact), laid);
+        assert_ne!(lay_out_fitting(&head, &rows, exact - 1), laid);
     }
 
     #[test]
     fn many_columns_are_stacked_where_shreds_would_be_left() {
         let head: Vec<String> = (0..9).map(|at| format!("COLUMN {at}")).collect();
         let rows = vec![vec!["0123456789 0123456789".to_owned(); 9]];
-        let laid = fitting(&head, &rows, 80);
+        let laid = lay_out_fitting(&head, &rows, 80);
         assert_eq!((laid.head_lines, laid.lines.len()), (0, 9));
         assert_eq!(laid.lines[8], "column 8: 0123456789 0123456789");
     }

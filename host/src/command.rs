@@ -10,10 +10,10 @@ use jaato_runtime::types::hooks::WordChoice;
 use jaato_runtime::{ListedCommand, Runtime, SessionOptions, visible};
 use serde_json::{Value, json};
 
-use crate::args::{Global, OutputForm};
+use crate::args::{GlobalArgs, OutputForm};
 use crate::ask::TerminalAsker;
 use crate::call::LiveEvents;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::signals::cancel_on_signals;
 use crate::view::View;
 use crate::{conversation, report, start, terminal, tool};
@@ -40,7 +40,7 @@ pub struct CommandArgs {
 }
 
 /// Runs a command, or lists them all.
-pub async fn command(global: Global, args: CommandArgs) -> Outcome {
+pub async fn command(global: GlobalArgs, args: CommandArgs) -> CommandResult {
     terminal::reserve();
     match args.name {
         Some(name) if args.complete => complete(global, &name, &args.arguments).await,
@@ -49,7 +49,7 @@ pub async fn command(global: Global, args: CommandArgs) -> Outcome {
     }
 }
 
-async fn list(global: Global, as_json: bool) -> Outcome {
+async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
     let runtime = start::lasting_runtime(start::arguments(global)).await?;
     report::problems(&start::problems(runtime));
     let commands = runtime.commands();
@@ -99,7 +99,7 @@ fn to_json(command: &ListedCommand) -> Value {
     })
 }
 
-async fn complete(global: Global, name: &str, words: &[String]) -> Outcome {
+async fn complete(global: GlobalArgs, name: &str, words: &[String]) -> CommandResult {
     let runtime = start::runtime(start::arguments(global)).await?;
     let view = View::start(OutputForm::Text, Cancel::new());
     let session = runtime.session_for_calls(SessionOptions::unattended(Arc::clone(&view) as _))?;
@@ -126,12 +126,17 @@ pub enum AnswerForm {
 }
 
 /// Runs a command and prints its answer.
-pub async fn run(global: Global, name: &str, words: &[String], form: AnswerForm) -> Outcome {
+pub async fn run(
+    global: GlobalArgs,
+    name: &str,
+    words: &[String],
+    form: AnswerForm,
+) -> CommandResult {
     let runtime = start::runtime(start::arguments(global)).await?;
     report::problems(runtime.setting_problems());
     if runtime.registry().command(name).is_none() && runtime.may_be_set_later(name) {
         // Commands appear together with the tools of their source.
-        tool::offered(&runtime, vec![name.to_owned()]).await?;
+        tool::list_offered_tools(&runtime, vec![name.to_owned()]).await?;
     }
     let arguments = match runtime.command_arguments(name, words) {
         Ok(arguments) => arguments,
@@ -169,7 +174,7 @@ async fn answer(
     arguments: Value,
     view: &Arc<View>,
     cancel: &Cancel,
-) -> Result<Output, Failure> {
+) -> Result<Output, CommandFailure> {
     let mut options = SessionOptions::unattended(Arc::new(LiveEvents(Arc::clone(view))));
     options.asker =
         runtime.asker(Arc::new(TerminalAsker::new(Arc::clone(view), Arc::default())))?;

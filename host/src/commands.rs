@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use jaato_runtime::config::ListChange;
 
-use crate::args::{EnvironmentArgs, Global};
-use crate::exit::Outcome;
+use crate::args::{EnvironmentArgs, GlobalArgs};
+use crate::exit::CommandResult;
 use crate::{
     bench, call, chat, check, command, config, doctor, environment, grant, install, ledger, login,
     mcp, model, new_plugin, permission, plugin, provider, reload, run, shell, switch, tool, trust,
@@ -25,7 +25,7 @@ use crate::{
 )]
 pub struct Cli {
     #[command(flatten)]
-    pub global: Global,
+    pub global: GlobalArgs,
 
     #[command(subcommand)]
     pub command: Command,
@@ -52,7 +52,7 @@ macro_rules! commands {
 
         impl $commands {
             /// Runs the command.
-            pub async fn run(self, global: Global) -> Outcome {
+            pub async fn run(self, global: GlobalArgs) -> CommandResult {
                 match self {
                     $( Self::$name $({ $($field,)+ })? => {
                         let $global = global;
@@ -192,7 +192,7 @@ commands! {
     #[command(hide = true)]
     PluginWorker {
         #[command(flatten)]
-        work: PluginWork,
+        work: PluginWorkerArgs,
     } |_| unreachable!("`main` runs `{work:?}` before there is a runtime");
 }
 
@@ -395,8 +395,8 @@ commands! {
         /// The name: lower-case letters, digits and `-`
         name: String,
         /// The kind of plugin
-        #[arg(long, value_enum, default_value_t = new_plugin::NewKind::Tool)]
-        kind: new_plugin::NewKind,
+        #[arg(long, value_enum, default_value_t = new_plugin::NewPluginKind::Tool)]
+        kind: new_plugin::NewPluginKind,
         /// The folder to create; defaults to the name of the plugin
         #[arg(long, value_name = "DIR")]
         path: Option<PathBuf>,
@@ -483,7 +483,7 @@ commands! {
         #[arg(long = "type")]
         types: bool,
     } |_| {
-        let purpose = if types { shell::Purpose::Type } else { shell::Purpose::Look };
+        let purpose = if types { shell::AttachPurpose::Type } else { shell::AttachPurpose::Look };
         shell::attach(&name, purpose).await
     };
 }
@@ -552,7 +552,7 @@ commands! {
 
 /// What a worker is to do; `main` reads it.
 #[derive(Debug, clap::Args)]
-pub struct PluginWork {
+pub struct PluginWorkerArgs {
     /// Describe it, and end
     #[arg(long)]
     pub describe: bool,

@@ -6,12 +6,12 @@ use jaato_runtime::Setup;
 use jaato_runtime::config::trust::{CONFIG_FILE, ENV_FILE, WorkspaceState};
 use serde_json::json;
 
-use crate::args::Global;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::args::GlobalArgs;
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{report, start};
 
 /// Prints each value with the layer that it comes from.
-pub async fn show(global: Global) -> Outcome {
+pub async fn show(global: GlobalArgs) -> CommandResult {
     // Plugins define which variables set their settings.
     let runtime = start::lasting_runtime(start::arguments(global)).await?;
     let setup = runtime.setup();
@@ -25,7 +25,7 @@ pub async fn show(global: Global) -> Outcome {
 }
 
 /// A file that may contain configuration.
-struct ConfigPlace {
+struct ConfigFileCandidate {
     layer: &'static str,
     path: PathBuf,
     state: &'static str,
@@ -33,7 +33,7 @@ struct ConfigPlace {
 
 /// Prints the files that may contain configuration, in the order of their layers, and whether each
 /// is read.
-pub fn path(global: Global, as_json: bool) -> Outcome {
+pub fn path(global: GlobalArgs, as_json: bool) -> CommandResult {
     let named = global.config.clone();
     let setup = start::setup(start::arguments(global))?;
     let places = places(&setup, named)?;
@@ -55,10 +55,13 @@ pub fn path(global: Global, as_json: bool) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn places(setup: &Setup, named: Option<PathBuf>) -> Result<Vec<ConfigPlace>, Failure> {
+fn places(
+    setup: &Setup,
+    named: Option<PathBuf>,
+) -> Result<Vec<ConfigFileCandidate>, CommandFailure> {
     let own = match named {
         Some(path) => std::path::absolute(path).map_err(|error| {
-            Failure::new(Exit::Failed, format!("cannot find the working directory: {error}"))
+            CommandFailure::new(Exit::Failed, format!("cannot find the working directory: {error}"))
         })?,
         None => setup.folders.config_file()?,
     };
@@ -73,10 +76,10 @@ fn places(setup: &Setup, named: Option<PathBuf>) -> Result<Vec<ConfigPlace>, Fai
         } else {
             "not trusted"
         };
-        ConfigPlace { layer, path, state }
+        ConfigFileCandidate { layer, path, state }
     };
     Ok(vec![
-        ConfigPlace {
+        ConfigFileCandidate {
             layer: "user",
             state: if is_there(&own) { "read" } else { "not there" },
             path: own,

@@ -3,46 +3,51 @@
 
 use std::sync::Arc;
 
-use jaato_runtime::registry::{PluginCandidate, NO_TOOLS, PluginStatus, ToolEntry, PluginFileTrust, names_tool};
-use jaato_runtime::session_loop::{UserAsker, Cancel, EventSink, Session, TurnReport, WantedTools};
+use jaato_runtime::registry::{
+    NO_TOOLS, PluginCandidate, PluginFileTrust, PluginStatus, ToolEntry, names_tool,
+};
+use jaato_runtime::session_loop::{Cancel, EventSink, Session, TurnReport, UserAsker, WantedTools};
 use jaato_runtime::types::tasks::{TaskFacts, TaskStatus};
 use jaato_runtime::types::{Error, ErrorKind, Outcome as TurnOutcome};
 use jaato_runtime::{AllowedTool, PluginSource, Runtime, SessionOptions, config, visible};
 
-use crate::args::{Global, SessionArgs};
+use crate::args::{GlobalArgs, SessionArgs};
 use crate::ask::{Stage, TerminalAsker};
-use crate::exit::{Exit, Failure, exit_of};
+use crate::exit::{CommandFailure, Exit, exit_of};
 use crate::view::View;
 use crate::{first_start, report, start, trust};
 
 /// Finds the plugins. If a user reads the output, reports those that could not be used and asks
 /// about the workspace.
 pub async fn runtime(
-    global: Global,
+    global: GlobalArgs,
     args: &SessionArgs,
     is_read: bool,
-) -> Result<Runtime, Failure> {
+) -> Result<Runtime, CommandFailure> {
     let mut arguments = start::arguments(global);
     if let Some(model) = &args.model {
         let name = config::parse_model_name(model).map_or_else(
-            || config::parse_model_id(model).map_err(|error| Failure::new(Exit::Usage, error)),
+            || {
+                config::parse_model_id(model)
+                    .map_err(|error| CommandFailure::new(Exit::Usage, error))
+            },
             Ok,
         )?;
         arguments.overrides.model = Some(name);
     }
-    start::in_environment(&mut arguments, &args.environment);
+    start::add_environment(&mut arguments, &args.environment);
     arguments.tools_only = args.tools.clone();
     let mut setup = start::setup(arguments.clone())?;
     if is_read && trust::ask_once(&setup).await? {
         setup = start::setup(arguments.clone())?;
     }
-    let mut runtime = start::runtime_of(setup).await;
+    let mut runtime = start::start_runtime_with(setup).await;
     if is_read && let Some(choice) = first_start::ask(&runtime).await? {
         start::close(runtime).await;
         arguments.overrides.model = Some(choice.model);
         let mut setup = start::setup(arguments)?;
         setup.config.local_download |= choice.may_download;
-        runtime = start::runtime_of(setup).await;
+        runtime = start::start_runtime_with(setup).await;
     }
     check_tool_names(&runtime, args)?;
     if is_read {
@@ -54,14 +59,14 @@ pub async fn runtime(
 }
 
 /// The observers of a session: one for its events, one for its questions.
-pub struct Watch {
+pub struct SessionObservers {
     /// Receives the events.
     pub events: Arc<dyn EventSink>,
     /// Answers the questions.
     pub asker: Arc<dyn UserAsker>,
 }
 
-impl Watch {
+impl SessionObservers {
     /// Creates the observers for the user at the terminal.
     pub fn at_terminal(view: &Arc<View>, stage: &Arc<Stage>) -> Self {
         let asker = TerminalAsker::new(Arc::clone(view), Arc::clone(stage));
@@ -74,15 +79,15 @@ pub fn start(
     runtime: &Runtime,
     args: &SessionArgs,
     view: &View,
-    watch: Watch,
-) -> Result<Session, Failure> {
+    watch: SessionObservers,
+) -> Result<Session, CommandFailure> {
     let failure = |error: Error| {
         let exit = if error.kind == ErrorKind::PluginDisabled {
             Exit::Plugin
         } else {
             Exit::Configuration
         };
-        Failure { exit, message: error.message, hint: error.hint }
+        CommandFailure { exit, message: error.message, hint: error.hint }
     };
     if runtime.setup().config.session.retry_silent {
         view.hide_retries();
@@ -162,14 +167,14 @@ fn task_name(task: &TaskFacts) -> String {
 }
 
 /// Refuses a name in `--tools` or `--allow` that no tool has, because it is probably a typo.
-fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), Failure> {
+fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), CommandFailure> {
     let only = match args.tools.as_deref() {
         Some([alone]) if alone == NO_TOOLS => &[],
         only => only.unwrap_or_default(),
     };
     if only.iter().any(|name| name == NO_TOOLS) {
         let text = format!("`--tools {NO_TOOLS}` cannot be combined with other tools");
-        return Err(Failure::new(Exit::Usage, text));
+        return Err(CommandFailure::new(Exit::Usage, text));
     }
     let registry = runtime.registry();
     // A plugin that sets its tools while it runs has not set them yet.
@@ -183,7 +188,7 @@ fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), Failure
         registry.tool(name).ok_or_else(|| {
             report::problems(&start::problems(runtime));
             let known = registry.tools().map(|tool| tool.spec.name.as_str());
-            Failure::unknown("tool", name, known)
+            CommandFailure::unknown("tool", name, known)
         })
     };
     let is_meant = |name: &str| registry.tools().any(|it| names_tool(name, it.spec.name.as_str()));
@@ -217,7 +222,7 @@ fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), Failure
 }
 
 /// Explains that `--allow` does not cover another plugin's tool.
-fn not_allowed(allowed: &AllowedTool, tool: &ToolEntry<'_>) -> Failure {
+fn not_allowed(allowed: &AllowedTool, tool: &ToolEntry<'_>) -> CommandFailure {
     let (name, plugin) = (&allowed.tool, tool.plugin);
     let text = match &allowed.plugin {
         Some(other) => format!("tool `{name}` is not of plugin `{other}` but of `{plugin}`"),
@@ -226,7 +231,7 @@ fn not_allowed(allowed: &AllowedTool, tool: &ToolEntry<'_>) -> Failure {
              its name alone allows nothing"
         ),
     };
-    Failure::new(Exit::Usage, text).hint(format!("`--allow {plugin}:{name}` allows it"))
+    CommandFailure::new(Exit::Usage, text).hint(format!("`--allow {plugin}:{name}` allows it"))
 }
 
 /// Returns the exit code for a turn's end.

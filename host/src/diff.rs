@@ -14,7 +14,7 @@ const REST_LEFT_OUT: &str = "[… the rest is left out]";
 
 /// Whether the change is planned or was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tense {
+pub enum ChangeTense {
     /// `changes a.txt`
     ToCome,
     /// `changed a.txt`
@@ -22,7 +22,7 @@ pub enum Tense {
 }
 
 /// Describes in one line what happens to a file.
-pub fn heading(change: &FileChange, tense: Tense) -> String {
+pub fn heading(change: &FileChange, tense: ChangeTense) -> String {
     let what = match change.kind {
         FileChangeKind::Changed | FileChangeKind::Unknown => "change",
         FileChangeKind::Created => "create",
@@ -30,8 +30,8 @@ pub fn heading(change: &FileChange, tense: Tense) -> String {
         FileChangeKind::Moved => "move",
     };
     let end = match tense {
-        Tense::ToCome => "s",
-        Tense::Made => "d",
+        ChangeTense::ToCome => "s",
+        ChangeTense::Made => "d",
     };
     let from = change.moved_from.as_ref().map(|from| format!("{from} → ")).unwrap_or_default();
     let FileChange { path, lines_added, lines_removed, .. } = change;
@@ -48,7 +48,7 @@ pub fn summary(changes: &[FileChange]) -> String {
 
 /// Returns all lines of a change, each with its number.
 pub fn lines(change: &FileChange) -> Vec<(Look, String)> {
-    let drawing = Drawing::of(change);
+    let drawing = DiffFormat::for_change(change);
     let mut lines = Vec::new();
     for (number, hunk) in change.hunks.iter().enumerate() {
         if number > 0 {
@@ -66,8 +66,8 @@ pub fn lines(change: &FileChange) -> Vec<(Look, String)> {
 }
 
 /// Returns only the changed lines.
-pub fn core(change: &FileChange) -> Vec<(Look, String)> {
-    let mut lines = near(change, 0);
+pub fn changed_lines(change: &FileChange) -> Vec<(Look, String)> {
+    let mut lines = lines_with_context(change, 0);
     if change.is_cut {
         lines.push((Look::Dim, REST_LEFT_OUT.to_owned()));
     }
@@ -75,8 +75,8 @@ pub fn core(change: &FileChange) -> Vec<(Look, String)> {
 }
 
 /// Returns the changed lines, and `context` lines before and after each.
-fn near(change: &FileChange, context: usize) -> Vec<(Look, String)> {
-    let drawing = Drawing::of(change);
+fn lines_with_context(change: &FileChange, context: usize) -> Vec<(Look, String)> {
+    let drawing = DiffFormat::for_change(change);
     let mut lines = Vec::new();
     for (number, hunk) in change.hunks.iter().enumerate() {
         if number > 0 {
@@ -96,7 +96,7 @@ fn near(change: &FileChange, context: usize) -> Vec<(Look, String)> {
 /// Returns the changed lines with their neighbours, at most `lines_max`. The last line may count
 /// the rest.
 pub fn short(change: &FileChange, lines_max: usize) -> Vec<(Look, String)> {
-    let mut lines = near(change, 1);
+    let mut lines = lines_with_context(change, 1);
     if lines.len() > lines_max || change.is_cut {
         let left_out = lines.len().saturating_sub(lines_max.saturating_sub(1));
         lines.truncate(lines_max.saturating_sub(1));
@@ -130,14 +130,14 @@ fn has_carriage_returns(change: &FileChange) -> bool {
 }
 
 /// How to draw the lines of one change.
-struct Drawing {
+struct DiffFormat {
     /// The width of the highest number.
     digits: usize,
     without_carriage_returns: bool,
 }
 
-impl Drawing {
-    fn of(change: &FileChange) -> Self {
+impl DiffFormat {
+    fn for_change(change: &FileChange) -> Self {
         let ends = change
             .hunks
             .iter()
@@ -227,7 +227,7 @@ mod tests {
     fn lines_have_numbers_and_looks() {
         let mut change = change(vec![hunk(8, 8, " a|-b|+B|+C| d"), hunk(120, 121, " x|-y| z")]);
         change.hunks[1].lines[2].is_unended = true;
-        assert_eq!(heading(&change, Tense::ToCome), "changes a.txt (+2 -2)");
+        assert_eq!(heading(&change, ChangeTense::ToCome), "changes a.txt (+2 -2)");
         check(
             &lines(&change),
             expect![[r#"
@@ -278,10 +278,10 @@ mod tests {
     #[test]
     fn carriage_returns_are_shown_where_they_differ() {
         let same = change(vec![hunk(1, 1, "-a\r|+b\r")]);
-        assert_eq!(heading(&same, Tense::Made), "changed a.txt (+1 -1, lines end in CRLF)");
+        assert_eq!(heading(&same, ChangeTense::Made), "changed a.txt (+1 -1, lines end in CRLF)");
         assert_eq!(lines(&same)[0].1, "1 - a");
         let other = change(vec![hunk(1, 1, "-a\r|+a")]);
-        assert_eq!(heading(&other, Tense::Made), "changed a.txt (+1 -1)");
+        assert_eq!(heading(&other, ChangeTense::Made), "changed a.txt (+1 -1)");
         assert_eq!(lines(&other)[0].1, "1 - a\r");
     }
 
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(lines(&new)[0].1, "(an empty file)");
         let moved = FileChange { moved_from: Some("b".to_owned()), ..kind(FileChangeKind::Moved) };
         assert_eq!(
-            (heading(&moved, Tense::Made).as_str(), lines(&moved).len()),
+            (heading(&moved, ChangeTense::Made).as_str(), lines(&moved).len()),
             ("moved b → a.txt (+0 -0)", 0)
         );
         assert_eq!(short(&moved, 12), []);

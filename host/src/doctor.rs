@@ -6,8 +6,8 @@ use jaato_runtime::registry::PluginStatus;
 use jaato_runtime::types::{API_VERSION, Error};
 use jaato_runtime::{ModelState, Runtime, places, visible};
 
-use crate::args::Global;
-use crate::exit::{Exit, Failure, Outcome, exit_of};
+use crate::args::GlobalArgs;
+use crate::exit::{CommandFailure, CommandResult, Exit, exit_of};
 use crate::{grant, mcp, report, start};
 
 /// The memory needed to load the default model, in bytes.
@@ -17,14 +17,14 @@ const MEMORY_WANTED_BYTES: u64 = 6 << 30;
 const SERVER_WAIT: Duration = Duration::from_secs(5);
 
 /// Reports what is found and what is missing. Fails if the configured model could not do a task.
-pub async fn doctor(global: Global) -> Outcome {
+pub async fn doctor(global: GlobalArgs) -> CommandResult {
     let runtime = start::runtime(start::arguments(global)).await?;
     report::line(&format!("jaato {} (plugin-api {API_VERSION})", env!("CARGO_PKG_VERSION")))?;
-    say("executable", &runtime.setup().executable.display().to_string())?;
+    print_finding("executable", &runtime.setup().executable.display().to_string())?;
     folders(&runtime)?;
     plugins(&runtime)?;
     for (at, line) in mcp::states(&runtime).await?.iter().enumerate() {
-        say(if at == 0 { "mcp servers" } else { "" }, line.trim_start_matches("MCP: "))?;
+        print_finding(if at == 0 { "mcp servers" } else { "" }, line.trim_start_matches("MCP: "))?;
     }
     let checked = models(&runtime).await?;
     programs()?;
@@ -36,13 +36,13 @@ pub async fn doctor(global: Global) -> Outcome {
     let Err(error) = checked else {
         if has_broken_settings {
             let text = "a plugin cannot be used because its settings are wrong (see above)";
-            return Err(Failure::new(Exit::Configuration, text));
+            return Err(CommandFailure::new(Exit::Configuration, text));
         }
         report::line("\nready: jaato run \"What operating system am I running on?\"")?;
         return Ok(Exit::Done);
     };
     if has_no_provider {
-        let failure = Failure::new(Exit::Plugin, "no model is available to run a task");
+        let failure = CommandFailure::new(Exit::Plugin, "no model is available to run a task");
         return Err(
             failure.hint("in a checkout, `cargo xtask build-plugins` builds the shipped plugins")
         );
@@ -52,57 +52,60 @@ pub async fn doctor(global: Global) -> Outcome {
         Exit::Failed => Exit::Provider,
         other => other,
     };
-    Err(Failure { exit, message: format!("not ready: {}", error.message), hint: error.hint })
+    Err(CommandFailure { exit, message: format!("not ready: {}", error.message), hint: error.hint })
 }
 
-fn say(what: &str, text: &str) -> Result<(), Failure> {
+fn print_finding(what: &str, text: &str) -> Result<(), CommandFailure> {
     report::sentence(&format!("{what:<12} {}", visible::name(text)))
 }
 
-fn folders(runtime: &Runtime) -> Result<(), Failure> {
+fn folders(runtime: &Runtime) -> Result<(), CommandFailure> {
     let setup = runtime.setup();
     let folders = &setup.folders;
     match folders.config_file() {
         Ok(file) => {
             let state = if file.exists() { "" } else { " (does not exist, optional)" };
-            say("config", &format!("{}{state}", file.display()))?;
+            print_finding("config", &format!("{}{state}", file.display()))?;
         }
-        Err(error) => say("config", &format!("none: {error}; {}", error.hint()))?,
+        Err(error) => print_finding("config", &format!("none: {error}; {}", error.hint()))?,
     }
     if let Some(path) = runtime.log().path() {
-        say("log", &path.display().to_string())?;
+        print_finding("log", &path.display().to_string())?;
     }
-    say("workspace", &setup.workspace.root().display().to_string())?;
+    print_finding("workspace", &setup.workspace.root().display().to_string())?;
     match start::workspace_line(setup) {
-        Some(line) => say("", &line),
+        Some(line) => print_finding("", &line),
         None => Ok(()),
     }
 }
 
-fn plugins(runtime: &Runtime) -> Result<(), Failure> {
+fn plugins(runtime: &Runtime) -> Result<(), CommandFailure> {
     for place in places(runtime.setup()) {
         let state = if place.folder.is_dir() { "" } else { " (does not exist)" };
-        say("plugins in", &format!("{} ({}){state}", place.folder.display(), place.kind.name()))?;
+        print_finding(
+            "plugins in",
+            &format!("{} ({}){state}", place.folder.display(), place.kind.name()),
+        )?;
     }
     let registry = runtime.registry();
     let entries = registry.plugins();
     let active = entries.iter().filter(|entry| entry.status == PluginStatus::Active).count();
     let tools = registry.tools().count();
-    say("plugins", &format!("{active} of {} available, {tools} tools", entries.len()))?;
+    print_finding("plugins", &format!("{active} of {} available, {tools} tools", entries.len()))?;
     for entry in entries {
         if let Some((why, hint)) = entry.why_not() {
             let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-            say("", &format!("{}: {why}{hint}", entry.candidate.manifest.name))?;
-        } else if let Some(lacking) = grant::lacking(runtime.setup(), entry) {
+            print_finding("", &format!("{}: {why}{hint}", entry.candidate.manifest.name))?;
+        } else if let Some(lacking) = grant::missing_grants_line(runtime.setup(), entry) {
             let name = &entry.candidate.manifest.name;
-            say("", &format!("{name}: {lacking}; jaato plugin grant {name}"))?;
+            print_finding("", &format!("{name}: {lacking}; jaato plugin grant {name}"))?;
         }
     }
     Ok(())
 }
 
 /// Lists the models, and checks whether the configured one can be used.
-async fn models(runtime: &Runtime) -> Result<Result<(), Error>, Failure> {
+async fn models(runtime: &Runtime) -> Result<Result<(), Error>, CommandFailure> {
     let default = &runtime.model();
     let (checked, (models, problems)) =
         tokio::join!(runtime.check_model(SERVER_WAIT), runtime.models_within(SERVER_WAIT));
@@ -115,35 +118,35 @@ async fn models(runtime: &Runtime) -> Result<Result<(), Error>, Failure> {
             }
         };
         let mark = if model.id == *default { " (default)" } else { "" };
-        say("model", &format!("{}{mark}{state}", model.id))?;
+        print_finding("model", &format!("{}{mark}{state}", model.id))?;
     }
     match &checked {
         Ok(model) if models.iter().any(|listed| listed.id == model.id) => {}
-        Ok(model) => say("model", &format!("{} (default)", model.id))?,
-        Err(_) => say("model", &format!("{default} (default) cannot be used"))?,
+        Ok(model) => print_finding("model", &format!("{} (default)", model.id))?,
+        Err(_) => print_finding("model", &format!("{default} (default) cannot be used"))?,
     }
     for line in problems.iter().flat_map(|problem| problem.lines()) {
-        say("", line)?;
+        print_finding("", line)?;
     }
     Ok(checked.map(|_| ()))
 }
 
-fn programs() -> Result<(), Failure> {
+fn programs() -> Result<(), CommandFailure> {
     let found = |name: &str| {
         let path = std::env::var_os("PATH").unwrap_or_default();
         std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
     };
     if found("python3") {
-        say("python3", "found; model weights can also come from pip")
+        print_finding("python3", "found; model weights can also come from pip")
     } else {
-        say(
+        print_finding(
             "python3",
             "missing; model weights cannot come from pip, but `jaato model import FILE` also works",
         )
     }
 }
 
-fn memory() -> Result<(), Failure> {
+fn memory() -> Result<(), CommandFailure> {
     // Only Linux reports it in a file. Elsewhere the model's own check must be enough.
     let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return Ok(()) };
     let available = text
@@ -153,14 +156,14 @@ fn memory() -> Result<(), Failure> {
         })
         .map(|kilobytes: u64| kilobytes * 1024);
     match available {
-        Some(bytes) if bytes < MEMORY_WANTED_BYTES => say(
+        Some(bytes) if bytes < MEMORY_WANTED_BYTES => print_finding(
             "memory",
             &format!(
                 "{:.1} GiB free, low for the default model; MISTRALRS_FORCE_AVX2=1 saves 1.3 GiB",
                 gib(bytes)
             ),
         ),
-        Some(bytes) => say("memory", &format!("{:.1} GiB free", gib(bytes))),
+        Some(bytes) => print_finding("memory", &format!("{:.1} GiB free", gib(bytes))),
         None => Ok(()),
     }
 }

@@ -53,11 +53,11 @@ fn entry(name: &str, value: &Value, columns: usize) -> Vec<String> {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
     };
-    drawn.extend(inner.into_iter().map(|line| set_in(&line)));
+    drawn.extend(inner.into_iter().map(|line| indent_line(&line)));
     drawn
 }
 
-fn set_in(line: &str) -> String {
+fn indent_line(line: &str) -> String {
     if line.is_empty() { String::new() } else { format!("{:INDENT$}{line}", "") }
 }
 
@@ -83,7 +83,7 @@ fn short(value: &Value) -> Option<String> {
 
 fn list(items: &[Value], columns: usize) -> Vec<String> {
     if let Some((head, rows)) = table(items) {
-        return columns::fitting(&head, &rows, columns).lines;
+        return columns::lay_out_fitting(&head, &rows, columns).lines;
     }
     let room = columns.saturating_sub(INDENT).max(ROOM_MIN);
     let mut drawn = Vec::new();
@@ -96,7 +96,7 @@ fn list(items: &[Value], columns: usize) -> Vec<String> {
         };
         let marked = lines.into_iter().enumerate().map(|(at, line)| match at {
             0 => format!("- {line}"),
-            _ => set_in(&line),
+            _ => indent_line(&line),
         });
         drawn.extend(marked);
     }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use jaato_runtime::session_loop::{Cancel, EventSink, Session};
 use jaato_runtime::types::execution::EnvironmentFacts;
 use jaato_runtime::types::process::{OutputStream, ProcessExit, Spawn};
-use jaato_runtime::types::{Envelope, Error, ErrorKind};
+use jaato_runtime::types::{Error, ErrorKind, EventEnvelope};
 use jaato_runtime::{Runtime, SessionOptions};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::args::{EnvironmentArgs, Global};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::args::{EnvironmentArgs, GlobalArgs};
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::signals::cancel_on_signals;
 use crate::terminal::Channel;
 use crate::{report, start, terminal};
@@ -34,7 +34,7 @@ const EXEC_DEADLINE_MS: u64 = 365 * 24 * 60 * 60 * 1000;
 const CONFINEMENT: &str = "files are kept to the allowed folders; jaato confines no commands yet: only an environment that does so itself (a container, a sandbox) keeps them in";
 
 /// Lists the environments.
-pub async fn list(global: Global, as_json: bool) -> Outcome {
+pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
     let runtime = start::lasting_runtime(start::arguments(global)).await?;
     report::problems(&start::problems(runtime));
     let environments = runtime.environments();
@@ -67,7 +67,7 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
 }
 
 /// Sets up an environment and describes it.
-pub async fn show(global: Global, args: &EnvironmentArgs, as_json: bool) -> Outcome {
+pub async fn show(global: GlobalArgs, args: &EnvironmentArgs, as_json: bool) -> CommandResult {
     let (runtime, session) = session(global, args).await?;
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
@@ -81,11 +81,11 @@ pub async fn show(global: Global, args: &EnvironmentArgs, as_json: bool) -> Outc
     if as_json {
         return report::exact_json(&json!(facts));
     }
-    report::line(&told(&facts))?;
+    report::line(&describe_environment(&facts))?;
     Ok(Exit::Done)
 }
 
-fn told(facts: &EnvironmentFacts) -> String {
+fn describe_environment(facts: &EnvironmentFacts) -> String {
     let mut lines = vec![format!("{}: {}", facts.name, where_it_is(facts))];
     lines.push(format!("  commands begin in {}", facts.working_directory));
     for allowed in &facts.allowed_paths {
@@ -119,11 +119,11 @@ fn where_it_is(facts: &EnvironmentFacts) -> &'static str {
 
 /// Runs a command in an environment.
 pub async fn exec(
-    global: Global,
+    global: GlobalArgs,
     args: &EnvironmentArgs,
     directory: Option<String>,
     command: &[String],
-) -> Outcome {
+) -> CommandResult {
     let (runtime, session) = session(global, args).await?;
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
@@ -143,10 +143,10 @@ pub async fn exec(
     let exit = ran.await;
     close(runtime, session).await;
     if let Some(error) = failed.filter(|error| error.kind() != io::ErrorKind::BrokenPipe) {
-        return Err(Failure::new(Exit::Failed, format!("cannot write the output: {error}")));
+        return Err(CommandFailure::new(Exit::Failed, format!("cannot write the output: {error}")));
     }
     match exit {
-        Ok(exit) => end(&exit),
+        Ok(exit) => exit_with_process(&exit),
         Err(error) if error.kind == ErrorKind::Cancelled => Ok(Exit::Cancelled),
         Err(error) => Err(error.into()),
     }
@@ -163,15 +163,17 @@ fn spawn_of(command: &[String]) -> Spawn {
 }
 
 /// Exits with the command's own code.
-fn end(exit: &ProcessExit) -> Outcome {
+fn exit_with_process(exit: &ProcessExit) -> CommandResult {
     for left in &exit.left_running {
         report::notes(&format!("ended process {} ({}), left running", left.pid, left.name));
     }
     match (exit.code, exit.signal) {
         (Some(0), _) => Ok(Exit::Done),
-        (Some(code), _) => crate::exit::now(code),
-        (None, Some(signal)) => crate::exit::now(SIGNAL_BASE + signal),
-        (None, None) => Err(Failure::new(Exit::Failed, "the result of the command is unknown")),
+        (Some(code), _) => crate::exit::exit_now(code),
+        (None, Some(signal)) => crate::exit::exit_now(SIGNAL_BASE + signal),
+        (None, None) => {
+            Err(CommandFailure::new(Exit::Failed, "the result of the command is unknown"))
+        }
     }
 }
 
@@ -195,17 +197,20 @@ fn input() -> Option<mpsc::Receiver<Vec<u8>>> {
 }
 
 /// No one follows the session, because the command itself prints.
-struct Unseen;
+struct DiscardingEventSink;
 
-impl EventSink for Unseen {
-    fn event(&self, _envelope: Envelope) {}
+impl EventSink for DiscardingEventSink {
+    fn event(&self, _envelope: EventEnvelope) {}
 }
 
-async fn session(global: Global, args: &EnvironmentArgs) -> Result<(Runtime, Session), Failure> {
+async fn session(
+    global: GlobalArgs,
+    args: &EnvironmentArgs,
+) -> Result<(Runtime, Session), CommandFailure> {
     let mut arguments = start::arguments(global);
-    start::in_environment(&mut arguments, args);
+    start::add_environment(&mut arguments, args);
     let runtime = start::runtime(arguments).await?;
-    let mut options = SessionOptions::unattended(Arc::new(Unseen));
+    let mut options = SessionOptions::unattended(Arc::new(DiscardingEventSink));
     options.environment_options = start::environment_options(&runtime, args)?;
     let session = runtime.session_for_calls(options)?;
     Ok((runtime, session))

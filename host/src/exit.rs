@@ -57,7 +57,7 @@ impl From<Exit> for ExitCode {
 }
 
 /// Ends the process immediately, from anywhere.
-pub fn now(code: i32) -> ! {
+pub fn exit_now(code: i32) -> ! {
     mark_work_done(code);
     terminal::give_terminal_back();
     std::process::exit(code)
@@ -65,7 +65,7 @@ pub fn now(code: i32) -> ! {
 
 /// An error that ends the process: its exit code, its text, and a hint.
 #[derive(Debug)]
-pub struct Failure {
+pub struct CommandFailure {
     /// The exit code.
     pub exit: Exit,
     /// Lower case, without a final period.
@@ -75,9 +75,9 @@ pub struct Failure {
 }
 
 /// The result of a command.
-pub type Outcome = Result<Exit, Failure>;
+pub type CommandResult = Result<Exit, CommandFailure>;
 
-impl Failure {
+impl CommandFailure {
     /// Creates a failure without a hint.
     pub fn new(exit: Exit, message: impl fmt::Display) -> Self {
         Self { exit, message: message.to_string(), hint: None }
@@ -106,13 +106,13 @@ impl Failure {
     }
 }
 
-impl From<NoHomeFolder> for Failure {
+impl From<NoHomeFolder> for CommandFailure {
     fn from(error: NoHomeFolder) -> Self {
         Self::new(Exit::Configuration, error).hint(error.hint())
     }
 }
 
-impl From<Error> for Failure {
+impl From<Error> for CommandFailure {
     fn from(error: Error) -> Self {
         Self { exit: exit_of(error.kind), message: error.message, hint: error.hint }
     }

@@ -3,7 +3,7 @@
 use jaato_runtime::Runtime;
 use jaato_runtime::registry::{PluginEntry, Registry};
 
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::report;
 
 /// Finds a plugin by its name.
@@ -11,11 +11,11 @@ pub fn plugin<'a>(
     runtime: &Runtime,
     registry: &'a Registry,
     name: &str,
-) -> Result<&'a PluginEntry, Failure> {
+) -> Result<&'a PluginEntry, CommandFailure> {
     if let Some(entry) = registry.plugin(name) {
         return Ok(entry);
     }
     report::problems(runtime.problems());
     let known = registry.plugins().iter().map(|entry| entry.candidate.manifest.name.as_str());
-    Err(Failure::unknown("plugin", name, known))
+    Err(CommandFailure::unknown("plugin", name, known))
 }

@@ -8,13 +8,13 @@ use jaato_runtime::config::{ConfigLayer, set_model};
 use jaato_runtime::types::ModelId;
 use jaato_runtime::{ModelState, Runtime, WeightsSource};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{CommandFailure, Exit};
 use crate::terminal::{self, Before, Dialog, Look, Manner, Reply, Text};
 use crate::{report, signals};
 
 /// The user's choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
+pub struct ModelChoice {
     /// The model that answers.
     pub model: ModelId,
     /// Whether its weights may be downloaded now.
@@ -23,9 +23,9 @@ pub struct Choice {
 
 /// An offered answer.
 #[derive(Debug, Clone)]
-struct Offered {
+struct OfferedModel {
     text: String,
-    choice: Choice,
+    choice: ModelChoice,
 }
 
 /// Asks which model answers, and remembers the answer of a user who has configured none. Asks
@@ -33,13 +33,14 @@ struct Offered {
 ///
 /// # Errors
 /// If the terminal is gone, or if the user chooses none.
-pub async fn ask(runtime: &Runtime) -> Result<Option<Choice>, Failure> {
+pub async fn ask(runtime: &Runtime) -> Result<Option<ModelChoice>, CommandFailure> {
     let config = &runtime.setup().config;
     let can_ask = terminal::nobody_types().is_none() && terminal::errors_are_terminal();
     if !can_ask || config.offline {
         return Ok(None);
     }
-    let is_default = config.origins("model").iter().all(|origin| origin.layer() == ConfigLayer::BuiltIn);
+    let is_default =
+        config.origins("model").iter().all(|origin| origin.layer() == ConfigLayer::BuiltIn);
     let mut offered = if is_default { with_keys(runtime) } else { Vec::new() };
     let download = if config.local_download { None } else { download(runtime) };
     if offered.is_empty() && download.is_none() {
@@ -48,17 +49,17 @@ pub async fn ask(runtime: &Runtime) -> Result<Option<Choice>, Failure> {
     let local = runtime.model();
     match download {
         Some(offer) => offered.push(offer),
-        None => offered.push(Offered {
+        None => offered.push(OfferedModel {
             text: format!("{local} on this machine, without a key"),
-            choice: Choice { model: local, may_download: false },
+            choice: ModelChoice { model: local, may_download: false },
         }),
     }
-    let said = |error: io::Error| Failure::new(Exit::Failed, format!("cannot ask: {error}"));
+    let said = |error: io::Error| CommandFailure::new(Exit::Failed, format!("cannot ask: {error}"));
     // If it were killed during the question, jaato would leave the terminal raw.
     let ending = signals::end_on_signals();
     let open = Arc::new(terminal::open_question());
     let read = |line: &str| read_answer(line, offered.len());
-    let fold = |at: &Option<usize>| at.map(|at| folded(&offered[at]));
+    let fold = |at: &Option<usize>| at.map(|at| folded_answer(&offered[at]));
     let answer = terminal::ask(open, question_of(&offered), Before::Dropped, read, fold).await;
     drop(ending);
     let choice = match answer.map_err(said)? {
@@ -73,20 +74,20 @@ pub async fn ask(runtime: &Runtime) -> Result<Option<Choice>, Failure> {
 }
 
 /// Returns the models of providers whose keys were found.
-fn with_keys(runtime: &Runtime) -> Vec<Offered> {
+fn with_keys(runtime: &Runtime) -> Vec<OfferedModel> {
     let mut offered = Vec::new();
     for provider in runtime.providers() {
         let found = provider.keys.iter().find_map(|key| key.found.as_deref());
         let (Some(found), false) = (found, provider.default_model.is_empty()) else { continue };
         let model = ModelId::new(format!("{}/{}", provider.name, provider.default_model));
         let text = format!("{model}, with the key of {found}");
-        offered.push(Offered { text, choice: Choice { model, may_download: false } });
+        offered.push(OfferedModel { text, choice: ModelChoice { model, may_download: false } });
     }
     offered
 }
 
 /// Returns the download of the configured model's weights, if they are missing.
-fn download(runtime: &Runtime) -> Option<Offered> {
+fn download(runtime: &Runtime) -> Option<OfferedModel> {
     let model = runtime.model();
     let WeightsSource::Asset(asset) = runtime.weights_source(&model)? else { return None };
     let ModelState::Missing { bytes } = runtime.weights_state(&asset) else { return None };
@@ -94,10 +95,10 @@ fn download(runtime: &Runtime) -> Option<Offered> {
         "{model} on this machine, without a key (small; downloads {:.2} GB)",
         bytes as f64 / 1e9
     );
-    Some(Offered { text, choice: Choice { model, may_download: true } })
+    Some(OfferedModel { text, choice: ModelChoice { model, may_download: true } })
 }
 
-fn question_of(offered: &[Offered]) -> Dialog {
+fn question_of(offered: &[OfferedModel]) -> Dialog {
     let answers = offered.iter().map(|one| one.text.clone());
     Dialog {
         title: "Which model should answer?".to_owned(),
@@ -126,7 +127,7 @@ fn read_answer(line: &str, offers: usize) -> Result<Option<usize>, String> {
     }
 }
 
-fn folded(offered: &Offered) -> Text {
+fn folded_answer(offered: &OfferedModel) -> Text {
     Text::new().with(Look::Green, "✓ model: ").plain(offered.choice.model.as_str())
 }
 
@@ -141,8 +142,8 @@ fn remember(runtime: &Runtime, model: &ModelId) {
     report::problems(&[line]);
 }
 
-fn none_chosen() -> Failure {
-    Failure::new(Exit::Configuration, "no model was chosen").hint(
+fn none_chosen() -> CommandFailure {
+    CommandFailure::new(Exit::Configuration, "no model was chosen").hint(
         "`--model` names one, `jaato provider list` lists providers, `jaato model pull` downloads the local one",
     )
 }

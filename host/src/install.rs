@@ -2,24 +2,24 @@
 
 use std::path::{Path, PathBuf};
 
-use jaato_install::{self as install, PlacedPlugin, Source, placed_plugins};
+use jaato_install::{self as install, InstallSource, PlacedPlugin, placed_plugins};
 use jaato_runtime::config::trust::TrustStore;
 use jaato_runtime::loader::PlaceKind;
 use jaato_runtime::registry::{PluginCandidate, PluginFileTrust};
 use jaato_runtime::types::Description;
-use jaato_runtime::types::grant::grants_asked;
+use jaato_runtime::types::grant::requested_grants;
 use jaato_runtime::{Runtime, Setup, places, rules, sha256_of, trust_line, visible};
 
-use crate::args::Global;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::args::GlobalArgs;
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{plugin, report, start, trust};
 
 /// Installs a plugin from this machine.
-pub async fn install(global: Global, what: &Path) -> Outcome {
+pub async fn install(global: GlobalArgs, what: &Path) -> CommandResult {
     let runtime = start::runtime(start::arguments(global)).await?;
     let setup = runtime.setup();
     let folder = own_folder(setup)?;
-    let source = Source::find(what, &folder).map_err(refused)?;
+    let source = InstallSource::find(what, &folder).map_err(install_failure)?;
     let manifest = source.manifest();
     let name = &manifest.name;
     let all = placed_plugins(&places(setup));
@@ -29,16 +29,16 @@ pub async fn install(global: Global, what: &Path) -> Outcome {
     if let Some(shipped) = shipped {
         let path = shipped.file.path.display();
         let text = format!("plugin `{name}` is shipped with jaato: `{path}` has the name");
-        return Err(Failure::new(Exit::Plugin, text).hint("give your plugin another name"));
+        return Err(CommandFailure::new(Exit::Plugin, text).hint("give your plugin another name"));
     }
-    let description = plugin::described(setup, source.file()).await?;
+    let description = plugin::describe_plugin(setup, source.file()).await?;
     let unusable = refuse_conflict(&runtime, &source, &description, &folder)?;
-    let installed = install::install(&source, &folder).map_err(refused)?;
+    let installed = install::install(&source, &folder).map_err(install_failure)?;
     let instead = match &installed.before {
         Some(before) => format!(", in place of {before}"),
         None => String::new(),
     };
-    let offered = plugin::offered(manifest, &description);
+    let offered = plugin::describe_offer(manifest, &description);
     report::line(&format!("installed `{name}` {}{instead}: {offered}", manifest.version))?;
     report::line(&format!("  {}", installed.path.display()))?;
     if !unusable.is_empty() {
@@ -64,13 +64,13 @@ pub async fn install(global: Global, what: &Path) -> Outcome {
 /// Reports the requested services that the plugin was not granted.
 fn say_lacking(
     setup: &Setup,
-    source: &Source,
+    source: &InstallSource,
     description: &Description,
     path: &Path,
-) -> Result<(), Failure> {
-    let asked = grants_asked(description);
+) -> Result<(), CommandFailure> {
+    let asked = requested_grants(description);
     let (name, digest) = (source.manifest().name.as_str(), digest(path)?);
-    let granted = setup.grants.granted(name, &digest);
+    let granted = setup.grants.granted_services(name, &digest);
     let lacking: Vec<_> = asked.into_iter().filter(|grant| !granted.contains(*grant)).collect();
     if lacking.is_empty() {
         return Ok(());
@@ -85,16 +85,19 @@ fn say_lacking(
 /// Returns a line for each part of it that cannot be used.
 fn refuse_conflict(
     runtime: &Runtime,
-    source: &Source,
+    source: &InstallSource,
     description: &Description,
     folder: &Path,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<String>, CommandFailure> {
     let setup = runtime.setup();
     let name = &source.manifest().name;
-    let (path, before) = install::place_of(name, folder);
+    let (path, before) = install::find_plugin_path(name, folder);
     let digest = digest(source.file())?;
-    let trust =
-        if is_trusted(setup, source.file())? { PluginFileTrust::ByHash(digest) } else { PluginFileTrust::No(digest) };
+    let trust = if is_trusted(setup, source.file())? {
+        PluginFileTrust::ByHash(digest)
+    } else {
+        PluginFileTrust::No(digest)
+    };
     let newcomer = PluginCandidate {
         path: path.clone(),
         place: PlaceKind::User.name(),
@@ -104,21 +107,21 @@ fn refuse_conflict(
     };
     let replaced = before.map_or(path, |plugin| plugin.file.path);
     let registry = runtime.registry();
-    let text = match install::examine(&registry, newcomer, &replaced, &rules(setup)) {
+    let text = match install::find_conflicts(&registry, newcomer, &replaced, &rules(setup)) {
         Ok(unusable) => return Ok(unusable),
-        Err(install::Conflict::Refused(why)) => {
+        Err(install::PluginConflict::Refused(why)) => {
             format!("plugin `{name}` could not be used, so it is not installed: {why}")
         }
-        Err(install::Conflict::Displaces(other, why)) => format!(
+        Err(install::PluginConflict::Displaces(other, why)) => format!(
             "plugin `{name}` would keep `{other}` from being used, so it is not installed: of that, {why}"
         ),
     };
-    Err(Failure::new(Exit::Plugin, text)
+    Err(CommandFailure::new(Exit::Plugin, text)
         .hint("give its plugin and tools names of their own, or remove the other plugin first"))
 }
 
 /// Removes a plugin from the user's own folder.
-pub fn remove(global: Global, name: &str) -> Outcome {
+pub fn remove(global: GlobalArgs, name: &str) -> CommandResult {
     let setup = start::setup(start::arguments(global))?;
     own_folder(&setup)?;
     let all = placed_plugins(&places(&setup));
@@ -135,7 +138,10 @@ pub fn remove(global: Global, name: &str) -> Outcome {
         let path = &plugin.file.path;
         let trusted = if is_trusted(&setup, path)? { Some(digest(path)?) } else { None };
         std::fs::remove_file(path).map_err(|error| {
-            Failure::new(Exit::Plugin, format!("cannot remove `{}`: {error}", path.display()))
+            CommandFailure::new(
+                Exit::Plugin,
+                format!("cannot remove `{}`: {error}", path.display()),
+            )
         })?;
         let version = &plugin.manifest.version;
         report::line(&format!("removed `{name}` {version}: {}", path.display()))?;
@@ -149,11 +155,11 @@ pub fn remove(global: Global, name: &str) -> Outcome {
 }
 
 /// Returns the failure for an unknown plugin name, with the most similar known name.
-pub fn unknown(name: &str, all: &[PlacedPlugin]) -> Failure {
-    Failure::unknown("plugin", name, all.iter().map(|plugin| plugin.manifest.name.as_str()))
+pub fn unknown(name: &str, all: &[PlacedPlugin]) -> CommandFailure {
+    CommandFailure::unknown("plugin", name, all.iter().map(|plugin| plugin.manifest.name.as_str()))
 }
 
-fn elsewhere(name: &str, plugin: &PlacedPlugin) -> Failure {
+fn elsewhere(name: &str, plugin: &PlacedPlugin) -> CommandFailure {
     let path = plugin.file.path.display();
     let what = match plugin.file.place {
         PlaceKind::Shipped => "is shipped with jaato",
@@ -161,30 +167,30 @@ fn elsewhere(name: &str, plugin: &PlacedPlugin) -> Failure {
             "is not in your own plugins folder"
         }
     };
-    Failure::new(Exit::Plugin, format!("plugin `{name}` {what}: `{path}`"))
+    CommandFailure::new(Exit::Plugin, format!("plugin `{name}` {what}: `{path}`"))
         .hint(format!("`jaato plugin disable {name}` leaves it out"))
 }
 
-fn own_folder(setup: &Setup) -> Result<PathBuf, Failure> {
+fn own_folder(setup: &Setup) -> Result<PathBuf, CommandFailure> {
     Ok(setup.folders.plugins()?)
 }
 
-fn is_trusted(setup: &Setup, file: &Path) -> Result<bool, Failure> {
+fn is_trusted(setup: &Setup, file: &Path) -> Result<bool, CommandFailure> {
     let Ok(data) = setup.folders.data() else { return Ok(false) };
     match TrustStore::in_folder(data).is_plugin_trusted(&digest(file)?) {
         Err(error) if error.is_of_record() => Ok(false),
-        told => told.map_err(trust::failed),
+        told => told.map_err(trust::trust_failure),
     }
 }
 
-fn digest(file: &Path) -> Result<String, Failure> {
+fn digest(file: &Path) -> Result<String, CommandFailure> {
     sha256_of(file).map_err(|error| {
-        Failure::new(Exit::Plugin, format!("cannot read `{}`: {error}", file.display()))
+        CommandFailure::new(Exit::Plugin, format!("cannot read `{}`: {error}", file.display()))
     })
 }
 
-fn refused(error: install::InstallError) -> Failure {
+fn install_failure(error: install::InstallError) -> CommandFailure {
     let is_address = matches!(error, install::InstallError::Address(_));
     let exit = if is_address { Exit::Usage } else { Exit::Plugin };
-    Failure::new(exit, &error).maybe_hint(error.hint())
+    CommandFailure::new(exit, &error).maybe_hint(error.hint())
 }

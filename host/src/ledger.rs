@@ -5,11 +5,11 @@ use std::io;
 use clap::Args;
 use jaato_runtime::config::Dollars;
 use jaato_runtime::ledger_path;
-use jaato_runtime::store::{LedgerReader, LedgerFileSummary, UsageTotals, TurnRow};
+use jaato_runtime::store::{LedgerFileSummary, LedgerReader, TurnRow, UsageTotals};
 use jaato_runtime::types::Outcome as TurnOutcome;
 
-use crate::args::Global;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::args::GlobalArgs;
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{report, start};
 
 /// What `ledger show` takes.
@@ -29,12 +29,12 @@ pub struct LedgerShowArgs {
 }
 
 /// Shows the ledger, turn by turn, and its sums.
-pub fn show(global: Global, args: LedgerShowArgs) -> Outcome {
+pub fn show(global: GlobalArgs, args: LedgerShowArgs) -> CommandResult {
     let setup = start::setup(start::arguments(global))?;
     let path = ledger_path(&setup)?;
     let failed = |error: io::Error| {
         let text = format!("cannot read the ledger `{}`: {error}", path.display());
-        Failure::new(Exit::Failed, text)
+        CommandFailure::new(Exit::Failed, text)
     };
     let mut summary = LedgerFileSummary::new(args.last, args.session.clone());
     let is_there = match LedgerReader::open(&path) {
@@ -58,8 +58,9 @@ pub fn show(global: Global, args: LedgerShowArgs) -> Outcome {
         report::problems(&[text]);
     }
     if args.json {
-        let json = serde_json::to_value(&summary)
-            .map_err(|error| Failure::new(Exit::Failed, format!("cannot show it: {error}")))?;
+        let json = serde_json::to_value(&summary).map_err(|error| {
+            CommandFailure::new(Exit::Failed, format!("cannot show it: {error}"))
+        })?;
         return report::exact_json(&json);
     }
     if summary.turns.is_empty() {
@@ -90,7 +91,7 @@ const HEAD: [&str; 13] = [
     "outcome",
 ];
 
-fn table(summary: &LedgerFileSummary) -> Outcome {
+fn table(summary: &LedgerFileSummary) -> CommandResult {
     let rows: Vec<_> = summary.turns.iter().map(row).collect();
     report::table(&HEAD, &rows)?;
     let listed = summary.turns.iter().filter(|row| row.turn > 0).count() as u64;
@@ -176,25 +177,25 @@ fn sums(summary: &LedgerFileSummary) -> String {
     } = summary.totals;
     let mut parts = vec![
         turns(summary.turns_read),
-        counted("request", requests, failed_requests),
+        format_count("request", requests, failed_requests),
         format!("{prompt_tokens} tokens in ({cached_tokens} of them cached)"),
         format!("{output_tokens} tokens out"),
         format!("${} where a price is known", Dollars::of_micros(cost_micro_usd)),
-        counted("tool call", tool_calls, failed_tool_calls),
+        format_count("tool call", tool_calls, failed_tool_calls),
         format!("{denied} denied"),
     ];
     if commands > 0 {
-        parts.push(counted("command", commands, 0));
+        parts.push(format_count("command", commands, 0));
     }
     parts.push(format!("{gcs} gc"));
     parts.join(", ")
 }
 
 fn turns(count: u64) -> String {
-    counted("turn", count, 0)
+    format_count("turn", count, 0)
 }
 
-fn counted(what: &str, count: u64, failed: u64) -> String {
+fn format_count(what: &str, count: u64, failed: u64) -> String {
     let plural = if count == 1 { "" } else { "s" };
     let failed = if failed == 0 { String::new() } else { format!(" ({failed} failed)") };
     format!("{count} {what}{plural}{failed}")

@@ -22,10 +22,10 @@ use self::edited::{Editor, Editors, OpenEditor, Screen};
 pub use self::history::HistoryFile;
 pub use self::keys::StopTurn;
 use crate::ask::{ForLines, Stage};
-use crate::exit::{Exit, Failure};
+use crate::exit::{CommandFailure, Exit};
 use crate::terminal::{self, IdlePrompt, Keys, PromptBeside};
 use crate::view::View;
-use crate::words::Words;
+use crate::words::LineEditorHelper;
 
 /// What stands before what is typed.
 const PROMPT: &str = "> ";
@@ -83,7 +83,7 @@ enum Source {
     /// A terminal that gives out whole lines.
     Terminal,
     /// A pipe or a file, and the line that is being read, across wakes.
-    Pipe(Option<JoinHandle<Result<Line, Failure>>>),
+    Pipe(Option<JoinHandle<Result<Line, CommandFailure>>>),
 }
 
 /// A terminal with an editor.
@@ -112,7 +112,11 @@ enum Idle {
 
 impl Lines {
     /// Looks at the terminal once; without an editor for it, lines come plain.
-    pub fn new(words: Words, history: impl FnOnce() -> HistoryFile, stop_turn: StopTurn) -> Self {
+    pub fn new(
+        words: LineEditorHelper,
+        history: impl FnOnce() -> HistoryFile,
+        stop_turn: StopTurn,
+    ) -> Self {
         let source = match terminal::input_is_terminal() {
             true => of_terminal(words, history, stop_turn),
             false => Source::Pipe(None),
@@ -126,7 +130,7 @@ impl Lines {
     ///
     /// # Errors
     /// When standard input cannot be read, or a line is too long or not UTF-8.
-    pub async fn next(&mut self, beside: Beside<'_>) -> Result<Line, Failure> {
+    pub async fn next(&mut self, beside: Beside<'_>) -> Result<Line, CommandFailure> {
         loop {
             if let Source::Edited(edited) = &mut self.source
                 && edited.open.is_some()
@@ -165,7 +169,7 @@ impl Lines {
     ///
     /// # Errors
     /// As [`Lines::next`].
-    pub async fn next_beside_turn(&mut self, beside: Beside<'_>) -> Result<Line, Failure> {
+    pub async fn next_beside_turn(&mut self, beside: Beside<'_>) -> Result<Line, CommandFailure> {
         let Source::Edited(edited) = &mut self.source else {
             return std::future::pending().await;
         };
@@ -210,7 +214,11 @@ impl Drop for Lines {
     }
 }
 
-fn of_terminal(words: Words, history: impl FnOnce() -> HistoryFile, stop_turn: StopTurn) -> Source {
+fn of_terminal(
+    words: LineEditorHelper,
+    history: impl FnOnce() -> HistoryFile,
+    stop_turn: StopTurn,
+) -> Source {
     terminal::remember_terminal();
     if !terminal::can_edit() {
         return Source::Terminal;
@@ -252,7 +260,7 @@ impl Edited {
     }
 
     /// Waits for a line of the editor that is open; nothing where it is not open any more.
-    async fn open_line(&mut self, over: &Cancel) -> Option<Result<Line, Failure>> {
+    async fn open_line(&mut self, over: &Cancel) -> Option<Result<Line, CommandFailure>> {
         let open = self.open.as_mut()?;
         let line = tokio::select! {
             biased;
@@ -272,7 +280,7 @@ impl Edited {
         &mut self,
         place: ForLines,
         beside: Beside<'_>,
-    ) -> Result<Option<Line>, Failure> {
+    ) -> Result<Option<Line>, CommandFailure> {
         let begun = self.take_begun();
         let open = if begun.is_empty() {
             match idle(Keys::Editor, &mut self.continued, &place, beside).await? {
@@ -295,7 +303,7 @@ impl Edited {
         &mut self,
         place: ForLines,
         beside: Beside<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         if !terminal::errors_are_terminal() {
             return std::future::pending().await;
         }
@@ -318,7 +326,7 @@ impl Edited {
         self.open(String::new(), Screen { open, place, view, is_at_work: true })
     }
 
-    fn open(&mut self, begun: String, screen: Screen) -> Result<(), Failure> {
+    fn open(&mut self, begun: String, screen: Screen) -> Result<(), CommandFailure> {
         terminal::read_keys(terminal::CtrlC::Key).map_err(gone)?;
         let editor = match self.editor.take() {
             Some(editor) => editor,
@@ -335,7 +343,7 @@ async fn idle(
     stopped: &mut Option<SignalStream>,
     place: &ForLines,
     beside: Beside<'_>,
-) -> Result<Idle, Failure> {
+) -> Result<Idle, CommandFailure> {
     if !terminal::errors_are_terminal() {
         beside.view.settle().await;
         return Ok(Idle::Else(None));
@@ -368,11 +376,14 @@ async fn idle(
     })
 }
 
-fn gone(error: io::Error) -> Failure {
+fn gone(error: io::Error) -> CommandFailure {
     failed(format!("cannot read from the terminal: {error}"))
 }
 
-async fn next_of_terminal(place: ForLines, beside: Beside<'_>) -> Result<Option<Line>, Failure> {
+async fn next_of_terminal(
+    place: ForLines,
+    beside: Beside<'_>,
+) -> Result<Option<Line>, CommandFailure> {
     let held = match idle(Keys::Lines, &mut None, &place, beside).await? {
         Idle::Typed(prompt) => prompt.hand_over(),
         Idle::Again | Idle::Asked => return Ok(None),
@@ -386,9 +397,9 @@ async fn next_of_terminal(place: ForLines, beside: Beside<'_>) -> Result<Option<
 }
 
 async fn next_of_pipe(
-    reading: &mut Option<JoinHandle<Result<Line, Failure>>>,
+    reading: &mut Option<JoinHandle<Result<Line, CommandFailure>>>,
     beside: Beside<'_>,
-) -> Result<Line, Failure> {
+) -> Result<Line, CommandFailure> {
     beside.view.settle().await;
     let running = reading.take().unwrap_or_else(|| tokio::task::spawn_blocking(plain));
     let running = reading.insert(running);
@@ -404,8 +415,8 @@ async fn next_of_pipe(
 
 async fn plain_line(
     over: &Cancel,
-    reading: JoinHandle<Result<Line, Failure>>,
-) -> Result<Line, Failure> {
+    reading: JoinHandle<Result<Line, CommandFailure>>,
+) -> Result<Line, CommandFailure> {
     tokio::select! {
         biased;
         () = over.cancelled() => Ok(Line::End),
@@ -413,7 +424,7 @@ async fn plain_line(
     }
 }
 
-fn plain() -> Result<Line, Failure> {
+fn plain() -> Result<Line, CommandFailure> {
     let mut bytes = Vec::new();
     let read = if terminal::input_is_terminal() {
         // No buffer between: what waits in one could not be told from an answer to a question.
@@ -439,6 +450,6 @@ fn plain() -> Result<Line, Failure> {
     })
 }
 
-fn failed(text: String) -> Failure {
-    Failure::new(Exit::Usage, text)
+fn failed(text: String) -> CommandFailure {
+    CommandFailure::new(Exit::Usage, text)
 }

@@ -2,35 +2,35 @@
 
 use std::io::{self, Read as _};
 
-use jaato_runtime::{KeyCommands, Setup, SecretStorageKind, KeyStore, supervisor};
+use jaato_runtime::{KeyCommands, KeyStore, SecretStorageKind, Setup, supervisor};
 
-use crate::args::Global;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::args::GlobalArgs;
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{report, start, terminal};
 
 /// The most bytes of a piped key.
 const KEY_BYTES_MAX: u64 = 64 * 1024;
 
 /// Takes a key for a provider: typed without echo, or from a pipe.
-pub async fn login(global: Global, name: String) -> Outcome {
+pub async fn login(global: GlobalArgs, name: String) -> CommandResult {
     let runtime = start::runtime(start::arguments(global)).await?;
     let found = runtime.provider(&name);
     let setup = runtime.setup();
     let (stored, commands) = (KeyStore::new(&setup.folders), commands(setup));
     runtime.close().await;
-    let provider = found.map_err(Failure::from)?;
+    let provider = found.map_err(CommandFailure::from)?;
     if provider.keys.is_empty() {
         let text = format!("the provider `{name}` does not use an API key");
-        return Err(Failure::new(Exit::Usage, text));
+        return Err(CommandFailure::new(Exit::Usage, text));
     }
     let key = key(&name)?;
     if key.is_empty() || key.contains(char::is_whitespace) {
         let text = "nothing was saved: an API key cannot be empty or contain spaces";
-        return Err(Failure::new(Exit::Usage, text));
+        return Err(CommandFailure::new(Exit::Usage, text));
     }
     // The name under which the key is looked up, however the user wrote it.
     let name = provider.name.clone();
-    let form = stored.store(&commands, &name, &key).await.map_err(Failure::from)?;
+    let form = stored.store(&commands, &name, &key).await.map_err(CommandFailure::from)?;
     let place = match form {
         SecretStorageKind::Tool => "the system's secret tool",
         SecretStorageKind::File => "a file that only you can read",
@@ -46,18 +46,18 @@ pub async fn login(global: Global, name: String) -> Outcome {
 }
 
 /// Deletes a key.
-pub async fn logout(global: Global, name: String) -> Outcome {
+pub async fn logout(global: GlobalArgs, name: String) -> CommandResult {
     let setup = start::setup(start::arguments(global))?;
     let (stored, commands) = (KeyStore::new(&setup.folders), commands(&setup));
     let is_name = name.chars().all(|sign| sign.is_ascii_alphanumeric() || "-_".contains(sign));
     let dashed = name.replace('_', "-");
     let mut removed = false;
     for name in [&name, &dashed].into_iter().filter(|_| is_name) {
-        removed = removed || stored.remove(&commands, name).await.map_err(Failure::from)?;
+        removed = removed || stored.remove(&commands, name).await.map_err(CommandFailure::from)?;
     }
     if !removed {
         let text = format!("no saved API key for `{name}`");
-        return Err(Failure::new(Exit::Usage, text)
+        return Err(CommandFailure::new(Exit::Usage, text)
             .hint("remove a key in a variable or in config.toml yourself"));
     }
     report::line(&format!("removed the API key for `{name}`"))?;
@@ -69,9 +69,10 @@ fn commands(setup: &Setup) -> KeyCommands {
     KeyCommands::new(supervisor(setup), &setup.variables)
 }
 
-fn key(name: &str) -> Result<String, Failure> {
-    let failed =
-        |error: io::Error| Failure::new(Exit::Failed, format!("cannot read the key: {error}"));
+fn key(name: &str) -> Result<String, CommandFailure> {
+    let failed = |error: io::Error| {
+        CommandFailure::new(Exit::Failed, format!("cannot read the key: {error}"))
+    };
     if terminal::input_is_terminal() {
         let typed = rpassword::prompt_password(format!("API key for {name} (input is hidden): "));
         return typed.map(|key| key.trim().to_owned()).map_err(failed);

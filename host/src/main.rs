@@ -55,8 +55,8 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use commands::{Cli, Command, PluginWork};
-use exit::{Exit, Failure, Outcome};
+use commands::{Cli, Command, PluginWorkerArgs};
+use exit::{CommandFailure, CommandResult, Exit};
 
 fn main() -> ExitCode {
     // The guardian forks, so it must start before there are threads or a heap full of arguments.
@@ -84,7 +84,9 @@ fn main() -> ExitCode {
             };
         }
     };
-    if let Command::PluginWorker { work: PluginWork { describe, conform, file } } = &cli.command {
+    if let Command::PluginWorker { work: PluginWorkerArgs { describe, conform, file } } =
+        &cli.command
+    {
         return match conform {
             Some(check) => jaato_worker::conform_main(check, file),
             None if *describe => jaato_worker::describe_main(file),
@@ -104,11 +106,11 @@ fn main() -> ExitCode {
 
 /// Runs a command on a current-thread tokio runtime, because the work is in plugins and on their
 /// executor.
-fn in_runtime(cli: Cli) -> Outcome {
+fn in_runtime(cli: Cli) -> CommandResult {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(Exit::Failed, format!("cannot start: {error}")))?;
+        .map_err(|error| CommandFailure::new(Exit::Failed, format!("cannot start: {error}")))?;
     let outcome = runtime.block_on(cli.command.run(cli.global));
     // A prompt at the terminal or a plugin's hung job must not delay the end.
     runtime.shutdown_background();

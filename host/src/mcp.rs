@@ -7,9 +7,9 @@ use jaato_runtime::{Runtime, SessionOptions};
 use jaato_template::shell_word;
 use serde_json::{Value, json};
 
-use crate::args::{Global, OutputForm};
+use crate::args::{GlobalArgs, OutputForm};
 use crate::command::{self, AnswerForm};
-use crate::exit::{Failure, Outcome};
+use crate::exit::{CommandFailure, CommandResult};
 use crate::terminal;
 use crate::view::View;
 
@@ -17,7 +17,7 @@ use crate::view::View;
 const COMMAND: &str = "mcp";
 
 /// Runs it. The words after a server's name stay separate, as the shell passed them.
-pub async fn mcp(global: Global, words: &[String]) -> Outcome {
+pub async fn mcp(global: GlobalArgs, words: &[String]) -> CommandResult {
     terminal::reserve();
     let mut arguments = json!({});
     let mut words = words.iter();
@@ -35,7 +35,7 @@ pub async fn mcp(global: Global, words: &[String]) -> Outcome {
 
 /// Returns the state of each server for `doctor`, one line each. Empty without servers.
 /// Servers that are down are started first, with a short wait.
-pub async fn states(runtime: &Runtime) -> Result<Vec<String>, Failure> {
+pub async fn states(runtime: &Runtime) -> Result<Vec<String>, CommandFailure> {
     if runtime.registry().command(COMMAND).is_none() {
         return Ok(Vec::new());
     }

@@ -4,12 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jaato_runtime::session_loop::{Cancel, EventSink};
-use jaato_runtime::types::{Asset, Delta, Envelope, Error, ErrorKind, Event, ModelId, SessionId};
-use jaato_runtime::{Assets, ModelState, Runtime, DeltaCallback, WeightsSource, delta_of};
+use jaato_runtime::types::{
+    Asset, Delta, Error, ErrorKind, Event, EventEnvelope, ModelId, SessionId,
+};
+use jaato_runtime::{Assets, DeltaCallback, ModelState, Runtime, WeightsSource, delta_of};
 use serde_json::json;
 
-use crate::args::{Global, OutputForm};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::args::{GlobalArgs, OutputForm};
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::signals::cancel_on_signals;
 use crate::view::View;
 use crate::{report, start};
@@ -18,7 +20,7 @@ use crate::{report, start};
 const IMPORTED_ARCHITECTURE: &str = "qwen2";
 
 /// Lists the models that can be used.
-pub async fn list(global: Global, as_json: bool) -> Outcome {
+pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
     let runtime = start::runtime(start::arguments(global)).await?;
     let (models, problems) = runtime.models().await;
     let default = runtime.model();
@@ -66,11 +68,11 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
 }
 
 /// Fetches a model's weights, or lets its provider's server fetch them.
-pub async fn pull(global: Global, model: Option<String>) -> Outcome {
+pub async fn pull(global: GlobalArgs, model: Option<String>) -> CommandResult {
     let mut setup = start::setup(start::arguments(global))?;
     // The command asks for exactly that.
     setup.config.local_download = true;
-    let runtime = start::runtime_of(setup).await;
+    let runtime = start::start_runtime_with(setup).await;
     let wanted = model.map_or_else(|| runtime.model(), ModelId::new);
     match runtime.weights_source(&wanted) {
         Some(WeightsSource::Asset(asset)) => fetch(runtime, asset).await,
@@ -79,11 +81,11 @@ pub async fn pull(global: Global, model: Option<String>) -> Outcome {
     }
 }
 
-async fn pull_to_server(runtime: Runtime, model: ModelId) -> Outcome {
+async fn pull_to_server(runtime: Runtime, model: ModelId) -> CommandResult {
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
     let view = View::start(OutputForm::Text, cancel.clone());
-    let pulled = runtime.pull_model(&model, &teller(&view), &cancel).await;
+    let pulled = runtime.pull_model(&model, &delta_printer(&view), &cancel).await;
     let shown = view.finish(&cancel).await;
     let declared = runtime.declared_assets();
     runtime.close().await;
@@ -104,12 +106,12 @@ async fn pull_to_server(runtime: Runtime, model: ModelId) -> Outcome {
                 ErrorKind::Provider => Exit::Provider,
                 _ => Exit::Failed,
             };
-            Err(Failure { exit, message, hint })
+            Err(CommandFailure { exit, message, hint })
         }
     }
 }
 
-async fn fetch(runtime: Runtime, asset: Asset) -> Outcome {
+async fn fetch(runtime: Runtime, asset: Asset) -> CommandResult {
     let assets = assets(&runtime)?;
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
@@ -125,7 +127,7 @@ async fn fetch(runtime: Runtime, asset: Asset) -> Outcome {
     match fetched {
         None => Ok(Exit::Cancelled),
         Some(Err(error)) => {
-            Err(Failure { exit: Exit::Failed, message: error.message, hint: error.hint })
+            Err(CommandFailure { exit: Exit::Failed, message: error.message, hint: error.hint })
         }
         Some(Ok(found)) => {
             report::sentence(&format!("{} is here: {}", asset.id, found.path.display()))?;
@@ -135,7 +137,7 @@ async fn fetch(runtime: Runtime, asset: Asset) -> Outcome {
 }
 
 /// Imports weights from a file.
-pub async fn import(global: Global, file: &Path, name: Option<String>) -> Outcome {
+pub async fn import(global: GlobalArgs, file: &Path, name: Option<String>) -> CommandResult {
     let runtime = start::runtime(start::arguments(global)).await?;
     let (declared, assets) = (runtime.declared_assets(), assets(&runtime)?.clone());
     let cancel = Cancel::new();
@@ -155,8 +157,8 @@ pub async fn import(global: Global, file: &Path, name: Option<String>) -> Outcom
     let shown = view.finish(&cancel).await;
     runtime.close().await;
     shown?;
-    let imported = imported.map_err(|error| Failure::new(Exit::Failed, error))?;
-    let (name, found) = imported.map_err(|error| Failure {
+    let imported = imported.map_err(|error| CommandFailure::new(Exit::Failed, error))?;
+    let (name, found) = imported.map_err(|error| CommandFailure {
         exit: Exit::Failed,
         message: error.message,
         hint: error.hint,
@@ -189,16 +191,20 @@ fn import_declared(
         .with_hint("`--name NAME` imports it under your own name"))
 }
 
-fn assets(runtime: &Runtime) -> Result<&Assets, Failure> {
+fn assets(runtime: &Runtime) -> Result<&Assets, CommandFailure> {
     runtime.assets().ok_or_else(|| {
-        Failure::new(Exit::Configuration, "cannot find your home folder, so there is no cache")
-            .hint("set HOME, or XDG_CACHE_HOME and XDG_DATA_HOME")
+        CommandFailure::new(
+            Exit::Configuration,
+            "cannot find your home folder, so there is no cache",
+        )
+        .hint("set HOME, or XDG_CACHE_HOME and XDG_DATA_HOME")
     })
 }
 
-fn no_weights(wanted: &ModelId, declared: &[Asset]) -> Failure {
+fn no_weights(wanted: &ModelId, declared: &[Asset]) -> CommandFailure {
     let known: Vec<_> = declared.iter().map(|asset| asset.id.as_str()).collect();
-    let failure = Failure::new(Exit::Usage, format!("no weights to download for `{wanted}`"));
+    let failure =
+        CommandFailure::new(Exit::Usage, format!("no weights to download for `{wanted}`"));
     match known.as_slice() {
         [] => failure.hint("no plugin declares any; `jaato plugin list` lists the plugins"),
         known => failure.hint(format!("there are some for {}", known.join(", "))),
@@ -207,12 +213,12 @@ fn no_weights(wanted: &ModelId, declared: &[Asset]) -> Failure {
 
 /// Shows the events of a fetch or an import as a session would.
 fn reporter(view: &Arc<View>) -> jaato_runtime::AssetReport {
-    let tell = teller(view);
+    let tell = delta_printer(view);
     Arc::new(move |event| tell(delta_of(&event)))
 }
 
 /// Shows deltas while models are fetched.
-fn teller(view: &Arc<View>) -> DeltaCallback {
+fn delta_printer(view: &Arc<View>) -> DeltaCallback {
     let view = Arc::clone(view);
     Arc::new(move |delta| {
         let source = "models".to_owned();
@@ -231,7 +237,7 @@ fn teller(view: &Arc<View>) -> DeltaCallback {
             | Delta::Unknown => return,
         };
         let session = SessionId::from("");
-        view.event(Envelope { v: Envelope::VERSION, seq: 0, session, event });
+        view.event(EventEnvelope { v: EventEnvelope::VERSION, seq: 0, session, event });
     })
 }
 

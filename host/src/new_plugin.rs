@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use jaato_template::{Sdk, TemplateError, TemplateKind, next_steps, write_crate};
+use jaato_template::{SdkSources, TemplateError, TemplateKind, next_steps, write_crate};
 
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::report;
 
 /// What a new plugin is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum NewKind {
+pub enum NewPluginKind {
     /// Tools for models
     Tool,
     /// Decides what to drop when the context window is full
@@ -22,19 +22,25 @@ pub enum NewKind {
 }
 
 /// Writes the crate, and prints the next steps.
-pub fn write(name: &str, kind: NewKind, path: Option<PathBuf>, sdk: Option<PathBuf>) -> Outcome {
+pub fn write(
+    name: &str,
+    kind: NewPluginKind,
+    path: Option<PathBuf>,
+    sdk: Option<PathBuf>,
+) -> CommandResult {
     let kind = match kind {
-        NewKind::Tool => TemplateKind::Tool,
-        NewKind::Gc => TemplateKind::Gc,
-        NewKind::Provider => TemplateKind::Provider,
-        NewKind::Environment => TemplateKind::Environment,
+        NewPluginKind::Tool => TemplateKind::Tool,
+        NewPluginKind::Gc => TemplateKind::Gc,
+        NewPluginKind::Provider => TemplateKind::Provider,
+        NewPluginKind::Environment => TemplateKind::Environment,
     };
     let folder = path.unwrap_or_else(|| PathBuf::from(name));
-    let refused = |error: TemplateError| Failure::new(Exit::Usage, &error).maybe_hint(error.hint());
+    let refused =
+        |error: TemplateError| CommandFailure::new(Exit::Usage, &error).maybe_hint(error.hint());
     let sdk = match sdk {
-        Some(named) => Sdk::at(&named),
-        None => Sdk::beside(&std::env::current_exe().map_err(|error| {
-            Failure::new(Exit::Failed, format!("cannot find the executable: {error}"))
+        Some(named) => SdkSources::in_folder(&named),
+        None => SdkSources::for_executable(&std::env::current_exe().map_err(|error| {
+            CommandFailure::new(Exit::Failed, format!("cannot find the executable: {error}"))
         })?),
     };
     let sdk = sdk.map_err(refused)?;

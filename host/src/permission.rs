@@ -12,16 +12,16 @@ use clap::Args;
 use jaato_runtime::config::permissions::{RuleCase, RuleFiles, read_cases};
 use jaato_runtime::policy::shell::Doubt;
 use jaato_runtime::policy::{
-    AllowedTool, PolicyCall, CallingAgent, Decision, DenyRules, Evaluation, RuleLayer, RuleOutcome as Ruling,
-    RuleFile, Rules, ToolDefinition, TouchedTarget, RuleEvaluation, evaluate,
+    AllowedTool, CallingAgent, Decision, DenyRules, Evaluation, PolicyCall, RuleEvaluation,
+    RuleFile, RuleLayer, RuleOutcome as Ruling, Rules, ToolDefinition, TouchedTarget, evaluate,
 };
 use jaato_runtime::registry::ToolEntry;
 use jaato_runtime::types::ToolName;
 use jaato_runtime::{PluginSource, Runtime, Setup, call_place, rule_files, visible};
 use serde_json::{Value, json};
 
-use crate::args::{Global, OutputForm};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::args::{GlobalArgs, OutputForm};
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{report, start, tool};
 
 /// What `permission explain` takes.
@@ -52,7 +52,7 @@ pub struct ExplainArgs {
 }
 
 /// Lists the rules of all files, highest precedence first.
-pub fn list(global: Global, as_json: bool, shipped: bool) -> Outcome {
+pub fn list(global: GlobalArgs, as_json: bool, shipped: bool) -> CommandResult {
     let setup = start::setup(start::arguments(global))?;
     let RuleFiles { files, warnings, .. } = rule_files(&setup);
     report::problems(&warnings);
@@ -94,7 +94,7 @@ pub fn list(global: Global, as_json: bool, shipped: bool) -> Outcome {
     Ok(Exit::Configuration)
 }
 
-fn print(setup: &Setup, files: &[RuleFile], shipped: bool) -> Result<(), Failure> {
+fn print(setup: &Setup, files: &[RuleFile], shipped: bool) -> Result<(), CommandFailure> {
     let mut rows = Vec::new();
     for file in files {
         let path = visible::name(&file.path).into_owned();
@@ -144,16 +144,17 @@ fn print(setup: &Setup, files: &[RuleFile], shipped: bool) -> Result<(), Failure
 }
 
 /// Explains the decision about one call.
-pub async fn explain(global: Global, args: ExplainArgs) -> Outcome {
+pub async fn explain(global: GlobalArgs, args: ExplainArgs) -> CommandResult {
     let arguments: Value = serde_json::from_str(&args.arguments).map_err(|error| {
-        Failure::new(Exit::Usage, format!("the arguments are not valid JSON: {error}"))
+        CommandFailure::new(Exit::Usage, format!("the arguments are not valid JSON: {error}"))
     })?;
     let runtime = start::lasting_runtime(start::arguments(global)).await?;
     let files = rule_files(runtime.setup());
     report::problems(&files.warnings);
     let rules = rules(runtime.setup(), files, &args);
-    let asked = Asked { tool: &args.tool, arguments: &arguments, agent: CallingAgent::MAIN };
-    let answer = asked.of(runtime, |call| {
+    let asked =
+        ExplainedCall { tool: &args.tool, arguments: &arguments, agent: CallingAgent::MAIN };
+    let answer = asked.evaluate_call(runtime, |call| {
         let evaluation = evaluate(&rules, call);
         let (why, hint) = (evaluation.decision.explain(call), evaluation.decision.hint(call));
         (evaluation, why, hint)
@@ -189,33 +190,33 @@ fn rules(setup: &Setup, files: RuleFiles, args: &ExplainArgs) -> Rules {
 }
 
 /// A call to explain; it does not run.
-struct Asked<'a> {
+struct ExplainedCall<'a> {
     tool: &'a str,
     arguments: &'a Value,
     agent: CallingAgent<'a>,
 }
 
-impl Asked<'_> {
+impl ExplainedCall<'_> {
     /// Evaluates the call with the facts of its tool.
-    async fn of<T>(
+    async fn evaluate_call<T>(
         &self,
         runtime: &Runtime,
         show: impl FnOnce(&PolicyCall<'_>) -> T,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, CommandFailure> {
         let registry = runtime.registry();
         let offered = match registry.tool(self.tool) {
             Some(_) => None,
-            None => Some(tool::offered(runtime, vec![self.tool.to_owned()]).await?),
+            None => Some(tool::list_offered_tools(runtime, vec![self.tool.to_owned()]).await?),
         };
         let set = || offered.as_ref().and_then(|offered| offered.offer.tool(self.tool));
         let found = registry.tool(self.tool).or_else(set);
         let Some(ToolEntry { spec, plugin, is_shipped, .. }) = found else {
             if let Some(source) = offered.as_ref().and_then(|offered| offered.missing.first()) {
-                return Err(tool::missing(self.tool, source));
+                return Err(tool::missing_tool_failure(self.tool, source));
             }
             let text = format!("there is no tool `{}`", self.tool);
             let hint = "`jaato tool list` lists them";
-            return Err(Failure::new(Exit::Plugin, text).hint(hint));
+            return Err(CommandFailure::new(Exit::Plugin, text).hint(hint));
         };
         let place = call_place(runtime.setup());
         let source = PluginSource::from_origin(is_shipped, spec.foreign);
@@ -239,7 +240,7 @@ impl Asked<'_> {
     }
 }
 
-fn place(decision: &Decision) -> Value {
+fn rule_to_json(decision: &Decision) -> Value {
     let written = decision.rule.written.as_ref();
     json!({
         "name": decision.rule.name(),
@@ -263,7 +264,7 @@ fn to_json(evaluation: &Evaluation, why: &str) -> Value {
     let touches = touches.map(|touch| json!({ "kind": touch.kind, "name": touch.name }));
     json!({
         "outcome": evaluation.decision.outcome.name(),
-        "rule": place(&evaluation.decision),
+        "rule": rule_to_json(&evaluation.decision),
         "why": why,
         "touches": touches.collect::<Vec<_>>(),
         "commands": evaluation.commands,
@@ -296,7 +297,8 @@ fn as_text(evaluation: &Evaluation, why: &str, hint: Option<String>) -> String {
     if !tried.is_empty() {
         text += "\nrules from files:\n";
     }
-    let is_other = |one: &RuleEvaluation| one.rule.layer == RuleLayer::Shipped && one.matched == Some(false);
+    let is_other =
+        |one: &RuleEvaluation| one.rule.layer == RuleLayer::Shipped && one.matched == Some(false);
     for one in tried.iter().filter(|one| !is_other(one)) {
         let matched = match one.matched {
             Some(true) => "matches",
@@ -322,8 +324,8 @@ fn layer(layer: RuleLayer) -> &'static str {
 }
 
 /// Runs the cases of a file against the rules, and prints those with an unexpected decision.
-pub async fn test(global: Global, file: &Path) -> Outcome {
-    let failed = |error| Failure::new(Exit::Configuration, format!("{error}"));
+pub async fn test(global: GlobalArgs, file: &Path) -> CommandResult {
+    let failed = |error| CommandFailure::new(Exit::Configuration, format!("{error}"));
     let cases = read_cases(file).map_err(failed)?;
     let runtime = start::lasting_runtime(start::arguments(global)).await?;
     let files = rule_files(runtime.setup());
@@ -336,18 +338,18 @@ pub async fn test(global: Global, file: &Path) -> Outcome {
     for case in &cases {
         let RuleCase { line, tool, arguments, expected, agent_type, agent_name } = case;
         let agent = CallingAgent { agent_type, agent_name };
-        let asked = Asked { tool, arguments, agent };
-        let decided = asked.of(runtime, |call| {
+        let asked = ExplainedCall { tool, arguments, agent };
+        let decided = asked.evaluate_call(runtime, |call| {
             let decision = evaluate(&rules, call).decision;
             let why = decision.explain(call);
             (decision.outcome, why)
         });
         let (outcome, why) = decided.await.map_err(|failure| {
             let text = format!("line {line}: {}", failure.message);
-            Failure::new(failure.exit, text)
+            CommandFailure::new(failure.exit, text)
         })?;
         if outcome.name() != expected {
-            wrong.push(format!("line {line}: {} and not {expected}: {why}", told(outcome)));
+            wrong.push(format!("line {line}: {} and not {expected}: {why}", ruling_name(outcome)));
         }
     }
     report::problems(&wrong);
@@ -359,6 +361,6 @@ pub async fn test(global: Global, file: &Path) -> Outcome {
     Ok(if bad == 0 { Exit::Done } else { Exit::Failed })
 }
 
-fn told(outcome: Ruling) -> &'static str {
+fn ruling_name(outcome: Ruling) -> &'static str {
     outcome.name()
 }

@@ -7,7 +7,7 @@ use jaato_runtime::types::Error;
 use jaato_runtime::visible;
 
 use crate::chat::slash;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CommandFailure, Exit};
 use crate::report;
 
 /// Parses a mode's name.
@@ -36,7 +36,7 @@ pub fn mode(session: &SessionHandle, name: &str) -> Result<Exit, Error> {
             report::remark(&mode_line(&session.rules()?.lock()));
             Exit::Done
         }
-        Err(text) => told(text, "/mode shows the current mode"),
+        Err(text) => print_with_hint(text, "/mode shows the current mode"),
     })
 }
 
@@ -70,12 +70,13 @@ pub fn permissions(session: &SessionHandle, words: &str) -> Result<Exit, Error> 
                     remark_kept(is_kept(&rule));
                     Exit::Done
                 }
-                None => {
-                    told(format!("no answer has the number {number}"), &slash::hint("permissions"))
-                }
+                None => print_with_hint(
+                    format!("no answer has the number {number}"),
+                    &slash::hint("permissions"),
+                ),
             }
         }
-        _ => told(
+        _ => print_with_hint(
             format!("unknown: `/permissions {}`", words.join(" ")),
             &slash::hint("permissions"),
         ),
@@ -84,7 +85,7 @@ pub fn permissions(session: &SessionHandle, words: &str) -> Result<Exit, Error> 
 
 /// Returns true if an answer is also a rule in the user's file.
 fn is_kept(rule: &SessionRule) -> bool {
-    rule.decision().lasts() == "always"
+    rule.decision().duration_name() == "always"
 }
 
 /// Tells the user that the rule of a removed answer is still in the file.
@@ -104,9 +105,9 @@ fn listed(rules: &Rules) -> String {
         lines.push("No remembered answers.".to_owned());
     }
     for (rule, number) in rules.answers().iter().zip(1..) {
-        let what = if rule.decision().runs() { "allowed" } else { "denied" };
+        let what = if rule.decision().can_run() { "allowed" } else { "denied" };
         let text = rule.pattern().text(rule.tool());
-        let scope = match rule.decision().lasts() {
+        let scope = match rule.decision().duration_name() {
             "turn" => "for this turn",
             "always" => "in this folder",
             _ => "in this session",
@@ -126,7 +127,9 @@ fn mode_line(rules: &Rules) -> String {
             "Mode: --yes, tools run without asking."
         }
         PolicyMode::Ask => "Mode: ask before anything that changes files or runs commands.",
-        PolicyMode::AcceptEdits => "Mode: edits in this folder run without asking; commands still ask.",
+        PolicyMode::AcceptEdits => {
+            "Mode: edits in this folder run without asking; commands still ask."
+        }
         PolicyMode::ReadOnly => "Mode: read-only, only tools and commands that read run.",
         PolicyMode::Plan => {
             "Mode: plan, only tools and commands that read run until you agree to a plan."
@@ -135,8 +138,8 @@ fn mode_line(rules: &Rules) -> String {
     .to_owned()
 }
 
-fn told(text: String, hint: &str) -> Exit {
-    report::failure(&Failure::new(Exit::Usage, text).hint(hint));
+fn print_with_hint(text: String, hint: &str) -> Exit {
+    report::failure(&CommandFailure::new(Exit::Usage, text).hint(hint));
     Exit::Usage
 }
 

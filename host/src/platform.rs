@@ -70,9 +70,9 @@ extern "C" fn look_at_output() {
 static LOOK_AT_OUTPUT: extern "C" fn() = look_at_output;
 
 /// The handlers of some signals at one time.
-pub struct Handlers(Vec<(Signal, SigAction)>);
+pub struct SignalHandlers(Vec<(Signal, SigAction)>);
 
-impl Handlers {
+impl SignalHandlers {
     /// Records the current handlers of these signals.
     ///
     /// # Errors

@@ -4,16 +4,16 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use jaato_runtime::config::trust::{TrustStore, refuse_inside_session};
-use jaato_runtime::registry::{PluginEntry, PluginStatus, PluginFileTrust};
+use jaato_runtime::registry::{PluginEntry, PluginFileTrust, PluginStatus};
 use jaato_runtime::types::hooks::Hook;
-use jaato_runtime::types::{API_VERSION, CredentialSpec, Description, Kind, Manifest};
+use jaato_runtime::types::{API_VERSION, CredentialSpec, Description, Manifest, PluginKind};
 use jaato_runtime::{
     Runtime, Setup, describe, forget_copy, loader, sha256_of, supervisor, trust_command, visible,
 };
 use serde_json::{Value, json};
 
-use crate::args::Global;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::args::GlobalArgs;
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{find, grant, report, start, trust as workspace_trust};
 
 /// What a user must know before untrusted code runs.
@@ -26,7 +26,7 @@ const TOOLS_NAMED_MAX: usize = 20;
 const TOOLS_NAMED_OF_MANY: usize = 5;
 
 /// Lists the plugins, including those that could not be used.
-pub async fn list(global: Global, as_json: bool) -> Outcome {
+pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
     let runtime = start::runtime(start::arguments(global)).await?;
     if as_json {
         let registry = runtime.registry();
@@ -40,7 +40,7 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
 }
 
 /// Prints the list of the current plugins.
-pub fn print_list(runtime: &Runtime) -> Outcome {
+pub fn print_list(runtime: &Runtime) -> CommandResult {
     let registry = runtime.registry();
     let plugins = registry.plugins();
     if plugins.is_empty() {
@@ -61,11 +61,13 @@ pub fn print_list(runtime: &Runtime) -> Outcome {
             hints.push(format!("{name} ({}): not trusted", visible::name(&path)));
             hints.push(format!("  {}", visible::name(&command)));
         }
-        if let Some(lacking) = grant::lacking(runtime.setup(), entry).filter(|_| is_used(entry)) {
+        if let Some(lacking) =
+            grant::missing_grants_line(runtime.setup(), entry).filter(|_| is_used(entry))
+        {
             let name = &entry.candidate.manifest.name;
             hints.push(format!("{name}: {lacking}\n  jaato plugin grant {name}"));
         }
-        hints.extend(kept(runtime, entry));
+        hints.extend(kept_version_reason(runtime, entry));
     }
     if !hints.is_empty() {
         report::sentence(&format!("\n{}", hints.join("\n")))?;
@@ -77,7 +79,7 @@ pub fn print_list(runtime: &Runtime) -> Outcome {
 }
 
 /// Shows one plugin.
-pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
+pub async fn show(global: GlobalArgs, name: &str, as_json: bool) -> CommandResult {
     let runtime = start::runtime(start::arguments(global)).await?;
     if as_json {
         let registry = runtime.registry();
@@ -87,7 +89,7 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
 }
 
 /// Prints the current facts about one plugin.
-pub fn print(runtime: &Runtime, name: &str) -> Outcome {
+pub fn print(runtime: &Runtime, name: &str) -> CommandResult {
     let registry = runtime.registry();
     let entry = find::plugin(runtime, &registry, name)?;
     let manifest = &entry.candidate.manifest;
@@ -95,8 +97,8 @@ pub fn print(runtime: &Runtime, name: &str) -> Outcome {
     report::line(&format!("  file        {}", visible::name(&path(entry))))?;
     report::line(&format!("  from        {}", entry.candidate.place))?;
     report::line(&format!("  plugin-api  {} (this host speaks {API_VERSION})", manifest.api))?;
-    report::line(&format!("  trusted     {}", trusted(entry)))?;
-    report::line(&format!("  runs        {}", runs(runtime, entry)))?;
+    report::line(&format!("  trusted     {}", trust_text(entry)))?;
+    report::line(&format!("  runs        {}", run_location(runtime, entry)))?;
     if let Some(command) = trust_command(entry) {
         report::line(&format!("              {}", visible::name(&command)))?;
     }
@@ -115,7 +117,7 @@ pub fn print(runtime: &Runtime, name: &str) -> Outcome {
     for tool in &description.tools {
         report::line(&format!("  tool        {}", visible::name(tool.name.as_str())))?;
     }
-    for Other { kind, name, title } in others_of(manifest, description) {
+    for OfferedFacet { kind, name, title } in others_of(manifest, description) {
         report::line(format!("  {kind:<11} {name} {title}").trim_end())?;
     }
     for left_out in &entry.left_out {
@@ -148,36 +150,36 @@ pub fn print(runtime: &Runtime, name: &str) -> Outcome {
 }
 
 /// Trusts a plugin file by its content.
-pub fn trust(global: Global, file: &Path, sha256: &str) -> Outcome {
+pub fn trust(global: GlobalArgs, file: &Path, sha256: &str) -> CommandResult {
     let setup = start::setup(start::arguments(global))?;
-    refuse_inside_session(&setup.variables).map_err(workspace_trust::failed)?;
+    refuse_inside_session(&setup.variables).map_err(workspace_trust::trust_failure)?;
     let manifest = read_manifest(file)?;
     let has = sha256_of(file).map_err(|error| {
-        Failure::new(Exit::Plugin, format!("cannot read `{}`: {error}", file.display()))
+        CommandFailure::new(Exit::Plugin, format!("cannot read `{}`: {error}", file.display()))
     })?;
     if !has.eq_ignore_ascii_case(sha256.trim()) {
         let text = format!(
             "`{}` is not the file that you named: its sha256 is {has}, you gave {sha256}",
             file.display()
         );
-        return Err(Failure::new(Exit::Plugin, text)
+        return Err(CommandFailure::new(Exit::Plugin, text)
             .hint("check `jaato plugin list` again before you trust it"));
     }
     let data = setup.folders.data()?;
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     TrustStore::in_folder(data)
         .trust_plugin(&has, manifest.name.as_str(), &file, SystemTime::now())
-        .map_err(workspace_trust::failed)?;
+        .map_err(workspace_trust::trust_failure)?;
     report::sentence(&format!("plugin `{}` is trusted with this content: {has}", manifest.name))?;
     grant::carry_over(data, manifest.name.as_str(), &has)?;
     Ok(Exit::Done)
 }
 
 /// Revokes the trust in a plugin's content: by a file, a digest, or the name of an existing plugin.
-pub async fn untrust(global: Global, what: &str) -> Outcome {
+pub async fn untrust(global: GlobalArgs, what: &str) -> CommandResult {
     let runtime = start::runtime(start::arguments(global)).await?;
     let (setup, registry) = (runtime.setup(), runtime.registry());
-    refuse_inside_session(&setup.variables).map_err(workspace_trust::failed)?;
+    refuse_inside_session(&setup.variables).map_err(workspace_trust::trust_failure)?;
     let is_digest = what.len() == 64 && what.bytes().all(|byte| byte.is_ascii_hexdigit());
     let digest = if is_digest {
         what.to_ascii_lowercase()
@@ -186,23 +188,27 @@ pub async fn untrust(global: Global, what: &str) -> Outcome {
             PluginFileTrust::ByHash(digest) | PluginFileTrust::No(digest) => digest.clone(),
             PluginFileTrust::Shipped | PluginFileTrust::WorkspaceNot => {
                 let text = format!("plugin `{what}` is not trusted by its content");
-                return Err(Failure::new(Exit::Plugin, text)
+                return Err(CommandFailure::new(Exit::Plugin, text)
                     .hint(format!("`jaato plugin disable {what}` leaves it out")));
             }
         }
     } else {
         sha256_of(Path::new(what)).map_err(|error| {
-            Failure::new(Exit::Usage, format!("there is no plugin and no file `{what}`: {error}"))
-                .hint("`jaato plugin list` lists the plugins")
+            CommandFailure::new(
+                Exit::Usage,
+                format!("there is no plugin and no file `{what}`: {error}"),
+            )
+            .hint("`jaato plugin list` lists the plugins")
         })?
     };
     let data = setup.folders.data()?;
-    let was_trusted =
-        TrustStore::in_folder(data).untrust_plugin(&digest).map_err(workspace_trust::failed)?;
+    let was_trusted = TrustStore::in_folder(data)
+        .untrust_plugin(&digest)
+        .map_err(workspace_trust::trust_failure)?;
     let copies = setup.folders.trusted()?;
     forget_copy(&digest, &copies).map_err(|error| {
         let text = format!("cannot remove the copy in `{}`: {error}", copies.display());
-        Failure::new(Exit::Plugin, text)
+        CommandFailure::new(Exit::Plugin, text)
     })?;
     let text = if was_trusted { "is no longer trusted" } else { "was not trusted" };
     report::sentence(&format!("the content {digest} {text}"))?;
@@ -210,10 +216,10 @@ pub async fn untrust(global: Global, what: &str) -> Outcome {
 }
 
 /// Lets a plugin describe itself, in a child process.
-pub async fn described(setup: &Setup, file: &Path) -> Result<Description, Failure> {
+pub async fn describe_plugin(setup: &Setup, file: &Path) -> Result<Description, CommandFailure> {
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let described = describe(&supervisor(setup), &setup.executable, &file).await;
-    described.map_err(|error| Failure {
+    described.map_err(|error| CommandFailure {
         exit: Exit::Plugin,
         message: format!("cannot use `{}` as a plugin: {}", file.display(), error.message),
         hint: error.hint,
@@ -221,17 +227,17 @@ pub async fn described(setup: &Setup, file: &Path) -> Result<Description, Failur
 }
 
 /// Describes what a plugin offers.
-pub fn offered(manifest: &Manifest, description: &Description) -> String {
+pub fn describe_offer(manifest: &Manifest, description: &Description) -> String {
     let tools = tools_of(description.tools.iter().map(|tool| tool.name.to_string()));
     let tools = (!tools.is_empty()).then(|| format!("tools {}", tools.join(", ")));
     let others = others_of(manifest, description);
-    let others = others.map(|Other { kind, name, .. }| format!("{kind} {name}"));
+    let others = others.map(|OfferedFacet { kind, name, .. }| format!("{kind} {name}"));
     let offered: Vec<_> = tools.into_iter().chain(others).collect();
     if offered.is_empty() { "no tools".to_owned() } else { offered.join("; ") }
 }
 
 /// Something that a plugin offers besides tools and commands.
-struct Other<'a> {
+struct OfferedFacet<'a> {
     kind: &'static str,
     name: &'a str,
     /// Empty if the name is enough.
@@ -242,8 +248,8 @@ struct Other<'a> {
 fn others_of<'a>(
     manifest: &'a Manifest,
     description: &'a Description,
-) -> impl Iterator<Item = Other<'a>> {
-    let gc = manifest.kinds.contains(&Kind::Gc).then(|| manifest.name.source());
+) -> impl Iterator<Item = OfferedFacet<'a>> {
+    let gc = manifest.kinds.contains(&PluginKind::Gc).then(|| manifest.name.source());
     let provider = description.provider.as_ref();
     let environment = description.environment.as_ref();
     let rows = [
@@ -253,16 +259,16 @@ fn others_of<'a>(
     ];
     let named = rows.into_iter().filter_map(|(kind, named)| {
         let (name, title) = named?;
-        Some(Other { kind, name, title })
+        Some(OfferedFacet { kind, name, title })
     });
     let hooks = description.hooks.iter().filter(|hook| **hook != Hook::Unknown);
-    named.chain(hooks.map(|hook| Other { kind: "hook", name: hook.name(), title: "" }))
+    named.chain(hooks.map(|hook| OfferedFacet { kind: "hook", name: hook.name(), title: "" }))
 }
 
 /// Reads the manifest of a plugin file, without running it.
-pub fn read_manifest(file: &Path) -> Result<Manifest, Failure> {
+pub fn read_manifest(file: &Path) -> Result<Manifest, CommandFailure> {
     loader::read_manifest(file).map_err(|error| {
-        let failure = Failure::new(Exit::Plugin, &error);
+        let failure = CommandFailure::new(Exit::Plugin, &error);
         if file.exists() {
             return failure.maybe_hint(error.problem.hint());
         }
@@ -271,7 +277,7 @@ pub fn read_manifest(file: &Path) -> Result<Manifest, Failure> {
 }
 
 /// Explains why a running plugin differs from its file, if it does.
-fn kept(runtime: &Runtime, entry: &PluginEntry) -> Option<String> {
+fn kept_version_reason(runtime: &Runtime, entry: &PluginEntry) -> Option<String> {
     let name = &entry.candidate.manifest.name;
     let why = runtime.kept_edition_reason(name.as_str())?.replace("\nhint: ", "\n  ");
     let path = path(entry);
@@ -306,7 +312,9 @@ fn row(runtime: &Runtime, entry: &PluginEntry) -> Vec<String> {
 
 fn status(entry: &PluginEntry) -> &'static str {
     match &entry.status {
-        PluginStatus::Active if matches!(entry.candidate.trust, PluginFileTrust::No(_)) => "not trusted",
+        PluginStatus::Active if matches!(entry.candidate.trust, PluginFileTrust::No(_)) => {
+            "not trusted"
+        }
         PluginStatus::Active => "active",
         PluginStatus::Disabled => "disabled",
         PluginStatus::NotTrusted => "not trusted",
@@ -319,7 +327,7 @@ fn offers(entry: &PluginEntry) -> String {
     let Some(description) = entry.description() else { return String::new() };
     let tools = description.tools.iter().map(|tool| tool.name.to_string());
     let others = others_of(&entry.candidate.manifest, description);
-    let others = others.map(|Other { kind, name, .. }| format!("{kind} {name}"));
+    let others = others.map(|OfferedFacet { kind, name, .. }| format!("{kind} {name}"));
     tools_of(tools).into_iter().chain(others).collect::<Vec<_>>().join(", ")
 }
 
@@ -333,7 +341,7 @@ fn tools_of(tools: impl Iterator<Item = String>) -> Vec<String> {
     names
 }
 
-fn trusted(entry: &PluginEntry) -> String {
+fn trust_text(entry: &PluginEntry) -> String {
     match &entry.candidate.trust {
         PluginFileTrust::Shipped => "as the executable: it is shipped beside it".to_owned(),
         PluginFileTrust::ByHash(digest) => format!("by its content, sha256 {digest}"),
@@ -344,10 +352,12 @@ fn trusted(entry: &PluginEntry) -> String {
     }
 }
 
-fn runs(runtime: &Runtime, entry: &PluginEntry) -> String {
+fn run_location(runtime: &Runtime, entry: &PluginEntry) -> String {
     match (&entry.status, runtime.why_in_worker(entry), &entry.candidate.trust) {
         (PluginStatus::Active, Some(why), _) => format!("in a worker, because {why}"),
-        (PluginStatus::Active, None, PluginFileTrust::ByHash(_)) => "inside jaato, from a private copy".to_owned(),
+        (PluginStatus::Active, None, PluginFileTrust::ByHash(_)) => {
+            "inside jaato, from a private copy".to_owned()
+        }
         (PluginStatus::Active, None, _) => "inside jaato".to_owned(),
         (_, _, _) => "not at all".to_owned(),
     }
@@ -368,7 +378,7 @@ fn to_json(runtime: &Runtime, entry: &PluginEntry) -> Value {
         "status": status(entry).replace(' ', "_"),
         "why": why,
         "hint": hint.flatten().or_else(|| trust_command(entry)),
-        "runs": runs(runtime, entry),
+        "runs": run_location(runtime, entry),
         "sha256": digest,
         "trusted": matches!(entry.candidate.trust, PluginFileTrust::Shipped | PluginFileTrust::ByHash(_)),
         "asks_for": grant::to_json(runtime, entry),

@@ -7,16 +7,18 @@ use std::time::{Duration, Instant};
 
 use jaato_runtime::config::Dollars;
 use jaato_runtime::session_loop::{Cancel, EventSink};
-use jaato_runtime::types::text::{self, cut};
-use jaato_runtime::types::{Envelope, Error, ErrorKind, Event, ModelId, Outcome as TurnOutcome};
+use jaato_runtime::types::text::{self, truncate_chars};
+use jaato_runtime::types::{
+    Error, ErrorKind, Event, EventEnvelope, ModelId, Outcome as TurnOutcome,
+};
 use jaato_runtime::{
     KeyInfo, ModelFacts, ProviderInfo, Runtime, SessionOptions, model_facts_source,
 };
 use parking_lot::Mutex;
 use serde_json::json;
 
-use crate::args::Global;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::args::GlobalArgs;
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::signals::cancel_on_signals;
 use crate::{report, start};
 
@@ -35,7 +37,7 @@ const CALL: &str = "Call the tool `get_environment` with the aspect `os`, then n
 const LIST_WAIT: Duration = Duration::from_secs(15);
 
 /// Lists the providers.
-pub async fn list(global: Global, as_json: bool) -> Outcome {
+pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
     let runtime = start::runtime(start::arguments(global)).await?;
     let providers = runtime.providers();
     let default = runtime.model();
@@ -81,7 +83,7 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
 }
 
 /// Lists the models of a provider.
-pub async fn models(global: Global, name: Option<String>, as_json: bool) -> Outcome {
+pub async fn models(global: GlobalArgs, name: Option<String>, as_json: bool) -> CommandResult {
     let runtime = start::runtime(start::arguments(global)).await?;
     let configured = runtime.model().split().map(|(provider, _)| provider.to_owned());
     let name = name.or(configured).unwrap_or_default();
@@ -157,7 +159,7 @@ fn key_of(provider: &ProviderInfo) -> String {
 
 /// Asks a provider for a word and for a tool call, and reports the answers and their duration. Or
 /// runs all checks.
-pub async fn check(global: Global, name: Option<String>, full: bool) -> Outcome {
+pub async fn check(global: GlobalArgs, name: Option<String>, full: bool) -> CommandResult {
     let mut arguments = start::arguments(global);
     arguments.tools_only = Some(vec![TOOL.to_owned()]);
     let runtime = start::runtime(arguments).await?;
@@ -166,7 +168,7 @@ pub async fn check(global: Global, name: Option<String>, full: bool) -> Outcome 
     checked
 }
 
-async fn ask(runtime: &Runtime, name: Option<&str>, full: bool) -> Outcome {
+async fn ask(runtime: &Runtime, name: Option<&str>, full: bool) -> CommandResult {
     let configured = runtime.setup().config.model.as_str();
     let whole = name.map(ModelId::new).filter(|model| model.split().is_some());
     let wanted = match (name, &whole) {
@@ -178,9 +180,12 @@ async fn ask(runtime: &Runtime, name: Option<&str>, full: bool) -> Outcome {
     let provider = runtime.provider(name.filter(|_| whole.is_none()).unwrap_or(own));
     let provider = provider.map_err(failed)?;
     // The facts about the provider are printed whatever the result is.
-    tell(&provider)?;
-    let model =
-        if own == provider.name { Ok(wanted.clone()) } else { of(runtime, &provider).await };
+    print_provider(&provider)?;
+    let model = if own == provider.name {
+        Ok(wanted.clone())
+    } else {
+        choose_model(runtime, &provider).await
+    };
     let model = model.map_err(failed)?;
     named("model", model.as_ref())?;
     let cancel = Cancel::new();
@@ -188,15 +193,15 @@ async fn ask(runtime: &Runtime, name: Option<&str>, full: bool) -> Outcome {
     if full {
         return full::run(runtime, &provider, &model, &cancel).await;
     }
-    talk(runtime, &model, &cancel).await
+    run_check_turn(runtime, &model, &cancel).await
 }
 
-fn named(name: &str, text: &str) -> Result<(), Failure> {
+fn named(name: &str, text: &str) -> Result<(), CommandFailure> {
     report::sentence(&format!("{name:<NAME_COLUMNS$} {text}"))
 }
 
 /// Prints the known facts before anything is sent.
-fn tell(provider: &ProviderInfo) -> Result<(), Failure> {
+fn print_provider(provider: &ProviderInfo) -> Result<(), CommandFailure> {
     named("provider", &format!("{} ({})", provider.name, provider.plugin))?;
     let server = provider.server.as_deref().unwrap_or("none: it runs on this machine");
     named("server", server)?;
@@ -211,7 +216,7 @@ fn tell(provider: &ProviderInfo) -> Result<(), Failure> {
 }
 
 /// Chooses a model of a provider: its own choice, or otherwise the first one in its list.
-async fn of(runtime: &Runtime, provider: &ProviderInfo) -> Result<ModelId, Error> {
+async fn choose_model(runtime: &Runtime, provider: &ProviderInfo) -> Result<ModelId, Error> {
     if let Some(problem) = &provider.problem {
         return Err(problem.clone());
     }
@@ -231,13 +236,13 @@ async fn of(runtime: &Runtime, provider: &ProviderInfo) -> Result<ModelId, Error
 
 /// The observations of a turn.
 #[derive(Default)]
-struct Seen {
+struct TurnObservations {
     first: Mutex<Option<Instant>>,
     called: Mutex<Option<bool>>,
 }
 
-impl EventSink for Seen {
-    fn event(&self, envelope: Envelope) {
+impl EventSink for TurnObservations {
+    fn event(&self, envelope: EventEnvelope) {
         match envelope.event {
             Event::TextDelta { .. } | Event::ThoughtDelta { .. } => {
                 self.first.lock().get_or_insert_with(Instant::now);
@@ -248,8 +253,8 @@ impl EventSink for Seen {
     }
 }
 
-async fn talk(runtime: &Runtime, model: &ModelId, cancel: &Cancel) -> Outcome {
-    let seen = Arc::new(Seen::default());
+async fn run_check_turn(runtime: &Runtime, model: &ModelId, cancel: &Cancel) -> CommandResult {
+    let seen = Arc::new(TurnObservations::default());
     let mut options = SessionOptions::unattended(Arc::clone(&seen) as _);
     options.allow_all = true;
     options.model = Some(model.to_string());
@@ -298,14 +303,14 @@ async fn talk(runtime: &Runtime, model: &ModelId, cancel: &Cancel) -> Outcome {
 }
 
 fn one_line(text: &str) -> String {
-    cut(&text::one_line(text), 200)
+    truncate_chars(&text::one_line(text), 200)
 }
 
-fn failed(error: Error) -> Failure {
+fn failed(error: Error) -> CommandFailure {
     let exit = match error.kind {
         ErrorKind::Configuration | ErrorKind::NotFound => Exit::Configuration,
         ErrorKind::PluginDisabled => Exit::Plugin,
         _ => Exit::Provider,
     };
-    Failure { exit, message: error.message, hint: error.hint }
+    CommandFailure { exit, message: error.message, hint: error.hint }
 }

@@ -3,11 +3,11 @@
 use jaato_runtime::registry::{PluginEntry, PluginStatus};
 use jaato_runtime::session_loop::{Cancel, Session};
 use jaato_runtime::types::{Description, ToolSpec};
-use jaato_runtime::{DescribedAgain, Runtime, describe_again, problem_line};
+use jaato_runtime::{RedescribedFile, Runtime, describe_again, problem_line};
 
-use crate::args::Global;
+use crate::args::GlobalArgs;
 use crate::chat::slash;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::view::View;
 use crate::{plugin, report, start};
 
@@ -16,11 +16,11 @@ const RUNNING: &str = "a `jaato chat` that runs takes what is there by itself: w
 changed tools with the next message";
 
 /// Describes plugins again, and reports what changed.
-pub async fn reload(global: Global, name: Option<&str>) -> Outcome {
+pub async fn reload(global: GlobalArgs, name: Option<&str>) -> CommandResult {
     let setup = start::setup(start::arguments(global))?;
     let described = describe_again(&setup, name).await;
     if let Some(name) = name.filter(|_| described.is_empty()) {
-        return Err(Failure::new(Exit::Usage, format!("there is no plugin `{name}`"))
+        return Err(CommandFailure::new(Exit::Usage, format!("there is no plugin `{name}`"))
             .hint("`jaato plugin list` lists them"));
     }
     let (mut failures, mut useful) = (Vec::new(), 0);
@@ -56,7 +56,7 @@ fn is_left_out(entry: &PluginEntry) -> bool {
     matches!(entry.status, PluginStatus::Disabled | PluginStatus::NotTrusted)
 }
 
-fn line(file: &DescribedAgain, entry: &PluginEntry) -> String {
+fn line(file: &RedescribedFile, entry: &PluginEntry) -> String {
     let manifest = &entry.candidate.manifest;
     let Some((before, old)) = &file.before else {
         return format!("{} {}: described", manifest.name, manifest.version);
@@ -105,7 +105,7 @@ pub async fn in_chat(
     view: &View,
     words: &str,
     cancel: &Cancel,
-) -> Outcome {
+) -> CommandResult {
     let words: Vec<&str> = words.split_whitespace().collect();
     match words.as_slice() {
         [] | ["list"] => {
@@ -120,7 +120,10 @@ pub async fn in_chat(
         }
         ["reload"] => reload_in_chat(runtime, session, view, None, cancel).await,
         ["reload", name] => reload_in_chat(runtime, session, view, Some(name), cancel).await,
-        _ => Err(Failure::new(Exit::Usage, "cannot parse `/plugin`").hint(slash::hint("plugin"))),
+        _ => {
+            Err(CommandFailure::new(Exit::Usage, "cannot parse `/plugin`")
+                .hint(slash::hint("plugin")))
+        }
     }
 }
 
@@ -130,7 +133,7 @@ async fn reload_in_chat(
     view: &View,
     name: Option<&str>,
     cancel: &Cancel,
-) -> Outcome {
+) -> CommandResult {
     let changes = tokio::select! {
         biased;
         () = cancel.cancelled() => return Ok(Exit::Cancelled),

@@ -5,16 +5,16 @@ use std::io;
 use jaato_runtime::visible;
 use serde_json::Value;
 
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::terminal::{self, Channel, Look, Text};
 use crate::{columns, drawn};
 
 /// Prints an error and its hint on standard error.
-pub fn failure(failure: &Failure) {
+pub fn failure(failure: &CommandFailure) {
     if failure.message.is_empty() {
         return;
     }
-    say(&error(&failure.message, failure.hint.as_deref()));
+    print_to_stderr(&error(&failure.message, failure.hint.as_deref()));
 }
 
 /// Formats an error and its hint.
@@ -25,7 +25,7 @@ pub fn error(message: &str, hint: Option<&str>) -> Text {
 
 /// Formats text after a word with a look, broken between words on a terminal.
 fn headed(look: Look, head: &str, said: &str) -> Text {
-    let said = broken(&format!("{head}{said}"));
+    let said = wrap_for_stderr(&format!("{head}{said}"));
     Text::new().with(look, head).plain(&said[head.len()..])
 }
 
@@ -38,16 +38,16 @@ pub fn problems(problems: &[String]) {
             Some((text, hint)) => (text, format!("\nhint: {}", indented(hint))),
             None => (problem.as_str(), String::new()),
         };
-        say(&headed(Look::Yellow, "note:", &format!(" {}{hint}", indented(text))));
+        print_to_stderr(&headed(Look::Yellow, "note:", &format!(" {}{hint}", indented(text))));
     }
 }
 
 /// Prints help on standard output, or an error about the command line on standard error.
-pub fn usage(error: &clap::Error) -> Result<(), Failure> {
+pub fn usage(error: &clap::Error) -> Result<(), CommandFailure> {
     let text = error.render().to_string();
     match text.strip_prefix("error:") {
         Some(rest) => {
-            say(&Text::new().red("error:").plain(rest.trim_end()));
+            print_to_stderr(&Text::new().red("error:").plain(rest.trim_end()));
             Ok(())
         }
         None if error.use_stderr() => {
@@ -60,23 +60,23 @@ pub fn usage(error: &clap::Error) -> Result<(), Failure> {
 
 /// Prints text that the user should know, on standard error.
 pub fn notes(text: &str) {
-    say(&Text::new().plain(&broken(text)));
+    print_to_stderr(&Text::new().plain(&wrap_for_stderr(text)));
 }
 
 /// Prints text that the user may skip, on standard error.
 pub fn remark(text: &str) {
-    say(&Text::new().dim(&broken(text)));
+    print_to_stderr(&Text::new().dim(&wrap_for_stderr(text)));
 }
 
 /// Breaks text for standard error between words, if that is a terminal.
-fn broken(text: &str) -> String {
+fn wrap_for_stderr(text: &str) -> String {
     match terminal::errors_are_terminal() {
         true => columns::prose(text, terminal::size().1),
         false => text.to_owned(),
     }
 }
 
-fn say(text: &Text) {
+fn print_to_stderr(text: &Text) {
     // If no one reads standard error, the failure cannot be reported.
     let _ = terminal::say(text);
 }
@@ -87,13 +87,13 @@ pub fn indented(text: &str) -> String {
 }
 
 /// Prints a requested JSON value, indented, for programs.
-pub fn exact_json(value: &Value) -> Outcome {
-    written(terminal::print_json(&format!("{value:#}\n")))?;
+pub fn exact_json(value: &Value) -> CommandResult {
+    check_write(terminal::print_json(&format!("{value:#}\n")))?;
     Ok(Exit::Done)
 }
 
 /// Prints the content of a JSON answer: drawn for users on a terminal, otherwise as JSON.
-pub fn json(value: &Value) -> Outcome {
+pub fn json(value: &Value) -> CommandResult {
     match value {
         Value::Object(content) if terminal::output_is_terminal() => {
             let lines = drawn::lines(content, terminal::size_of(Channel::Output).1);
@@ -105,53 +105,55 @@ pub fn json(value: &Value) -> Outcome {
 }
 
 /// Prints a JSON value as one line.
-pub fn json_line(value: &Value) -> Result<(), Failure> {
-    written(terminal::print_json(&format!("{value}\n")))
+pub fn json_line(value: &Value) -> Result<(), CommandFailure> {
+    check_write(terminal::print_json(&format!("{value}\n")))
 }
 
 /// Prints a text on standard output, made safe for the terminal, and ends its line.
-pub fn line(text: &str) -> Result<(), Failure> {
-    written(terminal::print(&format!("{text}\n")))
+pub fn line(text: &str) -> Result<(), CommandFailure> {
+    check_write(terminal::print(&format!("{text}\n")))
 }
 
 /// Prints sentences like [`line`]. On a terminal, long lines are broken between words.
-pub fn sentence(text: &str) -> Result<(), Failure> {
+pub fn sentence(text: &str) -> Result<(), CommandFailure> {
     match terminal::output_is_terminal() {
         true => line(&columns::prose(text, terminal::size_of(Channel::Output).1)),
         false => line(text),
     }
 }
 
-fn written(written: io::Result<()>) -> Result<(), Failure> {
+fn check_write(written: io::Result<()>) -> Result<(), CommandFailure> {
     // A closed reader (`| head -1`) is not a failure to report.
-    written.map_err(|error| unwritable(error).unwrap_or_else(|| Failure::new(Exit::Failed, "")))
+    written
+        .map_err(|error| unwritable(error).unwrap_or_else(|| CommandFailure::new(Exit::Failed, "")))
 }
 
 /// Returns the failure for an unwritable standard output. Returns `None` if its reader is closed,
 /// which is not a failure.
-pub fn unwritable(error: io::Error) -> Option<Failure> {
-    (error.kind() != io::ErrorKind::BrokenPipe)
-        .then(|| Failure::new(Exit::Failed, format!("cannot write to standard output: {error}")))
+pub fn unwritable(error: io::Error) -> Option<CommandFailure> {
+    (error.kind() != io::ErrorKind::BrokenPipe).then(|| {
+        CommandFailure::new(Exit::Failed, format!("cannot write to standard output: {error}"))
+    })
 }
 
 /// Prints rows as aligned columns, within the width of a terminal.
-pub fn table(head: &[&str], rows: &[Vec<String>]) -> Result<(), Failure> {
+pub fn table(head: &[&str], rows: &[Vec<String>]) -> Result<(), CommandFailure> {
     let head: Vec<String> = head.iter().map(|title| title.to_uppercase()).collect();
     let rows: Vec<Vec<_>> = rows
         .iter()
         .map(|row| row.iter().map(|cell| visible::text(cell).replace('\n', " ")).collect())
         .collect();
     let laid = match terminal::output_is_terminal() {
-        true => columns::fitting(&head, &rows, terminal::size_of(Channel::Output).1),
+        true => columns::lay_out_fitting(&head, &rows, terminal::size_of(Channel::Output).1),
         // Scripts read columns by their position.
-        false => columns::whole(&head, &rows),
+        false => columns::lay_out_full_width(&head, &rows),
     };
     let mut text = Text::new();
     for (index, line) in laid.lines.iter().enumerate() {
         text = if index < laid.head_lines { text.dim(line) } else { text.plain(line) };
         text = text.plain("\n");
     }
-    written(terminal::print_styled(&text))
+    check_write(terminal::print_styled(&text))
 }
 
 #[cfg(test)]

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use jaato_runtime::session_loop::{HookPromptAddition, Cancel, Session, TurnReport, estimate_tokens};
+use jaato_runtime::session_loop::{
+    Cancel, HookPromptAddition, Session, TurnReport, estimate_tokens,
+};
 use jaato_runtime::{Runtime, visible};
 
-use crate::args::{Global, OutputForm, SessionArgs};
-use crate::conversation::Watch;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::args::{GlobalArgs, OutputForm, SessionArgs};
+use crate::conversation::SessionObservers;
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::signals::cancel_on_signals;
 use crate::view::View;
 use crate::{answers, attach, conversation, report, start, terminal};
@@ -65,12 +67,12 @@ pub enum ObjectsForm {
 }
 
 /// Runs a task to its end.
-pub async fn run(global: Global, args: RunArgs) -> Outcome {
+pub async fn run(global: GlobalArgs, args: RunArgs) -> CommandResult {
     terminal::reserve();
     let is_text = args.output == OutputForm::Text;
     if args.answers && is_text {
         let text = "`--answers` is for programs and needs JSON output";
-        return Err(Failure::new(Exit::Usage, text).hint("`--output json` prints them"));
+        return Err(CommandFailure::new(Exit::Usage, text).hint("`--output json` prints them"));
     }
     let runtime = conversation::runtime(global, &args.session, is_text).await?;
     let cancel = Cancel::new();
@@ -81,12 +83,12 @@ pub async fn run(global: Global, args: RunArgs) -> Outcome {
     cancel_on_signals(cancel.clone());
     let view = View::start(args.output, cancel.clone());
     let watch = match args.answers {
-        true => answers::watch(&view),
-        false => Watch::at_terminal(&view, &Arc::default()),
+        true => answers::read_answers(&view),
+        false => SessionObservers::at_terminal(&view, &Arc::default()),
     };
     let mut session = conversation::start(&runtime, &args.session, &view, watch)?;
     conversation::await_tools(&mut session, &args.session, &cancel).await;
-    let report = match attach::beside(&runtime, &session, words.into(), &args.attach).await {
+    let report = match attach::attach_files(&runtime, &session, words.into(), &args.attach).await {
         // Piped text attaches no files, because the user need not be its author.
         Ok(prompt) => Ok(session.turn(prompt.followed_by(piped), &cancel).await),
         Err(failure) => Err(failure),
@@ -107,9 +109,9 @@ pub async fn run(global: Global, args: RunArgs) -> Outcome {
     finish(&report, args.output).map(|exit| shown.exit(exit))
 }
 
-async fn show_prompt(runtime: Runtime, args: RunArgs, cancel: &Cancel) -> Outcome {
+async fn show_prompt(runtime: Runtime, args: RunArgs, cancel: &Cancel) -> CommandResult {
     let view = View::start(OutputForm::Text, cancel.clone());
-    let watch = Watch::at_terminal(&view, &Arc::default());
+    let watch = SessionObservers::at_terminal(&view, &Arc::default());
     let mut session = conversation::start(&runtime, &args.session, &view, watch)?;
     cancel_on_signals(cancel.clone());
     session.renew_tools(cancel).await;
@@ -127,7 +129,7 @@ fn print_prompt(
     session: &Session,
     system: Option<String>,
     additions: &[HookPromptAddition],
-) -> Outcome {
+) -> CommandResult {
     let request = session.request();
     let mode = session.rules().lock().mode;
     let system = runtime.system_prompt(system, &request.tools)?.in_mode(mode);
@@ -168,13 +170,13 @@ fn print_prompt(
 }
 
 /// Combines the task from the command line and standard input.
-async fn task(args: &RunArgs) -> Result<(String, Option<String>), Failure> {
+async fn task(args: &RunArgs) -> Result<(String, Option<String>), CommandFailure> {
     let given = args.task.join(" ");
     let reads_input = !args.answers && should_read_input(given.trim().is_empty());
     let piped = if reads_input { read_input().await? } else { None };
     let has_piped = piped.as_ref().is_some_and(|piped| !piped.trim().is_empty());
     if given.trim().is_empty() && !has_piped {
-        return Err(Failure::new(Exit::Usage, "there is no task")
+        return Err(CommandFailure::new(Exit::Usage, "there is no task")
             .hint("jaato run \"What operating system am I running on?\""));
     }
     Ok((given, piped))
@@ -195,7 +197,7 @@ fn is_pipe_or_file() -> bool {
     kind.is_ok_and(|kind| kind.is_fifo() || kind.is_file())
 }
 
-async fn read_input() -> Result<Option<String>, Failure> {
+async fn read_input() -> Result<Option<String>, CommandFailure> {
     let reading = tokio::task::spawn_blocking(|| {
         let mut bytes = Vec::new();
         io::stdin().lock().take(TASK_BYTES_MAX + 1).read_to_end(&mut bytes).map(|_| bytes)
@@ -208,7 +210,7 @@ async fn read_input() -> Result<Option<String>, Failure> {
             reading.await
         }
     };
-    let failed = |text: String| Failure::new(Exit::Usage, text);
+    let failed = |text: String| CommandFailure::new(Exit::Usage, text);
     let bytes = read
         .map_err(|error| failed(error.to_string()))?
         .map_err(|error| failed(format!("cannot read standard input: {error}")))?;
@@ -227,18 +229,20 @@ async fn read_input() -> Result<Option<String>, Failure> {
 }
 
 /// Turns the end of a turn into the exit code, and reports errors that the view did not show.
-fn finish(report: &TurnReport, form: OutputForm) -> Outcome {
+fn finish(report: &TurnReport, form: OutputForm) -> CommandResult {
     let exit = conversation::exit_of_turn(report);
     if report.error.is_none() && exit == Exit::Failed {
         let message = "every tool call of the run failed";
-        return Err(Failure::new(exit, message).hint("check the answer: it may claim success"));
+        return Err(
+            CommandFailure::new(exit, message).hint("check the answer: it may claim success")
+        );
     }
     match (&report.error, form) {
         // The view has already shown it.
         (_, OutputForm::Text) | (None, OutputForm::Json) => Ok(exit),
         (Some(_), OutputForm::Json) if exit == Exit::Done => Ok(exit),
         (Some(error), OutputForm::Json) => {
-            Err(Failure { exit, message: error.message.clone(), hint: error.hint.clone() })
+            Err(CommandFailure { exit, message: error.message.clone(), hint: error.hint.clone() })
         }
     }
 }

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use crate::exit::{self, Exit};
-use crate::platform::Handlers;
+use crate::platform::SignalHandlers;
 
 /// How long a plugin can have replaced a handler: short enough for a user who tries again.
 const RESTORE_EVERY: Duration = Duration::from_millis(500);
@@ -22,26 +22,26 @@ const RESTORE_EVERY: Duration = Duration::from_millis(500);
 const SIGNALS: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 
 /// jaato's own handlers. They are installed once, even if they are requested again.
-static OWN: OnceLock<Option<Handlers>> = OnceLock::new();
+static OWN: OnceLock<Option<SignalHandlers>> = OnceLock::new();
 
 /// Lets signals end the process, until this is dropped.
-pub struct EndOnSignals {
+pub struct SignalExitGuard {
     tasks: Vec<JoinHandle<()>>,
     /// The previous handlers: usually the system's, which end the process too.
-    before: Option<Handlers>,
+    before: Option<SignalHandlers>,
 }
 
 /// Makes Ctrl-C, TERM and HUP end the process and restore the terminal. For a question that comes
 /// before there is anything to cancel.
-pub fn end_on_signals() -> EndOnSignals {
-    let before = Handlers::remember(&SIGNALS).ok();
+pub fn end_on_signals() -> SignalExitGuard {
+    let before = SignalHandlers::remember(&SIGNALS).ok();
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
     let tasks = stop_on(kinds, || false);
     own_handlers();
-    EndOnSignals { tasks, before }
+    SignalExitGuard { tasks, before }
 }
 
-impl Drop for EndOnSignals {
+impl Drop for SignalExitGuard {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
             before.restore();
@@ -51,9 +51,9 @@ impl Drop for EndOnSignals {
 }
 
 /// Returns the handlers that were installed when it was first called.
-fn own_handlers() -> Option<&'static Handlers> {
+fn own_handlers() -> Option<&'static SignalHandlers> {
     // If the system does not report the handlers, they are never restored.
-    OWN.get_or_init(|| Handlers::remember(&SIGNALS).ok()).as_ref()
+    OWN.get_or_init(|| SignalHandlers::remember(&SIGNALS).ok()).as_ref()
 }
 
 /// Makes the first Ctrl-C (or TERM, or HUP) cancel. A second one ends the process at once.
@@ -104,7 +104,7 @@ fn stop_on<const COUNT: usize>(
         tasks.push(tokio::spawn(async move {
             while stream.recv().await.is_some() {
                 if !stop() {
-                    exit::now(Exit::Cancelled as i32);
+                    exit::exit_now(Exit::Cancelled as i32);
                 }
             }
         }));

@@ -5,30 +5,30 @@ use jaato_runtime::config::trust::{TrustedFileChange, WorkspaceState};
 use jaato_runtime::loader::tell_last_words;
 use jaato_runtime::registry::PluginStatus;
 use jaato_runtime::types::Error;
-use jaato_runtime::{Arguments, Runtime, Setup, problem_line, visible};
+use jaato_runtime::{Runtime, Setup, SetupArguments, problem_line, visible};
 use serde_json::{Map, Value};
 
-use crate::args::{EnvironmentArgs, Global};
-use crate::exit::{Exit, Failure};
+use crate::args::{EnvironmentArgs, GlobalArgs};
+use crate::exit::{CommandFailure, Exit};
 use crate::{report, terminal};
 
 /// Converts the options that every command takes.
-pub fn arguments(global: Global) -> Arguments {
+pub fn arguments(global: GlobalArgs) -> SetupArguments {
     let mut overrides = Overrides::default();
     if global.offline {
         overrides.offline = Some(true);
     }
-    Arguments {
+    SetupArguments {
         overrides,
         plugin_dirs: global.plugin_dir,
         config_file: global.config,
         env_file: global.env_file,
-        ..Arguments::default()
+        ..SetupArguments::default()
     }
 }
 
 /// Adds the execution environment that the command line names, or selects by one of its options.
-pub fn in_environment(arguments: &mut Arguments, environment: &EnvironmentArgs) {
+pub fn add_environment(arguments: &mut SetupArguments, environment: &EnvironmentArgs) {
     let chosen = environment.environment.clone();
     let option = short_options(environment).next().map(|(name, _)| name.to_owned());
     arguments.environment_option = option.filter(|_| chosen.is_none());
@@ -62,18 +62,18 @@ fn short_options(environment: &EnvironmentArgs) -> impl Iterator<Item = (&'stati
 }
 
 /// Reads folders, trust and configuration.
-pub fn setup(arguments: Arguments) -> Result<Setup, Failure> {
-    Setup::of_process(arguments)
-        .map_err(|error| Failure::new(Exit::Configuration, &error).maybe_hint(error.hint()))
+pub fn setup(arguments: SetupArguments) -> Result<Setup, CommandFailure> {
+    Setup::from_process(arguments)
+        .map_err(|error| CommandFailure::new(Exit::Configuration, &error).maybe_hint(error.hint()))
 }
 
 /// Finds the plugins.
-pub async fn runtime(arguments: Arguments) -> Result<Runtime, Failure> {
-    Ok(runtime_of(setup(arguments)?).await)
+pub async fn runtime(arguments: SetupArguments) -> Result<Runtime, CommandFailure> {
+    Ok(start_runtime_with(setup(arguments)?).await)
 }
 
 /// Finds the plugins of a setup, and prepares for plugins that misbehave inside this process.
-pub async fn runtime_of(setup: Setup) -> Runtime {
+pub async fn start_runtime_with(setup: Setup) -> Runtime {
     let runtime = Runtime::start(setup).await;
     tell_last_words(runtime.log().path());
     terminal::log_what_is_printed(runtime.log());
@@ -85,7 +85,9 @@ pub async fn runtime_of(setup: Setup) -> Runtime {
 
 /// Finds the plugins for a command that prints its result and ends the process. Freeing the facts
 /// about many plugins would take longer than printing them.
-pub async fn lasting_runtime(arguments: Arguments) -> Result<&'static Runtime, Failure> {
+pub async fn lasting_runtime(
+    arguments: SetupArguments,
+) -> Result<&'static Runtime, CommandFailure> {
     Ok(Box::leak(Box::new(runtime(arguments).await?)))
 }
 

@@ -5,12 +5,12 @@ use jaato_install::placed_plugins;
 use jaato_runtime::config::{ConfigError, ListChange, list_disabled_plugin};
 use jaato_runtime::{Setup, places};
 
-use crate::args::Global;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::args::GlobalArgs;
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{install, report, start};
 
 /// Adds a plugin to the disabled ones, or removes it from them.
-pub fn switch(global: Global, name: &str, listing: ListChange) -> Outcome {
+pub fn switch(global: GlobalArgs, name: &str, listing: ListChange) -> CommandResult {
     let arguments = start::arguments(global);
     let setup = start::setup(arguments.clone())?;
     let all = placed_plugins(&places(&setup));
@@ -24,14 +24,15 @@ pub fn switch(global: Global, name: &str, listing: ListChange) -> Outcome {
         Some(file) => file,
         None => setup.folders.config_file()?,
     };
-    let failed =
-        |error: ConfigError| Failure::new(Exit::Configuration, &error).maybe_hint(error.hint());
+    let failed = |error: ConfigError| {
+        CommandFailure::new(Exit::Configuration, &error).maybe_hint(error.hint())
+    };
     let changed = list_disabled_plugin(&file, name, listing).map_err(failed)?;
     // The lists of several layers are joined, so another layer may contain it too.
     let stays_off = listing == ListChange::Out && is_off(&start::setup(arguments)?);
     if stays_off {
         let text = format!("plugin `{name}` is also disabled elsewhere, so it stays disabled");
-        return Err(Failure::new(Exit::Configuration, text)
+        return Err(CommandFailure::new(Exit::Configuration, text)
             .hint("`jaato config show` shows the source of `plugins.disabled`"));
     }
     let state = if listing == ListChange::In { "disabled" } else { "enabled" };

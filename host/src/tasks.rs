@@ -5,7 +5,7 @@ use jaato_runtime::types::Error;
 use serde_json::Value;
 
 use crate::chat::slash;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CommandFailure, Exit};
 use crate::report;
 use crate::terminal::{exact_line, one_line, size};
 
@@ -26,7 +26,7 @@ pub fn tasks(session: &SessionHandle, words: &str) -> Result<Exit, Error> {
         ["stop", id] => stop(session, id),
         _ => {
             let text = format!("unknown: `/tasks {}`", words.join(" "));
-            report::failure(&Failure::new(Exit::Usage, text).hint(slash::hint("tasks")));
+            report::failure(&CommandFailure::new(Exit::Usage, text).hint(slash::hint("tasks")));
             Ok(Exit::Usage)
         }
     }
@@ -34,9 +34,9 @@ pub fn tasks(session: &SessionHandle, words: &str) -> Result<Exit, Error> {
 
 /// The tasks that were reported to the user.
 #[derive(Debug, Default)]
-pub struct Told(Vec<String>);
+pub struct ReportedTasks(Vec<String>);
 
-impl Told {
+impl ReportedTasks {
     /// Names the running tasks that were not named before. Returns `None` if there are none.
     pub fn newly_running(&mut self, session: &SessionHandle) -> Option<String> {
         let running = session.running_tasks().unwrap_or_default();
@@ -60,7 +60,7 @@ fn stop(session: &SessionHandle, id: &str) -> Result<Exit, Error> {
             "all" => "nothing runs in the background".to_owned(),
             id => format!("no task `{id}` runs in the background"),
         };
-        report::failure(&Failure::new(Exit::Usage, text).hint(slash::hint("tasks")));
+        report::failure(&CommandFailure::new(Exit::Usage, text).hint(slash::hint("tasks")));
         return Ok(Exit::Usage);
     }
     for task in meant {

@@ -5,25 +5,25 @@ use std::sync::Arc;
 use jaato_runtime::registry::{ToolEntry, ToolStatus};
 use jaato_runtime::session_loop::{Cancel, own_tools};
 use jaato_runtime::types::tools_set::ToolSource;
-use jaato_runtime::types::touches::{self, Kind};
+use jaato_runtime::types::touches::{self, ArgumentUse};
 use jaato_runtime::types::{Annotations, Availability, Offer, PluginName, ToolSpec};
 use serde_json::{Value, json};
 
 use jaato_runtime::{OfferedTools, Runtime, problem_line};
 
-use crate::args::{Global, OutputForm};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::args::{GlobalArgs, OutputForm};
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::signals::cancel_on_signals;
 use crate::view::View;
 use crate::{report, start};
 
 /// The host's own tools, which belong to no plugin.
-struct OwnTools {
+struct HostTools {
     plugin: PluginName,
     specs: Vec<ToolSpec>,
 }
 
-impl OwnTools {
+impl HostTools {
     const PLUGIN: &str = "jaato";
 
     fn new() -> Self {
@@ -44,11 +44,11 @@ impl OwnTools {
 }
 
 /// Lists the tools.
-pub async fn list(global: Global, as_json: bool) -> Outcome {
+pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
     let runtime = start::lasting_runtime(start::arguments(global)).await?;
     report::problems(&start::problems(runtime));
-    let offered = offered(runtime, Vec::new()).await?;
-    let own = OwnTools::new();
+    let offered = list_offered_tools(runtime, Vec::new()).await?;
+    let own = HostTools::new();
     let mut tools: Vec<_> = offered.offer.entries().collect();
     tools.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
     // Without tools, there is nothing to find.
@@ -81,26 +81,26 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
 }
 
 /// Shows one tool.
-pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
+pub async fn show(global: GlobalArgs, name: &str, as_json: bool) -> CommandResult {
     let runtime = start::runtime(start::arguments(global)).await?;
     let registry = runtime.registry();
-    let own = OwnTools::new();
+    let own = HostTools::new();
     let of_host = || own.entries().find(|tool| tool.spec.name.as_str() == name);
     let offered = match registry.tool(name).or_else(of_host) {
         Some(_) => None,
-        None => Some(offered(&runtime, vec![name.to_owned()]).await?),
+        None => Some(list_offered_tools(&runtime, vec![name.to_owned()]).await?),
     };
     let set = || offered.as_ref().and_then(|offered| offered.offer.tool(name));
     let found = registry.tool(name).or_else(of_host).or_else(set);
     let Some(tool) = found else {
         report::problems(&start::problems(&runtime));
         if let Some(source) = offered.as_ref().and_then(|offered| offered.missing.first()) {
-            return Err(missing(name, source));
+            return Err(missing_tool_failure(name, source));
         }
         let all = registry.tools().chain(own.entries());
         let set = offered.iter().flat_map(|offered| offered.offer.entries());
         let known = all.chain(set).map(|tool| tool.spec.name.as_str());
-        return Err(Failure::unknown("tool", name, known));
+        return Err(CommandFailure::unknown("tool", name, known));
     };
     if as_json {
         return report::exact_json(&to_json(&tool));
@@ -114,7 +114,7 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
         availability(&tool),
         promises(spec.annotations),
         spec.description,
-        touches::stripped(&spec.parameters)
+        touches::without_keyword(&spec.parameters)
     );
     text.push_str(&declarations(&tool));
     for line in conditions(&tool) {
@@ -136,22 +136,25 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
 
 /// Lists the tools, including those that plugins set while they run. A line says which ones it
 /// waits for.
-pub async fn offered(runtime: &Runtime, names: Vec<String>) -> Result<OfferedTools, Failure> {
+pub async fn list_offered_tools(
+    runtime: &Runtime,
+    names: Vec<String>,
+) -> Result<OfferedTools, CommandFailure> {
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
     let view = View::start(OutputForm::Text, cancel.clone());
     let offered = runtime.offered_tools(names, Arc::clone(&view) as _, &cancel).await;
     view.finish(&cancel).await?;
     if cancel.is_cancelled() {
-        return Err(Failure::new(Exit::Cancelled, ""));
+        return Err(CommandFailure::new(Exit::Cancelled, ""));
     }
     Ok(offered?)
 }
 
 /// Explains why a tool is missing.
-pub fn missing(name: &str, source: &ToolSource) -> Failure {
+pub fn missing_tool_failure(name: &str, source: &ToolSource) -> CommandFailure {
     let text = format!("there is no tool `{name}`: {} {}", source.label, source.note);
-    Failure::new(Exit::Plugin, text).maybe_hint(source.hint.clone())
+    CommandFailure::new(Exit::Plugin, text).maybe_hint(source.hint.clone())
 }
 
 fn missing_line(source: &ToolSource) -> String {
@@ -162,10 +165,12 @@ fn missing_line(source: &ToolSource) -> String {
 fn declarations(tool: &ToolEntry<'_>) -> String {
     let is_known = tool.is_shipped && !tool.spec.foreign;
     let mut text = String::new();
-    for (place, kind) in touches::strings_of(&tool.spec.parameters).iter().filter(|_| is_known) {
+    for (place, kind) in
+        touches::declared_strings(&tool.spec.parameters).iter().filter(|_| is_known)
+    {
         let says = match kind {
-            Some(Kind::Text(reason)) => format!("text ({reason})"),
-            Some(kind) => kind.told().to_owned(),
+            Some(ArgumentUse::Text(reason)) => format!("text ({reason})"),
+            Some(kind) => kind.use_word().to_owned(),
             None => "not declared".to_owned(),
         };
         text.push_str(&format!("  {place}: {says}\n"));
@@ -209,7 +214,9 @@ fn conditions(tool: &ToolEntry<'_>) -> Vec<String> {
 
 fn availability(tool: &ToolEntry<'_>) -> &'static str {
     match tool.spec.availability {
-        _ if tool.plugin.as_str() == OwnTools::PLUGIN => "while there is something to find with it",
+        _ if tool.plugin.as_str() == HostTools::PLUGIN => {
+            "while there is something to find with it"
+        }
         Availability::Core => "in every request",
         Availability::Discoverable => "found on demand",
     }

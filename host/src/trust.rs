@@ -11,9 +11,9 @@ use jaato_runtime::{Setup, visible};
 use jaato_template::shell_word;
 use serde_json::Value;
 
-use crate::args::Global;
-use crate::exit::{Exit, Failure, Outcome};
-use crate::prompts::trust::{Brings, TrustAnswer};
+use crate::args::GlobalArgs;
+use crate::exit::{CommandFailure, CommandResult, Exit};
+use crate::prompts::trust::{TrustAnswer, TrustedFeature};
 use crate::terminal::{self, Reply};
 use crate::{prompts, report, signals, start};
 
@@ -21,23 +21,23 @@ use crate::{prompts, report, signals, start};
 const FILES: &str = "it contains";
 
 /// Revokes the trust in the workspace.
-pub fn remove(global: Global) -> Outcome {
-    let (setup, store) = opened(global)?;
-    let was_trusted = store.untrust_workspace(&setup.workspace).map_err(failed)?;
+pub fn remove(global: GlobalArgs) -> CommandResult {
+    let (setup, store) = open_trust_store(global)?;
+    let was_trusted = store.untrust_workspace(&setup.workspace).map_err(trust_failure)?;
     let said = if was_trusted { "is no longer trusted" } else { "was not trusted" };
     report::line(&format!("workspace `{}` {said}", root(&setup)))?;
     Ok(Exit::Done)
 }
 
 /// Trusts the workspace in its current state, and lists what that enables.
-pub fn workspace(global: Global, no_variables: bool) -> Outcome {
-    let (setup, store) = opened(global)?;
+pub fn workspace(global: GlobalArgs, no_variables: bool) -> CommandResult {
+    let (setup, store) = open_trust_store(global)?;
     let root = root(&setup);
-    let seen = store.read_candidate(&setup.workspace).map_err(failed)?;
+    let seen = store.read_candidate(&setup.workspace).map_err(trust_failure)?;
     let listed = variables_of(&seen);
     let variables = if no_variables { Vec::new() } else { listed.clone() };
     let now = SystemTime::now();
-    store.trust_as_seen(&setup.workspace, &seen, variables, now).map_err(failed)?;
+    store.trust_as_seen(&setup.workspace, &seen, variables, now).map_err(trust_failure)?;
     if seen.names().next().is_none() {
         report::line(&format!(
             "workspace `{root}` is trusted: your rules may allow commands that run its code (git, cargo, make)\n\
@@ -49,7 +49,7 @@ pub fn workspace(global: Global, no_variables: bool) -> Outcome {
     for name in seen.names() {
         report::line(&format!("  {}", visible::name(name)))?;
     }
-    for part in enables(&setup, &seen) {
+    for part in trusted_features(&setup, &seen) {
         report::line(&format!("{}:", part.what))?;
         for line in part.lines() {
             report::line(&format!("  {line}"))?;
@@ -69,9 +69,9 @@ pub fn workspace(global: Global, no_variables: bool) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn opened(global: Global) -> Result<(Setup, TrustStore), Failure> {
+fn open_trust_store(global: GlobalArgs) -> Result<(Setup, TrustStore), CommandFailure> {
     let setup = start::setup(start::arguments(global))?;
-    refuse_inside_session(&setup.variables).map_err(failed)?;
+    refuse_inside_session(&setup.variables).map_err(trust_failure)?;
     let store = TrustStore::in_folder(setup.folders.data()?);
     Ok((setup, store))
 }
@@ -83,7 +83,7 @@ fn root(setup: &Setup) -> String {
 /// Asks the user at the terminal whether to trust a workspace that never was trusted, or that has
 /// changed. Returns true if it is trusted then. Asks nothing without a terminal, or after the user
 /// declined the same files.
-pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
+pub async fn ask_once(setup: &Setup) -> Result<bool, CommandFailure> {
     let Ok(data) = setup.folders.data() else { return Ok(false) };
     let store = TrustStore::in_folder(data);
     let can_ask = terminal::nobody_types().is_none() && terminal::errors_are_terminal();
@@ -108,12 +108,12 @@ pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
         Ok(true) => return Ok(false),
         // Trust could not be recorded. The problem is reported with the others.
         Err(error) if error.is_of_record() => return Ok(false),
-        Err(error) => return Err(failed(error)),
+        Err(error) => return Err(trust_failure(error)),
     }
     let seen = seen.unwrap_or_else(look);
-    let mut brings = seen.as_ref().map(|seen| enables(setup, seen)).unwrap_or_default();
-    brings.push(Brings { what: what.to_owned(), items });
-    let said = |error: io::Error| Failure::new(Exit::Failed, format!("cannot ask: {error}"));
+    let mut brings = seen.as_ref().map(|seen| trusted_features(setup, seen)).unwrap_or_default();
+    brings.push(TrustedFeature { what: what.to_owned(), items });
+    let said = |error: io::Error| CommandFailure::new(Exit::Failed, format!("cannot ask: {error}"));
     let root = setup.workspace.root().display().to_string();
     // No work is running that a signal could cancel. If it were killed, jaato would leave the
     // terminal raw.
@@ -122,13 +122,13 @@ pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
     drop(ending);
     match answer {
         Reply::Answer(TrustAnswer::Trust) => {
-            let seen = seen.map_err(failed)?;
+            let seen = seen.map_err(trust_failure)?;
             let (variables, now) = (variables_of(&seen), SystemTime::now());
-            store.trust_as_seen(&setup.workspace, &seen, variables, now).map_err(failed)?;
+            store.trust_as_seen(&setup.workspace, &seen, variables, now).map_err(trust_failure)?;
             Ok(true)
         }
         Reply::Answer(TrustAnswer::Decline) => {
-            store.decline_workspace(&setup.workspace, &declined).map_err(failed)?;
+            store.decline_workspace(&setup.workspace, &declined).map_err(trust_failure)?;
             Ok(false)
         }
         Reply::Nobody(_) => Ok(false),
@@ -136,7 +136,7 @@ pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
 }
 
 /// Lists what trust in the files of a workspace enables, besides instructions for the model.
-fn enables(setup: &Setup, seen: &TrustCandidate) -> Vec<Brings> {
+fn trusted_features(setup: &Setup, seen: &TrustCandidate) -> Vec<TrustedFeature> {
     let entries = seen.mcp_entries();
     let named = |text: fn(&Value) -> Option<String>| -> Vec<String> {
         let all = entries
@@ -156,7 +156,7 @@ fn enables(setup: &Setup, seen: &TrustCandidate) -> Vec<Brings> {
         ("calls that its rules allow", seen.allow_rules(home)),
     ];
     let parts = parts.into_iter().filter(|(_, items)| !items.is_empty());
-    parts.map(|(what, items)| Brings { what: what.to_owned(), items }).collect()
+    parts.map(|(what, items)| TrustedFeature { what: what.to_owned(), items }).collect()
 }
 
 /// Returns the variables that would be sent to MCP servers of the workspace.
@@ -169,8 +169,8 @@ fn variables_of(seen: &TrustCandidate) -> Vec<AgreedVariables> {
 fn command_of(entry: &Value) -> Option<String> {
     let command = entry["command"].as_str()?;
     let set = entry["env"].as_object().into_iter().flatten();
-    let set = set.map(|(name, value)| format!("{name}={}", word(value)));
-    let args = entry["args"].as_array().into_iter().flatten().map(word);
+    let set = set.map(|(name, value)| format!("{name}={}", value_as_word(value)));
+    let args = entry["args"].as_array().into_iter().flatten().map(value_as_word);
     let mut words: Vec<String> = set.collect();
     words.push(shell_word(command));
     words.extend(args);
@@ -184,13 +184,13 @@ fn address_of(entry: &Value) -> Option<String> {
 }
 
 /// Returns a value as one word of a command line.
-fn word(value: &Value) -> String {
+fn value_as_word(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), shell_word)
 }
 
 /// Turns an error of the trust record into a failure.
-pub fn failed(error: TrustError) -> Failure {
-    Failure::new(Exit::Configuration, &error).maybe_hint(error.hint())
+pub fn trust_failure(error: TrustError) -> CommandFailure {
+    CommandFailure::new(Exit::Configuration, &error).maybe_hint(error.hint())
 }
 
 #[cfg(test)]

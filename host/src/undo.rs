@@ -3,9 +3,9 @@
 use clap::Args;
 use serde_json::json;
 
-use crate::args::Global;
+use crate::args::GlobalArgs;
 use crate::command::{self, AnswerForm};
-use crate::exit::Outcome;
+use crate::exit::CommandResult;
 use crate::terminal;
 
 /// What `undo` takes.
@@ -24,7 +24,7 @@ pub struct UndoArgs {
 }
 
 /// Undoes a change, or lists changes.
-pub async fn undo(global: Global, args: UndoArgs) -> Outcome {
+pub async fn undo(global: GlobalArgs, args: UndoArgs) -> CommandResult {
     terminal::reserve();
     let (command, arguments) = match args.list {
         true => ("changes", json!({})),

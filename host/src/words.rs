@@ -32,15 +32,15 @@ const EMPTY_ROW_ABOVE: &str = "\u{1b}7\u{1b}[2A\u{1b}[2K\u{1b}8";
 
 /// Completes words for the line editor, which asks on its own thread.
 #[derive(Clone)]
-pub struct Words {
+pub struct LineEditorHelper {
     completer: WordCompleter,
     runtime: Handle,
-    drawing: Arc<Drawing>,
+    drawing: Arc<EditorDrawState>,
 }
 
 /// How the editor draws its line.
 #[derive(Default)]
-struct Drawing {
+struct EditorDrawState {
     /// Whether it is about to draw because of a key.
     is_by_key: AtomicBool,
     /// Whether it draws for the last time.
@@ -53,15 +53,15 @@ struct Drawing {
     is_one_row: AtomicBool,
 }
 
-impl Words {
+impl LineEditorHelper {
     /// Creates it, on the runtime of the caller.
     pub fn new(completer: WordCompleter) -> Self {
         Self { completer, runtime: Handle::current(), drawing: Arc::default() }
     }
 
-    fn choices(&self, typed: &Typed<'_>) -> Vec<WordChoice> {
+    fn choices(&self, typed: &TextBeforeCursor<'_>) -> Vec<WordChoice> {
         match typed {
-            Typed::Name(begun) => {
+            TextBeforeCursor::Name(begun) => {
                 let own = COMMANDS.iter().filter(|own| own.name.starts_with(begun));
                 let own = own.map(|own| WordChoice::new(own.name, own.help));
                 let mut choices: Vec<_> = own.chain(self.completer.names(begun)).collect();
@@ -70,7 +70,7 @@ impl Words {
                 choices.dedup_by(|later, first| later.text == first.text);
                 choices
             }
-            Typed::Word { command, words, begun } => {
+            TextBeforeCursor::Word { command, words, begun } => {
                 self.runtime.block_on(self.completer.words(command, words, begun))
             }
         }
@@ -79,15 +79,15 @@ impl Words {
 
 /// The text before the cursor.
 #[derive(Debug, PartialEq, Eq)]
-enum Typed<'a> {
+enum TextBeforeCursor<'a> {
     /// The beginning of a command's name.
     Name(&'a str),
     /// The beginning of a word after a name.
     Word { command: &'a str, words: Vec<String>, begun: &'a str },
 }
 
-impl Typed<'_> {
-    fn begun(&self) -> &str {
+impl TextBeforeCursor<'_> {
+    fn begun_word(&self) -> &str {
         match self {
             Self::Name(begun) | Self::Word { begun, .. } => begun,
         }
@@ -96,10 +96,10 @@ impl Typed<'_> {
 
 /// Parses the input. Returns `None` if no word can be offered: for a message, or for arguments as
 /// JSON.
-fn read(line: &str) -> Option<Typed<'_>> {
+fn parse_input(line: &str) -> Option<TextBeforeCursor<'_>> {
     let rest = line.strip_prefix('/').filter(|rest| !rest.starts_with('/'))?;
     let Some((command, rest)) = rest.split_once(char::is_whitespace) else {
-        return Some(Typed::Name(rest));
+        return Some(TextBeforeCursor::Name(rest));
     };
     if rest.trim_start().starts_with('{') {
         return None;
@@ -107,7 +107,7 @@ fn read(line: &str) -> Option<Typed<'_>> {
     let begun = rest.rsplit(char::is_whitespace).next().unwrap_or_default();
     let whole = &rest[..rest.len() - begun.len()];
     let words = whole.split_whitespace().map(str::to_owned).collect();
-    Some(Typed::Word { command, words, begun })
+    Some(TextBeforeCursor::Word { command, words, begun })
 }
 
 /// Finds the path that is typed at the end of a line: a word that contains a `/`, or that follows
@@ -161,7 +161,7 @@ fn files(begun: &str, is_mention: bool) -> Vec<Pair> {
     found.into_iter().map(pair).collect()
 }
 
-impl Completer for Words {
+impl Completer for LineEditorHelper {
     type Candidate = Pair;
 
     fn complete(
@@ -180,14 +180,14 @@ impl Completer for Words {
             self.drawing.undrawn.store(files.len(), Relaxed);
             return Ok((start, files));
         }
-        let Some(typed) = read(line) else { return Ok((pos, Vec::new())) };
+        let Some(typed) = parse_input(line) else { return Ok((pos, Vec::new())) };
         let pairs = self.choices(&typed).into_iter().map(|choice| Pair {
             display: display(&choice),
             replacement: format!("{} ", choice.text),
         });
         let pairs: Vec<_> = pairs.collect();
         self.drawing.undrawn.store(pairs.len(), Relaxed);
-        Ok((pos - typed.begun().len(), pairs))
+        Ok((pos - typed.begun_word().len(), pairs))
     }
 }
 
@@ -200,12 +200,12 @@ fn display(choice: &WordChoice) -> String {
     exact_line(&line, DISPLAY_COLUMNS)
 }
 
-impl Hinter for Words {
+impl Hinter for LineEditorHelper {
     type Hint = String;
 }
 
 /// Fills the row above a draft. Also observes how the editor draws, to know what is on the screen.
-impl Highlighter for Words {
+impl Highlighter for LineEditorHelper {
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(
         &'s self,
         prompt: &'p str,
@@ -248,9 +248,9 @@ impl Highlighter for Words {
     }
 }
 
-impl Validator for Words {}
+impl Validator for LineEditorHelper {}
 
-impl Helper for Words {}
+impl Helper for LineEditorHelper {}
 
 #[cfg(test)]
 mod tests {
@@ -258,10 +258,10 @@ mod tests {
 
     #[track_caller]
     fn check(line: &str, expected: Option<(&str, &[&str], &str)>) {
-        let found = read(line);
+        let found = parse_input(line);
         let expected = expected.map(|(command, words, begun)| {
             let words = words.iter().map(|word| (*word).to_owned()).collect();
-            Typed::Word { command, words, begun }
+            TextBeforeCursor::Word { command, words, begun }
         });
         assert_eq!(found, expected, "{line}");
     }
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn behind_a_name_the_last_word_is_the_one_that_is_typed() {
-        assert_eq!(read("/no"), Some(Typed::Name("no")));
+        assert_eq!(parse_input("/no"), Some(TextBeforeCursor::Name("no")));
         check("/note ", Some(("note", &[], "")));
         check("/note a  b", Some(("note", &["a"], "b")));
         check("/note a b ", Some(("note", &["a", "b"], "")));

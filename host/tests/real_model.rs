@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::house;
 use crate::support::screen::{Scene, Size};
 use crate::support::{Command, House, fixtures, library_name, no_network, skip};
-use jaato_types::{Envelope, Event, Outcome};
+use jaato_types::{Event, EventEnvelope, Outcome};
 
 /// The default model first.
 const MODELS: [(&str, &str); 2] = [
@@ -49,7 +49,7 @@ fn the_first_question_of_the_readme_is_answered_by_a_real_model() {
     let events: Vec<Event> = output
         .stdout
         .lines()
-        .map(|line| serde_json::from_str::<Envelope>(line).unwrap().event)
+        .map(|line| serde_json::from_str::<EventEnvelope>(line).unwrap().event)
         .collect();
     let called = events.iter().any(|event| {
         matches!(event, Event::ToolCallFinished { name, is_error: false, .. }
@@ -114,8 +114,10 @@ fn a_file_is_read_by_a_real_model() {
     let task = "Read the file notes.txt. Which secret word stands in it?";
     let words = ["run", "--model", model, "--offline", "--output", "json", task];
     let output = house.command(&words).patient().run().code(0);
-    let mut events =
-        output.stdout.lines().map(|line| serde_json::from_str::<Envelope>(line).unwrap().event);
+    let mut events = output
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<EventEnvelope>(line).unwrap().event);
     let read = events.any(|event| {
         matches!(event, Event::ToolCallFinished { name, is_error: false, .. }
             if name.as_str() == "readFile")
@@ -198,7 +200,7 @@ fn asked(house: &House, weights: &Path, tool: Option<&str>, task: &str) -> Optio
     words.push(task);
     let output = house.command(&words).patient().run().code(0);
     let lines = output.stdout.lines();
-    Some(lines.map(|line| serde_json::from_str::<Envelope>(line).unwrap().event).collect())
+    Some(lines.map(|line| serde_json::from_str::<EventEnvelope>(line).unwrap().event).collect())
 }
 
 pub fn real_weights() -> Option<PathBuf> {

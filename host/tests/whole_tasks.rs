@@ -11,7 +11,7 @@ use std::fs;
 use std::io::Write as _;
 use std::process::{self, Stdio};
 
-use jaato_types::{Envelope, Event};
+use jaato_types::{Event, EventEnvelope};
 use serde_json::Value;
 
 use crate::house;
@@ -100,7 +100,7 @@ fn is_done(house: &House, model: &str, setup: &str, task: &Value) -> bool {
     let mut calls = Vec::new();
     let mut answer = String::new();
     for line in output.stdout.lines() {
-        match serde_json::from_str::<Envelope>(line).unwrap().event {
+        match serde_json::from_str::<EventEnvelope>(line).unwrap().event {
             Event::ToolCallStarted { name, arguments, .. } => {
                 calls.push(format!("{name} {arguments}"));
             }

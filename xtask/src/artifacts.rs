@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::child;
-use crate::workspace::{WorkspacePackage, CargoWorkspace};
+use crate::workspace::{CargoWorkspace, WorkspacePackage};
 
 /// The targets to build.
 #[derive(Debug, Clone, Copy)]
@@ -195,7 +195,8 @@ impl BuildArtifacts {
         tests
             .filter_map(|artifact| {
                 let folder = artifact.manifest.parent()?;
-                let is_this = |package: &&WorkspacePackage| workspace.root.join(&package.folder) == folder;
+                let is_this =
+                    |package: &&WorkspacePackage| workspace.root.join(&package.folder) == folder;
                 let package = workspace.packages.iter().find(is_this)?;
                 Some(TestProgram {
                     name: format!("{} {}", package.name, artifact.target),

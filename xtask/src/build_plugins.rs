@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Result, bail};
 
-use crate::artifacts::{self, PassthroughBuildObserver, BuildSelection};
+use crate::artifacts::{self, BuildSelection, PassthroughBuildObserver};
 use crate::child;
 use crate::gather::gather;
 use crate::workspace::CargoWorkspace;
@@ -28,7 +28,8 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
         bail!("there is no plugin below `plugins/`");
     }
     let selection = BuildSelection::Packages(&names);
-    let built = artifacts::build(&workspace, &options.profile, selection, &mut PassthroughBuildObserver)?;
+    let built =
+        artifacts::build(&workspace, &options.profile, selection, &mut PassthroughBuildObserver)?;
     let folder = options.folder.unwrap_or_else(|| workspace.target.join("plugins"));
     let files = gather(&built.plugins(&workspace)?, &folder)?;
     for file in &files {

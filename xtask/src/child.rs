@@ -94,7 +94,9 @@ pub enum ChildOutcome {
 
 /// Waits for the command until the deadline, then kills it.
 pub fn wait_with_deadline(command: &mut Command, deadline: Duration) -> ChildOutcome {
-    let Ok(mut child) = command.stdin(Stdio::null()).spawn() else { return ChildOutcome::NotStarted };
+    let Ok(mut child) = command.stdin(Stdio::null()).spawn() else {
+        return ChildOutcome::NotStarted;
+    };
     let start = Instant::now();
     loop {
         match child.try_wait() {
@@ -156,7 +158,10 @@ mod tests {
     #[test]
     fn a_program_that_is_not_there_is_told_from_one_that_fails() {
         let mut missing = Command::new("no-such-program-anywhere");
-        assert_eq!(wait_with_deadline(&mut missing, Duration::from_secs(5)), ChildOutcome::NotStarted);
+        assert_eq!(
+            wait_with_deadline(&mut missing, Duration::from_secs(5)),
+            ChildOutcome::NotStarted
+        );
         let mut failing = cargo(Path::new("."));
         failing.arg("no-such-command").stderr(Stdio::null());
         assert_eq!(wait_with_deadline(&mut failing, Duration::from_secs(60)), ChildOutcome::Badly);

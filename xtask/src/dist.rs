@@ -22,7 +22,7 @@ use anyhow::{Context, Result, bail};
 
 use self::needs::GlibcVersion;
 use self::release::ReleaseTree;
-use crate::artifacts::{self, PassthroughBuildObserver, BuildSelection};
+use crate::artifacts::{self, BuildSelection, PassthroughBuildObserver};
 use crate::build_plugins::{HOST, check_all};
 use crate::child;
 use crate::gather::place_file;
@@ -143,7 +143,11 @@ fn find_built_programs(house: &Path) -> Result<ArchivePrograms> {
 
 /// Creates the content of the archive, and checks that it works. Returns the oldest glibc that it
 /// needs.
-fn lay_out(workspace: &CargoWorkspace, programs: &ArchivePrograms, tree: &Path) -> Result<Option<GlibcVersion>> {
+fn lay_out(
+    workspace: &CargoWorkspace,
+    programs: &ArchivePrograms,
+    tree: &Path,
+) -> Result<Option<GlibcVersion>> {
     if programs.plugins.is_empty() {
         bail!("there is no plugin to ship, and jaato needs at least one");
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Error, Result, bail};
-use jaato_template::{Sdk, TemplateError, TemplateKind, next_steps, write_crate};
+use jaato_template::{SdkSources, TemplateError, TemplateKind, next_steps, write_crate};
 
 use crate::workspace::CargoWorkspace;
 
@@ -24,7 +24,8 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let current = std::env::current_dir().context("finding the current folder")?;
     let folder = current.join(options.folder.unwrap_or_else(|| PathBuf::from(&options.name)));
     refuse_shipped(&workspace.root, &folder)?;
-    let sdk = Sdk::at(options.sdk.as_deref().unwrap_or(&workspace.root)).map_err(template_error)?;
+    let sdk = SdkSources::in_folder(options.sdk.as_deref().unwrap_or(&workspace.root))
+        .map_err(template_error)?;
     write_crate(&folder, &options.name, options.kind, &sdk).map_err(template_error)?;
     let jaato =
         workspace.target.join("release").join(format!("jaato{}", std::env::consts::EXE_SUFFIX));

@@ -13,11 +13,11 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
 
-use crate::artifacts::{self, BuildSelection, BuildObserver};
+use crate::artifacts::{self, BuildObserver, BuildSelection};
 use crate::build_plugins::HOST;
 use crate::child;
 use crate::gather::gather;
-use crate::workspace::{WorkspacePackage, CargoWorkspace};
+use crate::workspace::{CargoWorkspace, WorkspacePackage};
 
 /// The duration of a release build from scratch on two cores.
 const FIRST_BUILD_MINUTES: u32 = 8;
@@ -168,7 +168,8 @@ mod tests {
             ..WorkspacePackage::default()
         };
         let packages = vec![package("gc-a", &[]), package("tool-b", &["--box", "--in"])];
-        let workspace = CargoWorkspace { root: "/w".into(), target: target.path().into(), packages };
+        let workspace =
+            CargoWorkspace { root: "/w".into(), target: target.path().into(), packages };
         let needed = |words: &str| {
             let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
             plugins_for(&workspace, &words).join(" ")
@@ -188,7 +189,8 @@ mod tests {
 
     #[test]
     fn plugins_stand_where_the_binary_looks_for_them() {
-        let workspace = CargoWorkspace { root: "/w".into(), target: "/t".into(), packages: Vec::new() };
+        let workspace =
+            CargoWorkspace { root: "/w".into(), target: "/t".into(), packages: Vec::new() };
         let place = |jaato: &str| plugins_beside(Path::new(jaato), &workspace);
         assert_eq!(place("/t/release/jaato"), Path::new("/t/plugins"));
         assert_eq!(place("/t/triple/release/jaato"), Path::new("/t/triple/plugins"));

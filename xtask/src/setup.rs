@@ -228,7 +228,9 @@ pub fn pull_model(jaato: &Path) -> Option<String> {
         ChildOutcome::Late => {
             Some(format!("{what}: not downloaded after {} minutes", MODEL_DEADLINE.as_secs() / 60))
         }
-        ChildOutcome::NotStarted => Some(format!("{what}: {} did not start", child::command_text(&command))),
+        ChildOutcome::NotStarted => {
+            Some(format!("{what}: {} did not start", child::command_text(&command)))
+        }
     }
 }
 
@@ -240,7 +242,10 @@ fn fetch_crates(root: &Path) -> Result<()> {
     let mut fetch = child::cargo(root);
     let status = fetch.args(["fetch", "--locked", "--quiet", "--target", host]).status()?;
     if !status.success() {
-        bail!("{} failed: no network, or `Cargo.lock` is not up to date", child::command_text(&fetch));
+        bail!(
+            "{} failed: no network, or `Cargo.lock` is not up to date",
+            child::command_text(&fetch)
+        );
     }
     Ok(())
 }
@@ -267,7 +272,10 @@ pub fn is_root() -> bool {
 }
 
 /// Returns the command that installs the packages of all missing items.
-fn install_command(missing: &[&RequiredProgram], is_program: &dyn Fn(&str) -> bool) -> Option<Vec<String>> {
+fn install_command(
+    missing: &[&RequiredProgram],
+    is_program: &dyn Fn(&str) -> bool,
+) -> Option<Vec<String>> {
     let packages: Vec<&str> = missing.iter().filter_map(|need| need.package).collect();
     if packages.is_empty() {
         return None;
@@ -301,8 +309,10 @@ fn install_packages(install: &[String]) {
 mod tests {
     use super::*;
 
-    const PROGRAM: RequiredProgram = RequiredProgram { name: "x", probes: &[], without: "y", package: Some("xpkg") };
-    const SERVICE: RequiredProgram = RequiredProgram { name: "d", probes: &[], without: "y", package: None };
+    const PROGRAM: RequiredProgram =
+        RequiredProgram { name: "x", probes: &[], without: "y", package: Some("xpkg") };
+    const SERVICE: RequiredProgram =
+        RequiredProgram { name: "d", probes: &[], without: "y", package: None };
 
     #[test]
     fn one_command_installs_what_is_missing_with_the_manager_that_is_there() {

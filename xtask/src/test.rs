@@ -22,7 +22,7 @@ use self::items::SelectedTier;
 use self::phases::TestPhases;
 use self::programs::TestProgramSettings;
 use self::tally::TestTally;
-use crate::artifacts::{self, PassthroughBuildObserver, BuildSelection, TestProgram};
+use crate::artifacts::{self, BuildSelection, PassthroughBuildObserver, TestProgram};
 use crate::build_plugins::{HOST, check_all};
 use crate::gather::{gather, place_file};
 use crate::setup::TestContainerEngine;
@@ -297,7 +297,8 @@ mod tests {
     #[test]
     fn at_most_one_filter_is_understood() {
         let words = |line: &str| line.split_whitespace().map(OsString::from).collect();
-        let asked = |filter: Option<&str>, full| TestOptions { filter: filter.map(str::to_owned), full };
+        let asked =
+            |filter: Option<&str>, full| TestOptions { filter: filter.map(str::to_owned), full };
         assert_eq!(parse(words("")).unwrap(), asked(None, false));
         assert_eq!(parse(words("gate")).unwrap(), asked(Some("gate"), false));
         assert_eq!(parse(words("--full")).unwrap(), asked(None, true));

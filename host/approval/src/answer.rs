@@ -2,14 +2,14 @@
 
 use std::mem;
 
-use jaato_policy::{PolicyCall, JsonDigest, PolicyMode, PathsResolved, CallPattern, SessionRule};
+use jaato_policy::{CallPattern, JsonDigest, PathsResolved, PolicyCall, PolicyMode, SessionRule};
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision};
 use jaato_types::{Event, PluginName, ToolName};
 
 use crate::approval::notice;
-use crate::offer::Offer;
-use crate::verdict::Remembered;
-use crate::{Approval, CallContext, Verdict};
+use crate::offer::OfferedAnswers;
+use crate::verdict::RememberedScope;
+use crate::{CallContext, CallVerdict, SessionApproval};
 
 /// The user's answers to the calls of one model answer, so that equal calls are asked about once.
 #[derive(Debug, Default)]
@@ -33,14 +33,14 @@ impl EqualCalls {
         let is_equal = |it: &&AnsweredCall| {
             (&it.tool, &it.plugin) == (call.tool, call.plugin)
                 && it.arguments == arguments
-                && leads_there_still(it.resolved.as_ref(), call.resolved)
+                && is_resolved_alike(it.resolved.as_ref(), call.resolved)
         };
         self.answered.iter().find(is_equal).map(|it| it.answer.clone())
     }
 
     /// Remembers an answer for equal calls. The rules remember it for later ones.
-    pub(crate) fn note(&mut self, call: &PolicyCall<'_>, answer: &PermissionAnswer) {
-        let decision = match answer.decision.runs() {
+    pub(crate) fn record_answer(&mut self, call: &PolicyCall<'_>, answer: &PermissionAnswer) {
+        let decision = match answer.decision.can_run() {
             true => PermissionDecision::AllowOnce,
             false => PermissionDecision::Deny,
         };
@@ -59,7 +59,7 @@ impl EqualCalls {
 
 /// Returns true if the paths of two calls lead to the same places. The files may differ, because
 /// the first call may have written them.
-fn leads_there_still(one: Option<&PathsResolved>, other: Option<&PathsResolved>) -> bool {
+fn is_resolved_alike(one: Option<&PathsResolved>, other: Option<&PathsResolved>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => one.changed_places(other).is_empty(),
         (None, None) => true,
@@ -68,19 +68,19 @@ fn leads_there_still(one: Option<&PathsResolved>, other: Option<&PathsResolved>)
 }
 
 /// Adds answers to the rules of a session.
-pub(crate) struct Remembering<'a> {
-    pub(crate) approval: &'a Approval<'a>,
+pub(crate) struct AnswerRecorder<'a> {
+    pub(crate) approval: &'a SessionApproval<'a>,
     pub(crate) context: &'a dyn CallContext,
 }
 
-impl Remembering<'_> {
+impl AnswerRecorder<'_> {
     /// Turns the user's answer into the verdict, and remembers it for the calls that it covers.
     pub(crate) fn verdict(
         &self,
         answer: PermissionAnswer,
         facts: &PolicyCall<'_>,
-        offer: &Offer,
-    ) -> Verdict {
+        offer: &OfferedAnswers,
+    ) -> CallVerdict {
         let channel = self.approval.asker.channel();
         if let Some(mode) = answer.mode.as_deref().and_then(PolicyMode::from_name) {
             let before = self.approval.rules.change(|rules| mem::replace(&mut rules.mode, mode));
@@ -89,9 +89,9 @@ impl Remembering<'_> {
             }
         }
         let remembered = self.remember(&answer, facts, offer);
-        match answer.decision.runs() {
-            true => Verdict::allowed_by_user(channel, remembered),
-            false => Verdict::denied_by_user(facts, channel, answer.comment, remembered),
+        match answer.decision.can_run() {
+            true => CallVerdict::allowed_by_user(channel, remembered),
+            false => CallVerdict::denied_by_user(facts, channel, answer.comment, remembered),
         }
     }
 
@@ -100,32 +100,32 @@ impl Remembering<'_> {
         &self,
         answer: &PermissionAnswer,
         facts: &PolicyCall<'_>,
-        offer: &Offer,
-    ) -> Option<Remembered> {
+        offer: &OfferedAnswers,
+    ) -> Option<RememberedScope> {
         if answer.decision.is_for_one_call() {
             return None;
         }
-        let pattern = match (answer.pattern, answer.decision.runs()) {
+        let pattern = match (answer.pattern, answer.decision.can_run()) {
             (None, false) => CallPattern::Tool,
             (index, _) => offer.patterns.get(index.unwrap_or(0))?.clone(),
         };
         let (text, kind) = (pattern.text(facts.tool), pattern.name());
         let rule = SessionRule::new(facts, answer.decision, pattern);
-        let decision = self.keep(&rule);
+        let decision = self.save_kept_answer(&rule);
         self.approval.rules.change(|rules| rules.remember(rule.with_decision(decision)));
-        Some(Remembered { scope: decision.lasts(), text, kind })
+        Some(RememberedScope { scope: decision.duration_name(), text, kind })
     }
 
     /// Saves an answer that the user wants to keep. Returns the decision with the time for which it
     /// then holds.
-    fn keep(&self, rule: &SessionRule) -> PermissionDecision {
+    fn save_kept_answer(&self, rule: &SessionRule) -> PermissionDecision {
         let decision = rule.decision();
         let in_session = match decision {
             PermissionDecision::AllowAlways => PermissionDecision::AllowInSession,
             PermissionDecision::DenyAlways => PermissionDecision::DenyInSession,
             shorter => return shorter,
         };
-        match self.approval.rules.keeper().map(|keeper| keeper.keep(rule)) {
+        match self.approval.rules.answer_store().map(|keeper| keeper.save_answer(rule)) {
             Some(Ok(written)) => {
                 notice(self.context, written);
                 decision

@@ -4,9 +4,10 @@ use jaato_policy::{Caller, CallingAgent, DenyRules, PluginSource};
 use jaato_types::{Event, PluginName, Result, SessionId, ToolCall, ToolSpec};
 use serde_json::Value;
 
-use crate::attempt::{Attempt, Step};
+use crate::attempt::{ApprovalAttempt, AttemptEnd};
 use crate::{
-    CallContext, ChangedCall, EqualCalls, Gate, Guarded, PermissionAsker, SharedRules, Verdict,
+    CallContext, CallVerdict, ChangedCall, EqualCalls, Gate, GuardOutcome, PermissionAsker,
+    SharedRules,
 };
 
 /// How often the user may change one call's arguments.
@@ -19,7 +20,7 @@ const USER: &str = "the user";
 const DENY_IGNORED: &str = "(option.ignore_deny_rules)";
 
 /// Decides about the calls of one session.
-pub struct Approval<'a> {
+pub struct SessionApproval<'a> {
     /// The session.
     pub session: &'a SessionId,
     /// Rules and remembered answers.
@@ -40,7 +41,7 @@ pub struct Approval<'a> {
 
 /// A call to decide about. Its arguments match the tool's schema.
 #[derive(Clone, Copy)]
-pub struct Candidate<'a> {
+pub struct CandidateCall<'a> {
     /// The call as it was made.
     pub call: &'a ToolCall,
     /// The tool.
@@ -55,38 +56,39 @@ pub struct Candidate<'a> {
     pub times: usize,
 }
 
-impl Approval<'_> {
+impl SessionApproval<'_> {
     /// Decides about a call: asks the guards, applies the rules, and prompts the user if they must
     /// decide. If the user changes the arguments, all of this is repeated with the new ones.
     ///
     /// Dropping the future withdraws the call. No event follows then.
     pub async fn decide(
         &self,
-        candidate: &Candidate<'_>,
+        candidate: &CandidateCall<'_>,
         context: &dyn CallContext,
         equal: &mut EqualCalls,
-    ) -> Verdict {
+    ) -> CallVerdict {
         let mut changed: Option<ChangedCall> = None;
         let mut was_edited = false;
         for _ in 0..=EDITS_MAX {
-            let call = current(candidate, changed.as_ref());
-            let Guarded { changed: by_guards, asks, denied } = context.guard(call).await;
+            let call = current_call(candidate, changed.as_ref());
+            let GuardOutcome { changed: by_guards, asks, denied } = context.guard(call).await;
             if let Some(by_guards) = by_guards {
-                ChangedCall::follow(&mut changed, by_guards);
+                ChangedCall::add_change(&mut changed, by_guards);
             }
             if let Some((plugin, error)) = denied {
-                let verdict = Verdict::denied_by_guard(&plugin, error);
+                let verdict = CallVerdict::denied_by_guard(&plugin, error);
                 return self.conclude(candidate, verdict, changed, context);
             }
             // A changed call is no longer equal to the others of the model's answer.
             let times = if changed.is_some() { 1 } else { candidate.times.max(1) };
-            let call = current(candidate, changed.as_ref());
-            let attempt = Attempt { approval: self, candidate, context, call, times, was_edited };
+            let call = current_call(candidate, changed.as_ref());
+            let attempt =
+                ApprovalAttempt { approval: self, candidate, context, call, times, was_edited };
             match attempt.run(asks, equal).await {
-                Step::Decided(verdict) => {
+                AttemptEnd::Decided(verdict) => {
                     return self.conclude(candidate, *verdict, changed, context);
                 }
-                Step::Edited(arguments) => {
+                AttemptEnd::Edited(arguments) => {
                     was_edited = true;
                     if let Err(error) = edit(candidate.call, arguments, &mut changed, context) {
                         let text = format!("the arguments cannot be used: {}", error.message);
@@ -95,19 +97,19 @@ impl Approval<'_> {
                 }
             }
         }
-        let verdict = Verdict::denied_after_edits(&candidate.call.name, EDITS_MAX);
+        let verdict = CallVerdict::denied_after_edits(&candidate.call.name, EDITS_MAX);
         self.conclude(candidate, verdict, changed, context)
     }
 
     /// Emits the decision as an event.
     fn conclude(
         &self,
-        candidate: &Candidate<'_>,
-        verdict: Verdict,
+        candidate: &CandidateCall<'_>,
+        verdict: CallVerdict,
         changed: Option<ChangedCall>,
         context: &dyn CallContext,
-    ) -> Verdict {
-        let call = current(candidate, changed.as_ref());
+    ) -> CallVerdict {
+        let call = current_call(candidate, changed.as_ref());
         context.emit(Event::PermissionDecided {
             call_id: call.id.clone(),
             name: call.name.clone(),
@@ -122,7 +124,7 @@ impl Approval<'_> {
             agent_type: self.agent.agent_type.to_owned(),
             agent_name: self.agent.agent_name.to_owned(),
         });
-        Verdict { changed, ..verdict }
+        CallVerdict { changed, ..verdict }
     }
 
     /// Returns a rule's name for events and the ledger, with a suffix while deny rules in files are
@@ -140,7 +142,10 @@ pub(crate) fn notice(context: &dyn CallContext, text: impl Into<String>) {
     context.emit(Event::Notice { source: "host".to_owned(), text: text.into() });
 }
 
-fn current<'a>(candidate: &Candidate<'a>, changed: Option<&'a ChangedCall>) -> &'a ToolCall {
+fn current_call<'a>(
+    candidate: &CandidateCall<'a>,
+    changed: Option<&'a ChangedCall>,
+) -> &'a ToolCall {
     changed.map_or(candidate.call, |changed| &changed.call)
 }
 
@@ -159,6 +164,6 @@ fn edit(
         arguments: arguments.clone(),
     });
     let call = ToolCall { arguments, ..call.clone() };
-    ChangedCall::follow(changed, ChangedCall { call, by: vec![USER.to_owned()] });
+    ChangedCall::add_change(changed, ChangedCall { call, by: vec![USER.to_owned()] });
     Ok(())
 }

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use jaato_policy::{PolicyCall, Decision, RuleOutcome, ToolDefinition, TypedInto, changes_since_allowed};
+use jaato_policy::{
+    Decision, PolicyCall, RuleOutcome, ToolDefinition, TypedInto, changes_since_allowed,
+};
 use jaato_types::files::FileLimits;
 use jaato_types::hooks::{Preview, SHELL_PROMPT};
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision, PermissionPrompt};
@@ -10,19 +12,21 @@ use jaato_types::{Error, Event, PluginName, ToolCall};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::answer::Remembering;
-use crate::offer::Offer;
+use crate::answer::AnswerRecorder;
+use crate::offer::OfferedAnswers;
 use crate::prompt::{PromptParts, permission_prompt};
 use crate::verdict::PromptReason;
-use crate::{Approval, CallContext, CallPlace, Candidate, EqualCalls, NoAnswer, Verdict};
+use crate::{
+    CallContext, CallPlace, CallVerdict, CandidateCall, EqualCalls, NoAnswer, SessionApproval,
+};
 
 /// How often a call is checked if its files change while the user is asked.
 const CHECKS_MAX: usize = 4;
 
 /// A call with the arguments that it would run with.
-pub(crate) struct Attempt<'a> {
-    pub(crate) approval: &'a Approval<'a>,
-    pub(crate) candidate: &'a Candidate<'a>,
+pub(crate) struct ApprovalAttempt<'a> {
+    pub(crate) approval: &'a SessionApproval<'a>,
+    pub(crate) candidate: &'a CandidateCall<'a>,
     pub(crate) context: &'a dyn CallContext,
     pub(crate) call: &'a ToolCall,
     pub(crate) times: usize,
@@ -30,15 +34,15 @@ pub(crate) struct Attempt<'a> {
 }
 
 /// The end of an attempt.
-pub(crate) enum Step {
-    Decided(Box<Verdict>),
+pub(crate) enum AttemptEnd {
+    Decided(Box<CallVerdict>),
     /// The user wants other arguments.
     Edited(Value),
 }
 
 /// The end of one check of a call.
-enum Checked {
-    Step(Step),
+enum CheckEnd {
+    Step(AttemptEnd),
     /// These paths changed while the user was asked.
     Changed(Vec<PathBuf>),
 }
@@ -60,21 +64,21 @@ enum PromptEnd {
     Refused(Error),
 }
 
-impl Attempt<'_> {
+impl ApprovalAttempt<'_> {
     /// Decides. Asks again if the files of the call changed while the user was asked.
     pub(crate) async fn run(
         &self,
         guard: Option<(PluginName, String)>,
         equal: &mut EqualCalls,
-    ) -> Step {
+    ) -> AttemptEnd {
         let mut changed = Vec::new();
         for _ in 0..CHECKS_MAX {
             match self.check(guard.as_ref(), &changed, equal).await {
-                Checked::Step(step) => return step,
-                Checked::Changed(paths) => changed = paths,
+                CheckEnd::Step(step) => return step,
+                CheckEnd::Changed(paths) => changed = paths,
             }
         }
-        decided(Verdict::denied_after_changes(&self.call.name))
+        decided_step(CallVerdict::denied_after_changes(&self.call.name))
     }
 
     /// Decides by the files to which the call's paths currently lead.
@@ -83,7 +87,7 @@ impl Attempt<'_> {
         guard: Option<&(PluginName, String)>,
         changed: &[PathBuf],
         equal: &mut EqualCalls,
-    ) -> Checked {
+    ) -> CheckEnd {
         let place = self.approval.gate.place();
         let mut facts = self.facts(&place);
         let resolved = self.approval.resolve(&facts).await;
@@ -101,26 +105,28 @@ impl Attempt<'_> {
             decision = self.decision(&facts);
         }
         let reason = match (decision.outcome, guard) {
-            (RuleOutcome::Deny, _) => return Checked::verdict(Verdict::denied(&facts, &decision)),
+            (RuleOutcome::Deny, _) => {
+                return CheckEnd::verdict(CallVerdict::denied(&facts, &decision));
+            }
             (RuleOutcome::Allow, None) if changed.is_empty() => {
-                return Checked::verdict(self.allowed(&facts, &decision).await);
+                return CheckEnd::verdict(self.allowed_verdict(&facts, &decision).await);
             }
             (RuleOutcome::Allow | RuleOutcome::Ask, None) => {
                 let changes = changes_since_allowed(&self.approval.rules.lock(), &facts);
-                PromptReason::rule(&facts, &decision).changed_tool(&changes)
+                PromptReason::rule(&facts, &decision).after_tool_changes(&changes)
             }
             (RuleOutcome::Allow | RuleOutcome::Ask, Some((plugin, reason))) => {
                 PromptReason::guard(plugin, reason)
             }
         };
-        let reason = if changed.is_empty() { reason } else { reason.changed(changed) };
-        let offer = Offer::of(&self.approval.rules.lock(), &facts, reason.is_each);
+        let reason = if changed.is_empty() { reason } else { reason.after_path_changes(changed) };
+        let offer = OfferedAnswers::for_call(&self.approval.rules.lock(), &facts, reason.is_each);
         let end = match equal.answer_to(&facts) {
             Some(answer) => PromptEnd::Answered(answer),
             None => self.ask(preview, (&facts, &place), &reason, &offer).await,
         };
         let runs = match &end {
-            PromptEnd::Answered(answer) => answer.decision.runs(),
+            PromptEnd::Answered(answer) => answer.decision.can_run(),
             PromptEnd::Decided(decision) => decision.outcome == RuleOutcome::Allow,
             PromptEnd::NotOffered
             | PromptEnd::NoAnswer(_)
@@ -131,58 +137,58 @@ impl Attempt<'_> {
         if runs {
             let changed = self.changed_since(&facts).await;
             if !changed.is_empty() {
-                return Checked::Changed(changed);
+                return CheckEnd::Changed(changed);
             }
         }
-        self.settle(end, (&facts, &reason), &offer, equal).await
+        self.step_after_prompt(end, (&facts, &reason), &offer, equal).await
     }
 
     /// Turns the end of a prompt into a step.
-    async fn settle(
+    async fn step_after_prompt(
         &self,
         end: PromptEnd,
         (facts, reason): (&PolicyCall<'_>, &PromptReason),
-        offer: &Offer,
+        offer: &OfferedAnswers,
         equal: &mut EqualCalls,
-    ) -> Checked {
-        let remembering = Remembering { approval: self.approval, context: self.context };
+    ) -> CheckEnd {
+        let remembering = AnswerRecorder { approval: self.approval, context: self.context };
         let verdict = match end {
             PromptEnd::Answered(answer) if answer.decision == PermissionDecision::Edit => {
-                return Checked::Step(Step::Edited(answer.arguments.unwrap_or_default()));
+                return CheckEnd::Step(AttemptEnd::Edited(answer.arguments.unwrap_or_default()));
             }
             PromptEnd::Answered(answer) => {
-                equal.note(facts, &answer);
-                let runs = answer.decision.runs();
+                equal.record_answer(facts, &answer);
+                let runs = answer.decision.can_run();
                 let verdict = remembering.verdict(answer, facts, offer);
                 let limits = match runs {
                     true => self.approval.file_limits(facts, None).await,
                     false => FileLimits::default(),
                 };
-                Verdict { limits, ..verdict }
+                CallVerdict { limits, ..verdict }
             }
             PromptEnd::NotOffered => {
-                Verdict::denied_not_offered(facts, self.approval.asker.channel())
+                CallVerdict::denied_not_offered(facts, self.approval.asker.channel())
             }
             PromptEnd::Decided(decision) if decision.outcome == RuleOutcome::Allow => {
-                self.allowed(facts, &decision).await
+                self.allowed_verdict(facts, &decision).await
             }
-            PromptEnd::Decided(decision) => Verdict::denied(facts, &decision),
-            PromptEnd::Late { patience_ms } => Verdict::denied_late(facts, patience_ms),
+            PromptEnd::Decided(decision) => CallVerdict::denied(facts, &decision),
+            PromptEnd::Late { patience_ms } => CallVerdict::denied_late(facts, patience_ms),
             PromptEnd::NoAnswer(NoAnswer { reason: why }) => {
-                Verdict::denied_without_user(facts, reason, &why)
+                CallVerdict::denied_without_user(facts, reason, &why)
             }
             PromptEnd::UnattendedPlan(why) => {
                 let limits = self.approval.file_limits(facts, None).await;
-                Verdict { limits, ..Verdict::unattended_plan(&why) }
+                CallVerdict { limits, ..CallVerdict::unattended_plan(&why) }
             }
-            PromptEnd::Refused(error) => Verdict::refused_by_preview(error),
+            PromptEnd::Refused(error) => CallVerdict::refused_by_preview(error),
         };
-        Checked::verdict(verdict)
+        CheckEnd::verdict(verdict)
     }
 
-    async fn allowed(&self, facts: &PolicyCall<'_>, decision: &Decision) -> Verdict {
+    async fn allowed_verdict(&self, facts: &PolicyCall<'_>, decision: &Decision) -> CallVerdict {
         let limits = self.approval.file_limits(facts, Some(&decision.rule)).await;
-        Verdict { limits, ..Verdict::allowed(decision) }
+        CallVerdict { limits, ..CallVerdict::allowed(decision) }
     }
 
     /// Returns the paths of the call whose targets have changed. For a command line, changes of the
@@ -210,9 +216,9 @@ impl Attempt<'_> {
         preview: Option<Preview>,
         (facts, place): (&PolicyCall<'_>, &CallPlace),
         reason: &PromptReason,
-        offer: &Offer,
+        offer: &OfferedAnswers,
     ) -> PromptEnd {
-        let Approval { asker, rules, .. } = self.approval;
+        let SessionApproval { asker, rules, .. } = self.approval;
         if let Some(why) = asker.unavailable() {
             return match facts.starts_plan() && reason.is_silence {
                 true => PromptEnd::UnattendedPlan(why),
@@ -241,7 +247,7 @@ impl Attempt<'_> {
             patience_ms: self.approval.patience_ms.or_else(|| asker.patience_ms()),
         });
         self.context.emit(Event::PermissionAsked(Box::new(prompt.clone())));
-        let _held = self.context.hold();
+        let _held = self.context.pause_deadlines();
         self.answer(&prompt, facts, reason, changes).await
     }
 
@@ -300,7 +306,7 @@ impl Attempt<'_> {
     }
 
     fn facts<'b>(&'b self, place: &'b CallPlace) -> PolicyCall<'b> {
-        let Candidate { spec, schema, plugin, source, .. } = self.candidate;
+        let CandidateCall { spec, schema, plugin, source, .. } = self.candidate;
         PolicyCall {
             source: *source,
             schema,
@@ -319,14 +325,14 @@ impl Attempt<'_> {
     }
 }
 
-impl Checked {
-    fn verdict(verdict: Verdict) -> Self {
-        Self::Step(decided(verdict))
+impl CheckEnd {
+    fn verdict(verdict: CallVerdict) -> Self {
+        Self::Step(decided_step(verdict))
     }
 }
 
-fn decided(verdict: Verdict) -> Step {
-    Step::Decided(Box::new(verdict))
+fn decided_step(verdict: CallVerdict) -> AttemptEnd {
+    AttemptEnd::Decided(Box::new(verdict))
 }
 
 /// Parses the plugin's statement about the program that reads the typed text.

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The session's side of a decision about one call.
 pub trait CallContext: Send + Sync {
     /// Asks the guards about the call.
-    fn guard<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Guarded>;
+    fn guard<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, GuardOutcome>;
 
     /// Asks the tool's plugin what the call would change. Returns `None` if the plugin does not
     /// say. It reads files with these limits.
@@ -32,12 +32,12 @@ pub trait CallContext: Send + Sync {
     fn sleep(&self, ms: u64) -> BoxFuture<'static, ()>;
 
     /// Pauses the deadlines of calls that wait for this one, until the result is dropped.
-    fn hold(&self) -> Box<dyn Send>;
+    fn pause_deadlines(&self) -> Box<dyn Send>;
 }
 
 /// The guards' answer to a call.
 #[derive(Debug, Default)]
-pub struct Guarded {
+pub struct GuardOutcome {
     /// The call with other arguments, if they changed them.
     pub changed: Option<ChangedCall>,
     /// The first guard that wants the user to decide, and its reason.
@@ -57,7 +57,7 @@ pub struct ChangedCall {
 
 impl ChangedCall {
     /// Adds a change after the earlier ones.
-    pub(crate) fn follow(before: &mut Option<Self>, mut change: Self) {
+    pub(crate) fn add_change(before: &mut Option<Self>, mut change: Self) {
         if let Some(before) = before.take() {
             change.by = [before.by, change.by].concat();
         }

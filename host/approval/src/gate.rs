@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use futures_util::future::BoxFuture;
-use jaato_policy::{PolicyCall, Decision, Rules, WorkspaceTrust, decide};
+use jaato_policy::{Decision, PolicyCall, Rules, WorkspaceTrust, decide};
 use jaato_types::files::ResolvedPath;
 
 /// Decides about calls. A program that embeds jaato can replace [`RulesGate`] with its own, which

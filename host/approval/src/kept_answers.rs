@@ -6,38 +6,39 @@ use std::time::Duration;
 
 use jaato_config::permissions::{DEFINITION_KEY, NewRule, RULES_FILE, add_rule};
 use jaato_config::{CONFIG_BYTES_MAX, replace_file};
-use jaato_places::{lock, make, read};
+use jaato_places::{lock_own_file, make_own_folder, read_own_file};
 use jaato_policy::{CallPattern, SessionRule};
 use jaato_types::{Error, ErrorKind};
 
-use crate::KeepAnswers;
+use crate::AnswerStore;
 
 /// The longest wait for the file's lock. Another process holds it only while it writes.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// Saves answers in the user's file.
-pub struct KeptAnswers {
+pub struct FileAnswerStore {
     /// The folder with `config.toml`.
     folder: PathBuf,
 }
 
-impl KeptAnswers {
+impl FileAnswerStore {
     /// Creates it for the folder with the user's configuration, without accessing it.
     pub fn in_folder(folder: PathBuf) -> Self {
         Self { folder }
     }
 }
 
-impl KeepAnswers for KeptAnswers {
-    fn keep(&self, rule: &SessionRule) -> Result<String, Error> {
+impl AnswerStore for FileAnswerStore {
+    fn save_answer(&self, rule: &SessionRule) -> Result<String, Error> {
         let new = rule_for_file(rule)?;
         let path = self.folder.join(RULES_FILE);
         let failed = |text: String| Error::new(ErrorKind::Io, text);
-        make(&self.folder).map_err(|error| failed(error.to_string()))?;
-        let _locked = lock(&path.with_extension("lock"), LOCK_WAIT)
+        make_own_folder(&self.folder).map_err(|error| failed(error.to_string()))?;
+        let _locked = lock_own_file(&path.with_extension("lock"), LOCK_WAIT)
             .map_err(|error| failed(error.to_string()))?
             .ok_or_else(|| failed(format!("another process is writing `{}`", path.display())))?;
-        let bytes = read(&path, CONFIG_BYTES_MAX).map_err(|error| failed(error.to_string()))?;
+        let bytes =
+            read_own_file(&path, CONFIG_BYTES_MAX).map_err(|error| failed(error.to_string()))?;
         let text = String::from_utf8(bytes.unwrap_or_default())
             .map_err(|_| failed(format!("`{}` is not utf-8", path.display())))?;
         let wrong =
@@ -55,13 +56,13 @@ impl KeepAnswers for KeptAnswers {
 
 /// Writes an answer as a rule.
 fn rule_for_file(rule: &SessionRule) -> Result<NewRule, Error> {
-    let decision = if rule.decision().runs() { "allow" } else { "deny" };
+    let decision = if rule.decision().can_run() { "allow" } else { "deny" };
     let tool = [("tool", rule.tool().to_string()), ("plugin", rule.plugin().to_string())];
     let mut keys: Vec<(String, String)> =
         tool.into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
     // A star in a name would make it a pattern.
     if keys.iter().any(|(_, text)| has_stars(text)) {
-        return Err(cannot("its tool"));
+        return Err(cannot_save_error("its tool"));
     }
     match rule.pattern() {
         CallPattern::Exact { digest, text } => {
@@ -75,24 +76,31 @@ fn rule_for_file(rule: &SessionRule) -> Result<NewRule, Error> {
                 !word.is_empty() && !has_stars(word) && !word.contains(char::is_whitespace)
             };
             if !words.iter().all(is_plain) {
-                return Err(cannot("such a command"));
+                return Err(cannot_save_error("such a command"));
             }
             keys.push(("command".to_owned(), words.join(" ")));
         }
         CallPattern::Path(path) => match path.to_str().filter(|path| !has_stars(path)) {
             Some(path) => keys.push(("path".to_owned(), path.to_owned())),
-            None => return Err(cannot("such a path")),
+            None => return Err(cannot_save_error("such a path")),
         },
         CallPattern::Host(host) if !has_stars(host) => keys.push(("host".to_owned(), host.clone())),
-        CallPattern::Host(_) => return Err(cannot("such a host")),
-        CallPattern::Terminal(_) => return Err(cannot("a terminal, which ends with the session")),
+        CallPattern::Host(_) => return Err(cannot_save_error("such a host")),
+        CallPattern::Terminal(_) => {
+            return Err(cannot_save_error("a terminal, which ends with the session"));
+        }
         CallPattern::Tool => {}
     }
     if let Some(definition) = rule.definition() {
         keys.push((DEFINITION_KEY.to_owned(), definition.to_string()));
     }
-    let root = rule.place().root.as_deref().ok_or_else(|| cannot("a call outside this machine"))?;
-    let root = root.to_str().ok_or_else(|| cannot("a workspace whose path is not UTF-8"))?;
+    let root = rule
+        .place()
+        .root
+        .as_deref()
+        .ok_or_else(|| cannot_save_error("a call outside this machine"))?;
+    let root =
+        root.to_str().ok_or_else(|| cannot_save_error("a workspace whose path is not UTF-8"))?;
     keys.push(("workspace".to_owned(), root.to_owned()));
     Ok(NewRule { decision: decision.to_owned(), keys })
 }
@@ -101,7 +109,7 @@ fn has_stars(text: &str) -> bool {
     text.contains(['*', '?', '[', '\\'])
 }
 
-fn cannot(what: &str) -> Error {
+fn cannot_save_error(what: &str) -> Error {
     Error::new(ErrorKind::InvalidArguments, format!("a rule in a file cannot name {what}"))
 }
 
@@ -112,8 +120,8 @@ mod tests {
 
     use jaato_config::permissions::{RuleSources, load_rules};
     use jaato_policy::{
-        PolicyCall, RuleOutcome, PluginSource, Rules, ToolDefinition, WorkspaceTrust, changes_since_allowed,
-        decide, proposals,
+        PluginSource, PolicyCall, RuleOutcome, Rules, ToolDefinition, WorkspaceTrust,
+        changes_since_allowed, decide, proposals,
     };
     use jaato_types::permission_prompt::PermissionDecision;
     use jaato_types::{PluginName, ToolName, ToolSpec};
@@ -148,10 +156,10 @@ mod tests {
         let place = folder.path().join("jaato");
         let pattern = proposals(&Rules::default(), &call_of(kept)).swap_remove(pattern);
         let rule = SessionRule::new(&call_of(kept), PermissionDecision::AllowAlways, pattern);
-        let keeper = KeptAnswers::in_folder(place.clone());
+        let keeper = FileAnswerStore::in_folder(place.clone());
         // Saving twice has no further effect.
         for _ in 0..2 {
-            let said = keeper.keep(&rule).unwrap();
+            let said = keeper.save_answer(&rule).unwrap();
             assert!(said.ends_with("jaato/permissions.toml` for this workspace"), "{said}");
         }
         decide(&load(&place), &call_at(call, root, trust)).outcome
@@ -194,9 +202,12 @@ mod tests {
             ..PolicyCall::new(&tool, &plugin, &arguments)
         };
         let keep = |spec: &ToolSpec| {
-            let rule =
-                SessionRule::new(&call_of(spec), PermissionDecision::AllowAlways, CallPattern::Tool);
-            KeptAnswers::in_folder(place.clone()).keep(&rule).unwrap();
+            let rule = SessionRule::new(
+                &call_of(spec),
+                PermissionDecision::AllowAlways,
+                CallPattern::Tool,
+            );
+            FileAnswerStore::in_folder(place.clone()).save_answer(&rule).unwrap();
             let mut kept = load(&place);
             let mut in_session = Rules::default();
             in_session.remember(rule.clone());
@@ -264,7 +275,7 @@ mod tests {
         let value = |key: &str| new.keys.iter().find(|(name, _)| name == key).unwrap().1.clone();
         assert_eq!((value("call").as_str(), value("workspace").as_str()), ("make -j4", ROOT));
         let folder = tempfile::tempdir().unwrap();
-        let said = KeptAnswers::in_folder(folder.path().to_owned()).keep(&rule).unwrap();
+        let said = FileAnswerStore::in_folder(folder.path().to_owned()).save_answer(&rule).unwrap();
         assert!(said.ends_with("it applies after you run `jaato trust`"), "{said}");
     }
 

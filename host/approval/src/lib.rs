@@ -1,6 +1,6 @@
 //! Decides whether a tool call may run: guards, rules, permission prompt, remembered answers.
 //!
-//! [`Approval::decide`] is the only way from a call to its [`Verdict`]. It asks the guards, applies
+//! [`SessionApproval::decide`] is the only way from a call to its [`CallVerdict`]. It asks the guards, applies
 //! the rules of [`jaato_policy`], shows a [`PermissionPrompt`] if a user must decide, and remembers
 //! the answer. Sessions call it. It does not know history, models, terminals or plugins, which it
 //! uses through [`CallContext`], [`Gate`] and [`PermissionAsker`].
@@ -25,10 +25,10 @@ mod verdict;
 mod warning;
 
 pub use answer::EqualCalls;
-pub use approval::{Approval, Candidate};
+pub use approval::{CandidateCall, SessionApproval};
 pub use asker::{NoAnswer, PermissionAsker};
-pub use context::{CallContext, ChangedCall, Guarded};
+pub use context::{CallContext, ChangedCall, GuardOutcome};
 pub use gate::{CallPlace, Gate, RulesGate};
-pub use kept_answers::KeptAnswers;
-pub use shared_rules::{KeepAnswers, SessionRules, SharedRules};
-pub use verdict::Verdict;
+pub use kept_answers::FileAnswerStore;
+pub use shared_rules::{AnswerStore, SessionRules, SharedRules};
+pub use verdict::CallVerdict;

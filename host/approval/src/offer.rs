@@ -1,12 +1,12 @@
 //! The answers that a prompt offers, as text.
 
-use jaato_policy::{PolicyCall, PolicyMode, CallPattern, PluginSource, Rules, proposals};
+use jaato_policy::{CallPattern, PluginSource, PolicyCall, PolicyMode, Rules, proposals};
 use jaato_types::file_change::{FileChange, FileChangeKind};
 use jaato_types::hooks::Preview;
 use jaato_types::permission_prompt::{AllowedAnswer, PermissionDecision, PromptSubject};
 
 /// The calls that the user can allow beyond this one.
-pub(crate) struct Offer {
+pub(crate) struct OfferedAnswers {
     /// The patterns of later calls, from narrow to wide. Empty if every such call asks.
     pub(crate) patterns: Vec<CallPattern>,
     /// Whether the mode `accept-edits` would allow the call.
@@ -15,8 +15,8 @@ pub(crate) struct Offer {
     allows_all: bool,
 }
 
-impl Offer {
-    pub(crate) fn of(rules: &Rules, facts: &PolicyCall<'_>, is_each: bool) -> Self {
+impl OfferedAnswers {
+    pub(crate) fn for_call(rules: &Rules, facts: &PolicyCall<'_>, is_each: bool) -> Self {
         let patterns = if is_each { Vec::new() } else { proposals(rules, facts) };
         let is_plain_edit = !is_each && PolicyMode::AcceptEdits.allows(facts);
         Self { patterns, is_plain_edit, allows_all: rules.allow_all }
@@ -54,7 +54,8 @@ impl Offer {
             true => &[(PolicyMode::Ask, "Yes, and run everything without asking (--yes)")][..],
             false => &modes,
         };
-        let answer = |(mode, label): &(PolicyMode, &str)| AllowedAnswer::with_mode(mode.name(), *label);
+        let answer =
+            |(mode, label): &(PolicyMode, &str)| AllowedAnswer::with_mode(mode.name(), *label);
         modes.iter().map(answer).collect()
     }
 
@@ -69,7 +70,7 @@ impl Offer {
             && is_kept(change)
         {
             let label = format!("Yes, all edits of {} in this session", change.path);
-            answers.push(AllowedAnswer::like(PermissionDecision::AllowInSession, at, label));
+            answers.push(AllowedAnswer::for_pattern(PermissionDecision::AllowInSession, at, label));
         }
         if self.is_plain_edit {
             let label = "Yes, all edits in this folder in this session";
@@ -83,9 +84,9 @@ impl Offer {
     fn pattern_answers(&self, facts: &PolicyCall<'_>) -> Vec<AllowedAnswer> {
         let Some(widest) = self.patterns.len().checked_sub(1) else { return Vec::new() };
         let like = |decision, at: usize, place: &str| {
-            let what = named(&self.patterns[at], facts);
+            let what = describe_pattern(&self.patterns[at], facts);
             let label = format!("Yes, and don't ask again for {what} in this {place}");
-            AllowedAnswer::like(decision, at, label)
+            AllowedAnswer::for_pattern(decision, at, label)
         };
         let mut answers = Vec::new();
         if facts.source != PluginSource::Shipped && widest > 0 {
@@ -100,9 +101,11 @@ impl Offer {
 }
 
 /// Describes the later calls of a pattern within an answer.
-fn named(pattern: &CallPattern, facts: &PolicyCall<'_>) -> String {
+fn describe_pattern(pattern: &CallPattern, facts: &PolicyCall<'_>) -> String {
     match pattern {
-        CallPattern::Exact { .. } if facts.command_line().is_some() => "this exact command".to_owned(),
+        CallPattern::Exact { .. } if facts.command_line().is_some() => {
+            "this exact command".to_owned()
+        }
         CallPattern::Exact { .. } => "exactly this".to_owned(),
         CallPattern::Command { program, words } => {
             let words: String = words.iter().map(|word| format!(" {word}")).collect();

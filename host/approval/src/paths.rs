@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use jaato_policy::{PolicyCall, CallPaths, PathsResolved, RuleRef, file_limits, folder_of_pattern};
+use jaato_policy::{CallPaths, PathsResolved, PolicyCall, RuleRef, file_limits, folder_of_pattern};
 use jaato_types::files::{FileLimits, RESOLVE_PATHS_MAX, ResolvedPath};
 
-use crate::Approval;
+use crate::SessionApproval;
 
-impl Approval<'_> {
+impl SessionApproval<'_> {
     /// Asks the environment for the targets of a call's paths. Returns `None` if it does not know
     /// them.
     pub(crate) async fn resolve(&self, call: &PolicyCall<'_>) -> Option<PathsResolved> {
@@ -53,7 +53,7 @@ impl Approval<'_> {
             folders.into_iter().zip(resolved).collect();
         for patterns in [&mut limits.denied, &mut limits.asked] {
             let lead = |it: &String| {
-                followed(it, resolved.get(Path::new(folder_of_pattern(it)))?.as_ref()?)
+                resolved_pattern(it, resolved.get(Path::new(folder_of_pattern(it)))?.as_ref()?)
             };
             let followed: Vec<String> = patterns.iter().filter_map(lead).collect();
             patterns.extend(followed);
@@ -61,7 +61,7 @@ impl Approval<'_> {
     }
 }
 
-fn followed(pattern: &str, resolved: &ResolvedPath) -> Option<String> {
+fn resolved_pattern(pattern: &str, resolved: &ResolvedPath) -> Option<String> {
     let folder = folder_of_pattern(pattern);
     let rest = &pattern[folder.len()..];
     (resolved.path != folder).then(|| format!("{}{rest}", resolved.path))
@@ -74,9 +74,9 @@ mod tests {
     #[test]
     fn a_pattern_is_followed_up_to_its_first_sign_for_several_names() {
         let to = |path: &str| ResolvedPath { path: path.to_owned(), ..ResolvedPath::default() };
-        assert_eq!(followed("/w/l/key", &to("/r/key")).as_deref(), Some("/r/key"));
-        assert_eq!(followed("/w/l/*.key", &to("/r")).as_deref(), Some("/r/*.key"));
-        assert_eq!(followed("/w/l/a*", &to("/w/l")), None);
+        assert_eq!(resolved_pattern("/w/l/key", &to("/r/key")).as_deref(), Some("/r/key"));
+        assert_eq!(resolved_pattern("/w/l/*.key", &to("/r")).as_deref(), Some("/r/*.key"));
+        assert_eq!(resolved_pattern("/w/l/a*", &to("/w/l")), None);
         assert_eq!(folder_of_pattern("*/key"), "");
     }
 }

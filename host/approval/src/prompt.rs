@@ -1,13 +1,13 @@
 //! Builds the permission prompt: its title, the call's effects, one line of warning.
 
 use jaato_policy::shell::{self, ShellAnalysis};
-use jaato_policy::{PolicyCall, CommandLine, PluginSource};
+use jaato_policy::{CommandLine, PluginSource, PolicyCall};
 use jaato_types::file_change::{FileChange, FileChangeKind};
 use jaato_types::hooks::Preview;
 use jaato_types::permission_prompt::{PermissionPrompt, PromptSubject};
 
-use crate::attempt::Attempt;
-use crate::offer::Offer;
+use crate::attempt::ApprovalAttempt;
+use crate::offer::OfferedAnswers;
 use crate::verdict::PromptReason;
 use crate::warning::warning;
 
@@ -16,11 +16,11 @@ const TYPING_TOOL: &str = "shell_input";
 
 /// The parts of a prompt.
 pub(crate) struct PromptParts<'a> {
-    pub(crate) attempt: &'a Attempt<'a>,
+    pub(crate) attempt: &'a ApprovalAttempt<'a>,
     pub(crate) facts: &'a PolicyCall<'a>,
     pub(crate) environment: Option<String>,
     pub(crate) reason: &'a PromptReason,
-    pub(crate) offer: &'a Offer,
+    pub(crate) offer: &'a OfferedAnswers,
     pub(crate) preview: Option<Preview>,
     pub(crate) patience_ms: Option<u64>,
 }
@@ -86,7 +86,7 @@ fn title_and_subject(
         return typing(facts, preview);
     }
     if let Some(line) = line {
-        let line = written(line, analysis);
+        let line = format_command_line(line, analysis);
         return ("Run this command?".to_owned(), PromptSubject::Command { line });
     }
     if facts.starts_plan() {
@@ -122,7 +122,10 @@ fn edit_title(change: &FileChange) -> String {
         (FileChangeKind::Deleted, _) => format!("Delete {path}?"),
         (FileChangeKind::Moved, Some(from)) => format!("Move {from} to {path}?"),
         (FileChangeKind::Changed | FileChangeKind::Moved | FileChangeKind::Unknown, _) => {
-            format!("Edit {path}?{}", lines(&[change.lines_added, change.lines_removed]))
+            format!(
+                "Edit {path}?{}",
+                format_line_counts(&[change.lines_added, change.lines_removed])
+            )
         }
     }
 }
@@ -138,11 +141,11 @@ fn edits_title(changes: &[FileChange]) -> String {
     if is_all(FileChangeKind::Created) {
         return format!("Create {number} files?");
     }
-    format!("Edit {number} files?{}", lines(&counts))
+    format!("Edit {number} files?{}", format_line_counts(&counts))
 }
 
 /// Formats ` +4 −1`. Returns an empty text if no lines are counted.
-fn lines([added, removed]: &[u64; 2]) -> String {
+fn format_line_counts([added, removed]: &[u64; 2]) -> String {
     match (added, removed) {
         (0, 0) => String::new(),
         (added, removed) => format!(" +{added} −{removed}"),
@@ -163,7 +166,7 @@ fn without_number(line: &str) -> &str {
 }
 
 /// Formats a command line as a shell would read it.
-fn written(line: CommandLine, analysis: &ShellAnalysis) -> String {
+fn format_command_line(line: CommandLine, analysis: &ShellAnalysis) -> String {
     match line {
         CommandLine::Shell(line) | CommandLine::Unknown(line) => line,
         CommandLine::Words(_) => {

@@ -9,13 +9,13 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 /// Saves kept answers.
-pub trait KeepAnswers: Send + Sync {
+pub trait AnswerStore: Send + Sync {
     /// Saves an answer, and returns a line for the user that names the place. Called while a turn
     /// waits, so it must be a short write to a file.
     ///
     /// # Errors
     /// If it cannot be written. The answer then holds for the session.
-    fn keep(&self, rule: &SessionRule) -> Result<String>;
+    fn save_answer(&self, rule: &SessionRule) -> Result<String>;
 }
 
 /// Rules that several sessions share.
@@ -24,7 +24,7 @@ pub struct SessionRules {
     rules: Mutex<Rules>,
     /// Counts the changes, so that an open prompt can be checked again.
     changes: watch::Sender<u64>,
-    keeper: Option<Arc<dyn KeepAnswers>>,
+    keeper: Option<Arc<dyn AnswerStore>>,
 }
 
 /// The rules that the sessions of one user share. Clones refer to the same rules.
@@ -38,12 +38,12 @@ impl SessionRules {
 
     /// Sets the saver of kept answers. Without it they hold for the session.
     #[must_use]
-    pub fn kept_by(self, keeper: Arc<dyn KeepAnswers>) -> Self {
+    pub fn with_answer_store(self, keeper: Arc<dyn AnswerStore>) -> Self {
         Self { keeper: Some(keeper), ..self }
     }
 
     /// Returns the saver of kept answers.
-    pub(crate) fn keeper(&self) -> Option<&Arc<dyn KeepAnswers>> {
+    pub(crate) fn answer_store(&self) -> Option<&Arc<dyn AnswerStore>> {
         self.keeper.as_ref()
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use jaato_policy::{PolicyCall, Decision, RuleLayer, RuleId};
+use jaato_policy::{Decision, PolicyCall, RuleId, RuleLayer};
 use jaato_types::files::FileLimits;
 use jaato_types::{Error, ErrorKind, PluginName, ToolName};
 
@@ -32,7 +32,7 @@ const PREVIEW_REFUSES: &str = "preview.refuses";
 
 /// The verdict about a call.
 #[derive(Debug, Default)]
-pub struct Verdict {
+pub struct CallVerdict {
     /// The refusal that the model gets. `None` if the call may run.
     pub refusal: Option<Error>,
     /// The call with the arguments that it runs with, if guards or the user changed them.
@@ -75,7 +75,7 @@ pub(crate) struct PromptReason {
 }
 
 /// The later calls for which an answer holds.
-pub(crate) struct Remembered {
+pub(crate) struct RememberedScope {
     pub(crate) scope: &'static str,
     /// The calls, as text.
     pub(crate) text: String,
@@ -97,7 +97,7 @@ impl PromptReason {
     }
 
     /// Returns the reason to ask again because paths changed since the user allowed the call.
-    pub(crate) fn changed(self, paths: &[PathBuf]) -> Self {
+    pub(crate) fn after_path_changes(self, paths: &[PathBuf]) -> Self {
         let told: Vec<String> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
         let why = format!("{} changed while you were asked", told.join(", "));
         let changed = Some(format!("{why}; check the call again"));
@@ -106,7 +106,7 @@ impl PromptReason {
 
     /// Returns the reason to ask again because another program's tool changed since the user
     /// allowed its calls.
-    pub(crate) fn changed_tool(self, changes: &[&str]) -> Self {
+    pub(crate) fn after_tool_changes(self, changes: &[&str]) -> Self {
         if changes.is_empty() {
             return self;
         }
@@ -129,7 +129,7 @@ impl PromptReason {
     }
 }
 
-impl Verdict {
+impl CallVerdict {
     pub(crate) fn allowed(decision: &Decision) -> Self {
         let is_permitted = match decision.rule.layer {
             RuleLayer::BuiltIn | RuleLayer::Shipped => false,
@@ -143,12 +143,12 @@ impl Verdict {
         Self { rule, place, is_permitted, ..Self::default() }
     }
 
-    pub(crate) fn allowed_by_user(channel: &str, remembered: Option<Remembered>) -> Self {
+    pub(crate) fn allowed_by_user(channel: &str, remembered: Option<RememberedScope>) -> Self {
         let rule = match remembered {
             Some(_) => RuleId::SessionAlways.name(),
             None => USER_ONCE,
         };
-        Self { rule, is_permitted: true, ..Self::default() }.answered(channel, remembered)
+        Self { rule, is_permitted: true, ..Self::default() }.with_answer(channel, remembered)
     }
 
     /// Allows a plan without a user. Each call of the plan is still decided on its own.
@@ -171,7 +171,7 @@ impl Verdict {
         facts: &PolicyCall<'_>,
         channel: &str,
         comment: Option<String>,
-        remembered: Option<Remembered>,
+        remembered: Option<RememberedScope>,
     ) -> Self {
         let rule = match remembered {
             Some(_) => RuleId::SessionNever.name(),
@@ -182,13 +182,13 @@ impl Verdict {
             None => format!("the user denied the call of `{}`", facts.tool),
         };
         let hint = "respect the answer: do not make the same call again";
-        Self::refuse(text, rule, Some(hint.to_owned()), comment).answered(channel, remembered)
+        Self::refuse(text, rule, Some(hint.to_owned()), comment).with_answer(channel, remembered)
     }
 
     pub(crate) fn denied_not_offered(facts: &PolicyCall<'_>, channel: &str) -> Self {
         let why = "the prompt does not offer this answer";
         let text = format!("the call of `{}` is denied: {why}", facts.tool);
-        Self::refuse(text, USER_NOT_OFFERED, None, Some(why.to_owned())).answered(channel, None)
+        Self::refuse(text, USER_NOT_OFFERED, None, Some(why.to_owned())).with_answer(channel, None)
     }
 
     pub(crate) fn denied_by_guard(plugin: &PluginName, error: Error) -> Self {
@@ -197,7 +197,11 @@ impl Verdict {
         Self::refuse(message, GUARD_DENIED, hint, comment)
     }
 
-    pub(crate) fn denied_without_user(facts: &PolicyCall<'_>, reason: &PromptReason, why: &str) -> Self {
+    pub(crate) fn denied_without_user(
+        facts: &PolicyCall<'_>,
+        reason: &PromptReason,
+        why: &str,
+    ) -> Self {
         let text = format!(
             "the call of `{}` is denied: {}, and no user can be asked ({why})",
             facts.tool, reason.why
@@ -236,10 +240,10 @@ impl Verdict {
         Self { rule: PREVIEW_REFUSES, refusal: Some(error), ..Self::default() }
     }
 
-    fn answered(self, channel: &str, remembered: Option<Remembered>) -> Self {
+    fn with_answer(self, channel: &str, remembered: Option<RememberedScope>) -> Self {
         let answered_by = channel.to_owned();
         match remembered {
-            Some(Remembered { scope, text, kind: pattern }) => {
+            Some(RememberedScope { scope, text, kind: pattern }) => {
                 Self { answered_by, scope, remembered: Some(text), pattern, ..self }
             }
             None => Self { answered_by, scope: "once", ..self },
@@ -268,7 +272,7 @@ mod tests {
     fn only_what_a_user_wrote_or_said_is_a_permission() {
         let is_permitted = |layer| {
             let rule = RuleRef { id: RuleId::FileAllow, layer, written: None };
-            Verdict::allowed(&Decision { outcome: RuleOutcome::Allow, rule }).is_permitted
+            CallVerdict::allowed(&Decision { outcome: RuleOutcome::Allow, rule }).is_permitted
         };
         assert!(is_permitted(RuleLayer::User) && is_permitted(RuleLayer::Session));
         assert!(!is_permitted(RuleLayer::BuiltIn) && !is_permitted(RuleLayer::Shipped));

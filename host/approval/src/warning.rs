@@ -1,7 +1,7 @@
 //! The warning line in a prompt for a command line: the worst problem that the rules found.
 
-use jaato_policy::shell::{ShellAnalysis, Doubt, DoubtCause, DoubtKind};
-use jaato_types::text::cut;
+use jaato_policy::shell::{Doubt, DoubtCause, DoubtKind, ShellAnalysis};
+use jaato_types::text::truncate_chars;
 
 /// Programs that download something that another program may run.
 const FETCH: [&str; 4] = ["curl", "wget", "fetch", "aria2c"];
@@ -33,7 +33,7 @@ pub(crate) fn warning(analysis: &ShellAnalysis) -> Option<String> {
     let doubts = || analysis.doubts.iter().filter(|doubt| doubt.kind != DoubtKind::Shape);
     let known = WARNINGS.iter().find_map(|(cause, warning)| {
         let doubt = doubts().find(|doubt| doubt.cause == *cause)?;
-        Some(written(warning, doubt))
+        Some(format_warning(warning, doubt))
     });
     known.or_else(|| {
         let is_hidden = doubts().any(|doubt| doubt.kind == DoubtKind::Hidden);
@@ -54,7 +54,7 @@ fn downloaded_script(analysis: &ShellAnalysis) -> Option<&'static str> {
     (fetches && runs).then_some("downloads a script and runs it")
 }
 
-fn written(warning: &str, doubt: &Doubt) -> String {
+fn format_warning(warning: &str, doubt: &Doubt) -> String {
     let Some(piece) = doubt.pieces.first().filter(|piece| !piece.is_empty()) else {
         return warning.replace(": PIECE", "").replace("PIECE", "a part");
     };
@@ -63,7 +63,7 @@ fn written(warning: &str, doubt: &Doubt) -> String {
     let letter = piece.chars().find(|letter| !letter.is_ascii()).filter(|_| is_unusual);
     let number = letter.map(|letter| format!(" (U+{:04X})", u32::from(letter)));
     let number = number.unwrap_or_default();
-    let piece = cut(piece, PIECE_LETTERS_MAX);
+    let piece = truncate_chars(piece, PIECE_LETTERS_MAX);
     warning.replace("PIECE", &format!("`{piece}`{number}"))
 }
 

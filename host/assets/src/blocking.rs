@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::AssetError;
 
 /// Sets the flag when the future that waits for the work is dropped.
-struct CancelOnDrop(Arc<AtomicBool>);
+struct CancelFlagOnDrop(Arc<AtomicBool>);
 
-impl Drop for CancelOnDrop {
+impl Drop for CancelFlagOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -20,7 +20,7 @@ pub(crate) async fn run<T: Send + 'static>(
     work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
 ) -> Result<T, AssetError> {
     let cancelled = Arc::new(AtomicBool::new(false));
-    let _guard = CancelOnDrop(cancelled.clone());
+    let _guard = CancelFlagOnDrop(cancelled.clone());
     let joined = tokio::task::spawn_blocking(move || work(&cancelled)).await;
     joined.map_err(|error| AssetError::io("finish", Path::new("worker"), error.into()))
 }

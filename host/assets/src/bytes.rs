@@ -4,9 +4,9 @@ use std::fmt;
 
 /// A number of bytes, displayed as `1.12 GB` in decimal units, as is common for downloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Size(pub u64);
+pub struct ByteSize(pub u64);
 
-impl fmt::Display for Size {
+impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = [("GB", 1e9, 2), ("MB", 1e6, 0), ("kB", 1e3, 0)];
         let bytes = self.0 as f64;
@@ -23,7 +23,7 @@ mod tests {
 
     #[test]
     fn sizes_are_short() {
-        let shown = [0, 999, 1_000, 491_400_064, 1_117_320_768].map(|n| Size(n).to_string());
+        let shown = [0, 999, 1_000, 491_400_064, 1_117_320_768].map(|n| ByteSize(n).to_string());
         assert_eq!(shown, ["0 bytes", "999 bytes", "1 kB", "491 MB", "1.12 GB"]);
     }
 }

@@ -1,6 +1,6 @@
 //! Checks a plugin's declaration before any of it becomes a path, an argument or a request.
 
-use jaato_types::text::cut;
+use jaato_types::text::truncate_chars;
 use jaato_types::{Asset, AssetSource};
 
 use crate::AssetError;
@@ -17,7 +17,7 @@ const ASSET_BYTES_MAX: u64 = 1 << 50;
 const OWN_ENDINGS: [&str; 5] = [".part", ".parts", ".lock", ".verified", ".import"];
 
 /// Rejects a declaration that could write outside the folder, or pass an option to a child.
-pub(crate) fn check(asset: &Asset) -> Result<(), AssetError> {
+pub(crate) fn check_asset(asset: &Asset) -> Result<(), AssetError> {
     let refuse = |reason: String| Err(AssetError::Invalid { id: asset.id.clone(), reason });
     if !is_name(&asset.file_name) {
         return refuse(format!("`{}` is not a plain file name", asset.file_name.escape_debug()));
@@ -70,7 +70,7 @@ pub(crate) fn check_model_name(name: &str) -> Result<(), AssetError> {
         return Ok(());
     }
     let reason = "it has invalid or too many characters".to_owned();
-    Err(AssetError::BadName { name: cut(name, 80), reason })
+    Err(AssetError::BadName { name: truncate_chars(name, 80), reason })
 }
 
 #[cfg(test)]
@@ -96,40 +96,43 @@ mod tests {
 
     #[test]
     fn a_usable_declaration_passes() {
-        check(&asset()).unwrap();
-        check(&wheels("model-part{n}", "0.2.0", 1000)).unwrap();
+        check_asset(&asset()).unwrap();
+        check_asset(&wheels("model-part{n}", "0.2.0", 1000)).unwrap();
     }
 
     #[test]
     fn a_file_name_cannot_leave_the_folder_or_take_our_own_names() {
         for name in ["../m", "a/b", "..", "", ".hidden", "a\\b", "m.part", "m.verified", "ä"] {
             let bad = Asset { file_name: name.to_owned(), ..asset() };
-            assert!(check(&bad).is_err(), "{name}");
+            assert!(check_asset(&bad).is_err(), "{name}");
         }
     }
 
     #[test]
     fn a_size_is_between_one_byte_and_the_bound() {
         for (bytes, fits) in [(0, false), (1, true), (1 << 50, true), ((1 << 50) + 1, false)] {
-            assert_eq!(check(&Asset { bytes, ..asset() }).is_ok(), fits, "{bytes}");
+            assert_eq!(check_asset(&Asset { bytes, ..asset() }).is_ok(), fits, "{bytes}");
         }
     }
 
     #[test]
     fn a_digest_is_64_lower_case_hex_digits() {
         for digest in ["", "0", &"0".repeat(63), &"A".repeat(64), &"g".repeat(64)] {
-            assert!(check(&Asset { sha256: digest.to_owned(), ..asset() }).is_err(), "{digest}");
+            assert!(
+                check_asset(&Asset { sha256: digest.to_owned(), ..asset() }).is_err(),
+                "{digest}"
+            );
         }
     }
 
     #[test]
     fn a_package_cannot_be_an_option_or_a_url() {
         for package in ["--index-url=http://evil", "a b", "http://x", "../x", ""] {
-            assert!(check(&wheels(package, "1", 1)).is_err(), "{package}");
+            assert!(check_asset(&wheels(package, "1", 1)).is_err(), "{package}");
         }
-        assert!(check(&wheels("p{n}", "1 --pre", 1)).is_err());
-        assert!(check(&wheels("p{n}", "1", 0)).is_err());
-        assert!(check(&wheels("p{n}", "1", 1001)).is_err());
+        assert!(check_asset(&wheels("p{n}", "1 --pre", 1)).is_err());
+        assert!(check_asset(&wheels("p{n}", "1", 0)).is_err());
+        assert!(check_asset(&wheels("p{n}", "1", 1001)).is_err());
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(crate) fn read_blocks(
 }
 
 /// Returns the digest of the unread rest of a file.
-pub(crate) fn of_file(
+pub(crate) fn file_digest(
     file: &File,
     path: &Path,
     cancelled: &AtomicBool,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{AssetError, Size};
+use crate::{AssetError, ByteSize};
 
 impl fmt::Display for AssetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -19,7 +19,7 @@ impl fmt::Display for AssetError {
                 failures.iter().try_for_each(|failure| write!(f, "\n- {failure}"))?;
                 match kept {
                     0 => Ok(()),
-                    kept => write!(f, "\n{} have arrived and are kept", Size(*kept)),
+                    kept => write!(f, "\n{} have arrived and are kept", ByteSize(*kept)),
                 }
             }
             Self::WrongDigest { path, wants, has } => write!(
@@ -39,9 +39,10 @@ impl fmt::Display for AssetError {
                 write!(f, "no space left to write `{}`", path.display())?;
                 match (needs, free) {
                     (0, _) => Ok(()),
-                    (needs, None) => write!(f, ": {} are still to come", Size(*needs)),
+                    (needs, None) => write!(f, ": {} are still to come", ByteSize(*needs)),
                     (needs, Some(free)) => {
-                        write!(f, ": {} are still to come, {} are free", Size(*needs), Size(*free))
+                        let (needs, free) = (ByteSize(*needs), ByteSize(*free));
+                        write!(f, ": {needs} are still to come, {free} are free")
                     }
                 }
             }

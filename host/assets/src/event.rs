@@ -4,14 +4,14 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::{Asset, Size};
+use crate::{Asset, ByteSize};
 
 /// Receives events from any thread. Must not block.
-pub type Report = Arc<dyn Fn(Event) + Send + Sync>;
+pub type AssetReporter = Arc<dyn Fn(AssetEvent) + Send + Sync>;
 
-/// A progress event. All but [`Event::Progress`] display as one line for the user.
+/// A progress event. All but [`AssetEvent::Progress`] display as one line for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum AssetEvent {
     /// The first source is about to be tried.
     Started {
         /// The asset's title, or its file name.
@@ -75,18 +75,18 @@ pub enum Event {
     },
 }
 
-impl fmt::Display for Event {
+impl fmt::Display for AssetEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Started { title, license, bytes, kept, from, folder } => {
-                write!(f, "fetching {title} ({}", Size(*bytes))?;
+                write!(f, "fetching {title} ({}", ByteSize(*bytes))?;
                 if !license.is_empty() {
                     write!(f, ", {license}")?;
                 }
                 write!(f, ") from {from} to `{}`", folder.display())?;
                 match kept {
                     0 => Ok(()),
-                    kept => write!(f, ", {} already downloaded", Size(*kept)),
+                    kept => write!(f, ", {} already downloaded", ByteSize(*kept)),
                 }
             }
             Self::Trying { from } => write!(f, "trying {from}"),
@@ -100,7 +100,9 @@ impl fmt::Display for Event {
             Self::Waiting { path } => {
                 write!(f, "another jaato holds `{}`; waiting for it", path.display())
             }
-            Self::Progress { done, total } => write!(f, "{} of {}", Size(*done), Size(*total)),
+            Self::Progress { done, total } => {
+                write!(f, "{} of {}", ByteSize(*done), ByteSize(*total))
+            }
             Self::Finished { path } => write!(f, "verified `{}`", path.display()),
             Self::NotRemembered { reason } => {
                 write!(f, "{reason}; the file will be checked again next time")
@@ -110,20 +112,20 @@ impl fmt::Display for Event {
 }
 
 /// Reports progress, but not every small step.
-pub(crate) struct Meter {
-    report: Report,
+pub(crate) struct ProgressMeter {
+    report: AssetReporter,
     total: u64,
     next: u64,
 }
 
-impl Meter {
-    pub(crate) fn new(report: &Report, total: u64) -> Self {
+impl ProgressMeter {
+    pub(crate) fn new(report: &AssetReporter, total: u64) -> Self {
         Self { report: report.clone(), total, next: 0 }
     }
 
-    pub(crate) fn at(&mut self, done: u64) {
+    pub(crate) fn report_progress(&mut self, done: u64) {
         if done >= self.next || done == self.total {
-            (self.report)(Event::Progress { done, total: self.total });
+            (self.report)(AssetEvent::Progress { done, total: self.total });
             self.next = done + (self.total / 1000).max(1);
         }
     }

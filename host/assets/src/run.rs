@@ -8,7 +8,7 @@ use std::pin::Pin;
 
 /// A program to run, found by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
+pub struct ProgramCommand {
     /// The program's name.
     pub program: String,
     /// Its arguments.
@@ -21,7 +21,7 @@ pub struct Command {
 
 /// How a program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
+pub struct ProgramExit {
     /// Whether it exited with 0.
     pub success: bool,
     /// Its output on standard error. The last 64 KiB are enough.
@@ -29,21 +29,21 @@ pub struct Ended {
 }
 
 /// A running program.
-pub type Running<'a> = Pin<Box<dyn Future<Output = io::Result<Ended>> + Send + 'a>>;
+pub type ProgramFuture<'a> = Pin<Box<dyn Future<Output = io::Result<ProgramExit>> + Send + 'a>>;
 
 /// Runs programs for this crate.
-pub trait Run: Send + Sync {
+pub trait ProgramRunner: Send + Sync {
     /// Runs a program to its end, with no standard input. Dropping the future must end the program
     /// and its descendants. An error of kind `NotFound` means that there is no such program.
-    fn run(&self, command: Command) -> Running<'_>;
+    fn run(&self, command: ProgramCommand) -> ProgramFuture<'_>;
 }
 
-impl<F, R> Run for F
+impl<F, R> ProgramRunner for F
 where
-    F: Fn(Command) -> R + Send + Sync,
-    R: Future<Output = io::Result<Ended>> + Send + 'static,
+    F: Fn(ProgramCommand) -> R + Send + Sync,
+    R: Future<Output = io::Result<ProgramExit>> + Send + 'static,
 {
-    fn run(&self, command: Command) -> Running<'_> {
+    fn run(&self, command: ProgramCommand) -> ProgramFuture<'_> {
         Box::pin(self(command))
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::AssetError;
 
 /// Returns an error before the first byte if the missing bytes cannot fit.
-pub(crate) fn require(path: &Path, folder: &Path, needs: u64) -> Result<(), AssetError> {
+pub(crate) fn require_space(path: &Path, folder: &Path, needs: u64) -> Result<(), AssetError> {
     match free(folder) {
         Some(free) if free < needs => {
             Err(AssetError::NoSpace { path: path.to_owned(), needs, free: Some(free) })

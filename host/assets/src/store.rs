@@ -5,23 +5,23 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use jaato_places::Owners;
+use jaato_places::TrustedOwners;
 use jaato_types::Asset;
 
-use crate::check::{check, check_model_name};
-use crate::remembered::Remembered;
+use crate::check::{check_asset, check_model_name};
+use crate::remembered::DigestRecord;
 use crate::{AssetError, digest};
 
 /// A folder of verified files, such as `<user cache>/models`. Cheap to create, and creates no
 /// folder.
 #[derive(Debug, Clone)]
-pub struct Store {
+pub struct AssetStore {
     folder: PathBuf,
 }
 
 /// A verified file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct VerifiedAsset {
     /// Its path.
     pub path: PathBuf,
     /// Its digest, in lower-case hex.
@@ -32,7 +32,7 @@ pub struct Found {
 
 /// A file and its companion files.
 #[derive(Debug, Clone)]
-pub(crate) struct Paths {
+pub(crate) struct AssetPaths {
     /// The file, complete and verified.
     pub(crate) file: PathBuf,
     /// The received part of it.
@@ -47,8 +47,8 @@ pub(crate) struct Paths {
     pub(crate) wheels: PathBuf,
 }
 
-impl Paths {
-    pub(crate) fn of(file: PathBuf) -> Self {
+impl AssetPaths {
+    pub(crate) fn for_file(file: PathBuf) -> Self {
         let beside = |ending: &str| {
             let mut name = file.as_os_str().to_owned();
             name.push(ending);
@@ -65,7 +65,7 @@ impl Paths {
     }
 }
 
-impl Store {
+impl AssetStore {
     /// Sets the folder, which is created when something is stored.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
@@ -78,7 +78,7 @@ impl Store {
 
     /// Looks for a declared file. Hashes the whole file only if it was never verified or has
     /// changed. A file with other bytes is an error and is not used.
-    pub fn find(&self, asset: &Asset) -> Result<Option<Found>, AssetError> {
+    pub fn find(&self, asset: &Asset) -> Result<Option<VerifiedAsset>, AssetError> {
         self.find_until(asset, &AtomicBool::new(false))
     }
 
@@ -86,43 +86,46 @@ impl Store {
         &self,
         asset: &Asset,
         cancelled: &AtomicBool,
-    ) -> Result<Option<Found>, AssetError> {
-        check(asset)?;
+    ) -> Result<Option<VerifiedAsset>, AssetError> {
+        check_asset(asset)?;
         let path = self.paths(asset).file;
         let Some(file) = open_existing(&path)? else { return Ok(None) };
         let metadata = file.metadata().map_err(|error| AssetError::io("read", &path, error))?;
         let wants = asset.sha256.clone();
-        if Remembered::of(&path, &metadata).is_some_and(|known| known.sha256 == wants) {
-            return Ok(Some(Found { path, sha256: wants, not_remembered: None }));
+        if DigestRecord::read_matching(&path, &metadata).is_some_and(|known| known.sha256 == wants)
+        {
+            return Ok(Some(VerifiedAsset { path, sha256: wants, not_remembered: None }));
         }
         if metadata.len() != asset.bytes {
             let (wants, has) = (asset.bytes, metadata.len());
             return Err(AssetError::WrongSize { path, wants, has });
         }
-        let has = digest::of_file(&file, &path, cancelled)?;
+        let has = digest::file_digest(&file, &path, cancelled)?;
         if has != wants {
             return Err(AssetError::WrongDigest { path, wants, has });
         }
-        let noted = Remembered::new(wants.clone(), &metadata).write(&path);
+        let noted = DigestRecord::new(wants.clone(), &metadata).write(&path);
         let not_remembered = noted.err().map(|error| error.to_string());
-        Ok(Some(Found { path, sha256: wants, not_remembered }))
+        Ok(Some(VerifiedAsset { path, sha256: wants, not_remembered }))
     }
 
     /// Looks for a model that the user imported under a name. A changed file is an error, because
     /// it cannot be compared with a pinned digest.
-    pub fn find_custom(&self, name: &str) -> Result<Option<Found>, AssetError> {
+    pub fn find_custom(&self, name: &str) -> Result<Option<VerifiedAsset>, AssetError> {
         check_model_name(name)?;
         let path = self.custom_paths(name).file;
         let Some(file) = open_existing(&path)? else { return Ok(None) };
         let metadata = file.metadata().map_err(|error| AssetError::io("read", &path, error))?;
-        match Remembered::of(&path, &metadata) {
-            Some(known) => Ok(Some(Found { path, sha256: known.sha256, not_remembered: None })),
+        match DigestRecord::read_matching(&path, &metadata) {
+            Some(known) => {
+                Ok(Some(VerifiedAsset { path, sha256: known.sha256, not_remembered: None }))
+            }
             None => Err(AssetError::Changed { path }),
         }
     }
 
-    pub(crate) fn paths(&self, asset: &Asset) -> Paths {
-        Paths::of(self.folder.join(&asset.file_name))
+    pub(crate) fn paths(&self, asset: &Asset) -> AssetPaths {
+        AssetPaths::for_file(self.folder.join(&asset.file_name))
     }
 
     /// Imported models have their own folder, so that no name collides with a declared file.
@@ -130,14 +133,15 @@ impl Store {
         self.folder.join("custom")
     }
 
-    pub(crate) fn custom_paths(&self, name: &str) -> Paths {
-        Paths::of(self.custom_folder().join(format!("{name}.gguf")))
+    pub(crate) fn custom_paths(&self, name: &str) -> AssetPaths {
+        AssetPaths::for_file(self.custom_folder().join(format!("{name}.gguf")))
     }
 }
 
 /// Creates a folder and its parents, private to this user.
 pub(crate) fn create_folder(folder: &Path) -> Result<(), AssetError> {
-    jaato_places::make(folder).map_err(|error| AssetError::io("use", folder, error.into()))
+    jaato_places::make_own_folder(folder)
+        .map_err(|error| AssetError::io("use", folder, error.into()))
 }
 
 /// Removes a file that may not exist.
@@ -161,7 +165,7 @@ fn open_existing(path: &Path) -> Result<Option<File>, AssetError> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(AssetError::io("read", path, error)),
     }
-    jaato_places::check_file(path, &Owners::own())
+    jaato_places::check_file(path, &TrustedOwners::this_user_and_root())
         .map_err(|error| AssetError::io("use", path, error.into()))?;
     let file = File::open(path).map_err(|error| AssetError::io("open", path, error))?;
     Ok(Some(file))

@@ -1,13 +1,15 @@
 //! Downloads a file from a URL, with ranges to resume a broken connection.
 
-use jaato_http::{ByteRange, HttpError, Limits, Phase, Request, Response, header};
+use jaato_http::{
+    ByteRange, ExchangeLimits, HttpError, OutgoingRequest, RequestPhase, Response, header,
+};
 use jaato_types::Asset;
 use tokio::sync::mpsc;
 
-use crate::event::Meter;
-use crate::fetch::{Failure, Fetcher, Outcome};
-use crate::partial::{Partial, Refused};
-use crate::{AssetError, Event, Report, blocking};
+use crate::event::ProgressMeter;
+use crate::fetch::{Fetcher, SourceFailure, SourceOutcome};
+use crate::partial::{PartialFile, WriteRefusal};
+use crate::{AssetError, AssetEvent, AssetReporter, blocking};
 
 /// Maximum number of consecutive attempts without any data.
 const FRUITLESS_TRIES_MAX: u32 = 3;
@@ -20,7 +22,7 @@ const QUEUE_BLOCKS: usize = 16;
 
 /// Returns a URL's name for the user: its host.
 pub(crate) fn label(url: &str) -> String {
-    let request = Request::get(url);
+    let request = OutgoingRequest::get(url);
     let host = request.ok().and_then(|request| request.url.host_str().map(str::to_owned));
     host.unwrap_or_else(|| "a url".to_owned())
 }
@@ -30,34 +32,34 @@ pub(crate) async fn fetch(
     fetcher: &Fetcher,
     url: &str,
     asset: &Asset,
-    mut partial: Partial,
-    report: &Report,
-) -> Outcome {
-    let mut meter = Meter::new(report, asset.bytes);
+    mut partial: PartialFile,
+    report: &AssetReporter,
+) -> SourceOutcome {
+    let mut meter = ProgressMeter::new(report, asset.bytes);
     let mut fruitless = 0;
     for _ in 0..TRIES_MAX {
         let before = partial.length();
-        let (back, result) = once(fetcher, url, asset, partial, &mut meter).await;
-        let Some(back) = back else { return (None, result.map_err(Trouble::into_failure)) };
+        let (back, result) = try_download(fetcher, url, asset, partial, &mut meter).await;
+        let Some(back) = back else { return (None, result.map_err(DownloadProblem::into_failure)) };
         partial = back;
         let error = match result {
             Ok(()) => return (Some(partial), Ok(())),
-            Err(Trouble::Lost(error)) => error,
+            Err(DownloadProblem::Lost(error)) => error,
             Err(other) => return (Some(partial), Err(other.into_failure())),
         };
         fruitless = if partial.length() > before { 1 } else { fruitless + 1 };
         if fruitless >= FRUITLESS_TRIES_MAX {
-            return (Some(partial), Err(Failure::Source(error.to_string())));
+            return (Some(partial), Err(SourceFailure::Source(error.to_string())));
         }
-        report(Event::Interrupted { from: label(url), reason: error.to_string() });
+        report(AssetEvent::Interrupted { from: label(url), reason: error.to_string() });
         tokio::time::sleep(fetcher.settings.retry_wait * 2_u32.pow(fruitless - 1)).await;
     }
     let reason = format!("the connection broke {TRIES_MAX} times");
-    (Some(partial), Err(Failure::Source(reason)))
+    (Some(partial), Err(SourceFailure::Source(reason)))
 }
 
 /// Why one attempt did not deliver everything.
-enum Trouble {
+enum DownloadProblem {
     /// The connection broke, and may be resumed.
     Lost(HttpError),
     /// This source failed.
@@ -66,58 +68,59 @@ enum Trouble {
     Stop(AssetError),
 }
 
-impl Trouble {
-    fn into_failure(self) -> Failure {
+impl DownloadProblem {
+    fn into_failure(self) -> SourceFailure {
         match self {
-            Self::Lost(error) => Failure::Source(error.to_string()),
-            Self::Source(reason) => Failure::Source(reason),
-            Self::Stop(error) => Failure::Stop(error),
+            Self::Lost(error) => SourceFailure::Source(error.to_string()),
+            Self::Source(reason) => SourceFailure::Source(reason),
+            Self::Stop(error) => SourceFailure::Stop(error),
         }
     }
 
     /// An unreachable or silent server is given up at once, because the next source is faster than
     /// a second attempt.
-    fn of_http(error: HttpError) -> Self {
+    fn from_http(error: HttpError) -> Self {
         match error {
             HttpError::Truncated { .. }
             | HttpError::Transfer { .. }
-            | HttpError::Timeout { phase: Phase::Body, .. } => Self::Lost(error),
+            | HttpError::Timeout { phase: RequestPhase::Body, .. } => Self::Lost(error),
             _ => Self::Source(error.to_string()),
         }
     }
 }
 
-async fn once(
+async fn try_download(
     fetcher: &Fetcher,
     url: &str,
     asset: &Asset,
-    partial: Partial,
-    meter: &mut Meter,
-) -> (Option<Partial>, Result<(), Trouble>) {
-    match ask(fetcher, url, asset, partial.length()).await {
-        Ok((response, at)) => take(response, at, asset.bytes, partial, meter).await,
+    partial: PartialFile,
+    meter: &mut ProgressMeter,
+) -> (Option<PartialFile>, Result<(), DownloadProblem>) {
+    match request_bytes(fetcher, url, asset, partial.length()).await {
+        Ok((response, at)) => write_body(response, at, asset.bytes, partial, meter).await,
         Err(trouble) => (Some(partial), Err(trouble)),
     }
 }
 
 /// Requests the missing bytes. Returns the answer and the position of its first byte.
-async fn ask(
+async fn request_bytes(
     fetcher: &Fetcher,
     url: &str,
     asset: &Asset,
     have: u64,
-) -> Result<(Response, u64), Trouble> {
-    let mut request = Request::get(url).map_err(Trouble::of_http)?;
+) -> Result<(Response, u64), DownloadProblem> {
+    let mut request = OutgoingRequest::get(url).map_err(DownloadProblem::from_http)?;
     let identity = header::HeaderValue::from_static("identity");
     request.headers.insert(header::ACCEPT_ENCODING, identity);
     // One byte more than the total, to detect a longer file.
-    request.limits = Limits { body_bytes_max: asset.bytes + 1, ..Limits::default() };
+    request.limits =
+        ExchangeLimits { body_bytes_max: asset.bytes + 1, ..ExchangeLimits::default() };
     if have > 0 {
         request.range = ByteRange::From(have);
     }
-    let response = fetcher.client.send(request).await.map_err(Trouble::of_http)?;
+    let response = fetcher.client.send(request).await.map_err(DownloadProblem::from_http)?;
     let wrong = |bytes: u64| {
-        Trouble::Source(format!("its file has {bytes} bytes, expected {}", asset.bytes))
+        DownloadProblem::Source(format!("its file has {bytes} bytes, expected {}", asset.bytes))
     };
     match response.status().as_u16() {
         // A server without ranges starts at the beginning, and existing data is skipped.
@@ -130,27 +133,28 @@ async fn ask(
                 Err(wrong(part.total.unwrap_or_default()))
             }
             Some(part) if part.first == have => Ok((response, have)),
-            _ => Err(Trouble::Source("it sent another range than asked for".to_owned())),
+            _ => Err(DownloadProblem::Source("it sent another range than asked for".to_owned())),
         },
-        416 => Err(Trouble::Source(format!("its file is shorter than {} bytes", have + 1))),
+        416 => Err(DownloadProblem::Source(format!("its file is shorter than {} bytes", have + 1))),
         _ => match response.require_success() {
-            Ok(other) => {
-                Err(Trouble::Source(format!("it answered {} without a file", other.status())))
-            }
-            Err(error) => Err(Trouble::Source(error.to_string())),
+            Ok(other) => Err(DownloadProblem::Source(format!(
+                "it answered {} without a file",
+                other.status()
+            ))),
+            Err(error) => Err(DownloadProblem::Source(error.to_string())),
         },
     }
 }
 
 /// Writes the body to the file. The disk has its own thread, which ends when this future is dropped
 /// because that closes its queue.
-async fn take(
+async fn write_body(
     mut response: Response,
     at: u64,
     total: u64,
-    mut partial: Partial,
-    meter: &mut Meter,
-) -> (Option<Partial>, Result<(), Trouble>) {
+    mut partial: PartialFile,
+    meter: &mut ProgressMeter,
+) -> (Option<PartialFile>, Result<(), DownloadProblem>) {
     let have = partial.length();
     let (sender, mut queue) = mpsc::channel::<jaato_http::Bytes>(QUEUE_BLOCKS);
     let writer = blocking::run(move |_| {
@@ -172,7 +176,7 @@ async fn take(
                 Err(error) => return (at, Err(error)),
             };
             at += block.len() as u64;
-            meter.at(at.clamp(have, total));
+            meter.report_progress(at.clamp(have, total));
             if sender.send(block).await.is_err() {
                 return (at, Ok(()));
             }
@@ -181,16 +185,16 @@ async fn take(
     let ((came, read), written) = tokio::join!(reader, writer);
     let (partial, written) = match written {
         Ok(written) => written,
-        Err(error) => return (None, Err(Trouble::Stop(error))),
+        Err(error) => return (None, Err(DownloadProblem::Stop(error))),
     };
     let result = match (written, read) {
-        (Err(Refused::Disk(error)), _) => Err(Trouble::Stop(error)),
-        (Err(Refused::TooMuch), _) => {
-            Err(Trouble::Source(format!("its file has more than {total} bytes")))
+        (Err(WriteRefusal::Disk(error)), _) => Err(DownloadProblem::Stop(error)),
+        (Err(WriteRefusal::TooMuch), _) => {
+            Err(DownloadProblem::Source(format!("its file has more than {total} bytes")))
         }
-        (Ok(()), Err(error)) => Err(Trouble::of_http(error)),
+        (Ok(()), Err(error)) => Err(DownloadProblem::from_http(error)),
         (Ok(()), Ok(())) if partial.missing() > 0 => {
-            Err(Trouble::Source(format!("its file has {came} bytes, expected {total}")))
+            Err(DownloadProblem::Source(format!("its file has {came} bytes, expected {total}")))
         }
         (Ok(()), Ok(())) => Ok(()),
     };

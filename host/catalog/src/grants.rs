@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jaato_config::UserFolders;
-use jaato_config::trust::{GrantStore, RecordedGrants, LiveGrants, TrustError};
+use jaato_config::trust::{GrantStore, LiveGrants, RecordedGrants, TrustError};
 use jaato_registry::{PluginEntry, PluginFileTrust};
-use jaato_types::grant::{grants_asked, not_asked_for, not_granted};
+use jaato_types::grant::{grant_missing_error, grant_not_requested_error, requested_grants};
 use jaato_types::{Error, ErrorKind, PluginName};
 
 /// The grants of a host's plugins.
@@ -30,7 +30,7 @@ pub struct GrantHolder {
 
 /// The state of a grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum GrantState {
     /// The plugin has it because it is shipped with jaato.
     Shipped,
     /// The user granted it.
@@ -39,7 +39,7 @@ pub enum Standing {
     NotGranted,
 }
 
-impl Standing {
+impl GrantState {
     /// Returns the name for lists.
     pub fn name(self) -> &'static str {
         match self {
@@ -52,11 +52,11 @@ impl Standing {
 
 impl GrantHolder {
     /// Takes the relevant properties of a plugin.
-    pub fn of(entry: &PluginEntry) -> Self {
+    pub fn from_entry(entry: &PluginEntry) -> Self {
         Self {
             name: entry.candidate.manifest.name.clone(),
             trust: entry.candidate.trust.clone(),
-            asked: entry.description().map(grants_asked).unwrap_or_default(),
+            asked: entry.description().map(requested_grants).unwrap_or_default(),
         }
     }
 
@@ -69,28 +69,28 @@ impl GrantHolder {
         }
     }
 
-    fn standing(&self, grants: &RecordedGrants, grant: &str) -> Standing {
+    fn standing(&self, grants: &RecordedGrants, grant: &str) -> GrantState {
         if self.trust == PluginFileTrust::Shipped {
-            return Standing::Shipped;
+            return GrantState::Shipped;
         }
         let digest = self.digest();
         match digest.is_some_and(|digest| grants.has(self.name.as_str(), digest, grant)) {
-            true => Standing::Granted,
-            false => Standing::NotGranted,
+            true => GrantState::Granted,
+            false => GrantState::NotGranted,
         }
     }
 }
 
 impl GrantTable {
     /// Uses the record in the user's folders. Reads nothing yet.
-    pub fn of(folders: &UserFolders) -> Self {
+    pub fn in_folders(folders: &UserFolders) -> Self {
         let store = folders.data().ok().map(GrantStore::in_folder);
         Self { record: store.map(LiveGrants::new) }
     }
 
     /// Returns true if a plugin lists a grant and has it. Checked before each hook.
-    pub fn may(&self, entry: &PluginEntry, grant: &str) -> bool {
-        self.check(&GrantHolder::of(entry), grant).is_ok()
+    pub fn has_grant(&self, entry: &PluginEntry, grant: &str) -> bool {
+        self.check(&GrantHolder::from_entry(entry), grant).is_ok()
     }
 
     /// Checks that a plugin lists a grant and has it.
@@ -99,52 +99,52 @@ impl GrantTable {
     /// `permission_denied`, with a hint.
     pub fn check(&self, holder: &GrantHolder, grant: &str) -> Result<(), Error> {
         if !holder.asked.contains(&grant) {
-            return Err(not_asked_for(&holder.name, grant));
+            return Err(grant_not_requested_error(&holder.name, grant));
         }
         if holder.trust == PluginFileTrust::Shipped {
             return Ok(());
         }
-        let grants = self.now().map_err(|error| {
-            let denied = not_granted(&holder.name, grant);
+        let grants = self.current_grants().map_err(|error| {
+            let denied = grant_missing_error(&holder.name, grant);
             let text = format!("{}: {error}", denied.message);
             let denied = Error::new(ErrorKind::PermissionDenied, text);
             error.hint().into_iter().fold(denied, Error::with_hint)
         })?;
         match holder.standing(&grants, grant) {
-            Standing::Shipped | Standing::Granted => Ok(()),
-            Standing::NotGranted => Err(not_granted(&holder.name, grant)),
+            GrantState::Shipped | GrantState::Granted => Ok(()),
+            GrantState::NotGranted => Err(grant_missing_error(&holder.name, grant)),
         }
     }
 
     /// Lists the grants that a plugin asks for, and the state of each. If the record cannot be
     /// read, nothing is granted.
-    pub fn asked(&self, entry: &PluginEntry) -> Vec<(&'static str, Standing)> {
-        let holder = GrantHolder::of(entry);
-        let grants = self.now().unwrap_or_default();
+    pub fn requested_grants(&self, entry: &PluginEntry) -> Vec<(&'static str, GrantState)> {
+        let holder = GrantHolder::from_entry(entry);
+        let grants = self.current_grants().unwrap_or_default();
         let standing = |grant: &&'static str| (*grant, holder.standing(&grants, grant));
         holder.asked.iter().map(standing).collect()
     }
 
     /// Returns the grants of this content under a plugin's name.
-    pub fn granted(&self, plugin: &str, sha256: &str) -> BTreeSet<String> {
-        let grants = self.now().unwrap_or_default();
+    pub fn granted_services(&self, plugin: &str, sha256: &str) -> BTreeSet<String> {
+        let grants = self.current_grants().unwrap_or_default();
         let granted = grants.plugins.get(sha256).filter(|granted| granted.name == plugin);
         granted.map(|granted| granted.services.clone()).unwrap_or_default()
     }
 
     /// Returns the command that gives a plugin its missing grants, or `None` if it has all of them.
     pub fn command(&self, entry: &PluginEntry) -> Option<String> {
-        let lacks = |(_, standing): &(_, Standing)| *standing == Standing::NotGranted;
+        let lacks = |(_, standing): &(_, GrantState)| *standing == GrantState::NotGranted;
         let name = &entry.candidate.manifest.name;
-        self.asked(entry).iter().any(lacks).then(|| format!("jaato plugin grant {name}"))
+        self.requested_grants(entry).iter().any(lacks).then(|| format!("jaato plugin grant {name}"))
     }
 
     /// Returns the problem with the record, if there is one.
     pub fn problem(&self) -> Option<Arc<TrustError>> {
-        self.now().err()
+        self.current_grants().err()
     }
 
-    fn now(&self) -> Result<Arc<RecordedGrants>, Arc<TrustError>> {
+    fn current_grants(&self) -> Result<Arc<RecordedGrants>, Arc<TrustError>> {
         self.record.as_ref().map_or_else(|| Ok(Arc::default()), LiveGrants::current_grants)
     }
 }

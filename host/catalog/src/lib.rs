@@ -20,14 +20,15 @@ mod trusted;
 
 pub use describe::{DESCRIBE_DEADLINE, describe};
 pub use discover::{
-    Again, Discovery, Search, Searched, SearchedFile, Seen, discover, places, problem_line, rules,
-    search,
+    Discovery, PluginFileCandidate, PluginSearch, PluginStamps, RereadFiles, SearchedPlugins,
+    discover, places, problem_line, rules, search,
 };
-pub use errand::{Errand, folder_of_children};
+pub use errand::{ChildTask, folder_of_children};
 pub use exit::exit_text;
-pub use grants::{GrantHolder, GrantTable, Standing};
+pub use grants::{GrantHolder, GrantState, GrantTable};
 pub use plugins::{
-    Catalog, DescribedAgain, Edition, Offer, Plugins, ScanInputs, Start, describe_again,
+    Catalog, Edition, Plugins, RedescribedFile, ScanInputs, SessionOffer, StartState,
+    describe_again,
 };
-pub use setup::{Arguments, GUARDIAN_ARGUMENT, Setup, SetupError, supervisor};
+pub use setup::{GUARDIAN_ARGUMENT, Setup, SetupArguments, SetupError, supervisor};
 pub use trusted::{CopyError, forget_copy, private_copy, sha256_of, trust_command, trust_line};

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jaato_config::trust::{TrustError, TrustStore, TrustedWorkspace, Workspace, WorkspaceState};
-use jaato_config::{Config, ConfigError, UserFolders, Overrides, ConfigSources, EnvironmentVariables, load};
+use jaato_config::{
+    Config, ConfigError, ConfigSources, EnvironmentVariables, Overrides, UserFolders, load,
+};
 use jaato_process::{GuardianCommand, Supervisor};
 use jaato_registry::NO_TOOLS;
 use jaato_worker::SERVE_ARGUMENTS;
@@ -16,7 +18,7 @@ pub const GUARDIAN_ARGUMENT: &str = "guardian";
 
 /// The settings of the command line or an embedder.
 #[derive(Debug, Clone, Default)]
-pub struct Arguments {
+pub struct SetupArguments {
     /// Values that win over every other layer.
     pub overrides: Overrides,
     /// `--plugin-dir`.
@@ -99,12 +101,18 @@ impl Setup {
     ///
     /// # Errors
     /// The first problem. Reading changes nothing.
-    pub fn of_process(arguments: Arguments) -> Result<Self, SetupError> {
+    pub fn from_process(arguments: SetupArguments) -> Result<Self, SetupError> {
         let executable =
             std::env::current_exe().map_err(|error| SetupError::System("the executable", error))?;
         let directory = std::env::current_dir()
             .map_err(|error| SetupError::System("the working directory", error))?;
-        Self::read(arguments, executable, UserFolders::of_user(), EnvironmentVariables::from_process(), &directory)
+        Self::read(
+            arguments,
+            executable,
+            UserFolders::of_user(),
+            EnvironmentVariables::from_process(),
+            &directory,
+        )
     }
 
     /// Reads trust and configuration with everything else given, for embedders and tests.
@@ -112,7 +120,7 @@ impl Setup {
     /// # Errors
     /// As [`Setup::from_process`].
     pub fn read(
-        arguments: Arguments,
+        arguments: SetupArguments,
         executable: PathBuf,
         folders: UserFolders,
         variables: EnvironmentVariables,
@@ -154,7 +162,7 @@ impl Setup {
                 .or_else(|| (!config.tools_offered).then(|| vec![NO_TOOLS.to_owned()])),
             environment_option: arguments.environment_option,
             executable,
-            grants: Arc::new(GrantTable::of(&folders)),
+            grants: Arc::new(GrantTable::in_folders(&folders)),
             folders,
             variables,
             workspace,

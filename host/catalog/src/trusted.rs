@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use jaato_registry::{PluginEntry, PluginStatus, PluginFileTrust};
+use jaato_registry::{PluginEntry, PluginFileTrust, PluginStatus};
 use sha2::{Digest as _, Sha256};
 
 /// Why the private copy could not be made.
@@ -47,7 +47,7 @@ pub fn sha256_of(path: &Path) -> io::Result<String> {
 /// [`CopyError::Changed`] if the content is not the trusted one.
 pub fn private_copy(path: &Path, trusted: &str, folder: &Path) -> Result<PathBuf, CopyError> {
     let io = |error| CopyError::Io(path.to_owned(), error);
-    jaato_places::make(folder).map_err(|error| io(error.into()))?;
+    jaato_places::make_own_folder(folder).map_err(|error| io(error.into()))?;
     let copy = copy_of(trusted, folder);
     if sha256_of(&copy).is_ok_and(|has| has == trusted) {
         return Ok(copy);

@@ -1,6 +1,6 @@
 //! Generates the table of keys in `docs/configuration.md` from the table in the code.
 
-use crate::keys::{KEYS, KeyInfo, LayerMerge, KeyOwner};
+use crate::keys::{KEYS, KeyInfo, KeyOwner, LayerMerge};
 
 /// Returns the known keys as a Markdown table.
 pub fn keys_as_markdown() -> String {

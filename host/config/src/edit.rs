@@ -30,7 +30,9 @@ pub fn list_disabled_plugin(
 ) -> Result<bool, ConfigError> {
     let text = read_text(path)?.unwrap_or_default();
     let failed = |cause: String| ConfigError::Edit { path: path.to_owned(), cause };
-    let Some(text) = with_list_change(&text, name, listing).map_err(failed)? else { return Ok(false) };
+    let Some(text) = with_list_change(&text, name, listing).map_err(failed)? else {
+        return Ok(false);
+    };
     replace_file(path, &text).map_err(|error| failed(error.to_string()))?;
     Ok(true)
 }

@@ -170,7 +170,12 @@ impl ConfigFile {
         self.is_newer
     }
 
-    fn handle_unknown_key(&mut self, section: &str, key: String, line: usize) -> Result<(), ConfigError> {
+    fn handle_unknown_key(
+        &mut self,
+        section: &str,
+        key: String,
+        line: usize,
+    ) -> Result<(), ConfigError> {
         if self.is_tolerated(&key, line) {
             return Ok(());
         }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use jaato_types::{Effort, ModelId};
 
 use crate::answer::{Temperature, TextList};
-use crate::asking::{PromptEndpoint, PermissionChannel, PermissionMode};
+use crate::asking::{PermissionChannel, PermissionMode, PromptEndpoint};
 use crate::env_file::{EnvFile, EnvFileVariable};
 use crate::error::{ConfigError, ConfigWarning};
 use crate::layers::ConfigLayers;
@@ -549,7 +549,10 @@ impl Config {
         self.origins(key).iter().any(|origin| match origin.layer() {
             ConfigLayer::Workspace => true,
             ConfigLayer::EnvFile => !self.env_file.is_own,
-            ConfigLayer::BuiltIn | ConfigLayer::User | ConfigLayer::Variable | ConfigLayer::CommandLine => false,
+            ConfigLayer::BuiltIn
+            | ConfigLayer::User
+            | ConfigLayer::Variable
+            | ConfigLayer::CommandLine => false,
         })
     }
 

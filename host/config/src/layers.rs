@@ -6,9 +6,9 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::env_file::EnvFile;
 use crate::error::{ConfigError, ConfigWarning};
-use crate::file::{ConfigFile, PLUGINS, PROVIDERS, read_text, decode_text};
+use crate::file::{ConfigFile, PLUGINS, PROVIDERS, decode_text, read_text};
 use crate::folders::UserFolders;
-use crate::keys::{Config, KEYS, KeyInfo, LayerMerge, Overrides, KeyOwner, KeyPrecedence};
+use crate::keys::{Config, KEYS, KeyInfo, KeyOwner, KeyPrecedence, LayerMerge, Overrides};
 use crate::model_settings::{self, ModelSettings};
 use crate::origin::{ConfigLayer, ValueOrigin};
 use crate::plugin_settings::PluginSettings;
@@ -99,7 +99,12 @@ impl<'a> ConfigLayers<'a> {
         {
             let path = workspace.root().join(CONFIG_FILE);
             let text = decode_text(&path, bytes)?;
-            self.files.push(ConfigFile::parse(ConfigLayer::Workspace, &path, workspace.root(), &text)?);
+            self.files.push(ConfigFile::parse(
+                ConfigLayer::Workspace,
+                &path,
+                workspace.root(),
+                &text,
+            )?);
         }
         for file in &mut self.files {
             self.warnings.append(&mut file.warnings);
@@ -278,7 +283,10 @@ impl<'a> ConfigLayers<'a> {
         for file in &self.files {
             for (name, entries) in of(file) {
                 let place = format!("{section}.{name}");
-                settings.entry(name.clone()).or_default().merge_later_settings(&place, entries, file)?;
+                settings
+                    .entry(name.clone())
+                    .or_default()
+                    .merge_later_settings(&place, entries, file)?;
             }
         }
         Ok(settings)
@@ -303,7 +311,10 @@ impl<'a> ConfigLayers<'a> {
         self.warnings.clone()
     }
 
-    fn values_in_files<T: Setting>(&self, key: &KeyInfo) -> Result<Vec<(T, ValueOrigin)>, ConfigError> {
+    fn values_in_files<T: Setting>(
+        &self,
+        key: &KeyInfo,
+    ) -> Result<Vec<(T, ValueOrigin)>, ConfigError> {
         let mut found = Vec::new();
         for file in &self.files {
             let Some(node) = file.values.get(key.path) else { continue };
@@ -316,7 +327,10 @@ impl<'a> ConfigLayers<'a> {
         Ok(found)
     }
 
-    fn values_in_variables<T: Setting>(&self, key: &KeyInfo) -> Result<Vec<(T, ValueOrigin)>, ConfigError> {
+    fn values_in_variables<T: Setting>(
+        &self,
+        key: &KeyInfo,
+    ) -> Result<Vec<(T, ValueOrigin)>, ConfigError> {
         let mut found = Vec::new();
         for name in key.variables {
             for layer in &self.variables {

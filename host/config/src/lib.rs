@@ -34,15 +34,15 @@ pub mod trust;
 mod variables;
 
 pub use answer::{Temperature, TextList, parse_effort};
-pub use asking::{PromptEndpoint, PermissionChannel, PermissionMode, parse_mode};
+pub use asking::{PermissionChannel, PermissionMode, PromptEndpoint, parse_mode};
 pub use docs::keys_as_markdown;
 pub use edit::{ListChange, list_disabled_plugin, replace_file, set_model};
 pub use env_file::EnvFileVariable;
 pub use error::{ConfigError, ConfigWarning};
-pub use folders::{UserFolders, NoHomeFolder};
+pub use folders::{NoHomeFolder, UserFolders};
 pub use keys::{
-    Caps, Config, DEFAULT_ENVIRONMENT, GcSettings, KEYS, KeyInfo, LedgerSettings, Limits, LayerMerge,
-    Overrides, KeyOwner, KeyPrecedence, PromptSettings, TerminalSettings,
+    Caps, Config, DEFAULT_ENVIRONMENT, GcSettings, KEYS, KeyInfo, KeyOwner, KeyPrecedence,
+    LayerMerge, LedgerSettings, Limits, Overrides, PromptSettings, TerminalSettings,
 };
 pub use layers::{ConfigSources, load};
 pub use mask::is_secret_name;

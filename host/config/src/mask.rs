@@ -1,6 +1,6 @@
 //! Hides secrets, and truncates long values, in text for users.
 
-use jaato_types::text::{cut, one_line};
+use jaato_types::text::{one_line, truncate_chars};
 
 /// Replaces a secret.
 pub(crate) const MASK: &str = "********";
@@ -34,7 +34,7 @@ pub(crate) fn is_secret_number(name: &str) -> bool {
 
 /// Truncates a value to fit into one line of an error.
 pub(crate) fn shorten(text: &str) -> String {
-    cut(&one_line(text), QUOTED_CHARS_MAX)
+    truncate_chars(&one_line(text), QUOTED_CHARS_MAX)
 }
 
 fn without_harmless_words(name: &str) -> String {

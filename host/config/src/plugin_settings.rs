@@ -49,7 +49,10 @@ impl PluginSettings {
 
     /// Removes values of a workspace that it may not set. The user's own value counts again, if
     /// there is one. Returns the names and places of the removed values.
-    pub fn retain_workspace_values(&mut self, may: impl Fn(&str) -> bool) -> Vec<(String, ValueOrigin)> {
+    pub fn retain_workspace_values(
+        &mut self,
+        may: impl Fn(&str) -> bool,
+    ) -> Vec<(String, ValueOrigin)> {
         let is_refused = |name: &String| {
             let origin = self.origins.get(&format!("/{}", escape_pointer_part(name)));
             origin.is_some_and(|origin| origin.layer() == ConfigLayer::Workspace) && !may(name)
@@ -117,7 +120,8 @@ impl PluginSettingsReader<'_> {
                 entries
                     .iter()
                     .map(|(name, inner)| {
-                        let value = self.json(&format!("{pointer}/{}", escape_pointer_part(name)), inner)?;
+                        let value =
+                            self.json(&format!("{pointer}/{}", escape_pointer_part(name)), inner)?;
                         Ok((name.clone(), value))
                     })
                     .collect::<Result<_, ConfigError>>()?,

@@ -157,7 +157,10 @@ impl Setting for Vec<PathBuf> {
     const KIND: &'static str = "a list of folders";
 
     fn of_value(value: &TomlValue, bases: PathBases<'_>) -> Option<Self> {
-        list_of(value)?.iter().map(|item| parse_path(Path::new(text_of(&item.value)?), bases)).collect()
+        list_of(value)?
+            .iter()
+            .map(|item| parse_path(Path::new(text_of(&item.value)?), bases))
+            .collect()
     }
 
     fn of_text(text: &OsStr, bases: PathBases<'_>) -> Option<Self> {

@@ -118,7 +118,9 @@ fn mask_value(name: &str, value: &Json) -> Json {
         return Json::String(MASK.to_owned());
     }
     match value {
-        Json::Array(items) => Json::Array(items.iter().map(|item| mask_value(name, item)).collect()),
+        Json::Array(items) => {
+            Json::Array(items.iter().map(|item| mask_value(name, item)).collect())
+        }
         Json::Object(entries) => Json::Object(
             entries.iter().map(|(name, value)| (name.clone(), mask_value(name, value))).collect(),
         ),

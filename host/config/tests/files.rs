@@ -280,7 +280,8 @@ fn what_is_said_of_a_model_is_known_with_its_place() {
     let config = bench.load().unwrap();
     assert_eq!(config.model_settings["openai/x"].context_limit, Some(8_000));
     assert_eq!(config.model_settings["local/y"].context_limit, None);
-    let line = config.show_text().lines().find(|line| line.starts_with("models.")).unwrap().to_owned();
+    let line =
+        config.show_text().lines().find(|line| line.starts_with("models.")).unwrap().to_owned();
     assert!(line.starts_with("models.\"openai/x\".context_limit = 8000"), "{line}");
     assert!(line.contains("/.jaato/config.toml:2"), "{line}");
 }

@@ -10,7 +10,10 @@ fn with_nothing_there_every_value_is_built_in() {
     let bench = Bench::new();
     let config = bench.load().unwrap();
     for entry in config.entries() {
-        assert_eq!(entry.origins.iter().map(|it| it.layer()).collect::<Vec<_>>(), [ConfigLayer::BuiltIn]);
+        assert_eq!(
+            entry.origins.iter().map(|it| it.layer()).collect::<Vec<_>>(),
+            [ConfigLayer::BuiltIn]
+        );
     }
     assert_eq!(config.model.as_str(), "local/qwen2.5-coder-1.5b");
     assert_eq!(config.session.output_bytes_max, 16_384);

@@ -404,7 +404,7 @@ fn cases_are_read_with_their_lines() {
 /// The examples in the documentation may be a user's first rules, so they must mean what it says.
 #[test]
 fn the_examples_of_the_documentation_are_decided_as_it_says() {
-    use jaato_policy::{PolicyCall, CallingAgent, PluginSource, Rules, WorkspaceTrust, decide};
+    use jaato_policy::{CallingAgent, PluginSource, PolicyCall, Rules, WorkspaceTrust, decide};
     let page = include_str!("../../../docs/permissions.md");
     let mut blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     let (rules, cases) = (blocks.next().unwrap(), blocks.next().unwrap());

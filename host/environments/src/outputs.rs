@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use jaato_places::Owners;
+use jaato_places::TrustedOwners;
 use jaato_types::{Error, ErrorKind};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
@@ -47,7 +47,8 @@ impl OutputFolder {
         let folder = match self.folder.get() {
             Some(folder) => folder,
             None => {
-                let made = create_locked_folder(&self.parent).map_err(|error| folder_error(&self.parent, &error))?;
+                let made = create_locked_folder(&self.parent)
+                    .map_err(|error| folder_error(&self.parent, &error))?;
                 // Two calls may get here at the same time. One folder wins, and the other is
                 // removed.
                 self.folder.get_or_init(|| made)
@@ -60,7 +61,7 @@ impl OutputFolder {
     pub fn remove_abandoned_folders(&self) {
         // Usually there is nothing, and checking costs one system call.
         let Ok(entries) = std::fs::read_dir(&self.parent) else { return };
-        if jaato_places::check_folder(&self.parent, &Owners::own()).is_err() {
+        if jaato_places::check_folder(&self.parent, &TrustedOwners::this_user_and_root()).is_err() {
             return;
         }
         let Ok(lock) = File::open(&self.parent) else { return };
@@ -99,7 +100,7 @@ pub fn numbered_name(name: &str, number: u64) -> String {
 }
 
 fn create_locked_folder(parent: &Path) -> io::Result<LockedFolder> {
-    jaato_places::make(parent)?;
+    jaato_places::make_own_folder(parent)?;
     // Held until the new folder has its own lock, because a folder without one counts as dead.
     let sweeping = File::open(parent)?;
     let has_locks = sweeping.lock().is_ok();

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use jaato_http::header::HeaderValue;
-use jaato_http::{Client, Limits, Method, Redirects, Request, Url, is_loopback};
-use jaato_types::text::cut;
+use jaato_http::{
+    Client, ExchangeLimits, Method, OutgoingRequest, RedirectPolicy, Url, is_loopback,
+};
+use jaato_types::text::truncate_chars;
 use jaato_types::{Error, ErrorKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::file::{AuthorizedUser, Impersonated};
-use crate::token::Minted;
+use crate::file::{AuthorizedUser, ImpersonatedAccount};
+use crate::token::MintedToken;
 
 /// The longest wait for a token server.
 const WAIT: Duration = Duration::from_secs(20);
@@ -26,29 +28,32 @@ const TOLD_CHARS_MAX: usize = 300;
 
 /// A token server's answer.
 #[derive(Deserialize)]
-pub(crate) struct Answer {
+pub(crate) struct TokenResponse {
     access_token: String,
     #[serde(default)]
     expires_in: u64,
 }
 
-impl Answer {
-    pub(crate) fn into_minted(self, quota_project: Option<String>) -> Minted {
-        Minted::new(self.access_token, Duration::from_secs(self.expires_in), quota_project)
+impl TokenResponse {
+    pub(crate) fn into_minted(self, quota_project: Option<String>) -> MintedToken {
+        MintedToken::new(self.access_token, Duration::from_secs(self.expires_in), quota_project)
     }
 }
 
 /// A token server's refusal.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Refusal {
+struct TokenRefusal {
     /// A word, or in newer servers an object.
     error: Value,
     error_description: String,
 }
 
 /// Requests a token for a user who has logged in before.
-pub(crate) async fn of_user(client: &Client, user: &AuthorizedUser) -> Result<Minted, Error> {
+pub(crate) async fn request_user_token(
+    client: &Client,
+    user: &AuthorizedUser,
+) -> Result<MintedToken, Error> {
     let mut form = Url::parse("https://form.invalid").map_err(|error| unusable(&error))?;
     form.query_pairs_mut()
         .append_pair("grant_type", "refresh_token")
@@ -60,19 +65,19 @@ pub(crate) async fn of_user(client: &Client, user: &AuthorizedUser) -> Result<Mi
     request.headers.insert("content-type", kind);
     request.body = form.query().unwrap_or_default().to_owned().into();
     let secrets = [user.refresh_token.as_str(), user.client_secret.as_str()];
-    let answer: Answer = read(&send(client, request, &secrets).await?)?;
+    let answer: TokenResponse = read(&send(client, request, &secrets).await?)?;
     Ok(answer.into_minted(user.quota_project_id.clone()))
 }
 
 /// Requests a token for another account, with a token of our own.
-pub(crate) async fn in_the_name_of(
+pub(crate) async fn request_impersonated_token(
     client: &Client,
-    account: &Impersonated,
+    account: &ImpersonatedAccount,
     (own, scope): (&str, &str),
-) -> Result<Minted, Error> {
+) -> Result<MintedToken, Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Answer {
+    struct ImpersonationResponse {
         access_token: String,
     }
     let mut request = post(&account.service_account_impersonation_url)?;
@@ -84,17 +89,17 @@ pub(crate) async fn in_the_name_of(
     let lifetime = format!("{}s", LIFETIME.as_secs());
     let asked = json!({ "scope": [scope], "lifetime": lifetime, "delegates": account.delegates });
     request.body = asked.to_string().into();
-    let answer: Answer = read(&send(client, request, &[own]).await?)?;
-    Ok(Minted::new(answer.access_token, LIFETIME, account.quota_project_id.clone()))
+    let answer: ImpersonationResponse = read(&send(client, request, &[own]).await?)?;
+    Ok(MintedToken::new(answer.access_token, LIFETIME, account.quota_project_id.clone()))
 }
 
-fn post(url: &str) -> Result<Request, Error> {
-    let mut request = Request::new(Method::POST, url).map_err(|error| unusable(&error))?;
+fn post(url: &str) -> Result<OutgoingRequest, Error> {
+    let mut request = OutgoingRequest::new(Method::POST, url).map_err(|error| unusable(&error))?;
     if request.url.scheme() != "https" && !is_loopback(&request.url) {
         return Err(unusable(&"it names a server without encryption"));
     }
-    request.redirects = Redirects::Refuse;
-    request.limits = Limits { answer: WAIT, idle: WAIT, body_bytes_max: ANSWER_BYTES_MAX };
+    request.redirects = RedirectPolicy::Refuse;
+    request.limits = ExchangeLimits { answer: WAIT, idle: WAIT, body_bytes_max: ANSWER_BYTES_MAX };
     Ok(request)
 }
 
@@ -105,7 +110,11 @@ fn unusable(what: &dyn std::fmt::Display) -> Error {
 
 /// Sends a request and returns the body of a successful answer. Removes these secrets from errors,
 /// in case the server repeats them.
-async fn send(client: &Client, request: Request, secrets: &[&str]) -> Result<Vec<u8>, Error> {
+async fn send(
+    client: &Client,
+    request: OutgoingRequest,
+    secrets: &[&str],
+) -> Result<Vec<u8>, Error> {
     let failed = |error: jaato_http::HttpError| {
         let text = format!("cannot get a token for Google's servers: {error}");
         Error::new(ErrorKind::Provider, text).temporary()
@@ -126,7 +135,7 @@ async fn send(client: &Client, request: Request, secrets: &[&str]) -> Result<Vec
 
 /// Describes a token server's refusal, with a hint.
 fn refused(server: &str, status: u16, body: &[u8]) -> Error {
-    let refusal: Refusal = serde_json::from_slice(body).unwrap_or_default();
+    let refusal: TokenRefusal = serde_json::from_slice(body).unwrap_or_default();
     let word = refusal.error.as_str().map(str::to_owned);
     let word = word.or_else(|| refusal.error["status"].as_str().map(str::to_owned));
     let word = word.unwrap_or_else(|| format!("HTTP {status}"));
@@ -134,7 +143,7 @@ fn refused(server: &str, status: u16, body: &[u8]) -> Error {
         Some(message) => message.to_owned(),
         None => refusal.error_description,
     };
-    let about = cut(&about, TOLD_CHARS_MAX);
+    let about = truncate_chars(&about, TOLD_CHARS_MAX);
     let about = if about.is_empty() { about } else { format!(": {about}") };
     let text = format!("`{server}` refused a token for Google's servers ({word}){about}");
     let error = Error::new(ErrorKind::Configuration, text);

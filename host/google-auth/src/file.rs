@@ -3,7 +3,7 @@
 use jaato_types::{Error, ErrorKind};
 use serde::Deserialize;
 
-use crate::places::Named;
+use crate::places::CredentialsFile;
 
 /// The token server if a file does not name one.
 const TOKEN_URL: &str = "https://oauth2.googleapis.com/token";
@@ -11,13 +11,13 @@ const TOKEN_URL: &str = "https://oauth2.googleapis.com/token";
 /// The content of a credentials file, by its `type`. Not `Debug`, because most of it is secret.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(crate) enum Credentials {
+pub(crate) enum GoogleCredentials {
     /// The key of a service account.
     ServiceAccount(ServiceAccount),
     /// The result of a user's login.
     AuthorizedUser(AuthorizedUser),
     /// A service account that another account impersonates.
-    ImpersonatedServiceAccount(Impersonated),
+    ImpersonatedServiceAccount(ImpersonatedAccount),
     /// An account with another identity provider, such as another cloud.
     ExternalAccount,
     /// The same, after a user's login.
@@ -47,9 +47,9 @@ pub(crate) struct AuthorizedUser {
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Impersonated {
+pub(crate) struct ImpersonatedAccount {
     pub(crate) service_account_impersonation_url: String,
-    pub(crate) source_credentials: Box<Credentials>,
+    pub(crate) source_credentials: Box<GoogleCredentials>,
     #[serde(default)]
     pub(crate) delegates: Vec<String>,
     #[serde(default)]
@@ -64,7 +64,10 @@ fn token_url() -> String {
 ///
 /// # Errors
 /// `configuration` if it is not a credentials file. No error contains its content.
-pub(crate) fn read(text: &[u8], named: &Named) -> Result<Credentials, Error> {
+pub(crate) fn parse_credentials(
+    text: &[u8],
+    named: &CredentialsFile,
+) -> Result<GoogleCredentials, Error> {
     serde_json::from_slice(text).map_err(|error| {
         // Serde's own message may repeat a value.
         let what = match error.classify() {

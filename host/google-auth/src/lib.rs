@@ -11,10 +11,10 @@
 //! - Servers that a file names are contacted only over https, or on loopback.
 //!
 //! ```
-//! use jaato_google_auth::{Minter, Places};
+//! use jaato_google_auth::{TokenMinter, GoogleCredentialSources};
 //!
-//! let places = Places { metadata: None, ..Places::default() };
-//! assert_eq!(Minter::new(places).found(), None);
+//! let places = GoogleCredentialSources { metadata: None, ..GoogleCredentialSources::default() };
+//! assert_eq!(TokenMinter::new(places).found(), None);
 //! ```
 
 mod exchange;
@@ -25,6 +25,6 @@ mod minter;
 mod places;
 mod token;
 
-pub use minter::Minter;
-pub use places::{Named, Places};
-pub use token::Token;
+pub use minter::TokenMinter;
+pub use places::{CredentialsFile, GoogleCredentialSources};
+pub use token::AccessToken;

@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use jaato_http::header::HeaderValue;
-use jaato_http::{Client, Limits, Network, Proxies, Redirects, Request, Settings};
+use jaato_http::{
+    Client, ExchangeLimits, HttpClientSettings, NetworkAccess, OutgoingRequest, Proxies,
+    RedirectPolicy,
+};
 use jaato_types::Error;
 
-use crate::exchange::{Answer, read};
-use crate::token::Minted;
+use crate::exchange::{TokenResponse, read};
+use crate::token::MintedToken;
 
 /// How long a machine's token server may take to respond. Other machines do not wait longer,
 /// because there the name may lead nowhere.
@@ -23,14 +26,20 @@ const FLAVOR: &str = "metadata-flavor";
 ///
 /// # Errors
 /// The problem with an answer.
-pub(crate) async fn ask(host: &str, network: Network) -> Result<Option<Minted>, Error> {
+pub(crate) async fn request_machine_token(
+    host: &str,
+    network: NetworkAccess,
+) -> Result<Option<MintedToken>, Error> {
     let path = "computeMetadata/v1/instance/service-accounts/default/token";
-    let Ok(mut request) = Request::get(&format!("http://{host}/{path}")) else { return Ok(None) };
+    let Ok(mut request) = OutgoingRequest::get(&format!("http://{host}/{path}")) else {
+        return Ok(None);
+    };
     request.headers.insert(FLAVOR, HeaderValue::from_static("Google"));
-    request.redirects = Redirects::Refuse;
-    request.limits = Limits { answer: WAIT, idle: WAIT, body_bytes_max: ANSWER_BYTES_MAX };
+    request.redirects = RedirectPolicy::Refuse;
+    request.limits = ExchangeLimits { answer: WAIT, idle: WAIT, body_bytes_max: ANSWER_BYTES_MAX };
     let proxies = Proxies::none();
-    let client = Client::new(Settings { network, proxies, ..Settings::default() });
+    let client =
+        Client::new(HttpClientSettings { network, proxies, ..HttpClientSettings::default() });
     let Ok(Ok(answer)) = tokio::time::timeout(WAIT, client.send(request)).await else {
         return Ok(None);
     };
@@ -39,6 +48,6 @@ pub(crate) async fn ask(host: &str, network: Network) -> Result<Option<Minted>, 
         return Ok(None);
     }
     let Ok(body) = answer.bytes().await else { return Ok(None) };
-    let answer: Answer = read(&body)?;
+    let answer: TokenResponse = read(&body)?;
     Ok(Some(answer.into_minted(None)))
 }

@@ -7,50 +7,50 @@ use jaato_http::Client;
 use jaato_types::{Error, ErrorKind};
 use tokio::sync::Mutex;
 
-use crate::file::{Credentials, ServiceAccount};
-use crate::places::{Named, Places};
-use crate::token::{Minted, Token};
+use crate::file::{GoogleCredentials, ServiceAccount};
+use crate::places::{CredentialsFile, GoogleCredentialSources};
+use crate::token::{AccessToken, MintedToken};
 use crate::{exchange, file, jwt, metadata};
 
 /// The most bytes of a credentials file. Real ones have 3,000.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Mints tokens from the credentials at these places.
-pub struct Minter {
-    places: Places,
-    kept: Mutex<Kept>,
+pub struct TokenMinter {
+    places: GoogleCredentialSources,
+    kept: Mutex<TokenCache>,
 }
 
 #[derive(Default)]
-struct Kept {
-    minted: Option<Minted>,
+struct TokenCache {
+    minted: Option<MintedToken>,
     /// Whether the machine is known to have no token server.
     is_machine_asked: bool,
     /// Whether the machine has ever given a token.
     has_machine: bool,
 }
 
-impl fmt::Debug for Minter {
+impl fmt::Debug for TokenMinter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Minter").field("places", &self.places).finish_non_exhaustive()
     }
 }
 
-impl Minter {
+impl TokenMinter {
     /// Creates a minter, without reading or requesting anything.
-    pub fn new(places: Places) -> Self {
+    pub fn new(places: GoogleCredentialSources) -> Self {
         Self { places, kept: Mutex::default() }
     }
 
     /// Returns the file that is used. Returns `None` if there is none, although the machine may
     /// have an account.
-    pub fn found(&self) -> Option<String> {
+    pub fn used_file(&self) -> Option<String> {
         self.places.file().map(|named| named.place)
     }
 
     /// Describes the places that are searched besides the file that the user names.
-    pub fn looked_at(&self) -> String {
-        self.places.looked_at()
+    pub fn searched_places(&self) -> String {
+        self.places.searched_places()
     }
 
     /// Returns a token that is valid for at least some minutes. `refused` is a token that a server
@@ -59,7 +59,11 @@ impl Minter {
     /// # Errors
     /// `not_found` if no credentials exist. `configuration` if they cannot be used. `provider`
     /// if a server does not answer.
-    pub async fn token(&self, client: &Client, refused: Option<&str>) -> Result<Token, Error> {
+    pub async fn token(
+        &self,
+        client: &Client,
+        refused: Option<&str>,
+    ) -> Result<AccessToken, Error> {
         let mut kept = self.kept.lock().await;
         if let Some(minted) = &kept.minted
             && minted.fresh_until > Instant::now()
@@ -69,8 +73,8 @@ impl Minter {
         }
         kept.minted = None;
         let mut minted = match self.places.file() {
-            Some(named) => of_file(&named, &self.places.scope, client).await?,
-            None => self.of_machine(&mut kept, client).await?,
+            Some(named) => mint_from_file(&named, &self.places.scope, client).await?,
+            None => self.mint_from_machine(&mut kept, client).await?,
         };
         if let Some(project) = &self.places.quota_project {
             minted.token.quota_project = Some(project.clone());
@@ -80,9 +84,13 @@ impl Minter {
         Ok(token)
     }
 
-    async fn of_machine(&self, kept: &mut Kept, client: &Client) -> Result<Minted, Error> {
+    async fn mint_from_machine(
+        &self,
+        kept: &mut TokenCache,
+        client: &Client,
+    ) -> Result<MintedToken, Error> {
         if let Some(host) = self.places.metadata.as_ref().filter(|_| !kept.is_machine_asked) {
-            if let Some(minted) = metadata::ask(host, client.network()).await? {
+            if let Some(minted) = metadata::request_machine_token(host, client.network()).await? {
                 kept.has_machine = true;
                 return Ok(minted);
             }
@@ -94,7 +102,7 @@ impl Minter {
         }
         let text = "there are no credentials for Google Cloud: \
                     `GOOGLE_APPLICATION_CREDENTIALS` is not set";
-        let looked_at = self.looked_at();
+        let looked_at = self.searched_places();
         let also = if looked_at.is_empty() { looked_at } else { format!(", no {looked_at}") };
         Err(Error::new(ErrorKind::NotFound, format!("{text}{also}")).with_hint(
             "run `gcloud auth application-default login`, or set `GOOGLE_APPLICATION_CREDENTIALS` \
@@ -104,7 +112,11 @@ impl Minter {
 }
 
 /// Mints a token from a file.
-async fn of_file(named: &Named, scope: &str, client: &Client) -> Result<Minted, Error> {
+async fn mint_from_file(
+    named: &CredentialsFile,
+    scope: &str,
+    client: &Client,
+) -> Result<MintedToken, Error> {
     let wrong = |what: &dyn fmt::Display| {
         let text = format!("`{}` ({}) {what}", named.path.display(), named.place);
         Error::new(ErrorKind::Configuration, text)
@@ -120,31 +132,40 @@ async fn of_file(named: &Named, scope: &str, client: &Client) -> Result<Minted, 
         wrong(&"contains credentials of a type that jaato does not support")
             .with_hint("use a service account, or run `gcloud auth application-default login`")
     };
-    match file::read(&text, named)? {
-        Credentials::ServiceAccount(account) => of_service_account(account, scope).await,
-        Credentials::AuthorizedUser(user) => exchange::of_user(client, &user).await,
-        Credentials::ImpersonatedServiceAccount(account) => {
+    match file::parse_credentials(&text, named)? {
+        GoogleCredentials::ServiceAccount(account) => {
+            mint_from_service_account(account, scope).await
+        }
+        GoogleCredentials::AuthorizedUser(user) => {
+            exchange::request_user_token(client, &user).await
+        }
+        GoogleCredentials::ImpersonatedServiceAccount(account) => {
             let own = match *account.source_credentials {
-                Credentials::ServiceAccount(ref own) => {
-                    of_service_account(own.clone(), scope).await?
+                GoogleCredentials::ServiceAccount(ref own) => {
+                    mint_from_service_account(own.clone(), scope).await?
                 }
-                Credentials::AuthorizedUser(ref user) => exchange::of_user(client, user).await?,
+                GoogleCredentials::AuthorizedUser(ref user) => {
+                    exchange::request_user_token(client, user).await?
+                }
                 _ => return Err(not_yet()),
             };
-            exchange::in_the_name_of(client, &account, (&own.token.text, scope)).await
+            exchange::request_impersonated_token(client, &account, (&own.token.text, scope)).await
         }
-        Credentials::ExternalAccount
-        | Credentials::ExternalAccountAuthorizedUser
-        | Credentials::Other => Err(not_yet()),
+        GoogleCredentials::ExternalAccount
+        | GoogleCredentials::ExternalAccountAuthorizedUser
+        | GoogleCredentials::Other => Err(not_yet()),
     }
 }
 
 /// Signs a token. Runs on its own thread, because that takes milliseconds.
-async fn of_service_account(account: ServiceAccount, scope: &str) -> Result<Minted, Error> {
+async fn mint_from_service_account(
+    account: ServiceAccount,
+    scope: &str,
+) -> Result<MintedToken, Error> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let scope = scope.to_owned();
     let sign = move || jwt::sign(&account, &scope, now.as_secs());
     let signed = tokio::task::spawn_blocking(sign).await;
     let signed = signed.map_err(|_| Error::new(ErrorKind::HostBug, "no token was signed"))?;
-    Ok(Minted::new(signed?, Duration::from_secs(jwt::LIFETIME_S), None))
+    Ok(MintedToken::new(signed?, Duration::from_secs(jwt::LIFETIME_S), None))
 }

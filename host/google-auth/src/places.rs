@@ -10,7 +10,7 @@ const METADATA_HOST: &str = "metadata.google.internal";
 
 /// A file, and what names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct CredentialsFile {
     /// The file.
     pub path: PathBuf,
     /// What names it, for users: `variable GOOGLE_APPLICATION_CREDENTIALS`.
@@ -19,9 +19,9 @@ pub struct Named {
 
 /// The places of credentials, in search order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Places {
+pub struct GoogleCredentialSources {
     /// The file that the user names. If there is one, no other place is searched.
-    pub named: Option<Named>,
+    pub named: Option<CredentialsFile>,
     /// The path of the `gcloud` file.
     pub gcloud: Option<PathBuf>,
     /// The machine's token server: `HOST` or `HOST:PORT`. `None` if no server may be asked.
@@ -32,11 +32,11 @@ pub struct Places {
     pub scope: String,
 }
 
-impl Places {
+impl GoogleCredentialSources {
     /// Reads them from the variables of Google's own libraries: `CLOUDSDK_CONFIG`, `HOME`,
     /// `GCE_METADATA_HOST`, `NO_GCE_CHECK`, `GOOGLE_CLOUD_QUOTA_PROJECT`.
     pub fn from_variables(
-        named: Option<Named>,
+        named: Option<CredentialsFile>,
         scope: &str,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Self {
@@ -57,9 +57,9 @@ impl Places {
     }
 
     /// Returns the file that is used, and what names it.
-    pub(crate) fn file(&self) -> Option<Named> {
+    pub(crate) fn file(&self) -> Option<CredentialsFile> {
         let gcloud = self.gcloud.as_ref().filter(|path| path.is_file());
-        let of_gcloud = gcloud.map(|path| Named {
+        let of_gcloud = gcloud.map(|path| CredentialsFile {
             path: path.clone(),
             place: format!("gcloud's file {}", path.display()),
         });
@@ -67,7 +67,7 @@ impl Places {
     }
 
     /// Describes the searched places besides the file that the user names.
-    pub(crate) fn looked_at(&self) -> String {
+    pub(crate) fn searched_places(&self) -> String {
         let gcloud = self.gcloud.as_ref().map(|path| format!("`{}`", path.display()));
         let metadata = self.metadata.as_ref().map(|_| "the machine's metadata server".to_owned());
         gcloud.into_iter().chain(metadata).collect::<Vec<_>>().join(", ")
@@ -78,11 +78,11 @@ impl Places {
 mod tests {
     use super::*;
 
-    fn read(variables: &[(&str, &str)]) -> Places {
+    fn read(variables: &[(&str, &str)]) -> GoogleCredentialSources {
         let found = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
         };
-        Places::from_variables(None, "", found)
+        GoogleCredentialSources::from_variables(None, "", found)
     }
 
     #[test]
@@ -102,6 +102,6 @@ mod tests {
         assert_eq!(other.metadata.as_deref(), Some("127.0.0.1:1"));
         assert_eq!(other.quota_project.as_deref(), Some("billed"));
         let none = read(&[("HOME", "relative"), ("NO_GCE_CHECK", "True")]);
-        assert_eq!(none, Places::default());
+        assert_eq!(none, GoogleCredentialSources::default());
     }
 }

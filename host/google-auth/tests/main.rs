@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jaato_google_auth::{Minter, Named, Places, Token};
-use jaato_http::{Client, Network, Proxies, Settings};
+use jaato_google_auth::{AccessToken, CredentialsFile, GoogleCredentialSources, TokenMinter};
+use jaato_http::{Client, HttpClientSettings, NetworkAccess, Proxies};
 use jaato_types::{Error, ErrorKind};
 use ring::signature::{KeyPair as _, RSA_PKCS1_2048_8192_SHA256, RsaKeyPair, UnparsedPublicKey};
 use rustls_pki_types::PrivatePkcs8KeyDer;
@@ -20,7 +20,7 @@ use tokio::net::TcpListener;
 const KEY: &str = include_str!("throwaway-key.pem");
 
 fn client() -> Client {
-    Client::new(Settings { proxies: Proxies::none(), ..Settings::default() })
+    Client::new(HttpClientSettings { proxies: Proxies::none(), ..HttpClientSettings::default() })
 }
 
 /// A server that answers each request with `answer`, and records the requests.
@@ -95,14 +95,14 @@ impl Folder {
 
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 
-fn named(path: &Path) -> Places {
+fn named(path: &Path) -> GoogleCredentialSources {
     let place = "variable GOOGLE_APPLICATION_CREDENTIALS".to_owned();
-    let named = Some(Named { path: path.to_owned(), place });
-    Places { named, scope: SCOPE.to_owned(), ..Places::default() }
+    let named = Some(CredentialsFile { path: path.to_owned(), place });
+    GoogleCredentialSources { named, scope: SCOPE.to_owned(), ..GoogleCredentialSources::default() }
 }
 
-async fn mint(places: Places) -> Result<Token, Error> {
-    Minter::new(places).token(&client(), None).await
+async fn mint(places: GoogleCredentialSources) -> Result<AccessToken, Error> {
+    TokenMinter::new(places).token(&client(), None).await
 }
 
 fn user(token_uri: &str) -> Value {
@@ -144,7 +144,7 @@ async fn a_service_account_signs_its_own_token() {
 async fn a_persons_login_is_exchanged_once_and_again_when_a_server_refuses_it() {
     let (server, folder) = (Server::of_tokens().await, Folder::new());
     let path = folder.file(&user(&format!("http://{}/token", server.address)));
-    let minter = Minter::new(named(&path));
+    let minter = TokenMinter::new(named(&path));
     let first = minter.token(&client(), None).await.unwrap();
     assert_eq!((first.text.as_str(), first.quota_project.as_deref()), ("token-0", Some("billed")));
     assert_eq!(minter.token(&client(), None).await.unwrap(), first);
@@ -168,7 +168,8 @@ async fn a_token_that_ends_soon_is_not_used_again() {
     })
     .await;
     let folder = Folder::new();
-    let minter = Minter::new(named(&folder.file(&user(&format!("http://{}", server.address)))));
+    let minter =
+        TokenMinter::new(named(&folder.file(&user(&format!("http://{}", server.address)))));
     for expected in ["token-0", "token-1"] {
         assert_eq!(minter.token(&client(), None).await.unwrap().text, expected);
     }
@@ -197,10 +198,10 @@ async fn one_account_acts_in_the_name_of_another() {
 #[tokio::test]
 async fn the_machines_account_is_asked_where_there_is_no_file() {
     let server = Server::of_tokens().await;
-    let places = Places {
+    let places = GoogleCredentialSources {
         metadata: Some(server.address.clone()),
         quota_project: Some("billed".to_owned()),
-        ..Places::default()
+        ..GoogleCredentialSources::default()
     };
     let token = mint(places).await.unwrap();
     assert_eq!((token.text.as_str(), token.quota_project.as_deref()), ("token-0", Some("billed")));
@@ -214,7 +215,10 @@ async fn the_machines_account_is_asked_where_there_is_no_file() {
 async fn where_there_is_nothing_a_person_is_told_what_to_do_and_the_machine_is_asked_once() {
     let server = Server::start(|_| (404, json!({}))).await;
     let metadata = Some(server.address.clone());
-    let minter = Minter::new(Places { metadata, ..Places::default() });
+    let minter = TokenMinter::new(GoogleCredentialSources {
+        metadata,
+        ..GoogleCredentialSources::default()
+    });
     for _ in 0..2 {
         let error = minter.token(&client(), None).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::NotFound);
@@ -222,9 +226,15 @@ async fn where_there_is_nothing_a_person_is_told_what_to_do_and_the_machine_is_a
         assert!(error.hint.unwrap().contains("gcloud auth application-default login"));
     }
     assert_eq!(server.asked().len(), 1);
-    let offline = Client::new(Settings { network: Network::Offline, ..Settings::default() });
+    let offline = Client::new(HttpClientSettings {
+        network: NetworkAccess::Offline,
+        ..HttpClientSettings::default()
+    });
     let metadata = Some("metadata.google.internal".to_owned());
-    let minter = Minter::new(Places { metadata, ..Places::default() });
+    let minter = TokenMinter::new(GoogleCredentialSources {
+        metadata,
+        ..GoogleCredentialSources::default()
+    });
     let error = minter.token(&offline, None).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::NotFound);
 }
@@ -234,7 +244,7 @@ async fn a_named_file_counts_alone_and_what_is_wrong_with_it_is_told_without_wha
     let (server, folder) = (Server::of_tokens().await, Folder::new());
     let check = async |path: PathBuf, expected: &str| {
         let metadata = Some(server.address.clone());
-        let error = mint(Places { metadata, ..named(&path) }).await.unwrap_err();
+        let error = mint(GoogleCredentialSources { metadata, ..named(&path) }).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::Configuration);
         assert!(error.message.contains(expected), "{error}");
         assert!(!format!("{error:?}").contains("hidden"), "{error:?}");
@@ -264,11 +274,17 @@ async fn a_named_file_counts_alone_and_what_is_wrong_with_it_is_told_without_wha
 async fn gclouds_file_counts_where_nobody_names_one() {
     let (server, folder) = (Server::of_tokens().await, Folder::new());
     let path = folder.file(&user(&format!("http://{}", server.address)));
-    let minter = Minter::new(Places { gcloud: Some(path.clone()), ..Places::default() });
-    assert_eq!(minter.found(), Some(format!("gcloud's file {}", path.display())));
+    let minter = TokenMinter::new(GoogleCredentialSources {
+        gcloud: Some(path.clone()),
+        ..GoogleCredentialSources::default()
+    });
+    assert_eq!(minter.used_file(), Some(format!("gcloud's file {}", path.display())));
     assert_eq!(minter.token(&client(), None).await.unwrap().text, "token-0");
-    let none = Minter::new(Places { gcloud: Some(path.join("none")), ..Places::default() });
-    assert_eq!(none.found(), None);
+    let none = TokenMinter::new(GoogleCredentialSources {
+        gcloud: Some(path.join("none")),
+        ..GoogleCredentialSources::default()
+    });
+    assert_eq!(none.used_file(), None);
 }
 
 #[tokio::test]
@@ -279,7 +295,8 @@ async fn what_a_server_repeats_of_a_secret_is_not_told_and_what_it_promises_is_b
     })
     .await;
     let folder = Folder::new();
-    let minter = Minter::new(named(&folder.file(&user(&format!("http://{}", server.address)))));
+    let minter =
+        TokenMinter::new(named(&folder.file(&user(&format!("http://{}", server.address)))));
     let error = minter.token(&client(), None).await.unwrap_err();
     assert!(error.message.contains("bad ********"), "{error}");
     assert_eq!(minter.token(&client(), None).await.unwrap().text, "t");
@@ -293,7 +310,10 @@ async fn a_machine_that_gave_a_token_once_is_asked_again_after_a_failure() {
     })
     .await;
     let metadata = Some(server.address.clone());
-    let minter = Minter::new(Places { metadata, ..Places::default() });
+    let minter = TokenMinter::new(GoogleCredentialSources {
+        metadata,
+        ..GoogleCredentialSources::default()
+    });
     assert_eq!(minter.token(&client(), None).await.unwrap().text, "token-0");
     let error = minter.token(&client(), None).await.unwrap_err();
     let is_temporary = error.retry == jaato_types::Retry::Temporary;

@@ -35,18 +35,18 @@ impl FileBody {
 
     /// Returns the body to send.
     pub(crate) fn to_sent(&self) -> reqwest::Body {
-        reqwest::Body::wrap(Sent { body: self.clone(), at: 0, reading: None })
+        reqwest::Body::wrap(FileBodyStream { body: self.clone(), at: 0, reading: None })
     }
 }
 
 /// A body that is being sent.
-struct Sent {
+struct FileBodyStream {
     body: FileBody,
     at: u64,
     reading: Option<JoinHandle<io::Result<Bytes>>>,
 }
 
-impl Body for Sent {
+impl Body for FileBodyStream {
     type Data = Bytes;
     type Error = io::Error;
 

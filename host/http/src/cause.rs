@@ -6,7 +6,7 @@ use std::io;
 use crate::{HttpError, MaskedUrl, is_loopback};
 
 /// Converts an error that occurred before any answer.
-pub(crate) fn before_answer(
+pub(crate) fn error_before_answer(
     error: reqwest::Error,
     url: MaskedUrl,
     proxy: Option<MaskedUrl>,
@@ -22,7 +22,7 @@ pub(crate) fn before_answer(
         return HttpError::Transfer { url, reason: reason(&error) };
     }
     if error.is_timeout() {
-        let phase = crate::Phase::Connect;
+        let phase = crate::RequestPhase::Connect;
         return HttpError::Timeout { url, phase, after: connect_timeout };
     }
     if chain(&error).any(|cause| cause.to_string() == "dns error") {
@@ -35,7 +35,7 @@ pub(crate) fn before_answer(
 }
 
 /// Converts an error in the middle of a body.
-pub(crate) fn in_body(
+pub(crate) fn error_in_body(
     error: reqwest::Error,
     url: MaskedUrl,
     received: u64,

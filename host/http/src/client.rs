@@ -8,9 +8,10 @@ use reqwest::header::{self, HeaderMap, HeaderName};
 use reqwest::{Method, Url};
 use tokio::sync::OnceCell;
 
-use crate::proxy::Route;
+use crate::proxy::ProxyRoute;
 use crate::{
-    HttpError, MaskedUrl, Phase, Proxies, RedirectProblem, Redirects, Request, Response, cause, tls,
+    HttpError, MaskedUrl, OutgoingRequest, Proxies, RedirectPolicy, RedirectProblem, RequestPhase,
+    Response, cause, tls,
 };
 
 /// Longest wait for a connection (name, address, proxy and TLS together). A host that does not
@@ -27,7 +28,7 @@ const CROSS_ORIGIN_HEADERS: [HeaderName; 5] =
 
 /// Whether anything may be sent at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Network {
+pub enum NetworkAccess {
     /// Requests are sent.
     Online,
     /// Each request is refused before a name is looked up.
@@ -36,23 +37,23 @@ pub enum Network {
 
 /// The settings of a client.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct HttpClientSettings {
     /// The user agent.
     pub user_agent: String,
     /// Whether it may send anything.
-    pub network: Network,
+    pub network: NetworkAccess,
     /// The proxies for requests.
     pub proxies: Proxies,
     /// Longest wait for a connection.
     pub connect_timeout: Duration,
 }
 
-impl Default for Settings {
+impl Default for HttpClientSettings {
     /// Online, `jaato/VERSION`, proxies from the process's variables, 5 s to connect.
     fn default() -> Self {
         Self {
             user_agent: concat!("jaato/", env!("CARGO_PKG_VERSION")).to_owned(),
-            network: Network::Online,
+            network: NetworkAccess::Online,
             proxies: Proxies::from_variables(|name| std::env::var(name).ok()),
             connect_timeout: CONNECT_TIMEOUT,
         }
@@ -62,32 +63,32 @@ impl Default for Settings {
 /// Sends requests. Clones share the connections. Needs tokio with I/O and time.
 #[derive(Clone)]
 pub struct Client {
-    inner: Arc<Inner>,
+    inner: Arc<HttpClientInner>,
 }
 
-struct Inner {
-    settings: Settings,
+struct HttpClientInner {
+    settings: HttpClientSettings,
     /// For connections without TLS. Reads no certificates.
-    plain: OnceCell<Engine>,
+    plain: OnceCell<HttpEngine>,
     /// For all others.
-    secure: OnceCell<Engine>,
+    secure: OnceCell<HttpEngine>,
 }
 
 /// A library client, created for the first request that needs it.
-struct Engine {
+struct HttpEngine {
     client: reqwest::Client,
-    route: Route,
+    route: ProxyRoute,
 }
 
 impl Client {
     /// Creates a client. Opens and reads nothing.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: HttpClientSettings) -> Self {
         let (plain, secure) = (OnceCell::new(), OnceCell::new());
-        Self { inner: Arc::new(Inner { settings, plain, secure }) }
+        Self { inner: Arc::new(HttpClientInner { settings, plain, secure }) }
     }
 
     /// Returns whether requests are sent or refused.
-    pub fn network(&self) -> Network {
+    pub fn network(&self) -> NetworkAccess {
         self.inner.settings.network
     }
 
@@ -95,8 +96,8 @@ impl Client {
     ///
     /// Redirects of a `GET` or `HEAD` are followed, but never from `https` to `http`, and to
     /// another origin only with headers that hold no secret. Dropping the future ends the exchange.
-    pub async fn send(&self, request: Request) -> Result<Response, HttpError> {
-        if self.network() == Network::Offline {
+    pub async fn send(&self, request: OutgoingRequest) -> Result<Response, HttpError> {
+        if self.network() == NetworkAccess::Offline {
             return Err(HttpError::Offline { url: MaskedUrl::new(&request.url) });
         }
         let mut headers = request.all_headers();
@@ -124,7 +125,7 @@ impl Client {
 
     async fn exchange(
         &self,
-        request: &Request,
+        request: &OutgoingRequest,
         url: &Url,
         headers: HeaderMap,
     ) -> Result<reqwest::Response, HttpError> {
@@ -138,18 +139,18 @@ impl Client {
         }
         let masked = MaskedUrl::new(url);
         let Ok(answer) = tokio::time::timeout(request.limits.answer, builder.send()).await else {
-            let (phase, after) = (Phase::Answer, request.limits.answer);
+            let (phase, after) = (RequestPhase::Answer, request.limits.answer);
             return Err(HttpError::Timeout { url: masked, phase, after });
         };
         answer.map_err(|error| {
             let proxy = engine.route.proxy_of(url).map(|proxy| MaskedUrl::new(&proxy));
-            cause::before_answer(error, masked, proxy, self.inner.settings.connect_timeout)
+            cause::error_before_answer(error, masked, proxy, self.inner.settings.connect_timeout)
         })
     }
 
     /// Returns the engine for a URL: the one without certificates if neither the server nor the
     /// proxy needs any.
-    async fn engine(&self, url: &Url) -> Result<&Engine, HttpError> {
+    async fn engine(&self, url: &Url) -> Result<&HttpEngine, HttpError> {
         let inner = &self.inner;
         let needs_tls = if url.scheme() == "https" {
             true
@@ -158,13 +159,13 @@ impl Client {
             proxy.is_some_and(|proxy| proxy.scheme() == "https")
         };
         if !needs_tls {
-            let make = async || Engine::new(&inner.settings, tls::without_roots()?);
+            let make = async || HttpEngine::new(&inner.settings, tls::without_roots()?);
             return inner.plain.get_or_try_init(make).await;
         }
         let make = async || {
             let roots = tokio::task::spawn_blocking(tls::with_system_roots).await;
             let roots = roots.map_err(|error| HttpError::SetUp { reason: error.to_string() })?;
-            Engine::new(&inner.settings, roots?)
+            HttpEngine::new(&inner.settings, roots?)
         };
         inner.secure.get_or_try_init(make).await
     }
@@ -176,8 +177,8 @@ impl fmt::Debug for Client {
     }
 }
 
-impl Engine {
-    fn new(settings: &Settings, tls: rustls::ClientConfig) -> Result<Self, HttpError> {
+impl HttpEngine {
+    fn new(settings: &HttpClientSettings, tls: rustls::ClientConfig) -> Result<Self, HttpError> {
         let set_up = |error: reqwest::Error| HttpError::SetUp { reason: error.to_string() };
         let route = settings.proxies.route()?;
         let mut builder = reqwest::Client::builder()
@@ -187,7 +188,7 @@ impl Engine {
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
             .no_proxy();
-        for proxy in route.for_client().map_err(set_up)? {
+        for proxy in route.reqwest_proxies().map_err(set_up)? {
             builder = builder.proxy(proxy);
         }
         let client = builder.build().map_err(set_up)?;
@@ -200,7 +201,7 @@ impl Engine {
 /// Implemented here because the library removes only well-known headers for another origin, and
 /// would repeat a body there.
 fn target(
-    request: &Request,
+    request: &OutgoingRequest,
     from: &Url,
     answer: &reqwest::Response,
 ) -> Result<Option<Url>, RedirectProblem> {
@@ -220,7 +221,7 @@ fn target(
         ("https", "http") => return Err(RedirectProblem::Downgrade(MaskedUrl::new(&to))),
         _ => return Err(bad()),
     }
-    if request.redirects == Redirects::Refuse {
+    if request.redirects == RedirectPolicy::Refuse {
         return Err(RedirectProblem::Refused(MaskedUrl::new(&to)));
     }
     if !matches!(request.method, Method::GET | Method::HEAD) {
@@ -240,9 +241,11 @@ mod tests {
 
     #[tokio::test]
     async fn offline_refuses_before_anything_is_made_that_could_look_up_a_name() {
-        let settings = Settings { network: Network::Offline, ..Settings::default() };
+        let settings =
+            HttpClientSettings { network: NetworkAccess::Offline, ..HttpClientSettings::default() };
         let client = Client::new(settings);
-        let error = client.send(Request::get("https://h.example/").unwrap()).await.unwrap_err();
+        let error =
+            client.send(OutgoingRequest::get("https://h.example/").unwrap()).await.unwrap_err();
         assert_eq!(error.to_string(), "cannot reach `https://h.example/`: jaato is offline");
         assert!(!client.inner.plain.initialized() && !client.inner.secure.initialized());
     }

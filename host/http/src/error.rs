@@ -66,7 +66,7 @@ pub enum HttpError {
         /// The requested URL.
         url: MaskedUrl,
         /// What the request was waiting for.
-        phase: Phase,
+        phase: RequestPhase,
         /// How long it waited.
         after: Duration,
     },
@@ -132,7 +132,7 @@ pub enum HttpErrorKind {
 
 /// The phase of a request that timed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum RequestPhase {
     /// Name lookup, connection and TLS.
     Connect,
     /// The status line and the headers.
@@ -229,7 +229,7 @@ impl HttpError {
                 "if a proxy inspects traffic, name its certificate in `SSL_CERT_FILE`; a server that \
                  speaks plain http needs `http://`"
             }
-            Self::Timeout { phase: Phase::Connect, .. } => {
+            Self::Timeout { phase: RequestPhase::Connect, .. } => {
                 "check the network; behind a proxy set `HTTPS_PROXY`"
             }
             Self::Status { status: 407, .. } => {
@@ -275,7 +275,7 @@ impl fmt::Display for HttpError {
                 write!(f, "cannot connect securely to `{url}`: {reason}")
             }
             Self::Timeout { url, phase, after } => {
-                write!(f, "{phase} `{url}` within {}", Seconds(*after))
+                write!(f, "{phase} `{url}` within {}", DisplayedSeconds(*after))
             }
             Self::Redirect { url, problem } => write!(f, "`{url}` {problem}"),
             Self::Status { url, status, .. } => {
@@ -301,7 +301,7 @@ impl fmt::Display for HttpError {
 
 impl std::error::Error for HttpError {}
 
-impl fmt::Display for Phase {
+impl fmt::Display for RequestPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Connect => "cannot connect to",
@@ -312,9 +312,9 @@ impl fmt::Display for Phase {
 }
 
 /// A duration for display: `5 s`, `0.2 s`.
-struct Seconds(Duration);
+struct DisplayedSeconds(Duration);
 
-impl fmt::Display for Seconds {
+impl fmt::Display for DisplayedSeconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.subsec_millis() == 0 {
             write!(f, "{} s", self.0.as_secs())

@@ -5,17 +5,17 @@
 //!
 //! Invariants:
 //! - Creating a [`Client`] takes microseconds. Certificates are read at the first `https` request.
-//! - A client with [`Network::Offline`] refuses each request before any name is looked up.
+//! - A client with [`NetworkAccess::Offline`] refuses each request before any name is looked up.
 //! - No error text contains a URL's user, password or query ([`MaskedUrl`]).
 //! - Dropping a future or a [`Response`] ends the exchange.
 //!
 //! ```
-//! use jaato_http::{Client, Network, Request, Settings};
+//! use jaato_http::{Client, NetworkAccess, OutgoingRequest, HttpClientSettings};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() {
-//! let client = Client::new(Settings { network: Network::Offline, ..Settings::default() });
-//! let request = Request::get("https://example.org/weights?token=secret").unwrap();
+//! let client = Client::new(HttpClientSettings { network: NetworkAccess::Offline, ..HttpClientSettings::default() });
+//! let request = OutgoingRequest::get("https://example.org/weights?token=secret").unwrap();
 //! let error = client.send(request).await.unwrap_err();
 //! assert_eq!(error.to_string(), "cannot reach `https://example.org/weights?…`: jaato is offline");
 //! # }
@@ -34,13 +34,13 @@ mod tls;
 
 pub use body::FileBody;
 pub use bytes::Bytes;
-pub use client::{Client, Network, Settings};
-pub use error::{HttpError, HttpErrorKind, Phase, RedirectProblem};
+pub use client::{Client, HttpClientSettings, NetworkAccess};
+pub use error::{HttpError, HttpErrorKind, RedirectProblem, RequestPhase};
 pub use jaato_types::Retry;
 pub use mask::MaskedUrl;
 pub use own_machine::is_loopback;
 pub use proxy::Proxies;
-pub use request::{ByteRange, Limits, Redirects, Request};
+pub use request::{ByteRange, ExchangeLimits, OutgoingRequest, RedirectPolicy};
 pub use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 pub use reqwest::{Method, StatusCode, Url};
 pub use response::{ContentRange, Response};

@@ -15,14 +15,14 @@ const SCHEMES: [&str; 5] = ["http", "https", "socks4", "socks5", "socks5h"];
 /// The proxies of `http` and `https` requests, and the hosts to reach directly.
 #[derive(Clone, Default)]
 pub struct Proxies {
-    http: Option<Setting>,
-    https: Option<Setting>,
+    http: Option<ProxyVariable>,
+    https: Option<ProxyVariable>,
     direct: String,
 }
 
 /// A variable and its value.
 #[derive(Clone)]
-struct Setting {
+struct ProxyVariable {
     variable: &'static str,
     value: String,
 }
@@ -43,7 +43,7 @@ impl Proxies {
         let first = |names: &[&'static str]| {
             let found = names.iter().find_map(|name| Some((*name, lookup(name)?)));
             found
-                .map(|(variable, value)| Setting { variable, value: value.trim().to_owned() })
+                .map(|(variable, value)| ProxyVariable { variable, value: value.trim().to_owned() })
                 .filter(|setting| !setting.value.is_empty())
         };
         let all = first(&["all_proxy", "ALL_PROXY"]);
@@ -55,26 +55,26 @@ impl Proxies {
         Self {
             http: first(http_names).or_else(|| all.clone()),
             https: first(&["https_proxy", "HTTPS_PROXY"]).or(all),
-            direct: direct.as_deref().map(in_plain_words).unwrap_or_default(),
+            direct: direct.as_deref().map(to_library_syntax).unwrap_or_default(),
         }
     }
 
     /// Checks the variables and returns the route for requests.
-    pub(crate) fn route(&self) -> Result<Route, HttpError> {
-        let http = self.http.as_ref().map(Setting::url).transpose()?;
-        let https = self.https.as_ref().map(Setting::url).transpose()?;
+    pub(crate) fn route(&self) -> Result<ProxyRoute, HttpError> {
+        let http = self.http.as_ref().map(ProxyVariable::url).transpose()?;
+        let https = self.https.as_ref().map(ProxyVariable::url).transpose()?;
         let direct = if self.direct.is_empty() {
             LOOPBACK.to_owned()
         } else {
             format!("{},{LOOPBACK}", self.direct)
         };
-        Ok(Route { http, https, direct })
+        Ok(ProxyRoute { http, https, direct })
     }
 }
 
 /// Converts other programs' syntax to the library's: `*` includes addresses, and `*.corp.example`
 /// is a domain.
-fn in_plain_words(direct: &str) -> String {
+fn to_library_syntax(direct: &str) -> String {
     let entries = direct.split(',').map(str::trim);
     let plain = entries.map(|entry| match entry.strip_prefix('*') {
         Some("") => "*,0.0.0.0/0,::/0",
@@ -87,7 +87,8 @@ fn in_plain_words(direct: &str) -> String {
 /// Shows which variables apply, but not their values.
 impl fmt::Debug for Proxies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = |setting: &Option<Setting>| setting.as_ref().map(|setting| setting.variable);
+        let name =
+            |setting: &Option<ProxyVariable>| setting.as_ref().map(|setting| setting.variable);
         f.debug_struct("Proxies")
             .field("http", &name(&self.http))
             .field("https", &name(&self.https))
@@ -96,7 +97,7 @@ impl fmt::Debug for Proxies {
     }
 }
 
-impl Setting {
+impl ProxyVariable {
     fn url(&self) -> Result<Url, HttpError> {
         let text = if self.value.contains("://") {
             self.value.clone()
@@ -121,15 +122,15 @@ impl Setting {
 
 /// Checked proxies.
 #[derive(Clone)]
-pub(crate) struct Route {
+pub(crate) struct ProxyRoute {
     http: Option<Url>,
     https: Option<Url>,
     direct: String,
 }
 
-impl Route {
+impl ProxyRoute {
     /// Returns the proxies in the library's form.
-    pub(crate) fn for_client(&self) -> Result<Vec<reqwest::Proxy>, reqwest::Error> {
+    pub(crate) fn reqwest_proxies(&self) -> Result<Vec<reqwest::Proxy>, reqwest::Error> {
         let direct = NoProxy::from_string(&self.direct);
         let http = self.http.clone().map(reqwest::Proxy::http);
         let https = self.https.clone().map(reqwest::Proxy::https);

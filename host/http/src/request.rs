@@ -11,7 +11,7 @@ use crate::{FileBody, HttpError, MaskedUrl};
 
 /// A request. Plain data, so that it can be created from a plugin's request.
 #[derive(Clone)]
-pub struct Request {
+pub struct OutgoingRequest {
     /// The method.
     pub method: Method,
     /// The URL, `http` or `https`.
@@ -25,14 +25,14 @@ pub struct Request {
     /// The requested part of the resource.
     pub range: ByteRange,
     /// The handling of redirects.
-    pub redirects: Redirects,
+    pub redirects: RedirectPolicy,
     /// The limits on time and size.
-    pub limits: Limits,
+    pub limits: ExchangeLimits,
 }
 
 /// The handling of redirects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Redirects {
+pub enum RedirectPolicy {
     /// Redirects of plain reads are followed, to another origin without headers that may be secret.
     Follow,
     /// A redirect is an error, for requests whose URL or headers hold a secret for one server.
@@ -52,7 +52,7 @@ pub enum ByteRange {
 
 /// Limits of one exchange. Connecting has its own limit in the client's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ExchangeLimits {
     /// Longest wait for status and headers, including connecting.
     pub answer: Duration,
     /// Longest wait for the next bytes of the body.
@@ -61,7 +61,7 @@ pub struct Limits {
     pub body_bytes_max: u64,
 }
 
-impl Default for Limits {
+impl Default for ExchangeLimits {
     /// 60 s for an answer, 30 s of silence, 16 MiB. Enough for APIs, and larger downloads set their
     /// own limits.
     fn default() -> Self {
@@ -73,13 +73,13 @@ impl Default for Limits {
     }
 }
 
-impl Request {
+impl OutgoingRequest {
     /// Creates a `GET` without headers. Fails if the URL cannot be parsed or is not `http(s)`.
     pub fn get(url: &str) -> Result<Self, HttpError> {
         Self::new(Method::GET, url)
     }
 
-    /// Creates a request without headers and body. Fails as [`Request::get`] does.
+    /// Creates a request without headers and body. Fails as [`OutgoingRequest::get`] does.
     pub fn new(method: Method, url: &str) -> Result<Self, HttpError> {
         Ok(Self {
             method,
@@ -88,8 +88,8 @@ impl Request {
             body: Bytes::new(),
             file: None,
             range: ByteRange::Whole,
-            redirects: Redirects::Follow,
-            limits: Limits::default(),
+            redirects: RedirectPolicy::Follow,
+            limits: ExchangeLimits::default(),
         })
     }
 
@@ -116,7 +116,7 @@ impl Request {
 }
 
 /// Shows the masked URL and the names of the headers, because their values may be secrets.
-impl fmt::Debug for Request {
+impl fmt::Debug for OutgoingRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
             .field("method", &self.method)
@@ -145,20 +145,20 @@ mod tests {
 
     #[test]
     fn only_http_and_https_are_requests() {
-        let error = Request::get("file:///etc/passwd?x=1").unwrap_err();
+        let error = OutgoingRequest::get("file:///etc/passwd?x=1").unwrap_err();
         assert_eq!(
             error.to_string(),
             "cannot use the url `file:///etc/passwd?…`: `file` is neither http nor https"
         );
         assert_eq!(
-            Request::get("weights.gguf").unwrap_err().to_string(),
+            OutgoingRequest::get("weights.gguf").unwrap_err().to_string(),
             "cannot use the url `weights.gguf`: relative URL without a base"
         );
     }
 
     #[test]
     fn debug_tells_no_secret() {
-        let mut request = Request::get("https://me:pw-1@h.example/?key=pw-2").unwrap();
+        let mut request = OutgoingRequest::get("https://me:pw-1@h.example/?key=pw-2").unwrap();
         request.headers.insert("authorization", HeaderValue::from_static("Bearer pw-3"));
         let shown = format!("{request:?}");
         assert!(shown.contains("authorization") && !shown.contains("pw-"), "{shown}");

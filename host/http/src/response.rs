@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use reqwest::header::{CONTENT_RANGE, HeaderMap, RETRY_AFTER};
 use reqwest::{StatusCode, Url};
 
-use crate::{HttpError, Limits, MaskedUrl, Phase, cause};
+use crate::{ExchangeLimits, HttpError, MaskedUrl, RequestPhase, cause};
 
 /// Longest wait to accept from a server's `retry-after`. More is a mistake or an attack.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
@@ -16,7 +16,7 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 pub struct Response {
     inner: reqwest::Response,
     url: MaskedUrl,
-    limits: Limits,
+    limits: ExchangeLimits,
     received: u64,
     expected: Option<u64>,
 }
@@ -35,7 +35,7 @@ pub struct ContentRange {
 impl Response {
     /// Creates a response. Rejects a body whose announced length exceeds the limit, before reading
     /// any of it.
-    pub(crate) fn new(inner: reqwest::Response, limits: Limits) -> Result<Self, HttpError> {
+    pub(crate) fn new(inner: reqwest::Response, limits: ExchangeLimits) -> Result<Self, HttpError> {
         let url = MaskedUrl::new(inner.url());
         let expected = inner.content_length();
         if expected.is_some_and(|bytes| bytes > limits.body_bytes_max) {
@@ -90,11 +90,11 @@ impl Response {
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
         let next = tokio::time::timeout(self.limits.idle, self.inner.chunk()).await;
         let Ok(next) = next else {
-            let (phase, after) = (Phase::Body, self.limits.idle);
+            let (phase, after) = (RequestPhase::Body, self.limits.idle);
             return Err(HttpError::Timeout { url: self.url.clone(), phase, after });
         };
         let chunk = next.map_err(|error| {
-            cause::in_body(error, self.url.clone(), self.received, self.expected)
+            cause::error_in_body(error, self.url.clone(), self.received, self.expected)
         })?;
         if let Some(chunk) = &chunk {
             self.received += chunk.len() as u64;

@@ -8,7 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::support::{Server, answer, send};
-use jaato_http::{Client, HttpError, HttpErrorKind, Network, Proxies, Request, Retry, Settings};
+use jaato_http::{
+    Client, HttpClientSettings, HttpError, HttpErrorKind, NetworkAccess, OutgoingRequest, Proxies,
+    Retry,
+};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -17,11 +20,11 @@ fn client(variables: &[(&str, &str)]) -> Client {
         let found = variables.iter().find(|(key, _)| *key == name);
         found.map(|(_, value)| (*value).to_owned())
     });
-    Client::new(Settings { proxies, ..Settings::default() })
+    Client::new(HttpClientSettings { proxies, ..HttpClientSettings::default() })
 }
 
 async fn get(client: &Client, url: &str) -> Result<String, HttpError> {
-    let response = client.send(Request::get(url).unwrap()).await?;
+    let response = client.send(OutgoingRequest::get(url).unwrap()).await?;
     Ok(String::from_utf8(response.bytes().await?.to_vec()).unwrap())
 }
 
@@ -69,7 +72,11 @@ async fn a_host_that_does_not_answer_times_out() {
     }
     let connect_timeout = Duration::from_millis(300);
     let proxies = Proxies::none();
-    let client = Client::new(Settings { connect_timeout, proxies, ..Settings::default() });
+    let client = Client::new(HttpClientSettings {
+        connect_timeout,
+        proxies,
+        ..HttpClientSettings::default()
+    });
     let url = format!("http://{address}/");
     let error = get(&client, &url).await.unwrap_err();
     assert_eq!((error.kind(), error.retry()), (HttpErrorKind::Timeout, Retry::Temporary));
@@ -79,7 +86,10 @@ async fn a_host_that_does_not_answer_times_out() {
 #[tokio::test]
 async fn offline_sends_nothing() {
     let server = Server::start(|_, stream| send(stream, answer("200 OK", "", "")));
-    let client = Client::new(Settings { network: Network::Offline, ..Settings::default() });
+    let client = Client::new(HttpClientSettings {
+        network: NetworkAccess::Offline,
+        ..HttpClientSettings::default()
+    });
     let error = get(&client, &server.url("/")).await.unwrap_err();
     assert_eq!((error.kind(), error.retry()), (HttpErrorKind::Offline, Retry::Permanent));
     assert_eq!(error.hint().as_deref(), Some("run it without `--offline`"));

@@ -6,21 +6,22 @@ use std::time::Duration;
 
 use crate::support::{Server, answer, send, serve_file};
 use jaato_http::{
-    ByteRange, Client, ContentRange, FileBody, HeaderValue, HttpError, HttpErrorKind, Limits,
-    Method, Proxies, Request, Retry, Settings,
+    ByteRange, Client, ContentRange, ExchangeLimits, FileBody, HeaderValue, HttpClientSettings,
+    HttpError, HttpErrorKind, Method, OutgoingRequest, Proxies, Retry,
 };
 
 fn client() -> Client {
-    Client::new(Settings { proxies: Proxies::none(), ..Settings::default() })
+    Client::new(HttpClientSettings { proxies: Proxies::none(), ..HttpClientSettings::default() })
 }
 
-fn limits() -> Limits {
-    Limits { body_bytes_max: 1024, ..Limits::default() }
+fn limits() -> ExchangeLimits {
+    ExchangeLimits { body_bytes_max: 1024, ..ExchangeLimits::default() }
 }
 
 /// Requests `path` and returns status and body.
 async fn get(server: &Server, path: &str) -> Result<(u16, Vec<u8>), HttpError> {
-    let request = Request { limits: limits(), ..Request::get(&server.url(path)).unwrap() };
+    let request =
+        OutgoingRequest { limits: limits(), ..OutgoingRequest::get(&server.url(path)).unwrap() };
     let response = client().send(request).await?;
     let status = response.status().as_u16();
     Ok((status, response.bytes().await?.to_vec()))
@@ -56,7 +57,7 @@ async fn a_connection_is_used_again() {
     });
     let client = client();
     for _ in 0..2 {
-        let response = client.send(Request::get(&server.url("/")).unwrap()).await.unwrap();
+        let response = client.send(OutgoingRequest::get(&server.url("/")).unwrap()).await.unwrap();
         assert_eq!(response.bytes().await.unwrap(), "ok");
     }
     assert_eq!(receiver.recv().unwrap(), 1);
@@ -67,7 +68,7 @@ async fn a_connection_is_used_again() {
 async fn a_range_gets_the_rest() {
     let server = Server::start(|request, stream| serve_file(request, stream, b"0123456789"));
     let range = ByteRange::From(4);
-    let request = Request { range, ..Request::get(&server.url("/f")).unwrap() };
+    let request = OutgoingRequest { range, ..OutgoingRequest::get(&server.url("/f")).unwrap() };
     let response = client().send(request).await.unwrap();
     assert_eq!(response.status().as_u16(), 206);
     let expected = ContentRange { first: 4, last: 9, total: Some(10) };
@@ -80,7 +81,7 @@ async fn a_range_gets_the_rest() {
 async fn a_bounded_range_is_asked_for_as_such() {
     let server = Server::start(|_, stream| send(stream, answer("206 Partial Content", "", "23")));
     let range = ByteRange::Between(2, 3);
-    let request = Request { range, ..Request::get(&server.url("/f")).unwrap() };
+    let request = OutgoingRequest { range, ..OutgoingRequest::get(&server.url("/f")).unwrap() };
     client().send(request).await.unwrap();
     assert_eq!(server.seen()[0].header("range"), Some("bytes=2-3"));
 }
@@ -88,7 +89,10 @@ async fn a_bounded_range_is_asked_for_as_such() {
 #[tokio::test]
 async fn a_range_behind_the_end_is_an_answer_and_on_demand_an_error() {
     let server = Server::start(|request, stream| serve_file(request, stream, b"0123"));
-    let request = Request { range: ByteRange::From(4), ..Request::get(&server.url("/f")).unwrap() };
+    let request = OutgoingRequest {
+        range: ByteRange::From(4),
+        ..OutgoingRequest::get(&server.url("/f")).unwrap()
+    };
     let response = client().send(request).await.unwrap();
     assert_eq!(response.status().as_u16(), 416);
     let error = response.require_success().unwrap_err();
@@ -104,7 +108,8 @@ async fn an_overloaded_server_is_a_temporary_error_with_its_wait() {
     let server = Server::start(|_, stream| {
         send(stream, answer("503 Service Unavailable", "retry-after: 7\r\n", ""));
     });
-    let response = client().send(Request::get(&server.url("/?key=s")).unwrap()).await.unwrap();
+    let response =
+        client().send(OutgoingRequest::get(&server.url("/?key=s")).unwrap()).await.unwrap();
     let error = response.require_success().unwrap_err();
     assert_eq!(error.retry(), Retry::Temporary);
     let HttpError::Status { status: 503, retry_after, .. } = &error else { panic!("{error:?}") };
@@ -133,7 +138,7 @@ async fn an_encoded_body_arrives_as_it_was_sent() {
 #[tokio::test]
 async fn a_post_carries_its_headers_and_body() {
     let server = Server::start(|_, stream| send(stream, answer("201 Created", "", "")));
-    let mut request = Request::new(Method::POST, &server.url("/v1")).unwrap();
+    let mut request = OutgoingRequest::new(Method::POST, &server.url("/v1")).unwrap();
     request.body = "{}".into();
     request.headers.insert("x-test", HeaderValue::from_static("yes"));
     let response = client().send(request).await.unwrap();
@@ -150,7 +155,7 @@ async fn a_body_in_a_file_is_sent_whole_with_its_length() {
         let bytes: Vec<u8> = (0..length).map(|at: usize| (at / 251) as u8).collect();
         let mut file = tempfile::tempfile().unwrap();
         std::io::Write::write_all(&mut file, &bytes).unwrap();
-        let mut request = Request::new(Method::POST, &server.url("/v1")).unwrap();
+        let mut request = OutgoingRequest::new(Method::POST, &server.url("/v1")).unwrap();
         request.file = Some(FileBody::new(file, length as u64));
         assert_eq!(client().send(request).await.unwrap().status().as_u16(), 201);
         let seen = server.seen().pop().unwrap();
@@ -162,7 +167,7 @@ async fn a_body_in_a_file_is_sent_whole_with_its_length() {
 #[tokio::test]
 async fn a_body_in_a_file_that_became_shorter_is_an_error() {
     let server = Server::start(|_, stream| send(stream, answer("201 Created", "", "")));
-    let mut request = Request::new(Method::POST, &server.url("/v1")).unwrap();
+    let mut request = OutgoingRequest::new(Method::POST, &server.url("/v1")).unwrap();
     request.file = Some(FileBody::new(tempfile::tempfile().unwrap(), 9));
     assert!(client().send(request).await.is_err());
 }
@@ -216,7 +221,7 @@ async fn a_stalled_body_times_out_with_what_it_waited_for() {
         send(stream, "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc");
         let _ = held.lock().recv();
     });
-    let mut request = Request::get(&server.url("/")).unwrap();
+    let mut request = OutgoingRequest::get(&server.url("/")).unwrap();
     request.limits.idle = Duration::from_millis(200);
     let mut response = client().send(request).await.unwrap();
     assert_eq!(response.chunk().await.unwrap().unwrap(), "abc");
@@ -235,7 +240,8 @@ async fn dropping_a_response_closes_the_connection() {
         // Returns once the client is gone, with 0 bytes or a reset, never with data.
         closed.send(std::io::Read::read(stream, &mut byte).unwrap_or(0)).unwrap();
     });
-    let mut response = client().send(Request::get(&server.url("/")).unwrap()).await.unwrap();
+    let mut response =
+        client().send(OutgoingRequest::get(&server.url("/")).unwrap()).await.unwrap();
     response.chunk().await.unwrap();
     drop(response);
     let waited = tokio::task::spawn_blocking(move || noticed.recv_timeout(Duration::from_secs(20)));
@@ -249,7 +255,7 @@ async fn a_silent_server_times_out() {
     let server = Server::start(move |_, _| {
         let _ = held.lock().recv();
     });
-    let mut request = Request::get(&server.url("/")).unwrap();
+    let mut request = OutgoingRequest::get(&server.url("/")).unwrap();
     request.limits.answer = Duration::from_millis(200);
     let error = client().send(request).await.unwrap_err();
     assert_eq!(error.to_string(), format!("no answer from `{}` within 0.2 s", server.url("/")));

@@ -3,11 +3,12 @@
 
 use crate::support::{Server, answer, send};
 use jaato_http::{
-    ByteRange, Client, HeaderValue, HttpError, HttpErrorKind, Method, Proxies, Request, Settings,
+    ByteRange, Client, HeaderValue, HttpClientSettings, HttpError, HttpErrorKind, Method,
+    OutgoingRequest, Proxies,
 };
 
 fn client() -> Client {
-    Client::new(Settings { proxies: Proxies::none(), ..Settings::default() })
+    Client::new(HttpClientSettings { proxies: Proxies::none(), ..HttpClientSettings::default() })
 }
 
 /// Redirects every path to the target after `/to/`. A target with `/` is a path on the same server.
@@ -22,13 +23,13 @@ fn redirecting(
     })
 }
 
-async fn error_of(server: &Server, request: Request) -> (HttpErrorKind, String) {
+async fn error_of(server: &Server, request: OutgoingRequest) -> (HttpErrorKind, String) {
     let error: HttpError = client().send(request).await.expect_err("the redirect must fail");
     (error.kind(), error.to_string().replace(&format!(":{}", server.port()), ""))
 }
 
-fn get(server: &Server, path: &str) -> Request {
-    Request::get(&server.url(path)).unwrap()
+fn get(server: &Server, path: &str) -> OutgoingRequest {
+    OutgoingRequest::get(&server.url(path)).unwrap()
 }
 
 #[tokio::test]
@@ -41,7 +42,7 @@ async fn a_read_follows_a_relative_target_with_its_range_and_headers() {
         };
         send(stream, reply);
     });
-    let mut request = Request { range: ByteRange::From(0), ..get(&server, "/dir/old") };
+    let mut request = OutgoingRequest { range: ByteRange::From(0), ..get(&server, "/dir/old") };
     request.headers.insert("x-api-key", HeaderValue::from_static("k"));
     let response = client().send(request).await.unwrap();
     assert_eq!(response.url().path(), "/dir/new");
@@ -56,7 +57,7 @@ async fn another_origin_gets_the_range_and_no_secret() {
     let other = Server::start(|_, stream| send(stream, answer("200 OK", "", "there")));
     let target = other.url("/f");
     let server = redirecting("307 Temporary Redirect", move |_| target.clone());
-    let mut request = Request { range: ByteRange::From(3), ..get(&server, "/") };
+    let mut request = OutgoingRequest { range: ByteRange::From(3), ..get(&server, "/") };
     request.url.set_password(Some("pw")).unwrap();
     request.headers.insert("x-api-key", HeaderValue::from_static("k"));
     assert_eq!(client().send(request).await.unwrap().bytes().await.unwrap(), "there");
@@ -102,7 +103,7 @@ async fn ten_redirects_pass_and_eleven_do_not() {
 #[tokio::test]
 async fn a_body_is_not_sent_on() {
     let server = redirecting("307 Temporary Redirect", |_| "http://h.example/x?t=s".to_owned());
-    let mut request = Request::new(Method::POST, &server.url("/")).unwrap();
+    let mut request = OutgoingRequest::new(Method::POST, &server.url("/")).unwrap();
     request.body = "secret".into();
     let (_, text) = error_of(&server, request).await;
     assert_eq!(

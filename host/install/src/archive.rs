@@ -34,7 +34,7 @@ const ZIP: &[u8] = b"PK\x03\x04";
 const TAR_MARK: std::ops::Range<usize> = 257..262;
 
 /// The kinds of archives, detected by their first bytes.
-enum Form {
+enum ArchiveFormat {
     Gzip,
     Tar,
     /// Known only so that the error can name it.
@@ -43,18 +43,18 @@ enum Form {
 
 /// Returns true if a file is an archive, by its content.
 pub fn is_archive(path: &Path) -> io::Result<bool> {
-    Ok(form(path)?.is_some())
+    Ok(detect_format(path)?.is_some())
 }
 
-fn form(path: &Path) -> io::Result<Option<Form>> {
+fn detect_format(path: &Path) -> io::Result<Option<ArchiveFormat>> {
     let mut head = Vec::new();
     File::open(path)?.take(TAR_MARK.end as u64).read_to_end(&mut head)?;
     Ok(if head.starts_with(GZIP) {
-        Some(Form::Gzip)
+        Some(ArchiveFormat::Gzip)
     } else if head.starts_with(ZIP) {
-        Some(Form::Zip)
+        Some(ArchiveFormat::Zip)
     } else if head.get(TAR_MARK) == Some(b"ustar") {
-        Some(Form::Tar)
+        Some(ArchiveFormat::Tar)
     } else {
         None
     })
@@ -66,10 +66,10 @@ pub fn unpack(path: &Path, scratch: &Path) -> Result<TempDir, InstallError> {
     let folder =
         tempfile::Builder::new().prefix(".unpacked-").tempdir_in(scratch).map_err(failed)?;
     let file = File::open(path).map_err(failed)?;
-    match form(path).map_err(failed)? {
-        Some(Form::Gzip) => unpack_tar(GzDecoder::new(file), folder.path()),
-        Some(Form::Tar) => unpack_tar(file, folder.path()),
-        Some(Form::Zip) => Err(io::Error::other("it is a zip")),
+    match detect_format(path).map_err(failed)? {
+        Some(ArchiveFormat::Gzip) => unpack_tar(GzDecoder::new(file), folder.path()),
+        Some(ArchiveFormat::Tar) => unpack_tar(file, folder.path()),
+        Some(ArchiveFormat::Zip) => Err(io::Error::other("it is a zip")),
         None => Err(io::Error::other("it is not an archive")),
     }
     .map_err(failed)?;
@@ -77,7 +77,7 @@ pub fn unpack(path: &Path, scratch: &Path) -> Result<TempDir, InstallError> {
 }
 
 fn unpack_tar(stream: impl Read, folder: &Path) -> io::Result<()> {
-    let mut archive = Archive::new(Bounded { stream, left: UNPACKED_BYTES_MAX });
+    let mut archive = Archive::new(BoundedReader { stream, left: UNPACKED_BYTES_MAX });
     let mut folders = BTreeSet::new();
     // The name from a preceding entry.
     let mut long_name: Option<PathBuf> = None;
@@ -184,12 +184,12 @@ fn plain(path: &Path) -> Option<PathBuf> {
 }
 
 /// A stream that fails at its limit, instead of ending there.
-pub struct Bounded<R> {
+pub struct BoundedReader<R> {
     pub stream: R,
     pub left: u64,
 }
 
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for BoundedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.stream.read(buffer)?;
         self.left = self

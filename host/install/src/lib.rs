@@ -18,7 +18,7 @@ mod tests;
 
 pub use error::InstallError;
 pub use limits::{ARCHIVE_FILES_MAX, UNPACKED_BYTES_MAX};
-pub use newcomer::{Conflict, examine};
-pub use placed::{Installed, PlacedPlugin, install, place_of, placed_plugins};
-pub use source::Source;
+pub use newcomer::{PluginConflict, find_conflicts};
+pub use placed::{InstalledPlugin, PlacedPlugin, find_plugin_path, install, placed_plugins};
+pub use source::InstallSource;
 pub use system::target_triple;

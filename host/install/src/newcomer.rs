@@ -4,11 +4,13 @@
 use std::path::Path;
 
 use jaato_loader::PlaceKind;
-use jaato_registry::{PluginCandidate, CommandStatus, PluginEntry, Registry, RegistryRules, PluginStatus};
+use jaato_registry::{
+    CommandStatus, PluginCandidate, PluginEntry, PluginStatus, Registry, RegistryRules,
+};
 
 /// A conflict of a plugin with the others in the user's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Conflict {
+pub enum PluginConflict {
     /// Its own names are taken.
     Refused(String),
     /// Its file would come before another plugin's, and take one of its names. Contains the other
@@ -21,12 +23,12 @@ pub enum Conflict {
 ///
 /// # Errors
 /// The conflict, if the whole plugin could not be used or would displace another.
-pub fn examine(
+pub fn find_conflicts(
     registry: &Registry,
     newcomer: PluginCandidate,
     replaced: &Path,
     rules: &RegistryRules,
-) -> Result<Vec<String>, Conflict> {
+) -> Result<Vec<String>, PluginConflict> {
     let path = newcomer.path.clone();
     let others = registry.plugins().iter().map(|entry| &entry.candidate);
     let others = others.filter(|other| other.path != replaced && other.path != path);
@@ -36,7 +38,7 @@ pub fn examine(
     let is_new = |entry: &&PluginEntry| entry.candidate.path == path;
     let entry = after.plugins().iter().find(is_new);
     if let Some(PluginStatus::Refused(refusal)) = entry.map(|entry| &entry.status) {
-        return Err(Conflict::Refused(refusal.to_string()));
+        return Err(PluginConflict::Refused(refusal.to_string()));
     }
     let was_used = |entry: &PluginEntry| {
         let before = registry.plugins().iter().find(|it| it.candidate.path == entry.candidate.path);
@@ -45,13 +47,13 @@ pub fn examine(
     let displaced = after.plugins().iter().find_map(|entry| match &entry.status {
         PluginStatus::Refused(refusal) if was_used(entry) => {
             let name = entry.candidate.manifest.name.to_string();
-            Some(Conflict::Displaces(name, refusal.to_string()))
+            Some(PluginConflict::Displaces(name, refusal.to_string()))
         }
         // The descriptions of other plugins no longer contain the names that they had lost before.
         _ if entry.candidate.path != path && was_used(entry) => {
             let name = entry.candidate.manifest.name.to_string();
             let lost = entry.left_out.first()?;
-            Some(Conflict::Displaces(name, format!("its {}: {}", lost.what, lost.why)))
+            Some(PluginConflict::Displaces(name, format!("its {}: {}", lost.what, lost.why)))
         }
         _ => None,
     });

@@ -5,11 +5,11 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use jaato_loader::{FoundFile, PluginSearchFolder, PlaceKind, find, read_manifest};
+use jaato_loader::{FoundFile, PlaceKind, PluginSearchFolder, find_plugin_files, read_manifest};
 use jaato_types::{Manifest, PluginName};
 
 use crate::error::InstallError;
-use crate::source::Source;
+use crate::source::InstallSource;
 
 /// A plugin file in a searched folder.
 #[derive(Debug, Clone)]
@@ -34,7 +34,7 @@ pub fn placed_plugins(places: &[PluginSearchFolder]) -> Vec<PlacedPlugin> {
 
 /// The result of an installation.
 #[derive(Debug)]
-pub struct Installed {
+pub struct InstalledPlugin {
     /// The path of the file.
     pub path: PathBuf,
     /// The version of the replaced plugin.
@@ -43,7 +43,7 @@ pub struct Installed {
 
 /// Returns the path for a plugin with this name. If such a plugin is installed, returns its path
 /// and the plugin.
-pub fn place_of(name: &PluginName, folder: &Path) -> (PathBuf, Option<PlacedPlugin>) {
+pub fn find_plugin_path(name: &PluginName, folder: &Path) -> (PathBuf, Option<PlacedPlugin>) {
     let own = PluginSearchFolder::new(PlaceKind::User, folder);
     let mut placed = placed_plugins(&[own]).into_iter();
     // The first one has the name. Others were refused, and would be again.
@@ -57,16 +57,16 @@ pub fn place_of(name: &PluginName, folder: &Path) -> (PathBuf, Option<PlacedPlug
 ///
 /// # Errors
 /// When another plugin is at its path, or the path cannot be written.
-pub fn install(source: &Source, folder: &Path) -> Result<Installed, InstallError> {
+pub fn install(source: &InstallSource, folder: &Path) -> Result<InstalledPlugin, InstallError> {
     let name = &source.manifest().name;
-    let (path, before) = place_of(name, folder);
+    let (path, before) = find_plugin_path(name, folder);
     if before.is_none() && path.symlink_metadata().is_ok() {
         return Err(InstallError::Taken { path, name: name.to_string() });
     }
     let failed = |error| InstallError::Write(path.clone(), error);
-    jaato_places::make(folder).map_err(|error| failed(error.into()))?;
-    place(source.file(), &path).map_err(failed)?;
-    Ok(Installed { path, before: before.map(|plugin| plugin.manifest.version) })
+    jaato_places::make_own_folder(folder).map_err(|error| failed(error.into()))?;
+    place_file(source.file(), &path).map_err(failed)?;
+    Ok(InstalledPlugin { path, before: before.map(|plugin| plugin.manifest.version) })
 }
 
 fn library_name(plugin: &str) -> String {
@@ -74,7 +74,7 @@ fn library_name(plugin: &str) -> String {
     format!("{DLL_PREFIX}{}{DLL_SUFFIX}", plugin.replace('-', "_"))
 }
 
-fn place(from: &Path, to: &Path) -> io::Result<()> {
+fn place_file(from: &Path, to: &Path) -> io::Result<()> {
     let folder = to.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let mut beside = tempfile::Builder::new().prefix(".installed-").tempfile_in(folder)?;
     io::copy(&mut fs::File::open(from)?, beside.as_file_mut())?;

@@ -14,14 +14,14 @@ use crate::system::target_triple;
 
 /// A plugin file to install, and its manifest.
 #[derive(Debug)]
-pub struct Source {
+pub struct InstallSource {
     file: PathBuf,
     manifest: Manifest,
     /// The folder of an unpacked archive, which must live as long as the source.
     _unpacked: Option<TempDir>,
 }
 
-impl Source {
+impl InstallSource {
     /// Finds the plugin in the source. Its manifest is read, but none of its code runs. An archive
     /// is unpacked below `scratch`, from where programs can run.
     ///
@@ -35,12 +35,12 @@ impl Source {
         };
         let metadata = fs::metadata(given).map_err(read)?;
         let (file, unpacked) = if metadata.is_dir() {
-            (in_folder(given, given)?, None)
+            (find_in_folder(given, given)?, None)
         } else if metadata.is_file() && archive::is_archive(given).map_err(read)? {
-            jaato_places::make(scratch)
+            jaato_places::make_own_folder(scratch)
                 .map_err(|error| InstallError::Write(scratch.to_owned(), error.into()))?;
             let unpacked = archive::unpack(given, scratch)?;
-            (in_unpacked(unpacked.path(), given)?, Some(unpacked))
+            (find_in_unpacked(unpacked.path(), given)?, Some(unpacked))
         } else {
             (given.to_owned(), None)
         };
@@ -65,16 +65,16 @@ fn is_address(text: &str) -> bool {
 
 /// Returns the plugin of an unpacked archive, which may contain everything below one folder named
 /// like the archive.
-fn in_unpacked(folder: &Path, given: &Path) -> Result<PathBuf, InstallError> {
+fn find_in_unpacked(folder: &Path, given: &Path) -> Result<PathBuf, InstallError> {
     let (files, folders) = entries(folder, given)?;
     match folders.as_slice() {
-        [only] if files.is_empty() && only != "lib" => in_folder(&folder.join(only), given),
-        _ => in_folder(folder, given),
+        [only] if files.is_empty() && only != "lib" => find_in_folder(&folder.join(only), given),
+        _ => find_in_folder(folder, given),
     }
 }
 
 /// Returns the only library of a folder: in `lib/<this system>`, else at its top level.
-fn in_folder(folder: &Path, given: &Path) -> Result<PathBuf, InstallError> {
+fn find_in_folder(folder: &Path, given: &Path) -> Result<PathBuf, InstallError> {
     let lib = folder.join("lib");
     let ours = lib.join(target_triple());
     if ours.is_dir() {

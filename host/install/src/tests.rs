@@ -29,7 +29,7 @@ fn archive(paths: &[&str]) -> Vec<u8> {
 }
 
 fn error(given: &Path, scratch: &Path) -> String {
-    let error = Source::find(given, scratch).unwrap_err().to_string();
+    let error = InstallSource::find(given, scratch).unwrap_err().to_string();
     let left: Vec<_> = fs::read_dir(scratch).unwrap().flatten().collect();
     assert!(left.is_empty(), "{left:?}");
     error.replace(&scratch.display().to_string(), "$S")
@@ -106,7 +106,7 @@ fn a_stream_that_is_too_long_is_an_error_and_no_end() {
     use std::io::Read as _;
     let long = |left| {
         let mut text = String::new();
-        let mut bounded = archive::Bounded { stream: &b"abcd"[..], left };
+        let mut bounded = archive::BoundedReader { stream: &b"abcd"[..], left };
         bounded.read_to_string(&mut text).map(|_| text)
     };
     assert_eq!(long(4).unwrap(), "abcd");

@@ -3,20 +3,22 @@
 use std::sync::Arc;
 
 use jaato_catalog::{Plugins, ScanInputs, Setup};
-use jaato_loader::{RunningCall, Services};
+use jaato_loader::{EngineServices, RunningCall};
 use jaato_log::Log;
 use jaato_process::Supervisor;
 use jaato_registry::{PluginEntry, Registry};
 use jaato_session::Cancel;
 use jaato_types::count::COUNT_TOKENS;
 use jaato_types::hooks::{COMPLETE_WORDS, Hook, PREVIEW};
-use jaato_types::large::{LARGE, LargeOf};
+use jaato_types::large::{LARGE, LargeRequestKind};
 use jaato_types::resources::RESOURCE;
 use jaato_types::tools_set::AWAIT_TOOLS;
 use jaato_types::{CONDITION, Delta, Error, ErrorKind, PULL_MODEL, SessionId};
 
 use crate::given_names::clean_delta;
-use crate::instances::{CallServices, AcquiredInstance, Instances, InstanceLease, InstanceRequest, drive_call};
+use crate::instances::{
+    AcquiredInstance, CallServices, InstanceLease, InstanceRequest, Instances, drive_call,
+};
 use crate::site::{CallSite, DeltaCallback};
 
 /// How often a file may change while it is being opened.
@@ -74,7 +76,7 @@ pub enum FacetRequest<'a> {
     Plan,
     /// Return a completion or a plan for a request that is larger than a frame and that the call
     /// reads through its site.
-    Large(LargeOf),
+    Large(LargeRequestKind),
     /// List its models.
     Models,
     /// Download a model to its server.
@@ -121,7 +123,7 @@ pub struct PreparedCall<'a> {
     caller: &'a PluginCaller,
     facet: FacetRequest<'a>,
     lease: InstanceLease,
-    services: Arc<dyn Services>,
+    services: Arc<dyn EngineServices>,
     tell: DeltaCallback,
 }
 
@@ -189,11 +191,13 @@ impl PluginCaller {
         plugin: &str,
         site: CallSite,
         tell: &DeltaCallback,
-    ) -> Result<(InstanceLease, Arc<dyn Services>), Error> {
+    ) -> Result<(InstanceLease, Arc<dyn EngineServices>), Error> {
         let session = site.session.clone();
         let services = |entry: &PluginEntry, edition| self.services_of(entry, edition, &site, tell);
         for _ in 0..CHANGES_MAX {
-            self.plugins.look_at(self.scan_inputs(&self.registry_follower()), plugin).await;
+            self.plugins
+                .check_plugin_file(self.scan_inputs(&self.registry_follower()), plugin)
+                .await;
             let catalog = self.plugins.for_call(&session, plugin);
             let wanted = InstanceRequest {
                 setup: &self.setup,
@@ -203,7 +207,9 @@ impl PluginCaller {
                 provider: site.provider.as_ref(),
                 services: &services,
             };
-            let Some(AcquiredInstance { lease, services, refused }) = self.instances.get(wanted).await? else {
+            let Some(AcquiredInstance { lease, services, refused }) =
+                self.instances.get(wanted).await?
+            else {
                 self.check_plugin_files().await;
                 continue;
             };
@@ -231,15 +237,15 @@ impl PluginCaller {
 
     /// Checks the files of all plugins, if they are watched.
     pub async fn check_plugin_files(&self) {
-        self.plugins.look(self.scan_inputs(&self.registry_follower())).await;
+        self.plugins.check_all_places(self.scan_inputs(&self.registry_follower())).await;
     }
 
-    /// Describes plugins again, as [`Plugins::again`].
+    /// Describes plugins again, as [`Plugins::redescribe`].
     ///
     /// # Errors
     /// If no plugin has this name, or plugins are not watched.
     pub async fn describe_again(&self, plugin: Option<&str>) -> Result<Vec<String>, Error> {
-        self.plugins.again(self.scan_inputs(&self.registry_follower()), plugin).await
+        self.plugins.redescribe(self.scan_inputs(&self.registry_follower()), plugin).await
     }
 
     /// Saves the state of an instance that a call may have changed, for its successor. Awaited
@@ -267,7 +273,7 @@ impl PluginCaller {
         lease: &InstanceLease,
         site: &CallSite,
         tell: &DeltaCallback,
-    ) -> Result<Arc<dyn Services>, Error> {
+    ) -> Result<Arc<dyn EngineServices>, Error> {
         let (catalog, plugin) = (lease.catalog(), lease.plugin().as_str());
         let Some(entry) = catalog.registry.plugin(plugin) else {
             return Err(Error::new(ErrorKind::NotFound, format!("no plugin `{plugin}`")));
@@ -337,7 +343,7 @@ impl FacetRequest<'_> {
     fn is_followed(self) -> bool {
         match self {
             Self::Tool(..) | Self::Command | Self::Completion | Self::PullModel => true,
-            Self::Large(of) => of == LargeOf::Complete,
+            Self::Large(of) => of == LargeRequestKind::Complete,
             Self::Condition
             | Self::Resource(_)
             | Self::Plan
@@ -394,7 +400,7 @@ impl FacetRequest<'_> {
         self,
         lease: &InstanceLease,
         request: Vec<u8>,
-        services: Arc<dyn Services>,
+        services: Arc<dyn EngineServices>,
     ) -> Result<RunningCall, Error> {
         match self {
             Self::Tool(name, _) => lease.call_tool(name, request, services),

@@ -98,7 +98,9 @@ impl PluginCopies {
         let path = self.copy(plugin, &mut from)?;
         let is_it = match digest {
             Some(digest) => sha256_of(&path)? == digest,
-            None => edition.stamp.is_none() || PluginFileStamp::read_stamp(file).ok() == edition.stamp,
+            None => {
+                edition.stamp.is_none() || PluginFileStamp::read_stamp(file).ok() == edition.stamp
+            }
         };
         if !is_it {
             return Err(CopyProblem::Changed);
@@ -114,7 +116,11 @@ impl PluginCopies {
     ///
     /// # Errors
     /// If that cannot be written.
-    pub fn reopen(&self, plugin: &PluginName, copy: Arc<PluginCopy>) -> Result<NamedPluginCopy, CopyProblem> {
+    pub fn reopen(
+        &self,
+        plugin: &PluginName,
+        copy: Arc<PluginCopy>,
+    ) -> Result<NamedPluginCopy, CopyProblem> {
         let path = {
             let mut from = copy.0.lock();
             from.seek(SeekFrom::Start(0))?;
@@ -125,7 +131,7 @@ impl PluginCopies {
 
     fn copy(&self, plugin: &PluginName, from: &mut File) -> io::Result<TempPath> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        jaato_places::make(&self.folder)?;
+        jaato_places::make_own_folder(&self.folder)?;
         let number = COUNT.fetch_add(1, Relaxed);
         let mut file = tempfile::Builder::new()
             .prefix(&format!("{plugin}-{}-{number}-", std::process::id()))
@@ -151,7 +157,8 @@ mod tests {
     #[test]
     fn a_copy_is_what_was_found_whatever_becomes_of_the_file() {
         let folder = tempfile::tempdir().unwrap();
-        let (copies, file) = (PluginCopies::in_folder(folder.path()), folder.path().join("moon.so"));
+        let (copies, file) =
+            (PluginCopies::in_folder(folder.path()), folder.path().join("moon.so"));
         let moon = PluginName::from("tool-moon");
         fs::write(&file, "old").unwrap();
         let edition = edition(&file);
@@ -176,7 +183,8 @@ mod tests {
     #[test]
     fn what_has_another_digest_is_not_opened() {
         let folder = tempfile::tempdir().unwrap();
-        let (copies, file) = (PluginCopies::in_folder(folder.path()), folder.path().join("moon.so"));
+        let (copies, file) =
+            (PluginCopies::in_folder(folder.path()), folder.path().join("moon.so"));
         fs::write(&file, "old").unwrap();
         let digest = sha256_of(&file).unwrap();
         let (moon, edition) = (PluginName::from("tool-moon"), edition(&file));

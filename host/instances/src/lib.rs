@@ -17,15 +17,17 @@ mod instances;
 mod site;
 mod workers;
 
-pub use caller::{StateEffect, FacetRequest, PluginCaller, PluginInUse, PreparedCall, ServiceFactory};
+pub use caller::{
+    FacetRequest, PluginCaller, PluginInUse, PreparedCall, ServiceFactory, StateEffect,
+};
 pub use copies::PluginCopies;
 pub use given_names::{clean_completion, clean_model};
 pub use instances::{
-    AskingInstance, CONTENTS_INSIDE_MAX, CallServices, Instances, InstanceLease, WeakLease, drive_call,
-    misbehaved_error, why_in_worker,
+    AskingInstance, CONTENTS_INSIDE_MAX, CallServices, InstanceLease, Instances, WeakLease,
+    drive_call, misbehaved_error, why_in_worker,
 };
 pub use site::{
-    CallAccess, NetworkActivityCallback, CallAttachments, CallObjects, CallSite, EnvironmentAccess, EnvironmentRequest, DeltaCallback,
-    delta_callback,
+    CallAccess, CallAttachments, CallObjects, CallSite, DeltaCallback, EnvironmentAccess,
+    EnvironmentRequest, NetworkActivityCallback, delta_callback,
 };
 pub use workers::{WORKER_MEMORY_BYTES, WORKER_OPEN_FILES, Workers, log_printed};

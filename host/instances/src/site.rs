@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_loader::Served;
-use jaato_session::{CallFiles, CallScope, DeadlineHold, SharedFacts, SharedObjects, StreamedOutput};
-use jaato_types::{CallId, Data, Delta, Error, PluginName, SessionId};
+use jaato_loader::EngineServiceAnswer;
+use jaato_session::{
+    CallFiles, CallScope, DeadlineHold, SharedFacts, SharedObjects, StreamedOutput,
+};
+use jaato_types::{CallId, DataPart, Delta, Error, PluginName, SessionId};
 use parking_lot::Mutex;
 
 use crate::instances::AskingInstance;
@@ -17,7 +19,7 @@ pub type DeltaCallback = Arc<dyn Fn(Delta) + Send + Sync>;
 pub type NetworkActivityCallback = Arc<dyn Fn() + Send + Sync>;
 
 /// The attachments of a tool call so far.
-pub type CallAttachments = Arc<Mutex<Vec<Data>>>;
+pub type CallAttachments = Arc<Mutex<Vec<DataPart>>>;
 
 /// What a call may request from the host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -75,10 +77,16 @@ pub struct CallObjects {
 pub trait EnvironmentAccess: Send + Sync {
     /// Answers a tool's request about files, programs and terminals. Returns `None` for the
     /// environment's own plugin, which cannot make such requests.
-    fn call(&self, asked: EnvironmentRequest) -> Option<BoxFuture<'static, Result<Served, Error>>>;
+    fn call(
+        &self,
+        asked: EnvironmentRequest,
+    ) -> Option<BoxFuture<'static, Result<EngineServiceAnswer, Error>>>;
 
     /// Answers a plugin's request about the resources in the environment.
-    fn resources(&self, asked: EnvironmentRequest) -> BoxFuture<'static, Result<Served, Error>>;
+    fn resources(
+        &self,
+        asked: EnvironmentRequest,
+    ) -> BoxFuture<'static, Result<EngineServiceAnswer, Error>>;
 }
 
 /// A plugin call's request to its session's environment.

@@ -14,7 +14,9 @@ use jaato_catalog::{exit_text, folder_of_children};
 use jaato_config::trust::SESSION_MARKER;
 use jaato_loader::remote::WorkerProcess;
 use jaato_log::Log;
-use jaato_process::{ChildProcess, ChildCommand, ErrorOutput, ProcessLimits, StandardOutput, GroupSignal, Supervisor};
+use jaato_process::{
+    ChildCommand, ChildProcess, ErrorOutput, GroupSignal, ProcessLimits, StandardOutput, Supervisor,
+};
 use jaato_types::{Error, ErrorKind, Manifest, PluginName, WorkerVariable};
 use jaato_worker::SERVE_ARGUMENTS;
 use parking_lot::Mutex;
@@ -96,7 +98,8 @@ impl Workers {
         let printed = Arc::new(Mutex::new(Vec::new()));
         let (reading, read) = watch::channel(());
         if let Some(output) = child.stdout.take() {
-            let reader = WorkerOutputLogger { plugin: manifest.name.clone(), log: self.log.clone() };
+            let reader =
+                WorkerOutputLogger { plugin: manifest.name.clone(), log: self.log.clone() };
             let reader = reader.log_output(output, Arc::clone(&printed));
             tokio::spawn(async move {
                 reader.await;
@@ -189,7 +192,9 @@ fn is_stopped(pid: u32) -> bool {
 /// Writes the output of plugins inside the host to the log, line by line, until the output ends.
 /// `source` is the name for the lines.
 pub async fn log_printed(log: Log, source: String, output: impl AsyncRead + Unpin) {
-    WorkerOutputLogger { plugin: PluginName::from(source), log }.log_output(output, Arc::default()).await;
+    WorkerOutputLogger { plugin: PluginName::from(source), log }
+        .log_output(output, Arc::default())
+        .await;
 }
 
 /// Writes a worker's output to the log line by line, and keeps the last part for the error of its

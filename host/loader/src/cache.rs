@@ -117,7 +117,7 @@ impl DescriptionCache {
     /// another user could have written, because its content decides which tools a model gets and
     /// which calls need a prompt.
     pub fn read(path: PathBuf, host_version: &str) -> Self {
-        let (entries, problem) = match jaato_places::read(&path, CACHE_BYTES_MAX) {
+        let (entries, problem) = match jaato_places::read_own_file(&path, CACHE_BYTES_MAX) {
             Ok(Some(text)) => (parse_entries(&text, host_version).unwrap_or_default(), None),
             Ok(None) => (BTreeMap::new(), None),
             Err(problem) => (BTreeMap::new(), Some(problem)),
@@ -171,14 +171,15 @@ impl DescriptionCache {
         let text = serde_json::to_vec(&on_disk);
         self.entries = on_disk.entries;
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        jaato_places::make(folder)?;
+        jaato_places::make_own_folder(folder)?;
         let beside = self.path.with_extension(format!("{}.tmp", std::process::id()));
         let text = text?;
         let mut options = fs::OpenOptions::new();
-        let written = jaato_places::open(&beside, options.write(true).create(true).truncate(true))
-            .map_err(io::Error::from)
-            .and_then(|mut file| io::Write::write_all(&mut file, &text))
-            .and_then(|()| fs::rename(&beside, &self.path));
+        let written =
+            jaato_places::open_own_file(&beside, options.write(true).create(true).truncate(true))
+                .map_err(io::Error::from)
+                .and_then(|mut file| io::Write::write_all(&mut file, &text))
+                .and_then(|()| fs::rename(&beside, &self.path));
         if written.is_err() {
             // Best effort: the folder may be gone or full.
             let _ = fs::remove_file(&beside);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jaato_plugin_engine::{Bytes, HostContext, PluginTask};
+use jaato_plugin_engine::{FrameBytes, HostContext, PluginTask};
 use jaato_types::Error;
 
 use crate::remote::{RemoteCall, RemoteCanceller};
@@ -20,7 +20,7 @@ pub struct RunningCall {
 }
 
 enum CallBackend {
-    Local(PluginTask<Result<Bytes, Error>>),
+    Local(PluginTask<Result<FrameBytes, Error>>),
     Remote(RemoteCall),
 }
 
@@ -33,7 +33,7 @@ impl Drop for ContextCancelGuard {
 }
 
 impl RunningCall {
-    pub(crate) fn new(core: Arc<HostContext>, task: PluginTask<Result<Bytes, Error>>) -> Self {
+    pub(crate) fn new(core: Arc<HostContext>, task: PluginTask<Result<FrameBytes, Error>>) -> Self {
         Self { core: ContextCancelGuard(core), work: CallBackend::Local(task) }
     }
 
@@ -76,17 +76,17 @@ impl RunningCall {
     /// The plugin's error, `plugin_misbehaved` for an invalid answer, `plugin_disabled`, or
     /// `cancelled`.
     pub async fn answer(self) -> Result<Vec<u8>, Error> {
-        self.answer_bytes().await.map(Bytes::into_vec)
+        self.answer_bytes().await.map(FrameBytes::into_vec)
     }
 
     /// Waits for the answer, without copying it.
     ///
     /// # Errors
     /// As [`RunningCall::answer`].
-    pub async fn answer_bytes(mut self) -> Result<Bytes, Error> {
+    pub async fn answer_bytes(mut self) -> Result<FrameBytes, Error> {
         match &mut self.work {
-            CallBackend::Local(task) => self.core.0.guest.or_disabled(task).await,
-            CallBackend::Remote(call) => call.answer().await.map(Bytes::from),
+            CallBackend::Local(task) => self.core.0.guest.wait_unless_disabled(task).await,
+            CallBackend::Remote(call) => call.answer().await.map(FrameBytes::from),
         }
     }
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jaato_plugin_engine::{Live, Runtime, THREADS, Watch, Work};
+use jaato_plugin_engine::{
+    BoxHostFuture, EngineObserver, LiveObjectCounts, PluginRuntime, THREADS,
+};
 use tokio::runtime::Handle;
 
 /// The plugin executor. Clones are handles to the same executor. Its threads end with the last
@@ -16,7 +18,7 @@ impl Executor {
     ///
     /// The host's own futures (services, timers) use the reactor of `runtime`. `watch` receives the
     /// plugins' log lines and reports of their misbehaviour.
-    pub fn new(runtime: Handle, watch: Arc<dyn Watch>) -> Self {
+    pub fn new(runtime: Handle, watch: Arc<dyn EngineObserver>) -> Self {
         let runtime = Arc::new(TokioSpawner(runtime));
         Self(jaato_plugin_engine::Executor::new(THREADS, runtime, watch))
     }
@@ -30,15 +32,15 @@ impl Executor {
 
     /// Returns how many objects held by contexts are alive. For leak tests.
     #[doc(hidden)]
-    pub fn live(&self) -> Live {
+    pub fn live(&self) -> LiveObjectCounts {
         self.0.live()
     }
 }
 
 struct TokioSpawner(Handle);
 
-impl Runtime for TokioSpawner {
-    fn sleep(&self, time: Duration) -> Work<()> {
+impl PluginRuntime for TokioSpawner {
+    fn sleep(&self, time: Duration) -> BoxHostFuture<()> {
         let _entered = self.0.enter();
         Box::pin(tokio::time::sleep(time))
     }

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use jaato_places::{Owners, check_file_in, check_folder};
+use jaato_places::{TrustedOwners, check_file_in, check_folder};
 
 /// Maximum number of files per folder. More files mean a mistake such as `--plugin-dir /usr/lib`.
 pub const FILES_PER_FOLDER_MAX: usize = 1000;
@@ -35,7 +35,7 @@ pub struct PluginSearchFolder {
     /// The folder.
     pub folder: PathBuf,
     /// Who may own its files, if ownership matters.
-    owners: Owners,
+    owners: TrustedOwners,
 }
 
 /// A file that may be a plugin, judging by its name.
@@ -97,7 +97,7 @@ impl fmt::Display for PlaceProblem {
 impl PluginSearchFolder {
     /// Creates a place whose files this user may own.
     pub fn new(kind: PlaceKind, folder: &Path) -> Self {
-        Self { kind, folder: folder.to_owned(), owners: Owners::own() }
+        Self { kind, folder: folder.to_owned(), owners: TrustedOwners::this_user_and_root() }
     }
 }
 
@@ -132,10 +132,14 @@ pub fn shipped_places(executable: &Path) -> Vec<PluginSearchFolder> {
     else {
         return Vec::new();
     };
-    let owners = Owners::own().and_writers_of(executable);
+    let owners = TrustedOwners::this_user_and_root().and_writers_of(executable);
     [root.join("plugins"), root.join("lib/jaato/plugins")]
         .into_iter()
-        .map(|folder| PluginSearchFolder { kind: PlaceKind::Shipped, folder, owners: owners.clone() })
+        .map(|folder| PluginSearchFolder {
+            kind: PlaceKind::Shipped,
+            folder,
+            owners: owners.clone(),
+        })
         .collect()
 }
 
@@ -245,7 +249,8 @@ mod tests {
     fn a_missing_folder_is_said_only_where_a_person_named_it() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("missing");
-        let problems = |kind| find_plugin_files(&[PluginSearchFolder::new(kind, &missing)]).problems.len();
+        let problems =
+            |kind| find_plugin_files(&[PluginSearchFolder::new(kind, &missing)]).problems.len();
         assert_eq!((problems(PlaceKind::User), problems(PlaceKind::CommandLine)), (0, 1));
     }
 

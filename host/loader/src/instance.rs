@@ -4,7 +4,9 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use jaato_plugin_engine::{Bytes, Facet, Facets, Instance as Local, Outlet, Services};
+use jaato_plugin_engine::{
+    CallResultSink, EngineServices, Facet, FacetSet, FrameBytes, PluginInstance as Local,
+};
 use jaato_types::{Error, Frame, PluginName};
 
 use crate::call::{CallCanceller, RunningCall};
@@ -46,7 +48,7 @@ impl Instance {
     /// # Errors
     /// The error of the worker or the plugin: for example, the file cannot be opened, the plugin
     /// refuses, or creating takes too long. If the plugin only refuses the saved state, creates a
-    /// fresh instance: see [`Instance::refusal`].
+    /// fresh instance: see [`PluginInstance::refusal`].
     pub async fn in_worker(executor: &Executor, start: remote::WorkerStart) -> Result<Self, Error> {
         Ok(Self(InstanceBackend::Worker(RemoteInstance::start(executor, start).await?)))
     }
@@ -85,7 +87,7 @@ impl Instance {
     }
 
     /// Returns the instance's facets.
-    pub fn facets(&self) -> Facets {
+    pub fn facets(&self) -> FacetSet {
         match &self.0 {
             InstanceBackend::Local(local) => local.facets(),
             InstanceBackend::Worker(worker) => worker.facets(),
@@ -101,7 +103,7 @@ impl Instance {
         &self,
         name: &str,
         frame: Vec<u8>,
-        services: Arc<dyn Services>,
+        services: Arc<dyn EngineServices>,
     ) -> Result<RunningCall, Error> {
         self.call(Facet::Tool, name, frame, services)
     }
@@ -113,31 +115,35 @@ impl Instance {
         &self,
         name: &str,
         frame: Vec<u8>,
-        services: Arc<dyn Services>,
+        services: Arc<dyn EngineServices>,
     ) -> Option<Result<impl Future<Output = Result<Vec<u8>, Error>> + use<'_>, Error>> {
         self.local_instance().map(|local| {
             let context = local.context(services);
             let answer = local.call_in_place(&context, Facet::Tool, name, frame)?;
-            Ok(async move { answer.await.map(Bytes::into_vec) })
+            Ok(async move { answer.await.map(FrameBytes::into_vec) })
         })
     }
 
     /// Begins a call of the gc, from a `GcRequest` to a `GcPlan`.
     ///
     /// # Errors
-    /// As [`Instance::call_tool`].
-    pub fn plan(&self, frame: Vec<u8>, services: Arc<dyn Services>) -> Result<RunningCall, Error> {
+    /// As [`PluginInstance::call_tool`].
+    pub fn plan(
+        &self,
+        frame: Vec<u8>,
+        services: Arc<dyn EngineServices>,
+    ) -> Result<RunningCall, Error> {
         self.call(Facet::Gc, "", frame, services)
     }
 
     /// Begins a call of the provider, from a `Request` to a `Completion`. The call emits `Delta`s.
     ///
     /// # Errors
-    /// As [`Instance::call_tool`].
+    /// As [`PluginInstance::call_tool`].
     pub fn complete(
         &self,
         frame: Vec<u8>,
-        services: Arc<dyn Services>,
+        services: Arc<dyn EngineServices>,
     ) -> Result<RunningCall, Error> {
         self.call(Facet::Complete, "", frame, services)
     }
@@ -145,20 +151,20 @@ impl Instance {
     /// Asks the provider for its models. The answer is a `[ModelInfo]`.
     ///
     /// # Errors
-    /// As [`Instance::call_tool`].
-    pub fn models(&self, services: Arc<dyn Services>) -> Result<RunningCall, Error> {
+    /// As [`PluginInstance::call_tool`].
+    pub fn models(&self, services: Arc<dyn EngineServices>) -> Result<RunningCall, Error> {
         self.call(Facet::Models, "", Frame::empty(), services)
     }
 
     /// Begins an operation of the execution environment, by name.
     ///
     /// # Errors
-    /// As [`Instance::call_tool`].
+    /// As [`PluginInstance::call_tool`].
     pub fn environment(
         &self,
         operation: &str,
         frame: Vec<u8>,
-        services: Arc<dyn Services>,
+        services: Arc<dyn EngineServices>,
     ) -> Result<RunningCall, Error> {
         self.call(Facet::Environment, operation, frame, services)
     }
@@ -166,12 +172,12 @@ impl Instance {
     /// Begins an operation by name (`command`).
     ///
     /// # Errors
-    /// As [`Instance::call_tool`].
+    /// As [`PluginInstance::call_tool`].
     pub fn operation(
         &self,
         name: &str,
         frame: Vec<u8>,
-        services: Arc<dyn Services>,
+        services: Arc<dyn EngineServices>,
     ) -> Result<RunningCall, Error> {
         self.call(Facet::Operation, name, frame, services)
     }
@@ -179,13 +185,13 @@ impl Instance {
     /// Begins a call of a facet. A facet without names takes an empty one.
     ///
     /// # Errors
-    /// As [`Instance::call_tool`].
+    /// As [`PluginInstance::call_tool`].
     pub fn call(
         &self,
         facet: Facet,
         name: &str,
         frame: Vec<u8>,
-        services: Arc<dyn Services>,
+        services: Arc<dyn EngineServices>,
     ) -> Result<RunningCall, Error> {
         let local = match &self.0 {
             InstanceBackend::Local(local) => local,
@@ -200,15 +206,15 @@ impl Instance {
     /// canceller. Used inside workers. Returns `None` for an instance in a worker.
     ///
     /// # Errors
-    /// As [`Instance::call_tool`].
+    /// As [`PluginInstance::call_tool`].
     #[doc(hidden)]
     pub fn call_into(
         &self,
         facet: Facet,
         name: &str,
         frame: Vec<u8>,
-        services: Arc<dyn Services>,
-        outlet: Arc<dyn Outlet>,
+        services: Arc<dyn EngineServices>,
+        outlet: Arc<dyn CallResultSink>,
     ) -> Option<Result<CallCanceller, Error>> {
         self.local_instance().map(|local| {
             let context = local.context(services);
@@ -221,7 +227,7 @@ impl Instance {
     /// in flight. Returns `None` for an instance in a worker.
     #[doc(hidden)]
     pub fn disabled(&self) -> Option<impl Future<Output = Error> + Send + use<>> {
-        self.local_instance().map(Local::disabled)
+        self.local_instance().map(Local::wait_until_disabled)
     }
 
     /// Returns the state to pass to the next instance, or `None` if there is nothing to keep. Call

@@ -5,7 +5,7 @@
 
 mod traits;
 
-use jaato_types::text::{cut, one_line};
+use jaato_types::text::{one_line, truncate_chars};
 
 use std::fmt;
 
@@ -73,7 +73,7 @@ fn parse_difference(text: &str) -> Option<(String, String, String)> {
     let (what, rest) = block.split_once("\nExpected:\n")?;
     let (expected, rest) = rest.split_once("\nFound:\n")?;
     let found = rest.split("\n\n").next().unwrap_or_default();
-    let side = |text| cut(&one_line(text), SIDE_CHARACTERS_MAX);
+    let side = |text| truncate_chars(&one_line(text), SIDE_CHARACTERS_MAX);
     Some((side(what), side(expected), side(found)))
 }
 

@@ -1,8 +1,8 @@
 //! Finds plugin files, reads and checks them, opens them and creates instances.
 //!
-//! [`find_plugin_files`](find()) returns a plugin's file, and [`read_manifest`] reads its manifest without
+//! [`find_plugin_files`](find_plugin_files()) returns a plugin's file, and [`read_manifest`] reads its manifest without
 //! running it. [`PluginLibrary::open`] loads and checks the file. [`StartedPlugin`] holds its factory and
-//! creates [`Instance`]s, in this process or in a worker. `jaato_plugin_engine` runs opened
+//! creates [`PluginInstance`]s, in this process or in a worker. `jaato_plugin_engine` runs opened
 //! plugins, and this crate adapts it to tokio.
 //!
 //! Not here: which plugins are trusted and enabled (the registry and the runtime), and starting
@@ -31,18 +31,20 @@ pub use call::{CallCanceller, RunningCall};
 pub use error::{LoadError, LoadProblem};
 pub use executor::Executor;
 pub use find::{
-    FILES_PER_FOLDER_MAX, PluginSearchResult, FoundFile, PluginSearchFolder, PlaceKind, PlaceProblem, find_plugin_files, shipped_places,
+    FILES_PER_FOLDER_MAX, FoundFile, PlaceKind, PlaceProblem, PluginSearchFolder,
+    PluginSearchResult, find_plugin_files, shipped_places,
 };
 pub use instance::Instance;
 pub use jaato_plugin_engine::{
-    ABLE_TO_RUN_MAX, ByteStream, Bytes, CLOSE_STEP_MAX, Caller, CallerKind, EMITTED_BYTES_MAX,
-    Facet, Facets, Frames, JOB_OVERDUE_MAX, JOBS_LOST_MAX, JOBS_PER_PLUGIN_MAX, JOBS_WAITING_MAX,
-    JSON_VALUES_MAX, Live as LiveCounts, Misdeed, NoServices, Outlet, PIECE_BYTES_MAX,
-    QUESTION_BYTES_MAX, QUESTIONS_MAX, QUESTIONS_PER_PLUGIN_MAX, REPOLLS_PER_SECOND_MAX, Report,
-    STREAMS_MAX, STREAMS_PER_PLUGIN_MAX, STRIKES_MAX, Served, Services, TASKS_MAX, THREADS,
-    WAITING_MAX, WALL_CLOCK_MAX, Watch, check_json, values_of,
+    ABLE_TO_RUN_MAX, ByteStream, CLOSE_STEP_MAX, CallResultSink, CallerKind, EMITTED_BYTES_MAX,
+    EngineObserver, EngineServiceAnswer, EngineServices, Facet, FacetSet, FrameBytes, FrameStream,
+    JOB_OVERDUE_MAX, JOBS_LOST_MAX, JOBS_PER_PLUGIN_MAX, JOBS_WAITING_MAX, JSON_VALUES_MAX,
+    LiveObjectCounts as LiveCounts, Misdeed, MisdeedReport, NoServices, PIECE_BYTES_MAX,
+    QUESTION_BYTES_MAX, QUESTIONS_MAX, QUESTIONS_PER_PLUGIN_MAX, REPOLLS_PER_SECOND_MAX,
+    STREAMS_MAX, STREAMS_PER_PLUGIN_MAX, STRIKES_MAX, ServiceCaller, TASKS_MAX, THREADS,
+    WAITING_MAX, WALL_CLOCK_MAX, check_json, json_values_bound,
 };
-pub use last_words::{tell_last_words, mark_work_done};
+pub use last_words::{mark_work_done, tell_last_words};
 pub use manifest::{FILE_BYTES_MAX, FileError, FileProblem, read_manifest};
-pub use open::{PluginLibrary, OpenedPlugin, describe};
+pub use open::{OpenedPlugin, PluginLibrary, describe};
 pub use plugin::StartedPlugin;

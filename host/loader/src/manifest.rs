@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use jaato_plugin_api::{API_VERSION, MANIFEST_SECTION, MANIFEST_SECTION_MACHO};
-use jaato_types::{Kind, MANIFEST_BYTES_MAX, Manifest};
+use jaato_types::{MANIFEST_BYTES_MAX, Manifest, PluginKind};
 use object::read::{Object, ObjectSection, ReadCache, ReadRef};
 use object::{Architecture, BinaryFormat, ObjectKind};
 
@@ -226,7 +226,9 @@ fn is_this_machine(architecture: Architecture) -> bool {
     }
 }
 
-fn manifest_section<'a>(object: &object::File<'a, BoundedFile<'a>>) -> Result<Vec<u8>, FileProblem> {
+fn manifest_section<'a>(
+    object: &object::File<'a, BoundedFile<'a>>,
+) -> Result<Vec<u8>, FileProblem> {
     let found = object.sections().take(SECTIONS_MAX).find(|section| {
         section.name().is_ok_and(|name| match object.format() {
             BinaryFormat::MachO => name == MANIFEST_SECTION_MACHO,
@@ -260,7 +262,7 @@ fn check_api(manifest: &Manifest) -> Result<(), FileProblem> {
     if manifest.api_version().map(|(major, ..)| major) != ours {
         return Err(FileProblem::Api { has: manifest.api.clone() });
     }
-    if manifest.kinds.iter().all(|kind| *kind == Kind::Unknown) {
+    if manifest.kinds.iter().all(|kind| *kind == PluginKind::Unknown) {
         return Err(FileProblem::UnknownKind);
     }
     Ok(())

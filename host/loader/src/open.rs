@@ -8,7 +8,7 @@ use abi_stable::sabi_types::VersionNumber;
 use abi_stable::std_types::{RResult, RVec};
 use jaato_plugin_api::abi::{FactoryBox, LogBox, PluginModuleRef};
 use jaato_plugin_api::{EXPORT_NAME, EXPORT_NAME_C1, c1};
-use jaato_plugin_engine::plugin_code;
+use jaato_plugin_engine::run_plugin_code;
 use jaato_types::{Description, Error, ErrorKind, Frame, Manifest};
 
 use crate::c_entry::{self, CFunctionTable};
@@ -81,7 +81,7 @@ impl OpenedPlugin {
 /// # Errors
 /// The plugin's error, or `plugin_misbehaved` if the answer is not a description.
 pub fn describe(opened: &OpenedPlugin) -> Result<Description, Error> {
-    let answer = plugin_code(|| match opened.root {
+    let answer = run_plugin_code(|| match opened.root {
         PluginExport::Rust(root) => root.describe()(),
         PluginExport::C(entry) => entry.describe(&opened.manifest.name),
     });
@@ -113,8 +113,8 @@ enum LoadedExport {
 fn load_library(path: &Path) -> Result<LoadedExport, LoadProblem> {
     // SAFETY: runs the file's constructors. The caller of `PluginLibrary::open` trusts the file, or is a
     // child that may die from it.
-    let library =
-        unsafe { open_library(path) }.map_err(|error| LoadProblem::Linker(linker_message(&error)))?;
+    let library = unsafe { open_library(path) }
+        .map_err(|error| LoadProblem::Linker(linker_message(&error)))?;
     let library = std::mem::ManuallyDrop::new(library);
     // SAFETY: a plugin's static with this name is a `LibHeader`, which begins with an `AbiHeader`.
     // The upgrade compares its magic before anything else is read.
@@ -172,8 +172,10 @@ fn check_header(header: &'static LibHeader) -> Result<(), LoadProblem> {
     };
     let version = |number: VersionNumber| (number.major, number.minor, number.patch);
     let plugin = BoundarySide { version: version(theirs), layout };
-    let host = BoundarySide { version: version(ours), layout: <PluginModuleRef as StableAbi>::LAYOUT };
-    layout::check_layout(plugin, host).map_err(|mismatch| LoadProblem::Layout { api: has, mismatch })
+    let host =
+        BoundarySide { version: version(ours), layout: <PluginModuleRef as StableAbi>::LAYOUT };
+    layout::check_layout(plugin, host)
+        .map_err(|mismatch| LoadProblem::Layout { api: has, mismatch })
 }
 
 fn root_text(error: &LibraryError) -> String {

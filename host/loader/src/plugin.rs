@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jaato_plugin_api::abi::FactoryBox;
-use jaato_plugin_engine::Services;
+use jaato_plugin_engine::EngineServices;
 use jaato_types::{Error, Manifest, PluginName};
 
 use crate::executor::Executor;
@@ -11,7 +11,7 @@ use crate::instance::Instance;
 use crate::open::OpenedPlugin;
 
 /// A plugin with its factory. Start it once per process.
-pub struct StartedPlugin(jaato_plugin_engine::Plugin);
+pub struct StartedPlugin(jaato_plugin_engine::EnginePlugin);
 
 impl StartedPlugin {
     /// Gets the factory of an opened plugin, on the executor.
@@ -22,13 +22,13 @@ impl StartedPlugin {
     pub async fn start(executor: &Executor, opened: &OpenedPlugin) -> Result<Self, Error> {
         let (manifest, opened) = (opened.manifest().clone(), opened.clone());
         let factory = move |log| opened.factory(log);
-        jaato_plugin_engine::Plugin::start(&executor.0, manifest, factory).await.map(Self)
+        jaato_plugin_engine::EnginePlugin::start(&executor.0, manifest, factory).await.map(Self)
     }
 
     /// Creates a plugin from a factory without a file: one that is linked into the host, or a
     /// test's own.
     pub fn from_factory(executor: &Executor, factory: FactoryBox, manifest: Manifest) -> Self {
-        Self(jaato_plugin_engine::Plugin::of(&executor.0, factory, manifest))
+        Self(jaato_plugin_engine::EnginePlugin::from_factory(&executor.0, factory, manifest))
     }
 
     /// Returns the plugin's name.
@@ -55,7 +55,7 @@ impl StartedPlugin {
     /// fresh instance.
     pub async fn create(
         &self,
-        services: Arc<dyn Services>,
+        services: Arc<dyn EngineServices>,
         saved: Option<Vec<u8>>,
     ) -> Result<Instance, Error> {
         self.0.create(services, saved).await.map(Instance::local)

@@ -5,10 +5,12 @@
 
 use std::sync::Arc;
 
-use jaato_plugin_engine::testing::{Body, CallUnderTest, EngineHost, HostUnderTest, Silent};
+use jaato_plugin_engine::testing::{
+    CallBody, CallUnderTest, EngineHost, HostUnderTest, SilentObserver,
+};
 use tokio::runtime::Runtime;
 
-use crate::{Executor, Services};
+use crate::{EngineServices, Executor};
 
 /// The host. Its calls run what a check tells them to.
 pub struct LoaderHost<S> {
@@ -16,12 +18,12 @@ pub struct LoaderHost<S> {
     runtime: Runtime,
 }
 
-impl<S: Fn() -> Arc<dyn Services>> LoaderHost<S> {
+impl<S: Fn() -> Arc<dyn EngineServices>> LoaderHost<S> {
     /// Creates a host. Each call asks `services` for its services.
     pub fn new(services: S) -> Self {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
-        let executor = Executor::new(runtime.handle().clone(), Arc::new(Silent));
+        let executor = Executor::new(runtime.handle().clone(), Arc::new(SilentObserver));
         Self { host: EngineHost::new(executor.0, services), runtime }
     }
 
@@ -31,8 +33,8 @@ impl<S: Fn() -> Arc<dyn Services>> LoaderHost<S> {
     }
 }
 
-impl<S: Fn() -> Arc<dyn Services>> HostUnderTest for LoaderHost<S> {
-    fn start(&self, body: Body) -> Box<dyn CallUnderTest> {
+impl<S: Fn() -> Arc<dyn EngineServices>> HostUnderTest for LoaderHost<S> {
+    fn start(&self, body: CallBody) -> Box<dyn CallUnderTest> {
         self.host.start(body)
     }
 }

@@ -7,9 +7,11 @@ use std::sync::OnceLock;
 
 use crate::moon::{compile, moon};
 use crate::support::*;
-use jaato_loader::{Facet, Instance, PluginLibrary, LoadProblem, OpenedPlugin, describe, read_manifest};
+use jaato_loader::{
+    Facet, Instance, LoadProblem, OpenedPlugin, PluginLibrary, describe, read_manifest,
+};
 use jaato_plugin_testkit::skip;
-use jaato_types::{Error, ErrorKind, Frame, Kind};
+use jaato_types::{Error, ErrorKind, Frame, PluginKind};
 use serde_json::{Value, json};
 
 const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
@@ -17,7 +19,8 @@ const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// The correct plugin, compiled and opened once.
 fn opened() -> Option<OpenedPlugin> {
     static OPENED: OnceLock<Option<OpenedPlugin>> = OnceLock::new();
-    let open = || Some(PluginLibrary::open(&moon(HOST, None)?).unwrap_or_else(|error| panic!("{error}")));
+    let open =
+        || Some(PluginLibrary::open(&moon(HOST, None)?).unwrap_or_else(|error| panic!("{error}")));
     let opened = OPENED.get_or_init(open).clone();
     if opened.is_none() {
         skip("no compiler for C");
@@ -48,7 +51,7 @@ fn its_manifest_and_its_description_are_read_as_every_plugins() {
     let Some(opened) = opened() else { return };
     let manifest = read_manifest(opened.path()).unwrap();
     assert_eq!(manifest.name.as_str(), "tool-moon-c");
-    assert_eq!(manifest.kinds, [Kind::Tool]);
+    assert_eq!(manifest.kinds, [PluginKind::Tool]);
     let description = describe(&opened).unwrap();
     let names: Vec<_> = description.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names.len(), 9);

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::support::*;
-use jaato_loader::{Facet, PIECE_BYTES_MAX, StartedPlugin, STREAMS_MAX, TASKS_MAX, WAITING_MAX};
+use jaato_loader::{Facet, PIECE_BYTES_MAX, STREAMS_MAX, StartedPlugin, TASKS_MAX, WAITING_MAX};
 use jaato_types::{ErrorKind, Frame};
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::*;
-use jaato_loader::{PluginLibrary, LoadError, LoadProblem, describe};
+use jaato_loader::{LoadError, LoadProblem, PluginLibrary, describe};
 use jaato_types::ErrorKind;
 
 fn refused(path: &Path) -> LoadError {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use self::blobs::Blobs;
 use crate::support::*;
-use jaato_loader::{Instance, Services, describe};
+use jaato_loader::{EngineServices, Instance, describe};
 use jaato_types::{Completion, Delta, ErrorKind, Frame, GcPlan, Message, Part};
 use serde_json::json;
 
@@ -85,7 +85,7 @@ async fn a_gc_recalls_what_an_earlier_instance_dropped() {
 /// Returns one answer: the kinds of its emissions, and the completion.
 async fn complete(
     instance: &Instance,
-    services: Arc<dyn Services>,
+    services: Arc<dyn EngineServices>,
     messages: &[Message],
 ) -> (Vec<&'static str>, Completion) {
     let request = json!({ "v": 1, "model": "canvas", "messages": messages });

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use jaato_loader::{ABLE_TO_RUN_MAX, Misdeed, Report, STRIKES_MAX};
+use jaato_loader::{ABLE_TO_RUN_MAX, Misdeed, MisdeedReport, STRIKES_MAX};
 use jaato_types::ErrorKind;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
@@ -25,12 +25,12 @@ fn release(path: &Path) {
     std::fs::write(path, "").unwrap();
 }
 
-async fn next_report(house: &mut House) -> Report {
+async fn next_report(house: &mut House) -> MisdeedReport {
     guarded(house.reports.recv()).await.unwrap()
 }
 
 #[track_caller]
-fn is_blocked(report: &Report) -> usize {
+fn is_blocked(report: &MisdeedReport) -> usize {
     assert_eq!(report.plugin.to_string(), "fixture-probe");
     let Misdeed::Blocked { thread, able_to_run } = report.misdeed else { panic!("{report:?}") };
     assert!(able_to_run > ABLE_TO_RUN_MAX);

@@ -40,10 +40,10 @@ const LEVELS: [&str; 5] = ["?", "error", "warn", "info", "debug"];
 /// The log. Clones share it. The first line opens the file. If that fails, lines are lost, because
 /// a log must not stop the work.
 #[derive(Debug, Clone)]
-pub struct Log(Arc<Inner>);
+pub struct Log(Arc<LogInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct LogInner {
     path: Option<PathBuf>,
     state: Mutex<State>,
 }
@@ -53,43 +53,43 @@ struct State {
     file: Option<File>,
     /// Bytes that were written since the last check of the file.
     written: u64,
-    sources: HashMap<String, Share>,
+    sources: HashMap<String, SourceUsage>,
 }
 
 /// What a source has written recently.
 #[derive(Debug)]
-struct Share {
+struct SourceUsage {
     since: Instant,
     bytes: u64,
 }
 
 /// Whether a source may write.
 #[derive(Debug, PartialEq, Eq)]
-enum Turn {
+enum WritePermit {
     Yes,
     /// The last line for now. A note about that is logged once.
     Last,
     No,
 }
 
-impl Share {
-    fn take(&mut self, bytes: u64, now: Instant) -> Turn {
+impl SourceUsage {
+    fn count_bytes(&mut self, bytes: u64, now: Instant) -> WritePermit {
         if now.duration_since(self.since) >= SOURCE_WINDOW {
             *self = Self { since: now, bytes: 0 };
         }
         let before = self.bytes;
         self.bytes += bytes;
         match (before > SOURCE_BYTES_MAX, self.bytes > SOURCE_BYTES_MAX) {
-            (true, _) => Turn::No,
-            (false, true) => Turn::Last,
-            (false, false) => Turn::Yes,
+            (true, _) => WritePermit::No,
+            (false, true) => WritePermit::Last,
+            (false, false) => WritePermit::Yes,
         }
     }
 }
 
 impl State {
     /// Opens the file at the path if it was replaced, and starts a new one if it is too large.
-    fn look(&mut self, path: &Path) {
+    fn reopen_if_needed(&mut self, path: &Path) {
         self.written = 0;
         let is_it = self.file.as_ref().and_then(|file| file.metadata().ok()).is_some_and(|own| {
             let found = std::fs::metadata(path);
@@ -104,7 +104,7 @@ impl State {
 
     fn write(&mut self, path: &Path, line: &str) {
         if self.file.is_none() || self.written >= LOOK_EVERY_BYTES {
-            self.look(path);
+            self.reopen_if_needed(path);
         }
         let Some(file) = self.file.as_mut() else { return };
         self.written += line.len() as u64;
@@ -117,7 +117,7 @@ impl Log {
     /// Creates a log in a folder. Without a folder it records nothing.
     pub fn in_folder(folder: Option<&Path>) -> Self {
         let path = folder.map(|folder| folder.join("jaato.log"));
-        Self(Arc::new(Inner { path, state: Mutex::default() }))
+        Self(Arc::new(LogInner { path, state: Mutex::default() }))
     }
 
     /// Returns the file, if there is one.
@@ -134,11 +134,11 @@ impl Log {
         let is_known = state.sources.contains_key(source) || state.sources.len() < SOURCES_MAX;
         let key = if is_known { source } else { "" };
         let share = state.sources.entry(key.to_owned());
-        let share = share.or_insert(Share { since: now, bytes: 0 });
-        match share.take(text.len() as u64, now) {
-            Turn::No => {}
-            Turn::Yes => state.write(path, &line_of(level, source, &text)),
-            Turn::Last => {
+        let share = share.or_insert(SourceUsage { since: now, bytes: 0 });
+        match share.count_bytes(text.len() as u64, now) {
+            WritePermit::No => {}
+            WritePermit::Yes => state.write(path, &line_of(level, source, &text)),
+            WritePermit::Last => {
                 let told = format!(
                     "`{source}` has written {SOURCE_BYTES_MAX} bytes within {} s: its further \
                      lines in that time are dropped",
@@ -162,7 +162,7 @@ fn open(path: &Path) -> Option<File> {
         let _ = std::fs::rename(path, path.with_extension("log.1"));
     }
     let mut options = OpenOptions::new();
-    jaato_places::open(path, options.append(true).create(true)).ok()
+    jaato_places::open_own_file(path, options.append(true).create(true)).ok()
 }
 
 fn shown(text: &str) -> String {
@@ -205,11 +205,11 @@ mod tests {
     #[test]
     fn a_source_is_heard_again_when_its_time_is_over() {
         let now = Instant::now();
-        let mut share = Share { since: now, bytes: 0 };
-        assert_eq!(share.take(SOURCE_BYTES_MAX, now), Turn::Yes);
-        assert_eq!(share.take(1, now), Turn::Last);
-        assert_eq!(share.take(1, now), Turn::No);
-        assert_eq!(share.take(1, now + SOURCE_WINDOW), Turn::Yes);
+        let mut share = SourceUsage { since: now, bytes: 0 };
+        assert_eq!(share.count_bytes(SOURCE_BYTES_MAX, now), WritePermit::Yes);
+        assert_eq!(share.count_bytes(1, now), WritePermit::Last);
+        assert_eq!(share.count_bytes(1, now), WritePermit::No);
+        assert_eq!(share.count_bytes(1, now + SOURCE_WINDOW), WritePermit::Yes);
     }
 
     #[test]

@@ -8,9 +8,9 @@
 //! look-up parses only one line, so that a start does not parse the others.
 //!
 //! ```
-//! let facts = jaato_model_facts::of("anthropic", "claude-opus-4-7").unwrap();
+//! let facts = jaato_model_facts::find_facts("anthropic", "claude-opus-4-7").unwrap();
 //! assert!(facts.context_limit.unwrap() >= 200_000 && facts.price.is_some());
-//! assert_eq!(jaato_model_facts::of("anthropic", "claude-nobody-made"), None);
+//! assert_eq!(jaato_model_facts::find_facts("anthropic", "claude-nobody-made"), None);
 //! ```
 
 use jaato_types::Price;
@@ -43,7 +43,7 @@ pub struct ModelFacts {
 
 /// The source of the snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Source {
+pub struct SnapshotSource {
     /// The owner of the data.
     pub source: String,
     /// The licence of the data.
@@ -53,11 +53,11 @@ pub struct Source {
 }
 
 /// Returns the facts about a vendor's model.
-pub fn of(vendor: &str, model: &str) -> Option<ModelFacts> {
+pub fn find_facts(vendor: &str, model: &str) -> Option<ModelFacts> {
     let id = serde_json::to_string(&format!("{vendor}/{model}")).ok()?;
     let begin = format!("\n{{\"id\":{id},");
     let at = SNAPSHOT.find(&begin)?;
-    read(SNAPSHOT[at + 1..].lines().next()?)
+    parse_facts(SNAPSHOT[at + 1..].lines().next()?)
 }
 
 /// Returns true if a model was trained to edit files with patches that begin with `*** Begin
@@ -91,17 +91,17 @@ pub fn vendors_of(model: &str) -> Vec<String> {
 
 /// Lists all facts, sorted by vendor and model.
 pub fn all() -> impl Iterator<Item = ModelFacts> {
-    SNAPSHOT.lines().skip(1).filter_map(read)
+    SNAPSHOT.lines().skip(1).filter_map(parse_facts)
 }
 
 /// Returns the source of the snapshot.
-pub fn source() -> Source {
+pub fn source() -> SnapshotSource {
     let first = SNAPSHOT.lines().next().and_then(|line| serde_json::from_str(line).ok());
     let Some(source) = first else { unreachable!("a test reads the first line") };
     source
 }
 
-fn read(line: &str) -> Option<ModelFacts> {
+fn parse_facts(line: &str) -> Option<ModelFacts> {
     serde_json::from_str(line).ok()
 }
 
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(all.len(), lines);
         for facts in &all {
             let (vendor, model) = facts.id.split_once('/').unwrap();
-            assert_eq!(of(vendor, model).as_ref(), Some(facts));
+            assert_eq!(find_facts(vendor, model).as_ref(), Some(facts));
             assert!(facts.context_limit.is_none_or(|tokens| tokens > 0), "{}", facts.id);
         }
         assert!(all.is_sorted_by(|one, next| one.id < next.id));
@@ -152,8 +152,8 @@ mod tests {
 
     #[test]
     fn a_part_of_a_name_is_no_name() {
-        assert_eq!(of("anthropic", "claude"), None);
-        assert_eq!(of("anthropic", "claude-opus-4-7\",\"x"), None);
-        assert_eq!(of("nobody", "claude-opus-4-7"), None);
+        assert_eq!(find_facts("anthropic", "claude"), None);
+        assert_eq!(find_facts("anthropic", "claude-opus-4-7\",\"x"), None);
+        assert_eq!(find_facts("nobody", "claude-opus-4-7"), None);
     }
 }

@@ -10,12 +10,12 @@ pub struct PlaceError {
     /// The path with the problem: the requested one, or a folder or link on the way to it.
     pub path: PathBuf,
     /// The problem.
-    pub why: Why,
+    pub why: PathProblem,
 }
 
 /// A problem with a folder or a file.
 #[derive(Debug)]
-pub enum Why {
+pub enum PathProblem {
     /// Another user owns it.
     Owner(u32),
     /// Other users can write to it. Contains its mode.
@@ -33,29 +33,29 @@ pub enum Why {
 }
 
 impl PlaceError {
-    pub(crate) fn new(path: &Path, why: Why) -> Self {
+    pub(crate) fn new(path: &Path, why: PathProblem) -> Self {
         Self { path: path.to_owned(), why }
     }
 
-    pub(crate) fn system(path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |error| Self::new(path, Why::System(error))
+    pub(crate) fn from_io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |error| Self::new(path, PathProblem::System(error))
     }
 
     /// Returns true if the path does not exist.
     pub fn is_missing(&self) -> bool {
-        matches!(&self.why, Why::System(error) if error.kind() == io::ErrorKind::NotFound)
+        matches!(&self.why, PathProblem::System(error) if error.kind() == io::ErrorKind::NotFound)
     }
 
     /// Returns true if something above the path is not a folder, so that nothing can exist there.
-    pub fn lies_below_no_folder(&self) -> bool {
+    pub fn has_non_folder_parent(&self) -> bool {
         match &self.why {
-            Why::NotAFolder => true,
-            Why::System(error) => error.kind() == io::ErrorKind::NotADirectory,
-            Why::Owner(_)
-            | Why::Writable(_)
-            | Why::NotAFile
-            | Why::TooLarge(_)
-            | Why::TooManyLinks => false,
+            PathProblem::NotAFolder => true,
+            PathProblem::System(error) => error.kind() == io::ErrorKind::NotADirectory,
+            PathProblem::Owner(_)
+            | PathProblem::Writable(_)
+            | PathProblem::NotAFile
+            | PathProblem::TooLarge(_)
+            | PathProblem::TooManyLinks => false,
         }
     }
 
@@ -63,15 +63,15 @@ impl PlaceError {
     pub fn hint(&self) -> Option<String> {
         let path = self.path.display();
         match &self.why {
-            Why::Owner(_) => {
+            PathProblem::Owner(_) => {
                 Some(format!("make it yours (`chown \"$(id -u)\" '{path}'`), or remove it"))
             }
-            Why::Writable(_) => Some(format!("chmod go-w '{path}'")),
-            Why::NotAFolder | Why::NotAFile | Why::TooLarge(_) => {
+            PathProblem::Writable(_) => Some(format!("chmod go-w '{path}'")),
+            PathProblem::NotAFolder | PathProblem::NotAFile | PathProblem::TooLarge(_) => {
                 Some(format!("move `{path}` away"))
             }
-            Why::TooManyLinks => None,
-            Why::System(error) => match error.kind() {
+            PathProblem::TooManyLinks => None,
+            PathProblem::System(error) => match error.kind() {
                 io::ErrorKind::NotADirectory => Some(format!(
                     "set `HOME` to a folder that you can write, or move `{path}` away"
                 )),
@@ -101,20 +101,20 @@ impl fmt::Display for PlaceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
         match &self.why {
-            Why::Owner(user) => write!(f, "`{path}` is not used: user {user} owns it"),
-            Why::Writable(mode) => write!(
+            PathProblem::Owner(user) => write!(f, "`{path}` is not used: user {user} owns it"),
+            PathProblem::Writable(mode) => write!(
                 f,
                 "`{path}` is not used: users other than its owner can write to it (mode {mode:o})"
             ),
-            Why::NotAFolder => write!(f, "`{path}` is not used: it is not a folder"),
-            Why::NotAFile => write!(f, "`{path}` is not used: it is not a regular file"),
-            Why::TooLarge(bytes_max) => {
+            PathProblem::NotAFolder => write!(f, "`{path}` is not used: it is not a folder"),
+            PathProblem::NotAFile => write!(f, "`{path}` is not used: it is not a regular file"),
+            PathProblem::TooLarge(bytes_max) => {
                 write!(f, "`{path}` is not used: it has more than {bytes_max} bytes")
             }
-            Why::TooManyLinks => {
+            PathProblem::TooManyLinks => {
                 write!(f, "`{path}` is not used: it has too many consecutive links")
             }
-            Why::System(error) => write!(f, "`{path}` cannot be used: {error}"),
+            PathProblem::System(error) => write!(f, "`{path}` cannot be used: {error}"),
         }
     }
 }
@@ -124,10 +124,12 @@ impl std::error::Error for PlaceError {}
 impl From<PlaceError> for io::Error {
     fn from(error: PlaceError) -> Self {
         let kind = match &error.why {
-            Why::System(error) => error.kind(),
-            Why::Owner(_) | Why::Writable(_) => io::ErrorKind::PermissionDenied,
-            Why::NotAFolder => io::ErrorKind::NotADirectory,
-            Why::NotAFile | Why::TooLarge(_) | Why::TooManyLinks => io::ErrorKind::Other,
+            PathProblem::System(error) => error.kind(),
+            PathProblem::Owner(_) | PathProblem::Writable(_) => io::ErrorKind::PermissionDenied,
+            PathProblem::NotAFolder => io::ErrorKind::NotADirectory,
+            PathProblem::NotAFile | PathProblem::TooLarge(_) | PathProblem::TooManyLinks => {
+                io::ErrorKind::Other
+            }
         };
         Self::new(kind, error)
     }

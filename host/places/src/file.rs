@@ -5,10 +5,10 @@ use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use crate::error::{PlaceError, Why};
-use crate::folder::{OTHERS, make};
-use crate::owners::{Owners, this_user};
-use crate::walk::{End, check_mode, check_owner, walk};
+use crate::error::{PathProblem, PlaceError};
+use crate::folder::{OTHERS, make_own_folder};
+use crate::owners::{TrustedOwners, this_user};
+use crate::walk::{WalkEnd, check_mode, check_owner, walk};
 
 /// The mode of every file of jaato.
 const PRIVATE: u32 = 0o600;
@@ -17,8 +17,8 @@ const PRIVATE: u32 = 0o600;
 ///
 /// # Errors
 /// The problem with the file, or with a folder above it.
-pub fn check_file(path: &Path, owners: &Owners) -> Result<(), PlaceError> {
-    let End { path, metadata } = walk(path, owners)?;
+pub fn check_file(path: &Path, owners: &TrustedOwners) -> Result<(), PlaceError> {
+    let WalkEnd { path, metadata } = walk(path, owners)?;
     check_found(&path, &metadata, owners)
 }
 
@@ -27,8 +27,8 @@ pub fn check_file(path: &Path, owners: &Owners) -> Result<(), PlaceError> {
 ///
 /// # Errors
 /// The problem with the file, or, for a link, with its target.
-pub fn check_file_in(path: &Path, owners: &Owners) -> Result<(), PlaceError> {
-    let metadata = fs::symlink_metadata(path).map_err(PlaceError::system(path))?;
+pub fn check_file_in(path: &Path, owners: &TrustedOwners) -> Result<(), PlaceError> {
+    let metadata = fs::symlink_metadata(path).map_err(PlaceError::from_io(path))?;
     match metadata.is_symlink() {
         true => check_file(path, owners),
         false => check_found(path, &metadata, owners),
@@ -38,19 +38,21 @@ pub fn check_file_in(path: &Path, owners: &Owners) -> Result<(), PlaceError> {
 /// Reads a file of jaato, if it is believed. Returns `None` if it does not exist.
 ///
 /// # Errors
-/// The problem with the file. [`Why::TooLarge`] if it has more than `bytes_max` bytes.
-pub fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, PlaceError> {
-    match check_file(path, &Owners::own()) {
+/// The problem with the file. [`PathProblem::TooLarge`] if it has more than `bytes_max` bytes.
+pub fn read_own_file(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, PlaceError> {
+    match check_file(path, &TrustedOwners::this_user_and_root()) {
         Ok(()) => {}
         Err(error) if error.is_missing() => return Ok(None),
         Err(error) => return Err(error),
     }
-    let failed = PlaceError::system(path);
+    let failed = PlaceError::from_io(path);
     let mut bytes = Vec::new();
     let read = File::open(path)
         .and_then(|file| file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes));
     match read {
-        Ok(read) if read as u64 > bytes_max => Err(PlaceError::new(path, Why::TooLarge(bytes_max))),
+        Ok(read) if read as u64 > bytes_max => {
+            Err(PlaceError::new(path, PathProblem::TooLarge(bytes_max)))
+        }
         Ok(_) => Ok(Some(bytes)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failed(error)),
@@ -62,14 +64,14 @@ pub fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, PlaceError> 
 ///
 /// # Errors
 /// The problem with the file, or with a folder above it.
-pub fn open(path: &Path, options: &mut OpenOptions) -> Result<File, PlaceError> {
-    make(path.parent().unwrap_or(Path::new("/")))?;
-    let is_new = match check_file(path, &Owners::own()) {
+pub fn open_own_file(path: &Path, options: &mut OpenOptions) -> Result<File, PlaceError> {
+    make_own_folder(path.parent().unwrap_or(Path::new("/")))?;
+    let is_new = match check_file(path, &TrustedOwners::this_user_and_root()) {
         Ok(()) => false,
         Err(error) if error.is_missing() => true,
         Err(error) => return Err(error),
     };
-    let failed = PlaceError::system(path);
+    let failed = PlaceError::from_io(path);
     let opened = options.mode(PRIVATE).open(path).and_then(|file| {
         let found = file.metadata()?;
         // A umask can only remove bits, but these may include ours.
@@ -82,9 +84,9 @@ pub fn open(path: &Path, options: &mut OpenOptions) -> Result<File, PlaceError> 
     opened.map_err(failed)
 }
 
-fn check_found(path: &Path, metadata: &Metadata, owners: &Owners) -> Result<(), PlaceError> {
+fn check_found(path: &Path, metadata: &Metadata, owners: &TrustedOwners) -> Result<(), PlaceError> {
     if !metadata.is_file() {
-        return Err(PlaceError::new(path, Why::NotAFile));
+        return Err(PlaceError::new(path, PathProblem::NotAFile));
     }
     check_owner(path, metadata, owners)?;
     check_mode(path, metadata, owners)

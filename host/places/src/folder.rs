@@ -5,8 +5,8 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use crate::error::{PlaceError, Why};
-use crate::owners::{Owners, this_user};
+use crate::error::{PathProblem, PlaceError};
+use crate::owners::{TrustedOwners, this_user};
 use crate::walk::{check_mode, walk};
 
 /// The mode of every folder of jaato.
@@ -20,12 +20,12 @@ pub(crate) const OTHERS: u32 = 0o077;
 ///
 /// # Errors
 /// The problem that prevents using it.
-pub fn make(folder: &Path) -> Result<(), PlaceError> {
+pub fn make_own_folder(folder: &Path) -> Result<(), PlaceError> {
     make_missing(folder)?;
-    let owners = Owners::own();
+    let owners = TrustedOwners::this_user_and_root();
     let end = walk(folder, &owners)?;
     if !end.metadata.is_dir() {
-        return Err(PlaceError::new(folder, Why::NotAFolder));
+        return Err(PlaceError::new(folder, PathProblem::NotAFolder));
     }
     if end.metadata.mode() & OTHERS != 0 && end.metadata.uid() == this_user() {
         let closed = fs::set_permissions(&end.path, Permissions::from_mode(PRIVATE));
@@ -39,7 +39,7 @@ pub fn make(folder: &Path) -> Result<(), PlaceError> {
 }
 
 /// Creates a folder and the missing ones above it, each private to this user whatever the umask,
-/// without any check. For a path that the user named, or one below a folder that [`make`] made.
+/// without any check. For a path that the user named, or one below a folder that [`make_own_folder`] made.
 ///
 /// # Errors
 /// When the system refuses.
@@ -65,13 +65,13 @@ pub fn make_one(folder: &Path) -> Result<(), PlaceError> {
     match DirBuilder::new().mode(PRIVATE).create(folder) {
         // A umask can only remove bits, but these may include ours.
         Ok(()) => fs::set_permissions(folder, Permissions::from_mode(PRIVATE))
-            .map_err(PlaceError::system(folder)),
+            .map_err(PlaceError::from_io(folder)),
         // Also if it exists and the folder above it is not writable.
         Err(_) if folder.is_dir() => Ok(()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            Err(PlaceError::new(folder, Why::NotAFolder))
+            Err(PlaceError::new(folder, PathProblem::NotAFolder))
         }
-        Err(error) => Err(PlaceError::new(folder, Why::System(error))),
+        Err(error) => Err(PlaceError::new(folder, PathProblem::System(error))),
     }
 }
 
@@ -79,10 +79,10 @@ pub fn make_one(folder: &Path) -> Result<(), PlaceError> {
 ///
 /// # Errors
 /// The problem with the folder, or with a folder above it.
-pub fn check_folder(folder: &Path, owners: &Owners) -> Result<(), PlaceError> {
+pub fn check_folder(folder: &Path, owners: &TrustedOwners) -> Result<(), PlaceError> {
     let end = walk(folder, owners)?;
     if !end.metadata.is_dir() {
-        return Err(PlaceError::new(folder, Why::NotAFolder));
+        return Err(PlaceError::new(folder, PathProblem::NotAFolder));
     }
     check_mode(&end.path, &end.metadata, owners)
 }

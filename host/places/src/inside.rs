@@ -8,7 +8,7 @@ use std::path::{Component, Path};
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-use crate::error::{PlaceError, Why};
+use crate::error::{PathProblem, PlaceError};
 
 /// Opens a regular file for reading. Refuses a pipe, a device or a folder, and never blocks on it.
 ///
@@ -26,7 +26,7 @@ pub fn open_plain(path: &Path) -> Result<File, PlaceError> {
 /// If it is not below the folder or there is a link. Also as [`open_plain`].
 pub fn open_inside(folder: &Path, path: &Path) -> Result<File, PlaceError> {
     let below = folder.join(path);
-    let refused = |kind| PlaceError::new(&below, Why::System(io::Error::from(kind)));
+    let refused = |kind| PlaceError::new(&below, PathProblem::System(io::Error::from(kind)));
     let names: Option<Vec<&OsStr>> = below
         .strip_prefix(folder)
         .map_err(|_| refused(io::ErrorKind::PermissionDenied))?
@@ -55,10 +55,10 @@ fn file_flags() -> OFlags {
 }
 
 fn checked(path: &Path, opened: io::Result<File>) -> Result<File, PlaceError> {
-    let file = opened.map_err(PlaceError::system(path))?;
+    let file = opened.map_err(PlaceError::from_io(path))?;
     match file.metadata() {
         Ok(metadata) if metadata.is_file() => Ok(file),
-        Ok(_) => Err(PlaceError::new(path, Why::NotAFile)),
-        Err(error) => Err(PlaceError::new(path, Why::System(error))),
+        Ok(_) => Err(PlaceError::new(path, PathProblem::NotAFile)),
+        Err(error) => Err(PlaceError::new(path, PathProblem::System(error))),
     }
 }

@@ -26,9 +26,9 @@ mod lock;
 mod owners;
 mod walk;
 
-pub use error::{PlaceError, Why, hint_of};
-pub use file::{check_file, check_file_in, open, read};
-pub use folder::{check_folder, make, make_missing, make_one};
+pub use error::{PathProblem, PlaceError, hint_of};
+pub use file::{check_file, check_file_in, open_own_file, read_own_file};
+pub use folder::{check_folder, make_missing, make_one, make_own_folder};
 pub use inside::{open_inside, open_plain};
-pub use lock::lock;
-pub use owners::Owners;
+pub use lock::lock_own_file;
+pub use owners::TrustedOwners;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::error::PlaceError;
-use crate::file::open;
+use crate::file::open_own_file;
 
 const POLL: Duration = Duration::from_millis(5);
 
@@ -18,15 +18,15 @@ const POLL: Duration = Duration::from_millis(5);
 ///
 /// # Errors
 /// The problem with the file, or with a folder above it.
-pub fn lock(path: &Path, wait: Duration) -> Result<Option<File>, PlaceError> {
-    let file = open(path, OpenOptions::new().write(true).create(true).truncate(false))?;
+pub fn lock_own_file(path: &Path, wait: Duration) -> Result<Option<File>, PlaceError> {
+    let file = open_own_file(path, OpenOptions::new().write(true).create(true).truncate(false))?;
     let begin = Instant::now();
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(Some(file)),
             Err(TryLockError::WouldBlock) if begin.elapsed() < wait => std::thread::sleep(POLL),
             Err(TryLockError::WouldBlock) => return Ok(None),
-            Err(TryLockError::Error(error)) => return Err(PlaceError::system(path)(error)),
+            Err(TryLockError::Error(error)) => return Err(PlaceError::from_io(path)(error)),
         }
     }
 }
@@ -39,10 +39,10 @@ mod tests {
     fn a_lock_is_held_once_until_it_is_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("below/it.lock");
-        let held = lock(&path, Duration::ZERO).unwrap();
+        let held = lock_own_file(&path, Duration::ZERO).unwrap();
         assert!(held.is_some());
-        assert!(lock(&path, Duration::ZERO).unwrap().is_none());
+        assert!(lock_own_file(&path, Duration::ZERO).unwrap().is_none());
         drop(held);
-        assert!(lock(&path, Duration::ZERO).unwrap().is_some());
+        assert!(lock_own_file(&path, Duration::ZERO).unwrap().is_some());
     }
 }

@@ -14,15 +14,15 @@ pub(crate) const GROUP_WRITES: u32 = 0o020;
 
 /// The users and the group that may write to trusted files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owners {
+pub struct TrustedOwners {
     users: Vec<u32>,
     /// The group that may write to them too.
     group: Option<u32>,
 }
 
-impl Owners {
+impl TrustedOwners {
     /// Returns this user and root, who can act as this user anyway.
-    pub fn own() -> Self {
+    pub fn this_user_and_root() -> Self {
         Self { users: vec![this_user(), 0], group: None }
     }
 
@@ -112,7 +112,7 @@ mod tests {
         use std::os::unix::fs::MetadataExt as _;
         let file = tempfile::NamedTempFile::new().unwrap();
         let owner = file.as_file().metadata().unwrap().uid();
-        let owners = Owners::own().and_writers_of(file.path());
+        let owners = TrustedOwners::this_user_and_root().and_writers_of(file.path());
         assert!(owners.include(0) && owners.include(this_user()) && owners.include(owner));
         assert!(!owners.include(4711));
     }
@@ -124,10 +124,10 @@ mod tests {
         let group = file.as_file().metadata().unwrap().gid();
         for (mode, counts) in [(0o755, false), (0o757, false), (0o775, true)] {
             fs::set_permissions(file.path(), fs::Permissions::from_mode(mode)).unwrap();
-            let owners = Owners::own().and_writers_of(file.path());
+            let owners = TrustedOwners::this_user_and_root().and_writers_of(file.path());
             assert_eq!(owners.include_group(group), counts, "{mode:o}");
             assert!(!owners.include_group(group + 1), "{mode:o}");
         }
-        assert!(!Owners::own().include_group(group));
+        assert!(!TrustedOwners::this_user_and_root().include_group(group));
     }
 }

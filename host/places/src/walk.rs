@@ -6,8 +6,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use crate::error::{PlaceError, Why};
-use crate::owners::{GROUP_WRITES, Owners, is_own_group, is_unmapped};
+use crate::error::{PathProblem, PlaceError};
+use crate::owners::{GROUP_WRITES, TrustedOwners, is_own_group, is_unmapped};
 
 /// How many links are followed on one path, as in the system.
 const LINKS_MAX: usize = 40;
@@ -26,7 +26,7 @@ const STICKY: u32 = 0o1000;
 
 /// The end of a walk.
 #[derive(Debug)]
-pub(crate) struct End {
+pub(crate) struct WalkEnd {
     /// The path without links.
     pub(crate) path: PathBuf,
     pub(crate) metadata: Metadata,
@@ -34,19 +34,19 @@ pub(crate) struct End {
 
 /// Walks to a path, through links. Checks each folder and link on the way, and the owner of the
 /// file at the end, but not its mode.
-pub(crate) fn walk(path: &Path, owners: &Owners) -> Result<End, PlaceError> {
-    let absolute = std::path::absolute(path).map_err(PlaceError::system(path))?;
+pub(crate) fn walk(path: &Path, owners: &TrustedOwners) -> Result<WalkEnd, PlaceError> {
+    let absolute = std::path::absolute(path).map_err(PlaceError::from_io(path))?;
     let mut rest = parts(&absolute);
-    let mut way = Way::at_root()?;
+    let mut way = WalkPosition::at_root()?;
     let mut links = 0;
     while let Some(part) = rest.pop() {
         if part == ".." {
             way.up();
             continue;
         }
-        way.pass(owners)?;
+        way.check_folder_on_path(owners)?;
         let next = way.path.join(&part);
-        let found = fs::symlink_metadata(&next).map_err(PlaceError::system(&next))?;
+        let found = fs::symlink_metadata(&next).map_err(PlaceError::from_io(&next))?;
         if !found.is_symlink() {
             way.down(next, found);
             continue;
@@ -54,45 +54,45 @@ pub(crate) fn walk(path: &Path, owners: &Owners) -> Result<End, PlaceError> {
         check_owner(&next, &found, owners)?;
         links += 1;
         if links > LINKS_MAX {
-            return Err(PlaceError::new(path, Why::TooManyLinks));
+            return Err(PlaceError::new(path, PathProblem::TooManyLinks));
         }
-        let target = fs::read_link(&next).map_err(PlaceError::system(&next))?;
+        let target = fs::read_link(&next).map_err(PlaceError::from_io(&next))?;
         if target.is_absolute() {
-            way = Way::at_root()?;
+            way = WalkPosition::at_root()?;
         }
         rest.extend(parts(&target));
     }
-    let Way { path, metadata, .. } = way;
+    let WalkPosition { path, metadata, .. } = way;
     check_owner(&path, &metadata, owners)?;
-    Ok(End { path, metadata })
+    Ok(WalkEnd { path, metadata })
 }
 
 /// Refuses a file that others can write to.
 pub(crate) fn check_mode(
     path: &Path,
     metadata: &Metadata,
-    owners: &Owners,
+    owners: &TrustedOwners,
 ) -> Result<(), PlaceError> {
     match metadata.mode() & OTHERS_WRITE {
         0 => Ok(()),
         GROUP_WRITES if owners.include_group(metadata.gid()) => Ok(()),
-        _ => Err(PlaceError::new(path, Why::Writable(metadata.mode() & 0o7777))),
+        _ => Err(PlaceError::new(path, PathProblem::Writable(metadata.mode() & 0o7777))),
     }
 }
 
 pub(crate) fn check_owner(
     path: &Path,
     metadata: &Metadata,
-    owners: &Owners,
+    owners: &TrustedOwners,
 ) -> Result<(), PlaceError> {
     match owners.include(metadata.uid()) {
         true => Ok(()),
-        false => Err(PlaceError::new(path, Why::Owner(metadata.uid()))),
+        false => Err(PlaceError::new(path, PathProblem::Owner(metadata.uid()))),
     }
 }
 
 /// The current position of the walk.
-struct Way {
+struct WalkPosition {
     path: PathBuf,
     metadata: Metadata,
     /// For each folder so far: whether others can reach it, and its metadata.
@@ -101,18 +101,18 @@ struct Way {
     is_open: bool,
 }
 
-impl Way {
+impl WalkPosition {
     fn at_root() -> Result<Self, PlaceError> {
         let path = PathBuf::from("/");
-        let metadata = fs::symlink_metadata(&path).map_err(PlaceError::system(&path))?;
+        let metadata = fs::symlink_metadata(&path).map_err(PlaceError::from_io(&path))?;
         Ok(Self { path, metadata, above: Vec::new(), is_open: true })
     }
 
     /// Checks the folder in which the next part is looked up.
-    fn pass(&self, owners: &Owners) -> Result<(), PlaceError> {
+    fn check_folder_on_path(&self, owners: &TrustedOwners) -> Result<(), PlaceError> {
         if !self.metadata.is_dir() {
             let error = io::Error::from(io::ErrorKind::NotADirectory);
-            return Err(PlaceError::new(&self.path, Why::System(error)));
+            return Err(PlaceError::new(&self.path, PathProblem::System(error)));
         }
         if !is_unmapped(self.metadata.uid()) {
             check_owner(&self.path, &self.metadata, owners)?;

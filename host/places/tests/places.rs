@@ -7,8 +7,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use jaato_places::{
-    Owners, check_file, check_file_in, check_folder, make, make_missing, open, open_inside,
-    open_plain, read,
+    TrustedOwners, check_file, check_file_in, check_folder, make_missing, make_own_folder,
+    open_inside, open_own_file, open_plain, read_own_file,
 };
 
 #[path = "../../../plugin-api/testkit/src/skip.rs"]
@@ -36,7 +36,7 @@ fn root() -> tempfile::TempDir {
 /// Returns the problem with a folder, and the part of the path that has it.
 #[track_caller]
 fn wrong(folder: &Path, root: &Path) -> String {
-    let error = check_folder(folder, &Owners::own()).unwrap_err();
+    let error = check_folder(folder, &TrustedOwners::this_user_and_root()).unwrap_err();
     error.to_string().replace(&root.canonicalize().unwrap().display().to_string(), "…")
 }
 
@@ -49,14 +49,15 @@ fn is_root() -> bool {
 fn what_is_made_is_for_its_owner_alone() {
     let root = root();
     let folder = root.path().join("a/b/c");
-    make(&folder).unwrap();
-    let mut file = open(&folder.join("f"), OpenOptions::new().append(true).create(true)).unwrap();
+    make_own_folder(&folder).unwrap();
+    let mut file =
+        open_own_file(&folder.join("f"), OpenOptions::new().append(true).create(true)).unwrap();
     file.write_all(b"x").unwrap();
     for made in ["a", "a/b", "a/b/c"] {
         assert_eq!(mode_of(&root.path().join(made)), 0o700, "{made}");
     }
     assert_eq!(mode_of(&folder.join("f")), 0o600);
-    assert_eq!(read(&folder.join("f"), 1).unwrap(), Some(b"x".to_vec()));
+    assert_eq!(read_own_file(&folder.join("f"), 1).unwrap(), Some(b"x".to_vec()));
 }
 
 #[test]
@@ -67,8 +68,8 @@ fn what_was_open_to_others_is_closed() {
     fs::write(folder.join("log"), "").unwrap();
     set_mode(&folder, 0o775);
     set_mode(&folder.join("log"), 0o644);
-    make(&folder).unwrap();
-    open(&folder.join("log"), OpenOptions::new().append(true)).unwrap();
+    make_own_folder(&folder).unwrap();
+    open_own_file(&folder.join("log"), OpenOptions::new().append(true)).unwrap();
     assert_eq!((mode_of(&folder), mode_of(&folder.join("log"))), (0o700, 0o600));
 }
 
@@ -79,23 +80,23 @@ fn a_file_that_others_could_write_to_is_not_used_though_its_folder_is_closed() {
     fs::write(&file, "{}").unwrap();
     for mode in [0o620, 0o602, 0o666] {
         set_mode(&file, mode);
-        let error = read(&file, 10).unwrap_err();
+        let error = read_own_file(&file, 10).unwrap_err();
         assert!(
             error.to_string().ends_with(&format!("can write to it (mode {mode:o})")),
             "{error}"
         );
         assert!(error.hint().unwrap().starts_with("chmod go-w '/"), "{error:?}");
-        open(&file, OpenOptions::new().append(true)).unwrap_err();
+        open_own_file(&file, OpenOptions::new().append(true)).unwrap_err();
     }
     set_mode(&file, 0o644);
-    assert_eq!(read(&file, 10).unwrap(), Some(b"{}".to_vec()));
+    assert_eq!(read_own_file(&file, 10).unwrap(), Some(b"{}".to_vec()));
 }
 
 #[test]
 fn a_folder_above_that_others_can_write_to_is_enough() {
     let root = root();
     let folder = root.path().join("share/jaato");
-    make(&folder).unwrap();
+    make_own_folder(&folder).unwrap();
     for mode in [0o775, 0o757] {
         set_mode(&root.path().join("share"), mode);
         let has = wrong(&folder, root.path());
@@ -106,19 +107,19 @@ fn a_folder_above_that_others_can_write_to_is_enough() {
     }
     // Sticky, so our files below it stay ours.
     set_mode(&root.path().join("share"), 0o1777);
-    check_folder(&folder, &Owners::own()).unwrap();
+    check_folder(&folder, &TrustedOwners::this_user_and_root()).unwrap();
     // No one else can reach `share`.
     set_mode(&root.path().join("share"), 0o777);
     set_mode(root.path(), 0o700);
-    check_folder(&folder, &Owners::own()).unwrap();
+    check_folder(&folder, &TrustedOwners::this_user_and_root()).unwrap();
 }
 
 #[test]
 fn links_are_walked_as_the_system_does() {
     let root = root();
     let (open, closed) = (root.path().join("open"), root.path().join("closed"));
-    make(&open.join("inner")).unwrap();
-    make(&closed).unwrap();
+    make_own_folder(&open.join("inner")).unwrap();
+    make_own_folder(&closed).unwrap();
     set_mode(&open, 0o777);
     let through = |name: &str, target: PathBuf| {
         symlink(target, closed.join(name)).unwrap();
@@ -136,7 +137,7 @@ fn links_are_walked_as_the_system_does() {
     }
     set_mode(&open, 0o755);
     for link in [relative, absolute, chained] {
-        check_folder(&link, &Owners::own()).unwrap();
+        check_folder(&link, &TrustedOwners::this_user_and_root()).unwrap();
     }
     let circle = through("circle", "circle".into());
     assert!(wrong(&circle, root.path()).ends_with("it has too many consecutive links"));
@@ -145,8 +146,8 @@ fn links_are_walked_as_the_system_does() {
 #[test]
 fn a_way_up_forgets_the_folder_that_it_left() {
     let root = root();
-    make(&root.path().join("private/inner")).unwrap();
-    make(&root.path().join("open/inner")).unwrap();
+    make_own_folder(&root.path().join("private/inner")).unwrap();
+    make_own_folder(&root.path().join("open/inner")).unwrap();
     set_mode(&root.path().join("open"), 0o777);
     // The mode of `private` protects nothing next to it.
     let beside = root.path().join("private/inner/../../open/inner");
@@ -160,12 +161,12 @@ fn what_another_user_owns_is_not_used() {
     }
     let root = root();
     let folder = root.path().join("home/jaato");
-    make(&folder).unwrap();
+    make_own_folder(&folder).unwrap();
     fs::write(folder.join("trust.json"), "{}").unwrap();
     chown(folder.join("trust.json"), Some(STRANGER), None).unwrap();
-    let error = read(&folder.join("trust.json"), 10).unwrap_err();
+    let error = read_own_file(&folder.join("trust.json"), 10).unwrap_err();
     assert!(error.to_string().ends_with("is not used: user 4711 owns it"), "{error}");
-    check_file_in(&folder.join("trust.json"), &Owners::own()).unwrap_err();
+    check_file_in(&folder.join("trust.json"), &TrustedOwners::this_user_and_root()).unwrap_err();
 
     // A folder above it.
     chown(root.path().join("home"), Some(STRANGER), None).unwrap();
@@ -173,13 +174,13 @@ fn what_another_user_owns_is_not_used() {
 
     // A link in a folder that everyone can write to.
     let target = root.path().join("target");
-    make(&target).unwrap();
+    make_own_folder(&target).unwrap();
     set_mode(root.path(), 0o1777);
     let link = root.path().join("link");
     symlink(&target, &link).unwrap();
-    check_folder(&link, &Owners::own()).unwrap();
+    check_folder(&link, &TrustedOwners::this_user_and_root()).unwrap();
     std::os::unix::fs::lchown(&link, Some(STRANGER), None).unwrap();
-    assert!(check_folder(&link, &Owners::own()).is_err());
+    assert!(check_folder(&link, &TrustedOwners::this_user_and_root()).is_err());
 }
 
 #[test]
@@ -189,19 +190,19 @@ fn what_the_owner_of_the_program_owns_counts_where_that_is_asked_for() {
     }
     let root = root();
     let (program, plugin) = (root.path().join("jaato"), root.path().join("plugins"));
-    make(&plugin).unwrap();
+    make_own_folder(&plugin).unwrap();
     fs::write(&program, "").unwrap();
     chown(&program, Some(STRANGER), None).unwrap();
     chown(&plugin, Some(STRANGER), None).unwrap();
-    check_folder(&plugin, &Owners::own()).unwrap_err();
-    check_folder(&plugin, &Owners::own().and_writers_of(&program)).unwrap();
+    check_folder(&plugin, &TrustedOwners::this_user_and_root()).unwrap_err();
+    check_folder(&plugin, &TrustedOwners::this_user_and_root().and_writers_of(&program)).unwrap();
 }
 
 #[test]
 fn group_that_can_write_to_the_program_may_write_to_its_plugins() {
     let root = root();
     let (program, folder) = (root.path().join("jaato"), root.path().join("plugins"));
-    make(&folder).unwrap();
+    make_own_folder(&folder).unwrap();
     let plugin = folder.join("libtool.so");
     for file in [&program, &plugin] {
         fs::write(file, "").unwrap();
@@ -210,7 +211,7 @@ fn group_that_can_write_to_the_program_may_write_to_its_plugins() {
         set_mode(&program, program_mode);
         set_mode(&folder, mode);
         set_mode(&plugin, mode);
-        let owners = Owners::own().and_writers_of(&program);
+        let owners = TrustedOwners::this_user_and_root().and_writers_of(&program);
         check_folder(&folder, &owners).is_ok() && check_file(&plugin, &owners).is_ok()
     };
     assert!(check(0o775, 0o775));
@@ -225,15 +226,17 @@ fn what_is_no_file_or_too_large_is_not_read() {
     let fifo = root.path().join("fifo");
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0)
         .unwrap();
-    assert!(read(&fifo, 10).unwrap_err().to_string().ends_with("it is not a regular file"));
-    assert!(check_file(root.path(), &Owners::own()).is_err());
-    assert!(check_folder(&fifo, &Owners::own()).is_err());
+    assert!(
+        read_own_file(&fifo, 10).unwrap_err().to_string().ends_with("it is not a regular file")
+    );
+    assert!(check_file(root.path(), &TrustedOwners::this_user_and_root()).is_err());
+    assert!(check_folder(&fifo, &TrustedOwners::this_user_and_root()).is_err());
     let file = root.path().join("file");
     fs::write(&file, "12345").unwrap();
-    assert_eq!(read(&file, 5).unwrap().unwrap().len(), 5);
-    assert!(read(&file, 4).unwrap_err().to_string().ends_with("it has more than 4 bytes"));
-    assert_eq!(read(&root.path().join("none"), 4).unwrap(), None);
-    assert!(make(&file).unwrap_err().to_string().ends_with("it is not a folder"));
+    assert_eq!(read_own_file(&file, 5).unwrap().unwrap().len(), 5);
+    assert!(read_own_file(&file, 4).unwrap_err().to_string().ends_with("it has more than 4 bytes"));
+    assert_eq!(read_own_file(&root.path().join("none"), 4).unwrap(), None);
+    assert!(make_own_folder(&file).unwrap_err().to_string().ends_with("it is not a folder"));
     assert!(make_missing(&file.join("below")).is_err());
 }
 

@@ -15,8 +15,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use jaato_policy::{
-    PolicyCall, CommandPattern, RuleConditions, Glob, RuleLayer, RuleOutcome, PathPattern, PluginSource,
-    RestOfCommand, Rule, RuleFile, Rules, WorkspaceTrust, decide,
+    CommandPattern, Glob, PathPattern, PluginSource, PolicyCall, RestOfCommand, Rule,
+    RuleConditions, RuleFile, RuleLayer, RuleOutcome, Rules, WorkspaceTrust, decide,
 };
 use jaato_types::{PluginName, ToolName};
 use serde_json::{Value, json};

@@ -6,8 +6,8 @@ use jaato_types::{PluginName, ToolName};
 use serde_json::json;
 
 use crate::{
-    PolicyCall, CommandPattern, RuleConditions, RuleLayer, RuleOutcome, PluginSource, Rule, RuleFile, Rules,
-    WorkspaceTrust, decide,
+    CommandPattern, PluginSource, PolicyCall, Rule, RuleConditions, RuleFile, RuleLayer,
+    RuleOutcome, Rules, WorkspaceTrust, decide,
 };
 
 impl CommandPattern {

@@ -7,12 +7,12 @@ use jaato_types::PathGlob;
 
 use crate::edits::protected_files;
 use crate::facts::PolicyFacts;
-use crate::matching::{match_arguments, match_annotations, matches_names};
+use crate::matching::{match_annotations, match_arguments, matches_names};
 use crate::reach::host_glob;
 use crate::shell::{self, NameReach, SimpleCommand};
 use crate::{
-    CommandLine, CommandPattern, RuleConditions, Glob, RuleLayer, RuleOutcome, PluginSource, RestOfCommand,
-    Rule, RuleFile, RuleId, RuleRef, Rules, WorkspaceTrust, expansion,
+    CommandLine, CommandPattern, Glob, PluginSource, RestOfCommand, Rule, RuleConditions, RuleFile,
+    RuleId, RuleLayer, RuleOutcome, RuleRef, Rules, WorkspaceTrust, expansion,
 };
 
 /// Returns a rule that allows the call, if rules in files allow all of it.
@@ -25,8 +25,10 @@ pub(crate) fn allowing_rule(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<Ru
 
 fn allow_rules(rules: &Rules) -> impl Iterator<Item = (&RuleFile, &Rule)> {
     // Shipped rules do not count if the user wants to name everything that runs.
-    let denies = rules.files.iter().any(|file| matches!(file.default, Some((RuleOutcome::Deny, _))));
-    let files = rules.files.iter().filter(move |file| !(denies && file.layer == RuleLayer::Shipped));
+    let denies =
+        rules.files.iter().any(|file| matches!(file.default, Some((RuleOutcome::Deny, _))));
+    let files =
+        rules.files.iter().filter(move |file| !(denies && file.layer == RuleLayer::Shipped));
     files.flat_map(|file| {
         let allowing = file.rules.iter().filter(|rule| rule.outcome == RuleOutcome::Allow);
         allowing.map(move |rule| (file, rule))
@@ -127,7 +129,11 @@ fn is_granted(rules: &Rules, command: &SimpleCommand, facts: &PolicyFacts<'_>) -
 }
 
 /// Returns true if a rule of a file allows a command of a line.
-pub(crate) fn allowed_by_files(rules: &Rules, command: &SimpleCommand, facts: &PolicyFacts<'_>) -> bool {
+pub(crate) fn allowed_by_files(
+    rules: &Rules,
+    command: &SimpleCommand,
+    facts: &PolicyFacts<'_>,
+) -> bool {
     covering_rule(rules, command, facts).is_some()
 }
 
@@ -136,7 +142,8 @@ pub(crate) fn needs_trust(facts: &PolicyFacts<'_>) -> bool {
     let trust = facts.call.workspace;
     let is_trusted = |command| shell::is_trusted(command, trust);
     facts.shell.as_ref().is_some_and(|analysis| {
-        let may_run_any = trust == WorkspaceTrust::Untrusted && analysis.hidden_program_doubt().is_some();
+        let may_run_any =
+            trust == WorkspaceTrust::Untrusted && analysis.hidden_program_doubt().is_some();
         may_run_any || !analysis.commands.iter().all(is_trusted)
     })
 }
@@ -157,7 +164,11 @@ pub(crate) fn only_reads(rules: &Rules, facts: &PolicyFacts<'_>) -> bool {
         && analysis.commands.iter().all(is_read)
 }
 
-pub(crate) fn covers(when: &RuleConditions, command: &SimpleCommand, facts: &PolicyFacts<'_>) -> bool {
+pub(crate) fn covers(
+    when: &RuleConditions,
+    command: &SimpleCommand,
+    facts: &PolicyFacts<'_>,
+) -> bool {
     let Some(pattern) = &when.command else { return false };
     let is_narrow = when.path.is_some() || when.host.is_some();
     let is_for_denials = when.signature.is_some() || when.compound || !when.outside.is_empty();
@@ -171,7 +182,11 @@ pub(crate) fn covers(when: &RuleConditions, command: &SimpleCommand, facts: &Pol
 }
 
 /// In a plain repository, `git` reads without running anything, so no trust is needed.
-fn required_trust(pattern: &CommandPattern, command: &SimpleCommand, facts: &PolicyFacts<'_>) -> WorkspaceTrust {
+fn required_trust(
+    pattern: &CommandPattern,
+    command: &SimpleCommand,
+    facts: &PolicyFacts<'_>,
+) -> WorkspaceTrust {
     let is_plain = pattern.rest == RestOfCommand::Reading
         && command.program_name() == "git"
         && facts.call.repository_is_plain;
@@ -192,7 +207,8 @@ fn reads_inside(command: &SimpleCommand, facts: &PolicyFacts<'_>) -> bool {
     };
     let leads_inside = |text: &str| {
         let lead = resolved.target_of(&call.join_path(text));
-        lead.is_some_and(|it| is_inside(Path::new(&it.path))) && is_inside(&call.absolute_path(text))
+        lead.is_some_and(|it| is_inside(Path::new(&it.path)))
+            && is_inside(&call.absolute_path(text))
     };
     let matches_inside = |pattern: &Path| {
         resolved.knows_patterns()
@@ -206,7 +222,9 @@ fn reads_inside(command: &SimpleCommand, facts: &PolicyFacts<'_>) -> bool {
             NameReach::Pattern => {
                 matches_inside(&call.join_path(&name.text)) && is_inside(&call.absolute_name(name))
             }
-            NameReach::Word | NameReach::Folder | NameReach::Piece | NameReach::Below => leads_inside(&name.text),
+            NameReach::Word | NameReach::Folder | NameReach::Piece | NameReach::Below => {
+                leads_inside(&name.text)
+            }
         })
 }
 

@@ -3,8 +3,8 @@
 use crate::facts::PolicyFacts;
 use crate::matching::{RuleMatch, match_rule};
 use crate::{
-    PolicyCall, Caller, Decision, DenyRules, RuleLayer, PolicyMode, RuleOutcome, PluginSource, Rule, RuleFile, RuleId,
-    RuleRef, Rules, WrittenRule, coverage, edits,
+    Caller, Decision, DenyRules, PluginSource, PolicyCall, PolicyMode, Rule, RuleFile, RuleId,
+    RuleLayer, RuleOutcome, RuleRef, Rules, WrittenRule, coverage, edits,
 };
 
 /// Decides about a call. Denials come before permissions. If no rule allows the call, the user is
@@ -14,10 +14,19 @@ pub fn decide(rules: &Rules, call: &PolicyCall<'_>) -> Decision {
 }
 
 pub(crate) fn deciding_rule(rules: &Rules, facts: &PolicyFacts<'_>) -> RuleRef {
-    let steps: [fn(&Rules, &PolicyFacts<'_>) -> Option<RuleRef>; 7] =
-        [denying_rule, typed_call_rule, unclear_call_rule, plan_start_rule, session_grant_rule, file_rule, annotation_rule];
+    let steps: [fn(&Rules, &PolicyFacts<'_>) -> Option<RuleRef>; 7] = [
+        denying_rule,
+        typed_call_rule,
+        unclear_call_rule,
+        plan_start_rule,
+        session_grant_rule,
+        file_rule,
+        annotation_rule,
+    ];
     let mut steps = steps.iter();
-    steps.find_map(|step| step(rules, facts)).unwrap_or_else(|| default_decision_rule(rules, facts.call))
+    steps
+        .find_map(|step| step(rules, facts))
+        .unwrap_or_else(|| default_decision_rule(rules, facts.call))
 }
 
 /// Returns the rule that denies the call. No later step can override it.
@@ -30,7 +39,9 @@ fn denying_rule(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
         if let Some(file) = rules.files.iter().find(|file| file.broken.is_some()) {
             return Some(file.broken_rule());
         }
-        if let Some(rule) = first_matching_rule(rules, facts, RuleOutcome::Deny, RuleMatch::is_certain) {
+        if let Some(rule) =
+            first_matching_rule(rules, facts, RuleOutcome::Deny, RuleMatch::is_certain)
+        {
             return Some(rule);
         }
     }

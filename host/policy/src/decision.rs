@@ -1,7 +1,7 @@
 //! A decision: what to do with a call, the rule that decided, and an explanation.
 
 use crate::edits::protected_paths;
-use crate::{PolicyCall, RuleLayer, RuleOutcome, PluginSource, RuleId, RuleRef, WrittenRule};
+use crate::{PluginSource, PolicyCall, RuleId, RuleLayer, RuleOutcome, RuleRef, WrittenRule};
 
 /// A decision about a call, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -131,7 +131,11 @@ mod tests {
         ];
         for (at, one) in values.iter().enumerate() {
             for other in &values[at + 1..] {
-                assert_ne!(JsonDigest::from_json(one), JsonDigest::from_json(other), "{one} {other}");
+                assert_ne!(
+                    JsonDigest::from_json(one),
+                    JsonDigest::from_json(other),
+                    "{one} {other}"
+                );
             }
         }
     }

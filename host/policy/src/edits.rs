@@ -7,7 +7,7 @@ use jaato_types::protected::{ProtectedFiles, fold_name};
 use serde::Deserialize;
 
 use crate::facts::PolicyFacts;
-use crate::{PolicyCall, PluginSource};
+use crate::{PluginSource, PolicyCall};
 
 /// The shipped plugin whose tools change the files that their arguments name, and keep a copy.
 const EDITING_PLUGIN: &str = "tool-file-edit";

@@ -1,6 +1,6 @@
 //! Evaluates a call completely, to explain a decision to the user.
 
-use jaato_types::touches::Touched;
+use jaato_types::touches::ToolCallTargets;
 
 use crate::coverage::{covers, covers_whole};
 use crate::decide::deciding_rule;
@@ -8,7 +8,8 @@ use crate::facts::PolicyFacts;
 use crate::matching::{RuleMatch, match_rule};
 use crate::shell::Doubt;
 use crate::{
-    PolicyCall, Decision, RuleOutcome, PathsResolved, Rule, RuleFile, RuleId, RuleRef, Rules, WorkspaceTrust,
+    Decision, PathsResolved, PolicyCall, Rule, RuleFile, RuleId, RuleOutcome, RuleRef, Rules,
+    WorkspaceTrust,
 };
 
 /// A decision, with everything that was checked for it.
@@ -81,7 +82,11 @@ pub fn evaluate(rules: &Rules, call: &PolicyCall<'_>) -> Evaluation {
 
 /// Returns whether a rule allows the call. A rule that allows a command applies to each command
 /// that it covers, and the line is allowed if all of them are covered.
-fn allow_result(file: &RuleFile, rule: &Rule, facts: &PolicyFacts<'_>) -> (Option<bool>, Option<String>) {
+fn allow_result(
+    file: &RuleFile,
+    rule: &Rule,
+    facts: &PolicyFacts<'_>,
+) -> (Option<bool>, Option<String>) {
     if covers_whole(&rule.when, facts) && file.may_allow(facts) {
         return (Some(true), None);
     }
@@ -92,7 +97,7 @@ fn allow_result(file: &RuleFile, rule: &Rule, facts: &PolicyFacts<'_>) -> (Optio
 }
 
 fn touched_targets(facts: &PolicyFacts<'_>) -> Vec<TouchedTarget> {
-    let Touched { reads, writes, search_roots, patterns, undeclared, .. } = &facts.touched;
+    let ToolCallTargets { reads, writes, search_roots, patterns, undeclared, .. } = &facts.touched;
     let path = |kind, text: &String| {
         let name = facts.call.absolute_path(text).display().to_string();
         TouchedTarget { kind, name }

@@ -7,17 +7,17 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-use jaato_types::touches::Touched;
+use jaato_types::touches::ToolCallTargets;
 
-use crate::shell::{self, ShellAnalysis, CommandLine, ShellFileName, NamedHost, NameReach};
+use crate::shell::{self, CommandLine, NameReach, NamedHost, ShellAnalysis, ShellFileName};
 use crate::touched::{PATH_BYTES_MAX, may_be_ambiguous_host};
-use crate::{PolicyCall, PathsResolved, expansion};
+use crate::{PathsResolved, PolicyCall, expansion};
 
 /// The facts of a call that rules need, computed once for all of them.
 pub(crate) struct PolicyFacts<'a> {
     pub(crate) call: &'a PolicyCall<'a>,
     /// The strings of the arguments, by their declarations.
-    pub(crate) touched: Touched,
+    pub(crate) touched: ToolCallTargets,
     /// The declared paths, and the targets of links on the call's paths.
     pub(crate) paths: Vec<PathBuf>,
     /// Undeclared strings, read as paths.
@@ -60,8 +60,10 @@ impl<'a> PolicyFacts<'a> {
         let shell_paths = named.map(|named| ShellPath { path: call.absolute_name(&named), named });
         let shell_paths = shell_paths.collect();
         let shell_hosts = shell.iter().flat_map(ShellAnalysis::hosts).collect();
-        let unclear_names = shell.as_ref().and_then(ShellAnalysis::unclear_names).map(str::to_owned);
-        let unclear_hosts = shell.as_ref().and_then(ShellAnalysis::unclear_hosts).map(str::to_owned);
+        let unclear_names =
+            shell.as_ref().and_then(ShellAnalysis::unclear_names).map(str::to_owned);
+        let unclear_hosts =
+            shell.as_ref().and_then(ShellAnalysis::unclear_hosts).map(str::to_owned);
         Self {
             call,
             paths: call.paths_of(&touched),
@@ -194,7 +196,8 @@ impl PolicyCall<'_> {
     /// name before `..` counts as a folder.
     pub(crate) fn absolute_path(&self, text: &str) -> PathBuf {
         let joined = self.join_path(text);
-        let resolved = self.resolved.filter(|_| has_dots(&joined)).and_then(|it| it.target_of(&joined));
+        let resolved =
+            self.resolved.filter(|_| has_dots(&joined)).and_then(|it| it.target_of(&joined));
         resolved.map_or_else(|| without_dots(&joined), |it| PathBuf::from(&it.path))
     }
 
@@ -224,7 +227,9 @@ impl PolicyCall<'_> {
                     _ => expansion::without_dots_before(&joined),
                 }
             }
-            NameReach::Word | NameReach::Folder | NameReach::Piece | NameReach::Below => self.absolute_path(&name.text),
+            NameReach::Word | NameReach::Folder | NameReach::Piece | NameReach::Below => {
+                self.absolute_path(&name.text)
+            }
         }
     }
 }

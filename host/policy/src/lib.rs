@@ -32,9 +32,9 @@ mod shipped;
 mod touched;
 mod written;
 
-pub use call::{PolicyCall, Caller, CallingAgent, PluginSource, TypedInto, WorkspaceTrust};
+pub use call::{Caller, CallingAgent, PluginSource, PolicyCall, TypedInto, WorkspaceTrust};
 pub use conditions::{
-    AnnotationKind, CommandPattern, RuleConditions, ExactCall, PathPattern, RestOfCommand,
+    AnnotationKind, CommandPattern, ExactCall, PathPattern, RestOfCommand, RuleConditions,
 };
 pub use decide::decide;
 pub use decision::Decision;
@@ -42,14 +42,14 @@ pub use definition::ToolDefinition;
 pub use digest::JsonDigest;
 pub use edits::protected_files;
 pub use expansion::{is_pattern, pattern_may_be};
-pub use explain::{Evaluation, TouchedTarget, RuleEvaluation, evaluate};
+pub use explain::{Evaluation, RuleEvaluation, TouchedTarget, evaluate};
 pub use jaato_types::Glob;
 pub use layer::RuleLayer;
 pub use limits::{denied_to_all, file_limits, folder_of_pattern};
 pub use mode::PolicyMode;
 pub use pattern::{CallPattern, proposals};
 pub use resolved::{CallPaths, PathsResolved};
-pub use rule::{RuleOutcome, RuleId};
+pub use rule::{RuleId, RuleOutcome};
 pub use rules::{AllowedTool, AnswerPlace, DenyRules, Rules, SessionRule, changes_since_allowed};
 pub use shell::CommandLine;
 pub use shipped::{SHIPPED_RULES, SHIPPED_RULES_TEXT, shipped_rules};

@@ -3,13 +3,19 @@
 use jaato_types::files::FileLimits;
 
 use crate::edits::protected_files;
-use crate::matching::{match_arguments, match_annotations, matches_names};
-use crate::{PolicyCall, RuleConditions, DenyRules, RuleLayer, RuleOutcome, RuleId, RuleRef, Rules};
+use crate::matching::{match_annotations, match_arguments, matches_names};
+use crate::{
+    DenyRules, PolicyCall, RuleConditions, RuleId, RuleLayer, RuleOutcome, RuleRef, Rules,
+};
 
 /// Returns the limits of a call's file operations: denied paths and, if a rule or a mode allows the
 /// call, paths that need a prompt. `allowed_by` is that rule, or `None` if the user allowed the
 /// call, or if nothing has yet.
-pub fn file_limits(rules: &Rules, call: &PolicyCall<'_>, allowed_by: Option<&RuleRef>) -> FileLimits {
+pub fn file_limits(
+    rules: &Rules,
+    call: &PolicyCall<'_>,
+    allowed_by: Option<&RuleRef>,
+) -> FileLimits {
     let denied = match rules.deny_rules {
         DenyRules::Hold => patterns(rules, call, RuleOutcome::Deny, |_| true),
         DenyRules::Ignored => Vec::new(),
@@ -42,8 +48,9 @@ pub fn file_limits(rules: &Rules, call: &PolicyCall<'_>, allowed_by: Option<&Rul
             | RuleId::Silence,
         ) => patterns(rules, call, RuleOutcome::Ask, |_| true),
     };
-    let is_narrow = allowed_by
-        .is_some_and(|rule| rule.id == RuleId::ModeAcceptEdits || rule.layer == RuleLayer::Workspace);
+    let is_narrow = allowed_by.is_some_and(|rule| {
+        rule.id == RuleId::ModeAcceptEdits || rule.layer == RuleLayer::Workspace
+    });
     let protected = protected_files(call).filter(|_| is_narrow);
     FileLimits { denied, asked, protected, ..FileLimits::default() }
 }

@@ -7,8 +7,11 @@ use jaato_types::PathGlob;
 
 use crate::facts::PolicyFacts;
 use crate::reach::{match_host, match_path, match_unclear};
-use crate::shell::{self, DoubtCause, SimpleCommand, ShellWordKind};
-use crate::{AnnotationKind, PolicyCall, CommandPattern, RuleConditions, Glob, JsonDigest, PluginSource, Rule};
+use crate::shell::{self, DoubtCause, ShellWordKind, SimpleCommand};
+use crate::{
+    AnnotationKind, CommandPattern, Glob, JsonDigest, PluginSource, PolicyCall, Rule,
+    RuleConditions,
+};
 
 /// The result of matching a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,10 +78,16 @@ pub(crate) fn match_rule(rule: &Rule, facts: &PolicyFacts<'_>) -> RuleMatch {
     }
     match_annotations(when, facts.call)
         .and(|| match_arguments(when, facts.call))
-        .and(|| when.command.as_ref().map_or(RuleMatch::Yes(None), |wanted| match_command(wanted, facts)))
+        .and(|| {
+            when.command
+                .as_ref()
+                .map_or(RuleMatch::Yes(None), |wanted| match_command(wanted, facts))
+        })
         .and(|| when.path.as_ref().map_or(RuleMatch::Yes(None), |wanted| match_path(wanted, facts)))
         .and(|| when.host.as_ref().map_or(RuleMatch::Yes(None), |wanted| match_host(wanted, facts)))
-        .and(|| if when.outside.is_empty() { RuleMatch::Yes(None) } else { match_outside(when, facts) })
+        .and(|| {
+            if when.outside.is_empty() { RuleMatch::Yes(None) } else { match_outside(when, facts) }
+        })
         .and(|| if when.compound { match_compound(facts) } else { RuleMatch::Yes(None) })
         .and(|| {
             let wanted = when.signature.as_ref();
@@ -139,15 +148,18 @@ pub(crate) fn match_arguments(when: &RuleConditions, call: &PolicyCall<'_>) -> R
         wanted.matches(&text).then(|| format!("argument `{name}`"))
     };
     when.arguments.iter().fold(RuleMatch::Yes(None), |so_far, (name, wanted)| {
-        so_far.and(|| matched(name, wanted).map_or(RuleMatch::No, |about| RuleMatch::Yes(Some(about))))
+        so_far.and(|| {
+            matched(name, wanted).map_or(RuleMatch::No, |about| RuleMatch::Yes(Some(about)))
+        })
     })
 }
 
 fn match_command(wanted: &CommandPattern, facts: &PolicyFacts<'_>) -> RuleMatch {
     let of_line = facts.shell.as_ref().map_or(RuleMatch::No, |analysis| {
         let commands = facts.distinct.iter().map(|&at| &analysis.commands[at]);
-        let found =
-            commands.fold(RuleMatch::No, |so_far, command| so_far.or(|| match_simple_command(wanted, command)));
+        let found = commands.fold(RuleMatch::No, |so_far, command| {
+            so_far.or(|| match_simple_command(wanted, command))
+        });
         found.or(|| match analysis.hidden_program_doubt() {
             Some(doubt) => RuleMatch::Perhaps(doubt.what.clone()),
             None => RuleMatch::No,
@@ -240,7 +252,8 @@ fn is_program(wanted: &str, called: &str) -> bool {
 fn match_outside(when: &RuleConditions, facts: &PolicyFacts<'_>) -> RuleMatch {
     let is_written_as_path = |text: &str| text.starts_with(['~', '.']) || text.contains('/');
     let undeclared = facts.touched.undeclared.iter().filter(|it| is_written_as_path(&it.text));
-    let undeclared: Vec<PathBuf> = undeclared.map(|it| facts.call.absolute_path(&it.text)).collect();
+    let undeclared: Vec<PathBuf> =
+        undeclared.map(|it| facts.call.absolute_path(&it.text)).collect();
     let folders: Vec<PathGlob> =
         when.outside.iter().map(|folder| PathGlob::new(&folder.path)).collect();
     let named = facts.paths.iter().chain(facts.shell_paths_written()).chain(&undeclared);

@@ -1,7 +1,7 @@
 //! The approval mode of a session: which calls need no prompt.
 
 use crate::facts::PolicyFacts;
-use crate::{PolicyCall, PluginSource, edits};
+use crate::{PluginSource, PolicyCall, edits};
 
 /// The shipped plugin for plans. Its tools change only the plan.
 const PLANNING_PLUGIN: &str = "tool-todo";

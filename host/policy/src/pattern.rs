@@ -7,7 +7,9 @@ use jaato_types::ToolName;
 use crate::coverage::allowed_by_files;
 use crate::facts::PolicyFacts;
 use crate::shell::{self, ShellAnalysis, SimpleCommand};
-use crate::{PolicyCall, CommandPattern, JsonDigest, PluginSource, RestOfCommand, Rules, WorkspaceTrust};
+use crate::{
+    CommandPattern, JsonDigest, PluginSource, PolicyCall, RestOfCommand, Rules, WorkspaceTrust,
+};
 
 /// The longest text of a call that a pattern keeps, in letters.
 const TEXT_LETTERS_MAX: usize = 200;

@@ -28,7 +28,10 @@ pub struct CallPaths {
 
 impl CallPaths {
     /// Collects the paths. `expand` returns the names that a pattern may match, if it can.
-    pub fn from_call(call: &PolicyCall<'_>, expand: impl Fn(&Path) -> Option<Vec<PathBuf>>) -> Self {
+    pub fn from_call(
+        call: &PolicyCall<'_>,
+        expand: impl Fn(&Path) -> Option<Vec<PathBuf>>,
+    ) -> Self {
         let mut all = call.named_paths();
         let expanded: Option<Vec<Vec<PathBuf>>> =
             call.patterns().iter().map(|pattern| expand(pattern)).collect();
@@ -117,7 +120,9 @@ impl PathsResolved {
 
     /// Returns the paths whose target has changed.
     pub fn changed_places(&self, later: &Self) -> Vec<PathBuf> {
-        self.changed_paths(later, |one, other| (&one.path, &one.entry) == (&other.path, &other.entry))
+        self.changed_paths(later, |one, other| {
+            (&one.path, &one.entry) == (&other.path, &other.entry)
+        })
     }
 
     /// Returns the paths whose target, or the file there, has changed.

@@ -8,7 +8,10 @@ use jaato_types::{PluginName, ToolName};
 
 use crate::coverage::{covers_whole, needs_trust};
 use crate::facts::PolicyFacts;
-use crate::{PolicyCall, RuleConditions, PolicyMode, RuleOutcome, CallPattern, PluginSource, RuleFile, ToolDefinition};
+use crate::{
+    CallPattern, PluginSource, PolicyCall, PolicyMode, RuleConditions, RuleFile, RuleOutcome,
+    ToolDefinition,
+};
 
 /// Rules as data. Created once for each session. [`Rules::remember`] adds the user's answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -140,7 +143,7 @@ impl SessionRule {
     /// Returns the definition that the tool must have for the answer to allow calls. A denial holds
     /// even if the tool changes.
     pub fn definition(&self) -> Option<ToolDefinition> {
-        self.definition.filter(|_| self.decision.runs())
+        self.definition.filter(|_| self.decision.can_run())
     }
 
     /// Returns which of the tool's calls it covers.
@@ -161,7 +164,7 @@ impl SessionRule {
     /// Returns true if it allows a call, whose tool must have the same definition as when the user
     /// answered.
     fn allows(&self, facts: &PolicyFacts<'_>) -> bool {
-        self.decision.runs() && self.definition == facts.call.definition && self.covers(facts)
+        self.decision.can_run() && self.definition == facts.call.definition && self.covers(facts)
     }
 
     /// Returns the place in which the user answered.
@@ -200,7 +203,7 @@ impl Rules {
 
     /// Forgets the answers that held for the turn.
     pub fn end_turn(&mut self) {
-        self.session.retain(|rule| rule.decision.lasts() != "turn");
+        self.session.retain(|rule| rule.decision.duration_name() != "turn");
     }
 
     /// Lists the current answers, oldest first.
@@ -228,15 +231,18 @@ impl Rules {
     }
 
     /// Lists the command patterns that the user has allowed for calls of this tool.
-    pub(crate) fn granted_patterns(&self, call: &PolicyCall<'_>) -> impl Iterator<Item = &CallPattern> {
+    pub(crate) fn granted_patterns(
+        &self,
+        call: &PolicyCall<'_>,
+    ) -> impl Iterator<Item = &CallPattern> {
         let granted =
-            self.session.iter().filter(|rule| rule.decision.runs() && rule.is_about(call));
+            self.session.iter().filter(|rule| rule.decision.can_run() && rule.is_about(call));
         granted.map(|rule| &rule.pattern)
     }
 
     /// Returns true if the user has denied calls like this one.
     pub(crate) fn is_refused(&self, facts: &PolicyFacts<'_>) -> bool {
-        self.session.iter().any(|rule| !rule.decision.runs() && rule.covers(facts))
+        self.session.iter().any(|rule| !rule.decision.can_run() && rule.covers(facts))
     }
 
     /// Returns true if the user allowed exactly this call, and therefore saw all of it.
@@ -250,7 +256,8 @@ impl Rules {
 pub fn changes_since_allowed(rules: &Rules, call: &PolicyCall<'_>) -> Vec<&'static str> {
     let Some(now) = call.definition else { return Vec::new() };
     let facts = PolicyFacts::from_call(call);
-    let answers = rules.session.iter().filter(|rule| rule.decision.runs() && rule.covers(&facts));
+    let answers =
+        rules.session.iter().filter(|rule| rule.decision.can_run() && rule.covers(&facts));
     let kept = rules.files.iter().flat_map(|file| &file.rules).filter_map(|rule| {
         let before = rule.when.definition.filter(|_| rule.outcome == RuleOutcome::Allow)?;
         let when = RuleConditions { definition: Some(now), ..rule.when.clone() };

@@ -2,7 +2,9 @@
 
 use serde::Deserialize;
 
-use crate::{CommandPattern, RuleConditions, RuleLayer, RuleOutcome, RestOfCommand, Rule, RuleFile};
+use crate::{
+    CommandPattern, RestOfCommand, Rule, RuleConditions, RuleFile, RuleLayer, RuleOutcome,
+};
 
 /// The source of the rules, as users see it.
 pub const SHIPPED_RULES: &str = "(shipped) read_only.toml";
@@ -51,7 +53,12 @@ pub fn shipped_rules() -> RuleFile {
             command: CommandPattern::parse(&written.command, RestOfCommand::Reading),
             ..RuleConditions::default()
         };
-        Rule { outcome: RuleOutcome::Allow, when, line: begins.next().unwrap_or_default(), why: None }
+        Rule {
+            outcome: RuleOutcome::Allow,
+            when,
+            line: begins.next().unwrap_or_default(),
+            why: None,
+        }
     });
     RuleFile {
         layer: RuleLayer::Shipped,

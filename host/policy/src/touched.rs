@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use jaato_types::touches::Touched;
+use jaato_types::touches::ToolCallTargets;
 use serde_json::Value;
 
 use crate::shell::{CommandLine, host_of, is_ambiguous, operand_host};
-use crate::{PolicyCall, PathsResolved, PluginSource, TypedInto};
+use crate::{PathsResolved, PluginSource, PolicyCall, TypedInto};
 
 /// Names under which foreign tools commonly take a command line.
 const COMMAND_NAMES: [&str; 5] = ["command", "cmd", "command_line", "script", "shell"];
@@ -17,11 +17,11 @@ pub(crate) const PATH_BYTES_MAX: usize = 4096;
 impl PolicyCall<'_> {
     /// Collects the strings of the arguments. A foreign tool's declarations are its author's
     /// claims, so they do not count.
-    pub(crate) fn collect_touched(&self) -> Touched {
+    pub(crate) fn collect_touched(&self) -> ToolCallTargets {
         match self.source {
-            PluginSource::Shipped => Touched::of(self.schema, self.arguments),
+            PluginSource::Shipped => ToolCallTargets::from_arguments(self.schema, self.arguments),
             PluginSource::Relayed | PluginSource::Elsewhere => {
-                Touched::of_foreign(self.schema, self.arguments)
+                ToolCallTargets::from_foreign_arguments(self.schema, self.arguments)
             }
         }
     }
@@ -37,7 +37,7 @@ impl PolicyCall<'_> {
         self.line_of(&self.collect_touched())
     }
 
-    pub(crate) fn line_of(&self, touched: &Touched) -> Option<CommandLine> {
+    pub(crate) fn line_of(&self, touched: &ToolCallTargets) -> Option<CommandLine> {
         if self.source == PluginSource::Shipped {
             match self.tool.as_str() {
                 "cli_based_tool" => return self.words_of_cli(),
@@ -86,7 +86,7 @@ impl PolicyCall<'_> {
     /// Returns the declared paths in full, and the targets of links on the call's paths, as far as
     /// the host knows them. A pattern is represented by the folder that contains all its matches.
     /// Relative paths stay relative if the working directory is unknown.
-    pub(crate) fn paths_of(&self, touched: &Touched) -> Vec<PathBuf> {
+    pub(crate) fn paths_of(&self, touched: &ToolCallTargets) -> Vec<PathBuf> {
         let texts = self.path_texts(touched);
         let mut paths: Vec<PathBuf> = texts.iter().map(|text| self.absolute_path(text)).collect();
         paths.extend(self.resolved.into_iter().flat_map(PathsResolved::places));
@@ -96,7 +96,7 @@ impl PolicyCall<'_> {
     }
 
     /// Returns the declared paths as they are written.
-    pub(crate) fn path_texts(&self, touched: &Touched) -> Vec<String> {
+    pub(crate) fn path_texts(&self, touched: &ToolCallTargets) -> Vec<String> {
         let declared = [&touched.reads, &touched.writes, &touched.search_roots];
         let declared = declared.into_iter().flatten().filter(|text| !text.is_empty());
         let mut texts: Vec<String> = declared.cloned().collect();
@@ -112,21 +112,21 @@ impl PolicyCall<'_> {
     }
 
     /// Returns the undeclared strings as paths.
-    pub(crate) fn undeclared_paths(&self, touched: &Touched) -> Vec<PathBuf> {
+    pub(crate) fn undeclared_paths(&self, touched: &ToolCallTargets) -> Vec<PathBuf> {
         self.undeclared_texts(touched).map(|text| self.absolute_path(text)).collect()
     }
 
     /// Returns the undeclared strings that can be paths.
     pub(crate) fn undeclared_texts<'t>(
         &self,
-        touched: &'t Touched,
+        touched: &'t ToolCallTargets,
     ) -> impl Iterator<Item = &'t str> + use<'t> {
         let texts = touched.undeclared.iter().map(|it| it.text.as_str());
         texts.filter(|text| !text.is_empty() && text.len() <= PATH_BYTES_MAX)
     }
 
     /// Returns the declared hosts, and those of URLs in undeclared strings, in lower case.
-    pub(crate) fn hosts_of(&self, touched: &Touched) -> Vec<String> {
+    pub(crate) fn hosts_of(&self, touched: &ToolCallTargets) -> Vec<String> {
         let declared = touched.hosts.iter().filter(|text| !text.is_empty());
         let declared = declared.map(|text| declared_host(text).unwrap_or_else(|| text.clone()));
         let undeclared = touched.undeclared.iter().filter_map(|it| host_of(&it.text));

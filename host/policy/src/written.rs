@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{RuleConditions, RuleLayer, RuleOutcome, RuleId};
+use crate::{RuleConditions, RuleId, RuleLayer, RuleOutcome};
 
 /// One file with rules.
 #[derive(Debug, Clone, PartialEq, Eq)]

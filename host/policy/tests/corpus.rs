@@ -3,8 +3,9 @@
 use std::path::{Component, Path, PathBuf};
 
 use jaato_policy::{
-    PolicyCall, CallPaths, CommandPattern, RuleConditions, Glob, RuleLayer, RuleOutcome, PathPattern, PathsResolved,
-    PluginSource, RestOfCommand, Rule, RuleFile, Rules, WorkspaceTrust, decide, shipped_rules,
+    CallPaths, CommandPattern, Glob, PathPattern, PathsResolved, PluginSource, PolicyCall,
+    RestOfCommand, Rule, RuleConditions, RuleFile, RuleLayer, RuleOutcome, Rules, WorkspaceTrust,
+    decide, shipped_rules,
 };
 use jaato_types::files::ResolvedPath;
 use jaato_types::{PluginName, ToolName};
@@ -46,7 +47,12 @@ impl Section {
                         let path = Path::new(command).to_owned();
                         when.path = Some(PathPattern { written: command.to_owned(), path });
                     }
-                    of_file.push(Rule { outcome: RuleOutcome::Deny, when, line: at + 1, why: None });
+                    of_file.push(Rule {
+                        outcome: RuleOutcome::Deny,
+                        when,
+                        line: at + 1,
+                        why: None,
+                    });
                     continue;
                 }
                 "allow" => (RuleOutcome::Allow, RestOfCommand::SafeOptions),

@@ -2,8 +2,8 @@
 
 use expect_test::{Expect, expect};
 use jaato_policy::{
-    AllowedTool, PolicyCall, Caller, CallingAgent, Decision, CallPattern, PluginSource, Rules, SessionRule,
-    WorkspaceTrust, decide, proposals,
+    AllowedTool, CallPattern, Caller, CallingAgent, Decision, PluginSource, PolicyCall, Rules,
+    SessionRule, WorkspaceTrust, decide, proposals,
 };
 use jaato_types::permission_prompt::PermissionDecision;
 use jaato_types::{Annotations, PluginName, ToolName};
@@ -79,7 +79,7 @@ impl Scene {
 fn answer(call: &str, decision: PermissionDecision) -> SessionRule {
     let scene = Scene::parse(call);
     let call = scene.call();
-    let pattern = match (decision.runs(), call.source) {
+    let pattern = match (decision.can_run(), call.source) {
         (true, PluginSource::Shipped) => proposals(&Rules::default(), &call).pop().unwrap(),
         (true, PluginSource::Relayed | PluginSource::Elsewhere) => CallPattern::exact_call(&call),
         (false, _) => CallPattern::Tool,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use jaato_policy::{
-    PolicyCall, PolicyMode, RuleOutcome, PluginSource, Rules, WorkspaceTrust, decide, shipped_rules,
+    PluginSource, PolicyCall, PolicyMode, RuleOutcome, Rules, WorkspaceTrust, decide, shipped_rules,
 };
 use jaato_types::{PluginName, ToolName};
 use serde_json::json;
@@ -55,7 +55,9 @@ pub(crate) fn asked_by_kind() -> BTreeMap<&'static str, (usize, usize)> {
 #[test]
 fn commands_that_only_read_are_seldom_asked_and_no_others_run() {
     let mut wrong = String::new();
-    for (kind, line) in commands().filter(|(_, line)| decided(line, PolicyMode::Ask) == RuleOutcome::Allow) {
+    for (kind, line) in
+        commands().filter(|(_, line)| decided(line, PolicyMode::Ask) == RuleOutcome::Allow)
+    {
         if kind != "reads" {
             wrong += &format!("{kind}: {line}\n");
         } else if decided(line, PolicyMode::ReadOnly) != RuleOutcome::Allow {

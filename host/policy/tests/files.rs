@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use jaato_policy::{
-    AllowedTool, AnnotationKind, PolicyCall, Caller, CallingAgent, CommandPattern, RuleConditions, Decision,
-    DenyRules, Glob, RuleLayer, PolicyMode, RuleOutcome, PathPattern, PathsResolved, CallPattern, PluginSource,
-    RestOfCommand, Rule, RuleFile, Rules, SessionRule, TypedInto, WorkspaceTrust, decide, evaluate,
-    proposals,
+    AllowedTool, AnnotationKind, CallPattern, Caller, CallingAgent, CommandPattern, Decision,
+    DenyRules, Glob, PathPattern, PathsResolved, PluginSource, PolicyCall, PolicyMode,
+    RestOfCommand, Rule, RuleConditions, RuleFile, RuleLayer, RuleOutcome, Rules, SessionRule,
+    TypedInto, WorkspaceTrust, decide, evaluate, proposals,
 };
 use jaato_types::files::{FileIdentity, RESOLVE_PATHS_MAX, ResolvedPath};
 use jaato_types::permission_prompt::PermissionDecision;
@@ -141,7 +141,9 @@ fn file(layer: RuleLayer, text: &str) -> RuleFile {
             "compound" => when.compound = true,
             "plugin" => when.plugin = Some(Glob::new(value)),
             "read_only" => when.annotations = vec![(AnnotationKind::ReadOnly, value == "true")],
-            "destructive" => when.annotations = vec![(AnnotationKind::Destructive, value == "true")],
+            "destructive" => {
+                when.annotations = vec![(AnnotationKind::Destructive, value == "true")]
+            }
             other => panic!("{other}"),
         }
         rules.push(Rule { outcome, when, line: at + 1, why: None });
@@ -247,7 +249,9 @@ fn defaults_are_for_what_no_rule_speaks_of_and_the_strictest_counts() {
     let mut rules = user("allow tool other");
     rules.files[0].default = Some((RuleOutcome::Allow, 1));
     check(&rules, &note, "allow file.default_allow user.toml:1");
-    rules.files.push(RuleFile { default: Some((RuleOutcome::Deny, 2)), ..file(RuleLayer::Workspace, "") });
+    rules
+        .files
+        .push(RuleFile { default: Some((RuleOutcome::Deny, 2)), ..file(RuleLayer::Workspace, "") });
     check(&rules, &note, "deny file.default_deny workspace.toml:2");
     check(&rules, &look, "allow shipped.read_only");
     rules.files[1].default = Some((RuleOutcome::Allow, 2));

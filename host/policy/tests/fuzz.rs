@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use jaato_policy::{
-    PolicyCall, CommandPattern, RuleConditions, RuleLayer, RuleOutcome, PluginSource, RestOfCommand, Rule, RuleFile,
-    Rules, decide,
+    CommandPattern, PluginSource, PolicyCall, RestOfCommand, Rule, RuleConditions, RuleFile,
+    RuleLayer, RuleOutcome, Rules, decide,
 };
 use jaato_types::{PluginName, ToolName};
 use serde_json::json;
@@ -184,11 +184,17 @@ fn allows(line: &str) -> bool {
     let command = CommandPattern::parse("ls *", RestOfCommand::SafeOptions);
     let when = RuleConditions { command, ..RuleConditions::default() };
     let rules = vec![Rule { outcome: RuleOutcome::Allow, when, line: 1, why: None }];
-    let file =
-        RuleFile { layer: RuleLayer::User, path: "rules".into(), default: None, rules, broken: None };
+    let file = RuleFile {
+        layer: RuleLayer::User,
+        path: "rules".into(),
+        default: None,
+        rules,
+        broken: None,
+    };
     let rules = Rules::from_files(vec![file]);
     let arguments = json!({ "command": line });
-    let call = PolicyCall { source: PluginSource::Shipped, ..PolicyCall::new(&tool, &plugin, &arguments) };
+    let call =
+        PolicyCall { source: PluginSource::Shipped, ..PolicyCall::new(&tool, &plugin, &arguments) };
     decide(&rules, &call).outcome == RuleOutcome::Allow
 }
 

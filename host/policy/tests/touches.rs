@@ -1,6 +1,8 @@
 //! Rules and the declarations of tools: what counts as a path, host or command of a call.
 
-use jaato_policy::{PolicyMode, CallPattern, PluginSource, Rules, SessionRule, evaluate, proposals};
+use jaato_policy::{
+    CallPattern, PluginSource, PolicyMode, Rules, SessionRule, evaluate, proposals,
+};
 use jaato_types::permission_prompt::PermissionDecision;
 use serde_json::{Value, json};
 

@@ -10,7 +10,7 @@ use tokio::sync::{Mutex as AsyncMutex, Notify};
 
 use crate::error::ProcessError;
 use crate::platform;
-use crate::wire::{EVENT_BYTES_MAX, KeeperEvent, LENGTH_BYTES, ORDER_BYTES, KeeperOrder};
+use crate::wire::{EVENT_BYTES_MAX, KeeperEvent, KeeperOrder, LENGTH_BYTES, ORDER_BYTES};
 
 /// How long a keeper may be silent before the host resumes it, because the command may have stopped
 /// it.
@@ -239,7 +239,10 @@ impl KeeperConnection {
 
     /// Waits until the reported events contain an answer. Whichever waiting task is polled reads
     /// for all, so a task that is not polled blocks no other.
-    async fn wait_for_answer<T>(&self, answer: impl Fn(&KeeperReport) -> Option<T>) -> Result<T, ProcessError> {
+    async fn wait_for_answer<T>(
+        &self,
+        answer: impl Fn(&KeeperReport) -> Option<T>,
+    ) -> Result<T, ProcessError> {
         loop {
             let news = self.news.notified();
             if let Some(found) = self.find_answer(&answer) {
@@ -277,7 +280,10 @@ impl KeeperConnection {
         self.reader.lock()
     }
 
-    fn find_answer<T>(&self, answer: impl Fn(&KeeperReport) -> Option<T>) -> Option<Result<T, ProcessError>> {
+    fn find_answer<T>(
+        &self,
+        answer: impl Fn(&KeeperReport) -> Option<T>,
+    ) -> Option<Result<T, ProcessError>> {
         let seen = self.lock_report();
         let closed = || seen.closed.then_some(Err(ProcessError::GuardianLost));
         answer(&seen).map(Ok).or_else(closed)

@@ -45,7 +45,7 @@ pub enum StandardInput {
     /// Ends at once.
     #[default]
     Null,
-    /// A pipe. [`Child::stdin`](crate::Child::stdin) writes to it, and dropping that ends it.
+    /// A pipe. [`ChildProcess::stdin`](crate::ChildProcess::stdin) writes to it, and dropping that ends it.
     Piped,
     /// A descriptor of the caller's, for example a file.
     Descriptor(OwnedFd),
@@ -139,7 +139,11 @@ impl ChildCommand {
     fn is_silent(&self) -> bool {
         matches!(
             (&self.stdin, &self.stdout, &self.stderr),
-            (StandardInput::Null, StandardOutput::Null, ErrorOutput::Separate(StandardOutput::Null))
+            (
+                StandardInput::Null,
+                StandardOutput::Null,
+                ErrorOutput::Separate(StandardOutput::Null)
+            )
         )
     }
 }

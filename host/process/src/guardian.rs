@@ -26,7 +26,7 @@ use crate::descendants::{read_until_stable, signal_all};
 use crate::keeper::{self, KeeperStart, Stdio};
 use crate::platform::{self, ChildSignals, ForkSide, children, with_descendants};
 use crate::waiting::{SignalRounds, reap_children, wait_for};
-use crate::wire::{KeeperEvent, StartRefusal, SUMMONS_BYTES, Summons};
+use crate::wire::{KeeperEvent, SUMMONS_BYTES, StartRefusal, Summons};
 
 /// How long keepers may take to end what they watch before the guardian does it for them, because a
 /// keeper may have been stopped by its command.
@@ -130,7 +130,11 @@ impl GuardianProcess {
     }
 
     /// Forks a keeper. In the keeper, returns what it starts with.
-    fn handle_summons(mut self, bytes: [u8; SUMMONS_BYTES], descriptors: Vec<OwnedFd>) -> io::Result<NextProcess> {
+    fn handle_summons(
+        mut self,
+        bytes: [u8; SUMMONS_BYTES],
+        descriptors: Vec<OwnedFd>,
+    ) -> io::Result<NextProcess> {
         let mut descriptors = descriptors.into_iter();
         let Some(connection) = descriptors.next() else { return Ok(NextProcess::Guardian(self)) };
         let Some(summons) = Summons::decode(bytes) else {

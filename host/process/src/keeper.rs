@@ -16,12 +16,13 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal as SystemSignal, killpg};
 use nix::unistd::{Pid, getpgid, setsid};
 
-use crate::child::{Leftover, GroupSignal};
+use crate::child::{GroupSignal, Leftover};
 use crate::descendants::{read_until_stable, signal_all};
 use crate::platform::{self, ChildSignals, children, name_if_alive, with_descendants};
 use crate::waiting::{SignalRounds, reap_children, wait_for};
 use crate::wire::{
-    KeeperEvent, LEFTOVERS_MAX, LENGTH_BYTES, ORDER_BYTES, KeeperOrder, REQUEST_BYTES_MAX, StartRefusal, KeeperRequest,
+    KeeperEvent, KeeperOrder, KeeperRequest, LEFTOVERS_MAX, LENGTH_BYTES, ORDER_BYTES,
+    REQUEST_BYTES_MAX, StartRefusal,
 };
 
 /// Time for cleanup between TERM and KILL. A cancel must be over within 100 ms.

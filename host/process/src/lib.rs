@@ -75,8 +75,8 @@ mod supervisor;
 mod waiting;
 mod wire;
 
-pub use child::{ChildProcess, ChildInput, ChildOutput, Exit, Leftover, GroupSignal};
-pub use command::{ChildCommand, ErrorOutput, StandardInput, ProcessLimits, StandardOutput};
+pub use child::{ChildInput, ChildOutput, ChildProcess, Exit, GroupSignal, Leftover};
+pub use command::{ChildCommand, ErrorOutput, ProcessLimits, StandardInput, StandardOutput};
 pub use connection::GuardianCommand;
 pub use ends::open_terminal;
 pub use error::ProcessError;

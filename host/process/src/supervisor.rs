@@ -13,15 +13,15 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::net::UnixStream;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
-use crate::child::{ChildProcess, ChildInput, ChildOutput, KeeperConnection};
+use crate::child::{ChildInput, ChildOutput, ChildProcess, KeeperConnection};
 use crate::command::ChildCommand;
-use crate::connection::{GuardianConnection, GuardianCommand};
+use crate::connection::{GuardianCommand, GuardianConnection};
 use crate::ends::{FarEnds, open};
 use crate::error::ProcessError;
 use crate::guardian::is_started_with;
 use crate::orphans::{Orphan, end_orphans};
 use crate::platform;
-use crate::wire::{KeeperEvent, REQUEST_BYTES_MAX, StartRefusal, KeeperRequest, Summons, VERSION};
+use crate::wire::{KeeperEvent, KeeperRequest, REQUEST_BYTES_MAX, StartRefusal, Summons, VERSION};
 
 /// Maximum number of children that start at the same time. Others wait. The guardian's socket has
 /// room for more, so sending to it never blocks.
@@ -88,11 +88,13 @@ impl Supervisor {
         let (near, far) = open(command).map_err(no_descriptors_error)?;
         let (stream, for_keeper) = BlockingStream::pair().map_err(no_descriptors_error)?;
         stream.set_nonblocking(true).map_err(no_descriptors_error)?;
-        let keeper = KeeperConnection::new(UnixStream::from_std(stream).map_err(no_descriptors_error)?);
+        let keeper =
+            KeeperConnection::new(UnixStream::from_std(stream).map_err(no_descriptors_error)?);
         let summoned = self.shared.summon(&for_keeper, &far)?;
         // Closed here, so that the end of a keeper or of a pipe becomes visible.
         drop((for_keeper, far));
-        let started = tokio::time::timeout(SPAWN_PATIENCE, self.start_with_keeper(&keeper, &request)).await;
+        let started =
+            tokio::time::timeout(SPAWN_PATIENCE, self.start_with_keeper(&keeper, &request)).await;
         let silent = ProcessError::GuardianSilent { waited_ms: SPAWN_PATIENCE.as_millis() as u64 };
         let started = started.unwrap_or(Err(silent)).map_err(|error| match (error, summoned) {
             (ProcessError::GuardianLost, SummonsPosition::First) => self.shared.no_guardian_error(),
@@ -165,7 +167,10 @@ fn no_descriptors_error(source: io::Error) -> ProcessError {
 }
 
 /// Sends a keeper its request and waits for the answer.
-async fn request_command_start(keeper: &KeeperConnection, request: &[u8]) -> Result<Result<u32, StartRefusal>, ProcessError> {
+async fn request_command_start(
+    keeper: &KeeperConnection,
+    request: &[u8],
+) -> Result<Result<u32, StartRefusal>, ProcessError> {
     // A keeper that stops reading has reported why.
     let _ = keeper.send(request).await;
     match keeper.event().await? {
@@ -184,8 +189,12 @@ fn refusal_error(refusal: StartRefusal, names: (OsString, PathBuf), bytes: usize
     let (program, directory) = names;
     match refusal {
         StartRefusal::Version => ProcessError::GuardianVersion { wants: VERSION },
-        StartRefusal::Malformed => ProcessError::GuardianAnswer { what: "it cannot read a request" },
-        StartRefusal::Fork(errno) => ProcessError::CannotStart { program, source: system_error(errno) },
+        StartRefusal::Malformed => {
+            ProcessError::GuardianAnswer { what: "it cannot read a request" }
+        }
+        StartRefusal::Fork(errno) => {
+            ProcessError::CannotStart { program, source: system_error(errno) }
+        }
         StartRefusal::Directory(errno) => {
             ProcessError::BadDirectory { directory, source: system_error(errno) }
         }

@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use crate::child::{Exit, Leftover, GroupSignal};
+use crate::child::{Exit, GroupSignal, Leftover};
 use crate::command::{ChildCommand, ProcessLimits};
 
 /// Version of everything in this module.
@@ -130,7 +130,8 @@ impl KeeperRequest {
             let value = u64::from_le_bytes(take_bytes::<8>(&mut rest)?);
             Some((value != NO_LIMIT).then_some(value))
         };
-        let limits = ProcessLimits { memory_bytes: limit()?, open_files: limit()?, cpu_seconds: limit()? };
+        let limits =
+            ProcessLimits { memory_bytes: limit()?, open_files: limit()?, cpu_seconds: limit()? };
         let arg_count = u32::from_le_bytes(take_bytes::<4>(&mut rest)?) as usize;
         let mut texts = rest.strip_suffix(&[0])?.split(|byte| *byte == 0);
         let mut text = || Some(OsString::from_vec(texts.next()?.to_vec()));
@@ -171,7 +172,9 @@ impl KeeperOrder {
 
     pub(crate) fn decode(bytes: [u8; ORDER_BYTES]) -> Option<Self> {
         match bytes {
-            [1, number] => GroupSignal::ALL.into_iter().find(|s| *s as u8 == number).map(Self::Signal),
+            [1, number] => {
+                GroupSignal::ALL.into_iter().find(|s| *s as u8 == number).map(Self::Signal)
+            }
             [2, 0] => Some(Self::End),
             [3, 0] => Some(Self::Leftovers),
             [4, 0] => Some(Self::Release),
@@ -339,7 +342,8 @@ mod tests {
         command.args = vec!["".into(), OsString::from_vec(vec![0xff, b'=', 0xfe]), "a b".into()];
         command.variables.insert("A".into(), "b=c".into());
         command.variables.insert("EMPTY".into(), "".into());
-        command.limits = ProcessLimits { memory_bytes: Some(0), open_files: None, cpu_seconds: Some(5) };
+        command.limits =
+            ProcessLimits { memory_bytes: Some(0), open_files: None, cpu_seconds: Some(5) };
         let bytes = KeeperRequest::encode(&command);
         let request = KeeperRequest::decode(&bytes[LENGTH_BYTES..]).unwrap();
         assert_eq!(request.input, SessionInput::Plain);
@@ -367,7 +371,11 @@ mod tests {
     #[test]
     fn orders_and_summons_survive_the_trip_and_unknown_ones_are_refused() {
         let signals = GroupSignal::ALL.map(KeeperOrder::Signal);
-        for order in signals.into_iter().chain([KeeperOrder::End, KeeperOrder::Leftovers, KeeperOrder::Release]) {
+        for order in signals.into_iter().chain([
+            KeeperOrder::End,
+            KeeperOrder::Leftovers,
+            KeeperOrder::Release,
+        ]) {
             assert_eq!(KeeperOrder::decode(order.encode()), Some(order));
         }
         assert_eq!(KeeperOrder::decode([1, 0]), None);

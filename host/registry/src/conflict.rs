@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use jaato_types::{Kind, PluginName, ToolName};
+use jaato_types::{PluginKind, PluginName, ToolName};
 
 /// Why a plugin is refused because of its names. Texts name both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum NameRefusal {
     /// Another plugin has the name of something that it offers.
     OfferedName {
         /// The kind of the offer.
-        kind: Kind,
+        kind: PluginKind,
         /// The name.
         name: String,
         /// The file that has it.
@@ -54,13 +54,13 @@ impl fmt::Display for NameRefusal {
 }
 
 /// Returns the term for the name of a kind's offer.
-fn name_of_a(kind: Kind) -> &'static str {
+fn name_of_a(kind: PluginKind) -> &'static str {
     match kind {
-        Kind::Tool => "tool name",
-        Kind::Gc => "gc name",
-        Kind::Provider => "provider name",
-        Kind::Environment => "execution environment's name",
-        Kind::Hook => "hook's name",
-        Kind::Unknown => "name",
+        PluginKind::Tool => "tool name",
+        PluginKind::Gc => "gc name",
+        PluginKind::Provider => "provider name",
+        PluginKind::Environment => "execution environment's name",
+        PluginKind::Hook => "hook's name",
+        PluginKind::Unknown => "name",
     }
 }

@@ -22,11 +22,11 @@ pub use commands::{CommandEntry, CommandRefusal, CommandStatus};
 pub use conflict::NameRefusal;
 pub use names::nearest;
 pub use registry::{
-    PluginCandidate, NO_TOOLS, PluginEntry, Registry, RegistryRules, PluginStatus, ToolEntry, ToolStatus, PluginFileTrust,
-    names_tool,
+    NO_TOOLS, PluginCandidate, PluginEntry, PluginFileTrust, PluginStatus, Registry, RegistryRules,
+    ToolEntry, ToolStatus, names_tool,
 };
 pub use usable::{
-    COMMANDS_MAX, INSTRUCTIONS_BYTES_MAX, LINE_BYTES_MAX, DescriptionOmission, SCHEMA_BYTES_MAX,
+    COMMANDS_MAX, DescriptionOmission, INSTRUCTIONS_BYTES_MAX, LINE_BYTES_MAX, SCHEMA_BYTES_MAX,
     TOOL_TEXT_BYTES_MAX, TOOLS_MAX, keep_usable,
 };
 

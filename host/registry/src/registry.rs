@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use jaato_types::{
-    Availability, Description, Error, Kind, Manifest, PluginName, ProviderPreset, ToolName,
+    Availability, Description, Error, Manifest, PluginKind, PluginName, ProviderPreset, ToolName,
     ToolSpec,
 };
 
@@ -168,7 +168,7 @@ pub struct Registry {
     names: BTreeMap<PluginName, usize>,
     tools: BTreeMap<ToolName, ToolSpecPosition>,
     /// The plugin of each other offered name, by position in `plugins`.
-    offers: BTreeMap<Kind, BTreeMap<String, usize>>,
+    offers: BTreeMap<PluginKind, BTreeMap<String, usize>>,
     pub(crate) commands: CommandIndex,
 }
 
@@ -184,7 +184,10 @@ struct ToolSpecPosition {
 
 impl Registry {
     /// Builds the registry from candidates, most trusted first.
-    pub fn build(candidates: impl IntoIterator<Item = PluginCandidate>, rules: &RegistryRules) -> Self {
+    pub fn build(
+        candidates: impl IntoIterator<Item = PluginCandidate>,
+        rules: &RegistryRules,
+    ) -> Self {
         let mut registry = Self::default();
         for candidate in candidates {
             registry.add(candidate, rules);
@@ -206,7 +209,8 @@ impl Registry {
     /// other's full name.
     pub fn event_source_name<'a>(&self, name: &'a PluginName) -> &'a str {
         let entry = self.plugin(name.as_str());
-        let is_shipped = entry.is_some_and(|entry| entry.candidate.trust == PluginFileTrust::Shipped);
+        let is_shipped =
+            entry.is_some_and(|entry| entry.candidate.trust == PluginFileTrust::Shipped);
         if is_shipped { name.source() } else { name.as_str() }
     }
 
@@ -221,23 +225,23 @@ impl Registry {
     }
 
     /// Returns the plugin that offers something other than a tool under this kind and name.
-    pub fn plugin_offering(&self, kind: Kind, name: &str) -> Option<&PluginEntry> {
+    pub fn plugin_offering(&self, kind: PluginKind, name: &str) -> Option<&PluginEntry> {
         self.offers.get(&kind)?.get(name).map(|&plugin| &self.plugins[plugin])
     }
 
     /// Lists the names under which plugins offer something of a kind other than tools.
-    pub fn offered_names(&self, kind: Kind) -> impl Iterator<Item = &str> {
+    pub fn offered_names(&self, kind: PluginKind) -> impl Iterator<Item = &str> {
         self.offers.get(&kind).into_iter().flat_map(BTreeMap::keys).map(String::as_str)
     }
 
     /// Returns the plugin with this provider name.
     pub fn provider(&self, name: &str) -> Option<&PluginEntry> {
-        self.plugin_offering(Kind::Provider, name)
+        self.plugin_offering(PluginKind::Provider, name)
     }
 
     /// Lists the names of the providers.
     pub fn providers(&self) -> impl Iterator<Item = &str> {
-        self.offered_names(Kind::Provider)
+        self.offered_names(PluginKind::Provider)
     }
 
     /// Returns a server that a plugin knows by name, and the plugin.
@@ -262,12 +266,12 @@ impl Registry {
 
     /// Returns the plugin with this execution environment's name.
     pub fn environment(&self, name: &str) -> Option<&PluginEntry> {
-        self.plugin_offering(Kind::Environment, name)
+        self.plugin_offering(PluginKind::Environment, name)
     }
 
     /// Lists the names of the execution environments.
     pub fn environments(&self) -> impl Iterator<Item = &str> {
-        self.offered_names(Kind::Environment)
+        self.offered_names(PluginKind::Environment)
     }
 
     /// Finds the execution environment that a command-line option chooses. Prefers a shipped one.
@@ -340,7 +344,8 @@ impl Registry {
 
     /// Returns true if a name precedes output lines of jaato or of a shipped plugin.
     fn is_label(&self, name: &str) -> bool {
-        let shipped = self.plugins.iter().filter(|entry| entry.candidate.trust == PluginFileTrust::Shipped);
+        let shipped =
+            self.plugins.iter().filter(|entry| entry.candidate.trust == PluginFileTrust::Shipped);
         LABELS.contains(&name)
             || shipped.map(|entry| &entry.candidate.manifest.name).any(|it| it.source() == name)
     }
@@ -359,7 +364,8 @@ impl Registry {
         if let Some(tool) = held
             && let Some(held_by) = self.holder_of(&tool.name)
         {
-            let (kind, name, held_by) = (Kind::Tool, tool.name.to_string(), held_by.to_owned());
+            let (kind, name, held_by) =
+                (PluginKind::Tool, tool.name.to_string(), held_by.to_owned());
             return Some(NameRefusal::OfferedName { kind, name, held_by });
         }
         offers_besides_tools(description).find_map(|(kind, name)| {
@@ -414,10 +420,10 @@ impl Registry {
 
 /// Lists a plugin's offers besides its tools, each with its name: one row for each kind with its
 /// own names. A gc has its plugin's name.
-fn offers_besides_tools(description: &Description) -> impl Iterator<Item = (Kind, &str)> {
+fn offers_besides_tools(description: &Description) -> impl Iterator<Item = (PluginKind, &str)> {
     let offers = [
-        (Kind::Provider, description.provider.as_ref().map(|it| it.name.as_str())),
-        (Kind::Environment, description.environment.as_ref().map(|it| it.name.as_str())),
+        (PluginKind::Provider, description.provider.as_ref().map(|it| it.name.as_str())),
+        (PluginKind::Environment, description.environment.as_ref().map(|it| it.name.as_str())),
     ];
     offers.into_iter().filter_map(|(kind, name)| Some((kind, name?)))
 }

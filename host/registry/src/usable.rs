@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use jaato_types::text::cut;
+use jaato_types::text::truncate_chars;
 use jaato_types::{CommandSpec, Description, ProviderPreset, ToolName, ToolSpec};
 
 use crate::schema;
@@ -64,7 +64,8 @@ pub fn keep_usable(description: &mut Description) -> Vec<DescriptionOmission> {
     });
     let command = |command: &CommandSpec| (command.name.clone(), why_no_command(command));
     retain_usable(&mut description.commands, "command", COMMANDS_MAX, &mut left_out, command);
-    let mut drop_part = |what: String, why: String| left_out.push(DescriptionOmission { what, why });
+    let mut drop_part =
+        |what: String, why: String| left_out.push(DescriptionOmission { what, why });
     if let Some(provider) = &description.provider
         && let Some(why) =
             why_no_name(&provider.name).or_else(|| too_long(&provider.title, LINE_BYTES_MAX))
@@ -76,7 +77,8 @@ pub fn keep_usable(description: &mut Description) -> Vec<DescriptionOmission> {
         let preset = |preset: &ProviderPreset| (preset.name.clone(), why_no_preset(preset));
         retain_usable(&mut provider.presets, "preset", PRESETS_MAX, &mut left_out, preset);
     }
-    let mut drop_part = |what: String, why: String| left_out.push(DescriptionOmission { what, why });
+    let mut drop_part =
+        |what: String, why: String| left_out.push(DescriptionOmission { what, why });
     if let Some(environment) = &description.environment
         && let Some(why) = why_no_name(&environment.name)
     {
@@ -103,12 +105,20 @@ fn retain_usable<T>(
     if count > max {
         list.truncate(max);
         let why = format!("a plugin may have {max}");
-        left_out.push(DescriptionOmission { what: format!("each {what} from the {}th on", max + 1), why });
+        left_out.push(DescriptionOmission {
+            what: format!("each {what} from the {}th on", max + 1),
+            why,
+        });
     }
     list.retain(|item| {
         let (name, why) = judge(item);
         let is_usable = why.is_none();
-        left_out.extend(why.map(|why| DescriptionOmission { what: format!("{what} {}", quote_name(&name)), why }));
+        left_out.extend(
+            why.map(|why| DescriptionOmission {
+                what: format!("{what} {}", quote_name(&name)),
+                why,
+            }),
+        );
         is_usable
     });
 }
@@ -153,7 +163,7 @@ fn too_long(text: &str, max: usize) -> Option<String> {
 
 /// Quotes a name so that every deceptive character is visible.
 fn quote_name(name: &str) -> String {
-    let escaped: String = cut(name, SHOWN_CHARS_MAX)
+    let escaped: String = truncate_chars(name, SHOWN_CHARS_MAX)
         .chars()
         .map(|sign| {
             if sign.is_ascii() {

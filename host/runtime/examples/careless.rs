@@ -3,7 +3,7 @@
 
 use std::io::Write as _;
 
-use jaato_runtime::{Arguments, Runtime, Setup};
+use jaato_runtime::{Runtime, Setup, SetupArguments};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Started processes are counted in a file, because a guardian has no variables and no output.
@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     writeln!(started, "{}", std::process::id())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let setup = Setup::of_process(Arguments::default()).inspect_err(|error| {
+        let setup = Setup::from_process(SetupArguments::default()).inspect_err(|error| {
             eprintln!("{error}\n{}", error.hint().unwrap_or_default());
         })?;
         let runtime = Runtime::start(setup).await;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::BoxFuture;
-use jaato_instances::{CallSite, FacetRequest, DeltaCallback, clean_model, misbehaved_error};
+use jaato_instances::{CallSite, DeltaCallback, FacetRequest, clean_model, misbehaved_error};
 use jaato_session::Cancel;
 use jaato_types::{Error, ErrorKind, Frame, ModelId, ModelInfo, PluginName, Price};
 use serde::{Deserialize, Serialize};
@@ -98,7 +98,11 @@ fn settings_of(
 }
 
 /// Asks a plugin for its provider's models.
-pub async fn ask_for_models(host: &RuntimeHost, plugin: &str, site: CallSite) -> Result<Vec<ModelInfo>, Error> {
+pub async fn ask_for_models(
+    host: &RuntimeHost,
+    plugin: &str,
+    site: CallSite,
+) -> Result<Vec<ModelInfo>, Error> {
     let (nothing, quiet): (_, DeltaCallback) = (Frame::empty(), Arc::new(|_| {}));
     let cancel = Cancel::new();
     let asked = host.plugins.ask(plugin, FacetRequest::Models, site, nothing, &quiet, &cancel);
@@ -133,7 +137,7 @@ fn is_fresh(entry: &CachedModelInfo, now_s: u64) -> bool {
 }
 
 fn read_cache(cache: &Path) -> BTreeMap<String, CachedModelInfo> {
-    let text = jaato_places::read(cache, CACHE_BYTES_MAX).ok().flatten();
+    let text = jaato_places::read_own_file(cache, CACHE_BYTES_MAX).ok().flatten();
     text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
 
@@ -148,7 +152,7 @@ fn store_in_cache(cache: &Path, key: String, entry: CachedModelInfo) -> std::io:
     }
     entries.insert(key, entry);
     let folder: PathBuf = cache.parent().map(Path::to_owned).unwrap_or_default();
-    jaato_places::make(&folder)?;
+    jaato_places::make_own_folder(&folder)?;
     // The file is private, and the rename ensures that no reader sees half of it.
     let mut beside = tempfile::Builder::new().prefix(".models-").tempfile_in(&folder)?;
     beside.write_all(&serde_json::to_vec(&entries)?)?;
@@ -204,7 +208,8 @@ mod tests {
         let key_at = |url: &str| key(&plugin, &model, &json!({ "base_url": url, "k": "secret" }));
         let accepts = Some(vec!["image/png".to_owned()]);
         let price = Some(Price { input: 1.0, output: 2.5, ..Price::default() });
-        let told = CachedModelInfo { context_limit: Some(4_096), accepts, price, told_at_s: now_s() };
+        let told =
+            CachedModelInfo { context_limit: Some(4_096), accepts, price, told_at_s: now_s() };
         store_in_cache(&cache, key_at("http://one"), told.clone()).unwrap();
         let entries = read_cache(&cache);
         let entry = entries[&key_at("http://one")].clone();

@@ -44,7 +44,10 @@ pub(crate) fn merge_request_options(
 }
 
 /// Finds the first option that is set but not listed by the provider.
-fn unsupported_options_error(options: &RequestOptions, takes: &ModelCapabilities) -> Option<String> {
+fn unsupported_options_error(
+    options: &RequestOptions,
+    takes: &ModelCapabilities,
+) -> Option<String> {
     let Ok(Value::Object(set)) = serde_json::to_value(options) else { return None };
     set.into_iter().map(|(name, _)| name).find(|name| !takes.honours(name))
 }
@@ -92,7 +95,8 @@ mod tests {
     fn merged(config: &Config, given: &RequestOptions, options: &[&str]) -> Result<Value, Error> {
         let options = options.iter().map(|name| (*name).to_owned()).collect();
         let takes = ModelCapabilities { options, ..ModelCapabilities::default() };
-        let merged = super::merge_request_options(config, given, &takes, &named(config.model_alias.as_deref()))?;
+        let merged =
+            merge_request_options(config, given, &takes, &named(config.model_alias.as_deref()))?;
         Ok(serde_json::to_value(merged).unwrap())
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use jaato_session::UserPrompt;
 use jaato_types::media_type::{MEDIA_TYPE_HEAD_BYTES, media_type_of};
-use jaato_types::{Data, Error, ErrorKind, SessionId};
+use jaato_types::{DataPart, Error, ErrorKind, SessionId};
 
 use crate::runtime::Runtime;
 
@@ -18,7 +18,7 @@ const PIECE_BYTES: usize = 1024 * 1024;
 
 /// An attachment of a prompt.
 enum PromptAttachment {
-    Data(Data),
+    Data(DataPart),
     Text { name: String, text: String },
 }
 
@@ -87,10 +87,15 @@ fn read_attachment(
         upload.write(&piece[..length]).map_err(|error| with_file_name(path, error))?;
     }
     let put = upload.finish().map_err(|error| with_file_name(path, error))?;
-    Ok(PromptAttachment::Data(Data::blob(mime_type, put.id).named(name)))
+    Ok(PromptAttachment::Data(DataPart::blob(mime_type, put.id).with_name(name)))
 }
 
-fn text_attachment(mut file: File, path: &Path, name: String, bytes: u64) -> Result<PromptAttachment, Error> {
+fn text_attachment(
+    mut file: File,
+    path: &Path,
+    name: String,
+    bytes: u64,
+) -> Result<PromptAttachment, Error> {
     let shown = path.display();
     if bytes > TEXT_BYTES_MAX {
         let text = format!(

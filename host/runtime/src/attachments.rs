@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use jaato_terminals::own_temporary_folder;
-use jaato_types::{Data, Error, ErrorKind, SessionId};
+use jaato_types::{DataPart, Error, ErrorKind, SessionId};
 
 use crate::runtime::Runtime;
 
@@ -24,7 +24,7 @@ impl Runtime {
     pub async fn keep_attachment(
         &self,
         session: &SessionId,
-        attachment: &Data,
+        attachment: &DataPart,
     ) -> Result<PathBuf, Error> {
         let blobs = self.host().services.shared().blobs().session_blobs(session)?;
         let id = attachment.blob_id().ok_or_else(|| {
@@ -33,7 +33,7 @@ impl Runtime {
         })?;
         let from = blobs.find(id)?.path;
         let cache = self.setup().folders.cache().ok();
-        let cache = cache.filter(|cache| jaato_places::make(cache).is_ok());
+        let cache = cache.filter(|cache| jaato_places::make_own_folder(cache).is_ok());
         let own = || own_temporary_folder(&std::env::temp_dir());
         let parent = cache.map_or_else(own, Path::to_path_buf).join("attachments");
         let end = extension(&attachment.mime_type);
@@ -41,7 +41,7 @@ impl Runtime {
         let folder = parent.join(session.as_str());
         let kept = tokio::task::spawn_blocking(move || {
             remove_old_folders(&parent, SystemTime::now());
-            jaato_places::make(&folder).map_err(|error| error.to_string())?;
+            jaato_places::make_own_folder(&folder).map_err(|error| error.to_string())?;
             let to = folder.join(name);
             // The name is the hash of the content, so an existing file has the same bytes.
             std::fs::copy(from, &to).map_err(|error| error.to_string())?;

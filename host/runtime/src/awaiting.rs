@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jaato_instances::{CallSite, FacetRequest, DeltaCallback, misbehaved_error};
+use jaato_instances::{CallSite, DeltaCallback, FacetRequest, misbehaved_error};
 use jaato_registry::{PluginEntry, PluginStatus};
 use jaato_session::{Cancel, WantedTools};
 use jaato_types::tools_set::{ToolSource, ToolsAwaited, ToolsMissing};
@@ -146,7 +146,12 @@ impl ShutdownWait {
         u64::try_from(step.min(left).as_millis()).unwrap_or_default()
     }
 
-    fn report_pending(&mut self, what: &str, pending: &[ToolSource], tell: &(dyn Fn(String) + Send + Sync)) {
+    fn report_pending(
+        &mut self,
+        what: &str,
+        pending: &[ToolSource],
+        tell: &(dyn Fn(String) + Send + Sync),
+    ) {
         let line = format!("{what}{}…", format_pending(pending));
         let is_due = |(at, told): &(Instant, String)| at.elapsed() >= TELL_PAUSE && *told != line;
         if self.told.as_ref().is_none_or(is_due) {

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jaato_catalog::{Discovery, Errand, Setup, discover, sha256_of, supervisor};
+use jaato_catalog::{ChildTask, Discovery, Setup, discover, sha256_of, supervisor};
 use jaato_config::DEFAULT_ENVIRONMENT;
 use jaato_instances::{CallSite, DeltaCallback, WORKER_MEMORY_BYTES, WORKER_OPEN_FILES};
 use jaato_process::Supervisor;
-use jaato_registry::{PluginCandidate, PluginEntry, Registry, RegistryRules, PluginFileTrust};
+use jaato_registry::{PluginCandidate, PluginEntry, PluginFileTrust, Registry, RegistryRules};
 use jaato_session::{Cancel, Gc as _, Session};
 use jaato_types::{
     Description, Error, ErrorKind, GcPlan, GcReason, GcRequest, Manifest, Message, Part,
@@ -141,7 +141,7 @@ impl<'a> Conformance<'a> {
     /// Why the check did not finish: for example, the plugin hung or crashed.
     pub async fn run(&self, check: &str) -> Result<Option<String>, Error> {
         let [worker, conform] = CONFORM_ARGUMENTS;
-        let errand = Errand {
+        let errand = ChildTask {
             what: "the check",
             arguments: &[worker, conform, check],
             folder: self.folder.path(),

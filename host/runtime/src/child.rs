@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use jaato_session::{Agent, LentSessionState, InitialObjects, SessionSetup};
+use jaato_session::{Agent, InitialObjects, LentSessionState, SessionSetup};
 use jaato_types::SessionId;
-use jaato_types::child::{ChildOpen, ObjectsLent};
+use jaato_types::child::{ChildOpen, ObjectSharing};
 
 /// A session that another one opens.
 pub struct ChildSessionOrigin {
@@ -31,9 +31,9 @@ impl ChildSessionOrigin {
             setup.limits.steps_max = setup.limits.steps_max.min(steps_max.max(1));
         }
         setup.objects = match asked.objects {
-            ObjectsLent::None => InitialObjects::default(),
-            ObjectsLent::Copy => lent.objects.copy(),
-            ObjectsLent::Share => InitialObjects::Shared(lent.objects.clone()),
+            ObjectSharing::None => InitialObjects::default(),
+            ObjectSharing::Copy => lent.objects.copy(),
+            ObjectSharing::Share => InitialObjects::Shared(lent.objects.clone()),
         };
     }
 }

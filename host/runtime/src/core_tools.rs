@@ -53,7 +53,8 @@ impl EditToolStyle {
 
 impl CoreBudget {
     /// All core tools.
-    pub const ALL: Self = Self { tokens_max: u64::MAX, edits: EditToolStyle::AllForms, named: Vec::new() };
+    pub const ALL: Self =
+        Self { tokens_max: u64::MAX, edits: EditToolStyle::AllForms, named: Vec::new() };
 
     /// Returns the core tools up to the first one that does not fit: first those named in `first`,
     /// in that order, then the others by name, and last those that a plugin has set while it runs.
@@ -115,7 +116,7 @@ fn estimate_tool_tokens(spec: &ToolSpec) -> u64 {
     let shown = json!({
         "name": spec.name,
         "description": spec.description,
-        "parameters": touches::stripped(&spec.parameters),
+        "parameters": touches::without_keyword(&spec.parameters),
     });
     estimate_tokens(&shown.to_string())
 }

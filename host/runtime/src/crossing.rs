@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use jaato_instances::{CallSite, FacetRequest, DeltaCallback};
+use jaato_instances::{CallSite, DeltaCallback, FacetRequest};
 use jaato_session::Cancel;
-use jaato_types::large::{Large, LargeOf, REQUEST_BYTES_MAX};
+use jaato_types::large::{LargeRequest, LargeRequestKind, REQUEST_BYTES_MAX};
 use jaato_types::{Error, ErrorKind, Frame, FrameError, PluginName};
 use serde::Serialize;
 
@@ -20,15 +20,15 @@ use crate::host::RuntimeHost;
 pub async fn ask(
     host: &RuntimeHost,
     plugin: &PluginName,
-    of: LargeOf,
+    of: LargeRequestKind,
     site: CallSite,
     request: &impl Serialize,
     tell: &DeltaCallback,
     cancel: &Cancel,
 ) -> Result<Vec<u8>, Error> {
     let facet = match of {
-        LargeOf::Plan => FacetRequest::Plan,
-        LargeOf::Complete | LargeOf::Unknown => FacetRequest::Completion,
+        LargeRequestKind::Plan => FacetRequest::Plan,
+        LargeRequestKind::Complete | LargeRequestKind::Unknown => FacetRequest::Completion,
     };
     match Frame::write(request) {
         Ok(frame) => host.plugins.ask(plugin.as_str(), facet, site, frame, tell, cancel).await,
@@ -41,7 +41,7 @@ pub async fn ask(
                 );
                 return Err(Error::new(too_large(of), text));
             }
-            let large = Large::new(of, json.len() as u64);
+            let large = LargeRequest::new(of, json.len() as u64);
             let frame = Frame::write(&large).map_err(serialization_error)?;
             let site = CallSite { request: Some(json), ..site };
             let facet = FacetRequest::Large(of);
@@ -53,7 +53,7 @@ pub async fn ask(
 }
 
 /// Explains the refusal of a plugin that does not know the operation for large requests.
-fn explain_unknown(error: Error, of: LargeOf, plugin: &PluginName) -> Error {
+fn explain_unknown(error: Error, of: LargeRequestKind, plugin: &PluginName) -> Error {
     if error.kind != ErrorKind::UnknownOperation {
         return error;
     }
@@ -62,10 +62,10 @@ fn explain_unknown(error: Error, of: LargeOf, plugin: &PluginName) -> Error {
         .with_hint("a version of the plugin that supports `large` accepts more")
 }
 
-fn too_large(of: LargeOf) -> ErrorKind {
+fn too_large(of: LargeRequestKind) -> ErrorKind {
     match of {
-        LargeOf::Complete => ErrorKind::ContextOverflow,
-        LargeOf::Plan | LargeOf::Unknown => ErrorKind::LimitReached,
+        LargeRequestKind::Complete => ErrorKind::ContextOverflow,
+        LargeRequestKind::Plan | LargeRequestKind::Unknown => ErrorKind::LimitReached,
     }
 }
 

@@ -108,7 +108,8 @@ fn own_folders(setup: &Setup) -> Vec<PathBuf> {
     if let Some(PromptEndpoint::Folder(folder)) = &config.permissions.endpoint {
         own.push(folder.clone());
     }
-    let resolved: Vec<PathBuf> = own.iter().filter_map(|path| resolve_existing_path(path)).collect();
+    let resolved: Vec<PathBuf> =
+        own.iter().filter_map(|path| resolve_existing_path(path)).collect();
     own.extend(resolved);
     own.sort();
     own.dedup();

@@ -8,8 +8,8 @@ use jaato_config::Config;
 use jaato_instances::{CallSite, DeltaCallback, misbehaved_error};
 use jaato_registry::{PluginEntry, Registry};
 use jaato_session::{Cancel, Gc, GcSettings, SharedFacts};
-use jaato_types::large::LargeOf;
-use jaato_types::{Error, ErrorKind, Frame, GcPlan, GcRequest, Kind, PluginName, SessionId};
+use jaato_types::large::LargeRequestKind;
+use jaato_types::{Error, ErrorKind, Frame, GcPlan, GcRequest, PluginKind, PluginName, SessionId};
 
 use crate::crossing;
 use crate::host::RuntimeHost;
@@ -44,7 +44,7 @@ impl PluginGc {
             facts: self.facts.get().cloned(),
             ..self.host.environments.site(&self.session)
         };
-        let (of, quiet): (_, DeltaCallback) = (LargeOf::Plan, Arc::new(|_| {}));
+        let (of, quiet): (_, DeltaCallback) = (LargeRequestKind::Plan, Arc::new(|_| {}));
         let asked = crossing::ask(&self.host, &self.plugin, of, site, request, &quiet, &cancel);
         Frame::read(&asked.await?).map_err(misbehaved_error)
     }
@@ -55,15 +55,13 @@ impl PluginGc {
         let catalog = self.host.plugins.plugins.for_call(&self.session, name.as_str());
         let Some(entry) = catalog.registry.plugin(name.as_str()) else {
             let text = format!("no plugin `{name}`, which `[gc] plugin` names, was found");
-            return Err(
-                Error::new(ErrorKind::NotFound, text).with_hint(known_gc_names(&self.host.registry()))
-            );
+            return Err(Error::new(ErrorKind::NotFound, text)
+                .with_hint(known_gc_names(&self.host.registry())));
         };
-        if !entry.candidate.manifest.kinds.contains(&Kind::Gc) {
+        if !entry.candidate.manifest.kinds.contains(&PluginKind::Gc) {
             let text = format!("plugin `{name}`, which `[gc] plugin` names, is not a gc");
-            return Err(
-                Error::new(ErrorKind::Configuration, text).with_hint(known_gc_names(&self.host.registry()))
-            );
+            return Err(Error::new(ErrorKind::Configuration, text)
+                .with_hint(known_gc_names(&self.host.registry())));
         }
         match entry.why_not() {
             None => Ok(()),
@@ -103,13 +101,13 @@ pub fn gc_setting_problem(registry: &Registry, config: &Config) -> Option<String
     let plugin = resolve(registry, &config.gc.plugin);
     let is_gc = registry
         .plugin(plugin.as_str())
-        .is_some_and(|entry| entry.candidate.manifest.kinds.contains(&Kind::Gc));
+        .is_some_and(|entry| entry.candidate.manifest.kinds.contains(&PluginKind::Gc));
     let text = format!("there is no gc `{}`, which `[gc] plugin` names", config.gc.plugin);
     (!is_gc).then(|| format!("{text}\nhint: {}", known_gc_names(registry)))
 }
 
 fn known_gc_names(registry: &Registry) -> String {
-    let is_gc = |entry: &&PluginEntry| entry.candidate.manifest.kinds.contains(&Kind::Gc);
+    let is_gc = |entry: &&PluginEntry| entry.candidate.manifest.kinds.contains(&PluginKind::Gc);
     let gcs = registry.plugins().iter().filter(is_gc);
     let names: Vec<&str> = gcs.map(|entry| entry.candidate.manifest.name.as_str()).collect();
     match names.as_slice() {

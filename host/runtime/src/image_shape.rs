@@ -126,7 +126,9 @@ fn is_whole_gif(bytes: &[u8]) -> bool {
 
 fn size_of_webp(bytes: &[u8]) -> Option<(u32, u32)> {
     match bytes.get(12..16)? {
-        b"VP8 " => Some((read_little_endian(bytes, 26)? & 0x3fff, read_little_endian(bytes, 28)? & 0x3fff)),
+        b"VP8 " => {
+            Some((read_little_endian(bytes, 26)? & 0x3fff, read_little_endian(bytes, 28)? & 0x3fff))
+        }
         b"VP8L" => {
             let bits = u32::from_le_bytes(bytes.get(21..25)?.try_into().ok()?);
             Some(((bits & 0x3fff) + 1, ((bits >> 14) & 0x3fff) + 1))
@@ -197,7 +199,11 @@ mod tests {
             (lossless, 16, 32),
             (extended, 16, 32),
         ] {
-            assert_eq!(detect_image_shape(&bytes), ImageShape::Image { width, height }, "{bytes:?}");
+            assert_eq!(
+                detect_image_shape(&bytes),
+                ImageShape::Image { width, height },
+                "{bytes:?}"
+            );
             let behind = [&bytes[..], b"more"].concat();
             assert_eq!(detect_image_shape(&behind), ImageShape::Image { width, height });
         }
@@ -222,6 +228,9 @@ mod tests {
             assert_eq!(detect_image_shape(bytes), ImageShape::Unknown);
         }
         assert_eq!(detect_image_shape(&png(0, 9)), ImageShape::Damaged(NO_SIZE));
-        assert_eq!(detect_image_shape(b"\xff\xd8\xff\xda\x00\x02\xff\xd9"), ImageShape::Damaged(NO_SIZE));
+        assert_eq!(
+            detect_image_shape(b"\xff\xd8\xff\xda\x00\x02\xff\xd9"),
+            ImageShape::Damaged(NO_SIZE)
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jaato_model_facts::ModelFacts;
-use jaato_registry::{PluginEntry, Registry, PluginStatus};
+use jaato_registry::{PluginEntry, PluginStatus, Registry};
 use jaato_services::named_plugin;
 use jaato_session::ModelCapabilities;
 use jaato_types::{Error, ErrorKind, ModelId, PluginName, Price, ToolName};
@@ -81,7 +81,7 @@ impl RuntimeHost {
         registry: &Registry,
     ) -> Option<ModelFacts> {
         let (vendor, is_asked) = self.vendor_of(provider, registry)?;
-        jaato_model_facts::of(&vendor, model).filter(|_| is_asked)
+        jaato_model_facts::find_facts(&vendor, model).filter(|_| is_asked)
     }
 
     /// Returns the vendor of a provider's models, and whether the provider uses the vendor's own

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use jaato_places::Owners;
-use jaato_session::{SessionClock, EventSink, SystemClock};
-use jaato_store::{DigestKey, Ledger, EventTime, EventRecorder};
-use jaato_types::{Envelope, Event};
+use jaato_places::TrustedOwners;
+use jaato_session::{EventSink, SessionClock, SystemClock};
+use jaato_store::{DigestKey, EventRecorder, EventTime, Ledger};
+use jaato_types::{Event, EventEnvelope};
 use parking_lot::Mutex;
 
 use jaato_catalog::Setup;
@@ -26,7 +26,7 @@ pub(crate) fn ledger_of(setup: &Setup, log: &Log) -> Option<Ledger> {
     let path = ledger_path(setup).ok().filter(|_| setup.config.ledger.enabled)?;
     let log = log.clone();
     // Other users may write to the folder of a configured file, but not to jaato's own.
-    let path = match jaato_places::check_file(&path, &Owners::own()) {
+    let path = match jaato_places::check_file(&path, &TrustedOwners::this_user_and_root()) {
         Err(error) if setup.config.ledger.path.is_none() && !error.is_missing() => {
             Err(error.to_string())
         }
@@ -62,10 +62,11 @@ impl LedgerEventSink {
 }
 
 impl EventSink for LedgerEventSink {
-    fn event(&self, mut envelope: Envelope) {
+    fn event(&self, mut envelope: EventEnvelope) {
         // Held while the events are forwarded, so that they keep their order across threads.
         let mut state = self.state.lock();
-        let now = EventTime { wall_ms: self.clock.wall_ms(), monotonic_ms: self.clock.monotonic_ms() };
+        let now =
+            EventTime { wall_ms: self.clock.wall_ms(), monotonic_ms: self.clock.monotonic_ms() };
         for record in state.recorder.records_for_event(&envelope, now) {
             self.ledger.record(&record);
         }
@@ -73,7 +74,7 @@ impl EventSink for LedgerEventSink {
         if let Some(text) = self.ledger.notice() {
             state.inserted += 1;
             let event = Event::Notice { source: "host".to_owned(), text };
-            let notice = Envelope { event, session: envelope.session.clone(), ..envelope };
+            let notice = EventEnvelope { event, session: envelope.session.clone(), ..envelope };
             envelope.seq += 1;
             self.to.event(notice);
         }
@@ -88,10 +89,10 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Seen(Mutex<Vec<Envelope>>);
+    struct Seen(Mutex<Vec<EventEnvelope>>);
 
     impl EventSink for Seen {
-        fn event(&self, envelope: Envelope) {
+        fn event(&self, envelope: EventEnvelope) {
             self.0.lock().push(envelope);
         }
     }
@@ -106,7 +107,7 @@ mod tests {
         let mut seq = 0;
         let mut send = |event: Event| {
             seq += 1;
-            tap.event(Envelope { v: 1, seq, session: SessionId::from("s"), event });
+            tap.event(EventEnvelope { v: 1, seq, session: SessionId::from("s"), event });
         };
         let decided = Event::PermissionDecided {
             call_id: "c".into(),
@@ -124,7 +125,7 @@ mod tests {
         };
         send(decided);
         heard.recv().unwrap();
-        let is_notice = |envelope: &Envelope| matches!(envelope.event, Event::Notice { .. });
+        let is_notice = |envelope: &EventEnvelope| matches!(envelope.event, Event::Notice { .. });
         while !seen.0.lock().iter().any(is_notice) {
             send(Event::StepStarted { step: 1 });
         }

@@ -16,7 +16,7 @@
 //!
 //! use jaato_runtime::session_loop::{Cancel, EventSink};
 //! use jaato_runtime::types::{Envelope, Event};
-//! use jaato_runtime::{Arguments, Runtime, SessionOptions, Setup};
+//! use jaato_runtime::{SetupArguments, Runtime, SessionOptions, Setup};
 //!
 //! struct Print;
 //!
@@ -29,7 +29,7 @@
 //! }
 //!
 //! async fn ask(task: &str) -> Result<String, Box<dyn std::error::Error>> {
-//!     let mut setup = Setup::of_process(Arguments::default())?;
+//!     let mut setup = Setup::of_process(SetupArguments::default())?;
 //!     setup.executable = "/usr/local/bin/jaato".into();
 //!     let runtime = Runtime::start(setup).await;
 //!     let mut session = runtime.session(SessionOptions::unattended(Arc::new(Print)))?;
@@ -91,33 +91,33 @@ pub use jaato_store as store;
 pub use jaato_types as types;
 
 pub use attach::TEXT_BYTES_MAX;
-pub use channels::{ANSWER_MS, SplitAsker, FolderAsker, WebhookAsker};
+pub use channels::{ANSWER_MS, FolderAsker, SplitAsker, WebhookAsker};
 pub use check::{Conformance, conformance_checks};
 pub use commands::{ListedCommand, WORD_CHOICES_MAX, WordCompleter};
 pub use gate::{call_place, rule_files};
-pub use jaato_assets::{Found as FoundAsset, Report as AssetReport};
+pub use jaato_assets::{AssetReporter as AssetReport, VerifiedAsset as FoundAsset};
 pub use jaato_catalog::{
-    Arguments, CopyError, DESCRIBE_DEADLINE, DescribedAgain, Discovery, GUARDIAN_ARGUMENT,
-    GrantHolder, Setup, SetupError, Standing as GrantStanding, describe, describe_again,
-    forget_copy, places, private_copy, problem_line, rules, sha256_of, supervisor, trust_command,
-    trust_line,
+    CopyError, DESCRIBE_DEADLINE, Discovery, GUARDIAN_ARGUMENT, GrantHolder,
+    GrantState as GrantStanding, RedescribedFile, Setup, SetupArguments, SetupError, describe,
+    describe_again, forget_copy, places, private_copy, problem_line, rules, sha256_of, supervisor,
+    trust_command, trust_line,
 };
 pub use jaato_environments::{EndedProcess, EnvironmentListing, SharedEnvironment};
 pub use jaato_instances::{DeltaCallback, log_printed};
 pub use jaato_log::{LOG_BYTES_MAX, Log, visible};
 pub use jaato_model_facts::{ModelFacts, source as model_facts_source};
-pub use jaato_places::{make_missing as make_private_folder, open as open_private_file};
+pub use jaato_places::{make_missing as make_private_folder, open_own_file as open_private_file};
 pub use jaato_policy::{AllowedTool, PluginSource};
 pub use jaato_services::{Assets, delta_of};
-pub use jaato_services::{KeyCommands, KeyInfo, SecretStorageKind, KeyStore};
+pub use jaato_services::{KeyCommands, KeyInfo, KeyStore, SecretStorageKind};
 pub use jaato_terminals::{
-    FoundTerminal, TerminalSearchResult, JoinedTerminal, JoinableTerminal as ListedTerminal, JoinReply as TerminalReply,
-    find_terminals, join_terminal,
+    FoundTerminal, JoinReply as TerminalReply, JoinableTerminal as ListedTerminal, JoinedTerminal,
+    TerminalSearchResult, find_terminals, join_terminal,
 };
 pub use ledger::ledger_path;
 pub use prompt::PROMPT_FILE_BYTES_MAX;
 pub use providers::ProviderInfo;
 pub use pull::WeightsSource;
-pub use runtime::{ShutdownReport, ListedModel, ModelState, Runtime};
+pub use runtime::{ListedModel, ModelState, Runtime, ShutdownReport};
 pub use session::OfferedTools;
 pub use start_session::SessionOptions;

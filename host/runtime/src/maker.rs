@@ -4,13 +4,13 @@ use std::sync::{Arc, Weak};
 
 use futures_util::future::BoxFuture;
 use jaato_catalog::rules;
-use jaato_instances::{CallSite, FacetRequest, DeltaCallback, misbehaved_error};
-use jaato_services::{TokenCountRequest, SessionMaker};
+use jaato_instances::{CallSite, DeltaCallback, FacetRequest, misbehaved_error};
+use jaato_services::{SessionMaker, TokenCountRequest};
 use jaato_session::{AnsweringModel, Cancel, EventSink, History, LentSessionState, Session};
 use jaato_types::child::ChildOpen;
-use jaato_types::count::{Count, TokenCount};
+use jaato_types::count::{TokenCount, TokenCountInput};
 use jaato_types::tools_set::{ToolsSet, ToolsSetAnswer};
-use jaato_types::{Envelope, Error, ErrorKind, Frame, PluginName, RequestOptions, SessionId};
+use jaato_types::{Error, ErrorKind, EventEnvelope, Frame, PluginName, RequestOptions, SessionId};
 
 use crate::child::ChildSessionOrigin;
 use crate::host::RuntimeHost;
@@ -34,13 +34,18 @@ impl SessionMaker for HostSessionMaker {
         Ok(AnsweringModel { model: ready.setup, provider: ready.provider })
     }
 
-    fn count(&self, name: &str, asked: &Count, session: &SessionId) -> Result<TokenCountRequest, Error> {
+    fn count(
+        &self,
+        name: &str,
+        asked: &TokenCountInput,
+        session: &SessionId,
+    ) -> Result<TokenCountRequest, Error> {
         let host = self.host()?;
         let model = host.model_by_name(name)?.model;
         let known = host.provider_of(&model)?;
         let (_, own_name) = model.split().unwrap_or_default();
         let request = asked
-            .request_to(own_name)
+            .to_completion_request(own_name)
             .ok_or_else(|| Error::new(ErrorKind::InvalidArguments, "there is nothing to count"))?;
         let provider = known.names.map(|names| names.given);
         let site = CallSite { provider, ..host.environments.site(session) };
@@ -125,7 +130,7 @@ struct ChildEventSink {
 }
 
 impl EventSink for ChildEventSink {
-    fn event(&self, envelope: Envelope) {
+    fn event(&self, envelope: EventEnvelope) {
         if let Some(person) = &self.person {
             person.event(envelope.clone());
         }

@@ -157,7 +157,8 @@ impl RuntimeHost {
             let Ok((entry, _)) = self.plugin_of(&registry, name, None) else { return false };
             let spec = entry.description().and_then(|it| it.provider.as_ref());
             spec.is_some_and(|spec| spec.models.iter().any(|info| info.name == model))
-                || vendor(name).is_some_and(|it| jaato_model_facts::of(&it, model).is_some())
+                || vendor(name)
+                    .is_some_and(|it| jaato_model_facts::find_facts(&it, model).is_some())
         };
         let family = family(model);
         let is_of_family = |name: &&String| {

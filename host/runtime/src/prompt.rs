@@ -6,8 +6,8 @@ use std::io::Read as _;
 use std::path::Path;
 
 use jaato_config::trust::TrustedWorkspace;
-use jaato_places::Why;
-use jaato_registry::{Registry, PluginStatus};
+use jaato_places::PathProblem;
+use jaato_registry::{PluginStatus, Registry};
 use jaato_session::{PromptPart, PromptParts};
 use jaato_types::{Error, ErrorKind, ToolName, ToolSpec};
 
@@ -36,7 +36,8 @@ pub fn collect_prompt_parts(
         Some(workspace) => agents_files(setup, workspace)?,
         None => Vec::new(),
     };
-    let plugins = editing_instructions(registry, tools).into_iter().chain(instructions(registry, tools));
+    let plugins =
+        editing_instructions(registry, tools).into_iter().chain(instructions(registry, tools));
     Ok(PromptParts { user_file, agents_files, plugins: plugins.collect(), system })
 }
 
@@ -54,8 +55,8 @@ fn read_prompt_file(setup: &Setup, path: &Path) -> Result<PromptPart, Error> {
         false => jaato_places::open_plain(path),
     };
     let file = opened.map_err(|error| match &error.why {
-        Why::System(error) => wrong(error.to_string()),
-        Why::NotAFile => wrong("it is not a regular file".to_owned()),
+        PathProblem::System(error) => wrong(error.to_string()),
+        PathProblem::NotAFile => wrong("it is not a regular file".to_owned()),
         _ => wrong(error.to_string()),
     })?;
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
@@ -82,7 +83,8 @@ fn agents_files(setup: &Setup, workspace: &TrustedWorkspace) -> Result<Vec<Promp
             Error::new(ErrorKind::Configuration, format!("cannot use `{name}`: {error}"))
         })?;
         if let Some((bytes, size)) = read {
-            let DecodedInstructions { mut text, is_utf16, .. } = decode(&bytes, size > bytes.len() as u64);
+            let DecodedInstructions { mut text, is_utf16, .. } =
+                decode(&bytes, size > bytes.len() as u64);
             if size > bytes.len() as u64 {
                 let whole = if is_utf16 { bytes.len() } else { text.len() };
                 let note = format!("[truncated: the first {whole} of {size} bytes of `{name}`]");

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use jaato_instances::{CallSite, DeltaCallback, clean_completion, misbehaved_error};
 use jaato_session::{Cancel, DeltaSink, Provider, SharedFacts};
-use jaato_types::large::LargeOf;
+use jaato_types::large::LargeRequestKind;
 use jaato_types::{
-    Completion, Error, ErrorKind, Frame, ModelId, ModelInfo, Part, PluginName, Request, SessionId,
+    Completion, CompletionRequest, Error, ErrorKind, Frame, ModelId, ModelInfo, Part, PluginName,
+    SessionId,
 };
 
 use crate::about_models;
@@ -54,7 +55,7 @@ impl PluginProvider {
 
     async fn run(
         &self,
-        request: &Request,
+        request: &CompletionRequest,
         sink: DeltaSink,
         cancel: Cancel,
     ) -> Result<Completion, Error> {
@@ -68,7 +69,7 @@ impl PluginProvider {
             alive: Some(Arc::new(move || living.record_activity())),
             ..self.host.environments.site(&self.session)
         };
-        let (plugin, of) = (&self.plugin, LargeOf::Complete);
+        let (plugin, of) = (&self.plugin, LargeRequestKind::Complete);
         let request = match &self.names {
             Some(names) => in_its_own_name(request, names),
             None => Cow::Borrowed(request),
@@ -89,7 +90,10 @@ impl PluginProvider {
 
 /// Replaces the configured name with the provider's own in its opaque parts, because the provider
 /// knows no other name.
-fn in_its_own_name<'a>(request: &'a Request, names: &ProviderNames) -> Cow<'a, Request> {
+fn in_its_own_name<'a>(
+    request: &'a CompletionRequest,
+    names: &ProviderNames,
+) -> Cow<'a, CompletionRequest> {
     let is_its = |part: &Part| matches!(part, Part::Opaque(it) if it.provider == *names.given);
     if !request.messages.iter().flat_map(|message| &message.parts).any(is_its) {
         return Cow::Borrowed(request);
@@ -112,7 +116,7 @@ impl Provider for PluginProvider {
 
     fn complete<'a>(
         &'a self,
-        request: &'a Request,
+        request: &'a CompletionRequest,
         sink: DeltaSink,
         cancel: Cancel,
     ) -> BoxFuture<'a, Result<Completion, Error>> {
@@ -121,8 +125,17 @@ impl Provider for PluginProvider {
 
     fn about_model(&self) -> BoxFuture<'static, Option<ModelInfo>> {
         let facts = self.facts.get().cloned();
-        let site = CallSite { facts, provider: self.configured_name(), ..CallSite::for_session(self.session.clone()) };
-        about_models::ask_about_model(Arc::clone(&self.host), self.plugin.clone(), &self.model, site)
+        let site = CallSite {
+            facts,
+            provider: self.configured_name(),
+            ..CallSite::for_session(self.session.clone())
+        };
+        about_models::ask_about_model(
+            Arc::clone(&self.host),
+            self.plugin.clone(),
+            &self.model,
+            site,
+        )
     }
 }
 
@@ -136,7 +149,7 @@ impl Provider for NoProvider {
 
     fn complete<'a>(
         &'a self,
-        _request: &'a Request,
+        _request: &'a CompletionRequest,
         _sink: DeltaSink,
         _cancel: Cancel,
     ) -> BoxFuture<'a, Result<Completion, Error>> {
@@ -147,7 +160,7 @@ impl Provider for NoProvider {
 
 #[cfg(test)]
 mod tests {
-    use jaato_types::{Message, Opaque};
+    use jaato_types::{Message, OpaqueData};
     use serde_json::json;
 
     use super::*;
@@ -157,11 +170,11 @@ mod tests {
         let names = ProviderNames { given: "work".into(), own: "anthropic".to_owned() };
         let made = |provider: &str| {
             let (provider, model) = (provider.to_owned(), "m".to_owned());
-            Part::Opaque(Opaque { provider, model, item: json!({}) })
+            Part::Opaque(OpaqueData { provider, model, item: json!({}) })
         };
         let request = |provider: &str| {
             let parts = vec![Part::text("a"), made(provider), made("another")];
-            Request::new("m", vec![Message::user("x"), Message::model(parts)])
+            CompletionRequest::new("m", vec![Message::user("x"), Message::model(parts)])
         };
         let others = request("elsewhere");
         assert!(matches!(in_its_own_name(&others, &names), Cow::Borrowed(_)));

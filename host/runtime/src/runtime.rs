@@ -4,17 +4,19 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use jaato_catalog::{Discovery, Plugins, Setup, Start, discover, supervisor};
+use jaato_catalog::{Discovery, Plugins, Setup, StartState, discover, supervisor};
 use jaato_config::ConfigEntry;
-use jaato_environments::{EndedProcess, Environments, OutputFolder, ProgramRegistry, declared_secrets};
+use jaato_environments::{
+    EndedProcess, Environments, OutputFolder, ProgramRegistry, declared_secrets,
+};
 use jaato_instances::{CallSite, Instances, PluginCaller, ServiceFactory, Workers, why_in_worker};
-use jaato_loader::{Executor, Report, Watch};
+use jaato_loader::{EngineObserver, Executor, MisdeedReport};
 use jaato_log::Log;
-use jaato_policy::{PolicyCall, CallPaths, PathsResolved};
+use jaato_policy::{CallPaths, PathsResolved, PolicyCall};
 use jaato_process::{Orphan, Supervisor};
-use jaato_registry::{PluginEntry, Registry, PluginStatus};
+use jaato_registry::{PluginEntry, PluginStatus, Registry};
 use jaato_services::{Assets, HostServices, SharedServices, given_entries, problems_of_settings};
-use jaato_terminals::{SocketFolders, SharedTerminals, own_temporary_folder};
+use jaato_terminals::{SharedTerminals, SocketFolders, own_temporary_folder};
 use jaato_types::{Asset, Error, ErrorKind, ModelId, ModelInfo, PluginName, SessionId};
 use parking_lot::Mutex;
 use serde_json::Map;
@@ -105,7 +107,7 @@ impl Runtime {
         problems.extend(notes_on_files(&setup));
         problems.extend(setup.config.warnings.iter().map(|warning| warning.text.clone()));
         let cache = setup.folders.cache().ok();
-        let outputs = match cache.filter(|cache| jaato_places::make(cache).is_ok()) {
+        let outputs = match cache.filter(|cache| jaato_places::make_own_folder(cache).is_ok()) {
             Some(cache) => OutputFolder::in_folder(cache),
             None => OutputFolder::in_folder(&own_temporary_folder(&std::env::temp_dir())),
         };
@@ -125,7 +127,7 @@ impl Runtime {
         let watch = Arc::new(LogWatch(log.clone()));
         let executor = Executor::new(tokio::runtime::Handle::current(), watch);
         let workers = Workers::new(supervisor.clone(), setup.executable.clone(), log.clone());
-        let start = Start { stamps, trust, problems: problems.clone() };
+        let start = StartState { stamps, trust, problems: problems.clone() };
         let plugins = Arc::new(PluginCaller {
             setup: Arc::clone(&setup),
             plugins: Plugins::new(registry, start, log.clone()),
@@ -381,7 +383,7 @@ impl Runtime {
         let is_here = listed.is_some_and(|entries| {
             entries.iter().any(|entry| {
                 entry.name == asset.id
-                    && matches!(entry.state, jaato_assets::State::Verified { .. })
+                    && matches!(entry.state, jaato_assets::AssetFileState::Verified { .. })
             })
         });
         if is_here { ModelState::Here } else { ModelState::Missing { bytes: asset.bytes } }
@@ -416,12 +418,12 @@ fn left_out(registry: &Registry) -> Vec<String> {
 /// Writes plugins' messages and misbehaviour to the log.
 struct LogWatch(Log);
 
-impl Watch for LogWatch {
+impl EngineObserver for LogWatch {
     fn log(&self, plugin: &PluginName, level: u8, text: &str) {
         self.0.line(level, plugin.as_str(), text);
     }
 
-    fn misbehaved(&self, report: &Report) {
+    fn misbehaved(&self, report: &MisdeedReport) {
         self.0.line(1, "host", &report.to_string());
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jaato_catalog::Offer;
+use jaato_catalog::SessionOffer;
 use jaato_session::{Cancel, EventSink, History, Session, SystemPrompt, WantedTools};
 use jaato_types::tools_set::ToolSource;
 use jaato_types::{Error, ToolSpec};
@@ -13,7 +13,7 @@ use crate::start_session::SessionOptions;
 /// The tools of a session without a model, and why others are missing.
 pub struct OfferedTools {
     /// The tools.
-    pub offer: Offer,
+    pub offer: SessionOffer,
     /// Sources of tools that failed.
     pub missing: Vec<ToolSource>,
 }

@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_approval::KeptAnswers;
+use jaato_approval::FileAnswerStore;
 use jaato_catalog::Setup;
 use jaato_config::{Caps, Config, NamedModel, PermissionMode};
 use jaato_environments::{SessionOutputs, SharedEnvironment};
 use jaato_policy::{AllowedTool, DenyRules, Rules, denied_to_all};
 use jaato_services::SessionEntry;
 use jaato_session::{
-    AnsweringModel, UserAsker, EventSink, History, Ids, PolicyMode, NoAnswer, PermissionAsker, SessionPorts,
-    RandomIds, SeededRandom, Session, SessionRules, SessionSetup, SharedRules, SystemClock,
-    SystemPrompt,
+    AnsweringModel, EventSink, History, Ids, NoAnswer, PermissionAsker, PolicyMode, RandomIds,
+    SeededRandom, Session, SessionPorts, SessionRules, SessionSetup, SharedRules, SystemClock,
+    SystemPrompt, UserAsker,
 };
 use jaato_terminals::SessionAudience;
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
@@ -237,7 +237,9 @@ impl RuntimeHost {
     fn session_rules(&self, options: &SessionOptions) -> SessionRules {
         let rules = SessionRules::new(initial_rules(&self.setup, options));
         match self.setup.folders.config() {
-            Ok(folder) => rules.kept_by(Arc::new(KeptAnswers::in_folder(folder.to_owned()))),
+            Ok(folder) => {
+                rules.with_answer_store(Arc::new(FileAnswerStore::in_folder(folder.to_owned())))
+            }
             Err(_) => rules,
         }
     }
@@ -303,7 +305,11 @@ fn ports(
         None => told as _,
     };
     SessionPorts {
-        gate: Arc::new(HostPermissionCheck::for_session(host, session.clone(), options.environment.is_some())),
+        gate: Arc::new(HostPermissionCheck::for_session(
+            host,
+            session.clone(),
+            options.environment.is_some(),
+        )),
         provider,
         hooks: Arc::new(PluginHooks::new(Arc::clone(host))),
         tools: Arc::new(tools),

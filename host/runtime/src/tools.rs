@@ -5,10 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use futures_util::future::BoxFuture;
-use jaato_instances::{CallAttachments, CallSite, StateEffect, FacetRequest, InstanceLease, misbehaved_error, delta_callback};
+use jaato_instances::{
+    CallAttachments, CallSite, FacetRequest, InstanceLease, StateEffect, delta_callback,
+    misbehaved_error,
+};
 use jaato_registry::{ToolEntry, ToolStatus};
 use jaato_session::{
-    CallScope, KnownTool, LIST_TOOLS, ToolRenewal, RenewalMoment, ToolSet, ToolState, WantedTools,
+    CallScope, KnownTool, LIST_TOOLS, RenewalMoment, ToolRenewal, ToolSet, ToolState, WantedTools,
 };
 use jaato_types::execution::EnvironmentPart;
 use jaato_types::hooks::{Preview, PreviewRequest};
@@ -140,7 +143,8 @@ async fn ask_condition(
         return Ok(ConditionAnswer::no());
     }
     let site = host.site_of_tool(has_model, request.tool.as_str(), &scope);
-    let (plugin, frame) = (offered.plugin.as_str(), Frame::write(&request).map_err(misbehaved_error)?);
+    let (plugin, frame) =
+        (offered.plugin.as_str(), Frame::write(&request).map_err(misbehaved_error)?);
     let (facet, tell) = (FacetRequest::Condition, delta_callback(&scope));
     let answer = host.plugins.ask(plugin, facet, site, frame, &tell, &scope.cancel).await?;
     Frame::read(&answer).map_err(misbehaved_error)
@@ -158,7 +162,8 @@ async fn preview(
         return Err(Error::new(ErrorKind::UnknownTool, format!("no tool `{}`", request.tool)));
     };
     let site = host.site_of_tool(has_model, request.tool.as_str(), &scope).read_only();
-    let (plugin, frame) = (offered.plugin.as_str(), Frame::write(&request).map_err(misbehaved_error)?);
+    let (plugin, frame) =
+        (offered.plugin.as_str(), Frame::write(&request).map_err(misbehaved_error)?);
     let (facet, tell) = (FacetRequest::Preview, delta_callback(&scope));
     let reached = host.plugins.reach(plugin, facet, site, &tell).await?;
     check_offer(offered, reached.lease())?;
@@ -204,9 +209,9 @@ impl ToolSet for PluginTools {
                     self.openings.wait().await;
                     host.plugins.check_plugin_files().await;
                     let instances = &host.plugins.instances;
-                    plugins.turn(session, |plugin| instances.is_live(plugin, session))
+                    plugins.begin_turn(session, |plugin| instances.is_live(plugin, session))
                 }
-                RenewalMoment::Step => plugins.step(session),
+                RenewalMoment::Step => plugins.begin_step(session),
             };
             let tools = is_new.then(|| self.tools());
             // A user who calls a tool from a shell sees notices of that tool's plugin only.

@@ -40,6 +40,6 @@ impl Runtime {
     /// Returns why a plugin is used in another edition than its file, which cannot be used. Returns
     /// `None` if both are the same.
     pub fn kept_edition_reason(&self, plugin: &str) -> Option<String> {
-        self.host().plugins.plugins.kept(plugin)
+        self.host().plugins.plugins.kept_reason(plugin)
     }
 }

@@ -7,13 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jaato_assets::{
-    Asset, AssetError, AssetErrorKind, Command as RunCommand, Download, Ended, Entry, Event,
-    FetchSettings, Fetcher, Found, Report, Run, Running, Store,
+    Asset, AssetEntry, AssetError, AssetErrorKind, AssetEvent, AssetReporter, AssetStore,
+    DownloadPolicy, FetchSettings, Fetcher, ProgramCommand as RunCommand, ProgramExit,
+    ProgramFuture, ProgramRunner, VerifiedAsset,
 };
 use jaato_catalog::Setup;
-use jaato_config::{NoHomeFolder, EnvironmentVariables};
+use jaato_config::{EnvironmentVariables, NoHomeFolder};
 use jaato_http::Client;
-use jaato_process::{ChildCommand, ErrorOutput, Exit, StandardOutput, ProcessError, Supervisor};
+use jaato_process::{ChildCommand, ErrorOutput, Exit, ProcessError, StandardOutput, Supervisor};
 use jaato_types::{Delta, Error, ErrorKind};
 use tokio::io::AsyncReadExt as _;
 
@@ -23,7 +24,7 @@ const STDERR_BYTES_MAX: usize = 64 * 1024;
 /// The assets of a host.
 #[derive(Clone)]
 pub struct Assets {
-    store: Store,
+    store: AssetStore,
     fetcher: Fetcher,
 }
 
@@ -32,9 +33,14 @@ impl Assets {
     ///
     /// # Errors
     /// If the system reports no home directory, so that the cache has no location.
-    pub fn new(setup: &Setup, supervisor: &Supervisor, client: Client) -> Result<Self, NoHomeFolder> {
-        let store = Store::new(setup.folders.models()?);
-        let download = if setup.config.local_download { Download::On } else { Download::Off };
+    pub fn new(
+        setup: &Setup,
+        supervisor: &Supervisor,
+        client: Client,
+    ) -> Result<Self, NoHomeFolder> {
+        let store = AssetStore::new(setup.folders.models()?);
+        let download =
+            if setup.config.local_download { DownloadPolicy::On } else { DownloadPolicy::Off };
         let variables = helper_variables(&setup.variables);
         let run = Arc::new(SupervisedInstaller { supervisor: supervisor.clone(), variables });
         let settings = FetchSettings { download, ..FetchSettings::default() };
@@ -46,7 +52,12 @@ impl Assets {
     ///
     /// # Errors
     /// `not_found` if the id is unknown, `unavailable` if the file cannot be obtained.
-    pub async fn get(&self, id: &str, declared: &[Asset], report: &Report) -> Result<Found, Error> {
+    pub async fn get(
+        &self,
+        id: &str,
+        declared: &[Asset],
+        report: &AssetReporter,
+    ) -> Result<VerifiedAsset, Error> {
         if let Some(asset) = declared.iter().find(|asset| asset.id == id) {
             return self.fetcher.fetch(asset, report).await.map_err(|error| to_error(&error));
         }
@@ -62,7 +73,7 @@ impl Assets {
     ///
     /// # Errors
     /// If the folder cannot be read.
-    pub fn list(&self, declared: &[Asset]) -> Result<Vec<Entry>, Error> {
+    pub fn list(&self, declared: &[Asset]) -> Result<Vec<AssetEntry>, Error> {
         self.store.list(declared).map_err(|error| to_error(&error))
     }
 
@@ -70,7 +81,12 @@ impl Assets {
     ///
     /// # Errors
     /// If it is not the declared file, or cannot be copied.
-    pub fn import(&self, file: &Path, asset: &Asset, report: &Report) -> Result<Found, Error> {
+    pub fn import(
+        &self,
+        file: &Path,
+        asset: &Asset,
+        report: &AssetReporter,
+    ) -> Result<VerifiedAsset, Error> {
         self.store.import(file, asset, report).map_err(|error| to_error(&error))
     }
 
@@ -85,17 +101,17 @@ impl Assets {
         name: &str,
         architecture: &str,
         reserved: &[&str],
-        report: &Report,
-    ) -> Result<Found, Error> {
+        report: &AssetReporter,
+    ) -> Result<VerifiedAsset, Error> {
         let taken = self.store.import_custom(file, name, architecture, reserved, report);
         taken.map_err(|error| to_error(&error))
     }
 }
 
 /// Converts a download event to a delta of the call, so that the user sees it with the call.
-pub fn delta_of(event: &Event) -> Delta {
+pub fn delta_of(event: &AssetEvent) -> Delta {
     match event {
-        Event::Progress { done, total } => Delta::progress("fetching", *done, *total),
+        AssetEvent::Progress { done, total } => Delta::progress("fetching", *done, *total),
         other => Delta::notice(other.to_string()),
     }
 }
@@ -158,8 +174,8 @@ struct SupervisedInstaller {
     variables: BTreeMap<OsString, OsString>,
 }
 
-impl Run for SupervisedInstaller {
-    fn run(&self, command: RunCommand) -> Running<'_> {
+impl ProgramRunner for SupervisedInstaller {
+    fn run(&self, command: RunCommand) -> ProgramFuture<'_> {
         Box::pin(async move {
             let mut child = ChildCommand::new(command.program, &command.directory);
             child.args = command.arguments;
@@ -182,7 +198,7 @@ impl Run for SupervisedInstaller {
             };
             let (stderr, exit) = tokio::join!(read, child.wait());
             let stderr: Vec<u8> = stderr.into();
-            Ok(Ended {
+            Ok(ProgramExit {
                 success: exit.map_err(to_io)? == Exit::Code(0),
                 stderr: String::from_utf8_lossy(&stderr).into_owned(),
             })

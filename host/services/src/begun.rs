@@ -46,7 +46,10 @@ impl<T> UnfinishedItems<T> {
     }
 
     /// Takes an item out of its place, to continue or end it.
-    pub fn take_item(self: &Arc<Self>, number: u64) -> Result<(ReservedItem<T>, T), UnfinishedItemError> {
+    pub fn take_item(
+        self: &Arc<Self>,
+        number: u64,
+    ) -> Result<(ReservedItem<T>, T), UnfinishedItemError> {
         let mut state = self.0.lock();
         let thing = state.open.get_mut(&number).ok_or(UnfinishedItemError::Unknown)?;
         let thing = thing.take().ok_or(UnfinishedItemError::Busy)?;

@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use jaato_http::{FileBody, Request};
+use jaato_http::{FileBody, OutgoingRequest};
 use jaato_types::http::{HTTP_BODIES_MAX, HTTP_BODY_BYTES_MAX};
 use jaato_types::{Error, ErrorKind};
 use tempfile::{SpooledData, SpooledTempFile, spooled_tempfile_in};
 
-use crate::begun::{UnfinishedItems, UnfinishedItemError};
+use crate::begun::{UnfinishedItemError, UnfinishedItems};
 use crate::blobs::{SessionBlobs, run_blocking};
 
 /// Maximum bytes to keep in memory.
@@ -90,7 +90,7 @@ impl RequestBodies {
 
 impl AssembledBody {
     /// Makes it the body of a request.
-    pub fn send_with(self, request: &mut Request) {
+    pub fn send_with(self, request: &mut OutgoingRequest) {
         match self.file.into_inner() {
             SpooledData::InMemory(bytes) => request.body = bytes.into_inner().into(),
             SpooledData::OnDisk(file) => request.file = Some(FileBody::new(file, self.bytes)),
@@ -177,8 +177,8 @@ mod tests {
         (folder, blobs, id)
     }
 
-    fn sent(bodies: &Arc<RequestBodies>, number: u64) -> Request {
-        let mut request = Request::new(Method::POST, "http://a.example/").unwrap();
+    fn sent(bodies: &Arc<RequestBodies>, number: u64) -> OutgoingRequest {
+        let mut request = OutgoingRequest::new(Method::POST, "http://a.example/").unwrap();
         bodies.finish(number).unwrap().send_with(&mut request);
         request
     }
@@ -187,7 +187,8 @@ mod tests {
     async fn bytes_and_blobs_stand_in_the_order_in_which_they_came() {
         let (folder, blobs, id) = session(b"any moon");
         let bodies: Arc<RequestBodies> = Arc::default();
-        let part = |base64| Some(AppendedBlob { blobs: Arc::clone(&blobs), id: id.clone(), base64 });
+        let part =
+            |base64| Some(AppendedBlob { blobs: Arc::clone(&blobs), id: id.clone(), base64 });
         let append = |number, bytes: &[u8], blob| {
             Arc::clone(&bodies).append(number, folder.path(), bytes.to_vec(), blob)
         };
@@ -213,7 +214,8 @@ mod tests {
         let large = vec![7; 100 * 1024 * 1024];
         let (folder, blobs, id) = session(&large);
         let bodies: Arc<RequestBodies> = Arc::default();
-        let part = |base64| Some(AppendedBlob { blobs: Arc::clone(&blobs), id: id.clone(), base64 });
+        let part =
+            |base64| Some(AppendedBlob { blobs: Arc::clone(&blobs), id: id.clone(), base64 });
         let append = |number, bytes: &[u8], blob| {
             Arc::clone(&bodies).append(number, folder.path(), bytes.to_vec(), blob)
         };

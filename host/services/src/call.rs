@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use jaato_catalog::GrantHolder;
 use jaato_environments::CallProcesses;
-use jaato_instances::{AskingInstance, CallSite, EnvironmentRequest, DeltaCallback};
+use jaato_instances::{AskingInstance, CallSite, DeltaCallback, EnvironmentRequest};
 use jaato_session::CallOrigin;
-use jaato_types::grant::{grant_of, not_asked_for};
+use jaato_types::grant::{grant_not_requested_error, grant_of};
 use jaato_types::tool_calls::{CALLS_PER_CALL_MAX, CALLS_PER_MINUTE_MAX};
 use jaato_types::{Asset, Error, ErrorKind, PluginName, SessionId};
 use serde_json::Value;
@@ -184,7 +184,7 @@ impl Call {
         let Some(grant) = grant_of(operation) else { return Ok(()) };
         match &self.grants {
             Some(holder) => self.shared.grants.check(holder, grant),
-            None => Err(not_asked_for(&self.plugin, grant)),
+            None => Err(grant_not_requested_error(&self.plugin, grant)),
         }
     }
 

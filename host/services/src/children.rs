@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::future::pending;
 use std::sync::Arc;
 
-use jaato_session::{Cancel, EventSink, DeadlineHold, Inbox, Session, TurnReport};
-use jaato_types::child::{CHILD_EVENTS_MAX, ChildOpen, ChildOpened, ChildState, ChildTurn};
-use jaato_types::{Envelope, Error, ErrorKind, Result, SessionId};
+use jaato_session::{Cancel, DeadlineHold, EventSink, Inbox, Session, TurnReport};
+use jaato_types::child::{CHILD_EVENTS_MAX, ChildOpen, ChildState, ChildTurn, OpenedChild};
+use jaato_types::{Error, ErrorKind, EventEnvelope, Result, SessionId};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 
@@ -40,10 +40,10 @@ struct ChildSessionHandle {
 
 /// The followers of a child's events.
 #[derive(Default)]
-pub struct ChildEventFollowers(Mutex<Vec<mpsc::Sender<Envelope>>>);
+pub struct ChildEventFollowers(Mutex<Vec<mpsc::Sender<EventEnvelope>>>);
 
 impl ChildEventFollowers {
-    fn follow(&self) -> mpsc::Receiver<Envelope> {
+    fn follow(&self) -> mpsc::Receiver<EventEnvelope> {
         let (sender, receiver) = mpsc::channel(CHILD_EVENTS_MAX);
         self.0.lock().push(sender);
         receiver
@@ -51,7 +51,7 @@ impl ChildEventFollowers {
 }
 
 impl EventSink for ChildEventFollowers {
-    fn event(&self, envelope: Envelope) {
+    fn event(&self, envelope: EventEnvelope) {
         let mut followers = self.0.lock();
         // A follower that does not read loses events, but does not block the child.
         followers.retain(|to| {
@@ -70,7 +70,7 @@ impl ChildSessions {
         shared: &Arc<SharedServices>,
         (parent, hold): (&SessionId, &DeadlineHold),
         asked: &ChildOpen,
-    ) -> Result<ChildOpened> {
+    ) -> Result<OpenedChild> {
         let followers = Arc::<ChildEventFollowers>::default();
         let session = shared.sessions.open(parent, asked, hold, Arc::clone(&followers) as _)?;
         let (id, model) = (session.id().clone(), session.facts().model);
@@ -78,15 +78,20 @@ impl ChildSessions {
         let state = Arc::new(watch::Sender::new(ChildState::default()));
         let tells = Arc::clone(&state);
         let turn = Arc::<Mutex<Cancel>>::default();
-        let child =
-            ChildSessionHandle { says, inbox: session.inbox(), state, turn: Arc::clone(&turn), followers };
+        let child = ChildSessionHandle {
+            says,
+            inbox: session.inbox(),
+            state,
+            turn: Arc::clone(&turn),
+            followers,
+        };
         let running = ChildSessionTask { session, said, tells, turn, shared: Arc::clone(shared) };
         tokio::spawn(running.run());
         let mut opened = self.0.lock();
         opened.last += 1;
         let number = opened.last;
         opened.living.insert(number, child);
-        Ok(ChildOpened::new(number, id.as_str(), model))
+        Ok(OpenedChild::new(number, id.as_str(), model))
     }
 
     /// Sends a message to a child.
@@ -124,7 +129,7 @@ impl ChildSessions {
     ///
     /// # Errors
     /// `not_found`.
-    pub fn follow(&self, number: u64) -> Result<mpsc::Receiver<Envelope>> {
+    pub fn follow(&self, number: u64) -> Result<mpsc::Receiver<EventEnvelope>> {
         self.with_child(number, |child| Ok(child.followers.follow()))
     }
 
@@ -148,7 +153,11 @@ impl ChildSessions {
         self.0.lock().living.remove(&number).map(drop).ok_or_else(|| not_found(number))
     }
 
-    fn with_child<T>(&self, number: u64, work: impl FnOnce(&ChildSessionHandle) -> Result<T>) -> Result<T> {
+    fn with_child<T>(
+        &self,
+        number: u64,
+        work: impl FnOnce(&ChildSessionHandle) -> Result<T>,
+    ) -> Result<T> {
         let opened = self.0.lock();
         opened.living.get(&number).map_or_else(|| Err(not_found(number)), work)
     }
@@ -192,7 +201,9 @@ impl ChildSessionTask {
             let report = {
                 let turn = async {
                     match next {
-                        ChildSessionStep::Turn(text) => Some(self.session.turn(text, &cancel).await),
+                        ChildSessionStep::Turn(text) => {
+                            Some(self.session.turn(text, &cancel).await)
+                        }
                         ChildSessionStep::Woken => Some(self.session.turn_woken(&cancel).await),
                         ChildSessionStep::End => None,
                     }

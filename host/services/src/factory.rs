@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use jaato_catalog::{GrantHolder, Setup};
 use jaato_environments::declared_secrets;
-use jaato_instances::{CallServices, CallSite, PluginInUse, ServiceFactory, DeltaCallback};
-use jaato_registry::{PluginEntry, Registry, PluginFileTrust};
-use jaato_types::store::StoreOf;
-use jaato_types::{Asset, Error, ErrorKind, Kind, PluginName, Scope};
+use jaato_instances::{CallServices, CallSite, DeltaCallback, PluginInUse, ServiceFactory};
+use jaato_registry::{PluginEntry, PluginFileTrust, Registry};
+use jaato_types::store::StoreOwner;
+use jaato_types::{Asset, Error, ErrorKind, PluginKind, PluginName, PluginScope};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -110,8 +110,8 @@ impl HostServices {
         let store = |of| self.shared.stores.place(plugin, of).ok().map(|it| it.folder_path());
         let folder = match root {
             "{home}" => self.setup.variables.get("HOME").map(PathBuf::from),
-            "{store}" => store(StoreOf::Person),
-            "{workspace_store}" => store(StoreOf::Workspace),
+            "{store}" => store(StoreOwner::Person),
+            "{workspace_store}" => store(StoreOwner::Workspace),
             // Some plugins also search the folders above the working directory.
             "{workspace}" => {
                 let mut folders = self.setup.workspace.working_directory().ancestors();
@@ -142,7 +142,7 @@ impl HostServices {
         let (config, credentials) = settings::of_plugin(entry, &key.1, description, &self.setup)?;
         let (config, credentials) = (Arc::new(config), Arc::new(credentials));
         let assets = description.assets.clone().into();
-        let grants = Arc::new(GrantHolder::of(entry));
+        let grants = Arc::new(GrantHolder::from_entry(entry));
         let new = Arc::new(PreparedEdition { config, credentials, assets, grants });
         prepared.insert(key, (edition, Arc::clone(&new)));
         Ok(new)
@@ -172,9 +172,9 @@ impl ServiceFactory for HostServices {
             Some(own_tools) => call.kept_to(own_tools),
             None => call,
         };
-        let is_host_wide = entry.candidate.manifest.scope == Scope::Host;
+        let is_host_wide = entry.candidate.manifest.scope == PluginScope::Host;
         let call = Call { is_host_wide, ..call };
-        let is_environment = entry.candidate.manifest.kinds.contains(&Kind::Environment);
+        let is_environment = entry.candidate.manifest.kinds.contains(&PluginKind::Environment);
         let call = if is_environment { call.with_processes() } else { call };
         Ok(Arc::new(PluginServices(call)))
     }

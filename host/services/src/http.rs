@@ -8,10 +8,11 @@ use futures_util::future::BoxFuture;
 use futures_util::stream;
 use jaato_http::header::{HeaderName, HeaderValue};
 use jaato_http::{
-    Client, HttpError, HttpErrorKind, Limits, Method, Redirects, Request, Response, StatusCode,
+    Client, ExchangeLimits, HttpError, HttpErrorKind, Method, OutgoingRequest, RedirectPolicy,
+    Response, StatusCode,
 };
 use jaato_instances::NetworkActivityCallback;
-use jaato_loader::Served;
+use jaato_loader::EngineServiceAnswer;
 use jaato_types::http::HttpRequest;
 use jaato_types::{Error, ErrorKind, Frame, PluginName};
 use parking_lot::Mutex;
@@ -19,7 +20,9 @@ use serde_json::{Map, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::bodies::RequestBodies;
-use crate::credentials::{PluginCredentials, CredentialGrant, HOST_HEADERS, SecretScheme, KeySecret};
+use crate::credentials::{
+    CredentialGrant, HOST_HEADERS, KeySecret, PluginCredentials, SecretScheme,
+};
 use crate::key_commands::KeyCommands;
 use crate::scrub::SecretScrubber;
 
@@ -60,7 +63,8 @@ impl RunningHttpRequests {
 }
 
 /// What a request needs from the host and from its call.
-type HttpRequestContext<'a> = (&'a Client, &'a RunningHttpRequests, &'a Arc<RequestBodies>, &'a Arc<KeyCommands>);
+type HttpRequestContext<'a> =
+    (&'a Client, &'a RunningHttpRequests, &'a Arc<RequestBodies>, &'a Arc<KeyCommands>);
 
 /// Answers one request of a plugin. The waiting call is kept alive by each piece that arrives.
 pub fn answer_request(
@@ -69,7 +73,7 @@ pub fn answer_request(
     credentials: &Arc<PluginCredentials>,
     frame: &[u8],
     alive: Option<NetworkActivityCallback>,
-) -> BoxFuture<'static, Result<Served, Error>> {
+) -> BoxFuture<'static, Result<EngineServiceAnswer, Error>> {
     let asked = parse_request(frame);
     let begun = requests.begin(plugin);
     let (client, bodies, credentials) =
@@ -100,10 +104,11 @@ pub fn answer_request(
         let refused = grant.as_ref().filter(|_| response.status() == StatusCode::UNAUTHORIZED);
         if let Some(refused) = refused.filter(|grant| grant.is_minted).map(|it| it.secret.clone()) {
             fetch(Some(&refused)).await?;
-            grant = self::add_credential(&credentials, variable.as_deref(), &mut request)?;
+            grant = add_credential(&credentials, variable.as_deref(), &mut request)?;
             response = send(&client, request, grant.as_ref()).await?;
         }
-        let scrubber = grant.as_ref().and_then(|grant| SecretScrubber::for_secret(grant.secret.reveal()));
+        let scrubber =
+            grant.as_ref().and_then(|grant| SecretScrubber::for_secret(grant.secret.reveal()));
         if let Some(alive) = &alive {
             alive();
         }
@@ -111,7 +116,10 @@ pub fn answer_request(
         let is_failure = response.status().as_u16() >= FIRST_FAILURE;
         let scrubber = scrubber.filter(|_| is_failure);
         let held = (response, place);
-        Ok(Served::StreamWith(head, Box::new(Box::pin(response_body_stream(held, scrubber, alive)))))
+        Ok(EngineServiceAnswer::StreamWith(
+            head,
+            Box::new(Box::pin(response_body_stream(held, scrubber, alive))),
+        ))
     })
 }
 
@@ -123,11 +131,17 @@ fn parse_request(frame: &[u8]) -> Result<(HttpRequest, Vec<u8>), Error> {
 }
 
 /// Sends a request that contains the granted credential.
-async fn send(client: &Client, request: Request, grant: Option<&CredentialGrant>) -> Result<Response, Error> {
+async fn send(
+    client: &Client,
+    request: OutgoingRequest,
+    grant: Option<&CredentialGrant>,
+) -> Result<Response, Error> {
     client.send(request).await.map_err(|error| {
         let mut error = to_error(&error);
         // The server chooses a redirect's target, so it may contain the secret.
-        if let Some(scrubber) = grant.and_then(|grant| SecretScrubber::for_secret(grant.secret.reveal())) {
+        if let Some(scrubber) =
+            grant.and_then(|grant| SecretScrubber::for_secret(grant.secret.reveal()))
+        {
             error.message = scrubber.clean(&error.message);
         }
         error
@@ -135,12 +149,16 @@ async fn send(client: &Client, request: Request, grant: Option<&CredentialGrant>
 }
 
 /// Builds the request without a credential.
-fn prepare(bodies: &Arc<RequestBodies>, asked: HttpRequest, bytes: Vec<u8>) -> Result<Request, Error> {
+fn prepare(
+    bodies: &Arc<RequestBodies>,
+    asked: HttpRequest,
+    bytes: Vec<u8>,
+) -> Result<OutgoingRequest, Error> {
     let method = Method::from_bytes(asked.method.as_bytes())
         .ok()
         .filter(|method| *method != Method::CONNECT)
         .ok_or_else(|| bad_request(&format!("`{}` is not a method", asked.method)))?;
-    let mut request = Request::new(method, &asked.url).map_err(|error| to_error(&error))?;
+    let mut request = OutgoingRequest::new(method, &asked.url).map_err(|error| to_error(&error))?;
     for (name, value) in &asked.headers {
         let (name, value) = header(name, value)?;
         request.headers.append(name, value);
@@ -153,9 +171,9 @@ fn prepare(bodies: &Arc<RequestBodies>, asked: HttpRequest, bytes: Vec<u8>) -> R
         None => request.body = bytes.into(),
     }
     let wait = asked.timeout_ms.map_or(WAIT, |ms| Duration::from_millis(ms).min(WAIT_MAX));
-    request.limits = Limits { answer: wait, idle: wait, body_bytes_max: BODY_BYTES_MAX };
+    request.limits = ExchangeLimits { answer: wait, idle: wait, body_bytes_max: BODY_BYTES_MAX };
     if asked.credential.is_some() {
-        request.redirects = Redirects::Refuse;
+        request.redirects = RedirectPolicy::Refuse;
     }
     Ok(request)
 }
@@ -164,7 +182,7 @@ fn prepare(bodies: &Arc<RequestBodies>, asked: HttpRequest, bytes: Vec<u8>) -> R
 fn add_credential(
     credentials: &PluginCredentials,
     variable: Option<&str>,
-    request: &mut Request,
+    request: &mut OutgoingRequest,
 ) -> Result<Option<CredentialGrant>, Error> {
     let Some(variable) = variable else { return Ok(None) };
     for (name, value) in credentials.headers(&request.url) {
@@ -187,7 +205,11 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Error> {
     Ok((known, value))
 }
 
-fn add_key(request: &mut Request, grant: &CredentialGrant, variable: &str) -> Result<(), Error> {
+fn add_key(
+    request: &mut OutgoingRequest,
+    grant: &CredentialGrant,
+    variable: &str,
+) -> Result<(), Error> {
     let secret = grant.secret.reveal();
     let unusable = || {
         let text =
@@ -199,7 +221,9 @@ fn add_key(request: &mut Request, grant: &CredentialGrant, variable: &str) -> Re
             request.url.query_pairs_mut().append_pair(name, secret);
             return Ok(());
         }
-        SecretScheme::Bearer => (HeaderName::from_static("authorization"), format!("Bearer {secret}")),
+        SecretScheme::Bearer => {
+            (HeaderName::from_static("authorization"), format!("Bearer {secret}"))
+        }
         SecretScheme::Header(name) => {
             let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable())?;
             (name, secret.to_owned())
@@ -216,7 +240,11 @@ fn add_key(request: &mut Request, grant: &CredentialGrant, variable: &str) -> Re
 }
 
 /// Returns the answer's head without its handle.
-fn response_head(response: &Response, granted: bool, scrubber: Option<&SecretScrubber>) -> Map<String, Value> {
+fn response_head(
+    response: &Response,
+    granted: bool,
+    scrubber: Option<&SecretScrubber>,
+) -> Map<String, Value> {
     let headers = response.headers().iter().map(|(name, value)| {
         let value = String::from_utf8_lossy(value.as_bytes());
         let value = match scrubber {
@@ -297,7 +325,10 @@ mod tests {
     const SECRET: &str = "sk-0123456789abcdef";
 
     /// Prepares a request to the vendor with a credential of this scheme.
-    fn prepared(asked: &HttpRequest, scheme: &str) -> Result<(Request, Option<CredentialGrant>), Error> {
+    fn prepared(
+        asked: &HttpRequest,
+        scheme: &str,
+    ) -> Result<(OutgoingRequest, Option<CredentialGrant>), Error> {
         let spec = CredentialSpec {
             variable: "KEY".to_owned(),
             scheme: scheme.to_owned(),
@@ -352,7 +383,10 @@ mod tests {
             let (request, grant) = prepared(&asked(), scheme).unwrap();
             assert!(grant.is_some() && !format!("{request:?} {grant:?}").contains(SECRET));
             assert!(!format!("{:?}", request.headers).contains(SECRET));
-            assert_eq!((request.redirects, &request.body[..]), (Redirects::Refuse, &b"body"[..]));
+            assert_eq!(
+                (request.redirects, &request.body[..]),
+                (RedirectPolicy::Refuse, &b"body"[..])
+            );
             assert_eq!(request.headers.get_all("x-a").iter().count(), 2);
             (request.headers.get(name).map(|it| it.to_str().unwrap().to_owned()), request.url)
         };
@@ -366,7 +400,7 @@ mod tests {
     fn without_a_credential_nothing_is_added() {
         let asked = HttpRequest { credential: None, ..asked() };
         let (request, grant) = prepared(&asked, "bearer").unwrap();
-        assert_eq!((grant, request.redirects), (None, Redirects::Follow));
+        assert_eq!((grant, request.redirects), (None, RedirectPolicy::Follow));
         assert!(!request.headers.contains_key("authorization"));
     }
 

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jaato_config::EnvironmentVariables;
-use jaato_process::{ChildCommand, Exit, StandardInput, StandardOutput, ProcessError, Supervisor};
+use jaato_process::{ChildCommand, Exit, ProcessError, StandardInput, StandardOutput, Supervisor};
 use jaato_types::{Error, ErrorKind};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -92,14 +92,16 @@ impl KeyCommands {
         words: &[&str],
         input: &[u8],
     ) -> Result<(Vec<u8>, Result<Exit, ProcessError>), MissingExitReason> {
-        let mut command = ChildCommand::new(words.first().copied().unwrap_or_default(), &self.folder);
+        let mut command =
+            ChildCommand::new(words.first().copied().unwrap_or_default(), &self.folder);
         command.args = words.iter().skip(1).map(OsString::from).collect();
         command.variables.clone_from(&self.variables);
         command.stdout = StandardOutput::Piped;
         if !input.is_empty() {
             command.stdin = StandardInput::Piped;
         }
-        let mut child = self.supervisor.spawn(command).await.map_err(MissingExitReason::NotStarted)?;
+        let mut child =
+            self.supervisor.spawn(command).await.map_err(MissingExitReason::NotStarted)?;
         let (reads, printed) = (child.stdin.take(), child.stdout.take());
         let ended = tokio::time::timeout(DEADLINE, async {
             if let Some(mut reads) = reads {

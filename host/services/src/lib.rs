@@ -41,12 +41,12 @@ mod workspace_trust;
 mod wrong_type;
 
 pub use assets::{Assets, delta_of};
-pub use blobs::{BlobStore, StoredBlob, SessionBlobs};
+pub use blobs::{BlobStore, SessionBlobs, StoredBlob};
 pub use credentials::{CredentialAccess, KeyInfo};
 pub use factory::HostServices;
 pub use key_commands::KeyCommands;
 pub use secret_place::SecretStorageKind;
-pub use sessions::{TokenCountRequest, SessionEntry, SessionMaker, OpenSessions};
+pub use sessions::{OpenSessions, SessionEntry, SessionMaker, TokenCountRequest};
 pub use settings::{SettingProblem, given_entries, named_plugin, problems as problems_of_settings};
 pub use shared::SharedServices;
 pub use stored_keys::KeyStore;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_instances::{CallServices, WeakLease};
-use jaato_loader::{Caller, Served, Services};
+use jaato_loader::{EngineServiceAnswer, EngineServices, ServiceCaller};
 use jaato_types::{Delta, Error};
 
 use crate::call::Call;
@@ -15,13 +15,13 @@ use crate::offered;
 /// The services of one plugin.
 pub struct PluginServices(pub Call);
 
-impl Services for PluginServices {
+impl EngineServices for PluginServices {
     fn call(
         &self,
-        caller: Caller,
+        caller: ServiceCaller,
         operation: &str,
         request: Vec<u8>,
-    ) -> BoxFuture<'static, Result<Served, Error>> {
+    ) -> BoxFuture<'static, Result<EngineServiceAnswer, Error>> {
         offered::answer_operation(&self.0, &caller, operation, request)
     }
 }
@@ -31,7 +31,7 @@ impl CallServices for PluginServices {
         (self.0.tell)(Delta::notice(text));
     }
 
-    fn for_instance(&self) -> Arc<dyn Services> {
+    fn for_instance(&self) -> Arc<dyn EngineServices> {
         Arc::new(Self(self.0.for_instance()))
     }
 

@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{ErrorKind as Io, Write as _};
 use std::path::{Path, PathBuf};
 
-use jaato_places::{PlaceError, Why};
+use jaato_places::{PathProblem, PlaceError};
 
 use crate::key_commands::KeyCommands;
 
@@ -53,9 +53,9 @@ pub(crate) enum FoundSecret {
 impl SecretLocation {
     /// Finds the secret without running the tool.
     pub(crate) fn find(&self, bytes_max: u64) -> Result<Option<FoundSecret>, PlaceError> {
-        let read = |form| match jaato_places::read(&self.path(form), bytes_max) {
+        let read = |form| match jaato_places::read_own_file(&self.path(form), bytes_max) {
             // A home that is not a folder, such as `/dev/null`, holds no secret.
-            Err(error) if error.lies_below_no_folder() => Ok(None),
+            Err(error) if error.has_non_folder_parent() => Ok(None),
             read => read,
         };
         if let Some(bytes) = read(SecretStorageKind::File)? {
@@ -98,7 +98,11 @@ impl SecretLocation {
         let place = self.clone();
         let written = tokio::task::spawn_blocking(move || {
             place.write(form, &content)?;
-            let other = if form == SecretStorageKind::File { SecretStorageKind::Tool } else { SecretStorageKind::File };
+            let other = if form == SecretStorageKind::File {
+                SecretStorageKind::Tool
+            } else {
+                SecretStorageKind::File
+            };
             // Usually there is no such file.
             let _ = fs::remove_file(place.path(other));
             Ok(())
@@ -106,7 +110,7 @@ impl SecretLocation {
         // It does not panic. If it did, nothing would be stored.
         let broken = |error| PlaceError {
             path: self.path(form),
-            why: Why::System(std::io::Error::other(error)),
+            why: PathProblem::System(std::io::Error::other(error)),
         };
         written.await.map_err(broken)??;
         Ok(form)
@@ -176,7 +180,7 @@ impl SecretLocation {
     }
 
     fn write(&self, form: SecretStorageKind, content: &[u8]) -> Result<(), PlaceError> {
-        jaato_places::make(&self.folder)?;
+        jaato_places::make_own_folder(&self.folder)?;
         let path = self.path(form);
         let write = || -> std::io::Result<()> {
             // Created with mode 0600.
@@ -186,7 +190,7 @@ impl SecretLocation {
             file.persist(&path)?;
             Ok(())
         };
-        write().map_err(|error| PlaceError { path: path.clone(), why: Why::System(error) })
+        write().map_err(|error| PlaceError { path: path.clone(), why: PathProblem::System(error) })
     }
 
     pub(crate) fn path(&self, form: SecretStorageKind) -> PathBuf {

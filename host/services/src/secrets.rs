@@ -50,16 +50,20 @@ impl PluginSecrets {
         let place = self.secret_location(plugin, name)?;
         let look = place.clone();
         let found = run_blocking(move || {
-            look.find(VALUE_BYTES_MAX as u64).map_err(|error| secret_error("read", &error.to_string()))
+            look.find(VALUE_BYTES_MAX as u64)
+                .map_err(|error| secret_error("read", &error.to_string()))
         });
         let value = match found.await? {
             None => return Ok(None),
             Some(FoundSecret::Here(value)) => value,
-            Some(FoundSecret::InTool) => place.run_lookup(&self.commands).await.ok_or_else(|| {
-                let text = format!("the system's tool for secrets does not give `{name}`");
-                Error::new(ErrorKind::Unavailable, text)
-                    .with_hint("it may be locked; otherwise remove the secret and store it again")
-            })?,
+            Some(FoundSecret::InTool) => {
+                place.run_lookup(&self.commands).await.ok_or_else(|| {
+                    let text = format!("the system's tool for secrets does not give `{name}`");
+                    Error::new(ErrorKind::Unavailable, text).with_hint(
+                        "it may be locked; otherwise remove the secret and store it again",
+                    )
+                })?
+            }
         };
         self.note_secret(plugin, name, &value);
         Ok(Some(value))
@@ -154,7 +158,7 @@ impl PluginSecrets {
 
 /// Prevents other processes from changing the same plugin's secrets. Blocks.
 fn lock(place: &SecretLocation) -> Result<std::fs::File, Error> {
-    let held = jaato_places::lock(&place.folder.join("lock"), LOCK_WAIT);
+    let held = jaato_places::lock_own_file(&place.folder.join("lock"), LOCK_WAIT);
     let held = held.map_err(|error| secret_error("used", &error.to_string()))?;
     held.ok_or_else(|| {
         let text = "another process changes the plugin's secrets";

@@ -6,9 +6,11 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 use jaato_registry::INSTRUCTIONS_BYTES_MAX;
-use jaato_session::{AnsweringModel, EventSink, DeadlineHold, LentSessionState, Session, SessionHandle};
+use jaato_session::{
+    AnsweringModel, DeadlineHold, EventSink, LentSessionState, Session, SessionHandle,
+};
 use jaato_types::child::{CHILD_DEPTH_MAX, CHILDREN_MAX, ChildOpen};
-use jaato_types::count::Count;
+use jaato_types::count::TokenCountInput;
 use jaato_types::notify::NOTIFICATIONS_PER_MINUTE_MAX;
 use jaato_types::tools_set::{ToolsSet, ToolsSetAnswer};
 use jaato_types::{Error, ErrorKind, PluginName, SessionId, ToolName};
@@ -28,7 +30,12 @@ pub trait SessionMaker: Send + Sync {
     ///
     /// # Errors
     /// As [`SessionMaker::model`].
-    fn count(&self, model: &str, asked: &Count, session: &SessionId) -> Result<TokenCountRequest, Error>;
+    fn count(
+        &self,
+        model: &str,
+        asked: &TokenCountInput,
+        session: &SessionId,
+    ) -> Result<TokenCountRequest, Error>;
 
     /// Starts a session with what its opener lends. Its events go to the user, the ledger and
     /// `follower`.
@@ -123,7 +130,7 @@ impl OpenSessions {
     pub fn count(
         &self,
         model: &str,
-        asked: &Count,
+        asked: &TokenCountInput,
         session: &SessionId,
     ) -> Result<TokenCountRequest, Error> {
         self.maker()?.count(model, asked, session)

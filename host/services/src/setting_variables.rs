@@ -4,7 +4,7 @@
 //! workspace may set the setting. Only trusted plugins have such variables, because others could
 //! name variables with the keys of other programs.
 
-use jaato_config::{Config, ValueOrigin, EnvironmentVariables};
+use jaato_config::{Config, EnvironmentVariables, ValueOrigin};
 use jaato_types::{Error, ErrorKind};
 use serde_json::{Number, Value};
 
@@ -66,12 +66,21 @@ struct SetVariable {
     is_own: bool,
 }
 
-fn find_set_variable(name: &str, config: &Config, variables: &EnvironmentVariables) -> Option<SetVariable> {
+fn find_set_variable(
+    name: &str,
+    config: &Config,
+    variables: &EnvironmentVariables,
+) -> Option<SetVariable> {
     let is_set = |text: &&str| !text.is_empty();
     let of_process = variables.get(name).and_then(|value| value.to_str()).map(str::trim);
     if let Some(text) = of_process.filter(is_set) {
         let origin = ValueOrigin::Variable { name: name.to_owned() };
-        return Some(SetVariable { name: name.to_owned(), text: text.to_owned(), origin, is_own: true });
+        return Some(SetVariable {
+            name: name.to_owned(),
+            text: text.to_owned(),
+            origin,
+            is_own: true,
+        });
     }
     let of_file = config.env_file_variable(name)?;
     let text = Some(of_file.value.trim()).filter(is_set)?.to_owned();
@@ -99,7 +108,10 @@ impl SetVariable {
             return number.map(Value::Number).ok_or_else(|| self.invalid_value_error("a number"));
         }
         if is_of("integer") {
-            return text.parse::<i64>().map(Value::from).map_err(|_| self.invalid_value_error("a whole number"));
+            return text
+                .parse::<i64>()
+                .map(Value::from)
+                .map_err(|_| self.invalid_value_error("a whole number"));
         }
         Ok(Value::String(self.text.clone()))
     }
@@ -112,7 +124,7 @@ impl SetVariable {
 
 #[cfg(test)]
 mod tests {
-    use jaato_config::{UserFolders, Overrides, ConfigSources, load};
+    use jaato_config::{ConfigSources, Overrides, UserFolders, load};
     use serde_json::{Map, json};
 
     use super::*;

@@ -2,15 +2,17 @@
 //! invalid values.
 
 use jaato_catalog::Setup;
-use jaato_config::{Config, ConfigEntry, ValueOrigin, PluginSettings, EnvironmentVariables};
+use jaato_config::{Config, ConfigEntry, EnvironmentVariables, PluginSettings, ValueOrigin};
 use jaato_loader::PlaceKind;
-use jaato_registry::{PluginCandidate, PluginEntry, Registry, PluginStatus, PluginFileTrust, nearest};
+use jaato_registry::{
+    PluginCandidate, PluginEntry, PluginFileTrust, PluginStatus, Registry, nearest,
+};
 use jaato_types::{Description, Error, ErrorKind, PluginName, ProviderPreset};
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
-use crate::credentials::{BASE_URL, PluginCredentials, CredentialSources, HOST_KEYS, OWN_KEYS};
+use crate::credentials::{BASE_URL, CredentialSources, HOST_KEYS, OWN_KEYS, PluginCredentials};
 use crate::section::{PLUGIN, SettingsSection};
 use crate::setting_paths;
 use crate::setting_variables::{self, VariableSetting};
@@ -34,7 +36,8 @@ pub fn of_plugin(
     let PluginCandidate { manifest, trust, .. } = &entry.candidate;
     let plugin = &manifest.name;
     let config = &setup.config;
-    let settings = allowed_settings(entry, section, description, config).map(|(settings, _)| settings);
+    let settings =
+        allowed_settings(entry, section, description, config).map(|(settings, _)| settings);
     let settings = settings.as_ref();
     let preset = section.preset(config, description);
     let (specs, variables) = (&description.credentials, &setup.variables);
@@ -256,7 +259,11 @@ fn given_base_url(
 
 /// Lists the plugin settings from variables for display, which `jaato config show` adds to those
 /// from files. [`problems`] reports those that cannot be parsed.
-pub fn given_entries(registry: &Registry, config: &Config, variables: &EnvironmentVariables) -> Vec<ConfigEntry> {
+pub fn given_entries(
+    registry: &Registry,
+    config: &Config,
+    variables: &EnvironmentVariables,
+) -> Vec<ConfigEntry> {
     let used = registry.plugins().iter().filter(|entry| entry.status == PluginStatus::Active);
     let entries = used.flat_map(|entry| {
         let name = &entry.candidate.manifest.name;
@@ -267,8 +274,9 @@ pub fn given_entries(registry: &Registry, config: &Config, variables: &Environme
             given.extend(given_base_url(entry, description, config, variables));
             given
         });
-        let shown =
-            move |it: VariableSetting| ConfigEntry::of_plugin(name.as_str(), &it.key, &it.value, it.origin);
+        let shown = move |it: VariableSetting| {
+            ConfigEntry::of_plugin(name.as_str(), &it.key, &it.value, it.origin)
+        };
         given.unwrap_or_default().into_iter().map(shown)
     });
     entries.collect()
@@ -369,7 +377,12 @@ fn of_section(
     let found = CredentialSources { section, settings, preset, config, variables, stored: None };
     let checked = given_by_variables(entry, section, description, config, variables)
         .and_then(|given| {
-            checked_settings(name, section, description, &SettingSources { settings, preset, given: &given })
+            checked_settings(
+                name,
+                section,
+                description,
+                &SettingSources { settings, preset, given: &given },
+            )
         })
         .and_then(|_| PluginCredentials::from_sources(name, specs, &found).map(drop));
     told.extend(checked.err().map(|error| SettingProblem::error(&error)));
@@ -400,7 +413,7 @@ pub fn named_plugin<'a>(
         registry.plugin(wanted).or_else(|| registry.provider(wanted)).or_else(of_preset)
     };
     let is_provider = |entry: &&PluginEntry| {
-        entry.candidate.manifest.kinds.contains(&jaato_types::Kind::Provider)
+        entry.candidate.manifest.kinds.contains(&jaato_types::PluginKind::Provider)
     };
     by(wanted).or_else(|| by(&dashed)).filter(is_provider).ok_or_else(|| {
         let place = settings.map(first_place).unwrap_or_default();
@@ -444,7 +457,7 @@ fn first_place(settings: &PluginSettings) -> String {
 
 #[cfg(test)]
 mod tests {
-    use jaato_config::{UserFolders, Overrides, ConfigSources, load};
+    use jaato_config::{ConfigSources, Overrides, UserFolders, load};
     use jaato_registry::RegistryRules;
     use jaato_types::Manifest;
     use serde_json::json;

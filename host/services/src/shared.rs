@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jaato_catalog::{GrantTable, Setup};
 use jaato_config::UserFolders;
 use jaato_environments::{OutputFolder, ProgramRegistry};
-use jaato_http::{Client, Network, Settings as HttpSettings};
+use jaato_http::{Client, HttpClientSettings as HttpSettings, NetworkAccess};
 use jaato_process::Supervisor;
 use jaato_types::service::TerminalFacts;
 
@@ -71,7 +71,8 @@ impl SharedServices {
         outputs: Arc<OutputFolder>,
         processes: Arc<ProgramRegistry>,
     ) -> Self {
-        let network = if setup.config.offline { Network::Offline } else { Network::Online };
+        let network =
+            if setup.config.offline { NetworkAccess::Offline } else { NetworkAccess::Online };
         let http = Client::new(HttpSettings { network, ..HttpSettings::default() });
         let key_commands = Arc::new(KeyCommands::new(supervisor.clone(), &setup.variables));
         let session_id = setup.variables.get("JAATO_SESSION_ID");

@@ -135,7 +135,8 @@ mod tests {
         let keys = keys(folder.path());
         assert_eq!(found(&keys), None);
         fs::create_dir(folder.path().join("keys")).unwrap();
-        fs::write(path(&folder.path().join("keys"), "work", SecretStorageKind::File), "old\n").unwrap();
+        fs::write(path(&folder.path().join("keys"), "work", SecretStorageKind::File), "old\n")
+            .unwrap();
         fs::set_permissions(
             path(&folder.path().join("keys"), "work", SecretStorageKind::File),
             fs::Permissions::from_mode(0o600),

@@ -1,6 +1,6 @@
 //! Explains in plain words that a setting has the wrong type.
 
-use jaato_types::text::cut_to_bytes;
+use jaato_types::text::truncate_bytes;
 
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
@@ -21,10 +21,17 @@ pub fn wrong_type_message(error: &ValidationError<'_>) -> (String, Option<&'stat
     let is_quoted = matches!(value, Value::String(text) if could_be(text, &wanted));
     let hint = is_quoted.then_some("leave out the quotes");
     // A missing key is null, and TOML cannot express null, so do not mention it.
-    let wanted: Vec<&str> =
-        wanted.iter().filter(|wanted| *wanted != "null").map(|wanted| toml_type_name(wanted)).collect();
-    let text =
-        format!("{} is {}, and it must be {}", format_value(value), type_of(value), wanted.join(" or "));
+    let wanted: Vec<&str> = wanted
+        .iter()
+        .filter(|wanted| *wanted != "null")
+        .map(|wanted| toml_type_name(wanted))
+        .collect();
+    let text = format!(
+        "{} is {}, and it must be {}",
+        format_value(value),
+        type_of(value),
+        wanted.join(" or ")
+    );
     (text, hint)
 }
 
@@ -39,7 +46,7 @@ fn could_be(text: &str, wanted: &[String]) -> bool {
 }
 
 fn format_value(value: &Value) -> String {
-    format!("`{}`", cut_to_bytes(&value.to_string(), VALUE_BYTES_MAX))
+    format!("`{}`", truncate_bytes(&value.to_string(), VALUE_BYTES_MAX))
 }
 
 fn type_of(value: &Value) -> &'static str {

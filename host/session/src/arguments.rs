@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use jaato_types::text::cut_to_bytes;
+use jaato_types::text::truncate_bytes;
 use jaato_types::{Error, ErrorKind, Result, ToolName, ToolSpec};
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{ValidationError, Validator};
@@ -105,7 +105,10 @@ fn describe(mismatch: &ValidationError<'_>) -> String {
     let found = shorten(&mismatch.instance().to_string());
     let what = match mismatch.kind() {
         ValidationErrorKind::Enum { options } => {
-            format!("`{found}` is not one of the allowed values: {}", format_allowed_values(options))
+            format!(
+                "`{found}` is not one of the allowed values: {}",
+                format_allowed_values(options)
+            )
         }
         ValidationErrorKind::Constant { expected_value } => {
             format!("`{found}` is not the only allowed value: `{expected_value}`")
@@ -186,5 +189,5 @@ fn type_name(value: &Value) -> &'static str {
 }
 
 fn shorten(text: &str) -> String {
-    cut_to_bytes(text, VALUE_BYTES_MAX)
+    truncate_bytes(text, VALUE_BYTES_MAX)
 }

@@ -10,7 +10,7 @@ use jaato_types::{CallId, Error, ErrorKind, Event, Output, Part, Result, ToolCal
 use parking_lot::MutexGuard;
 use serde_json::{Value, json};
 
-use crate::calls::{RunningToolCall, CallStart};
+use crate::calls::{CallStart, RunningToolCall};
 use crate::output::{self, ResultLimit, error_content};
 use crate::{CallScope, Cancel, DeadlineHold, OutputSink, Session};
 

@@ -20,22 +20,27 @@ const CALL_ID_BYTES_MAX: usize = 128;
 const NAMELESS: &str = "unnamed";
 
 /// Settles a completion's parts against the deltas, and shows content that was not streamed.
-pub(crate) fn settle_parts(parts: Vec<Part>, seen: &ReceivedDeltas, emitter: &EventEmitter) -> Vec<Part> {
+pub(crate) fn settle_parts(
+    parts: Vec<Part>,
+    seen: &ReceivedDeltas,
+    emitter: &EventEmitter,
+) -> Vec<Part> {
     if !parts.iter().any(has_content) && seen.is_visible() {
         emitter.notice("the provider's final answer was empty: jaato keeps the streamed text");
         return seen.parts.clone();
     }
-    let rest =
-        |shown: &[Part], whole: &[Part], kind| match find_lost_text(&join(shown, kind), join(whole, kind)) {
-            LostText::Nothing => None,
-            LostText::Rest(rest) => Some(rest),
-            LostText::Contradiction(whole) => {
-                let what = kind_name(kind);
-                emitter
-                    .notice(format!("the provider's final {what} differs from what it streamed"));
-                (!whole.is_empty()).then_some(whole)
-            }
-        };
+    let rest = |shown: &[Part], whole: &[Part], kind| match find_lost_text(
+        &join(shown, kind),
+        join(whole, kind),
+    ) {
+        LostText::Nothing => None,
+        LostText::Rest(rest) => Some(rest),
+        LostText::Contradiction(whole) => {
+            let what = kind_name(kind);
+            emitter.notice(format!("the provider's final {what} differs from what it streamed"));
+            (!whole.is_empty()).then_some(whole)
+        }
+    };
     let source = || MODEL.to_owned();
     if let Some(text) = rest(&seen.parts, &parts, TextPartKind::Thought) {
         emitter.emit(Event::ThoughtDelta { source: source(), text });
@@ -65,9 +70,8 @@ fn join(parts: &[Part], kind: TextPartKind) -> String {
 
 fn text_of(part: &Part, kind: TextPartKind) -> Option<&str> {
     match (part, kind) {
-        (Part::Text { text, .. }, TextPartKind::Text) | (Part::Thought { text, .. }, TextPartKind::Thought) => {
-            Some(text)
-        }
+        (Part::Text { text, .. }, TextPartKind::Text)
+        | (Part::Thought { text, .. }, TextPartKind::Thought) => Some(text),
         (Part::Text { .. }, TextPartKind::Thought)
         | (Part::Thought { .. }, TextPartKind::Text)
         | (

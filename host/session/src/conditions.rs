@@ -13,13 +13,13 @@
 use std::collections::{HashMap, HashSet};
 
 use jaato_types::{
-    Condition, ConditionAnswer, ConditionRequest, Deciding, Error, ErrorKind, Offer, Part, Result,
-    ToolCall, ToolName,
+    Condition, ConditionAnswer, ConditionDecision, ConditionRequest, Error, ErrorKind, Offer, Part,
+    Result, ToolCall, ToolName,
 };
 use serde_json::{Value, json};
 
-use crate::calls::{CallsOutcome, CallInitiator};
-use crate::{CallScope, Cancel, HistoryError, DeadlineHold, OutputSink, Session};
+use crate::calls::{CallInitiator, CallsOutcome};
+use crate::{CallScope, Cancel, DeadlineHold, HistoryError, OutputSink, Session};
 
 /// The maximum number of calls that tools make by themselves within one turn. Two tools that wait
 /// for each other's objects would otherwise run forever.
@@ -36,7 +36,7 @@ pub(crate) struct ConditionsState {
     /// How many tools ran by themselves in this turn.
     runs: u32,
     /// Plugin failures that were already reported. Each is reported once.
-    told: HashSet<(ToolName, Deciding)>,
+    told: HashSet<(ToolName, ConditionDecision)>,
 }
 
 impl ConditionsState {
@@ -70,7 +70,8 @@ impl Session {
         if !late.is_empty() {
             self.history.add_news(late)?;
         }
-        let AutomaticToolsOutcome { mut parts, without_user } = self.run_by_themselves(cancel).await;
+        let AutomaticToolsOutcome { mut parts, without_user } =
+            self.run_by_themselves(cancel).await;
         if !parts.is_empty() {
             self.offer_view();
             parts.extend(self.shared.objects.unseen_objects(self.shared.limits.objects_tokens_max));
@@ -92,8 +93,12 @@ impl Session {
             let fixed = &offer.condition;
             matches!(fixed, Condition::EnvironmentHas { .. } | Condition::ModelSees { .. })
         };
-        let (first, rest): (Vec<_>, Vec<_>) =
-            self.shared.tools().conditional_tools().into_iter().partition(|(_, offer)| is_fixed(offer));
+        let (first, rest): (Vec<_>, Vec<_>) = self
+            .shared
+            .tools()
+            .conditional_tools()
+            .into_iter()
+            .partition(|(_, offer)| is_fixed(offer));
         self.offer_where_it_holds(first);
         self.shared.change_tools(|toolbox| toolbox.active.sort_unstable());
         self.offer_where_it_holds(rest);
@@ -115,7 +120,8 @@ impl Session {
             if cancel.is_cancelled() || self.conditions.ran.get(&name) == Some(&revision) {
                 continue;
             }
-            let answer = self.evaluate_condition(&name, &condition, Deciding::Run, cancel).await;
+            let answer =
+                self.evaluate_condition(&name, &condition, ConditionDecision::Run, cancel).await;
             if !answer.holds || cancel.is_cancelled() {
                 continue;
             }
@@ -164,7 +170,9 @@ impl Session {
             {
                 self.wait_for_sight(cancel).await;
             }
-            let answer = self.evaluate_condition(&name, &offer.condition, Deciding::Available, cancel).await;
+            let answer = self
+                .evaluate_condition(&name, &offer.condition, ConditionDecision::Available, cancel)
+                .await;
             if cancel.is_cancelled() {
                 // No request will be sent, and the answer may be a result of the cancellation.
                 break;
@@ -193,7 +201,7 @@ impl Session {
         &mut self,
         tool: &ToolName,
         condition: &Condition,
-        deciding: Deciding,
+        deciding: ConditionDecision,
         cancel: &Cancel,
     ) -> ConditionAnswer {
         if let Some(holds) = self.evaluate_declared_condition(condition) {

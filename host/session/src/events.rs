@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use jaato_types::{Envelope, Event, SessionId};
+use jaato_types::{Event, EventEnvelope, SessionId};
 use parking_lot::Mutex;
 
 /// Receives a session's events, in order.
 pub trait EventSink: Send + Sync {
     /// Receives one event. Called under the lock that keeps the order, from the thread that caused
     /// the event. It must return quickly and never call back into the session.
-    fn event(&self, envelope: Envelope);
+    fn event(&self, envelope: EventEnvelope);
 }
 
 /// Numbers a session's events, whether a turn runs or not. Clones share the counter.
@@ -30,8 +30,8 @@ impl EventEmitter {
     pub fn emit(&self, event: Event) {
         let mut last = self.last.lock();
         *last += 1;
-        let (v, seq, session) = (Envelope::VERSION, *last, self.session.clone());
-        self.sink.event(Envelope { v, seq, session, event });
+        let (v, seq, session) = (EventEnvelope::VERSION, *last, self.session.clone());
+        self.sink.event(EventEnvelope { v, seq, session, event });
     }
 
     /// Emits a notice in the host's own name.

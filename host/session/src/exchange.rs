@@ -1,12 +1,12 @@
 //! One request to the provider: attempts, retries, silence, cancellation.
 
-use jaato_types::text::cut;
-use jaato_types::{Completion, Error, ErrorKind, Event, FinishReason, Part, Request};
+use jaato_types::text::truncate_chars;
+use jaato_types::{Completion, CompletionRequest, Error, ErrorKind, Event, FinishReason, Part};
 
 use crate::events::EventEmitter;
 use crate::pace::RequestPace;
-use crate::provider::{SilenceLimits, ReceivedDeltas, SilenceTimeout};
-use crate::{Cancel, DeltaSink, Limits, SessionPorts, Provider, completion, retry};
+use crate::provider::{ReceivedDeltas, SilenceLimits, SilenceTimeout};
+use crate::{Cancel, DeltaSink, Limits, Provider, SessionPorts, completion, retry};
 
 /// The shortest wait for the provider's capacity that the session reports to the user.
 const ROOM_TOLD_MS: u64 = 2_000;
@@ -79,7 +79,7 @@ pub(crate) enum BrokenAnswerPolicy<'a> {
 
 /// Sends a request until it is answered, fails permanently or is cancelled.
 pub(crate) async fn exchange(
-    request: &Request,
+    request: &CompletionRequest,
     (provider, ports): ProviderAndPorts<'_>,
     emitter: &EventEmitter,
     (limits, pace): (&Limits, &RequestPace),
@@ -131,7 +131,7 @@ pub(crate) async fn exchange(
 }
 
 async fn attempt(
-    request: &Request,
+    request: &CompletionRequest,
     (provider, ports): ProviderAndPorts<'_>,
     emitter: &EventEmitter,
     limits: &Limits,
@@ -203,7 +203,7 @@ fn complete_exchange(
 /// Describes an answer with an unknown finish reason. The answer counts as complete, because
 /// servers also have their own words for an ordinary end.
 fn unknown_finish(word: Option<&str>) -> String {
-    let word = word.map(|word| format!(", `{}`", cut(word, FINISH_WORD_CHARS_MAX)));
+    let word = word.map(|word| format!(", `{}`", truncate_chars(word, FINISH_WORD_CHARS_MAX)));
     let word = word.unwrap_or_default();
     format!("the provider ended its answer for an unknown reason{word}: it may be incomplete")
 }
@@ -214,7 +214,7 @@ fn too_long(limits: &Limits) -> Error {
 }
 
 /// Adds a hint if a server refuses a request because of its tools.
-fn explain_tools(error: Error, request: &Request) -> Error {
+fn explain_tools(error: Error, request: &CompletionRequest) -> Error {
     let text = error.message.to_lowercase();
     let refuses = error.kind == ErrorKind::Provider
         && NO_TOOLS_PHRASES.iter().any(|phrase| text.contains(phrase));

@@ -65,7 +65,9 @@ fn check_field(field: &FormField) -> Result<()> {
             }
         }
         FieldKind::Text | FieldKind::Secret if !options.is_empty() => {
-            return Err(invalid_form_error(format!("the field `{name}` is typed: it has no options")));
+            return Err(invalid_form_error(format!(
+                "the field `{name}` is typed: it has no options"
+            )));
         }
         FieldKind::Secret if default.is_some() => {
             return Err(invalid_form_error(format!("the secret `{name}` has no default")));
@@ -73,7 +75,9 @@ fn check_field(field: &FormField) -> Result<()> {
         FieldKind::Text | FieldKind::Secret => {}
         FieldKind::Unknown => {
             let text = format!("the kind of the field `{name}` is not known to this host");
-            return Err(invalid_form_error(text).with_hint("`text`, `choice`, `several` and `secret` are"));
+            return Err(
+                invalid_form_error(text).with_hint("`text`, `choice`, `several` and `secret` are")
+            );
         }
     }
     let fits = default.as_ref().is_none_or(|value| is_valid_value(field, value));
@@ -102,7 +106,11 @@ fn is_valid_value(field: &FormField, value: &Value) -> bool {
 /// Checks a front end's answer, because any client may have sent it.
 pub(crate) fn check_answer(form: &Form, answer: &FormAnswer) -> Result<()> {
     if answer.outcome != FormOutcome::Answered {
-        return if answer.values.is_empty() { Ok(()) } else { Err(invalid_form_error("unexpected values")) };
+        return if answer.values.is_empty() {
+            Ok(())
+        } else {
+            Err(invalid_form_error("unexpected values"))
+        };
     }
     let is_known = |name: &String| form.fields.iter().any(|field| field.name == *name);
     if let Some(name) = answer.values.keys().find(|name| !is_known(name)) {

@@ -22,7 +22,10 @@ pub struct DeadlinePause(DeadlineHold);
 impl DeadlineHold {
     /// Creates one for a call that another call waits for. Holding it holds that one too.
     pub fn nested_in(outer: &Self) -> Self {
-        Self(Arc::new(DeadlineHoldInner { outer: Some(outer.clone()), ..DeadlineHoldInner::default() }))
+        Self(Arc::new(DeadlineHoldInner {
+            outer: Some(outer.clone()),
+            ..DeadlineHoldInner::default()
+        }))
     }
 
     /// Pauses the deadline, and that of each call that waits for this one.

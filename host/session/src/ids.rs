@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jaato_types::{CallId, SessionId};
 
-use crate::{SessionClock, Random};
+use crate::{Random, SessionClock};
 
 /// Generates unique ids.
 pub trait Ids: Send + Sync {

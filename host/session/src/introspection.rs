@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use jaato_types::text::cut;
+use jaato_types::text::truncate_chars;
 use jaato_types::touches::KEYWORD;
 use jaato_types::{
     Annotations, Availability, Condition, Error, ErrorKind, Offer, Output, PluginName, Result,
@@ -169,7 +169,10 @@ pub(crate) fn tools_to_activate(toolbox: &Toolbox, call: &ToolCall) -> Vec<ToolN
     if call.name.as_str() != GET_TOOL_SCHEMAS {
         return Vec::new();
     }
-    requested_tool_names(call).into_iter().filter(|name| toolbox.find(name).is_ok_and(|it| !it.active)).collect()
+    requested_tool_names(call)
+        .into_iter()
+        .filter(|name| toolbox.find(name).is_ok_and(|it| !it.active))
+        .collect()
 }
 
 pub(crate) fn requested_tool_names(call: &ToolCall) -> Vec<ToolName> {
@@ -372,5 +375,5 @@ fn schemas(toolbox: &Toolbox, names: &[ToolName]) -> Output {
 fn summarize_description(description: &str) -> String {
     let sentence = description.split_once(". ").map_or(description, |(first, _)| first);
     let sentence = sentence.lines().next().unwrap_or_default().trim_end_matches('.');
-    cut(sentence, SUMMARY_CHARS_MAX)
+    truncate_chars(sentence, SUMMARY_CHARS_MAX)
 }

@@ -49,7 +49,7 @@ mod tools;
 mod turn;
 
 pub use arguments::ArgumentChecks;
-pub use ask::{UserAsker, FormQuestion, TypedSecret, SecretAnswer, SecretQuestion};
+pub use ask::{FormQuestion, SecretAnswer, SecretQuestion, TypedSecret, UserAsker};
 pub use call_files::{CallFiles, NamedPaths};
 pub use calls::PREVIEW_BYTES_MAX;
 pub use cancel::Cancel;
@@ -59,21 +59,21 @@ pub use conditions::{CONDITION_MS_MAX, RUNS_BY_THEMSELVES_MAX};
 pub use events::{EventEmitter, EventSink};
 pub use facts::{SharedFacts, estimate_tokens, percent_used};
 pub use gc::{Gc, GcReport, OVERFLOWS_MAX, WINDOW_WAIT_MS, WindowOrigin};
-pub use history::{COLLECTED_BYTES_MAX, HistoryEntry, History, HistoryError, MessageMark};
-pub use hold::{DeadlinePause, DeadlineHold};
+pub use history::{COLLECTED_BYTES_MAX, History, HistoryEntry, HistoryError, MessageMark};
+pub use hold::{DeadlineHold, DeadlinePause};
 pub use hooks::{
-    ADDITION_TOKENS_MAX, ADDITIONS_TOKENS_MAX, ARGUMENTS_SHOWN_BYTES_MAX, HookPromptAddition,
-    HOOK_FAILURES_MAX, HOOK_OPEN_MS_MAX, HookPlugin, HookScope, Hooks, NoHooks,
+    ADDITION_TOKENS_MAX, ADDITIONS_TOKENS_MAX, ARGUMENTS_SHOWN_BYTES_MAX, HOOK_FAILURES_MAX,
+    HOOK_OPEN_MS_MAX, HookPlugin, HookPromptAddition, HookScope, Hooks, NoHooks,
     REQUEST_TEXT_TOKENS_MAX,
 };
 pub use ids::{Ids, RandomIds};
 pub use inbox::{Inbox, WAITING_MESSAGES_MAX};
 pub use introspection::{GET_TOOL_SCHEMAS, LIST_TOOLS, tools_that_find};
 pub use jaato_approval::{
-    CallPlace, Gate, KeepAnswers, NoAnswer, PermissionAsker, RulesGate, SessionRules, SharedRules,
+    AnswerStore, CallPlace, Gate, NoAnswer, PermissionAsker, RulesGate, SessionRules, SharedRules,
 };
 pub use jaato_config::{Caps, GcSettings, Limits};
-pub use jaato_policy::{PolicyCall, Decision, PolicyMode, RuleOutcome, Rules, WorkspaceTrust};
+pub use jaato_policy::{Decision, PolicyCall, PolicyMode, RuleOutcome, Rules, WorkspaceTrust};
 pub use media::{Media, MediaFacts, NoMedia};
 pub use objects::{SharedObjects, VIEW_ENVIRONMENT, own_tools};
 pub use origin::{CALL_DEPTH_MAX, CallOrigin};
@@ -85,15 +85,15 @@ pub use provider::{DeltaSink, Provider};
 pub use random::{Random, SeededRandom};
 pub use report::TurnReport;
 pub use session::{
-    Agent, AnsweringModel, AskingPlugin, LentSessionState, ModelSetup, InitialObjects, PLUGIN_CALLS_MAX, PieceSink,
-    Session, SessionHandle, SessionSetup,
+    Agent, AnsweringModel, AskingPlugin, InitialObjects, LentSessionState, ModelSetup,
+    PLUGIN_CALLS_MAX, PieceSink, Session, SessionHandle, SessionSetup,
 };
-pub use spent::{SharedUsage, SessionUsage, cost_micro_usd};
+pub use spent::{SessionUsage, SharedUsage, cost_micro_usd};
 pub use takes::ModelCapabilities;
 pub use tasks::{RunningTask, WakeWaiter};
 pub use toolbox::{CallableTool, Toolbox};
 pub use tools::{
-    CallScope, KnownTool, OutputSink, ToolRenewal, RenewalMoment, ToolSet, ToolState, WantedTools,
+    CallScope, KnownTool, OutputSink, RenewalMoment, ToolRenewal, ToolSet, ToolState, WantedTools,
 };
 pub use turn::{
     MARK_CANCELLED, MARK_CAP, MARK_CONTEXT_FULL, MARK_FAILED, MARK_FILTERED, MARK_LIMIT,

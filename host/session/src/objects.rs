@@ -8,11 +8,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use jaato_objects::{Filter, ObjectEnvironment, Selection};
-use jaato_types::objects::{ObjectsAdd, ObjectsChanged, ObjectsFilter};
+use jaato_objects::{ItemFilter, ObjectEnvironment, ObjectSelection};
+use jaato_types::objects::{ObjectsAdd, ObjectsChangeAnswer, ObjectsFilter};
 use jaato_types::touches::KEYWORD;
 use jaato_types::{
-    Data, DataContent, Error, ErrorKind, Event, Output, Part, Result, ToolCall, ToolSpec,
+    DataContent, DataPart, Error, ErrorKind, Event, Output, Part, Result, ToolCall, ToolSpec,
 };
 use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
@@ -72,7 +72,12 @@ impl SharedObjects {
     ///
     /// # Errors
     /// As [`ObjectEnvironment::add`], without an event.
-    pub fn add_result(&self, source: &str, tool: &str, result: ObjectsAdd) -> Result<ObjectsChanged> {
+    pub fn add_result(
+        &self,
+        source: &str,
+        tool: &str,
+        result: ObjectsAdd,
+    ) -> Result<ObjectsChangeAnswer> {
         let mut shown = result.clone();
         let mut environment = self.environment();
         let changed = environment.add(tool, result.into())?;
@@ -82,7 +87,7 @@ impl SharedObjects {
         }
         for (object, reference) in objects.iter_mut().zip(&changed.references) {
             object.insert(jaato_objects::REFERENCE_KEY.to_owned(), reference.clone().into());
-            *object = shown.mapped(object);
+            *object = shown.map_object(object);
         }
         // Emitted under the lock, so that clients see results in the order in which they were
         // stored.
@@ -104,7 +109,11 @@ impl SharedObjects {
         let shown = environment.render(self.seen.load(Relaxed), tokens_max);
         self.seen.store(environment.revision(), Relaxed);
         let content = DataContent::json(shown?);
-        Some(Part::Data(Data { mime_type: SHOWN_TYPE.to_owned(), content, ..Data::default() }))
+        Some(Part::Data(DataPart {
+            mime_type: SHOWN_TYPE.to_owned(),
+            content,
+            ..DataPart::default()
+        }))
     }
 
     /// Makes all objects new to the model again, because the messages with them may be gone.
@@ -146,8 +155,9 @@ impl SharedObjects {
         // The schema was checked, but it allows numbers that are too large.
         let view: ViewEnvironmentArguments = serde_json::from_value(call.arguments.clone())
             .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
-        let filter = Filter::of(None, view.items.metadata_key, view.items.metadata_value)?;
-        let selection = Selection {
+        let filter =
+            ItemFilter::from_request(None, view.items.metadata_key, view.items.metadata_value)?;
+        let selection = ObjectSelection {
             tools: view.tool_names,
             filter,
             skip: view.skip,

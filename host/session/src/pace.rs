@@ -17,7 +17,12 @@ struct PaceState {
 
 impl RequestPace {
     /// Waits until the next request may begin. Returns false if it was cancelled first.
-    pub(crate) async fn wait(&self, interval_ms: u64, clock: &dyn SessionClock, cancel: &Cancel) -> bool {
+    pub(crate) async fn wait(
+        &self,
+        interval_ms: u64,
+        clock: &dyn SessionClock,
+        cancel: &Cancel,
+    ) -> bool {
         let now = clock.monotonic_ms();
         let begins_at = {
             let mut known = self.0.lock();

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    UserAsker, SessionClock, EventSink, Gate, Gc, Hooks, Ids, Media, OutputStore, Provider, Random, ToolSet,
+    EventSink, Gate, Gc, Hooks, Ids, Media, OutputStore, Provider, Random, SessionClock, ToolSet,
+    UserAsker,
 };
 
 /// The outside interfaces of a session. Cheap to clone.

@@ -1,6 +1,6 @@
 //! A prompt: the user's text and attached files.
 
-use jaato_types::{Data, Part};
+use jaato_types::{DataPart, Part};
 
 /// A user's input for the model.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -15,7 +15,7 @@ pub struct UserPrompt {
 impl UserPrompt {
     /// Attaches a blob of the session's store.
     #[must_use]
-    pub fn with_file(mut self, file: Data) -> Self {
+    pub fn with_file(mut self, file: DataPart) -> Self {
         self.files.push(Part::Data(file));
         self
     }

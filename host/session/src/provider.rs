@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_types::{Completion, Delta, Event, ModelInfo, Part, Request, Result};
+use jaato_types::{Completion, CompletionRequest, Delta, Event, ModelInfo, Part, Result};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::PIECE_MS;
@@ -23,7 +23,7 @@ pub trait Provider: Send + Sync {
     /// Never retries: that is the session's job, based on the error's retry class.
     fn complete<'a>(
         &'a self,
-        request: &'a Request,
+        request: &'a CompletionRequest,
         sink: DeltaSink,
         cancel: Cancel,
     ) -> BoxFuture<'a, Result<Completion>>;

@@ -10,8 +10,8 @@ use jaato_types::{Offer, ToolCall, ToolName, ToolSpec};
 
 use crate::session::SessionShared;
 use crate::{
-    ArgumentChecks, Cancel, GET_TOOL_SCHEMAS, KnownTool, LIST_TOOLS, ToolRenewal, RenewalMoment,
-    Session, ToolState, Toolbox, WantedTools, introspection,
+    ArgumentChecks, Cancel, GET_TOOL_SCHEMAS, KnownTool, LIST_TOOLS, RenewalMoment, Session,
+    ToolRenewal, ToolState, Toolbox, WantedTools, introspection,
 };
 
 /// The maximum number of tool names in a line about changes. The others are only counted.

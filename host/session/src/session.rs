@@ -21,8 +21,8 @@ use std::sync::atomic::AtomicUsize;
 use jaato_objects::ObjectEnvironment;
 use jaato_types::service::ContextFacts;
 use jaato_types::{
-    Event, Message, ModelId, Output, Part, PluginName, Price, Request, RequestOptions, Result,
-    SessionId, ToolName, ToolSpec,
+    CompletionRequest, Event, Message, ModelId, Output, Part, PluginName, Price, RequestOptions,
+    Result, SessionId, ToolName, ToolSpec,
 };
 use parking_lot::Mutex;
 
@@ -30,14 +30,14 @@ use crate::calls::CallInitiator;
 use crate::conditions::ConditionsState;
 use crate::events::EventEmitter;
 use crate::gc::{GcState, facts};
-use crate::hooks::{HookPromptAddition, HookAsker};
+use crate::hooks::{HookAsker, HookPromptAddition};
 use crate::output::SessionOutputFiles;
 use crate::pace::RequestPace;
 use crate::tasks::BackgroundTasks;
 use crate::{
-    Cancel, Caps, GcSettings, History, HistoryError, DeadlineHold, Inbox, Limits, ModelCapabilities, SessionPorts,
-    Provider, SharedFacts, SharedObjects, SharedRules, SharedUsage, SessionUsage, SystemPrompt, Toolbox,
-    WakeWaiter,
+    Cancel, Caps, DeadlineHold, GcSettings, History, HistoryError, Inbox, Limits,
+    ModelCapabilities, Provider, SessionPorts, SessionUsage, SharedFacts, SharedObjects,
+    SharedRules, SharedUsage, SystemPrompt, Toolbox, WakeWaiter,
 };
 use beside::PluginModelRequests;
 pub use beside::{AskingPlugin, PieceSink};
@@ -157,7 +157,7 @@ pub struct Session {
     /// The system text without the mode's part.
     pub(crate) system: SystemPrompt,
     /// The beginning of every request. Its messages are empty.
-    pub(crate) prefix: Request,
+    pub(crate) prefix: CompletionRequest,
     /// The options of the next request, if plugins changed them.
     pub(crate) options_asked: Option<RequestOptions>,
     pub(crate) model: ModelId,
@@ -193,7 +193,7 @@ impl Session {
         let ModelSetup { id: model, context_limit, origin, options, takes, .. } = setup_of_model;
         let id = id.unwrap_or_else(|| ports.ids.session());
         let toolbox = Toolbox::new(ports.tools.tools());
-        let mut prefix = Request::new("", Vec::new());
+        let mut prefix = CompletionRequest::new("", Vec::new());
         prefix.system = system.text_in(rules.lock().mode);
         prefix.tools = toolbox.active().cloned().collect();
         model::ask_for(&mut prefix, &model, options, &takes, &id);
@@ -381,7 +381,7 @@ impl Session {
     }
 
     /// Returns the request that would be sent next.
-    pub fn request(&self) -> Request {
+    pub fn request(&self) -> CompletionRequest {
         let mut request = self.prefix.clone();
         if let Some(options) = &self.options_asked {
             request.options = options.clone();

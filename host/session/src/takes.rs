@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jaato_types::{Data, DataContent, MediaLimit, Message, Part, ProviderSpec};
+use jaato_types::{DataContent, DataPart, MediaLimit, Message, Part, ProviderSpec};
 use serde_json::Value;
 
 /// A provider's capabilities, from its own description.
@@ -42,7 +42,8 @@ impl ModelCapabilities {
     /// its kind.
     pub(crate) fn limit_of(&self, media_type: &str) -> Option<&MediaLimit> {
         let of_name = self.media_limits.iter().find(|limit| limit.mime_type == media_type);
-        let of_kind = || self.media_limits.iter().find(|it| is_media_type(media_type, &it.mime_type));
+        let of_kind =
+            || self.media_limits.iter().find(|it| is_media_type(media_type, &it.mime_type));
         of_name.or_else(of_kind)
     }
 }
@@ -81,7 +82,7 @@ impl ModelCapabilities {
         }
     }
 
-    fn words_for(&self, data: &Data, left_out: &BTreeMap<String, String>) -> Option<String> {
+    fn words_for(&self, data: &DataPart, left_out: &BTreeMap<String, String>) -> Option<String> {
         let DataContent::Blob { blob, .. } = &data.content else { return None };
         let why = if self.accepts(&data.mime_type) {
             left_out.get(blob)?
@@ -101,14 +102,17 @@ mod tests {
 
     #[test]
     fn what_a_model_cannot_look_at_is_told_in_words_and_the_rest_stays() {
-        let takes = ModelCapabilities { media_types: vec!["image/*".to_owned()], ..ModelCapabilities::default() };
-        let image = || Data::blob("image/png", "b1").named("moon.png");
-        let pdf = || Data::blob("application/pdf", "b2").named("moon.pdf");
+        let takes = ModelCapabilities {
+            media_types: vec!["image/*".to_owned()],
+            ..ModelCapabilities::default()
+        };
+        let image = || DataPart::blob("image/png", "b1").with_name("moon.png");
+        let pdf = || DataPart::blob("application/pdf", "b2").with_name("moon.pdf");
         let mut result = jaato_types::ToolResult::new("1", "look", serde_json::Map::new());
         result.attachments = vec![pdf(), image()];
         let mut message = Message::tool([result]);
         message.parts.extend([Part::Data(image()), Part::Data(pdf()), Part::json(json!(1))]);
-        message.parts.push(Part::Data(Data::blob("image/png", "b3")));
+        message.parts.push(Part::Data(DataPart::blob("image/png", "b3")));
         let why = "it was left out: it is too large".to_owned();
         takes.in_words(&mut message, &BTreeMap::from([("b3".to_owned(), why)]));
         let words = "moon.pdf, application/pdf: this model cannot look at it";

@@ -105,7 +105,9 @@ impl Toolbox {
     /// Adds a tool that was withheld to the end of the tools in requests, if it belongs there.
     /// Returns true if that changed them.
     pub(crate) fn offer(&mut self, name: &ToolName) -> bool {
-        let Some(WithheldTool { wanted: true, .. }) = self.withheld.remove(name) else { return false };
+        let Some(WithheldTool { wanted: true, .. }) = self.withheld.remove(name) else {
+            return false;
+        };
         let place = self.index(name).filter(|index| !self.active.contains(index));
         self.active.extend(place);
         place.is_some()
@@ -305,6 +307,7 @@ impl Toolbox {
 /// Returns the spec against which arguments are checked. The host's own tools accept more than
 /// their specs say.
 fn accepted_spec(tool: &KnownTool) -> Cow<'_, ToolSpec> {
-    let own = introspection::is_own(tool).then(|| introspection::accepted_spec(&tool.spec)).flatten();
+    let own =
+        introspection::is_own(tool).then(|| introspection::accepted_spec(&tool.spec)).flatten();
     own.map_or(Cow::Borrowed(&tool.spec), Cow::Owned)
 }

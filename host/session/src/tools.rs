@@ -150,7 +150,7 @@ impl KnownTool {
     /// Creates a tool that is in requests.
     pub fn new(mut spec: ToolSpec, plugin: PluginName, shipped: bool) -> Self {
         let as_written = spec.parameters.clone();
-        let declared = touches::strip(&mut spec.parameters).then_some(as_written);
+        let declared = touches::strip_keyword(&mut spec.parameters).then_some(as_written);
         Self { spec, declared, plugin, shipped, state: ToolState::Active }
     }
 

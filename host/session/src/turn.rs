@@ -11,14 +11,16 @@ use jaato_types::{
     Usage,
 };
 
-use crate::calls::{self, CallsOutcome, CallInitiator};
+use crate::calls::{self, CallInitiator, CallsOutcome};
 use crate::exchange::RequestOutcome;
-use crate::gc::{json_bytes, estimate_tokens};
+use crate::gc::{estimate_tokens, json_bytes};
 use crate::history::ExpectedMessage;
 use crate::hooks::{HookPromptAddition, is_addition};
 use crate::inbox::InboxMessage;
-use crate::spent::{with_cost, unknown_cost};
-use crate::{Cancel, HistoryError, MessageMark, UserPrompt, Session, TurnReport, completion, tasks};
+use crate::spent::{unknown_cost, with_cost};
+use crate::{
+    Cancel, HistoryError, MessageMark, Session, TurnReport, UserPrompt, completion, tasks,
+};
 use serde_json::json;
 
 /// Ends an answer that was cancelled, or that broke off because of a failure.
@@ -121,7 +123,12 @@ impl Session {
         }
     }
 
-    async fn run_turn(&mut self, begun: TurnStart, taken: Result<()>, cancel: &Cancel) -> TurnReport {
+    async fn run_turn(
+        &mut self,
+        begun: TurnStart,
+        taken: Result<()>,
+        cancel: &Cancel,
+    ) -> TurnReport {
         let clock = self.shared.ports.clock.clone();
         let (started_at_ms, started_ms) = (clock.wall_ms(), clock.monotonic_ms());
         let TurnStart { prompt, woken_by, additions } = begun;
@@ -286,11 +293,15 @@ impl Session {
         };
         self.shared.emitter.emit(Event::StepFinished { step, finish_reason });
         match came {
-            RequestOutcome::Complete(completion) => self.handle_answer(completion, progress, cancel).await,
+            RequestOutcome::Complete(completion) => {
+                self.handle_answer(completion, progress, cancel).await
+            }
             RequestOutcome::Failed { partial, error } => {
                 Ok(StepFlow::Break(self.end_failed(partial, error)?))
             }
-            RequestOutcome::Cancelled { partial } => Ok(StepFlow::Break(self.end_cancelled(partial)?)),
+            RequestOutcome::Cancelled { partial } => {
+                Ok(StepFlow::Break(self.end_cancelled(partial)?))
+            }
         }
     }
 
@@ -366,7 +377,8 @@ impl Session {
         if parts.is_empty() {
             return;
         }
-        let (prompt_tokens, output_tokens) = (self.tokens_in_use(), estimate_tokens(json_bytes(&parts)));
+        let (prompt_tokens, output_tokens) =
+            (self.tokens_in_use(), estimate_tokens(json_bytes(&parts)));
         let guess = Usage { prompt_tokens, output_tokens, ..Usage::default() };
         self.shared.spent.lock().add(&with_cost(self.price.as_ref(), guess));
     }
@@ -545,7 +557,11 @@ impl Session {
     }
 
     /// Repeats the request after an empty answer, up to a limit. An empty answer is never kept.
-    fn repeat_after_empty_answer(&mut self, parts: Vec<Part>, progress: &mut TurnProgress) -> Result<StepFlow> {
+    fn repeat_after_empty_answer(
+        &mut self,
+        parts: Vec<Part>,
+        progress: &mut TurnProgress,
+    ) -> Result<StepFlow> {
         progress.empty_answers += 1;
         let times = progress.empty_answers;
         if times < self.shared.limits.empty_answers_max {

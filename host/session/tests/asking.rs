@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_policy::SessionRule;
-use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
+use jaato_session::testing::{ScriptedProviderAction, ScriptedTool, TestStage};
 use jaato_session::{
-    UserAsker, CallOrigin, Cancel, DeadlineHold, KeepAnswers, NoAnswer, PermissionAsker, Session, SessionRules,
-    SessionSetup,
+    AnswerStore, CallOrigin, Cancel, DeadlineHold, NoAnswer, PermissionAsker, Session,
+    SessionRules, SessionSetup, UserAsker,
 };
 use jaato_types::hooks::{Hook, Preview};
 use jaato_types::permission_prompt::{
@@ -21,13 +21,17 @@ use serde_json::{Value, json};
 fn stage() -> TestStage {
     let path = json!({ "type": "string", "x-jaato-touches": "write" });
     let schema = json!({ "type": "object", "properties": { "path": path } });
-    TestStage::new([ScriptedTool::echo("write").writing().schema(schema), ScriptedTool::echo("look")])
+    TestStage::new([
+        ScriptedTool::echo("write").writing().schema(schema),
+        ScriptedTool::echo("look"),
+    ])
 }
 
 /// Runs a turn whose first answer makes these calls of `write`. Returns their results.
 async fn play(stage: &TestStage, session: &mut Session, calls: &[Value]) -> Vec<Value> {
-    let beat =
-        |(id, arguments): (usize, &Value)| ScriptedProviderAction::call(&id.to_string(), "write", arguments.clone());
+    let beat = |(id, arguments): (usize, &Value)| {
+        ScriptedProviderAction::call(&id.to_string(), "write", arguments.clone())
+    };
     stage.provider.then(calls.iter().enumerate().map(beat));
     stage.provider.then([ScriptedProviderAction::text("done")]);
     session.turn("x", &Cancel::new()).await;
@@ -288,8 +292,8 @@ struct Kept {
     rules: Mutex<Vec<SessionRule>>,
 }
 
-impl KeepAnswers for Kept {
-    fn keep(&self, rule: &SessionRule) -> Result<String> {
+impl AnswerStore for Kept {
+    fn save_answer(&self, rule: &SessionRule) -> Result<String> {
         if self.fails {
             return Err(jaato_types::Error::new(ErrorKind::Io, "the disk is full"));
         }
@@ -307,7 +311,7 @@ async fn what_holds_for_good_is_written_down_or_holds_for_the_session_and_says_s
         let stage = stage();
         let kept = Arc::new(Kept { fails, ..Kept::default() });
         let mut setup = TestStage::setup();
-        setup.rules = Arc::new(SessionRules::default().kept_by(kept.clone()));
+        setup.rules = Arc::new(SessionRules::default().with_answer_store(kept.clone()));
         let mut session = stage.start(setup).unwrap();
         stage.person.answers([like(Is::AllowAlways, 0)]);
         for _ in 0..2 {

@@ -3,12 +3,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::{Expect, expect};
-use jaato_policy::{AllowedTool, RuleConditions, RuleLayer, PathPattern, Rule, RuleFile};
-use jaato_session::testing::{ScriptedProviderAction, ConcurrentCallRecord, TestStage, ScriptedTool};
+use jaato_policy::{AllowedTool, PathPattern, Rule, RuleConditions, RuleFile, RuleLayer};
+use jaato_session::testing::{
+    ConcurrentCallRecord, ScriptedProviderAction, ScriptedTool, TestStage,
+};
 use jaato_session::{Cancel, Limits, NamedPaths, Session, SessionSetup, ToolState, TurnReport};
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision as Is};
 use jaato_types::{
-    Data, Error, ErrorKind, Event, Outcome, Output, Part, PluginName, ToolName, ToolResult,
+    DataPart, Error, ErrorKind, Event, Outcome, Output, Part, PluginName, ToolName, ToolResult,
 };
 use serde_json::{Value, json};
 
@@ -16,7 +18,11 @@ type Calls = Vec<(&'static str, Value)>;
 
 /// Runs a turn with one answer with these calls (ids `0`, `1` …) and a final one. Returns the
 /// results.
-async fn play(stage: &TestStage, setup: SessionSetup, calls: Calls) -> (Vec<ToolResult>, TurnReport) {
+async fn play(
+    stage: &TestStage,
+    setup: SessionSetup,
+    calls: Calls,
+) -> (Vec<ToolResult>, TurnReport) {
     let mut session = stage.start(setup).unwrap();
     play_on(stage, &mut session, calls).await
 }
@@ -27,7 +33,9 @@ async fn play_on(
     calls: Calls,
 ) -> (Vec<ToolResult>, TurnReport) {
     let beats = calls.into_iter().enumerate();
-    let beats = beats.map(|(id, (name, arguments))| ScriptedProviderAction::call(&id.to_string(), name, arguments));
+    let beats = beats.map(|(id, (name, arguments))| {
+        ScriptedProviderAction::call(&id.to_string(), name, arguments)
+    });
     stage.provider.then(beats);
     stage.provider.then([ScriptedProviderAction::text("done")]);
     let report = session.turn("x", &Cancel::new()).await;
@@ -127,7 +135,10 @@ async fn arguments_that_are_no_object_are_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_schema_that_is_none_is_the_plugins_fault_and_nobody_elses() {
-    let stage = TestStage::new([ScriptedTool::echo("odd").schema(json!({ "type": 5 })), ScriptedTool::echo("fine")]);
+    let stage = TestStage::new([
+        ScriptedTool::echo("odd").schema(json!({ "type": 5 })),
+        ScriptedTool::echo("fine"),
+    ]);
     let calls = vec![("odd", json!({})), ("fine", json!({}))];
     let (results, _) = play(&stage, TestStage::setup(), calls).await;
     assert_eq!(results[0].content["error"]["kind"], "plugin_misbehaved");
@@ -256,7 +267,8 @@ async fn a_call_typed_by_a_person_is_not_asked_and_joins_no_history() {
 
 #[tokio::test(start_paused = true)]
 async fn safe_calls_run_together_others_alone_and_results_keep_call_order() {
-    let stage = TestStage::new([ScriptedTool::sleeper("read"), ScriptedTool::sleeper("write").writing()]);
+    let stage =
+        TestStage::new([ScriptedTool::sleeper("read"), ScriptedTool::sleeper("write").writing()]);
     let setup = TestStage::setup();
     setup.rules.lock().allow_all = true;
     let ms = |ms: u64| json!({ "ms": ms });
@@ -437,7 +449,9 @@ async fn an_output_without_a_long_text_is_shown_as_head_and_tail_of_its_json() {
 #[tokio::test(start_paused = true)]
 async fn a_long_error_is_cut_too_and_raw_bytes_go_to_a_file() {
     let stage = TestStage::new([
-        ScriptedTool::new("loud", |_, _| async { Err::<Output, _>(Error::failed("e".repeat(1_000_000))) }),
+        ScriptedTool::new("loud", |_, _| async {
+            Err::<Output, _>(Error::failed("e".repeat(1_000_000)))
+        }),
         ScriptedTool::new("image", |_, _| async {
             Ok(Output { bytes: vec![1, 2, 3], ..Output::json(json!({ "width": 1 })) })
         }),
@@ -452,14 +466,15 @@ async fn a_long_error_is_cut_too_and_raw_bytes_go_to_a_file() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_tool_attached_stands_beside_its_result_and_not_in_it() {
-    let image = || Data { name: Some("moon.png".to_owned()), ..Data::blob("image/png", "b1") };
+    let image =
+        || DataPart { name: Some("moon.png".to_owned()), ..DataPart::blob("image/png", "b1") };
     let stage = TestStage::new([ScriptedTool::new("draw", move |_, _| {
-        let attachments = vec![image(), Data::blob("text/plain", "b2")];
+        let attachments = vec![image(), DataPart::blob("text/plain", "b2")];
         async { Ok(Output { attachments, ..Output::json(json!({ "width": 1 })) }) }
     })]);
     let calls = vec![("draw", json!({}))];
     let (results, _) = play(&stage, TestStage::setup(), calls).await;
-    assert_eq!(results[0].attachments, [image(), Data::blob("text/plain", "b2")]);
+    assert_eq!(results[0].attachments, [image(), DataPart::blob("text/plain", "b2")]);
     assert_eq!(Value::Object(results[0].content.clone()), json!({ "width": 1 }));
 }
 
@@ -486,9 +501,9 @@ async fn a_call_runs_while_the_next_of_the_answer_is_being_decided() {
     let stage = TestStage::new([touch]);
     // The second prompt is never answered.
     stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
-    stage
-        .provider
-        .then((0..2).map(|id| ScriptedProviderAction::call(&id.to_string(), "touch", json!({ "ms": 10 + id }))));
+    stage.provider.then((0..2).map(|id| {
+        ScriptedProviderAction::call(&id.to_string(), "touch", json!({ "ms": 10 + id }))
+    }));
     let mut session = stage.start(TestStage::setup()).unwrap();
     let cancel = Cancel::new();
     let stop = async {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
+use jaato_session::testing::{ScriptedProviderAction, ScriptedTool, TestStage};
 use jaato_session::{Cancel, History, Session, SessionSetup, TurnReport};
 use jaato_types::{Delta, Error, ErrorKind, Event, Outcome};
 use serde_json::json;
@@ -85,7 +85,8 @@ async fn while_waiting_for_the_next_attempt() {
 
 #[tokio::test(start_paused = true)]
 async fn while_tools_run_each_open_call_gets_a_result_that_says_so() {
-    let stage = TestStage::new([ScriptedTool::sleeper("read"), ScriptedTool::sleeper("write").writing()]);
+    let stage =
+        TestStage::new([ScriptedTool::sleeper("read"), ScriptedTool::sleeper("write").writing()]);
     let ms = |ms: u64| json!({ "ms": ms });
     stage.provider.then([
         ScriptedProviderAction::text("working"),
@@ -134,7 +135,11 @@ async fn while_a_person_is_asked() {
 #[tokio::test(start_paused = true)]
 async fn what_is_emitted_afterwards_reaches_nobody() {
     let stage = TestStage::new([]);
-    stage.provider.then([ScriptedProviderAction::text("seen"), ScriptedProviderAction::Wait(1_000), ScriptedProviderAction::text("unseen")]);
+    stage.provider.then([
+        ScriptedProviderAction::text("seen"),
+        ScriptedProviderAction::Wait(1_000),
+        ScriptedProviderAction::text("unseen"),
+    ]);
     cancelled_after(&stage, TestStage::setup(), 500).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(stage.events.text(), "seen");
@@ -164,7 +169,10 @@ async fn a_turn_whose_future_is_dropped_leaves_a_session_that_goes_on() {
     let cancel = Cancel::new();
     let turn = tokio::time::timeout(Duration::from_millis(100), session.turn("x", &cancel));
     turn.await.unwrap_err();
-    stage.provider.then([ScriptedProviderAction::Shown(Delta::notice("hm")), ScriptedProviderAction::text("fine")]);
+    stage.provider.then([
+        ScriptedProviderAction::Shown(Delta::notice("hm")),
+        ScriptedProviderAction::text("fine"),
+    ]);
     assert_eq!(session.turn("y", &Cancel::new()).await.outcome, Outcome::Done);
     History::restore(session.history().entries().iter().cloned()).unwrap();
 }

@@ -4,8 +4,10 @@
 use std::sync::Arc;
 
 use jaato_config::Dollars;
-use jaato_session::testing::{ScriptedProviderAction, ScriptedProvider, TestStage, ScriptedTool};
-use jaato_session::{AnsweringModel, Cancel, Caps, MARK_CAP, ModelSetup, SessionSetup, SessionUsage};
+use jaato_session::testing::{ScriptedProvider, ScriptedProviderAction, ScriptedTool, TestStage};
+use jaato_session::{
+    AnsweringModel, Cancel, Caps, MARK_CAP, ModelSetup, SessionSetup, SessionUsage,
+};
 use jaato_types::{Error, ErrorKind, Event, ModelId, Outcome, Price, Usage};
 use serde_json::json;
 
@@ -38,7 +40,9 @@ async fn a_cost_is_worked_out_where_the_server_does_not_say_it() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     stage.provider.then([ScriptedProviderAction::call("1", "look", json!({})), used(2, 1)]);
     let said = Usage { prompt_tokens: 5, cost_micro_usd: Some(7), ..Usage::default() };
-    stage.provider.then([ScriptedProviderAction::text("done"), ScriptedProviderAction::Usage(said)]);
+    stage
+        .provider
+        .then([ScriptedProviderAction::text("done"), ScriptedProviderAction::Usage(said)]);
     let mut session = stage.start(setup(Caps::default())).unwrap();
     let report = session.turn("go", &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done);
@@ -128,7 +132,10 @@ async fn a_model_that_takes_over_has_to_have_a_price_too() {
 async fn an_answer_without_tokens_and_one_that_is_cut_short_are_counted_by_their_length() {
     let long = "word ".repeat(400);
     let gone = || Error::new(ErrorKind::Provider, "gone");
-    for beats in [vec![ScriptedProviderAction::text(&long)], vec![ScriptedProviderAction::text(&long), ScriptedProviderAction::Fail(gone())]] {
+    for beats in [
+        vec![ScriptedProviderAction::text(&long)],
+        vec![ScriptedProviderAction::text(&long), ScriptedProviderAction::Fail(gone())],
+    ] {
         let stage = TestStage::new([]);
         stage.provider.then(beats);
         let mut session = stage.start(setup(Caps::default())).unwrap();

@@ -4,7 +4,7 @@
 use futures_util::future::BoxFuture;
 use jaato_session::testing::{ScriptedProviderAction, TestStage};
 use jaato_session::{CallScope, Cancel, CommandCall, SHARED_ANSWERS_MAX, Session};
-use jaato_types::{Data, DataContent, Error, ErrorKind, Event, Outcome, Output, Part, Result};
+use jaato_types::{DataContent, DataPart, Error, ErrorKind, Event, Outcome, Output, Part, Result};
 use serde_json::{Value, json};
 
 fn command(name: &str, share_with_model: bool) -> CommandCall {
@@ -34,7 +34,7 @@ fn told(stage: &TestStage) -> Vec<Value> {
     let request = stage.provider.requests().pop().unwrap();
     let parts = request.messages.into_iter().flat_map(|message| message.parts);
     let json = |part| match part {
-        Part::Data(Data { content: DataContent::Json { json, .. }, .. }) => Some(json),
+        Part::Data(DataPart { content: DataContent::Json { json, .. }, .. }) => Some(json),
         _ => None,
     };
     parts.filter_map(json).collect()
@@ -70,7 +70,10 @@ async fn a_shared_answer_goes_with_the_next_prompt_once_and_another_never() {
     let shared: Vec<_> = stage.events.events().into_iter().filter_map(is_shared).collect();
     assert_eq!(shared, [true, false]);
 
-    stage.provider.then([ScriptedProviderAction::text("one")]).then([ScriptedProviderAction::text("two")]);
+    stage
+        .provider
+        .then([ScriptedProviderAction::text("one")])
+        .then([ScriptedProviderAction::text("two")]);
     session.turn("first", &cancel).await;
     let expected = [json!({ "user_command": "note", "answer": { "kept": 1 } })];
     assert_eq!(told(&stage), expected);

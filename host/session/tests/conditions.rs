@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
+use jaato_session::testing::{ScriptedProviderAction, ScriptedTool, TestStage};
 use jaato_session::{CONDITION_MS_MAX, Cancel, RUNS_BY_THEMSELVES_MAX, Session, ToolState};
 use jaato_types::execution::EnvironmentPart;
 use jaato_types::objects::ObjectsAdd;
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision as Is};
 use jaato_types::{
-    Condition, ConditionAnswer, DataContent, Deciding, Error, Event, Outcome, Output, Part,
-    Request, ToolName,
+    CompletionRequest, Condition, ConditionAnswer, ConditionDecision, DataContent, Error, Event,
+    Outcome, Output, Part, ToolName,
 };
 use serde_json::{Map, Value, json};
 
@@ -36,14 +36,14 @@ fn of(tool: &str) -> Condition {
     Condition::objects_of(ToolName::from(tool))
 }
 
-fn names(request: &Request) -> Vec<&str> {
+fn names(request: &CompletionRequest) -> Vec<&str> {
     let own = ["view_environment", "list_tools", "get_tool_schemas"];
     let names = request.tools.iter().map(|spec| spec.name.as_str());
     names.filter(|name| !own.contains(name)).collect()
 }
 
 /// Returns the data in a request's last message about tools that ran by themselves.
-fn ran(request: &Request) -> Vec<Value> {
+fn ran(request: &CompletionRequest) -> Vec<Value> {
     let parts = request.messages.last().unwrap().parts.iter();
     let values = parts.filter_map(|part| match part {
         Part::Data(data) => match &data.content {
@@ -55,7 +55,7 @@ fn ran(request: &Request) -> Vec<Value> {
     values.filter(|value| value.get("tool_ran_by_itself").is_some()).collect()
 }
 
-fn result(request: &Request) -> Value {
+fn result(request: &CompletionRequest) -> Value {
     let message = request.messages.last().unwrap();
     Value::Object(message.tool_results().next().unwrap().content.clone())
 }
@@ -134,8 +134,16 @@ async fn tools_that_are_found_on_demand_wait_for_their_condition_too() {
     let fry = ScriptedTool::echo("fry").available_if(of("catch"), "once there is fish");
     let stage = TestStage::new([fry.state(ToolState::Inactive), changer("catch")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::call("1", "list_tools", json!({ "category": "system" }))]);
-    stage.provider.then([ScriptedProviderAction::call("2", "get_tool_schemas", json!({ "names": ["fry"] }))]);
+    stage.provider.then([ScriptedProviderAction::call(
+        "1",
+        "list_tools",
+        json!({ "category": "system" }),
+    )]);
+    stage.provider.then([ScriptedProviderAction::call(
+        "2",
+        "get_tool_schemas",
+        json!({ "names": ["fry"] }),
+    )]);
     stage.provider.then(change("3", "catch", 1));
     stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "fry some fish").await;
@@ -161,7 +169,10 @@ async fn a_tool_runs_by_itself_once_for_each_change_and_the_model_is_told() {
     let stage = TestStage::new([changer("catch"), weigh]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.then(change("1", "catch", 1));
-    stage.provider.then([ScriptedProviderAction::call("2", "catch", json!({ "count": 1 })), ScriptedProviderAction::text("more")]);
+    stage.provider.then([
+        ScriptedProviderAction::call("2", "catch", json!({ "count": 1 })),
+        ScriptedProviderAction::text("more"),
+    ]);
     stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "catch fish").await;
     stage.provider.then([ScriptedProviderAction::text("still there")]);
@@ -221,7 +232,8 @@ async fn it_passes_the_same_gate_and_schema_and_events_as_a_call_of_the_model() 
 
 #[tokio::test(start_paused = true)]
 async fn where_nobody_can_be_asked_the_turn_says_so() {
-    let stage = TestStage::new([ScriptedTool::echo("write").writing().run_if(Condition::NoObjects)]);
+    let stage =
+        TestStage::new([ScriptedTool::echo("write").writing().run_if(Condition::NoObjects)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.then([ScriptedProviderAction::text("done")]);
     assert_eq!(turn(&mut session, "go").await, Outcome::Denied);
@@ -260,7 +272,9 @@ async fn a_plugin_is_asked_only_where_the_spec_says_so() {
         let times = counts.fetch_add(1, Ordering::Relaxed);
         async move {
             Ok(match request.deciding {
-                Deciding::Run => ConditionAnswer::yes().with_arguments(json!({ "at": times })),
+                ConditionDecision::Run => {
+                    ConditionAnswer::yes().with_arguments(json!({ "at": times }))
+                }
                 _ if times > 2 => ConditionAnswer::yes(),
                 _ => ConditionAnswer::no().because("when I say so"),
             })
@@ -288,7 +302,8 @@ async fn a_plugin_is_asked_only_where_the_spec_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn a_plugin_that_fails_or_is_silent_holds_nothing_up_and_is_told_of_once() {
-    let broken = ScriptedTool::echo("broken").answers(|_, _| async { Err(Error::failed("no idea")) });
+    let broken =
+        ScriptedTool::echo("broken").answers(|_, _| async { Err(Error::failed("no idea")) });
     let silent = ScriptedTool::echo("silent").answers(|_, _| std::future::pending());
     let wrong = ScriptedTool::echo("wrong")
         .answers(|_, _| async { Ok(ConditionAnswer::yes().with_arguments(json!("all"))) });
@@ -360,10 +375,16 @@ async fn tools_that_are_replaced_keep_what_is_known_of_their_conditions() {
     let fry = || ScriptedTool::echo("fry").available_if(of("catch"), "once there is fish");
     let stage = TestStage::new([fry().state(ToolState::Inactive), changer("catch")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::call("1", "get_tool_schemas", json!({ "names": ["fry"] }))]);
+    stage.provider.then([ScriptedProviderAction::call(
+        "1",
+        "get_tool_schemas",
+        json!({ "names": ["fry"] }),
+    )]);
     stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "fry").await;
-    stage.tools.replace([ScriptedTool::echo("fry").state(ToolState::Inactive), changer("catch")], "bare");
+    stage
+        .tools
+        .replace([ScriptedTool::echo("fry").state(ToolState::Inactive), changer("catch")], "bare");
     stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "and without a condition?").await;
     stage.tools.replace([changer("catch")], "gone");
@@ -390,7 +411,8 @@ async fn a_tool_is_offered_where_the_environment_has_what_it_needs() {
     let tools = [
         ScriptedTool::echo("a"),
         ScriptedTool::echo("b").available_if(has(EnvironmentPart::Shell), "where commands run"),
-        ScriptedTool::echo("c").available_if(has(EnvironmentPart::Terminals), "where terminals are"),
+        ScriptedTool::echo("c")
+            .available_if(has(EnvironmentPart::Terminals), "where terminals are"),
         ScriptedTool::echo("d").available_if(has(EnvironmentPart::Unknown), "some day"),
         ScriptedTool::echo("e"),
     ];

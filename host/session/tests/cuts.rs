@@ -2,9 +2,11 @@
 //! pauses.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use jaato_session::testing::{ScriptedProviderAction, ScriptedGcAction, TestStage, ScriptedTool};
+use jaato_session::testing::{ScriptedGcAction, ScriptedProviderAction, ScriptedTool, TestStage};
 use jaato_session::{Cancel, ModelCapabilities, Session, ToolState};
-use jaato_types::{FinishReason, Message, ModelId, Opaque, Outcome, Part, Request, TOOLS_CHANGED};
+use jaato_types::{
+    CompletionRequest, FinishReason, Message, ModelId, OpaqueData, Outcome, Part, TOOLS_CHANGED,
+};
 use serde_json::json;
 
 async fn turn(session: &mut Session, prompt: &str) -> Outcome {
@@ -13,14 +15,14 @@ async fn turn(session: &mut Session, prompt: &str) -> Outcome {
 
 fn signed() -> [ScriptedProviderAction; 4] {
     [
-        ScriptedProviderAction::Unseen(Part::thought("hm").signed("t")),
+        ScriptedProviderAction::Unseen(Part::thought("hm").with_signature("t")),
         ScriptedProviderAction::Unseen(Part::opaque(json!({ "id": "rs_1" }))),
-        ScriptedProviderAction::Unseen(Part::text("yes").signed("s")),
-        ScriptedProviderAction::Unseen(Part::text("").signed("end")),
+        ScriptedProviderAction::Unseen(Part::text("yes").with_signature("s")),
+        ScriptedProviderAction::Unseen(Part::text("").with_signature("end")),
     ]
 }
 
-fn names(request: &Request) -> Vec<&str> {
+fn names(request: &CompletionRequest) -> Vec<&str> {
     request.tools.iter().map(|spec| spec.name.as_str()).collect()
 }
 
@@ -36,10 +38,10 @@ async fn what_a_model_signed_goes_back_to_it_with_its_name_on_it() {
     let item = json!({ "id": "rs_1" });
     let (provider, model) = ("test".to_owned(), "model".to_owned());
     let expected = [
-        Part::thought("hm").signed("t"),
-        Part::Opaque(Opaque { provider, model, item }),
-        Part::text("yes").signed("s"),
-        Part::text("").signed("end"),
+        Part::thought("hm").with_signature("t"),
+        Part::Opaque(OpaqueData { provider, model, item }),
+        Part::text("yes").with_signature("s"),
+        Part::text("").with_signature("end"),
     ];
     assert_eq!(requests[1].messages[1].parts, expected);
     assert_eq!(requests[0].messages[..], requests[1].messages[..1]);
@@ -62,8 +64,11 @@ async fn a_signature_of_a_megabyte_goes_back_whole() {
     let stage = TestStage::new([]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let signature = "s".repeat(1024 * 1024);
-    let signed = Part::thought("hm").signed(signature.as_str());
-    stage.provider.then([ScriptedProviderAction::Unseen(signed.clone()), ScriptedProviderAction::text("yes")]);
+    let signed = Part::thought("hm").with_signature(signature.as_str());
+    stage.provider.then([
+        ScriptedProviderAction::Unseen(signed.clone()),
+        ScriptedProviderAction::text("yes"),
+    ]);
     stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "one").await;
     assert_eq!(turn(&mut session, "two").await, Outcome::Done);
@@ -131,7 +136,10 @@ async fn a_collection_is_a_cut_and_lists_the_tools_anew() {
 async fn an_answer_that_its_server_paused_goes_on_and_is_one() {
     let stage = TestStage::new([]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    let beats = [ScriptedProviderAction::text("one "), ScriptedProviderAction::Finish(FinishReason::Paused)];
+    let beats = [
+        ScriptedProviderAction::text("one "),
+        ScriptedProviderAction::Finish(FinishReason::Paused),
+    ];
     stage.provider.then(beats);
     stage.provider.then([ScriptedProviderAction::text("two")]);
     let report = session.turn("count", &Cancel::new()).await;
@@ -143,7 +151,10 @@ async fn an_answer_that_its_server_paused_goes_on_and_is_one() {
     assert_eq!(session.history().messages().last(), Some(&whole));
 
     // The next request fails, and the partial answer stays.
-    stage.provider.then([ScriptedProviderAction::text("three "), ScriptedProviderAction::Finish(FinishReason::Paused)]);
+    stage.provider.then([
+        ScriptedProviderAction::text("three "),
+        ScriptedProviderAction::Finish(FinishReason::Paused),
+    ]);
     stage.provider.then([ScriptedProviderAction::Fail(jaato_types::Error::failed("gone"))]);
     let report = session.turn("more", &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Failed);
@@ -159,7 +170,9 @@ async fn a_refusal_and_a_full_window_end_the_turn_in_words_of_their_own() {
     for (reason, outcome, says) in ends {
         let stage = TestStage::new([]);
         let mut session = stage.start(TestStage::setup()).unwrap();
-        stage.provider.then([ScriptedProviderAction::text("well"), ScriptedProviderAction::Finish(reason)]);
+        stage
+            .provider
+            .then([ScriptedProviderAction::text("well"), ScriptedProviderAction::Finish(reason)]);
         let report = session.turn("go", &Cancel::new()).await;
         assert_eq!(report.outcome, outcome);
         let error = report.error.unwrap();

@@ -1,7 +1,7 @@
 //! Streaming: deltas, completions, and providers that get them wrong.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
+use jaato_session::testing::{ScriptedProviderAction, ScriptedTool, TestStage};
 use jaato_session::{Cancel, Session};
 use jaato_types::{Delta, Event, Outcome, Part, ToolCall, ToolResult};
 use serde_json::{Map, json};
@@ -29,16 +29,33 @@ async fn check(beats: Vec<ScriptedProviderAction>, answer: &str, seen: &str, not
 
 #[tokio::test(start_paused = true)]
 async fn lost_deltas_are_shown_at_the_end() {
-    check(vec![shown("one "), ScriptedProviderAction::Unseen(Part::text("one two"))], "one two", "one two", "").await;
+    check(
+        vec![shown("one "), ScriptedProviderAction::Unseen(Part::text("one two"))],
+        "one two",
+        "one two",
+        "",
+    )
+    .await;
     check(vec![ScriptedProviderAction::Unseen(Part::text("all"))], "all", "all", "").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_completion_wins_over_its_deltas_and_the_person_is_told() {
     let notice = "host: the provider's final answer differs from what it streamed\n";
-    check(vec![shown("two"), ScriptedProviderAction::Unseen(Part::text("one"))], "one", "twoone", notice).await;
-    check(vec![shown("longer"), ScriptedProviderAction::Unseen(Part::text("long"))], "long", "longerlong", notice)
-        .await;
+    check(
+        vec![shown("two"), ScriptedProviderAction::Unseen(Part::text("one"))],
+        "one",
+        "twoone",
+        notice,
+    )
+    .await;
+    check(
+        vec![shown("longer"), ScriptedProviderAction::Unseen(Part::text("long"))],
+        "long",
+        "longerlong",
+        notice,
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,7 +146,10 @@ async fn what_a_model_cannot_say_is_dropped_and_bad_names_are_made_acceptable() 
 async fn a_part_of_a_newer_provider_is_kept_and_given_back_as_it_was() {
     let smell = json!({ "type": "smell", "of": "roses" }).as_object().unwrap().clone();
     let stage = TestStage::new([]);
-    stage.provider.then([ScriptedProviderAction::Unseen(Part::Unknown(smell.clone())), ScriptedProviderAction::text("a rose")]);
+    stage.provider.then([
+        ScriptedProviderAction::Unseen(Part::Unknown(smell.clone())),
+        ScriptedProviderAction::text("a rose"),
+    ]);
     stage.provider.then([ScriptedProviderAction::text("again")]);
     let mut session = play(&stage).await;
     let report = session.turn("y", &Cancel::new()).await;

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::collecting::*;
-use jaato_session::testing::{ScriptedProviderAction, ScriptedGcAction, TestStage, ScriptedTool};
+use jaato_session::testing::{ScriptedGcAction, ScriptedProviderAction, ScriptedTool, TestStage};
 use jaato_session::{Cancel, GcReport, GcSettings, MessageMark, OVERFLOWS_MAX, WindowOrigin};
 use jaato_types::{ErrorKind, Event, GcPlan, GcReason, Outcome};
 use serde_json::json;
@@ -14,7 +14,10 @@ async fn at_the_threshold_old_turns_go_and_the_record_keeps_them() {
     let mut session = after_turns(&stage, TestStage::setup(), 2).await;
     assert!(stage.gc.requests().is_empty(), "nothing is asked before it is needed");
     // 7,990 and 10, and a few for the next prompt.
-    stage.provider.then([ScriptedProviderAction::text("so"), used(7_989)]).then([ScriptedProviderAction::text("done"), used(300)]);
+    stage
+        .provider
+        .then([ScriptedProviderAction::text("so"), used(7_989)])
+        .then([ScriptedProviderAction::text("done"), used(300)]);
     turn(&mut session, "prompt 2").await;
     turn(&mut session, "prompt 3").await;
     let asked = stage.gc.requests();
@@ -37,7 +40,10 @@ async fn below_the_threshold_nothing_is_asked() {
     let stage = TestStage::new([]);
     stage.gc.does([ScriptedGcAction::keeping(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 2).await;
-    stage.provider.then([ScriptedProviderAction::text("so"), used(7_950)]).then([ScriptedProviderAction::text("done")]);
+    stage
+        .provider
+        .then([ScriptedProviderAction::text("so"), used(7_950)])
+        .then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "x").await;
     turn(&mut session, "y").await;
     assert!(stage.gc.requests().is_empty());
@@ -75,7 +81,10 @@ async fn it_runs_by_itself_only_where_it_may() {
     let stage = TestStage::new([]);
     stage.gc.does([ScriptedGcAction::keeping(1)]);
     let mut session = after_turns(&stage, setup(settings), 2).await;
-    stage.provider.then([ScriptedProviderAction::text("so"), used(9_000)]).then([ScriptedProviderAction::text("so"), used(9_001)]);
+    stage
+        .provider
+        .then([ScriptedProviderAction::text("so"), used(9_000)])
+        .then([ScriptedProviderAction::text("so"), used(9_001)]);
     turn(&mut session, "x").await;
     turn(&mut session, "y").await;
     assert!(stage.gc.requests().is_empty());
@@ -259,8 +268,14 @@ async fn finished_turns_go_before_the_open_one_is_touched() {
     let mut session = after_turns(&stage, TestStage::setup(), 2).await;
     stage.provider.then([ScriptedProviderAction::text("so"), used(8_500)]);
     turn(&mut session, "prompt 2").await;
-    let look = |id: &str, tokens| [ScriptedProviderAction::call(id, "look", json!({ "n": id })), used(tokens)];
-    stage.provider.then(look("1", 9_000)).then(look("2", 9_600)).then([ScriptedProviderAction::text("done")]);
+    let look = |id: &str, tokens| {
+        [ScriptedProviderAction::call(id, "look", json!({ "n": id })), used(tokens)]
+    };
+    stage
+        .provider
+        .then(look("1", 9_000))
+        .then(look("2", 9_600))
+        .then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "prompt 3").await;
     let reasons: Vec<_> = stage.gc.requests().iter().map(|asked| asked.reason).collect();
     assert_eq!(reasons, [GcReason::Threshold, GcReason::ContextLimit]);
@@ -274,13 +289,19 @@ async fn the_model_is_told_where_turns_are_missing_and_the_request_stays_as_it_i
     let stage = TestStage::new([]);
     stage.gc.does([ScriptedGcAction::keeping(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 2).await;
-    stage.provider.then([ScriptedProviderAction::text("so"), used(9_000)]).then([ScriptedProviderAction::text("done"), used(300)]);
+    stage
+        .provider
+        .then([ScriptedProviderAction::text("so"), used(9_000)])
+        .then([ScriptedProviderAction::text("done"), used(300)]);
     turn(&mut session, "prompt 2").await;
     turn(&mut session, "prompt 3").await;
     let first = last_request(&stage);
     let told: Vec<String> = first.messages.iter().map(jaato_types::Message::text).collect();
     assert_eq!(told, [format!("{REMOVED}prompt 3")]);
-    stage.provider.then([ScriptedProviderAction::text("done"), used(9_000)]).then([ScriptedProviderAction::text("done")]);
+    stage
+        .provider
+        .then([ScriptedProviderAction::text("done"), used(9_000)])
+        .then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "prompt 4").await;
     assert_eq!(last_request(&stage).messages[..1], first.messages[..]);
     // After another collection the note appears once, at the new position.

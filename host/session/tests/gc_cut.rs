@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::collecting::*;
-use jaato_session::testing::{ScriptedProviderAction, ScriptedGcAction, TestStage, ScriptedTool};
-use jaato_types::{Outcome, Output, Part, Request, Role};
+use jaato_session::testing::{ScriptedGcAction, ScriptedProviderAction, ScriptedTool, TestStage};
+use jaato_types::{CompletionRequest, Outcome, Output, Part, Role};
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
@@ -12,7 +12,10 @@ async fn a_prompt_that_is_too_large_is_sent_as_head_and_tail_for_ever_the_same()
     let setup = TestStage::setup_of(8_192);
     let mut session = after_turns(&stage, setup, 2).await;
     let prompt = format!("the beginning {} the end", "0123456789".repeat(105_000));
-    stage.provider.then([ScriptedProviderAction::text("I see"), used(3_400)]).then([ScriptedProviderAction::text("yes")]);
+    stage
+        .provider
+        .then([ScriptedProviderAction::text("I see"), used(3_400)])
+        .then([ScriptedProviderAction::text("yes")]);
     assert_eq!(turn(&mut session, &prompt).await.outcome, Outcome::Done);
     let sent = last_request(&stage).messages.pop().unwrap().text();
     assert!(sent.starts_with("the beginning 0123") && sent.ends_with(" the end"));
@@ -57,7 +60,8 @@ fn loud(name: &str) -> ScriptedTool {
 #[tokio::test(start_paused = true)]
 async fn results_that_are_too_large_together_share_what_room_there_is() {
     let stage = TestStage::new([loud("loud"), ScriptedTool::echo("look")]);
-    let calls = (0..6).map(|n| ScriptedProviderAction::call(&format!("call-{n}"), "loud", json!({})));
+    let calls =
+        (0..6).map(|n| ScriptedProviderAction::call(&format!("call-{n}"), "loud", json!({})));
     let small = ScriptedProviderAction::call("small", "look", json!({ "text": "small" }));
     stage.provider.then(calls.chain([small])).then([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
@@ -87,7 +91,11 @@ async fn results_that_are_too_large_together_share_what_room_there_is() {
 async fn a_long_turn_goes_on_with_shorter_results() {
     let stage = TestStage::new([loud("loud")]);
     for number in 0..12 {
-        stage.provider.then([ScriptedProviderAction::call(&format!("c{number}"), "loud", json!({}))]);
+        stage.provider.then([ScriptedProviderAction::call(
+            &format!("c{number}"),
+            "loud",
+            json!({}),
+        )]);
     }
     stage.provider.then([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
@@ -127,10 +135,14 @@ async fn requests_share_their_beginning_but_for_recorded_events() {
     stage.gc.does([ScriptedGcAction::keeping(2)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let mut changed = Vec::new();
-    let (mut before, mut told): (Option<Request>, usize) = (None, 0);
+    let (mut before, mut told): (Option<CompletionRequest>, usize) = (None, 0);
     for number in 0..12 {
         // The first and the second request of the turn.
-        stage.provider.then([ScriptedProviderAction::call(&format!("c{number}"), "loud", json!({}))]);
+        stage.provider.then([ScriptedProviderAction::call(
+            &format!("c{number}"),
+            "loud",
+            json!({}),
+        )]);
         stage.provider.then([ScriptedProviderAction::text("done")]);
         let from = stage.provider.requests().len();
         turn(&mut session, &format!("prompt {number}")).await;
@@ -152,7 +164,7 @@ async fn requests_share_their_beginning_but_for_recorded_events() {
 }
 
 /// Returns the notes in front of a request's prompt.
-fn notes(request: &Request) -> Vec<String> {
+fn notes(request: &CompletionRequest) -> Vec<String> {
     let parts = &request.messages[0].parts;
     let texts = parts.iter().filter_map(|part| match part {
         Part::Text { text, .. } if text.starts_with("[Left out here") => Some(text.clone()),
@@ -168,7 +180,11 @@ async fn a_turn_of_many_small_results_goes_on_in_a_small_window_without_its_olde
     });
     let stage = TestStage::new([small]);
     for number in 0..200 {
-        stage.provider.then([ScriptedProviderAction::call(&format!("c{number}"), "small", json!({}))]);
+        stage.provider.then([ScriptedProviderAction::call(
+            &format!("c{number}"),
+            "small",
+            json!({}),
+        )]);
     }
     stage.provider.then([ScriptedProviderAction::text("done")]);
     let mut setup = TestStage::setup_of(4_096);
@@ -213,7 +229,11 @@ async fn a_turn_of_many_small_results_goes_on_in_a_small_window_without_its_olde
 async fn large_results_are_cut_before_any_call_goes() {
     let stage = TestStage::new([loud("loud")]);
     for number in 0..3 {
-        stage.provider.then([ScriptedProviderAction::call(&format!("c{number}"), "loud", json!({}))]);
+        stage.provider.then([ScriptedProviderAction::call(
+            &format!("c{number}"),
+            "loud",
+            json!({}),
+        )]);
     }
     stage.provider.then([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();

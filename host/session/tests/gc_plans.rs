@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::collecting::*;
-use jaato_session::testing::{ScriptedProviderAction, ScriptedGcAction, TestStage, ScriptedTool};
+use jaato_session::testing::{ScriptedGcAction, ScriptedProviderAction, ScriptedTool, TestStage};
 use jaato_session::{Cancel, GcSettings, Random, SeededRandom};
 use jaato_types::{Error, ErrorKind, GcPlan, Message, Outcome, Part};
 use serde_json::json;
@@ -80,7 +80,10 @@ async fn a_gc_that_hangs_is_waited_for_so_long_and_once_a_turn() {
     stage.provider.then([ScriptedProviderAction::text("so"), used(9_000)]);
     turn(&mut session, "x").await;
     for number in 0..5 {
-        stage.provider.then([ScriptedProviderAction::call(&number.to_string(), "look", json!({})), used(9_000)]);
+        stage.provider.then([
+            ScriptedProviderAction::call(&number.to_string(), "look", json!({})),
+            used(9_000),
+        ]);
     }
     stage.provider.then([ScriptedProviderAction::text("done")]);
     let start = tokio::time::Instant::now();
@@ -128,7 +131,11 @@ async fn pinned_turns_keep_their_numbers_after_others_went() {
 async fn a_summary_stands_before_what_stays() {
     let stage = TestStage::new([]);
     let summary = Some(Message::user("[before] "));
-    stage.gc.does([ScriptedGcAction::Plan(GcPlan { drop: vec![0, 1, 2, 3], summary, ..GcPlan::default() })]);
+    stage.gc.does([ScriptedGcAction::Plan(GcPlan {
+        drop: vec![0, 1, 2, 3],
+        summary,
+        ..GcPlan::default()
+    })]);
     let mut session = after_turns(&stage, TestStage::setup(), 3).await;
     session.gc(&Cancel::new()).await.unwrap();
     assert_eq!(texts(&session.request()), ["[before] prompt 2", "so"]);

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::collecting::*;
-use jaato_session::testing::{ScriptedProviderAction, ScriptedGcAction, TestStage, ScriptedTool};
+use jaato_session::testing::{ScriptedGcAction, ScriptedProviderAction, ScriptedTool, TestStage};
 use jaato_session::{Session, SessionSetup, WINDOW_WAIT_MS, WindowOrigin};
 use jaato_types::{Error, ErrorKind, GcReason, Outcome, Output};
 use serde_json::json;
@@ -17,7 +17,11 @@ fn unknown(context_limit: u64) -> SessionSetup {
 async fn after_asking(stage: &TestStage, setup: SessionSetup) -> Session {
     let mut session = stage.start(setup).unwrap();
     for prompt_tokens in [1_100, 1_200] {
-        stage.provider.then([ScriptedProviderAction::Wait(500), ScriptedProviderAction::text("so"), used(prompt_tokens)]);
+        stage.provider.then([
+            ScriptedProviderAction::Wait(500),
+            ScriptedProviderAction::text("so"),
+            used(prompt_tokens),
+        ]);
         assert_eq!(turn(&mut session, "x").await.outcome, Outcome::Done);
     }
     session
@@ -33,7 +37,10 @@ async fn what_the_provider_says_of_the_window_counts_from_the_next_request_on() 
         setup.model.origin = origin;
         let mut session = after_asking(&stage, setup).await;
         assert_eq!((session.facts().context_limit, stage.provider.window_asked()), (2_048, 1));
-        stage.provider.then([ScriptedProviderAction::text("so"), used(1_700)]).then([ScriptedProviderAction::text("so"), used(300)]);
+        stage
+            .provider
+            .then([ScriptedProviderAction::text("so"), used(1_700)])
+            .then([ScriptedProviderAction::text("so"), used(300)]);
         turn(&mut session, "y").await;
         turn(&mut session, "z").await;
         let asked = stage.gc.requests();
@@ -49,7 +56,10 @@ async fn a_larger_window_than_the_guess_is_used_too() {
     stage.gc.does([ScriptedGcAction::keeping(1)]);
     stage.provider.tells_window(400_000, 300);
     let mut session = after_asking(&stage, unknown(32_768)).await;
-    stage.provider.then([ScriptedProviderAction::text("so"), used(200_000)]).then([ScriptedProviderAction::text("so")]);
+    stage
+        .provider
+        .then([ScriptedProviderAction::text("so"), used(200_000)])
+        .then([ScriptedProviderAction::text("so")]);
     turn(&mut session, "y").await;
     turn(&mut session, "z").await;
     assert!(stage.gc.requests().is_empty());
@@ -124,7 +134,10 @@ async fn nonsense_and_what_was_refused_count_less_than_what_is_known() {
 
 /// Refuses with unknown words.
 fn refusal() -> ScriptedProviderAction {
-    ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "`http://h` answered 400 (bad request): zu lang"))
+    ScriptedProviderAction::Fail(Error::new(
+        ErrorKind::Provider,
+        "`http://h` answered 400 (bad request): zu lang",
+    ))
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,7 +154,11 @@ async fn a_refusal_near_the_window_is_answered_once_with_less_whatever_it_says()
     // If the provider refuses again, its error counts as it is.
     stage.provider.then([ScriptedProviderAction::text("so"), used(6_000)]);
     turn(&mut session, "y").await;
-    stage.provider.then([refusal()]).then([refusal()]).then([ScriptedProviderAction::text("too late")]);
+    stage
+        .provider
+        .then([refusal()])
+        .then([refusal()])
+        .then([ScriptedProviderAction::text("too late")]);
     let report = turn(&mut session, "z").await;
     assert_eq!(report.outcome, Outcome::Failed);
     assert!(report.error.unwrap().message.ends_with("zu lang"));
@@ -195,7 +212,11 @@ async fn a_person_who_asks_for_room_gets_some_after_a_refusal_and_in_a_full_cont
     stage.gc.does([ScriptedGcAction::dropping([])]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     for number in 0..3 {
-        stage.provider.then([ScriptedProviderAction::call(&format!("c{number}"), "loud", json!({}))]);
+        stage.provider.then([ScriptedProviderAction::call(
+            &format!("c{number}"),
+            "loud",
+            json!({}),
+        )]);
     }
     stage.provider.then([ScriptedProviderAction::text("so"), used(100)]);
     turn(&mut session, "x").await;

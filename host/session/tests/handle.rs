@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
+use jaato_session::testing::{ScriptedProviderAction, ScriptedTool, TestStage};
 use jaato_session::{CallOrigin, CallScope, Cancel, Session, SessionHandle};
 use jaato_types::{ErrorKind, Event, Outcome, ToolName, ToolResult};
 use serde_json::json;
@@ -10,7 +10,12 @@ use serde_json::json;
 /// Returns the origin of a call that a tool makes within its own.
 fn origin_of(scope: &CallScope) -> CallOrigin {
     let (parent, depth) = (Some(scope.call.clone()), scope.depth + 1);
-    CallOrigin { parent, depth, hold: scope.hold.clone(), ..CallOrigin::outside_of_calls("tool-outer".into()) }
+    CallOrigin {
+        parent,
+        depth,
+        hold: scope.hold.clone(),
+        ..CallOrigin::outside_of_calls("tool-outer".into())
+    }
 }
 
 /// Runs a turn in which the model calls `outer`, which calls this tool through the handle. Returns

@@ -1,8 +1,8 @@
 //! What a history accepts and what it refuses, entry by entry.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use jaato_session::{HistoryEntry, History, HistoryError, MessageMark};
-use jaato_types::{CallId, Data, Message, Part, Role, ToolCall, ToolResult};
+use jaato_session::{History, HistoryEntry, HistoryError, MessageMark};
+use jaato_types::{CallId, DataPart, Message, Part, Role, ToolCall, ToolResult};
 use serde_json::{Map, json};
 
 fn call(id: &str) -> Part {
@@ -15,7 +15,7 @@ fn result(id: &str) -> Part {
 }
 
 fn data() -> Part {
-    Part::Data(Data::blob("image/png", "b1"))
+    Part::Data(DataPart::blob("image/png", "b1"))
 }
 
 fn text() -> Part {

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use expect_test::{Expect, expect};
 use jaato_policy::AllowedTool;
-use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
+use jaato_session::testing::{ScriptedProviderAction, ScriptedTool, TestStage};
 use jaato_session::{
     ADDITION_TOKENS_MAX, ADDITIONS_TOKENS_MAX, CallOrigin, Cancel, HOOK_FAILURES_MAX, Session,
     SessionSetup, TurnReport,
 };
 use jaato_types::hooks::{HOOK_MS_MAX, Hook, Preview};
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision as Is};
-use jaato_types::{DataContent, Error, Event, Outcome, Part, Request, ToolName};
+use jaato_types::{CompletionRequest, DataContent, Error, Event, Outcome, Part, ToolName};
 use serde_json::{Value, json};
 
 /// Creates a tool that takes a text and needs permission.
@@ -76,7 +76,7 @@ fn happened(stage: &TestStage) -> String {
 }
 
 /// Returns the data in a request's newest message.
-fn data(request: &Request) -> Vec<Value> {
+fn data(request: &CompletionRequest) -> Vec<Value> {
     let parts = request.messages.last().unwrap().parts.iter();
     let values = parts.filter_map(|part| match part {
         Part::Data(data) => match &data.content {

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use jaato_session::testing::{ScriptedProviderAction, ScriptedProvider, TestStage, ScriptedTool};
-use jaato_session::{AnsweringModel, Cancel, ModelSetup, ModelCapabilities, SessionSetup};
-use jaato_types::{Data, Error, ErrorKind, Event, ModelId, Outcome, Part, Usage};
+use jaato_session::testing::{ScriptedProvider, ScriptedProviderAction, ScriptedTool, TestStage};
+use jaato_session::{AnsweringModel, Cancel, ModelCapabilities, ModelSetup, SessionSetup};
+use jaato_types::{DataPart, Error, ErrorKind, Event, ModelId, Outcome, Part, Usage};
 use serde_json::json;
 
 fn other() -> ModelSetup {
@@ -24,7 +24,10 @@ fn changes(stage: &TestStage) -> Vec<(String, Vec<String>)> {
 #[tokio::test(start_paused = true)]
 async fn the_conversation_goes_on_without_what_only_its_maker_understands() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
-    stage.provider.then([ScriptedProviderAction::Thought("hm".to_owned()), ScriptedProviderAction::call("1", "look", json!({}))]);
+    stage.provider.then([
+        ScriptedProviderAction::Thought("hm".to_owned()),
+        ScriptedProviderAction::call("1", "look", json!({})),
+    ]);
     stage.provider.then([ScriptedProviderAction::text("blue")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     session.turn("what colour?", &Cancel::new()).await;
@@ -49,12 +52,14 @@ async fn the_conversation_goes_on_without_what_only_its_maker_understands() {
 async fn a_file_that_the_next_model_cannot_look_at_is_said() {
     let stage = TestStage::new([]);
     let mut setup = TestStage::setup();
-    setup.model.takes =
-        ModelCapabilities { media_types: vec!["image/*".to_owned()], ..ModelCapabilities::default() };
+    setup.model.takes = ModelCapabilities {
+        media_types: vec!["image/*".to_owned()],
+        ..ModelCapabilities::default()
+    };
     stage.provider.then([ScriptedProviderAction::text("a cat")]);
     let mut session = stage.start(setup).unwrap();
     let mut prompt = jaato_session::UserPrompt::from("what is it?");
-    prompt.files.push(Part::Data(Data::blob("image/png", "0".repeat(64))));
+    prompt.files.push(Part::Data(DataPart::blob("image/png", "0".repeat(64))));
     session.turn(prompt, &Cancel::new()).await;
     session.change_model(other(), Arc::<ScriptedProvider>::default());
     let told = &changes(&stage)[0].1;
@@ -63,15 +68,23 @@ async fn a_file_that_the_next_model_cannot_look_at_is_said() {
 
 fn with_fallback(next: &Arc<ScriptedProvider>) -> SessionSetup {
     let provider = Arc::clone(next) as _;
-    SessionSetup { fallbacks: vec![AnsweringModel { model: other(), provider }], ..TestStage::setup() }
+    SessionSetup {
+        fallbacks: vec![AnsweringModel { model: other(), provider }],
+        ..TestStage::setup()
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_model_that_fails_for_good_is_replaced_and_it_is_said() {
     let stage = TestStage::new([]);
-    stage.provider.then([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "no such model"))]);
+    stage
+        .provider
+        .then([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "no such model"))]);
     let next = Arc::new(ScriptedProvider::default());
-    next.then([ScriptedProviderAction::text("here"), ScriptedProviderAction::Usage(Usage { prompt_tokens: 3, ..Usage::default() })]);
+    next.then([
+        ScriptedProviderAction::text("here"),
+        ScriptedProviderAction::Usage(Usage { prompt_tokens: 3, ..Usage::default() }),
+    ]);
     next.then([ScriptedProviderAction::text("again")]);
     let mut session = stage.start(with_fallback(&next)).unwrap();
     let report = session.turn("go", &Cancel::new()).await;

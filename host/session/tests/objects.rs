@@ -2,10 +2,10 @@
 //! tool.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use jaato_session::testing::{ScriptedProviderAction, ScriptedGcAction, TestStage, ScriptedTool};
+use jaato_session::testing::{ScriptedGcAction, ScriptedProviderAction, ScriptedTool, TestStage};
 use jaato_session::{Cancel, Session};
 use jaato_types::objects::ObjectsAdd;
-use jaato_types::{DataContent, Event, Output, Part, Request};
+use jaato_types::{CompletionRequest, DataContent, Event, Output, Part};
 use serde_json::{Map, Value, json};
 
 fn object(value: Value) -> Map<String, Value> {
@@ -35,7 +35,7 @@ fn remover() -> ScriptedTool {
 }
 
 /// Returns the environment in a request's last message.
-fn shown(request: &Request) -> Option<Value> {
+fn shown(request: &CompletionRequest) -> Option<Value> {
     request.messages.last()?.parts.iter().find_map(|part| match part {
         Part::Data(data) => match &data.content {
             DataContent::Json { json, .. } => Some(json.clone()),
@@ -45,7 +45,7 @@ fn shown(request: &Request) -> Option<Value> {
     })
 }
 
-fn names(request: &Request) -> Vec<&str> {
+fn names(request: &CompletionRequest) -> Vec<&str> {
     request.tools.iter().map(|spec| spec.name.as_str()).collect()
 }
 
@@ -81,10 +81,18 @@ async fn clients_are_shown_the_mapped_fields_and_the_model_the_whole() {
 async fn the_model_is_shown_what_is_new_and_only_once() {
     let stage = TestStage::new([finder(), remover()]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::call("1", "query", json!({ "of": "pets", "rows": 2 }))]);
+    stage.provider.then([ScriptedProviderAction::call(
+        "1",
+        "query",
+        json!({ "of": "pets", "rows": 2 }),
+    )]);
     stage.provider.then([ScriptedProviderAction::text("two, see query_2")]);
     turn(&mut session, "find pets").await;
-    stage.provider.then([ScriptedProviderAction::call("2", "query", json!({ "of": "plants", "rows": 1 }))]);
+    stage.provider.then([ScriptedProviderAction::call(
+        "2",
+        "query",
+        json!({ "of": "plants", "rows": 1 }),
+    )]);
     stage.provider.then([ScriptedProviderAction::text("one")]);
     turn(&mut session, "and plants").await;
     stage.provider.then([ScriptedProviderAction::call("3", "forget", json!({}))]);
@@ -120,7 +128,11 @@ async fn the_model_is_shown_what_is_new_and_only_once() {
 async fn clients_are_told_of_results_with_their_references_and_of_nothing_else() {
     let stage = TestStage::new([finder(), remover()]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::call("1", "query", json!({ "of": "pets", "rows": 1 }))]);
+    stage.provider.then([ScriptedProviderAction::call(
+        "1",
+        "query",
+        json!({ "of": "pets", "rows": 1 }),
+    )]);
     stage.provider.then([ScriptedProviderAction::call("2", "forget", json!({}))]);
     stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "find and forget").await;
@@ -165,21 +177,33 @@ async fn a_result_without_objects_is_told_to_nobody_and_one_that_says_the_same_a
 async fn objects_are_looked_at_by_a_tool_that_comes_with_them() {
     let stage = TestStage::new([finder()]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::call("1", "query", json!({ "of": "pets", "rows": 60 }))]);
+    stage.provider.then([ScriptedProviderAction::call(
+        "1",
+        "query",
+        json!({ "of": "pets", "rows": 60 }),
+    )]);
     let view = json!({ "tool_names": ["query"], "metadata_key": "collection", "metadata_value": "pets", "skip": 58 });
     stage.provider.then([ScriptedProviderAction::call("2", "view_environment", view)]);
     let none = json!({ "tool_names": ["other"] });
     stage.provider.then([ScriptedProviderAction::call("3", "view_environment", none)]);
-    stage.provider.then([ScriptedProviderAction::call("4", "view_environment", json!({ "metadata_key": "x" }))]);
+    stage.provider.then([ScriptedProviderAction::call(
+        "4",
+        "view_environment",
+        json!({ "metadata_key": "x" }),
+    )]);
     let null = json!({ "metadata_key": "collection", "metadata_value": null });
     stage.provider.then([ScriptedProviderAction::call("5", "view_environment", null)]);
-    stage.provider.then([ScriptedProviderAction::call("6", "view_environment", json!({ "skip": 1e25 }))]);
+    stage.provider.then([ScriptedProviderAction::call(
+        "6",
+        "view_environment",
+        json!({ "skip": 1e25 }),
+    )]);
     stage.provider.then([ScriptedProviderAction::text("done")]);
     turn(&mut session, "find pets").await;
     let requests = stage.provider.requests();
     assert_eq!(names(&requests[0]), ["query"]);
     assert_eq!(names(&requests[1]), ["query", "view_environment"]);
-    let result = |request: &Request| {
+    let result = |request: &CompletionRequest| {
         let message = request.messages.last().unwrap();
         Value::Object(message.tool_results().next().unwrap().content.clone())
     };
@@ -202,7 +226,11 @@ async fn what_a_gc_took_away_is_shown_again() {
     let stage = TestStage::new([finder()]);
     stage.gc.does([ScriptedGcAction::dropping(0..4)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::call("1", "query", json!({ "of": "pets", "rows": 1 }))]);
+    stage.provider.then([ScriptedProviderAction::call(
+        "1",
+        "query",
+        json!({ "of": "pets", "rows": 1 }),
+    )]);
     stage.provider.then([ScriptedProviderAction::text("found")]);
     turn(&mut session, "find pets").await;
     stage.provider.then([ScriptedProviderAction::text("yes")]);
@@ -219,7 +247,11 @@ async fn what_a_gc_took_away_is_shown_again() {
 async fn a_session_goes_on_with_its_objects() {
     let stage = TestStage::new([finder()]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.provider.then([ScriptedProviderAction::call("1", "query", json!({ "of": "pets", "rows": 1 }))]);
+    stage.provider.then([ScriptedProviderAction::call(
+        "1",
+        "query",
+        json!({ "of": "pets", "rows": 1 }),
+    )]);
     stage.provider.then([ScriptedProviderAction::text("found")]);
     turn(&mut session, "find pets").await;
     let (saved, bytes) = session.objects().with(|objects| objects.save());

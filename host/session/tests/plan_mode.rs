@@ -1,7 +1,7 @@
 //! The mode `plan` in whole sessions: how it begins, what the model sees, how it ends.
 
-use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
-use jaato_session::{Cancel, PolicyMode, PLAN_PROMPT, Session};
+use jaato_session::testing::{ScriptedProviderAction, ScriptedTool, TestStage};
+use jaato_session::{Cancel, PLAN_PROMPT, PolicyMode, Session};
 use jaato_types::hooks::{Hook, Preview};
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision as Is, PromptSubject};
 use jaato_types::{Error, ErrorKind, Event};

@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use crate::random;
 use futures_util::future::BoxFuture;
-use jaato_session::testing::{ScriptedProviderAction, RecordedEvents, ScriptedProvider, TestStage};
+use jaato_session::testing::{RecordedEvents, ScriptedProvider, ScriptedProviderAction, TestStage};
 use jaato_session::{
-    Cancel, DeltaSink, History, Limits, MARK_CANCELLED, MessageMark, SessionPorts, Provider, Random,
-    SeededRandom, Session, SessionSetup, TurnReport, WindowOrigin,
+    Cancel, DeltaSink, History, Limits, MARK_CANCELLED, MessageMark, Provider, Random,
+    SeededRandom, Session, SessionPorts, SessionSetup, TurnReport, WindowOrigin,
 };
 use jaato_types::{
-    Completion, Data, DataContent, Error, ErrorKind, Event, Message, Outcome, Part, Request, Role,
-    TOOLS_CHANGED,
+    Completion, CompletionRequest, DataContent, DataPart, Error, ErrorKind, Event, Message,
+    Outcome, Part, Role, TOOLS_CHANGED,
 };
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -50,7 +50,7 @@ impl Provider for Noting {
 
     fn complete<'a>(
         &'a self,
-        request: &'a Request,
+        request: &'a CompletionRequest,
         sink: DeltaSink,
         cancel: Cancel,
     ) -> BoxFuture<'a, Result<Completion, Error>> {
@@ -309,7 +309,7 @@ fn check_news(played: &Played) {
     for entry in entries.iter().filter(|entry| entry.mark != Some(MessageMark::Unsent)) {
         for part in &entry.message.parts {
             match part {
-                Part::Data(Data { content: DataContent::Json { json, .. }, .. }) => {
+                Part::Data(DataPart { content: DataContent::Json { json, .. }, .. }) => {
                     if let Some(id) = json["task_outcome"]["task_id"].as_str() {
                         sent.push(id.to_owned());
                     } else if json["tool_ran_by_itself"].is_string() {
@@ -331,7 +331,8 @@ fn check_news(played: &Played) {
     // A run that was in progress when its turn was dropped has no report.
     assert!(by_themselves <= ran, "{by_themselves} of {ran} runs");
     // News that joined a prompt that was never sent stays in the record with it.
-    let unsent = played.session.history().entries().iter().any(|it| it.mark == Some(MessageMark::Unsent));
+    let unsent =
+        played.session.history().entries().iter().any(|it| it.mark == Some(MessageMark::Unsent));
     assert!(heard == said || (unsent && heard < said), "{heard} of {said} messages");
 }
 

@@ -1,13 +1,17 @@
 //! Tools that change between turns: what the model gets, what may be called, what the user sees.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
+use jaato_session::testing::{ScriptedProviderAction, ScriptedTool, TestStage};
 use jaato_session::{Cancel, GET_TOOL_SCHEMAS, LIST_TOOLS, Session, ToolState, WantedTools};
 use jaato_types::tools_set::ToolSource;
-use jaato_types::{Outcome, Request};
+use jaato_types::{CompletionRequest, Outcome};
 use serde_json::{Value, json};
 
-async fn turn(stage: &TestStage, session: &mut Session, beats: &[ScriptedProviderAction]) -> Request {
+async fn turn(
+    stage: &TestStage,
+    session: &mut Session,
+    beats: &[ScriptedProviderAction],
+) -> CompletionRequest {
     let from = stage.provider.requests().len();
     stage.provider.then(beats.to_vec());
     let report = session.turn("go on", &Cancel::new()).await;
@@ -15,7 +19,7 @@ async fn turn(stage: &TestStage, session: &mut Session, beats: &[ScriptedProvide
     stage.provider.requests()[from].clone()
 }
 
-fn names(request: &Request) -> Vec<&str> {
+fn names(request: &CompletionRequest) -> Vec<&str> {
     request.tools.iter().map(|tool| tool.name.as_str()).collect()
 }
 
@@ -25,11 +29,19 @@ fn with_size() -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn what_stays_keeps_its_place_and_what_is_new_stands_behind_it() {
-    let stage = TestStage::new([ScriptedTool::echo("look"), ScriptedTool::echo("move"), ScriptedTool::echo("smell")]);
+    let stage = TestStage::new([
+        ScriptedTool::echo("look"),
+        ScriptedTool::echo("move"),
+        ScriptedTool::echo("smell"),
+    ]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let done = [ScriptedProviderAction::text("done")];
     let before = turn(&stage, &mut session, &done).await;
-    let tools = [ScriptedTool::echo("bite"), ScriptedTool::echo("look"), ScriptedTool::echo("smell").schema(with_size())];
+    let tools = [
+        ScriptedTool::echo("bite"),
+        ScriptedTool::echo("look"),
+        ScriptedTool::echo("smell").schema(with_size()),
+    ];
     stage.tools.replace(tools, "plugin `nose` was replaced");
     let after = turn(&stage, &mut session, &done).await;
     assert_eq!(names(&after), ["look", "smell", "bite"]);
@@ -83,7 +95,9 @@ async fn tools_that_were_activated_stay_and_the_two_that_find_others_come_with_t
     let request = turn(&stage, &mut session, &done).await;
     assert_eq!(names(&request), ["look", LIST_TOOLS, GET_TOOL_SCHEMAS, "fly"]);
     let disabled = ToolState::Disabled { by: "by a test".to_owned() };
-    stage.tools.replace([ScriptedTool::echo("fly").state(disabled), ScriptedTool::echo("look")], "off");
+    stage
+        .tools
+        .replace([ScriptedTool::echo("fly").state(disabled), ScriptedTool::echo("look")], "off");
     let request = turn(&stage, &mut session, &done).await;
     let listed = ["look", LIST_TOOLS, GET_TOOL_SCHEMAS, "fly"];
     assert_eq!(names(&request), listed, "what was sent stays until the next cut");
@@ -110,7 +124,10 @@ async fn new_tools_join_with_the_next_step() {
 
 #[tokio::test(start_paused = true)]
 async fn calls_of_unknown_tools_and_lists_wait_and_say_why_a_tool_is_missing() {
-    let stage = TestStage::new([ScriptedTool::echo("look"), ScriptedTool::echo("dig").state(ToolState::Inactive)]);
+    let stage = TestStage::new([
+        ScriptedTool::echo("look"),
+        ScriptedTool::echo("dig").state(ToolState::Inactive),
+    ]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let source = ToolSource {
         label: "the sea".to_owned(),

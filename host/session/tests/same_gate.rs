@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
-use jaato_policy::{RuleConditions, Glob, RuleLayer, RuleOutcome as Wanted, Rule, RuleFile, WorkspaceTrust};
-use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
+use jaato_policy::{
+    Glob, Rule, RuleConditions, RuleFile, RuleLayer, RuleOutcome as Wanted, WorkspaceTrust,
+};
+use jaato_session::testing::{ScriptedProviderAction, ScriptedTool, TestStage};
 use jaato_session::{
-    Agent, CallOrigin, CallPlace, Cancel, Gate, DeadlineHold, PolicyMode, SessionPorts, Session, SessionHandle,
-    SessionSetup,
+    Agent, CallOrigin, CallPlace, Cancel, DeadlineHold, Gate, PolicyMode, Session, SessionHandle,
+    SessionPorts, SessionSetup,
 };
 use jaato_types::files::{FileIdentity, ResolvedPath};
 use jaato_types::hooks::Hook;
@@ -29,7 +31,13 @@ fn rules() -> RuleFile {
         default: None,
         rules: vec![
             deny(RuleConditions { arguments: vec![path], ..RuleConditions::default() }, 3),
-            deny(RuleConditions { agent_name: Some(Glob::new("Scout")), ..RuleConditions::default() }, 7),
+            deny(
+                RuleConditions {
+                    agent_name: Some(Glob::new("Scout")),
+                    ..RuleConditions::default()
+                },
+                7,
+            ),
         ],
         broken: None,
     }
@@ -83,8 +91,9 @@ fn check_stopped(stage: &TestStage) {
 
 async fn turn(stage: &TestStage, session: &mut Session, calls: &[(&str, Value)]) {
     let beats = calls.iter().enumerate();
-    let beats =
-        beats.map(|(id, (name, arguments))| ScriptedProviderAction::call(&id.to_string(), name, arguments.clone()));
+    let beats = beats.map(|(id, (name, arguments))| {
+        ScriptedProviderAction::call(&id.to_string(), name, arguments.clone())
+    });
     stage.provider.then(beats);
     stage.provider.then([ScriptedProviderAction::text("done")]);
     session.turn("x", &Cancel::new()).await;
@@ -132,7 +141,8 @@ where
 #[tokio::test(start_paused = true)]
 async fn a_call_inside_another_tool() {
     let stage = by_outer(|handle| async move {
-        let (name, origin) = (ToolName::from("write"), CallOrigin::outside_of_calls("tool-outer".into()));
+        let (name, origin) =
+            (ToolName::from("write"), CallOrigin::outside_of_calls("tool-outer".into()));
         let called = handle.call_tool(&name, forbidden(), &origin, &Cancel::new()).await;
         assert!(called.is_err());
     });
@@ -207,7 +217,8 @@ async fn a_session_that_another_one_opened_and_rules_know_it_by_its_name() {
 #[tokio::test(start_paused = true)]
 async fn read_only_stops_each_way_but_the_persons_own_and_ends_when_the_mode_does() {
     let stage = by_outer(|handle| async move {
-        let (name, origin) = (ToolName::from("write"), CallOrigin::outside_of_calls("tool-outer".into()));
+        let (name, origin) =
+            (ToolName::from("write"), CallOrigin::outside_of_calls("tool-outer".into()));
         assert!(handle.call_tool(&name, json!({}), &origin, &Cancel::new()).await.is_ok());
     });
     drop(stage.await);

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
+use jaato_session::testing::{ScriptedProviderAction, ScriptedTool, TestStage};
 use jaato_session::{
-    Cancel, Media, MediaFacts, ModelCapabilities, UserPrompt, Session, SessionSetup, ToolState, WINDOW_WAIT_MS,
+    Cancel, Media, MediaFacts, ModelCapabilities, Session, SessionSetup, ToolState, UserPrompt,
+    WINDOW_WAIT_MS,
 };
 use jaato_types::{
-    Condition, Data, Error, ErrorKind, MediaLimit, Outcome, Part, Request, SeenKind,
+    CompletionRequest, Condition, DataPart, Error, ErrorKind, MediaLimit, Outcome, Part, SeenKind,
 };
 use serde_json::json;
 
@@ -22,9 +23,9 @@ fn setup() -> SessionSetup {
     setup
 }
 
-async fn show(stage: &TestStage, session: &mut Session, prompt: &str) -> Request {
+async fn show(stage: &TestStage, session: &mut Session, prompt: &str) -> CompletionRequest {
     stage.provider.then([ScriptedProviderAction::text("well")]);
-    let image = Data { name: Some("moon.png".to_owned()), ..Data::blob("image/png", "00") };
+    let image = DataPart { name: Some("moon.png".to_owned()), ..DataPart::blob("image/png", "00") };
     let report = session.turn(UserPrompt::from(prompt).with_file(image), &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done);
     stage.provider.requests().last().unwrap().clone()
@@ -52,7 +53,7 @@ fn refused(words: &str) -> ScriptedProviderAction {
     ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, text))
 }
 
-fn words(request: &Request, at: usize) -> String {
+fn words(request: &CompletionRequest, at: usize) -> String {
     request.messages[at].text()
 }
 
@@ -102,8 +103,9 @@ async fn an_image_that_is_not_to_blame_stays() {
     let stage = stage_with(1);
     let mut session = stage.start(setup()).unwrap();
     stage.provider.then([refused("no such model")]).then([refused("no such model")]);
-    let image = Data { name: Some("moon.png".to_owned()), ..Data::blob("image/png", "00") };
-    let report = session.turn(UserPrompt::from("what is it?").with_file(image), &Cancel::new()).await;
+    let image = DataPart { name: Some("moon.png".to_owned()), ..DataPart::blob("image/png", "00") };
+    let report =
+        session.turn(UserPrompt::from("what is it?").with_file(image), &Cancel::new()).await;
     assert!(report.error.unwrap().message.ends_with("no such model"));
     stage.provider.then([ScriptedProviderAction::text("well")]);
     assert_eq!(session.turn_again(&Cancel::new()).await.outcome, Outcome::Done);
@@ -111,7 +113,7 @@ async fn an_image_that_is_not_to_blame_stays() {
     assert_eq!(images, [1, 0, 1]);
 }
 
-fn images(request: &Request) -> usize {
+fn images(request: &CompletionRequest) -> usize {
     let parts = request.messages.iter().flat_map(|message| &message.parts);
     parts.filter(|part| matches!(part, Part::Data(_))).count()
 }

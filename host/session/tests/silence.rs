@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
+use jaato_session::testing::{ScriptedProviderAction, ScriptedTool, TestStage};
 use jaato_session::{
-    Cancel, SessionClock, DeltaSink, Limits, SessionPorts, Provider, Session, SessionSetup, SystemClock,
-    TurnReport,
+    Cancel, DeltaSink, Limits, Provider, Session, SessionClock, SessionPorts, SessionSetup,
+    SystemClock, TurnReport,
 };
 use jaato_types::{
-    Completion, Delta, ErrorKind, FinishReason, Outcome, Output, Part, Request, Result, Usage,
+    Completion, CompletionRequest, Delta, ErrorKind, FinishReason, Outcome, Output, Part, Result,
+    Usage,
 };
 use serde_json::json;
 use tokio::sync::watch;
@@ -30,7 +31,8 @@ async fn play(stage: &TestStage, limits: Limits) -> TurnReport {
 #[tokio::test(start_paused = true)]
 async fn bytes_that_say_nothing_are_life() {
     let stage = TestStage::new([]);
-    let pings = (0..100).flat_map(|_| [ScriptedProviderAction::Wait(999), ScriptedProviderAction::Alive]);
+    let pings =
+        (0..100).flat_map(|_| [ScriptedProviderAction::Wait(999), ScriptedProviderAction::Alive]);
     stage.provider.then(pings.chain([ScriptedProviderAction::text("at last")]));
     let report = play(&stage, impatient()).await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "at last"));
@@ -40,7 +42,11 @@ async fn bytes_that_say_nothing_are_life() {
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_only_pings_ends_at_a_bound_of_its_own_and_is_not_asked_again() {
     let limits = Limits { provider_keep_alive_ms: 10_000, ..impatient() };
-    for ping in [ScriptedProviderAction::Alive, ScriptedProviderAction::Shown(Delta::Alive), ScriptedProviderAction::Shown(Delta::Unknown)] {
+    for ping in [
+        ScriptedProviderAction::Alive,
+        ScriptedProviderAction::Shown(Delta::Alive),
+        ScriptedProviderAction::Shown(Delta::Unknown),
+    ] {
         let stage = TestStage::new([]);
         let pings = (0..1_000).flat_map(|_| [ScriptedProviderAction::Wait(500), ping.clone()]);
         stage.provider.then(pings);
@@ -58,12 +64,16 @@ async fn a_provider_that_only_pings_ends_at_a_bound_of_its_own_and_is_not_asked_
 async fn what_is_said_begins_the_larger_bound_again() {
     let limits = Limits { provider_keep_alive_ms: 10_000, ..impatient() };
     let stage = TestStage::new([]);
-    let pings = || (0..19).flat_map(|_| [ScriptedProviderAction::Wait(500), ScriptedProviderAction::Alive]);
+    let pings =
+        || (0..19).flat_map(|_| [ScriptedProviderAction::Wait(500), ScriptedProviderAction::Alive]);
     // An empty text represents data that cannot be shown yet, such as the arguments of a call.
     for said in ["a", ""] {
-        stage
-            .provider
-            .then(pings().chain([ScriptedProviderAction::text(said)]).chain(pings()).chain([ScriptedProviderAction::text("b")]));
+        stage.provider.then(
+            pings()
+                .chain([ScriptedProviderAction::text(said)])
+                .chain(pings())
+                .chain([ScriptedProviderAction::text("b")]),
+        );
         let report = play(&stage, limits.clone()).await;
         assert_eq!((report.outcome, report.text), (Outcome::Done, format!("{said}b")));
     }
@@ -127,7 +137,7 @@ impl Provider for Stopped {
 
     fn complete<'a>(
         &'a self,
-        _request: &'a Request,
+        _request: &'a CompletionRequest,
         _sink: DeltaSink,
         _cancel: Cancel,
     ) -> BoxFuture<'a, Result<Completion>> {
@@ -176,9 +186,13 @@ async fn a_call_that_was_stopped_with_the_process_has_its_whole_time() {
         }
     });
     let stage = TestStage::new([tool]);
-    stage.provider.then([ScriptedProviderAction::call("1", "slow", json!({}))]).then([ScriptedProviderAction::text("ok")]);
+    stage
+        .provider
+        .then([ScriptedProviderAction::call("1", "slow", json!({}))])
+        .then([ScriptedProviderAction::text("ok")]);
     let limits = Limits { call_deadline_ms: 2_000, ..Limits::default() };
-    let mut session = Session::start(setup(limits), SessionPorts { clock, ..stage.ports() }).unwrap();
+    let mut session =
+        Session::start(setup(limits), SessionPorts { clock, ..stage.ports() }).unwrap();
     let report = session.turn("x", &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done);
     let requests = stage.provider.requests();

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_session::Cancel;
-use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
+use jaato_session::testing::{ScriptedProviderAction, ScriptedTool, TestStage};
 use jaato_types::service::OutputWrite;
 use jaato_types::{Event, Output, ToolResult};
 use serde_json::{Value, json};
@@ -26,7 +26,10 @@ fn tool(pieces: Pieces) -> ScriptedTool {
 }
 
 async fn result_of(stage: &TestStage) -> ToolResult {
-    stage.provider.then([ScriptedProviderAction::call("0", "prints", json!({}))]).then([ScriptedProviderAction::text("done")]);
+    stage
+        .provider
+        .then([ScriptedProviderAction::call("0", "prints", json!({}))])
+        .then([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     session.turn("go", &Cancel::new()).await;
     let requests = stage.provider.requests();

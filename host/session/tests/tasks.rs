@@ -4,11 +4,11 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
+use jaato_session::testing::{ScriptedProviderAction, ScriptedTool, TestStage};
 use jaato_session::{Cancel, Inbox, Limits, Session, SessionSetup};
 use jaato_types::hooks::Hook;
 use jaato_types::tasks::TaskStatus;
-use jaato_types::{Data, DataContent, ErrorKind, Event, Message, Outcome, Part, Role};
+use jaato_types::{DataContent, DataPart, ErrorKind, Event, Message, Outcome, Part, Role};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -29,7 +29,7 @@ fn parts(message: &Message) -> Vec<String> {
         Part::Text { text, .. } => format!("text {text}"),
         Part::ToolCall(call) => format!("call {}", call.id),
         Part::ToolResult(result) => format!("result {}", result.call_id),
-        Part::Data(Data { content: DataContent::Json { json, .. }, .. }) => {
+        Part::Data(DataPart { content: DataContent::Json { json, .. }, .. }) => {
             let outcome = &json["task_outcome"];
             format!("{} {}", outcome["task_id"], outcome["status"]).replace('"', "")
         }
@@ -46,7 +46,7 @@ fn outcome_of(session: &Session) -> Value {
     let found =
         session.history().messages().flat_map(|message| &message.parts).find_map(
             |part| match part {
-                Part::Data(Data { content: DataContent::Json { json, .. }, .. }) => {
+                Part::Data(DataPart { content: DataContent::Json { json, .. }, .. }) => {
                     Some(json.clone())
                 }
                 _ => None,
@@ -58,7 +58,11 @@ fn outcome_of(session: &Session) -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_long_call_goes_on_and_the_turn_waits_for_its_outcome() {
     let stage = stage();
-    stage.provider.then([work(60 * S)]).then([ScriptedProviderAction::text("started")]).then([ScriptedProviderAction::text("done")]);
+    stage
+        .provider
+        .then([work(60 * S)])
+        .then([ScriptedProviderAction::text("started")])
+        .then([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let start = Instant::now();
     let report = session.turn("go", &Cancel::new()).await;
@@ -89,7 +93,11 @@ async fn a_long_call_goes_on_and_the_turn_waits_for_its_outcome() {
 #[tokio::test(start_paused = true)]
 async fn where_tasks_may_go_on_a_turn_ends_without_them_and_their_end_wakes() {
     let stage = stage();
-    stage.provider.then([work(60 * S)]).then([ScriptedProviderAction::text("started")]).then([ScriptedProviderAction::text("done")]);
+    stage
+        .provider
+        .then([work(60 * S)])
+        .then([ScriptedProviderAction::text("started")])
+        .then([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     session.let_tasks_go_on();
     let (start, wake) = (Instant::now(), session.wake());
@@ -114,7 +122,11 @@ async fn what_a_person_said_can_be_taken_back_until_a_request_takes_it() {
     session.handle().notify(&"moon".into(), "full".to_owned()).unwrap();
     inbox.send("two").unwrap();
     assert_eq!(inbox.take_back(), ["one", "two"]);
-    assert_eq!((inbox.take_back().len(), inbox.waiting_count()), (0, 1), "what a plugin said stays");
+    assert_eq!(
+        (inbox.take_back().len(), inbox.waiting_count()),
+        (0, 1),
+        "what a plugin said stays"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,7 +144,9 @@ async fn an_outcome_that_is_there_joins_the_results_of_the_next_calls() {
 #[tokio::test(start_paused = true)]
 async fn a_quick_call_and_a_tool_that_may_not_and_a_person_are_waited_for() {
     let stage = stage();
-    stage.provider.then([work(9 * S), ScriptedProviderAction::call("2", "read", json!({ "ms": 50 * S }))]);
+    stage
+        .provider
+        .then([work(9 * S), ScriptedProviderAction::call("2", "read", json!({ "ms": 50 * S }))]);
     stage.provider.then([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     session.turn("go", &Cancel::new()).await;
@@ -147,7 +161,10 @@ async fn more_tasks_than_allowed_keep_the_turn_waiting() {
     let stage = stage();
     let call = |id: &str| ScriptedProviderAction::call(id, "work", json!({ "ms": 60 * S }));
     stage.provider.then([call("1"), call("2"), call("3")]);
-    stage.provider.then([ScriptedProviderAction::text("started")]).then([ScriptedProviderAction::text("done")]);
+    stage
+        .provider
+        .then([ScriptedProviderAction::text("started")])
+        .then([ScriptedProviderAction::text("done")]);
     let limits = Limits { tasks_max: 2, ..Limits::default() };
     let mut session = stage.start(SessionSetup { limits, ..TestStage::setup() }).unwrap();
     session.turn("go", &Cancel::new()).await;
@@ -160,7 +177,11 @@ async fn more_tasks_than_allowed_keep_the_turn_waiting() {
 #[tokio::test(start_paused = true)]
 async fn a_task_ends_at_the_deadline_that_its_call_had() {
     let stage = stage();
-    stage.provider.then([work(10_000 * S)]).then([ScriptedProviderAction::text("a")]).then([ScriptedProviderAction::text("b")]);
+    stage
+        .provider
+        .then([work(10_000 * S)])
+        .then([ScriptedProviderAction::text("a")])
+        .then([ScriptedProviderAction::text("b")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let start = Instant::now();
     session.turn("go", &Cancel::new()).await;
@@ -279,7 +300,11 @@ async fn what_a_task_shows_goes_on_being_shown() {
         Ok(jaato_types::Output::text("x".repeat(100_000)))
     });
     let stage = TestStage::new([tool.background()]);
-    stage.provider.then([work(0)]).then([ScriptedProviderAction::text("a")]).then([ScriptedProviderAction::text("b")]);
+    stage
+        .provider
+        .then([work(0)])
+        .then([ScriptedProviderAction::text("a")])
+        .then([ScriptedProviderAction::text("b")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     session.turn("go", &Cancel::new()).await;
     let shown = |event: &Event| matches!(event, Event::ToolOutput { text, .. } if text == "late");
@@ -296,7 +321,11 @@ async fn a_tool_that_panics_as_a_task_costs_its_outcome_only() {
         panic!("of the test")
     });
     let stage = TestStage::new([tool.background()]);
-    stage.provider.then([work(0)]).then([ScriptedProviderAction::text("a")]).then([ScriptedProviderAction::text("b")]);
+    stage
+        .provider
+        .then([work(0)])
+        .then([ScriptedProviderAction::text("a")])
+        .then([ScriptedProviderAction::text("b")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     assert_eq!(session.turn("go", &Cancel::new()).await.text, "b");
     assert_eq!(outcome_of(&session)["status"], "failed");
@@ -329,7 +358,11 @@ async fn what_a_person_says_while_tools_run_joins_their_results() {
 #[tokio::test(start_paused = true)]
 async fn what_a_person_says_during_the_final_answer_is_answered_in_the_same_turn() {
     let stage = stage();
-    stage.provider.then([ScriptedProviderAction::text("red"), ScriptedProviderAction::Wait(5 * S), ScriptedProviderAction::text(" it is")]);
+    stage.provider.then([
+        ScriptedProviderAction::text("red"),
+        ScriptedProviderAction::Wait(5 * S),
+        ScriptedProviderAction::text(" it is"),
+    ]);
     stage.provider.then([ScriptedProviderAction::text("blue it is")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let inbox = session.inbox();
@@ -348,7 +381,10 @@ async fn what_a_person_says_during_the_final_answer_is_answered_in_the_same_turn
 async fn a_person_need_not_wait_for_tasks_to_be_heard() {
     let stage = stage();
     stage.provider.then([work(60 * S)]).then([ScriptedProviderAction::text("started")]);
-    stage.provider.then([ScriptedProviderAction::text("heard")]).then([ScriptedProviderAction::text("done")]);
+    stage
+        .provider
+        .then([ScriptedProviderAction::text("heard")])
+        .then([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let inbox = session.inbox();
     let say = async {

@@ -1,15 +1,15 @@
 //! The turn loop: answers, steps, limits, failures, usage, prompt and prefix.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
+use jaato_session::testing::{ScriptedProviderAction, ScriptedTool, TestStage};
 use jaato_session::{
-    Cancel, HistoryEntry, GET_TOOL_SCHEMAS, History, LIST_TOOLS, Limits, MARK_FAILED, MARK_FILTERED,
-    MARK_LIMIT, MARK_OUTPUT_LIMIT, MessageMark, Session, SessionSetup, ToolState, TurnReport,
-    percent_used,
+    Cancel, GET_TOOL_SCHEMAS, History, HistoryEntry, LIST_TOOLS, Limits, MARK_FAILED,
+    MARK_FILTERED, MARK_LIMIT, MARK_OUTPUT_LIMIT, MessageMark, Session, SessionSetup, ToolState,
+    TurnReport, percent_used,
 };
 use jaato_types::{
-    Delta, Error, ErrorKind, Event, FinishReason, Message, Outcome, Part, Request, Role, ToolName,
-    Usage,
+    CompletionRequest, Delta, Error, ErrorKind, Event, FinishReason, Message, Outcome, Part, Role,
+    ToolName, Usage,
 };
 use serde_json::json;
 
@@ -54,7 +54,10 @@ fn line(entry: &HistoryEntry) -> String {
 #[tokio::test(start_paused = true)]
 async fn a_call_and_an_answer_make_a_turn_of_two_steps() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
-    stage.provider.then([ScriptedProviderAction::text("let me see"), ScriptedProviderAction::call("1", "look", json!({"at": "sky"}))]);
+    stage.provider.then([
+        ScriptedProviderAction::text("let me see"),
+        ScriptedProviderAction::call("1", "look", json!({"at": "sky"})),
+    ]);
     stage.provider.then([
         ScriptedProviderAction::text("it is "),
         ScriptedProviderAction::text("blue"),
@@ -174,7 +177,11 @@ async fn an_endless_tool_loop_ends_at_the_limit_and_the_next_turn_goes_on() {
 async fn what_only_its_maker_understands_names_it_in_a_partial_answer_too() {
     let stage = TestStage::new([]);
     let item = ScriptedProviderAction::Unseen(Part::opaque(json!({ "id": 1 })));
-    stage.provider.then([ScriptedProviderAction::text("so"), item, ScriptedProviderAction::Finish(FinishReason::Error)]);
+    stage.provider.then([
+        ScriptedProviderAction::text("so"),
+        item,
+        ScriptedProviderAction::Finish(FinishReason::Error),
+    ]);
     let (session, report) = play(&stage, TestStage::setup(), "x").await;
     assert_eq!(report.outcome, Outcome::Failed);
     let said = outline(session.history());
@@ -184,7 +191,10 @@ async fn what_only_its_maker_understands_names_it_in_a_partial_answer_too() {
 #[tokio::test(start_paused = true)]
 async fn a_turn_of_exactly_the_most_steps_is_done() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
-    stage.provider.then([ScriptedProviderAction::call("1", "look", json!({}))]).then([ScriptedProviderAction::text("done")]);
+    stage
+        .provider
+        .then([ScriptedProviderAction::call("1", "look", json!({}))])
+        .then([ScriptedProviderAction::text("done")]);
     let mut setup = TestStage::setup();
     setup.limits.steps_max = 2;
     let (_, report) = play(&stage, setup, "x").await;
@@ -209,7 +219,10 @@ async fn a_prompt_whose_request_failed_is_kept_unsent_and_can_be_sent_again() {
 #[tokio::test(start_paused = true)]
 async fn another_prompt_after_a_failed_one_is_sent_alone() {
     let stage = TestStage::new([]);
-    stage.provider.then([ScriptedProviderAction::Fail(gone())]).then([ScriptedProviderAction::text("hi")]);
+    stage
+        .provider
+        .then([ScriptedProviderAction::Fail(gone())])
+        .then([ScriptedProviderAction::text("hi")]);
     let (mut session, _) = play(&stage, TestStage::setup(), "lost").await;
     session.turn("found", &Cancel::new()).await;
     assert_eq!(stage.provider.requests()[1].messages, [Message::user("found")]);
@@ -223,7 +236,10 @@ async fn another_prompt_after_a_failed_one_is_sent_alone() {
 #[tokio::test(start_paused = true)]
 async fn results_whose_request_failed_stay_and_are_sent_again_or_closed() {
     let script = |stage: &TestStage| {
-        stage.provider.then([ScriptedProviderAction::call("1", "look", json!({}))]).then([ScriptedProviderAction::Fail(gone())]);
+        stage
+            .provider
+            .then([ScriptedProviderAction::call("1", "look", json!({}))])
+            .then([ScriptedProviderAction::Fail(gone())]);
         stage.provider.then([ScriptedProviderAction::text("fine")]);
     };
     let stage = TestStage::new([ScriptedTool::echo("look")]);
@@ -293,7 +309,9 @@ async fn a_request_that_fails_after_its_first_delta_leaves_the_partial_answer() 
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_breaks_is_begun_again_within_the_tries_and_nothing_is_doubled() {
     let stage = TestStage::new([]);
-    let broken = |text: &str| [ScriptedProviderAction::text(text), ScriptedProviderAction::Fail(overloaded())];
+    let broken = |text: &str| {
+        [ScriptedProviderAction::text(text), ScriptedProviderAction::Fail(overloaded())]
+    };
     stage.provider.then(broken("The moon")).then(broken("The moon is"));
     stage.provider.then([ScriptedProviderAction::text("The moon is full.")]);
     let (session, report) = play(&stage, TestStage::setup(), "x").await;
@@ -321,8 +339,14 @@ async fn a_stream_that_breaks_is_begun_again_within_the_tries_and_nothing_is_dou
 async fn temporary_failures_before_the_first_delta_are_tried_again_and_told() {
     let stage = TestStage::new([]);
     let told = Error { retry_after_ms: Some(7_000), ..overloaded() };
-    stage.provider.then([ScriptedProviderAction::Fail(overloaded())]).then([ScriptedProviderAction::Fail(told)]);
-    stage.provider.then([ScriptedProviderAction::Shown(Delta::notice("loading")), ScriptedProviderAction::Fail(overloaded())]);
+    stage
+        .provider
+        .then([ScriptedProviderAction::Fail(overloaded())])
+        .then([ScriptedProviderAction::Fail(told)]);
+    stage.provider.then([
+        ScriptedProviderAction::Shown(Delta::notice("loading")),
+        ScriptedProviderAction::Fail(overloaded()),
+    ]);
     stage.provider.then([ScriptedProviderAction::text("at last")]);
     let (_, report) = play(&stage, TestStage::setup(), "x").await;
     assert_eq!((report.outcome, report.steps), (Outcome::Done, 1));
@@ -380,7 +404,12 @@ async fn a_silent_provider_is_given_up_after_its_idle_time_and_progress_is_no_si
 
     // Data that cannot be shown yet, such as the arguments of a call.
     let stage = TestStage::new([]);
-    stage.provider.then([ScriptedProviderAction::Wait(999), ScriptedProviderAction::text(""), ScriptedProviderAction::Wait(999), ScriptedProviderAction::text("ok")]);
+    stage.provider.then([
+        ScriptedProviderAction::Wait(999),
+        ScriptedProviderAction::text(""),
+        ScriptedProviderAction::Wait(999),
+        ScriptedProviderAction::text("ok"),
+    ]);
     let (session, report) = play(&stage, setup(), "x").await;
     assert_eq!((report.outcome, report.duration_ms), (Outcome::Done, 1_998));
     assert_eq!(outline(session.history()), ["User: \"x\"", "Model: \"ok\""]);
@@ -392,11 +421,17 @@ async fn an_answer_without_end_is_cut_at_its_limit_and_one_of_that_length_is_not
     let setup = || SessionSetup { limits: limits.clone(), ..TestStage::setup() };
 
     let stage = TestStage::new([]);
-    stage.provider.then([ScriptedProviderAction::text("12345"), ScriptedProviderAction::text("67890")]);
+    stage
+        .provider
+        .then([ScriptedProviderAction::text("12345"), ScriptedProviderAction::text("67890")]);
     assert_eq!(play(&stage, setup(), "x").await.1.outcome, Outcome::Done);
 
     let stage = TestStage::new([]);
-    stage.provider.then([ScriptedProviderAction::text("12345"), ScriptedProviderAction::text("678901"), ScriptedProviderAction::Hang]);
+    stage.provider.then([
+        ScriptedProviderAction::text("12345"),
+        ScriptedProviderAction::text("678901"),
+        ScriptedProviderAction::Hang,
+    ]);
     let (session, report) = play(&stage, setup(), "x").await;
     assert_eq!(report.outcome, Outcome::Limit);
     assert_eq!(report.text, "12345\n\n[Generation cancelled]");
@@ -410,7 +445,11 @@ async fn empty_answers_are_asked_for_again_and_then_fail_without_a_trace() {
     assert_eq!(play(&stage, TestStage::setup(), "x").await.1.outcome, Outcome::Done);
 
     let stage = TestStage::new([]);
-    stage.provider.then([]).then([ScriptedProviderAction::text(" \n")]).then([ScriptedProviderAction::text("too late")]);
+    stage
+        .provider
+        .then([])
+        .then([ScriptedProviderAction::text(" \n")])
+        .then([ScriptedProviderAction::text("too late")]);
     let (session, report) = play(&stage, TestStage::setup(), "x").await;
     assert_eq!(report.outcome, Outcome::Failed);
     assert_eq!(report.error.unwrap().message, "the model answered nothing, 2 times");
@@ -434,7 +473,9 @@ async fn finish_reasons_decide_how_a_turn_ends() {
     ];
     for (reason, outcome, text) in cases {
         let stage = TestStage::new([]);
-        stage.provider.then([ScriptedProviderAction::text("said"), ScriptedProviderAction::Finish(reason)]);
+        stage
+            .provider
+            .then([ScriptedProviderAction::text("said"), ScriptedProviderAction::Finish(reason)]);
         let (session, report) = play(&stage, TestStage::setup(), "x").await;
         assert_eq!((report.outcome, report.text.as_str()), (outcome, text), "{reason:?}");
         assert_eq!(report.error.is_some(), outcome != Outcome::Done, "{reason:?}");
@@ -504,7 +545,10 @@ async fn an_answer_of_thoughts_that_ends_at_the_output_limit_is_not_asked_for_ag
 #[tokio::test(start_paused = true)]
 async fn a_filtered_answer_never_runs_its_calls() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
-    stage.provider.then([ScriptedProviderAction::call("1", "look", json!({})), ScriptedProviderAction::Finish(FinishReason::Safety)]);
+    stage.provider.then([
+        ScriptedProviderAction::call("1", "look", json!({})),
+        ScriptedProviderAction::Finish(FinishReason::Safety),
+    ]);
     let (session, _) = play(&stage, TestStage::setup(), "x").await;
     assert!(stage.tools.seats().is_empty());
     assert_eq!(outline(session.history())[1], format!("Model: {MARK_FILTERED:?} Partial"));
@@ -537,7 +581,11 @@ async fn the_open_turn_counts_for_a_tool_that_asks_for_the_facts() {
     let stage = TestStage::new([facts]);
     stage.provider.then([
         ScriptedProviderAction::call("1", "facts", json!({})),
-        ScriptedProviderAction::Usage(Usage { prompt_tokens: 7, output_tokens: 3, ..Usage::default() }),
+        ScriptedProviderAction::Usage(Usage {
+            prompt_tokens: 7,
+            output_tokens: 3,
+            ..Usage::default()
+        }),
     ]);
     stage.provider.then([ScriptedProviderAction::text("done")]);
     let (session, _) = play(&stage, TestStage::setup(), "x").await;
@@ -550,10 +598,16 @@ async fn the_open_turn_counts_for_a_tool_that_asks_for_the_facts() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_to_an_inactive_tool_activates_it_at_the_end_of_the_list_without_a_word() {
-    let stage = TestStage::new([ScriptedTool::echo("hidden").state(ToolState::Inactive), ScriptedTool::echo("shown")]);
-    stage.provider.then([ScriptedProviderAction::call("1", "hidden", json!({}))]).then([ScriptedProviderAction::text("done")]);
+    let stage = TestStage::new([
+        ScriptedTool::echo("hidden").state(ToolState::Inactive),
+        ScriptedTool::echo("shown"),
+    ]);
+    stage
+        .provider
+        .then([ScriptedProviderAction::call("1", "hidden", json!({}))])
+        .then([ScriptedProviderAction::text("done")]);
     let (session, _) = play(&stage, TestStage::setup(), "x").await;
-    let names = |request: &Request| {
+    let names = |request: &CompletionRequest| {
         request.tools.iter().map(|tool| tool.name.clone()).collect::<Vec<ToolName>>()
     };
     let requests = stage.provider.requests();
@@ -597,7 +651,10 @@ async fn requests_begin_at_a_pace_and_a_cancel_ends_the_wait() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     let mut setup = TestStage::setup();
     setup.limits.request_interval_ms = 60_000;
-    stage.provider.then([ScriptedProviderAction::call("1", "look", json!({}))]).then([ScriptedProviderAction::text("done")]);
+    stage
+        .provider
+        .then([ScriptedProviderAction::call("1", "look", json!({}))])
+        .then([ScriptedProviderAction::text("done")]);
     let start = tokio::time::Instant::now();
     let (mut session, report) = play(&stage, setup, "x").await;
     assert_eq!(report.outcome, Outcome::Done);
@@ -618,8 +675,14 @@ async fn requests_begin_at_a_pace_and_a_cancel_ends_the_wait() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_has_no_room_is_waited_for_and_it_is_said() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
-    stage.provider.then([ScriptedProviderAction::call("1", "look", json!({})), ScriptedProviderAction::RoomAfter(30_000)]);
-    stage.provider.then([ScriptedProviderAction::text("done"), ScriptedProviderAction::RoomAfter(130_000)]).then([ScriptedProviderAction::text("more")]);
+    stage.provider.then([
+        ScriptedProviderAction::call("1", "look", json!({})),
+        ScriptedProviderAction::RoomAfter(30_000),
+    ]);
+    stage
+        .provider
+        .then([ScriptedProviderAction::text("done"), ScriptedProviderAction::RoomAfter(130_000)])
+        .then([ScriptedProviderAction::text("more")]);
     let start = tokio::time::Instant::now();
     let (mut session, report) = play(&stage, TestStage::setup(), "x").await;
     assert_eq!((report.outcome, start.elapsed().as_secs()), (Outcome::Done, 30));

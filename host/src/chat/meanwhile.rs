@@ -13,7 +13,7 @@ use jaato_runtime::types::Outcome as TurnOutcome;
 use super::slash::{Run, SlashCommand};
 use super::{CurrentTurn, Wish, help, wish};
 use crate::ask::Stage;
-use crate::exit::{self, Exit, Failure};
+use crate::exit::{self, CommandFailure, Exit};
 use crate::lines::{Beside, Line, Lines};
 use crate::terminal::{exact_line, input_is_terminal, size};
 use crate::view::View;
@@ -36,9 +36,9 @@ pub struct Meanwhile<'a> {
     /// The line that was half typed when Ctrl-C came.
     dropped: Option<String>,
     /// Why no more lines can be read.
-    failure: Option<Failure>,
+    failure: Option<CommandFailure>,
     /// Tasks that the person has been told of.
-    tasks: tasks::Told,
+    tasks: tasks::ReportedTasks,
 }
 
 impl<'a> Meanwhile<'a> {
@@ -59,7 +59,7 @@ impl<'a> Meanwhile<'a> {
             waiting: VecDeque::new(),
             dropped: None,
             failure: None,
-            tasks: tasks::Told::default(),
+            tasks: tasks::ReportedTasks::default(),
         }
     }
 
@@ -67,7 +67,7 @@ impl<'a> Meanwhile<'a> {
     ///
     /// # Errors
     /// When no more lines can be read, once all that have waited are taken.
-    pub fn next(&mut self) -> Result<Option<String>, Failure> {
+    pub fn next(&mut self) -> Result<Option<String>, CommandFailure> {
         match (self.waiting.pop_front(), self.failure.take()) {
             (None, Some(failure)) => Err(failure),
             (line, failure) => {
@@ -151,14 +151,14 @@ impl<'a> Meanwhile<'a> {
     }
 
     /// Takes a line; returns false where there are no more.
-    async fn take(&mut self, line: Result<Line, Failure>) -> bool {
+    async fn take(&mut self, line: Result<Line, CommandFailure>) -> bool {
         match line {
             Ok(Line::Text(text)) => self.take_text(text).await,
             Ok(Line::Dropped(text)) => {
                 self.dropped = Some(text).filter(|text| !text.is_empty());
                 // Where Ctrl-C has stopped the turn already, it ends jaato.
                 if !self.turn.stop() {
-                    exit::now(Exit::Cancelled as i32);
+                    exit::exit_now(Exit::Cancelled as i32);
                 }
             }
             Ok(Line::Woken) => {}
@@ -181,13 +181,13 @@ impl<'a> Meanwhile<'a> {
             Wish::Nothing => {}
             Wish::Say(message) => {
                 if !self.waiting.is_empty()
-                    || !attach::mentioned(message).is_empty()
+                    || !attach::mentioned_files(message).is_empty()
                     || self.inbox.send(message).is_err()
                 {
                     self.waits(&text).await;
                 } else {
                     self.say("queued, goes with the next step: ", &text).await;
-                    let note = attach::unattached(message);
+                    let note = attach::unattached_note(message);
                     self.aside(|| report::problems(note.as_slice())).await;
                 }
             }

@@ -7,7 +7,7 @@ use jaato_runtime::types::ModelId;
 use jaato_runtime::{Runtime, visible};
 
 use crate::args::SessionArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CommandFailure, Exit};
 use crate::report;
 use crate::view::View;
 
@@ -24,7 +24,7 @@ pub async fn change(
     session: &mut Session,
     (args, view): (&SessionArgs, &View),
     name: &str,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, CommandFailure> {
     if name.is_empty() {
         let model = session.facts().model;
         report::remark(&format!("{}; `/model NAME` changes it", visible::name(&model)));

@@ -15,10 +15,10 @@ use super::history::{HISTORY_LINES_MAX, HistoryFile};
 use super::keys::{Keys, StopTurn};
 use super::{Line, PROMPT, PROMPT_AT_WORK, failed};
 use crate::ask::ForLines;
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::terminal::{self, CtrlC, OpenQuestion, Printer};
 use crate::view::View;
-use crate::words::Words;
+use crate::words::LineEditorHelper;
 
 /// How long the rest of a key is waited for, in milliseconds: Esc is the first byte of many keys.
 const KEY_REST_MS: u16 = 100;
@@ -27,11 +27,11 @@ const KEY_REST_MS: u16 = 100;
 const SHOWN_EVERY: Duration = Duration::from_millis(50);
 
 /// Edits a line, and offers words by Tab.
-pub type Editor = rustyline::Editor<Words, DefaultHistory>;
+pub type Editor = rustyline::Editor<LineEditorHelper, DefaultHistory>;
 
 /// Makes editors that are alike.
 pub struct Editors {
-    words: Words,
+    words: LineEditorHelper,
     keys: Keys,
     history: HistoryFile,
 }
@@ -50,13 +50,13 @@ pub struct Screen {
 
 /// An editor that is open.
 pub struct OpenEditor {
-    lines: UnboundedReceiver<Result<Line, Failure>>,
+    lines: UnboundedReceiver<Result<Line, CommandFailure>>,
     ended: JoinHandle<Option<Box<Editor>>>,
 }
 
 impl Editors {
     /// Makes none yet.
-    pub fn new(words: Words, history: HistoryFile, stop_turn: StopTurn) -> Self {
+    pub fn new(words: LineEditorHelper, history: HistoryFile, stop_turn: StopTurn) -> Self {
         Self { words, keys: Keys::new(stop_turn), history }
     }
 
@@ -110,7 +110,7 @@ impl Editors {
         mut editor: Box<Editor>,
         begun: String,
         screen: Screen,
-        send: UnboundedSender<Result<Line, Failure>>,
+        send: UnboundedSender<Result<Line, CommandFailure>>,
     ) -> Option<Box<Editor>> {
         let Screen { open, place, view, is_at_work } = screen;
         if let Some(open) = &open
@@ -147,7 +147,7 @@ impl Editors {
         mut editor: Box<Editor>,
         mut begun: String,
         is_at_work: bool,
-        send: &UnboundedSender<Result<Line, Failure>>,
+        send: &UnboundedSender<Result<Line, CommandFailure>>,
     ) -> Box<Editor> {
         self.keys.begin();
         let prompt = if is_at_work { PROMPT_AT_WORK } else { PROMPT };
@@ -190,7 +190,7 @@ impl Editors {
 
 impl OpenEditor {
     /// Waits for the next line; none when the editor is no longer open.
-    pub async fn line(&mut self) -> Option<Result<Line, Failure>> {
+    pub async fn line(&mut self) -> Option<Result<Line, CommandFailure>> {
         self.lines.recv().await
     }
 

@@ -12,8 +12,8 @@ use jaato_runtime::policy::{CommandPattern, RestOfCommand};
 use jaato_runtime::types::ToolName;
 use jaato_runtime::{Setup, visible};
 
-use crate::args::Global;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::args::GlobalArgs;
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{report, start, trust};
 
 /// The conditions of a rule to add.
@@ -52,15 +52,15 @@ pub struct RuleArgs {
 }
 
 /// Adds a rule.
-pub fn add(global: Global, decision: &str, args: RuleArgs) -> Outcome {
+pub fn add(global: GlobalArgs, decision: &str, args: RuleArgs) -> CommandResult {
     let setup = start::setup(start::arguments(global))?;
     args.tool.as_deref().map_or(Ok(()), check_tool)?;
     let rule = new_rule(decision, &args)?;
-    let place = Place::of(&setup, args.workspace)?;
+    let place = EditedRulesFile::locate(&setup, args.workspace)?;
     let changed = place.edit(&setup, |text| {
         let text = add_rule(text, &rule)?;
         // Never write text that would break the file.
-        text.map(|text| place.checked(text)).transpose()
+        text.map(|text| place.check_rules_text(text)).transpose()
     })?;
     let path = visible::name(&place.path.display().to_string()).into_owned();
     let said = if changed { "is in" } else { "is already in" };
@@ -89,26 +89,26 @@ fn can_allow(command: &str, options: Option<&str>) -> bool {
 }
 
 /// Refuses a command line in place of a tool's name.
-fn check_tool(tool: &str) -> Result<(), Failure> {
+fn check_tool(tool: &str) -> Result<(), CommandFailure> {
     let letters = tool.replace(['*', '?'], "x");
     if ToolName::from(letters.as_str()).is_valid() {
         return Ok(());
     }
     let text = format!("`{tool}` is not a tool name; did you mean `--command '{tool}'`?");
-    Err(Failure::new(Exit::Usage, text))
+    Err(CommandFailure::new(Exit::Usage, text))
 }
 
 /// Removes a rule by its number.
-pub fn remove(global: Global, number: usize, workspace: bool) -> Outcome {
+pub fn remove(global: GlobalArgs, number: usize, workspace: bool) -> CommandResult {
     let setup = start::setup(start::arguments(global))?;
-    let place = Place::of(&setup, workspace)?;
+    let place = EditedRulesFile::locate(&setup, workspace)?;
     place.edit(&setup, |text| remove_rule(text, number).map(Some))?;
     let path = visible::name(&place.path.display().to_string()).into_owned();
     report::sentence(&format!("rule {number} is no longer in `{path}`"))?;
     Ok(Exit::Done)
 }
 
-fn new_rule(decision: &str, args: &RuleArgs) -> Result<NewRule, Failure> {
+fn new_rule(decision: &str, args: &RuleArgs) -> Result<NewRule, CommandFailure> {
     let mut keys = Vec::new();
     let mut add = |name: &str, value: &Option<String>| {
         keys.extend(value.clone().map(|value| (name.to_owned(), value)));
@@ -120,29 +120,29 @@ fn new_rule(decision: &str, args: &RuleArgs) -> Result<NewRule, Failure> {
     add("host", &args.host);
     for argument in &args.argument {
         let (name, value) = argument.split_once('=').ok_or_else(|| {
-            Failure::new(Exit::Usage, format!("`--argument {argument}` is not NAME=TEXT"))
+            CommandFailure::new(Exit::Usage, format!("`--argument {argument}` is not NAME=TEXT"))
         })?;
         keys.push((format!("argument.{name}"), value.to_owned()));
     }
     if keys.is_empty() {
         let text = "a rule needs a tool, --command, --path, --host or --argument";
-        return Err(Failure::new(Exit::Usage, text));
+        return Err(CommandFailure::new(Exit::Usage, text));
     }
     keys.extend(args.why.clone().map(|why| ("why".to_owned(), why)));
     Ok(NewRule { decision: decision.to_owned(), keys })
 }
 
 /// The file to change.
-struct Place {
+struct EditedRulesFile {
     path: PathBuf,
     /// The file's name from the workspace's root, if it is the workspace's.
     of_workspace: Option<String>,
     root: PathBuf,
 }
 
-impl Place {
-    fn of(setup: &Setup, workspace: bool) -> Result<Self, Failure> {
-        refuse_inside_session(&setup.variables).map_err(trust::failed)?;
+impl EditedRulesFile {
+    fn locate(setup: &Setup, workspace: bool) -> Result<Self, CommandFailure> {
+        refuse_inside_session(&setup.variables).map_err(trust::trust_failure)?;
         let root = setup.workspace.root().to_owned();
         if !workspace {
             let path = setup.folders.config()?.join(RULES_FILE);
@@ -157,8 +157,8 @@ impl Place {
         &self,
         setup: &Setup,
         edit: impl FnOnce(&str) -> Result<Option<String>, String>,
-    ) -> Result<bool, Failure> {
-        let failed = |error| Failure::new(Exit::Configuration, format!("{error}"));
+    ) -> Result<bool, CommandFailure> {
+        let failed = |error| CommandFailure::new(Exit::Configuration, format!("{error}"));
         let (Some(name), WorkspaceState::Trusted(trusted)) =
             (&self.of_workspace, &setup.workspace_state)
         else {
@@ -166,18 +166,20 @@ impl Place {
         };
         let wrong = |what: String| {
             let path = visible::name(&self.path.display().to_string()).into_owned();
-            Failure::new(Exit::Configuration, format!("cannot change `{path}`: {what}"))
+            CommandFailure::new(Exit::Configuration, format!("cannot change `{path}`: {what}"))
         };
-        let bytes = trusted.read(name).map_err(trust::failed)?.unwrap_or_default();
+        let bytes = trusted.read(name).map_err(trust::trust_failure)?.unwrap_or_default();
         let text = String::from_utf8(bytes).map_err(|error| wrong(error.to_string()))?;
         let Some(text) = edit(&text).map_err(wrong)? else { return Ok(false) };
         let store = TrustStore::in_folder(setup.folders.data()?);
         let now = SystemTime::now();
-        store.rewrite(&setup.workspace, name, text.as_bytes(), now).map_err(trust::failed)?;
+        store
+            .rewrite(&setup.workspace, name, text.as_bytes(), now)
+            .map_err(trust::trust_failure)?;
         Ok(true)
     }
 
-    fn checked(&self, text: String) -> Result<String, String> {
+    fn check_rules_text(&self, text: String) -> Result<String, String> {
         let is_workspace = self.of_workspace.is_some();
         let home: Option<&Path> = None;
         match load_text_rules(&self.path, &text, is_workspace, home, &self.root) {

@@ -7,17 +7,17 @@ use jaato_runtime::ledger_path;
 use jaato_runtime::store::{LedgerLine, LedgerReader, LedgerStage};
 use serde_json::json;
 
-use crate::args::Global;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::args::GlobalArgs;
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{report, start};
 
 /// Shows the latest decisions, oldest first.
-pub fn log(global: Global, last: usize, as_json: bool) -> Outcome {
+pub fn log(global: GlobalArgs, last: usize, as_json: bool) -> CommandResult {
     let setup = start::setup(start::arguments(global))?;
     let path = ledger_path(&setup)?;
     let failed = |error: io::Error| {
         let text = format!("cannot read the ledger `{}`: {error}", path.display());
-        Failure::new(Exit::Failed, text)
+        CommandFailure::new(Exit::Failed, text)
     };
     let (mut found, mut earlier) = (VecDeque::new(), 0_usize);
     match LedgerReader::open(&path) {

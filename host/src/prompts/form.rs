@@ -12,7 +12,7 @@ use jaato_runtime::types::ask::{FieldKind, FieldOption, FormAnswer, FormField};
 use jaato_runtime::visible;
 use serde_json::{Value, json};
 
-use super::secret::{self, Hidden};
+use super::secret::{self, HiddenInput};
 use crate::terminal::{
     self, Before, CTRL_C, Dialog, Look, Manner, NAME_COLUMNS, OpenQuestion, Reply, Text, exact_line,
 };
@@ -26,7 +26,7 @@ const NONE: &str = "none";
 
 /// The answer to one field.
 #[derive(Debug, Clone, PartialEq)]
-enum Given {
+enum FieldAnswer {
     /// A value.
     Value(Value),
     /// An optional field was left empty.
@@ -57,20 +57,22 @@ pub async fn ask(
             FieldKind::Secret => ask_secret(&open, question, before, field).await?,
             _ => {
                 let read = |line: &str| read_line(field, at == 0, line);
-                let fold = |given: &Given| folded(asked, field, given);
+                let fold = |given: &FieldAnswer| folded_answer(asked, field, given);
                 terminal::ask(Arc::clone(&open), question, before, read, fold).await?
             }
         };
         // Text typed between two fields was meant for the form, and not for the next message.
         before = Before::Dropped;
         match reply {
-            Reply::Answer(Given::Value(value)) => _ = values.insert(field.name.clone(), value),
-            Reply::Answer(Given::Nothing) => _ = values.remove(&field.name),
-            Reply::Answer(Given::Back) => {
+            Reply::Answer(FieldAnswer::Value(value)) => {
+                _ = values.insert(field.name.clone(), value)
+            }
+            Reply::Answer(FieldAnswer::Nothing) => _ = values.remove(&field.name),
+            Reply::Answer(FieldAnswer::Back) => {
                 at -= 1;
                 continue;
             }
-            Reply::Answer(Given::Declined) => return Ok(FormAnswer::declined()),
+            Reply::Answer(FieldAnswer::Declined) => return Ok(FormAnswer::declined()),
             Reply::Nobody(reason) => return Ok(FormAnswer::nobody(reason)),
         }
         at += 1;
@@ -84,7 +86,7 @@ async fn ask_secret(
     question: Dialog,
     mut before: Before<'_>,
     field: &FormField,
-) -> io::Result<Reply<Given>> {
+) -> io::Result<Reply<FieldAnswer>> {
     loop {
         let prompt = match terminal::show(Arc::clone(open), question.clone(), before).await? {
             Reply::Answer(prompt) => prompt,
@@ -93,14 +95,14 @@ async fn ask_secret(
         let typed = secret::ask(open, &prompt).await?;
         open.end_row()?;
         let secret = match typed {
-            Hidden::Typed(secret) => secret,
-            Hidden::Declined => return Ok(Reply::Answer(Given::Declined)),
+            HiddenInput::Typed(secret) => secret,
+            HiddenInput::Declined => return Ok(Reply::Answer(FieldAnswer::Declined)),
         };
         match std::str::from_utf8(secret.bytes()) {
-            Ok("") if field.is_optional => return Ok(Reply::Answer(Given::Nothing)),
+            Ok("") if field.is_optional => return Ok(Reply::Answer(FieldAnswer::Nothing)),
             // Asks again, because an answer is needed, and it must be text.
             Ok("") | Err(_) => {}
-            Ok(text) => return Ok(Reply::Answer(Given::Value(Value::from(text)))),
+            Ok(text) => return Ok(Reply::Answer(FieldAnswer::Value(Value::from(text)))),
         }
         before = Before::Dropped;
     }
@@ -145,14 +147,14 @@ fn question_of(asked: &FormQuestion<'_>, at: usize, field: &FormField) -> Dialog
 }
 
 /// Builds the row that replaces an answered field. Returns `None` if the user goes back.
-fn folded(asked: &FormQuestion<'_>, field: &FormField, given: &Given) -> Option<Text> {
+fn folded_answer(asked: &FormQuestion<'_>, field: &FormField, given: &FieldAnswer) -> Option<Text> {
     let text = if field.text.is_empty() { &field.name } else { &field.text };
     let answer = match given {
-        Given::Value(Value::String(text)) => text.clone(),
-        Given::Value(value) => value.to_string(),
-        Given::Nothing => "nothing".to_owned(),
-        Given::Back => return None,
-        Given::Declined => "declined".to_owned(),
+        FieldAnswer::Value(Value::String(text)) => text.clone(),
+        FieldAnswer::Value(value) => value.to_string(),
+        FieldAnswer::Nothing => "nothing".to_owned(),
+        FieldAnswer::Back => return None,
+        FieldAnswer::Declined => "declined".to_owned(),
     };
     let row = format!("{}: {} → {answer}", asked.plugin, text.trim());
     Some(Text::new().dim(&exact_line(&row, terminal::size().1.saturating_sub(1))))
@@ -203,36 +205,36 @@ fn prompt_of(field: &FormField, is_first: bool) -> String {
 ///
 /// # Errors
 /// Describes the expected input.
-fn read_line(field: &FormField, is_first: bool, line: &str) -> Result<Given, String> {
+fn read_line(field: &FormField, is_first: bool, line: &str) -> Result<FieldAnswer, String> {
     if line.ends_with(CTRL_C) || line == DECLINE {
-        return Ok(Given::Declined);
+        return Ok(FieldAnswer::Declined);
     }
     if line == BACK {
         let wrong = || "this is the first field".to_owned();
-        return if is_first { Err(wrong()) } else { Ok(Given::Back) };
+        return if is_first { Err(wrong()) } else { Ok(FieldAnswer::Back) };
     }
     if line.is_empty() {
         return match (&field.default, field.kind) {
-            (Some(default), _) => Ok(Given::Value(default.clone())),
-            (None, FieldKind::Several) => Ok(Given::Value(json!([]))),
-            (None, _) if field.is_optional => Ok(Given::Nothing),
+            (Some(default), _) => Ok(FieldAnswer::Value(default.clone())),
+            (None, FieldKind::Several) => Ok(FieldAnswer::Value(json!([]))),
+            (None, _) if field.is_optional => Ok(FieldAnswer::Nothing),
             (None, _) => Err(format!("it needs an answer; {DECLINE} declines")),
         };
     }
     match field.kind {
         FieldKind::Choice => chosen(&field.options, line)
-            .map(|value| Given::Value(Value::from(value)))
-            .ok_or_else(|| wanted(&field.options, "a number or a value, like 1")),
+            .map(|value| FieldAnswer::Value(Value::from(value)))
+            .ok_or_else(|| expected_input(&field.options, "a number or a value, like 1")),
         FieldKind::Several => read_several(&field.options, line)
-            .map(|values| Given::Value(Value::from(values)))
-            .ok_or_else(|| wanted(&field.options, "numbers or values, like 1,2")),
+            .map(|values| FieldAnswer::Value(Value::from(values)))
+            .ok_or_else(|| expected_input(&field.options, "numbers or values, like 1,2")),
         FieldKind::Text | FieldKind::Secret | FieldKind::Unknown => {
-            Ok(Given::Value(Value::from(line)))
+            Ok(FieldAnswer::Value(Value::from(line)))
         }
     }
 }
 
-fn wanted(options: &[FieldOption], what: &str) -> String {
+fn expected_input(options: &[FieldOption], what: &str) -> String {
     format!("not in the list: type {what}; the numbers go from 1 to {}", options.len())
 }
 
@@ -288,15 +290,15 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(field: &FormField, line: &str, expected: Result<Given, &str>) {
+    fn check(field: &FormField, line: &str, expected: Result<FieldAnswer, &str>) {
         assert_eq!(read_line(field, true, line), expected.map_err(str::to_owned), "{line:?}");
     }
 
-    fn value(value: Value) -> Result<Given, &'static str> {
-        Ok(Given::Value(value))
+    fn value(value: Value) -> Result<FieldAnswer, &'static str> {
+        Ok(FieldAnswer::Value(value))
     }
 
-    const NONE_OF_THREE: Result<Given, &str> =
+    const NONE_OF_THREE: Result<FieldAnswer, &str> =
         Err("not in the list: type a number or a value, like 1; the numbers go from 1 to 3");
 
     #[test]
@@ -346,13 +348,13 @@ mod tests {
         let mut text = field(FieldKind::Text, &[], None);
         check(&text, "s", value(json!("s")));
         check(&text, "/show me", value(json!("/show me")));
-        check(&text, "/decline", Ok(Given::Declined));
-        check(&text, "half\u{3}", Ok(Given::Declined));
+        check(&text, "/decline", Ok(FieldAnswer::Declined));
+        check(&text, "half\u{3}", Ok(FieldAnswer::Declined));
         check(&text, "<", Err("this is the first field"));
-        assert_eq!(read_line(&text, false, "<"), Ok(Given::Back));
+        assert_eq!(read_line(&text, false, "<"), Ok(FieldAnswer::Back));
         check(&text, "", Err("it needs an answer; /decline declines"));
         text.is_optional = true;
-        check(&text, "", Ok(Given::Nothing));
+        check(&text, "", Ok(FieldAnswer::Nothing));
         text.default = Some(json!("tea"));
         check(&text, "", value(json!("tea")));
     }

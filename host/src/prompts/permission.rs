@@ -13,7 +13,7 @@ use jaato_runtime::types::permission_prompt::{
 };
 
 use self::answer::{TypedAnswer, read_answer};
-use self::shown::{Form, question_of};
+use self::shown::{AnswerChoices, question_of};
 use crate::terminal::{self, Before, OpenQuestion, Reply};
 
 /// Asks until there is an answer. Dropping the future withdraws the question.
@@ -26,10 +26,10 @@ pub async fn ask(
     mut before: Before<'_>,
 ) -> io::Result<Reply<PermissionAnswer>> {
     loop {
-        let (question, form) = match question_of(prompt, Form::Full) {
-            full if full.fits() => (full, Form::Full),
+        let (question, form) = match question_of(prompt, AnswerChoices::Full) {
+            full if full.fits() => (full, AnswerChoices::Full),
             // The call is more important than the answers.
-            _ => (question_of(prompt, Form::Short), Form::Short),
+            _ => (question_of(prompt, AnswerChoices::Short), AnswerChoices::Short),
         };
         let read = |line: &str| read_answer(line, prompt, form);
         let fold = |said: &TypedAnswer| match said {
@@ -41,9 +41,9 @@ pub async fn ask(
             Reply::Answer(TypedAnswer::Answer(answer)) => return Ok(Reply::Answer(answer)),
             // The terminal has become smaller, so there is room for less.
             Reply::Nobody(_)
-                if form == Form::Full
-                    && !question_of(prompt, Form::Full).finds_room()
-                    && question_of(prompt, Form::Short).finds_room() =>
+                if form == AnswerChoices::Full
+                    && !question_of(prompt, AnswerChoices::Full).finds_room()
+                    && question_of(prompt, AnswerChoices::Short).finds_room() =>
             {
                 continue;
             }

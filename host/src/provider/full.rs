@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 
 use jaato_runtime::config::{Caps, Dollars};
 use jaato_runtime::session_loop::{
-    AskingPlugin, Cancel, HistoryEntry, EventSink, History, DeadlineHold, UserPrompt, Session, TurnReport,
+    AskingPlugin, Cancel, DeadlineHold, EventSink, History, HistoryEntry, Session, TurnReport,
+    UserPrompt,
 };
 use jaato_runtime::types::model::ModelComplete;
 use jaato_runtime::types::{
-    Effort, Envelope, Error, ErrorKind, Event, Message, ModelId, Outcome as TurnOutcome, Part,
+    Effort, Error, ErrorKind, Event, EventEnvelope, Message, ModelId, Outcome as TurnOutcome, Part,
     ToolCall, ToolResult,
 };
 use jaato_runtime::{ProviderInfo, Runtime, SessionOptions};
@@ -23,7 +24,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::{failed, one_line};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::report;
 
 /// The most that all checks may cost, in millionths of a US dollar.
@@ -51,7 +52,7 @@ const THINK: &str = "Work out 17 * 23 step by step in your thoughts. Then call t
                      `get_environment` with the aspect `os`, and say the product and the system.";
 
 /// The result of a check.
-enum Found {
+enum ProviderCheckResult {
     Passed(String),
     Failed(String),
     /// The vendor's server did not show the behaviour.
@@ -66,13 +67,13 @@ pub(super) async fn run(
     provider: &ProviderInfo,
     model: &ModelId,
     cancel: &Cancel,
-) -> Outcome {
-    let mut checks = Checks::new(runtime, model, cancel);
+) -> CommandResult {
+    let mut checks = ProviderChecks::new(runtime, model, cancel);
     let first = checks.text().await;
     let failure = match first {
         Some(error) => Some(failed(error)),
         None => {
-            checks.others().await;
+            checks.run_other_checks().await;
             None
         }
     };
@@ -89,18 +90,18 @@ pub(super) async fn run(
 
 /// Returns the meaning of an error for a check. An error because of the cost limit says nothing
 /// about the vendor.
-fn broken(error: &Error) -> Found {
+fn result_of_error(error: &Error) -> ProviderCheckResult {
     match error.kind {
-        ErrorKind::LimitReached => Found::NotProvoked(one_line(&error.message)),
-        _ => Found::Failed(one_line(&error.message)),
+        ErrorKind::LimitReached => ProviderCheckResult::NotProvoked(one_line(&error.message)),
+        _ => ProviderCheckResult::Failed(one_line(&error.message)),
     }
 }
 
-struct Checks<'a> {
+struct ProviderChecks<'a> {
     runtime: &'a Runtime,
     model: &'a ModelId,
     cancel: &'a Cancel,
-    watch: Arc<Watch>,
+    watch: Arc<ProviderCheckEvents>,
     rows: Vec<Vec<String>>,
     has_failed: bool,
     tokens: u64,
@@ -112,7 +113,7 @@ struct Checks<'a> {
 
 /// Observations from the events of all checks.
 #[derive(Default)]
-struct Watch {
+struct ProviderCheckEvents {
     /// The calls since the last request, and the most of one request.
     calls: AtomicU32,
     calls_most: AtomicU32,
@@ -126,8 +127,8 @@ struct Watch {
     stop_at_first: Mutex<Option<(Cancel, Option<Instant>)>>,
 }
 
-impl EventSink for Watch {
-    fn event(&self, envelope: Envelope) {
+impl EventSink for ProviderCheckEvents {
+    fn event(&self, envelope: EventEnvelope) {
         match envelope.event {
             Event::StepStarted { .. } => self.calls.store(0, Relaxed),
             Event::ToolCallStarted { .. } => {
@@ -152,7 +153,7 @@ impl EventSink for Watch {
     }
 }
 
-impl Watch {
+impl ProviderCheckEvents {
     fn first_word(&self) {
         if let Some((cancel, at)) = &mut *self.stop_at_first.lock() {
             at.get_or_insert_with(Instant::now);
@@ -170,7 +171,7 @@ impl Watch {
     }
 }
 
-impl<'a> Checks<'a> {
+impl<'a> ProviderChecks<'a> {
     fn new(runtime: &'a Runtime, model: &'a ModelId, cancel: &'a Cancel) -> Self {
         Self {
             runtime,
@@ -195,14 +196,14 @@ impl<'a> Checks<'a> {
         };
         let report = session.turn(super::HELLO, self.cancel).await;
         let found = match &report.error {
-            None => Found::Passed(one_line(&report.text)),
-            Some(error) => broken(error),
+            None => ProviderCheckResult::Passed(one_line(&report.text)),
+            Some(error) => result_of_error(error),
         };
-        self.end("text", begun, Some(&session), found);
+        self.record_result("text", begun, Some(&session), found);
         report.error
     }
 
-    async fn others(&mut self) {
+    async fn run_other_checks(&mut self) {
         self.parallel().await;
         self.thinking().await;
         self.image().await;
@@ -217,12 +218,14 @@ impl<'a> Checks<'a> {
         let begun = self.begin();
         let met = *self.watch.rate.lock();
         let found = match met {
-            Some(wait_ms) => {
-                Found::Passed(format!("a request was refused and repeated after {wait_ms} ms"))
+            Some(wait_ms) => ProviderCheckResult::Passed(format!(
+                "a request was refused and repeated after {wait_ms} ms"
+            )),
+            None => {
+                ProviderCheckResult::NotProvoked("no request was refused for its rate".to_owned())
             }
-            None => Found::NotProvoked("no request was refused for its rate".to_owned()),
         };
-        self.end("429", begun, None, found);
+        self.record_result("429", begun, None, found);
     }
 
     async fn parallel(&mut self) {
@@ -231,16 +234,20 @@ impl<'a> Checks<'a> {
         let (most, wrong) =
             (self.watch.calls_most.load(Relaxed), self.watch.calls_failed.load(Relaxed));
         let found = match (&report.error, most) {
-            (Some(error), _) => broken(error),
-            (None, _) if wrong > 0 => Found::Failed(format!("{wrong} calls do not work")),
-            (None, 0) => Found::Failed("the model calls no tool".to_owned()),
-            (None, 1) => Found::NotProvoked("the model made one call at a time".to_owned()),
-            (None, most) => Found::Passed(format!("{most} calls in one answer")),
+            (Some(error), _) => result_of_error(error),
+            (None, _) if wrong > 0 => {
+                ProviderCheckResult::Failed(format!("{wrong} calls do not work"))
+            }
+            (None, 0) => ProviderCheckResult::Failed("the model calls no tool".to_owned()),
+            (None, 1) => {
+                ProviderCheckResult::NotProvoked("the model made one call at a time".to_owned())
+            }
+            (None, most) => ProviderCheckResult::Passed(format!("{most} calls in one answer")),
         };
         if report.error.is_none() {
             self.earlier = session.history().entries().to_vec();
         }
-        self.end("parallel calls", begun, Some(&session), found);
+        self.record_result("parallel calls", begun, Some(&session), found);
     }
 
     async fn thinking(&mut self) {
@@ -248,7 +255,10 @@ impl<'a> Checks<'a> {
         let mut options = self.options();
         options.request.effort = Some(Effort::Medium);
         let session = self.session(options).or_else(|_| self.session(self.options()));
-        let Some(mut session) = self.begun("thinking round trip", begun, session) else { return };
+        let Some(mut session) = self.session_or_failure("thinking round trip", begun, session)
+        else {
+            return;
+        };
         let first = session.turn(THINK, self.cancel).await;
         let next = session.turn("Add one to that product. Say the sum only.", self.cancel).await;
         let is_signed = |part: &Part| part.signature().is_some() || matches!(part, Part::Opaque(_));
@@ -257,45 +267,52 @@ impl<'a> Checks<'a> {
         let has_thought = self.watch.has_thought.load(Relaxed)
             || parts.clone().any(|it| matches!(it, Part::Thought { .. }));
         let found = match first.error.or(next.error) {
-            Some(error) => broken(&error),
-            None if is_signed => Found::Passed("signed thoughts went back".to_owned()),
-            None if has_thought => Found::Passed("thoughts, which the server does not sign".into()),
-            None => Found::NotProvoked("the model showed no thoughts".to_owned()),
+            Some(error) => result_of_error(&error),
+            None if is_signed => {
+                ProviderCheckResult::Passed("signed thoughts went back".to_owned())
+            }
+            None if has_thought => {
+                ProviderCheckResult::Passed("thoughts, which the server does not sign".into())
+            }
+            None => ProviderCheckResult::NotProvoked("the model showed no thoughts".to_owned()),
         };
-        if matches!(found, Found::Passed(_)) {
+        if matches!(found, ProviderCheckResult::Passed(_)) {
             self.earlier = session.history().entries().to_vec();
         }
-        self.end("thinking round trip", begun, Some(&session), found);
+        self.record_result("thinking round trip", begun, Some(&session), found);
     }
 
     async fn image(&mut self) {
         let begun = self.begin();
         let session = self.session(self.options());
-        let Some(mut session) = self.begun("image", begun, session) else { return };
+        let Some(mut session) = self.session_or_failure("image", begun, session) else { return };
         let prompt = "Which colour is this image? Answer with one word.";
         let prompt = match self.with_image(&session, prompt).await {
             Ok(prompt) => prompt,
             Err(error) => {
-                let found = broken(&error);
-                return self.end("image", begun, Some(&session), found);
+                let found = result_of_error(&error);
+                return self.record_result("image", begun, Some(&session), found);
             }
         };
         let report = session.turn(prompt, self.cancel).await;
         let notices = self.watch.notices.lock().clone();
         let found = match &report.error {
-            Some(error) => broken(error),
+            Some(error) => result_of_error(error),
             None if notices.contains("cannot look at") => {
-                Found::NotOffered("the model does not look at images".to_owned())
+                ProviderCheckResult::NotOffered("the model does not look at images".to_owned())
             }
             None if notices.contains("refused the request with") => {
-                Found::Failed("the provider refuses the image".to_owned())
+                ProviderCheckResult::Failed("the provider refuses the image".to_owned())
             }
-            None if report.text.to_lowercase().contains("red") => Found::Passed("red".to_owned()),
-            None => {
-                Found::Failed(format!("it is red, and the model says: {}", one_line(&report.text)))
+            None if report.text.to_lowercase().contains("red") => {
+                ProviderCheckResult::Passed("red".to_owned())
             }
+            None => ProviderCheckResult::Failed(format!(
+                "it is red, and the model says: {}",
+                one_line(&report.text)
+            )),
         };
-        self.end("image", begun, Some(&session), found);
+        self.record_result("image", begun, Some(&session), found);
     }
 
     async fn with_image(&self, session: &Session, prompt: &str) -> Result<UserPrompt, Error> {
@@ -315,24 +332,28 @@ impl<'a> Checks<'a> {
             |n| format!("Line {n}: the moon circles the earth, and the earth the sun.\n");
         options.system = Some((1..=SENTENCES).map(sentence).collect());
         let session = self.session(options);
-        let Some(mut session) = self.begun("cached prefix", begun, session) else { return };
+        let Some(mut session) = self.session_or_failure("cached prefix", begun, session) else {
+            return;
+        };
         let first = session.turn("Say one.", self.cancel).await;
         let next = session.turn("Say two.", self.cancel).await;
         let (cached, prompt) = (self.watch.cached_tokens.load(Relaxed), next.usage.prompt_tokens);
         let found = match first.error.or(next.error) {
-            Some(error) => broken(&error),
-            None if cached > 0 => {
-                Found::Passed(format!("{cached} of {prompt} tokens came from the cache"))
+            Some(error) => result_of_error(&error),
+            None if cached > 0 => ProviderCheckResult::Passed(format!(
+                "{cached} of {prompt} tokens came from the cache"
+            )),
+            None => {
+                ProviderCheckResult::NotProvoked("the server reports no cached tokens".to_owned())
             }
-            None => Found::NotProvoked("the server reports no cached tokens".to_owned()),
         };
-        self.end("cached prefix", begun, Some(&session), found);
+        self.record_result("cached prefix", begun, Some(&session), found);
     }
 
     async fn cancelled(&mut self) {
         let begun = self.begin();
         let session = self.session(self.options());
-        let Some(mut session) = self.begun("cancel", begun, session) else { return };
+        let Some(mut session) = self.session_or_failure("cancel", begun, session) else { return };
         let stop = self.cancel.child();
         *self.watch.stop_at_first.lock() = Some((stop.clone(), None));
         let report = session.turn("Tell a story of 300 words about the moon.", &stop).await;
@@ -340,58 +361,67 @@ impl<'a> Checks<'a> {
         let took = stopped.map_or(Duration::ZERO, |at| at.elapsed());
         let next = session.turn("Say ok.", self.cancel).await;
         let found = match (report.outcome, next.error) {
-            (_, Some(error)) => {
-                Found::Failed(format!("the next message fails: {}", one_line(&error.message)))
-            }
-            (TurnOutcome::Cancelled, None) if took <= CANCEL_MAX => Found::Passed(format!(
-                "stopped in {} ms, and the next message works",
-                took.as_millis()
+            (_, Some(error)) => ProviderCheckResult::Failed(format!(
+                "the next message fails: {}",
+                one_line(&error.message)
             )),
-            (TurnOutcome::Cancelled, None) => {
-                Found::Failed(format!("stopped only after {:.1} s", took.as_secs_f64()))
-            }
-            (_, None) => {
-                Found::NotProvoked("the answer was complete before it was cancelled".into())
-            }
+            (TurnOutcome::Cancelled, None) if took <= CANCEL_MAX => ProviderCheckResult::Passed(
+                format!("stopped in {} ms, and the next message works", took.as_millis()),
+            ),
+            (TurnOutcome::Cancelled, None) => ProviderCheckResult::Failed(format!(
+                "stopped only after {:.1} s",
+                took.as_secs_f64()
+            )),
+            (_, None) => ProviderCheckResult::NotProvoked(
+                "the answer was complete before it was cancelled".into(),
+            ),
         };
-        self.end("cancel", begun, Some(&session), found);
+        self.record_result("cancel", begun, Some(&session), found);
     }
 
     /// Sends more than the window holds, bypassing the code that makes room for it.
     async fn overflow(&mut self) {
         let begun = self.begin();
         let session = self.session(self.options());
-        let Some(session) = self.begun("overflow", begun, session) else { return };
+        let Some(session) = self.session_or_failure("overflow", begun, session) else { return };
         let window = session.facts().context_limit;
         if window == 0 || window > WINDOW_TOKENS_MAX {
             let text = format!("filling a window of {window} tokens may cost too much");
-            return self.end("overflow", begun, Some(&session), Found::NotProvoked(text));
+            return self.record_result(
+                "overflow",
+                begun,
+                Some(&session),
+                ProviderCheckResult::NotProvoked(text),
+            );
         }
         let words = usize::try_from(window.saturating_mul(2)).unwrap_or_default();
         let asked = ModelComplete {
             messages: vec![Message::user("moon ".repeat(words) + "Say ok.")],
             ..ModelComplete::default()
         };
-        let asker =
-            AskingPlugin { plugin: "provider-check".into(), parent: None, hold: DeadlineHold::default() };
+        let asker = AskingPlugin {
+            plugin: "provider-check".into(),
+            parent: None,
+            hold: DeadlineHold::default(),
+        };
         let handle = session.handle();
         let answered = handle.complete(&asker, asked, None, Arc::new(|_| {}), self.cancel).await;
         let found = match answered {
             Err(error) if error.kind == ErrorKind::ContextOverflow => {
-                Found::Passed("the refusal is recognized as an overflow".to_owned())
+                ProviderCheckResult::Passed("the refusal is recognized as an overflow".to_owned())
             }
             Err(error) if error.kind == ErrorKind::Unavailable => {
-                Found::NotOffered(one_line(&error.message))
+                ProviderCheckResult::NotOffered(one_line(&error.message))
             }
-            Err(error) => Found::Failed(format!(
+            Err(error) => ProviderCheckResult::Failed(format!(
                 "not recognized as an overflow: {}",
                 one_line(&error.message)
             )),
-            Ok(_) => {
-                Found::NotProvoked(format!("the server takes {words} words into {window} tokens"))
-            }
+            Ok(_) => ProviderCheckResult::NotProvoked(format!(
+                "the server takes {words} words into {window} tokens"
+            )),
         };
-        self.end("overflow", begun, Some(&session), found);
+        self.record_result("overflow", begun, Some(&session), found);
     }
 
     async fn schema(&mut self) {
@@ -406,24 +436,27 @@ impl<'a> Checks<'a> {
         let mut session = match self.session(options) {
             Ok(session) => session,
             Err(error) => {
-                return self.end(
+                return self.record_result(
                     "schema",
                     begun,
                     None,
-                    Found::NotOffered(one_line(&error.message)),
+                    ProviderCheckResult::NotOffered(one_line(&error.message)),
                 );
             }
         };
         let report = session.turn("Name Paris and say how many rivers it has.", self.cancel).await;
         let read: Value = serde_json::from_str(report.text.trim()).unwrap_or_default();
         let found = match &report.error {
-            Some(error) => broken(error),
+            Some(error) => result_of_error(error),
             None if read["city"].is_string() && read["rivers"].is_i64() => {
-                Found::Passed("the answer matches".to_owned())
+                ProviderCheckResult::Passed("the answer matches".to_owned())
             }
-            None => Found::Failed(format!("it does not match: {}", one_line(&report.text))),
+            None => ProviderCheckResult::Failed(format!(
+                "it does not match: {}",
+                one_line(&report.text)
+            )),
         };
-        self.end("schema", begun, Some(&session), found);
+        self.record_result("schema", begun, Some(&session), found);
     }
 
     async fn long(&mut self) {
@@ -436,11 +469,13 @@ impl<'a> Checks<'a> {
         let numbers: Vec<u32> = numbers.filter_map(|it| it.parse().ok()).collect();
         let is_whole = numbers.iter().copied().eq(1..=COUNTED);
         let found = match &report.error {
-            Some(error) => broken(error),
-            None if is_whole => Found::Passed(format!("all {COUNTED} numbers came")),
-            None => Found::Failed(format!("{} numbers of {COUNTED} came", numbers.len())),
+            Some(error) => result_of_error(error),
+            None if is_whole => ProviderCheckResult::Passed(format!("all {COUNTED} numbers came")),
+            None => {
+                ProviderCheckResult::Failed(format!("{} numbers of {COUNTED} came", numbers.len()))
+            }
         };
-        self.end("long output", begun, Some(&session), found);
+        self.record_result("long output", begun, Some(&session), found);
     }
 
     /// Continues a conversation whose tool, ids and arguments have names that vendors refuse.
@@ -458,9 +493,20 @@ impl<'a> Checks<'a> {
             .and_then(|()| history.append_results(vec![result], Vec::new()))
             .and_then(|()| history.append_answer(vec![Part::text("I have read it.")], None));
         if let Err(error) = made {
-            return self.end("odd names", begun, None, Found::Failed(error.to_string()));
+            return self.record_result(
+                "odd names",
+                begun,
+                None,
+                ProviderCheckResult::Failed(error.to_string()),
+            );
         }
-        self.go_on("odd names", begun, history, "a tool, an id and arguments with odd names").await;
+        self.continue_history(
+            "odd names",
+            begun,
+            history,
+            "a tool, an id and arguments with odd names",
+        )
+        .await;
     }
 
     async fn resume(&mut self) {
@@ -468,25 +514,47 @@ impl<'a> Checks<'a> {
         let earlier = std::mem::take(&mut self.earlier);
         if earlier.is_empty() {
             let text = "no earlier check left a conversation with calls".to_owned();
-            return self.end("resume", begun, None, Found::NotProvoked(text));
+            return self.record_result(
+                "resume",
+                begun,
+                None,
+                ProviderCheckResult::NotProvoked(text),
+            );
         }
         match History::restore(earlier) {
             Ok(history) => {
-                self.go_on("resume", begun, history, "a conversation of an earlier session").await;
+                self.continue_history(
+                    "resume",
+                    begun,
+                    history,
+                    "a conversation of an earlier session",
+                )
+                .await;
             }
-            Err(error) => self.end("resume", begun, None, Found::Failed(error.to_string())),
+            Err(error) => self.record_result(
+                "resume",
+                begun,
+                None,
+                ProviderCheckResult::Failed(error.to_string()),
+            ),
         }
     }
 
-    async fn go_on(&mut self, name: &'static str, begun: Instant, history: History, what: &str) {
+    async fn continue_history(
+        &mut self,
+        name: &'static str,
+        begun: Instant,
+        history: History,
+        what: &str,
+    ) {
         let session = self.runtime.session_from(history, self.options());
-        let Some(mut session) = self.begun(name, begun, session) else { return };
+        let Some(mut session) = self.session_or_failure(name, begun, session) else { return };
         let report = session.turn("Say ok.", self.cancel).await;
         let found = match &report.error {
-            Some(error) => broken(error),
-            None => Found::Passed(format!("{what} is continued")),
+            Some(error) => result_of_error(error),
+            None => ProviderCheckResult::Passed(format!("{what} is continued")),
         };
-        self.end(name, begun, Some(&session), found);
+        self.record_result(name, begun, Some(&session), found);
     }
 
     /// Asks one prompt in its own session.
@@ -497,7 +565,7 @@ impl<'a> Checks<'a> {
         prompt: &str,
     ) -> Option<(Session, TurnReport)> {
         let session = self.session(self.options());
-        let mut session = self.begun(name, begun, session)?;
+        let mut session = self.session_or_failure(name, begun, session)?;
         let report = session.turn(prompt, self.cancel).await;
         Some((session, report))
     }
@@ -524,7 +592,7 @@ impl<'a> Checks<'a> {
     }
 
     /// Returns the session, or records why there is none.
-    fn begun(
+    fn session_or_failure(
         &mut self,
         name: &'static str,
         begun: Instant,
@@ -533,32 +601,38 @@ impl<'a> Checks<'a> {
         match session {
             Ok(session) => Some(session),
             Err(error) => {
-                self.end(name, begun, None, broken(&error));
+                self.record_result(name, begun, None, result_of_error(&error));
                 None
             }
         }
     }
 
-    fn end(&mut self, name: &str, begun: Instant, session: Option<&Session>, found: Found) {
+    fn record_result(
+        &mut self,
+        name: &str,
+        begun: Instant,
+        session: Option<&Session>,
+        found: ProviderCheckResult,
+    ) {
         let spent = session.map(Session::usage).unwrap_or_default();
         self.tokens = self.tokens.saturating_add(spent.tokens);
         self.cost_micro_usd = self.cost_micro_usd.saturating_add(spent.cost_micro_usd);
         self.is_cost_known &= !spent.has_unknown_cost;
         let (result, note) = match found {
-            Found::Passed(note) => ("passed", note),
-            Found::Failed(note) => {
+            ProviderCheckResult::Passed(note) => ("passed", note),
+            ProviderCheckResult::Failed(note) => {
                 self.has_failed = true;
                 ("FAILED", note)
             }
-            Found::NotProvoked(note) => ("not provoked", note),
-            Found::NotOffered(note) => ("not offered", note),
+            ProviderCheckResult::NotProvoked(note) => ("not provoked", note),
+            ProviderCheckResult::NotOffered(note) => ("not offered", note),
         };
         let time = format!("{:.1} s", begun.elapsed().as_secs_f64());
         let tokens = if spent.tokens > 0 { spent.tokens.to_string() } else { "-".to_owned() };
         self.rows.push(vec![name.to_owned(), result.to_owned(), time, tokens, note]);
     }
 
-    fn print(&self, provider: &ProviderInfo) -> Result<(), Failure> {
+    fn print(&self, provider: &ProviderInfo) -> Result<(), CommandFailure> {
         report::table(&["check", "result", "time", "tokens", "note"], &self.rows)?;
         let cost = match self.is_cost_known {
             true => format!("${}", Dollars::of_micros(self.cost_micro_usd)),

@@ -7,10 +7,10 @@ use jaato_runtime::{FoundTerminal, JoinedTerminal, TerminalReply, join_terminal}
 use nix::sys::signal::{Signal, raise};
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 
-use super::draw::{Drawn, Frame};
-use super::screen::Screen;
+use super::draw::{DrawnScreen, ScreenFrame};
+use super::screen::CellGrid;
 use super::tty::{Tty, keys};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{report, terminal};
 
 /// The key that always leaves: Ctrl-].
@@ -21,7 +21,7 @@ const LEAVE_LOOKING: [u8; 2] = [0x03, b'q'];
 
 /// The purpose of joining a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum AttachPurpose {
     /// To watch it.
     Look,
     /// To watch it and type there.
@@ -29,7 +29,7 @@ pub enum Purpose {
 }
 
 /// How it ended.
-enum End {
+enum AttachEnd {
     /// The user left.
     Left,
     /// A signal ended it.
@@ -43,8 +43,8 @@ enum End {
 }
 
 /// The shown state.
-struct Shown {
-    screen: Screen,
+struct AttachedTerminal {
+    screen: CellGrid,
     cursor: Option<(u16, u16)>,
     is_alive: bool,
     command: String,
@@ -53,69 +53,76 @@ struct Shown {
 }
 
 /// Joins a terminal.
-pub async fn attach(found: &FoundTerminal, purpose: Purpose) -> Outcome {
+pub async fn attach(found: &FoundTerminal, purpose: AttachPurpose) -> CommandResult {
     let is_live = terminal::input_is_terminal() && terminal::output_is_terminal();
-    if purpose == Purpose::Type && !is_live {
+    if purpose == AttachPurpose::Type && !is_live {
         let text = "`--type` is refused: standard input and output must be a terminal";
-        return Err(Failure::new(Exit::Usage, text)
+        return Err(CommandFailure::new(Exit::Usage, text)
             .hint("without `--type`, jaato prints the current screen"));
     }
     let name = found.listed.full_name();
-    let lost =
-        |error: io::Error| Failure::new(Exit::Failed, format!("cannot join `{name}`: {error}"));
-    let mut joined = join_terminal(found, purpose == Purpose::Type).await.map_err(lost)?;
+    let lost = |error: io::Error| {
+        CommandFailure::new(Exit::Failed, format!("cannot join `{name}`: {error}"))
+    };
+    let mut joined = join_terminal(found, purpose == AttachPurpose::Type).await.map_err(lost)?;
     let end = if is_live {
         show(&mut joined, &name, purpose).await.map_err(lost)?
     } else {
         print(&mut joined).await.map_err(lost)??
     };
     match end {
-        End::Left => Ok(Exit::Done),
-        End::Signal => Ok(Exit::Cancelled),
-        End::Ended => {
+        AttachEnd::Left => Ok(Exit::Done),
+        AttachEnd::Signal => Ok(Exit::Cancelled),
+        AttachEnd::Ended => {
             report::notes(&format!("`{name}` has ended"));
             Ok(Exit::Done)
         }
-        End::Gone => Err(Failure::new(Exit::Failed, format!("the host of `{name}` is gone"))),
-        End::Refused(why) => {
-            Err(Failure::new(Exit::Failed, format!("cannot join `{name}`: {why}")))
+        AttachEnd::Gone => {
+            Err(CommandFailure::new(Exit::Failed, format!("the host of `{name}` is gone")))
+        }
+        AttachEnd::Refused(why) => {
+            Err(CommandFailure::new(Exit::Failed, format!("cannot join `{name}`: {why}")))
         }
     }
 }
 
 /// Prints the current screen as text.
-async fn print(joined: &mut JoinedTerminal) -> io::Result<Result<End, Failure>> {
+async fn print(joined: &mut JoinedTerminal) -> io::Result<Result<AttachEnd, CommandFailure>> {
     while let Some(reply) = joined.next().await? {
         match reply {
             TerminalReply::Screen { screen, .. } => {
-                return Ok(report::line(&screen.lines.join("\n")).map(|()| End::Left));
+                return Ok(report::line(&screen.lines.join("\n")).map(|()| AttachEnd::Left));
             }
-            TerminalReply::Refused { message } => return Ok(Ok(End::Refused(message))),
-            TerminalReply::Ended => return Ok(Ok(End::Ended)),
+            TerminalReply::Refused { message } => return Ok(Ok(AttachEnd::Refused(message))),
+            TerminalReply::Ended => return Ok(Ok(AttachEnd::Ended)),
             TerminalReply::Attached { .. }
             | TerminalReply::Terminals { .. }
             | TerminalReply::NotTyped { .. }
             | TerminalReply::Unknown => {}
         }
     }
-    Ok(Ok(End::Gone))
+    Ok(Ok(AttachEnd::Gone))
 }
 
 /// Shows the terminal until the user leaves, or something ends it. Then restores the user's own
 /// terminal.
-async fn show(joined: &mut JoinedTerminal, name: &str, purpose: Purpose) -> io::Result<End> {
-    let mut signals = Signals::listen()?;
+async fn show(
+    joined: &mut JoinedTerminal,
+    name: &str,
+    purpose: AttachPurpose,
+) -> io::Result<AttachEnd> {
+    let mut signals = AttachSignalStreams::listen()?;
     let mut tty = Tty::take()?;
     let mut typed = keys()?;
-    let mut drawn = Drawn::default();
-    let mut shown: Option<Shown> = None;
+    let mut drawn = DrawnScreen::default();
+    let mut shown: Option<AttachedTerminal> = None;
     loop {
         tokio::select! {
             reply = joined.next() => match reply? {
-                None => return Ok(End::Gone),
-                Some(TerminalReply::Ended) => return Ok(End::Ended),
-                Some(TerminalReply::Refused { message }) => return Ok(End::Refused(message)),
-                Some(TerminalReply::Screen { screen, ansi }) => shown = Some(Shown::of(screen, &ansi)),
+                None => return Ok(AttachEnd::Gone),
+                Some(TerminalReply::Ended) => return Ok(AttachEnd::Ended),
+                Some(TerminalReply::Refused { message }) => return Ok(AttachEnd::Refused(message)),
+                Some(TerminalReply::Screen { screen, ansi }) => shown = Some(AttachedTerminal::from_screen(screen, &ansi)),
                 Some(TerminalReply::NotTyped { message }) => {
                     if let Some(shown) = &mut shown {
                         shown.trouble = Some(message);
@@ -128,19 +135,19 @@ async fn show(joined: &mut JoinedTerminal, name: &str, purpose: Purpose) -> io::
                 ) => {}
             },
             bytes = typed.recv() => {
-                let Some(bytes) = bytes else { return Ok(End::Left) };
-                let (to_type, leaves) = sort(&bytes, purpose);
+                let Some(bytes) = bytes else { return Ok(AttachEnd::Left) };
+                let (to_type, leaves) = split_leave_key(&bytes, purpose);
                 if !to_type.is_empty() {
                     joined.type_bytes(to_type).await?;
                 }
                 if leaves {
-                    return Ok(End::Left);
+                    return Ok(AttachEnd::Left);
                 }
             }
             what = signals.next() => match what {
-                Told::End => return Ok(End::Signal),
-                Told::NewSize => {}
-                Told::Stop => {
+                AttachSignal::End => return Ok(AttachEnd::Signal),
+                AttachSignal::NewSize => {}
+                AttachSignal::Stop => {
                     tty.give_back();
                     // Stops here until the process is continued.
                     raise(Signal::SIGSTOP)?;
@@ -151,11 +158,11 @@ async fn show(joined: &mut JoinedTerminal, name: &str, purpose: Purpose) -> io::
         }
         if let Some(shown) = &shown {
             let status = shown.status(name, purpose);
-            let frame = Frame {
+            let frame = ScreenFrame {
                 screen: &shown.screen,
                 cursor: shown.cursor,
                 status: &status,
-                types: purpose == Purpose::Type,
+                types: purpose == AttachPurpose::Type,
             };
             tty.write(&drawn.draw(Tty::room(), &frame))?;
         }
@@ -163,19 +170,20 @@ async fn show(joined: &mut JoinedTerminal, name: &str, purpose: Purpose) -> io::
 }
 
 /// Returns the keys to type, and whether one of them leaves.
-fn sort(bytes: &[u8], purpose: Purpose) -> (&[u8], bool) {
-    let leaves =
-        |byte: &u8| *byte == LEAVE || (purpose == Purpose::Look && LEAVE_LOOKING.contains(byte));
+fn split_leave_key(bytes: &[u8], purpose: AttachPurpose) -> (&[u8], bool) {
+    let leaves = |byte: &u8| {
+        *byte == LEAVE || (purpose == AttachPurpose::Look && LEAVE_LOOKING.contains(byte))
+    };
     let leave = bytes.iter().position(leaves);
     let to_type = match purpose {
-        Purpose::Look => &[],
-        Purpose::Type => &bytes[..leave.unwrap_or(bytes.len())],
+        AttachPurpose::Look => &[],
+        AttachPurpose::Type => &bytes[..leave.unwrap_or(bytes.len())],
     };
     (to_type, leave.is_some())
 }
 
-impl Shown {
-    fn of(screen: TerminalScreen, ansi: &str) -> Self {
+impl AttachedTerminal {
+    fn from_screen(screen: TerminalScreen, ansi: &str) -> Self {
         let TerminalScreen { rows, columns, cursor, is_alive, command, lines, .. } = screen;
         let lines = lines.join("\r\n");
         // A screen without colours is better than nothing.
@@ -183,15 +191,15 @@ impl Shown {
         let cursor = cursor.map(|(row, column)| {
             (row.min(rows.saturating_sub(1)), column.min(columns.saturating_sub(1)))
         });
-        let screen = Screen::read(rows, columns, ansi);
+        let screen = CellGrid::read(rows, columns, ansi);
         Self { screen, cursor, is_alive, command, trouble: None }
     }
 
-    fn status(&self, name: &str, purpose: Purpose) -> String {
+    fn status(&self, name: &str, purpose: AttachPurpose) -> String {
         let how = match (&self.trouble, purpose) {
             (Some(trouble), _) => trouble.as_str(),
-            (None, Purpose::Look) => "you look: q leaves",
-            (None, Purpose::Type) => "you type: Ctrl-] leaves",
+            (None, AttachPurpose::Look) => "you look: q leaves",
+            (None, AttachPurpose::Type) => "you type: Ctrl-] leaves",
         };
         let ended = if self.is_alive { "" } else { " (ended)" };
         format!(" {name} · {how} · {}{ended}", self.command)
@@ -199,14 +207,14 @@ impl Shown {
 }
 
 /// A signal from the system.
-enum Told {
+enum AttachSignal {
     End,
     NewSize,
     Stop,
 }
 
 /// Signals that would leave the terminal unusable for a shell, or change its size.
-struct Signals {
+struct AttachSignalStreams {
     interrupt: SignalStream,
     terminate: SignalStream,
     hangup: SignalStream,
@@ -215,7 +223,7 @@ struct Signals {
     stop: SignalStream,
 }
 
-impl Signals {
+impl AttachSignalStreams {
     fn listen() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -227,14 +235,14 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) -> Told {
+    async fn next(&mut self) -> AttachSignal {
         tokio::select! {
-            _ = self.interrupt.recv() => Told::End,
-            _ = self.terminate.recv() => Told::End,
-            _ = self.hangup.recv() => Told::End,
-            _ = self.quit.recv() => Told::End,
-            _ = self.size.recv() => Told::NewSize,
-            _ = self.stop.recv() => Told::Stop,
+            _ = self.interrupt.recv() => AttachSignal::End,
+            _ = self.terminate.recv() => AttachSignal::End,
+            _ = self.hangup.recv() => AttachSignal::End,
+            _ = self.quit.recv() => AttachSignal::End,
+            _ = self.size.recv() => AttachSignal::NewSize,
+            _ = self.stop.recv() => AttachSignal::Stop,
         }
     }
 }
@@ -245,10 +253,10 @@ mod tests {
 
     #[test]
     fn keys_leave_or_are_typed_up_to_the_one_that_leaves() {
-        let typed = |bytes: &'static [u8]| sort(bytes, Purpose::Type);
+        let typed = |bytes: &'static [u8]| split_leave_key(bytes, AttachPurpose::Type);
         assert_eq!(typed(b"q\x03"), (b"q\x03".as_slice(), false));
         assert_eq!(typed(b"ls\x1dmore"), (b"ls".as_slice(), true));
-        let looked = |bytes: &'static [u8]| sort(bytes, Purpose::Look);
+        let looked = |bytes: &'static [u8]| split_leave_key(bytes, AttachPurpose::Look);
         assert_eq!(looked(b"rm"), (b"".as_slice(), false));
         for key in [b"q".as_slice(), b"\x03", b"\x1d"] {
             assert_eq!(looked(key), (b"".as_slice(), true));

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use super::screen::{Cell, Look, Modes, Screen};
+use super::screen::{CellGrid, ScreenCell, ScreenCellStyle, TerminalModes};
 use crate::terminal::exact_line;
 
 /// The size of the user's terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct TtySize {
     /// Lines.
     pub rows: usize,
     /// Columns.
@@ -15,9 +15,9 @@ pub struct Room {
 }
 
 /// The content to show.
-pub struct Frame<'a> {
+pub struct ScreenFrame<'a> {
     /// The model's terminal.
-    pub screen: &'a Screen,
+    pub screen: &'a CellGrid,
     /// Its cursor, if that is shown.
     pub cursor: Option<(u16, u16)>,
     /// The line at the bottom.
@@ -28,20 +28,20 @@ pub struct Frame<'a> {
 
 /// The last drawn state, so that only changes are drawn.
 #[derive(Default)]
-pub struct Drawn {
-    room: Option<Room>,
+pub struct DrawnScreen {
+    room: Option<TtySize>,
     lines: Vec<String>,
-    modes: Modes,
+    modes: TerminalModes,
 }
 
-impl Drawn {
+impl DrawnScreen {
     /// Forgets the drawn state, so that everything is drawn again.
     pub fn forget(&mut self) {
         *self = Self { modes: self.modes, ..Self::default() };
     }
 
     /// Returns the sequences that make the user's terminal show the frame.
-    pub fn draw(&mut self, room: Room, frame: &Frame<'_>) -> String {
+    pub fn draw(&mut self, room: TtySize, frame: &ScreenFrame<'_>) -> String {
         let mut out = String::from("\x1b[?25l");
         if self.room != Some(room) {
             self.lines.clear();
@@ -71,7 +71,7 @@ impl Drawn {
         out
     }
 
-    fn switch(&mut self, modes: Modes, out: &mut String) {
+    fn switch(&mut self, modes: TerminalModes, out: &mut String) {
         let before = std::mem::replace(&mut self.modes, modes);
         let mut set = |was: bool, is: bool, on: &str, off: &str| {
             if was != is {
@@ -85,19 +85,19 @@ impl Drawn {
 }
 
 /// Returns the cell at the top left: the first one, unless the cursor would be invisible.
-fn corner(room: Room, cursor: Option<(u16, u16)>) -> (usize, usize) {
+fn corner(room: TtySize, cursor: Option<(u16, u16)>) -> (usize, usize) {
     let Some((row, column)) = cursor else { return (0, 0) };
     let past = |at: u16, there: usize| (usize::from(at) + 1).saturating_sub(there.max(1));
     (past(row, room.rows.saturating_sub(1)), past(column, room.columns))
 }
 
 /// Formats this many columns of a row. The rest of the line is blank.
-fn line(screen: &Screen, row: usize, left: usize, columns: usize) -> String {
+fn line(screen: &CellGrid, row: usize, left: usize, columns: usize) -> String {
     let cells = screen.row(row);
-    let is_blank = |cell: &Cell| cell.text == " " && cell.look == Look::default();
+    let is_blank = |cell: &ScreenCell| cell.text == " " && cell.look == ScreenCellStyle::default();
     let end = cells.iter().rposition(|cell| !is_blank(cell)).map_or(0, |last| last + 1);
     let mut line = String::from("\x1b[0m");
-    let mut look = Look::default();
+    let mut look = ScreenCellStyle::default();
     let mut taken = 0;
     for (at, cell) in cells[..end].iter().enumerate().skip(left) {
         if taken + cell.width.max(1) > columns {
@@ -134,20 +134,20 @@ mod tests {
     use super::*;
 
     /// Returns what a terminal of that size would show.
-    fn seen(room: Room, drawn: &mut Drawn, frame: &Frame<'_>) -> Vec<String> {
+    fn seen(room: TtySize, drawn: &mut DrawnScreen, frame: &ScreenFrame<'_>) -> Vec<String> {
         let out = drawn.draw(room, frame);
         let (rows, columns) = (room.rows.try_into().unwrap(), room.columns.try_into().unwrap());
-        let screen = Screen::read(rows, columns, &out);
+        let screen = CellGrid::read(rows, columns, &out);
         let text = |row| screen.row(row).iter().map(|cell| cell.text.as_str()).collect::<String>();
         (0..room.rows).map(|row| text(row).trim_end().to_owned()).collect()
     }
 
     #[track_caller]
     fn check(room: (usize, usize), ansi: &str, cursor: Option<(u16, u16)>, expected: &[&str]) {
-        let room = Room { rows: room.0, columns: room.1 };
-        let screen = Screen::read(4, 8, ansi);
-        let frame = Frame { screen: &screen, cursor, status: "status", types: false };
-        assert_eq!(seen(room, &mut Drawn::default(), &frame), expected);
+        let room = TtySize { rows: room.0, columns: room.1 };
+        let screen = CellGrid::read(4, 8, ansi);
+        let frame = ScreenFrame { screen: &screen, cursor, status: "status", types: false };
+        assert_eq!(seen(room, &mut DrawnScreen::default(), &frame), expected);
     }
 
     #[test]
@@ -169,11 +169,12 @@ mod tests {
 
     #[test]
     fn only_what_changed_is_drawn_again() {
-        let room = Room { rows: 3, columns: 8 };
-        let mut drawn = Drawn::default();
+        let room = TtySize { rows: 3, columns: 8 };
+        let mut drawn = DrawnScreen::default();
         let mut draw = |ansi: &str| {
-            let screen = Screen::read(2, 8, ansi);
-            let frame = Frame { screen: &screen, cursor: None, status: "status", types: false };
+            let screen = CellGrid::read(2, 8, ansi);
+            let frame =
+                ScreenFrame { screen: &screen, cursor: None, status: "status", types: false };
             drawn.draw(room, &frame)
         };
         assert!(draw("one\r\ntwo").contains("one"));
@@ -184,11 +185,11 @@ mod tests {
 
     #[test]
     fn keys_send_what_the_program_wants_only_for_who_types() {
-        let room = Room { rows: 2, columns: 8 };
-        let screen = Screen::read(1, 8, "\x1b[?1h");
+        let room = TtySize { rows: 2, columns: 8 };
+        let screen = CellGrid::read(1, 8, "\x1b[?1h");
         for types in [false, true] {
-            let frame = Frame { screen: &screen, cursor: None, status: "", types };
-            let out = Drawn::default().draw(room, &frame);
+            let frame = ScreenFrame { screen: &screen, cursor: None, status: "", types };
+            let out = DrawnScreen::default().draw(room, &frame);
             assert_eq!(out.contains("\x1b[?1h"), types);
         }
     }

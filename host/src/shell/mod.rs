@@ -13,16 +13,16 @@ use jaato_runtime::config::trust::inside_session;
 use jaato_runtime::{FoundTerminal, TerminalSearchResult, find_terminals};
 use serde_json::json;
 
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::report;
 
-pub use attach::Purpose;
+pub use attach::AttachPurpose;
 
 /// How many terminals are listed if a name fits several.
 const NAMED_MAX: usize = 8;
 
 /// Lists the terminals of all hosts of this user.
-pub async fn list(as_json: bool) -> Outcome {
+pub async fn list(as_json: bool) -> CommandResult {
     let TerminalSearchResult { terminals, problems } = find().await?;
     report::problems(&problems);
     if as_json {
@@ -64,7 +64,7 @@ pub async fn list(as_json: bool) -> Outcome {
 }
 
 /// Shows a terminal live, or once if the output is not live.
-pub async fn attach(name: &str, purpose: Purpose) -> Outcome {
+pub async fn attach(name: &str, purpose: AttachPurpose) -> CommandResult {
     let found = find().await?;
     let chosen = choose(name, &found.terminals);
     if chosen.is_err() {
@@ -73,23 +73,23 @@ pub async fn attach(name: &str, purpose: Purpose) -> Outcome {
     attach::attach(chosen?, purpose).await
 }
 
-async fn find() -> Result<TerminalSearchResult, Failure> {
+async fn find() -> Result<TerminalSearchResult, CommandFailure> {
     if inside_session(&jaato_runtime::config::EnvironmentVariables::from_process()) {
         let text = "a session cannot join a terminal";
-        return Err(
-            Failure::new(Exit::Limit, text).hint("join it from a terminal that no model uses")
-        );
+        return Err(CommandFailure::new(Exit::Limit, text)
+            .hint("join it from a terminal that no model uses"));
     }
     Ok(find_terminals(&UserFolders::of_user()).await)
 }
 
 /// Finds the one terminal with this name, or else with a name that contains it.
-fn choose<'a>(name: &str, all: &'a [FoundTerminal]) -> Result<&'a FoundTerminal, Failure> {
+fn choose<'a>(name: &str, all: &'a [FoundTerminal]) -> Result<&'a FoundTerminal, CommandFailure> {
     let names: Vec<String> = all.iter().map(|it| it.listed.full_name()).collect();
     match candidates(name, &names)[..] {
         [one] => Ok(&all[one]),
         [] => {
-            let failure = Failure::new(Exit::Usage, format!("there is no terminal `{name}`"));
+            let failure =
+                CommandFailure::new(Exit::Usage, format!("there is no terminal `{name}`"));
             Err(if names.is_empty() {
                 failure.hint("no model has a terminal at the moment; `jaato shell list` lists them")
             } else {
@@ -103,7 +103,7 @@ fn choose<'a>(name: &str, all: &'a [FoundTerminal]) -> Result<&'a FoundTerminal,
                 named.push(format!("{} more", several.len() - NAMED_MAX));
             }
             let text = format!("`{name}` matches {} terminals", several.len());
-            Err(Failure::new(Exit::Usage, text).hint(named.join(", ")))
+            Err(CommandFailure::new(Exit::Usage, text).hint(named.join(", ")))
         }
     }
 }

@@ -35,7 +35,7 @@ enum Colour {
 
 /// The look of a cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct ScreenCellStyle {
     foreground: Colour,
     background: Colour,
     /// A bit for each number from 1 to 9: bold, dim, italic, underlined, …
@@ -44,18 +44,18 @@ pub struct Look {
 
 /// A cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cell {
+pub struct ScreenCell {
     /// Its text. Empty for the second half of a wide character.
     pub text: String,
     /// Its width in columns.
     pub width: usize,
     /// How it looks.
-    pub look: Look,
+    pub look: ScreenCellStyle,
 }
 
 /// The key sequences and the form of pastes that the program on the terminal wants.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Modes {
+pub struct TerminalModes {
     /// Arrow keys send their own sequences instead of cursor moves.
     pub application_cursor: bool,
     /// The number pad sends its own sequences instead of digits.
@@ -66,20 +66,20 @@ pub struct Modes {
 
 /// A screen as cells.
 #[derive(Debug)]
-pub struct Screen {
+pub struct CellGrid {
     rows: usize,
     columns: usize,
-    cells: Vec<Vec<Cell>>,
+    cells: Vec<Vec<ScreenCell>>,
     row: usize,
     /// May be one past the last column. The next character then begins the next row.
     column: usize,
     saved: (usize, usize),
-    look: Look,
+    look: ScreenCellStyle,
     /// The modes that the program has set.
-    pub modes: Modes,
+    pub modes: TerminalModes,
 }
 
-impl Look {
+impl ScreenCellStyle {
     /// Writes the sequence that sets this look, regardless of the previous look.
     pub fn write(self, to: &mut String) {
         to.push_str("\x1b[0");
@@ -103,7 +103,7 @@ impl Look {
     }
 
     /// Applies the numbers of a sequence.
-    fn take(&mut self, numbers: &[u16]) {
+    fn apply_numbers(&mut self, numbers: &[u16]) {
         let mut numbers = numbers.iter().copied();
         while let Some(number) = numbers.next() {
             match number {
@@ -141,19 +141,19 @@ fn extended(numbers: &mut impl Iterator<Item = u16>) -> Option<Colour> {
     }
 }
 
-impl Screen {
+impl CellGrid {
     /// Parses a screen of this size.
     pub fn read(rows: u16, columns: u16, ansi: &str) -> Self {
         let (rows, columns) = (usize::from(rows).max(1), usize::from(columns).max(1));
         let mut screen = Self {
             rows,
             columns,
-            cells: vec![vec![blank(Look::default()); columns]; rows],
+            cells: vec![vec![blank(ScreenCellStyle::default()); columns]; rows],
             row: 0,
             column: 0,
             saved: (0, 0),
-            look: Look::default(),
-            modes: Modes::default(),
+            look: ScreenCellStyle::default(),
+            modes: TerminalModes::default(),
         };
         let mut signs = ansi.chars().peekable();
         while let Some(sign) = signs.next() {
@@ -172,7 +172,7 @@ impl Screen {
     }
 
     /// Returns the cells of a row. Empty after the last row.
-    pub fn row(&self, row: usize) -> &[Cell] {
+    pub fn row(&self, row: usize) -> &[ScreenCell] {
         self.cells.get(row).map_or(&[], Vec::as_slice)
     }
 
@@ -193,9 +193,9 @@ impl Screen {
         let (row, column, look) = (self.row, self.column, self.look);
         // Half of a wide character is blank.
         self.clear(row, column, column + width);
-        self.cells[row][column] = Cell { text: sign.to_string(), width, look };
+        self.cells[row][column] = ScreenCell { text: sign.to_string(), width, look };
         for tail in 1..width {
-            self.cells[row][column + tail] = Cell { text: String::new(), width: 0, look };
+            self.cells[row][column + tail] = ScreenCell { text: String::new(), width: 0, look };
         }
         self.column += width;
     }
@@ -212,7 +212,8 @@ impl Screen {
 
     /// Makes cells blank, with the other half of a wide character.
     fn clear(&mut self, row: usize, from: usize, to: usize) {
-        let look = Look { background: self.look.background, ..Look::default() };
+        let look =
+            ScreenCellStyle { background: self.look.background, ..ScreenCellStyle::default() };
         let (mut from, mut to) = (from.min(self.columns), to.min(self.columns));
         let cells = &mut self.cells[row];
         while from > 0 && cells.get(from).is_some_and(|cell| cell.width == 0) {
@@ -285,7 +286,7 @@ impl Screen {
         let (rows, columns) = (self.rows, self.columns);
         let column = self.column.min(columns - 1);
         match last {
-            'm' => self.look.take(numbers),
+            'm' => self.look.apply_numbers(numbers),
             'H' | 'f' => {
                 self.row = (count(0) - 1).min(rows - 1);
                 self.column = (count(1) - 1).min(columns - 1);
@@ -328,8 +329,8 @@ impl Screen {
     }
 }
 
-fn blank(look: Look) -> Cell {
-    Cell { text: " ".to_owned(), width: 1, look }
+fn blank(look: ScreenCellStyle) -> ScreenCell {
+    ScreenCell { text: " ".to_owned(), width: 1, look }
 }
 
 /// Skips a string for the terminal itself: a title, or a clipboard's content.
@@ -350,14 +351,14 @@ fn skip_string(signs: &mut Peekable<Chars<'_>>) {
 mod tests {
     use super::*;
 
-    fn text(screen: &Screen) -> Vec<String> {
+    fn text(screen: &CellGrid) -> Vec<String> {
         let row = |row| screen.row(row).iter().map(|cell| cell.text.as_str()).collect::<String>();
         (0..screen.rows).map(|at| row(at).trim_end().to_owned()).collect()
     }
 
     #[track_caller]
     fn check((rows, columns): (u16, u16), ansi: &str, expected: &[&str]) {
-        assert_eq!(text(&Screen::read(rows, columns, ansi)), expected, "{ansi:?}");
+        assert_eq!(text(&CellGrid::read(rows, columns, ansi)), expected, "{ansi:?}");
     }
 
     #[test]
@@ -383,7 +384,7 @@ mod tests {
 
     #[test]
     fn wide_and_joined_signs_keep_their_columns() {
-        let screen = Screen::read(1, 6, "日本e\u{301}x");
+        let screen = CellGrid::read(1, 6, "日本e\u{301}x");
         assert_eq!(text(&screen), ["日本e\u{301}x"]);
         assert_eq!(screen.row(0)[4].text, "e\u{301}");
         check((2, 3), "日本", &["日", "本"]);
@@ -406,23 +407,29 @@ mod tests {
     #[test]
     fn a_look_is_written_as_it_was_read() {
         for look in ["0", "0;1;4;31;42", "0;7;38;5;208;48;2;1;2;3", "0;38;5;9"] {
-            let screen = Screen::read(1, 1, &format!("\x1b[{look}mx"));
+            let screen = CellGrid::read(1, 1, &format!("\x1b[{look}mx"));
             let mut written = String::new();
             screen.row(0)[0].look.write(&mut written);
             assert_eq!(written, format!("\x1b[{look}m"));
         }
-        let back = Screen::read(1, 1, "\x1b[1;2;3;31;44m\x1b[22;23;39;49mx");
-        assert_eq!(back.row(0)[0].look, Look::default());
-        let broken = Screen::read(1, 1, "\x1b[38;5m\x1b[38;2;1m\x1b[38;9;1mx");
+        let back = CellGrid::read(1, 1, "\x1b[1;2;3;31;44m\x1b[22;23;39;49mx");
+        assert_eq!(back.row(0)[0].look, ScreenCellStyle::default());
+        let broken = CellGrid::read(1, 1, "\x1b[38;5m\x1b[38;2;1m\x1b[38;9;1mx");
         assert_eq!(broken.row(0)[0].look.foreground, Colour::Default);
     }
 
     #[test]
     fn what_keys_are_to_send_is_known() {
-        let modes = Screen::read(1, 1, "\x1b[?1h\x1b=\x1b[?25;2004h").modes;
-        let all =
-            Modes { application_cursor: true, application_keypad: true, bracketed_paste: true };
+        let modes = CellGrid::read(1, 1, "\x1b[?1h\x1b=\x1b[?25;2004h").modes;
+        let all = TerminalModes {
+            application_cursor: true,
+            application_keypad: true,
+            bracketed_paste: true,
+        };
         assert_eq!(modes, all);
-        assert_eq!(Screen::read(1, 1, "\x1b[?1h\x1b=\x1b[?1l\x1b>").modes, Modes::default());
+        assert_eq!(
+            CellGrid::read(1, 1, "\x1b[?1h\x1b=\x1b[?1l\x1b>").modes,
+            TerminalModes::default()
+        );
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 use tokio::sync::mpsc;
 
-use super::draw::Room;
+use super::draw::TtySize;
 use crate::terminal::{self, Channel};
 
 /// Switches to the alternate screen, so that the previous content returns at the end.
@@ -66,9 +66,9 @@ impl Tty {
     }
 
     /// Returns its size.
-    pub fn room() -> Room {
+    pub fn room() -> TtySize {
         let (rows, columns) = terminal::size_of(Channel::Output);
-        Room { rows, columns }
+        TtySize { rows, columns }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use jaato_runtime::visible::{Measure, Visible};
+use jaato_runtime::visible::{VisibilityMode, VisibleStream};
 
 use super::markdown::Markdown;
 use super::{Text, link, writer};
@@ -21,7 +21,7 @@ enum Drawing {
     /// As it is.
     Raw,
     /// Made visible: a terminal that can do no more than show text.
-    Visible(Visible),
+    Visible(VisibleStream),
     /// Drawn.
     Markdown(Box<Markdown>),
 }
@@ -32,7 +32,7 @@ impl Answer {
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let manner = match writer::output_is_terminal() {
             false => Drawing::Raw,
-            true if is_dumb => Drawing::Visible(Visible::new(Measure::Read)),
+            true if is_dumb => Drawing::Visible(VisibleStream::new(VisibilityMode::Read)),
             true => Drawing::Markdown(Box::new(Markdown::new(console::colors_enabled()))),
         };
         Self { manner, line_is_open: false }
@@ -133,7 +133,7 @@ pub struct Output {
 #[derive(Debug)]
 struct Open {
     source: String,
-    visible: Visible,
+    visible: VisibleStream,
     /// Columns of it behind the label.
     taken: usize,
 }
@@ -163,7 +163,7 @@ impl Output {
         let room = room.filter(|room| *room >= ROOM_MIN);
         let (mut line_is_open, mut visible, mut taken) = match self.open.take() {
             Some(Open { visible, taken, .. }) => (true, visible, taken),
-            None => (false, Visible::new(Measure::Read), 0),
+            None => (false, VisibleStream::new(VisibilityMode::Read), 0),
         };
         // Written at once: a tool may print a hundred thousand short lines, and a cancel waits for
         // them.

@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
-use jaato_runtime::types::{Envelope, Event, Outcome, SessionId};
+use jaato_runtime::types::{Event, EventEnvelope, Outcome, SessionId};
 use serde_json::Value;
 
-use crate::diff::{self, Tense};
+use crate::diff::{self, ChangeTense};
 use crate::terminal::{exact_line, one_line};
 
 /// The sessions that others have opened, by id, and what they are called.
@@ -27,7 +27,7 @@ pub enum Shown {
 impl Agents {
     /// Takes an event; returns nothing where it is of a session that nobody opened: that one is
     /// shown whole.
-    pub fn take(&mut self, envelope: &Envelope, columns: usize) -> Option<Shown> {
+    pub fn take(&mut self, envelope: &EventEnvelope, columns: usize) -> Option<Shown> {
         if let Event::SessionStarted { agent: Some(agent), model, .. } = &envelope.event {
             let name = exact_line(agent, columns);
             let line = format!("[{name}] begins, with {}", exact_line(model, columns));
@@ -46,7 +46,7 @@ impl Agents {
                 let message = message.and_then(Value::as_str).unwrap_or("it failed");
                 line(&format!("{name}: {message}"))
             }
-            Event::FileChanged { change, .. } => line(&diff::heading(change, Tense::Made)),
+            Event::FileChanged { change, .. } => line(&diff::heading(change, ChangeTense::Made)),
             Event::Notice { source, text } => line(&format!("{source}: {text}")),
             Event::TurnFinished { outcome: Outcome::Done, .. } => line("has its answer"),
             Event::TurnFinished { outcome: Outcome::Cancelled, .. } => line("was ended"),
@@ -64,8 +64,13 @@ mod tests {
 
     use super::*;
 
-    fn envelope(session: &str, event: Event) -> Envelope {
-        Envelope { v: Envelope::VERSION, seq: 1, session: SessionId::from(session), event }
+    fn envelope(session: &str, event: Event) -> EventEnvelope {
+        EventEnvelope {
+            v: EventEnvelope::VERSION,
+            seq: 1,
+            session: SessionId::from(session),
+            event,
+        }
     }
 
     #[test]

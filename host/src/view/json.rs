@@ -2,7 +2,7 @@
 
 use std::io;
 
-use jaato_runtime::types::Envelope;
+use jaato_runtime::types::EventEnvelope;
 
 use crate::terminal;
 
@@ -10,7 +10,7 @@ use crate::terminal;
 pub struct Lines;
 
 impl super::Writer for Lines {
-    fn event(&mut self, envelope: &Envelope) -> io::Result<()> {
+    fn event(&mut self, envelope: &EventEnvelope) -> io::Result<()> {
         let mut line = serde_json::to_string(envelope)?;
         line.push('\n');
         terminal::print_json(&line)

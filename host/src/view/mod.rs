@@ -18,13 +18,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use jaato_runtime::session_loop::{Cancel, EventSink};
-use jaato_runtime::types::{Envelope, Event};
+use jaato_runtime::types::{Event, EventEnvelope};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use self::queue::{Message, Queue};
 use crate::args::OutputForm;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CommandFailure, Exit};
 use crate::report;
 use crate::terminal::{self, OpenQuestion};
 
@@ -64,7 +64,7 @@ impl Shown {
 /// Writes events, one after the other.
 trait Writer: Send {
     /// Writes one event.
-    fn event(&mut self, envelope: &Envelope) -> io::Result<()>;
+    fn event(&mut self, envelope: &EventEnvelope) -> io::Result<()>;
 
     /// Ends what is half drawn (a line, a spinner).
     fn settle(&mut self) -> io::Result<()>;
@@ -180,7 +180,7 @@ impl View {
     ///
     /// # Errors
     /// When standard output could not be written.
-    pub async fn finish(&self, cancel: &Cancel) -> Result<Shown, Failure> {
+    pub async fn finish(&self, cancel: &Cancel) -> Result<Shown, CommandFailure> {
         self.queue.close();
         let ended = self.ended.lock().take();
         let Some(ended) = ended else { return Ok(Shown::Whole) };
@@ -204,7 +204,7 @@ impl View {
 }
 
 impl EventSink for View {
-    fn event(&self, envelope: Envelope) {
+    fn event(&self, envelope: EventEnvelope) {
         let is_quiet = matches!(envelope.event, Event::Retry { answer_restarts: false, .. });
         if is_quiet && self.hides_retries.load(Relaxed) {
             return;

@@ -8,7 +8,7 @@ use std::io;
 
 use jaato_runtime::types::ask::FormOutcome;
 use jaato_runtime::types::file_change::FileChange;
-use jaato_runtime::types::{CallId, Envelope, Error, Event, Outcome};
+use jaato_runtime::types::{CallId, Error, Event, EventEnvelope, Outcome};
 use jaato_runtime::visible;
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ use super::calls::{Calls, Ended};
 use super::plan::Plans;
 use super::result::{self, Ending, Fit};
 use crate::columns::{prose, wrapped};
-use crate::diff::{self, Tense};
+use crate::diff::{self, ChangeTense};
 use crate::report;
 use crate::terminal::{self, Answer, Moving, Output, Text, exact_line, one_line};
 
@@ -210,7 +210,7 @@ impl People {
     fn file_changed(&mut self, call: &CallId, source: &str, change: &FileChange) -> io::Result<()> {
         let columns = self.columns();
         let source = named(source);
-        let heading = exact_line(&diff::heading(change, Tense::Made), columns);
+        let heading = exact_line(&diff::heading(change, ChangeTense::Made), columns);
         self.dim_line(&format!("{source}: {heading}"))?;
         if self.seen.contains(call) {
             return Ok(());
@@ -284,7 +284,7 @@ impl People {
 }
 
 impl super::Writer for People {
-    fn event(&mut self, envelope: &Envelope) -> io::Result<()> {
+    fn event(&mut self, envelope: &EventEnvelope) -> io::Result<()> {
         if !matches!(envelope.event, Event::Progress { .. }) {
             self.moving.end_bar();
         }
@@ -319,7 +319,7 @@ impl super::Writer for People {
 }
 
 impl People {
-    fn write(&mut self, envelope: &Envelope) -> io::Result<()> {
+    fn write(&mut self, envelope: &EventEnvelope) -> io::Result<()> {
         let columns = self.columns();
         match self.agents.take(envelope, columns) {
             Some(Shown::Line(text)) => return self.dim_line(&text),

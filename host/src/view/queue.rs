@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use jaato_runtime::types::{Envelope, Event, SessionId};
+use jaato_runtime::types::{Event, EventEnvelope, SessionId};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
@@ -24,7 +24,7 @@ const EVENT_BYTES: usize = 512;
 /// What the view's thread is to do next.
 pub enum Message {
     /// Write an event.
-    Event(Box<Envelope>),
+    Event(Box<EventEnvelope>),
     /// Tell what was left out here.
     Dropped(Dropped),
     /// Say when everything before is written.
@@ -97,7 +97,7 @@ impl Queue {
     }
 
     /// Adds an event, or counts it among those that found no room. Never waits.
-    pub fn event(&self, envelope: Envelope) {
+    pub fn event(&self, envelope: EventEnvelope) {
         let is_thought = matches!(envelope.event, Event::ThoughtDelta { .. });
         let is_unwanted = is_thought && !self.takes_thoughts.load(Relaxed);
         if is_unwanted || self.form == OutputForm::Text && is_for_machines(&envelope.event) {
@@ -146,7 +146,7 @@ impl Queue {
 }
 
 impl State {
-    fn drop_event(&mut self, envelope: &Envelope) {
+    fn drop_event(&mut self, envelope: &EventEnvelope) {
         let bytes = text_bytes(&envelope.event);
         if let Some(Message::Dropped(last)) = self.messages.back_mut() {
             last.events += 1;
@@ -159,7 +159,7 @@ impl State {
 
     /// Adds a piece of the answer to the one that waits last: thousands of pieces of one letter
     /// take more room than what they say.
-    fn join(&mut self, envelope: &Envelope) -> bool {
+    fn join(&mut self, envelope: &EventEnvelope) -> bool {
         let Event::TextDelta { source, text } = &envelope.event else { return false };
         let Some(Message::Event(last)) = self.messages.back_mut() else { return false };
         if last.session != envelope.session {
@@ -178,13 +178,13 @@ impl State {
 
 impl Dropped {
     /// Tells it as an event, in the place of the first that was left out.
-    pub fn notice(&self) -> Envelope {
+    pub fn notice(&self) -> EventEnvelope {
         let Self { session, seq, events, bytes } = self;
         let text = format!(
             "left out: {events} pieces of output and notices ({bytes} bytes), because nothing was taken here for too long"
         );
         let event = Event::Notice { source: "host".to_owned(), text };
-        Envelope { v: Envelope::VERSION, seq: *seq, session: session.clone(), event }
+        EventEnvelope { v: EventEnvelope::VERSION, seq: *seq, session: session.clone(), event }
     }
 }
 
@@ -240,8 +240,8 @@ fn is_for_machines(event: &Event) -> bool {
 mod tests {
     use super::*;
 
-    fn envelope(seq: u64, event: Event) -> Envelope {
-        Envelope { v: Envelope::VERSION, seq, session: SessionId::from("s"), event }
+    fn envelope(seq: u64, event: Event) -> EventEnvelope {
+        EventEnvelope { v: EventEnvelope::VERSION, seq, session: SessionId::from("s"), event }
     }
 
     fn output(text: &str) -> Event {

@@ -35,7 +35,8 @@ impl DigestKey {
 impl ArgumentsDigest {
     /// Marks arguments.
     pub fn from_arguments(arguments: &impl Serialize, key: Option<&DigestKey>) -> Self {
-        let mut sink = DigestWriter { bytes: 0, hash: key.map(|key| Sha256::new().chain_update(key.0)) };
+        let mut sink =
+            DigestWriter { bytes: 0, hash: key.map(|key| Sha256::new().chain_update(key.0)) };
         // Neither a hash nor a counter rejects bytes, and JSON values can always be written.
         let _infallible = serde_json::to_writer(&mut sink, arguments);
         let DigestWriter { bytes, hash } = sink;

@@ -144,7 +144,9 @@ impl Ledger {
         }
         let taken = match &*thread {
             LedgerThread::Runs { waiting: queue, .. } => queue.try_send(waiting),
-            LedgerThread::NotStarted | LedgerThread::Ended => Err(TrySendError::Disconnected(waiting)),
+            LedgerThread::NotStarted | LedgerThread::Ended => {
+                Err(TrySendError::Disconnected(waiting))
+            }
         };
         match taken {
             Ok(()) => {}

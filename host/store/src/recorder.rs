@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use jaato_types::{CallId, Envelope, Error, ErrorKind, Event, FinishReason, SessionId, Usage};
+use jaato_types::{CallId, Error, ErrorKind, Event, EventEnvelope, FinishReason, SessionId, Usage};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -65,7 +65,11 @@ impl EventRecorder {
     }
 
     /// Takes the next event and returns its records, in order.
-    pub fn records_for_event(&mut self, envelope: &Envelope, now: EventTime) -> Vec<LedgerRecord> {
+    pub fn records_for_event(
+        &mut self,
+        envelope: &EventEnvelope,
+        now: EventTime,
+    ) -> Vec<LedgerRecord> {
         let stages = self.stages(&envelope.event, now);
         stages.into_iter().map(|stage| self.record(&envelope.session, stage, now)).collect()
     }
@@ -176,12 +180,14 @@ impl EventRecorder {
     /// Returns the stage of an event that needs no other event.
     fn stage(event: &Event) -> Option<LedgerStage> {
         Some(match event {
-            Event::TaskStarted { task_id, call_id, name, source, .. } => LedgerStage::AutoBackground {
-                task_id: task_id.clone(),
-                call_id: call_id.clone(),
-                tool: name.clone(),
-                source: source.clone(),
-            },
+            Event::TaskStarted { task_id, call_id, name, source, .. } => {
+                LedgerStage::AutoBackground {
+                    task_id: task_id.clone(),
+                    call_id: call_id.clone(),
+                    tool: name.clone(),
+                    source: source.clone(),
+                }
+            }
             Event::TaskFinished {
                 task_id,
                 call_id,
@@ -345,7 +351,12 @@ impl EventRecorder {
         })
     }
 
-    fn end_turn(&mut self, event: &Event, error: Option<&Error>, now: EventTime) -> Vec<LedgerStage> {
+    fn end_turn(
+        &mut self,
+        event: &Event,
+        error: Option<&Error>,
+        now: EventTime,
+    ) -> Vec<LedgerStage> {
         let (Event::TurnFinished { outcome, .. }, Some(turn)) = (event, &self.turn) else {
             return Vec::new();
         };

@@ -175,7 +175,11 @@ impl UsageTotals {
     fn add(&mut self, stage: &LedgerStage) {
         match stage {
             LedgerStage::Response {
-                prompt_tokens, output_tokens, cached_tokens, cost_micro_usd, ..
+                prompt_tokens,
+                output_tokens,
+                cached_tokens,
+                cost_micro_usd,
+                ..
             } => {
                 self.cost_micro_usd += cost_micro_usd.unwrap_or(0);
                 self.answers_without_cost += u64::from(cost_micro_usd.is_none());

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use crate::error::LedgerError;
 use crate::file::LedgerFile;
-use crate::ledger::{LedgerShared, LedgerQueueItem};
+use crate::ledger::{LedgerQueueItem, LedgerShared};
 
 /// Maximum number of records to write at once, under one lock.
 const BATCH_RECORDS_MAX: usize = 64;

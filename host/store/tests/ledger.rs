@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use crate::support::{Writer, line, record, records_of, turn_end};
-use jaato_store::{Ledger, LedgerError, LedgerFile, RECORDS_WAITING_MAX, LedgerReader};
+use jaato_store::{Ledger, LedgerError, LedgerFile, LedgerReader, RECORDS_WAITING_MAX};
 
 #[test]
 fn a_new_ledger_is_the_users_alone_and_so_is_its_folder() {

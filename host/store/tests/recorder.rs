@@ -2,9 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::expect;
-use jaato_store::{DigestKey, EventTime, LedgerRecord, EventRecorder, LedgerStage};
+use jaato_store::{DigestKey, EventRecorder, EventTime, LedgerRecord, LedgerStage};
 use jaato_types::{
-    CallId, Envelope, Error, ErrorKind, Event, FinishReason, Outcome, SessionId, ToolName, Usage,
+    CallId, Error, ErrorKind, Event, EventEnvelope, FinishReason, Outcome, SessionId, ToolName,
+    Usage,
 };
 use serde_json::{Value, json};
 
@@ -18,7 +19,7 @@ fn records(events: Vec<Event>) -> Vec<LedgerRecord> {
     for (at, event) in events.into_iter().enumerate() {
         let at = at as u64;
         let session = SessionId::from("s1");
-        let envelope = Envelope { v: 1, seq: at + 1, session, event };
+        let envelope = EventEnvelope { v: 1, seq: at + 1, session, event };
         let now = EventTime { wall_ms: START_MS + at * 10, monotonic_ms: at * 10 };
         made.extend(recorder.records_for_event(&envelope, now));
     }
@@ -152,7 +153,9 @@ fn nothing_that_anybody_said_is_in_a_record() {
     let text = lines(&made);
     assert!(!text.contains("hunter2") && !text.contains("password"), "{text}");
     let kind = |record: &LedgerRecord| match &record.stage {
-        LedgerStage::ToolCall { error_kind, .. } | LedgerStage::Turn { error_kind, .. } => *error_kind,
+        LedgerStage::ToolCall { error_kind, .. } | LedgerStage::Turn { error_kind, .. } => {
+            *error_kind
+        }
         LedgerStage::ApiError { error_kind, .. } => Some(*error_kind),
         _ => None,
     };

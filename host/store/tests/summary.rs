@@ -4,7 +4,7 @@
 use std::io::Cursor;
 
 use expect_test::expect;
-use jaato_store::{LINE_BYTES_MAX, LedgerLine, LedgerReader, LedgerFileSummary};
+use jaato_store::{LINE_BYTES_MAX, LedgerFileSummary, LedgerLine, LedgerReader};
 
 fn summary(text: &[u8], rows_max: usize, session: Option<&str>) -> LedgerFileSummary {
     let mut reader = LedgerReader::new(Cursor::new(text));

@@ -1,7 +1,7 @@
 //! The files of a plugin's crate, filled in.
 
 use crate::name::{crate_name, library_name, short_name, type_name};
-use crate::{Sdk, TemplateKind};
+use crate::{SdkSources, TemplateKind};
 
 /// The plugin's name in the templates. Valid Rust, so that the templates can be parsed.
 const TEMPLATE_TYPE: &str = "TemplateName";
@@ -13,14 +13,18 @@ const TEMPLATE_LIBRARY: &str = "template-library";
 const TEMPLATE_OFFERS: &str = "template-offers";
 
 /// Returns every file with its path inside the crate.
-pub(crate) fn files(name: &str, kind: TemplateKind, sdk: &Sdk) -> Vec<(&'static str, String)> {
+pub(crate) fn files(
+    name: &str,
+    kind: TemplateKind,
+    sdk: &SdkSources,
+) -> Vec<(&'static str, String)> {
     let source = match kind {
         TemplateKind::Tool => include_str!("../templates/tool.rs"),
         TemplateKind::Gc => include_str!("../templates/gc.rs"),
         TemplateKind::Provider => include_str!("../templates/provider.rs"),
         TemplateKind::Environment => include_str!("../templates/environment.rs"),
     };
-    let fill = |template: &str| filled(template, name, kind);
+    let fill = |template: &str| fill_template(template, name, kind);
     vec![
         ("Cargo.toml", manifest(name, kind, sdk)),
         ("src/lib.rs", fill(source)),
@@ -31,7 +35,7 @@ pub(crate) fn files(name: &str, kind: TemplateKind, sdk: &Sdk) -> Vec<(&'static 
     ]
 }
 
-fn filled(template: &str, name: &str, kind: TemplateKind) -> String {
+fn fill_template(template: &str, name: &str, kind: TemplateKind) -> String {
     let short = short_name(name);
     let offers = match kind {
         TemplateKind::Tool => format!("the tool `{}`, which counts words", crate_name(short)),
@@ -73,7 +77,7 @@ fn with_crates(readme: &str, kind: TemplateKind) -> String {
     readme.replacen(own, &format!("{own}{others}"), 1)
 }
 
-fn manifest(name: &str, kind: TemplateKind, sdk: &Sdk) -> String {
+fn manifest(name: &str, kind: TemplateKind, sdk: &SdkSources) -> String {
     let line =
         |name: &&str| format!("jaato-plugin-{name} = {{ path = {} }}\n", sdk.toml_path(name));
     let others: String = crates(kind).iter().map(line).collect();

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 pub use error::TemplateError;
 pub use name::{NAME_BYTES_MAX, check_name, library_name};
-pub use sdk::Sdk;
+pub use sdk::SdkSources;
 pub use shell::shell_word;
 
 /// The kind of plugin to create.
@@ -53,7 +53,7 @@ pub fn write_crate(
     folder: &Path,
     name: &str,
     kind: TemplateKind,
-    sdk: &Sdk,
+    sdk: &SdkSources,
 ) -> Result<(), TemplateError> {
     check_name(name)?;
     if folder.symlink_metadata().is_ok() {

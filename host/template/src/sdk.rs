@@ -16,17 +16,17 @@ const INSTALLED: &str = "share/jaato/sdk";
 
 /// The sources of the sdk: found, complete, and with a path that a manifest can hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sdk {
+pub struct SdkSources {
     crates: String,
 }
 
-impl Sdk {
+impl SdkSources {
     /// Finds the sdk of the executable's installation, otherwise the crates of the checkout in
     /// which it was built.
     ///
     /// # Errors
     /// If there is neither, because a binary alone has no sdk.
-    pub fn beside(executable: &Path) -> Result<Self, TemplateError> {
+    pub fn for_executable(executable: &Path) -> Result<Self, TemplateError> {
         let missing = || TemplateError::NoSdk(executable.to_owned());
         let real = fs::canonicalize(executable).map_err(|_| missing())?;
         let folder = real.parent().ok_or_else(missing)?;
@@ -41,7 +41,7 @@ impl Sdk {
     ///
     /// # Errors
     /// If it is none of these, or its path is not UTF-8.
-    pub fn at(folder: &Path) -> Result<Self, TemplateError> {
+    pub fn in_folder(folder: &Path) -> Result<Self, TemplateError> {
         let missing = || TemplateError::NotAnSdk(folder.to_owned());
         let real = fs::canonicalize(folder).map_err(|_| missing())?;
         let places = [real.join(CRATES), real.join(INSTALLED).join(CRATES), real];
@@ -109,16 +109,16 @@ mod tests {
     fn the_sdk_of_an_installation_wins_over_the_crates_of_a_checkout() {
         let (_folder, house) = house();
         let jaato = write(house.join("target/dist/bin/jaato"));
-        assert!(matches!(Sdk::beside(&jaato), Err(TemplateError::NoSdk(_))));
+        assert!(matches!(SdkSources::for_executable(&jaato), Err(TemplateError::NoSdk(_))));
         write_crates(&house);
-        let checkout = Sdk::at(&house).unwrap();
+        let checkout = SdkSources::in_folder(&house).unwrap();
         assert_eq!(checkout.folder(), house.join(CRATES));
-        assert_eq!(Sdk::beside(&jaato).unwrap(), checkout);
+        assert_eq!(SdkSources::for_executable(&jaato).unwrap(), checkout);
         let installed = house.join("target/dist").join(INSTALLED);
         write(installed.join(CRATES).join("sdk/Cargo.toml"));
-        assert_eq!(Sdk::beside(&jaato).unwrap(), checkout, "half an sdk is none");
+        assert_eq!(SdkSources::for_executable(&jaato).unwrap(), checkout, "half an sdk is none");
         write_crates(&installed);
-        assert_eq!(Sdk::beside(&jaato).unwrap().folder(), installed.join(CRATES));
+        assert_eq!(SdkSources::for_executable(&jaato).unwrap().folder(), installed.join(CRATES));
     }
 
     #[test]
@@ -127,16 +127,21 @@ mod tests {
         let sdk = house.join(INSTALLED);
         write_crates(&sdk);
         for named in [house.clone(), sdk.clone(), sdk.join(CRATES), sdk.join("plugin-api/../.")] {
-            assert_eq!(Sdk::at(&named).unwrap().folder(), sdk.join(CRATES), "{}", named.display());
+            assert_eq!(
+                SdkSources::in_folder(&named).unwrap().folder(),
+                sdk.join(CRATES),
+                "{}",
+                named.display()
+            );
         }
         for wrong in [house.join("share"), house.join("nowhere"), sdk.join("plugin-api/sdk")] {
-            assert!(matches!(Sdk::at(&wrong), Err(TemplateError::NotAnSdk(_))));
+            assert!(matches!(SdkSources::in_folder(&wrong), Err(TemplateError::NotAnSdk(_))));
         }
     }
 
     #[test]
     fn any_path_can_stand_in_a_manifest() {
-        let sdk = Sdk { crates: "/it's \"a\" \\ folder\n".to_owned() };
+        let sdk = SdkSources { crates: "/it's \"a\" \\ folder\n".to_owned() };
         assert_eq!(sdk.toml_path("sdk"), r#""/it's \"a\" \\ folder\u000A/sdk""#);
     }
 }

@@ -7,7 +7,7 @@ use jaato_plugin_sdk::process::{ProcessControl, ProcessEvents, Spawn};
 use jaato_plugin_sdk::types::execution::{
     AllowedPath, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec,
 };
-use jaato_plugin_sdk_environment::files::{Confined, Root, Settings, TemporarySettings};
+use jaato_plugin_sdk_environment::files::{ConfinedFiles, AllowedFolder, ConfinedFilesSettings, TemporarySettings};
 use jaato_plugin_sdk_environment::{ExecutionEnvironment, HostFiles, NoTerminals, Shell};
 
 /// How long a command may take that says nothing itself.
@@ -99,8 +99,8 @@ fn open(folder: &Path) -> Result<(PathBuf, HostFiles)> {
         let text = format!("cannot use the folder `{}`: {error}", folder.display());
         Error::new(ErrorKind::Configuration, text)
     })?;
-    let confined = Confined::open(&Settings {
-        roots: vec![Root::local(&folder)],
+    let confined = ConfinedFiles::open(&ConfinedFilesSettings {
+        roots: vec![AllowedFolder::local(&folder)],
         default_folder: folder.clone(),
         temporary: Some(TemporarySettings::default()),
     })?;

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use jaato_template::{Sdk, TemplateError, TemplateKind, next_steps, write_crate};
+use jaato_template::{SdkSources, TemplateError, TemplateKind, next_steps, write_crate};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -44,7 +44,7 @@ fn odd_folder() -> PathBuf {
 fn a_new_plugin_of_each_kind_builds_and_passes_its_tests_outside_the_workspace() {
     let outside = odd_folder();
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("fixtures");
-    let sdk = Sdk::at(&root()).unwrap();
+    let sdk = SdkSources::in_folder(&root()).unwrap();
     for (kind, name) in [
         (TemplateKind::Tool, "tool-moon-phase"),
         (TemplateKind::Gc, "gc-2nd"),
@@ -84,7 +84,7 @@ fn the_sdk_may_lie_in_any_folder_and_the_steps_lead_to_the_crate() {
         fs::write(folder.join("Cargo.toml"), package).unwrap();
         fs::write(folder.join("src/lib.rs"), "").unwrap();
     }
-    let sdk = Sdk::at(&outside.join("sdk")).unwrap();
+    let sdk = SdkSources::in_folder(&outside.join("sdk")).unwrap();
     let folder = outside.join("-x 'y'");
     write_crate(&folder, "moon", TemplateKind::Tool, &sdk).unwrap();
     said(cargo(&folder).args(["metadata", "--offline", "--format-version", "1"]));
@@ -105,7 +105,7 @@ fn the_sdk_may_lie_in_any_folder_and_the_steps_lead_to_the_crate() {
 #[test]
 fn nothing_that_is_there_is_overwritten() {
     let folder = tempfile::tempdir().unwrap();
-    let sdk = Sdk::at(&root()).unwrap();
+    let sdk = SdkSources::in_folder(&root()).unwrap();
     let error = write_crate(folder.path(), "a", TemplateKind::Tool, &sdk).unwrap_err();
     assert!(matches!(error, TemplateError::Exists(_)), "{error}");
     assert!(fs::read_dir(folder.path()).unwrap().next().is_none());

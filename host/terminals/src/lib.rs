@@ -19,7 +19,7 @@ mod tests;
 
 pub use board::{SessionAudience, SessionTerminals, SharedTerminals};
 pub use join::{
-    SocketFolders, FoundTerminal, TerminalSearchResult, JoinedTerminal, JoinableTerminal, JoinReply, find_terminals, join_terminal,
-    own_temporary_folder,
+    FoundTerminal, JoinReply, JoinableTerminal, JoinedTerminal, SocketFolders,
+    TerminalSearchResult, find_terminals, join_terminal, own_temporary_folder,
 };
 pub use service::{TerminalServices, is_operation};

@@ -8,23 +8,23 @@ use futures_util::StreamExt as _;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use jaato_config::UserFolders;
 use jaato_log::Log;
-use jaato_session::{UserAsker, Cancel, EventEmitter, EventSink, NoAnswer, PermissionAsker};
+use jaato_session::{Cancel, EventEmitter, EventSink, NoAnswer, PermissionAsker, UserAsker};
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
-use jaato_types::terminal::{TerminalNews, TerminalScreen, TerminalState};
-use jaato_types::{Envelope, Error, Event, Frame, PluginName, SessionId};
+use jaato_types::terminal::{TerminalScreen, TerminalState, TerminalUserAction};
+use jaato_types::{Error, Event, EventEnvelope, Frame, PluginName, SessionId};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use crate::board::shown::{SCREEN_EVERY, TYPED_EVERY};
-use crate::board::{SessionAudience, SessionTerminals, TYPE_MAX, SharedTerminals};
-use crate::join::{SocketFolders, JoinReply, find_terminals, join_terminal};
+use crate::board::{SessionAudience, SessionTerminals, SharedTerminals, TYPE_MAX};
+use crate::join::{JoinReply, SocketFolders, find_terminals, join_terminal};
 
 /// The events that a session's follower has seen.
 #[derive(Default)]
 struct Seen(Mutex<Vec<Event>>);
 
 impl EventSink for Seen {
-    fn event(&self, envelope: Envelope) {
+    fn event(&self, envelope: EventEnvelope) {
         self.0.lock().push(envelope.event);
     }
 }
@@ -222,9 +222,9 @@ async fn the_plugin_learns_who_looks_and_how_much_is_typed() {
     let mut news = bench.board.news(&bench.session, &bench.plugin).unwrap();
     let mut next = async || {
         let frame = news.next().await.unwrap().unwrap();
-        Frame::read::<TerminalNews>(&frame).unwrap()
+        Frame::read::<TerminalUserAction>(&frame).unwrap()
     };
-    assert_eq!(next().await, TerminalNews::Watched { terminal: 1, watchers: 1 });
+    assert_eq!(next().await, TerminalUserAction::Watched { terminal: 1, watchers: 1 });
     let second = bench.board.attach_viewer(Arc::clone(&shown), true);
     assert_eq!(bench.show("b"), 2);
     assert!(shown.has_typers());
@@ -234,16 +234,16 @@ async fn the_plugin_learns_who_looks_and_how_much_is_typed() {
     for bytes in [b"ab".as_slice(), b"c"] {
         bench.board.type_into(&shown, bytes.to_vec(), TYPE_MAX).await.unwrap();
     }
-    assert_eq!(next().await, TerminalNews::Watched { terminal: 1, watchers: 1 });
-    assert_eq!(next().await, TerminalNews::Typed { terminal: 1, bytes: 3 });
+    assert_eq!(next().await, TerminalUserAction::Watched { terminal: 1, watchers: 1 });
+    assert_eq!(next().await, TerminalUserAction::Typed { terminal: 1, bytes: 3 });
     // The reader learns that a user types before the program has the input.
     *bench.noted.answers.lock() = false;
     let typing = bench.board.type_into(&shown, b"d".to_vec(), TYPE_MAX);
     assert!(typing.now_or_never().is_none());
-    assert_eq!(next().await, TerminalNews::Typed { terminal: 1, bytes: 0 });
+    assert_eq!(next().await, TerminalUserAction::Typed { terminal: 1, bytes: 0 });
     *bench.noted.answers.lock() = true;
     drop(first);
-    assert_eq!(next().await, TerminalNews::Watched { terminal: 1, watchers: 0 });
+    assert_eq!(next().await, TerminalUserAction::Watched { terminal: 1, watchers: 0 });
     assert_eq!(*bench.noted.bytes.lock(), b"abcd");
     // Another plugin of the session learns nothing.
     let mut others = bench.board.news(&bench.session, &PluginName::from("tool-y")).unwrap();
@@ -281,8 +281,8 @@ async fn what_the_terminal_hides_is_told_to_be_typed_and_not_how_much() {
     assert_eq!(bench.seen.take(), ["typed 3"]);
     assert_eq!(*bench.noted.bytes.lock(), b"hun\rls\r");
     let frame = news.next().await.unwrap().unwrap();
-    let typed = TerminalNews::Typed { terminal: 1, bytes: 3 };
-    assert_eq!(Frame::read::<TerminalNews>(&frame).unwrap(), typed);
+    let typed = TerminalUserAction::Typed { terminal: 1, bytes: 3 };
+    assert_eq!(Frame::read::<TerminalUserAction>(&frame).unwrap(), typed);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use jaato_runtime::types::touches::{KEYWORD, undeclared_in};
+use jaato_runtime::types::touches::{KEYWORD, undeclared_strings};
 use serde_json::{Value, json};
 
 use crate::support::{House, fixtures, library_name};
@@ -68,7 +68,7 @@ fn edits(operations: Value) -> (&'static str, Value) {
 fn undeclared(tools: &[Value]) -> Vec<String> {
     let own = tools.iter().filter(|tool| tool["foreign"] != true);
     let places = own.flat_map(|tool| {
-        let places = undeclared_in(&tool["parameters"]).into_iter();
+        let places = undeclared_strings(&tool["parameters"]).into_iter();
         places.map(move |place| format!("{}: {place}", tool["name"].as_str().unwrap()))
     });
     places.collect()

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::{Arc, OnceLock};
 
 use jaato_runtime::session_loop::{Cancel, EventSink, Inbox, Session};
-use jaato_runtime::types::{Envelope, Event, Message, Outcome, Part, Role};
+use jaato_runtime::types::{Event, EventEnvelope, Message, Outcome, Part, Role};
 use jaato_runtime::{Runtime, SessionOptions};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ pub struct Watching {
 }
 
 impl EventSink for Watching {
-    fn event(&self, envelope: Envelope) {
+    fn event(&self, envelope: EventEnvelope) {
         if let Some(react) = self.reaction.get() {
             react(&envelope.event);
         }

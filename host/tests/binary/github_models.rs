@@ -32,8 +32,12 @@ fn at(house: &House, server: &Server, words: &[&str]) -> Command {
 fn a_call_and_an_answer_are_attributed_to_the_organization() {
     for name in ["github-models", "github_models"] {
         let house = house!(furnish);
-        let called = OpenAiAnswerPiece::Call("get_environment".to_owned(), "{\"aspect\":\"os\"}".to_owned());
-        let vendor = Arc::new(FakeGitHub::new([OpenAiTurn::says([called]), OpenAiTurn::text("It is Linux.")]));
+        let called =
+            OpenAiAnswerPiece::Call("get_environment".to_owned(), "{\"aspect\":\"os\"}".to_owned());
+        let vendor = Arc::new(FakeGitHub::new([
+            OpenAiTurn::says([called]),
+            OpenAiTurn::text("It is Linux."),
+        ]));
         let server = serve(&vendor);
         let model = format!("{name}/openai/gpt-4o");
         let words = ["run", "--model", &model, "which system?"];

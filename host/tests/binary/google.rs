@@ -72,7 +72,8 @@ fn serve_tokens() -> Server {
 #[test]
 fn tokens_are_minted_from_a_persons_login_and_again_when_one_is_refused() {
     let house = house!(furnish);
-    let (tokens, vendor) = (serve_tokens(), vendor([GoogleTurn::text("hello"), GoogleTurn::text("again")]));
+    let (tokens, vendor) =
+        (serve_tokens(), vendor([GoogleTurn::text("hello"), GoogleTurn::text("again")]));
     let answers = Arc::clone(&vendor);
     let server = vendors::serve(move |asked| {
         if asked.header("authorization") == Some("Bearer token-0") {

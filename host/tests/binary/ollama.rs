@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use jaato_vendors::ollama::{IN_LIBRARY, FakeOllama, OllamaTurn};
+use jaato_vendors::ollama::{FakeOllama, IN_LIBRARY, OllamaTurn};
 
 use crate::house;
 use crate::support::openai::{SECRET, no_file_holds_the_key};

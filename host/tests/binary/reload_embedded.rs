@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 
 use jaato_runtime::session_loop::{Cancel, EventSink, Session};
-use jaato_runtime::types::{Envelope, Error, ErrorKind};
+use jaato_runtime::types::{Error, ErrorKind, EventEnvelope};
 use jaato_runtime::{Runtime, SessionOptions};
 use serde_json::json;
 
@@ -17,7 +17,7 @@ use crate::support::fixture;
 struct Nobody;
 
 impl EventSink for Nobody {
-    fn event(&self, _envelope: Envelope) {}
+    fn event(&self, _envelope: EventEnvelope) {}
 }
 
 /// Calls `edition` in a session of this process. Returns the edition and the number of the call.

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::Arc;
 
 use jaato_runtime::session_loop::{Cancel, EventSink, Session};
-use jaato_runtime::types::{Envelope, ToolName};
+use jaato_runtime::types::{EventEnvelope, ToolName};
 use jaato_runtime::{Runtime, SessionOptions};
 use serde_json::{Value, json};
 
@@ -199,7 +199,7 @@ fn one_that_went_with_its_worker_is_told_so_and_made_anew() {
 struct Nobody;
 
 impl EventSink for Nobody {
-    fn event(&self, _envelope: Envelope) {}
+    fn event(&self, _envelope: EventEnvelope) {}
 }
 
 /// Calls a tool in an embedder's session.

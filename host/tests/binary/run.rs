@@ -1,7 +1,7 @@
 //! Tests `jaato run` with a scripted provider: its outputs, and how it ends.
 
 use expect_test::expect;
-use jaato_types::{Envelope, Event, Outcome};
+use jaato_types::{Event, EventEnvelope, Outcome};
 use serde_json::{Value, json};
 
 use crate::cli::cli_house;
@@ -12,9 +12,10 @@ use crate::support::server::{Answer, Server};
 
 #[track_caller]
 fn events(output: &Output) -> Vec<Event> {
-    let read =
-        |line| serde_json::from_str::<Envelope>(line).unwrap_or_else(|e| panic!("{e}: {line}"));
-    let envelopes: Vec<Envelope> = output.stdout.lines().map(read).collect();
+    let read = |line| {
+        serde_json::from_str::<EventEnvelope>(line).unwrap_or_else(|e| panic!("{e}: {line}"))
+    };
+    let envelopes: Vec<EventEnvelope> = output.stdout.lines().map(read).collect();
     assert!(!envelopes.is_empty(), "{output}");
     for (at, envelope) in envelopes.iter().enumerate() {
         assert_eq!((envelope.v, envelope.seq), (1, at as u64 + 1), "without gaps");

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jaato_runtime::session_loop::{Cancel, EventSink, Session};
-use jaato_runtime::types::{Envelope, Error, ErrorKind, ToolName};
+use jaato_runtime::types::{Error, ErrorKind, EventEnvelope, ToolName};
 use jaato_runtime::{Runtime, SessionOptions, SharedEnvironment};
 use serde_json::{Map, Value, json};
 
@@ -37,7 +37,7 @@ fn notes(house: &House) -> Vec<String> {
 struct Nobody;
 
 impl EventSink for Nobody {
-    fn event(&self, _envelope: Envelope) {}
+    fn event(&self, _envelope: EventEnvelope) {}
 }
 
 fn begin(runtime: &Runtime, environment: Option<&SharedEnvironment>) -> Session {

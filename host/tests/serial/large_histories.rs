@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use jaato_runtime::session_loop::{Cancel, EventSink};
-use jaato_runtime::types::{Envelope, Outcome};
+use jaato_runtime::types::{EventEnvelope, Outcome};
 use jaato_runtime::{Runtime, SessionOptions};
 
 use crate::house;
@@ -18,7 +18,7 @@ use crate::support::server::{Answer, Server};
 struct Unseen;
 
 impl EventSink for Unseen {
-    fn event(&self, _envelope: Envelope) {}
+    fn event(&self, _envelope: EventEnvelope) {}
 }
 
 /// Sends two messages of this size to a server, and returns the sizes of the requests.

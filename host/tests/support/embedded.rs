@@ -1,7 +1,7 @@
 //! The runtime inside a test, with an installation's plugins.
 
-use jaato_runtime::config::{UserFolders, EnvironmentVariables};
-use jaato_runtime::{Arguments, Setup};
+use jaato_runtime::config::{EnvironmentVariables, UserFolders};
+use jaato_runtime::{Setup, SetupArguments};
 
 use super::House;
 
@@ -12,10 +12,10 @@ pub fn setup(house: &House) -> Setup {
 
 /// The same, with more variables than the path.
 pub fn setup_with(house: &House, variables: &[(&str, String)]) -> Setup {
-    let arguments = Arguments {
+    let arguments = SetupArguments {
         config_file: Some(house.home().join(".config/jaato/config.toml")),
         plugin_dirs: vec![house.given_folder()],
-        ..Arguments::default()
+        ..SetupArguments::default()
     };
     let folders = UserFolders::below(&house.home());
     let path = ("PATH", "/usr/local/bin:/usr/bin:/bin");

@@ -10,9 +10,9 @@ use std::time::Duration;
 use jaato_loader::PluginLibrary;
 use jaato_plugin_testkit::conformance::{ConformanceSuite, checks};
 use jaato_plugin_testkit::{FakeHost, PluginUnderTest};
-use jaato_types::{Error, ErrorKind, Kind};
+use jaato_types::{Error, ErrorKind, PluginKind};
 
-use crate::{Answer, answer_main, refusal};
+use crate::{ChildAnswer, answer_main, refusal};
 
 /// The arguments before the check's name and the file.
 pub const CONFORM_ARGUMENTS: [&str; 2] = ["plugin-worker", "--conform"];
@@ -21,7 +21,7 @@ pub const CONFORM_ARGUMENTS: [&str; 2] = ["plugin-worker", "--conform"];
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Lists the names of the checks for plugins of these kinds: `tool::examples_work`.
-pub fn conformance_checks(kinds: &[Kind]) -> Vec<String> {
+pub fn conformance_checks(kinds: &[PluginKind]) -> Vec<String> {
     checks(kinds).into_iter().map(|(group, name, _)| format!("{group}::{name}")).collect()
 }
 
@@ -30,8 +30,8 @@ pub fn conformance_checks(kinds: &[Kind]) -> Vec<String> {
 /// Called only by the binary's hidden subcommand, because it takes over descriptor 3.
 pub fn conform_main(check: &str, plugin: &Path) -> ExitCode {
     answer_main(|| match conform(check, plugin) {
-        Ok(what) => Answer::Ok(what),
-        Err(error) => Answer::Error(error),
+        Ok(what) => ChildAnswer::Ok(what),
+        Err(error) => ChildAnswer::Error(error),
     })
 }
 

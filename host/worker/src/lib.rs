@@ -14,7 +14,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use jaato_loader::{PluginLibrary, LoadError};
+use jaato_loader::{LoadError, PluginLibrary};
 use jaato_types::{Description, Error, ErrorKind};
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ pub const DESCRIBE_ARGUMENTS: [&str; 2] = ["plugin-worker", "--describe"];
 /// The child's answer, as JSON on descriptor 3.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer<T> {
+pub enum ChildAnswer<T> {
     /// The description, or a check's violation.
     Ok(T),
     /// The reason why answering failed.
@@ -39,13 +39,13 @@ pub enum Answer<T> {
 /// Called only by the binary's hidden subcommand, because it takes over descriptor 3.
 pub fn describe_main(plugin: &Path) -> ExitCode {
     answer_main(|| match describe(plugin) {
-        Ok(description) => Answer::Ok(description),
-        Err(error) => Answer::Error(error),
+        Ok(description) => ChildAnswer::Ok(description),
+        Err(error) => ChildAnswer::Error(error),
     })
 }
 
 /// Does a child's work and writes the answer to descriptor 3.
-fn answer_main<T: Serialize>(work: impl FnOnce() -> Answer<T>) -> ExitCode {
+fn answer_main<T: Serialize>(work: impl FnOnce() -> ChildAnswer<T>) -> ExitCode {
     let Some(mut pipe) = platform::descriptor3() else {
         eprintln!("`plugin-worker` is started by jaato itself: there is no descriptor 3");
         return ExitCode::from(2);

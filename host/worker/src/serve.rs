@@ -13,11 +13,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
-use jaato_loader::remote::link::{WorkerLink, LinkMessage, LinkReader};
+use jaato_loader::remote::link::{LinkMessage, LinkReader, WorkerLink};
 use jaato_loader::remote::wire::{self, Flag, Kind};
 use jaato_loader::{
-    ByteStream, Bytes, Caller, CallCanceller, EMITTED_BYTES_MAX, Executor, Instance, PluginLibrary, Outlet,
-    StartedPlugin, Report, Served, Services, Watch,
+    ByteStream, CallCanceller, CallResultSink, EMITTED_BYTES_MAX, EngineObserver,
+    EngineServiceAnswer, EngineServices, Executor, FrameBytes, Instance, MisdeedReport,
+    PluginLibrary, ServiceCaller, StartedPlugin,
 };
 use jaato_types::{Error, ErrorKind, Frame, PluginName};
 use parking_lot::Mutex;
@@ -30,7 +31,7 @@ use crate::platform;
 pub const SERVE_ARGUMENTS: [&str; 1] = ["plugin-worker"];
 
 /// The answer to a request.
-type Answered = Result<(Flag, Vec<u8>), Error>;
+type HostAnswer = Result<(Flag, Vec<u8>), Error>;
 
 /// Opens a plugin file and runs an instance of it until the host's end of descriptor 3 closes.
 ///
@@ -58,24 +59,24 @@ pub fn serve_main(plugin: &Path) -> ExitCode {
 
 async fn serve(socket: UnixStream, file: &Path) -> std::io::Result<()> {
     let link = Arc::new(WorkerLink::new(socket)?);
-    let watch = Arc::new(HostLog(Arc::clone(&link)));
+    let watch = Arc::new(HostLogLink(Arc::clone(&link)));
     let executor = Executor::new(tokio::runtime::Handle::current(), watch);
     let writing = Arc::clone(&link);
     tokio::spawn(async move { writing.write_waiting().await });
     match open(&executor, file).await {
-        Ok(plugin) => talk(link, plugin).await,
+        Ok(plugin) => handle_messages(link, plugin).await,
         Err(error) => {
-            tell(&link, Kind::Ready, 0, Err(error));
+            send_answer(&link, Kind::Ready, 0, Err(error));
             Ok(())
         }
     }
 }
 
 /// Reports that the plugin is open and handles the host's messages, until its end closes.
-async fn talk(link: Arc<WorkerLink>, plugin: StartedPlugin) -> std::io::Result<()> {
+async fn handle_messages(link: Arc<WorkerLink>, plugin: StartedPlugin) -> std::io::Result<()> {
     link.send(Kind::Ready, Flag::Frame, 0, b"", &[wire::VERSION]);
-    let questions = Arc::new(Questions::new(&link));
-    let house = Arc::new(House {
+    let questions = Arc::new(HostRequests::new(&link));
+    let house = Arc::new(WorkerState {
         link,
         plugin,
         questions,
@@ -85,7 +86,7 @@ async fn talk(link: Arc<WorkerLink>, plugin: StartedPlugin) -> std::io::Result<(
     let mut reader = LinkReader::default();
     loop {
         match reader.next(&house.link).await {
-            Ok(Some(message)) => house.take(message),
+            Ok(Some(message)) => house.handle_message(message),
             Ok(None) => return Ok(()),
             Err(malformed) => return Err(std::io::Error::other(malformed.0)),
         }
@@ -98,17 +99,17 @@ async fn open(executor: &Executor, file: &Path) -> Result<StartedPlugin, Error> 
 }
 
 /// The worker's state.
-struct House {
+struct WorkerState {
     link: Arc<WorkerLink>,
     plugin: StartedPlugin,
-    questions: Arc<Questions>,
+    questions: Arc<HostRequests>,
     instance: Mutex<Option<Arc<Instance>>>,
     /// The calls in flight.
     calls: Mutex<HashMap<u64, CallCanceller>>,
 }
 
-impl House {
-    fn take(self: &Arc<Self>, message: LinkMessage) {
+impl WorkerState {
+    fn handle_message(self: &Arc<Self>, message: LinkMessage) {
         let own = Arc::clone(self);
         let LinkMessage { kind, flag, id, payload } = message;
         match kind {
@@ -123,14 +124,14 @@ impl House {
                     call.cancel();
                 }
             }
-            Kind::Served | Kind::Piece => self.questions.answered(id, flag, payload),
+            Kind::Served | Kind::Piece => self.questions.resolve_request(id, flag, payload),
             Kind::Save => {
                 tokio::spawn(async move {
                     let saved = match own.instance() {
                         Some(instance) => instance.save().await,
                         None => Err(Error::cancelled()),
                     };
-                    tell(&own.link, Kind::Saved, id, saved);
+                    send_answer(&own.link, Kind::Saved, id, saved);
                 });
             }
             Kind::Close => {
@@ -139,7 +140,7 @@ impl House {
                         Some(instance) => instance.close().await,
                         None => Err(Error::cancelled()),
                     };
-                    tell(&own.link, Kind::Closed, id, saved);
+                    send_answer(&own.link, Kind::Closed, id, saved);
                 });
             }
             // The host is the same executable and never sends these.
@@ -162,7 +163,8 @@ impl House {
     }
 
     async fn create(self: Arc<Self>, id: u64, saved: Option<Vec<u8>>) {
-        let services = Arc::new(Lender { questions: Arc::clone(&self.questions), context: 0 });
+        let services =
+            Arc::new(RemoteServices { questions: Arc::clone(&self.questions), context: 0 });
         match self.plugin.create(services, saved).await {
             Ok(instance) => {
                 let has = [instance.facets().bits()];
@@ -179,7 +181,7 @@ impl House {
                 *self.instance.lock() = Some(Arc::new(instance));
                 self.link.send(Kind::Created, Flag::Frame, id, b"", &has);
             }
-            Err(error) => tell(&self.link, Kind::Created, id, Err(error)),
+            Err(error) => send_answer(&self.link, Kind::Created, id, Err(error)),
         }
     }
 
@@ -189,8 +191,9 @@ impl House {
         let begun = match (self.instance(), wire::read_call(payload)) {
             (Some(instance), Some((facet, name, frame))) => {
                 let questions = Arc::clone(&self.questions);
-                let services: Arc<dyn Services> = Arc::new(Lender { questions, context: id });
-                let outlet = Arc::new(ToHost { house: Arc::clone(&self), id });
+                let services: Arc<dyn EngineServices> =
+                    Arc::new(RemoteServices { questions, context: id });
+                let outlet = Arc::new(HostCallOutlet { house: Arc::clone(&self), id });
                 instance.call_into(facet, name, frame.to_vec(), services, outlet)
             }
             _ => None,
@@ -199,7 +202,7 @@ impl House {
             Ok(canceller) => {
                 calls.insert(id, canceller);
             }
-            Err(error) => tell(&self.link, Kind::Answer, id, Err(error)),
+            Err(error) => send_answer(&self.link, Kind::Answer, id, Err(error)),
         }
     }
 
@@ -207,18 +210,18 @@ impl House {
     fn fail_all(&self, error: &Error) {
         let calls = std::mem::take(&mut *self.calls.lock());
         for id in calls.into_keys() {
-            tell(&self.link, Kind::Answer, id, Err(error.clone()));
+            send_answer(&self.link, Kind::Answer, id, Err(error.clone()));
         }
     }
 }
 
 /// Sends a call's emissions and answer to the host, from any thread.
-struct ToHost {
-    house: Arc<House>,
+struct HostCallOutlet {
+    house: Arc<WorkerState>,
     id: u64,
 }
 
-impl Outlet for ToHost {
+impl CallResultSink for HostCallOutlet {
     fn emitted(&self, frame: &[u8]) -> bool {
         let link = &self.house.link;
         // Far below the link's own limit, which leaves space for answers and requests.
@@ -229,7 +232,7 @@ impl Outlet for ToHost {
         has_room
     }
 
-    fn answered(&self, answer: Result<Bytes, Error>) {
+    fn answered(&self, answer: Result<FrameBytes, Error>) {
         // A call has one answer, and may already have failed.
         if self.house.calls.lock().remove(&self.id).is_none() {
             return;
@@ -238,13 +241,13 @@ impl Outlet for ToHost {
             Ok(frame) => {
                 self.house.link.send(Kind::Answer, Flag::Frame, self.id, b"", &frame);
             }
-            Err(error) => tell(&self.house.link, Kind::Answer, self.id, Err(error)),
+            Err(error) => send_answer(&self.house.link, Kind::Answer, self.id, Err(error)),
         }
     }
 }
 
 /// Sends an answer. An error that does not fit is replaced by a short one.
-fn tell(link: &WorkerLink, kind: Kind, id: u64, answer: Result<Option<Vec<u8>>, Error>) {
+fn send_answer(link: &WorkerLink, kind: Kind, id: u64, answer: Result<Option<Vec<u8>>, Error>) {
     match answer {
         Ok(Some(frame)) => link.send(kind, Flag::Frame, id, b"", &frame),
         Ok(None) => link.send(kind, Flag::Nothing, id, b"", b""),
@@ -258,28 +261,28 @@ fn tell(link: &WorkerLink, kind: Kind, id: u64, answer: Result<Option<Vec<u8>>, 
 }
 
 /// The plugin's unanswered requests to the host.
-struct Questions {
+struct HostRequests {
     link: Arc<WorkerLink>,
     last: AtomicU64,
-    open: Mutex<HashMap<u64, oneshot::Sender<Answered>>>,
+    open: Mutex<HashMap<u64, oneshot::Sender<HostAnswer>>>,
 }
 
-impl Questions {
+impl HostRequests {
     fn new(link: &Arc<WorkerLink>) -> Self {
         Self { link: Arc::clone(link), last: AtomicU64::new(0), open: Mutex::default() }
     }
 
     /// Sends a request and returns the future of its answer. Dropping it tells the host to forget
     /// the request.
-    fn ask(self: &Arc<Self>, kind: Kind, head: &[u8], frame: &[u8]) -> Asked {
+    fn send_request(self: &Arc<Self>, kind: Kind, head: &[u8], frame: &[u8]) -> PendingHostAnswer {
         let id = self.last.fetch_add(1, Relaxed) + 1;
         let (sender, answer) = oneshot::channel();
         self.open.lock().insert(id, sender);
         self.link.send(kind, Flag::Frame, id, head, frame);
-        Asked { questions: Arc::clone(self), id, answer }
+        PendingHostAnswer { questions: Arc::clone(self), id, answer }
     }
 
-    fn answered(&self, id: u64, flag: Flag, payload: Vec<u8>) {
+    fn resolve_request(&self, id: u64, flag: Flag, payload: Vec<u8>) {
         let Some(sender) = self.open.lock().remove(&id) else { return };
         let misread = |error| Error::new(ErrorKind::HostBug, format!("{error}"));
         // The waiter may be gone.
@@ -291,19 +294,19 @@ impl Questions {
 }
 
 /// The future answer to a request.
-struct Asked {
-    questions: Arc<Questions>,
+struct PendingHostAnswer {
+    questions: Arc<HostRequests>,
     id: u64,
-    answer: oneshot::Receiver<Answered>,
+    answer: oneshot::Receiver<HostAnswer>,
 }
 
-impl Asked {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Answered> {
+impl PendingHostAnswer {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<HostAnswer> {
         self.answer.poll_unpin(cx).map(|came| came.unwrap_or_else(|_| Err(Error::cancelled())))
     }
 }
 
-impl Drop for Asked {
+impl Drop for PendingHostAnswer {
     fn drop(&mut self) {
         if self.questions.open.lock().remove(&self.id).is_some() {
             self.questions.link.send(Kind::Forget, Flag::Nothing, self.id, b"", b"");
@@ -312,25 +315,25 @@ impl Drop for Asked {
 }
 
 /// Provides the host's services to one context.
-struct Lender {
-    questions: Arc<Questions>,
+struct RemoteServices {
+    questions: Arc<HostRequests>,
     context: u64,
 }
 
-impl Services for Lender {
+impl EngineServices for RemoteServices {
     fn call(
         &self,
-        _caller: Caller,
+        _caller: ServiceCaller,
         operation: &str,
         frame: Vec<u8>,
-    ) -> BoxFuture<'static, Result<Served, Error>> {
+    ) -> BoxFuture<'static, Result<EngineServiceAnswer, Error>> {
         let head = wire::ask_head(self.context, operation);
-        let mut asked = self.questions.ask(Kind::Ask, &head, &frame);
+        let mut asked = self.questions.send_request(Kind::Ask, &head, &frame);
         let (questions, context) = (Arc::clone(&self.questions), self.context);
         Box::pin(async move {
             let (flag, frame) = std::future::poll_fn(|cx| asked.poll(cx)).await?;
             if flag != Flag::Stream {
-                return Ok(Served::Frame(frame));
+                return Ok(EngineServiceAnswer::Frame(frame));
             }
             let wrong = |text: String| Error::new(ErrorKind::HostBug, text);
             let mut head: Map<String, Value> =
@@ -338,23 +341,24 @@ impl Services for Lender {
             let handle = head.remove("handle").and_then(|handle| handle.as_u64());
             let handle = handle.ok_or_else(|| wrong("a stream without a handle".to_owned()))?;
             let stream = HostStream { questions, context, handle, asked: None };
-            Ok(Served::StreamWith(head, Box::new(stream)))
+            Ok(EngineServiceAnswer::StreamWith(head, Box::new(stream)))
         })
     }
 }
 
 /// A stream of the host's, read piece by piece across the socket.
 struct HostStream {
-    questions: Arc<Questions>,
+    questions: Arc<HostRequests>,
     context: u64,
     handle: u64,
-    asked: Option<Asked>,
+    asked: Option<PendingHostAnswer>,
 }
 
 impl ByteStream for HostStream {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Vec<u8>, Error>>> {
         let (questions, named) = (&self.questions, wire::stream_of(self.context, self.handle));
-        let asked = self.asked.get_or_insert_with(|| questions.ask(Kind::Next, &named, b""));
+        let asked =
+            self.asked.get_or_insert_with(|| questions.send_request(Kind::Next, &named, b""));
         let Poll::Ready(answer) = asked.poll(cx) else { return Poll::Pending };
         self.asked = None;
         Poll::Ready(match answer {
@@ -377,9 +381,9 @@ impl Drop for HostStream {
 }
 
 /// Sends the plugin's log lines and misbehaviour to the host's log.
-struct HostLog(Arc<WorkerLink>);
+struct HostLogLink(Arc<WorkerLink>);
 
-impl HostLog {
+impl HostLogLink {
     fn line(&self, level: u8, text: &str) {
         let end = text.floor_char_boundary(LINE_BYTES_MAX);
         self.0.send(Kind::Log, Flag::Frame, 0, &[level], &text.as_bytes()[..end]);
@@ -389,12 +393,12 @@ impl HostLog {
 /// Longest line to send to the host's log.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
-impl Watch for HostLog {
+impl EngineObserver for HostLogLink {
     fn log(&self, _plugin: &PluginName, level: u8, text: &str) {
         self.line(level, text);
     }
 
-    fn misbehaved(&self, report: &Report) {
+    fn misbehaved(&self, report: &MisdeedReport) {
         self.line(2, &report.to_string());
     }
 

@@ -29,25 +29,25 @@ pub const JSON_VALUES_MAX: usize = 250_000;
 
 /// Counts what a plugin holds.
 #[derive(Debug, Default)]
-pub(crate) struct Tally(Arc<AtomicUsize>);
+pub(crate) struct ResourceCounter(Arc<AtomicUsize>);
 
-impl Tally {
+impl ResourceCounter {
     /// Takes an amount, unless the sum would exceed `max`.
-    pub(crate) fn take(&self, amount: usize, max: usize) -> Option<Held> {
+    pub(crate) fn reserve(&self, amount: usize, max: usize) -> Option<ResourceReservation> {
         let fits = |held: usize| held.checked_add(amount).filter(|sum| *sum <= max);
         self.0.fetch_update(SeqCst, SeqCst, fits).ok()?;
-        Some(Held { count: Arc::clone(&self.0), amount })
+        Some(ResourceReservation { count: Arc::clone(&self.0), amount })
     }
 }
 
 /// An amount that is held until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct ResourceReservation {
     count: Arc<AtomicUsize>,
     amount: usize,
 }
 
-impl Drop for Held {
+impl Drop for ResourceReservation {
     fn drop(&mut self) {
         self.count.fetch_sub(self.amount, SeqCst);
     }
@@ -55,15 +55,19 @@ impl Drop for Held {
 
 /// The total of all contexts of one instance.
 #[derive(Debug, Default)]
-pub(crate) struct Holdings {
-    pub(crate) questions: Tally,
-    pub(crate) question_bytes: Tally,
-    pub(crate) streams: Tally,
+pub(crate) struct PluginResourceCounters {
+    pub(crate) questions: ResourceCounter,
+    pub(crate) question_bytes: ResourceCounter,
+    pub(crate) streams: ResourceCounter,
 }
 
-impl Holdings {
+impl PluginResourceCounters {
     /// Reserves room for a request in its context and its instance.
-    pub(crate) fn ask(&self, context: &Tally, bytes: usize) -> Result<[Held; 3], Error> {
+    pub(crate) fn reserve_request(
+        &self,
+        context: &ResourceCounter,
+        bytes: usize,
+    ) -> Result<[ResourceReservation; 3], Error> {
         let full = |max: usize, what: &str| {
             let text = format!("{max} {what} are already waiting for answers");
             Error::new(ErrorKind::LimitReached, text)
@@ -72,13 +76,13 @@ impl Holdings {
         };
         Ok([
             context
-                .take(1, QUESTIONS_MAX)
+                .reserve(1, QUESTIONS_MAX)
                 .ok_or_else(|| full(QUESTIONS_MAX, "requests of this context"))?,
             self.questions
-                .take(1, QUESTIONS_PER_PLUGIN_MAX)
+                .reserve(1, QUESTIONS_PER_PLUGIN_MAX)
                 .ok_or_else(|| full(QUESTIONS_PER_PLUGIN_MAX, "requests of this plugin"))?,
             self.question_bytes
-                .take(bytes, QUESTION_BYTES_MAX)
+                .reserve(bytes, QUESTION_BYTES_MAX)
                 .ok_or_else(|| full(QUESTION_BYTES_MAX, "bytes of requests of this plugin"))?,
         ])
     }
@@ -89,7 +93,7 @@ impl Holdings {
 /// # Errors
 /// `limit_reached` beyond [`JSON_VALUES_MAX`].
 pub fn check_json(plugin: &PluginName, json: &[u8]) -> Result<(), Error> {
-    if values_of(json) <= JSON_VALUES_MAX {
+    if json_values_bound(json) <= JSON_VALUES_MAX {
         return Ok(());
     }
     let text = format!("the plugin `{plugin}` sent JSON of more than {JSON_VALUES_MAX} values");
@@ -99,15 +103,15 @@ pub fn check_json(plugin: &PluginName, json: &[u8]) -> Result<(), Error> {
 
 /// Returns an upper bound for the number of values: each follows a comma, a colon or an opening
 /// bracket. The result for malformed JSON is arbitrary, because the parser rejects it.
-pub fn values_of(json: &[u8]) -> usize {
+pub fn json_values_bound(json: &[u8]) -> usize {
     if json.len() <= JSON_VALUES_MAX {
         // Each value takes at least one byte, and most JSON is too short to exceed the limit.
         return json.len();
     }
-    count(json)
+    count_json_values(json)
 }
 
-fn count(json: &[u8]) -> usize {
+fn count_json_values(json: &[u8]) -> usize {
     let (mut values, mut in_string, mut is_escaped) = (1, false, false);
     for byte in json {
         match byte {
@@ -127,35 +131,36 @@ mod tests {
 
     #[test]
     fn what_is_held_fits_up_to_the_bound_and_is_given_back() {
-        let tally = Tally::default();
-        let held: Vec<Held> = (0..3).filter_map(|_| tally.take(2, 6)).collect();
+        let tally = ResourceCounter::default();
+        let held: Vec<ResourceReservation> = (0..3).filter_map(|_| tally.reserve(2, 6)).collect();
         assert_eq!(held.len(), 3);
-        assert!(tally.take(1, 6).is_none() && tally.take(0, 6).is_some());
+        assert!(tally.reserve(1, 6).is_none() && tally.reserve(0, 6).is_some());
         drop(held);
-        assert!(tally.take(6, 6).is_some() && tally.take(7, 6).is_none());
-        assert!(tally.take(usize::MAX, usize::MAX).is_some());
+        assert!(tally.reserve(6, 6).is_some() && tally.reserve(7, 6).is_none());
+        assert!(tally.reserve(usize::MAX, usize::MAX).is_some());
     }
 
     #[test]
     fn a_context_a_plugin_and_its_bytes_have_a_bound_each() {
-        let (holdings, context) = (Holdings::default(), Tally::default());
-        let held: Vec<_> = (0..QUESTIONS_MAX).map(|_| holdings.ask(&context, 1).unwrap()).collect();
-        let error = holdings.ask(&context, 1).unwrap_err();
+        let (holdings, context) = (PluginResourceCounters::default(), ResourceCounter::default());
+        let held: Vec<_> =
+            (0..QUESTIONS_MAX).map(|_| holdings.reserve_request(&context, 1).unwrap()).collect();
+        let error = holdings.reserve_request(&context, 1).unwrap_err();
         assert_eq!(error.kind, ErrorKind::LimitReached);
         assert_eq!(error.message, "512 requests of this context are already waiting for answers");
         // Another context of the plugin has its own limit.
-        let other = Tally::default();
-        drop(holdings.ask(&other, 1).unwrap());
-        let error = holdings.ask(&other, QUESTION_BYTES_MAX).unwrap_err();
+        let other = ResourceCounter::default();
+        drop(holdings.reserve_request(&other, 1).unwrap());
+        let error = holdings.reserve_request(&other, QUESTION_BYTES_MAX).unwrap_err();
         assert!(error.message.contains("bytes of requests"), "{}", error.message);
         // A refused request holds nothing.
         drop(held);
-        assert!(holdings.ask(&context, QUESTION_BYTES_MAX).is_ok());
+        assert!(holdings.reserve_request(&context, QUESTION_BYTES_MAX).is_ok());
     }
 
     #[test]
     fn values_are_counted_outside_of_texts() {
-        assert_eq!(count(br#"{"a":[1,2,"x,[{\"],"],"b":{}}"#), 7);
+        assert_eq!(count_json_values(br#"{"a":[1,2,"x,[{\"],"],"b":{}}"#), 7);
         let plugin = PluginName::from("p");
         let list = |values: usize| format!("[{}1]", "1,".repeat(values - 2)).into_bytes();
         assert!(check_json(&plugin, &list(JSON_VALUES_MAX)).is_ok());

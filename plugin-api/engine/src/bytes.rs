@@ -8,22 +8,22 @@ use jaato_plugin_api::abi::abi_stable::std_types::RVec;
 
 /// The bytes of an answer from a plugin or the host. Dropping them returns the memory to its
 /// allocator.
-pub struct Bytes(pub(crate) RVec<u8>);
+pub struct FrameBytes(pub(crate) RVec<u8>);
 
-impl Bytes {
+impl FrameBytes {
     /// Returns the bytes as a buffer of the host. Copies them if they are a plugin's.
     pub fn into_vec(self) -> Vec<u8> {
         self.0.into_vec()
     }
 }
 
-impl From<Vec<u8>> for Bytes {
+impl From<Vec<u8>> for FrameBytes {
     fn from(bytes: Vec<u8>) -> Self {
         Self(bytes.into())
     }
 }
 
-impl Deref for Bytes {
+impl Deref for FrameBytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -31,7 +31,7 @@ impl Deref for Bytes {
     }
 }
 
-impl fmt::Debug for Bytes {
+impl fmt::Debug for FrameBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes", self.len())
     }

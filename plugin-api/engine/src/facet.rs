@@ -20,7 +20,7 @@ pub enum Facet {
 
 /// The facets that an instance has, with a bit for each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Facets(u8);
+pub struct FacetSet(u8);
 
 impl Facet {
     const ALL: [Self; 6] =
@@ -32,10 +32,10 @@ impl Facet {
     }
 }
 
-impl Facets {
+impl FacetSet {
     /// Adds a facet if `has` is true.
     #[must_use]
-    pub fn with(self, facet: Facet, has: bool) -> Self {
+    pub fn with_facet(self, facet: Facet, has: bool) -> Self {
         Self(self.0 | u8::from(has) << facet as u8)
     }
 
@@ -50,7 +50,7 @@ impl Facets {
     }
 
     /// Creates a set from bits. Unknown bits are kept and never used.
-    pub fn of_bits(bits: u8) -> Self {
+    pub fn from_bits(bits: u8) -> Self {
         Self(bits)
     }
 }
@@ -62,10 +62,10 @@ mod tests {
     #[test]
     fn a_set_has_what_was_added_and_nothing_else() {
         for added in Facet::ALL {
-            let set = Facets::default().with(added, true).with(Facet::Tool, false);
+            let set = FacetSet::default().with_facet(added, true).with_facet(Facet::Tool, false);
             let has = Facet::ALL.into_iter().filter(|facet| set.has(*facet));
             assert_eq!(has.collect::<Vec<_>>(), [added]);
-            assert_eq!(Facets::of_bits(set.bits()), set);
+            assert_eq!(FacetSet::from_bits(set.bits()), set);
             assert_eq!(Facet::from_number(added as u8), Some(added));
         }
         assert_eq!(Facet::from_number(6), None);

@@ -10,10 +10,10 @@ use jaato_types::{Error, ErrorKind};
 ///
 /// # Errors
 /// `host_bug` if the code panics.
-pub fn host_code<T>(work: impl FnOnce() -> T) -> Result<T, Error> {
+pub fn run_host_code<T>(work: impl FnOnce() -> T) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
-        let text = format!("a service of the host panicked: {}", text_of(payload.as_ref()));
-        bury(payload);
+        let text = format!("a service of the host panicked: {}", panic_message(payload.as_ref()));
+        drop_payload(payload);
         Error::new(ErrorKind::HostBug, text)
             .with_hint("report it: the plugin is not to blame".to_owned())
     })
@@ -23,22 +23,22 @@ pub fn host_code<T>(work: impl FnOnce() -> T) -> Result<T, Error> {
 ///
 /// # Errors
 /// The panic message.
-pub fn plugin_code<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+pub fn run_plugin_code<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
-        let text = text_of(payload.as_ref()).to_owned();
-        bury(payload);
+        let text = panic_message(payload.as_ref()).to_owned();
+        drop_payload(payload);
         text
     })
 }
 
 /// Drops a panic's payload. If that drop panics too, its payload is leaked instead of dropped.
-pub(crate) fn bury(payload: Box<dyn Any + Send>) {
+pub(crate) fn drop_payload(payload: Box<dyn Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(second);
     }
 }
 
-fn text_of(payload: &(dyn Any + Send)) -> &str {
+fn panic_message(payload: &(dyn Any + Send)) -> &str {
     let owned = || payload.downcast_ref::<String>().map(String::as_str);
     payload.downcast_ref::<&str>().copied().or_else(owned).unwrap_or("without a text")
 }

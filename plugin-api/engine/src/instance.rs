@@ -13,26 +13,28 @@ use jaato_plugin_api::abi::{
 use jaato_types::{Error, ErrorKind, PluginName};
 use parking_lot::Mutex;
 
-use crate::bytes::Bytes;
-use crate::call::{Begin, CallFuture, Outlet, checked, panicked, read_error, run_into};
-use crate::context::{EndOnDrop, HostContext};
-use crate::executor::{OnExecutor, PluginTask};
-use crate::facet::{Facet, Facets};
-use crate::fence::plugin_code;
-use crate::services::{CallerKind, Services};
-use crate::waiters::Signal;
+use crate::bytes::FrameBytes;
+use crate::call::{
+    CallFuture, CallResultSink, CallStarter, check_frame, panic_error, read_error, run_call_into,
+};
+use crate::context::{ContextEndGuard, HostContext};
+use crate::executor::{ExecutorOwned, PluginTask};
+use crate::facet::{Facet, FacetSet};
+use crate::fence::run_plugin_code;
+use crate::services::{CallerKind, EngineServices};
+use crate::waiters::WakeSignal;
 
 /// The longest wait for each step of a close: calls in flight, `save`, `close`, background tasks,
 /// and the drop.
 pub const CLOSE_STEP_MAX: Duration = Duration::from_secs(2);
 
 /// An instance's objects, wrapped so that only the executor drops them.
-pub(crate) type Living = OnExecutor<Rooms>;
+pub(crate) type OwnedInstanceObjects = ExecutorOwned<InstanceObjects>;
 
 /// The objects of an instance. The drop order is: revoke the context, then the facets, then the
 /// instance.
-pub(crate) struct Rooms {
-    _end: EndOnDrop,
+pub(crate) struct InstanceObjects {
+    _end: ContextEndGuard,
     tools: Option<ToolBox>,
     gc: Option<GcBox>,
     provider: Option<ProviderBox>,
@@ -40,9 +42,9 @@ pub(crate) struct Rooms {
     instance: InstanceBox,
 }
 
-impl Rooms {
+impl InstanceObjects {
     /// Gets the facets of an instance.
-    pub(crate) fn of(instance: InstanceBox, end: EndOnDrop) -> Self {
+    pub(crate) fn from_instance(instance: InstanceBox, end: ContextEndGuard) -> Self {
         let tools = instance.tools().into_option();
         let (gc, provider) = (instance.gc().into_option(), instance.provider().into_option());
         let environment = instance.environment().into_option();
@@ -51,38 +53,41 @@ impl Rooms {
 }
 
 /// An instance of a plugin. Share it in an `Arc`. Close it, or drop it if it need not save.
-pub struct Instance {
+pub struct PluginInstance {
     core: Arc<HostContext>,
-    calls: Arc<Calls>,
-    facets: Facets,
+    calls: Arc<InstanceCalls>,
+    facets: FacetSet,
 }
 
 /// The calls in flight, and the instance's objects until it is closed.
-struct Calls {
-    state: Mutex<CallsState>,
-    empty: Signal,
+struct InstanceCalls {
+    state: Mutex<InstanceCallsState>,
+    empty: WakeSignal,
 }
 
-struct CallsState {
-    living: Option<Arc<Living>>,
+struct InstanceCallsState {
+    living: Option<Arc<OwnedInstanceObjects>>,
     open: Vec<Option<Arc<HostContext>>>,
     count: usize,
 }
 
 /// A call's place in the list. Dropping it frees the place.
-struct Place {
-    calls: Arc<Calls>,
+struct CallSlot {
+    calls: Arc<InstanceCalls>,
     index: usize,
 }
 
-impl Drop for Place {
+impl Drop for CallSlot {
     fn drop(&mut self) {
         self.calls.remove(self.index);
     }
 }
 
-impl Calls {
-    fn add(self: &Arc<Self>, core: &Arc<HostContext>) -> Option<(Place, Arc<Living>)> {
+impl InstanceCalls {
+    fn add(
+        self: &Arc<Self>,
+        core: &Arc<HostContext>,
+    ) -> Option<(CallSlot, Arc<OwnedInstanceObjects>)> {
         let mut state = self.state.lock();
         let living = Arc::clone(state.living.as_ref()?);
         state.count += 1;
@@ -94,7 +99,7 @@ impl Calls {
             }
         };
         state.open[index] = Some(Arc::clone(core));
-        Some((Place { calls: Arc::clone(self), index }, living))
+        Some((CallSlot { calls: Arc::clone(self), index }, living))
     }
 
     fn remove(&self, index: usize) {
@@ -111,7 +116,7 @@ impl Calls {
 
     /// Takes the instance's objects, so that no further call can start, and cancels the calls in
     /// flight.
-    fn close(&self) -> Option<Arc<Living>> {
+    fn close(&self) -> Option<Arc<OwnedInstanceObjects>> {
         let mut state = self.state.lock();
         let living = state.living.take();
         let open: Vec<_> = state.open.iter().flatten().cloned().collect();
@@ -125,7 +130,7 @@ impl Calls {
         living
     }
 
-    fn living(&self) -> Option<Arc<Living>> {
+    fn living(&self) -> Option<Arc<OwnedInstanceObjects>> {
         self.state.lock().living.clone()
     }
 
@@ -134,19 +139,20 @@ impl Calls {
     }
 }
 
-impl Instance {
-    pub(crate) fn new(core: Arc<HostContext>, living: Living) -> Self {
+impl PluginInstance {
+    pub(crate) fn new(core: Arc<HostContext>, living: OwnedInstanceObjects) -> Self {
         let rooms = living.get();
         let has_provider = rooms.provider.is_some();
-        let facets = Facets::default()
-            .with(Facet::Tool, rooms.tools.is_some())
-            .with(Facet::Gc, rooms.gc.is_some())
-            .with(Facet::Complete, has_provider)
-            .with(Facet::Models, has_provider)
-            .with(Facet::Operation, true)
-            .with(Facet::Environment, rooms.environment.is_some());
-        let state = CallsState { living: Some(Arc::new(living)), open: Vec::new(), count: 0 };
-        let calls = Calls { state: Mutex::new(state), empty: Signal::default() };
+        let facets = FacetSet::default()
+            .with_facet(Facet::Tool, rooms.tools.is_some())
+            .with_facet(Facet::Gc, rooms.gc.is_some())
+            .with_facet(Facet::Complete, has_provider)
+            .with_facet(Facet::Models, has_provider)
+            .with_facet(Facet::Operation, true)
+            .with_facet(Facet::Environment, rooms.environment.is_some());
+        let state =
+            InstanceCallsState { living: Some(Arc::new(living)), open: Vec::new(), count: 0 };
+        let calls = InstanceCalls { state: Mutex::new(state), empty: WakeSignal::default() };
         Self { core, calls: Arc::new(calls), facets }
     }
 
@@ -156,7 +162,7 @@ impl Instance {
     }
 
     /// Returns the instance's facets.
-    pub fn facets(&self) -> Facets {
+    pub fn facets(&self) -> FacetSet {
         self.facets
     }
 
@@ -166,7 +172,7 @@ impl Instance {
     }
 
     /// Creates the context of a call.
-    pub fn context(&self, services: Arc<dyn Services>) -> Arc<HostContext> {
+    pub fn context(&self, services: Arc<dyn EngineServices>) -> Arc<HostContext> {
         HostContext::new(CallerKind::Call, &self.core.executor, &self.core.guest, services)
     }
 
@@ -181,24 +187,24 @@ impl Instance {
         facet: Facet,
         name: &str,
         frame: Vec<u8>,
-    ) -> Result<PluginTask<Result<Bytes, Error>>, Error> {
-        let future = self.prepare(context, facet, name, frame)?;
+    ) -> Result<PluginTask<Result<FrameBytes, Error>>, Error> {
+        let future = self.prepare_call(context, facet, name, frame)?;
         Ok(context.executor.spawn(&context.guest, future))
     }
 
-    /// Starts a call like [`Instance::call`], and sends its emissions and answer to an outlet.
+    /// Starts a call like [`PluginInstance::call`], and sends its emissions and answer to an outlet.
     ///
     /// # Errors
-    /// As [`Instance::call`].
+    /// As [`PluginInstance::call`].
     pub fn call_into(
         &self,
         context: &Arc<HostContext>,
         facet: Facet,
         name: &str,
         frame: Vec<u8>,
-        outlet: Arc<dyn Outlet>,
+        outlet: Arc<dyn CallResultSink>,
     ) -> Result<(), Error> {
-        run_into(self.prepare(context, facet, name, frame)?, outlet);
+        run_call_into(self.prepare_call(context, facet, name, frame)?, outlet);
         Ok(())
     }
 
@@ -206,7 +212,7 @@ impl Instance {
     /// caller, and no watchdog notices it.
     ///
     /// # Errors
-    /// As [`Instance::call`].
+    /// As [`PluginInstance::call`].
     #[doc(hidden)]
     pub fn call_in_place(
         &self,
@@ -214,16 +220,16 @@ impl Instance {
         facet: Facet,
         name: &str,
         frame: Vec<u8>,
-    ) -> Result<impl Future<Output = Result<Bytes, Error>> + use<>, Error> {
-        self.prepare(context, facet, name, frame)
+    ) -> Result<impl Future<Output = Result<FrameBytes, Error>> + use<>, Error> {
+        self.prepare_call(context, facet, name, frame)
     }
 
     /// Waits until the plugin is disabled, which usually never happens. Returns the error of its
     /// calls.
-    pub fn disabled(&self) -> impl Future<Output = Error> + Send + use<> {
+    pub fn wait_until_disabled(&self) -> impl Future<Output = Error> + Send + use<> {
         let guest = Arc::clone(&self.core.guest);
         async move {
-            guest.disabled().await;
+            guest.wait_until_disabled().await;
             guest.disabled_error()
         }
     }
@@ -235,7 +241,7 @@ impl Instance {
     /// instance is closed.
     pub async fn save(&self) -> Result<Option<Vec<u8>>, Error> {
         let living = self.calls.living().ok_or_else(Error::cancelled)?;
-        self.save_of(living).await
+        self.save_instance(living).await
     }
 
     /// Closes the instance. No new calls start, and the calls in flight are cancelled and awaited.
@@ -247,7 +253,7 @@ impl Instance {
     /// was already closed.
     pub async fn close(&self) -> Result<Option<Vec<u8>>, Error> {
         let living = self.end_calls().await?;
-        let saved = self.within(self.save_of(Arc::clone(&living))).await;
+        let saved = self.within_limit(self.save_instance(Arc::clone(&living))).await;
         self.end(living).await;
         saved.unwrap_or_else(|| {
             let text = format!("the plugin `{}` did not save in time", self.plugin());
@@ -255,7 +261,7 @@ impl Instance {
         })
     }
 
-    /// Closes the instance like [`Instance::close`], but without saving.
+    /// Closes the instance like [`PluginInstance::close`], but without saving.
     ///
     /// # Errors
     /// `cancelled` if it was already closed.
@@ -265,33 +271,36 @@ impl Instance {
         Ok(())
     }
 
-    async fn end_calls(&self) -> Result<Arc<Living>, Error> {
+    async fn end_calls(&self) -> Result<Arc<OwnedInstanceObjects>, Error> {
         let living = self.calls.close().ok_or_else(Error::cancelled)?;
-        self.within(self.calls.wait_until_empty()).await;
+        self.within_limit(self.calls.wait_until_empty()).await;
         Ok(living)
     }
 
-    async fn end(&self, living: Arc<Living>) {
-        self.within(self.close_of(&living)).await;
+    async fn end(&self, living: Arc<OwnedInstanceObjects>) {
+        self.within_limit(self.close_instance(&living)).await;
         self.core.cancel();
         for (_, task) in self.core.take_tasks() {
-            self.within(task.cancel()).await;
+            self.within_limit(task.cancel()).await;
         }
         self.core.end();
         // A call that did not end in time still holds the instance, and drops it at its end.
         if let Ok(living) = Arc::try_unwrap(living) {
-            self.within(living.dispose()).await;
+            self.within_limit(living.dispose()).await;
         }
     }
 
-    async fn save_of(&self, living: Arc<Living>) -> Result<Option<Vec<u8>>, Error> {
+    async fn save_instance(
+        &self,
+        living: Arc<OwnedInstanceObjects>,
+    ) -> Result<Option<Vec<u8>>, Error> {
         let guest = Arc::clone(&self.core.guest);
         let task = self.core.executor.spawn(&self.core.guest, async move {
-            let future = plugin_code(|| living.get().instance.save());
-            let saved = fenced(future).await.map_err(|text| panicked(&guest, &text))?;
+            let future = run_plugin_code(|| living.get().instance.save());
+            let saved = poll_fenced(future).await.map_err(|text| panic_error(&guest, &text))?;
             match saved {
                 RResult::ROk(ROption::RSome(frame)) => {
-                    checked(&guest, frame).map(|frame| Some(frame.into_vec()))
+                    check_frame(&guest, frame).map(|frame| Some(frame.into_vec()))
                 }
                 RResult::ROk(ROption::RNone) => Ok(None),
                 RResult::RErr(error) => Err(read_error(&guest, &error)),
@@ -300,17 +309,17 @@ impl Instance {
         task.await.unwrap_or_else(|| Err(self.core.guest.lost_error()))
     }
 
-    async fn close_of(&self, living: &Arc<Living>) {
+    async fn close_instance(&self, living: &Arc<OwnedInstanceObjects>) {
         let living = Arc::clone(living);
         let task = self.core.executor.spawn(&self.core.guest, async move {
             // A panic that passed the plugin's own fence does not prevent the close.
-            let _ = fenced(plugin_code(|| living.get().instance.close())).await;
+            let _ = poll_fenced(run_plugin_code(|| living.get().instance.close())).await;
         });
         task.await;
     }
 
     /// Waits for a step of the close, up to the limit. The watchdog handles a plugin that hangs.
-    async fn within<T>(&self, step: impl Future<Output = T>) -> Option<T> {
+    async fn within_limit<T>(&self, step: impl Future<Output = T>) -> Option<T> {
         let runtime = self.core.executor.runtime();
         if runtime.is_patient() {
             return Some(step.await);
@@ -324,13 +333,16 @@ impl Instance {
         .await
     }
 
-    fn prepare(
+    fn prepare_call(
         &self,
         core: &Arc<HostContext>,
         facet: Facet,
         name: &str,
         frame: Vec<u8>,
-    ) -> Result<CallFuture<impl Begin + Send + use<>, (Arc<Living>, Place)>, Error> {
+    ) -> Result<
+        CallFuture<impl CallStarter + Send + use<>, (Arc<OwnedInstanceObjects>, CallSlot)>,
+        Error,
+    > {
         let guest = &self.core.guest;
         if guest.is_disabled() {
             return Err(guest.disabled_error());
@@ -339,14 +351,14 @@ impl Instance {
             let text = format!("the plugin `{}` is closed", self.core.guest.name());
             Error::new(ErrorKind::Cancelled, text)
         })?;
-        let begin = begin(Arc::clone(&living), facet, name.to_owned(), frame);
+        let begin = call_starter(Arc::clone(&living), facet, name.to_owned(), frame);
         // The instance must be dropped before the place: when the list is empty, everything else
         // must be gone.
         Ok(CallFuture::new(begin, Arc::clone(core), (living, place)))
     }
 }
 
-impl Drop for Instance {
+impl Drop for PluginInstance {
     fn drop(&mut self) {
         // Calls in flight are cancelled. The last call to end releases the objects, and the
         // executor drops them together with the context.
@@ -355,12 +367,12 @@ impl Drop for Instance {
     }
 }
 
-fn begin(
-    living: Arc<Living>,
+fn call_starter(
+    living: Arc<OwnedInstanceObjects>,
     facet: Facet,
     name: String,
     frame: Vec<u8>,
-) -> impl Begin + Send + 'static {
+) -> impl CallStarter + Send + 'static {
     move |context: ContextBox| -> Option<Answer> {
         let (rooms, name, frame) = (living.get(), RStr::from_str(&name), RVec::from(frame));
         Some(match facet {
@@ -376,9 +388,9 @@ fn begin(
 
 /// Polls a plugin's future inside the host's fence. The error is the message of a panic that passed
 /// the plugin's own fence.
-pub(crate) async fn fenced<F: Future>(begun: Result<F, String>) -> Result<F::Output, String> {
+pub(crate) async fn poll_fenced<F: Future>(begun: Result<F, String>) -> Result<F::Output, String> {
     let mut future = pin!(begun?);
-    poll_fn(|cx| match plugin_code(|| future.as_mut().poll(cx)) {
+    poll_fn(|cx| match run_plugin_code(|| future.as_mut().poll(cx)) {
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
         Err(text) => Poll::Ready(Err(text)),

@@ -1,8 +1,8 @@
 //! Runs plugins: polls, fences, contexts, cancellation, streams.
 //!
-//! A [`Plugin`] holds a factory and creates [`Instance`]s. An instance runs calls, each in its own
+//! A [`EnginePlugin`] holds a factory and creates [`PluginInstance`]s. An instance runs calls, each in its own
 //! [`HostContext`]. The [`Executor`] polls and drops everything that a plugin created. A plugin
-//! accesses the host's [`Services`] only through its context. A [`Runtime`] provides time, threads,
+//! accesses the host's [`EngineServices`] only through its context. A [`PluginRuntime`] provides time, threads,
 //! and the place where host futures are polled.
 //!
 //! The host and the testkit's fake host share this engine. It does not handle files, processes,
@@ -34,25 +34,28 @@ mod watch;
 
 pub use bounds::{
     JSON_VALUES_MAX, QUESTION_BYTES_MAX, QUESTIONS_MAX, QUESTIONS_PER_PLUGIN_MAX,
-    STREAMS_PER_PLUGIN_MAX, check_json, values_of,
+    STREAMS_PER_PLUGIN_MAX, check_json, json_values_bound,
 };
-pub use bytes::Bytes;
-pub use call::Outlet;
+pub use bytes::FrameBytes;
+pub use call::CallResultSink;
 pub use context::{
-    Crossed, Crossing, EMITTED_BYTES_MAX, HostContext, Lent, PIECE_BYTES_MAX, Refusable,
-    STREAMS_MAX, TASKS_MAX, WAITING_MAX,
+    EMITTED_BYTES_MAX, HostContext, HostFuture, HostFutureOutput, PIECE_BYTES_MAX, STREAMS_MAX,
+    ServiceReply, ServiceReplyResult, TASKS_MAX, WAITING_MAX,
 };
 pub use executor::{
-    ABLE_TO_RUN_MAX, Executor, Guest, HostCode, JOB_OVERDUE_MAX, JOBS_LOST_MAX,
+    ABLE_TO_RUN_MAX, Executor, GuestPlugin, HostCodeGuard, JOB_OVERDUE_MAX, JOBS_LOST_MAX,
     JOBS_PER_PLUGIN_MAX, JOBS_WAITING_MAX, PluginTask, REPOLLS_PER_SECOND_MAX, STRIKES_MAX,
     THREADS, WALL_CLOCK_MAX,
 };
-pub use facet::{Facet, Facets};
-pub use fence::{host_code, plugin_code};
-pub use instance::{CLOSE_STEP_MAX, Instance};
-pub use live::Live;
-pub use plugin::Plugin;
+pub use facet::{Facet, FacetSet};
+pub use fence::{run_host_code, run_plugin_code};
+pub use instance::{CLOSE_STEP_MAX, PluginInstance};
+pub use live::LiveObjectCounts;
+pub use plugin::EnginePlugin;
 pub use running::{Culprit, culprit};
-pub use runtime::{Activity, Runtime, Thread, Work};
-pub use services::{ByteStream, Caller, CallerKind, Frames, NoServices, Served, Services};
-pub use watch::{Misdeed, Report, Watch};
+pub use runtime::{BoxHostFuture, EngineActivity, EngineThread, PluginRuntime};
+pub use services::{
+    ByteStream, CallerKind, EngineServiceAnswer, EngineServices, FrameStream, NoServices,
+    ServiceCaller,
+};
+pub use watch::{EngineObserver, Misdeed, MisdeedReport};

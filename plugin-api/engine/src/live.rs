@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The number of host objects that plugins hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Live {
+pub struct LiveObjectCounts {
     /// Contexts of calls and instances.
     pub contexts: usize,
     /// Streams that services have opened.
@@ -18,16 +18,16 @@ pub struct Live {
 
 /// The counters of one executor.
 #[derive(Default)]
-pub(crate) struct Counters {
-    pub(crate) contexts: Counter,
-    pub(crate) streams: Counter,
-    pub(crate) futures: Counter,
-    pub(crate) jobs: Counter,
+pub(crate) struct LiveObjectCounters {
+    pub(crate) contexts: LiveCounter,
+    pub(crate) streams: LiveCounter,
+    pub(crate) futures: LiveCounter,
+    pub(crate) jobs: LiveCounter,
 }
 
-impl Counters {
-    pub(crate) fn counts(&self) -> Live {
-        Live {
+impl LiveObjectCounters {
+    pub(crate) fn counts(&self) -> LiveObjectCounts {
+        LiveObjectCounts {
             contexts: self.contexts.count(),
             streams: self.streams.count(),
             futures: self.futures.count(),
@@ -38,12 +38,12 @@ impl Counters {
 
 /// Counts live tokens.
 #[derive(Default)]
-pub(crate) struct Counter(Arc<AtomicUsize>);
+pub(crate) struct LiveCounter(Arc<AtomicUsize>);
 
-impl Counter {
-    pub(crate) fn token(&self) -> Token {
+impl LiveCounter {
+    pub(crate) fn token(&self) -> LiveToken {
         self.0.fetch_add(1, Relaxed);
-        Token(Arc::clone(&self.0))
+        LiveToken(Arc::clone(&self.0))
     }
 
     fn count(&self) -> usize {
@@ -52,9 +52,9 @@ impl Counter {
 }
 
 /// A token that is counted until it is dropped.
-pub(crate) struct Token(Arc<AtomicUsize>);
+pub(crate) struct LiveToken(Arc<AtomicUsize>);
 
-impl Drop for Token {
+impl Drop for LiveToken {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Relaxed);
     }

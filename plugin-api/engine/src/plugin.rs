@@ -7,23 +7,23 @@ use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult, RStr, RVec}
 use jaato_plugin_api::abi::{FactoryBox, LogAbi, LogBox};
 use jaato_types::{Error, Manifest, PluginName};
 
-use crate::call::{panicked, read_error};
-use crate::context::{EndOnDrop, HostContext};
-use crate::executor::{Executor, Guest, HostCode, OnExecutor};
-use crate::fence::{host_code, plugin_code};
-use crate::instance::{Instance, Living, Rooms, fenced};
-use crate::services::{CallerKind, Services};
-use crate::watch::Watch;
+use crate::call::{panic_error, read_error};
+use crate::context::{ContextEndGuard, HostContext};
+use crate::executor::{Executor, ExecutorOwned, GuestPlugin, HostCodeGuard};
+use crate::fence::{run_host_code, run_plugin_code};
+use crate::instance::{InstanceObjects, OwnedInstanceObjects, PluginInstance, poll_fenced};
+use crate::services::{CallerKind, EngineServices};
+use crate::watch::EngineObserver;
 
 /// A plugin with its factory. Start it once per process.
-pub struct Plugin {
-    factory: Arc<OnExecutor<FactoryBox>>,
-    guest: Arc<Guest>,
+pub struct EnginePlugin {
+    factory: Arc<ExecutorOwned<FactoryBox>>,
+    guest: Arc<GuestPlugin>,
     executor: Executor,
     manifest: Manifest,
 }
 
-impl Plugin {
+impl EnginePlugin {
     /// Gets the factory of a plugin on the executor. `factory` receives the host's log.
     ///
     /// # Errors
@@ -38,9 +38,9 @@ impl Plugin {
         let log = HostLog { plugin: manifest.name.clone(), watch: Arc::clone(executor.watch()) };
         let (own, own_guest) = (executor.clone(), Arc::clone(&guest));
         let task = executor.spawn(&guest, async move {
-            let answer = plugin_code(|| factory(LogBox::from_value(log, TD_Opaque)));
-            match answer.map_err(|text| panicked(&own_guest, &text))? {
-                RResult::ROk(factory) => Ok(OnExecutor::new(&own, &own_guest, factory)),
+            let answer = run_plugin_code(|| factory(LogBox::from_value(log, TD_Opaque)));
+            match answer.map_err(|text| panic_error(&own_guest, &text))? {
+                RResult::ROk(factory) => Ok(ExecutorOwned::new(&own, &own_guest, factory)),
                 RResult::RErr(error) => Err(read_error(&own_guest, &error)),
             }
         });
@@ -49,9 +49,9 @@ impl Plugin {
     }
 
     /// Creates a plugin from an existing factory.
-    pub fn of(executor: &Executor, factory: FactoryBox, manifest: Manifest) -> Self {
+    pub fn from_factory(executor: &Executor, factory: FactoryBox, manifest: Manifest) -> Self {
         let guest = executor.guest(manifest.name.clone());
-        let factory = Arc::new(OnExecutor::new(executor, &guest, factory));
+        let factory = Arc::new(ExecutorOwned::new(executor, &guest, factory));
         Self { factory, guest, executor: executor.clone(), manifest }
     }
 
@@ -79,33 +79,33 @@ impl Plugin {
     /// create a fresh instance.
     pub async fn create(
         &self,
-        services: Arc<dyn Services>,
+        services: Arc<dyn EngineServices>,
         saved: Option<Vec<u8>>,
-    ) -> Result<Instance, Error> {
+    ) -> Result<PluginInstance, Error> {
         if self.guest.is_disabled() {
             return Err(self.guest.disabled_error());
         }
         let core = HostContext::new(CallerKind::Instance, &self.executor, &self.guest, services);
-        let making = make(Arc::clone(&self.factory), Arc::clone(&core), saved);
+        let making = create_instance(Arc::clone(&self.factory), Arc::clone(&core), saved);
         let mut task = self.executor.spawn(&self.guest, making);
         // Dropped before the task: first the flag is set, then the plugin's future is dropped.
-        let cancel = CancelUnlessMade(Some(&core));
-        let living = self.guest.or_disabled(&mut task).await?;
-        cancel.made();
-        Ok(Instance::new(Arc::clone(&core), living))
+        let cancel = CreationCancelGuard(Some(&core));
+        let living = self.guest.wait_unless_disabled(&mut task).await?;
+        cancel.disarm();
+        Ok(PluginInstance::new(Arc::clone(&core), living))
     }
 }
 
 /// Cancels an instance's context if its creation is abandoned.
-struct CancelUnlessMade<'a>(Option<&'a Arc<HostContext>>);
+struct CreationCancelGuard<'a>(Option<&'a Arc<HostContext>>);
 
-impl CancelUnlessMade<'_> {
-    fn made(mut self) {
+impl CreationCancelGuard<'_> {
+    fn disarm(mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for CancelUnlessMade<'_> {
+impl Drop for CreationCancelGuard<'_> {
     fn drop(&mut self) {
         if let Some(core) = self.0 {
             core.cancel();
@@ -115,19 +115,19 @@ impl Drop for CancelUnlessMade<'_> {
 
 /// Runs on the executor. The result is already wrapped, so that the executor drops it even if
 /// another thread holds it last.
-async fn make(
-    factory: Arc<OnExecutor<FactoryBox>>,
+async fn create_instance(
+    factory: Arc<ExecutorOwned<FactoryBox>>,
     core: Arc<HostContext>,
     saved: Option<Vec<u8>>,
-) -> Result<Living, Error> {
-    let end = EndOnDrop(Arc::clone(&core));
+) -> Result<OwnedInstanceObjects, Error> {
+    let end = ContextEndGuard(Arc::clone(&core));
     let saved: ROption<RVec<u8>> = saved.map(RVec::from).into();
-    let begun = plugin_code(|| factory.get().create(core.lend(), saved));
-    match fenced(begun).await.map_err(|text| panicked(&core.guest, &text))? {
+    let begun = run_plugin_code(|| factory.get().create(core.lend(), saved));
+    match poll_fenced(begun).await.map_err(|text| panic_error(&core.guest, &text))? {
         RResult::ROk(instance) => {
-            let rooms = plugin_code(move || Rooms::of(instance, end));
-            let rooms = rooms.map_err(|text| panicked(&core.guest, &text))?;
-            Ok(OnExecutor::new(&core.executor, &core.guest, rooms))
+            let rooms = run_plugin_code(move || InstanceObjects::from_instance(instance, end));
+            let rooms = rooms.map_err(|text| panic_error(&core.guest, &text))?;
+            Ok(ExecutorOwned::new(&core.executor, &core.guest, rooms))
         }
         RResult::RErr(error) => Err(read_error(&core.guest, &error)),
     }
@@ -136,13 +136,13 @@ async fn make(
 /// The host's log for one plugin, which lives as long as the process.
 struct HostLog {
     plugin: PluginName,
-    watch: Arc<dyn Watch>,
+    watch: Arc<dyn EngineObserver>,
 }
 
 impl LogAbi for HostLog {
     fn log(&self, level: u8, text: RStr<'_>) {
-        let _host = HostCode::enter();
+        let _host = HostCodeGuard::enter();
         // If the log itself panics, there is no way to report it.
-        let _ = host_code(|| self.watch.log(&self.plugin, level, text.as_str()));
+        let _ = run_host_code(|| self.watch.log(&self.plugin, level, text.as_str()));
     }
 }

@@ -25,11 +25,11 @@ thread_local! {
 
 /// The index of a plugin's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NamePlace(usize);
+pub(crate) struct PluginNameIndex(usize);
 
-impl NamePlace {
+impl PluginNameIndex {
     /// Stores a name for the rest of the process. The same name has the same index.
-    pub(crate) fn of(plugin: &PluginName) -> Self {
+    pub(crate) fn for_plugin(plugin: &PluginName) -> Self {
         let Ok(name) = CString::new(plugin.as_str()) else { return Self(NOBODY) };
         let is_taken = |kept: &OnceLock<CString>| *kept.get_or_init(|| name.clone()) == name;
         Self(NAMES.iter().position(is_taken).unwrap_or(NOBODY))
@@ -37,7 +37,7 @@ impl NamePlace {
 }
 
 /// Records whose code the calling thread runs.
-pub(crate) fn begin(place: NamePlace) {
+pub(crate) fn begin(place: PluginNameIndex) {
     LAST.store(place.0, Relaxed);
     RUNNING.set(place.0);
 }
@@ -75,9 +75,9 @@ mod tests {
 
     #[test]
     fn a_thread_tells_whose_code_it_runs_and_another_who_ran_last() {
-        let place = NamePlace::of(&PluginName::from("tool-running"));
-        assert_eq!(place, NamePlace::of(&PluginName::from("tool-running")));
-        assert_ne!(place, NamePlace::of(&PluginName::from("tool-other")));
+        let place = PluginNameIndex::for_plugin(&PluginName::from("tool-running"));
+        assert_eq!(place, PluginNameIndex::for_plugin(&PluginName::from("tool-running")));
+        assert_ne!(place, PluginNameIndex::for_plugin(&PluginName::from("tool-other")));
         begin(place);
         assert_eq!(culprit(), Culprit::Running(c"tool-running"));
         end();

@@ -1,4 +1,4 @@
-//! The [`Runtime`] trait, with which a host provides time, threads, and a place for its futures.
+//! The [`PluginRuntime`] trait, with which a host provides time, threads, and a place for its futures.
 
 use std::future::Future;
 use std::io;
@@ -7,13 +7,13 @@ use std::thread;
 use std::time::Duration;
 
 /// A future of the host.
-pub type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub type BoxHostFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The host's time and threads. The engine calls it from any thread, even while it polls plugins,
 /// so its methods must not block.
-pub trait Runtime: Send + Sync + 'static {
+pub trait PluginRuntime: Send + Sync + 'static {
     /// Waits for this long in the host's time.
-    fn sleep(&self, time: Duration) -> Work<()>;
+    fn sleep(&self, time: Duration) -> BoxHostFuture<()>;
 
     /// Runs work after this time, unless the host has ended by then.
     fn later(&self, time: Duration, work: Box<dyn FnOnce() + Send>);
@@ -27,7 +27,7 @@ pub trait Runtime: Send + Sync + 'static {
     ///
     /// # Errors
     /// The system cannot start a thread.
-    fn start_thread(&self, thread: Thread, work: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+    fn start_thread(&self, thread: EngineThread, work: Box<dyn FnOnce() + Send>) -> io::Result<()> {
         thread::Builder::new().name(thread.name()).spawn(work).map(drop)
     }
 
@@ -40,15 +40,15 @@ pub trait Runtime: Send + Sync + 'static {
 
     /// Called before an activity starts that may wake waiting tasks. The engine may hold locks, so
     /// this must not wake anything.
-    fn begins(&self, _work: Activity) {}
+    fn begins(&self, _work: EngineActivity) {}
 
     /// Called when an activity is over, and all tasks that it has woken are queued.
-    fn ends(&self, _work: Activity) {}
+    fn ends(&self, _work: EngineActivity) {}
 }
 
 /// An activity of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Activity {
+pub enum EngineActivity {
     /// A plugin's future is queued, polled or dropped.
     Poll,
     /// Blocking work runs on a thread.
@@ -57,7 +57,7 @@ pub enum Activity {
 
 /// A thread of the engine, with its number among the threads of the same kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Thread {
+pub enum EngineThread {
     /// Polls and drops the objects of plugins.
     Executor(usize),
     /// Runs blocking work.
@@ -66,7 +66,7 @@ pub enum Thread {
     Watchdog,
 }
 
-impl Thread {
+impl EngineThread {
     /// Returns the thread's name in the host.
     pub fn name(self) -> String {
         match self {

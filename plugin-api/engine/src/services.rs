@@ -7,22 +7,27 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use jaato_types::{Error, PluginName, Result};
 
-use crate::bytes::Bytes;
-use crate::runtime::Work;
+use crate::bytes::FrameBytes;
+use crate::runtime::BoxHostFuture;
 
 /// The services of one call or of one instance.
 ///
 /// The engine calls them from plugin threads, inside its fence and with the runtime entered. The
 /// returned future is polled there, so it must not block. A panic becomes the error `host_bug`.
-pub trait Services: Send + Sync + 'static {
+pub trait EngineServices: Send + Sync + 'static {
     /// Answers one request, or fails with `unknown_operation` for an unknown name. `frame` is a
     /// checked frame.
-    fn call(&self, caller: Caller, operation: &str, frame: Vec<u8>) -> Work<Result<Served>>;
+    fn call(
+        &self,
+        caller: ServiceCaller,
+        operation: &str,
+        frame: Vec<u8>,
+    ) -> BoxHostFuture<Result<EngineServiceAnswer>>;
 }
 
 /// The caller of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Caller {
+pub struct ServiceCaller {
     /// The plugin.
     pub plugin: PluginName,
     /// The context's number, unique within the process.
@@ -41,7 +46,7 @@ pub enum CallerKind {
 }
 
 /// The answer of a service.
-pub enum Served {
+pub enum EngineServiceAnswer {
     /// A frame.
     Frame(Vec<u8>),
     /// A stream. The plugin gets a handle and reads the stream in pieces.
@@ -57,8 +62,8 @@ pub trait ByteStream: Send + 'static {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Vec<u8>>>>;
 
     /// Returns the next piece without copying it. The host calls this method.
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes>>> {
-        self.poll_piece(cx).map(|piece| piece.map(|piece| piece.map(Bytes::from)))
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<FrameBytes>>> {
+        self.poll_piece(cx).map(|piece| piece.map(|piece| piece.map(FrameBytes::from)))
     }
 
     /// Returns true if each piece is a frame, which is passed on whole.
@@ -68,9 +73,9 @@ pub trait ByteStream: Send + 'static {
 }
 
 /// A stream whose pieces are frames: JSON, optionally with bytes.
-pub struct Frames<S>(pub S);
+pub struct FrameStream<S>(pub S);
 
-impl<S: Stream<Item = Result<Vec<u8>>> + Send + Unpin + 'static> ByteStream for Frames<S> {
+impl<S: Stream<Item = Result<Vec<u8>>> + Send + Unpin + 'static> ByteStream for FrameStream<S> {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Vec<u8>>>> {
         Pin::new(&mut self.0).poll_next(cx)
     }
@@ -90,8 +95,13 @@ impl<S: Stream<Item = Result<Vec<u8>>> + Send + Unpin + 'static> ByteStream for 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoServices;
 
-impl Services for NoServices {
-    fn call(&self, _caller: Caller, operation: &str, _frame: Vec<u8>) -> Work<Result<Served>> {
+impl EngineServices for NoServices {
+    fn call(
+        &self,
+        _caller: ServiceCaller,
+        operation: &str,
+        _frame: Vec<u8>,
+    ) -> BoxHostFuture<Result<EngineServiceAnswer>> {
         let text = format!("this host has no service `{operation}`");
         let error = Error::new(jaato_types::ErrorKind::UnknownOperation, text);
         Box::pin(std::future::ready(Err(error)))

@@ -43,9 +43,9 @@ impl Waiters {
 
 /// An event that tasks can wait for.
 #[derive(Debug, Default)]
-pub(crate) struct Signal(Mutex<Waiters>);
+pub(crate) struct WakeSignal(Mutex<Waiters>);
 
-impl Signal {
+impl WakeSignal {
     /// Wakes all waiting tasks to check again.
     pub(crate) fn notify(&self) {
         let woken = self.0.lock().take_all();
@@ -53,20 +53,20 @@ impl Signal {
     }
 
     /// Waits until `is_so` returns true. Every change of what it checks must call
-    /// [`Signal::notify`].
-    pub(crate) fn until<F: Fn() -> bool>(&self, is_so: F) -> Until<'_, F> {
-        Until { signal: self, is_so, number: None }
+    /// [`WakeSignal::notify`].
+    pub(crate) fn until<F: Fn() -> bool>(&self, is_so: F) -> SignalFuture<'_, F> {
+        SignalFuture { signal: self, is_so, number: None }
     }
 }
 
-/// Waits for a [`Signal`].
-pub(crate) struct Until<'a, F> {
-    signal: &'a Signal,
+/// Waits for a [`WakeSignal`].
+pub(crate) struct SignalFuture<'a, F> {
+    signal: &'a WakeSignal,
     is_so: F,
     number: Option<u64>,
 }
 
-impl<F: Fn() -> bool + Unpin> Future for Until<'_, F> {
+impl<F: Fn() -> bool + Unpin> Future for SignalFuture<'_, F> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -77,7 +77,7 @@ impl<F: Fn() -> bool + Unpin> Future for Until<'_, F> {
     }
 }
 
-impl<F> Drop for Until<'_, F> {
+impl<F> Drop for SignalFuture<'_, F> {
     fn drop(&mut self) {
         let waker = self.signal.0.lock().forget(&mut self.number);
         drop(waker);

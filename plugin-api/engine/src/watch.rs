@@ -8,13 +8,13 @@ use jaato_types::PluginName;
 use crate::executor::{JOB_OVERDUE_MAX, JOBS_LOST_MAX};
 
 /// Receives the reports, on threads of plugins and of the watchdog. Must not block for long.
-pub trait Watch: Send + Sync + 'static {
+pub trait EngineObserver: Send + Sync + 'static {
     /// Takes a log line of a plugin, including panic messages. Levels: 1 error, 2 warn, 3 info, 4
     /// debug.
     fn log(&self, plugin: &PluginName, level: u8, text: &str);
 
     /// Takes a report that a plugin blocked or flooded the executor.
-    fn misbehaved(&self, report: &Report);
+    fn misbehaved(&self, report: &MisdeedReport);
 
     /// Takes an error of the engine itself.
     fn trouble(&self, text: &str);
@@ -22,7 +22,7 @@ pub trait Watch: Send + Sync + 'static {
 
 /// A plugin's misdeed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub struct MisdeedReport {
     /// The plugin.
     pub plugin: PluginName,
     /// The misdeed.
@@ -52,7 +52,7 @@ pub enum Misdeed {
     },
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for MisdeedReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plugin = &self.plugin;
         match self.misdeed {

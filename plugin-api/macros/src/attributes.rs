@@ -5,7 +5,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Error, Expr, Ident, LitBool, LitStr, Result, Token, parenthesized};
 
-use crate::condition::Condition;
+use crate::condition::ConditionAttribute;
 
 /// The content of `#[tool(…)]` on a struct, or of `#[tool_fn(…)]` on a function.
 #[derive(Default)]
@@ -19,10 +19,10 @@ pub struct ToolAttributes {
     pub traits: Vec<LitStr>,
     /// The JSON Schema of the arguments, if it is not derived.
     pub schema: Option<Expr>,
-    pub examples: Vec<Example>,
+    pub examples: Vec<ExampleAttribute>,
     /// `available_if`, with its key.
-    pub available_if: Option<(Ident, Condition)>,
-    pub run_if: Option<Condition>,
+    pub available_if: Option<(Ident, ConditionAttribute)>,
+    pub run_if: Option<ConditionAttribute>,
     /// Annotations by name. An absent one promises nothing.
     pub promises: Vec<(Ident, bool)>,
 }
@@ -37,7 +37,7 @@ impl Parse for ToolAttributes {
 }
 
 /// A phrase with the expected arguments.
-pub struct Example {
+pub struct ExampleAttribute {
     pub phrase: LitStr,
     pub arguments: Vec<(Ident, Expr)>,
 }
@@ -47,7 +47,7 @@ const PROMISES: [&str; 5] =
 
 impl ToolAttributes {
     /// Parses all `#[tool(…)]` attributes of a struct.
-    pub fn read(attributes: &[Attribute]) -> Result<Self> {
+    pub fn from_attributes(attributes: &[Attribute]) -> Result<Self> {
         let mut all = Self::default();
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("tool")) {
             attribute.parse_args_with(|input: ParseStream<'_>| all.take_all(input))?;
@@ -56,37 +56,43 @@ impl ToolAttributes {
     }
 
     fn take_all(&mut self, input: ParseStream<'_>) -> Result<()> {
-        let items = Punctuated::<Item, Token![,]>::parse_terminated(input)?;
-        items.into_iter().try_for_each(|item| self.take(item))
+        let items = Punctuated::<ToolAttributeItem, Token![,]>::parse_terminated(input)?;
+        items.into_iter().try_for_each(|item| self.set_item(item))
     }
 
     /// Returns an annotation, if it is set.
-    pub fn promise(&self, name: &str) -> Option<bool> {
+    pub fn annotation(&self, name: &str) -> Option<bool> {
         self.promises.iter().find(|(promise, _)| promise == name).map(|(_, value)| *value)
     }
 
-    fn take(&mut self, item: Item) -> Result<()> {
+    fn set_item(&mut self, item: ToolAttributeItem) -> Result<()> {
         match item {
-            Item::Text(key, text) if key == "name" => self.name = Some(text),
-            Item::Text(key, text) if key == "category" => self.category = Some(text),
-            Item::Flag(key, value) if key == "core" => self.core = value,
-            Item::Flag(key, value) if key == "auto_approval" => self.auto_approval = value,
-            Item::Flag(key, value) if key == "auto_background" => self.auto_background = value,
-            Item::Flag(key, value) if key == "previews" => self.previews = value,
-            Item::Flag(key, value) if PROMISES.iter().any(|promise| key == promise) => {
-                if self.promise(&key.to_string()).is_some() {
+            ToolAttributeItem::Text(key, text) if key == "name" => self.name = Some(text),
+            ToolAttributeItem::Text(key, text) if key == "category" => self.category = Some(text),
+            ToolAttributeItem::Flag(key, value) if key == "core" => self.core = value,
+            ToolAttributeItem::Flag(key, value) if key == "auto_approval" => {
+                self.auto_approval = value
+            }
+            ToolAttributeItem::Flag(key, value) if key == "auto_background" => {
+                self.auto_background = value
+            }
+            ToolAttributeItem::Flag(key, value) if key == "previews" => self.previews = value,
+            ToolAttributeItem::Flag(key, value)
+                if PROMISES.iter().any(|promise| key == promise) =>
+            {
+                if self.annotation(&key.to_string()).is_some() {
                     return Err(Error::new(key.span(), format!("duplicate key `{key}`")));
                 }
                 self.promises.push((key, value));
             }
-            Item::Schema(key, schema) => {
+            ToolAttributeItem::Schema(key, schema) => {
                 if self.schema.replace(schema).is_some() {
                     return Err(Error::new(key.span(), "duplicate key `schema`"));
                 }
             }
-            Item::Traits(traits) => self.traits.extend(traits),
-            Item::Example(example) => self.examples.push(example),
-            Item::Condition(key, condition) => {
+            ToolAttributeItem::Traits(traits) => self.traits.extend(traits),
+            ToolAttributeItem::Example(example) => self.examples.push(example),
+            ToolAttributeItem::Condition(key, condition) => {
                 let is_taken = match &key == "run_if" {
                     true => self.run_if.replace(condition).is_some(),
                     false => self.available_if.replace((key.clone(), condition)).is_some(),
@@ -95,22 +101,24 @@ impl ToolAttributes {
                     return Err(Error::new(key.span(), format!("duplicate key `{key}`")));
                 }
             }
-            Item::Flag(key, _) | Item::Text(key, _) => return Err(unknown(&key)),
+            ToolAttributeItem::Flag(key, _) | ToolAttributeItem::Text(key, _) => {
+                return Err(unknown_key_error(&key));
+            }
         }
         Ok(())
     }
 }
 
-enum Item {
+enum ToolAttributeItem {
     Flag(Ident, bool),
     Text(Ident, LitStr),
     Schema(Ident, Expr),
     Traits(Vec<LitStr>),
-    Example(Example),
-    Condition(Ident, Condition),
+    Example(ExampleAttribute),
+    Condition(Ident, ConditionAttribute),
 }
 
-impl Parse for Item {
+impl Parse for ToolAttributeItem {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let key: Ident = input.parse()?;
         if input.peek(syn::token::Paren) {
@@ -123,10 +131,10 @@ impl Parse for Item {
                 }
                 "example" => parse_example(&inside).map(Self::Example),
                 "available_if" | "run_if" => {
-                    let condition = Condition::read(&key, &inside)?;
+                    let condition = ConditionAttribute::parse_content(&key, &inside)?;
                     Ok(Self::Condition(key, condition))
                 }
-                _ => Err(unknown(&key)),
+                _ => Err(unknown_key_error(&key)),
             };
         }
         if !input.peek(Token![=]) {
@@ -143,7 +151,7 @@ impl Parse for Item {
     }
 }
 
-fn parse_example(input: ParseStream<'_>) -> Result<Example> {
+fn parse_example(input: ParseStream<'_>) -> Result<ExampleAttribute> {
     let phrase: LitStr = input.parse()?;
     let mut arguments = Vec::new();
     while !input.is_empty() {
@@ -155,10 +163,10 @@ fn parse_example(input: ParseStream<'_>) -> Result<Example> {
         input.parse::<Token![=]>()?;
         arguments.push((name, input.parse()?));
     }
-    Ok(Example { phrase, arguments })
+    Ok(ExampleAttribute { phrase, arguments })
 }
 
-fn unknown(key: &Ident) -> Error {
+fn unknown_key_error(key: &Ident) -> Error {
     let known = "read_only, destructive, idempotent, open_world, parallel_safe, core, auto_approval, \
                  auto_background, previews, name = \"…\", category = \"…\", schema = …, traits(…), \
                  example(…), available_if(…), run_if(…)";

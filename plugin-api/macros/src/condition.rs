@@ -6,16 +6,16 @@ use syn::parse::{Parse, ParseStream};
 use syn::{Error, Ident, LitStr, Result, Token};
 
 /// A condition, with the reason to give if it does not hold.
-pub struct Condition {
-    what: What,
+pub struct ConditionAttribute {
+    what: ConditionKind,
     reason: Option<LitStr>,
 }
 
 /// The condition that a method of the tool evaluates.
 const ASKED: &str = "Asked";
 
-/// Variants of `jaato_types::Condition`.
-enum What {
+/// Variants of `jaato_types::ConditionAttribute`.
+enum ConditionKind {
     Plain(Ident),
     Of(Ident, LitStr),
     /// The environment has this variant of `EnvironmentPart`.
@@ -24,14 +24,14 @@ enum What {
     Seen(Ident),
 }
 
-impl Condition {
+impl ConditionAttribute {
     /// Parses the content of the parentheses after a key.
-    pub fn read(key: &Ident, input: ParseStream<'_>) -> Result<Self> {
+    pub fn parse_content(key: &Ident, input: ParseStream<'_>) -> Result<Self> {
         let (mut what, mut reason) = (None, None);
-        for item in input.parse_terminated(Item::parse, Token![,])? {
+        for item in input.parse_terminated(ConditionItem::parse, Token![,])? {
             let taken = match item {
-                Item::Reason(text) => reason.replace(text).is_some(),
-                Item::What(of) => what.replace(of).is_some(),
+                ConditionItem::Reason(text) => reason.replace(text).is_some(),
+                ConditionItem::What(of) => what.replace(of).is_some(),
             };
             if taken {
                 let text = format!("`{key}` takes one condition and one reason");
@@ -44,46 +44,49 @@ impl Condition {
     }
 
     /// Generates `run_if` of a spec.
-    pub fn run(&self) -> Result<TokenStream> {
+    pub fn run_if_tokens(&self) -> Result<TokenStream> {
         match &self.reason {
-            None => Ok(self.condition()),
+            None => Ok(self.condition_tokens()),
             Some(reason) => Err(Error::new(reason.span(), "`run_if` does not accept a reason")),
         }
     }
 
     /// Generates `available_if` of a spec.
-    pub fn offer(&self, key: &Ident) -> Result<TokenStream> {
+    pub fn offer_tokens(&self, key: &Ident) -> Result<TokenStream> {
         let Some(reason) = self.reason.as_ref().filter(|text| !text.value().trim().is_empty())
         else {
             let text = "a model that wants the tool while it is unavailable needs the reason: \
                         add `reason = \"…\"`";
             return Err(Error::new(key.span(), text));
         };
-        let condition = self.condition();
+        let condition = self.condition_tokens();
         Ok(quote! {
             ::jaato_plugin_sdk::types::Offer::new(#condition, #reason)
         })
     }
 
     /// Returns the location of the condition, if a method of the tool evaluates it.
-    pub fn asked(&self) -> Option<Span> {
+    pub fn asked_span(&self) -> Option<Span> {
         match &self.what {
-            What::Plain(variant) if variant == ASKED => Some(variant.span()),
-            What::Plain(_) | What::Of(..) | What::Part(_) | What::Seen(_) => None,
+            ConditionKind::Plain(variant) if variant == ASKED => Some(variant.span()),
+            ConditionKind::Plain(_)
+            | ConditionKind::Of(..)
+            | ConditionKind::Part(_)
+            | ConditionKind::Seen(_) => None,
         }
     }
 
-    fn condition(&self) -> TokenStream {
+    fn condition_tokens(&self) -> TokenStream {
         let variant = match &self.what {
-            What::Plain(variant) => quote!(#variant),
-            What::Of(variant, tool) => {
+            ConditionKind::Plain(variant) => quote!(#variant),
+            ConditionKind::Of(variant, tool) => {
                 quote!(#variant(#tool))
             }
-            What::Part(part) => {
+            ConditionKind::Part(part) => {
                 let parts = quote!(::jaato_plugin_sdk::types::execution::EnvironmentPart);
                 quote!(environment_has(#parts::#part))
             }
-            What::Seen(kind) => {
+            ConditionKind::Seen(kind) => {
                 quote!(model_sees(::jaato_plugin_sdk::types::SeenKind::#kind))
             }
         };
@@ -91,12 +94,12 @@ impl Condition {
     }
 }
 
-enum Item {
+enum ConditionItem {
     Reason(LitStr),
-    What(What),
+    What(ConditionKind),
 }
 
-impl Parse for Item {
+impl Parse for ConditionItem {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let key: Ident = input.parse()?;
         let text: Option<LitStr> = match input.parse::<Option<Token![=]>>()? {
@@ -106,12 +109,18 @@ impl Parse for Item {
         let variant = |name: &str| Ident::new(name, key.span());
         Ok(match (key.to_string().as_str(), text) {
             ("reason", Some(text)) => Self::Reason(text),
-            ("objects_present", None) => Self::What(What::Plain(variant("ObjectsPresent"))),
-            ("no_objects", None) => Self::What(What::Plain(variant("NoObjects"))),
-            ("asked", None) => Self::What(What::Plain(variant(ASKED))),
-            ("objects_of" | "no_objects_of", Some(tool)) => Self::What(What::Of(key, tool)),
-            ("environment_has", Some(part)) => Self::What(What::Part(Self::part(&part)?)),
-            ("model_sees", Some(kind)) => Self::What(What::Seen(Self::seen(&kind)?)),
+            ("objects_present", None) => {
+                Self::What(ConditionKind::Plain(variant("ObjectsPresent")))
+            }
+            ("no_objects", None) => Self::What(ConditionKind::Plain(variant("NoObjects"))),
+            ("asked", None) => Self::What(ConditionKind::Plain(variant(ASKED))),
+            ("objects_of" | "no_objects_of", Some(tool)) => {
+                Self::What(ConditionKind::Of(key, tool))
+            }
+            ("environment_has", Some(part)) => {
+                Self::What(ConditionKind::Part(Self::environment_part(&part)?))
+            }
+            ("model_sees", Some(kind)) => Self::What(ConditionKind::Seen(Self::media_kind(&kind)?)),
             _ => {
                 let known = "objects_present, no_objects, objects_of = \"TOOL\", \
                              no_objects_of = \"TOOL\", environment_has = \"PART\", \
@@ -123,8 +132,8 @@ impl Parse for Item {
     }
 }
 
-impl Item {
-    fn part(text: &LitStr) -> Result<Ident> {
+impl ConditionItem {
+    fn environment_part(text: &LitStr) -> Result<Ident> {
         let variant = match text.value().as_str() {
             "files" => "Files",
             "shell" => "Shell",
@@ -137,7 +146,7 @@ impl Item {
         Ok(Ident::new(variant, text.span()))
     }
 
-    fn seen(text: &LitStr) -> Result<Ident> {
+    fn media_kind(text: &LitStr) -> Result<Ident> {
         let variant = match text.value().as_str() {
             "images" => "Images",
             "pdf" => "Pdf",
@@ -153,15 +162,15 @@ mod tests {
 
     use super::*;
 
-    fn read(text: &str) -> Result<Condition> {
+    fn read(text: &str) -> Result<ConditionAttribute> {
         let key = Ident::new("available_if", Span::call_site());
-        (|input: ParseStream<'_>| Condition::read(&key, input)).parse_str(text)
+        (|input: ParseStream<'_>| ConditionAttribute::parse_content(&key, input)).parse_str(text)
     }
 
     #[track_caller]
     fn refused(text: &str, why: &str) {
         let key = Ident::new("available_if", Span::call_site());
-        let error = read(text).and_then(|condition| condition.offer(&key)).unwrap_err();
+        let error = read(text).and_then(|condition| condition.offer_tokens(&key)).unwrap_err();
         assert!(error.to_string().contains(why), "{error}");
     }
 
@@ -182,7 +191,7 @@ mod tests {
     fn a_reason_belongs_to_what_is_offered_alone() {
         refused("asked", "add `reason = \"…\"`");
         refused("asked, reason = \" \"", "add `reason = \"…\"`");
-        let error = read("asked, reason = \"x\"").and_then(|it| it.run()).unwrap_err();
+        let error = read("asked, reason = \"x\"").and_then(|it| it.run_if_tokens()).unwrap_err();
         assert_eq!(error.to_string(), "`run_if` does not accept a reason");
     }
 }

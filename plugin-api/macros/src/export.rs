@@ -22,7 +22,7 @@ const KNOWN: &str = "state: TYPE, tools (or tools: dynamic), provider: TYPE, gc:
                      scope: host, isolation: worker, variables: [\"NAME\", \"NAME=VALUE\", …]";
 
 /// The content of `export_plugin!`.
-pub struct Plugin {
+pub struct PluginExportInput {
     state: Type,
     has_tools: bool,
     /// Whether the plugin may set tools while it runs, so that it need not declare any.
@@ -36,7 +36,7 @@ pub struct Plugin {
     variables: Vec<LitStr>,
 }
 
-impl ToTokens for Plugin {
+impl ToTokens for PluginExportInput {
     fn to_tokens(&self, tokens: &mut TokenStream) {
         let Self { state, has_tools, has_dynamic_tools, kinds, types, scope, isolation, variables } =
             self;
@@ -61,7 +61,7 @@ impl ToTokens for Plugin {
     }
 }
 
-impl Parse for Plugin {
+impl Parse for PluginExportInput {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let mut keys: Vec<Ident> = Vec::new();
         let mut state = None;
@@ -76,19 +76,19 @@ impl Parse for Plugin {
             }
             let name = key.to_string();
             match name.as_str() {
-                "state" => state = Some(type_of(input)?),
+                "state" => state = Some(parse_type(input)?),
                 "tools" => {
                     if input.peek(Token![:]) {
-                        word(&key, "dynamic", input)?;
+                        parse_word(&key, "dynamic", input)?;
                         has_dynamic_tools = true;
                     }
                     kinds.push(TOOL.to_owned());
                 }
-                "scope" => scope = word(&key, "host", input)?,
-                "isolation" => isolation = word(&key, "worker", input)?,
+                "scope" => scope = parse_word(&key, "host", input)?,
+                "isolation" => isolation = parse_word(&key, "worker", input)?,
                 "variables" => variables = read_variables(input)?,
                 kind if KINDS.contains(&kind) => {
-                    types.push((key.clone(), type_of(input)?));
+                    types.push((key.clone(), parse_type(input)?));
                     kinds.push(name);
                 }
                 _ => {
@@ -112,13 +112,13 @@ impl Parse for Plugin {
 }
 
 /// Parses `: TYPE`.
-fn type_of(input: ParseStream<'_>) -> Result<Type> {
+fn parse_type(input: ParseStream<'_>) -> Result<Type> {
     input.parse::<Token![:]>()?;
     input.parse()
 }
 
 /// Parses `: WORD`, with one known word.
-fn word(key: &Ident, known: &'static str, input: ParseStream<'_>) -> Result<&'static str> {
+fn parse_word(key: &Ident, known: &'static str, input: ParseStream<'_>) -> Result<&'static str> {
     input.parse::<Token![:]>()?;
     let found = input.call(Ident::parse_any)?;
     if found == known {
@@ -163,10 +163,10 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let plugin: Plugin = syn::parse_str(text).unwrap();
+        let plugin: PluginExportInput = syn::parse_str(text).unwrap();
         let types = plugin.types.iter().map(|(kind, of)| format!(" {kind}={}", quote!(#of)));
         let variables = plugin.variables.iter().map(|variable| format!(" {}", variable.value()));
-        let Plugin { state, has_tools, kinds, scope, isolation, .. } = &plugin;
+        let PluginExportInput { state, has_tools, kinds, scope, isolation, .. } = &plugin;
         let found = format!(
             "{} {has_tools} {kinds:?} {scope} {isolation}{}{}",
             quote!(#state),
@@ -178,7 +178,7 @@ mod tests {
 
     #[track_caller]
     fn refused(text: &str, expected: &str) {
-        let error = syn::parse_str::<Plugin>(text).err().unwrap();
+        let error = syn::parse_str::<PluginExportInput>(text).err().unwrap();
         assert_eq!(error.to_string(), expected);
     }
 

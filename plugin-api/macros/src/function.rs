@@ -13,7 +13,7 @@ use syn::{
 };
 
 use crate::attributes::{ToolAttributes, doc_text};
-use crate::condition::Condition;
+use crate::condition::ConditionAttribute;
 use crate::input::expand_tool;
 
 /// An argument of the model, after the leading arguments of the function.
@@ -41,7 +41,7 @@ pub fn expand(mut tool: ToolAttributes, item: Item) -> Result<TokenStream> {
     let name = function.sig.ident.unraw();
     tool.name.get_or_insert_with(|| LitStr::new(&name.to_string(), name.span()));
 
-    let lent = lent(&function.sig)?;
+    let lent = parse_leading_arguments(&function.sig)?;
     let is_derived = tool.schema.is_none();
     let arguments = take_arguments(&mut function, lent.count, is_derived)?;
     let code = tool_code(&function, &lent.state, &arguments, &tool)?;
@@ -148,7 +148,7 @@ fn check_conditions(tool: &ToolAttributes) -> Result<()> {
     }
     let available_if = tool.available_if.as_ref().map(|(_, condition)| condition);
     let mut conditions = available_if.into_iter().chain(&tool.run_if);
-    match conditions.find_map(Condition::asked) {
+    match conditions.find_map(ConditionAttribute::asked_span) {
         Some(at) => {
             let text = "`asked` needs a method: write this tool as a struct with `impl Tool`";
             Err(Error::new(at, text))
@@ -158,7 +158,7 @@ fn check_conditions(tool: &ToolAttributes) -> Result<()> {
 }
 
 /// The leading arguments, which do not come from the model.
-struct Lent {
+struct LeadingArguments {
     /// The number of these arguments.
     count: usize,
     /// The plugin's state, according to their types.
@@ -166,18 +166,18 @@ struct Lent {
 }
 
 /// Parses `cx: &Cx<STATE>`, or `state: &STATE, host: &Reporter`.
-fn lent(signature: &Signature) -> Result<Lent> {
+fn parse_leading_arguments(signature: &Signature) -> Result<LeadingArguments> {
     let mut inputs = signature.inputs.iter();
     if signature.asyncness.is_some() {
         let text = "the first argument of an async tool must be `cx: &Cx` or `cx: &Cx<STATE>`";
         let context = borrowed_type(inputs.next(), signature, text)?;
         let refused = || Error::new_spanned(context, text);
-        let name = path_end(context, "Cx").ok_or_else(refused)?;
+        let name = last_segment_named(context, "Cx").ok_or_else(refused)?;
         return match &name.arguments {
-            PathArguments::None => Ok(Lent { count: 1, state: parse_quote!(()) }),
+            PathArguments::None => Ok(LeadingArguments { count: 1, state: parse_quote!(()) }),
             PathArguments::AngleBracketed(list) => match list.args.first() {
                 Some(GenericArgument::Type(state)) if list.args.len() == 1 => {
-                    Ok(Lent { count: 1, state: state.clone() })
+                    Ok(LeadingArguments { count: 1, state: state.clone() })
                 }
                 _ => Err(refused()),
             },
@@ -187,14 +187,14 @@ fn lent(signature: &Signature) -> Result<Lent> {
     let text = "the first arguments of a plain `fn` must be `state: &STATE, host: &Reporter`; \
                 for `cx: &Cx`, write `async fn`";
     let state = borrowed_type(inputs.next(), signature, text)?;
-    if path_end(state, "Cx").is_some() {
+    if last_segment_named(state, "Cx").is_some() {
         return Err(Error::new_spanned(state, text));
     }
     let host = borrowed_type(inputs.next(), signature, text)?;
-    if path_end(host, "Reporter").is_none() {
+    if last_segment_named(host, "Reporter").is_none() {
         return Err(Error::new_spanned(host, text));
     }
-    Ok(Lent { count: 2, state: state.clone() })
+    Ok(LeadingArguments { count: 2, state: state.clone() })
 }
 
 /// Returns `TYPE` from an argument `&TYPE` without a doc comment.
@@ -205,7 +205,7 @@ fn borrowed_type<'a>(
 ) -> Result<&'a Type> {
     let input = match input {
         None => return Err(Error::new(signature.ident.span(), text)),
-        Some(FnArg::Receiver(receiver)) => return Err(no_receiver(receiver)),
+        Some(FnArg::Receiver(receiver)) => return Err(receiver_error(receiver)),
         Some(FnArg::Typed(input)) => input,
     };
     match &*input.ty {
@@ -220,7 +220,7 @@ fn borrowed_type<'a>(
 
 /// Returns the last segment of a path, if it is `name`. The macro cannot resolve the path, but
 /// rustc checks the call.
-fn path_end<'a>(of: &'a Type, name: &str) -> Option<&'a PathSegment> {
+fn last_segment_named<'a>(of: &'a Type, name: &str) -> Option<&'a PathSegment> {
     let Type::Path(path) = of else { return None };
     path.path.segments.last().filter(|last| last.ident == name)
 }
@@ -235,7 +235,7 @@ fn take_arguments(function: &mut ItemFn, lent: usize, is_derived: bool) -> Resul
 /// Takes one argument. A derived schema requires a description for it.
 fn take_argument(input: &mut FnArg, is_derived: bool) -> Result<Argument> {
     let input = match input {
-        FnArg::Receiver(receiver) => return Err(no_receiver(receiver)),
+        FnArg::Receiver(receiver) => return Err(receiver_error(receiver)),
         FnArg::Typed(input) => input,
     };
     let name = match &*input.pat {
@@ -273,6 +273,6 @@ fn take_attributes(input: &mut PatType) -> Result<Vec<Attribute>> {
     Ok(taken)
 }
 
-fn no_receiver(receiver: &syn::Receiver) -> Error {
+fn receiver_error(receiver: &syn::Receiver) -> Error {
     Error::new_spanned(receiver, "a tool must be a free function without `self`")
 }

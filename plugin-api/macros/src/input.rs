@@ -12,7 +12,7 @@ use crate::attributes::{ToolAttributes, doc_text, snake_case};
 
 /// Expands `#[derive(ToolInput)]`.
 pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
-    expand_tool(input, &ToolAttributes::read(&input.attrs)?)
+    expand_tool(input, &ToolAttributes::from_attributes(&input.attrs)?)
 }
 
 /// Turns a struct into the arguments of a tool. `tool` contains the other facts about the tool.
@@ -31,9 +31,9 @@ pub fn expand_tool(input: &DeriveInput, tool: &ToolAttributes) -> Result<TokenSt
 
     let ident = &input.ident;
     let is_derived = tool.schema.is_none();
-    let (wire_fields, moves) = fields(&data.fields, is_derived)?;
-    let container = kept(&input.attrs, kept_names(is_derived));
-    let spec = spec(tool, &description, ident)?;
+    let (wire_fields, moves) = parse_fields(&data.fields, is_derived)?;
+    let container = copied_attributes(&input.attrs, copied_attribute_names(is_derived));
+    let spec = spec_tokens(tool, &description, ident)?;
     let schema = is_derived.then(|| {
         quote! {
             #[derive(::jaato_plugin_sdk::schemars::JsonSchema)]
@@ -88,7 +88,7 @@ pub fn tool_type(item: &Item) -> Result<TokenStream> {
 }
 
 /// Parses the fields. A derived schema requires a description for each of them.
-fn fields(fields: &Fields, is_derived: bool) -> Result<(Vec<TokenStream>, Vec<TokenStream>)> {
+fn parse_fields(fields: &Fields, is_derived: bool) -> Result<(Vec<TokenStream>, Vec<TokenStream>)> {
     let named = match fields {
         Fields::Named(named) => named,
         Fields::Unit => return Ok((Vec::new(), Vec::new())),
@@ -104,7 +104,7 @@ fn fields(fields: &Fields, is_derived: bool) -> Result<(Vec<TokenStream>, Vec<To
             let text = "missing doc comment: it describes the argument to the model";
             return Err(Error::new_spanned(field, text));
         }
-        let attributes = kept(&field.attrs, kept_names(is_derived));
+        let attributes = copied_attributes(&field.attrs, copied_attribute_names(is_derived));
         wire.push(quote!(#(#attributes)* #ident: #ty));
         moves.push(quote!(#ident: wire.#ident));
     }
@@ -112,16 +112,20 @@ fn fields(fields: &Fields, is_derived: bool) -> Result<(Vec<TokenStream>, Vec<To
 }
 
 /// Returns the attributes to copy to the struct for serde and, if the schema is derived, schemars.
-fn kept_names(is_derived: bool) -> &'static [&'static str] {
+fn copied_attribute_names(is_derived: bool) -> &'static [&'static str] {
     if is_derived { &["doc", "serde", "schemars"] } else { &["serde"] }
 }
 
-fn kept<'a>(attributes: &'a [Attribute], names: &[&str]) -> Vec<&'a Attribute> {
+fn copied_attributes<'a>(attributes: &'a [Attribute], names: &[&str]) -> Vec<&'a Attribute> {
     let is_kept = |attribute: &&Attribute| names.iter().any(|name| attribute.path().is_ident(name));
     attributes.iter().filter(is_kept).collect()
 }
 
-fn spec(tool: &ToolAttributes, description: &str, ident: &syn::Ident) -> Result<TokenStream> {
+fn spec_tokens(
+    tool: &ToolAttributes,
+    description: &str,
+    ident: &syn::Ident,
+) -> Result<TokenStream> {
     let name = tool.name.clone().unwrap_or_else(|| snake_case(ident));
     let category = tool.category.as_ref().map(syn::LitStr::value).unwrap_or_default();
     let availability = if tool.core { quote!(Core) } else { quote!(Discoverable) };
@@ -132,11 +136,11 @@ fn spec(tool: &ToolAttributes, description: &str, ident: &syn::Ident) -> Result<
     let (auto_approval, traits) = (tool.auto_approval, &tool.traits);
     let (auto_background, previews) = (tool.auto_background, tool.previews);
 
-    let read_only = tool.promise("read_only").unwrap_or(false);
-    let destructive = tool.promise("destructive").unwrap_or(!read_only);
-    let idempotent = tool.promise("idempotent").unwrap_or(false);
-    let open_world = tool.promise("open_world").unwrap_or(true);
-    let parallel_safe = tool.promise("parallel_safe").unwrap_or(read_only);
+    let read_only = tool.annotation("read_only").unwrap_or(false);
+    let destructive = tool.annotation("destructive").unwrap_or(!read_only);
+    let idempotent = tool.annotation("idempotent").unwrap_or(false);
+    let open_world = tool.annotation("open_world").unwrap_or(true);
+    let parallel_safe = tool.annotation("parallel_safe").unwrap_or(read_only);
 
     let examples = tool.examples.iter().map(|example| {
         let phrase = &example.phrase;
@@ -156,9 +160,10 @@ fn spec(tool: &ToolAttributes, description: &str, ident: &syn::Ident) -> Result<
         Some(made) => quote!(::core::option::Option::Some(#made)),
         None => quote!(::core::option::Option::None),
     };
-    let offer = tool.available_if.as_ref().map(|(key, condition)| condition.offer(key));
+    let offer = tool.available_if.as_ref().map(|(key, condition)| condition.offer_tokens(key));
     let available_if = option(offer.transpose()?);
-    let run_if = option(tool.run_if.as_ref().map(|condition| condition.run()).transpose()?);
+    let run_if =
+        option(tool.run_if.as_ref().map(|condition| condition.run_if_tokens()).transpose()?);
     Ok(quote! {
         ::jaato_plugin_sdk::types::ToolSpec {
             name: ::jaato_plugin_sdk::types::ToolName::from(#name),

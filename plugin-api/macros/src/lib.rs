@@ -102,5 +102,5 @@ pub fn tool_fn(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// Only `state` is required, and each key may occur at most once.
 #[proc_macro]
 pub fn export_plugin(input: TokenStream) -> TokenStream {
-    parse_macro_input!(input as export::Plugin).into_token_stream().into()
+    parse_macro_input!(input as export::PluginExportInput).into_token_stream().into()
 }

@@ -19,8 +19,8 @@ use serde_json::{Map, Value, json};
 
 use crate::hidden::HiddenValue;
 use crate::item::reference;
-use crate::json::{VERSION, bad, map, number};
-use crate::store::Change;
+use crate::json::{VERSION, invalid_state_error, read_map, read_number};
+use crate::store::LastItemChange;
 use crate::{Object, ObjectEnvironment};
 
 /// The change of an item.
@@ -39,7 +39,7 @@ struct ItemChange {
 impl ObjectEnvironment {
     /// Returns the number of changes so far. Remember it at a save, to write later only what has
     /// changed since.
-    pub fn changes(&self) -> u64 {
+    pub fn change_count(&self) -> u64 {
         self.changes
     }
 
@@ -71,7 +71,7 @@ impl ObjectEnvironment {
         }
         let (mut hidden, mut lengths, mut removed) = (Map::new(), Map::new(), Vec::new());
         let mut bytes = Vec::new();
-        let keys: BTreeSet<&str> = self.hidden_changes.since(from).collect();
+        let keys: BTreeSet<&str> = self.hidden_changes.keys_since(from).collect();
         for key in keys {
             match self.hidden.get(key) {
                 None => removed.push(key),
@@ -105,22 +105,26 @@ impl ObjectEnvironment {
     /// `limit_reached` if they exceed the limit.
     pub fn with_changes(mut self, changes: &Value, bytes: &[u8]) -> Result<Self> {
         let Some(changes) = changes.as_object() else {
-            return Err(bad("a change is not an object"));
+            return Err(invalid_state_error("a change is not an object"));
         };
         if changes.get("v").and_then(Value::as_u64) != Some(VERSION) {
-            return Err(bad(&format!("a change has another version than {VERSION}")));
+            return Err(invalid_state_error(&format!(
+                "a change has another version than {VERSION}"
+            )));
         }
-        let (from, to) = (number(changes, "from")?, number(changes, "to")?);
+        let (from, to) = (read_number(changes, "from")?, read_number(changes, "to")?);
         let (Some(from), Some(to)) = (from, to) else {
-            return Err(bad("a change has no `from` or no `to`"));
+            return Err(invalid_state_error("a change has no `from` or no `to`"));
         };
         if from != self.changes || to <= from {
             let has = self.changes;
-            return Err(bad(&format!("a change from {from} to {to} does not follow {has}")));
+            return Err(invalid_state_error(&format!(
+                "a change from {from} to {to} does not follow {has}"
+            )));
         }
-        let last = map(changes, "last_references")?;
-        for (tool, items) in map(changes, "environment")? {
-            let of_tool = |error| bad(&format!("a change of `{tool}`: {error}"));
+        let last = read_map(changes, "last_references")?;
+        for (tool, items) in read_map(changes, "environment")? {
+            let of_tool = |error| invalid_state_error(&format!("a change of `{tool}`: {error}"));
             let items: Vec<ItemChange> = serde_json::from_value(items.clone()).map_err(of_tool)?;
             let shelf = self.shelf(tool);
             let given = last.get(tool).and_then(Value::as_u64).unwrap_or(0);
@@ -135,7 +139,7 @@ impl ObjectEnvironment {
             self.put_hidden(key, None, to)?;
         }
         self.changes = to;
-        self.make_room(0, 0)?;
+        self.check_room(0, 0)?;
         Ok(self)
     }
 
@@ -145,7 +149,7 @@ impl ObjectEnvironment {
         let kept = items.get(at).map_or(0, |placed| placed.item.objects.len());
         if at > items.len() || keep > kept {
             let tool = &self.tools[shelf].tool;
-            return Err(bad(&format!(
+            return Err(invalid_state_error(&format!(
                 "a change of `{tool}` refers to an item or object that is not there"
             )));
         }
@@ -170,7 +174,7 @@ impl ObjectEnvironment {
 
     /// Lists the items that changed after a number of changes, by the indices of shelf and item.
     pub(crate) fn changed_since(&self, from: u64) -> BTreeSet<(usize, usize)> {
-        let first = Change { at: from.saturating_add(1), shelf: 0, item: 0 };
+        let first = LastItemChange { at: from.saturating_add(1), shelf: 0, item: 0 };
         self.by_change.range(first..).map(|change| (change.shelf, change.item)).collect()
     }
 }
@@ -178,7 +182,7 @@ impl ObjectEnvironment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Addition, Filter};
+    use crate::{ItemFilter, ObjectsAddition};
 
     fn object(value: Value) -> Object {
         value.as_object().cloned().unwrap_or_default()
@@ -186,7 +190,9 @@ mod tests {
 
     fn add(store: &mut ObjectEnvironment, tool: &str, of: u64, value: u64) {
         let metadata = object(json!({ "of": of }));
-        store.add(tool, Addition::new(vec![object(json!({ "value": value }))], metadata)).unwrap();
+        store
+            .add(tool, ObjectsAddition::new(vec![object(json!({ "value": value }))], metadata))
+            .unwrap();
     }
 
     /// Returns a deterministic sequence of pseudo-random numbers.
@@ -201,7 +207,7 @@ mod tests {
     /// Makes a change that depends on the numbers.
     fn change(store: &mut ObjectEnvironment, next: &mut impl FnMut(u64) -> u64) {
         let tool = ["a", "b"][usize::try_from(next(2)).unwrap()];
-        let filter = Filter::key("of", json!(next(4)));
+        let filter = ItemFilter::key("of", json!(next(4)));
         let some = vec![object(json!({ "value": next(9) })), object(json!({ "v": next(9) }))];
         let key = format!("k{}", next(3));
         // A change that matches nothing is refused without effect.
@@ -227,7 +233,7 @@ mod tests {
             let objects = placed.item.objects.iter().map(|object| length(json!(object)));
             length(json!(placed.item.metadata)) + objects.sum::<usize>()
         });
-        let keys = store.hidden_changes.since(0).map(str::len).sum::<usize>();
+        let keys = store.hidden_changes.keys_since(0).map(str::len).sum::<usize>();
         items.sum::<usize>() + keys + store.hidden.values().map(HiddenValue::bytes).sum::<usize>()
     }
 
@@ -240,10 +246,10 @@ mod tests {
             let (json, bytes) = store.save();
             let mut copy = ObjectEnvironment::restore(&json, &bytes).unwrap();
             for _ in 0..5 {
-                let from = store.changes();
+                let from = store.change_count();
                 (0..next(6)).for_each(|_| change(&mut store, &mut next));
                 let Some((json, bytes)) = store.changes_since(from) else {
-                    assert_eq!(store.changes(), from);
+                    assert_eq!(store.change_count(), from);
                     continue;
                 };
                 let text = json.to_string();
@@ -263,7 +269,7 @@ mod tests {
     fn one_more_object_is_written_alone() {
         let mut store = ObjectEnvironment::default();
         (0..100).for_each(|value| add(&mut store, "a", 1, value));
-        let from = store.changes();
+        let from = store.change_count();
         add(&mut store, "a", 1, 100);
         let (json, _) = store.changes_since(from).unwrap();
         let expected = json!({ "a": [{
@@ -272,8 +278,8 @@ mod tests {
         assert_eq!(json["environment"], expected);
         assert_eq!(json["last_references"], json!({ "a": 101 }));
         add(&mut store, "a", 1, 100);
-        assert_eq!(store.changes(), from + 1, "what is there already changes nothing");
-        assert_eq!(store.changes_since(store.changes()), None);
+        assert_eq!(store.change_count(), from + 1, "what is there already changes nothing");
+        assert_eq!(store.changes_since(store.change_count()), None);
     }
 
     #[test]

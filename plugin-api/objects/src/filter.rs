@@ -4,11 +4,11 @@ use jaato_types::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 
 use crate::EnvironmentItem;
-use crate::item::{same, same_map};
+use crate::item::{is_same_json, is_same_map};
 
 /// A filter for items.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Filter {
+pub enum ItemFilter {
     /// The whole metadata.
     Metadata(Map<String, Value>),
     /// A key of the metadata.
@@ -20,7 +20,7 @@ pub enum Filter {
     },
 }
 
-impl Filter {
+impl ItemFilter {
     /// Creates a filter for one key.
     pub fn key(key: impl Into<String>, value: Value) -> Self {
         Self::Key { key: key.into(), value }
@@ -31,7 +31,7 @@ impl Filter {
     ///
     /// # Errors
     /// Kind `invalid_arguments` if both are given, or if only one of key and value is given.
-    pub fn of(
+    pub fn from_request(
         metadata: Option<Map<String, Value>>,
         key: Option<String>,
         value: Option<Value>,
@@ -40,23 +40,23 @@ impl Filter {
             (None, None, None) => Ok(None),
             (Some(metadata), None, None) => Ok(Some(Self::Metadata(metadata))),
             (None, Some(key), Some(value)) => Ok(Some(Self::Key { key, value })),
-            (Some(_), _, _) => Err(refused("both `metadata` and a key of it")),
-            (None, Some(_), None) => Err(refused("`metadata_key` without `metadata_value`")),
-            (None, None, Some(_)) => Err(refused("`metadata_value` without `metadata_key`")),
+            (Some(_), _, _) => Err(filter_error("both `metadata` and a key of it")),
+            (None, Some(_), None) => Err(filter_error("`metadata_key` without `metadata_value`")),
+            (None, None, Some(_)) => Err(filter_error("`metadata_value` without `metadata_key`")),
         }
     }
 
     pub(crate) fn matches(&self, item: &EnvironmentItem) -> bool {
         match self {
-            Self::Metadata(metadata) => same_map(metadata, &item.metadata),
+            Self::Metadata(metadata) => is_same_map(metadata, &item.metadata),
             Self::Key { key, value } => {
-                item.metadata.get(key).is_some_and(|found| same(found, value))
+                item.metadata.get(key).is_some_and(|found| is_same_json(found, value))
             }
         }
     }
 }
 
-impl std::fmt::Display for Filter {
+impl std::fmt::Display for ItemFilter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Metadata(metadata) => write!(f, "metadata {}", Value::Object(metadata.clone())),
@@ -65,7 +65,7 @@ impl std::fmt::Display for Filter {
     }
 }
 
-fn refused(what: &str) -> Error {
+fn filter_error(what: &str) -> Error {
     Error::new(ErrorKind::InvalidArguments, format!("a filter has {what}"))
         .with_hint("give `metadata`, or `metadata_key` with `metadata_value`")
 }
@@ -80,15 +80,18 @@ mod tests {
     fn a_filter_is_the_whole_metadata_or_a_key_with_its_value() {
         let map = || Some(Map::new());
         let key = || Some("k".to_owned());
-        assert_eq!(Filter::of(None, None, None), Ok(None));
-        assert_eq!(Filter::of(map(), None, None), Ok(Some(Filter::Metadata(Map::new()))));
-        let null = Filter::key("k", Value::Null);
-        assert_eq!(Filter::of(None, key(), Some(Value::Null)), Ok(Some(null)));
+        assert_eq!(ItemFilter::from_request(None, None, None), Ok(None));
+        assert_eq!(
+            ItemFilter::from_request(map(), None, None),
+            Ok(Some(ItemFilter::Metadata(Map::new())))
+        );
+        let null = ItemFilter::key("k", Value::Null);
+        assert_eq!(ItemFilter::from_request(None, key(), Some(Value::Null)), Ok(Some(null)));
         for bad in [
-            Filter::of(map(), key(), Some(json!(1))),
-            Filter::of(map(), key(), None),
-            Filter::of(None, key(), None),
-            Filter::of(None, None, Some(json!(1))),
+            ItemFilter::from_request(map(), key(), Some(json!(1))),
+            ItemFilter::from_request(map(), key(), None),
+            ItemFilter::from_request(None, key(), None),
+            ItemFilter::from_request(None, None, Some(json!(1))),
         ] {
             assert_eq!(bad.unwrap_err().kind, ErrorKind::InvalidArguments);
         }
@@ -100,11 +103,11 @@ mod tests {
             metadata: metadata.as_object().cloned().unwrap_or_default(),
             ..EnvironmentItem::default()
         };
-        let null = Filter::key("k", Value::Null);
+        let null = ItemFilter::key("k", Value::Null);
         assert!(null.matches(&item(json!({ "k": null, "l": 1 }))));
         assert!(!null.matches(&item(json!({ "l": 1 }))));
-        assert!(Filter::key("k", json!(2)).matches(&item(json!({ "k": 2.0 }))));
-        let whole = Filter::Metadata(Map::from_iter([("k".to_owned(), json!([1]))]));
+        assert!(ItemFilter::key("k", json!(2)).matches(&item(json!({ "k": 2.0 }))));
+        let whole = ItemFilter::Metadata(Map::from_iter([("k".to_owned(), json!([1]))]));
         assert!(whole.matches(&item(json!({ "k": [1] }))));
         assert!(!whole.matches(&item(json!({ "k": [1], "l": 1 }))));
     }

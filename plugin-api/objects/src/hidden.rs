@@ -23,7 +23,7 @@ impl HiddenValue {
 }
 
 /// The hidden values of a session.
-pub type Hidden = BTreeMap<String, HiddenValue>;
+pub type HiddenValues = BTreeMap<String, HiddenValue>;
 
 /// The last change of each hidden value. For removed values, only the key is kept.
 #[derive(Debug, Clone, Default)]
@@ -34,11 +34,11 @@ pub(crate) struct HiddenChanges {
 
 impl HiddenChanges {
     /// Returns true if a value exists or has existed.
-    pub(crate) fn knows(&self, key: &str) -> bool {
+    pub(crate) fn has_known(&self, key: &str) -> bool {
         self.last.contains_key(key)
     }
 
-    pub(crate) fn note(&mut self, key: &str, change: u64) {
+    pub(crate) fn note_change(&mut self, key: &str, change: u64) {
         if let Some(last) = self.last.insert(key.to_owned(), change) {
             self.by_change.remove(&(last, key.to_owned()));
         }
@@ -46,7 +46,7 @@ impl HiddenChanges {
     }
 
     /// Lists the keys of values that changed after a given change.
-    pub(crate) fn since(&self, change: u64) -> impl Iterator<Item = &str> {
+    pub(crate) fn keys_since(&self, change: u64) -> impl Iterator<Item = &str> {
         let later = self.by_change.range((change.saturating_add(1), String::new())..);
         later.map(|(_, key)| key.as_str())
     }

@@ -63,7 +63,7 @@ impl ObjectEnvironment {
 
     /// Returns everything that the model may see, by tool.
     pub fn to_json(&self) -> Value {
-        let items = |shelf: &crate::shelf::Shelf| -> Vec<Value> {
+        let items = |shelf: &crate::shelf::ToolItems| -> Vec<Value> {
             shelf.items().iter().map(|placed| json!(placed.item)).collect()
         };
         let shelves = self.tools.iter();
@@ -89,15 +89,17 @@ impl ObjectEnvironment {
     /// Kind `invalid_arguments` with the place of the mistake, or `limit_reached` if the limit is
     /// exceeded.
     pub fn restore(saved: &Value, bytes: &[u8]) -> Result<Self> {
-        let Some(saved) = saved.as_object() else { return Err(bad("it is not an object")) };
+        let Some(saved) = saved.as_object() else {
+            return Err(invalid_state_error("it is not an object"));
+        };
         if let Some(v) = saved.get("v").filter(|v| v.as_u64() != Some(VERSION)) {
-            return Err(bad(&format!("it has version {v}, expected {VERSION}")));
+            return Err(invalid_state_error(&format!("it has version {v}, expected {VERSION}")));
         }
         // All items count as changed at the time of the save.
-        let saved_at = number(saved, "changes")?.unwrap_or(0);
+        let saved_at = read_number(saved, "changes")?.unwrap_or(0);
         let at = saved_at.max(1);
         let mut read = Self::default();
-        for (tool, below) in map(saved, "environment")? {
+        for (tool, below) in read_map(saved, "environment")? {
             let last = saved.get("last_references").and_then(|it| it.get(tool)?.as_u64());
             read.restore_tool(tool, below, last.unwrap_or(0), at)?;
         }
@@ -113,15 +115,17 @@ impl ObjectEnvironment {
         bytes: &[u8],
         change: u64,
     ) -> Result<()> {
-        for (key, value) in map(saved, "hidden_environment")? {
+        for (key, value) in read_map(saved, "hidden_environment")? {
             self.put_hidden(key, Some(HiddenValue::Json(value.clone())), change)?;
         }
         let mut rest = bytes;
-        for (key, length) in map(saved, "hidden_bytes")? {
+        for (key, length) in read_map(saved, "hidden_bytes")? {
             let length = length.as_u64().and_then(|length| usize::try_from(length).ok());
             let taken = length.and_then(|length| rest.split_at_checked(length));
             let Some((value, after)) = taken else {
-                return Err(bad(&format!("the bytes of the hidden value `{key}` are missing")));
+                return Err(invalid_state_error(&format!(
+                    "the bytes of the hidden value `{key}` are missing"
+                )));
             };
             rest = after;
             self.put_hidden(key, Some(HiddenValue::Bytes(value.to_vec())), change)?;
@@ -169,47 +173,52 @@ impl ObjectEnvironment {
             let item = self.place(at, name, metadata, revision);
             self.change(at, item, revision, |item| item.set(objects, revision));
         }
-        self.make_room(0, 0)
+        self.check_room(0, 0)
     }
 }
 
 /// Parses a list of items. An error contains the place of the mistake.
 fn read_items(place: &str, items: &Value) -> Result<Vec<EnvironmentItem>> {
     let Some(items) = items.as_array() else {
-        return Err(bad(&format!("`{place}` is not a list of items")));
+        return Err(invalid_state_error(&format!("`{place}` is not a list of items")));
     };
     let read = |(index, item): (usize, &Value)| {
         let objects = item.get("objects").and_then(Value::as_array);
         let wrong = objects.and_then(|all| all.iter().position(|object| !object.is_object()));
         if let Some(object) = wrong {
-            return Err(bad(&format!("`{place}[{index}].objects[{object}]` is not an object")));
+            return Err(invalid_state_error(&format!(
+                "`{place}[{index}].objects[{object}]` is not an object"
+            )));
         }
         EnvironmentItem::deserialize(item)
-            .map_err(|error| bad(&format!("`{place}[{index}]`: {error}")))
+            .map_err(|error| invalid_state_error(&format!("`{place}[{index}]`: {error}")))
     };
     items.iter().enumerate().map(read).collect()
 }
 
 /// Returns the number of changes under a key, if it exists.
-pub(crate) fn number(saved: &Map<String, Value>, key: &str) -> Result<Option<u64>> {
+pub(crate) fn read_number(saved: &Map<String, Value>, key: &str) -> Result<Option<u64>> {
     let Some(number) = saved.get(key) else { return Ok(None) };
     let known = number.as_u64().filter(|number| *number <= COUNT_MAX);
-    known
-        .map(Some)
-        .ok_or_else(|| bad(&format!("its `{key}` is {number}, which is not a number of changes")))
+    known.map(Some).ok_or_else(|| {
+        invalid_state_error(&format!("its `{key}` is {number}, which is not a number of changes"))
+    })
 }
 
 /// Returns the map under a key, or an empty one if the key is missing.
-pub(crate) fn map<'a>(saved: &'a Map<String, Value>, key: &str) -> Result<&'a Map<String, Value>> {
+pub(crate) fn read_map<'a>(
+    saved: &'a Map<String, Value>,
+    key: &str,
+) -> Result<&'a Map<String, Value>> {
     static EMPTY: std::sync::OnceLock<Map<String, Value>> = std::sync::OnceLock::new();
     match saved.get(key) {
         None | Some(Value::Null) => Ok(EMPTY.get_or_init(Map::new)),
         Some(Value::Object(map)) => Ok(map),
-        Some(_) => Err(bad(&format!("its `{key}` is not an object"))),
+        Some(_) => Err(invalid_state_error(&format!("its `{key}` is not an object"))),
     }
 }
 
-pub(crate) fn bad(what: &str) -> Error {
+pub(crate) fn invalid_state_error(what: &str) -> Error {
     Error::new(
         ErrorKind::InvalidArguments,
         format!("this is not a saved object environment: {what}"),
@@ -219,7 +228,7 @@ pub(crate) fn bad(what: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Addition, Filter};
+    use crate::{ItemFilter, ObjectsAddition};
 
     fn object(value: Value) -> crate::Object {
         value.as_object().cloned().unwrap_or_default()
@@ -230,9 +239,12 @@ mod tests {
         let mut store = ObjectEnvironment::default();
         let metadata = object(json!({ "m": 1 }));
         let objects = vec![object(json!({ "a": 1 })), object(json!({ "a": 2 }))];
-        let named = Addition { name: Some("n".into()), ..Addition::new(objects, metadata) };
+        let named =
+            ObjectsAddition { name: Some("n".into()), ..ObjectsAddition::new(objects, metadata) };
         store.add("t", named).unwrap();
-        store.replace("t", vec![object(json!({ "a": 3 }))], &Filter::key("m", json!(1))).unwrap();
+        store
+            .replace("t", vec![object(json!({ "a": 3 }))], &ItemFilter::key("m", json!(1)))
+            .unwrap();
         store.set_hidden("k", Some(HiddenValue::Json(json!([1])))).unwrap();
         store.set_hidden("b", Some(HiddenValue::Bytes(vec![0, 255]))).unwrap();
         store.set_hidden("c", Some(HiddenValue::Bytes(vec![7]))).unwrap();
@@ -241,7 +253,8 @@ mod tests {
         let mut read = ObjectEnvironment::restore(&serde_json::from_str(&text).unwrap(), &bytes);
         let read = read.as_mut().unwrap();
         assert_eq!(read.save(), (json, bytes));
-        let again = read.add("t", Addition::new(vec![object(json!({}))], Default::default()));
+        let again =
+            read.add("t", ObjectsAddition::new(vec![object(json!({}))], Default::default()));
         assert_eq!(again.unwrap().references, ["t_4"], "t_3 went with what replaced t_1 and t_2");
         assert_eq!(read.hidden()["b"], HiddenValue::Bytes(vec![0, 255]));
     }
@@ -328,7 +341,7 @@ mod tests {
             assert_eq!(given, ["t_3", "t_2"]);
             saved["last_references"] = json!({ "t": last });
             let mut read = ObjectEnvironment::restore(&saved, &[]).unwrap();
-            let more = Addition::new(vec![object(json!({ "a": 1 }))], Default::default());
+            let more = ObjectsAddition::new(vec![object(json!({ "a": 1 }))], Default::default());
             assert_eq!(read.add("t", more).unwrap().references, [format!("t_{}", COUNT_MAX + 2)]);
         }
     }

@@ -6,16 +6,16 @@
 //! tool's other items:
 //!
 //! ```
-//! use jaato_objects::{Addition, Filter, ObjectEnvironment};
+//! use jaato_objects::{ObjectsAddition, ItemFilter, ObjectEnvironment};
 //! use serde_json::{Map, json};
 //!
 //! fn main() -> jaato_types::Result<()> {
 //!     let mut environment = ObjectEnvironment::default();
 //!     let metadata = Map::from_iter([("collection_name".to_owned(), json!("Communications"))]);
 //!     let message = Map::from_iter([("author".to_owned(), json!("John"))]);
-//!     environment.add("query", Addition::new(vec![message], metadata))?;
+//!     environment.add("query", ObjectsAddition::new(vec![message], metadata))?;
 //!
-//!     let filter = Filter::key("collection_name", json!("Communications"));
+//!     let filter = ItemFilter::key("collection_name", json!("Communications"));
 //!     let found = environment.get_objects("query", Some(&filter)).unwrap_or_default();
 //!     assert_eq!(found[0]["author"], "John");
 //!     assert_eq!(found[0]["_REF_ID"], "query_1");
@@ -33,8 +33,8 @@ pub mod service;
 mod shelf;
 mod store;
 
-pub use filter::Filter;
-pub use hidden::{Hidden, HiddenValue};
+pub use filter::ItemFilter;
+pub use hidden::{HiddenValue, HiddenValues};
 pub use jaato_types::objects::{EnvironmentItem, Object, REFERENCE_KEY};
-pub use render::{Selection, estimate_tokens};
-pub use store::{Addition, ENVIRONMENT_BYTES_MAX, ObjectEnvironment};
+pub use render::{ObjectSelection, estimate_tokens};
+pub use store::{ENVIRONMENT_BYTES_MAX, ObjectEnvironment, ObjectsAddition};

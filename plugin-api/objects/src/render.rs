@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use serde_json::{Map, Value, json};
 
 use crate::item::reference;
-use crate::shelf::Placed;
-use crate::{Filter, ObjectEnvironment};
+use crate::shelf::IndexedItem;
+use crate::{ItemFilter, ObjectEnvironment};
 
 /// The approximate number of bytes of JSON per token.
 const BYTES_PER_TOKEN: usize = 4;
@@ -16,11 +16,11 @@ const ITEM_BYTES: usize = 60;
 
 /// The objects to show.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Selection {
+pub struct ObjectSelection {
     /// The tools. If empty, all tools.
     pub tools: Vec<String>,
     /// A filter for items.
-    pub filter: Option<Filter>,
+    pub filter: Option<ItemFilter>,
     /// The number of objects to skip.
     pub skip: usize,
     /// The maximum number of objects.
@@ -52,14 +52,14 @@ impl ObjectEnvironment {
             (shelf.tool.as_str(), &shelf.items()[item])
         });
         // The model never saw an item that was emptied before its first rendering.
-        let is_something = |placed: &Placed| since > 0 || !placed.item.objects.is_empty();
-        let mut changed: Vec<(&str, &Placed)> =
+        let is_something = |placed: &IndexedItem| since > 0 || !placed.item.objects.is_empty();
+        let mut changed: Vec<(&str, &IndexedItem)> =
             items.filter(|(_, placed)| is_something(placed)).collect();
         if changed.is_empty() {
             return None;
         }
         // The sort is stable: among equal items, earlier ones come first.
-        changed.sort_by_key(|(_, placed)| Reverse((self.times_named(placed), placed.revision)));
+        changed.sort_by_key(|(_, placed)| Reverse((self.mention_count(placed), placed.revision)));
         let mut room = tokens_max.saturating_mul(BYTES_PER_TOKEN);
         let (mut shown, mut more) = (Map::new(), Map::new());
         for (tool, placed) in changed {
@@ -67,7 +67,7 @@ impl ObjectEnvironment {
             let written = write_item(placed, new, &mut room);
             let left = new - written.as_ref().map_or(0, |(_, count)| *count);
             if let Some((item, _)) = written {
-                push(&mut shown, tool, item);
+                push_item(&mut shown, tool, item);
             }
             if left > 0 {
                 let count = more.get(tool).and_then(Value::as_u64).unwrap_or(0) + left as u64;
@@ -87,8 +87,8 @@ impl ObjectEnvironment {
     /// {"environment": {TOOL: [{"name"?, "metadata"?, "objects": […], "total_objects"?}]},
     ///  "total_objects": NUMBER}
     /// ```
-    pub fn select(&self, selection: &Selection) -> Value {
-        let Selection { tools, filter, skip, take } = selection;
+    pub fn select(&self, selection: &ObjectSelection) -> Value {
+        let ObjectSelection { tools, filter, skip, take } = selection;
         let until = take.map_or(usize::MAX, |take| skip.saturating_add(take));
         let (mut found, mut count) = (Map::new(), 0_usize);
         for shelf in self.tools.iter().filter(|it| tools.is_empty() || tools.contains(&it.tool)) {
@@ -101,7 +101,7 @@ impl ObjectEnvironment {
                 if from < to || objects.is_empty() {
                     let part = objects.get(from.saturating_sub(count)..to.saturating_sub(count));
                     let part = part.unwrap_or_default().iter().cloned().map(Value::Object);
-                    push(&mut found, &shelf.tool, item_of(placed, part.collect()));
+                    push_item(&mut found, &shelf.tool, item_json(placed, part.collect()));
                 }
                 count += objects.len();
             }
@@ -114,15 +114,15 @@ impl ObjectEnvironment {
         let mut found = Map::new();
         for shelf in &self.tools {
             for placed in shelf.items() {
-                let mut item = item_of(placed, Vec::new());
+                let mut item = item_json(placed, Vec::new());
                 item["objects"] = placed.item.objects.len().into();
-                push(&mut found, &shelf.tool, item);
+                push_item(&mut found, &shelf.tool, item);
             }
         }
         found.into()
     }
 
-    fn times_named(&self, placed: &Placed) -> u64 {
+    fn mention_count(&self, placed: &IndexedItem) -> u64 {
         if self.named.is_empty() {
             return 0;
         }
@@ -133,7 +133,7 @@ impl ObjectEnvironment {
 
 /// Returns an item with as many of its newest `new` objects as fit, and their number. Returns
 /// `None` if none of them fits. An emptied item is included nevertheless.
-fn write_item(placed: &Placed, new: usize, room: &mut usize) -> Option<(Value, usize)> {
+fn write_item(placed: &IndexedItem, new: usize, room: &mut usize) -> Option<(Value, usize)> {
     let metadata = Value::Object(placed.item.metadata.clone()).to_string().len();
     let mut bytes = ITEM_BYTES + metadata;
     let objects = &placed.item.objects;
@@ -151,11 +151,11 @@ fn write_item(placed: &Placed, new: usize, room: &mut usize) -> Option<(Value, u
     }
     *room -= bytes;
     let part = objects[objects.len() - count..].iter().cloned().map(Value::Object);
-    Some((item_of(placed, part.collect()), count))
+    Some((item_json(placed, part.collect()), count))
 }
 
 /// Returns an item with some of its objects.
-fn item_of(placed: &Placed, objects: Vec<Value>) -> Value {
+fn item_json(placed: &IndexedItem, objects: Vec<Value>) -> Value {
     let mut item = Map::new();
     if let Some(name) = &placed.item.name {
         item.insert("name".to_owned(), name.clone().into());
@@ -171,7 +171,7 @@ fn item_of(placed: &Placed, objects: Vec<Value>) -> Value {
     item.into()
 }
 
-fn push(found: &mut Map<String, Value>, tool: &str, item: Value) {
+fn push_item(found: &mut Map<String, Value>, tool: &str, item: Value) {
     let items = found.entry(tool).or_insert_with(|| json!([]));
     if let Some(items) = items.as_array_mut() {
         items.push(item);

@@ -1,32 +1,32 @@
 //! The operations of the service `objects` on a session's environment, shared by all hosts.
 
 use jaato_types::objects::{
-    ADD, APPEND, CLEAR, GET, GET_OBJECTS, HIDDEN_GET, HIDDEN_KEYS, HIDDEN_SET, HiddenForm,
-    HiddenFound, HiddenKey, HiddenKeys, HiddenSet, IS_EMPTY, ItemsFound, Object, ObjectsAdd,
-    ObjectsClear, ObjectsEmpty, ObjectsFilter, ObjectsFound, REMOVE, REPLACE, RESULT, TOOLS,
-    ToolsFound,
+    ADD, APPEND, CLEAR, GET, GET_OBJECTS, HIDDEN_GET, HIDDEN_KEYS, HIDDEN_SET, HiddenKey,
+    HiddenKeys, HiddenSet, HiddenValueAnswer, HiddenValueEncoding, IS_EMPTY, Object,
+    ObjectItemsAnswer, ObjectToolsAnswer, ObjectsAdd, ObjectsAnswer, ObjectsClear,
+    ObjectsEmptyAnswer, ObjectsFilter, REMOVE, REPLACE, RESULT, TOOLS,
 };
 use jaato_types::{Error, ErrorKind, Frame, FrameError, Result};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::{Filter, HiddenValue, ObjectEnvironment};
+use crate::{HiddenValue, ItemFilter, ObjectEnvironment};
 
 /// The prefix of all operations of the service.
 const SERVICE: &str = "objects.";
 
 /// The caller of an operation.
 #[derive(Debug, Clone, Copy)]
-pub struct Asker<'a> {
+pub struct ObjectsCaller<'a> {
     /// The running tool. It owns the objects if a request does not name a tool.
     pub tool: &'a str,
     /// The objects and hidden values that the caller can access.
-    pub reach: Reach<'a>,
+    pub reach: ObjectsAccess<'a>,
 }
 
 /// The objects and hidden values that a plugin can access.
 #[derive(Debug, Clone, Copy)]
-pub enum Reach<'a> {
+pub enum ObjectsAccess<'a> {
     /// Those of all tools.
     All,
     /// Those of its own tools. Its hidden values are separate from those of other plugins.
@@ -38,7 +38,7 @@ pub enum Reach<'a> {
     },
 }
 
-impl<'a> Asker<'a> {
+impl<'a> ObjectsCaller<'a> {
     /// Returns the tool whose objects a request concerns: the named one, or the running one.
     ///
     /// # Errors
@@ -49,28 +49,28 @@ impl<'a> Asker<'a> {
     {
         let tool = named.unwrap_or(self.tool);
         match self.reach {
-            Reach::Own { plugin, tools } if !tools.iter().any(|own| own == tool) => {
+            ObjectsAccess::Own { plugin, tools } if !tools.iter().any(|own| own == tool) => {
                 let text = format!(
                     "plugin `{plugin}` is not trusted: it can access only the objects of its own tools, not those of `{tool}`"
                 );
                 Err(Error::new(ErrorKind::PermissionDenied, text)
                     .with_hint("`jaato plugin list` shows how to trust it"))
             }
-            Reach::All | Reach::Own { .. } => Ok(tool),
+            ObjectsAccess::All | ObjectsAccess::Own { .. } => Ok(tool),
         }
     }
 
     fn is_empty(&self, environment: &ObjectEnvironment, named: Option<&str>) -> Result<bool> {
         match (named, self.reach) {
-            (None, Reach::Own { tools, .. }) => {
+            (None, ObjectsAccess::Own { tools, .. }) => {
                 Ok(tools.iter().all(|tool| environment.is_empty(Some(tool))))
             }
-            (None, Reach::All) => Ok(environment.is_empty(None)),
+            (None, ObjectsAccess::All) => Ok(environment.is_empty(None)),
             (Some(_), _) => Ok(environment.is_empty(Some(self.tool(named)?))),
         }
     }
 
-    fn reaches(&self, tool: &str) -> bool {
+    fn can_reach(&self, tool: &str) -> bool {
         self.tool(Some(tool)).is_ok()
     }
 
@@ -78,8 +78,8 @@ impl<'a> Asker<'a> {
     fn hidden_keys(&self, environment: &ObjectEnvironment) -> Vec<String> {
         let keys = environment.hidden().keys();
         match self.reach {
-            Reach::All => keys.cloned().collect(),
-            Reach::Own { plugin, .. } => {
+            ObjectsAccess::All => keys.cloned().collect(),
+            ObjectsAccess::Own { plugin, .. } => {
                 let own =
                     |key: &String| Some(key.strip_prefix(plugin)?.strip_prefix('/')?.to_owned());
                 keys.filter_map(own).collect()
@@ -90,8 +90,8 @@ impl<'a> Asker<'a> {
     /// Returns the key under which a hidden value is stored. No plugin's name contains a `/`.
     fn hidden_key(&self, key: String) -> String {
         match self.reach {
-            Reach::All => key,
-            Reach::Own { plugin, .. } => format!("{plugin}/{key}"),
+            ObjectsAccess::All => key,
+            ObjectsAccess::Own { plugin, .. } => format!("{plugin}/{key}"),
         }
     }
 }
@@ -108,61 +108,66 @@ pub fn is_operation(operation: &str) -> bool {
 /// `invalid_arguments` for a request that cannot be parsed, `unknown_operation`.
 pub fn answer(
     environment: &mut ObjectEnvironment,
-    asker: &Asker<'_>,
+    asker: &ObjectsCaller<'_>,
     operation: &str,
     request: &[u8],
 ) -> Result<Vec<u8>> {
     match operation {
         RESULT | ADD => {
-            let added: ObjectsAdd = read(request)?;
+            let added: ObjectsAdd = read_request(request)?;
             let under = added.tool.clone();
-            frame(&environment.add(asker.tool(under.as_deref())?, added.into())?)
+            write_frame(&environment.add(asker.tool(under.as_deref())?, added.into())?)
         }
         APPEND | REPLACE => change(environment, asker, operation, request),
         GET => {
-            let asked: ObjectsFilter = read(request)?;
+            let asked: ObjectsFilter = read_request(request)?;
             let tool = asker.tool(asked.tool.as_deref())?;
-            frame(&ItemsFound { items: environment.get(tool), ..ItemsFound::default() })
+            write_frame(&ObjectItemsAnswer {
+                items: environment.get(tool),
+                ..ObjectItemsAnswer::default()
+            })
         }
         GET_OBJECTS => {
-            let asked: ObjectsFilter = read(request)?;
-            let filter = filter_of(&asked)?;
+            let asked: ObjectsFilter = read_request(request)?;
+            let filter = filter_from_request(&asked)?;
             let tool = asker.tool(asked.tool.as_deref())?;
             let objects = environment.get_objects(tool, filter.as_ref());
-            frame(&ObjectsFound { objects, ..ObjectsFound::default() })
+            write_frame(&ObjectsAnswer { objects, ..ObjectsAnswer::default() })
         }
         REMOVE => {
-            let asked: ObjectsFilter = read(request)?;
-            let filter = filter_of(&asked)?;
-            frame(&environment.remove(asker.tool(asked.tool.as_deref())?, filter.as_ref())?)
+            let asked: ObjectsFilter = read_request(request)?;
+            let filter = filter_from_request(&asked)?;
+            write_frame(&environment.remove(asker.tool(asked.tool.as_deref())?, filter.as_ref())?)
         }
         IS_EMPTY => {
-            let asked: ObjectsFilter = read(request)?;
+            let asked: ObjectsFilter = read_request(request)?;
             let is_empty = asker.is_empty(environment, asked.tool.as_deref())?;
-            frame(&ObjectsEmpty { is_empty, ..ObjectsEmpty::default() })
+            write_frame(&ObjectsEmptyAnswer { is_empty, ..ObjectsEmptyAnswer::default() })
         }
         TOOLS => {
             let mut tools = environment.tools();
-            tools.retain(|facts| asker.reaches(&facts.tool));
-            frame(&ToolsFound { tools, ..ToolsFound::default() })
+            tools.retain(|facts| asker.can_reach(&facts.tool));
+            write_frame(&ObjectToolsAnswer { tools, ..ObjectToolsAnswer::default() })
         }
         CLEAR => clear(environment, asker, request),
         HIDDEN_KEYS => {
             let keys = asker.hidden_keys(environment);
-            frame(&HiddenKeys { keys, ..HiddenKeys::default() })
+            write_frame(&HiddenKeys { keys, ..HiddenKeys::default() })
         }
         HIDDEN_GET => {
-            let HiddenKey { key, .. } = read(request)?;
-            hidden(environment.hidden().get(&asker.hidden_key(key)).cloned())
+            let HiddenKey { key, .. } = read_request(request)?;
+            hidden_frame(environment.hidden().get(&asker.hidden_key(key)).cloned())
         }
         HIDDEN_SET => {
-            let parsed = Frame::parse(request).map_err(bad_request)?;
-            let HiddenSet { key, value, .. } = parsed.json().map_err(bad_request)?;
+            let parsed = Frame::parse(request).map_err(bad_request_error)?;
+            let HiddenSet { key, value, .. } = parsed.json().map_err(bad_request_error)?;
             let value = match value {
-                HiddenForm { bytes: true, .. } => Some(HiddenValue::Bytes(parsed.bytes.to_vec())),
-                HiddenForm { json, .. } => json.map(HiddenValue::Json),
+                HiddenValueEncoding { bytes: true, .. } => {
+                    Some(HiddenValue::Bytes(parsed.bytes.to_vec()))
+                }
+                HiddenValueEncoding { json, .. } => json.map(HiddenValue::Json),
             };
-            hidden(environment.set_hidden(&asker.hidden_key(key), value)?)
+            hidden_frame(environment.set_hidden(&asker.hidden_key(key), value)?)
         }
         other => {
             let text = format!("this host has no service `{other}`");
@@ -173,21 +178,21 @@ pub fn answer(
 
 fn change(
     environment: &mut ObjectEnvironment,
-    asker: &Asker<'_>,
+    asker: &ObjectsCaller<'_>,
     operation: &str,
     request: &[u8],
 ) -> Result<Vec<u8>> {
-    let Change { filter: asked, objects } = read(request)?;
+    let ObjectsChangeRequest { filter: asked, objects } = read_request(request)?;
     let Some(objects) = objects else {
         return Err(Error::new(ErrorKind::InvalidArguments, "`objects` are missing")
             .with_hint("use `objects.remove` to remove the objects of an item"));
     };
-    let Some(filter) = filter_of(&asked)? else {
+    let Some(filter) = filter_from_request(&asked)? else {
         return Err(Error::new(ErrorKind::InvalidArguments, "a filter is missing")
             .with_hint("give `metadata`, or `metadata_key` with `metadata_value`"));
     };
     let tool = asker.tool(asked.tool.as_deref())?;
-    frame(&match operation {
+    write_frame(&match operation {
         APPEND => environment.append(tool, objects, &filter)?,
         _ => environment.replace(tool, objects, &filter)?,
     })
@@ -195,17 +200,17 @@ fn change(
 
 fn clear(
     environment: &mut ObjectEnvironment,
-    asker: &Asker<'_>,
+    asker: &ObjectsCaller<'_>,
     request: &[u8],
 ) -> Result<Vec<u8>> {
-    let ObjectsClear { hidden, .. } = read(request)?;
+    let ObjectsClear { hidden, .. } = read_request(request)?;
     let keys = if hidden { asker.hidden_keys(environment) } else { Vec::new() };
     for key in keys {
         environment.set_hidden(&asker.hidden_key(key), None)?;
     }
-    frame(&environment.clear(match asker.reach {
-        Reach::All => None,
-        Reach::Own { tools, .. } => Some(tools),
+    write_frame(&environment.clear(match asker.reach {
+        ObjectsAccess::All => None,
+        ObjectsAccess::Own { tools, .. } => Some(tools),
     }))
 }
 
@@ -213,39 +218,45 @@ fn clear(
 /// without objects must not empty an item.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Change {
+struct ObjectsChangeRequest {
     #[serde(flatten)]
     filter: ObjectsFilter,
     objects: Option<Vec<Object>>,
 }
 
 /// Writes a hidden value, with its bytes after the JSON.
-fn hidden(value: Option<HiddenValue>) -> Result<Vec<u8>> {
+fn hidden_frame(value: Option<HiddenValue>) -> Result<Vec<u8>> {
     let (value, bytes) = match value {
-        None => (HiddenForm::default(), Vec::new()),
-        Some(HiddenValue::Json(value)) => {
-            (HiddenForm { json: Some(value), bytes: false, ..HiddenForm::default() }, Vec::new())
-        }
-        Some(HiddenValue::Bytes(bytes)) => {
-            (HiddenForm { json: None, bytes: true, ..HiddenForm::default() }, bytes)
-        }
+        None => (HiddenValueEncoding::default(), Vec::new()),
+        Some(HiddenValue::Json(value)) => (
+            HiddenValueEncoding {
+                json: Some(value),
+                bytes: false,
+                ..HiddenValueEncoding::default()
+            },
+            Vec::new(),
+        ),
+        Some(HiddenValue::Bytes(bytes)) => (
+            HiddenValueEncoding { json: None, bytes: true, ..HiddenValueEncoding::default() },
+            bytes,
+        ),
     };
-    Frame::write_with_bytes(&HiddenFound { value, ..HiddenFound::default() }, &bytes)
-        .map_err(too_large)
+    Frame::write_with_bytes(&HiddenValueAnswer { value, ..HiddenValueAnswer::default() }, &bytes)
+        .map_err(too_large_error)
 }
 
-fn filter_of(asked: &ObjectsFilter) -> Result<Option<Filter>> {
+fn filter_from_request(asked: &ObjectsFilter) -> Result<Option<ItemFilter>> {
     let ObjectsFilter { metadata, metadata_key, metadata_value, .. } = asked.clone();
-    Filter::of(metadata, metadata_key, metadata_value)
+    ItemFilter::from_request(metadata, metadata_key, metadata_value)
 }
 
 /// Parses a request. A request without JSON is the default.
 ///
 /// # Errors
 /// `invalid_arguments` if the request cannot be parsed.
-pub fn read<T: DeserializeOwned + Default>(request: &[u8]) -> Result<T> {
-    let parsed = Frame::parse(request).map_err(bad_request)?;
-    let asked: Option<T> = parsed.json().map_err(bad_request)?;
+pub fn read_request<T: DeserializeOwned + Default>(request: &[u8]) -> Result<T> {
+    let parsed = Frame::parse(request).map_err(bad_request_error)?;
+    let asked: Option<T> = parsed.json().map_err(bad_request_error)?;
     Ok(asked.unwrap_or_default())
 }
 
@@ -253,22 +264,22 @@ pub fn read<T: DeserializeOwned + Default>(request: &[u8]) -> Result<T> {
 ///
 /// # Errors
 /// `limit_reached` if the answer does not fit into a frame.
-pub fn frame<T: Serialize>(value: &T) -> Result<Vec<u8>> {
-    Frame::write(value).map_err(too_large)
+pub fn write_frame<T: Serialize>(value: &T) -> Result<Vec<u8>> {
+    Frame::write(value).map_err(too_large_error)
 }
 
 /// The requested data may exceed a frame.
-fn too_large(error: FrameError) -> Error {
+fn too_large_error(error: FrameError) -> Error {
     Error::new(ErrorKind::LimitReached, error.to_string()).with_hint("request less with a filter")
 }
 
-fn bad_request(error: FrameError) -> Error {
+fn bad_request_error(error: FrameError) -> Error {
     Error::new(ErrorKind::InvalidArguments, error.to_string())
 }
 
 #[cfg(test)]
 mod tests {
-    use jaato_types::objects::ObjectsChanged;
+    use jaato_types::objects::ObjectsChangeAnswer;
     use serde_json::{Value, json};
 
     use super::*;
@@ -281,8 +292,11 @@ mod tests {
         request: Value,
     ) -> Result<Value> {
         let tools = ["query".to_owned()];
-        let own = Reach::Own { plugin: "tool-query", tools: &tools };
-        let asker = Asker { tool: "query", reach: if is_trusted { Reach::All } else { own } };
+        let own = ObjectsAccess::Own { plugin: "tool-query", tools: &tools };
+        let asker = ObjectsCaller {
+            tool: "query",
+            reach: if is_trusted { ObjectsAccess::All } else { own },
+        };
         let answer = answer(environment, &asker, operation, &Frame::write(&request).unwrap())?;
         Ok(Frame::read(&answer).unwrap())
     }
@@ -314,7 +328,7 @@ mod tests {
         assert_eq!(ask(&mut all, false, IS_EMPTY, json!({})).unwrap()["is_empty"], true);
         let own = json!({ "objects": [{ "b": 1 }] });
         let added = ask(&mut all, false, ADD, own).unwrap();
-        let added: ObjectsChanged = serde_json::from_value(added).unwrap();
+        let added: ObjectsChangeAnswer = serde_json::from_value(added).unwrap();
         assert_eq!(added.references, ["query_1"]);
         assert_eq!(ask(&mut all, false, IS_EMPTY, json!({})).unwrap()["is_empty"], false);
         let named = ask(&mut all, false, GET_OBJECTS, json!({ "tool": "query" })).unwrap();

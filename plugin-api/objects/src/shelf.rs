@@ -5,15 +5,15 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::{Map, Value};
 
-use crate::item::{content_hash, entry_hash, map_hash, reference, same_content, same_map};
-use crate::{EnvironmentItem, Filter, Object, REFERENCE_KEY};
+use crate::item::{content_hash, entry_hash, has_same_content, is_same_map, map_hash, reference};
+use crate::{EnvironmentItem, ItemFilter, Object, REFERENCE_KEY};
 
 /// The items of one tool.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Shelf {
+pub(crate) struct ToolItems {
     pub(crate) tool: String,
     /// Items are never removed: an item without objects keeps its index and metadata.
-    items: Vec<Placed>,
+    items: Vec<IndexedItem>,
     /// The number of the last assigned reference. No reference is assigned twice.
     pub(crate) last_reference: u64,
     /// The number of objects in all items.
@@ -28,7 +28,7 @@ pub(crate) struct Shelf {
 
 /// An item with its history and indexes.
 #[derive(Debug, Clone)]
-pub(crate) struct Placed {
+pub(crate) struct IndexedItem {
     pub(crate) item: EnvironmentItem,
     /// The change that created it.
     pub(crate) made: u64,
@@ -44,18 +44,18 @@ pub(crate) struct Placed {
     pub(crate) bytes: usize,
 }
 
-impl Shelf {
+impl ToolItems {
     pub(crate) fn new(tool: &str) -> Self {
         Self { tool: tool.to_owned(), ..Self::default() }
     }
 
-    pub(crate) fn items(&self) -> &[Placed] {
+    pub(crate) fn items(&self) -> &[IndexedItem] {
         &self.items
     }
 
     /// Returns an item whose objects may be changed. Its name and metadata must not change, because
     /// it is indexed by them.
-    pub(crate) fn item_mut(&mut self, at: usize) -> &mut Placed {
+    pub(crate) fn item_mut(&mut self, at: usize) -> &mut IndexedItem {
         &mut self.items[at]
     }
 
@@ -74,7 +74,7 @@ impl Shelf {
         }
         let item =
             EnvironmentItem { name, metadata, objects: Vec::new(), ..EnvironmentItem::default() };
-        self.items.push(Placed::new(item, revision));
+        self.items.push(IndexedItem::new(item, revision));
         at
     }
 
@@ -82,17 +82,17 @@ impl Shelf {
     pub(crate) fn find(&self, name: Option<&str>, metadata: &Map<String, Value>) -> Option<usize> {
         let is_this = |at: &&usize| {
             let item = &self.items[**at].item;
-            item.name.as_deref() == name && same_map(&item.metadata, metadata)
+            item.name.as_deref() == name && is_same_map(&item.metadata, metadata)
         };
         self.by_identity.get(&identity_hash(name, metadata))?.iter().find(is_this).copied()
     }
 
     /// Returns the items that match, in order.
-    pub(crate) fn matching(&self, filter: Option<&Filter>) -> Vec<usize> {
+    pub(crate) fn matching(&self, filter: Option<&ItemFilter>) -> Vec<usize> {
         let found = match filter {
             None => return (0..self.items.len()).collect(),
-            Some(Filter::Metadata(metadata)) => self.by_metadata.get(&map_hash(metadata)),
-            Some(Filter::Key { key, value }) => self.by_entry.get(&entry_hash(key, value)),
+            Some(ItemFilter::Metadata(metadata)) => self.by_metadata.get(&map_hash(metadata)),
+            Some(ItemFilter::Key { key, value }) => self.by_entry.get(&entry_hash(key, value)),
         };
         let matches = |at: &usize| filter.is_none_or(|it| it.matches(&self.items[*at].item));
         found.into_iter().flatten().copied().filter(matches).collect()
@@ -108,7 +108,7 @@ impl Shelf {
 
     /// Assigns references to objects that replace those of an item. References of the item's own
     /// objects are kept.
-    pub(crate) fn in_place_of(&mut self, at: usize, objects: Vec<Object>) -> Vec<Object> {
+    pub(crate) fn with_kept_references(&mut self, at: usize, objects: Vec<Object>) -> Vec<Object> {
         let known = self.items[at].item.objects.iter().filter_map(reference).map(str::to_owned);
         let mut known: HashSet<String> = known.collect();
         let mut placed = Vec::with_capacity(objects.len());
@@ -119,7 +119,7 @@ impl Shelf {
         placed
     }
 
-    pub(crate) fn has_given(&self, word: &str) -> bool {
+    pub(crate) fn has_assigned(&self, word: &str) -> bool {
         let number = word.strip_prefix(self.tool.as_str()).and_then(|rest| rest.strip_prefix('_'));
         number
             .and_then(|number| number.parse::<u64>().ok())
@@ -127,9 +127,9 @@ impl Shelf {
     }
 }
 
-impl Placed {
+impl IndexedItem {
     fn new(item: EnvironmentItem, revision: u64) -> Self {
-        let bytes = bytes_of_map(&item.metadata);
+        let bytes = map_bytes(&item.metadata);
         Self {
             item,
             made: revision,
@@ -143,7 +143,7 @@ impl Placed {
 
     pub(crate) fn push(&mut self, object: Object, revision: u64) {
         self.came.push(revision);
-        self.bytes += bytes_of_map(&object);
+        self.bytes += map_bytes(&object);
         let at = self.item.objects.len();
         self.by_content.entry(content_hash(&object)).or_default().push(at);
         self.item.objects.push(object);
@@ -154,7 +154,7 @@ impl Placed {
         self.replaced = revision;
         self.by_content.clear();
         self.came.clear();
-        self.bytes = bytes_of_map(&self.item.metadata);
+        self.bytes = map_bytes(&self.item.metadata);
         self.item.objects = Vec::with_capacity(objects.len());
         for object in objects {
             self.push(object, revision);
@@ -164,7 +164,7 @@ impl Placed {
 
 /// Pairs the objects of one addition with equal objects that the item had before, each with at most
 /// one.
-pub(crate) struct Twins {
+pub(crate) struct DuplicateFinder {
     /// The number of objects that the item had.
     count: usize,
     /// The number of candidates that were checked for each hash. Each candidate is checked only
@@ -172,13 +172,13 @@ pub(crate) struct Twins {
     looked_at: HashMap<u64, usize>,
 }
 
-impl Twins {
-    pub(crate) fn before(item: &Placed) -> Self {
+impl DuplicateFinder {
+    pub(crate) fn before_addition(item: &IndexedItem) -> Self {
         Self { count: item.item.objects.len(), looked_at: HashMap::new() }
     }
 
     /// Returns the reference of the next object with the same content.
-    pub(crate) fn next<'a>(&mut self, item: &'a Placed, object: &Object) -> Option<&'a str> {
+    pub(crate) fn next<'a>(&mut self, item: &'a IndexedItem, object: &Object) -> Option<&'a str> {
         let hash = content_hash(object);
         let places = item.by_content.get(&hash)?;
         let looked_at = self.looked_at.entry(hash).or_default();
@@ -186,7 +186,7 @@ impl Twins {
             *looked_at += 1;
             let known = &item.item.objects[at];
             // If two contents have the same hash, an object is stored again at worst.
-            if same_content(known, object) {
+            if has_same_content(known, object) {
                 return reference(known);
             }
         }
@@ -200,14 +200,14 @@ fn identity_hash(name: Option<&str>, metadata: &Map<String, Value>) -> u64 {
     hasher.finish()
 }
 
-pub(crate) fn bytes_of(objects: &[Object]) -> usize {
-    objects.iter().map(bytes_of_map).sum()
+pub(crate) fn objects_bytes(objects: &[Object]) -> usize {
+    objects.iter().map(map_bytes).sum()
 }
 
 /// Returns the length of the JSON, without writing it.
-pub(crate) fn bytes_of_map(map: &Map<String, Value>) -> usize {
-    struct Counter(usize);
-    impl std::io::Write for Counter {
+pub(crate) fn map_bytes(map: &Map<String, Value>) -> usize {
+    struct JsonByteCounter(usize);
+    impl std::io::Write for JsonByteCounter {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0 += bytes.len();
             Ok(bytes.len())
@@ -217,7 +217,7 @@ pub(crate) fn bytes_of_map(map: &Map<String, Value>) -> usize {
             Ok(())
         }
     }
-    let mut counter = Counter(0);
+    let mut counter = JsonByteCounter(0);
     // Writing cannot fail: JSON values can be serialized, and the counter accepts everything.
     let _ = serde_json::to_writer(&mut counter, map);
     counter.0

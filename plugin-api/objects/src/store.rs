@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use jaato_types::objects::{ObjectsAdd, ObjectsChanged, ToolObjects};
+use jaato_types::objects::{ObjectsAdd, ObjectsChangeAnswer, ToolObjects};
 use jaato_types::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 
-use crate::hidden::{Hidden, HiddenChanges, HiddenValue};
+use crate::hidden::{HiddenChanges, HiddenValue, HiddenValues};
 use crate::item::reference;
-use crate::shelf::{Placed, Shelf, Twins, bytes_of, bytes_of_map};
-use crate::{EnvironmentItem, Filter, Object};
+use crate::shelf::{DuplicateFinder, IndexedItem, ToolItems, map_bytes, objects_bytes};
+use crate::{EnvironmentItem, ItemFilter, Object};
 
 /// The maximum size of all objects and hidden values of a session, in bytes of their JSON.
 pub const ENVIRONMENT_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -19,8 +19,8 @@ pub const ENVIRONMENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 #[derive(Debug, Clone, Default)]
 pub struct ObjectEnvironment {
     /// The tools, in the order of their first objects.
-    pub(crate) tools: Vec<Shelf>,
-    pub(crate) hidden: Hidden,
+    pub(crate) tools: Vec<ToolItems>,
+    pub(crate) hidden: HiddenValues,
     pub(crate) hidden_changes: HiddenChanges,
     /// How often the model's output mentioned each reference.
     pub(crate) named: HashMap<String, u64>,
@@ -29,14 +29,14 @@ pub struct ObjectEnvironment {
     /// The last change that the model can see.
     pub(crate) revision: u64,
     /// The items, ordered by their last change.
-    pub(crate) by_change: BTreeSet<Change>,
+    pub(crate) by_change: BTreeSet<LastItemChange>,
     /// The size of everything, in bytes.
     bytes: usize,
 }
 
 /// The last change of an item, with the item's indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Change {
+pub(crate) struct LastItemChange {
     pub(crate) at: u64,
     pub(crate) shelf: usize,
     pub(crate) item: usize,
@@ -44,7 +44,7 @@ pub(crate) struct Change {
 
 /// Objects to add.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Addition {
+pub struct ObjectsAddition {
     /// The tool's name for the result. Results with different names are separate items.
     pub name: Option<String>,
     /// The objects.
@@ -55,14 +55,14 @@ pub struct Addition {
     pub include_duplicates: bool,
 }
 
-impl Addition {
+impl ObjectsAddition {
     /// Creates an addition without a name and without duplicates.
     pub fn new(objects: Vec<Object>, metadata: Map<String, Value>) -> Self {
         Self { objects, metadata, ..Self::default() }
     }
 }
 
-impl From<ObjectsAdd> for Addition {
+impl From<ObjectsAdd> for ObjectsAddition {
     fn from(added: ObjectsAdd) -> Self {
         let ObjectsAdd { name, objects, metadata, include_duplicates, .. } = added;
         Self { name, objects, metadata, include_duplicates }
@@ -74,9 +74,9 @@ impl ObjectEnvironment {
     ///
     /// # Errors
     /// Kind `limit_reached` if [`ENVIRONMENT_BYTES_MAX`] is exceeded. Nothing is stored then.
-    pub fn add(&mut self, tool: &str, addition: Addition) -> Result<ObjectsChanged> {
-        self.make_room(0, bytes_of(&addition.objects) + bytes_of_map(&addition.metadata))?;
-        let Addition { name, objects, metadata, include_duplicates } = addition;
+    pub fn add(&mut self, tool: &str, addition: ObjectsAddition) -> Result<ObjectsChangeAnswer> {
+        self.check_room(0, objects_bytes(&addition.objects) + map_bytes(&addition.metadata))?;
+        let ObjectsAddition { name, objects, metadata, include_duplicates } = addition;
         let revision = self.changes + 1;
         let shelf = self.shelf(tool);
         let item = match self.tools[shelf].find(name.as_deref(), &metadata) {
@@ -86,7 +86,7 @@ impl ObjectEnvironment {
         let mut references = Vec::with_capacity(objects.len());
         // Equal rows of one result are separate objects, so each one matches a different object of
         // the item.
-        let mut twins = Twins::before(&self.tools[shelf].items()[item]);
+        let mut twins = DuplicateFinder::before_addition(&self.tools[shelf].items()[item]);
         for object in objects {
             let known = &self.tools[shelf].items()[item];
             let twin = if include_duplicates { None } else { twins.next(known, &object) };
@@ -95,7 +95,7 @@ impl ObjectEnvironment {
                 None => self.push(shelf, item, object, revision),
             });
         }
-        Ok(ObjectsChanged { matched: 1, references, ..ObjectsChanged::default() })
+        Ok(ObjectsChangeAnswer { matched: 1, references, ..ObjectsChangeAnswer::default() })
     }
 
     /// Adds objects to the first item that matches, including duplicates.
@@ -106,14 +106,14 @@ impl ObjectEnvironment {
         &mut self,
         tool: &str,
         objects: Vec<Object>,
-        filter: &Filter,
-    ) -> Result<ObjectsChanged> {
-        let (shelf, matching) = self.matching(tool, Some(filter))?;
-        self.make_room(0, bytes_of(&objects))?;
+        filter: &ItemFilter,
+    ) -> Result<ObjectsChangeAnswer> {
+        let (shelf, matching) = self.matching_items(tool, Some(filter))?;
+        self.check_room(0, objects_bytes(&objects))?;
         let revision = self.changes + 1;
         let objects = objects.into_iter();
         let references = objects.map(|it| self.push(shelf, matching[0], it, revision)).collect();
-        Ok(ObjectsChanged { matched: 1, references, ..ObjectsChanged::default() })
+        Ok(ObjectsChangeAnswer { matched: 1, references, ..ObjectsChangeAnswer::default() })
     }
 
     /// Returns the items of a tool, or `None` if the tool never added any.
@@ -124,7 +124,7 @@ impl ObjectEnvironment {
 
     /// Returns the objects of all items of a tool that match, or of all its items without a filter.
     /// Returns `None` if no item matches.
-    pub fn get_objects(&self, tool: &str, filter: Option<&Filter>) -> Option<Vec<Object>> {
+    pub fn get_objects(&self, tool: &str, filter: Option<&ItemFilter>) -> Option<Vec<Object>> {
         let shelf = self.tools.iter().find(|shelf| shelf.tool == tool)?;
         let matching = shelf.matching(filter);
         if matching.is_empty() {
@@ -144,21 +144,25 @@ impl ObjectEnvironment {
         &mut self,
         tool: &str,
         objects: Vec<Object>,
-        filter: &Filter,
-    ) -> Result<ObjectsChanged> {
-        let (shelf, matching) = self.matching(tool, Some(filter))?;
+        filter: &ItemFilter,
+    ) -> Result<ObjectsChangeAnswer> {
+        let (shelf, matching) = self.matching_items(tool, Some(filter))?;
         let old: usize = matching.iter().map(|&at| self.tools[shelf].items()[at].bytes).sum();
-        self.make_room(old, bytes_of(&objects) * matching.len())?;
+        self.check_room(old, objects_bytes(&objects) * matching.len())?;
         let revision = self.changes + 1;
         let mut references = Vec::new();
         for &at in &matching {
-            let placed = self.tools[shelf].in_place_of(at, objects.clone());
+            let placed = self.tools[shelf].with_kept_references(at, objects.clone());
             if references.is_empty() {
                 references = placed.iter().filter_map(reference).map(str::to_owned).collect();
             }
             self.change(shelf, at, revision, |item| item.set(placed, revision));
         }
-        Ok(ObjectsChanged { matched: matching.len(), references, ..ObjectsChanged::default() })
+        Ok(ObjectsChangeAnswer {
+            matched: matching.len(),
+            references,
+            ..ObjectsChangeAnswer::default()
+        })
     }
 
     /// Removes the objects of each item that matches, or of all items of the tool without a filter.
@@ -166,22 +170,26 @@ impl ObjectEnvironment {
     ///
     /// # Errors
     /// Kind `not_found` if no item matches.
-    pub fn remove(&mut self, tool: &str, filter: Option<&Filter>) -> Result<ObjectsChanged> {
-        let (shelf, matching) = self.matching(tool, filter)?;
+    pub fn remove(
+        &mut self,
+        tool: &str,
+        filter: Option<&ItemFilter>,
+    ) -> Result<ObjectsChangeAnswer> {
+        let (shelf, matching) = self.matching_items(tool, filter)?;
         let revision = self.changes + 1;
         for &at in &matching {
             self.change(shelf, at, revision, |item| item.set(Vec::new(), revision));
         }
-        Ok(ObjectsChanged {
+        Ok(ObjectsChangeAnswer {
             matched: matching.len(),
             references: Vec::new(),
-            ..ObjectsChanged::default()
+            ..ObjectsChangeAnswer::default()
         })
     }
 
     /// Removes the objects of all items, either of all tools or of the named ones. The items stay,
     /// with their metadata.
-    pub fn clear(&mut self, of: Option<&[String]>) -> ObjectsChanged {
+    pub fn clear(&mut self, of: Option<&[String]>) -> ObjectsChangeAnswer {
         let revision = self.changes + 1;
         let mut matched = 0;
         for shelf in 0..self.tools.len() {
@@ -193,13 +201,13 @@ impl ObjectEnvironment {
                 }
             }
         }
-        ObjectsChanged { matched, ..ObjectsChanged::default() }
+        ObjectsChangeAnswer { matched, ..ObjectsChangeAnswer::default() }
     }
 
     /// Lists the tools that have items, with their numbers, in the order of their first objects.
     pub fn tools(&self) -> Vec<ToolObjects> {
         let has_items = self.tools.iter().filter(|shelf| !shelf.items().is_empty());
-        let facts = |shelf: &Shelf| {
+        let facts = |shelf: &ToolItems| {
             ToolObjects::new(shelf.tool.clone(), shelf.items().len(), shelf.objects)
         };
         has_items.map(facts).collect()
@@ -223,7 +231,7 @@ impl ObjectEnvironment {
     }
 
     /// Returns the hidden values.
-    pub fn hidden(&self) -> &Hidden {
+    pub fn hidden(&self) -> &HiddenValues {
         &self.hidden
     }
 
@@ -249,14 +257,14 @@ impl ObjectEnvironment {
         value: Option<HiddenValue>,
         change: u64,
     ) -> Result<Option<HiddenValue>> {
-        let is_known = self.hidden_changes.knows(key);
+        let is_known = self.hidden_changes.has_known(key);
         let takes = |value: Option<&HiddenValue>| value.map_or(0, HiddenValue::bytes);
         // A removed key is remembered and counts toward the size.
         let old = if is_known { key.len() + takes(self.hidden.get(key)) } else { 0 };
         let new = key.len() + takes(value.as_ref());
-        self.make_room(old, new)?;
+        self.check_room(old, new)?;
         self.changes = change;
-        self.hidden_changes.note(key, change);
+        self.hidden_changes.note_change(key, change);
         self.bytes = (self.bytes + new).saturating_sub(old);
         Ok(match value {
             Some(value) => self.hidden.insert(key.to_owned(), value),
@@ -269,7 +277,7 @@ impl ObjectEnvironment {
     pub fn note_named(&mut self, text: &str) {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         for word in text.split(|c| !is_part(c)).filter(|word| word.contains('_')) {
-            let is_reference = self.tools.iter().any(|shelf| shelf.has_given(word));
+            let is_reference = self.tools.iter().any(|shelf| shelf.has_assigned(word));
             if is_reference {
                 *self.named.entry(word.to_owned()).or_default() += 1;
             }
@@ -280,7 +288,7 @@ impl ObjectEnvironment {
     pub(crate) fn shelf(&mut self, tool: &str) -> usize {
         let known = self.tools.iter().position(|shelf| shelf.tool == tool);
         known.unwrap_or_else(|| {
-            self.tools.push(Shelf::new(tool));
+            self.tools.push(ToolItems::new(tool));
             self.tools.len() - 1
         })
     }
@@ -295,7 +303,7 @@ impl ObjectEnvironment {
     ) -> usize {
         let item = self.tools[shelf].place(name, metadata, revision);
         self.bytes += self.tools[shelf].items()[item].bytes;
-        self.by_change.insert(Change { at: revision, shelf, item });
+        self.by_change.insert(LastItemChange { at: revision, shelf, item });
         self.note_change(revision);
         item
     }
@@ -313,7 +321,7 @@ impl ObjectEnvironment {
         shelf: usize,
         item: usize,
         revision: u64,
-        work: impl FnOnce(&mut Placed),
+        work: impl FnOnce(&mut IndexedItem),
     ) {
         let on = &mut self.tools[shelf];
         let placed = on.item_mut(item);
@@ -324,8 +332,8 @@ impl ObjectEnvironment {
         on.objects = on.objects + objects_after - objects;
         self.bytes = self.bytes + bytes_after - bytes;
         if last != revision {
-            self.by_change.remove(&Change { at: last, shelf, item });
-            self.by_change.insert(Change { at: revision, shelf, item });
+            self.by_change.remove(&LastItemChange { at: last, shelf, item });
+            self.by_change.insert(LastItemChange { at: revision, shelf, item });
         }
         self.note_change(revision);
     }
@@ -334,7 +342,7 @@ impl ObjectEnvironment {
         (self.changes, self.revision) = (revision, revision);
     }
 
-    pub(crate) fn make_room(&self, old: usize, new: usize) -> Result<()> {
+    pub(crate) fn check_room(&self, old: usize, new: usize) -> Result<()> {
         let wanted = (self.bytes + new).saturating_sub(old);
         if wanted <= ENVIRONMENT_BYTES_MAX {
             return Ok(());
@@ -346,7 +354,11 @@ impl ObjectEnvironment {
     }
 
     /// Returns a tool's shelf and its items that match, at least one.
-    fn matching(&self, tool: &str, filter: Option<&Filter>) -> Result<(usize, Vec<usize>)> {
+    fn matching_items(
+        &self,
+        tool: &str,
+        filter: Option<&ItemFilter>,
+    ) -> Result<(usize, Vec<usize>)> {
         let Some(shelf) = self.tools.iter().position(|shelf| shelf.tool == tool) else {
             let text = format!("there are no objects of `{tool}`");
             return Err(Error::new(ErrorKind::NotFound, text));

@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_objects::{
-    Addition, ENVIRONMENT_BYTES_MAX, Filter, HiddenValue, Object, ObjectEnvironment, Selection,
-    estimate_tokens,
+    ENVIRONMENT_BYTES_MAX, HiddenValue, ItemFilter, Object, ObjectEnvironment, ObjectSelection,
+    ObjectsAddition, estimate_tokens,
 };
-use jaato_types::objects::ObjectsChanged;
+use jaato_types::objects::ObjectsChangeAnswer;
 use jaato_types::{ErrorKind, Result};
 use serde_json::{Value, json};
 
@@ -23,8 +23,8 @@ fn add(
     tool: &str,
     values: &[Value],
     metadata: Value,
-) -> ObjectsChanged {
-    store.add(tool, Addition::new(objects(values), object(metadata))).unwrap()
+) -> ObjectsChangeAnswer {
+    store.add(tool, ObjectsAddition::new(objects(values), object(metadata))).unwrap()
 }
 
 /// Returns the objects without their references.
@@ -72,11 +72,11 @@ fn a_name_makes_an_item_of_its_own() {
     for name in [Some("animal_description"), None, Some("animal_description")] {
         let objects = objects(&[json!({ "animal": "frog" })]);
         let include_duplicates = true;
-        let addition = Addition {
+        let addition = ObjectsAddition {
             name: name.map(str::to_owned),
             objects,
             include_duplicates,
-            ..Addition::default()
+            ..ObjectsAddition::default()
         };
         store.add("descriptor", addition).unwrap();
     }
@@ -92,8 +92,10 @@ fn what_an_item_had_before_is_not_stored_again_unless_it_is_wanted() {
     assert_eq!(add(&mut store, "q", &[row()], json!({})).references, ["q_1"]);
     let same = json!({ "b": { "c": 2.0 }, "a": 1 });
     assert_eq!(add(&mut store, "q", &[same], json!({})).references, ["q_1"]);
-    let again =
-        Addition { include_duplicates: true, ..Addition::new(objects(&[row()]), Object::new()) };
+    let again = ObjectsAddition {
+        include_duplicates: true,
+        ..ObjectsAddition::new(objects(&[row()]), Object::new())
+    };
     assert_eq!(store.add("q", again).unwrap().references, ["q_2"]);
     // In another item, it is a new object.
     assert_eq!(add(&mut store, "q", &[row()], json!({ "m": 1 })).references, ["q_3"]);
@@ -117,14 +119,14 @@ fn equal_rows_of_one_result_are_as_many_objects() {
 #[test]
 fn objects_are_appended_to_an_item_that_is_there() {
     let mut store = pets();
-    let filter = Filter::key("query_search_term", json!("animals"));
+    let filter = ItemFilter::key("query_search_term", json!("animals"));
     let reindeer = objects(&[json!({ "animal": "reindeer", "price": 12.99 })]);
     let changed = store.append("query", reindeer.clone(), &filter).unwrap();
-    assert_eq!(changed, ObjectsChanged { matched: 1, references: vec!["query_3".into()] });
+    assert_eq!(changed, ObjectsChangeAnswer { matched: 1, references: vec!["query_3".into()] });
     let expected =
         json!([{ "animal": "frog", "price": 3.99 }, { "animal": "reindeer", "price": 12.99 }]);
     assert_eq!(contents_of(store.get_objects("query", Some(&filter))), expected);
-    let none = Filter::key("query_search_term", json!("plants"));
+    let none = ItemFilter::key("query_search_term", json!("plants"));
     let error = store.append("query", reindeer.clone(), &none).unwrap_err();
     assert_eq!(
         error.message,
@@ -136,21 +138,21 @@ fn objects_are_appended_to_an_item_that_is_there() {
 #[test]
 fn objects_are_found_by_the_whole_metadata_by_a_key_or_all() {
     let store = pets();
-    let both = Filter::key("collection_name", json!("pet_food"));
-    let count = |filter: Option<&Filter>| store.get_objects("query", filter).map(|it| it.len());
+    let both = ItemFilter::key("collection_name", json!("pet_food"));
+    let count = |filter: Option<&ItemFilter>| store.get_objects("query", filter).map(|it| it.len());
     assert_eq!(count(Some(&both)), Some(2));
     assert_eq!(count(None), Some(2));
     let whole = object(json!({ "collection_name": "pet_food", "query_search_term": "animals" }));
-    assert_eq!(count(Some(&Filter::Metadata(whole.clone()))), Some(1));
+    assert_eq!(count(Some(&ItemFilter::Metadata(whole.clone()))), Some(1));
     let part = object(json!({ "collection_name": "pet_food" }));
-    assert_eq!(count(Some(&Filter::Metadata(part))), None);
+    assert_eq!(count(Some(&ItemFilter::Metadata(part))), None);
     assert_eq!(store.get_objects("other", None), None);
 }
 
 #[test]
 fn every_item_that_matches_is_replaced_and_keeps_its_metadata() {
     let mut store = pets();
-    let both = Filter::key("collection_name", json!("pet_food"));
+    let both = ItemFilter::key("collection_name", json!("pet_food"));
     let mut found = store.get_objects("query", Some(&both)).unwrap();
     found.truncate(1);
     found[0].insert("price".into(), json!(1));
@@ -163,7 +165,7 @@ fn every_item_that_matches_is_replaced_and_keeps_its_metadata() {
     assert_eq!((reference(0), reference(1)), ("query_1", "query_3"));
     assert_eq!(changed.references, ["query_1"]);
     assert_eq!(items[0].objects[0]["price"], 1);
-    let none = Filter::key("collection_name", Value::Null);
+    let none = ItemFilter::key("collection_name", Value::Null);
     assert_eq!(kind(store.replace("query", Vec::new(), &none)), ErrorKind::NotFound);
 }
 
@@ -171,7 +173,7 @@ fn every_item_that_matches_is_replaced_and_keeps_its_metadata() {
 fn what_is_removed_leaves_its_metadata_and_counts_as_empty() {
     let mut store = pets();
     add(&mut store, "other", &[json!({})], json!({}));
-    let filter = Filter::key("query_search_term", json!("animals"));
+    let filter = ItemFilter::key("query_search_term", json!("animals"));
     assert_eq!(store.remove("query", Some(&filter)).unwrap().matched, 1);
     let items = store.get("query").unwrap();
     assert_eq!((items.len(), items[0].objects.len(), items[1].objects.len()), (2, 0, 1));
@@ -189,7 +191,7 @@ fn what_is_removed_leaves_its_metadata_and_counts_as_empty() {
 fn references_that_come_from_elsewhere_are_given_anew() {
     let mut store = pets();
     let known = store.get_objects("query", None).unwrap();
-    let changed = store.add("other", Addition::new(known, Object::new())).unwrap();
+    let changed = store.add("other", ObjectsAddition::new(known, Object::new())).unwrap();
     assert_eq!(changed.references, ["other_1", "other_2"]);
     let odd = add(&mut store, "other", &[json!({ "_REF_ID": 7, "x": 1 })], json!({}));
     assert_eq!(odd.references, ["other_3"]);
@@ -217,8 +219,8 @@ fn too_much_is_refused_and_nothing_of_it_is_kept() {
     let saved = store.save();
     let huge = "x".repeat(6_000);
     let two = objects(&[json!({ "a": huge }), json!({ "b": huge })]);
-    let both = Filter::key("collection_name", json!("pet_food"));
-    let addition = Addition::new(two.clone(), Object::new());
+    let both = ItemFilter::key("collection_name", json!("pet_food"));
+    let addition = ObjectsAddition::new(two.clone(), Object::new());
     assert_eq!(kind(store.add("q", addition)), ErrorKind::LimitReached);
     assert_eq!(kind(store.append("query", two.clone(), &both)), ErrorKind::LimitReached);
     assert_eq!(kind(store.replace("query", two[..1].to_vec(), &both)), ErrorKind::LimitReached);
@@ -303,9 +305,9 @@ fn what_the_budget_does_not_hold_is_told_by_its_number() {
 #[test]
 fn a_selection_is_paged_and_never_falls_back_to_everything() {
     let store = pets();
-    let select = |tools: &[&str], filter: Option<Filter>, skip, take| {
+    let select = |tools: &[&str], filter: Option<ItemFilter>, skip, take| {
         let tools = tools.iter().map(|tool| (*tool).to_owned()).collect();
-        store.select(&Selection { tools, filter, skip, take })
+        store.select(&ObjectSelection { tools, filter, skip, take })
     };
     let all = select(&[], None, 0, None);
     assert_eq!(
@@ -317,7 +319,7 @@ fn a_selection_is_paged_and_never_falls_back_to_everything() {
     assert_eq!((items.len(), &items[0]["objects"][0]["average_price"]), (1, &json!(5.28)));
     let none = select(&["other"], None, 0, None);
     assert_eq!(none, json!({ "environment": {}, "total_objects": 0 }));
-    let none = select(&[], Some(Filter::key("collection_name", json!("plants"))), 0, None);
+    let none = select(&[], Some(ItemFilter::key("collection_name", json!("plants"))), 0, None);
     assert_eq!(none["environment"], json!({}));
     assert_eq!(select(&[], None, 9, None)["environment"], json!({}));
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use ignore::WalkBuilder;
-use jaato_plugin_sdk_environment::files::{ConfinedFiles, AllowedFolder, ConfinedFilesSettings};
+use jaato_plugin_sdk_environment::files::{AllowedFolder, ConfinedFiles, ConfinedFilesSettings};
 use jaato_types::files::{FileFind, FileOrder, FileRead, FileWalk, FileWrite};
 use tempfile::TempDir;
 

@@ -77,7 +77,9 @@ pub(crate) fn operation_error(verb: FileOperationVerb, shown: &Path, errno: Errn
         Errno::NOENT if verb.is_about_folders() => error(ErrorKind::NotFound, "folder not found"),
         Errno::NOENT => error(ErrorKind::NotFound, "file not found"),
         // A parent in the path is a file, so the entry cannot exist.
-        Errno::NOTDIR if verb == FileOperationVerb::Find => error(ErrorKind::NotFound, "not a directory"),
+        Errno::NOTDIR if verb == FileOperationVerb::Find => {
+            error(ErrorKind::NotFound, "not a directory")
+        }
         Errno::NOTDIR => error(ErrorKind::Conflict, "not a directory"),
         Errno::ISDIR => is_folder(verb, shown),
         Errno::EXIST => error(ErrorKind::Conflict, "it already exists"),

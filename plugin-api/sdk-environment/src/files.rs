@@ -37,8 +37,8 @@ mod write;
 pub use self::confined::ConfinedFiles;
 pub use self::limits::{COPY_ENTRIES_MAX, LINKS_MAX};
 pub use self::search::ConfinedSearchPages;
-pub use self::settings::{FolderAccess, AllowedFolder, ConfinedFilesSettings, TemporarySettings};
-pub use self::stream::{PIECE_BYTES, ConfinedFileReader, ConfinedFileWriter};
+pub use self::settings::{AllowedFolder, ConfinedFilesSettings, FolderAccess, TemporarySettings};
+pub use self::stream::{ConfinedFileReader, ConfinedFileWriter, PIECE_BYTES};
 pub use crate::engine::{
-    CallLimits, SearchCancel, DEPTH_MAX, EDIT_BYTES_MAX, FOLDER_ENTRIES_MAX, PATH_BYTES_MAX,
+    CallLimits, DEPTH_MAX, EDIT_BYTES_MAX, FOLDER_ENTRIES_MAX, PATH_BYTES_MAX, SearchCancel,
 };

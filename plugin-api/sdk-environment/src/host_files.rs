@@ -6,17 +6,20 @@ use std::sync::Arc;
 use jaato_plugin_sdk::Reporter;
 use jaato_types::execution::PIECE_BYTES_MAX;
 use jaato_types::files::{
-    FileBytes, FileDelete, FileEdit, FileEdited, FileFacts, FileFind, FilePair, FilePath, FileRead,
-    FileReadText, FileResolve, FileSearch, FileText, FileWalk, FileWrite, FilesResolved,
-    FolderEntries, FolderList, FolderMake, FoundPage, SearchedPage, WalkedPage,
+    FileBytes, FileDelete, FileEdit, FileEditAnswer, FileFacts, FileFind, FilePair, FilePath,
+    FileRead, FileReadText, FileResolve, FileResolveAnswer, FileSearch, FileText, FileWalk,
+    FileWrite, FolderEntries, FolderList, FolderMake, FoundPage, SearchedPage, WalkedPage,
 };
 use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::environment::{
-    FilePieces, FileSink, FileWriter, Files, PageStream, PageSource as StreamedPages, PieceStream,
+    FilePieces, FileSink, FileWriter, Files, PageSource as StreamedPages, PageStream, PieceStream,
 };
-use crate::files::{CallLimits, SearchCancel, ConfinedFiles, ConfinedSearchPages, ConfinedFileReader, ConfinedFileWriter};
+use crate::files::{
+    CallLimits, ConfinedFileReader, ConfinedFileWriter, ConfinedFiles, ConfinedSearchPages,
+    SearchCancel,
+};
 
 /// Files of this machine, confined to allowed folders.
 #[derive(Debug, Clone)]
@@ -82,7 +85,7 @@ impl Files for HostFiles {
         self.blocking(host, move |it| it.make_folder(&make)).await
     }
 
-    async fn resolve(&self, host: &Reporter, resolve: FileResolve) -> Result<FilesResolved> {
+    async fn resolve(&self, host: &Reporter, resolve: FileResolve) -> Result<FileResolveAnswer> {
         self.blocking(host, move |it| Ok(it.resolve(&resolve))).await
     }
 
@@ -94,7 +97,7 @@ impl Files for HostFiles {
         self.blocking(host, move |it| it.read_text(&read)).await
     }
 
-    async fn edit(&self, host: &Reporter, edit: FileEdit) -> Result<FileEdited> {
+    async fn edit(&self, host: &Reporter, edit: FileEdit) -> Result<FileEditAnswer> {
         self.blocking(host, move |it| it.edit(&edit)).await
     }
 

@@ -4,7 +4,7 @@
 //! [`ExecutionEnvironment`] and, for the parts that it has, [`Files`], [`Shell`] and [`Terminals`].
 //! Files need six methods. Walks, patterns, searches, edits and streams build on these.
 //!
-//! [`files::Confined`] gives access to files of this machine and lets no path leave the allowed
+//! [`files::ConfinedFiles`] gives access to files of this machine and lets no path leave the allowed
 //! folders. It blocks and is independent of plugins. [`HostFiles`] wraps it as [`Files`] for an
 //! environment plugin. [`waiting`] detects what the programs of a terminal wait for.
 //!
@@ -36,7 +36,7 @@ pub mod waiting;
 pub use engine::{CallLimits, PageFiller, matches_in, searched_line, wrong_regex};
 pub use environment::{
     ExecutionEnvironment, FilePieces, FileSink, FileWriter, Files, NoFiles, NoShell, NoTerminals,
-    PageStream, PageSource, PieceStream, Program, ProgramEvents, Shell, Terminal, TerminalEvents,
+    PageSource, PageStream, PieceStream, Program, ProgramEvents, Shell, Terminal, TerminalEvents,
     Terminals, settings,
 };
 #[doc(hidden)]

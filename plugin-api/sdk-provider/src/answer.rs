@@ -26,7 +26,7 @@ pub const PARTS_MAX: usize = 4096;
 /// answer.end_part();
 /// answer.text("And no."); // a block of its own, as the server sent it
 /// let completion = answer.finish(FinishReason::Stop);
-/// let thought = Part::thought("hm").signed("as the server signed it");
+/// let thought = Part::thought("hm").with_signature("as the server with_signature it");
 /// assert_eq!(completion.parts, [thought, Part::text("Yes."), Part::text("And no.")]);
 /// ```
 #[derive(Debug, Default)]
@@ -65,7 +65,7 @@ impl StreamingAnswer {
                 Some(Part::Thought { signature: known, .. }) if self.is_open => {
                     *known = Some(signature.to_owned());
                 }
-                Some(_) | None => self.begin(Part::thought("").signed(signature)),
+                Some(_) | None => self.begin(Part::thought("").with_signature(signature)),
             }
             return None;
         }
@@ -78,7 +78,7 @@ impl StreamingAnswer {
             Some(_) | None => {
                 let thought = Part::thought(piece);
                 self.begin(match signature {
-                    Some(signature) => thought.signed(signature),
+                    Some(signature) => thought.with_signature(signature),
                     None => thought,
                 });
             }

@@ -45,7 +45,7 @@ pub struct ExpectedResponse {
 
 impl ExpectedResponse {
     /// Reads the form from a request's options.
-    pub fn of(request: &Request) -> Self {
+    pub fn of(request: &CompletionRequest) -> Self {
         let RequestOptions { stream, extra_headers, .. } = &request.options;
         Self { streams: *stream != Some(false), headers: extra_headers.clone() }
     }
@@ -83,7 +83,11 @@ pub fn post_accepting(
 /// # Errors
 /// `context_overflow` if the body has more than `bytes_max` bytes, so that the session sends less
 /// of the conversation.
-pub fn serialize_body(body: &impl Serialize, options: &RequestOptions, bytes_max: u64) -> Result<Vec<u8>> {
+pub fn serialize_body(
+    body: &impl Serialize,
+    options: &RequestOptions,
+    bytes_max: u64,
+) -> Result<Vec<u8>> {
     let bytes = if options.extra_body.is_empty() {
         serde_json::to_vec(body)
     } else {
@@ -163,7 +167,9 @@ pub async fn receive<R: AnswerReader>(
                 stream::follow(host, url, first, response, &mut reader, &mut characters).await?;
             match ended {
                 ProviderStreamEnd::AsStream => end(host, reader, &head, characters),
-                ProviderStreamEnd::AsSomethingElse => Err(wrong_form::<R>(url, content_type.as_deref())),
+                ProviderStreamEnd::AsSomethingElse => {
+                    Err(wrong_form::<R>(url, content_type.as_deref()))
+                }
             }
         }
         ResponseFormat::Json => {
@@ -197,13 +203,15 @@ impl ResponseFormat {
         if failure::is_compressed(bytes) {
             return Some(Self::Compressed);
         }
-        Some(match strip_byte_order_mark(bytes).iter().find(|byte| !byte.is_ascii_whitespace())? {
-            b'{' | b'[' => Self::Json,
-            b'<' => Self::Page,
-            // The second byte decides.
-            0x1f if bytes.len() == 1 => return None,
-            _ => Self::Stream,
-        })
+        Some(
+            match strip_byte_order_mark(bytes).iter().find(|byte| !byte.is_ascii_whitespace())? {
+                b'{' | b'[' => Self::Json,
+                b'<' => Self::Page,
+                // The second byte decides.
+                0x1f if bytes.len() == 1 => return None,
+                _ => Self::Stream,
+            },
+        )
     }
 }
 
@@ -277,7 +285,7 @@ pub async fn refusal(host: &Reporter, url: &str, mut response: HttpResponse) -> 
     }
     let status = response.status();
     let error = failure::of_answer(url, status, |name| response.header(name), &body);
-    ErrorResponse { status, body, had_key: response.with_credential(), error }
+    ErrorResponse { status, body, had_key: response.has_credential(), error }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 use std::time::UNIX_EPOCH;
 
 use jaato_plugin_sdk::serde_json::{self, Value};
-use jaato_plugin_sdk::types::text::{cut, one_line};
+use jaato_plugin_sdk::types::text::{one_line, truncate_chars};
 use jaato_plugin_sdk::{Error, ErrorKind};
 
 /// The most bytes of a body to search.
@@ -323,5 +323,5 @@ fn shorten(text: &str) -> String {
         Some(sentence) if !sentence.ends_with('.') => sentence.to_owned(),
         Some(_) | None => line,
     };
-    cut(&line, SAID_CHARS_MAX)
+    truncate_chars(&line, SAID_CHARS_MAX)
 }

@@ -132,7 +132,12 @@ impl CallFragments {
 
     /// Finds the call of a fragment, except the calls that other entries of the same list have
     /// `taken`. `later` entries of the list have the same number.
-    fn place_of(&self, fragment: &CallFragment<'_>, later: usize, taken: &[usize]) -> CallFragmentPlace {
+    fn place_of(
+        &self,
+        fragment: &CallFragment<'_>,
+        later: usize,
+        taken: &[usize],
+    ) -> CallFragmentPlace {
         let free = || (0..self.calls.len()).rev().filter(|place| !taken.contains(place));
         let by_id = || {
             let mut same = free().filter(|place| self.calls[*place].id == fragment.id);
@@ -155,7 +160,9 @@ impl CallFragments {
             None => fragment.id.is_empty(),
         };
         match free().filter(may_be).nth(later) {
-            Some(place) if self.calls[place].continues_with(fragment) => CallFragmentPlace::In(place),
+            Some(place) if self.calls[place].continues_with(fragment) => {
+                CallFragmentPlace::In(place)
+            }
             Some(_) => CallFragmentPlace::New,
             None if !fragment.name.is_empty() => CallFragmentPlace::New,
             None => self.place_of_nameless(fragment, free().next()),
@@ -163,7 +170,11 @@ impl CallFragments {
     }
 
     /// Finds the call of a fragment without any identification: the last one, while it is open.
-    fn place_of_nameless(&self, fragment: &CallFragment<'_>, last: Option<usize>) -> CallFragmentPlace {
+    fn place_of_nameless(
+        &self,
+        fragment: &CallFragment<'_>,
+        last: Option<usize>,
+    ) -> CallFragmentPlace {
         match last {
             Some(last) if !self.calls[last].is_whole() => CallFragmentPlace::In(last),
             Some(_) if fragment.arguments.trim().is_empty() => CallFragmentPlace::Nowhere,

@@ -67,7 +67,9 @@ impl SurrogateRepair {
     pub fn join_completion(&self, completion: &mut Completion) {
         for part in completion.parts.iter_mut().filter(|_| self.has_halves) {
             match part {
-                Part::Text { text, .. } | Part::Thought { text, .. } => *text = join_surrogates(text),
+                Part::Text { text, .. } | Part::Thought { text, .. } => {
+                    *text = join_surrogates(text)
+                }
                 Part::ToolCall(call) => {
                     call.arguments = join_all(std::mem::take(&mut call.arguments))
                 }
@@ -91,7 +93,8 @@ fn stand_in(json: &str) -> String {
     while let Some(at) = rest.find('\\') {
         written.push_str(&rest[..at]);
         rest = &rest[at..];
-        let (first, second) = (parse_escape(rest), parse_escape(rest.get(ESCAPE..).unwrap_or_default()));
+        let (first, second) =
+            (parse_escape(rest), parse_escape(rest.get(ESCAPE..).unwrap_or_default()));
         let length = match (first, second) {
             (Some(HIGH..LOW), Some(LOW..=LAST)) => 2 * ESCAPE,
             (Some(half @ HIGH..=LAST), _) => {

@@ -36,12 +36,12 @@ mod sse;
 mod stream;
 mod yielding;
 
-pub use answer::{StreamingAnswer, EVENTS_MAX, PARTS_MAX};
+pub use answer::{EVENTS_MAX, PARTS_MAX, StreamingAnswer};
 pub use fragments::{ARGUMENTS_BYTES_MAX, CALLS_MAX, CallFragment, CallFragments};
 pub use halves::{SurrogateRepair, read_arguments};
 pub use lines::StreamLineSplitter;
 pub use protocol::ModelProtocol;
 pub use reader::AnswerReader;
-pub use sse::{EVENT_BYTES_MAX, ServerEventReader, ServerEvent};
+pub use sse::{EVENT_BYTES_MAX, ServerEvent, ServerEventReader};
 pub use stream::strip_byte_order_mark;
 pub use yielding::yield_now;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::types::{Data, DataContent, MediaLimit};
+use jaato_plugin_sdk::types::{DataContent, DataPart, MediaLimit};
 
 /// The media types of images that models can see.
 pub const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
@@ -26,7 +26,7 @@ pub type BlobContents = BTreeMap<String, Vec<u8>>;
 
 /// Returns the data in user and tool messages, in order. No protocol allows images in a model's own
 /// messages.
-pub fn data_of(request: &Request) -> impl Iterator<Item = &Data> {
+pub fn data_of(request: &CompletionRequest) -> impl Iterator<Item = &DataPart> {
     let is_shown = |message: &&Message| matches!(message.role, Role::User | Role::Tool);
     let parts = request.messages.iter().filter(is_shown).flat_map(|message| &message.parts);
     parts.flat_map(|part| match part {
@@ -37,7 +37,7 @@ pub fn data_of(request: &Request) -> impl Iterator<Item = &Data> {
 }
 
 /// Returns a description of data that the model cannot see.
-pub fn in_words(data: &Data) -> String {
+pub fn in_words(data: &DataPart) -> String {
     match &data.content {
         DataContent::Json { json, .. } => json.to_string(),
         DataContent::Blob { .. } | DataContent::Unknown(_) => {
@@ -66,7 +66,7 @@ pub async fn fetch_blobs<'a>(
             }
             Err(error) if is_left_out(error.kind) => {
                 let text = format!("the blob `{id}` is not shown to the model: {error}");
-                host.log(Level::Warn, text);
+                host.log(LogLevel::Warn, text);
             }
             Err(error) => return Err(error),
         }

@@ -10,7 +10,8 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::{HttpResponse, Result};
 
 use crate::{
-    EVENT_BYTES_MAX, ServerEventReader, AnswerReader, ServerEvent, SurrogateRepair, failure, protocol, yield_now,
+    AnswerReader, EVENT_BYTES_MAX, ServerEvent, ServerEventReader, SurrogateRepair, failure,
+    protocol, yield_now,
 };
 
 /// The longest wait for the usage and the end mark after the last word. Some servers send neither

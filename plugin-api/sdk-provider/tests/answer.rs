@@ -20,7 +20,7 @@ fn a_signature_behind_its_thought_signs_it_and_nothing_is_shown_of_it() {
     assert_eq!(answer.thought("hm", None), Some(Delta::thought("hm")));
     assert_eq!(answer.thought("", Some("sig")), None);
     answer.text("Yes.");
-    check(answer, &[Part::thought("hm").signed("sig"), Part::text("Yes.")]);
+    check(answer, &[Part::thought("hm").with_signature("sig"), Part::text("Yes.")]);
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn a_signature_in_pieces_is_put_together_also_behind_the_end_of_its_part() {
     assert!(answer.sign("si"));
     answer.end_part();
     assert!(answer.sign("g"));
-    check(answer, &[Part::thought("hm").signed("sig")]);
+    check(answer, &[Part::thought("hm").with_signature("sig")]);
 }
 
 #[test]
@@ -39,15 +39,18 @@ fn a_signature_without_a_thought_makes_an_empty_one() {
     assert_eq!(answer.thought("", Some("sig")), None);
     answer.text("Yes.");
     assert_eq!(answer.thought("", Some("again")), None);
-    let expected =
-        [Part::thought("").signed("sig"), Part::text("Yes."), Part::thought("").signed("again")];
+    let expected = [
+        Part::thought("").with_signature("sig"),
+        Part::text("Yes."),
+        Part::thought("").with_signature("again"),
+    ];
     check(answer, &expected);
     // A thought that is signed in pieces must be started first.
     let mut answer = StreamingAnswer::new();
     assert!(!answer.sign("sig"), "there is nothing to sign");
     answer.begin_thought();
     assert!(answer.sign("si") && answer.sign("g"));
-    check(answer, &[Part::thought("").signed("sig")]);
+    check(answer, &[Part::thought("").with_signature("sig")]);
 }
 
 #[test]
@@ -57,8 +60,11 @@ fn thoughts_of_other_signatures_are_other_thoughts() {
     answer.thought("b", Some("one"));
     answer.thought("c", Some("two"));
     answer.thought("d", None);
-    let expected =
-        [Part::thought("ab").signed("one"), Part::thought("c").signed("two"), Part::thought("d")];
+    let expected = [
+        Part::thought("ab").with_signature("one"),
+        Part::thought("c").with_signature("two"),
+        Part::thought("d"),
+    ];
     check(answer, &expected);
 }
 
@@ -89,7 +95,7 @@ fn an_empty_part_is_kept_where_it_is_signed_and_nowhere_else() {
     assert!(answer.sign("sig"));
     answer.begin_text();
     assert_eq!((answer.text(""), answer.thought("", None)), (None, None));
-    check(answer, &[Part::text("").signed("sig")]);
+    check(answer, &[Part::text("").with_signature("sig")]);
 }
 
 #[test]
@@ -110,7 +116,7 @@ fn calls_are_signed_too() {
     assert_eq!(answer.call(call("a")), Delta::ToolCall(call("a")));
     assert!(answer.sign("sig"));
     answer.call(call("b"));
-    let expected = [Part::ToolCall(call("a")).signed("sig"), Part::ToolCall(call("b"))];
+    let expected = [Part::ToolCall(call("a")).with_signature("sig"), Part::ToolCall(call("b"))];
     check(answer, &expected);
 }
 
@@ -172,7 +178,7 @@ fn calls_that_come_in_pieces_keep_their_places() {
     let deltas = answer.end_calls(vec![call("a"), call("b"), call("c")]);
     assert_eq!(deltas, ["a", "b", "c"].map(|id| Delta::ToolCall(call(id))));
     let [a, b, c] = ["a", "b", "c"].map(|id| Part::ToolCall(call(id)));
-    check(answer, &[a, Part::thought("hm").signed("sig"), b, Part::text("so"), c]);
+    check(answer, &[a, Part::thought("hm").with_signature("sig"), b, Part::text("so"), c]);
 }
 
 #[test]

@@ -11,7 +11,9 @@ type Piece<'a> = (Option<u64>, &'a str, &'a str, &'a str);
 fn check(pieces: &[Piece<'_>], expected: &[&str]) {
     let mut fragments = CallFragments::new();
     for &(index, id, name, arguments) in pieces {
-        fragments.push(&CallFragment { index, id, name, arguments, ..CallFragment::default() }).unwrap();
+        fragments
+            .push(&CallFragment { index, id, name, arguments, ..CallFragment::default() })
+            .unwrap();
     }
     let calls = fragments.finish();
     let shown: Vec<_> =
@@ -250,7 +252,12 @@ fn the_number_of_calls_is_bounded() {
     let mut fragments = CallFragments::new();
     let mut push = |number: usize| {
         let id = format!("id-{number}");
-        fragments.push(&CallFragment { id: &id, name: "one", arguments: "{}", ..CallFragment::default() })
+        fragments.push(&CallFragment {
+            id: &id,
+            name: "one",
+            arguments: "{}",
+            ..CallFragment::default()
+        })
     };
     assert!((0..CALLS_MAX).all(|number| push(number) == Ok(true)));
     assert_eq!(push(CALLS_MAX).unwrap_err().kind, ErrorKind::LimitReached);
@@ -260,7 +267,8 @@ fn the_number_of_calls_is_bounded() {
 fn the_bytes_of_arguments_are_bounded() {
     let push = |bytes: usize| {
         let arguments = "x".repeat(bytes);
-        CallFragments::new().push(&CallFragment { arguments: &arguments, ..CallFragment::default() })
+        CallFragments::new()
+            .push(&CallFragment { arguments: &arguments, ..CallFragment::default() })
     };
     assert_eq!(push(ARGUMENTS_BYTES_MAX), Ok(true));
     assert_eq!(push(ARGUMENTS_BYTES_MAX + 1).unwrap_err().kind, ErrorKind::LimitReached);

@@ -3,7 +3,7 @@
 
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::types::{Completion, Delta, Part, Usage};
-use jaato_plugin_sdk_provider::{ServerEventReader, AnswerReader, ServerEvent, SurrogateRepair};
+use jaato_plugin_sdk_provider::{AnswerReader, ServerEvent, ServerEventReader, SurrogateRepair};
 
 /// The formatting of a completion's parts and usage in a test.
 pub struct Words {

@@ -8,24 +8,24 @@ use jaato_types::{Error, Result};
 use parking_lot::Mutex;
 
 use crate::context::Reporter;
-use crate::fence::{FencedDrop, fenced};
+use crate::fence::{FencedDrop, run_fenced};
 
-type Slot<T> = Arc<Mutex<Option<Result<T>>>>;
+type BlockingResultSlot<T> = Arc<Mutex<Option<Result<T>>>>;
 
-struct Job<W, T> {
+struct FencedJob<W, T> {
     work: FencedDrop<W>,
     host: Reporter,
-    slot: Slot<T>,
+    slot: BlockingResultSlot<T>,
 }
 
-impl<W, T> JobAbi for Job<W, T>
+impl<W, T> JobAbi for FencedJob<W, T>
 where
     W: FnOnce(&Reporter) -> T + Send + 'static,
     T: Send + 'static,
 {
     fn run(&mut self) {
         let Some(work) = self.work.take() else { return };
-        let result = fenced(|| work(&self.host));
+        let result = run_fenced(|| work(&self.host));
         *self.slot.lock() = Some(result);
     }
 }
@@ -35,8 +35,9 @@ pub(crate) async fn run<T: Send + 'static>(
     host: &Reporter,
     work: impl FnOnce(&Reporter) -> T + Send + 'static,
 ) -> Result<T> {
-    let slot: Slot<T> = Arc::new(Mutex::new(None));
-    let job = Job { work: FencedDrop::new(work), host: host.clone(), slot: Arc::clone(&slot) };
+    let slot: BlockingResultSlot<T> = Arc::new(Mutex::new(None));
+    let job =
+        FencedJob { work: FencedDrop::new(work), host: host.clone(), slot: Arc::clone(&slot) };
     let done = host.context().spawn_blocking(JobBox::from_value(job, TD_Opaque)).await;
     let result = slot.lock().take();
     match result {

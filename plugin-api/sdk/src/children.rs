@@ -1,23 +1,24 @@
 //! Child sessions, which a plugin opens next to its own session.
 
 use jaato_types::child::{
-    self, ChildDone, ChildOpen, ChildOpened, ChildRef, ChildSend, ChildState, ChildTurn, ChildWait,
+    self, ChildEmptyAnswer, ChildOpen, ChildRef, ChildSend, ChildState, ChildTurn, ChildWait,
+    OpenedChild,
 };
 use jaato_types::service::StreamAnswer;
-use jaato_types::{Envelope, Error, Result};
+use jaato_types::{Error, EventEnvelope, Result};
 
 use crate::context::Reporter;
-use crate::context::stream::Stream;
+use crate::context::stream::ServiceStream;
 
 /// A session that a plugin has opened. Dropping it does not end the session. The session ends with
 /// [`ChildSession::close`], or with the call or instance that opened it.
 pub struct ChildSession {
     host: Reporter,
-    opened: ChildOpened,
+    opened: OpenedChild,
 }
 
 /// The events of a child session, made by [`ChildSession::events`].
-pub struct ChildEvents(Stream);
+pub struct ChildEvents(ServiceStream);
 
 impl Reporter {
     /// Opens a child session. It shares the rules, user, ledger, environment and caps of the
@@ -48,7 +49,7 @@ impl Reporter {
 
 impl ChildSession {
     /// Returns the session's number, id and model.
-    pub fn opened(&self) -> &ChildOpened {
+    pub fn opened(&self) -> &OpenedChild {
         &self.opened
     }
 
@@ -77,7 +78,7 @@ impl ChildSession {
     pub async fn send(&self, text: impl Into<String>) -> Result<()> {
         let request =
             ChildSend { session: self.opened.session, text: text.into(), ..ChildSend::default() };
-        self.host.service::<ChildDone>(child::SESSION_SEND, &request).await?;
+        self.host.service::<ChildEmptyAnswer>(child::SESSION_SEND, &request).await?;
         Ok(())
     }
 
@@ -98,7 +99,7 @@ impl ChildSession {
     pub async fn events(&self) -> Result<ChildEvents> {
         let answer: StreamAnswer =
             self.host.service(child::SESSION_EVENTS, &self.reference()).await?;
-        Ok(ChildEvents(Stream::new(self.host.clone(), answer.handle)))
+        Ok(ChildEvents(ServiceStream::new(self.host.clone(), answer.handle)))
     }
 
     /// Cancels the running turn.
@@ -106,7 +107,7 @@ impl ChildSession {
     /// # Errors
     /// `not_found` if the session is closed.
     pub async fn cancel(&self) -> Result<()> {
-        self.host.service::<ChildDone>(child::SESSION_CANCEL, &self.reference()).await?;
+        self.host.service::<ChildEmptyAnswer>(child::SESSION_CANCEL, &self.reference()).await?;
         Ok(())
     }
 
@@ -115,7 +116,7 @@ impl ChildSession {
     /// # Errors
     /// `not_found` if the session has already ended.
     pub async fn close(self) -> Result<()> {
-        self.host.service::<ChildDone>(child::SESSION_CLOSE, &self.reference()).await?;
+        self.host.service::<ChildEmptyAnswer>(child::SESSION_CLOSE, &self.reference()).await?;
         Ok(())
     }
 
@@ -129,7 +130,7 @@ impl ChildEvents {
     ///
     /// # Errors
     /// `cancelled` if the call ended.
-    pub async fn next(&mut self) -> Result<Option<Envelope>> {
+    pub async fn next(&mut self) -> Result<Option<EventEnvelope>> {
         Ok(self.0.next_event().await?.map(|(envelope, _)| envelope))
     }
 }

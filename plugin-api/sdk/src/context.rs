@@ -13,22 +13,22 @@ use jaato_plugin_api::abi::abi_stable::std_types::{RResult, RVec};
 use jaato_plugin_api::abi::async_ffi::FutureExt;
 use jaato_types::file_change::FileChange;
 use jaato_types::service::{
-    self, AssetAnswer, AssetRequest, Attach, AttachAnswer, BlobGet, BlobGetAnswer, BlobPut,
+    self, AssetAnswer, AssetRequest, AttachAnswer, AttachRequest, BlobGet, BlobGetAnswer, BlobPut,
     BlobPutAnswer, FolderAnswer, SessionFacts, StreamAnswer,
 };
 use jaato_types::work_plan::WorkPlan;
-use jaato_types::{Data, Delta, Error, ErrorKind, FRAME_BYTES_MAX, Frame, Result};
+use jaato_types::{DataPart, Delta, Error, ErrorKind, FRAME_BYTES_MAX, Frame, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use self::stream::{Piece, Stream};
+use self::stream::{ServiceStream, StreamPiece};
 use crate::blocking;
 use crate::fence::Fenced;
 
 /// The severity of a line in the host's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Level {
+pub enum LogLevel {
     /// Something failed.
     Error = 1,
     /// Something is unexpected.
@@ -75,7 +75,7 @@ pub struct Blobs {
 /// A reader that returns a blob piece by piece. Dropping it stops the reading.
 pub struct BlobReader {
     head: BlobGetAnswer,
-    stream: Stream,
+    stream: ServiceStream,
 }
 
 /// The number of blob bytes in one request: half of the maximum frame size.
@@ -193,7 +193,7 @@ impl Reporter {
     }
 
     /// Writes one line to the host's log. Never log secrets.
-    pub fn log(&self, level: Level, text: impl fmt::Display) {
+    pub fn log(&self, level: LogLevel, text: impl fmt::Display) {
         self.context.log(level as u8, text.to_string().as_str().into());
     }
 
@@ -257,10 +257,10 @@ impl Reporter {
         request: &(impl Serialize + ?Sized),
         bytes: &[u8],
     ) -> Result<A> {
-        let frame = Frame::write_with_bytes(request, bytes).map_err(own_frame)?;
+        let frame = Frame::write_with_bytes(request, bytes).map_err(request_frame_error)?;
         let future = self.context.service(operation.into(), frame.into());
         let answer = future.await;
-        Frame::read(&open(answer)?).map_err(host_frame)
+        Frame::read(&answer_frame(answer)?).map_err(host_frame_error)
     }
 
     /// Calls a service of the host that answers with raw bytes after its JSON.
@@ -274,10 +274,10 @@ impl Reporter {
         request: &(impl Serialize + ?Sized),
         bytes: &[u8],
     ) -> Result<(A, Vec<u8>)> {
-        let frame = Frame::write_with_bytes(request, bytes).map_err(own_frame)?;
-        let answer = open(self.context.service(operation.into(), frame.into()).await)?;
-        let parsed = Frame::parse(&answer).map_err(host_frame)?;
-        Ok((parsed.json().map_err(host_frame)?, parsed.bytes.to_vec()))
+        let frame = Frame::write_with_bytes(request, bytes).map_err(request_frame_error)?;
+        let answer = answer_frame(self.context.service(operation.into(), frame.into()).await)?;
+        let parsed = Frame::parse(&answer).map_err(host_frame_error)?;
+        Ok((parsed.json().map_err(host_frame_error)?, parsed.bytes.to_vec()))
     }
 
     /// Opens a stream of a streaming service.
@@ -288,9 +288,9 @@ impl Reporter {
         &self,
         operation: &str,
         request: &(impl Serialize + ?Sized),
-    ) -> Result<Stream> {
+    ) -> Result<ServiceStream> {
         let answer: StreamAnswer = self.service(operation, request).await?;
-        Ok(Stream::new(self.clone(), answer.handle))
+        Ok(ServiceStream::new(self.clone(), answer.handle))
     }
 
     jaato_types::session_operations!(methods []);
@@ -328,7 +328,7 @@ impl Reporter {
     /// outside of a tool call.
     pub async fn attach(&self, mime_type: &str, bytes: impl AsRef<[u8]> + Send) -> Result<String> {
         let blob = self.blobs().put(mime_type, bytes).await?;
-        self.attach_data(&Data::blob(mime_type, blob.as_str())).await?;
+        self.attach_data(&DataPart::blob(mime_type, blob.as_str())).await?;
         Ok(blob)
     }
 
@@ -337,13 +337,14 @@ impl Reporter {
     ///
     /// # Errors
     /// As [`Reporter::attach`]; `not_found` if the session does not have the blob.
-    pub async fn attach_data(&self, data: &Data) -> Result<()> {
+    pub async fn attach_data(&self, data: &DataPart) -> Result<()> {
         let Some(blob) = data.blob_id() else {
             let text = "what is attached is a blob: put it first";
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         };
         let (mime_type, blob) = (data.mime_type.clone(), blob.to_owned());
-        let request = Attach { mime_type, blob, name: data.name.clone(), ..Attach::default() };
+        let request =
+            AttachRequest { mime_type, blob, name: data.name.clone(), ..AttachRequest::default() };
         self.service::<AttachAnswer>(service::ATTACH, &request).await?;
         Ok(())
     }
@@ -382,14 +383,14 @@ impl Blobs {
     pub async fn open(&self, id: &str) -> Result<BlobReader> {
         let request = BlobGet { blob: id.to_owned(), ..BlobGet::default() };
         let head: BlobGetAnswer = self.host.service(service::BLOB_GET, &request).await?;
-        let stream = Stream::new(self.host.clone(), head.handle);
+        let stream = ServiceStream::new(self.host.clone(), head.handle);
         Ok(BlobReader { head, stream })
     }
 
     /// Reads a blob of the session, at most `bytes_max` bytes.
     ///
     /// # Errors
-    /// As [`Blobs::open`]; `limit_reached` if the blob is larger. Then nothing is read.
+    /// As [`Blobs::answer_frame`]; `limit_reached` if the blob is larger. Then nothing is read.
     pub async fn get(&self, id: &str, bytes_max: usize) -> Result<Vec<u8>> {
         let mut reader = self.open(id).await?;
         let too_large = |bytes: u64| {
@@ -431,12 +432,12 @@ impl BlobReader {
     ///
     /// # Errors
     /// The host's error if the blob can no longer be read; `cancelled` if the call ended.
-    pub async fn next_piece(&mut self) -> Result<Option<Piece>> {
+    pub async fn next_piece(&mut self) -> Result<Option<StreamPiece>> {
         self.stream.next_piece().await
     }
 }
 
-fn open(answer: RResult<RVec<u8>, RVec<u8>>) -> Result<RVec<u8>> {
+fn answer_frame(answer: RResult<RVec<u8>, RVec<u8>>) -> Result<RVec<u8>> {
     match answer {
         RResult::ROk(frame) => Ok(frame),
         RResult::RErr(error) => Err(read_error(&error)),
@@ -444,10 +445,10 @@ fn open(answer: RResult<RVec<u8>, RVec<u8>>) -> Result<RVec<u8>> {
 }
 
 pub(crate) fn read_error(frame: &[u8]) -> Error {
-    Frame::read(frame).unwrap_or_else(host_frame)
+    Frame::read(frame).unwrap_or_else(host_frame_error)
 }
 
-fn own_frame(error: jaato_types::FrameError) -> Error {
+fn request_frame_error(error: jaato_types::FrameError) -> Error {
     let kind = match error {
         jaato_types::FrameError::TooLarge { .. } => ErrorKind::LimitReached,
         jaato_types::FrameError::Short { .. } | jaato_types::FrameError::Json(_) => {
@@ -457,6 +458,6 @@ fn own_frame(error: jaato_types::FrameError) -> Error {
     Error::new(kind, error.to_string())
 }
 
-pub(crate) fn host_frame(error: jaato_types::FrameError) -> Error {
+pub(crate) fn host_frame_error(error: jaato_types::FrameError) -> Error {
     Error::new(ErrorKind::HostBug, error.to_string())
 }

@@ -2,23 +2,23 @@
 
 use jaato_types::history::{HistoryAnswer, HistoryMessage, HistoryRead, SESSION_HISTORY};
 use jaato_types::model::{MODEL_COMPLETE, ModelAnswer, ModelComplete, ModelPiece};
-use jaato_types::notify::{NOTIFY, Notified, Notify};
+use jaato_types::notify::{NOTIFY, NotifyAnswer, NotifyRequest};
 use jaato_types::service::StreamAnswer;
 use jaato_types::{Delta, Error, ErrorKind, Message, Result};
 
 use crate::context::Reporter;
-use crate::context::stream::Stream;
+use crate::context::stream::ServiceStream;
 
 /// The messages of a conversation, oldest first. Made by [`Reporter::history`].
 pub struct Conversation {
     /// The number of messages in the record, including those that were not requested.
     pub messages: u64,
-    stream: Stream,
+    stream: ServiceStream,
 }
 
 /// A model's answer that arrives in pieces. Made by [`Reporter::stream_model`].
 pub struct ModelStream {
-    stream: Stream,
+    stream: ServiceStream,
     answer: Option<ModelAnswer>,
 }
 
@@ -30,7 +30,7 @@ impl Reporter {
     /// `permission_denied` without a grant for `session.history`; `unavailable` without a session.
     pub async fn history(&self, read: HistoryRead) -> Result<Conversation> {
         let answer: HistoryAnswer = self.service(SESSION_HISTORY, &read).await?;
-        let stream = Stream::new(self.clone(), answer.handle);
+        let stream = ServiceStream::new(self.clone(), answer.handle);
         Ok(Conversation { messages: answer.messages, stream })
     }
 
@@ -41,8 +41,8 @@ impl Reporter {
     /// `permission_denied` without a grant for `notify`; `limit_reached` for more than 6 a minute;
     /// `invalid_arguments` for an empty text or more than 16 KiB.
     pub async fn notify(&self, text: impl Into<String>) -> Result<()> {
-        let request = Notify { text: text.into(), ..Notify::default() };
-        self.service::<Notified>(NOTIFY, &request).await?;
+        let request = NotifyRequest { text: text.into(), ..NotifyRequest::default() };
+        self.service::<NotifyAnswer>(NOTIFY, &request).await?;
         Ok(())
     }
 
@@ -77,7 +77,7 @@ impl Reporter {
     pub async fn stream_model(&self, request: &ModelComplete) -> Result<ModelStream> {
         let request = ModelComplete { stream: true, ..request.clone() };
         let answer: StreamAnswer = self.service(MODEL_COMPLETE, &request).await?;
-        let stream = Stream::new(self.clone(), answer.handle);
+        let stream = ServiceStream::new(self.clone(), answer.handle);
         Ok(ModelStream { stream, answer: None })
     }
 }

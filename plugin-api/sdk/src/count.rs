@@ -1,7 +1,7 @@
 //! Counts the tokens of a text or a request for a model.
 
 use jaato_types::Result;
-use jaato_types::count::{Count, Counted};
+use jaato_types::count::{TokenCountAnswer, TokenCountInput};
 
 use crate::context::Reporter;
 
@@ -20,7 +20,7 @@ impl Reporter {
     ///
     /// # Errors
     /// As [`Reporter::service`].
-    pub async fn count_text(&self, text: impl Into<String> + Send) -> Result<Counted> {
-        self.count(&Count { text: Some(text.into()), ..Count::default() }).await
+    pub async fn count_text(&self, text: impl Into<String> + Send) -> Result<TokenCountAnswer> {
+        self.count(&TokenCountInput { text: Some(text.into()), ..TokenCountInput::default() }).await
     }
 }

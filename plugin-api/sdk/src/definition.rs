@@ -67,13 +67,13 @@ impl<S: State> Definition<S> {
     /// Adds the provider.
     #[must_use]
     pub fn provider<P: Provider<State = S>>(self) -> Self {
-        Self { provider: Some(ProviderEntry::of::<P>()), ..self }
+        Self { provider: Some(ProviderEntry::for_provider::<P>()), ..self }
     }
 
     /// Adds the gc.
     #[must_use]
     pub fn gc<G: Gc<State = S>>(self) -> Self {
-        Self { gc: Some(GcEntry::of::<G>()), ..self }
+        Self { gc: Some(GcEntry::for_gc::<G>()), ..self }
     }
 
     /// Adds the execution environment.
@@ -85,7 +85,7 @@ impl<S: State> Definition<S> {
     /// Adds the hooks.
     #[must_use]
     pub fn hook<H: Hooks<State = S>>(self) -> Self {
-        Self { hook: Some(HookEntry::of::<H>()), ..self }
+        Self { hook: Some(HookEntry::for_hooks::<H>()), ..self }
     }
 
     /// Returns the tools sorted by name.

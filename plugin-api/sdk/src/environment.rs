@@ -13,10 +13,10 @@ use crate::context::{Cx, Home};
 use crate::state::State;
 
 /// The open resources of an environment, as any type.
-pub type AnyDesk = Arc<dyn Any + Send + Sync>;
+pub type AnyEnvironmentHandleTable = Arc<dyn Any + Send + Sync>;
 
 /// The answer to an operation.
-pub type Running<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>>> + Send + 'a>>;
+pub type EnvironmentAnswerFuture<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>>> + Send + 'a>>;
 
 /// The SDK's access to the environment.
 pub struct EnvironmentEntry<S: State> {
@@ -25,7 +25,12 @@ pub struct EnvironmentEntry<S: State> {
     /// Returns the parts that the environment does not have.
     pub lacks: fn() -> Vec<EnvironmentPart>,
     /// Creates the desk of an instance.
-    pub desk: fn(Home) -> AnyDesk,
+    pub desk: fn(Home) -> AnyEnvironmentHandleTable,
     /// Runs an operation.
-    pub call: for<'a> fn(&'a Cx<S>, &'a AnyDesk, &'a str, &'a [u8]) -> Running<'a>,
+    pub call: for<'a> fn(
+        &'a Cx<S>,
+        &'a AnyEnvironmentHandleTable,
+        &'a str,
+        &'a [u8],
+    ) -> EnvironmentAnswerFuture<'a>,
 }

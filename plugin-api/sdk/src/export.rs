@@ -6,8 +6,8 @@ use jaato_plugin_api::abi::{FactoryBox, LogBox};
 use jaato_types::{Error, ErrorKind, Frame};
 
 use crate::definition::Definition;
-use crate::fence::{fenced, install_hook};
-use crate::instance::{Factory, error_frame, plain_answer};
+use crate::fence::{install_hook, run_fenced};
+use crate::instance::{StateFactory, error_frame, plain_answer};
 use crate::state::State;
 
 /// Returns the answer of the root module's `describe`.
@@ -32,7 +32,7 @@ pub fn factory_answer<S: State>(
     definition: impl FnOnce() -> Definition<S>,
 ) -> RResult<FactoryBox, RVec<u8>> {
     install_hook(log);
-    match fenced(|| Factory::new(definition())).and_then(|factory| factory) {
+    match run_fenced(|| StateFactory::new(definition())).and_then(|factory| factory) {
         Ok(factory) => RResult::ROk(FactoryBox::from_value(factory, TD_Opaque)),
         Err(error) => RResult::RErr(error_frame(&error)),
     }

@@ -28,7 +28,7 @@ pub(crate) fn install_hook(log: LogBox) {
     }
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map(|at| format!(" at {}:{}", at.file(), at.line()));
-        let text = text_of(info.payload()).unwrap_or("a panic without a text");
+        let text = panic_message(info.payload()).unwrap_or("a panic without a text");
         let line = format!("panicked{}: {text}", place.unwrap_or_default());
         if let Some(log) = LOG.get() {
             log.log(1, line.as_str().into());
@@ -39,29 +39,29 @@ pub(crate) fn install_hook(log: LogBox) {
 }
 
 /// Runs a closure and converts a panic to an error.
-pub(crate) fn fenced<T>(work: impl FnOnce() -> T) -> Result<T, Error> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(panicked)
+pub(crate) fn run_fenced<T>(work: impl FnOnce() -> T) -> Result<T, Error> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(panic_error)
 }
 
-fn panicked(payload: Box<dyn Any + Send>) -> Error {
+fn panic_error(payload: Box<dyn Any + Send>) -> Error {
     let said = LAST_PANIC.try_with(RefCell::take).ok().flatten();
     let text = said.unwrap_or_else(|| {
         let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
         text.or_else(|| payload.downcast_ref::<String>().cloned())
             .map_or_else(|| "the plugin panicked".to_owned(), |text| format!("panicked: {text}"))
     });
-    bury(payload);
+    drop_payload(payload);
     Error::new(ErrorKind::PluginPanicked, text)
 }
 
-fn text_of(payload: &(dyn Any + Send)) -> Option<&str> {
+fn panic_message(payload: &(dyn Any + Send)) -> Option<&str> {
     let owned = || payload.downcast_ref::<String>().map(String::as_str);
     payload.downcast_ref::<&str>().copied().or_else(owned)
 }
 
 /// Drops the payload of a panic. If that drop panics too, the second payload is leaked instead of
 /// dropped.
-fn bury(payload: Box<dyn Any + Send>) {
+fn drop_payload(payload: Box<dyn Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(second);
     }
@@ -78,7 +78,7 @@ pin_project! {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
             // Drops the future here, inside the fence. The field then has nothing left to drop.
-            let _ = fenced(|| this.inner.set(None));
+            let _ = run_fenced(|| this.inner.set(None));
         }
     }
 }
@@ -98,14 +98,14 @@ impl<F: Future> Future for Fenced<F> {
             let text = "a future was polled after its end";
             return Poll::Ready(Err(Error::new(ErrorKind::HostBug, text)));
         };
-        let polled = match fenced(|| inner.poll(cx)) {
+        let polled = match run_fenced(|| inner.poll(cx)) {
             Ok(Poll::Pending) => return Poll::Pending,
             Ok(Poll::Ready(output)) => Ok(output),
             Err(error) => Err(error),
         };
         // Dropped here rather than with the box, so that a panic in the drop becomes an error of
         // this call.
-        let dropped = fenced(|| this.inner.set(None));
+        let dropped = run_fenced(|| this.inner.set(None));
         Poll::Ready(polled.and_then(|output| dropped.map(|()| output)))
     }
 }
@@ -131,6 +131,6 @@ impl<T> FencedDrop<T> {
 impl<T> Drop for FencedDrop<T> {
     fn drop(&mut self) {
         let value = self.0.take();
-        let _ = fenced(|| drop(value));
+        let _ = run_fenced(|| drop(value));
     }
 }

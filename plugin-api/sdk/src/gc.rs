@@ -24,16 +24,16 @@ pub trait Gc: Send + Sync + 'static {
     ) -> impl Future<Output = Result<GcPlan>> + Send;
 }
 
-type Running<'a> = Pin<Box<dyn Future<Output = Result<GcPlan>> + Send + 'a>>;
+type GcPlanFuture<'a> = Pin<Box<dyn Future<Output = Result<GcPlan>> + Send + 'a>>;
 
 /// The SDK's access to the gc.
 pub struct GcEntry<S: State> {
-    pub(crate) plan: for<'a> fn(&'a Cx<S>, GcRequest) -> Running<'a>,
+    pub(crate) plan: for<'a> fn(&'a Cx<S>, GcRequest) -> GcPlanFuture<'a>,
 }
 
 impl<S: State> GcEntry<S> {
     /// Creates the entry.
-    pub const fn of<G: Gc<State = S>>() -> Self {
+    pub const fn for_gc<G: Gc<State = S>>() -> Self {
         Self { plan: |cx, request| Box::pin(G::plan(cx, request)) }
     }
 }

@@ -5,7 +5,7 @@ use std::future::{Future, ready};
 use std::pin::Pin;
 
 use jaato_types::hooks::{
-    AfterTool, BeforePrompt, BeforeRequest, BeforeTool, EventsTold, GuardAnswer, Hook,
+    AfterTool, BeforePrompt, BeforeRequest, BeforeTool, EventBatch, GuardAnswer, Hook,
     PromptAddition, RequestChange, ResultChange,
 };
 use jaato_types::{Error, ErrorKind, Frame, Result};
@@ -61,7 +61,7 @@ pub trait Hooks: Send + Sync + 'static {
         _cx: &Cx<Self::State>,
         _asked: BeforePrompt,
     ) -> impl Future<Output = Result<PromptAddition>> + Send {
-        ready(Err(unanswered(Hook::BeforePrompt)))
+        ready(Err(missing_hook_error(Hook::BeforePrompt)))
     }
 
     /// Changes options of a request that the provider supports, and adds text after its newest
@@ -73,7 +73,7 @@ pub trait Hooks: Send + Sync + 'static {
         _cx: &Cx<Self::State>,
         _asked: BeforeRequest,
     ) -> impl Future<Output = Result<RequestChange>> + Send {
-        ready(Err(unanswered(Hook::BeforeRequest)))
+        ready(Err(missing_hook_error(Hook::BeforeRequest)))
     }
 
     /// Decides about a tool call before the user's rules do, within 1 s. It gets all calls: from
@@ -86,7 +86,7 @@ pub trait Hooks: Send + Sync + 'static {
         _cx: &Cx<Self::State>,
         _asked: BeforeTool,
     ) -> impl Future<Output = Result<GuardAnswer>> + Send {
-        ready(Err(unanswered(Hook::BeforeTool)))
+        ready(Err(missing_hook_error(Hook::BeforeTool)))
     }
 
     /// Changes a tool's result before the model gets it, within 1 s.
@@ -97,7 +97,7 @@ pub trait Hooks: Send + Sync + 'static {
         _cx: &Cx<Self::State>,
         _asked: AfterTool,
     ) -> impl Future<Output = Result<ResultChange>> + Send {
-        ready(Err(unanswered(Hook::AfterTool)))
+        ready(Err(missing_hook_error(Hook::AfterTool)))
     }
 
     /// Receives the session's events. Nothing waits for it. If events arrive faster than it handles
@@ -105,47 +105,50 @@ pub trait Hooks: Send + Sync + 'static {
     ///
     /// # Errors
     /// After three errors in a row, the plugin gets no more events in this session.
-    fn events(_cx: &Cx<Self::State>, _told: EventsTold) -> impl Future<Output = Result<()>> + Send {
-        ready(Err(unanswered(Hook::Event)))
+    fn events(_cx: &Cx<Self::State>, _told: EventBatch) -> impl Future<Output = Result<()>> + Send {
+        ready(Err(missing_hook_error(Hook::Event)))
     }
 }
 
 /// Returns the error for a hook in [`Hooks::ASKED`] whose method is missing.
-fn unanswered(hook: Hook) -> Error {
+fn missing_hook_error(hook: Hook) -> Error {
     let name = hook.name();
     let text = format!("`Hooks::ASKED` lists `{name}`, but the hook is not implemented");
     Error::new(ErrorKind::UnknownOperation, text)
 }
 
-type Running<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>>> + Send + 'a>>;
+type HookAnswerFuture<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>>> + Send + 'a>>;
 
 /// The SDK's access to the hooks.
 pub struct HookEntry<S: State> {
     pub(crate) asked: &'static [Hook],
-    pub(crate) answer: for<'a> fn(&'a Cx<S>, Hook, &'a [u8]) -> Running<'a>,
+    pub(crate) answer: for<'a> fn(&'a Cx<S>, Hook, &'a [u8]) -> HookAnswerFuture<'a>,
 }
 
 impl<S: State> HookEntry<S> {
     /// Creates the entry.
-    pub const fn of<H: Hooks<State = S>>() -> Self {
-        Self { asked: H::ASKED, answer: |cx, hook, frame| Box::pin(answer::<H>(cx, hook, frame)) }
+    pub const fn for_hooks<H: Hooks<State = S>>() -> Self {
+        Self {
+            asked: H::ASKED,
+            answer: |cx, hook, frame| Box::pin(answer_hook::<H>(cx, hook, frame)),
+        }
     }
 }
 
-async fn answer<H: Hooks>(cx: &Cx<H::State>, hook: Hook, frame: &[u8]) -> Result<Vec<u8>> {
+async fn answer_hook<H: Hooks>(cx: &Cx<H::State>, hook: Hook, frame: &[u8]) -> Result<Vec<u8>> {
     match hook {
-        Hook::BeforePrompt => value_frame(&H::before_prompt(cx, read(frame)?).await?),
-        Hook::BeforeRequest => value_frame(&H::before_request(cx, read(frame)?).await?),
-        Hook::BeforeTool => value_frame(&H::before_tool(cx, read(frame)?).await?),
-        Hook::AfterTool => value_frame(&H::after_tool(cx, read(frame)?).await?),
+        Hook::BeforePrompt => value_frame(&H::before_prompt(cx, read_request(frame)?).await?),
+        Hook::BeforeRequest => value_frame(&H::before_request(cx, read_request(frame)?).await?),
+        Hook::BeforeTool => value_frame(&H::before_tool(cx, read_request(frame)?).await?),
+        Hook::AfterTool => value_frame(&H::after_tool(cx, read_request(frame)?).await?),
         Hook::Event => {
-            H::events(cx, read(frame)?).await?;
+            H::events(cx, read_request(frame)?).await?;
             value_frame(&Map::<String, Value>::new())
         }
-        Hook::Unknown => Err(unanswered(hook)),
+        Hook::Unknown => Err(missing_hook_error(hook)),
     }
 }
 
-fn read<T: DeserializeOwned>(frame: &[u8]) -> Result<T> {
+fn read_request<T: DeserializeOwned>(frame: &[u8]) -> Result<T> {
     Frame::read(frame).map_err(bad_frame)
 }

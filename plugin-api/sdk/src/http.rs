@@ -10,7 +10,7 @@ use jaato_types::http::{
 use jaato_types::{Error, ErrorKind, FRAME_BYTES_MAX, Result};
 
 use crate::context::Reporter;
-use crate::context::stream::Stream;
+use crate::context::stream::ServiceStream;
 
 /// A builder for a request. Made by [`Reporter::http`].
 #[must_use = "nothing is sent before `send`"]
@@ -38,7 +38,7 @@ const PIECE_BYTES: usize = FRAME_BYTES_MAX / 2;
 /// A response whose body has not been read yet. Dropping it ends the exchange.
 pub struct HttpResponse {
     head: HttpAnswer,
-    body: Stream,
+    body: ServiceStream,
 }
 
 impl Reporter {
@@ -107,7 +107,7 @@ impl HttpRequestBuilder {
     /// # use jaato_plugin_sdk::prelude::*;
     /// # async fn ask(cx: &Cx, image: &str) -> Result<u16> {
     /// let request = cx.http("POST", "https://vendor.example/v1/look");
-    /// let request = request.append("{\"image\":\"").append_base64(image).append("\"}");
+    /// let request = request.append_to_body("{\"image\":\"").append_base64(image).append_to_body("\"}");
     /// Ok(request.send().await?.status())
     /// # }
     /// ```
@@ -125,22 +125,22 @@ impl HttpRequestBuilder {
     pub async fn send(self) -> Result<HttpResponse> {
         let Self { host, mut request, mut body, parts } = self;
         if !parts.is_empty() || body.len() > ONE_FRAME_BYTES {
-            request.body = Some(put_together(&host, &std::mem::take(&mut body), parts).await?);
+            request.body = Some(upload_body(&host, &std::mem::take(&mut body), parts).await?);
         }
         let head: HttpAnswer = host.service_with_bytes(HTTP_REQUEST, &request, &body).await?;
-        let body = Stream::new(host, head.handle);
+        let body = ServiceStream::new(host, head.handle);
         Ok(HttpResponse { head, body })
     }
 }
 
 /// Makes the host assemble a body. Returns the body's number.
-async fn put_together(host: &Reporter, first: &[u8], parts: Vec<BodyPart>) -> Result<u64> {
+async fn upload_body(host: &Reporter, first: &[u8], parts: Vec<BodyPart>) -> Result<u64> {
     let mut number = None;
     // This also starts an empty body.
-    append(host, &mut number, first).await?;
+    append_to_body(host, &mut number, first).await?;
     for part in parts {
         match part {
-            BodyPart::Bytes(bytes) => append(host, &mut number, &bytes).await?,
+            BodyPart::Bytes(bytes) => append_to_body(host, &mut number, &bytes).await?,
             BodyPart::Blob { id, base64 } => {
                 let request =
                     HttpBody { body: number, blob: Some(id), base64, ..HttpBody::default() };
@@ -152,7 +152,7 @@ async fn put_together(host: &Reporter, first: &[u8], parts: Vec<BodyPart>) -> Re
     number.ok_or_else(lost)
 }
 
-async fn append(host: &Reporter, number: &mut Option<u64>, bytes: &[u8]) -> Result<()> {
+async fn append_to_body(host: &Reporter, number: &mut Option<u64>, bytes: &[u8]) -> Result<()> {
     let mut rest = bytes;
     loop {
         let (piece, after) = rest.split_at(rest.len().min(PIECE_BYTES));
@@ -184,7 +184,7 @@ impl HttpResponse {
     }
 
     /// Returns true if the host sent the requested credential with the request.
-    pub fn with_credential(&self) -> bool {
+    pub fn has_credential(&self) -> bool {
         self.head.with_credential
     }
 

@@ -13,20 +13,20 @@ use jaato_plugin_api::abi::{
 };
 use jaato_types::count::{COUNT_TOKENS, TokenCount};
 use jaato_types::hooks::{COMPLETE_WORDS, CompleteWords, Hook, PREVIEW, PreviewRequest};
-use jaato_types::large::{LARGE, Large, LargeOf};
+use jaato_types::large::{LARGE, LargeRequest, LargeRequestKind};
 use jaato_types::resources::RESOURCE;
 use jaato_types::tools_set::{AWAIT_TOOLS, ToolsAwaited};
 use jaato_types::{
-    CONDITION, ConditionRequest, Error, ErrorKind, Frame, FrameError, GcRequest, Output,
-    PULL_MODEL, PullModel, Pulled, Request, Result, ToolName,
+    CONDITION, CompletionRequest, ConditionRequest, Error, ErrorKind, Frame, FrameError, GcRequest,
+    Output, PULL_MODEL, PullModel, PullModelAnswer, Result, ToolName,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::context::{Cx, Home};
 use crate::definition::Definition;
-use crate::environment::AnyDesk;
-use crate::fence::{Fenced, FencedDrop, fenced};
+use crate::environment::AnyEnvironmentHandleTable;
+use crate::fence::{Fenced, FencedDrop, run_fenced};
 use crate::large;
 use crate::provider::ProviderEntry;
 use crate::resources;
@@ -34,23 +34,23 @@ use crate::state::State;
 use crate::tool::ToolEntry;
 
 /// The data that all instances of a plugin share.
-struct Shared<S: State> {
+struct PluginShared<S: State> {
     definition: Definition<S>,
     tools: BTreeMap<ToolName, &'static ToolEntry<S>>,
 }
 
 /// Creates instances.
-pub(crate) struct Factory<S: State>(Arc<Shared<S>>);
+pub(crate) struct StateFactory<S: State>(Arc<PluginShared<S>>);
 
-impl<S: State> Factory<S> {
+impl<S: State> StateFactory<S> {
     /// Validates the plugin's definition.
     pub(crate) fn new(definition: Definition<S>) -> Result<Self> {
         let tools = definition.tools_by_name()?;
-        Ok(Self(Arc::new(Shared { definition, tools })))
+        Ok(Self(Arc::new(PluginShared { definition, tools })))
     }
 }
 
-impl<S: State> FactoryAbi for Factory<S> {
+impl<S: State> FactoryAbi for StateFactory<S> {
     fn create(
         &self,
         context: ContextBox,
@@ -66,13 +66,13 @@ impl<S: State> FactoryAbi for Factory<S> {
             let state = Arc::new(S::create(&home, saved).await?);
             let entry = shared.definition.environment.as_ref();
             let desk = entry.map(|environment| (environment.desk)(home.clone()));
-            Ok(Instance { core: Core { state, shared, desk }, _home: home })
+            Ok(StateInstance { core: InstanceCore { state, shared, desk }, _home: home })
         });
         async move {
             match create.await.and_then(|created| created) {
                 Ok(instance) => {
                     let instance = FencedDrop::new(instance);
-                    RResult::ROk(InstanceBox::from_value(Fence(instance), TD_Opaque))
+                    RResult::ROk(InstanceBox::from_value(FencedObject(instance), TD_Opaque))
                 }
                 Err(error) => RResult::RErr(error_frame(&error)),
             }
@@ -82,21 +82,21 @@ impl<S: State> FactoryAbi for Factory<S> {
 }
 
 /// The state, with the data that each facet needs.
-struct Core<S: State> {
+struct InstanceCore<S: State> {
     state: Arc<S>,
-    shared: Arc<Shared<S>>,
+    shared: Arc<PluginShared<S>>,
     /// The open resources of the execution environment, if there is one.
-    desk: Option<AnyDesk>,
+    desk: Option<AnyEnvironmentHandleTable>,
 }
 
-impl<S: State> Clone for Core<S> {
+impl<S: State> Clone for InstanceCore<S> {
     fn clone(&self) -> Self {
         let (state, shared) = (Arc::clone(&self.state), Arc::clone(&self.shared));
         Self { state, shared, desk: self.desk.clone() }
     }
 }
 
-impl<S: State> Core<S> {
+impl<S: State> InstanceCore<S> {
     fn cx(&self, context: ContextBox) -> Cx<S> {
         Cx::new(context, Arc::clone(&self.state))
     }
@@ -108,26 +108,26 @@ impl<S: State> Core<S> {
     }
 }
 
-impl<S: State> Core<S> {
+impl<S: State> InstanceCore<S> {
     fn provider(&self) -> Result<&ProviderEntry<S>> {
-        self.shared.definition.provider.as_ref().ok_or_else(|| no_facet("provider"))
+        self.shared.definition.provider.as_ref().ok_or_else(|| missing_facet_error("provider"))
     }
 
-    async fn complete(&self, cx: &Cx<S>, request: Request) -> Result<Vec<u8>> {
+    async fn complete(&self, cx: &Cx<S>, request: CompletionRequest) -> Result<Vec<u8>> {
         value_frame(&(self.provider()?.complete)(cx, request).await?)
     }
 
     async fn plan(&self, cx: &Cx<S>, request: GcRequest) -> Result<Vec<u8>> {
-        let gc = self.shared.definition.gc.as_ref().ok_or_else(|| no_facet("gc"))?;
+        let gc = self.shared.definition.gc.as_ref().ok_or_else(|| missing_facet_error("gc"))?;
         value_frame(&(gc.plan)(cx, request).await?)
     }
 
     async fn pull_model(&self, cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
         let provider = self.shared.definition.provider.as_ref();
-        let provider = provider.ok_or_else(|| unknown(PULL_MODEL))?;
+        let provider = provider.ok_or_else(|| unknown_operation_error(PULL_MODEL))?;
         let asked: PullModel = Frame::read(frame).map_err(bad_frame)?;
         (provider.pull_model)(cx, asked.model).await?;
-        value_frame(&Pulled::default())
+        value_frame(&PullModelAnswer::default())
     }
 
     async fn preview(&self, cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
@@ -141,41 +141,43 @@ impl<S: State> Core<S> {
     /// Runs a hook that the plugin implements.
     async fn hook(&self, cx: &Cx<S>, name: &str, frame: &[u8]) -> Result<Vec<u8>> {
         let entry = self.shared.definition.hook.as_ref();
-        let hook = Hook::of(name);
+        let hook = Hook::from_operation(name);
         match entry.zip(hook).filter(|(entry, hook)| entry.asked.contains(hook)) {
             Some((entry, hook)) => (entry.answer)(cx, hook, frame).await,
-            None => Err(unknown(name)),
+            None => Err(unknown_operation_error(name)),
         }
     }
 
     async fn count_tokens(&self, cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
         let provider = self.shared.definition.provider.as_ref();
-        let provider = provider.ok_or_else(|| unknown(COUNT_TOKENS))?;
-        let asked: Request = Frame::read(frame).map_err(bad_frame)?;
+        let provider = provider.ok_or_else(|| unknown_operation_error(COUNT_TOKENS))?;
+        let asked: CompletionRequest = Frame::read(frame).map_err(bad_frame)?;
         let tokens = (provider.count_tokens)(cx, asked).await?;
         value_frame(&TokenCount { tokens, ..TokenCount::default() })
     }
 
     /// Answers a request that does not fit into a frame.
-    async fn large(&self, cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
-        let asked: Large = Frame::read(frame).map_err(bad_frame)?;
+    async fn answer_large(&self, cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
+        let asked: LargeRequest = Frame::read(frame).map_err(bad_frame)?;
         match asked.of {
-            LargeOf::Complete => self.complete(cx, large::read(cx, asked.bytes).await?).await,
-            LargeOf::Plan => self.plan(cx, large::read(cx, asked.bytes).await?).await,
-            _ => Err(unknown(LARGE)),
+            LargeRequestKind::Complete => {
+                self.complete(cx, large::read(cx, asked.bytes).await?).await
+            }
+            LargeRequestKind::Plan => self.plan(cx, large::read(cx, asked.bytes).await?).await,
+            _ => Err(unknown_operation_error(LARGE)),
         }
     }
 }
 
-struct Instance<S: State> {
-    core: Core<S>,
+struct StateInstance<S: State> {
+    core: InstanceCore<S>,
     _home: Home,
 }
 
 /// An object that crosses the boundary, with a fenced drop. The last one drops the author's state.
-struct Fence<T>(FencedDrop<T>);
+struct FencedObject<T>(FencedDrop<T>);
 
-impl<T> Fence<T> {
+impl<T> FencedObject<T> {
     fn inner(&self) -> &T {
         match self.0.get() {
             Some(inner) => inner,
@@ -184,39 +186,43 @@ impl<T> Fence<T> {
     }
 }
 
-impl<S: State> InstanceAbi for Fence<Instance<S>> {
+impl<S: State> InstanceAbi for FencedObject<StateInstance<S>> {
     fn tools(&self) -> ROption<ToolBox> {
         let core = &self.inner().core;
         let has = !core.shared.tools.is_empty() || core.shared.definition.is_dynamic;
-        has.then(|| ToolBox::from_value(Fence(FencedDrop::new(core.clone())), TD_Opaque)).into()
+        has.then(|| ToolBox::from_value(FencedObject(FencedDrop::new(core.clone())), TD_Opaque))
+            .into()
     }
 
     fn gc(&self) -> ROption<GcBox> {
         let core = &self.inner().core;
         let has = core.shared.definition.gc.is_some();
-        has.then(|| GcBox::from_value(Fence(FencedDrop::new(core.clone())), TD_Opaque)).into()
+        has.then(|| GcBox::from_value(FencedObject(FencedDrop::new(core.clone())), TD_Opaque))
+            .into()
     }
 
     fn provider(&self) -> ROption<ProviderBox> {
         let core = &self.inner().core;
         let has = core.shared.definition.provider.is_some();
-        has.then(|| ProviderBox::from_value(Fence(FencedDrop::new(core.clone())), TD_Opaque)).into()
+        has.then(|| ProviderBox::from_value(FencedObject(FencedDrop::new(core.clone())), TD_Opaque))
+            .into()
     }
 
     fn environment(&self) -> ROption<EnvironmentBox> {
         let core = &self.inner().core;
-        let boxed = || EnvironmentBox::from_value(Fence(FencedDrop::new(core.clone())), TD_Opaque);
+        let boxed =
+            || EnvironmentBox::from_value(FencedObject(FencedDrop::new(core.clone())), TD_Opaque);
         core.desk.is_some().then(boxed).into()
     }
 
     fn operation(&self, name: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer {
         let core = self.inner().core.clone();
         let name = name.as_str().to_owned();
-        answer(async move {
+        fenced_answer(async move {
             let cx = core.cx(context);
             match name.as_str() {
                 "command" => {
-                    let command: Command = Frame::read(&frame).map_err(bad_frame)?;
+                    let command: CommandInvocation = Frame::read(&frame).map_err(bad_frame)?;
                     output_frame(&S::command(&cx, &command.name, command.arguments).await?)
                 }
                 CONDITION => {
@@ -224,8 +230,8 @@ impl<S: State> InstanceAbi for Fence<Instance<S>> {
                     let entry = core.tool(asked.tool.as_str())?;
                     value_frame(&(entry.condition)(&cx, asked.deciding).await?)
                 }
-                RESOURCE => resources::answer(&cx, &frame).await,
-                LARGE => core.large(&cx, &frame).await,
+                RESOURCE => resources::answer_request(&cx, &frame).await,
+                LARGE => core.answer_large(&cx, &frame).await,
                 PULL_MODEL => core.pull_model(&cx, &frame).await,
                 PREVIEW => core.preview(&cx, &frame).await,
                 COMPLETE_WORDS => {
@@ -267,17 +273,17 @@ impl<S: State> InstanceAbi for Fence<Instance<S>> {
 
 /// The JSON of the operation `command`.
 #[derive(Deserialize)]
-struct Command {
+struct CommandInvocation {
     name: String,
     #[serde(default)]
     arguments: Value,
 }
 
-impl<S: State> ToolAbi for Fence<Core<S>> {
+impl<S: State> ToolAbi for FencedObject<InstanceCore<S>> {
     fn call(&self, name: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer {
         let core = self.inner().clone();
         let name = name.as_str().to_owned();
-        answer(async move {
+        fenced_answer(async move {
             let cx = core.cx(context);
             let output = match core.tool(&name) {
                 Ok(entry) => {
@@ -298,20 +304,20 @@ impl<S: State> ToolAbi for Fence<Core<S>> {
     }
 }
 
-impl<S: State> GcAbi for Fence<Core<S>> {
+impl<S: State> GcAbi for FencedObject<InstanceCore<S>> {
     fn plan(&self, context: ContextBox, frame: RVec<u8>) -> Answer {
         let core = self.inner().clone();
-        answer(async move {
+        fenced_answer(async move {
             let request = Frame::read(&frame).map_err(bad_frame)?;
             core.plan(&core.cx(context), request).await
         })
     }
 }
 
-impl<S: State> ProviderAbi for Fence<Core<S>> {
+impl<S: State> ProviderAbi for FencedObject<InstanceCore<S>> {
     fn complete(&self, context: ContextBox, frame: RVec<u8>) -> Answer {
         let core = self.inner().clone();
-        answer(async move {
+        fenced_answer(async move {
             let request = Frame::read(&frame).map_err(bad_frame)?;
             core.complete(&core.cx(context), request).await
         })
@@ -319,22 +325,22 @@ impl<S: State> ProviderAbi for Fence<Core<S>> {
 
     fn models(&self, context: ContextBox, _frame: RVec<u8>) -> Answer {
         let core = self.inner().clone();
-        answer(async move {
+        fenced_answer(async move {
             let provider = core.provider()?;
             value_frame(&(provider.models)(&core.cx(context)).await?)
         })
     }
 }
 
-impl<S: State> EnvironmentAbi for Fence<Core<S>> {
+impl<S: State> EnvironmentAbi for FencedObject<InstanceCore<S>> {
     fn call(&self, operation: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer {
         let core = self.inner().clone();
         let operation = operation.as_str().to_owned();
-        answer(async move {
+        fenced_answer(async move {
             let (Some(environment), Some(desk)) =
                 (&core.shared.definition.environment, core.desk.clone())
             else {
-                return Err(no_facet("execution environment"));
+                return Err(missing_facet_error("execution environment"));
             };
             let cx = core.cx(context);
             (environment.call)(&cx, &desk, &operation, &frame).await
@@ -342,7 +348,7 @@ impl<S: State> EnvironmentAbi for Fence<Core<S>> {
     }
 }
 
-fn answer(work: impl Future<Output = Result<Vec<u8>>> + Send + 'static) -> Answer {
+fn fenced_answer(work: impl Future<Output = Result<Vec<u8>>> + Send + 'static) -> Answer {
     let work = Fenced::new(work);
     async move {
         match work.await.and_then(|answer| answer) {
@@ -373,7 +379,7 @@ pub(crate) fn error_frame(error: &Error) -> RVec<u8> {
 
 /// Runs work that produces a frame inside the fence, for plain calls.
 pub(crate) fn plain_answer(work: impl FnOnce() -> Result<Vec<u8>>) -> RResult<RVec<u8>, RVec<u8>> {
-    match fenced(work).and_then(|answer| answer) {
+    match run_fenced(work).and_then(|answer| answer) {
         Ok(frame) => RResult::ROk(frame.into()),
         Err(error) => RResult::RErr(error_frame(&error)),
     }
@@ -395,11 +401,11 @@ pub fn bad_answer(error: FrameError) -> Error {
     }
 }
 
-fn unknown(operation: &str) -> Error {
+fn unknown_operation_error(operation: &str) -> Error {
     let text = format!("the plugin does not know the operation `{operation}`");
     Error::new(ErrorKind::UnknownOperation, text)
 }
 
-fn no_facet(kind: &str) -> Error {
+fn missing_facet_error(kind: &str) -> Error {
     Error::new(ErrorKind::UnknownOperation, format!("the plugin has no {kind}"))
 }

@@ -69,8 +69,8 @@ pub mod store;
 mod tool;
 mod tool_calls;
 
-pub use context::stream::{Piece, Stream};
-pub use context::{BlobReader, Blobs, Cx, Home, Level, Reporter};
+pub use context::stream::{ServiceStream, StreamPiece};
+pub use context::{BlobReader, Blobs, Cx, Home, LogLevel, Reporter};
 pub use gc::Gc;
 pub use http::{HttpRequestBuilder, HttpResponse};
 /// ```
@@ -103,9 +103,9 @@ pub use {schemars, serde, serde_json};
 /// Objects that tools add to the model's context across a session, accessed with
 /// [`Reporter::objects`].
 pub mod object_environment {
-    pub use crate::objects::{Hidden, IntoObjects, Matching, Objects};
+    pub use crate::objects::{HiddenData, IntoObjects, ItemMatcher, Objects};
     pub use crate::types::objects::{
-        EnvironmentItem, Object, ObjectsAdd, ObjectsChanged, ObjectsClear, ToolObjects,
+        EnvironmentItem, Object, ObjectsAdd, ObjectsChangeAnswer, ObjectsClear, ToolObjects,
     };
 }
 
@@ -118,7 +118,7 @@ pub mod files {
 /// Terminals in the session's execution environment, started with [`Reporter::terminal`].
 pub mod terminal {
     pub use crate::session_terminals::{
-        SessionTerminal, TerminalControl, TerminalHappened, TerminalStream, TerminalWatch,
+        SessionTerminal, TerminalControl, TerminalStream, TerminalUpdate, TerminalWatch,
     };
     pub use crate::types::terminal::*;
 }
@@ -134,7 +134,7 @@ pub mod hooks {
 pub mod model {
     pub use crate::conversation::{Conversation, ModelStream, ask};
     pub use crate::types::history::{HistoryMessage, HistoryRead};
-    pub use crate::types::model::{ModelAnswer, ModelComplete, ObjectsShown};
+    pub use crate::types::model::{ModelAnswer, ModelComplete, ObjectVisibility};
 }
 
 /// Forms for the user, shown with [`Reporter::ask`].
@@ -160,29 +160,31 @@ pub mod dynamic {
 /// Child sessions that a plugin opens, with [`Reporter::open_session`].
 pub mod child {
     pub use crate::children::{ChildEvents, ChildSession};
-    pub use crate::types::child::{ChildOpen, ChildOpened, ChildState, ChildTurn, ObjectsLent};
+    pub use crate::types::child::{ChildOpen, ChildState, ChildTurn, ObjectSharing, OpenedChild};
 }
 
 /// Programs of a call, started with [`Reporter::process`], and programs that outlive their call,
 /// started with [`Reporter::start_process`].
 pub mod process {
-    pub use crate::processes::{Finished, Happened, Process, ProcessControl, ProcessEvents};
+    pub use crate::processes::{
+        FinishedProcess, Process, ProcessControl, ProcessEvents, ProcessUpdate,
+    };
     pub use crate::started::StartedProcess;
     pub use crate::types::process::{
-        LeftRunning, OutputStream, ProcessExit, ProcessFacts, ProcessOutput, Signal, Spawn, Stdin,
-        signal_name,
+        LeftoverProcess, OutputStream, ProcessExit, ProcessFacts, ProcessOutput, Signal, Spawn,
+        Stdin, signal_name,
     };
 }
 
 /// The items that most plugins need: `use jaato_plugin_sdk::prelude::*;`.
 pub mod prelude {
     pub use crate::types::{
-        Completion, ConditionAnswer, Delta, Description, FinishReason, GcPlan, GcRequest, Message,
-        ModelInfo, Part, ProviderSpec, Request, Role, ToolCall, ToolSpec, Usage,
+        Completion, CompletionRequest, ConditionAnswer, Delta, Description, FinishReason, GcPlan,
+        GcRequest, Message, ModelInfo, Part, ProviderSpec, Role, ToolCall, ToolSpec, Usage,
     };
     pub use crate::{
-        Cx, Error, ErrorKind, Gc, Home, Level, Output, Provider, Reporter, Result, State, SyncTool,
-        Tool, ToolInput, export_plugin, json_object, sync_tool, to_object, tool, tool_fn,
+        Cx, Error, ErrorKind, Gc, Home, LogLevel, Output, Provider, Reporter, Result, State,
+        SyncTool, Tool, ToolInput, export_plugin, json_object, sync_tool, to_object, tool, tool_fn,
         tool_type,
     };
     pub use serde_json::{Value, json};
@@ -193,7 +195,9 @@ pub mod prelude {
 pub mod __private {
     pub use crate::context::detached::{detached_call, detached_home};
     pub use crate::definition::{Definition, Module};
-    pub use crate::environment::{AnyDesk, EnvironmentEntry, Running};
+    pub use crate::environment::{
+        AnyEnvironmentHandleTable, EnvironmentAnswerFuture, EnvironmentEntry,
+    };
     pub use crate::export::{describe_answer, factory_answer};
     pub use crate::gc::GcEntry;
     pub use crate::hook::HookEntry;

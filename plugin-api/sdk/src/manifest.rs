@@ -18,7 +18,7 @@ pub struct Facts {
 
 /// Returns the length of the manifest.
 pub const fn length(facts: &Facts) -> usize {
-    let mut writer = Writer { bytes: &mut [], length: 0 };
+    let mut writer = ManifestWriter { bytes: &mut [], length: 0 };
     writer.manifest(facts);
     writer.length
 }
@@ -26,18 +26,18 @@ pub const fn length(facts: &Facts) -> usize {
 /// Returns the manifest. `N` is its [`length`].
 pub const fn bytes<const N: usize>(facts: &Facts) -> [u8; N] {
     let mut bytes = [0; N];
-    let mut writer = Writer { bytes: &mut bytes, length: 0 };
+    let mut writer = ManifestWriter { bytes: &mut bytes, length: 0 };
     writer.manifest(facts);
     bytes
 }
 
 /// Writes as many bytes as fit, and counts all of them.
-struct Writer<'a> {
+struct ManifestWriter<'a> {
     bytes: &'a mut [u8],
     length: usize,
 }
 
-impl Writer<'_> {
+impl ManifestWriter<'_> {
     const fn manifest(&mut self, facts: &Facts) {
         self.text("{\"v\":1,\"name\":\"");
         self.text(facts.name);
@@ -85,7 +85,7 @@ impl Writer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jaato_types::{Isolation, Kind, Manifest, Scope};
+    use jaato_types::{Isolation, Manifest, PluginKind, PluginScope};
 
     const FACTS: Facts = Facts {
         name: "provider-moon",
@@ -105,8 +105,8 @@ mod tests {
             name: "provider-moon".into(),
             version: "0.2.0".into(),
             api: jaato_plugin_api::API_VERSION.into(),
-            kinds: vec![Kind::Tool, Kind::Provider],
-            scope: Scope::Host,
+            kinds: vec![PluginKind::Tool, PluginKind::Provider],
+            scope: PluginScope::Host,
             isolation: Isolation::Worker,
             variables: vec!["A".into(), "B".into()],
         };

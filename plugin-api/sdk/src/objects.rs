@@ -1,10 +1,10 @@
 //! Access to the session's object environment for tools and commands: [`Objects`].
 
 use jaato_types::objects::{
-    ADD, APPEND, EnvironmentItem, GET, GET_OBJECTS, HIDDEN_GET, HIDDEN_SET, HiddenForm,
-    HiddenFound, HiddenKey, HiddenKeys, HiddenSet, IS_EMPTY, ItemsFound, Object, ObjectsAdd,
-    ObjectsChange, ObjectsChanged, ObjectsClear, ObjectsEmpty, ObjectsFilter, ObjectsFound, REMOVE,
-    REPLACE, RESULT, ToolObjects, ToolsFound,
+    ADD, APPEND, EnvironmentItem, GET, GET_OBJECTS, HIDDEN_GET, HIDDEN_SET, HiddenKey, HiddenKeys,
+    HiddenSet, HiddenValueAnswer, HiddenValueEncoding, IS_EMPTY, Object, ObjectItemsAnswer,
+    ObjectToolsAnswer, ObjectsAdd, ObjectsAnswer, ObjectsChange, ObjectsChangeAnswer, ObjectsClear,
+    ObjectsEmptyAnswer, ObjectsFilter, REMOVE, REPLACE, RESULT, ToolObjects,
 };
 use jaato_types::{Result, to_object};
 use serde_json::{Map, Value};
@@ -21,14 +21,14 @@ pub struct Objects<'a> {
 
 /// A filter for the items of a tool.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Matching {
+pub enum ItemMatcher {
     /// The items with exactly this metadata.
     Metadata(Map<String, Value>),
     /// The items whose metadata has this value under this key.
     Key(String, Value),
 }
 
-impl Matching {
+impl ItemMatcher {
     /// Matches the items with exactly this metadata, written as `json!({…})`.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl IntoObjects for ObjectsAdd {
 
 /// A hidden value.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Hidden {
+pub enum HiddenData {
     /// JSON.
     Json(Value),
     /// Bytes.
@@ -85,7 +85,7 @@ impl Objects<'_> {
     /// # Errors
     /// `limit_reached` if the session has too many objects; `unavailable` outside of tools and
     /// commands.
-    pub async fn result(&self, result: impl IntoObjects) -> Result<ObjectsChanged> {
+    pub async fn result(&self, result: impl IntoObjects) -> Result<ObjectsChangeAnswer> {
         self.host.service(RESULT, &result.into_objects()?).await
     }
 
@@ -93,7 +93,7 @@ impl Objects<'_> {
     ///
     /// # Errors
     /// As [`Objects::result`].
-    pub async fn add(&self, addition: impl IntoObjects) -> Result<ObjectsChanged> {
+    pub async fn add(&self, addition: impl IntoObjects) -> Result<ObjectsChangeAnswer> {
         self.host.service(ADD, &addition.into_objects()?).await
     }
 
@@ -105,11 +105,11 @@ impl Objects<'_> {
     pub async fn append<O: Into<Value>>(
         &self,
         tool: Option<&str>,
-        matching: Matching,
+        matching: ItemMatcher,
         objects: impl IntoIterator<Item = O>,
-    ) -> Result<ObjectsChanged> {
-        let objects = all(objects)?;
-        let filter = filter(tool, Some(matching));
+    ) -> Result<ObjectsChangeAnswer> {
+        let objects = to_objects(objects)?;
+        let filter = to_filter(tool, Some(matching));
         self.host
             .service(APPEND, &ObjectsChange { filter, objects, ..ObjectsChange::default() })
             .await
@@ -121,7 +121,7 @@ impl Objects<'_> {
     /// `limit_reached` if there are too many items for one answer; `unavailable` as
     /// [`Objects::result`].
     pub async fn get(&self, tool: Option<&str>) -> Result<Option<Vec<EnvironmentItem>>> {
-        let found: ItemsFound = self.host.service(GET, &filter(tool, None)).await?;
+        let found: ObjectItemsAnswer = self.host.service(GET, &to_filter(tool, None)).await?;
         Ok(found.items)
     }
 
@@ -133,9 +133,10 @@ impl Objects<'_> {
     pub async fn get_objects(
         &self,
         tool: Option<&str>,
-        matching: Option<Matching>,
+        matching: Option<ItemMatcher>,
     ) -> Result<Option<Vec<Object>>> {
-        let found: ObjectsFound = self.host.service(GET_OBJECTS, &filter(tool, matching)).await?;
+        let found: ObjectsAnswer =
+            self.host.service(GET_OBJECTS, &to_filter(tool, matching)).await?;
         Ok(found.objects)
     }
 
@@ -146,11 +147,11 @@ impl Objects<'_> {
     pub async fn replace<O: Into<Value>>(
         &self,
         tool: Option<&str>,
-        matching: Matching,
+        matching: ItemMatcher,
         objects: impl IntoIterator<Item = O>,
-    ) -> Result<ObjectsChanged> {
-        let objects = all(objects)?;
-        let filter = filter(tool, Some(matching));
+    ) -> Result<ObjectsChangeAnswer> {
+        let objects = to_objects(objects)?;
+        let filter = to_filter(tool, Some(matching));
         self.host
             .service(REPLACE, &ObjectsChange { filter, objects, ..ObjectsChange::default() })
             .await
@@ -164,9 +165,9 @@ impl Objects<'_> {
     pub async fn remove(
         &self,
         tool: Option<&str>,
-        matching: Option<Matching>,
-    ) -> Result<ObjectsChanged> {
-        self.host.service(REMOVE, &filter(tool, matching)).await
+        matching: Option<ItemMatcher>,
+    ) -> Result<ObjectsChangeAnswer> {
+        self.host.service(REMOVE, &to_filter(tool, matching)).await
     }
 
     /// Returns true if the tool has no objects. Without a tool, returns true if no tool has any.
@@ -175,7 +176,7 @@ impl Objects<'_> {
     /// `unavailable` as [`Objects::result`].
     pub async fn is_empty(&self, tool: Option<&str>) -> Result<bool> {
         let asked = ObjectsFilter { tool: tool.map(str::to_owned), ..ObjectsFilter::default() };
-        let empty: ObjectsEmpty = self.host.service(IS_EMPTY, &asked).await?;
+        let empty: ObjectsEmptyAnswer = self.host.service(IS_EMPTY, &asked).await?;
         Ok(empty.is_empty)
     }
 
@@ -184,10 +185,10 @@ impl Objects<'_> {
     ///
     /// # Errors
     /// As [`Objects::get`].
-    pub async fn hidden(&self, key: &str) -> Result<Option<Hidden>> {
+    pub async fn hidden(&self, key: &str) -> Result<Option<HiddenData>> {
         let asked = HiddenKey { key: key.to_owned(), ..HiddenKey::default() };
         let (found, bytes) = self.host.service_for_bytes(HIDDEN_GET, &asked, &[]).await?;
-        Ok(hidden(found, bytes))
+        Ok(hidden_from_answer(found, bytes))
     }
 
     /// Sets a hidden value, or removes it with `None`. Returns the previous value. Keep values of
@@ -195,38 +196,51 @@ impl Objects<'_> {
     ///
     /// # Errors
     /// As [`Objects::result`].
-    pub async fn set_hidden(&self, key: &str, value: Option<Hidden>) -> Result<Option<Hidden>> {
+    pub async fn set_hidden(
+        &self,
+        key: &str,
+        value: Option<HiddenData>,
+    ) -> Result<Option<HiddenData>> {
         let (value, bytes) = match value {
-            None => (HiddenForm::default(), Vec::new()),
-            Some(Hidden::Json(json)) => {
-                (HiddenForm { json: Some(json), bytes: false, ..HiddenForm::default() }, Vec::new())
-            }
-            Some(Hidden::Bytes(bytes)) => {
-                (HiddenForm { json: None, bytes: true, ..HiddenForm::default() }, bytes)
-            }
+            None => (HiddenValueEncoding::default(), Vec::new()),
+            Some(HiddenData::Json(json)) => (
+                HiddenValueEncoding {
+                    json: Some(json),
+                    bytes: false,
+                    ..HiddenValueEncoding::default()
+                },
+                Vec::new(),
+            ),
+            Some(HiddenData::Bytes(bytes)) => (
+                HiddenValueEncoding { json: None, bytes: true, ..HiddenValueEncoding::default() },
+                bytes,
+            ),
         };
         let asked = HiddenSet { key: key.to_owned(), value, ..HiddenSet::default() };
         let (found, bytes) = self.host.service_for_bytes(HIDDEN_SET, &asked, &bytes).await?;
-        Ok(hidden(found, bytes))
+        Ok(hidden_from_answer(found, bytes))
     }
 }
 
-fn all<O: Into<Value>>(objects: impl IntoIterator<Item = O>) -> Result<Vec<Object>> {
+fn to_objects<O: Into<Value>>(objects: impl IntoIterator<Item = O>) -> Result<Vec<Object>> {
     objects.into_iter().map(to_object).collect()
 }
 
-fn filter(tool: Option<&str>, matching: Option<Matching>) -> ObjectsFilter {
+fn to_filter(tool: Option<&str>, matching: Option<ItemMatcher>) -> ObjectsFilter {
     let mut filter = ObjectsFilter { tool: tool.map(str::to_owned), ..ObjectsFilter::default() };
     match matching {
         None => {}
-        Some(Matching::Metadata(metadata)) => filter.metadata = Some(metadata),
-        Some(Matching::Key(key, value)) => {
+        Some(ItemMatcher::Metadata(metadata)) => filter.metadata = Some(metadata),
+        Some(ItemMatcher::Key(key, value)) => {
             (filter.metadata_key, filter.metadata_value) = (Some(key), Some(value));
         }
     }
     filter
 }
 
-fn hidden(HiddenFound { value, .. }: HiddenFound, bytes: Vec<u8>) -> Option<Hidden> {
-    if value.bytes { Some(Hidden::Bytes(bytes)) } else { value.json.map(Hidden::Json) }
+fn hidden_from_answer(
+    HiddenValueAnswer { value, .. }: HiddenValueAnswer,
+    bytes: Vec<u8>,
+) -> Option<HiddenData> {
+    if value.bytes { Some(HiddenData::Bytes(bytes)) } else { value.json.map(HiddenData::Json) }
 }

@@ -2,12 +2,12 @@
 
 use jaato_types::process::{
     self, OutputStream, ProcessEvent, ProcessExit, ProcessRef, ProcessSignal, ProcessWrite, Signal,
-    Spawn, SpawnOnTerminal, Spawned,
+    Spawn, SpawnAnswer, SpawnOnTerminal,
 };
 use jaato_types::{Error, ErrorKind, Result, host_process};
 
 use crate::context::Reporter;
-use crate::context::stream::Stream;
+use crate::context::stream::ServiceStream;
 
 /// A program that runs for a call. Dropping it ends the program and all its child processes.
 ///
@@ -21,21 +21,21 @@ pub struct Process {
 #[derive(Clone)]
 pub struct ProcessControl {
     host: Reporter,
-    side: Side,
+    side: ProcessLocation,
     number: u64,
     pid: u32,
 }
 
 /// The side on which a program runs.
 #[derive(Clone, Copy)]
-enum Side {
+enum ProcessLocation {
     /// The session's execution environment. Programs of an environment plugin run on the host.
     Session,
     /// The machine of the host.
     Host,
 }
 
-impl Side {
+impl ProcessLocation {
     fn write(self) -> &'static str {
         match self {
             Self::Session => process::WRITE,
@@ -60,11 +60,11 @@ impl Side {
 
 /// The half of a [`Process`] that returns the program's events. Dropping it ends the program and
 /// all its child processes.
-pub struct ProcessEvents(Stream);
+pub struct ProcessEvents(ServiceStream);
 
 /// An event of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Happened {
+pub enum ProcessUpdate {
     /// The program has printed output: at most 64 KiB, in its original order, split anywhere.
     Output {
         /// The output stream.
@@ -85,7 +85,7 @@ impl Reporter {
     ///
     /// ```
     /// use jaato_plugin_sdk::prelude::*;
-    /// use jaato_plugin_sdk::process::{Happened, Spawn};
+    /// use jaato_plugin_sdk::process::{ProcessUpdate, Spawn};
     ///
     /// /// Counts the files here.
     /// async fn count_files(cx: &Cx) -> Result<usize> {
@@ -93,11 +93,11 @@ impl Reporter {
     ///     let mut lines = 0;
     ///     while let Some(happened) = process.next().await? {
     ///         match happened {
-    ///             Happened::Output { bytes, .. } => {
+    ///             ProcessUpdate::Output { bytes, .. } => {
     ///                 lines += bytes.iter().filter(|&&byte| byte == b'\n').count();
     ///             }
-    ///             Happened::Exited(exit) if exit.code == Some(0) => {}
-    ///             Happened::Exited(exit) => return Err(Error::failed(format!("ls: {exit:?}"))),
+    ///             ProcessUpdate::Exited(exit) if exit.code == Some(0) => {}
+    ///             ProcessUpdate::Exited(exit) => return Err(Error::failed(format!("ls: {exit:?}"))),
     ///         }
     ///     }
     ///     Ok(lines)
@@ -110,7 +110,7 @@ impl Reporter {
     /// other errors that prevent the start.
     pub async fn process(&self, spawn: &Spawn) -> Result<Process> {
         let spawned = self.service(process::SPAWN, spawn).await?;
-        Ok(self.spawned(spawned, Side::Session))
+        Ok(self.process_from(spawned, ProcessLocation::Session))
     }
 
     /// Starts a program on the host's machine, outside of the session's environment. An example is
@@ -126,7 +126,7 @@ impl Reporter {
     /// As [`Reporter::process`]; `permission_denied` without the grant.
     pub async fn host_process(&self, spawn: &Spawn) -> Result<Process> {
         let spawned = self.service(host_process::SPAWN, spawn).await?;
-        Ok(self.spawned(spawned, Side::Host))
+        Ok(self.process_from(spawned, ProcessLocation::Host))
     }
 
     /// Starts a program on one of the plugin's terminals. The host watches it like any other
@@ -137,12 +137,12 @@ impl Reporter {
     /// As [`Reporter::process`]; `unknown_operation` if the plugin is not an execution environment.
     pub async fn process_on_terminal(&self, spawn: &SpawnOnTerminal) -> Result<Process> {
         let spawned = self.service(process::SPAWN_ON_TERMINAL, spawn).await?;
-        Ok(self.spawned(spawned, Side::Session))
+        Ok(self.process_from(spawned, ProcessLocation::Session))
     }
 
-    fn spawned(&self, spawned: Spawned, side: Side) -> Process {
-        let Spawned { process: number, pid, handle, .. } = spawned;
-        let events = ProcessEvents(Stream::new(self.clone(), handle));
+    fn process_from(&self, spawned: SpawnAnswer, side: ProcessLocation) -> Process {
+        let SpawnAnswer { process: number, pid, handle, .. } = spawned;
+        let events = ProcessEvents(ServiceStream::new(self.clone(), handle));
         Process { control: ProcessControl { host: self.clone(), side, number, pid }, events }
     }
 }
@@ -161,11 +161,11 @@ impl ProcessEvents {
     ///
     /// # Errors
     /// The host's error if it lost the program; `cancelled` if the call ended.
-    pub async fn next(&mut self) -> Result<Option<Happened>> {
+    pub async fn next(&mut self) -> Result<Option<ProcessUpdate>> {
         while let Some((event, bytes)) = self.0.next_event().await? {
             return Ok(Some(match event {
-                ProcessEvent::Output { stream, .. } => Happened::Output { stream, bytes },
-                ProcessEvent::Exited(exit) => Happened::Exited(exit),
+                ProcessEvent::Output { stream, .. } => ProcessUpdate::Output { stream, bytes },
+                ProcessEvent::Exited(exit) => ProcessUpdate::Exited(exit),
                 // A newer host may send events that this SDK does not know.
                 ProcessEvent::Unknown => continue,
             }));
@@ -228,7 +228,7 @@ impl Process {
     ///
     /// # Errors
     /// As [`ProcessEvents::next`].
-    pub async fn next(&mut self) -> Result<Option<Happened>> {
+    pub async fn next(&mut self) -> Result<Option<ProcessUpdate>> {
         self.events.next().await
     }
 
@@ -242,17 +242,17 @@ impl Process {
     /// # Errors
     /// As [`Process::next`]; `limit_reached` if there is more output, and then the program is
     /// ended.
-    pub async fn finish(mut self, bytes_max: usize) -> Result<Finished> {
-        let mut finished = Finished::default();
+    pub async fn finish(mut self, bytes_max: usize) -> Result<FinishedProcess> {
+        let mut finished = FinishedProcess::default();
         while let Some(happened) = self.next().await? {
             let (kept, bytes) = match happened {
-                Happened::Output { stream: OutputStream::Stdout, bytes } => {
+                ProcessUpdate::Output { stream: OutputStream::Stdout, bytes } => {
                     (&mut finished.stdout, bytes)
                 }
-                Happened::Output { stream: OutputStream::Stderr, bytes } => {
+                ProcessUpdate::Output { stream: OutputStream::Stderr, bytes } => {
                     (&mut finished.stderr, bytes)
                 }
-                Happened::Exited(exit) => {
+                ProcessUpdate::Exited(exit) => {
                     finished.exit = exit;
                     continue;
                 }
@@ -269,7 +269,7 @@ impl Process {
 
 /// The output and the exit of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Finished {
+pub struct FinishedProcess {
     /// Standard output.
     pub stdout: Vec<u8>,
     /// Standard error.

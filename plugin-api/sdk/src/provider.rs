@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use jaato_types::count::COUNT_TOKENS;
 use jaato_types::{
-    Completion, Error, ErrorKind, ModelInfo, PULL_MODEL, ProviderSpec, Request, Result,
+    Completion, CompletionRequest, Error, ErrorKind, ModelInfo, PULL_MODEL, ProviderSpec, Result,
 };
 
 use crate::context::Cx;
@@ -30,7 +30,7 @@ pub trait Provider: Send + Sync + 'static {
     /// Return an error with its kind and retry class. The host does the retrying.
     fn complete(
         cx: &Cx<Self::State>,
-        request: Request,
+        request: CompletionRequest,
     ) -> impl Future<Output = Result<Completion>> + Send;
 
     /// Lists the available models.
@@ -64,27 +64,27 @@ pub trait Provider: Send + Sync + 'static {
     /// the reason why it could not count this time. The host then estimates.
     fn count_tokens(
         _cx: &Cx<Self::State>,
-        _request: Request,
+        _request: CompletionRequest,
     ) -> impl Future<Output = Result<u64>> + Send {
         let text = format!("the provider does not know the operation `{COUNT_TOKENS}`");
         ready(Err(Error::new(ErrorKind::UnknownOperation, text)))
     }
 }
 
-type Running<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+type ProviderFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
 /// The SDK's access to the provider.
 pub struct ProviderEntry<S: State> {
     pub(crate) spec: fn() -> ProviderSpec,
-    pub(crate) complete: for<'a> fn(&'a Cx<S>, Request) -> Running<'a, Completion>,
-    pub(crate) models: for<'a> fn(&'a Cx<S>) -> Running<'a, Vec<ModelInfo>>,
-    pub(crate) pull_model: for<'a> fn(&'a Cx<S>, String) -> Running<'a, ()>,
-    pub(crate) count_tokens: for<'a> fn(&'a Cx<S>, Request) -> Running<'a, u64>,
+    pub(crate) complete: for<'a> fn(&'a Cx<S>, CompletionRequest) -> ProviderFuture<'a, Completion>,
+    pub(crate) models: for<'a> fn(&'a Cx<S>) -> ProviderFuture<'a, Vec<ModelInfo>>,
+    pub(crate) pull_model: for<'a> fn(&'a Cx<S>, String) -> ProviderFuture<'a, ()>,
+    pub(crate) count_tokens: for<'a> fn(&'a Cx<S>, CompletionRequest) -> ProviderFuture<'a, u64>,
 }
 
 impl<S: State> ProviderEntry<S> {
     /// Creates the entry.
-    pub const fn of<P: Provider<State = S>>() -> Self {
+    pub const fn for_provider<P: Provider<State = S>>() -> Self {
         Self {
             spec: P::spec,
             complete: |cx, request| Box::pin(P::complete(cx, request)),

@@ -23,7 +23,7 @@ pub fn schema_of<T: JsonSchema>() -> Value {
             object.insert("additionalProperties".to_owned(), closed);
         }
     }
-    tidy(&mut schema);
+    simplify_schema(&mut schema);
     schema
 }
 
@@ -39,7 +39,8 @@ pub fn parse_arguments<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
         return Err(Error::new(ErrorKind::InvalidArguments, text));
     }
     let mut deserializer = serde_json::Deserializer::from_slice(json);
-    let arguments: T = serde_path_to_error::deserialize(&mut deserializer).map_err(wrong)?;
+    let arguments: T =
+        serde_path_to_error::deserialize(&mut deserializer).map_err(invalid_argument_error)?;
     deserializer
         .end()
         .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
@@ -47,7 +48,7 @@ pub fn parse_arguments<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
 }
 
 /// Creates an error that names the invalid argument: `edits[0].line`.
-fn wrong(error: serde_path_to_error::Error<serde_json::Error>) -> Error {
+fn invalid_argument_error(error: serde_path_to_error::Error<serde_json::Error>) -> Error {
     let path = error.path().to_string();
     let text = match path.as_str() {
         "." => error.into_inner().to_string(),
@@ -61,7 +62,7 @@ pub fn object(pairs: Vec<(String, Value)>) -> Map<String, Value> {
     pairs.into_iter().collect()
 }
 
-fn tidy(schema: &mut Value) {
+fn simplify_schema(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
             list_constants(object);
@@ -69,9 +70,9 @@ fn tidy(schema: &mut Value) {
             if object.get("type").is_some_and(|kind| kind != "string") {
                 object.shift_remove("format");
             }
-            object.values_mut().for_each(tidy);
+            object.values_mut().for_each(simplify_schema);
         }
-        Value::Array(items) => items.iter_mut().for_each(tidy),
+        Value::Array(items) => items.iter_mut().for_each(simplify_schema),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }

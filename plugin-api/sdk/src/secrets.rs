@@ -1,6 +1,6 @@
 //! A plugin's own secrets, kept in the system's secret store.
 
-use jaato_types::secret::{self, SecretForgotten, SecretFound, SecretKept, SecretName};
+use jaato_types::secret::{self, SecretDeleteAnswer, SecretGetAnswer, SecretName, SecretSetAnswer};
 use jaato_types::{Error, ErrorKind, Result};
 
 use crate::context::Reporter;
@@ -49,8 +49,8 @@ impl Secrets {
     /// # Errors
     /// As [`Secrets::get`].
     pub async fn get_bytes(&self, name: &str) -> Result<Option<Vec<u8>>> {
-        let (answer, bytes): (SecretFound, _) =
-            self.host.service_for_bytes(secret::GET, &named(name), &[]).await?;
+        let (answer, bytes): (SecretGetAnswer, _) =
+            self.host.service_for_bytes(secret::GET, &secret_name(name), &[]).await?;
         Ok(answer.found.then_some(bytes))
     }
 
@@ -59,12 +59,12 @@ impl Secrets {
     /// # Errors
     /// As [`Secrets::get`]; `limit_reached` if it is too large or there are too many.
     pub async fn set(&self, name: &str, value: impl AsRef<[u8]> + Send) -> Result<()> {
-        let request = named(name);
+        let request = secret_name(name);
         let answer = self.host.service_with_bytes(secret::SET, &request, value.as_ref());
-        answer.await.map(|_: SecretKept| ())
+        answer.await.map(|_: SecretSetAnswer| ())
     }
 }
 
-fn named(name: &str) -> SecretName {
+fn secret_name(name: &str) -> SecretName {
     SecretName { name: name.to_owned(), ..SecretName::default() }
 }

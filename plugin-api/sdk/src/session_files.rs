@@ -4,17 +4,17 @@ use std::marker::PhantomData;
 
 use jaato_types::execution::EnvironmentFacts;
 use jaato_types::files::{
-    FileBegun, FileBytes, FileDelete, FileEdit, FileEdited, FileFacts, FileFind, FileKind,
-    FileNumber, FilePair, FilePath, FileRead, FileReadText, FileSearch, FileText, FileWalk,
-    FileWrite, FolderEntries, FolderList, FolderMake, FoundPage, READ, STAT, SearchedPage, WRITE,
-    WRITE_FINISH, WRITE_PIECE, WRITE_STREAM, WalkedPage,
+    FileBytes, FileDelete, FileEdit, FileEditAnswer, FileFacts, FileFind, FileKind, FilePair,
+    FilePath, FileRead, FileReadText, FileSearch, FileText, FileUploadAnswer, FileUploadRef,
+    FileWalk, FileWrite, FolderEntries, FolderList, FolderMake, FoundPage, READ, STAT,
+    SearchedPage, WRITE, WRITE_FINISH, WRITE_PIECE, WRITE_STREAM, WalkedPage,
 };
 use jaato_types::service::StreamAnswer;
 use jaato_types::{ErrorKind, Result};
 use serde::de::DeserializeOwned;
 
-use crate::context::stream::Stream;
-use crate::context::{Reporter, host_frame};
+use crate::context::stream::ServiceStream;
+use crate::context::{Reporter, host_frame_error};
 
 /// The files of the session, on this machine or in a container. Paths are the same as for commands.
 /// Relative paths start at the environment's working directory. Paths outside of the allowed
@@ -27,14 +27,14 @@ pub struct SessionFiles<'a> {
 pub struct FileUpload {
     host: Reporter,
     file: u64,
-    _stream: Stream,
+    _stream: ServiceStream,
 }
 
 /// The entries of a directory tree, page by page.
 pub type FileTree = SearchPages<WalkedPage>;
 
 /// The results of a search, page by page. Dropping it ends the search.
-pub struct SearchPages<P>(Stream, PhantomData<fn() -> P>);
+pub struct SearchPages<P>(ServiceStream, PhantomData<fn() -> P>);
 
 impl Reporter {
     jaato_types::environment_operations!(methods []);
@@ -94,12 +94,14 @@ impl SessionFiles<'_> {
     /// As [`SessionFiles::write`].
     pub async fn upload(&self, write: FileWrite) -> Result<FileUpload> {
         let begun: serde_json::Value = self.host.service(WRITE_STREAM, &write).await?;
-        let wrong =
-            |error: serde_json::Error| host_frame(jaato_types::FrameError::Json(error.to_string()));
-        let FileBegun { file, .. } = serde::Deserialize::deserialize(&begun).map_err(wrong)?;
+        let wrong = |error: serde_json::Error| {
+            host_frame_error(jaato_types::FrameError::Json(error.to_string()))
+        };
+        let FileUploadAnswer { file, .. } =
+            serde::Deserialize::deserialize(&begun).map_err(wrong)?;
         let StreamAnswer { handle, .. } = serde::Deserialize::deserialize(&begun).map_err(wrong)?;
         let host = self.host.clone();
-        Ok(FileUpload { _stream: Stream::new(host.clone(), handle), host, file })
+        Ok(FileUpload { _stream: ServiceStream::new(host.clone(), handle), host, file })
     }
 }
 
@@ -112,7 +114,7 @@ impl FileUpload {
         self.host
             .service_with_bytes(
                 WRITE_PIECE,
-                &FileNumber { file: self.file, ..FileNumber::default() },
+                &FileUploadRef { file: self.file, ..FileUploadRef::default() },
                 bytes,
             )
             .await
@@ -124,13 +126,13 @@ impl FileUpload {
     /// The reason why the file cannot be moved.
     pub async fn finish(self) -> Result<FileFacts> {
         self.host
-            .service(WRITE_FINISH, &FileNumber { file: self.file, ..FileNumber::default() })
+            .service(WRITE_FINISH, &FileUploadRef { file: self.file, ..FileUploadRef::default() })
             .await
     }
 }
 
-impl<P> From<Stream> for SearchPages<P> {
-    fn from(stream: Stream) -> Self {
+impl<P> From<ServiceStream> for SearchPages<P> {
+    fn from(stream: ServiceStream) -> Self {
         Self(stream, PhantomData)
     }
 }

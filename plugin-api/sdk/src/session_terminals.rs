@@ -5,17 +5,18 @@ use std::time::Duration;
 use jaato_types::Result;
 use jaato_types::process::{ProcessExit, Signal};
 use jaato_types::terminal::{
-    ASK, END, RESIZE, SHOW, SIGNAL, SPAWN, STATE, TerminalAsk, TerminalAsked, TerminalEvent,
-    TerminalNews, TerminalRef, TerminalResize, TerminalScreen, TerminalShown, TerminalSignal,
-    TerminalSpawn, TerminalSpawned, TerminalState, TerminalWrite, TerminalWritten, WRITE,
+    ASK, END, RESIZE, SHOW, SIGNAL, SPAWN, STATE, TerminalAsk, TerminalAskOutcome, TerminalEvent,
+    TerminalRef, TerminalResize, TerminalScreen, TerminalShowAnswer, TerminalSignal, TerminalSpawn,
+    TerminalSpawnAnswer, TerminalState, TerminalUserAction, TerminalWrite, TerminalWriteAnswer,
+    WRITE,
 };
 
 use crate::context::Reporter;
-use crate::context::stream::Stream;
+use crate::context::stream::ServiceStream;
 
 /// An event of a terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TerminalHappened {
+pub enum TerminalUpdate {
     /// The program has printed output: at most 64 KiB, split anywhere.
     Output(Vec<u8>),
     /// The program has ended, and all its output until then has been returned.
@@ -42,10 +43,10 @@ pub struct TerminalControl {
 
 /// The half of a [`SessionTerminal`] that returns its events. Dropping it ends the program and all
 /// its child processes.
-pub struct TerminalStream(Stream);
+pub struct TerminalStream(ServiceStream);
 
 /// The users' actions on the plugin's terminals.
-pub struct TerminalWatch(Stream);
+pub struct TerminalWatch(ServiceStream);
 
 impl Reporter {
     jaato_types::terminal_operations!(methods []);
@@ -56,15 +57,15 @@ impl Reporter {
     /// `not_found` for a program or directory that does not exist; `limit_reached` if too many
     /// programs run; `unknown_operation` if the environment has no terminals.
     pub async fn terminal(&self, spawn: &TerminalSpawn) -> Result<SessionTerminal> {
-        let spawned: TerminalSpawned = self.service(SPAWN, spawn).await?;
-        let TerminalSpawned { terminal: number, pid, handle, .. } = spawned;
-        let events = TerminalStream(Stream::new(self.clone(), handle));
+        let spawned: TerminalSpawnAnswer = self.service(SPAWN, spawn).await?;
+        let TerminalSpawnAnswer { terminal: number, pid, handle, .. } = spawned;
+        let events = TerminalStream(ServiceStream::new(self.clone(), handle));
         Ok(SessionTerminal { control: TerminalControl { host: self.clone(), number, pid }, events })
     }
 }
 
-impl From<Stream> for TerminalWatch {
-    fn from(stream: Stream) -> Self {
+impl From<ServiceStream> for TerminalWatch {
+    fn from(stream: ServiceStream) -> Self {
         Self(stream)
     }
 }
@@ -75,7 +76,7 @@ impl TerminalWatch {
     ///
     /// # Errors
     /// The error that broke the stream; `cancelled` if the call or the instance ended.
-    pub async fn next(&mut self) -> Result<Option<TerminalNews>> {
+    pub async fn next(&mut self) -> Result<Option<TerminalUserAction>> {
         Ok(self.0.next_event().await?.map(|(news, _)| news))
     }
 }
@@ -93,7 +94,7 @@ impl SessionTerminal {
     ///
     /// # Errors
     /// The error that broke the terminal; `cancelled` if the call ended.
-    pub async fn next(&mut self) -> Result<Option<TerminalHappened>> {
+    pub async fn next(&mut self) -> Result<Option<TerminalUpdate>> {
         self.events.next().await
     }
 
@@ -108,11 +109,11 @@ impl TerminalStream {
     ///
     /// # Errors
     /// The error that broke the terminal; `cancelled` if the call ended.
-    pub async fn next(&mut self) -> Result<Option<TerminalHappened>> {
+    pub async fn next(&mut self) -> Result<Option<TerminalUpdate>> {
         while let Some((event, bytes)) = self.0.next_event().await? {
             return Ok(Some(match event {
-                TerminalEvent::Output => TerminalHappened::Output(bytes),
-                TerminalEvent::Exited(exit) => TerminalHappened::Exited(exit),
+                TerminalEvent::Output => TerminalUpdate::Output(bytes),
+                TerminalEvent::Exited(exit) => TerminalUpdate::Exited(exit),
                 // A newer environment may send events that this SDK does not know.
                 TerminalEvent::Unknown => continue,
             }));
@@ -132,7 +133,7 @@ impl TerminalControl {
     ///
     /// # Errors
     /// As [`Reporter::service`].
-    pub async fn show(&self, screen: TerminalScreen, ansi: &str) -> Result<TerminalShown> {
+    pub async fn show(&self, screen: TerminalScreen, ansi: &str) -> Result<TerminalShowAnswer> {
         let screen = TerminalScreen { terminal: self.number, ..screen };
         self.host.service_with_bytes(SHOW, &screen, ansi.as_bytes()).await
     }
@@ -142,7 +143,7 @@ impl TerminalControl {
     ///
     /// # Errors
     /// `io` if the terminal is closed.
-    pub async fn ask(&self, ask: TerminalAsk) -> Result<TerminalAsked> {
+    pub async fn ask(&self, ask: TerminalAsk) -> Result<TerminalAskOutcome> {
         let ask = TerminalAsk { terminal: self.number, ..ask };
         self.host.service(ASK, &ask).await
     }
@@ -169,7 +170,7 @@ impl TerminalControl {
     pub async fn write_within(&self, bytes: &[u8], longest: Duration) -> Result<usize> {
         let wait_ms = Some(u64::try_from(longest.as_millis()).unwrap_or(u64::MAX));
         let terminal = TerminalWrite { terminal: self.number, wait_ms, ..TerminalWrite::default() };
-        let written: TerminalWritten =
+        let written: TerminalWriteAnswer =
             self.host.service_with_bytes(WRITE, &terminal, bytes).await?;
         Ok(usize::try_from(written.bytes).map_or(bytes.len(), |taken| taken.min(bytes.len())))
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jaato_types::Result;
 use jaato_types::process::{
     self, ProcessExit, ProcessFacts, ProcessOutput, ProcessOutputRead, ProcessRef, ProcessSignal,
-    ProcessWait, ProcessWaited, ProcessWrite, Signal, Spawn, Started,
+    ProcessStartAnswer, ProcessWait, ProcessWaitAnswer, ProcessWrite, Signal, Spawn,
 };
 
 use crate::context::Reporter;
@@ -53,7 +53,7 @@ impl Reporter {
     /// # Errors
     /// As [`Reporter::process`]; `limit_reached` if 64 of them run.
     pub async fn start_process(&self, spawn: &Spawn) -> Result<StartedProcess> {
-        let started: Started = self.service(process::START, spawn).await?;
+        let started: ProcessStartAnswer = self.service(process::START, spawn).await?;
         Ok(self.started_process(started.process))
     }
 
@@ -105,7 +105,7 @@ impl StartedProcess {
         let timeout_ms =
             longest.map(|longest| u64::try_from(longest.as_millis()).unwrap_or(u64::MAX));
         let wait = ProcessWait { process: self.number, timeout_ms, ..ProcessWait::default() };
-        let waited: ProcessWaited = self.host.service(process::WAIT, &wait).await?;
+        let waited: ProcessWaitAnswer = self.host.service(process::WAIT, &wait).await?;
         Ok(waited.exit)
     }
 

@@ -2,8 +2,8 @@
 
 use jaato_types::service::FolderAnswer;
 use jaato_types::store::{
-    self, ABSENT, StoreDelete, StoreDeleted, StoreFolder, StoreGet, StoreKeys, StoreList, StoreOf,
-    StoreSet, StoreStored, StoreValue,
+    self, ABSENT, StoreDelete, StoreDeleteAnswer, StoreFolder, StoreGet, StoreKeys, StoreList,
+    StoreOwner, StoreSet, StoreSetAnswer, StoreValue,
 };
 use jaato_types::{Error, ErrorKind, Result};
 use serde::Serialize;
@@ -24,12 +24,12 @@ const UPDATES_MAX: usize = 32;
 #[derive(Clone)]
 pub struct Store {
     host: Reporter,
-    of: StoreOf,
+    of: StoreOwner,
 }
 
 /// The expected current value for a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expected<'a> {
+pub enum ExpectedValue<'a> {
     /// Any value, or none.
     Anything,
     /// No value.
@@ -41,10 +41,10 @@ pub enum Expected<'a> {
 /// A value as bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Stored {
+pub struct StoredBytes {
     /// The value.
     pub bytes: Vec<u8>,
-    /// The SHA-256 of the value in lower-case hex. Use it in [`Expected::Digest`] to replace the
+    /// The SHA-256 of the value in lower-case hex. Use it in [`ExpectedValue::Digest`] to replace the
     /// value.
     pub digest: String,
 }
@@ -60,7 +60,7 @@ impl Reporter {
     /// # }
     /// ```
     pub fn store(&self) -> Store {
-        Store { host: self.clone(), of: StoreOf::Person }
+        Store { host: self.clone(), of: StoreOwner::Person }
     }
 }
 
@@ -68,7 +68,7 @@ impl Store {
     /// Returns access to the plugin's own values for the workspace in which the host was started.
     #[must_use]
     pub fn of_workspace(self) -> Self {
-        Self { of: StoreOf::Workspace, ..self }
+        Self { of: StoreOwner::Workspace, ..self }
     }
 
     /// Reads a JSON value. Returns `None` if the key does not exist.
@@ -77,7 +77,7 @@ impl Store {
     /// As [`Reporter::service`]; `failed` if the stored value has another type.
     pub async fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
         let Some(stored) = self.get_bytes(key).await? else { return Ok(None) };
-        read(key, &stored.bytes).map(Some)
+        read_value(key, &stored.bytes).map(Some)
     }
 
     /// Writes a value as JSON and replaces the previous one.
@@ -85,7 +85,7 @@ impl Store {
     /// # Errors
     /// As [`Store::set_bytes`].
     pub async fn set<T: Serialize + ?Sized>(&self, key: &str, value: &T) -> Result<()> {
-        self.set_bytes(key, write(key, value)?, Expected::Anything).await?;
+        self.set_bytes(key, write_value(key, value)?, ExpectedValue::Anything).await?;
         Ok(())
     }
 
@@ -104,13 +104,13 @@ impl Store {
         for _ in 0..UPDATES_MAX {
             let stored = self.get_bytes(key).await?;
             let digest = stored.as_ref().map(|stored| stored.digest.clone());
-            let before = stored.map(|stored| read(key, &stored.bytes)).transpose()?;
+            let before = stored.map(|stored| read_value(key, &stored.bytes)).transpose()?;
             let (after, bytes) = {
                 let after = change(before);
-                let bytes = write(key, &after)?;
+                let bytes = write_value(key, &after)?;
                 (after, bytes)
             };
-            let expected = digest.as_deref().map_or(Expected::Absent, Expected::Digest);
+            let expected = digest.as_deref().map_or(ExpectedValue::Absent, ExpectedValue::Digest);
             match self.set_bytes(key, bytes, expected).await {
                 Ok(_) => return Ok(after),
                 Err(error) if error.kind == ErrorKind::Conflict => {}
@@ -125,12 +125,12 @@ impl Store {
     ///
     /// # Errors
     /// As [`Reporter::service`]; `io` if the value is damaged.
-    pub async fn get_bytes(&self, key: &str) -> Result<Option<Stored>> {
+    pub async fn get_bytes(&self, key: &str) -> Result<Option<StoredBytes>> {
         let request = StoreGet { key: key.to_owned(), of: self.of, ..StoreGet::default() };
         let (answer, bytes): (StoreValue, _) =
             self.host.service_for_bytes(store::GET, &request, &[]).await?;
         let digest = answer.digest.unwrap_or_default();
-        Ok(answer.found.then_some(Stored { bytes, digest }))
+        Ok(answer.found.then_some(StoredBytes { bytes, digest }))
     }
 
     /// Writes bytes if the current value is the expected one, and returns their digest.
@@ -143,11 +143,11 @@ impl Store {
         &self,
         key: &str,
         value: impl AsRef<[u8]> + Send,
-        expected: Expected<'_>,
+        expected: ExpectedValue<'_>,
     ) -> Result<String> {
-        let (key, expected) = (key.to_owned(), expected.word());
+        let (key, expected) = (key.to_owned(), expected.to_wire());
         let request = StoreSet { key, of: self.of, expected, ..StoreSet::default() };
-        let answer: StoreStored =
+        let answer: StoreSetAnswer =
             self.host.service_with_bytes(store::SET, &request, value.as_ref()).await?;
         Ok(answer.digest)
     }
@@ -157,17 +157,17 @@ impl Store {
     /// # Errors
     /// As [`Reporter::service`].
     pub async fn delete(&self, key: &str) -> Result<bool> {
-        self.delete_expected(key, Expected::Anything).await
+        self.delete_expected(key, ExpectedValue::Anything).await
     }
 
     /// Deletes a value if it is the expected one.
     ///
     /// # Errors
     /// As [`Reporter::service`]; `conflict` if the current value is not the expected one.
-    pub async fn delete_expected(&self, key: &str, expected: Expected<'_>) -> Result<bool> {
-        let (key, expected) = (key.to_owned(), expected.word());
+    pub async fn delete_expected(&self, key: &str, expected: ExpectedValue<'_>) -> Result<bool> {
+        let (key, expected) = (key.to_owned(), expected.to_wire());
         let request = StoreDelete { key, of: self.of, expected, ..StoreDelete::default() };
-        let answer: StoreDeleted = self.host.service(store::DELETE, &request).await?;
+        let answer: StoreDeleteAnswer = self.host.service(store::DELETE, &request).await?;
         Ok(answer.deleted)
     }
 
@@ -192,9 +192,9 @@ impl Store {
     }
 }
 
-impl Expected<'_> {
+impl ExpectedValue<'_> {
     /// Returns the word for the expected value in a request.
-    fn word(self) -> Option<String> {
+    fn to_wire(self) -> Option<String> {
         match self {
             Self::Anything => None,
             Self::Absent => Some(ABSENT.to_owned()),
@@ -203,13 +203,13 @@ impl Expected<'_> {
     }
 }
 
-fn read<T: DeserializeOwned>(key: &str, bytes: &[u8]) -> Result<T> {
+fn read_value<T: DeserializeOwned>(key: &str, bytes: &[u8]) -> Result<T> {
     serde_json::from_slice(bytes).map_err(|error| {
         Error::failed(format!("the stored value of `{key}` is of another shape: {error}"))
     })
 }
 
-fn write<T: Serialize + ?Sized>(key: &str, value: &T) -> Result<Vec<u8>> {
+fn write_value<T: Serialize + ?Sized>(key: &str, value: &T) -> Result<Vec<u8>> {
     serde_json::to_vec(value).map_err(|error| {
         Error::failed(format!("the value of `{key}` cannot be written as JSON: {error}"))
     })

@@ -4,7 +4,7 @@ use std::future::{Future, ready};
 use std::pin::Pin;
 
 use jaato_types::hooks::Preview;
-use jaato_types::{ConditionAnswer, Deciding, Error, ErrorKind, Output, Result, ToolSpec};
+use jaato_types::{ConditionAnswer, ConditionDecision, Error, ErrorKind, Output, Result, ToolSpec};
 
 use crate::context::{Cx, Reporter};
 use crate::state::State;
@@ -71,7 +71,7 @@ pub trait Tool: ToolInput {
     /// # Errors
     /// If it fails, the tool is not offered, and the host tells the user why.
     fn available_if(_cx: &Cx<Self::State>) -> impl Future<Output = Result<ConditionAnswer>> + Send {
-        ready(Err(unanswered::<Self>("available_if")))
+        ready(Err(missing_method_error::<Self>("available_if")))
     }
 
     /// Decides whether the tool runs automatically, and with which arguments. The host calls it
@@ -81,7 +81,7 @@ pub trait Tool: ToolInput {
     /// # Errors
     /// If it fails, the tool does not run, and the host tells the user why.
     fn run_if(_cx: &Cx<Self::State>) -> impl Future<Output = Result<ConditionAnswer>> + Send {
-        ready(Err(unanswered::<Self>("run_if")))
+        ready(Err(missing_method_error::<Self>("run_if")))
     }
 
     /// Previews the changes of the call for the permission prompt, within 1 s. The host calls it
@@ -90,7 +90,7 @@ pub trait Tool: ToolInput {
     /// # Errors
     /// If it fails, the prompt appears without a preview.
     fn preview(self, _cx: &Cx<Self::State>) -> impl Future<Output = Result<Preview>> + Send {
-        ready(Err(unanswered::<Self>("preview")))
+        ready(Err(missing_method_error::<Self>("preview")))
     }
 }
 
@@ -110,7 +110,7 @@ pub trait SyncTool: ToolInput {
     /// # Errors
     /// As for [`Tool::available_if`].
     fn available_if(_state: &Self::State, _host: &Reporter) -> Result<ConditionAnswer> {
-        Err(unanswered::<Self>("available_if"))
+        Err(missing_method_error::<Self>("available_if"))
     }
 
     /// Like [`Tool::run_if`], but may block.
@@ -118,7 +118,7 @@ pub trait SyncTool: ToolInput {
     /// # Errors
     /// As for [`Tool::run_if`].
     fn run_if(_state: &Self::State, _host: &Reporter) -> Result<ConditionAnswer> {
-        Err(unanswered::<Self>("run_if"))
+        Err(missing_method_error::<Self>("run_if"))
     }
 
     /// Like [`Tool::preview`], but may block.
@@ -126,12 +126,12 @@ pub trait SyncTool: ToolInput {
     /// # Errors
     /// As for [`Tool::preview`].
     fn preview(self, _state: &Self::State, _host: &Reporter) -> Result<Preview> {
-        Err(unanswered::<Self>("preview"))
+        Err(missing_method_error::<Self>("preview"))
     }
 }
 
 /// Returns the error for a spec with `asked` or `previews` whose method is missing.
-fn unanswered<T: ToolInput>(method: &str) -> Error {
+fn missing_method_error<T: ToolInput>(method: &str) -> Error {
     let word = if method == "preview" { "previews" } else { "asked" };
     let text = format!(
         "the tool `{}` declares `{word}` but does not implement `{method}`",
@@ -163,15 +163,16 @@ macro_rules! sync_tool {
     };
 }
 
-type Running<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+type ToolFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
 /// The SDK's access to one tool. It is typed by the plugin's state, so that a tool with another
 /// state does not compile.
 pub struct ToolEntry<S: State> {
     pub(crate) spec: fn() -> ToolSpec,
-    pub(crate) call: for<'a> fn(&'a Cx<S>, &'a [u8]) -> Running<'a, Output>,
-    pub(crate) condition: for<'a> fn(&'a Cx<S>, Deciding) -> Running<'a, ConditionAnswer>,
-    pub(crate) preview: for<'a> fn(&'a Cx<S>, &'a [u8]) -> Running<'a, Preview>,
+    pub(crate) call: for<'a> fn(&'a Cx<S>, &'a [u8]) -> ToolFuture<'a, Output>,
+    pub(crate) condition:
+        for<'a> fn(&'a Cx<S>, ConditionDecision) -> ToolFuture<'a, ConditionAnswer>,
+    pub(crate) preview: for<'a> fn(&'a Cx<S>, &'a [u8]) -> ToolFuture<'a, Preview>,
 }
 
 impl<S: State> ToolEntry<S> {
@@ -189,7 +190,7 @@ impl<S: State> ToolEntry<S> {
 }
 
 /// Parses arguments. The error names the tool.
-fn parsed<T: ToolInput>(arguments: &[u8]) -> Result<T> {
+fn parse_tool_arguments<T: ToolInput>(arguments: &[u8]) -> Result<T> {
     T::parse(arguments).map_err(|error| match error.kind {
         ErrorKind::InvalidArguments => {
             let message = format!("the arguments of `{}`: {}", T::spec().name, error.message);
@@ -199,51 +200,54 @@ fn parsed<T: ToolInput>(arguments: &[u8]) -> Result<T> {
     })
 }
 
-fn call<'a, T: Tool>(cx: &'a Cx<T::State>, arguments: &'a [u8]) -> Running<'a, Output> {
-    Box::pin(async move { parsed::<T>(arguments)?.call(cx).await })
+fn call<'a, T: Tool>(cx: &'a Cx<T::State>, arguments: &'a [u8]) -> ToolFuture<'a, Output> {
+    Box::pin(async move { parse_tool_arguments::<T>(arguments)?.call(cx).await })
 }
 
-fn call_sync<'a, T: SyncTool>(cx: &'a Cx<T::State>, arguments: &'a [u8]) -> Running<'a, Output> {
+fn call_sync<'a, T: SyncTool>(cx: &'a Cx<T::State>, arguments: &'a [u8]) -> ToolFuture<'a, Output> {
     Box::pin(async move {
-        let tool = parsed::<T>(arguments)?;
+        let tool = parse_tool_arguments::<T>(arguments)?;
         let state = cx.shared_state();
         cx.blocking(move |host| tool.call(&state, host)).await?
     })
 }
 
-fn preview<'a, T: Tool>(cx: &'a Cx<T::State>, arguments: &'a [u8]) -> Running<'a, Preview> {
-    Box::pin(async move { parsed::<T>(arguments)?.preview(cx).await })
+fn preview<'a, T: Tool>(cx: &'a Cx<T::State>, arguments: &'a [u8]) -> ToolFuture<'a, Preview> {
+    Box::pin(async move { parse_tool_arguments::<T>(arguments)?.preview(cx).await })
 }
 
 fn preview_sync<'a, T: SyncTool>(
     cx: &'a Cx<T::State>,
     arguments: &'a [u8],
-) -> Running<'a, Preview> {
+) -> ToolFuture<'a, Preview> {
     Box::pin(async move {
-        let tool = parsed::<T>(arguments)?;
+        let tool = parse_tool_arguments::<T>(arguments)?;
         let state = cx.shared_state();
         cx.blocking(move |host| tool.preview(&state, host)).await?
     })
 }
 
-fn condition<T: Tool>(cx: &Cx<T::State>, deciding: Deciding) -> Running<'_, ConditionAnswer> {
+fn condition<T: Tool>(
+    cx: &Cx<T::State>,
+    deciding: ConditionDecision,
+) -> ToolFuture<'_, ConditionAnswer> {
     match deciding {
-        Deciding::Available => Box::pin(T::available_if(cx)),
-        Deciding::Run => Box::pin(T::run_if(cx)),
-        Deciding::Unknown => Box::pin(ready(Ok(ConditionAnswer::no()))),
+        ConditionDecision::Available => Box::pin(T::available_if(cx)),
+        ConditionDecision::Run => Box::pin(T::run_if(cx)),
+        ConditionDecision::Unknown => Box::pin(ready(Ok(ConditionAnswer::no()))),
     }
 }
 
 fn condition_sync<T: SyncTool>(
     cx: &Cx<T::State>,
-    deciding: Deciding,
-) -> Running<'_, ConditionAnswer> {
+    deciding: ConditionDecision,
+) -> ToolFuture<'_, ConditionAnswer> {
     Box::pin(async move {
         let state = cx.shared_state();
         let work = move |host: &Reporter| match deciding {
-            Deciding::Available => T::available_if(&state, host),
-            Deciding::Run => T::run_if(&state, host),
-            Deciding::Unknown => Ok(ConditionAnswer::no()),
+            ConditionDecision::Available => T::available_if(&state, host),
+            ConditionDecision::Run => T::run_if(&state, host),
+            ConditionDecision::Unknown => Ok(ConditionAnswer::no()),
         };
         cx.blocking(work).await?
     })

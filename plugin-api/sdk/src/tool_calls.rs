@@ -1,7 +1,7 @@
 //! Calls of other tools, and detached tasks.
 
 use jaato_types::tasks::{
-    TaskCancel, TaskFacts, TaskRead, TaskReadAnswer, TaskStart, TaskStarted, TasksAnswer,
+    TaskCancel, TaskFacts, TaskRead, TaskReadAnswer, TaskStart, TaskStartAnswer, TasksAnswer,
 };
 use jaato_types::tool_calls::{TOOLS_CALL, ToolsCall, ToolsCallAnswer};
 use jaato_types::tools_list::{ToolFacts, ToolsListAnswer};

@@ -40,12 +40,12 @@ mod schema;
 mod skip;
 
 pub use fake::{
-    FakeRunningCall, FakeClockMode, EXECUTOR_THREAD, FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeInstance,
-    FakeStream, FinishedCall, Live, LogLine, PIECE_BYTES_MAX, POOL_THREAD, FakeServiceReply, ServiceRequest,
-    PluginUnderTest,
+    EXECUTOR_THREAD, FakeClockMode, FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeInstance,
+    FakeRunningCall, FakeServiceReply, FakeStream, FinishedCall, LiveObjectCounts, LogLine,
+    PIECE_BYTES_MAX, POOL_THREAD, PluginUnderTest, ServiceRequest,
 };
-pub use jaato_objects::{Hidden, HiddenValue, ObjectEnvironment};
+pub use jaato_objects::{HiddenValue, HiddenValues, ObjectEnvironment};
 pub use jaato_plugin_sdk::__private::Module;
-pub use jaato_types::Kind;
+pub use jaato_types::PluginKind;
 pub use schema::check_arguments;
 pub use skip::skip;

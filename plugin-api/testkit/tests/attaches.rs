@@ -7,8 +7,8 @@ mod attaches;
 // `tool!` expects it at the crate root, where a plugin has it and this test does not.
 use attaches::__jaato;
 use jaato_plugin_testkit::FakeHost;
-use jaato_types::service::{ATTACH, Attach};
-use jaato_types::{Data, ErrorKind, Frame, Output, Result};
+use jaato_types::service::{ATTACH, AttachRequest};
+use jaato_types::{DataPart, ErrorKind, Frame, Output, Result};
 use serde_json::json;
 
 jaato_plugin_testkit::conformance!(crate::attaches: tool);
@@ -28,7 +28,7 @@ fn what_a_tool_attaches_stands_beside_its_answer_in_order() {
     let left = draw("left").unwrap();
     assert_eq!(
         left.attachments,
-        [Data::blob("image/png", output.attachments[0].blob_id().unwrap())]
+        [DataPart::blob("image/png", output.attachments[0].blob_id().unwrap())]
     );
     assert_eq!(draw("large").unwrap().attachments.len(), 1);
 }
@@ -52,7 +52,8 @@ fn what_no_host_takes_the_fake_one_refuses_too() {
 fn nothing_but_a_tool_call_has_attachments() {
     let host = FakeHost::new(__jaato::MODULE);
     let blob = "0".repeat(64);
-    let request = Attach { mime_type: "image/png".to_owned(), blob, ..Attach::default() };
+    let request =
+        AttachRequest { mime_type: "image/png".to_owned(), blob, ..AttachRequest::default() };
     // The sdk offers attachments only in tool calls, so this test uses a bare context.
     let request = Frame::write(&request).unwrap();
     let call = host.start_body(move |context| context.service(ATTACH.into(), request.into()));

@@ -7,7 +7,7 @@ mod awaits;
 // The macros expect it at the root of a plugin's crate.
 use awaits::__jaato;
 use jaato_plugin_testkit::FakeHost;
-use jaato_types::{Condition, ConditionAnswer, Deciding, ErrorKind};
+use jaato_types::{Condition, ConditionAnswer, ConditionDecision, ErrorKind};
 use serde_json::json;
 
 jaato_plugin_testkit::conformance!(crate: tool);
@@ -16,12 +16,12 @@ jaato_plugin_testkit::conformance!(crate: tool);
 fn a_tool_is_asked_for_its_conditions() {
     let host = FakeHost::new(__jaato::MODULE);
     let instance = host.instance().unwrap();
-    let offered = instance.condition("warn_of_weight", Deciding::Available).unwrap();
+    let offered = instance.condition("warn_of_weight", ConditionDecision::Available).unwrap();
     let no = ConditionAnswer::no().because("it comes by itself when the boat is full");
     assert_eq!(offered, no);
-    let runs = instance.condition("warn_of_weight", Deciding::Run).unwrap();
+    let runs = instance.condition("warn_of_weight", ConditionDecision::Run).unwrap();
     assert_eq!(runs, ConditionAnswer::yes().with_arguments(json!({ "over": 2 })));
-    let unknown = instance.condition("warn_of_weight", Deciding::Unknown).unwrap();
+    let unknown = instance.condition("warn_of_weight", ConditionDecision::Unknown).unwrap();
     assert_eq!(unknown, ConditionAnswer::no());
     let done = instance.call("warn_of_weight", json!({ "over": 2 })).unwrap();
     assert_eq!(done.content["was_asked"], true);
@@ -31,13 +31,13 @@ fn a_tool_is_asked_for_its_conditions() {
 fn what_promises_no_answer_says_so() {
     let host = FakeHost::new(__jaato::MODULE);
     let instance = host.instance().unwrap();
-    let error = instance.condition("fry_fish", Deciding::Available).unwrap_err();
+    let error = instance.condition("fry_fish", ConditionDecision::Available).unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);
     assert_eq!(
         error.message,
         "the tool `fry_fish` declares `asked` but does not implement `available_if`"
     );
-    let error = instance.condition("no_such", Deciding::Run).unwrap_err();
+    let error = instance.condition("no_such", ConditionDecision::Run).unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownTool);
 }
 

@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
-use jaato_plugin_testkit::conformance::{ConformanceCheck, ConformanceSuite, gc, plugin, provider, tool};
-use jaato_plugin_testkit::{FakeHost, Kind, Module};
+use jaato_plugin_testkit::conformance::{
+    ConformanceCheck, ConformanceSuite, gc, plugin, provider, tool,
+};
+use jaato_plugin_testkit::{FakeHost, Module, PluginKind};
 
 /// Defines a plugin in its own module. (`export_plugin!` exports a symbol that a binary can have
 /// only once, so these plugins use the parts of that macro.)
@@ -25,8 +27,8 @@ macro_rules! plugin {
                 private::Definition {
                     wants_tools: !tools.is_empty(),
                     tools,
-                    provider: [$(private::ProviderEntry::of::<$provider>())?].into_iter().next(),
-                    gc: [$(private::GcEntry::of::<$gc>())?].into_iter().next(),
+                    provider: [$(private::ProviderEntry::for_provider::<$provider>())?].into_iter().next(),
+                    gc: [$(private::GcEntry::for_gc::<$gc>())?].into_iter().next(),
                     environment: None,
                     hook: None,
                     is_dynamic: false,
@@ -58,8 +60,13 @@ fn fails_soon(module: Module, check: ConformanceCheck, expected: &str) {
 }
 
 #[track_caller]
-fn fails_on(module: Module, prepare: fn(FakeHost) -> FakeHost, check: ConformanceCheck, expected: &str) {
-    let kinds = [Kind::Tool, Kind::Provider, Kind::Gc];
+fn fails_on(
+    module: Module,
+    prepare: fn(FakeHost) -> FakeHost,
+    check: ConformanceCheck,
+    expected: &str,
+) {
+    let kinds = [PluginKind::Tool, PluginKind::Provider, PluginKind::Gc];
     let suite = ConformanceSuite::of(module, &kinds).with_host(prepare).with_all_examples();
     match suite.run(check) {
         Err(text) => assert!(text.contains(expected), "{text}"),
@@ -223,7 +230,7 @@ mod liar {
             }
         }
 
-        async fn complete(cx: &Cx, _request: Request) -> Result<Completion> {
+        async fn complete(cx: &Cx, _request: CompletionRequest) -> Result<Completion> {
             cx.emit(&Delta::text("yes"));
             let parts = vec![Part::text("no")];
             Ok(Completion::new(parts, FinishReason::Stop, Usage::default()))
@@ -246,7 +253,7 @@ mod liar {
 fn a_manifest_that_claims_too_much_is_found() {
     let check = plugin::the_description_agrees_with_the_manifest;
     fails(shared::module(), check, "kind Provider: named in the manifest true, described false");
-    let suite = ConformanceSuite::of(shared::module(), &[Kind::Tool]);
+    let suite = ConformanceSuite::of(shared::module(), &[PluginKind::Tool]);
     let text = suite.run(plugin::the_manifest_names_these_kinds).unwrap_err();
     assert!(text.contains("its suite {Tool}"), "{text}");
 }
@@ -328,7 +335,7 @@ mod braggarts {
                 spec_with(&["temperature", "humour"])
             }
 
-            async fn complete(cx: &Cx, _request: Request) -> Result<Completion> {
+            async fn complete(cx: &Cx, _request: CompletionRequest) -> Result<Completion> {
                 hello(cx)
             }
         }
@@ -348,7 +355,7 @@ mod braggarts {
                 spec_with(&["seed", "stream"])
             }
 
-            async fn complete(cx: &Cx, request: Request) -> Result<Completion> {
+            async fn complete(cx: &Cx, request: CompletionRequest) -> Result<Completion> {
                 // Without streaming, deltas are optional.
                 if request.options.stream == Some(false) {
                     let parts = vec![Part::text("hello")];
@@ -375,7 +382,7 @@ mod braggarts {
                 spec_with(&[])
             }
 
-            async fn complete(cx: &Cx, request: Request) -> Result<Completion> {
+            async fn complete(cx: &Cx, request: CompletionRequest) -> Result<Completion> {
                 let parts = request.messages.iter().flat_map(|message| &message.parts);
                 for part in parts {
                     assert!(!matches!(part, Part::Opaque(_)), "what is this?");
@@ -393,7 +400,7 @@ fn options_that_are_listed_and_not_there_are_found() {
     let check = provider::listed_options_are_taken;
     fails(braggarts::unknown::module(), check, "the unknown option `humour`");
     fails(braggarts::refused::module(), check, "the option `seed` is listed but refused");
-    let suite = ConformanceSuite::of(braggarts::clumsy::module(), &[Kind::Provider]);
+    let suite = ConformanceSuite::of(braggarts::clumsy::module(), &[PluginKind::Provider]);
     assert_eq!(suite.run(check), Ok(()), "who lists nothing is asked for nothing");
 }
 

@@ -5,14 +5,15 @@
 use std::time::Duration;
 
 use jaato_plugin_engine::testing::{
-    BLOB_CHECKS, Body, CallUnderTest, Check, Ended, HostUnderTest, PROCESS_CHECKS, SECRET_CHECKS,
-    STORE_CHECKS,
+    BLOB_CHECKS, CallBody, CallResults, CallUnderTest, HostCheck, HostUnderTest, PROCESS_CHECKS,
+    SECRET_CHECKS, STORE_CHECKS,
 };
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::service::SessionFacts;
 use jaato_plugin_testkit::{
-    FakeRunningCall, FakeClockMode, EXECUTOR_THREAD, FakeHost, FakeStream, Live, POOL_THREAD, FakeServiceReply,
+    EXECUTOR_THREAD, FakeClockMode, FakeHost, FakeRunningCall, FakeServiceReply, FakeStream,
+    LiveObjectCounts, POOL_THREAD,
 };
 use parking_lot::Mutex;
 
@@ -34,7 +35,7 @@ impl State for Diary {
         home.spawn(async move {
             // Runs until the instance is closed.
             while host.sleep(Duration::from_secs(60)).await.is_ok() {
-                host.log(Level::Debug, "a minute has passed");
+                host.log(LogLevel::Debug, "a minute has passed");
             }
         });
         Ok(Self(Mutex::new(lines)))
@@ -215,7 +216,11 @@ fn all_that_was_emitted_before_an_answer_is_there() {
 fn a_stream_comes_in_the_pieces_that_the_test_makes() {
     let host = host().with_service("moon", |request| {
         assert_eq!(request.json, json!({ "side": "far" }));
-        Ok(FakeServiceReply::Stream(FakeStream::of(["a".to_owned(), "bc".to_owned(), "x".repeat(70_000)])))
+        Ok(FakeServiceReply::Stream(FakeStream::of([
+            "a".to_owned(),
+            "bc".to_owned(),
+            "x".repeat(70_000),
+        ])))
     });
     assert_eq!(act(&host, "read").unwrap(), json!([1, 2, 65_536, 4_464]));
     assert_eq!(host.service_requests().len(), 1);
@@ -314,17 +319,17 @@ fn after_the_close_nothing_is_held_unless_it_is_leaked() {
     let instance = host.create(None).unwrap();
     let call = instance.start("act", json!({ "what": "sleep" })).unwrap();
     call.settle().unwrap();
-    assert_ne!(host.live(), Live::default());
+    assert_ne!(host.live(), LiveObjectCounts::default());
     instance.close().unwrap();
     host.settle().unwrap();
     assert_eq!(call.wait().result.unwrap_err().kind, ErrorKind::Cancelled);
-    assert_eq!(host.live(), Live::default());
+    assert_eq!(host.live(), LiveObjectCounts::default());
 
     let instance = host.create(None).unwrap();
     instance.call("act", json!({ "what": "forget" })).unwrap();
     instance.close().unwrap();
     host.settle().unwrap();
-    assert_eq!(host.live(), Live { contexts: 1, ..Live::default() });
+    assert_eq!(host.live(), LiveObjectCounts { contexts: 1, ..LiveObjectCounts::default() });
 }
 
 #[test]
@@ -343,7 +348,7 @@ fn background_work_runs_until_the_close() {
 struct UnderTest<'a>(&'a FakeHost);
 
 impl HostUnderTest for UnderTest<'_> {
-    fn start(&self, body: Body) -> Box<dyn CallUnderTest> {
+    fn start(&self, body: CallBody) -> Box<dyn CallUnderTest> {
         Box::new(CallOfFake(self.0.start_body(body)))
     }
 }
@@ -355,20 +360,20 @@ impl CallUnderTest for CallOfFake {
         self.0.cancel();
     }
 
-    fn wait(self: Box<Self>) -> Ended {
+    fn wait(self: Box<Self>) -> CallResults {
         // The checks of services emit nothing.
-        Ended::new(Vec::new(), self.0.wait().result)
+        CallResults::new(Vec::new(), self.0.wait().result)
     }
 }
 
 /// Runs checks of a host, each on a fresh one that holds nothing afterwards.
-fn passes(checks: &[(&str, Check)], host: impl Fn() -> FakeHost) {
+fn passes(checks: &[(&str, HostCheck)], host: impl Fn() -> FakeHost) {
     for (name, check) in checks {
         eprintln!("{name}");
         let host = host();
         check(&UnderTest(&host));
         host.settle().unwrap();
-        assert_eq!(host.live(), Live::default(), "{name}");
+        assert_eq!(host.live(), LiveObjectCounts::default(), "{name}");
     }
 }
 

@@ -81,7 +81,10 @@ fn a_factory_makes_what_it_describes() {
     let create = to(ResourceAction::Create, 0);
     let made: ResourceSet = serde_json::from_value(ask(instance, create).unwrap()).unwrap();
     assert_eq!((made.name.as_str(), made.number), ("a", 1));
-    assert!(host.service_requests().iter().all(|it| it.operation != SET), "the host registers it itself");
+    assert!(
+        host.service_requests().iter().all(|it| it.operation != SET),
+        "the host registers it itself"
+    );
 }
 
 #[test]

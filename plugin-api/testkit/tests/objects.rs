@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::object_environment::{
-    Hidden, IntoObjects, Matching, ObjectsAdd, ObjectsClear,
+    HiddenData, IntoObjects, ItemMatcher, ObjectsAdd, ObjectsClear,
 };
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_testkit::{FakeHost, HiddenValue};
@@ -15,7 +15,7 @@ struct Found {
 
 impl IntoObjects for Found {
     fn into_objects(self) -> Result<ObjectsAdd> {
-        ObjectsAdd::of([json!({ "animal": self.animal })], json!({}))
+        ObjectsAdd::from_objects([json!({ "animal": self.animal })], json!({}))
     }
 }
 
@@ -34,7 +34,7 @@ impl Tool for Find {
         let found = Found { animal: self.animal.clone() };
         let references = cx.objects().result(found).await?.references;
         let before = cx.objects().hidden("last").await?;
-        cx.objects().set_hidden("last", Some(Hidden::Json(json!(self.animal)))).await?;
+        cx.objects().set_hidden("last", Some(HiddenData::Json(json!(self.animal)))).await?;
         let before = before.map(|it| format!("{it:?}"));
         Ok(Output::json(json!({ "references": references, "before": before })))
     }
@@ -50,7 +50,7 @@ impl Tool for Forget {
     async fn call(self, cx: &Cx) -> Result<Output> {
         let objects = cx.objects();
         let changed = objects.remove(Some("find"), None).await?.matched;
-        let none = || Matching::key("no", Value::Null);
+        let none = || ItemMatcher::key("no", Value::Null);
         let no_object = objects.append(Some("find"), none(), [json!("a text")]).await;
         assert_eq!(no_object.unwrap_err().kind, ErrorKind::InvalidArguments);
         let toad = [json!({ "animal": "toad" })];

@@ -5,13 +5,13 @@
 mod paints;
 
 use jaato_plugin_testkit::FakeHost;
-use jaato_types::{Delta, Message, Part, Request, RequestOptions};
+use jaato_types::{CompletionRequest, Delta, Message, Part, RequestOptions};
 
 jaato_plugin_testkit::conformance!(crate::paints: provider);
 
-fn request(messages: Vec<Message>) -> Request {
+fn request(messages: Vec<Message>) -> CompletionRequest {
     let options = RequestOptions::default();
-    let mut request = Request::new("canvas", messages);
+    let mut request = CompletionRequest::new("canvas", messages);
     request.options = options;
     request
 }

@@ -8,7 +8,8 @@ use std::fs;
 
 use jaato_plugin_testkit::{FakeHost, FinishedCall};
 use jaato_types::{
-    Completion, Delta, Error, ErrorKind, FinishReason, Message, Part, Request, ToolCall, Usage,
+    Completion, CompletionRequest, Delta, Error, ErrorKind, FinishReason, Message, Part, ToolCall,
+    Usage,
 };
 use serde_json::{Value, json};
 
@@ -28,8 +29,8 @@ fn play(script: &Value) -> (FakeHost, tempfile::TempDir) {
     (host.with_config(json!({ "script": path })), folder)
 }
 
-fn request(prompt: &str) -> Request {
-    let mut request = Request::new("test", vec![Message::user(prompt)]);
+fn request(prompt: &str) -> CompletionRequest {
+    let mut request = CompletionRequest::new("test", vec![Message::user(prompt)]);
     request.system = "Be brief.".into();
     request
 }

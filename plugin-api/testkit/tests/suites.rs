@@ -124,7 +124,7 @@ impl Provider for Parrot {
         }
     }
 
-    async fn complete(cx: &Cx<Shelf>, request: Request) -> Result<Completion> {
+    async fn complete(cx: &Cx<Shelf>, request: CompletionRequest) -> Result<Completion> {
         let text = request.messages.last().map(Message::text).unwrap_or_default();
         for word in text.split_inclusive(' ') {
             cx.sleep(Duration::from_millis(10)).await?;

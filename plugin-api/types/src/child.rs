@@ -6,18 +6,18 @@ use crate::{Error, Outcome, ToolName, Usage};
 
 crate::operations::service_operations! { $ child_operations, Some("session.open"), answered;
     /// Opens a child session.
-    open SESSION_OPEN "session.open": ChildOpen => ChildOpened;
+    open SESSION_OPEN "session.open": ChildOpen => OpenedChild;
     /// Sends a message to a child session. It starts a turn, or joins the running one.
-    send SESSION_SEND "session.send": ChildSend => ChildDone;
+    send SESSION_SEND "session.send": ChildSend => ChildEmptyAnswer;
     /// Waits until a child session has no running turn.
     wait SESSION_WAIT "session.wait": ChildWait => ChildState;
-    /// Follows the events of a child session. Each frame is an `Envelope`.
+    /// Follows the events of a child session. Each frame is an `EventEnvelope`.
     events SESSION_EVENTS "session.events": ChildRef => StreamAnswer + stream;
     /// Cancels the running turn of a child session.
-    cancel SESSION_CANCEL "session.cancel": ChildRef => ChildDone;
+    cancel SESSION_CANCEL "session.cancel": ChildRef => ChildEmptyAnswer;
     /// Closes a child session. A child also closes when the call or the instance that opened it
     /// ends.
-    close SESSION_CLOSE "session.close": ChildRef => ChildDone;
+    close SESSION_CLOSE "session.close": ChildRef => ChildEmptyAnswer;
 }
 
 /// The maximum nesting depth of child sessions.
@@ -51,13 +51,13 @@ pub struct ChildOpen {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps_max: Option<u32>,
     /// How the child gets the objects of its opener's tools.
-    pub objects: ObjectsLent,
+    pub objects: ObjectSharing,
 }
 
 /// How a child gets its opener's objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ObjectsLent {
+pub enum ObjectSharing {
     /// Both sessions share the objects: each sees what the other adds.
     Share,
     /// The child gets a copy.
@@ -72,7 +72,7 @@ pub enum ObjectsLent {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct ChildOpened {
+pub struct OpenedChild {
     /// The number by which the opener refers to the child.
     pub session: u64,
     /// The session id in events and in the ledger.
@@ -114,7 +114,7 @@ pub struct ChildWait {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct ChildDone {}
+pub struct ChildEmptyAnswer {}
 
 /// The state of a child.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -150,7 +150,7 @@ pub struct ChildTurn {
     pub error: Option<Error>,
 }
 
-crate::operations::made_by_host!(ChildOpened(session: u64, session_id: impl Into<String>, model: impl Into<String>));
+crate::operations::made_by_host!(OpenedChild(session: u64, session_id: impl Into<String>, model: impl Into<String>));
 
 impl ChildTurn {
     /// Creates the outcome of a turn. Only the host needs this.

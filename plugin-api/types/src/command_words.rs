@@ -54,7 +54,7 @@ impl WordChoice {
 
 impl WordChoices {
     /// Creates choices without descriptions.
-    pub fn of<T: Into<String>>(words: impl IntoIterator<Item = T>) -> Self {
+    pub fn from_words<T: Into<String>>(words: impl IntoIterator<Item = T>) -> Self {
         let choices = words.into_iter().map(|word| WordChoice::new(word, "")).collect();
         Self { choices }
     }

@@ -10,10 +10,10 @@ use crate::work_plan::WorkPlan;
 use crate::{Message, Part, Price, ToolCall, ToolName, ToolSpec};
 
 /// One request to a model. It is complete, because providers are stateless. The host creates it; a
-/// test begins with [`Request::new`].
+/// test begins with [`CompletionRequest::new`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Request {
+pub struct CompletionRequest {
     /// Version of this format.
     pub v: u32,
     /// The model, without its provider: `qwen2.5-coder-1.5b`.
@@ -32,7 +32,7 @@ pub struct Request {
     pub options: RequestOptions,
 }
 
-impl Request {
+impl CompletionRequest {
     /// The version that this crate writes.
     pub const VERSION: u32 = 1;
 

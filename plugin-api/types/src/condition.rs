@@ -153,7 +153,7 @@ impl Offer {
 /// The decision that depends on a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Deciding {
+pub enum ConditionDecision {
     /// Whether the tool is available.
     Available,
     /// Whether the tool runs automatically.
@@ -170,12 +170,12 @@ pub struct ConditionRequest {
     /// The tool.
     pub tool: ToolName,
     /// The decision that depends on the condition.
-    pub deciding: Deciding,
+    pub deciding: ConditionDecision,
 }
 
 impl ConditionRequest {
     /// Creates a request. Only the host and tests need this.
-    pub fn new(tool: impl Into<ToolName>, deciding: Deciding) -> Self {
+    pub fn new(tool: impl Into<ToolName>, deciding: ConditionDecision) -> Self {
         Self { tool: tool.into(), deciding }
     }
 }

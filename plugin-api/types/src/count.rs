@@ -6,16 +6,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Message, Request, ToolSpec};
+use crate::{CompletionRequest, Message, ToolSpec};
 
 crate::operations::service_operations! { $ count_operations, None, answered;
     /// Counts the tokens of a text or of a request, for the session's model or another one. Fails
     /// with `configuration` if no provider offers the model, and with `limit_reached` if too many
     /// counts are waiting.
-    [reads] count COUNT "count": (Option<Count>) => Counted, sdk [(&Count)];
+    [reads] count COUNT "count": (Option<TokenCountInput>) => TokenCountAnswer, sdk [(&TokenCountInput)];
 }
 
-/// Asks a provider to count the tokens of a [`Request`]. Returns a [`TokenCount`],
+/// Asks a provider to count the tokens of a [`CompletionRequest`]. Returns a [`TokenCount`],
 /// `unknown_operation` if the provider cannot count, or `unavailable` if it cannot count yet.
 pub const COUNT_TOKENS: &str = "count_tokens";
 
@@ -29,7 +29,7 @@ pub const COUNT_WAIT_MS: u64 = 10_000;
 /// The input to count: either a text or a request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Count {
+pub struct TokenCountInput {
     /// A text. A provider counts it as a user message, including the few tokens around it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
@@ -59,7 +59,7 @@ pub struct ModelInput {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct Counted {
+pub struct TokenCountAnswer {
     /// The number of tokens.
     pub tokens: u64,
     /// Whether it is an estimate.
@@ -80,7 +80,7 @@ pub struct TokenCount {
     pub tokens: u64,
 }
 
-impl Count {
+impl TokenCountInput {
     /// Estimates the count: a quarter of the bytes, rounded up. Data other than text counts only as
     /// much as its reference in the JSON.
     pub fn estimate(&self) -> u64 {
@@ -91,11 +91,13 @@ impl Count {
 
     /// Creates the request whose tokens a provider counts. Returns `None` unless exactly one of
     /// text and request is set.
-    pub fn request_to(&self, model: impl Into<String>) -> Option<Request> {
+    pub fn to_completion_request(&self, model: impl Into<String>) -> Option<CompletionRequest> {
         match (&self.text, &self.request) {
-            (Some(text), None) => Some(Request::new(model, vec![Message::user(text.as_str())])),
+            (Some(text), None) => {
+                Some(CompletionRequest::new(model, vec![Message::user(text.as_str())]))
+            }
             (None, Some(input)) => {
-                let mut request = Request::new(model, input.messages.clone());
+                let mut request = CompletionRequest::new(model, input.messages.clone());
                 request.system.clone_from(&input.system);
                 request.tools.clone_from(&input.tools);
                 Some(request)
@@ -114,7 +116,7 @@ impl ModelInput {
     }
 }
 
-impl Counted {
+impl TokenCountAnswer {
     /// Creates the answer with a provider's count. Only the host needs this.
     pub fn exact(tokens: u64, model: impl Into<String>) -> Self {
         Self { tokens, is_estimate: false, model: Some(model.into()), why: None }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 /// Content other than text: a reference to a blob, or a JSON value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Data {
+pub struct DataPart {
     /// Media type, such as `image/png`.
     pub mime_type: String,
     /// The name, such as the file's name, for users and for models that accept names.
@@ -70,7 +70,7 @@ impl Default for DataContent {
     }
 }
 
-impl Data {
+impl DataPart {
     /// Creates a reference to a blob in the session's blob store. The media type is one such as
     /// `image/png`.
     pub fn blob(mime_type: impl Into<String>, blob: impl Into<String>) -> Self {
@@ -86,7 +86,7 @@ impl Data {
 
     /// Sets the name.
     #[must_use]
-    pub fn named(mut self, name: impl Into<String>) -> Self {
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }

@@ -37,7 +37,7 @@ pub fn parse(text: &str) -> DotEnv {
         let trimmed = first.trim();
         let mut taken = end;
         if !trimmed.is_empty() && !trimmed.starts_with('#') {
-            match assignment(rest) {
+            match parse_assignment(rest) {
                 Some((name, value, looks_expanded, length)) => {
                     found.assignments.push(Assignment { name, value, line, looks_expanded });
                     taken = length.max(end);
@@ -53,7 +53,7 @@ pub fn parse(text: &str) -> DotEnv {
 
 /// Returns the name, the value, whether it contains `${`, and the number of bytes up to the end of
 /// its line.
-fn assignment(text: &str) -> Option<(String, String, bool, usize)> {
+fn parse_assignment(text: &str) -> Option<(String, String, bool, usize)> {
     let line_end = text.find('\n').unwrap_or(text.len());
     let equals = text[..line_end].find('=')?;
     let left = text[..equals].trim();
@@ -73,10 +73,10 @@ fn assignment(text: &str) -> Option<(String, String, bool, usize)> {
             (inner[..close].to_owned(), start + 1 + close + 1, false)
         }
         Some('"') => {
-            let (value, length) = double_quoted(&text[start + 1..])?;
+            let (value, length) = parse_double_quoted(&text[start + 1..])?;
             (value, start + 1 + length, true)
         }
-        _ => (unquoted(&text[start..line_end]), line_end, true),
+        _ => (parse_unquoted(&text[start..line_end]), line_end, true),
     };
     let looks_expanded = can_expand && value.contains("${");
     let length = text[length..].find('\n').map_or(text.len(), |at| length + at + 1);
@@ -84,7 +84,7 @@ fn assignment(text: &str) -> Option<(String, String, bool, usize)> {
 }
 
 /// Returns the text before the closing quote, and the number of bytes including the quote.
-fn double_quoted(text: &str) -> Option<(String, usize)> {
+fn parse_double_quoted(text: &str) -> Option<(String, usize)> {
     let mut value = String::new();
     let mut chars = text.char_indices();
     while let Some((at, c)) = chars.next() {
@@ -104,7 +104,7 @@ fn double_quoted(text: &str) -> Option<(String, usize)> {
 }
 
 /// Returns an unquoted value. A comment begins at a `#` after white space.
-fn unquoted(text: &str) -> String {
+fn parse_unquoted(text: &str) -> String {
     let comment = text
         .char_indices()
         .find(|(at, c)| *c == '#' && (*at == 0 || text[..*at].ends_with([' ', '\t'])));

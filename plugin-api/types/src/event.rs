@@ -16,7 +16,7 @@ use crate::{CallId, Error, FinishReason, GcReason, SessionId, ToolName, Usage};
 
 /// An event with its position in the stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Envelope {
+pub struct EventEnvelope {
     /// Version of this format.
     pub v: u32,
     /// The position, counted from 1 within a session, without gaps.
@@ -28,7 +28,7 @@ pub struct Envelope {
     pub event: Event,
 }
 
-impl Envelope {
+impl EventEnvelope {
     /// The version that this crate writes.
     pub const VERSION: u32 = 1;
 
@@ -555,7 +555,7 @@ mod tests {
     #[test]
     fn an_event_from_the_future_keeps_its_place_in_the_stream() {
         let line = r#"{"v":1,"seq":7,"session":"s","event":"smell","of":["roses"]}"#;
-        let envelope: Envelope = serde_json::from_str(line).unwrap();
+        let envelope: EventEnvelope = serde_json::from_str(line).unwrap();
         assert_eq!((envelope.seq, envelope.event), (7, Event::Unknown));
     }
 

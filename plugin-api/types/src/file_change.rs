@@ -101,7 +101,7 @@ pub enum HunkLineKind {
 
 impl FileChange {
     /// Returns the change as a unified diff in the format of `git diff`.
-    pub fn unified(&self) -> String {
+    pub fn to_unified_diff(&self) -> String {
         let before = self.moved_from.as_ref().unwrap_or(&self.path);
         let name = |side: &str, path: &str, is_there: bool| match is_there {
             true => format!("{side}/{path}"),
@@ -127,7 +127,7 @@ impl FileChange {
 
     /// Removes the whole texts, then hunks from the end, until the remaining texts have at most
     /// this many bytes.
-    pub fn cut_to(&mut self, bytes: usize) {
+    pub fn truncate_texts(&mut self, bytes: usize) {
         if self.text_bytes() <= bytes {
             return;
         }
@@ -146,7 +146,7 @@ impl FileChange {
 }
 
 impl FileHunk {
-    fn count(&self, but: HunkLineKind) -> usize {
+    fn count_lines(&self, but: HunkLineKind) -> usize {
         self.lines.iter().filter(|line| line.kind != but).count()
     }
 
@@ -159,8 +159,8 @@ impl FileHunk {
             1 => start.to_string(),
             count => format!("{start},{count}"),
         };
-        let old = range(self.old_start, self.count(HunkLineKind::Added));
-        let new = range(self.new_start, self.count(HunkLineKind::Removed));
+        let old = range(self.old_start, self.count_lines(HunkLineKind::Added));
+        let new = range(self.new_start, self.count_lines(HunkLineKind::Removed));
         text.push_str(&format!("@@ -{old} +{new} @@\n"));
         for line in &self.lines {
             text.push(match line.kind {
@@ -206,25 +206,25 @@ mod tests {
     fn it_is_written_as_git_writes_it() {
         let expected = "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n\
                         \\ No newline at end of file\n";
-        assert_eq!(change().unified(), expected);
+        assert_eq!(change().to_unified_diff(), expected);
         let new = FileChange { kind: FileChangeKind::Created, ..change() };
-        assert!(new.unified().starts_with("--- /dev/null\n+++ b/a.txt\n"));
+        assert!(new.to_unified_diff().starts_with("--- /dev/null\n+++ b/a.txt\n"));
         let gone = FileChange { kind: FileChangeKind::Deleted, ..change() };
-        assert!(gone.unified().starts_with("--- a/a.txt\n+++ /dev/null\n"));
+        assert!(gone.to_unified_diff().starts_with("--- a/a.txt\n+++ /dev/null\n"));
         let from = Some("b.txt".to_owned());
         let moved = FileChange { kind: FileChangeKind::Moved, moved_from: from, ..change() };
-        assert!(moved.unified().starts_with("--- a/b.txt\n+++ b/a.txt\n"));
+        assert!(moved.to_unified_diff().starts_with("--- a/b.txt\n+++ b/a.txt\n"));
     }
 
     #[test]
     fn whole_texts_are_left_out_before_pieces() {
         let mut cut = change();
-        cut.cut_to(cut.text_bytes());
+        cut.truncate_texts(cut.text_bytes());
         assert_eq!(cut, change());
-        cut.cut_to(cut.text_bytes() - 1);
+        cut.truncate_texts(cut.text_bytes() - 1);
         assert_eq!((cut.old.is_none(), cut.hunks.len(), cut.is_cut), (true, 1, false));
-        cut.cut_to(1);
+        cut.truncate_texts(1);
         assert_eq!((cut.hunks.len(), cut.is_cut), (0, true));
-        assert!(cut.unified().ends_with("[… the rest is left out]\n"));
+        assert!(cut.to_unified_diff().ends_with("[… the rest is left out]\n"));
     }
 }

@@ -19,7 +19,7 @@ crate::operations::service_operations! { $ file_operations, None, passed_on;
     write WRITE "files.write": FileWrite + bytes => FileFacts;
     /// Replaces pieces of a text, all of them or none. Fails with `not_found` if a piece does not
     /// occur in the text, and with `conflict` if it occurs more than once.
-    edit EDIT "files.edit": FileEdit => FileEdited, sdk [(FileEdit)];
+    edit EDIT "files.edit": FileEdit => FileEditAnswer, sdk [(FileEdit)];
     /// Deletes a file, a link itself, or a folder.
     delete DELETE "files.delete": FileDelete => (), sdk [(FileDelete)];
     /// Lists a folder, sorted by name.
@@ -46,18 +46,18 @@ crate::operations::service_operations! { $ file_operations, None, passed_on;
     /// Walks a folder tree, sorted within each folder. Each frame is a `WalkedPage`.
     [reads] walk WALK "files.walk": FileWalk => StreamAnswer + stream, sdk [(FileWalk) as FileTree];
     /// Reads a file piece by piece, in pieces of up to 1 MiB.
-    [reads] stream READ_STREAM "files.read_stream": FileRead => FileStreamed + stream,
-        sdk [(FileRead) as Stream];
+    [reads] stream READ_STREAM "files.read_stream": FileRead => FileStreamAnswer + stream,
+        sdk [(FileRead) as ServiceStream];
     /// Begins to write a file piece by piece. The old file stays in place until
     /// `files.write_finish`. Closing the stream before that leaves it unchanged.
-    upload WRITE_STREAM "files.write_stream": FileWrite => FileBegun + stream;
+    upload WRITE_STREAM "files.write_stream": FileWrite => FileUploadAnswer + stream;
     /// Appends bytes to a file that was begun with `files.write_stream`.
-    write_piece WRITE_PIECE "files.write_piece": FileNumber + bytes => ();
+    write_piece WRITE_PIECE "files.write_piece": FileUploadRef + bytes => ();
     /// Moves the written file into place.
-    write_finish WRITE_FINISH "files.write_finish": FileNumber => FileFacts;
+    write_finish WRITE_FINISH "files.write_finish": FileUploadRef => FileFacts;
 }
 
-/// Resolves paths. Takes a [`FileResolve`], returns [`FilesResolved`]. The host calls it; plugins
+/// Resolves paths. Takes a [`FileResolve`], returns [`FileResolveAnswer`]. The host calls it; plugins
 /// cannot. It also resolves paths outside the allowed folders if the environment's commands can
 /// reach them.
 pub const RESOLVE: &str = "files.resolve";
@@ -237,7 +237,7 @@ pub struct TextEdit {
 /// An edited file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct FileEdited {
+pub struct FileEditAnswer {
     /// The number of replacements of each edit.
     pub replaced: Vec<u64>,
     /// The facts about the file after the edit.
@@ -425,8 +425,8 @@ pub struct FoundPage {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_partial: bool,
     /// The number of files and folders left out so far. In the last page, the total.
-    #[serde(skip_serializing_if = "LeftOut::is_empty")]
-    pub left_out: LeftOut,
+    #[serde(skip_serializing_if = "SkippedEntryCounts::is_empty")]
+    pub left_out: SkippedEntryCounts,
     /// Unreadable folders, with the reason. At most [`UNREADABLE_MAX`] per search.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<String>,
@@ -528,15 +528,15 @@ pub struct SearchTotals {
     /// The number of files that were skipped because they are not text.
     pub files_binary: u64,
     /// The files and folders that were left out.
-    #[serde(skip_serializing_if = "LeftOut::is_empty")]
-    pub left_out: LeftOut,
+    #[serde(skip_serializing_if = "SkippedEntryCounts::is_empty")]
+    pub left_out: SkippedEntryCounts,
 }
 
 /// The number of files and folders that a search left out. A folder counts as one, because its
 /// content is not searched.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct LeftOut {
+pub struct SkippedEntryCounts {
     /// Entries that `.gitignore`, `.ignore` or `.git/info/exclude` exclude.
     #[serde(skip_serializing_if = "is_zero")]
     pub ignored: u64,
@@ -551,7 +551,7 @@ pub struct LeftOut {
     pub denied: u64,
 }
 
-impl LeftOut {
+impl SkippedEntryCounts {
     /// Returns true if nothing was left out.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -634,21 +634,21 @@ pub struct WalkedEntry {
 /// A file that is being read piece by piece.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct FileStreamed {
+pub struct FileStreamAnswer {
     /// The size of the whole file when it was opened, in bytes.
     pub size: u64,
 }
 
 /// A file that is being written piece by piece.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileBegun {
+pub struct FileUploadAnswer {
     /// The number by which pieces refer to it.
     pub file: u64,
 }
 
 /// The number of a file that is being written piece by piece.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileNumber {
+pub struct FileUploadRef {
     /// The number.
     pub file: u64,
 }
@@ -694,7 +694,7 @@ pub struct FileResolve {
 /// The targets of paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct FilesResolved {
+pub struct FileResolveAnswer {
     /// The target of each path, in the same order. `None` if it cannot be determined.
     pub paths: Vec<Option<ResolvedPath>>,
 }

@@ -60,20 +60,20 @@ pub fn fit_arguments(spec: &ToolSpec, arguments: Value) -> Value {
     let mut arguments = match arguments {
         Value::Null => Value::Object(Map::new()),
         Value::String(text) if text.trim().is_empty() => Value::Object(Map::new()),
-        Value::String(text) => parsed(&text, Value::is_object).unwrap_or(Value::String(text)),
+        Value::String(text) => parse_if(&text, Value::is_object).unwrap_or(Value::String(text)),
         other => other,
     };
     if let (Value::Object(given), false) = (&mut arguments, spec.foreign) {
-        rename(root, given);
+        rename_arguments(root, given);
     }
     if arguments.is_object() {
-        Fitting { root }.fit(root, &mut arguments, 0);
+        ArgumentFitter { root }.fit(root, &mut arguments, 0);
     }
     arguments
 }
 
 /// Renames arguments that the schema does not know to its own names for them.
-fn rename(schema: &Value, given: &mut Map<String, Value>) {
+fn rename_arguments(schema: &Value, given: &mut Map<String, Value>) {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
     if schema.get("additionalProperties") != Some(&Value::Bool(false)) {
         return;
@@ -81,8 +81,8 @@ fn rename(schema: &Value, given: &mut Map<String, Value>) {
     let unknown: Vec<String> =
         given.keys().filter(|name| !properties.contains_key(*name)).cloned().collect();
     for name in unknown {
-        let plain = plain(&name);
-        let same = properties.keys().find(|known| self::plain(known) == plain);
+        let plain = plain_name(&name);
+        let same = properties.keys().find(|known| plain_name(known) == plain);
         let by_alias = || {
             let (_, known) = ALIASES.iter().find(|(alias, _)| *alias == plain)?;
             properties.get_key_value(*known).map(|(known, _)| known)
@@ -103,19 +103,23 @@ fn rename(schema: &Value, given: &mut Map<String, Value>) {
     }
 }
 
-fn plain(name: &str) -> String {
+fn plain_name(name: &str) -> String {
     name.chars().filter(|char| !"_-".contains(*char)).flat_map(char::to_lowercase).collect()
 }
 
-struct Fitting<'a> {
+struct ArgumentFitter<'a> {
     root: &'a Value,
 }
 
-impl<'a> Fitting<'a> {
+impl<'a> ArgumentFitter<'a> {
     fn fit(&self, schema: &'a Value, value: &mut Value, depth: usize) {
-        let Some(schema) = self.single(schema, depth).filter(|_| depth < DEPTH_MAX) else { return };
-        if let Some(wanted) = Wanted::of(schema).filter(|wanted| !wanted.takes(value)) {
-            convert(&wanted, schema, value);
+        let Some(schema) = self.single_schema(schema, depth).filter(|_| depth < DEPTH_MAX) else {
+            return;
+        };
+        if let Some(wanted) =
+            RequiredType::from_schema(schema).filter(|wanted| !wanted.accepts(value))
+        {
+            convert_value(&wanted, schema, value);
         }
         match value {
             Value::Object(object) => self.fit_object(schema, object, depth + 1),
@@ -163,19 +167,19 @@ impl<'a> Fitting<'a> {
 
     /// Follows references, and a choice between one schema and null. Returns `None` for a choice
     /// between several schemas, because it is unclear which one applies.
-    fn single(&self, schema: &'a Value, depth: usize) -> Option<&'a Value> {
+    fn single_schema(&self, schema: &'a Value, depth: usize) -> Option<&'a Value> {
         if depth >= DEPTH_MAX {
             return None;
         }
         if let Some(reference) = schema.get("$ref") {
             let target = self.root.pointer(reference.as_str()?.strip_prefix('#')?)?;
-            return self.single(target, depth + 1);
+            return self.single_schema(target, depth + 1);
         }
         let choice = schema.get("anyOf").or_else(|| schema.get("oneOf"));
         let Some(choice) = choice.and_then(Value::as_array) else { return Some(schema) };
         let mut some = choice.iter().filter(|schema| schema["type"] != "null");
         match (some.next(), some.next()) {
-            (Some(only), None) if choice.len() == 2 => self.single(only, depth + 1),
+            (Some(only), None) if choice.len() == 2 => self.single_schema(only, depth + 1),
             _ => None,
         }
     }
@@ -206,33 +210,33 @@ impl<'a> Fitting<'a> {
 }
 
 /// The type that a schema requires.
-struct Wanted<'a> {
+struct RequiredType<'a> {
     name: &'a str,
     is_nullable: bool,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> RequiredType<'a> {
     /// Returns `None` if the schema allows several types or does not specify one.
-    fn of(schema: &'a Value) -> Option<Self> {
+    fn from_schema(schema: &'a Value) -> Option<Self> {
         let is_nullable = schema.get("nullable") == Some(&Value::Bool(true));
         match schema.get("type") {
-            Some(Value::String(name)) => Some(Wanted { name, is_nullable }),
+            Some(Value::String(name)) => Some(RequiredType { name, is_nullable }),
             Some(Value::Array(names)) => {
                 let mut some =
                     names.iter().filter_map(Value::as_str).filter(|name| *name != "null");
                 let name = some.next().filter(|_| some.next().is_none())?;
-                Some(Wanted { name, is_nullable: is_nullable || names.len() > 1 })
+                Some(RequiredType { name, is_nullable: is_nullable || names.len() > 1 })
             }
             Some(_) => None,
             None => {
                 let options = schema.get("enum").and_then(Value::as_array)?;
                 let is_text = !options.is_empty() && options.iter().all(Value::is_string);
-                is_text.then_some(Wanted { name: "string", is_nullable })
+                is_text.then_some(RequiredType { name: "string", is_nullable })
             }
         }
     }
 
-    fn takes(&self, value: &Value) -> bool {
+    fn accepts(&self, value: &Value) -> bool {
         match (self.name, value) {
             (_, Value::Null) => self.is_nullable,
             // A whole number written as `3.0` matches the schema, but Rust requires `3`.
@@ -247,24 +251,26 @@ impl<'a> Wanted<'a> {
     }
 }
 
-fn convert(wanted: &Wanted<'_>, schema: &Value, value: &mut Value) {
+fn convert_value(wanted: &RequiredType<'_>, schema: &Value, value: &mut Value) {
     let fitted = match (wanted.name, &*value) {
         (kind, Value::String(text)) if kind != "string" && wanted.is_nullable && text == "null" => {
             Some(Value::Null)
         }
-        ("integer", Value::Number(number)) => whole(number),
-        ("integer", Value::String(text)) => number(text).and_then(|number| match number.is_f64() {
-            true => whole(&number),
-            false => Some(Value::Number(number)),
-        }),
-        ("number", Value::String(text)) => number(text).map(Value::Number),
+        ("integer", Value::Number(number)) => whole_number(number),
+        ("integer", Value::String(text)) => {
+            parse_number(text).and_then(|number| match number.is_f64() {
+                true => whole_number(&number),
+                false => Some(Value::Number(number)),
+            })
+        }
+        ("number", Value::String(text)) => parse_number(text).map(Value::Number),
         ("boolean", Value::String(text)) => match text.trim().to_ascii_lowercase().as_str() {
             "true" => Some(Value::Bool(true)),
             "false" => Some(Value::Bool(false)),
             _ => None,
         },
-        ("array", Value::String(text)) => parsed(text, Value::is_array),
-        ("object", Value::String(text)) => parsed(text, Value::is_object),
+        ("array", Value::String(text)) => parse_if(text, Value::is_array),
+        ("object", Value::String(text)) => parse_if(text, Value::is_object),
         ("string", Value::String(text)) => option_in_another_case(schema, text),
         // A fraction has lost digits: 1.10 is 1.1 here.
         ("string", Value::Number(number)) if !number.is_f64() => {
@@ -279,11 +285,11 @@ fn convert(wanted: &Wanted<'_>, schema: &Value, value: &mut Value) {
 }
 
 /// Parses a complete JSON number, without trailing characters.
-fn number(text: &str) -> Option<Number> {
+fn parse_number(text: &str) -> Option<Number> {
     serde_json::from_str(text.trim()).ok()
 }
 
-fn whole(number: &Number) -> Option<Value> {
+fn whole_number(number: &Number) -> Option<Value> {
     let float = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < EXACT_MAX)?;
     // The check above guarantees a whole number within 53 bits.
     #[allow(clippy::cast_possible_truncation)]
@@ -291,7 +297,7 @@ fn whole(number: &Number) -> Option<Value> {
     Some(whole.into())
 }
 
-fn parsed(text: &str, is_wanted: fn(&Value) -> bool) -> Option<Value> {
+fn parse_if(text: &str, is_wanted: fn(&Value) -> bool) -> Option<Value> {
     serde_json::from_str(text).ok().filter(is_wanted)
 }
 

@@ -21,18 +21,18 @@ impl Glob {
 
     /// Returns true if the pattern matches a text.
     pub fn matches(&self, text: &str) -> bool {
-        stands_for(&self.0, text)
+        is_match(&self.0, text)
     }
 
     /// Returns the part before the first `*` or `?`. Each match begins with it.
-    pub fn beginning(&self) -> &str {
+    pub fn literal_prefix(&self) -> &str {
         let end = self.0.find(['*', '?']).unwrap_or(self.0.len());
         &self.0[..end]
     }
 }
 
 /// Returns true if a pattern with `*` and `?` matches a text.
-pub(crate) fn stands_for(pattern: &str, text: &str) -> bool {
+pub(crate) fn is_match(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut at, mut seen) = (0, 0);
     // The position of the last `*`, and the end of the text that it matched so far.
@@ -96,7 +96,7 @@ impl PathGlob {
         let Some(glob) = &self.glob else { return path.starts_with(&self.path) };
         let whole = path.to_string_lossy();
         // A fast check that rules out most paths.
-        whole.starts_with(glob.beginning())
+        whole.starts_with(glob.literal_prefix())
             && path.ancestors().any(|part| glob.matches(&part.to_string_lossy()))
     }
 
@@ -104,7 +104,8 @@ impl PathGlob {
     pub fn may_cover_below(&self, folder: &Path) -> bool {
         let Some(glob) = &self.glob else { return self.path.starts_with(folder) };
         let folder = folder.to_string_lossy();
-        folder.starts_with(glob.beginning()) || glob.beginning().starts_with(folder.as_ref())
+        folder.starts_with(glob.literal_prefix())
+            || glob.literal_prefix().starts_with(folder.as_ref())
     }
 }
 

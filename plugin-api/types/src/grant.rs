@@ -56,7 +56,7 @@ pub fn grant_of(operation: &str) -> Option<&'static str> {
 /// Lists the grants that a plugin requests for its services and hooks, sorted and without
 /// duplicates. Names that need no grant are left out. An operation counts as the grant that it
 /// needs.
-pub fn grants_asked(description: &Description) -> Vec<&'static str> {
+pub fn requested_grants(description: &Description) -> Vec<&'static str> {
     let services = description.services.iter().map(String::as_str);
     let asked = services.chain(description.hooks.iter().map(|hook| hook.name()));
     let mut asked: Vec<_> = asked.filter_map(grant_of).collect();
@@ -66,7 +66,7 @@ pub fn grants_asked(description: &Description) -> Vec<&'static str> {
 }
 
 /// Returns the error for a plugin that uses a grant that it does not list.
-pub fn not_asked_for(plugin: &PluginName, grant: &str) -> Error {
+pub fn grant_not_requested_error(plugin: &PluginName, grant: &str) -> Error {
     let text = format!(
         "plugin `{plugin}` may not use `{grant}`: its description does not list it among `services`"
     );
@@ -76,7 +76,7 @@ pub fn not_asked_for(plugin: &PluginName, grant: &str) -> Error {
 }
 
 /// Returns the error for a plugin that lacks a grant that it lists.
-pub fn not_granted(plugin: &PluginName, grant: &str) -> Error {
+pub fn grant_missing_error(plugin: &PluginName, grant: &str) -> Error {
     let allows =
         grant_named(grant).map_or_else(String::new, |grant| format!(" ({})", grant.allows));
     let text = format!("plugin `{plugin}` was not granted `{grant}`{allows}");
@@ -126,7 +126,7 @@ mod tests {
             ["secret.get", "ask", "secret", "moon", "config"].map(str::to_owned).to_vec();
         let hooks = vec![Hook::BeforeTool, Hook::Unknown];
         let description = Description { services, hooks, ..Description::default() };
-        assert_eq!(grants_asked(&description), ["ask", "before_tool", "secret"]);
+        assert_eq!(requested_grants(&description), ["ask", "before_tool", "secret"]);
     }
 
     #[test]

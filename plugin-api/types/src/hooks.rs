@@ -14,7 +14,8 @@ pub use crate::command_words::{COMPLETE_WORDS, CompleteWords, WordChoice, WordCh
 pub use crate::preview::{PREVIEW, Preview, PreviewRequest, SHELL_PROMPT};
 use crate::service::ContextFacts;
 use crate::{
-    Annotations, CallId, Envelope, Error, ErrorKind, Message, PluginName, RequestOptions, ToolName,
+    Annotations, CallId, Error, ErrorKind, EventEnvelope, Message, PluginName, RequestOptions,
+    ToolName,
 };
 
 /// The maximum wait for the text that a plugin adds to a prompt. It is short because the user has
@@ -24,7 +25,7 @@ pub const BEFORE_PROMPT_MS_MAX: u64 = 200;
 pub const HOOK_MS_MAX: u64 = 1_000;
 
 /// Returns the error for a service that a hook must not use.
-pub fn only_reads(operation: &str) -> Error {
+pub fn reading_only_error(operation: &str) -> Error {
     let text = format!("`{operation}` is not available in a hook, which can only read");
     Error::new(ErrorKind::PermissionDenied, text)
         .with_hint("keep the data in the plugin's state, and act in a tool call or a command")
@@ -44,7 +45,7 @@ pub enum Hook {
     BeforeTool,
     /// Changes the result that the model gets. Takes an [`AfterTool`], returns a [`ResultChange`].
     AfterTool,
-    /// Receives events. Takes [`EventsTold`], returns `{}`.
+    /// Receives events. Takes [`EventBatch`], returns `{}`.
     Event,
     /// A word from a newer version. It is ignored.
     #[serde(other)]
@@ -65,7 +66,7 @@ impl Hook {
     }
 
     /// Returns the hook of an operation.
-    pub fn of(operation: &str) -> Option<Self> {
+    pub fn from_operation(operation: &str) -> Option<Self> {
         let all = [
             Self::BeforePrompt,
             Self::BeforeRequest,
@@ -163,7 +164,7 @@ impl RequestChange {
 
     /// Adds a text after the newest message.
     #[must_use]
-    pub fn saying(self, text: impl Into<String>) -> Self {
+    pub fn with_text(self, text: impl Into<String>) -> Self {
         Self { text: text.into(), ..self }
     }
 }
@@ -171,7 +172,7 @@ impl RequestChange {
 /// The originator of a tool call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CalledBy {
+pub enum ToolCallOrigin {
     /// The model.
     #[default]
     Model,
@@ -202,7 +203,7 @@ pub struct BeforeTool {
     /// The tool's annotations about its effects.
     pub annotations: Annotations,
     /// The originator of the call.
-    pub called_by: CalledBy,
+    pub called_by: ToolCallOrigin,
     /// The plugin that makes the call. Empty if no plugin makes it.
     pub caller: PluginName,
 }
@@ -215,13 +216,13 @@ impl BeforeTool {
 
     /// Sets the call id, the plugin and the annotations.
     #[must_use]
-    pub fn of(self, call_id: CallId, plugin: PluginName, annotations: Annotations) -> Self {
+    pub fn with_call(self, call_id: CallId, plugin: PluginName, annotations: Annotations) -> Self {
         Self { call_id, plugin, annotations, ..self }
     }
 
     /// Sets the originator, and the plugin if a plugin makes the call.
     #[must_use]
-    pub fn called_by(self, called_by: CalledBy, caller: PluginName) -> Self {
+    pub fn called_by(self, called_by: ToolCallOrigin, caller: PluginName) -> Self {
         Self { called_by, caller, ..self }
     }
 }
@@ -300,7 +301,7 @@ impl AfterTool {
 
     /// Sets the call id, the plugin, and whether the result is an error.
     #[must_use]
-    pub fn of(self, call_id: CallId, plugin: PluginName, is_error: bool) -> Self {
+    pub fn with_call(self, call_id: CallId, plugin: PluginName, is_error: bool) -> Self {
         Self { call_id, plugin, is_error, ..self }
     }
 }
@@ -330,7 +331,7 @@ impl ResultChange {
 
     /// Adds a key to the result.
     #[must_use]
-    pub fn adding(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+    pub fn with_entry(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.add.insert(key.into(), value.into());
         self
     }
@@ -340,23 +341,23 @@ impl ResultChange {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct EventsTold {
+pub struct EventBatch {
     /// The events.
-    pub events: Vec<Envelope>,
+    pub events: Vec<EventEnvelope>,
     /// The number of events that were dropped before these, because the plugin was too slow.
     #[serde(skip_serializing_if = "is_zero")]
     pub dropped: u64,
 }
 
-impl EventsTold {
+impl EventBatch {
     /// Creates a request. Only the host and tests need this.
-    pub fn new(events: Vec<Envelope>) -> Self {
+    pub fn new(events: Vec<EventEnvelope>) -> Self {
         Self { events, ..Self::default() }
     }
 
     /// Sets the number of events that were dropped before these.
     #[must_use]
-    pub fn after_dropping(self, dropped: u64) -> Self {
+    pub fn with_dropped(self, dropped: u64) -> Self {
         Self { dropped, ..self }
     }
 }
@@ -375,9 +376,9 @@ mod tests {
     fn the_word_of_a_hook_is_its_operation() {
         for name in ["before_prompt", "before_request", "before_tool", "after_tool", "event"] {
             let hook: Hook = serde_json::from_value(json!(name)).unwrap();
-            assert_eq!((hook.name(), Hook::of(name)), (name, Some(hook)));
+            assert_eq!((hook.name(), Hook::from_operation(name)), (name, Some(hook)));
         }
-        assert_eq!(Hook::of("unknown"), None);
+        assert_eq!(Hook::from_operation("unknown"), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::process;
 crate::operations::service_operations! { $ host_process_operations, Some("host_process"), passed_on;
     /// Starts a program on the host's machine. It ends with the call or instance that starts it,
     /// and never outlives the host.
-    spawn SPAWN "host_process.spawn": Spawn => Spawned + stream;
+    spawn SPAWN "host_process.spawn": Spawn => SpawnAnswer + stream;
     /// Writes the bytes to a program's standard input.
     write WRITE "host_process.write": ProcessWrite + bytes => ();
     /// Sends a signal to a program.

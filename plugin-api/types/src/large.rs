@@ -1,12 +1,12 @@
 //! Requests to an instance that are larger than a frame: a completion or a plan for a long history.
 //!
-//! The host calls the operation [`LARGE`] with a [`Large`]. During the call, the instance reads the
+//! The host calls the operation [`LARGE`] with a [`LargeRequest`]. During the call, the instance reads the
 //! JSON of the request with the service [`REQUEST`]. It answers as it would to the same request in
 //! one frame.
 
 use serde::{Deserialize, Serialize};
 
-/// Sends an instance a request that does not fit into a frame. Takes a [`Large`], returns the
+/// Sends an instance a request that does not fit into a frame. Takes a [`LargeRequest`], returns the
 /// answer to the request.
 pub const LARGE: &str = "large";
 
@@ -23,9 +23,9 @@ pub const REQUEST_BYTES_MAX: usize = 128 * 1024 * 1024;
 /// The kind and size of a large request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Large {
+pub struct LargeRequest {
     /// The kind of request.
-    pub of: LargeOf,
+    pub of: LargeRequestKind,
     /// The size of the request's JSON in bytes, at most [`REQUEST_BYTES_MAX`].
     pub bytes: u64,
 }
@@ -33,8 +33,8 @@ pub struct Large {
 /// The kind of a large request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LargeOf {
-    /// A [`Completion`](crate::Completion) for a [`Request`](crate::Request).
+pub enum LargeRequestKind {
+    /// A [`Completion`](crate::Completion) for a [`CompletionRequest`](crate::Request).
     Complete,
     /// A [`GcPlan`](crate::GcPlan) for a [`GcRequest`](crate::GcRequest).
     Plan,
@@ -44,9 +44,9 @@ pub enum LargeOf {
     Unknown,
 }
 
-impl Large {
+impl LargeRequest {
     /// Creates a request. Only the host needs this.
-    pub fn new(of: LargeOf, bytes: u64) -> Self {
+    pub fn new(of: LargeRequestKind, bytes: u64) -> Self {
         Self { of, bytes }
     }
 }

@@ -75,30 +75,30 @@ pub mod workspace_file;
 
 pub use asset::{Asset, AssetSource};
 pub use completion::{
-    Completion, Delta, Effort, FinishReason, ModelInfo, Request, RequestOptions, TOOLS_CHANGED,
-    ToolChoice, Usage,
+    Completion, CompletionRequest, Delta, Effort, FinishReason, ModelInfo, RequestOptions,
+    TOOLS_CHANGED, ToolChoice, Usage,
 };
 pub use condition::{
-    CONDITION, Condition, ConditionAnswer, ConditionRequest, Deciding, Offer, SeenKind,
+    CONDITION, Condition, ConditionAnswer, ConditionDecision, ConditionRequest, Offer, SeenKind,
 };
-pub use data::{Data, DataContent};
+pub use data::{DataContent, DataPart};
 pub use description::{
     CommandSpec, CredentialSpec, Description, MediaLimit, PATH_ROOTS, ProviderPreset, ProviderSpec,
     TokenRecipe,
 };
 pub use error::{Error, ErrorKind, Result, Retry};
-pub use event::{Envelope, Event, Outcome, SecretOutcome};
+pub use event::{Event, EventEnvelope, Outcome, SecretOutcome};
 pub use fitting::fit_arguments;
 pub use frame::{FRAME_BYTES_MAX, Frame, FrameError};
 pub use gc::{GcPlan, GcReason, GcRequest};
 pub use glob::{Glob, PathGlob};
 pub use id::{CallId, ModelId, PluginName, SessionId, ToolName};
 pub use manifest::{
-    API_VERSION, Isolation, Kind, MANIFEST_BYTES_MAX, Manifest, ManifestError, Scope,
+    API_VERSION, Isolation, MANIFEST_BYTES_MAX, Manifest, ManifestError, PluginKind, PluginScope,
 };
-pub use message::{Message, Opaque, Part, Role, ToolCall, ToolResult, ToolsChanged};
+pub use message::{Message, OpaqueData, Part, Role, ToolCall, ToolResult, ToolsChanged};
 pub use object::to_object;
 pub use price::{Price, PriceTier};
-pub use pull::{PULL_MODEL, PullModel, Pulled};
+pub use pull::{PULL_MODEL, PullModel, PullModelAnswer};
 pub use tool::{Annotations, Availability, Example, Output, ToolSpec};
 pub use worker_variable::WorkerVariable;

@@ -26,10 +26,10 @@ pub struct Manifest {
     /// The plugin-api version with which it was built: `1.0.0`.
     pub api: String,
     /// The kinds that it offers.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<PluginKind>,
     /// How many instances it needs.
     #[serde(default)]
-    pub scope: Scope,
+    pub scope: PluginScope,
     /// Where it should run.
     #[serde(default)]
     pub isolation: Isolation,
@@ -42,7 +42,7 @@ pub struct Manifest {
 /// A kind of functionality that a plugin offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum PluginKind {
     /// Tools.
     Tool,
     /// Context garbage collection.
@@ -61,7 +61,7 @@ pub enum Kind {
 /// How many instances a plugin needs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum PluginScope {
     /// One per host process, for example for a loaded model. It can access a session only through
     /// the context of a call.
     Host,
@@ -168,8 +168,8 @@ mod tests {
         let json = r#"{"v":2,"name":"tool-moon","version":"0.1.0","api":"1.7.0",
             "kinds":["tool","telepathy"],"scope":"galaxy","isolation":"vault","colour":"blue"}"#;
         let manifest = Manifest::parse(&[json.as_bytes(), &[0; 9]].concat()).unwrap();
-        assert_eq!(manifest.kinds, [Kind::Tool, Kind::Unknown]);
-        assert_eq!((manifest.scope, manifest.isolation), (Scope::Session, Isolation::Worker));
+        assert_eq!(manifest.kinds, [PluginKind::Tool, PluginKind::Unknown]);
+        assert_eq!((manifest.scope, manifest.isolation), (PluginScope::Session, Isolation::Worker));
         assert_eq!(manifest.api_version(), Some((1, 7, 0)));
     }
 

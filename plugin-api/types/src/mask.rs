@@ -3,7 +3,7 @@
 //! When in doubt, text is hidden: only text that is clearly not a secret is shown. References such
 //! as `${NAME}` are shown as written.
 
-use crate::mcp_entry::Reference;
+use crate::mcp_entry::VariableReference;
 
 /// The replacement for a secret.
 pub const HIDDEN: &str = "…";
@@ -87,16 +87,16 @@ pub fn arguments<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
                     None => (option, None),
                 };
                 follows_secret_option = given.is_none() && is_secret_option(name);
-                if is_value { HIDDEN.to_owned() } else { shown_option(word, name, given) }
+                if is_value { HIDDEN.to_owned() } else { masked_option(word, name, given) }
             }
-            None if is_value => secret_value(word),
-            None => shown_word(word),
+            None if is_value => masked_value(word),
+            None => masked_word(word),
         });
     }
     shown
 }
 
-fn shown_option(word: &str, name: &str, given: Option<&str>) -> String {
+fn masked_option(word: &str, name: &str, given: Option<&str>) -> String {
     // The value may follow the option without a separator: `-pSECRET`.
     let is_name = match word.starts_with("--") {
         true => is_plain_word(name),
@@ -108,7 +108,7 @@ fn shown_option(word: &str, name: &str, given: Option<&str>) -> String {
     }
     let Some(given) = given else { return word.to_owned() };
     let dashes = &word[..word.len() - word.trim_start_matches('-').len()];
-    let given = if is_secret_option(name) { secret_value(given) } else { shown_word(given) };
+    let given = if is_secret_option(name) { masked_value(given) } else { masked_word(given) };
     format!("{dashes}{name}={given}")
 }
 
@@ -116,11 +116,11 @@ fn begins_with_secret_letter(name: &str) -> bool {
     SECRET_LETTERS.iter().any(|letter| name.starts_with(letter))
 }
 
-fn secret_value(text: &str) -> String {
+fn masked_value(text: &str) -> String {
     if is_reference(text) { without_defaults(text) } else { HIDDEN.to_owned() }
 }
 
-fn shown_word(word: &str) -> String {
+fn masked_word(word: &str) -> String {
     match is_plain_word(word) && !is_secret_text(word) {
         true => word.to_owned(),
         false => value(word),
@@ -153,7 +153,7 @@ fn is_url(text: &str) -> bool {
 /// Returns true if a text consists of references only, optionally after the scheme of an
 /// `Authorization` header.
 fn is_reference(text: &str) -> bool {
-    let literal = literal(text);
+    let literal = without_references(text);
     let scheme = ["Bearer", "Basic", "Token", "token"].contains(&literal.trim());
     literal.len() < text.len() && (literal.trim().is_empty() || scheme)
 }
@@ -172,7 +172,7 @@ fn is_plain_value(text: &str) -> bool {
 
 /// Returns true if a text begins like a path and each name in it is short.
 fn is_plain_path(text: &str) -> bool {
-    let literal = literal(text);
+    let literal = without_references(text);
     let begins = ["/", "./", "../", "~/"].iter().any(|begin| literal.starts_with(begin));
     let is_letter = |c: char| c.is_ascii_alphanumeric() || "/._-~@ ".contains(c);
     begins
@@ -204,10 +204,10 @@ fn is_token(text: &str) -> bool {
 }
 
 /// Returns a text without its references.
-fn literal(text: &str) -> String {
+fn without_references(text: &str) -> String {
     let mut left = String::with_capacity(text.len());
-    parts(text, |part| {
-        if let Part::Literal(text) = part {
+    for_each_part(text, |part| {
+        if let TemplatePart::Literal(text) = part {
             left.push_str(text);
         }
     });
@@ -218,35 +218,35 @@ fn literal(text: &str) -> String {
 /// may contain spaces, so call this before you split a text into words.
 pub fn without_defaults(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
-    parts(text, |part| match part {
-        Part::Literal(text) => shown.push_str(text),
-        Part::Reference(name) => shown.push_str(&format!("${{{name}}}")),
+    for_each_part(text, |part| match part {
+        TemplatePart::Literal(text) => shown.push_str(text),
+        TemplatePart::Reference(name) => shown.push_str(&format!("${{{name}}}")),
     });
     shown
 }
 
-enum Part<'a> {
+enum TemplatePart<'a> {
     Literal(&'a str),
     Reference(&'a str),
 }
 
-fn parts<'a>(text: &'a str, mut take: impl FnMut(Part<'a>)) {
+fn for_each_part<'a>(text: &'a str, mut take: impl FnMut(TemplatePart<'a>)) {
     let mut rest = text;
     while let Some(at) = rest.find("${") {
         let (before, from) = rest.split_at(at);
-        take(Part::Literal(before));
-        rest = match Reference::at_start_of(from) {
-            Some(Reference { whole, name, .. }) => {
-                take(Part::Reference(name));
+        take(TemplatePart::Literal(before));
+        rest = match VariableReference::parse_prefix(from) {
+            Some(VariableReference { whole, name, .. }) => {
+                take(TemplatePart::Reference(name));
                 &from[whole.len()..]
             }
             None => {
-                take(Part::Literal("${"));
+                take(TemplatePart::Literal("${"));
                 &from[2..]
             }
         };
     }
-    take(Part::Literal(rest));
+    take(TemplatePart::Literal(rest));
 }
 
 fn url_without_scheme(url: &str) -> String {
@@ -268,7 +268,7 @@ fn url_without_scheme(url: &str) -> String {
     let mut address = format!("{user}{host}");
     for part in parts {
         address.push('/');
-        address.push_str(if is_token(&literal(part)) { HIDDEN } else { part });
+        address.push_str(if is_token(&without_references(part)) { HIDDEN } else { part });
     }
     if let Some(more) = more {
         address.push_str(&more[..1]);
@@ -280,7 +280,7 @@ fn url_without_scheme(url: &str) -> String {
 /// Returns true if a host has no port, or if its port is a number or a reference. Punctuation from
 /// the surrounding text may follow.
 fn has_plain_port(host: &str) -> bool {
-    let host = literal(host);
+    let host = without_references(host);
     let after_address = host.rfind(']').map_or(&*host, |at| &host[at + 1..]);
     let after_address = after_address.trim_end_matches([':', ',', '.', ';', ')', '}', '!', '…']);
     let port = after_address.split_once(':').map_or("", |(_, port)| port);

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 pub struct AgreedVariables {
     /// The server's key in the file.
     pub server: String,
-    /// SHA-256 of the entry's [`canonical`] form, in lower case. The agreement does not apply to an
+    /// SHA-256 of the entry's [`canonical_json`] form, in lower case. The agreement does not apply to an
     /// entry with another digest.
     pub entry: String,
     /// The names of the variables.
@@ -30,7 +30,7 @@ pub const USER_HOME: &str = "userHome";
 
 /// A reference to a variable: `${NAME}`, `${NAME:-default}` or, in VS Code's syntax, `${env:NAME}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reference<'a> {
+pub struct VariableReference<'a> {
     /// The whole text of the reference.
     pub whole: &'a str,
     /// The name of the variable.
@@ -39,9 +39,9 @@ pub struct Reference<'a> {
     pub default: Option<&'a str>,
 }
 
-impl<'a> Reference<'a> {
+impl<'a> VariableReference<'a> {
     /// Parses the reference at the start of a text.
-    pub fn at_start_of(text: &'a str) -> Option<Self> {
+    pub fn parse_prefix(text: &'a str) -> Option<Self> {
         let end = text.find('}')?;
         let whole = &text[..=end];
         let inside = whole.strip_prefix("${")?.strip_suffix('}')?;
@@ -59,16 +59,17 @@ impl<'a> Reference<'a> {
 
 /// Returns the names of all variables to which the texts of an entry refer, both in the original
 /// and in the standard format.
-pub fn variables_of(entry: &Value) -> BTreeSet<String> {
+pub fn referenced_variables(entry: &Value) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    let read = standard(entry).map_or(Value::Null, Value::Object);
+    let read = standard_entry(entry).map_or(Value::Null, Value::Object);
     let mut waiting = vec![entry, &read];
     while let Some(value) = waiting.pop() {
         match value {
             Value::String(text) => {
                 // Each `${` counts, even inside another reference, because extra names do no harm.
                 let starts = text.match_indices("${");
-                let found = starts.filter_map(|(at, _)| Reference::at_start_of(&text[at..]));
+                let found =
+                    starts.filter_map(|(at, _)| VariableReference::parse_prefix(&text[at..]));
                 let found = found.map(|reference| reference.name);
                 let found = found.filter(|name| ![WORKSPACE_FOLDER, USER_HOME].contains(name));
                 names.extend(found.map(str::to_owned));
@@ -90,7 +91,7 @@ pub fn servers_path(file: &Map<String, Value>) -> Result<Vec<String>, String> {
     if file.is_empty() {
         return Ok(vec!["mcpServers".to_owned()]);
     }
-    let key = |wanted: &str| file.keys().find(|key| plain(key) == wanted).cloned();
+    let key = |wanted: &str| file.keys().find(|key| plain_key(key) == wanted).cloned();
     let nested = |key: &str| file[key].get("servers").is_some_and(Value::is_object);
     let path = match (key("mcpservers").or_else(|| key("servers")), key("mcp"), key("mcp.servers"))
     {
@@ -107,7 +108,7 @@ pub fn servers_path(file: &Map<String, Value>) -> Result<Vec<String>, String> {
 ///
 /// # Errors
 /// As for [`servers_path`], or if the value at that path is not an object.
-pub fn servers_of(file: Map<String, Value>) -> Result<Map<String, Value>, String> {
+pub fn server_entries(file: Map<String, Value>) -> Result<Map<String, Value>, String> {
     let path = servers_path(&file)?;
     let mut servers = Value::Object(file);
     for key in &path {
@@ -121,12 +122,13 @@ pub fn servers_of(file: Map<String, Value>) -> Result<Map<String, Value>, String
 }
 
 fn is_server(value: &Value) -> bool {
-    standard(value).is_ok_and(|entry| entry.contains_key("command") || entry.contains_key("url"))
+    standard_entry(value)
+        .is_ok_and(|entry| entry.contains_key("command") || entry.contains_key("url"))
 }
 
 /// The type of a value in an entry.
 #[derive(Clone, Copy)]
-enum Kind {
+enum EntryValueType {
     Text,
     /// A text, or a list of the command and its arguments.
     Command,
@@ -147,40 +149,40 @@ enum Kind {
 /// Keys in lower case without `_` and `-`, with their standard name and type. From the
 /// documentation of Claude Code, Claude Desktop, Cline, codex, Cursor, Gemini CLI, opencode, VS
 /// Code and Windsurf.
-const KEYS: [(&str, &str, Kind); 33] = [
-    ("type", "type", Kind::Text),
-    ("transport", "type", Kind::Text),
-    ("command", "command", Kind::Command),
-    ("cmd", "command", Kind::Command),
-    ("args", "args", Kind::Texts),
-    ("env", "env", Kind::TextMap),
-    ("environment", "env", Kind::TextMap),
-    ("envs", "env", Kind::TextMap),
-    ("envfile", "envFile", Kind::Text),
-    ("cwd", "cwd", Kind::Text),
-    ("url", "url", Kind::Text),
-    ("httpurl", "url", Kind::Text),
-    ("serverurl", "url", Kind::Text),
-    ("uri", "url", Kind::Text),
-    ("headers", "headers", Kind::TextMap),
-    ("httpheaders", "headers", Kind::TextMap),
-    ("envhttpheaders", "headers", Kind::HeaderVariables),
-    ("bearertokenenvvar", "headers", Kind::TokenVariable),
-    ("oauth", "oauth", Kind::Any),
-    ("timeout", "timeout", Kind::Milliseconds),
-    ("tooltimeoutsec", "timeout", Kind::Seconds),
-    ("startuptimeout", "startupTimeout", Kind::Milliseconds),
-    ("startuptimeoutms", "startupTimeout", Kind::Milliseconds),
-    ("startuptimeoutsec", "startupTimeout", Kind::Seconds),
-    ("tools", "tools", Kind::Texts),
-    ("includetools", "tools", Kind::Texts),
-    ("enabledtools", "tools", Kind::Texts),
-    ("excludetools", "excludeTools", Kind::Texts),
-    ("disabledtools", "excludeTools", Kind::Texts),
-    ("disabled", "disabled", Kind::Flag),
-    ("enabled", "disabled", Kind::NotFlag),
-    ("alwaysload", "alwaysLoad", Kind::Flag),
-    ("parallel", "parallel", Kind::Flag),
+const KEYS: [(&str, &str, EntryValueType); 33] = [
+    ("type", "type", EntryValueType::Text),
+    ("transport", "type", EntryValueType::Text),
+    ("command", "command", EntryValueType::Command),
+    ("cmd", "command", EntryValueType::Command),
+    ("args", "args", EntryValueType::Texts),
+    ("env", "env", EntryValueType::TextMap),
+    ("environment", "env", EntryValueType::TextMap),
+    ("envs", "env", EntryValueType::TextMap),
+    ("envfile", "envFile", EntryValueType::Text),
+    ("cwd", "cwd", EntryValueType::Text),
+    ("url", "url", EntryValueType::Text),
+    ("httpurl", "url", EntryValueType::Text),
+    ("serverurl", "url", EntryValueType::Text),
+    ("uri", "url", EntryValueType::Text),
+    ("headers", "headers", EntryValueType::TextMap),
+    ("httpheaders", "headers", EntryValueType::TextMap),
+    ("envhttpheaders", "headers", EntryValueType::HeaderVariables),
+    ("bearertokenenvvar", "headers", EntryValueType::TokenVariable),
+    ("oauth", "oauth", EntryValueType::Any),
+    ("timeout", "timeout", EntryValueType::Milliseconds),
+    ("tooltimeoutsec", "timeout", EntryValueType::Seconds),
+    ("startuptimeout", "startupTimeout", EntryValueType::Milliseconds),
+    ("startuptimeoutms", "startupTimeout", EntryValueType::Milliseconds),
+    ("startuptimeoutsec", "startupTimeout", EntryValueType::Seconds),
+    ("tools", "tools", EntryValueType::Texts),
+    ("includetools", "tools", EntryValueType::Texts),
+    ("enabledtools", "tools", EntryValueType::Texts),
+    ("excludetools", "excludeTools", EntryValueType::Texts),
+    ("disabledtools", "excludeTools", EntryValueType::Texts),
+    ("disabled", "disabled", EntryValueType::Flag),
+    ("enabled", "disabled", EntryValueType::NotFlag),
+    ("alwaysload", "alwaysLoad", EntryValueType::Flag),
+    ("parallel", "parallel", EntryValueType::Flag),
 ];
 
 /// Converts an entry from any supported program to jaato's names and types. Numbers and booleans
@@ -189,23 +191,24 @@ const KEYS: [(&str, &str, Kind); 33] = [
 ///
 /// # Errors
 /// If a value has the wrong type. The text names the key.
-pub fn standard(entry: &Value) -> Result<Map<String, Value>, String> {
+pub fn standard_entry(entry: &Value) -> Result<Map<String, Value>, String> {
     let Value::Object(entry) = entry else { return Err("it is not an object".to_owned()) };
     let mut standard = Map::new();
     for (key, value) in entry.iter().filter(|(_, value)| !value.is_null()) {
-        let plain = plain(key);
+        let plain = plain_key(key);
         let known = KEYS.iter().find(|(alias, _, _)| *alias == plain);
-        let (name, kind) = known.map_or((key.as_str(), Kind::Any), |known| (known.1, known.2));
+        let (name, kind) =
+            known.map_or((key.as_str(), EntryValueType::Any), |known| (known.1, known.2));
         let wrong = |what: &str| format!("`{key}` is not {what}");
         let value = match kind {
-            Kind::Any => value.clone(),
-            Kind::Text if name == "type" => {
-                transport(&text(value).ok_or(wrong("a string"))?).into()
+            EntryValueType::Any => value.clone(),
+            EntryValueType::Text if name == "type" => {
+                standard_transport(&value_to_text(value).ok_or(wrong("a string"))?).into()
             }
-            Kind::Text => text(value).ok_or(wrong("a string"))?.into(),
-            Kind::Command => match value {
+            EntryValueType::Text => value_to_text(value).ok_or(wrong("a string"))?.into(),
+            EntryValueType::Command => match value {
                 Value::Array(words) => {
-                    let words = texts(words).ok_or(wrong("a string"))?;
+                    let words = values_to_texts(words).ok_or(wrong("a string"))?;
                     let mut words = words.into_iter();
                     let command = words.next().unwrap_or_default();
                     let behind: Vec<Value> = words.collect();
@@ -216,28 +219,33 @@ pub fn standard(entry: &Value) -> Result<Map<String, Value>, String> {
                 }
                 _ => value.as_str().ok_or(wrong("a string"))?.into(),
             },
-            Kind::Texts => {
+            EntryValueType::Texts => {
                 let items = value.as_array().ok_or(wrong("a list"))?;
-                texts(items).ok_or(wrong("a list of strings"))?.into()
+                values_to_texts(items).ok_or(wrong("a list of strings"))?.into()
             }
-            Kind::TextMap => {
+            EntryValueType::TextMap => {
                 let members = value.as_object().ok_or(wrong("an object"))?;
                 let members = members.iter().filter(|(_, value)| !value.is_null());
-                let texts = members.map(|(key, value)| Some((key.clone(), text(value)?.into())));
+                let texts =
+                    members.map(|(key, value)| Some((key.clone(), value_to_text(value)?.into())));
                 Value::Object(texts.collect::<Option<_>>().ok_or(wrong("an object of strings"))?)
             }
-            Kind::Flag => flag(value).ok_or(wrong("`true` or `false`"))?.into(),
-            Kind::NotFlag => (!flag(value).ok_or(wrong("`true` or `false`"))?).into(),
-            Kind::Milliseconds => number(value).ok_or(wrong("a number"))?.into(),
-            Kind::Seconds => number(value).ok_or(wrong("a number"))?.saturating_mul(1000).into(),
-            Kind::TokenVariable => {
-                let variable = text(value).ok_or(wrong("a string"))?;
+            EntryValueType::Flag => value_to_flag(value).ok_or(wrong("`true` or `false`"))?.into(),
+            EntryValueType::NotFlag => {
+                (!value_to_flag(value).ok_or(wrong("`true` or `false`"))?).into()
+            }
+            EntryValueType::Milliseconds => value_to_number(value).ok_or(wrong("a number"))?.into(),
+            EntryValueType::Seconds => {
+                value_to_number(value).ok_or(wrong("a number"))?.saturating_mul(1000).into()
+            }
+            EntryValueType::TokenVariable => {
+                let variable = value_to_text(value).ok_or(wrong("a string"))?;
                 json!({ "Authorization": format!("Bearer ${{{variable}}}") })
             }
-            Kind::HeaderVariables => {
+            EntryValueType::HeaderVariables => {
                 let members = value.as_object().ok_or(wrong("an object"))?;
                 let headers = members.iter().map(|(key, value)| {
-                    Some((key.clone(), format!("${{{}}}", text(value)?).into()))
+                    Some((key.clone(), format!("${{{}}}", value_to_text(value)?).into()))
                 });
                 Value::Object(headers.collect::<Option<_>>().ok_or(wrong("an object of strings"))?)
             }
@@ -254,13 +262,13 @@ pub fn standard(entry: &Value) -> Result<Map<String, Value>, String> {
 }
 
 /// Returns a key in the form of [`KEYS`].
-fn plain(key: &str) -> String {
+fn plain_key(key: &str) -> String {
     key.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect()
 }
 
 /// Returns the standard word for a transport. Unknown words are kept.
-fn transport(word: &str) -> String {
-    match plain(word).as_str() {
+fn standard_transport(word: &str) -> String {
+    match plain_key(word).as_str() {
         "stdio" | "local" => "stdio".to_owned(),
         "http" | "streamablehttp" | "streamable" | "remote" => "http".to_owned(),
         "sse" => "sse".to_owned(),
@@ -268,7 +276,7 @@ fn transport(word: &str) -> String {
     }
 }
 
-fn text(value: &Value) -> Option<String> {
+fn value_to_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
@@ -276,11 +284,11 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-fn texts(values: &[Value]) -> Option<Vec<Value>> {
-    values.iter().map(|value| Some(text(value)?.into())).collect()
+fn values_to_texts(values: &[Value]) -> Option<Vec<Value>> {
+    values.iter().map(|value| Some(value_to_text(value)?.into())).collect()
 }
 
-fn flag(value: &Value) -> Option<bool> {
+fn value_to_flag(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(flag) => Some(*flag),
         _ => value.as_str()?.parse().ok(),
@@ -288,7 +296,7 @@ fn flag(value: &Value) -> Option<bool> {
 }
 
 /// Returns a number, which may be written as a text. Decimal places are dropped.
-fn number(value: &Value) -> Option<u64> {
+fn value_to_number(value: &Value) -> Option<u64> {
     let number = match value {
         Value::String(text) => text.trim().parse().ok()?,
         _ => value.as_f64()?,
@@ -298,18 +306,18 @@ fn number(value: &Value) -> Option<u64> {
 
 /// Returns the canonical form of an entry, JSON with sorted keys, so that equal entries have the
 /// same text.
-pub fn canonical(entry: &Value) -> String {
+pub fn canonical_json(entry: &Value) -> String {
     match entry {
         Value::Object(members) => {
             let mut members: Vec<_> = members.iter().collect();
             members.sort_by_key(|(key, _)| *key);
-            let members = members
-                .into_iter()
-                .map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), canonical(value)));
+            let members = members.into_iter().map(|(key, value)| {
+                format!("{}:{}", Value::from(key.as_str()), canonical_json(value))
+            });
             format!("{{{}}}", members.collect::<Vec<_>>().join(","))
         }
         Value::Array(items) => {
-            format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(","))
+            format!("[{}]", items.iter().map(canonical_json).collect::<Vec<_>>().join(","))
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => entry.to_string(),
     }
@@ -327,13 +335,13 @@ mod tests {
             "url": "http://x/${A}?${B:-${C}}", "headers": { "X": "${D}" }, "args": ["$E", "${1F}"],
             "oauth": { "clientSecret": "${${G}} ${env:I} ${workspaceFolder}" }, "${H}": 1,
         });
-        let names: Vec<_> = variables_of(&entry).into_iter().collect();
+        let names: Vec<_> = referenced_variables(&entry).into_iter().collect();
         assert_eq!(names, ["A", "B", "C", "D", "G", "I"]);
     }
 
     #[track_caller]
     fn reads(entry: Value, expected: Value) {
-        assert_eq!(standard(&entry).map(Value::Object), Ok(expected));
+        assert_eq!(standard_entry(&entry).map(Value::Object), Ok(expected));
     }
 
     #[test]
@@ -347,7 +355,7 @@ mod tests {
             "url": "https://e.example", "headers": headers, "startupTimeout": 20000,
             "disabled": false,
         });
-        assert_eq!(variables_of(&codex), ["D", "KEY"].map(str::to_owned).into());
+        assert_eq!(referenced_variables(&codex), ["D", "KEY"].map(str::to_owned).into());
         reads(codex, expected);
         let opencode =
             json!({ "type": "local", "command": ["bun", "x", 1], "environment": { "A": 1 } });
@@ -364,13 +372,13 @@ mod tests {
             json!({ "timeout": 60000, "disabled": true }),
         );
         reads(json!({ "alwaysAllow": ["a"] }), json!({ "alwaysAllow": ["a"] }));
-        assert_eq!(standard(&json!({ "env": [] })), Err("`env` is not an object".to_owned()));
+        assert_eq!(standard_entry(&json!({ "env": [] })), Err("`env` is not an object".to_owned()));
         assert_eq!(
-            standard(&json!({ "timeout": -1 })),
+            standard_entry(&json!({ "timeout": -1 })),
             Err("`timeout` is not a number".to_owned())
         );
         assert_eq!(
-            standard(&json!({ "command": {} })),
+            standard_entry(&json!({ "command": {} })),
             Err("`command` is not a string".to_owned())
         );
     }
@@ -387,10 +395,10 @@ mod tests {
             json!({ "mcp.servers": servers }),
             servers.clone(),
         ] {
-            let found = servers_of(file.as_object().unwrap().clone());
+            let found = server_entries(file.as_object().unwrap().clone());
             assert_eq!(found.map(Value::Object), Ok(servers.clone()), "{file}");
         }
-        let of = |file: Value| servers_of(file.as_object().unwrap().clone());
+        let of = |file: Value| server_entries(file.as_object().unwrap().clone());
         assert_eq!(of(json!({})), Ok(Map::new()));
         assert_eq!(of(json!({ "mcpServers": null })), Ok(Map::new()));
         assert_eq!(of(json!({ "mcpServers": 1 })), Err("`mcpServers` is not an object".to_owned()));
@@ -399,8 +407,11 @@ mod tests {
 
     #[test]
     fn the_order_of_keys_makes_no_other_entry() {
-        let text = canonical(&json!({ "b": [1, { "z": "\"", "a": null }], "a": true }));
+        let text = canonical_json(&json!({ "b": [1, { "z": "\"", "a": null }], "a": true }));
         assert_eq!(text, r#"{"a":true,"b":[1,{"a":null,"z":"\""}]}"#);
-        assert_eq!(canonical(&json!({ "a": 1, "b": 2 })), canonical(&json!({ "b": 2, "a": 1 })));
+        assert_eq!(
+            canonical_json(&json!({ "a": 1, "b": 2 })),
+            canonical_json(&json!({ "b": 2, "a": 1 }))
+        );
     }
 }

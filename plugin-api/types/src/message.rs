@@ -4,7 +4,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::data::{Data, DataContent};
+use crate::data::{DataContent, DataPart};
 use crate::{CallId, Error, ErrorKind, ToolName, ToolSpec};
 
 /// The sender of a message.
@@ -55,7 +55,7 @@ pub enum Part {
     ToolResult(ToolResult),
     /// Content other than text: a blob in the session's blob store, or a JSON value from the host
     /// to the model.
-    Data(Data),
+    Data(DataPart),
     /// The model's reasoning, shown separately from its answer. An empty thought is kept if it has
     /// a signature.
     #[non_exhaustive]
@@ -66,7 +66,7 @@ pub enum Part {
         signature: Option<String>,
     },
     /// Data that only its creator understands, in its position in the order. It is never shown.
-    Opaque(Opaque),
+    Opaque(OpaqueData),
     /// The tools change from this point on. The host sends this part only to a provider that lists
     /// [`TOOLS_CHANGED`](crate::TOOLS_CHANGED) among its options. For any other provider, it
     /// changes the request's list of tools.
@@ -79,7 +79,7 @@ pub enum Part {
 /// The JSON of the known parts.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Part", tag = "type", rename_all = "snake_case")]
-enum Known {
+enum KnownPart {
     #[non_exhaustive]
     Text {
         text: String,
@@ -88,14 +88,14 @@ enum Known {
     },
     ToolCall(ToolCall),
     ToolResult(ToolResult),
-    Data(Data),
+    Data(DataPart),
     #[non_exhaustive]
     Thought {
         text: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
     },
-    Opaque(Opaque),
+    Opaque(OpaqueData),
     ToolsChanged(ToolsChanged),
     #[serde(skip)]
     Unknown(Map<String, Value>),
@@ -115,7 +115,7 @@ impl Serialize for Part {
             | Self::Data(_)
             | Self::Thought { .. }
             | Self::Opaque(_)
-            | Self::ToolsChanged(_) => Known::serialize(self, serializer),
+            | Self::ToolsChanged(_) => KnownPart::serialize(self, serializer),
         }
     }
 }
@@ -128,7 +128,7 @@ impl<'de> Deserialize<'de> for Part {
             Some(Value::String(name)) if !KNOWN_TYPES.contains(&name.as_str()) => {
                 Ok(Self::Unknown(part))
             }
-            _ => Known::deserialize(Value::Object(part)).map_err(D::Error::custom),
+            _ => KnownPart::deserialize(Value::Object(part)).map_err(D::Error::custom),
         }
     }
 }
@@ -136,7 +136,7 @@ impl<'de> Deserialize<'de> for Part {
 /// Data that only its creator understands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Opaque {
+pub struct OpaqueData {
     /// The provider that created it, by its plugin's name for it: `openai`. The host sets it.
     pub provider: String,
     /// The model that created it, by its provider's name for it. The host sets it.
@@ -186,7 +186,7 @@ pub struct ToolResult {
     /// The tool's attachments, in order. For a model that does not accept the media type, the host
     /// replaces an attachment by a line of text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub attachments: Vec<Data>,
+    pub attachments: Vec<DataPart>,
 }
 
 impl ToolCall {
@@ -210,7 +210,7 @@ impl ToolResult {
 impl Role {
     /// Creates the error of a provider that gets a message with an unknown role. Its kind tells the
     /// host to send the request in an older format.
-    pub fn unknown_to_provider() -> Error {
+    pub fn unknown_role_error() -> Error {
         let text = "a message has a role that this provider does not know";
         Error::new(ErrorKind::UnknownOperation, text).with_hint("update the provider's plugin")
     }
@@ -237,7 +237,7 @@ impl Message {
     /// turn extends from one prompt to the next.
     pub fn is_prompt(&self) -> bool {
         let from_host = |part: &Part| {
-            matches!(part, Part::Data(Data { content: DataContent::Json { .. }, .. }))
+            matches!(part, Part::Data(DataPart { content: DataContent::Json { .. }, .. }))
         };
         self.role == Role::User && !self.parts.iter().all(from_host)
     }
@@ -282,17 +282,17 @@ impl Part {
     /// Creates an opaque part, which only the calling provider understands. The host records the
     /// provider and model, and returns the part to no other.
     pub fn opaque(item: Value) -> Self {
-        Self::Opaque(Opaque { item, ..Opaque::default() })
+        Self::Opaque(OpaqueData { item, ..OpaqueData::default() })
     }
 
     /// Creates a data part from a JSON value of the host for the model.
     pub fn json(json: Value) -> Self {
-        Self::Data(Data::json(json))
+        Self::Data(DataPart::json(json))
     }
 
     /// Adds a signature to a text, a thought or a call. Other parts stay unchanged.
     #[must_use]
-    pub fn signed(mut self, with: impl Into<String>) -> Self {
+    pub fn with_signature(mut self, with: impl Into<String>) -> Self {
         if let Some(place) = self.signature_mut() {
             *place = Some(with.into());
         }
@@ -381,12 +381,14 @@ mod tests {
     #[test]
     fn signatures_opaque_parts_and_changes_of_tools_survive_the_way() {
         let part = kept(json!({ "type": "text", "text": "", "signature": "sig" }));
-        assert_eq!(part, Part::text("").signed("sig"));
+        assert_eq!(part, Part::text("").with_signature("sig"));
         let call = json!({ "type": "tool_call", "id": "1", "name": "a", "arguments": {}, "signature": "s" });
         assert_eq!(kept(call).signature(), Some("s"));
         let item = json!({ "id": "rs_1", "encrypted_content": "…" });
         let opaque = json!({ "type": "opaque", "provider": "openai", "model": "m", "item": item });
-        assert!(matches!(kept(opaque), Part::Opaque(Opaque { item: kept, .. }) if kept == item));
+        assert!(
+            matches!(kept(opaque), Part::Opaque(OpaqueData { item: kept, .. }) if kept == item)
+        );
         let changed = json!({ "type": "tools_changed", "removed": ["a"] });
         let removed = vec![ToolName::from("a")];
         let expected = ToolsChanged { removed, ..ToolsChanged::default() };
@@ -398,7 +400,8 @@ mod tests {
         let place = json!({ "cloud": 9, "drop": [1] });
         let data = json!({ "type": "data", "mime_type": "image/png", "cloud": 9, "drop": [1] });
         let content = DataContent::Unknown(place.as_object().unwrap().clone());
-        let expected = Data { mime_type: "image/png".to_owned(), content, ..Data::default() };
+        let expected =
+            DataPart { mime_type: "image/png".to_owned(), content, ..DataPart::default() };
         assert_eq!(kept(data), Part::Data(expected));
     }
 

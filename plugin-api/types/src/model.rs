@@ -36,7 +36,7 @@ pub struct ModelComplete {
     /// option that the provider does not support is refused.
     pub options: RequestOptions,
     /// Which of the session's objects the model sees.
-    pub objects: ObjectsShown,
+    pub objects: ObjectVisibility,
     /// Whether to stream the answer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stream: bool,
@@ -46,7 +46,7 @@ pub struct ModelComplete {
 /// included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ObjectsShown {
+pub enum ObjectVisibility {
     /// The objects, grouped by tool.
     Contents,
     /// The objects with their names and metadata, as the session's own model sees them.

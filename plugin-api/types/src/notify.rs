@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 crate::operations::service_operations! { $ notify_operations, Some("notify"), answered;
     /// Sends a message to the session's model with its next request. If no turn is running, it
     /// starts one.
-    notify NOTIFY "notify": Notify => Notified;
+    notify NOTIFY "notify": NotifyRequest => NotifyAnswer;
 }
 
 /// The maximum number of notifications per minute from a plugin to a session.
@@ -17,7 +17,7 @@ pub const NOTIFICATION_BYTES_MAX: usize = 16 * 1024;
 /// A message to the model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Notify {
+pub struct NotifyRequest {
     /// The text. The model and the user see which plugin sent it.
     pub text: String,
 }
@@ -26,4 +26,4 @@ pub struct Notify {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct Notified {}
+pub struct NotifyAnswer {}

@@ -1,6 +1,6 @@
 //! Converts JSON values, as from `json!({…})`, to JSON objects.
 
-use crate::text::cut;
+use crate::text::truncate_chars;
 
 use serde_json::{Map, Value};
 
@@ -27,7 +27,7 @@ pub fn to_object(value: impl Into<Value>) -> Result<Map<String, Value>> {
         Value::Object(object) => Ok(object),
         other => {
             let text = other.to_string();
-            let shown = cut(&text, SHOWN_CHARS_MAX);
+            let shown = truncate_chars(&text, SHOWN_CHARS_MAX);
             let what = match other {
                 Value::Null => "null",
                 Value::Bool(_) => "a boolean",

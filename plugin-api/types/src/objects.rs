@@ -13,36 +13,36 @@ use crate::{Result as Answer, to_object};
 
 crate::operations::service_operations! { $ object_operations, None, passed_on;
     /// Adds a result to the model's context and shows it to the session's clients.
-    result RESULT "objects.result": ObjectsAdd => ObjectsChanged;
+    result RESULT "objects.result": ObjectsAdd => ObjectsChangeAnswer;
     /// Adds objects for the model only, without showing them to clients.
-    add ADD "objects.add": ObjectsAdd => ObjectsChanged;
+    add ADD "objects.add": ObjectsAdd => ObjectsChangeAnswer;
     /// Adds objects to the first item that matches.
-    append APPEND "objects.append": ObjectsChange => ObjectsChanged;
+    append APPEND "objects.append": ObjectsChange => ObjectsChangeAnswer;
     /// Returns a tool's items. The request has no filter.
-    get GET "objects.get": ObjectsFilter => ItemsFound;
+    get GET "objects.get": ObjectsFilter => ObjectItemsAnswer;
     /// Returns the objects of all items that match.
-    get_objects GET_OBJECTS "objects.get_objects": ObjectsFilter => ObjectsFound;
+    get_objects GET_OBJECTS "objects.get_objects": ObjectsFilter => ObjectsAnswer;
     /// Replaces the objects of each item that matches.
-    replace REPLACE "objects.replace": ObjectsChange => ObjectsChanged;
+    replace REPLACE "objects.replace": ObjectsChange => ObjectsChangeAnswer;
     /// Removes the objects of each item that matches.
-    remove REMOVE "objects.remove": ObjectsFilter => ObjectsChanged;
+    remove REMOVE "objects.remove": ObjectsFilter => ObjectsChangeAnswer;
     /// Checks whether a tool has no objects, or the session if the request names no tool. The
     /// request has no filter.
-    is_empty IS_EMPTY "objects.is_empty": ObjectsFilter => ObjectsEmpty;
+    is_empty IS_EMPTY "objects.is_empty": ObjectsFilter => ObjectsEmptyAnswer;
     /// Lists the tools that have items, with their number. Use `objects.get` to read the items of
     /// each tool. An untrusted plugin sees only its own tools. Fails with `limit_reached` if the
     /// list is too large.
-    tools TOOLS "objects.tools": () => ToolsFound, sdk [().tools: Vec<ToolObjects>];
+    tools TOOLS "objects.tools": () => ObjectToolsAnswer, sdk [().tools: Vec<ToolObjects>];
     /// Removes the objects of all tools. Items stay, with their metadata. The request decides
     /// whether hidden values are removed too. An untrusted plugin clears only its own tools. Fails
     /// with `unavailable` outside tools and commands.
-    clear CLEAR "objects.clear": ObjectsClear => ObjectsChanged, sdk [(ObjectsClear)];
+    clear CLEAR "objects.clear": ObjectsClear => ObjectsChangeAnswer, sdk [(ObjectsClear)];
     /// Lists the keys of hidden values. Fails with `limit_reached` if the list is too large.
     hidden_keys HIDDEN_KEYS "objects.hidden_keys": () => HiddenKeys, sdk [().keys: Vec<String>];
     /// Returns a hidden value.
-    hidden HIDDEN_GET "objects.hidden_get": HiddenKey => HiddenFound + bytes;
+    hidden HIDDEN_GET "objects.hidden_get": HiddenKey => HiddenValueAnswer + bytes;
     /// Sets or removes a hidden value, and returns the previous value.
-    set_hidden HIDDEN_SET "objects.hidden_set": HiddenSet + bytes => HiddenFound + bytes;
+    set_hidden HIDDEN_SET "objects.hidden_set": HiddenSet + bytes => HiddenValueAnswer + bytes;
 }
 
 /// A JSON object that a tool added to the model's context.
@@ -97,7 +97,7 @@ pub struct ObjectsAdd {
 impl ObjectsAdd {
     /// Returns an object as clients see it: with its reference, and with the mapped fields that it
     /// has.
-    pub fn mapped(&self, object: &Object) -> Object {
+    pub fn map_object(&self, object: &Object) -> Object {
         if self.mapping.is_empty() {
             return object.clone();
         }
@@ -112,7 +112,7 @@ impl ObjectsAdd {
     ///
     /// # Errors
     /// `invalid_arguments` if a value is not an object.
-    pub fn of<O: Into<Value>>(
+    pub fn from_objects<O: Into<Value>>(
         objects: impl IntoIterator<Item = O>,
         metadata: impl Into<Value>,
     ) -> Answer<Self> {
@@ -153,7 +153,7 @@ pub struct ObjectsChange {
 /// The result of a change.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ObjectsChanged {
+pub struct ObjectsChangeAnswer {
     /// The number of items that matched.
     pub matched: usize,
     /// The references of the given objects, in order. For an object that already existed, the
@@ -165,7 +165,7 @@ pub struct ObjectsChanged {
 /// A tool's items.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ItemsFound {
+pub struct ObjectItemsAnswer {
     /// The items. `None` if the tool never added any.
     pub items: Option<Vec<EnvironmentItem>>,
 }
@@ -173,7 +173,7 @@ pub struct ItemsFound {
 /// The objects of the matching items.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ObjectsFound {
+pub struct ObjectsAnswer {
     /// The objects. `None` if no item matches.
     pub objects: Option<Vec<Object>>,
 }
@@ -181,7 +181,7 @@ pub struct ObjectsFound {
 /// Whether there are no objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ObjectsEmpty {
+pub struct ObjectsEmptyAnswer {
     /// Whether there are no objects. Items without objects do not count.
     pub is_empty: bool,
 }
@@ -189,7 +189,7 @@ pub struct ObjectsEmpty {
 /// The tools that have items.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ToolsFound {
+pub struct ObjectToolsAnswer {
     /// The tools, in the order in which they first added objects.
     pub tools: Vec<ToolObjects>,
 }
@@ -241,22 +241,22 @@ pub struct HiddenSet {
     pub key: String,
     /// The value.
     #[serde(flatten)]
-    pub value: HiddenForm,
+    pub value: HiddenValueEncoding,
 }
 
 /// The result of a request for a hidden value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct HiddenFound {
+pub struct HiddenValueAnswer {
     /// The value.
     #[serde(flatten)]
-    pub value: HiddenForm,
+    pub value: HiddenValueEncoding,
 }
 
 /// The form of a hidden value: JSON, bytes, or neither if there is no value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct HiddenForm {
+pub struct HiddenValueEncoding {
     /// JSON, which may be null.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub json: Option<Value>,
@@ -288,12 +288,16 @@ mod tests {
     #[test]
     fn a_mapping_says_what_clients_are_shown() {
         let mut added =
-            ObjectsAdd::of([json!({ "a": 1, "b": 2, "_REF_ID": "t_1" })], json!({})).unwrap();
+            ObjectsAdd::from_objects([json!({ "a": 1, "b": 2, "_REF_ID": "t_1" })], json!({}))
+                .unwrap();
         let object = added.objects[0].clone();
-        assert_eq!(added.mapped(&object), object, "whole without one");
+        assert_eq!(added.map_object(&object), object, "whole without one");
         added.mapping =
             [("title", "a"), ("missing", "c")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
-        assert_eq!(Value::Object(added.mapped(&object)), json!({ "title": 1, "_REF_ID": "t_1" }));
+        assert_eq!(
+            Value::Object(added.map_object(&object)),
+            json!({ "title": 1, "_REF_ID": "t_1" })
+        );
     }
 
     #[test]

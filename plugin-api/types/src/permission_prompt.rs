@@ -132,7 +132,11 @@ impl AllowedAnswer {
     }
 
     /// Creates an answer that also applies to later calls that match a pattern.
-    pub fn like(decision: PermissionDecision, pattern: usize, label: impl Into<String>) -> Self {
+    pub fn for_pattern(
+        decision: PermissionDecision,
+        pattern: usize,
+        label: impl Into<String>,
+    ) -> Self {
         Self { decision, pattern: Some(pattern), mode: None, label: label.into() }
     }
 
@@ -142,7 +146,7 @@ impl AllowedAnswer {
     }
 
     /// Returns the answer to send if the user chooses this one.
-    pub fn chosen(&self) -> PermissionAnswer {
+    pub fn to_answer(&self) -> PermissionAnswer {
         let Self { decision, pattern, mode, .. } = self;
         PermissionAnswer {
             pattern: *pattern,
@@ -178,7 +182,7 @@ pub enum PermissionDecision {
 
 impl PermissionDecision {
     /// Returns true if the call runs.
-    pub fn runs(self) -> bool {
+    pub fn can_run(self) -> bool {
         match self {
             Self::AllowOnce | Self::AllowInTurn | Self::AllowInSession | Self::AllowAlways => true,
             Self::Deny | Self::DenyInTurn | Self::DenyInSession | Self::DenyAlways | Self::Edit => {
@@ -189,7 +193,7 @@ impl PermissionDecision {
 
     /// Returns how long the answer applies, for events and records: `once`, `turn`, `session`,
     /// `always`.
-    pub fn lasts(self) -> &'static str {
+    pub fn duration_name(self) -> &'static str {
         match self {
             Self::AllowOnce | Self::Deny | Self::Edit => "once",
             Self::AllowInTurn | Self::DenyInTurn => "turn",
@@ -200,7 +204,7 @@ impl PermissionDecision {
 
     /// Returns true if the answer applies to this call only.
     pub fn is_for_one_call(self) -> bool {
-        self.lasts() == "once"
+        self.duration_name() == "once"
     }
 }
 
@@ -253,7 +257,7 @@ impl PermissionPrompt {
                 let pattern = answer.pattern.unwrap_or(0);
                 let covers = |it: &AllowedAnswer| {
                     it.pattern.is_some_and(|widest| pattern <= widest)
-                        && lasts_as_long(it.decision, answer.decision)
+                        && is_at_least_as_long(it.decision, answer.decision)
                 };
                 is_known && !has_mode && self.answers.iter().any(covers)
             }
@@ -262,7 +266,7 @@ impl PermissionPrompt {
 }
 
 /// Returns true if an allowance lasts at least as long as another one.
-fn lasts_as_long(one: PermissionDecision, other: PermissionDecision) -> bool {
+fn is_at_least_as_long(one: PermissionDecision, other: PermissionDecision) -> bool {
     let rank = |decision| match decision {
         PermissionDecision::AllowAlways => 3,
         PermissionDecision::AllowInSession => 2,
@@ -287,7 +291,7 @@ mod tests {
         let prompt = PermissionPrompt {
             answers: vec![
                 AllowedAnswer::once(Is::AllowOnce, "Yes"),
-                AllowedAnswer::like(Is::AllowInSession, 1, "Yes, any `ls`"),
+                AllowedAnswer::for_pattern(Is::AllowInSession, 1, "Yes, any `ls`"),
             ],
             patterns: ["exactly this", "`ls`"].map(str::to_owned).into(),
             ..PermissionPrompt::default()

@@ -14,11 +14,11 @@ use serde::{Deserialize, Serialize};
 
 crate::operations::service_operations! { $ process_operations, None, passed_on;
     /// Starts a program. Each frame is a `ProcessEvent`.
-    spawn SPAWN "process.spawn": Spawn => Spawned + stream;
+    spawn SPAWN "process.spawn": Spawn => SpawnAnswer + stream;
     /// Starts a program on a terminal of the caller. The stream reports only the exit. Only
     /// execution environments can use it, because no other plugin has terminals of its own.
     spawn_on_terminal SPAWN_ON_TERMINAL "process.spawn_on_terminal":
-        SpawnOnTerminal => Spawned + stream;
+        SpawnOnTerminal => SpawnAnswer + stream;
     /// Writes the bytes to a program's standard input.
     write WRITE "process.write": ProcessWrite + bytes => ();
     /// Sends a signal to a program's process group.
@@ -29,13 +29,13 @@ crate::operations::service_operations! { $ process_operations, None, passed_on;
     end END "process.end": ProcessRef => ();
     /// Starts a program that outlives the call. It ends with the environment or by `process.end`.
     /// The end of its output is kept for `process.output`.
-    start START "process.start": Spawn => Started;
+    start START "process.start": Spawn => ProcessStartAnswer;
     /// Lists the programs started by `process.start`.
     list LIST "process.list": () => (Vec<ProcessFacts>);
     /// Reads the output of a program started by `process.start`.
     output OUTPUT "process.output": ProcessOutputRead => ProcessOutput + bytes;
     /// Waits for the exit of a program started by `process.start`.
-    wait WAIT "process.wait": ProcessWait => ProcessWaited;
+    wait WAIT "process.wait": ProcessWait => ProcessWaitAnswer;
     /// Ends and forgets a program started by `process.start`.
     forget FORGET "process.forget": ProcessRef => ();
 }
@@ -172,7 +172,7 @@ impl Spawn {
 
 /// A running program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spawned {
+pub struct SpawnAnswer {
     /// The number by which the call refers to it.
     pub process: u64,
     /// The process id, which is also the id of its process group.
@@ -183,7 +183,7 @@ pub struct Spawned {
 
 /// A program that outlives the call that started it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Started {
+pub struct ProcessStartAnswer {
     /// The number that identifies it.
     pub process: u64,
     /// The process id, if it is known.
@@ -253,7 +253,7 @@ pub struct ProcessWait {
 /// The result of a wait.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ProcessWaited {
+pub struct ProcessWaitAnswer {
     /// The exit. `None` if the program is still running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit: Option<ProcessExit>,
@@ -359,12 +359,12 @@ pub struct ProcessExit {
     pub timed_out: bool,
     /// The processes that it left running. They run until the host ends.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub left_running: Vec<LeftRunning>,
+    pub left_running: Vec<LeftoverProcess>,
 }
 
 /// A process that outlived the program that started it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftRunning {
+pub struct LeftoverProcess {
     /// The process id.
     pub pid: u32,
     /// The process name, as `ps` shows it.

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::glob::stands_for;
+use crate::glob::is_match;
 
 /// Names and folders that the user must be asked about before they are edited.
 ///
@@ -40,16 +40,16 @@ impl ProtectedFiles {
             return true;
         }
         let (whole, inside) = (folded_names(path), folded_names(inside));
-        self.names.iter().any(|name| holds(&whole, name))
+        self.names.iter().any(|name| has_match(&whole, name))
             || self.is_dotted(&inside)
-            || inside.last().is_some_and(|last| is_any(&self.last_names, last))
-            || inside.first().is_some_and(|first| is_any(&self.top_names, first))
+            || inside.last().is_some_and(|last| is_any_match(&self.last_names, last))
+            || inside.first().is_some_and(|first| is_any_match(&self.top_names, first))
             || self.home.as_deref().is_some_and(|home| is_dotted_below(&whole, home))
             || self.folders.iter().any(|folder| overlaps(&whole, &folded_names(folder)))
     }
 
     fn is_dotted(&self, inside: &[String]) -> bool {
-        inside.iter().any(|name| name.starts_with('.') && !is_any(&self.harmless, name))
+        inside.iter().any(|name| name.starts_with('.') && !is_any_match(&self.harmless, name))
     }
 }
 
@@ -78,16 +78,16 @@ fn is_ignored(letter: char) -> bool {
     )
 }
 
-fn is_any(patterns: &[String], name: &str) -> bool {
-    patterns.iter().any(|pattern| stands_for(pattern, name))
+fn is_any_match(patterns: &[String], name: &str) -> bool {
+    patterns.iter().any(|pattern| is_match(pattern, name))
 }
 
 /// Returns true if a path contains a protected path of one or more names. A path that ends inside
 /// the protected path counts too, because a folder can be moved there.
-fn holds(names: &[String], pattern: &str) -> bool {
+fn has_match(names: &[String], pattern: &str) -> bool {
     let is_at = |at: usize| {
         let mut pairs = names[at..].iter().zip(pattern.split('/'));
-        pairs.all(|(name, wanted)| stands_for(wanted, name))
+        pairs.all(|(name, wanted)| is_match(wanted, name))
     };
     (0..names.len()).any(is_at)
 }

@@ -26,4 +26,4 @@ impl PullModel {
 
 /// A provider's answer after the download.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pulled {}
+pub struct PullModelAnswer {}

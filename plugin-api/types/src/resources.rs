@@ -11,7 +11,7 @@ use serde_json::Value;
 crate::operations::service_operations! { $ resource_operations, None, passed_on;
     /// Registers a resource of the calling plugin. An existing resource with the same name is
     /// closed first.
-    set SET "resources.set": ResourceSet => ResourceClosed;
+    set SET "resources.set": ResourceSet => ResourceCloseAnswer;
     /// Returns a resource by name.
     get GET "resources.get": ResourceName => (Option<ResourceFacts>);
     /// Lists all resources in the order of their registration.
@@ -22,7 +22,7 @@ crate::operations::service_operations! { $ resource_operations, None, passed_on;
     /// only once even for simultaneous requests.
     get_or_create GET_OR_CREATE "resources.get_or_create": ResourceName => ResourceFacts;
     /// Closes and removes a resource.
-    remove REMOVE "resources.remove": ResourceName => ResourceClosed;
+    remove REMOVE "resources.remove": ResourceName => ResourceCloseAnswer;
 }
 
 /// The operation with which the host accesses a plugin's resources. Takes a [`ResourceRequest`];
@@ -102,7 +102,7 @@ pub struct ResourceCall {
 /// The result of closing a resource. The name is free afterwards, even after a problem.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ResourceClosed {
+pub struct ResourceCloseAnswer {
     /// Whether a resource with that name existed.
     pub found: bool,
     /// The problem that occurred when it was closed.

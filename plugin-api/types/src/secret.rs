@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 crate::operations::service_operations! { $ secret_operations, Some("secret"), answered;
     /// Reads a secret.
-    get GET "secret.get": SecretName => SecretFound + bytes;
+    get GET "secret.get": SecretName => SecretGetAnswer + bytes;
     /// Stores the bytes as a secret and replaces an existing value.
-    set SET "secret.set": SecretName + bytes => SecretKept;
+    set SET "secret.set": SecretName + bytes => SecretSetAnswer;
     /// Deletes a secret. Returns false if it does not exist.
-    delete DELETE "secret.delete": SecretName => SecretForgotten,
+    delete DELETE "secret.delete": SecretName => SecretDeleteAnswer,
         sdk [{ name: &str }.deleted: bool];
 }
 
@@ -35,32 +35,32 @@ pub struct SecretName {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct SecretFound {
+pub struct SecretGetAnswer {
     /// Whether the secret exists.
     pub found: bool,
 }
 
-crate::operations::made_by_host!(SecretFound(found: bool));
+crate::operations::made_by_host!(SecretGetAnswer(found: bool));
 
 /// The place where a secret is stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct SecretKept {
+pub struct SecretSetAnswer {
     /// Whether the system's secret store holds it. Otherwise it is in a file that only the user can
     /// read.
     pub by_system: bool,
 }
 
-crate::operations::made_by_host!(SecretKept(by_system: bool));
+crate::operations::made_by_host!(SecretSetAnswer(by_system: bool));
 
 /// Whether a deleted secret existed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct SecretForgotten {
+pub struct SecretDeleteAnswer {
     /// Whether the secret existed.
     pub deleted: bool,
 }
 
-crate::operations::made_by_host!(SecretForgotten(deleted: bool));
+crate::operations::made_by_host!(SecretDeleteAnswer(deleted: bool));

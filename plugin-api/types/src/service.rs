@@ -37,7 +37,7 @@ crate::operations::service_operations! { $ blob_operations, None, answered;
 
 crate::operations::service_operations! { $ attach_operations, None, answered;
     /// Attaches a blob of the session to the result of the running tool call.
-    attach ATTACH "attach": Attach => AttachAnswer;
+    attach ATTACH "attach": AttachRequest => AttachAnswer;
 }
 
 /// The maximum number of attachments of one tool call.
@@ -263,7 +263,7 @@ pub struct BlobGetAnswer {
 
 /// A request to attach a blob.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attach {
+pub struct AttachRequest {
     /// The media type. The host checks images and PDF documents, and refuses a wrong type.
     pub mime_type: String,
     /// The blob's id.

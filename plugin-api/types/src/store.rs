@@ -12,9 +12,9 @@ crate::operations::service_operations! { $ store_operations, None, answered;
     /// Reads a value.
     [reads] get GET "store.get": StoreGet => StoreValue + bytes;
     /// Writes the bytes as a value, atomically.
-    set SET "store.set": StoreSet + bytes => StoreStored;
+    set SET "store.set": StoreSet + bytes => StoreSetAnswer;
     /// Deletes a value.
-    delete DELETE "store.delete": StoreDelete => StoreDeleted;
+    delete DELETE "store.delete": StoreDelete => StoreDeleteAnswer;
     /// Lists keys, sorted.
     [reads] list LIST "store.list": StoreList => StoreKeys;
     /// Returns a folder for the plugin's own files.
@@ -40,7 +40,7 @@ pub const ABSENT: &str = "absent";
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum StoreOf {
+pub enum StoreOwner {
     /// The user, in all workspaces.
     #[default]
     Person,
@@ -55,7 +55,7 @@ pub struct StoreGet {
     /// The key.
     pub key: String,
     /// The owner.
-    pub of: StoreOf,
+    pub of: StoreOwner,
 }
 
 /// The result of reading a value.
@@ -84,7 +84,7 @@ pub struct StoreSet {
     /// The key: 1 to [`KEY_BYTES_MAX`] bytes of any text.
     pub key: String,
     /// The owner.
-    pub of: StoreOf,
+    pub of: StoreOwner,
     /// The expected digest of the value to replace, or [`ABSENT`]. If the store has another value,
     /// nothing is written and the request fails with `conflict`. If absent, any value is replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,12 +95,12 @@ pub struct StoreSet {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct StoreStored {
+pub struct StoreSetAnswer {
     /// The SHA-256 of the value in lower-case hex.
     pub digest: String,
 }
 
-crate::operations::made_by_host!(StoreStored(digest: impl Into<String>));
+crate::operations::made_by_host!(StoreSetAnswer(digest: impl Into<String>));
 
 /// A request to delete a value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,7 +109,7 @@ pub struct StoreDelete {
     /// The key.
     pub key: String,
     /// The owner.
-    pub of: StoreOf,
+    pub of: StoreOwner,
     /// The expected digest, as in [`StoreSet`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
@@ -119,12 +119,12 @@ pub struct StoreDelete {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct StoreDeleted {
+pub struct StoreDeleteAnswer {
     /// Whether the value existed.
     pub deleted: bool,
 }
 
-crate::operations::made_by_host!(StoreDeleted(deleted: bool));
+crate::operations::made_by_host!(StoreDeleteAnswer(deleted: bool));
 
 /// A request to list keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,7 +133,7 @@ pub struct StoreList {
     /// The prefix of the keys. If empty, all keys.
     pub prefix: String,
     /// The owner.
-    pub of: StoreOf,
+    pub of: StoreOwner,
 }
 
 /// Keys, sorted by their bytes.
@@ -165,5 +165,5 @@ crate::operations::made_by_host!(StoredKey(key: impl Into<String>, bytes: u64));
 #[serde(default)]
 pub struct StoreFolder {
     /// The owner.
-    pub of: StoreOf,
+    pub of: StoreOwner,
 }

@@ -8,7 +8,7 @@ use crate::ToolName;
 crate::operations::service_operations! { $ task_operations, Some("tasks"), answered;
     /// Starts a tool call as a detached task with its own time limit. Fails like `tools.call`, and
     /// with `limit_reached` if too many tasks are running.
-    start_task TASKS_START "tasks.start": TaskStart => TaskStarted,
+    start_task TASKS_START "tasks.start": TaskStart => TaskStartAnswer,
         sdk [(&TaskStart).task_id: String];
     /// Lists the session's tasks, which are those that plugins started and calls that moved to the
     /// background. The list includes the last 64 finished tasks.
@@ -47,7 +47,7 @@ pub struct TaskStart {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct TaskStarted {
+pub struct TaskStartAnswer {
     /// The task's id: `task_1`. Unique within the session.
     pub task_id: String,
 }
@@ -148,7 +148,7 @@ pub enum TaskStatus {
     Unknown,
 }
 
-crate::operations::made_by_host!(TaskStarted(task_id: impl Into<String>));
+crate::operations::made_by_host!(TaskStartAnswer(task_id: impl Into<String>));
 
 crate::operations::made_by_host!(TasksAnswer(tasks: Vec<TaskFacts>));
 

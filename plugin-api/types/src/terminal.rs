@@ -12,9 +12,9 @@ use crate::process::{ProcessExit, Signal};
 
 crate::operations::service_operations! { $ terminal_operations, None, passed_on;
     /// Starts a program on a new terminal. Each frame is a `TerminalEvent`.
-    spawn SPAWN "terminal.spawn": TerminalSpawn => TerminalSpawned + stream;
+    spawn SPAWN "terminal.spawn": TerminalSpawn => TerminalSpawnAnswer + stream;
     /// Types the bytes into a terminal. The answer has JSON only if the request has a time limit.
-    write WRITE "terminal.write": TerminalWrite + bytes => TerminalWritten;
+    write WRITE "terminal.write": TerminalWrite + bytes => TerminalWriteAnswer;
     /// Sets the size.
     resize RESIZE "terminal.resize": TerminalResize => ();
     /// Sends a signal to the terminal's foreground processes.
@@ -26,10 +26,10 @@ crate::operations::service_operations! { $ terminal_operations, None, passed_on;
     end END "terminal.end": TerminalRef => ();
     /// Shows users the screen of a terminal of the plugin. The bytes are the same screen as ANSI
     /// text.
-    show SHOW "terminal.show": TerminalScreen + bytes => TerminalShown;
+    show SHOW "terminal.show": TerminalScreen + bytes => TerminalShowAnswer;
     /// Asks the user to type a secret directly into the terminal.
-    ask ASK "terminal.ask": TerminalAsk => TerminalAsked;
-    /// Follows users' actions on the plugin's terminals. Each frame is a `TerminalNews`.
+    ask ASK "terminal.ask": TerminalAsk => TerminalAskOutcome;
+    /// Follows users' actions on the plugin's terminals. Each frame is a `TerminalUserAction`.
     terminal_news WATCH "terminal.watch": () => StreamAnswer + stream, sdk [() as TerminalWatch];
 }
 
@@ -62,7 +62,7 @@ pub struct TerminalSpawn {
 
 /// A running program on a terminal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TerminalSpawned {
+pub struct TerminalSpawnAnswer {
     /// The number that identifies the terminal.
     pub terminal: u64,
     /// The program's process id, if it is known.
@@ -91,7 +91,7 @@ pub struct TerminalWrite {
 
 /// The amount that was typed in time. The rest is never typed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TerminalWritten {
+pub struct TerminalWriteAnswer {
     /// The number of bytes that the terminal accepted.
     pub bytes: u64,
 }
@@ -209,7 +209,7 @@ pub struct TerminalScreen {
 /// The result of showing a screen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct TerminalShown {
+pub struct TerminalShowAnswer {
     /// The number of users who currently watch the terminal. If it is 0, the host needs the next
     /// screen only after the next call.
     pub watchers: u32,
@@ -232,7 +232,7 @@ pub struct TerminalAsk {
 /// The result of the request. The typed text is not disclosed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum TerminalAsked {
+pub enum TerminalAskOutcome {
     /// The user typed, and the program got the input with a line ending.
     Typed,
     /// The user declined.
@@ -250,7 +250,7 @@ pub enum TerminalAsked {
 /// A user's action on a terminal: the JSON of one frame of [`WATCH`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum TerminalNews {
+pub enum TerminalUserAction {
     /// The number of watching users changed.
     Watched {
         /// The terminal's number.

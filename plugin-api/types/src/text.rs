@@ -7,7 +7,7 @@ pub fn one_line(text: &str) -> String {
 }
 
 /// Returns at most `chars_max` characters of a text, followed by `…` if the text has more.
-pub fn cut(text: &str, chars_max: usize) -> String {
+pub fn truncate_chars(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),
         None => text.to_owned(),
@@ -16,7 +16,7 @@ pub fn cut(text: &str, chars_max: usize) -> String {
 
 /// Returns at most `bytes_max` bytes of a text. A longer text is cut between characters and ends
 /// with `…`, which counts toward the limit.
-pub fn cut_to_bytes(text: &str, bytes_max: usize) -> String {
+pub fn truncate_bytes(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text.to_owned();
     }
@@ -37,10 +37,15 @@ mod tests {
     #[test]
     fn a_text_is_cut_between_characters_and_marked_only_if_it_is_longer() {
         assert_eq!(
-            [cut("éé", 2), cut("ééé", 2), cut("a b", 2), cut("a", 0)],
+            [
+                truncate_chars("éé", 2),
+                truncate_chars("ééé", 2),
+                truncate_chars("a b", 2),
+                truncate_chars("a", 0)
+            ],
             ["éé", "éé…", "a…", "…"]
         );
-        let at = |bytes_max| cut_to_bytes("éééé", bytes_max);
+        let at = |bytes_max| truncate_bytes("éééé", bytes_max);
         assert_eq!([at(8), at(7), at(6), at(2)], ["éééé", "éé…", "é…", "…"]);
     }
 }

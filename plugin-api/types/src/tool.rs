@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::data::Data;
+use crate::data::DataPart;
 use crate::{Condition, Offer, ToolName};
 
 /// A tool that a model may use, with the information that the host's rules need.
@@ -121,7 +121,7 @@ pub struct Output {
     pub bytes: Vec<u8>,
     /// Attachments in order, as blobs of the session. They do not cross the boundary with the
     /// answer: the SDK attaches them after those that the tool attached itself.
-    pub attachments: Vec<Data>,
+    pub attachments: Vec<DataPart>,
 }
 
 impl Output {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Data, ToolName};
+use crate::{DataPart, ToolName};
 
 crate::operations::service_operations! { $ tool_call_operations, Some("tools.call"), answered;
     /// Calls a tool of the session and waits for its result. The bytes are the raw bytes of the
@@ -36,7 +36,7 @@ pub struct ToolsCallAnswer {
     pub content: Map<String, Value>,
     /// The tool's attachments: blobs of the session.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub attachments: Vec<Data>,
+    pub attachments: Vec<DataPart>,
 }
 
-crate::operations::made_by_host!(ToolsCallAnswer(content: Map<String, Value>, attachments: Vec<Data>));
+crate::operations::made_by_host!(ToolsCallAnswer(content: Map<String, Value>, attachments: Vec<DataPart>));

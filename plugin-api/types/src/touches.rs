@@ -2,10 +2,10 @@
 //!
 //! In a tool's parameters, the keyword [`KEYWORD`] of a property declares what its strings are. It
 //! applies to all strings below the property, unless a nested property has its own. Rules about
-//! files, hosts and commands use the result ([`Touched`]) instead of guessing from argument names.
+//! files, hosts and commands use the result ([`ToolCallTargets`]) instead of guessing from argument names.
 //! The host removes the keyword from the schema before a model sees it.
 //!
-//! Invariant: each string of the arguments appears in a [`Touched`] or is declared as plain text.
+//! Invariant: each string of the arguments appears in a [`ToolCallTargets`] or is declared as plain text.
 
 mod walk;
 
@@ -13,14 +13,14 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use walk::{Place, Trust, Walk};
+use walk::{SchemaPosition, SchemaTrust, SchemaWalk};
 
 /// The JSON Schema keyword that declares what a string is.
 pub const KEYWORD: &str = "x-jaato-touches";
 
 /// The kind of a declared string.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum ArgumentUse {
     /// The path of a file or folder that the tool reads: `"read"`.
     Read,
     /// A path that the tool writes, moves or deletes: `"write"`.
@@ -43,7 +43,7 @@ pub enum Kind {
 /// The declared and undeclared strings of one call's arguments, in the order of the arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Touched {
+pub struct ToolCallTargets {
     /// Paths that the call reads.
     pub reads: Vec<String>,
     /// Paths that the call writes, moves or deletes.
@@ -58,7 +58,7 @@ pub struct Touched {
     /// Command lines.
     pub commands: Vec<String>,
     /// Strings that the schema does not declare. Each may be a path, a host or a command line.
-    pub undeclared: Vec<Undeclared>,
+    pub undeclared: Vec<UndeclaredString>,
     /// Whether the arguments have too many values to read, so that the call may touch anything.
     pub everything: bool,
 }
@@ -66,16 +66,16 @@ pub struct Touched {
 /// A string that the schema does not declare.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Undeclared {
+pub struct UndeclaredString {
     /// The name of the nearest property. Empty at the top level.
     pub name: String,
     /// The string.
     pub text: String,
 }
 
-impl Kind {
+impl ArgumentUse {
     /// Parses the keyword's value. Returns `None` for an unknown word and for an empty reason.
-    pub fn read(value: &Value) -> Option<Self> {
+    pub fn parse(value: &Value) -> Option<Self> {
         match value {
             Value::String(word) => match word.as_str() {
                 "read" => Some(Self::Read),
@@ -97,7 +97,7 @@ impl Kind {
     }
 
     /// Returns a word for how the tool uses the string.
-    pub fn told(&self) -> &str {
+    pub fn use_word(&self) -> &str {
         match self {
             Self::Read => "read",
             Self::Write => "written",
@@ -111,17 +111,17 @@ impl Kind {
     }
 }
 
-impl Touched {
+impl ToolCallTargets {
     /// Collects the strings of a call's arguments according to the tool's schema.
-    pub fn of(schema: &Value, arguments: &Value) -> Self {
-        Walk::through(schema, Trust::Declarations).arguments(arguments)
+    pub fn from_arguments(schema: &Value, arguments: &Value) -> Self {
+        SchemaWalk::new(schema, SchemaTrust::Declarations).visit_arguments(arguments)
     }
 
     /// Collects the strings of a call's arguments if the author of the schema is not trusted. All
     /// of them are undeclared. The schema only determines which property names the caller did not
     /// choose.
-    pub fn of_foreign(schema: &Value, arguments: &Value) -> Self {
-        Walk::through(schema, Trust::Nothing).arguments(arguments)
+    pub fn from_foreign_arguments(schema: &Value, arguments: &Value) -> Self {
+        SchemaWalk::new(schema, SchemaTrust::Nothing).visit_arguments(arguments)
     }
 
     /// Returns true if the schema declares all strings, so that the lists are complete.
@@ -129,22 +129,22 @@ impl Touched {
         !self.everything && self.undeclared.is_empty()
     }
 
-    fn add(&mut self, kind: Option<&Kind>, name: &str, text: &str) {
+    fn add(&mut self, kind: Option<&ArgumentUse>, name: &str, text: &str) {
         let list = match kind {
-            Some(Kind::Read) => &mut self.reads,
-            Some(Kind::Write) => &mut self.writes,
-            Some(Kind::SearchRoot) => &mut self.search_roots,
-            Some(Kind::Pattern) => &mut self.patterns,
-            Some(Kind::Host) => &mut self.hosts,
-            Some(Kind::Command) => &mut self.commands,
-            Some(Kind::Patch) => {
+            Some(ArgumentUse::Read) => &mut self.reads,
+            Some(ArgumentUse::Write) => &mut self.writes,
+            Some(ArgumentUse::SearchRoot) => &mut self.search_roots,
+            Some(ArgumentUse::Pattern) => &mut self.patterns,
+            Some(ArgumentUse::Host) => &mut self.hosts,
+            Some(ArgumentUse::Command) => &mut self.commands,
+            Some(ArgumentUse::Patch) => {
                 let paths = text.lines().filter_map(patched_path);
                 return self.writes.extend(paths.map(str::to_owned));
             }
-            Some(Kind::Text(_)) => return,
+            Some(ArgumentUse::Text(_)) => return,
             None => {
                 let (name, text) = (name.to_owned(), text.to_owned());
-                return self.undeclared.push(Undeclared { name, text });
+                return self.undeclared.push(UndeclaredString { name, text });
             }
         };
         list.push(text.to_owned());
@@ -162,24 +162,24 @@ fn patched_path(line: &str) -> Option<&str> {
 
 /// Returns the places where a schema accepts strings that the caller chooses, such as
 /// `operations[].path`, with their declared kinds.
-pub fn strings_of(schema: &Value) -> BTreeSet<(String, Option<Kind>)> {
+pub fn declared_strings(schema: &Value) -> BTreeSet<(String, Option<ArgumentUse>)> {
     let mut found = BTreeSet::new();
-    let mut walk = Walk::through(schema, Trust::Declarations);
-    walk.schema("", &Place { schema: Some(schema), kind: None }, 0, &mut found);
+    let mut walk = SchemaWalk::new(schema, SchemaTrust::Declarations);
+    walk.visit_schema("", &SchemaPosition { schema: Some(schema), kind: None }, 0, &mut found);
     found
 }
 
 /// Returns the places where a schema accepts strings that it does not declare. Empty if the schema
 /// declares everything.
-pub fn undeclared_in(schema: &Value) -> Vec<String> {
-    let strings = strings_of(schema).into_iter();
+pub fn undeclared_strings(schema: &Value) -> Vec<String> {
+    let strings = declared_strings(schema).into_iter();
     strings.filter(|(_, kind)| kind.is_none()).map(|(place, _)| place).collect()
 }
 
 /// Removes the keyword from a schema. Returns true if it was there.
-pub fn strip(schema: &mut Value) -> bool {
+pub fn strip_keyword(schema: &mut Value) -> bool {
     // `any` would stop at the first match.
-    let strip_all = |was_there: bool, below: &mut Value| strip(below) || was_there;
+    let strip_all = |was_there: bool, below: &mut Value| strip_keyword(below) || was_there;
     match schema {
         Value::Object(object) => {
             let was_there = object.shift_remove(KEYWORD).is_some();
@@ -191,9 +191,9 @@ pub fn strip(schema: &mut Value) -> bool {
 }
 
 /// Returns a schema without the keyword.
-pub fn stripped(schema: &Value) -> Value {
+pub fn without_keyword(schema: &Value) -> Value {
     let mut schema = schema.clone();
-    strip(&mut schema);
+    strip_keyword(&mut schema);
     schema
 }
 

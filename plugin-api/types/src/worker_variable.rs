@@ -23,7 +23,7 @@ impl<'a> WorkerVariable<'a> {
     /// Parses an entry. Returns `None` if its form is unknown.
     pub fn parse(entry: &'a str) -> Option<Self> {
         let (entry, memory_below) = match entry.split_once(" if memory < ") {
-            Some((entry, size)) => (entry, Some(gib(size)?)),
+            Some((entry, size)) => (entry, Some(parse_gib(size)?)),
             None => (entry, None),
         };
         let (name, value) = match entry.split_once('=') {
@@ -38,7 +38,7 @@ impl<'a> WorkerVariable<'a> {
     }
 }
 
-fn gib(size: &str) -> Option<u64> {
+fn parse_gib(size: &str) -> Option<u64> {
     size.strip_suffix(" GiB")?.parse::<u64>().ok()?.checked_mul(1 << 30)
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 crate::operations::service_operations! { $ workspace_file_operations, Some("workspace_file"), answered;
     /// Writes a workspace file that the user's trust covers, and keeps the workspace trusted. Only
     /// available in a command that a user runs.
-    set WORKSPACE_FILE_SET "workspace_file.set": WorkspaceFileSet + bytes => WorkspaceFileStored;
+    set WORKSPACE_FILE_SET "workspace_file.set": WorkspaceFileSet + bytes => WorkspaceFileSetAnswer;
 }
 
 /// The files that may be written.
@@ -25,4 +25,4 @@ pub struct WorkspaceFileSet {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct WorkspaceFileStored {}
+pub struct WorkspaceFileSetAnswer {}

@@ -2,14 +2,14 @@
 //! ever added.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use jaato_types::{Envelope, Event};
+use jaato_types::{Event, EventEnvelope};
 
 const EXAMPLES: &str = include_str!("events.jsonl");
 
 #[test]
 fn each_example_is_read_and_written_as_it_stands() {
     for (at, line) in EXAMPLES.lines().enumerate() {
-        let envelope: Envelope =
+        let envelope: EventEnvelope =
             serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         assert_ne!(envelope.event, Event::Unknown, "{line}");
         assert_eq!(usize::try_from(envelope.seq), Ok(at + 1), "{line}");

@@ -6,19 +6,19 @@
 use std::fmt::Debug;
 
 use jaato_types::ask::{FieldKind, FormOutcome};
-use jaato_types::child::ObjectsLent;
+use jaato_types::child::ObjectSharing;
 use jaato_types::execution::EnvironmentPart;
 use jaato_types::file_change::{FileChangeKind, HunkLineKind};
 use jaato_types::files::*;
-use jaato_types::hooks::{CalledBy, GuardAnswer, Hook};
-use jaato_types::large::LargeOf;
-use jaato_types::model::ObjectsShown;
+use jaato_types::hooks::{GuardAnswer, Hook, ToolCallOrigin};
+use jaato_types::large::LargeRequestKind;
+use jaato_types::model::ObjectVisibility;
 use jaato_types::permission_prompt::{PermissionDecision, PromptSubject};
 use jaato_types::process::*;
 use jaato_types::resources::ResourceAction;
-use jaato_types::store::StoreOf;
+use jaato_types::store::StoreOwner;
 use jaato_types::tasks::TaskStatus;
-use jaato_types::terminal::{TerminalAsked, TerminalEvent, TerminalNews, TerminalWait};
+use jaato_types::terminal::{TerminalAskOutcome, TerminalEvent, TerminalUserAction, TerminalWait};
 use jaato_types::work_plan::{PlanStatus, PlanStepStatus};
 use jaato_types::*;
 use serde::de::DeserializeOwned;
@@ -45,7 +45,7 @@ fn what_only_tells_is_passed_over() {
     reads(json!({ "event": WORD, "of": 1 }), ProcessEvent::Unknown);
     reads(json!({ "event": WORD, "of": 1 }), Event::Unknown);
     reads(json!({ "event": WORD, "of": 1 }), TerminalEvent::Unknown);
-    reads(json!({ "event": WORD, "of": 1 }), TerminalNews::Unknown);
+    reads(json!({ "event": WORD, "of": 1 }), TerminalUserAction::Unknown);
     reads(json!({ "kind": WORD, "of": 1 }), AssetSource::Unknown);
     reads(json!(WORD), Hook::Unknown);
 }
@@ -55,7 +55,7 @@ fn what_belongs_to_a_history_is_kept_as_it_is() {
     let part = json!({ "type": WORD, "of": [1, 2.5, null] });
     reads(part.clone(), Part::Unknown(part.as_object().unwrap().clone()));
     let data = json!({ "mime_type": "a/b", WORD: 1 });
-    let read: Data = serde_json::from_value(data.clone()).unwrap();
+    let read: DataPart = serde_json::from_value(data.clone()).unwrap();
     assert!(matches!(read.content, DataContent::Unknown(_)));
     assert_eq!(serde_json::to_value(read).unwrap(), data);
 }
@@ -67,7 +67,7 @@ fn what_classifies_has_a_class_for_the_rest() {
     reads(json!(WORD), FinishReason::Unknown);
     reads(json!(WORD), GcReason::Other);
     reads(json!(WORD), Outcome::Unknown);
-    reads(json!(WORD), Kind::Unknown);
+    reads(json!(WORD), PluginKind::Unknown);
     reads(json!(WORD), Role::Unknown);
     reads(json!(WORD), FileKind::Other);
     reads(json!(WORD), FileChangeKind::Unknown);
@@ -78,28 +78,28 @@ fn what_classifies_has_a_class_for_the_rest() {
     reads(json!(WORD), Effort::Unknown);
     reads(json!(WORD), ToolChoice::Unknown);
     reads(json!(WORD), SecretOutcome::Unknown);
-    reads(json!(WORD), CalledBy::Unknown);
+    reads(json!(WORD), ToolCallOrigin::Unknown);
     reads(json!(WORD), TaskStatus::Unknown);
     reads(json!(WORD), FormOutcome::Unknown);
     // The host refuses a form with such a field.
     reads(json!(WORD), FieldKind::Unknown);
-    reads(json!({ "outcome": WORD, "of": 1 }), TerminalAsked::Unknown);
+    reads(json!({ "outcome": WORD, "of": 1 }), TerminalAskOutcome::Unknown);
     reads(json!({ "kind": WORD, "of": 1 }), PromptSubject::Arguments);
 }
 
 #[test]
 fn what_asks_for_care_gets_the_careful_side() {
-    reads(json!(WORD), Scope::Session);
+    reads(json!(WORD), PluginScope::Session);
     reads(json!(WORD), Isolation::Worker);
     reads(json!(WORD), Availability::Discoverable);
     reads(json!({ "when": WORD, "of": 1 }), Condition::Unknown);
     reads(json!(WORD), EnvironmentPart::Unknown);
     reads(json!(WORD), SeenKind::Unknown);
-    reads(json!(WORD), Deciding::Unknown);
+    reads(json!(WORD), ConditionDecision::Unknown);
     reads(json!({ "decision": WORD, "of": 1 }), GuardAnswer::Unknown);
-    reads(json!(WORD), LargeOf::Unknown);
-    reads(json!(WORD), ObjectsShown::None);
-    reads(json!(WORD), ObjectsLent::None);
+    reads(json!(WORD), LargeRequestKind::Unknown);
+    reads(json!(WORD), ObjectVisibility::None);
+    reads(json!(WORD), ObjectSharing::None);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn what_would_be_done_wrongly_is_refused_with_the_words_that_are_known() {
     is_refused::<FileOrder>(json!(WORD), "`newest` or `path`");
     is_refused::<FindKind>(json!(WORD), "`files`, `folders`, `all`");
     is_refused::<ResourceAction>(json!(WORD), "`create`");
-    is_refused::<StoreOf>(json!(WORD), "`person` or `workspace`");
+    is_refused::<StoreOwner>(json!(WORD), "`person` or `workspace`");
     is_refused::<OutputStream>(json!(WORD), "`stdout` or `stderr`");
     is_refused::<PermissionDecision>(json!(WORD), "`allow_once`");
 }

@@ -18,7 +18,7 @@ use std::fmt::{Debug, Write as _};
 use expect_test::expect_file;
 use jaato_types::execution::{EnvironmentPart, EnvironmentSpec};
 use jaato_types::http::{HttpAnswer, HttpBody, HttpBodyAnswer, HttpRequest};
-use jaato_types::large::{self, Large, LargeOf};
+use jaato_types::large::{self, LargeRequest, LargeRequestKind};
 use jaato_types::mcp_entry::AgreedVariables;
 use jaato_types::process::*;
 use jaato_types::service::*;
@@ -99,20 +99,20 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
         name: "tool-moon".into(),
         version: "0.1.0".to_owned(),
         api: "1.0.0".to_owned(),
-        kinds: vec![Kind::Tool],
-        scope: Scope::Host,
+        kinds: vec![PluginKind::Tool],
+        scope: PluginScope::Host,
         isolation: Isolation::Worker,
         variables: vec!["MOON_PHASE".to_owned()],
     });
     shapes.words(&[
-        Kind::Tool,
-        Kind::Gc,
-        Kind::Provider,
-        Kind::Environment,
-        Kind::Hook,
-        Kind::Unknown,
+        PluginKind::Tool,
+        PluginKind::Gc,
+        PluginKind::Provider,
+        PluginKind::Environment,
+        PluginKind::Hook,
+        PluginKind::Unknown,
     ]);
-    shapes.words(&[Scope::Host, Scope::Session]);
+    shapes.words(&[PluginScope::Host, PluginScope::Session]);
     shapes.words(&[Isolation::Worker, Isolation::InProcess]);
     shapes.add(&Description {
         at_start: true,
@@ -257,9 +257,13 @@ fn tools(shapes: &mut Shapes) {
         shapes.add(&condition);
     }
     shapes.words(&[SeenKind::Images, SeenKind::Pdf, SeenKind::Unknown]);
-    shapes.words(&[Deciding::Available, Deciding::Run, Deciding::Unknown]);
+    shapes.words(&[
+        ConditionDecision::Available,
+        ConditionDecision::Run,
+        ConditionDecision::Unknown,
+    ]);
     writeln!(shapes.text, "{CONDITION}").unwrap();
-    shapes.add(&ConditionRequest::new("phase", Deciding::Run));
+    shapes.add(&ConditionRequest::new("phase", ConditionDecision::Run));
     shapes.add(&ConditionAnswer {
         holds: true,
         reason: Some("it is night".to_owned()),
@@ -272,7 +276,7 @@ fn pulls(shapes: &mut Shapes) {
     shapes.section("models that a provider fetches");
     writeln!(shapes.text, "{PULL_MODEL}").unwrap();
     shapes.add(&PullModel::new("moon:1b"));
-    shapes.add(&Pulled::default());
+    shapes.add(&PullModelAnswer::default());
 }
 
 fn call() -> ToolCall {
@@ -292,16 +296,16 @@ fn messages(shapes: &mut Shapes) {
             name: "phase".into(),
             content: object(json!({ "full": true })),
             is_error: true,
-            attachments: vec![Data {
+            attachments: vec![DataPart {
                 name: Some("moon.png".to_owned()),
-                ..Data::blob("image/png", "b1")
+                ..DataPart::blob("image/png", "b1")
             }],
         }),
-        Part::Data(Data::blob("image/png", "b1").named("moon.png")),
+        Part::Data(DataPart::blob("image/png", "b1").with_name("moon.png")),
         Part::json(json!({ "a": 1 })),
-        Part::thought("hm").signed("s"),
-        Part::text("").signed("s"),
-        Part::Opaque(Opaque {
+        Part::thought("hm").with_signature("s"),
+        Part::text("").with_signature("s"),
+        Part::Opaque(OpaqueData {
             provider: "moon".to_owned(),
             model: "full".to_owned(),
             item: json!({ "id": 1 }),
@@ -317,7 +321,7 @@ fn messages(shapes: &mut Shapes) {
 
 fn providers(shapes: &mut Shapes) {
     shapes.section("providers");
-    let mut request = Request::new("full", Vec::new());
+    let mut request = CompletionRequest::new("full", Vec::new());
     request.system = "be brief".to_owned();
     request.options.max_output_tokens = Some(9);
     request.options.temperature = Some(0.5);
@@ -493,8 +497,8 @@ fn other_services(shapes: &mut Shapes) {
     shapes.add(&OutputAnswer::new(4));
     shapes.add(&StreamAnswer { handle: 1 });
     writeln!(shapes.text, "{} {}", large::LARGE, large::REQUEST).unwrap();
-    shapes.words(&[LargeOf::Complete, LargeOf::Plan, LargeOf::Unknown]);
-    shapes.add(&Large::new(LargeOf::Complete, 9_000_000));
+    shapes.words(&[LargeRequestKind::Complete, LargeRequestKind::Plan, LargeRequestKind::Unknown]);
+    shapes.add(&LargeRequest::new(LargeRequestKind::Complete, 9_000_000));
     writeln!(shapes.text, "{BLOB_PUT} {BLOB_GET} {ATTACH}").unwrap();
     shapes.add(&BlobPut { mime_type: "image/png".to_owned(), put: Some(1), more: true });
     shapes.add(&BlobPutAnswer::begun(1, 4));
@@ -504,7 +508,7 @@ fn other_services(shapes: &mut Shapes) {
     (blob.mime_type, blob.bytes, blob.handle) = ("image/png".to_owned(), 4, 2);
     shapes.add(&blob);
     let (mime_type, name) = ("image/png".to_owned(), Some("moon.png".to_owned()));
-    shapes.add(&Attach { mime_type, blob: "00".to_owned(), name });
+    shapes.add(&AttachRequest { mime_type, blob: "00".to_owned(), name });
     shapes.add(&AttachAnswer::new(1));
     writeln!(shapes.text, "{} {}", http::HTTP_REQUEST, http::HTTP_BODY).unwrap();
     shapes.add(&HttpBody { body: Some(1), blob: Some("00".to_owned()), base64: true });
@@ -540,7 +544,7 @@ fn processes(shapes: &mut Shapes) {
         label: Some("list".to_owned()),
     });
     shapes.words(&[Stdin::Closed, Stdin::Piped]);
-    shapes.add(&Spawned { process: 1, pid: 2, handle: 3 });
+    shapes.add(&SpawnAnswer { process: 1, pid: 2, handle: 3 });
     shapes.add(&ProcessRef { process: 1 });
     shapes.add(&ProcessWrite { process: 1, close: true });
     shapes.add(&ProcessSignal { process: 1, signal: Signal::Terminate });
@@ -561,7 +565,7 @@ fn processes(shapes: &mut Shapes) {
         code: Some(1),
         signal: Some(9),
         timed_out: true,
-        left_running: vec![LeftRunning { pid: 4, name: "sleep".to_owned() }],
+        left_running: vec![LeftoverProcess { pid: 4, name: "sleep".to_owned() }],
     }));
 }
 
@@ -638,7 +642,7 @@ fn the_shortest_json_of_each_is_read() {
     reads::<Annotations>(json!({}));
     reads::<ToolResult>(json!({ "call_id": "c", "name": "m", "content": {} }));
     reads::<Part>(json!({ "type": "thought", "text": "" }));
-    reads::<Request>(json!({ "v": 1, "model": "m", "messages": [] }));
+    reads::<CompletionRequest>(json!({ "v": 1, "model": "m", "messages": [] }));
     reads::<Completion>(json!({ "v": 1, "parts": [], "finish_reason": "stop" }));
     let request = json!({
         "v": 1, "reason": "manual", "messages": [], "context_limit": 1, "total_tokens": 1,
@@ -650,7 +654,7 @@ fn the_shortest_json_of_each_is_read() {
     reads::<ContextFacts>(json!({}));
     reads::<TerminalFacts>(json!({}));
     reads::<OutputWrite>(json!({}));
-    reads::<Attach>(json!({ "mime_type": "image/png", "blob": "00" }));
+    reads::<AttachRequest>(json!({ "mime_type": "image/png", "blob": "00" }));
     reads::<BlobPut>(json!({}));
     reads::<BlobPutAnswer>(json!({}));
     reads::<BlobGetAnswer>(json!({ "handle": 1 }));

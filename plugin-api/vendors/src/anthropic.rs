@@ -172,7 +172,11 @@ impl FakeAnthropic {
             ("POST", "/v1/messages") => self.message(asked),
             ("POST", "/v1/messages/count_tokens") => self.count(asked),
             ("GET", "/v1/models") => check_headers(asked).map(|_| written::json(&models::list())),
-            _ => Err(AnthropicRequestFault { status: 404, kind: "not_found_error", message: "Not Found".into() }),
+            _ => Err(AnthropicRequestFault {
+                status: 404,
+                kind: "not_found_error",
+                message: "Not Found".into(),
+            }),
         };
         answered.unwrap_or_else(|refused| written::refusal(&refused))
     }
@@ -201,7 +205,8 @@ impl FakeAnthropic {
             None => {}
         }
         let path = url.find("/v1/").map_or(url.as_str(), |at| &url[at..]).to_owned();
-        let asked = VendorRequest { method: method.clone(), path, headers, body: request.body.clone() };
+        let asked =
+            VendorRequest { method: method.clone(), path, headers, body: request.body.clone() };
         Ok(self.answer(&asked).for_plugin(name.is_some()))
     }
 
@@ -268,7 +273,9 @@ impl FakeAnthropic {
         for said in &turn.said {
             let prefix = bound::prefix(body, messages, &blocks);
             blocks.push(match said {
-                AnthropicAnswerPiece::Thought(_) | AnthropicAnswerPiece::Hidden(_) if !thinks => continue,
+                AnthropicAnswerPiece::Thought(_) | AnthropicAnswerPiece::Hidden(_) if !thinks => {
+                    continue;
+                }
                 AnthropicAnswerPiece::Thought(text) => {
                     let text = if shows { text.as_str() } else { "" };
                     let signature = bound::sign(model, text, &prefix);

@@ -130,8 +130,12 @@ fn in_the_way(way: &GitHubRequestHandling) -> Option<VendorAnswer> {
     let (status, code, message) = match way {
         GitHubRequestHandling::Open => return None,
         GitHubRequestHandling::Forbidden => (403, "no_access", "No access to model: openai/gpt-4o"),
-        GitHubRequestHandling::TooLarge => (413, "tokens_limit_reached", "Request body too large for gpt-4o model."),
-        GitHubRequestHandling::Retired => (410, "retirement_brownout", "GitHub Models is being retired."),
+        GitHubRequestHandling::TooLarge => {
+            (413, "tokens_limit_reached", "Request body too large for gpt-4o model.")
+        }
+        GitHubRequestHandling::Retired => {
+            (410, "retirement_brownout", "GitHub Models is being retired.")
+        }
         GitHubRequestHandling::Limited(kind, seconds) => {
             let seconds = seconds.to_string();
             let wait = if *kind == "UserByModelByDay" { "retry-after" } else { "x-other" };

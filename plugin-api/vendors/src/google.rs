@@ -163,11 +163,16 @@ impl FakeGoogle {
             None => {}
         }
         let path = url.find("/v1beta").map_or(url.as_str(), |at| &url[at..]).to_owned();
-        let asked = VendorRequest { method: method.clone(), path, headers, body: request.body.clone() };
+        let asked =
+            VendorRequest { method: method.clone(), path, headers, body: request.body.clone() };
         Ok(self.answer(&asked).for_plugin(name.is_some()))
     }
 
-    fn generate(&self, asked: &VendorRequest, place: &GoogleRequestTarget<'_>) -> GoogleCheckResult<VendorAnswer> {
+    fn generate(
+        &self,
+        asked: &VendorRequest,
+        place: &GoogleRequestTarget<'_>,
+    ) -> GoogleCheckResult<VendorAnswer> {
         place.check_credential(asked)?;
         if asked.header("content-type") != Some("application/json") {
             return Err(invalid("Invalid content type"));
@@ -196,8 +201,13 @@ impl FakeGoogle {
 
     /// Counts the tokens of a request. AI Studio takes the whole request in a field, and Vertex AI
     /// its parts.
-    fn count_tokens(&self, asked: &VendorRequest, generate: &str) -> GoogleCheckResult<VendorAnswer> {
-        let not_found = || GoogleRequestFault::new(404, "NOT_FOUND", "Requested entity was not found.");
+    fn count_tokens(
+        &self,
+        asked: &VendorRequest,
+        generate: &str,
+    ) -> GoogleCheckResult<VendorAnswer> {
+        let not_found =
+            || GoogleRequestFault::new(404, "NOT_FOUND", "Requested entity was not found.");
         let place = GoogleRequestTarget::of(generate).ok_or_else(not_found)?;
         place.check_credential(asked)?;
         let body: Value = serde_json::from_slice(&asked.body)

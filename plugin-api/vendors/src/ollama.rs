@@ -126,7 +126,8 @@ impl FakeOllama {
             headers.push(("authorization".to_owned(), format!("Bearer {key}")));
         }
         let path = url.find("/api/").map_or(url.as_str(), |at| &url[at..]).to_owned();
-        let asked = VendorRequest { method: method.clone(), path, headers, body: request.body.clone() };
+        let asked =
+            VendorRequest { method: method.clone(), path, headers, body: request.body.clone() };
         Ok(self.answer(&asked).for_plugin(key.is_some()))
     }
 
@@ -150,8 +151,12 @@ impl FakeOllama {
             return Err(invalid("the script has no more answers"));
         };
         let thinks = chat::thinks(&body, &model);
-        let said = turn.said.iter().filter(|said| thinks || !matches!(said, OllamaAnswerPiece::Thought(_)));
-        let message = written::OllamaAnswerMessage { model: &model, said: said.collect(), prompt: read };
+        let said = turn
+            .said
+            .iter()
+            .filter(|said| thinks || !matches!(said, OllamaAnswerPiece::Thought(_)));
+        let message =
+            written::OllamaAnswerMessage { model: &model, said: said.collect(), prompt: read };
         Ok(match body.get("stream") == Some(&json!(false)) {
             true => written::whole_answer(&turn, &message),
             false => written::stream(&turn, &message),
@@ -202,9 +207,10 @@ impl FakeOllama {
         }
         let name = models::with_tag(asked);
         let pulled = || self.pulled.lock().contains(&name).then(|| models::pulled(&name));
-        models::find(&name)
-            .or_else(pulled)
-            .ok_or_else(|| OllamaRequestFault { status: 404, message: format!("model '{asked}' not found") })
+        models::find(&name).or_else(pulled).ok_or_else(|| OllamaRequestFault {
+            status: 404,
+            message: format!("model '{asked}' not found"),
+        })
     }
 }
 

@@ -219,7 +219,8 @@ impl FakeOpenAi {
         }
         let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
         let path = rest.find('/').map_or("/", |at| &rest[at..]).to_owned();
-        let asked = VendorRequest { method: method.clone(), path, headers, body: request.body.clone() };
+        let asked =
+            VendorRequest { method: method.clone(), path, headers, body: request.body.clone() };
         Ok(self.answer(&asked).for_plugin(has_key))
     }
 
@@ -246,7 +247,10 @@ impl FakeOpenAi {
     }
 
     /// Parses a request into its body and its model.
-    fn opened(&self, asked: &VendorRequest) -> OpenAiCheckResult<(Map<String, Value>, &'static FakeOpenAiModel)> {
+    fn opened(
+        &self,
+        asked: &VendorRequest,
+    ) -> OpenAiCheckResult<(Map<String, Value>, &'static FakeOpenAiModel)> {
         self.check_headers(asked)?;
         let body: Value = serde_json::from_slice(&asked.body).map_err(|error| {
             invalid("invalid_json", "", format!("We could not parse the JSON body: {error}"))
@@ -273,7 +277,12 @@ impl FakeOpenAi {
     }
 
     /// Counts the cached tokens of a request, and stores the request.
-    fn count(&self, body: &Map<String, Value>, parts: &[&str], model: &FakeOpenAiModel) -> OpenAiCheckResult<u64> {
+    fn count(
+        &self,
+        body: &Map<String, Value>,
+        parts: &[&str],
+        model: &FakeOpenAiModel,
+    ) -> OpenAiCheckResult<u64> {
         let text: String =
             parts.iter().map(|part| body.get(*part).unwrap_or(&Value::Null).to_string()).collect();
         let tokens = text.len() as u64 / 4;
@@ -304,7 +313,12 @@ impl FakeOpenAi {
     }
 
     /// Creates the items of an answer.
-    fn output(&self, turn: &OpenAiTurn, model: &FakeOpenAiModel, body: &Map<String, Value>) -> Vec<Value> {
+    fn output(
+        &self,
+        turn: &OpenAiTurn,
+        model: &FakeOpenAiModel,
+        body: &Map<String, Value>,
+    ) -> Vec<Value> {
         let has_summary = body.get("reasoning").is_some_and(|it| it["summary"].is_string());
         let is_encrypted = body.contains_key("include");
         let mut output = Vec::new();
@@ -337,7 +351,9 @@ impl FakeOpenAi {
                     item["phase"] = json!(phase);
                     item
                 }
-                OpenAiAnswerPiece::Refusal(said) => message(json!({ "type": "refusal", "refusal": said })),
+                OpenAiAnswerPiece::Refusal(said) => {
+                    message(json!({ "type": "refusal", "refusal": said }))
+                }
                 OpenAiAnswerPiece::Call(name, arguments) => {
                     let call = self.next();
                     json!({ "type": "function_call", "id": format!("fc_{number}"),

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use jaato_types::service::BLOB_GET;
 use jaato_types::{
-    Completion, Delta, Error, Message, Opaque, Part, Request, ToolCall, ToolResult, ToolSpec,
+    Completion, CompletionRequest, Delta, Error, Message, OpaqueData, Part, ToolCall, ToolResult,
+    ToolSpec,
 };
 use serde_json::{Map, Value, json};
 
 use super::{VendorAnswer, VendorRequest, anthropic, github, google, ollama, openai};
-use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream, Module, FakeServiceReply};
+use jaato_plugin_testkit::{
+    FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeServiceReply, FakeStream, Module,
+};
 
 /// A strict fake of a vendor.
 pub trait FakeVendor: Send + Sync {
@@ -41,12 +44,18 @@ macro_rules! vendors {
     )*};
 }
 
-vendors!(anthropic::FakeAnthropic, google::FakeGoogle, ollama::FakeOllama, openai::FakeOpenAi, github::FakeGitHub);
+vendors!(
+    anthropic::FakeAnthropic,
+    google::FakeGoogle,
+    ollama::FakeOllama,
+    openai::FakeOpenAi,
+    github::FakeGitHub
+);
 
 /// A conversation with a model.
 pub struct ModelConversation<V> {
     /// The next request.
-    pub request: Request,
+    pub request: CompletionRequest,
     /// The fake vendor.
     pub vendor: Arc<V>,
     /// The host of the plugin. Each blob is an image of three bytes.
@@ -65,7 +74,7 @@ impl<V: FakeVendor + 'static> ModelConversation<V> {
                 let head = json!({ "mime_type": "image/png", "bytes": 3 });
                 Ok(FakeServiceReply::StreamWith(head, FakeStream::of([vec![1, 2, 3]])))
             });
-        let mut request = Request::new(model, Vec::new());
+        let mut request = CompletionRequest::new(model, Vec::new());
         request.system = "Be brief.".to_owned();
         Self { request, vendor, host }
     }
@@ -131,11 +140,11 @@ pub fn joined_deltas(deltas: &[Delta]) -> (String, String, Vec<String>) {
 /// Returns a history from another provider's model, with many unusual parts.
 pub fn strange_history() -> Vec<Message> {
     let call = |id: &str, arguments: Value| Part::ToolCall(ToolCall::new(id, "run.it", arguments));
-    let opaque = Opaque {
+    let opaque = OpaqueData {
         provider: "of-another".to_owned(),
         model: "moon-1".to_owned(),
         item: json!({ "type": "reasoning", "encrypted_content": "…" }),
-        ..Opaque::default()
+        ..OpaqueData::default()
     };
     let long = "fc_".repeat(150);
     let results = ["call_1|fc_2", "call_1|fc_1", &long];

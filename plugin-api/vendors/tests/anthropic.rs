@@ -1,6 +1,6 @@
 //! Tests that the fake of Anthropic's API refuses what the vendor refuses, and models its cache.
 
-use jaato_vendors::anthropic::{FakeAnthropic, AnthropicAnswerPiece, AnthropicTurn};
+use jaato_vendors::anthropic::{AnthropicAnswerPiece, AnthropicTurn, FakeAnthropic};
 use jaato_vendors::{VendorAnswer, VendorRequest};
 use serde_json::{Value, json};
 
@@ -223,7 +223,10 @@ fn the_newer_version_of_the_api_knows_no_sampling() {
 #[test]
 fn a_thought_is_bound_to_what_stood_before_it() {
     let vendor = FakeAnthropic::new([
-        AnthropicTurn::says([AnthropicAnswerPiece::Thought("hm".to_owned()), AnthropicAnswerPiece::Text("so".to_owned())]),
+        AnthropicTurn::says([
+            AnthropicAnswerPiece::Thought("hm".to_owned()),
+            AnthropicAnswerPiece::Text("so".to_owned()),
+        ]),
         AnthropicTurn::text("b"),
         AnthropicTurn::text("c"),
     ]);

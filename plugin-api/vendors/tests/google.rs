@@ -76,7 +76,8 @@ fn check(path: &str, value: Value, expected: &str) {
 #[test]
 fn a_good_request_is_taken() {
     assert_eq!(refusal_of("gemini-2.5-flash", &good()), None);
-    let answered = FakeGoogle::new([GoogleTurn::text("hi")]).answer(&at_studio("gemini-2.5-pro", &good()));
+    let answered =
+        FakeGoogle::new([GoogleTurn::text("hi")]).answer(&at_studio("gemini-2.5-pro", &good()));
     let body = body_of(&answered);
     assert_eq!(body["candidates"][0]["content"]["parts"][0]["text"], "hi");
     assert_eq!(body["candidates"][0]["finishReason"], "STOP");
@@ -202,7 +203,8 @@ fn each_place_wants_its_credential_and_its_form() {
     let contents = json!([{ "role": "user", "parts": [{ "text": "go" }] }]);
     let body = json!({ "contents": contents });
     let status = |path: &str, credential: (&str, &str)| {
-        let answered = FakeGoogle::new([GoogleTurn::text("a")]).answer(&asked(path, credential, &body));
+        let answered =
+            FakeGoogle::new([GoogleTurn::text("a")]).answer(&asked(path, credential, &body));
         (answered.status, body_of(&answered)["error"]["status"].as_str().unwrap_or("").to_owned())
     };
     let (key, token) = (("x-goog-api-key", "key"), ("authorization", "Bearer token"));
@@ -256,8 +258,13 @@ fn fields_have_two_names_and_what_is_free_has_its_own() {
 #[test]
 fn models_of_today_want_their_signatures_back() {
     let model = "gemini-4-argon";
-    let calls = || ["a", "b"].map(|at| GoogleAnswerPiece::Call("look".to_owned(), json!({ "at": at })));
-    let vendor = FakeGoogle::new([GoogleTurn::says(calls()), GoogleTurn::text("done"), GoogleTurn::text("done")]);
+    let calls =
+        || ["a", "b"].map(|at| GoogleAnswerPiece::Call("look".to_owned(), json!({ "at": at })));
+    let vendor = FakeGoogle::new([
+        GoogleTurn::says(calls()),
+        GoogleTurn::text("done"),
+        GoogleTurn::text("done"),
+    ]);
     let user = json!({ "role": "user", "parts": [{ "text": "go" }] });
     let first = vendor.answer(&at_studio(model, &json!({ "contents": [user] })));
     let content = body_of(&first)["candidates"][0]["content"].clone();

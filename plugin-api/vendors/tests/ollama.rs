@@ -1,6 +1,6 @@
 //! Tests that the fake of Ollama refuses what the server refuses.
 
-use jaato_vendors::ollama::{IN_LIBRARY, FakeOllama, OllamaAnswerPiece, OllamaTurn};
+use jaato_vendors::ollama::{FakeOllama, IN_LIBRARY, OllamaAnswerPiece, OllamaTurn};
 use jaato_vendors::{VendorAnswer, VendorRequest};
 use serde_json::{Value, json};
 
@@ -174,7 +174,11 @@ fn a_context_that_is_full_is_refused_or_cut() {
 fn an_answer_comes_in_lines_or_at_once() {
     let said = || {
         let call = OllamaAnswerPiece::Call("look".to_owned(), json!({ "at": 1 }));
-        OllamaTurn::says([OllamaAnswerPiece::Thought("hm".to_owned()), OllamaAnswerPiece::Text("So.".to_owned()), call])
+        OllamaTurn::says([
+            OllamaAnswerPiece::Thought("hm".to_owned()),
+            OllamaAnswerPiece::Text("So.".to_owned()),
+            call,
+        ])
     };
     let server = FakeOllama::new([said(), said()]);
     let streamed = lines(&chat(&server, &good()));

@@ -1,7 +1,7 @@
 //! Tests that the fakes of OpenAI's protocols and of GitHub Models refuse what the vendors refuse.
 
 use jaato_vendors::github::{FakeGitHub, GitHubRequestHandling};
-use jaato_vendors::openai::{StreamErrorPlacement, FakeOpenAi, OpenAiAnswerPiece, OpenAiTurn};
+use jaato_vendors::openai::{FakeOpenAi, OpenAiAnswerPiece, OpenAiTurn, StreamErrorPlacement};
 use jaato_vendors::{VendorAnswer, VendorRequest};
 use serde_json::{Value, json};
 
@@ -156,7 +156,8 @@ fn chat_completions_that_break_a_rule_are_refused() {
 
 #[test]
 fn reasoning_goes_back_to_the_model_that_gave_it_and_only_before_what_it_led_to() {
-    let said = [OpenAiAnswerPiece::Reasoning("hm".to_owned()), OpenAiAnswerPiece::Text("so".to_owned())];
+    let said =
+        [OpenAiAnswerPiece::Reasoning("hm".to_owned()), OpenAiAnswerPiece::Text("so".to_owned())];
     let turn = || OpenAiTurn::says(said.clone());
     let vendor = FakeOpenAi::new([turn(), turn(), turn()]);
     let first = body_of(&vendor.answer(&asked("/v1/responses", &responses())));
@@ -203,7 +204,11 @@ fn a_stream_has_the_events_of_its_items_in_order() {
             "completed"
         ]
     );
-    let failing = OpenAiTurn::text("hello").cut_after(2).failing("server_error", "No", StreamErrorPlacement::Flat);
+    let failing = OpenAiTurn::text("hello").cut_after(2).failing(
+        "server_error",
+        "No",
+        StreamErrorPlacement::Flat,
+    );
     assert_eq!(kinds(&text(failing)), ["created", "in_progress", "error"]);
 }
 
@@ -225,8 +230,9 @@ fn github_wants_its_headers_and_its_paths() {
     let mut good = asked("/orgs/moon/inference/chat/completions", &body);
     let own = [("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")];
     good.headers.extend(own.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    let status =
-        |asked: &VendorRequest, way: GitHubRequestHandling| FakeGitHub::new([OpenAiTurn::text("a")]).behind([way]).answer(asked).status;
+    let status = |asked: &VendorRequest, way: GitHubRequestHandling| {
+        FakeGitHub::new([OpenAiTurn::text("a")]).behind([way]).answer(asked).status
+    };
     assert_eq!(status(&good, GitHubRequestHandling::Open), 200);
     for (way, expected) in [
         (GitHubRequestHandling::Forbidden, 403),

@@ -7,14 +7,14 @@ use std::time::Duration;
 use bollard::container::LogOutput;
 use bollard::errors::Error as EngineError;
 use futures_util::StreamExt as _;
-use jaato_plugin_sdk::types::process::{LeftRunning, Signal};
+use jaato_plugin_sdk::types::process::{LeftoverProcess, Signal};
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::{Mutex, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::errors;
-use crate::link::{LogOutputStream, ExecStreams, EngineInputStream};
+use crate::link::{EngineInputStream, ExecStreams, LogOutputStream};
 use crate::place::{self, ContainerContext, ExecRequest};
 use crate::wrapper::{self, WrapperReport};
 
@@ -69,7 +69,7 @@ pub struct CommandExit {
     /// The exit code. Above 128, it may be the number of a signal plus 128.
     pub code: i64,
     /// The processes that it left running.
-    pub left_running: Vec<LeftRunning>,
+    pub left_running: Vec<LeftoverProcess>,
 }
 
 /// A command that runs or has ended. Dropping it ends the command.
@@ -310,7 +310,8 @@ async fn begin(place: ContainerContext, spec: ContainerCommandSpec) -> Result<Co
     };
     let exec = place.create(request).await?;
     let started = place::start_exec(&place.engine, &exec).await;
-    let ExecStreams { input, output: mut pieces } = started.map_err(|error| place.explain(&error))?;
+    let ExecStreams { input, output: mut pieces } =
+        started.map_err(|error| place.explain(&error))?;
     let (session, early) = read_session_number(&place, &mut pieces, &folder, &spec.words).await?;
     place.guardian.track(session);
     let output = PendingOutput {
@@ -354,8 +355,12 @@ async fn read_session_number(
                         }
                         return Ok((session, early));
                     }
-                    Some(WrapperReport::NoFolder) => return Err(wrapper::missing_folder_error(folder)),
-                    Some(WrapperReport::NoProgram) => return Err(wrapper::missing_program_error(words)),
+                    Some(WrapperReport::NoFolder) => {
+                        return Err(wrapper::missing_folder_error(folder));
+                    }
+                    Some(WrapperReport::NoProgram) => {
+                        return Err(wrapper::missing_program_error(words));
+                    }
                     None => {}
                 }
             }
@@ -375,7 +380,11 @@ fn broken_stream_error(place: &ContainerContext, error: &EngineError) -> Error {
 
 /// Returns the error of a command that did not start. The engine reports it on standard output, and
 /// a shell on standard error.
-async fn early_end_error(place: &ContainerContext, mut said: Vec<u8>, early: VecDeque<CommandEvent>) -> Error {
+async fn early_end_error(
+    place: &ContainerContext,
+    mut said: Vec<u8>,
+    early: VecDeque<CommandEvent>,
+) -> Error {
     said.extend(early.into_iter().flat_map(|piece| match piece {
         CommandEvent::Stdout(bytes) | CommandEvent::Stderr(bytes) => bytes,
         CommandEvent::Exit(_) => Vec::new(),

@@ -17,15 +17,15 @@ use crate::command::{ContainerCommand, ContainerCommandSpec};
 use crate::engine::DockerEngine;
 use crate::errors::{self, EngineRequestKind};
 use crate::guardian::ContainerGuardian;
-use crate::made::{self, CreatedContainer, ContainerRemovalGuard};
+use crate::made::{self, ContainerRemovalGuard, CreatedContainer};
 use crate::mounts::{self, MountedFolder};
 use crate::onlooker::TerminalObserver;
 use crate::paths::{ContainerPaths, SharedFolder, SharedWorkspace};
 use crate::place::{self, ContainerContext};
 use crate::probe::{self, ContainerFacts};
 use crate::settings::{CONTAINER_TMP, CONTAINER_WORKDIR, DockerSettings, RequestedContainer};
-use crate::shared::{SharedFolders, FolderUser};
-use crate::terminal::{TerminalSize, ContainerTerminal};
+use crate::shared::{FolderUser, SharedFolders};
+use crate::terminal::{ContainerTerminal, TerminalSize};
 use crate::volumes;
 use crate::watch::ContainerWatch;
 
@@ -75,7 +75,11 @@ impl Container {
     /// - `not_found` if the image or container does not exist.
     /// - `unavailable` if the container does not run.
     /// - `failed` if the container lacks the workspace or a shell.
-    pub async fn open(engine: DockerEngine, settings: &DockerSettings, workspace: &Path) -> Result<Self> {
+    pub async fn open(
+        engine: DockerEngine,
+        settings: &DockerSettings,
+        workspace: &Path,
+    ) -> Result<Self> {
         Self::open_within(engine, settings, workspace, workspace).await
     }
 
@@ -90,17 +94,23 @@ impl Container {
         folder: &Path,
     ) -> Result<Self> {
         let wanted = settings.requested_container()?;
-        let real = |path: &Path| path.canonicalize().map_err(|error| missing_folder_error(path, &error));
+        let real =
+            |path: &Path| path.canonicalize().map_err(|error| missing_folder_error(path, &error));
         let session = real(folder)?;
         let whole = match &settings.mount_dir {
-            Some(folder) => {
-                HostWorkspace { root: volumes::workspace(Some(folder), &session)?, below: PathBuf::new() }
-            }
+            Some(folder) => HostWorkspace {
+                root: volumes::workspace(Some(folder), &session)?,
+                below: PathBuf::new(),
+            },
             None => HostWorkspace::around_folder(&session, &real(root)?),
         };
         match wanted {
-            RequestedContainer::Image(image) => Self::make(engine, settings, image, (whole, &session)).await,
-            RequestedContainer::Container(name) => Self::use_existing(engine, settings, name, whole).await,
+            RequestedContainer::Image(image) => {
+                Self::make(engine, settings, image, (whole, &session)).await
+            }
+            RequestedContainer::Container(name) => {
+                Self::use_existing(engine, settings, name, whole).await
+            }
         }
     }
 
@@ -118,13 +128,15 @@ impl Container {
         let volumes = volumes::parse_volumes(&settings.mounts, session, &[&container, tmp])?;
         let HostWorkspace { root, below } = workspace;
         let workspace = SharedWorkspace { folder: SharedFolder { host: root, container }, below };
-        let folders = SharedFolders::create_for_mount(&base, workspace, tmp, volumes, folder_user(settings))?;
+        let folders =
+            SharedFolders::create_for_mount(&base, workspace, tmp, volumes, folder_user(settings))?;
         let user = command_user(&engine, settings, &folders);
         let name = folders.name();
         let made =
             made::make(&engine, settings, image, &name, user.as_deref(), folders.paths()).await?;
         let CreatedContainer { id, guardian, removal } = made;
-        let origin = if guardian.is_some() { ContainerOrigin::Made } else { ContainerOrigin::MadeToStay };
+        let origin =
+            if guardian.is_some() { ContainerOrigin::Made } else { ContainerOrigin::MadeToStay };
         let guardian = match guardian {
             Some(guardian) => guardian,
             None => place::start_guardian(&engine, &id, &name).await?,
@@ -149,7 +161,8 @@ impl Container {
             return Err(Error::new(ErrorKind::Configuration, text).with_hint(hint));
         }
         let seen = engine.docker().inspect_container(name, None::<InspectContainerOptions>).await;
-        let seen = seen.map_err(|error| engine.explain(&error, EngineRequestKind::Container(name)))?;
+        let seen =
+            seen.map_err(|error| engine.explain(&error, EngineRequestKind::Container(name)))?;
         check_running(&seen, name)?;
         let mounts = seen.mounts.unwrap_or_default();
         // A container that has only the user's folder is sufficient.
@@ -172,7 +185,8 @@ impl Container {
         }
         let access = if is_writable { FolderAccess::Write } else { FolderAccess::Read };
         let HostWorkspace { root, below } = workspace;
-        let workspace = SharedWorkspace { folder: SharedFolder { host: root, container: path }, below };
+        let workspace =
+            SharedWorkspace { folder: SharedFolder { host: root, container: path }, below };
         let folders = SharedFolders::create_in_workspace(workspace, access, folder_user(settings))?;
         let user = command_user(&engine, settings, &folders);
         let id = seen.id.unwrap_or_else(|| name.to_owned());
@@ -202,7 +216,8 @@ impl Container {
             guardian: guardian.clone(),
             onlooker: TerminalObserver::default(),
         };
-        let facts = probe::probe_container(&place, &folders.paths().tmp().container, &place.folder).await?;
+        let facts =
+            probe::probe_container(&place, &folders.paths().tmp().container, &place.folder).await?;
         if facts.home.is_none() {
             let home = folders.make_home(users)?.to_string_lossy().into_owned();
             place.variables = [("HOME".to_owned(), home)].into();
@@ -236,7 +251,11 @@ impl Container {
     ///
     /// # Errors
     /// The errors of [`ContainerTerminal::start`].
-    pub async fn start_on_terminal(&self, spec: ContainerCommandSpec, size: TerminalSize) -> Result<ContainerTerminal> {
+    pub async fn start_on_terminal(
+        &self,
+        spec: ContainerCommandSpec,
+        size: TerminalSize,
+    ) -> Result<ContainerTerminal> {
         ContainerTerminal::start(self.running_context().await?, spec, size).await
     }
 
@@ -285,18 +304,23 @@ impl Container {
                 let guardian = place::start_guardian(&ended.engine, id, &ended.name).await?;
                 (Arc::clone(&ended.id), Arc::clone(&ended.name), guardian)
             }
-            ContainerOrigin::Made | ContainerOrigin::MadeToStay if !self.is_told.swap(true, Ordering::Relaxed) => {
+            ContainerOrigin::Made | ContainerOrigin::MadeToStay
+                if !self.is_told.swap(true, Ordering::Relaxed) =>
+            {
                 return Err(gone);
             }
             ContainerOrigin::MadeToStay => {
                 let started = docker.start_container(id, None::<StartContainerOptions>).await;
-                started.map_err(|error| ended.engine.explain(&error, EngineRequestKind::Container(id)))?;
+                started.map_err(|error| {
+                    ended.engine.explain(&error, EngineRequestKind::Container(id))
+                })?;
                 let guardian = place::start_guardian(&ended.engine, id, &ended.name).await?;
                 (Arc::clone(&ended.id), Arc::clone(&ended.name), guardian)
             }
             ContainerOrigin::Made => self.recreate(ended).await?,
         };
-        let has = if self.origin == ContainerOrigin::Made { "was made again" } else { "runs again" };
+        let has =
+            if self.origin == ContainerOrigin::Made { "was made again" } else { "runs again" };
         self.notes.lock().push(format!("{}: it {has} as `{name}`", gone.message));
         let watch = ContainerWatch::begin(ended.engine.clone(), new_id.to_string());
         Ok(ContainerContext {
@@ -310,7 +334,10 @@ impl Container {
     }
 
     /// Makes another container like the one that ended, with the same folders.
-    async fn recreate(&self, ended: &ContainerContext) -> Result<(Arc<str>, Arc<str>, ContainerGuardian)> {
+    async fn recreate(
+        &self,
+        ended: &ContainerContext,
+    ) -> Result<(Arc<str>, Arc<str>, ContainerGuardian)> {
         let RequestedContainer::Image(image) = self.settings.requested_container()? else {
             unreachable!("only those from an image are made")
         };
@@ -385,7 +412,9 @@ impl Container {
             // The processes ended with their container.
             ContainerOrigin::Made => Ok(()),
             _ if self.current_context().watch.end_reason().is_some() => Ok(()),
-            ContainerOrigin::MadeToStay | ContainerOrigin::Brought => self.guardian.lock().await.end_all().await,
+            ContainerOrigin::MadeToStay | ContainerOrigin::Brought => {
+                self.guardian.lock().await.end_all().await
+            }
         };
         let cleaned = match self.folders.lock().await.take() {
             Some(folders) => folders.close(),
@@ -445,7 +474,11 @@ fn folder_user(settings: &DockerSettings) -> FolderUser {
 
 /// Returns the user that commands run as. The default is the user who runs jaato, because both
 /// sides create files.
-fn command_user(engine: &DockerEngine, settings: &DockerSettings, folders: &SharedFolders) -> Option<String> {
+fn command_user(
+    engine: &DockerEngine,
+    settings: &DockerSettings,
+    folders: &SharedFolders,
+) -> Option<String> {
     match settings.user.as_deref() {
         Some("container") => None,
         Some(user) => Some(user.to_owned()),

@@ -101,7 +101,9 @@ impl DockerEngine {
         let Err(missing) = self.docker.inspect_image(image).await.map_err(told) else {
             return Ok(());
         };
-        if pull == ImagePullPolicy::Never || missing.kind != jaato_plugin_sdk::types::ErrorKind::NotFound {
+        if pull == ImagePullPolicy::Never
+            || missing.kind != jaato_plugin_sdk::types::ErrorKind::NotFound
+        {
             return Err(missing);
         }
         // A name without a tag would download all tags.

@@ -23,7 +23,11 @@ pub enum EngineRequestKind<'a> {
 }
 
 /// Converts an error of the engine's client to an error for the user.
-pub fn explain(error: &EngineError, address: &EngineAddress, doing: EngineRequestKind<'_>) -> Error {
+pub fn explain(
+    error: &EngineError,
+    address: &EngineAddress,
+    doing: EngineRequestKind<'_>,
+) -> Error {
     match error {
         EngineError::DockerResponseServerError { status_code, message } => {
             engine_refusal(*status_code, message, doing)
@@ -93,12 +97,16 @@ fn engine_refusal(status: u16, message: &str, doing: EngineRequestKind<'_>) -> E
             Error::new(ErrorKind::NotFound, text)
                 .with_hint("`docker ps` lists the running containers")
         }
-        (409, EngineRequestKind::Container(name) | EngineRequestKind::Command(name)) if lower.contains("paused") => {
+        (409, EngineRequestKind::Container(name) | EngineRequestKind::Command(name))
+            if lower.contains("paused") =>
+        {
             let text = format!("the container `{name}` is paused");
             let hint = format!("`docker unpause {name}`");
             Error::new(ErrorKind::Unavailable, text).with_hint(hint)
         }
-        (409, EngineRequestKind::Container(name) | EngineRequestKind::Command(name)) if lower.contains("running") => {
+        (409, EngineRequestKind::Container(name) | EngineRequestKind::Command(name))
+            if lower.contains("running") =>
+        {
             not_running(name)
         }
         (_, EngineRequestKind::Container(_) | EngineRequestKind::Image(_)) if is_mount(&lower) => {
@@ -128,7 +136,11 @@ fn is_mount(lower: &str) -> bool {
         || lower.contains("error mounting")
 }
 
-fn unreachable_engine(error: &EngineError, address: &EngineAddress, doing: EngineRequestKind<'_>) -> Error {
+fn unreachable_engine(
+    error: &EngineError,
+    address: &EngineAddress,
+    doing: EngineRequestKind<'_>,
+) -> Error {
     match io_kind(error) {
         Some(io::ErrorKind::NotFound) => engine_missing(address),
         Some(io::ErrorKind::ConnectionRefused) => {
@@ -145,7 +157,9 @@ fn unreachable_engine(error: &EngineError, address: &EngineAddress, doing: Engin
         Some(io::ErrorKind::TimedOut) => engine_timeout(address),
         _ => match doing {
             EngineRequestKind::Command(container) => connection_lost(address, container),
-            EngineRequestKind::Connecting | EngineRequestKind::Image(_) | EngineRequestKind::Container(_) => {
+            EngineRequestKind::Connecting
+            | EngineRequestKind::Image(_)
+            | EngineRequestKind::Container(_) => {
                 let text = format!("the connection to the engine at `{address}` broke: {error}");
                 Error::new(ErrorKind::Unavailable, text).temporary()
             }
@@ -182,7 +196,12 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(status_code: u16, message: &str, doing: EngineRequestKind<'_>, expected: (ErrorKind, &str)) {
+    fn check(
+        status_code: u16,
+        message: &str,
+        doing: EngineRequestKind<'_>,
+        expected: (ErrorKind, &str),
+    ) {
         let error =
             EngineError::DockerResponseServerError { status_code, message: message.to_owned() };
         let error = explain(&error, &EngineAddress::Tcp("e:1".to_owned()), doing);
@@ -195,7 +214,12 @@ mod tests {
         let expected = (ErrorKind::NotFound, "no image `debian:12` at the engine");
         check(404, image, EngineRequestKind::Image("debian:12"), expected);
         let container = "No such container: web";
-        check(404, container, EngineRequestKind::Container("web"), (ErrorKind::NotFound, "no container `web`"));
+        check(
+            404,
+            container,
+            EngineRequestKind::Container("web"),
+            (ErrorKind::NotFound, "no container `web`"),
+        );
     }
 
     #[test]
@@ -212,7 +236,11 @@ mod tests {
         let text = "mkdir /var/lib/docker/x: no space left on device";
         let expected =
             "the engine's disk is full: mkdir /var/lib/docker/x: no space left on device";
-        for doing in [EngineRequestKind::Connecting, EngineRequestKind::Image("a"), EngineRequestKind::Command("b")] {
+        for doing in [
+            EngineRequestKind::Connecting,
+            EngineRequestKind::Image("a"),
+            EngineRequestKind::Command("b"),
+        ] {
             check(500, text, doing, (ErrorKind::Io, expected));
         }
     }

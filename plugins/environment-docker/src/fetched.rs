@@ -41,7 +41,8 @@ impl ImageDownload {
             _ => return None,
         }
         let sum = |part: fn(&(u64, u64)) -> u64| self.layers.values().map(part).sum();
-        let progress = ImageDownloadProgress { done: sum(|layer| layer.0), total: sum(|layer| layer.1) };
+        let progress =
+            ImageDownloadProgress { done: sum(|layer| layer.0), total: sum(|layer| layer.1) };
         let is_news = progress.done >= self.told + STEP_BYTES;
         let is_end = progress.done == progress.total && progress.done > self.told;
         if !is_news && !is_end {

@@ -6,11 +6,11 @@
 //! tracks. In a container that was made for one session, it is the first process, so the kernel
 //! ends all others with it.
 
-use jaato_plugin_sdk::types::process::{LeftRunning, Signal};
+use jaato_plugin_sdk::types::process::{LeftoverProcess, Signal};
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::link::{self, HelperShellRequest, ExecStreams};
+use crate::link::{self, ExecStreams, HelperShellRequest};
 
 /// The shell's script.
 pub const SCRIPT: &str = include_str!("guardian.sh");
@@ -60,7 +60,7 @@ impl ContainerGuardian {
     ///
     /// # Errors
     /// `unavailable` if the shell has ended.
-    pub async fn unregister(&self, session: u32) -> Result<Vec<LeftRunning>> {
+    pub async fn unregister(&self, session: u32) -> Result<Vec<LeftoverProcess>> {
         Ok(parse_left(&self.ask(format!("u {session}")).await?))
     }
 
@@ -121,11 +121,11 @@ impl ContainerGuardian {
 }
 
 /// Parses `ok PID NAME/PID NAME/`, with a space before each entry.
-fn parse_left(answer: &str) -> Vec<LeftRunning> {
+fn parse_left(answer: &str) -> Vec<LeftoverProcess> {
     let list = answer.strip_prefix("ok").unwrap_or_default();
     let parse = |entry: &str| {
         let (pid, name) = entry.trim_start().split_once(' ')?;
-        Some(LeftRunning { pid: pid.parse().ok()?, name: name.to_owned() })
+        Some(LeftoverProcess { pid: pid.parse().ok()?, name: name.to_owned() })
     };
     list.split('/').filter_map(parse).collect()
 }
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn what_was_left_is_read_with_its_names() {
-        let left = |pid, name: &str| LeftRunning { pid, name: name.to_owned() };
+        let left = |pid, name: &str| LeftoverProcess { pid, name: name.to_owned() };
         let expected = [left(12, "sleep"), left(13, "my program")];
         assert_eq!(parse_left("ok 12 sleep/ 13 my program/"), expected);
         assert_eq!(parse_left("ok"), []);

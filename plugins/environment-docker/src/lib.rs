@@ -36,16 +36,18 @@ mod watch;
 mod wrapper;
 
 pub use address::EngineAddress;
-pub use command::{ContainerCommand, CommandExit, CommandEvent, ContainerCommandSpec, CommandInput};
+pub use command::{
+    CommandEvent, CommandExit, CommandInput, ContainerCommand, ContainerCommandSpec,
+};
 pub use container::{Container, ContainerOrigin};
 pub use engine::{DockerEngine, PullProgressCallback};
 pub use onlooker::TerminalObservation;
 pub use paths::ContainerPaths;
 pub use probe::ContainerFacts;
 pub use runtime::EngineRuntime;
-pub use settings::{ImagePullPolicy, DockerSettings};
+pub use settings::{DockerSettings, ImagePullPolicy};
 pub use sweep::remove_left_behind;
-pub use terminal::{TerminalForeground, TerminalSize, ContainerTerminal};
+pub use terminal::{ContainerTerminal, TerminalForeground, TerminalSize};
 pub use tmp::remove_left_behind as remove_folders_left_behind;
 
 jaato_plugin_sdk::export_plugin! {

@@ -23,7 +23,7 @@ use crate::engine::DockerEngine;
 use crate::errors::EngineRequestKind;
 use crate::guardian::{self, ContainerGuardian};
 use crate::link::ExecStreams;
-use crate::owner::{LABEL, ContainerOwner, WORKSPACE_LABEL};
+use crate::owner::{ContainerOwner, LABEL, WORKSPACE_LABEL};
 use crate::paths::{ContainerPaths, SharedFolder};
 use crate::settings::DockerSettings;
 use crate::sweep;

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use jaato_plugin_sdk::types::terminal::TerminalWait;
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_environment::waiting::{
-    self as sets, WaitingSystemCall, ThreadActivity, SystemCallNumbers, POLL_ENTRY_BYTES, SystemCallTimeout, WaitingProcess, InputWaitState,
+    self as sets, InputWaitState, POLL_ENTRY_BYTES, SystemCallNumbers, SystemCallTimeout,
+    ThreadActivity, WaitingProcess, WaitingSystemCall,
 };
 use tokio::sync::{Mutex, mpsc, oneshot};
 
@@ -45,20 +46,29 @@ impl TerminalObserver {
     ///
     /// # Errors
     /// `unavailable` if the shell cannot be started or has ended.
-    pub async fn look(&self, place: &ContainerContext, session: u32) -> Result<Option<TerminalObservation>> {
+    pub async fn look(
+        &self,
+        place: &ContainerContext,
+        session: u32,
+    ) -> Result<Option<TerminalObservation>> {
         let asks = self.request_sender(place).await?;
         let (answer, receiver) = oneshot::channel();
         let ended = || {
             let text = "the shell in the container that looks at terminals has ended";
             Error::new(ErrorKind::Unavailable, text).temporary()
         };
-        asks.send(HelperShellRequest { words: session.to_string(), answer: Some(answer) }).map_err(|_| ended())?;
+        asks.send(HelperShellRequest { words: session.to_string(), answer: Some(answer) })
+            .map_err(|_| ended())?;
         let told = receiver.await.map_err(|_| ended())?;
-        Ok(SystemCallNumbers::for_this_architecture().and_then(|numbers| TerminalObservation::parse(&told, numbers)))
+        Ok(SystemCallNumbers::for_this_architecture()
+            .and_then(|numbers| TerminalObservation::parse(&told, numbers)))
     }
 
     /// Returns the channel to the shell, and starts the shell if it does not run.
-    async fn request_sender(&self, place: &ContainerContext) -> Result<mpsc::UnboundedSender<HelperShellRequest>> {
+    async fn request_sender(
+        &self,
+        place: &ContainerContext,
+    ) -> Result<mpsc::UnboundedSender<HelperShellRequest>> {
         let mut own = self.0.lock().await;
         if let Some(asks) = own.as_ref().filter(|asks| !asks.is_closed()) {
             return Ok(asks.clone());
@@ -121,7 +131,11 @@ impl TerminalObservation {
                 ("X", _) => is_refused = true,
                 ("T", _) => {
                     let (number, call) = text.split_once(' ')?;
-                    let thread = ObservedThread { number: number.parse().ok()?, call, ..ObservedThread::default() };
+                    let thread = ObservedThread {
+                        number: number.parse().ok()?,
+                        call,
+                        ..ObservedThread::default()
+                    };
                     processes.last_mut()?.threads.push(thread);
                 }
                 ("R", Some(thread)) => thread.run = Some(text.to_owned()),
@@ -144,11 +158,18 @@ impl TerminalObservation {
         self.waiting.name = words.nth(1).map(str::to_owned);
     }
 
-    fn decide(&mut self, processes: &[ForegroundProcess], is_refused: bool, numbers: &SystemCallNumbers) {
+    fn decide(
+        &mut self,
+        processes: &[ForegroundProcess],
+        is_refused: bool,
+        numbers: &SystemCallNumbers,
+    ) {
         let mut is_known = !is_refused && !processes.is_empty();
         for process in processes {
             for thread in &process.threads {
-                let Some(ThreadActivity::Blocked(call)) = numbers.read(thread.call) else { continue };
+                let Some(ThreadActivity::Blocked(call)) = numbers.read(thread.call) else {
+                    continue;
+                };
                 let Some((descriptors, timeout)) = thread.waits_for(call) else {
                     // Without `dd` and `od`, the content of a list is unknown.
                     is_known &= matches!(call, WaitingSystemCall::Other);
@@ -159,13 +180,16 @@ impl TerminalObservation {
                 }
                 let (waits, takes_ms) = match timeout {
                     SystemCallTimeout::Endless => (TerminalWait::Reading, None),
-                    SystemCallTimeout::Milliseconds(time) => (TerminalWait::ReadingForAWhile, Some(time)),
+                    SystemCallTimeout::Milliseconds(time) => {
+                        (TerminalWait::ReadingForAWhile, Some(time))
+                    }
                     SystemCallTimeout::Stands { .. } | SystemCallTimeout::Unknown => {
                         (TerminalWait::ReadingForAWhile, None)
                     }
                 };
                 let run = thread.run.clone();
-                let waiter = WaitingProcess { pid: process.pid, thread: thread.number, run, takes_ms };
+                let waiter =
+                    WaitingProcess { pid: process.pid, thread: thread.number, run, takes_ms };
                 (self.waiting.waits, self.waiting.waiter) = (Some(waits), Some(waiter));
                 if waits == TerminalWait::Reading {
                     return;
@@ -182,12 +206,16 @@ impl ObservedThread<'_> {
     /// Returns the descriptors that a call waits for, and its timeout. `None` if they are unknown.
     fn waits_for(&self, call: WaitingSystemCall) -> Option<(Vec<u32>, SystemCallTimeout)> {
         match call {
-            WaitingSystemCall::Read { descriptor } => Some((vec![descriptor], SystemCallTimeout::Endless)),
+            WaitingSystemCall::Read { descriptor } => {
+                Some((vec![descriptor], SystemCallTimeout::Endless))
+            }
             WaitingSystemCall::Poll { timeout, .. } => {
                 let list = self.memory.as_ref().filter(|list| list.len() >= POLL_ENTRY_BYTES)?;
                 Some((sets::of_poll(list), timeout))
             }
-            WaitingSystemCall::Select { set: 0, .. } => Some((Vec::new(), SystemCallTimeout::Endless)),
+            WaitingSystemCall::Select { set: 0, .. } => {
+                Some((Vec::new(), SystemCallTimeout::Endless))
+            }
             WaitingSystemCall::Select { descriptors: 1, timeout, .. } => Some((vec![0], timeout)),
             WaitingSystemCall::Select { descriptors, timeout, .. } => {
                 Some((sets::of_select(self.memory.as_ref()?, descriptors), timeout))
@@ -225,7 +253,11 @@ mod tests {
 
     #[track_caller]
     fn check(told: &str, waits: Option<TerminalWait>, waiter: Option<u32>) {
-        let Some(numbers) = SystemCallNumbers::for_this_architecture().filter(|_| cfg!(target_arch = "x86_64")) else { return };
+        let Some(numbers) =
+            SystemCallNumbers::for_this_architecture().filter(|_| cfg!(target_arch = "x86_64"))
+        else {
+            return;
+        };
         let sight = TerminalObservation::parse(told, numbers).unwrap();
         let found = sight.waiting.waiter.as_ref().map(|waiter| waiter.thread);
         assert_eq!((sight.waiting.waits, found), (waits, waiter), "{told}");
@@ -237,7 +269,9 @@ mod tests {
         let reading = Some(TerminalWait::Reading);
         let cat = "G 12 S my cat|P 12 0 1 2|T 12 0 0x0 0x7f 0x20000 0x0 0x0 0x0 0x7 0x7|R 1 2 3|S speed 38400; -echo icanon";
         check(cat, reading, Some(12));
-        let sight = TerminalObservation::parse(cat, SystemCallNumbers::for_this_architecture().unwrap()).unwrap();
+        let sight =
+            TerminalObservation::parse(cat, SystemCallNumbers::for_this_architecture().unwrap())
+                .unwrap();
         assert_eq!((sight.foreground, sight.modes), (Some(12), Some((false, true))));
         assert_eq!(sight.waiting.name.as_deref(), Some("my cat"));
         let other = cat.replace("|T 12 0 0x0", "|T 12 0 0x3");
@@ -261,6 +295,9 @@ mod tests {
         check("G 12 S sh|P 12 0|X", None, None);
         check("G 9 S gdb|P 9 0|T 9 7 0x7f 0x2 0xffffffff 0x0 0x0 0x0 0x7 0x7|R 1|M", None, None);
         check("G 12 S sh", None, None);
-        assert_eq!(TerminalObservation::parse("", SystemCallNumbers::for_this_architecture().unwrap()), None);
+        assert_eq!(
+            TerminalObservation::parse("", SystemCallNumbers::for_this_architecture().unwrap()),
+            None
+        );
     }
 }

@@ -138,7 +138,11 @@ impl ContainerPaths {
         Some(if rest.as_os_str().is_empty() { to.to_owned() } else { to.join(rest) })
     }
 
-    fn outside_error<'a>(&'a self, path: &Path, side: impl Fn(&'a SharedFolder) -> &'a PathBuf) -> Error {
+    fn outside_error<'a>(
+        &'a self,
+        path: &Path,
+        side: impl Fn(&'a SharedFolder) -> &'a PathBuf,
+    ) -> Error {
         let text = format!(
             "`{}` is outside of the allowed paths `{}` and `{}`",
             path.display(),
@@ -175,7 +179,10 @@ mod tests {
     }
 
     fn paths() -> ContainerPaths {
-        ContainerPaths::new(shared("/home/me/project", "/workspace"), shared("/tmp/j1", "/tmp/jaato"))
+        ContainerPaths::new(
+            shared("/home/me/project", "/workspace"),
+            shared("/tmp/j1", "/tmp/jaato"),
+        )
     }
 
     #[track_caller]
@@ -193,8 +200,10 @@ mod tests {
 
     #[test]
     fn relative_paths_begin_where_the_person_works_and_reach_the_whole_workspace() {
-        let shared =
-            |host: &str, container: &str| SharedFolder { host: host.into(), container: container.into() };
+        let shared = |host: &str, container: &str| SharedFolder {
+            host: host.into(),
+            container: container.into(),
+        };
         let workspace =
             SharedWorkspace { folder: shared("/home/me/p", "/workspace"), below: "a/b".into() };
         let paths = ContainerPaths::new(workspace, shared("/tmp/j", "/tmp/jaato"));

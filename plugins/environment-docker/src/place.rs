@@ -172,7 +172,11 @@ pub async fn start_exec(engine: &DockerEngine, exec: &str) -> Result<ExecStreams
 }
 
 /// Starts the guardian's shell in a container that has another first process.
-pub async fn start_guardian(engine: &DockerEngine, id: &str, name: &str) -> Result<ContainerGuardian> {
+pub async fn start_guardian(
+    engine: &DockerEngine,
+    id: &str,
+    name: &str,
+) -> Result<ContainerGuardian> {
     let request = ExecRequest {
         words: ["sh", "-c", guardian::SCRIPT, "jaato"].map(str::to_owned).into(),
         variables: &[],

@@ -33,7 +33,8 @@ impl State for DockerPlugin {
     }
 
     fn describe(description: &mut Description) {
-        description.config_schema = serde_json::to_value(schemars::schema_for!(DockerSettings)).ok();
+        description.config_schema =
+            serde_json::to_value(schemars::schema_for!(DockerSettings)).ok();
     }
 }
 
@@ -70,17 +71,18 @@ impl ExecutionEnvironment for DockerEnvironment {
         let EnvironmentSetup { workspace, root, .. } = setup;
         let root = if root.is_empty() { workspace.clone() } else { root };
         let host: Reporter = (**cx).clone();
-        let on_fetched: PullProgressCallback = Arc::new(move |image, ImageDownloadProgress { done, total }| {
-            let label = format!("fetching the image `{image}`");
-            // The progress may be ignored.
-            let _ = host.emit(&Delta::progress(label, done, total));
-        });
+        let on_fetched: PullProgressCallback =
+            Arc::new(move |image, ImageDownloadProgress { done, total }| {
+                let label = format!("fetching the image `{image}`");
+                // The progress may be ignored.
+                let _ = host.emit(&Delta::progress(label, done, total));
+            });
         let opening = runtime.run(async move {
             open(&settings, Path::new(&root), Path::new(&workspace), on_fetched).await
         });
         let (container, notes) = opening.await?;
         for note in notes {
-            cx.log(Level::Info, note);
+            cx.log(LogLevel::Info, note);
         }
         let container = Arc::new(container);
         Ok(Self {
@@ -126,7 +128,9 @@ async fn open(
     on_fetched: PullProgressCallback,
 ) -> Result<(Container, Vec<String>)> {
     let address = EngineAddress::find(settings.engine.as_deref(), |name| std::env::var_os(name))?;
-    let engine = DockerEngine::connect(address, settings.engine_deadline()).await?.with_progress_callback(on_fetched);
+    let engine = DockerEngine::connect(address, settings.engine_deadline())
+        .await?
+        .with_progress_callback(on_fetched);
     let mounted = volumes::workspace(settings.mount_dir.as_deref(), workspace)?;
     let mut notes = Vec::new();
     match sweep::remove_left_behind(&engine).await {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use jaato_plugin_sdk::types::text::one_line;
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 
-use crate::command::{ContainerCommand, CommandExit, CommandEvent, ContainerCommandSpec};
+use crate::command::{CommandEvent, CommandExit, ContainerCommand, ContainerCommandSpec};
 use crate::place::ContainerContext;
 
 /// Needs only a shell, because a container may contain nothing else.
@@ -62,7 +62,11 @@ pub struct ContainerFacts {
 /// # Errors
 /// The errors of [`ContainerCommand::start`], or `failed` if the container does not see this machine's
 /// files.
-pub async fn probe_container(place: &ContainerContext, shared: &Path, workspace: &Path) -> Result<ContainerFacts> {
+pub async fn probe_container(
+    place: &ContainerContext,
+    shared: &Path,
+    workspace: &Path,
+) -> Result<ContainerFacts> {
     let words = [
         "sh".to_owned(),
         "-c".to_owned(),

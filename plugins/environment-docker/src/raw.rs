@@ -34,7 +34,10 @@ impl From<io::Error> for UpgradeFailure {
 }
 
 /// Starts a command that was created with a terminal. Returns both directions.
-pub async fn start(address: &EngineAddress, exec: &str) -> Result<(TerminalReader, EngineInputStream), UpgradeFailure> {
+pub async fn start(
+    address: &EngineAddress,
+    exec: &str,
+) -> Result<(TerminalReader, EngineInputStream), UpgradeFailure> {
     let (mut reader, mut writer): (TerminalReader, EngineInputStream) = match address {
         EngineAddress::Unix(path) => {
             let stream = UnixStream::connect(path).await?;

@@ -139,7 +139,9 @@ impl DockerSettings {
         let hint = "`--image IMAGE` for a new container, `--container NAME` for one that runs";
         match (self.image.as_deref(), self.container_id.as_deref()) {
             (Some(image), None) if !image.is_empty() => Ok(RequestedContainer::Image(image)),
-            (None, Some(container)) if !container.is_empty() => Ok(RequestedContainer::Container(container)),
+            (None, Some(container)) if !container.is_empty() => {
+                Ok(RequestedContainer::Container(container))
+            }
             (Some(image), Some(container)) => {
                 let text =
                     format!("both the image `{image}` and the container `{container}` are set");
@@ -186,8 +188,9 @@ mod tests {
 
     #[test]
     fn what_a_person_chose_wins_over_the_configuration() {
-        let chosen =
-            |config: Value, options: Value| DockerSettings::merge(&config, options.as_object().unwrap());
+        let chosen = |config: Value, options: Value| {
+            DockerSettings::merge(&config, options.as_object().unwrap())
+        };
         let names = |settings: DockerSettings| (settings.image, settings.container_id);
         let image = json!({ "image": "a", "network": "none" });
         let found = chosen(image.clone(), json!({ "container_id": "web" })).unwrap();

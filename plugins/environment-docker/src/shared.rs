@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use jaato_plugin_sdk::types::{Error, Result};
 use jaato_plugin_sdk_environment::HostFiles;
 use jaato_plugin_sdk_environment::files::{
-    FolderAccess, ConfinedFiles, AllowedFolder, ConfinedFilesSettings as FileSettings, TemporarySettings,
+    AllowedFolder, ConfinedFiles, ConfinedFilesSettings as FileSettings, FolderAccess,
+    TemporarySettings,
 };
 
 use crate::errors;
-use crate::paths::{ContainerPaths, SharedFolder, MountedVolume, SharedWorkspace};
+use crate::paths::{ContainerPaths, MountedVolume, SharedFolder, SharedWorkspace};
 use crate::tmp::{self, TemporaryFolder};
 
 /// The home of a user without a home in the container, inside the temporary folder.
@@ -63,7 +64,11 @@ impl SharedFolders {
     ///
     /// # Errors
     /// `io` or `configuration` if a folder cannot be used.
-    pub fn create_in_workspace(workspace: impl Into<SharedWorkspace>, access: FolderAccess, users: FolderUser) -> Result<Self> {
+    pub fn create_in_workspace(
+        workspace: impl Into<SharedWorkspace>,
+        access: FolderAccess,
+        users: FolderUser,
+    ) -> Result<Self> {
         let workspace = workspace.into();
         let folder = TemporaryFolder::make(&workspace.folder.host, tmp::HIDDEN_PREFIX)?;
         let name = folder.path().file_name().unwrap_or_default();

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::process::{Happened, OutputStream, ProcessExit, Signal, Spawn, Stdin};
+use jaato_plugin_sdk::process::{OutputStream, ProcessExit, ProcessUpdate, Signal, Spawn, Stdin};
 use jaato_plugin_sdk_environment::{Program, ProgramEvents, Shell};
 use tokio::time::{Instant, sleep_until};
 
-use crate::command::{self, ContainerCommand, CommandExit, CommandEvent, ContainerCommandSpec};
+use crate::command::{self, CommandEvent, CommandExit, ContainerCommand, ContainerCommandSpec};
 use crate::container::Container;
 use crate::plugin::tell_notes;
 use crate::runtime::EngineRuntime;
@@ -148,7 +148,7 @@ pub struct DockerEvents {
 }
 
 impl ProgramEvents for DockerEvents {
-    async fn next(&mut self) -> Result<Option<Happened>> {
+    async fn next(&mut self) -> Result<Option<ProcessUpdate>> {
         let (shared, deadline) = (Arc::clone(&self.shared), self.deadline);
         let timed_out = Arc::clone(&self.timed_out);
         self.runtime.run(async move { next(&shared, deadline, &timed_out).await }).await
@@ -159,7 +159,7 @@ async fn next(
     shared: &Arc<DockerProgramState>,
     deadline: Option<Instant>,
     timed_out: &AtomicBool,
-) -> Result<Option<Happened>> {
+) -> Result<Option<ProcessUpdate>> {
     loop {
         let waiting = deadline.filter(|_| !timed_out.load(Ordering::Acquire));
         let late = async {
@@ -185,15 +185,23 @@ async fn next(
     }
 }
 
-fn convert_event(piece: CommandEvent, shared: &DockerProgramState, timed_out: &AtomicBool) -> Happened {
+fn convert_event(
+    piece: CommandEvent,
+    shared: &DockerProgramState,
+    timed_out: &AtomicBool,
+) -> ProcessUpdate {
     match piece {
-        CommandEvent::Stdout(bytes) => Happened::Output { stream: OutputStream::Stdout, bytes },
-        CommandEvent::Stderr(bytes) => Happened::Output { stream: OutputStream::Stderr, bytes },
+        CommandEvent::Stdout(bytes) => {
+            ProcessUpdate::Output { stream: OutputStream::Stdout, bytes }
+        }
+        CommandEvent::Stderr(bytes) => {
+            ProcessUpdate::Output { stream: OutputStream::Stderr, bytes }
+        }
         CommandEvent::Exit(CommandExit { code, left_running }) => {
             let code = i32::try_from(code).unwrap_or(i32::MAX);
             let was_ended = shared.was_ended.load(Ordering::Acquire);
             let signal = (was_ended && code > 128).then_some(code - 128);
-            Happened::Exited(ProcessExit {
+            ProcessUpdate::Exited(ProcessExit {
                 code: if signal.is_some() { None } else { Some(code) },
                 signal: signal.map(|signal| if (1..=64).contains(&signal) { signal } else { KILL }),
                 timed_out: timed_out.load(Ordering::Acquire),

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bollard::query_parameters::ResizeExecOptionsBuilder;
-use jaato_plugin_sdk::types::process::{LeftRunning, Signal};
+use jaato_plugin_sdk::types::process::{LeftoverProcess, Signal};
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{Mutex, oneshot};
@@ -15,7 +15,7 @@ use crate::errors::{self, EngineRequestKind};
 use crate::link::EngineInputStream;
 use crate::onlooker::TerminalObservation;
 use crate::place::{ContainerContext, ExecRequest};
-use crate::raw::{self, UpgradeFailure, TerminalReader};
+use crate::raw::{self, TerminalReader, UpgradeFailure};
 use crate::wrapper::{self, WrapperReport};
 
 /// The maximum number of bytes returned by one read.
@@ -60,7 +60,11 @@ impl ContainerTerminal {
     ///
     /// # Errors
     /// The errors of [`crate::Command::start`].
-    pub async fn start(place: ContainerContext, spec: ContainerCommandSpec, size: TerminalSize) -> Result<Self> {
+    pub async fn start(
+        place: ContainerContext,
+        spec: ContainerCommandSpec,
+        size: TerminalSize,
+    ) -> Result<Self> {
         if spec.words.first().is_none_or(String::is_empty) {
             return Err(Error::new(ErrorKind::InvalidArguments, "the command is empty"));
         }
@@ -184,7 +188,7 @@ impl ContainerTerminal {
     /// # Errors
     /// `unavailable` if the container died or the engine is gone, or `timeout` if the program still
     /// runs.
-    pub async fn exit(&self) -> Result<(i64, Vec<LeftRunning>)> {
+    pub async fn exit(&self) -> Result<(i64, Vec<LeftoverProcess>)> {
         let asking = async {
             let mut pause = Duration::from_millis(1);
             loop {
@@ -221,7 +225,11 @@ impl Drop for ContainerTerminal {
     }
 }
 
-async fn begin(place: ContainerContext, spec: ContainerCommandSpec, size: TerminalSize) -> Result<ContainerTerminal> {
+async fn begin(
+    place: ContainerContext,
+    spec: ContainerCommandSpec,
+    size: TerminalSize,
+) -> Result<ContainerTerminal> {
     let folder = place.folder_of(spec.folder.as_deref());
     let variables = place.variables_with(&spec.variables);
     let request = ExecRequest {
@@ -240,7 +248,9 @@ async fn begin(place: ContainerContext, spec: ContainerCommandSpec, size: Termin
         match wrapper::take_report(&mut bytes)? {
             Some(WrapperReport::Session(session)) => break session,
             Some(WrapperReport::NoFolder) => return Err(wrapper::missing_folder_error(&folder)),
-            Some(WrapperReport::NoProgram) => return Err(wrapper::missing_program_error(&spec.words)),
+            Some(WrapperReport::NoProgram) => {
+                return Err(wrapper::missing_program_error(&spec.words));
+            }
             None => {}
         }
         if reader.read_buf(&mut bytes).await.map_err(broken)? == 0 {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{ProcessExit, Signal};
-use jaato_plugin_sdk::terminal::TerminalHappened;
+use jaato_plugin_sdk::terminal::TerminalUpdate;
 use jaato_plugin_sdk::types::terminal::{
     TerminalResize, TerminalSpawn, TerminalState, TerminalWait,
 };
@@ -14,12 +14,12 @@ use jaato_plugin_sdk_environment::waiting::{TerminalWaitHistory, WaitingProcess}
 use jaato_plugin_sdk_environment::{Terminal as HostTerminal, TerminalEvents, Terminals};
 use parking_lot::Mutex;
 
-use crate::command::{ContainerCommandSpec, CommandInput};
+use crate::command::{CommandInput, ContainerCommandSpec};
 use crate::container::Container;
 use crate::onlooker::TerminalObservation;
 use crate::plugin::tell_notes;
 use crate::runtime::EngineRuntime;
-use crate::terminal::{TerminalSize, ContainerTerminal};
+use crate::terminal::{ContainerTerminal, TerminalSize};
 
 /// The terminal type, which most programs know.
 const TERM: (&str, &str) = ("TERM", "xterm-256color");
@@ -193,25 +193,25 @@ pub struct DockerTerminalEvents {
 }
 
 impl TerminalEvents for DockerTerminalEvents {
-    async fn next(&mut self) -> Result<Option<TerminalHappened>> {
+    async fn next(&mut self) -> Result<Option<TerminalUpdate>> {
         if self.is_over {
             return Ok(None);
         }
         let terminal = Arc::clone(&self.terminal);
         let happened = self.runtime.run(async move { next(&terminal).await }).await;
-        if let Ok(TerminalHappened::Output(bytes)) = &happened {
+        if let Ok(TerminalUpdate::Output(bytes)) = &happened {
             self.shown_bytes.fetch_add(bytes.len() as u64, Relaxed);
         }
-        self.is_over = !matches!(happened, Ok(TerminalHappened::Output(_)));
+        self.is_over = !matches!(happened, Ok(TerminalUpdate::Output(_)));
         happened.map(Some)
     }
 }
 
-async fn next(terminal: &ContainerTerminal) -> Result<TerminalHappened> {
+async fn next(terminal: &ContainerTerminal) -> Result<TerminalUpdate> {
     if let Some(bytes) = terminal.read().await? {
-        return Ok(TerminalHappened::Output(bytes));
+        return Ok(TerminalUpdate::Output(bytes));
     }
     let (code, left_running) = terminal.exit().await?;
     let code = Some(i32::try_from(code).unwrap_or(i32::MAX));
-    Ok(TerminalHappened::Exited(ProcessExit { code, left_running, ..ProcessExit::default() }))
+    Ok(TerminalUpdate::Exited(ProcessExit { code, left_running, ..ProcessExit::default() }))
 }

@@ -40,7 +40,10 @@ impl TemporaryFolder {
     /// `io` if the folder cannot be created.
     pub fn make(base: &Path, prefix: &str) -> Result<Self> {
         let failed = |error: io::Error| {
-            errors::folder_creation_failed(&format!("a temporary folder in `{}`", base.display()), &error)
+            errors::folder_creation_failed(
+                &format!("a temporary folder in `{}`", base.display()),
+                &error,
+            )
         };
         let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(base).map_err(failed)?;
         let path = folder.path().canonicalize().map_err(failed)?;

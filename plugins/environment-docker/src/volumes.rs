@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_environment::files::FolderAccess;
 
-use crate::paths::{SharedFolder, MountedVolume};
+use crate::paths::{MountedVolume, SharedFolder};
 
 /// Returns the folder that a container has as its workspace: `mount_dir`, or the session's own.
 /// Blocks.
@@ -27,7 +27,11 @@ pub fn workspace(mount_dir: Option<&Path>, workspace: &Path) -> Result<PathBuf> 
 ///
 /// # Errors
 /// `configuration`, with the mount.
-pub fn parse_volumes(mounts: &[String], workspace: &Path, taken: &[&Path]) -> Result<Vec<MountedVolume>> {
+pub fn parse_volumes(
+    mounts: &[String],
+    workspace: &Path,
+    taken: &[&Path],
+) -> Result<Vec<MountedVolume>> {
     let mut volumes: Vec<MountedVolume> = Vec::new();
     for text in mounts {
         let volume = parse_volume(text, workspace)?;
@@ -36,7 +40,10 @@ pub fn parse_volumes(mounts: &[String], workspace: &Path, taken: &[&Path]) -> Re
         let overlaps = |other: &&Path| target.starts_with(other) || other.starts_with(target);
         if let Some(other) = taken.iter().copied().chain(own).find(overlaps) {
             let why = format!("overlaps `{}`, which the container already has", other.display());
-            return Err(invalid_mount_error(text, &format!("its folder `{}` {why}", target.display())));
+            return Err(invalid_mount_error(
+                text,
+                &format!("its folder `{}` {why}", target.display()),
+            ));
         }
         volumes.push(volume);
     }

@@ -146,7 +146,11 @@ mod tests {
         let warning = "sh: warning: setlocale: LC_ALL: cannot change locale (en_US.UTF-8)";
         let told = Some(WrapperReport::Session(12));
         check(&format!("{warning}\n\njaato-wrapper 12\nrest"), told, "rest");
-        check(&format!("{warning}\njaato-wrapper 12\nrest"), Some(WrapperReport::Session(12)), "rest");
+        check(
+            &format!("{warning}\njaato-wrapper 12\nrest"),
+            Some(WrapperReport::Session(12)),
+            "rest",
+        );
         check("12\njaato-wrapper x\n", None, "12\njaato-wrapper x\n");
     }
 

@@ -79,11 +79,17 @@ mod tests {
 
     #[test]
     fn the_workspace_is_allowed_where_nothing_else_is_said() {
-        let paths = |config: LocalEnvironmentConfig| config.allowed_paths(Path::new("/ws"), Path::new("/ws"));
+        let paths = |config: LocalEnvironmentConfig| {
+            config.allowed_paths(Path::new("/ws"), Path::new("/ws"))
+        };
         assert_eq!(paths(LocalEnvironmentConfig::default()), [Path::new("/ws")]);
-        let below = LocalEnvironmentConfig::default().allowed_paths(Path::new("/ws/docs"), Path::new("/ws"));
+        let below = LocalEnvironmentConfig::default()
+            .allowed_paths(Path::new("/ws/docs"), Path::new("/ws"));
         assert_eq!(below, ["/ws", "/ws/docs"].map(Path::new));
-        let named = LocalEnvironmentConfig { allowed_paths: vec!["/a".into(), "b".into()], ..LocalEnvironmentConfig::default() };
+        let named = LocalEnvironmentConfig {
+            allowed_paths: vec!["/a".into(), "b".into()],
+            ..LocalEnvironmentConfig::default()
+        };
         assert_eq!(paths(named), ["/a", "/ws", "/ws/b"].map(Path::new));
         let inner = LocalEnvironmentConfig {
             allowed_paths: vec!["/a".into()],

@@ -7,7 +7,9 @@ use jaato_plugin_sdk::types::execution::{
     AllowedPath, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec,
 };
 use jaato_plugin_sdk::{schemars, serde_json};
-use jaato_plugin_sdk_environment::files::{ConfinedFiles, AllowedFolder, ConfinedFilesSettings, TemporarySettings};
+use jaato_plugin_sdk_environment::files::{
+    AllowedFolder, ConfinedFiles, ConfinedFilesSettings, TemporarySettings,
+};
 use jaato_plugin_sdk_environment::{ExecutionEnvironment, HostFiles, settings};
 
 use crate::config::LocalEnvironmentConfig;
@@ -26,7 +28,8 @@ impl State for LocalPlugin {
     }
 
     fn describe(description: &mut Description) {
-        description.config_schema = serde_json::to_value(schemars::schema_for!(LocalEnvironmentConfig)).ok();
+        description.config_schema =
+            serde_json::to_value(schemars::schema_for!(LocalEnvironmentConfig)).ok();
     }
 }
 
@@ -62,7 +65,11 @@ impl ExecutionEnvironment for LocalEnvironment {
         let default_path = config.default_path(workspace);
         let base = config.tmp_base_dir.as_ref().map(|base| workspace.join(base));
         let settings = ConfinedFilesSettings {
-            roots: config.allowed_paths(workspace, root).into_iter().map(AllowedFolder::local).collect(),
+            roots: config
+                .allowed_paths(workspace, root)
+                .into_iter()
+                .map(AllowedFolder::local)
+                .collect(),
             default_folder: default_path.clone(),
             temporary: config.enable_tmp_dir.then_some(TemporarySettings { base, shown: None }),
         };

@@ -51,8 +51,12 @@ mod tests {
     #[test]
     fn what_is_absent_has_its_default_and_what_is_unknown_is_left_alone() {
         assert_eq!(TruncateSettings::read(&Value::Null), Ok(TruncateSettings::default()));
-        let read = TruncateSettings::read(&json!({ "preserve_recent_turns": 2, "pressure_percent": 90 }));
-        assert_eq!(read, Ok(TruncateSettings { preserve_recent_turns: 2, ..TruncateSettings::default() }));
+        let read =
+            TruncateSettings::read(&json!({ "preserve_recent_turns": 2, "pressure_percent": 90 }));
+        assert_eq!(
+            read,
+            Ok(TruncateSettings { preserve_recent_turns: 2, ..TruncateSettings::default() })
+        );
     }
 
     #[test]

@@ -75,7 +75,10 @@ fn the_last_five_finished_turns_stay() {
 
 #[test]
 fn as_many_stay_as_the_settings_say() {
-    let keep = |preserve_recent_turns| TruncateSettings { preserve_recent_turns, ..TruncateSettings::default() };
+    let keep = |preserve_recent_turns| TruncateSettings {
+        preserve_recent_turns,
+        ..TruncateSettings::default()
+    };
     check(3, true, &keep(1), &[0, 1]);
     check(3, true, &keep(0), &[0, 1, 2]);
     check(3, false, &keep(0), &[0, 1]);
@@ -131,7 +134,8 @@ fn a_person_who_asks_gets_room_also_where_every_turn_is_recent() {
     assert_eq!(dropped(2, false, &settings), [0]);
     assert_eq!(dropped(1, false, &settings), [0; 0]);
     assert_eq!(dropped(8, true, &settings), [0, 1, 2], "what is old is enough");
-    let pinned = TruncateSettings { pinned_turn_indices: vec![0, 2], ..TruncateSettings::default() };
+    let pinned =
+        TruncateSettings { pinned_turn_indices: vec![0, 2], ..TruncateSettings::default() };
     assert_eq!(dropped(4, true, &pinned), [1]);
 }
 
@@ -140,7 +144,10 @@ fn the_person_is_told_where_the_settings_say_so() {
     let told = |settings: &TruncateSettings| plan(&request(history(8, true), 800), settings).note;
     let expected = "Context cleaned: removed 3 old turns, kept 5 recent turns.";
     assert_eq!(told(&TruncateSettings::default()).as_deref(), Some(expected));
-    assert_eq!(told(&TruncateSettings { notify_on_gc: false, ..TruncateSettings::default() }), None);
+    assert_eq!(
+        told(&TruncateSettings { notify_on_gc: false, ..TruncateSettings::default() }),
+        None
+    );
     assert_eq!(plan(&request(history(2, true), 800), &TruncateSettings::default()).note, None);
 }
 

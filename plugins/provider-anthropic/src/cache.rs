@@ -21,7 +21,9 @@ pub(crate) fn mark_last(blocks: &mut [Value]) {
 /// Marks the newest user message and the previous one, which precedes the last answer.
 pub(crate) fn mark_turns(turns: &mut [AnthropicMessage]) {
     let users = turns.iter_mut().rev().filter_map(|turn| match turn {
-        AnthropicMessage::User { results, said, .. } => Some(if said.is_empty() { results } else { said }),
+        AnthropicMessage::User { results, said, .. } => {
+            Some(if said.is_empty() { results } else { said })
+        }
         AnthropicMessage::Model(_) => None,
     });
     for blocks in users.take(2) {

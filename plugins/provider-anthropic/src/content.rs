@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
-use jaato_plugin_sdk::types::{Data, MediaLimit, Opaque, Part, Request, ToolCall, ToolResult};
+use jaato_plugin_sdk::types::{
+    CompletionRequest, DataPart, MediaLimit, OpaqueData, Part, ToolCall, ToolResult,
+};
 use jaato_plugin_sdk_provider::shown::{BlobContents, IMAGES, PDF, data_of, in_words};
 
 use crate::ids;
@@ -31,8 +33,8 @@ const SIDE_MAX_OF_MANY: u32 = 2_000;
 const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
 /// Returns the blobs whose bytes a request contains, with the size limit of each.
-pub fn wanted_blobs(request: &Request) -> BTreeMap<&str, usize> {
-    let sized = |data| Some((Data::blob_id(data)?, bytes_max(data)?));
+pub fn wanted_blobs(request: &CompletionRequest) -> BTreeMap<&str, usize> {
+    let sized = |data| Some((DataPart::blob_id(data)?, bytes_max(data)?));
     data_of(request).filter_map(sized).collect()
 }
 
@@ -53,7 +55,7 @@ pub(crate) fn limits() -> Vec<MediaLimit> {
     vec![images, files]
 }
 
-fn bytes_max(data: &Data) -> Option<usize> {
+fn bytes_max(data: &DataPart) -> Option<usize> {
     match data.mime_type.as_str() {
         PDF => Some(FILE_BYTES_MAX),
         name => IMAGES.contains(&name).then_some(IMAGE_BYTES_MAX),
@@ -66,11 +68,11 @@ pub(crate) fn text(words: &str) -> Option<Value> {
 }
 
 /// Writes data as an image or file if its bytes are available, otherwise as a text.
-pub(crate) fn data(data: &Data, blobs: &BlobContents) -> Option<Value> {
+pub(crate) fn data(data: &DataPart, blobs: &BlobContents) -> Option<Value> {
     media_block(data, blobs).or_else(|| text(&in_words(data)))
 }
 
-fn media_block(data: &Data, blobs: &BlobContents) -> Option<Value> {
+fn media_block(data: &DataPart, blobs: &BlobContents) -> Option<Value> {
     bytes_max(data)?;
     let bytes = BASE64_STANDARD.encode(blobs.get(data.blob_id()?)?);
     let source = json!({ "type": "base64", "media_type": data.mime_type, "data": bytes });
@@ -128,7 +130,7 @@ fn call(call: &ToolCall) -> Value {
 
 /// Returns the vendor's block if it belongs to this model. The host sends a block to no other
 /// model, but a caller without the host may.
-fn own_block<'a>(opaque: &'a Opaque, model: &str) -> Option<&'a Value> {
+fn own_block<'a>(opaque: &'a OpaqueData, model: &str) -> Option<&'a Value> {
     let is_own = |has: &str, own: &str| has.is_empty() || has == own;
     let is_block = opaque.item["type"].is_string();
     (is_own(&opaque.provider, PROVIDER) && is_own(&opaque.model, model) && is_block)

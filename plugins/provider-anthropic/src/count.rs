@@ -1,7 +1,7 @@
 //! Writes requests for `/v1/messages/count_tokens` and reads the answers. Pure.
 
 use jaato_plugin_sdk::serde_json::{self, Map, Value};
-use jaato_plugin_sdk::types::Request;
+use jaato_plugin_sdk::types::CompletionRequest;
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_provider::shown::BlobContents;
 
@@ -14,7 +14,7 @@ const COUNTED: [&str; 6] = ["messages", "model", "system", "thinking", "tool_cho
 ///
 /// # Errors
 /// The errors of [`request::write`].
-pub fn write(request: &Request, blobs: &BlobContents) -> Result<AnthropicRequest> {
+pub fn write(request: &CompletionRequest, blobs: &BlobContents) -> Result<AnthropicRequest> {
     let AnthropicRequest { body, betas } = request::write(request, blobs)?;
     let bug =
         |error: serde_json::Error| Error::failed(format!("the request is not valid JSON: {error}"));

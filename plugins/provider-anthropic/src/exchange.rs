@@ -10,7 +10,7 @@ use jaato_plugin_sdk_provider::exchange;
 
 use crate::endpoint;
 use crate::refusal;
-use crate::state::{AnthropicState, AnthropicCredential};
+use crate::state::{AnthropicCredential, AnthropicState};
 
 /// The API version, unchanged since 2023.
 const VERSION: &str = "2023-06-01";

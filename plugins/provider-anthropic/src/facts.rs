@@ -64,9 +64,25 @@ const FAMILIES: [&str; 6] = ["haiku", "sonnet", "opus", "fable", "mythos", "inst
 /// prefix checks and mid-conversation tool changes, as of November 2026. A version is `10 * major +
 /// minor`.
 const TABLE: [(Option<&str>, u32, AnthropicModelFacts); 14] = [
-    (None, 30, AnthropicModelFacts { output_tokens_max: 4_096, sees: Some(AnthropicMediaSupport::Images), ..FIRST }),
+    (
+        None,
+        30,
+        AnthropicModelFacts {
+            output_tokens_max: 4_096,
+            sees: Some(AnthropicMediaSupport::Images),
+            ..FIRST
+        },
+    ),
     (None, 35, FIRST),
-    (None, 37, AnthropicModelFacts { thinking: AnthropicThinking::Budget, output_tokens_max: 64_000, ..FIRST }),
+    (
+        None,
+        37,
+        AnthropicModelFacts {
+            thinking: AnthropicThinking::Budget,
+            output_tokens_max: 64_000,
+            ..FIRST
+        },
+    ),
     (Some("opus"), 41, AnthropicModelFacts { output_tokens_max: 32_000, ..BUDGET }),
     (None, 45, BUDGET),
     (Some("sonnet"), 46, AnthropicModelFacts { output_tokens_max: 64_000, ..WHEN_ASKED }),
@@ -76,16 +92,32 @@ const TABLE: [(Option<&str>, u32, AnthropicModelFacts); 14] = [
     (
         Some("sonnet"),
         50,
-        AnthropicModelFacts { thinking: AnthropicThinking::UnlessDisabled, changes_tools: false, ..FIFTH },
+        AnthropicModelFacts {
+            thinking: AnthropicThinking::UnlessDisabled,
+            changes_tools: false,
+            ..FIFTH
+        },
     ),
-    (Some("opus"), 50, AnthropicModelFacts { thinking: AnthropicThinking::UnlessDisabled, ..FIFTH }),
+    (
+        Some("opus"),
+        50,
+        AnthropicModelFacts { thinking: AnthropicThinking::UnlessDisabled, ..FIFTH },
+    ),
     (None, 50, FIFTH),
     (
         Some("haiku"),
         55,
-        AnthropicModelFacts { thinking: AnthropicThinking::UnlessDisabled, can_be_forced: true, ..NEWEST },
+        AnthropicModelFacts {
+            thinking: AnthropicThinking::UnlessDisabled,
+            can_be_forced: true,
+            ..NEWEST
+        },
     ),
-    (Some("sonnet"), 55, AnthropicModelFacts { thinking: AnthropicThinking::AtLeastBetweenTools, ..NEWEST }),
+    (
+        Some("sonnet"),
+        55,
+        AnthropicModelFacts { thinking: AnthropicThinking::AtLeastBetweenTools, ..NEWEST },
+    ),
 ];
 
 /// The 3.5 models.
@@ -118,16 +150,25 @@ const WHEN_ASKED: AnthropicModelFacts = AnthropicModelFacts {
 };
 
 /// The 5.0 models.
-const FIFTH: AnthropicModelFacts =
-    AnthropicModelFacts { thinking: AnthropicThinking::Always, samples: false, changes_tools: true, ..WHEN_ASKED };
+const FIFTH: AnthropicModelFacts = AnthropicModelFacts {
+    thinking: AnthropicThinking::Always,
+    samples: false,
+    changes_tools: true,
+    ..WHEN_ASKED
+};
 
 /// The models 5.1 and later.
-const NEWEST: AnthropicModelFacts = AnthropicModelFacts { can_be_forced: false, binds_thoughts: true, ..FIFTH };
+const NEWEST: AnthropicModelFacts =
+    AnthropicModelFacts { can_be_forced: false, binds_thoughts: true, ..FIFTH };
 
 /// Models of other vendors behind servers with Anthropic's API: the features that all of them
 /// support.
-const OTHERS: AnthropicModelFacts =
-    AnthropicModelFacts { thinking: AnthropicThinking::Budget, context_limit: None, sees: None, ..FIRST };
+const OTHERS: AnthropicModelFacts = AnthropicModelFacts {
+    thinking: AnthropicThinking::Budget,
+    context_limit: None,
+    sees: None,
+    ..FIRST
+};
 
 /// Returns what a request to the model with this name may contain.
 pub(crate) fn of(model: &str) -> AnthropicModelFacts {

@@ -7,7 +7,7 @@
 
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Message, Part, Request, Role};
+use jaato_plugin_sdk::types::{CompletionRequest, Message, Part, Role};
 use jaato_plugin_sdk_provider::shown::BlobContents;
 
 use crate::content;
@@ -36,7 +36,7 @@ impl AnthropicMessage {
 /// # Errors
 /// `unknown_operation` if a message has an unknown role.
 pub(crate) fn turns<'a>(
-    request: &'a Request,
+    request: &'a CompletionRequest,
     told: &mut AnnouncedTools<'a>,
     blobs: &BlobContents,
 ) -> Result<Vec<AnthropicMessage>> {
@@ -45,13 +45,15 @@ pub(crate) fn turns<'a>(
         match message.role {
             Role::User | Role::Tool => add_user(&mut turns, message, told, blobs),
             Role::Model => add_model(&mut turns, message, &request.model),
-            Role::Unknown => return Err(Role::unknown_to_provider()),
+            Role::Unknown => return Err(Role::unknown_role_error()),
         }
     }
     let count = turns.len();
     for (number, turn) in turns.iter_mut().enumerate() {
         match turn {
-            AnthropicMessage::User { results, said, .. } if results.is_empty() && said.is_empty() => {
+            AnthropicMessage::User { results, said, .. }
+                if results.is_empty() && said.is_empty() =>
+            {
                 said.extend(content::text(NOTHING));
             }
             // The vendor refuses trailing whitespace in an answer that the model must continue.
@@ -62,7 +64,12 @@ pub(crate) fn turns<'a>(
     Ok(turns)
 }
 
-fn add_user<'a>(turns: &mut Vec<AnthropicMessage>, message: &'a Message, told: &mut AnnouncedTools<'a>, blobs: &BlobContents) {
+fn add_user<'a>(
+    turns: &mut Vec<AnthropicMessage>,
+    message: &'a Message,
+    told: &mut AnnouncedTools<'a>,
+    blobs: &BlobContents,
+) {
     if !matches!(turns.last(), Some(AnthropicMessage::User { .. })) {
         turns.push(AnthropicMessage::empty_user());
     }
@@ -125,7 +132,9 @@ pub(crate) fn messages(turns: Vec<AnthropicMessage>) -> Vec<Value> {
     let mut messages = Vec::new();
     for turn in turns {
         match turn {
-            AnthropicMessage::Model(blocks) => messages.push(json!({ "role": "assistant", "content": blocks })),
+            AnthropicMessage::Model(blocks) => {
+                messages.push(json!({ "role": "assistant", "content": blocks }))
+            }
             AnthropicMessage::User { mut results, said, changes } => {
                 results.extend(said);
                 messages.push(json!({ "role": "user", "content": results }));

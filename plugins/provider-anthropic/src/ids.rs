@@ -51,6 +51,8 @@ mod tests {
         assert_ne!(format_id("a|b"), format_id("a b"));
         assert_ne!(format_id("a|b"), format_id("a_b"));
         let long = "x".repeat(65);
-        assert!(format_id(&long).len() <= CHARS_MAX && format_id(&long) != format_id(&"x".repeat(66)));
+        assert!(
+            format_id(&long).len() <= CHARS_MAX && format_id(&long) != format_id(&"x".repeat(66))
+        );
     }
 }

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk_provider::exchange::{WHOLE_BYTES_MAX, ExpectedResponse, is_success, post, receive};
+use jaato_plugin_sdk_provider::exchange::{
+    ExpectedResponse, WHOLE_BYTES_MAX, is_success, post, receive,
+};
 use jaato_plugin_sdk_provider::failure;
 use jaato_plugin_sdk_provider::shown::{IMAGES, PDF, fetch_blobs};
 
@@ -38,7 +40,7 @@ impl Provider for AnthropicProvider {
         }
     }
 
-    async fn complete(cx: &Cx<AnthropicState>, request: Request) -> Result<Completion> {
+    async fn complete(cx: &Cx<AnthropicState>, request: CompletionRequest) -> Result<Completion> {
         let base = cx.config::<Config>().await?.base_url;
         let url = endpoint::below(&base, "messages");
         let blobs = fetch_blobs(cx, content::wanted_blobs(&request)).await?;
@@ -54,7 +56,7 @@ impl Provider for AnthropicProvider {
         receive(cx, &url, response, AnthropicReply::new(&url)).await
     }
 
-    async fn count_tokens(cx: &Cx<AnthropicState>, request: Request) -> Result<u64> {
+    async fn count_tokens(cx: &Cx<AnthropicState>, request: CompletionRequest) -> Result<u64> {
         let base = cx.config::<Config>().await?.base_url;
         let url = endpoint::below(&base, "messages/count_tokens");
         let blobs = fetch_blobs(cx, content::wanted_blobs(&request)).await?;
@@ -92,7 +94,11 @@ impl Provider for AnthropicProvider {
 }
 
 /// Requests a page of the list of models.
-async fn page(cx: &Cx<AnthropicState>, base: &str, after: Option<&str>) -> Result<models::AnthropicModelPage> {
+async fn page(
+    cx: &Cx<AnthropicState>,
+    base: &str,
+    after: Option<&str>,
+) -> Result<models::AnthropicModelPage> {
     let mut url = endpoint::below(base, "models");
     url.push_str(if url.contains('?') { "&" } else { "?" });
     url.push_str(&format!("limit={PAGE_MODELS}"));

@@ -11,8 +11,8 @@ use jaato_plugin_sdk::types::{Completion, Delta, FinishReason};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_provider::exchange::wrong_form;
 use jaato_plugin_sdk_provider::{
-    ARGUMENTS_BYTES_MAX, StreamingAnswer, EVENTS_MAX, CallFragment, CallFragments, PARTS_MAX, ModelProtocol, AnswerReader,
-    ServerEvent, failure,
+    ARGUMENTS_BYTES_MAX, AnswerReader, CallFragment, CallFragments, EVENTS_MAX, ModelProtocol,
+    PARTS_MAX, ServerEvent, StreamingAnswer, failure,
 };
 
 use crate::reason;
@@ -197,7 +197,11 @@ impl AnthropicReply {
             }
             Some("input_json_delta") => {
                 let arguments = text("partial_json");
-                self.fragment(CallFragment { index: Some(index), arguments, ..CallFragment::default() })?;
+                self.fragment(CallFragment {
+                    index: Some(index),
+                    arguments,
+                    ..CallFragment::default()
+                })?;
                 // Without this delta, the session would treat long arguments as silence.
                 (!arguments.is_empty()).then(|| Delta::text(""))
             }
@@ -222,7 +226,11 @@ impl AnthropicReply {
                 }
                 self.answer.opaque(Value::Object(item));
             }
-            Some(AnthropicReplyBlock::Text | AnthropicReplyBlock::Thought | AnthropicReplyBlock::Call) => self.answer.end_part(),
+            Some(
+                AnthropicReplyBlock::Text
+                | AnthropicReplyBlock::Thought
+                | AnthropicReplyBlock::Call,
+            ) => self.answer.end_part(),
             None => {}
         }
     }

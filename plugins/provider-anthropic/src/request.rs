@@ -7,13 +7,13 @@
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde::Serialize;
 use jaato_plugin_sdk::serde_json::Value;
-use jaato_plugin_sdk::types::Request;
+use jaato_plugin_sdk::types::CompletionRequest;
 use jaato_plugin_sdk_provider::exchange;
 use jaato_plugin_sdk_provider::shown::BlobContents;
 
 use crate::facts::AnthropicThinking;
 use crate::settings::AnthropicBodySettings;
-use crate::tools::{CHANGES_BETA, AnnouncedTools};
+use crate::tools::{AnnouncedTools, CHANGES_BETA};
 use crate::{cache, content, facts, history, tools};
 
 /// The largest body that the vendor accepts.
@@ -49,7 +49,7 @@ struct AnthropicRequestBody<'a> {
 /// # Errors
 /// `configuration` for an option that the model does not support, `context_overflow` if the body is
 /// larger than the vendor accepts, `unknown_operation` if a message has an unknown role.
-pub fn write(request: &Request, blobs: &BlobContents) -> Result<AnthropicRequest> {
+pub fn write(request: &CompletionRequest, blobs: &BlobContents) -> Result<AnthropicRequest> {
     let facts = facts::of(&request.model);
     let mut told = AnnouncedTools::new(request, &facts);
     let mut turns = history::turns(request, &mut told, blobs)?;
@@ -68,7 +68,14 @@ pub fn write(request: &Request, blobs: &BlobContents) -> Result<AnthropicRequest
         betas.push(CHANGES_BETA);
     }
     let stream = request.options.stream != Some(false);
-    let body = AnthropicRequestBody { model: &request.model, settings: &settings, stream, tools, system, messages };
+    let body = AnthropicRequestBody {
+        model: &request.model,
+        settings: &settings,
+        stream,
+        tools,
+        system,
+        messages,
+    };
     let body = exchange::serialize_body(&body, &request.options, BODY_BYTES_MAX as u64)?;
     Ok(AnthropicRequest { body, betas })
 }

@@ -45,7 +45,9 @@ pub(crate) fn fit_schema(schema: &Value) -> Value {
         }
         let value = match value {
             one if WITH_ONE.contains(&name) => fit_schema(one),
-            Value::Array(list) if WITH_LIST.contains(&name) => list.iter().map(fit_schema).collect(),
+            Value::Array(list) if WITH_LIST.contains(&name) => {
+                list.iter().map(fit_schema).collect()
+            }
             Value::Object(named) if WITH_NAMES.contains(&name) => {
                 named.iter().map(|(name, schema)| (name.clone(), fit_schema(schema))).collect()
             }

@@ -5,7 +5,7 @@
 
 use jaato_plugin_sdk::serde::Serialize;
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Effort, Request, TOOLS_CHANGED, ToolChoice};
+use jaato_plugin_sdk::types::{CompletionRequest, Effort, TOOLS_CHANGED, ToolChoice};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 
 use crate::facts::{AnthropicModelFacts, AnthropicThinking};
@@ -65,7 +65,11 @@ impl<'a> AnthropicBodySettings<'a> {
     ///
     /// # Errors
     /// `configuration` for an option that the model does not support.
-    pub(crate) fn new(request: &'a Request, facts: &AnthropicModelFacts, effort: Option<Effort>) -> Result<Self> {
+    pub(crate) fn new(
+        request: &'a CompletionRequest,
+        facts: &AnthropicModelFacts,
+        effort: Option<Effort>,
+    ) -> Result<Self> {
         let options = &request.options;
         let max_tokens = max_tokens(request, facts);
         let spoken = thinking::of(facts, effort, max_tokens);
@@ -98,7 +102,7 @@ fn thinks(effort: Effort) -> bool {
     !matches!(effort, Effort::None | Effort::Unknown)
 }
 
-fn max_tokens(request: &Request, facts: &AnthropicModelFacts) -> u32 {
+fn max_tokens(request: &CompletionRequest, facts: &AnthropicModelFacts) -> u32 {
     let by_default =
         if request.options.stream == Some(false) { TOKENS_AT_ONCE } else { TOKENS_BY_DEFAULT };
     match request.options.max_output_tokens {
@@ -109,7 +113,11 @@ fn max_tokens(request: &Request, facts: &AnthropicModelFacts) -> u32 {
     }
 }
 
-fn temperature(request: &Request, facts: &AnthropicModelFacts, thinks: bool) -> Result<Option<f32>> {
+fn temperature(
+    request: &CompletionRequest,
+    facts: &AnthropicModelFacts,
+    thinks: bool,
+) -> Result<Option<f32>> {
     match request.options.temperature {
         // This is the model's default.
         Some(NEUTRAL) | None => Ok(None),
@@ -119,7 +127,7 @@ fn temperature(request: &Request, facts: &AnthropicModelFacts, thinks: bool) -> 
     }
 }
 
-fn stop_sequences(request: &Request) -> Result<Vec<&str>> {
+fn stop_sequences(request: &CompletionRequest) -> Result<Vec<&str>> {
     let texts = request.options.stop.iter().map(String::as_str);
     let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
     if texts.iter().any(|text| text.trim().is_empty()) {
@@ -129,7 +137,11 @@ fn stop_sequences(request: &Request) -> Result<Vec<&str>> {
     Ok(texts)
 }
 
-fn tool_choice(request: &Request, facts: &AnthropicModelFacts, thinks: bool) -> Result<Option<Value>> {
+fn tool_choice(
+    request: &CompletionRequest,
+    facts: &AnthropicModelFacts,
+    thinks: bool,
+) -> Result<Option<Value>> {
     // Servers refuse a tool choice without tools.
     let choice = request.options.tool_choice.filter(|_| !request.tools.is_empty());
     let word = match choice {
@@ -147,12 +159,12 @@ fn tool_choice(request: &Request, facts: &AnthropicModelFacts, thinks: bool) -> 
     Ok(Some(json!({ "type": word })))
 }
 
-fn not_taken(request: &Request, option: &str) -> Error {
+fn not_taken(request: &CompletionRequest, option: &str) -> Error {
     let text = format!("the model `{}` does not take the option `{option}`", request.model);
     Error::new(ErrorKind::Configuration, text).with_hint("leave it out, or use another model")
 }
 
-fn not_beside_thinking(request: &Request, option: &str) -> Error {
+fn not_beside_thinking(request: &CompletionRequest, option: &str) -> Error {
     let model = &request.model;
     let text = format!("the model `{model}` does not take the option `{option}` while it thinks");
     Error::new(ErrorKind::Configuration, text).with_hint("leave it out, or `effort`")

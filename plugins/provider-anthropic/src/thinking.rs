@@ -28,12 +28,18 @@ pub(crate) struct AnthropicThinkingSettings {
 }
 
 /// Returns the thinking settings. `max_tokens` limits thoughts and answer together.
-pub(crate) fn of(facts: &AnthropicModelFacts, effort: Option<Effort>, max_tokens: u32) -> AnthropicThinkingSettings {
+pub(crate) fn of(
+    facts: &AnthropicModelFacts,
+    effort: Option<Effort>,
+    max_tokens: u32,
+) -> AnthropicThinkingSettings {
     let effort = effort.filter(|effort| *effort != Effort::Unknown);
     match (facts.thinking, effort) {
         (AnthropicThinking::Never, _) => AnthropicThinkingSettings::default(),
         (AnthropicThinking::Budget, effort) => by_budget(facts, effort, max_tokens),
-        (AnthropicThinking::WhenAsked, None | Some(Effort::None)) => AnthropicThinkingSettings::default(),
+        (AnthropicThinking::WhenAsked, None | Some(Effort::None)) => {
+            AnthropicThinkingSettings::default()
+        }
         (AnthropicThinking::UnlessDisabled, Some(Effort::None)) => off("disabled"),
         (AnthropicThinking::AtLeastBetweenTools, Some(Effort::None)) => off("between_tools"),
         (
@@ -49,7 +55,10 @@ pub(crate) fn of(facts: &AnthropicModelFacts, effort: Option<Effort>, max_tokens
 /// Returns settings for a model that must not think. The vendor accepts no other field next to this
 /// one, and no effort above `high`.
 fn off(word: &str) -> AnthropicThinkingSettings {
-    AnthropicThinkingSettings { thinking: Some(json!({ "type": word })), ..AnthropicThinkingSettings::default() }
+    AnthropicThinkingSettings {
+        thinking: Some(json!({ "type": word })),
+        ..AnthropicThinkingSettings::default()
+    }
 }
 
 /// Returns settings for adaptive thinking. They request a summary of the thoughts, because
@@ -76,7 +85,11 @@ fn word(effort: Effort) -> Option<&'static str> {
     })
 }
 
-fn by_budget(facts: &AnthropicModelFacts, effort: Option<Effort>, max_tokens: u32) -> AnthropicThinkingSettings {
+fn by_budget(
+    facts: &AnthropicModelFacts,
+    effort: Option<Effort>,
+    max_tokens: u32,
+) -> AnthropicThinkingSettings {
     let wanted = match effort {
         None | Some(Effort::None | Effort::Unknown) => return AnthropicThinkingSettings::default(),
         Some(Effort::Minimal) => BUDGET_MIN,
@@ -92,5 +105,10 @@ fn by_budget(facts: &AnthropicModelFacts, effort: Option<Effort>, max_tokens: u3
     }
     let thinking = json!({ "type": "enabled", "budget_tokens": budget });
     let betas = if facts.interleaves_by_header { vec![INTERLEAVED_BETA] } else { Vec::new() };
-    AnthropicThinkingSettings { thinking: Some(thinking), is_on: true, betas, ..AnthropicThinkingSettings::default() }
+    AnthropicThinkingSettings {
+        thinking: Some(thinking),
+        is_on: true,
+        betas,
+        ..AnthropicThinkingSettings::default()
+    }
 }

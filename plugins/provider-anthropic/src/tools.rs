@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Part, Request, ToolSpec, ToolsChanged};
+use jaato_plugin_sdk::types::{CompletionRequest, Part, ToolSpec, ToolsChanged};
 
 use crate::facts::AnthropicModelFacts;
 
@@ -15,7 +15,7 @@ use crate::facts::AnthropicModelFacts;
 pub(crate) const CHANGES_BETA: &str = "inline-tools-2026-09-15";
 
 /// Writes the list of tools.
-pub(crate) fn list(request: &Request, facts: &AnthropicModelFacts) -> Vec<Value> {
+pub(crate) fn list(request: &CompletionRequest, facts: &AnthropicModelFacts) -> Vec<Value> {
     let mut listed: Vec<&ToolSpec> = request.tools.iter().collect();
     if !facts.changes_tools {
         for added in changes(request).flat_map(|changed| &changed.added) {
@@ -28,7 +28,7 @@ pub(crate) fn list(request: &Request, facts: &AnthropicModelFacts) -> Vec<Value>
     listed.into_iter().map(definition).collect()
 }
 
-fn changes(request: &Request) -> impl Iterator<Item = &ToolsChanged> {
+fn changes(request: &CompletionRequest) -> impl Iterator<Item = &ToolsChanged> {
     let parts = request.messages.iter().flat_map(|message| &message.parts);
     parts.filter_map(|part| match part {
         Part::ToolsChanged(changed) => Some(changed),
@@ -54,7 +54,7 @@ pub(crate) struct AnnouncedTools<'a> {
 
 impl<'a> AnnouncedTools<'a> {
     /// Starts with the request's list.
-    pub(crate) fn new(request: &'a Request, facts: &AnthropicModelFacts) -> Self {
+    pub(crate) fn new(request: &'a CompletionRequest, facts: &AnthropicModelFacts) -> Self {
         let names = request.tools.iter().map(|spec| spec.name.as_str()).collect();
         Self { names, takes_changes: facts.changes_tools }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::Error;
 use jaato_plugin_sdk::serde_json::json;
-use jaato_plugin_sdk::types::{Completion, Message, Part, Request, Retry};
+use jaato_plugin_sdk::types::{Completion, CompletionRequest, Message, Part, Retry};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream};
 
 const HELLO: &str = "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"hello\"}}\n\n";
@@ -18,8 +18,8 @@ fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost
         .with_http(move |_| Ok(answer()))
 }
 
-fn request() -> Request {
-    Request::new("claude-opus-5-5", vec![Message::user("hi")])
+fn request() -> CompletionRequest {
+    CompletionRequest::new("claude-opus-5-5", vec![Message::user("hi")])
 }
 
 /// Streams these pieces, then ends the connection or leaves it open.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::json;
-use jaato_plugin_sdk::types::{Effort, Message, Request, ToolSpec};
+use jaato_plugin_sdk::types::{CompletionRequest, Effort, Message, ToolSpec};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
 use jaato_vendors::anthropic::FakeAnthropic;
 
-fn request(model: &str, text: &str) -> Request {
-    let mut request = Request::new(model, vec![Message::user(text)]);
+fn request(model: &str, text: &str) -> CompletionRequest {
+    let mut request = CompletionRequest::new(model, vec![Message::user(text)]);
     request.system = "be kind".to_owned();
     request.tools = vec![ToolSpec {
         name: "moon".into(),

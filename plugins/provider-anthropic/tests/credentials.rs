@@ -2,10 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::json;
-use jaato_plugin_sdk::types::{Message, Request};
+use jaato_plugin_sdk::types::{CompletionRequest, Message};
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
-use jaato_vendors::anthropic::{FakeAnthropic, AnthropicTurn};
+use jaato_vendors::anthropic::{AnthropicTurn, FakeAnthropic};
 
 const VENDOR: &str = "https://api.anthropic.com";
 const GATEWAY: &str = "https://gateway.example";
@@ -18,8 +18,8 @@ fn host(base: &str, credentials: &[&str]) -> FakeHost {
         .with_http(move |request| vendor.answer_plugin(request))
 }
 
-fn request() -> Request {
-    Request::new("claude-haiku-4-5", vec![Message::user("hi")])
+fn request() -> CompletionRequest {
+    CompletionRequest::new("claude-haiku-4-5", vec![Message::user("hi")])
 }
 
 /// Sends two requests and returns the credential that each named, with `+` if it had the token's

@@ -3,7 +3,9 @@
 
 use expect_test::{Expect, expect};
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
-use jaato_plugin_sdk::types::{Data, Message, Opaque, Part, Request, Role, ToolCall, ToolResult};
+use jaato_plugin_sdk::types::{
+    CompletionRequest, DataPart, Message, OpaqueData, Part, Role, ToolCall, ToolResult,
+};
 use jaato_plugin_sdk_provider::shown::BlobContents;
 use provider_anthropic::content::wanted_blobs;
 use provider_anthropic::request::write;
@@ -15,7 +17,7 @@ fn blobs() -> BlobContents {
 /// Checks the messages without cache marks, one per line.
 #[track_caller]
 fn check(messages: Vec<Message>, expected: Expect) {
-    let written = write(&Request::new("claude-opus-4-6", messages), &blobs()).unwrap();
+    let written = write(&CompletionRequest::new("claude-opus-4-6", messages), &blobs()).unwrap();
     let body: Value = serde_json::from_slice(&written.body).unwrap();
     let lines: Vec<_> = body["messages"].as_array().unwrap().iter().map(Value::to_string).collect();
     let mark = r#","cache_control":{"type":"ephemeral"}"#;
@@ -56,13 +58,13 @@ fn signed_thoughts_and_opaque_blocks_go_back_at_their_place_and_unsigned_ones_do
         vec![
             Message::user("go"),
             Message::model(vec![
-                Part::thought("hm").signed("s"),
-                Part::thought("").signed("t"),
+                Part::thought("hm").with_signature("s"),
+                Part::thought("").with_signature("t"),
                 Part::opaque(redacted),
                 Part::thought("unsigned"),
                 Part::text("I look."),
                 call("a", json!({ "x": 1 })),
-                Part::thought("so").signed("u"),
+                Part::thought("so").with_signature("u"),
                 call("b", json!({})),
             ]),
             Message::tool([result("b", json!({ "n": 2 })), result("a", json!({ "n": 1 }))]),
@@ -78,7 +80,7 @@ fn signed_thoughts_and_opaque_blocks_go_back_at_their_place_and_unsigned_ones_do
 fn of_what_another_made_nothing_is_sent() {
     let opaque = |provider: &str, model: &str, item: Value| {
         let (provider, model) = (provider.to_owned(), model.to_owned());
-        Part::Opaque(Opaque { provider, model, item, ..Opaque::default() })
+        Part::Opaque(OpaqueData { provider, model, item, ..OpaqueData::default() })
     };
     let block = || json!({ "type": "redacted_thinking", "data": "x" });
     check(
@@ -90,7 +92,7 @@ fn of_what_another_made_nothing_is_sent() {
                 opaque("anthropic", "claude-opus-4-6", json!({ "id": "rs_1" })),
                 opaque("", "", json!("x")),
                 opaque("anthropic", "claude-opus-4-6", block()),
-                Part::text("so").signed("s"),
+                Part::text("so").with_signature("s"),
                 call("call_1|fc_2", json!({})),
             ]),
             Message::tool([result("call_1|fc_2", json!({}))]),
@@ -125,21 +127,21 @@ fn results_come_first_whatever_stands_before_them_and_what_follows_is_said_behin
 
 #[test]
 fn images_and_files_are_shown_also_inside_results() {
-    let plan = Data::blob("application/pdf", "b-2").named("plan.pdf");
+    let plan = DataPart::blob("application/pdf", "b-2").with_name("plan.pdf");
     let attachments = vec![
-        Data::blob("image/png", "b-1"),
+        DataPart::blob("image/png", "b-1"),
         plan.clone(),
-        Data::json(json!({ "n": 1 })),
-        Data::blob("image/png", "gone"),
+        DataPart::json(json!({ "n": 1 })),
+        DataPart::blob("image/png", "gone"),
     ];
     let look = ToolResult { attachments, ..ToolResult::new("a", "look", Map::new()) };
-    let image = Part::Data(Data::blob("image/jpeg", "b-1"));
+    let image = Part::Data(DataPart::blob("image/jpeg", "b-1"));
     let messages = vec![
         user(vec![Part::text("look"), image.clone(), Part::Data(plan), Part::text("there")]),
         Message::model(vec![call("a", json!({})), image]),
         Message::tool([look]),
     ];
-    let asked = Request::new("m", messages.clone());
+    let asked = CompletionRequest::new("m", messages.clone());
     assert_eq!(wanted_blobs(&asked).into_keys().collect::<Vec<_>>(), ["b-1", "b-2", "gone"]);
     check(
         messages,
@@ -155,9 +157,9 @@ fn an_answer_that_has_nothing_to_say_has_no_place() {
     check(
         vec![
             Message::user("a"),
-            Message::model(vec![Part::thought("cut").signed("s")]),
+            Message::model(vec![Part::thought("cut").with_signature("s")]),
             Message::user("b"),
-            Message::model(vec![Part::text("c"), Part::thought("cut").signed("s")]),
+            Message::model(vec![Part::text("c"), Part::thought("cut").with_signature("s")]),
             Message::user("d"),
         ],
         expect![[r#"

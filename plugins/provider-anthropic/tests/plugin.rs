@@ -3,9 +3,11 @@
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::service::{BLOB_GET, BlobGet};
-use jaato_plugin_sdk::types::{Data, Message, Part, Request, Retry, Role};
+use jaato_plugin_sdk::types::{CompletionRequest, DataPart, Message, Part, Retry, Role};
 use jaato_plugin_sdk::{Error, ErrorKind};
-use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream, FakeServiceReply};
+use jaato_plugin_testkit::{
+    FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeServiceReply, FakeStream,
+};
 
 const ANSWER: &str = "event: content_block_delta\n\
     data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"hello\"}}\n\n\
@@ -30,8 +32,8 @@ fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost
         .with_http(move |_| Ok(answer()))
 }
 
-fn request() -> Request {
-    Request::new("claude-opus-5-5", vec![Message::user("hi")])
+fn request() -> CompletionRequest {
+    CompletionRequest::new("claude-opus-5-5", vec![Message::user("hi")])
 }
 
 /// Answers with this status and body, and returns the error.
@@ -183,10 +185,10 @@ fn images_are_fetched_and_what_is_gone_or_too_large_is_told_of() {
         let pieces = vec![0; bytes].chunks(1 << 16).map(<[u8]>::to_vec).collect::<Vec<_>>();
         Ok(FakeServiceReply::StreamWith(head, FakeStream::of(pieces)))
     });
-    let image = |id: &str| Part::Data(Data::blob("image/png", id));
+    let image = |id: &str| Part::Data(DataPart::blob("image/png", id));
     let parts = ["small", "largest", "large", "gone", "small"].map(image).to_vec();
     let message = Message { role: Role::User, parts, ..Message::default() };
-    let request = Request::new("claude-opus-5-5", vec![message]);
+    let request = CompletionRequest::new("claude-opus-5-5", vec![message]);
     assert!(host.complete(&request).result.is_ok());
     let body: Value = serde_json::from_slice(&host.http_requests()[0].body).unwrap();
     let blocks = body["messages"][0]["content"].as_array().unwrap();
@@ -194,5 +196,8 @@ fn images_are_fetched_and_what_is_gone_or_too_large_is_told_of() {
     assert_eq!(kinds, ["image", "image", "text", "text", "image"]);
     assert_eq!(blocks[0]["source"]["data"], "AAAA");
     // The plugin requested each blob once.
-    assert_eq!(host.service_requests().iter().filter(|asked| asked.operation == BLOB_GET).count(), 4);
+    assert_eq!(
+        host.service_requests().iter().filter(|asked| asked.operation == BLOB_GET).count(),
+        4
+    );
 }

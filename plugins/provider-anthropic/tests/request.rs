@@ -5,9 +5,9 @@ use expect_test::expect;
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{
-    Message, Part, Request, Role, ToolCall, ToolResult, ToolSpec, ToolsChanged,
+    CompletionRequest, Message, Part, Role, ToolCall, ToolResult, ToolSpec, ToolsChanged,
 };
-use provider_anthropic::request::{BODY_BYTES_MAX, AnthropicRequest, write};
+use provider_anthropic::request::{AnthropicRequest, BODY_BYTES_MAX, write};
 
 fn tool(name: &str) -> ToolSpec {
     ToolSpec {
@@ -18,28 +18,28 @@ fn tool(name: &str) -> ToolSpec {
     }
 }
 
-fn request(model: &str, messages: Vec<Message>) -> Request {
-    let mut request = Request::new(model, messages);
+fn request(model: &str, messages: Vec<Message>) -> CompletionRequest {
+    let mut request = CompletionRequest::new(model, messages);
     request.system = "Be brief.".to_owned();
     request.tools = vec![tool("get_time"), tool("run")];
     request
 }
 
 #[track_caller]
-fn written(request: &Request) -> AnthropicRequest {
+fn written(request: &CompletionRequest) -> AnthropicRequest {
     write(request, &Default::default()).unwrap()
 }
 
-fn text(request: &Request) -> String {
+fn text(request: &CompletionRequest) -> String {
     String::from_utf8(written(request).body).unwrap()
 }
 
-fn value(request: &Request) -> Value {
+fn value(request: &CompletionRequest) -> Value {
     serde_json::from_slice(&written(request).body).unwrap()
 }
 
 /// Returns a body without the cache marks, which move.
-fn unmarked(request: &Request) -> String {
+fn unmarked(request: &CompletionRequest) -> String {
     text(request).replace(r#","cache_control":{"type":"ephemeral"}"#, "")
 }
 
@@ -51,16 +51,16 @@ fn steps() -> Vec<Message> {
     };
     vec![
         Message::model(vec![
-            Part::thought("hm").signed("s"),
+            Part::thought("hm").with_signature("s"),
             Part::text("so"),
             call("1"),
-            Part::thought("").signed("t"),
+            Part::thought("").with_signature("t"),
             call("2"),
         ]),
         Message::tool([result("1"), result("2")]),
         Message::model(vec![Part::text("done ")]),
         Message::user("again"),
-        Message::model(vec![Part::thought("cut").signed("u")]),
+        Message::model(vec![Part::thought("cut").with_signature("u")]),
         Message::user("and again"),
     ]
 }
@@ -155,7 +155,8 @@ fn tools_that_change_on_the_way_stand_at_their_place_where_the_model_takes_it() 
 #[test]
 fn a_body_that_the_vendor_does_not_take_is_a_conversation_that_is_too_long() {
     let of = |bytes: usize| {
-        let request = Request::new("claude-opus-5-5", vec![Message::user("x".repeat(bytes))]);
+        let request =
+            CompletionRequest::new("claude-opus-5-5", vec![Message::user("x".repeat(bytes))]);
         write(&request, &Default::default()).map(|written| written.body.len())
     };
     let beside = of(1).unwrap() - 1;

@@ -4,11 +4,11 @@
 use expect_test::{Expect, expect};
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
-use jaato_plugin_sdk::types::{Message, Request, ToolSpec};
+use jaato_plugin_sdk::types::{CompletionRequest, Message, ToolSpec};
 use provider_anthropic::request::write;
 
-fn request(model: &str, options: Value) -> Request {
-    let mut request = Request::new(model, vec![Message::user("hi")]);
+fn request(model: &str, options: Value) -> CompletionRequest {
+    let mut request = CompletionRequest::new(model, vec![Message::user("hi")]);
     request.options = serde_json::from_value(options).unwrap();
     request.tools = vec![ToolSpec { name: "run".into(), ..ToolSpec::default() }];
     request

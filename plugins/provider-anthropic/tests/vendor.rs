@@ -4,10 +4,10 @@
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{
-    Data, Delta, Effort, FinishReason, Message, Part, Retry, Role, ToolResult, ToolSpec,
+    DataPart, Delta, Effort, FinishReason, Message, Part, Retry, Role, ToolResult, ToolSpec,
     ToolsChanged,
 };
-use jaato_vendors::anthropic::{FakeAnthropic, AnthropicAnswerPiece, AnthropicTurn};
+use jaato_vendors::anthropic::{AnthropicAnswerPiece, AnthropicTurn, FakeAnthropic};
 use jaato_vendors::{ModelConversation, look, strange_history};
 
 pub const MODELS: [&str; 6] = [
@@ -20,12 +20,16 @@ pub const MODELS: [&str; 6] = [
 ];
 
 /// Starts a conversation with a model that gives these answers.
-pub fn talk_to(model: &str, turns: impl IntoIterator<Item = AnthropicTurn>) -> ModelConversation<FakeAnthropic> {
+pub fn talk_to(
+    model: &str,
+    turns: impl IntoIterator<Item = AnthropicTurn>,
+) -> ModelConversation<FakeAnthropic> {
     talk_with(model, FakeAnthropic::new(turns))
 }
 
 pub fn talk_with(model: &str, vendor: FakeAnthropic) -> ModelConversation<FakeAnthropic> {
-    let talk = ModelConversation::new(provider_anthropic::__jaato::MODULE, json!({}), vendor, model);
+    let talk =
+        ModelConversation::new(provider_anthropic::__jaato::MODULE, json!({}), vendor, model);
     talk.with_tool("look", no_arguments())
 }
 
@@ -60,7 +64,10 @@ fn turns() -> [AnthropicTurn; 5] {
             thought(""),
             call(json!({})),
         ]),
-        AnthropicTurn::says([AnthropicAnswerPiece::Hidden("secret".to_owned()), call(json!({ "at": "é" }))]),
+        AnthropicTurn::says([
+            AnthropicAnswerPiece::Hidden("secret".to_owned()),
+            call(json!({ "at": "é" })),
+        ]),
         AnthropicTurn::says([thought("so"), text("one"), text("two \n")]),
         AnthropicTurn::says([thought("again"), text("You are welcome.")]),
         AnthropicTurn::text("Bye."),
@@ -145,7 +152,10 @@ fn a_step_that_lost_its_thoughts_at_a_cut_goes_on() {
 #[test]
 fn tools_that_change_on_the_way_leave_thoughts_valid() {
     for model in MODELS {
-        let called = AnthropicTurn::says([thought("new"), AnthropicAnswerPiece::Call("listen".to_owned(), json!({}))]);
+        let called = AnthropicTurn::says([
+            thought("new"),
+            AnthropicAnswerPiece::Call("listen".to_owned(), json!({})),
+        ]);
         let [first, second, third, ..] = turns();
         let mut talk = talk_to(model, [first, second, called, third]);
         talk.request.options.effort = Some(Effort::High);
@@ -168,12 +178,13 @@ fn tools_that_change_on_the_way_leave_thoughts_valid() {
 fn an_image_is_seen_also_inside_a_result() {
     for model in MODELS {
         let looked = AnthropicTurn::says([thought("hm"), call(json!({}))]);
-        let mut talk = talk_to(model, [looked, AnthropicTurn::text("A cat."), AnthropicTurn::text("Yes.")]);
-        let image = || Data::blob("image/png", "b-1");
+        let mut talk =
+            talk_to(model, [looked, AnthropicTurn::text("A cat."), AnthropicTurn::text("Yes.")]);
+        let image = || DataPart::blob("image/png", "b-1");
         let parts = vec![
             Part::text("What is it?"),
             Part::Data(image()),
-            Part::Data(Data::blob("application/pdf", "b-2").named("cat.pdf")),
+            Part::Data(DataPart::blob("application/pdf", "b-2").with_name("cat.pdf")),
         ];
         let first = talk.ask(Message { role: Role::User, parts, ..Message::default() });
         let id = first.parts.iter().find_map(Part::as_tool_call).unwrap().id.clone();
@@ -198,8 +209,10 @@ fn an_answer_cut_by_the_limit_or_declined_is_taken_back_too() {
     ] {
         for said in [vec![thought("hm")], vec![thought("hm"), text("so ")], vec![]] {
             let cut = AnthropicTurn::says(said).stopping(stop);
-            let mut talk =
-                talk_to(model, [cut, AnthropicTurn::says([thought("hm"), text("done")]), AnthropicTurn::text("b")]);
+            let mut talk = talk_to(
+                model,
+                [cut, AnthropicTurn::says([thought("hm"), text("done")]), AnthropicTurn::text("b")],
+            );
             talk.request.options.effort = Some(Effort::High);
             assert_eq!(talk.ask(Message::user("hi")).finish_reason, expected);
             talk.ask(Message::user("go on"));
@@ -212,7 +225,11 @@ fn an_answer_cut_by_the_limit_or_declined_is_taken_back_too() {
 fn a_paused_answer_goes_on() {
     let search = json!({ "type": "server_tool_use", "id": "s1", "name": "web_search", "input": { "q": "é" } });
     let found = json!({ "type": "web_search_tool_result", "tool_use_id": "s1", "content": [] });
-    let paused = AnthropicTurn::says([thought("hm"), AnthropicAnswerPiece::Block(search), AnthropicAnswerPiece::Block(found)]);
+    let paused = AnthropicTurn::says([
+        thought("hm"),
+        AnthropicAnswerPiece::Block(search),
+        AnthropicAnswerPiece::Block(found),
+    ]);
     let turns = [
         paused.stopping("pause_turn"),
         AnthropicTurn::says([thought("so"), text("It is full.")]),
@@ -229,7 +246,10 @@ fn a_paused_answer_goes_on() {
 #[test]
 fn a_history_that_another_provider_made_is_taken() {
     for model in MODELS {
-        let mut talk = talk_to(model, [AnthropicTurn::says([thought("hm"), text("a")]), AnthropicTurn::text("b")]);
+        let mut talk = talk_to(
+            model,
+            [AnthropicTurn::says([thought("hm"), text("a")]), AnthropicTurn::text("b")],
+        );
         talk.request.messages = strange_history();
         talk.ask(Message::user("and you?"));
         talk.ask(Message::user("sure?"));

@@ -3,7 +3,7 @@
 
 use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::types::{Completion, Effort, Message, Part, ToolResult};
-use jaato_vendors::anthropic::{FakeAnthropic, AnthropicTurn};
+use jaato_vendors::anthropic::{AnthropicTurn, FakeAnthropic};
 
 use crate::vendor::{call, talk_to, talk_with, text, thought, tool};
 

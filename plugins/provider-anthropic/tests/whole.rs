@@ -2,16 +2,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Completion, Message, Request, ToolSpec};
+use jaato_plugin_sdk::types::{Completion, CompletionRequest, Message, ToolSpec};
 use jaato_plugin_testkit::{FakeHost, FinishedCall};
-use jaato_vendors::anthropic::{FakeAnthropic, AnthropicAnswerPiece, AnthropicTurn};
+use jaato_vendors::anthropic::{AnthropicAnswerPiece, AnthropicTurn, FakeAnthropic};
 use jaato_vendors::joined_deltas;
 
 fn ask(turn: &AnthropicTurn, model: &str, stream: Option<bool>) -> FinishedCall<Completion> {
     let vendor = FakeAnthropic::new([turn.clone()]);
     let host = FakeHost::new(provider_anthropic::__jaato::MODULE)
         .with_http(move |request| vendor.answer_plugin(request));
-    let mut request = Request::new(model, vec![Message::user("hi")]);
+    let mut request = CompletionRequest::new(model, vec![Message::user("hi")]);
     request.tools = vec![ToolSpec { name: "look".into(), ..ToolSpec::default() }];
     request.options.stream = stream;
     host.complete(&request)
@@ -65,6 +65,10 @@ fn blocks_that_only_the_vendor_understands() {
 fn every_reason_to_stop() {
     for word in ["max_tokens", "stop_sequence", "refusal", "model_context_window_exceeded", "moon"]
     {
-        check(AnthropicTurn::says([text("so"), call(json!({ "x": 1 }))]).stopping(word).explained("No."));
+        check(
+            AnthropicTurn::says([text("so"), call(json!({ "x": 1 }))])
+                .stopping(word)
+                .explained("No."),
+        );
     }
 }

@@ -17,7 +17,9 @@ use jaato_plugin_sdk::schemars::{self, JsonSchema};
 use jaato_plugin_sdk::serde::{self, Deserialize};
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::CredentialSpec;
-use jaato_plugin_sdk_provider::chat::{CallIdFormat, ChatRequestStyle, ChatServerQuirks, ReasoningReplay, is_of_family};
+use jaato_plugin_sdk_provider::chat::{
+    CallIdFormat, ChatRequestStyle, ChatServerQuirks, ReasoningReplay, is_of_family,
+};
 use jaato_plugin_sdk_provider::exchange::{self, ExpectedResponse, is_success, receive};
 use jaato_plugin_sdk_provider::shown::{IMAGES, fetch_blobs, limits};
 use jaato_plugin_sdk_provider::{chat, failure};
@@ -125,13 +127,16 @@ impl Provider for GitHubModelsProvider {
         }
     }
 
-    async fn complete(cx: &Cx<GitHubModelsState>, request: Request) -> Result<Completion> {
+    async fn complete(
+        cx: &Cx<GitHubModelsState>,
+        request: CompletionRequest,
+    ) -> Result<Completion> {
         let config = cx.config::<Config>().await?;
         let GitHubEndpoint { url, is_attributed } = endpoint::of_config(&config)?;
         if !is_attributed {
             let text = "the endpoint has its own path, so requests are not attributed to the \
                         organization";
-            cx.log(Level::Warn, text);
+            cx.log(LogLevel::Warn, text);
         }
         let quirks = quirks(&request.model);
         let blobs = fetch_blobs(cx, chat::wanted_blobs(&request)).await?;

@@ -54,7 +54,11 @@ pub(crate) fn limit<'a>(header: impl Fn(&str) -> Option<&'a str>) -> GitHubRateL
 
 /// Adds hints about this service to a refusal. The limit's time is used if there is no
 /// `retry-after`.
-pub(crate) fn explained(refused: RefusedAnswer<'_>, (kind, ends): GitHubRateLimit, config: &Config) -> Error {
+pub(crate) fn explained(
+    refused: RefusedAnswer<'_>,
+    (kind, ends): GitHubRateLimit,
+    config: &Config,
+) -> Error {
     let RefusedAnswer { status, body, had_key, mut error } = refused;
     let names_model = String::from_utf8_lossy(body).to_lowercase().contains("model");
     let hint = match status {
@@ -97,7 +101,9 @@ mod tests {
     }
 
     fn hint(status: u16, body: &str, config: &Config) -> String {
-        explained(refused(status, body), GitHubRateLimit::default(), config).hint.unwrap_or_default()
+        explained(refused(status, body), GitHubRateLimit::default(), config)
+            .hint
+            .unwrap_or_default()
     }
 
     #[test]

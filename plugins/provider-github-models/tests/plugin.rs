@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Message, Request, Retry, ToolSpec};
+use jaato_plugin_sdk::types::{CompletionRequest, Message, Retry, ToolSpec};
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
 use jaato_vendors::github::{FakeGitHub, GitHubRequestHandling};
@@ -29,8 +29,8 @@ fn host(vendor: &Arc<FakeGitHub>, config: Value) -> FakeHost {
         .with_http(move |request| vendor.answer_plugin(request))
 }
 
-fn request() -> Request {
-    let mut request = Request::new("openai/gpt-4o", vec![Message::user("hi")]);
+fn request() -> CompletionRequest {
+    let mut request = CompletionRequest::new("openai/gpt-4o", vec![Message::user("hi")]);
     let parameters = json!({ "type": "object", "properties": {} });
     request.tools = vec![ToolSpec { name: "look".into(), parameters, ..ToolSpec::default() }];
     request.options.max_output_tokens = Some(99);
@@ -122,7 +122,10 @@ fn a_token_without_permission_is_told_with_whom_to_ask() {
 
 #[test]
 fn a_request_of_more_tokens_than_the_plan_allows_makes_the_session_make_room() {
-    assert_eq!(error_behind(GitHubRequestHandling::TooLarge, json!({})).kind, ErrorKind::ContextOverflow);
+    assert_eq!(
+        error_behind(GitHubRequestHandling::TooLarge, json!({})).kind,
+        ErrorKind::ContextOverflow
+    );
 }
 
 #[test]

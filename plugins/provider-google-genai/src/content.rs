@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
-use jaato_plugin_sdk::types::{Data, Opaque, Part, Request, ToolCall, ToolResult};
+use jaato_plugin_sdk::types::{
+    CompletionRequest, DataPart, OpaqueData, Part, ToolCall, ToolResult,
+};
 use jaato_plugin_sdk_provider::shown::{BlobContents, PDF, data_of, in_words};
 
 use crate::endpoint::GoogleEndpoint;
-use crate::facts::{GoogleModelFacts, GoogleMediaSupport};
+use crate::facts::{GoogleMediaSupport, GoogleModelFacts};
 use crate::names;
 
 /// The provider name in `google/MODEL`.
@@ -41,7 +43,7 @@ impl<'a> GooglePartWriter<'a> {
     /// Vertex AI refuses call ids, and older models do not use them. Both match results to calls by
     /// order.
     pub(crate) fn new(
-        request: &'a Request,
+        request: &'a CompletionRequest,
         endpoint: &GoogleEndpoint,
         facts: GoogleModelFacts,
         blobs: &'a BlobContents,
@@ -55,17 +57,17 @@ impl<'a> GooglePartWriter<'a> {
     }
 
     /// Writes data as an image or file if its bytes are available, otherwise as text.
-    pub(crate) fn data(&self, data: &Data) -> Option<Value> {
+    pub(crate) fn data(&self, data: &DataPart) -> Option<Value> {
         self.shown(data).or_else(|| text(&in_words(data)))
     }
 
-    fn shown(&self, data: &Data) -> Option<Value> {
+    fn shown(&self, data: &DataPart) -> Option<Value> {
         let bytes = BASE64_STANDARD.encode(self.bytes(data)?);
         Some(json!({ "inlineData": { "mimeType": data.mime_type, "data": bytes } }))
     }
 
     /// Returns the bytes of data if the model accepts its media type.
-    fn bytes(&self, data: &Data) -> Option<&[u8]> {
+    fn bytes(&self, data: &DataPart) -> Option<&[u8]> {
         let bytes = self.blobs.get(data.blob_id()?)?;
         self.sees(data.mime_type.as_str()).then_some(bytes)
     }
@@ -109,7 +111,7 @@ impl<'a> GooglePartWriter<'a> {
         parts
     }
 
-    fn is_inside(&self, data: &Data) -> bool {
+    fn is_inside(&self, data: &DataPart) -> bool {
         let is_taken = IN_RESULTS.contains(&data.mime_type.as_str());
         self.facts.sees_in_results && is_taken && self.bytes(data).is_some()
     }
@@ -147,7 +149,7 @@ impl<'a> GooglePartWriter<'a> {
 
     /// Returns the vendor's part if it belongs to this model. The host sends a part to no other
     /// model, but a caller without the host may.
-    fn own_part<'b>(&self, opaque: &'b Opaque) -> Option<&'b Value> {
+    fn own_part<'b>(&self, opaque: &'b OpaqueData) -> Option<&'b Value> {
         let is_own = |has: &str, own: &str| has.is_empty() || has == own;
         let is_part = opaque.item.as_object().is_some_and(|item| !item.is_empty());
         (is_own(&opaque.provider, PROVIDER) && is_own(&opaque.model, self.model) && is_part)
@@ -156,8 +158,8 @@ impl<'a> GooglePartWriter<'a> {
 }
 
 /// Returns the blobs whose bytes a request contains, with the size limit of each.
-pub fn wanted_blobs(request: &Request) -> BTreeMap<&str, usize> {
-    let is_seen = |data: &&Data| {
+pub fn wanted_blobs(request: &CompletionRequest) -> BTreeMap<&str, usize> {
+    let is_seen = |data: &&DataPart| {
         let name = data.mime_type.as_str();
         IMAGES.contains(&name) || name == PDF
     };

@@ -1,7 +1,7 @@
 //! Writes requests for `countTokens` and reads the answers. Pure.
 
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
-use jaato_plugin_sdk::types::Request;
+use jaato_plugin_sdk::types::CompletionRequest;
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_provider::shown::BlobContents;
 
@@ -17,7 +17,7 @@ const COUNTED: [&str; 4] = ["contents", "generationConfig", "systemInstruction",
 /// # Errors
 /// The errors of [`request::body`].
 pub fn body(
-    request: &Request,
+    request: &CompletionRequest,
     endpoint: &GoogleEndpoint,
     habits: GoogleRequestStyle,
     blobs: &BlobContents,

@@ -102,14 +102,21 @@ pub(crate) fn of(model: &str) -> GoogleModelFacts {
     let is_flash = is("flash");
     let facts = match version {
         None => NEWEST,
-        Some((1, 0)) => GoogleModelFacts { context_limit: Some(32_760), sees: GoogleMediaSupport::Images, ..OLDER },
+        Some((1, 0)) => GoogleModelFacts {
+            context_limit: Some(32_760),
+            sees: GoogleMediaSupport::Images,
+            ..OLDER
+        },
         Some((1, _)) if is("pro") => GoogleModelFacts { context_limit: Some(2 * WINDOW), ..OLDER },
         Some((2, 5..)) => GoogleModelFacts { thinking: budget(is_flash, is("lite")), ..OLDER },
         Some((..3, _)) => OLDER,
         Some((3, minor)) => {
             // Flash has no `MINIMAL` since 3.7, and the first Pro had no `MEDIUM`.
             let (has_minimal, has_medium) = (is_flash && minor < 7, is_flash || minor > 0);
-            GoogleModelFacts { thinking: GoogleThinking::Level { has_minimal, has_medium }, ..NEWEST }
+            GoogleModelFacts {
+                thinking: GoogleThinking::Level { has_minimal, has_medium },
+                ..NEWEST
+            }
         }
         Some(_) => NEWEST,
     };
@@ -136,12 +143,24 @@ fn budget(is_flash: bool, is_lite: bool) -> GoogleThinking {
 fn of_gemma(rest: &str) -> GoogleModelFacts {
     let open = GoogleModelFacts { context_limit: None, sees: GoogleMediaSupport::Images, ..OLDER };
     match version(rest) {
-        Some((..3, _)) => {
-            GoogleModelFacts { takes_system: false, schemas: SchemaConstraintSupport::Never, sees: GoogleMediaSupport::Nothing, ..open }
-        }
+        Some((..3, _)) => GoogleModelFacts {
+            takes_system: false,
+            schemas: SchemaConstraintSupport::Never,
+            sees: GoogleMediaSupport::Nothing,
+            ..open
+        },
         Some((3, _)) => {
-            let sees = if rest.starts_with("3-1b") { GoogleMediaSupport::Nothing } else { GoogleMediaSupport::Images };
-            GoogleModelFacts { takes_system: false, schemas: SchemaConstraintSupport::Never, sees, ..open }
+            let sees = if rest.starts_with("3-1b") {
+                GoogleMediaSupport::Nothing
+            } else {
+                GoogleMediaSupport::Images
+            };
+            GoogleModelFacts {
+                takes_system: false,
+                schemas: SchemaConstraintSupport::Never,
+                sees,
+                ..open
+            }
         }
         Some(_) | None => open,
     }
@@ -207,14 +226,32 @@ mod tests {
         };
         let million = Some(1_048_576);
         assert_eq!(of("gemini-4-argon"), (true, true, SchemaConstraintSupport::Always, million));
-        assert_eq!(of("gemini-2.5-flash"), (false, true, SchemaConstraintSupport::WithoutTools, million));
-        assert_eq!(of("gemini-1.5-pro"), (false, true, SchemaConstraintSupport::WithoutTools, Some(2_097_152)));
-        assert_eq!(of("gemini-1.5-flash"), (false, true, SchemaConstraintSupport::WithoutTools, million));
-        assert_eq!(of("gemini-1.0-pro"), (false, true, SchemaConstraintSupport::WithoutTools, Some(32_760)));
+        assert_eq!(
+            of("gemini-2.5-flash"),
+            (false, true, SchemaConstraintSupport::WithoutTools, million)
+        );
+        assert_eq!(
+            of("gemini-1.5-pro"),
+            (false, true, SchemaConstraintSupport::WithoutTools, Some(2_097_152))
+        );
+        assert_eq!(
+            of("gemini-1.5-flash"),
+            (false, true, SchemaConstraintSupport::WithoutTools, million)
+        );
+        assert_eq!(
+            of("gemini-1.0-pro"),
+            (false, true, SchemaConstraintSupport::WithoutTools, Some(32_760))
+        );
         assert_eq!(of("gemma-3n-e4b-it"), (false, false, SchemaConstraintSupport::Never, None));
-        assert_eq!(of("gemma-4-31b-it"), (false, true, SchemaConstraintSupport::WithoutTools, None));
+        assert_eq!(
+            of("gemma-4-31b-it"),
+            (false, true, SchemaConstraintSupport::WithoutTools, None)
+        );
         let sees = |name: &str| super::of(name).sees;
-        assert_eq!((sees("gemma-3-1b-it"), sees("gemma-2-9b")), (GoogleMediaSupport::Nothing, GoogleMediaSupport::Nothing));
+        assert_eq!(
+            (sees("gemma-3-1b-it"), sees("gemma-2-9b")),
+            (GoogleMediaSupport::Nothing, GoogleMediaSupport::Nothing)
+        );
         assert_eq!(
             (sees("gemma-3-27b-it"), sees("gemma-4-31b-it")),
             (GoogleMediaSupport::Images, GoogleMediaSupport::Images)

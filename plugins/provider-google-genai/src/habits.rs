@@ -1,6 +1,6 @@
 //! A server's requirements that only its refusals reveal. Pure.
 
-use jaato_plugin_sdk::types::Request;
+use jaato_plugin_sdk::types::CompletionRequest;
 
 use crate::refusal::GoogleRequestChange;
 
@@ -35,10 +35,18 @@ pub struct GoogleRequestStyle {
 
 impl GoogleRequestStyle {
     /// Applies a refusal. Returns `None` if that would not change the request.
-    pub(crate) fn follow(self, wish: GoogleRequestChange, request: &Request) -> Option<Self> {
+    pub(crate) fn follow(
+        self,
+        wish: GoogleRequestChange,
+        request: &CompletionRequest,
+    ) -> Option<Self> {
         let other = match wish {
-            GoogleRequestChange::ReducedSchemas => Self { schemas: GoogleSchemaForm::Reduced, ..self },
-            GoogleRequestChange::NoThoughts => Self { thoughts: DefaultThinkingField::Unsaid, ..self },
+            GoogleRequestChange::ReducedSchemas => {
+                Self { schemas: GoogleSchemaForm::Reduced, ..self }
+            }
+            GoogleRequestChange::NoThoughts => {
+                Self { thoughts: DefaultThinkingField::Unsaid, ..self }
+            }
         };
         let may_help = match wish {
             GoogleRequestChange::ReducedSchemas => {

@@ -6,7 +6,7 @@
 
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Message, Part, Request, Role, ToolResult};
+use jaato_plugin_sdk::types::{CompletionRequest, Message, Part, Role, ToolResult};
 
 use crate::content::{GooglePartWriter, text};
 
@@ -33,12 +33,14 @@ enum GoogleContentDraft {
 /// # Errors
 /// `unknown_operation` if a message has an unknown role.
 pub(crate) fn contents(
-    request: &Request,
+    request: &CompletionRequest,
     first: &str,
     writing: &GooglePartWriter<'_>,
 ) -> Result<Vec<Value>> {
-    let mut turns =
-        vec![GoogleContentDraft::User { results: Vec::new(), said: text(first).into_iter().collect() }];
+    let mut turns = vec![GoogleContentDraft::User {
+        results: Vec::new(),
+        said: text(first).into_iter().collect(),
+    }];
     let mut calls: Vec<&str> = Vec::new();
     for message in &request.messages {
         match message.role {
@@ -47,13 +49,18 @@ pub(crate) fn contents(
                 calls = message.tool_calls().map(|call| call.id.as_str()).collect();
                 add_model(&mut turns, message, writing);
             }
-            Role::Unknown => return Err(Role::unknown_to_provider()),
+            Role::Unknown => return Err(Role::unknown_role_error()),
         }
     }
     Ok(turns.into_iter().map(content).collect())
 }
 
-fn add_user(turns: &mut Vec<GoogleContentDraft>, message: &Message, calls: &[&str], writing: &GooglePartWriter<'_>) {
+fn add_user(
+    turns: &mut Vec<GoogleContentDraft>,
+    message: &Message,
+    calls: &[&str],
+    writing: &GooglePartWriter<'_>,
+) {
     if !matches!(turns.last(), Some(GoogleContentDraft::User { .. })) {
         turns.push(GoogleContentDraft::User { results: Vec::new(), said: Vec::new() });
     }
@@ -76,7 +83,11 @@ fn add_user(turns: &mut Vec<GoogleContentDraft>, message: &Message, calls: &[&st
 }
 
 /// Adds a model message. An empty one is left out, so that its neighbours become one content.
-fn add_model(turns: &mut Vec<GoogleContentDraft>, message: &Message, writing: &GooglePartWriter<'_>) {
+fn add_model(
+    turns: &mut Vec<GoogleContentDraft>,
+    message: &Message,
+    writing: &GooglePartWriter<'_>,
+) {
     let mut parts: Vec<Value> = message.parts.iter().filter_map(|part| writing.own(part)).collect();
     if parts.is_empty() {
         return;
@@ -86,7 +97,9 @@ fn add_model(turns: &mut Vec<GoogleContentDraft>, message: &Message, writing: &G
     }
     match turns.last_mut() {
         Some(GoogleContentDraft::Model(known)) => known.extend(parts),
-        Some(GoogleContentDraft::User { .. }) | None => turns.push(GoogleContentDraft::Model(parts)),
+        Some(GoogleContentDraft::User { .. }) | None => {
+            turns.push(GoogleContentDraft::Model(parts))
+        }
     }
 }
 

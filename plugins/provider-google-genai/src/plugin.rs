@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk_provider::exchange::{WHOLE_BYTES_MAX, ExpectedResponse, is_success, post, receive};
+use jaato_plugin_sdk_provider::exchange::{
+    ExpectedResponse, WHOLE_BYTES_MAX, is_success, post, receive,
+};
 use jaato_plugin_sdk_provider::failure;
 use jaato_plugin_sdk_provider::shown::{fetch_blobs, limits};
 
@@ -42,7 +44,7 @@ impl Provider for GoogleProvider {
         }
     }
 
-    async fn complete(cx: &Cx<GoogleState>, request: Request) -> Result<Completion> {
+    async fn complete(cx: &Cx<GoogleState>, request: CompletionRequest) -> Result<Completion> {
         let endpoint = GoogleEndpoint::of(&cx.config::<Config>().await?)?;
         let wanted = ExpectedResponse::of(&request);
         let url = endpoint.generate(&request.model, wanted.streams())?;
@@ -70,7 +72,7 @@ impl Provider for GoogleProvider {
         }
     }
 
-    async fn count_tokens(cx: &Cx<GoogleState>, request: Request) -> Result<u64> {
+    async fn count_tokens(cx: &Cx<GoogleState>, request: CompletionRequest) -> Result<u64> {
         let endpoint = GoogleEndpoint::of(&cx.config::<Config>().await?)?;
         let url = endpoint.count(&request.model)?;
         let blobs = fetch_blobs(cx, content::wanted_blobs(&request)).await?;
@@ -111,7 +113,11 @@ impl Provider for GoogleProvider {
 }
 
 /// Requests a page of the list of models.
-async fn page(cx: &Cx<GoogleState>, endpoint: &GoogleEndpoint, next: &str) -> Result<models::GoogleModelPage> {
+async fn page(
+    cx: &Cx<GoogleState>,
+    endpoint: &GoogleEndpoint,
+    next: &str,
+) -> Result<models::GoogleModelPage> {
     let url = endpoint.models(next, PAGE_MODELS);
     let make = || cx.http("GET", url.as_str()).timeout(LIST_WAIT);
     let response = match send(cx, &endpoint.backend, make).await {

@@ -6,7 +6,7 @@ use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_sdk_provider::failure;
 
 use crate::credentials::told;
-use crate::endpoint::{GoogleBackend, GLOBAL};
+use crate::endpoint::{GLOBAL, GoogleBackend};
 use crate::quota;
 
 /// The hint if the server does not answer as the API does.

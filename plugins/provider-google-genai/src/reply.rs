@@ -8,8 +8,8 @@ use jaato_plugin_sdk::types::{Completion, Delta, FinishReason, ToolCall, ToolSpe
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_provider::exchange::wrong_form;
 use jaato_plugin_sdk_provider::{
-    ARGUMENTS_BYTES_MAX, StreamingAnswer, CALLS_MAX, EVENTS_MAX, PARTS_MAX, ModelProtocol, AnswerReader, ServerEvent,
-    failure,
+    ARGUMENTS_BYTES_MAX, AnswerReader, CALLS_MAX, EVENTS_MAX, ModelProtocol, PARTS_MAX,
+    ServerEvent, StreamingAnswer, failure,
 };
 
 use crate::names::GoogleToolNames;

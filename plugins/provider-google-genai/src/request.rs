@@ -6,14 +6,14 @@
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde::Serialize;
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::Request;
+use jaato_plugin_sdk::types::CompletionRequest;
 use jaato_plugin_sdk::types::http::HTTP_BODY_BYTES_MAX;
 use jaato_plugin_sdk_provider::exchange;
 use jaato_plugin_sdk_provider::shown::BlobContents;
 
 use crate::content::GooglePartWriter;
 use crate::endpoint::GoogleEndpoint;
-pub use crate::habits::{GoogleRequestStyle, GoogleSchemaForm, DefaultThinkingField};
+pub use crate::habits::{DefaultThinkingField, GoogleRequestStyle, GoogleSchemaForm};
 pub use crate::history::UNSIGNED;
 use crate::settings::{GenerationConfig, holds_answer, tool_config};
 use crate::{facts, history, tools};
@@ -44,7 +44,7 @@ struct GoogleRequestBody<'a> {
 /// `configuration` for an option that the model does not support, `context_overflow` if the body is
 /// larger than the host sends, `unknown_operation` if a message has an unknown role.
 pub fn body(
-    request: &Request,
+    request: &CompletionRequest,
     endpoint: &GoogleEndpoint,
     habits: GoogleRequestStyle,
     blobs: &BlobContents,
@@ -66,7 +66,7 @@ pub fn body(
 }
 
 /// Returns the system text, with the answer's schema if the vendor does not enforce it.
-fn system(request: &Request, tells_schema: bool) -> String {
+fn system(request: &CompletionRequest, tells_schema: bool) -> String {
     match request.options.output_schema.as_ref().filter(|_| tells_schema) {
         None => request.system.clone(),
         Some(schema) if request.system.is_empty() => format!("{IN_WORDS}\n{schema}"),

@@ -69,7 +69,9 @@ impl GoogleSchemaDraft {
     fn take(&mut self, word: &str, value: &Value) {
         let name = if word == DEFINITIONS { "$defs" } else { word };
         match (name, value) {
-            ("items" | "additionalProperties", Value::Object(_)) => self.keep(name, fit_schema(value)),
+            ("items" | "additionalProperties", Value::Object(_)) => {
+                self.keep(name, fit_schema(value))
+            }
             ("additionalProperties", Value::Bool(_)) => self.keep(name, value.clone()),
             (_, Value::Array(list)) if WITH_LIST.contains(&name) => {
                 self.keep(name, list.iter().map(fit_schema).collect());

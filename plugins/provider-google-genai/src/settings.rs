@@ -5,10 +5,10 @@
 
 use jaato_plugin_sdk::serde::Serialize;
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Effort, Request, ToolChoice};
+use jaato_plugin_sdk::types::{CompletionRequest, Effort, ToolChoice};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 
-use crate::facts::{GoogleModelFacts, SchemaConstraintSupport, GoogleThinking};
+use crate::facts::{GoogleModelFacts, GoogleThinking, SchemaConstraintSupport};
 use crate::habits::{GoogleRequestStyle, GoogleSchemaForm};
 use crate::{reduced, schema, thinking};
 
@@ -59,7 +59,11 @@ impl<'a> GenerationConfig<'a> {
     ///
     /// # Errors
     /// `configuration` for an option that the model does not support.
-    pub(crate) fn new(request: &'a Request, facts: &GoogleModelFacts, habits: GoogleRequestStyle) -> Result<Self> {
+    pub(crate) fn new(
+        request: &'a CompletionRequest,
+        facts: &GoogleModelFacts,
+        habits: GoogleRequestStyle,
+    ) -> Result<Self> {
         let options = &request.options;
         if facts.thinking == GoogleThinking::Unsaid && options.effort.is_some_and(thinks) {
             return Err(not_taken(request, "effort"));
@@ -69,7 +73,9 @@ impl<'a> GenerationConfig<'a> {
         let (json_schema, open_schema) = match (&held, habits.schemas) {
             (None, _) => (None, None),
             (Some(schema), GoogleSchemaForm::Json) => (Some(schema.clone()), None),
-            (Some(schema), GoogleSchemaForm::Reduced) => (None, Some(reduced::reduce_schema(schema))),
+            (Some(schema), GoogleSchemaForm::Reduced) => {
+                (None, Some(reduced::reduce_schema(schema)))
+            }
         };
         Ok(Self {
             temperature: options.temperature,
@@ -92,7 +98,7 @@ impl<'a> GenerationConfig<'a> {
 
 /// Returns true if the vendor enforces the answer's schema. Otherwise the prompt asks the model to
 /// follow it.
-pub(crate) fn holds_answer(request: &Request, facts: &GoogleModelFacts) -> bool {
+pub(crate) fn holds_answer(request: &CompletionRequest, facts: &GoogleModelFacts) -> bool {
     match facts.schemas {
         SchemaConstraintSupport::Never => false,
         SchemaConstraintSupport::WithoutTools => request.tools.is_empty(),
@@ -104,7 +110,7 @@ fn thinks(effort: Effort) -> bool {
     !matches!(effort, Effort::None | Effort::Unknown)
 }
 
-fn stop_sequences(request: &Request) -> Result<Vec<&str>> {
+fn stop_sequences(request: &CompletionRequest) -> Result<Vec<&str>> {
     let texts = request.options.stop.iter().map(String::as_str);
     let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
     if texts.len() > STOPS_MAX {
@@ -118,7 +124,7 @@ fn stop_sequences(request: &Request) -> Result<Vec<&str>> {
 }
 
 /// Writes the field `toolConfig`. The vendor refuses a tool choice without tools.
-pub(crate) fn tool_config(request: &Request) -> Option<Value> {
+pub(crate) fn tool_config(request: &CompletionRequest) -> Option<Value> {
     let choice = request.options.tool_choice.filter(|_| !request.tools.is_empty())?;
     let mode = match choice {
         ToolChoice::Auto => "AUTO",
@@ -129,7 +135,7 @@ pub(crate) fn tool_config(request: &Request) -> Option<Value> {
     Some(json!({ "functionCallingConfig": { "mode": mode } }))
 }
 
-fn not_taken(request: &Request, option: &str) -> Error {
+fn not_taken(request: &CompletionRequest, option: &str) -> Error {
     let text = format!("the model `{}` does not take the option `{option}`", request.model);
     Error::new(ErrorKind::Configuration, text).with_hint("leave it out, or use another model")
 }

@@ -8,13 +8,19 @@ use crate::habits::DefaultThinkingField;
 
 /// Writes the field `thinkingConfig`: the amount of thinking, and the request for thoughts, without
 /// which the user would see nothing for minutes.
-pub(crate) fn config(facts: &GoogleModelFacts, effort: Option<Effort>, thoughts: DefaultThinkingField) -> Option<Value> {
+pub(crate) fn config(
+    facts: &GoogleModelFacts,
+    effort: Option<Effort>,
+    thoughts: DefaultThinkingField,
+) -> Option<Value> {
     let effort = effort.filter(|effort| *effort != Effort::Unknown);
     if effort.is_none() && thoughts == DefaultThinkingField::Unsaid {
         return None;
     }
     match (facts.thinking, effort) {
-        (GoogleThinking::Unsaid, _) | (GoogleThinking::Budget { by_default: false, .. }, None) => None,
+        (GoogleThinking::Unsaid, _) | (GoogleThinking::Budget { by_default: false, .. }, None) => {
+            None
+        }
         (GoogleThinking::Budget { .. } | GoogleThinking::Level { .. }, None) => Some(shown()),
         (GoogleThinking::Budget { min, max, can_be_off, .. }, Some(effort)) => {
             Some(by_budget(tokens(effort, max), min, can_be_off))

@@ -1,14 +1,14 @@
 //! Writes the tools of a request. Pure.
 
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Request, ToolSpec};
+use jaato_plugin_sdk::types::{CompletionRequest, ToolSpec};
 
 use crate::habits::GoogleSchemaForm;
 use crate::{names, reduced, schema};
 
 /// Writes the list of tools. Returns `None` if there are none, because the vendor refuses an empty
 /// list.
-pub(crate) fn list(request: &Request, schemas: GoogleSchemaForm) -> Option<Value> {
+pub(crate) fn list(request: &CompletionRequest, schemas: GoogleSchemaForm) -> Option<Value> {
     let declared: Vec<Value> =
         request.tools.iter().map(|spec| declaration(spec, schemas)).collect();
     (!declared.is_empty()).then(|| json!([{ "functionDeclarations": declared }]))

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Message, Request, ToolSpec};
+use jaato_plugin_sdk::types::{CompletionRequest, Message, ToolSpec};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
 use jaato_vendors::google::FakeGoogle;
 
-fn request(text: &str) -> Request {
-    let mut request = Request::new("gemini-4-argon", vec![Message::user(text)]);
+fn request(text: &str) -> CompletionRequest {
+    let mut request = CompletionRequest::new("gemini-4-argon", vec![Message::user(text)]);
     request.system = "be kind".to_owned();
     request.tools = vec![ToolSpec {
         name: "moon".into(),

@@ -3,7 +3,9 @@
 
 use expect_test::{Expect, expect};
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
-use jaato_plugin_sdk::types::{Data, Message, Opaque, Part, Request, Role, ToolCall, ToolResult};
+use jaato_plugin_sdk::types::{
+    CompletionRequest, DataPart, Message, OpaqueData, Part, Role, ToolCall, ToolResult,
+};
 use jaato_plugin_sdk_provider::shown::BlobContents;
 use provider_google_genai::content::wanted_blobs;
 use provider_google_genai::endpoint::GoogleEndpoint;
@@ -33,7 +35,13 @@ fn result(id: &str) -> ToolResult {
 /// Checks the contents, one per line.
 #[track_caller]
 fn check_at(endpoint: &GoogleEndpoint, model: &str, messages: Vec<Message>, expected: Expect) {
-    let body = body(&Request::new(model, messages), endpoint, GoogleRequestStyle::default(), &blobs()).unwrap();
+    let body = body(
+        &CompletionRequest::new(model, messages),
+        endpoint,
+        GoogleRequestStyle::default(),
+        &blobs(),
+    )
+    .unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
     let lines: Vec<_> = body["contents"].as_array().unwrap().iter().map(Value::to_string).collect();
     expected.assert_eq(&lines.join("\n"));
@@ -52,12 +60,12 @@ fn signatures_go_back_on_the_very_part_they_came_with() {
             Message::user("go"),
             Message::model(vec![
                 Part::thought("summary"),
-                Part::thought("signed").signed("s1"),
+                Part::thought("signed").with_signature("s1"),
                 Part::text("a"),
-                Part::text("b").signed("s2"),
-                call("1").signed("s3"),
+                Part::text("b").with_signature("s2"),
+                call("1").with_signature("s3"),
                 call("2"),
-                Part::text("").signed("s4"),
+                Part::text("").with_signature("s4"),
                 Part::text(""),
             ]),
             Message::tool([result("1"), result("2")]),
@@ -137,10 +145,10 @@ fn images_and_files_go_in_and_what_is_not_seen_is_told_of() {
         NEW,
         vec![user(vec![
             Part::text("look"),
-            Part::Data(Data::blob("image/png", "b-1")),
-            Part::Data(Data::blob("application/pdf", "b-2").named("plan.pdf")),
-            Part::Data(Data::blob("image/gif", "b-1")),
-            Part::Data(Data::blob("image/png", "gone")),
+            Part::Data(DataPart::blob("image/png", "b-1")),
+            Part::Data(DataPart::blob("application/pdf", "b-2").with_name("plan.pdf")),
+            Part::Data(DataPart::blob("image/gif", "b-1")),
+            Part::Data(DataPart::blob("image/png", "gone")),
         ])],
         expect![[
             r#"{"role":"user","parts":[{"text":"look"},{"inlineData":{"mimeType":"image/png","data":"Yi0x"}},{"inlineData":{"mimeType":"application/pdf","data":"Yi0y"}},{"text":"[image/gif: cannot be sent to this model]"},{"text":"[image/png: cannot be sent to this model]"}]}"#
@@ -148,7 +156,7 @@ fn images_and_files_go_in_and_what_is_not_seen_is_told_of() {
     );
     check(
         "gemma-3-27b-it",
-        vec![user(vec![Part::Data(Data::blob("application/pdf", "b-2"))])],
+        vec![user(vec![Part::Data(DataPart::blob("application/pdf", "b-2"))])],
         expect![[
             r#"{"role":"user","parts":[{"text":"[application/pdf: cannot be sent to this model]"}]}"#
         ]],
@@ -156,7 +164,8 @@ fn images_and_files_go_in_and_what_is_not_seen_is_told_of() {
 }
 
 fn attached() -> Vec<Message> {
-    let attachments = ["image/png", "image/heic", "text/csv"].map(|name| Data::blob(name, "b-1"));
+    let attachments =
+        ["image/png", "image/heic", "text/csv"].map(|name| DataPart::blob(name, "b-1"));
     vec![
         Message::user("go"),
         Message::model(vec![call("1"), call("2")]),
@@ -191,7 +200,7 @@ fn what_a_tool_attached_stands_inside_its_result_where_the_model_takes_it() {
 fn opaque_parts_go_back_to_their_maker_alone() {
     let opaque = |provider: &str, model: &str, item: Value| {
         let (provider, model) = (provider.to_owned(), model.to_owned());
-        Part::Opaque(Opaque { provider, model, item, ..Opaque::default() })
+        Part::Opaque(OpaqueData { provider, model, item, ..OpaqueData::default() })
     };
     let code = json!({ "executableCode": { "code": "1" }, "thoughtSignature": "s" });
     check(
@@ -259,8 +268,11 @@ fn arguments_that_are_no_object_and_names_that_are_none_are_written_otherwise() 
 
 #[test]
 fn only_what_is_seen_is_fetched() {
-    let request = Request::new(NEW, attached());
+    let request = CompletionRequest::new(NEW, attached());
     assert_eq!(wanted_blobs(&request).into_iter().collect::<Vec<_>>(), [("b-1", 14 * 1024 * 1024)]);
-    let text = Request::new(NEW, vec![user(vec![Part::Data(Data::blob("image/gif", "b-1"))])]);
+    let text = CompletionRequest::new(
+        NEW,
+        vec![user(vec![Part::Data(DataPart::blob("image/gif", "b-1"))])],
+    );
     assert!(wanted_blobs(&text).is_empty());
 }

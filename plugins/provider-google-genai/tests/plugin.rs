@@ -3,9 +3,11 @@
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::service::{BLOB_GET, BlobGet};
-use jaato_plugin_sdk::types::{Data, Message, Part, Request, Role};
+use jaato_plugin_sdk::types::{CompletionRequest, DataPart, Message, Part, Role};
 use jaato_plugin_sdk::{Error, ErrorKind};
-use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream, FakeServiceReply};
+use jaato_plugin_testkit::{
+    FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeServiceReply, FakeStream,
+};
 
 pub const ANSWER: &str = "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"hello\"}]},\"index\":0}]}\r\n\r\n\
     data: {\"candidates\":[{\"content\":{},\"finishReason\":\"STOP\",\"index\":0}]}\r\n\r\n";
@@ -29,8 +31,8 @@ pub fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> Fake
         .with_http(move |_| Ok(answer()))
 }
 
-pub fn request() -> Request {
-    Request::new("gemini-4-argon", vec![Message::user("hi")])
+pub fn request() -> CompletionRequest {
+    CompletionRequest::new("gemini-4-argon", vec![Message::user("hi")])
 }
 
 #[test]
@@ -130,10 +132,10 @@ fn images_are_fetched_and_what_is_gone_or_too_large_is_told_of() {
         let pieces = vec![0; bytes].chunks(1 << 20).map(<[u8]>::to_vec).collect::<Vec<_>>();
         Ok(FakeServiceReply::StreamWith(head, FakeStream::of(pieces)))
     });
-    let image = |id: &str| Part::Data(Data::blob("image/png", id));
+    let image = |id: &str| Part::Data(DataPart::blob("image/png", id));
     let parts = ["small", "largest", "large", "gone", "small"].map(image).to_vec();
     let message = Message { role: Role::User, parts, ..Message::default() };
-    let request = Request::new("gemini-4-argon", vec![message]);
+    let request = CompletionRequest::new("gemini-4-argon", vec![message]);
     assert!(host.complete(&request).result.is_ok());
     let body: Value = serde_json::from_slice(&host.http_requests()[0].body).unwrap();
     let parts = body["contents"][0]["parts"].as_array().unwrap();
@@ -141,5 +143,8 @@ fn images_are_fetched_and_what_is_gone_or_too_large_is_told_of() {
     assert_eq!(kinds, [true, true, false, false, true]);
     assert_eq!(parts[0]["inlineData"]["data"], "AAAA");
     // The plugin requested each blob once.
-    assert_eq!(host.service_requests().iter().filter(|asked| asked.operation == BLOB_GET).count(), 4);
+    assert_eq!(
+        host.service_requests().iter().filter(|asked| asked.operation == BLOB_GET).count(),
+        4
+    );
 }

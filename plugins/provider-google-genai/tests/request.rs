@@ -5,11 +5,13 @@ use expect_test::{Expect, expect};
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::http::HTTP_BODY_BYTES_MAX;
-use jaato_plugin_sdk::types::{Message, Request, Role, ToolSpec};
+use jaato_plugin_sdk::types::{CompletionRequest, Message, Role, ToolSpec};
 use jaato_plugin_sdk_provider::shown::BlobContents;
 use provider_google_genai::config::Config;
 use provider_google_genai::endpoint::GoogleEndpoint;
-use provider_google_genai::request::{GoogleRequestStyle, GoogleSchemaForm, DefaultThinkingField, body};
+use provider_google_genai::request::{
+    DefaultThinkingField, GoogleRequestStyle, GoogleSchemaForm, body,
+};
 
 pub fn studio() -> GoogleEndpoint {
     GoogleEndpoint::of(&Config::default()).unwrap()
@@ -24,8 +26,8 @@ pub fn tool(name: &str, parameters: Value) -> ToolSpec {
     ToolSpec { name: name.into(), description, parameters, ..ToolSpec::default() }
 }
 
-fn request(model: &str) -> Request {
-    let mut request = Request::new(model, vec![Message::user("hi")]);
+fn request(model: &str) -> CompletionRequest {
+    let mut request = CompletionRequest::new(model, vec![Message::user("hi")]);
     request.system = "Be brief.".to_owned();
     request.tools = vec![
         tool("now", json!({ "type": "object", "properties": {}, "additionalProperties": false })),
@@ -39,7 +41,7 @@ fn request(model: &str) -> Request {
 }
 
 #[track_caller]
-fn check(request: &Request, habits: GoogleRequestStyle, expected: Expect) {
+fn check(request: &CompletionRequest, habits: GoogleRequestStyle, expected: Expect) {
     let body = body(request, &studio(), habits, &BlobContents::new()).unwrap();
     expected.assert_eq(std::str::from_utf8(&body).unwrap());
 }
@@ -57,7 +59,10 @@ fn what_never_changes_comes_first() {
 
 #[test]
 fn a_server_of_older_words_gets_the_older_form() {
-    let habits = GoogleRequestStyle { schemas: GoogleSchemaForm::Reduced, thoughts: DefaultThinkingField::Unsaid };
+    let habits = GoogleRequestStyle {
+        schemas: GoogleSchemaForm::Reduced,
+        thoughts: DefaultThinkingField::Unsaid,
+    };
     let mut request = request("gemini-4-argon");
     request.options.output_schema =
         Some(json!({ "type": "object", "properties": { "n": { "type": "integer" } } }));
@@ -72,7 +77,7 @@ fn a_server_of_older_words_gets_the_older_form() {
 
 #[test]
 fn without_anything_set_nothing_is_said() {
-    let request = Request::new("gemini-2.0-flash", vec![Message::user("hi")]);
+    let request = CompletionRequest::new("gemini-2.0-flash", vec![Message::user("hi")]);
     check(
         &request,
         GoogleRequestStyle::default(),
@@ -82,7 +87,7 @@ fn without_anything_set_nothing_is_said() {
 
 #[test]
 fn a_model_without_a_place_for_the_system_text_is_told_first() {
-    let mut request = Request::new("gemma-3-27b-it", vec![Message::user("hi")]);
+    let mut request = CompletionRequest::new("gemma-3-27b-it", vec![Message::user("hi")]);
     request.system = "Be brief.".to_owned();
     check(
         &request,
@@ -117,27 +122,33 @@ fn a_schema_that_the_vendor_does_not_hold_to_is_told_in_words() {
 #[test]
 fn successive_requests_share_their_beginning() {
     let mut longer = request("gemini-4-argon");
-    let first = body(&longer, &studio(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap();
+    let first =
+        body(&longer, &studio(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap();
     longer.messages.push(Message::model(vec![jaato_plugin_sdk::types::Part::text("hello")]));
     longer.messages.push(Message::user("bye"));
-    let second = body(&longer, &studio(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap();
+    let second =
+        body(&longer, &studio(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap();
     assert!(second.starts_with(first.strip_suffix(b"]}").unwrap()));
 }
 
 #[test]
 fn what_is_larger_than_any_body_is_too_long_a_context() {
     let mut large =
-        Request::new("m", vec![Message::user("x".repeat(HTTP_BODY_BYTES_MAX as usize))]);
-    let error = body(&large, &studio(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap_err();
+        CompletionRequest::new("m", vec![Message::user("x".repeat(HTTP_BODY_BYTES_MAX as usize))]);
+    let error =
+        body(&large, &studio(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::ContextOverflow);
     large.messages = vec![Message { role: Role::Unknown, ..Message::default() }];
-    let error = body(&large, &studio(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap_err();
+    let error =
+        body(&large, &studio(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);
 }
 
 #[test]
 fn the_same_request_is_the_same_bytes() {
-    let write = || body(&request("m"), &vertex(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap();
+    let write = || {
+        body(&request("m"), &vertex(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap()
+    };
     let value: Value = serde_json::from_slice(&write()).unwrap();
     assert_eq!(write(), write());
     assert_eq!(value["contents"].as_array().unwrap().len(), 1);

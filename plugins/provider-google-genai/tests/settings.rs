@@ -4,21 +4,21 @@
 use expect_test::{Expect, expect};
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
-use jaato_plugin_sdk::types::{Message, Request};
+use jaato_plugin_sdk::types::{CompletionRequest, Message};
 use jaato_plugin_sdk_provider::shown::BlobContents;
 use provider_google_genai::request::{GoogleRequestStyle, body};
 use provider_google_genai::settings::NAMES;
 
 use crate::request::{studio, tool};
 
-fn request(model: &str, options: Value) -> Request {
-    let mut request = Request::new(model, vec![Message::user("hi")]);
+fn request(model: &str, options: Value) -> CompletionRequest {
+    let mut request = CompletionRequest::new(model, vec![Message::user("hi")]);
     request.tools = vec![tool("look", json!(null))];
     request.options = serde_json::from_value(options).unwrap();
     request
 }
 
-fn written(request: &Request) -> jaato_plugin_sdk::Result<Value> {
+fn written(request: &CompletionRequest) -> jaato_plugin_sdk::Result<Value> {
     let body = body(request, &studio(), GoogleRequestStyle::default(), &BlobContents::new())?;
     Ok(serde_json::from_slice(&body).unwrap())
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
-use jaato_plugin_sdk::types::{Data, Effort, FinishReason, Message, Part, Role};
+use jaato_plugin_sdk::types::{DataPart, Effort, FinishReason, Message, Part, Role};
 use jaato_vendors::google::{FakeGoogle, GoogleAnswerPiece, GoogleTurn};
 use jaato_vendors::{ModelConversation, results, strange_history};
 
@@ -19,12 +19,16 @@ pub const MODELS: [&str; 8] = [
 ];
 
 /// Starts a conversation with a model of AI Studio that gives these answers.
-pub fn talk_to(model: &str, turns: impl IntoIterator<Item = GoogleTurn>) -> ModelConversation<FakeGoogle> {
+pub fn talk_to(
+    model: &str,
+    turns: impl IntoIterator<Item = GoogleTurn>,
+) -> ModelConversation<FakeGoogle> {
     talk_with(model, json!({}), FakeGoogle::new(turns))
 }
 
 pub fn talk_with(model: &str, config: Value, vendor: FakeGoogle) -> ModelConversation<FakeGoogle> {
-    let talk = ModelConversation::new(provider_google_genai::__jaato::MODULE, config, vendor, model);
+    let talk =
+        ModelConversation::new(provider_google_genai::__jaato::MODULE, config, vendor, model);
     talk.with_tool("look", parameters())
 }
 
@@ -154,7 +158,8 @@ fn a_history_whose_signatures_the_host_took_out_is_taken() {
 #[test]
 fn a_history_that_another_provider_made_is_taken() {
     for model in MODELS {
-        let mut talk = talk_to(model, [GoogleTurn::says([thought("hm"), text("a")]), GoogleTurn::text("b")]);
+        let mut talk =
+            talk_to(model, [GoogleTurn::says([thought("hm"), text("a")]), GoogleTurn::text("b")]);
         talk.request.messages = strange_history();
         talk.ask(Message::user("and you?"));
         talk.ask(Message::user("sure?"));
@@ -165,16 +170,17 @@ fn a_history_that_another_provider_made_is_taken() {
 fn an_image_is_seen_also_inside_a_result() {
     for model in MODELS {
         let looked = GoogleTurn::says([thought("hm"), call(json!({})), call(json!({ "at": "b" }))]);
-        let mut talk = talk_to(model, [looked, GoogleTurn::text("A cat."), GoogleTurn::text("Yes.")]);
-        let image = || Data::blob("image/png", "b-1");
+        let mut talk =
+            talk_to(model, [looked, GoogleTurn::text("A cat."), GoogleTurn::text("Yes.")]);
+        let image = || DataPart::blob("image/png", "b-1");
         let parts = vec![
             Part::text("What is it?"),
             Part::Data(image()),
-            Part::Data(Data::blob("application/pdf", "b-2").named("cat.pdf")),
+            Part::Data(DataPart::blob("application/pdf", "b-2").with_name("cat.pdf")),
         ];
         let first = talk.ask(Message { role: Role::User, parts, ..Message::default() });
         let mut results = results(&first);
-        results[0].attachments = vec![image(), Data::blob("image/heic", "b-3")];
+        results[0].attachments = vec![image(), DataPart::blob("image/heic", "b-3")];
         results[1].is_error = true;
         talk.ask(Message::tool(results));
         talk.ask(Message::user("sure?"));

@@ -27,7 +27,8 @@ fn an_error_in_mid_stream_has_its_retry_class() {
     }
     // Before any content, and in a complete answer.
     for stream in [None, Some(false)] {
-        let mut talk = talk_to(MODEL, [GoogleTurn::says([]).cut_after(0).failing_barely(overloaded())]);
+        let mut talk =
+            talk_to(MODEL, [GoogleTurn::says([]).cut_after(0).failing_barely(overloaded())]);
         talk.request.options.stream = stream;
         talk.request.messages.push(Message::user("hi"));
         assert_eq!(talk.send().unwrap_err().retry, Retry::Temporary);

@@ -5,7 +5,7 @@ use expect_test::{Expect, expect};
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::Completion;
-use jaato_plugin_sdk_provider::{ServerEventReader, AnswerReader};
+use jaato_plugin_sdk_provider::{AnswerReader, ServerEventReader};
 
 use crate::made::delta;
 use crate::reply::{WORDS, reply};

@@ -7,9 +7,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use jaato_plugin_sdk::types::{Error, Message, Request, Result, ToolSpec};
+use jaato_plugin_sdk::types::{CompletionRequest, Error, Message, Result, ToolSpec};
 use provider_local::cancel::CancelFlag;
-use provider_local::local::{LocalModel, CompletionSink};
+use provider_local::local::{CompletionSink, LocalModel};
 use provider_local::state::{BYTES_MAX, ModelStateStore};
 use serde_json::Value;
 
@@ -55,7 +55,7 @@ fn main() -> Result<()> {
 }
 
 fn ask(model: &mut LocalModel, tools: &[ToolSpec], prompt: &str, tokens: u32) -> Result<()> {
-    let mut request = Request::new(String::new(), vec![Message::user(prompt)]);
+    let mut request = CompletionRequest::new(String::new(), vec![Message::user(prompt)]);
     request.tools = tools.to_vec();
     request.options.max_output_tokens = Some(tokens);
     let started = Instant::now();

@@ -129,9 +129,9 @@ impl GgufFile {
         let key = format!("{ARCHITECTURE}.{key}");
         let float =
             self.value(&key)?.to_f32().ok().filter(|float| float.is_finite() && *float > 0.0);
-        float
-            .map(f64::from)
-            .ok_or_else(|| broken_file_error(&self.path, &format!("its `{key}` is not a positive number")))
+        float.map(f64::from).ok_or_else(|| {
+            broken_file_error(&self.path, &format!("its `{key}` is not a positive number"))
+        })
     }
 
     fn check_architecture(&self) -> Result<()> {

@@ -27,7 +27,7 @@ pub mod tokenizer;
 pub mod turn;
 pub mod worker;
 
-use plugin::{LocalProviderState, LocalProvider};
+use plugin::{LocalProvider, LocalProviderState};
 
 jaato_plugin_sdk::export_plugin! {
     state: LocalProviderState,

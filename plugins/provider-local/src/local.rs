@@ -4,17 +4,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jaato_plugin_sdk::types::{
-    CallId, Completion, Error, ErrorKind, FinishReason, Message, Part, Request, Result, Role,
-    ToolCall, ToolSpec, Usage,
+    CallId, Completion, CompletionRequest, Error, ErrorKind, FinishReason, Message, Part, Result,
+    Role, ToolCall, ToolSpec, Usage,
 };
 use sha2::{Digest, Sha256};
 
 use crate::cancel::CancelFlag;
-use crate::decode::{LocalModelAnswer, ToolCallPermission, DecodingInputs, decode};
+use crate::decode::{DecodingInputs, LocalModelAnswer, ToolCallPermission, decode};
 use crate::engine::InferenceEngine;
 use crate::gguf::GgufFile;
 use crate::grammar::{CallFormat, CallGrammar};
-use crate::prompt::{ExampleExchanges, FAILURES_MAX, TokenPrompt, SHELL, example_answers, render, shown_tools};
+use crate::prompt::{
+    ExampleExchanges, FAILURES_MAX, SHELL, TokenPrompt, example_answers, render, shown_tools,
+};
 use crate::qwen2::Qwen2;
 use crate::sampler::TokenSampler;
 use crate::state::{ModelStateStore, common_prefix};
@@ -59,7 +61,7 @@ impl TokenCounter {
     ///
     /// # Errors
     /// Kind `provider` if the tokenizer fails.
-    pub fn count(&self, request: &Request) -> Result<u64> {
+    pub fn count(&self, request: &CompletionRequest) -> Result<u64> {
         let prompt = prompt_of(request, &self.0)?;
         Ok(u64::try_from(prompt.tokens.len()).unwrap_or(u64::MAX))
     }
@@ -99,7 +101,11 @@ impl LocalModel {
     }
 
     /// Creates a model from its components. The engine's cache must be empty.
-    pub fn new(engine: Box<dyn InferenceEngine>, tokenizer: Arc<ModelTokenizer>, grammar: CallGrammar) -> Self {
+    pub fn new(
+        engine: Box<dyn InferenceEngine>,
+        tokenizer: Arc<ModelTokenizer>,
+        grammar: CallGrammar,
+    ) -> Self {
         Self { engine, tokenizer, grammar, store: None, cached: Vec::new(), unsaved: None }
     }
 
@@ -122,7 +128,7 @@ impl LocalModel {
     ///
     /// # Errors
     /// Kind `provider` if the tokenizer fails.
-    pub fn prefix_tokens(&self, request: &Request) -> Result<usize> {
+    pub fn prefix_tokens(&self, request: &CompletionRequest) -> Result<usize> {
         Ok(prompt_of(request, &self.tokenizer)?.prefix_len)
     }
 
@@ -138,7 +144,7 @@ impl LocalModel {
     /// `provider`.
     pub fn complete(
         &mut self,
-        request: &Request,
+        request: &CompletionRequest,
         cancel: &CancelFlag,
         sink: &mut dyn CompletionSink,
     ) -> Result<Completion> {
@@ -164,7 +170,9 @@ impl LocalModel {
         let calls = AnswerSettings {
             format: &format,
             calls: match failures(&request.messages) {
-                0..FAILURES_MAX => ToolCallPermission::Allowed(call_weight(&request.messages, has_shell)),
+                0..FAILURES_MAX => {
+                    ToolCallPermission::Allowed(call_weight(&request.messages, has_shell))
+                }
                 _ => ToolCallPermission::Barred,
             },
             tokens_max,
@@ -182,27 +190,22 @@ impl LocalModel {
             prompt = render(request, &tools, ExampleExchanges::Hidden, &self.tokenizer)?;
             let (logits, found) = self.read(&prompt, cancel, sink)?;
             reused = found;
-            answer =
-                self.answer(logits, sampler.clone(), &AnswerSettings { copied: &[], ..calls }, sink)?;
+            let again = AnswerSettings { copied: &[], ..calls };
+            answer = self.answer(logits, sampler.clone(), &again, sink)?;
         }
         if let Some(name) = repeated(request, &answer) {
             sink.log(format!("the model repeated a call of `{name}` and must do something else"));
-            // After a failure, the model must try something else: a shell command, if the failed
-            // call was not one.
-            let others = || tools.iter().copied().filter(|tool| tool.name.as_str() != name);
-            let mut ways: Vec<&ToolSpec> =
-                others().filter(|tool| tool.name.as_str() == SHELL).collect();
-            if ways.is_empty() {
-                ways = others().collect();
-            }
+            let ways = other_tools(&tools, &name);
             if failures(&request.messages) > 0 && !ways.is_empty() {
                 let format = CallFormat::new(&ways);
-                let call = AnswerSettings { format: &format, calls: ToolCallPermission::Wanted, ..calls };
+                let call =
+                    AnswerSettings { format: &format, calls: ToolCallPermission::Wanted, ..calls };
                 answer = self.answer_instead(answer, &prompt, sampler.clone(), &call, sink)?;
             }
             if repeated(request, &answer).is_some() {
                 let format = CallFormat::new(&[]);
-                let text = AnswerSettings { format: &format, calls: ToolCallPermission::Barred, ..calls };
+                let text =
+                    AnswerSettings { format: &format, calls: ToolCallPermission::Barred, ..calls };
                 answer = self.answer_instead(answer, &prompt, sampler, &text, sink)?;
             }
         }
@@ -278,7 +281,11 @@ impl LocalModel {
         sink: &mut dyn CompletionSink,
     ) -> Result<LocalModelAnswer> {
         if !repeated.text.is_empty() {
-            return Ok(LocalModelAnswer { call: None, finish_reason: FinishReason::Stop, ..repeated });
+            return Ok(LocalModelAnswer {
+                call: None,
+                finish_reason: FinishReason::Stop,
+                ..repeated
+            });
         }
         let last = prompt.tokens.len() - 1;
         self.engine.truncate(last);
@@ -416,20 +423,27 @@ impl AnswerSettings<'_> {
 }
 
 /// Writes the first prompt of a request.
-fn prompt_of(request: &Request, tokenizer: &ModelTokenizer) -> Result<TokenPrompt> {
+fn prompt_of(request: &CompletionRequest, tokenizer: &ModelTokenizer) -> Result<TokenPrompt> {
     let shown = shown_tools(request);
     render(request, &shown.iter().collect::<Vec<_>>(), ExampleExchanges::Shown, tokenizer)
 }
 
 /// Returns the tool's name if the answer repeats a call that was already made in vain.
-fn repeated(request: &Request, answer: &LocalModelAnswer) -> Option<String> {
+fn repeated(request: &CompletionRequest, answer: &LocalModelAnswer) -> Option<String> {
     let (name, arguments) = answer.call.as_ref()?;
     is_repeated(&request.messages, name, arguments).then(|| name.clone())
 }
 
+/// Returns the tools to try after a failed call: the shell, or all others if the call was the shell.
+fn other_tools<'a>(tools: &[&'a ToolSpec], failed: &str) -> Vec<&'a ToolSpec> {
+    let others = || tools.iter().copied().filter(|tool| tool.name.as_str() != failed);
+    let shell: Vec<&ToolSpec> = others().filter(|tool| tool.name.as_str() == SHELL).collect();
+    if shell.is_empty() { others().collect() } else { shell }
+}
+
 /// Lists the answers that can only be copied from the examples, because they answer a different
 /// user message.
-fn copied_answers(request: &Request) -> Vec<&'static str> {
+fn copied_answers(request: &CompletionRequest) -> Vec<&'static str> {
     let user = request.messages.iter().rfind(|message| message.role == Role::User);
     let said = user.map(Message::text).unwrap_or_default();
     let plain = |text: &str| text.trim().trim_end_matches(['.', '!', '?']).to_lowercase();

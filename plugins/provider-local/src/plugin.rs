@@ -11,7 +11,7 @@ use crate::cancel::CancelFlag;
 use crate::catalog;
 use crate::local::CompletionSink;
 use crate::state::ModelDigest;
-use crate::worker::{self, WeightFiles, ModelWorker};
+use crate::worker::{self, ModelWorker, WeightFiles};
 
 /// The folder of saved states in the plugin's cache folder.
 const STATE_FOLDER: &str = "prefix-states";
@@ -45,7 +45,7 @@ pub struct LocalProviderState {
 impl State for LocalProviderState {
     async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
         let home = home.clone();
-        let worker = ModelWorker::start(worker::load, move |text| home.log(Level::Warn, text))?;
+        let worker = ModelWorker::start(worker::load, move |text| home.log(LogLevel::Warn, text))?;
         Ok(Self { worker })
     }
 
@@ -72,7 +72,10 @@ impl Provider for LocalProvider {
         catalog::provider_spec()
     }
 
-    async fn complete(cx: &Cx<LocalProviderState>, mut request: Request) -> Result<Completion> {
+    async fn complete(
+        cx: &Cx<LocalProviderState>,
+        mut request: CompletionRequest,
+    ) -> Result<Completion> {
         if request.model.is_empty() {
             request.model = catalog::DEFAULT_MODEL.to_owned();
         }
@@ -85,7 +88,7 @@ impl Provider for LocalProvider {
         })
     }
 
-    async fn count_tokens(cx: &Cx<LocalProviderState>, request: Request) -> Result<u64> {
+    async fn count_tokens(cx: &Cx<LocalProviderState>, request: CompletionRequest) -> Result<u64> {
         let model = match request.model.as_str() {
             "" => catalog::DEFAULT_MODEL,
             model => model,
@@ -120,7 +123,7 @@ async fn state_folder(cx: &Cx<LocalProviderState>) -> Option<PathBuf> {
     match cx.cache_folder().await {
         Ok(path) => Some(PathBuf::from(path).join(STATE_FOLDER)),
         Err(error) => {
-            cx.log(Level::Warn, format!("cannot save states without a cache folder: {error}"));
+            cx.log(LogLevel::Warn, format!("cannot save states without a cache folder: {error}"));
             None
         }
     }
@@ -168,7 +171,7 @@ impl CompletionSink for CompletionEmitter {
     fn first_token(&mut self) {
         // If the answer is a call, no event marks the first token. `cargo xtask bench first-answer`
         // looks for this line.
-        self.0.log(Level::Debug, "first token");
+        self.0.log(LogLevel::Debug, "first token");
     }
 
     fn notice(&mut self, text: String) {
@@ -180,7 +183,7 @@ impl CompletionSink for CompletionEmitter {
     }
 
     fn log(&mut self, text: String) {
-        self.0.log(Level::Warn, text);
+        self.0.log(LogLevel::Warn, text);
     }
 }
 

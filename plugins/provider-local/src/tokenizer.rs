@@ -110,7 +110,9 @@ fn token_names(gguf: &GgufFile) -> Result<Vec<&String>> {
     let names = gguf.value(key)?.to_vec().and_then(|names| {
         names.iter().map(Value::to_string).collect::<candle_core::Result<Vec<_>>>()
     });
-    names.map_err(|error| broken_file_error(gguf.path(), &format!("`{key}`: {}", first_line(&error))))
+    names.map_err(|error| {
+        broken_file_error(gguf.path(), &format!("`{key}`: {}", first_line(&error)))
+    })
 }
 
 fn token_kinds(gguf: &GgufFile) -> Result<Vec<u32>> {
@@ -124,7 +126,9 @@ fn token_kinds(gguf: &GgufFile) -> Result<Vec<u32>> {
             })
             .collect::<candle_core::Result<Vec<_>>>()
     });
-    kinds.map_err(|error| broken_file_error(gguf.path(), &format!("`{key}`: {}", first_line(&error))))
+    kinds.map_err(|error| {
+        broken_file_error(gguf.path(), &format!("`{key}`: {}", first_line(&error)))
+    })
 }
 
 /// Returns the inverse of GPT-2's mapping of bytes to printable characters, indexed by code point.

@@ -11,11 +11,11 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 
 use futures_channel::oneshot;
-use jaato_plugin_sdk::types::{Completion, Error, ErrorKind, Request, Result};
+use jaato_plugin_sdk::types::{Completion, CompletionRequest, Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
 use crate::cancel::CancelFlag;
-use crate::local::{LocalModel, CompletionSink, TokenCounter};
+use crate::local::{CompletionSink, LocalModel, TokenCounter};
 use crate::memory::{self, WeightCopies};
 use crate::state::{BYTES_MAX, ModelDigest, ModelStateStore};
 
@@ -54,7 +54,7 @@ type SharedCounter = Arc<Mutex<Option<(String, TokenCounter)>>>;
 
 struct ModelJob {
     weights: WeightFiles,
-    request: Request,
+    request: CompletionRequest,
     cancel: CancelFlag,
     sink: Box<dyn CompletionSink + Send>,
     answer: oneshot::Sender<Result<Completion>>,
@@ -108,7 +108,7 @@ impl ModelWorker {
     pub fn complete(
         &self,
         weights: WeightFiles,
-        request: Request,
+        request: CompletionRequest,
         cancel: CancelFlag,
         mut sink: Box<dyn CompletionSink + Send>,
     ) -> Result<oneshot::Receiver<Result<Completion>>> {
@@ -190,7 +190,7 @@ fn run(
     load: LoadModel,
     loaded: &mut Option<LoadedModel>,
     weights: &WeightFiles,
-    request: &Request,
+    request: &CompletionRequest,
     cancel: &CancelFlag,
     sink: &mut dyn CompletionSink,
 ) -> Result<Completion> {
@@ -202,7 +202,9 @@ fn run(
     }
     let loaded = match loaded {
         Some(loaded) => loaded,
-        None => loaded.insert(LoadedModel { weights: weights.clone(), model: load(weights, sink)? }),
+        None => {
+            loaded.insert(LoadedModel { weights: weights.clone(), model: load(weights, sink)? })
+        }
     };
     cancel.check()?;
     loaded.model.complete(request, cancel, sink)
@@ -231,7 +233,8 @@ pub fn load(weights: &WeightFiles, sink: &mut dyn CompletionSink) -> Result<Loca
             format!("cannot open the weights `{}`: {error}", weights.path.display()),
         )
     })?;
-    if let Some(warning) = memory::check(WeightCopies::detect(), bytes, memory::available_bytes())? {
+    if let Some(warning) = memory::check(WeightCopies::detect(), bytes, memory::available_bytes())?
+    {
         sink.notice(warning);
     }
     sink.notice(format!("loading the local model `{}`", weights.model));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::support::{Quirks, Random, tool, write_model};
 use jaato_plugin_sdk::types::{Error, FinishReason, Result, ToolSpec};
 use provider_local::cancel::CancelFlag;
-use provider_local::decode::{LocalModelAnswer, ToolCallPermission, DecodingInputs, decode};
+use provider_local::decode::{DecodingInputs, LocalModelAnswer, ToolCallPermission, decode};
 use provider_local::engine::InferenceEngine;
 use provider_local::grammar::{CallFormat, CallGrammar, call_text};
 use provider_local::sampler::TokenSampler;

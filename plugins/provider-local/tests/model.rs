@@ -6,20 +6,20 @@ use std::path::Path;
 
 use crate::support::{CONTEXT, Kept, Quirks, load, request, tool, write_model};
 use candle_core::quantized::GgmlDType;
-use jaato_plugin_sdk::types::{Completion, ErrorKind, FinishReason, Message, Request};
+use jaato_plugin_sdk::types::{Completion, CompletionRequest, ErrorKind, FinishReason, Message};
 use provider_local::cancel::CancelFlag;
-use provider_local::local::{LocalModel, CompletionSink};
+use provider_local::local::{CompletionSink, LocalModel};
 use provider_local::state::{BYTES_MAX, ModelStateStore};
 
 use serde_json::json;
 
-fn complete(model: &mut LocalModel, request: &Request) -> (Completion, Kept) {
+fn complete(model: &mut LocalModel, request: &CompletionRequest) -> (Completion, Kept) {
     let mut kept = Kept::default();
     let completion = model.complete(request, &CancelFlag::default(), &mut kept).unwrap();
     (completion, kept)
 }
 
-fn question(text: &str) -> Request {
+fn question(text: &str) -> CompletionRequest {
     request(text, &[tool("shell", json!({"type": "object", "properties": {}}))], 24)
 }
 

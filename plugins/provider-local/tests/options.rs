@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::support::{Kept, Quirks, Random, request, tool, write_model};
 use jaato_plugin_sdk::types::{
-    Completion, Error, ErrorKind, FinishReason, Message, Request, Result,
+    Completion, CompletionRequest, Error, ErrorKind, FinishReason, Message, Result,
 };
 use provider_local::cancel::CancelFlag;
 use provider_local::engine::InferenceEngine;
@@ -58,7 +58,7 @@ impl InferenceEngine for Speaker {
 }
 
 /// Answers a request with an engine that prefers to say `script` and then end.
-fn answer(script: &str, seed: u64, request: &Request) -> (Result<Completion>, Kept) {
+fn answer(script: &str, seed: u64, request: &CompletionRequest) -> (Result<Completion>, Kept) {
     let folder = tempfile::tempdir().unwrap();
     let tokenizer = crate::support::tokenizer(&write_model(folder.path(), Quirks::default()));
     let mut tokens: Vec<u32> = Vec::new();
@@ -82,7 +82,7 @@ fn answer(script: &str, seed: u64, request: &Request) -> (Result<Completion>, Ke
     (completion, kept)
 }
 
-fn question() -> Request {
+fn question() -> CompletionRequest {
     request("go", &[], 400)
 }
 

@@ -5,7 +5,9 @@
 use std::path::PathBuf;
 
 use crate::support::Kept;
-use jaato_plugin_sdk::types::{CallId, FinishReason, Message, Request, ToolResult, ToolSpec};
+use jaato_plugin_sdk::types::{
+    CallId, CompletionRequest, FinishReason, Message, ToolResult, ToolSpec,
+};
 use jaato_plugin_testkit::skip;
 use provider_local::cancel::CancelFlag;
 use provider_local::catalog;
@@ -36,8 +38,10 @@ fn the_real_model_asks_for_the_system_and_tells_it() {
         return skip("no weights are in this user's cache; `jaato model pull` fetches them");
     };
     let mut model = LocalModel::load(&path, 4096).unwrap();
-    let mut request =
-        Request::new(String::new(), vec![Message::user("What operating system am I running on?")]);
+    let mut request = CompletionRequest::new(
+        String::new(),
+        vec![Message::user("What operating system am I running on?")],
+    );
     request.tools = vec![get_environment()];
     request.options.max_output_tokens = Some(96);
     let asked = model.complete(&request, &CancelFlag::default(), &mut Kept::default()).unwrap();

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::support::{Kept, Quirks, request, tool, write_model};
 use jaato_plugin_sdk::types::{
-    Completion, Error, FinishReason, Message, Part, Request, Result, ToolCall, ToolResult, ToolSpec,
+    Completion, CompletionRequest, Error, FinishReason, Message, Part, Result, ToolCall,
+    ToolResult, ToolSpec,
 };
 use provider_local::cancel::CancelFlag;
 use provider_local::engine::InferenceEngine;
@@ -72,7 +73,7 @@ fn tools(names: &[&str]) -> Vec<ToolSpec> {
 }
 
 /// Adds a call of each tool and its result to a request.
-fn add_calls(request: &mut Request, names: &[&str], is_error: bool, text: &str) {
+fn add_calls(request: &mut CompletionRequest, names: &[&str], is_error: bool, text: &str) {
     for name in names {
         let id = format!("c{}", request.messages.len());
         let call = ToolCall::new(id.as_str(), *name, json!({}));
@@ -85,7 +86,7 @@ fn add_calls(request: &mut Request, names: &[&str], is_error: bool, text: &str) 
 }
 
 #[track_caller]
-fn complete(model: &mut LocalModel, request: &Request) -> (Completion, Kept) {
+fn complete(model: &mut LocalModel, request: &CompletionRequest) -> (Completion, Kept) {
     let mut kept = Kept::default();
     (model.complete(request, &CancelFlag::default(), &mut kept).unwrap(), kept)
 }

@@ -10,8 +10,8 @@ use crate::support::{CONTEXT, Quirks, request, write_model};
 use jaato_plugin_sdk::types::{ErrorKind, Result};
 use parking_lot::Mutex;
 use provider_local::cancel::CancelFlag;
-use provider_local::local::{LocalModel, CompletionSink};
-use provider_local::worker::{self, WeightFiles, ModelWorker};
+use provider_local::local::{CompletionSink, LocalModel};
+use provider_local::worker::{self, ModelWorker, WeightFiles};
 
 struct Unpark(Thread);
 

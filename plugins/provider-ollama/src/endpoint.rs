@@ -154,7 +154,10 @@ mod tests {
     fn a_base_url_counts_first_and_forgives_what_people_write_behind_it() {
         for end in ["", "/", "/v1", "/v1/", "/api", "/api/chat", "/v1/chat/completions"] {
             let server = of(&format!(" http://h:1/x{end} "), "other").unwrap();
-            assert_eq!((server.root.as_str(), server.named_by), ("http://h:1/x", ServerNameSource::BaseUrl));
+            assert_eq!(
+                (server.root.as_str(), server.named_by),
+                ("http://h:1/x", ServerNameSource::BaseUrl)
+            );
             assert_eq!(server.url("chat"), "http://h:1/x/api/chat");
         }
     }

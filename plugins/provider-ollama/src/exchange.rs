@@ -10,7 +10,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk_provider::exchange::{WHOLE_BYTES_MAX, is_success, refusal};
 use jaato_plugin_sdk_provider::{StreamLineSplitter, failure, yield_now};
 
-use crate::endpoint::{ServerNameSource, OllamaServer};
+use crate::endpoint::{OllamaServer, ServerNameSource};
 use crate::pull::{AGAIN, ModelPull, not_pulled};
 use crate::refusal::{refusal_error, unreachable_error};
 use crate::reply::OllamaReply;
@@ -158,7 +158,8 @@ pub(crate) async fn pull(
         let refusal = refusal(cx, &url, response).await;
         return Err(not_pulled(refusal_error(refusal, model)));
     }
-    let (mut lines, mut pull) = (StreamLineSplitter::new(LINE_BYTES_MAX), ModelPull::new(&url, model));
+    let (mut lines, mut pull) =
+        (StreamLineSplitter::new(LINE_BYTES_MAX), ModelPull::new(&url, model));
     let stopped = |error| failure::of_exchange(error).with_hint(AGAIN);
     while let Some(piece) = response.next().await.map_err(stopped)? {
         for line in lines.push(&piece)? {

@@ -7,7 +7,9 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Data, Message, Part, Request, Role, ToolCall, ToolResult};
+use jaato_plugin_sdk::types::{
+    CompletionRequest, DataPart, Message, Part, Role, ToolCall, ToolResult,
+};
 use jaato_plugin_sdk_provider::shown::{BlobContents, in_words};
 
 use crate::facts::IMAGES;
@@ -23,7 +25,11 @@ const INVALID_ARGUMENTS: &str = "invalid_arguments";
 ///
 /// # Errors
 /// `unknown_operation` if a message has an unknown role.
-pub(crate) fn messages(request: &Request, system: &str, blobs: &BlobContents) -> Result<Vec<Value>> {
+pub(crate) fn messages(
+    request: &CompletionRequest,
+    system: &str,
+    blobs: &BlobContents,
+) -> Result<Vec<Value>> {
     let mut written = Vec::new();
     if !system.is_empty() {
         written.push(json!({ "role": "system", "content": system }));
@@ -37,7 +43,7 @@ pub(crate) fn messages(request: &Request, system: &str, blobs: &BlobContents) ->
                 // The tools' attachments, and text that follows the results.
                 written.extend(said(message, blobs));
             }
-            Role::Unknown => return Err(Role::unknown_to_provider()),
+            Role::Unknown => return Err(Role::unknown_role_error()),
         }
     }
     Ok(written)
@@ -47,7 +53,7 @@ pub(crate) fn messages(request: &Request, system: &str, blobs: &BlobContents) ->
 /// both are empty.
 fn said(message: &Message, blobs: &BlobContents) -> Option<Value> {
     let (mut words, mut images) = (Vec::new(), Vec::new());
-    let mut show = |data: &Data| match image(data, blobs) {
+    let mut show = |data: &DataPart| match image(data, blobs) {
         Some(image) => images.push(image),
         None => words.push(in_words(data)),
     };
@@ -71,7 +77,7 @@ fn said(message: &Message, blobs: &BlobContents) -> Option<Value> {
     Some(said)
 }
 
-fn image(data: &Data, blobs: &BlobContents) -> Option<String> {
+fn image(data: &DataPart, blobs: &BlobContents) -> Option<String> {
     let is_image = IMAGES.contains(&data.mime_type.as_str());
     let bytes = blobs.get(data.blob_id().filter(|_| is_image)?)?;
     Some(BASE64_STANDARD.encode(bytes))

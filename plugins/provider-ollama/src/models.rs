@@ -43,9 +43,15 @@ pub fn loaded(url: &str, body: &[u8]) -> Result<Vec<(String, u64)>> {
 }
 
 /// Describes a model. Returns `None` for a model that cannot answer, such as an embedding model.
-pub fn info(installed: &InstalledModel, facts: &OllamaModelFacts, context_tokens: u64) -> Option<ModelInfo> {
+pub fn info(
+    installed: &InstalledModel,
+    facts: &OllamaModelFacts,
+    context_tokens: u64,
+) -> Option<ModelInfo> {
     let facts = match (&facts.capabilities, &installed.capabilities) {
-        (None, Some(listed)) => &OllamaModelFacts { capabilities: Some(listed.clone()), ..facts.clone() },
+        (None, Some(listed)) => {
+            &OllamaModelFacts { capabilities: Some(listed.clone()), ..facts.clone() }
+        }
         _ => facts,
     };
     if facts.can("completion") == Some(false) {

@@ -10,9 +10,11 @@ use jaato_plugin_sdk_provider::failure;
 use jaato_plugin_sdk_provider::shown::{fetch_blobs, limits};
 
 use crate::config::Config;
-use crate::endpoint::{ServerNameSource, OllamaServer};
-use crate::exchange::{OllamaQueryResult, RequestPurpose, query_server, not_sent, pull, receive, send};
-use crate::facts::{OllamaModelFacts, IMAGES};
+use crate::endpoint::{OllamaServer, ServerNameSource};
+use crate::exchange::{
+    OllamaQueryResult, RequestPurpose, not_sent, pull, query_server, receive, send,
+};
+use crate::facts::{IMAGES, OllamaModelFacts};
 use crate::refusal::{is_foreign, refusal_error};
 use crate::reply::OllamaReply;
 use crate::request::RequestBodyInputs;
@@ -50,7 +52,7 @@ impl Provider for OllamaProvider {
         }
     }
 
-    async fn complete(cx: &Cx<OllamaState>, request: Request) -> Result<Completion> {
+    async fn complete(cx: &Cx<OllamaState>, request: CompletionRequest) -> Result<Completion> {
         let config = cx.config::<Config>().await?;
         let server = OllamaServer::of(&config)?;
         let known = known(cx, &server, &config, &request.model).await?;
@@ -131,7 +133,12 @@ impl Provider for OllamaProvider {
 }
 
 /// Returns the facts about a model. Queries the server the first time.
-async fn known(cx: &Cx<OllamaState>, server: &OllamaServer, config: &Config, model: &str) -> Result<KnownOllamaModel> {
+async fn known(
+    cx: &Cx<OllamaState>,
+    server: &OllamaServer,
+    config: &Config,
+    model: &str,
+) -> Result<KnownOllamaModel> {
     if let Some(known) = cx.state().known(server, model) {
         return Ok(known);
     }
@@ -148,7 +155,11 @@ async fn known(cx: &Cx<OllamaState>, server: &OllamaServer, config: &Config, mod
 /// # Errors
 /// An error if no answer arrives or the model does not exist. Other refusals are not errors,
 /// because the real request will report them.
-async fn facts(cx: &Cx<OllamaState>, server: &OllamaServer, model: &str) -> Result<OllamaModelFacts> {
+async fn facts(
+    cx: &Cx<OllamaState>,
+    server: &OllamaServer,
+    model: &str,
+) -> Result<OllamaModelFacts> {
     if let Some(known) = cx.state().known(server, model) {
         return Ok(known.facts);
     }
@@ -169,7 +180,9 @@ async fn facts(cx: &Cx<OllamaState>, server: &OllamaServer, model: &str) -> Resu
 /// Queries the server for the loaded models. Returns an empty list if it does not report them.
 async fn loaded(cx: &Cx<OllamaState>, server: &OllamaServer) -> Vec<(String, u64)> {
     match query_server(cx, server, "ps", None).await {
-        Ok(OllamaQueryResult::Body(body)) => models::loaded(&server.url("ps"), &body).unwrap_or_default(),
+        Ok(OllamaQueryResult::Body(body)) => {
+            models::loaded(&server.url("ps"), &body).unwrap_or_default()
+        }
         Ok(OllamaQueryResult::Refused(_)) | Err(_) => Vec::new(),
     }
 }
@@ -207,7 +220,13 @@ fn is_too_little(tokens: u64, bytes: usize) -> bool {
 /// Notifies the user, once per model, that the server may not have read the whole conversation.
 /// Some servers count only the part of the prompt that was not cached. The actual context size
 /// distinguishes the two cases.
-async fn tell_of_cut(cx: &Cx<OllamaState>, server: &OllamaServer, model: &str, asked: u64, read: u64) {
+async fn tell_of_cut(
+    cx: &Cx<OllamaState>,
+    server: &OllamaServer,
+    model: &str,
+    asked: u64,
+    read: u64,
+) {
     let given = size_of(&loaded(cx, server).await, model);
     if given.is_some_and(|given| given >= asked) || !cx.state().is_first_notice(server, model) {
         return;

@@ -6,7 +6,7 @@ use jaato_plugin_sdk::types::Retry;
 use jaato_plugin_sdk_provider::exchange::ErrorResponse;
 use jaato_plugin_sdk_provider::failure;
 
-use crate::endpoint::{ServerNameSource, OllamaServer};
+use crate::endpoint::{OllamaServer, ServerNameSource};
 
 /// Phrases of the vendor's machines for a conversation that is too long.
 const OVERFLOW: [&str; 2] = ["exceeded max context length", "exceeded context length"];

@@ -9,7 +9,7 @@ use jaato_plugin_sdk_provider::chat::{ThinkPiece, ThinkTags};
 use jaato_plugin_sdk_provider::exchange::compressed_answer_error;
 use jaato_plugin_sdk_provider::failure::{self, of_too_much};
 use jaato_plugin_sdk_provider::{
-    StreamingAnswer, CALLS_MAX, EVENTS_MAX, PARTS_MAX, SurrogateRepair, strip_byte_order_mark,
+    CALLS_MAX, EVENTS_MAX, PARTS_MAX, StreamingAnswer, SurrogateRepair, strip_byte_order_mark,
 };
 
 use crate::history::THOUGHT_MARK;
@@ -44,7 +44,12 @@ enum OllamaEndReason {
 impl OllamaReply {
     /// Creates the reply for a request. `own_output` is the model's own output limit. If
     /// `is_remote` is set, the vendor's machines may have another limit.
-    pub fn new(url: &str, request: &Request, own_output: Option<u64>, is_remote: bool) -> Self {
+    pub fn new(
+        url: &str,
+        request: &CompletionRequest,
+        own_output: Option<u64>,
+        is_remote: bool,
+    ) -> Self {
         let calls = request.messages.iter().flat_map(Message::tool_calls);
         Self {
             url: url.to_owned(),

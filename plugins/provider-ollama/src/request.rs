@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde::Serialize;
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Data, Request};
+use jaato_plugin_sdk::types::{CompletionRequest, DataPart};
 use jaato_plugin_sdk_provider::exchange;
 use jaato_plugin_sdk_provider::shown::{BlobContents, data_of};
 
-use crate::facts::{OllamaModelFacts, IMAGES};
+use crate::facts::{IMAGES, OllamaModelFacts};
 use crate::{history, thinking, tools};
 
 /// The request options that this provider supports. The server has no option for a tool choice.
@@ -84,12 +84,15 @@ struct OllamaRequestBody<'a> {
 
 /// Returns the blobs whose bytes a request contains, with the size limit of each. Empty for a model
 /// that is known to have no vision.
-pub fn wanted_blobs<'a>(request: &'a Request, facts: &OllamaModelFacts) -> BTreeMap<&'a str, usize> {
+pub fn wanted_blobs<'a>(
+    request: &'a CompletionRequest,
+    facts: &OllamaModelFacts,
+) -> BTreeMap<&'a str, usize> {
     if facts.can("vision") == Some(false) {
         return BTreeMap::new();
     }
-    let is_image = |data: &&Data| IMAGES.contains(&data.mime_type.as_str());
-    let images = data_of(request).filter(is_image).filter_map(Data::blob_id);
+    let is_image = |data: &&DataPart| IMAGES.contains(&data.mime_type.as_str());
+    let images = data_of(request).filter(is_image).filter_map(DataPart::blob_id);
     images.map(|id| (id, IMAGE_BYTES_MAX)).collect()
 }
 
@@ -98,7 +101,7 @@ pub fn wanted_blobs<'a>(request: &'a Request, facts: &OllamaModelFacts) -> BTree
 /// # Errors
 /// `configuration` for an option that the model does not support, `context_overflow` if the body is
 /// too large to send, `unknown_operation` if a message has an unknown role.
-pub fn write(request: &Request, with: &RequestBodyInputs<'_>) -> Result<OllamaRequest> {
+pub fn write(request: &CompletionRequest, with: &RequestBodyInputs<'_>) -> Result<OllamaRequest> {
     let asked = &request.options;
     let (system, format) = form(request);
     let messages = history::messages(request, &system, with.blobs)?;
@@ -123,7 +126,7 @@ pub fn write(request: &Request, with: &RequestBodyInputs<'_>) -> Result<OllamaRe
 
 /// Returns the system text, and the schema that the server enforces. If there are tools, the system
 /// text contains the schema, because a model with an enforced schema cannot call tools.
-fn form(request: &Request) -> (Cow<'_, str>, Option<&Value>) {
+fn form(request: &CompletionRequest) -> (Cow<'_, str>, Option<&Value>) {
     let system = request.system.as_str();
     match &request.options.output_schema {
         Some(schema) if !request.tools.is_empty() => {
@@ -134,7 +137,7 @@ fn form(request: &Request) -> (Cow<'_, str>, Option<&Value>) {
     }
 }
 
-fn options(request: &Request, context_tokens: u64) -> Value {
+fn options(request: &CompletionRequest, context_tokens: u64) -> Value {
     let asked = &request.options;
     let mut options = json!({ "num_ctx": context_tokens });
     if let Some(most) = asked.max_output_tokens {

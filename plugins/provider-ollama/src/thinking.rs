@@ -1,7 +1,7 @@
 //! Configures how much a model thinks, with the server's names. Pure.
 
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Effort, Request};
+use jaato_plugin_sdk::types::{CompletionRequest, Effort};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 
 use crate::facts::OllamaModelFacts;
@@ -13,7 +13,10 @@ use crate::facts::OllamaModelFacts;
 ///
 /// # Errors
 /// `configuration` if thinking is requested from a model that cannot think.
-pub(crate) fn think(request: &Request, facts: &OllamaModelFacts) -> Result<Option<Value>> {
+pub(crate) fn think(
+    request: &CompletionRequest,
+    facts: &OllamaModelFacts,
+) -> Result<Option<Value>> {
     let Some(effort) = request.options.effort.filter(|effort| *effort != Effort::Unknown) else {
         return Ok(None);
     };
@@ -40,14 +43,18 @@ mod tests {
     use super::*;
 
     fn of(effort: &str, facts: &OllamaModelFacts) -> Result<Option<Value>> {
-        let mut request = Request::new("m", Vec::new());
+        let mut request = CompletionRequest::new("m", Vec::new());
         request.options.effort = jaato_plugin_sdk::serde_json::from_value(json!(effort)).ok();
         think(&request, facts)
     }
 
     fn facts(capabilities: &[&str], thinks_by_levels: bool) -> OllamaModelFacts {
         let capabilities = capabilities.iter().map(|name| (*name).to_owned()).collect();
-        OllamaModelFacts { capabilities: Some(capabilities), thinks_by_levels, ..OllamaModelFacts::default() }
+        OllamaModelFacts {
+            capabilities: Some(capabilities),
+            thinks_by_levels,
+            ..OllamaModelFacts::default()
+        }
     }
 
     #[test]

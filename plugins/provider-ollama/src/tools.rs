@@ -42,7 +42,9 @@ fn fit_schema(schema: &Value) -> Value {
             ("properties", Value::Object(all)) => {
                 all.iter().map(|(name, one)| (name.clone(), fit_schema(one))).collect()
             }
-            (list, Value::Array(all)) if LISTS.contains(&list) => all.iter().map(fit_schema).collect(),
+            (list, Value::Array(all)) if LISTS.contains(&list) => {
+                all.iter().map(fit_schema).collect()
+            }
             _ => value.clone(),
         };
         written.insert(key.clone(), value);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use jaato_plugin_sdk::types::{Completion, Message, Part, Request, Retry};
+use jaato_plugin_sdk::types::{Completion, CompletionRequest, Message, Part, Retry};
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream};
 use jaato_vendors::ollama::{FakeOllama, OllamaTurn};
@@ -23,8 +23,8 @@ fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost
     })
 }
 
-fn request() -> Request {
-    Request::new("qwen3:8b", vec![Message::user("hi")])
+fn request() -> CompletionRequest {
+    CompletionRequest::new("qwen3:8b", vec![Message::user("hi")])
 }
 
 /// Streams these pieces, then ends the connection or leaves it open.

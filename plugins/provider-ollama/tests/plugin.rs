@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Delta, Message, Part, Request, Retry};
+use jaato_plugin_sdk::types::{CompletionRequest, Delta, Message, Part, Retry};
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream};
 use jaato_vendors::ollama::{FakeOllama, OllamaTurn};
@@ -21,8 +21,8 @@ fn with_server(host: FakeHost) -> FakeHost {
     })
 }
 
-fn request() -> Request {
-    Request::new("qwen3:8b", vec![Message::user("hi")])
+fn request() -> CompletionRequest {
+    CompletionRequest::new("qwen3:8b", vec![Message::user("hi")])
 }
 
 /// Returns a host whose server answers chats with `answer`, and other requests as a real server

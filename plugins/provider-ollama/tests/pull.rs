@@ -2,22 +2,22 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
-use jaato_plugin_sdk::types::{Delta, Pulled, Retry};
+use jaato_plugin_sdk::types::{Delta, PullModelAnswer, Retry};
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream, FinishedCall};
-use jaato_vendors::ollama::{IN_LIBRARY, FakeOllama};
+use jaato_vendors::ollama::{FakeOllama, IN_LIBRARY};
 use provider_ollama::pull::{ModelPull, check_name};
 
 use crate::vendor::{talk_to, talk_with};
 
-fn pulled(model: &str) -> FinishedCall<Pulled> {
+fn pulled(model: &str) -> FinishedCall<PullModelAnswer> {
     talk_to("m", []).host.instance().unwrap().pull_model(model)
 }
 
 #[test]
 fn progress_is_the_sum_of_all_files_and_what_else_happens_is_told_once() {
     let finished = pulled(IN_LIBRARY);
-    assert_eq!(finished.result, Ok(Pulled::default()));
+    assert_eq!(finished.result, Ok(PullModelAnswer::default()));
     let progress = |done, total| Delta::progress("fetching moon:1b", done, total);
     assert_eq!(
         finished.deltas,

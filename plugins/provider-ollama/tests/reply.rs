@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::json;
-use jaato_plugin_sdk::types::{Completion, Delta, Message, Part, Request};
+use jaato_plugin_sdk::types::{Completion, CompletionRequest, Delta, Message, Part};
 use jaato_plugin_sdk::{ErrorKind, Result};
 use jaato_plugin_sdk_provider::{CALLS_MAX, EVENTS_MAX, StreamLineSplitter};
 use jaato_vendors::VendorRequest;
@@ -11,8 +11,8 @@ use provider_ollama::reply::OllamaReply;
 
 const URL: &str = "http://h:1/api/chat";
 
-fn request() -> Request {
-    Request::new("qwen3:8b", vec![Message::user("hi")])
+fn request() -> CompletionRequest {
+    CompletionRequest::new("qwen3:8b", vec![Message::user("hi")])
 }
 
 fn reply() -> OllamaReply {
@@ -34,12 +34,15 @@ fn body() -> Vec<u8> {
         "tools": [tool] });
     let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
     let (method, path) = ("POST".to_owned(), "/api/chat".to_owned());
-    server.answer(&VendorRequest { method, path, headers, body: body.to_string().into_bytes() }).body
+    server
+        .answer(&VendorRequest { method, path, headers, body: body.to_string().into_bytes() })
+        .body
 }
 
 /// Reads pieces as the plugin does.
 fn read(pieces: &[&[u8]]) -> Result<(Vec<Delta>, Completion)> {
-    let (mut lines, mut reply, mut deltas) = (StreamLineSplitter::new(8 * 1024 * 1024), reply(), Vec::new());
+    let (mut lines, mut reply, mut deltas) =
+        (StreamLineSplitter::new(8 * 1024 * 1024), reply(), Vec::new());
     for piece in pieces {
         for line in lines.push(piece)? {
             deltas.extend(reply.line(&line)?);

@@ -4,11 +4,13 @@
 use expect_test::expect;
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
-use jaato_plugin_sdk::types::{Message, Part, Request, Role, ToolCall, ToolResult, ToolSpec};
+use jaato_plugin_sdk::types::{
+    CompletionRequest, Message, Part, Role, ToolCall, ToolResult, ToolSpec,
+};
 use provider_ollama::facts::OllamaModelFacts;
 use provider_ollama::request::{RequestBodyInputs, write};
 
-fn written(request: &Request) -> Value {
+fn written(request: &CompletionRequest) -> Value {
     let with = RequestBodyInputs {
         facts: &OllamaModelFacts::default(),
         context_tokens: 4_096,
@@ -24,7 +26,7 @@ fn tool() -> ToolSpec {
 
 #[test]
 fn an_answer_is_held_to_its_schema_where_nothing_can_be_called_and_else_asked_for_in_words() {
-    let mut request = Request::new("m", vec![Message::user("hi")]);
+    let mut request = CompletionRequest::new("m", vec![Message::user("hi")]);
     request.options.output_schema = Some(json!({ "type": "integer" }));
     assert_eq!(written(&request)["format"], json!({ "type": "integer" }));
     request.tools = vec![tool()];
@@ -46,12 +48,12 @@ fn the_whole_conversation_is_written_with_its_size() {
     let content = serde_json::Map::from_iter([("seen".to_owned(), json!(true))]);
     let mut results = Message::tool([ToolResult::new("call-1", "look", content)]);
     results.parts.push(Part::text("And?"));
-    let mut request = Request::new(
+    let mut request = CompletionRequest::new(
         "m",
         vec![
             Message::user("look"),
             Message::model(vec![
-                Part::thought("hm").signed("ollama"),
+                Part::thought("hm").with_signature("ollama"),
                 Part::text("I look."),
                 Part::ToolCall(call),
             ]),
@@ -137,7 +139,7 @@ fn the_whole_conversation_is_written_with_its_size() {
 
 #[test]
 fn what_nobody_sets_is_not_sent() {
-    let body = written(&Request::new("m", vec![Message::user("hi")]));
+    let body = written(&CompletionRequest::new("m", vec![Message::user("hi")]));
     for key in ["think", "format", "tools"] {
         assert_eq!(body.get(key), None, "{key}");
     }
@@ -147,7 +149,7 @@ fn what_nobody_sets_is_not_sent() {
 #[test]
 fn a_role_of_the_future_is_refused() {
     let message = Message { role: Role::Unknown, ..Message::user("hi") };
-    let request = Request::new("m", vec![message]);
+    let request = CompletionRequest::new("m", vec![message]);
     let with = RequestBodyInputs {
         facts: &OllamaModelFacts::default(),
         context_tokens: 1,

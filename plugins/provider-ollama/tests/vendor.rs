@@ -4,7 +4,7 @@
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{
-    Completion, Data, Delta, Effort, FinishReason, Message, Part, Role, ToolResult,
+    Completion, DataPart, Delta, Effort, FinishReason, Message, Part, Role, ToolResult,
 };
 use jaato_plugin_testkit::FinishedCall;
 use jaato_vendors::ollama::{FakeOllama, OllamaAnswerPiece, OllamaTurn};
@@ -13,7 +13,10 @@ use jaato_vendors::{ModelConversation, strange_history};
 const MODELS: [&str; 3] = ["qwen3:8b", "gpt-oss:20b", "big:cloud"];
 
 /// Starts a conversation with a model that gives these answers.
-pub fn talk_to(model: &str, turns: impl IntoIterator<Item = OllamaTurn>) -> ModelConversation<FakeOllama> {
+pub fn talk_to(
+    model: &str,
+    turns: impl IntoIterator<Item = OllamaTurn>,
+) -> ModelConversation<FakeOllama> {
     talk_with(model, FakeOllama::new(turns), json!({}))
 }
 
@@ -135,7 +138,9 @@ fn notices(finished: &FinishedCall<Completion>) -> Vec<String> {
 
 #[test]
 fn a_server_that_cuts_all_the_same_is_told_of_once() {
-    let server = FakeOllama::new(["a", "b"].map(OllamaTurn::text)).cutting_silently().with_context_max(4_096);
+    let server = FakeOllama::new(["a", "b"].map(OllamaTurn::text))
+        .cutting_silently()
+        .with_context_max(4_096);
     let mut talk = talk_with("qwen3:8b", server, json!({}));
     talk.request.messages = vec![Message::user("word ".repeat(20_000))];
     let finished = talk.host.complete(&talk.request);
@@ -161,14 +166,14 @@ fn a_server_that_read_all_is_not_suspected() {
 
 #[test]
 fn an_image_is_seen_where_the_model_sees_and_told_in_words_where_not() {
-    let image = || Data::blob("image/png", "b-1");
+    let image = || DataPart::blob("image/png", "b-1");
     for (model, sees) in [("qwen3-vl:8b", true), ("qwen3:8b", false)] {
         let turns = [OllamaTurn::says([call(json!({}))]), OllamaTurn::text("A cat.")];
         let mut talk = with_tool(talk_to(model, turns));
         let parts = vec![
             Part::text("What is it?"),
             Part::Data(image()),
-            Part::Data(Data::blob("application/pdf", "b-2")),
+            Part::Data(DataPart::blob("application/pdf", "b-2")),
         ];
         let first = talk.ask(Message { role: Role::User, parts, ..Message::default() });
         let id = first.parts[0].as_tool_call().unwrap().id.clone();
@@ -203,7 +208,8 @@ fn a_history_that_another_provider_made_is_taken() {
 
 #[test]
 fn calls_get_ids_that_no_earlier_call_has() {
-    let turns = [OllamaTurn::says([call(json!({})), call(json!({}))]), OllamaTurn::says([call(json!({}))])];
+    let turns =
+        [OllamaTurn::says([call(json!({})), call(json!({}))]), OllamaTurn::says([call(json!({}))])];
     let mut talk = with_tool(talk_to("qwen3:8b", turns));
     let first = talk.ask(Message::user("look"));
     let second = talk.answer(&first);

@@ -2,7 +2,9 @@
 
 use jaato_plugin_sdk::schemars::{self, JsonSchema};
 use jaato_plugin_sdk::serde::{self, Deserialize};
-use jaato_plugin_sdk_provider::chat::{CallIdFormat, ChatRequestStyle, ChatServerQuirks, ReasoningReplay};
+use jaato_plugin_sdk_provider::chat::{
+    CallIdFormat, ChatRequestStyle, ChatServerQuirks, ReasoningReplay,
+};
 
 /// The dialect of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -46,8 +48,12 @@ pub(crate) struct DialectServer {
     pub(crate) has_summaries: bool,
 }
 
-const COMMON: DialectServer =
-    DialectServer { dialect: OpenAiDialect::Common, hosts: &[], quirks: ChatServerQuirks::COMMON, has_summaries: false };
+const COMMON: DialectServer = DialectServer {
+    dialect: OpenAiDialect::Common,
+    hosts: &[],
+    quirks: ChatServerQuirks::COMMON,
+    has_summaries: false,
+};
 
 /// OpenAI's reasoning models refuse `max_tokens` and call the system role `developer`. OpenAI's
 /// call ids have at most 40 characters.
@@ -60,7 +66,8 @@ const VENDORS: ChatServerQuirks = ChatServerQuirks {
     ..ChatServerQuirks::COMMON
 };
 
-const NO_REASONING: ChatRequestStyle = ChatRequestStyle { reasoning: ReasoningReplay::Nowhere, ..ChatRequestStyle::COMMON };
+const NO_REASONING: ChatRequestStyle =
+    ChatRequestStyle { reasoning: ReasoningReplay::Nowhere, ..ChatRequestStyle::COMMON };
 
 /// The table. If a row is wrong, the server's refusal shows it, and `dialect = "common"` helps.
 const SERVERS: [DialectServer; 9] = [
@@ -114,7 +121,10 @@ const SERVERS: [DialectServer; 9] = [
         hosts: &["api.deepseek.com"],
         quirks: ChatServerQuirks {
             seed_field: None,
-            habits: ChatRequestStyle { reasoning: ReasoningReplay::EverywhereBesideTools, ..ChatRequestStyle::COMMON },
+            habits: ChatRequestStyle {
+                reasoning: ReasoningReplay::EverywhereBesideTools,
+                ..ChatRequestStyle::COMMON
+            },
             ..ChatServerQuirks::COMMON
         },
         ..COMMON
@@ -137,7 +147,10 @@ const SERVERS: [DialectServer; 9] = [
     DialectServer {
         dialect: OpenAiDialect::Cerebras,
         hosts: &["api.cerebras.ai"],
-        quirks: ChatServerQuirks { max_tokens_field: "max_completion_tokens", ..ChatServerQuirks::COMMON },
+        quirks: ChatServerQuirks {
+            max_tokens_field: "max_completion_tokens",
+            ..ChatServerQuirks::COMMON
+        },
         ..COMMON
     },
 ];

@@ -1,8 +1,8 @@
 //! Builds URLs from a base URL as users write it.
 
-use jaato_plugin_sdk::types::Request;
+use jaato_plugin_sdk::types::CompletionRequest;
 
-use crate::config::{OpenAiApi, Config};
+use crate::config::{Config, OpenAiApi};
 use crate::dialect::OpenAiDialect;
 use crate::responses;
 
@@ -47,7 +47,7 @@ pub fn dialect(base: &str, said: OpenAiDialect) -> OpenAiDialect {
 }
 
 /// Chooses the protocol for a request. Only the older protocol supports a few of the options.
-pub(crate) fn protocol(config: &Config, request: &Request) -> OpenAiProtocol {
+pub(crate) fn protocol(config: &Config, request: &CompletionRequest) -> OpenAiProtocol {
     match config.api {
         OpenAiApi::Responses => OpenAiProtocol::Responses,
         OpenAiApi::Chat => OpenAiProtocol::Chat,
@@ -60,7 +60,11 @@ pub(crate) fn protocol(config: &Config, request: &Request) -> OpenAiProtocol {
                 _ => false,
             };
             let is_chats = !responses::not_taken(request).is_empty();
-            if has_responses && !is_chats { OpenAiProtocol::Responses } else { OpenAiProtocol::Chat }
+            if has_responses && !is_chats {
+                OpenAiProtocol::Responses
+            } else {
+                OpenAiProtocol::Chat
+            }
         }
     }
 }
@@ -131,7 +135,7 @@ mod tests {
     #[test]
     fn responses_are_asked_of_those_who_have_them() {
         let request = |options: Value| {
-            let mut request = Request::new("m", Vec::new());
+            let mut request = CompletionRequest::new("m", Vec::new());
             request.options = serde_json::from_value(options).unwrap();
             request
         };
@@ -144,7 +148,11 @@ mod tests {
             (VENDOR, OpenAiApi::Auto, OpenAiProtocol::Responses),
             (VENDOR, OpenAiApi::Chat, OpenAiProtocol::Chat),
             (&format!("{azure}/v1"), OpenAiApi::Auto, OpenAiProtocol::Responses),
-            (&format!("{azure}/deployments/d?api-version=1"), OpenAiApi::Auto, OpenAiProtocol::Chat),
+            (
+                &format!("{azure}/deployments/d?api-version=1"),
+                OpenAiApi::Auto,
+                OpenAiProtocol::Chat,
+            ),
             ("http://localhost:1/v1", OpenAiApi::Auto, OpenAiProtocol::Chat),
             ("http://localhost:1/v1", OpenAiApi::Responses, OpenAiProtocol::Responses),
         ] {

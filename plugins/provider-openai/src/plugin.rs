@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
-use jaato_plugin_sdk_provider::exchange::{WHOLE_BYTES_MAX, ExpectedResponse, is_success, post, receive};
+use jaato_plugin_sdk_provider::exchange::{
+    ExpectedResponse, WHOLE_BYTES_MAX, is_success, post, receive,
+};
 use jaato_plugin_sdk_provider::shown::{BlobContents, IMAGES, fetch_blobs, limits};
 use jaato_plugin_sdk_provider::{chat, failure};
 
@@ -39,7 +41,7 @@ impl Provider for OpenAiProvider {
         }
     }
 
-    async fn complete(cx: &Cx<OpenAiState>, request: Request) -> Result<Completion> {
+    async fn complete(cx: &Cx<OpenAiState>, request: CompletionRequest) -> Result<Completion> {
         let config = cx.config::<Config>().await?;
         let blobs = fetch_blobs(cx, chat::wanted_blobs(&request)).await?;
         let asked = Arc::new((request, blobs));
@@ -73,9 +75,13 @@ impl Provider for OpenAiProvider {
 }
 
 /// A request and the bytes of its media.
-type PreparedRequest = Arc<(Request, BlobContents)>;
+type PreparedRequest = Arc<(CompletionRequest, BlobContents)>;
 
-async fn complete_chat(cx: &Cx<OpenAiState>, config: &Config, asked: PreparedRequest) -> Result<Completion> {
+async fn complete_chat(
+    cx: &Cx<OpenAiState>,
+    config: &Config,
+    asked: PreparedRequest,
+) -> Result<Completion> {
     let url = endpoint::below(&config.base_url, "chat/completions");
     let quirks = &endpoint::dialect(&config.base_url, config.dialect).server().quirks;
     let request = &asked.0;
@@ -99,7 +105,11 @@ async fn complete_chat(cx: &Cx<OpenAiState>, config: &Config, asked: PreparedReq
     }
 }
 
-async fn complete_responses(cx: &Cx<OpenAiState>, config: &Config, asked: PreparedRequest) -> Result<Completion> {
+async fn complete_responses(
+    cx: &Cx<OpenAiState>,
+    config: &Config,
+    asked: PreparedRequest,
+) -> Result<Completion> {
     let url = endpoint::below(&config.base_url, "responses");
     let server = endpoint::dialect(&config.base_url, config.dialect).server();
     let request = &asked.0;

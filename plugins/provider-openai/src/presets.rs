@@ -26,7 +26,7 @@ mod tests {
     use jaato_plugin_sdk::serde_json::Value;
 
     use super::*;
-    use crate::config::{OpenAiApi, Config};
+    use crate::config::{Config, OpenAiApi};
     use crate::dialect::OpenAiDialect;
     use crate::endpoint;
 

@@ -50,7 +50,8 @@ pub(crate) fn of_listed(model: &Value) -> Option<Vec<String>> {
     let sight = match model["architecture"]["input_modalities"].as_array() {
         Some(kinds) => {
             let has = |kind: &str| kinds.iter().any(|one| one == kind);
-            let images = if has("image") { OpenAiMediaSupport::Images } else { OpenAiMediaSupport::Nothing };
+            let images =
+                if has("image") { OpenAiMediaSupport::Images } else { OpenAiMediaSupport::Nothing };
             // Vision models read files themselves, and a separate service reads them for the
             // others.
             if has("file") && has("image") { OpenAiMediaSupport::Files } else { images }
@@ -78,7 +79,10 @@ pub(crate) fn of_show(answer: &Value, _model: &str) -> Option<Vec<String>> {
 pub(crate) fn of_lm_studio(answer: &Value, model: &str) -> Option<Vec<String>> {
     let is_it = |listed: &&Value| listed["id"].as_str() == Some(model);
     let kind = answer["data"].as_array()?.iter().find(is_it)?["type"].as_str()?;
-    Some(if kind == "vlm" { OpenAiMediaSupport::Images } else { OpenAiMediaSupport::Nothing }.media_types())
+    Some(
+        if kind == "vlm" { OpenAiMediaSupport::Images } else { OpenAiMediaSupport::Nothing }
+            .media_types(),
+    )
 }
 
 /// Adds what is known about the vendor's own models.

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::json;
-use jaato_plugin_sdk::types::{FinishReason, Message, Request, Retry};
+use jaato_plugin_sdk::types::{CompletionRequest, FinishReason, Message, Retry};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
 use jaato_vendors::openai::FakeOpenAi;
 
@@ -44,7 +44,7 @@ fn the_older_form_of_a_deployment_is_asked_by_chat_completions() {
     let host = FakeHost::new(provider_openai::__jaato::MODULE)
         .with_config(json!({ "base_url": base }))
         .with_http(move |_| Ok(FakeHttpAnswer::status(200).body(filtered)));
-    let request = Request::new("d", vec![Message::user("hi")]);
+    let request = CompletionRequest::new("d", vec![Message::user("hi")]);
     let completion = host.complete(&request).result.unwrap();
     assert_eq!(completion.finish_reason, FinishReason::Safety);
     let expected = "https://moon.openai.azure.com/openai/deployments/d/chat/completions\
@@ -58,7 +58,7 @@ fn a_key_that_is_refused_may_belong_into_a_header_of_its_own() {
     let host = FakeHost::new(provider_openai::__jaato::MODULE)
         .with_config(json!({ "base_url": base }))
         .with_http(|_| Ok(FakeHttpAnswer::status(401).with_credential()));
-    let request = Request::new("d", vec![Message::user("hi")]);
+    let request = CompletionRequest::new("d", vec![Message::user("hi")]);
     let hint = host.complete(&request).result.unwrap_err().hint.unwrap();
     assert!(hint.contains("`key_header = \"api-key\"`"), "{hint}");
 }
@@ -72,7 +72,8 @@ fn what_the_filter_stops_is_told() {
     let host = FakeHost::new(provider_openai::__jaato::MODULE)
         .with_config(json!({ "base_url": BASE }))
         .with_http(move |_| Ok(FakeHttpAnswer::status(400).body(body.clone())));
-    let error = host.complete(&Request::new("d", vec![Message::user("hi")])).result.unwrap_err();
+    let error =
+        host.complete(&CompletionRequest::new("d", vec![Message::user("hi")])).result.unwrap_err();
     assert_eq!(error.retry, Retry::Permanent);
     assert!(error.hint.unwrap().contains("content filter"));
 }
@@ -83,6 +84,7 @@ fn a_server_without_capacity_may_have_it_next_time() {
     let host = FakeHost::new(provider_openai::__jaato::MODULE)
         .with_config(json!({ "base_url": BASE }))
         .with_http(move |_| Ok(FakeHttpAnswer::status(429).header("retry-after", "2").body(body)));
-    let error = host.complete(&Request::new("d", vec![Message::user("hi")])).result.unwrap_err();
+    let error =
+        host.complete(&CompletionRequest::new("d", vec![Message::user("hi")])).result.unwrap_err();
     assert_eq!((error.retry, error.retry_after_ms), (Retry::Temporary, Some(2_000)));
 }

@@ -4,34 +4,39 @@
 use expect_test::{Expect, expect};
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::types::service::{BLOB_GET, BlobGet};
-use jaato_plugin_sdk::types::{Data, Message, Part, Request, Role, ToolCall, ToolResult};
+use jaato_plugin_sdk::types::{
+    CompletionRequest, DataPart, Message, Part, Role, ToolCall, ToolResult,
+};
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_sdk_provider::chat::{
-    ChatRequestStyle, OutcomePlacement, ChatServerQuirks, body, tells_outcomes, wanted_blobs as wanted,
+    ChatRequestStyle, ChatServerQuirks, OutcomePlacement, body, tells_outcomes,
+    wanted_blobs as wanted,
 };
 use jaato_plugin_sdk_provider::shown::BlobContents;
-use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream, FakeServiceReply};
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeServiceReply, FakeStream};
 
 fn blobs() -> BlobContents {
     ["b-1", "b-2"].map(|id| (id.to_owned(), id.as_bytes().to_vec())).into()
 }
 
 fn image(id: &str) -> Part {
-    Part::Data(Data::blob("image/png", id))
+    Part::Data(DataPart::blob("image/png", id))
 }
 
 fn user(parts: Vec<Part>) -> Message {
     Message { role: Role::User, parts, ..Message::default() }
 }
 
-fn result(id: &str, attachments: Vec<Data>) -> ToolResult {
+fn result(id: &str, attachments: Vec<DataPart>) -> ToolResult {
     ToolResult { attachments, ..ToolResult::new(id, "look", Map::new()) }
 }
 
 /// Checks the messages, one per line.
 #[track_caller]
 fn check(habits: ChatRequestStyle, messages: Vec<Message>, expected: Expect) {
-    let body = body(&Request::new("m", messages), &ChatServerQuirks::COMMON, habits, &blobs()).unwrap();
+    let body =
+        body(&CompletionRequest::new("m", messages), &ChatServerQuirks::COMMON, habits, &blobs())
+            .unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
     let lines: Vec<_> = body["messages"].as_array().unwrap().iter().map(Value::to_string).collect();
     expected.assert_eq(&lines.join("\n"));
@@ -61,7 +66,7 @@ fn an_image_needs_no_words_and_a_file_has_a_name() {
         ChatRequestStyle::default(),
         vec![
             user(vec![image("b-1")]),
-            user(vec![Part::Data(Data::blob("application/pdf", "b-2"))]),
+            user(vec![Part::Data(DataPart::blob("application/pdf", "b-2"))]),
         ],
         expect![[r#"
             {"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,Yi0x"}}]}
@@ -72,7 +77,7 @@ fn an_image_needs_no_words_and_a_file_has_a_name() {
 #[test]
 fn a_file_goes_by_its_name() {
     let name = Some("plan.pdf".to_owned());
-    let plan = Data { name, ..Data::blob("application/pdf", "b-1") };
+    let plan = DataPart { name, ..DataPart::blob("application/pdf", "b-1") };
     check(
         ChatRequestStyle::default(),
         vec![user(vec![Part::Data(plan)])],
@@ -88,7 +93,7 @@ fn what_is_not_there_or_of_another_kind_is_told_of() {
         ChatRequestStyle::default(),
         vec![user(vec![
             image("gone"),
-            Part::Data(Data::blob("audio/wav", "b-1")),
+            Part::Data(DataPart::blob("audio/wav", "b-1")),
             Part::json(json!({ "task": "t-1" })),
         ])],
         expect![[
@@ -107,9 +112,9 @@ fn what_is_not_there_or_of_another_kind_is_told_of() {
 
 fn looked() -> Vec<Message> {
     let calls = ["a", "b", "c"].map(|id| Part::ToolCall(ToolCall::new(id, "look", json!({}))));
-    let png = |id: &str| Data::blob("image/png", id);
+    let png = |id: &str| DataPart::blob("image/png", id);
     let mut results = Message::tool([
-        result("a", vec![png("b-1"), Data::json(json!({ "n": 1 }))]),
+        result("a", vec![png("b-1"), DataPart::json(json!({ "n": 1 }))]),
         result("b", vec![]),
         result("c", vec![png("b-2")]),
     ]);
@@ -129,15 +134,18 @@ fn what_tools_attach_stands_behind_all_results_with_whose_it_is() {
             {"role":"tool","tool_call_id":"c","content":"{}"}
             {"role":"user","content":[{"type":"text","text":"[attached to the result of look, a]"},{"type":"image_url","image_url":{"url":"data:image/png;base64,Yi0x"}},{"type":"text","text":"{\"n\":1}\n[attached to the result of look, c]"},{"type":"image_url","image_url":{"url":"data:image/png;base64,Yi0y"}},{"type":"text","text":"And?"}]}"#]],
     );
-    assert!(tells_outcomes(&Request::new("m", looked())));
+    assert!(tells_outcomes(&CompletionRequest::new("m", looked())));
 }
 
 #[test]
 fn servers_that_want_results_last_are_told_of_what_tools_attach() {
-    let messages = vec![Message::tool([result("a", vec![Data::blob("image/png", "b-1")])])];
-    assert!(tells_outcomes(&Request::new("m", messages.clone())));
+    let messages = vec![Message::tool([result("a", vec![DataPart::blob("image/png", "b-1")])])];
+    assert!(tells_outcomes(&CompletionRequest::new("m", messages.clone())));
     check(
-        ChatRequestStyle { outcomes: OutcomePlacement::InLastResult, ..ChatRequestStyle::default() },
+        ChatRequestStyle {
+            outcomes: OutcomePlacement::InLastResult,
+            ..ChatRequestStyle::default()
+        },
         messages,
         expect![[
             r#"{"role":"tool","tool_call_id":"a","content":"{}\n\n[attached to the result of look, a]\n[image/png: cannot be sent to this model]"}"#
@@ -149,12 +157,12 @@ fn servers_that_want_results_last_are_told_of_what_tools_attach() {
 fn bytes_are_wanted_of_what_can_be_shown_and_of_nothing_else() {
     let mut messages = looked();
     messages.push(user(vec![
-        Part::Data(Data::blob("application/pdf", "f")),
-        Part::Data(Data::blob("audio/wav", "w")),
+        Part::Data(DataPart::blob("application/pdf", "f")),
+        Part::Data(DataPart::blob("audio/wav", "w")),
         image("b-1"),
     ]));
     messages.push(Message::model(vec![image("drawn")]));
-    let request = Request::new("m", messages);
+    let request = CompletionRequest::new("m", messages);
     assert_eq!(wanted(&request).into_keys().collect::<Vec<_>>(), ["b-1", "b-2", "f"]);
 }
 
@@ -180,7 +188,7 @@ fn asked(ids: &[&str]) -> (Value, Vec<String>) {
             Ok(FakeHttpAnswer::status(200).body(answer))
         });
     let parts = ids.iter().map(|id| image(id)).collect();
-    let result = host.complete(&Request::new("m", vec![user(parts)])).result;
+    let result = host.complete(&CompletionRequest::new("m", vec![user(parts)])).result;
     let Some(sent) = host.http_requests().pop() else {
         return (json!(result.unwrap_err().message), Vec::new());
     };

@@ -2,14 +2,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
-use jaato_plugin_sdk::types::{Message, Part, Request, ToolCall, ToolResult, ToolSpec};
+use jaato_plugin_sdk::types::{CompletionRequest, Message, Part, ToolCall, ToolResult, ToolSpec};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
 
 /// Returns a conversation with a call, the server's reasoning and many settings.
-fn request() -> Request {
-    let thought = Part::thought("hm").signed("reasoning_content");
+fn request() -> CompletionRequest {
+    let thought = Part::thought("hm").with_signature("reasoning_content");
     let call = Part::ToolCall(ToolCall::new("call_1", "look", json!({})));
-    let mut request = Request::new(
+    let mut request = CompletionRequest::new(
         "m",
         vec![
             Message::user("go"),

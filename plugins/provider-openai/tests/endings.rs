@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{
-    Completion, Delta, FinishReason, Message, Part, Request, Retry, ToolCall, ToolResult,
+    Completion, CompletionRequest, Delta, FinishReason, Message, Part, Retry, ToolCall, ToolResult,
 };
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream};
@@ -22,8 +22,8 @@ fn host(answer: impl Fn(&FakeHttpRequest) -> FakeHttpAnswer + Send + Sync + 'sta
         .with_http(move |request| Ok(answer(request)))
 }
 
-fn request(messages: Vec<Message>) -> Request {
-    Request::new("m", messages)
+fn request(messages: Vec<Message>) -> CompletionRequest {
+    CompletionRequest::new("m", messages)
 }
 
 /// Streams these pieces, then leaves the connection open. Returns the result, the deltas and the
@@ -187,7 +187,7 @@ fn chunks_a_line_each_end_as_a_stream_does() {
 }
 
 /// Returns a conversation with text after a tool's result.
-fn with_outcome() -> Request {
+fn with_outcome() -> CompletionRequest {
     let call = ToolCall::new("a", "run", json!({}));
     let content = json!({ "n": 1 }).as_object().unwrap().clone();
     let result = ToolResult::new("a", "run", content);
@@ -245,7 +245,7 @@ fn a_server_that_wants_reasoning_with_each_answer_gets_an_empty_one_from_then_on
         instance.complete(&request(messages)).result
     };
     assert!(asked(vec![Part::text("so")]).is_ok() && asked(vec![Part::text("so")]).is_ok());
-    assert!(asked(vec![Part::thought("hm").signed("reasoning_content")]).is_ok());
+    assert!(asked(vec![Part::thought("hm").with_signature("reasoning_content")]).is_ok());
     assert_eq!(*bodies.lock(), [json!(null), json!(""), json!(""), json!("hm")]);
     // Without an answer to add it to, the refusal is reported.
     let refusal = "reasoning_content is missing";

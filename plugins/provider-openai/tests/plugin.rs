@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Message, Request, Retry};
+use jaato_plugin_sdk::types::{CompletionRequest, Message, Retry};
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream};
 
@@ -56,8 +56,8 @@ fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost
         .with_http(move |_| Ok(answer()))
 }
 
-fn request() -> Request {
-    Request::new("m", vec![Message::user("hi")])
+fn request() -> CompletionRequest {
+    CompletionRequest::new("m", vec![Message::user("hi")])
 }
 
 /// Answers with this status and body, and returns the error.

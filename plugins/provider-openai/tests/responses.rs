@@ -6,7 +6,9 @@ use expect_test::{Expect, expect};
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::Part;
-use jaato_plugin_sdk_provider::{ARGUMENTS_BYTES_MAX, EVENTS_MAX, PARTS_MAX, AnswerReader, ServerEvent};
+use jaato_plugin_sdk_provider::{
+    ARGUMENTS_BYTES_MAX, AnswerReader, EVENTS_MAX, PARTS_MAX, ServerEvent,
+};
 use provider_openai::responses::ResponsesReply;
 
 use crate::made::{Words, cut_anywhere};

@@ -4,11 +4,13 @@
 use expect_test::{Expect, expect};
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
-use jaato_plugin_sdk::types::{Data, Message, Part, Request, Role, ToolCall, ToolResult, ToolSpec};
+use jaato_plugin_sdk::types::{
+    CompletionRequest, DataPart, Message, Part, Role, ToolCall, ToolResult, ToolSpec,
+};
 use jaato_plugin_sdk_provider::shown::BlobContents;
 use provider_openai::responses::{ResponsesRequestSettings, ResponsesRequestStyle, body};
 
-fn written(request: &Request) -> String {
+fn written(request: &CompletionRequest) -> String {
     let habits = ResponsesRequestStyle::of_model(&request.model, true);
     let asking = ResponsesRequestSettings {
         system_role: "developer",
@@ -19,8 +21,8 @@ fn written(request: &Request) -> String {
     String::from_utf8(body(request, &asking, &BlobContents::new()).unwrap()).unwrap()
 }
 
-fn request(messages: Vec<Message>) -> Request {
-    let mut request = Request::new("gpt-5.2", messages);
+fn request(messages: Vec<Message>) -> CompletionRequest {
+    let mut request = CompletionRequest::new("gpt-5.2", messages);
     request.system = "Be brief.".to_owned();
     let parameters = json!({ "type": "object", "properties": { "b": {}, "a": {} } });
     let description = "Does it.".to_owned();
@@ -54,7 +56,7 @@ fn what_never_changes_comes_first() {
 
 #[test]
 fn a_model_that_does_not_reason_is_asked_for_no_reasoning() {
-    let mut request = Request::new("gpt-4o", vec![Message::user("hi")]);
+    let mut request = CompletionRequest::new("gpt-4o", vec![Message::user("hi")]);
     request.options.stream = Some(false);
     expect![[r#"{"model":"gpt-4o","stream":false,"store":false,"input":[{"type":"message","role":"user","content":"hi"}]}"#]].assert_eq(&written(&request));
 }
@@ -67,7 +69,7 @@ fn calls_and_results_are_paired_by_id_and_what_follows_is_said_by_the_user() {
     let mut results = Message::tool([result("a"), result("b")]);
     results.parts.push(Part::json(json!({ "task": "t-1" })));
     results.parts.push(Part::text("And this."));
-    let image = Part::Data(Data::blob("image/png", "gone"));
+    let image = Part::Data(DataPart::blob("image/png", "gone"));
     check(
         vec![
             Message { role: Role::User, parts: vec![Part::text("go"), image] },

@@ -2,19 +2,24 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Completion, Message, Request, ToolSpec};
+use jaato_plugin_sdk::types::{Completion, CompletionRequest, Message, ToolSpec};
 use jaato_plugin_testkit::{FakeHost, FinishedCall};
-use jaato_vendors::openai::{FakeOpenAi, OpenAiAnswerPiece, OpenAiTurn};
 use jaato_vendors::joined_deltas;
+use jaato_vendors::openai::{FakeOpenAi, OpenAiAnswerPiece, OpenAiTurn};
 
 use crate::vendor::{call, phase, text, thought};
 
-fn ask(turn: &OpenAiTurn, model: &str, stream: Option<bool>, config: &Value) -> FinishedCall<Completion> {
+fn ask(
+    turn: &OpenAiTurn,
+    model: &str,
+    stream: Option<bool>,
+    config: &Value,
+) -> FinishedCall<Completion> {
     let vendor = FakeOpenAi::new([turn.clone()]);
     let host = FakeHost::new(provider_openai::__jaato::MODULE)
         .with_config(config.clone())
         .with_http(move |request| vendor.answer_plugin(request));
-    let mut request = Request::new(model, vec![Message::user("hi")]);
+    let mut request = CompletionRequest::new(model, vec![Message::user("hi")]);
     let parameters = json!({ "type": "object", "properties": {} });
     request.tools = vec![ToolSpec { name: "look".into(), parameters, ..ToolSpec::default() }];
     request.options.stream = stream;
@@ -29,7 +34,11 @@ fn check(turn: OpenAiTurn) {
         for turn in [turn.clone(), turn.clone().with_other_ids()] {
             let pieces = ask(&turn, model, None, &config);
             let whole = ask(&turn, model, Some(false), &config);
-            assert_eq!(joined_deltas(&pieces.deltas), joined_deltas(&whole.deltas), "{model} {config}");
+            assert_eq!(
+                joined_deltas(&pieces.deltas),
+                joined_deltas(&whole.deltas),
+                "{model} {config}"
+            );
             let mut both = [pieces.result.unwrap(), whole.result.unwrap()];
             // The usage depends on the bytes of the request, which include `stream`.
             both.iter_mut().for_each(|completion| completion.usage = Default::default());

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
-use jaato_plugin_sdk::types::{Data, Effort, FinishReason, Message, Part, Role, ToolResult};
+use jaato_plugin_sdk::types::{DataPart, Effort, FinishReason, Message, Part, Role, ToolResult};
 use jaato_vendors::openai::{FakeOpenAi, OpenAiAnswerPiece, OpenAiTurn};
 use jaato_vendors::{ModelConversation, strange_history};
 
@@ -10,7 +10,10 @@ use jaato_vendors::{ModelConversation, strange_history};
 pub const MODELS: [&str; 5] = ["gpt-5.2", "gpt-5.3-codex", "gpt-5", "o4-mini", "gpt-4o"];
 
 /// Starts a conversation with a model that gives these answers.
-pub fn talk_to(model: &str, turns: impl IntoIterator<Item = OpenAiTurn>) -> ModelConversation<FakeOpenAi> {
+pub fn talk_to(
+    model: &str,
+    turns: impl IntoIterator<Item = OpenAiTurn>,
+) -> ModelConversation<FakeOpenAi> {
     talk_with(model, json!({}), FakeOpenAi::new(turns))
 }
 
@@ -175,7 +178,7 @@ fn a_history_that_another_provider_made_is_taken() {
         let turns = [OpenAiTurn::says([thought("hm"), text("a")]), OpenAiTurn::text("b")];
         let mut talk = talk_with("gpt-5.2", config, FakeOpenAi::new(turns));
         talk.request.messages = strange_history();
-        let image = Part::Data(Data::blob("image/png", "b"));
+        let image = Part::Data(DataPart::blob("image/png", "b"));
         talk.request.messages.last_mut().unwrap().parts.push(image);
         talk.ask(Message::user("and you?"));
         talk.ask(Message::user("sure?"));
@@ -185,14 +188,15 @@ fn a_history_that_another_provider_made_is_taken() {
 #[test]
 fn an_image_and_a_file_are_seen_also_inside_a_result() {
     for config in [json!({}), json!({ "api": "chat" })] {
-        let turns = [OpenAiTurn::says([call("{}")]), OpenAiTurn::text("A cat."), OpenAiTurn::text("Yes.")];
+        let turns =
+            [OpenAiTurn::says([call("{}")]), OpenAiTurn::text("A cat."), OpenAiTurn::text("Yes.")];
         let mut talk = talk_with("gpt-5.2", config.clone(), FakeOpenAi::new(turns));
-        let image = || Data::blob("image/png", "b-1");
-        let file = || Data::blob("application/pdf", "b-2").named("cat.pdf");
+        let image = || DataPart::blob("image/png", "b-1");
+        let file = || DataPart::blob("application/pdf", "b-2").with_name("cat.pdf");
         let parts = vec![Part::text("What is it?"), Part::Data(image()), Part::Data(file())];
         let first = talk.ask(Message { role: Role::User, parts, ..Message::default() });
         let id = first.parts.iter().find_map(Part::as_tool_call).unwrap().id.clone();
-        let attachments = vec![image(), file(), Data::blob("audio/wav", "w")];
+        let attachments = vec![image(), file(), DataPart::blob("audio/wav", "w")];
         let result = ToolResult { attachments, ..ToolResult::new(id, "look", Map::new()) };
         assert_eq!(talk.ask(Message::tool([result])).parts, [Part::text("A cat.")]);
         talk.ask(Message::user("sure?"));

@@ -4,9 +4,9 @@
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{self, Map, json};
 use jaato_plugin_sdk::types::{
-    Completion, FinishReason, Message, Opaque, Part, Retry, ToolCall, ToolResult,
+    Completion, FinishReason, Message, OpaqueData, Part, Retry, ToolCall, ToolResult,
 };
-use jaato_vendors::openai::{StreamErrorPlacement, FakeOpenAi, OpenAiAnswerPiece, OpenAiTurn};
+use jaato_vendors::openai::{FakeOpenAi, OpenAiAnswerPiece, OpenAiTurn, StreamErrorPlacement};
 
 use crate::vendor::{MODELS, call, input, phase, talk_to, talk_with, text, thought, turns};
 
@@ -46,11 +46,11 @@ fn results(completion: &Completion) -> Message {
 fn what_only_the_vendor_understands_goes_to_the_model_that_made_it_alone() {
     let mut talk = talk_to("gpt-5.2", turns());
     let item = json!({ "type": "reasoning", "summary": [], "encrypted_content": "gAAAA-other" });
-    let opaque = Opaque {
+    let opaque = OpaqueData {
         provider: "openai".to_owned(),
         model: "o4-mini".to_owned(),
         item,
-        ..Opaque::default()
+        ..OpaqueData::default()
     };
     let answer = Message::model(vec![Part::Opaque(opaque), Part::text("so")]);
     talk.request.messages = vec![Message::user("hi"), answer];
@@ -89,7 +89,9 @@ fn an_error_in_mid_stream_has_its_retry_class_wherever_it_stands() {
         ("invalid_prompt", Retry::Permanent, ErrorKind::Provider),
         ("context_length_exceeded", Retry::Permanent, ErrorKind::ContextOverflow),
     ] {
-        for nesting in [StreamErrorPlacement::Flat, StreamErrorPlacement::Nested, StreamErrorPlacement::Failed] {
+        for nesting in
+            [StreamErrorPlacement::Flat, StreamErrorPlacement::Nested, StreamErrorPlacement::Failed]
+        {
             for stream in [None, Some(false)] {
                 let failing = OpenAiTurn::text("so").failing(code, "No", nesting);
                 let mut talk = talk_to("gpt-5.2", [failing.cut_after(2)]);
@@ -150,7 +152,8 @@ fn calls_inside_a_call_are_the_calls() {
             { "recipient_name": "functions.look", "parameters": { "at": "a" } },
             { "recipient_name": "functions.look", "parameters": { "at": "b" } },
         ] });
-        let wrapper = OpenAiAnswerPiece::Call("multi_tool_use.parallel".to_owned(), uses.to_string());
+        let wrapper =
+            OpenAiAnswerPiece::Call("multi_tool_use.parallel".to_owned(), uses.to_string());
         let turns = [OpenAiTurn::says([thought("both"), wrapper]), OpenAiTurn::text("done")];
         let mut talk = talk_with("gpt-5.2", config, FakeOpenAi::new(turns));
         let first = talk.ask(Message::user("look"));

@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
-use jaato_plugin_sdk::types::{Completion, FinishReason, Message, Part, Request, ToolCall, Usage};
+use jaato_plugin_sdk::types::{
+    Completion, CompletionRequest, FinishReason, Message, Part, ToolCall, Usage,
+};
 use jaato_plugin_sdk_provider::ServerEventReader;
-use jaato_plugin_sdk_provider::chat::{ChatRequestStyle, ChatServerQuirks, ChatReply, body};
+use jaato_plugin_sdk_provider::chat::{ChatReply, ChatRequestStyle, ChatServerQuirks, body};
 use jaato_plugin_sdk_provider::shown::BlobContents;
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
 
@@ -50,8 +52,14 @@ fn check(deltas: &[Value], message: Value, finish: &str) -> Completion {
 
 /// Returns the model's message in the next request.
 fn sent_back(completion: Completion) -> Value {
-    let request = Request::new("m", vec![Message::model(completion.parts)]);
-    let body = body(&request, &ChatServerQuirks::COMMON, ChatRequestStyle::default(), &BlobContents::new()).unwrap();
+    let request = CompletionRequest::new("m", vec![Message::model(completion.parts)]);
+    let body = body(
+        &request,
+        &ChatServerQuirks::COMMON,
+        ChatRequestStyle::default(),
+        &BlobContents::new(),
+    )
+    .unwrap();
     let mut body: Value = serde_json::from_slice(&body).unwrap();
     body["messages"][0].take()
 }
@@ -87,9 +95,15 @@ fn what_a_server_signs_a_call_with_goes_back_with_it() {
     assert_eq!(sent["tool_calls"], json!(expected));
     // A signature of another protocol is ignored.
     for signature in ["c2ln", "{\"role\":\"user\"}", "[1]"] {
-        let signed = Part::ToolCall(ToolCall::new("a", "run", json!({}))).signed(signature);
-        let request = Request::new("m", vec![Message::model(vec![signed])]);
-        let body = body(&request, &ChatServerQuirks::COMMON, ChatRequestStyle::default(), &BlobContents::new()).unwrap();
+        let signed = Part::ToolCall(ToolCall::new("a", "run", json!({}))).with_signature(signature);
+        let request = CompletionRequest::new("m", vec![Message::model(vec![signed])]);
+        let body = body(
+            &request,
+            &ChatServerQuirks::COMMON,
+            ChatRequestStyle::default(),
+            &BlobContents::new(),
+        )
+        .unwrap();
         let body: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(body["messages"][0]["tool_calls"][0].as_object().unwrap().len(), 3);
     }
@@ -194,7 +208,7 @@ fn details_alone_are_shown_as_what_they_say() {
 #[test]
 fn of_what_another_made_nothing_is_sent() {
     for item in [json!({ "id": "rs_1" }), json!({ "reasoning_details": "x" }), json!("x")] {
-        let parts = vec![Part::opaque(item), Part::text("so").signed("s")];
+        let parts = vec![Part::opaque(item), Part::text("so").with_signature("s")];
         let completion = Completion::new(parts, FinishReason::Stop, Usage::default());
         assert_eq!(sent_back(completion), json!({ "role": "assistant", "content": "so" }));
     }
@@ -206,7 +220,7 @@ fn a_server_that_is_asked_for_the_whole_answer_gives_it() {
     let host = FakeHost::new(provider_openai::__jaato::MODULE)
         .with_config(json!({ "base_url": "http://localhost:1/v1" }))
         .with_http(move |_| Ok(FakeHttpAnswer::status(200).body(answer)));
-    let mut request = Request::new("m", vec![Message::user("hi")]);
+    let mut request = CompletionRequest::new("m", vec![Message::user("hi")]);
     request.options.stream = Some(false);
     assert_eq!(host.complete(&request).result.unwrap().parts, [Part::text("hello")]);
     let [sent] = host.http_requests().try_into().unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::process::{LeftRunning, ProcessExit, signal_name};
+use jaato_plugin_sdk::process::{LeftoverProcess, ProcessExit, signal_name};
 use jaato_plugin_sdk::serde_json::Map;
 
 /// The maximum number of processes to list among those left running.
@@ -41,7 +41,7 @@ fn add_exit(answer: &mut Map<String, Value>, exit: &ProcessExit, timeout: Durati
     }
 }
 
-fn add_left_running(answer: &mut Map<String, Value>, left: &[LeftRunning]) {
+fn add_left_running(answer: &mut Map<String, Value>, left: &[LeftoverProcess]) {
     if left.is_empty() {
         return;
     }
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn of_many_processes_that_are_left_some_are_listed() {
-        let one = LeftRunning { pid: 4_000_000, name: "n".repeat(15) };
+        let one = LeftoverProcess { pid: 4_000_000, name: "n".repeat(15) };
         let left = |count| {
             let left_running = vec![one.clone(); count];
             answer(&ProcessExit { left_running, ..ProcessExit::default() }, TEN_SECONDS)

@@ -1,7 +1,7 @@
 //! The tool `cli_based_tool`.
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::process::{Happened, OutputStream, Process, ProcessExit};
+use jaato_plugin_sdk::process::{OutputStream, Process, ProcessExit, ProcessUpdate};
 
 use crate::answer::{STDERR, STDOUT, answer};
 use crate::config::CliPlugin;
@@ -60,13 +60,13 @@ async fn stream(host: &Reporter, mut process: Process) -> Result<ProcessExit> {
     let mut exit = None;
     while let Some(happened) = process.next().await? {
         match happened {
-            Happened::Output { stream: OutputStream::Stdout, bytes } => {
+            ProcessUpdate::Output { stream: OutputStream::Stdout, bytes } => {
                 host.keep_and_show(STDOUT, bytes).await?;
             }
-            Happened::Output { stream: OutputStream::Stderr, bytes } => {
+            ProcessUpdate::Output { stream: OutputStream::Stderr, bytes } => {
                 host.keep_and_show(STDERR, bytes).await?;
             }
-            Happened::Exited(exited) => exit = Some(exited),
+            ProcessUpdate::Exited(exited) => exit = Some(exited),
         }
     }
     exit.ok_or_else(|| {
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn a_model_reads_few_words() {
         let spec = CliBasedTool::spec();
-        let parameters = touches::stripped(&spec.parameters);
+        let parameters = touches::without_keyword(&spec.parameters);
         let bytes = spec.description.len() + parameters.to_string().len();
         assert!(bytes <= 480, "{bytes}: {}", spec.parameters);
         assert_eq!(spec.parameters["required"], json!(["command"]));

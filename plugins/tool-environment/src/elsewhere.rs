@@ -119,6 +119,8 @@ mod tests {
         assert!(of(ErrorKind::UnknownOperation).remote_environment().unwrap().is_none());
         assert!(of(ErrorKind::Unavailable).remote_environment().is_err());
         let here = EnvironmentFacts { is_host: true, ..EnvironmentFacts::default() };
-        assert!(CommandLocation::from_host_answer(Ok(here)).remote_environment().unwrap().is_none());
+        assert!(
+            CommandLocation::from_host_answer(Ok(here)).remote_environment().unwrap().is_none()
+        );
     }
 }

@@ -9,7 +9,7 @@ use jiff::Zoned;
 use sysinfo::System;
 
 use crate::elsewhere::CommandLocation;
-use crate::facts::{MachineFacts, LocalMoment, ProgramPresence, ReadableVariables};
+use crate::facts::{LocalMoment, MachineFacts, ProgramPresence, ReadableVariables};
 
 /// Gathers this machine's current facts, together with the host's facts about the session.
 pub(crate) fn gather(session: SessionFacts, place: CommandLocation) -> MachineFacts {
@@ -18,7 +18,9 @@ pub(crate) fn gather(session: SessionFacts, place: CommandLocation) -> MachineFa
         kernel_version: System::kernel_version().ok(),
         os_version: System::os_version().ok(),
         machine: System::cpu_arch(),
-        variables: ReadableVariables::read(|name| Some(env::var_os(name)?.to_string_lossy().into_owned())),
+        variables: ReadableVariables::read(|name| {
+            Some(env::var_os(name)?.to_string_lossy().into_owned())
+        }),
         programs: programs(),
         moment: moment(&Zoned::now()),
         session,

@@ -25,7 +25,7 @@ mod tool;
 jaato_plugin_sdk::export_plugin! {
     state: (),
     tools,
-    // `Variables::NAMES`, and the two with which the clock finds its time zone.
+    // `ReadableVariables::NAMES`, and the two with which the clock finds its time zone.
     variables: [
         "ALL_PROXY",
         "COMSPEC",

@@ -87,7 +87,11 @@ mod tests {
     use crate::testing::{lines, linux, macos, msys2, windows};
 
     #[track_caller]
-    fn check(aspect: fn(&MachineFacts) -> Map<String, Value>, facts: MachineFacts, expected: Expect) {
+    fn check(
+        aspect: fn(&MachineFacts) -> Map<String, Value>,
+        facts: MachineFacts,
+        expected: Expect,
+    ) {
         expected.assert_eq(&lines(&aspect(&facts)));
     }
 
@@ -145,8 +149,12 @@ mod tests {
 
     #[test]
     fn an_unknown_release_is_null_and_an_unknown_system_keeps_its_name() {
-        let facts =
-            MachineFacts { os: "haiku".to_owned(), kernel_version: None, os_version: None, ..linux() };
+        let facts = MachineFacts {
+            os: "haiku".to_owned(),
+            kernel_version: None,
+            os_version: None,
+            ..linux()
+        };
         check(
             os,
             facts,

@@ -13,15 +13,22 @@ use crate::{clock, elsewhere, machine, network, session, shell, terminal};
 /// # Errors
 /// An error for `context` or `session` alone in a session without a model, or for `cwd` if the host
 /// knows no working directory.
-pub(crate) fn report(aspect: ReportAspect, facts: &MachineFacts) -> Result<Map<String, Value>, Error> {
+pub(crate) fn report(
+    aspect: ReportAspect,
+    facts: &MachineFacts,
+) -> Result<Map<String, Value>, Error> {
     Ok(match aspect {
         ReportAspect::Os => location_aspect(facts, elsewhere::os, machine::os)?,
         ReportAspect::Shell => location_aspect(facts, elsewhere::shell, shell::shell)?,
         ReportAspect::Arch => location_aspect(facts, elsewhere::arch, machine::arch)?,
         ReportAspect::Cwd => cwd(facts)?,
         ReportAspect::Terminal => terminal::terminal(facts),
-        ReportAspect::Context => session::context(&facts.session).ok_or_else(|| no_session("Context"))?,
-        ReportAspect::Session => session::session(&facts.session).ok_or_else(|| no_session("Session"))?,
+        ReportAspect::Context => {
+            session::context(&facts.session).ok_or_else(|| no_session("Context"))?
+        }
+        ReportAspect::Session => {
+            session::session(&facts.session).ok_or_else(|| no_session("Session"))?
+        }
         ReportAspect::Datetime => clock::datetime(&facts.moment),
         ReportAspect::Network => network::network(&facts.variables),
         ReportAspect::All => all(facts),

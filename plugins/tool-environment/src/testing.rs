@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::Offset;
 
 use crate::elsewhere::CommandLocation;
-use crate::facts::{MachineFacts, LocalMoment, ProgramPresence, ReadableVariables};
+use crate::facts::{LocalMoment, MachineFacts, ProgramPresence, ReadableVariables};
 
 /// Writes one `path = value` per line, sorted, so that the order of maps does not matter.
 pub(crate) fn lines(report: &Map<String, Value>) -> String {

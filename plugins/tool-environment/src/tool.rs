@@ -102,7 +102,15 @@ mod tests {
             GetEnvironment::parse(&json).unwrap().aspect
         };
         let aspects: Vec<_> = GetEnvironment::spec().examples.into_iter().map(read).collect();
-        assert_eq!(aspects, [ReportAspect::Cwd, ReportAspect::Datetime, ReportAspect::Terminal, ReportAspect::Context]);
+        assert_eq!(
+            aspects,
+            [
+                ReportAspect::Cwd,
+                ReportAspect::Datetime,
+                ReportAspect::Terminal,
+                ReportAspect::Context
+            ]
+        );
         let error = GetEnvironment::parse(br#"{"aspect":"moon"}"#).err().unwrap();
         assert_eq!(error.kind, ErrorKind::InvalidArguments);
     }

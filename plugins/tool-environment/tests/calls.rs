@@ -92,7 +92,8 @@ fn what_the_machine_alone_knows_needs_no_session() {
     for aspect in ["os", "arch", "datetime", "network"] {
         assert!(!keys(&ask(&host, json!({ "aspect": aspect })).unwrap()).is_empty());
     }
-    let asked: Vec<_> = host.service_requests().into_iter().map(|request| request.operation).collect();
+    let asked: Vec<_> =
+        host.service_requests().into_iter().map(|request| request.operation).collect();
     assert_eq!(asked, ["environment.describe"; 2]);
     let error = ask(&host, json!({ "aspect": "cwd" })).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable);

@@ -14,12 +14,13 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::file_change::FileChange;
 
 use crate::editor::{Editor, EditorContext, history_failure};
-use crate::files::{self, FileWriteMode, ExistingTargetPolicy};
+use crate::files::{self, ExistingTargetPolicy, FileWriteMode};
 use crate::history::{
-    RecordedChange, ChangeId, FileTransition, History, HistoryError, StoredFileState, NewChange, ChangeOutcome, PendingChange,
+    ChangeId, ChangeOutcome, FileTransition, History, HistoryError, NewChange, PendingChange,
+    RecordedChange, StoredFileState,
 };
 use crate::mend;
-use crate::plan::{PlannedContent, EditPlan};
+use crate::plan::{EditPlan, PlannedContent};
 use crate::sights::{SeenFile, text_to_remember};
 
 /// The maximum number of drafts of large files that are open while the replaced content is stored.
@@ -55,7 +56,11 @@ pub struct AppliedChange {
 /// # Errors
 /// The reason why the plan was not applied. Nothing is changed then, unless the error says
 /// otherwise.
-pub async fn apply(cx: &Cx<Editor>, maker: ChangeOrigin<'_>, plan: EditPlan) -> Result<AppliedChange> {
+pub async fn apply(
+    cx: &Cx<Editor>,
+    maker: ChangeOrigin<'_>,
+    plan: EditPlan,
+) -> Result<AppliedChange> {
     let (history, place) = (cx.state().history()?.clone(), cx.state().place(cx).await?);
     let plan = Arc::new(plan);
     let new = NewChange {
@@ -90,7 +95,7 @@ pub async fn apply(cx: &Cx<Editor>, maker: ChangeOrigin<'_>, plan: EditPlan) -> 
         history.prune(&bounds)
     };
     if let Err(error) = cx.blocking(finish).await? {
-        cx.log(Level::Warn, format_args!("the history of changes: {error}"));
+        cx.log(LogLevel::Warn, format_args!("the history of changes: {error}"));
     }
     let told = told?;
     remember(cx.state(), &plan, &change, &facts);
@@ -201,7 +206,11 @@ async fn execute_planned_changes(
     for &number in changed.iter().filter(|number| plan.is_pure_move(**number)) {
         let file = &plan.files[number];
         let Some(from) = file.moved_from else { continue };
-        let taken = if file.before.is_some() { ExistingTargetPolicy::Replaced } else { ExistingTargetPolicy::Refused };
+        let taken = if file.before.is_some() {
+            ExistingTargetPolicy::Replaced
+        } else {
+            ExistingTargetPolicy::Refused
+        };
         let paths = (&*plan.files[from].path, &*file.path);
         files::rename(cx, paths, version(from), taken).await?;
         done.push((number, files::read_facts(cx, &file.path).await.unwrap_or_default()));
@@ -209,10 +218,18 @@ async fn execute_planned_changes(
     for &number in &changed {
         let file = &plan.files[number];
         let bytes = match (&file.after, plan.bytes(number)) {
-            (PlannedContent::Bytes(_) | PlannedContent::From(_), Some(bytes)) if !plan.is_pure_move(number) => bytes,
+            (PlannedContent::Bytes(_) | PlannedContent::From(_), Some(bytes))
+                if !plan.is_pure_move(number) =>
+            {
+                bytes
+            }
             _ => continue,
         };
-        let how = if file.before.is_some() { FileWriteMode::Over(version(number)) } else { FileWriteMode::New };
+        let how = if file.before.is_some() {
+            FileWriteMode::Over(version(number))
+        } else {
+            FileWriteMode::New
+        };
         let facts = match drafts.remove(&number) {
             Some(draft) => draft.finish().await?,
             None => files::write_file(cx, &file.path, bytes, how, file.permissions).await?,
@@ -234,7 +251,12 @@ async fn execute_planned_changes(
 }
 
 /// Rolls back an incomplete change and adds the result to the error.
-async fn error_after_rollback(cx: &Cx<Editor>, place: &EditorContext, pending: PendingChange, error: Error) -> Error {
+async fn error_after_rollback(
+    cx: &Cx<Editor>,
+    place: &EditorContext,
+    pending: PendingChange,
+    error: Error,
+) -> Error {
     let is_alone = pending.change().files.len() == 1;
     match mend::roll_back_pending(cx, place, pending).await {
         // A single file is written completely or not at all.
@@ -275,7 +297,12 @@ fn lost_bits(plan: &EditPlan, done: &[(usize, Option<FileFacts>)]) -> Vec<String
 }
 
 /// Records the written files as seen, because the model knows its own content.
-fn remember(editor: &Editor, plan: &EditPlan, change: &RecordedChange, done: &[(usize, Option<FileFacts>)]) {
+fn remember(
+    editor: &Editor,
+    plan: &EditPlan,
+    change: &RecordedChange,
+    done: &[(usize, Option<FileFacts>)],
+) {
     let changed: Vec<usize> = plan.changed_numbers().collect();
     for (number, facts) in done {
         let file = &plan.files[*number];

@@ -81,7 +81,8 @@ pub async fn run(cx: &Cx<Editor>, name: &str, arguments: Value) -> Result<Output
 
 async fn changes(cx: &Cx<Editor>) -> Result<Output> {
     let history = cx.state().history()?.clone();
-    let listed = cx.blocking(move |_| history.changes(CHANGES_MAX)).await?.map_err(history_failure)?;
+    let listed =
+        cx.blocking(move |_| history.changes(CHANGES_MAX)).await?.map_err(history_failure)?;
     if listed.is_empty() {
         return Ok(Output::text("The file tools have changed nothing in this workspace."));
     }
@@ -154,7 +155,11 @@ async fn choose_undo_step(cx: &Cx<Editor>, named: Option<&str>) -> Result<UndoSt
 }
 
 /// Shows the planned changes and asks the user.
-async fn has_user_approval(cx: &Cx<Editor>, step: &UndoStep, changes: &[FileChange]) -> Result<bool> {
+async fn has_user_approval(
+    cx: &Cx<Editor>,
+    step: &UndoStep,
+    changes: &[FileChange],
+) -> Result<bool> {
     let (id, tool, at) = (step.change, &step.tool, diff::format_timestamp(step.at_ms));
     let mut text = diff::shorten_diffs(changes);
     if text.is_empty() {

@@ -9,7 +9,7 @@ use jaato_plugin_sdk::types::file_change::{
     FileChange, FileChangeKind, FileHunk, HUNKS_BYTES_MAX, HunkLine, HunkLineKind,
     WHOLE_TEXT_BYTES_MAX,
 };
-use jaato_plugin_sdk::types::text::cut;
+use jaato_plugin_sdk::types::text::truncate_chars;
 use similar::{ChangeTag, TextDiffConfig};
 
 /// The number of context lines around a difference.
@@ -153,7 +153,7 @@ pub fn shorten_diffs(changes: &[FileChange]) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut left_out = 0;
     for change in changes.iter().filter(|change| !change.hunks.is_empty() || change.is_cut) {
-        let text = change.unified();
+        let text = change.to_unified_diff();
         // A single file needs no heading, because the call names it.
         let heading = if changes.len() == 1 { 2 } else { 0 };
         for line in text.lines().skip(heading) {
@@ -162,7 +162,7 @@ pub fn shorten_diffs(changes: &[FileChange]) -> String {
                 continue;
             }
             let line = line.strip_suffix('\r').unwrap_or(line);
-            lines.push(cut(line, SHORT_CHARS_MAX));
+            lines.push(truncate_chars(line, SHORT_CHARS_MAX));
         }
     }
     if left_out > 0 {
@@ -188,7 +188,7 @@ mod tests {
 
     #[track_caller]
     fn check(old: &str, new: &str, expected: &str) {
-        let unified = changed(old, new).unified();
+        let unified = changed(old, new).to_unified_diff();
         assert_eq!(unified.strip_prefix("--- a/f\n+++ b/f\n"), Some(expected));
     }
 

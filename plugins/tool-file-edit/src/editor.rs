@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use jaato_plugin_sdk::prelude::*;
 use parking_lot::Mutex;
 
-use crate::history::{HistoryLimits, FilePath, History, HistoryError};
+use crate::history::{FilePath, History, HistoryError, HistoryLimits};
 use crate::sights::{SeenFile, SeenFiles};
 use crate::{commands, config};
 
@@ -35,7 +35,8 @@ impl State for Editor {
         // Reading files works without a history. Changes report the error.
         let history = match home.store().of_workspace().folder().await {
             Ok(folder) => {
-                let open = move |_: &Reporter| History::open(folder.as_ref()).map_err(history_failure);
+                let open =
+                    move |_: &Reporter| History::open(folder.as_ref()).map_err(history_failure);
                 home.blocking(open).await.and_then(|opened| opened)
             }
             Err(error) => Err(error),

@@ -7,8 +7,11 @@ use jaato_plugin_sdk::files::{FileDelete, FileFacts, FileKind, FolderList, is_dr
 use jaato_plugin_sdk::prelude::*;
 
 use crate::editor::{Editor, EditorContext, history_failure};
-use crate::files::{self, FileWriteMode, ExistingTargetPolicy, read_facts};
-use crate::history::{ContentId, FileTransition, CurrentContent, ChangeOutcome, PendingChange, RecoveryPlan, plan_recovery};
+use crate::files::{self, ExistingTargetPolicy, FileWriteMode, read_facts};
+use crate::history::{
+    ChangeOutcome, ContentId, CurrentContent, FileTransition, PendingChange, RecoveryPlan,
+    plan_recovery,
+};
 
 /// Recovers interrupted changes. Returns one line for each, and one if the history itself is
 /// damaged.
@@ -64,7 +67,11 @@ pub async fn recover_unfinished_changes(cx: &Cx<Editor>) -> Result<Vec<String>> 
 ///
 /// # Errors
 /// The reason why the change cannot be rolled back. The next call tries again.
-pub async fn roll_back_pending(cx: &Cx<Editor>, place: &EditorContext, pending: PendingChange) -> Result<Vec<String>> {
+pub async fn roll_back_pending(
+    cx: &Cx<Editor>,
+    place: &EditorContext,
+    pending: PendingChange,
+) -> Result<Vec<String>> {
     let settled = settle_pending_change(cx, place, pending, RecoveryGoal::Before).await?;
     Ok(settled.map(|settled| settled.left_alone).unwrap_or_default())
 }
@@ -104,7 +111,9 @@ async fn settle_pending_change(
     let mut recovery = plan_recovery(&change, &found, &place.environment);
     if recovery.is_elsewhere {
         if pending.is_stale() {
-            cx.blocking(move |_| pending.finish(ChangeOutcome::RolledBack)).await?.map_err(history_failure)?;
+            cx.blocking(move |_| pending.finish(ChangeOutcome::RolledBack))
+                .await?
+                .map_err(history_failure)?;
         }
         return Ok(None);
     }
@@ -123,7 +132,11 @@ async fn settle_pending_change(
     Ok(Some(RecoveryResult { is_done: recovery.is_done, left_alone }))
 }
 
-async fn find(cx: &Cx<Editor>, place: &EditorContext, step: &FileTransition) -> Result<CurrentFileState> {
+async fn find(
+    cx: &Cx<Editor>,
+    place: &EditorContext,
+    step: &FileTransition,
+) -> Result<CurrentFileState> {
     let other = |facts| CurrentFileState { found: CurrentContent::Other, facts };
     if !step.path.is_in(&place.environment) {
         return Ok(other(None));
@@ -224,7 +237,14 @@ async fn restore(
             left.retain(|other| *other != source && (*other != number || step.before.is_some()));
             if let Some(before) = &step.before {
                 let bytes = contents(cx, &before.content).await?;
-                files::write_file(cx, step.path.as_str(), &bytes, FileWriteMode::New, Some(before.mode)).await?;
+                files::write_file(
+                    cx,
+                    step.path.as_str(),
+                    &bytes,
+                    FileWriteMode::New,
+                    Some(before.mode),
+                )
+                .await?;
                 left.retain(|other| *other != number);
             }
         }
@@ -234,7 +254,9 @@ async fn restore(
         let bytes = contents(cx, &before.content).await?;
         let how = match there[number].found {
             CurrentContent::Nothing => FileWriteMode::New,
-            CurrentContent::Content(_) | CurrentContent::Other | CurrentContent::Torn => FileWriteMode::Over(version(number)),
+            CurrentContent::Content(_) | CurrentContent::Other | CurrentContent::Torn => {
+                FileWriteMode::Over(version(number))
+            }
         };
         let mode = (is_new_file_mode(how)).then_some(before.mode);
         files::write_file(cx, steps[number].path.as_str(), &bytes, how, mode).await?;

@@ -210,7 +210,10 @@ mod tests {
         let mut page = LinePage::new(1, 100, 12);
         page.take("\"\"\"\"\nab\ncd\n");
         assert!(page.is_full());
-        assert_eq!(page.finish(), PageContent { text: "\"\"\"\"\n".to_owned(), lines: 1, total: 3 });
+        assert_eq!(
+            page.finish(),
+            PageContent { text: "\"\"\"\"\n".to_owned(), lines: 1, total: 3 }
+        );
         let mut first = LinePage::new(1, 100, 1);
         first.take("always one line\n");
         assert_eq!(first.finish().lines, 1);

@@ -158,7 +158,9 @@ impl EditPlan {
     /// Marks a file as unchanged if its planned bytes equal its old bytes.
     fn compare(&mut self, number: usize) {
         let file = &mut self.files[number];
-        let (Some(before), PlannedContent::Bytes(bytes)) = (&file.before, &file.after) else { return };
+        let (Some(before), PlannedContent::Bytes(bytes)) = (&file.before, &file.after) else {
+            return;
+        };
         if file.moved_from.is_none() && before.bytes == *bytes {
             file.after = PlannedContent::Same;
         }

@@ -236,7 +236,10 @@ fn front_ends_are_told_how_files_changed() {
         (change.kind, change.lines_added, change.lines_removed),
         (FileChangeKind::Changed, 1, 1)
     );
-    assert_eq!(change.unified(), "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n");
+    assert_eq!(
+        change.to_unified_diff(),
+        "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
+    );
     assert_eq!(change.old.as_deref(), Some("one\ntwo\n"));
     let moved = json!({ "source_path": "a.txt", "destination_path": "b.txt" });
     let changes = desk.changes("moveFile", moved);

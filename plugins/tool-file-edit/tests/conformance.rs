@@ -1,6 +1,6 @@
 //! The conformance suite. The examples need files, so other tests cover them.
 
-use jaato_plugin_testkit::Kind;
+use jaato_plugin_testkit::PluginKind;
 use jaato_plugin_testkit::conformance::{ConformanceSuite, checks};
 
 /// The only check that these tools cannot pass in an empty folder.
@@ -8,7 +8,7 @@ const EXAMPLES: &str = "examples_work";
 
 #[test]
 fn it_does_what_every_plugin_of_tools_must() {
-    let kinds = [Kind::Tool];
+    let kinds = [PluginKind::Tool];
     let suite = ConformanceSuite::of(tool_file_edit::__jaato::MODULE, &kinds);
     let all = checks(&kinds);
     assert!(all.iter().any(|(_, name, _)| *name == EXAMPLES));

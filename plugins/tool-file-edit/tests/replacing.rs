@@ -2,7 +2,7 @@
 
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::ErrorKind;
-use jaato_plugin_testkit::{FakeStream, FakeServiceReply};
+use jaato_plugin_testkit::{FakeServiceReply, FakeStream};
 
 use crate::support::Desk;
 

@@ -33,7 +33,9 @@ impl Desk {
         let of_workspace = history.path().display().to_string();
         let host = FakeHost::new(tool_file_edit::__jaato::MODULE)
             .with_session(facts)
-            .with_service(FOLDER, move |_| FakeServiceReply::of(&FolderAnswer::new(of_workspace.clone())));
+            .with_service(FOLDER, move |_| {
+                FakeServiceReply::of(&FolderAnswer::new(of_workspace.clone()))
+            });
         Self { folder, history, host, forms: Arc::default() }
     }
 

@@ -207,14 +207,15 @@ fn a_damaged_history_is_told_where_backups_are_listed() {
 
 /// Begins a change of `a.txt` from `old` to `new text`, like a process that dies halfway.
 fn killed(desk: &Desk) {
-    use tool_file_edit::history::{FilePath, FileTransition, History, StoredFileState, NewChange};
+    use tool_file_edit::history::{FilePath, FileTransition, History, NewChange, StoredFileState};
     let history = History::open(desk.history.path()).unwrap();
     let kept = |text: &str| {
         let content = history.keep(text.as_bytes()).unwrap();
         Some(StoredFileState { content, size: text.len() as u64, mode: 0o644 })
     };
     let path = FilePath::new("/w/a.txt", "/w", "local");
-    let step = FileTransition { path, before: kept("old"), after: kept("new text"), moved_from: None };
+    let step =
+        FileTransition { path, before: kept("old"), after: kept("new text"), moved_from: None };
     let environment = "local".to_owned();
     let tool = "updateFile".to_owned();
     let new = NewChange { environment, tool, files: vec![step], ..NewChange::default() };

@@ -97,7 +97,8 @@ impl State for FilesystemQueryPlugin {
     }
 
     fn describe(description: &mut Description) {
-        description.config_schema = serde_json::to_value(schemars::schema_for!(FilesystemQueryConfig)).ok();
+        description.config_schema =
+            serde_json::to_value(schemars::schema_for!(FilesystemQueryConfig)).ok();
         let text = "Find files with glob_files and text with grep_content, not with the shell.";
         description.instructions = Some(text.to_owned());
     }
@@ -133,7 +134,9 @@ mod tests {
 
     #[test]
     fn patterns_of_the_user_come_beside_the_default_ones_or_in_their_place() {
-        let config = |value: Value| FilesystemQueryPlugin::from_config(serde_json::from_value(value).unwrap());
+        let config = |value: Value| {
+            FilesystemQueryPlugin::from_config(serde_json::from_value(value).unwrap())
+        };
         let extended = config(json!({ "exclude_patterns": ["a"], "include_patterns": ["dist"] }));
         assert_eq!(extended.leave_out, ["a", "!dist"]);
         assert_eq!(extended.leave_out_unless_git[EXCLUDED.len()..], ["!dist"]);

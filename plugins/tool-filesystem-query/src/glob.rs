@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use jaato_plugin_sdk::files::{
-    FIND_FILES_MAX, FileFind, FileKind, FileOrder, FindKind, FoundFile, FoundPage, LeftOut,
-    SearchPages,
+    FIND_FILES_MAX, FileFind, FileKind, FileOrder, FindKind, FoundFile, FoundPage, SearchPages,
+    SkippedEntryCounts,
 };
 use jaato_plugin_sdk::json_object;
 use jaato_plugin_sdk::prelude::*;
@@ -135,7 +135,11 @@ impl GlobFiles {
         }
     }
 
-    async fn find(&self, cx: &Cx<FilesystemQueryPlugin>, find: &FileFind) -> Result<GlobSearchResult> {
+    async fn find(
+        &self,
+        cx: &Cx<FilesystemQueryPlugin>,
+        find: &FileFind,
+    ) -> Result<GlobSearchResult> {
         let query = cx.state();
         let find = FileFind {
             leave_out: query.leave_out.clone(),
@@ -149,7 +153,12 @@ impl GlobFiles {
     }
 
     /// Returns the folder that the pattern names, with a trailing `/`.
-    async fn named_folder(&self, cx: &Cx<FilesystemQueryPlugin>, place: &SearchStartPath, found: &GlobSearchResult) -> Option<String> {
+    async fn named_folder(
+        &self,
+        cx: &Cx<FilesystemQueryPlugin>,
+        place: &SearchStartPath,
+        found: &GlobSearchResult,
+    ) -> Option<String> {
         let name = self.pattern.trim_start_matches("./").trim_end_matches('/');
         let name = if name == "." { "" } else { name };
         let found_itself = self.kind == GlobEntryKind::Files || found.count == 0;
@@ -168,7 +177,12 @@ impl GlobFiles {
         !pattern.contains('/') && !pattern.starts_with("**") && pattern != "*"
     }
 
-    fn answer(&self, query: &FilesystemQueryPlugin, mut found: GlobSearchResult, bytes_max: usize) -> Map<String, Value> {
+    fn answer(
+        &self,
+        query: &FilesystemQueryPlugin,
+        mut found: GlobSearchResult,
+        bytes_max: usize,
+    ) -> Map<String, Value> {
         let mut bytes_left = bytes_max.saturating_sub(HEADING_BYTES);
         let mut files = Vec::new();
         for file in found.files.into_iter().skip(self.offset) {
@@ -228,7 +242,7 @@ fn check_pattern(pattern: &str) -> Result<()> {
 struct GlobSearchResult {
     files: Vec<FoundFile>,
     count: u64,
-    left_out: LeftOut,
+    left_out: SkippedEntryCounts,
     unreadable: Vec<String>,
     notes: Vec<String>,
     is_late: bool,
@@ -239,7 +253,8 @@ async fn collect(
     mut pages: SearchPages<FoundPage>,
     time: Duration,
 ) -> Result<GlobSearchResult> {
-    let (mut limit, mut live) = (SearchTimeLimit::new(cx, time + GRACE), LiveSearchOutput::default());
+    let (mut limit, mut live) =
+        (SearchTimeLimit::new(cx, time + GRACE), LiveSearchOutput::default());
     let mut found = GlobSearchResult::default();
     loop {
         let page = match limit.next(&mut pages).await? {
@@ -251,7 +266,12 @@ async fn collect(
             }
         };
         for file in &page.files {
-            live.add(&format!("{} ({}B, {})", file.path, file.size, format_utc_time(file.modified_ms)));
+            live.add(&format!(
+                "{} ({}B, {})",
+                file.path,
+                file.size,
+                format_utc_time(file.modified_ms)
+            ));
         }
         found.count = page.count;
         found.left_out = page.left_out;
@@ -271,7 +291,7 @@ async fn collect(
 pub fn add_search_notes(
     answer: &mut Map<String, Value>,
     query: &FilesystemQueryPlugin,
-    left_out: LeftOut,
+    left_out: SkippedEntryCounts,
     unreadable: Vec<String>,
     notes: &[String],
 ) {
@@ -287,8 +307,8 @@ pub fn add_search_notes(
 }
 
 /// Returns the number of excluded files and folders, with a way to include them.
-fn left_out_value(query: &FilesystemQueryPlugin, left_out: LeftOut) -> Value {
-    let LeftOut { ignored, hidden, excluded, denied, .. } = left_out;
+fn left_out_value(query: &FilesystemQueryPlugin, left_out: SkippedEntryCounts) -> Value {
+    let SkippedEntryCounts { ignored, hidden, excluded, denied, .. } = left_out;
     let excluded_way = if query.leave_out.is_empty() {
         "include_ignored, or name the folder"
     } else {

@@ -163,13 +163,21 @@ impl GrepContent {
             limit: Some(self.offset.saturating_add(self.max_results.unwrap_or(query.results))),
             ..FileSearch::default()
         };
-        let pages = cx.files().search(search).await.map_err(|error| rephrase_regex_error(error, &place.asked))?;
+        let pages = cx
+            .files()
+            .search(search)
+            .await
+            .map_err(|error| rephrase_regex_error(error, &place.asked))?;
         let bytes_max = answer_bytes(cx).await;
         let entries = GrepEntries::new(self.offset as u64, bytes_max, context_lines > 0);
         collect(cx, pages, place, entries).await
     }
 
-    fn answer(&self, query: &FilesystemQueryPlugin, mut found: GrepSearchResult) -> Map<String, Value> {
+    fn answer(
+        &self,
+        query: &FilesystemQueryPlugin,
+        mut found: GrepSearchResult,
+    ) -> Map<String, Value> {
         let totals = found.totals;
         let (seen, all) = match self.output_mode {
             GrepOutputMode::Content => (found.entries.seen, totals.matches),
@@ -358,7 +366,7 @@ mod tests {
     #[test]
     fn a_model_reads_few_words() {
         let spec = GrepContent::spec();
-        let parameters = touches::stripped(&spec.parameters);
+        let parameters = touches::without_keyword(&spec.parameters);
         let bytes = spec.description.len() + parameters.to_string().len();
         assert!(bytes <= 1500, "{bytes}: {}", spec.parameters);
         assert_eq!(spec.parameters["required"], json!(["pattern"]));

@@ -2,12 +2,12 @@
 //! moment, and the kind of input that the program expects.
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::process::{LeftRunning, ProcessExit, signal_name};
+use jaato_plugin_sdk::process::{LeftoverProcess, ProcessExit, signal_name};
 use jaato_plugin_sdk::serde_json::Map;
 use jaato_plugin_sdk::terminal::{TerminalState, TerminalWait};
 
 use crate::ready::ResultReason;
-use crate::session::{ProgramEnd, LiveSessionState, ShellSession, ConsumedInput};
+use crate::session::{ConsumedInput, LiveSessionState, ProgramEnd, ShellSession};
 use crate::wait::{ProgramActivity, WaitResult};
 use crate::{changed, join, output};
 
@@ -101,7 +101,7 @@ pub fn add_program_end(answer: &mut Map<String, Value>, end: &ProgramEnd) {
 }
 
 /// Adds processes with their names.
-pub fn add_processes(answer: &mut Map<String, Value>, key: &str, processes: &[LeftRunning]) {
+pub fn add_processes(answer: &mut Map<String, Value>, key: &str, processes: &[LeftoverProcess]) {
     if processes.is_empty() {
         return;
     }
@@ -200,7 +200,8 @@ mod tests {
 
     #[test]
     fn a_signal_is_told_apart_from_a_code() {
-        let exit = |code, signal| ProgramEnd::Exit(ProcessExit { code, signal, ..ProcessExit::default() });
+        let exit =
+            |code, signal| ProgramEnd::Exit(ProcessExit { code, signal, ..ProcessExit::default() });
         assert_eq!(told(&exit(Some(1), None)), json!({ "exit_status": 1 }));
         let hung_up = json!({ "exit_status": null, "signal": { "name": "SIGHUP", "number": 1 } });
         assert_eq!(told(&exit(None, Some(1))), hung_up);
@@ -218,7 +219,10 @@ mod tests {
             answer.remove("note");
             Value::Object(answer)
         };
-        assert_eq!(told("waiting", ConsumedInput::All), json!({ "reason": "waiting", "expects": "line" }));
+        assert_eq!(
+            told("waiting", ConsumedInput::All),
+            json!({ "reason": "waiting", "expects": "line" })
+        );
         let cut = json!({ "reason": "limit", "typed_bytes": 4, "input_bytes": 9 });
         assert_eq!(told("silence", ConsumedInput::Bytes(4)), cut);
         let unknown = json!({ "reason": "limit", "typed_bytes": null, "input_bytes": 9 });
@@ -240,7 +244,12 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_note(reason: ResultReason, doing: ProgramActivity, wanted: Option<ExpectedInput>, expected: Option<&str>) {
+    fn check_note(
+        reason: ResultReason,
+        doing: ProgramActivity,
+        wanted: Option<ExpectedInput>,
+        expected: Option<&str>,
+    ) {
         let waited =
             WaitResult { reason, doing, state: TerminalState::default(), took: Duration::ZERO };
         let said = note(&waited, wanted);
@@ -277,7 +286,7 @@ mod tests {
     #[test]
     fn processes_are_listed_up_to_a_limit_and_counted_beyond_it() {
         let processes = |count| {
-            let one = LeftRunning { pid: 7, name: "sleep".to_owned() };
+            let one = LeftoverProcess { pid: 7, name: "sleep".to_owned() };
             let mut answer = Map::new();
             add_processes(&mut answer, "ended", &vec![one; count]);
             Value::Object(answer)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::process::{LeftRunning, Signal};
+use jaato_plugin_sdk::process::{LeftoverProcess, Signal};
 use jaato_plugin_sdk::terminal::TerminalWait;
 
 use crate::session::ShellSession;
@@ -25,7 +25,10 @@ const ENDED: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// The reason why the remaining processes could not be ended.
-pub async fn close_session(session: &ShellSession, host: &Reporter) -> Result<Option<Vec<LeftRunning>>> {
+pub async fn close_session(
+    session: &ShellSession,
+    host: &Reporter,
+) -> Result<Option<Vec<LeftoverProcess>>> {
     if session.is_alive() && !end_program(session, host).await {
         return Ok(None);
     }
@@ -41,7 +44,9 @@ async fn end_program(session: &ShellSession, host: &Reporter) -> bool {
     if !is_busy && end_by_closing_input(session, host).await {
         return true;
     }
-    if control.signal(Signal::Hangup).await.is_ok() && has_ended_within(session, host, HANG_UP).await {
+    if control.signal(Signal::Hangup).await.is_ok()
+        && has_ended_within(session, host, HANG_UP).await
+    {
         return true;
     }
     // If this fails, the wait below notices it.
@@ -54,7 +59,9 @@ async fn end_program(session: &ShellSession, host: &Reporter) -> bool {
 async fn end_by_closing_input(session: &ShellSession, host: &Reporter) -> bool {
     let typed = pin!(session.control().end_input());
     match select(typed, pin!(host.sleep(END_OF_INPUT))).await {
-        Either::Left((typed, _)) => typed.is_ok() && has_ended_within(session, host, END_OF_INPUT).await,
+        Either::Left((typed, _)) => {
+            typed.is_ok() && has_ended_within(session, host, END_OF_INPUT).await
+        }
         Either::Right(_) => false,
     }
 }

@@ -27,7 +27,9 @@ pub fn parse_command_line(line: &str) -> Option<ParsedCommandLine> {
     }
     // For unclosed quotes, the shell gives a better error.
     Some(
-        shlex::split(line).filter(|words| !words.is_empty()).map_or_else(as_line, ParsedCommandLine::Program),
+        shlex::split(line)
+            .filter(|words| !words.is_empty())
+            .map_or_else(as_line, ParsedCommandLine::Program),
     )
 }
 
@@ -91,7 +93,11 @@ mod tests {
 
     #[track_caller]
     fn line(line: &str) {
-        assert_eq!(parse_command_line(line), Some(ParsedCommandLine::Line(line.to_owned())), "{line}");
+        assert_eq!(
+            parse_command_line(line),
+            Some(ParsedCommandLine::Line(line.to_owned())),
+            "{line}"
+        );
     }
 
     #[test]

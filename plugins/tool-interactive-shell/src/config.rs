@@ -130,12 +130,18 @@ mod tests {
             is_traced: true,
             types_secrets: false,
         };
-        assert_eq!(InteractiveShellSettings::from_config(InteractiveShellConfig::default()), expected);
+        assert_eq!(
+            InteractiveShellSettings::from_config(InteractiveShellConfig::default()),
+            expected
+        );
     }
 
     #[test]
     fn a_silence_that_was_set_ends_waits_for_busy_programs() {
-        let set = InteractiveShellSettings::from_config(InteractiveShellConfig { idle_timeout: Some(0.5), ..InteractiveShellConfig::default() });
+        let set = InteractiveShellSettings::from_config(InteractiveShellConfig {
+            idle_timeout: Some(0.5),
+            ..InteractiveShellConfig::default()
+        });
         assert!(set.ends_busy_waits);
     }
 

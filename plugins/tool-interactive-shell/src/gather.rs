@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::{Either, select};
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::terminal::TerminalHappened;
+use jaato_plugin_sdk::terminal::TerminalUpdate;
 
 use crate::backend::BackendEvents;
 
@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 pub struct GatheredEvents {
     events: Box<dyn BackendEvents>,
     /// The event after the last gathered piece.
-    next: Option<Result<Option<TerminalHappened>>>,
+    next: Option<Result<Option<TerminalUpdate>>>,
 }
 
 impl GatheredEvents {
@@ -50,16 +50,16 @@ impl GatheredEvents {
         &mut self,
         host: &Reporter,
         is_wanted: impl Fn() -> bool,
-    ) -> Result<Option<TerminalHappened>> {
+    ) -> Result<Option<TerminalUpdate>> {
         let happened = match self.next.take() {
             Some(next) => next,
             None => self.events.next().await,
         };
         match happened {
-            Ok(Some(TerminalHappened::Output(bytes)))
+            Ok(Some(TerminalUpdate::Output(bytes)))
                 if bytes.len() >= FLOOD_BYTES && is_wanted() =>
             {
-                Ok(Some(TerminalHappened::Output(self.gather(bytes, host).await)))
+                Ok(Some(TerminalUpdate::Output(self.gather(bytes, host).await)))
             }
             other => other,
         }
@@ -70,7 +70,7 @@ impl GatheredEvents {
         while bytes.len() < GATHER_BYTES && begun.elapsed() < GATHER_MAX {
             let (next, pause) = (self.events.next(), pin!(host.sleep(PAUSE)));
             match select(pin!(next), pause).await {
-                Either::Left((Ok(Some(TerminalHappened::Output(more))), _)) => {
+                Either::Left((Ok(Some(TerminalUpdate::Output(more))), _)) => {
                     bytes.extend_from_slice(&more);
                     if more.len() < FLOOD_BYTES {
                         break;

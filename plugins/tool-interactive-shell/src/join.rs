@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::terminal::{TerminalNews, TerminalScreen};
+use jaato_plugin_sdk::terminal::{TerminalScreen, TerminalUserAction};
 
 use crate::session::ShellSession;
 use crate::shells::ShellRegistry;
@@ -45,13 +45,13 @@ pub async fn follow_user_news(shells: Arc<ShellRegistry>) {
     shells.note_watch_end();
 }
 
-fn handle_news(shells: &Arc<ShellRegistry>, news: &TerminalNews) {
+fn handle_news(shells: &Arc<ShellRegistry>, news: &TerminalUserAction) {
     let find = |terminal: u64| {
         let is_it = |session: &Arc<ShellSession>| session.control().number() == Some(terminal);
         shells.list().into_iter().find(is_it)
     };
     match news {
-        TerminalNews::Watched { terminal, watchers } => {
+        TerminalUserAction::Watched { terminal, watchers } => {
             let Some(session) = find(*terminal) else { return };
             session.watchers.store(*watchers, SeqCst);
             // Wakes the task that shows the screen, so that it ends if no one watches.
@@ -62,7 +62,7 @@ fn handle_news(shells: &Arc<ShellRegistry>, news: &TerminalNews) {
             }
         }
         // The number and timing of keys stay private, because they may form a password.
-        TerminalNews::Typed { terminal, .. } => {
+        TerminalUserAction::Typed { terminal, .. } => {
             let Some(session) = find(*terminal) else { return };
             session.note_typed();
             if !std::mem::replace(&mut session.live().typed_by_person, true) {
@@ -70,7 +70,7 @@ fn handle_news(shells: &Arc<ShellRegistry>, news: &TerminalNews) {
             }
             session.notify_change();
         }
-        TerminalNews::Unknown => {}
+        TerminalUserAction::Unknown => {}
     }
 }
 

@@ -94,7 +94,10 @@ pub async fn stream_new_output(
 }
 
 /// Takes new output, and the screen that a program draws.
-fn take_new_output(live: &mut LiveSessionState, answer: &mut Map<String, Value>) -> (String, Option<String>) {
+fn take_new_output(
+    live: &mut LiveSessionState,
+    answer: &mut Map<String, Value>,
+) -> (String, Option<String>) {
     let is_drawn = live.screen.is_drawn();
     if is_drawn {
         let cursor = live.screen.cursor();

@@ -99,7 +99,7 @@ mod tests {
 
     use std::time::{Duration, SystemTime};
 
-    use crate::trace::{AGE_MAX, BYTES_MAX, TraceLog, TraceLocation};
+    use crate::trace::{AGE_MAX, BYTES_MAX, TraceLocation, TraceLog};
 
     const AT_TEMPORARY: TraceLocation = TraceLocation::AtTemporary;
 

@@ -253,11 +253,14 @@ mod tests {
 
     #[test]
     fn a_silence_that_the_person_set_goes_before_that_of_prompts() {
-        let command = ProgramObservation { is_on_terminal: true, ..look(Some(TerminalWait::Relaying)) };
+        let command =
+            ProgramObservation { is_on_terminal: true, ..look(Some(TerminalWait::Relaying)) };
         let second = Duration::from_secs(1);
-        let set = ProgramObservation { idle_timeout: second, ends_busy_waits: true, ..command.clone() };
+        let set =
+            ProgramObservation { idle_timeout: second, ends_busy_waits: true, ..command.clone() };
         assert_eq!(given_after(&set), Some(1000));
-        let long = ProgramObservation { idle_timeout: second * 5, ends_busy_waits: true, ..command };
+        let long =
+            ProgramObservation { idle_timeout: second * 5, ends_busy_waits: true, ..command };
         assert_eq!(given_after(&long), Some(5000));
     }
 

@@ -37,7 +37,7 @@ fn reap(shells: &Arc<ShellRegistry>, session: Arc<ShellSession>, now: Instant) {
     };
     shells.trace.line(format_args!("reap: id={}, {why}", session.id));
     shells.forget_because(&session, &why);
-    shells.home.log(Level::Debug, format_args!("session `{}` was closed {why}", session.id));
+    shells.home.log(LogLevel::Debug, format_args!("session `{}` was closed {why}", session.id));
     let host = shells.home.clone();
     // Runs in a separate task, because a program may take a second to end.
     shells.home.spawn(async move {

@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::{Either, select};
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::process::{LeftRunning, ProcessExit};
-use jaato_plugin_sdk::terminal::{TerminalHappened, TerminalWait};
+use jaato_plugin_sdk::process::{LeftoverProcess, ProcessExit};
+use jaato_plugin_sdk::terminal::{TerminalUpdate, TerminalWait};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, watch};
 
 use crate::backend::{BackendControl, BackendEvents, BackendName};
 use crate::gather::GatheredEvents;
-use crate::marks::{MarkKind, MarkScanner, MarkNonce};
+use crate::marks::{MarkKind, MarkNonce, MarkScanner};
 use crate::output::is_streamed;
 use crate::raw::RawOutputBuffer;
 use crate::ready::ProgramObservation;
@@ -215,7 +215,12 @@ impl ShellSession {
     ///
     /// # Errors
     /// The reason why the input cannot be typed.
-    pub async fn write(&self, host: &Reporter, bytes: &[u8], longest: Duration) -> Result<ConsumedInput> {
+    pub async fn write(
+        &self,
+        host: &Reporter,
+        bytes: &[u8],
+        longest: Duration,
+    ) -> Result<ConsumedInput> {
         self.note_typed();
         let write = pin!(self.control.write(bytes, longest));
         let late = pin!(host.sleep(longest + ANSWER_DELAY));
@@ -309,7 +314,7 @@ impl ShellSession {
         let (mut events, mut unpaid) = (GatheredEvents::new(events), 0);
         loop {
             match events.next(host, || self.has_waiting_call()).await {
-                Ok(Some(TerminalHappened::Output(bytes))) => {
+                Ok(Some(TerminalUpdate::Output(bytes))) => {
                     self.process_output(&bytes);
                     self.make_room(host).await;
                     unpaid += bytes.len() as u64;
@@ -319,7 +324,7 @@ impl ShellSession {
                         self.pause(host, BACKGROUND_PAUSE.saturating_mul(pauses)).await;
                     }
                 }
-                Ok(Some(TerminalHappened::Exited(exit))) => {
+                Ok(Some(TerminalUpdate::Exited(exit))) => {
                     if !exit.left_running.is_empty() {
                         *self.lock_events() = Some(events.into_events());
                     }
@@ -385,7 +390,7 @@ impl ShellSession {
     ///
     /// # Errors
     /// The reason why they cannot be ended.
-    pub async fn end_left(&self) -> Result<Vec<LeftRunning>> {
+    pub async fn end_left(&self) -> Result<Vec<LeftoverProcess>> {
         let left = match &self.live().end {
             Some(ProgramEnd::Exit(exit)) => exit.left_running.clone(),
             Some(ProgramEnd::Lost(_)) | None => Vec::new(),

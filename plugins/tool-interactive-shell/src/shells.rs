@@ -67,7 +67,10 @@ impl State for InteractiveShellPlugin {
         let settings = InteractiveShellSettings::read_from_host(home).await?;
         let trace = TraceLog::open(
             settings.agent.as_deref(),
-            trace::TraceLocation::from_settings(settings.is_traced, std::env::var_os(trace::VARIABLE)),
+            trace::TraceLocation::from_settings(
+                settings.is_traced,
+                std::env::var_os(trace::VARIABLE),
+            ),
             &std::env::temp_dir(),
         );
         let backend = backend::preferred().as_str();
@@ -134,7 +137,9 @@ impl ShellRegistry {
             label: command.to_owned(),
             ..start::program_start(parsed, shell, &self.nonce)
         };
-        let StartedProgram { backend, control, events } = match backend::start(&self.home, &start).await {
+        let StartedProgram { backend, control, events } = match backend::start(&self.home, &start)
+            .await
+        {
             Ok(started) => started,
             Err(error) => {
                 // The error message contains the whole command, so it is left out.

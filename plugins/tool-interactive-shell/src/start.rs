@@ -33,7 +33,11 @@ pub async fn environment_shell(shells: &ShellRegistry) -> Result<&EnvironmentShe
 
 /// Returns the words and variables of a program. Pagers and history files are disabled. A shell
 /// marks its prompts if the system does not know whether it waits.
-pub fn program_start(command: ParsedCommandLine, shell: &EnvironmentShell, nonce: &MarkNonce) -> ProgramStart {
+pub fn program_start(
+    command: ParsedCommandLine,
+    shell: &EnvironmentShell,
+    nonce: &MarkNonce,
+) -> ProgramStart {
     let fixed = [
         ("PAGER", "cat"),
         ("GIT_PAGER", "cat"),
@@ -48,7 +52,8 @@ pub fn program_start(command: ParsedCommandLine, shell: &EnvironmentShell, nonce
         ("SQLITE_HISTORY", "/dev/null"),
     ];
     let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let mut start = ProgramStart { variables: fixed.into_iter().collect(), ..ProgramStart::default() };
+    let mut start =
+        ProgramStart { variables: fixed.into_iter().collect(), ..ProgramStart::default() };
     let marking = command.program().and_then(MarkingShell::of_program);
     let injection = marking
         .filter(|_| !shell.is_host && command.is_bare_shell())
@@ -85,7 +90,8 @@ mod tests {
 
     #[test]
     fn a_shell_marks_its_prompts_only_where_the_system_tells_nothing() {
-        let is_marked = |start: &ProgramStart| format!("{start:?}").contains("jaato=0123456789abcdef");
+        let is_marked =
+            |start: &ProgramStart| format!("{start:?}").contains("jaato=0123456789abcdef");
         assert!(!is_marked(&started("bash", true)));
         for line in ["bash", "sh", "/bin/ash -i", "fish --no-config"] {
             assert!(is_marked(&started(line, false)), "{line}");

@@ -117,7 +117,10 @@ mod tests {
     fn a_setting_switches_it_off_wherever_it_would_go() {
         let named = || Some(OsString::from("/t.log"));
         assert_eq!(TraceLocation::from_settings(true, None), TraceLocation::AtTemporary);
-        assert_eq!(TraceLocation::from_settings(true, Some(OsString::new())), TraceLocation::AtTemporary);
+        assert_eq!(
+            TraceLocation::from_settings(true, Some(OsString::new())),
+            TraceLocation::AtTemporary
+        );
         assert_eq!(TraceLocation::from_settings(true, named()), TraceLocation::At("/t.log".into()));
         assert_eq!(TraceLocation::from_settings(false, named()), TraceLocation::Off);
     }

@@ -83,7 +83,10 @@ mod tests {
         let lines = format!("{longest}\n{longest}");
         assert_eq!(line_too_long(lines.as_bytes(), ProgramInputMode::Lines), None);
         let longer = format!("a\nx{longest}\n");
-        assert_eq!(line_too_long(longer.as_bytes(), ProgramInputMode::Lines), Some(LINE_BYTES_MAX + 1));
+        assert_eq!(
+            line_too_long(longer.as_bytes(), ProgramInputMode::Lines),
+            Some(LINE_BYTES_MAX + 1)
+        );
         for mode in [ProgramInputMode::Pipe, ProgramInputMode::Keys, ProgramInputMode::Paste] {
             assert_eq!(line_too_long(longer.as_bytes(), mode), None);
         }

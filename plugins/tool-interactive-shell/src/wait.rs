@@ -95,7 +95,9 @@ pub async fn wait(
         ResultReason::Waiting | ResultReason::Prompt => ProgramActivity::Waits,
         ResultReason::Silence => silent_activity(&state),
         ResultReason::Exit => ProgramActivity::Ended,
-        ResultReason::Found | ResultReason::Limit => program_activity(session, host, silence, &mut state).await?,
+        ResultReason::Found | ResultReason::Limit => {
+            program_activity(session, host, silence, &mut state).await?
+        }
     };
     streaming.finish();
     Ok(WaitResult { reason, doing, state, took: begun.elapsed() })
@@ -127,7 +129,11 @@ async fn program_activity(
         }
         if look.state.waits == Some(TerminalWait::Busy) {
             let is_silent = look.silence >= LONG_SILENCE;
-            return Ok(if is_silent { ProgramActivity::WorksSilently } else { ProgramActivity::Works });
+            return Ok(if is_silent {
+                ProgramActivity::WorksSilently
+            } else {
+                ProgramActivity::Works
+            });
         }
         host.sleep(LOOK_MIN).await?;
     }
@@ -153,8 +159,13 @@ async fn follow(
         changes.borrow_and_update();
         if !session.is_alive() {
             return Ok(match until {
-                WaitCondition::Shown(pattern) if is_shown(&session.live(), pattern) => ResultReason::Found,
-                WaitCondition::Shown(_) | WaitCondition::News | WaitCondition::Ready | WaitCondition::Prompt => ResultReason::Exit,
+                WaitCondition::Shown(pattern) if is_shown(&session.live(), pattern) => {
+                    ResultReason::Found
+                }
+                WaitCondition::Shown(_)
+                | WaitCondition::News
+                | WaitCondition::Ready
+                | WaitCondition::Prompt => ResultReason::Exit,
             });
         }
         let mut silence = Duration::ZERO;
@@ -198,7 +209,8 @@ async fn look(
     (idle, is_printing): (SilencePolicy, bool),
     (state, was_busy): (&mut TerminalState, &mut bool),
 ) -> Result<ControlFlow<ResultReason, Duration>> {
-    let has_news = |doing| !matches!(until, WaitCondition::News) || has_new_information(session, doing);
+    let has_news =
+        |doing| !matches!(until, WaitCondition::News) || has_new_information(session, doing);
     if session.is_at_prompt() && has_news(ProgramActivity::Waits) {
         return Ok(ControlFlow::Break(ResultReason::Prompt));
     }
@@ -265,7 +277,8 @@ mod tests {
 
     #[test]
     fn text_goes_once_a_round_and_only_if_it_was_searched() {
-        let mut live = LiveSessionState::new((24, 80), &MarkNonce::new("0123456789abcdef").unwrap());
+        let mut live =
+            LiveSessionState::new((24, 80), &MarkNonce::new("0123456789abcdef").unwrap());
         let push = |live: &mut LiveSessionState, text: &str| {
             let text = text.to_owned() + &"x".repeat(1024 * 1024);
             live.transcript.push(&UnseenText { text, continues: true });

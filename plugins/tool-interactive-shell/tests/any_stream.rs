@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use jaato_plugin_testkit::skip;
-use tool_interactive_shell::screen::{ScreenCursor, HISTORY_ROWS_MAX, EmulatedScreen, UnseenText};
+use tool_interactive_shell::screen::{EmulatedScreen, HISTORY_ROWS_MAX, ScreenCursor, UnseenText};
 
 /// Pieces of test streams. Each kind has broken terminals before.
 const PIECES: &[&[u8]] = &[
@@ -113,7 +113,8 @@ fn stream(random: &mut fastrand::Rng) -> Vec<u8> {
     bytes
 }
 
-type Seen = (Vec<String>, String, ScreenCursor, UnseenText, Vec<u8>, String, bool, Option<UnseenText>);
+type Seen =
+    (Vec<String>, String, ScreenCursor, UnseenText, Vec<u8>, String, bool, Option<UnseenText>);
 
 /// Returns everything that can be observed from outside.
 fn seen(screen: &mut EmulatedScreen) -> Seen {

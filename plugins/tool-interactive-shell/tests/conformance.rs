@@ -2,7 +2,7 @@
 //! with real programs.
 #![allow(clippy::unwrap_used)]
 
-use jaato_plugin_testkit::Kind;
+use jaato_plugin_testkit::PluginKind;
 use jaato_plugin_testkit::conformance::{ConformanceSuite, checks};
 
 /// The only check that these tools cannot pass on a host without terminals.
@@ -10,7 +10,7 @@ const EXAMPLES: &str = "examples_work";
 
 #[test]
 fn it_does_what_every_plugin_of_tools_must() {
-    let kinds = [Kind::Tool];
+    let kinds = [PluginKind::Tool];
     let suite = ConformanceSuite::of(tool_interactive_shell::__jaato::MODULE, &kinds);
     let all = checks(&kinds);
     assert!(all.iter().any(|(_, name, _)| *name == EXAMPLES));

@@ -1,7 +1,9 @@
 //! The visible screen, its new text, and the terminal's replies.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use tool_interactive_shell::screen::{ScreenCursor, HISTORY_ROWS_MAX, REPLY_BYTES_MAX, EmulatedScreen, UnseenText};
+use tool_interactive_shell::screen::{
+    EmulatedScreen, HISTORY_ROWS_MAX, REPLY_BYTES_MAX, ScreenCursor, UnseenText,
+};
 
 /// Creates a screen of 5 rows and 20 columns and feeds it.
 fn fed(bytes: &str) -> EmulatedScreen {

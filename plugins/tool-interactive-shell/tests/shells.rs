@@ -8,7 +8,9 @@ use std::process::Command;
 use expectrl::Expect;
 use expectrl::session::OsSession;
 use jaato_plugin_testkit::skip;
-use tool_interactive_shell::marks::{ShellInjection, ShellMark, MarkKind, MarkScanner, MarkNonce, MarkableShell};
+use tool_interactive_shell::marks::{
+    MarkKind, MarkNonce, MarkScanner, MarkableShell, ShellInjection, ShellMark,
+};
 use tool_interactive_shell::screen::EmulatedScreen;
 
 const NONCE: &str = "n0nce4theShells";

@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use jaato_plugin_sdk::form::{FieldKind, FieldOption, Form, FormField, FormOutcome};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::{Map, Number};
-use jaato_plugin_sdk::types::text::cut_to_bytes;
+use jaato_plugin_sdk::types::text::truncate_bytes;
 use parking_lot::Mutex;
 use rmcp::model::{ErrorCode, ErrorData, ProgressNotificationParam};
 
@@ -62,7 +62,11 @@ impl McpCallContext for SessionCall {
         drop(shown);
         let label = match &progress.message {
             Some(message) => {
-                format!("{}: {}", self.what, cut_to_bytes(&plain_text(message).replace('\n', " "), 200))
+                format!(
+                    "{}: {}",
+                    self.what,
+                    truncate_bytes(&plain_text(message).replace('\n', " "), 200)
+                )
             }
             None => self.what.clone(),
         };
@@ -117,7 +121,7 @@ fn unanswered(outcome: FormOutcome) -> Value {
 
 fn title(server: &str, message: &Value) -> String {
     let message = plain_text(message.as_str().unwrap_or_default()).replace('\n', " ");
-    cut_to_bytes(&format!("MCP server `{server}` asks: {message}"), TEXT_BYTES_MAX)
+    truncate_bytes(&format!("MCP server `{server}` asks: {message}"), TEXT_BYTES_MAX)
 }
 
 /// Asks the user to open a page. The form shows the page's host separately, because the user
@@ -135,7 +139,7 @@ async fn ask_to_open(host: &Reporter, server: &str, params: &Value) -> Value {
         title: title(server, &params["message"]),
         fields: vec![FormField {
             name: "page".to_owned(),
-            text: cut_to_bytes(&text, TEXT_BYTES_MAX),
+            text: truncate_bytes(&text, TEXT_BYTES_MAX),
             kind: FieldKind::Choice,
             options: vec![option("done", "I have opened it"), option("no", "no")],
             ..FormField::default()
@@ -165,7 +169,7 @@ async fn ask_fields(host: &Reporter, server: &str, params: &Value) -> Value {
     let mut form = match form_of(server, params) {
         Ok(form) => form,
         Err(why) => {
-            host.log(Level::Warn, format!("a question of `{server}` cannot be shown: {why}"));
+            host.log(LogLevel::Warn, format!("a question of `{server}` cannot be shown: {why}"));
             return action("decline");
         }
     };
@@ -180,7 +184,7 @@ async fn ask_fields(host: &Reporter, server: &str, params: &Value) -> Value {
         match values_of(&params["requestedSchema"], given) {
             Ok(None) => return action("decline"),
             Ok(Some(content)) => return json!({ "action": "accept", "content": content }),
-            Err(why) => form.title = cut_to_bytes(&format!("{why}. {first}"), TEXT_BYTES_MAX),
+            Err(why) => form.title = truncate_bytes(&format!("{why}. {first}"), TEXT_BYTES_MAX),
         }
     }
     action("cancel")
@@ -218,7 +222,7 @@ fn form_of(server: &str, params: &Value) -> std::result::Result<Form, String> {
 
 fn named(value: &str, label: &str) -> FieldOption {
     let (value, label) =
-        (cut_to_bytes(value, TEXT_BYTES_MAX), cut_to_bytes(&plain_text(label), TEXT_BYTES_MAX));
+        (truncate_bytes(value, TEXT_BYTES_MAX), truncate_bytes(&plain_text(label), TEXT_BYTES_MAX));
     FieldOption { value, label, ..FieldOption::default() }
 }
 
@@ -248,7 +252,7 @@ fn field(name: &str, schema: &Value) -> FormField {
         Value::String(text) => Some(Value::String(text.clone())),
         other => Some(Value::String(other.to_string())),
     };
-    let text = cut_to_bytes(&(asked + &hint), TEXT_BYTES_MAX);
+    let text = truncate_bytes(&(asked + &hint), TEXT_BYTES_MAX);
     FormField { name: name.to_owned(), text, kind, options, default, ..FormField::default() }
 }
 

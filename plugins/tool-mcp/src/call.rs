@@ -13,7 +13,7 @@ use rmcp::model::{
     ReadResourceRequestParams, ServerResult,
 };
 
-use crate::connection::{McpConnection, OPEN_PAGE, McpRequestFailure};
+use crate::connection::{McpConnection, McpRequestFailure, OPEN_PAGE};
 use crate::described::{self, RemoteTool};
 use crate::schema;
 use crate::server::McpServer;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::serde::{Deserialize, Serialize};
 use jaato_plugin_sdk::serde_json::{self, Value};
-use jaato_plugin_sdk::types::text::cut_to_bytes;
+use jaato_plugin_sdk::types::text::truncate_bytes;
 use jaato_plugin_sdk::{Error, ErrorKind};
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientRequest, ErrorData, ProtocolVersion,
@@ -18,7 +18,7 @@ use rmcp::service::{
 use rmcp::transport::Transport;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
-use crate::client::{McpClient, CallRegistration};
+use crate::client::{CallRegistration, McpClient};
 use crate::described::plain_text;
 use crate::log::safe;
 use crate::runtime::McpSpawner;
@@ -273,7 +273,9 @@ impl McpConnection {
             // An HTTP stream can end without closing the connection.
             Ok(Err(ServiceError::TransportClosed)) | Err(_) if !self.is_closed() => {
                 let text = "the server's answer ended before it was complete";
-                Err(RequestAttemptFailure::Lost(Error::new(ErrorKind::Unavailable, text).temporary()))
+                Err(RequestAttemptFailure::Lost(
+                    Error::new(ErrorKind::Unavailable, text).temporary(),
+                ))
             }
             Ok(answer) => answer.map_err(RequestAttemptFailure::Refused),
             Err(_) => Err(RequestAttemptFailure::Lost(connection_gone_error())),
@@ -315,7 +317,9 @@ pub fn describe_service_error(error: &ServiceError) -> Error {
         }
         ServiceError::TransportClosed => connection_gone_error(),
         // HTTP errors carry a reason, but pipe errors do not.
-        ServiceError::TransportSend(error) => explain_http_failure(&*error.error).unwrap_or_else(connection_gone_error),
+        ServiceError::TransportSend(error) => {
+            explain_http_failure(&*error.error).unwrap_or_else(connection_gone_error)
+        }
         other => Error::failed(safe(&other.to_string())),
     }
 }
@@ -332,7 +336,7 @@ fn describe_error_data(error: &ErrorData) -> String {
     let data = data.trim();
     match message.is_empty() || data.is_empty() || message.contains(data) {
         true => message + data,
-        false => format!("{message} ({})", cut_to_bytes(data, DATA_BYTES_MAX)),
+        false => format!("{message} ({})", truncate_bytes(data, DATA_BYTES_MAX)),
     }
 }
 
@@ -342,10 +346,12 @@ pub fn not_opened(error: &ClientInitializeError) -> Error {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
             return not_opened(fallback);
         }
-        ClientInitializeError::TransportError { error, .. } => match explain_http_failure(&*error.error) {
-            Some(error) => return error,
-            None => "it cannot be reached".to_owned(),
-        },
+        ClientInitializeError::TransportError { error, .. } => {
+            match explain_http_failure(&*error.error) {
+                Some(error) => return error,
+                None => "it cannot be reached".to_owned(),
+            }
+        }
         ClientInitializeError::JsonRpcError(error) => describe_error_data(error),
         ClientInitializeError::ExpectedInitResponse(answer) => odd_answer(answer),
         ClientInitializeError::ExpectedInitResult(answer) => odd_answer(answer),

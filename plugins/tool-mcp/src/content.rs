@@ -6,7 +6,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::types::media_type::{is_media_type, media_type_of};
 use jaato_plugin_sdk::types::service::ATTACHMENTS_MAX;
-use jaato_plugin_sdk::types::text::cut_to_bytes;
+use jaato_plugin_sdk::types::text::truncate_bytes;
 use jaato_plugin_sdk::{Error, Reporter, Result};
 
 use crate::described::{plain_text, take_member};
@@ -45,7 +45,8 @@ impl McpContent {
     pub fn of_call(mut answer: Value) -> Self {
         let mut content = Self {
             is_error: answer["isError"].as_bool().unwrap_or_default(),
-            structured: Some(take_member(&mut answer, "structuredContent")).filter(|it| !it.is_null()),
+            structured: Some(take_member(&mut answer, "structuredContent"))
+                .filter(|it| !it.is_null()),
             ..Self::default()
         };
         if let Value::Array(blocks) = take_member(&mut answer, "content") {
@@ -74,7 +75,8 @@ impl McpContent {
                 json!({ "type": "resource", "uri": resource["uri"], "text": plain_text(&text) })
             }
             _ => {
-                let (mime, blob) = (take_member(&mut resource, "mimeType"), take_member(&mut resource, "blob"));
+                let (mime, blob) =
+                    (take_member(&mut resource, "mimeType"), take_member(&mut resource, "blob"));
                 let uri = take_member(&mut resource, "uri");
                 self.attachment("resource", &mime, blob, Some(uri))
             }
@@ -90,7 +92,8 @@ impl McpContent {
                 _ => Value::String(String::new()),
             },
             "image" | "audio" => {
-                let (mime, data) = (take_member(&mut block, "mimeType"), take_member(&mut block, "data"));
+                let (mime, data) =
+                    (take_member(&mut block, "mimeType"), take_member(&mut block, "data"));
                 self.attachment(&kind, &mime, data, None)
             }
             "resource" => {
@@ -108,7 +111,7 @@ impl McpContent {
                 Value::Object(link)
             }
             other => {
-                json!({ "type": cut_to_bytes(&plain_text(other), 80), "left_out": "its kind is unknown" })
+                json!({ "type": truncate_bytes(&plain_text(other), 80), "left_out": "its kind is unknown" })
             }
         }
     }
@@ -199,7 +202,7 @@ impl McpContent {
         let text = text.join("\n");
         Error::failed(match text.trim().is_empty() {
             true => "the tool failed without giving a reason".to_owned(),
-            false => cut_to_bytes(text.trim(), ERROR_BYTES_MAX),
+            false => truncate_bytes(text.trim(), ERROR_BYTES_MAX),
         })
     }
 }

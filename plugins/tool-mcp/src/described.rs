@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::serde::{Deserialize, Serialize};
 use jaato_plugin_sdk::serde_json::{self, Map, Value};
-use jaato_plugin_sdk::types::text::cut_to_bytes;
+use jaato_plugin_sdk::types::text::truncate_bytes;
 use jaato_plugin_sdk::{Error, Result};
 use rmcp::model::{
     ClientRequest, ListPromptsRequest, ListToolsRequest, PaginatedRequestParams, ServerResult,
@@ -127,10 +127,12 @@ pub async fn request_description(connection: &Arc<McpConnection>) -> Result<Serv
     let left_out = tools.len().saturating_sub(TOOLS_MAX);
     tools.truncate(TOOLS_MAX);
     let mut prompts = match capabilities.prompts {
-        Some(_) => list(connection, ServerListKind::Prompts, &mut lines).await.unwrap_or_else(|error| {
-            lines.push(format!("its prompts: {}", error.message));
-            Vec::new()
-        }),
+        Some(_) => {
+            list(connection, ServerListKind::Prompts, &mut lines).await.unwrap_or_else(|error| {
+                lines.push(format!("its prompts: {}", error.message));
+                Vec::new()
+            })
+        }
         None => Vec::new(),
     };
     let left_out = left_out + prompts.len().saturating_sub(PROMPTS_MAX);
@@ -140,8 +142,8 @@ pub async fn request_description(connection: &Arc<McpConnection>) -> Result<Serv
     let described = ServerDescription {
         era: connection.era,
         protocol: info.protocol_version.to_string(),
-        title: cut_to_bytes(&title.unwrap_or_default(), LINE_BYTES_MAX),
-        instructions: cut_to_bytes(&plain_text(instructions), INSTRUCTIONS_BYTES_MAX),
+        title: truncate_bytes(&title.unwrap_or_default(), LINE_BYTES_MAX),
+        instructions: truncate_bytes(&plain_text(instructions), INSTRUCTIONS_BYTES_MAX),
         has_resources: capabilities.resources.is_some(),
         left_out,
         ..ServerDescription::default()
@@ -191,13 +193,15 @@ impl ServerDescription {
 
 fn read(value: Value, names: &mut BTreeSet<String>) -> std::result::Result<RawServerTool, String> {
     let written: RawServerTool = serde_json::from_value(value)
-        .map_err(|error| cut_to_bytes(&error.to_string(), LINE_BYTES_MAX))?;
+        .map_err(|error| truncate_bytes(&error.to_string(), LINE_BYTES_MAX))?;
     if written.name.is_empty() || written.name.len() > 1024 {
         return Err("its name is empty or longer than 1024 bytes".to_owned());
     }
     match names.insert(written.name.clone()) {
         true => Ok(written),
-        false => Err(format!("`{}` is listed twice", cut_to_bytes(&plain_text(&written.name), 80))),
+        false => {
+            Err(format!("`{}` is listed twice", truncate_bytes(&plain_text(&written.name), 80)))
+        }
     }
 }
 
@@ -207,7 +211,7 @@ impl RawServerTool {
         if lowered.is_cut {
             lines.push(format!(
                 "`{}`: its schema is simplified",
-                cut_to_bytes(&plain_text(&self.name), 80)
+                truncate_bytes(&plain_text(&self.name), 80)
             ));
         }
         let hint = |name: &str| {
@@ -225,7 +229,7 @@ impl RawServerTool {
     }
 
     fn prompt(self) -> RemotePrompt {
-        let description = cut_to_bytes(&self.text(), LINE_BYTES_MAX);
+        let description = truncate_bytes(&self.text(), LINE_BYTES_MAX);
         let arguments = self.arguments.unwrap_or_default().into_iter().take(20);
         RemotePrompt { description, name: self.name, arguments: arguments.collect() }
     }
@@ -233,7 +237,7 @@ impl RawServerTool {
     fn text(&self) -> String {
         let given = self.description.as_deref().filter(|it| !it.trim().is_empty());
         let text = given.or(self.title.as_deref()).unwrap_or(&self.name);
-        cut_to_bytes(&plain_text(text), DESCRIPTION_BYTES_MAX)
+        truncate_bytes(&plain_text(text), DESCRIPTION_BYTES_MAX)
     }
 }
 

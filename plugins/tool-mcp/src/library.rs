@@ -12,9 +12,9 @@ use rmcp::transport::Transport;
 use crate::call::{McpRequest, ask_connection};
 use crate::client::McpClient;
 use crate::config::{HttpServerAddress, StdioServerAddress};
-use crate::connection::{self, McpConnection, ProtocolEra, OpenConnection};
+use crate::connection::{self, McpConnection, OpenConnection, ProtocolEra};
 use crate::described::{self, RemoteTool};
-use crate::log::{ServerLogStore, ServerLog};
+use crate::log::{ServerLog, ServerLogStore};
 use crate::runtime::McpRuntime;
 use crate::transport::http::{self, Authorize, HttpBackend};
 use crate::transport::program;
@@ -143,7 +143,13 @@ impl McpClientManager {
         }
     }
 
-    async fn open(&mut self, name: &str, wire: StdioWire, era: ProtocolEra, log: ServerLog) -> Result<()> {
+    async fn open(
+        &mut self,
+        name: &str,
+        wire: StdioWire,
+        era: ProtocolEra,
+        log: ServerLog,
+    ) -> Result<()> {
         let transport = LineTransport::new(wire, PROBE_TIME, log.clone());
         self.open_over(name, transport, era, log).await
     }
@@ -206,7 +212,8 @@ impl McpClientManager {
 
     /// Returns the first server that has a tool.
     pub fn find_tool(&self, tool: &str) -> Option<&str> {
-        let has = |connected: &ConnectedServer| connected.tools.iter().any(|known| known.name == tool);
+        let has =
+            |connected: &ConnectedServer| connected.tools.iter().any(|known| known.name == tool);
         self.connected.iter().find(|(_, connected)| has(connected)).map(|(name, _)| name.as_str())
     }
 

@@ -13,7 +13,7 @@ use jaato_plugin_sdk::Error;
 use jaato_plugin_sdk::serde::{Deserialize, Serialize};
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::mask;
-use jaato_plugin_sdk::types::text::cut;
+use jaato_plugin_sdk::types::text::truncate_chars;
 use parking_lot::Mutex;
 
 use crate::config::files::replace;
@@ -212,7 +212,8 @@ fn read(path: &Path) -> Vec<ServerLogLine> {
     // A missing file counts as empty.
     let _ = File::open(path).map(|file| file.take(READ_BYTES_MAX).read_to_end(&mut bytes));
     let lines = bytes.split(|byte| *byte == b'\n');
-    let lines: Vec<ServerLogLine> = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    let lines: Vec<ServerLogLine> =
+        lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
     lines[lines.len().saturating_sub(LINES_MAX)..].to_vec()
 }
 
@@ -229,7 +230,7 @@ pub fn safe(text: &str) -> String {
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
     };
     let safe = |c: char| if is_bad(c) { ' ' } else { c };
-    cut(text.trim_end(), LINE_CHARS_MAX).chars().map(safe).collect()
+    truncate_chars(text.trim_end(), LINE_CHARS_MAX).chars().map(safe).collect()
 }
 
 #[cfg(test)]
@@ -257,7 +258,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let lines = || Arc::new(ServerLogStore::open_in_folder(Some(folder.path())));
         let first = lines();
-        first.server_log("moon").hiding(vec!["SECRET-1".to_owned()]).record_printed("SECRET-1 failed");
+        first
+            .server_log("moon")
+            .hiding(vec!["SECRET-1".to_owned()])
+            .record_printed("SECRET-1 failed");
         let texts = |lines: &ServerLogStore| -> Vec<String> {
             lines.list(Some("moon")).into_iter().map(|line| line.text).collect()
         };

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use jaato_plugin_sdk::dynamic::ToolsSet;
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
-use jaato_plugin_sdk::types::text::cut_to_bytes;
+use jaato_plugin_sdk::types::text::truncate_bytes;
 use jaato_plugin_sdk::types::{Annotations, Availability, CommandSpec, ToolSpec};
 
-use crate::described::{ServerDescription, RemotePrompt, RemoteTool, TOOLS_MAX, plain_text};
+use crate::described::{RemotePrompt, RemoteTool, ServerDescription, TOOLS_MAX, plain_text};
 use crate::log::safe;
 use crate::names::{CATEGORY, server_part, tool_name};
-use crate::server::{McpServer, McpConnectionStatus};
+use crate::server::{McpConnectionStatus, McpServer};
 use crate::{resources, sampling};
 
 /// The maximum number of commands of all servers. The host accepts 200.
@@ -120,7 +120,8 @@ impl McpOffer {
                 continue;
             }
             self.set.commands.push(command(server, prompt, &name));
-            self.prompts.insert(name, OfferedItem { server: Arc::clone(server), what: prompt.clone() });
+            self.prompts
+                .insert(name, OfferedItem { server: Arc::clone(server), what: prompt.clone() });
         }
         self.set.tools.push(sampling::spec(&sampling, &server.entry));
         self.sampling.insert(sampling, server.name().to_owned());
@@ -144,14 +145,16 @@ fn state(server: &McpServer) -> Option<String> {
     match server.status() {
         McpConnectionStatus::Down { why } => {
             let hint = why.hint.as_ref().map(|hint| format!("; {}", safe(hint)));
-            let why = cut_to_bytes(&safe(&why.message), LINE_BYTES_MAX);
+            let why = truncate_bytes(&safe(&why.message), LINE_BYTES_MAX);
             parts.push(format!("down: {why}{}", hint.unwrap_or_default()));
         }
         McpConnectionStatus::Stopped => parts.push("disconnected by the user".to_owned()),
         McpConnectionStatus::Starting if parts.is_empty() && server.begun().is_some() => {
             parts.push("starting".to_owned());
         }
-        McpConnectionStatus::Starting | McpConnectionStatus::Up(_) | McpConnectionStatus::Disabled => {}
+        McpConnectionStatus::Starting
+        | McpConnectionStatus::Up(_)
+        | McpConnectionStatus::Disabled => {}
     }
     (!parts.is_empty()).then(|| format!("{name} ({})", parts.join(", ")))
 }
@@ -179,10 +182,15 @@ fn notices(server: &McpServer) -> Vec<String> {
             lines.push(format!("MCP server `{name}` is down: {why}; {hint}"));
         }
         McpConnectionStatus::Up(_) if !server.was_known() => {
-            let tools = format_tool_count(server.described().map_or(0, |it| offered_tool_count(server, &it)));
+            let tools = format_tool_count(
+                server.described().map_or(0, |it| offered_tool_count(server, &it)),
+            );
             lines.push(format!("MCP server `{name}` is up for the first time: {tools}"));
         }
-        McpConnectionStatus::Up(_) | McpConnectionStatus::Starting | McpConnectionStatus::Stopped | McpConnectionStatus::Disabled => {}
+        McpConnectionStatus::Up(_)
+        | McpConnectionStatus::Starting
+        | McpConnectionStatus::Stopped
+        | McpConnectionStatus::Disabled => {}
     }
     if let Some(described) = server.described().filter(|it| it.left_out > 0 && server.is_fresh()) {
         let (count, first) = (described.left_out, described.lines.first());
@@ -224,7 +232,7 @@ fn command(server: &McpServer, prompt: &RemotePrompt, name: &str) -> CommandSpec
     let mut properties = Map::new();
     let mut required = Vec::new();
     for argument in &prompt.arguments {
-        let description = cut_to_bytes(&plain_text(&argument.description), LINE_BYTES_MAX);
+        let description = truncate_bytes(&plain_text(&argument.description), LINE_BYTES_MAX);
         let property = json!({ "type": "string", "description": description });
         properties.insert(argument.name.clone(), property);
         if argument.required {
@@ -233,7 +241,7 @@ fn command(server: &McpServer, prompt: &RemotePrompt, name: &str) -> CommandSpec
     }
     CommandSpec {
         name: name.to_owned(),
-        description: cut_to_bytes(
+        description: truncate_bytes(
             &format!("{} ({})", prompt.description.replace('\n', " "), server.name()),
             LINE_BYTES_MAX,
         ),

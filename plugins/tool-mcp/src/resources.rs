@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
-use jaato_plugin_sdk::types::text::cut_to_bytes;
+use jaato_plugin_sdk::types::text::truncate_bytes;
 use rmcp::model::{
     ClientRequest, ListResourceTemplatesRequest, ListResourcesRequest, PaginatedRequestParams,
     ServerResult,
@@ -100,7 +100,8 @@ async fn list(server: &Arc<McpServer>, cursor: Option<String>) -> Result<Output>
         let request: ClientRequest = ListResourceTemplatesRequest::with_param(params).into();
         // Most servers have no templates, and some do not know this request.
         if let Ok(answer) = connection.request(request, time, None).await {
-            let templates = short(&server_result_to_json(answer)?["resourceTemplates"], "uriTemplate");
+            let templates =
+                short(&server_result_to_json(answer)?["resourceTemplates"], "uriTemplate");
             if !templates.is_empty() {
                 told["templates"] = Value::Array(templates);
             }
@@ -126,7 +127,7 @@ fn short(list: &Value, address: &str) -> Vec<Value> {
             let text = if *key == address {
                 text.to_owned()
             } else {
-                cut_to_bytes(&plain_text(text), LINE_BYTES_MAX)
+                truncate_bytes(&plain_text(text), LINE_BYTES_MAX)
             };
             Some(((*key).to_owned(), Value::from(text)))
         });

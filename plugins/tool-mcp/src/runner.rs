@@ -145,7 +145,11 @@ mod tests {
         ] {
             let mut words = line.split(' ').map(str::to_owned);
             let command = words.next().unwrap();
-            let reach = StdioServerAddress { command, args: words.collect(), ..StdioServerAddress::default() };
+            let reach = StdioServerAddress {
+                command,
+                args: words.collect(),
+                ..StdioServerAddress::default()
+            };
             assert_eq!(runs_packages(&reach), expected, "{line}");
         }
         let shell = StdioServerAddress {

@@ -19,9 +19,9 @@ use tokio::time::Instant;
 use crate::cache::McpServerCache;
 use crate::client::McpClient;
 use crate::config::{McpServerAddress, ServerEntry, StdioServerAddress};
-use crate::connection::{self, McpConnection, ProtocolEra, OpenConnection};
+use crate::connection::{self, McpConnection, OpenConnection, ProtocolEra};
 use crate::described::{self, ServerDescription};
-use crate::log::{ServerLogStore, ServerLog};
+use crate::log::{ServerLog, ServerLogStore};
 use crate::oauth::OAuthLogin;
 use crate::oauth::kept::HostTokenStore;
 use crate::runner::{INSTALL_TIME, PackageInstallRegistration, PackageInstalls, may_install};
@@ -135,11 +135,19 @@ struct ConnectionEnd {
 
 impl McpServer {
     /// Creates a server that is down, with its cached description.
-    pub fn new(entry: ServerEntry, fingerprint: String, around: &Arc<SharedServerContext>) -> Arc<Self> {
+    pub fn new(
+        entry: ServerEntry,
+        fingerprint: String,
+        around: &Arc<SharedServerContext>,
+    ) -> Arc<Self> {
         let record = around.cache.get(&fingerprint);
         let was_late = record.as_ref().is_some_and(|record| record.described.is_none());
         let known = record.and_then(|record| record.described);
-        let status = if entry.disabled { McpConnectionStatus::Disabled } else { McpConnectionStatus::Starting };
+        let status = if entry.disabled {
+            McpConnectionStatus::Disabled
+        } else {
+            McpConnectionStatus::Starting
+        };
         Arc::new(Self {
             log: around.lines.server_log(&entry.name).hiding(entry.secrets()),
             around: Arc::clone(around),
@@ -246,7 +254,8 @@ impl McpServer {
         self.begin();
         // A caller that waits after this point waits for this attempt.
         self.status.send_if_modified(|status| {
-            let is_down = matches!(status, McpConnectionStatus::Down { .. } | McpConnectionStatus::Stopped);
+            let is_down =
+                matches!(status, McpConnectionStatus::Down { .. } | McpConnectionStatus::Stopped);
             if is_down {
                 *status = McpConnectionStatus::Starting;
             }
@@ -283,7 +292,8 @@ impl McpServer {
             if was_down && status.changed().await.is_err() {
                 return Err(crate::runtime::runtime_gone_error());
             }
-            let is_settled = |status: &McpConnectionStatus| !matches!(status, McpConnectionStatus::Starting);
+            let is_settled =
+                |status: &McpConnectionStatus| !matches!(status, McpConnectionStatus::Starting);
             let settled = status.wait_for(is_settled).await;
             match settled.map_err(|_| crate::runtime::runtime_gone_error())?.clone() {
                 McpConnectionStatus::Up(connection) => Ok(connection),
@@ -317,7 +327,8 @@ impl McpServer {
     pub async fn wait_until_settled(self: &Arc<Self>) {
         self.begin();
         let mut status = self.status.subscribe();
-        let is_settled = |status: &McpConnectionStatus| !matches!(status, McpConnectionStatus::Starting);
+        let is_settled =
+            |status: &McpConnectionStatus| !matches!(status, McpConnectionStatus::Starting);
         // The wait cannot fail, because this server owns the sender.
         let _ = status.wait_for(is_settled).await;
     }
@@ -425,7 +436,9 @@ impl McpServer {
         let second = match (&first, known) {
             (Err(ConnectFailure::Spoken(_)), ProtocolEra::Unknown) => ProtocolEra::Legacy,
             // The server may have changed its era.
-            (Err(ConnectFailure::Spoken(_)), ProtocolEra::Legacy | ProtocolEra::Modern) => ProtocolEra::Unknown,
+            (Err(ConnectFailure::Spoken(_)), ProtocolEra::Legacy | ProtocolEra::Modern) => {
+                ProtocolEra::Unknown
+            }
             (Ok(_) | Err(ConnectFailure::Started(_)), _) => {
                 return first.map_err(|failure| self.error_of(failure));
             }
@@ -439,7 +452,11 @@ impl McpServer {
         second.map_err(|failure| self.error_of(failure))
     }
 
-    async fn attempt(&self, client: &McpClient, era: ProtocolEra) -> std::result::Result<OpenConnection, ConnectFailure> {
+    async fn attempt(
+        &self,
+        client: &McpClient,
+        era: ProtocolEra,
+    ) -> std::result::Result<OpenConnection, ConnectFailure> {
         let (around, client) = (&self.around, client.clone());
         let attempt = async {
             match &self.entry.reach {
@@ -458,7 +475,10 @@ impl McpServer {
                 McpServerAddress::Http(reach) => {
                     let Some(home) = &around.home else {
                         let text = "requests over HTTP need a host";
-                        return Err(ConnectFailure::Started(Error::new(ErrorKind::Unavailable, text)));
+                        return Err(ConnectFailure::Started(Error::new(
+                            ErrorKind::Unavailable,
+                            text,
+                        )));
                     };
                     let backend = Arc::new(HostHttp(home.clone()));
                     let login = self.login.clone().map(|login| login as Arc<dyn Authorize>);
@@ -559,7 +579,9 @@ impl ConnectFailure {
 
 /// Creates the login to an HTTP server, unless its entry sets a key.
 fn login_of(entry: &ServerEntry, around: &SharedServerContext) -> Option<Arc<OAuthLogin>> {
-    let (McpServerAddress::Http(reach), Some(home)) = (&entry.reach, &around.home) else { return None };
+    let (McpServerAddress::Http(reach), Some(home)) = (&entry.reach, &around.home) else {
+        return None;
+    };
     if http::has_authorization(reach) {
         return None;
     }

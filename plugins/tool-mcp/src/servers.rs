@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use jaato_plugin_sdk::dynamic::{ToolSource, ToolsAwaited, ToolsMissing, ToolsSet};
-use jaato_plugin_sdk::{Error, ErrorKind, Home, Level, Reporter, Result};
+use jaato_plugin_sdk::{Error, ErrorKind, Home, LogLevel, Reporter, Result};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -20,7 +20,7 @@ use crate::log::safe;
 use crate::names::{PREFIX, server_prefix, tool_name};
 use crate::offer::McpOffer;
 use crate::resources;
-use crate::server::{SharedServerContext, MORE_TIME, McpServer, McpConnectionStatus};
+use crate::server::{MORE_TIME, McpConnectionStatus, McpServer, SharedServerContext};
 
 /// The maximum time that a request waits for a server for which an earlier process waited without
 /// success.
@@ -277,9 +277,11 @@ impl McpServers {
         let began = Instant::now();
         for step in 0_u32.. {
             let is_starting = |server: &&Arc<McpServer>| {
-                matches!(server.status(), McpConnectionStatus::Starting) && began.elapsed() < most(server)
+                matches!(server.status(), McpConnectionStatus::Starting)
+                    && began.elapsed() < most(server)
             };
-            let waiting: Vec<Arc<McpServer>> = servers.iter().filter(is_starting).cloned().collect();
+            let waiting: Vec<Arc<McpServer>> =
+                servers.iter().filter(is_starting).cloned().collect();
             if waiting.is_empty() {
                 return;
             }
@@ -342,7 +344,7 @@ impl McpServers {
         let answer = home.set_tools(&set).await?;
         for refused in &answer.refused {
             let line = format!("`{}` is left out: {}", refused.name, refused.why);
-            home.log(Level::Warn, &line);
+            home.log(LogLevel::Warn, &line);
             self.around.lines.server_log("jaato").line(&line);
         }
         *published = Some(set);
@@ -365,7 +367,7 @@ impl McpServers {
                             tokio::time::sleep(PUBLISH_PAUSE).await;
                             break;
                         }
-                        Err(error) => home.log(Level::Debug, &error.message),
+                        Err(error) => home.log(LogLevel::Debug, &error.message),
                     }
                     tokio::time::sleep(REFUSED_PAUSE).await;
                 }

@@ -15,11 +15,11 @@ use crate::asks::SessionCall;
 use crate::cache::McpServerCache;
 use crate::config::{FILE_NAME, McpConfigLocations, StdioServerAddress};
 use crate::content::McpContent;
-use crate::log::{ServerLogStore, ServerLog};
+use crate::log::{ServerLog, ServerLogStore};
 use crate::names::PREFIX;
 use crate::runner::PackageInstallRegistration;
 use crate::runtime::{McpRuntime, McpSpawner};
-use crate::server::{SharedServerContext, ProgramLauncher, McpServer};
+use crate::server::{McpServer, ProgramLauncher, SharedServerContext};
 use crate::servers::{McpServers, read_config_files};
 use crate::transport::stdio;
 use crate::transport::wire::StdioWire;
@@ -84,7 +84,11 @@ impl State for McpPlugin {
         let reading = places.clone();
         let read = move |_: &Reporter| {
             let kept = kept.as_deref();
-            (McpServerCache::read(kept), ServerLogStore::open_in_folder(kept), read_config_files(&reading))
+            (
+                McpServerCache::read(kept),
+                ServerLogStore::open_in_folder(kept),
+                read_config_files(&reading),
+            )
         };
         let (cache, lines, (configured, prints)) = home.blocking(read).await?;
         let runtime = McpRuntime::start()?;
@@ -101,13 +105,13 @@ impl State for McpPlugin {
             changed: Notify::new(),
         };
         for line in &configured.lines {
-            home.log(Level::Warn, line);
+            home.log(LogLevel::Warn, line);
         }
         let servers = McpServers::new(Arc::new(around), places);
         servers.take(configured, prints);
         if let Err(error) = servers.publish(home).await {
             // Another instance closed a moment ago and set its tools, so these are set later.
-            home.log(Level::Debug, &error.message);
+            home.log(LogLevel::Debug, &error.message);
             servers.around.changed.notify_one();
         }
         servers.keep_published(home);

@@ -78,7 +78,11 @@ fn modern(seen: &Seen, rest: impl Fn(&Seen) -> Given) -> Given {
 
 fn reach(server: &FixtureServer) -> HttpServerAddress {
     let headers = [("X-Api-Key".to_owned(), "moonlight".to_owned())].into();
-    HttpServerAddress { url: format!("{}/mcp", server.url), headers, ..HttpServerAddress::default() }
+    HttpServerAddress {
+        url: format!("{}/mcp", server.url),
+        headers,
+        ..HttpServerAddress::default()
+    }
 }
 
 async fn connected(server: &FixtureServer) -> (McpClientManager, Arc<McpConnection>) {

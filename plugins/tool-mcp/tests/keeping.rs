@@ -15,12 +15,14 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tool_mcp::cache::McpServerCache;
 use tool_mcp::call::{self, McpRequest};
-use tool_mcp::config::{LoadedMcpConfig, McpConfigOrigin, McpConfigLocations, ServerEntry, StdioServerAddress, entry};
-use tool_mcp::log::{ServerLogStore, ServerLog};
+use tool_mcp::config::{
+    LoadedMcpConfig, McpConfigLocations, McpConfigOrigin, ServerEntry, StdioServerAddress, entry,
+};
+use tool_mcp::log::{ServerLog, ServerLogStore};
 use tool_mcp::offer::McpOffer;
 use tool_mcp::runner::PackageInstallRegistration;
 use tool_mcp::runtime::McpSpawner;
-use tool_mcp::server::{SharedServerContext, ProgramLauncher, McpServer, McpConnectionStatus};
+use tool_mcp::server::{McpConnectionStatus, McpServer, ProgramLauncher, SharedServerContext};
 use tool_mcp::servers::McpServers;
 use tool_mcp::transport::wire::StdioWire;
 
@@ -240,7 +242,10 @@ impl World {
         let servers = McpServers::new(Arc::clone(&self.around), McpConfigLocations::default());
         let prints = entries.iter().map(|entry| entry.name.clone()).collect();
         let named = entries.into_iter().map(|entry| (entry.name.clone(), entry));
-        servers.take(LoadedMcpConfig { servers: named.collect(), ..LoadedMcpConfig::default() }, prints);
+        servers.take(
+            LoadedMcpConfig { servers: named.collect(), ..LoadedMcpConfig::default() },
+            prints,
+        );
         servers
     }
 }
@@ -542,7 +547,8 @@ async fn a_reload_keeps_what_is_as_it_was_and_ends_what_is_gone() {
     let (a, b) = (servers.find("a").unwrap(), servers.find("b").unwrap());
     let changed = entry_of("b", json!({ "args": ["more"] }));
     let named = [entry_of("a", json!({})), changed].map(|entry| (entry.name.clone(), entry));
-    let configured = LoadedMcpConfig { servers: named.into_iter().collect(), ..LoadedMcpConfig::default() };
+    let configured =
+        LoadedMcpConfig { servers: named.into_iter().collect(), ..LoadedMcpConfig::default() };
     servers.take(configured, vec!["a".to_owned(), "b more".to_owned()]);
     all(&servers).await;
     assert!(Arc::ptr_eq(&a, &servers.find("a").unwrap()));

@@ -9,7 +9,7 @@ use jaato_plugin_sdk::{ErrorKind, Result};
 use tool_mcp::config::{GrantKind, HttpServerAddress, OAuthSettings};
 use tool_mcp::library::McpClientManager;
 use tool_mcp::oauth::kept::{StoredLogin, now};
-use tool_mcp::oauth::{LoginConsent, OAuthLogin, MemoryTokenStore, TokenStore as _};
+use tool_mcp::oauth::{LoginConsent, MemoryTokenStore, OAuthLogin, TokenStore as _};
 
 use crate::support::{Agrees, FixtureServer, Given, HyperClient, Seen};
 
@@ -117,9 +117,13 @@ impl Bench {
         Self { server, store: <_>::default(), agrees: <_>::default(), settings: <_>::default() }
     }
 
-    fn login(&self, consent: Option<Arc<dyn LoginConsent>>) -> (HttpServerAddress, Arc<OAuthLogin>) {
+    fn login(
+        &self,
+        consent: Option<Arc<dyn LoginConsent>>,
+    ) -> (HttpServerAddress, Arc<OAuthLogin>) {
         let url = format!("{}/mcp", self.server.url);
-        let reach = HttpServerAddress { url, oauth: self.settings.clone(), ..HttpServerAddress::default() };
+        let reach =
+            HttpServerAddress { url, oauth: self.settings.clone(), ..HttpServerAddress::default() };
         let (backend, store) = (Arc::new(HyperClient), Arc::new(self.store.clone()));
         let login = OAuthLogin::new("moon", &reach, backend, store, consent);
         (reach, login)

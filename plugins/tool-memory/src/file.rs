@@ -144,7 +144,9 @@ impl MemoryFile {
     /// Returns true for an empty file. Checks any other file before anything is written to it.
     fn is_new(&self, connection: &Connection) -> Result<bool> {
         let number = |sql: &str| {
-            connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(|it| self.storage_error(&it))
+            connection
+                .query_row(sql, [], |row| row.get::<_, i64>(0))
+                .map_err(|it| self.storage_error(&it))
         };
         let version = number("PRAGMA user_version")?;
         let application = number("PRAGMA application_id")?;

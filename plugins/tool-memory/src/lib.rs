@@ -20,8 +20,8 @@ use jaato_plugin_sdk::hooks::{BeforePrompt, Hook, Hooks, PromptAddition};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 
-use record::{MATURITY, NewMemory, MemoryScope, checked_tags, quoted};
-use scopes::{ScopesResult, MemoryScopes};
+use record::{MATURITY, MemoryScope, NewMemory, checked_tags, quoted};
+use scopes::{MemoryScopes, ScopesResult};
 
 /// The instructions for the model while one of the tools is active.
 const INSTRUCTIONS: &str = "Store what later sessions should know with `store_memory`: decisions, conventions, locations. Call `retrieve_memories` before you explore.";

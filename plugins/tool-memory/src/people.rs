@@ -4,7 +4,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::CommandSpec;
 
 use crate::record::{CONTENT_BYTES_MAX, MemoryRecord, MemoryScope, check_text};
-use crate::scopes::{ScopesResult, MemoryScopes};
+use crate::scopes::{MemoryScopes, ScopesResult};
 
 /// The command's name.
 pub const NAME: &str = "memory";

@@ -88,8 +88,9 @@ pub fn find(file: &Connection, wanted: &MemoryQuery) -> rusqlite::Result<Vec<Mem
         ORDER BY 9 DESC, 10 ASC, memory.number DESC LIMIT ?3"
     );
     let tags = to_string(&wanted.tags).unwrap_or_default();
-    let found =
-        |row: &Row<'_>| Ok(MemoryMatch { memory: memory(row)?, shared: row.get(8)?, rank: row.get(9)? });
+    let found = |row: &Row<'_>| {
+        Ok(MemoryMatch { memory: memory(row)?, shared: row.get(8)?, rank: row.get(9)? })
+    };
     let mut search = file.prepare(&sql)?;
     let rows = search.query_map(params![tags, wanted.query, wanted.count], found)?;
     rows.collect()

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::types::text::{cut, cut_to_bytes};
+use jaato_plugin_sdk::types::text::{truncate_bytes, truncate_chars};
 
 use crate::file::MemoryFile;
 use crate::queries::{self, MemoryMatch, MemoryQuery};
-use crate::record::{MemoryRecord, NewMemory, MemoryScope};
+use crate::record::{MemoryRecord, MemoryScope, NewMemory};
 use crate::words::{any_word_query, fold_tag, words, words_of_prompt};
 
 /// The maximum number of memories listed before a prompt.
@@ -55,7 +55,11 @@ impl MemoryScopes {
     ///
     /// # Errors
     /// An error if neither file can be read.
-    pub fn retrieve(&self, tags: &[String], count: u32) -> Result<ScopesResult<Vec<(MemoryScope, MemoryRecord)>>> {
+    pub fn retrieve(
+        &self,
+        tags: &[String],
+        count: u32,
+    ) -> Result<ScopesResult<Vec<(MemoryScope, MemoryRecord)>>> {
         let wanted = MemoryQuery {
             tags: tags.iter().map(|tag| fold_tag(tag)).collect(),
             query: any_word_query(&words(&tags.join(" "))),
@@ -106,7 +110,7 @@ impl MemoryScopes {
         let mut text = String::new();
         for (_, MemoryMatch { memory, .. }) in found {
             let line = format!("- [{}]: {}", memory.tags.join(", "), memory.description);
-            let line = cut_to_bytes(&line, TITLE_BYTES_MAX);
+            let line = truncate_bytes(&line, TITLE_BYTES_MAX);
             if text.len() + line.len() + 1 > TITLES_BYTES_MAX - HEADING.len() {
                 break;
             }
@@ -168,7 +172,7 @@ impl MemoryScopes {
                 Err(error) => failed = Some(error),
             }
         }
-        let shown = cut(id, 60);
+        let shown = truncate_chars(id, 60);
         let none = || Error::new(ErrorKind::NotFound, format!("no memory has the id `{shown}`"));
         Err(failed.unwrap_or_else(|| none().with_hint("`memory list` shows all ids")))
     }
@@ -178,9 +182,11 @@ impl MemoryScopes {
         wanted: &MemoryQuery,
         with: impl Fn(&MemoryFile) -> MemoryFile,
     ) -> Result<ScopesResult<Vec<(MemoryScope, MemoryMatch)>>> {
-        let ScopesResult { found, failed } = self.gather(with, |file| queries::find(file, wanted))?;
-        let one =
-            |(scope, found): (MemoryScope, Vec<MemoryMatch>)| found.into_iter().map(move |it| (scope, it));
+        let ScopesResult { found, failed } =
+            self.gather(with, |file| queries::find(file, wanted))?;
+        let one = |(scope, found): (MemoryScope, Vec<MemoryMatch>)| {
+            found.into_iter().map(move |it| (scope, it))
+        };
         let mut found: Vec<(MemoryScope, MemoryMatch)> = found.into_iter().flat_map(one).collect();
         found.sort_by(|(_, one), (_, other)| {
             let tags = other.shared.cmp(&one.shared);

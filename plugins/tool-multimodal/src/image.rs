@@ -36,7 +36,10 @@ fn jpeg_size(bytes: &[u8]) -> Option<(u64, u64)> {
             0xff => at += 1,
             // All start-of-frame markers. Three markers in this range have other meanings.
             0xc0..=0xcf if !matches!(mark, 0xc4 | 0xc8 | 0xcc) => {
-                return Some((big_endian(bytes.get(at + 7..at + 9)?), big_endian(bytes.get(at + 5..at + 7)?)));
+                return Some((
+                    big_endian(bytes.get(at + 7..at + 9)?),
+                    big_endian(bytes.get(at + 5..at + 7)?),
+                ));
             }
             // The pixels start, or the file ends.
             0xda | 0xd9 => return None,
@@ -47,7 +50,9 @@ fn jpeg_size(bytes: &[u8]) -> Option<(u64, u64)> {
 
 fn webp_size(bytes: &[u8]) -> Option<(u64, u64)> {
     match bytes.get(12..16)? {
-        b"VP8X" => Some((1 + little_endian(bytes.get(24..27)?), 1 + little_endian(bytes.get(27..30)?))),
+        b"VP8X" => {
+            Some((1 + little_endian(bytes.get(24..27)?), 1 + little_endian(bytes.get(27..30)?)))
+        }
         b"VP8L" => {
             let bits = little_endian(bytes.get(21..25)?);
             Some((1 + (bits & 0x3fff), 1 + ((bits >> 14) & 0x3fff)))

@@ -1,10 +1,10 @@
 //! The tool `viewImage`.
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::types::Data;
+use jaato_plugin_sdk::types::DataPart;
 use jaato_plugin_sdk::types::files::{FileKind, FileRead};
 
-use crate::image::{BYTES_MAX, image_size, image_media_type};
+use crate::image::{BYTES_MAX, image_media_type, image_size};
 
 /// How much of the file one request reads.
 const PIECE_BYTES: u64 = 4 * 1024 * 1024;
@@ -47,7 +47,8 @@ impl Tool for ViewImage {
         };
         let blob = cx.blobs().put(media_type, &bytes).await?;
         let name = path.rsplit('/').next().unwrap_or_default();
-        let data = Data { name: Some(name.to_owned()), ..Data::blob(media_type, blob.as_str()) };
+        let data =
+            DataPart { name: Some(name.to_owned()), ..DataPart::blob(media_type, blob.as_str()) };
         cx.attach_data(&data).await?;
         let mut answer = json!({ "path": path, "type": media_type, "size": bytes.len() });
         if let Some((width, height)) = image_size(&bytes) {

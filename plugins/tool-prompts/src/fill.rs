@@ -243,7 +243,8 @@ mod tests {
 
     #[test]
     fn commands_of_claude_have_their_own_placeholders() {
-        let claude = |body: &str, arguments: &str| fill(body, arguments, PlaceholderSyntax::Claude).unwrap();
+        let claude =
+            |body: &str, arguments: &str| fill(body, arguments, PlaceholderSyntax::Claude).unwrap();
         assert_eq!(claude("$1 and $2, $3! $ARGUMENTS", "a 'b c'"), "a and b c, ! a 'b c'");
         assert_eq!(claude("$1", "$2 $1"), "$2");
         assert_eq!(claude("It costs $5.", ""), "It costs .");

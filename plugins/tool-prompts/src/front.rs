@@ -178,7 +178,9 @@ fn read(text: &str) -> Result<FrontMatter, String> {
         };
         let field = match next()? {
             Event::Scalar(text, style, ..) => scalar(&text, style),
-            Event::MappingStart(..) => FrontMatterValue::Nested { is_map_of_texts: skip_collection(&mut next, true)? },
+            Event::MappingStart(..) => {
+                FrontMatterValue::Nested { is_map_of_texts: skip_collection(&mut next, true)? }
+            }
             Event::SequenceStart(..) => {
                 skip_collection(&mut next, false)?;
                 FrontMatterValue::Nested { is_map_of_texts: false }
@@ -194,7 +196,11 @@ fn read(text: &str) -> Result<FrontMatter, String> {
 
 fn scalar(text: &str, style: ScalarStyle) -> FrontMatterValue {
     let is_nothing = style == ScalarStyle::Plain && matches!(text, "" | "~" | "null");
-    if is_nothing { FrontMatterValue::Nothing } else { FrontMatterValue::Text(text.trim().to_owned()) }
+    if is_nothing {
+        FrontMatterValue::Nothing
+    } else {
+        FrontMatterValue::Text(text.trim().to_owned())
+    }
 }
 
 /// Skips a list or a map. Returns true if all its values are texts.

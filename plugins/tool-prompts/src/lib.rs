@@ -20,11 +20,11 @@ use std::sync::Arc;
 use jaato_plugin_sdk::dynamic::ToolsSet;
 use jaato_plugin_sdk::hooks::{CompleteWords, WordChoice, WordChoices};
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::types::text::cut;
+use jaato_plugin_sdk::types::text::truncate_chars;
 use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 use jaato_plugin_sdk::{schemars, serde_json};
 
-use library::{PromptLibrary, Prompt};
+use library::{Prompt, PromptLibrary};
 
 /// The approximate number of bytes per token.
 const BYTES_PER_TOKEN: usize = 4;
@@ -157,7 +157,7 @@ impl State for Prompts {
             }
         }
         for line in &library.lines {
-            home.log(Level::Warn, line);
+            home.log(LogLevel::Warn, line);
         }
         Ok(Self(Arc::new(library)))
     }
@@ -196,7 +196,7 @@ fn find<'a>(
     let names: Vec<&str> = names.take(NAMES_TOLD_MAX).collect();
     let text = match library.get(name) {
         Some(_) => format!("the author of `{name}` does not let models use it"),
-        None => format!("there is no prompt or skill `{}`", cut(name, 80)),
+        None => format!("there is no prompt or skill `{}`", truncate_chars(name, 80)),
     };
     let error = Error::new(ErrorKind::NotFound, text);
     Err(match names.is_empty() {
@@ -214,7 +214,7 @@ fn fill_prompt(prompt: &Prompt, arguments: &str) -> Result<String> {
 /// Reads another file from a skill's folder.
 fn file_of(prompt: &Prompt, file: &str) -> Result<Output> {
     let refused = |why: &str| {
-        let text = format!("`{}` of `{}`: {why}", cut(file, 200), prompt.name);
+        let text = format!("`{}` of `{}`: {why}", truncate_chars(file, 200), prompt.name);
         Err(Error::new(ErrorKind::NotFound, text))
     };
     let Some(folder) = &prompt.skill_path else {

@@ -1,15 +1,16 @@
 //! The prompts and skills of a session: read once, by name, the project's before the user's.
 
-use jaato_plugin_sdk::types::text::{cut, one_line};
+use jaato_plugin_sdk::types::text::{one_line, truncate_chars};
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::fill::PlaceholderSyntax;
-use crate::front::{self, FrontMatterValue, FrontMatter};
+use crate::front::{self, FrontMatter, FrontMatterValue};
 use crate::rules;
 use crate::scan::{
-    PromptFile, PROMPT_BYTES_MAX, PromptFolder, SKILL_BYTES_MAX, PromptSource, PromptScan, PromptFileKind, read_text,
+    PROMPT_BYTES_MAX, PromptFile, PromptFileKind, PromptFolder, PromptScan, PromptSource,
+    SKILL_BYTES_MAX, read_text,
 };
 
 /// The maximum number of prompts and skills in a session. Each may be a command, and a plugin may
@@ -121,7 +122,11 @@ impl PromptLibrary {
         let (mut more, mut count) = (Vec::new(), 0_usize);
         for prompt in self.for_model() {
             count += 1;
-            let line = format!("\n- {}: {}", prompt.name, cut(&prompt.description, TOLD_CHARS_MAX));
+            let line = format!(
+                "\n- {}: {}",
+                prompt.name,
+                truncate_chars(&prompt.description, TOLD_CHARS_MAX)
+            );
             if more.is_empty() && text.len() + line.len() <= bytes_max {
                 text.push_str(&line);
             } else {
@@ -179,7 +184,11 @@ impl PromptLibrary {
     }
 }
 
-fn places_of(root: Option<&Path>, source: PromptSource, names: &[(&str, PromptFileKind)]) -> Vec<PromptFolder> {
+fn places_of(
+    root: Option<&Path>,
+    source: PromptSource,
+    names: &[(&str, PromptFileKind)],
+) -> Vec<PromptFolder> {
     let Some(root) = root else { return Vec::new() };
     let place = |(name, wanted): &(&str, PromptFileKind)| PromptFolder {
         folder: root.join(name),
@@ -190,7 +199,11 @@ fn places_of(root: Option<&Path>, source: PromptSource, names: &[(&str, PromptFi
 }
 
 /// Creates a prompt from a file, and lists what is unusual about it.
-fn build_prompt(found: &PromptFile, text: &str, source: PromptSource) -> Result<(Prompt, Vec<String>), String> {
+fn build_prompt(
+    found: &PromptFile,
+    text: &str,
+    source: PromptSource,
+) -> Result<(Prompt, Vec<String>), String> {
     let (front, body) = front::split(text)?;
     let (fields, how) = front.map_or_else(|| Ok((FrontMatter::new(), None)), front::parse)?;
     let given = |key: &str| match fields.get(key) {
@@ -227,7 +240,7 @@ fn build_prompt(found: &PromptFile, text: &str, source: PromptSource) -> Result<
     let says = |key: &str, word: &str| given(key).is_some_and(|it| it.eq_ignore_ascii_case(word));
     let prompt = Prompt {
         name,
-        description: cut(&description, rules::DESCRIPTION_CHARS_MAX),
+        description: truncate_chars(&description, rules::DESCRIPTION_CHARS_MAX),
         body: body.to_owned(),
         syntax: if found.is_claude { PlaceholderSyntax::Claude } else { PlaceholderSyntax::Own },
         source,

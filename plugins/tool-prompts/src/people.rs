@@ -3,9 +3,9 @@
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::CommandSpec;
-use jaato_plugin_sdk::types::text::cut;
+use jaato_plugin_sdk::types::text::truncate_chars;
 
-use crate::library::{PromptLibrary, Prompt};
+use crate::library::{Prompt, PromptLibrary};
 use crate::{fill, fill_prompt, find};
 
 /// Lists the prompts.
@@ -49,10 +49,11 @@ pub fn command(prompt: &Prompt) -> CommandSpec {
         true => fill::usage(&prompt.body, prompt.syntax),
         false => prompt.hint.clone(),
     };
-    let usage = if usage.is_empty() { "Words for it.".to_owned() } else { cut(&usage, 200) };
+    let usage =
+        if usage.is_empty() { "Words for it.".to_owned() } else { truncate_chars(&usage, 200) };
     CommandSpec {
         name: prompt.name.clone(),
-        description: cut(&prompt.description, DESCRIPTION_CHARS_MAX),
+        description: truncate_chars(&prompt.description, DESCRIPTION_CHARS_MAX),
         parameters: json!({
             "type": "object",
             "properties": { "arguments": arguments(&usage) },
@@ -101,7 +102,7 @@ fn list(library: &PromptLibrary) -> String {
             (true, false) => ", not for the model",
             (false, _) => ", for the model alone",
         };
-        let description = cut(&prompt.description, DESCRIPTION_CHARS_MAX);
+        let description = truncate_chars(&prompt.description, DESCRIPTION_CHARS_MAX);
         format!("/{}  {description} ({} {kind}{who})", prompt.name, prompt.source.name())
     };
     let mut lines: Vec<String> = library.all().map(line).collect();

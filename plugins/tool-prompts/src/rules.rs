@@ -1,7 +1,7 @@
 //! The rules of the Agent Skills format, as in its validator. A skill that breaks a rule is loaded
 //! anyway, and the user gets a notice.
 
-use crate::front::{FrontMatterValue, FrontMatter};
+use crate::front::{FrontMatter, FrontMatterValue};
 
 /// The maximum length of a name, in characters.
 pub const NAME_CHARS_MAX: usize = 64;
@@ -14,7 +14,9 @@ const COMPATIBILITY_CHARS_MAX: usize = 500;
 pub fn broken_rules(fields: &FrontMatter, folder: &str) -> Vec<String> {
     let mut broken = Vec::new();
     match fields.get("name") {
-        Some(FrontMatterValue::Text(name)) if !name.is_empty() => broken.extend(broken_name_rules(name, folder)),
+        Some(FrontMatterValue::Text(name)) if !name.is_empty() => {
+            broken.extend(broken_name_rules(name, folder))
+        }
         _ => broken.push("it has no `name`".to_owned()),
     }
     match fields.get("description") {
@@ -30,7 +32,8 @@ pub fn broken_rules(fields: &FrontMatter, folder: &str) -> Vec<String> {
         }
         Some(_) => broken.push("its `compatibility` is not a text".to_owned()),
     }
-    let is_map = matches!(fields.get("metadata"), Some(FrontMatterValue::Nested { is_map_of_texts: true }));
+    let is_map =
+        matches!(fields.get("metadata"), Some(FrontMatterValue::Nested { is_map_of_texts: true }));
     if fields.contains_key("metadata") && !is_map {
         broken.push("its `metadata` is not a map of texts".to_owned());
     }

@@ -102,7 +102,14 @@ impl PromptScan {
         }
     }
 
-    fn below(&mut self, place: &PromptFolder, root: &Path, folder: &Path, shown: &Path, depth: usize) {
+    fn below(
+        &mut self,
+        place: &PromptFolder,
+        root: &Path,
+        folder: &Path,
+        shown: &Path,
+        depth: usize,
+    ) {
         if !self.seen.insert(folder.to_owned()) {
             return;
         }
@@ -151,7 +158,13 @@ impl PromptScan {
         }
     }
 
-    fn file(&mut self, place: &PromptFolder, root: &Path, (folder, shown): (&Path, &Path), name: &str) {
+    fn file(
+        &mut self,
+        place: &PromptFolder,
+        root: &Path,
+        (folder, shown): (&Path, &Path),
+        name: &str,
+    ) {
         let shown = shown.join(name);
         match fs::canonicalize(folder.join(name)) {
             Ok(path) if !path.starts_with(root) => {
@@ -227,7 +240,8 @@ mod tests {
     }
 
     fn names(walk: &PromptScan, root: &Path) -> Vec<String> {
-        let name = |found: &PromptFile| found.shown.strip_prefix(root).unwrap().display().to_string();
+        let name =
+            |found: &PromptFile| found.shown.strip_prefix(root).unwrap().display().to_string();
         walk.found.iter().map(name).collect()
     }
 
@@ -280,7 +294,10 @@ mod tests {
         symlink(root.join("real"), root.join("link")).unwrap();
         let project = walk(&root.join("link"), PromptSource::Project, PromptFileKind::Skills);
         assert!(project.found.is_empty() && project.wrong[0].ends_with("its path contains a link"));
-        assert_eq!(walk(&root.join("link"), PromptSource::User, PromptFileKind::Skills).found.len(), 1);
+        assert_eq!(
+            walk(&root.join("link"), PromptSource::User, PromptFileKind::Skills).found.len(),
+            1
+        );
     }
 
     #[test]

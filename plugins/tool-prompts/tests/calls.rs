@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::service::SessionFacts;
-use jaato_plugin_sdk::types::{Deciding, ErrorKind};
+use jaato_plugin_sdk::types::{ConditionDecision, ErrorKind};
 use jaato_plugin_testkit::FakeHost;
 
 /// A workspace and a home.
@@ -155,7 +155,7 @@ fn who_may_use_it_is_kept_to() {
     let error = host.call("use_prompt", json!({ "name": "moon" })).unwrap_err();
     assert_eq!(error.message, "the author of `moon` does not let models use it");
     assert!(instance.command("moon", json!({})).is_ok());
-    assert!(!instance.condition("use_prompt", Deciding::Available).unwrap().holds);
+    assert!(!instance.condition("use_prompt", ConditionDecision::Available).unwrap().holds);
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn with_nothing_there_nothing_is_offered() {
     let host = places.host();
     let instance = host.create(None).unwrap();
     assert!(host.tools_set().is_none());
-    assert!(!instance.condition("use_prompt", Deciding::Available).unwrap().holds);
+    assert!(!instance.condition("use_prompt", ConditionDecision::Available).unwrap().holds);
     let list = instance.command("prompts", json!({})).unwrap();
     assert_eq!(list.content["result"], "no prompts and no skills");
 }

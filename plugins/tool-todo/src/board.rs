@@ -7,11 +7,13 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde;
 use jaato_plugin_sdk::serde_json::{Map, from_value, to_value};
 use jaato_plugin_sdk::types::CommandSpec;
-use jaato_plugin_sdk::types::text::cut;
+use jaato_plugin_sdk::types::text::truncate_chars;
 use jaato_plugin_sdk::types::work_plan::{PlanStatus, PlanStepStatus as Status};
 
 use crate::events::TodoEvents;
-use crate::plan::{OUTPUT_BYTES_MAX, TodoPlan, TodoStep, UnblockedSteps, invalid, is_open, now, text};
+use crate::plan::{
+    OUTPUT_BYTES_MAX, TodoPlan, TodoStep, UnblockedSteps, invalid, is_open, now, text,
+};
 use crate::told;
 
 /// Instructions for the model while one of the tools is active.
@@ -292,7 +294,7 @@ impl PlanBoard {
         let plan = self.plan.as_ref().ok_or_else(no_plan)?;
         match plan_id {
             Some(id) if id != plan.id => {
-                let shown = cut(id, 40);
+                let shown = truncate_chars(id, 40);
                 let error = Error::new(ErrorKind::NotFound, format!("Plan not found: {shown}"));
                 Err(error.with_hint(format!("the plan of this session is {}", plan.id)))
             }

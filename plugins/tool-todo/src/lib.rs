@@ -126,7 +126,9 @@ async fn set_step_status(
         NewStatus::Failed => Status::Failed,
         NewStatus::Skipped => Status::Skipped,
     };
-    Todo::change(cx, |board| board.set_step(&step_id, status, non_empty_text(result), non_empty_text(error)))
+    Todo::change(cx, |board| {
+        board.set_step(&step_id, status, non_empty_text(result), non_empty_text(error))
+    })
 }
 
 #[derive(Clone, Copy, serde::Serialize, serde::Deserialize)]

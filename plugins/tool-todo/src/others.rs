@@ -5,7 +5,7 @@ use std::time::Duration;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde;
 use jaato_plugin_sdk::serde_json::Map;
-use jaato_plugin_sdk::types::text::cut;
+use jaato_plugin_sdk::types::text::truncate_chars;
 use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 use jaato_plugin_sdk::types::work_plan::PlanStepStatus as Status;
 
@@ -154,7 +154,11 @@ async fn subscribe_to_tasks(
     #[serde(default)] step_id: String,
 ) -> Result<Output> {
     is_here(&agent_id)?;
-    let filter = EventFilter { event_types, plan_id: non_empty_text(plan_id), step_id: non_empty_text(step_id) };
+    let filter = EventFilter {
+        event_types,
+        plan_id: non_empty_text(plan_id),
+        step_id: non_empty_text(step_id),
+    };
     Ok(Output::json(cx.state().board().events.subscribe(filter)?))
 }
 
@@ -253,7 +257,7 @@ fn is_here(agent_id: &str) -> Result<()> {
     match agent_id {
         "" | THIS_AGENT => Ok(()),
         other => {
-            let shown = cut(other, 40);
+            let shown = truncate_chars(other, 40);
             let text = format!("agent `{shown}` does not exist in this session");
             let hint = format!("leave `agent_id` out, or set it to `{THIS_AGENT}`");
             Err(Error::new(ErrorKind::NotFound, text).with_hint(hint))

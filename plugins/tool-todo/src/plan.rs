@@ -5,7 +5,7 @@
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde;
 use jaato_plugin_sdk::serde_json::Map;
-use jaato_plugin_sdk::types::text::cut;
+use jaato_plugin_sdk::types::text::truncate_chars;
 use jaato_plugin_sdk::types::work_plan::{
     PLAN_STEPS_MAX, PlanStatus, PlanStep, PlanStepStatus as Status, WorkPlan,
 };
@@ -127,7 +127,7 @@ impl TodoPlan {
         let by_number = || step.parse::<usize>().ok()?.checked_sub(1);
         let by_name = self.steps.iter().position(|known| known.id == step);
         by_name.or_else(by_number).filter(|place| *place < self.steps.len()).ok_or_else(|| {
-            let shown = cut(step, 40);
+            let shown = truncate_chars(step, 40);
             let error = Error::new(ErrorKind::NotFound, format!("Step not found: {shown}"));
             error.with_hint("`getPlanStatus` lists the steps")
         })

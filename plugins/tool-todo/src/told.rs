@@ -19,7 +19,7 @@ pub fn plan_json(plan: &TodoPlan) -> Value {
 
 /// Returns the whole plan, with its times, the current step and the summary.
 pub fn status_of(plan: &TodoPlan) -> Value {
-    let mut told = self::plan_json(plan);
+    let mut told = plan_json(plan);
     let current = plan.steps.iter().position(|step| step.status == Status::InProgress);
     let current = current.map(|place| {
         let step = &plan.steps[place];

@@ -23,7 +23,7 @@ use lexopt::prelude::*;
 use self::caller::ToolCaller;
 use self::programs::AccuracyProgram;
 use self::recorder::TerminalWriteRecorder;
-use self::report::{ProgramReport, AccuracyReport};
+use self::report::{AccuracyReport, ProgramReport};
 use self::services::AccuracyServers;
 use xtask::child::is_ci;
 use xtask::run;

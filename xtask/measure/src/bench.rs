@@ -47,7 +47,10 @@ enum BenchmarkOutcome {
 
 /// Measures only on Linux, where process trees can be followed to their end, with their time and
 /// memory.
-fn on_linux(measure: fn(&CargoWorkspace) -> Result<BenchmarkOutcome>, workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
+fn on_linux(
+    measure: fn(&CargoWorkspace) -> Result<BenchmarkOutcome>,
+    workspace: &CargoWorkspace,
+) -> Result<BenchmarkOutcome> {
     if cfg!(target_os = "linux") {
         return measure(workspace);
     }
@@ -122,7 +125,9 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
                 figures.extend(measured.into_iter().map(BenchmarkFigure::without_target));
                 lines.push(format!("VOID: {}: {why}", bench.name));
             }
-            Ok(BenchmarkOutcome::Skipped(why)) => lines.push(format!("SKIPPED: {}: {why}", bench.name)),
+            Ok(BenchmarkOutcome::Skipped(why)) => {
+                lines.push(format!("SKIPPED: {}: {why}", bench.name))
+            }
             Err(error) => {
                 failed += 1;
                 lines.push(format!("FAILED: {}: {error:#}", bench.name));

@@ -53,7 +53,8 @@ pub fn lay_out(workspace: &CargoWorkspace, folder: &Path) -> Result<()> {
         manifests.push_str(&read(&folder.join(member).join("Cargo.toml"))?);
     }
     let ours = read(&root.join("Cargo.toml"))?;
-    let made = manifest::generate_manifest(&ours, &members, &manifests).context("making the sdk's manifest")?;
+    let made = manifest::generate_manifest(&ours, &members, &manifests)
+        .context("making the sdk's manifest")?;
     write(&folder.join("Cargo.toml"), &made)?;
     write(&folder.join("README.md"), README)?;
     write_lock_file(root, folder, folder)?;

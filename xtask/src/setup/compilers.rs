@@ -131,7 +131,10 @@ mod tests {
         let error = offered_version(table, "1.8").unwrap_err().to_string();
         let all = "1.85.0+dfsg3-1~deb12u3, 1.96.1+dfsg1-1";
         assert_eq!(error, format!("`rustc-web` is available only as {all}"));
-        assert_eq!(offered_version("", "1.85").unwrap_err().to_string(), "there is no package `rustc-web`");
+        assert_eq!(
+            offered_version("", "1.85").unwrap_err().to_string(),
+            "there is no package `rustc-web`"
+        );
     }
 
     #[test]

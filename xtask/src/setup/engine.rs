@@ -69,7 +69,8 @@ impl TestContainerEngine {
         if !(is_ci() && is_root()) {
             return Err(format!("no container engine answers: {without}; start yours"));
         }
-        let daemon = EngineDaemon::start(target).map_err(|error| format!("{error:#}: {without}"))?;
+        let daemon =
+            EngineDaemon::start(target).map_err(|error| format!("{error:#}: {without}"))?;
         daemon.try_out().map_err(|error| format!("{error:#}: {without}"))?;
         Ok(Self::Ours(daemon))
     }

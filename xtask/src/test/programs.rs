@@ -47,7 +47,11 @@ pub struct TestProgramSettings<'a> {
 ///
 /// # Errors
 /// A program does not start, or fails without a failed test.
-pub fn run(programs: &[TestProgram], setting: &TestProgramSettings<'_>, tally: &mut TestTally) -> Result<()> {
+pub fn run(
+    programs: &[TestProgram],
+    setting: &TestProgramSettings<'_>,
+    tally: &mut TestTally,
+) -> Result<()> {
     let libraries = target_libraries()?;
     let (alone, mut together): (Vec<_>, Vec<_>) =
         programs.iter().partition(|program| ALONE.contains(&program.name.as_str()));
@@ -141,7 +145,11 @@ fn run_one(
 ///
 /// # Errors
 /// When cargo does not start, or fails without a failed example.
-pub fn run_doctests(root: &Path, setting: &TestProgramSettings<'_>, tally: &mut TestTally) -> Result<()> {
+pub fn run_doctests(
+    root: &Path,
+    setting: &TestProgramSettings<'_>,
+    tally: &mut TestTally,
+) -> Result<()> {
     let mut command = child::cargo(root);
     // Only examples have such a name. `--doc` would select other features, and the default profile
     // and compiler are not those of the build: cargo would compile almost everything again.

@@ -193,7 +193,10 @@ mod tests {
     #[test]
     fn a_skipped_test_is_not_a_passed_one() {
         let verdict = verdict(&counted(10, 0, 1), Vec::new(), 2);
-        assert_eq!(verdict, TestVerdict { line: "8 passed, 0 failed, 3 skipped".into(), good: true });
+        assert_eq!(
+            verdict,
+            TestVerdict { line: "8 passed, 0 failed, 3 skipped".into(), good: true }
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! as a new line.
 
 use super::TidyFinding;
-use crate::workspace::{PackageDependency, DependencyKind, WorkspacePackage};
+use crate::workspace::{DependencyKind, PackageDependency, WorkspacePackage};
 
 /// The members that a member may use.
 struct AllowedDependencies {
@@ -124,7 +124,9 @@ pub fn check(packages: &[WorkspacePackage]) -> Vec<TidyFinding> {
 
 /// Finds rows of the table that allow dependencies that no `Cargo.toml` declares.
 pub fn unused(packages: &[WorkspacePackage]) -> Vec<TidyFinding> {
-    let find = |row: &'static AllowedDependencies| packages.iter().find(|package| package.name == row.package);
+    let find = |row: &'static AllowedDependencies| {
+        packages.iter().find(|package| package.name == row.package)
+    };
     let mut findings = Vec::new();
     for (row, package) in TABLE.iter().filter_map(|row| Some((row, find(row)?))) {
         let is_used = |name: &str, kind: fn(DependencyKind) -> bool| {

@@ -21,8 +21,7 @@ pub fn check(sources: &[RustSource]) -> Vec<TidyFinding> {
         collect(source.tokens.clone(), &mut lines);
         for line in lines {
             let what = "a folder is made";
-            let remedy =
-                "use `jaato_places::make`, which makes it private and checks who can write there";
+            let remedy = "use `jaato_places::make_own_folder`, which makes it private and checks who can write there";
             findings.push(TidyFinding::error(&source.path, line, what, remedy));
         }
     }
@@ -83,7 +82,7 @@ mod tests {
     fn a_folder_that_the_host_makes_by_itself_is_found_but_not_those_of_tests() {
         let expected = [1, 3].map(|line| {
             format!(
-                "host/log/src/log.rs:{line}: a folder is made, use `jaato_places::make`, \
+                "host/log/src/log.rs:{line}: a folder is made, use `jaato_places::make_own_folder`, \
                  which makes it private and checks who can write there"
             )
         });

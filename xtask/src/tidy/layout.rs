@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{TidyFinding, TextFile, FindingSeverity};
+use super::{FindingSeverity, TextFile, TidyFinding};
 
 /// The allowed entries in the top folder, besides names that start with a dot.
 const TOP: &[&str] = &[

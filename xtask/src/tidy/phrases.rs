@@ -1,6 +1,6 @@
 //! Checks that comments avoid phrases that read like a translation.
 
-use super::{BEING_REPLACED, TidyFinding, TextFile};
+use super::{BEING_REPLACED, TextFile, TidyFinding};
 
 /// The phrases in lower case, one per line, each with the better words.
 const PHRASES: &str = include_str!("phrases.txt");
@@ -23,7 +23,12 @@ fn in_file(file: &TextFile) -> Vec<TidyFinding> {
         for (phrase, better) in PHRASES.lines().filter_map(|line| line.split_once(" = ")) {
             if has_words(&comment, phrase) {
                 let what = format!("the comment says `{phrase}`");
-                findings.push(TidyFinding::error(&file.path, at + 1, what, format!("write: {better}")));
+                findings.push(TidyFinding::error(
+                    &file.path,
+                    at + 1,
+                    what,
+                    format!("write: {better}"),
+                ));
             }
         }
     }
@@ -60,7 +65,8 @@ mod tests {
 
     #[test]
     fn code_that_is_being_replaced_is_left_out() {
-        let files = BEING_REPLACED.iter().map(|folder| file(&format!("{folder}a.rs"), "// nobody\n"));
+        let files =
+            BEING_REPLACED.iter().map(|folder| file(&format!("{folder}a.rs"), "// nobody\n"));
         assert_eq!(lines(&check(&files.collect::<Vec<_>>())), Vec::<String>::new());
     }
 }

@@ -4,7 +4,7 @@
 //! and a function of that file. Further functions of the same file may follow in the same line,
 //! each as separate code. A document that names a missing test makes a promise that nothing checks.
 
-use super::{TidyFinding, TextFile};
+use super::{TextFile, TidyFinding};
 
 /// Top-level folders. A path that starts with one of them is a path in this checkout.
 const ROOTS: &[&str] = &["host/", "plugin-api/", "plugins/", "xtask/", "docs/"];

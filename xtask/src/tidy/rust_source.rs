@@ -2,7 +2,7 @@
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-use super::{TidyFinding, TextFile};
+use super::{TextFile, TidyFinding};
 
 /// A file that was parsed as Rust.
 #[derive(Debug, Clone)]

@@ -62,7 +62,11 @@ mod tests {
     const CODE: &str = "fn a() {\n    unsafe { b() }\n}\n";
 
     fn package(folder: &str) -> WorkspacePackage {
-        WorkspacePackage { name: folder.replace('/', "-"), folder: folder.into(), ..WorkspacePackage::default() }
+        WorkspacePackage {
+            name: folder.replace('/', "-"),
+            folder: folder.into(),
+            ..WorkspacePackage::default()
+        }
     }
 
     fn found(paths: &[&str]) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! Checks for text that is not allowed anywhere: promises without an issue, and paths of one
 //! machine.
 
-use super::{TidyFinding, TextFile};
+use super::{TextFile, TidyFinding};
 
 // Split into parts, so that this file does not violate its own rules.
 const PROMISES: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX")];

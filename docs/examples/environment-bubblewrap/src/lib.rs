@@ -17,7 +17,7 @@ use jaato_plugin_sdk::types::execution::{
     AllowedPath, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec,
 };
 use jaato_plugin_sdk::{schemars, serde_json};
-use jaato_plugin_sdk_environment::files::{Confined, Root, Settings, TemporarySettings};
+use jaato_plugin_sdk_environment::files::{ConfinedFiles, AllowedFolder, ConfinedFilesSettings, TemporarySettings};
 use jaato_plugin_sdk_environment::{ExecutionEnvironment, HostFiles, NoTerminals, settings};
 
 use config::Config;
@@ -116,8 +116,8 @@ fn open(workspace: &Path) -> Result<(PathBuf, HostFiles)> {
         Error::new(ErrorKind::Configuration, text)
     })?;
     let base = std::env::temp_dir().canonicalize().ok();
-    let confined = Confined::open(&Settings {
-        roots: vec![Root::local(&workspace)],
+    let confined = ConfinedFiles::open(&ConfinedFilesSettings {
+        roots: vec![AllowedFolder::local(&workspace)],
         default_folder: workspace.clone(),
         temporary: Some(TemporarySettings { base, shown: None }),
     })?;

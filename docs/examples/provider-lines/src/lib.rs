@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::{HttpResponse, schemars, serde_json};
-use jaato_plugin_sdk_provider::{Lines, failure};
+use jaato_plugin_sdk_provider::{StreamLineSplitter, failure};
 
 pub use reply::Reply;
 pub use request::{Blobs, body};
@@ -92,7 +92,7 @@ impl Provider for LinesProvider {
         let sent = cx.http("POST", url.as_str()).header("content-type", "application/json");
         let response = sent.timeout(WAIT).body(body).send().await.map_err(failure::of_exchange)?;
         let mut response = succeeded(&url, response).await?;
-        let (mut lines, mut reply) = (Lines::new(LINE_BYTES_MAX), Reply::new(&url, &request));
+        let (mut lines, mut reply) = (StreamLineSplitter::new(LINE_BYTES_MAX), Reply::new(&url, &request));
         while let Some(piece) = response.next().await.map_err(failure::of_exchange)? {
             for line in lines.push(&piece)? {
                 show(cx, &reply.line(&line)?)?;

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
-use jaato_plugin_sdk_provider::{Answer, failure};
+use jaato_plugin_sdk_provider::{StreamingAnswer, failure};
 
 use crate::request::IMAGES;
 
 /// An answer that is being received.
 pub struct Reply {
     url: String,
-    answer: Answer,
+    answer: StreamingAnswer,
     /// The ids of earlier calls. A new call needs a unique id, and the server sends none.
     ids: BTreeSet<String>,
     finish_reason: Option<FinishReason>,
@@ -22,7 +22,7 @@ impl Reply {
     pub fn new(url: &str, request: &Request) -> Self {
         let calls = request.messages.iter().flat_map(Message::tool_calls);
         let ids = calls.map(|call| call.id.to_string()).collect();
-        Self { url: url.to_owned(), answer: Answer::new(), ids, finish_reason: None }
+        Self { url: url.to_owned(), answer: StreamingAnswer::new(), ids, finish_reason: None }
     }
 
     /// Takes a line and returns the deltas to emit.

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
-use jaato_plugin_sdk::types::{Data, DataContent, Effort};
+use jaato_plugin_sdk::types::{DataPart, DataContent, Effort};
 
 /// The request options that are supported, by their names in the request. The server has no tool
 /// choice.
@@ -98,7 +98,7 @@ fn messages(request: &Request, blobs: &Blobs) -> Result<Vec<Value>> {
                     written.push(behind);
                 }
             }
-            Role::Unknown => return Err(Role::unknown_to_provider()),
+            Role::Unknown => return Err(Role::unknown_role_error()),
         }
     }
     Ok(written)
@@ -117,10 +117,10 @@ fn said(message: &Message, blobs: &Blobs) -> Value {
 /// Returns the ids of the images whose bytes go into a request.
 pub fn wanted(request: &Request) -> impl Iterator<Item = &str> {
     let seen = request.messages.iter().filter(|it| matches!(it.role, Role::User | Role::Tool));
-    seen.flat_map(data).filter(|data| is_image(data)).filter_map(Data::blob_id)
+    seen.flat_map(data).filter(|data| is_image(data)).filter_map(DataPart::blob_id)
 }
 
-fn data(message: &Message) -> impl Iterator<Item = &Data> {
+fn data(message: &Message) -> impl Iterator<Item = &DataPart> {
     message.parts.iter().flat_map(|part| match part {
         Part::Data(data) => std::slice::from_ref(data),
         Part::ToolResult(result) => result.attachments.as_slice(),
@@ -128,11 +128,11 @@ fn data(message: &Message) -> impl Iterator<Item = &Data> {
     })
 }
 
-fn is_image(data: &Data) -> bool {
+fn is_image(data: &DataPart) -> bool {
     IMAGES.contains(&data.mime_type.as_str())
 }
 
-fn image(data: &Data, blobs: &Blobs) -> Option<String> {
+fn image(data: &DataPart, blobs: &Blobs) -> Option<String> {
     let bytes = blobs.get(data.blob_id().filter(|_| is_image(data))?)?;
     Some(BASE64_STANDARD.encode(bytes))
 }
@@ -160,7 +160,7 @@ fn call(call: &ToolCall) -> Value {
 fn text(message: &Message) -> String {
     let text = |part: &Part| match part {
         Part::Text { text, .. } => Some(text.clone()),
-        Part::Data(Data { content: DataContent::Json { json, .. }, .. }) => {
+        Part::Data(DataPart { content: DataContent::Json { json, .. }, .. }) => {
             serde_json::to_string(json).ok()
         }
         _ => None,

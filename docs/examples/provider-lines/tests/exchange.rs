@@ -3,8 +3,8 @@
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
-use jaato_plugin_sdk::types::{Data, ToolResult};
-use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream, Finished};
+use jaato_plugin_sdk::types::{DataPart, ToolResult};
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream, FinishedCall};
 use provider_lines::{Blobs, body};
 
 fn request(messages: Vec<Message>) -> Request {
@@ -21,7 +21,7 @@ fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost
         .with_http(move |_| Ok(answer()))
 }
 
-fn asked(host: &FakeHost, request: &Request) -> Finished<Completion> {
+fn asked(host: &FakeHost, request: &Request) -> FinishedCall<Completion> {
     host.complete(request)
 }
 
@@ -113,12 +113,12 @@ fn what_is_asked_for_beside_words_has_its_place() {
 
 #[test]
 fn images_go_with_the_message_that_shows_them() {
-    let png = |id: &str| Data::blob("image/png", id);
+    let png = |id: &str| DataPart::blob("image/png", id);
     let parts = vec![
         Part::text("look"),
         Part::Data(png("a")),
         Part::Data(png("gone")),
-        Part::Data(Data::blob("audio/wav", "a")),
+        Part::Data(DataPart::blob("audio/wav", "a")),
     ];
     let user = Message { role: Role::User, parts, ..Message::default() };
     let result = ToolResult {

@@ -5,7 +5,7 @@
 
 mod progress;
 
-use jaato_plugin_sdk::child::{ChildOpen, ChildSession, ChildTurn, ObjectsLent};
+use jaato_plugin_sdk::child::{ChildOpen, ChildSession, ChildTurn, ObjectSharing};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::{Event, Outcome, SessionId, ToolName};
 use jaato_plugin_sdk::{schemars, serde_json};
@@ -70,7 +70,7 @@ async fn delegate(
         tools: Some(tools.into_iter().map(ToolName::from).collect()),
         instructions: Some(INSTRUCTIONS.to_owned()),
         steps_max: Some(steps_max.unwrap_or(*allowed).clamp(1, (*allowed).max(1))),
-        objects: if share_objects { ObjectsLent::Share } else { ObjectsLent::None },
+        objects: if share_objects { ObjectSharing::Share } else { ObjectSharing::None },
         ..ChildOpen::default()
     };
     // If this call is cancelled, the host ends the child, which belongs to the call.

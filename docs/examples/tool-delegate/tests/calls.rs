@@ -4,10 +4,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use jaato_plugin_sdk::child::{ChildOpen, ChildTurn, ObjectsLent};
+use jaato_plugin_sdk::child::{ChildOpen, ChildTurn, ObjectSharing};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::Outcome;
-use jaato_plugin_testkit::{FakeHost, FakeStream, Reply};
+use jaato_plugin_testkit::{FakeHost, FakeStream, FakeServiceReply};
 use tool_delegate::{TASK_BYTES_MAX, TOOLS_MAX};
 
 /// Creates a host whose children end with this outcome. Also returns the requests to open them.
@@ -22,7 +22,7 @@ fn host(outcome: Outcome) -> (FakeHost, Arc<Mutex<Vec<ChildOpen>>>) {
 }
 
 fn asked(host: &FakeHost, operation: &str) -> usize {
-    host.asked().iter().filter(|request| request.operation == operation).count()
+    host.service_requests().iter().filter(|request| request.operation == operation).count()
 }
 
 #[test]
@@ -41,9 +41,9 @@ fn a_child_has_few_tools_and_few_steps_and_is_closed() {
         let ChildOpen { tools, steps_max, objects, .. } = opened[at].clone();
         (json!(tools), steps_max, objects)
     };
-    assert_eq!(like(0), (json!(["cli_based_tool"]), Some(12), ObjectsLent::None));
-    assert_eq!(like(1), (json!([]), Some(3), ObjectsLent::Share));
-    assert_eq!(like(2), (json!(["a"]), Some(12), ObjectsLent::None));
+    assert_eq!(like(0), (json!(["cli_based_tool"]), Some(12), ObjectSharing::None));
+    assert_eq!(like(1), (json!([]), Some(3), ObjectSharing::Share));
+    assert_eq!(like(2), (json!(["a"]), Some(12), ObjectSharing::None));
     assert_eq!((asked(&host, "session.open"), asked(&host, "session.close")), (3, 3));
 }
 
@@ -81,7 +81,7 @@ fn what_it_does_is_shown_while_it_does_it_and_a_cancel_ends_the_wait() {
         let stream = FakeStream::open();
         stream.push_frame(&event("child_1", json!({ "event": "step_started", "step": 1 })), &[]);
         stream.push_frame(&event("another", json!({ "event": "step_started", "step": 7 })), &[]);
-        Ok(Reply::Stream(stream))
+        Ok(FakeServiceReply::Stream(stream))
     });
     let mut call = host.start("delegate", json!({ "task": "x" })).unwrap();
     let shown = call.next_delta().unwrap();

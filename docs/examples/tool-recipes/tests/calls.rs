@@ -9,7 +9,7 @@ use std::time::Duration;
 use jaato_plugin_sdk::prelude::{Error, ErrorKind, json};
 use jaato_plugin_sdk::types::service::SessionFacts;
 use jaato_plugin_sdk::types::tools_set::TOOLS_SET;
-use jaato_plugin_testkit::{FakeHost, Reply};
+use jaato_plugin_testkit::{FakeHost, FakeServiceReply};
 
 /// Returns a host whose session works in a folder.
 fn host(folder: &str) -> FakeHost {
@@ -84,7 +84,7 @@ fn a_change_too_soon_after_the_last_one_waits_for_its_time() {
     let refused = AtomicBool::new(false);
     let host = host(env!("CARGO_MANIFEST_DIR")).with_service(TOOLS_SET, move |_| {
         if refused.swap(true, Ordering::Relaxed) {
-            Reply::of(&json!({ "tools": 1 }))
+            FakeServiceReply::of(&json!({ "tools": 1 }))
         } else {
             Err(Error::new(ErrorKind::LimitReached, "at most once a second").temporary())
         }

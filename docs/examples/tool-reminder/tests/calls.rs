@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_testkit::{Clock, FakeHost, FakeInstance};
+use jaato_plugin_testkit::{FakeClockMode, FakeHost, FakeInstance};
 
 fn host() -> FakeHost {
-    FakeHost::new(tool_reminder::__jaato::MODULE).with_clock(Clock::Manual)
+    FakeHost::new(tool_reminder::__jaato::MODULE).with_clock(FakeClockMode::Manual)
 }
 
 fn remind(instance: &FakeInstance, text: &str, seconds: u64) -> Value {
@@ -32,10 +32,10 @@ fn a_reminder_wakes_the_session_in_its_time_and_no_sooner() {
     let instance = host.create(None).unwrap();
     assert_eq!(remind(&instance, "the tea is ready", 300), 1);
     pass(&host, 299);
-    assert_eq!(host.notified(), [""; 0]);
+    assert_eq!(host.notifications(), [""; 0]);
     assert_eq!(listed(&instance)[0]["text"], "the tea is ready");
     pass(&host, 1);
-    assert_eq!(host.notified(), ["reminder 1: the tea is ready"]);
+    assert_eq!(host.notifications(), ["reminder 1: the tea is ready"]);
     assert_eq!(listed(&instance), json!([]));
 }
 
@@ -51,7 +51,7 @@ fn one_that_is_cancelled_wakes_nobody() {
     };
     assert_eq!((cancel(1), cancel(1)), (json!(true), json!(false)));
     pass(&host, 5);
-    assert_eq!(host.notified(), ["reminder 2: cake"]);
+    assert_eq!(host.notifications(), ["reminder 2: cake"]);
 }
 
 #[test]
@@ -63,11 +63,11 @@ fn the_rest_of_its_time_outlives_the_instance() {
     let saved = instance.close().unwrap();
     // The background work of the old instance has ended.
     pass(&host, 60);
-    assert_eq!(host.notified(), [""; 0]);
+    assert_eq!(host.notifications(), [""; 0]);
     let next = host.create(saved.as_ref()).unwrap();
     assert_eq!(remind(&next, "cake", 60), 2);
     pass(&host, 7);
-    assert_eq!(host.notified(), ["reminder 1: tea"]);
+    assert_eq!(host.notifications(), ["reminder 1: tea"]);
     assert!(host.create(Some(&json!({ "reminders": 3 }))).is_err());
 }
 
@@ -91,7 +91,7 @@ fn many_at_once_are_told_as_the_host_takes_them() {
     }
     pass(&host, 2);
     // The fake host's minute never ends, so it accepts only six.
-    assert_eq!(host.notified().len(), 6);
+    assert_eq!(host.notifications().len(), 6);
     assert_eq!(listed(&instance).as_array().unwrap().len(), 2);
     pass(&host, 200);
     assert_eq!(listed(&instance).as_array().unwrap().len(), 2);

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaato_assets::{
-    Asset, AssetSource, Command, Download, Ended, Event, FetchSettings, Fetcher, Report, Run, Store,
+    Asset, AssetEvent, AssetReporter, AssetSource, AssetStore, DownloadPolicy, FetchSettings,
+    Fetcher, ProgramCommand, ProgramExit, ProgramRunner,
 };
-use jaato_http::{Client, Network, Proxies, Settings};
+use jaato_http::{Client, HttpClientSettings, NetworkAccess, Proxies};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
@@ -50,14 +51,14 @@ pub fn at(url: String) -> AssetSource {
 /// A store in a folder that is removed with the test.
 pub struct Place {
     pub folder: tempfile::TempDir,
-    pub store: Store,
-    events: Arc<Mutex<Vec<Event>>>,
+    pub store: AssetStore,
+    events: Arc<Mutex<Vec<AssetEvent>>>,
 }
 
 impl Place {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(folder.path().join("models"));
+        let store = AssetStore::new(folder.path().join("models"));
         Self { folder, store, events: Arc::default() }
     }
 
@@ -85,11 +86,11 @@ impl Place {
         names
     }
 
-    pub fn fetcher(&self, run: impl Run + 'static) -> Fetcher {
-        fetcher(&self.store, Network::Online, Download::On, run)
+    pub fn fetcher(&self, run: impl ProgramRunner + 'static) -> Fetcher {
+        fetcher(&self.store, NetworkAccess::Online, DownloadPolicy::On, run)
     }
 
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> AssetReporter {
         let events = self.events.clone();
         Arc::new(move |event| events.lock().push(event))
     }
@@ -97,14 +98,14 @@ impl Place {
     /// Returns all events except progress, with the folder's path as `DIR`.
     pub fn lines(&self) -> Vec<String> {
         let events = self.events.lock();
-        let told = events.iter().filter(|event| !matches!(event, Event::Progress { .. }));
+        let told = events.iter().filter(|event| !matches!(event, AssetEvent::Progress { .. }));
         told.map(|event| self.plain(&event.to_string())).collect()
     }
 
     pub fn progress(&self) -> Vec<u64> {
         let events = self.events.lock();
         let done = events.iter().filter_map(|event| match event {
-            Event::Progress { done, .. } => Some(*done),
+            AssetEvent::Progress { done, .. } => Some(*done),
             _ => None,
         });
         done.collect()
@@ -117,18 +118,19 @@ impl Place {
 }
 
 pub fn fetcher(
-    store: &Store,
-    network: Network,
-    download: Download,
-    run: impl Run + 'static,
+    store: &AssetStore,
+    network: NetworkAccess,
+    download: DownloadPolicy,
+    run: impl ProgramRunner + 'static,
 ) -> Fetcher {
-    let settings = Settings { network, proxies: Proxies::none(), ..Settings::default() };
+    let settings =
+        HttpClientSettings { network, proxies: Proxies::none(), ..HttpClientSettings::default() };
     let (client, retry_wait) = (Client::new(settings), Duration::ZERO);
     let settings = FetchSettings { download, retry_wait, ..FetchSettings::default() };
     Fetcher::new(store.clone(), client, Arc::new(run), settings)
 }
 
 /// Simulates a machine without Python.
-pub async fn no_python(_: Command) -> std::io::Result<Ended> {
+pub async fn no_python(_: ProgramCommand) -> std::io::Result<ProgramExit> {
     Err(std::io::ErrorKind::NotFound.into())
 }

@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 use futures_util::StreamExt as _;
 use jaato_config::trust::{RecordedTrust as TrustRecord, TrustStore, TrustedWorkspace};
 use jaato_loader::{
-    DescribeOutcome, DescriptionCache, DescriptionEntry, FoundFile, PluginSearchFolder, PlaceKind, PluginFileStamp, find, read_manifest,
-    shipped_places,
+    DescribeOutcome, DescriptionCache, DescriptionEntry, FoundFile, PlaceKind, PluginFileStamp,
+    PluginSearchFolder, find_plugin_files, read_manifest, shipped_places,
 };
 use jaato_log::visible;
 use jaato_places::PlaceError;
 use jaato_process::Supervisor;
-use jaato_registry::{PluginCandidate, Registry, RegistryRules, PluginFileTrust};
+use jaato_registry::{PluginCandidate, PluginFileTrust, Registry, RegistryRules};
 use jaato_types::{Description, Error, ErrorKind};
 
-pub use seen::Seen;
+pub use seen::PluginStamps;
 
 use crate::describe::describe;
 use crate::setup::Setup;
@@ -47,17 +47,17 @@ pub struct Discovery {
 
 /// How to search.
 #[derive(Debug, Clone, Copy)]
-pub struct Search<'a> {
+pub struct PluginSearch<'a> {
     /// The workspace, if its plugins are to be described and run: those that existed when it was
     /// trusted, with the content of that time.
     pub workspace: Option<&'a TrustedWorkspace>,
     /// Files to read and describe although the cache knows them.
-    pub again: Again<'a>,
+    pub again: RereadFiles<'a>,
 }
 
 /// The files to read although the cache knows them.
 #[derive(Debug, Clone, Copy)]
-pub enum Again<'a> {
+pub enum RereadFiles<'a> {
     /// None.
     Nothing,
     /// All.
@@ -68,9 +68,9 @@ pub enum Again<'a> {
 
 /// The result of a search.
 #[derive(Debug)]
-pub struct Searched {
+pub struct SearchedPlugins {
     /// The files, most trusted first.
-    pub files: Vec<SearchedFile>,
+    pub files: Vec<PluginFileCandidate>,
     /// Problems with folders and with the trust record.
     pub problems: Vec<String>,
     /// Why the cache could not be written.
@@ -81,7 +81,7 @@ pub struct Searched {
 
 /// A file with the name of a plugin.
 #[derive(Debug)]
-pub struct SearchedFile {
+pub struct PluginFileCandidate {
     /// Its path.
     pub path: PathBuf,
     /// The state in which it was read.
@@ -91,7 +91,7 @@ pub struct SearchedFile {
 }
 
 /// A plugin file that is not yet in the registry.
-struct Pending {
+struct PendingPlugin {
     file: FoundFile,
     entry: DescriptionEntry,
     trust: PluginFileTrust,
@@ -99,16 +99,16 @@ struct Pending {
 }
 
 /// A plugin file, or why it cannot be used.
-type Read = Result<Pending, (PathBuf, Option<PluginFileStamp>, String)>;
+type PluginReadResult = Result<PendingPlugin, (PathBuf, Option<PluginFileStamp>, String)>;
 
 /// Searches all places, most trusted first.
 pub async fn discover(setup: &Setup, supervisor: &Supervisor) -> Discovery {
-    let trust = Seen::trust_of(setup);
-    let how = Search { workspace: setup.trusted_workspace(), again: Again::Nothing };
-    let Searched { files, mut problems, cache_problem, described } =
+    let trust = PluginStamps::read_trust_stamp(setup);
+    let how = PluginSearch { workspace: setup.trusted_workspace(), again: RereadFiles::Nothing };
+    let SearchedPlugins { files, mut problems, cache_problem, described } =
         search(setup, supervisor, how).await;
     let (mut stamps, mut candidates) = (Vec::new(), Vec::new());
-    for SearchedFile { path, stamp, found } in files {
+    for PluginFileCandidate { path, stamp, found } in files {
         stamps.extend(stamp.map(|stamp| (path, stamp)));
         match found {
             Ok(candidate) => candidates.push(candidate),
@@ -121,7 +121,11 @@ pub async fn discover(setup: &Setup, supervisor: &Supervisor) -> Discovery {
 }
 
 /// Searches all places, most trusted first, without building a registry.
-pub async fn search(setup: &Setup, supervisor: &Supervisor, how: Search<'_>) -> Searched {
+pub async fn search(
+    setup: &Setup,
+    supervisor: &Supervisor,
+    how: PluginSearch<'_>,
+) -> SearchedPlugins {
     let found = find_plugin_files(&places(setup));
     let mut problems: Vec<String> = found.problems.iter().map(ToString::to_string).collect();
     let record = trust_record(setup, &mut problems);
@@ -133,8 +137,9 @@ pub async fn search(setup: &Setup, supervisor: &Supervisor, how: Search<'_>) -> 
         .descriptions_file()
         .ok()
         .map(|path| DescriptionCache::read(path, env!("CARGO_PKG_VERSION")));
-    let read = |file: FoundFile| (file.place, read(file, setup, how, &record, cache.as_mut()));
-    let mut files: Vec<(PlaceKind, Read)> = found.files.into_iter().map(read).collect();
+    let read =
+        |file: FoundFile| (file.place, read_plugin_file(file, setup, how, &record, cache.as_mut()));
+    let mut files: Vec<(PlaceKind, PluginReadResult)> = found.files.into_iter().map(read).collect();
     // Within one place, trusted files claim their names first, whatever the files are called.
     for place in files.chunk_by_mut(|(one, _), (next, _)| one == next) {
         place.sort_by_key(|(_, file)| !file.as_ref().is_ok_and(|file| file.trust.is_trusted()));
@@ -146,19 +151,19 @@ pub async fn search(setup: &Setup, supervisor: &Supervisor, how: Search<'_>) -> 
     // One folder that others can write to may contain several of ours.
     let mut told = BTreeSet::new();
     problems.retain(|problem| told.insert(problem.clone()));
-    let cache_problem = cache.as_mut().and_then(|cache| keep(&files, cache));
-    let files = files.into_iter().map(searched).collect();
-    Searched { files, problems, cache_problem, described }
+    let cache_problem = cache.as_mut().and_then(|cache| store_descriptions(&files, cache));
+    let files = files.into_iter().map(to_file_candidate).collect();
+    SearchedPlugins { files, problems, cache_problem, described }
 }
 
-fn searched(file: Read) -> SearchedFile {
+fn to_file_candidate(file: PluginReadResult) -> PluginFileCandidate {
     match file {
-        Ok(pending) => SearchedFile {
+        Ok(pending) => PluginFileCandidate {
             path: pending.file.path.clone(),
             stamp: Some(pending.entry.stamp().clone()),
             found: Ok(pending.candidate()),
         },
-        Err((path, stamp, problem)) => SearchedFile { path, stamp, found: Err(problem) },
+        Err((path, stamp, problem)) => PluginFileCandidate { path, stamp, found: Err(problem) },
     }
 }
 
@@ -203,13 +208,13 @@ fn trust_record(setup: &Setup, problems: &mut Vec<String>) -> TrustRecord {
     })
 }
 
-fn read(
+fn read_plugin_file(
     file: FoundFile,
     setup: &Setup,
-    how: Search<'_>,
+    how: PluginSearch<'_>,
     record: &TrustRecord,
     cache: Option<&mut DescriptionCache>,
-) -> Read {
+) -> PluginReadResult {
     let stamp = PluginFileStamp::read_stamp(&file.path);
     let unreadable = |error: &std::io::Error| {
         let path = file.path.display();
@@ -221,12 +226,12 @@ fn read(
     };
     let failed = |problem: String| (file.path.clone(), Some(stamp.clone()), problem);
     let is_fresh = match how.again {
-        Again::Nothing => false,
-        Again::All => true,
-        Again::Files(files) => files.contains(&file.path),
+        RereadFiles::Nothing => false,
+        RereadFiles::All => true,
+        RereadFiles::Files(files) => files.contains(&file.path),
     };
     let covered = match how.workspace.filter(|_| file.place == PlaceKind::Workspace) {
-        Some(workspace) => Some(covered(&file.path, workspace).ok_or_else(|| {
+        Some(workspace) => Some(trusted_digest(&file.path, workspace).ok_or_else(|| {
             let path = file.path.display();
             let text = format!(
                 "cannot use `{path}` as a plugin: it was not there when the workspace was trusted"
@@ -276,12 +281,12 @@ fn read(
             }
         }
     };
-    Ok(Pending { file, entry, trust, is_new: is_changed })
+    Ok(PendingPlugin { file, entry, trust, is_new: is_changed })
 }
 
 /// Returns the digest that the user trusted together with the workspace, for a file in its plugin
 /// folder.
-fn covered<'a>(path: &Path, workspace: &'a TrustedWorkspace) -> Option<&'a str> {
+fn trusted_digest<'a>(path: &Path, workspace: &'a TrustedWorkspace) -> Option<&'a str> {
     workspace.content_sha256(&format!("{WORKSPACE_PLUGINS}/{}", path.file_name()?.to_str()?))
 }
 
@@ -293,12 +298,12 @@ fn workspace_copy(setup: &Setup, path: &Path, digest: &str) -> Result<PathBuf, S
 }
 
 async fn describe_missing(
-    files: Vec<Read>,
+    files: Vec<PluginReadResult>,
     setup: &Setup,
     supervisor: &Supervisor,
     described: &mut usize,
-) -> Vec<Read> {
-    let wants = |file: &Pending| {
+) -> Vec<PluginReadResult> {
+    let wants = |file: &PendingPlugin| {
         let is_off = setup
             .config
             .plugins_disabled
@@ -320,7 +325,10 @@ async fn describe_missing(
                             Err(problem) => Err(Error::new(ErrorKind::Io, problem)),
                         }
                     }
-                    PluginFileTrust::Shipped | PluginFileTrust::ByHash(_) | PluginFileTrust::No(_) | PluginFileTrust::WorkspaceNot => {
+                    PluginFileTrust::Shipped
+                    | PluginFileTrust::ByHash(_)
+                    | PluginFileTrust::No(_)
+                    | PluginFileTrust::WorkspaceNot => {
                         describe(supervisor, &setup.executable, &file.file.path).await
                     }
                 };
@@ -338,10 +346,10 @@ async fn describe_missing(
 }
 
 /// Stores entries for the next start. Returns why that failed, if it did.
-fn keep(files: &[Read], cache: &mut DescriptionCache) -> Option<String> {
+fn store_descriptions(files: &[PluginReadResult], cache: &mut DescriptionCache) -> Option<String> {
     // If the process could not start, nothing is known about the plugin, so the next start tries
     // again.
-    let is_telling = |file: &&Pending| !matches!(&file.entry.described, Some(DescribeOutcome::Failed(error)) if error.kind == ErrorKind::Io);
+    let is_telling = |file: &&PendingPlugin| !matches!(&file.entry.described, Some(DescribeOutcome::Failed(error)) if error.kind == ErrorKind::Io);
     if !files.iter().flatten().any(|file| file.is_new) {
         return None;
     }
@@ -354,7 +362,7 @@ fn keep(files: &[Read], cache: &mut DescriptionCache) -> Option<String> {
     })
 }
 
-impl Pending {
+impl PendingPlugin {
     fn candidate(self) -> PluginCandidate {
         let description: Option<Result<Description, Error>> =
             self.entry.described.map(|described| match described {

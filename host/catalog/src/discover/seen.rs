@@ -4,37 +4,40 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use jaato_config::trust::TrustStore;
-use jaato_loader::{PluginFileStamp, find};
+use jaato_loader::{PluginFileStamp, find_plugin_files};
 
 use super::places;
 use crate::setup::Setup;
 
 /// The states that were seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct PluginStamps {
     /// The plugin files of all places.
     pub files: BTreeMap<PathBuf, PluginFileStamp>,
     /// The trust record.
     pub trust: Option<PluginFileStamp>,
 }
 
-impl Seen {
+impl PluginStamps {
     /// Reads the state of all places.
-    pub fn of(setup: &Setup) -> Self {
+    pub fn read_all(setup: &Setup) -> Self {
         let found = find_plugin_files(&places(setup)).files.into_iter();
         // A file that cannot be examined counts as missing.
-        let files = found.filter_map(|file| Some((file.path.clone(), PluginFileStamp::read_stamp(&file.path).ok()?)));
-        Self { files: files.collect(), trust: Self::trust_of(setup) }
+        let files = found.filter_map(|file| {
+            Some((file.path.clone(), PluginFileStamp::read_stamp(&file.path).ok()?))
+        });
+        Self { files: files.collect(), trust: Self::read_trust_stamp(setup) }
     }
 
     /// Reads the state of the trust record.
-    pub fn trust_of(setup: &Setup) -> Option<PluginFileStamp> {
+    pub fn read_trust_stamp(setup: &Setup) -> Option<PluginFileStamp> {
         let data = setup.folders.data().ok()?;
         PluginFileStamp::read_stamp(&TrustStore::in_folder(data).path()).ok()
     }
 
     /// Returns true if one file and the trust record are unchanged.
-    pub fn holds(&self, setup: &Setup, path: &Path) -> bool {
-        PluginFileStamp::read_stamp(path).ok().as_ref() == self.files.get(path) && Self::trust_of(setup) == self.trust
+    pub fn is_unchanged(&self, setup: &Setup, path: &Path) -> bool {
+        PluginFileStamp::read_stamp(path).ok().as_ref() == self.files.get(path)
+            && Self::read_trust_stamp(setup) == self.trust
     }
 }

@@ -4,11 +4,11 @@ use std::fs;
 use std::time::{Duration, SystemTime};
 
 use jaato_config::trust::Workspace;
-use jaato_config::{UserFolders, EnvironmentVariables};
+use jaato_config::{EnvironmentVariables, UserFolders};
 use tempfile::TempDir;
 
 use super::*;
-use crate::setup::{Arguments, supervisor};
+use crate::setup::{SetupArguments, supervisor};
 
 /// Returns a workspace that was trusted with one file among its plugins.
 fn trusted_with(name: &str, content: &str) -> (TempDir, PathBuf) {
@@ -29,11 +29,11 @@ fn setup(root: &TempDir) -> Setup {
     let (folders, variables) = (UserFolders::below(root.path()), EnvironmentVariables::default());
     let work = root.path().join("work");
     let executable = root.path().join("bin/jaato");
-    Setup::read(Arguments::default(), executable, folders, variables, &work).unwrap()
+    Setup::read(SetupArguments::default(), executable, folders, variables, &work).unwrap()
 }
 
 async fn problems(setup: &Setup) -> Vec<String> {
-    let how = Search { workspace: setup.trusted_workspace(), again: Again::Nothing };
+    let how = PluginSearch { workspace: setup.trusted_workspace(), again: RereadFiles::Nothing };
     let searched = search(setup, &supervisor(setup), how).await;
     searched.files.into_iter().map(|file| file.found.unwrap_err()).collect()
 }

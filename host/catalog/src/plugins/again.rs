@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
-use jaato_loader::{DescribeOutcome, DescriptionCache, find, read_manifest};
+use jaato_loader::{DescribeOutcome, DescriptionCache, find_plugin_files, read_manifest};
 use jaato_registry::{PluginEntry, Registry};
 use jaato_types::{Description, Manifest};
 
-use crate::discover::{Again, Search, places, rules, search};
+use crate::discover::{PluginSearch, RereadFiles, places, rules, search};
 use crate::setup::{Setup, supervisor};
 
 /// A plugin file that was described again.
 #[derive(Debug)]
-pub struct DescribedAgain {
+pub struct RedescribedFile {
     /// The file.
     pub path: PathBuf,
     /// The previous manifest, and the description if there was one.
@@ -22,7 +22,7 @@ pub struct DescribedAgain {
 
 /// Describes the files of one plugin again, or of all, and stores the results in the cache. The
 /// result is empty if no such plugin exists or was known.
-pub async fn describe_again(setup: &Setup, plugin: Option<&str>) -> Vec<DescribedAgain> {
+pub async fn describe_again(setup: &Setup, plugin: Option<&str>) -> Vec<RedescribedFile> {
     let cache = setup.folders.descriptions_file().ok();
     let cache = cache.map(|path| DescriptionCache::read(path, env!("CARGO_PKG_VERSION")));
     let mut known = Vec::new();
@@ -44,7 +44,8 @@ pub async fn describe_again(setup: &Setup, plugin: Option<&str>) -> Vec<Describe
         }
     }
     let files: Vec<PathBuf> = known.iter().map(|(path, _)| path.clone()).collect();
-    let how = Search { workspace: setup.trusted_workspace(), again: Again::Files(&files) };
+    let how =
+        PluginSearch { workspace: setup.trusted_workspace(), again: RereadFiles::Files(&files) };
     let found = search(setup, &supervisor(setup), how).await;
     let candidates = found.files.iter().filter_map(|file| file.found.as_ref().ok().cloned());
     let registry = Registry::build(candidates, &rules(setup));
@@ -58,7 +59,7 @@ pub async fn describe_again(setup: &Setup, plugin: Option<&str>) -> Vec<Describe
             // The file has disappeared.
             (None, _) => continue,
         };
-        all.push(DescribedAgain { path, before, now });
+        all.push(RedescribedFile { path, before, now });
     }
     all
 }

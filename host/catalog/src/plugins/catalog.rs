@@ -8,11 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jaato_loader::PluginFileStamp;
-use jaato_registry::{PluginCandidate, PluginEntry, Registry, RegistryRules, PluginStatus, PluginFileTrust};
+use jaato_registry::{
+    PluginCandidate, PluginEntry, PluginFileTrust, PluginStatus, Registry, RegistryRules,
+};
 use jaato_types::{PluginName, ToolSpec};
 
-use super::news::{INFO, News, WARN};
-use crate::discover::{SearchedFile, Seen};
+use super::news::{INFO, PluginNews, WARN};
+use crate::discover::{PluginFileCandidate, PluginStamps};
 
 /// The plugins at one time.
 #[derive(Debug, Default)]
@@ -38,15 +40,15 @@ pub struct Edition {
 }
 
 /// A candidate for a catalog.
-struct Slot {
+struct CatalogCandidate {
     candidate: PluginCandidate,
     stamp: Option<PluginFileStamp>,
-    origin: Origin,
+    origin: CandidateOrigin,
 }
 
 /// The origin of a candidate.
 #[derive(PartialEq, Eq)]
-enum Origin {
+enum CandidateOrigin {
     /// Its file, just read.
     File,
     /// The previous catalog.
@@ -54,9 +56,9 @@ enum Origin {
 }
 
 /// The input of a renewal.
-pub struct Renewal<'a> {
+pub struct CatalogRenewal<'a> {
     /// The files that were found.
-    pub files: Vec<SearchedFile>,
+    pub files: Vec<PluginFileCandidate>,
     /// Problems with folders.
     pub problems: Vec<String>,
     /// The user's rules about names.
@@ -74,7 +76,7 @@ impl Catalog {
     }
 
     /// Records the state of the files, and the problems that the user was already told.
-    pub fn watched(&self, seen: &Seen, problems: Vec<String>) -> Self {
+    pub fn watched(&self, seen: &PluginStamps, problems: Vec<String>) -> Self {
         let editions = named(&self.registry).map(|entry| {
             let stamp = seen.files.get(&entry.candidate.path).cloned();
             (entry.candidate.manifest.name.clone(), Edition { stamp, ..Edition::default() })
@@ -100,17 +102,17 @@ impl Catalog {
     }
 
     /// Returns why a plugin's current file is not in use.
-    pub fn kept(&self, plugin: &str) -> Option<&str> {
+    pub fn kept_reason(&self, plugin: &str) -> Option<&str> {
         self.kept.get(plugin).map(String::as_str)
     }
 
     /// Returns the next catalog, and the changes.
-    pub fn next(&self, renewal: Renewal<'_>) -> (Self, Vec<News>) {
-        let Renewal { files, problems, rules, again, last_edition } = renewal;
+    pub fn next(&self, renewal: CatalogRenewal<'_>) -> (Self, Vec<PluginNews>) {
+        let CatalogRenewal { files, problems, rules, again, last_edition } = renewal;
         let mut next = Self { problems: problems.into_iter().collect(), ..Self::default() };
-        let mut slots: Vec<Slot> =
-            files.into_iter().filter_map(|file| self.slot(file, &mut next)).collect();
-        let registry = self.settle(&mut slots, rules, &mut next.kept);
+        let mut slots: Vec<CatalogCandidate> =
+            files.into_iter().filter_map(|file| self.make_candidate(file, &mut next)).collect();
+        let registry = self.build_registry(&mut slots, rules, &mut next.kept);
         for (entry, slot) in registry.plugins().iter().zip(&slots) {
             let name = &entry.candidate.manifest.name;
             if !is_named(&registry, entry) {
@@ -142,8 +144,12 @@ impl Catalog {
             .find(|entry| entry.candidate.path == path && entry.status == PluginStatus::Active)
     }
 
-    fn slot(&self, file: SearchedFile, next: &mut Self) -> Option<Slot> {
-        let SearchedFile { path, stamp, found } = file;
+    fn make_candidate(
+        &self,
+        file: PluginFileCandidate,
+        next: &mut Self,
+    ) -> Option<CatalogCandidate> {
+        let PluginFileCandidate { path, stamp, found } = file;
         let before = self.in_use(&path);
         let why = match (&found, before) {
             (Err(problem), None) => {
@@ -162,16 +168,16 @@ impl Catalog {
             if !(withdrawn && edition.stamp == stamp) {
                 next.kept.insert(name.clone(), why);
             }
-            return Some(Slot::before(before, &edition));
+            return Some(CatalogCandidate::from_previous(before, &edition));
         }
-        Some(Slot { candidate: found.ok()?, stamp, origin: Origin::File })
+        Some(CatalogCandidate { candidate: found.ok()?, stamp, origin: CandidateOrigin::File })
     }
 
     /// Builds the registry. A file that is refused only because it changed is replaced by its
     /// previous content.
-    fn settle(
+    fn build_registry(
         &self,
-        slots: &mut [Slot],
+        slots: &mut [CatalogCandidate],
         rules: &RegistryRules,
         kept: &mut BTreeMap<PluginName, String>,
     ) -> Registry {
@@ -180,7 +186,7 @@ impl Catalog {
             let registry = Registry::build(candidates, rules);
             let refused = registry.plugins().iter().zip(&*slots).position(|(entry, slot)| {
                 matches!(entry.status, PluginStatus::Refused(_))
-                    && slot.origin == Origin::File
+                    && slot.origin == CandidateOrigin::File
                     && self.in_use(&entry.candidate.path).is_some_and(|before| {
                         self.edition(before.candidate.manifest.name.as_str()).stamp != slot.stamp
                     })
@@ -192,22 +198,22 @@ impl Catalog {
             if let Some((why, _)) = registry.plugins()[at].why_not() {
                 kept.insert(name.clone(), why);
             }
-            slots[at] = Slot::before(before, &self.edition(name.as_str()));
+            slots[at] = CatalogCandidate::from_previous(before, &self.edition(name.as_str()));
         }
     }
 
     /// Returns true if a plugin is unchanged.
-    fn is_same(&self, entry: &PluginEntry, slot: &Slot) -> bool {
+    fn is_same(&self, entry: &PluginEntry, slot: &CatalogCandidate) -> bool {
         let Some(before) = self.registry.plugin(entry.candidate.manifest.name.as_str()) else {
             return false;
         };
-        slot.origin == Origin::Before
+        slot.origin == CandidateOrigin::Before
             || (before.candidate.trust == entry.candidate.trust
                 && self.content_of(entry, slot).is_some())
     }
 
     /// Returns the number of a plugin's content, if it is the same as before.
-    fn content_of(&self, entry: &PluginEntry, slot: &Slot) -> Option<u64> {
+    fn content_of(&self, entry: &PluginEntry, slot: &CatalogCandidate) -> Option<u64> {
         let name = &entry.candidate.manifest.name;
         let edition = self.editions.get(name)?;
         let before = &self.registry.plugin(name.as_str())?.candidate;
@@ -218,14 +224,16 @@ impl Catalog {
     }
 
     /// Returns the differences from before.
-    fn news(&self, before: &Self) -> Vec<News> {
+    fn news(&self, before: &Self) -> Vec<PluginNews> {
         let mut news = Vec::new();
         for entry in self.registry.plugins() {
             let name = &entry.candidate.manifest.name;
             let path = &entry.candidate.path;
             let mut all = before.registry.plugins().iter();
             let line = match &entry.status {
-                PluginStatus::Active => self.became(before, entry).map(|text| (INFO, text)),
+                PluginStatus::Active => {
+                    self.describe_change(before, entry).map(|text| (INFO, text))
+                }
                 status if all.any(|it| it.candidate.path == *path && it.status == *status) => None,
                 _ => entry.why_not().map(|(why, hint)| {
                     let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
@@ -234,14 +242,14 @@ impl Catalog {
                     (WARN, text)
                 }),
             };
-            news.extend(line.map(|(level, text)| News::new(Some(name), level, text)));
+            news.extend(line.map(|(level, text)| PluginNews::new(Some(name), level, text)));
         }
         for (name, why) in &self.kept {
             if before.kept.get(name) != Some(why) {
                 let text = format!(
                     "plugin `{name}` stays as it was because its new file cannot be used: {why}"
                 );
-                news.push(News::new(Some(name), WARN, text));
+                news.push(PluginNews::new(Some(name), WARN, text));
             }
         }
         for entry in named(&before.registry).filter(|entry| entry.status == PluginStatus::Active) {
@@ -249,16 +257,16 @@ impl Catalog {
             if self.registry.plugin(name.as_str()).is_none() {
                 let path = entry.candidate.path.display();
                 let text = format!("the file of plugin `{name}` was removed: `{path}`");
-                news.push(News::new(Some(name), WARN, text));
+                news.push(PluginNews::new(Some(name), WARN, text));
             }
         }
         let problems = self.problems.difference(&before.problems);
-        news.extend(problems.map(|problem| News::new(None, WARN, problem.as_str())));
+        news.extend(problems.map(|problem| PluginNews::new(None, WARN, problem.as_str())));
         news
     }
 
     /// Describes the change of a plugin that is in use, if there is one.
-    fn became(&self, before: &Self, entry: &PluginEntry) -> Option<String> {
+    fn describe_change(&self, before: &Self, entry: &PluginEntry) -> Option<String> {
         let manifest = &entry.candidate.manifest;
         let (name, new) = (&manifest.name, &manifest.version);
         let old = before.registry.plugin(name.as_str());
@@ -269,7 +277,8 @@ impl Catalog {
         if ours.number == theirs.number {
             return None;
         }
-        let is_trusted = |entry: &PluginEntry| !matches!(entry.candidate.trust, PluginFileTrust::No(_));
+        let is_trusted =
+            |entry: &PluginEntry| !matches!(entry.candidate.trust, PluginFileTrust::No(_));
         let trust = match (is_trusted(old), is_trusted(entry)) {
             (true, false) => ": it is not trusted, so it runs in a worker",
             (false, true) => ": it is trusted",
@@ -298,10 +307,10 @@ impl Catalog {
     }
 }
 
-impl Slot {
-    fn before(entry: &PluginEntry, edition: &Edition) -> Self {
+impl CatalogCandidate {
+    fn from_previous(entry: &PluginEntry, edition: &Edition) -> Self {
         let (candidate, stamp) = (entry.candidate.clone(), edition.stamp.clone());
-        Self { candidate, stamp, origin: Origin::Before }
+        Self { candidate, stamp, origin: CandidateOrigin::Before }
     }
 }
 

@@ -8,9 +8,11 @@ use jaato_registry::{Registry, nearest};
 use jaato_types::{Error, ErrorKind, PluginName};
 
 use super::Plugins;
-use super::catalog::Renewal;
-use super::news::{News, WARN};
-use crate::discover::{Again, Search, SearchedFile, Seen, rules, search};
+use super::catalog::CatalogRenewal;
+use super::news::{PluginNews, WARN};
+use crate::discover::{
+    PluginFileCandidate, PluginSearch, PluginStamps, RereadFiles, rules, search,
+};
 use crate::setup::Setup;
 
 /// How long to wait before checking an unusable file again, because it may still be written.
@@ -31,29 +33,29 @@ pub struct ScanInputs<'a> {
 
 impl Plugins {
     /// Checks all places, if plugins are watched.
-    pub async fn look(&self, inputs: ScanInputs<'_>) {
+    pub async fn check_all_places(&self, inputs: ScanInputs<'_>) {
         if !self.is_watched() {
             return;
         }
         let mut seen = self.seen.lock().await;
-        let now = Seen::of(inputs.setup);
+        let now = PluginStamps::read_all(inputs.setup);
         if now != *seen {
-            *seen = self.renew(inputs, &seen, now, Again::Nothing, &[]).await;
+            *seen = self.renew(inputs, &seen, now, RereadFiles::Nothing, &[]).await;
         }
     }
 
     /// Checks one plugin's file, if plugins are watched.
-    pub async fn look_at(&self, inputs: ScanInputs<'_>, plugin: &str) {
+    pub async fn check_plugin_file(&self, inputs: ScanInputs<'_>, plugin: &str) {
         if !self.is_watched() {
             return;
         }
         let current = self.current();
         let Some(entry) = current.registry.plugin(plugin) else { return };
         let seen = self.seen.lock().await;
-        let is_as_seen = seen.holds(inputs.setup, &entry.candidate.path);
+        let is_as_seen = seen.is_unchanged(inputs.setup, &entry.candidate.path);
         drop(seen);
         if !is_as_seen {
-            self.look(inputs).await;
+            self.check_all_places(inputs).await;
         }
     }
 
@@ -62,7 +64,7 @@ impl Plugins {
     ///
     /// # Errors
     /// If no plugin has this name, or plugins are not watched.
-    pub async fn again(
+    pub async fn redescribe(
         &self,
         inputs: ScanInputs<'_>,
         plugin: Option<&str>,
@@ -72,7 +74,7 @@ impl Plugins {
             return Err(Error::new(ErrorKind::Unavailable, "plugins are not watched here"));
         }
         let mut seen = self.seen.lock().await;
-        let mut told = self.state().journal.now();
+        let mut told = self.state().journal.current_position();
         let mut names = Vec::new();
         let mut files = Vec::new();
         for entry in self.current().registry.plugins() {
@@ -82,8 +84,9 @@ impl Plugins {
                 files.push(entry.candidate.path.clone());
             }
         }
-        let again = if plugin.is_some() { Again::Files(&files) } else { Again::All };
-        *seen = self.renew(inputs, &seen, Seen::of(inputs.setup), again, &names).await;
+        let again = if plugin.is_some() { RereadFiles::Files(&files) } else { RereadFiles::All };
+        *seen =
+            self.renew(inputs, &seen, PluginStamps::read_all(inputs.setup), again, &names).await;
         drop(seen);
         let is_there = |name: &str| self.current().registry.plugin(name).is_some();
         if let Some(name) = plugin.filter(|name| names.is_empty() && !is_there(name)) {
@@ -95,7 +98,7 @@ impl Plugins {
                 None => error.with_hint("`jaato plugin list` shows their names"),
             });
         }
-        Ok(self.state().journal.take(&mut told, None))
+        Ok(self.state().journal.unseen_lines(&mut told, None))
     }
 
     /// Creates the next catalog and returns the new state of the files. Dropping the future changes
@@ -103,15 +106,15 @@ impl Plugins {
     async fn renew(
         &self,
         inputs: ScanInputs<'_>,
-        before: &Seen,
-        mut now: Seen,
-        again: Again<'_>,
+        before: &PluginStamps,
+        mut now: PluginStamps,
+        again: RereadFiles<'_>,
         names: &[PluginName],
-    ) -> Seen {
+    ) -> PluginStamps {
         let mut settles = 0;
         let found = loop {
             let workspace = still_trusted_workspace(inputs.setup);
-            let how = Search { workspace: workspace.as_ref(), again };
+            let how = PluginSearch { workspace: workspace.as_ref(), again };
             let found = search(inputs.setup, inputs.supervisor, how).await;
             let is_broken = found.files.iter().any(|file| is_broken(file, before));
             if !is_broken || settles >= SETTLES_MAX {
@@ -120,7 +123,7 @@ impl Plugins {
             // The file may be half written, in which case it will change again.
             tokio::time::sleep(SETTLE).await;
             settles += 1;
-            let later = Seen::of(inputs.setup);
+            let later = PluginStamps::read_all(inputs.setup);
             if later == now {
                 break found;
             }
@@ -129,7 +132,7 @@ impl Plugins {
         let mut state = self.state();
         let (mut last_edition, current) = (state.last_edition, state.current.clone());
         let rules = rules(inputs.setup);
-        let (next, news) = current.next(Renewal {
+        let (next, news) = current.next(CatalogRenewal {
             files: found.files,
             problems: found.problems,
             rules: &rules,
@@ -138,14 +141,14 @@ impl Plugins {
         });
         (inputs.follows)(&next.registry);
         (state.last_edition, state.current) = (last_edition, next.into());
-        let problem = found.cache_problem.map(|text| News::new(None, WARN, text));
-        state.tell(news.into_iter().chain(problem), &self.log);
+        let problem = found.cache_problem.map(|text| PluginNews::new(None, WARN, text));
+        state.add_news(news.into_iter().chain(problem), &self.log);
         now
     }
 }
 
 /// Returns true if a file changed into an unusable one.
-fn is_broken(file: &SearchedFile, before: &Seen) -> bool {
+fn is_broken(file: &PluginFileCandidate, before: &PluginStamps) -> bool {
     let is_unusable = match &file.found {
         Ok(candidate) => matches!(candidate.description, Some(Err(_))),
         Err(_) => true,

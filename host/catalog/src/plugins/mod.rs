@@ -24,19 +24,19 @@ use jaato_registry::Registry;
 use jaato_types::{PluginName, SessionId};
 use parking_lot::{Mutex, MutexGuard};
 
-pub use again::{DescribedAgain, describe_again};
+pub use again::{RedescribedFile, describe_again};
 pub use catalog::{Catalog, Edition};
 pub use look::ScanInputs;
-pub use views::Offer;
+pub use views::SessionOffer;
 
-use crate::discover::Seen;
-use news::Journal;
-use set::SetTools;
-use views::View;
+use crate::discover::PluginStamps;
+use news::NewsJournal;
+use set::DynamicTools;
+use views::SessionView;
 
 /// The state when the host started.
 #[derive(Debug, Default)]
-pub struct Start {
+pub struct StartState {
     /// The plugin files.
     pub stamps: Vec<(PathBuf, PluginFileStamp)>,
     /// The trust record.
@@ -49,19 +49,19 @@ pub struct Start {
 pub struct Plugins {
     state: Mutex<State>,
     /// Held during a check.
-    seen: tokio::sync::Mutex<Seen>,
+    seen: tokio::sync::Mutex<PluginStamps>,
     is_watched: AtomicBool,
-    start: Mutex<Start>,
+    start: Mutex<StartState>,
     log: Log,
 }
 
 /// State that changes together.
 struct State {
     current: Arc<Catalog>,
-    views: HashMap<SessionId, View>,
-    journal: Journal,
+    views: HashMap<SessionId, SessionView>,
+    journal: NewsJournal,
     /// The tools that plugins have set while they run.
-    set: Vec<Arc<SetTools>>,
+    set: Vec<Arc<DynamicTools>>,
     /// Notices about set tools that users have seen, by plugin and owner.
     notices: HashMap<(PluginName, Option<SessionId>), BTreeSet<String>>,
     /// The number of the last edition.
@@ -70,12 +70,12 @@ struct State {
 
 impl Plugins {
     /// Takes the plugins that were found at the start.
-    pub fn new(registry: Registry, start: Start, log: Log) -> Self {
+    pub fn new(registry: Registry, start: StartState, log: Log) -> Self {
         let current = Arc::new(Catalog::first(registry));
         let state = State {
             current,
             views: HashMap::new(),
-            journal: Journal::default(),
+            journal: NewsJournal::default(),
             set: Vec::new(),
             notices: HashMap::new(),
             last_edition: 0,
@@ -91,12 +91,12 @@ impl Plugins {
             return;
         }
         let start = std::mem::take(&mut *self.start.lock());
-        *seen = Seen { files: start.stamps.into_iter().collect(), trust: start.trust };
+        *seen = PluginStamps { files: start.stamps.into_iter().collect(), trust: start.trust };
         let mut state = self.state();
         let watched = Arc::new(state.current.watched(&seen, start.problems));
         state.current = Arc::clone(&watched);
         // Before this there was only one catalog.
-        state.views.values_mut().for_each(|view| view.begin_anew(&watched));
+        state.views.values_mut().for_each(|view| view.switch_base(&watched));
     }
 
     /// Returns true once plugins are watched.
@@ -116,7 +116,7 @@ impl Plugins {
 
 impl State {
     /// Records news for the user.
-    fn tell(&mut self, news: impl IntoIterator<Item = news::News>, log: &Log) {
+    fn add_news(&mut self, news: impl IntoIterator<Item = news::PluginNews>, log: &Log) {
         for news in news {
             log.line(news.level, "host", &news.text);
             self.journal.push(news);

@@ -14,7 +14,7 @@ pub const INFO: u8 = 3;
 
 /// One line about a plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct News {
+pub struct PluginNews {
     /// The plugin, or `None` if its name is unknown.
     pub plugin: Option<PluginName>,
     /// The log level.
@@ -25,21 +25,21 @@ pub struct News {
 
 /// The lines, oldest first, by number.
 #[derive(Debug, Default)]
-pub struct Journal {
+pub struct NewsJournal {
     next: u64,
-    lines: VecDeque<(u64, News)>,
+    lines: VecDeque<(u64, PluginNews)>,
 }
 
 /// The lines that a session has seen.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct SeenNews {
     /// All lines before this number.
     before: u64,
     /// Some lines after it.
     early: HashSet<u64>,
 }
 
-impl News {
+impl PluginNews {
     /// Creates a line. Hints from separate lines are appended to it.
     pub fn new(plugin: Option<&PluginName>, level: u8, text: impl Into<String>) -> Self {
         let text = text.into().replace("\nhint: ", "; ").replace('\n', " ");
@@ -47,9 +47,9 @@ impl News {
     }
 }
 
-impl Journal {
+impl NewsJournal {
     /// Adds a line.
-    pub fn push(&mut self, news: News) {
+    pub fn push(&mut self, news: PluginNews) {
         self.lines.push_back((self.next, news));
         self.next += 1;
         while self.lines.len() > NEWS_MAX {
@@ -58,13 +58,13 @@ impl Journal {
     }
 
     /// Returns the position for a new listener.
-    pub fn now(&self) -> Told {
-        Told { before: self.next, early: HashSet::new() }
+    pub fn current_position(&self) -> SeenNews {
+        SeenNews { before: self.next, early: HashSet::new() }
     }
 
     /// Returns the lines that a session has not seen: all of them, or only those about one plugin.
-    pub fn take(&self, told: &mut Told, about: Option<&str>) -> Vec<String> {
-        let is_meant = |news: &News| {
+    pub fn unseen_lines(&self, told: &mut SeenNews, about: Option<&str>) -> Vec<String> {
+        let is_meant = |news: &PluginNews| {
             about.is_none_or(|name| news.plugin.as_ref().is_some_and(|it| it.as_str() == name))
         };
         let mut taken = Vec::new();
@@ -74,7 +74,7 @@ impl Journal {
             }
         }
         if about.is_none() {
-            *told = self.now();
+            *told = self.current_position();
         }
         taken
     }
@@ -84,31 +84,31 @@ impl Journal {
 mod tests {
     use super::*;
 
-    fn news(plugin: &str, text: &str) -> News {
-        News::new(Some(&PluginName::from(plugin)), INFO, text)
+    fn news(plugin: &str, text: &str) -> PluginNews {
+        PluginNews::new(Some(&PluginName::from(plugin)), INFO, text)
     }
 
     #[test]
     fn each_line_is_told_once_and_early_where_its_plugin_is_called() {
-        let mut journal = Journal::default();
+        let mut journal = NewsJournal::default();
         journal.push(news("moon", "before"));
-        let mut told = journal.now();
+        let mut told = journal.current_position();
         journal.push(news("moon", "one\nhint: two"));
         journal.push(news("sun", "three"));
-        assert_eq!(journal.take(&mut told, Some("moon")), ["one; two"]);
-        assert!(journal.take(&mut told, Some("moon")).is_empty());
-        assert_eq!(journal.take(&mut told, None), ["three"]);
+        assert_eq!(journal.unseen_lines(&mut told, Some("moon")), ["one; two"]);
+        assert!(journal.unseen_lines(&mut told, Some("moon")).is_empty());
+        assert_eq!(journal.unseen_lines(&mut told, None), ["three"]);
         journal.push(news("moon", "four"));
-        assert_eq!(journal.take(&mut told, None), ["four"]);
-        assert!(journal.take(&mut told, None).is_empty());
+        assert_eq!(journal.unseen_lines(&mut told, None), ["four"]);
+        assert!(journal.unseen_lines(&mut told, None).is_empty());
     }
 
     #[test]
     fn the_oldest_lines_give_way() {
-        let mut journal = Journal::default();
-        let mut told = journal.now();
+        let mut journal = NewsJournal::default();
+        let mut told = journal.current_position();
         (0..=NEWS_MAX).for_each(|number| journal.push(news("moon", &number.to_string())));
-        let taken = journal.take(&mut told, None);
+        let taken = journal.unseen_lines(&mut told, None);
         assert_eq!((taken.len(), taken[0].as_str()), (NEWS_MAX, "1"));
     }
 }

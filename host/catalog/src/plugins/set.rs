@@ -7,11 +7,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::news::{News, WARN};
+use super::news::{PluginNews, WARN};
 use super::{Plugins, State};
 use jaato_registry::{
-    RESERVED_COMMANDS, RESERVED_TOOLS, Registry, RegistryRules, PluginStatus, ToolEntry, ToolStatus, PluginFileTrust,
-    keep_usable,
+    PluginFileTrust, PluginStatus, RESERVED_COMMANDS, RESERVED_TOOLS, Registry, RegistryRules,
+    ToolEntry, ToolStatus, keep_usable,
 };
 use jaato_types::tools_set::{
     RefusedTool, TOOLS_SET_BURST, TOOLS_SET_INTERVAL_MS, ToolsSet, ToolsSetAnswer,
@@ -31,7 +31,7 @@ const NOTICES_KEPT_MAX: usize = 400;
 
 /// The tools and commands that one plugin instance has set.
 #[derive(Debug)]
-pub struct SetTools {
+pub struct DynamicTools {
     plugin: PluginName,
     /// The session that owns it, or `None` for the process.
     owner: Option<SessionId>,
@@ -43,7 +43,7 @@ pub struct SetTools {
     burst: u32,
 }
 
-impl SetTools {
+impl DynamicTools {
     /// Lists the tools.
     pub(super) fn entries(&self) -> impl Iterator<Item = ToolEntry<'_>> {
         self.tools.iter().map(|(spec, status)| ToolEntry {
@@ -56,23 +56,23 @@ impl SetTools {
     }
 
     /// Returns true if it applies to a session.
-    pub(super) fn is_for(&self, session: &SessionId) -> bool {
+    pub(super) fn is_visible_to(&self, session: &SessionId) -> bool {
         self.owner.as_ref().is_none_or(|owner| owner == session)
     }
 
     /// Returns true if it applies only to that session.
-    pub(super) fn is_of(&self, session: &SessionId) -> bool {
+    pub(super) fn is_only_for(&self, session: &SessionId) -> bool {
         self.owner.as_ref() == Some(session)
     }
 
     /// Returns true if both belong to the same instance of a plugin.
-    pub(super) fn is_of_same(&self, other: &Self) -> bool {
-        self.is_by(&other.plugin, other.owner.as_ref())
+    pub(super) fn has_same_owner(&self, other: &Self) -> bool {
+        self.is_set_by(&other.plugin, other.owner.as_ref())
     }
 
     /// Appends the tools that are new in another set to those of this one. Returns `None` if there
     /// are none.
-    pub(super) fn joined(&self, newer: &Self) -> Option<Self> {
+    pub(super) fn with_new_tools(&self, newer: &Self) -> Option<Self> {
         let is_new = |(spec, _): &&(ToolSpec, ToolStatus)| {
             self.tools.iter().all(|(known, _)| known.name != spec.name)
         };
@@ -89,7 +89,7 @@ impl SetTools {
         })
     }
 
-    fn is_by(&self, plugin: &PluginName, owner: Option<&SessionId>) -> bool {
+    fn is_set_by(&self, plugin: &PluginName, owner: Option<&SessionId>) -> bool {
         self.plugin == *plugin && self.owner.as_ref() == owner
     }
 }
@@ -138,10 +138,10 @@ fn new_notices(
     plugin: &PluginName,
     owner: Option<&SessionId>,
     notices: Vec<String>,
-) -> Vec<News> {
+) -> Vec<PluginNews> {
     let told = state.notices.entry((plugin.clone(), owner.cloned())).or_default();
     let new = notices.iter().take(NOTICES_MAX).filter(|line| told.insert((*line).clone()));
-    let new: Vec<_> = new.map(|line| News::new(Some(plugin), WARN, line.as_str())).collect();
+    let new: Vec<_> = new.map(|line| PluginNews::new(Some(plugin), WARN, line.as_str())).collect();
     if told.len() > NOTICES_KEPT_MAX {
         *told = notices.into_iter().take(NOTICES_MAX).collect();
     }
@@ -175,14 +175,15 @@ impl Plugins {
         let mut state = self.state();
         let now = Instant::now();
         let interval = Duration::from_millis(TOOLS_SET_INTERVAL_MS);
-        let before = state.set.iter().find(|it| it.is_by(plugin, owner));
+        let before = state.set.iter().find(|it| it.is_set_by(plugin, owner));
         let burst = before.filter(|it| now - it.at < interval).map_or(0, |it| it.burst + 1);
         if burst >= TOOLS_SET_BURST {
             let text = "a plugin sets its tools at most once a second";
             return Err(Error::new(ErrorKind::LimitReached, text).temporary());
         }
         let others = state.set.iter().filter(|it| {
-            !it.is_by(plugin, owner) && (owner.is_none() || owner.is_some_and(|of| it.is_for(of)))
+            !it.is_set_by(plugin, owner)
+                && (owner.is_none() || owner.is_some_and(|of| it.is_visible_to(of)))
         });
         let others: Vec<&str> =
             others.flat_map(|it| &it.tools).map(|(spec, _)| spec.name.as_str()).collect();
@@ -213,8 +214,8 @@ impl Plugins {
         });
         let commands = commands.collect();
         let count = kept.len() as u64;
-        state.set.retain(|it| !it.is_by(plugin, owner));
-        state.set.push(Arc::new(SetTools {
+        state.set.retain(|it| !it.is_set_by(plugin, owner));
+        state.set.push(Arc::new(DynamicTools {
             plugin: plugin.clone(),
             owner: owner.cloned(),
             is_shipped,
@@ -224,7 +225,7 @@ impl Plugins {
             burst,
         }));
         let new = new_notices(&mut state, plugin, owner, notices);
-        state.tell(new, &self.log);
+        state.add_news(new, &self.log);
         refused.truncate(REFUSED_TOLD_MAX);
         Ok(ToolsSetAnswer::new(count, refused))
     }
@@ -233,7 +234,8 @@ impl Plugins {
     /// all.
     pub fn set_commands(&self, session: Option<&SessionId>) -> Vec<(PluginName, CommandSpec)> {
         let state = self.state();
-        let is_for = |it: &&Arc<SetTools>| session.is_none_or(|session| it.is_for(session));
+        let is_for =
+            |it: &&Arc<DynamicTools>| session.is_none_or(|session| it.is_visible_to(session));
         let set = state.set.iter().filter(is_for);
         set.flat_map(|it| it.commands.iter().map(|spec| (it.plugin.clone(), spec.clone())))
             .collect()

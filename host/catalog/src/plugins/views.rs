@@ -10,29 +10,29 @@ use std::sync::Arc;
 use jaato_registry::ToolEntry;
 use jaato_types::{PluginName, SessionId};
 
-use super::news::{News, Told, WARN};
-use super::set::SetTools;
+use super::news::{PluginNews, SeenNews, WARN};
+use super::set::DynamicTools;
 use super::{Catalog, Plugins};
 
 /// One session's view of the plugins.
-pub struct View {
+pub struct SessionView {
     /// The catalog for all plugins that are not in `others`.
     base: Arc<Catalog>,
     others: HashMap<PluginName, Arc<Catalog>>,
     /// Editions that could not be started, and why.
     refused: HashMap<PluginName, (u64, String)>,
-    told: Told,
+    told: SeenNews,
     /// The tools that plugins have set for it, as of the current step.
-    set: Vec<Arc<SetTools>>,
+    set: Vec<Arc<DynamicTools>>,
 }
 
-impl View {
+impl SessionView {
     /// Switches to another catalog with the same content.
-    pub fn begin_anew(&mut self, base: &Arc<Catalog>) {
+    pub fn switch_base(&mut self, base: &Arc<Catalog>) {
         self.base = Arc::clone(base);
     }
 
-    fn of(&self, plugin: &str) -> &Arc<Catalog> {
+    fn catalog_of(&self, plugin: &str) -> &Arc<Catalog> {
         self.others.get(plugin).unwrap_or(&self.base)
     }
 
@@ -43,13 +43,13 @@ impl View {
 }
 
 /// A session's offer: all plugins as in the base catalog, with some exceptions.
-pub struct Offer {
+pub struct SessionOffer {
     base: Arc<Catalog>,
     others: HashMap<PluginName, Arc<Catalog>>,
-    set: Vec<Arc<SetTools>>,
+    set: Vec<Arc<DynamicTools>>,
 }
 
-impl Offer {
+impl SessionOffer {
     /// Lists the tools, starting with those of the base catalog by name. Each name appears once.
     pub fn entries(&self) -> impl Iterator<Item = ToolEntry<'_>> {
         let base = self.base.registry.tools();
@@ -76,11 +76,11 @@ impl Plugins {
     /// Creates a session's view from the current catalog.
     pub fn open_view(&self, session: &SessionId) {
         let mut state = self.state();
-        let view = View {
+        let view = SessionView {
             base: Arc::clone(&state.current),
             others: HashMap::new(),
             refused: HashMap::new(),
-            told: state.journal.now(),
+            told: state.journal.current_position(),
             set: Vec::new(),
         };
         state.views.insert(session.clone(), view);
@@ -90,7 +90,7 @@ impl Plugins {
     pub fn close_view(&self, session: &SessionId) {
         let mut state = self.state();
         state.views.remove(session);
-        state.set.retain(|set| !set.is_of(session));
+        state.set.retain(|set| !set.is_only_for(session));
         state.notices.retain(|(_, owner), _| owner.as_ref() != Some(session));
     }
 
@@ -99,7 +99,7 @@ impl Plugins {
         let mut state = self.state();
         let newest = Arc::clone(&state.current);
         let Some(view) = state.views.get_mut(session) else { return newest };
-        let mine = Arc::clone(view.of(plugin));
+        let mine = Arc::clone(view.catalog_of(plugin));
         let Some(entry) = newest.registry.plugin(plugin) else { return mine };
         let (number, has) = (newest.edition(plugin).number, mine.edition(plugin).number);
         if number == has || view.refuses(plugin, number) {
@@ -114,27 +114,29 @@ impl Plugins {
     }
 
     /// Returns a session's offer.
-    pub fn offer(&self, session: &SessionId) -> Offer {
+    pub fn offer(&self, session: &SessionId) -> SessionOffer {
         let state = self.state();
         match state.views.get(session) {
-            Some(View { base, others, set, .. }) => {
-                Offer { base: Arc::clone(base), others: others.clone(), set: set.clone() }
+            Some(SessionView { base, others, set, .. }) => {
+                SessionOffer { base: Arc::clone(base), others: others.clone(), set: set.clone() }
             }
-            None => {
-                Offer { base: Arc::clone(&state.current), others: HashMap::new(), set: Vec::new() }
-            }
+            None => SessionOffer {
+                base: Arc::clone(&state.current),
+                others: HashMap::new(),
+                set: Vec::new(),
+            },
         }
     }
 
     /// Switches to changes at the beginning of a turn. `is_live` returns whether the session has an
     /// instance of a plugin. Returns true if the offer may have changed.
-    pub fn turn(&self, session: &SessionId, is_live: impl Fn(&PluginName) -> bool) -> bool {
+    pub fn begin_turn(&self, session: &SessionId, is_live: impl Fn(&PluginName) -> bool) -> bool {
         let mut state = self.state();
         let newest = Arc::clone(&state.current);
-        let set = state.set.iter().filter(|set| set.is_for(session));
-        let set: Vec<Arc<SetTools>> = set.cloned().collect();
+        let set = state.set.iter().filter(|set| set.is_visible_to(session));
+        let set: Vec<Arc<DynamicTools>> = set.cloned().collect();
         let Some(view) = state.views.get_mut(session) else { return false };
-        let is_same = |(a, b): (&Arc<SetTools>, &Arc<SetTools>)| Arc::ptr_eq(a, b);
+        let is_same = |(a, b): (&Arc<DynamicTools>, &Arc<DynamicTools>)| Arc::ptr_eq(a, b);
         let has_set = view.set.len() != set.len() || !view.set.iter().zip(&set).all(is_same);
         view.set = set;
         if Arc::ptr_eq(&view.base, &newest) && view.others.is_empty() {
@@ -143,7 +145,7 @@ impl Plugins {
         let known: Vec<PluginName> = view.base.names().chain(view.others.keys()).cloned().collect();
         let mut others = HashMap::new();
         for name in known {
-            let mine = view.of(name.as_str());
+            let mine = view.catalog_of(name.as_str());
             let stays = match newest.registry.plugin(name.as_str()) {
                 Some(_) => view.refuses(name.as_str(), newest.edition(name.as_str()).number),
                 None => mine.is_in_use(name.as_str()) && is_live(&name),
@@ -158,14 +160,14 @@ impl Plugins {
 
     /// Takes the tools that plugins have set since the turn began. Tools that changed or were
     /// removed stay until the next turn. Returns true if there are new ones.
-    pub fn step(&self, session: &SessionId) -> bool {
+    pub fn begin_step(&self, session: &SessionId) -> bool {
         let mut state = self.state();
-        let newest = state.set.iter().filter(|set| set.is_for(session));
-        let newest: Vec<Arc<SetTools>> = newest.cloned().collect();
+        let newest = state.set.iter().filter(|set| set.is_visible_to(session));
+        let newest: Vec<Arc<DynamicTools>> = newest.cloned().collect();
         let Some(view) = state.views.get_mut(session) else { return false };
         let mut has_new = false;
         for newer in newest {
-            let known = view.set.iter_mut().find(|set| set.is_of_same(&newer));
+            let known = view.set.iter_mut().find(|set| set.has_same_owner(&newer));
             let Some(known) = known else {
                 view.set.push(newer);
                 has_new = true;
@@ -174,7 +176,7 @@ impl Plugins {
             if Arc::ptr_eq(known, &newer) {
                 continue;
             }
-            if let Some(joined) = known.joined(&newer) {
+            if let Some(joined) = known.with_new_tools(&newer) {
                 *known = Arc::new(joined);
                 has_new = true;
             }
@@ -199,14 +201,14 @@ impl Plugins {
         let text = format!(
             "plugin `{plugin}` stays as it was because its new version does not start: {why}"
         );
-        state.tell([News::new(Some(plugin), WARN, text)], &self.log);
+        state.add_news([PluginNews::new(Some(plugin), WARN, text)], &self.log);
     }
 
     /// Returns why a content other than a plugin's current file is in use, in general or in a
     /// session.
-    pub fn kept(&self, plugin: &str) -> Option<String> {
+    pub fn kept_reason(&self, plugin: &str) -> Option<String> {
         let state = self.state();
-        if let Some(why) = state.current.kept(plugin) {
+        if let Some(why) = state.current.kept_reason(plugin) {
             return Some(why.to_owned());
         }
         let number = state.current.edition(plugin).number;
@@ -219,6 +221,6 @@ impl Plugins {
         let mut state = self.state();
         let state = &mut *state;
         let Some(view) = state.views.get_mut(session) else { return Vec::new() };
-        state.journal.take(&mut view.told, about)
+        state.journal.unseen_lines(&mut view.told, about)
     }
 }

@@ -4,12 +4,12 @@
 //! "begins with these letters". Here it means one simple command of that program.
 
 use jaato_policy::{
-    CommandPattern, RuleConditions, Glob, RuleLayer, RuleOutcome, RestOfCommand, Rule, RuleFile,
+    CommandPattern, Glob, RestOfCommand, Rule, RuleConditions, RuleFile, RuleLayer, RuleOutcome,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{AskingChannel, RuleFileOrigin, ParsedRuleFile};
+use super::{AskingChannel, ParsedRuleFile, RuleFileOrigin};
 
 /// How many seconds the original waits for an answer.
 const TIMEOUT_S: i64 = 30;
@@ -111,10 +111,14 @@ struct PermissionsReader<'a> {
     warnings: Vec<String>,
 }
 
-pub(super) fn parse(origin: &RuleFileOrigin<'_>, text: &str) -> Result<ParsedRuleFile, (usize, String)> {
+pub(super) fn parse(
+    origin: &RuleFileOrigin<'_>,
+    text: &str,
+) -> Result<ParsedRuleFile, (usize, String)> {
     let file: PermissionsFile =
         serde_json::from_str(text).map_err(|error| (error.line(), error.to_string()))?;
-    let mut reader = PermissionsReader { origin, text, file: origin.empty_file(), warnings: Vec::new() };
+    let mut reader =
+        PermissionsReader { origin, text, file: origin.empty_file(), warnings: Vec::new() };
     reader.add_header(&file)?;
     if let Some(list) = &file.blacklist {
         reader.add_rule_list(list, RuleOutcome::Deny)?;
@@ -128,7 +132,10 @@ pub(super) fn parse(origin: &RuleFileOrigin<'_>, text: &str) -> Result<ParsedRul
     let channel = file.channel.map(|channel| {
         let kinds = ["console", "webhook", "queue", "file"];
         if !kinds.contains(&channel.kind.as_str()) {
-            return Err((reader.line_of_value("type"), format!("channel `{}` is unknown", channel.kind)));
+            return Err((
+                reader.line_of_value("type"),
+                format!("channel `{}` is unknown", channel.kind),
+            ));
         }
         let timeout_s = channel.timeout.unwrap_or(TIMEOUT_S);
         Ok(AskingChannel { kind: channel.kind, endpoint: channel.endpoint, timeout_s })
@@ -172,7 +179,11 @@ impl PermissionsReader<'_> {
         Ok(())
     }
 
-    fn add_rule_list(&mut self, list: &RuleList, outcome: RuleOutcome) -> Result<(), (usize, String)> {
+    fn add_rule_list(
+        &mut self,
+        list: &RuleList,
+        outcome: RuleOutcome,
+    ) -> Result<(), (usize, String)> {
         for tool in &list.tools {
             self.add(
                 outcome,
@@ -188,16 +199,25 @@ impl PermissionsReader<'_> {
         }
         for (tool, arguments) in &list.arguments {
             let Value::Object(arguments) = arguments else {
-                return Err((self.line_of_value(tool), format!("`arguments.{tool}` is not an object")));
+                return Err((
+                    self.line_of_value(tool),
+                    format!("`arguments.{tool}` is not an object"),
+                ));
             };
             for (argument, values) in arguments {
                 let values = values.as_array().map(Vec::as_slice);
                 let values = values.ok_or_else(|| {
-                    (self.line_of_value(argument), format!("`arguments.{tool}.{argument}` is not a list"))
+                    (
+                        self.line_of_value(argument),
+                        format!("`arguments.{tool}.{argument}` is not a list"),
+                    )
                 })?;
                 for value in values {
                     let Some(value) = value.as_str().filter(|value| !value.is_empty()) else {
-                        return Err((self.line_of_value(argument), format!("`{value}` is not a text")));
+                        return Err((
+                            self.line_of_value(argument),
+                            format!("`{value}` is not a text"),
+                        ));
                     };
                     self.add_argument_rule(outcome, tool, argument, value);
                 }
@@ -209,17 +229,29 @@ impl PermissionsReader<'_> {
     /// Adds a pattern that denies: the text as it was meant, and the command that it names.
     fn denied_pattern(&mut self, pattern: &str) {
         let signature = Some(Glob::new(without_sets(pattern)));
-        self.add(RuleOutcome::Deny, pattern, RuleConditions { signature, ..RuleConditions::default() });
+        self.add(
+            RuleOutcome::Deny,
+            pattern,
+            RuleConditions { signature, ..RuleConditions::default() },
+        );
         if !pattern.contains('(')
             && let Some(command) =
                 CommandPattern::parse(&without_sets(pattern), RestOfCommand::SafeOptions)
         {
             let command = Some(command);
-            self.add(RuleOutcome::Deny, pattern, RuleConditions { command, ..RuleConditions::default() });
+            self.add(
+                RuleOutcome::Deny,
+                pattern,
+                RuleConditions { command, ..RuleConditions::default() },
+            );
         }
         if let Some(tool) = tool_of(pattern) {
             let tool = Some(Glob::new(tool));
-            self.add(RuleOutcome::Deny, pattern, RuleConditions { tool, ..RuleConditions::default() });
+            self.add(
+                RuleOutcome::Deny,
+                pattern,
+                RuleConditions { tool, ..RuleConditions::default() },
+            );
         }
     }
 
@@ -227,7 +259,11 @@ impl PermissionsReader<'_> {
     fn allowed_pattern(&mut self, pattern: &str) {
         if let Some(tool) = tool_of(pattern) {
             let tool = Some(Glob::new(tool));
-            return self.add(RuleOutcome::Allow, pattern, RuleConditions { tool, ..RuleConditions::default() });
+            return self.add(
+                RuleOutcome::Allow,
+                pattern,
+                RuleConditions { tool, ..RuleConditions::default() },
+            );
         }
         let exact = !pattern.contains(['*', '?', '[']);
         let body =
@@ -259,12 +295,20 @@ impl PermissionsReader<'_> {
         match (outcome, command) {
             (RuleOutcome::Allow, Some(command)) => {
                 let command = Some(command);
-                self.add(outcome, value, RuleConditions { tool, command, ..RuleConditions::default() });
+                self.add(
+                    outcome,
+                    value,
+                    RuleConditions { tool, command, ..RuleConditions::default() },
+                );
             }
             (RuleOutcome::Allow, None) => match self.origin.path(value) {
                 Ok(path) if is_path_argument(argument) => {
                     let path = Some(path);
-                    self.add(outcome, value, RuleConditions { tool, path, ..RuleConditions::default() });
+                    self.add(
+                        outcome,
+                        value,
+                        RuleConditions { tool, path, ..RuleConditions::default() },
+                    );
                 }
                 _ => {
                     self.add(outcome, value, with(value.to_owned()));
@@ -276,7 +320,11 @@ impl PermissionsReader<'_> {
                     self.add(outcome, value, with(glob));
                 }
                 if command.is_some() {
-                    self.add(outcome, value, RuleConditions { tool, command, ..RuleConditions::default() });
+                    self.add(
+                        outcome,
+                        value,
+                        RuleConditions { tool, command, ..RuleConditions::default() },
+                    );
                 }
             }
         }
@@ -293,7 +341,11 @@ impl PermissionsReader<'_> {
         let dangerous_key = written("block_dangerous_commands", "sanitization");
         if wanted.block_shell_metacharacters {
             let compound = true;
-            self.add(RuleOutcome::Deny, shell, RuleConditions { compound, ..RuleConditions::default() });
+            self.add(
+                RuleOutcome::Deny,
+                shell,
+                RuleConditions { compound, ..RuleConditions::default() },
+            );
         }
         let dangerous = DANGEROUS.iter().filter(|_| wanted.block_dangerous_commands);
         let dangerous = dangerous.map(|name| (*name).to_owned());
@@ -305,7 +357,11 @@ impl PermissionsReader<'_> {
         for name in &blocked {
             let command = CommandPattern::parse(name, RestOfCommand::SafeOptions);
             let at = written(name, dangerous_key);
-            self.add(RuleOutcome::Deny, at, RuleConditions { command, ..RuleConditions::default() });
+            self.add(
+                RuleOutcome::Deny,
+                at,
+                RuleConditions { command, ..RuleConditions::default() },
+            );
         }
         let Some(scope) = wanted.path_scope.as_ref().filter(|scope| scope.enabled) else {
             return Ok(());
@@ -323,7 +379,11 @@ impl PermissionsReader<'_> {
         let outside: Result<Vec<_>, String> =
             roots.iter().map(|root| self.origin.path(root)).collect();
         let outside = outside.map_err(|what| (line, what))?;
-        self.add(RuleOutcome::Deny, "path_scope", RuleConditions { outside, ..RuleConditions::default() });
+        self.add(
+            RuleOutcome::Deny,
+            "path_scope",
+            RuleConditions { outside, ..RuleConditions::default() },
+        );
         Ok(())
     }
 

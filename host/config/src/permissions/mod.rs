@@ -12,7 +12,8 @@ mod toml;
 use std::path::{Path, PathBuf};
 
 use jaato_policy::{
-    RuleConditions, Glob, RuleLayer, RuleOutcome, PathPattern, RestOfCommand, RuleFile, shipped_rules,
+    Glob, PathPattern, RestOfCommand, RuleConditions, RuleFile, RuleLayer, RuleOutcome,
+    shipped_rules,
 };
 
 use crate::CONFIG_BYTES_MAX;
@@ -113,7 +114,7 @@ pub fn load_rules(sources: &RuleSources<'_>) -> RuleFiles {
     };
     for (layer, path) in found {
         let origin = RuleFileOrigin { layer, path: &path, home: sources.home, root: sources.root };
-        match jaato_places::read(&path, CONFIG_BYTES_MAX) {
+        match jaato_places::read_own_file(&path, CONFIG_BYTES_MAX) {
             Ok(None) if sources.named == Some(&path) => {
                 let what = format!("it is not there, and `{ORIGINAL_VARIABLE}` names it");
                 add(broken_file(&origin, 0, what));
@@ -121,7 +122,7 @@ pub fn load_rules(sources: &RuleSources<'_>) -> RuleFiles {
             Ok(None) => {}
             Ok(Some(bytes)) => add(parse(&origin, &bytes)),
             // A home that is not a folder has no files.
-            Err(error) if error.is_missing() || error.lies_below_no_folder() => {}
+            Err(error) if error.is_missing() || error.has_non_folder_parent() => {}
             Err(error) => add(broken_file(&origin, 0, error.with_hint())),
         }
     }
@@ -129,8 +130,12 @@ pub fn load_rules(sources: &RuleSources<'_>) -> RuleFiles {
         let Some(workspace) = sources.workspace else { break };
         let name = format!("{}/{name}", crate::trust::WORKSPACE_FOLDER);
         let path = workspace.root().join(&name);
-        let origin =
-            RuleFileOrigin { layer: RuleLayer::Workspace, path: &path, home: sources.home, root: sources.root };
+        let origin = RuleFileOrigin {
+            layer: RuleLayer::Workspace,
+            path: &path,
+            home: sources.home,
+            root: sources.root,
+        };
         match workspace.read(&name) {
             Ok(None) => {}
             Ok(Some(bytes)) => add(parse(&origin, &bytes)),
@@ -188,7 +193,11 @@ impl RuleFileOrigin<'_> {
 
     /// Refuses a workspace's rule that allows more than the user can see in it, because the file
     /// comes with the repository.
-    fn check_allow_of_workspace(&self, outcome: RuleOutcome, when: &RuleConditions) -> Result<(), String> {
+    fn check_allow_of_workspace(
+        &self,
+        outcome: RuleOutcome,
+        when: &RuleConditions,
+    ) -> Result<(), String> {
         if outcome != RuleOutcome::Allow || self.layer != RuleLayer::Workspace {
             return Ok(());
         }

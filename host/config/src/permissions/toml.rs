@@ -1,12 +1,12 @@
 //! `permissions.toml`: a list of rules, each with the line at which it begins.
 
 use jaato_policy::{
-    AnnotationKind, CommandPattern, RuleConditions, ExactCall, Glob, RuleLayer, RuleOutcome, RestOfCommand, Rule,
-    RuleFile,
+    AnnotationKind, CommandPattern, ExactCall, Glob, RestOfCommand, Rule, RuleConditions, RuleFile,
+    RuleLayer, RuleOutcome,
 };
 
 use super::edit::DEFINITION_KEY;
-use super::{RuleFileOrigin, ParsedRuleFile};
+use super::{ParsedRuleFile, RuleFileOrigin};
 use crate::error::ConfigError;
 use crate::nearest::nearest;
 use crate::toml_tree::{self, TomlNode, TomlValue};
@@ -41,7 +41,10 @@ const KEYS: [&str; 21] = [
 
 type RuleLineError = (usize, String);
 
-pub(super) fn parse(origin: &RuleFileOrigin<'_>, text: &str) -> Result<ParsedRuleFile, RuleLineError> {
+pub(super) fn parse(
+    origin: &RuleFileOrigin<'_>,
+    text: &str,
+) -> Result<ParsedRuleFile, RuleLineError> {
     let entries = toml_tree::parse(origin.path, text).map_err(|error| match error {
         ConfigError::Syntax { line, message, .. } => (line, message),
         other => (0, other.to_string()),
@@ -84,7 +87,11 @@ pub(super) fn parse(origin: &RuleFileOrigin<'_>, text: &str) -> Result<ParsedRul
     Ok(ParsedRuleFile { file, without_shipped, channel: None, warnings: Vec::new() })
 }
 
-fn parse_rules(origin: &RuleFileOrigin<'_>, items: &[TomlNode], file: &mut RuleFile) -> Result<(), RuleLineError> {
+fn parse_rules(
+    origin: &RuleFileOrigin<'_>,
+    items: &[TomlNode],
+    file: &mut RuleFile,
+) -> Result<(), RuleLineError> {
     for item in items {
         let TomlValue::Table(entries) = &item.value else {
             return Err((item.line, format!("a rule is a section, not {}", item.value.describe())));
@@ -96,7 +103,11 @@ fn parse_rules(origin: &RuleFileOrigin<'_>, items: &[TomlNode], file: &mut RuleF
     Ok(())
 }
 
-fn parse_rule(origin: &RuleFileOrigin<'_>, entries: &[(String, TomlNode)], line: usize) -> Result<Rule, RuleLineError> {
+fn parse_rule(
+    origin: &RuleFileOrigin<'_>,
+    entries: &[(String, TomlNode)],
+    line: usize,
+) -> Result<Rule, RuleLineError> {
     let mut when = RuleConditions::default();
     let (mut decision, mut why, mut options, mut command) = (None, None, None, None);
     let (mut digest, mut call) = (None, None);
@@ -144,7 +155,9 @@ fn parse_rule(origin: &RuleFileOrigin<'_>, entries: &[(String, TomlNode)], line:
             "compound" => when.compound = parse_flag(value, name).map_err(wrong)?,
             other => {
                 let known = AnnotationKind::ALL.into_iter().find(|known| known.name() == other);
-                let Some(annotation) = known else { return Err(wrong(unknown_key_message(other, KEYS))) };
+                let Some(annotation) = known else {
+                    return Err(wrong(unknown_key_message(other, KEYS)));
+                };
                 when.annotations.push((annotation, parse_flag(value, name).map_err(wrong)?));
             }
         }

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use jaato_policy::{RuleLayer, RuleOutcome, RuleFile};
-use jaato_types::mcp_entry::{AgreedVariables, canonical, servers_of, standard, variables_of};
+use jaato_policy::{RuleFile, RuleLayer, RuleOutcome};
+use jaato_types::mcp_entry::{
+    AgreedVariables, canonical_json, referenced_variables, server_entries, standard_entry,
+};
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::CstRootNode;
 use serde_json::Value;
@@ -41,7 +43,10 @@ impl TrustStore {
 }
 
 /// Lists the names of the files that trust would cover.
-pub(super) fn covered_names(workspace: &Workspace, trust: &RecordedTrust) -> Result<BTreeSet<String>, TrustError> {
+pub(super) fn covered_names(
+    workspace: &Workspace,
+    trust: &RecordedTrust,
+) -> Result<BTreeSet<String>, TrustError> {
     let known = trust.workspaces.get(workspace.recorded_root()?);
     let mut recorded = known.map(|known| known.files.clone()).unwrap_or_default();
     recorded.retain(|name, _| !workspace.is_replaced(name));
@@ -76,7 +81,7 @@ impl TrustCandidate {
         let file = CstRootNode::parse(text, &ParseOptions::default());
         let file = file.ok().and_then(|file| file.to_serde_value());
         let Some(Value::Object(file)) = file else { return Vec::new() };
-        let servers = servers_of(file).unwrap_or_default();
+        let servers = server_entries(file).unwrap_or_default();
         servers.into_iter().map(|(server, entry)| McpEntry { server, entry }).collect()
     }
 
@@ -106,15 +111,15 @@ impl McpEntry {
     /// Returns the entry in standard form, regardless of the program that it was written for.
     /// Returns null if it cannot be parsed.
     pub fn standard(&self) -> Value {
-        standard(&self.entry).map_or(Value::Null, Value::Object)
+        standard_entry(&self.entry).map_or(Value::Null, Value::Object)
     }
 
     /// Returns the variables that would be sent to the server.
     pub fn variables(&self) -> AgreedVariables {
         AgreedVariables {
             server: self.server.clone(),
-            entry: scan::content_digest(canonical(&self.entry).as_bytes()),
-            variables: variables_of(&self.entry),
+            entry: scan::content_digest(canonical_json(&self.entry).as_bytes()),
+            variables: referenced_variables(&self.entry),
         }
     }
 }

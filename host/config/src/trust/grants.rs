@@ -114,7 +114,8 @@ impl GrantStore {
         let sha256 = checked_digest(sha256)?;
         let services = services.into_iter().map(str::to_owned);
         self.file.change(|grants: &mut RecordedGrants| {
-            let entry = grants.plugins.entry(sha256).or_insert_with(|| PluginGrants::for_plugin(plugin));
+            let entry =
+                grants.plugins.entry(sha256).or_insert_with(|| PluginGrants::for_plugin(plugin));
             if entry.name != plugin {
                 *entry = PluginGrants::for_plugin(plugin);
             }

@@ -17,16 +17,16 @@ mod workspace;
 
 pub use jaato_types::mcp_entry::AgreedVariables;
 
-pub use candidate::{TrustCandidate, McpEntry};
+pub use candidate::{McpEntry, TrustCandidate};
 pub use error::TrustError;
-pub use grants::{GrantStore, RecordedGrants, LiveGrants, PluginGrants};
+pub use grants::{GrantStore, LiveGrants, PluginGrants, RecordedGrants};
 pub use record::RecordKind;
 pub use scan::{DEPTH_MAX, FILES_MAX, WORKSPACE_BYTES_MAX};
 pub use session_tree::{
     SESSION_MARK, SESSION_MARKER, inside_session, is_of_a_session, refuse_inside_session,
 };
 pub use store::{PluginTrust, RecordedTrust, TrustStore, WorkspaceTrust};
-pub use workspace::{TrustedFileChange, FileChange, TrustedWorkspace, Workspace, WorkspaceState};
+pub use workspace::{FileChange, TrustedFileChange, TrustedWorkspace, Workspace, WorkspaceState};
 
 /// The folder of a workspace that belongs to jaato.
 pub const WORKSPACE_FOLDER: &str = ".jaato";

@@ -10,7 +10,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use jaato_places::{PlaceError, Why};
+use jaato_places::{PathProblem, PlaceError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -91,7 +91,7 @@ impl RecordFile {
     /// Reads the record. A missing file is an empty record.
     pub(super) fn read<T: Default + DeserializeOwned>(&self) -> Result<T, TrustError> {
         let (path, record) = (self.path(), self.kind);
-        let text = match jaato_places::read(&path, RECORD_BYTES_MAX) {
+        let text = match jaato_places::read_own_file(&path, RECORD_BYTES_MAX) {
             Ok(Some(text)) => text,
             Ok(None) => return Ok(T::default()),
             Err(error) if is_nowhere(&error) => return Ok(T::default()),
@@ -115,7 +115,7 @@ impl RecordFile {
     where
         T: Default + Clone + PartialEq + Serialize + DeserializeOwned,
     {
-        jaato_places::make(&self.folder).map_err(|error| self.bad_place_error(error))?;
+        jaato_places::make_own_folder(&self.folder).map_err(|error| self.bad_place_error(error))?;
         // Unlocked when it is dropped, even by a process that is killed.
         let _lock = self.lock()?;
         let before: T = self.read()?;
@@ -129,7 +129,7 @@ impl RecordFile {
 
     fn lock(&self) -> Result<File, TrustError> {
         let path = self.folder.join(format!("{}.lock", self.kind.stem()));
-        let held = jaato_places::lock(&path, LOCK_WAIT);
+        let held = jaato_places::lock_own_file(&path, LOCK_WAIT);
         let held = held.map_err(|error| self.bad_place_error(error))?;
         held.ok_or(TrustError::Locked { record: self.kind, path })
     }
@@ -150,13 +150,13 @@ impl RecordFile {
 
     fn bad_place_error(&self, why: PlaceError) -> TrustError {
         match &why.why {
-            Why::System(cause) => record_io_error(&why.path, "use", cause),
-            Why::Owner(_)
-            | Why::Writable(_)
-            | Why::NotAFolder
-            | Why::NotAFile
-            | Why::TooLarge(_)
-            | Why::TooManyLinks => TrustError::NotBelieved { record: self.kind, why },
+            PathProblem::System(cause) => record_io_error(&why.path, "use", cause),
+            PathProblem::Owner(_)
+            | PathProblem::Writable(_)
+            | PathProblem::NotAFolder
+            | PathProblem::NotAFile
+            | PathProblem::TooLarge(_)
+            | PathProblem::TooManyLinks => TrustError::NotBelieved { record: self.kind, why },
         }
     }
 }
@@ -182,5 +182,5 @@ fn record_io_error(path: &Path, doing: &'static str, error: &std::io::Error) -> 
 /// Returns true if there is a file in place of a folder above the record (`HOME=/dev/null`). Then
 /// no record exists, and none can be created.
 fn is_nowhere(error: &PlaceError) -> bool {
-    matches!(&error.why, Why::System(error) if error.kind() == ErrorKind::NotADirectory)
+    matches!(&error.why, PathProblem::System(error) if error.kind() == ErrorKind::NotADirectory)
 }

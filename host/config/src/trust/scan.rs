@@ -43,8 +43,11 @@ pub(super) fn covered_names<'a>(
 /// an error, because untrusted files in a folder must not keep users from working in it.
 pub(super) fn shown_names<'a>(root: &Path, more: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut names = BTreeSet::new();
-    let mut waiting: Vec<_> =
-        standard_covered_names(root).into_iter().chain(more).map(|name| (PathBuf::from(name), 0)).collect();
+    let mut waiting: Vec<_> = standard_covered_names(root)
+        .into_iter()
+        .chain(more)
+        .map(|name| (PathBuf::from(name), 0))
+        .collect();
     while let Some((name, depth)) = waiting.pop() {
         if names.len() >= FILES_MAX {
             break;
@@ -114,7 +117,10 @@ pub(super) fn combined_digest(digests: &BTreeMap<String, String>) -> String {
 }
 
 /// Opens a named file for reading: a plain file, or a link to one inside the root.
-pub(super) fn open_covered_file(root: &Path, name: &str) -> Result<Option<(PathBuf, File)>, TrustError> {
+pub(super) fn open_covered_file(
+    root: &Path,
+    name: &str,
+) -> Result<Option<(PathBuf, File)>, TrustError> {
     let path = root.join(name);
     let Some(target) = resolve_plain_file(root, &path)? else { return Ok(None) };
     match File::open(&target) {

@@ -41,7 +41,11 @@ pub(super) fn stamps_of_big_files(root: &Path, names: &BTreeSet<String>) -> Cove
 
 /// Returns the stamps that were the same before and after the digest, and are old enough to be
 /// proof later.
-pub(super) fn unchanged_stamps(before: CoveredFileStamps, after: &CoveredFileStamps, now: SystemTime) -> CoveredFileStamps {
+pub(super) fn unchanged_stamps(
+    before: CoveredFileStamps,
+    after: &CoveredFileStamps,
+    now: SystemTime,
+) -> CoveredFileStamps {
     // A clock before 1970 settles nothing.
     let now_s = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let latest = i64::try_from(now_s).unwrap_or(i64::MAX).saturating_sub(SETTLED_S);
@@ -84,7 +88,8 @@ mod tests {
         assert_eq!(!kept.is_empty(), expected);
     }
 
-    const STAMP: CoveredFileStamp = CoveredFileStamp { bytes: 70_000, inode: 7, changed_s: 100, changed_ns: 5 };
+    const STAMP: CoveredFileStamp =
+        CoveredFileStamp { bytes: 70_000, inode: 7, changed_s: 100, changed_ns: 5 };
 
     #[test]
     fn a_stamp_counts_once_its_file_has_been_left_alone() {

@@ -11,8 +11,8 @@ use super::record::{RECORD_VERSION, RecordFile, RecordKind, checked_digest, unix
 use super::stamp::CoveredFileStamps;
 use super::workspace::list_file_changes;
 use super::{
-    TrustCandidate, TrustedFileChange, FileChange, TrustError, TrustedWorkspace, Workspace, WorkspaceState,
-    candidate, scan,
+    FileChange, TrustCandidate, TrustError, TrustedFileChange, TrustedWorkspace, Workspace,
+    WorkspaceState, candidate, scan,
 };
 
 /// The record of the user's trust, in one of the user's folders.
@@ -132,8 +132,9 @@ impl TrustStore {
         let trust = self.read()?;
         let known = workspace.recorded_root().ok().and_then(|root| trust.workspaces.get(root));
         let Some(known) = known else { return Ok(workspace.state_untrusted()) };
-        let present =
-            workspace.names(&known.files).and_then(|names| workspace.digest_changed_files(&names, known));
+        let present = workspace
+            .names(&known.files)
+            .and_then(|names| workspace.digest_changed_files(&names, known));
         let present = match present {
             Ok(present) => present,
             // A file that cannot be read could be read when the workspace was trusted. `jaato
@@ -192,7 +193,8 @@ impl TrustStore {
         self.file.change(|trust: &mut RecordedTrust| {
             let names = candidate::covered_names(workspace, trust)?;
             let (files, stamps) = workspace.digest_all(&names, now)?;
-            let changed = seen.map(|seen| list_file_changes(seen.files(), &files)).unwrap_or_default();
+            let changed =
+                seen.map(|seen| list_file_changes(seen.files(), &files)).unwrap_or_default();
             if let Some(change) = changed.first() {
                 return Err(TrustError::Changed { path: workspace.root().join(&change.name) });
             }

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use jaato_places::Owners;
+use jaato_places::TrustedOwners;
 use jaato_types::mcp_entry::AgreedVariables;
 
 use super::stamp::{self, CoveredFileStamps};
@@ -179,7 +179,8 @@ impl Workspace {
     ) -> Result<(BTreeMap<String, String>, CoveredFileStamps), TrustError> {
         let before = stamp::stamps_of_big_files(&self.root, names);
         let files = scan::digest_files(&self.root, names, BTreeMap::new())?;
-        let stamps = stamp::unchanged_stamps(before, &stamp::stamps_of_big_files(&self.root, names), now);
+        let stamps =
+            stamp::unchanged_stamps(before, &stamp::stamps_of_big_files(&self.root, names), now);
         Ok((files, stamps))
     }
 
@@ -220,7 +221,7 @@ impl Workspace {
 fn has_mark(folder: &Path) -> bool {
     let has_git = folder.join(".git").symlink_metadata().is_ok();
     let own = folder.join(WORKSPACE_FOLDER).symlink_metadata();
-    has_git || own.is_ok_and(|own| Owners::own().include(own.uid()))
+    has_git || own.is_ok_and(|own| TrustedOwners::this_user_and_root().include(own.uid()))
 }
 
 /// Returns true if every user can create files in a folder.
@@ -282,7 +283,9 @@ impl TrustedWorkspace {
             return Ok(None);
         };
         let changed = || TrustError::Changed { path: self.root.join(name) };
-        let Some((path, file)) = scan::open_covered_file(&self.root, name)? else { return Err(changed()) };
+        let Some((path, file)) = scan::open_covered_file(&self.root, name)? else {
+            return Err(changed());
+        };
         let (mut bytes, mut size) = (Vec::new(), 0);
         let file = file.take(super::WORKSPACE_BYTES_MAX);
         let digest = scan::file_digest(&path, file, |chunk| {

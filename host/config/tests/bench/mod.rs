@@ -7,7 +7,9 @@ use std::time::SystemTime;
 
 use expect_test::Expect;
 use jaato_config::trust::{TrustStore, TrustedWorkspace, Workspace};
-use jaato_config::{Config, ConfigError, UserFolders, Overrides, ConfigSources, EnvironmentVariables, load};
+use jaato_config::{
+    Config, ConfigError, ConfigSources, EnvironmentVariables, Overrides, UserFolders, load,
+};
 
 pub struct Bench {
     root: tempfile::TempDir,

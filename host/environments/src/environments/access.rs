@@ -4,12 +4,12 @@ use std::sync::{Arc, Weak};
 
 use futures_util::future::BoxFuture;
 use jaato_instances::{EnvironmentAccess, EnvironmentRequest};
-use jaato_loader::Served;
+use jaato_loader::EngineServiceAnswer;
 use jaato_terminals::{TerminalServices, is_operation as is_terminal_operation};
 use jaato_types::{Error, ErrorKind, SessionId};
 
 use super::resources::ResourceCaller;
-use super::{Environments, EnvironmentMember, EnvironmentResources};
+use super::{EnvironmentMember, EnvironmentResources, Environments};
 
 /// The execution environment of a session.
 pub struct SessionEnvironment {
@@ -35,7 +35,10 @@ impl SessionEnvironment {
 }
 
 impl EnvironmentAccess for SessionEnvironment {
-    fn call(&self, asked: EnvironmentRequest) -> Option<BoxFuture<'static, Result<Served, Error>>> {
+    fn call(
+        &self,
+        asked: EnvironmentRequest,
+    ) -> Option<BoxFuture<'static, Result<EngineServiceAnswer, Error>>> {
         let member = self.member.as_ref()?;
         let Some(host) = self.host.upgrade() else { return Some(session_ended_error()) };
         let EnvironmentRequest { plugin, session, operation, request, files, tell, .. } = asked;
@@ -46,7 +49,10 @@ impl EnvironmentAccess for SessionEnvironment {
         Some(member.call(host, &plugin, &operation, (request, files), tell))
     }
 
-    fn resources(&self, asked: EnvironmentRequest) -> BoxFuture<'static, Result<Served, Error>> {
+    fn resources(
+        &self,
+        asked: EnvironmentRequest,
+    ) -> BoxFuture<'static, Result<EngineServiceAnswer, Error>> {
         let Some(host) = self.host.upgrade() else { return session_ended_error() };
         let EnvironmentRequest { plugin, session, asker, operation, request, tell, .. } = asked;
         let resources = Arc::clone(&self.resources);
@@ -55,7 +61,7 @@ impl EnvironmentAccess for SessionEnvironment {
     }
 }
 
-fn session_ended_error() -> BoxFuture<'static, Result<Served, Error>> {
+fn session_ended_error() -> BoxFuture<'static, Result<EngineServiceAnswer, Error>> {
     let error = Error::new(ErrorKind::Unavailable, "the host has ended");
     Box::pin(std::future::ready(Err(error)))
 }

@@ -4,12 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jaato_config::DEFAULT_ENVIRONMENT;
-use jaato_instances::{CallSite, EnvironmentAccess, DeltaCallback, misbehaved_error};
-use jaato_loader::Served;
+use jaato_instances::{CallSite, DeltaCallback, EnvironmentAccess, misbehaved_error};
+use jaato_loader::EngineServiceAnswer;
 use jaato_registry::PluginStatus;
 use jaato_session::Cancel;
 use jaato_types::execution::{EnvironmentFacts, EnvironmentPart, EnvironmentSpec};
-use jaato_types::files::{FileResolve, FilesResolved, RESOLVE, RESOLVE_PATHS_MAX, ResolvedPath};
+use jaato_types::files::{
+    FileResolve, FileResolveAnswer, RESOLVE, RESOLVE_PATHS_MAX, ResolvedPath,
+};
 use jaato_types::process::{
     OutputStream, ProcessEvent, ProcessExit, ProcessWrite, SPAWN, Spawn, Stdin, WRITE,
 };
@@ -19,8 +21,8 @@ use tokio::sync::mpsc;
 
 use super::scope::{parse_answer, serialize_request};
 use super::{
-    Environments, SessionFileLimits, EnvironmentMember, EnvironmentScope, SessionEnvironment, SharedEnvironment, choose,
-    with_options_of,
+    EnvironmentMember, EnvironmentScope, Environments, SessionEnvironment, SessionFileLimits,
+    SharedEnvironment, choose, with_options_of,
 };
 
 /// An environment in the list.
@@ -102,7 +104,7 @@ impl Environments {
         };
         let stdin = if input.is_some() { Stdin::Piped } else { Stdin::Closed };
         let spawned = call(SPAWN, serialize_request(&Spawn { stdin, ..spawn.clone() })?).await?;
-        let Served::StreamWith(head, mut stream) = spawned else {
+        let EngineServiceAnswer::StreamWith(head, mut stream) = spawned else {
             let text = "the environment returned no stream for a program";
             return Err(Error::new(ErrorKind::PluginMisbehaved, text));
         };
@@ -196,7 +198,7 @@ impl Environments {
         let paths = asked.map(|path| path.to_string_lossy().into_owned()).collect();
         let request = serialize_request(&FileResolve { paths, ..FileResolve::default() }).ok()?;
         match member.ask(self, RESOLVE, request, &quiet).await {
-            Ok(answer) => parse_answer::<FilesResolved>(&answer).ok().map(|it| it.paths),
+            Ok(answer) => parse_answer::<FileResolveAnswer>(&answer).ok().map(|it| it.paths),
             Err(error) if error.kind == ErrorKind::UnknownOperation => None,
             Err(_) => Some(Vec::new()),
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use jaato_config::trust::SESSION_MARKER;
 use jaato_instances::DeltaCallback;
-use jaato_loader::Served;
+use jaato_loader::EngineServiceAnswer;
 use jaato_session::{CallFiles, Cancel, NamedPaths};
 use jaato_types::execution::{DESCRIBE, STREAM_KEY};
 use jaato_types::files::{
@@ -106,7 +106,7 @@ impl EnvironmentMember {
         operation: &str,
         (request, files): (Vec<u8>, Option<Arc<CallFiles>>),
         tell: DeltaCallback,
-    ) -> BoxFuture<'static, Result<Served, Error>> {
+    ) -> BoxFuture<'static, Result<EngineServiceAnswer, Error>> {
         let (own, operation) = (Arc::clone(self), operation.to_owned());
         let plugin = plugin.clone();
         Box::pin(async move {
@@ -160,7 +160,7 @@ impl EnvironmentMember {
         operation: &str,
         request: &[u8],
         tell: &DeltaCallback,
-    ) -> Result<Option<Served>, Error> {
+    ) -> Result<Option<EngineServiceAnswer>, Error> {
         let programs = self.scope.programs(host);
         if operation != SPAWN {
             let served = programs.answer(operation, request);
@@ -173,7 +173,7 @@ impl EnvironmentMember {
         let Some(mut spawn) = prepared else { return Ok(None) };
         self.mark(&mut spawn);
         let served = programs.start(spawn).await?;
-        if let Served::StreamWith(head, _) = &served
+        if let EngineServiceAnswer::StreamWith(head, _) = &served
             && let Some(number) = head.get("process").and_then(Value::as_u64)
         {
             self.numbers.lock().insert(number);
@@ -267,15 +267,15 @@ impl EnvironmentMember {
         operation: &str,
         answer: Vec<u8>,
         stream_of: impl FnOnce(u64, Option<u64>) -> EnvironmentStream,
-    ) -> Result<Served, Error> {
+    ) -> Result<EngineServiceAnswer, Error> {
         if operation == LIST {
             let all: Vec<ProcessFacts> = parse_answer(&answer)?;
             let numbers = self.numbers.lock();
             let own: Vec<_> = all.iter().filter(|it| numbers.contains(&it.process)).collect();
-            return Ok(Served::Frame(serialize_request(&own)?));
+            return Ok(EngineServiceAnswer::Frame(serialize_request(&own)?));
         }
         if !is_opening_operation(operation) {
-            return Ok(Served::Frame(answer));
+            return Ok(EngineServiceAnswer::Frame(answer));
         }
         let mut head: Map<String, Value> = parse_answer(&answer)?;
         let number = NUMBER_KEYS.iter().find_map(|key| head.get(*key).and_then(Value::as_u64));
@@ -288,9 +288,9 @@ impl EnvironmentMember {
         match head.remove(STREAM_KEY).and_then(|stream| stream.as_u64()) {
             Some(stream) => {
                 let stream = stream_of(stream, number);
-                Ok(Served::StreamWith(head, Box::new(stream)))
+                Ok(EngineServiceAnswer::StreamWith(head, Box::new(stream)))
             }
-            None => Ok(Served::Frame(answer)),
+            None => Ok(EngineServiceAnswer::Frame(answer)),
         }
     }
 

@@ -29,7 +29,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value};
 
 pub use describe::EnvironmentListing;
-pub use member::{SessionFileLimits, EnvironmentMember, is_operation};
+pub use member::{EnvironmentMember, SessionFileLimits, is_operation};
 pub use outputs::SessionOutputs;
 pub use resources::{EnvironmentResources, is_operation as is_resource_operation};
 pub use scope::{EnvironmentChoice, EnvironmentScope};
@@ -135,7 +135,11 @@ impl Environments {
 }
 
 /// Finds the plugin of the environment that the user named, and checks the options.
-fn choose(host: &Environments, name: &str, options: Map<String, Value>) -> Result<EnvironmentChoice, Error> {
+fn choose(
+    host: &Environments,
+    name: &str,
+    options: Map<String, Value>,
+) -> Result<EnvironmentChoice, Error> {
     let plugin = with_options_of(host, name, |plugin, known| {
         known.check(&options)?;
         Ok(plugin.clone())

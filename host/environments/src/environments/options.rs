@@ -26,7 +26,10 @@ impl<'a> EnvironmentOptions<'a> {
     ///
     /// # Errors
     /// `configuration` if a setting is unknown or given twice.
-    pub(super) fn parse_options(&self, given: &[(String, String)]) -> Result<Map<String, Value>, Error> {
+    pub(super) fn parse_options(
+        &self,
+        given: &[(String, String)],
+    ) -> Result<Map<String, Value>, Error> {
         let mut read = Map::new();
         for (key, text) in given {
             self.check_name(key)?;
@@ -98,7 +101,11 @@ impl<'a> EnvironmentOptions<'a> {
         if has("array") && !text.trim_start().starts_with('[') {
             let item = property.get("items").map(|items| self.allowed_types(items, REFERENCES_MAX));
             let is_text = item.is_some_and(|types| types.iter().any(|known| known == "string"));
-            return Value::Array(vec![if is_text { Value::from(text) } else { parse_json_or_text(text) }]);
+            return Value::Array(vec![if is_text {
+                Value::from(text)
+            } else {
+                parse_json_or_text(text)
+            }]);
         }
         parse_json_or_text(text)
     }

@@ -10,9 +10,9 @@ use jaato_types::files::{FileWrite, WRITE, WriteMode};
 use jaato_types::{CallId, Error, ErrorKind, Frame, SessionId};
 
 use super::scope::host_bug_error;
-use super::{Environments, EnvironmentMember};
+use super::{EnvironmentMember, Environments};
 use crate::outputs::{
-    OUTPUT_FILE_BYTES_MAX, OutputFile, OutputFolder, too_large_error, file_name, numbered_name,
+    OUTPUT_FILE_BYTES_MAX, OutputFile, OutputFolder, file_name, numbered_name, too_large_error,
 };
 
 /// Maximum bytes per write.

@@ -3,8 +3,10 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use jaato_instances::{CallSite, EnvironmentAccess, InstanceLease, DeltaCallback, drive_call, misbehaved_error};
-use jaato_loader::Services;
+use jaato_instances::{
+    CallSite, DeltaCallback, EnvironmentAccess, InstanceLease, drive_call, misbehaved_error,
+};
+use jaato_loader::EngineServices;
 use jaato_registry::PluginEntry;
 use jaato_session::Cancel;
 use jaato_types::execution::{
@@ -63,7 +65,7 @@ struct EnvironmentLifecycle {
 /// An environment that is set up.
 pub(super) struct ReadyEnvironment {
     lease: InstanceLease,
-    services: Arc<dyn Services>,
+    services: Arc<dyn EngineServices>,
     /// Set once the plugin reports that it does not know [`PREPARE`]. It then runs its programs
     /// itself, and the host asks no more.
     runs_programs: AtomicBool,
@@ -189,7 +191,11 @@ impl EnvironmentScope {
     }
 
     /// Returns the running environment. Sets it up if that has not happened yet or its worker died.
-    async fn ensure_ready(&self, host: &Arc<Environments>, tell: &DeltaCallback) -> Result<Arc<ReadyEnvironment>, Error> {
+    async fn ensure_ready(
+        &self,
+        host: &Arc<Environments>,
+        tell: &DeltaCallback,
+    ) -> Result<Arc<ReadyEnvironment>, Error> {
         if let Some(ready) = self.ready_environment() {
             return Ok(ready);
         }
@@ -207,7 +213,8 @@ impl EnvironmentScope {
         };
         let plugin = self.choice.plugin.as_str();
         let (lease, services) = host.plugins.instance(plugin, site, tell).await?;
-        let ready = Arc::new(ReadyEnvironment { lease, services, runs_programs: AtomicBool::new(false) });
+        let ready =
+            Arc::new(ReadyEnvironment { lease, services, runs_programs: AtomicBool::new(false) });
         if life.was_ready {
             let name = self.name();
             tell(Delta::notice(format!(

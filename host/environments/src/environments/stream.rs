@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use jaato_loader::{ByteStream, Bytes, RunningCall};
+use jaato_loader::{ByteStream, FrameBytes, RunningCall};
 use jaato_types::execution::{STREAM_NEXT, StreamNext};
 use jaato_types::{Error, Frame};
 use tokio::runtime::Handle;
@@ -19,7 +19,7 @@ use super::scope::{ReadyEnvironment, serialize_request};
 const END: &[u8] = b"false";
 
 /// A requested piece.
-type PendingPiece = BoxFuture<'static, Result<Bytes, Error>>;
+type PendingPiece = BoxFuture<'static, Result<FrameBytes, Error>>;
 
 /// A stream of an environment. Dropping it ends what it represents.
 pub(super) struct EnvironmentStream {
@@ -67,27 +67,29 @@ impl EnvironmentStream {
 
     /// Requests the next piece.
     fn request_piece(&self) -> Result<PendingPiece, Error> {
-        let running = self.ready.begin(STREAM_NEXT, serialize_request(&StreamNext { stream: self.stream })?)?;
+        let running = self
+            .ready
+            .begin(STREAM_NEXT, serialize_request(&StreamNext { stream: self.stream })?)?;
         Ok(await_piece(running).boxed())
     }
 }
 
-async fn await_piece(mut running: RunningCall) -> Result<Bytes, Error> {
+async fn await_piece(mut running: RunningCall) -> Result<FrameBytes, Error> {
     while running.next_emission().await.is_some() {}
     running.answer_bytes().await
 }
 
-fn is_end(piece: &Bytes) -> bool {
+fn is_end(piece: &FrameBytes) -> bool {
     let Ok(parsed) = Frame::parse(piece) else { unreachable!("an answer is a checked frame") };
     parsed.json == END
 }
 
 impl ByteStream for EnvironmentStream {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Vec<u8>, Error>>> {
-        self.poll_frame(cx).map(|frame| frame.map(|frame| frame.map(Bytes::into_vec)))
+        self.poll_frame(cx).map(|frame| frame.map(|frame| frame.map(FrameBytes::into_vec)))
     }
 
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<FrameBytes, Error>>> {
         if self.is_over {
             return Poll::Ready(None);
         }

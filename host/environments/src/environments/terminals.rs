@@ -8,7 +8,7 @@ use jaato_instances::misbehaved_error;
 use jaato_session::Cancel;
 use jaato_terminals::SessionTerminals;
 use jaato_types::terminal::{
-    STATE, TerminalRef, TerminalState, TerminalWrite, TerminalWritten, WRITE,
+    STATE, TerminalRef, TerminalState, TerminalWrite, TerminalWriteAnswer, WRITE,
 };
 use jaato_types::{Error, ErrorKind, Frame, FrameError, PluginName, SessionId};
 
@@ -54,7 +54,8 @@ impl SessionTerminals for EnvironmentTerminals {
         let request = Frame::write_with_bytes(&TerminalWrite { terminal, wait_ms }, &bytes);
         let answer = self.ask(session, WRITE, request);
         Box::pin(async move {
-            let written: TerminalWritten = Frame::read(&answer.await?).map_err(misbehaved_error)?;
+            let written: TerminalWriteAnswer =
+                Frame::read(&answer.await?).map_err(misbehaved_error)?;
             Ok(usize::try_from(written.bytes).unwrap_or(bytes.len()))
         })
     }

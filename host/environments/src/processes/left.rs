@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jaato_process::{ChildProcess, ChildOutput, ProcessError};
-use jaato_types::text::{cut, one_line};
+use jaato_process::{ChildOutput, ChildProcess, ProcessError};
+use jaato_types::text::{one_line, truncate_chars};
 use jaato_types::{Error, ErrorKind};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::task::JoinHandle;
@@ -60,11 +60,16 @@ impl fmt::Display for EndedProcess {
 impl LeftoverPrograms {
     /// Keeps a program's remaining processes until the host ends. Continues to read its pipes,
     /// because a write to a closed pipe would end the process.
-    pub(super) fn keep(&self, child: Arc<ChildProcess>, pipes: [Option<ChildOutput>; 2], label: &str) {
+    pub(super) fn keep(
+        &self,
+        child: Arc<ChildProcess>,
+        pipes: [Option<ChildOutput>; 2],
+        label: &str,
+    ) {
         let readers = pipes.into_iter().flatten().map(|pipe| tokio::spawn(drain_pipe(pipe)));
         let left = LeftoverProgram {
             child,
-            label: cut(&one_line(label), LABEL_CHARS_MAX),
+            label: truncate_chars(&one_line(label), LABEL_CHARS_MAX),
             readers: readers.collect(),
         };
         self.lock().push(left);
@@ -104,7 +109,8 @@ impl LeftoverPrograms {
                 ended.push(child);
             }
         }
-        let is_ended = |left: &LeftoverProgram| ended.iter().any(|child| Arc::ptr_eq(child, &left.child));
+        let is_ended =
+            |left: &LeftoverProgram| ended.iter().any(|child| Arc::ptr_eq(child, &left.child));
         self.lock().retain(|left| !is_ended(left));
     }
 

@@ -67,7 +67,11 @@ impl ProgramRegistry {
     ) -> Self {
         Self {
             supervisor,
-            variables: Mutex::new(Arc::new(variables::cleaned_variables(variables, credentials, pass))),
+            variables: Mutex::new(Arc::new(variables::cleaned_variables(
+                variables,
+                credentials,
+                pass,
+            ))),
             directory,
             numbers: AtomicU64::new(FIRST_NUMBER),
             running: Mutex::default(),

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 use futures_util::future::{BoxFuture, join_all};
-use jaato_loader::Served;
+use jaato_loader::EngineServiceAnswer;
 use jaato_process::{
-    ChildProcess, ChildInput, ChildCommand, ErrorOutput, StandardInput, StandardOutput, GroupSignal as SystemSignal, open_terminal,
+    ChildCommand, ChildInput, ChildProcess, ErrorOutput, GroupSignal as SystemSignal,
+    StandardInput, StandardOutput, open_terminal,
 };
 use jaato_types::process::{
     END, ProcessRef, ProcessSignal, ProcessWrite, RUNNING_PER_CALL_MAX, SIGNAL, SPAWN,
@@ -55,7 +56,7 @@ impl ProgramHandles {
 pub(super) type ProgramInput = AsyncMutex<Option<ChildInput>>;
 
 /// The future result of an operation.
-pub type ServedFuture = BoxFuture<'static, Result<Served, Error>>;
+pub type ServedFuture = BoxFuture<'static, Result<EngineServiceAnswer, Error>>;
 
 impl CallProcesses {
     /// Creates the programs of a session's call.
@@ -95,7 +96,8 @@ impl CallProcesses {
 
     /// Ends all running programs.
     pub async fn end_all(&self) {
-        let running: Vec<_> = self.running.lock().values().filter_map(ProgramHandles::child).collect();
+        let running: Vec<_> =
+            self.running.lock().values().filter_map(ProgramHandles::child).collect();
         // Programs that cannot be ended end with the guardian.
         join_all(running.iter().map(|child| child.end())).await;
     }
@@ -135,8 +137,11 @@ impl CallProcesses {
             processes.left.has_room().await?;
             let mut command = processes.command(&spawn, &session);
             connect(&spawn, &mut command)?;
-            let mut child =
-                processes.supervisor.spawn(command).await.map_err(|error| to_plugin_error(&error))?;
+            let mut child = processes
+                .supervisor
+                .spawn(command)
+                .await
+                .map_err(|error| to_plugin_error(&error))?;
             let pid = child.pid();
             let stdin = child.stdin.take().map(|stdin| Arc::new(AsyncMutex::new(Some(stdin))));
             let outputs = (child.stdout.take(), child.stderr.take());
@@ -150,13 +155,21 @@ impl CallProcesses {
             running.lock().insert(number, handles);
             let label = label_of(&spawn);
             let deadline_ms = spawn.deadline_ms;
-            let begun =
-                SpawnedProgram { child, stdin, outputs, deadline_ms, label, place, processes, is_over };
+            let begun = SpawnedProgram {
+                child,
+                stdin,
+                outputs,
+                deadline_ms,
+                label,
+                place,
+                processes,
+                is_over,
+            };
             let head = Map::from_iter([
                 ("process".to_owned(), Value::from(number)),
                 ("pid".to_owned(), pid.into()),
             ]);
-            Ok(Served::StreamWith(head, Box::new(frames(begun))))
+            Ok(EngineServiceAnswer::StreamWith(head, Box::new(frames(begun))))
         })
     }
 
@@ -188,10 +201,13 @@ impl CallProcesses {
     }
 
     fn signal(&self, request: &[u8]) -> ServedFuture {
-        let (request, running) = (parse_request::<ProcessSignal>(request), Arc::clone(&self.running));
+        let (request, running) =
+            (parse_request::<ProcessSignal>(request), Arc::clone(&self.running));
         Box::pin(async move {
             let ProcessSignal { process, signal } = request?;
-            let child = find_program(&running, process)?.child().ok_or_else(|| program_ended_error(process))?;
+            let child = find_program(&running, process)?
+                .child()
+                .ok_or_else(|| program_ended_error(process))?;
             child.signal(system_signal(signal)).await.map_err(|error| to_plugin_error(&error))?;
             empty_answer()
         })
@@ -256,7 +272,10 @@ async fn write_all(pipe: &ChildInput, mut bytes: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-fn has_room(running: &Mutex<BTreeMap<u64, ProgramHandles>>, running_max: usize) -> Result<(), Error> {
+fn has_room(
+    running: &Mutex<BTreeMap<u64, ProgramHandles>>,
+    running_max: usize,
+) -> Result<(), Error> {
     let mut running = running.lock();
     // Processes left behind by an ended program keep its number, so that they can be ended.
     running.retain(|_, handles| handles.child.strong_count() > 0);
@@ -268,7 +287,10 @@ fn has_room(running: &Mutex<BTreeMap<u64, ProgramHandles>>, running_max: usize) 
     Err(Error::new(ErrorKind::LimitReached, text).with_hint("end some first"))
 }
 
-fn find_program(running: &Mutex<BTreeMap<u64, ProgramHandles>>, process: u64) -> Result<ProgramHandles, Error> {
+fn find_program(
+    running: &Mutex<BTreeMap<u64, ProgramHandles>>,
+    process: u64,
+) -> Result<ProgramHandles, Error> {
     running.lock().get(&process).cloned().ok_or_else(|| program_ended_error(process))
 }
 
@@ -306,6 +328,6 @@ fn bad_request_error(error: FrameError) -> Error {
     Error::new(ErrorKind::InvalidArguments, error.to_string())
 }
 
-fn empty_answer() -> Result<Served, Error> {
-    Ok(Served::Frame(Frame::empty()))
+fn empty_answer() -> Result<EngineServiceAnswer, Error> {
+    Ok(EngineServiceAnswer::Frame(Frame::empty()))
 }

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use futures_util::stream;
-use jaato_loader::{ByteStream, Frames};
-use jaato_process::{ChildProcess, ChildOutput, Exit};
+use jaato_loader::{ByteStream, FrameStream};
+use jaato_process::{ChildOutput, ChildProcess, Exit};
 use jaato_types::process::{
-    LeftRunning, OUTPUT_BYTES_MAX, OutputStream, ProcessEvent, ProcessExit,
+    LeftoverProcess, OUTPUT_BYTES_MAX, OutputStream, ProcessEvent, ProcessExit,
 };
 use jaato_types::{Error, ErrorKind, Frame};
 use tokio::time::Instant;
@@ -73,7 +73,7 @@ pub(super) fn frames(begun: SpawnedProgram) -> impl ByteStream {
             }
         }
     };
-    Frames(Box::pin(stream::unfold(program, next)))
+    FrameStream(Box::pin(stream::unfold(program, next)))
 }
 
 struct ProgramStream {
@@ -248,7 +248,7 @@ impl ProgramStream {
         };
         let left_running: Vec<_> = left
             .into_iter()
-            .map(|process| LeftRunning { pid: process.pid, name: process.name })
+            .map(|process| LeftoverProcess { pid: process.pid, name: process.name })
             .collect();
         if !left_running.is_empty() {
             let pipes = [self.stdout.receiver.take(), self.stderr.receiver.take()];

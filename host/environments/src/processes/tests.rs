@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use jaato_config::EnvironmentVariables;
 use jaato_loader::testing::LoaderHost;
-use jaato_loader::{Caller, Served, Services};
+use jaato_loader::{EngineServiceAnswer, EngineServices, ServiceCaller};
 use jaato_plugin_engine::testing::{PROCESS_CHECKS, run_checks};
 use jaato_process::{GuardianCommand, Supervisor};
 use jaato_types::process::Spawn;
@@ -31,13 +31,13 @@ fn processes() -> Arc<ProgramRegistry> {
 
 struct OnlyProcesses(CallProcesses);
 
-impl Services for OnlyProcesses {
+impl EngineServices for OnlyProcesses {
     fn call(
         &self,
-        _caller: Caller,
+        _caller: ServiceCaller,
         operation: &str,
         frame: Vec<u8>,
-    ) -> BoxFuture<'static, Result<Served, Error>> {
+    ) -> BoxFuture<'static, Result<EngineServiceAnswer, Error>> {
         self.0.call(operation, &frame).unwrap_or_else(|| {
             let error = Error::new(ErrorKind::UnknownOperation, operation);
             Box::pin(std::future::ready(Err(error)))
@@ -50,7 +50,7 @@ fn the_real_host_runs_programs_as_the_fake_one_does() {
     let processes = processes();
     let services = || {
         let of_session = CallProcesses::new(Arc::clone(&processes), SessionId::from("s1"));
-        Arc::new(OnlyProcesses(of_session)) as Arc<dyn Services>
+        Arc::new(OnlyProcesses(of_session)) as Arc<dyn EngineServices>
     };
     let host = LoaderHost::new(services);
     run_checks(PROCESS_CHECKS, &host);
@@ -118,7 +118,8 @@ fn what_a_plugin_that_appears_later_declares_is_withheld_too() {
     let variables: EnvironmentVariables =
         [("PATH", "/bin"), ("MOON_ACCESS", "m"), ("SUN_ACCESS", "s")].into_iter().collect();
     let (pass, none) = (["SUN_ACCESS".to_owned()], BTreeSet::new());
-    let processes = ProgramRegistry::new(supervisor(), &variables, &none, &pass, std::env::temp_dir());
+    let processes =
+        ProgramRegistry::new(supervisor(), &variables, &none, &pass, std::env::temp_dir());
     let names = || processes.variables().keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(), ["MOON_ACCESS", "PATH", "SUN_ACCESS"]);
     let declared = ["MOON_ACCESS", "SUN_ACCESS", "STAR_ACCESS"].map(str::to_owned);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
 use jaato_config::{EnvironmentVariables, is_secret_name};
-use jaato_registry::{PluginEntry, Registry, PluginStatus};
+use jaato_registry::{PluginEntry, PluginStatus, Registry};
 
 /// Lists the variables that plugins in use declare as secrets.
 pub fn declared_secrets(registry: &Registry) -> BTreeSet<String> {
@@ -35,7 +35,7 @@ pub fn cleaned_variables(
 
 #[cfg(test)]
 mod tests {
-    use jaato_registry::{PluginCandidate, RegistryRules, PluginFileTrust};
+    use jaato_registry::{PluginCandidate, PluginFileTrust, RegistryRules};
     use jaato_types::{CredentialSpec, Description, Manifest, ProviderPreset, ProviderSpec};
 
     use super::*;
@@ -78,7 +78,10 @@ mod tests {
         let candidates =
             [candidate("provider-moon", "MOON_ACCESS"), candidate("provider-sun", "SUN_ACCESS")];
         let plugins_disabled = vec!["provider-sun".to_owned()];
-        let registry = Registry::build(candidates, &RegistryRules { plugins_disabled, ..RegistryRules::default() });
+        let registry = Registry::build(
+            candidates,
+            &RegistryRules { plugins_disabled, ..RegistryRules::default() },
+        );
         let expected = ["MOON_ACCESS", "MOON_PRESET"].map(str::to_owned);
         assert_eq!(declared_secrets(&registry), BTreeSet::from(expected));
     }
@@ -130,6 +133,9 @@ mod tests {
     #[test]
     fn an_empty_variable_stays_empty() {
         let variables: EnvironmentVariables = [("EMPTY", "")].into_iter().collect();
-        assert_eq!(cleaned_variables(&variables, &BTreeSet::new(), &[])[&OsString::from("EMPTY")], "");
+        assert_eq!(
+            cleaned_variables(&variables, &BTreeSet::new(), &[])[&OsString::from("EMPTY")],
+            ""
+        );
     }
 }

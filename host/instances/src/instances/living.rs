@@ -68,7 +68,11 @@ pub struct InstanceLease {
 }
 
 impl InstanceLease {
-    pub(super) fn new(living: Arc<LivingInstance>, key: InstanceKey, catalog: Arc<Catalog>) -> Self {
+    pub(super) fn new(
+        living: Arc<LivingInstance>,
+        key: InstanceKey,
+        catalog: Arc<Catalog>,
+    ) -> Self {
         Self { living, key, catalog }
     }
 

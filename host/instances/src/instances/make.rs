@@ -6,17 +6,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jaato_catalog::{CopyError, Setup, private_copy};
-use jaato_loader::{Instance, PluginLibrary, LoadError, PlaceKind, StartedPlugin, PluginFileStamp, remote};
-use jaato_registry::{PluginEntry, PluginStatus, PluginFileTrust};
+use jaato_loader::{
+    Instance, LoadError, PlaceKind, PluginFileStamp, PluginLibrary, StartedPlugin, remote,
+};
+use jaato_registry::{PluginEntry, PluginFileTrust, PluginStatus};
 use jaato_types::mask::holds_secret;
-use jaato_types::{Error, ErrorKind, Manifest, PluginName, Scope};
+use jaato_types::{Error, ErrorKind, Manifest, PluginName, PluginScope};
 use tokio::sync::OnceCell;
 
-use super::slot::{NewInstance, InstanceSlot, InstanceSource};
+use super::slot::{InstanceSlot, InstanceSource, NewInstance};
 use super::{
-    CONTENTS_INSIDE_MAX, CallServices, InProcessPluginKey, Instances, NOT_COPIED, InstanceRequest, why_in_worker,
+    CONTENTS_INSIDE_MAX, CallServices, InProcessPluginKey, InstanceRequest, Instances, NOT_COPIED,
+    why_in_worker,
 };
-use crate::copies::{PluginCopies, PluginCopy, CopyProblem, NamedPluginCopy};
+use crate::copies::{CopyProblem, NamedPluginCopy, PluginCopies, PluginCopy};
 use crate::workers::WorkerRequest;
 
 /// Why the instance could not be made.
@@ -116,8 +119,9 @@ impl Instances {
         };
         let mut plugins = self.plugins.lock();
         let key = (name.clone(), content);
-        let is_inside =
-            |(other, _): &&InProcessPluginKey, opened: &OnceCell<StartedPlugin>| other == name && opened.initialized();
+        let is_inside = |(other, _): &&InProcessPluginKey, opened: &OnceCell<StartedPlugin>| {
+            other == name && opened.initialized()
+        };
         let inside = plugins.iter().filter(|(key, opened)| is_inside(key, opened)).count();
         if !plugins.contains_key(&key) && inside >= CONTENTS_INSIDE_MAX {
             return None;
@@ -216,7 +220,7 @@ impl Instances {
             file: file.path(),
             manifest,
             is_trusted,
-            owner: (*scope == Scope::Session).then(|| wanted.session.as_str()),
+            owner: (*scope == PluginScope::Session).then(|| wanted.session.as_str()),
             variable: &variable,
         });
         let started = started.await?;
@@ -278,7 +282,9 @@ async fn file_to_open(
     };
     let digest = match &candidate.trust {
         PluginFileTrust::No(digest) => Some(digest.as_str()),
-        PluginFileTrust::Shipped | PluginFileTrust::ByHash(_) | PluginFileTrust::WorkspaceNot => None,
+        PluginFileTrust::Shipped | PluginFileTrust::ByHash(_) | PluginFileTrust::WorkspaceNot => {
+            None
+        }
     };
     let opened = match copy {
         Some(copy) => copies.reopen(&candidate.manifest.name, copy),
@@ -291,7 +297,9 @@ async fn file_to_open(
             // conversation.
             let (path, stamp) = (&candidate.path, &source.edition.stamp);
             let is_it = stamp.is_none() || PluginFileStamp::read_stamp(path).ok() == *stamp;
-            is_it.then(|| OpenFile::NotCopied(path.clone(), error)).ok_or(InstanceCreationError::Changed)
+            is_it
+                .then(|| OpenFile::NotCopied(path.clone(), error))
+                .ok_or(InstanceCreationError::Changed)
         }
     })
 }

@@ -17,9 +17,9 @@ use std::ffi::OsString;
 use std::sync::{Arc, OnceLock};
 
 use jaato_catalog::{Catalog, Setup};
-use jaato_loader::{CLOSE_STEP_MAX, Executor, StartedPlugin, Services};
+use jaato_loader::{CLOSE_STEP_MAX, EngineServices, Executor, StartedPlugin};
 use jaato_registry::{PluginCandidate, PluginEntry, PluginFileTrust};
-use jaato_types::{Error, ErrorKind, Isolation, PluginName, Scope, SessionId};
+use jaato_types::{Error, ErrorKind, Isolation, PluginName, PluginScope, SessionId};
 use parking_lot::Mutex as SyncMutex;
 use tokio::sync::{Mutex, OnceCell};
 
@@ -58,12 +58,12 @@ pub type CallServicesFactory<'a> =
 pub type AskingInstance = Arc<OnceLock<WeakLease>>;
 
 /// The services of one call, as needed to create an instance.
-pub trait CallServices: Services {
+pub trait CallServices: EngineServices {
     /// Shows the call's followers one line.
     fn notice(&self, text: String);
 
     /// Returns the same services for the instance itself, without followers.
-    fn for_instance(&self) -> Arc<dyn Services>;
+    fn for_instance(&self) -> Arc<dyn EngineServices>;
 
     /// Returns the host's variables for programs.
     fn program_variables(&self) -> Arc<BTreeMap<OsString, OsString>>;
@@ -151,7 +151,10 @@ impl Instances {
     ///
     /// # Errors
     /// If the plugin cannot be used or opened, creates no instance, or died too often.
-    pub async fn get(&self, wanted: InstanceRequest<'_>) -> Result<Option<AcquiredInstance>, Error> {
+    pub async fn get(
+        &self,
+        wanted: InstanceRequest<'_>,
+    ) -> Result<Option<AcquiredInstance>, Error> {
         let entry = wanted.entry(wanted.catalog)?;
         let key = instance_key(entry, wanted);
         let place = self.place(key.clone());
@@ -200,7 +203,9 @@ impl Instances {
         slot.wait_after_death().await;
         let made = self.create_instance(slot, source, wanted, &services).await;
         let made = made.inspect_err(|trouble| match trouble {
-            InstanceCreationError::Error(error) if error.kind == ErrorKind::PluginCrashed => slot.record_death(error),
+            InstanceCreationError::Error(error) if error.kind == ErrorKind::PluginCrashed => {
+                slot.record_death(error)
+            }
             InstanceCreationError::Error(_) | InstanceCreationError::Changed => {}
         })?;
         slot.put(made, source);
@@ -350,8 +355,8 @@ fn too_long() -> Error {
 fn instance_key(entry: &PluginEntry, wanted: InstanceRequest<'_>) -> InstanceKey {
     let manifest = &entry.candidate.manifest;
     let owner = match manifest.scope {
-        Scope::Session => Some(wanted.session.clone()),
-        Scope::Host => None,
+        PluginScope::Session => Some(wanted.session.clone()),
+        PluginScope::Host => None,
     };
     InstanceKey { plugin: manifest.name.clone(), provider: wanted.provider.cloned(), owner }
 }

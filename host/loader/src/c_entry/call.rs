@@ -12,7 +12,7 @@ use jaato_plugin_api::c1::{self, Buffer};
 use jaato_types::PluginName;
 
 use super::context::{LentCContext, waker_address};
-use super::entry::{CFunctionTable, parse_answer, error_frame};
+use super::entry::{CFunctionTable, error_frame, parse_answer};
 use super::{buffer, misbehaved_error};
 
 /// An instance of a C plugin. Calls hold it, so that it outlives the last of them.
@@ -84,7 +84,13 @@ pub(super) struct CPluginCall {
 unsafe impl Send for CPluginCall {}
 
 impl CPluginCall {
-    fn begin(made: Arc<CInstanceHandle>, kind: u32, name: &str, context: Arc<LentCContext>, frame: &[u8]) -> Self {
+    fn begin(
+        made: Arc<CInstanceHandle>,
+        kind: u32,
+        name: &str,
+        context: Arc<LentCContext>,
+        frame: &[u8],
+    ) -> Self {
         let (begin, instance) = (made.entry.begin, made.instance);
         let (text, length) = (name.as_ptr().cast(), name.len());
         // SAFETY: the plugin's function; name and frame live until it returns, the context until
@@ -150,7 +156,9 @@ pub(super) fn to_frame_result(answer: Result<Vec<u8>, Vec<u8>>) -> RResult<RVec<
 }
 
 /// Converts a result whose success may be empty. Zero bytes mean nothing.
-pub(super) fn to_optional_result(answer: Result<Vec<u8>, Vec<u8>>) -> RResult<ROption<RVec<u8>>, RVec<u8>> {
+pub(super) fn to_optional_result(
+    answer: Result<Vec<u8>, Vec<u8>>,
+) -> RResult<ROption<RVec<u8>>, RVec<u8>> {
     match answer {
         Ok(frame) if frame.is_empty() => RResult::ROk(ROption::RNone),
         Ok(frame) => RResult::ROk(ROption::RSome(frame.into())),

@@ -10,14 +10,17 @@ use jaato_plugin_api::abi::{
     InstanceAbi, InstanceBox, Maybe, ProviderAbi, ProviderBox, ToolAbi, ToolBox,
 };
 use jaato_plugin_api::c1::{self, Buffer};
-use jaato_types::{Kind, Manifest};
+use jaato_types::{Manifest, PluginKind};
 
 use super::call::{CInstanceHandle, to_frame_result, to_optional_result};
 use super::entry::{CFunctionTable, parse_answer};
 use super::{buffer, host};
 
 /// Starts a plugin in this process. Runs its code on the calling thread.
-pub(crate) fn create_factory(entry: CFunctionTable, manifest: &Manifest) -> RResult<FactoryBox, RVec<u8>> {
+pub(crate) fn create_factory(
+    entry: CFunctionTable,
+    manifest: &Manifest,
+) -> RResult<FactoryBox, RVec<u8>> {
     let mut out = Buffer::empty();
     // SAFETY: the plugin's function; the host's table lives for ever, the buffer until it returns.
     let status = unsafe { (entry.start)(&host::HOST, &mut out) };
@@ -39,7 +42,7 @@ struct CPluginFactory {
 
 struct CPluginInstance {
     made: Arc<CInstanceHandle>,
-    kinds: Vec<Kind>,
+    kinds: Vec<PluginKind>,
 }
 
 /// Represents all facets, because a number says what the host asks.
@@ -68,26 +71,28 @@ impl FactoryAbi for CPluginFactory {
 }
 
 impl CPluginInstance {
-    fn facet(&self, kind: Kind) -> Option<CPluginFacet> {
+    fn facet(&self, kind: PluginKind) -> Option<CPluginFacet> {
         self.kinds.contains(&kind).then(|| CPluginFacet(Arc::clone(&self.made)))
     }
 }
 
 impl InstanceAbi for CPluginInstance {
     fn tools(&self) -> ROption<ToolBox> {
-        self.facet(Kind::Tool).map(|facet| ToolBox::from_value(facet, TD_Opaque)).into()
+        self.facet(PluginKind::Tool).map(|facet| ToolBox::from_value(facet, TD_Opaque)).into()
     }
 
     fn gc(&self) -> ROption<GcBox> {
-        self.facet(Kind::Gc).map(|facet| GcBox::from_value(facet, TD_Opaque)).into()
+        self.facet(PluginKind::Gc).map(|facet| GcBox::from_value(facet, TD_Opaque)).into()
     }
 
     fn provider(&self) -> ROption<ProviderBox> {
-        self.facet(Kind::Provider).map(|facet| ProviderBox::from_value(facet, TD_Opaque)).into()
+        self.facet(PluginKind::Provider)
+            .map(|facet| ProviderBox::from_value(facet, TD_Opaque))
+            .into()
     }
 
     fn environment(&self) -> ROption<EnvironmentBox> {
-        let facet = self.facet(Kind::Environment);
+        let facet = self.facet(PluginKind::Environment);
         facet.map(|facet| EnvironmentBox::from_value(facet, TD_Opaque)).into()
     }
 

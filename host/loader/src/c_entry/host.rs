@@ -12,7 +12,7 @@ use jaato_types::Error;
 use super::buffer;
 use super::context::{LentCContext, waker_at};
 use super::request::{HeldRequest, RequestWork, error_status};
-use jaato_plugin_engine::{HostCode, host_code};
+use jaato_plugin_engine::{HostCodeGuard, run_host_code};
 
 /// The same table for every plugin. Only the contexts differ.
 pub(super) static HOST: Host = Host {
@@ -38,8 +38,8 @@ pub(super) static HOST: Host = Host {
 /// Runs host code on behalf of a plugin. The context's own methods report their panics. This is the
 /// last line of defence against unwinding into C.
 fn catch_host_panic<T>(work: impl FnOnce() -> T, failed: impl FnOnce(Error) -> T) -> T {
-    let _host = HostCode::enter();
-    host_code(work).unwrap_or_else(failed)
+    let _host = HostCodeGuard::enter();
+    run_host_code(work).unwrap_or_else(failed)
 }
 
 /// Like [`catch_host_panic`], with the context at an address. Returns `otherwise` if there is none.
@@ -119,7 +119,9 @@ unsafe extern "C" fn service(
         with_context(context, std::ptr::null_mut(), |context| {
             let name = std::str::from_utf8(buffer::borrow_text(name, name_length)?).ok()?;
             let frame = RVec::from(buffer::borrow_bytes(frame, length)?);
-            Some(HeldRequest::hand_out(RequestWork::Service(context.service(RStr::from_str(name), frame))))
+            Some(HeldRequest::hand_out(RequestWork::Service(
+                context.service(RStr::from_str(name), frame),
+            )))
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Plugins with a C entry: adapts their function tables to the traits of all other plugins.
 //!
-//! A plugin exports a [`Plugin`], and [`CFunctionTable`] is that table after its check. In return it gets
+//! A plugin exports a [`StartedPlugin`], and [`CFunctionTable`] is that table after its check. In return it gets
 //! one host table that all plugins share. Calls become futures, and requests of the plugin become
 //! polls.
 //!
@@ -39,10 +39,11 @@ pub unsafe fn factory_of_table(
     manifest: &Manifest,
 ) -> Result<FactoryBox, Error> {
     // SAFETY: as the caller says.
-    let entry = unsafe { CFunctionTable::read(table) }.map_err(|what| misbehaved_error(&manifest.name, what))?;
-    create_factory(entry, manifest)
-        .into_result()
-        .map_err(|error| Frame::read(&error).unwrap_or_else(|bad| misbehaved_error(&manifest.name, bad)))
+    let entry = unsafe { CFunctionTable::read(table) }
+        .map_err(|what| misbehaved_error(&manifest.name, what))?;
+    create_factory(entry, manifest).into_result().map_err(|error| {
+        Frame::read(&error).unwrap_or_else(|bad| misbehaved_error(&manifest.name, bad))
+    })
 }
 
 /// Returns the error for a plugin's invalid answer.

@@ -42,7 +42,9 @@ impl HeldRequest {
             RequestWork::Sleep(future) => Pin::new(future).poll(&mut cx).map(sleep_status),
             RequestWork::Service(future) => Pin::new(future).poll(&mut cx).map(answer_status),
             RequestWork::Next(future) => Pin::new(future).poll(&mut cx).map(piece_status),
-            RequestWork::Over => return error_status(&Error::failed("the request is already done")),
+            RequestWork::Over => {
+                return error_status(&Error::failed("the request is already done"));
+            }
         };
         match polled {
             Poll::Pending => (c1::PENDING, Vec::new()),

@@ -35,7 +35,11 @@ struct TableMethod {
 }
 
 /// Finds the first method that differs, in the order of the host's traits.
-pub(super) fn first_difference(plugin: Layout, host: Layout, growth: MethodGrowth) -> Option<LayoutMismatch> {
+pub(super) fn first_difference(
+    plugin: Layout,
+    host: Layout,
+    growth: MethodGrowth,
+) -> Option<LayoutMismatch> {
     let theirs = tables(plugin);
     tables(host).iter().find_map(|host| {
         let plugin = theirs.iter().find(|table| table.name == host.name)?;
@@ -43,7 +47,11 @@ pub(super) fn first_difference(plugin: Layout, host: Layout, growth: MethodGrowt
     })
 }
 
-fn table_difference(plugin: &MethodTable, host: &MethodTable, growth: MethodGrowth) -> Option<LayoutMismatch> {
+fn table_difference(
+    plugin: &MethodTable,
+    host: &MethodTable,
+    growth: MethodGrowth,
+) -> Option<LayoutMismatch> {
     let mut both = plugin.methods.iter().zip(&host.methods);
     if let Some((has, wants)) = both.find(|(has, wants)| has != wants) {
         return Some(describe_mismatch(plugin, host, has, wants));
@@ -54,12 +62,19 @@ fn table_difference(plugin: &MethodTable, host: &MethodTable, growth: MethodGrow
     let shared = plugin.methods.len().min(host.methods.len());
     let (added, missing) = (plugin.methods.get(shared), host.methods.get(shared));
     let one = added.or(missing)?;
-    let side = |method: Option<&TableMethod>| method.map_or_else(missing_item_text, |it| it.signature.clone());
+    let side = |method: Option<&TableMethod>| {
+        method.map_or_else(missing_item_text, |it| it.signature.clone())
+    };
     Some(LayoutMismatch { what: host.path(one), plugin: side(added), host: side(missing) })
 }
 
 /// Describes a method's change, given the methods at the same position on both sides.
-fn describe_mismatch(plugin: &MethodTable, host: &MethodTable, has: &TableMethod, wants: &TableMethod) -> LayoutMismatch {
+fn describe_mismatch(
+    plugin: &MethodTable,
+    host: &MethodTable,
+    has: &TableMethod,
+    wants: &TableMethod,
+) -> LayoutMismatch {
     let (what, plugin, host) = if has.name == wants.name {
         (host.path(wants), has.signature.clone(), wants.signature.clone())
     } else if !plugin.has(wants.name) && !host.has(has.name) {

@@ -10,11 +10,12 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-use super::link::{WorkerLink, LinkMessage, LinkReader};
+use super::link::{LinkMessage, LinkReader, WorkerLink};
 use super::wire::{self, Flag, Kind, MalformedLinkMessage};
 use super::{OVERDUE_MAX, WorkerProcess, death};
 use jaato_plugin_engine::{
-    Crossed, Crossing, HostContext, Lent, Refusable as _, check_json, host_code,
+    HostContext, HostFuture, HostFutureOutput as _, ServiceReply, ServiceReplyResult, check_json,
+    run_host_code,
 };
 
 /// How long a message may stall in the middle. Shorter than one step of the instance may take, so
@@ -176,7 +177,10 @@ impl WorkerConnection {
 
     /// Waits for the next message. Rejects a message that stalls in the middle, because later bytes
     /// would be taken for the rest of it.
-    async fn next_message(&self, reader: &mut LinkReader) -> Result<Option<LinkMessage>, MalformedLinkMessage> {
+    async fn next_message(
+        &self,
+        reader: &mut LinkReader,
+    ) -> Result<Option<LinkMessage>, MalformedLinkMessage> {
         loop {
             if let Some(message) = reader.take()? {
                 return Ok(Some(message));
@@ -189,7 +193,11 @@ impl WorkerConnection {
                     Ok(is_over) => is_over?,
                     // A stopped worker was resumed.
                     Err(_) if self.process.go_on().await => false,
-                    Err(_) => return Err(MalformedLinkMessage(format!("only {begun} bytes of a message"))),
+                    Err(_) => {
+                        return Err(MalformedLinkMessage(format!(
+                            "only {begun} bytes of a message"
+                        )));
+                    }
                 },
             };
             if is_over {
@@ -278,7 +286,9 @@ impl WorkerConnection {
     }
 
     fn deliver_answer(&self, id: u64, flag: Flag, payload: Vec<u8>) {
-        let Some(PendingRemoteCall { core, answer }) = self.state.lock().calls.remove(&id) else { return };
+        let Some(PendingRemoteCall { core, answer }) = self.state.lock().calls.remove(&id) else {
+            return;
+        };
         let fault = core.take_fault();
         core.end();
         let Some(answer) = answer else { return };
@@ -287,7 +297,8 @@ impl WorkerConnection {
             (None, Flag::Error) => Err(self.read_error(&payload)),
             (None, Flag::Frame | Flag::Nothing | Flag::Stream) => {
                 let misbehaved = |error| {
-                    core.guest.misbehaved(format_args!("its answer is not a valid frame: {error}"))
+                    core.guest
+                        .misbehavior_error(format_args!("its answer is not a valid frame: {error}"))
                 };
                 let checked = Frame::parse(&payload).map_err(misbehaved);
                 checked
@@ -308,8 +319,9 @@ impl WorkerConnection {
     }
 
     fn read_error(&self, frame: &[u8]) -> Error {
-        let refused =
-            |error| self.core.guest.misbehaved(format_args!("its error cannot be read: {error}"));
+        let refused = |error| {
+            self.core.guest.misbehavior_error(format_args!("its error cannot be read: {error}"))
+        };
         Frame::read(frame).unwrap_or_else(refused)
     }
 
@@ -323,22 +335,22 @@ impl WorkerConnection {
 
     fn handle_request(self: &Arc<Self>, id: u64, context: u64, operation: &str, frame: &[u8]) {
         let Some(core) = self.context(context) else {
-            return self.tell(Kind::Served, id, &Crossing::refused());
+            return self.tell(Kind::Served, id, &ServiceReplyResult::refusal());
         };
         // A panic in a service is the host's fault and fails only this request.
-        match host_code(|| core.serve(operation, frame)) {
-            Ok(work) => self.answer_later(Kind::Served, id, Lent::new(&core, work)),
-            Err(error) => self.tell(Kind::Served, id, &Crossing::error(&error)),
+        match run_host_code(|| core.serve(operation, frame)) {
+            Ok(work) => self.answer_later(Kind::Served, id, HostFuture::new(&core, work)),
+            Err(error) => self.tell(Kind::Served, id, &ServiceReplyResult::error(&error)),
         }
     }
 
     fn handle_next_request(self: &Arc<Self>, id: u64, context: u64, handle: u64) {
         let Some(core) = self.context(context) else {
-            return self.tell(Kind::Piece, id, &Crossing::refused());
+            return self.tell(Kind::Piece, id, &ServiceReplyResult::refusal());
         };
-        match core.next_crossing(handle) {
-            Ok(next) => self.answer_later(Kind::Piece, id, Lent::new(&core, next)),
-            Err(error) => self.tell(Kind::Piece, id, &Crossing::error(&error)),
+        match core.next_stream_reply(handle) {
+            Ok(next) => self.answer_later(Kind::Piece, id, HostFuture::new(&core, next)),
+            Err(error) => self.tell(Kind::Piece, id, &ServiceReplyResult::error(&error)),
         }
     }
 
@@ -346,7 +358,7 @@ impl WorkerConnection {
         self: &Arc<Self>,
         kind: Kind,
         id: u64,
-        work: impl Future<Output = Crossing> + Send + 'static,
+        work: impl Future<Output = ServiceReplyResult> + Send + 'static,
     ) {
         let own = Arc::clone(self);
         // Held across the spawn, so that the task finds itself registered.
@@ -359,11 +371,11 @@ impl WorkerConnection {
         state.asked.insert(id, task.abort_handle());
     }
 
-    fn tell(&self, kind: Kind, id: u64, served: &Crossing) {
+    fn tell(&self, kind: Kind, id: u64, served: &ServiceReplyResult) {
         let (flag, frame) = match &served.0 {
-            Ok(Crossed::Frame(frame)) => (Flag::Frame, frame.as_slice()),
-            Ok(Crossed::Stream(frame)) => (Flag::Stream, frame.as_slice()),
-            Ok(Crossed::End) => (Flag::Nothing, [].as_slice()),
+            Ok(ServiceReply::Frame(frame)) => (Flag::Frame, frame.as_slice()),
+            Ok(ServiceReply::Stream(frame)) => (Flag::Stream, frame.as_slice()),
+            Ok(ServiceReply::End) => (Flag::Nothing, [].as_slice()),
             Err(error) => (Flag::Error, error.as_slice()),
         };
         self.link.send(kind, flag, id, b"", frame);

@@ -15,7 +15,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
-use super::wire::{Flag, HEADER_BYTES, LinkMessageHeader, Kind, MalformedLinkMessage};
+use super::wire::{Flag, HEADER_BYTES, Kind, LinkMessageHeader, MalformedLinkMessage};
 use crate::platform::waited_for;
 
 /// Maximum bytes queued for an end that does not read.
@@ -97,7 +97,12 @@ impl WorkerLink {
     }
 
     /// Queues the bytes that the socket did not take. Returns false if the queue is too large.
-    fn queue_rest(&self, mut out: MutexGuard<'_, LinkSendQueue>, parts: [&[u8]; 3], mut sent: usize) -> bool {
+    fn queue_rest(
+        &self,
+        mut out: MutexGuard<'_, LinkSendQueue>,
+        parts: [&[u8]; 3],
+        mut sent: usize,
+    ) -> bool {
         let mut rest = false;
         for part in parts {
             let taken = sent.min(part.len());
@@ -205,7 +210,10 @@ impl LinkReader {
     ///
     /// # Panics
     /// Outside of a runtime with I/O enabled.
-    pub async fn next(&mut self, link: &WorkerLink) -> Result<Option<LinkMessage>, MalformedLinkMessage> {
+    pub async fn next(
+        &mut self,
+        link: &WorkerLink,
+    ) -> Result<Option<LinkMessage>, MalformedLinkMessage> {
         loop {
             if let Some(message) = self.take()? {
                 return Ok(Some(message));
@@ -217,7 +225,10 @@ impl LinkReader {
     }
 
     /// Waits for more bytes. Returns true at the end of the stream. Cancel safe.
-    pub(super) async fn read_more(&mut self, link: &WorkerLink) -> Result<bool, MalformedLinkMessage> {
+    pub(super) async fn read_more(
+        &mut self,
+        link: &WorkerLink,
+    ) -> Result<bool, MalformedLinkMessage> {
         let failed = |error: io::Error| MalformedLinkMessage(error.to_string());
         let incoming = match &self.incoming {
             Some(incoming) => incoming,
@@ -230,7 +241,8 @@ impl LinkReader {
         loop {
             let mut ready = incoming.readable().await.map_err(failed)?;
             // If nothing was there, the loop waits again.
-            let read = ready.try_io(|_| read_available(&mut self.buffer, &mut self.read, &link.socket));
+            let read =
+                ready.try_io(|_| read_available(&mut self.buffer, &mut self.read, &link.socket));
             if let Ok(read) = read {
                 return self.is_over(read);
             }
@@ -241,9 +253,10 @@ impl LinkReader {
     fn is_over(&self, read: io::Result<usize>) -> Result<bool, MalformedLinkMessage> {
         match read {
             Ok(0) if self.rest().is_empty() => Ok(true),
-            Ok(0) => {
-                Err(MalformedLinkMessage(format!("the end after {} bytes of a message", self.rest().len())))
-            }
+            Ok(0) => Err(MalformedLinkMessage(format!(
+                "the end after {} bytes of a message",
+                self.rest().len()
+            ))),
             Ok(_) => Ok(false),
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(true),
             Err(error) => Err(MalformedLinkMessage(error.to_string())),
@@ -288,7 +301,11 @@ impl LinkReader {
 }
 
 /// Reads available bytes into the buffer, after removing the bytes already returned.
-fn read_available(buffer: &mut Vec<u8>, handed_out: &mut usize, socket: &UnixStream) -> io::Result<usize> {
+fn read_available(
+    buffer: &mut Vec<u8>,
+    handed_out: &mut usize,
+    socket: &UnixStream,
+) -> io::Result<usize> {
     buffer.drain(..std::mem::take(handed_out));
     let wanted = match buffer.first_chunk::<4>() {
         Some(length) => u32::from_le_bytes(*length) as usize + HEADER_BYTES,
@@ -346,7 +363,8 @@ mod tests {
     #[tokio::test]
     async fn an_end_in_the_middle_of_a_message_is_told() {
         let (host, worker) = pair();
-        let header = LinkMessageHeader { kind: Kind::Emit, flag: Flag::Frame, id: 0, length: 10 }.write();
+        let header =
+            LinkMessageHeader { kind: Kind::Emit, flag: Flag::Frame, id: 0, length: 10 }.write();
         (&host.socket).write_all(&header).unwrap();
         (&host.socket).write_all(b"only").unwrap();
         drop(host);

@@ -12,5 +12,5 @@ pub mod link;
 pub mod wire;
 mod worker;
 
-pub use worker::{CREATE_MAX, OVERDUE_MAX, WorkerStart, WorkerProcess};
+pub use worker::{CREATE_MAX, OVERDUE_MAX, WorkerProcess, WorkerStart};
 pub(crate) use worker::{RemoteCall, RemoteCanceller, RemoteInstance};

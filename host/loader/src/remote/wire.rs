@@ -148,8 +148,9 @@ impl LinkMessageHeader {
                 format!("a message of {length} bytes; at most {PAYLOAD_BYTES_MAX} are allowed");
             return Err(MalformedLinkMessage(text));
         }
-        let unknown =
-            |what: &str, byte: u8| MalformedLinkMessage(format!("a message of unknown {what} {byte}"));
+        let unknown = |what: &str, byte: u8| {
+            MalformedLinkMessage(format!("a message of unknown {what} {byte}"))
+        };
         let kind = Kind::read(kind).ok_or_else(|| unknown("kind", kind))?;
         let flag = Flag::read(flag).ok_or_else(|| unknown("flag", flag))?;
         Ok(Self { kind, flag, id, length })
@@ -225,7 +226,8 @@ mod tests {
     fn a_header_is_read_as_it_was_written() {
         for kind in [Kind::Create, Kind::Closed] {
             for flag in [Flag::Frame, Flag::Stream] {
-                let header = LinkMessageHeader { kind, flag, id: u64::MAX - 7, length: PAYLOAD_BYTES_MAX };
+                let header =
+                    LinkMessageHeader { kind, flag, id: u64::MAX - 7, length: PAYLOAD_BYTES_MAX };
                 assert_eq!(LinkMessageHeader::read(&header.write()), Ok(header));
             }
         }
@@ -233,7 +235,8 @@ mod tests {
 
     #[test]
     fn what_is_no_header_is_told() {
-        let good = LinkMessageHeader { kind: Kind::Emit, flag: Flag::Frame, id: 1, length: 4 }.write();
+        let good =
+            LinkMessageHeader { kind: Kind::Emit, flag: Flag::Frame, id: 1, length: 4 }.write();
         let with = |index: usize, byte: u8| {
             let mut bytes = good;
             bytes[index] = byte;

@@ -9,12 +9,14 @@ use jaato_types::{Error, ErrorKind, Manifest, PluginName};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::connection::{RemoteAnswer, WorkerConnection, State};
+use super::connection::{RemoteAnswer, State, WorkerConnection};
 use super::link::WorkerLink;
 use super::wire::{Flag, Kind, VERSION, call_head};
 use crate::call::RunningCall;
 use crate::executor::Executor;
-use jaato_plugin_engine::{CLOSE_STEP_MAX, CallerKind, Facet, Facets, HostContext, Services};
+use jaato_plugin_engine::{
+    CLOSE_STEP_MAX, CallerKind, EngineServices, Facet, FacetSet, HostContext,
+};
 
 /// How long a worker may take to open its plugin and to create the instance.
 pub const CREATE_MAX: Duration = Duration::from_secs(30);
@@ -48,7 +50,7 @@ pub struct WorkerStart {
     /// The worker.
     pub process: Arc<dyn WorkerProcess>,
     /// The instance's services outside of calls.
-    pub services: Arc<dyn Services>,
+    pub services: Arc<dyn EngineServices>,
     /// The state that an earlier instance saved.
     pub saved: Option<Vec<u8>>,
 }
@@ -56,7 +58,7 @@ pub struct WorkerStart {
 /// An instance in a worker.
 pub(crate) struct RemoteInstance {
     connection: Arc<WorkerConnection>,
-    facets: Facets,
+    facets: FacetSet,
     refusal: Option<Error>,
 }
 
@@ -132,7 +134,7 @@ impl RemoteInstance {
             }
         };
         given_up.disarm();
-        let facets = Facets::of_bits(facets.first().copied().unwrap_or_default());
+        let facets = FacetSet::from_bits(facets.first().copied().unwrap_or_default());
         Ok(Self { facets, refusal, connection })
     }
 
@@ -149,7 +151,7 @@ impl RemoteInstance {
         self.connection.in_flight()
     }
 
-    pub(crate) fn facets(&self) -> Facets {
+    pub(crate) fn facets(&self) -> FacetSet {
         self.facets
     }
 
@@ -162,7 +164,7 @@ impl RemoteInstance {
         facet: Facet,
         name: &str,
         frame: Vec<u8>,
-        services: Arc<dyn Services>,
+        services: Arc<dyn EngineServices>,
     ) -> Result<RunningCall, Error> {
         let own = &self.connection.core;
         if !own.is_live() {
@@ -259,7 +261,10 @@ impl RemoteCall {
     }
 }
 
-async fn resume_worker_while_waiting<T>(connection: &WorkerConnection, given: impl Future<Output = T>) -> T {
+async fn resume_worker_while_waiting<T>(
+    connection: &WorkerConnection,
+    given: impl Future<Output = T>,
+) -> T {
     let mut given = std::pin::pin!(given);
     loop {
         match tokio::time::timeout(STOPPED_AFTER, &mut given).await {

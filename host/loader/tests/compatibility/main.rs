@@ -11,8 +11,8 @@ use std::process::Command;
 
 use self::boundaries::built;
 use crate::support::*;
-use jaato_loader::{FileProblem, PluginLibrary, LoadProblem, describe};
-use jaato_types::{Delta, ErrorKind, Frame, Kind};
+use jaato_loader::{FileProblem, LoadProblem, PluginLibrary, describe};
+use jaato_types::{Delta, ErrorKind, Frame, PluginKind};
 use serde_json::json;
 
 #[track_caller]
@@ -32,9 +32,10 @@ fn refused(boundary: &str, what: &str, plugin: &str, host: &str) {
 #[tokio::test]
 async fn a_plugin_for_a_newer_boundary_runs_and_does_without_what_this_host_lacks() {
     let house = House::new();
-    let opened = PluginLibrary::open(&built().plugin("newer")).unwrap_or_else(|error| panic!("{error}"));
+    let opened =
+        PluginLibrary::open(&built().plugin("newer")).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(opened.manifest().api, "1.1.0");
-    assert_eq!(opened.manifest().kinds, [Kind::Tool, Kind::Unknown]);
+    assert_eq!(opened.manifest().kinds, [PluginKind::Tool, PluginKind::Unknown]);
     let instance = house.instance(&opened, None).await;
     let mut call = call(&instance, "count_bytes_echo", json!({ "text": "moon" }));
     let emission = guarded(call.next_emission()).await.unwrap();

@@ -1,10 +1,11 @@
 //! Runs an old plugin, which writes the JSON of the first release manually, on the current host.
 
 use jaato_loader::{Instance, describe};
-use jaato_types::large::{LARGE, Large, LargeOf};
+use jaato_types::large::{LARGE, LargeRequest, LargeRequestKind};
 use jaato_types::{
-    Completion, Data, Effort, ErrorKind, Frame, GcPlan, GcReason, GcRequest, Kind, Message, Opaque,
-    Part, Request, Role, ToolCall, ToolChoice, ToolName, ToolResult, ToolSpec, ToolsChanged,
+    Completion, CompletionRequest, DataPart, Effort, ErrorKind, Frame, GcPlan, GcReason, GcRequest,
+    Message, OpaqueData, Part, PluginKind, Role, ToolCall, ToolChoice, ToolName, ToolResult,
+    ToolSpec, ToolsChanged,
 };
 use serde_json::{Value, json};
 
@@ -18,7 +19,7 @@ async fn instance(house: &House) -> Instance {
 fn its_description_is_read() {
     let opened = open("older");
     assert_eq!(opened.manifest().api, "1.0.0");
-    assert_eq!(opened.manifest().kinds, [Kind::Tool, Kind::Provider, Kind::Gc]);
+    assert_eq!(opened.manifest().kinds, [PluginKind::Tool, PluginKind::Provider, PluginKind::Gc]);
     let description = describe(&opened).unwrap();
     assert_eq!(description.tools[0].name.as_str(), "count_bytes_echo");
     assert_eq!(description.provider.unwrap().name, "older");
@@ -31,7 +32,7 @@ async fn its_tool_answers_and_unknown_operations_are_refused() {
     let answer = ask(&instance, "count_bytes_echo", json!({ "text": "moon" })).await;
     assert_eq!(answer, Ok(json!({ "bytes": 4 })));
     // It accepts no more than one frame.
-    let large = frame(&json!(Large::new(LargeOf::Complete, 9_000_000)));
+    let large = frame(&json!(LargeRequest::new(LargeRequestKind::Complete, 9_000_000)));
     for (operation, asked) in [(LARGE, large), ("of the future", Frame::empty())] {
         let call = instance.operation(operation, asked, services()).unwrap();
         assert_eq!(guarded(call.answer()).await.unwrap_err().kind, ErrorKind::UnknownOperation);
@@ -46,11 +47,12 @@ fn every_part() -> Vec<Message> {
     let opaque = |provider: &str| {
         let item = json!({ "id": "rs_1" });
         let (provider, model) = (provider.to_owned(), "one".to_owned());
-        Part::Opaque(Opaque { provider, model, item })
+        Part::Opaque(OpaqueData { provider, model, item })
     };
     let mut call = ToolCall::new("1", "look", json!({ "at": "moon" }));
     call.signature = Some("s".repeat(1024 * 1024));
-    let image = || Data { name: Some("moon.png".to_owned()), ..Data::blob("image/png", "00") };
+    let image =
+        || DataPart { name: Some("moon.png".to_owned()), ..DataPart::blob("image/png", "00") };
     let attachments = vec![image()];
     let result = ToolResult { attachments, ..ToolResult::new("1", "look", Default::default()) };
     let later = ToolSpec { name: ToolName::from("later"), ..ToolSpec::default() };
@@ -60,10 +62,10 @@ fn every_part() -> Vec<Message> {
     vec![
         Message { role: Role::User, parts, ..Message::default() },
         Message::model(vec![
-            Part::thought("hm").signed("t"),
+            Part::thought("hm").with_signature("t"),
             opaque("older"),
             opaque("another"),
-            Part::text("a").signed("t"),
+            Part::text("a").with_signature("t"),
             Part::ToolCall(call),
         ]),
         Message::tool([result]),
@@ -76,7 +78,7 @@ fn every_part() -> Vec<Message> {
 async fn its_provider_and_its_gc_pass_over_what_they_do_not_know() {
     let house = House::new();
     let instance = instance(&house).await;
-    let mut request = Request::new("one", every_part());
+    let mut request = CompletionRequest::new("one", every_part());
     request.tools = vec![ToolSpec { name: ToolName::from("look"), ..ToolSpec::default() }];
     request.options.effort = Some(Effort::High);
     request.options.tool_choice = Some(ToolChoice::Required);

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-use jaato_loader::{Instance, LiveCounts, StartedPlugin, RunningCall, factory_of_table};
+use jaato_loader::{Instance, LiveCounts, RunningCall, StartedPlugin, factory_of_table};
 use jaato_types::{Frame, Manifest};
 use serde_json::json;
 

@@ -20,9 +20,9 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_loader::remote::wire::{
-    Flag, HEADER_BYTES, LinkMessageHeader, Kind, VERSION, read_ask, read_call, read_stream,
+    Flag, HEADER_BYTES, Kind, LinkMessageHeader, VERSION, read_ask, read_call, read_stream,
 };
-use jaato_loader::remote::{WorkerStart, WorkerProcess};
+use jaato_loader::remote::{WorkerProcess, WorkerStart};
 use jaato_loader::{Instance, LiveCounts, read_manifest};
 use jaato_types::{Delta, Frame, Manifest};
 use random::{Random, times};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_loader::{Caller, Served, Services};
+use jaato_loader::{EngineServiceAnswer, EngineServices, ServiceCaller};
 use jaato_types::{Error, ErrorKind, Frame};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -18,34 +18,34 @@ impl Blobs {
         self.0.lock().iter().map(Vec::len).collect()
     }
 
-    fn put(&self, frame: &[u8]) -> Result<Served, Error> {
+    fn put(&self, frame: &[u8]) -> Result<EngineServiceAnswer, Error> {
         let frame = Frame::parse(frame).unwrap();
         let request: Value = frame.json().unwrap();
         assert!(request["mime_type"].is_string(), "{request}");
         let mut kept = self.0.lock();
         kept.push(frame.bytes.to_vec());
         let id = format!("b-{}", kept.len() - 1);
-        Ok(Served::Frame(Frame::write(&json!({ "blob": id })).unwrap()))
+        Ok(EngineServiceAnswer::Frame(Frame::write(&json!({ "blob": id })).unwrap()))
     }
 
-    fn get(&self, frame: &[u8]) -> Result<Served, Error> {
+    fn get(&self, frame: &[u8]) -> Result<EngineServiceAnswer, Error> {
         let request: Value = Frame::read(frame).unwrap();
         let kept = self.0.lock();
         let id = request["blob"].as_str().and_then(|id| id.strip_prefix("b-"));
         let bytes = id.and_then(|id| kept.get(id.parse::<usize>().ok()?));
         let none = || Error::new(ErrorKind::NotFound, format!("no blob {request}"));
         let stream = futures_util::stream::iter([Ok(bytes.ok_or_else(none)?.clone())]);
-        Ok(Served::Stream(Box::new(stream)))
+        Ok(EngineServiceAnswer::Stream(Box::new(stream)))
     }
 }
 
-impl Services for Blobs {
+impl EngineServices for Blobs {
     fn call(
         &self,
-        _caller: Caller,
+        _caller: ServiceCaller,
         operation: &str,
         frame: Vec<u8>,
-    ) -> BoxFuture<'static, Result<Served, Error>> {
+    ) -> BoxFuture<'static, Result<EngineServiceAnswer, Error>> {
         let served = match operation {
             "blob.put" => self.put(&frame),
             "blob.get" => self.get(&frame),

@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_loader::{
-    ByteStream, Caller, Executor, Instance, PluginLibrary, LiveCounts, OpenedPlugin, StartedPlugin, Report,
-    RunningCall, Served, Services, Watch,
+    ByteStream, EngineObserver, EngineServiceAnswer, EngineServices, Executor, Instance,
+    LiveCounts, MisdeedReport, OpenedPlugin, PluginLibrary, RunningCall, ServiceCaller,
+    StartedPlugin,
 };
 use jaato_types::{Delta, Error, ErrorKind, Frame, PluginName};
 use parking_lot::Mutex;
@@ -89,14 +90,14 @@ pub fn raw() -> OpenedPlugin {
 
 /// Records the loader's reports.
 pub struct Recorder {
-    reports: mpsc::UnboundedSender<Report>,
+    reports: mpsc::UnboundedSender<MisdeedReport>,
     troubles: Mutex<Vec<String>>,
 }
 
-impl Watch for Recorder {
+impl EngineObserver for Recorder {
     fn log(&self, _plugin: &PluginName, _level: u8, _text: &str) {}
 
-    fn misbehaved(&self, report: &Report) {
+    fn misbehaved(&self, report: &MisdeedReport) {
         let _ = self.reports.send(report.clone());
     }
 
@@ -108,7 +109,7 @@ impl Watch for Recorder {
 /// An executor and its reports.
 pub struct House {
     pub executor: Executor,
-    pub reports: mpsc::UnboundedReceiver<Report>,
+    pub reports: mpsc::UnboundedReceiver<MisdeedReport>,
     recorder: Arc<Recorder>,
 }
 
@@ -117,7 +118,7 @@ impl House {
     pub fn new() -> Self {
         let (sender, reports) = mpsc::unbounded_channel();
         let recorder = Arc::new(Recorder { reports: sender, troubles: Mutex::default() });
-        let watch: Arc<dyn Watch> = recorder.clone();
+        let watch: Arc<dyn EngineObserver> = recorder.clone();
         Self { executor: Executor::new(Handle::current(), watch), reports, recorder }
     }
 
@@ -147,7 +148,7 @@ impl House {
     }
 }
 
-pub fn services() -> Arc<dyn Services> {
+pub fn services() -> Arc<dyn EngineServices> {
     Arc::new(TestServices)
 }
 
@@ -228,16 +229,16 @@ pub fn all_on_the_executor(lines: &[String]) {
 /// Services for tests, good and bad.
 pub struct TestServices;
 
-impl Services for TestServices {
+impl EngineServices for TestServices {
     fn call(
         &self,
-        caller: Caller,
+        caller: ServiceCaller,
         operation: &str,
         frame: Vec<u8>,
-    ) -> BoxFuture<'static, Result<Served, Error>> {
+    ) -> BoxFuture<'static, Result<EngineServiceAnswer, Error>> {
         let served = match operation {
-            "echo" => Ok(Served::Frame(frame)),
-            "caller" => Ok(Served::Frame(self::frame(&json!({
+            "echo" => Ok(EngineServiceAnswer::Frame(frame)),
+            "caller" => Ok(EngineServiceAnswer::Frame(self::frame(&json!({
                 "plugin": caller.plugin, "kind": format!("{:?}", caller.kind),
             })))),
             "panic" => panic!("a service panics"),
@@ -250,25 +251,27 @@ impl Services for TestServices {
             "sleep" => {
                 return Box::pin(async {
                     tokio::time::sleep(Duration::from_millis(1)).await;
-                    Ok(Served::Frame(self::frame(&json!("slept"))))
+                    Ok(EngineServiceAnswer::Frame(self::frame(&json!("slept"))))
                 });
             }
             "slow_host" => {
                 std::thread::sleep(2 * jaato_loader::ABLE_TO_RUN_MAX);
-                Ok(Served::Frame(self::frame(&json!(null))))
+                Ok(EngineServiceAnswer::Frame(self::frame(&json!(null))))
             }
             "refuse" => Err(Error::new(ErrorKind::PermissionDenied, "no")),
-            "bad_frame" => Ok(Served::Frame(vec![1, 2])),
+            "bad_frame" => Ok(EngineServiceAnswer::Frame(vec![1, 2])),
             "wait" => return Box::pin(std::future::pending()),
-            "stream" => Ok(Served::Stream(Box::new(futures_util::stream::pending()))),
-            "pieces" => Ok(Served::Stream(Box::new(Pieces::default()))),
-            "broken" => Ok(Served::Stream(Box::new(futures_util::stream::iter([
+            "stream" => Ok(EngineServiceAnswer::Stream(Box::new(futures_util::stream::pending()))),
+            "pieces" => Ok(EngineServiceAnswer::Stream(Box::new(Pieces::default()))),
+            "broken" => Ok(EngineServiceAnswer::Stream(Box::new(futures_util::stream::iter([
                 Ok(vec![1; 3]),
                 Err(Error::new(ErrorKind::Io, "the line is cut")),
             ])))),
-            "panicking" => Ok(Served::Stream(Box::new(futures_util::stream::poll_fn(|_| {
-                panic!("a stream panics")
-            })))),
+            "panicking" => {
+                Ok(EngineServiceAnswer::Stream(Box::new(futures_util::stream::poll_fn(|_| {
+                    panic!("a stream panics")
+                }))))
+            }
             other => Err(Error::new(ErrorKind::UnknownOperation, format!("no service `{other}`"))),
         };
         Box::pin(std::future::ready(served))

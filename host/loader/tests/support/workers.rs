@@ -2,15 +2,15 @@
 
 use futures_util::future::BoxFuture;
 use jaato_loader::remote::WorkerProcess;
-use jaato_loader::{Report, Watch};
+use jaato_loader::{EngineObserver, MisdeedReport};
 use jaato_types::PluginName;
 
 pub struct Silent;
 
-impl Watch for Silent {
+impl EngineObserver for Silent {
     fn log(&self, _plugin: &PluginName, _level: u8, _text: &str) {}
 
-    fn misbehaved(&self, _report: &Report) {}
+    fn misbehaved(&self, _report: &MisdeedReport) {}
 
     fn trouble(&self, _text: &str) {}
 }

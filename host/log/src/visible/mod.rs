@@ -30,7 +30,7 @@ const MARKS_MAX: u32 = 4;
 
 /// How many invisible characters a text keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Measure {
+pub enum VisibilityMode {
     /// For reading: joined emoji and letters stay joined.
     Read,
     /// Every character is shown.
@@ -39,8 +39,8 @@ pub enum Measure {
 
 /// Makes a text visible that arrives in pieces.
 #[derive(Debug, Clone)]
-pub struct Visible {
-    measure: Measure,
+pub struct VisibleStream {
+    measure: VisibilityMode,
     /// The last character, even of an earlier piece.
     before: Option<char>,
     /// The number of marks on the last letter.
@@ -50,9 +50,9 @@ pub struct Visible {
     half_a_line_end: bool,
 }
 
-impl Visible {
+impl VisibleStream {
     /// Starts a text.
-    pub fn new(measure: Measure) -> Self {
+    pub fn new(measure: VisibilityMode) -> Self {
         Self { measure, before: None, marks: 0, half_a_line_end: false }
     }
 
@@ -67,7 +67,7 @@ impl Visible {
         }
         let mut shown = String::with_capacity(piece.len());
         for sign in piece.chars() {
-            self.sign(sign, &mut shown);
+            self.push_character(sign, &mut shown);
         }
         Cow::Owned(shown)
     }
@@ -82,7 +82,7 @@ impl Visible {
         rest
     }
 
-    fn sign(&mut self, sign: char, shown: &mut String) {
+    fn push_character(&mut self, sign: char, shown: &mut String) {
         // `\r\n` is a line end like `\n`. A single `\r` moves to the beginning of the line.
         if std::mem::take(&mut self.half_a_line_end) && sign != '\n' {
             write_out('\r', shown);
@@ -106,8 +106,10 @@ impl Visible {
                 true
             }
             _ if sign.is_control() || LOOKS_LIKE_THE_MARK.contains(&sign) => false,
-            _ if is_invisible(sign) => self.measure == Measure::Read && self.joins(sign),
-            _ if sign.width() == Some(0) => self.is_borne(),
+            _ if is_invisible(sign) => {
+                self.measure == VisibilityMode::Read && self.is_joining(sign)
+            }
+            _ if sign.width() == Some(0) => self.has_base_character(),
             _ => {
                 self.marks = 0;
                 true
@@ -117,7 +119,7 @@ impl Visible {
 
     /// Returns true if an invisible character has its intended effect here, judging by the text
     /// before it.
-    fn joins(&self, sign: char) -> bool {
+    fn is_joining(&self, sign: char) -> bool {
         let Some(before) = self.before else { return false };
         match sign {
             // Zero width joiner and non-joiner.
@@ -134,7 +136,7 @@ impl Visible {
     }
 
     /// Returns true if a mark has a base character with room for it.
-    fn is_borne(&mut self) -> bool {
+    fn has_base_character(&mut self) -> bool {
         self.marks += 1;
         let stands = self.before.is_some_and(|before| !matches!(before, '\n' | '\t'));
         stands && self.marks <= MARKS_MAX
@@ -149,8 +151,8 @@ fn write_out(sign: char, shown: &mut String) {
     shown.push_str(&format!("<U+{:04X}>", u32::from(sign)));
 }
 
-fn whole(measure: Measure, text: &str) -> Cow<'_, str> {
-    let mut visible = Visible::new(measure);
+fn make_visible(measure: VisibilityMode, text: &str) -> Cow<'_, str> {
+    let mut visible = VisibleStream::new(measure);
     let shown = visible.piece(text);
     match visible.end() {
         rest if rest.is_empty() => shown,
@@ -160,12 +162,12 @@ fn whole(measure: Measure, text: &str) -> Cow<'_, str> {
 
 /// Makes a text of several lines visible, for reading.
 pub fn text(text: &str) -> Cow<'_, str> {
-    whole(Measure::Read, text)
+    make_visible(VisibilityMode::Read, text)
 }
 
 /// Makes a text of several lines visible, without any invisible characters.
 pub fn exact(text: &str) -> Cow<'_, str> {
-    whole(Measure::Exact, text)
+    make_visible(VisibilityMode::Exact, text)
 }
 
 /// Makes a name visible in one line, with escaped line ends and tabs.

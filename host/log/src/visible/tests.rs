@@ -102,7 +102,7 @@ fn nobody_has_the_mark_of_a_question() {
 fn pieces_are_what_the_whole_is() {
     let whole = "👩\u{200d}👧 a\r\nb\rc e\u{301}\u{202e}";
     for at in (0..=whole.len()).filter(|at| whole.is_char_boundary(*at)) {
-        let mut visible = Visible::new(Measure::Read);
+        let mut visible = VisibleStream::new(VisibilityMode::Read);
         let mut shown = visible.piece(&whole[..at]).into_owned();
         shown.push_str(&visible.piece(&whole[at..]));
         shown.push_str(&visible.end());

@@ -1,9 +1,9 @@
 //! Decides whether an allow rule covers a simple command. Strict.
 
 use super::nested;
-use super::programs::{self, WordTreatment, ProgramRow};
+use super::programs::{self, ProgramRow, WordTreatment};
 use super::useful::{is_unittest_word, names_unittest};
-use super::{SimpleCommand, ShellWord, ShellWordKind};
+use super::{ShellWord, ShellWordKind, SimpleCommand};
 use crate::{CommandPattern, RestOfCommand, WorkspaceTrust};
 
 /// Returns true if a pattern covers a command of a plain line.
@@ -17,8 +17,9 @@ pub(super) fn covers(
         return false;
     }
     let Some(named) = words.get(..pattern.words.len()) else { return false };
-    let is_named =
-        |(word, wanted): (&ShellWord, &String)| word.kind == ShellWordKind::Literal && word.text == *wanted;
+    let is_named = |(word, wanted): (&ShellWord, &String)| {
+        word.kind == ShellWordKind::Literal && word.text == *wanted
+    };
     if !named.iter().zip(&pattern.words).all(is_named) {
         return false;
     }
@@ -61,7 +62,8 @@ fn only_reads(command: &SimpleCommand, words: &[ShellWord]) -> bool {
     let are_literal =
         options.iter().chain(words.iter().take(2)).all(|word| word.kind != ShellWordKind::Dynamic);
     let subcommand = known.subcommand(&texts).filter(|_| are_literal);
-    let is_known = |word: &ShellWord| word.kind == ShellWordKind::Literal && known.takes(&word.text);
+    let is_known =
+        |word: &ShellWord| word.kind == ShellWordKind::Literal && known.takes(&word.text);
     options.iter().all(is_known)
         && match subcommand {
             Some((row, count)) => {

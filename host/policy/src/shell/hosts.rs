@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::{ShellAnalysis, SimpleCommand, ShellWordKind, programs};
+use super::{ShellAnalysis, ShellWordKind, SimpleCommand, programs};
 
 /// The reason for a host that programs may parse in different ways.
 pub(crate) const UNCLEAR_HOST: &str = "cannot determine the host";

@@ -18,8 +18,10 @@ mod words;
 use script::ScriptAnalysis;
 pub(crate) use useful::useful_words;
 
-pub(crate) use hosts::{NamedHost, UNCLEAR_HOST, canonical_host, host_of, is_ambiguous, operand_host};
-pub(crate) use names::{ANYTHING, ShellFileName, NameReach};
+pub(crate) use hosts::{
+    NamedHost, UNCLEAR_HOST, canonical_host, host_of, is_ambiguous, operand_host,
+};
+pub(crate) use names::{ANYTHING, NameReach, ShellFileName};
 
 use crate::{CommandPattern, WorkspaceTrust};
 
@@ -81,7 +83,9 @@ impl ShellWord {
             ShellWordKind::Literal if self.text.is_empty() || !self.text.chars().all(is_plain) => {
                 format!("'{}'", self.text.replace('\'', r"'\''"))
             }
-            ShellWordKind::Literal | ShellWordKind::Glob | ShellWordKind::Dynamic => self.text.clone(),
+            ShellWordKind::Literal | ShellWordKind::Glob | ShellWordKind::Dynamic => {
+                self.text.clone()
+            }
         }
     }
 }
@@ -305,7 +309,8 @@ fn strict_doubts(text: &str, reading: &ScriptAnalysis) -> Vec<Doubt> {
         Ok(commands) => commands,
         Err(not_plain) => return not_plain_doubts(text, not_plain, reading),
     };
-    let is_same = |(one, other): (&ShellWord, &ShellWord)| one.text == other.text && one.kind == other.kind;
+    let is_same =
+        |(one, other): (&ShellWord, &ShellWord)| one.text == other.text && one.kind == other.kind;
     let agree = commands.len() == reading.outermost.len()
         && commands
             .iter()
@@ -319,7 +324,11 @@ fn strict_doubts(text: &str, reading: &ScriptAnalysis) -> Vec<Doubt> {
 
 /// Creates doubts of the point where the strict reader stopped, and of later points where it would
 /// have stopped.
-fn not_plain_doubts(text: &str, not_plain: plain::NotPlain, reading: &ScriptAnalysis) -> Vec<Doubt> {
+fn not_plain_doubts(
+    text: &str,
+    not_plain: plain::NotPlain,
+    reading: &ScriptAnalysis,
+) -> Vec<Doubt> {
     let plain::NotPlain { reason, kind, at } = not_plain;
     let piece = text.get(at).map(|piece| piece.trim().to_owned());
     let pieces = piece.into_iter().filter(|piece| !piece.is_empty()).collect();

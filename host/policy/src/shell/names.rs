@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::programs::{self, ProgramRow};
-use super::{ShellAnalysis, SimpleCommand, ShellWord, ShellWordKind};
+use super::{ShellAnalysis, ShellWord, ShellWordKind, SimpleCommand};
 
 /// The longest part of a word that is checked as a name.
 const NAME_BYTES_MAX: usize = 4096;
@@ -46,7 +46,9 @@ impl ShellAnalysis {
     pub(crate) fn names(&self) -> Vec<ShellFileName> {
         let mut names = FileNameCollector::default();
         self.commands.iter().for_each(|command| names.add_command(command));
-        self.files.iter().for_each(|file| names.add_word(&file.text, file.kind, NameReach::Word, &[]));
+        self.files
+            .iter()
+            .for_each(|file| names.add_word(&file.text, file.kind, NameReach::Word, &[]));
         self.texts.iter().for_each(|text| names.add_pieces(text, &[]));
         names.found.sort();
         names.found.dedup();
@@ -105,7 +107,8 @@ impl SimpleCommand {
         let mut names = FileNameCollector { is_strict: true, ..FileNameCollector::default() };
         let words = self.words.get(1..).unwrap_or_default();
         let reach = reach_of(self);
-        let mut take = |word: &ShellWord| names.add_word(&word.text, word.kind, reach, &self.folders);
+        let mut take =
+            |word: &ShellWord| names.add_word(&word.text, word.kind, reach, &self.folders);
         match find_program_row(self) {
             Some((row, count)) => {
                 row.file_words(words.get(count..).unwrap_or_default()).for_each(take);
@@ -237,7 +240,9 @@ impl FileNameCollector {
 
     fn add(&mut self, text: String, reach: NameReach) {
         match self.found.len() {
-            ..NAMES_MAX if text.len() <= NAME_BYTES_MAX => self.found.push(ShellFileName { text, reach }),
+            ..NAMES_MAX if text.len() <= NAME_BYTES_MAX => {
+                self.found.push(ShellFileName { text, reach })
+            }
             // A name beyond the limit may be anything.
             ..=NAMES_MAX => {
                 let text = ANYTHING.to_owned();

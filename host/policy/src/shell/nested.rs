@@ -28,7 +28,8 @@ impl NestedCommands {
 }
 
 /// The reason for programs that run others.
-const RUNS_ANOTHER: DoubtReason = DoubtReason::new(DoubtCause::OtherProgram, "this runs another program");
+const RUNS_ANOTHER: DoubtReason =
+    DoubtReason::new(DoubtCause::OtherProgram, "this runs another program");
 
 /// The reason for a wrapper before an unknown program.
 const UNKNOWN_PROGRAM: &str = "the program that this runs is known only at run time";
@@ -98,7 +99,10 @@ impl CommandWrapper {
             let Some(takes) = self.option(text) else {
                 if text.starts_with('-') && text.len() > 1 {
                     let what = "an unknown option runs another program";
-                    return NestedCommands::hidden(DoubtReason::new(DoubtCause::OtherProgram, what));
+                    return NestedCommands::hidden(DoubtReason::new(
+                        DoubtCause::OtherProgram,
+                        what,
+                    ));
                 }
                 break;
             };
@@ -138,7 +142,9 @@ impl CommandWrapper {
         if name == "watch" {
             if !are_literal(&command) {
                 // A shell reads the file names that result from it.
-                return NestedCommands::hidden("the command that `watch` runs is known only at run time");
+                return NestedCommands::hidden(
+                    "the command that `watch` runs is known only at run time",
+                );
             }
             let words: Vec<&str> = command.iter().map(|word| word.text.as_str()).collect();
             return NestedCommands { scripts: vec![words.join(" ")], ..NestedCommands::default() };
@@ -231,9 +237,13 @@ fn nested_in_shell(words: &[ShellWord]) -> NestedCommands {
         if letters.contains('c') {
             return match words.next() {
                 Some(script)
-                    if script.kind == ShellWordKind::Literal && !script.text.starts_with(['-', '+']) =>
+                    if script.kind == ShellWordKind::Literal
+                        && !script.text.starts_with(['-', '+']) =>
                 {
-                    NestedCommands { scripts: vec![script.text.clone()], ..NestedCommands::default() }
+                    NestedCommands {
+                        scripts: vec![script.text.clone()],
+                        ..NestedCommands::default()
+                    }
                 }
                 _ => NestedCommands::hidden("the script of this shell is known only at run time"),
             };
@@ -274,7 +284,9 @@ fn nested_in_find(words: &[ShellWord]) -> NestedCommands {
             "-fprint" | "-fprint0" | "-fprintf" | "-fls" => {
                 inside.effect = Some(WRITES);
             }
-            text if text.starts_with('-') && !looks.is_some_and(|row| row.is_harmless_short_option(text)) => {
+            text if text.starts_with('-')
+                && !looks.is_some_and(|row| row.is_harmless_short_option(text)) =>
+            {
                 inside.hidden = Some("an unknown test of `find`".into());
             }
             _ => {}
@@ -310,7 +322,9 @@ fn nested_in_cd(words: &[ShellWord]) -> NestedCommands {
     match words {
         [] => NestedCommands::default(),
         [option] if matches!(option.text.as_str(), "-L" | "-P" | "--") => NestedCommands::default(),
-        [target] if target.kind == ShellWordKind::Literal && !target.text.starts_with(['-', '+']) => {
+        [target]
+            if target.kind == ShellWordKind::Literal && !target.text.starts_with(['-', '+']) =>
+        {
             NestedCommands::default()
         }
         _ => NestedCommands::hidden("the folder of the next commands is known only at run time"),
@@ -327,7 +341,10 @@ fn nested_in_options(name: &str, words: &[ShellWord]) -> NestedCommands {
         _ => known.runs_code(name, words),
     };
     match runs {
-        true => NestedCommands::hidden(DoubtReason::new(DoubtCause::Code, "this runs code from its arguments")),
+        true => NestedCommands::hidden(DoubtReason::new(
+            DoubtCause::Code,
+            "this runs code from its arguments",
+        )),
         false => NestedCommands::default(),
     }
 }

@@ -36,11 +36,14 @@ pub(super) const UNSEEN: DoubtReason =
     DoubtReason::new(DoubtCause::InvisibleLetter, "an invisible character");
 
 /// The reason for an unusual letter.
-pub(super) const UNUSUAL: DoubtReason =
-    DoubtReason::new(DoubtCause::UnusualLetter, "an unusual character, which may look like another");
+pub(super) const UNUSUAL: DoubtReason = DoubtReason::new(
+    DoubtCause::UnusualLetter,
+    "an unusual character, which may look like another",
+);
 
 /// The reason for a variable or similar.
-const VALUE: DoubtReason = DoubtReason::new(DoubtCause::Value, "this value is known only at run time");
+const VALUE: DoubtReason =
+    DoubtReason::new(DoubtCause::Value, "this value is known only at run time");
 
 /// Words that a shell may parse as grammar at the beginning of a command.
 const RESERVED: [&str; 26] = [
@@ -192,7 +195,8 @@ impl PlainLineReader<'_> {
         let Some(target) = (self.words.len() > before).then(|| self.words.pop()).flatten() else {
             return Err(self.not_plain("a file is missing here", start));
         };
-        let is_plain = target.kind == ShellWordKind::Literal && NO_FILES.contains(&target.text.as_str());
+        let is_plain =
+            target.kind == ShellWordKind::Literal && NO_FILES.contains(&target.text.as_str());
         if !is_plain {
             let reason = match writes {
                 true => WRITES,

@@ -249,7 +249,10 @@ impl ProgramRow {
     }
 
     /// Splits the words into options and operands, without the values of options.
-    fn options_and_operands<'a>(&self, words: &'a [ShellWord]) -> (Vec<&'a ShellWord>, Vec<&'a ShellWord>) {
+    fn options_and_operands<'a>(
+        &self,
+        words: &'a [ShellWord],
+    ) -> (Vec<&'a ShellWord>, Vec<&'a ShellWord>) {
         let (mut options, mut operands) = (Vec::new(), Vec::new());
         let (mut is_value, mut ends_options) = (false, false);
         for word in words {
@@ -312,7 +315,8 @@ impl ProgramRow {
             }
             (_, ShellWordKind::Literal) => self.takes(&word.text) || word.text == "--",
         });
-        let is_refused = |word: &ShellWord| self.unless.iter().any(|piece| word.text.contains(piece));
+        let is_refused =
+            |word: &ShellWord| self.unless.iter().any(|piece| word.text.contains(piece));
         let (options, operands) = self.options_and_operands(words);
         let lists = || options.iter().any(|word| self.lists.has(&word.text));
         let is_form = match read {
@@ -325,7 +329,10 @@ impl ProgramRow {
     }
 
     /// Returns the words of a command that may name files, without its text.
-    pub(super) fn file_words<'a>(&self, words: &'a [ShellWord]) -> impl Iterator<Item = &'a ShellWord> {
+    pub(super) fn file_words<'a>(
+        &self,
+        words: &'a [ShellWord],
+    ) -> impl Iterator<Item = &'a ShellWord> {
         let has_text = !words.iter().any(|word| {
             let name = word.text.split('=').next().unwrap_or_default();
             self.text_unless.has(name) || is_cluster_with(&word.text, &self.text_unless)
@@ -343,7 +350,9 @@ impl ProgramRow {
             let first = words.find(|word| !matches!(*word, "-L" | "-H" | "-P"));
             return first.is_none_or(|word| word.starts_with(['-', '(', '!']));
         }
-        let are_known = words.iter().all(|word| self.takes(&word.text) || self.is_harmless_short_option(&word.text));
+        let are_known = words
+            .iter()
+            .all(|word| self.takes(&word.text) || self.is_harmless_short_option(&word.text));
         let operands = self.operands(words);
         !are_known
             || !self

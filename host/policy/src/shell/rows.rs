@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::programs::{wrapper_table, find_program, rows};
+use super::programs::{find_program, rows, wrapper_table};
 use super::{CommandLine, SimpleCommand, analyse};
 
 #[test]
@@ -68,7 +68,10 @@ fn each_row_of_what_runs_code_is_found() {
     }
     for name in wrapper_table().dangerous_variables() {
         let words = ["env".to_owned(), format!("{name}=x"), "ls".to_owned()];
-        assert!(analyse(&CommandLine::Words(words.to_vec())).hidden_program_doubt().is_some(), "{name}");
+        assert!(
+            analyse(&CommandLine::Words(words.to_vec())).hidden_program_doubt().is_some(),
+            "{name}"
+        );
     }
 }
 

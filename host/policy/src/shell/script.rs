@@ -15,7 +15,7 @@ use brush_parser::{Parser, ParserOptions, SourceInfo};
 use super::nested::{self, NestedCommands, VARIABLE};
 use super::programs;
 use super::words::parse_written_word;
-use super::{Doubt, DoubtCause, DoubtKind, DoubtReason, SimpleCommand, ShellWord, ShellWordKind};
+use super::{Doubt, DoubtCause, DoubtKind, DoubtReason, ShellWord, ShellWordKind, SimpleCommand};
 
 /// The longest script that is parsed.
 pub(super) const SCRIPT_BYTES_MAX: usize = 32 * 1024;
@@ -170,7 +170,9 @@ impl ScriptAnalysis {
                 }
                 let _ = self.read_word(&compound.to_string());
             }
-            CompoundCommand::BraceGroup(group) => self.read_block("commands in braces", &[&group.list]),
+            CompoundCommand::BraceGroup(group) => {
+                self.read_block("commands in braces", &[&group.list])
+            }
             CompoundCommand::Subshell(SubshellCommand { list, .. }) => {
                 let folders = self.folders.clone();
                 self.read_block("a subshell", &[list]);
@@ -232,7 +234,10 @@ impl ScriptAnalysis {
                     AssignmentName::VariableName(name) => name.as_str(),
                     AssignmentName::ArrayElementName(name, index) => {
                         let _ = self.read_word(index);
-                        self.add_doubt(DoubtKind::Hidden, "an arithmetic expression may run commands");
+                        self.add_doubt(
+                            DoubtKind::Hidden,
+                            "an arithmetic expression may run commands",
+                        );
                         name.as_str()
                     }
                 };
@@ -244,7 +249,10 @@ impl ScriptAnalysis {
                 match &assignment.value {
                     AssignmentValue::Scalar(word) => self.read_unused_word(&word.value),
                     AssignmentValue::Array(items) => items.iter().for_each(|(index, word)| {
-                        index.iter().chain([word]).for_each(|word| self.read_unused_word(&word.value));
+                        index
+                            .iter()
+                            .chain([word])
+                            .for_each(|word| self.read_unused_word(&word.value));
                     }),
                 }
             }
@@ -257,7 +265,9 @@ impl ScriptAnalysis {
                 Item::Word(word) | Item::AssignmentWord(_, word) => {
                     words.push(self.read_word(&word.value));
                 }
-                other @ (Item::IoRedirect(_) | Item::ProcessSubstitution(..)) => self.read_prefix_or_suffix(other),
+                other @ (Item::IoRedirect(_) | Item::ProcessSubstitution(..)) => {
+                    self.read_prefix_or_suffix(other)
+                }
             }
         }
         if words.is_empty() {

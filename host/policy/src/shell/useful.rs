@@ -2,7 +2,7 @@
 //! `cargo` and not `cargo test -q --workspace`.
 
 use super::programs::{self, WordTreatment};
-use super::{SimpleCommand, ShellWord, ShellWordKind};
+use super::{ShellWord, ShellWordKind, SimpleCommand};
 
 /// Subcommands that run a project script by its name, so the name belongs to the pattern.
 const RUN_SCRIPTS: [&str; 3] = ["run", "run-script", "exec"];

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use jaato_process::{Exit, ProcessError, GroupSignal};
+use jaato_process::{Exit, GroupSignal, ProcessError};
 
 use crate::{lives, none_lives_soon, read_all, read_pids, script, supervisor};
 

@@ -10,7 +10,9 @@ mod terminals;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use jaato_process::{ChildProcess, ChildCommand, ErrorOutput, GuardianCommand, StandardOutput, Supervisor};
+use jaato_process::{
+    ChildCommand, ChildProcess, ErrorOutput, GuardianCommand, StandardOutput, Supervisor,
+};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
 /// Longest wait for an event that must happen soon. A failing test ends here.

@@ -4,7 +4,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::net::UnixStream;
 
-use jaato_process::{ChildCommand, ErrorOutput, Exit, StandardInput, ProcessLimits, StandardOutput, ProcessError};
+use jaato_process::{
+    ChildCommand, ErrorOutput, Exit, ProcessError, ProcessLimits, StandardInput, StandardOutput,
+};
 use tokio::io::AsyncWriteExt;
 
 use crate::{lives, read_all, script, supervisor};
@@ -183,8 +185,11 @@ async fn a_memory_limit_is_honoured() {
 #[tokio::test]
 async fn limits_are_set_and_never_raised() {
     let mut command = script("ulimit -v; ulimit -n; ulimit -t");
-    command.limits =
-        ProcessLimits { memory_bytes: Some(512 << 20), open_files: Some(64), cpu_seconds: Some(30) };
+    command.limits = ProcessLimits {
+        memory_bytes: Some(512 << 20),
+        open_files: Some(64),
+        cpu_seconds: Some(30),
+    };
     let mut child = spawn(command).await;
     assert_eq!(read_all(&mut child).await, "524288\n64\n30\n");
     let mut command = script("ulimit -Hn");

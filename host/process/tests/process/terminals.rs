@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use jaato_process::{ChildCommand, Exit, StandardOutput, ProcessError, open_terminal};
+use jaato_process::{ChildCommand, Exit, ProcessError, StandardOutput, open_terminal};
 use nix::fcntl::OFlag;
 use nix::pty::{PtyMaster, grantpt, posix_openpt, ptsname_r, unlockpt};
 
@@ -19,7 +19,12 @@ fn terminal() -> (PtyMaster, PathBuf) {
 
 fn on_terminal(text: &str, path: &Path) -> ChildCommand {
     let terminal = Some(open_terminal(path).unwrap());
-    ChildCommand { stdout: StandardOutput::Null, stderr: Default::default(), terminal, ..script(text) }
+    ChildCommand {
+        stdout: StandardOutput::Null,
+        stderr: Default::default(),
+        terminal,
+        ..script(text)
+    }
 }
 
 #[tokio::test]

@@ -125,7 +125,11 @@ fn none_alone_leaves_every_tool_out() {
     for rules in [
         RegistryRules { tools_only: none(), ..RegistryRules::default() },
         RegistryRules { tools_enabled: none(), ..RegistryRules::default() },
-        RegistryRules { tools_only: none(), tools_enabled: Some(vec!["phase".into()]), ..RegistryRules::default() },
+        RegistryRules {
+            tools_only: none(),
+            tools_enabled: Some(vec!["phase".into()]),
+            ..RegistryRules::default()
+        },
     ] {
         let plugins = vec![trusted("/moon.so", "moon", &["phase", "none"])];
         let registry = check(plugins, &rules, &["/moon.so: Active"]);
@@ -152,7 +156,8 @@ fn a_word_that_ends_with_a_star_means_all_that_begin_so() {
 
 #[test]
 fn tools_that_the_command_line_names_stand_in_the_request() {
-    let rules = RegistryRules { tools_only: Some(vec!["phase".into()]), ..RegistryRules::default() };
+    let rules =
+        RegistryRules { tools_only: Some(vec!["phase".into()]), ..RegistryRules::default() };
     let registry =
         check(vec![trusted("/moon.so", "moon", &["phase"])], &rules, &["/moon.so: Active"]);
     assert_eq!(registry.tool("phase").map(|tool| tool.spec.availability), Some(Availability::Core));
@@ -191,8 +196,11 @@ fn a_command_whose_name_is_taken_is_refused_alone_and_its_plugin_stays() {
     let moon = with_commands(trusted("/a/moon.so", "moon", &["phase"]), &["full", "new", "new"]);
     let bad = ["full", "gc", "-x", "a b", "", "rise"];
     let sun = with_commands(trusted("/b/sun.so", "sun", &["shine"]), &bad);
-    let registry =
-        check(vec![moon, sun], &RegistryRules::default(), &["/a/moon.so: Active", "/b/sun.so: Active"]);
+    let registry = check(
+        vec![moon, sun],
+        &RegistryRules::default(),
+        &["/a/moon.so: Active", "/b/sun.so: Active"],
+    );
     let line = |entry: CommandEntry<'_>| match &entry.status {
         CommandStatus::Refused(refusal) => format!("{}: {refusal}", entry.spec.name),
         other => format!("{} of {}: {other:?}", entry.spec.name, entry.plugin),
@@ -228,7 +236,8 @@ fn nobody_takes_the_word_before_lines_of_another() {
     let shipped = candidate("/s/cli.so", "tool-cli", PluginFileTrust::Shipped, &[]);
     let strangers = ["host", "jaato", "cli", "tool-host", "gc-cli", "moon"];
     let strangers = strangers.map(|name| trusted(&format!("/u/{name}.so"), name, &[]));
-    let refused = |name: &str| format!("/u/{name}.so: {}", NameRefusal::Label(PluginName::from(name)));
+    let refused =
+        |name: &str| format!("/u/{name}.so: {}", NameRefusal::Label(PluginName::from(name)));
     let registry = check(
         [vec![shipped], strangers.into()].concat(),
         &RegistryRules::default(),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use jaato_places::{Owners, check_folder, make_missing, read};
+use jaato_places::{TrustedOwners, check_folder, make_missing, read_own_file};
 use jaato_session::NoAnswer;
 use jaato_types::SessionId;
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
@@ -52,17 +52,19 @@ impl ApprovalFolder {
         let [requests, responses] = ["requests", "responses"].map(|name| self.folder.join(name));
         for folder in [&requests, &responses] {
             make_missing(folder).map_err(|error| error.to_string())?;
-            check_folder(folder, &Owners::own()).map_err(|error| error.to_string())?;
+            check_folder(folder, &TrustedOwners::this_user_and_root())
+                .map_err(|error| error.to_string())?;
         }
         let name = format!("{id}.json");
-        let files = ApprovalFiles { request: requests.join(&name), response: responses.join(&name) };
+        let files =
+            ApprovalFiles { request: requests.join(&name), response: responses.join(&name) };
         let body = wire::prompt_json((session, prompt), &id, &wire::current_timestamp());
         write_whole(&files.request, &body.to_string())
             .map_err(|error| format!("cannot write `{}`: {error}", files.request.display()))?;
         let mut half_written = 0;
         loop {
             tokio::time::sleep(LOOKED_AT_EVERY).await;
-            let read = read(&files.response, wire::ANSWER_BYTES_MAX);
+            let read = read_own_file(&files.response, wire::ANSWER_BYTES_MAX);
             let Some(bytes) = read.map_err(|error| error.to_string())? else { continue };
             match wire::parse_answer(&bytes, &id, prompt) {
                 Err(_) if half_written < HALF_WRITTEN_MAX => half_written += 1,

@@ -12,9 +12,11 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_config::permissions::AskingChannel;
-use jaato_config::{PromptEndpoint, PermissionChannel};
-use jaato_http::{Client, Network, Settings};
-use jaato_session::{UserAsker, FormQuestion, NoAnswer, PermissionAsker, SecretAnswer, SecretQuestion};
+use jaato_config::{PermissionChannel, PromptEndpoint};
+use jaato_http::{Client, HttpClientSettings, NetworkAccess};
+use jaato_session::{
+    FormQuestion, NoAnswer, PermissionAsker, SecretAnswer, SecretQuestion, UserAsker,
+};
 use jaato_types::ask::FormAnswer;
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
 use jaato_types::{Error, ErrorKind, SessionId};
@@ -152,8 +154,11 @@ struct ConfiguredChannel {
 fn selected_channel(setup: &Setup) -> ConfiguredChannel {
     let settings = &setup.config.permissions;
     let patience_ms = Some(ANSWER_MS);
-    let configured =
-        ConfiguredChannel { channel: settings.channel, endpoint: settings.endpoint.clone(), patience_ms };
+    let configured = ConfiguredChannel {
+        channel: settings.channel,
+        endpoint: settings.endpoint.clone(),
+        patience_ms,
+    };
     if settings.channel != PermissionChannel::Terminal {
         return configured;
     }
@@ -190,8 +195,10 @@ fn configured_channel(setup: &Setup) -> Result<Option<PermissionOnlyAsker>, Erro
     let calls: Arc<dyn PermissionAsker> = match (channel, endpoint) {
         (PermissionChannel::Terminal, _) => return Ok(None),
         (PermissionChannel::Webhook, Some(PromptEndpoint::Url(url))) => {
-            let network = if setup.config.offline { Network::Offline } else { Network::Online };
-            let client = Client::new(Settings { network, ..Settings::default() });
+            let network =
+                if setup.config.offline { NetworkAccess::Offline } else { NetworkAccess::Online };
+            let client =
+                Client::new(HttpClientSettings { network, ..HttpClientSettings::default() });
             let token =
                 setup.variables.get(TOKEN).and_then(|value| value.to_str().map(str::to_owned));
             Arc::new(WebhookAsker::new(client, &url, token.as_deref())?)

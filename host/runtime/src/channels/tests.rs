@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaato_config::permissions::AskingChannel;
-use jaato_config::{PromptEndpoint, PermissionChannel};
-use jaato_http::{Client, Proxies, Settings};
-use jaato_session::testing::{ScriptedProviderAction, TestStage, ScriptedTool};
-use jaato_session::{Cancel, PermissionAsker, SessionPorts, Session};
+use jaato_config::{PermissionChannel, PromptEndpoint};
+use jaato_http::{Client, HttpClientSettings, Proxies};
+use jaato_session::testing::{ScriptedProviderAction, ScriptedTool, TestStage};
+use jaato_session::{Cancel, PermissionAsker, Session, SessionPorts};
 use jaato_types::Event;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use super::{SplitAsker, ConfiguredChannel, FolderAsker, WebhookAsker, of_original};
+use super::{ConfiguredChannel, FolderAsker, SplitAsker, WebhookAsker, of_original};
 
 #[test]
 fn the_channel_of_the_originals_file_means_what_it_meant() {
@@ -23,7 +23,8 @@ fn the_channel_of_the_originals_file_means_what_it_meant() {
         let (kind, endpoint) = (kind.to_owned(), endpoint.map(str::to_owned));
         of_original(AskingChannel { kind, endpoint, timeout_s }, Path::new("/project"))
     };
-    let chosen = |channel, endpoint, patience_ms| ConfiguredChannel { channel, endpoint, patience_ms };
+    let chosen =
+        |channel, endpoint, patience_ms| ConfiguredChannel { channel, endpoint, patience_ms };
     let url = "https://hooks.example/x";
     assert_eq!(
         of("webhook", Some(url), 30),
@@ -41,7 +42,7 @@ fn the_channel_of_the_originals_file_means_what_it_meant() {
 }
 
 fn client() -> Client {
-    Client::new(Settings { proxies: Proxies::none(), ..Settings::default() })
+    Client::new(HttpClientSettings { proxies: Proxies::none(), ..HttpClientSettings::default() })
 }
 
 /// Plays one turn with a call of `write`. Returns the call's result and the decision about it.

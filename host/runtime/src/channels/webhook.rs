@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_http::header::{AUTHORIZATION, CONTENT_TYPE};
-use jaato_http::{Client, HeaderMap, HeaderValue, Limits, Method, Redirects, Request, StatusCode};
+use jaato_http::{
+    Client, ExchangeLimits, HeaderMap, HeaderValue, Method, OutgoingRequest, RedirectPolicy,
+    StatusCode,
+};
 use jaato_session::NoAnswer;
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
 use jaato_types::{Error, ErrorKind, SessionId};
@@ -30,7 +33,8 @@ impl WebhookAsker {
     /// network.
     pub fn new(client: Client, url: &str, token: Option<&str>) -> Result<Self, Error> {
         let wrong = |text: String| Error::new(ErrorKind::Configuration, text);
-        let request = Request::new(Method::POST, url).map_err(|error| wrong(error.to_string()))?;
+        let request =
+            OutgoingRequest::new(Method::POST, url).map_err(|error| wrong(error.to_string()))?;
         let is_own_machine = request
             .url
             .host_str()
@@ -68,14 +72,14 @@ impl ApprovalWebhook {
         let id = wire::new_id()?;
         let body = wire::prompt_json((session, prompt), &id, &wire::current_timestamp());
         let mut request =
-            Request::new(Method::POST, &self.url).map_err(|error| error.to_string())?;
+            OutgoingRequest::new(Method::POST, &self.url).map_err(|error| error.to_string())?;
         request.headers = self.headers.clone();
         request.body = body.to_string().into();
         // Only this server's own answer counts.
-        request.redirects = Redirects::Refuse;
+        request.redirects = RedirectPolicy::Refuse;
         let patience = Duration::from_millis(prompt.patience_ms.unwrap_or(ANSWER_MS)) + BEYOND;
         let body_bytes_max = wire::ANSWER_BYTES_MAX;
-        request.limits = Limits { answer: patience, idle: patience, body_bytes_max };
+        request.limits = ExchangeLimits { answer: patience, idle: patience, body_bytes_max };
         let response = self.client.send(request).await.map_err(|error| error.to_string())?;
         let status = response.status();
         if status != StatusCode::OK {

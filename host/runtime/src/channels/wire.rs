@@ -34,7 +34,11 @@ pub fn current_timestamp() -> String {
 }
 
 /// Returns a prompt as JSON.
-pub fn prompt_json((session, prompt): (&SessionId, &PermissionPrompt), id: &str, now: &str) -> Value {
+pub fn prompt_json(
+    (session, prompt): (&SessionId, &PermissionPrompt),
+    id: &str,
+    now: &str,
+) -> Value {
     let agent_name = (!prompt.agent_name.is_empty()).then_some(&prompt.agent_name);
     json!({
         "request_id": id,
@@ -172,7 +176,7 @@ pub fn parse_answer(
     let mut decision = parse_decision(&decision, response.remember)
         .ok_or_else(|| "`decision` is not one that is known".to_owned())?;
     // jaato cannot end a remembered decision at a set time, so it does not remember this one.
-    if decision.runs() && response.expires_at.is_some() {
+    if decision.can_run() && response.expires_at.is_some() {
         decision = PermissionDecision::AllowOnce;
     }
     if decision.is_for_one_call() {
@@ -225,7 +229,7 @@ mod tests {
         prompt.patterns = ["exactly `x`".to_owned(), "any `x`".to_owned()].into();
         prompt.answers = vec![
             AllowedAnswer::once(Is::AllowOnce, "Yes"),
-            AllowedAnswer::like(Is::AllowInSession, 1, "Yes, in this session"),
+            AllowedAnswer::for_pattern(Is::AllowInSession, 1, "Yes, in this session"),
         ];
         prompt
     }

@@ -44,7 +44,8 @@ impl WordCompleter {
         let of_plugins = registry.commands().map(|entry| entry.spec.clone());
         let set = self.host.plugins.plugins.set_commands(Some(&self.session));
         let set = set.into_iter().map(|(_, spec)| spec);
-        let mut specs: Vec<CommandSpec> = built_in_commands().into_iter().chain(of_plugins).chain(set).collect();
+        let mut specs: Vec<CommandSpec> =
+            built_in_commands().into_iter().chain(of_plugins).chain(set).collect();
         specs.sort_by(|a, b| a.name.cmp(&b.name));
         let choices = specs.into_iter().map(|it| WordChoice::new(it.name, it.description));
         usable_choices(choices.collect(), begun)
@@ -82,14 +83,19 @@ impl WordCompleter {
         found.next().map(|(plugin, spec)| (spec, Some(plugin)))
     }
 
-    async fn ask_plugin_for_words(&self, plugin: &PluginName, asked: &CompleteWords) -> Result<WordChoices, Error> {
+    async fn ask_plugin_for_words(
+        &self,
+        plugin: &PluginName,
+        asked: &CompleteWords,
+    ) -> Result<WordChoices, Error> {
         let frame = Frame::write(asked)
             .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
         let site = self.host.environments.site(&self.session).read_only();
         let site = CallSite { facts: Some(self.facts.clone()), ..site };
         let (cancel, tell) = (Cancel::new(), Arc::new(|_| {}) as _);
         let plugins = &self.host.plugins;
-        let asked = plugins.ask(plugin.as_str(), FacetRequest::CompleteWords, site, frame, &tell, &cancel);
+        let asked =
+            plugins.ask(plugin.as_str(), FacetRequest::CompleteWords, site, frame, &tell, &cancel);
         let answer = tokio::time::timeout(Duration::from_millis(HOOK_MS_MAX), asked).await;
         let too_slow = |_| {
             let text = format!("its plugin did not answer within {HOOK_MS_MAX} ms");
@@ -127,7 +133,7 @@ mod tests {
     #[test]
     fn words_that_go_on_from_what_was_typed_are_kept_once() {
         let offered = ["milk", "mint", "milk", "bread", "two words", "mi\u{1b}[2J", ""];
-        let offered = WordChoices::of(offered).choices;
+        let offered = WordChoices::from_words(offered).choices;
         let kept: Vec<_> = usable_choices(offered, "mi").into_iter().map(|it| it.text).collect();
         assert_eq!(kept, ["milk", "mint"]);
     }

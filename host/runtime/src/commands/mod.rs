@@ -7,7 +7,7 @@ pub use complete::{WORD_CHOICES_MAX, WordCompleter};
 
 use std::sync::Arc;
 
-use jaato_instances::{CallSite, FacetRequest, misbehaved_error, delta_callback};
+use jaato_instances::{CallSite, FacetRequest, delta_callback, misbehaved_error};
 use jaato_registry::{CommandStatus, nearest};
 use jaato_session::{ArgumentChecks, CallScope, Cancel, CommandCall, GcReport, Session};
 use jaato_types::{CommandSpec, Error, ErrorKind, Frame, Output, PluginName, SessionId, ToolSpec};
@@ -49,7 +49,11 @@ impl Runtime {
             status: entry.status,
         };
         let registry = self.registry();
-        let own = built_in_commands().map(|spec| ListedCommand { spec, plugin: None, status: CommandStatus::Enabled });
+        let own = built_in_commands().map(|spec| ListedCommand {
+            spec,
+            plugin: None,
+            status: CommandStatus::Enabled,
+        });
         let mut commands: Vec<_> =
             own.into_iter().chain(registry.commands().map(of_plugin)).collect();
         let set = self.host().plugins.plugins.set_commands(None);

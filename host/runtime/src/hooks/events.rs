@@ -10,17 +10,17 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_session::{
-    Cancel, EventEmitter, EventSink, HOOK_FAILURES_MAX, HOOK_OPEN_MS_MAX, HookPlugin, HookScope, Hooks,
-    SharedFacts,
+    Cancel, EventEmitter, EventSink, HOOK_FAILURES_MAX, HOOK_OPEN_MS_MAX, HookPlugin, HookScope,
+    Hooks, SharedFacts,
 };
-use jaato_types::hooks::{EventsTold, HOOK_MS_MAX, Hook};
-use jaato_types::{Envelope, Error, ErrorKind, Event, Frame, SessionId};
+use jaato_types::hooks::{EventBatch, HOOK_MS_MAX, Hook};
+use jaato_types::{Error, ErrorKind, Event, EventEnvelope, Frame, SessionId};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use super::{PluginHooks, plugins_with_hook, hook_plugin};
+use super::{PluginHooks, hook_plugin, plugins_with_hook};
 use crate::host::{EventTap, RuntimeHost};
 
 /// Maximum number of events queued for one plugin.
@@ -70,7 +70,7 @@ struct EventQueue {
 #[derive(Default)]
 struct QueuedEvents {
     /// Each with its size as JSON.
-    events: VecDeque<(Arc<Envelope>, usize)>,
+    events: VecDeque<(Arc<EventEnvelope>, usize)>,
     bytes: usize,
     /// Number of events that did not fit since the last call of the plugin.
     dropped: u64,
@@ -117,7 +117,7 @@ impl EventHooks {
         self.has_listeners.store(!listeners.is_empty(), Relaxed);
     }
 
-    fn queue_for_listeners(&self, envelope: &Envelope) {
+    fn queue_for_listeners(&self, envelope: &EventEnvelope) {
         let bytes = Frame::write(envelope).map_or(usize::MAX, |frame| frame.len());
         let envelope = Arc::new(envelope.clone());
         for listener in &*self.listeners.lock() {
@@ -153,7 +153,7 @@ impl EventTap for EventHooks {
 }
 
 impl EventSink for EventHooks {
-    fn event(&self, envelope: Envelope) {
+    fn event(&self, envelope: EventEnvelope) {
         if matches!(envelope.event, Event::TurnStarted { .. }) {
             self.find_listeners();
         }
@@ -165,7 +165,7 @@ impl EventSink for EventHooks {
 }
 
 impl EventQueue {
-    fn push(&self, envelope: &Arc<Envelope>, bytes: usize) {
+    fn push(&self, envelope: &Arc<EventEnvelope>, bytes: usize) {
         let mut waiting = self.waiting.lock();
         if waiting.is_closed {
             return;
@@ -184,7 +184,7 @@ impl EventQueue {
     }
 
     /// Takes the next events to report, or `None` if the queue is empty.
-    fn take(&self) -> Option<EventsTold> {
+    fn take(&self) -> Option<EventBatch> {
         let mut waiting = self.waiting.lock();
         let (mut events, mut told_bytes) = (Vec::new(), 0);
         while let Some((envelope, bytes)) = waiting.events.front() {
@@ -192,13 +192,13 @@ impl EventQueue {
                 break;
             }
             told_bytes += bytes;
-            events.push(Envelope::clone(envelope));
+            events.push(EventEnvelope::clone(envelope));
             waiting.events.pop_front();
         }
         waiting.bytes -= told_bytes;
         let dropped = std::mem::take(&mut waiting.dropped);
         let is_nothing = events.is_empty() && dropped == 0;
-        (!is_nothing).then(|| EventsTold::new(events).after_dropping(dropped))
+        (!is_nothing).then(|| EventBatch::new(events).with_dropped(dropped))
     }
 
     /// Waits for events. Returns false once the queue is closed and empty.
@@ -250,7 +250,7 @@ impl EventReporter {
         }
     }
 
-    async fn report_events(&self, told: &EventsTold, is_open: &mut bool) -> Result<(), Error> {
+    async fn report_events(&self, told: &EventBatch, is_open: &mut bool) -> Result<(), Error> {
         let cancel = Cancel::new();
         let facts = self.around.facts.get().cloned().unwrap_or_default();
         let scope = HookScope { session: self.session.clone(), cancel: cancel.clone(), facts };
@@ -296,7 +296,10 @@ impl EventReporter {
     }
 }
 
-async fn with_timeout<T>(ms: u64, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+async fn with_timeout<T>(
+    ms: u64,
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
     tokio::time::timeout(Duration::from_millis(ms), work).await.unwrap_or_else(|_| {
         let text = format!("it did not answer within {ms} ms");
         Err(Error::new(ErrorKind::Timeout, text))
@@ -307,9 +310,9 @@ async fn with_timeout<T>(ms: u64, work: impl Future<Output = Result<T, Error>>) 
 mod tests {
     use super::*;
 
-    fn envelope(text: String) -> (Arc<Envelope>, usize) {
+    fn envelope(text: String) -> (Arc<EventEnvelope>, usize) {
         let event = Event::Notice { source: "host".to_owned(), text };
-        let envelope = Envelope { v: 1, seq: 1, session: "s".into(), event };
+        let envelope = EventEnvelope { v: 1, seq: 1, session: "s".into(), event };
         let bytes = Frame::write(&envelope).map_or(usize::MAX, |frame| frame.len());
         (Arc::new(envelope), bytes)
     }

@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_instances::{CallSite, FacetRequest, DeltaCallback, misbehaved_error};
-use jaato_registry::{PluginEntry, Registry, PluginStatus, PluginFileTrust};
+use jaato_instances::{CallSite, DeltaCallback, FacetRequest, misbehaved_error};
+use jaato_registry::{PluginEntry, PluginFileTrust, PluginStatus, Registry};
 use jaato_session::{HookPlugin, HookScope, Hooks};
-use jaato_types::grant::not_granted;
+use jaato_types::grant::grant_missing_error;
 use jaato_types::hooks::Hook;
-use jaato_types::{Error, ErrorKind, Frame, Kind, PluginName};
+use jaato_types::{Error, ErrorKind, Frame, PluginKind, PluginName};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -74,11 +74,12 @@ impl PluginHooks {
     fn is_broken_guard(&self, entry: &PluginEntry) -> bool {
         let (manifest, grant) = (&entry.candidate.manifest, Hook::BeforeTool.name());
         let is_broken = matches!(entry.status, PluginStatus::Failed(_));
-        if !is_broken || !manifest.kinds.contains(&Kind::Hook) {
+        if !is_broken || !manifest.kinds.contains(&PluginKind::Hook) {
             return false;
         }
         let grants = &self.host.setup.grants;
-        let was_granted = |digest| grants.granted(manifest.name.as_str(), digest).contains(grant);
+        let was_granted =
+            |digest| grants.granted_services(manifest.name.as_str(), digest).contains(grant);
         digest_of(entry).map_or(entry.candidate.trust == PluginFileTrust::Shipped, was_granted)
     }
 }
@@ -95,7 +96,7 @@ fn can_ask_hook(host: &RuntimeHost, entry: &PluginEntry, hook: Hook) -> bool {
     // The grant comes last because it reads a file.
     entry.status == PluginStatus::Active
         && has_hook(entry, hook)
-        && host.setup.grants.may(entry, hook.name())
+        && host.setup.grants.has_grant(entry, hook.name())
 }
 
 fn digest_of(entry: &PluginEntry) -> Option<&str> {
@@ -164,8 +165,8 @@ async fn ask(
     if let Some((reason, _)) = entry.why_not() {
         return Err(Error::new(ErrorKind::PluginDisabled, format!("it cannot be used: {reason}")));
     }
-    if !host.setup.grants.may(entry, hook.name()) {
-        return Err(not_granted(plugin, hook.name()));
+    if !host.setup.grants.has_grant(entry, hook.name()) {
+        return Err(grant_missing_error(plugin, hook.name()));
     }
     let (facet, site) = (FacetRequest::Hook(hook), site(host, scope));
     host.plugins.ask(name, facet, site, frame, &silent_progress(), &scope.cancel).await

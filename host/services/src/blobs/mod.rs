@@ -9,7 +9,7 @@
 //!
 //! Invariants:
 //! - Bytes count against the session's limits before they are written.
-//! - Unfinished blobs leave nothing behind: dropping an [`Upload`] removes its file.
+//! - Unfinished blobs leave nothing behind: dropping an [`BlobUpload`] removes its file.
 
 mod session;
 mod upload;
@@ -22,7 +22,7 @@ use jaato_environments::OutputFolder;
 use jaato_types::{Error, ErrorKind, SessionId};
 use parking_lot::Mutex;
 
-pub use session::{StoredBlob, SessionBlobs};
+pub use session::{SessionBlobs, StoredBlob};
 
 pub use uploads::{BlobPiece, BlobUploads, PieceWriteResult};
 

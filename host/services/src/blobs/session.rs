@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use jaato_environments::OutputFolder;
 use jaato_types::media_type::is_media_type;
 use jaato_types::service::{BLOB_BYTES_MAX, BLOBS_BYTES_MAX, BLOBS_MAX};
-use jaato_types::text::cut;
+use jaato_types::text::truncate_chars;
 use jaato_types::{Error, ErrorKind, SessionId};
 use parking_lot::Mutex;
 
@@ -130,7 +130,7 @@ impl SessionBlobs {
             return Ok(folder);
         }
         let folder = self.outputs.path(&self.name)?;
-        jaato_places::make(&folder).map_err(|error| {
+        jaato_places::make_own_folder(&folder).map_err(|error| {
             let made = Error::new(ErrorKind::Io, error.to_string());
             error.hint().into_iter().fold(made, Error::with_hint)
         })?;
@@ -220,7 +220,7 @@ fn is_id(text: &str) -> bool {
 }
 
 fn not_found(id: &str) -> Error {
-    let shown = cut(id, SHOWN_MAX);
+    let shown = truncate_chars(id, SHOWN_MAX);
     Error::new(ErrorKind::NotFound, format!("the session has no blob `{shown}`"))
 }
 
@@ -229,7 +229,7 @@ fn check_media_type(mime_type: &str) -> Result<(), Error> {
     if is_media_type(mime_type) {
         return Ok(());
     }
-    let shown = cut(mime_type, SHOWN_MAX);
+    let shown = truncate_chars(mime_type, SHOWN_MAX);
     let text = format!("`{shown}` is not a media type");
     Err(Error::new(ErrorKind::InvalidArguments, text).with_hint("say one such as `image/png`"))
 }

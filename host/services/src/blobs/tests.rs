@@ -144,8 +144,14 @@ async fn a_blob_comes_in_pieces_and_what_is_not_finished_goes_with_its_call() {
     let (_folder, blobs) = session();
     let uploads: Arc<BlobUploads> = Arc::default();
     let write = |piece| Arc::clone(&uploads).write(Arc::clone(&blobs), piece);
-    assert_eq!(write(piece(None, b"a", true)).await, Ok(PieceWriteResult::Begun { number: 1, bytes: 1 }));
-    assert_eq!(write(piece(Some(1), b"b", true)).await, Ok(PieceWriteResult::Begun { number: 1, bytes: 2 }));
+    assert_eq!(
+        write(piece(None, b"a", true)).await,
+        Ok(PieceWriteResult::Begun { number: 1, bytes: 1 })
+    );
+    assert_eq!(
+        write(piece(Some(1), b"b", true)).await,
+        Ok(PieceWriteResult::Begun { number: 1, bytes: 2 })
+    );
     let whole = PieceWriteResult::Whole(FinishedBlob { id: ABC.to_owned(), bytes: 3 });
     assert_eq!(write(piece(Some(1), b"c", false)).await, Ok(whole));
     let error = write(piece(Some(1), b"d", false)).await.unwrap_err();

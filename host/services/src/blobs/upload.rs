@@ -31,7 +31,11 @@ pub struct FinishedBlob {
 
 impl BlobUpload {
     /// Creates the temporary file with mode 0600.
-    pub(super) fn create(folder: &Path, mime_type: &str, room: BlobReservation) -> Result<Self, Error> {
+    pub(super) fn create(
+        folder: &Path,
+        mime_type: &str,
+        room: BlobReservation,
+    ) -> Result<Self, Error> {
         let made = tempfile::Builder::new().prefix("upload-").tempfile_in(folder);
         let file = made.map_err(|error| file_error("make", &error))?;
         Ok(Self { file, hash: Sha256::new(), mime_type: mime_type.to_owned(), room })

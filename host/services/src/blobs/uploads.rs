@@ -5,9 +5,9 @@ use std::sync::Arc;
 use jaato_types::service::BLOBS_BEGUN_MAX;
 use jaato_types::{Error, ErrorKind};
 
-use super::upload::{FinishedBlob, BlobUpload};
+use super::upload::{BlobUpload, FinishedBlob};
 use super::{SessionBlobs, run_blocking};
-use crate::begun::{UnfinishedItems, ReservedItem, UnfinishedItemError};
+use crate::begun::{ReservedItem, UnfinishedItemError, UnfinishedItems};
 
 /// The unfinished blobs of one context. Dropped with it.
 pub type BlobUploads = UnfinishedItems<Box<BlobUpload>>;
@@ -40,7 +40,8 @@ impl BlobUploads {
         // A blob in a single piece is written at once and needs no number.
         let (place, begun) = match (number, more) {
             (Some(number), _) => {
-                let (place, upload) = self.take_item(number).map_err(|why| upload_error(why, number))?;
+                let (place, upload) =
+                    self.take_item(number).map_err(|why| upload_error(why, number))?;
                 (Some(place), Some(upload))
             }
             (None, true) => (Some(self.reserve(BLOBS_BEGUN_MAX).ok_or_else(too_many)?), None),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use jaato_google_auth::{Minter, Token};
+use jaato_google_auth::{AccessToken, TokenMinter};
 use jaato_types::Error;
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
@@ -55,8 +55,8 @@ pub(super) enum KeySource {
     },
     /// A token minted from Google credentials, and minted again before it expires.
     Minted {
-        minter: Box<Minter>,
-        last: Mutex<Option<Result<Token, Error>>>,
+        minter: Box<TokenMinter>,
+        last: Mutex<Option<Result<AccessToken, Error>>>,
     },
 }
 
@@ -70,7 +70,7 @@ impl KeySource {
     }
 
     /// Returns the last minted token, or why there is none.
-    pub(super) fn minted_token(&self) -> Option<Result<Token, Error>> {
+    pub(super) fn minted_token(&self) -> Option<Result<AccessToken, Error>> {
         let Self::Minted { last, .. } = self else { return None };
         last.lock().clone()
     }

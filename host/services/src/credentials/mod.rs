@@ -17,15 +17,15 @@ mod tests;
 
 use std::future::Future;
 
-use jaato_google_auth::Minter;
+use jaato_google_auth::TokenMinter;
 use jaato_http::header::{HeaderName, HeaderValue};
 use jaato_http::{Client, MaskedUrl, Url, is_loopback};
 use jaato_types::{CredentialSpec, Error, ErrorKind, PluginName};
 
 use crate::scrub::SecretScrubber;
 use crate::section::SettingsSection;
-use key::{ConfiguredKey, KeySource, KeyConfigurer};
-pub use key::{SecretScheme, KeySecret};
+use key::{ConfiguredKey, KeyConfigurer, KeySource};
+pub use key::{KeySecret, SecretScheme};
 use origins::OriginPattern;
 pub use read::CredentialSources;
 use read::{SecretSchemes, parse_credential_spec};
@@ -158,12 +158,12 @@ impl ConfiguredCredential {
     /// credentials.
     fn first_key_source(&self) -> Option<String> {
         match self.minter() {
-            Some(minter) => minter.found(),
+            Some(minter) => minter.used_file(),
             None => self.keys.first().map(|key| key.place.clone()),
         }
     }
 
-    fn minter(&self) -> Option<&Minter> {
+    fn minter(&self) -> Option<&TokenMinter> {
         match &self.keys.first()?.secret {
             KeySource::Minted { minter, .. } => Some(minter),
             KeySource::Here(_) | KeySource::Printed { .. } => None,
@@ -213,7 +213,11 @@ impl PluginCredentials {
                 vendor = vendor.filter(|_| !variable.is_empty());
             }
             // The configuration has one key per plugin, which is for the first declared credential.
-            let schemes = if index == 0 { found.schemes(scheme)? } else { SecretSchemes::same_for_all(scheme) };
+            let schemes = if index == 0 {
+                found.schemes(scheme)?
+            } else {
+                SecretSchemes::same_for_all(scheme)
+            };
             let mut keys = match &spec.mint {
                 Some(recipe) => found.minted_key(&variable, &recipe.scope).into_iter().collect(),
                 None => found.keys_in_variables(&variable, &schemes),
@@ -229,10 +233,19 @@ impl PluginCredentials {
                 keys.extend(found.keys_in_files(&schemes)?);
                 keys.extend(found.stored_key(&schemes)?);
             }
-            let others = spec.origins.iter().map(|text| OriginPattern::parse_declaration(plugin, text));
+            let others =
+                spec.origins.iter().map(|text| OriginPattern::parse_declaration(plugin, text));
             let others = others.collect::<Result<_, Error>>()?;
             let spec = spec.clone();
-            Ok(ConfiguredCredential { spec, variable, vendor, project_header, others, keys, missing })
+            Ok(ConfiguredCredential {
+                spec,
+                variable,
+                vendor,
+                project_header,
+                others,
+                keys,
+                missing,
+            })
         });
         Ok(Self {
             plugin: plugin.to_string(),
@@ -278,9 +291,13 @@ impl PluginCredentials {
                 (0, None) => format!("`{variable}`, and `{API_KEY}` under `{}`", self.section),
                 _ => format!("`{variable}`"),
             };
-            let looked_at = credential.minter().map(Minter::looked_at).unwrap_or_default();
+            let looked_at =
+                credential.minter().map(TokenMinter::searched_places).unwrap_or_default();
             let also = if looked_at.is_empty() { looked_at } else { format!(", {looked_at}") };
-            KeyInfo { looked_for: format!("{looked_for}{also}"), found: credential.first_key_source() }
+            KeyInfo {
+                looked_for: format!("{looked_for}{also}"),
+                found: credential.first_key_source(),
+            }
         });
         CredentialAccess { server, keys: keys.collect() }
     }
@@ -411,8 +428,9 @@ impl PluginCredentials {
     }
 
     fn no_key(&self, credential: &ConfiguredCredential, url: &Url) -> Error {
-        let ConfiguredCredential { spec: CredentialSpec { base_url_variable, .. }, variable, .. } =
-            credential;
+        let ConfiguredCredential {
+            spec: CredentialSpec { base_url_variable, .. }, variable, ..
+        } = credential;
         let text = format!("there is no key for `{}`: `{variable}` is not set", format_origin(url));
         let mut hint = format!("set `{variable}`, or `{API_KEY}` under `{}`", self.section);
         if let Some(provider) = &self.provider {
@@ -424,8 +442,14 @@ impl PluginCredentials {
         Error::new(ErrorKind::NotFound, text).with_hint(hint)
     }
 
-    fn bound_elsewhere(&self, credential: &ConfiguredCredential, key: &ConfiguredKey, url: &Url) -> Error {
-        let bound = self.own_origin(credential).map_or_else(|| "no server".to_owned(), format_origin);
+    fn bound_elsewhere(
+        &self,
+        credential: &ConfiguredCredential,
+        key: &ConfiguredKey,
+        url: &Url,
+    ) -> Error {
+        let bound =
+            self.own_origin(credential).map_or_else(|| "no server".to_owned(), format_origin);
         let (name, other) = (credential.name(), format_origin(url));
         let text =
             format!("the {name} ({}) is for `{bound}` and is not sent to `{other}`", key.place);
@@ -441,7 +465,12 @@ impl PluginCredentials {
         ))
     }
 
-    fn not_encrypted(&self, credential: &ConfiguredCredential, key: &ConfiguredKey, url: &Url) -> Error {
+    fn not_encrypted(
+        &self,
+        credential: &ConfiguredCredential,
+        key: &ConfiguredKey,
+        url: &Url,
+    ) -> Error {
         let name = credential.name();
         let text = format!(
             "the {name} ({}) is not sent to `{}`, which is not encrypted",

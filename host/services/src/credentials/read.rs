@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use jaato_config::{Config, ConfigLayer, ValueOrigin, PluginSettings, EnvironmentVariables};
-use jaato_google_auth::{Minter, Named, Places};
+use jaato_config::{Config, ConfigLayer, EnvironmentVariables, PluginSettings, ValueOrigin};
+use jaato_google_auth::{CredentialsFile, GoogleCredentialSources, TokenMinter};
 use jaato_http::header::{HeaderName, HeaderValue};
 use jaato_http::{MaskedUrl, Url};
 use jaato_types::{CredentialSpec, Error, ErrorKind, PluginName, ProviderPreset};
@@ -12,8 +12,9 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use super::{
-    API_KEY, API_KEY_COMMAND, API_KEY_ENV, BASE_URL, BEARER, ProviderBaseUrl, HEADERS, HOST_HEADERS,
-    KEY_HEADER, ConfiguredKey, KeySource, MissingKeyVariable, PLAIN_HTTP, SecretScheme, KeySecret, KeyConfigurer,
+    API_KEY, API_KEY_COMMAND, API_KEY_ENV, BASE_URL, BEARER, ConfiguredKey, HEADERS, HOST_HEADERS,
+    KEY_HEADER, KeyConfigurer, KeySecret, KeySource, MissingKeyVariable, PLAIN_HTTP,
+    ProviderBaseUrl, SecretScheme,
 };
 use crate::section::{PLUGIN, SettingsSection};
 use crate::stored_keys::{FoundKey, KeyStore};
@@ -79,9 +80,11 @@ impl CredentialSources<'_> {
         }
         let of_process = self.variables.get(name).and_then(|value| value.to_str());
         let place = ValueOrigin::Variable { name: name.to_owned() }.to_string();
-        let of_process = of_process.map(|text| (text.trim().to_owned(), place, KeyConfigurer::Persons));
+        let of_process =
+            of_process.map(|text| (text.trim().to_owned(), place, KeyConfigurer::Persons));
         let of_file = self.config.env_file_variable(name).map(|found| {
-            let whose = if found.is_own { KeyConfigurer::Persons } else { KeyConfigurer::Workspaces };
+            let whose =
+                if found.is_own { KeyConfigurer::Persons } else { KeyConfigurer::Workspaces };
             (found.value.trim().to_owned(), found.origin.to_string(), whose)
         });
         of_process.into_iter().chain(of_file).filter(|(text, ..)| !text.is_empty()).collect()
@@ -95,9 +98,11 @@ impl CredentialSources<'_> {
             Some((Value::String(name), _)) if is_header(name) => {
                 Ok(Some(SecretScheme::Header(name.clone())))
             }
-            Some((_, origin)) => {
-                Err(self.invalid_setting_error(KEY_HEADER, "the name of a header, such as `api-key`", origin))
-            }
+            Some((_, origin)) => Err(self.invalid_setting_error(
+                KEY_HEADER,
+                "the name of a header, such as `api-key`",
+                origin,
+            )),
         };
         let persons = header(self.own_setting(KEY_HEADER))?.unwrap_or(declared);
         let workspaces = header(self.in_workspace(KEY_HEADER))?.unwrap_or_else(|| persons.clone());
@@ -106,7 +111,11 @@ impl CredentialSources<'_> {
 
     /// Returns the keys in the vendor's variable. A provider under its own name uses that key only
     /// at the vendor's server.
-    pub(super) fn keys_in_variables(&self, name: &str, schemes: &SecretSchemes) -> Vec<ConfiguredKey> {
+    pub(super) fn keys_in_variables(
+        &self,
+        name: &str,
+        schemes: &SecretSchemes,
+    ) -> Vec<ConfiguredKey> {
         if self.is_elsewhere() { Vec::new() } else { self.keys_in(name, schemes) }
     }
 
@@ -140,16 +149,21 @@ impl CredentialSources<'_> {
         if self.is_elsewhere() {
             return None;
         }
-        let named = self
-            .variable_values(variable)
-            .into_iter()
-            .next()
-            .map(|(text, place, _)| Named { path: self.path_of(variable, &text), place });
+        let named =
+            self.variable_values(variable).into_iter().next().map(|(text, place, _)| {
+                CredentialsFile { path: self.path_of(variable, &text), place }
+            });
         let of_process = |name: &str| Some(self.variables.get(name)?.to_str()?.to_owned());
-        let minter = Minter::new(Places::from_variables(named, scope, of_process));
-        let place = minter.found().unwrap_or_else(|| "Google's credentials".to_owned());
+        let minter =
+            TokenMinter::new(GoogleCredentialSources::from_variables(named, scope, of_process));
+        let place = minter.used_file().unwrap_or_else(|| "Google's credentials".to_owned());
         let secret = KeySource::Minted { minter: Box::new(minter), last: Mutex::default() };
-        Some(ConfiguredKey { secret, scheme: SecretScheme::Bearer, place, whose: KeyConfigurer::Persons })
+        Some(ConfiguredKey {
+            secret,
+            scheme: SecretScheme::Bearer,
+            place,
+            whose: KeyConfigurer::Persons,
+        })
     }
 
     /// Returns the path in a variable. A path from a variables file is relative to that file, and
@@ -176,7 +190,8 @@ impl CredentialSources<'_> {
         let (mut keys, mut missing) = (Vec::new(), None);
         if let Some((name, origin)) = self.own_text(API_KEY_ENV)? {
             keys = self.keys_in(&name, schemes);
-            missing = keys.is_empty().then(|| MissingKeyVariable { name, place: origin.to_string() });
+            missing =
+                keys.is_empty().then(|| MissingKeyVariable { name, place: origin.to_string() });
         }
         if let Some((line, origin)) = self.own_text(API_KEY_COMMAND)? {
             let secret = KeySource::Printed { line, secret: OnceCell::new() };
@@ -224,7 +239,10 @@ impl CredentialSources<'_> {
         Err(Error::new(ErrorKind::Configuration, text).with_hint("set it in your own config.toml"))
     }
 
-    pub(super) fn keys_in_files(&self, schemes: &SecretSchemes) -> Result<Vec<ConfiguredKey>, Error> {
+    pub(super) fn keys_in_files(
+        &self,
+        schemes: &SecretSchemes,
+    ) -> Result<Vec<ConfiguredKey>, Error> {
         let workspaces = self.in_workspace(API_KEY).map(|found| (found, KeyConfigurer::Workspaces));
         let own = self.own_setting(API_KEY).map(|found| (found, KeyConfigurer::Persons));
         let mut keys = Vec::new();
@@ -242,7 +260,10 @@ impl CredentialSources<'_> {
     }
 
     /// Returns the key that the user gave to `login`.
-    pub(super) fn stored_key(&self, schemes: &SecretSchemes) -> Result<Option<ConfiguredKey>, Error> {
+    pub(super) fn stored_key(
+        &self,
+        schemes: &SecretSchemes,
+    ) -> Result<Option<ConfiguredKey>, Error> {
         let Some((keys, provider)) = self.stored else { return Ok(None) };
         let place = format!("`jaato provider login {provider}`");
         let secret = match keys.find(provider)? {
@@ -259,7 +280,9 @@ impl CredentialSources<'_> {
         match self.own_setting(PLAIN_HTTP) {
             None => Ok(false),
             Some((Value::Bool(flag), _)) => Ok(*flag),
-            Some((_, origin)) => Err(self.invalid_setting_error(PLAIN_HTTP, "true or false", origin)),
+            Some((_, origin)) => {
+                Err(self.invalid_setting_error(PLAIN_HTTP, "true or false", origin))
+            }
         }
     }
 
@@ -283,7 +306,9 @@ impl CredentialSources<'_> {
     fn parse_base_url(&self, text: &str, place: &str) -> Result<ProviderBaseUrl, Error> {
         let is_http = |url: &Url| matches!(url.scheme(), "http" | "https");
         match Url::parse(text).ok().filter(is_http) {
-            Some(url) => Ok(ProviderBaseUrl { text: text.to_owned(), url, place: place.to_owned() }),
+            Some(url) => {
+                Ok(ProviderBaseUrl { text: text.to_owned(), url, place: place.to_owned() })
+            }
             None => {
                 let shown = MaskedUrl::unreadable(text);
                 let text = format!("`{shown}` is not a base url ({place})");

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use jaato_config::trust::{TrustStore, Workspace, WorkspaceState};
-use jaato_config::{Config, UserFolders, Overrides, ConfigSources, EnvironmentVariables, load};
+use jaato_config::{Config, ConfigSources, EnvironmentVariables, Overrides, UserFolders, load};
 use jaato_types::ProviderPreset;
 
 use super::*;
@@ -50,7 +50,11 @@ fn write(folder: &Path, name: &str, text: &str) {
 }
 
 fn section_of(case: &Case<'_>) -> SettingsSection {
-    if case.is_provider { SettingsSection::Provider("work".into()) } else { SettingsSection::Plugin(NAME.into()) }
+    if case.is_provider {
+        SettingsSection::Provider("work".into())
+    } else {
+        SettingsSection::Plugin(NAME.into())
+    }
 }
 
 fn read(case: &Case<'_>) -> Result<PluginCredentials, Error> {
@@ -103,7 +107,8 @@ fn read(case: &Case<'_>) -> Result<PluginCredentials, Error> {
         variables: &variables,
         stored: None,
     };
-    PluginCredentials::from_sources(&plugin, &[spec()], &found).map_err(|error| clean(error, root.path()))
+    PluginCredentials::from_sources(&plugin, &[spec()], &found)
+        .map_err(|error| clean(error, root.path()))
 }
 
 fn clean(error: Error, root: &Path) -> Error {
@@ -376,11 +381,13 @@ fn a_known_server_may_need_no_key_and_gets_one_all_the_same() {
 async fn a_command_is_not_run_for_a_key_that_counts_after_another() {
     let own = "api_key_command = \"pass show vendor\"";
     let url = Url::parse(VENDOR).unwrap();
-    let client = Client::new(jaato_http::Settings::default());
+    let client = Client::new(jaato_http::HttpClientSettings::default());
     let broken = async |_: String, _: String| Err(Error::failed("it was run"));
     let fetched = async |case: &Case<'_>| {
         let read = read(case).unwrap();
-        read.prepare_key("OPENAI_API_KEY", &url, &client, None, broken).await.map_err(|it| it.message)
+        read.prepare_key("OPENAI_API_KEY", &url, &client, None, broken)
+            .await
+            .map_err(|it| it.message)
     };
     assert_eq!(fetched(&Case { own, variables: &[KEY], ..Case::default() }).await, Ok(()));
     let alone = fetched(&Case { own, ..Case::default() }).await;
@@ -418,7 +425,7 @@ async fn a_minted_token_goes_to_the_vendors_servers_and_to_no_workspaces() {
     let section = SettingsSection::Plugin(NAME.into());
     let regional = Url::parse("https://eu-aiplatform.googleapis.com/v1").unwrap();
     let elsewhere = Url::parse("https://eu-aiplatform.googleapis.com.example/v1").unwrap();
-    let client = Client::new(jaato_http::Settings::default());
+    let client = Client::new(jaato_http::HttpClientSettings::default());
     let run = async |_: String, _: String| Err(Error::failed("no command is run"));
     let check = async |variables: &[(&str, &str)], expected: [Result<bool, ErrorKind>; 3]| {
         let (config, variables) = (Config::default(), variables.iter().copied().collect());
@@ -431,7 +438,9 @@ async fn a_minted_token_goes_to_the_vendors_servers_and_to_no_workspaces() {
             variables,
             stored: None,
         };
-        let read = PluginCredentials::from_sources(&NAME.into(), std::slice::from_ref(&spec), &found).unwrap();
+        let read =
+            PluginCredentials::from_sources(&NAME.into(), std::slice::from_ref(&spec), &found)
+                .unwrap();
         let fetched = read.prepare_key(&spec.variable, &regional, &client, None, run).await;
         let granted = |url: &Url| {
             let grant = read.grant(&spec.variable, url);
@@ -470,8 +479,14 @@ fn declarations_that_cannot_be_used_are_the_plugins_fault() {
         let (config, variables) = (Config::default(), EnvironmentVariables::default());
         let (plugin, section) = (PluginName::from(NAME), SettingsSection::Plugin(NAME.into()));
         let (section, config, variables) = (&section, &config, &variables);
-        let found =
-            CredentialSources { section, settings: None, preset: None, config, variables, stored: None };
+        let found = CredentialSources {
+            section,
+            settings: None,
+            preset: None,
+            config,
+            variables,
+            stored: None,
+        };
         PluginCredentials::from_sources(&plugin, &[spec], &found).map(drop)
     };
     for scheme in ["", "basic", "header:", "query:"] {
@@ -542,12 +557,13 @@ async fn a_command_is_run_once_and_before_its_key_is_needed() {
     let own = "base_url = \"https://work.example/v1\"\napi_key_command = \"pass show work\"";
     let credentials = read(&provider(own, &[])).unwrap();
     let url = Url::parse("https://work.example/v1").unwrap();
-    let client = Client::new(jaato_http::Settings::default());
+    let client = Client::new(jaato_http::HttpClientSettings::default());
     let grant = || credentials.grant("OPENAI_API_KEY", &url);
     assert_eq!(grant().unwrap_err().kind, ErrorKind::HostBug);
     let broken =
         |_: String, whose: String| async move { Err(Error::new(ErrorKind::Configuration, whose)) };
-    let error = credentials.prepare_key("OPENAI_API_KEY", &url, &client, None, broken).await.unwrap_err();
+    let error =
+        credentials.prepare_key("OPENAI_API_KEY", &url, &client, None, broken).await.unwrap_err();
     assert!(error.message.starts_with("`api_key_command` ("), "{error}");
     let times = std::sync::atomic::AtomicU32::new(0);
     let print = |line: String, _: String| {

@@ -17,7 +17,7 @@ fn asset(call: &Call, request: AssetRequest) -> Result<ServiceFuture<AssetAnswer
         (Arc::clone(&call.shared), Arc::clone(&call.assets), Arc::clone(&call.tell));
     Ok(Box::pin(async move {
         let assets = shared.assets.as_ref().ok_or_else(no_home)?;
-        let report: jaato_assets::Report = Arc::new(move |event| tell(delta_of(&event)));
+        let report: jaato_assets::AssetReporter = Arc::new(move |event| tell(delta_of(&event)));
         let found = assets.get(&request.id, &declared, &report).await?;
         Ok(AssetAnswer::new(found.path.display().to_string(), found.sha256))
     }))
@@ -26,7 +26,7 @@ fn asset(call: &Call, request: AssetRequest) -> Result<ServiceFuture<AssetAnswer
 fn cache_folder(call: &Call) -> Result<FolderAnswer, Error> {
     let cache = call.shared.folders.cache().map_err(|_| no_home())?;
     let folder = cache.join("plugins").join(call.plugin.as_str());
-    jaato_places::make(&folder).map_err(|error| {
+    jaato_places::make_own_folder(&folder).map_err(|error| {
         let made = Error::new(ErrorKind::Io, error.to_string());
         error.hint().into_iter().fold(made, Error::with_hint)
     })?;

@@ -2,8 +2,8 @@
 
 use jaato_instances::CallAttachments;
 use jaato_types::media_type::{MEDIA_TYPE_HEAD_BYTES, check_media_type, is_media_type};
-use jaato_types::service::{ATTACHMENTS_MAX, Attach, AttachAnswer};
-use jaato_types::{Data, Error, ErrorKind};
+use jaato_types::service::{ATTACHMENTS_MAX, AttachAnswer, AttachRequest};
+use jaato_types::{DataPart, Error, ErrorKind};
 
 use super::ServiceFuture;
 use crate::blobs::{SessionBlobs, run_blocking};
@@ -14,7 +14,7 @@ const NAME_BYTES_MAX: usize = 255;
 
 jaato_types::attach_operations!(bodies);
 
-fn attach(call: &Call, asked: Attach) -> Result<ServiceFuture<AttachAnswer>, Error> {
+fn attach(call: &Call, asked: AttachRequest) -> Result<ServiceFuture<AttachAnswer>, Error> {
     let Some(attachments) = call.site.attachments.clone() else {
         let text = "only a tool call can attach: there is no result to attach to";
         return Err(Error::new(ErrorKind::Unavailable, text));
@@ -28,8 +28,8 @@ fn attach(call: &Call, asked: Attach) -> Result<ServiceFuture<AttachAnswer>, Err
 
 /// Checks that the blob has the declared media type, so that the model gets only real images as
 /// images.
-fn checked_attachment(blobs: &SessionBlobs, asked: Attach) -> Result<Data, Error> {
-    let Attach { mime_type, blob, name } = asked;
+fn checked_attachment(blobs: &SessionBlobs, asked: AttachRequest) -> Result<DataPart, Error> {
+    let AttachRequest { mime_type, blob, name } = asked;
     let wrong = |text: String| Error::new(ErrorKind::InvalidArguments, text);
     if !is_media_type(&mime_type) {
         return Err(wrong("the attachment's `mime_type` is not a media type".to_owned()));
@@ -41,7 +41,7 @@ fn checked_attachment(blobs: &SessionBlobs, asked: Attach) -> Result<Data, Error
     check_media_type(&mime_type, &head).map_err(|shown| {
         wrong(format!("the attachment is said to be `{mime_type}`, its bytes show `{shown}`"))
     })?;
-    Ok(Data { name, ..Data::blob(mime_type, blob) })
+    Ok(DataPart { name, ..DataPart::blob(mime_type, blob) })
 }
 
 fn is_file_name(name: &str) -> bool {
@@ -49,7 +49,7 @@ fn is_file_name(name: &str) -> bool {
     !matches!(name, "" | "." | "..") && name.len() <= NAME_BYTES_MAX && name.chars().all(is_plain)
 }
 
-fn add(attachments: &CallAttachments, data: Data) -> Result<u64, Error> {
+fn add(attachments: &CallAttachments, data: DataPart) -> Result<u64, Error> {
     let mut all = attachments.lock();
     if all.len() >= ATTACHMENTS_MAX {
         let text = format!("a tool call has at most {ATTACHMENTS_MAX} attachments");
@@ -72,14 +72,14 @@ mod tests {
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
     /// Attaches bytes with a media type and a name.
-    fn attached(bytes: &[u8], mime_type: &str, name: Option<&str>) -> Result<Data, Error> {
+    fn attached(bytes: &[u8], mime_type: &str, name: Option<&str>) -> Result<DataPart, Error> {
         let folder = tempfile::tempdir().unwrap();
         let blobs = BlobStore::next_to_outputs(Arc::new(OutputFolder::in_folder(folder.path())));
         let blobs = blobs.session_blobs(&SessionId::from("s1")).unwrap();
         let mut upload = blobs.begin("application/octet-stream").unwrap();
         upload.write(bytes).unwrap();
         let (blob, mime_type) = (upload.finish().unwrap().id, mime_type.to_owned());
-        let request = Attach { mime_type, blob, name: name.map(str::to_owned) };
+        let request = AttachRequest { mime_type, blob, name: name.map(str::to_owned) };
         checked_attachment(&blobs, request)
     }
 
@@ -120,9 +120,9 @@ mod tests {
     fn a_call_has_so_many_attachments_and_no_more() {
         let attachments = CallAttachments::default();
         for number in 1..=ATTACHMENTS_MAX as u64 {
-            assert_eq!(add(&attachments, Data::blob("a/b", "00")), Ok(number));
+            assert_eq!(add(&attachments, DataPart::blob("a/b", "00")), Ok(number));
         }
-        let error = add(&attachments, Data::blob("a/b", "00")).unwrap_err();
+        let error = add(&attachments, DataPart::blob("a/b", "00")).unwrap_err();
         assert_eq!(error.message, "a tool call has at most 20 attachments");
     }
 }

@@ -5,13 +5,15 @@ use std::io::Read as _;
 use std::sync::Arc;
 
 use futures_util::stream;
-use jaato_loader::{Frames, Served};
+use jaato_loader::{EngineServiceAnswer, FrameStream};
 use jaato_types::service::{BLOB_GET, BLOB_PUT, BlobGet, BlobPut, BlobPutAnswer};
 use jaato_types::{Error, ErrorKind, Frame};
 use serde_json::Map;
 
-use super::{ServiceAnswer, Body, bad_request, frame, ready_answer};
-use crate::blobs::{StoredBlob, BlobPiece, SessionBlobs, BlobUploads, PieceWriteResult, run_blocking};
+use super::{Body, ServiceAnswer, bad_request, frame, ready_answer};
+use crate::blobs::{
+    BlobPiece, BlobUploads, PieceWriteResult, SessionBlobs, StoredBlob, run_blocking,
+};
 use crate::call::Call;
 
 /// The maximum number of bytes that one `next` returns.
@@ -54,12 +56,13 @@ fn parse_blob_piece(request: &[u8]) -> Result<BlobPiece, Error> {
     Ok(BlobPiece { number: put, mime_type, bytes: parsed.bytes.to_vec(), more })
 }
 
-async fn get(blobs: Arc<SessionBlobs>, request: &[u8]) -> Result<Served, Error> {
+async fn get(blobs: Arc<SessionBlobs>, request: &[u8]) -> Result<EngineServiceAnswer, Error> {
     let BlobGet { blob } = Frame::read(request).map_err(bad_request)?;
-    let (StoredBlob { bytes, mime_type, .. }, file) = run_blocking(move || blobs.open(&blob)).await?;
+    let (StoredBlob { bytes, mime_type, .. }, file) =
+        run_blocking(move || blobs.open(&blob)).await?;
     let head = [("mime_type", mime_type.into()), ("bytes", bytes.into())];
     let head = Map::from_iter(head.map(|(key, value)| (key.to_owned(), value)));
-    Ok(Served::StreamWith(head, Box::new(Frames(Box::pin(file_pieces(file))))))
+    Ok(EngineServiceAnswer::StreamWith(head, Box::new(FrameStream(Box::pin(file_pieces(file))))))
 }
 
 /// Reads a file piece by piece, each as a frame.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use jaato_environments::OutputFolder;
 use jaato_loader::testing::LoaderHost;
-use jaato_loader::{Caller, Served, Services};
+use jaato_loader::{EngineServiceAnswer, EngineServices, ServiceCaller};
 use jaato_plugin_engine::testing::{BLOB_CHECKS, run_checks};
 use jaato_types::{Error, SessionId};
 
@@ -15,13 +15,13 @@ use crate::blobs::{BlobStore, BlobUploads};
 
 struct OnlyBlobs(Arc<BlobStore>, Arc<BlobUploads>);
 
-impl Services for OnlyBlobs {
+impl EngineServices for OnlyBlobs {
     fn call(
         &self,
-        _caller: Caller,
+        _caller: ServiceCaller,
         operation: &str,
         frame: Vec<u8>,
-    ) -> BoxFuture<'static, Result<Served, Error>> {
+    ) -> BoxFuture<'static, Result<EngineServiceAnswer, Error>> {
         let blobs = self.0.session_blobs(&SessionId::from("s1")).unwrap();
         answer(blobs, Arc::clone(&self.1), operation, frame)
     }
@@ -30,8 +30,10 @@ impl Services for OnlyBlobs {
 #[test]
 fn the_real_host_keeps_blobs_as_the_fake_one_does() {
     let folder = tempfile::tempdir().unwrap();
-    let blobs = Arc::new(BlobStore::next_to_outputs(Arc::new(OutputFolder::in_folder(folder.path()))));
-    let services = || Arc::new(OnlyBlobs(Arc::clone(&blobs), Arc::default())) as Arc<dyn Services>;
+    let blobs =
+        Arc::new(BlobStore::next_to_outputs(Arc::new(OutputFolder::in_folder(folder.path()))));
+    let services =
+        || Arc::new(OnlyBlobs(Arc::clone(&blobs), Arc::default())) as Arc<dyn EngineServices>;
     run_checks(BLOB_CHECKS, &LoaderHost::new(services));
     // `abc`, an empty blob, and a large one. Unfinished uploads take no space.
     let blobs = blobs.session_blobs(&SessionId::from("s1")).unwrap();

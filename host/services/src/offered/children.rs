@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
-use jaato_loader::{Frames, Served};
+use jaato_loader::{EngineServiceAnswer, FrameStream};
 use jaato_types::child::{
-    CHILD_WAIT_MS_MAX, ChildDone, ChildOpen, ChildOpened, ChildRef, ChildSend, ChildState,
-    ChildWait,
+    CHILD_WAIT_MS_MAX, ChildEmptyAnswer, ChildOpen, ChildRef, ChildSend, ChildState, ChildWait,
+    OpenedChild,
 };
 use jaato_types::{Error, ErrorKind, Frame};
 
@@ -15,20 +15,20 @@ use crate::call::Call;
 
 jaato_types::child_operations!(bodies);
 
-fn open(call: &Call, asked: ChildOpen) -> Result<ChildOpened, Error> {
+fn open(call: &Call, asked: ChildOpen) -> Result<OpenedChild, Error> {
     call.children.open(&call.shared, (&call.site.session, &call.site.hold), &asked)
 }
 
-fn send(call: &Call, asked: ChildSend) -> Result<ChildDone, Error> {
-    call.children.send(asked.session, asked.text).map(|()| ChildDone::default())
+fn send(call: &Call, asked: ChildSend) -> Result<ChildEmptyAnswer, Error> {
+    call.children.send(asked.session, asked.text).map(|()| ChildEmptyAnswer::default())
 }
 
-fn cancel(call: &Call, asked: ChildRef) -> Result<ChildDone, Error> {
-    call.children.cancel(asked.session).map(|()| ChildDone::default())
+fn cancel(call: &Call, asked: ChildRef) -> Result<ChildEmptyAnswer, Error> {
+    call.children.cancel(asked.session).map(|()| ChildEmptyAnswer::default())
 }
 
-fn close(call: &Call, asked: ChildRef) -> Result<ChildDone, Error> {
-    call.children.close(asked.session).map(|()| ChildDone::default())
+fn close(call: &Call, asked: ChildRef) -> Result<ChildEmptyAnswer, Error> {
+    call.children.close(asked.session).map(|()| ChildEmptyAnswer::default())
 }
 
 fn wait(call: &Call, asked: ChildWait) -> Result<ServiceFuture<ChildState>, Error> {
@@ -49,12 +49,12 @@ fn wait(call: &Call, asked: ChildWait) -> Result<ServiceFuture<ChildState>, Erro
     }))
 }
 
-fn events(call: &Call, asked: ChildRef) -> Result<Served, Error> {
+fn events(call: &Call, asked: ChildRef) -> Result<EngineServiceAnswer, Error> {
     let followed = call.children.follow(asked.session)?;
     let envelopes = stream::unfold(followed, |mut followed| async move {
         let envelope = followed.recv().await?;
         Some((envelope, followed))
     });
     let frames = envelopes.map(|envelope| Frame::write(&envelope).map_err(host_bug));
-    Ok(Served::Stream(Box::new(Frames(Box::pin(frames)))))
+    Ok(EngineServiceAnswer::Stream(Box::new(FrameStream(Box::pin(frames)))))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use jaato_types::count::{COUNT_WAIT_MS, COUNTS_WAITING_MAX, Count, Counted};
+use jaato_types::count::{COUNT_WAIT_MS, COUNTS_WAITING_MAX, TokenCountAnswer, TokenCountInput};
 use jaato_types::{Error, ErrorKind, SessionId};
 
 use super::ServiceFuture;
@@ -14,16 +14,19 @@ use crate::shared::SharedServices;
 
 jaato_types::count_operations!(bodies);
 
-fn count(call: &Call, asked: Option<Count>) -> Result<ServiceFuture<Counted>, Error> {
+fn count(
+    call: &Call,
+    asked: Option<TokenCountInput>,
+) -> Result<ServiceFuture<TokenCountAnswer>, Error> {
     let asked = asked.unwrap_or_default();
-    if asked.request_to("").is_none() {
+    if asked.to_completion_request("").is_none() {
         let text = "either `text` or `request` is counted, one of both";
         return Err(Error::new(ErrorKind::InvalidArguments, text));
     }
     let of_session = call.site.facts.as_ref().map(|facts| facts.read().model);
     let model = asked.model.clone().or(of_session).filter(|model| !model.is_empty());
     let Some(model) = model else {
-        let estimate = Counted::estimate(asked.estimate(), None, None);
+        let estimate = TokenCountAnswer::estimate(asked.estimate(), None, None);
         return Ok(Box::pin(std::future::ready(Ok(estimate))));
     };
     let (shared, session) = (Arc::clone(&call.shared), call.site.session.clone());
@@ -34,10 +37,10 @@ fn count(call: &Call, asked: Option<Count>) -> Result<ServiceFuture<Counted>, Er
 
 async fn count_for(
     shared: &SharedServices,
-    asked: Count,
+    asked: TokenCountInput,
     model: String,
     session: SessionId,
-) -> Result<Counted, Error> {
+) -> Result<TokenCountAnswer, Error> {
     let counts = &shared.counts;
     if counts.waiting.fetch_add(1, Relaxed) >= COUNTS_WAITING_MAX {
         counts.waiting.fetch_sub(1, Relaxed);
@@ -50,10 +53,10 @@ async fn count_for(
     let counting = shared.sessions.count(&model, &asked, &session)?;
     let wait = Duration::from_millis(COUNT_WAIT_MS);
     let estimate = |why: Option<String>| {
-        Counted::estimate(asked.estimate(), Some(counting.model.clone()), why)
+        TokenCountAnswer::estimate(asked.estimate(), Some(counting.model.clone()), why)
     };
     Ok(match tokio::time::timeout(wait, counting.tokens).await {
-        Ok(Ok(tokens)) => Counted::exact(tokens, counting.model),
+        Ok(Ok(tokens)) => TokenCountAnswer::exact(tokens, counting.model),
         Ok(Err(error)) if error.kind == ErrorKind::UnknownOperation => estimate(None),
         Ok(Err(error)) => estimate(Some(error.message)),
         Err(_) => estimate(Some(format!("no count came within {COUNT_WAIT_MS} ms"))),

@@ -6,7 +6,7 @@
 use jaato_environments::is_operation;
 use jaato_types::{Error, ErrorKind};
 
-use super::{ServiceAnswer, Body, ready_answer, unknown};
+use super::{Body, ServiceAnswer, ready_answer, unknown};
 use crate::call::Call;
 
 pub(super) fn body(operation: &str) -> Option<Body> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
-use jaato_loader::{Frames, Served};
+use jaato_loader::{EngineServiceAnswer, FrameStream};
 use jaato_session::{HistoryEntry, MessageMark};
 use jaato_types::history::{HistoryMessage, HistoryRead};
 use jaato_types::{Error, Frame, FrameError, Message, Part};
@@ -19,7 +19,7 @@ const LEFT_OUT: &str = "[left out: the message is larger than a frame]";
 
 jaato_types::history_operations!(bodies);
 
-fn history(call: &Call, asked: Option<HistoryRead>) -> Result<Served, Error> {
+fn history(call: &Call, asked: Option<HistoryRead>) -> Result<EngineServiceAnswer, Error> {
     let asked = asked.unwrap_or_default();
     let record = call.shared.sessions.find(&call.site.session)?.record()?;
     let messages = record.len() as u64;
@@ -27,7 +27,7 @@ fn history(call: &Call, asked: Option<HistoryRead>) -> Result<Served, Error> {
     let numbered = (0..).zip(record).skip_while(move |(number, _)| *number < first);
     let frames = stream::iter(numbered).map(|(number, entry)| frame_of(number, &entry));
     let head = Map::from_iter([("messages".to_owned(), json!(messages))]);
-    Ok(Served::StreamWith(head, Box::new(Frames(frames))))
+    Ok(EngineServiceAnswer::StreamWith(head, Box::new(FrameStream(frames))))
 }
 
 fn frame_of(number: u64, entry: &Arc<HistoryEntry>) -> Result<Vec<u8>, Error> {

@@ -4,7 +4,7 @@
 
 use jaato_types::host_process::process_operation;
 
-use super::{ServiceAnswer, Body, ready_answer, unknown};
+use super::{Body, ServiceAnswer, ready_answer, unknown};
 use crate::call::Call;
 
 pub(super) fn body(operation: &str) -> Option<Body> {

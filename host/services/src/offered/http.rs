@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jaato_types::http::{HTTP_BODY, HTTP_REQUEST, HttpBody, HttpBodyAnswer};
 use jaato_types::{Error, Frame};
 
-use super::{ServiceAnswer, Body, bad_request, frame, ready_answer};
+use super::{Body, ServiceAnswer, bad_request, frame, ready_answer};
 use crate::bodies::AppendedBlob;
 use crate::call::Call;
 use crate::http;

@@ -83,8 +83,8 @@ mod workspace_file;
 
 use futures_util::future::BoxFuture;
 use jaato_instances::CallAccess;
-use jaato_loader::{Caller, CallerKind, Served};
-use jaato_types::hooks::only_reads;
+use jaato_loader::{CallerKind, EngineServiceAnswer, ServiceCaller};
+use jaato_types::hooks::reading_only_error;
 use jaato_types::operations::operation_named;
 use jaato_types::service::OUTPUT;
 use jaato_types::{Error, ErrorKind, Frame, FrameError};
@@ -97,7 +97,7 @@ use crate::call::Call;
 pub type ServiceFuture<T> = BoxFuture<'static, Result<T, Error>>;
 
 /// An encoded answer.
-pub type ServiceAnswer = ServiceFuture<Served>;
+pub type ServiceAnswer = ServiceFuture<EngineServiceAnswer>;
 
 /// Answers an operation. Runs on the thread that serves plugins, so it must not block.
 type Body = fn(&Call, &str, Vec<u8>) -> ServiceAnswer;
@@ -115,7 +115,12 @@ const GROUPS: &[fn(&str) -> Option<Body>] = groups! {
 
 /// Answers an operation of a call. It looks up the grant each time, so that a revoked grant applies
 /// from the next request.
-pub fn answer_operation(call: &Call, caller: &Caller, operation: &str, request: Vec<u8>) -> ServiceAnswer {
+pub fn answer_operation(
+    call: &Call,
+    caller: &ServiceCaller,
+    operation: &str,
+    request: Vec<u8>,
+) -> ServiceAnswer {
     // Instances have no output.
     let is_offered = operation != OUTPUT || caller.kind == CallerKind::Call;
     let body = GROUPS.iter().find_map(|body| body(operation)).filter(|_| is_offered);
@@ -131,7 +136,7 @@ fn check_access(call: &Call, operation: &str) -> Result<(), Error> {
     match call.site.access {
         CallAccess::Full => Ok(()),
         CallAccess::Reads if operation_named(operation).is_some_and(|it| it.only_reads) => Ok(()),
-        CallAccess::Reads => Err(only_reads(operation)),
+        CallAccess::Reads => Err(reading_only_error(operation)),
     }
 }
 
@@ -153,7 +158,10 @@ impl<T> OperationReply<T> for Result<ServiceFuture<T>, Error> {
 }
 
 /// Encodes the result of a body.
-fn answer<T: 'static>(reply: impl OperationReply<T>, encode: fn(T) -> Result<Served, Error>) -> ServiceAnswer {
+fn answer<T: 'static>(
+    reply: impl OperationReply<T>,
+    encode: fn(T) -> Result<EngineServiceAnswer, Error>,
+) -> ServiceAnswer {
     match reply.later() {
         Ok(later) => Box::pin(async move { encode(later.await?) }),
         Err(error) => ready_answer(Err(error)),
@@ -165,7 +173,7 @@ fn unknown(operation: &str) -> Error {
     Error::new(ErrorKind::UnknownOperation, text)
 }
 
-fn ready_answer(served: Result<Served, Error>) -> ServiceAnswer {
+fn ready_answer(served: Result<EngineServiceAnswer, Error>) -> ServiceAnswer {
     Box::pin(std::future::ready(served))
 }
 
@@ -178,12 +186,14 @@ fn read_with_bytes<T: DeserializeOwned>(request: &[u8]) -> Result<(T, Vec<u8>), 
     Ok((parsed.json().map_err(bad_request)?, parsed.bytes.to_vec()))
 }
 
-fn frame<T: Serialize>(answer: T) -> Result<Served, Error> {
-    Frame::write(&answer).map(Served::Frame).map_err(host_bug)
+fn frame<T: Serialize>(answer: T) -> Result<EngineServiceAnswer, Error> {
+    Frame::write(&answer).map(EngineServiceAnswer::Frame).map_err(host_bug)
 }
 
-fn frame_with_bytes<T: Serialize>((answer, bytes): (T, Vec<u8>)) -> Result<Served, Error> {
-    Frame::write_with_bytes(&answer, &bytes).map(Served::Frame).map_err(host_bug)
+fn frame_with_bytes<T: Serialize>(
+    (answer, bytes): (T, Vec<u8>),
+) -> Result<EngineServiceAnswer, Error> {
+    Frame::write_with_bytes(&answer, &bytes).map(EngineServiceAnswer::Frame).map_err(host_bug)
 }
 
 fn host_bug(error: FrameError) -> Error {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::stream;
-use jaato_loader::{Frames, Served};
+use jaato_loader::{EngineServiceAnswer, FrameStream};
 use jaato_session::{AnsweringModel, AskingPlugin, PieceSink, SessionHandle};
 use jaato_types::model::{ModelAnswer, ModelComplete, ModelPiece};
 use jaato_types::{Error, ErrorKind, Frame};
@@ -16,7 +16,10 @@ use crate::detached::DetachedWork;
 
 jaato_types::model_operations!(bodies);
 
-fn complete(call: &Call, request: ModelComplete) -> Result<ServiceFuture<Served>, Error> {
+fn complete(
+    call: &Call,
+    request: ModelComplete,
+) -> Result<ServiceFuture<EngineServiceAnswer>, Error> {
     let asked = ModelQuestion::new(call, request)?;
     if asked.request.stream {
         return Ok(Box::pin(std::future::ready(Ok(asked.stream()))));
@@ -54,7 +57,7 @@ impl ModelQuestion {
     }
 
     /// Streams the pieces of the answer, and then the whole answer.
-    fn stream(self) -> Served {
+    fn stream(self) -> EngineServiceAnswer {
         // Bounded by the length of an answer.
         let (pieces, taken) = mpsc::unbounded_channel();
         let sink: PieceSink = Arc::new(move |delta| {
@@ -72,7 +75,7 @@ impl ModelQuestion {
             let last = answer.and_then(|answer| piece_frame(&ModelPiece::answer(answer)));
             Some((last, (taken, None)))
         });
-        Served::Stream(Box::new(Frames(Box::pin(frames))))
+        EngineServiceAnswer::Stream(Box::new(FrameStream(Box::pin(frames))))
     }
 }
 

@@ -1,14 +1,16 @@
 //! The service `notify`, which sends a plugin's notification to the model and wakes an idle
 //! session.
 
-use jaato_types::notify::{NOTIFICATION_BYTES_MAX, NOTIFICATIONS_PER_MINUTE_MAX, Notified, Notify};
+use jaato_types::notify::{
+    NOTIFICATION_BYTES_MAX, NOTIFICATIONS_PER_MINUTE_MAX, NotifyAnswer, NotifyRequest,
+};
 use jaato_types::{Error, ErrorKind};
 
 use crate::call::Call;
 
 jaato_types::notify_operations!(bodies);
 
-fn notify(call: &Call, Notify { text, .. }: Notify) -> Result<Notified, Error> {
+fn notify(call: &Call, NotifyRequest { text, .. }: NotifyRequest) -> Result<NotifyAnswer, Error> {
     if text.trim().is_empty() || text.len() > NOTIFICATION_BYTES_MAX {
         let text = format!("a notification has 1 to {NOTIFICATION_BYTES_MAX} bytes of text");
         return Err(Error::new(ErrorKind::InvalidArguments, text));
@@ -21,5 +23,5 @@ fn notify(call: &Call, Notify { text, .. }: Notify) -> Result<Notified, Error> {
         );
         return Err(Error::new(ErrorKind::LimitReached, text).temporary());
     }
-    session.notify(&call.plugin, text).map(|()| Notified::default())
+    session.notify(&call.plugin, text).map(|()| NotifyAnswer::default())
 }

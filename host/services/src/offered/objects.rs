@@ -4,7 +4,7 @@
 
 use jaato_types::{Error, ErrorKind};
 
-use super::{ServiceAnswer, Body, ready_answer};
+use super::{Body, ServiceAnswer, ready_answer};
 use crate::call::Call;
 use crate::objects;
 

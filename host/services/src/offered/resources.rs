@@ -3,7 +3,7 @@
 use jaato_environments::is_resource_operation;
 use jaato_types::{Error, ErrorKind};
 
-use super::{ServiceAnswer, Body, ready_answer};
+use super::{Body, ServiceAnswer, ready_answer};
 use crate::call::Call;
 
 pub(super) fn body(operation: &str) -> Option<Body> {

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use jaato_loader::Served;
-use jaato_types::secret::{DELETE, GET, SET, SecretForgotten, SecretFound, SecretKept, SecretName};
+use jaato_loader::EngineServiceAnswer;
+use jaato_types::secret::{
+    DELETE, GET, SET, SecretDeleteAnswer, SecretGetAnswer, SecretName, SecretSetAnswer,
+};
 use jaato_types::{Error, Frame, PluginName};
 
-use super::{ServiceAnswer, Body, bad_request, frame, frame_with_bytes, unknown};
+use super::{Body, ServiceAnswer, bad_request, frame, frame_with_bytes, unknown};
 use crate::call::Call;
 use crate::secret_place::SecretStorageKind;
 use crate::secrets::PluginSecrets;
@@ -37,20 +39,20 @@ async fn run_secrets_operation(
     plugin: &PluginName,
     operation: &str,
     request: &[u8],
-) -> Result<Served, Error> {
+) -> Result<EngineServiceAnswer, Error> {
     let parsed = Frame::parse(request).map_err(bad_request)?;
     let asked: Option<SecretName> = parsed.json().map_err(bad_request)?;
     let SecretName { name } = asked.unwrap_or_default();
     match operation {
         GET => match secrets.get(plugin, &name).await? {
-            None => frame(SecretFound::new(false)),
-            Some(value) => frame_with_bytes((SecretFound::new(true), value)),
+            None => frame(SecretGetAnswer::new(false)),
+            Some(value) => frame_with_bytes((SecretGetAnswer::new(true), value)),
         },
         SET => {
             let stored = secrets.set(plugin, &name, parsed.bytes.to_vec()).await?;
-            frame(SecretKept::new(stored == SecretStorageKind::Tool))
+            frame(SecretSetAnswer::new(stored == SecretStorageKind::Tool))
         }
-        DELETE => frame(SecretForgotten::new(secrets.delete(plugin, &name).await?)),
+        DELETE => frame(SecretDeleteAnswer::new(secrets.delete(plugin, &name).await?)),
         other => Err(unknown(other)),
     }
 }

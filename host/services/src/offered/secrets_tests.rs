@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_config::{UserFolders, EnvironmentVariables};
+use jaato_config::{EnvironmentVariables, UserFolders};
 use jaato_loader::testing::LoaderHost;
-use jaato_loader::{Caller, Served, Services};
+use jaato_loader::{EngineServiceAnswer, EngineServices, ServiceCaller};
 use jaato_plugin_engine::testing::SECRET_CHECKS;
 use jaato_process::{GuardianCommand, Supervisor};
 use jaato_types::{ErrorKind, PluginName};
@@ -17,13 +17,13 @@ use crate::key_commands::KeyCommands;
 
 struct OnlySecrets(Arc<PluginSecrets>, PluginName);
 
-impl Services for OnlySecrets {
+impl EngineServices for OnlySecrets {
     fn call(
         &self,
-        _caller: Caller,
+        _caller: ServiceCaller,
         operation: &str,
         frame: Vec<u8>,
-    ) -> BoxFuture<'static, Result<Served, Error>> {
+    ) -> BoxFuture<'static, Result<EngineServiceAnswer, Error>> {
         answer(&self.0, &self.1, operation, frame)
     }
 }
@@ -42,7 +42,7 @@ fn the_real_host_keeps_secrets_as_the_fake_one_does() {
         let secrets = secrets(folder.path());
         let name = PluginName::from("moon");
         let services =
-            || Arc::new(OnlySecrets(Arc::clone(&secrets), name.clone())) as Arc<dyn Services>;
+            || Arc::new(OnlySecrets(Arc::clone(&secrets), name.clone())) as Arc<dyn EngineServices>;
         check(&LoaderHost::new(services));
     }
 }

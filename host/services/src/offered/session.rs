@@ -17,7 +17,9 @@ fn session(call: &Call) -> Result<ServiceFuture<SessionFacts>, Error> {
     Ok(Box::pin(async move {
         // Read the trust again, because it may have been revoked since the session began.
         let Some(trust) = trust else { return Ok(facts) };
-        let Some(trusted) = run_blocking(move || Ok(trust.still_trusted_workspace())).await? else { return Ok(facts) };
+        let Some(trusted) = run_blocking(move || Ok(trust.still_trusted_workspace())).await? else {
+            return Ok(facts);
+        };
         let trusted_workspace = Some(trusted.root().display().to_string());
         let agreed_variables = trusted.agreed_variables().to_vec();
         Ok(SessionFacts { trusted_workspace, agreed_variables, ..facts })

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use jaato_loader::Served;
+use jaato_loader::EngineServiceAnswer;
 use jaato_types::service::FolderAnswer;
 use jaato_types::store::{
-    DELETE, FOLDER, GET, LIST, SET, StoreDelete, StoreDeleted, StoreFolder, StoreGet, StoreKeys,
-    StoreList, StoreOf, StoreSet, StoreStored, StoreValue,
+    DELETE, FOLDER, GET, LIST, SET, StoreDelete, StoreDeleteAnswer, StoreFolder, StoreGet,
+    StoreKeys, StoreList, StoreOwner, StoreSet, StoreSetAnswer, StoreValue,
 };
 use jaato_types::{Error, Frame, PluginName};
 use serde::de::DeserializeOwned;
 
-use super::{ServiceAnswer, Body, bad_request, frame, frame_with_bytes, ready_answer, unknown};
+use super::{Body, ServiceAnswer, bad_request, frame, frame_with_bytes, ready_answer, unknown};
 use crate::call::Call;
-use crate::store::{ValueCondition, PluginStore, PluginStores};
+use crate::store::{PluginStore, PluginStores, ValueCondition};
 
 // Handwritten, so that the engine can check the store without a call.
 pub(super) fn body(operation: &str) -> Option<Body> {
@@ -44,7 +44,7 @@ pub fn answer(
 }
 
 /// Parses a request far enough to know whose values it is about.
-fn parse_store_owner(operation: &str, request: &[u8]) -> Result<StoreOf, Error> {
+fn parse_store_owner(operation: &str, request: &[u8]) -> Result<StoreOwner, Error> {
     Ok(match operation {
         GET => parse_or_default::<StoreGet>(request)?.of,
         SET => parse_or_default::<StoreSet>(request)?.of,
@@ -56,7 +56,11 @@ fn parse_store_owner(operation: &str, request: &[u8]) -> Result<StoreOf, Error> 
 }
 
 /// Runs the operation. Blocks on files.
-fn run_store_operation(place: &PluginStore, operation: &str, request: &[u8]) -> Result<Served, Error> {
+fn run_store_operation(
+    place: &PluginStore,
+    operation: &str,
+    request: &[u8],
+) -> Result<EngineServiceAnswer, Error> {
     match operation {
         GET => match place.get(&parse_or_default::<StoreGet>(request)?.key)? {
             None => frame(StoreValue::default()),
@@ -66,11 +70,13 @@ fn run_store_operation(place: &PluginStore, operation: &str, request: &[u8]) -> 
             let StoreSet { key, expected, .. } = parse_or_default(request)?;
             let value = Frame::parse(request).map_err(bad_request)?.bytes;
             let digest = place.set(&key, value, &ValueCondition::parse_condition(expected)?)?;
-            frame(StoreStored::new(digest))
+            frame(StoreSetAnswer::new(digest))
         }
         DELETE => {
             let StoreDelete { key, expected, .. } = parse_or_default(request)?;
-            frame(StoreDeleted::new(place.delete(&key, &ValueCondition::parse_condition(expected)?)?))
+            frame(StoreDeleteAnswer::new(
+                place.delete(&key, &ValueCondition::parse_condition(expected)?)?,
+            ))
         }
         LIST => frame(StoreKeys::new(place.list(&parse_or_default::<StoreList>(request)?.prefix)?)),
         FOLDER => frame(FolderAnswer::new(place.folder()?.display().to_string())),

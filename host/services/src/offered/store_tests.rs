@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use jaato_config::UserFolders;
 use jaato_loader::testing::LoaderHost;
-use jaato_loader::{Caller, Served, Services};
+use jaato_loader::{EngineServiceAnswer, EngineServices, ServiceCaller};
 use jaato_plugin_engine::testing::STORE_CHECKS;
 use jaato_types::{Error, PluginName};
 
@@ -14,13 +14,13 @@ use crate::store::PluginStores;
 
 struct OnlyStore(Arc<PluginStores>, PluginName);
 
-impl Services for OnlyStore {
+impl EngineServices for OnlyStore {
     fn call(
         &self,
-        _caller: Caller,
+        _caller: ServiceCaller,
         operation: &str,
         frame: Vec<u8>,
-    ) -> BoxFuture<'static, Result<Served, Error>> {
+    ) -> BoxFuture<'static, Result<EngineServiceAnswer, Error>> {
         answer(&self.0, &self.1, operation, frame)
     }
 }
@@ -32,7 +32,7 @@ fn the_real_host_keeps_values_as_the_fake_one_does() {
         let stores = Arc::new(PluginStores::new(&UserFolders::below(folder.path()), folder.path()));
         let name = PluginName::from("moon");
         let services =
-            || Arc::new(OnlyStore(Arc::clone(&stores), name.clone())) as Arc<dyn Services>;
+            || Arc::new(OnlyStore(Arc::clone(&stores), name.clone())) as Arc<dyn EngineServices>;
         check(&LoaderHost::new(services));
     }
 }

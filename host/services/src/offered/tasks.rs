@@ -3,7 +3,7 @@
 use jaato_session::SessionHandle;
 use jaato_types::Error;
 use jaato_types::tasks::{
-    TaskCancel, TaskFacts, TaskRead, TaskReadAnswer, TaskStart, TaskStarted, TasksAnswer,
+    TaskCancel, TaskFacts, TaskRead, TaskReadAnswer, TaskStart, TaskStartAnswer, TasksAnswer,
 };
 
 use super::ServiceFuture;
@@ -12,13 +12,15 @@ use crate::detached::DetachedWork;
 
 jaato_types::task_operations!(bodies);
 
-fn start_task(call: &Call, asked: TaskStart) -> Result<ServiceFuture<TaskStarted>, Error> {
+fn start_task(call: &Call, asked: TaskStart) -> Result<ServiceFuture<TaskStartAnswer>, Error> {
     let session = session(call)?;
     call.count_made_call()?;
     let origin = call.origin();
     let starting =
-        DetachedWork::start(|cancel| async move { session.start_task(asked, &origin, &cancel).await });
-    Ok(Box::pin(async move { Ok(TaskStarted::new(starting.await?)) }))
+        DetachedWork::start(
+            |cancel| async move { session.start_task(asked, &origin, &cancel).await },
+        );
+    Ok(Box::pin(async move { Ok(TaskStartAnswer::new(starting.await?)) }))
 }
 
 fn list(call: &Call) -> Result<TasksAnswer, Error> {

@@ -1,10 +1,10 @@
 //! The service `tools.call`, with which a plugin calls another tool after the permission check.
 
-use jaato_loader::Served;
+use jaato_loader::EngineServiceAnswer;
 use jaato_types::tool_calls::{TOOLS_CALL, ToolsCall, ToolsCallAnswer};
 use jaato_types::{Error, ErrorKind, Frame, Output};
 
-use super::{ServiceAnswer, Body, read, ready_answer};
+use super::{Body, ServiceAnswer, read, ready_answer};
 use crate::call::Call;
 use crate::detached::DetachedWork;
 
@@ -31,12 +31,12 @@ fn begin(call: &Call, request: &[u8]) -> Result<DetachedWork<Output>, Error> {
     Ok(DetachedWork::start(work))
 }
 
-fn serve_output(output: Output) -> Result<Served, Error> {
+fn serve_output(output: Output) -> Result<EngineServiceAnswer, Error> {
     let Output { content, bytes, attachments } = output;
     let answer = ToolsCallAnswer::new(content, attachments);
     let frame = Frame::write_with_bytes(&answer, &bytes).map_err(|error| {
         let text = format!("the tool's result does not fit into a frame: {error}");
         Error::new(ErrorKind::LimitReached, text)
     })?;
-    Ok(Served::Frame(frame))
+    Ok(EngineServiceAnswer::Frame(frame))
 }

@@ -2,7 +2,7 @@
 
 use jaato_config::trust::TrustError;
 use jaato_types::workspace_file::{
-    WORKSPACE_FILE_BYTES_MAX, WORKSPACE_FILES, WorkspaceFileSet, WorkspaceFileStored,
+    WORKSPACE_FILE_BYTES_MAX, WORKSPACE_FILES, WorkspaceFileSet, WorkspaceFileSetAnswer,
 };
 use jaato_types::{Error, ErrorKind};
 
@@ -16,7 +16,7 @@ fn set(
     call: &Call,
     WorkspaceFileSet { name, .. }: WorkspaceFileSet,
     content: Vec<u8>,
-) -> Result<ServiceFuture<WorkspaceFileStored>, Error> {
+) -> Result<ServiceFuture<WorkspaceFileSetAnswer>, Error> {
     let unavailable = |text: &str| Error::new(ErrorKind::Unavailable, text);
     // A tool call of the model must not change files that the user trusts.
     // Only tool calls have a place for attachments, commands do not.
@@ -29,7 +29,7 @@ fn set(
     Ok(Box::pin(run_blocking(move || {
         check(&name, &content)?;
         trust.rewrite(&name, &content).map_err(|error| in_words(&error))?;
-        Ok(WorkspaceFileStored::default())
+        Ok(WorkspaceFileSetAnswer::default())
     })))
 }
 

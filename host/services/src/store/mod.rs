@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jaato_config::UserFolders;
-use jaato_types::store::StoreOf;
+use jaato_types::store::StoreOwner;
 use jaato_types::{Error, ErrorKind, PluginName};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
@@ -56,7 +56,7 @@ impl PluginStores {
     ///
     /// # Errors
     /// `unavailable` if the system reports no home directory.
-    pub fn place(&self, plugin: &PluginName, of: StoreOf) -> Result<PluginStore, Error> {
+    pub fn place(&self, plugin: &PluginName, of: StoreOwner) -> Result<PluginStore, Error> {
         let Some(folder) = &self.folder else {
             let text = "the system does not say where the user's home is, so nothing can be kept";
             return Err(
@@ -65,8 +65,8 @@ impl PluginStores {
         };
         let own = folder.join(plugin.as_str());
         let folder = match of {
-            StoreOf::Person => own.join("person"),
-            StoreOf::Workspace => own.join("workspaces").join(&self.workspace),
+            StoreOwner::Person => own.join("person"),
+            StoreOwner::Workspace => own.join("workspaces").join(&self.workspace),
         };
         Ok(PluginStore::new(folder, Arc::clone(&self.used)))
     }

@@ -12,7 +12,7 @@ use jaato_types::{Error, ErrorKind, Frame, Retry};
 use sha2::{Digest as _, Sha256};
 
 use super::hex;
-use super::used::{StoreUsageCache, StoreUsage};
+use super::used::{StoreUsage, StoreUsageCache};
 use super::values::{ValueCondition, check_key};
 
 /// Longest wait for another process that writes to the same store, which takes milliseconds.
@@ -59,7 +59,7 @@ impl PluginStore {
     /// `io`.
     pub fn folder(&self) -> Result<PathBuf, Error> {
         let folder = self.folder_path();
-        jaato_places::make(&folder).map_err(|error| not_usable(&error))?;
+        jaato_places::make_own_folder(&folder).map_err(|error| not_usable(&error))?;
         Ok(folder)
     }
 
@@ -70,7 +70,7 @@ impl PluginStore {
     pub fn get(&self, key: &str) -> Result<Option<StoredValue>, Error> {
         check_key(key)?;
         let path = self.file(key);
-        let read = jaato_places::read(&path, VALUE_BYTES_MAX as u64 + HEAD_BYTES_MAX);
+        let read = jaato_places::read_own_file(&path, VALUE_BYTES_MAX as u64 + HEAD_BYTES_MAX);
         let Some(file) = read.map_err(|error| not_usable(&error))? else { return Ok(None) };
         let damaged = || {
             let text = format!("the value of `{key}` is damaged: `{}`", path.display());
@@ -106,7 +106,8 @@ impl PluginStore {
         let file = Frame::write_with_bytes(key, value).map_err(bug)?;
         let _lock = self.lock()?;
         self.check_expected(key, expected)?;
-        let mut used = self.used_beside(key).map_err(|error| store_error("look at", key, &error))?;
+        let mut used =
+            self.used_beside(key).map_err(|error| store_error("look at", key, &error))?;
         if used.keys >= KEYS_MAX || used.bytes + file.len() as u64 > BYTES_MAX {
             let text = format!(
                 "the store is full: it holds at most {KEYS_MAX} values and {BYTES_MAX} bytes, beside \
@@ -173,9 +174,10 @@ impl PluginStore {
     }
 
     fn lock(&self) -> Result<File, Error> {
-        jaato_places::make(&self.values()).map_err(|error| not_usable(&error))?;
+        jaato_places::make_own_folder(&self.values()).map_err(|error| not_usable(&error))?;
         let path = self.folder.join("lock");
-        let held = jaato_places::lock(&path, LOCK_WAIT).map_err(|error| not_usable(&error))?;
+        let held =
+            jaato_places::lock_own_file(&path, LOCK_WAIT).map_err(|error| not_usable(&error))?;
         held.ok_or_else(|| {
             let text = "another process keeps writing to the plugin's store";
             Error { retry: Retry::Temporary, ..Error::new(ErrorKind::Unavailable, text) }

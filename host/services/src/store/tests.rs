@@ -11,7 +11,7 @@ use super::*;
 
 fn place(folder: &TempDir) -> PluginStore {
     let stores = PluginStores::new(&UserFolders::below(folder.path()), Path::new("/w"));
-    stores.place(&PluginName::from("moon"), StoreOf::Person).unwrap()
+    stores.place(&PluginName::from("moon"), StoreOwner::Person).unwrap()
 }
 
 fn values(folder: &TempDir) -> PathBuf {
@@ -43,11 +43,11 @@ fn plugins_and_workspaces_are_apart() {
         place.set("k", format!("{workspace} {plugin}").as_bytes(), &ValueCondition::Absent)
     };
     for workspace in ["/a", "/b"] {
-        set(workspace, "moon", StoreOf::Workspace).unwrap();
-        set(workspace, "sun", StoreOf::Workspace).unwrap();
+        set(workspace, "moon", StoreOwner::Workspace).unwrap();
+        set(workspace, "sun", StoreOwner::Workspace).unwrap();
     }
-    set("/a", "moon", StoreOf::Person).unwrap();
-    assert_eq!(set("/b", "moon", StoreOf::Person).unwrap_err().kind, ErrorKind::Conflict);
+    set("/a", "moon", StoreOwner::Person).unwrap();
+    assert_eq!(set("/b", "moon", StoreOwner::Person).unwrap_err().kind, ErrorKind::Conflict);
 }
 
 #[test]
@@ -143,6 +143,6 @@ fn what_others_can_write_to_is_not_believed() {
 #[test]
 fn without_a_home_nothing_is_kept() {
     let stores = PluginStores::new(&UserFolders::none(), Path::new("/w"));
-    let error = stores.place(&PluginName::from("moon"), StoreOf::Person).unwrap_err();
+    let error = stores.place(&PluginName::from("moon"), StoreOwner::Person).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable);
 }

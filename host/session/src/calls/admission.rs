@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt};
-use jaato_approval::{Approval, CallContext, Candidate, Guarded, Verdict};
+use jaato_approval::{CallContext, CallVerdict, CandidateCall, GuardOutcome, SessionApproval};
 use jaato_policy::{Caller, CallingAgent, PluginSource};
 use jaato_types::files::FileLimits;
-use jaato_types::hooks::{CalledBy, Preview};
+use jaato_types::hooks::{Preview, ToolCallOrigin};
 use jaato_types::{Event, Result, ToolCall};
 use serde_json::Value;
 
-use super::{AdmittedCall, CallRunner, CallsOutcome, CallDecision, CallInitiator};
+use super::{AdmittedCall, CallDecision, CallInitiator, CallRunner, CallsOutcome};
 use crate::hooks::GuardedCallFacts;
 use crate::{Agent, CallFiles, KnownTool, introspection};
 
@@ -48,12 +48,16 @@ impl CallRunner<'_> {
         let checked = withheld.map_or_else(|| self.toolbox.check(tool, &call.arguments), Err);
         if let Err(error) = checked {
             let tool = Some(tool);
-            return AdmittedCall { tool, ..AdmittedCall::without_tool(call, CallDecision::Refuse(error)) };
+            return AdmittedCall {
+                tool,
+                ..AdmittedCall::without_tool(call, CallDecision::Refuse(error))
+            };
         }
         let times = all.iter().filter(|it| is_equal(it, call)).count();
         let admitted = self.approve(call, tool, times, done).await;
         if matches!(admitted.fate, CallDecision::Run(_)) && introspection::is_own(tool) {
-            done.activated.extend(introspection::tools_to_activate(&self.toolbox, admitted.effective_call()));
+            done.activated
+                .extend(introspection::tools_to_activate(&self.toolbox, admitted.effective_call()));
         }
         admitted
     }
@@ -68,10 +72,10 @@ impl CallRunner<'_> {
     ) -> AdmittedCall<'a> {
         let source = PluginSource::from_origin(tool.shipped, tool.spec.foreign);
         let (spec, schema, plugin) = (&tool.spec, tool.schema(), &tool.plugin);
-        let candidate = Candidate { call, spec, schema, plugin, source, times };
+        let candidate = CandidateCall { call, spec, schema, plugin, source, times };
         let approval = self.approval();
         let context = ToolContext { runner: self, tool };
-        let Verdict { refusal, changed, lacks_user, limits, is_permitted, note, .. } = tokio::select! {
+        let CallVerdict { refusal, changed, lacks_user, limits, is_permitted, note, .. } = tokio::select! {
             biased;
             () = self.cancel.cancelled() => {
                 let tool = Some(tool);
@@ -89,8 +93,8 @@ impl CallRunner<'_> {
         AdmittedCall { call, changed, tool: Some(tool), fate, is_permitted, note }
     }
 
-    fn approval(&self) -> Approval<'_> {
-        Approval {
+    fn approval(&self) -> SessionApproval<'_> {
+        SessionApproval {
             session: self.session,
             rules: self.rules,
             gate: &*self.ports.gate,
@@ -105,12 +109,12 @@ impl CallRunner<'_> {
         }
     }
 
-    async fn ask_guards(&self, call: &ToolCall, tool: &KnownTool) -> Guarded {
+    async fn ask_guards(&self, call: &ToolCall, tool: &KnownTool) -> GuardOutcome {
         let called_by = match self.initiative {
-            CallInitiator::Model => CalledBy::Model,
-            CallInitiator::Person => CalledBy::Person,
-            CallInitiator::Tool => CalledBy::Itself,
-            CallInitiator::Plugin => CalledBy::Plugin,
+            CallInitiator::Model => ToolCallOrigin::Model,
+            CallInitiator::Person => ToolCallOrigin::Person,
+            CallInitiator::Tool => ToolCallOrigin::Itself,
+            CallInitiator::Plugin => ToolCallOrigin::Plugin,
         };
         let about = GuardedCallFacts {
             owner: introspection::owner(Some(tool)),
@@ -141,7 +145,7 @@ impl ToolContext<'_> {
 }
 
 impl CallContext for ToolContext<'_> {
-    fn guard<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Guarded> {
+    fn guard<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, GuardOutcome> {
         self.unless_cancelled(self.runner.ask_guards(call, self.tool)).boxed()
     }
 
@@ -165,7 +169,7 @@ impl CallContext for ToolContext<'_> {
         self.runner.ports.clock.sleep(ms)
     }
 
-    fn hold(&self) -> Box<dyn Send> {
+    fn pause_deadlines(&self) -> Box<dyn Send> {
         let of_origin = self.runner.origin.map(|origin| origin.hold.pause());
         Box::new((of_origin, self.runner.agent.map(|agent| agent.hold.pause())))
     }

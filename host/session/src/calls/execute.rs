@@ -5,15 +5,15 @@ use std::sync::Arc;
 use jaato_types::{Error, ErrorKind, Event, Output, ToolCall, ToolResult};
 use serde_json::{Map, Value, json};
 
-use super::running::{RunningToolCall, CallStart};
-use super::{AdmittedCall, CallRunner, CallDecision, CallInitiator};
+use super::running::{CallStart, RunningToolCall};
+use super::{AdmittedCall, CallDecision, CallInitiator, CallRunner};
 use crate::events::HOST;
 use crate::hooks::{HookedResult, note_change};
 use crate::output::{self, error_content};
 use crate::tasks::{self, BackgroundTaskContext};
 use crate::{
-    CallFiles, CallScope, Cancel, DeadlineHold, KnownTool, OutputSink, StreamedOutput, VIEW_ENVIRONMENT,
-    introspection,
+    CallFiles, CallScope, Cancel, DeadlineHold, KnownTool, OutputSink, StreamedOutput,
+    VIEW_ENVIRONMENT, introspection,
 };
 
 impl CallRunner<'_> {
@@ -50,7 +50,8 @@ impl CallRunner<'_> {
             Ok(output) => {
                 let content = std::mem::take(&mut output.content);
                 let owner = introspection::owner(admitted.tool);
-                let after = self.hooks.after_tool(admitted.effective_call(), &owner, content, false);
+                let after =
+                    self.hooks.after_tool(admitted.effective_call(), &owner, content, false);
                 output.content = after.await.content;
                 admitted.note(&mut output.content);
                 (output.content.clone(), false)
@@ -100,7 +101,13 @@ impl CallRunner<'_> {
         Some(AnnouncedCall { source, at_ms: self.ports.clock.monotonic_ms() })
     }
 
-    fn finish(&self, call: &ToolCall, begun: AnnouncedCall, content: Map<String, Value>, is_error: bool) {
+    fn finish(
+        &self,
+        call: &ToolCall,
+        begun: AnnouncedCall,
+        content: Map<String, Value>,
+        is_error: bool,
+    ) {
         self.emitter.emit(Event::ToolCallFinished {
             call_id: call.id.clone(),
             name: call.name.clone(),
@@ -173,7 +180,9 @@ impl CallRunner<'_> {
         let admitted = self.admit_alone(call).await;
         let Some(begun) = self.begin(&admitted) else { return Err(never_began()) };
         let started = match &admitted.fate {
-            CallDecision::Run(files) => self.detach((&admitted, files), &begun.source, by, timeout_ms),
+            CallDecision::Run(files) => {
+                self.detach((&admitted, files), &begun.source, by, timeout_ms)
+            }
             CallDecision::Refuse(error) => Err(error.clone()),
             CallDecision::Drop => Err(never_began()),
         };
@@ -205,7 +214,8 @@ impl CallRunner<'_> {
         }
         // The task continues after the call that started it.
         let deadline_ms = timeout_ms.unwrap_or(self.limits.call_deadline_ms);
-        let running = self.start((call, files), source, Cancel::new(), OutputRetention::Output, deadline_ms);
+        let running =
+            self.start((call, files), source, Cancel::new(), OutputRetention::Output, deadline_ms);
         let number =
             self.tasks.take_over(running, Some(by.to_owned()), self.surroundings(admitted.tool));
         Ok(tasks::id_of(number))
@@ -247,7 +257,9 @@ impl CallRunner<'_> {
         });
         let bytes_max = self.limits.output_bytes_max;
         let streamed = StreamedOutput::new(call.id.clone(), outputs, show, bytes_max);
-        let hold = self.origin.map_or_else(DeadlineHold::default, |origin| DeadlineHold::nested_in(&origin.hold));
+        let hold = self
+            .origin
+            .map_or_else(DeadlineHold::default, |origin| DeadlineHold::nested_in(&origin.hold));
         let scope = CallScope {
             session: self.session.clone(),
             call: call.id.clone(),

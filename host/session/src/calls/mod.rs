@@ -8,7 +8,7 @@ mod running;
 
 pub(crate) use execute::failed_result;
 pub use preview::PREVIEW_BYTES_MAX;
-pub(crate) use running::{RunningToolCall, CallStart};
+pub(crate) use running::{CallStart, RunningToolCall};
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ use crate::events::EventEmitter;
 use crate::hooks::HookAsker;
 use crate::tasks::BackgroundTasks;
 use crate::{
-    Agent, CallFiles, CallOrigin, Cancel, KnownTool, Limits, SessionPorts, SharedFacts, SharedObjects,
-    SharedRules, Toolbox,
+    Agent, CallFiles, CallOrigin, Cancel, KnownTool, Limits, SessionPorts, SharedFacts,
+    SharedObjects, SharedRules, Toolbox,
 };
 
 /// The context in which the calls of a step run.

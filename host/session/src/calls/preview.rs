@@ -78,7 +78,7 @@ fn in_bounds(mut preview: Preview) -> Preview {
         preview.changes.iter_mut().for_each(|change| (change.old, change.new) = (None, None));
     }
     for change in &mut preview.changes {
-        change.cut_to(left);
+        change.truncate_texts(left);
         left = left.saturating_sub(change.text_bytes());
     }
     preview.files.retain(|file| {

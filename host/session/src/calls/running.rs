@@ -8,7 +8,7 @@ use jaato_types::{Error, ErrorKind, Output, Result, ToolCall};
 
 use crate::clock::sleep_unheld;
 use crate::tasks::TaskOutput;
-use crate::{Cancel, SessionClock, DeadlineHold, OutputSink};
+use crate::{Cancel, DeadlineHold, OutputSink, SessionClock};
 
 /// A running call. Dropping it ends the call: its cancel flag is set and its output refused.
 pub(crate) struct RunningToolCall {

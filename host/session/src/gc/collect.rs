@@ -5,7 +5,7 @@ use jaato_types::{
 };
 
 use super::plan::{self, PlanError};
-use super::{GcAnswer, Gc, GcReport, json_bytes, settings};
+use super::{Gc, GcAnswer, GcReport, json_bytes, settings};
 use crate::clock::sleep_while_running;
 use crate::events::HOST;
 use crate::{Cancel, MessageMark, Session};
@@ -166,7 +166,12 @@ impl Session {
         }
     }
 
-    async fn ask_for_plan(&self, gc: &dyn Gc, request: &GcRequest, cancel: &Cancel) -> Result<GcPlan> {
+    async fn ask_for_plan(
+        &self,
+        gc: &dyn Gc,
+        request: &GcRequest,
+        cancel: &Cancel,
+    ) -> Result<GcPlan> {
         let stop = cancel.child();
         let deadline_ms = self.gc.settings.deadline_ms;
         let planned = tokio::select! {

@@ -82,7 +82,8 @@ impl Session {
     fn message_bytes(&self) -> Vec<u64> {
         let mut sizes = self.gc.sizes.lock();
         let entries = self.history.entries();
-        let sized = |entry: &Arc<HistoryEntry>| (Arc::clone(entry), json_bytes(entry.sent_message()));
+        let sized =
+            |entry: &Arc<HistoryEntry>| (Arc::clone(entry), json_bytes(entry.sent_message()));
         sizes.truncate(entries.len());
         for (at, entry) in entries.iter().enumerate() {
             match sizes.get_mut(at) {

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use jaato_types::{CallId, Data, DataContent, Message, Part, Role};
+use jaato_types::{CallId, DataContent, DataPart, Message, Part, Role};
 use serde_json::Value;
 
 use super::json_bytes;
@@ -52,7 +52,8 @@ impl Session {
         let mut was_sent = false;
         for at in places {
             let message = at.saturating_sub(turn_start);
-            let Some(shorter) = self.shorten_message(at, message, &turn, most, &mut notes).await else {
+            let Some(shorter) = self.shorten_message(at, message, &turn, most, &mut notes).await
+            else {
                 continue;
             };
             // The calls, results and role are the same. If the history refuses the message, that is
@@ -113,7 +114,12 @@ impl Session {
         changed.then_some(sent)
     }
 
-    async fn shorter_part(&self, whole: &Part, place: PartPosition<'_>, most: u64) -> (Part, String) {
+    async fn shorter_part(
+        &self,
+        whole: &Part,
+        place: PartPosition<'_>,
+        most: u64,
+    ) -> (Part, String) {
         let store = &*self.shared.ports.outputs;
         let label = format!("{}-{}", place.message, place.part);
         let bytes_max = |content: &dyn Fn() -> u64| {
@@ -122,7 +128,8 @@ impl Session {
         };
         match whole {
             Part::Text { text, .. } => {
-                let kept = output::write_whole_file(store, place.turn, &label, text.as_bytes()).await;
+                let kept =
+                    output::write_whole_file(store, place.turn, &label, text.as_bytes()).await;
                 let file = match kept {
                     Ok(path) => format!("the whole text is in the file `{path}`"),
                     Err(error) => format!("the whole text is not kept: {}", error.message),
@@ -141,7 +148,7 @@ impl Session {
                 let told = format!("the result of `{}` is sent as head and tail", result.name);
                 (Part::ToolResult(result), told)
             }
-            Part::Data(Data { mime_type, content: DataContent::Json { json, .. }, .. }) => {
+            Part::Data(DataPart { mime_type, content: DataContent::Json { json, .. }, .. }) => {
                 let Value::Object(content) = json else { return (whole.clone(), String::new()) };
                 let call = CallId::new(format!("{}-{label}", place.turn));
                 let bytes_max = bytes_max(&|| json_bytes(content));
@@ -150,7 +157,7 @@ impl Session {
                 let content = DataContent::json(json);
                 let told = "the outcome of a task is sent as head and tail".to_owned();
                 let mime_type = mime_type.clone();
-                (Part::Data(Data { mime_type, content, ..Data::default() }), told)
+                (Part::Data(DataPart { mime_type, content, ..DataPart::default() }), told)
             }
             Part::ToolCall(_)
             | Part::Data(_)

@@ -26,7 +26,7 @@ use count::{CountedTokens, EntrySize};
 use cut::PART_BYTES_MIN;
 use window::WindowState;
 
-pub(crate) use count::{json_bytes, estimate_tokens};
+pub(crate) use count::{estimate_tokens, json_bytes};
 pub(crate) use settings::facts;
 pub use window::{WINDOW_WAIT_MS, WindowOrigin};
 

@@ -30,7 +30,11 @@ const FULL_PERCENT: u64 = 95;
 
 impl Session {
     /// Sends the next request, in a context that has room for it.
-    pub(crate) async fn exchange_with_room(&mut self, step: u32, cancel: &Cancel) -> RequestOutcome {
+    pub(crate) async fn exchange_with_room(
+        &mut self,
+        step: u32,
+        cancel: &Cancel,
+    ) -> RequestOutcome {
         if step == 1 {
             self.gc.asked = GcAnswer::Helpful;
         }

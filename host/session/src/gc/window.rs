@@ -77,7 +77,10 @@ impl Session {
     /// Asks for the window when it begins to matter, and takes the answer when it is there.
     pub(super) fn look_at_window(&mut self) {
         let window = &self.gc.window;
-        if window.origin != WindowOrigin::Configured && window.asked.is_none() && self.is_window_needed() {
+        if window.origin != WindowOrigin::Configured
+            && window.asked.is_none()
+            && self.is_window_needed()
+        {
             drop(self.ask_about_model());
         }
         self.take_model_info();
@@ -174,7 +177,10 @@ impl Session {
 }
 
 /// Does some work, and polls the question for the window along with it.
-pub(super) async fn poll_with_window<T>(work: impl Future<Output = T>, window: Option<PendingModelInfo>) -> T {
+pub(super) async fn poll_with_window<T>(
+    work: impl Future<Output = T>,
+    window: Option<PendingModelInfo>,
+) -> T {
     let question = async {
         if let Some(window) = window {
             window.await;

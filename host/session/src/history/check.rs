@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use jaato_types::{CallId, Message, Part, Role};
 
-use super::{HistoryEntry, History, MessageMark, ExpectedMessage, cut};
+use super::{ExpectedMessage, History, HistoryEntry, MessageMark, cut};
 
 /// Why an entry cannot join a history.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jaato_types::{Message, Part, Role};
 
-use super::{HistoryEntry, History, HistoryError, MessageMark};
+use super::{History, HistoryEntry, HistoryError, MessageMark};
 
 /// The most bytes of collected messages that the record keeps, as JSON. The oldest beyond that are
 /// forgotten, because a session may last for months.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use jaato_types::{Message, ModelId, Part};
 
-use super::{HistoryEntry, History};
+use super::{History, HistoryEntry};
 
 /// Replaces an answer of which nothing is left. That never happens to a turn's answer, because each
 /// has text or calls.
@@ -96,13 +96,13 @@ mod tests {
     use super::*;
 
     fn answer() -> Vec<Part> {
-        let call = Part::ToolCall(ToolCall::new("1", "look", json!({}))).signed("c");
+        let call = Part::ToolCall(ToolCall::new("1", "look", json!({}))).with_signature("c");
         vec![
-            Part::thought("hm").signed("t"),
+            Part::thought("hm").with_signature("t"),
             Part::opaque(json!({ "id": 1 })),
             Part::text("one"),
-            Part::text("two").signed("s"),
-            Part::text("").signed("e"),
+            Part::text("two").with_signature("s"),
+            Part::text("").with_signature("e"),
             call,
         ]
     }

@@ -134,7 +134,10 @@ impl History {
 
     /// Appends a user's prompt.
     pub fn append_prompt(&mut self, parts: Vec<Part>) -> Result<(), HistoryError> {
-        self.append(HistoryEntry { message: Message { role: Role::User, parts }, ..HistoryEntry::default() })
+        self.append(HistoryEntry {
+            message: Message { role: Role::User, parts },
+            ..HistoryEntry::default()
+        })
     }
 
     /// Appends an answer of an unknown model. Its signed and thought parts are sent to no model.
@@ -143,7 +146,11 @@ impl History {
         parts: Vec<Part>,
         mark: Option<MessageMark>,
     ) -> Result<(), HistoryError> {
-        self.append(HistoryEntry { message: Message::model(parts), mark, ..HistoryEntry::default() })
+        self.append(HistoryEntry {
+            message: Message::model(parts),
+            mark,
+            ..HistoryEntry::default()
+        })
     }
 
     /// Appends a model's answer.

@@ -85,7 +85,9 @@ impl HookAsker {
         let answer = self.answer(plugin, hook, request, cancel).await;
         let taken = answer.and_then(|answer| {
             let read = serde_json::from_value(answer);
-            take(read.map_err(|error| misbehaviour_error(&format!("its answer is wrong: {error}")))?)
+            take(
+                read.map_err(|error| misbehaviour_error(&format!("its answer is wrong: {error}")))?,
+            )
         });
         match &taken {
             Ok(_) => drop(self.state.lock().failures.remove(&(plugin.name.clone(), hook))),

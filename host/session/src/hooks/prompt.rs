@@ -6,7 +6,7 @@
 
 use futures_util::future::join_all;
 use jaato_types::hooks::{BeforePrompt, Hook, PromptAddition};
-use jaato_types::{Data, DataContent, Event, Part};
+use jaato_types::{DataContent, DataPart, Event, Part};
 use serde_json::json;
 
 use super::{HookAsker, HookPlugin, cut_to_tokens};
@@ -54,7 +54,7 @@ impl HookPromptAddition {
 
 /// Returns true for a plugin's addition. It belongs to its prompt, and is not moved to another one.
 pub(crate) fn is_addition(part: &Part) -> bool {
-    let Part::Data(Data { content: DataContent::Json { json, .. }, .. }) = part else {
+    let Part::Data(DataPart { content: DataContent::Json { json, .. }, .. }) = part else {
         return false;
     };
     json.get(ADDED_BY).is_some()
@@ -62,7 +62,11 @@ pub(crate) fn is_addition(part: &Part) -> bool {
 
 impl HookAsker {
     /// Asks all plugins at once, because the user waits. Returns their additions in plugin order.
-    pub(crate) async fn before_prompt(&self, prompt: &str, cancel: &Cancel) -> Vec<HookPromptAddition> {
+    pub(crate) async fn before_prompt(
+        &self,
+        prompt: &str,
+        cancel: &Cancel,
+    ) -> Vec<HookPromptAddition> {
         let plugins = self.plugins_to_ask(Hook::BeforePrompt);
         if plugins.is_empty() || prompt.trim().is_empty() {
             return Vec::new();

@@ -95,7 +95,11 @@ fn changeable_options(takes: &ModelCapabilities) -> Vec<String> {
 }
 
 /// Parses an answer. An answer with anything else is refused as a whole.
-fn parse_change(answer: Value, options: &RequestOptions, may_change: &[String]) -> Result<RequestHookChange> {
+fn parse_change(
+    answer: Value,
+    options: &RequestOptions,
+    may_change: &[String],
+) -> Result<RequestHookChange> {
     let keys = answer.as_object().map(Map::keys).into_iter().flatten();
     if let Some(key) = keys.into_iter().find(|key| !KNOWN_KEYS.contains(&key.as_str())) {
         let text = format!("its answer changes `{key}`, but may change only `options` and `text`");
@@ -123,7 +127,8 @@ fn parse_change(answer: Value, options: &RequestOptions, may_change: &[String]) 
             changed.push(name.clone());
         }
     }
-    let wrong = |error: serde_json::Error| misbehaviour_error(&format!("an option is wrong: {error}"));
+    let wrong =
+        |error: serde_json::Error| misbehaviour_error(&format!("an option is wrong: {error}"));
     let read: RequestOptions = serde_json::from_value(Value::Object(all)).map_err(wrong)?;
     let written = serde_json::to_value(&read).map_err(host_bug)?;
     for (name, value) in answer.options.iter().filter(|(_, value)| value.is_string()) {

@@ -33,7 +33,7 @@ impl HookAsker {
         let never = Cancel::new();
         for plugin in plugins {
             let (name, arguments) = (call.name.clone(), call.arguments.clone());
-            let request = AfterTool::new(name, arguments, changed.content.clone()).of(
+            let request = AfterTool::new(name, arguments, changed.content.clone()).with_call(
                 call.id.clone(),
                 owner.clone(),
                 is_error,

@@ -3,8 +3,8 @@
 //! Invariant: a call reaches the permission check only after each guard has answered. A guard that
 //! fails, gives an invalid answer, is too slow or is gone denies the call, and the denial names it.
 
-use jaato_approval::{ChangedCall, Guarded};
-use jaato_types::hooks::{BeforeTool, CalledBy, GuardAnswer, Hook};
+use jaato_approval::{ChangedCall, GuardOutcome};
+use jaato_types::hooks::{BeforeTool, GuardAnswer, Hook, ToolCallOrigin};
 use jaato_types::{Annotations, Error, ErrorKind, Event, PluginName, Result, ToolCall};
 use serde_json::{Map, Value};
 
@@ -38,7 +38,7 @@ pub(crate) struct GuardedCallFacts<'a> {
     /// The plugin that the tool comes from. Empty for the host's own tools.
     pub(crate) owner: PluginName,
     pub(crate) annotations: Annotations,
-    pub(crate) called_by: CalledBy,
+    pub(crate) called_by: ToolCallOrigin,
     /// The plugin that makes the call. Empty if no plugin does.
     pub(crate) caller: PluginName,
     /// Checks arguments against the tool's schema.
@@ -60,19 +60,20 @@ impl HookAsker {
         call: &ToolCall,
         about: GuardedCallFacts<'_>,
         cancel: &Cancel,
-    ) -> Guarded {
+    ) -> GuardOutcome {
         let GuardedCallFacts { owner, annotations, called_by, caller, check } = about;
-        let mut guarded = Guarded::default();
+        let mut guarded = GuardOutcome::default();
         // Includes guards that no longer answer: a guard that is gone must not let calls pass.
         for plugin in self.port.plugins_with_hook(Hook::BeforeTool) {
             if let Some(error) = self.given_up(&plugin, Hook::BeforeTool) {
-                guarded.denied = Some((plugin.name.clone(), guard_failure_error(call, &plugin, &error)));
+                guarded.denied =
+                    Some((plugin.name.clone(), guard_failure_error(call, &plugin, &error)));
                 break;
             }
             let arguments =
                 guarded.changed.as_ref().map_or(&call.arguments, |it| &it.call.arguments);
             let request = BeforeTool::new(call.name.clone(), arguments.clone())
-                .of(call.id.clone(), owner.clone(), annotations)
+                .with_call(call.id.clone(), owner.clone(), annotations)
                 .called_by(called_by, caller.clone());
             let take = |answer| parse_guard_answer(answer, check);
             let answer = self.ask(&plugin, Hook::BeforeTool, &request, cancel, take).await;
@@ -91,7 +92,8 @@ impl HookAsker {
                     break;
                 }
                 Err(error) => {
-                    guarded.denied = Some((plugin.name.clone(), guard_failure_error(call, &plugin, &error)));
+                    guarded.denied =
+                        Some((plugin.name.clone(), guard_failure_error(call, &plugin, &error)));
                     break;
                 }
             }
@@ -104,7 +106,7 @@ impl HookAsker {
         call: &ToolCall,
         plugin: &HookPlugin,
         arguments: Value,
-        guarded: &mut Guarded,
+        guarded: &mut GuardOutcome,
     ) {
         self.emitter.emit(Event::ToolCallChanged {
             call_id: call.id.clone(),
@@ -119,7 +121,10 @@ impl HookAsker {
     }
 }
 
-fn parse_guard_answer(answer: GuardAnswer, check: &dyn Fn(&Value) -> Result<()>) -> Result<GuardVerdict> {
+fn parse_guard_answer(
+    answer: GuardAnswer,
+    check: &dyn Fn(&Value) -> Result<()>,
+) -> Result<GuardVerdict> {
     Ok(match answer {
         GuardAnswer::GoOn => GuardVerdict::GoOn,
         GuardAnswer::Rewrite { arguments, .. } => {

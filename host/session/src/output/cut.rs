@@ -66,8 +66,11 @@ impl LongText {
             file.and_then(|path| Some((path, parts_of_cut(&text, path)?)))
         {
             let bytes = left_out.saturating_add((head.len() + tail.len()) as u64);
-            let (head, tail, whole) =
-                (head.to_owned(), Some(tail.to_owned()), Some(FullOutputLocation::In(path.to_owned())));
+            let (head, tail, whole) = (
+                head.to_owned(),
+                Some(tail.to_owned()),
+                Some(FullOutputLocation::In(path.to_owned())),
+            );
             return Self { key: key.to_owned(), head, tail, bytes, json_bytes, whole };
         }
         let bytes = text.len() as u64;
@@ -94,7 +97,8 @@ impl LongText {
 
 /// Parses a text that was truncated before: its head, how many bytes were left out, its tail.
 fn parts_of_cut<'a>(text: &'a str, path: &str) -> Option<(&'a str, u64, &'a str)> {
-    let end = format!(" bytes left out; {} …]\n", FullOutputLocation::In(path.to_owned()).describe());
+    let end =
+        format!(" bytes left out; {} …]\n", FullOutputLocation::In(path.to_owned()).describe());
     let (before, tail) = text.split_once(&end)?;
     let (head, left_out) = before.rsplit_once("\n[… ")?;
     Some((head, left_out.parse().ok()?, tail))
@@ -119,7 +123,8 @@ pub(crate) fn head_and_tail<'a>(
         *at += c.len_utf8();
         Some((start, c))
     });
-    let tail = &rest[rest.len() - count_fitting_bytes(from_behind, json_bytes - escaped_len(head))..];
+    let tail =
+        &rest[rest.len() - count_fitting_bytes(from_behind, json_bytes - escaped_len(head))..];
     let is_line = tail.len() == rest.len() || rest[..rest.len() - tail.len()].ends_with('\n');
     match tail.find('\n') {
         Some(end) if !is_line && keeps_most(tail.len() - end - 1, tail) => (head, &tail[end + 1..]),

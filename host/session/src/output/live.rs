@@ -66,7 +66,8 @@ mod tests {
     fn a_burst_is_shown_and_then_as_much_as_time_allows() {
         let mut live = LiveOutputLimit::new();
         let (begin, piece) = (live.since, "x".repeat(16 * 1024));
-        let mut take = |after_ms| live.next_shown_text(&piece, begin + Duration::from_millis(after_ms));
+        let mut take =
+            |after_ms| live.next_shown_text(&piece, begin + Duration::from_millis(after_ms));
         for _ in 0..4 {
             assert_eq!(take(0).map(|text| text.len()), Some(16 * 1024));
         }

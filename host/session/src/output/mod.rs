@@ -22,7 +22,7 @@ pub(crate) use cut::{head_and_tail, largest_share};
 pub(crate) use made::SessionOutputFiles;
 pub use streamed::StreamedOutput;
 
-use cut::{LongText, FullOutputLocation, escaped_len};
+use cut::{FullOutputLocation, LongText, escaped_len};
 
 /// The key of the file with the whole output, in a truncated result.
 const OUTPUT_FILE: &str = "output_file";
@@ -183,7 +183,8 @@ async fn cut_texts(
         let is_new = |text: &&mut LongText| text.json_bytes > share && text.whole.is_none();
         let Some(text) = texts.iter_mut().find(is_new) else { break share };
         let label = format!("result-{}", text.key);
-        let kept = write_whole_file(fitting.store, fitting.call, &label, text.head.as_bytes()).await;
+        let kept =
+            write_whole_file(fitting.store, fitting.call, &label, text.head.as_bytes()).await;
         let whole = text.whole.insert(kept.into());
         // The path takes room, too.
         note_file(&mut content, whole);
@@ -218,7 +219,8 @@ mod tests {
     fn text_that_was_cut_before_and_fits_keeps_its_note_and_tail() {
         let store = SessionOutputFiles::new(std::sync::Arc::new(MemoryOutputStore::default()));
         let call = &CallId::new("0");
-        let file = write_whole_file(&store, call, "output", b"all").now_or_never().unwrap().unwrap();
+        let file =
+            write_whole_file(&store, call, "output", b"all").now_or_never().unwrap().unwrap();
         let note = format!("\n[… 90 bytes left out; the whole output: {file} …]\n");
         let cut = format!("{}{note}{}", "h".repeat(600), "t".repeat(600));
         let content = json!({ "cut": cut, "long": "l".repeat(9_000), "output_file": file });

@@ -8,11 +8,11 @@ use jaato_types::{CallId, Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
-use super::cut::{LongText, FullOutputLocation, escaped_len};
+use super::cut::{FullOutputLocation, LongText, escaped_len};
 use super::ends::TextEnds;
 use super::live::LiveOutputLimit;
 use super::plain::PlainTextReader;
-use super::{ResultLimit, OutputStore, OutputWriter, cut_texts, content_json, note_file};
+use super::{OutputStore, OutputWriter, ResultLimit, content_json, cut_texts, note_file};
 
 /// The key of a text that is streamed without a key.
 const DEFAULT_KEY: &str = "output";
@@ -81,7 +81,13 @@ impl StreamedOutput {
             waiting: Vec::new(),
             file: StreamFile::None,
         };
-        Self(Arc::new(StreamedOutputInner { call, store, show, bytes_max, state: Mutex::new(state) }))
+        Self(Arc::new(StreamedOutputInner {
+            call,
+            store,
+            show,
+            bytes_max,
+            state: Mutex::new(state),
+        }))
     }
 
     /// Takes a piece of one text. Returns how many bytes the call has streamed. Waits for the disk.
@@ -120,7 +126,9 @@ impl StreamedOutput {
         let mut state = self.0.state.lock().await;
         let mut shown = state.live.finish();
         let mut texts = Vec::new();
-        for StreamedOutputPart { key, mut plain, mut ends, bytes } in std::mem::take(&mut state.streams) {
+        for StreamedOutputPart { key, mut plain, mut ends, bytes } in
+            std::mem::take(&mut state.streams)
+        {
             let rest = plain.finish();
             ends.push(rest);
             shown += rest;
@@ -161,7 +169,8 @@ impl StreamedOutputInner {
             note_file(&mut content, &whole);
             texts.iter_mut().for_each(|text| text.whole = Some(whole.clone()));
         }
-        let fitting = ResultLimit { call: &self.call, bytes_max: self.bytes_max, store: &*self.store };
+        let fitting =
+            ResultLimit { call: &self.call, bytes_max: self.bytes_max, store: &*self.store };
         cut_texts(content, texts, fitting).await
     }
 
@@ -216,7 +225,12 @@ impl State {
             Some(at) => at,
             None if self.streams.len() < STREAMS_MAX => {
                 let (key, ends) = (key.to_owned(), TextEnds::new(bytes_max));
-                self.streams.push(StreamedOutputPart { key, plain: PlainTextReader::default(), ends, bytes: 0 });
+                self.streams.push(StreamedOutputPart {
+                    key,
+                    plain: PlainTextReader::default(),
+                    ends,
+                    bytes: 0,
+                });
                 self.streams.len() - 1
             }
             None => {

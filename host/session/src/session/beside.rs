@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use jaato_types::model::{
     COMPLETIONS_AT_ONCE, COMPLETIONS_PER_TURN_MAX, COMPLETIONS_WAITING_MAX, ModelAnswer,
-    ModelComplete, ObjectsShown,
+    ModelComplete, ObjectVisibility,
 };
 use jaato_types::{
-    CallId, Completion, Delta, Envelope, Error, ErrorKind, Event, Part, PluginName, Request,
-    RequestOptions, Result, Role, Usage,
+    CallId, Completion, CompletionRequest, Delta, Error, ErrorKind, Event, EventEnvelope, Part,
+    PluginName, RequestOptions, Result, Role, Usage,
 };
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
@@ -21,8 +21,8 @@ use crate::events::EventEmitter;
 use crate::exchange::{BrokenAnswerPolicy, RequestOutcome, exchange};
 use crate::pace::RequestPace;
 use crate::session::SessionShared;
-use crate::spent::{with_cost, unknown_cost};
-use crate::{AnsweringModel, Cancel, EventSink, DeadlineHold};
+use crate::spent::{unknown_cost, with_cost};
+use crate::{AnsweringModel, Cancel, DeadlineHold, EventSink};
 
 /// Receives the pieces of an answer as they arrive.
 pub type PieceSink = Arc<dyn Fn(Delta) + Send + Sync>;
@@ -157,13 +157,14 @@ impl PluginModelRequests {
         &self,
         shared: &SessionShared,
         model: &AnsweringModel,
-        request: &Request,
+        request: &CompletionRequest,
         completion: &Completion,
     ) -> Usage {
         let mut usage = completion.usage;
         if usage == Usage::default() {
             usage.prompt_tokens = crate::gc::estimate_tokens(crate::gc::json_bytes(request));
-            usage.output_tokens = crate::gc::estimate_tokens(crate::gc::json_bytes(&completion.parts));
+            usage.output_tokens =
+                crate::gc::estimate_tokens(crate::gc::json_bytes(&completion.parts));
         }
         let usage = with_cost(model.model.price.as_ref(), usage);
         shared.spent.lock().add(&usage);
@@ -177,7 +178,7 @@ fn request(
     model: &AnsweringModel,
     is_other: bool,
     shared: &SessionShared,
-) -> Result<Request> {
+) -> Result<CompletionRequest> {
     let invalid = |text: &str| Err(Error::new(ErrorKind::InvalidArguments, text));
     if asked.messages.last().is_none_or(|last| last.role != Role::User) {
         return invalid("the last message must be the user's");
@@ -192,7 +193,7 @@ fn request(
     }
     let id = &model.model.id;
     let name = id.split().map_or(id.as_str(), |(_, name)| name);
-    let mut request = Request::new(name, asked.messages.clone());
+    let mut request = CompletionRequest::new(name, asked.messages.clone());
     request.system.clone_from(&asked.system);
     request.options = options(asked, model)?;
     if let Some(part) = objects(asked.objects, shared)
@@ -231,13 +232,14 @@ fn options(asked: &ModelComplete, model: &AnsweringModel) -> Result<RequestOptio
 }
 
 /// Returns the session's objects. Returns `None` if there are none, or none are wanted.
-fn objects(wanted: ObjectsShown, shared: &SessionShared) -> Option<Part> {
+fn objects(wanted: ObjectVisibility, shared: &SessionShared) -> Option<Part> {
     let tokens_max = shared.limits.objects_tokens_max;
-    let full = |shared: &SessionShared| shared.objects.with(|objects| objects.render(0, tokens_max));
+    let full =
+        |shared: &SessionShared| shared.objects.with(|objects| objects.render(0, tokens_max));
     match wanted {
-        ObjectsShown::None => None,
-        ObjectsShown::Full => full(shared).map(Part::json),
-        ObjectsShown::Contents => {
+        ObjectVisibility::None => None,
+        ObjectVisibility::Full => full(shared).map(Part::json),
+        ObjectVisibility::Contents => {
             let mut value = full(shared)?;
             let tools = value["environment"].as_object_mut()?.values_mut();
             for tool in tools {
@@ -256,7 +258,7 @@ async fn send(
     shared: &SessionShared,
     model: &AnsweringModel,
     is_other: bool,
-    request: &Request,
+    request: &CompletionRequest,
     take: PieceSink,
     cancel: &Cancel,
 ) -> Result<Completion> {
@@ -265,7 +267,15 @@ async fn send(
     let pieces = Arc::new(PieceForwarder { take, outer: shared.emitter.clone() });
     let emitter = EventEmitter::new(shared.id.clone(), pieces);
     let asked = (&*model.provider, &shared.ports);
-    match exchange(request, asked, &emitter, (&shared.limits, pace), BrokenAnswerPolicy::Stop, cancel).await
+    match exchange(
+        request,
+        asked,
+        &emitter,
+        (&shared.limits, pace),
+        BrokenAnswerPolicy::Stop,
+        cancel,
+    )
+    .await
     {
         RequestOutcome::Complete(completion) => Ok(completion),
         RequestOutcome::Failed { error, .. } => Err(error),
@@ -280,7 +290,7 @@ struct PieceForwarder {
 }
 
 impl EventSink for PieceForwarder {
-    fn event(&self, envelope: Envelope) {
+    fn event(&self, envelope: EventEnvelope) {
         match envelope.event {
             Event::TextDelta { text, .. } => (self.take)(Delta::text(text)),
             Event::ThoughtDelta { text, .. } => (self.take)(Delta::thought(text)),

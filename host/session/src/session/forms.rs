@@ -96,7 +96,12 @@ impl SessionForms {
     }
 
     /// Asks once no other form is shown.
-    async fn ask_alone(&self, plugin: &PluginName, form: &Form, shared: &SessionShared) -> FormAnswer {
+    async fn ask_alone(
+        &self,
+        plugin: &PluginName,
+        form: &Form,
+        shared: &SessionShared,
+    ) -> FormAnswer {
         let _shown = self.shown.lock().await;
         let form_id = format!("form_{}", self.asked.fetch_add(1, Relaxed) + 1);
         let source = plugin.as_str().to_owned();

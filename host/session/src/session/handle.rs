@@ -19,18 +19,18 @@ use jaato_types::{
 };
 use parking_lot::Mutex;
 
-use super::beside::{AskingPlugin, PluginModelRequests, PieceSink};
+use super::beside::{AskingPlugin, PieceSink, PluginModelRequests};
 use super::counted::CountedItem;
 use super::forms::SessionForms;
-use crate::calls::{CallRunner, CallInitiator};
+use crate::calls::{CallInitiator, CallRunner};
 use crate::events::EventEmitter;
 use crate::hooks::HookAsker;
 use crate::pace::RequestPace;
 use crate::session::Agent;
-use crate::tasks::{RunningTask, BackgroundTasks};
+use crate::tasks::{BackgroundTasks, RunningTask};
 use crate::{
-    AnsweringModel, UserAsker, CALL_DEPTH_MAX, CallOrigin, Cancel, Caps, HistoryEntry, DeadlineHold, Inbox, Limits,
-    SessionPorts, SharedFacts, SharedObjects, SharedRules, SharedUsage, Toolbox,
+    AnsweringModel, CALL_DEPTH_MAX, CallOrigin, Cancel, Caps, DeadlineHold, HistoryEntry, Inbox,
+    Limits, SessionPorts, SharedFacts, SharedObjects, SharedRules, SharedUsage, Toolbox, UserAsker,
 };
 
 /// The maximum number of plugin calls that run at once in a session. One more is refused instead of

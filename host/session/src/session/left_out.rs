@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use jaato_types::{Data, Error, ErrorKind, Message, Part, Retry, Role};
+use jaato_types::{DataPart, Error, ErrorKind, Message, Part, Retry, Role};
 
 use super::Session;
 use crate::MediaFacts;
@@ -160,7 +160,7 @@ impl Session {
 
     /// Lets a model try a file that its provider refused again, because the user attached it again.
     pub(crate) fn try_again(&mut self, files: &[Part]) {
-        let blobs = files.iter().flat_map(part_data).filter_map(Data::blob_id);
+        let blobs = files.iter().flat_map(part_data).filter_map(DataPart::blob_id);
         let again: Vec<String> = blobs.map(str::to_owned).collect();
         let refused = |blob: &String| self.left_out.refused.contains(blob);
         let again: Vec<String> = again.into_iter().filter(refused).collect();
@@ -212,7 +212,7 @@ impl Session {
     }
 }
 
-fn part_data(part: &Part) -> &[Data] {
+fn part_data(part: &Part) -> &[DataPart] {
     match part {
         Part::Data(data) => std::slice::from_ref(data),
         Part::ToolResult(result) => &result.attachments,

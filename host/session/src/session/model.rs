@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use jaato_types::{
-    Error, ErrorKind, Event, ModelId, Part, Price, Request, RequestOptions, SessionId,
+    CompletionRequest, Error, ErrorKind, Event, ModelId, Part, Price, RequestOptions, SessionId,
 };
 
 use super::Session;
@@ -70,7 +70,7 @@ impl ModelSetup {
 
 /// Sets the model of requests.
 pub(super) fn ask_for(
-    prefix: &mut Request,
+    prefix: &mut CompletionRequest,
     model: &ModelId,
     options: RequestOptions,
     takes: &ModelCapabilities,
@@ -93,7 +93,12 @@ impl Session {
         self.apply_model(setup, provider, None);
     }
 
-    fn apply_model(&mut self, setup: ModelSetup, provider: Arc<dyn Provider>, error: Option<Error>) {
+    fn apply_model(
+        &mut self,
+        setup: ModelSetup,
+        provider: Arc<dyn Provider>,
+        error: Option<Error>,
+    ) {
         *self.shared.model.lock() =
             AnsweringModel { model: setup.clone(), provider: Arc::clone(&provider) };
         let ModelSetup { id, context_limit, origin, options, takes, price, .. } = setup;

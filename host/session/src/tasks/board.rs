@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jaato_types::tasks::{TASKS_ENDED_MAX, TaskFacts, TaskStatus};
-use jaato_types::text::cut;
+use jaato_types::text::truncate_chars;
 use jaato_types::{Error, ErrorKind, Result, ToolName};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
@@ -142,7 +142,7 @@ impl TaskBoard {
         let number = task_id.strip_prefix("task_").and_then(|it| it.parse().ok());
         let found = number.and_then(|number: u64| Some((number, state.tasks.get(&number)?)));
         let (number, task) = found.ok_or_else(|| {
-            let shown = cut(task_id, 40);
+            let shown = truncate_chars(task_id, 40);
             Error::new(ErrorKind::NotFound, format!("the session has no task `{shown}`"))
                 .with_hint("`tasks.list` lists them; of those that ended only the last are kept")
         })?;

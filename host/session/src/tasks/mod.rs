@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
 
-pub(crate) use board::{TaskBoard, BoardTask};
+pub(crate) use board::{BoardTask, TaskBoard};
 use board::{TaskEnd, TaskReservation};
 pub(crate) use output::TaskOutput;
 pub use wake::WakeWaiter;
@@ -26,7 +26,7 @@ pub use wake::WakeWaiter;
 use crate::OutputStore;
 use crate::calls::RunningToolCall;
 use crate::events::EventEmitter;
-use crate::hooks::{HookedResult, HookAsker};
+use crate::hooks::{HookAsker, HookedResult};
 use crate::output::{self as tool_output, ResultLimit, error_content};
 
 /// How many bytes of output a read returns by default.
@@ -143,7 +143,11 @@ pub(crate) fn id_of(number: u64) -> String {
     format!("task_{number}")
 }
 
-async fn run(mut running: RunningToolCall, around: BackgroundTaskContext, mut place: TaskReservation) {
+async fn run(
+    mut running: RunningToolCall,
+    around: BackgroundTaskContext,
+    mut place: TaskReservation,
+) {
     let mut outcome = running.finish().await;
     if is_cancelled(outcome.as_ref().err()) && place.is_taken_back() {
         outcome = Err(taken_back());

@@ -12,10 +12,10 @@ mod provider;
 mod stage;
 mod tools;
 
-pub use gc::{ScriptedGcAction, ScriptedGc};
+pub use gc::{ScriptedGc, ScriptedGcAction};
 pub use hooks::ScriptedHooks;
 pub use outside::{CountingIds, MemoryOutputStore, RecordedEvents, SimulatedClock};
 pub use person::ScriptedUser;
-pub use provider::{ScriptedProviderAction, ScriptedProvider};
+pub use provider::{ScriptedProvider, ScriptedProviderAction};
 pub use stage::TestStage;
-pub use tools::{ScriptedTools, ConcurrentCallRecord, ScriptedTool};
+pub use tools::{ConcurrentCallRecord, ScriptedTool, ScriptedTools};

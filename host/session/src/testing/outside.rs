@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::{BoxFuture, FutureExt};
-use jaato_types::{CallId, Envelope, Error, ErrorKind, Event, Result, SessionId};
+use jaato_types::{CallId, Error, ErrorKind, Event, EventEnvelope, Result, SessionId};
 use parking_lot::Mutex;
 
-use crate::{SessionClock, EventSink, Ids, OutputStore, OutputWriter, SystemClock};
+use crate::{EventSink, Ids, OutputStore, OutputWriter, SessionClock, SystemClock};
 
 /// Tokio's clock, with wall time that begins at the same moment in every run.
 #[derive(Debug, Default)]
@@ -56,11 +56,11 @@ impl Ids for CountingIds {
 
 /// Records every event.
 #[derive(Debug, Default)]
-pub struct RecordedEvents(Mutex<Vec<Envelope>>);
+pub struct RecordedEvents(Mutex<Vec<EventEnvelope>>);
 
 impl RecordedEvents {
     /// Returns the envelopes so far.
-    pub fn envelopes(&self) -> Vec<Envelope> {
+    pub fn envelopes(&self) -> Vec<EventEnvelope> {
         self.0.lock().clone()
     }
 
@@ -89,7 +89,7 @@ impl RecordedEvents {
 }
 
 impl EventSink for RecordedEvents {
-    fn event(&self, envelope: Envelope) {
+    fn event(&self, envelope: EventEnvelope) {
         self.0.lock().push(envelope);
     }
 }

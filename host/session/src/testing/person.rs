@@ -8,7 +8,7 @@ use jaato_types::ask::FormAnswer;
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
 use parking_lot::Mutex;
 
-use crate::{UserAsker, FormQuestion, NoAnswer, PermissionAsker};
+use crate::{FormQuestion, NoAnswer, PermissionAsker, UserAsker};
 
 /// A user with prepared answers. Once they are used up, a question stays open forever.
 #[derive(Debug, Default)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use jaato_types::{
-    Completion, Delta, Error, FinishReason, ModelInfo, Part, Price, Request, Result, ToolCall,
-    Usage,
+    Completion, CompletionRequest, Delta, Error, FinishReason, ModelInfo, Part, Price, Result,
+    ToolCall, Usage,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -60,7 +60,7 @@ impl ScriptedProviderAction {
 #[derive(Debug, Default)]
 pub struct ScriptedProvider {
     script: Mutex<VecDeque<Vec<ScriptedProviderAction>>>,
-    requests: Mutex<Vec<Request>>,
+    requests: Mutex<Vec<CompletionRequest>>,
     window: Mutex<ScriptedContextWindow>,
     accepts: Mutex<Option<Vec<String>>>,
     price: Mutex<Option<Price>>,
@@ -110,7 +110,7 @@ impl ScriptedProvider {
     }
 
     /// Returns the requests so far, including retries.
-    pub fn requests(&self) -> Vec<Request> {
+    pub fn requests(&self) -> Vec<CompletionRequest> {
         self.requests.lock().clone()
     }
 }
@@ -122,7 +122,7 @@ impl Provider for ScriptedProvider {
 
     fn complete<'a>(
         &'a self,
-        request: &'a Request,
+        request: &'a CompletionRequest,
         sink: DeltaSink,
         _cancel: Cancel,
     ) -> BoxFuture<'a, Result<Completion>> {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use jaato_types::ModelId;
 
 use crate::testing::{
-    CountingIds, MemoryOutputStore, RecordedEvents, ScriptedGc, ScriptedHooks, ScriptedUser,
-    ScriptedProvider, ScriptedTools, SimulatedClock, ScriptedTool,
+    CountingIds, MemoryOutputStore, RecordedEvents, ScriptedGc, ScriptedHooks, ScriptedProvider,
+    ScriptedTool, ScriptedTools, ScriptedUser, SimulatedClock,
 };
 use crate::{
-    SessionClock, Gc, HistoryError, Media, NoMedia, SessionPorts, PromptParts, SeededRandom, Session,
-    SessionSetup, SystemPrompt,
+    Gc, HistoryError, Media, NoMedia, PromptParts, SeededRandom, Session, SessionClock,
+    SessionPorts, SessionSetup, SystemPrompt,
 };
 
 /// A stage. A test can inspect it while and after a session runs.

@@ -13,7 +13,7 @@ use jaato_types::{
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
-use crate::{CallScope, KnownTool, ToolRenewal, RenewalMoment, ToolSet, ToolState, WantedTools};
+use crate::{CallScope, KnownTool, RenewalMoment, ToolRenewal, ToolSet, ToolState, WantedTools};
 
 type ToolBehaviour =
     Arc<dyn Fn(ToolCall, CallScope) -> BoxFuture<'static, Result<Output>> + Send + Sync>;
@@ -231,7 +231,11 @@ impl ScriptedTools {
     }
 }
 
-fn take_seat(seats: Arc<Mutex<ConcurrentCallCounter>>, call: &ToolCall, counts: bool) -> ConcurrentCallGuard {
+fn take_seat(
+    seats: Arc<Mutex<ConcurrentCallCounter>>,
+    call: &ToolCall,
+    counts: bool,
+) -> ConcurrentCallGuard {
     let mut taken = seats.lock();
     let index = taken.all.len();
     taken.all.push(ConcurrentCallRecord { call: call.clone(), beside: 0, ended: false });

@@ -3,7 +3,7 @@
 
 use jaato_session::testing::{ScriptedProviderAction, TestStage};
 use jaato_session::{Cancel, GcSettings, Session, SessionSetup, TurnReport};
-use jaato_types::{Error, ErrorKind, Event, Message, Outcome, Request, Usage};
+use jaato_types::{CompletionRequest, Error, ErrorKind, Event, Message, Outcome, Usage};
 
 /// Creates a provider's token count.
 pub fn used(prompt_tokens: u64) -> ScriptedProviderAction {
@@ -52,11 +52,11 @@ pub const REMOVED: &str = "[Earlier turns of this conversation were removed here
                            If you need them, ask the user or use tools again.]\n\n";
 
 /// Returns the texts of a request, without the note about removed turns.
-pub fn texts(request: &Request) -> Vec<String> {
+pub fn texts(request: &CompletionRequest) -> Vec<String> {
     let text = |message: &Message| message.text().replace(REMOVED, "");
     request.messages.iter().map(text).collect()
 }
 
-pub fn last_request(stage: &TestStage) -> Request {
+pub fn last_request(stage: &TestStage) -> CompletionRequest {
     stage.provider.requests().pop().unwrap()
 }

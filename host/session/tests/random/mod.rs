@@ -1,6 +1,6 @@
 //! Random beats, tools and answers for `random_turns`.
 
-use jaato_session::testing::{ScriptedProviderAction, ScriptedGcAction, ScriptedTool};
+use jaato_session::testing::{ScriptedGcAction, ScriptedProviderAction, ScriptedTool};
 use jaato_session::{GcSettings, NoAnswer, Random, SeededRandom, ToolState};
 use jaato_types::objects::ObjectsAdd;
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision as Is};
@@ -24,7 +24,9 @@ pub fn tools() -> Vec<ScriptedTool> {
         ScriptedTool::sleeper("linger").schema(schema.clone()).background(),
         ScriptedTool::new("stay", |_, _| std::future::pending()).background(),
         ScriptedTool::sleeper(WRITER).writing().schema(schema),
-        ScriptedTool::new("fail", |_, _| async { Err::<Output, _>(Error::failed("it did not work")) }),
+        ScriptedTool::new("fail", |_, _| async {
+            Err::<Output, _>(Error::failed("it did not work"))
+        }),
         ScriptedTool::new("loud", |_, scope| async move {
             scope.output.write("one");
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
@@ -65,10 +67,14 @@ pub fn answers(random: &SeededRandom) -> Vec<Result<PermissionAnswer, NoAnswer>>
 
 /// Creates the beats of one answer, often valid, sometimes arbitrary.
 pub fn beats(random: &SeededRandom) -> Vec<ScriptedProviderAction> {
-    let mut beats: Vec<ScriptedProviderAction> = (0..random.below(7)).map(|_| beat(random)).collect();
+    let mut beats: Vec<ScriptedProviderAction> =
+        (0..random.below(7)).map(|_| beat(random)).collect();
     match random.below(24) {
-        0 => beats.push(ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "overloaded").temporary())),
-        1 | 4 => beats.push(ScriptedProviderAction::Fail(Error::new(ErrorKind::ContextOverflow, "too much"))),
+        0 => beats.push(ScriptedProviderAction::Fail(
+            Error::new(ErrorKind::Provider, "overloaded").temporary(),
+        )),
+        1 | 4 => beats
+            .push(ScriptedProviderAction::Fail(Error::new(ErrorKind::ContextOverflow, "too much"))),
         2 => beats.push(ScriptedProviderAction::Hang),
         3 => beats.push(ScriptedProviderAction::Finish(finish_reason(random))),
         _ => {}
@@ -86,7 +92,9 @@ pub fn gc_beats(seed: u64) -> Vec<ScriptedGcAction> {
             1 => ScriptedGcAction::Fail(Error::failed("no plan")),
             2 | 3 => {
                 let seed = random.next_u64();
-                ScriptedGcAction::plan_of(move |request| any_plan(&SeededRandom::new(seed), request))
+                ScriptedGcAction::plan_of(move |request| {
+                    any_plan(&SeededRandom::new(seed), request)
+                })
             }
             _ => ScriptedGcAction::keeping(1 + index(&random, 3)),
         });
@@ -147,11 +155,14 @@ fn beat(random: &SeededRandom) -> ScriptedProviderAction {
         10 => ScriptedProviderAction::Shown(Delta::text("shown alone ")),
         11 => ScriptedProviderAction::Unseen(Part::text("never streamed ")),
         12 => ScriptedProviderAction::Shown(Delta::notice("loading")),
-        13 => ScriptedProviderAction::Unseen(Part::text("signed ").signed("s")),
-        14 => ScriptedProviderAction::Unseen(Part::text("").signed("end")),
-        15 => ScriptedProviderAction::Unseen(Part::thought("").signed("t")),
+        13 => ScriptedProviderAction::Unseen(Part::text("signed ").with_signature("s")),
+        14 => ScriptedProviderAction::Unseen(Part::text("").with_signature("end")),
+        15 => ScriptedProviderAction::Unseen(Part::thought("").with_signature("t")),
         16 => ScriptedProviderAction::Unseen(Part::opaque(json!({ "id": random.below(9) }))),
-        _ => ScriptedProviderAction::Usage(Usage { prompt_tokens: random.below(900), ..Usage::default() }),
+        _ => ScriptedProviderAction::Usage(Usage {
+            prompt_tokens: random.below(900),
+            ..Usage::default()
+        }),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{CommandFailure, Exit};
 
 /// The name for all scenarios of a domain.
 pub const ALL: &str = "all";
@@ -13,14 +13,14 @@ const TEMPLATE_BYTES_MAX: u64 = 256 * 1024;
 
 /// The two ways to do a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum BenchSide {
     /// With a program, through `cli_based_tool`.
     Cli,
     /// With the tools of a server.
     Mcp,
 }
 
-impl Side {
+impl BenchSide {
     /// Both, in the order in which they run.
     pub const BOTH: [Self; 2] = [Self::Cli, Self::Mcp];
 
@@ -34,11 +34,11 @@ impl Side {
 }
 
 /// Templates of both sides, by scenario.
-pub type Scenarios = BTreeMap<String, [String; 2]>;
+pub type ScenarioTemplates = BTreeMap<String, [String; 2]>;
 
 /// A domain.
 #[derive(Debug)]
-pub struct Domain {
+pub struct BenchDomain {
     /// Its name, one word.
     pub name: &'static str,
     /// The program of the CLI side.
@@ -63,8 +63,8 @@ macro_rules! templates {
 }
 
 /// The built-in domains. The first one is the default.
-static DOMAINS: [Domain; 3] = [
-    Domain {
+static DOMAINS: [BenchDomain; 3] = [
+    BenchDomain {
         name: "github",
         program: "gh",
         server: "GitHub",
@@ -77,7 +77,7 @@ static DOMAINS: [Domain; 3] = [
         ],
         templates: templates!("github": "get_issue", "list_issues", "search_issues"),
     },
-    Domain {
+    BenchDomain {
         name: "confluence",
         program: "confluence-cli",
         server: "Atlassian",
@@ -85,7 +85,7 @@ static DOMAINS: [Domain; 3] = [
         defaults: &[("CQL_QUERY", "type=page"), ("LIMIT", "10"), ("TOP_N", "5")],
         templates: templates!("confluence": "get_page", "list_children", "search", "update_page"),
     },
-    Domain {
+    BenchDomain {
         name: "git",
         program: "git",
         server: "git",
@@ -95,7 +95,7 @@ static DOMAINS: [Domain; 3] = [
     },
 ];
 
-impl Domain {
+impl BenchDomain {
     /// Finds a domain and its requested scenarios. Without a domain, uses the first one that has
     /// them.
     ///
@@ -105,7 +105,7 @@ impl Domain {
         name: Option<&str>,
         scenarios: &[String],
         folder: Option<&Path>,
-    ) -> Result<(&'static Self, Scenarios), Failure> {
+    ) -> Result<(&'static Self, ScenarioTemplates), CommandFailure> {
         let mut last = None;
         for domain in DOMAINS.iter().filter(|it| name.is_none_or(|name| it.name == name)) {
             let all = domain.scenarios(folder)?;
@@ -123,7 +123,7 @@ impl Domain {
         }
         let Some((unknown, all)) = last else {
             let known = DOMAINS.iter().map(|it| it.name);
-            return Err(Failure::unknown("domain", name.unwrap_or_default(), known));
+            return Err(CommandFailure::unknown("domain", name.unwrap_or_default(), known));
         };
         let known: Vec<String> = match name {
             Some(_) => all.into_keys().collect(),
@@ -136,42 +136,43 @@ impl Domain {
             }
         };
         let text = format!("no domain has the scenario `{unknown}`");
-        Err(Failure::new(Exit::Usage, text).hint(format!("there are: {}", known.join(", "))))
+        Err(CommandFailure::new(Exit::Usage, text).hint(format!("there are: {}", known.join(", "))))
     }
 
     /// Lists its scenarios: those of a folder, then the built-in ones.
-    fn scenarios(&self, folder: Option<&Path>) -> Result<Scenarios, Failure> {
+    fn scenarios(&self, folder: Option<&Path>) -> Result<ScenarioTemplates, CommandFailure> {
         let built_in = self.templates.iter();
-        let mut all: Scenarios = built_in
+        let mut all: ScenarioTemplates = built_in
             .map(|(name, cli, mcp)| ((*name).to_owned(), [(*cli).to_owned(), (*mcp).to_owned()]))
             .collect();
         let Some(folder) = folder.map(|folder| folder.join(self.name)) else { return Ok(all) };
-        for name in names_in(&folder.join(Side::Cli.name())) {
-            let read = |side: Side| template(&folder.join(side.name()).join(format!("{name}.txt")));
-            let both = [read(Side::Cli)?, read(Side::Mcp)?];
+        for name in names_in(&folder.join(BenchSide::Cli.name())) {
+            let read =
+                |side: BenchSide| template(&folder.join(side.name()).join(format!("{name}.txt")));
+            let both = [read(BenchSide::Cli)?, read(BenchSide::Mcp)?];
             all.insert(name, both);
         }
         Ok(all)
     }
 
     /// Returns the tool names of a side, in the form of `--tools`.
-    pub fn tools(&self, side: Side, server: &str) -> String {
+    pub fn tools(&self, side: BenchSide, server: &str) -> String {
         match side {
-            Side::Cli => "cli_based_tool".to_owned(),
-            Side::Mcp => format!("mcp__{server}__*"),
+            BenchSide::Cli => "cli_based_tool".to_owned(),
+            BenchSide::Mcp => format!("mcp__{server}__*"),
         }
     }
 }
 
 /// Refuses a server whose name cannot be used unchanged in the names of its tools.
-pub fn check_server(name: &str) -> Result<(), Failure> {
+pub fn check_server(name: &str) -> Result<(), CommandFailure> {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let is_plain = !name.contains("__") && !name.ends_with('_') && name.chars().all(is_legal);
     if is_plain && (1..=24).contains(&name.len()) {
         return Ok(());
     }
     let text = format!("`{name}` does not stand as it is in names of tools");
-    Err(Failure::new(Exit::Usage, text)
+    Err(CommandFailure::new(Exit::Usage, text)
         .hint("name the server with 1 to 24 letters, digits and dashes in .mcp.json"))
 }
 
@@ -184,10 +185,10 @@ fn names_in(folder: &Path) -> Vec<String> {
     entries.filter_map(name).collect()
 }
 
-fn template(path: &Path) -> Result<String, Failure> {
+fn template(path: &Path) -> Result<String, CommandFailure> {
     let shown = path.display();
     let refused = |why: String| {
-        Failure::new(Exit::Usage, format!("cannot read the template `{shown}`: {why}"))
+        CommandFailure::new(Exit::Usage, format!("cannot read the template `{shown}`: {why}"))
             .hint("a scenario has a template for `cli` and one for `mcp`")
     };
     let facts = path.metadata().map_err(|error| refused(error.to_string()))?;
@@ -206,7 +207,7 @@ mod tests {
     fn found(domain: Option<&str>, scenarios: &[&str]) -> Result<(String, Vec<String>), String> {
         let scenarios: Vec<String> = scenarios.iter().map(|&it| it.to_owned()).collect();
         let (domain, scenarios) =
-            Domain::find(domain, &scenarios, None).map_err(|it| it.message)?;
+            BenchDomain::find(domain, &scenarios, None).map_err(|it| it.message)?;
         Ok((domain.name.to_owned(), scenarios.into_keys().collect()))
     }
 
@@ -244,12 +245,12 @@ mod tests {
             fs::write(place.join("repo_status.txt"), format!("{side} status")).unwrap();
         }
         let wanted = ["blame".to_owned(), "repo_status".to_owned()];
-        let (domain, scenarios) = Domain::find(None, &wanted, Some(folder.path())).unwrap();
+        let (domain, scenarios) = BenchDomain::find(None, &wanted, Some(folder.path())).unwrap();
         assert_eq!(domain.name, "git");
         assert_eq!(scenarios["blame"], ["cli blame", "mcp blame"]);
         assert_eq!(scenarios["repo_status"], ["cli status", "mcp status"]);
         fs::remove_file(folder.path().join("git/mcp/blame.txt")).unwrap();
-        assert!(Domain::find(None, &wanted, Some(folder.path())).is_err());
+        assert!(BenchDomain::find(None, &wanted, Some(folder.path())).is_err());
     }
 
     #[test]

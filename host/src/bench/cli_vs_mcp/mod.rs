@@ -16,15 +16,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use jaato_runtime::session_loop::Cancel;
-use jaato_runtime::{Arguments, config, make_private_folder};
+use jaato_runtime::{SetupArguments, config, make_private_folder};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use self::domain::{Domain, Scenarios, Side};
-use self::one_run::Run;
-use self::summary::{Measured, Summary};
-use crate::args::Global;
-use crate::exit::{Exit, Failure, Outcome};
+use self::domain::{BenchDomain, BenchSide, ScenarioTemplates};
+use self::one_run::BenchRun;
+use self::summary::{BenchSummary, RunMeasurement};
+use crate::args::GlobalArgs;
+use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::signals::cancel_on_signals;
 use crate::{report, start, terminal};
 
@@ -91,16 +91,16 @@ pub struct CliVsMcpArgs {
 }
 
 /// The state that all runs of a call share.
-struct Plan {
-    arguments: Arguments,
-    domain: &'static Domain,
+struct BenchPlan {
+    arguments: SetupArguments,
+    domain: &'static BenchDomain,
     server: String,
     prompts: BTreeMap<String, [String; 2]>,
     folder: PathBuf,
 }
 
 /// Runs the scenarios on both sides.
-pub async fn cli_vs_mcp(global: Global, args: CliVsMcpArgs) -> Outcome {
+pub async fn cli_vs_mcp(global: GlobalArgs, args: CliVsMcpArgs) -> CommandResult {
     terminal::reserve();
     let now = Timestamp::now();
     let plan = plan(global, &args, now)?;
@@ -108,17 +108,17 @@ pub async fn cli_vs_mcp(global: Global, args: CliVsMcpArgs) -> Outcome {
     cancel_on_signals(cancel.clone());
     let (model, tools) = one_run::prepare(&plan, &cancel).await?;
     banner(&plan, &args, &model, &tools)?;
-    let mut summary = Summary::default();
+    let mut summary = BenchSummary::default();
     for (scenario, prompts) in &plan.prompts {
         for number in 1..=args.runs {
-            for side in Side::BOTH {
+            for side in BenchSide::BOTH {
                 if cancel.is_cancelled() {
                     return Ok(Exit::Cancelled);
                 }
-                let run = Run { scenario, number, side, prompt: &prompts[side as usize] };
+                let run = BenchRun { scenario, number, side, prompt: &prompts[side as usize] };
                 let measured = one_run::run(&plan, &run, args.trace, &cancel).await?;
-                tell(&run, &measured)?;
-                summary.take(scenario, side, measured);
+                print_run(&run, &measured)?;
+                summary.add_run(scenario, side, measured);
             }
         }
     }
@@ -136,22 +136,29 @@ pub async fn cli_vs_mcp(global: Global, args: CliVsMcpArgs) -> Outcome {
     report::line(&format!("summary: {}", args.output.display()))?;
     match summary.errors() {
         0 => Ok(Exit::Done),
-        count => Err(Failure::new(Exit::Failed, format!("runs that failed: {count}"))),
+        count => Err(CommandFailure::new(Exit::Failed, format!("runs that failed: {count}"))),
     }
 }
 
 /// Plans the runs, before anything is started.
-fn plan(global: Global, args: &CliVsMcpArgs, now: Timestamp) -> Result<Plan, Failure> {
+fn plan(
+    global: GlobalArgs,
+    args: &CliVsMcpArgs,
+    now: Timestamp,
+) -> Result<BenchPlan, CommandFailure> {
     let mut arguments = start::arguments(global);
     if let Some(model) = &args.model_name {
         let name = config::parse_model_name(model).map_or_else(
-            || config::parse_model_id(model).map_err(|error| Failure::new(Exit::Usage, error)),
+            || {
+                config::parse_model_id(model)
+                    .map_err(|error| CommandFailure::new(Exit::Usage, error))
+            },
             Ok,
         )?;
         arguments.overrides.model = Some(name);
     }
     let (domain, scenarios) =
-        Domain::find(args.domain.as_deref(), &args.scenarios, args.template_dir.as_deref())?;
+        BenchDomain::find(args.domain.as_deref(), &args.scenarios, args.template_dir.as_deref())?;
     let values = params::values(domain, args, now)?;
     let prompts = filled(&scenarios, &values)?;
     let server = args.mcp_server.clone().unwrap_or_else(|| domain.server.to_owned());
@@ -159,13 +166,13 @@ fn plan(global: Global, args: &CliVsMcpArgs, now: Timestamp) -> Result<Plan, Fai
     let time = now.strftime("%Y-%m-%d_%H-%M-%S").to_string();
     let folder = args.trace_dir.join(time).join(domain.name);
     let folder = std::path::absolute(&folder).map_err(|error| unwritable(&folder, &error))?;
-    Ok(Plan { arguments, domain, server, prompts, folder })
+    Ok(BenchPlan { arguments, domain, server, prompts, folder })
 }
 
 fn filled(
-    scenarios: &Scenarios,
+    scenarios: &ScenarioTemplates,
     values: &BTreeMap<String, String>,
-) -> Result<BTreeMap<String, [String; 2]>, Failure> {
+) -> Result<BTreeMap<String, [String; 2]>, CommandFailure> {
     let prompts = scenarios.iter().map(|(name, [cli, mcp])| {
         let both = [params::fill(cli, values)?, params::fill(mcp, values)?];
         Ok((name.clone(), both))
@@ -174,7 +181,12 @@ fn filled(
 }
 
 /// Prints what is about to run.
-fn banner(plan: &Plan, args: &CliVsMcpArgs, model: &str, tools: &str) -> Result<(), Failure> {
+fn banner(
+    plan: &BenchPlan,
+    args: &CliVsMcpArgs,
+    model: &str,
+    tools: &str,
+) -> Result<(), CommandFailure> {
     let scenarios: Vec<&str> = plan.prompts.keys().map(String::as_str).collect();
     let rule = "=".repeat(70);
     let lines = [
@@ -192,7 +204,7 @@ fn banner(plan: &Plan, args: &CliVsMcpArgs, model: &str, tools: &str) -> Result<
     lines.into_iter().try_for_each(report::line)
 }
 
-fn tell(run: &Run<'_>, measured: &Measured) -> Result<(), Failure> {
+fn print_run(run: &BenchRun<'_>, measured: &RunMeasurement) -> Result<(), CommandFailure> {
     let came_to = match &measured.error {
         Some(error) => format!("failed: {error}"),
         None => format!("{} tokens, {} turns", measured.tokens(), measured.turns),
@@ -201,7 +213,7 @@ fn tell(run: &Run<'_>, measured: &Measured) -> Result<(), Failure> {
 }
 
 /// Writes a file, and its folder.
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
+fn write(path: &Path, text: &str) -> Result<(), CommandFailure> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         make_folder(folder)?;
     }
@@ -209,15 +221,16 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// Creates a folder that is private to this user, because it will contain conversations.
-fn make_folder(folder: &Path) -> Result<(), Failure> {
-    make_private_folder(folder).map_err(|error| Failure::new(Exit::Failed, error.to_string()))
+fn make_folder(folder: &Path) -> Result<(), CommandFailure> {
+    make_private_folder(folder)
+        .map_err(|error| CommandFailure::new(Exit::Failed, error.to_string()))
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(Exit::Failed, format!("cannot write `{}`: {error}", path.display()))
+fn unwritable(path: &Path, error: &std::io::Error) -> CommandFailure {
+    CommandFailure::new(Exit::Failed, format!("cannot write `{}`: {error}", path.display()))
 }
 
 /// Writes a value as a file.
-fn write_json(path: &Path, value: &Value) -> Result<(), Failure> {
+fn write_json(path: &Path, value: &Value) -> Result<(), CommandFailure> {
     write(path, &format!("{value:#}\n"))
 }

@@ -5,29 +5,29 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jaato_runtime::session_loop::Cancel;
-use jaato_runtime::store::{LedgerReader, LedgerFileSummary as LedgerSummary, UsageTotals};
+use jaato_runtime::store::{LedgerFileSummary as LedgerSummary, LedgerReader, UsageTotals};
 use jaato_runtime::types::{Error, Outcome as TurnOutcome};
 use jaato_runtime::{Runtime, SessionOptions};
 use serde_json::{Value, json};
 
-use super::domain::Side;
-use super::summary::Measured;
-use super::trace::Calls;
-use super::{Plan, make_folder, write_json};
-use crate::exit::{Exit, Failure, exit_of};
+use super::domain::BenchSide;
+use super::summary::RunMeasurement;
+use super::trace::CallTrace;
+use super::{BenchPlan, make_folder, write_json};
+use crate::exit::{CommandFailure, Exit, exit_of};
 use crate::start;
 
 /// The command of the plugin for servers.
 const MCP: &str = "mcp";
 
 /// A run.
-pub struct Run<'a> {
+pub struct BenchRun<'a> {
     /// The scenario.
     pub scenario: &'a str,
     /// Its number, from 1.
     pub number: u64,
     /// The side.
-    pub side: Side,
+    pub side: BenchSide,
     /// The prompt for the model.
     pub prompt: &'a str,
 }
@@ -37,7 +37,10 @@ pub struct Run<'a> {
 ///
 /// # Errors
 /// A server that is not set up or does not start, or a model that cannot be used.
-pub async fn prepare(plan: &Plan, cancel: &Cancel) -> Result<(String, String), Failure> {
+pub async fn prepare(
+    plan: &BenchPlan,
+    cancel: &Cancel,
+) -> Result<(String, String), CommandFailure> {
     let runtime = start::runtime(plan.arguments.clone()).await?;
     let connected = connect(&runtime, plan, cancel).await;
     let model = runtime.model().to_string();
@@ -45,19 +48,23 @@ pub async fn prepare(plan: &Plan, cancel: &Cancel) -> Result<(String, String), F
     Ok((model, connected?))
 }
 
-async fn connect(runtime: &Runtime, plan: &Plan, cancel: &Cancel) -> Result<String, Failure> {
+async fn connect(
+    runtime: &Runtime,
+    plan: &BenchPlan,
+    cancel: &Cancel,
+) -> Result<String, CommandFailure> {
     if runtime.registry().command(MCP).is_none() {
         let text = "the plugin `tool-mcp` cannot be used, so there is no MCP side";
-        return Err(Failure::new(Exit::Plugin, text).hint("`jaato plugin list` says why"));
+        return Err(CommandFailure::new(Exit::Plugin, text).hint("`jaato plugin list` says why"));
     }
     let mut session =
-        runtime.session_for_calls(SessionOptions::unattended(Arc::new(Calls::default())))?;
+        runtime.session_for_calls(SessionOptions::unattended(Arc::new(CallTrace::default())))?;
     let asked = json!({ "action": "connect", "name": plan.server });
     let answer = runtime.command(&mut session, MCP, asked, cancel).await;
     runtime.close_session(session.id()).await;
     let failed = |error: Error| {
         let exit = exit_of(error.kind);
-        Failure::new(exit, error.message).hint(format!("set it up: {}", plan.domain.hint))
+        CommandFailure::new(exit, error.message).hint(format!("set it up: {}", plan.domain.hint))
     };
     let content = answer.map_err(failed)?.content;
     let said = content.get("result").and_then(Value::as_str).unwrap_or_default();
@@ -70,11 +77,11 @@ async fn connect(runtime: &Runtime, plan: &Plan, cancel: &Cancel) -> Result<Stri
 /// # Errors
 /// A problem that prevents any run: a setup that cannot be read, a file that cannot be written.
 pub async fn run(
-    plan: &Plan,
-    run: &Run<'_>,
+    plan: &BenchPlan,
+    run: &BenchRun<'_>,
     with_trace: bool,
     cancel: &Cancel,
-) -> Result<Measured, Failure> {
+) -> Result<RunMeasurement, CommandFailure> {
     let folder = plan.folder.join(run.scenario).join(run.side.name());
     make_folder(&folder)?;
     let ledger = folder.join(format!("run{}.jsonl", run.number));
@@ -83,8 +90,8 @@ pub async fn run(
     let mut setup = start::setup(arguments)?;
     setup.config.ledger.enabled = true;
     setup.config.ledger.path = Some(ledger.clone());
-    let runtime = start::runtime_of(setup).await;
-    let calls = Arc::new(Calls::default());
+    let runtime = start::start_runtime_with(setup).await;
+    let calls = Arc::new(CallTrace::default());
     let turn = turn(&runtime, &calls, run.prompt, cancel).await;
     start::close(runtime).await;
     let (text, error) = match turn {
@@ -92,7 +99,7 @@ pub async fn run(
         Err(error) => (String::new(), Some(error.message)),
     };
     let totals = totals(&ledger)?;
-    let measured = Measured::new(&ledger, totals, error);
+    let measured = RunMeasurement::new(&ledger, totals, error);
     if with_trace {
         let trace = json!({
             "prompt": run.prompt, "text": text, "function_calls": calls.take(),
@@ -106,7 +113,7 @@ pub async fn run(
 /// Returns the answer, and the error if there was one.
 async fn turn(
     runtime: &Runtime,
-    calls: &Arc<Calls>,
+    calls: &Arc<CallTrace>,
     prompt: &str,
     cancel: &Cancel,
 ) -> Result<(String, Option<String>), Error> {
@@ -129,10 +136,10 @@ async fn turn(
 }
 
 /// Adds up the ledger of a run. Returns zeros if there is none.
-fn totals(ledger: &Path) -> Result<UsageTotals, Failure> {
+fn totals(ledger: &Path) -> Result<UsageTotals, CommandFailure> {
     let unreadable = |error: std::io::Error| {
         let text = format!("cannot read the ledger `{}`: {error}", ledger.display());
-        Failure::new(Exit::Failed, text)
+        CommandFailure::new(Exit::Failed, text)
     };
     let mut reader = match LedgerReader::open(ledger) {
         Ok(reader) => reader,

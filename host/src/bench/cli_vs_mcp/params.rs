@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::CliVsMcpArgs;
-use super::domain::Domain;
-use crate::exit::{Exit, Failure};
+use super::domain::BenchDomain;
+use crate::exit::{CommandFailure, Exit};
 
 /// The largest file with a page's body, because it becomes a part of a prompt.
 const BODY_BYTES_MAX: u64 = 1024 * 1024;
@@ -18,11 +18,11 @@ const BODY_BYTES_MAX: u64 = 1024 * 1024;
 /// # Errors
 /// Parameters that are not a JSON object, or a file that cannot be read.
 pub fn values(
-    domain: &Domain,
+    domain: &BenchDomain,
     args: &CliVsMcpArgs,
     now: Timestamp,
-) -> Result<BTreeMap<String, String>, Failure> {
-    let refused = |why: String| Failure::new(Exit::Usage, why);
+) -> Result<BTreeMap<String, String>, CommandFailure> {
+    let refused = |why: String| CommandFailure::new(Exit::Usage, why);
     let given: Map<String, Value> = serde_json::from_str(&args.domain_params)
         .map_err(|error| refused(format!("`--domain-params` is no JSON object: {error}")))?;
     let mut values: BTreeMap<String, String> =
@@ -54,7 +54,7 @@ pub fn values(
 }
 
 /// Returns the command of the CLI side's program.
-fn program(domain: &Domain, path: Option<&Path>) -> String {
+fn program(domain: &BenchDomain, path: Option<&Path>) -> String {
     match path {
         None => domain.program.to_owned(),
         Some(path) if path.is_dir() => path.join(domain.program).display().to_string(),
@@ -75,7 +75,7 @@ fn body(path: &Path) -> Result<String, String> {
 ///
 /// # Errors
 /// The keys that have no value.
-pub fn fill(template: &str, values: &BTreeMap<String, String>) -> Result<String, Failure> {
+pub fn fill(template: &str, values: &BTreeMap<String, String>) -> Result<String, CommandFailure> {
     let mut filled = String::new();
     let mut missing: Vec<&str> = Vec::new();
     let mut rest = template;
@@ -101,7 +101,7 @@ pub fn fill(template: &str, values: &BTreeMap<String, String>) -> Result<String,
     let text = format!("the template wants a value for {}", missing.join(", "));
     let page = if missing.contains(&"PAGE_ID") { "--page-id ID, or " } else { "" };
     let hint = format!("{page}--domain-params '{{{}}}'", keys.join(", "));
-    Err(Failure::new(Exit::Usage, text).hint(hint))
+    Err(CommandFailure::new(Exit::Usage, text).hint(hint))
 }
 
 #[cfg(test)]

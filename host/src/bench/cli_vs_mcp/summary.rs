@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use jaato_runtime::store::UsageTotals;
 use serde_json::{Map, Value, json};
 
-use super::domain::Side;
+use super::domain::BenchSide;
 
 /// The result of one run.
 #[derive(Debug, Clone)]
-pub struct Measured {
+pub struct RunMeasurement {
     ledger: PathBuf,
     totals: UsageTotals,
     /// Requests to the model.
@@ -21,14 +21,14 @@ pub struct Measured {
 
 /// The results of all runs.
 #[derive(Debug, Default)]
-pub struct Summary {
+pub struct BenchSummary {
     /// The runs by scenario, `cli` before `mcp`.
-    pub scenarios: BTreeMap<String, [Vec<Measured>; 2]>,
+    pub scenarios: BTreeMap<String, [Vec<RunMeasurement>; 2]>,
 }
 
 /// Averages over the runs of a side that did not fail.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Averages {
+pub struct RunAverages {
     /// The number of runs, including failed ones.
     pub runs: usize,
     /// The number of failed runs.
@@ -41,7 +41,7 @@ pub struct Averages {
     pub turns: f64,
 }
 
-impl Measured {
+impl RunMeasurement {
     /// Creates a result from the totals of a run's ledger.
     pub fn new(ledger: &Path, totals: UsageTotals, error: Option<String>) -> Self {
         Self { ledger: ledger.to_owned(), totals, turns: totals.requests, error }
@@ -71,11 +71,11 @@ impl Measured {
     }
 }
 
-impl Averages {
+impl RunAverages {
     /// Computes the averages of a side.
-    pub fn of(runs: &[Measured]) -> Self {
-        let good: Vec<&Measured> = runs.iter().filter(|run| run.error.is_none()).collect();
-        let average = |of: fn(&Measured) -> u64| match good.len() {
+    pub fn from_runs(runs: &[RunMeasurement]) -> Self {
+        let good: Vec<&RunMeasurement> = runs.iter().filter(|run| run.error.is_none()).collect();
+        let average = |of: fn(&RunMeasurement) -> u64| match good.len() {
             0 => 0.0,
             count => good.iter().map(|run| of(run) as f64).sum::<f64>() / count as f64,
         };
@@ -105,9 +105,9 @@ impl Averages {
     }
 }
 
-impl Summary {
+impl BenchSummary {
     /// Adds a run.
-    pub fn take(&mut self, scenario: &str, side: Side, measured: Measured) {
+    pub fn add_run(&mut self, scenario: &str, side: BenchSide, measured: RunMeasurement) {
         self.scenarios.entry(scenario.to_owned()).or_default()[side as usize].push(measured);
     }
 
@@ -119,12 +119,12 @@ impl Summary {
 
     /// Returns the summary as JSON.
     pub fn to_json(&self, meta: Value) -> Value {
-        let scenario = |sides: &[Vec<Measured>; 2]| {
+        let scenario = |sides: &[Vec<RunMeasurement>; 2]| {
             let mut fields = Map::new();
-            for side in Side::BOTH {
+            for side in BenchSide::BOTH {
                 let runs = &sides[side as usize];
-                let details: Vec<Value> = runs.iter().map(Measured::details).collect();
-                fields.insert(side.name().to_owned(), Averages::of(runs).to_json());
+                let details: Vec<Value> = runs.iter().map(RunMeasurement::details).collect();
+                fields.insert(side.name().to_owned(), RunAverages::from_runs(runs).to_json());
                 fields.insert(format!("{}_details", side.name()), details.into());
             }
             Value::Object(fields)
@@ -139,23 +139,23 @@ impl Summary {
 mod tests {
     use super::*;
 
-    fn measured(prompt: u64, output: u64, turns: u64, error: Option<&str>) -> Measured {
+    fn measured(prompt: u64, output: u64, turns: u64, error: Option<&str>) -> RunMeasurement {
         let totals = UsageTotals {
             prompt_tokens: prompt,
             output_tokens: output,
             requests: turns,
             ..UsageTotals::default()
         };
-        Measured::new(Path::new("run1.jsonl"), totals, error.map(str::to_owned))
+        RunMeasurement::new(Path::new("run1.jsonl"), totals, error.map(str::to_owned))
     }
 
     #[test]
     fn averages_are_of_the_runs_that_did_not_fail() {
-        let mut summary = Summary::default();
-        summary.take("s", Side::Cli, measured(100, 10, 2, None));
-        summary.take("s", Side::Cli, measured(200, 20, 3, None));
-        summary.take("s", Side::Cli, measured(9999, 9, 9, Some("overloaded")));
-        summary.take("s", Side::Mcp, measured(0, 0, 0, Some("down")));
+        let mut summary = BenchSummary::default();
+        summary.add_run("s", BenchSide::Cli, measured(100, 10, 2, None));
+        summary.add_run("s", BenchSide::Cli, measured(200, 20, 3, None));
+        summary.add_run("s", BenchSide::Cli, measured(9999, 9, 9, Some("overloaded")));
+        summary.add_run("s", BenchSide::Mcp, measured(0, 0, 0, Some("down")));
         assert_eq!(summary.errors(), 2);
         let json = summary.to_json(json!({ "runs": 3 }));
         let averages = json!({

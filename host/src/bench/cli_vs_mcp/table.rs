@@ -1,16 +1,16 @@
 //! Prints the averages of both sides next to each other, and a verdict.
 
-use super::summary::{Averages, Summary};
-use crate::exit::Failure;
+use super::summary::{BenchSummary, RunAverages};
+use crate::exit::CommandFailure;
 use crate::report;
 
 /// Prints a table for each scenario.
 ///
 /// # Errors
 /// When the output cannot be written.
-pub fn print(summary: &Summary) -> Result<(), Failure> {
+pub fn print(summary: &BenchSummary) -> Result<(), CommandFailure> {
     for (scenario, [cli, mcp]) in &summary.scenarios {
-        let (cli, mcp) = (Averages::of(cli), Averages::of(mcp));
+        let (cli, mcp) = (RunAverages::from_runs(cli), RunAverages::from_runs(mcp));
         report::line(&format!("\n{scenario}"))?;
         report::table(&["Metric", "CLI", "MCP", "Diff", "Winner"], &rows(&cli, &mcp))?;
         report::line(&verdict(&cli, &mcp))?;
@@ -18,7 +18,7 @@ pub fn print(summary: &Summary) -> Result<(), Failure> {
     Ok(())
 }
 
-fn rows(cli: &Averages, mcp: &Averages) -> Vec<Vec<String>> {
+fn rows(cli: &RunAverages, mcp: &RunAverages) -> Vec<Vec<String>> {
     let metrics = [
         ("Prompt Tokens", cli.prompt_tokens, mcp.prompt_tokens),
         ("Output Tokens", cli.output_tokens, mcp.output_tokens),
@@ -42,8 +42,8 @@ fn winner(cli: f64, mcp: f64) -> &'static str {
     }
 }
 
-fn verdict(cli: &Averages, mcp: &Averages) -> String {
-    let measured = |side: &Averages| side.runs > side.errors;
+fn verdict(cli: &RunAverages, mcp: &RunAverages) -> String {
+    let measured = |side: &RunAverages| side.runs > side.errors;
     if !measured(cli) || !measured(mcp) {
         return "Overall: nothing to compare, as all runs of a side failed".to_owned();
     }
@@ -70,8 +70,8 @@ fn verdict(cli: &Averages, mcp: &Averages) -> String {
 mod tests {
     use super::*;
 
-    fn averages(prompt: f64, output: f64, turns: f64) -> Averages {
-        Averages { runs: 1, errors: 0, prompt_tokens: prompt, output_tokens: output, turns }
+    fn averages(prompt: f64, output: f64, turns: f64) -> RunAverages {
+        RunAverages { runs: 1, errors: 0, prompt_tokens: prompt, output_tokens: output, turns }
     }
 
     #[test]
@@ -96,10 +96,10 @@ mod tests {
 
     #[test]
     fn a_side_that_failed_has_not_won() {
-        let failed = Averages { runs: 2, errors: 2, ..Averages::default() };
+        let failed = RunAverages { runs: 2, errors: 2, ..RunAverages::default() };
         let none = "Overall: nothing to compare, as all runs of a side failed";
         assert_eq!(verdict(&averages(1.0, 1.0, 1.0), &failed), none);
-        let half = Averages { runs: 2, errors: 1, ..averages(1.0, 1.0, 1.0) };
+        let half = RunAverages { runs: 2, errors: 1, ..averages(1.0, 1.0, 1.0) };
         assert!(verdict(&half, &averages(2.0, 2.0, 1.0)).ends_with("(without 1 runs that failed)"));
     }
 }

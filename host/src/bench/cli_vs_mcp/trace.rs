@@ -1,7 +1,7 @@
 //! The calls of a model in a run, and their results, for the trace of the run.
 
 use jaato_runtime::session_loop::EventSink;
-use jaato_runtime::types::{Envelope, Event};
+use jaato_runtime::types::{Event, EventEnvelope};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -10,17 +10,17 @@ const KEPT_MAX: usize = 2000;
 
 /// Records the events of a session.
 #[derive(Default)]
-pub struct Calls(Mutex<Vec<Value>>);
+pub struct CallTrace(Mutex<Vec<Value>>);
 
-impl Calls {
+impl CallTrace {
     /// Returns the calls so far, and forgets them.
     pub fn take(&self) -> Vec<Value> {
         std::mem::take(&mut self.0.lock())
     }
 }
 
-impl EventSink for Calls {
-    fn event(&self, envelope: Envelope) {
+impl EventSink for CallTrace {
+    fn event(&self, envelope: EventEnvelope) {
         let entry = match envelope.event {
             Event::ToolCallStarted { name, arguments, parent: None, .. } => json!({
                 "type": "function_call", "role": "model", "name": name, "args": arguments,

@@ -4,7 +4,7 @@ use jaato_runtime::types::permission_prompt::{
     AllowedAnswer, PermissionAnswer, PermissionDecision, PermissionPrompt,
 };
 
-use super::shown::{Form, answers_of};
+use super::shown::{AnswerChoices, answers_of};
 use crate::chat::slash;
 
 /// Words that allow the call once.
@@ -49,7 +49,7 @@ pub enum TypedAnswer {
 pub fn read_answer(
     line: &str,
     prompt: &PermissionPrompt,
-    form: Form,
+    form: AnswerChoices,
 ) -> Result<TypedAnswer, String> {
     let answers = answers_of(prompt);
     let lower = line.to_lowercase();
@@ -60,7 +60,7 @@ pub fn read_answer(
     if !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit()) {
         let number = word.parse::<usize>().ok();
         let answer = number.and_then(|number| number.checked_sub(1)).and_then(|at| answers.get(at));
-        let answer = answer.ok_or_else(|| wanted(answers.len(), form))?;
+        let answer = answer.ok_or_else(|| expected_input(answers.len(), form))?;
         return match is_shown(answer, form) {
             true => Ok(chosen(answer)),
             false => Err(NO_ROOM.to_owned()),
@@ -77,8 +77,10 @@ pub fn read_answer(
             _ => once(PermissionDecision::AllowOnce),
         },
         word if NO.contains(&word) => once(PermissionDecision::Deny),
-        "always" => always(prompt, form),
-        word if word.chars().count() <= SHORT_WORD_CHARS_MAX => Err(wanted(answers.len(), form)),
+        "always" => answer_for_later_calls(prompt, form),
+        word if word.chars().count() <= SHORT_WORD_CHARS_MAX => {
+            Err(expected_input(answers.len(), form))
+        }
         _ => {
             let answer = PermissionAnswer::once(PermissionDecision::Deny);
             Ok(TypedAnswer::Answer(PermissionAnswer { comment: Some(line.to_owned()), ..answer }))
@@ -89,39 +91,42 @@ pub fn read_answer(
 fn chosen(answer: &AllowedAnswer) -> TypedAnswer {
     match answer.decision {
         PermissionDecision::Edit => TypedAnswer::Edit,
-        _ => TypedAnswer::Answer(answer.chosen()),
+        _ => TypedAnswer::Answer(answer.to_answer()),
     }
 }
 
 /// Returns true if the user can see what an answer does.
-fn is_shown(answer: &AllowedAnswer, form: Form) -> bool {
-    form == Form::Full || (answer.pattern.is_none() && answer.mode.is_none())
+fn is_shown(answer: &AllowedAnswer, form: AnswerChoices) -> bool {
+    form == AnswerChoices::Full || (answer.pattern.is_none() && answer.mode.is_none())
 }
 
 /// Returns the answer that allows later calls, if there is only one.
-fn always(prompt: &PermissionPrompt, form: Form) -> Result<TypedAnswer, String> {
-    if form == Form::Short {
+fn answer_for_later_calls(
+    prompt: &PermissionPrompt,
+    form: AnswerChoices,
+) -> Result<TypedAnswer, String> {
+    if form == AnswerChoices::Short {
         return Err(NO_ROOM.to_owned());
     }
-    let is_meant = |it: &&AllowedAnswer| !it.decision.is_for_one_call() && it.decision.runs();
+    let is_meant = |it: &&AllowedAnswer| !it.decision.is_for_one_call() && it.decision.can_run();
     let mut meant = prompt.answers.iter().filter(is_meant);
     match (meant.next(), meant.next()) {
         (Some(answer), None) => Ok(chosen(answer)),
-        _ => Err(wanted(answers_of(prompt).len(), form)),
+        _ => Err(expected_input(answers_of(prompt).len(), form)),
     }
 }
 
 /// Describes the expected input.
-fn wanted(answers: usize, form: Form) -> String {
+fn expected_input(answers: usize, form: AnswerChoices) -> String {
     let numbers = match form {
-        Form::Full => format!("a number from 1 to {answers}, "),
-        Form::Short => String::new(),
+        AnswerChoices::Full => format!("a number from 1 to {answers}, "),
+        AnswerChoices::Short => String::new(),
     };
     format!("type y, n, {numbers}or what to do instead; ? explains the answers")
 }
 
 /// Explains each possible answer in a line.
-fn help(prompt: &PermissionPrompt, form: Form) -> String {
+fn help(prompt: &PermissionPrompt, form: AnswerChoices) -> String {
     let mut lines: Vec<String> = Vec::new();
     for (number, answer) in (1..).zip(answers_of(prompt)) {
         let letter = match answer.decision {
@@ -176,14 +181,18 @@ mod tests {
         let mut prompt = PermissionPrompt::default();
         prompt.answers = vec![
             AllowedAnswer::once(PermissionDecision::AllowOnce, "Yes"),
-            AllowedAnswer::like(PermissionDecision::AllowAlways, 1, "Yes, any `ls` in this folder"),
+            AllowedAnswer::for_pattern(
+                PermissionDecision::AllowAlways,
+                1,
+                "Yes, any `ls` in this folder",
+            ),
             AllowedAnswer::once(PermissionDecision::Deny, "No"),
         ];
         prompt
     }
 
     fn read(line: &str) -> Result<TypedAnswer, String> {
-        read_answer(line, &prompt(), Form::Full)
+        read_answer(line, &prompt(), AnswerChoices::Full)
     }
 
     fn said(decision: PermissionDecision) -> Result<TypedAnswer, String> {
@@ -226,7 +235,7 @@ mod tests {
         };
         assert_eq!(read("2"), Ok(TypedAnswer::Answer(always.clone())));
         assert_eq!(read("always"), Ok(TypedAnswer::Answer(always)));
-        let short = |line| read_answer(line, &prompt(), Form::Short);
+        let short = |line| read_answer(line, &prompt(), AnswerChoices::Short);
         assert_eq!(short("2"), Err(NO_ROOM.to_owned()));
         assert_eq!(short("always"), Err(NO_ROOM.to_owned()));
         assert_eq!(short("1"), said(PermissionDecision::AllowOnce));
@@ -245,17 +254,17 @@ mod tests {
             let once = PermissionAnswer::once(PermissionDecision::AllowOnce);
             Ok(TypedAnswer::Answer(PermissionAnswer { mode, ..once }))
         };
-        assert_eq!(read_answer("2", &plan, Form::Full), in_mode("accept-edits"));
-        assert_eq!(read_answer("2", &plan, Form::Short), Err(NO_ROOM.to_owned()));
-        assert_eq!(read_answer("y", &plan, Form::Short), in_mode("ask"));
+        assert_eq!(read_answer("2", &plan, AnswerChoices::Full), in_mode("accept-edits"));
+        assert_eq!(read_answer("2", &plan, AnswerChoices::Short), Err(NO_ROOM.to_owned()));
+        assert_eq!(read_answer("y", &plan, AnswerChoices::Short), in_mode("ask"));
         let begin = |form| help(&plan, form).lines().take(3).collect::<Vec<_>>().join("\n");
         assert_eq!(
-            begin(Form::Full),
+            begin(AnswerChoices::Full),
             "y, 1: run it once; the mode is then ask\n\
              2: run it once; the mode is then accept-edits\n\
              n, 3: do not run it"
         );
-        let short = help(&plan, Form::Short);
+        let short = help(&plan, AnswerChoices::Short);
         assert!(short.starts_with("y: run it once; the mode is then ask\nn, 3: do not"), "{short}");
     }
 

@@ -28,7 +28,7 @@ pub async fn ask(open: &Arc<OpenQuestion>, arguments: &Value) -> io::Result<Repl
         notes: Vec::new(),
         answers: Vec::new(),
         prompt: PROMPT.to_owned(),
-        begun: begun(arguments),
+        begun: editable_line(arguments),
         manner: Manner::Words,
     };
     let read = |line: &str| read_edit(arguments, line);
@@ -37,7 +37,7 @@ pub async fn ask(open: &Arc<OpenQuestion>, arguments: &Value) -> io::Result<Repl
 }
 
 /// Returns the arguments as an editable line.
-fn begun(arguments: &Value) -> String {
+fn editable_line(arguments: &Value) -> String {
     let mut named = arguments.as_object().into_iter().flatten();
     match (named.next(), named.next()) {
         (Some((name, Value::String(text))), None) if !text.contains(char::is_control) => {
@@ -108,7 +108,7 @@ mod tests {
             (json!({ "command": "ls\nls" }), r#"{"command":"ls\nls"}"#),
             (json!({ "a": 1, "b": "c" }), r#"{"a":1,"b":"c"}"#),
         ] {
-            assert_eq!(begun(&arguments), expected);
+            assert_eq!(editable_line(&arguments), expected);
             assert_eq!(read_edit(&arguments, expected), Ok(None));
         }
     }

@@ -15,7 +15,7 @@ pub fn row(prompt: &PermissionPrompt, answer: &PermissionAnswer) -> Text {
 }
 
 fn row_of(prompt: &PermissionPrompt, answer: &PermissionAnswer, columns: usize) -> Text {
-    let is_allowed = answer.decision.runs();
+    let is_allowed = answer.decision.can_run();
     let verdict = if is_allowed { "✓ allowed: " } else { "✗ denied: " };
     let comment = answer.comment.as_deref().map(|comment| format!("“{comment}”"));
     let mode = answer.mode.as_deref().map(|mode| format!("mode is now {mode}"));

@@ -9,7 +9,7 @@ use jaato_runtime::types::permission_prompt::{
 };
 use serde_json::Value;
 
-use crate::diff::{self, Tense};
+use crate::diff::{self, ChangeTense};
 use crate::terminal::{self, Dialog, Look, Manner};
 
 /// The answer that denies. Here the user can also type a sentence.
@@ -20,7 +20,7 @@ const SHORT_PROMPT: &str = "y yes, n no, e edit, ? help";
 
 /// Which answers are possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum AnswerChoices {
     /// All answers.
     Full,
     /// Only answers about this call, on a terminal without room for more.
@@ -37,7 +37,7 @@ pub fn answers_of(prompt: &PermissionPrompt) -> Vec<Cow<'_, AllowedAnswer>> {
 }
 
 /// Builds the question.
-pub fn question_of(prompt: &PermissionPrompt, form: Form) -> Dialog {
+pub fn question_of(prompt: &PermissionPrompt, form: AnswerChoices) -> Dialog {
     let (mut subject, mut values) = (String::new(), Vec::new());
     match &prompt.subject {
         PromptSubject::Command { line } => subject.clone_from(line),
@@ -65,8 +65,8 @@ pub fn question_of(prompt: &PermissionPrompt, form: Form) -> Dialog {
         values,
         details: details_of(prompt),
         notes: notes_of(prompt, form),
-        answers: if form == Form::Full { labels.collect() } else { Vec::new() },
-        prompt: if form == Form::Full { String::new() } else { SHORT_PROMPT.to_owned() },
+        answers: if form == AnswerChoices::Full { labels.collect() } else { Vec::new() },
+        prompt: if form == AnswerChoices::Full { String::new() } else { SHORT_PROMPT.to_owned() },
         begun: String::new(),
         manner: Manner::Keys,
     }
@@ -79,7 +79,7 @@ fn typed_text(text: &str) -> String {
 }
 
 /// Returns the lines that the user should know before answering.
-fn notes_of(prompt: &PermissionPrompt, form: Form) -> Vec<(Look, String)> {
+fn notes_of(prompt: &PermissionPrompt, form: AnswerChoices) -> Vec<(Look, String)> {
     let mut notes = Vec::new();
     let origin = origin_of(prompt);
     if !origin.is_empty() {
@@ -88,7 +88,7 @@ fn notes_of(prompt: &PermissionPrompt, form: Form) -> Vec<(Look, String)> {
     if !prompt.warning.is_empty() {
         notes.push((Look::Yellow, format!("warning: {}", prompt.warning)));
     }
-    if !prompt.why.is_empty() && form == Form::Full {
+    if !prompt.why.is_empty() && form == AnswerChoices::Full {
         let place = prompt.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
         notes.push((Look::Dim, format!("reason: {place}{}", prompt.why)));
     }
@@ -167,8 +167,9 @@ fn changes_of(prompt: &PermissionPrompt) -> Vec<terminal::Value> {
     }
     let drawn = preview.changes.iter().map(|change| {
         // The title names the file only if there is one.
-        let heading = (preview.changes.len() > 1).then(|| diff::heading(change, Tense::ToCome));
-        terminal::Value::of_lines(heading, diff::lines(change), diff::core(change))
+        let heading =
+            (preview.changes.len() > 1).then(|| diff::heading(change, ChangeTense::ToCome));
+        terminal::Value::of_lines(heading, diff::lines(change), diff::changed_lines(change))
     });
     values.extend(drawn);
     values.extend(
@@ -192,8 +193,8 @@ fn preview_of(preview: &Preview, plugin: &str) -> Vec<terminal::Value> {
         said("changes", &summary),
     ];
     let drawn = changes.iter().map(|change| {
-        let heading = diff::heading(change, Tense::ToCome);
-        let (lines, core) = (diff::lines(change), diff::core(change));
+        let heading = diff::heading(change, ChangeTense::ToCome);
+        let (lines, core) = (diff::lines(change), diff::changed_lines(change));
         terminal::Value::of_lines(Some(format!("{heading}, says {plugin}")), lines, core)
     });
     let files = other_files(preview).unwrap_or_default();

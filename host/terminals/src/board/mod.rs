@@ -10,15 +10,15 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_log::Log;
-use jaato_session::{UserAsker, Cancel, EventEmitter};
-use jaato_types::terminal::{TerminalScreen, TerminalShown, TerminalState};
+use jaato_session::{Cancel, EventEmitter, UserAsker};
+use jaato_types::terminal::{TerminalScreen, TerminalShowAnswer, TerminalState};
 use jaato_types::{Error, ErrorKind, PluginName, SessionId};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex as AsyncMutex;
 
-use crate::join::{SocketFolders, JoinableTerminal};
-use news::{UnreportedTerminalNews, TerminalNewsStream};
+use crate::join::{JoinableTerminal, SocketFolders};
+use news::{TerminalNewsStream, UnreportedTerminalNews};
 use serve::TerminalServer;
 use shown::{ScreenContent, ShownTerminal, screen_event};
 
@@ -161,7 +161,7 @@ impl SharedTerminals {
         plugin: &PluginName,
         over: &Cancel,
         (screen, ansi): (TerminalScreen, String),
-    ) -> Result<TerminalShown, Error> {
+    ) -> Result<TerminalShowAnswer, Error> {
         let key = (session.clone(), screen.terminal);
         let (is_alive, number) = (screen.is_alive, screen.terminal);
         let mut state = self.lock();
@@ -171,7 +171,7 @@ impl SharedTerminals {
             if let Some(emitter) = emitter.filter(|_| !is_alive) {
                 emitter.emit(screen_event(plugin, &screen));
             }
-            return Ok(TerminalShown::default());
+            return Ok(TerminalShowAnswer::default());
         }
         let picture = Arc::new(ScreenContent { screen, ansi, is_last: false });
         let shown = match state.shown.get(&key) {
@@ -199,7 +199,7 @@ impl SharedTerminals {
             shown.over.cancel();
         }
         self.open_door();
-        Ok(TerminalShown { watchers: shown.watchers() })
+        Ok(TerminalShowAnswer { watchers: shown.watchers() })
     }
 
     /// Removes an ended terminal.
@@ -249,7 +249,11 @@ impl SharedTerminals {
     }
 
     /// Lets a user look at a terminal, and type there if `types` is set.
-    pub(crate) fn attach_viewer(self: &Arc<Self>, shown: Arc<ShownTerminal>, types: bool) -> TerminalViewer {
+    pub(crate) fn attach_viewer(
+        self: &Arc<Self>,
+        shown: Arc<ShownTerminal>,
+        types: bool,
+    ) -> TerminalViewer {
         let watchers = shown.add_watcher(types);
         let look = TerminalViewer { board: Arc::clone(self), shown, types };
         look.report_watchers(watchers);
@@ -339,7 +343,8 @@ impl SharedTerminals {
 
     fn readers(&self, shown: &ShownTerminal) -> Vec<Arc<UnreportedTerminalNews>> {
         let state = self.lock();
-        let own = |it: &&TerminalNewsReader| it.session == shown.session && it.plugin == shown.plugin;
+        let own =
+            |it: &&TerminalNewsReader| it.session == shown.session && it.plugin == shown.plugin;
         state.news.iter().filter(own).filter_map(|reader| reader.news.upgrade()).collect()
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use futures_util::Stream;
-use jaato_types::terminal::TerminalNews;
+use jaato_types::terminal::TerminalUserAction;
 use jaato_types::{Error, ErrorKind, Frame};
 use parking_lot::{Mutex, MutexGuard};
 
@@ -52,12 +52,12 @@ impl UnreportedTerminalNews {
 }
 
 impl TerminalNewsItems {
-    fn next(&mut self) -> Option<TerminalNews> {
+    fn next(&mut self) -> Option<TerminalUserAction> {
         if let Some((terminal, watchers)) = self.watched.pop_first() {
-            return Some(TerminalNews::Watched { terminal, watchers });
+            return Some(TerminalUserAction::Watched { terminal, watchers });
         }
         let (terminal, bytes) = self.typed.pop_first()?;
-        Some(TerminalNews::Typed { terminal, bytes })
+        Some(TerminalUserAction::Typed { terminal, bytes })
     }
 }
 

@@ -23,11 +23,11 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::shown::ScreenContent;
-use super::{TerminalViewer, TYPE_MAX, SharedTerminals};
+use super::{SharedTerminals, TYPE_MAX, TerminalViewer};
 use crate::join::SocketFolders;
 use crate::join::line::{self, SocketLineReader};
 use crate::join::place::own_user;
-use crate::join::protocol::{REQUEST_BYTES_MAX, JoinReply, JoinRequest, TYPED_BYTES_MAX};
+use crate::join::protocol::{JoinReply, JoinRequest, REQUEST_BYTES_MAX, TYPED_BYTES_MAX};
 
 /// Maximum number of clients. A further one is refused.
 pub(crate) const CLIENTS_MAX: usize = 32;
@@ -65,7 +65,11 @@ impl TerminalServer {
     ///
     /// # Errors
     /// If no folder can be used, or the system creates no socket.
-    pub(crate) fn start(door: &SocketFolders, board: Weak<SharedTerminals>, runtime: &Handle) -> io::Result<Self> {
+    pub(crate) fn start(
+        door: &SocketFolders,
+        board: Weak<SharedTerminals>,
+        runtime: &Handle,
+    ) -> io::Result<Self> {
         let _entered = runtime.enter();
         let folder = door.make()?;
         let mut number = [0; 4];
@@ -305,7 +309,9 @@ async fn send(to: &mut OwnedWriteHalf, reply: &JoinReply) -> io::Result<()> {
 }
 
 /// Reads the next request. Returns `None` if the client is gone.
-async fn request(lines: &mut SocketLineReader<OwnedReadHalf>) -> Result<Option<JoinRequest>, String> {
+async fn request(
+    lines: &mut SocketLineReader<OwnedReadHalf>,
+) -> Result<Option<JoinRequest>, String> {
     let line = match lines.next().await {
         Ok(Some(line)) => line,
         Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(error.to_string()),

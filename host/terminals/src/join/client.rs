@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::line::{self, SocketLineReader};
 use super::place::{SocketFolders, own_user};
-use super::protocol::{JoinableTerminal, REPLY_BYTES_MAX, JoinReply, JoinRequest, TYPED_BYTES_MAX};
+use super::protocol::{JoinReply, JoinRequest, JoinableTerminal, REPLY_BYTES_MAX, TYPED_BYTES_MAX};
 
 /// How long a host may take to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(5);

@@ -10,6 +10,8 @@ pub(crate) mod line;
 pub(crate) mod place;
 pub(crate) mod protocol;
 
-pub use client::{FoundTerminal, TerminalSearchResult, JoinedTerminal, find_terminals, join_terminal};
+pub use client::{
+    FoundTerminal, JoinedTerminal, TerminalSearchResult, find_terminals, join_terminal,
+};
 pub use place::{SocketFolders, own_temporary_folder};
-pub use protocol::{JoinableTerminal, JoinReply};
+pub use protocol::{JoinReply, JoinableTerminal};

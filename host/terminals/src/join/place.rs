@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use jaato_config::UserFolders;
-use jaato_places::Owners;
+use jaato_places::TrustedOwners;
 
 /// Mode bits that give access to others.
 const OTHERS: u32 = 0o077;
@@ -91,7 +91,7 @@ fn check(folder: &Path) -> io::Result<()> {
         let mode = found.mode() & 0o7777;
         return Err(io::Error::other(format!("others can access it (mode {mode:o}, not 700)")));
     }
-    jaato_places::check_folder(folder, &Owners::own())?;
+    jaato_places::check_folder(folder, &TrustedOwners::this_user_and_root())?;
     Ok(())
 }
 

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use jaato_session::{Cancel, SecretAnswer, SecretQuestion};
-use jaato_types::terminal::{TerminalAsk, TerminalAsked, TerminalState};
+use jaato_types::terminal::{TerminalAsk, TerminalAskOutcome, TerminalState};
 use jaato_types::{Error, ErrorKind, Event, PluginName, SecretOutcome, SessionId};
 
 use crate::board::{SessionAudience, SharedTerminals};
@@ -47,14 +47,14 @@ impl Drop for QuestionEndReport<'_> {
 ///
 /// # Errors
 /// `conflict` if the terminal shows the input, `io` if it is closed or ends.
-pub(crate) async fn ask_user(asked: TerminalQuestion) -> Result<TerminalAsked, Error> {
+pub(crate) async fn ask_user(asked: TerminalQuestion) -> Result<TerminalAskOutcome, Error> {
     let Some(audience) = asked.board.audience(&asked.session) else {
         return Ok(asked.no_user_answer("nobody follows this session"));
     };
     let shown = asked.board.find(&asked.session, asked.ask.terminal);
     if shown.is_some_and(|shown| shown.has_typers()) {
         let reason = "a person has joined the terminal and can type there".to_owned();
-        return Ok(TerminalAsked::Nobody { reason });
+        return Ok(TerminalAskOutcome::Nobody { reason });
     }
     // One question at a time, even from different plugins.
     let _turn = asked.until_over(asked.board.asking.lock()).await?;
@@ -74,7 +74,7 @@ pub(crate) async fn ask_user(asked: TerminalQuestion) -> Result<TerminalAsked, E
         SecretAnswer::Typed(secret) => secret,
         SecretAnswer::Declined => {
             ending.outcome = SecretOutcome::Declined;
-            return Ok(TerminalAsked::Declined);
+            return Ok(TerminalAskOutcome::Declined);
         }
         SecretAnswer::Nobody { reason } => {
             ending.outcome = SecretOutcome::Nobody;
@@ -95,7 +95,7 @@ pub(crate) async fn ask_user(asked: TerminalQuestion) -> Result<TerminalAsked, E
     // answer, before this side learns of that.
     asked.board.write(&asked.session, asked.ask.terminal, bytes).await?;
     ending.outcome = SecretOutcome::Typed;
-    Ok(TerminalAsked::Typed)
+    Ok(TerminalAskOutcome::Typed)
 }
 
 /// Returns true if the program that asked still reads. A shell at its prompt shows its input,
@@ -130,7 +130,7 @@ impl TerminalQuestion {
     }
 
     /// Returns the answer if no user is there, with a hint that a user may join.
-    fn no_user_answer(&self, reason: &str) -> TerminalAsked {
+    fn no_user_answer(&self, reason: &str) -> TerminalAskOutcome {
         let reason = if self.board.is_joinable() {
             format!(
                 "{reason}; with `jaato shell attach {}/{} --type` a person can type there from another terminal",
@@ -139,7 +139,7 @@ impl TerminalQuestion {
         } else {
             reason.to_owned()
         };
-        TerminalAsked::Nobody { reason }
+        TerminalAskOutcome::Nobody { reason }
     }
 
     /// Checks that the terminal hides input. An unknown state counts as visible.

@@ -5,10 +5,10 @@ mod asking;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_loader::{Frames, Served};
+use jaato_loader::{EngineServiceAnswer, FrameStream};
 use jaato_session::Cancel;
 use jaato_types::terminal::{ASK, SHOW, TerminalAsk, TerminalScreen, WATCH};
-use jaato_types::text::cut;
+use jaato_types::text::truncate_chars;
 use jaato_types::{Error, ErrorKind, Frame, FrameError, PluginName, SessionId};
 
 use crate::board::SharedTerminals;
@@ -48,7 +48,7 @@ impl TerminalServices {
         self,
         operation: &str,
         request: Vec<u8>,
-    ) -> BoxFuture<'static, Result<Served, Error>> {
+    ) -> BoxFuture<'static, Result<EngineServiceAnswer, Error>> {
         match operation {
             ASK => Box::pin(async move { self.ask(&request).await }),
             WATCH => Box::pin(std::future::ready(self.watch())),
@@ -56,25 +56,26 @@ impl TerminalServices {
         }
     }
 
-    fn show(&self, request: &[u8]) -> Result<Served, Error> {
+    fn show(&self, request: &[u8]) -> Result<EngineServiceAnswer, Error> {
         let parsed = Frame::parse(request).map_err(bad_request)?;
         let mut screen: TerminalScreen = parsed.json().map_err(bad_request)?;
-        let ansi = std::str::from_utf8(parsed.bytes)
-            .map_err(|error| refused_error(format!("the screen's ANSI text is not UTF-8: {error}")))?;
+        let ansi = std::str::from_utf8(parsed.bytes).map_err(|error| {
+            refused_error(format!("the screen's ANSI text is not UTF-8: {error}"))
+        })?;
         check_screen(&screen, ansi)?;
-        screen.command = cut(&screen.command, TEXT_MAX);
+        screen.command = truncate_chars(&screen.command, TEXT_MAX);
         let over = self.own(screen.terminal)?;
         let shown =
             self.board.show(&self.session, &self.plugin, &over, (screen, ansi.to_owned()))?;
         answer(&shown)
     }
 
-    fn watch(&self) -> Result<Served, Error> {
+    fn watch(&self) -> Result<EngineServiceAnswer, Error> {
         let news = self.board.news(&self.session, &self.plugin)?;
-        Ok(Served::Stream(Box::new(Frames(news))))
+        Ok(EngineServiceAnswer::Stream(Box::new(FrameStream(news))))
     }
 
-    async fn ask(&self, request: &[u8]) -> Result<Served, Error> {
+    async fn ask(&self, request: &[u8]) -> Result<EngineServiceAnswer, Error> {
         let ask: TerminalAsk = Frame::read(request).map_err(bad_request)?;
         check_name(&ask.name)?;
         let asked = TerminalQuestion {
@@ -83,8 +84,8 @@ impl TerminalServices {
             session: self.session.clone(),
             over: self.own(ask.terminal)?,
             ask: TerminalAsk {
-                command: cut(&ask.command, TEXT_MAX),
-                prompt: cut(&ask.prompt, TEXT_MAX),
+                command: truncate_chars(&ask.command, TEXT_MAX),
+                prompt: truncate_chars(&ask.prompt, TEXT_MAX),
                 ..ask
             },
         };
@@ -117,7 +118,9 @@ fn check_screen(screen: &TerminalScreen, ansi: &str) -> Result<(), Error> {
     }
     let bytes = screen.lines.iter().map(String::len).sum::<usize>().max(ansi.len());
     if bytes > SCREEN_BYTES_MAX {
-        return Err(refused_error(format!("a screen of {bytes} bytes: at most {SCREEN_BYTES_MAX}")));
+        return Err(refused_error(format!(
+            "a screen of {bytes} bytes: at most {SCREEN_BYTES_MAX}"
+        )));
     }
     Ok(())
 }
@@ -128,7 +131,7 @@ fn check_name(name: &str) -> Result<(), Error> {
     if (1..=NAME_MAX).contains(&name.len()) && name.chars().all(is_plain) {
         return Ok(());
     }
-    let name = cut(name, NAME_MAX);
+    let name = truncate_chars(name, NAME_MAX);
     Err(refused_error(format!(
         "a terminal cannot be called `{}`: letters, digits, `_`, `-` and `.`, at most {NAME_MAX}",
         name.escape_debug()
@@ -143,9 +146,11 @@ fn bad_request(error: FrameError) -> Error {
     Error::new(ErrorKind::InvalidArguments, error.to_string())
 }
 
-fn answer<T: serde::Serialize>(value: &T) -> Result<Served, Error> {
+fn answer<T: serde::Serialize>(value: &T) -> Result<EngineServiceAnswer, Error> {
     let written = Frame::write(value);
-    written.map(Served::Frame).map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))
+    written
+        .map(EngineServiceAnswer::Frame)
+        .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))
 }
 
 #[cfg(test)]
@@ -159,7 +164,8 @@ mod tests {
 
     #[track_caller]
     fn check_error(screen: &TerminalScreen, ansi: &str, expected: &str) {
-        let text = check_screen(screen, ansi).map_or_else(|error| error.message, |()| String::new());
+        let text =
+            check_screen(screen, ansi).map_or_else(|error| error.message, |()| String::new());
         assert!(text.contains(expected) && text.is_empty() == expected.is_empty(), "{text}");
     }
 

@@ -14,7 +14,9 @@ mod switched;
 
 use std::sync::Arc;
 
-use jaato_vendors::{VendorAnswer, VendorRequest, FakeVendor, anthropic, github, google, ollama, openai};
+use jaato_vendors::{
+    FakeVendor, VendorAnswer, VendorRequest, anthropic, github, google, ollama, openai,
+};
 use serde_json::{Value, json};
 
 use crate::support::openai::SECRET;
@@ -232,13 +234,15 @@ fn of_ollama(script: Script) -> ollama::FakeOllama {
 }
 
 fn turns_of_openai(script: Vec<Turn>) -> impl Iterator<Item = openai::OpenAiTurn> {
-    use openai::{StreamErrorPlacement, OpenAiAnswerPiece as Its, OpenAiTurn as ItsTurn};
+    use openai::{OpenAiAnswerPiece as Its, OpenAiTurn as ItsTurn, StreamErrorPlacement};
     let said = |said: Said| match said {
         Said::Thought(text) => Its::Reasoning(text.to_owned()),
         Said::Text(text) => Its::Text(text.to_owned()),
         Said::Call(tool, arguments) => Its::Call(tool.to_owned(), arguments.to_string()),
     };
-    let busy = |turn: ItsTurn| turn.failing("server_error", "The server is busy", StreamErrorPlacement::Nested);
+    let busy = |turn: ItsTurn| {
+        turn.failing("server_error", "The server is busy", StreamErrorPlacement::Nested)
+    };
     script.into_iter().map(move |turn| match turn {
         Turn::Says(all) => ItsTurn::says(all.into_iter().map(said)),
         Turn::FailsAtOnce => busy(ItsTurn::text("never").cut_after(1)),

@@ -7,13 +7,13 @@
 use std::fs;
 use std::sync::Arc;
 
-use jaato_runtime::config::{UserFolders, Overrides, EnvironmentVariables};
+use jaato_runtime::config::{EnvironmentVariables, Overrides, UserFolders};
 use jaato_runtime::session_loop::{Cancel, EventSink, History, UserPrompt};
-use jaato_runtime::types::{Envelope, ModelId, Outcome};
-use jaato_runtime::{Arguments, Runtime, SessionOptions, Setup};
+use jaato_runtime::types::{EventEnvelope, ModelId, Outcome};
+use jaato_runtime::{Runtime, SessionOptions, Setup, SetupArguments};
 use serde_json::{Value, json};
 
-use super::{PROVIDERS, Provider, Said, Turn, FakeVendor, as_it_is};
+use super::{FakeVendor, PROVIDERS, Provider, Said, Turn, as_it_is};
 use crate::support::House;
 use crate::support::openai::SECRET;
 use crate::support::server::Server;
@@ -26,7 +26,7 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 struct Unseen;
 
 impl EventSink for Unseen {
-    fn event(&self, _envelope: Envelope) {}
+    fn event(&self, _envelope: EventEnvelope) {}
 }
 
 /// A provider with its vendor on loopback.
@@ -59,7 +59,7 @@ impl Party {
             variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let model = Some(ModelId::new(self.provider.model));
         let overrides = Overrides { model, ..Overrides::default() };
-        let arguments = Arguments { overrides, ..Arguments::default() };
+        let arguments = SetupArguments { overrides, ..SetupArguments::default() };
         let folders = UserFolders::below(&house.home());
         let workspace = house.workspace();
         let setup = Setup::read(arguments, house.binary(), folders, variables, &workspace).unwrap();

@@ -7,8 +7,8 @@ use std::time::Duration;
 use jaato_loader::remote::WorkerStart;
 use jaato_loader::{NoServices, RunningCall};
 use jaato_plugin_engine::testing::{
-    BODIES_MANIFEST, Bodies, Body, CHECKS, CallUnderTest, Ended, HostUnderTest, TestServices,
-    run_checks,
+    BODIES_MANIFEST, BodyPlugin, CHECKS, CallBody, CallResults, CallUnderTest, HostUnderTest,
+    TestServices, run_checks,
 };
 use jaato_types::Manifest;
 use tokio::runtime::{Builder, Runtime};
@@ -20,7 +20,7 @@ use super::*;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct WorkerHost {
-    bodies: Bodies,
+    bodies: BodyPlugin,
     instance: Arc<Instance>,
     runtime: Arc<Runtime>,
     _worker: Runtime,
@@ -38,7 +38,7 @@ impl WorkerHost {
             || Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let (host, worker) = (runtime(), runtime());
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let bodies = Bodies::default();
+        let bodies = BodyPlugin::default();
         let manifest = Manifest::parse(BODIES_MANIFEST).unwrap();
         let executor = Executor::new(worker.handle().clone(), Arc::new(Silent));
         let plugin = StartedPlugin::from_factory(&executor, bodies.factory(), manifest.clone());
@@ -46,7 +46,7 @@ impl WorkerHost {
             let link = Arc::new(WorkerLink::new(theirs).unwrap());
             let writing = Arc::clone(&link);
             tokio::spawn(async move { writing.write_waiting().await });
-            talk(link, plugin).await.unwrap();
+            handle_messages(link, plugin).await.unwrap();
         });
         let instance = host.block_on(async {
             let start = WorkerStart {
@@ -65,9 +65,9 @@ impl WorkerHost {
 }
 
 impl HostUnderTest for WorkerHost {
-    fn start(&self, body: Body) -> Box<dyn CallUnderTest> {
+    fn start(&self, body: CallBody) -> Box<dyn CallUnderTest> {
         let start = || self.instance.call_tool("body", Frame::empty(), Arc::new(TestServices));
-        let call = self.bodies.give(body, start).unwrap();
+        let call = self.bodies.run_next_body(body, start).unwrap();
         let (runtime, instance) = (Arc::clone(&self.runtime), Arc::clone(&self.instance));
         Box::new(WorkerCall { call, runtime, instance })
     }
@@ -86,14 +86,14 @@ impl CallUnderTest for WorkerCall {
         }
     }
 
-    fn wait(self: Box<Self>) -> Ended {
+    fn wait(self: Box<Self>) -> CallResults {
         let Self { mut call, runtime, .. } = *self;
         runtime.block_on(async {
             let mut emitted = Vec::new();
             while let Some(frame) = call.next_emission().await {
                 emitted.push(frame);
             }
-            Ended::new(emitted, call.answer().await)
+            CallResults::new(emitted, call.answer().await)
         })
     }
 }

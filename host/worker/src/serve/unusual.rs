@@ -191,8 +191,13 @@ async fn a_worker_of_another_jaato_is_asked_for_nothing() {
         let header = LinkMessageHeader { kind: Kind::Ready, flag, id: 0, length: version.len() };
         other.write_all(&[&header.write(), version].concat()).unwrap();
         let (process, services) = (Arc::new(EndsWithItsSocket), Arc::new(NoServices));
-        let start =
-            WorkerStart { manifest: manifest.clone(), socket: ours, process, services, saved: None };
+        let start = WorkerStart {
+            manifest: manifest.clone(),
+            socket: ours,
+            process,
+            services,
+            saved: None,
+        };
         let executor = Executor::new(tokio::runtime::Handle::current(), Arc::new(Silent));
         let error = guarded(Instance::in_worker(&executor, start)).await.err().unwrap();
         assert_eq!(error.kind, ErrorKind::Unavailable);
@@ -264,7 +269,8 @@ fn while_polls_block_the_worker_goes_on_reading() {
         while host.next().0.kind != Kind::Emit {}
     }
     // More than the socket holds, so the write completes only if the worker reads.
-    let unknown = LinkMessageHeader { kind: Kind::Cancel, flag: Flag::Nothing, id: 4, length: 0 }.write();
+    let unknown =
+        LinkMessageHeader { kind: Kind::Cancel, flag: Flag::Nothing, id: 4, length: 0 }.write();
     host.0.write_all(&unknown.repeat(256 * 1024)).unwrap();
     std::fs::write(&until, "").unwrap();
     let answers = std::iter::repeat_with(|| host.next().0);
@@ -291,7 +297,7 @@ fn emissions_that_nobody_reads_end_the_call_and_not_the_worker() {
         give.send((Arc::clone(&link), executor.clone())).unwrap();
         let writing = Arc::clone(&link);
         tokio::spawn(async move { writing.write_waiting().await });
-        talk(link, open(&executor, &file).await.unwrap()).await
+        handle_messages(link, open(&executor, &file).await.unwrap()).await
     });
     let mut host = ByHand(ours);
     assert_eq!(host.next().0.kind, Kind::Ready);

@@ -12,17 +12,17 @@ use jaato_plugin_api::abi::{Answer, ContextAbi, JobBox, Maybe};
 use jaato_types::{Error, ErrorKind, Frame, FrameError};
 use serde_json::{Map, Value};
 
-use super::emissions::Taken;
-use super::lent::{Crossed, Crossing, Lent, Refusable, error_answer};
-use super::streams::{self, Next, STREAMS_MAX};
+use super::emissions::EmissionOutcome;
+use super::lent::{HostFuture, HostFutureOutput, ServiceReply, ServiceReplyResult, error_frame};
+use super::streams::{self, STREAMS_MAX, StreamPieceFuture};
 use super::{HostContext, TASKS_MAX, next_number};
 use crate::bounds::{STREAMS_PER_PLUGIN_MAX, check_json};
-use crate::executor::{HostCode, Job, JobState};
-use crate::fence::host_code;
-use crate::runtime::Work;
-use crate::services::{ByteStream, CallerKind, Served, Services};
+use crate::executor::{BlockingJob, HostCodeGuard, JobState};
+use crate::fence::run_host_code;
+use crate::runtime::BoxHostFuture;
+use crate::services::{ByteStream, CallerKind, EngineServiceAnswer, EngineServices};
 
-type Answered = RResult<RVec<u8>, RVec<u8>>;
+type FrameResult = RResult<RVec<u8>, RVec<u8>>;
 
 /// The key of a stream's number in an answer, as in `StreamAnswer`.
 const HANDLE: &str = "handle";
@@ -51,10 +51,10 @@ impl LentContext {
         work: impl FnOnce(&Arc<HostContext>) -> T,
         failed: impl FnOnce(&Error) -> T,
     ) -> T {
-        let _host = HostCode::enter();
-        host_code(|| work(self.core())).unwrap_or_else(|error| {
+        let _host = HostCodeGuard::enter();
+        run_host_code(|| work(self.core())).unwrap_or_else(|error| {
             // The host's own log may be the code that panicked.
-            let _ = host_code(|| self.core().trouble(&error.message));
+            let _ = run_host_code(|| self.core().report_trouble(&error.message));
             failed(&error)
         })
     }
@@ -62,10 +62,10 @@ impl LentContext {
 
 impl Drop for LentContext {
     fn drop(&mut self) {
-        let _host = HostCode::enter();
+        let _host = HostCodeGuard::enter();
         let core = self.core.take();
         // This may be the last reference, so the fence covers the drop of the host's objects.
-        if let Err(error) = host_code(move || drop(core)) {
+        if let Err(error) = run_host_code(move || drop(core)) {
             std::mem::forget(error);
         }
     }
@@ -81,7 +81,7 @@ impl ContextAbi for LentContext {
     }
 
     fn cancelled(&self) -> FfiFuture<()> {
-        self.fenced(|core| Lent::new(core, Some(pending())).into_ffi(), |_| ready(()))
+        self.fenced(|core| HostFuture::new(core, Some(pending())).into_ffi(), |_| ready_future(()))
     }
 
     fn log(&self, level: u8, text: RStr<'_>) {
@@ -100,26 +100,26 @@ impl ContextAbi for LentContext {
     fn sleep_ms(&self, milliseconds: u64) -> FfiFuture<bool> {
         let sleep = |core: &Arc<HostContext>| {
             let time = Duration::from_millis(milliseconds);
-            let work = core.is_live().then(|| -> Work<bool> {
+            let work = core.is_live().then(|| -> BoxHostFuture<bool> {
                 let sleep = core.executor.runtime().sleep(time);
                 Box::pin(async move {
                     sleep.await;
                     true
                 })
             });
-            Lent::new(core, work).into_ffi()
+            HostFuture::new(core, work).into_ffi()
         };
-        self.fenced(sleep, |_| ready(false))
+        self.fenced(sleep, |_| ready_future(false))
     }
 
     fn spawn_blocking(&self, job: JobBox) -> FfiFuture<bool> {
         let run = |core: &Arc<HostContext>| {
-            let work = core
-                .submit(job)
-                .map(|done| -> Work<bool> { Box::pin(async move { done.await.unwrap_or(false) }) });
-            Lent::new(core, work).into_ffi()
+            let work = core.submit_job(job).map(|done| -> BoxHostFuture<bool> {
+                Box::pin(async move { done.await.unwrap_or(false) })
+            });
+            HostFuture::new(core, work).into_ffi()
         };
-        self.fenced(run, |_| ready(false))
+        self.fenced(run, |_| ready_future(false))
     }
 
     fn spawn(&self, task: FfiFuture<()>) -> bool {
@@ -127,17 +127,18 @@ impl ContextAbi for LentContext {
     }
 
     fn service(&self, operation: RStr<'_>, frame: RVec<u8>) -> Answer {
-        let ask =
-            |core: &Arc<HostContext>| Lent::new(core, core.ask(&operation, &frame)).into_ffi();
-        self.fenced(ask, |error| ready(Answered::host_bug(error)))
+        let ask = |core: &Arc<HostContext>| {
+            HostFuture::new(core, core.call_service(&operation, &frame)).into_ffi()
+        };
+        self.fenced(ask, |error| ready_future(FrameResult::host_bug(error)))
     }
 
     fn next(&self, handle: u64) -> Maybe {
-        let next = |core: &Arc<HostContext>| match core.next(handle) {
-            Ok(next) => Lent::new(core, next).into_ffi(),
-            Err(error) => ready(RResult::RErr(error_answer(&error))),
+        let next = |core: &Arc<HostContext>| match core.next_piece(handle) {
+            Ok(next) => HostFuture::new(core, next).into_ffi(),
+            Err(error) => ready_future(RResult::RErr(error_frame(&error))),
         };
-        self.fenced(next, |error| ready(RResult::RErr(error_answer(error))))
+        self.fenced(next, |error| ready_future(RResult::RErr(error_frame(error))))
     }
 
     fn close(&self, handle: u64) {
@@ -146,7 +147,7 @@ impl ContextAbi for LentContext {
     }
 }
 
-fn ready<T: Send + 'static>(value: T) -> FfiFuture<T> {
+fn ready_future<T: Send + 'static>(value: T) -> FfiFuture<T> {
     std::future::ready(value).into_ffi()
 }
 
@@ -157,36 +158,36 @@ impl HostContext {
             return false;
         }
         let parsed = Frame::parse(frame).map_err(|error| {
-            self.guest.misbehaved(format_args!("it emitted a malformed frame: {error}"))
+            self.guest.misbehavior_error(format_args!("it emitted a malformed frame: {error}"))
         });
         let checked = parsed.and_then(|frame| check_json(self.guest.name(), frame.json));
         if let Err(fault) = checked {
-            self.held.lock().emissions.refuse(fault);
+            self.held.lock().emissions.record_fault(fault);
             return false;
         }
         let taken = self.held.lock().emissions.push(frame);
         match taken {
-            Taken::Yes(reader) => {
+            EmissionOutcome::Yes(reader) => {
                 if let Some(reader) = reader {
                     reader.wake();
                 }
                 true
             }
-            Taken::Closed => false,
-            Taken::Full => {
+            EmissionOutcome::Closed => false,
+            EmissionOutcome::Full => {
                 let text = format!(
                     "the plugin `{}` emitted more than {} bytes before they were read",
                     self.guest.name(),
                     super::EMITTED_BYTES_MAX
                 );
                 let fault = Error::new(ErrorKind::LimitReached, text);
-                self.held.lock().emissions.refuse(fault);
+                self.held.lock().emissions.record_fault(fault);
                 false
             }
         }
     }
 
-    fn submit(self: &Arc<Self>, mut job: JobBox) -> Option<oneshot::Receiver<bool>> {
+    fn submit_job(self: &Arc<Self>, mut job: JobBox) -> Option<oneshot::Receiver<bool>> {
         if !self.is_live() {
             return None;
         }
@@ -211,7 +212,7 @@ impl HostContext {
         held.jobs.retain(|job| !job.is_over());
         held.jobs.push(kept);
         drop(held);
-        self.executor.submit(&self.guest, Job { work, state }).then_some(receiver)
+        self.executor.submit(&self.guest, BlockingJob { work, state }).then_some(receiver)
     }
 
     fn spawn(self: &Arc<Self>, task: FfiFuture<()>) -> bool {
@@ -237,29 +238,35 @@ impl HostContext {
         true
     }
 
-    fn ask(self: &Arc<Self>, operation: &str, frame: &RVec<u8>) -> Option<Work<Answered>> {
+    fn call_service(
+        self: &Arc<Self>,
+        operation: &str,
+        frame: &RVec<u8>,
+    ) -> Option<BoxHostFuture<FrameResult>> {
         let work = self.serve(operation, frame)?;
         Some(Box::pin(async move {
             match work.await.0 {
-                Ok(Crossed::Frame(frame) | Crossed::Stream(frame)) => RResult::ROk(frame.into()),
-                Ok(Crossed::End) => RResult::ROk(Frame::empty().into()),
+                Ok(ServiceReply::Frame(frame) | ServiceReply::Stream(frame)) => {
+                    RResult::ROk(frame.into())
+                }
+                Ok(ServiceReply::End) => RResult::ROk(Frame::empty().into()),
                 Err(error) => RResult::RErr(error.into()),
             }
         }))
     }
 
     /// Calls a service after the session has processed everything that the call emitted before.
-    fn serve_when_told(
+    fn serve_after_emissions(
         self: &Arc<Self>,
-        services: Arc<dyn Services>,
+        services: Arc<dyn EngineServices>,
         operation: String,
         frame: Vec<u8>,
-    ) -> Work<Result<Served, Error>> {
+    ) -> BoxHostFuture<Result<EngineServiceAnswer, Error>> {
         let core = Arc::downgrade(self);
         Box::pin(async move {
             let served = {
                 let core = core.upgrade().ok_or_else(Error::cancelled)?;
-                core.all_told().await;
+                core.wait_for_emissions().await;
                 core.executor.enter(|| services.call(core.caller(), &operation, frame))
             };
             served.await
@@ -267,10 +274,14 @@ impl HostContext {
     }
 
     /// Calls a service. Returns `None` if the context refuses everything.
-    pub fn serve(self: &Arc<Self>, operation: &str, frame: &[u8]) -> Option<Work<Crossing>> {
+    pub fn serve(
+        self: &Arc<Self>,
+        operation: &str,
+        frame: &[u8],
+    ) -> Option<BoxHostFuture<ServiceReplyResult>> {
         let services = self.services().filter(|_| self.is_live())?;
-        let refused = |error: Error| -> Option<Work<Crossing>> {
-            Some(Box::pin(std::future::ready(Crossing::error(&error))))
+        let refused = |error: Error| -> Option<BoxHostFuture<ServiceReplyResult>> {
+            Some(Box::pin(std::future::ready(ServiceReplyResult::error(&error))))
         };
         let json = match Frame::parse(frame) {
             Ok(frame) => frame.json,
@@ -281,28 +292,35 @@ impl HostContext {
         if let Err(error) = check_json(self.guest.name(), json) {
             return refused(error);
         }
-        let held = match self.guest.holdings.ask(&self.questions, frame.len()) {
+        let held = match self.guest.holdings.reserve_request(&self.questions, frame.len()) {
             Ok(held) => held,
             Err(error) => return refused(error),
         };
         let core = Arc::downgrade(self);
-        let served = if self.is_all_told() {
+        let served = if self.has_processed_emissions() {
             self.executor.enter(|| services.call(self.caller(), operation, frame.to_vec()))
         } else {
-            self.serve_when_told(services, operation.to_owned(), frame.to_vec())
+            self.serve_after_emissions(services, operation.to_owned(), frame.to_vec())
         };
         Some(Box::pin(async move {
             let _held = held;
             let answer = match served.await {
-                Ok(Served::Frame(frame)) => match Frame::parse(&frame) {
-                    Ok(_) => Ok(Crossed::Frame(frame)),
-                    Err(error) => Err(not_a_frame(&error)),
+                Ok(EngineServiceAnswer::Frame(frame)) => match Frame::parse(&frame) {
+                    Ok(_) => Ok(ServiceReply::Frame(frame)),
+                    Err(error) => Err(not_a_frame_error(&error)),
                 },
-                Ok(Served::Stream(stream)) => open(&core, Map::new(), stream),
-                Ok(Served::StreamWith(head, stream)) => open(&core, head, stream),
+                Ok(EngineServiceAnswer::Stream(stream)) => {
+                    open_context_stream(&core, Map::new(), stream)
+                }
+                Ok(EngineServiceAnswer::StreamWith(head, stream)) => {
+                    open_context_stream(&core, head, stream)
+                }
                 Err(error) => Err(error),
             };
-            answer.map_or_else(|error| Crossing::error(&error), |crossed| Crossing(Ok(crossed)))
+            answer.map_or_else(
+                |error| ServiceReplyResult::error(&error),
+                |crossed| ServiceReplyResult(Ok(crossed)),
+            )
         }))
     }
 
@@ -310,13 +328,16 @@ impl HostContext {
     ///
     /// # Errors
     /// `not_found` if the stream is not open or another call already waits for it.
-    pub fn next_crossing(&self, handle: u64) -> Result<Option<Work<Crossing>>, Error> {
-        let next = self.next(handle)?;
-        Ok(next.map(|next| -> Work<Crossing> {
+    pub fn next_stream_reply(
+        &self,
+        handle: u64,
+    ) -> Result<Option<BoxHostFuture<ServiceReplyResult>>, Error> {
+        let next = self.next_piece(handle)?;
+        Ok(next.map(|next| -> BoxHostFuture<ServiceReplyResult> {
             Box::pin(async move {
-                Crossing(match next.await {
-                    RResult::ROk(ROption::RSome(frame)) => Ok(Crossed::Frame(frame.into())),
-                    RResult::ROk(ROption::RNone) => Ok(Crossed::End),
+                ServiceReplyResult(match next.await {
+                    RResult::ROk(ROption::RSome(frame)) => Ok(ServiceReply::Frame(frame.into())),
+                    RResult::ROk(ROption::RNone) => Ok(ServiceReply::End),
                     RResult::RErr(error) => Err(error.into()),
                 })
             })
@@ -327,11 +348,11 @@ impl HostContext {
     pub fn close_stream(&self, handle: u64) {
         let slot = self.held.lock().streams.remove(handle);
         if let Some(slot) = slot {
-            self.executor.enter(|| streams::end(&slot));
+            self.executor.enter(|| streams::end_stream(&slot));
         }
     }
 
-    fn open(
+    fn open_stream(
         &self,
         mut head: Map<String, Value>,
         stream: Box<dyn ByteStream>,
@@ -339,7 +360,7 @@ impl HostContext {
         let handle = next_number();
         let live = self.executor.live_counters().streams.token();
         let full = |text: String| Error::new(ErrorKind::LimitReached, text).with_hint("close some");
-        let Some(share) = self.guest.holdings.streams.take(1, STREAMS_PER_PLUGIN_MAX) else {
+        let Some(share) = self.guest.holdings.streams.reserve(1, STREAMS_PER_PLUGIN_MAX) else {
             return Err(full(format!(
                 "the plugin has {STREAMS_PER_PLUGIN_MAX} streams open already"
             )));
@@ -353,33 +374,33 @@ impl HostContext {
         }
         drop(held);
         head.insert(HANDLE.to_owned(), handle.into());
-        Frame::write(&head).map_err(|error| not_a_frame(&error))
+        Frame::write(&head).map_err(|error| not_a_frame_error(&error))
     }
 
     /// Returns `None` if the context refuses everything.
-    fn next(&self, handle: u64) -> Result<Option<Next>, Error> {
+    fn next_piece(&self, handle: u64) -> Result<Option<StreamPieceFuture>, Error> {
         if !self.is_live() {
             return Ok(None);
         }
         let slot = self.held.lock().streams.get(handle).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("there is no stream {handle}"))
         })?;
-        let next = Next::new(slot).ok_or_else(|| {
+        let next = StreamPieceFuture::new(slot).ok_or_else(|| {
             Error::failed(format!("another `next` is already waiting for the stream {handle}"))
         })?;
         Ok(Some(next))
     }
 }
 
-fn open(
+fn open_context_stream(
     core: &Weak<HostContext>,
     head: Map<String, Value>,
     stream: Box<dyn ByteStream>,
-) -> Result<Crossed, Error> {
+) -> Result<ServiceReply, Error> {
     let core = core.upgrade().ok_or_else(Error::cancelled)?;
-    core.open(head, stream).map(Crossed::Stream)
+    core.open_stream(head, stream).map(ServiceReply::Stream)
 }
 
-fn not_a_frame(error: &FrameError) -> Error {
+fn not_a_frame_error(error: &FrameError) -> Error {
     Error::new(ErrorKind::HostBug, format!("a service's answer cannot cross: {error}"))
 }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use jaato_types::Error;
 
-use crate::call::Outlet;
+use crate::call::CallResultSink;
 
 /// The most emitted bytes that wait for the session. This is the channel's only limit: it never
 /// drops a delta, and stops a plugin that is this far ahead of its reader with an error.
@@ -15,7 +15,7 @@ pub const EMITTED_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// A queue of frames with one reader, or a connection to an outlet.
 pub(super) struct Emissions {
-    outlet: Option<Arc<dyn Outlet>>,
+    outlet: Option<Arc<dyn CallResultSink>>,
     queue: VecDeque<Vec<u8>>,
     bytes: usize,
     /// Whether the reader has a frame that it may not have processed yet.
@@ -26,7 +26,7 @@ pub(super) struct Emissions {
 }
 
 /// The result of pushing a frame.
-pub(super) enum Taken {
+pub(super) enum EmissionOutcome {
     /// The frame was taken. If a reader waits, it must be woken.
     Yes(Option<Waker>),
     /// Nothing reads the frame: the call has ended, the context is an instance's, or an earlier
@@ -50,28 +50,32 @@ impl Emissions {
     }
 
     /// Sends further frames to an outlet instead of the queue.
-    pub(super) fn pass_on_to(&mut self, outlet: Arc<dyn Outlet>) {
+    pub(super) fn set_outlet(&mut self, outlet: Arc<dyn CallResultSink>) {
         self.outlet = Some(outlet);
     }
 
     /// Takes a frame. Copies it, because the buffer belongs to a plugin.
-    pub(super) fn push(&mut self, frame: &[u8]) -> Taken {
+    pub(super) fn push(&mut self, frame: &[u8]) -> EmissionOutcome {
         if !self.open || self.fault.is_some() {
-            return Taken::Closed;
+            return EmissionOutcome::Closed;
         }
         if let Some(outlet) = &self.outlet {
-            return if outlet.emitted(frame) { Taken::Yes(None) } else { Taken::Full };
+            return if outlet.emitted(frame) {
+                EmissionOutcome::Yes(None)
+            } else {
+                EmissionOutcome::Full
+            };
         }
         if self.bytes + frame.len() > EMITTED_BYTES_MAX {
-            return Taken::Full;
+            return EmissionOutcome::Full;
         }
         self.bytes += frame.len();
         self.queue.push_back(frame.to_vec());
-        Taken::Yes(self.reader.take())
+        EmissionOutcome::Yes(self.reader.take())
     }
 
     /// Records the first fault. No frame is taken after it.
-    pub(super) fn refuse(&mut self, fault: Error) {
+    pub(super) fn record_fault(&mut self, fault: Error) {
         if self.open {
             self.fault.get_or_insert(fault);
         }
@@ -83,13 +87,13 @@ impl Emissions {
 
     /// Closes the queue. Returns the reader to wake, and the outlet, which must be dropped without
     /// a lock.
-    pub(super) fn close(&mut self) -> (Option<Waker>, Option<Arc<dyn Outlet>>) {
+    pub(super) fn close(&mut self) -> (Option<Waker>, Option<Arc<dyn CallResultSink>>) {
         self.open = false;
         (self.reader.take(), self.outlet.take())
     }
 
     /// Returns true if the reader has processed everything that was emitted so far.
-    pub(super) fn is_told(&self) -> bool {
+    pub(super) fn is_processed(&self) -> bool {
         let has_reader = self.open && self.outlet.is_none();
         !has_reader || (self.queue.is_empty() && !self.in_hand)
     }
@@ -117,15 +121,15 @@ mod tests {
 
     fn filled(bytes: usize) -> Emissions {
         let mut emissions = Emissions::new(true);
-        assert!(matches!(emissions.push(&vec![0; bytes]), Taken::Yes(None)));
+        assert!(matches!(emissions.push(&vec![0; bytes]), EmissionOutcome::Yes(None)));
         emissions
     }
 
     #[test]
     fn frames_fit_up_to_the_bound_and_not_one_byte_past_it() {
         let mut emissions = filled(EMITTED_BYTES_MAX - 4);
-        assert!(matches!(emissions.push(&[0; 5]), Taken::Full));
-        assert!(matches!(emissions.push(&[0; 4]), Taken::Yes(None)));
+        assert!(matches!(emissions.push(&[0; 5]), EmissionOutcome::Full));
+        assert!(matches!(emissions.push(&[0; 4]), EmissionOutcome::Yes(None)));
     }
 
     #[test]
@@ -133,14 +137,14 @@ mod tests {
         let mut emissions = filled(EMITTED_BYTES_MAX);
         let mut cx = Context::from_waker(Waker::noop());
         assert!(matches!(emissions.poll_next(&mut cx), Poll::Ready(Some(_))));
-        assert!(matches!(emissions.push(&vec![0; EMITTED_BYTES_MAX]), Taken::Yes(None)));
+        assert!(matches!(emissions.push(&vec![0; EMITTED_BYTES_MAX]), EmissionOutcome::Yes(None)));
     }
 
     #[test]
     fn what_was_taken_is_read_after_the_close_and_nothing_is_taken_any_more() {
         let mut emissions = filled(7);
         emissions.close();
-        assert!(matches!(emissions.push(&[0; 4]), Taken::Closed));
+        assert!(matches!(emissions.push(&[0; 4]), EmissionOutcome::Closed));
         let mut cx = Context::from_waker(Waker::noop());
         assert_eq!(emissions.poll_next(&mut cx), Poll::Ready(Some(vec![0; 7])));
         assert_eq!(emissions.poll_next(&mut cx), Poll::Ready(None));
@@ -149,25 +153,25 @@ mod tests {
     #[test]
     fn a_frame_is_told_when_the_reader_comes_for_the_next() {
         let mut emissions = Emissions::new(true);
-        assert!(emissions.is_told());
+        assert!(emissions.is_processed());
         emissions.push(&[0; 4]);
-        assert!(!emissions.is_told());
+        assert!(!emissions.is_processed());
         let mut cx = Context::from_waker(Waker::noop());
         assert!(emissions.poll_next(&mut cx).is_ready());
-        assert!(!emissions.is_told());
+        assert!(!emissions.is_processed());
         assert!(emissions.poll_next(&mut cx).is_pending());
-        assert!(emissions.is_told());
+        assert!(emissions.is_processed());
         emissions.push(&[0; 4]);
         emissions.close();
-        assert!(emissions.is_told(), "it is over");
+        assert!(emissions.is_processed(), "it is over");
     }
 
     #[test]
     fn the_first_fault_stays_and_stops_the_rest() {
         let mut emissions = Emissions::new(true);
-        emissions.refuse(Error::failed("first"));
-        emissions.refuse(Error::failed("second"));
-        assert!(matches!(emissions.push(&[]), Taken::Closed));
+        emissions.record_fault(Error::failed("first"));
+        emissions.record_fault(Error::failed("second"));
+        assert!(matches!(emissions.push(&[]), EmissionOutcome::Closed));
         assert_eq!(emissions.take_fault(), Some(Error::failed("first")));
     }
 }

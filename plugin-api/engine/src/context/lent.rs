@@ -10,26 +10,26 @@ use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult, RVec};
 use jaato_types::{Error, Frame};
 
 use super::{HostContext, WAITING_MAX};
-use crate::executor::HostCode;
-use crate::fence::host_code;
-use crate::live::Token;
+use crate::executor::HostCodeGuard;
+use crate::fence::run_host_code;
+use crate::live::LiveToken;
 
 /// The results of a host future that cannot do its work.
-pub trait Refusable {
+pub trait HostFutureOutput {
     /// Returns the result after the context was cancelled or has ended.
-    fn refused() -> Self;
+    fn refusal() -> Self;
 
     /// Returns the result after the host's own code panicked.
     fn host_bug(error: &Error) -> Self;
 }
 
-impl Refusable for () {
-    fn refused() -> Self {}
+impl HostFutureOutput for () {
+    fn refusal() -> Self {}
     fn host_bug(_error: &Error) -> Self {}
 }
 
-impl Refusable for bool {
-    fn refused() -> Self {
+impl HostFutureOutput for bool {
+    fn refusal() -> Self {
         false
     }
 
@@ -38,28 +38,28 @@ impl Refusable for bool {
     }
 }
 
-impl Refusable for RResult<RVec<u8>, RVec<u8>> {
-    fn refused() -> Self {
-        RResult::RErr(error_answer(&Error::cancelled()))
+impl HostFutureOutput for RResult<RVec<u8>, RVec<u8>> {
+    fn refusal() -> Self {
+        RResult::RErr(error_frame(&Error::cancelled()))
     }
 
     fn host_bug(error: &Error) -> Self {
-        RResult::RErr(error_answer(error))
+        RResult::RErr(error_frame(error))
     }
 }
 
-impl Refusable for RResult<ROption<RVec<u8>>, RVec<u8>> {
-    fn refused() -> Self {
-        RResult::RErr(error_answer(&Error::cancelled()))
+impl HostFutureOutput for RResult<ROption<RVec<u8>>, RVec<u8>> {
+    fn refusal() -> Self {
+        RResult::RErr(error_frame(&Error::cancelled()))
     }
 
     fn host_bug(error: &Error) -> Self {
-        RResult::RErr(error_answer(error))
+        RResult::RErr(error_frame(error))
     }
 }
 
 /// The result of a service or a stream for a plugin in a worker.
-pub enum Crossed {
+pub enum ServiceReply {
     /// A frame.
     Frame(Vec<u8>),
     /// A frame whose object holds the handle of a stream.
@@ -69,17 +69,17 @@ pub enum Crossed {
 }
 
 /// A result, or the frame of an error.
-pub struct Crossing(pub Result<Crossed, Vec<u8>>);
+pub struct ServiceReplyResult(pub Result<ServiceReply, Vec<u8>>);
 
-impl Crossing {
+impl ServiceReplyResult {
     /// Creates the result from an error.
     pub fn error(error: &Error) -> Self {
-        Self(Err(error_answer(error).into()))
+        Self(Err(error_frame(error).into()))
     }
 }
 
-impl Refusable for Crossing {
-    fn refused() -> Self {
+impl HostFutureOutput for ServiceReplyResult {
+    fn refusal() -> Self {
         Self::error(&Error::cancelled())
     }
 
@@ -90,25 +90,25 @@ impl Refusable for Crossing {
 
 /// Writes an error as a frame. Replaces an error that does not fit with a short one of the same
 /// kind.
-pub(super) fn error_answer(error: &Error) -> RVec<u8> {
+pub(super) fn error_frame(error: &Error) -> RVec<u8> {
     let short = || Frame::write(&Error::new(error.kind, "the error's text is too large"));
     Frame::write(error).or_else(|_| short()).unwrap_or_else(|_| Frame::empty()).into()
 }
 
 /// A future of the host that is lent to a plugin.
-pub struct Lent<W: Future + Send + Unpin>
+pub struct HostFuture<W: Future + Send + Unpin>
 where
-    W::Output: Refusable,
+    W::Output: HostFutureOutput,
 {
     core: Arc<HostContext>,
     work: Option<W>,
     waiter: Option<u64>,
-    _live: Token,
+    _live: LiveToken,
 }
 
-impl<W: Future + Send + Unpin> Lent<W>
+impl<W: Future + Send + Unpin> HostFuture<W>
 where
-    W::Output: Refusable,
+    W::Output: HostFutureOutput,
 {
     /// Creates the future. Without work, its first poll is refused.
     pub fn new(core: &Arc<HostContext>, work: Option<W>) -> Self {
@@ -116,33 +116,33 @@ where
         Self { core: Arc::clone(core), work, waiter: None, _live: live }
     }
 
-    fn give_up_work(&mut self) {
+    fn drop_work(&mut self) {
         let work = self.work.take();
-        if let Err(error) = host_code(|| drop(work)) {
-            self.core.trouble(&error.message);
+        if let Err(error) = run_host_code(|| drop(work)) {
+            self.core.report_trouble(&error.message);
         }
     }
 
     fn finish(&mut self, output: W::Output) -> Poll<W::Output> {
-        self.give_up_work();
+        self.drop_work();
         self.core.forget_waiter(&mut self.waiter);
         Poll::Ready(output)
     }
 }
 
-impl<W: Future + Send + Unpin> Future for Lent<W>
+impl<W: Future + Send + Unpin> Future for HostFuture<W>
 where
-    W::Output: Refusable,
+    W::Output: HostFutureOutput,
 {
     type Output = W::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<W::Output> {
-        let _host = HostCode::enter();
+        let _host = HostCodeGuard::enter();
         let this = &mut *self;
         let polled = if this.core.is_live() {
-            let Some(work) = &mut this.work else { return this.finish(W::Output::refused()) };
+            let Some(work) = &mut this.work else { return this.finish(W::Output::refusal()) };
             let executor = &this.core.executor;
-            executor.enter(|| host_code(|| Pin::new(work).poll(cx)))
+            executor.enter(|| run_host_code(|| Pin::new(work).poll(cx)))
         } else {
             // The context was cancelled: the poller is about to be dropped, or is woken at the
             // context's end.
@@ -152,28 +152,28 @@ where
             // A result that arrives after the cancel is discarded, because it could look like
             // success.
             Ok(Poll::Ready(output)) if this.core.is_live() => return this.finish(output),
-            Ok(Poll::Ready(_)) => this.give_up_work(),
+            Ok(Poll::Ready(_)) => this.drop_work(),
             Ok(Poll::Pending) => {}
             Err(error) => {
-                this.core.trouble(&error.message);
+                this.core.report_trouble(&error.message);
                 return this.finish(W::Output::host_bug(&error));
             }
         }
         if this.core.keep_waiter(&mut this.waiter, cx.waker()) {
             Poll::Pending
         } else {
-            this.finish(W::Output::refused())
+            this.finish(W::Output::refusal())
         }
     }
 }
 
-impl<W: Future + Send + Unpin> Drop for Lent<W>
+impl<W: Future + Send + Unpin> Drop for HostFuture<W>
 where
-    W::Output: Refusable,
+    W::Output: HostFutureOutput,
 {
     fn drop(&mut self) {
-        let _host = HostCode::enter();
-        self.give_up_work();
+        let _host = HostCodeGuard::enter();
+        self.drop_work();
         self.core.forget_waiter(&mut self.waiter);
     }
 }
@@ -206,24 +206,24 @@ mod tests {
 
     use super::*;
     use crate::executor::Executor;
-    use crate::live::Live;
-    use crate::runtime::{Runtime, Work};
+    use crate::live::LiveObjectCounts;
+    use crate::runtime::{BoxHostFuture, PluginRuntime};
     use crate::services::{CallerKind, NoServices};
-    use crate::watch::{Report, Watch};
+    use crate::watch::{EngineObserver, MisdeedReport};
 
     struct Deaf;
 
-    impl Runtime for Deaf {
-        fn sleep(&self, _time: Duration) -> Work<()> {
+    impl PluginRuntime for Deaf {
+        fn sleep(&self, _time: Duration) -> BoxHostFuture<()> {
             Box::pin(std::future::pending())
         }
 
         fn later(&self, _time: Duration, _work: Box<dyn FnOnce() + Send>) {}
     }
 
-    impl Watch for Deaf {
+    impl EngineObserver for Deaf {
         fn log(&self, _plugin: &PluginName, _level: u8, _text: &str) {}
-        fn misbehaved(&self, _report: &Report) {}
+        fn misbehaved(&self, _report: &MisdeedReport) {}
         fn trouble(&self, _text: &str) {}
     }
 
@@ -250,9 +250,9 @@ mod tests {
             Self { executor, core, wakes: Arc::default() }
         }
 
-        fn poll<W: Future + Send + Unpin>(&self, lent: &mut Lent<W>) -> Poll<W::Output>
+        fn poll<W: Future + Send + Unpin>(&self, lent: &mut HostFuture<W>) -> Poll<W::Output>
         where
-            W::Output: Refusable,
+            W::Output: HostFutureOutput,
         {
             let waker = Waker::from(Arc::clone(&self.wakes));
             Pin::new(lent).poll(&mut Context::from_waker(&waker))
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn a_cancel_wakes_nothing_and_the_end_wakes_with_a_refusal() {
         let house = House::new();
-        let mut lent = Lent::new(&house.core, Some(std::future::pending::<bool>()));
+        let mut lent = HostFuture::new(&house.core, Some(std::future::pending::<bool>()));
         assert_eq!(house.poll(&mut lent), Poll::Pending);
         house.core.cancel();
         assert_eq!(house.wakes(), 0);
@@ -277,7 +277,10 @@ mod tests {
         let House { executor, core, .. } = &house;
         assert_eq!(executor.live().futures, 1);
         drop(lent);
-        assert_eq!(executor.live(), Live { contexts: 1, ..Live::default() });
+        assert_eq!(
+            executor.live(),
+            LiveObjectCounts { contexts: 1, ..LiveObjectCounts::default() }
+        );
         assert!(!core.is_live());
     }
 
@@ -286,7 +289,7 @@ mod tests {
         let house = House::new();
         let (sender, receiver) = oneshot::channel::<bool>();
         let work = Box::pin(async move { receiver.await.unwrap_or(false) });
-        let mut lent = Lent::new(&house.core, Some(work));
+        let mut lent = HostFuture::new(&house.core, Some(work));
         assert_eq!(house.poll(&mut lent), Poll::Pending);
         house.core.cancel();
         sender.send(true).unwrap();
@@ -299,7 +302,7 @@ mod tests {
     fn a_future_that_is_dropped_leaves_its_place_to_the_next() {
         let house = House::new();
         for _ in 0..WAITING_MAX + 1 {
-            let mut lent = Lent::new(&house.core, Some(std::future::pending::<bool>()));
+            let mut lent = HostFuture::new(&house.core, Some(std::future::pending::<bool>()));
             assert_eq!(house.poll(&mut lent), Poll::Pending);
         }
     }

@@ -25,17 +25,17 @@ use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
 use jaato_types::{Error, PluginName};
 use parking_lot::Mutex;
 
-use crate::bounds::Tally;
-use crate::call::Outlet;
-use crate::executor::{Executor, Guest, JobState, PluginTask};
-use crate::fence::{host_code, plugin_code};
-use crate::live::Token;
-use crate::services::{Caller, CallerKind, Services};
-use crate::waiters::{Signal, Waiters};
+use crate::bounds::ResourceCounter;
+use crate::call::CallResultSink;
+use crate::executor::{Executor, GuestPlugin, JobState, PluginTask};
+use crate::fence::{run_host_code, run_plugin_code};
+use crate::live::LiveToken;
+use crate::services::{CallerKind, EngineServices, ServiceCaller};
+use crate::waiters::{Waiters, WakeSignal};
 pub use emissions::EMITTED_BYTES_MAX;
 use emissions::Emissions;
-pub use lent::{Crossed, Crossing, Lent, Refusable};
-use streams::Streams;
+pub use lent::{HostFuture, HostFutureOutput, ServiceReply, ServiceReplyResult};
+use streams::OpenStreams;
 pub use streams::{PIECE_BYTES_MAX, STREAMS_MAX};
 
 /// The most background tasks of one instance.
@@ -55,23 +55,23 @@ pub struct HostContext {
     number: u64,
     kind: CallerKind,
     /// The plugin.
-    pub guest: Arc<Guest>,
+    pub guest: Arc<GuestPlugin>,
     /// The executor that polls the plugin.
     pub executor: Executor,
     phase: AtomicU8,
-    held: Mutex<Held>,
+    held: Mutex<ContextResources>,
     /// Notified when the reader has processed everything that the call emitted.
-    told: Signal,
+    told: WakeSignal,
     /// Service requests without an answer.
-    questions: Tally,
-    _live: Token,
+    questions: ResourceCounter,
+    _live: LiveToken,
 }
 
 /// The resources of a context, until its end.
-struct Held {
-    services: Option<Arc<dyn Services>>,
+struct ContextResources {
+    services: Option<Arc<dyn EngineServices>>,
     emissions: Emissions,
-    streams: Streams,
+    streams: OpenStreams,
     /// The wakers to wake at the end, of host futures that the plugin holds.
     waiters: Waiters,
     /// The instance's background tasks, by number.
@@ -87,13 +87,13 @@ impl HostContext {
     pub fn new(
         kind: CallerKind,
         executor: &Executor,
-        guest: &Arc<Guest>,
-        services: Arc<dyn Services>,
+        guest: &Arc<GuestPlugin>,
+        services: Arc<dyn EngineServices>,
     ) -> Arc<Self> {
-        let held = Held {
+        let held = ContextResources {
             services: Some(services),
             emissions: Emissions::new(kind == CallerKind::Call),
-            streams: Streams::default(),
+            streams: OpenStreams::default(),
             waiters: Waiters::default(),
             tasks: BTreeMap::new(),
             jobs: Vec::new(),
@@ -106,15 +106,15 @@ impl HostContext {
             executor: executor.clone(),
             phase: AtomicU8::new(LIVE),
             held: Mutex::new(held),
-            told: Signal::default(),
-            questions: Tally::default(),
+            told: WakeSignal::default(),
+            questions: ResourceCounter::default(),
             _live: executor.live_counters().contexts.token(),
         })
     }
 
     /// Sends the call's emissions to an outlet. Must be called before the plugin gets the context.
-    pub(crate) fn pass_on_to(&self, outlet: Arc<dyn Outlet>) {
-        self.held.lock().emissions.pass_on_to(outlet);
+    pub(crate) fn set_outlet(&self, outlet: Arc<dyn CallResultSink>) {
+        self.held.lock().emissions.set_outlet(outlet);
     }
 
     /// Returns the object for the plugin.
@@ -136,9 +136,9 @@ impl HostContext {
         self.number
     }
 
-    fn caller(&self) -> Caller {
+    fn caller(&self) -> ServiceCaller {
         let plugin: PluginName = self.guest.name().clone();
-        Caller { plugin, context: self.number, kind: self.kind }
+        ServiceCaller { plugin, context: self.number, kind: self.kind }
     }
 
     /// Starts the first phase of a cancel: everything is refused, and nothing is woken.
@@ -156,7 +156,7 @@ impl HostContext {
 
     /// Keeps the waker of the host's task that polls the call. The caller must check for a cancel
     /// afterwards.
-    pub(crate) fn keep_call(&self, waker: &Waker) {
+    pub(crate) fn keep_call_waker(&self, waker: &Waker) {
         let mut held = self.held.lock();
         match &mut held.call {
             Some(kept) => kept.clone_from(waker),
@@ -187,8 +187,8 @@ impl HostContext {
         // Dropping a task closes it, so that the following wakes do not poll it.
         drop(tasks);
         // A waker may belong to the plugin's own runtime, whose code runs here on the executor.
-        let woken = plugin_code(|| waiters.for_each(Waker::wake));
-        let dropped = host_code(move || {
+        let woken = run_plugin_code(|| waiters.for_each(Waker::wake));
+        let dropped = run_host_code(move || {
             drop(streams);
             drop(services);
         });
@@ -197,10 +197,10 @@ impl HostContext {
         }
         self.told.notify();
         if let Err(text) = woken {
-            self.trouble(&format!("a waker of the plugin panicked: {text}"));
+            self.report_trouble(&format!("a waker of the plugin panicked: {text}"));
         }
         if let Err(error) = dropped {
-            self.trouble(&error.message);
+            self.report_trouble(&error.message);
         }
     }
 
@@ -212,7 +212,7 @@ impl HostContext {
     /// Waits for the next frame that the call emits, in order. Returns `None` after the last frame,
     /// or if the plugin is disabled.
     pub async fn next_emission(&self) -> Option<Vec<u8>> {
-        let mut disabled = self.guest.disabled();
+        let mut disabled = self.guest.wait_until_disabled();
         poll_fn(|cx| match self.poll_emission(cx) {
             Poll::Pending => Pin::new(&mut disabled).poll(cx).map(|()| None),
             emission => emission,
@@ -223,7 +223,7 @@ impl HostContext {
     fn poll_emission(&self, cx: &mut TaskContext<'_>) -> Poll<Option<Vec<u8>>> {
         let (next, is_told) = {
             let emissions = &mut self.held.lock().emissions;
-            (emissions.poll_next(cx), emissions.is_told())
+            (emissions.poll_next(cx), emissions.is_processed())
         };
         if is_told {
             self.told.notify();
@@ -232,14 +232,14 @@ impl HostContext {
     }
 
     /// Returns true if everything that the call emitted so far was processed.
-    pub(crate) fn is_all_told(&self) -> bool {
-        self.held.lock().emissions.is_told()
+    pub(crate) fn has_processed_emissions(&self) -> bool {
+        self.held.lock().emissions.is_processed()
     }
 
     /// Waits until everything that the call emitted so far was processed, so that the events of a
     /// service come after it.
-    pub(crate) async fn all_told(&self) {
-        self.told.until(|| self.is_all_told()).await;
+    pub(crate) async fn wait_for_emissions(&self) {
+        self.told.until(|| self.has_processed_emissions()).await;
     }
 
     /// Takes the fault of the emissions, which the call's answer must report.
@@ -247,11 +247,11 @@ impl HostContext {
         self.held.lock().emissions.take_fault()
     }
 
-    fn services(&self) -> Option<Arc<dyn Services>> {
+    fn services(&self) -> Option<Arc<dyn EngineServices>> {
         self.held.lock().services.clone()
     }
 
-    fn trouble(&self, text: &str) {
+    fn report_trouble(&self, text: &str) {
         let plugin = self.guest.name();
         self.executor.watch().trouble(&format!("{text} (plugin `{plugin}`)"));
     }
@@ -262,9 +262,9 @@ fn next_number() -> u64 {
 }
 
 /// Ends a context when it is dropped.
-pub(crate) struct EndOnDrop(pub(crate) Arc<HostContext>);
+pub(crate) struct ContextEndGuard(pub(crate) Arc<HostContext>);
 
-impl Drop for EndOnDrop {
+impl Drop for ContextEndGuard {
     fn drop(&mut self) {
         self.0.cancel();
         self.0.end();

@@ -7,7 +7,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Returns the number of the calling thread for [`Meter`]. The thread reads it once. `None` if the
+/// Returns the number of the calling thread for [`PollMeter`]. The thread reads it once. `None` if the
 /// system has no such files.
 pub(super) fn thread_number() -> Option<u64> {
     // `PID/task/TID`
@@ -17,12 +17,12 @@ pub(super) fn thread_number() -> Option<u64> {
 
 /// The content of `schedstat`. Its third number counts the time slices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Usage {
+struct ThreadSchedStats {
     ran_ns: u64,
     waited_ns: u64,
 }
 
-impl Usage {
+impl ThreadSchedStats {
     fn read(thread: u64) -> Option<Self> {
         Self::parse(&fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?)
     }
@@ -38,41 +38,43 @@ impl Usage {
 
 /// Measures one poll of one thread, starting when the watchdog first sees it.
 #[derive(Debug)]
-pub(super) struct Meter {
+pub(super) struct PollMeter {
     thread: Option<u64>,
     looked: Instant,
-    usage: Option<Usage>,
+    usage: Option<ThreadSchedStats>,
     able_to_run: Duration,
     wall_clock: Duration,
 }
 
-/// The result of a [`Meter`].
+/// The result of a [`PollMeter`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Measure {
+pub(super) enum PollDuration {
     /// The thread was able to run for this long.
     AbleToRun(Duration),
     /// The system does not report waits, so this is the wall clock time.
     WallClock(Duration),
 }
 
-impl Meter {
+impl PollMeter {
     pub(super) fn start(thread: Option<u64>) -> Self {
         // Read the statistics before the clock, so that the time between makes the poll look
         // shorter.
-        let usage = thread.and_then(Usage::read);
+        let usage = thread.and_then(ThreadSchedStats::read);
         let zero = Duration::ZERO;
         Self { thread, looked: Instant::now(), usage, able_to_run: zero, wall_clock: zero }
     }
 
     /// Adds the time since the last check. The watchdog itself may have been delayed since then.
-    pub(super) fn look(&mut self, in_host_code: bool) -> Measure {
+    pub(super) fn measure(&mut self, in_host_code: bool) -> PollDuration {
         let now = Instant::now();
         let time = now - self.looked;
         self.looked = now;
         let before = self.usage;
-        self.usage = self.thread.and_then(Usage::read);
+        self.usage = self.thread.and_then(ThreadSchedStats::read);
         let counts = match (before, self.usage) {
-            (Some(before), Some(usage)) => Some(able_to_run(time, before, usage, || self.runs())),
+            (Some(before), Some(usage)) => {
+                Some(able_to_run_time(time, before, usage, || self.is_runnable()))
+            }
             _ => None,
         };
         // The time in host code that the plugin called does not count.
@@ -81,13 +83,13 @@ impl Meter {
             self.able_to_run += counts.unwrap_or_default();
         }
         match counts {
-            Some(_) => Measure::AbleToRun(self.able_to_run),
-            None => Measure::WallClock(self.wall_clock),
+            Some(_) => PollDuration::AbleToRun(self.able_to_run),
+            None => PollDuration::WallClock(self.wall_clock),
         }
     }
 
     /// Returns true if the thread runs or waits for a processor, and false if it blocks.
-    fn runs(&self) -> bool {
+    fn is_runnable(&self) -> bool {
         let state = self.thread.and_then(|thread| {
             let text = fs::read_to_string(format!("/proc/self/task/{thread}/stat")).ok()?;
             // `TID (name) STATE …`, where the name may contain any character.
@@ -101,10 +103,10 @@ impl Meter {
 ///
 /// The system counts a wait only when it ends. If the thread runs or waits for a processor, only
 /// its time on a processor is certain. If it blocks, all its waits have ended.
-fn able_to_run(
+fn able_to_run_time(
     time: Duration,
-    before: Usage,
-    after: Usage,
+    before: ThreadSchedStats,
+    after: ThreadSchedStats,
     runs: impl FnOnce() -> bool,
 ) -> Duration {
     let since = |before: u64, after: u64| Duration::from_nanos(after.saturating_sub(before));
@@ -121,34 +123,36 @@ mod tests {
 
     #[test]
     fn statistics_are_three_numbers_and_zeros_are_none() {
-        let usage = Usage { ran_ns: 5, waited_ns: 6 };
-        assert_eq!(Usage::parse("5 6 7\n"), Some(usage));
-        assert_eq!(Usage::parse("0 0 0\n"), None);
-        assert_eq!(Usage::parse("5 6"), None);
-        assert_eq!(Usage::parse("a b c"), None);
+        let usage = ThreadSchedStats { ran_ns: 5, waited_ns: 6 };
+        assert_eq!(ThreadSchedStats::parse("5 6 7\n"), Some(usage));
+        assert_eq!(ThreadSchedStats::parse("0 0 0\n"), None);
+        assert_eq!(ThreadSchedStats::parse("5 6"), None);
+        assert_eq!(ThreadSchedStats::parse("a b c"), None);
     }
 
     #[test]
     fn without_a_thread_number_the_wall_clock_counts() {
-        assert!(matches!(Meter::start(None).look(false), Measure::WallClock(_)));
+        assert!(matches!(PollMeter::start(None).measure(false), PollDuration::WallClock(_)));
     }
 
     #[test]
     fn time_in_host_code_is_not_the_plugins() {
-        let mut meter = Meter::start(None);
+        let mut meter = PollMeter::start(None);
         meter.looked -= Duration::from_secs(8);
-        let Measure::WallClock(time) = meter.look(true) else { panic!("no thread, no statistics") };
+        let PollDuration::WallClock(time) = meter.measure(true) else {
+            panic!("no thread, no statistics")
+        };
         assert_eq!(time, Duration::ZERO);
     }
 
     #[track_caller]
     fn check(runs: bool, ran_ms: u64, waited_ms: u64, able_ms: u64) {
-        let usage = |ran_ms: u64, waited_ms: u64| Usage {
+        let usage = |ran_ms: u64, waited_ms: u64| ThreadSchedStats {
             ran_ns: ran_ms * 1_000_000,
             waited_ns: waited_ms * 1_000_000,
         };
         let (before, after) = (usage(7, 9), usage(7 + ran_ms, 9 + waited_ms));
-        let able = able_to_run(Duration::from_millis(200), before, after, || runs);
+        let able = able_to_run_time(Duration::from_millis(200), before, after, || runs);
         assert_eq!(able, Duration::from_millis(able_ms));
     }
 

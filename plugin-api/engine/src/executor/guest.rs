@@ -11,10 +11,10 @@ use jaato_types::{Error, ErrorKind, PluginName};
 use parking_lot::Mutex;
 
 use super::PluginTask;
-use super::jobs::{JOBS_LOST_MAX, Lane};
-use crate::bounds::Holdings;
-use crate::running::NamePlace;
-use crate::waiters::Signal;
+use super::jobs::{JOBS_LOST_MAX, PluginJobQueue};
+use crate::bounds::PluginResourceCounters;
+use crate::running::PluginNameIndex;
+use crate::waiters::WakeSignal;
 
 /// The number of misdeeds after which a plugin is disabled. One may be the machine's fault, but
 /// three in one process are not.
@@ -26,7 +26,7 @@ pub const REPOLLS_PER_SECOND_MAX: u32 = 50_000;
 
 /// Why a plugin is disabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Disabled {
+pub(super) enum DisableReason {
     /// Its polls blocked or never ended.
     ByStrikes,
     /// Its blocking work ignored cancels.
@@ -34,33 +34,33 @@ pub(super) enum Disabled {
 }
 
 /// One plugin, as the executor sees it. Shared by its factory, instances, calls and jobs.
-pub struct Guest {
+pub struct GuestPlugin {
     name: PluginName,
-    name_place: NamePlace,
+    name_place: PluginNameIndex,
     strikes: AtomicU32,
-    disabled: OnceLock<Disabled>,
+    disabled: OnceLock<DisableReason>,
     /// Wakes the tasks that wait for an answer that will not arrive.
-    disabling: Signal,
+    disabling: WakeSignal,
     repolls: AtomicU32,
     throttled: AtomicBool,
-    pub(super) lane: Mutex<Lane>,
+    pub(super) lane: Mutex<PluginJobQueue>,
     /// What the plugin's contexts hold on the host's side.
-    pub(crate) holdings: Holdings,
+    pub(crate) holdings: PluginResourceCounters,
 }
 
-impl Guest {
+impl GuestPlugin {
     pub(super) fn new(name: PluginName) -> Self {
-        let name_place = NamePlace::of(&name);
+        let name_place = PluginNameIndex::for_plugin(&name);
         Self {
             name,
             name_place,
             strikes: AtomicU32::new(0),
             disabled: OnceLock::new(),
-            disabling: Signal::default(),
+            disabling: WakeSignal::default(),
             repolls: AtomicU32::new(0),
             throttled: AtomicBool::new(false),
             lane: Mutex::default(),
-            holdings: Holdings::default(),
+            holdings: PluginResourceCounters::default(),
         }
     }
 
@@ -75,7 +75,7 @@ impl Guest {
     }
 
     /// Waits until the plugin is disabled, which usually never happens.
-    pub fn disabled(&self) -> impl Future<Output = ()> + Send + Unpin {
+    pub fn wait_until_disabled(&self) -> impl Future<Output = ()> + Send + Unpin {
         self.disabling.until(|| self.is_disabled())
     }
 
@@ -83,11 +83,11 @@ impl Guest {
     ///
     /// # Errors
     /// The task's error, or `plugin_disabled` if the plugin is disabled before the task is done.
-    pub async fn or_disabled<T>(
+    pub async fn wait_unless_disabled<T>(
         &self,
         task: &mut PluginTask<Result<T, Error>>,
     ) -> Result<T, Error> {
-        let mut disabled = self.disabled();
+        let mut disabled = self.wait_until_disabled();
         poll_fn(|cx| match Pin::new(&mut *task).poll(cx) {
             Poll::Ready(done) => Poll::Ready(done.unwrap_or_else(|| Err(self.lost_error()))),
             Poll::Pending => Pin::new(&mut disabled).poll(cx).map(|()| Err(self.disabled_error())),
@@ -96,10 +96,10 @@ impl Guest {
     }
 
     /// Counts a misdeed. Returns the number of misdeeds.
-    pub(super) fn strike(&self) -> u32 {
+    pub(super) fn count_strike(&self) -> u32 {
         let strikes = self.strikes.fetch_add(1, SeqCst) + 1;
         if strikes >= STRIKES_MAX {
-            self.disable(Disabled::ByStrikes);
+            self.disable(DisableReason::ByStrikes);
         }
         strikes
     }
@@ -109,13 +109,13 @@ impl Guest {
     }
 
     /// Disables the plugin. Keeps the first reason.
-    pub(super) fn disable(&self, why: Disabled) {
+    pub(super) fn disable(&self, why: DisableReason) {
         let _ = self.disabled.set(why);
         self.disabling.notify();
     }
 
     /// Returns the place of the plugin's name in the table that crash reports use.
-    pub(crate) fn name_place(&self) -> NamePlace {
+    pub(crate) fn name_index(&self) -> PluginNameIndex {
         self.name_place
     }
 
@@ -139,10 +139,10 @@ impl Guest {
     /// Returns the error of calls of a disabled plugin.
     pub fn disabled_error(&self) -> Error {
         let why = match self.disabled.get() {
-            Some(Disabled::ByJobs) => format!(
+            Some(DisableReason::ByJobs) => format!(
                 "more than {JOBS_LOST_MAX} of its blocking jobs continued after their calls were cancelled"
             ),
-            Some(Disabled::ByStrikes) | None => {
+            Some(DisableReason::ByStrikes) | None => {
                 format!("it blocked or flooded the plugin executor {STRIKES_MAX} times")
             }
         };
@@ -163,7 +163,7 @@ impl Guest {
     }
 
     /// Returns the error of an invalid answer.
-    pub fn misbehaved(&self, what: impl std::fmt::Display) -> Error {
+    pub fn misbehavior_error(&self, what: impl std::fmt::Display) -> Error {
         let text = format!("the plugin `{}` misbehaved: {what}", self.name);
         Error::new(ErrorKind::PluginMisbehaved, text)
     }

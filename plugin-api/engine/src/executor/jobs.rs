@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::guest::Guest;
-use crate::fence::bury;
+use super::guest::GuestPlugin;
+use crate::fence::drop_payload;
 use crate::running;
-use crate::runtime::{Activity, Runtime, Thread};
-use crate::watch::Watch;
+use crate::runtime::{EngineActivity, EngineThread, PluginRuntime};
+use crate::watch::EngineObserver;
 
 /// The most jobs of one plugin that run at a time: as many as the parallel tool calls of a session.
 pub const JOBS_PER_PLUGIN_MAX: usize = 8;
@@ -36,7 +36,7 @@ pub const JOBS_LOST_MAX: usize = 32;
 const IDLE_MAX: Duration = Duration::from_secs(10);
 
 /// Blocking work, with everything that must be dropped on the pool.
-pub(crate) struct Job {
+pub(crate) struct BlockingJob {
     pub(crate) work: Box<dyn FnOnce() + Send>,
     pub(crate) state: Arc<JobState>,
 }
@@ -62,49 +62,49 @@ impl JobState {
     }
 
     /// Gives the job up. Returns true if it was running.
-    fn lose(&self) -> bool {
+    fn abandon(&self) -> bool {
         self.0.compare_exchange(RUNS, LOST, SeqCst, SeqCst).is_ok()
     }
 }
 
 /// The jobs of one plugin.
 #[derive(Default)]
-pub(super) struct Lane {
+pub(super) struct PluginJobQueue {
     running: usize,
     /// Jobs that were given up and still run.
     lost: usize,
-    waiting: VecDeque<Job>,
+    waiting: VecDeque<BlockingJob>,
 }
 
 /// The pool of one executor.
-pub(super) struct Jobs {
-    pool: Arc<Pool>,
-    watch: Arc<dyn Watch>,
+pub(super) struct JobPool {
+    pool: Arc<SharedJobPool>,
+    watch: Arc<dyn EngineObserver>,
 }
 
-struct Pool {
-    runtime: Arc<dyn Runtime>,
+struct SharedJobPool {
+    runtime: Arc<dyn PluginRuntime>,
     state: Mutex<State>,
     more: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    ready: VecDeque<(Arc<Guest>, Job)>,
+    ready: VecDeque<(Arc<GuestPlugin>, BlockingJob)>,
     idle: usize,
     threads_started: usize,
     closing: bool,
 }
 
-impl Jobs {
-    pub(super) fn new(runtime: Arc<dyn Runtime>, watch: Arc<dyn Watch>) -> Self {
-        let pool = Pool { runtime, state: Mutex::default(), more: Condvar::new() };
+impl JobPool {
+    pub(super) fn new(runtime: Arc<dyn PluginRuntime>, watch: Arc<dyn EngineObserver>) -> Self {
+        let pool = SharedJobPool { runtime, state: Mutex::default(), more: Condvar::new() };
         Self { pool: Arc::new(pool), watch }
     }
 
     /// Runs a job on a pool thread as soon as its plugin's lane has room. Returns false if too many
     /// jobs wait, or if the system cannot start a thread.
-    pub(super) fn submit(&self, guest: &Arc<Guest>, job: Job) -> bool {
+    pub(super) fn submit(&self, guest: &Arc<GuestPlugin>, job: BlockingJob) -> bool {
         let mut lane = guest.lane.lock();
         if lane.running >= JOBS_PER_PLUGIN_MAX {
             let has_room = lane.waiting.len() < JOBS_WAITING_MAX;
@@ -119,8 +119,8 @@ impl Jobs {
     }
 
     /// Runs an admitted job on a pool thread. Returns false if the system cannot start a thread.
-    fn start(&self, guest: &Arc<Guest>, job: Job) -> bool {
-        let started = self.pool_up(guest, job);
+    fn start(&self, guest: &Arc<GuestPlugin>, job: BlockingJob) -> bool {
+        let started = self.queue_job(guest, job);
         if !started {
             guest.lane.lock().running -= 1;
         }
@@ -129,15 +129,19 @@ impl Jobs {
 
     /// Gives up those of a plugin's jobs that still run, and frees their slots for waiting jobs.
     /// Returns the total number of lost jobs, if any of these jobs was given up.
-    pub(super) fn give_up(&self, guest: &Arc<Guest>, jobs: &[Arc<JobState>]) -> Option<usize> {
-        let count = jobs.iter().filter(|job| job.lose()).count();
+    pub(super) fn give_up(
+        &self,
+        guest: &Arc<GuestPlugin>,
+        jobs: &[Arc<JobState>],
+    ) -> Option<usize> {
+        let count = jobs.iter().filter(|job| job.abandon()).count();
         let lost = (count > 0).then(|| {
             let mut lane = guest.lane.lock();
             lane.lost += count;
             lane.lost
         });
         for _ in 0..count {
-            if let Some(next) = next_of(guest) {
+            if let Some(next) = next_waiting_job(guest) {
                 self.start(guest, next);
             }
         }
@@ -150,12 +154,12 @@ impl Jobs {
         self.pool.more.notify_all();
     }
 
-    fn pool_up(&self, guest: &Arc<Guest>, job: Job) -> bool {
+    fn queue_job(&self, guest: &Arc<GuestPlugin>, job: BlockingJob) -> bool {
         let mut state = self.pool.state.lock();
         if state.ready.len() >= state.idle {
             let pool = Arc::clone(&self.pool);
-            let thread = Thread::Job(state.threads_started + 1);
-            let started = self.pool.runtime.start_thread(thread, Box::new(move || pool.work()));
+            let thread = EngineThread::Job(state.threads_started + 1);
+            let started = self.pool.runtime.start_thread(thread, Box::new(move || pool.run_jobs()));
             if let Err(error) = started {
                 self.watch.trouble(&format!("cannot start a thread for blocking work: {error}"));
                 return false;
@@ -163,25 +167,25 @@ impl Jobs {
             state.threads_started += 1;
         }
         state.ready.push_back((Arc::clone(guest), job));
-        self.pool.runtime.begins(Activity::Job);
+        self.pool.runtime.begins(EngineActivity::Job);
         drop(state);
         self.pool.more.notify_one();
         true
     }
 }
 
-impl Pool {
-    fn work(&self) {
-        while let Some((guest, job)) = self.next() {
+impl SharedJobPool {
+    fn run_jobs(&self) {
+        while let Some((guest, job)) = self.next_job() {
             let mut job = Some(job);
             while let Some(next) = job {
-                job = run(&guest, next);
+                job = run_job(&guest, next);
             }
-            self.runtime.ends(Activity::Job);
+            self.runtime.ends(EngineActivity::Job);
         }
     }
 
-    fn next(&self) -> Option<(Arc<Guest>, Job)> {
+    fn next_job(&self) -> Option<(Arc<GuestPlugin>, BlockingJob)> {
         let mut state = self.state.lock();
         loop {
             if let Some(next) = state.ready.pop_front() {
@@ -201,12 +205,12 @@ impl Pool {
 }
 
 /// Runs a job and returns the plugin's next waiting job.
-fn run(guest: &Guest, job: Job) -> Option<Job> {
-    let Job { work, state } = job;
+fn run_job(guest: &GuestPlugin, job: BlockingJob) -> Option<BlockingJob> {
+    let BlockingJob { work, state } = job;
     state.0.store(RUNS, SeqCst);
-    running::begin(guest.name_place());
+    running::begin(guest.name_index());
     if let Err(payload) = catch_unwind(AssertUnwindSafe(work)) {
-        bury(payload);
+        drop_payload(payload);
     }
     running::end();
     if state.0.swap(OVER, SeqCst) == LOST {
@@ -214,11 +218,11 @@ fn run(guest: &Guest, job: Job) -> Option<Job> {
         guest.lane.lock().lost -= 1;
         return None;
     }
-    next_of(guest)
+    next_waiting_job(guest)
 }
 
 /// Takes the plugin's next waiting job, or frees the slot.
-fn next_of(guest: &Guest) -> Option<Job> {
+fn next_waiting_job(guest: &GuestPlugin) -> Option<BlockingJob> {
     let mut lane = guest.lane.lock();
     let next = lane.waiting.pop_front();
     if next.is_none() {

@@ -22,15 +22,15 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use async_task::{Builder, FallibleTask};
 use jaato_types::PluginName;
 
-use crate::live::{Counters, Live};
-use crate::runtime::Runtime;
-use crate::watch::Watch;
+use crate::live::{LiveObjectCounters, LiveObjectCounts};
+use crate::runtime::PluginRuntime;
+use crate::watch::EngineObserver;
 
-pub use guest::{Guest, REPOLLS_PER_SECOND_MAX, STRIKES_MAX};
+pub use guest::{GuestPlugin, REPOLLS_PER_SECOND_MAX, STRIKES_MAX};
+pub(crate) use jobs::{BlockingJob, JobState};
 pub use jobs::{JOB_OVERDUE_MAX, JOBS_LOST_MAX, JOBS_PER_PLUGIN_MAX, JOBS_WAITING_MAX};
-pub(crate) use jobs::{Job, JobState};
-use queue::Shared;
-pub use slot::HostCode;
+use queue::ExecutorState;
+pub use slot::HostCodeGuard;
 pub use watchdog::{ABLE_TO_RUN_MAX, WALL_CLOCK_MAX};
 
 /// The number of threads of an executor. With two, a long poll of one plugin does not delay all
@@ -41,23 +41,23 @@ pub const THREADS: usize = 2;
 /// last task.
 #[derive(Clone)]
 pub struct Executor {
-    handle: Arc<CloseOnDrop>,
+    handle: Arc<ExecutorHandle>,
 }
 
-struct CloseOnDrop(Arc<Shared>);
+struct ExecutorHandle(Arc<ExecutorState>);
 
-impl Drop for CloseOnDrop {
+impl Drop for ExecutorHandle {
     fn drop(&mut self) {
         self.0.close();
     }
 }
 
 /// A task on the executor. Dropping it cancels the task: the executor drops the future.
-pub type PluginTask<T> = FallibleTask<T, TaskFacts>;
+pub type PluginTask<T> = FallibleTask<T, PluginTaskMetadata>;
 
 /// The executor's data for a task.
-pub struct TaskFacts {
-    guest: Arc<Guest>,
+pub struct PluginTaskMetadata {
+    guest: Arc<GuestPlugin>,
     polled: AtomicBool,
 }
 
@@ -65,9 +65,13 @@ impl Executor {
     /// Creates an executor with this number of threads, at least one. Starts none of them yet.
     ///
     /// The executor reports log lines and misdeeds of plugins to `watch`.
-    pub fn new(threads: usize, runtime: Arc<dyn Runtime>, watch: Arc<dyn Watch>) -> Self {
-        let shared = Shared::new(threads.max(1), runtime, watch);
-        Self { handle: Arc::new(CloseOnDrop(Arc::new(shared))) }
+    pub fn new(
+        threads: usize,
+        runtime: Arc<dyn PluginRuntime>,
+        watch: Arc<dyn EngineObserver>,
+    ) -> Self {
+        let shared = ExecutorState::new(threads.max(1), runtime, watch);
+        Self { handle: Arc::new(ExecutorHandle(Arc::new(shared))) }
     }
 
     /// Runs an empty future on the executor and waits for it, to measure a thread hop. For
@@ -80,16 +84,16 @@ impl Executor {
 
     /// Returns the counts of live objects of contexts. For leak tests.
     #[doc(hidden)]
-    pub fn live(&self) -> Live {
+    pub fn live(&self) -> LiveObjectCounts {
         self.shared().live.counts()
     }
 
     /// Registers a plugin, so that all its misdeeds are counted together.
-    pub fn guest(&self, name: PluginName) -> Arc<Guest> {
+    pub fn guest(&self, name: PluginName) -> Arc<GuestPlugin> {
         self.shared().add_guest(name)
     }
 
-    pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {
+    pub(crate) fn runtime(&self) -> &Arc<dyn PluginRuntime> {
         &self.shared().runtime
     }
 
@@ -104,11 +108,11 @@ impl Executor {
     }
 
     /// Returns the receiver of log lines and reports.
-    pub fn watch(&self) -> &Arc<dyn Watch> {
+    pub fn watch(&self) -> &Arc<dyn EngineObserver> {
         &self.shared().watch
     }
 
-    pub(crate) fn live_counters(&self) -> &Counters {
+    pub(crate) fn live_counters(&self) -> &LiveObjectCounters {
         &self.shared().live
     }
 
@@ -116,10 +120,10 @@ impl Executor {
     /// done.
     pub fn spawn<T: Send + 'static>(
         &self,
-        guest: &Arc<Guest>,
+        guest: &Arc<GuestPlugin>,
         future: impl Future<Output = T> + Send + 'static,
     ) -> PluginTask<T> {
-        let facts = TaskFacts { guest: Arc::clone(guest), polled: AtomicBool::new(false) };
+        let facts = PluginTaskMetadata { guest: Arc::clone(guest), polled: AtomicBool::new(false) };
         let shared = Arc::clone(self.shared());
         let (runnable, task) = Builder::new()
             .metadata(facts)
@@ -129,13 +133,13 @@ impl Executor {
     }
 
     /// Submits blocking work of a plugin to the pool. Returns false if too much work waits already.
-    pub(crate) fn submit(&self, guest: &Arc<Guest>, job: Job) -> bool {
+    pub(crate) fn submit(&self, guest: &Arc<GuestPlugin>, job: BlockingJob) -> bool {
         self.shared().jobs.submit(guest, job)
     }
 
     /// Gives up jobs whose context has ended, unless they end within [`JOB_OVERDUE_MAX`], so that
     /// other jobs can use their slots. A patient host never gives up jobs.
-    pub(crate) fn give_up(&self, guest: &Arc<Guest>, jobs: Vec<Arc<JobState>>) {
+    pub(crate) fn give_up(&self, guest: &Arc<GuestPlugin>, jobs: Vec<Arc<JobState>>) {
         if self.runtime().is_patient() {
             return;
         }
@@ -149,12 +153,12 @@ impl Executor {
         self.runtime().later(JOB_OVERDUE_MAX, Box::new(give_up));
     }
 
-    fn shared(&self) -> &Arc<Shared> {
+    fn shared(&self) -> &Arc<ExecutorState> {
         &self.handle.0
     }
 }
 
-impl TaskFacts {
+impl PluginTaskMetadata {
     /// Records a poll of the task. Returns false the first time.
     fn note_poll(&self) -> bool {
         self.polled.swap(true, Relaxed)
@@ -163,14 +167,14 @@ impl TaskFacts {
 
 /// A value that a plugin created. The executor drops it, even if another thread drops this
 /// wrapper.
-pub(crate) struct OnExecutor<T: Send + 'static> {
+pub(crate) struct ExecutorOwned<T: Send + 'static> {
     value: Option<T>,
-    guest: Arc<Guest>,
+    guest: Arc<GuestPlugin>,
     executor: Executor,
 }
 
-impl<T: Send + 'static> OnExecutor<T> {
-    pub(crate) fn new(executor: &Executor, guest: &Arc<Guest>, value: T) -> Self {
+impl<T: Send + 'static> ExecutorOwned<T> {
+    pub(crate) fn new(executor: &Executor, guest: &Arc<GuestPlugin>, value: T) -> Self {
         Self { value: Some(value), guest: Arc::clone(guest), executor: executor.clone() }
     }
 
@@ -189,7 +193,7 @@ impl<T: Send + 'static> OnExecutor<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for OnExecutor<T> {
+impl<T: Send + 'static> Drop for ExecutorOwned<T> {
     fn drop(&mut self) {
         if let Some(value) = self.value.take() {
             self.executor.spawn(&self.guest, async move { drop(value) }).detach();

@@ -8,40 +8,40 @@ use async_task::Runnable;
 use jaato_types::PluginName;
 use parking_lot::{Condvar, Mutex};
 
-use super::TaskFacts;
-use super::guest::{Disabled, Guest};
-use super::jobs::{JOBS_LOST_MAX, JobState, Jobs};
-use super::slot::Slot;
-use super::watchdog::{self, Bell};
-use crate::fence::bury;
-use crate::live::Counters;
-use crate::runtime::{Activity, Runtime, Thread};
-use crate::watch::{Misdeed, Report, Watch};
+use super::PluginTaskMetadata;
+use super::guest::{DisableReason, GuestPlugin};
+use super::jobs::{JOBS_LOST_MAX, JobPool, JobState};
+use super::slot::ExecutorThread;
+use super::watchdog::{self, WatchdogWaker};
+use crate::fence::drop_payload;
+use crate::live::LiveObjectCounters;
+use crate::runtime::{EngineActivity, EngineThread, PluginRuntime};
+use crate::watch::{EngineObserver, Misdeed, MisdeedReport};
 
-type Task = Runnable<TaskFacts>;
+type RunnableTask = Runnable<PluginTaskMetadata>;
 
 /// The shared state of the handles, tasks, threads and watchdog of one executor.
-pub(super) struct Shared {
-    pub(super) runtime: Arc<dyn Runtime>,
-    pub(super) watch: Arc<dyn Watch>,
-    pub(super) jobs: Jobs,
-    pub(super) live: Counters,
-    pub(super) bell: Bell,
+pub(super) struct ExecutorState {
+    pub(super) runtime: Arc<dyn PluginRuntime>,
+    pub(super) watch: Arc<dyn EngineObserver>,
+    pub(super) jobs: JobPool,
+    pub(super) live: LiveObjectCounters,
+    pub(super) bell: WatchdogWaker,
     threads_wanted: usize,
-    queue: Mutex<Queue>,
+    queue: Mutex<ExecutorQueue>,
     /// Signalled when the queue has work for an idle thread.
     ready: Condvar,
-    hop_guest: OnceLock<Arc<Guest>>,
+    hop_guest: OnceLock<Arc<GuestPlugin>>,
 }
 
 #[derive(Default)]
-struct Queue {
-    tasks: VecDeque<Task>,
+struct ExecutorQueue {
+    tasks: VecDeque<RunnableTask>,
     /// Tasks of plugins that poll too often, which wait until the second ends.
-    parked: Vec<Task>,
+    parked: Vec<RunnableTask>,
     /// The working threads, without those that were written off.
-    threads: Vec<Arc<Slot>>,
-    guests: Vec<Weak<Guest>>,
+    threads: Vec<Arc<ExecutorThread>>,
+    guests: Vec<Weak<GuestPlugin>>,
     /// The number of threads that wait for a task.
     idle: usize,
     threads_started: usize,
@@ -49,18 +49,18 @@ struct Queue {
     closing: bool,
 }
 
-impl Shared {
+impl ExecutorState {
     pub(super) fn new(
         threads_wanted: usize,
-        runtime: Arc<dyn Runtime>,
-        watch: Arc<dyn Watch>,
+        runtime: Arc<dyn PluginRuntime>,
+        watch: Arc<dyn EngineObserver>,
     ) -> Self {
         Self {
-            jobs: Jobs::new(Arc::clone(&runtime), Arc::clone(&watch)),
+            jobs: JobPool::new(Arc::clone(&runtime), Arc::clone(&watch)),
             runtime,
             watch,
-            live: Counters::default(),
-            bell: Bell::default(),
+            live: LiveObjectCounters::default(),
+            bell: WatchdogWaker::default(),
             threads_wanted,
             queue: Mutex::default(),
             ready: Condvar::new(),
@@ -68,15 +68,15 @@ impl Shared {
         }
     }
 
-    pub(super) fn add_guest(&self, name: PluginName) -> Arc<Guest> {
-        let guest = Arc::new(Guest::new(name));
+    pub(super) fn add_guest(&self, name: PluginName) -> Arc<GuestPlugin> {
+        let guest = Arc::new(GuestPlugin::new(name));
         let mut queue = self.queue.lock();
         queue.guests.retain(|guest| guest.strong_count() > 0);
         queue.guests.push(Arc::downgrade(&guest));
         guest
     }
 
-    pub(super) fn hop_guest(&self) -> Arc<Guest> {
+    pub(super) fn hop_guest(&self) -> Arc<GuestPlugin> {
         Arc::clone(self.hop_guest.get_or_init(|| self.add_guest(PluginName::from("hop"))))
     }
 
@@ -89,13 +89,13 @@ impl Shared {
     }
 
     /// Adds a task that needs a poll, or whose future must be dropped.
-    pub(super) fn push(self: &Arc<Self>, task: Task) {
+    pub(super) fn push(self: &Arc<Self>, task: RunnableTask) {
         let mut queue = self.queue.lock();
         if task.metadata().guest.is_throttled() {
             queue.parked.push(task);
             return;
         }
-        self.runtime.begins(Activity::Poll);
+        self.runtime.begins(EngineActivity::Poll);
         queue.tasks.push_back(task);
         if queue.tasks.len() > queue.idle && queue.threads.len() < self.threads_wanted {
             self.start_thread(&mut queue);
@@ -106,11 +106,11 @@ impl Shared {
         }
     }
 
-    fn start_thread(self: &Arc<Self>, queue: &mut Queue) {
-        let slot = Arc::new(Slot::new(queue.threads_started + 1));
+    fn start_thread(self: &Arc<Self>, queue: &mut ExecutorQueue) {
+        let slot = Arc::new(ExecutorThread::new(queue.threads_started + 1));
         let (shared, own) = (Arc::clone(self), Arc::clone(&slot));
-        let work = Box::new(move || shared.work(&own));
-        match self.runtime.start_thread(Thread::Executor(slot.number), work) {
+        let work = Box::new(move || shared.run_tasks(&own));
+        match self.runtime.start_thread(EngineThread::Executor(slot.number), work) {
             Ok(()) => {
                 queue.threads_started += 1;
                 queue.threads.push(slot);
@@ -123,14 +123,14 @@ impl Shared {
         }
     }
 
-    fn work(self: &Arc<Self>, slot: &Arc<Slot>) {
+    fn run_tasks(self: &Arc<Self>, slot: &Arc<ExecutorThread>) {
         slot.adopt();
         while let Some(task) = self.next_task(slot) {
-            self.run(slot, task);
+            self.run_task(slot, task);
         }
     }
 
-    fn next_task(&self, slot: &Arc<Slot>) -> Option<Task> {
+    fn next_task(&self, slot: &Arc<ExecutorThread>) -> Option<RunnableTask> {
         let mut queue = self.queue.lock();
         loop {
             if slot.is_written_off() {
@@ -151,12 +151,12 @@ impl Shared {
         }
     }
 
-    fn run(&self, slot: &Arc<Slot>, task: Task) {
+    fn run_task(&self, slot: &Arc<ExecutorThread>, task: RunnableTask) {
         let guest = Arc::clone(&task.metadata().guest);
         if task.metadata().note_poll() && !self.runtime.is_patient() {
             guest.count_repoll();
         }
-        slot.begin(&guest);
+        slot.begin_poll(&guest);
         self.bell.ring_if_asleep();
         let done = catch_unwind(AssertUnwindSafe(|| {
             if guest.is_disabled() {
@@ -166,31 +166,36 @@ impl Shared {
                 task.run();
             }
         }));
-        slot.end();
+        slot.end_poll();
         if let Err(payload) = done {
             let name = guest.name();
             self.watch
                 .trouble(&format!("a task of the plugin `{name}` panicked outside its fence"));
-            bury(payload);
+            drop_payload(payload);
         }
-        self.runtime.ends(Activity::Poll);
+        self.runtime.ends(EngineActivity::Poll);
     }
 
     /// Gives up and reports jobs that continue although their context has ended.
-    pub(super) fn give_up(&self, guest: &Arc<Guest>, jobs: &[Arc<JobState>]) {
+    pub(super) fn give_up(&self, guest: &Arc<GuestPlugin>, jobs: &[Arc<JobState>]) {
         let Some(lost) = self.jobs.give_up(guest, jobs) else { return };
         let disabled = lost > JOBS_LOST_MAX;
         if disabled {
-            guest.disable(Disabled::ByJobs);
+            guest.disable(DisableReason::ByJobs);
         }
         let misdeed = Misdeed::IgnoresCancel { lost };
         let plugin = guest.name().clone();
-        self.watch.misbehaved(&Report { plugin, misdeed, strikes: guest.strikes(), disabled });
+        self.watch.misbehaved(&MisdeedReport {
+            plugin,
+            misdeed,
+            strikes: guest.strikes(),
+            disabled,
+        });
     }
 
     // The following methods are for the watchdog.
 
-    pub(super) fn threads(&self) -> Vec<Arc<Slot>> {
+    pub(super) fn threads(&self) -> Vec<Arc<ExecutorThread>> {
         self.queue.lock().threads.clone()
     }
 
@@ -207,7 +212,7 @@ impl Shared {
     }
 
     /// Abandons a thread that a plugin blocks, and starts another one in its place.
-    pub(super) fn replace(self: &Arc<Self>, slot: &Arc<Slot>) {
+    pub(super) fn replace(self: &Arc<Self>, slot: &Arc<ExecutorThread>) {
         let mut queue = self.queue.lock();
         slot.write_off();
         queue.threads.retain(|thread| !Arc::ptr_eq(thread, slot));
@@ -217,7 +222,7 @@ impl Shared {
     }
 
     /// Starts a new second. Returns the plugins that were throttled in the last one.
-    pub(super) fn begin_second(self: &Arc<Self>) -> Vec<Arc<Guest>> {
+    pub(super) fn begin_second(self: &Arc<Self>) -> Vec<Arc<GuestPlugin>> {
         let mut queue = self.queue.lock();
         let guests: Vec<_> = queue.guests.iter().filter_map(Weak::upgrade).collect();
         let throttled = guests.into_iter().filter(|guest| guest.begin_second()).collect();

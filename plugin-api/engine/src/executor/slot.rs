@@ -7,15 +7,15 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use super::guest::Guest;
+use super::guest::GuestPlugin;
 use crate::running;
 
 thread_local! {
-    static OWN_SLOT: RefCell<Option<Arc<Slot>>> = const { RefCell::new(None) };
+    static OWN_SLOT: RefCell<Option<Arc<ExecutorThread>>> = const { RefCell::new(None) };
 }
 
 /// One thread of the executor.
-pub(super) struct Slot {
+pub(super) struct ExecutorThread {
     pub(super) number: usize,
     /// The system's thread number, set by the thread itself.
     thread: OnceLock<Option<u64>>,
@@ -24,10 +24,10 @@ pub(super) struct Slot {
     sequence: AtomicU64,
     in_host_code: AtomicBool,
     written_off: AtomicBool,
-    guest: Mutex<Option<Arc<Guest>>>,
+    guest: Mutex<Option<Arc<GuestPlugin>>>,
 }
 
-impl Slot {
+impl ExecutorThread {
     pub(super) fn new(number: usize) -> Self {
         Self {
             number,
@@ -49,15 +49,15 @@ impl Slot {
         self.thread.get().copied().flatten()
     }
 
-    pub(super) fn begin(&self, guest: &Arc<Guest>) {
+    pub(super) fn begin_poll(&self, guest: &Arc<GuestPlugin>) {
         *self.guest.lock() = Some(Arc::clone(guest));
-        running::begin(guest.name_place());
+        running::begin(guest.name_index());
         // Ordered with the watchdog's `asleep`: either the watchdog sees this poll, or this thread
         // sees that the watchdog sleeps.
         self.sequence.fetch_add(1, SeqCst);
     }
 
-    pub(super) fn end(&self) {
+    pub(super) fn end_poll(&self) {
         running::end();
         self.sequence.fetch_add(1, SeqCst);
     }
@@ -66,7 +66,7 @@ impl Slot {
         self.sequence.load(SeqCst)
     }
 
-    pub(super) fn guest(&self) -> Option<Arc<Guest>> {
+    pub(super) fn guest(&self) -> Option<Arc<GuestPlugin>> {
         self.guest.lock().clone()
     }
 
@@ -85,7 +85,7 @@ impl Slot {
 
 /// Runs work on the calling thread's slot. Returns `None` on other threads and on threads that are
 /// ending.
-fn with_own<T>(work: impl FnOnce(&Slot) -> T) -> Option<T> {
+fn with_own_slot<T>(work: impl FnOnce(&ExecutorThread) -> T) -> Option<T> {
     OWN_SLOT.try_with(|own| own.try_borrow().ok()?.as_deref().map(work)).ok().flatten()
 }
 
@@ -95,24 +95,24 @@ pub(super) fn is_polling(sequence: u64) -> bool {
 }
 
 /// Marks host code that a plugin's poll called, so that the watchdog does not count its time.
-pub struct HostCode(bool);
+pub struct HostCodeGuard(bool);
 
-impl HostCode {
+impl HostCodeGuard {
     /// Sets the mark until the value is dropped.
     pub fn enter() -> Self {
-        Self(mark(true))
+        Self(mark_host_code(true))
     }
 }
 
-impl Drop for HostCode {
+impl Drop for HostCodeGuard {
     fn drop(&mut self) {
-        mark(self.0);
+        mark_host_code(self.0);
     }
 }
 
 /// Sets the mark and returns its old value. Has no effect on threads outside the executor.
-fn mark(in_host_code: bool) -> bool {
-    let before = with_own(|slot| {
+fn mark_host_code(in_host_code: bool) -> bool {
+    let before = with_own_slot(|slot| {
         let before = slot.in_host_code.load(Relaxed);
         slot.in_host_code.store(in_host_code, Relaxed);
         before

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::clock::{Measure, Meter};
-use super::guest::{Guest, STRIKES_MAX};
-use super::queue::Shared;
-use super::slot::{Slot, is_polling};
-use crate::fence::bury;
-use crate::runtime::Thread;
-use crate::watch::{Misdeed, Report};
+use super::clock::{PollDuration, PollMeter};
+use super::guest::{GuestPlugin, STRIKES_MAX};
+use super::queue::ExecutorState;
+use super::slot::{ExecutorThread, is_polling};
+use crate::fence::drop_payload;
+use crate::runtime::EngineThread;
+use crate::watch::{Misdeed, MisdeedReport};
 
 /// The longest poll, in time that the thread was able to run. Longer work belongs on the pool.
 pub const ABLE_TO_RUN_MAX: Duration = Duration::from_millis(100);
@@ -33,13 +33,13 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Wakes the watchdog.
 #[derive(Default)]
-pub(super) struct Bell {
+pub(super) struct WatchdogWaker {
     asleep: AtomicBool,
     mutex: Mutex<()>,
     rung: Condvar,
 }
 
-impl Bell {
+impl WatchdogWaker {
     /// Takes only one load if the watchdog is awake.
     pub(super) fn ring_if_asleep(&self) {
         if self.asleep.load(SeqCst) {
@@ -62,10 +62,10 @@ impl Bell {
 }
 
 /// Starts the watchdog of an executor. Returns false if the system cannot start a thread.
-pub(super) fn start(shared: &Arc<Shared>) -> bool {
+pub(super) fn start(shared: &Arc<ExecutorState>) -> bool {
     let own = Arc::clone(shared);
-    let watchdog = Box::new(move || Watchdog::new(own).watch());
-    match shared.runtime.start_thread(Thread::Watchdog, watchdog) {
+    let watchdog = Box::new(move || Watchdog::new(own).run());
+    match shared.runtime.start_thread(EngineThread::Watchdog, watchdog) {
         Ok(()) => true,
         Err(error) => {
             shared.watch.trouble(&format!("cannot start the watchdog of plugins: {error}"));
@@ -75,25 +75,25 @@ pub(super) fn start(shared: &Arc<Shared>) -> bool {
 }
 
 struct Watchdog {
-    shared: Arc<Shared>,
+    shared: Arc<ExecutorState>,
     /// The last poll that was seen on each thread, and its measurement while it runs.
-    seen: HashMap<usize, Seen>,
+    seen: HashMap<usize, ObservedPoll>,
     second_began: Instant,
 }
 
-struct Seen {
+struct ObservedPoll {
     sequence: u64,
-    meter: Option<Meter>,
+    meter: Option<PollMeter>,
 }
 
 impl Watchdog {
-    fn new(shared: Arc<Shared>) -> Self {
+    fn new(shared: Arc<ExecutorState>) -> Self {
         Self { shared, seen: HashMap::new(), second_began: Instant::now() }
     }
 
-    fn watch(mut self) {
+    fn run(mut self) {
         loop {
-            let active = self.look();
+            let active = self.check_threads();
             if self.second_began.elapsed() >= SECOND {
                 self.begin_second();
             }
@@ -109,30 +109,31 @@ impl Watchdog {
     }
 
     /// Checks every thread. Returns true if any thread polls or has polled since the last check.
-    fn look(&mut self) -> bool {
+    fn check_threads(&mut self) -> bool {
         let threads = self.shared.threads();
         self.seen.retain(|number, _| threads.iter().any(|slot| slot.number == *number));
         let mut active = false;
         for slot in threads {
-            active |= self.look_at(&slot);
+            active |= self.check_thread(&slot);
         }
         active
     }
 
-    fn look_at(&mut self, slot: &Arc<Slot>) -> bool {
+    fn check_thread(&mut self, slot: &Arc<ExecutorThread>) -> bool {
         let sequence = slot.sequence();
         let polling = is_polling(sequence);
-        let seen = self.seen.entry(slot.number).or_insert(Seen { sequence: 0, meter: None });
+        let seen =
+            self.seen.entry(slot.number).or_insert(ObservedPoll { sequence: 0, meter: None });
         if seen.sequence != sequence {
-            let meter = polling.then(|| Meter::start(slot.thread()));
-            *seen = Seen { sequence, meter };
+            let meter = polling.then(|| PollMeter::start(slot.thread()));
+            *seen = ObservedPoll { sequence, meter };
             return true;
         }
         let Some(meter) = &mut seen.meter else { return polling };
-        let blocked_for = match meter.look(slot.is_in_host_code()) {
-            Measure::AbleToRun(time) if time > ABLE_TO_RUN_MAX => time,
-            Measure::WallClock(time) if time > WALL_CLOCK_MAX => time,
-            Measure::AbleToRun(_) | Measure::WallClock(_) => return true,
+        let blocked_for = match meter.measure(slot.is_in_host_code()) {
+            PollDuration::AbleToRun(time) if time > ABLE_TO_RUN_MAX => time,
+            PollDuration::WallClock(time) if time > WALL_CLOCK_MAX => time,
+            PollDuration::AbleToRun(_) | PollDuration::WallClock(_) => return true,
         };
         let guest = slot.guest();
         // If the poll has ended by now, it is not the measured one.
@@ -151,14 +152,14 @@ impl Watchdog {
         }
     }
 
-    fn report(&self, guest: &Guest, misdeed: Misdeed) {
-        let strikes = guest.strike();
+    fn report(&self, guest: &GuestPlugin, misdeed: Misdeed) {
+        let strikes = guest.count_strike();
         let disabled = strikes >= STRIKES_MAX;
-        let report = Report { plugin: guest.name().clone(), misdeed, strikes, disabled };
+        let report = MisdeedReport { plugin: guest.name().clone(), misdeed, strikes, disabled };
         // The watchdog survives a panic in the receiver.
         let told = catch_unwind(AssertUnwindSafe(|| self.shared.watch.misbehaved(&report)));
         if let Err(payload) = told {
-            bury(payload);
+            drop_payload(payload);
         }
     }
 
@@ -167,7 +168,7 @@ impl Watchdog {
         let bell = &self.shared.bell;
         bell.asleep.store(true, SeqCst);
         // Check again, because a poll that started before the store did not ring.
-        let polling = |slot: &Arc<Slot>| is_polling(slot.sequence());
+        let polling = |slot: &Arc<ExecutorThread>| is_polling(slot.sequence());
         if self.shared.threads().iter().any(polling) || self.shared.has_parked() {
             bell.asleep.store(false, SeqCst);
             return;

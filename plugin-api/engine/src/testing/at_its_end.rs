@@ -13,13 +13,14 @@ use parking_lot::Mutex;
 
 use super::HostUnderTest;
 use super::body::{
-    DEADLINE, FOR_EVER_MS, Job, ask, block_on, frame, open, piece, run, start, thread_name,
+    DEADLINE, FOR_EVER_MS, ThreadReportJob, block_on, call_service, frame, next_piece_text,
+    open_test_stream, run, start, thread_name,
 };
 
 pub(super) fn kept_contexts_refuse(host: &dyn HostUnderTest) {
     let (sender, receiver) = mpsc::channel();
     let ended = run(host, |context| async move {
-        let handle = open(&context, &[Some("a"), None]).await?;
+        let handle = open_test_stream(&context, &[Some("a"), None]).await?;
         let _ = sender.send((Arc::clone(&context), handle));
         Ok(frame(&()))
     });
@@ -30,23 +31,23 @@ pub(super) fn kept_contexts_refuse(host: &dyn HostUnderTest) {
     assert!(!context.spawn(std::future::ready(()).into_ffi()), "spawn after the end");
     assert!(!block_on(context.sleep_ms(0)), "sleep after the end");
     let (sender, receiver) = mpsc::channel();
-    let job = context.spawn_blocking(JobBox::from_value(Job(sender), TD_Opaque));
+    let job = context.spawn_blocking(JobBox::from_value(ThreadReportJob(sender), TD_Opaque));
     assert!(!block_on(job), "a job after the end");
     assert!(receiver.recv_timeout(DEADLINE).is_err(), "a job that is refused is dropped, not run");
-    let answer = block_on(async { ask(&context, "test.echo", &1).await });
+    let answer = block_on(async { call_service(&context, "test.echo", &1).await });
     assert_eq!(
         answer.map_err(|error| error.kind),
         Err(ErrorKind::Cancelled),
         "service after the end"
     );
-    assert!(block_on(piece(&context, handle)).is_err(), "next after the end");
+    assert!(block_on(next_piece_text(&context, handle)).is_err(), "next after the end");
     block_on(context.cancelled());
     context.close(handle);
 }
 
 /// What the body waits for when it is cancelled.
 #[derive(Clone, Copy, Debug)]
-enum Wait {
+enum CancelledWait {
     Sleep,
     Service,
     Next,
@@ -56,17 +57,18 @@ enum Wait {
 const CANCELS: usize = 334;
 
 pub(super) fn a_cancel_drops(host: &dyn HostUnderTest) {
-    for wait in [Wait::Sleep, Wait::Service, Wait::Next].repeat(CANCELS) {
+    for wait in [CancelledWait::Sleep, CancelledWait::Service, CancelledWait::Next].repeat(CANCELS)
+    {
         let went_on = Arc::new(Mutex::new(false));
         let (sender, receiver) = mpsc::channel();
         let marker = Arc::clone(&went_on);
         let call = start(host, move |context| async move {
-            let handle = open(&context, &[None]).await?;
+            let handle = open_test_stream(&context, &[None]).await?;
             let mut waiting = std::pin::pin!(async {
                 match wait {
-                    Wait::Sleep => drop(context.sleep_ms(FOR_EVER_MS).await),
-                    Wait::Service => drop(ask(&context, "test.never", &()).await),
-                    Wait::Next => drop(piece(&context, handle).await),
+                    CancelledWait::Sleep => drop(context.sleep_ms(FOR_EVER_MS).await),
+                    CancelledWait::Service => drop(call_service(&context, "test.never", &()).await),
+                    CancelledWait::Next => drop(next_piece_text(&context, handle).await),
                 }
             });
             std::future::poll_fn(|cx| {
@@ -88,12 +90,12 @@ pub(super) fn a_cancel_drops(host: &dyn HostUnderTest) {
 }
 
 /// A future that records on which threads it is polled and dropped.
-struct Traced {
+struct TracedFuture {
     threads: mpsc::Sender<(&'static str, String)>,
     waits: Option<FfiFuture<bool>>,
 }
 
-impl Future for Traced {
+impl Future for TracedFuture {
     type Output = RResult<RVec<u8>, RVec<u8>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
@@ -106,7 +108,7 @@ impl Future for Traced {
     }
 }
 
-impl Drop for Traced {
+impl Drop for TracedFuture {
     fn drop(&mut self) {
         let _ = self.threads.send(("drop", thread_name()));
     }
@@ -117,7 +119,7 @@ pub(super) fn polls_and_drops_are_elsewhere(host: &dyn HostUnderTest) {
         let (threads, seen) = mpsc::channel();
         let call = host.start(Box::new(move |context| {
             let waits = is_cancelled.then(|| context.sleep_ms(FOR_EVER_MS));
-            Traced { threads, waits }.into_ffi()
+            TracedFuture { threads, waits }.into_ffi()
         }));
         let first = seen.recv_timeout(DEADLINE);
         if is_cancelled {
@@ -137,7 +139,7 @@ pub(super) fn polls_and_drops_are_elsewhere(host: &dyn HostUnderTest) {
 pub(super) fn waits_end_in_refusal(host: &dyn HostUnderTest) {
     let (sender, receiver) = mpsc::channel();
     let call = start(host, move |context| async move {
-        let handle = open(&context, &[None]).await?;
+        let handle = open_test_stream(&context, &[None]).await?;
         let _ = sender.send((Arc::clone(&context), handle));
         context.sleep_ms(FOR_EVER_MS).await;
         Ok(frame(&()))
@@ -148,11 +150,11 @@ pub(super) fn waits_end_in_refusal(host: &dyn HostUnderTest) {
         context.sleep_ms(FOR_EVER_MS),
         {
             let context = Arc::clone(&context);
-            async move { ask(&context, "test.never", &()).await.is_ok() }.into_ffi()
+            async move { call_service(&context, "test.never", &()).await.is_ok() }.into_ffi()
         },
         {
             let context = Arc::clone(&context);
-            async move { piece(&context, handle).await.is_ok() }.into_ffi()
+            async move { next_piece_text(&context, handle).await.is_ok() }.into_ffi()
         },
         {
             let context = Arc::clone(&context);
@@ -174,14 +176,14 @@ pub(super) fn waits_end_in_refusal(host: &dyn HostUnderTest) {
 pub(super) fn streams_are_closed(host: &dyn HostUnderTest) {
     let (sender, receiver) = mpsc::channel();
     let ended = run(host, |context| async move {
-        let handle = open(&context, &[Some("a")]).await?;
+        let handle = open_test_stream(&context, &[Some("a")]).await?;
         let _ = sender.send((Arc::clone(&context), handle));
         Ok(frame(&()))
     });
     assert_eq!(ended.answer, Ok(frame(&())));
     let Ok((_kept, handle)) = receiver.recv_timeout(DEADLINE) else { panic!("no context came") };
     let ended = run(host, move |context| async move {
-        Ok(frame(&piece(&context, handle).await.is_ok_and(|p| p.is_some())))
+        Ok(frame(&next_piece_text(&context, handle).await.is_ok_and(|p| p.is_some())))
     });
     assert_eq!(ended.answer, Ok(frame(&false)), "another call reads a stream that is not its own");
 }

@@ -7,8 +7,8 @@ use jaato_types::service::{
 };
 use jaato_types::{Error, ErrorKind, Frame};
 
-use super::body::{Kept, ask, frame, opened, read_error, run, start};
-use super::{Ended, HostUnderTest};
+use super::body::{SharedContext, call_service, frame, read_answer, read_error, run, start};
+use super::{CallResults, HostUnderTest};
 
 const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
@@ -16,52 +16,57 @@ const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f2001
 /// The piece size that the sdk uses.
 const PIECE_BYTES: usize = 4 * 1024 * 1024;
 
-async fn put(context: &Kept, request: &BlobPut, bytes: &[u8]) -> Result<BlobPutAnswer, Error> {
-    let asked = Frame::write_with_bytes(request, bytes).map_err(wrong)?;
-    let answer = opened(context.service(BLOB_PUT.into(), asked.into()).await)?;
-    Frame::read(&answer).map_err(wrong)
+async fn put(
+    context: &SharedContext,
+    request: &BlobPut,
+    bytes: &[u8],
+) -> Result<BlobPutAnswer, Error> {
+    let asked = Frame::write_with_bytes(request, bytes).map_err(frame_error)?;
+    let answer = read_answer(context.service(BLOB_PUT.into(), asked.into()).await)?;
+    Frame::read(&answer).map_err(frame_error)
 }
 
-fn text(more: bool) -> BlobPut {
+fn text_put(more: bool) -> BlobPut {
     BlobPut { mime_type: "text/plain".to_owned(), more, ..BlobPut::default() }
 }
 
-fn goes_on(put: u64, more: bool) -> BlobPut {
+fn continued_put(put: u64, more: bool) -> BlobPut {
     BlobPut { put: Some(put), more, ..BlobPut::default() }
 }
 
-async fn head(context: &Kept, id: &str) -> Result<BlobGetAnswer, Error> {
+async fn head(context: &SharedContext, id: &str) -> Result<BlobGetAnswer, Error> {
     let answer =
-        ask(context, BLOB_GET, &BlobGet { blob: id.to_owned(), ..BlobGet::default() }).await?;
-    Frame::read(&answer).map_err(wrong)
+        call_service(context, BLOB_GET, &BlobGet { blob: id.to_owned(), ..BlobGet::default() })
+            .await?;
+    Frame::read(&answer).map_err(frame_error)
 }
 
 /// Reads a whole blob: its media type, its length, and its bytes.
-async fn get(context: &Kept, id: &str) -> Result<(String, u64, Vec<u8>), Error> {
+async fn get(context: &SharedContext, id: &str) -> Result<(String, u64, Vec<u8>), Error> {
     let head = head(context, id).await?;
     let mut all = Vec::new();
     loop {
         match context.next(head.handle).await {
             RResult::ROk(ROption::RNone) => return Ok((head.mime_type, head.bytes, all)),
             RResult::ROk(ROption::RSome(piece)) => {
-                all.extend_from_slice(Frame::parse(&piece).map_err(wrong)?.bytes);
+                all.extend_from_slice(Frame::parse(&piece).map_err(frame_error)?.bytes);
             }
             RResult::RErr(error) => return Err(read_error(&error)),
         }
     }
 }
 
-fn wrong(error: jaato_types::FrameError) -> Error {
+fn frame_error(error: jaato_types::FrameError) -> Error {
     Error::failed(error.to_string())
 }
 
 pub(super) fn blobs_are_named_by_their_content(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
-        let at_once = put(&context, &text(false), b"abc").await?;
-        let begun = put(&context, &text(true), b"a").await?;
+        let at_once = put(&context, &text_put(false), b"abc").await?;
+        let begun = put(&context, &text_put(true), b"a").await?;
         let number = begun.put.unwrap_or_default();
-        put(&context, &goes_on(number, true), b"").await?;
-        let last = put(&context, &goes_on(number, false), b"bc").await?;
+        put(&context, &continued_put(number, true), b"").await?;
+        let last = put(&context, &continued_put(number, false), b"bc").await?;
         let other = BlobPut { mime_type: "text/markdown".to_owned(), ..BlobPut::default() };
         let again = put(&context, &other, b"abc").await?;
         let ids = [at_once.blob, last.blob, again.blob];
@@ -73,7 +78,7 @@ pub(super) fn blobs_are_named_by_their_content(host: &dyn HostUnderTest) {
 
 pub(super) fn an_empty_blob_is_one(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
-        let answer = put(&context, &text(false), b"").await?;
+        let answer = put(&context, &text_put(false), b"").await?;
         Ok(frame(&(answer.blob, get(&context, EMPTY).await?)))
     });
     assert_eq!(ended.answer, Ok(frame(&(EMPTY, ("text/plain", 0, Vec::<u8>::new())))));
@@ -81,7 +86,7 @@ pub(super) fn an_empty_blob_is_one(host: &dyn HostUnderTest) {
 
 pub(super) fn a_blob_of_another_call_is_there(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
-        put(&context, &text(false), b"abc").await.map(|answer| frame(&answer))
+        put(&context, &text_put(false), b"abc").await.map(|answer| frame(&answer))
     });
     assert_eq!(ended.answer, Ok(frame(&BlobPutAnswer::whole(ABC, 3))));
     let ended = run(host, |context| async move { get(&context, ABC).await.map(|it| frame(&it.2)) });
@@ -95,7 +100,7 @@ pub(super) fn what_is_no_blob_is_told(host: &dyn HostUnderTest) {
         let id = id.to_owned();
         let text = format!("the session has no blob `{id}`");
         let ended = run(host, |context| async move {
-            put(&context, &super::blobs::text(false), b"abc").await?;
+            put(&context, &text_put(false), b"abc").await?;
             head(&context, &id).await.map(|head| frame(&head))
         });
         let error = ended.answer.map_err(|error| read_error(&error));
@@ -110,7 +115,7 @@ pub(super) fn what_is_no_media_type_is_refused(host: &dyn HostUnderTest) {
         let ended = run(host, |context| async move {
             put(&context, &request, b"abc").await.map(|answer| frame(&answer))
         });
-        refused(ended, ErrorKind::InvalidArguments);
+        assert_refused(ended, ErrorKind::InvalidArguments);
     }
 }
 
@@ -118,20 +123,20 @@ pub(super) fn what_is_no_media_type_is_refused(host: &dyn HostUnderTest) {
 pub(super) fn what_is_not_finished_goes_with_its_call(host: &dyn HostUnderTest) {
     let (sender, numbers) = std::sync::mpsc::channel();
     let call = start(host, move |context| async move {
-        let begun = put(&context, &text(true), b"a").await?;
+        let begun = put(&context, &text_put(true), b"a").await?;
         // The check may have failed and ended by then.
         let _ = sender.send(begun.put);
-        put(&context, &text(true), b"b").await?;
+        put(&context, &text_put(true), b"b").await?;
         std::future::pending().await
     });
     let number = numbers.recv_timeout(super::body::DEADLINE).ok().flatten();
     let number = number.unwrap_or_else(|| panic!("a blob that goes on has no number"));
-    let other = move |context: Kept| async move {
-        put(&context, &goes_on(number, false), b"").await.map(|answer| frame(&answer))
+    let other = move |context: SharedContext| async move {
+        put(&context, &continued_put(number, false), b"").await.map(|answer| frame(&answer))
     };
-    refused(run(host, other), ErrorKind::NotFound);
+    assert_refused(run(host, other), ErrorKind::NotFound);
     call.cancel();
-    refused(run(host, other), ErrorKind::NotFound);
+    assert_refused(run(host, other), ErrorKind::NotFound);
 }
 
 /// Checks a blob of the maximum size, in frames of a twelfth of that size.
@@ -141,10 +146,10 @@ pub(super) fn large_blobs_come_in_pieces(host: &dyn HostUnderTest) {
         let mut number = None;
         for position in 0..BLOB_BYTES_MAX / PIECE_BYTES as u64 {
             piece[0] = u8::try_from(position).unwrap_or_default();
-            let request = BlobPut { put: number, ..text(true) };
+            let request = BlobPut { put: number, ..text_put(true) };
             number = put(&context, &request, &piece).await?.put;
         }
-        let whole = put(&context, &goes_on(number.unwrap_or_default(), false), b"").await?;
+        let whole = put(&context, &continued_put(number.unwrap_or_default(), false), b"").await?;
         let (_, length, all) = get(&context, &whole.blob.unwrap_or_default()).await?;
         let firsts: Vec<u8> = all.iter().step_by(PIECE_BYTES).copied().collect();
         let rest = all.iter().filter(|byte| **byte != 0).count();
@@ -160,17 +165,17 @@ pub(super) fn too_large_blobs_are_refused(host: &dyn HostUnderTest) {
         let piece = vec![1; PIECE_BYTES];
         let mut number = None;
         for _ in 0..BLOB_BYTES_MAX / PIECE_BYTES as u64 {
-            let request = BlobPut { put: number, ..text(true) };
+            let request = BlobPut { put: number, ..text_put(true) };
             number = put(&context, &request, &piece).await?.put;
         }
-        let answer = put(&context, &goes_on(number.unwrap_or_default(), false), b"1").await;
+        let answer = put(&context, &continued_put(number.unwrap_or_default(), false), b"1").await;
         answer.map(|answer| frame(&answer))
     });
-    refused(ended, ErrorKind::LimitReached);
+    assert_refused(ended, ErrorKind::LimitReached);
 }
 
 #[track_caller]
-fn refused(ended: Ended, kind: ErrorKind) {
+fn assert_refused(ended: CallResults, kind: ErrorKind) {
     let found = ended.answer.map_err(|frame| read_error(&frame).kind);
     assert_eq!(found, Err(kind));
 }

@@ -12,7 +12,7 @@ use jaato_plugin_api::abi::{
 };
 use parking_lot::Mutex;
 
-use super::Body;
+use super::CallBody;
 use super::body::DEADLINE;
 
 /// The plugin's manifest.
@@ -21,18 +21,18 @@ pub const BODIES_MANIFEST: &[u8] =
 
 /// The body of the next call. The plugin takes it when the call starts. Clones share it.
 #[derive(Clone, Default)]
-pub struct Bodies(Arc<Mutex<Option<Body>>>);
+pub struct BodyPlugin(Arc<Mutex<Option<CallBody>>>);
 
-impl Bodies {
+impl BodyPlugin {
     /// Returns the plugin's factory.
     pub fn factory(&self) -> FactoryBox {
         FactoryBox::from_value(self.clone(), TD_Opaque)
     }
 
     /// Sets the body of the call that `start` starts, and waits until the call has taken it.
-    pub fn give<T>(&self, body: Body, start: impl FnOnce() -> T) -> T {
+    pub fn run_next_body<T>(&self, body: CallBody, start: impl FnOnce() -> T) -> T {
         let (taken, wait) = mpsc::channel();
-        let body: Body = Box::new(move |context| {
+        let body: CallBody = Box::new(move |context| {
             // The check may have failed and ended.
             let _ = taken.send(());
             body(context)
@@ -44,7 +44,7 @@ impl Bodies {
     }
 }
 
-impl FactoryAbi for Bodies {
+impl FactoryAbi for BodyPlugin {
     fn create(
         &self,
         _context: ContextBox,
@@ -55,7 +55,7 @@ impl FactoryAbi for Bodies {
     }
 }
 
-impl InstanceAbi for Bodies {
+impl InstanceAbi for BodyPlugin {
     fn tools(&self) -> ROption<ToolBox> {
         Some(ToolBox::from_value(self.clone(), TD_Opaque)).into()
     }
@@ -85,7 +85,7 @@ impl InstanceAbi for Bodies {
     }
 }
 
-impl ToolAbi for Bodies {
+impl ToolAbi for BodyPlugin {
     fn call(&self, _name: RStr<'_>, context: ContextBox, _frame: RVec<u8>) -> Answer {
         let body = self.0.lock().take();
         match body {

@@ -9,7 +9,7 @@ use jaato_plugin_api::abi::{Answer, ContextBox, JobAbi};
 use jaato_types::service::StreamAnswer;
 use jaato_types::{Error, Frame};
 
-use super::{CallUnderTest, Ended, HostUnderTest};
+use super::{CallResults, CallUnderTest, HostUnderTest};
 
 /// The longest wait of a check for an expected event. Only a broken host reaches it.
 pub(super) const DEADLINE: Duration = Duration::from_secs(20);
@@ -17,9 +17,9 @@ pub(super) const DEADLINE: Duration = Duration::from_secs(20);
 /// Longer than any test runs.
 pub(super) const FOR_EVER_MS: u64 = 24 * 3600 * 1000;
 
-pub(super) type Kept = Arc<ContextBox>;
+pub(super) type SharedContext = Arc<ContextBox>;
 
-pub(super) fn answer(
+pub(super) fn into_answer(
     work: impl Future<Output = Result<Vec<u8>, Error>> + Send + 'static,
 ) -> Answer {
     async move {
@@ -34,19 +34,19 @@ pub(super) fn answer(
 /// Starts a call of async code that shares its context with the check.
 pub(super) fn start<F>(
     host: &dyn HostUnderTest,
-    work: impl FnOnce(Kept) -> F + Send + 'static,
+    work: impl FnOnce(SharedContext) -> F + Send + 'static,
 ) -> Box<dyn CallUnderTest>
 where
     F: Future<Output = Result<Vec<u8>, Error>> + Send + 'static,
 {
-    host.start(Box::new(move |context| answer(work(Arc::new(context)))))
+    host.start(Box::new(move |context| into_answer(work(Arc::new(context)))))
 }
 
 #[track_caller]
 pub(super) fn run<F>(
     host: &dyn HostUnderTest,
-    work: impl FnOnce(Kept) -> F + Send + 'static,
-) -> Ended
+    work: impl FnOnce(SharedContext) -> F + Send + 'static,
+) -> CallResults
 where
     F: Future<Output = Result<Vec<u8>, Error>> + Send + 'static,
 {
@@ -57,7 +57,7 @@ pub(super) fn frame(value: &impl serde::Serialize) -> Vec<u8> {
     Frame::write(value).unwrap_or_else(|error| unreachable!("a small value is a frame: {error}"))
 }
 
-pub(super) fn opened(answer: RResult<RVec<u8>, RVec<u8>>) -> Result<Vec<u8>, Error> {
+pub(super) fn read_answer(answer: RResult<RVec<u8>, RVec<u8>>) -> Result<Vec<u8>, Error> {
     match answer {
         RResult::ROk(frame) => Ok(frame.into()),
         RResult::RErr(error) => Err(read_error(&error)),
@@ -69,23 +69,29 @@ pub(super) fn read_error(frame: &[u8]) -> Error {
     Frame::read(frame).unwrap_or_else(|error| panic!("the host's error is none: {error}"))
 }
 
-pub(super) async fn ask(
-    context: &Kept,
+pub(super) async fn call_service(
+    context: &SharedContext,
     operation: &str,
     request: &impl serde::Serialize,
 ) -> Result<Vec<u8>, Error> {
     let future = context.service(operation.into(), frame(request).into());
-    opened(future.await)
+    read_answer(future.await)
 }
 
-pub(super) async fn open(context: &Kept, pieces: &[Option<&str>]) -> Result<u64, Error> {
-    let answer = ask(context, "test.stream", &pieces).await?;
+pub(super) async fn open_test_stream(
+    context: &SharedContext,
+    pieces: &[Option<&str>],
+) -> Result<u64, Error> {
+    let answer = call_service(context, "test.stream", &pieces).await?;
     let stream: StreamAnswer =
         Frame::read(&answer).map_err(|error| Error::failed(error.to_string()))?;
     Ok(stream.handle)
 }
 
-pub(super) async fn piece(context: &Kept, handle: u64) -> Result<Option<String>, Error> {
+pub(super) async fn next_piece_text(
+    context: &SharedContext,
+    handle: u64,
+) -> Result<Option<String>, Error> {
     match context.next(handle).await {
         RResult::ROk(ROption::RNone) => Ok(None),
         RResult::ROk(ROption::RSome(frame)) => {
@@ -116,9 +122,9 @@ pub(super) fn block_on<F: Future>(future: F) -> F::Output {
 }
 
 /// A job that reports on which thread it ran.
-pub(super) struct Job(pub(super) mpsc::Sender<String>);
+pub(super) struct ThreadReportJob(pub(super) mpsc::Sender<String>);
 
-impl JobAbi for Job {
+impl JobAbi for ThreadReportJob {
     fn run(&mut self) {
         // The check may have failed and ended by then.
         let _ = self.0.send(thread_name());

@@ -7,20 +7,20 @@ use jaato_types::{Error, ErrorKind, Frame, PluginName, Result};
 use parking_lot::{Condvar, Mutex};
 
 use super::body::DEADLINE;
-use super::{Body, CallUnderTest, Ended, HostUnderTest};
+use super::{CallBody, CallResults, CallUnderTest, HostUnderTest};
 use crate::{
-    Bytes, Caller, CallerKind, Executor, Guest, HostContext, Outlet, Report, Served, Services,
-    Watch, Work,
+    BoxHostFuture, CallResultSink, CallerKind, EngineObserver, EngineServiceAnswer, EngineServices,
+    Executor, FrameBytes, GuestPlugin, HostContext, MisdeedReport, ServiceCaller,
 };
 
 /// Runs each body in its own context.
 pub struct EngineHost<S> {
     executor: Executor,
-    guest: Arc<Guest>,
+    guest: Arc<GuestPlugin>,
     services: S,
 }
 
-impl<S: Fn() -> Arc<dyn Services>> EngineHost<S> {
+impl<S: Fn() -> Arc<dyn EngineServices>> EngineHost<S> {
     /// Creates a host. Each call gets its services from `services`.
     pub fn new(executor: Executor, services: S) -> Self {
         let guest = executor.guest(PluginName::from("bodies"));
@@ -28,36 +28,36 @@ impl<S: Fn() -> Arc<dyn Services>> EngineHost<S> {
     }
 }
 
-impl<S: Fn() -> Arc<dyn Services>> HostUnderTest for EngineHost<S> {
-    fn start(&self, body: Body) -> Box<dyn CallUnderTest> {
+impl<S: Fn() -> Arc<dyn EngineServices>> HostUnderTest for EngineHost<S> {
+    fn start(&self, body: CallBody) -> Box<dyn CallUnderTest> {
         let (kind, services) = (CallerKind::Call, (self.services)());
         let context = HostContext::new(kind, &self.executor, &self.guest, services);
-        let collected = Arc::new(Collected::default());
-        context.run_into(body, Arc::clone(&collected) as Arc<dyn Outlet>);
+        let collected = Arc::new(CollectedResults::default());
+        context.run_body_into(body, Arc::clone(&collected) as Arc<dyn CallResultSink>);
         Box::new(EngineCall { context, collected })
     }
 }
 
 struct EngineCall {
     context: Arc<HostContext>,
-    collected: Arc<Collected>,
+    collected: Arc<CollectedResults>,
 }
 
 /// The results of a call.
 #[derive(Default)]
-struct Collected {
+struct CollectedResults {
     emitted: Mutex<Vec<Vec<u8>>>,
-    answer: Mutex<Option<Result<Bytes>>>,
+    answer: Mutex<Option<Result<FrameBytes>>>,
     answered: Condvar,
 }
 
-impl Outlet for Collected {
+impl CallResultSink for CollectedResults {
     fn emitted(&self, frame: &[u8]) -> bool {
         self.emitted.lock().push(frame.to_vec());
         true
     }
 
-    fn answered(&self, answer: Result<Bytes>) {
+    fn answered(&self, answer: Result<FrameBytes>) {
         *self.answer.lock() = Some(answer);
         self.answered.notify_all();
     }
@@ -71,11 +71,14 @@ impl CallUnderTest for EngineCall {
         assert!(self.wait().answer.is_err(), "a cancelled call has no answer");
     }
 
-    fn wait(self: Box<Self>) -> Ended {
+    fn wait(self: Box<Self>) -> CallResults {
         let mut answer = self.collected.answer.lock();
         self.collected.answered.wait_while_for(&mut answer, |answer| answer.is_none(), DEADLINE);
         let Some(answer) = answer.take() else { panic!("the call has no answer") };
-        Ended::new(std::mem::take(&mut *self.collected.emitted.lock()), answer.map(Bytes::into_vec))
+        CallResults::new(
+            std::mem::take(&mut *self.collected.emitted.lock()),
+            answer.map(FrameBytes::into_vec),
+        )
     }
 }
 
@@ -86,20 +89,28 @@ impl CallUnderTest for EngineCall {
 #[derive(Debug, Clone, Copy)]
 pub struct TestServices;
 
-impl Services for TestServices {
-    fn call(&self, _caller: Caller, operation: &str, frame: Vec<u8>) -> Work<Result<Served>> {
+impl EngineServices for TestServices {
+    fn call(
+        &self,
+        _caller: ServiceCaller,
+        operation: &str,
+        frame: Vec<u8>,
+    ) -> BoxHostFuture<Result<EngineServiceAnswer>> {
         let served = match operation {
-            "test.echo" => Ok(Served::Frame(frame)),
+            "test.echo" => Ok(EngineServiceAnswer::Frame(frame)),
             "test.never" => return Box::pin(std::future::pending()),
             "test.panic" => panic!("the service `{operation}` panics, as the check wants it"),
             "test.stream" => {
                 let pieces: Vec<Option<String>> = Frame::read(&frame).unwrap_or_default();
-                Ok(Served::Stream(Box::new(Pieces(pieces.into_iter()))))
+                Ok(EngineServiceAnswer::Stream(Box::new(TextPieceStream(pieces.into_iter()))))
             }
             "test.head" => {
                 let pieces = vec![Some("a".to_owned())];
                 let head = Frame::read(&frame).unwrap_or_default();
-                Ok(Served::StreamWith(head, Box::new(Pieces(pieces.into_iter()))))
+                Ok(EngineServiceAnswer::StreamWith(
+                    head,
+                    Box::new(TextPieceStream(pieces.into_iter())),
+                ))
             }
             _ => {
                 let text = format!("this host has no service `{operation}`");
@@ -111,9 +122,9 @@ impl Services for TestServices {
 }
 
 /// Pieces of text. A null waits forever.
-struct Pieces(std::vec::IntoIter<Option<String>>);
+struct TextPieceStream(std::vec::IntoIter<Option<String>>);
 
-impl Stream for Pieces {
+impl Stream for TextPieceStream {
     type Item = Result<Vec<u8>>;
 
     fn poll_next(
@@ -130,12 +141,12 @@ impl Stream for Pieces {
 
 /// A watch that ignores everything.
 #[derive(Debug, Clone, Copy)]
-pub struct Silent;
+pub struct SilentObserver;
 
-impl Watch for Silent {
+impl EngineObserver for SilentObserver {
     fn log(&self, _plugin: &PluginName, _level: u8, _text: &str) {}
 
-    fn misbehaved(&self, _report: &Report) {}
+    fn misbehaved(&self, _report: &MisdeedReport) {}
 
     fn trouble(&self, _text: &str) {}
 }

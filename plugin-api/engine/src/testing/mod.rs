@@ -22,8 +22,8 @@ mod while_it_runs;
 use jaato_plugin_api::abi::{Answer, ContextBox};
 use jaato_types::Error;
 
-pub use bodies::{BODIES_MANIFEST, Bodies};
-pub use host::{EngineHost, Silent, TestServices};
+pub use bodies::{BODIES_MANIFEST, BodyPlugin};
+pub use host::{EngineHost, SilentObserver, TestServices};
 
 use at_its_end::{
     a_cancel_drops, kept_contexts_refuse, polls_and_drops_are_elsewhere, streams_are_closed,
@@ -56,12 +56,12 @@ use while_it_runs::{
 };
 
 /// The body that replaces a plugin's call. It is polled and dropped like a plugin's future.
-pub type Body = Box<dyn FnOnce(ContextBox) -> Answer + Send>;
+pub type CallBody = Box<dyn FnOnce(ContextBox) -> Answer + Send>;
 
 /// A host under test.
 pub trait HostUnderTest {
     /// Starts a call.
-    fn start(&self, body: Body) -> Box<dyn CallUnderTest>;
+    fn start(&self, body: CallBody) -> Box<dyn CallUnderTest>;
 }
 
 /// A call on a host under test.
@@ -70,19 +70,19 @@ pub trait CallUnderTest {
     fn cancel(self: Box<Self>);
 
     /// Waits for the call's end. A host that hangs must fail the test by itself.
-    fn wait(self: Box<Self>) -> Ended;
+    fn wait(self: Box<Self>) -> CallResults;
 }
 
 /// The results of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ended {
+pub struct CallResults {
     /// The frames that were emitted, in order.
     pub emitted: Vec<Vec<u8>>,
     /// The frame of the answer or of the error.
     pub answer: Result<Vec<u8>, Vec<u8>>,
 }
 
-impl Ended {
+impl CallResults {
     /// Creates the results from what the host returned.
     pub fn new(emitted: Vec<Vec<u8>>, answer: Result<Vec<u8>, Error>) -> Self {
         let answer = answer.map_err(|error| body::frame(&error));
@@ -91,10 +91,10 @@ impl Ended {
 }
 
 /// A check of a host.
-pub type Check = fn(&dyn HostUnderTest);
+pub type HostCheck = fn(&dyn HostUnderTest);
 
 /// All checks, by name.
-pub const CHECKS: &[(&str, Check)] = &[
+pub const CHECKS: &[(&str, HostCheck)] = &[
     ("an answer and an error arrive as they are", answers_arrive),
     ("frames emitted before an immediate answer arrive", emits_come_first),
     ("a malformed frame is not emitted, and the call fails", bad_emits_are_refused),
@@ -114,7 +114,7 @@ pub const CHECKS: &[(&str, Check)] = &[
 
 /// The checks of the service `process`, by name. They start real programs, so they need a Unix
 /// system.
-pub const PROCESS_CHECKS: &[(&str, Check)] = &[
+pub const PROCESS_CHECKS: &[(&str, HostCheck)] = &[
     ("outputs and exits are reported", outputs_and_exits_are_told),
     ("a program gets directory, variables and paths, and no secret", a_program_gets_what_was_said),
     ("standard input is closed, or a pipe that the call writes", input_is_closed_or_a_pipe),
@@ -130,7 +130,7 @@ pub const PROCESS_CHECKS: &[(&str, Check)] = &[
 ];
 
 /// The checks of the services `blob.put` and `blob.get`, by name.
-pub const BLOB_CHECKS: &[(&str, Check)] = &[
+pub const BLOB_CHECKS: &[(&str, HostCheck)] = &[
     ("a blob is named by its content, whole or in pieces", blobs_are_named_by_their_content),
     ("an empty blob is valid", an_empty_blob_is_one),
     ("a blob that another call has put is there", a_blob_of_another_call_is_there),
@@ -142,7 +142,7 @@ pub const BLOB_CHECKS: &[(&str, Check)] = &[
 ];
 
 /// The checks of the services `store.*`, by name. Each starts with an empty store.
-pub const STORE_CHECKS: &[(&str, Check)] = &[
+pub const STORE_CHECKS: &[(&str, HostCheck)] = &[
     ("values are stored and deleted", values_are_kept_and_taken_away),
     ("person and workspace are apart", person_and_workspace_are_apart),
     ("any text is a key", any_text_is_a_key),
@@ -156,14 +156,14 @@ pub const STORE_CHECKS: &[(&str, Check)] = &[
 ];
 
 /// The checks of the services `secret.*`, by name. Each starts without secrets but with the grant.
-pub const SECRET_CHECKS: &[(&str, Check)] = &[
+pub const SECRET_CHECKS: &[(&str, HostCheck)] = &[
     ("secrets are kept and forgotten", secrets_are_kept_and_forgotten),
     ("an invalid secret is refused", what_is_no_secret_is_refused),
     ("the number of a plugin's secrets is limited", a_plugin_has_so_many_secrets),
 ];
 
 /// Runs checks. Panics at the first failure, after printing the check's name.
-pub fn run_checks(checks: &[(&str, Check)], host: &dyn HostUnderTest) {
+pub fn run_checks(checks: &[(&str, HostCheck)], host: &dyn HostUnderTest) {
     for (name, check) in checks {
         eprintln!("check of a host: {name}");
         check(host);
@@ -176,13 +176,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{Executor, Runtime, Services, THREADS, Work};
+    use crate::{BoxHostFuture, EngineServices, Executor, PluginRuntime, THREADS};
 
     /// Time in which no sleep ever ends.
     struct Still;
 
-    impl Runtime for Still {
-        fn sleep(&self, _time: Duration) -> Work<()> {
+    impl PluginRuntime for Still {
+        fn sleep(&self, _time: Duration) -> BoxHostFuture<()> {
             Box::pin(std::future::pending())
         }
 
@@ -191,8 +191,8 @@ mod tests {
 
     #[test]
     fn the_engine_does_what_a_host_must() {
-        let executor = Executor::new(THREADS, Arc::new(Still), Arc::new(Silent));
-        let services = || Arc::new(TestServices) as Arc<dyn Services>;
+        let executor = Executor::new(THREADS, Arc::new(Still), Arc::new(SilentObserver));
+        let services = || Arc::new(TestServices) as Arc<dyn EngineServices>;
         run_checks(CHECKS, &EngineHost::new(executor.clone(), services));
     }
 }

@@ -7,29 +7,34 @@ use std::time::{Duration, Instant};
 use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult};
 use jaato_types::process::{
     END, OutputStream, ProcessEvent, ProcessExit, ProcessRef, ProcessSignal, ProcessWrite,
-    RUNNING_PER_CALL_MAX, SIGNAL, SPAWN, Signal, Spawn, Spawned, WRITE,
+    RUNNING_PER_CALL_MAX, SIGNAL, SPAWN, Signal, Spawn, SpawnAnswer, WRITE,
 };
 use jaato_types::{Error, ErrorKind, Frame};
 use serde_json::{Value, json};
 
 use super::HostUnderTest;
-use super::body::{DEADLINE, FOR_EVER_MS, Kept, ask, frame, opened, run, start};
+use super::body::{
+    DEADLINE, FOR_EVER_MS, SharedContext, call_service, frame, read_answer, run, start,
+};
 
 /// The output of a program and its exit.
 #[derive(Debug, Default, PartialEq)]
-struct Ran {
+struct ProgramRun {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     exit: ProcessExit,
 }
 
-async fn spawn(context: &Kept, spawn: &Spawn) -> Result<Spawned, Error> {
-    let answer = ask(context, SPAWN, spawn).await?;
+async fn spawn(context: &SharedContext, spawn: &Spawn) -> Result<SpawnAnswer, Error> {
+    let answer = call_service(context, SPAWN, spawn).await?;
     Frame::read(&answer).map_err(|error| Error::failed(error.to_string()))
 }
 
 /// Reads one frame of a program. Returns `None` at the end.
-async fn event(context: &Kept, handle: u64) -> Result<Option<(ProcessEvent, Vec<u8>)>, Error> {
+async fn next_event(
+    context: &SharedContext,
+    handle: u64,
+) -> Result<Option<(ProcessEvent, Vec<u8>)>, Error> {
     let wrong = |error: jaato_types::FrameError| Error::failed(error.to_string());
     match context.next(handle).await {
         RResult::ROk(ROption::RNone) => Ok(None),
@@ -42,10 +47,10 @@ async fn event(context: &Kept, handle: u64) -> Result<Option<(ProcessEvent, Vec<
 }
 
 /// Reads a program to its end.
-async fn read(context: &Kept, handle: u64) -> Result<Ran, Error> {
-    let mut ran = Ran::default();
+async fn read_program(context: &SharedContext, handle: u64) -> Result<ProgramRun, Error> {
+    let mut ran = ProgramRun::default();
     let mut has_ended = false;
-    while let Some((event, bytes)) = event(context, handle).await? {
+    while let Some((event, bytes)) = next_event(context, handle).await? {
         if has_ended {
             return Err(Error::failed("something comes after the exit"));
         }
@@ -59,14 +64,14 @@ async fn read(context: &Kept, handle: u64) -> Result<Ran, Error> {
     if has_ended { Ok(ran) } else { Err(Error::failed("it never exited")) }
 }
 
-async fn run_to_end(context: &Kept, program: &Spawn) -> Result<Ran, Error> {
+async fn run_to_end(context: &SharedContext, program: &Spawn) -> Result<ProgramRun, Error> {
     let spawned = spawn(context, program).await?;
-    read(context, spawned.handle).await
+    read_program(context, spawned.handle).await
 }
 
 /// Runs a program in its own call.
 #[track_caller]
-fn ran(host: &dyn HostUnderTest, program: Spawn) -> Ran {
+fn run_program(host: &dyn HostUnderTest, program: Spawn) -> ProgramRun {
     let (sender, receiver) = mpsc::channel();
     let ended = run(host, move |context| async move {
         // The check may have failed and ended.
@@ -80,29 +85,30 @@ fn ran(host: &dyn HostUnderTest, program: Spawn) -> Ran {
     }
 }
 
-fn code(code: i32) -> ProcessExit {
+fn exit_code(code: i32) -> ProcessExit {
     ProcessExit { code: Some(code), ..ProcessExit::default() }
 }
 
-fn signal(number: i32) -> ProcessExit {
+fn exit_signal(number: i32) -> ProcessExit {
     ProcessExit { signal: Some(number), ..ProcessExit::default() }
 }
 
 pub(super) fn outputs_and_exits_are_told(host: &dyn HostUnderTest) {
     let script = "printf out; printf err >&2; exit 3";
-    let expected = Ran { stdout: b"out".to_vec(), stderr: b"err".to_vec(), exit: code(3) };
-    assert_eq!(ran(host, Spawn::shell(script)), expected);
-    assert_eq!(ran(host, Spawn::shell("kill -9 $$")).exit, signal(9));
+    let expected =
+        ProgramRun { stdout: b"out".to_vec(), stderr: b"err".to_vec(), exit: exit_code(3) };
+    assert_eq!(run_program(host, Spawn::shell(script)), expected);
+    assert_eq!(run_program(host, Spawn::shell("kill -9 $$")).exit, exit_signal(9));
     let words = Spawn::program("printf").arg("%s|").arg("a b").arg("$HOME");
-    assert_eq!(ran(host, words).stdout, b"a b|$HOME|");
+    assert_eq!(run_program(host, words).stdout, b"a b|$HOME|");
 }
 
 pub(super) fn a_program_gets_what_was_said(host: &dyn HostUnderTest) {
     let script = "printf '%s ' \"$MOON\" \"$(basename \"$PWD\")\"; printf %s \"${PATH##*:}\"";
     let mut program = Spawn::shell(script).variable("MOON", "full").directory("/usr");
     program.extra_paths = vec!["/extra/bin".to_owned()];
-    assert_eq!(ran(host, program).stdout, b"full usr /extra/bin");
-    let listed = ran(host, Spawn::program("env")).stdout;
+    assert_eq!(run_program(host, program).stdout, b"full usr /extra/bin");
+    let listed = run_program(host, Spawn::program("env")).stdout;
     let listed = String::from_utf8_lossy(&listed).into_owned();
     let names: Vec<&str> =
         listed.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
@@ -112,19 +118,22 @@ pub(super) fn a_program_gets_what_was_said(host: &dyn HostUnderTest) {
 }
 
 pub(super) fn input_is_closed_or_a_pipe(host: &dyn HostUnderTest) {
-    assert_eq!(ran(host, Spawn::program("cat")), Ran { exit: code(0), ..Ran::default() });
+    assert_eq!(
+        run_program(host, Spawn::program("cat")),
+        ProgramRun { exit: exit_code(0), ..ProgramRun::default() }
+    );
     let ended = run(host, |context| async move {
         let spawned = spawn(&context, &Spawn::program("cat").piped_stdin()).await?;
         let write = |close| {
-            frame_of(
+            write_frame(
                 ProcessWrite { process: spawned.process, close, ..ProcessWrite::default() },
                 b"moon",
             )
         };
-        opened(context.service(WRITE.into(), write(false).into()).await)?;
-        opened(context.service(WRITE.into(), write(true).into()).await)?;
-        let after = opened(context.service(WRITE.into(), write(true).into()).await);
-        let ran = read(&context, spawned.handle).await?;
+        read_answer(context.service(WRITE.into(), write(false).into()).await)?;
+        read_answer(context.service(WRITE.into(), write(true).into()).await)?;
+        let after = read_answer(context.service(WRITE.into(), write(true).into()).await);
+        let ran = read_program(&context, spawned.handle).await?;
         Ok(frame(&json!({ "out": ran.stdout, "after": after.map_err(|error| error.kind) })))
     });
     let answer: Value = ended
@@ -134,22 +143,22 @@ pub(super) fn input_is_closed_or_a_pipe(host: &dyn HostUnderTest) {
     assert_eq!(answer, json!({ "out": b"moonmoon".to_vec(), "after": { "Err": "io" } }));
     let ended = run(host, |context| async move {
         let spawned = spawn(&context, &Spawn::program("cat")).await?;
-        let write = frame_of(
+        let write = write_frame(
             ProcessWrite { process: spawned.process, close: false, ..ProcessWrite::default() },
             b"moon",
         );
-        opened(context.service(WRITE.into(), write.into()).await)
+        read_answer(context.service(WRITE.into(), write.into()).await)
     });
-    refused(ended.answer, &[ErrorKind::InvalidArguments]);
+    assert_refused(ended.answer, &[ErrorKind::InvalidArguments]);
 }
 
-fn frame_of(write: ProcessWrite, bytes: &[u8]) -> Vec<u8> {
+fn write_frame(write: ProcessWrite, bytes: &[u8]) -> Vec<u8> {
     Frame::write_with_bytes(&write, bytes)
         .unwrap_or_else(|error| unreachable!("a small value is a frame: {error}"))
 }
 
 #[track_caller]
-fn refused(answer: Result<Vec<u8>, Vec<u8>>, kinds: &[ErrorKind]) {
+fn assert_refused(answer: Result<Vec<u8>, Vec<u8>>, kinds: &[ErrorKind]) {
     let found = answer.map_err(|frame| super::body::read_error(&frame).kind);
     assert!(found.as_ref().is_err_and(|kind| kinds.contains(kind)), "{found:?}, not {kinds:?}");
 }
@@ -167,17 +176,18 @@ pub(super) fn what_cannot_be_started_is_told(host: &dyn HostUnderTest) {
         let ended = run(host, move |context| async move {
             spawn(&context, &program).await.map(|spawned| frame(&spawned))
         });
-        refused(ended.answer, &[kind]);
+        assert_refused(ended.answer, &[kind]);
     }
-    let ended =
-        run(host, |context| async move { ask(&context, SPAWN, &json!({ "program": 1 })).await });
-    refused(ended.answer, &[ErrorKind::InvalidArguments]);
+    let ended = run(host, |context| async move {
+        call_service(&context, SPAWN, &json!({ "program": 1 })).await
+    });
+    assert_refused(ended.answer, &[ErrorKind::InvalidArguments]);
     for operation in [END, WRITE, SIGNAL] {
         let ended = run(host, move |context| async move {
             let request = json!({ "process": 4_000_000_000_u64, "signal": "kill" });
-            ask(&context, operation, &request).await
+            call_service(&context, operation, &request).await
         });
-        refused(ended.answer, &[ErrorKind::NotFound]);
+        assert_refused(ended.answer, &[ErrorKind::NotFound]);
     }
 }
 
@@ -190,48 +200,55 @@ pub(super) fn programs_are_signalled_and_ended(host: &dyn HostUnderTest) {
             signal: Signal::Interrupt,
             ..ProcessSignal::default()
         };
-        ask(&context, SIGNAL, &request).await?;
-        let signalled = read(&context, signalled.handle).await?.exit;
+        call_service(&context, SIGNAL, &request).await?;
+        let signalled = read_program(&context, signalled.handle).await?.exit;
         let asked = spawn(&context, &asleep).await?;
-        ask(&context, END, &ProcessRef { process: asked.process, ..ProcessRef::default() }).await?;
-        let asked = read(&context, asked.handle).await?.exit;
+        call_service(
+            &context,
+            END,
+            &ProcessRef { process: asked.process, ..ProcessRef::default() },
+        )
+        .await?;
+        let asked = read_program(&context, asked.handle).await?.exit;
         // A program that ignores the signal gets 50 ms.
         let deaf = Spawn::shell("trap '' TERM; echo; while :; do sleep 1; done");
         let deaf = spawn(&context, &deaf).await?;
-        event(&context, deaf.handle).await?;
-        ask(&context, END, &ProcessRef { process: deaf.process, ..ProcessRef::default() }).await?;
-        let deaf = read(&context, deaf.handle).await?.exit;
+        next_event(&context, deaf.handle).await?;
+        call_service(&context, END, &ProcessRef { process: deaf.process, ..ProcessRef::default() })
+            .await?;
+        let deaf = read_program(&context, deaf.handle).await?.exit;
         Ok(frame(&(signalled, asked, deaf)))
     });
     let exits: Vec<ProcessExit> =
         ended.answer.map(|answer| Frame::read(&answer).unwrap_or_default()).unwrap_or_default();
-    assert_eq!(exits, [signal(2), signal(15), signal(9)]);
+    assert_eq!(exits, [exit_signal(2), exit_signal(15), exit_signal(9)]);
 }
 
 pub(super) fn a_deadline_ends_a_program(host: &dyn HostUnderTest) {
-    let late = ran(host, Spawn::shell("printf so; sleep 300").deadline_ms(200));
+    let late = run_program(host, Spawn::shell("printf so; sleep 300").deadline_ms(200));
     assert_eq!((late.stdout.as_slice(), late.exit.timed_out), (&b"so"[..], true));
     assert_eq!(late.exit.code, None);
-    let early = ran(host, Spawn::shell("exit 0").deadline_ms(600_000));
-    assert_eq!(early.exit, code(0));
+    let early = run_program(host, Spawn::shell("exit 0").deadline_ms(600_000));
+    assert_eq!(early.exit, exit_code(0));
 }
 
 pub(super) fn all_that_was_printed_is_read(host: &dyn HostUnderTest) {
-    let large = ran(host, Spawn::shell("head -c 3000000 /dev/zero; head -c 100000 /dev/zero >&2"));
+    let large =
+        run_program(host, Spawn::shell("head -c 3000000 /dev/zero; head -c 100000 /dev/zero >&2"));
     assert_eq!((large.stdout.len(), large.stderr.len()), (3_000_000, 100_000));
-    assert_eq!(large.exit, code(0));
+    assert_eq!(large.exit, exit_code(0));
     // The program has ended before its pipe is read.
     let ended = run(host, |context| async move {
         let spawned = spawn(&context, &Spawn::shell("head -c 60000 /dev/zero")).await?;
         context.sleep_ms(100).await;
-        Ok(frame(&read(&context, spawned.handle).await?.stdout.len()))
+        Ok(frame(&read_program(&context, spawned.handle).await?.stdout.len()))
     });
     assert_eq!(ended.answer, Ok(frame(&60_000)));
 }
 
 pub(super) fn a_call_follows_the_exit_and_not_the_pipes(host: &dyn HostUnderTest) {
     let begin = Instant::now();
-    let left = ran(host, Spawn::shell("sleep 300 & printf done"));
+    let left = run_program(host, Spawn::shell("sleep 300 & printf done"));
     assert!(begin.elapsed() < DEADLINE, "{:?}", begin.elapsed());
     assert_eq!((left.stdout.as_slice(), left.exit.code), (&b"done"[..], Some(0)));
     let names: Vec<_> =
@@ -240,7 +257,7 @@ pub(super) fn a_call_follows_the_exit_and_not_the_pipes(host: &dyn HostUnderTest
         assert_eq!(names, ["sleep"]);
     }
     // A program that prints without end does not hide the exit.
-    let noisy = ran(host, Spawn::shell("(while :; do echo noise; done) & exit 4"));
+    let noisy = run_program(host, Spawn::shell("(while :; do echo noise; done) & exit 4"));
     assert_eq!(noisy.exit.code, Some(4));
 }
 
@@ -250,16 +267,16 @@ pub(super) fn what_a_program_left_running_can_be_ended(host: &dyn HostUnderTest)
     }
     let ended = run(host, |context| async move {
         let spawned = spawn(&context, &Spawn::shell("sleep 300 & exit 4")).await?;
-        let left = read(&context, spawned.handle).await?.exit.left_running;
+        let left = read_program(&context, spawned.handle).await?.exit.left_running;
         let [sleep] = &left[..] else { return Err(Error::failed(format!("{left:?}"))) };
         // Another program that runs at the same time changes nothing.
         run_to_end(&context, &Spawn::program("true")).await?;
         let number = ProcessRef { process: spawned.process, ..ProcessRef::default() };
-        ask(&context, END, &number).await?;
+        call_service(&context, END, &number).await?;
         let wait = format!("while kill -0 {}; do sleep 0.01; done; exit 6", sleep.pid);
         let gone = run_to_end(&context, &Spawn::shell(wait)).await?;
         // The process cannot be ended twice.
-        let again = ask(&context, END, &number).await;
+        let again = call_service(&context, END, &number).await;
         let is_known = again.is_ok() || again.is_err_and(|error| error.kind == ErrorKind::NotFound);
         Ok(frame(&(gone.exit.code, is_known)))
     });
@@ -273,7 +290,7 @@ pub(super) fn programs_end_with_their_call(host: &dyn HostUnderTest) {
             let spawned = spawn(&context, &Spawn::program("sleep").arg("300")).await?;
             let _ = sender.send(spawned.pid);
             match how {
-                "cancel" => drop(event(&context, spawned.handle).await),
+                "cancel" => drop(next_event(&context, spawned.handle).await),
                 "close" => {
                     context.close(spawned.handle);
                     context.sleep_ms(FOR_EVER_MS).await;
@@ -286,18 +303,18 @@ pub(super) fn programs_end_with_their_call(host: &dyn HostUnderTest) {
         match how {
             "cancel" => call.cancel(),
             "close" => {
-                ends(pid, how);
+                assert_process_ends(pid, how);
                 call.cancel();
             }
             _ => drop(call.wait()),
         }
-        ends(pid, how);
+        assert_process_ends(pid, how);
     }
 }
 
 /// Waits until a process is gone, or is a zombie that waits to be reaped.
 #[track_caller]
-fn ends(pid: u32, how: &str) {
+fn assert_process_ends(pid: u32, how: &str) {
     let bound = Instant::now() + DEADLINE;
     let stat = format!("/proc/{pid}/stat");
     let lives = || {
@@ -321,9 +338,13 @@ pub(super) fn too_many_programs_are_refused(host: &dyn HostUnderTest) {
         let refused = spawn(&context, &asleep).await.map_err(|error| error.kind).err();
         // The end of one program makes room for another.
         if let Some(first) = first {
-            ask(&context, END, &ProcessRef { process: first.process, ..ProcessRef::default() })
-                .await?;
-            read(&context, first.handle).await?;
+            call_service(
+                &context,
+                END,
+                &ProcessRef { process: first.process, ..ProcessRef::default() },
+            )
+            .await?;
+            read_program(&context, first.handle).await?;
             context.close(first.handle);
         }
         let again = spawn(&context, &asleep).await.is_ok();
@@ -337,13 +358,13 @@ pub(super) fn programs_of_another_call_are_out_of_reach(host: &dyn HostUnderTest
     let call = start(host, move |context| async move {
         let spawned = spawn(&context, &Spawn::program("sleep").arg("300")).await?;
         let _ = sender.send(spawned.process);
-        drop(event(&context, spawned.handle).await);
+        drop(next_event(&context, spawned.handle).await);
         Ok(frame(&()))
     });
     let Ok(process) = receiver.recv_timeout(DEADLINE) else { panic!("nothing came") };
     let ended = run(host, move |context| async move {
-        ask(&context, END, &ProcessRef { process, ..ProcessRef::default() }).await
+        call_service(&context, END, &ProcessRef { process, ..ProcessRef::default() }).await
     });
-    refused(ended.answer, &[ErrorKind::NotFound]);
+    assert_refused(ended.answer, &[ErrorKind::NotFound]);
     call.cancel();
 }

@@ -2,37 +2,37 @@
 //! limited.
 
 use jaato_types::secret::{
-    DELETE, GET, NAME_BYTES_MAX, SECRETS_MAX, SET, SecretForgotten, SecretFound, SecretName,
+    DELETE, GET, NAME_BYTES_MAX, SECRETS_MAX, SET, SecretDeleteAnswer, SecretGetAnswer, SecretName,
     VALUE_BYTES_MAX,
 };
 use jaato_types::{Error, ErrorKind, Frame};
 
 use super::HostUnderTest;
-use super::body::{Kept, ask, frame, opened, read_error, run};
+use super::body::{SharedContext, call_service, frame, read_answer, read_error, run};
 
-fn named(name: &str) -> SecretName {
+fn secret_name(name: &str) -> SecretName {
     SecretName { name: name.to_owned(), ..SecretName::default() }
 }
 
-fn wrong(error: jaato_types::FrameError) -> Error {
+fn frame_error(error: jaato_types::FrameError) -> Error {
     Error::failed(error.to_string())
 }
 
-async fn set(context: &Kept, name: &str, value: &[u8]) -> Result<(), Error> {
-    let asked = Frame::write_with_bytes(&named(name), value).map_err(wrong)?;
-    opened(context.service(SET.into(), asked.into()).await).map(drop)
+async fn set(context: &SharedContext, name: &str, value: &[u8]) -> Result<(), Error> {
+    let asked = Frame::write_with_bytes(&secret_name(name), value).map_err(frame_error)?;
+    read_answer(context.service(SET.into(), asked.into()).await).map(drop)
 }
 
-async fn get(context: &Kept, name: &str) -> Result<Option<Vec<u8>>, Error> {
-    let answer = ask(context, GET, &named(name)).await?;
-    let parsed = Frame::parse(&answer).map_err(wrong)?;
-    let found: SecretFound = parsed.json().map_err(wrong)?;
+async fn get(context: &SharedContext, name: &str) -> Result<Option<Vec<u8>>, Error> {
+    let answer = call_service(context, GET, &secret_name(name)).await?;
+    let parsed = Frame::parse(&answer).map_err(frame_error)?;
+    let found: SecretGetAnswer = parsed.json().map_err(frame_error)?;
     Ok(found.found.then(|| parsed.bytes.to_vec()))
 }
 
-async fn delete(context: &Kept, name: &str) -> Result<bool, Error> {
-    let answer = ask(context, DELETE, &named(name)).await?;
-    Ok(Frame::read::<SecretForgotten>(&answer).map_err(wrong)?.deleted)
+async fn delete(context: &SharedContext, name: &str) -> Result<bool, Error> {
+    let answer = call_service(context, DELETE, &secret_name(name)).await?;
+    Ok(Frame::read::<SecretDeleteAnswer>(&answer).map_err(frame_error)?.deleted)
 }
 
 pub(super) fn secrets_are_kept_and_forgotten(host: &dyn HostUnderTest) {

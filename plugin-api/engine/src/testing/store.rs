@@ -3,26 +3,26 @@
 
 use jaato_types::service::FolderAnswer;
 use jaato_types::store::{
-    ABSENT, BYTES_MAX, DELETE, FOLDER, GET, KEY_BYTES_MAX, LIST, SET, StoreDelete, StoreDeleted,
-    StoreFolder, StoreGet, StoreKeys, StoreList, StoreOf, StoreSet, StoreStored, StoreValue,
-    VALUE_BYTES_MAX,
+    ABSENT, BYTES_MAX, DELETE, FOLDER, GET, KEY_BYTES_MAX, LIST, SET, StoreDelete,
+    StoreDeleteAnswer, StoreFolder, StoreGet, StoreKeys, StoreList, StoreOwner, StoreSet,
+    StoreSetAnswer, StoreValue, VALUE_BYTES_MAX,
 };
 use jaato_types::{Error, ErrorKind, Frame};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::body::{Kept, ask, frame, opened, read_error, run};
-use super::{Ended, HostUnderTest};
+use super::body::{SharedContext, call_service, frame, read_answer, read_error, run};
+use super::{CallResults, HostUnderTest};
 
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
-fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Error> {
+fn read_frame<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Error> {
     Frame::read(answer).map_err(|error| Error::failed(error.to_string()))
 }
 
 async fn set_where(
-    context: &Kept,
-    of: StoreOf,
+    context: &SharedContext,
+    of: StoreOwner,
     key: &str,
     value: &[u8],
     expected: Option<&str>,
@@ -35,36 +35,37 @@ async fn set_where(
     };
     let asked = Frame::write_with_bytes(&request, value);
     let asked = asked.map_err(|error| Error::failed(error.to_string()))?;
-    let answer = opened(context.service(SET.into(), asked.into()).await)?;
-    Ok(read::<StoreStored>(&answer)?.digest)
+    let answer = read_answer(context.service(SET.into(), asked.into()).await)?;
+    Ok(read_frame::<StoreSetAnswer>(&answer)?.digest)
 }
 
-async fn set(context: &Kept, key: &str, value: &[u8]) -> Result<String, Error> {
-    set_where(context, StoreOf::Person, key, value, None).await
+async fn set(context: &SharedContext, key: &str, value: &[u8]) -> Result<String, Error> {
+    set_where(context, StoreOwner::Person, key, value, None).await
 }
 
-async fn get(context: &Kept, of: StoreOf, key: &str) -> Result<Option<Vec<u8>>, Error> {
+async fn get(context: &SharedContext, of: StoreOwner, key: &str) -> Result<Option<Vec<u8>>, Error> {
     let answer =
-        ask(context, GET, &StoreGet { key: key.to_owned(), of, ..StoreGet::default() }).await?;
+        call_service(context, GET, &StoreGet { key: key.to_owned(), of, ..StoreGet::default() })
+            .await?;
     let parsed = Frame::parse(&answer).map_err(|error| Error::failed(error.to_string()))?;
     let value: StoreValue = parsed.json().map_err(|error| Error::failed(error.to_string()))?;
     Ok(value.found.then(|| parsed.bytes.to_vec()))
 }
 
-async fn delete(context: &Kept, key: &str, expected: Option<&str>) -> Result<bool, Error> {
+async fn delete(context: &SharedContext, key: &str, expected: Option<&str>) -> Result<bool, Error> {
     let expected = expected.map(str::to_owned);
     let request = StoreDelete { key: key.to_owned(), expected, ..StoreDelete::default() };
-    Ok(read::<StoreDeleted>(&ask(context, DELETE, &request).await?)?.deleted)
+    Ok(read_frame::<StoreDeleteAnswer>(&call_service(context, DELETE, &request).await?)?.deleted)
 }
 
-async fn list(context: &Kept, prefix: &str) -> Result<Vec<(String, u64)>, Error> {
+async fn list(context: &SharedContext, prefix: &str) -> Result<Vec<(String, u64)>, Error> {
     let request = StoreList { prefix: prefix.to_owned(), ..StoreList::default() };
-    let keys = read::<StoreKeys>(&ask(context, LIST, &request).await?)?.keys;
+    let keys = read_frame::<StoreKeys>(&call_service(context, LIST, &request).await?)?.keys;
     Ok(keys.into_iter().map(|found| (found.key, found.bytes)).collect())
 }
 
 #[track_caller]
-fn refused(ended: Ended, kind: ErrorKind) {
+fn assert_refused(ended: CallResults, kind: ErrorKind) {
     let found = ended.answer.map_err(|frame| read_error(&frame).kind);
     assert_eq!(found, Err(kind));
 }
@@ -72,29 +73,30 @@ fn refused(ended: Ended, kind: ErrorKind) {
 pub(super) fn values_are_kept_and_taken_away(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
         let digest = set(&context, "moon", b"abc").await?;
-        Ok(frame(&(digest, get(&context, StoreOf::Person, "moon").await?)))
+        Ok(frame(&(digest, get(&context, StoreOwner::Person, "moon").await?)))
     });
     assert_eq!(ended.answer, Ok(frame(&(ABC, Some(b"abc")))));
     // Another call of the plugin sees them too.
     let ended = run(host, |context| async move {
-        let has = get(&context, StoreOf::Person, "moon").await?;
+        let has = get(&context, StoreOwner::Person, "moon").await?;
         let taken = [delete(&context, "moon", None).await?, delete(&context, "moon", None).await?];
-        Ok(frame(&(has, taken, get(&context, StoreOf::Person, "moon").await?)))
+        Ok(frame(&(has, taken, get(&context, StoreOwner::Person, "moon").await?)))
     });
     assert_eq!(ended.answer, Ok(frame(&(Some(b"abc"), [true, false], None::<()>))));
 }
 
 pub(super) fn person_and_workspace_are_apart(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
-        set_where(&context, StoreOf::Workspace, "moon", b"here", None).await?;
-        let before = get(&context, StoreOf::Person, "moon").await?;
+        set_where(&context, StoreOwner::Workspace, "moon", b"here", None).await?;
+        let before = get(&context, StoreOwner::Person, "moon").await?;
         set(&context, "moon", b"everywhere").await?;
-        let here = get(&context, StoreOf::Workspace, "moon").await?;
+        let here = get(&context, StoreOwner::Workspace, "moon").await?;
         let mut folders = Vec::new();
-        for of in [StoreOf::Person, StoreOf::Workspace] {
+        for of in [StoreOwner::Person, StoreOwner::Workspace] {
             let answer =
-                ask(&context, FOLDER, &StoreFolder { of, ..StoreFolder::default() }).await?;
-            folders.push(read::<FolderAnswer>(&answer)?.path);
+                call_service(&context, FOLDER, &StoreFolder { of, ..StoreFolder::default() })
+                    .await?;
+            folders.push(read_frame::<FolderAnswer>(&answer)?.path);
         }
         let are_apart = folders[0] != folders[1];
         let are_there = folders.iter().all(|it| std::path::Path::new(it).is_dir());
@@ -111,7 +113,7 @@ pub(super) fn any_text_is_a_key(host: &dyn HostUnderTest) {
         let has = value.clone();
         let ended = run(host, |context| async move {
             set(&context, &key, &value).await?;
-            Ok(frame(&get(&context, StoreOf::Person, &key).await?))
+            Ok(frame(&get(&context, StoreOwner::Person, &key).await?))
         });
         assert_eq!(ended.answer, Ok(frame(&Some(has))));
     }
@@ -128,7 +130,7 @@ pub(super) fn what_is_no_key_is_refused(host: &dyn HostUnderTest) {
         let ended = run(host, |context| async move {
             set(&context, &key, b"1").await.map(|digest| frame(&digest))
         });
-        refused(ended, ErrorKind::InvalidArguments);
+        assert_refused(ended, ErrorKind::InvalidArguments);
     }
     for (operation, request) in [
         (GET, json!({ "key": 7 })),
@@ -138,14 +140,17 @@ pub(super) fn what_is_no_key_is_refused(host: &dyn HostUnderTest) {
         (DELETE, json!(null)),
     ] {
         let ended =
-            run(host, move |context| async move { ask(&context, operation, &request).await });
-        refused(ended, ErrorKind::InvalidArguments);
+            run(
+                host,
+                move |context| async move { call_service(&context, operation, &request).await },
+            );
+        assert_refused(ended, ErrorKind::InvalidArguments);
     }
 }
 
 pub(super) fn a_value_is_replaced_where_it_is_the_expected_one(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
-        let person = StoreOf::Person;
+        let person = StoreOwner::Person;
         let first = set_where(&context, person, "moon", b"abc", Some(ABSENT)).await?;
         let second = set_where(&context, person, "moon", b"new", Some(&first)).await?;
         let mut kinds = Vec::new();
@@ -166,10 +171,10 @@ pub(super) fn a_value_is_replaced_where_it_is_the_expected_one(host: &dyn HostUn
 pub(super) fn too_large_values_are_refused(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
         set(&context, "large", &vec![1; VALUE_BYTES_MAX]).await?;
-        let has = get(&context, StoreOf::Person, "large").await?.map(|value| value.len());
+        let has = get(&context, StoreOwner::Person, "large").await?.map(|value| value.len());
         let more = set(&context, "large", &vec![2; VALUE_BYTES_MAX + 1]).await;
         let kind = more.err().map(|error| error.kind);
-        let stays = get(&context, StoreOf::Person, "large").await?;
+        let stays = get(&context, StoreOwner::Person, "large").await?;
         let first = stays.and_then(|value| value.first().copied());
         Ok(frame(&(has, kind, first)))
     });

@@ -11,12 +11,14 @@ use jaato_plugin_api::abi::{JobAbi, JobBox};
 use jaato_types::{Error, ErrorKind, FRAME_BYTES_MAX, Frame};
 use serde_json::Value;
 
-use super::body::{DEADLINE, ask, frame, open, opened, piece, read_error, run};
-use super::{Ended, HostUnderTest};
+use super::body::{
+    DEADLINE, call_service, frame, next_piece_text, open_test_stream, read_answer, read_error, run,
+};
+use super::{CallResults, HostUnderTest};
 
 pub(super) fn answers_arrive(host: &dyn HostUnderTest) {
     let ended = run(host, |_| async { Ok(frame(&"moon")) });
-    assert_eq!(ended, Ended { emitted: Vec::new(), answer: Ok(frame(&"moon")) });
+    assert_eq!(ended, CallResults { emitted: Vec::new(), answer: Ok(frame(&"moon")) });
     let error = Error::failed("no moon").with_hint("look up").temporary();
     let sent = error.clone();
     let ended = run(host, |_| async { Err(sent) });
@@ -46,44 +48,45 @@ pub(super) fn bad_emits_are_refused(host: &dyn HostUnderTest) {
         });
         assert_eq!(receiver.recv_timeout(DEADLINE), Ok(false), "a malformed frame is accepted");
         assert_eq!(ended.emitted, Vec::<Vec<u8>>::new());
-        refused(ended, ErrorKind::PluginMisbehaved);
+        assert_refused(ended, ErrorKind::PluginMisbehaved);
     }
 }
 
 pub(super) fn services_answer(host: &dyn HostUnderTest) {
-    let ended = run(host, |context| async move { ask(&context, "test.echo", &"moon").await });
+    let ended =
+        run(host, |context| async move { call_service(&context, "test.echo", &"moon").await });
     assert_eq!(ended.answer, Ok(frame(&"moon")));
-    let ended = run(host, |context| async move { ask(&context, "test.novel", &()).await });
-    refused(ended, ErrorKind::UnknownOperation);
+    let ended = run(host, |context| async move { call_service(&context, "test.novel", &()).await });
+    assert_refused(ended, ErrorKind::UnknownOperation);
     let ended = run(host, |context| async move {
-        opened(context.service("test.echo".into(), vec![9, 0, 0, 0].into()).await)
+        read_answer(context.service("test.echo".into(), vec![9, 0, 0, 0].into()).await)
     });
     assert!(ended.answer.is_err(), "a service accepted a malformed frame");
 }
 
 pub(super) fn a_panic_is_the_hosts(host: &dyn HostUnderTest) {
-    let ended = run(host, |context| async move { ask(&context, "test.panic", &()).await });
-    refused(ended, ErrorKind::HostBug);
+    let ended = run(host, |context| async move { call_service(&context, "test.panic", &()).await });
+    assert_refused(ended, ErrorKind::HostBug);
 }
 
 #[track_caller]
-fn refused(ended: Ended, kind: ErrorKind) {
+fn assert_refused(ended: CallResults, kind: ErrorKind) {
     let found = ended.answer.map_err(|frame| read_error(&frame).kind);
     assert_eq!(found, Err(kind));
 }
 
 pub(super) fn streams_end(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
-        let handle = open(&context, &[Some("a"), Some("b")]).await?;
+        let handle = open_test_stream(&context, &[Some("a"), Some("b")]).await?;
         let mut all = String::new();
-        while let Some(text) = piece(&context, handle).await? {
+        while let Some(text) = next_piece_text(&context, handle).await? {
             all.push_str(&text);
         }
-        let still_at_end = piece(&context, handle).await?.is_none();
+        let still_at_end = next_piece_text(&context, handle).await?.is_none();
         context.close(handle);
         // Unknown handles are ignored.
         context.close(handle);
-        let after = piece(&context, handle).await;
+        let after = next_piece_text(&context, handle).await;
         Ok(frame(&(all, still_at_end, after.is_ok_and(|piece| piece.is_some()))))
     });
     assert_eq!(ended.answer, Ok(frame(&("ab", true, false))));
@@ -92,12 +95,12 @@ pub(super) fn streams_end(host: &dyn HostUnderTest) {
 pub(super) fn a_head_comes_with_its_stream(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
         let known = serde_json::json!({ "status": 200, "headers": [["a", "b"]] });
-        let answer = ask(&context, "test.head", &known).await?;
+        let answer = call_service(&context, "test.head", &known).await?;
         let bad = |error: jaato_types::FrameError| Error::failed(error.to_string());
         let mut head: serde_json::Map<String, Value> = Frame::read(&answer).map_err(bad)?;
         let handle = head.remove("handle").and_then(|handle| handle.as_u64()).unwrap_or_default();
-        let first = piece(&context, handle).await?;
-        let last = piece(&context, handle).await?;
+        let first = next_piece_text(&context, handle).await?;
+        let last = next_piece_text(&context, handle).await?;
         Ok(frame(&(Value::Object(head) == known, first, last)))
     });
     assert_eq!(ended.answer, Ok(frame(&(true, Some("a"), None::<&str>))));
@@ -105,10 +108,10 @@ pub(super) fn a_head_comes_with_its_stream(host: &dyn HostUnderTest) {
 
 pub(super) fn a_dropped_next_loses_nothing(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
-        let handle = open(&context, &[Some("a"), Some("b"), Some("c")]).await?;
+        let handle = open_test_stream(&context, &[Some("a"), Some("b"), Some("c")]).await?;
         // Waits that are never polled, and one that is.
         drop(context.next(handle));
-        let idle = open(&context, &[None]).await?;
+        let idle = open_test_stream(&context, &[None]).await?;
         let mut waiting = context.next(idle);
         let is_pending = poll_fn(|cx| {
             let polled = Pin::new(&mut waiting).poll(cx);
@@ -117,7 +120,7 @@ pub(super) fn a_dropped_next_loses_nothing(host: &dyn HostUnderTest) {
         let is_pending = is_pending.await;
         drop(waiting);
         let mut all = String::new();
-        while let Some(text) = piece(&context, handle).await? {
+        while let Some(text) = next_piece_text(&context, handle).await? {
             drop(context.next(handle));
             all.push_str(&text);
         }

@@ -78,7 +78,11 @@ impl CallLimits {
     }
 
     /// Returns the reason if the limits exclude a path from an operation.
-    pub(crate) fn keeps_off(&self, path: &ResolvedPathPair, does: PathOperation) -> Option<PathRefusalReason> {
+    pub(crate) fn keeps_off(
+        &self,
+        path: &ResolvedPathPair,
+        does: PathOperation,
+    ) -> Option<PathRefusalReason> {
         let has = |globs: &[PathGlob]| {
             globs.iter().any(|glob| path.names().any(|path| glob.covers(path)))
         };
@@ -87,7 +91,8 @@ impl CallLimits {
         }
         // Another name of the same path may be outside the folder that edits may change.
         let protects = |it: &ProtectedFiles| path.names().all(|path| it.protects(path));
-        let is_protected = does == PathOperation::Write && self.protected.as_ref().is_some_and(protects);
+        let is_protected =
+            does == PathOperation::Write && self.protected.as_ref().is_some_and(protects);
         (is_protected || has(&self.asked)).then_some(PathRefusalReason::Asked)
     }
 
@@ -103,7 +108,11 @@ impl CallLimits {
     }
 
     /// Returns true if the limits may exclude something below a folder.
-    pub(crate) fn may_keep_off_below(&self, folder: &ResolvedPathPair, does: PathOperation) -> bool {
+    pub(crate) fn may_keep_off_below(
+        &self,
+        folder: &ResolvedPathPair,
+        does: PathOperation,
+    ) -> bool {
         let mut globs = self.denied.iter().chain(&self.asked);
         (does == PathOperation::Write && self.protected.is_some())
             || globs.any(|glob| folder.names().any(|folder| glob.may_cover_below(folder)))
@@ -211,7 +220,9 @@ mod tests {
         assert!(limits.may_keep_off_below(&at("/v"), PathOperation::Write));
         let protected = Some(ProtectedFiles::default());
         let limits = CallLimits::new(FileLimits { protected, ..FileLimits::default() }).unwrap();
-        assert!(!limits.has_patterns(PathOperation::Read) && limits.has_patterns(PathOperation::Write));
+        assert!(
+            !limits.has_patterns(PathOperation::Read) && limits.has_patterns(PathOperation::Write)
+        );
     }
 
     #[test]

@@ -14,12 +14,12 @@ use jaato_types::{ErrorKind, Result};
 
 use super::best::{BestFiles, RankedFile};
 use super::call_limits::TreeCallLimits;
-use super::folder::{SearchableFiles, SearchableFolder, SearchedFileFacts, NameOrder};
+use super::folder::{NameOrder, SearchableFiles, SearchableFolder, SearchedFileFacts};
 use super::glob::{SplitGlobPattern, compile_glob, wrong};
 use super::ignored::ExcludePatterns;
 use super::lines::json_bytes;
-use super::search::{SearchCancel, PROGRESS};
-use super::tree::{TreeWalkFilter, TreeWalk};
+use super::search::{PROGRESS, SearchCancel};
+use super::tree::{TreeWalk, TreeWalkFilter};
 use crate::errors::FileOperationVerb;
 
 /// The number of entries that a search visits between two checks of the clock.
@@ -82,7 +82,8 @@ pub(crate) fn find<S: SearchableFiles>(
         is_over: false,
     };
     if pattern.rest.is_empty() {
-        let found = look_up_file(files, &folder)?.filter(|found| is_wanted(request.kind, found.kind));
+        let found =
+            look_up_file(files, &folder)?.filter(|found| is_wanted(request.kind, found.kind));
         if let Some(found) = found {
             find.best.add(b"", || found);
         }

@@ -123,7 +123,8 @@ mod tests {
 
     #[test]
     fn a_name_with_brackets_is_found_as_it_is_written() {
-        let fits = |pattern: &str, path: &str| compile_glob(pattern, pattern).unwrap().is_match(path);
+        let fits =
+            |pattern: &str, path: &str| compile_glob(pattern, pattern).unwrap().is_match(path);
         assert!(fits("app/[id]/*.tsx", "app/[id]/page.tsx"));
         assert!(fits("app/[id]/*.tsx", "app/i/page.tsx"));
         assert!(fits("{x}/[...slug].ts", "{x}/[...slug].ts"));
@@ -137,7 +138,8 @@ mod tests {
 
     #[test]
     fn an_escaped_bracket_is_literal() {
-        let fits = |pattern: &str, path: &str| compile_glob(pattern, pattern).unwrap().is_match(path);
+        let fits =
+            |pattern: &str, path: &str| compile_glob(pattern, pattern).unwrap().is_match(path);
         assert!(fits(r"*\[*", "a[b") && !fits(r"*\[*", "ab"));
         assert!(fits(r"notes \[draft*", "notes [draft 1]"));
         assert!(fits(r"\[id\]/[ab]", "[id]/a") && !fits(r"\[id\]/[ab]", "[id]/[ab]"));
@@ -147,7 +149,10 @@ mod tests {
     #[test]
     fn a_pattern_that_goes_up_behind_a_sign_is_refused() {
         for pattern in ["*/../x", "a/**/../../x", "{a,..}/../x"] {
-            assert_eq!(SplitGlobPattern::new(pattern).unwrap_err().kind, ErrorKind::InvalidArguments);
+            assert_eq!(
+                SplitGlobPattern::new(pattern).unwrap_err().kind,
+                ErrorKind::InvalidArguments
+            );
         }
     }
 }

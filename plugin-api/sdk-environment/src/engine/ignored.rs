@@ -9,7 +9,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use jaato_types::{Error, ErrorKind, Result};
 
-use super::folder::{SearchableFolder, FolderNames};
+use super::folder::{FolderNames, SearchableFolder};
 
 /// The most bytes that are read from a file with rules.
 const IGNORE_BYTES_MAX: u64 = 1024 * 1024;
@@ -167,7 +167,10 @@ impl ExcludePatterns {
 
 /// Reads rules. As in git, a file that is missing, unreadable or a link has no rules. Fails if the
 /// rules are too large to compile.
-fn read_ignore_file<F: SearchableFolder>(folder: &F, name: &str) -> Option<Result<Gitignore, ignore::Error>> {
+fn read_ignore_file<F: SearchableFolder>(
+    folder: &F,
+    name: &str,
+) -> Option<Result<Gitignore, ignore::Error>> {
     let (file, _) = folder.open(name.as_ref(), IGNORE_BYTES_MAX).ok()??;
     let mut text = Vec::new();
     file.take(IGNORE_BYTES_MAX).read_to_end(&mut text).ok()?;

@@ -1,7 +1,7 @@
 //! The lines of a search, shortened if they are too long, and pages of the right size. Pure, and
 //! shared by all searches.
 
-use jaato_plugin_sdk::types::text::cut;
+use jaato_plugin_sdk::types::text::truncate_chars;
 use jaato_types::files::{
     SEARCH_LINE_BYTES_MAX, SEARCH_MATCHES_MAX, SearchTotals, SearchedFile, SearchedLine,
     SearchedPage, UNREADABLE_MAX, WALK_BYTES_MAX,
@@ -78,7 +78,7 @@ pub fn wrong_regex(pattern: &str, error: impl std::fmt::Display) -> Error {
         true => "it becomes too large",
         false => reason,
     };
-    let pattern = cut(pattern, PATTERN_CHARS_MAX);
+    let pattern = truncate_chars(pattern, PATTERN_CHARS_MAX);
     let text = format!("`{pattern}` is no regular expression: {reason}");
     Error::new(ErrorKind::InvalidArguments, text)
         .with_hint("the syntax is that of Rust: no look-around, no back-references")

@@ -19,11 +19,13 @@ mod text;
 mod tree;
 
 pub use call_limits::CallLimits;
-pub(crate) use call_limits::{PathOperation, TreeCallLimits, ResolvedPathPair};
+pub(crate) use call_limits::{PathOperation, ResolvedPathPair, TreeCallLimits};
 pub use edit::EDIT_BYTES_MAX;
 pub(crate) use edit::apply_edits;
 pub(crate) use find::{find, folder_of};
-pub(crate) use folder::{SearchableFiles, SearchableFolder, SearchedFileFacts, FolderNames, NameOrder, SearchStartFolder};
+pub(crate) use folder::{
+    FolderNames, NameOrder, SearchStartFolder, SearchableFiles, SearchableFolder, SearchedFileFacts,
+};
 pub use limits::{DEPTH_MAX, FOLDER_ENTRIES_MAX, PATH_BYTES_MAX};
 pub use lines::{PageFiller, matches_in, searched_line, wrong_regex};
 pub use search::SearchCancel;

@@ -17,14 +17,14 @@ use jaato_types::files::{
 };
 use jaato_types::{Error, ErrorKind, Result};
 
-use self::board::{FileSearchBatch, SearchBoard, FileSearchJob, SearchEvent, FileSearchSource};
+use self::board::{FileSearchBatch, FileSearchJob, FileSearchSource, SearchBoard, SearchEvent};
 use self::file::FileSearcher;
-use super::folder::{SearchableFiles, SearchableFolder, NameOrder};
+use super::folder::{NameOrder, SearchableFiles, SearchableFolder};
 use super::glob::compiled_set;
 use super::ignored::ExcludePatterns;
 use super::limits::{DEPTH_MAX, PATH_BYTES_MAX};
 use super::lines::{PageFiller, wrong_regex};
-use super::tree::{TreeWalkFilter, TreeWalk};
+use super::tree::{TreeWalk, TreeWalkFilter};
 use crate::errors::{self, FileOperationVerb};
 
 /// How often a page reports the progress if nothing is found.
@@ -104,7 +104,8 @@ pub(crate) fn search<S: SearchableFiles>(
     let cancelled = Arc::clone(&board);
     cancel.wakes(move || cancelled.cancel());
     let filler = PageFiller::new(request.limit);
-    let mut search = FileContentSearch { board, threads: Vec::new(), filler, rest: None, is_over: false };
+    let mut search =
+        FileContentSearch { board, threads: Vec::new(), filler, rest: None, is_over: false };
     let searcher = FileSearcher::new(matcher, context_lines, request);
     if let Some(job) = named_file(files, &request.path)? {
         let mut batch = FileSearchBatch::default();
@@ -131,7 +132,10 @@ pub(crate) fn search<S: SearchableFiles>(
 }
 
 /// Opens the file that a path names. Returns `None` if it is a folder.
-fn named_file<S: SearchableFiles>(files: &S, path: &str) -> Result<Option<FileSearchJob<S::Folder>>> {
+fn named_file<S: SearchableFiles>(
+    files: &S,
+    path: &str,
+) -> Result<Option<FileSearchJob<S::Folder>>> {
     if path.is_empty() {
         return Ok(None);
     }
@@ -144,7 +148,10 @@ fn named_file<S: SearchableFiles>(files: &S, path: &str) -> Result<Option<FileSe
     }
     let (file, size) = files.open(path)?;
     let shown = files.shown(path).display().to_string();
-    Ok(Some(FileSearchJob { path: Box::default(), source: FileSearchSource::Open { file, size, shown } }))
+    Ok(Some(FileSearchJob {
+        path: Box::default(),
+        source: FileSearchSource::Open { file, size, shown },
+    }))
 }
 
 impl<F: SearchableFolder> Iterator for FileContentSearch<F> {
@@ -250,7 +257,11 @@ impl<F: SearchableFolder> Drop for FileContentSearch<F> {
 }
 
 /// Walks the tree and passes its files to the search threads.
-fn walk<F: SearchableFolder>(mut tree: TreeWalk<F>, patterns: Option<&GlobSet>, board: &SearchBoard<F>) {
+fn walk<F: SearchableFolder>(
+    mut tree: TreeWalk<F>,
+    patterns: Option<&GlobSet>,
+    board: &SearchBoard<F>,
+) {
     let mut batch = FileSearchBatch::default();
     while let Some(kind) = tree.next() {
         if board.is_cancelled() {

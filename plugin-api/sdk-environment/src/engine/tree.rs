@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 
 use jaato_types::Result;
 use jaato_types::files::{
-    FileKind, FileWalk, LeftOut, UNREADABLE_MAX, WALK_BYTES_MAX, WALK_ENTRIES_MAX, WalkedEntry,
-    WalkedPage,
+    FileKind, FileWalk, SkippedEntryCounts, UNREADABLE_MAX, WALK_BYTES_MAX, WALK_ENTRIES_MAX,
+    WalkedEntry, WalkedPage,
 };
 
 use super::call_limits::TreeCallLimits;
-use super::folder::{SearchableFiles, SearchableFolder, SearchedFileFacts, FolderNames, NameOrder, SearchStartFolder};
-use super::ignored::{IgnoreStack, ExcludePatterns, IgnoreVerdict};
+use super::folder::{
+    FolderNames, NameOrder, SearchStartFolder, SearchableFiles, SearchableFolder, SearchedFileFacts,
+};
+use super::ignored::{ExcludePatterns, IgnoreStack, IgnoreVerdict};
 use super::limits::{DEPTH_MAX, PATH_BYTES_MAX};
 use super::lines::json_bytes;
 use crate::errors::{self, FileOperationVerb};
@@ -48,7 +50,7 @@ pub(crate) struct TreeWalk<F> {
     /// Folders that could not be read, and rule files that were skipped, with the reason.
     pub(crate) unreadable: Vec<String>,
     /// The number of entries skipped so far.
-    pub(crate) left_out: LeftOut,
+    pub(crate) left_out: SkippedEntryCounts,
     shown: PathBuf,
     pub(crate) limits: Option<TreeCallLimits>,
 }
@@ -126,7 +128,8 @@ impl<F: SearchableFolder> TreeWalk<F> {
     pub(crate) fn begin(top: SearchStartFolder<F>, looks: TreeWalkFilter) -> Result<Self> {
         let SearchStartFolder { above, folder, shown, limits } = top;
         let names = folder.names(looks.sorted);
-        let names = names.map_err(|error| errors::of_io(FileOperationVerb::Search, &shown, &error))?;
+        let names =
+            names.map_err(|error| errors::of_io(FileOperationVerb::Search, &shown, &error))?;
         let mut ignored = (!looks.include_ignored).then(IgnoreStack::default);
         let (mut path, mut unreadable) = (Vec::new(), Vec::new());
         if let Some(ignored) = &mut ignored {
@@ -154,7 +157,7 @@ impl<F: SearchableFolder> TreeWalk<F> {
             depth_max: looks.depth_max.clamp(1, DEPTH_MAX),
             enter: None,
             unreadable,
-            left_out: LeftOut::default(),
+            left_out: SkippedEntryCounts::default(),
             shown,
             limits,
         })

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use jaato_plugin_sdk::process::Happened;
+use jaato_plugin_sdk::process::ProcessUpdate;
 use jaato_types::process::{
     KEPT_BYTES_MAX, ProcessExit, ProcessFacts, ProcessOutput, ProcessOutputRead, STARTED_MAX,
 };
@@ -88,7 +88,9 @@ impl<P> BackgroundPrograms<P> {
         if programs.len() < STARTED_MAX {
             return Ok(());
         }
-        let ended = programs.iter().find(|(_, kept)| kept.printed.with_value(BackgroundProgramOutput::is_over));
+        let ended = programs
+            .iter()
+            .find(|(_, kept)| kept.printed.with_value(BackgroundProgramOutput::is_over));
         let Some(number) = ended.map(|(&number, _)| number) else {
             let text = format!("{STARTED_MAX} programs run in the background");
             return Err(Error::new(ErrorKind::LimitReached, text).with_hint("end some of them"));
@@ -112,8 +114,10 @@ impl<P> BackgroundPrograms<P> {
         async move {
             loop {
                 match events.next().await {
-                    Ok(Some(Happened::Output { bytes, .. })) => read.change(|it| it.push(&bytes)),
-                    Ok(Some(Happened::Exited(exit))) => read.change(|it| it.exit = Some(exit)),
+                    Ok(Some(ProcessUpdate::Output { bytes, .. })) => {
+                        read.change(|it| it.push(&bytes))
+                    }
+                    Ok(Some(ProcessUpdate::Exited(exit))) => read.change(|it| it.exit = Some(exit)),
                     Ok(None) => return,
                     Err(error) => return read.change(|it| it.lost = Some(error)),
                 }
@@ -142,7 +146,8 @@ impl<P> BackgroundPrograms<P> {
 
     /// Reads the output of a program.
     pub(super) fn output(&self, read: ProcessOutputRead) -> Result<(ProcessOutput, Vec<u8>)> {
-        let kept = self.find(read.process).ok_or_else(|| unknown_handle_error("program", read.process))?;
+        let kept =
+            self.find(read.process).ok_or_else(|| unknown_handle_error("program", read.process))?;
         let wanted = read.bytes_max.and_then(|bytes| usize::try_from(bytes).ok());
         let bytes_max = wanted.unwrap_or(READ_BYTES_MAX).min(READ_BYTES_MAX);
         Ok(kept.printed.with_value(|printed| {

@@ -7,13 +7,13 @@ use std::path::Path;
 use jaato_plugin_sdk::Reporter;
 use jaato_types::execution::PIECE_BYTES_MAX;
 use jaato_types::files::{
-    FileEdit, FileEdited, FileFacts, FileKind, FilePath, FileRead, FileReadText, FileText,
+    FileEdit, FileEditAnswer, FileFacts, FileKind, FilePath, FileRead, FileReadText, FileText,
     FileWrite, READ_BYTES_MAX,
 };
 use jaato_types::{Error, ErrorKind, Result};
 
 use super::files::Files;
-use super::streams::{FileSink, NextPiece, PieceStream, BorrowingFileSink, StreamStep};
+use super::streams::{BorrowingFileSink, FileSink, NextPiece, PieceStream, StreamStep};
 use crate::engine::{EDIT_BYTES_MAX, TextReader, apply_edits};
 use crate::errors::{self, FileOperationVerb};
 
@@ -44,7 +44,7 @@ pub(super) async fn edit<F: Files + ?Sized>(
     files: &F,
     host: &Reporter,
     request: FileEdit,
-) -> Result<FileEdited> {
+) -> Result<FileEditAnswer> {
     let FileEdit { path, edits, expected, .. } = request;
     let shown = Path::new(&path);
     let before = files.stat(host, file_path(&path)).await?;
@@ -57,12 +57,12 @@ pub(super) async fn edit<F: Files + ?Sized>(
     let content = read_whole_file(files, host, &path).await?;
     let (bytes, replaced) = apply_edits(shown, &content, &edits)?;
     if bytes == content {
-        return Ok(FileEdited { replaced, facts: before, ..FileEdited::default() });
+        return Ok(FileEditAnswer { replaced, facts: before, ..FileEditAnswer::default() });
     }
     let expected = before.version.or(expected);
     let write = FileWrite { path, expected, ..FileWrite::default() };
     let facts = files.write(host, write, bytes).await?;
-    Ok(FileEdited { replaced, facts, ..FileEdited::default() })
+    Ok(FileEditAnswer { replaced, facts, ..FileEditAnswer::default() })
 }
 
 /// Reads a whole file.

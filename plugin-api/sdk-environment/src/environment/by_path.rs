@@ -17,7 +17,7 @@ use super::by_default::file_path;
 use super::exchange::{self, ENTRIES_MAX, join_path};
 use super::files::Files;
 use super::streams::PageStream;
-use crate::engine::{self, CallLimits, DEPTH_MAX, PathOperation, TreeCallLimits, ResolvedPathPair};
+use crate::engine::{self, CallLimits, DEPTH_MAX, PathOperation, ResolvedPathPair, TreeCallLimits};
 use crate::errors::FileOperationVerb;
 
 /// Files with the limits of a call.
@@ -113,11 +113,15 @@ impl<'a, F: Files + ?Sized> LimitedFiles<'a, F> {
     /// Lists a folder without the entries that the limits exclude.
     pub(super) async fn list(&self, request: FolderList) -> Result<FolderEntries> {
         let path = if request.path.is_empty() { "." } else { &request.path };
-        let folder = self.check(FileOperationVerb::List, path, PathOperation::Read, FinalLinkHandling::Refuse).await?;
+        let folder = self
+            .check(FileOperationVerb::List, path, PathOperation::Read, FinalLinkHandling::Refuse)
+            .await?;
         let all = self.entries(&request.path).await?;
         let count = all.len();
         let keeps = |entry: &FolderEntry| {
-            self.limits.keeps_off(&folder.join(OsStr::new(&entry.name)), PathOperation::Read).is_none()
+            self.limits
+                .keeps_off(&folder.join(OsStr::new(&entry.name)), PathOperation::Read)
+                .is_none()
         };
         let entries: Vec<_> = all.into_iter().filter(keeps).collect();
         let (count, denied) = (entries.len(), count - entries.len());
@@ -141,18 +145,38 @@ impl<'a, F: Files + ?Sized> LimitedFiles<'a, F> {
 
     /// Checks a deletion.
     pub(super) async fn check_delete(&self, delete: &FileDelete) -> Result<()> {
-        let path = self.check(FileOperationVerb::Delete, &delete.path, PathOperation::Write, FinalLinkHandling::Stay).await?;
+        let path = self
+            .check(
+                FileOperationVerb::Delete,
+                &delete.path,
+                PathOperation::Write,
+                FinalLinkHandling::Stay,
+            )
+            .await?;
         match delete.recursive {
-            true => self.check_below(FileOperationVerb::Delete, &delete.path, (path, PathOperation::Write), None).await,
+            true => {
+                self.check_below(
+                    FileOperationVerb::Delete,
+                    &delete.path,
+                    (path, PathOperation::Write),
+                    None,
+                )
+                .await
+            }
             false => Ok(()),
         }
     }
 
     /// Checks a move or a copy. A copy follows links.
     pub(super) async fn check_pair(&self, verb: FileOperationVerb, pair: &FilePair) -> Result<()> {
-        let does = if verb == FileOperationVerb::Move { PathOperation::Write } else { PathOperation::Read };
+        let does = if verb == FileOperationVerb::Move {
+            PathOperation::Write
+        } else {
+            PathOperation::Read
+        };
         let from = self.check(verb, &pair.from, does, FinalLinkHandling::Refuse).await?;
-        let to = self.check(verb, &pair.to, PathOperation::Write, FinalLinkHandling::Refuse).await?;
+        let to =
+            self.check(verb, &pair.to, PathOperation::Write, FinalLinkHandling::Refuse).await?;
         self.check_below(verb, &pair.from, (from, does), Some(to)).await
     }
 
@@ -166,7 +190,9 @@ impl<'a, F: Files + ?Sized> LimitedFiles<'a, F> {
         to: Option<ResolvedPathPair>,
     ) -> Result<()> {
         let is_free = !self.limits.may_keep_off_below(&from, does)
-            && to.as_ref().is_none_or(|to| !self.limits.may_keep_off_below(to, PathOperation::Write));
+            && to
+                .as_ref()
+                .is_none_or(|to| !self.limits.may_keep_off_below(to, PathOperation::Write));
         let folder = match self.files.stat(self.host, file_path(path)).await {
             Ok(facts) => facts.kind == FileKind::Folder,
             Err(_) => false,
@@ -196,7 +222,8 @@ impl<'a, F: Files + ?Sized> LimitedFiles<'a, F> {
                 match entry.kind {
                     FileKind::Folder => open.push((below, from, to, depth + 1)),
                     FileKind::Link if verb != FileOperationVerb::Delete => {
-                        self.check(verb, &below, PathOperation::Read, FinalLinkHandling::Refuse).await?;
+                        self.check(verb, &below, PathOperation::Read, FinalLinkHandling::Refuse)
+                            .await?;
                     }
                     FileKind::File | FileKind::Link | FileKind::Other => {}
                 }
@@ -225,7 +252,9 @@ impl<'a, F: Files + ?Sized> LimitedFiles<'a, F> {
 
     async fn tree(&self, path: &str) -> Result<TreeCallLimits> {
         let path = if path.is_empty() { "." } else { path };
-        let top = self.check(FileOperationVerb::Search, path, PathOperation::Read, FinalLinkHandling::Refuse).await?;
+        let top = self
+            .check(FileOperationVerb::Search, path, PathOperation::Read, FinalLinkHandling::Refuse)
+            .await?;
         Ok(TreeCallLimits::new(self.limits, top))
     }
 }

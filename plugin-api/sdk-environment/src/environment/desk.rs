@@ -31,7 +31,10 @@ pub(super) enum OpenEnvironmentHandle<E: ExecutionEnvironment> {
     /// A program of a call.
     Program { program: EnvironmentProgram<E>, events: ExclusiveValue<EnvironmentProgramEvents<E>> },
     /// A terminal.
-    Terminal { terminal: EnvironmentTerminal<E>, events: ExclusiveValue<EnvironmentTerminalEvents<E>> },
+    Terminal {
+        terminal: EnvironmentTerminal<E>,
+        events: ExclusiveValue<EnvironmentTerminalEvents<E>>,
+    },
     /// A file read, a tree walk or a search.
     Stream(ExclusiveValue<Box<dyn NextFrame<EnvironmentFiles<E>>>>),
     /// A file write.

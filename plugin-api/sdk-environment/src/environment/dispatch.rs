@@ -3,8 +3,8 @@
 
 use jaato_plugin_sdk::__private::value_frame;
 use jaato_plugin_sdk::Cx;
-use jaato_plugin_sdk::process::Happened;
-use jaato_plugin_sdk::terminal::TerminalHappened;
+use jaato_plugin_sdk::process::ProcessUpdate;
+use jaato_plugin_sdk::terminal::TerminalUpdate;
 use jaato_types::execution::{
     DESCRIBE, EnvironmentSetup, SETUP, STREAM_CLOSE, STREAM_END, STREAM_NEXT, StreamClose,
     StreamNext, TEARDOWN,
@@ -75,7 +75,10 @@ async fn setup<E: ExecutionEnvironment>(
 }
 
 /// Ends everything that is open, all at the same time, and then the environment.
-async fn teardown<E: ExecutionEnvironment>(cx: &Cx<E::State>, desk: &EnvironmentHandleTable<E>) -> Result<Vec<u8>> {
+async fn teardown<E: ExecutionEnvironment>(
+    cx: &Cx<E::State>,
+    desk: &EnvironmentHandleTable<E>,
+) -> Result<Vec<u8>> {
     let (environment, open) = desk.take_all();
     for kept in desk.background.take() {
         // A program that cannot be ended here ends with the environment or with the host's
@@ -104,15 +107,15 @@ async fn next<E: ExecutionEnvironment>(
     let opened = desk.find(stream).ok_or_else(|| unknown_handle_error("stream", stream))?;
     match &*opened {
         OpenEnvironmentHandle::Program { events, .. } => match events.lend()?.next().await? {
-            Some(Happened::Output { stream, bytes }) => {
+            Some(ProcessUpdate::Output { stream, bytes }) => {
                 encode_frame(&ProcessEvent::output(stream), &bytes)
             }
-            Some(Happened::Exited(exit)) => value_frame(&ProcessEvent::Exited(exit)),
+            Some(ProcessUpdate::Exited(exit)) => value_frame(&ProcessEvent::Exited(exit)),
             None => end_frame(),
         },
         OpenEnvironmentHandle::Terminal { events, .. } => match events.lend()?.next().await? {
-            Some(TerminalHappened::Output(bytes)) => encode_frame(&TerminalEvent::Output, &bytes),
-            Some(TerminalHappened::Exited(exit)) => value_frame(&TerminalEvent::Exited(exit)),
+            Some(TerminalUpdate::Output(bytes)) => encode_frame(&TerminalEvent::Output, &bytes),
+            Some(TerminalUpdate::Exited(exit)) => value_frame(&TerminalEvent::Exited(exit)),
             None => end_frame(),
         },
         OpenEnvironmentHandle::Stream(stream) => {

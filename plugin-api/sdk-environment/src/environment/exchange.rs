@@ -34,7 +34,8 @@ pub(super) async fn find<F: Files + ?Sized>(
     find: FileFind,
     limits: Option<TreeCallLimits>,
 ) -> Result<PageStream<F, FoundPage>> {
-    let work = move |line| engine::find(&RemoteFiles::new(line, limits), &find, &SearchCancel::default());
+    let work =
+        move |line| engine::find(&RemoteFiles::new(line, limits), &find, &SearchCancel::default());
     Ok(PageStream::over(EnginePageExchange::begin(files, host, work).await?))
 }
 
@@ -45,7 +46,9 @@ pub(super) async fn search<F: Files + ?Sized>(
     search: FileSearch,
     limits: Option<TreeCallLimits>,
 ) -> Result<PageStream<F, SearchedPage>> {
-    let work = move |line| engine::search(&RemoteFiles::new(line, limits), &search, &SearchCancel::default());
+    let work = move |line| {
+        engine::search(&RemoteFiles::new(line, limits), &search, &SearchCancel::default())
+    };
     Ok(PageStream::over(EnginePageExchange::begin(files, host, work).await?))
 }
 
@@ -184,9 +187,15 @@ impl EngineQuestionInProgress<'_> {
     async fn answer<F: Files + ?Sized>(mut self, files: &F, host: &Reporter) {
         // The engine may have stopped waiting.
         match &self.ask {
-            Some(EngineQuestion::Read(read, to)) => _ = to.send(files.read(host, read.clone()).await),
-            Some(EngineQuestion::Stat(path, to)) => _ = to.send(files.stat(host, path.clone()).await),
-            Some(EngineQuestion::List(list, to)) => _ = to.send(files.list(host, list.clone()).await),
+            Some(EngineQuestion::Read(read, to)) => {
+                _ = to.send(files.read(host, read.clone()).await)
+            }
+            Some(EngineQuestion::Stat(path, to)) => {
+                _ = to.send(files.stat(host, path.clone()).await)
+            }
+            Some(EngineQuestion::List(list, to)) => {
+                _ = to.send(files.list(host, list.clone()).await)
+            }
             None => {}
         }
         self.ask = None;
@@ -234,7 +243,9 @@ impl<P: Send + 'static> EnginePageExchange<P> {
         loop {
             match poll_fn(|cx| self.poll_next(cx)).await {
                 EngineEvent::Ask(ask) => {
-                    EngineQuestionInProgress { shared: &self.shared, ask: Some(ask) }.answer(files, host).await;
+                    EngineQuestionInProgress { shared: &self.shared, ask: Some(ask) }
+                        .answer(files, host)
+                        .await;
                 }
                 EngineEvent::Page(page) => return page,
             }
@@ -248,7 +259,9 @@ impl<P: Send + 'static> EnginePageExchange<P> {
         }
         match self.pages.try_recv() {
             Ok(page) => return Poll::Ready(EngineEvent::Page(page)),
-            Err(TryRecvError::Disconnected) => return Poll::Ready(EngineEvent::Page(Err(broken_exchange_error()))),
+            Err(TryRecvError::Disconnected) => {
+                return Poll::Ready(EngineEvent::Page(Err(broken_exchange_error())));
+            }
             Err(TryRecvError::Empty) => {}
         }
         match state.asked.pop_front() {

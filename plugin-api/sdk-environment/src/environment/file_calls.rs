@@ -6,7 +6,7 @@ use jaato_plugin_sdk::__private::{bad_frame, value_frame};
 use jaato_plugin_sdk::Cx;
 use jaato_types::execution::STREAM_KEY;
 use jaato_types::files::{
-    COPY, DELETE, EDIT, FIND, FileLimits, FileNumber, FilePath, LIMITS_KEY, LIST, MAKE_FOLDER,
+    COPY, DELETE, EDIT, FIND, FileLimits, FilePath, FileUploadRef, LIMITS_KEY, LIST, MAKE_FOLDER,
     MOVE, READ, READ_STREAM, READ_TEXT, RESOLVE, SEARCH, STAT, WALK, WRITE, WRITE_FINISH,
     WRITE_PIECE, WRITE_STREAM,
 };
@@ -18,7 +18,9 @@ use serde_json::json;
 use super::by_path::{FinalLinkHandling, LimitedFiles};
 use super::desk::{EnvironmentHandleTable, OpenEnvironmentHandle};
 use super::files::Files;
-use super::frames::{done, encode_frame, parse_frame, read_with_bytes, unknown_handle_error, unknown_operation};
+use super::frames::{
+    done, encode_frame, parse_frame, read_with_bytes, unknown_handle_error, unknown_operation,
+};
 use super::held::ExclusiveValue;
 use super::streams::NextFrame;
 use super::traits::ExecutionEnvironment;
@@ -74,7 +76,9 @@ async fn answer_by_path<E: ExecutionEnvironment>(
 ) -> Result<Option<Vec<u8>>> {
     use PathOperation::{Read, Write};
     let (verb, does, at_link) = match operation {
-        READ | READ_TEXT | READ_STREAM => (FileOperationVerb::Read, Read, FinalLinkHandling::Refuse),
+        READ | READ_TEXT | READ_STREAM => {
+            (FileOperationVerb::Read, Read, FinalLinkHandling::Refuse)
+        }
         WRITE | WRITE_STREAM => (FileOperationVerb::Write, Write, FinalLinkHandling::Refuse),
         EDIT => (FileOperationVerb::Edit, Write, FinalLinkHandling::Refuse),
         MAKE_FOLDER => (FileOperationVerb::Make, Write, FinalLinkHandling::Refuse),
@@ -83,8 +87,18 @@ async fn answer_by_path<E: ExecutionEnvironment>(
             false => (FileOperationVerb::Find, Read, FinalLinkHandling::Refuse),
         },
         DELETE => return files.check_delete(&parse_frame(frame)?).await.map(|()| None),
-        MOVE => return files.check_pair(FileOperationVerb::Move, &parse_frame(frame)?).await.map(|()| None),
-        COPY => return files.check_pair(FileOperationVerb::Copy, &parse_frame(frame)?).await.map(|()| None),
+        MOVE => {
+            return files
+                .check_pair(FileOperationVerb::Move, &parse_frame(frame)?)
+                .await
+                .map(|()| None);
+        }
+        COPY => {
+            return files
+                .check_pair(FileOperationVerb::Copy, &parse_frame(frame)?)
+                .await
+                .map(|()| None);
+        }
         LIST => return value_frame(&files.list(parse_frame(frame)?).await?).map(Some),
         WALK | FIND | SEARCH => {
             desk.has_room()?;
@@ -143,7 +157,8 @@ async fn answer_freely<E: ExecutionEnvironment>(
         READ_STREAM => {
             desk.has_room()?;
             let (size, pieces) = files.open(cx, parse_frame(frame)?).await?;
-            let stream = desk.add(OpenEnvironmentHandle::Stream(ExclusiveValue::new(Box::new(pieces))));
+            let stream =
+                desk.add(OpenEnvironmentHandle::Stream(ExclusiveValue::new(Box::new(pieces))));
             value_frame(&json!({ "size": size, STREAM_KEY: stream }))
         }
         WRITE_STREAM => {
@@ -153,15 +168,17 @@ async fn answer_freely<E: ExecutionEnvironment>(
             value_frame(&json!({ "file": file, STREAM_KEY: file }))
         }
         WRITE_PIECE => {
-            let (FileNumber { file, .. }, bytes) = read_with_bytes(frame)?;
+            let (FileUploadRef { file, .. }, bytes) = read_with_bytes(frame)?;
             match desk.find(file).as_deref() {
-                Some(OpenEnvironmentHandle::Writer(writer)) => writer.lend()?.write(cx, bytes).await?,
+                Some(OpenEnvironmentHandle::Writer(writer)) => {
+                    writer.lend()?.write(cx, bytes).await?
+                }
                 _ => return Err(unknown_handle_error("file on its way", file)),
             }
             done()
         }
         WRITE_FINISH => {
-            let FileNumber { file, .. } = parse_frame(frame)?;
+            let FileUploadRef { file, .. } = parse_frame(frame)?;
             match desk.find(file).as_deref() {
                 Some(OpenEnvironmentHandle::Writer(writer)) => {
                     value_frame(&writer.lend()?.keep().finish(files, cx).await?)

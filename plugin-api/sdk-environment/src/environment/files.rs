@@ -6,9 +6,9 @@ use std::sync::Arc;
 use jaato_plugin_sdk::Reporter;
 use jaato_types::Result;
 use jaato_types::files::{
-    FileBytes, FileDelete, FileEdit, FileEdited, FileFacts, FileFind, FilePair, FilePath, FileRead,
-    FileReadText, FileResolve, FileSearch, FileText, FileWalk, FileWrite, FilesResolved,
-    FolderEntries, FolderList, FolderMake, FoundPage, SearchedPage, WalkedPage,
+    FileBytes, FileDelete, FileEdit, FileEditAnswer, FileFacts, FileFind, FilePair, FilePath,
+    FileRead, FileReadText, FileResolve, FileResolveAnswer, FileSearch, FileText, FileWalk,
+    FileWrite, FolderEntries, FolderList, FolderMake, FoundPage, SearchedPage, WalkedPage,
 };
 
 use super::streams::{FileSink, PageStream, PieceStream};
@@ -118,9 +118,9 @@ pub trait Files: Send + Sync + 'static {
         &self,
         _host: &Reporter,
         resolve: FileResolve,
-    ) -> impl Future<Output = Result<FilesResolved>> + Send {
+    ) -> impl Future<Output = Result<FileResolveAnswer>> + Send {
         let paths = vec![None; resolve.paths.len()];
-        ready(Ok(FilesResolved { paths, ..FilesResolved::default() }))
+        ready(Ok(FileResolveAnswer { paths, ..FileResolveAnswer::default() }))
     }
 
     /// Returns the same files with the limits of one call, if they can enforce these on handles. By
@@ -154,7 +154,7 @@ pub trait Files: Send + Sync + 'static {
         &self,
         host: &Reporter,
         edit: FileEdit,
-    ) -> impl Future<Output = Result<FileEdited>> + Send {
+    ) -> impl Future<Output = Result<FileEditAnswer>> + Send {
         by_default::edit(self, host, edit)
     }
 

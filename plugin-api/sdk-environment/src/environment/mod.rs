@@ -29,6 +29,6 @@ pub use entry::entry;
 pub use files::{Files, NoFiles};
 pub use served::StandaloneEnvironment;
 pub use shell::{NoShell, Program, ProgramEvents, Shell};
-pub use streams::{FilePieces, FileSink, FileWriter, PageStream, PageSource, PieceStream};
+pub use streams::{FilePieces, FileSink, FileWriter, PageSource, PageStream, PieceStream};
 pub use terminals::{NoTerminals, Terminal, TerminalEvents, Terminals};
 pub use traits::{ExecutionEnvironment, settings};

@@ -10,15 +10,17 @@ use jaato_plugin_sdk::__private::value_frame;
 use jaato_plugin_sdk::Cx;
 use jaato_types::execution::STREAM_KEY;
 use jaato_types::process::{
-    END, FORGET, LIST, OUTPUT, PREPARE, ProcessExit, ProcessRef, ProcessSignal, ProcessWait,
-    ProcessWaited, ProcessWrite, SIGNAL, SPAWN, START, Spawn, Started, WAIT, WRITE,
+    END, FORGET, LIST, OUTPUT, PREPARE, ProcessExit, ProcessRef, ProcessSignal, ProcessStartAnswer,
+    ProcessWait, ProcessWaitAnswer, ProcessWrite, SIGNAL, SPAWN, START, Spawn, WAIT, WRITE,
 };
 use jaato_types::{Error, Result};
 use serde_json::json;
 
 use super::background::BackgroundProgram;
-use super::desk::{EnvironmentHandleTable, OpenEnvironmentHandle, EnvironmentProgram};
-use super::frames::{done, encode_frame, parse_frame, read_with_bytes, unknown_handle_error, unknown_operation};
+use super::desk::{EnvironmentHandleTable, EnvironmentProgram, OpenEnvironmentHandle};
+use super::frames::{
+    done, encode_frame, parse_frame, read_with_bytes, unknown_handle_error, unknown_operation,
+};
 use super::held::ExclusiveValue;
 use super::shell::{Program, Shell};
 use super::traits::ExecutionEnvironment;
@@ -37,7 +39,10 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
             desk.has_room()?;
             let (program, events) = shell.start(cx, bounded(desk, parse_frame(frame)?)).await?;
             let pid = program.pid();
-            let process = desk.add(OpenEnvironmentHandle::Program { program, events: ExclusiveValue::new(events) });
+            let process = desk.add(OpenEnvironmentHandle::Program {
+                program,
+                events: ExclusiveValue::new(events),
+            });
             value_frame(
                 &json!({ "process": process, "pid": pid.unwrap_or(0), STREAM_KEY: process }),
             )
@@ -54,10 +59,13 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
         }
         WAIT => {
             let ProcessWait { process, timeout_ms, .. } = parse_frame(frame)?;
-            let kept = desk.background.find(process).ok_or_else(|| unknown_handle_error("program", process))?;
-            value_frame(&ProcessWaited {
+            let kept = desk
+                .background
+                .find(process)
+                .ok_or_else(|| unknown_handle_error("program", process))?;
+            value_frame(&ProcessWaitAnswer {
                 exit: wait(cx, &kept, timeout_ms).await?,
-                ..ProcessWaited::default()
+                ..ProcessWaitAnswer::default()
             })
         }
         WRITE => {
@@ -81,8 +89,10 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
         }
         FORGET => {
             let ProcessRef { process, .. } = parse_frame(frame)?;
-            let kept =
-                desk.background.remove(process).ok_or_else(|| unknown_handle_error("program", process))?;
+            let kept = desk
+                .background
+                .remove(process)
+                .ok_or_else(|| unknown_handle_error("program", process))?;
             kept.program.end().await.and_then(|()| done())
         }
         other => Err(unknown_operation(other)),
@@ -112,7 +122,7 @@ async fn start<E: ExecutionEnvironment>(
         drop(desk.background.remove(process));
         return Err(Error::cancelled());
     }
-    value_frame(&Started { process, pid, ..Started::default() })
+    value_frame(&ProcessStartAnswer { process, pid, ..ProcessStartAnswer::default() })
 }
 
 /// Waits for an exit, up to the timeout.
@@ -151,12 +161,17 @@ impl<E: ExecutionEnvironment> RunningEnvironmentProgram<E> {
     }
 }
 
-fn running<E: ExecutionEnvironment>(desk: &EnvironmentHandleTable<E>, process: u64) -> Result<RunningEnvironmentProgram<E>> {
+fn running<E: ExecutionEnvironment>(
+    desk: &EnvironmentHandleTable<E>,
+    process: u64,
+) -> Result<RunningEnvironmentProgram<E>> {
     if let Some(kept) = desk.background.find(process) {
         return Ok(RunningEnvironmentProgram::InBackground(kept));
     }
     match desk.find(process) {
-        Some(open) if matches!(&*open, OpenEnvironmentHandle::Program { .. }) => Ok(RunningEnvironmentProgram::OfCall(open)),
+        Some(open) if matches!(&*open, OpenEnvironmentHandle::Program { .. }) => {
+            Ok(RunningEnvironmentProgram::OfCall(open))
+        }
         Some(_) | None => Err(unknown_handle_error("program", process)),
     }
 }

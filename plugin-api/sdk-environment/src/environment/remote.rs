@@ -9,7 +9,10 @@ use jaato_types::{Error, ErrorKind, Result};
 
 use super::by_default::{file_path, range};
 use super::exchange::{EngineChannel, join_path};
-use crate::engine::{self, SearchableFolder, SearchedFileFacts, FolderNames, NameOrder, SearchStartFolder, TreeCallLimits};
+use crate::engine::{
+    self, FolderNames, NameOrder, SearchStartFolder, SearchableFolder, SearchedFileFacts,
+    TreeCallLimits,
+};
 use crate::errors::FileOperationVerb;
 
 /// The files of an environment, as the engine sees them.

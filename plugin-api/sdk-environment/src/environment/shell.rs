@@ -3,7 +3,7 @@
 use std::future::{Future, ready};
 
 use jaato_plugin_sdk::Reporter;
-use jaato_plugin_sdk::process::{Happened, Process, ProcessControl, ProcessEvents};
+use jaato_plugin_sdk::process::{Process, ProcessControl, ProcessEvents, ProcessUpdate};
 use jaato_types::Result;
 use jaato_types::process::{Signal, Spawn};
 
@@ -84,7 +84,7 @@ pub trait ProgramEvents: Send + 'static {
     ///
     /// # Errors
     /// The reason why the program was lost.
-    fn next(&mut self) -> impl Future<Output = Result<Option<Happened>>> + Send;
+    fn next(&mut self) -> impl Future<Output = Result<Option<ProcessUpdate>>> + Send;
 }
 
 /// A running program.
@@ -142,13 +142,13 @@ impl Program for ProcessControl {
 }
 
 impl ProgramEvents for ProcessEvents {
-    async fn next(&mut self) -> Result<Option<Happened>> {
+    async fn next(&mut self) -> Result<Option<ProcessUpdate>> {
         self.next().await
     }
 }
 
 impl ProgramEvents for Process {
-    async fn next(&mut self) -> Result<Option<Happened>> {
+    async fn next(&mut self) -> Result<Option<ProcessUpdate>> {
         self.next().await
     }
 }

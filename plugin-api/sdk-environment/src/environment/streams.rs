@@ -147,7 +147,12 @@ impl<F: ?Sized, P: 'static, T: PageSource<P>> NextPage<F, P> for OwnedStream<T> 
 }
 
 impl<F: ?Sized, T: FilePieces> NextPiece<F> for OwnedStream<T> {
-    fn next<'a>(&'a mut self, _: &'a F, host: &'a Reporter, buffer: Vec<u8>) -> StreamStep<'a, Vec<u8>> {
+    fn next<'a>(
+        &'a mut self,
+        _: &'a F,
+        host: &'a Reporter,
+        buffer: Vec<u8>,
+    ) -> StreamStep<'a, Vec<u8>> {
         Box::pin(self.0.next(host, buffer))
     }
 }

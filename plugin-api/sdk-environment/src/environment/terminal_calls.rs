@@ -7,7 +7,7 @@ use jaato_plugin_sdk::Cx;
 use jaato_types::execution::STREAM_KEY;
 use jaato_types::terminal::{
     END, RESIZE, SIGNAL, SIZE, SPAWN, STATE, TerminalRef, TerminalResize, TerminalSignal,
-    TerminalSpawn, TerminalWrite, TerminalWritten, WRITE,
+    TerminalSpawn, TerminalWrite, TerminalWriteAnswer, WRITE,
 };
 use jaato_types::{Error, ErrorKind, Result};
 use serde_json::json;
@@ -31,7 +31,9 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
     let (request, bytes): (serde_json::Value, Vec<u8>) = read_with_bytes(frame)?;
     let TerminalRef { terminal: number, .. } = parse_request(&request)?;
     let open = desk.find(number).ok_or_else(|| unknown_handle_error("terminal", number))?;
-    let OpenEnvironmentHandle::Terminal { terminal, .. } = &*open else { return Err(unknown_handle_error("terminal", number)) };
+    let OpenEnvironmentHandle::Terminal { terminal, .. } = &*open else {
+        return Err(unknown_handle_error("terminal", number));
+    };
     match operation {
         WRITE => {
             let TerminalWrite { wait_ms, .. } = parse_request(&request)?;
@@ -41,7 +43,7 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
             };
             let taken = terminal.write_within(bytes, Duration::from_millis(wait_ms)).await?;
             let bytes = u64::try_from(taken).unwrap_or(u64::MAX);
-            return value_frame(&TerminalWritten { bytes, ..TerminalWritten::default() });
+            return value_frame(&TerminalWriteAnswer { bytes, ..TerminalWriteAnswer::default() });
         }
         RESIZE => {
             let size: TerminalResize = parse_request(&request)?;
@@ -78,7 +80,8 @@ async fn spawn<E: ExecutionEnvironment>(
     };
     let (terminal, events) = terminals.spawn(cx, spawn).await?;
     let pid = terminal.pid();
-    let number = desk.add(OpenEnvironmentHandle::Terminal { terminal, events: ExclusiveValue::new(events) });
+    let number =
+        desk.add(OpenEnvironmentHandle::Terminal { terminal, events: ExclusiveValue::new(events) });
     value_frame(&json!({ "terminal": number, "pid": pid, STREAM_KEY: number }))
 }
 

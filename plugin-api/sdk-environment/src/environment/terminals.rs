@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use jaato_plugin_sdk::Reporter;
-use jaato_plugin_sdk::terminal::TerminalHappened;
+use jaato_plugin_sdk::terminal::TerminalUpdate;
 use jaato_types::Result;
 use jaato_types::process::Signal;
 use jaato_types::terminal::{TerminalResize, TerminalSpawn, TerminalState};
@@ -35,7 +35,7 @@ pub trait TerminalEvents: Send + 'static {
     ///
     /// # Errors
     /// The reason why the terminal was lost.
-    fn next(&mut self) -> impl Future<Output = Result<Option<TerminalHappened>>> + Send;
+    fn next(&mut self) -> impl Future<Output = Result<Option<TerminalUpdate>>> + Send;
 }
 
 /// A terminal with its program.
@@ -109,7 +109,7 @@ impl Terminals for NoTerminals {
 }
 
 impl TerminalEvents for NoTerminals {
-    async fn next(&mut self) -> Result<Option<TerminalHappened>> {
+    async fn next(&mut self) -> Result<Option<TerminalUpdate>> {
         match *self {}
     }
 }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jaato_plugin_sdk::types::text::cut;
+use jaato_plugin_sdk::types::text::truncate_chars;
 use jaato_types::{Error, ErrorKind, Result};
 
 use crate::engine::{CallLimits, PATH_BYTES_MAX};
@@ -32,7 +32,7 @@ impl RequestedPath {
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         }
         if path.len() > PATH_BYTES_MAX {
-            let (beginning, has) = (cut(path, 60), path.len());
+            let (beginning, has) = (truncate_chars(path, 60), path.len());
             let text = format!(
                 "the path `{beginning}` is too long: {has} bytes, at most {PATH_BYTES_MAX}"
             );

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jaato_types::Result;
-use jaato_types::files::{FileResolve, FilesResolved, RESOLVE_PATHS_MAX};
+use jaato_types::files::{FileResolve, FileResolveAnswer, RESOLVE_PATHS_MAX};
 use parking_lot::Mutex;
 
 use super::asked::RequestedPath;
@@ -39,7 +39,9 @@ impl ConfinedFiles {
         let is_machine = roots.iter().all(|root| root.host == root.shown);
         roots.extend(temporary.as_ref().map(SelfRemovingFolder::root));
         let default = &settings.default_folder;
-        let machine = is_machine.then(|| OpenRoots::open(&[AllowedFolder::local("/")], default)).transpose()?;
+        let machine = is_machine
+            .then(|| OpenRoots::open(&[AllowedFolder::local("/")], default))
+            .transpose()?;
         let roots = OpenRoots::open(&roots, default)?;
         let default = RequestedPath::new(&default.to_string_lossy(), default)?;
         roots.open_folder_place(&default, FileOperationVerb::Open)?;
@@ -96,11 +98,11 @@ impl ConfinedFiles {
 
     /// Resolves paths name by name, like the operations. If the environment shows this machine's
     /// own paths, it also resolves paths outside the allowed folders.
-    pub fn resolve(&self, request: &FileResolve) -> FilesResolved {
+    pub fn resolve(&self, request: &FileResolve) -> FileResolveAnswer {
         let roots = self.machine.as_ref().unwrap_or(&self.roots);
         let paths = request.paths.iter().take(RESOLVE_PATHS_MAX);
         let resolved = paths.map(|path| roots.resolve(&self.requested_path(path).ok()?));
-        FilesResolved { paths: resolved.collect(), ..FilesResolved::default() }
+        FileResolveAnswer { paths: resolved.collect(), ..FileResolveAnswer::default() }
     }
 
     /// Removes the temporary folder, and returns an error if that fails. Dropping removes it too.

@@ -16,7 +16,7 @@ use super::limits::{COPY_ENTRIES_MAX, RACES_MAX};
 use super::place::PathTarget;
 use super::removal::delete_folder;
 use super::steps::{FinalLinkPolicy, MissingFolderPolicy};
-use crate::engine::{DEPTH_MAX, PathOperation, NameOrder};
+use crate::engine::{DEPTH_MAX, NameOrder, PathOperation};
 use crate::errors::{self, FileOperationVerb};
 use crate::platform::FileMetadata;
 
@@ -27,18 +27,37 @@ impl ConfinedFiles {
     pub fn copy(&self, request: &FilePair) -> Result<()> {
         let from = self.requested_path(&request.from)?;
         let to = self.requested_path(&request.to)?;
-        let mut source = self.roots.find(&from, FinalLinkPolicy::Follow, FileOperationVerb::Copy)?;
-        let place = self.roots.find_name(&to, FinalLinkPolicy::Stay, MissingFolderPolicy::Fail, FileOperationVerb::Copy)?;
+        let mut source =
+            self.roots.find(&from, FinalLinkPolicy::Follow, FileOperationVerb::Copy)?;
+        let place = self.roots.find_name(
+            &to,
+            FinalLinkPolicy::Stay,
+            MissingFolderPolicy::Fail,
+            FileOperationVerb::Copy,
+        )?;
         for _ in 0..RACES_MAX {
-            let facts =
-                source.facts().map_err(|errno| errors::operation_error(FileOperationVerb::Copy, &source.shown, errno))?;
+            let facts = source.facts().map_err(|errno| {
+                errors::operation_error(FileOperationVerb::Copy, &source.shown, errno)
+            })?;
             match facts.kind {
-                FileKind::Link => source = self.roots.find(&from, FinalLinkPolicy::Follow, FileOperationVerb::Copy)?,
+                FileKind::Link => {
+                    source =
+                        self.roots.find(&from, FinalLinkPolicy::Follow, FileOperationVerb::Copy)?
+                }
                 _ if from.wants_folder && facts.kind != FileKind::Folder => {
-                    return Err(errors::operation_error(FileOperationVerb::Copy, &source.shown, Errno::NOTDIR));
+                    return Err(errors::operation_error(
+                        FileOperationVerb::Copy,
+                        &source.shown,
+                        Errno::NOTDIR,
+                    ));
                 }
                 _ => {
-                    self.check_below(&source, PathOperation::Read, Some(&place), FileOperationVerb::Copy)?;
+                    self.check_below(
+                        &source,
+                        PathOperation::Read,
+                        Some(&place),
+                        FileOperationVerb::Copy,
+                    )?;
                     return copy_to(&source, &place, facts.kind, existing_name_policy(request));
                 }
             }
@@ -52,13 +71,19 @@ pub(crate) fn existing_name_policy(request: &FilePair) -> ExistingNamePolicy {
 }
 
 /// Copies a file or folder, but not a link, to another name.
-pub(crate) fn copy_to(source: &PathTarget, place: &PathTarget, kind: FileKind, taken: ExistingNamePolicy) -> Result<()> {
+pub(crate) fn copy_to(
+    source: &PathTarget,
+    place: &PathTarget,
+    kind: FileKind,
+    taken: ExistingNamePolicy,
+) -> Result<()> {
     let name = place.name(FileOperationVerb::Copy)?;
     if kind == FileKind::Folder {
         return copy_folder(source, place, name);
     }
     let failed = |errno| errors::operation_error(FileOperationVerb::Copy, &source.shown, errno);
-    let failed_there = |errno| errors::operation_error(FileOperationVerb::Copy, &place.shown, errno);
+    let failed_there =
+        |errno| errors::operation_error(FileOperationVerb::Copy, &place.shown, errno);
     if taken == ExistingNamePolicy::Refused && place.facts().is_ok() {
         return Err(failed_there(Errno::EXIST));
     }
@@ -130,7 +155,8 @@ struct CopyFolderLevel {
 
 fn fill(source: &PathTarget, place: &PathTarget, draft: &OsStr) -> Result<()> {
     let failed = |errno| errors::operation_error(FileOperationVerb::Copy, &source.shown, errno);
-    let failed_there = |errno| errors::operation_error(FileOperationVerb::Copy, &place.shown, errno);
+    let failed_there =
+        |errno| errors::operation_error(FileOperationVerb::Copy, &place.shown, errno);
     let name = source.name.clone().unwrap_or_else(|| ".".into());
     let top = open_in(&*place.dir, draft).map_err(failed_there)?;
     let copy = FileMetadata::from(&fstat(&top).map_err(failed_there)?).identity;
@@ -172,7 +198,12 @@ impl CopyFolderLevel {
     }
 
     /// Copies an entry. If the entry is a folder, creates it and returns the level to copy next.
-    fn copy_entry(&self, name: &OsString, kind: FileKind, top: &PathTarget) -> Result<Option<Self>> {
+    fn copy_entry(
+        &self,
+        name: &OsString,
+        kind: FileKind,
+        top: &PathTarget,
+    ) -> Result<Option<Self>> {
         let from = self.from.handle.as_fd();
         let shown = top.shown.join(name);
         let failed = |errno| errors::operation_error(FileOperationVerb::Copy, &shown, errno);
@@ -198,7 +229,9 @@ impl CopyFolderLevel {
                 });
                 copied.map_err(|error| match error {
                     CopyFailure::Errno(errno) => failed(errno),
-                    CopyFailure::NoFile(kind) => errors::no_file(FileOperationVerb::Copy, &shown, kind),
+                    CopyFailure::NoFile(kind) => {
+                        errors::no_file(FileOperationVerb::Copy, &shown, kind)
+                    }
                 })
             }
         }

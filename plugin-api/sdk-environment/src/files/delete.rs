@@ -20,7 +20,8 @@ impl ConfinedFiles {
         let place = self.roots.find(&asked, FinalLinkPolicy::Stay, FileOperationVerb::Delete)?;
         self.roots.check_writable(FileOperationVerb::Delete, &place)?;
         self.roots.check_holds_no_root(FileOperationVerb::Delete, &place)?;
-        let failed = |errno| errors::operation_error(FileOperationVerb::Delete, &place.shown, errno);
+        let failed =
+            |errno| errors::operation_error(FileOperationVerb::Delete, &place.shown, errno);
         let name = place.name(FileOperationVerb::Delete)?;
         let facts = place.facts().map_err(failed)?;
         if facts.kind != FileKind::Folder {

@@ -75,11 +75,20 @@ impl DraftFile {
     }
 
     /// Renames the draft to its final name. An existing link is replaced, not followed.
-    pub(crate) fn place(&mut self, name: &OsStr, taken: ExistingNamePolicy) -> rustix::io::Result<()> {
+    pub(crate) fn place(
+        &mut self,
+        name: &OsStr,
+        taken: ExistingNamePolicy,
+    ) -> rustix::io::Result<()> {
         self.place_in(self.dir.clone().as_fd(), name, taken)
     }
 
-    fn place_in(&mut self, dir: impl AsFd, name: &OsStr, taken: ExistingNamePolicy) -> rustix::io::Result<()> {
+    fn place_in(
+        &mut self,
+        dir: impl AsFd,
+        name: &OsStr,
+        taken: ExistingNamePolicy,
+    ) -> rustix::io::Result<()> {
         match taken {
             ExistingNamePolicy::Replaced => renameat(&*self.dir, &self.name, dir, name)?,
             ExistingNamePolicy::Refused => rename_new(&*self.dir, &self.name, dir, name)?,

@@ -1,7 +1,7 @@
 //! Replaces pieces of a text in a file.
 
 use jaato_types::Result;
-use jaato_types::files::{FileEdit, FileEdited};
+use jaato_types::files::{FileEdit, FileEditAnswer};
 
 use super::confined::ConfinedFiles;
 use super::steps::MissingFolderPolicy;
@@ -11,14 +11,18 @@ use crate::errors::{self, FileOperationVerb};
 impl ConfinedFiles {
     /// Replaces pieces of a text. Until it is done, other edits and writes of the file through this
     /// environment wait.
-    pub fn edit(&self, request: &FileEdit) -> Result<FileEdited> {
+    pub fn edit(&self, request: &FileEdit) -> Result<FileEditAnswer> {
         let asked = self.asked_file(&request.path, FileOperationVerb::Edit)?;
         let shown = asked.display_path();
         let place = self.target(&asked, MissingFolderPolicy::Fail, FileOperationVerb::Edit)?.place;
         let _one_at_a_time = self.write_lock(place.name(FileOperationVerb::Edit)?);
         let target = self.target(&asked, MissingFolderPolicy::Fail, FileOperationVerb::Edit)?;
         let Some(old) = &target.old else {
-            return Err(errors::operation_error(FileOperationVerb::Edit, &shown, rustix::io::Errno::NOENT));
+            return Err(errors::operation_error(
+                FileOperationVerb::Edit,
+                &shown,
+                rustix::io::Errno::NOENT,
+            ));
         };
         if old.size > EDIT_BYTES_MAX {
             let size = old.size;
@@ -29,10 +33,10 @@ impl ConfinedFiles {
         let content = target.content(FileOperationVerb::Edit)?;
         let (edited, replaced) = apply_edits(&shown, &content, &request.edits)?;
         let facts = if edited == content {
-            old.to_file_facts(&shown)
+            old.file_facts(&shown)
         } else {
             target.replace(&edited, None, FileOperationVerb::Edit)?
         };
-        Ok(FileEdited { replaced, facts, ..FileEdited::default() })
+        Ok(FileEditAnswer { replaced, facts, ..FileEditAnswer::default() })
     }
 }

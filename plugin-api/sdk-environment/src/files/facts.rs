@@ -22,7 +22,7 @@ impl FileMetadata {
     }
 
     /// Returns the facts of the file.
-    pub(crate) fn to_file_facts(&self, shown: &Path) -> FileFacts {
+    pub(crate) fn file_facts(&self, shown: &Path) -> FileFacts {
         let (seconds, nanoseconds) = self.modified;
         FileFacts {
             path: shown.to_string_lossy().into_owned(),

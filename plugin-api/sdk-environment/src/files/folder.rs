@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 
 use super::place::FolderHandle;
-use crate::engine::{SearchableFolder, SearchedFileFacts, FolderNames, NameOrder};
+use crate::engine::{FolderNames, NameOrder, SearchableFolder, SearchedFileFacts};
 use crate::platform::{FileMetadata, kind_of, read_folder};
 
 /// Flags that open a folder to read its names, without following a link.

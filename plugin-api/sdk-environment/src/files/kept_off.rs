@@ -9,7 +9,7 @@ use super::confined::ConfinedFiles;
 use super::folder::{ListedFolder, open_in};
 use super::limits::COPY_ENTRIES_MAX;
 use super::place::PathTarget;
-use crate::engine::{CallLimits, DEPTH_MAX, PathOperation, NameOrder, ResolvedPathPair};
+use crate::engine::{CallLimits, DEPTH_MAX, NameOrder, PathOperation, ResolvedPathPair};
 use crate::errors::{self, FileOperationVerb};
 
 /// A folder that is being checked.

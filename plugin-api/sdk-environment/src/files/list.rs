@@ -21,7 +21,8 @@ impl ConfinedFiles {
     /// without them.
     pub fn list(&self, request: &FolderList) -> Result<FolderEntries> {
         let asked = self.asked_folder(&request.path)?;
-        let failed = |errno| errors::operation_error(FileOperationVerb::List, &asked.display_path(), errno);
+        let failed =
+            |errno| errors::operation_error(FileOperationVerb::List, &asked.display_path(), errno);
         let (folder, limits) = match &asked.limits {
             None => (self.roots.open_folder(&asked, FileOperationVerb::List)?, None),
             Some(limits) => {
@@ -30,7 +31,8 @@ impl ConfinedFiles {
                 (folder, Some(TreeCallLimits::new(limits, self.roots.names_of(&place))))
             }
         };
-        let ListedFolder { handle, mut names } = ListedFolder::read(folder, NameOrder::Yes).map_err(failed)?;
+        let ListedFolder { handle, mut names } =
+            ListedFolder::read(folder, NameOrder::Yes).map_err(failed)?;
         let denied = limits
             .map_or(0, |limits| names.retain(|name| !limits.leaves_out(name.as_encoded_bytes())));
         names.skip(request.skip);
@@ -54,36 +56,44 @@ impl ConfinedFiles {
         let asked = self.requested_path(&request.path)?;
         if request.itself {
             let place = self.roots.find(&asked, FinalLinkPolicy::Stay, FileOperationVerb::Find)?;
-            let failed = |errno| errors::operation_error(FileOperationVerb::Find, &place.shown, errno);
-            return Ok(place.facts().map_err(failed)?.to_file_facts(&asked.display_path()));
+            let failed =
+                |errno| errors::operation_error(FileOperationVerb::Find, &place.shown, errno);
+            return Ok(place.facts().map_err(failed)?.file_facts(&asked.display_path()));
         }
         let facts = self.roots.look(&asked, FileOperationVerb::Find)?;
         if !asked.goes_up() {
-            return Ok(facts.to_file_facts(&asked.display_path()));
+            return Ok(facts.file_facts(&asked.display_path()));
         }
         let place = self.roots.find(&asked, FinalLinkPolicy::Follow, FileOperationVerb::Find)?;
-        Ok(facts.to_file_facts(&self.roots.true_path(&place)))
+        Ok(facts.file_facts(&self.roots.true_path(&place)))
     }
 
     /// Returns the facts of a file or folder if the system has them in memory, without waiting for
     /// the disk. Returns `None` if it does not, or if that is unknown. Use [`Self::stat`] then.
     pub fn stat_cached(&self, request: &FilePath) -> Option<FileFacts> {
         let asked = self.requested_path(&request.path).ok().filter(|_| !request.itself)?;
-        Some(self.roots.look_at_once(&asked)?.to_file_facts(&asked.display_path()))
+        Some(self.roots.look_at_once(&asked)?.file_facts(&asked.display_path()))
     }
 
     /// Creates a folder. Succeeds if the folder exists already.
     pub fn make_folder(&self, request: &FolderMake) -> Result<()> {
         let asked = self.requested_path(&request.path)?;
-        let missing = if request.parents { MissingFolderPolicy::Make } else { MissingFolderPolicy::Fail };
+        let missing =
+            if request.parents { MissingFolderPolicy::Make } else { MissingFolderPolicy::Fail };
         let place = self.roots.find_target(&asked, missing, FileOperationVerb::Make)?;
         let Some(name) = &place.name else { return Ok(()) };
         match mkdirat(&*place.dir, name, Mode::from_raw_mode(0o777)) {
             Err(Errno::EXIST) => match place.facts() {
                 Ok(facts) if facts.kind == FileKind::Folder => Ok(()),
-                _ => Err(errors::operation_error(FileOperationVerb::Make, &place.shown, Errno::EXIST)),
+                _ => Err(errors::operation_error(
+                    FileOperationVerb::Make,
+                    &place.shown,
+                    Errno::EXIST,
+                )),
             },
-            made => made.map_err(|errno| errors::operation_error(FileOperationVerb::Make, &place.shown, errno)),
+            made => made.map_err(|errno| {
+                errors::operation_error(FileOperationVerb::Make, &place.shown, errno)
+            }),
         }
     }
 }

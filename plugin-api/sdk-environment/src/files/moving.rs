@@ -22,16 +22,26 @@ impl ConfinedFiles {
         let source = self.roots.find(&from, FinalLinkPolicy::Stay, FileOperationVerb::Move)?;
         self.roots.check_writable(FileOperationVerb::Move, &source)?;
         self.roots.check_holds_no_root(FileOperationVerb::Move, &source)?;
-        let place = self.roots.find_name(&to, FinalLinkPolicy::Stay, MissingFolderPolicy::Fail, FileOperationVerb::Move)?;
+        let place = self.roots.find_name(
+            &to,
+            FinalLinkPolicy::Stay,
+            MissingFolderPolicy::Fail,
+            FileOperationVerb::Move,
+        )?;
         self.check_below(&source, PathOperation::Write, Some(&place), FileOperationVerb::Move)?;
         let failed = |errno| errors::operation_error(FileOperationVerb::Move, &source.shown, errno);
-        let (old, new) = (source.name(FileOperationVerb::Move)?, place.name(FileOperationVerb::Move)?);
+        let (old, new) =
+            (source.name(FileOperationVerb::Move)?, place.name(FileOperationVerb::Move)?);
         let kind = source.facts().map_err(failed)?.kind;
         if (from.wants_folder || to.wants_folder) && kind != FileKind::Folder {
             return Err(failed(Errno::NOTDIR));
         }
         // A folder never replaces anything, not even an empty folder, which the system would allow.
-        let taken = if kind == FileKind::Folder { ExistingNamePolicy::Refused } else { existing_name_policy(request) };
+        let taken = if kind == FileKind::Folder {
+            ExistingNamePolicy::Refused
+        } else {
+            existing_name_policy(request)
+        };
         let moved = match taken {
             ExistingNamePolicy::Replaced => renameat(&*source.dir, old, &*place.dir, new),
             ExistingNamePolicy::Refused => rename_new(&*source.dir, old, &*place.dir, new),
@@ -52,7 +62,12 @@ impl ConfinedFiles {
     }
 }
 
-fn move_by_copying(source: &PathTarget, place: &PathTarget, kind: FileKind, taken: ExistingNamePolicy) -> Result<()> {
+fn move_by_copying(
+    source: &PathTarget,
+    place: &PathTarget,
+    kind: FileKind,
+    taken: ExistingNamePolicy,
+) -> Result<()> {
     let failed = |errno| errors::operation_error(FileOperationVerb::Move, &source.shown, errno);
     let name = source.name(FileOperationVerb::Move)?;
     if kind == FileKind::Link {
@@ -68,7 +83,8 @@ fn move_by_copying(source: &PathTarget, place: &PathTarget, kind: FileKind, take
 
 fn copy_link(source: &PathTarget, place: &PathTarget, taken: ExistingNamePolicy) -> Result<()> {
     let failed = |errno| errors::operation_error(FileOperationVerb::Move, &place.shown, errno);
-    let target = readlinkat(&*source.dir, source.name(FileOperationVerb::Move)?, Vec::new()).map_err(failed)?;
+    let target = readlinkat(&*source.dir, source.name(FileOperationVerb::Move)?, Vec::new())
+        .map_err(failed)?;
     let (draft, name) = (unique_name().map_err(failed)?, place.name(FileOperationVerb::Move)?);
     symlinkat(target, &*place.dir, &draft).map_err(failed)?;
     let placed = match taken {

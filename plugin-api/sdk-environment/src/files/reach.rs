@@ -17,7 +17,7 @@ use super::roots::OpenRoots;
 use super::steps::{FinalLinkPolicy, MissingFolderPolicy, PathResolution};
 use crate::engine::{PathOperation, ResolvedPathPair};
 use crate::errors::{self, FileOperationVerb};
-use crate::platform::{FileMetadata, PASS_THROUGH, DiskWait, open_beneath};
+use crate::platform::{DiskWait, FileMetadata, PASS_THROUGH, open_beneath};
 
 /// Flags that open a file for reading, without waiting for a pipe or acquiring a terminal.
 const TO_READ: OFlags =
@@ -25,10 +25,15 @@ const TO_READ: OFlags =
 
 impl OpenRoots {
     /// Opens a file for reading and returns its metadata. Fails unless it is a regular file.
-    pub(crate) fn open_file(&self, asked: &RequestedPath, verb: FileOperationVerb) -> Result<(OwnedFd, FileMetadata)> {
+    pub(crate) fn open_file(
+        &self,
+        asked: &RequestedPath,
+        verb: FileOperationVerb,
+    ) -> Result<(OwnedFd, FileMetadata)> {
         let flags = if asked.wants_folder { TO_READ | OFlags::DIRECTORY } else { TO_READ };
         let file = self.open_asked(asked, flags, verb)?;
-        let stat = fstat(&file).map_err(|errno| errors::operation_error(verb, &asked.display_path(), errno))?;
+        let stat = fstat(&file)
+            .map_err(|errno| errors::operation_error(verb, &asked.display_path(), errno))?;
         let facts = FileMetadata::from(&stat);
         if facts.kind != FileKind::File {
             return Err(errors::no_file(verb, &asked.display_path(), facts.kind));
@@ -58,7 +63,11 @@ impl OpenRoots {
     }
 
     /// Returns the metadata of a file or folder, following links.
-    pub(crate) fn look(&self, asked: &RequestedPath, verb: FileOperationVerb) -> Result<FileMetadata> {
+    pub(crate) fn look(
+        &self,
+        asked: &RequestedPath,
+        verb: FileOperationVerb,
+    ) -> Result<FileMetadata> {
         let failed = |errno| errors::operation_error(verb, &asked.display_path(), errno);
         let flags = PASS_THROUGH - OFlags::NOFOLLOW;
         let flags = if asked.wants_folder { flags } else { flags - OFlags::DIRECTORY };
@@ -80,16 +89,32 @@ impl OpenRoots {
     }
 
     /// Resolves a path step by step.
-    pub(crate) fn find(&self, asked: &RequestedPath, last: FinalLinkPolicy, verb: FileOperationVerb) -> Result<PathTarget> {
-        let place = PathResolution::new(self, asked, verb, MissingFolderPolicy::Fail).reach(last)?;
-        let does = if matches!(verb, FileOperationVerb::Delete | FileOperationVerb::Move) { PathOperation::Write } else { PathOperation::Read };
+    pub(crate) fn find(
+        &self,
+        asked: &RequestedPath,
+        last: FinalLinkPolicy,
+        verb: FileOperationVerb,
+    ) -> Result<PathTarget> {
+        let place =
+            PathResolution::new(self, asked, verb, MissingFolderPolicy::Fail).reach(last)?;
+        let does = if matches!(verb, FileOperationVerb::Delete | FileOperationVerb::Move) {
+            PathOperation::Write
+        } else {
+            PathOperation::Read
+        };
         self.check_limits(asked, &place, does, verb)?;
         Ok(place)
     }
 
     /// Refuses a place that the limits exclude, or that differs from the place to which the path
     /// led when the call was checked.
-    fn check_limits(&self, asked: &RequestedPath, place: &PathTarget, does: PathOperation, verb: FileOperationVerb) -> Result<()> {
+    fn check_limits(
+        &self,
+        asked: &RequestedPath,
+        place: &PathTarget,
+        does: PathOperation,
+        verb: FileOperationVerb,
+    ) -> Result<()> {
         let Some(limits) = &asked.limits else { return Ok(()) };
         limits.check(verb, &place.shown, &self.names_of(place), does)?;
         let expected = limits.expected_path(&asked.display_path());
@@ -130,7 +155,12 @@ impl OpenRoots {
     /// Returns where a path leads, as far as it exists.
     pub(crate) fn resolve(&self, asked: &RequestedPath) -> Option<ResolvedPath> {
         let go = |last| {
-            let steps = PathResolution::new(self, asked, FileOperationVerb::Find, MissingFolderPolicy::Stop);
+            let steps = PathResolution::new(
+                self,
+                asked,
+                FileOperationVerb::Find,
+                MissingFolderPolicy::Stop,
+            );
             steps.reach_what_is_there(last).ok()
         };
         let (entry, rest) = go(FinalLinkPolicy::Stay)?;
@@ -142,7 +172,8 @@ impl OpenRoots {
         let (found, identity) = match &facts {
             Some(facts) => (path.clone(), Some(facts.identity())),
             None => {
-                let identity = fstat(&*place.dir).ok().map(|stat| FileMetadata::from(&stat).identity());
+                let identity =
+                    fstat(&*place.dir).ok().map(|stat| FileMetadata::from(&stat).identity());
                 (self.true_path(&PathTarget { name: None, ..place }), identity)
             }
         };
@@ -159,8 +190,14 @@ impl OpenRoots {
     }
 
     /// Applies the checks of [`Self::check_limits`] before any folders are created on the way.
-    fn check_way(&self, asked: &RequestedPath, missing: MissingFolderPolicy, verb: FileOperationVerb) -> Result<()> {
-        let Some(limits) = asked.limits.as_ref().filter(|_| missing == MissingFolderPolicy::Make) else {
+    fn check_way(
+        &self,
+        asked: &RequestedPath,
+        missing: MissingFolderPolicy,
+        verb: FileOperationVerb,
+    ) -> Result<()> {
+        let Some(limits) = asked.limits.as_ref().filter(|_| missing == MissingFolderPolicy::Make)
+        else {
             return Ok(());
         };
         let steps = PathResolution::new(self, asked, verb, MissingFolderPolicy::Stop);
@@ -196,9 +233,15 @@ impl OpenRoots {
     }
 
     /// Resolves a path for writing, following links.
-    pub(crate) fn find_target(&self, asked: &RequestedPath, missing: MissingFolderPolicy, verb: FileOperationVerb) -> Result<PathTarget> {
+    pub(crate) fn find_target(
+        &self,
+        asked: &RequestedPath,
+        missing: MissingFolderPolicy,
+        verb: FileOperationVerb,
+    ) -> Result<PathTarget> {
         self.check_way(asked, missing, verb)?;
-        let place = PathResolution::new(self, asked, verb, missing).reach(FinalLinkPolicy::Follow)?;
+        let place =
+            PathResolution::new(self, asked, verb, missing).reach(FinalLinkPolicy::Follow)?;
         self.check_limits(asked, &place, PathOperation::Write, verb)?;
         self.check_writable(verb, &place)?;
         Ok(place)
@@ -206,7 +249,11 @@ impl OpenRoots {
 
     /// Resolves a path in one system call. The last name may still be a link. Returns `None` if
     /// steps are needed.
-    fn find_fast(&self, asked: &RequestedPath, verb: FileOperationVerb) -> Option<Result<PathTarget>> {
+    fn find_fast(
+        &self,
+        asked: &RequestedPath,
+        verb: FileOperationVerb,
+    ) -> Option<Result<PathTarget>> {
         if asked.limits.is_some() {
             return None;
         }
@@ -234,22 +281,36 @@ impl OpenRoots {
 
     /// Resolves a folder step by step, following links. In the returned place, `dir` is the folder
     /// itself, opened only to pass through it.
-    pub(crate) fn open_folder_place(&self, asked: &RequestedPath, verb: FileOperationVerb) -> Result<PathTarget> {
+    pub(crate) fn open_folder_place(
+        &self,
+        asked: &RequestedPath,
+        verb: FileOperationVerb,
+    ) -> Result<PathTarget> {
         let mut inside = asked.clone();
         // With one more name, the last folder becomes a folder on the way.
         inside.parts.push(".".into());
-        let place = PathResolution::new(self, &inside, verb, MissingFolderPolicy::Fail).reach(FinalLinkPolicy::Stay)?;
+        let place = PathResolution::new(self, &inside, verb, MissingFolderPolicy::Fail)
+            .reach(FinalLinkPolicy::Stay)?;
         let place = PathTarget { name: None, shown: asked.display_path(), ..place };
         self.check_limits(asked, &place, PathOperation::Read, verb)?;
         Ok(place)
     }
 
     /// Opens a folder to list it.
-    pub(crate) fn open_folder(&self, asked: &RequestedPath, verb: FileOperationVerb) -> Result<OwnedFd> {
+    pub(crate) fn open_folder(
+        &self,
+        asked: &RequestedPath,
+        verb: FileOperationVerb,
+    ) -> Result<OwnedFd> {
         self.open_asked(asked, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK, verb)
     }
 
-    fn open_asked(&self, asked: &RequestedPath, flags: OFlags, verb: FileOperationVerb) -> Result<OwnedFd> {
+    fn open_asked(
+        &self,
+        asked: &RequestedPath,
+        flags: OFlags,
+        verb: FileOperationVerb,
+    ) -> Result<OwnedFd> {
         let failed = |errno| errors::operation_error(verb, &asked.display_path(), errno);
         if let Some(opened) = self.open_fast(asked, flags, verb) {
             return opened;
@@ -265,12 +326,19 @@ impl OpenRoots {
     }
 
     /// Opens a path with one system call. Returns `None` if steps are needed.
-    fn open_fast(&self, asked: &RequestedPath, flags: OFlags, verb: FileOperationVerb) -> Option<Result<OwnedFd>> {
+    fn open_fast(
+        &self,
+        asked: &RequestedPath,
+        flags: OFlags,
+        verb: FileOperationVerb,
+    ) -> Option<Result<OwnedFd>> {
         let (root, used) = self.beneath(asked)?;
         let rest = remaining_path(asked, used);
         let file = match open_beneath(&*self.get(root).handle, &rest, flags, DiskWait::May)? {
             Ok(file) => file,
-            Err(errno) => return Some(Err(errors::operation_error(verb, &asked.display_path(), errno))),
+            Err(errno) => {
+                return Some(Err(errors::operation_error(verb, &asked.display_path(), errno)));
+            }
         };
         Some(match is_same(asked, &file)? {
             true => Ok(file),
@@ -282,7 +350,8 @@ impl OpenRoots {
 /// Returns true if a file is the one that the path led to when the call was checked, and `None` if
 /// that must be checked by path.
 fn is_same(asked: &RequestedPath, file: impl AsFd) -> Option<bool> {
-    let expected = asked.limits.as_ref().and_then(|limits| limits.expected_path(&asked.display_path()));
+    let expected =
+        asked.limits.as_ref().and_then(|limits| limits.expected_path(&asked.display_path()));
     let Some(expected) = expected else { return Some(true) };
     let identity = expected.identity.filter(|_| expected.kind.is_some())?;
     Some(FileMetadata::from(&fstat(file).ok()?).identity() == identity)

@@ -71,7 +71,9 @@ fn read_range(
             // The end of the file, or an offset beyond the possible sizes.
             Ok(0) | Err(Errno::INVAL | Errno::OVERFLOW) => break,
             Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(errors::operation_error(FileOperationVerb::Read, shown, errno)),
+            Err(errno) => {
+                return Err(errors::operation_error(FileOperationVerb::Read, shown, errno));
+            }
         }
     }
     bytes.truncate(wanted);

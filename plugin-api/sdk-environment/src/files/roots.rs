@@ -9,7 +9,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use super::asked::{RequestedPath, join_parts, push_parts};
 use super::place::{FolderHandle, PathTarget};
-use super::settings::{FolderAccess, AllowedFolder};
+use super::settings::{AllowedFolder, FolderAccess};
 use crate::engine::{PathOperation, ResolvedPathPair};
 use crate::errors::{self, FileOperationVerb};
 
@@ -88,7 +88,8 @@ impl OpenRoots {
             }
         }
         // Limits are checked name by name.
-        let keeps_off = asked.limits.as_ref().is_some_and(|limits| limits.has_patterns(PathOperation::Read));
+        let keeps_off =
+            asked.limits.as_ref().is_some_and(|limits| limits.has_patterns(PathOperation::Read));
         let needs_steps = keeps_off || asked.goes_up();
         found.filter(|(at, _)| !needs_steps && !self.roots[*at].has_roots_below)
     }
@@ -99,7 +100,12 @@ impl OpenRoots {
     }
 
     /// Like [`Self::check_writable`], but before the place is known.
-    pub(crate) fn check_root_writable(&self, verb: FileOperationVerb, root: usize, shown: &Path) -> Result<()> {
+    pub(crate) fn check_root_writable(
+        &self,
+        verb: FileOperationVerb,
+        root: usize,
+        shown: &Path,
+    ) -> Result<()> {
         let root = &self.roots[root];
         if root.access == FolderAccess::Write {
             return Ok(());
@@ -110,7 +116,11 @@ impl OpenRoots {
     }
 
     /// Refuses to delete or move an allowed folder, or a folder that contains one.
-    pub(crate) fn check_holds_no_root(&self, verb: FileOperationVerb, place: &PathTarget) -> Result<()> {
+    pub(crate) fn check_holds_no_root(
+        &self,
+        verb: FileOperationVerb,
+        place: &PathTarget,
+    ) -> Result<()> {
         let is_root = place.name.is_none() && place.above.is_empty();
         let mut parts = Vec::new();
         push_parts(&mut parts, self.true_path(place).as_os_str());

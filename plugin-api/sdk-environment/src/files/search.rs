@@ -14,7 +14,10 @@ use super::confined::ConfinedFiles;
 use super::folder::open_in;
 use super::place::{FolderHandle, PathTarget};
 use super::steps::FinalLinkPolicy;
-use crate::engine::{self, SearchCancel, PathOperation, SearchableFiles, SearchableFolder, SearchedFileFacts, SearchStartFolder, TreeCallLimits};
+use crate::engine::{
+    self, PathOperation, SearchCancel, SearchStartFolder, SearchableFiles, SearchableFolder,
+    SearchedFileFacts, TreeCallLimits,
+};
 use crate::errors::{self, FileOperationVerb};
 use crate::platform::PASS_THROUGH;
 
@@ -113,11 +116,13 @@ impl SearchableFiles for ConfinedFiles {
     fn look(&self, path: &str, verb: FileOperationVerb) -> Result<SearchedFileFacts> {
         let asked = self.requested_path(path)?;
         let found = SearchedFileFacts::from(self.roots.look(&asked, verb)?);
-        let Some(limits) = asked.limits.as_ref().filter(|it| it.has_patterns(PathOperation::Write)) else {
+        let Some(limits) = asked.limits.as_ref().filter(|it| it.has_patterns(PathOperation::Write))
+        else {
             return Ok(found);
         };
         let place = self.roots.find(&asked, FinalLinkPolicy::Follow, verb)?;
-        let protected = limits.keeps_off(&self.roots.names_of(&place), PathOperation::Write).is_some();
+        let protected =
+            limits.keeps_off(&self.roots.names_of(&place), PathOperation::Write).is_some();
         Ok(SearchedFileFacts { protected, ..found })
     }
 
@@ -133,7 +138,8 @@ impl SearchableFiles for ConfinedFiles {
     }
 
     fn open(&self, path: &str) -> Result<(File, u64)> {
-        let (file, facts) = self.roots.open_file(&self.requested_path(path)?, FileOperationVerb::Search)?;
+        let (file, facts) =
+            self.roots.open_file(&self.requested_path(path)?, FileOperationVerb::Search)?;
         Ok((file.into(), facts.size))
     }
 

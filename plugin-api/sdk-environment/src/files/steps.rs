@@ -19,7 +19,7 @@ use super::asked::{RequestedPath, push_parts};
 use super::limits::{LINKS_MAX, RACES_MAX};
 use super::place::{AncestorFolder, FolderHandle, PathTarget};
 use super::roots::OpenRoots;
-use crate::engine::{CallLimits, PathOperation, PATH_BYTES_MAX, ResolvedPathPair};
+use crate::engine::{CallLimits, PATH_BYTES_MAX, PathOperation, ResolvedPathPair};
 use crate::errors::{self, FileOperationVerb};
 use crate::platform::PASS_THROUGH;
 
@@ -65,7 +65,12 @@ enum PathPosition {
 const STEPS_MAX: usize = PATH_BYTES_MAX * 4;
 
 impl<'a> PathResolution<'a> {
-    pub(crate) fn new(roots: &'a OpenRoots, asked: &RequestedPath, verb: FileOperationVerb, missing: MissingFolderPolicy) -> Self {
+    pub(crate) fn new(
+        roots: &'a OpenRoots,
+        asked: &RequestedPath,
+        verb: FileOperationVerb,
+        missing: MissingFolderPolicy,
+    ) -> Self {
         let mut steps = Self {
             roots,
             verb,
@@ -87,7 +92,10 @@ impl<'a> PathResolution<'a> {
     }
 
     /// Resolves as much of the path as exists. Also returns the names that remain.
-    pub(crate) fn reach_what_is_there(mut self, last: FinalLinkPolicy) -> Result<(PathTarget, Vec<OsString>)> {
+    pub(crate) fn reach_what_is_there(
+        mut self,
+        last: FinalLinkPolicy,
+    ) -> Result<(PathTarget, Vec<OsString>)> {
         while let Some(part) = self.ahead.pop() {
             self.steps += 1;
             if self.steps > STEPS_MAX {
@@ -232,7 +240,9 @@ impl<'a> PathResolution<'a> {
                         Err(errno) => return Err(self.step_error(errno)),
                     }
                 }
-                Err(Errno::NOENT) if self.missing == MissingFolderPolicy::Stop => return Ok(Some(part)),
+                Err(Errno::NOENT) if self.missing == MissingFolderPolicy::Stop => {
+                    return Ok(Some(part));
+                }
                 Err(errno) => return Err(self.step_error(errno)),
             }
         }

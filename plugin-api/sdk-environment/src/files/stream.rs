@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use jaato_types::Result;
-use jaato_types::files::{FileFacts, FileRead, FileStreamed, FileWrite, WriteMode};
+use jaato_types::files::{FileFacts, FileRead, FileStreamAnswer, FileWrite, WriteMode};
 use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
 use rustix::fs::fstat;
@@ -43,18 +43,23 @@ pub struct ConfinedFileWriter {
 
 impl ConfinedFiles {
     /// Starts to read a file in pieces.
-    pub fn read_stream(&self, request: &FileRead) -> Result<(FileStreamed, ConfinedFileReader)> {
+    pub fn read_stream(
+        &self,
+        request: &FileRead,
+    ) -> Result<(FileStreamAnswer, ConfinedFileReader)> {
         let asked = self.requested_path(&request.path)?;
         let (file, facts) = self.roots.open_file(&asked, FileOperationVerb::Read)?;
         let left = request.length.unwrap_or(u64::MAX);
-        let pieces = ConfinedFileReader { file, shown: asked.display_path(), offset: request.offset, left };
-        Ok((FileStreamed { size: facts.size, ..FileStreamed::default() }, pieces))
+        let pieces =
+            ConfinedFileReader { file, shown: asked.display_path(), offset: request.offset, left };
+        Ok((FileStreamAnswer { size: facts.size, ..FileStreamAnswer::default() }, pieces))
     }
 
     /// Starts to write a file in pieces. An append writes to a copy of the file.
     pub fn write_stream(&self, request: &FileWrite) -> Result<ConfinedFileWriter> {
         let asked = self.asked_file(&request.path, FileOperationVerb::Write)?;
-        let missing = if request.parents { MissingFolderPolicy::Make } else { MissingFolderPolicy::Fail };
+        let missing =
+            if request.parents { MissingFolderPolicy::Make } else { MissingFolderPolicy::Fail };
         if request.mode == WriteMode::CreateNew {
             return self.write_new_stream(&asked, missing, request.permissions);
         }
@@ -63,7 +68,8 @@ impl ConfinedFiles {
         let shown = target.place.shown.clone();
         let failed = |errno| errors::operation_error(FileOperationVerb::Write, &shown, errno);
         // A write in place could not be undone.
-        let mut draft = target.draft(FileOperationVerb::Write)?.ok_or_else(|| failed(Errno::ACCESS))?;
+        let mut draft =
+            target.draft(FileOperationVerb::Write)?.ok_or_else(|| failed(Errno::ACCESS))?;
         if target.old.is_none() {
             draft.permit(request.permissions).map_err(failed)?;
         }
@@ -81,7 +87,12 @@ impl ConfinedFiles {
         missing: MissingFolderPolicy,
         permissions: Option<u32>,
     ) -> Result<ConfinedFileWriter> {
-        let place = self.roots.find_name(asked, FinalLinkPolicy::Stay, missing, FileOperationVerb::Write)?;
+        let place = self.roots.find_name(
+            asked,
+            FinalLinkPolicy::Stay,
+            missing,
+            FileOperationVerb::Write,
+        )?;
         let failed = |errno| errors::operation_error(FileOperationVerb::Write, &place.shown, errno);
         place.name(FileOperationVerb::Write)?;
         if place.facts().is_ok() {
@@ -116,7 +127,13 @@ impl ConfinedFileReader {
             match pread(&self.file, spare_capacity(&mut buffer), self.offset) {
                 Ok(_) | Err(Errno::INVAL | Errno::OVERFLOW) => break,
                 Err(Errno::INTR) => {}
-                Err(errno) => return Err(errors::operation_error(FileOperationVerb::Read, &self.shown, errno)),
+                Err(errno) => {
+                    return Err(errors::operation_error(
+                        FileOperationVerb::Read,
+                        &self.shown,
+                        errno,
+                    ));
+                }
             }
         }
         // The buffer may have had more capacity than requested.
@@ -135,7 +152,9 @@ impl ConfinedFileWriter {
     /// Appends bytes.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let place = &self.target.place;
-        self.draft.write(bytes).map_err(|errno| errors::operation_error(FileOperationVerb::Write, &place.shown, errno))
+        self.draft
+            .write(bytes)
+            .map_err(|errno| errors::operation_error(FileOperationVerb::Write, &place.shown, errno))
     }
 
     /// Replaces the target with the written file.
@@ -152,6 +171,6 @@ impl ConfinedFileWriter {
         }
         self.draft.place(place.name(FileOperationVerb::Write)?, self.taken).map_err(failed)?;
         let stat = fstat(&self.draft.file).map_err(failed)?;
-        Ok(FileMetadata::from(&stat).to_file_facts(&place.shown))
+        Ok(FileMetadata::from(&stat).file_facts(&place.shown))
     }
 }

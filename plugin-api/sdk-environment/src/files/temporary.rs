@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use super::folder::{ListedFolder, open_in};
 use super::limits::RACES_MAX;
 use super::removal::delete_folder;
-use super::settings::{FolderAccess, AllowedFolder, TemporarySettings};
+use super::settings::{AllowedFolder, FolderAccess, TemporarySettings};
 use crate::engine::NameOrder;
 use crate::errors::FileOperationVerb;
 use crate::platform::FileMetadata;
@@ -88,7 +88,11 @@ impl SelfRemovingFolder {
 
     /// Returns the folder as an allowed folder.
     pub(crate) fn root(&self) -> AllowedFolder {
-        AllowedFolder { host: self.host.clone(), shown: self.shown.clone(), access: FolderAccess::Write }
+        AllowedFolder {
+            host: self.host.clone(),
+            shown: self.shown.clone(),
+            access: FolderAccess::Write,
+        }
     }
 
     /// Removes the folder with its content.

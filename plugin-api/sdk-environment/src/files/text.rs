@@ -30,7 +30,9 @@ impl ConfinedFiles {
             match read(&file, spare_capacity(&mut chunk)) {
                 Ok(_) => {}
                 Err(Errno::INTR) => continue,
-                Err(errno) => return Err(errors::operation_error(FileOperationVerb::Read, &shown, errno)),
+                Err(errno) => {
+                    return Err(errors::operation_error(FileOperationVerb::Read, &shown, errno));
+                }
             }
             if !text.push(&chunk)? {
                 return Ok(text.finish(facts.size, Some(facts.version())));

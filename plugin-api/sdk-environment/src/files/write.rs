@@ -42,7 +42,8 @@ impl ConfinedFiles {
     /// files are refused.
     pub fn write(&self, request: &FileWrite, bytes: &[u8]) -> Result<FileFacts> {
         let asked = self.asked_file(&request.path, FileOperationVerb::Write)?;
-        let missing = if request.parents { MissingFolderPolicy::Make } else { MissingFolderPolicy::Fail };
+        let missing =
+            if request.parents { MissingFolderPolicy::Make } else { MissingFolderPolicy::Fail };
         match request.mode {
             WriteMode::Replace => {
                 let target = self.target(&asked, missing, FileOperationVerb::Write)?;
@@ -72,7 +73,12 @@ impl ConfinedFiles {
     }
 
     /// Resolves the target of a write, following links, and looks at the existing file.
-    pub(crate) fn target(&self, asked: &RequestedPath, missing: MissingFolderPolicy, verb: FileOperationVerb) -> Result<WriteTarget> {
+    pub(crate) fn target(
+        &self,
+        asked: &RequestedPath,
+        missing: MissingFolderPolicy,
+        verb: FileOperationVerb,
+    ) -> Result<WriteTarget> {
         let mut place = self.roots.find_name(asked, FinalLinkPolicy::Follow, missing, verb)?;
         for _ in 0..RACES_MAX {
             match WriteTarget::look_up_target(place, verb)? {
@@ -90,7 +96,12 @@ impl ConfinedFiles {
         permissions: Option<u32>,
         bytes: &[u8],
     ) -> Result<FileFacts> {
-        let place = self.roots.find_name(asked, FinalLinkPolicy::Stay, missing, FileOperationVerb::Write)?;
+        let place = self.roots.find_name(
+            asked,
+            FinalLinkPolicy::Stay,
+            missing,
+            FileOperationVerb::Write,
+        )?;
         let failed = |errno| errors::operation_error(FileOperationVerb::Write, &place.shown, errno);
         let name = place.name(FileOperationVerb::Write)?;
         if place.facts().is_ok() {
@@ -101,7 +112,7 @@ impl ConfinedFiles {
         draft.permit(permissions).map_err(failed)?;
         draft.place(name, ExistingNamePolicy::Refused).map_err(failed)?;
         let stat = fstat(&draft.file).map_err(failed)?;
-        Ok(FileMetadata::from(&stat).to_file_facts(&place.shown))
+        Ok(FileMetadata::from(&stat).file_facts(&place.shown))
     }
 
     fn append(
@@ -111,8 +122,14 @@ impl ConfinedFiles {
         expected: Option<&str>,
         bytes: &[u8],
     ) -> Result<FileFacts> {
-        let failed = |errno| errors::operation_error(FileOperationVerb::Write, &asked.display_path(), errno);
-        let mut place = self.roots.find_name(asked, FinalLinkPolicy::Follow, missing, FileOperationVerb::Write)?;
+        let failed =
+            |errno| errors::operation_error(FileOperationVerb::Write, &asked.display_path(), errno);
+        let mut place = self.roots.find_name(
+            asked,
+            FinalLinkPolicy::Follow,
+            missing,
+            FileOperationVerb::Write,
+        )?;
         for _ in 0..RACES_MAX {
             let name = place.name(FileOperationVerb::Write)?.clone();
             let _one_at_a_time = self.write_lock(&name);
@@ -136,7 +153,7 @@ impl ConfinedFiles {
                     let mut file = File::from(file);
                     file.write_all(bytes).map_err(|error| failed(errno_of(&error)))?;
                     let stat = fstat(&file).map_err(failed)?;
-                    return Ok(FileMetadata::from(&stat).to_file_facts(&place.shown));
+                    return Ok(FileMetadata::from(&stat).file_facts(&place.shown));
                 }
             }
         }
@@ -252,13 +269,17 @@ impl WriteTarget {
     }
 
     /// Replaces the file with a draft.
-    pub(crate) fn install_draft(&self, mut draft: DraftFile, verb: FileOperationVerb) -> Result<FileFacts> {
+    pub(crate) fn install_draft(
+        &self,
+        mut draft: DraftFile,
+        verb: FileOperationVerb,
+    ) -> Result<FileFacts> {
         let failed = |errno| errors::operation_error(verb, &self.place.shown, errno);
         if !self.stays {
             match draft.place(self.place.name(verb)?, ExistingNamePolicy::Replaced) {
                 Ok(()) => {
                     let stat = fstat(&draft.file).map_err(failed)?;
-                    return Ok(FileMetadata::from(&stat).to_file_facts(&self.place.shown));
+                    return Ok(FileMetadata::from(&stat).file_facts(&self.place.shown));
                 }
                 // A mount point cannot be renamed over.
                 Err(Errno::BUSY | Errno::XDEV) if self.old.is_some() => {}
@@ -282,7 +303,7 @@ impl WriteTarget {
         let length = std::io::copy(content, &mut file).map_err(|error| failed(errno_of(&error)))?;
         ftruncate(&file, length).map_err(failed)?;
         let stat = fstat(&file).map_err(failed)?;
-        Ok(FileMetadata::from(&stat).to_file_facts(&self.place.shown))
+        Ok(FileMetadata::from(&stat).file_facts(&self.place.shown))
     }
 
     fn copy_attributes(&self, draft: &DraftFile) -> rustix::io::Result<()> {

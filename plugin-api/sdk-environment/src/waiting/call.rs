@@ -90,7 +90,11 @@ const X86_64: SystemCallNumbers = SystemCallNumbers {
     reads: &[0, 19],
     polls: &[(7, TimeoutEncoding::Milliseconds), (271, TimeoutEncoding::Nanoseconds)],
     selects: &[(23, TimeoutEncoding::Microseconds), (270, TimeoutEncoding::Nanoseconds)],
-    epolls: &[(232, TimeoutEncoding::Milliseconds), (281, TimeoutEncoding::Milliseconds), (441, TimeoutEncoding::Nanoseconds)],
+    epolls: &[
+        (232, TimeoutEncoding::Milliseconds),
+        (281, TimeoutEncoding::Milliseconds),
+        (441, TimeoutEncoding::Nanoseconds),
+    ],
     restart: 219,
 };
 
@@ -128,18 +132,27 @@ impl SystemCallNumbers {
 
     fn call(&self, number: i64, arguments: [u64; 6]) -> WaitingSystemCall {
         let [first, second, third, fourth, fifth, _] = arguments;
-        let wait =
-            |calls: &[(i64, TimeoutEncoding)]| calls.iter().find(|call| call.0 == number).map(|call| call.1);
+        let wait = |calls: &[(i64, TimeoutEncoding)]| {
+            calls.iter().find(|call| call.0 == number).map(|call| call.1)
+        };
         // A descriptor is an `int`, so the upper half of its register is meaningless.
         let descriptor = first as u32;
         if self.reads.contains(&number) {
             return WaitingSystemCall::Read { descriptor };
         }
         if let Some(wait) = wait(self.polls) {
-            return WaitingSystemCall::Poll { list: first, length: second, timeout: wait.decode_timeout(third) };
+            return WaitingSystemCall::Poll {
+                list: first,
+                length: second,
+                timeout: wait.decode_timeout(third),
+            };
         }
         if let Some(wait) = wait(self.selects) {
-            return WaitingSystemCall::Select { set: second, descriptors: first, timeout: wait.decode_timeout(fifth) };
+            return WaitingSystemCall::Select {
+                set: second,
+                descriptors: first,
+                timeout: wait.decode_timeout(fifth),
+            };
         }
         if let Some(wait) = wait(self.epolls) {
             return WaitingSystemCall::Epoll { descriptor, timeout: wait.decode_timeout(fourth) };
@@ -187,26 +200,41 @@ mod tests {
         // call.
         let bash =
             "270 0x1 0x7ffd5b1d2c50 0x0 0x0 0x0 0x7ffd5b1d2bd0 0x7ffd5b1d2b88 0x7f7ae7d16c26\n";
-        let select =
-            WaitingSystemCall::Select { set: 0x7ffd_5b1d_2c50, descriptors: 1, timeout: SystemCallTimeout::Endless };
+        let select = WaitingSystemCall::Select {
+            set: 0x7ffd_5b1d_2c50,
+            descriptors: 1,
+            timeout: SystemCallTimeout::Endless,
+        };
         check(&X86_64, bash, blocked(select));
         let cat = "0 0x0 0x7f3c1f5d1000 0x20000 0x22 0x0 0x0 0x7ffee4f0 0x7f3c1f6e519d\n";
         check(&X86_64, cat, blocked(WaitingSystemCall::Read { descriptor: 0 }));
         let python = "7 0x7ffd03a1f0b0 0x1 0x64 0x0 0x0 0x0 0x7ffd03a1f060 0x7f0e1a0d5c3f\n";
-        let poll =
-            WaitingSystemCall::Poll { list: 0x7ffd_03a1_f0b0, length: 1, timeout: SystemCallTimeout::Milliseconds(100) };
+        let poll = WaitingSystemCall::Poll {
+            list: 0x7ffd_03a1_f0b0,
+            length: 1,
+            timeout: SystemCallTimeout::Milliseconds(100),
+        };
         check(&X86_64, python, blocked(poll));
         let node = "281 0xd 0x7ffc3b5f0 0x400 0xffffffff 0x0 0x8 0x7ffc3b5d0 0x7f9b5c2f3a5e\n";
-        let epoll = WaitingSystemCall::Epoll { descriptor: 13, timeout: SystemCallTimeout::Endless };
+        let epoll =
+            WaitingSystemCall::Epoll { descriptor: 13, timeout: SystemCallTimeout::Endless };
         check(&X86_64, node, blocked(epoll));
         let vim = "270 0x1 0x7ffd1000 0x0 0x7ffd1080 0x7ffd1100 0x0 0x7ffd0f00 0x7f7ae7d16c26\n";
         let timeout = SystemCallTimeout::Stands { at: 0x7ffd_1100, parts: 1_000_000_000 };
-        check(&X86_64, vim, blocked(WaitingSystemCall::Select { set: 0x7ffd_1000, descriptors: 1, timeout }));
+        check(
+            &X86_64,
+            vim,
+            blocked(WaitingSystemCall::Select { set: 0x7ffd_1000, descriptors: 1, timeout }),
+        );
         let sleep = "230 0x0 0x0 0x7ffe2c0 0x0 0x0 0x0 0x7ffe2b0 0x7fe9b9e8c7f7\n";
         check(&X86_64, sleep, blocked(WaitingSystemCall::Other));
         check(&X86_64, "-1 0x7ffe2b0 0x7fe9b9e8c7f7\n", blocked(WaitingSystemCall::Other));
         check(&X86_64, "running\n", Some(ThreadActivity::Running));
-        check(&X86_64, "219 0x0 0x0 0x0 0x0 0x0 0x0 0x1 0x2\n", blocked(WaitingSystemCall::Restarted));
+        check(
+            &X86_64,
+            "219 0x0 0x0 0x0 0x0 0x0 0x0 0x1 0x2\n",
+            blocked(WaitingSystemCall::Restarted),
+        );
     }
 
     #[test]
@@ -215,7 +243,8 @@ mod tests {
         check(&AARCH64, text, blocked(WaitingSystemCall::Read { descriptor: 3 }));
         check(&X86_64, text, blocked(WaitingSystemCall::Other));
         let text = "73 0x10 0x2 0x0 0x0 0x0 0x0 0x1 0x2";
-        let poll = WaitingSystemCall::Poll { list: 16, length: 2, timeout: SystemCallTimeout::Endless };
+        let poll =
+            WaitingSystemCall::Poll { list: 16, length: 2, timeout: SystemCallTimeout::Endless };
         check(&AARCH64, text, blocked(poll));
     }
 

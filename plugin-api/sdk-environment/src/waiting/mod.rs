@@ -9,7 +9,7 @@ mod sets;
 
 use jaato_types::terminal::TerminalWait;
 
-pub use call::{WaitingSystemCall, ThreadActivity, SystemCallNumbers, SystemCallTimeout};
+pub use call::{SystemCallNumbers, SystemCallTimeout, ThreadActivity, WaitingSystemCall};
 pub use seen::TerminalWaitHistory;
 pub use sets::{
     DESCRIPTORS_MAX, POLL_ENTRY_BYTES, TIME_BYTES, milliseconds, of_epoll, of_poll, of_select,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use jaato_types::terminal::{TerminalState, TerminalWait};
 
-use super::{WaitingProcess, InputWaitState};
+use super::{InputWaitState, WaitingProcess};
 
 /// The number of programs per terminal whose waits are remembered: a shell, and the programs it
 /// runs.
@@ -91,7 +91,12 @@ impl TerminalWaitHistory {
     }
 
     /// Records a wait, which either continues the last one or is another one.
-    fn follow(&mut self, waiter: WaitingProcess, shown_bytes: Option<u64>, is_timed: bool) -> &ObservedWait {
+    fn follow(
+        &mut self,
+        waiter: WaitingProcess,
+        shown_bytes: Option<u64>,
+        is_timed: bool,
+    ) -> &ObservedWait {
         let goes_on = |wait: &ObservedWait| {
             let is_same = (wait.waiter.pid, wait.waiter.thread) == (waiter.pid, waiter.thread);
             let has_not_run = wait.waiter.run == waiter.run;
@@ -125,7 +130,11 @@ mod tests {
     }
 
     /// Looks, and returns whether the wait continued and how often it started again.
-    fn goes_on(seen: &mut TerminalWaitHistory, looked: InputWaitState, shown_bytes: u64) -> (bool, Option<u32>) {
+    fn goes_on(
+        seen: &mut TerminalWaitHistory,
+        looked: InputWaitState,
+        shown_bytes: u64,
+    ) -> (bool, Option<u32>) {
         let before = seen.last.as_ref().map(|wait| wait.since);
         let mut state =
             TerminalState { shown_bytes: Some(shown_bytes), ..TerminalState::default() };

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use jaato_plugin_sdk_environment::files::{ConfinedFiles, AllowedFolder, ConfinedFilesSettings};
+use jaato_plugin_sdk_environment::files::{AllowedFolder, ConfinedFiles, ConfinedFilesSettings};
 use jaato_types::ErrorKind;
 use jaato_types::files::*;
 

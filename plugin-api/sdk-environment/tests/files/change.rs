@@ -17,7 +17,7 @@ fn write(confined: &ConfinedFiles, path: &str, text: &str) -> Result<FileFacts> 
     confined.write(&request(path, WriteMode::Replace), text.as_bytes())
 }
 
-fn edit(confined: &ConfinedFiles, edits: &[(&str, &str, bool)]) -> Result<FileEdited> {
+fn edit(confined: &ConfinedFiles, edits: &[(&str, &str, bool)]) -> Result<FileEditAnswer> {
     let edits = edits.iter().map(|(old, new, all)| TextEdit {
         old: old.to_string(),
         new: new.to_string(),

@@ -9,7 +9,12 @@ use jaato_types::files::*;
 
 use crate::support::Ground;
 
-fn walked(confined: &ConfinedFiles, path: &str, include_ignored: bool, depth: Option<usize>) -> String {
+fn walked(
+    confined: &ConfinedFiles,
+    path: &str,
+    include_ignored: bool,
+    depth: Option<usize>,
+) -> String {
     let request = FileWalk { path: path.to_owned(), include_ignored, depth_max: depth };
     let pages: Vec<WalkedPage> = confined.walk(&request).unwrap().map(Result::unwrap).collect();
     assert!(pages.iter().all(|page| page.unreadable.is_empty()));

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 
-use jaato_plugin_sdk_environment::files::{ConfinedFiles, AllowedFolder, ConfinedFilesSettings};
+use jaato_plugin_sdk_environment::files::{AllowedFolder, ConfinedFiles, ConfinedFilesSettings};
 use jaato_types::files::*;
 use jaato_types::{ErrorKind, Result};
 
@@ -300,7 +300,10 @@ fn a_container_shows_its_own_paths_also_in_links_and_errors() {
     ground.link("/workspace/folder", "work/inside");
     ground.link(ground.path("work/folder"), "work/of_the_host");
     let confined = ConfinedFiles::open(&ConfinedFilesSettings {
-        roots: vec![AllowedFolder { shown: "/workspace".into(), ..AllowedFolder::local(ground.path("work")) }],
+        roots: vec![AllowedFolder {
+            shown: "/workspace".into(),
+            ..AllowedFolder::local(ground.path("work"))
+        }],
         default_folder: "/workspace/folder".into(),
         temporary: None,
     })

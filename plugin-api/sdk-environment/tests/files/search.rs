@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use jaato_plugin_sdk_environment::files::ConfinedFiles;
 use jaato_types::files::{
-    FileFind, FileOrder, FileSearch, FoundPage, LeftOut, SearchTotals, SearchedPage,
+    FileFind, FileOrder, FileSearch, FoundPage, SearchTotals, SearchedPage, SkippedEntryCounts,
 };
 use jaato_types::{Error, ErrorKind, Result};
 
@@ -64,7 +64,7 @@ fn matches_come_in_the_order_of_paths_with_all_counted() {
         ["a.rs:3:0-4: moon", "a.rs:7:0-4: moon", "b/2.txt:1:0-4,9-13: moon and moon"]
     );
     // `.gitignore` and `.hidden` are hidden.
-    let left_out = LeftOut { ignored: 1, hidden: 2, excluded: 1, denied: 0 };
+    let left_out = SkippedEntryCounts { ignored: 1, hidden: 2, excluded: 1, denied: 0 };
     let expected = SearchTotals {
         matches: 4,
         files_with_matches: 2,
@@ -300,7 +300,8 @@ fn in_a_repository_its_own_rules_decide() {
         assert_eq!((totals.left_out, lines.len() as u64), (found.left_out, found.count));
         (lines, totals.left_out)
     };
-    let left = |ignored, hidden, excluded| LeftOut { ignored, hidden, excluded, denied: 0 };
+    let left =
+        |ignored, hidden, excluded| SkippedEntryCounts { ignored, hidden, excluded, denied: 0 };
     assert_eq!(both(), (Vec::new(), left(1, 1, 1)));
     fs::create_dir(ground.path("work/.git")).unwrap();
     assert_eq!(both(), (vec!["src/build/plan.rs:1:0-4: moon".to_owned()], left(1, 1, 0)));

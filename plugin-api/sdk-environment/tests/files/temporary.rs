@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use jaato_plugin_sdk_environment::files::{ConfinedFiles, AllowedFolder, ConfinedFilesSettings, TemporarySettings};
+use jaato_plugin_sdk_environment::files::{
+    AllowedFolder, ConfinedFiles, ConfinedFilesSettings, TemporarySettings,
+};
 use jaato_types::ErrorKind;
 use jaato_types::files::*;
 
@@ -106,12 +108,24 @@ fn settings_that_cannot_be_are_told() {
     check(with(AllowedFolder::local(ground.path("missing"))), "missing`: entity not found");
     check(with(AllowedFolder::local(ground.path("work/file"))), "work/file`: not a directory");
     check(
-        with(AllowedFolder { shown: "relative".into(), ..AllowedFolder::local(ground.path("work")) }),
+        with(AllowedFolder {
+            shown: "relative".into(),
+            ..AllowedFolder::local(ground.path("work"))
+        }),
         "is not an absolute path",
     );
     check(with(AllowedFolder::local(ground.path("work"))), "is allowed twice");
-    check(ConfinedFilesSettings { default_folder: "/".into(), ..ground.settings() }, "outside of the allowed");
-    check(ConfinedFilesSettings { default_folder: "work".into(), ..ground.settings() }, "is not absolute");
+    check(
+        ConfinedFilesSettings { default_folder: "/".into(), ..ground.settings() },
+        "outside of the allowed",
+    );
+    check(
+        ConfinedFilesSettings { default_folder: "work".into(), ..ground.settings() },
+        "is not absolute",
+    );
     let temporary = Some(TemporarySettings { base: Some(ground.path("none")), shown: None });
-    check(ConfinedFilesSettings { temporary, ..ground.settings() }, "cannot make a temporary folder in");
+    check(
+        ConfinedFilesSettings { temporary, ..ground.settings() },
+        "cannot make a temporary folder in",
+    );
 }

@@ -6,7 +6,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use jaato_plugin_sdk_environment::files::{FolderAccess, ConfinedFiles, AllowedFolder, ConfinedFilesSettings, TemporarySettings};
+use jaato_plugin_sdk_environment::files::{
+    AllowedFolder, ConfinedFiles, ConfinedFilesSettings, FolderAccess, TemporarySettings,
+};
 use tempfile::TempDir;
 
 /// The id of a user without an account that owns nothing.
@@ -54,9 +56,16 @@ impl Ground {
     }
 
     pub fn settings(&self) -> ConfinedFilesSettings {
-        let fixed = AllowedFolder { access: FolderAccess::Read, ..AllowedFolder::local(self.path("fixed")) };
+        let fixed = AllowedFolder {
+            access: FolderAccess::Read,
+            ..AllowedFolder::local(self.path("fixed"))
+        };
         ConfinedFilesSettings {
-            roots: vec![AllowedFolder::local(self.path("work")), AllowedFolder::local(self.path("second")), fixed],
+            roots: vec![
+                AllowedFolder::local(self.path("work")),
+                AllowedFolder::local(self.path("second")),
+                fixed,
+            ],
             default_folder: self.path("work"),
             temporary: Some(TemporarySettings { base: Some(self.path("base")), shown: None }),
         }

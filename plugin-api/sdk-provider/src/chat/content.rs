@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Data, Part, Request};
+use jaato_plugin_sdk::types::{CompletionRequest, DataPart, Part};
 
 use crate::shown::{BlobContents, IMAGES, PDF, data_of, in_words};
 
@@ -17,7 +17,7 @@ pub const FILE_NAME: &str = "file.pdf";
 pub const BLOB_BYTES_MAX: usize = 36 * 1024 * 1024;
 
 /// Returns the blobs whose bytes go into a request, and the most bytes of each.
-pub fn wanted_blobs(request: &Request) -> BTreeMap<&str, usize> {
+pub fn wanted_blobs(request: &CompletionRequest) -> BTreeMap<&str, usize> {
     let shown = data_of(request).filter(|data| kind_of(data).is_some());
     shown.filter_map(|data| Some((data.blob_id()?, BLOB_BYTES_MAX))).collect()
 }
@@ -29,7 +29,7 @@ enum ShownDataKind {
     Pdf,
 }
 
-fn kind_of(data: &Data) -> Option<ShownDataKind> {
+fn kind_of(data: &DataPart) -> Option<ShownDataKind> {
     match data.mime_type.as_str() {
         PDF => Some(ShownDataKind::Pdf),
         name => IMAGES.contains(&name).then_some(ShownDataKind::Image),
@@ -59,12 +59,14 @@ impl ChatContent {
                 text.push('\n');
                 text.push_str(words);
             }
-            Some(ChatContentPiece::Shown(_)) | None => self.pieces.push(ChatContentPiece::Text(words.to_owned())),
+            Some(ChatContentPiece::Shown(_)) | None => {
+                self.pieces.push(ChatContentPiece::Text(words.to_owned()))
+            }
         }
     }
 
     /// Adds data: as an image or file if its bytes are available, otherwise as a description.
-    pub(crate) fn add(&mut self, data: &Data, blobs: &BlobContents) {
+    pub(crate) fn add(&mut self, data: &DataPart, blobs: &BlobContents) {
         match data_part(data, blobs) {
             Some(piece) => self.pieces.push(ChatContentPiece::Shown(piece)),
             None => self.push_text(&in_words(data)),
@@ -83,7 +85,7 @@ impl ChatContent {
     }
 
     /// Writes the content. A single text becomes a plain string, which all servers accept.
-    pub(crate) fn to_json(self) -> Value {
+    pub(crate) fn into_json(self) -> Value {
         let mut pieces = self.pieces.into_iter();
         let written = |piece| match piece {
             ChatContentPiece::Text(text) => json!({ "type": "text", "text": text }),
@@ -102,7 +104,7 @@ impl ChatContent {
 pub(crate) fn words(parts: &[Part]) -> String {
     let mut content = ChatContent::default();
     content.add_parts(parts, &BlobContents::new());
-    match content.to_json() {
+    match content.into_json() {
         Value::String(text) => text,
         // Without blobs, the content is only text.
         _ => String::new(),
@@ -111,13 +113,13 @@ pub(crate) fn words(parts: &[Part]) -> String {
 
 /// Returns a data URL with the bytes of an image or a PDF, or `None` for other data and for missing
 /// bytes.
-pub fn data_url(data: &Data, blobs: &BlobContents) -> Option<String> {
+pub fn data_url(data: &DataPart, blobs: &BlobContents) -> Option<String> {
     kind_of(data)?;
     let bytes = blobs.get(data.blob_id()?)?;
     Some(format!("data:{};base64,{}", data.mime_type, BASE64_STANDARD.encode(bytes)))
 }
 
-fn data_part(data: &Data, blobs: &BlobContents) -> Option<Value> {
+fn data_part(data: &DataPart, blobs: &BlobContents) -> Option<Value> {
     let kind = kind_of(data)?;
     let url = data_url(data, blobs)?;
     Some(match kind {

@@ -1,6 +1,6 @@
 //! Differences between servers of one protocol that only a refusal reveals. Pure.
 
-use jaato_plugin_sdk::types::{Message, Part, Request, Role};
+use jaato_plugin_sdk::types::{CompletionRequest, Message, Part, Role};
 
 use super::refusal::ChatRequestChange;
 use super::schema::has_type_lists;
@@ -61,25 +61,31 @@ impl ChatRequestStyle {
     };
 
     /// Adapts to a refusal. Returns `None` if that would not change the request.
-    pub fn follow(self, wish: ChatRequestChange, request: &Request) -> Option<Self> {
+    pub fn follow(self, wish: ChatRequestChange, request: &CompletionRequest) -> Option<Self> {
         let other = match wish {
-            ChatRequestChange::ResultsLast => Self { outcomes: OutcomePlacement::InLastResult, ..self },
+            ChatRequestChange::ResultsLast => {
+                Self { outcomes: OutcomePlacement::InLastResult, ..self }
+            }
             ChatRequestChange::Reasoning => Self { reasoning: ReasoningReplay::Everywhere, ..self },
             ChatRequestChange::NoReasoning => Self { reasoning: ReasoningReplay::Nowhere, ..self },
-            ChatRequestChange::SingleTypes => Self { schemas: ChatSchemaStyle::SingleTyped, ..self },
+            ChatRequestChange::SingleTypes => {
+                Self { schemas: ChatSchemaStyle::SingleTyped, ..self }
+            }
         };
         let has_answer = || request.messages.iter().any(|it| it.role == Role::Model);
         let may_help = match wish {
             ChatRequestChange::ResultsLast => tells_outcomes(request),
             ChatRequestChange::Reasoning | ChatRequestChange::NoReasoning => has_answer(),
-            ChatRequestChange::SingleTypes => request.tools.iter().any(|it| has_type_lists(&it.parameters)),
+            ChatRequestChange::SingleTypes => {
+                request.tools.iter().any(|it| has_type_lists(&it.parameters))
+            }
         };
         (may_help && other != self).then_some(other)
     }
 }
 
 /// Returns true if any content follows tool results in a request.
-pub fn tells_outcomes(request: &Request) -> bool {
+pub fn tells_outcomes(request: &CompletionRequest) -> bool {
     request.messages.iter().any(|message| message.role == Role::Tool && says_behind(message))
 }
 

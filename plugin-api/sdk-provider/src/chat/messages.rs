@@ -2,7 +2,7 @@
 
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Message, Part, Request, Role, ToolCall, ToolResult};
+use jaato_plugin_sdk::types::{CompletionRequest, Message, Part, Role, ToolCall, ToolResult};
 
 use super::chunk::kept_of;
 use super::content::{ChatContent, words};
@@ -18,7 +18,7 @@ use crate::shown::{BlobContents, in_words};
 pub const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
 pub(super) fn messages(
-    request: &Request,
+    request: &CompletionRequest,
     quirks: &ChatServerQuirks,
     habits: ChatRequestStyle,
     blobs: &BlobContents,
@@ -29,7 +29,9 @@ pub(super) fn messages(
         written.push(json!({ "role": role, "content": request.system }));
     }
     let reasoning = match habits.reasoning {
-        ReasoningReplay::EverywhereBesideTools if request.tools.is_empty() => ReasoningReplay::AsItCame,
+        ReasoningReplay::EverywhereBesideTools if request.tools.is_empty() => {
+            ReasoningReplay::AsItCame
+        }
         ReasoningReplay::EverywhereBesideTools => ReasoningReplay::Everywhere,
         said => said,
     };
@@ -38,7 +40,7 @@ pub(super) fn messages(
             Role::User => written.push(user(&message.parts, blobs)),
             Role::Model => written.push(assistant(message, quirks, reasoning)),
             Role::Tool => results(message, quirks, habits.outcomes, blobs, &mut written),
-            Role::Unknown => return Err(Role::unknown_to_provider()),
+            Role::Unknown => return Err(Role::unknown_role_error()),
         }
     }
     Ok(written)
@@ -56,7 +58,7 @@ fn user(parts: &[Part], blobs: &BlobContents) -> Value {
         }
     }
     content.add_parts(parts, blobs);
-    json!({ "role": "user", "content": content.to_json() })
+    json!({ "role": "user", "content": content.into_json() })
 }
 
 /// Returns a line that names the result to which the following attachments belong.

@@ -30,13 +30,16 @@ mod usage;
 mod wrapped;
 
 pub use content::{BLOB_BYTES_MAX, FILE_NAME, data_url, wanted_blobs};
-pub use habits::{ChatRequestStyle, OutcomePlacement, ReasoningReplay, ChatSchemaStyle, says_behind, tells_outcomes};
+pub use habits::{
+    ChatRequestStyle, ChatSchemaStyle, OutcomePlacement, ReasoningReplay, says_behind,
+    tells_outcomes,
+};
 pub use ids::{CallIdFormat, plain_name};
 pub use messages::{INVALID_ARGUMENTS, whose};
 pub use quirks::{ChatServerQuirks, is_of_family};
 pub use reason::{is_given as is_reason_given, of_word as reason_of_word};
 pub use refusal::{CHECK_URL, ChatRequestChange, hint, wish};
-pub use reply::{REASONING, ChatReply};
+pub use reply::{ChatReply, REASONING};
 pub use request::body;
 pub use schema::is_strict;
 pub use settings::{OPTIONS, SCHEMA_NAME, begin_of_key, choice_word, decimal, effort_word};

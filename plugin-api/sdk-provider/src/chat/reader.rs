@@ -6,7 +6,7 @@ use jaato_plugin_sdk::serde_json;
 use super::refusal::CHECK_URL;
 use super::reply::ChatReply;
 use crate::exchange::wrong_form;
-use crate::{ModelProtocol, AnswerReader, ServerEvent, failure};
+use crate::{AnswerReader, ModelProtocol, ServerEvent, failure};
 
 impl AnswerReader for ChatReply {
     const CHECK_URL: &'static str = CHECK_URL;

@@ -3,7 +3,9 @@
 //! Pure. Lenient where servers differ, but strict where content could be lost silently: an answer
 //! without an end mark counts as truncated.
 
-use crate::{StreamingAnswer, EVENTS_MAX, CallFragment, CallFragments, PARTS_MAX, ServerEvent, failure};
+use crate::{
+    CallFragment, CallFragments, EVENTS_MAX, PARTS_MAX, ServerEvent, StreamingAnswer, failure,
+};
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::{Completion, Delta, FinishReason};
@@ -195,11 +197,11 @@ impl ChatReply {
     /// Takes text, which may start with reasoning in tags.
     fn text(&mut self, piece: &str, deltas: &mut Vec<Delta>) {
         for piece in self.tags.push(piece) {
-            deltas.extend(self.to_delta(piece));
+            deltas.extend(self.next_delta(piece));
         }
     }
 
-    fn to_delta(&mut self, piece: ThinkPiece) -> Option<Delta> {
+    fn next_delta(&mut self, piece: ThinkPiece) -> Option<Delta> {
         match piece {
             ThinkPiece::Text(text) => self.answer.text(&text),
             // The model's template removes it, so it does not go back.
@@ -237,7 +239,8 @@ impl ChatReply {
         let calls = piece["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
         // The field for a single call, from before there could be several.
         let legacy = piece.get("function_call").filter(|call| call.is_object());
-        let said: Vec<_> = calls.iter().map(|call| ChunkTextFields::from_call(call, &call["function"])).collect();
+        let said: Vec<_> =
+            calls.iter().map(|call| ChunkTextFields::from_call(call, &call["function"])).collect();
         let each = calls.iter().zip(&said);
         let mut fragments: Vec<_> =
             each.map(|(call, said)| said.fragment(call, &call["function"])).collect();
@@ -263,7 +266,7 @@ impl ChatReply {
         }
         let mut deltas: Vec<Delta> = Vec::new();
         if let Some(piece) = self.tags.finish() {
-            deltas.extend(self.to_delta(piece));
+            deltas.extend(self.next_delta(piece));
         }
         let reason = match self.finish.as_deref().map(reason::of_word) {
             Some(FinishReason::Stop) | None if self.is_refused => FinishReason::Refused,

@@ -8,7 +8,7 @@ use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde::Serialize;
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::http::HTTP_BODY_BYTES_MAX;
-use jaato_plugin_sdk::types::{Request, ToolSpec};
+use jaato_plugin_sdk::types::{CompletionRequest, ToolSpec};
 
 use super::habits::{ChatRequestStyle, ChatSchemaStyle};
 use super::messages::messages;
@@ -24,7 +24,12 @@ use crate::shown::BlobContents;
 /// # Errors
 /// `context_overflow` if the body is larger than the host allows, `unknown_operation` for a message
 /// with an unknown role.
-pub fn body(request: &Request, quirks: &ChatServerQuirks, habits: ChatRequestStyle, blobs: &BlobContents) -> Result<Vec<u8>> {
+pub fn body(
+    request: &CompletionRequest,
+    quirks: &ChatServerQuirks,
+    habits: ChatRequestStyle,
+    blobs: &BlobContents,
+) -> Result<Vec<u8>> {
     let streams = request.options.stream != Some(false);
     let asks_for_usage = streams && quirks.asks_for_usage;
     let body = ChatRequestBody {

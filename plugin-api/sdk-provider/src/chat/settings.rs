@@ -1,7 +1,7 @@
 //! Converts the options of a request to settings of chat completions. Pure.
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
-use jaato_plugin_sdk::types::{Effort, Request, ToolChoice};
+use jaato_plugin_sdk::types::{CompletionRequest, Effort, ToolChoice};
 
 use super::quirks::ChatServerQuirks;
 use super::schema::is_strict;
@@ -29,7 +29,10 @@ pub const SCHEMA_NAME: &str = "answer";
 const CACHE_KEY_CHARS_MAX: usize = 64;
 
 /// Returns the settings of a request, in the order in which they are sent.
-pub(super) fn settings(request: &Request, quirks: &ChatServerQuirks) -> Map<String, Value> {
+pub(super) fn settings(
+    request: &CompletionRequest,
+    quirks: &ChatServerQuirks,
+) -> Map<String, Value> {
     let options = &request.options;
     let mut settings = Map::new();
     let mut set = |name: &str, value: Option<Value>| {

@@ -55,8 +55,12 @@ impl ThinkTags {
     pub fn finish(&mut self) -> Option<ThinkPiece> {
         let held = std::mem::take(&mut self.held);
         let piece = match self.place {
-            ThinkTagPosition::Start | ThinkTagPosition::Closed | ThinkTagPosition::Text => ThinkPiece::Text(held),
-            ThinkTagPosition::Opened { .. } | ThinkTagPosition::Inside { .. } => ThinkPiece::Thought(held),
+            ThinkTagPosition::Start | ThinkTagPosition::Closed | ThinkTagPosition::Text => {
+                ThinkPiece::Text(held)
+            }
+            ThinkTagPosition::Opened { .. } | ThinkTagPosition::Inside { .. } => {
+                ThinkPiece::Thought(held)
+            }
         };
         has_content(&piece).then_some(piece)
     }

@@ -3,8 +3,10 @@
 
 use expect_test::{Expect, expect};
 use jaato_plugin_sdk::serde_json::{self, Value, json};
-use jaato_plugin_sdk::types::{Effort, Message, Request, RequestOptions, ToolChoice, ToolSpec};
-use jaato_plugin_sdk_provider::chat::{ChatRequestStyle, OPTIONS, ChatServerQuirks, body};
+use jaato_plugin_sdk::types::{
+    CompletionRequest, Effort, Message, RequestOptions, ToolChoice, ToolSpec,
+};
+use jaato_plugin_sdk_provider::chat::{ChatRequestStyle, ChatServerQuirks, OPTIONS, body};
 use jaato_plugin_sdk_provider::shown::BlobContents;
 
 const COMMON: ChatServerQuirks = ChatServerQuirks::COMMON;
@@ -21,13 +23,13 @@ const OTHER: ChatServerQuirks = ChatServerQuirks {
     ..ChatServerQuirks::COMMON
 };
 
-fn request(options: Value) -> Request {
-    let mut request = Request::new("m", vec![]);
+fn request(options: Value) -> CompletionRequest {
+    let mut request = CompletionRequest::new("m", vec![]);
     request.options = serde_json::from_value(options).unwrap();
     request
 }
 
-fn written(request: &Request, quirks: ChatServerQuirks) -> Value {
+fn written(request: &CompletionRequest, quirks: ChatServerQuirks) -> Value {
     let bytes = body(request, &quirks, ChatRequestStyle::default(), &BlobContents::new()).unwrap();
     serde_json::from_slice(&bytes).unwrap()
 }

@@ -6,18 +6,19 @@ use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::http::HTTP_BODY_BYTES_MAX;
 use jaato_plugin_sdk::types::{
-    Annotations, Availability, Data, DataContent, Message, Part, Request, Role, ToolCall,
-    ToolResult, ToolSpec,
+    Annotations, Availability, CompletionRequest, DataContent, DataPart, Message, Part, Role,
+    ToolCall, ToolResult, ToolSpec,
 };
 use jaato_plugin_sdk_provider::chat::{
-    CallIdFormat, ChatRequestStyle, OutcomePlacement, ChatServerQuirks, ReasoningReplay, body, tells_outcomes,
+    CallIdFormat, ChatRequestStyle, ChatServerQuirks, OutcomePlacement, ReasoningReplay, body,
+    tells_outcomes,
 };
 use jaato_plugin_sdk_provider::shown::BlobContents;
 
 const COMMON: ChatServerQuirks = ChatServerQuirks::COMMON;
 
-fn request(messages: Vec<Message>) -> Request {
-    let mut request = Request::new("m", messages);
+fn request(messages: Vec<Message>) -> CompletionRequest {
+    let mut request = CompletionRequest::new("m", messages);
     request.system = "Be brief.".to_owned();
     request.tools = vec![tool("get_time"), tool("run")];
     request
@@ -51,8 +52,11 @@ fn result(id: &str, content: Value) -> ToolResult {
     ToolResult::new(id, "run", content)
 }
 
-fn written(request: &Request, quirks: ChatServerQuirks) -> String {
-    String::from_utf8(body(request, &quirks, ChatRequestStyle::default(), &BlobContents::new()).unwrap()).unwrap()
+fn written(request: &CompletionRequest, quirks: ChatServerQuirks) -> String {
+    String::from_utf8(
+        body(request, &quirks, ChatRequestStyle::default(), &BlobContents::new()).unwrap(),
+    )
+    .unwrap()
 }
 
 /// Checks the messages after the system prompt, one per line.
@@ -143,7 +147,7 @@ fn calls_alone_have_no_text() {
 #[test]
 fn reasoning_goes_back_to_servers_that_gave_it_under_the_name_by_which_they_want_it() {
     let thought = |signature: Option<&str>| match signature {
-        Some(signature) => Part::thought("hm").signed(signature),
+        Some(signature) => Part::thought("hm").with_signature(signature),
         None => Part::thought("hm"),
     };
     check(
@@ -161,7 +165,7 @@ fn reasoning_goes_back_to_servers_that_gave_it_under_the_name_by_which_they_want
 
 #[test]
 fn an_answer_of_thoughts_alone_keeps_its_place() {
-    let thought = Part::thought("hm").signed("s");
+    let thought = Part::thought("hm").with_signature("s");
     check(vec![Message::model(vec![thought])], expect![[r#"{"role":"assistant","content":""}"#]]);
 }
 
@@ -184,10 +188,10 @@ fn what_follows_results_is_said_by_the_user() {
     let json = DataContent::json(json!({ "task": "t-1" }));
     let mut message = Message::tool([result("a", json!({ "n": 1 }))]);
     message.parts.extend([
-        Part::Data(Data {
+        Part::Data(DataPart {
             mime_type: "application/json".to_owned(),
             content: json,
-            ..Data::default()
+            ..DataPart::default()
         }),
         Part::text("And now this."),
     ]);
@@ -200,7 +204,10 @@ fn what_follows_results_is_said_by_the_user() {
     assert!(tells_outcomes(&request(vec![message.clone()])));
     message.parts.insert(0, Part::ToolResult(result("b", json!({ "n": 2 }))));
     check_with(
-        ChatRequestStyle { outcomes: OutcomePlacement::InLastResult, ..ChatRequestStyle::default() },
+        ChatRequestStyle {
+            outcomes: OutcomePlacement::InLastResult,
+            ..ChatRequestStyle::default()
+        },
         vec![message],
         expect![[r#"
             {"role":"tool","tool_call_id":"b","content":"{\"n\":2}"}
@@ -209,7 +216,10 @@ fn what_follows_results_is_said_by_the_user() {
     let plain = Message::tool([result("a", json!({ "n": 1 }))]);
     assert!(!tells_outcomes(&request(vec![Message::user("hi"), plain.clone()])));
     check_with(
-        ChatRequestStyle { outcomes: OutcomePlacement::InLastResult, ..ChatRequestStyle::default() },
+        ChatRequestStyle {
+            outcomes: OutcomePlacement::InLastResult,
+            ..ChatRequestStyle::default()
+        },
         vec![plain],
         expect![[r#"{"role":"tool","tool_call_id":"a","content":"{\"n\":1}"}"#]],
     );
@@ -235,14 +245,15 @@ fn a_part_of_the_future_is_passed_over_and_a_role_is_refused() {
     check(vec![message.clone()], expect![[r#"{"role":"assistant","content":"a"}"#]]);
     message.role = Role::Unknown;
     let error =
-        body(&request(vec![message]), &COMMON, ChatRequestStyle::default(), &BlobContents::new()).unwrap_err();
+        body(&request(vec![message]), &COMMON, ChatRequestStyle::default(), &BlobContents::new())
+            .unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);
     assert_eq!(error.message, "a message has a role that this provider does not know");
 }
 
 #[test]
 fn blobs_are_told_of() {
-    let image = Part::Data(Data::blob("image/png", "b-1"));
+    let image = Part::Data(DataPart::blob("image/png", "b-1"));
     check(
         vec![Message { role: Role::User, parts: vec![Part::text("look"), image] }],
         expect![[r#"{"role":"user","content":"look\n[image/png: cannot be sent to this model]"}"#]],
@@ -250,7 +261,11 @@ fn blobs_are_told_of() {
 }
 
 /// Returns the messages after the system prompt for a server with these quirks.
-fn messages_for(quirks: ChatServerQuirks, tools: Vec<ToolSpec>, messages: Vec<Message>) -> Vec<Value> {
+fn messages_for(
+    quirks: ChatServerQuirks,
+    tools: Vec<ToolSpec>,
+    messages: Vec<Message>,
+) -> Vec<Value> {
     let mut request = request(messages);
     request.tools = tools;
     let bytes = body(&request, &quirks, quirks.habits, &BlobContents::new()).unwrap();
@@ -276,7 +291,7 @@ fn ids_of_calls_are_such_as_the_server_takes_and_still_pairs() {
 
 #[test]
 fn reasoning_goes_back_as_the_server_is_known_to_want_it() {
-    let thought = Part::thought("hm").signed("reasoning_content");
+    let thought = Part::thought("hm").with_signature("reasoning_content");
     let messages =
         vec![Message::model(vec![thought, Part::text("a")]), Message::model(vec![Part::text("b")])];
     let sent = |reasoning, tools: Vec<ToolSpec>| {

@@ -13,17 +13,17 @@ use super::{Cx, Home};
 
 /// Creates the context of a call.
 pub fn detached_call<S>(state: S) -> Cx<S> {
-    Cx::new(ContextBox::from_value(Detached, TD_Opaque), Arc::new(state))
+    Cx::new(ContextBox::from_value(DetachedContext, TD_Opaque), Arc::new(state))
 }
 
 /// Creates the context of an instance.
 pub fn detached_home() -> Home {
-    Home::new(ContextBox::from_value(Detached, TD_Opaque))
+    Home::new(ContextBox::from_value(DetachedContext, TD_Opaque))
 }
 
-struct Detached;
+struct DetachedContext;
 
-impl ContextAbi for Detached {
+impl ContextAbi for DetachedContext {
     fn id(&self) -> u64 {
         0
     }

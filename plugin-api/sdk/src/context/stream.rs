@@ -1,27 +1,27 @@
-//! Streams returned by services of the host: [`Stream`] and its [`Piece`]s.
+//! Streams returned by services of the host: [`ServiceStream`] and its [`StreamPiece`]s.
 
 use jaato_plugin_api::abi::abi_stable::std_types::{RResult, RVec};
 use jaato_types::{Frame, Result};
 use serde::de::DeserializeOwned;
 
-use super::{Reporter, host_frame, read_error};
+use super::{Reporter, host_frame_error, read_error};
 
 /// A stream returned by a service of the host. Dropping it closes the stream.
-pub struct Stream {
+pub struct ServiceStream {
     host: Reporter,
     handle: u64,
-    /// The rest of a piece that [`Stream::next`] has not returned yet.
-    rest: Option<Piece>,
+    /// The rest of a piece that [`ServiceStream::next`] has not returned yet.
+    rest: Option<StreamPiece>,
 }
 
 /// A piece of a stream, without copying its bytes.
-pub struct Piece {
+pub struct StreamPiece {
     frame: RVec<u8>,
     /// The offset of the bytes in the frame.
     from: usize,
 }
 
-impl std::ops::Deref for Piece {
+impl std::ops::Deref for StreamPiece {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -29,10 +29,10 @@ impl std::ops::Deref for Piece {
     }
 }
 
-/// The maximum number of bytes that [`Stream::next`] returns.
+/// The maximum number of bytes that [`ServiceStream::next`] returns.
 const NEXT_BYTES_MAX: usize = 64 * 1024;
 
-impl Stream {
+impl ServiceStream {
     pub(crate) fn new(host: Reporter, handle: u64) -> Self {
         Self { host, handle, rest: None }
     }
@@ -49,8 +49,8 @@ impl Stream {
     /// Waits for the next frame of a stream of frames, and returns its JSON and bytes.
     pub(crate) async fn next_event<T: DeserializeOwned>(&mut self) -> Result<Option<(T, Vec<u8>)>> {
         let Some(frame) = self.next_frame().await? else { return Ok(None) };
-        let parsed = Frame::parse(&frame).map_err(host_frame)?;
-        Ok(Some((parsed.json().map_err(host_frame)?, parsed.bytes.to_vec())))
+        let parsed = Frame::parse(&frame).map_err(host_frame_error)?;
+        Ok(Some((parsed.json().map_err(host_frame_error)?, parsed.bytes.to_vec())))
     }
 
     /// Waits for the next bytes, at most 64 KiB. Returns `None` at the end. Dropping the wait loses
@@ -72,19 +72,19 @@ impl Stream {
     /// it. Returns `None` at the end. Dropping the wait loses nothing.
     ///
     /// # Errors
-    /// As [`Stream::next`].
-    pub async fn next_piece(&mut self) -> Result<Option<Piece>> {
+    /// As [`ServiceStream::next`].
+    pub async fn next_piece(&mut self) -> Result<Option<StreamPiece>> {
         if let Some(rest) = self.rest.take() {
             return Ok(Some(rest));
         }
         let Some(frame) = self.next_frame().await? else { return Ok(None) };
-        let bytes = Frame::parse(&frame).map_err(host_frame)?.bytes.len();
+        let bytes = Frame::parse(&frame).map_err(host_frame_error)?.bytes.len();
         let from = frame.len() - bytes;
-        Ok(Some(Piece { frame, from }))
+        Ok(Some(StreamPiece { frame, from }))
     }
 }
 
-impl Drop for Stream {
+impl Drop for ServiceStream {
     fn drop(&mut self) {
         self.host.context().close(self.handle);
     }

@@ -2,7 +2,7 @@
 
 use jaato_types::Result;
 use jaato_types::resources::{
-    CALL, GET, GET_OR_CREATE, LIST, REMOVE, ResourceCall, ResourceClosed, ResourceFacts,
+    CALL, GET, GET_OR_CREATE, LIST, REMOVE, ResourceCall, ResourceCloseAnswer, ResourceFacts,
     ResourceName,
 };
 use serde_json::Value;
@@ -28,7 +28,7 @@ impl HostResources<'_> {
     /// # Errors
     /// `unavailable` without an environment.
     pub async fn get(&self, name: &str) -> Result<Option<ResourceFacts>> {
-        self.host.service(GET, &named(name)).await
+        self.host.service(GET, &resource_name(name)).await
     }
 
     /// Lists all resources in the order of their registration.
@@ -57,18 +57,18 @@ impl HostResources<'_> {
     /// # Errors
     /// `not_found` if no plugin can create it; the error of its creation.
     pub async fn get_or_create(&self, name: &str) -> Result<ResourceFacts> {
-        self.host.service(GET_OR_CREATE, &named(name)).await
+        self.host.service(GET_OR_CREATE, &resource_name(name)).await
     }
 
     /// Closes and forgets a resource.
     ///
     /// # Errors
     /// As [`HostResources::get`]. The answer contains the result of the closing.
-    pub async fn remove(&self, name: &str) -> Result<ResourceClosed> {
-        self.host.service(REMOVE, &named(name)).await
+    pub async fn remove(&self, name: &str) -> Result<ResourceCloseAnswer> {
+        self.host.service(REMOVE, &resource_name(name)).await
     }
 }
 
-fn named(name: &str) -> ResourceName {
+fn resource_name(name: &str) -> ResourceName {
     ResourceName { name: name.to_owned(), ..ResourceName::default() }
 }

@@ -8,12 +8,14 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use jaato_types::resources::{ResourceAction, ResourceClosed, ResourceRequest, ResourceSet, SET};
+use jaato_types::resources::{
+    ResourceAction, ResourceCloseAnswer, ResourceRequest, ResourceSet, SET,
+};
 use jaato_types::{Error, ErrorKind, Frame, Result};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
-use super::{Kept, NewResource, Resource};
+use super::{AnyResource, NewResource, Resource};
 use crate::context::{Cx, Reporter};
 use crate::instance::{bad_frame, value_frame};
 use crate::state::State;
@@ -24,23 +26,23 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 /// The open resources of a plugin instance. The plugin's [`State`](crate::State) holds them and
 /// returns them from [`State::resources`](crate::State::resources). Clones share the resources.
 #[derive(Clone, Default)]
-pub struct Resources(Arc<Mutex<Held>>);
+pub struct Resources(Arc<Mutex<OpenResources>>);
 
 #[derive(Default)]
-struct Held {
+struct OpenResources {
     /// The last assigned number.
     last: u64,
     /// The resources in order of arrival. If two have the same name, the later one is valid, and
     /// the earlier one is being closed.
-    all: Vec<One>,
+    all: Vec<OpenResource>,
     /// The names of the resources that are being created, and the calls that wait for each.
     making: HashMap<String, Vec<Waker>>,
 }
 
-struct One {
+struct OpenResource {
     number: u64,
     name: String,
-    kept: Kept,
+    kept: AnyResource,
 }
 
 impl Resources {
@@ -58,9 +60,9 @@ impl Resources {
         resource: T,
     ) -> Result<Arc<T>> {
         let resource = Arc::new(resource);
-        let set = self.put(name, Arc::clone(&resource) as Kept);
+        let set = self.register(name, Arc::clone(&resource) as AnyResource);
         // The resource is already in `self`, so that callers who learn of it from the host find it.
-        let taken: Result<ResourceClosed> = host.service(SET, &set).await;
+        let taken: Result<ResourceCloseAnswer> = host.service(SET, &set).await;
         if let Err(error) = taken {
             self.take(set.number);
             // The caller needs the host's error, not that of the closing.
@@ -93,7 +95,7 @@ impl Resources {
             let text = format!("another call has been making the resource `{name}` for 60 s");
             Error::new(ErrorKind::Timeout, text)
         };
-        let (mut turn, mut limit) = (pin!(self.turn(name)), pin!(host.sleep(WAIT_MAX)));
+        let (mut turn, mut limit) = (pin!(self.wait_for_turn(name)), pin!(host.sleep(WAIT_MAX)));
         let turn = poll_fn(|cx| match turn.as_mut().poll(cx) {
             Poll::Ready(turn) => Poll::Ready(Ok(turn)),
             Poll::Pending => {
@@ -116,17 +118,17 @@ impl Resources {
     /// # Errors
     /// The error of the closing. The resource is removed regardless.
     pub async fn remove(&self, host: &Reporter, name: &str) -> Result<bool> {
-        let ResourceClosed { found, problem, .. } = host.resources().remove(name).await?;
+        let ResourceCloseAnswer { found, problem, .. } = host.resources().remove(name).await?;
         problem.map_or(Ok(found), |problem| Err(Error::failed(problem)))
     }
 
     /// Waits until no other call is creating the resource with this name.
-    async fn turn<'a>(&'a self, name: &'a str) -> Turn<'a> {
+    async fn wait_for_turn<'a>(&'a self, name: &'a str) -> ResourceCreationLock<'a> {
         poll_fn(|cx| {
             let mut held = self.lock();
             let Some(waiting) = held.making.get_mut(name) else {
                 held.making.insert(name.to_owned(), Vec::new());
-                return Poll::Ready(Turn(self, name));
+                return Poll::Ready(ResourceCreationLock(self, name));
             };
             if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
                 waiting.push(cx.waker().clone());
@@ -136,7 +138,7 @@ impl Resources {
         .await
     }
 
-    fn by_number(&self, number: u64, name: &str) -> Result<Kept> {
+    fn by_number(&self, number: u64, name: &str) -> Result<AnyResource> {
         let held = self.lock();
         let found = held.all.iter().find(|one| one.number == number);
         found.map(|one| Arc::clone(&one.kept)).ok_or_else(|| {
@@ -145,36 +147,36 @@ impl Resources {
         })
     }
 
-    fn take(&self, number: u64) -> Option<Kept> {
+    fn take(&self, number: u64) -> Option<AnyResource> {
         let mut held = self.lock();
         let index = held.all.iter().position(|one| one.number == number)?;
         Some(held.all.remove(index).kept)
     }
 
-    fn by_name(&self, name: &str) -> Option<Kept> {
+    fn by_name(&self, name: &str) -> Option<AnyResource> {
         let held = self.lock();
         held.all.iter().rev().find(|one| one.name == name).map(|one| Arc::clone(&one.kept))
     }
 
-    fn put(&self, name: &str, kept: Kept) -> ResourceSet {
+    fn register(&self, name: &str, kept: AnyResource) -> ResourceSet {
         let said = |text: String| Some(text).filter(|text| !text.is_empty());
         let (kind, about) = (said(kept.kind().to_owned()), said(kept.about()));
         let mut held = self.lock();
         held.last += 1;
         let number = held.last;
-        held.all.push(One { number, name: name.to_owned(), kept });
+        held.all.push(OpenResource { number, name: name.to_owned(), kept });
         ResourceSet { name: name.to_owned(), number, kind, about, ..ResourceSet::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, OpenResources> {
         self.0.lock()
     }
 }
 
 /// The exclusive right to create the resource with a name. Dropping it wakes the other callers.
-struct Turn<'a>(&'a Resources, &'a str);
+struct ResourceCreationLock<'a>(&'a Resources, &'a str);
 
-impl Drop for Turn<'_> {
+impl Drop for ResourceCreationLock<'_> {
     fn drop(&mut self) {
         let waiting = self.0.lock().making.remove(self.1);
         // Wake all of them, because one that has been dropped would not wake the next.
@@ -183,7 +185,7 @@ impl Drop for Turn<'_> {
 }
 
 /// Answers the operation with which the host accesses a plugin's resources.
-pub(crate) async fn answer<S: State>(cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
+pub(crate) async fn answer_request<S: State>(cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
     let request: ResourceRequest = Frame::read(frame).map_err(bad_frame)?;
     let Some(resources) = cx.state().resources() else {
         let text = "the plugin shows no resources: its state has no `resources`";
@@ -194,7 +196,7 @@ pub(crate) async fn answer<S: State>(cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>
         // The host registers it.
         ResourceAction::Create => {
             let NewResource(kept) = S::create_resource(cx, &name).await?;
-            value_frame(&resources.put(&name, kept))
+            value_frame(&resources.register(&name, kept))
         }
         ResourceAction::Call => {
             let kept = resources.by_number(number, &name)?;
@@ -240,12 +242,12 @@ mod tests {
     #[test]
     fn of_two_of_one_name_the_later_is_meant_as_its_own_type_and_each_has_its_number() {
         let resources = Resources::default();
-        let old = resources.put("a", Arc::new(Moon(7)));
+        let old = resources.register("a", Arc::new(Moon(7)));
         let kind = Some("moon".to_owned());
         assert_eq!(old, ResourceSet { name: "a".to_owned(), number: 1, kind, about: None });
         assert_eq!(resources.get::<Moon>("a").unwrap().0, 7);
         assert!(resources.get::<Sun>("a").is_none() && resources.get::<Moon>("b").is_none());
-        let new = resources.put("a", Arc::new(Sun));
+        let new = resources.register("a", Arc::new(Sun));
         assert_eq!((new.kind, new.about), (None, Some("shines".to_owned())));
         assert!(resources.get::<Sun>("a").is_some());
         assert!(resources.take(old.number).is_some() && resources.take(old.number).is_none());
@@ -257,11 +259,16 @@ mod tests {
     fn one_has_the_turn_and_who_gave_up_waiting_does_not_keep_it() {
         let resources = Resources::default();
         let cx = &mut Context::from_waker(Waker::noop());
-        let Poll::Ready(first) = pin!(resources.turn("a")).poll(cx) else { panic!("it is free") };
-        let mut second = pin!(resources.turn("a"));
+        let Poll::Ready(first) = pin!(resources.wait_for_turn("a")).poll(cx) else {
+            panic!("it is free")
+        };
+        let mut second = pin!(resources.wait_for_turn("a"));
         assert!(second.as_mut().poll(cx).is_pending());
-        assert!(pin!(resources.turn("a")).poll(cx).is_pending(), "and gives up");
-        assert!(pin!(resources.turn("b")).poll(cx).is_ready(), "another name is another's turn");
+        assert!(pin!(resources.wait_for_turn("a")).poll(cx).is_pending(), "and gives up");
+        assert!(
+            pin!(resources.wait_for_turn("b")).poll(cx).is_ready(),
+            "another name is another's turn"
+        );
         drop(first);
         assert!(second.as_mut().poll(cx).is_ready());
     }

@@ -74,9 +74,9 @@ use serde_json::Value;
 
 pub use host::HostResources;
 pub use kept::Resources;
-pub(crate) use kept::answer;
+pub(crate) use kept::answer_request;
 
-pub use crate::types::resources::{ResourceClosed, ResourceFacts};
+pub use crate::types::resources::{ResourceCloseAnswer, ResourceFacts};
 
 /// An open resource that must be closed. The host calls its methods on its plugin executor, so they
 /// must not block.
@@ -117,7 +117,7 @@ pub trait Resource: Send + Sync + 'static {
 }
 
 /// A new resource of any type.
-pub struct NewResource(Kept);
+pub struct NewResource(AnyResource);
 
 impl NewResource {
     /// Wraps a resource.
@@ -131,23 +131,23 @@ impl NewResource {
     }
 }
 
-type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+type ResourceFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
 /// A resource of any type.
-type Kept = Arc<dyn Erased>;
+type AnyResource = Arc<dyn ErasedResource>;
 
 /// The operations of a resource that the host uses.
-trait Erased: Send + Sync {
+trait ErasedResource: Send + Sync {
     fn kind(&self) -> &'static str;
     fn about(&self) -> String;
-    fn close(&self) -> Later<'_, ()>;
-    fn call<'a>(&'a self, operation: &'a str, arguments: Value) -> Later<'a, Value>;
+    fn close(&self) -> ResourceFuture<'_, ()>;
+    fn call<'a>(&'a self, operation: &'a str, arguments: Value) -> ResourceFuture<'a, Value>;
     /// Returns the type name, for error messages.
     fn type_name(&self) -> &'static str;
     fn any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
-impl<T: Resource> Erased for T {
+impl<T: Resource> ErasedResource for T {
     fn kind(&self) -> &'static str {
         T::KIND
     }
@@ -156,11 +156,11 @@ impl<T: Resource> Erased for T {
         Resource::about(self)
     }
 
-    fn close(&self) -> Later<'_, ()> {
+    fn close(&self) -> ResourceFuture<'_, ()> {
         Box::pin(Resource::close(self))
     }
 
-    fn call<'a>(&'a self, operation: &'a str, arguments: Value) -> Later<'a, Value> {
+    fn call<'a>(&'a self, operation: &'a str, arguments: Value) -> ResourceFuture<'a, Value> {
         Box::pin(Resource::call(self, operation, arguments))
     }
 

@@ -18,14 +18,18 @@ use jaato_types::files::{
     DELETE, FileFacts, FileKind, FileText, FolderEntries, LIST, READ_TEXT, STAT, WRITE,
 };
 use jaato_types::process::{
-    END, FORGET, OUTPUT, ProcessOutput, ProcessWaited, SPAWN, START, Spawn, Started, WAIT,
+    END, FORGET, OUTPUT, ProcessOutput, ProcessStartAnswer, ProcessWaitAnswer, SPAWN, START, Spawn,
+    WAIT,
 };
 use jaato_types::{Error, ErrorKind, Frame, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{ExampleSelection, ConformanceSuite, ConformanceVerdict, clear_error, ensure, fuzz, left_behind, told};
+use super::{
+    ConformanceSuite, ConformanceVerdict, ExampleSelection, clear_error, ensure, fuzz, left_behind,
+    told,
+};
 use crate::{FakeHost, FakeInstance};
 
 pub use commands::{
@@ -57,7 +61,10 @@ struct PreparedEnvironment<'a> {
 impl<'a> PreparedEnvironment<'a> {
     /// Sets the environment up. Returns `None` if the suite cannot provide what the environment
     /// needs, such as an image or a container engine, and the environment says so.
-    fn on(suite: &ConformanceSuite, host: &'a FakeHost) -> std::result::Result<Option<Self>, String> {
+    fn on(
+        suite: &ConformanceSuite,
+        host: &'a FakeHost,
+    ) -> std::result::Result<Option<Self>, String> {
         let instance = host.instance().map_err(told("an instance"))?;
         let folder = host.shared().services.folder().map_err(told("a folder"))?;
         let workspace = folder.to_string_lossy().into_owned();
@@ -67,7 +74,9 @@ impl<'a> PreparedEnvironment<'a> {
         let lacks = [ErrorKind::Configuration, ErrorKind::Unavailable];
         match ask(instance, SETUP, &setup) {
             Ok(facts) => Ok(Some(Self { host, instance, facts })),
-            Err(error) if suite.examples == ExampleSelection::Harmless && lacks.contains(&error.kind) => {
+            Err(error)
+                if suite.examples == ExampleSelection::Harmless && lacks.contains(&error.kind) =>
+            {
                 clear_error("its setup", &error).map(|()| None)
             }
             Err(error) => Err(told("its setup")(error)),
@@ -150,7 +159,10 @@ pub fn the_environment_is_named(suite: &ConformanceSuite, host: &FakeHost) -> Co
 
 /// Nothing is answered before the setup, a second setup is refused, and after a teardown the
 /// environment can be set up again.
-pub fn it_is_set_up_once_at_a_time(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn it_is_set_up_once_at_a_time(
+    suite: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let early: Result<Value> = ask(instance, DESCRIBE, &Value::Null);
     let is_refused = early.is_err_and(|error| error.kind == ErrorKind::Unavailable);
@@ -214,13 +226,17 @@ pub fn files_outside_are_refused(suite: &ConformanceSuite, host: &FakeHost) -> C
 }
 
 /// A background program keeps its output and can be waited for.
-pub fn programs_outlive_their_call(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn programs_outlive_their_call(
+    suite: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     if has_shell(&ready) {
-        let started: Started = ask(ready.instance, START, &Spawn::shell("echo moon; exit 5"))
-            .map_err(told("a program"))?;
+        let started: ProcessStartAnswer =
+            ask(ready.instance, START, &Spawn::shell("echo moon; exit 5"))
+                .map_err(told("a program"))?;
         let named = json!({ "process": started.process });
-        let waited: ProcessWaited = ready.ask(WAIT, named.clone()).map_err(told("its exit"))?;
+        let waited: ProcessWaitAnswer = ready.ask(WAIT, named.clone()).map_err(told("its exit"))?;
         ensure(waited.exit.and_then(|exit| exit.code) == Some(5), || {
             "its exit code is wrong or missing".into()
         })?;
@@ -252,7 +268,10 @@ pub fn a_teardown_ends_what_runs(suite: &ConformanceSuite, host: &FakeHost) -> C
 }
 
 /// An unknown operation fails with an error that says so.
-pub fn unknown_operations_of_it_are_named(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn unknown_operations_of_it_are_named(
+    suite: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     for operation in ["environment.moon", "files.moon", "process.moon", "moon"] {
         let asked: Result<Value> = ready.ask(operation, json!({}));

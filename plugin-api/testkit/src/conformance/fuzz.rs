@@ -1,6 +1,6 @@
 //! Bad input: malformed frames, and arguments that do not fit a schema.
 
-use jaato_types::text::cut;
+use jaato_types::text::truncate_chars;
 use jaato_types::{ErrorKind, FRAME_BYTES_MAX, Frame, Result};
 use serde_json::{Map, Value, json};
 
@@ -30,7 +30,10 @@ pub(super) fn show(frame: &[u8]) -> String {
 }
 
 /// Checks that each bad frame is answered with an error, and not with success, a panic or silence.
-pub(super) fn refuses_bad_frames<T>(what: &str, ask: impl Fn(Vec<u8>) -> Result<T>) -> ConformanceVerdict {
+pub(super) fn refuses_bad_frames<T>(
+    what: &str,
+    ask: impl Fn(Vec<u8>) -> Result<T>,
+) -> ConformanceVerdict {
     for frame in bad_frames() {
         let shown = format!("{what} with {}", show(&frame));
         match ask(frame) {
@@ -130,7 +133,7 @@ fn is_of_type(value: &Value, kind: &str) -> bool {
 /// Checks a plugin's answer to wrong arguments.
 pub(super) fn refused<T>(what: &str, arguments: &Value, answer: &Result<T>) -> ConformanceVerdict {
     let arguments = arguments.to_string();
-    let shown = cut(&arguments, 200);
+    let shown = truncate_chars(&arguments, 200);
     match answer {
         Ok(_) => Err(format!("{what} accepts {shown}, which its schema does not allow")),
         Err(error) if error.kind == ErrorKind::InvalidArguments => Ok(()),

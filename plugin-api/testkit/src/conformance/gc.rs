@@ -56,7 +56,10 @@ pub fn a_full_history_shrinks(_: &ConformanceSuite, host: &FakeHost) -> Conforma
 
 /// A history that is larger than a frame reaches the gc, which plans for all of it. A gc that lacks
 /// a service or a setting may say so instead.
-pub fn a_history_larger_than_a_frame_shrinks(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn a_history_larger_than_a_frame_shrinks(
+    _: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let messages = history(5_000);
     let plan = |messages| instance.plan(&request(GcReason::ContextLimit, messages));

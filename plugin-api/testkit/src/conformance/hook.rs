@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use jaato_types::hooks::{
-    AfterTool, BEFORE_PROMPT_MS_MAX, BeforePrompt, BeforeRequest, BeforeTool, EventsTold,
+    AfterTool, BEFORE_PROMPT_MS_MAX, BeforePrompt, BeforeRequest, BeforeTool, EventBatch,
     HOOK_MS_MAX, Hook,
 };
 use jaato_types::service::ContextFacts;
-use jaato_types::{Envelope, Error, ErrorKind, Event, Frame, Message, RequestOptions, Result};
+use jaato_types::{Error, ErrorKind, Event, EventEnvelope, Frame, Message, RequestOptions, Result};
 use serde_json::{Map, json};
 
 use super::{ConformanceSuite, ConformanceVerdict, clear_error, ensure, fuzz, told};
@@ -41,7 +41,10 @@ pub fn hooks_are_listed(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVer
 
 /// Each hook is answered in the right form and in time. A plugin that lacks a service or a setting
 /// may say so instead.
-pub fn each_question_is_answered_in_time(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn each_question_is_answered_in_time(
+    _: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let instance = host.instance().map_err(told("an instance"))?;
     for hook in listed(host)? {
         let began = Instant::now();
@@ -107,8 +110,8 @@ fn ask(instance: &FakeInstance, hook: Hook) -> Result<()> {
         }
         Hook::Event => {
             let event = Event::Notice { source: "host".to_owned(), text: "moon".to_owned() };
-            let told = Envelope::new(1, "conformance".into(), event);
-            instance.events(&EventsTold::new(vec![told]))
+            let told = EventEnvelope::new(1, "conformance".into(), event);
+            instance.events(&EventBatch::new(vec![told]))
         }
         Hook::Unknown => {
             let frame = Frame::write(&json!({}))

@@ -15,11 +15,11 @@ pub mod tool;
 use std::time::{Duration, Instant};
 
 use jaato_types::service::{ContextFacts, SessionFacts};
-use jaato_types::{Error, ErrorKind, Kind, ToolSpec};
+use jaato_types::{Error, ErrorKind, PluginKind, ToolSpec};
 
 pub use plan::check_plan;
 
-use crate::{FakeHost, Live, PluginUnderTest};
+use crate::{FakeHost, LiveObjectCounts, PluginUnderTest};
 
 /// The violation of a requirement, if there is one.
 pub type ConformanceVerdict = Result<(), String>;
@@ -45,14 +45,14 @@ pub(crate) enum ExampleSelection {
 /// A plugin and the settings of its checks.
 pub struct ConformanceSuite {
     subject: PluginUnderTest,
-    kinds: Vec<Kind>,
+    kinds: Vec<PluginKind>,
     prepare: fn(FakeHost) -> FakeHost,
     examples: ExampleSelection,
 }
 
 impl ConformanceSuite {
     /// Creates the suite of a plugin of these kinds.
-    pub fn of(subject: impl Into<PluginUnderTest>, kinds: &[Kind]) -> Self {
+    pub fn of(subject: impl Into<PluginUnderTest>, kinds: &[PluginKind]) -> Self {
         let (kinds, examples) = (kinds.to_vec(), ExampleSelection::OfReaders);
         Self { subject: subject.into(), kinds, prepare: |host| host, examples }
     }
@@ -145,17 +145,17 @@ impl ExampleSelection {
 }
 
 /// Lists the checks for plugins of these kinds, each with its group and its name.
-pub fn checks(kinds: &[Kind]) -> Vec<(&'static str, &'static str, ConformanceCheck)> {
+pub fn checks(kinds: &[PluginKind]) -> Vec<(&'static str, &'static str, ConformanceCheck)> {
     let mut checks = crate::__conformance!(list plugin);
     for kind in kinds {
         match kind {
-            Kind::Tool => checks.extend(crate::__conformance!(list tool)),
-            Kind::Gc => checks.extend(crate::__conformance!(list gc)),
-            Kind::Provider => checks.extend(crate::__conformance!(list provider)),
-            Kind::Environment => checks.extend(crate::__conformance!(list environment)),
-            Kind::Hook => checks.extend(crate::__conformance!(list hook)),
+            PluginKind::Tool => checks.extend(crate::__conformance!(list tool)),
+            PluginKind::Gc => checks.extend(crate::__conformance!(list gc)),
+            PluginKind::Provider => checks.extend(crate::__conformance!(list provider)),
+            PluginKind::Environment => checks.extend(crate::__conformance!(list environment)),
+            PluginKind::Hook => checks.extend(crate::__conformance!(list hook)),
             // Unknown kinds have no suite.
-            Kind::Unknown => {}
+            PluginKind::Unknown => {}
         }
     }
     checks
@@ -191,7 +191,7 @@ fn left_behind(host: &FakeHost) -> ConformanceVerdict {
     loop {
         host.settle().map_err(told("after the end"))?;
         let live = host.live();
-        if live == Live::default() {
+        if live == LiveObjectCounts::default() {
             return Ok(());
         }
         if Instant::now() > deadline {
@@ -238,11 +238,11 @@ macro_rules! conformance {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __conformance {
-    (@kind tool) => { $crate::Kind::Tool };
-    (@kind gc) => { $crate::Kind::Gc };
-    (@kind provider) => { $crate::Kind::Provider };
-    (@kind environment) => { $crate::Kind::Environment };
-    (@kind hook) => { $crate::Kind::Hook };
+    (@kind tool) => { $crate::PluginKind::Tool };
+    (@kind gc) => { $crate::PluginKind::Gc };
+    (@kind provider) => { $crate::PluginKind::Provider };
+    (@kind environment) => { $crate::PluginKind::Environment };
+    (@kind hook) => { $crate::PluginKind::Hook };
     (@tests $module:ident: $($check:ident),+ $(,)?) => {
         mod $module {
             $(#[test]

@@ -2,14 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use jaato_types::{Description, ErrorKind, FRAME_BYTES_MAX, Frame, Kind, PATH_ROOTS};
+use jaato_types::{Description, ErrorKind, FRAME_BYTES_MAX, Frame, PATH_ROOTS, PluginKind};
 use serde_json::{Value, json};
 
-use super::{ConformanceSuite, ConformanceVerdict, clear_error, ensure, fuzz, left_behind, told, tool};
+use super::{
+    ConformanceSuite, ConformanceVerdict, clear_error, ensure, fuzz, left_behind, told, tool,
+};
 use crate::{FakeHost, schema};
 
 /// The manifest is readable, matches this plugin-api, and names the kinds of the suite.
-pub fn the_manifest_names_these_kinds(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn the_manifest_names_these_kinds(
+    suite: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let manifest = host.manifest().map_err(told("manifest"))?;
     let (has, wants): (BTreeSet<_>, BTreeSet<_>) =
         (manifest.kinds.iter().collect(), suite.kinds.iter().collect());
@@ -24,20 +29,23 @@ pub fn the_manifest_names_these_kinds(suite: &ConformanceSuite, host: &FakeHost)
 }
 
 /// Tools and a provider are described if and only if the manifest names these kinds.
-pub fn the_description_agrees_with_the_manifest(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn the_description_agrees_with_the_manifest(
+    _: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let manifest = host.manifest().map_err(told("manifest"))?;
     let description = host.description().map_err(told("description"))?;
-    let agrees = |kind: Kind, described: bool| {
+    let agrees = |kind: PluginKind, described: bool| {
         let named = manifest.kinds.contains(&kind);
         ensure(named == described, || {
             format!("kind {kind:?}: named in the manifest {named}, described {described}")
         })
     };
     // A plugin that opens with the session may set all its tools while it runs.
-    let sets_tools = description.at_start && manifest.kinds.contains(&Kind::Tool);
-    agrees(Kind::Tool, sets_tools || !description.tools.is_empty())?;
-    agrees(Kind::Provider, description.provider.is_some())?;
-    agrees(Kind::Hook, !description.hooks.is_empty())?;
+    let sets_tools = description.at_start && manifest.kinds.contains(&PluginKind::Tool);
+    agrees(PluginKind::Tool, sets_tools || !description.tools.is_empty())?;
+    agrees(PluginKind::Provider, description.provider.is_some())?;
+    agrees(PluginKind::Hook, !description.hooks.is_empty())?;
     let is_known = |path: &&String| PATH_ROOTS.iter().any(|root| path.starts_with(root));
     let unknown = description.only_with_files.iter().find(|path| !is_known(path));
     ensure(unknown.is_none(), || {
@@ -52,7 +60,10 @@ pub fn the_description_agrees_with_the_manifest(_: &ConformanceSuite, host: &Fak
 }
 
 /// Two descriptions are identical.
-pub fn the_description_is_the_same_each_time(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn the_description_is_the_same_each_time(
+    _: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let write = || {
         let description = host.describe().map_err(told("description"))?;
         serde_json::to_string(&description).map_err(|error| error.to_string())
@@ -62,7 +73,10 @@ pub fn the_description_is_the_same_each_time(_: &ConformanceSuite, host: &FakeHo
 }
 
 /// The arguments of commands and the configuration are closed objects with descriptions.
-pub fn commands_and_configuration_have_schemas(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn commands_and_configuration_have_schemas(
+    _: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let description = host.description().map_err(told("description"))?;
     let mut names = BTreeSet::new();
     for command in &description.commands {
@@ -121,7 +135,10 @@ pub fn assets_are_pinned(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVe
 }
 
 /// An instance that is created from saved state saves the same state.
-pub fn an_instance_saves_what_the_next_begins_with(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn an_instance_saves_what_the_next_begins_with(
+    suite: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let first = host.create(None).map_err(told("a fresh instance"))?;
     tool::run_examples(suite.examples, host, &first, |_, _| Ok(()))?;
     let saved = first.close().map_err(told("save"))?;
@@ -134,7 +151,10 @@ pub fn an_instance_saves_what_the_next_begins_with(suite: &ConformanceSuite, hos
 }
 
 /// Malformed saved state is refused with an error, or a fresh instance is created.
-pub fn bad_saved_state_is_refused_or_forgotten(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn bad_saved_state_is_refused_or_forgotten(
+    _: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let values = [json!(42), json!("moon"), json!([]), json!({"no_such_field": [1]}), json!(true)];
     let frames = values.iter().filter_map(|value| Frame::write(value).ok());
     for frame in frames.chain(fuzz::bad_frames()) {

@@ -5,8 +5,8 @@ mod wide;
 use std::collections::BTreeSet;
 
 use jaato_types::{
-    Completion, Delta, ErrorKind, FinishReason, Message, Part, ProviderSpec, Request, Result,
-    ToolCall,
+    Completion, CompletionRequest, Delta, ErrorKind, FinishReason, Message, Part, ProviderSpec,
+    Result, ToolCall,
 };
 
 use super::{ConformanceSuite, ConformanceVerdict, clear_error, ensure, fuzz, left_behind, told};
@@ -23,8 +23,9 @@ fn spec(host: &FakeHost) -> std::result::Result<&ProviderSpec, String> {
 }
 
 /// Returns a request that every provider can answer, as deterministic as possible.
-fn request(spec: &ProviderSpec) -> Request {
-    let mut request = Request::new(spec.default_model.clone(), vec![Message::user("Say hello.")]);
+fn request(spec: &ProviderSpec) -> CompletionRequest {
+    let mut request =
+        CompletionRequest::new(spec.default_model.clone(), vec![Message::user("Say hello.")]);
     request.system = "Answer in one word.".to_owned();
     let honours = |option: &str| spec.options.iter().any(|one| one == option);
     request.options.max_output_tokens = honours("max_output_tokens").then_some(16);
@@ -67,18 +68,22 @@ pub fn a_simple_request_is_answered(_: &ConformanceSuite, host: &FakeHost) -> Co
 }
 
 /// Providers are stateless, so the same request can be sent again.
-pub fn the_same_request_can_be_sent_again(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn the_same_request_can_be_sent_again(
+    _: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let request = request(spec(host)?);
     let (first, second) = (host.complete(&request), host.complete(&request));
     judge(&request, &first)?;
     judge(&request, &second)?;
-    let kind =
-        |finished: &FinishedCall<Completion>| finished.result.as_ref().map(drop).map_err(|e| e.kind);
+    let kind = |finished: &FinishedCall<Completion>| {
+        finished.result.as_ref().map(drop).map_err(|e| e.kind)
+    };
     let (first, second) = (kind(&first), kind(&second));
     ensure(first == second, || format!("the first time {first:?}, the second time {second:?}"))
 }
 
-fn judge(request: &Request, finished: &FinishedCall<Completion>) -> ConformanceVerdict {
+fn judge(request: &CompletionRequest, finished: &FinishedCall<Completion>) -> ConformanceVerdict {
     match &finished.result {
         Ok(completion) => check_completion(request, &finished.deltas, completion),
         Err(error) => clear_error("a simple request", error),
@@ -89,7 +94,11 @@ fn judge(request: &Request, finished: &FinishedCall<Completion>) -> ConformanceV
 ///
 /// # Errors
 /// A description of the fault.
-pub fn check_completion(request: &Request, deltas: &[Delta], completion: &Completion) -> ConformanceVerdict {
+pub fn check_completion(
+    request: &CompletionRequest,
+    deltas: &[Delta],
+    completion: &Completion,
+) -> ConformanceVerdict {
     let v = Completion::VERSION;
     ensure(completion.v == v, || format!("the completion has version {}, not {v}", completion.v))?;
     let (mut text, mut thought, mut calls) = (String::new(), String::new(), Vec::new());
@@ -145,7 +154,7 @@ pub fn check_completion(request: &Request, deltas: &[Delta], completion: &Comple
     })
 }
 
-fn check_calls(request: &Request, calls: &[&ToolCall]) -> ConformanceVerdict {
+fn check_calls(request: &CompletionRequest, calls: &[&ToolCall]) -> ConformanceVerdict {
     let mut ids = BTreeSet::new();
     for call in calls {
         let id = call.id.as_str();

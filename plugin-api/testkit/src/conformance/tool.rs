@@ -4,7 +4,8 @@ use jaato_types::{ErrorKind, Frame, Output, Result, ToolSpec};
 use serde_json::{Map, Value};
 
 use super::{
-    DESCRIPTION_BYTES_MAX, ExampleSelection, ConformanceSuite, ConformanceVerdict, clear_error, ensure, fuzz, left_behind, told,
+    ConformanceSuite, ConformanceVerdict, DESCRIPTION_BYTES_MAX, ExampleSelection, clear_error,
+    ensure, fuzz, left_behind, told,
 };
 use crate::{FakeHost, FakeInstance, check_arguments, schema};
 
@@ -13,7 +14,10 @@ fn tools(host: &FakeHost) -> std::result::Result<&[ToolSpec], String> {
 }
 
 /// Names are valid for every provider, unique, and sorted.
-pub fn names_are_valid_unique_and_sorted(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn names_are_valid_unique_and_sorted(
+    _: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let tools = tools(host)?;
     for tool in tools {
         ensure(tool.name.is_valid(), || format!("no provider takes the name `{}`", tool.name))?;
@@ -26,7 +30,10 @@ pub fn names_are_valid_unique_and_sorted(_: &ConformanceSuite, host: &FakeHost) 
 }
 
 /// Each tool has a description that is short enough for all providers.
-pub fn descriptions_are_there_and_short(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn descriptions_are_there_and_short(
+    _: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     tools(host)?
         .iter()
         .try_for_each(|tool| described(&format!("tool `{}`", tool.name), &tool.description))
@@ -106,7 +113,10 @@ pub fn examples_work(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVe
 }
 
 /// A read-only tool changes nothing that the plugin saves.
-pub fn read_only_examples_change_nothing(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn read_only_examples_change_nothing(
+    suite: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let instance = host.create(None).map_err(told("an instance"))?;
     let reading = match suite.examples {
         ExampleSelection::All => ExampleSelection::OfReaders,
@@ -160,7 +170,10 @@ pub fn bad_frames_are_refused(suite: &ConformanceSuite, host: &FakeHost) -> Conf
 
 /// The plugin itself answers arguments of a wrong type with `invalid_arguments`. Unusual arguments
 /// of the right type get an output or an error, if the tool may run.
-pub fn wrong_arguments_are_refused(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn wrong_arguments_are_refused(
+    suite: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let instance = host.instance().map_err(told("an instance"))?;
     for tool in tools(host)?.iter().filter(|tool| suite.examples.may_try(tool)) {
         let name = tool.name.as_str();

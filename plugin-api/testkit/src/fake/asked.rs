@@ -2,7 +2,7 @@
 
 use jaato_types::Result;
 use jaato_types::hooks::{
-    AfterTool, BeforePrompt, BeforeRequest, BeforeTool, COMPLETE_WORDS, CompleteWords, EventsTold,
+    AfterTool, BeforePrompt, BeforeRequest, BeforeTool, COMPLETE_WORDS, CompleteWords, EventBatch,
     GuardAnswer, Hook, PREVIEW, Preview, PreviewRequest, PromptAddition, RequestChange,
     ResultChange, WordChoices,
 };
@@ -49,7 +49,7 @@ impl FakeInstance {
     ///
     /// # Errors
     /// The plugin's error.
-    pub fn events(&self, told: &EventsTold) -> Result<()> {
+    pub fn events(&self, told: &EventBatch) -> Result<()> {
         self.ask::<Map<String, Value>>(Hook::Event.name(), told).map(drop)
     }
 

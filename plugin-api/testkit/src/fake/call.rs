@@ -4,8 +4,8 @@ use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
 
-use jaato_plugin_engine::{Bytes, CallerKind, HostContext, Outlet, Services};
-use jaato_types::{Data, Delta, Error, ErrorKind, Frame, FrameError, Result};
+use jaato_plugin_engine::{CallResultSink, CallerKind, EngineServices, FrameBytes, HostContext};
+use jaato_types::{DataPart, Delta, Error, ErrorKind, Frame, FrameError, Result};
 use serde_json::{Map, Value};
 
 use super::context::{CallOutlet, CallState, ContextServices};
@@ -43,7 +43,7 @@ impl<T> FinishedCall<T> {
 
 /// What a call has sent to the host for its result.
 pub(crate) struct CallSideOutput {
-    pub(crate) attachments: Vec<Data>,
+    pub(crate) attachments: Vec<DataPart>,
     /// Texts by key.
     pub(crate) texts: Map<String, Value>,
 }
@@ -75,7 +75,7 @@ impl<T> FakeRunningCall<T> {
     ) -> Self {
         let outlet = Arc::new(CallOutlet::default());
         let lent = ContextServices::new(host, Some(&outlet));
-        let services: Arc<dyn Services> = Arc::clone(&lent) as _;
+        let services: Arc<dyn EngineServices> = Arc::clone(&lent) as _;
         let context = HostContext::new(CallerKind::Call, &host.executor, &host.guest, services);
         let _ = lent.context.set(context.number());
         if let Err(error) = start(&context, Arc::clone(&outlet)) {
@@ -108,7 +108,8 @@ impl<T> FakeRunningCall<T> {
     pub fn wait(self) -> FinishedCall<T> {
         let result = self.answer().and_then(|frame| (self.read)(&frame)).map(|mut answer| {
             let (services, id) = (&self.host.services, self.id());
-            let beside = CallSideOutput { attachments: services.attachments(id), texts: services.texts(id) };
+            let beside =
+                CallSideOutput { attachments: services.attachments(id), texts: services.texts(id) };
             (self.fill)(&mut answer, beside);
             answer
         });
@@ -157,7 +158,7 @@ impl<T> FakeRunningCall<T> {
     }
 
     /// Waits for the frame of the answer.
-    fn answer(&self) -> Result<Bytes> {
+    fn answer(&self) -> Result<FrameBytes> {
         let answer = poll_fn(|cx| self.outlet.poll(cx, |state| state.answer.take()));
         self.host.time.wait_for(self.host.patience(), answer)?
     }

@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use jaato_plugin_engine::{Activity, Runtime, Thread, Work};
+use jaato_plugin_engine::{BoxHostFuture, EngineActivity, EngineThread, PluginRuntime};
 use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -244,8 +244,8 @@ impl FakeTime {
     }
 }
 
-impl Runtime for FakeTime {
-    fn sleep(&self, time: Duration) -> Work<()> {
+impl PluginRuntime for FakeTime {
+    fn sleep(&self, time: Duration) -> BoxHostFuture<()> {
         Box::pin(self.sleep_ms(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
     }
 
@@ -253,11 +253,11 @@ impl Runtime for FakeTime {
         // The engine never calls this on a patient host.
     }
 
-    fn start_thread(&self, thread: Thread, work: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+    fn start_thread(&self, thread: EngineThread, work: Box<dyn FnOnce() + Send>) -> io::Result<()> {
         let name = match thread {
-            Thread::Executor(_) => EXECUTOR_THREAD.to_owned(),
-            Thread::Job(_) => POOL_THREAD.to_owned(),
-            Thread::Watchdog => thread.name(),
+            EngineThread::Executor(_) => EXECUTOR_THREAD.to_owned(),
+            EngineThread::Job(_) => POOL_THREAD.to_owned(),
+            EngineThread::Watchdog => thread.name(),
         };
         let book = Arc::clone(&self.0.log);
         let work = move || {
@@ -271,11 +271,11 @@ impl Runtime for FakeTime {
         true
     }
 
-    fn begins(&self, work: Activity) {
+    fn begins(&self, work: EngineActivity) {
         *self.lock().count(work) += 1;
     }
 
-    fn ends(&self, work: Activity) {
+    fn ends(&self, work: EngineActivity) {
         let mut state = self.lock();
         *state.count(work) -= 1;
         self.rest(state);
@@ -283,10 +283,10 @@ impl Runtime for FakeTime {
 }
 
 impl FakeTimeState {
-    fn count(&mut self, work: Activity) -> &mut usize {
+    fn count(&mut self, work: EngineActivity) -> &mut usize {
         match work {
-            Activity::Poll => &mut self.polls,
-            Activity::Job => &mut self.jobs,
+            EngineActivity::Poll => &mut self.polls,
+            EngineActivity::Job => &mut self.jobs,
         }
     }
 }
@@ -310,7 +310,8 @@ impl Future for FakeSleep {
         state.number += 1;
         let alarm = *this.alarm.get_or_insert((this.due_ms, state.number));
         let is_job = thread::current().name() == Some(POOL_THREAD);
-        let earlier = state.alarms.insert(alarm, SleepingTask { waker: cx.waker().clone(), is_job });
+        let earlier =
+            state.alarms.insert(alarm, SleepingTask { waker: cx.waker().clone(), is_job });
         this.time.0.changed.notify_all();
         if is_job {
             // This job may have been the last activity.

@@ -3,7 +3,9 @@
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
-use jaato_plugin_engine::{ByteStream, Bytes, Caller, Outlet, Served, Work};
+use jaato_plugin_engine::{
+    BoxHostFuture, ByteStream, CallResultSink, EngineServiceAnswer, FrameBytes, ServiceCaller,
+};
 use jaato_types::service::{OUTPUT, OutputWrite};
 use jaato_types::{Delta, Error, ErrorKind, Frame, FrameError, Result};
 use parking_lot::{Mutex, MutexGuard};
@@ -47,8 +49,13 @@ impl Drop for ContextServices {
     }
 }
 
-impl jaato_plugin_engine::Services for ContextServices {
-    fn call(&self, caller: Caller, operation: &str, frame: Vec<u8>) -> Work<Result<Served>> {
+impl jaato_plugin_engine::EngineServices for ContextServices {
+    fn call(
+        &self,
+        caller: ServiceCaller,
+        operation: &str,
+        frame: Vec<u8>,
+    ) -> BoxHostFuture<Result<EngineServiceAnswer>> {
         let context = *self.context.get_or_init(|| caller.context);
         let reply = self.host.services.answer(context, operation, &frame);
         if operation == OUTPUT && reply.is_ok() {
@@ -62,23 +69,31 @@ impl jaato_plugin_engine::Services for ContextServices {
                 reply = *next;
             }
             match reply {
-                FakeServiceReply::Never | FakeServiceReply::Later(..) => std::future::pending().await,
+                FakeServiceReply::Never | FakeServiceReply::Later(..) => {
+                    std::future::pending().await
+                }
                 reply => serve(reply),
             }
         })
     }
 }
 
-fn serve(reply: FakeServiceReply) -> Result<Served> {
+fn serve(reply: FakeServiceReply) -> Result<EngineServiceAnswer> {
     Ok(match reply {
-        FakeServiceReply::Json(Value::Null) | FakeServiceReply::Never | FakeServiceReply::Later(..) => Served::Frame(Frame::empty()),
-        FakeServiceReply::Json(json) => Served::Frame(Frame::write(&json).map_err(host_bug)?),
-        FakeServiceReply::Bytes(json, bytes) => {
-            Served::Frame(Frame::write_with_bytes(&json, &bytes).map_err(host_bug)?)
+        FakeServiceReply::Json(Value::Null)
+        | FakeServiceReply::Never
+        | FakeServiceReply::Later(..) => EngineServiceAnswer::Frame(Frame::empty()),
+        FakeServiceReply::Json(json) => {
+            EngineServiceAnswer::Frame(Frame::write(&json).map_err(host_bug)?)
         }
-        FakeServiceReply::Stream(stream) => Served::Stream(Box::new(OpenContextStream(stream))),
+        FakeServiceReply::Bytes(json, bytes) => {
+            EngineServiceAnswer::Frame(Frame::write_with_bytes(&json, &bytes).map_err(host_bug)?)
+        }
+        FakeServiceReply::Stream(stream) => {
+            EngineServiceAnswer::Stream(Box::new(OpenContextStream(stream)))
+        }
         FakeServiceReply::StreamWith(Value::Object(head), stream) => {
-            Served::StreamWith(head, Box::new(OpenContextStream(stream)))
+            EngineServiceAnswer::StreamWith(head, Box::new(OpenContextStream(stream)))
         }
         FakeServiceReply::StreamWith(..) => {
             let text = "the head of a stream's answer is not an object";
@@ -117,7 +132,7 @@ pub(crate) struct CallOutlet(Mutex<CallState>);
 #[derive(Default)]
 pub(crate) struct CallState {
     pub(crate) emitted: Vec<Vec<u8>>,
-    pub(crate) answer: Option<Result<Bytes>>,
+    pub(crate) answer: Option<Result<FrameBytes>>,
     /// Whether the answer has arrived, even if it was taken since.
     pub(crate) has_ended: bool,
     /// The waker of the waiting test.
@@ -156,13 +171,13 @@ impl CallOutlet {
     }
 }
 
-impl Outlet for CallOutlet {
+impl CallResultSink for CallOutlet {
     fn emitted(&self, frame: &[u8]) -> bool {
         self.add(|state| state.emitted.push(frame.to_vec()));
         true
     }
 
-    fn answered(&self, answer: Result<Bytes>) {
+    fn answered(&self, answer: Result<FrameBytes>) {
         self.add(|state| (state.answer, state.has_ended) = (Some(answer), true));
     }
 }

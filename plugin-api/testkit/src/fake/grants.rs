@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use jaato_types::grant::{GRANTS, grant_of, grants_asked, not_asked_for, not_granted};
+use jaato_types::grant::{
+    GRANTS, grant_missing_error, grant_not_requested_error, grant_of, requested_grants,
+};
 use jaato_types::{Description, PluginName, Result};
 
 /// The grants that a plugin lists, and those that are denied.
@@ -16,7 +18,7 @@ pub(crate) struct FakeGrants {
 impl FakeGrants {
     /// Creates the grants from a plugin's description.
     pub(crate) fn of(plugin: PluginName, description: &Description) -> Self {
-        let listed = grants_asked(description).into_iter().collect();
+        let listed = requested_grants(description).into_iter().collect();
         Self { plugin: Some(plugin), listed, denied: BTreeSet::new() }
     }
 
@@ -43,10 +45,10 @@ impl FakeGrants {
             return Ok(());
         };
         if !self.listed.contains(grant) {
-            return Err(not_asked_for(plugin, grant));
+            return Err(grant_not_requested_error(plugin, grant));
         }
         if self.denied.contains(grant) {
-            return Err(not_granted(plugin, grant));
+            return Err(grant_missing_error(plugin, grant));
         }
         Ok(())
     }

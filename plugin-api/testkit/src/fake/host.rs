@@ -7,15 +7,15 @@ use std::time::Duration;
 use jaato_objects::ObjectEnvironment;
 use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
 use jaato_plugin_api::abi::{Answer, ContextBox, LogBox};
-use jaato_plugin_engine::{Executor, Guest, Live, Plugin};
+use jaato_plugin_engine::{EnginePlugin, Executor, GuestPlugin, LiveObjectCounts};
 use jaato_types::ask::{Form, FormAnswer};
 use jaato_types::child::{ChildOpen, ChildTurn};
 use jaato_types::model::ModelComplete;
 use jaato_types::service::{AssetAnswer, SessionFacts};
 use jaato_types::tools_set::ToolsSet;
 use jaato_types::{
-    Completion, Description, Error, ErrorKind, FrameError, Manifest, Message, Output, Request,
-    Result,
+    Completion, CompletionRequest, Description, Error, ErrorKind, FrameError, Manifest, Message,
+    Output, Result,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -25,7 +25,7 @@ use super::clock::{FakeClockMode, FakeTime, hung};
 use super::grants::FakeGrants;
 use super::instance::FakeInstance;
 use super::log::{FakeLog, LogLine, ProcessLog};
-use super::services::{FakeServiceReply, ServiceRequest, FakeServices};
+use super::services::{FakeServiceReply, FakeServices, ServiceRequest};
 use super::subject::PluginUnderTest;
 
 /// How long a plugin may delay a test, in real time. Only a plugin that hangs reaches this limit.
@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct FakeHost {
     /// The default instance for calls. Dropped before the other fields.
     instance: OnceLock<Result<FakeInstance>>,
-    plugin: Result<Plugin>,
+    plugin: Result<EnginePlugin>,
     shared: Arc<FakeHostShared>,
     subject: PluginUnderTest,
     description: Result<Arc<Description>>,
@@ -50,7 +50,7 @@ pub struct FakeHost {
 pub(crate) struct FakeHostShared {
     pub(crate) executor: Executor,
     /// The executor's record of the plugin.
-    pub(crate) guest: Arc<Guest>,
+    pub(crate) guest: Arc<GuestPlugin>,
     pub(crate) time: FakeTime,
     pub(crate) services: FakeServices,
     pub(crate) log: Arc<FakeLog>,
@@ -96,9 +96,9 @@ impl FakeHost {
         }
         let maker = subject.clone();
         let factory = move || maker.factory(LogBox::from_value(ProcessLog, TD_Opaque));
-        let plugin = shared
-            .run(factory)
-            .and_then(|factory| Ok(Plugin::of(&shared.executor, factory?, subject.manifest()?)));
+        let plugin = shared.run(factory).and_then(|factory| {
+            Ok(EnginePlugin::from_factory(&shared.executor, factory?, subject.manifest()?))
+        });
         Self { instance: OnceLock::new(), plugin, shared, subject, description }
     }
 
@@ -299,10 +299,12 @@ impl FakeHost {
     }
 
     /// Requests a completion from the host's own instance, like [`FakeInstance::complete`].
-    pub fn complete(&self, request: &Request) -> FinishedCall<Completion> {
+    pub fn complete(&self, request: &CompletionRequest) -> FinishedCall<Completion> {
         match self.instance() {
             Ok(instance) => instance.complete(request),
-            Err(error) => FinishedCall { result: Err(error), deltas: Vec::new(), output: Vec::new() },
+            Err(error) => {
+                FinishedCall { result: Err(error), deltas: Vec::new(), output: Vec::new() }
+            }
         }
     }
 
@@ -346,7 +348,7 @@ impl FakeHost {
     }
 
     /// Returns the counts of host objects that the plugin holds at this time.
-    pub fn live(&self) -> Live {
+    pub fn live(&self) -> LiveObjectCounts {
         self.shared.executor.live()
     }
 
@@ -358,7 +360,7 @@ impl FakeHost {
     ) -> FakeRunningCall<Vec<u8>> {
         let read = |frame: &[u8]| Ok(frame.to_vec());
         FakeRunningCall::start(&self.shared, read, |context, outlet| {
-            context.run_into(body, outlet);
+            context.run_body_into(body, outlet);
             Ok(())
         })
     }

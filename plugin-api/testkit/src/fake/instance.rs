@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use jaato_plugin_engine::{Facet, Instance, Plugin};
+use jaato_plugin_engine::{EnginePlugin, Facet, PluginInstance};
 use jaato_types::count::{COUNT_TOKENS, TokenCount};
-use jaato_types::large::{LARGE, Large, LargeOf, REQUEST_BYTES_MAX};
+use jaato_types::large::{LARGE, LargeRequest, LargeRequestKind, REQUEST_BYTES_MAX};
 use jaato_types::{
-    CONDITION, Completion, ConditionAnswer, ConditionRequest, Deciding, Description, Error,
-    ErrorKind, Frame, FrameError, GcPlan, GcRequest, ModelInfo, Output, PULL_MODEL, PullModel,
-    Pulled, Request, Result, ToolName, fit_arguments,
+    CONDITION, Completion, CompletionRequest, ConditionAnswer, ConditionDecision, ConditionRequest,
+    Description, Error, ErrorKind, Frame, FrameError, GcPlan, GcRequest, ModelInfo, Output,
+    PULL_MODEL, PullModel, PullModelAnswer, Result, ToolName, fit_arguments,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -26,13 +26,13 @@ use crate::schema;
 pub struct FakeInstance {
     host: Arc<FakeHostShared>,
     description: Arc<Description>,
-    instance: Instance,
+    instance: PluginInstance,
 }
 
 impl FakeInstance {
     pub(crate) fn create(
         host: &Arc<FakeHostShared>,
-        plugin: &Plugin,
+        plugin: &EnginePlugin,
         description: Arc<Description>,
         saved: Option<Vec<u8>>,
     ) -> Result<Self> {
@@ -62,7 +62,8 @@ impl FakeInstance {
     /// `unknown_tool` and `invalid_arguments` from the host.
     pub fn start(&self, tool: &str, arguments: Value) -> Result<FakeRunningCall<Output>> {
         let name = ToolName::from(tool);
-        let set = self.host.services.with_session_parts(|lent| lent.tools_set()).unwrap_or_default();
+        let set =
+            self.host.services.with_session_parts(|lent| lent.tools_set()).unwrap_or_default();
         let mut known = self.description.tools.iter().chain(&set.tools);
         let Some(spec) = known.find(|spec| spec.name == name) else {
             let text = format!("there is no tool `{tool}`");
@@ -86,7 +87,7 @@ impl FakeInstance {
     }
 
     /// Requests a completion and waits for it.
-    pub fn complete(&self, request: &Request) -> FinishedCall<Completion> {
+    pub fn complete(&self, request: &CompletionRequest) -> FinishedCall<Completion> {
         let failed =
             |error| FinishedCall { result: Err(error), deltas: Vec::new(), output: Vec::new() };
         self.start_complete(request).map_or_else(failed, FakeRunningCall::wait)
@@ -96,9 +97,14 @@ impl FakeInstance {
     ///
     /// # Errors
     /// `limit_reached` if the request exceeds the largest size.
-    pub fn start_complete(&self, request: &Request) -> Result<FakeRunningCall<Completion>> {
+    pub fn start_complete(
+        &self,
+        request: &CompletionRequest,
+    ) -> Result<FakeRunningCall<Completion>> {
         match Frame::write(request) {
-            Err(FrameError::TooLarge { .. }) => self.start_large(LargeOf::Complete, request),
+            Err(FrameError::TooLarge { .. }) => {
+                self.start_large(LargeRequestKind::Complete, request)
+            }
             _ => Ok(self.start_complete_frame(frame(request)?)),
         }
     }
@@ -118,10 +124,12 @@ impl FakeInstance {
     }
 
     /// Lets the provider download a model, and waits for it.
-    pub fn pull_model(&self, model: &str) -> FinishedCall<Pulled> {
+    pub fn pull_model(&self, model: &str) -> FinishedCall<PullModelAnswer> {
         match frame(&PullModel::new(model)) {
             Ok(frame) => self.start_operation(read_answer, PULL_MODEL, frame).wait(),
-            Err(error) => FinishedCall { result: Err(error), deltas: Vec::new(), output: Vec::new() },
+            Err(error) => {
+                FinishedCall { result: Err(error), deltas: Vec::new(), output: Vec::new() }
+            }
         }
     }
 
@@ -129,7 +137,7 @@ impl FakeInstance {
     ///
     /// # Errors
     /// The provider's error.
-    pub fn count_tokens(&self, request: &Request) -> Result<u64> {
+    pub fn count_tokens(&self, request: &CompletionRequest) -> Result<u64> {
         let call = self.start_operation(read_answer::<TokenCount>, COUNT_TOKENS, frame(request)?);
         call.wait().result.map(|counted| counted.tokens)
     }
@@ -145,7 +153,9 @@ impl FakeInstance {
     /// The gc's error.
     pub fn plan(&self, request: &GcRequest) -> Result<GcPlan> {
         let call = match Frame::write(request) {
-            Err(FrameError::TooLarge { .. }) => self.start_large(LargeOf::Plan, request)?,
+            Err(FrameError::TooLarge { .. }) => {
+                self.start_large(LargeRequestKind::Plan, request)?
+            }
             _ => self.start_plan_frame(frame(request)?),
         };
         call.wait().result
@@ -169,7 +179,7 @@ impl FakeInstance {
     ///
     /// # Errors
     /// The tool's error.
-    pub fn condition(&self, tool: &str, deciding: Deciding) -> Result<ConditionAnswer> {
+    pub fn condition(&self, tool: &str, deciding: ConditionDecision) -> Result<ConditionAnswer> {
         let frame = frame(&ConditionRequest::new(tool, deciding))?;
         self.start_of(read_answer, CONDITION, tool, frame).wait().result
     }
@@ -229,7 +239,7 @@ impl FakeInstance {
 
     fn start_large<T: DeserializeOwned>(
         &self,
-        of: LargeOf,
+        of: LargeRequestKind,
         request: &impl Serialize,
     ) -> Result<FakeRunningCall<T>> {
         let bad = |error: String| Error::new(ErrorKind::LimitReached, error);
@@ -237,7 +247,7 @@ impl FakeInstance {
         if json.len() > REQUEST_BYTES_MAX {
             return Err(bad(format!("a request has at most {REQUEST_BYTES_MAX} bytes")));
         }
-        let asked = frame(&Large::new(of, json.len() as u64))?;
+        let asked = frame(&LargeRequest::new(of, json.len() as u64))?;
         let lend = |services: &FakeServices, context| services.lends_request(context, json);
         Ok(self.start_on(read_answer, Facet::Operation, LARGE, asked, lend))
     }

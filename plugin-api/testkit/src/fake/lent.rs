@@ -7,17 +7,18 @@ use std::sync::Arc;
 
 use jaato_types::ask::{ASK, Form, FormAnswer};
 use jaato_types::child::{
-    ChildDone, ChildOpen, ChildOpened, ChildRef, ChildSend, ChildState, ChildTurn, ChildWait,
-    SESSION_CANCEL, SESSION_CLOSE, SESSION_EVENTS, SESSION_OPEN, SESSION_SEND, SESSION_WAIT,
+    ChildEmptyAnswer, ChildOpen, ChildRef, ChildSend, ChildState, ChildTurn, ChildWait,
+    OpenedChild, SESSION_CANCEL, SESSION_CLOSE, SESSION_EVENTS, SESSION_OPEN, SESSION_SEND,
+    SESSION_WAIT,
 };
 use jaato_types::history::{HistoryMessage, HistoryRead, SESSION_HISTORY};
 use jaato_types::model::{MODEL_COMPLETE, ModelAnswer, ModelComplete, ModelPiece};
 use jaato_types::notify::{
-    NOTIFICATION_BYTES_MAX, NOTIFICATIONS_PER_MINUTE_MAX, NOTIFY, Notified, Notify,
+    NOTIFICATION_BYTES_MAX, NOTIFICATIONS_PER_MINUTE_MAX, NOTIFY, NotifyAnswer, NotifyRequest,
 };
 use jaato_types::tasks::{
     TASKS_CANCEL, TASKS_LIST, TASKS_READ, TASKS_START, TaskCancel, TaskFacts, TaskRead,
-    TaskReadAnswer, TaskStart, TaskStarted, TaskStatus, TasksAnswer,
+    TaskReadAnswer, TaskStart, TaskStartAnswer, TaskStatus, TasksAnswer,
 };
 use jaato_types::tool_calls::{TOOLS_CALL, ToolsCall, ToolsCallAnswer};
 use jaato_types::tools_list::{TOOLS_LIST, ToolFacts, ToolsListAnswer};
@@ -138,7 +139,7 @@ impl FakeSessionParts {
     }
 
     fn notify(&mut self, request: &ServiceRequest) -> Result<FakeServiceReply> {
-        let Notify { text, .. } = request.read()?;
+        let NotifyRequest { text, .. } = request.read()?;
         if text.trim().is_empty() || text.len() > NOTIFICATION_BYTES_MAX {
             let text = format!("a notification has 1 to {NOTIFICATION_BYTES_MAX} bytes of text");
             return Err(Error::new(ErrorKind::InvalidArguments, text));
@@ -151,7 +152,7 @@ impl FakeSessionParts {
             return Err(Error::new(ErrorKind::LimitReached, text).temporary());
         }
         self.notified.push(text);
-        FakeServiceReply::of(&Notified::default())
+        FakeServiceReply::of(&NotifyAnswer::default())
     }
 
     fn read_history(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
@@ -211,7 +212,7 @@ impl FakeSessionParts {
                     }
                 }
                 self.tasks.push(facts.clone());
-                FakeServiceReply::of(&TaskStarted::new(facts.task_id))
+                FakeServiceReply::of(&TaskStartAnswer::new(facts.task_id))
             }
             TASKS_LIST => FakeServiceReply::of(&TasksAnswer::new(self.tasks.clone())),
             TASKS_READ => {
@@ -220,7 +221,9 @@ impl FakeSessionParts {
                 answer.task = self.task(&asked.task_id)?;
                 FakeServiceReply::of(&answer)
             }
-            TASKS_CANCEL => FakeServiceReply::of(&self.task(&request.read::<TaskCancel>()?.task_id)?),
+            TASKS_CANCEL => {
+                FakeServiceReply::of(&self.task(&request.read::<TaskCancel>()?.task_id)?)
+            }
             _ => super::services::default_answer(request),
         }
     }
@@ -242,8 +245,9 @@ impl FakeSessionParts {
                 }
                 self.opened += 1;
                 let model = open.model.clone().unwrap_or_else(|| "fake/model".to_owned());
-                let opened = ChildOpened::new(self.opened, format!("child_{}", self.opened), model);
-                self.children.insert(self.opened, FakeChildSession { open, state: ChildState::default() });
+                let opened = OpenedChild::new(self.opened, format!("child_{}", self.opened), model);
+                self.children
+                    .insert(self.opened, FakeChildSession { open, state: ChildState::default() });
                 FakeServiceReply::of(&opened)
             }
             SESSION_SEND => {
@@ -254,7 +258,7 @@ impl FakeSessionParts {
                     child.state.last = Some(said(&child.open, &text));
                     child.state.turns += 1;
                 }
-                FakeServiceReply::of(&ChildDone::default())
+                FakeServiceReply::of(&ChildEmptyAnswer::default())
             }
             SESSION_WAIT => {
                 let asked: ChildWait = request.read()?;
@@ -266,13 +270,13 @@ impl FakeSessionParts {
             }
             SESSION_CANCEL => {
                 self.child(request.read::<ChildRef>()?.session)?;
-                FakeServiceReply::of(&ChildDone::default())
+                FakeServiceReply::of(&ChildEmptyAnswer::default())
             }
             SESSION_CLOSE => {
                 let session = request.read::<ChildRef>()?.session;
                 self.child(session)?;
                 self.children.remove(&session);
-                FakeServiceReply::of(&ChildDone::default())
+                FakeServiceReply::of(&ChildEmptyAnswer::default())
             }
             _ => super::services::default_answer(request),
         }

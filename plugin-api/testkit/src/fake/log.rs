@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use jaato_plugin_api::abi::LogAbi;
 use jaato_plugin_api::abi::abi_stable::std_types::RStr;
-use jaato_plugin_engine::{Report, Watch};
+use jaato_plugin_engine::{EngineObserver, MisdeedReport};
 use jaato_types::PluginName;
 use parking_lot::Mutex;
 
@@ -37,12 +37,12 @@ impl FakeLog {
     }
 }
 
-impl Watch for FakeLog {
+impl EngineObserver for FakeLog {
     fn log(&self, _plugin: &PluginName, level: u8, text: &str) {
         self.write(level, text);
     }
 
-    fn misbehaved(&self, _report: &Report) {}
+    fn misbehaved(&self, _report: &MisdeedReport) {}
 
     fn trouble(&self, text: &str) {
         self.write(1, text);

@@ -26,7 +26,7 @@ pub use clock::FakeClockMode;
 pub use host::FakeHost;
 pub use http::{FakeHttpAnswer, FakeHttpRequest};
 pub use instance::FakeInstance;
-pub use jaato_plugin_engine::Live;
+pub use jaato_plugin_engine::LiveObjectCounts;
 pub use jaato_plugin_engine::PIECE_BYTES_MAX;
 pub use log::LogLine;
 pub use services::{FakeServiceReply, ServiceRequest};

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use jaato_types::process::{
-    END, LeftRunning, OUTPUT_BYTES_MAX, OutputStream, ProcessEvent, ProcessExit, ProcessRef,
+    END, LeftoverProcess, OUTPUT_BYTES_MAX, OutputStream, ProcessEvent, ProcessExit, ProcessRef,
     ProcessSignal, ProcessWrite, RUNNING_PER_CALL_MAX, SIGNAL, Signal, Stdin,
 };
 use jaato_types::{Error, ErrorKind, Result};
@@ -98,7 +98,10 @@ impl RunningFakePrograms {
         let stream = FakeStream::open();
         let deadline = prepared.spawn.deadline_ms.map(Duration::from_millis);
         let watched = WatchedFakeProgram {
-            outputs: [NonBlockingOutput::of(child.stdout.take())?, NonBlockingOutput::of(child.stderr.take())?],
+            outputs: [
+                NonBlockingOutput::of(child.stdout.take())?,
+                NonBlockingOutput::of(child.stderr.take())?,
+            ],
             child,
             stream: stream.clone(),
             program,
@@ -392,7 +395,7 @@ impl WatchedFakeProgram {
 }
 
 /// Lists the members of a process group. Known only on Linux.
-fn living(group: Pid) -> Vec<LeftRunning> {
+fn living(group: Pid) -> Vec<LeftoverProcess> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let members = pids.filter_map(|pid: u32| {
@@ -402,7 +405,7 @@ fn living(group: Pid) -> Vec<LeftRunning> {
         let (state, _parent, its_group) = (fields.next()?, fields.next()?, fields.next()?);
         let is_member = its_group.parse() == Ok(group.as_raw()) && state != "Z";
         let name = before.split_once('(')?.1.to_owned();
-        is_member.then_some(LeftRunning { pid, name, ..LeftRunning::default() })
+        is_member.then_some(LeftoverProcess { pid, name, ..LeftoverProcess::default() })
     });
     members.collect()
 }

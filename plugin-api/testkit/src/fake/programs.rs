@@ -68,7 +68,11 @@ impl FakePrograms {
         self.running.act(request)
     }
 
-    fn start(&mut self, request: &ServiceRequest, prepared: PreparedProgram) -> Result<FakeServiceReply> {
+    fn start(
+        &mut self,
+        request: &ServiceRequest,
+        prepared: PreparedProgram,
+    ) -> Result<FakeServiceReply> {
         let held = self.time.as_ref().map(FakeTime::hold);
         self.running.start(request.context, &prepared, held)
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use jaato_types::secret::{
-    DELETE, GET, NAME_BYTES_MAX, SECRETS_MAX, SET, SecretForgotten, SecretFound, SecretKept,
-    SecretName, VALUE_BYTES_MAX,
+    DELETE, GET, NAME_BYTES_MAX, SECRETS_MAX, SET, SecretDeleteAnswer, SecretGetAnswer, SecretName,
+    SecretSetAnswer, VALUE_BYTES_MAX,
 };
 use jaato_types::{Error, ErrorKind, Result};
 use serde_json::json;
@@ -33,8 +33,10 @@ impl FakeSecrets {
         let full = |text: String| Err(Error::new(ErrorKind::LimitReached, text));
         match request.operation.as_str() {
             GET => match self.0.get(&name) {
-                None => FakeServiceReply::of(&SecretFound::new(false)),
-                Some(value) => Ok(FakeServiceReply::Bytes(json!(SecretFound::new(true)), value.clone())),
+                None => FakeServiceReply::of(&SecretGetAnswer::new(false)),
+                Some(value) => {
+                    Ok(FakeServiceReply::Bytes(json!(SecretGetAnswer::new(true)), value.clone()))
+                }
             },
             SET if request.bytes.len() > VALUE_BYTES_MAX => {
                 full(format!("a secret has at most {VALUE_BYTES_MAX} bytes"))
@@ -44,9 +46,9 @@ impl FakeSecrets {
             }
             SET => {
                 self.0.insert(name, request.bytes.clone());
-                FakeServiceReply::of(&SecretKept::new(false))
+                FakeServiceReply::of(&SecretSetAnswer::new(false))
             }
-            _ => FakeServiceReply::of(&SecretForgotten::new(self.0.remove(&name).is_some())),
+            _ => FakeServiceReply::of(&SecretDeleteAnswer::new(self.0.remove(&name).is_some())),
         }
     }
 }

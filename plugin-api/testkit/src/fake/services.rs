@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jaato_objects::ObjectEnvironment;
-use jaato_objects::service::{Asker, Reach, answer};
-use jaato_types::count::{COUNT, Count, Counted};
-use jaato_types::hooks::only_reads;
+use jaato_objects::service::{ObjectsAccess, ObjectsCaller, answer};
+use jaato_types::count::{COUNT, TokenCountAnswer, TokenCountInput};
+use jaato_types::hooks::reading_only_error;
 use jaato_types::host_process::process_operation;
 use jaato_types::http::{
     HTTP_BODIES_MAX, HTTP_BODY, HTTP_BODY_BYTES_MAX, HTTP_REQUEST, HttpBody, HttpBodyAnswer,
@@ -17,11 +17,11 @@ use jaato_types::large::REQUEST;
 use jaato_types::media_type::{MEDIA_TYPE_HEAD_BYTES, check_media_type, is_media_type};
 use jaato_types::operations::operation_named;
 use jaato_types::service::{
-    self, ATTACHMENTS_MAX, AssetAnswer, AssetRequest, Attach, AttachAnswer, BLOB_BYTES_MAX,
+    self, ATTACHMENTS_MAX, AssetAnswer, AssetRequest, AttachAnswer, AttachRequest, BLOB_BYTES_MAX,
     BLOBS_BEGUN_MAX, BLOBS_BYTES_MAX, BlobGet, BlobPut, BlobPutAnswer, FolderAnswer, OutputAnswer,
     OutputWrite, SessionFacts,
 };
-use jaato_types::{Data, Error, ErrorKind, Frame, Result, process};
+use jaato_types::{DataPart, Error, ErrorKind, Frame, Result, process};
 use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -130,7 +130,7 @@ struct FakeServicesState {
     /// Keys and pieces of what contexts have streamed.
     outputs: BTreeMap<u64, Vec<(String, Vec<u8>)>>,
     /// What tool calls have attached.
-    attachments: BTreeMap<u64, Vec<Data>>,
+    attachments: BTreeMap<u64, Vec<DataPart>>,
     asked: Vec<ServiceRequest>,
     folder: Option<TempDir>,
     programs: FakePrograms,
@@ -265,7 +265,7 @@ impl FakeServicesState {
     }
 
     fn attach(&mut self, request: &ServiceRequest) -> Result<FakeServiceReply> {
-        let Attach { mime_type, blob, name, .. } = request.read()?;
+        let AttachRequest { mime_type, blob, name, .. } = request.read()?;
         let wrong = |text: String| Error::new(ErrorKind::InvalidArguments, text);
         let Some(attachments) = self.attachments.get_mut(&request.context) else {
             let text = "only a tool call can attach: there is no result to attach to";
@@ -285,7 +285,7 @@ impl FakeServicesState {
             let text = format!("a tool call has at most {ATTACHMENTS_MAX} attachments");
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
-        attachments.push(Data { name, ..Data::blob(mime_type, blob) });
+        attachments.push(DataPart { name, ..DataPart::blob(mime_type, blob) });
         FakeServiceReply::of(&AttachAnswer::new(attachments.len() as u64))
     }
 
@@ -343,7 +343,7 @@ impl FakeServices {
     }
 
     /// What a tool call has attached.
-    pub(crate) fn attachments(&self, context: u64) -> Vec<Data> {
+    pub(crate) fn attachments(&self, context: u64) -> Vec<DataPart> {
         self.lock().attachments.get(&context).cloned().unwrap_or_default()
     }
 
@@ -418,7 +418,12 @@ impl FakeServices {
     }
 
     /// Answers as the host does. A panic of the test's script is the host's fault.
-    pub(crate) fn answer(&self, context: u64, operation: &str, frame: &[u8]) -> Result<FakeServiceReply> {
+    pub(crate) fn answer(
+        &self,
+        context: u64,
+        operation: &str,
+        frame: &[u8],
+    ) -> Result<FakeServiceReply> {
         let bad = |error: jaato_types::FrameError| {
             Error::new(ErrorKind::InvalidArguments, error.to_string())
         };
@@ -435,7 +440,7 @@ impl FakeServices {
             state.asked.push(request.clone());
             let may_read = || operation_named(operation).is_some_and(|it| it.only_reads);
             if state.reading.contains(&context) && !may_read() {
-                return Err(only_reads(operation));
+                return Err(reading_only_error(operation));
             }
             state.grants.check(operation)?;
             state.scripts.get(operation).cloned()
@@ -485,14 +490,14 @@ impl FakeServices {
                 state.programs.answer(request, state.session.as_ref(), &folder)
             }
             COUNT => {
-                let asked: Count = request.read::<Option<_>>()?.unwrap_or_default();
-                if asked.request_to("").is_none() {
+                let asked: TokenCountInput = request.read::<Option<_>>()?.unwrap_or_default();
+                if asked.to_completion_request("").is_none() {
                     let text = "either `text` or `request` is counted, one of both";
                     return Err(Error::new(ErrorKind::InvalidArguments, text));
                 }
                 let session = self.lock().session.as_ref().and_then(|it| it.context.clone());
                 let model = asked.model.clone().or(session.map(|context| context.model));
-                FakeServiceReply::of(&Counted::estimate(asked.estimate(), model, None))
+                FakeServiceReply::of(&TokenCountAnswer::estimate(asked.estimate(), model, None))
             }
             other if FakeSessionParts::has(other) => self.lock().lent.answer(request),
             other if FakeSecrets::has(other) => self.lock().secrets.answer(request),
@@ -529,7 +534,7 @@ impl FakeServices {
             |error: jaato_types::FrameError| Error::new(ErrorKind::HostBug, error.to_string());
         let asked = Frame::write_with_bytes(&request.json, &request.bytes).map_err(bug)?;
         let objects = &mut state.objects;
-        let asker = Asker { tool, reach: Reach::All };
+        let asker = ObjectsCaller { tool, reach: ObjectsAccess::All };
         let answer = answer(objects, &asker, &request.operation, &asked)?;
         let answer = Frame::parse(&answer).map_err(bug)?;
         Ok(FakeServiceReply::Bytes(answer.json().map_err(bug)?, answer.bytes.to_vec()))

@@ -7,8 +7,10 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use jaato_plugin_sdk::Cx;
-use jaato_plugin_sdk_environment::files::{ConfinedFiles, AllowedFolder, ConfinedFilesSettings};
-use jaato_plugin_sdk_environment::{ExecutionEnvironment, HostFiles, NoShell, NoTerminals, StandaloneEnvironment};
+use jaato_plugin_sdk_environment::files::{AllowedFolder, ConfinedFiles, ConfinedFilesSettings};
+use jaato_plugin_sdk_environment::{
+    ExecutionEnvironment, HostFiles, NoShell, NoTerminals, StandaloneEnvironment,
+};
 use jaato_types::execution::{
     AllowedPath, DESCRIBE, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec, SETUP, STREAM_END,
     STREAM_KEY, STREAM_NEXT, StreamNext,
@@ -31,11 +33,17 @@ pub(super) fn is_operation(operation: &str) -> bool {
 
 /// The environment of one folder, which is set up at its first use.
 #[derive(Default)]
-pub(super) struct FakeSessionEnvironment(Option<(PathBuf, StandaloneEnvironment<LocalFolderEnvironment>)>);
+pub(super) struct FakeSessionEnvironment(
+    Option<(PathBuf, StandaloneEnvironment<LocalFolderEnvironment>)>,
+);
 
 impl FakeSessionEnvironment {
     /// Answers a service.
-    pub(super) fn answer(&mut self, request: &ServiceRequest, folder: &Path) -> Result<FakeServiceReply> {
+    pub(super) fn answer(
+        &mut self,
+        request: &ServiceRequest,
+        folder: &Path,
+    ) -> Result<FakeServiceReply> {
         let served = match &mut self.0 {
             Some((of, served)) if of == folder => served,
             kept => &kept.insert((folder.to_owned(), set_up(folder)?)).1,
@@ -61,7 +69,10 @@ fn set_up(folder: &Path) -> Result<StandaloneEnvironment<LocalFolderEnvironment>
 }
 
 /// Reads a stream of the environment to its end.
-fn stream_of(served: &StandaloneEnvironment<LocalFolderEnvironment>, stream: u64) -> Result<FakeStream> {
+fn stream_of(
+    served: &StandaloneEnvironment<LocalFolderEnvironment>,
+    stream: u64,
+) -> Result<FakeStream> {
     let (next, frames) = (StreamNext { stream, ..StreamNext::default() }, FakeStream::open());
     let next = frame_of(&next)?;
     for _ in 0..FRAMES_MAX {

@@ -6,8 +6,8 @@ use std::path::Path;
 use jaato_types::service::FolderAnswer;
 use jaato_types::store::{
     ABSENT, BYTES_MAX, DELETE, FOLDER, GET, KEY_BYTES_MAX, KEYS_MAX, LIST, SET, StoreDelete,
-    StoreDeleted, StoreFolder, StoreGet, StoreKeys, StoreList, StoreOf, StoreSet, StoreStored,
-    StoreValue, StoredKey, VALUE_BYTES_MAX,
+    StoreDeleteAnswer, StoreFolder, StoreGet, StoreKeys, StoreList, StoreOwner, StoreSet,
+    StoreSetAnswer, StoreValue, StoredKey, VALUE_BYTES_MAX,
 };
 use jaato_types::{Error, ErrorKind, Frame, Result};
 use serde_json::json;
@@ -17,7 +17,7 @@ use super::services::{FakeServiceReply, ServiceRequest};
 
 /// The values of a plugin.
 #[derive(Default)]
-pub(crate) struct FakeStores(BTreeMap<(StoreOf, String), Vec<u8>>);
+pub(crate) struct FakeStores(BTreeMap<(StoreOwner, String), Vec<u8>>);
 
 impl FakeStores {
     /// Returns true if an operation belongs to the store.
@@ -26,7 +26,11 @@ impl FakeStores {
     }
 
     /// Answers like the host does. Files are stored below the folder.
-    pub(crate) fn answer(&mut self, request: &ServiceRequest, folder: &Path) -> Result<FakeServiceReply> {
+    pub(crate) fn answer(
+        &mut self,
+        request: &ServiceRequest,
+        folder: &Path,
+    ) -> Result<FakeServiceReply> {
         match request.operation.as_str() {
             GET => {
                 let StoreGet { key, of, .. } = read(request)?;
@@ -41,7 +45,7 @@ impl FakeStores {
                 let StoreDelete { key, of, expected, .. } = read(request)?;
                 check_key(&key)?;
                 self.check_expected(of, &key, expected.as_deref())?;
-                FakeServiceReply::of(&StoreDeleted::new(self.0.remove(&(of, key)).is_some()))
+                FakeServiceReply::of(&StoreDeleteAnswer::new(self.0.remove(&(of, key)).is_some()))
             }
             LIST => {
                 let StoreList { prefix, of, .. } = read(request)?;
@@ -52,7 +56,8 @@ impl FakeStores {
             }
             _ => {
                 let StoreFolder { of, .. } = read(request)?;
-                let name = if of == StoreOf::Person { "store-person" } else { "store-workspace" };
+                let name =
+                    if of == StoreOwner::Person { "store-person" } else { "store-workspace" };
                 let folder = folder.join(name);
                 let io = |error: std::io::Error| Error::new(ErrorKind::Io, error.to_string());
                 std::fs::create_dir_all(&folder).map_err(io)?;
@@ -81,12 +86,12 @@ impl FakeStores {
             let text = format!("the store is full: {KEYS_MAX} values and {BYTES_MAX} bytes");
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
-        let answer = StoreStored::new(digest(value));
+        let answer = StoreSetAnswer::new(digest(value));
         self.0.insert((of, key), value.clone());
         FakeServiceReply::of(&answer)
     }
 
-    fn check_expected(&self, of: StoreOf, key: &str, expected: Option<&str>) -> Result<()> {
+    fn check_expected(&self, of: StoreOwner, key: &str, expected: Option<&str>) -> Result<()> {
         let is_digest = |it: &str| it.len() == 64 && it.bytes().all(|it| it.is_ascii_hexdigit());
         let Some(expected) = expected else { return Ok(()) };
         if expected != ABSENT && !is_digest(expected) {

@@ -88,8 +88,9 @@ impl FakeStream {
 
     /// Waits for room. Returns false if there is none yet.
     pub(crate) fn wait_for_room(&self, time: Duration) -> bool {
-        let is_full =
-            |state: &mut FakeStreamState| !state.is_closed && state.pieces.len() >= FRAMES_WAITING_MAX;
+        let is_full = |state: &mut FakeStreamState| {
+            !state.is_closed && state.pieces.len() >= FRAMES_WAITING_MAX
+        };
         let mut state = self.lock();
         self.0.changed.wait_while_for(&mut state, is_full, time);
         !is_full(&mut state)
@@ -127,7 +128,8 @@ impl FakeStream {
 
     /// Waits for the next frame on the test's thread. Returns `None` at the end.
     pub(crate) fn wait_next(&self, patience: Duration) -> Result<Option<Vec<u8>>> {
-        let is_waiting = |state: &mut FakeStreamState| state.pieces.is_empty() && state.end.is_none();
+        let is_waiting =
+            |state: &mut FakeStreamState| state.pieces.is_empty() && state.end.is_none();
         let mut state = self.lock();
         self.0.changed.wait_while_for(&mut state, is_waiting, patience);
         if let Some(piece) = state.pieces.pop_front() {

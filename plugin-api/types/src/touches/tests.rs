@@ -7,10 +7,10 @@ use super::*;
 /// Checks a call's strings, written as `KIND: TEXT`.
 #[track_caller]
 fn check(schema: &Value, arguments: Value, expected: &[&str]) {
-    assert_eq!(shown(&Touched::of(schema, &arguments)), expected);
+    assert_eq!(shown(&ToolCallTargets::from_arguments(schema, &arguments)), expected);
 }
 
-fn shown(touched: &Touched) -> Vec<String> {
+fn shown(touched: &ToolCallTargets) -> Vec<String> {
     let lists = [
         ("read", &touched.reads),
         ("write", &touched.writes),
@@ -49,7 +49,7 @@ fn each_kind_is_read() {
                 "i": "8", "j": 9 }),
         &["read: 1", "write: 2", "search_root: 3", "pattern: 4", "host: 5", "command: 6", "i? 8"],
     );
-    assert_eq!(undeclared_in(&schema), ["i"]);
+    assert_eq!(undeclared_strings(&schema), ["i"]);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_kind_holds_for_all_strings_below_it_until_another_one_is_declared() {
                 "map": { "k": "v" } }),
         &["read: 3", "read: 4", "write: 1", "host: k", "host: v"],
     );
-    assert_eq!(undeclared_in(&schema), [""; 0]);
+    assert_eq!(undeclared_strings(&schema), [""; 0]);
 }
 
 #[test]
@@ -135,7 +135,8 @@ fn a_schema_of_someone_else_declares_nothing() {
         "path": string(json!({ "text": "harmless" })),
         "mode": { "enum": ["a"] },
     }));
-    let touched = Touched::of_foreign(&schema, &json!({ "path": "x", "mode": "a" }));
+    let touched =
+        ToolCallTargets::from_foreign_arguments(&schema, &json!({ "path": "x", "mode": "a" }));
     assert_eq!(shown(&touched), ["path? x", "mode? a"]);
     assert!(!touched.is_complete());
 }
@@ -145,14 +146,14 @@ fn more_than_is_read_counts_as_everything() {
     let schema = closed(json!({ "paths": {
         "type": "array", "items": { "type": "string" }, KEYWORD: "read",
     } }));
-    let many = Touched::of(&schema, &json!({ "paths": vec!["a"; 20_000] }));
+    let many = ToolCallTargets::from_arguments(&schema, &json!({ "paths": vec!["a"; 20_000] }));
     assert!(many.everything && !many.is_complete());
     let mut deep = json!("x");
     for _ in 0..100 {
         deep = json!([deep]);
     }
-    assert!(Touched::of(&schema, &json!({ "paths": deep })).everything);
-    assert!(Touched::of(&schema, &json!({ "paths": ["a"] })).is_complete());
+    assert!(ToolCallTargets::from_arguments(&schema, &json!({ "paths": deep })).everything);
+    assert!(ToolCallTargets::from_arguments(&schema, &json!({ "paths": ["a"] })).is_complete());
 }
 
 #[test]
@@ -177,9 +178,9 @@ fn what_a_schema_does_not_declare_is_found() {
         (json!({ "type": ["string", "null"], KEYWORD: "host" }), vec![]),
         (json!({ "type": "object", KEYWORD: { "text": "a reason" } }), vec![]),
     ] {
-        assert_eq!(undeclared_in(&closed(json!({ "p": property }))), places, "{property}");
+        assert_eq!(undeclared_strings(&closed(json!({ "p": property }))), places, "{property}");
     }
-    assert_eq!(undeclared_in(&json!({ "type": "object" })), ["*"]);
+    assert_eq!(undeclared_strings(&json!({ "type": "object" })), ["*"]);
 }
 
 #[test]
@@ -187,7 +188,7 @@ fn a_patch_names_the_files_that_it_writes() {
     let schema = closed(json!({ "input": string("patch") }));
     let patch = "*** Begin Patch\n*** Update File: a.rs\n*** Move to: b.rs\n@@\n-x\n+y\n \
                  *** Delete File:  c d \n*** Add File:e\r\n+*** Add File: f\n*** End Patch";
-    let touched = Touched::of(&schema, &json!({ "input": patch }));
+    let touched = ToolCallTargets::from_arguments(&schema, &json!({ "input": patch }));
     assert_eq!(
         (&touched.writes[..], touched.is_complete()),
         (&["a.rs", "b.rs", "c d", "e"].map(str::to_owned)[..], true)
@@ -197,7 +198,7 @@ fn a_patch_names_the_files_that_it_writes() {
 #[test]
 fn models_do_not_see_the_keyword() {
     let mut schema = closed(json!({ "a": { "type": "array", "items": string("read") } }));
-    strip(&mut schema);
+    strip_keyword(&mut schema);
     let plain = json!({ "type": "array", "items": { "type": "string" } });
     assert_eq!(schema, closed(json!({ "a": plain })));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{KEYWORD, Kind, Touched};
+use super::{ArgumentUse, KEYWORD, ToolCallTargets};
 
 /// The maximum nesting depth of arguments.
 const DEPTH_MAX: usize = 32;
@@ -17,13 +17,13 @@ const SCHEMAS_MAX: usize = 64;
 
 /// A schema that can apply to a value, with the kind in effect there.
 #[derive(Clone)]
-pub(super) struct Place<'a> {
+pub(super) struct SchemaPosition<'a> {
     /// `None` if nothing is known about the value.
     pub(super) schema: Option<&'a Value>,
-    pub(super) kind: Option<Kind>,
+    pub(super) kind: Option<ArgumentUse>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> SchemaPosition<'a> {
     fn keyword(&self, name: &str) -> Option<&'a Value> {
         self.schema?.get(name)
     }
@@ -43,7 +43,7 @@ impl<'a> Place<'a> {
     }
 
     /// Returns true if values of a type are possible here.
-    fn takes(&self, wanted: &str) -> bool {
+    fn accepts_type(&self, wanted: &str) -> bool {
         self.keyword("type").is_none() || self.names_type(wanted)
     }
 
@@ -90,40 +90,42 @@ impl<'a> Place<'a> {
 
 /// Whether to trust the author of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Trust {
+pub(super) enum SchemaTrust {
     Declarations,
     Nothing,
 }
 
-pub(super) struct Walk<'a> {
+pub(super) struct SchemaWalk<'a> {
     root: &'a Value,
-    trust: Trust,
+    trust: SchemaTrust,
     left: usize,
-    touched: Touched,
+    touched: ToolCallTargets,
 }
 
-impl<'a> Walk<'a> {
-    pub(super) fn through(root: &'a Value, trust: Trust) -> Self {
-        Self { root, trust, left: VALUES_MAX, touched: Touched::default() }
+impl<'a> SchemaWalk<'a> {
+    pub(super) fn new(root: &'a Value, trust: SchemaTrust) -> Self {
+        Self { root, trust, left: VALUES_MAX, touched: ToolCallTargets::default() }
     }
 
-    pub(super) fn arguments(mut self, arguments: &Value) -> Touched {
-        let places = self.places(Place { schema: Some(self.root), kind: None });
-        self.value("", arguments, &places, 0);
+    pub(super) fn visit_arguments(mut self, arguments: &Value) -> ToolCallTargets {
+        let places = self.places(SchemaPosition { schema: Some(self.root), kind: None });
+        self.visit_value("", arguments, &places, 0);
         self.touched
     }
 
     /// Returns a place with all alternatives, parts and references of its schema.
-    fn places(&self, place: Place<'a>) -> Vec<Place<'a>> {
-        let mut found: Vec<Place<'a>> = Vec::new();
+    fn places(&self, place: SchemaPosition<'a>) -> Vec<SchemaPosition<'a>> {
+        let mut found: Vec<SchemaPosition<'a>> = Vec::new();
         let mut open = vec![place];
         while let Some(mut place) = open.pop() {
             if found.len() >= SCHEMAS_MAX {
-                return vec![Place { schema: None, kind: None }];
+                return vec![SchemaPosition { schema: None, kind: None }];
             }
-            if let (Some(declared), Trust::Declarations) = (place.keyword(KEYWORD), self.trust) {
+            if let (Some(declared), SchemaTrust::Declarations) =
+                (place.keyword(KEYWORD), self.trust)
+            {
                 // An invalid keyword declares nothing.
-                place.kind = Kind::read(declared);
+                place.kind = ArgumentUse::parse(declared);
             }
             if found.iter().any(|known| known.is_same(&place)) {
                 continue;
@@ -144,30 +146,38 @@ impl<'a> Walk<'a> {
         found
     }
 
-    fn value(&mut self, name: &str, value: &Value, places: &[Place<'a>], depth: usize) {
+    fn visit_value(
+        &mut self,
+        name: &str,
+        value: &Value,
+        places: &[SchemaPosition<'a>],
+        depth: usize,
+    ) {
         if self.left == 0 || depth > DEPTH_MAX {
             self.touched.everything = true;
             return;
         }
         self.left -= 1;
         match value {
-            Value::String(text) => self.string(name, text, places),
+            Value::String(text) => self.visit_string(name, text, places),
             Value::Array(items) => {
                 for (at, item) in items.iter().enumerate() {
-                    let below = self.all(places, |place| place.item(at));
-                    self.value(name, item, &below, depth + 1);
+                    let below = self.places_below(places, |place| place.item(at));
+                    self.visit_value(name, item, &below, depth + 1);
                 }
             }
             Value::Object(entries) => {
                 for (key, value) in entries {
                     if !places.iter().any(|place| place.property(key).is_some()) {
                         // The caller chose the key.
-                        let keys = self.all(places, |place| place.keyword("propertyNames"));
-                        self.string(name, key, &keys);
+                        let keys =
+                            self.places_below(places, |place| place.keyword("propertyNames"));
+                        self.visit_string(name, key, &keys);
                     }
-                    let below = self
-                        .all(places, |place| place.property(key).or_else(|| place.free_property()));
-                    self.value(key, value, &below, depth + 1);
+                    let below = self.places_below(places, |place| {
+                        place.property(key).or_else(|| place.free_property())
+                    });
+                    self.visit_value(key, value, &below, depth + 1);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -176,11 +186,11 @@ impl<'a> Walk<'a> {
 
     /// Returns the places below some places, according to the matching schemas. If there are none,
     /// only the kinds continue.
-    fn all(
+    fn places_below(
         &self,
-        places: &[Place<'a>],
-        find: impl Fn(&Place<'a>) -> Option<&'a Value>,
-    ) -> Vec<Place<'a>> {
+        places: &[SchemaPosition<'a>],
+        find: impl Fn(&SchemaPosition<'a>) -> Option<&'a Value>,
+    ) -> Vec<SchemaPosition<'a>> {
         let found = places.iter().filter_map(|place| Some(place.below(Some(find(place)?))));
         let found: Vec<_> = found.flat_map(|place| self.places(place)).collect();
         if found.is_empty() {
@@ -189,12 +199,13 @@ impl<'a> Walk<'a> {
         found
     }
 
-    fn string(&mut self, name: &str, text: &str, places: &[Place<'a>]) {
-        let places = places.iter().filter(|place| place.takes("string") && !place.is_combined());
-        let mut kinds: Vec<Option<&Kind>> = Vec::new();
+    fn visit_string(&mut self, name: &str, text: &str, places: &[SchemaPosition<'a>]) {
+        let places =
+            places.iter().filter(|place| place.accepts_type("string") && !place.is_combined());
+        let mut kinds: Vec<Option<&ArgumentUse>> = Vec::new();
         let mut is_listed = false;
         for place in places {
-            if place.is_listed() && self.trust == Trust::Declarations {
+            if place.is_listed() && self.trust == SchemaTrust::Declarations {
                 is_listed = true;
             } else if !kinds.contains(&place.kind.as_ref()) {
                 kinds.push(place.kind.as_ref());
@@ -207,12 +218,12 @@ impl<'a> Walk<'a> {
     }
 
     /// Finds the strings that a schema takes.
-    pub(super) fn schema(
+    pub(super) fn visit_schema(
         &mut self,
         path: &str,
-        place: &Place<'a>,
+        place: &SchemaPosition<'a>,
         depth: usize,
-        found: &mut Strings,
+        found: &mut StringPositions,
     ) {
         if self.left == 0 || depth > DEPTH_MAX {
             found.insert((format!("{path}: more than is read"), None));
@@ -223,7 +234,7 @@ impl<'a> Walk<'a> {
             if place.is_listed() {
                 continue;
             }
-            if place.takes("string") && !place.is_combined() {
+            if place.accepts_type("string") && !place.is_combined() {
                 found.insert((path.to_owned(), place.kind.clone()));
             }
             if place.names_type("array") || place.keyword("items").is_some() {
@@ -235,23 +246,29 @@ impl<'a> Walk<'a> {
                     found.insert((inside.clone(), place.kind.clone()));
                 }
                 for items in items {
-                    self.schema(&inside, &items, depth + 1, found);
+                    self.visit_schema(&inside, &items, depth + 1, found);
                 }
             }
             if place.names_type("object") || place.keyword("properties").is_some() {
-                self.properties(path, &place, depth, found);
+                self.visit_properties(path, &place, depth, found);
             }
         }
     }
 
-    fn properties(&mut self, path: &str, place: &Place<'a>, depth: usize, found: &mut Strings) {
+    fn visit_properties(
+        &mut self,
+        path: &str,
+        place: &SchemaPosition<'a>,
+        depth: usize,
+        found: &mut StringPositions,
+    ) {
         let named = |name: &str| match path {
             "" => name.to_owned(),
             _ => format!("{path}.{name}"),
         };
         let properties = place.keyword("properties").and_then(Value::as_object);
         for (name, schema) in properties.into_iter().flatten() {
-            self.schema(&named(name), &place.below(Some(schema)), depth + 1, found);
+            self.visit_schema(&named(name), &place.below(Some(schema)), depth + 1, found);
         }
         let is_closed = place.keyword("additionalProperties") == Some(&Value::Bool(false));
         if is_closed && place.keyword("patternProperties").is_none() {
@@ -267,7 +284,7 @@ impl<'a> Walk<'a> {
         }
         match place.free_property() {
             Some(schema) => {
-                self.schema(&named("*"), &place.below(Some(schema)), depth + 1, found);
+                self.visit_schema(&named("*"), &place.below(Some(schema)), depth + 1, found);
             }
             None => _ = found.insert((named("*"), place.kind.clone())),
         }
@@ -275,4 +292,4 @@ impl<'a> Walk<'a> {
 }
 
 /// The places of strings, with their declared kinds.
-type Strings = BTreeSet<(String, Option<Kind>)>;
+type StringPositions = BTreeSet<(String, Option<ArgumentUse>)>;

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use jaato_types::execution::*;
 use jaato_types::process::*;
 use jaato_types::terminal::{
-    self, TerminalAsk, TerminalAsked, TerminalEvent, TerminalNews, TerminalRef, TerminalResize,
-    TerminalScreen, TerminalShown, TerminalSignal, TerminalSpawn, TerminalSpawned, TerminalState,
-    TerminalWait, TerminalWrite, TerminalWritten,
+    self, TerminalAsk, TerminalAskOutcome, TerminalEvent, TerminalRef, TerminalResize,
+    TerminalScreen, TerminalShowAnswer, TerminalSignal, TerminalSpawn, TerminalSpawnAnswer,
+    TerminalState, TerminalUserAction, TerminalWait, TerminalWrite, TerminalWriteAnswer,
 };
 use serde_json::json;
 
@@ -61,7 +61,7 @@ fn life(shapes: &mut Shapes) {
 fn programs(shapes: &mut Shapes) {
     shapes.section("programs that outlive a call");
     writeln!(shapes.text, "{START} {LIST} {} {WAIT} {FORGET}", OUTPUT).unwrap();
-    shapes.add(&Started { process: 1, pid: Some(2) });
+    shapes.add(&ProcessStartAnswer { process: 1, pid: Some(2) });
     shapes.add(&ProcessFacts {
         process: 1,
         pid: Some(2),
@@ -73,7 +73,7 @@ fn programs(shapes: &mut Shapes) {
     shapes.add(&ProcessOutputRead { process: 1, from: 2, bytes_max: Some(3) });
     shapes.add(&ProcessOutput { from: 2, printed: 4, exit: Some(ProcessExit::default()) });
     shapes.add(&ProcessWait { process: 1, timeout_ms: Some(5) });
-    shapes.add(&ProcessWaited { exit: Some(ProcessExit::default()) });
+    shapes.add(&ProcessWaitAnswer { exit: Some(ProcessExit::default()) });
     writeln!(shapes.text, "{SPAWN_ON_TERMINAL} {PREPARE}").unwrap();
     let spawn = Spawn::program("sh").directory("/w");
     shapes.add(&SpawnOnTerminal { spawn, terminal: "/dev/pts/3".to_owned() });
@@ -100,11 +100,11 @@ fn terminals(shapes: &mut Shapes) {
         columns: 80,
         label: Some("a shell".to_owned()),
     });
-    shapes.add(&TerminalSpawned { terminal: 1, pid: Some(2), handle: 3 });
+    shapes.add(&TerminalSpawnAnswer { terminal: 1, pid: Some(2), handle: 3 });
     shapes.add(&TerminalRef { terminal: 1 });
     shapes.add(&TerminalWrite { terminal: 1, wait_ms: None });
     shapes.add(&TerminalWrite { terminal: 1, wait_ms: Some(2) });
-    shapes.add(&TerminalWritten { bytes: 3 });
+    shapes.add(&TerminalWriteAnswer { bytes: 3 });
     shapes.add(&TerminalResize { terminal: 1, rows: 2, columns: 3 });
     shapes.add(&TerminalSignal { terminal: 1, signal: Signal::Interrupt });
     shapes.add(&TerminalEvent::Output);
@@ -144,16 +144,16 @@ fn terminals(shapes: &mut Shapes) {
         lines: vec!["$ ".to_owned()],
         is_alive: true,
     });
-    shapes.add(&TerminalShown { watchers: 1 });
+    shapes.add(&TerminalShowAnswer { watchers: 1 });
     shapes.add(&TerminalAsk {
         terminal: 1,
         name: "session_0".to_owned(),
         command: "sudo -s".to_owned(),
         prompt: "password: ".to_owned(),
     });
-    shapes.add(&TerminalAsked::Typed);
-    shapes.add(&TerminalAsked::Declined);
-    shapes.add(&TerminalAsked::Nobody { reason: "r".to_owned() });
-    shapes.add(&TerminalNews::Watched { terminal: 1, watchers: 2 });
-    shapes.add(&TerminalNews::Typed { terminal: 1, bytes: 3 });
+    shapes.add(&TerminalAskOutcome::Typed);
+    shapes.add(&TerminalAskOutcome::Declined);
+    shapes.add(&TerminalAskOutcome::Nobody { reason: "r".to_owned() });
+    shapes.add(&TerminalUserAction::Watched { terminal: 1, watchers: 2 });
+    shapes.add(&TerminalUserAction::Typed { terminal: 1, bytes: 3 });
 }

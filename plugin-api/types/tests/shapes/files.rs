@@ -54,7 +54,7 @@ fn read_and_write(shapes: &mut Shapes) {
     shapes.add(&FileWrite { path: path(), mode, parents: true, expected, permissions });
     let edit = TextEdit { old: "m".to_owned(), new: "n".to_owned(), all: true };
     shapes.add(&FileEdit { path: path(), edits: vec![edit], expected: version });
-    shapes.add(&FileEdited { replaced: vec![1], facts: facts() });
+    shapes.add(&FileEditAnswer { replaced: vec![1], facts: facts() });
     shapes.add(&facts());
 }
 
@@ -82,7 +82,7 @@ fn find(shapes: &mut Shapes) {
         limit: Some(1),
         within_ms: Some(1000),
     });
-    let left_out = LeftOut { ignored: 1, hidden: 2, excluded: 3, denied: 4 };
+    let left_out = SkippedEntryCounts { ignored: 1, hidden: 2, excluded: 3, denied: 4 };
     let file = FoundFile {
         path: "moon.txt".to_owned(),
         size: 4,
@@ -103,9 +103,9 @@ fn find(shapes: &mut Shapes) {
 }
 
 fn streams(shapes: &mut Shapes) {
-    shapes.add(&FileStreamed { size: 4 });
-    shapes.add(&FileBegun { file: 1 });
-    shapes.add(&FileNumber { file: 1 });
+    shapes.add(&FileStreamAnswer { size: 4 });
+    shapes.add(&FileUploadAnswer { file: 1 });
+    shapes.add(&FileUploadRef { file: 1 });
 }
 
 fn limits(shapes: &mut Shapes) {
@@ -121,7 +121,7 @@ fn limits(shapes: &mut Shapes) {
     };
     shapes.add(&resolved);
     shapes.add(&FileResolve { paths: vec!["link".to_owned()] });
-    shapes.add(&FilesResolved { paths: vec![Some(resolved.clone()), None] });
+    shapes.add(&FileResolveAnswer { paths: vec![Some(resolved.clone()), None] });
     shapes.add(&FileLimits {
         denied: vec!["/w/secret".to_owned()],
         asked: vec!["/w/asked".to_owned()],
@@ -160,7 +160,7 @@ fn search(shapes: &mut Shapes) {
         files_searched: 3,
         files_too_large: 1,
         files_binary: 1,
-        left_out: LeftOut { ignored: 1, ..LeftOut::default() },
+        left_out: SkippedEntryCounts { ignored: 1, ..SkippedEntryCounts::default() },
     };
     shapes.add(&SearchedPage {
         files: vec![SearchedFile {

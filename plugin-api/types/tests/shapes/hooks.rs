@@ -9,7 +9,7 @@ use jaato_types::permission_prompt::{
 };
 use jaato_types::service::ContextFacts;
 use jaato_types::work_plan::*;
-use jaato_types::{Annotations, Envelope, Error, ErrorKind, Event, Message, RequestOptions};
+use jaato_types::{Annotations, Error, ErrorKind, Event, EventEnvelope, Message, RequestOptions};
 use serde_json::json;
 
 use super::{Shapes, object};
@@ -34,15 +34,15 @@ pub fn shapes(shapes: &mut Shapes) {
         text: "be brief".to_owned(),
     });
     shapes.words(&[
-        CalledBy::Model,
-        CalledBy::Person,
-        CalledBy::Plugin,
-        CalledBy::Itself,
-        CalledBy::Unknown,
+        ToolCallOrigin::Model,
+        ToolCallOrigin::Person,
+        ToolCallOrigin::Plugin,
+        ToolCallOrigin::Itself,
+        ToolCallOrigin::Unknown,
     ]);
     let called = BeforeTool::new("phase", json!({ "day": 1 }));
-    let called = called.of("c1".into(), "tool-moon".into(), Annotations::default());
-    shapes.add(&called.called_by(CalledBy::Plugin, "tool-sun".into()));
+    let called = called.with_call("c1".into(), "tool-moon".into(), Annotations::default());
+    shapes.add(&called.called_by(ToolCallOrigin::Plugin, "tool-sun".into()));
     for answer in [
         GuardAnswer::GoOn,
         GuardAnswer::rewrite(json!({ "day": 2 })),
@@ -54,11 +54,11 @@ pub fn shapes(shapes: &mut Shapes) {
     }
     let result = object(json!({ "phase": "full" }));
     let ended = AfterTool::new("phase", json!({ "day": 1 }), result.clone());
-    shapes.add(&ended.of("c1".into(), "tool-moon".into(), true));
+    shapes.add(&ended.with_call("c1".into(), "tool-moon".into(), true));
     shapes.add(&ResultChange { replace: Some(result), add: object(json!({ "seen": true })) });
     let event = Event::Notice { source: "host".to_owned(), text: "it is night".to_owned() };
-    let event = Envelope { v: 1, seq: 7, session: "s".into(), event };
-    shapes.add(&EventsTold::new(vec![event]).after_dropping(2));
+    let event = EventEnvelope { v: 1, seq: 7, session: "s".into(), event };
+    shapes.add(&EventBatch::new(vec![event]).with_dropped(2));
     for operation in [PREVIEW, COMPLETE_WORDS] {
         writeln!(shapes.text, "{operation}").unwrap();
     }
@@ -90,7 +90,7 @@ fn permission_prompt() -> PermissionPrompt {
     let mut prompt = PermissionPrompt::default();
     prompt.subject = PromptSubject::Plan { steps: vec!["look up".to_owned()] };
     prompt.answers = vec![
-        AllowedAnswer::like(PermissionDecision::AllowInSession, 0, "Yes, in this session"),
+        AllowedAnswer::for_pattern(PermissionDecision::AllowInSession, 0, "Yes, in this session"),
         AllowedAnswer::with_mode("accept-edits", "Yes, and edit files without asking"),
     ];
     prompt

@@ -6,8 +6,10 @@ use std::fmt::Write as _;
 use jaato_types::ask::{ASK, FieldKind, FieldOption, Form, FormAnswer, FormField, FormOutcome};
 use jaato_types::child::*;
 use jaato_types::history::{HistoryAnswer, HistoryMessage, HistoryRead, SESSION_HISTORY};
-use jaato_types::model::{MODEL_COMPLETE, ModelAnswer, ModelComplete, ModelPiece, ObjectsShown};
-use jaato_types::notify::{NOTIFY, Notified, Notify};
+use jaato_types::model::{
+    MODEL_COMPLETE, ModelAnswer, ModelComplete, ModelPiece, ObjectVisibility,
+};
+use jaato_types::notify::{NOTIFY, NotifyAnswer, NotifyRequest};
 use jaato_types::tasks::*;
 use jaato_types::tool_calls::{TOOLS_CALL, ToolsCall, ToolsCallAnswer};
 use jaato_types::tools_list::{TOOLS_LIST, ToolFacts, ToolsListAnswer};
@@ -16,8 +18,8 @@ use jaato_types::tools_set::{
     ToolsSetAnswer,
 };
 use jaato_types::{
-    CommandSpec, Completion, Data, Delta, Error, ErrorKind, Message, Outcome, Part, RequestOptions,
-    ToolSpec,
+    CommandSpec, Completion, DataPart, Delta, Error, ErrorKind, Message, Outcome, Part,
+    RequestOptions, ToolSpec,
 };
 use serde_json::{Map, json};
 
@@ -39,7 +41,7 @@ fn tools(shapes: &mut Shapes) {
     shapes.section("services: other tools, tools that change");
     writeln!(shapes.text, "{TOOLS_CALL} {TOOLS_LIST} {TOOLS_SET}").unwrap();
     shapes.add(&ToolsCall { name: "phase".into(), arguments: json!({ "day": 1 }) });
-    shapes.add(&ToolsCallAnswer::new(result(), vec![Data::blob("image/png", "00ff")]));
+    shapes.add(&ToolsCallAnswer::new(result(), vec![DataPart::blob("image/png", "00ff")]));
     let mut facts = ToolFacts::default();
     (facts.name, facts.source) = ("phase".into(), "moon".to_owned());
     facts.description = "Tells the phase".to_owned();
@@ -75,7 +77,7 @@ fn tasks(shapes: &mut Shapes) {
         arguments: json!({ "day": 1 }),
         timeout_ms: 1000,
     });
-    shapes.add(&TaskStarted::new("task_1"));
+    shapes.add(&TaskStartAnswer::new("task_1"));
     let task_id = "task_1".to_owned();
     shapes.add(&TaskRead { task_id: task_id.clone(), offset: 3, bytes_max: 100, wait_ms: 5 });
     shapes.add(&TaskCancel { task_id: task_id.clone() });
@@ -109,10 +111,10 @@ fn models(shapes: &mut Shapes) {
         system: "be kind".to_owned(),
         messages: vec![Message::user("is it full?")],
         options,
-        objects: ObjectsShown::Full,
+        objects: ObjectVisibility::Full,
         stream: true,
     });
-    shapes.words(&[ObjectsShown::Contents, ObjectsShown::Full, ObjectsShown::None]);
+    shapes.words(&[ObjectVisibility::Contents, ObjectVisibility::Full, ObjectVisibility::None]);
     let parts = vec![Part::text("yes")];
     let answer = ModelAnswer::new("moon/full", Completion { parts, ..Completion::default() });
     shapes.add(&answer);
@@ -123,8 +125,8 @@ fn models(shapes: &mut Shapes) {
     let mut message = HistoryMessage::new(2, Message::user("is it full?"));
     (message.is_collected, message.is_unsent) = (true, true);
     shapes.add(&message);
-    shapes.add(&Notify { text: "it rises".to_owned() });
-    shapes.add(&Notified::default());
+    shapes.add(&NotifyRequest { text: "it rises".to_owned() });
+    shapes.add(&NotifyAnswer::default());
 }
 
 fn people(shapes: &mut Shapes) {
@@ -176,14 +178,14 @@ fn children(shapes: &mut Shapes) {
         tools: Some(vec!["phase".into()]),
         instructions: Some("be brief".to_owned()),
         steps_max: Some(3),
-        objects: ObjectsLent::Copy,
+        objects: ObjectSharing::Copy,
     });
-    shapes.words(&[ObjectsLent::Share, ObjectsLent::Copy, ObjectsLent::None]);
-    shapes.add(&ChildOpened::new(1, "c", "moon/full"));
+    shapes.words(&[ObjectSharing::Share, ObjectSharing::Copy, ObjectSharing::None]);
+    shapes.add(&OpenedChild::new(1, "c", "moon/full"));
     shapes.add(&ChildRef { session: 1 });
     shapes.add(&ChildSend { session: 1, text: "is it full?".to_owned() });
     shapes.add(&ChildWait { session: 1, wait_ms: 5 });
-    shapes.add(&ChildDone::default());
+    shapes.add(&ChildEmptyAnswer::default());
     let mut turn = ChildTurn::new(Outcome::Done, "yes");
     (turn.steps, turn.error) = (2, Some(Error::new(ErrorKind::Io, "clouds")));
     shapes.add(&turn);

@@ -38,17 +38,17 @@ pub fn shapes(shapes: &mut Shapes) {
     });
     shapes.add(&filter);
     shapes.add(&ObjectsChange { filter, objects: vec![moon()] });
-    shapes.add(&ObjectsChanged { matched: 1, references: vec!["r1".to_owned()] });
-    shapes.add(&ItemsFound { items: Some(Vec::new()) });
-    shapes.add(&ObjectsFound { objects: Some(vec![moon()]) });
-    shapes.add(&ObjectsEmpty { is_empty: true });
+    shapes.add(&ObjectsChangeAnswer { matched: 1, references: vec!["r1".to_owned()] });
+    shapes.add(&ObjectItemsAnswer { items: Some(Vec::new()) });
+    shapes.add(&ObjectsAnswer { objects: Some(vec![moon()]) });
+    shapes.add(&ObjectsEmptyAnswer { is_empty: true });
     let look = ToolObjects::new("look", 1, 2);
     shapes.add(&look);
-    shapes.add(&ToolsFound { tools: vec![look] });
+    shapes.add(&ObjectToolsAnswer { tools: vec![look] });
     shapes.add(&ObjectsClear { hidden: true });
     shapes.add(&HiddenKeys { keys: vec!["k".to_owned()] });
     shapes.add(&HiddenKey { key: "k".to_owned() });
-    let value = HiddenForm { json: Some(Value::Null), bytes: true };
+    let value = HiddenValueEncoding { json: Some(Value::Null), bytes: true };
     shapes.add(&HiddenSet { key: "k".to_owned(), value: value.clone() });
-    shapes.add(&HiddenFound { value });
+    shapes.add(&HiddenValueAnswer { value });
 }

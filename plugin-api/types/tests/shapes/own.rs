@@ -3,8 +3,10 @@
 
 use std::fmt::Write as _;
 
-use jaato_types::count::{COUNT, COUNT_TOKENS, Count, Counted, ModelInput, TokenCount};
-use jaato_types::secret::{SecretForgotten, SecretFound, SecretKept, SecretName};
+use jaato_types::count::{
+    COUNT, COUNT_TOKENS, ModelInput, TokenCount, TokenCountAnswer, TokenCountInput,
+};
+use jaato_types::secret::{SecretDeleteAnswer, SecretGetAnswer, SecretName, SecretSetAnswer};
 use jaato_types::store::*;
 use jaato_types::workspace_file::*;
 use jaato_types::{Message, ToolSpec, host_process, secret};
@@ -16,12 +18,12 @@ pub fn shapes(shapes: &mut Shapes) {
     shapes.section("services: secrets");
     writeln!(shapes.text, "{} {} {}", secret::GET, secret::SET, secret::DELETE).unwrap();
     shapes.add(&SecretName { name: "token".to_owned() });
-    shapes.add(&SecretFound::new(true));
-    shapes.add(&SecretKept::new(true));
-    shapes.add(&SecretForgotten::new(true));
+    shapes.add(&SecretGetAnswer::new(true));
+    shapes.add(&SecretSetAnswer::new(true));
+    shapes.add(&SecretDeleteAnswer::new(true));
     shapes.section("services: counts");
     writeln!(shapes.text, "{COUNT} {COUNT_TOKENS}").unwrap();
-    shapes.add(&Count {
+    shapes.add(&TokenCountInput {
         text: Some("moonlight".to_owned()),
         request: Some(ModelInput {
             system: "be kind".to_owned(),
@@ -31,7 +33,7 @@ pub fn shapes(shapes: &mut Shapes) {
         model: Some("moon/full".to_owned()),
     });
     let (model, why) = (Some("moon/full".to_owned()), Some("no count came".to_owned()));
-    shapes.add(&Counted::estimate(3, model, why));
+    shapes.add(&TokenCountAnswer::estimate(3, model, why));
     shapes.add(&TokenCount { tokens: 3 });
     shapes.section("services: programs of the host's side");
     let [spawn, write] = [host_process::SPAWN, host_process::WRITE];
@@ -40,20 +42,20 @@ pub fn shapes(shapes: &mut Shapes) {
     shapes.section("services: files of the workspace that trust covers");
     writeln!(shapes.text, "{WORKSPACE_FILE_SET} {}", WORKSPACE_FILES.join(" ")).unwrap();
     shapes.add(&WorkspaceFileSet { name: ".mcp.json".to_owned() });
-    shapes.add(&WorkspaceFileStored::default());
+    shapes.add(&WorkspaceFileSetAnswer::default());
 }
 
 fn store(shapes: &mut Shapes) {
     shapes.section("services: the store");
     writeln!(shapes.text, "{GET} {SET} {DELETE} {LIST} {FOLDER}").unwrap();
-    shapes.words(&[StoreOf::Person, StoreOf::Workspace]);
-    let (key, of) = ("phase".to_owned(), StoreOf::Workspace);
+    shapes.words(&[StoreOwner::Person, StoreOwner::Workspace]);
+    let (key, of) = ("phase".to_owned(), StoreOwner::Workspace);
     shapes.add(&StoreGet { key: key.clone(), of });
     shapes.add(&StoreValue::found("00"));
     shapes.add(&StoreSet { key: key.clone(), of, expected: Some(ABSENT.to_owned()) });
-    shapes.add(&StoreStored::new("00"));
+    shapes.add(&StoreSetAnswer::new("00"));
     shapes.add(&StoreDelete { key, of, expected: Some("00".to_owned()) });
-    shapes.add(&StoreDeleted::new(true));
+    shapes.add(&StoreDeleteAnswer::new(true));
     shapes.add(&StoreList { prefix: "ph".to_owned(), of });
     shapes.add(&StoreKeys::new(vec![StoredKey::new("phase", 4)]));
     shapes.add(&StoreFolder { of });

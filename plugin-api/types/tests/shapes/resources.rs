@@ -23,7 +23,7 @@ pub fn shapes(shapes: &mut Shapes) {
     shapes.add(&ResourceFacts { name: name(), plugin, kind: kind(), about: about() });
     let (operation, arguments) = (|| "point".to_owned(), || json!({ "at": "moon" }));
     shapes.add(&ResourceCall { name: name(), operation: operation(), arguments: arguments() });
-    shapes.add(&ResourceClosed { found: true, problem: Some("it is stuck".to_owned()) });
+    shapes.add(&ResourceCloseAnswer { found: true, problem: Some("it is stuck".to_owned()) });
     shapes.words(&[ResourceAction::Create, ResourceAction::Call, ResourceAction::Close]);
     let mut request = ResourceRequest::new(ResourceAction::Call, &name(), 7);
     request.operation = operation();

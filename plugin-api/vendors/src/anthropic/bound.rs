@@ -15,7 +15,11 @@ pub(super) fn sign(model: &FakeAnthropicModel, text: &str, prefix: &Value) -> St
 
 /// Returns everything before a block: the system prompt, the tools, the messages, and the blocks of
 /// the answer so far. Cache marks are left out.
-pub(super) fn prefix(body: &Map<String, Value>, messages: &[JoinedMessage], blocks: &[Value]) -> Value {
+pub(super) fn prefix(
+    body: &Map<String, Value>,
+    messages: &[JoinedMessage],
+    blocks: &[Value],
+) -> Value {
     let blocks_of = |message: &JoinedMessage| -> Vec<Value> {
         message.blocks.iter().map(|(_, block)| strip_marks(block)).collect()
     };
@@ -114,7 +118,12 @@ fn thought(block: &Value) -> Option<(Option<&str>, &str)> {
     }
 }
 
-fn judge(model: &FakeAnthropicModel, text: Option<&str>, signature: &str, prefix: &Value) -> ReturnedThoughtHandling {
+fn judge(
+    model: &FakeAnthropicModel,
+    text: Option<&str>,
+    signature: &str,
+    prefix: &Value,
+) -> ReturnedThoughtHandling {
     let words: Vec<&str> = signature.split('.').collect();
     let [name, of_text, of_prefix] = words[..] else { return ReturnedThoughtHandling::Forged };
     if text.is_some_and(|text| hash(&[name, text]) != of_text) {
@@ -124,7 +133,11 @@ fn judge(model: &FakeAnthropicModel, text: Option<&str>, signature: &str, prefix
         return ReturnedThoughtHandling::OfAnotherModel;
     }
     let expected = if model.binds { prefix.to_string() } else { String::new() };
-    if hash(&[&expected]) == of_prefix { ReturnedThoughtHandling::Valid } else { ReturnedThoughtHandling::Elsewhere }
+    if hash(&[&expected]) == of_prefix {
+        ReturnedThoughtHandling::Valid
+    } else {
+        ReturnedThoughtHandling::Elsewhere
+    }
 }
 
 /// Returns a hash of texts in hexadecimal.

@@ -36,7 +36,11 @@ struct CacheBlockPrefix {
 
 impl FakePromptCache {
     /// Returns the cached tokens of a request, and adds entries at its marks.
-    pub(super) fn ask(&mut self, body: &Map<String, Value>, model: &FakeAnthropicModel) -> AnthropicTokenCounts {
+    pub(super) fn ask(
+        &mut self,
+        body: &Map<String, Value>,
+        model: &FakeAnthropicModel,
+    ) -> AnthropicTokenCounts {
         let places = places(body, model);
         let total = places.last().map_or(0, |place| place.tokens);
         let marks: Vec<usize> = (0..places.len()).filter(|at| places[*at].is_marked).collect();

@@ -274,10 +274,12 @@ fn check_end(joined: &[JoinedMessage], model: &FakeAnthropicModel) -> AnthropicC
 /// must not have one if thinking is off.
 fn check_step(joined: &[JoinedMessage], body: &Map<String, Value>) -> AnthropicCheckResult {
     let thinks = body.get("thinking").is_some_and(|thinking| thinking["type"] == "enabled");
-    let has_result =
-        |message: &JoinedMessage| message.blocks.iter().any(|(_, block)| block["type"] == "tool_result");
+    let has_result = |message: &JoinedMessage| {
+        message.blocks.iter().any(|(_, block)| block["type"] == "tool_result")
+    };
     let in_step = joined.iter().rev().take_while(|it| it.role == "assistant" || has_result(it));
-    let answers: Vec<&JoinedMessage> = in_step.filter(|message| message.role == "assistant").collect();
+    let answers: Vec<&JoinedMessage> =
+        in_step.filter(|message| message.role == "assistant").collect();
     if joined.last().is_some_and(|last| last.role == "assistant") {
         return Ok(());
     }

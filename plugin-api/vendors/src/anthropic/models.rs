@@ -68,8 +68,17 @@ const NEW: FakeAnthropicModel = FakeAnthropicModel {
 
 /// The models, newest first.
 const MODELS: [FakeAnthropicModel; 12] = [
-    FakeAnthropicModel { name: "claude-haiku-5-5", thinks: ThinkingSupport::UnlessDisabled, can_be_forced: true, ..NEW },
-    FakeAnthropicModel { name: "claude-sonnet-5-5", thinks: ThinkingSupport::UnlessBetweenTools, ..NEW },
+    FakeAnthropicModel {
+        name: "claude-haiku-5-5",
+        thinks: ThinkingSupport::UnlessDisabled,
+        can_be_forced: true,
+        ..NEW
+    },
+    FakeAnthropicModel {
+        name: "claude-sonnet-5-5",
+        thinks: ThinkingSupport::UnlessBetweenTools,
+        ..NEW
+    },
     FakeAnthropicModel { name: "claude-opus-5-5", ..NEW },
     FakeAnthropicModel { name: "claude-fable-5-1", ..NEW },
     FakeAnthropicModel { name: "claude-fable-5", can_be_forced: true, binds: false, ..NEW },
@@ -80,7 +89,11 @@ const MODELS: [FakeAnthropicModel; 12] = [
         binds: false,
         ..NEW
     },
-    FakeAnthropicModel { name: "claude-sonnet-5", thinks: ThinkingSupport::UnlessDisabled, ..MIDDLE },
+    FakeAnthropicModel {
+        name: "claude-sonnet-5",
+        thinks: ThinkingSupport::UnlessDisabled,
+        ..MIDDLE
+    },
     FakeAnthropicModel { name: "claude-opus-4-8", takes_system_messages: true, ..MIDDLE },
     FakeAnthropicModel { name: "claude-opus-4-7", cache_min: 2_048, ..MIDDLE },
     FakeAnthropicModel { name: "claude-opus-4-6", samples: true, cache_min: 4_096, ..MIDDLE },

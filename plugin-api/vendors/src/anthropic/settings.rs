@@ -26,7 +26,9 @@ const FIELDS: [&str; 17] = [
 ];
 
 /// Finds the model.
-pub(super) fn model(body: &Map<String, Value>) -> AnthropicCheckResult<&'static FakeAnthropicModel> {
+pub(super) fn model(
+    body: &Map<String, Value>,
+) -> AnthropicCheckResult<&'static FakeAnthropicModel> {
     let name = body.get("model").and_then(Value::as_str);
     let name = name.ok_or_else(|| invalid("model: Field required"))?;
     models::find(name).ok_or_else(|| AnthropicRequestFault {
@@ -99,7 +101,8 @@ pub(super) fn thinks(body: &Map<String, Value>, model: &FakeAnthropicModel) -> b
 /// Returns true if thoughts include their text.
 pub(super) fn shows_thoughts(body: &Map<String, Value>, model: &FakeAnthropicModel) -> bool {
     let display = body.get("thinking").and_then(|thinking| thinking["display"].as_str());
-    let by_default = model.thinks == ThinkingSupport::ByBudget || kind(body) == Some("between_tools");
+    let by_default =
+        model.thinks == ThinkingSupport::ByBudget || kind(body) == Some("between_tools");
     display.map_or(by_default, |display| display == "summarized")
 }
 
@@ -135,7 +138,9 @@ fn check_thinking(body: &Map<String, Value>, model: &FakeAnthropicModel) -> Anth
         word @ ("disabled" | "between_tools") => {
             check_fields("thinking", fields, &["type"])?;
             let takes = match model.thinks {
-                ThinkingSupport::ByBudget | ThinkingSupport::WhenAsked | ThinkingSupport::UnlessDisabled => word == "disabled",
+                ThinkingSupport::ByBudget
+                | ThinkingSupport::WhenAsked
+                | ThinkingSupport::UnlessDisabled => word == "disabled",
                 ThinkingSupport::UnlessBetweenTools => word == "between_tools",
                 ThinkingSupport::Always => false,
             };
@@ -189,7 +194,10 @@ pub(super) fn check_nothing_samples(body: &Map<String, Value>) -> AnthropicCheck
     }
 }
 
-fn check_temperature(body: &Map<String, Value>, model: &FakeAnthropicModel) -> AnthropicCheckResult {
+fn check_temperature(
+    body: &Map<String, Value>,
+    model: &FakeAnthropicModel,
+) -> AnthropicCheckResult {
     let Some(temperature) = body.get("temperature") else { return Ok(()) };
     let Some(temperature) = temperature.as_f64().filter(|it| (0.0..=1.0).contains(it)) else {
         return Err(invalid("temperature: range: 0..1"));
@@ -204,7 +212,10 @@ fn check_temperature(body: &Map<String, Value>, model: &FakeAnthropicModel) -> A
     Ok(())
 }
 
-fn check_tool_choice(body: &Map<String, Value>, model: &FakeAnthropicModel) -> AnthropicCheckResult {
+fn check_tool_choice(
+    body: &Map<String, Value>,
+    model: &FakeAnthropicModel,
+) -> AnthropicCheckResult {
     let Some(choice) = body.get("tool_choice") else { return Ok(()) };
     if body.get("tools").and_then(Value::as_array).is_none_or(Vec::is_empty) {
         return Err(invalid("tool_choice may only be specified while providing tools"));

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::cache::AnthropicTokenCounts;
-use super::{VendorAnswer, AnthropicRequestFault, AnthropicTurn};
+use super::{AnthropicRequestFault, AnthropicTurn, VendorAnswer};
 
 /// Formats a refusal.
 pub(super) fn refusal(refused: &AnthropicRequestFault) -> VendorAnswer {

@@ -142,7 +142,12 @@ fn check_call(place: &str, call: &Value, server: &GoogleRequestTarget<'_>) -> Go
     object(&format!("{place}.args"), &call["args"]).map(drop)
 }
 
-fn check_response(place: &str, response: &Value, model: &FakeGoogleModel, server: &GoogleRequestTarget<'_>) -> GoogleCheckResult {
+fn check_response(
+    place: &str,
+    response: &Value,
+    model: &FakeGoogleModel,
+    server: &GoogleRequestTarget<'_>,
+) -> GoogleCheckResult {
     let place = format!("{place}.function_response");
     let known = ["name", "response", "id", "parts"];
     let fields = object(&place, response)?;
@@ -157,7 +162,11 @@ fn check_response(place: &str, response: &Value, model: &FakeGoogleModel, server
     shown.iter().try_for_each(|part| check_inline(&place, &part["inlineData"], &SHOWN_IN_RESULTS))
 }
 
-fn check_name_and_id(place: &str, value: &Value, server: &GoogleRequestTarget<'_>) -> GoogleCheckResult {
+fn check_name_and_id(
+    place: &str,
+    value: &Value,
+    server: &GoogleRequestTarget<'_>,
+) -> GoogleCheckResult {
     if !is_name(value["name"].as_str().unwrap_or_default()) {
         return Err(invalid(format!("{place}.name: Name cannot be empty.")));
     }

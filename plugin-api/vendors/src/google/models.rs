@@ -21,14 +21,22 @@ pub(super) enum FakeGoogleThinking {
 
 const WINDOW: u64 = 1_048_576;
 
-const fn model(name: &'static str, generation: (u32, u32), thinking: FakeGoogleThinking) -> FakeGoogleModel {
+const fn model(
+    name: &'static str,
+    generation: (u32, u32),
+    thinking: FakeGoogleThinking,
+) -> FakeGoogleModel {
     FakeGoogleModel { name, generation, thinking, window: WINDOW }
 }
 
 const MODELS: [FakeGoogleModel; 11] = [
     model("gemini-4-argon", (4, 0), FakeGoogleThinking::Levels(&["LOW", "MEDIUM", "HIGH"])),
     model("gemini-3.8-flash", (3, 8), FakeGoogleThinking::Levels(&["LOW", "MEDIUM", "HIGH"])),
-    model("gemini-3.5-flash", (3, 5), FakeGoogleThinking::Levels(&["MINIMAL", "LOW", "MEDIUM", "HIGH"])),
+    model(
+        "gemini-3.5-flash",
+        (3, 5),
+        FakeGoogleThinking::Levels(&["MINIMAL", "LOW", "MEDIUM", "HIGH"]),
+    ),
     model("gemini-3.1-pro-preview", (3, 1), FakeGoogleThinking::Levels(&["LOW", "MEDIUM", "HIGH"])),
     model("gemini-3-pro-preview", (3, 0), FakeGoogleThinking::Levels(&["LOW", "HIGH"])),
     model(
@@ -47,8 +55,14 @@ const MODELS: [FakeGoogleModel; 11] = [
         FakeGoogleThinking::Budget { min: 512, max: 24_576, can_be_off: true, by_default: false },
     ),
     model("gemini-2.0-flash", (2, 0), FakeGoogleThinking::Never),
-    FakeGoogleModel { window: 131_072, ..model("gemma-3-27b-it", (0, 0), FakeGoogleThinking::Never) },
-    FakeGoogleModel { window: 2_048, ..model("gemini-embedding-001", (0, 0), FakeGoogleThinking::Never) },
+    FakeGoogleModel {
+        window: 131_072,
+        ..model("gemma-3-27b-it", (0, 0), FakeGoogleThinking::Never)
+    },
+    FakeGoogleModel {
+        window: 2_048,
+        ..model("gemini-embedding-001", (0, 0), FakeGoogleThinking::Never)
+    },
 ];
 
 /// The model that only embeds.

@@ -1,7 +1,7 @@
 //! The server and model of a URL, and the credentials that it requires.
 
 use super::models::{self, FakeGoogleModel};
-use super::{VendorRequest, BAD_KEY, GoogleCheckResult, GoogleRequestFault};
+use super::{BAD_KEY, GoogleCheckResult, GoogleRequestFault, VendorRequest};
 
 /// Locations that serve models of the third generation and later.
 const NEW_LOCATIONS: [&str; 3] = ["global", "us", "eu"];

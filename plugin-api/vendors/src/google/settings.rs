@@ -36,13 +36,20 @@ const MODES: [&str; 4] = ["ANY", "AUTO", "NONE", "VALIDATED"];
 const STOPS_MAX: usize = 5;
 
 /// Checks the names of the fields.
-pub(super) fn check_body(body: &Map<String, Value>, place: &GoogleRequestTarget<'_>) -> GoogleCheckResult {
+pub(super) fn check_body(
+    body: &Map<String, Value>,
+    place: &GoogleRequestTarget<'_>,
+) -> GoogleCheckResult {
     let other = if place.is_studio() { "serviceTier" } else { "labels" };
     check_fields("", body, &[&FIELDS[..], &[other]].concat())
 }
 
 /// Checks the settings.
-pub(super) fn check(body: &Map<String, Value>, model: &FakeGoogleModel, knows_json_schema: bool) -> GoogleCheckResult {
+pub(super) fn check(
+    body: &Map<String, Value>,
+    model: &FakeGoogleModel,
+    knows_json_schema: bool,
+) -> GoogleCheckResult {
     check_system(body, model)?;
     check_tool_config(body)?;
     let Some(config) = body.get("generationConfig") else { return Ok(()) };
@@ -172,8 +179,12 @@ fn check_thinking(thinking: &Value, model: &FakeGoogleModel) -> GoogleCheckResul
         (FakeGoogleThinking::Budget { .. }, _, Some(_)) => {
             refused("Thinking level is not supported for this model.".into())
         }
-        (FakeGoogleThinking::Budget { by_default: false, .. }, None, None) if shows => only_where_on(),
-        (FakeGoogleThinking::Budget { can_be_off: true, .. }, Some(0), None) if shows => only_where_on(),
+        (FakeGoogleThinking::Budget { by_default: false, .. }, None, None) if shows => {
+            only_where_on()
+        }
+        (FakeGoogleThinking::Budget { can_be_off: true, .. }, Some(0), None) if shows => {
+            only_where_on()
+        }
         (FakeGoogleThinking::Budget { can_be_off: true, .. }, Some(0), None) => Ok(()),
         (FakeGoogleThinking::Budget { .. }, None | Some(-1), None) => Ok(()),
         (FakeGoogleThinking::Budget { min, max, .. }, Some(budget), None) => {

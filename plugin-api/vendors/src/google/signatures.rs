@@ -44,7 +44,11 @@ impl IssuedSignatures {
     }
 
     /// Checks the signatures that came back.
-    pub(super) fn check(&self, contents: &[CheckedContent<'_>], model: &FakeGoogleModel) -> GoogleCheckResult {
+    pub(super) fn check(
+        &self,
+        contents: &[CheckedContent<'_>],
+        model: &FakeGoogleModel,
+    ) -> GoogleCheckResult {
         let issued = self.issued.lock();
         for part in contents.iter().flat_map(|content| &content.parts) {
             let Some(signature) = part.get("thoughtSignature") else { continue };

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::models::FakeGoogleModel;
-use super::{VendorAnswer, GoogleRequestFault, TOKEN_BYTES, GoogleTurn};
+use super::{GoogleRequestFault, GoogleTurn, TOKEN_BYTES, VendorAnswer};
 
 /// The tokens of a request.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +33,12 @@ fn build_answer(content_type: &str, body: String) -> VendorAnswer {
 }
 
 /// Formats an answer that is not streamed.
-pub(super) fn whole_answer(turn: &GoogleTurn, parts: &[Value], counted: GoogleTokenCounts, model: &FakeGoogleModel) -> VendorAnswer {
+pub(super) fn whole_answer(
+    turn: &GoogleTurn,
+    parts: &[Value],
+    counted: GoogleTokenCounts,
+    model: &FakeGoogleModel,
+) -> VendorAnswer {
     if let Some(error) = &turn.error {
         return json(&error.report);
     }
@@ -43,7 +48,12 @@ pub(super) fn whole_answer(turn: &GoogleTurn, parts: &[Value], counted: GoogleTo
 }
 
 /// Formats an answer as a stream of events.
-pub(super) fn stream(turn: &GoogleTurn, parts: &[Value], counted: GoogleTokenCounts, model: &FakeGoogleModel) -> VendorAnswer {
+pub(super) fn stream(
+    turn: &GoogleTurn,
+    parts: &[Value],
+    counted: GoogleTokenCounts,
+    model: &FakeGoogleModel,
+) -> VendorAnswer {
     let mut chunks: Vec<Value> = Vec::new();
     for pieces in group_parts(parts) {
         let mut chunk = chunk(&pieces, model);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::models::FakeOllamaModel;
-use super::{VendorAnswer, OllamaRequestFault, OllamaAnswerPiece, OllamaTurn};
+use super::{OllamaAnswerPiece, OllamaRequestFault, OllamaTurn, VendorAnswer};
 
 /// The content of an answer.
 pub(super) struct OllamaAnswerMessage<'a> {
@@ -61,7 +61,9 @@ pub(super) fn whole_answer(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>)
         match said {
             OllamaAnswerPiece::Thought(text) => thinking.push_str(text),
             OllamaAnswerPiece::Text(text) => content.push_str(text),
-            OllamaAnswerPiece::Call(name, arguments) => calls.push(call(calls.len(), name, arguments)),
+            OllamaAnswerPiece::Call(name, arguments) => {
+                calls.push(call(calls.len(), name, arguments))
+            }
         }
     }
     let mut written = json!({ "role": "assistant", "content": content });

@@ -8,7 +8,8 @@ use super::settings::{
 };
 use super::written::{build_answer, halves, json as whole, tokens};
 use super::{
-    VendorAnswer, OpenAiCheckResult, StreamErrorPlacement, OpenAiRequestFault, OpenAiAnswerPiece, OpenAiTurn, check_fields, check_name, check_text, invalid,
+    OpenAiAnswerPiece, OpenAiCheckResult, OpenAiRequestFault, OpenAiTurn, StreamErrorPlacement,
+    VendorAnswer, check_fields, check_name, check_text, invalid,
 };
 
 const FIELDS: [&str; 24] = [
@@ -310,7 +311,9 @@ fn events(
         let error = json!({ "code": code, "message": message, "param": null });
         chunks.push(match nesting {
             StreamErrorPlacement::Flat => error,
-            StreamErrorPlacement::Nested | StreamErrorPlacement::Failed => json!({ "error": error }),
+            StreamErrorPlacement::Nested | StreamErrorPlacement::Failed => {
+                json!({ "error": error })
+            }
         });
     }
     let mut written: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();

@@ -29,7 +29,11 @@ impl EncryptedReasoning {
 }
 
 /// Checks the items. Refuses reasoning that was encrypted by another server or for another model.
-pub(super) fn check(body: &Map<String, Value>, model: &str, sealed: &EncryptedReasoning) -> OpenAiCheckResult {
+pub(super) fn check(
+    body: &Map<String, Value>,
+    model: &str,
+    sealed: &EncryptedReasoning,
+) -> OpenAiCheckResult {
     let input = match body.get("input") {
         Some(Value::String(_)) => return Ok(()),
         Some(Value::Array(items)) => items,
@@ -49,7 +53,12 @@ pub(super) fn check(body: &Map<String, Value>, model: &str, sealed: &EncryptedRe
     check_call_pairs(input)
 }
 
-fn check_item(place: &str, item: &Value, model: &str, sealed: &EncryptedReasoning) -> OpenAiCheckResult {
+fn check_item(
+    place: &str,
+    item: &Value,
+    model: &str,
+    sealed: &EncryptedReasoning,
+) -> OpenAiCheckResult {
     let fields = item.as_object().ok_or_else(|| {
         invalid("invalid_type", place, format!("Invalid type for '{place}': expected an object."))
     })?;
@@ -65,7 +74,12 @@ fn check_item(place: &str, item: &Value, model: &str, sealed: &EncryptedReasonin
             "Item with id {id} not found. Items are not persisted when `store` is set to false. Try \
              again with `store` set to true, or remove this item from your input."
         );
-        return Err(OpenAiRequestFault { status: 404, code: None, param: Some("input".to_owned()), message });
+        return Err(OpenAiRequestFault {
+            status: 404,
+            code: None,
+            param: Some("input".to_owned()),
+            message,
+        });
     }
     match item["type"].as_str().unwrap_or("message") {
         "message" => check_message(place, item, fields),

@@ -15,7 +15,8 @@ pub(super) struct FakeOpenAiModel {
     pub(super) chats: bool,
 }
 
-const OLD: FakeOpenAiModel = FakeOpenAiModel { name: "", window: 128_000, reasons: false, efforts: &[], chats: true };
+const OLD: FakeOpenAiModel =
+    FakeOpenAiModel { name: "", window: 128_000, reasons: false, efforts: &[], chats: true };
 
 const NEW: FakeOpenAiModel = FakeOpenAiModel {
     window: 272_000,

@@ -33,7 +33,11 @@ const FIELDS: [&str; 20] = [
 ];
 
 /// Checks the fields.
-pub(super) fn check(body: &Map<String, Value>, model: &FakeOpenAiModel, is_verified: bool) -> OpenAiCheckResult {
+pub(super) fn check(
+    body: &Map<String, Value>,
+    model: &FakeOpenAiModel,
+    is_verified: bool,
+) -> OpenAiCheckResult {
     check_fields("", body, &FIELDS)?;
     let null = Value::Null;
     let field = |name: &str| body.get(name).unwrap_or(&null);
@@ -70,7 +74,11 @@ pub(super) fn check(body: &Map<String, Value>, model: &FakeOpenAiModel, is_verif
     tools.iter().enumerate().try_for_each(|(at, tool)| check_tool(&format!("tools[{at}]"), tool))
 }
 
-fn check_reasoning(reasoning: &Value, model: &FakeOpenAiModel, is_verified: bool) -> OpenAiCheckResult {
+fn check_reasoning(
+    reasoning: &Value,
+    model: &FakeOpenAiModel,
+    is_verified: bool,
+) -> OpenAiCheckResult {
     let Some(fields) = reasoning.as_object() else { return Ok(()) };
     check_fields("reasoning", fields, &["effort", "summary"])?;
     check_effort("reasoning.effort", &reasoning["effort"], model)?;

@@ -6,7 +6,11 @@ use super::models::FakeOpenAiModel;
 use super::{OpenAiCheckResult, check_name, invalid};
 
 /// Refuses a reasoning effort that the model does not support. `place` names the field.
-pub(super) fn check_effort(place: &str, effort: &Value, model: &FakeOpenAiModel) -> OpenAiCheckResult {
+pub(super) fn check_effort(
+    place: &str,
+    effort: &Value,
+    model: &FakeOpenAiModel,
+) -> OpenAiCheckResult {
     let Some(effort) = effort.as_str() else { return Ok(()) };
     if !model.reasons {
         let message = format!("Unsupported parameter: '{place}' is not supported with this model.");

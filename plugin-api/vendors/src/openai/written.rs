@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{VendorAnswer, StreamErrorPlacement, OpenAiRequestFault, OpenAiTurn};
+use super::{OpenAiRequestFault, OpenAiTurn, StreamErrorPlacement, VendorAnswer};
 
 /// Formats a refusal.
 pub(super) fn refusal(refused: &OpenAiRequestFault) -> VendorAnswer {

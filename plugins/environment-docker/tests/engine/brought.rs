@@ -6,7 +6,9 @@ use std::path::Path;
 
 use bollard::models::{ContainerCreateBody, HostConfig};
 use bollard::query_parameters::{CreateContainerOptions, StartContainerOptions};
-use environment_docker::{Container, ContainerOrigin, DockerSettings, TerminalSize, ContainerCommandSpec};
+use environment_docker::{
+    Container, ContainerCommandSpec, ContainerOrigin, DockerSettings, TerminalSize,
+};
 use jaato_plugin_sdk::types::{Error, ErrorKind};
 use tempfile::TempDir;
 
@@ -250,7 +252,8 @@ fn one_without_the_workspace_is_refused_with_what_to_do() {
         let error = refused(&lab, &naming(&id), other.path()).await;
         assert!(error.message.contains("does not have the workspace"), "{error}");
         assert!(error.hint.unwrap().contains("--volume"));
-        let settings = DockerSettings { container_workdir: Some("/elsewhere".into()), ..naming(&id) };
+        let settings =
+            DockerSettings { container_workdir: Some("/elsewhere".into()), ..naming(&id) };
         let error = refused(&lab, &settings, folder.path()).await;
         assert!(error.message.ends_with("at `/w`, not at `/elsewhere`"), "{error}");
         lab.remove(&id).await;

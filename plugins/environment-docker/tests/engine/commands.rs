@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use environment_docker::{CommandExit, CommandEvent, EngineRuntime, ContainerCommandSpec, CommandInput};
+use environment_docker::{
+    CommandEvent, CommandExit, CommandInput, ContainerCommandSpec, EngineRuntime,
+};
 use jaato_plugin_sdk::types::ErrorKind;
-use jaato_plugin_sdk::types::process::LeftRunning;
+use jaato_plugin_sdk::types::process::LeftoverProcess;
 
 use super::support::{
     Told, address, read, read_until, settings, sh, stdout, told, with_container, with_engine,
@@ -72,8 +74,10 @@ fn writing_to_a_command_that_has_ended_fails_whether_or_not_somebody_reads() {
 #[test]
 fn input_is_written_and_closed() {
     with_container(async |container| {
-        let command =
-            container.start(ContainerCommandSpec { stdin: CommandInput::Piped, ..sh("cat; echo end") }).await.unwrap();
+        let command = container
+            .start(ContainerCommandSpec { stdin: CommandInput::Piped, ..sh("cat; echo end") })
+            .await
+            .unwrap();
         command.write(b"one ").await.unwrap();
         assert_eq!(read_until(&command, "one ").await, "one ");
         command.write(b"two ").await.unwrap();
@@ -95,7 +99,10 @@ fn a_command_without_input_finds_it_empty() {
 fn output_comes_while_the_command_runs() {
     with_container(async |container| {
         let command = container
-            .start(ContainerCommandSpec { stdin: CommandInput::Piped, ..sh("echo first; read x; echo $x") })
+            .start(ContainerCommandSpec {
+                stdin: CommandInput::Piped,
+                ..sh("echo first; read x; echo $x")
+            })
             .await
             .unwrap();
         assert_eq!(read_until(&command, "first\n").await, "first\n");
@@ -126,7 +133,10 @@ fn a_missing_program_and_a_missing_folder_are_errors() {
     with_engine(async |lab| {
         let folder = workspace();
         let container = lab.made(folder.path()).await;
-        let spec = ContainerCommandSpec { words: vec!["no-such-program".to_owned()], ..ContainerCommandSpec::default() };
+        let spec = ContainerCommandSpec {
+            words: vec!["no-such-program".to_owned()],
+            ..ContainerCommandSpec::default()
+        };
         let error = container.start(spec).await.map(|_| ()).unwrap_err();
         assert_eq!(error.message, "no program `no-such-program` in the container");
         assert_eq!(error.kind, ErrorKind::NotFound);
@@ -144,9 +154,11 @@ fn what_is_left_in_the_background_does_not_hold_the_command() {
     with_container(async |container| {
         let start = Instant::now();
         let command = container.start(sh("sleep 1000 & echo $!")).await.unwrap();
-        let Some(CommandEvent::Stdout(pid)) = command.next().await.unwrap() else { panic!("no output") };
+        let Some(CommandEvent::Stdout(pid)) = command.next().await.unwrap() else {
+            panic!("no output")
+        };
         let pid = String::from_utf8(pid).unwrap().trim().parse().unwrap();
-        let left_running = vec![LeftRunning { pid, name: "sleep".to_owned() }];
+        let left_running = vec![LeftoverProcess { pid, name: "sleep".to_owned() }];
         let exit = CommandExit { code: 0, left_running };
         assert_eq!(command.next().await.unwrap(), Some(CommandEvent::Exit(exit)));
         assert_eq!(command.next().await.unwrap(), None);

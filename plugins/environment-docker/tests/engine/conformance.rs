@@ -1,7 +1,7 @@
 //! The conformance suite for execution environments, in a container.
 
 use jaato_plugin_sdk::serde_json::json;
-use jaato_plugin_testkit::Kind;
+use jaato_plugin_testkit::PluginKind;
 use jaato_plugin_testkit::conformance::{ConformanceSuite, checks};
 
 use super::support::{IMAGE, with_engine};
@@ -9,7 +9,7 @@ use super::support::{IMAGE, with_engine};
 #[test]
 fn it_does_what_every_environment_must() {
     with_engine(|_| async {
-        let kinds = [Kind::Environment];
+        let kinds = [PluginKind::Environment];
         // The checks block their own threads.
         let broken = std::thread::spawn(move || {
             let suite = ConformanceSuite::of(environment_docker::__jaato::MODULE, &kinds);

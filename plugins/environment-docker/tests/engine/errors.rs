@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
-use environment_docker::{EngineAddress, Container, DockerEngine, DockerSettings};
+use environment_docker::{Container, DockerEngine, DockerSettings, EngineAddress};
 use jaato_plugin_sdk::types::{Error, ErrorKind, Retry};
 use jaato_plugin_testkit::skip;
 use tokio::net::{TcpListener, UnixListener};
@@ -13,7 +13,8 @@ use super::support::{DEADLINE, IMAGE_WITHOUT_SHELL, Lab, run, settings, with_eng
 async fn refused(lab: &Lab, settings: &DockerSettings) -> Error {
     let folder = workspace();
     let base = tempfile::tempdir().unwrap();
-    let settings = DockerSettings { tmp_base_dir: Some(base.path().to_owned()), ..settings.clone() };
+    let settings =
+        DockerSettings { tmp_base_dir: Some(base.path().to_owned()), ..settings.clone() };
     let opened = Container::open(lab.engine.clone(), &settings, folder.path()).await;
     let error = opened.map(|_| ()).expect_err("refused");
     assert_eq!(std::fs::read_dir(base.path()).unwrap().count(), 0, "a folder was left");
@@ -97,7 +98,8 @@ fn an_engine_that_does_not_answer_is_slow() {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("slow.sock");
         let _listener = UnixListener::bind(&socket).unwrap();
-        let error = DockerEngine::connect(EngineAddress::Unix(socket), Duration::from_millis(50)).await;
+        let error =
+            DockerEngine::connect(EngineAddress::Unix(socket), Duration::from_millis(50)).await;
         let error = error.map(|_| ()).expect_err("no answer");
         assert_eq!((error.kind, error.retry), (ErrorKind::Timeout, Retry::Temporary));
         assert!(error.message.ends_with("did not answer in time"), "{error}");
@@ -116,7 +118,8 @@ fn what_is_no_engine_is_told_so() {
             let text = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
             stream.write_all(text.as_bytes()).await.unwrap();
         });
-        let error = DockerEngine::connect(address, DEADLINE).await.map(|_| ()).expect_err("no engine");
+        let error =
+            DockerEngine::connect(address, DEADLINE).await.map(|_| ()).expect_err("no engine");
         assert!(error.message.contains("sent an unexpected answer"), "{error}");
         server.await.unwrap();
     });

@@ -52,7 +52,8 @@ fn a_made_container_and_its_files_agree() {
 fn a_container_that_was_brought_and_its_files_agree() {
     with_engine(async |lab| {
         let (folder, id) = running(&lab).await;
-        let settings = DockerSettings { container_id: Some(id.clone()), ..DockerSettings::default() };
+        let settings =
+            DockerSettings { container_id: Some(id.clone()), ..DockerSettings::default() };
         let container = open(&lab, settings, folder.path()).await;
         agree(&container).await;
         container.close().await.unwrap();

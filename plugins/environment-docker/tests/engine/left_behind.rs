@@ -32,7 +32,9 @@ fn host_to_be_killed() {
         let folder = PathBuf::from(std::env::var_os(WORKSPACE).unwrap());
         let settings = match name.as_str() {
             "" => DockerSettings { tmp_base_dir: Some(folder.clone()), ..settings() },
-            name => DockerSettings { container_id: Some(name.to_owned()), ..DockerSettings::default() },
+            name => {
+                DockerSettings { container_id: Some(name.to_owned()), ..DockerSettings::default() }
+            }
         };
         let container = Container::open(engine, &settings, &folder).await.unwrap();
         let command = container.start(sh("trap '' TERM HUP; sleep 1000")).await.unwrap();

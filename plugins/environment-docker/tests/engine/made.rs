@@ -100,7 +100,8 @@ fn one_that_is_to_stay_stays_and_can_be_taken_again() {
         let name = container.name().to_owned();
         container.close().await.unwrap();
         assert!(lab.is_running(&name).await);
-        let again = DockerSettings { container_id: Some(name.to_string()), ..DockerSettings::default() };
+        let again =
+            DockerSettings { container_id: Some(name.to_string()), ..DockerSettings::default() };
         let again = Container::open(lab.engine.clone(), &again, folder.path()).await.unwrap();
         assert_eq!(stdout(&again, "cat kept").await, "kept\n");
         again.close().await.unwrap();
@@ -138,7 +139,8 @@ fn one_whose_making_is_given_up_half_way_leaves_nothing() {
 fn it_is_known_what_the_container_is() {
     with_engine(async |lab| {
         let folder = workspace();
-        let settings = DockerSettings { container_workdir: Some(PathBuf::from("/src")), ..settings() };
+        let settings =
+            DockerSettings { container_workdir: Some(PathBuf::from("/src")), ..settings() };
         let container =
             Container::open(lab.engine.clone(), &settings, folder.path()).await.unwrap();
         let facts = container.facts();

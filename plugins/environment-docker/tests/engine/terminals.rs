@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use environment_docker::{Container, DockerSettings, TerminalObservation, TerminalSize, ContainerCommandSpec, ContainerTerminal};
+use environment_docker::{
+    Container, ContainerCommandSpec, ContainerTerminal, DockerSettings, TerminalObservation,
+    TerminalSize,
+};
 use jaato_plugin_sdk::types::process::Signal;
 use jaato_plugin_sdk::types::terminal::TerminalWait;
 
@@ -60,7 +63,10 @@ fn bytes_are_what_they_are() {
 #[test]
 fn it_is_known_who_waits_for_input() {
     with_container(async |container| {
-        let spec = ContainerCommandSpec { words: vec!["cat".to_owned()], ..ContainerCommandSpec::default() };
+        let spec = ContainerCommandSpec {
+            words: vec!["cat".to_owned()],
+            ..ContainerCommandSpec::default()
+        };
         let terminal = container.start_on_terminal(spec, SIZE).await.unwrap();
         loop {
             let foreground = terminal.foreground().await.unwrap().unwrap();

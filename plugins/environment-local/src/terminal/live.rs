@@ -8,16 +8,18 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::process::{Happened, ProcessControl, ProcessEvents, ProcessExit, Signal};
-use jaato_plugin_sdk::terminal::TerminalHappened;
+use jaato_plugin_sdk::process::{
+    ProcessControl, ProcessEvents, ProcessExit, ProcessUpdate, Signal,
+};
+use jaato_plugin_sdk::terminal::TerminalUpdate;
 use jaato_plugin_sdk::types::terminal::{TerminalResize, TerminalState};
 use jaato_plugin_sdk_environment::waiting::TerminalWaitHistory;
 use jaato_plugin_sdk_environment::{Terminal, TerminalEvents};
 use parking_lot::Mutex;
 use rustix::process::Signal as SystemSignal;
 
-use super::pty::{PtyReadResult, PseudoTerminal};
-use super::readiness::{TerminalReadiness, TerminalOperation};
+use super::pty::{PseudoTerminal, PtyReadResult};
+use super::readiness::{TerminalOperation, TerminalReadiness};
 use super::typing::{TerminalWriters, closed_terminal_error, write_error};
 use crate::waiting::{self, RelayCache, look};
 
@@ -113,7 +115,8 @@ pub(super) fn halves(
 ) -> (LocalTerminal, LocalTerminalEvents) {
     let (shown_bytes, seen) = (Mutex::default(), Mutex::default());
     let (typed, is_flood) = (Mutex::default(), AtomicBool::new(false));
-    let shared = Arc::new(LocalTerminalState { pty, readiness, shown_bytes, typed, seen, is_flood });
+    let shared =
+        Arc::new(LocalTerminalState { pty, readiness, shown_bytes, typed, seen, is_flood });
     let events = LocalTerminalEvents {
         shared: Arc::clone(&shared),
         program: events,
@@ -128,31 +131,35 @@ pub(super) fn halves(
 /// The first of two awaited events.
 enum FirstTerminalEvent {
     Shown(PtyReadResult),
-    Did(Option<Happened>),
+    Did(Option<ProcessUpdate>),
 }
 
 impl TerminalEvents for LocalTerminalEvents {
-    async fn next(&mut self) -> Result<Option<TerminalHappened>> {
+    async fn next(&mut self) -> Result<Option<TerminalUpdate>> {
         if let Some(bytes) = self.next_flood_piece().await? {
-            return Ok(Some(TerminalHappened::Output(bytes)));
+            return Ok(Some(TerminalUpdate::Output(bytes)));
         }
         loop {
             match &self.phase {
                 TerminalPhase::Running => match self.first_event().await? {
-                    FirstTerminalEvent::Shown(PtyReadResult::Bytes(bytes)) => return Ok(Some(self.output_event(bytes))),
+                    FirstTerminalEvent::Shown(PtyReadResult::Bytes(bytes)) => {
+                        return Ok(Some(self.output_event(bytes)));
+                    }
                     // No process holds the terminal, so the exit comes next.
                     FirstTerminalEvent::Shown(PtyReadResult::Nothing | PtyReadResult::End) => {}
-                    FirstTerminalEvent::Did(Some(Happened::Output { .. })) => {}
-                    FirstTerminalEvent::Did(Some(Happened::Exited(exit))) => self.drain(exit),
+                    FirstTerminalEvent::Did(Some(ProcessUpdate::Output { .. })) => {}
+                    FirstTerminalEvent::Did(Some(ProcessUpdate::Exited(exit))) => self.drain(exit),
                     FirstTerminalEvent::Did(None) => {
                         self.phase = TerminalPhase::Over;
                         return Err(Error::new(ErrorKind::HostBug, "the program has no exit"));
                     }
                 },
-                TerminalPhase::Draining { until, bytes, .. } => match self.drain_output(*until, *bytes).await? {
-                    Some(bytes) => return Ok(Some(self.output_event(bytes))),
-                    None => return Ok(self.exit_event()),
-                },
+                TerminalPhase::Draining { until, bytes, .. } => {
+                    match self.drain_output(*until, *bytes).await? {
+                        Some(bytes) => return Ok(Some(self.output_event(bytes))),
+                        None => return Ok(self.exit_event()),
+                    }
+                }
                 TerminalPhase::Over => return Ok(None),
             }
         }
@@ -195,7 +202,7 @@ impl LocalTerminalEvents {
             })
             .await?
         };
-        if let Some(Happened::Exited(exit)) = did {
+        if let Some(ProcessUpdate::Exited(exit)) = did {
             self.drain(exit);
         }
         Ok(())
@@ -223,7 +230,8 @@ impl LocalTerminalEvents {
 
     fn drain(&mut self, exit: ProcessExit) {
         self.shared.pty.close_program_side();
-        self.phase = TerminalPhase::Draining { exit, until: Instant::now() + DRAIN_GRACE, bytes: 0 };
+        self.phase =
+            TerminalPhase::Draining { exit, until: Instant::now() + DRAIN_GRACE, bytes: 0 };
     }
 
     /// Reads the output from before the exit, and the last output of a process that still holds the
@@ -246,13 +254,13 @@ impl LocalTerminalEvents {
         .await
     }
 
-    fn output_event(&mut self, bytes: usize) -> TerminalHappened {
+    fn output_event(&mut self, bytes: usize) -> TerminalUpdate {
         self.count_drained(bytes);
         if bytes >= FLOOD_BYTES && matches!(self.phase, TerminalPhase::Running) {
             self.flood = Some(Arc::default());
             self.shared.is_flood.store(true, Relaxed);
         }
-        TerminalHappened::Output(self.buffer[..bytes].to_vec())
+        TerminalUpdate::Output(self.buffer[..bytes].to_vec())
     }
 
     fn count_drained(&mut self, bytes: usize) {
@@ -261,10 +269,10 @@ impl LocalTerminalEvents {
         }
     }
 
-    fn exit_event(&mut self) -> Option<TerminalHappened> {
+    fn exit_event(&mut self) -> Option<TerminalUpdate> {
         self.buffer = Vec::new();
         match std::mem::replace(&mut self.phase, TerminalPhase::Over) {
-            TerminalPhase::Draining { exit, .. } => Some(TerminalHappened::Exited(exit)),
+            TerminalPhase::Draining { exit, .. } => Some(TerminalUpdate::Exited(exit)),
             TerminalPhase::Running | TerminalPhase::Over => None,
         }
     }

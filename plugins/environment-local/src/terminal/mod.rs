@@ -55,7 +55,8 @@ impl Terminals for LocalTerminals {
         _host: &Reporter,
         spawn: TerminalSpawn,
     ) -> Result<(LocalTerminal, LocalTerminalEvents)> {
-        let pty = PseudoTerminal::open(spawn.rows, spawn.columns).map_err(|error| no_terminal(&error))?;
+        let pty =
+            PseudoTerminal::open(spawn.rows, spawn.columns).map_err(|error| no_terminal(&error))?;
         let directory = match &spawn.directory {
             Some(directory) => self.default_path.join(directory),
             None => self.default_path.clone(),

@@ -152,7 +152,9 @@ impl PseudoTerminal {
 
     /// Discards input that no program has read.
     pub(super) fn discard_input(&self) -> io::Result<()> {
-        self.program_side().as_ref().map_or(Ok(()), |theirs| Ok(tcflush(theirs, QueueSelector::IFlush)?))
+        self.program_side()
+            .as_ref()
+            .map_or(Ok(()), |theirs| Ok(tcflush(theirs, QueueSelector::IFlush)?))
     }
 
     /// Returns true if a program has not read all its input. Polling the programs' side makes the

@@ -16,8 +16,8 @@ use std::time::Instant;
 use jaato_plugin_sdk::prelude::*;
 
 use super::pty::PseudoTerminal;
-use super::readiness::{TerminalReadiness, TerminalOperation};
-use super::turns::{WriterQueuePosition, WriterQueue};
+use super::readiness::{TerminalOperation, TerminalReadiness};
+use super::turns::{WriterQueue, WriterQueuePosition};
 
 /// The callers that write to one terminal.
 #[derive(Default)]
@@ -68,7 +68,8 @@ impl TerminalWriters {
                     }
                     Ok(0) if until.is_some_and(|until| until <= Instant::now()) => break,
                     Ok(0) => {
-                        let waits = readiness.wake(pty, TerminalOperation::ToWrite, until, cx.waker());
+                        let waits =
+                            readiness.wake(pty, TerminalOperation::ToWrite, until, cx.waker());
                         return match waits {
                             Ok(()) => Poll::Pending,
                             Err(error) => Poll::Ready(Err(write_error(&error))),
@@ -85,7 +86,11 @@ impl TerminalWriters {
 }
 
 /// Waits for a turn. Returns false if that takes too long.
-async fn wait_for_turn_until(turn: &WriterQueuePosition<'_>, home: &Home, until: Option<Instant>) -> Result<bool> {
+async fn wait_for_turn_until(
+    turn: &WriterQueuePosition<'_>,
+    home: &Home,
+    until: Option<Instant>,
+) -> Result<bool> {
     let Some(until) = until else {
         turn.wait_for_turn().await;
         return Ok(true);

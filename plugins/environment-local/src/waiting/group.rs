@@ -1,11 +1,14 @@
 //! Collects evidence from a terminal's foreground processes and ranks it.
 
 use jaato_plugin_sdk::types::terminal::TerminalWait;
-use jaato_plugin_sdk_environment::waiting::{self as sets, WaitingSystemCall, ThreadActivity, SystemCallNumbers, SystemCallTimeout, WaitingProcess};
+use jaato_plugin_sdk_environment::waiting::{
+    self as sets, SystemCallNumbers, SystemCallTimeout, ThreadActivity, WaitingProcess,
+    WaitingSystemCall,
+};
 
 use super::InspectedTerminal;
-use super::process::{TerminalDevice, ProcessStat};
-use super::relays::{RelayCache, RELAYS};
+use super::process::{ProcessStat, TerminalDevice};
+use super::relays::{RELAYS, RelayCache};
 
 /// Processes of a terminal to inspect. With more processes, a wait may be missed and is not
 /// reported.
@@ -38,7 +41,10 @@ pub(super) enum WaitEvidence {
 }
 
 impl<'a> ForegroundGroup<'a> {
-    pub(super) fn new(terminal: &'a InspectedTerminal, numbers: &'static SystemCallNumbers) -> Self {
+    pub(super) fn new(
+        terminal: &'a InspectedTerminal,
+        numbers: &'static SystemCallNumbers,
+    ) -> Self {
         Self {
             terminal,
             numbers,
@@ -122,7 +128,8 @@ impl<'a> ForegroundGroup<'a> {
         }
         let is_relay = RELAYS.contains(&process.name.as_str());
         // A relay that reads a line asks for something itself, for example a password.
-        let asks_itself = matches!(call, WaitingSystemCall::Read { .. }) && self.terminal.reads_lines;
+        let asks_itself =
+            matches!(call, WaitingSystemCall::Read { .. }) && self.terminal.reads_lines;
         Some(match timeout {
             _ if is_relay && !asks_itself => (WaitEvidence::Relaying, None),
             SystemCallTimeout::Endless => (WaitEvidence::Reading, None),
@@ -230,9 +237,15 @@ pub(super) fn foreground_members(
 
 /// Returns the descriptors that a call waits for and its timeout, or `None` if it waits for no
 /// descriptor.
-fn parse_wait_call(process: &ProcessStat, thread: u32, call: WaitingSystemCall) -> Option<(Vec<u32>, SystemCallTimeout)> {
+fn parse_wait_call(
+    process: &ProcessStat,
+    thread: u32,
+    call: WaitingSystemCall,
+) -> Option<(Vec<u32>, SystemCallTimeout)> {
     match call {
-        WaitingSystemCall::Read { descriptor } => Some((vec![descriptor], SystemCallTimeout::Endless)),
+        WaitingSystemCall::Read { descriptor } => {
+            Some((vec![descriptor], SystemCallTimeout::Endless))
+        }
         WaitingSystemCall::Poll { list, length, timeout } => {
             let entries = usize::try_from(length).ok()?.min(sets::DESCRIPTORS_MAX);
             let list = process.memory(list, entries * sets::POLL_ENTRY_BYTES)?;

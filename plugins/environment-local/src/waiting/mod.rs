@@ -19,7 +19,7 @@ mod process;
 mod relays;
 
 use group::ForegroundGroup;
-use jaato_plugin_sdk_environment::waiting::{SystemCallNumbers, InputWaitState};
+use jaato_plugin_sdk_environment::waiting::{InputWaitState, SystemCallNumbers};
 use process::ProcessStat;
 
 pub use process::TerminalDevice;
@@ -49,7 +49,9 @@ pub fn look(terminal: &InspectedTerminal, memory: &mut RelayCache) -> InputWaitS
     }
     let leader = ProcessStat::read(terminal.foreground);
     let name = leader.as_ref().map(|leader| leader.name.clone());
-    let Some(numbers) = SystemCallNumbers::for_this_architecture() else { return InputWaitState { name, ..InputWaitState::default() } };
+    let Some(numbers) = SystemCallNumbers::for_this_architecture() else {
+        return InputWaitState { name, ..InputWaitState::default() };
+    };
     let mut group = ForegroundGroup::new(terminal, numbers);
     let leader = leader.filter(|leader| leader.group == terminal.foreground);
     if let Some(leader) = &leader {

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use jaato_plugin_sdk_environment::waiting::WaitingProcess;
 
-use super::group::{WaitEvidence, ForegroundGroup, foreground_members};
-use super::process::{TerminalDevice, ProcessStat, holders, is_terminal_descriptor};
+use super::group::{ForegroundGroup, WaitEvidence, foreground_members};
+use super::process::{ProcessStat, TerminalDevice, holders, is_terminal_descriptor};
 
 /// Programs that relay input. Their own wait does not show which program gets the input.
 pub(super) const RELAYS: [&str; 10] = [
@@ -61,7 +61,8 @@ impl ForegroundGroup<'_> {
             let is_relay = |process: &&ProcessStat| {
                 RELAYS.contains(&process.name.as_str()) && !passed.contains(&process.pid)
             };
-            let relay = foreground_members(&at.tree, at.device, at.foreground).find(is_relay).cloned();
+            let relay =
+                foreground_members(&at.tree, at.device, at.foreground).find(is_relay).cloned();
             let Some(relay) = relay else { return };
             let (passes_on, mut inners) = self.inside(&relay, &at, memory);
             // A server has no controlling terminal, so it also appears in the terminals that it
@@ -129,7 +130,12 @@ impl ForegroundGroup<'_> {
 
     /// Adds the evidence of several windows. The visible one is unknown, so evidence must hold for
     /// all of them.
-    fn add_windows(&mut self, relay: &ProcessStat, passes_on: &ProcessStat, windows: &[RelayedTerminal]) {
+    fn add_windows(
+        &mut self,
+        relay: &ProcessStat,
+        passes_on: &ProcessStat,
+        windows: &[RelayedTerminal],
+    ) {
         let mut first = None;
         for window in windows {
             self.best = None;
@@ -161,7 +167,11 @@ impl RelayedTerminal {
 impl RelayCache {
     /// Finds a relay's own terminals. The result for a relay with a single terminal is cached while
     /// a process is on that terminal, so that its descriptors need not be searched each time.
-    fn find_relayed_terminals(&mut self, relay: &ProcessStat, tree: &[ProcessStat]) -> Vec<RelayedTerminal> {
+    fn find_relayed_terminals(
+        &mut self,
+        relay: &ProcessStat,
+        tree: &[ProcessStat],
+    ) -> Vec<RelayedTerminal> {
         let kept = self.inner.iter().position(|(pid, _)| *pid == relay.pid);
         if let Some(at) = kept {
             let (_, device) = self.inner.remove(at);

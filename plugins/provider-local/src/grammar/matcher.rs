@@ -113,7 +113,8 @@ impl CallMatcher {
     /// # Errors
     /// Kind `provider` if the grammar fails.
     pub fn allows(&mut self, token: u32) -> Result<bool> {
-        let allowed = self.matcher.validate_tokens(&[token]).map_err(|error| grammar_error(&error))?;
+        let allowed =
+            self.matcher.validate_tokens(&[token]).map_err(|error| grammar_error(&error))?;
         Ok(allowed == 1)
     }
 
@@ -122,7 +123,8 @@ impl CallMatcher {
     /// # Errors
     /// Kind `provider` if the grammar fails.
     pub fn mask(&mut self, logits: &mut [f32]) -> Result<()> {
-        let allowed: SimpleVob = self.matcher.compute_mask().map_err(|error| grammar_error(&error))?;
+        let allowed: SimpleVob =
+            self.matcher.compute_mask().map_err(|error| grammar_error(&error))?;
         for (token, logit) in logits.iter_mut().enumerate() {
             if token >= allowed.len() || !allowed.is_allowed(token as u32) {
                 *logit = f32::NEG_INFINITY;

@@ -33,20 +33,28 @@ enum KnownExamples {
 
 /// The exchanges. One of them keeps the model from calling a tool for something that it knows.
 const EXCHANGES: [ExampleExchange; 8] = [
-    ExampleExchange { phrase: "Which file has the word cat?", steps: &[KnownExamples::Shell("grep -rl cat .")] },
+    ExampleExchange {
+        phrase: "Which file has the word cat?",
+        steps: &[KnownExamples::Shell("grep -rl cat .")],
+    },
     ExampleExchange {
         phrase: "How many days has a week?",
         steps: &[KnownExamples::Answer("A week has seven days.")],
     },
     ExampleExchange {
         phrase: "Append tea to list.txt and commit it.",
-        steps: &[KnownExamples::Shell("echo tea >> list.txt && git add -A && git commit -m 'Add tea'")],
+        steps: &[KnownExamples::Shell(
+            "echo tea >> list.txt && git add -A && git commit -m 'Add tea'",
+        )],
     },
     ExampleExchange {
         phrase: "Make a folder img, move a.png into it and delete old.log",
         steps: &[KnownExamples::Shell("mkdir -p img && mv a.png img/ && rm old.log")],
     },
-    ExampleExchange { phrase: "Which system runs here?", steps: &[KnownExamples::Shell("uname -a")] },
+    ExampleExchange {
+        phrase: "Which system runs here?",
+        steps: &[KnownExamples::Shell("uname -a")],
+    },
     ExampleExchange {
         phrase: "Show the end of app.log",
         steps: &[
@@ -70,7 +78,10 @@ const EXCHANGES: [ExampleExchange; 8] = [
         steps: &[
             KnownExamples::Call("readFile", &[("path", "calc.py")]),
             KnownExamples::Worked("def add(a, b):\n    return a - b"),
-            KnownExamples::Call("updateFile", &[("path", "calc.py"), ("old", "a - b"), ("new", "a + b")]),
+            KnownExamples::Call(
+                "updateFile",
+                &[("path", "calc.py"), ("old", "a - b"), ("new", "a + b")],
+            ),
             KnownExamples::Worked("success: true"),
             KnownExamples::Shell("python3 calc.py"),
             KnownExamples::Worked("3"),
@@ -91,16 +102,22 @@ pub(super) enum ExampleStep<'a> {
 }
 
 /// Returns user messages with the steps that follow them.
-pub(super) fn example_exchanges<'a>(tools: &[&'a ToolSpec]) -> Vec<(&'a str, Vec<ExampleStep<'a>>)> {
+pub(super) fn example_exchanges<'a>(
+    tools: &[&'a ToolSpec],
+) -> Vec<(&'a str, Vec<ExampleStep<'a>>)> {
     if tools.is_empty() {
         return Vec::new();
     }
     let is_offered = |name: &'static str| tools.iter().any(|tool| tool.name.as_str() == name);
-    let fits = |exchange: &&ExampleExchange| exchange.steps.iter().filter_map(KnownExamples::tool).all(is_offered);
+    let fits = |exchange: &&ExampleExchange| {
+        exchange.steps.iter().filter_map(KnownExamples::tool).all(is_offered)
+    };
     let known: Vec<&ExampleExchange> = EXCHANGES.iter().filter(fits).collect();
     let shows = |tool: &&ToolSpec| known.iter().any(|exchange| exchange.shows(tool.name.as_str()));
-    let mut exchanges: Vec<_> =
-        known.iter().map(|it| (it.phrase, it.steps.iter().map(KnownExamples::step).collect())).collect();
+    let mut exchanges: Vec<_> = known
+        .iter()
+        .map(|it| (it.phrase, it.steps.iter().map(KnownExamples::step).collect()))
+        .collect();
     let others: Vec<&ToolSpec> = tools.iter().copied().filter(|tool| !shows(tool)).collect();
     let calls = known.iter().flat_map(|exchange| exchange.steps).filter_map(KnownExamples::tool);
     // These come last, because after an answer at the end, the model would answer instead of making
@@ -115,7 +132,10 @@ pub fn example_answers() -> impl Iterator<Item = (&'static str, &'static str)> {
     EXCHANGES.iter().flat_map(|exchange| {
         exchange.steps.iter().filter_map(|step| match step {
             KnownExamples::Answer(text) => Some((exchange.phrase, *text)),
-            KnownExamples::Shell(_) | KnownExamples::Call(..) | KnownExamples::Worked(_) | KnownExamples::Failed(_) => None,
+            KnownExamples::Shell(_)
+            | KnownExamples::Call(..)
+            | KnownExamples::Worked(_)
+            | KnownExamples::Failed(_) => None,
         })
     })
 }
@@ -162,7 +182,8 @@ fn of_specs<'a>(tools: &[&'a ToolSpec], shown: usize) -> Vec<(&'a str, Vec<Examp
             tools.iter().filter_map(|tool| Some((tool, tool.examples.get(round)?)))
         {
             if shown + exchanges.len() < most {
-                let call = ExampleStep::Call(tool.name.as_str(), Value::Object(example.arguments.clone()));
+                let call =
+                    ExampleStep::Call(tool.name.as_str(), Value::Object(example.arguments.clone()));
                 exchanges.push((example.phrase.as_str(), vec![call]));
             }
         }

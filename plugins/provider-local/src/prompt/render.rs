@@ -1,9 +1,11 @@
 //! The structure of the prompt: turns, tools, results.
 
-use jaato_plugin_sdk::types::{Data, DataContent, Message, Part, Request, Result, Role, ToolSpec};
+use jaato_plugin_sdk::types::{
+    CompletionRequest, DataContent, DataPart, Message, Part, Result, Role, ToolSpec,
+};
 use serde_json::Value;
 
-use super::examples::{SHELL, ExampleStep, example_exchanges};
+use super::examples::{ExampleStep, SHELL, example_exchanges};
 use super::result::{FAILURES_MAX, cut, is_failed_result, plain};
 use crate::grammar::{call_text, spaced_json};
 use crate::tokenizer::ModelTokenizer;
@@ -43,15 +45,20 @@ pub enum ExampleExchanges {
 /// # Errors
 /// Kind `provider` if the tokenizer fails.
 pub fn render(
-    request: &Request,
+    request: &CompletionRequest,
     tools: &[&ToolSpec],
     examples: ExampleExchanges,
     tokenizer: &ModelTokenizer,
 ) -> Result<TokenPrompt> {
     let shows_answers =
         examples == ExampleExchanges::Shown && tools.iter().any(|tool| tool.name.as_str() == SHELL);
-    let mut writer =
-        PromptWriter { tokenizer, tokens: Vec::new(), task: String::new(), failures: 0, shows_answers };
+    let mut writer = PromptWriter {
+        tokenizer,
+        tokens: Vec::new(),
+        task: String::new(),
+        failures: 0,
+        shows_answers,
+    };
     writer.open("system")?;
     let system = request.system.trim();
     writer.plain(if system.is_empty() { SYSTEM } else { system })?;
@@ -147,7 +154,7 @@ impl PromptWriter<'_> {
         let role = match message.role {
             Role::User | Role::Tool => "user",
             Role::Model => "assistant",
-            Role::Unknown => return Err(Role::unknown_to_provider()),
+            Role::Unknown => return Err(Role::unknown_role_error()),
         };
         if message.role == Role::User {
             self.set_task(&message.text());
@@ -177,7 +184,7 @@ fn part_text(part: &Part) -> Option<String> {
     match part {
         Part::Text { text, .. } => Some(text.clone()),
         Part::ToolCall(call) => Some(call_text(call.name.as_str(), &call.arguments)),
-        Part::Data(Data { mime_type, content, .. }) => Some(match content {
+        Part::Data(DataPart { mime_type, content, .. }) => Some(match content {
             DataContent::Json { json, .. } => json.to_string(),
             DataContent::Blob { .. } | DataContent::Unknown(_) => {
                 format!("[a file of type {mime_type}, which this model cannot read]")

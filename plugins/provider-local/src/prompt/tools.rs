@@ -1,6 +1,6 @@
 //! Selects and shortens the tools for a small model: few parameters, short descriptions.
 
-use jaato_plugin_sdk::types::{Request, ToolSpec};
+use jaato_plugin_sdk::types::{CompletionRequest, ToolSpec};
 use serde_json::{Map, Value};
 
 /// The host's tools that find other tools. A small model calls them instead of the right tool.
@@ -11,7 +11,7 @@ const FINDERS: [&str; 2] = ["list_tools", "get_tool_schemas"];
 /// A tool keeps the parameters that it requires and those of its first example, and all of these
 /// become required. A tool without an example keeps all parameters. The grammar allows the model no
 /// other ones.
-pub fn shown_tools(request: &Request) -> Vec<ToolSpec> {
+pub fn shown_tools(request: &CompletionRequest) -> Vec<ToolSpec> {
     let is_finder = |tool: &&ToolSpec| FINDERS.contains(&tool.name.as_str());
     let has_others = !request.tools.iter().all(|tool| is_finder(&tool));
     let tools = request.tools.iter().filter(|tool| !(has_others && is_finder(tool)));
@@ -62,8 +62,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn request(tools: Value) -> Request {
-        let mut request = Request::new(String::new(), Vec::new());
+    fn request(tools: Value) -> CompletionRequest {
+        let mut request = CompletionRequest::new(String::new(), Vec::new());
         request.tools = serde_json::from_value(tools).unwrap();
         request
     }

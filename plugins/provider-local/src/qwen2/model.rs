@@ -9,7 +9,7 @@ use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use rayon::prelude::*;
 
 use super::cache::LayerCache;
-use super::layer::{Qwen2Layer, ForwardPass};
+use super::layer::{ForwardPass, Qwen2Layer};
 use super::weights::{QuantisedLinear, TensorReader};
 use crate::cancel::CancelFlag;
 use crate::engine::InferenceEngine;

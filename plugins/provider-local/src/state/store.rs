@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 
-use super::file::{self, HEAD_BYTES, StateFileHeader, ModelDigest};
+use super::file::{self, HEAD_BYTES, ModelDigest, StateFileHeader};
 
 /// The size limit of all saved states together, which is enough for about twenty sets of tools of
 /// the default model.
@@ -144,7 +144,11 @@ impl ModelStateStore {
         let mut saved = vec![0; head.tokens * 4];
         file.read_exact(&mut saved)?;
         let usable = common_prefix(&file::parse_tokens(&saved), tokens);
-        Ok(StateFileMatch::Usable(MatchingState { path: path.to_owned(), stored: head.tokens, usable }))
+        Ok(StateFileMatch::Usable(MatchingState {
+            path: path.to_owned(),
+            stored: head.tokens,
+            usable,
+        }))
     }
 
     /// Writes a temporary file and renames it, so that a reader never sees half a file.

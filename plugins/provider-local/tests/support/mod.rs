@@ -7,9 +7,9 @@ use std::sync::Arc;
 use candle_core::quantized::gguf_file::{self, Value as Gguf};
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
-use jaato_plugin_sdk::types::{Message, Request, ToolCall, ToolSpec};
+use jaato_plugin_sdk::types::{CompletionRequest, Message, ToolCall, ToolSpec};
 use provider_local::gguf::GgufFile as Header;
-use provider_local::local::{LocalModel, CompletionSink};
+use provider_local::local::{CompletionSink, LocalModel};
 use provider_local::tokenizer::ModelTokenizer;
 use serde_json::{Value, json};
 
@@ -157,8 +157,8 @@ pub fn tool(name: &str, parameters: Value) -> ToolSpec {
     .unwrap()
 }
 
-pub fn request(text: &str, tools: &[ToolSpec], tokens_max: u32) -> Request {
-    let mut request = Request::new("tiny", vec![Message::user(text)]);
+pub fn request(text: &str, tools: &[ToolSpec], tokens_max: u32) -> CompletionRequest {
+    let mut request = CompletionRequest::new("tiny", vec![Message::user(text)]);
     request.system = "Be brief.".to_owned();
     request.tools = tools.to_vec();
     request.options.max_output_tokens = Some(tokens_max);

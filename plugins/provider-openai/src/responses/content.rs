@@ -1,7 +1,7 @@
 //! Writes the content of items: text, images and files. Pure.
 
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Data, Part};
+use jaato_plugin_sdk::types::{DataPart, Part};
 use jaato_plugin_sdk_provider::chat::{FILE_NAME, data_url};
 use jaato_plugin_sdk_provider::shown::{BlobContents, PDF, in_words};
 
@@ -27,7 +27,7 @@ impl ResponsesContent {
     }
 
     /// Adds data as an image or file if its bytes are available, otherwise as text.
-    pub(super) fn add(&mut self, data: &Data, blobs: &BlobContents) {
+    pub(super) fn add(&mut self, data: &DataPart, blobs: &BlobContents) {
         match data_url(data, blobs) {
             Some(url) if data.mime_type == PDF => {
                 let name = data.name.as_deref().unwrap_or(FILE_NAME);
@@ -51,7 +51,7 @@ impl ResponsesContent {
     }
 
     /// Returns the content as JSON. A single text is written as a string.
-    pub(super) fn to_json(mut self) -> Value {
+    pub(super) fn into_json(mut self) -> Value {
         let only_text = |pieces: &[Value]| pieces.len() == 1 && pieces[0]["text"].is_string();
         if only_text(&self.pieces) {
             return self.pieces[0]["text"].take();

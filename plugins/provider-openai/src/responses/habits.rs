@@ -56,7 +56,11 @@ impl ResponsesRequestStyle {
 
     /// Applies a refusal. Returns `None` if that would not change the request. `marks` are the
     /// hashes of its reasoning items.
-    pub fn follow(&self, wish: ResponsesRequestChange, marks: impl IntoIterator<Item = u64>) -> Option<Self> {
+    pub fn follow(
+        &self,
+        wish: ResponsesRequestChange,
+        marks: impl IntoIterator<Item = u64>,
+    ) -> Option<Self> {
         let mut other = self.clone();
         match wish {
             ResponsesRequestChange::NoEncrypted => other.has_encrypted = false,
@@ -130,13 +134,22 @@ mod tests {
     #[test]
     fn a_refusal_tells_what_is_wanted() {
         for (body, expected) in [
-            (r#"{"error":{"code":"invalid_encrypted_content"}}"#, ResponsesRequestChange::NoReasoning),
-            ("The encrypted content gAAA... could not be verified.", ResponsesRequestChange::NoReasoning),
+            (
+                r#"{"error":{"code":"invalid_encrypted_content"}}"#,
+                ResponsesRequestChange::NoReasoning,
+            ),
+            (
+                "The encrypted content gAAA... could not be verified.",
+                ResponsesRequestChange::NoReasoning,
+            ),
             (
                 "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
                 ResponsesRequestChange::NoReasoning,
             ),
-            ("Encrypted content is not supported with this model.", ResponsesRequestChange::NoEncrypted),
+            (
+                "Encrypted content is not supported with this model.",
+                ResponsesRequestChange::NoEncrypted,
+            ),
             (
                 "Your organization must be verified to generate reasoning summaries.",
                 ResponsesRequestChange::NoSummaries,
@@ -157,7 +170,11 @@ mod tests {
     #[test]
     fn a_wish_is_followed_once() {
         let habits = ResponsesRequestStyle::of_model("o3", true);
-        for wish in [ResponsesRequestChange::NoEncrypted, ResponsesRequestChange::NoSummaries, ResponsesRequestChange::NoReasoning] {
+        for wish in [
+            ResponsesRequestChange::NoEncrypted,
+            ResponsesRequestChange::NoSummaries,
+            ResponsesRequestChange::NoReasoning,
+        ] {
             let other = habits.follow(wish, [7]).unwrap();
             assert_eq!(other.follow(wish, [7]), None, "{wish:?}");
         }

@@ -5,7 +5,7 @@
 
 use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Message, Request, Role, ToolResult};
+use jaato_plugin_sdk::types::{CompletionRequest, Message, Role, ToolResult};
 use jaato_plugin_sdk_provider::shown::BlobContents;
 
 use super::content::ResponsesContent;
@@ -16,7 +16,11 @@ use super::request::ResponsesRequestSettings;
 ///
 /// # Errors
 /// `unknown_operation` if a message has an unknown role.
-pub(super) fn input(request: &Request, asking: &ResponsesRequestSettings<'_>, blobs: &BlobContents) -> Result<Vec<Value>> {
+pub(super) fn input(
+    request: &CompletionRequest,
+    asking: &ResponsesRequestSettings<'_>,
+    blobs: &BlobContents,
+) -> Result<Vec<Value>> {
     let mut written = Vec::new();
     if !request.system.is_empty() {
         written.push(message(asking.system_role, json!(request.system)));
@@ -32,12 +36,12 @@ pub(super) fn input(request: &Request, asking: &ResponsesRequestSettings<'_>, bl
                 written.extend(one.tool_results().map(|result| output(result, blobs)));
                 let mut behind = ResponsesContent::default();
                 behind.add_parts(&one.parts, blobs);
-                let behind = behind.to_json();
+                let behind = behind.into_json();
                 if behind != "" {
                     written.push(message("user", behind));
                 }
             }
-            Role::Unknown => return Err(Role::unknown_to_provider()),
+            Role::Unknown => return Err(Role::unknown_role_error()),
         }
     }
     Ok(written)
@@ -50,7 +54,7 @@ fn message(role: &str, content: Value) -> Value {
 fn user(one: &Message, blobs: &BlobContents) -> Value {
     let mut content = ResponsesContent::default();
     content.add_parts(&one.parts, blobs);
-    message("user", content.to_json())
+    message("user", content.into_json())
 }
 
 /// Returns the output of a tool result, including the tool's attachments.
@@ -63,6 +67,6 @@ fn output(result: &ToolResult, blobs: &BlobContents) -> Value {
     json!({
         "type": "function_call_output",
         "call_id": CALL_IDS.format_id(result.call_id.as_str()),
-        "output": content.to_json(),
+        "output": content.into_json(),
     })
 }

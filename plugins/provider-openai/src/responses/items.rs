@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
-use jaato_plugin_sdk::types::{Opaque, Part, ToolCall};
+use jaato_plugin_sdk::types::{OpaqueData, Part, ToolCall};
 use jaato_plugin_sdk_provider::chat::{CallIdFormat, INVALID_ARGUMENTS, plain_name, unwrap_calls};
 use jaato_plugin_sdk_provider::read_arguments;
 
@@ -87,8 +87,8 @@ fn texts(item: &Value) -> Vec<Part> {
         let text = Part::text(text);
         match number {
             _ if is_plain => text,
-            0 => text.signed(skeleton.to_string()),
-            _ => text.signed(FURTHER),
+            0 => text.with_signature(skeleton.to_string()),
+            _ => text.with_signature(FURTHER),
         }
     };
     texts.into_iter().enumerate().map(part).collect()
@@ -171,7 +171,7 @@ fn calls(item: &Value, came: ItemCompleteness) -> Vec<Part> {
     if let [_] = parts[..] {
         parts = parts
             .into_iter()
-            .map(|part| if is_signed { part.signed(other.to_string()) } else { part })
+            .map(|part| if is_signed { part.with_signature(other.to_string()) } else { part })
             .collect();
     }
     parts
@@ -271,7 +271,7 @@ fn is_same(text: &str, arguments: &Value) -> bool {
 
 /// Returns the vendor's item if it belongs to this model. The host sends an item to no other model,
 /// but a caller without the host may.
-fn own_item<'a>(opaque: &'a Opaque, model: &str) -> Option<&'a Value> {
+fn own_item<'a>(opaque: &'a OpaqueData, model: &str) -> Option<&'a Value> {
     let is_own = |has: &str, own: &str| has.is_empty() || has == own;
     let is_item = opaque.item["type"].is_string();
     (is_own(&opaque.provider, PROVIDER) && is_own(&opaque.model, model) && is_item)
@@ -354,7 +354,8 @@ mod tests {
     #[test]
     fn arguments_that_somebody_changed_count_as_they_are() {
         let [Part::ToolCall(mut call)] =
-            <[Part; 1]>::try_from(parts(&call_item("{ \"x\": 1 }"), ItemCompleteness::Whole)).unwrap()
+            <[Part; 1]>::try_from(parts(&call_item("{ \"x\": 1 }"), ItemCompleteness::Whole))
+                .unwrap()
         else {
             panic!()
         };
@@ -391,11 +392,11 @@ mod tests {
         assert_eq!(written(&parts, "m", |_| false), [said("so")]);
         assert_eq!(marks(&parts).count(), 1);
         let of = |provider: &str, model: &str| {
-            let opaque = Opaque {
+            let opaque = OpaqueData {
                 provider: provider.to_owned(),
                 model: model.to_owned(),
                 item: kept.clone(),
-                ..Opaque::default()
+                ..OpaqueData::default()
             };
             written(&[Part::Opaque(opaque), Part::text("so")], "m", |_| true).len()
         };
@@ -411,7 +412,10 @@ mod tests {
         assert!(parts(&bare, ItemCompleteness::Whole).is_empty());
         let open = json!({ "type": "reasoning", "summary": [],
             "content": [{ "type": "reasoning_text", "text": "hm" }] });
-        assert_eq!(parts(&open, ItemCompleteness::Whole), [Part::thought("hm"), Part::opaque(open.clone())]);
+        assert_eq!(
+            parts(&open, ItemCompleteness::Whole),
+            [Part::thought("hm"), Part::opaque(open.clone())]
+        );
     }
 
     #[test]

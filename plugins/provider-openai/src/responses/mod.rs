@@ -21,7 +21,7 @@ mod request;
 mod settings;
 mod usage;
 
-pub use habits::{ResponsesRequestStyle, ResponsesRequestChange, wish};
+pub use habits::{ResponsesRequestChange, ResponsesRequestStyle, wish};
 pub use reply::ResponsesReply;
 pub use request::{ResponsesRequestSettings, body, reasoning_marks};
 pub(crate) use settings::not_taken;

@@ -12,8 +12,8 @@ use jaato_plugin_sdk::types::{Completion, Delta, FinishReason, Part, Usage};
 use jaato_plugin_sdk_provider::chat::{CHECK_URL, reason_of_word};
 use jaato_plugin_sdk_provider::exchange::wrong_form;
 use jaato_plugin_sdk_provider::{
-    ARGUMENTS_BYTES_MAX, StreamingAnswer, CALLS_MAX, EVENTS_MAX, PARTS_MAX, ModelProtocol, AnswerReader, ServerEvent,
-    failure,
+    ARGUMENTS_BYTES_MAX, AnswerReader, CALLS_MAX, EVENTS_MAX, ModelProtocol, PARTS_MAX,
+    ServerEvent, StreamingAnswer, failure,
 };
 
 use super::items::{self, ItemCompleteness};
@@ -65,7 +65,9 @@ impl ResponsesOutputItem {
     /// Returns the item as far as it arrived, and if it is complete.
     fn value(&self) -> (Value, ItemCompleteness) {
         match &self.done {
-            Some(done) if done["status"] == "incomplete" => (done.clone(), ItemCompleteness::InPart),
+            Some(done) if done["status"] == "incomplete" => {
+                (done.clone(), ItemCompleteness::InPart)
+            }
             Some(done) => (done.clone(), ItemCompleteness::Whole),
             None => (self.so_far(), ItemCompleteness::InPart),
         }
@@ -374,7 +376,8 @@ impl AnswerReader for ResponsesReply {
             }
             Some(word) => word.to_owned(),
         };
-        let items: Vec<(Value, ItemCompleteness)> = self.items.values().map(ResponsesOutputItem::value).collect();
+        let items: Vec<(Value, ItemCompleteness)> =
+            self.items.values().map(ResponsesOutputItem::value).collect();
         let is_refused = items.iter().any(|(item, _)| items::is_refusal(item));
         let reason = match reason_of_word(&word) {
             FinishReason::Stop if is_refused => FinishReason::Refused,

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use jaato_plugin_sdk::serde::Serialize;
 use jaato_plugin_sdk::serde_json::{Map, Value};
-use jaato_plugin_sdk::types::Request;
+use jaato_plugin_sdk::types::CompletionRequest;
 use jaato_plugin_sdk::types::http::HTTP_BODY_BYTES_MAX;
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_provider::exchange;
@@ -40,7 +40,11 @@ pub struct ResponsesRequestSettings<'a> {
 /// # Errors
 /// `configuration` for an option that the protocol does not support, `context_overflow` if the body
 /// is larger than the host sends, `unknown_operation` if a message has an unknown role.
-pub fn body(request: &Request, asking: &ResponsesRequestSettings<'_>, blobs: &BlobContents) -> Result<Vec<u8>> {
+pub fn body(
+    request: &CompletionRequest,
+    asking: &ResponsesRequestSettings<'_>,
+    blobs: &BlobContents,
+) -> Result<Vec<u8>> {
     if let Some(option) = not_taken(request).first() {
         let text = format!("Responses does not support the option `{option}`");
         return Err(Error::new(ErrorKind::Configuration, text)
@@ -59,7 +63,7 @@ pub fn body(request: &Request, asking: &ResponsesRequestSettings<'_>, blobs: &Bl
 }
 
 /// Lists the hashes of the reasoning items in a request.
-pub fn reasoning_marks(request: &Request) -> BTreeSet<u64> {
+pub fn reasoning_marks(request: &CompletionRequest) -> BTreeSet<u64> {
     request.messages.iter().flat_map(|message| items::marks(&message.parts)).collect()
 }
 

@@ -1,7 +1,7 @@
 //! The settings of a request, with the names of Responses. Pure.
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
-use jaato_plugin_sdk::types::{Request, ToolSpec};
+use jaato_plugin_sdk::types::{CompletionRequest, ToolSpec};
 use jaato_plugin_sdk_provider::chat::{
     SCHEMA_NAME, begin_of_key, choice_word, decimal, effort_word, is_strict,
 };
@@ -12,7 +12,7 @@ use super::request::ResponsesRequestSettings;
 const OUTPUT_TOKENS_MIN: u32 = 16;
 
 /// Lists the options of a request that this protocol does not support.
-pub(crate) fn not_taken(request: &Request) -> Vec<&'static str> {
+pub(crate) fn not_taken(request: &CompletionRequest) -> Vec<&'static str> {
     let options = &request.options;
     let stops = options.stop.iter().any(|text| !text.is_empty());
     let stop = stops.then_some("stop");
@@ -20,7 +20,10 @@ pub(crate) fn not_taken(request: &Request) -> Vec<&'static str> {
 }
 
 /// Reads the settings from a request, in the order in which they are sent.
-pub(super) fn settings(request: &Request, asking: &ResponsesRequestSettings<'_>) -> Map<String, Value> {
+pub(super) fn settings(
+    request: &CompletionRequest,
+    asking: &ResponsesRequestSettings<'_>,
+) -> Map<String, Value> {
     let options = &request.options;
     let mut settings = Map::new();
     let mut set = |name: &str, value: Option<Value>| {

@@ -46,7 +46,11 @@ pub struct TolerantMatch {
 ///
 /// # Errors
 /// An error if there are several matches, or none.
-pub fn find(text: &str, old: &str, anchors: EditAnchors<'_>) -> Result<TolerantMatch, MatchFailure> {
+pub fn find(
+    text: &str,
+    old: &str,
+    anchors: EditAnchors<'_>,
+) -> Result<TolerantMatch, MatchFailure> {
     let wanted = [anchors.prologue, old, anchors.epilogue].concat();
     if text.len() > TEXT_BYTES_MAX || wanted.trim().is_empty() {
         return Err(MatchFailure::NotFound);
@@ -121,7 +125,8 @@ pub fn graft_replacement(place: &str, old: &str, new: &str) -> String {
 
 /// Merges a line that changes in the middle. Its beginning and end stay as in the file.
 fn graft_line(there: &str, old: &str, new: &str) -> Option<String> {
-    let (folded, wanted) = (FoldedText::new(there, FoldingStep::Blanks), FoldedText::new(old, FoldingStep::Blanks));
+    let (folded, wanted) =
+        (FoldedText::new(there, FoldingStep::Blanks), FoldedText::new(old, FoldingStep::Blanks));
     if folded.text != wanted.text {
         return None;
     }
@@ -274,7 +279,8 @@ impl FoldedText {
     fn fits(&self, place: usize, folded: &str, wanted: &str, step: FoldingStep) -> bool {
         let (before, after) = (&self.text[..place], &self.text[place + folded.len()..]);
         let had_indent = blanks(wanted) > 0 && step >= FoldingStep::Indents;
-        let had_end = wanted.chars().next_back().is_some_and(is_blank) && step >= FoldingStep::LineEnds;
+        let had_end =
+            wanted.chars().next_back().is_some_and(is_blank) && step >= FoldingStep::LineEnds;
         (!had_indent || before.is_empty() || before.ends_with('\n'))
             && (!had_end || after.is_empty() || after.starts_with('\n'))
     }

@@ -8,7 +8,7 @@ mod target;
 pub use forgive::to_ascii_char;
 pub use target::{EditAnchors, MatchFailure};
 
-use jaato_plugin_sdk::types::text::cut;
+use jaato_plugin_sdk::types::text::truncate_chars;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -90,10 +90,14 @@ pub fn edit(bytes: &[u8], edit: EditRequest<'_>) -> Result<EditResult, EditFailu
         Err(missed) => missed,
     };
     let missed = match missed {
-        MatchFailure::NotFound | MatchFailure::NotBetween(_) if edit.places == MatchSelection::One => {
+        MatchFailure::NotFound | MatchFailure::NotBetween(_)
+            if edit.places == MatchSelection::One =>
+        {
             match forgive::find(view.text(), &old, anchors) {
                 Ok(found) => return edit_tolerantly(&decoded, &view, &old, edit.new, found),
-                Err(MatchFailure::Ambiguous { count, lines }) => MatchFailure::Alike { count, lines },
+                Err(MatchFailure::Ambiguous { count, lines }) => {
+                    MatchFailure::Alike { count, lines }
+                }
                 Err(_) => {
                     if let Some((old, new)) = with_other_quotes(&old, edit.new)
                         && let Ok(mut found) = forgive::find(view.text(), &old, anchors)
@@ -138,7 +142,11 @@ fn edit_tolerantly(
     new: &str,
     found: forgive::TolerantMatch,
 ) -> Result<EditResult, EditFailure> {
-    let new = forgive::graft_replacement(&view.text()[found.range.clone()], old, &new.replace("\r\n", "\n"));
+    let new = forgive::graft_replacement(
+        &view.text()[found.range.clone()],
+        old,
+        &new.replace("\r\n", "\n"),
+    );
     let forgiven = Some(found.differences).filter(|it| !it.is_empty());
     let text = view.replace(&[(found.range, &new)]);
     let bytes = encode(decoded, text.into())?;
@@ -163,7 +171,7 @@ fn encode(decoded: &DecodedText<'_>, text: Cow<'_, str>) -> Result<Vec<u8>, Edit
 
 /// Quotes the beginning of a text.
 pub fn quoted(text: &str) -> String {
-    format!("'{}'", cut(text, QUOTED_CHARS_MAX))
+    format!("'{}'", truncate_chars(text, QUOTED_CHARS_MAX))
 }
 
 #[cfg(test)]
@@ -171,7 +179,8 @@ mod tests {
     use super::*;
 
     fn one(bytes: &[u8], old: &str, new: &str) -> Result<Vec<u8>, EditFailure> {
-        let edit_one = EditRequest { old, new, anchors: EditAnchors::default(), places: MatchSelection::One };
+        let edit_one =
+            EditRequest { old, new, anchors: EditAnchors::default(), places: MatchSelection::One };
         edit(bytes, edit_one).map(|edited| edited.bytes)
     }
 
@@ -210,7 +219,8 @@ mod tests {
     /// last.
     #[track_caller]
     fn forgiven(file: &str, old: &str, new: &str, expected: (&str, &str)) {
-        let asked = EditRequest { old, new, anchors: EditAnchors::default(), places: MatchSelection::One };
+        let asked =
+            EditRequest { old, new, anchors: EditAnchors::default(), places: MatchSelection::One };
         let edited = edit(file.as_bytes(), asked).unwrap();
         let text = String::from_utf8(edited.bytes).unwrap();
         assert_eq!((&*text, &*edited.forgiven.unwrap_or_default()), expected);
@@ -294,14 +304,19 @@ mod tests {
     fn all_places_are_replaced() {
         let all = |file: &str, old, prologue| {
             let anchors = EditAnchors { prologue, epilogue: "" };
-            let edited =
-                edit(file.as_bytes(), EditRequest { old, new: "x", anchors, places: MatchSelection::All });
+            let edited = edit(
+                file.as_bytes(),
+                EditRequest { old, new: "x", anchors, places: MatchSelection::All },
+            );
             edited.map(|edited| (String::from_utf8(edited.bytes).unwrap(), edited.replaced))
         };
         assert_eq!(all("aaa a\r\n", "a", ""), Ok(("xxx x\r\n".to_owned(), 4)));
         assert_eq!(all("aaaa", "aa", ""), Ok(("xx".to_owned(), 2)));
         assert_eq!(all("1a 2a 1a", "a", "1"), Ok(("1x 2a 1x".to_owned(), 2)));
         assert_eq!(all("a", "", ""), Err(EditFailure::Missed(MatchFailure::Empty, None)));
-        assert!(matches!(all("a  b", "a b", ""), Err(EditFailure::Missed(MatchFailure::NotFound, Some(_)))));
+        assert!(matches!(
+            all("a  b", "a b", ""),
+            Err(EditFailure::Missed(MatchFailure::NotFound, Some(_)))
+        ));
     }
 }

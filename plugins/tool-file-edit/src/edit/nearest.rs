@@ -1,6 +1,6 @@
 //! Finds the lines of a text that are most similar to a missing text.
 
-use jaato_plugin_sdk::types::text::cut;
+use jaato_plugin_sdk::types::text::truncate_chars;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -120,7 +120,7 @@ fn shown(lines: &[&str], start: usize, wanted: &[&str]) -> String {
     };
     let mut text = format!("the nearest lines{why} are:");
     for (number, line) in place.iter().enumerate() {
-        let line = cut(line, SHOWN_CHARS_MAX);
+        let line = truncate_chars(line, SHOWN_CHARS_MAX);
         // Writing to a string cannot fail.
         let _ = write!(text, "\n{}: {line}", start + number + 1);
     }

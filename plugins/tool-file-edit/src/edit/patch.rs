@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::forgive::{FoldingStep, differences, folded_line, graft_replacement};
 use super::nearest::nearest;
-use super::{EditResult, EditFailure, encode, quoted};
+use super::{EditFailure, EditResult, encode, quoted};
 use crate::text::{LineView, decode};
 
 const BEGIN: &str = "*** Begin Patch";
@@ -278,7 +278,10 @@ impl<'a> ChunkFinder<'a> {
     }
 
     /// Finds a chunk. Returns its position, its replacement and the differences of the texts.
-    fn piece(&mut self, chunk: &PatchChunk) -> Result<(Range<usize>, String, String), ChunkMismatch> {
+    fn piece(
+        &mut self,
+        chunk: &PatchChunk,
+    ) -> Result<(Range<usize>, String, String), ChunkMismatch> {
         let mut header_line = None;
         for header in &chunk.headers {
             let found = self.find(std::slice::from_ref(header), false);
@@ -361,7 +364,8 @@ impl<'a> ChunkFinder<'a> {
             if wanted.iter().all(|line| line.trim().is_empty()) {
                 continue;
             }
-            let found: Vec<usize> = find_chunk_positions(&self.folded[number], &wanted, start).take(2).collect();
+            let found: Vec<usize> =
+                find_chunk_positions(&self.folded[number], &wanted, start).take(2).collect();
             match found[..] {
                 [] => {}
                 [place] => return Ok(place),
@@ -378,7 +382,8 @@ impl<'a> ChunkFinder<'a> {
         if is_at_end && start > self.next {
             return self.find(wanted, false);
         }
-        let before = find_chunk_positions(&self.lines, wanted, 0).next().filter(|place| *place < self.next);
+        let before =
+            find_chunk_positions(&self.lines, wanted, 0).next().filter(|place| *place < self.next);
         let what = match before {
             Some(place) => format!(
                 "its lines are at line {} of the file, before the previous chunk: chunks must be \
@@ -415,7 +420,9 @@ mod tests {
             Ok(edited) => {
                 Ok((String::from_utf8(edited.bytes).unwrap(), edited.forgiven.unwrap_or_default()))
             }
-            Err(EditFailure::Chunk(text, hint)) => Err(format!("{text}|{}", hint.unwrap_or_default())),
+            Err(EditFailure::Chunk(text, hint)) => {
+                Err(format!("{text}|{}", hint.unwrap_or_default()))
+            }
             Err(other) => panic!("{other:?}"),
         }
     }

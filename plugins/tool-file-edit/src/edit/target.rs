@@ -88,7 +88,11 @@ pub fn find_where(
 ///
 /// # Errors
 /// An error if `old` has no match.
-pub fn find_all(text: &str, old: &str, anchors: EditAnchors<'_>) -> Result<Vec<Range<usize>>, MatchFailure> {
+pub fn find_all(
+    text: &str,
+    old: &str,
+    anchors: EditAnchors<'_>,
+) -> Result<Vec<Range<usize>>, MatchFailure> {
     if old.is_empty() {
         return Err(MatchFailure::Empty);
     }
@@ -132,7 +136,11 @@ fn missing(text: &str, old: &str, anchors: EditAnchors<'_>) -> MatchFailure {
         return MatchFailure::NotFound;
     }
     let places: BTreeSet<usize> = starts(text, old).collect();
-    if places.is_empty() { MatchFailure::NotFound } else { MatchFailure::NotBetween(lines(text, &places)) }
+    if places.is_empty() {
+        MatchFailure::NotFound
+    } else {
+        MatchFailure::NotBetween(lines(text, &places))
+    }
 }
 
 /// Returns the positions of all matches, including overlapping ones.
@@ -193,7 +201,10 @@ mod tests {
         assert_eq!(find(TEXT, "x = 1", EditAnchors::default()), ambiguous(2, &[2, 4]));
         assert_eq!(find("aaa", "aa", EditAnchors::default()), ambiguous(2, &[1, 1]));
         assert_eq!(find(TEXT, "zzz", EditAnchors::default()), Err(MatchFailure::NotFound));
-        assert_eq!(find(TEXT, "x = 1", between("no", "")), Err(MatchFailure::NotBetween(vec![2, 4])));
+        assert_eq!(
+            find(TEXT, "x = 1", between("no", "")),
+            Err(MatchFailure::NotBetween(vec![2, 4]))
+        );
         assert_eq!(find(TEXT, "", EditAnchors::default()), Err(MatchFailure::Empty));
         assert_eq!(find(TEXT, "", between("  x", "")), ambiguous(2, &[2, 4]));
     }

@@ -221,7 +221,8 @@ pub async fn rename(
         let make = FolderMake { path: folder.to_owned(), parents: true, ..FolderMake::default() };
         cx.files().make_folder(make).await?;
     }
-    let (from, to, overwrite) = (from.to_owned(), to.to_owned(), taken == ExistingTargetPolicy::Replaced);
+    let (from, to, overwrite) =
+        (from.to_owned(), to.to_owned(), taken == ExistingTargetPolicy::Replaced);
     cx.files().rename(FilePair { from, to, overwrite, ..FilePair::default() }).await
 }
 

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::journal::JournalEntry;
 use super::timeline::UndoTimeline;
 use super::{
-    Backup, BackupId, HistoryLimits, RecordedChange, ChangeId, ContentId, FilePath, FileTransition, HistoryError,
-    ListedChange, ChangeOutcome, UndoStep,
+    Backup, BackupId, ChangeId, ChangeOutcome, ContentId, FilePath, FileTransition, HistoryError,
+    HistoryLimits, ListedChange, RecordedChange, UndoStep,
 };
 
 /// The maximum number of lines about forgotten changes in a small journal.
@@ -117,7 +117,8 @@ impl ChangeIndex {
 
     /// Returns the latest change that was not undone, of one session or of all sessions.
     pub fn latest(&self, session: Option<&str>) -> Option<ChangeId> {
-        let is_asked = |change: &&RecordedChange| session.is_none_or(|session| change.session == session);
+        let is_asked =
+            |change: &&RecordedChange| session.is_none_or(|session| change.session == session);
         let changes = self.changes.values().rev().filter(is_asked);
         let mut open = changes.filter(|change| !self.is_taken_back(change));
         open.next().map(|change| change.id)

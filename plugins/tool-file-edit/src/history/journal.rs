@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{RecordedChange, ChangeId, FilePath, HistoryError};
+use super::{ChangeId, FilePath, HistoryError, RecordedChange};
 
 /// The maximum length of a line. A longer line is damaged.
 const LINE_BYTES_MAX: u64 = 32 * 1024 * 1024;
@@ -81,7 +81,8 @@ impl ChangeJournal {
     /// Appends a line. On failure, the journal stays as it was.
     pub fn append(&mut self, entry: &JournalEntry) -> Result<(), HistoryError> {
         if self.file.is_none() {
-            self.file = Some(self.options().create(true).open(&self.path).map_err(self.journal_error())?);
+            self.file =
+                Some(self.options().create(true).open(&self.path).map_err(self.journal_error())?);
         }
         let Some(file) = &self.file else { return Ok(()) };
         let is_torn = ends_torn(file, self.offset).map_err(self.journal_error())?;
@@ -98,7 +99,8 @@ impl ChangeJournal {
     /// Replaces all lines.
     pub fn rewrite(&mut self, entries: &[JournalEntry]) -> Result<(), HistoryError> {
         let beside = self.path.with_extension("new");
-        let text: Vec<u8> = entries.iter().flat_map(|entry| format_entry_line(entry, b"")).collect();
+        let text: Vec<u8> =
+            entries.iter().flat_map(|entry| format_entry_line(entry, b"")).collect();
         let write = || {
             let mut options = OpenOptions::new();
             let options = options.write(true).create(true).truncate(true).mode(0o600);

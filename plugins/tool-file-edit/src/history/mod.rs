@@ -2,7 +2,7 @@
 //! process can undo them, even after a kill.
 //!
 //! A change is a list of paths with the state of each before and after. The bytes before are stored
-//! by their digest ([`Contents`]). While a change is being applied, its record is a file in
+//! by their digest ([`ContentStore`]). While a change is being applied, its record is a file in
 //! `pending/`, which the process holds locked. A finished change is a line of `journal.jsonl`. If a
 //! process dies, its unlocked file remains, with everything needed to roll the change back
 //! ([`History::unfinished`], [`plan_recovery`]).
@@ -32,7 +32,8 @@ mod timeline;
 
 pub use bounds::HistoryLimits;
 pub use change::{
-    Backup, BackupId, RecordedChange, ChangeId, FileTransition, StoredFileState, ListedChange, NewChange, ChangeOutcome,
+    Backup, BackupId, ChangeId, ChangeOutcome, FileTransition, ListedChange, NewChange,
+    RecordedChange, StoredFileState,
 };
 pub use contents::{CONTENT_BYTES_MAX, ContentId, ContentWriter};
 pub use error::HistoryError;

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use super::contents::entries;
 use super::lock::FileLock;
 use super::store::now_ms;
-use super::{RecordedChange, ChangeId, FilePath, FileTransition, History, HistoryError, ChangeOutcome};
+use super::{
+    ChangeId, ChangeOutcome, FilePath, FileTransition, History, HistoryError, RecordedChange,
+};
 
 /// The age at which a pending change is abandoned. Within a week, its environment may come back.
 const STALE_MS: i64 = 7 * 24 * 60 * 60 * 1000;
@@ -122,7 +124,10 @@ pub(super) fn path_in_use(
 
 /// Takes over an unlocked change. Returns `None` if its process is running. The caller must hold
 /// the history's lock.
-pub(super) fn take_over(folder: &Path, id: ChangeId) -> Result<Option<AbandonedChange>, HistoryError> {
+pub(super) fn take_over(
+    folder: &Path,
+    id: ChangeId,
+) -> Result<Option<AbandonedChange>, HistoryError> {
     let path = path_of(folder, id);
     let file = OpenOptions::new().read(true).write(true).open(&path);
     let mut file = file.map_err(HistoryError::io("open", &path))?;
@@ -134,7 +139,9 @@ pub(super) fn take_over(folder: &Path, id: ChangeId) -> Result<Option<AbandonedC
     let mut line = Vec::new();
     file.read_to_end(&mut line).map_err(HistoryError::io("read", &path))?;
     Ok(Some(match serde_json::from_slice::<RecordedChange>(&line) {
-        Ok(change) if change.id == id => AbandonedChange::Change(Box::new(change), FileLock::new(file)),
+        Ok(change) if change.id == id => {
+            AbandonedChange::Change(Box::new(change), FileLock::new(file))
+        }
         _ if !line.ends_with(b"\n") => AbandonedChange::Torn,
         _ => AbandonedChange::Damaged,
     }))

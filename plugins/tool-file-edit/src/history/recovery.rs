@@ -2,7 +2,7 @@
 //!
 //! Pure: the caller reads the files and writes those that must be restored.
 
-use super::{RecordedChange, ContentId, FileTransition, StoredFileState};
+use super::{ContentId, FileTransition, RecordedChange, StoredFileState};
 
 /// The current content of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,11 @@ enum TransitionSide {
 ///
 /// A change from another environment may concern other files than the given ones.
 /// [`RecoveryPlan::is_elsewhere`] is set, unless one of the files holds its new content.
-pub fn plan_recovery(change: &RecordedChange, found: &[CurrentContent], environment: &str) -> RecoveryPlan {
+pub fn plan_recovery(
+    change: &RecordedChange,
+    found: &[CurrentContent],
+    environment: &str,
+) -> RecoveryPlan {
     let sides: Vec<_> =
         change.files.iter().zip(found).map(|(step, found)| transition_side(step, found)).collect();
     let with = |side: TransitionSide| {
@@ -59,8 +63,9 @@ pub fn plan_recovery(change: &RecordedChange, found: &[CurrentContent], environm
         return RecoveryPlan { is_elsewhere: true, ..RecoveryPlan::default() };
     }
     let is_torn = found.contains(&CurrentContent::Torn);
-    let is_done =
-        !is_torn && with(TransitionSide::Before).next().is_none() && with(TransitionSide::After).next().is_some();
+    let is_done = !is_torn
+        && with(TransitionSide::Before).next().is_none()
+        && with(TransitionSide::After).next().is_some();
     let restore = match is_done {
         true => Vec::new(),
         false => with(TransitionSide::After).collect::<Vec<_>>().into_iter().rev().collect(),
@@ -78,7 +83,9 @@ fn transition_side(step: &FileTransition, found: &CurrentContent) -> TransitionS
         (None, CurrentContent::Nothing) => true,
         (Some(kept), CurrentContent::Content(content)) => kept.content == *content,
         (None, CurrentContent::Content(_) | CurrentContent::Other | CurrentContent::Torn)
-        | (Some(_), CurrentContent::Nothing | CurrentContent::Other | CurrentContent::Torn) => false,
+        | (Some(_), CurrentContent::Nothing | CurrentContent::Other | CurrentContent::Torn) => {
+            false
+        }
     };
     match (fits(&step.before), fits(&step.after)) {
         (true, true) => TransitionSide::Both,
@@ -156,7 +163,10 @@ mod tests {
         let change = change(1, files);
         let text = |text: &str| CurrentContent::Content(ContentId::from_bytes(text.as_bytes()));
         assert!(plan_recovery(&change, &[text("0"), text("1")], "local").is_done);
-        assert_eq!(plan_recovery(&change, &[text("0"), text("0")], "local"), RecoveryPlan::default());
+        assert_eq!(
+            plan_recovery(&change, &[text("0"), text("0")], "local"),
+            RecoveryPlan::default()
+        );
     }
 
     #[test]
@@ -164,7 +174,8 @@ mod tests {
         let text = |text: &str| CurrentContent::Content(ContentId::from_bytes(text.as_bytes()));
         let shared =
             change(1, vec![edit("a", Some("0"), Some("1")), edit("b", Some("0"), Some("1"))]);
-        let plan = |change: &RecordedChange, found| plan_recovery(change, &[found, text("0")], "docker");
+        let plan =
+            |change: &RecordedChange, found| plan_recovery(change, &[found, text("0")], "docker");
         assert_eq!(plan(&shared, text("1")).restore, [0]);
         assert!(plan(&shared, text("0")).is_elsewhere, "nothing tells whose files these are");
         let outside = FileTransition {

@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use super::change::FILES_PER_CHANGE_MAX;
-use super::contents::{ContentWriter, ContentStore, make_folder};
+use super::contents::{ContentStore, ContentWriter, make_folder};
 use super::index::ChangeIndex;
-use super::journal::{JournalEntry, ChangeJournal};
+use super::journal::{ChangeJournal, JournalEntry};
 use super::lock::lock;
 use super::pending::{self, AbandonedChange};
 use super::{
-    Backup, BackupId, HistoryLimits, RecordedChange, ChangeId, ContentId, FilePath, HistoryError, ListedChange,
-    NewChange, PendingChange, UndoStep,
+    Backup, BackupId, ChangeId, ContentId, FilePath, HistoryError, HistoryLimits, ListedChange,
+    NewChange, PendingChange, RecordedChange, UndoStep,
 };
 
 /// The time between two sweeps for unreferenced contents. Each prune removes those that it creates.

@@ -1,6 +1,6 @@
 //! Determines which change of a file is undone or redone next.
 
-use super::{RecordedChange, ChangeId, FilePath, FileTransition};
+use super::{ChangeId, FilePath, FileTransition, RecordedChange};
 
 /// A change that can be undone as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,10 @@ impl UndoTimeline {
     /// Any other change is a step of its own, after which nothing can be redone.
     ///
     /// The changes themselves record what they undo, because the older ones may be forgotten.
-    pub fn from_changes<'a>(changes: impl Iterator<Item = &'a RecordedChange>, path: &FilePath) -> Self {
+    pub fn from_changes<'a>(
+        changes: impl Iterator<Item = &'a RecordedChange>,
+        path: &FilePath,
+    ) -> Self {
         let mut line = Self::default();
         for change in changes {
             if change.undone.contains(path) {

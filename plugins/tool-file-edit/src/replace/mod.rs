@@ -4,7 +4,7 @@
 
 mod template;
 
-use jaato_plugin_sdk::types::text::cut;
+use jaato_plugin_sdk::types::text::truncate_chars;
 
 use std::ops::Range;
 
@@ -92,7 +92,12 @@ impl RegexReplacer {
             pieces.iter().map(|(range, new)| (range.clone(), new.as_str())).collect();
         let text = view.replace(&borrowed);
         let (lines, shown) = show(view.text(), &pieces);
-        (text != original).then_some(ReplacementResult { text, matches: pieces.len(), lines, shown })
+        (text != original).then_some(ReplacementResult {
+            text,
+            matches: pieces.len(),
+            lines,
+            shown,
+        })
     }
 }
 
@@ -120,7 +125,7 @@ fn show(text: &str, pieces: &[(Range<usize>, String)]) -> (usize, Vec<ReplacedLi
                 done = range.end;
             }
             after.push_str(&text[done.min(end)..end]);
-            let shorten = |text| cut(text, SHOWN_CHARS_MAX);
+            let shorten = |text| truncate_chars(text, SHOWN_CHARS_MAX);
             let (before, after) = (shorten(&text[start..end]), shorten(&after));
             shown.push(ReplacedLine { line: number, before, after });
         }

@@ -7,10 +7,11 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::file_change::FileChange;
 
 use super::{
-    check_is_its_own, check_seen, counts, edit_error, tolerance_note, require_argument, preview_of, require_existing_file, applied_change_output,
+    applied_change_output, check_is_its_own, check_seen, counts, edit_error, preview_of,
+    require_argument, require_existing_file, tolerance_note,
 };
 use crate::apply::{ChangeOrigin, apply};
-use crate::edit::patch::{PatchAction, PatchChunk, FilePatch, apply as patched, parse};
+use crate::edit::patch::{FilePatch, PatchAction, PatchChunk, apply as patched, parse};
 use crate::edit::{EditFailure, rewrite};
 use crate::editor::Editor;
 use crate::mend::recover_unfinished_changes;
@@ -154,16 +155,18 @@ async fn update(
     chunks: &[PatchChunk],
     notes: &mut Vec<String>,
 ) -> Result<EditPlan> {
-    let number = require_existing_file(cx, &mut plan, path).await.map_err(|error| match error.kind {
-        ErrorKind::NotFound => error.with_hint("`*** Add File: PATH` writes a new file"),
-        _ => error,
-    })?;
+    let number =
+        require_existing_file(cx, &mut plan, path).await.map_err(|error| match error.kind {
+            ErrorKind::NotFound => error.with_hint("`*** Add File: PATH` writes a new file"),
+            _ => error,
+        })?;
     check_seen(cx, &plan, number).await?;
     let (chunks, plan_there) = (chunks.to_vec(), Arc::new(plan));
     let (path_there, plan) = (path.to_owned(), Arc::clone(&plan_there));
     let work = move |_: &Reporter| {
         let bytes = plan.bytes(number).unwrap_or_default();
-        patched(bytes, &chunks).map_err(|failed: EditFailure| edit_error(&path_there, bytes, "", failed))
+        patched(bytes, &chunks)
+            .map_err(|failed: EditFailure| edit_error(&path_there, bytes, "", failed))
     };
     let edited = cx.blocking(work).await??;
     let mut plan = Arc::unwrap_or_clone(plan_there);

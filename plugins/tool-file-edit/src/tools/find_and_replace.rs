@@ -9,13 +9,13 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::file_change::FileChange;
 use serde_json::Map;
 
-use super::{counts, require_argument, preview_of, change_output};
+use super::{change_output, counts, preview_of, require_argument};
 use crate::apply::{ChangeOrigin, apply};
 use crate::editor::Editor;
 use crate::files::{CHANGED_BYTES_MAX, FileSnapshot, snapshot};
 use crate::mend::recover_unfinished_changes;
 use crate::plan::EditPlan;
-use crate::replace::{ReplacementResult, RegexReplacer};
+use crate::replace::{RegexReplacer, ReplacementResult};
 use crate::text::decode;
 
 /// The maximum number of files whose matches are reported.
@@ -140,7 +140,8 @@ impl Tool for FindAndReplace {
             );
             result.insert("hint".to_owned(), hint.into());
         }
-        let by_file: Vec<Value> = found.files.iter().take(FILES_TOLD_MAX).map(file_result_json).collect();
+        let by_file: Vec<Value> =
+            found.files.iter().take(FILES_TOLD_MAX).map(file_result_json).collect();
         if !by_file.is_empty() {
             result.insert("matches_by_file".to_owned(), by_file.into());
         }
@@ -344,7 +345,11 @@ enum FileReplaceOutcome {
     Replaced(ReplacementResult, Vec<u8>),
 }
 
-fn replace(replacer: &RegexReplacer, snapshot: &FileSnapshot, literal: Option<&str>) -> FileReplaceOutcome {
+fn replace(
+    replacer: &RegexReplacer,
+    snapshot: &FileSnapshot,
+    literal: Option<&str>,
+) -> FileReplaceOutcome {
     let Ok(decoded) = decode(&snapshot.bytes) else { return FileReplaceOutcome::NoText };
     let Some(mut replaced) = replacer.replace(&decoded.text) else {
         let has_it_literally = literal.is_some_and(|text| decoded.text.contains(text));

@@ -50,7 +50,10 @@ impl Tool for ListBackups {
             }
         };
         let has_path = named.is_some();
-        let found = cx.blocking(move |_| history.backups(named.as_ref())).await?.map_err(history_failure)?;
+        let found = cx
+            .blocking(move |_| history.backups(named.as_ref()))
+            .await?
+            .map_err(history_failure)?;
         let count = found.len();
         let told: Vec<Value> = found
             .into_iter()

@@ -146,7 +146,12 @@ async fn check_seen(cx: &Cx<Editor>, plan: &EditPlan, number: usize) -> Result<(
 }
 
 /// Shows the changes since a file was seen.
-fn describe_changes_since(editor: &Editor, path: &str, seen: &SeenFile, snapshot: &FileSnapshot) -> String {
+fn describe_changes_since(
+    editor: &Editor,
+    path: &str,
+    seen: &SeenFile,
+    snapshot: &FileSnapshot,
+) -> String {
     // A text that is not remembered may be in the history.
     let kept = || {
         let bytes = editor.history().ok()?.contents(seen.digest.as_ref()?).ok()?;
@@ -198,7 +203,11 @@ fn refusal(error: Error) -> Result<Preview> {
 }
 
 /// Adds the changes as a short diff, and the recovered changes, to a result.
-fn change_output(mut result: Map<String, Value>, changes: &[FileChange], mended: Vec<String>) -> Output {
+fn change_output(
+    mut result: Map<String, Value>,
+    changes: &[FileChange],
+    mended: Vec<String>,
+) -> Output {
     let diff = diff::shorten_diffs(changes);
     if !diff.is_empty() {
         result.insert("diff".to_owned(), diff.into());
@@ -210,7 +219,11 @@ fn change_output(mut result: Map<String, Value>, changes: &[FileChange], mended:
 }
 
 /// Adds the changes of an applied plan to a result, with a note about lost mode bits.
-fn applied_change_output(mut result: Map<String, Value>, applied: &AppliedChange, mended: Vec<String>) -> Output {
+fn applied_change_output(
+    mut result: Map<String, Value>,
+    applied: &AppliedChange,
+    mended: Vec<String>,
+) -> Output {
     if !applied.lost_bits.is_empty() {
         let text = format!(
             "the set-user-ID and set-group-ID bits were removed from: {}",

@@ -5,9 +5,14 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
 use jaato_plugin_sdk::types::file_change::FileChange;
 
-use super::{check_is_its_own, check_seen, counts, tolerance_note, preview_of, require_existing_file, applied_change_output};
+use super::{
+    applied_change_output, check_is_its_own, check_seen, counts, preview_of, require_existing_file,
+    tolerance_note,
+};
 use crate::apply::{ChangeOrigin, apply};
-use crate::edit::{EditAnchors, EditRequest, EditFailure, MatchFailure, MatchSelection, edit, quoted};
+use crate::edit::{
+    EditAnchors, EditFailure, EditRequest, MatchFailure, MatchSelection, edit, quoted,
+};
 use crate::editor::Editor;
 use crate::files::not_text;
 use crate::mend::recover_unfinished_changes;
@@ -158,8 +163,12 @@ impl MultiFileEdit {
             let those =
                 self.operations.iter().filter(|operation| operation.action() == Some(wanted));
             let named = those.map(|operation| match wanted {
-                MultiFileAction::Rename => json!({ "from": operation.from(), "to": operation.to() }),
-                MultiFileAction::Edit | MultiFileAction::Create | MultiFileAction::Delete => json!(operation.path),
+                MultiFileAction::Rename => {
+                    json!({ "from": operation.from(), "to": operation.to() })
+                }
+                MultiFileAction::Edit | MultiFileAction::Create | MultiFileAction::Delete => {
+                    json!(operation.path)
+                }
             });
             let mut paths: Vec<Value> = named.collect();
             paths.dedup();
@@ -200,7 +209,12 @@ impl MultiFileOperation {
         self.to.as_deref().or(self.destination_path.as_deref())
     }
 
-    async fn plan(&self, cx: &Cx<Editor>, plan: EditPlan, notes: &mut Vec<String>) -> Result<EditPlan> {
+    async fn plan(
+        &self,
+        cx: &Cx<Editor>,
+        plan: EditPlan,
+        notes: &mut Vec<String>,
+    ) -> Result<EditPlan> {
         let Some(action) = self.action() else {
             let text = format!(
                 "Invalid action: {}. Valid actions: ['edit', 'create', 'delete', 'rename']",
@@ -216,7 +230,12 @@ impl MultiFileOperation {
         }
     }
 
-    async fn edit(&self, cx: &Cx<Editor>, mut plan: EditPlan, notes: &mut Vec<String>) -> Result<EditPlan> {
+    async fn edit(
+        &self,
+        cx: &Cx<Editor>,
+        mut plan: EditPlan,
+        notes: &mut Vec<String>,
+    ) -> Result<EditPlan> {
         let path = required("path", self.path.as_deref())?;
         let missing = |what: &str| {
             let text = format!("'{what}' content is required for edit operation");

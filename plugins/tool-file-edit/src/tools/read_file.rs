@@ -6,7 +6,7 @@ use jaato_plugin_sdk::prelude::*;
 use super::{require_argument, seen_file_of};
 use crate::alike::{look_alike, missing};
 use crate::editor::Editor;
-use crate::files::{CHANGED_BYTES_MAX, FileSnapshot, check_is_file, fetch, read_facts, not_text};
+use crate::files::{CHANGED_BYTES_MAX, FileSnapshot, check_is_file, fetch, not_text, read_facts};
 use crate::mend::recover_unfinished_changes;
 use crate::page::{LinePage, PageContent};
 use crate::plan::absolute;

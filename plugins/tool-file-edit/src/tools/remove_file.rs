@@ -4,7 +4,7 @@ use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::file_change::FileChange;
 
-use super::{backup_of, check_seen, require_argument, preview_of, change_output};
+use super::{backup_of, change_output, check_seen, preview_of, require_argument};
 use crate::apply::{ChangeOrigin, apply};
 use crate::editor::Editor;
 use crate::files::check_is_no_link;

@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 
-use super::{counts, require_argument, preview_of, applied_change_output};
+use super::{applied_change_output, counts, preview_of, require_argument};
 use crate::apply::{ChangeOrigin, apply};
 use crate::editor::{Editor, history_failure};
 use crate::history::{Backup, BackupId, FilePath};
@@ -81,7 +81,8 @@ impl RestoreFile {
         let find = move |_: &Reporter| {
             let Some(asked) = asked else {
                 let text = format!("No backups found for: {path}");
-                let latest = history.backups(Some(&named)).map_err(history_failure)?.into_iter().next();
+                let latest =
+                    history.backups(Some(&named)).map_err(history_failure)?.into_iter().next();
                 return latest.ok_or_else(|| Error::new(ErrorKind::NotFound, text));
             };
             let missing = || {

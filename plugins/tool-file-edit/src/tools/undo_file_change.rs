@@ -2,7 +2,7 @@
 
 use jaato_plugin_sdk::prelude::*;
 
-use super::{require_argument, applied_change_output};
+use super::{applied_change_output, require_argument};
 use crate::editor::{Editor, history_failure};
 use crate::files::read_facts;
 use crate::mend::recover_unfinished_changes;

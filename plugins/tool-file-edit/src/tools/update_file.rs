@@ -6,7 +6,10 @@ use futures_util::future::join;
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 
-use super::{backup_of, check_seen, counts, edit_error, tolerance_note, require_argument, preview_of, applied_change_output};
+use super::{
+    applied_change_output, backup_of, check_seen, counts, edit_error, preview_of, require_argument,
+    tolerance_note,
+};
 use crate::apply::{ChangeOrigin, apply};
 use crate::edit::{EditAnchors, EditRequest, EditResult, MatchSelection, edit, rewrite};
 use crate::editor::Editor;
@@ -137,8 +140,12 @@ impl UpdateFile {
                 let new = self.new.as_deref().unwrap_or_default();
                 let prologue = self.prologue.as_deref().unwrap_or_default();
                 let epilogue = self.epilogue.as_deref().unwrap_or_default();
-                let places = if self.replace_all { MatchSelection::All } else { MatchSelection::One };
-                edit(bytes, EditRequest { old, new, anchors: EditAnchors { prologue, epilogue }, places })
+                let places =
+                    if self.replace_all { MatchSelection::All } else { MatchSelection::One };
+                edit(
+                    bytes,
+                    EditRequest { old, new, anchors: EditAnchors { prologue, epilogue }, places },
+                )
             }
         };
         made.map_err(|failed| edit_error(&self.path, bytes, old, failed))

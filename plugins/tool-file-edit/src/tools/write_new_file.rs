@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 
-use super::{require_argument, preview_of, change_output};
+use super::{change_output, preview_of, require_argument};
 use crate::apply::{ChangeOrigin, apply};
 use crate::editor::Editor;
 use crate::mend::recover_unfinished_changes;

@@ -2,7 +2,7 @@
 
 use jaato_plugin_sdk::prelude::*;
 
-use super::{TerminalBackend, BoxedFuture, BackendName, ProgramStart, StartedProgram};
+use super::{BackendName, BoxedFuture, ProgramStart, StartedProgram, TerminalBackend};
 
 /// The backend for a Windows console.
 pub struct ConsoleBackend;
@@ -12,7 +12,11 @@ impl TerminalBackend for ConsoleBackend {
         BackendName::Console
     }
 
-    fn start<'a>(&'a self, _: &'a Reporter, _: &'a ProgramStart) -> BoxedFuture<'a, Result<StartedProgram>> {
+    fn start<'a>(
+        &'a self,
+        _: &'a Reporter,
+        _: &'a ProgramStart,
+    ) -> BoxedFuture<'a, Result<StartedProgram>> {
         let error =
             Error::new(ErrorKind::UnknownOperation, "Windows consoles are not supported yet");
         Box::pin(async { Err(error) })

@@ -15,7 +15,8 @@ use std::time::Duration;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::Signal;
 use jaato_plugin_sdk::terminal::{
-    TerminalAsk, TerminalAsked, TerminalHappened, TerminalScreen, TerminalShown, TerminalState,
+    TerminalAsk, TerminalAskOutcome, TerminalScreen, TerminalShowAnswer, TerminalState,
+    TerminalUpdate,
 };
 
 /// A future for trait objects.
@@ -77,9 +78,9 @@ pub trait BackendControl: Send + Sync {
         &'a self,
         screen: TerminalScreen,
         ansi: &'a str,
-    ) -> BoxedFuture<'a, Result<TerminalShown>>;
+    ) -> BoxedFuture<'a, Result<TerminalShowAnswer>>;
     /// Asks the user to type.
-    fn ask(&self, ask: TerminalAsk) -> BoxedFuture<'_, Result<TerminalAsked>>;
+    fn ask(&self, ask: TerminalAsk) -> BoxedFuture<'_, Result<TerminalAskOutcome>>;
     /// Returns the number that identifies the terminal in news about users. `None` if users cannot
     /// join it.
     fn number(&self) -> Option<u64>;
@@ -88,7 +89,7 @@ pub trait BackendControl: Send + Sync {
 /// The events of a running program. Dropping this ends the program.
 pub trait BackendEvents: Send {
     /// Waits for the next event. Returns `None` after the exit.
-    fn next(&mut self) -> BoxedFuture<'_, Result<Option<TerminalHappened>>>;
+    fn next(&mut self) -> BoxedFuture<'_, Result<Option<TerminalUpdate>>>;
 }
 
 /// A way to run programs.
@@ -96,12 +97,20 @@ trait TerminalBackend: Sync {
     fn name(&self) -> BackendName;
     /// Starts a program. Returns `unknown_operation` if the backend is not available, so that the
     /// next one is tried.
-    fn start<'a>(&'a self, host: &'a Reporter, start: &'a ProgramStart) -> BoxedFuture<'a, Result<StartedProgram>>;
+    fn start<'a>(
+        &'a self,
+        host: &'a Reporter,
+        start: &'a ProgramStart,
+    ) -> BoxedFuture<'a, Result<StartedProgram>>;
 }
 
 /// Returns the backends, best first.
 fn backends_by_preference() -> &'static [&'static dyn TerminalBackend] {
-    if cfg!(windows) { &[&console::ConsoleBackend, &pipes::PipesBackend] } else { &[&pty::PtyBackend, &pipes::PipesBackend] }
+    if cfg!(windows) {
+        &[&console::ConsoleBackend, &pipes::PipesBackend]
+    } else {
+        &[&pty::PtyBackend, &pipes::PipesBackend]
+    }
 }
 
 /// Starts a program in the best available backend.

@@ -4,12 +4,18 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::process::{Happened, ProcessControl, ProcessEvents, Signal, Spawn, Stdin};
+use jaato_plugin_sdk::process::{
+    ProcessControl, ProcessEvents, ProcessUpdate, Signal, Spawn, Stdin,
+};
 use jaato_plugin_sdk::terminal::{
-    TerminalAsk, TerminalAsked, TerminalHappened, TerminalScreen, TerminalShown, TerminalState,
+    TerminalAsk, TerminalAskOutcome, TerminalScreen, TerminalShowAnswer, TerminalState,
+    TerminalUpdate,
 };
 
-use super::{TerminalBackend, BoxedFuture, BackendControl, BackendEvents, BackendName, ProgramStart, StartedProgram};
+use super::{
+    BackendControl, BackendEvents, BackendName, BoxedFuture, ProgramStart, StartedProgram,
+    TerminalBackend,
+};
 
 /// The backend for pipes.
 pub struct PipesBackend;
@@ -27,7 +33,11 @@ impl TerminalBackend for PipesBackend {
         BackendName::Pipes
     }
 
-    fn start<'a>(&'a self, host: &'a Reporter, start: &'a ProgramStart) -> BoxedFuture<'a, Result<StartedProgram>> {
+    fn start<'a>(
+        &'a self,
+        host: &'a Reporter,
+        start: &'a ProgramStart,
+    ) -> BoxedFuture<'a, Result<StartedProgram>> {
         Box::pin(async move {
             let (process, events) = host.process(&spawn(start)).await?.split();
             let control = PipeControl { process, is_closed: AtomicBool::new(false) };
@@ -79,13 +89,17 @@ impl BackendControl for PipeControl {
         Box::pin(self.process.end())
     }
 
-    fn show<'a>(&'a self, _: TerminalScreen, _: &'a str) -> BoxedFuture<'a, Result<TerminalShown>> {
-        Box::pin(async { Ok(TerminalShown::default()) })
+    fn show<'a>(
+        &'a self,
+        _: TerminalScreen,
+        _: &'a str,
+    ) -> BoxedFuture<'a, Result<TerminalShowAnswer>> {
+        Box::pin(async { Ok(TerminalShowAnswer::default()) })
     }
 
-    fn ask(&self, _: TerminalAsk) -> BoxedFuture<'_, Result<TerminalAsked>> {
+    fn ask(&self, _: TerminalAsk) -> BoxedFuture<'_, Result<TerminalAskOutcome>> {
         let reason = "the program runs on pipes, which cannot hide what the user types".to_owned();
-        Box::pin(async { Ok(TerminalAsked::Nobody { reason }) })
+        Box::pin(async { Ok(TerminalAskOutcome::Nobody { reason }) })
     }
 
     fn number(&self) -> Option<u64> {
@@ -94,11 +108,13 @@ impl BackendControl for PipeControl {
 }
 
 impl BackendEvents for PipeEvents {
-    fn next(&mut self) -> BoxedFuture<'_, Result<Option<TerminalHappened>>> {
+    fn next(&mut self) -> BoxedFuture<'_, Result<Option<TerminalUpdate>>> {
         Box::pin(async {
             Ok(self.0.next().await?.map(|happened| match happened {
-                Happened::Output { bytes, .. } => TerminalHappened::Output(with_carriage_returns(&bytes)),
-                Happened::Exited(exit) => TerminalHappened::Exited(exit),
+                ProcessUpdate::Output { bytes, .. } => {
+                    TerminalUpdate::Output(with_carriage_returns(&bytes))
+                }
+                ProcessUpdate::Exited(exit) => TerminalUpdate::Exited(exit),
             }))
         })
     }

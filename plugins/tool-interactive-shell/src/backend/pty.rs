@@ -5,11 +5,14 @@ use std::time::Duration;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::Signal;
 use jaato_plugin_sdk::terminal::{
-    TerminalAsk, TerminalAsked, TerminalControl, TerminalHappened, TerminalScreen, TerminalShown,
-    TerminalSpawn, TerminalState, TerminalStream,
+    TerminalAsk, TerminalAskOutcome, TerminalControl, TerminalScreen, TerminalShowAnswer,
+    TerminalSpawn, TerminalState, TerminalStream, TerminalUpdate,
 };
 
-use super::{TerminalBackend, BoxedFuture, BackendControl, BackendEvents, BackendName, ProgramStart, StartedProgram};
+use super::{
+    BackendControl, BackendEvents, BackendName, BoxedFuture, ProgramStart, StartedProgram,
+    TerminalBackend,
+};
 use crate::keys::END_OF_TRANSMISSION;
 
 /// The backend for a terminal.
@@ -20,7 +23,11 @@ impl TerminalBackend for PtyBackend {
         BackendName::Pty
     }
 
-    fn start<'a>(&'a self, host: &'a Reporter, start: &'a ProgramStart) -> BoxedFuture<'a, Result<StartedProgram>> {
+    fn start<'a>(
+        &'a self,
+        host: &'a Reporter,
+        start: &'a ProgramStart,
+    ) -> BoxedFuture<'a, Result<StartedProgram>> {
         Box::pin(async move {
             let (control, events) = host.terminal(&spawn(start)).await?.split();
             let (control, events) = (Box::new(control), Box::new(events));
@@ -67,11 +74,11 @@ impl BackendControl for TerminalControl {
         &'a self,
         screen: TerminalScreen,
         ansi: &'a str,
-    ) -> BoxedFuture<'a, Result<TerminalShown>> {
+    ) -> BoxedFuture<'a, Result<TerminalShowAnswer>> {
         Box::pin(Self::show(self, screen, ansi))
     }
 
-    fn ask(&self, ask: TerminalAsk) -> BoxedFuture<'_, Result<TerminalAsked>> {
+    fn ask(&self, ask: TerminalAsk) -> BoxedFuture<'_, Result<TerminalAskOutcome>> {
         Box::pin(Self::ask(self, ask))
     }
 
@@ -81,7 +88,7 @@ impl BackendControl for TerminalControl {
 }
 
 impl BackendEvents for TerminalStream {
-    fn next(&mut self) -> BoxedFuture<'_, Result<Option<TerminalHappened>>> {
+    fn next(&mut self) -> BoxedFuture<'_, Result<Option<TerminalUpdate>>> {
         Box::pin(Self::next(self))
     }
 }

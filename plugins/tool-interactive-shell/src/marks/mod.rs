@@ -7,6 +7,6 @@ mod nonce;
 mod scanner;
 mod setup;
 
-pub use nonce::{NONCE_LENGTH_MAX, NONCE_LENGTH_MIN, MarkNonce};
-pub use scanner::{MARK_BYTES_MAX, ShellMark, MarkKind, MarkScanner};
-pub use setup::{ShellInjection, MarkableShell};
+pub use nonce::{MarkNonce, NONCE_LENGTH_MAX, NONCE_LENGTH_MIN};
+pub use scanner::{MARK_BYTES_MAX, MarkKind, MarkScanner, ShellMark};
+pub use setup::{MarkableShell, ShellInjection};

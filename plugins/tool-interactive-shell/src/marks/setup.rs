@@ -177,7 +177,9 @@ mod tests {
     #[test]
     fn a_line_is_one_line_without_controls() {
         let nonce = MarkNonce::new("n0nce4tests").unwrap();
-        for shell in [MarkableShell::Bash, MarkableShell::Zsh, MarkableShell::Fish, MarkableShell::Posix] {
+        for shell in
+            [MarkableShell::Bash, MarkableShell::Zsh, MarkableShell::Fish, MarkableShell::Posix]
+        {
             let line = shell.line(&nonce);
             assert!(line.starts_with(' ') && !line.contains(char::is_control), "{line:?}");
             // A terminal in line mode accepts 4095 bytes per line.

@@ -105,7 +105,12 @@ impl ScreenBaseline {
         }
     }
 
-    pub(super) fn unseen(&self, term: &Term<PendingReplies>, history: &ScreenHistory, which: ComparedLines) -> UnseenText {
+    pub(super) fn unseen(
+        &self,
+        term: &Term<PendingReplies>,
+        history: &ScreenHistory,
+        which: ComparedLines,
+    ) -> UnseenText {
         let mut lines = visible_lines(term);
         if which == ComparedLines::Above {
             lines.truncate(lines.iter().take_while(|line| line.first_row < 0).count());

@@ -18,8 +18,8 @@ use alacritty_terminal::vte::ansi::{
 use unicode_width::UnicodeWidthChar as _;
 
 use super::ScreenSize;
-use super::baseline::{ScreenBaseline, UnseenText, ComparedLines};
-use super::history::{EMULATOR_ROWS_MAX, HISTORY_ROWS_MAX, ScreenHistory, ROWS_KEPT_MAX};
+use super::baseline::{ComparedLines, ScreenBaseline, UnseenText};
+use super::history::{EMULATOR_ROWS_MAX, HISTORY_ROWS_MAX, ROWS_KEPT_MAX, ScreenHistory};
 use super::invisible::{FIRST_WITHOUT_WIDTH, is_common_letter, is_invisible};
 use super::replies::PendingReplies;
 use super::text;

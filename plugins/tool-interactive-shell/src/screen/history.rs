@@ -60,7 +60,11 @@ struct ScrolledText {
 impl ScreenHistory {
     /// Turns the oldest rows into text if there are too many.
     #[inline]
-    pub(super) fn settle(&mut self, term: &mut Term<PendingReplies>, baseline: &mut ScreenBaseline) {
+    pub(super) fn settle(
+        &mut self,
+        term: &mut Term<PendingReplies>,
+        baseline: &mut ScreenBaseline,
+    ) {
         if term.grid().history_size() >= HISTORY_ROWS_MAX + SLACK_ROWS {
             self.drop_oldest(term, baseline);
         }

@@ -4,7 +4,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
 
 use super::non_empty_argument;
-use crate::answer::{add_program_end, add_processes};
+use crate::answer::{add_processes, add_program_end};
 use crate::shells::InteractiveShellPlugin;
 use crate::{close, join, output};
 
@@ -31,7 +31,8 @@ impl Tool for ShellClose {
 
     async fn call(self, cx: &Cx<InteractiveShellPlugin>) -> Result<Output> {
         let shells = &cx.state().0;
-        let session = shells.get(non_empty_argument("shell_close", "session_id", &self.session_id)?)?;
+        let session =
+            shells.get(non_empty_argument("shell_close", "session_id", &self.session_id)?)?;
         let was_alive = session.is_alive();
         let Some(ended) = close::close_session(&session, cx).await? else {
             let text = format!("session `{}` did not end, even after SIGKILL", session.id);

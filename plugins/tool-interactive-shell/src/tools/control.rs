@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::Signal;
 
-use super::{SECONDS, TypedInput, running_session, maximum_wait, type_input, respond_to};
+use super::{SECONDS, TypedInput, maximum_wait, respond_to, running_session, type_input};
 use crate::backend::BackendName;
 use crate::keys::{self, CursorKeyMode};
-use crate::session::{ShellSession, ConsumedInput};
+use crate::session::{ConsumedInput, ShellSession};
 use crate::shells::InteractiveShellPlugin;
 
 /// Press a key in a session: c-c (interrupt), c-d (end of input), c-z (suspend), c-l (redraw), c-\
@@ -124,7 +124,12 @@ tool!(ShellControl);
 /// A signal types nothing.
 const NOTHING_TYPED: TypedInput = TypedInput { bytes: Vec::new(), taken: ConsumedInput::All };
 
-async fn press(cx: &Reporter, session: &ShellSession, key: &str, longest: Duration) -> Result<TypedInput> {
+async fn press(
+    cx: &Reporter,
+    session: &ShellSession,
+    key: &str,
+    longest: Duration,
+) -> Result<TypedInput> {
     let cursor_keys = if session.live().screen.wants_application_cursor() {
         CursorKeyMode::Application
     } else {

@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use jaato_plugin_sdk::hooks::{Preview, SHELL_PROMPT};
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::terminal::{TerminalAsk, TerminalAsked, TerminalState};
+use jaato_plugin_sdk::terminal::{TerminalAsk, TerminalAskOutcome, TerminalState};
 
-use super::{SECONDS, TypedInput, running_session, maximum_wait, type_input, respond_to};
+use super::{SECONDS, TypedInput, maximum_wait, respond_to, running_session, type_input};
 use crate::answer::{ExpectedInput, expected_input};
 use crate::backend::BackendName;
 use crate::marks::MarkableShell;
-use crate::session::{ShellSession, ConsumedInput};
+use crate::session::{ConsumedInput, ShellSession};
 use crate::shells::InteractiveShellPlugin;
 use crate::typing::{self, LINE_BYTES_MAX};
 
@@ -213,19 +213,19 @@ async fn ask_user(session: &ShellSession) -> Result<()> {
     };
     session.note_typed();
     match session.control().ask(ask).await? {
-        TerminalAsked::Typed => Ok(()),
-        TerminalAsked::Declined => {
+        TerminalAskOutcome::Typed => Ok(()),
+        TerminalAskOutcome::Declined => {
             Err(Error::new(ErrorKind::PermissionDenied, "the user did not type anything")
                 .with_hint("shell_control with c-c leaves the prompt"))
         }
-        TerminalAsked::Nobody { reason } => {
+        TerminalAskOutcome::Nobody { reason } => {
             let text = format!("the user cannot be asked: {reason}");
             let hint = "the user may type it from another terminal; shell_read waits for that. With \
                         `type_secrets = true` in `[plugins.tool-interactive-shell]` the user lets you type \
                         passwords that are thrown away";
             Err(Error::new(ErrorKind::Unavailable, text).with_hint(hint))
         }
-        TerminalAsked::Unknown => {
+        TerminalAskOutcome::Unknown => {
             Err(Error::new(ErrorKind::HostBug, "the host did not answer the question"))
         }
     }

@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
 
-use crate::answer::{answer, add_consumed_input};
+use crate::answer::{add_consumed_input, answer};
 use crate::config::InteractiveShellSettings;
 use crate::ready::ResultReason;
-use crate::session::{ShellSession, ConsumedInput};
-use crate::shells::{ShellRegistry, InteractiveShellPlugin};
+use crate::session::{ConsumedInput, ShellSession};
+use crate::shells::{InteractiveShellPlugin, ShellRegistry};
 use crate::wait::{SilencePolicy, WaitCondition, wait};
 
 /// The default number of seconds that a call waits for a busy program.
@@ -61,7 +61,12 @@ struct TypedInput {
 }
 
 /// Types the input of a call within the call's time limit.
-async fn type_input(cx: &Reporter, session: &ShellSession, bytes: Vec<u8>, longest: Duration) -> Result<TypedInput> {
+async fn type_input(
+    cx: &Reporter,
+    session: &ShellSession,
+    bytes: Vec<u8>,
+    longest: Duration,
+) -> Result<TypedInput> {
     let taken = session.write(cx, &bytes, longest.max(TYPING_MIN)).await?;
     Ok(TypedInput { bytes, taken })
 }

@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::prelude::*;
 use regex::RegexBuilder;
 
-use super::{non_empty_argument, maximum_wait, respond};
+use super::{maximum_wait, non_empty_argument, respond};
 use crate::raw::RawOutputPiece;
 use crate::shells::InteractiveShellPlugin;
 use crate::wait::WaitCondition;
@@ -56,7 +56,8 @@ impl Tool for ShellRead {
 
     async fn call(self, cx: &Cx<InteractiveShellPlugin>) -> Result<Output> {
         let shells = &cx.state().0;
-        let session = shells.get(non_empty_argument("shell_read", "session_id", &self.session_id)?)?;
+        let session =
+            shells.get(non_empty_argument("shell_read", "session_id", &self.session_id)?)?;
         if self.raw == Some(true) {
             let mut live = session.live();
             live.used = std::time::Instant::now();

@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::terminal::SIZE;
 
-use super::{SECONDS, non_empty_argument, maximum_wait, respond};
+use super::{SECONDS, maximum_wait, non_empty_argument, respond};
 use crate::command;
 use crate::ready::ResultReason;
 use crate::shells::InteractiveShellPlugin;
@@ -51,7 +51,9 @@ impl Tool for ShellSpawn {
     async fn call(self, cx: &Cx<InteractiveShellPlugin>) -> Result<Output> {
         let shells = &cx.state().0;
         let line = non_empty_argument("shell_spawn", "command", &self.command)?;
-        let Some(parsed) = command::parse_command_line(line) else { unreachable!("it is not empty") };
+        let Some(parsed) = command::parse_command_line(line) else {
+            unreachable!("it is not empty")
+        };
         let name = self.session_name.as_deref().map(str::trim).filter(|name| !name.is_empty());
         if let Some(name) = name {
             check_name(name)?;

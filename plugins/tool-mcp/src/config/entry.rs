@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::serde::Deserialize;
 use jaato_plugin_sdk::serde_json::{self, Value};
-use jaato_plugin_sdk::types::mcp_entry::{USER_HOME, WORKSPACE_FOLDER, standard};
+use jaato_plugin_sdk::types::mcp_entry::{USER_HOME, WORKSPACE_FOLDER, standard_entry};
 use jaato_plugin_sdk::types::{dotenv, mask};
 
 use super::expand::{VariableLookup, expand};
@@ -101,7 +101,7 @@ pub struct HttpServerAddress {
     pub oauth: OAuthSettings,
 }
 
-/// An entry in its [`standard`] form. Unknown keys are ignored.
+/// An entry in its [`standard_entry`] form. Unknown keys are ignored.
 #[derive(Debug, Default, Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", default, rename_all = "camelCase")]
 struct RawServerEntry {
@@ -141,8 +141,9 @@ pub fn read(
     if name.trim().is_empty() || name.len() > 128 || name.chars().any(char::is_control) {
         return Err("a name must have 1 to 128 bytes and no control characters".to_owned());
     }
-    let standard = Value::Object(standard(value)?);
-    let mut written: RawServerEntry = serde_json::from_value(standard).map_err(|it| it.to_string())?;
+    let standard = Value::Object(standard_entry(value)?);
+    let mut written: RawServerEntry =
+        serde_json::from_value(standard).map_err(|it| it.to_string())?;
     let words = written.args.len() + written.env.len() + written.headers.len();
     if words > WORDS_MAX {
         return Err(format!("{words} arguments, variables and headers: {WORDS_MAX} at most"));
@@ -156,8 +157,7 @@ pub fn read(
             warnings
                 .push(format!("variable `{unset}` is not set, so `${{{unset}}}` stays as written"));
         }
-        if let Some(asked) = text.split("${input:").nth(1).and_then(|it| it.split_once('}')) {
-            let asked = asked.0;
+        if let Some((asked, _)) = text.split("${input:").nth(1).and_then(|it| it.split_once('}')) {
             warnings.push(format!(
                 "`${{input:{asked}}}` stays as written, because only VS Code supports inputs; use `${{NAME}}` for a variable"
             ));
@@ -169,7 +169,8 @@ pub fn read(
     };
     let env = map(std::mem::take(&mut written.env));
     let headers = map(std::mem::take(&mut written.headers));
-    let (command, url) = (non_empty_text(written.command.take()), non_empty_text(written.url.take()));
+    let (command, url) =
+        (non_empty_text(written.command.take()), non_empty_text(written.url.take()));
     let kind = written.kind.as_deref().unwrap_or(if command.is_none() && url.is_some() {
         "http"
     } else {
@@ -472,8 +473,9 @@ mod tests {
     #[test]
     fn secrets_are_not_shown_and_are_known_to_the_log() {
         let lookup = |name: &str| (name == "TOKEN").then(|| "from-variable".to_owned());
-        let read =
-            |value: Value| read("gh", &value, McpConfigOrigin::Home, &lookup, &mut Vec::new()).unwrap();
+        let read = |value: Value| {
+            read("gh", &value, McpConfigOrigin::Home, &lookup, &mut Vec::new()).unwrap()
+        };
         let entry = read(json!({
             "command": "srv", "args": ["--token", "${TOKEN}", "--key=SECRET-1", "SECRET-2"],
             "env": { "X": "SECRET-3", "LEVEL": "debug" },

@@ -3,7 +3,7 @@
 //! The rules are those of Claude Code: `$NAME` is not a variable, and defaults are not expanded
 //! themselves. An unset variable without a default stays as written and is reported.
 
-use jaato_plugin_sdk::types::mcp_entry::Reference;
+use jaato_plugin_sdk::types::mcp_entry::VariableReference;
 
 /// Looks up the value of a variable.
 pub type VariableLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -29,7 +29,9 @@ pub fn expand(text: &str, lookup: VariableLookup<'_>) -> ExpandedText {
     while let Some(at) = rest.find("${") {
         let (before, from) = rest.split_at(at);
         expanded.text.push_str(before);
-        let Some(Reference { whole, name, default }) = Reference::at_start_of(from) else {
+        let Some(VariableReference { whole, name, default }) =
+            VariableReference::parse_prefix(from)
+        else {
             expanded.text.push_str("${");
             rest = &from[2..];
             continue;

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use jaato_plugin_sdk::serde_json::{Map, Value};
 use jaato_plugin_sdk::types::mcp_entry::{
-    AgreedVariables, USER_HOME, WORKSPACE_FOLDER, canonical, servers_of, variables_of,
+    AgreedVariables, USER_HOME, WORKSPACE_FOLDER, canonical_json, referenced_variables,
+    server_entries,
 };
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::CstRootNode;
@@ -63,8 +64,10 @@ impl McpConfigLocations {
             USER_HOME => self.home.as_ref()?.to_str().map(str::to_owned),
             _ => lookup(name),
         };
-        let mut configured = LoadedMcpConfig { untrusted: self.untrusted(), ..LoadedMcpConfig::default() };
-        let files = [(McpConfigOrigin::Workspace, &self.workspace), (McpConfigOrigin::Home, &self.home)];
+        let mut configured =
+            LoadedMcpConfig { untrusted: self.untrusted(), ..LoadedMcpConfig::default() };
+        let files =
+            [(McpConfigOrigin::Workspace, &self.workspace), (McpConfigOrigin::Home, &self.home)];
         // If the workspace is the user's home, both files are the same.
         let is_same = self.workspace == self.home;
         for (origin, folder) in files.into_iter().take(if is_same { 1 } else { 2 }) {
@@ -121,7 +124,7 @@ impl McpConfigLocations {
 
     /// Returns the variables that an entry uses without the user's agreement.
     fn unapproved_variables(&self, name: &str, entry: &Value) -> BTreeSet<String> {
-        let mut missing = variables_of(entry);
+        let mut missing = referenced_variables(entry);
         if missing.is_empty() {
             return missing;
         }
@@ -135,13 +138,18 @@ impl McpConfigLocations {
 
 /// Returns the digest that identifies an entry in agreements and answers.
 pub(super) fn digest_of(entry: &Value) -> String {
-    let digest = Sha256::digest(canonical(entry));
+    let digest = Sha256::digest(canonical_json(entry));
     digest.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 impl LoadedMcpConfig {
     /// Adds the servers of one file. Servers from nearer files take precedence.
-    fn take(&mut self, servers: &Map<String, Value>, origin: McpConfigOrigin, lookup: VariableLookup<'_>) {
+    fn take(
+        &mut self,
+        servers: &Map<String, Value>,
+        origin: McpConfigOrigin,
+        lookup: VariableLookup<'_>,
+    ) {
         for (name, value) in servers {
             if self.servers.contains_key(name) {
                 continue;
@@ -180,7 +188,7 @@ fn read_inside(path: &Path) -> Result<Map<String, Value>, String> {
 /// The reason why the file cannot be used, as text for the user.
 pub fn read_file(path: &Path) -> Result<Map<String, Value>, String> {
     match read_text(path, FILE_BYTES_MAX)? {
-        Some(text) => servers_of(top_level_members(&parse(&text)?)?),
+        Some(text) => server_entries(top_level_members(&parse(&text)?)?),
         None => Ok(Map::new()),
     }
 }
@@ -261,7 +269,11 @@ mod tests {
         for folder in [&workspace, &home] {
             fs::create_dir(folder).unwrap();
         }
-        let places = McpConfigLocations { workspace: Some(workspace), home: Some(home), ..McpConfigLocations::default() };
+        let places = McpConfigLocations {
+            workspace: Some(workspace),
+            home: Some(home),
+            ..McpConfigLocations::default()
+        };
         (folder, places)
     }
 
@@ -299,7 +311,11 @@ mod tests {
         let settings = json!({ "b": { "command": "y" }, "c": { "command": "z" } });
         places.settings = settings.as_object().unwrap().clone();
         let configured = places.read(&|_| None);
-        let expected = [("a", McpConfigOrigin::Workspace), ("b", McpConfigOrigin::Home), ("c", McpConfigOrigin::Settings)];
+        let expected = [
+            ("a", McpConfigOrigin::Workspace),
+            ("b", McpConfigOrigin::Home),
+            ("c", McpConfigOrigin::Settings),
+        ];
         assert_eq!(names(&configured), expected);
         assert_eq!(configured.servers["a"].shown, "near");
         // The file of an untrusted workspace is ignored.
@@ -316,7 +332,10 @@ mod tests {
         file(&places.home, &json!({ "mcpServers": { "own": entry } }).to_string());
         let lookup = |name: &str| (name == "KEY").then(|| "k".to_owned());
         let configured = places.read(&lookup);
-        assert_eq!(names(&configured), [("b", McpConfigOrigin::Workspace), ("own", McpConfigOrigin::Home)]);
+        assert_eq!(
+            names(&configured),
+            [("b", McpConfigOrigin::Workspace), ("own", McpConfigOrigin::Home)]
+        );
         let line = "server `a` was not started: it uses KEY without your permission; run \
                     `jaato trust` to review it";
         assert_eq!(configured.lines, [line]);

@@ -5,6 +5,8 @@ pub mod expand;
 pub mod files;
 pub mod oauth;
 
-pub use entry::{HttpServerAddress, McpConfigOrigin, McpServerAddress, ServerEntry, StdioServerAddress};
-pub use files::{LoadedMcpConfig, FILE_NAME, McpConfigLocations};
+pub use entry::{
+    HttpServerAddress, McpConfigOrigin, McpServerAddress, ServerEntry, StdioServerAddress,
+};
+pub use files::{FILE_NAME, LoadedMcpConfig, McpConfigLocations};
 pub use oauth::{GrantKind, OAuthSettings};

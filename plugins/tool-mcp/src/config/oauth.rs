@@ -83,7 +83,9 @@ impl OAuthSettings {
         };
         let scopes = match written.scopes {
             Some(RawOAuthScopes::List(list)) => list,
-            Some(RawOAuthScopes::Line(line)) => line.split_whitespace().map(str::to_owned).collect(),
+            Some(RawOAuthScopes::Line(line)) => {
+                line.split_whitespace().map(str::to_owned).collect()
+            }
             None => Vec::new(),
         };
         let settings = Self {

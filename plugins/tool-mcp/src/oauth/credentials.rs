@@ -21,7 +21,11 @@ const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-be
 ///
 /// # Errors
 /// The refusal of the authorization server, or the reason why it cannot be reached.
-pub async fn request_access_token(login: &OAuthLogin, challenge: Option<&str>, more: Vec<String>) -> Result<String> {
+pub async fn request_access_token(
+    login: &OAuthLogin,
+    challenge: Option<&str>,
+    more: Vec<String>,
+) -> Result<String> {
     let mut manager = login.manager().await?;
     let metadata = discover_for_client(&mut manager, &login.url, challenge).await?;
     let settings = &login.settings;

@@ -46,7 +46,8 @@ pub async fn authorize(
     let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
     let known = known.filter(|client| client.redirect_uri == redirect);
     let client = client(login, &mut manager, &metadata, known, &redirect, &scopes).await?;
-    let page = manager.get_authorization_url(&scopes).await.map_err(|it| explain_auth_error(&it))?;
+    let page =
+        manager.get_authorization_url(&scopes).await.map_err(|it| explain_auth_error(&it))?;
     let back = visit.visit(page.clone()).await?;
     let came = OAuthCallback::read(&back, &page, &metadata)?;
     let kept = client.clone();
@@ -111,7 +112,11 @@ pub async fn refresh(
 
 /// Lists the scopes to request: those of the entry and the additional ones that the server wants,
 /// or the server's initial scopes.
-async fn scopes(login: &OAuthLogin, manager: &AuthorizationManager, more: Vec<String>) -> Vec<String> {
+async fn scopes(
+    login: &OAuthLogin,
+    manager: &AuthorizationManager,
+    more: Vec<String>,
+) -> Vec<String> {
     let mut scopes = match (login.settings.scopes.is_empty(), more.is_empty()) {
         (false, _) => login.settings.scopes.clone(),
         (true, false) => Vec::new(),

@@ -13,11 +13,11 @@ use rmcp::model::ProtocolVersion;
 use rmcp::transport::AuthorizationManager;
 
 use super::consent::LoginConsent;
-use super::kept::{OAuthCredentials, StoredLogin, LoginStore, TokenStore, now};
+use super::kept::{LoginStore, OAuthCredentials, StoredLogin, TokenStore, now};
 use super::requests::ANSWER_TIME;
 use super::{credentials, discovery, flow};
 use crate::config::{GrantKind, HttpServerAddress, OAuthSettings};
-use crate::transport::http::{Authorize, AuthChallenge, McpHttpRequest, HttpBackend, HttpFailure};
+use crate::transport::http::{AuthChallenge, Authorize, HttpBackend, HttpFailure, McpHttpRequest};
 
 /// Manages the login to one server.
 pub struct OAuthLogin {
@@ -137,7 +137,9 @@ impl OAuthLogin {
         let kept = self.shelf.get_again().await;
         match kept.is_ending(now()) {
             false => Ok(kept.access_token()),
-            true => self.renew_token(&kept, &AuthChallenge::default()).await.map_err(HttpFailure::from),
+            true => {
+                self.renew_token(&kept, &AuthChallenge::default()).await.map_err(HttpFailure::from)
+            }
         }
     }
 
@@ -153,7 +155,8 @@ impl OAuthLogin {
         if let Some(token) = token {
             return Ok(token);
         }
-        let renewed = self.renew_token(&kept, challenge).await.map_err(|error| self.failed(error))?;
+        let renewed =
+            self.renew_token(&kept, challenge).await.map_err(|error| self.failed(error))?;
         match (renewed.filter(|it| sent != Some(it)), &self.consent) {
             (Some(token), _) => Ok(token),
             (None, Some(consent)) => {
@@ -199,10 +202,16 @@ impl OAuthLogin {
     }
 
     /// Gets a token without the user. Returns `None` if that is impossible.
-    async fn renew_token(&self, kept: &StoredLogin, challenge: &AuthChallenge) -> Result<Option<String>> {
+    async fn renew_token(
+        &self,
+        kept: &StoredLogin,
+        challenge: &AuthChallenge,
+    ) -> Result<Option<String>> {
         match self.settings.grant {
             GrantKind::ClientCredentials => {
-                credentials::request_access_token(self, challenge.header(), Vec::new()).await.map(Some)
+                credentials::request_access_token(self, challenge.header(), Vec::new())
+                    .await
+                    .map(Some)
             }
             GrantKind::AuthorizationCode if kept.can_refresh() => {
                 flow::refresh(self, kept, challenge.header()).await

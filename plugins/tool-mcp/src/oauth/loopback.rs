@@ -26,7 +26,8 @@ const PATH: &str = "/callback";
 
 /// Shows a page to the user: opens the browser or prints the URL. If the browser runs on another
 /// machine, the user can enter the URL to which it returned. Otherwise returns `None`.
-pub type LoginPagePresenter = Arc<dyn Fn(String) -> BoxFuture<'static, Result<Option<String>>> + Send + Sync>;
+pub type LoginPagePresenter =
+    Arc<dyn Fn(String) -> BoxFuture<'static, Result<Option<String>>> + Send + Sync>;
 
 /// Brings a user to a page in their browser.
 pub struct BrowserConsent(pub LoginPagePresenter);
@@ -50,7 +51,8 @@ impl LoginConsent for BrowserConsent {
             let listener = listener.map_err(taken)?;
             let port = listener.local_addr().map_err(taken)?.port();
             let redirect_uri = format!("http://127.0.0.1:{port}{PATH}");
-            Ok(Box::new(LoopbackListener { listener, redirect_uri, show }) as Box<dyn LoginPageVisit>)
+            Ok(Box::new(LoopbackListener { listener, redirect_uri, show })
+                as Box<dyn LoginPageVisit>)
         }
         .boxed()
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use rmcp::transport::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
 
-use crate::transport::http::{McpHttpRequest, HttpBackend};
+use crate::transport::http::{HttpBackend, McpHttpRequest};
 
 /// The maximum size of a response. Metadata and tokens have a few thousand bytes.
 pub const ANSWER_BYTES_MAX: usize = 1024 * 1024;
@@ -30,7 +30,10 @@ pub struct BufferedHttpResponse {
 ///
 /// # Errors
 /// The reason for the missing response, `timeout`, or `limit_reached`.
-pub async fn fetch_whole_response(backend: &dyn HttpBackend, exchange: McpHttpRequest) -> Result<BufferedHttpResponse> {
+pub async fn fetch_whole_response(
+    backend: &dyn HttpBackend,
+    exchange: McpHttpRequest,
+) -> Result<BufferedHttpResponse> {
     let answered = async {
         let reply = backend.send(exchange).await?;
         let (status, headers) = (reply.status, reply.headers.clone());

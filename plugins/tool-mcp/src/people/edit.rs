@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::{self, Map};
-use jaato_plugin_sdk::types::mcp_entry::{servers_of, servers_path, standard};
+use jaato_plugin_sdk::types::mcp_entry::{server_entries, servers_path, standard_entry};
 use jaato_plugin_sdk::types::workspace_file::{
-    WORKSPACE_FILE_SET, WorkspaceFileSet, WorkspaceFileStored,
+    WORKSPACE_FILE_SET, WorkspaceFileSet, WorkspaceFileSetAnswer,
 };
 use jsonc_parser::cst::{CstInputValue, CstObject};
 use lexopt::Arg::{Long, Short, Value as Word};
@@ -17,7 +17,9 @@ use lexopt::ValueExt as _;
 use super::{show, take_files};
 use crate::config::McpConfigOrigin;
 use crate::config::entry;
-use crate::config::files::{FILE_BYTES_MAX, FILE_NAME, top_level_members, parse, read_text, replace};
+use crate::config::files::{
+    FILE_BYTES_MAX, FILE_NAME, parse, read_text, replace, top_level_members,
+};
 use crate::servers::McpServers;
 
 /// How `mcp add` is typed.
@@ -55,7 +57,8 @@ pub async fn add(host: &Reporter, servers: &Arc<McpServers>, words: Vec<String>)
     let wrong = |text: String| {
         Error::new(ErrorKind::InvalidArguments, text).with_hint("see `mcp add --help`")
     };
-    let Some(ParsedAddCommand { name, entry, origin }) = parse_add_command(words).map_err(wrong)? else {
+    let Some(ParsedAddCommand { name, entry, origin }) = parse_add_command(words).map_err(wrong)?
+    else {
         return Ok(ADD_HELP.to_owned());
     };
     let mut notes = Vec::new();
@@ -64,7 +67,10 @@ pub async fn add(host: &Reporter, servers: &Arc<McpServers>, words: Vec<String>)
     if servers.find(&name).is_ok() {
         return Err(show::name_taken_error(&name));
     }
-    if origin == McpConfigOrigin::Workspace && !read.secrets().is_empty() && read.expanded.is_empty() {
+    if origin == McpConfigOrigin::Workspace
+        && !read.secrets().is_empty()
+        && read.expanded.is_empty()
+    {
         notes.push(format!(
             "a value is stored as plain text in {FILE_NAME}, which others may read; use '${{NAME}}' to take it from a variable"
         ));
@@ -149,7 +155,8 @@ fn parse_add_command(words: Vec<String>) -> Result<Option<ParsedAddCommand>, Str
             }
             Long("bearer-token-env-var") => {
                 let variable = value(&mut parser)?;
-                set_member(&mut entry, "headers", "Authorization", &format!("Bearer ${{{variable}}}"));
+                let credential = format!("Bearer ${{{variable}}}");
+                set_member(&mut entry, "headers", "Authorization", &credential);
             }
             Short('s') | Long("scope") => {
                 origin = match value(&mut parser)?.as_str() {
@@ -170,7 +177,9 @@ fn parse_add_command(words: Vec<String>) -> Result<Option<ParsedAddCommand>, Str
             Long("tools" | "include-tools") => {
                 set(&mut entry, "tools", split_list(&value(&mut parser)?))
             }
-            Long("exclude-tools") => set(&mut entry, "excludeTools", split_list(&value(&mut parser)?)),
+            Long("exclude-tools") => {
+                set(&mut entry, "excludeTools", split_list(&value(&mut parser)?))
+            }
             Long("client-id") => set(&mut oauth, "clientId", value(&mut parser)?),
             Long("client-secret") => set(&mut oauth, "clientSecret", value(&mut parser)?),
             Long("callback-port") => set(&mut oauth, "callbackPort", number(&value(&mut parser)?)?),
@@ -187,7 +196,7 @@ fn parse_add_command(words: Vec<String>) -> Result<Option<ParsedAddCommand>, Str
         set(&mut entry, "oauth", oauth);
     }
     // The JSON may be in any program's format.
-    let mut entry = standard(&Value::Object(entry))?;
+    let mut entry = standard_entry(&Value::Object(entry))?;
     if !entry.contains_key("type") {
         let kind = if entry.contains_key("url") { "http" } else { "stdio" };
         entry.shift_insert(0, "type".to_owned(), kind.into());
@@ -268,7 +277,7 @@ async fn change_file(
     let text = host.blocking(move |_| apply_file_change(&place, change)).await??;
     if is_trusted {
         let request = WorkspaceFileSet { name: FILE_NAME.to_owned() };
-        let stored: WorkspaceFileStored =
+        let stored: WorkspaceFileSetAnswer =
             host.service_with_bytes(WORKSPACE_FILE_SET, &request, text.as_bytes()).await?;
         let _ = stored;
     } else {
@@ -289,7 +298,7 @@ fn apply_file_change(path: &Path, change: impl FnOnce(&CstObject) -> Result<()>)
     let file = parse(&text).map_err(unusable)?;
     let members = top_level_members(&file).map_err(unusable)?;
     let keys = servers_path(&members).map_err(unusable)?;
-    servers_of(members).map_err(unusable)?;
+    server_entries(members).map_err(unusable)?;
     let mut servers = file.object_value_or_set();
     for key in keys {
         servers = servers.object_value_or_set(&key);
@@ -329,7 +338,8 @@ mod tests {
     #[track_caller]
     fn reads(line: &str, name: &str, entry: Value) {
         let words = shlex::split(line).unwrap();
-        let expected = ParsedAddCommand { name: name.to_owned(), entry, origin: McpConfigOrigin::Workspace };
+        let expected =
+            ParsedAddCommand { name: name.to_owned(), entry, origin: McpConfigOrigin::Workspace };
         assert_eq!(parse_add_command(words), Ok(Some(expected)), "{line}");
     }
 
@@ -371,7 +381,11 @@ mod tests {
             ("-s moon x y", "`--scope` is `workspace` or `user`, not `moon`"),
             ("x '{'", "EOF while parsing an object at line 1 column 1"),
         ] {
-            assert_eq!(parse_add_command(shlex::split(line).unwrap()), Err(why.to_owned()), "{line}");
+            assert_eq!(
+                parse_add_command(shlex::split(line).unwrap()),
+                Err(why.to_owned()),
+                "{line}"
+            );
         }
     }
 
@@ -388,7 +402,10 @@ mod tests {
         };
         let added = apply_file_change(&path, add).unwrap();
         assert!(added.contains("// mine") && added.contains("// odd"), "{added}");
-        assert_eq!(servers_of(top_level_members(&parse(&added).unwrap()).unwrap()).unwrap()["a"], entry);
+        assert_eq!(
+            server_entries(top_level_members(&parse(&added).unwrap()).unwrap()).unwrap()["a"],
+            entry
+        );
         write(&path, &added).unwrap();
         let remove = |servers: &CstObject| {
             servers.get("a").unwrap().remove();

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
-use jaato_plugin_sdk::types::mcp_entry::{servers_of, standard};
+use jaato_plugin_sdk::types::mcp_entry::{server_entries, standard_entry};
 
 use super::edit;
 use crate::config::McpConfigOrigin;
 use crate::config::entry;
-use crate::config::files::{top_level_members, parse, read_text};
+use crate::config::files::{parse, read_text, top_level_members};
 use crate::servers::McpServers;
 
 /// The maximum size of a file. Claude Code stores its history next to its servers.
@@ -69,7 +69,8 @@ pub async fn import(
     let folder = PathBuf::from(host.session().await?.working_directory);
     let home = servers.places.home.clone();
     let wanted = from.map(str::to_owned);
-    let found = host.blocking(move |_| find_importable_configs(&folder, home, wanted.as_deref())).await?;
+    let found =
+        host.blocking(move |_| find_importable_configs(&folder, home, wanted.as_deref())).await?;
     let Some(from) = from else { return Ok(list(&found)) };
     if found.is_empty() {
         let known: Vec<&str> = programs().collect();
@@ -119,14 +120,18 @@ fn readable(
     if servers.find(name).is_ok() {
         return Err("a server with this name already exists".to_owned());
     }
-    let entry = Value::Object(standard(entry)?);
+    let entry = Value::Object(standard_entry(entry)?);
     let lookup = |name: &str| std::env::var(name).ok();
     let read = entry::read(name, &entry, origin, &lookup, &mut Vec::new())?;
     Ok((entry, read.shown))
 }
 
 /// Finds the files of one program or of all programs, or a given file.
-fn find_importable_configs(folder: &std::path::Path, home: Option<PathBuf>, wanted: Option<&str>) -> Vec<ImportableConfig> {
+fn find_importable_configs(
+    folder: &std::path::Path,
+    home: Option<PathBuf>,
+    wanted: Option<&str>,
+) -> Vec<ImportableConfig> {
     let mut all = Vec::new();
     let mut look = |program: &str, shown: &str| {
         let in_home = shown.strip_prefix("~/");
@@ -140,7 +145,8 @@ fn find_importable_configs(folder: &std::path::Path, home: Option<PathBuf>, want
             Ok(Some(text)) => Ok(text),
             Err(why) => Err(why),
         };
-        let origin = if in_home.is_some() { McpConfigOrigin::Home } else { McpConfigOrigin::Workspace };
+        let origin =
+            if in_home.is_some() { McpConfigOrigin::Home } else { McpConfigOrigin::Workspace };
         let servers = text.and_then(|text| servers_in(&text, shown, folder));
         let is_empty = servers.as_ref().is_ok_and(Map::is_empty);
         if !is_empty {
@@ -181,7 +187,7 @@ fn servers_in(
     let here = here.and_then(Value::as_object).cloned().unwrap_or_default();
     file.retain(|key, _| key != "projects");
     // Settings without servers are not an error here.
-    let mut servers = servers_of(file).unwrap_or_default();
+    let mut servers = server_entries(file).unwrap_or_default();
     servers.extend(here);
     Ok(servers)
 }

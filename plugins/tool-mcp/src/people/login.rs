@@ -150,7 +150,7 @@ fn open(host: &Reporter, page: &str) {
     match command.spawn() {
         // Waits for the child, which otherwise would remain as a zombie.
         Ok(mut child) => drop(thread::spawn(move || child.wait())),
-        Err(error) => host.log(Level::Debug, format!("cannot open a browser: {error}")),
+        Err(error) => host.log(LogLevel::Debug, format!("cannot open a browser: {error}")),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::asks::SessionCall;
 use crate::call::{self, McpRequest};
 use crate::content::McpContent;
 use crate::described::take_member;
-use crate::server::{McpServer, McpConnectionStatus};
+use crate::server::{McpConnectionStatus, McpServer};
 use crate::servers::{McpServers, read_config_files};
 
 /// The name of the command.
@@ -94,7 +94,11 @@ pub fn command() -> CommandSpec {
 ///
 /// # Errors
 /// An error if a word is unknown, a server is missing, or a file cannot be written.
-pub async fn answer(host: &Reporter, servers: &Arc<McpServers>, arguments: &Value) -> Result<Output> {
+pub async fn answer(
+    host: &Reporter,
+    servers: &Arc<McpServers>,
+    arguments: &Value,
+) -> Result<Output> {
     let given = |name: &str| arguments[name].as_str().map(str::trim).filter(|it| !it.is_empty());
     let named = || {
         let missing = || Error::new(ErrorKind::InvalidArguments, "the server's name is missing");
@@ -180,7 +184,10 @@ async fn connect(host: &Reporter, servers: &McpServers, server: &Arc<McpServer>)
             let text = format!("Server '{name}' is disabled by its entry.");
             return Err(Error::new(ErrorKind::Unavailable, text));
         }
-        McpConnectionStatus::Up(_) | McpConnectionStatus::Down { .. } | McpConnectionStatus::Starting | McpConnectionStatus::Stopped => {}
+        McpConnectionStatus::Up(_)
+        | McpConnectionStatus::Down { .. }
+        | McpConnectionStatus::Starting
+        | McpConnectionStatus::Stopped => {}
     }
     server.connect();
     servers.settle(std::slice::from_ref(server), McpServer::start_time, host).await;
@@ -306,7 +313,13 @@ mod tests {
         assert_eq!(format_prompt_messages(vec![user.clone()]), "Review it.");
         let model =
             json!({ "role": "assistant", "content": [{ "type": "text", "text": "Which?" }] });
-        assert_eq!(format_prompt_messages(vec![user, model]), "I said: Review it.\n\nYou said: Which?");
-        assert_eq!(format_prompt_messages(vec![json!(1)]), "{\"type\":\"\",\"left_out\":\"its kind is unknown\"}");
+        assert_eq!(
+            format_prompt_messages(vec![user, model]),
+            "I said: Review it.\n\nYou said: Which?"
+        );
+        assert_eq!(
+            format_prompt_messages(vec![json!(1)]),
+            "{\"type\":\"\",\"left_out\":\"its kind is unknown\"}"
+        );
     }
 }

@@ -5,7 +5,7 @@ use jaato_plugin_sdk::prelude::*;
 use crate::config::{McpConfigOrigin, McpServerAddress};
 use crate::log::{ServerLogLine, ServerLogStore, safe};
 use crate::names::tool_name;
-use crate::server::{McpServer, McpConnectionStatus};
+use crate::server::{McpConnectionStatus, McpServer};
 use crate::servers::McpServers;
 
 /// The maximum number of tools shown of a server.
@@ -20,7 +20,9 @@ fn state(server: &McpServer) -> &'static str {
         McpConnectionStatus::Up(connection) if !connection.is_closed() => "connected",
         McpConnectionStatus::Starting if server.begun().is_none() => "not started",
         McpConnectionStatus::Starting => "starting",
-        McpConnectionStatus::Up(_) | McpConnectionStatus::Down { .. } | McpConnectionStatus::Stopped => "disconnected",
+        McpConnectionStatus::Up(_)
+        | McpConnectionStatus::Down { .. }
+        | McpConnectionStatus::Stopped => "disconnected",
         McpConnectionStatus::Disabled => "disabled",
     }
 }
@@ -57,7 +59,9 @@ fn problem(server: &McpServer) -> Option<String> {
             Some(format!("{}; {}", safe(&why.message), safe(&server.hint(&why))))
         }
         McpConnectionStatus::Starting => server.log().last_printed().map(|line| safe(&line)),
-        McpConnectionStatus::Up(_) | McpConnectionStatus::Stopped | McpConnectionStatus::Disabled => None,
+        McpConnectionStatus::Up(_)
+        | McpConnectionStatus::Stopped
+        | McpConnectionStatus::Disabled => None,
     }
 }
 
@@ -82,7 +86,10 @@ pub fn status(servers: &McpServers) -> String {
             McpConnectionStatus::Up(connection) => {
                 line += &format!(", protocol {}", connection.info.protocol_version);
             }
-            McpConnectionStatus::Down { .. } | McpConnectionStatus::Starting | McpConnectionStatus::Stopped | McpConnectionStatus::Disabled => {
+            McpConnectionStatus::Down { .. }
+            | McpConnectionStatus::Starting
+            | McpConnectionStatus::Stopped
+            | McpConnectionStatus::Disabled => {
                 line.extend(problem(server).map(|why| format!(": {why}")));
             }
         }

@@ -36,7 +36,9 @@ pub fn merge_all(into: &mut Map<String, Value>, other: Map<String, Value>) {
             ) => {
                 for (name, schema) in named {
                     match (known.get_mut(&name), schema) {
-                        (Some(Value::Object(known)), Value::Object(schema)) => merge_all(known, schema),
+                        (Some(Value::Object(known)), Value::Object(schema)) => {
+                            merge_all(known, schema)
+                        }
                         (_, schema) => drop(known.insert(name, schema)),
                     }
                 }

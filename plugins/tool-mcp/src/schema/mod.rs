@@ -271,7 +271,12 @@ impl<'a> SchemaLowering<'a> {
     }
 
     /// Lowers schemas by name. A property that cannot have a value is left out.
-    fn lower_named_schemas(&mut self, key: &str, named: &Map<String, Value>, depth: usize) -> Map<String, Value> {
+    fn lower_named_schemas(
+        &mut self,
+        key: &str,
+        named: &Map<String, Value>,
+        depth: usize,
+    ) -> Map<String, Value> {
         let mut lowered = Map::new();
         for (name, schema) in named {
             let is_pattern = key == "patternProperties";

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::hash::BuildHasher;
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
-use jaato_plugin_sdk::types::text::cut;
+use jaato_plugin_sdk::types::text::truncate_chars;
 use rmcp::RoleClient;
 use rmcp::model::{ErrorData, JsonRpcMessage, RequestId};
 use rmcp::service::RxJsonRpcMessage;
@@ -284,7 +284,7 @@ fn half(text: &str) -> Option<u32> {
 
 /// Returns the beginning of a text for display.
 pub fn shown(text: &str) -> String {
-    safe(&cut(text, SHOWN_CHARS_MAX))
+    safe(&truncate_chars(text, SHOWN_CHARS_MAX))
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use jaato_plugin_sdk::process::{Happened, OutputStream, ProcessControl, ProcessEvents, Spawn};
+use jaato_plugin_sdk::process::{
+    OutputStream, ProcessControl, ProcessEvents, ProcessUpdate, Spawn,
+};
 use jaato_plugin_sdk::{Home, Result};
 use tokio::sync::mpsc;
 
@@ -72,14 +74,14 @@ async fn read(
             () = hear.closed() => break,
         };
         match happened {
-            Ok(Some(Happened::Output { stream: OutputStream::Stdout, bytes })) => {
+            Ok(Some(ProcessUpdate::Output { stream: OutputStream::Stdout, bytes })) => {
                 install = None;
                 if hear.send(bytes).await.is_err() {
                     break;
                 }
             }
-            Ok(Some(Happened::Output { bytes, .. })) => errors.take(&bytes),
-            Ok(Some(Happened::Exited(exit))) => {
+            Ok(Some(ProcessUpdate::Output { bytes, .. })) => errors.take(&bytes),
+            Ok(Some(ProcessUpdate::Exited(exit))) => {
                 errors.end();
                 let how = match (exit.code, exit.signal) {
                     (Some(code), _) => format!("it ended with code {code}"),
@@ -100,9 +102,11 @@ async fn read(
     let farewell = async {
         while let Ok(Some(happened)) = events.next().await {
             match happened {
-                Happened::Output { stream: OutputStream::Stderr, bytes } => errors.take(&bytes),
-                Happened::Output { .. } => {}
-                Happened::Exited(_) => break,
+                ProcessUpdate::Output { stream: OutputStream::Stderr, bytes } => {
+                    errors.take(&bytes)
+                }
+                ProcessUpdate::Output { .. } => {}
+                ProcessUpdate::Exited(_) => break,
             }
         }
     };

@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::lines::{StdioLine, StdioLineSplitter};
-use super::repair::{self, ParsedServerText, IncomingMessage};
+use super::repair::{self, IncomingMessage, ParsedServerText};
 use crate::log::ServerLog;
 
 /// The maximum number of unread chunks from a server, of 64 KiB each at most. After that, the
@@ -290,7 +290,10 @@ mod tests {
     async fn ask(ends: &mut Ends, ids: impl IntoIterator<Item = i64>) {
         for id in ids {
             let request = ClientRequest::PingRequest(<_>::default());
-            ends.transport.send(OutgoingMessage::request(request, RequestId::Number(id))).await.unwrap();
+            ends.transport
+                .send(OutgoingMessage::request(request, RequestId::Number(id)))
+                .await
+                .unwrap();
             ends.told.recv().await.unwrap();
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use jaato_plugin_sdk::{Error, Result};
 use tool_mcp::oauth::{LoginConsent, LoginPageVisit};
-use tool_mcp::transport::http::{McpHttpRequest, HttpBackend as _};
+use tool_mcp::transport::http::{HttpBackend as _, McpHttpRequest};
 
 use super::hyper_client::HyperClient;
 

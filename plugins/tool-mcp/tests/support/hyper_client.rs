@@ -11,7 +11,7 @@ use hyper_util::rt::TokioIo;
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
-use tool_mcp::transport::http::{McpHttpRequest, HttpBackend, McpHttpResponse};
+use tool_mcp::transport::http::{HttpBackend, McpHttpRequest, McpHttpResponse};
 use url::Url;
 
 /// A loopback client.

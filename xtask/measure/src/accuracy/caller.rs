@@ -71,7 +71,13 @@ impl ToolCaller {
             error => text(&error["message"]),
         };
         let output = text(&result["output"]);
-        Ok(TimedToolAnswer { asked, answered, reason, output, is_alive: result["is_alive"] == true })
+        Ok(TimedToolAnswer {
+            asked,
+            answered,
+            reason,
+            output,
+            is_alive: result["is_alive"] == true,
+        })
     }
 
     /// Ends the session and all its child processes.

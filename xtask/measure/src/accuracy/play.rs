@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
 use super::caller::{TimedToolAnswer, ToolCaller};
-use super::programs::{StepAction, StepEndState, AccuracyProgram, ProgramStep};
+use super::programs::{AccuracyProgram, ProgramStep, StepAction, StepEndState};
 use super::recorder::{TerminalWriteRecorder, terminal_of};
 use super::report::{ProgramReport, StepVerdict};
 use super::services::ProgramFolder;
@@ -225,7 +225,12 @@ impl StepObservation<'_> {
 }
 
 /// Returns true if the rule of silence would have waited until the end of the output.
-fn silence_is_right(asked: Instant, answered: Instant, writes: &[Instant], ends: StepEndState) -> bool {
+fn silence_is_right(
+    asked: Instant,
+    answered: Instant,
+    writes: &[Instant],
+    ends: StepEndState,
+) -> bool {
     let mut last = asked;
     for at in writes {
         // The step does not wait for a clock that keeps running.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::play::StepJudgement;
-use super::programs::{StepEndState, AccuracyProgram, ProgramStep};
+use super::programs::{AccuracyProgram, ProgramStep, StepEndState};
 
 /// The targets as shares of all steps: the least right ones and the most early ones.
 const RIGHT_PERCENT_MIN: f64 = 94.0;
@@ -130,7 +130,8 @@ impl AccuracyReport {
             let mut latencies = played.latencies.clone();
             latencies.sort_unstable();
             let [right, early, silence] =
-                [StepVerdict::Right, StepVerdict::Early, StepVerdict::Silence].map(|it| played.count(it));
+                [StepVerdict::Right, StepVerdict::Early, StepVerdict::Silence]
+                    .map(|it| played.count(it));
             let rest = played.verdicts.len() - right - early - silence;
             let median = milliseconds(quantile(&latencies, 0.5));
             let row = [right, early, silence, rest].map(|count| count.to_string()).join(" | ");

@@ -64,7 +64,8 @@ mod tests {
         let line = r#"{"read_plain_us":2,"read_us":22,"read_cached_us":3,"write_plain_us":70,
             "write_us":120,"stream_plain_ms":7,"stream_ms":10,"walk_ignore_ms":100,"walk_ms":150,
             "glob_ignore_ms":100,"glob_ms":151,"glob_by_path_ms":80}"#;
-        let verdicts: Vec<FigureVerdict> = figures(line).unwrap().iter().map(BenchmarkFigure::verdict).collect();
+        let verdicts: Vec<FigureVerdict> =
+            figures(line).unwrap().iter().map(BenchmarkFigure::verdict).collect();
         use FigureVerdict::{Met, Missed};
         assert_eq!(verdicts, [Met, Met, Missed, Met, Met, Missed, Met]);
         assert!(figures("{}").is_err());

@@ -81,8 +81,9 @@ pub fn first_answer(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
         peak_gib =
             peak_gib.into_iter().chain(first.peak_gib).chain(second.peak_gib).reduce(f64::max);
     }
-    let seconds =
-        |what: &str, measured, limit| BenchmarkFigure::new(what, measured, "s", FigureTarget::AboutAtMost(limit));
+    let seconds = |what: &str, measured, limit| {
+        BenchmarkFigure::new(what, measured, "s", FigureTarget::AboutAtMost(limit))
+    };
     let mut figures = vec![
         seconds("first answer: first token, the first time", first_s, FIRST_TIME_S_MAX),
         seconds("first answer: first token, prefix saved", saved_s, SAVED_S_MAX),
@@ -101,7 +102,9 @@ pub fn first_answer(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
     ];
     for (what, peak, limit) in peaks {
         match peak {
-            Some(peak) => figures.push(BenchmarkFigure::new(what, peak, "GiB", FigureTarget::AtMost(limit))),
+            Some(peak) => {
+                figures.push(BenchmarkFigure::new(what, peak, "GiB", FigureTarget::AtMost(limit)))
+            }
             None => println!("not measured: this system does not tell a process's peak memory"),
         }
     }
@@ -120,7 +123,11 @@ fn home_with(workspace: &CargoWorkspace, weights: &Path) -> Result<BenchmarkHome
 }
 
 /// Runs the command to its successful end.
-fn answer(home: &BenchmarkHome, jaato: &Path, variable: Option<(&str, &str)>) -> Result<FirstAnswerMeasurement> {
+fn answer(
+    home: &BenchmarkHome,
+    jaato: &Path,
+    variable: Option<(&str, &str)>,
+) -> Result<FirstAnswerMeasurement> {
     let log = home.cache().join("jaato.log");
     let logged_before = read_log(&log)?.len();
     let mut command = home.command(jaato);

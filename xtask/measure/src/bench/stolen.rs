@@ -45,6 +45,9 @@ mod tests {
         assert!(line.starts_with("STOLEN: the host of this machine gave 20 % of"), "{line}");
         assert_eq!(before.stolen_until(&ticks("cpu  199 0 100 700 0 0 0 101 50 0\n")), None);
         assert_eq!(before.stolen_until(&before), None);
-        assert!(ProcessorTicks::read("cpu  1 2 3").is_none() && ProcessorTicks::read("intr 1").is_none());
+        assert!(
+            ProcessorTicks::read("cpu  1 2 3").is_none()
+                && ProcessorTicks::read("intr 1").is_none()
+        );
     }
 }

@@ -46,10 +46,14 @@ impl BenchmarkFigure {
     pub fn verdict(&self) -> FigureVerdict {
         let measured = self.measured;
         match self.target {
-            FigureTarget::AtMost(limit) | FigureTarget::AboutAtMost(limit) if measured <= limit => FigureVerdict::Met,
+            FigureTarget::AtMost(limit) | FigureTarget::AboutAtMost(limit) if measured <= limit => {
+                FigureVerdict::Met
+            }
             FigureTarget::AtLeast(limit) if measured >= limit => FigureVerdict::Met,
             FigureTarget::AboutAtMost(limit) if measured <= 2.0 * limit => FigureVerdict::Slow,
-            FigureTarget::AtMost(_) | FigureTarget::AtLeast(_) | FigureTarget::AboutAtMost(_) => FigureVerdict::Missed,
+            FigureTarget::AtMost(_) | FigureTarget::AtLeast(_) | FigureTarget::AboutAtMost(_) => {
+                FigureVerdict::Missed
+            }
             FigureTarget::None => FigureVerdict::None,
         }
     }

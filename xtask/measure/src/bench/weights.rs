@@ -24,8 +24,8 @@ pub fn find(jaato: &Path) -> Result<Option<PathBuf>> {
         return Ok(None);
     }
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let path =
-        path_in(&text).with_context(|| format!("{} said: {text}", child::command_text(&command)))?;
+    let path = path_in(&text)
+        .with_context(|| format!("{} said: {text}", child::command_text(&command)))?;
     Ok(Some(path))
 }
 

@@ -28,7 +28,13 @@ impl Folder {
     }
 
     /// Returns a plugin `name` in `NAME.so`, whose version is its state, with these tools.
-    fn plugin(&self, name: &str, state: usize, trust: PluginFileTrust, tools: &[&str]) -> SearchedFile {
+    fn plugin(
+        &self,
+        name: &str,
+        state: usize,
+        trust: PluginFileTrust,
+        tools: &[&str],
+    ) -> PluginFileCandidate {
         let manifest = json!({
             "v": 1, "name": name, "version": format!("{state}"), "api": "1.0.0", "kinds": ["tool"],
         });
@@ -44,16 +50,20 @@ impl Folder {
             description: Some(Ok(Description { tools: tools.collect(), ..Description::default() })),
         };
         let path = candidate.path.clone();
-        SearchedFile { path, stamp: self.stamp(state), found: Ok(candidate) }
+        PluginFileCandidate { path, stamp: self.stamp(state), found: Ok(candidate) }
     }
 
-    fn shipped(&self, name: &str, state: usize, tools: &[&str]) -> SearchedFile {
+    fn shipped(&self, name: &str, state: usize, tools: &[&str]) -> PluginFileCandidate {
         self.plugin(name, state, PluginFileTrust::Shipped, tools)
     }
 
-    fn torn(&self, name: &str, state: usize) -> SearchedFile {
+    fn torn(&self, name: &str, state: usize) -> PluginFileCandidate {
         let path = format!("{name}.so").into();
-        SearchedFile { path, stamp: self.stamp(state), found: Err(format!("{name}.so is torn")) }
+        PluginFileCandidate {
+            path,
+            stamp: self.stamp(state),
+            found: Err(format!("{name}.so is torn")),
+        }
     }
 }
 
@@ -66,17 +76,17 @@ struct Shelf {
 
 impl Shelf {
     /// Renews the catalog and returns the news.
-    fn renew(&mut self, files: impl IntoIterator<Item = SearchedFile>) -> Vec<String> {
+    fn renew(&mut self, files: impl IntoIterator<Item = PluginFileCandidate>) -> Vec<String> {
         self.renew_again(files, &[])
     }
 
     fn renew_again(
         &mut self,
-        files: impl IntoIterator<Item = SearchedFile>,
+        files: impl IntoIterator<Item = PluginFileCandidate>,
         again: &[&str],
     ) -> Vec<String> {
         let again: Vec<PluginName> = again.iter().map(|name| PluginName::from(*name)).collect();
-        let renewal = Renewal {
+        let renewal = CatalogRenewal {
             files: files.into_iter().collect(),
             problems: Vec::new(),
             rules: &RegistryRules::default(),
@@ -150,7 +160,7 @@ fn a_file_that_cannot_be_used_leaves_what_was_there() {
     assert_eq!(shelf.renew([folder.torn("moon", 2)]), [kept("moon.so is torn")]);
     assert_eq!(shelf.renew([folder.torn("moon", 2)]), NONE);
     assert_eq!((shelf.version("moon").as_str(), shelf.edition("moon")), ("1", (1, 1)));
-    assert_eq!(shelf.catalog.kept("moon"), Some("moon.so is torn"));
+    assert_eq!(shelf.catalog.kept_reason("moon"), Some("moon.so is torn"));
 
     // A file that cannot be described is reported for another reason.
     let mut hangs = folder.shipped("moon", 3, &[]);
@@ -160,7 +170,7 @@ fn a_file_that_cannot_be_used_leaves_what_was_there() {
 
     let news = shelf.renew([folder.shipped("moon", 2, &["tide"])]);
     assert_eq!(news, ["plugin `moon` was replaced, 1 by 2"]);
-    assert_eq!(shelf.catalog.kept("moon"), None);
+    assert_eq!(shelf.catalog.kept_reason("moon"), None);
 }
 
 #[test]
@@ -203,7 +213,8 @@ fn of_a_workspace_that_changed_nothing_new_is_taken_and_what_runs_goes_on() {
     };
     let no = |digest: &str| PluginFileTrust::No(digest.into());
     shelf.renew(both([1, 1], [no("m"), no("s")]));
-    let news = shelf.renew(both([1, 2], [PluginFileTrust::WorkspaceNot, PluginFileTrust::WorkspaceNot]));
+    let news =
+        shelf.renew(both([1, 2], [PluginFileTrust::WorkspaceNot, PluginFileTrust::WorkspaceNot]));
     let [news] = news.as_slice() else { panic!("{news:?}") };
     assert!(news.starts_with("plugin `sun` stays as it was because "), "{news}");
     assert!(news.ends_with("it is no longer trusted; jaato trust"), "{news}");

@@ -3,7 +3,10 @@
 use std::sync::{Arc, Weak};
 
 use futures_util::future::BoxFuture;
-use jaato_instances::{AskingInstance, StateEffect, FacetRequest, InstanceLease, DeltaCallback, WeakLease, misbehaved_error};
+use jaato_instances::{
+    AskingInstance, DeltaCallback, FacetRequest, InstanceLease, StateEffect, WeakLease,
+    misbehaved_error,
+};
 use jaato_session::Cancel;
 use jaato_types::resources::{ResourceAction, ResourceRequest};
 use jaato_types::{Error, ErrorKind, Frame, SessionId};

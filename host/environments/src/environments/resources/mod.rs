@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_types::resources::{
-    NAME_BYTES_MAX, RESOURCES_MAX, ResourceAction, ResourceCall, ResourceClosed, ResourceFacts,
-    ResourceRequest,
+    NAME_BYTES_MAX, RESOURCES_MAX, ResourceAction, ResourceCall, ResourceCloseAnswer,
+    ResourceFacts, ResourceRequest,
 };
 use jaato_types::{Error, ErrorKind, SessionId};
 use parking_lot::Mutex as SyncMutex;
@@ -85,9 +85,9 @@ impl EnvironmentResources {
     /// # Errors
     /// If the name is invalid, there are too many resources, or the environment or session is
     /// closing. Registers nothing then.
-    pub async fn set(&self, entry: ResourceEntry) -> Result<ResourceClosed, Error> {
+    pub async fn set(&self, entry: ResourceEntry) -> Result<ResourceCloseAnswer, Error> {
         check_name(&entry.facts.name)?;
-        let mut closed = ResourceClosed::default();
+        let mut closed = ResourceCloseAnswer::default();
         loop {
             let old = {
                 let mut kept = self.lock();
@@ -141,13 +141,13 @@ impl EnvironmentResources {
     }
 
     /// Closes and removes a resource.
-    pub async fn remove(&self, name: &str) -> ResourceClosed {
+    pub async fn remove(&self, name: &str) -> ResourceCloseAnswer {
         let old = {
             let mut kept = self.lock();
             kept.position(name).map(|at| kept.entries.remove(at))
         };
-        let Some(old) = old else { return ResourceClosed::default() };
-        ResourceClosed { found: true, problem: old.close(CLOSE_MAX).await.err() }
+        let Some(old) = old else { return ResourceCloseAnswer::default() };
+        ResourceCloseAnswer { found: true, problem: old.close(CLOSE_MAX).await.err() }
     }
 
     /// Finds a resource or creates it, once for any number of concurrent callers. After a failure

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use jaato_instances::{AskingInstance, StateEffect, FacetRequest, DeltaCallback};
-use jaato_loader::Served;
+use jaato_instances::{AskingInstance, DeltaCallback, FacetRequest, StateEffect};
+use jaato_loader::EngineServiceAnswer;
 use jaato_registry::{PluginEntry, PluginStatus};
 use jaato_session::Cancel;
 use jaato_types::resources::{
-    CALL, GET, GET_OR_CREATE, LIST, REMOVE, ResourceAction, ResourceClosed, ResourceFacts,
+    CALL, GET, GET_OR_CREATE, LIST, REMOVE, ResourceAction, ResourceCloseAnswer, ResourceFacts,
     ResourceName, ResourceRequest, ResourceSet, SET,
 };
-use jaato_types::{Error, ErrorKind, Frame, PluginName, Scope as InstanceScope, SessionId};
+use jaato_types::{Error, ErrorKind, Frame, PluginName, PluginScope as InstanceScope, SessionId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::keeper::InstanceKeeper;
-use super::{ResourceEntry, EnvironmentResources, not_found_error};
+use super::{EnvironmentResources, ResourceEntry, not_found_error};
 use crate::environments::Environments;
 use crate::environments::scope::{parse_answer, serialize_request};
 
@@ -39,7 +39,11 @@ impl ResourceCaller {
     ///
     /// # Errors
     /// `invalid_arguments` if the request cannot be parsed, or the operation's error.
-    pub async fn answer(self, operation: &str, request: &[u8]) -> Result<Served, Error> {
+    pub async fn answer(
+        self,
+        operation: &str,
+        request: &[u8],
+    ) -> Result<EngineServiceAnswer, Error> {
         match operation {
             SET => to_served(&self.set(parse_request(request)?).await?),
             GET => to_served(&self.resources.get(&parse_request::<ResourceName>(request)?.name)),
@@ -49,7 +53,8 @@ impl ResourceCaller {
                 to_served(&self.get_or_create(&parse_request::<ResourceName>(request)?.name).await?)
             }
             REMOVE => {
-                let closed = self.resources.remove(&parse_request::<ResourceName>(request)?.name).await;
+                let closed =
+                    self.resources.remove(&parse_request::<ResourceName>(request)?.name).await;
                 self.record(closed.problem.as_deref());
                 to_served(&closed)
             }
@@ -60,7 +65,7 @@ impl ResourceCaller {
         }
     }
 
-    async fn set(&self, set: ResourceSet) -> Result<ResourceClosed, Error> {
+    async fn set(&self, set: ResourceSet) -> Result<ResourceCloseAnswer, Error> {
         let plugin = &self.plugin;
         let registry = self.host.plugins.registry();
         if registry.plugin(plugin.as_str()).is_some_and(is_of_all_sessions) {
@@ -94,12 +99,18 @@ impl ResourceCaller {
         match found.first() {
             Some(entry) if is_of_all_sessions(entry) => Err(of_all_sessions(&of(entry))),
             Some(entry) => Ok(of(entry)),
-            None => Err(not_found_error(name, "no active plugin creates a resource with this name")),
+            None => {
+                Err(not_found_error(name, "no active plugin creates a resource with this name"))
+            }
         }
     }
 
     /// Asks a plugin to create a resource.
-    async fn create_resource(&self, plugin: PluginName, name: &str) -> Result<ResourceEntry, Error> {
+    async fn create_resource(
+        &self,
+        plugin: PluginName,
+        name: &str,
+    ) -> Result<ResourceEntry, Error> {
         let site = self.host.site(&self.session);
         let request = ResourceRequest::new(ResourceAction::Create, name, 0);
         let facet = FacetRequest::Resource(StateEffect::Changes);
@@ -136,8 +147,8 @@ fn of_all_sessions(plugin: &PluginName) -> Error {
     Error::new(ErrorKind::Unavailable, text).with_hint("its manifest says `scope: host`")
 }
 
-fn to_served(answer: &impl Serialize) -> Result<Served, Error> {
-    serialize_request(answer).map(Served::Frame)
+fn to_served(answer: &impl Serialize) -> Result<EngineServiceAnswer, Error> {
+    serialize_request(answer).map(EngineServiceAnswer::Frame)
 }
 
 fn parse_request<T: DeserializeOwned>(request: &[u8]) -> Result<T, Error> {

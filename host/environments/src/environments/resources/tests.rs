@@ -63,7 +63,7 @@ impl Rig {
         ResourceEntry { facts, number: 1, session: SessionId::from(session), keeper }
     }
 
-    async fn set(&self, name: &str, session: &str, manner: Manner) -> ResourceClosed {
+    async fn set(&self, name: &str, session: &str, manner: Manner) -> ResourceCloseAnswer {
         self.resources.set(self.entry(name, session, manner)).await.unwrap()
     }
 
@@ -137,13 +137,13 @@ async fn only_what_is_the_sessions_is_closed_with_it_and_it_takes_no_more() {
 #[tokio::test]
 async fn a_name_that_is_set_again_closes_what_had_it() {
     let rig = Rig::default();
-    assert_eq!(rig.set("a", "one", Manner::Refuses).await, ResourceClosed::default());
+    assert_eq!(rig.set("a", "one", Manner::Refuses).await, ResourceCloseAnswer::default());
     let closed = rig.set("a", "one", Manner::Willing).await;
     assert!(closed.found && closed.problem.unwrap().contains("it is stuck"));
     assert_eq!(rig.asked(), ["Close a 1"]);
     assert_eq!(rig.names(), ["a"]);
-    assert_eq!(rig.resources.remove("a").await, ResourceClosed { found: true, problem: None });
-    assert_eq!(rig.resources.remove("a").await, ResourceClosed::default());
+    assert_eq!(rig.resources.remove("a").await, ResourceCloseAnswer { found: true, problem: None });
+    assert_eq!(rig.resources.remove("a").await, ResourceCloseAnswer::default());
     for name in ["", "a\nb", &"x".repeat(NAME_BYTES_MAX + 1)] {
         let refused = rig.resources.set(rig.entry(name, "one", Manner::Willing)).await;
         assert_eq!(refused.unwrap_err().kind, ErrorKind::InvalidArguments);

@@ -29,7 +29,7 @@ fn change(path: &str, text: &str) -> FileChange {
 
 fn prompt(title: &str, subject: PromptSubject, answers: &[&str]) -> PermissionPrompt {
     let like = |(at, label): (usize, &&str)| {
-        AllowedAnswer::like(PermissionDecision::AllowAlways, at, *label)
+        AllowedAnswer::for_pattern(PermissionDecision::AllowAlways, at, *label)
     };
     let mut prompt = PermissionPrompt::default();
     prompt.title = title.to_owned();
@@ -56,7 +56,7 @@ fn edit(changes: Vec<FileChange>, title: &str) -> PermissionPrompt {
 /// Shows the prompt at three widths, as a user sees it without colours.
 fn screens(prompt: &PermissionPrompt) -> String {
     let at = |columns: usize| {
-        let question = question_of(prompt, Form::Full);
+        let question = question_of(prompt, AnswerChoices::Full);
         format!("--- {columns} columns\n{}\n", question.screen((24, columns)))
     };
     [40, 80, 120].map(at).join("\n")
@@ -120,7 +120,7 @@ fn screens_of_arguments() {
 }
 
 #[track_caller]
-fn check(prompt: &PermissionPrompt, form: Form, size: (usize, usize), expected: Expect) {
+fn check(prompt: &PermissionPrompt, form: AnswerChoices, size: (usize, usize), expected: Expect) {
     expected.assert_eq(&(question_of(prompt, form).screen(size) + "\n"));
 }
 
@@ -129,7 +129,7 @@ fn a_command_like_ls_takes_at_most_six_rows() {
     let answers = ["Yes, and don't ask again for `ls` in this folder"];
     let prompt = command("ls -la", &answers);
     for columns in [80, 120] {
-        let shown = question_of(&prompt, Form::Full).screen((24, columns));
+        let shown = question_of(&prompt, AnswerChoices::Full).screen((24, columns));
         assert!(shown.lines().count() <= 6, "{shown}");
     }
 }
@@ -140,7 +140,7 @@ fn a_small_terminal_gets_the_short_form() {
     let prompt = command("echo 1\necho 2\necho 3", &answers);
     check(
         &prompt,
-        Form::Short,
+        AnswerChoices::Short,
         (12, 40),
         expect![[r#"
         ║ Run this command?
@@ -154,7 +154,7 @@ fn a_small_terminal_gets_the_short_form() {
     let many = (1..=400).map(|line| format!("echo {line}")).collect::<Vec<_>>().join("\n");
     check(
         &command(&many, &answers),
-        Form::Short,
+        AnswerChoices::Short,
         (12, 40),
         expect![[r#"
             ║ Run this command?
@@ -183,7 +183,7 @@ fn a_foreign_tool_shows_its_arguments_whole_and_names_who_says_what_changes() {
     prompt.preview = Some(Preview { text, files, changes, ..Preview::default() });
     check(
         &prompt,
-        Form::Full,
+        AnswerChoices::Full,
         (24, 80),
         expect![[r#"
         ║ Run evil of stranger?

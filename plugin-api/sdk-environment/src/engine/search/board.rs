@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
-use jaato_types::files::{LeftOut, SearchTotals, SearchedLine, UNREADABLE_MAX};
+use jaato_types::files::{SearchTotals, SearchedLine, SkippedEntryCounts, UNREADABLE_MAX};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::super::folder::SearchableFolder;
@@ -139,9 +139,10 @@ impl<F: SearchableFolder> Default for SearchBoard<F> {
 impl<F: SearchableFolder> FileSearchBatch<F> {
     pub(super) fn add(&mut self, job: FileSearchJob<F>) {
         let is_same = match (self.jobs.last().map(|it| &it.source), &job.source) {
-            (Some(FileSearchSource::In { folder: last, .. }), FileSearchSource::In { folder, .. }) => {
-                last.is_same(folder)
-            }
+            (
+                Some(FileSearchSource::In { folder: last, .. }),
+                FileSearchSource::In { folder, .. },
+            ) => last.is_same(folder),
             _ => false,
         };
         self.folders += usize::from(!is_same);
@@ -172,7 +173,7 @@ impl<F: SearchableFolder> SearchBoard<F> {
     }
 
     /// Records how many entries the walk has skipped so far.
-    pub(super) fn left_out(&self, left_out: LeftOut) {
+    pub(super) fn left_out(&self, left_out: SkippedEntryCounts) {
         self.state.lock().totals.left_out = left_out;
     }
 

@@ -15,7 +15,7 @@ use jaato_types::files::{FileSearch, SEARCH_MATCHES_MAX, SearchTotals, SearchedL
 
 use super::super::folder::SearchableFolder;
 use super::super::lines::{matches_in, searched_line, without_end};
-use super::board::{FileSearchBatch, SearchBoard, FileSearchJob, FileMatches, FileSearchSource};
+use super::board::{FileMatches, FileSearchBatch, FileSearchJob, FileSearchSource, SearchBoard};
 use crate::errors;
 
 /// A file is binary if this many of its first bytes contain a zero.

@@ -58,7 +58,12 @@ fn a_path_through_a_folder_that_cannot_be_listed_is_refused() {
     let home = detached_home();
     let check = |files: Listing, path: &str| {
         let by_path = LimitedFiles::new(&files, &home, &limits);
-        let checked = by_path.check(FileOperationVerb::Read, path, PathOperation::Read, FinalLinkHandling::Refuse);
+        let checked = by_path.check(
+            FileOperationVerb::Read,
+            path,
+            PathOperation::Read,
+            FinalLinkHandling::Refuse,
+        );
         match pin!(checked).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(checked) => checked,
             Poll::Pending => panic!("it waits"),

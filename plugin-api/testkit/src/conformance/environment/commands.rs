@@ -5,8 +5,8 @@ use jaato_types::execution::{
     STREAM_CLOSE, STREAM_END, STREAM_KEY, STREAM_NEXT, StreamClose, StreamNext,
 };
 use jaato_types::process::{
-    END, LIST, OutputStream, PREPARE, ProcessEvent, ProcessExit, ProcessFacts, SPAWN, START, Spawn,
-    Started, Stdin, WRITE,
+    END, LIST, OutputStream, PREPARE, ProcessEvent, ProcessExit, ProcessFacts, ProcessStartAnswer,
+    SPAWN, START, Spawn, Stdin, WRITE,
 };
 use jaato_types::{ErrorKind, Frame, Result};
 use serde_json::{Value, json};
@@ -67,7 +67,12 @@ impl PreparedEnvironment<'_> {
     }
 
     /// Runs a command to its end. Returns both outputs and the exit.
-    fn run(&self, way: CommandRunner, spawn: &Spawn, input: &[u8]) -> std::result::Result<CommandOutcome, String> {
+    fn run(
+        &self,
+        way: CommandRunner,
+        spawn: &Spawn,
+        input: &[u8],
+    ) -> std::result::Result<CommandOutcome, String> {
         match way {
             CommandRunner::Environment => self.run_there(spawn, input),
             CommandRunner::Host => self.run_here(spawn, input),
@@ -75,7 +80,11 @@ impl PreparedEnvironment<'_> {
         .map_err(|error| format!("{error} (run by the {way:?})"))
     }
 
-    fn run_there(&self, spawn: &Spawn, input: &[u8]) -> std::result::Result<CommandOutcome, String> {
+    fn run_there(
+        &self,
+        spawn: &Spawn,
+        input: &[u8],
+    ) -> std::result::Result<CommandOutcome, String> {
         let spawned: Value = ask(self.instance, SPAWN, spawn).map_err(told("a command"))?;
         let process = spawned["process"].as_u64().ok_or("a command has no number")?;
         if spawn.stdin == Stdin::Piped {
@@ -159,7 +168,10 @@ pub fn commands_run(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVer
 
 /// A prepared command keeps what the host and the tool set: its input, its variables, its deadline,
 /// and its label for the user.
-pub fn what_the_host_runs_is_prepared(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn what_the_host_runs_is_prepared(
+    suite: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     if ready.ways().contains(&CommandRunner::Host) {
         let asked =
@@ -197,7 +209,7 @@ pub fn its_own_deadline_holds(suite: &ConformanceSuite, host: &FakeHost) -> Conf
         if !(1..=SHORT_MS).contains(&timeout_ms) {
             break;
         }
-        let started: Started =
+        let started: ProcessStartAnswer =
             ask(ready.instance, START, &Spawn::shell("sleep 300")).map_err(told("a program"))?;
         let ran = ready.run(way, &Spawn::shell("echo begun; sleep 300"), b"")?;
         ensure(ran.exit.timed_out, || format!("its time is not up: {:?}", ran.exit))?;

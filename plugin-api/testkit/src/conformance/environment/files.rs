@@ -3,8 +3,8 @@
 
 use jaato_types::execution::{STREAM_CLOSE, STREAM_END, STREAM_KEY, STREAM_NEXT};
 use jaato_types::files::{
-    COPY, DELETE, EDIT, FileEdited, FileFacts, FileText, MOVE, READ_STREAM, READ_TEXT, STAT, WALK,
-    WRITE, WRITE_FINISH, WRITE_PIECE, WRITE_STREAM, WalkedPage,
+    COPY, DELETE, EDIT, FileEditAnswer, FileFacts, FileText, MOVE, READ_STREAM, READ_TEXT, STAT,
+    WALK, WRITE, WRITE_FINISH, WRITE_PIECE, WRITE_STREAM, WalkedPage,
 };
 use jaato_types::{ErrorKind, Frame, Result};
 use serde_json::{Value, json};
@@ -47,7 +47,12 @@ impl PreparedEnvironment<'_> {
         Ok(read.text)
     }
 
-    pub(super) fn refuses(&self, operation: &str, request: Value, kind: ErrorKind) -> ConformanceVerdict {
+    pub(super) fn refuses(
+        &self,
+        operation: &str,
+        request: Value,
+        kind: ErrorKind,
+    ) -> ConformanceVerdict {
         let found: Result<Value> = self.ask(operation, request.clone());
         let found = found.map(drop).map_err(|error| error.kind);
         ensure(found == Err(kind), || format!("`{operation}` of {request}: {found:?}"))
@@ -122,7 +127,10 @@ pub fn texts_are_read_in_ranges(suite: &ConformanceSuite, host: &FakeHost) -> Co
 }
 
 /// Edits replace pieces that occur once, and apply all changes or none.
-pub fn edits_are_made_whole_or_not_at_all(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn edits_are_made_whole_or_not_at_all(
+    suite: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     let text = "moon\nsun\nsun\n";
     let has = ready.has_files(EDIT, &[("a.txt", text)])?;
@@ -144,7 +152,7 @@ pub fn edits_are_made_whole_or_not_at_all(suite: &ConformanceSuite, host: &FakeH
         let both = json!([
             { "old": "moon", "new": "luna" }, { "old": "sun", "new": "sol", "all": true },
         ]);
-        let edited: FileEdited = ready.ask(EDIT, edit(both)).map_err(told("an edit"))?;
+        let edited: FileEditAnswer = ready.ask(EDIT, edit(both)).map_err(told("an edit"))?;
         ensure(edited.replaced == [1, 2], || format!("replaced: {:?}", edited.replaced))?;
         let left = ready.text("a.txt")?;
         ensure(left == "luna\nsol\nsol\n", || format!("the edits leave {left:?}"))?;
@@ -222,7 +230,10 @@ pub fn trees_are_gone_through(suite: &ConformanceSuite, host: &FakeHost) -> Conf
 }
 
 /// A file can be read and written in pieces. An unfinished write keeps the old file.
-pub fn files_come_and_go_in_pieces(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn files_come_and_go_in_pieces(
+    suite: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     let has = ready.has_files(READ_STREAM, &[("a.txt", "0123456789")])?
         && ready.has_files(WRITE_STREAM, &[])?;

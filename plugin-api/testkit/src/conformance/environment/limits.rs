@@ -3,7 +3,7 @@
 
 use jaato_types::ErrorKind;
 use jaato_types::files::{
-    COPY, DELETE, EDIT, FIND, FileLimits, FilesResolved, FolderEntries, FoundPage, LIST,
+    COPY, DELETE, EDIT, FIND, FileLimits, FileResolveAnswer, FolderEntries, FoundPage, LIST,
     MAKE_FOLDER, MOVE, READ, READ_STREAM, READ_TEXT, RESOLVE, SEARCH, STAT, SearchedPage, WALK,
     WRITE, WRITE_STREAM, WalkedPage,
 };
@@ -101,7 +101,10 @@ pub fn what_is_denied_is_kept_off(suite: &ConformanceSuite, host: &FakeHost) -> 
 }
 
 /// Lists, walks and searches leave out denied files and count them separately.
-pub fn searches_leave_out_what_is_denied(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn searches_leave_out_what_is_denied(
+    suite: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     let has = ready.has_files(SEARCH, &FILES)?;
     if has {
@@ -144,7 +147,10 @@ pub fn searches_leave_out_what_is_denied(suite: &ConformanceSuite, host: &FakeHo
 }
 
 /// A protected file can be read but not changed, and the error says what to do.
-pub fn what_is_protected_is_not_changed(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn what_is_protected_is_not_changed(
+    suite: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     let has = ready.has_files(WRITE, &FILES)?;
     if has {
@@ -177,12 +183,15 @@ pub fn what_is_protected_is_not_changed(suite: &ConformanceSuite, host: &FakeHos
 
 /// If an environment resolves paths, it returns the identities of files, and its operations refuse
 /// a file that was replaced since.
-pub fn what_changed_since_it_was_checked_is_refused(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn what_changed_since_it_was_checked_is_refused(
+    suite: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     let has = ready.has_files(READ, &FILES)?;
     if has {
         let path = below("plain.txt");
-        let resolved: FilesResolved =
+        let resolved: FileResolveAnswer =
             ready.ask(RESOLVE, json!({ "paths": [path] })).map_err(told("resolving"))?;
         ensure(resolved.paths.len() == 1, || format!("{resolved:?}"))?;
         let known = resolved.paths.into_iter().flatten().filter(|it| it.identity.is_some());
@@ -202,7 +211,11 @@ pub fn what_changed_since_it_was_checked_is_refused(suite: &ConformanceSuite, ho
     ready.ends(host, has)
 }
 
-fn pages<T: DeserializeOwned>(ready: &PreparedEnvironment<'_>, operation: &str, request: Value) -> LimitCheckResult<Vec<T>> {
+fn pages<T: DeserializeOwned>(
+    ready: &PreparedEnvironment<'_>,
+    operation: &str,
+    request: Value,
+) -> LimitCheckResult<Vec<T>> {
     let (_, frames) = ready.frames(operation, &request)?;
     let read = |frame: &Vec<u8>| Frame::read(frame).map_err(|error| error.to_string());
     frames.iter().map(read).collect()

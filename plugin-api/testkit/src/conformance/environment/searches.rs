@@ -22,14 +22,21 @@ const FILES: [(&str, &str); 7] = [
     ("left/e.rs", "moon\n"),
 ];
 
-fn pages<T: DeserializeOwned>(ready: &PreparedEnvironment<'_>, operation: &str, request: &Value) -> SearchCheckResult<Vec<T>> {
+fn pages<T: DeserializeOwned>(
+    ready: &PreparedEnvironment<'_>,
+    operation: &str,
+    request: &Value,
+) -> SearchCheckResult<Vec<T>> {
     let (_, frames) = ready.frames(operation, request)?;
     let read = |frame: &Vec<u8>| Frame::read(frame).map_err(|error| error.to_string());
     frames.iter().map(read).collect()
 }
 
 /// Files are found with their facts, without folders, and all of them are counted.
-pub fn files_are_found_with_their_facts(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn files_are_found_with_their_facts(
+    suite: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     let has = ready.has_files(FIND, &FILES)?;
     if has {
@@ -79,7 +86,9 @@ pub fn texts_are_searched(suite: &ConformanceSuite, host: &FakeHost) -> Conforma
     let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     let has = ready.has_files(SEARCH, &FILES)?;
     if has {
-        let found = |pattern: &str, more: Value| -> SearchCheckResult<(Vec<String>, SearchTotals)> {
+        let found = |pattern: &str,
+                     more: Value|
+         -> SearchCheckResult<(Vec<String>, SearchTotals)> {
             let mut request = json!({ "pattern": pattern, "path": FOLDER });
             merge(&mut request, &more);
             let pages: Vec<SearchedPage> = pages(&ready, SEARCH, &request)?;

@@ -124,7 +124,10 @@ fn has_terminals(ready: &PreparedEnvironment<'_>) -> bool {
 
 /// A program runs on a terminal of the requested size, notices a new size, reads input, and ends
 /// with its exit code.
-pub fn terminals_have_a_size_and_take_what_is_typed(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn terminals_have_a_size_and_take_what_is_typed(
+    suite: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     if has_terminals(&ready) {
         let line = "test -t 0 && test -t 1 && test -t 2 && echo \"on $TERM\"; stty size; read moon; \
@@ -151,7 +154,10 @@ pub fn terminals_have_a_size_and_take_what_is_typed(suite: &ConformanceSuite, ho
 }
 
 /// A signal and the key for it reach the foreground program.
-pub fn terminals_signal_their_foreground(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn terminals_signal_their_foreground(
+    suite: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     if has_terminals(&ready) {
         let line = "trap 'echo caught; exit 6' INT; echo up; while :; do sleep 0.01; done";
@@ -176,7 +182,8 @@ pub fn a_terminal_is_ended(suite: &ConformanceSuite, host: &FakeHost) -> Conform
     let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     if has_terminals(&ready) {
         // A hangup alone does not end this program.
-        let mut screen = TerminalProgramScreen::run(&ready, "trap '' HUP INT; echo up; sleep 300; echo late")?;
+        let mut screen =
+            TerminalProgramScreen::run(&ready, "trap '' HUP INT; echo up; sleep 300; echo late")?;
         screen.until("up\r\n")?;
         screen.act(END, json!({}))?;
         let named = json!({ "terminal": screen.terminal });
@@ -192,7 +199,10 @@ pub fn a_terminal_is_ended(suite: &ConformanceSuite, host: &FakeHost) -> Conform
 }
 
 /// Processes that a program left running are ended too, if the exit reports them.
-pub fn what_a_terminal_left_running_is_ended(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn what_a_terminal_left_running_is_ended(
+    suite: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     if has_terminals(&ready) {
         let line = "(trap '' HUP; echo up; exec sleep 300) & \
@@ -216,7 +226,10 @@ pub fn what_a_terminal_left_running_is_ended(suite: &ConformanceSuite, host: &Fa
 }
 
 /// Unknown terminals, unknown programs and invalid sizes are refused.
-pub fn bad_requests_of_terminals_are_refused(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn bad_requests_of_terminals_are_refused(
+    suite: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::on(suite, host)? else { return Ok(()) };
     if has_terminals(&ready) {
         let refused = |operation: &str, request: Value, kind: ErrorKind| {

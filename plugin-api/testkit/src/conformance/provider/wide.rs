@@ -1,8 +1,9 @@
 //! Checks with unusual requests: histories with every kind of part, and options.
 
 use jaato_types::{
-    Completion, Data, Delta, Effort, ErrorKind, Message, Opaque, Part, ProviderSpec, Request, Role,
-    TOOLS_CHANGED, ToolCall, ToolChoice, ToolName, ToolResult, ToolSpec, ToolsChanged,
+    Completion, CompletionRequest, DataPart, Delta, Effort, ErrorKind, Message, OpaqueData, Part,
+    ProviderSpec, Role, TOOLS_CHANGED, ToolCall, ToolChoice, ToolName, ToolResult, ToolSpec,
+    ToolsChanged,
 };
 use serde_json::{Map, json};
 
@@ -15,7 +16,10 @@ const TOOL: &str = "look";
 
 /// A history with signatures, opaque parts of this and of another provider, attachments, data and
 /// unknown parts is answered, or clearly refused.
-pub fn a_history_of_every_kind_is_answered_or_refused(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn a_history_of_every_kind_is_answered_or_refused(
+    _: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let spec = spec(host)?;
     let request = with_history(spec);
     judge(&request, &host.complete(&request))?;
@@ -35,14 +39,18 @@ pub fn a_history_of_every_kind_is_answered_or_refused(_: &ConformanceSuite, host
 
 /// A history that is larger than a frame reaches the provider, which may refuse it as too long for
 /// its model.
-pub fn a_history_larger_than_a_frame_is_answered_or_refused(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn a_history_larger_than_a_frame_is_answered_or_refused(
+    _: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let mut request = request(spec(host)?);
     let filler = "words that fill a window ".repeat(40_000);
     let turn = |_| [Message::user(filler.clone()), Message::model(vec![Part::text("Go on.")])];
     let before = std::mem::take(&mut request.messages);
     request.messages = (0..10).flat_map(turn).chain(before).collect();
     let finished = host.complete(&request);
-    let kind = |finished: &FinishedCall<Completion>| finished.result.as_ref().err().map(|it| it.kind);
+    let kind =
+        |finished: &FinishedCall<Completion>| finished.result.as_ref().err().map(|it| it.kind);
     if kind(&finished) == Some(ErrorKind::UnknownOperation) {
         // A provider that lacks a service reports that for a small request too.
         let small = host.complete(&super::request(spec(host)?));
@@ -84,7 +92,7 @@ pub fn listed_options_are_taken(_: &ConformanceSuite, host: &FakeHost) -> Confor
 /// Returns the deltas of a completion. Without streaming, a provider may omit them or send them at
 /// the end.
 fn deltas_of(
-    request: &Request,
+    request: &CompletionRequest,
     finished: &FinishedCall<Completion>,
     completion: &Completion,
 ) -> Vec<Delta> {
@@ -103,7 +111,7 @@ fn deltas_of(
     shown.collect()
 }
 
-fn with_option(spec: &ProviderSpec, name: &str) -> Option<Request> {
+fn with_option(spec: &ProviderSpec, name: &str) -> Option<CompletionRequest> {
     let mut request = with_tool(request(spec));
     let options = &mut request.options;
     match name {
@@ -146,23 +154,24 @@ fn tool() -> ToolSpec {
     }
 }
 
-fn with_tool(mut request: Request) -> Request {
+fn with_tool(mut request: CompletionRequest) -> CompletionRequest {
     request.tools = vec![tool()];
     request
 }
 
 /// Returns a request whose history contains everything that a history may contain.
-fn with_history(spec: &ProviderSpec) -> Request {
+fn with_history(spec: &ProviderSpec) -> CompletionRequest {
     let mut request = with_tool(request(spec));
     let opaque = |provider: &str| {
         let (provider, model) = (provider.to_owned(), request.model.clone());
         let item = json!({ "id": "rs_1", "encrypted_content": "…", "list": [1, null] });
-        Part::Opaque(Opaque { provider, model, item, ..Opaque::default() })
+        Part::Opaque(OpaqueData { provider, model, item, ..OpaqueData::default() })
     };
     let from_the_future = json!({ "type": "smell", "of": "roses" });
     let unknown = Part::Unknown(from_the_future.as_object().cloned().unwrap_or_default());
-    let image = Data::blob("image/png", "b-that-is-gone");
-    let signed = |id: &str| Part::ToolCall(ToolCall::new(id, TOOL, json!({}))).signed("signature");
+    let image = DataPart::blob("image/png", "b-that-is-gone");
+    let signed =
+        |id: &str| Part::ToolCall(ToolCall::new(id, TOOL, json!({}))).with_signature("signature");
     let result = |id: &str, attachments| ToolResult {
         attachments,
         ..ToolResult::new(id, TOOL, Map::from_iter([("seen".to_owned(), json!(true))]))
@@ -172,20 +181,23 @@ fn with_history(spec: &ProviderSpec) -> Request {
         user(vec![Part::text("Look."), Part::Data(image.clone()), unknown.clone()]),
         Message::model(vec![
             opaque(&spec.name),
-            Part::thought("hm").signed("signature"),
-            Part::thought("").signed("signature"),
+            Part::thought("hm").with_signature("signature"),
+            Part::thought("").with_signature("signature"),
             opaque("another-maker"),
             Part::text("I look."),
-            Part::text("").signed("signature"),
+            Part::text("").with_signature("signature"),
             unknown,
             signed("call-1"),
             signed("call-2"),
         ]),
         Message::tool([
-            result("call-1", vec![image, Data::json(json!({ "n": 1 }))]),
+            result("call-1", vec![image, DataPart::json(json!({ "n": 1 }))]),
             result("call-2", Vec::new()),
         ]),
-        Message::model(vec![Part::text("I looked.").signed("signature"), opaque(&spec.name)]),
+        Message::model(vec![
+            Part::text("I looked.").with_signature("signature"),
+            opaque(&spec.name),
+        ]),
         user(vec![Part::json(json!({ "task": "done" })), Part::text("Say hello.")]),
     ];
     request

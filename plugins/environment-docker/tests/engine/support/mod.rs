@@ -8,7 +8,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use bollard::query_parameters::{InspectContainerOptions, RemoveContainerOptionsBuilder};
-use environment_docker::{EngineAddress, ContainerCommand, Container, DockerEngine, CommandEvent, DockerSettings, ContainerCommandSpec};
+use environment_docker::{
+    CommandEvent, Container, ContainerCommand, ContainerCommandSpec, DockerEngine, DockerSettings,
+    EngineAddress,
+};
 use jaato_plugin_sdk::types::Result;
 use jaato_plugin_testkit::skip;
 use tempfile::TempDir;
@@ -138,7 +141,10 @@ pub fn workspace() -> TempDir {
 
 /// Returns a shell command.
 pub fn sh(line: &str) -> ContainerCommandSpec {
-    ContainerCommandSpec { words: vec!["sh".to_owned(), "-c".to_owned(), line.to_owned()], ..ContainerCommandSpec::default() }
+    ContainerCommandSpec {
+        words: vec!["sh".to_owned(), "-c".to_owned(), line.to_owned()],
+        ..ContainerCommandSpec::default()
+    }
 }
 
 /// The complete output of a command.

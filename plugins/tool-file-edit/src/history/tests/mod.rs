@@ -3,14 +3,18 @@
 mod processes;
 mod sessions;
 
-use super::{RecordedChange, ChangeId, ContentId, FilePath, FileTransition, StoredFileState};
+use super::{ChangeId, ContentId, FilePath, FileTransition, RecordedChange, StoredFileState};
 
 pub(super) fn path(name: &str) -> FilePath {
     FilePath::new(&format!("/srv/{name}"), "/srv", "local")
 }
 
 pub(super) fn kept(text: &str) -> StoredFileState {
-    StoredFileState { content: ContentId::from_bytes(text.as_bytes()), size: text.len() as u64, mode: 0o644 }
+    StoredFileState {
+        content: ContentId::from_bytes(text.as_bytes()),
+        size: text.len() as u64,
+        mode: 0o644,
+    }
 }
 
 pub(super) fn edit(name: &str, before: Option<&str>, after: Option<&str>) -> FileTransition {

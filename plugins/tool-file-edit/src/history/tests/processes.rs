@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use super::super::{
-    ContentId, FileTransition, CurrentContent, History, HistoryError, StoredFileState, NewChange, ChangeOutcome, plan_recovery,
+    ChangeOutcome, ContentId, CurrentContent, FileTransition, History, HistoryError, NewChange,
+    StoredFileState, plan_recovery,
 };
 use super::path;
 
@@ -109,7 +110,8 @@ fn recover(history: &History, work: &Path) {
                 None => fs::remove_file(path).unwrap(),
             }
         }
-        let outcome = if recovery.is_done { ChangeOutcome::Done } else { ChangeOutcome::RolledBack };
+        let outcome =
+            if recovery.is_done { ChangeOutcome::Done } else { ChangeOutcome::RolledBack };
         pending.finish(outcome).unwrap();
     }
 }
@@ -149,7 +151,12 @@ fn change_often(history: &History, name: &str) {
         let content = history.keep(text.as_bytes()).unwrap();
         let before = Some(StoredFileState { content, size: text.len() as u64, mode: 0o644 });
         let files = vec![
-            FileTransition { path: path(name), before: before.clone(), after: None, moved_from: None },
+            FileTransition {
+                path: path(name),
+                before: before.clone(),
+                after: None,
+                moved_from: None,
+            },
             FileTransition { path: path("shared"), before, after: None, moved_from: None },
         ];
         let new = NewChange { files, ..NewChange::default() };
@@ -160,7 +167,8 @@ fn change_often(history: &History, name: &str) {
             }
         };
         pending.finish(ChangeOutcome::Done).unwrap();
-        let bounds = super::super::HistoryLimits { changes_per_file: CHANGES, ..Default::default() };
+        let bounds =
+            super::super::HistoryLimits { changes_per_file: CHANGES, ..Default::default() };
         history.prune(&bounds).unwrap();
     }
 }
@@ -193,7 +201,8 @@ fn fill(history: &History, work: &Path) {
         let text = number.to_string();
         let content = history.keep(text.as_bytes()).unwrap();
         let before = Some(StoredFileState { content, size: text.len() as u64, mode: 0o644 });
-        let step = FileTransition { path: path("a"), before, after: after("new"), moved_from: None };
+        let step =
+            FileTransition { path: path("a"), before, after: after("new"), moved_from: None };
         let new = NewChange { files: vec![step], ..NewChange::default() };
         let pending = history.begin(new).unwrap();
         if let Err(error) = pending.finish(ChangeOutcome::Done) {

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use super::super::{
-    HistoryLimits, ChangeId, ContentId, FileTransition, History, HistoryError, NewChange, ChangeOutcome,
+    ChangeId, ChangeOutcome, ContentId, FileTransition, History, HistoryError, HistoryLimits,
+    NewChange,
 };
 use super::{edit, path};
 
@@ -35,7 +36,9 @@ fn new(history: &History, files: Vec<FileTransition>, undoes: Option<ChangeId>) 
         // In these tests, files hold single words, so the word of a content is found by trying all
         // of them.
         let word = WORDS.iter().find(|word| {
-            step.before.as_ref().is_some_and(|kept| kept.content == ContentId::from_bytes(word.as_bytes()))
+            step.before
+                .as_ref()
+                .is_some_and(|kept| kept.content == ContentId::from_bytes(word.as_bytes()))
         });
         history.keep(word.unwrap().as_bytes()).unwrap();
     }
@@ -277,7 +280,11 @@ fn the_oldest_is_forgotten_beyond_the_bounds_and_what_is_pending_stays() {
     assert_eq!(prune(&HistoryLimits { changes_per_file: 4, ..HistoryLimits::default() }), 5);
     assert_eq!(prune(&HistoryLimits { bytes: 9, ..HistoryLimits::default() }), 4);
     assert_eq!(prune(&HistoryLimits { steps: 3, ..HistoryLimits::default() }), 3);
-    assert_eq!(prune(&HistoryLimits { bytes: 0, ..HistoryLimits::default() }), 1, "the latest stays");
+    assert_eq!(
+        prune(&HistoryLimits { bytes: 0, ..HistoryLimits::default() }),
+        1,
+        "the latest stays"
+    );
     let contents = place.folder.path().join("contents");
     assert_eq!(files_in(&contents), 6, "young contents may be wanted by a session that begins");
     age_all(&contents);

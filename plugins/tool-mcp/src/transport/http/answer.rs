@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use jaato_plugin_sdk::types::text::{cut, one_line};
+use jaato_plugin_sdk::types::text::{one_line, truncate_chars};
 use jaato_plugin_sdk::{Error, ErrorKind};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
@@ -88,7 +88,7 @@ pub async fn interpret_reply(reply: McpHttpResponse, sent: SentMessage<'_>) -> H
     if !reply.is_of(JSON) {
         let kind = reply.header("content-type").map_or_else(
             || "without a content type".to_owned(),
-            |kind| format!("with `{}` instead of JSON", safe(&cut(kind, 80))),
+            |kind| format!("with `{}` instead of JSON", safe(&truncate_chars(kind, 80))),
         );
         let body = shown(&reply.beginning(sent.limits.max_error_response_size).await);
         let text = format!("the server answered {kind}: {body}");
@@ -105,11 +105,15 @@ pub async fn interpret_reply(reply: McpHttpResponse, sent: SentMessage<'_>) -> H
 }
 
 /// Interprets a response with an error status. Its body may hold a protocol error.
-async fn failed(reply: McpHttpResponse, sent: &SentMessage<'_>, session: Option<String>) -> HttpPostResult {
+async fn failed(
+    reply: McpHttpResponse,
+    sent: &SentMessage<'_>,
+    session: Option<String>,
+) -> HttpPostResult {
     let status = reply.status;
     let wait = reply.header("retry-after").map(|wait| match wait.trim().parse::<u64>() {
         Ok(seconds) => format!("; try again after {seconds} s"),
-        Err(_) => format!("; try again after {}", safe(&cut(wait, 40))),
+        Err(_) => format!("; try again after {}", safe(&truncate_chars(wait, 40))),
     });
     let body = match reply.is_of(JSON) {
         true => read(reply, sent.limits.max_json_response_size).await?,
@@ -162,7 +166,10 @@ fn unavailable(text: String) -> StreamableHttpError<HttpFailure> {
     StreamableHttpError::Client(error.into())
 }
 
-async fn read(reply: McpHttpResponse, bytes_max: usize) -> Result<Vec<u8>, StreamableHttpError<HttpFailure>> {
+async fn read(
+    reply: McpHttpResponse,
+    bytes_max: usize,
+) -> Result<Vec<u8>, StreamableHttpError<HttpFailure>> {
     reply.bytes(bytes_max).await.map_err(|error| StreamableHttpError::Client(error.into()))
 }
 
@@ -192,5 +199,5 @@ pub fn shown(text: &str) -> String {
         words = pieces.map(|(_, text)| text.trim()).collect::<Vec<_>>().join(" ");
         words = one_line(&words);
     }
-    safe(&cut(&words, SHOWN_CHARS_MAX))
+    safe(&truncate_chars(&words, SHOWN_CHARS_MAX))
 }

@@ -65,7 +65,11 @@ mod tests {
     fn challenge(status: u16, values: &[&str]) -> AuthChallenge {
         let header = |value: &&str| ("www-authenticate".to_owned(), (*value).to_owned());
         let headers = values.iter().map(header).collect();
-        AuthChallenge::from_reply(&McpHttpResponse { status, headers, body: stream::empty().boxed() })
+        AuthChallenge::from_reply(&McpHttpResponse {
+            status,
+            headers,
+            body: stream::empty().boxed(),
+        })
     }
 
     #[test]

@@ -23,9 +23,9 @@ use sse_stream::Sse;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use super::answer::{self, HttpPostResult, EVENTS, JSON, SESSION_ID, SentMessage};
+use super::answer::{self, EVENTS, HttpPostResult, JSON, SESSION_ID, SentMessage};
 use super::authorize::Authorize;
-use super::backend::{McpHttpRequest, HttpBackend, McpHttpResponse};
+use super::backend::{HttpBackend, McpHttpRequest, McpHttpResponse};
 use super::challenge::AuthChallenge;
 use super::events;
 use super::failure::HttpFailure;
@@ -275,7 +275,8 @@ impl StreamableHttpClient for HttpClient {
         if is_request && session.is_some_and(|session| self.sessions.is_lost(session)) {
             return Err(StreamableHttpError::SessionExpired);
         }
-        let sent = SentMessage { message: &message, session, sessions: &self.sessions, limits, place };
+        let sent =
+            SentMessage { message: &message, session, sessions: &self.sessions, limits, place };
         self.post(exchange, sent).await
     }
 
@@ -287,7 +288,8 @@ impl StreamableHttpClient for HttpClient {
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), HttpClientError> {
         let exchange = McpHttpRequest::new("DELETE", &uri, SILENCE_MAX);
-        let reply = self.send(add_session_headers(exchange, Some(&session_id), custom_headers)).await?;
+        let reply =
+            self.send(add_session_headers(exchange, Some(&session_id), custom_headers)).await?;
         match reply.status {
             // 404 and 405: the server does not keep sessions, or has forgotten this one.
             200..300 | 404 | 405 => Ok(()),

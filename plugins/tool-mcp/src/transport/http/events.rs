@@ -142,7 +142,8 @@ pub fn decode_events(
 /// same way.
 fn too_large(error: &SseError, answering: Option<&StreamedRequest>) -> Option<Sse> {
     let SseError::Body(broken) = error else { return None };
-    let broken = broken.downcast_ref::<EventBodyError>().filter(|it| matches!(it, EventBodyError::Large))?;
+    let broken =
+        broken.downcast_ref::<EventBodyError>().filter(|it| matches!(it, EventBodyError::Large))?;
     let error = ErrorData::internal_error(broken.to_string(), None);
     let answer = ServerJsonRpcMessage::error(error, Some(answering?.id.clone()));
     Some(Sse { data: serde_json::to_string(&answer).ok(), ..Sse::default() })

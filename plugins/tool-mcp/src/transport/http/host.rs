@@ -7,7 +7,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream;
 use jaato_plugin_sdk::{Home, HttpResponse, Result};
 
-use super::backend::{McpHttpRequest, HttpBackend, McpHttpResponse};
+use super::backend::{HttpBackend, McpHttpRequest, McpHttpResponse};
 
 /// The host's client, through the instance's home.
 pub struct HostHttp(pub Home);
@@ -22,7 +22,11 @@ impl HttpBackend for HostHttp {
             }
             let response = request.body(exchange.body).send().await?;
             let (status, headers) = (response.status(), response.headers().to_vec());
-            Ok(McpHttpResponse { status, headers, body: Box::pin(stream::try_unfold(response, next)) })
+            Ok(McpHttpResponse {
+                status,
+                headers,
+                body: Box::pin(stream::try_unfold(response, next)),
+            })
         }
         .boxed()
     }

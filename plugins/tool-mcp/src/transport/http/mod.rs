@@ -17,7 +17,7 @@ pub mod reach;
 pub mod sessions;
 
 pub use authorize::Authorize;
-pub use backend::{HttpBodyStream, McpHttpRequest, HttpBackend, McpHttpResponse};
+pub use backend::{HttpBackend, HttpBodyStream, McpHttpRequest, McpHttpResponse};
 pub use challenge::AuthChallenge;
 pub use client::HttpClient;
 pub use failure::HttpFailure;

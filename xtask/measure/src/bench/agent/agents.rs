@@ -11,7 +11,7 @@ use nix::sys::wait::WaitStatus;
 use super::memory::{MemoryObserver, ObservedMemory};
 use super::script::{LAST_WORDS, ModelScript};
 use super::server::{ModelRequestRecord, ScriptedModelServer};
-use super::tree::{ProcessTreeOutcome, ProcessTree};
+use super::tree::{ProcessTree, ProcessTreeOutcome};
 use crate::bench::home::BenchmarkHome;
 use crate::bench::yardstick::Yardstick;
 use xtask::run;
@@ -88,7 +88,11 @@ impl BenchmarkAgents {
     }
 
     /// Runs the conversation and observes the memory.
-    pub fn run_with_memory(&self, who: AgentKind, script: &ModelScript) -> Result<(AgentRun, ObservedMemory)> {
+    pub fn run_with_memory(
+        &self,
+        who: AgentKind,
+        script: &ModelScript,
+    ) -> Result<(AgentRun, ObservedMemory)> {
         let started = Instant::now();
         let tree = self.start(who, script)?;
         let looker = MemoryObserver::start(tree.id());

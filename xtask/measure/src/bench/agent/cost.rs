@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::agents::{BenchmarkAgents, AgentKind};
+use super::agents::{AgentKind, BenchmarkAgents};
 use super::script::ModelScript;
 use crate::bench::table::{BenchmarkFigure, FigureTarget};
 use crate::bench::{BenchmarkOutcome, ROUNDS};
@@ -56,14 +56,24 @@ pub fn cost(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
 impl AgentCost {
     const UNKNOWN: Self = Self { wall_ms: f64::INFINITY, cpu_ms: f64::INFINITY, mib: 0.0 };
 
-    fn take_times(&mut self, agents: &BenchmarkAgents, who: AgentKind, script: &ModelScript) -> Result<()> {
+    fn take_times(
+        &mut self,
+        agents: &BenchmarkAgents,
+        who: AgentKind,
+        script: &ModelScript,
+    ) -> Result<()> {
         let ended = agents.run(who, script)?.ended;
         self.wall_ms = self.wall_ms.min(ended.wall.as_secs_f64() * 1e3);
         self.cpu_ms = self.cpu_ms.min(ended.cpu.as_secs_f64() * 1e3);
         Ok(())
     }
 
-    fn take_memory(&mut self, agents: &BenchmarkAgents, who: AgentKind, script: &ModelScript) -> Result<()> {
+    fn take_memory(
+        &mut self,
+        agents: &BenchmarkAgents,
+        who: AgentKind,
+        script: &ModelScript,
+    ) -> Result<()> {
         let (_, seen) = agents.run_with_memory(who, &script.clone().with_pause(PAUSE))?;
         self.mib = self.mib.max(seen.together as f64 / 1024.0);
         Ok(())
@@ -79,7 +89,12 @@ fn outcome(jaato: AgentCost, yardstick: AgentCost) -> BenchmarkOutcome {
         [("wall", "ms", wall), ("processor", "ms", cpu), ("peak memory", "MiB", memory)]
     {
         figures.extend([
-            BenchmarkFigure::new(&format!("run: {what}, yardstick"), yardstick, unit, FigureTarget::None),
+            BenchmarkFigure::new(
+                &format!("run: {what}, yardstick"),
+                yardstick,
+                unit,
+                FigureTarget::None,
+            ),
             BenchmarkFigure::new(&format!("run: {what}, jaato"), jaato, unit, FigureTarget::None),
             BenchmarkFigure::new(
                 &format!("run: {what}, jaato to yardstick"),

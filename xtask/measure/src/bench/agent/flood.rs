@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::agents::{BenchmarkAgents, AgentKind};
+use super::agents::{AgentKind, BenchmarkAgents};
 use super::script::ModelScript;
 use crate::bench::BenchmarkOutcome;
 use crate::bench::table::{BenchmarkFigure, FigureTarget};
@@ -54,14 +54,29 @@ pub fn flood(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
             "MiB",
             FigureTarget::None,
         ),
-        BenchmarkFigure::new("flood: its growth by 22 MB", growth, "MiB", FigureTarget::AtMost(GROWTH_MIB_MAX)),
+        BenchmarkFigure::new(
+            "flood: its growth by 22 MB",
+            growth,
+            "MiB",
+            FigureTarget::AtMost(GROWTH_MIB_MAX),
+        ),
         BenchmarkFigure::new(
             "flood: what reaches the model",
             model_bytes as f64 / 1024.0,
             "KiB",
             FigureTarget::AtMost(MODEL_KIB_MAX),
         ),
-        BenchmarkFigure::new("flood: missing in the file", missing as f64, "bytes", FigureTarget::AtMost(0.0)),
-        BenchmarkFigure::new("flood: the whole run", wall.as_secs_f64() * 1e3, "ms", FigureTarget::None),
+        BenchmarkFigure::new(
+            "flood: missing in the file",
+            missing as f64,
+            "bytes",
+            FigureTarget::AtMost(0.0),
+        ),
+        BenchmarkFigure::new(
+            "flood: the whole run",
+            wall.as_secs_f64() * 1e3,
+            "ms",
+            FigureTarget::None,
+        ),
     ]))
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use nix::sys::wait::WaitStatus;
 
-use super::agents::{BenchmarkAgents, AgentKind};
-use super::script::{ScriptedAnswer, ModelScript};
+use super::agents::{AgentKind, BenchmarkAgents};
+use super::script::{ModelScript, ScriptedAnswer};
 use super::tree::ProcessTree;
 use crate::bench::processes::descendants_of;
 use crate::bench::table::{BenchmarkFigure, FigureTarget};
@@ -49,7 +49,11 @@ struct InterruptCase {
 
 const CASES: &[InterruptCase] = &[
     InterruptCase { name: "the stream hangs", command: None, hangs: true },
-    InterruptCase { name: "a tool runs", command: Some("echo $$ > FILE; exec sleep 300"), hangs: false },
+    InterruptCase {
+        name: "a tool runs",
+        command: Some("echo $$ > FILE; exec sleep 300"),
+        hangs: false,
+    },
     InterruptCase {
         name: "a tool that ignores signals",
         command: Some("trap '' INT TERM HUP; echo $$ > FILE; sleep 300; sleep 300"),
@@ -92,7 +96,12 @@ pub fn interrupt(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
                 left += ending.left;
             }
             let what = format!("interrupt: {name}, {}", case.name);
-            figures.push(BenchmarkFigure::new(&what, best_ms, "ms", FigureTarget::AboutAtMost(limit)));
+            figures.push(BenchmarkFigure::new(
+                &what,
+                best_ms,
+                "ms",
+                FigureTarget::AboutAtMost(limit),
+            ));
         }
     }
     let what = "interrupt: processes left";
@@ -100,7 +109,11 @@ pub fn interrupt(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
     Ok(BenchmarkOutcome::Figures(figures))
 }
 
-fn end(agents: &BenchmarkAgents, case: &InterruptCase, signal: InterruptSignal) -> Result<InterruptMeasurement> {
+fn end(
+    agents: &BenchmarkAgents,
+    case: &InterruptCase,
+    signal: InterruptSignal,
+) -> Result<InterruptMeasurement> {
     let file = agents.file("pid");
     if file.exists() {
         fs::remove_file(&file).with_context(|| format!("removing `{}`", file.display()))?;
@@ -142,14 +155,20 @@ fn finish(
 fn script(case: &InterruptCase, file: &Path) -> ModelScript {
     let mut answers = Vec::new();
     if let Some(command) = case.command {
-        answers.push(ScriptedAnswer::Calls(vec![command.replace("FILE", &file.display().to_string())]));
+        answers.push(ScriptedAnswer::Calls(vec![
+            command.replace("FILE", &file.display().to_string()),
+        ]));
     }
     answers.push(if case.hangs { ScriptedAnswer::Hang } else { ScriptedAnswer::LastWords });
     ModelScript { answers, pause: Duration::ZERO }
 }
 
 /// Returns the process id that the command wrote, if there is one.
-fn wait_until_ready(agents: &BenchmarkAgents, case: &InterruptCase, file: &Path) -> Result<Option<u32>> {
+fn wait_until_ready(
+    agents: &BenchmarkAgents,
+    case: &InterruptCase,
+    file: &Path,
+) -> Result<Option<u32>> {
     let start = Instant::now();
     while case.hangs && !agents.server.next_request(READY_S_MAX)?.hangs {}
     let mut told = None;

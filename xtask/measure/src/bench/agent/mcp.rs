@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value, json};
 
-use super::agents::{BenchmarkAgents, AgentRun, AgentKind};
+use super::agents::{AgentKind, AgentRun, BenchmarkAgents};
 use super::script::ModelScript;
 use crate::bench::table::{BenchmarkFigure, FigureTarget};
 use crate::bench::yardstick::Yardstick;

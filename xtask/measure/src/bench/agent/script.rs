@@ -42,8 +42,10 @@ pub enum ScriptedAnswer {
 impl ModelScript {
     /// Returns a script with one shell command per step, then the last message.
     pub fn one_by_one(commands: &[&str]) -> Self {
-        let mut answers: Vec<ScriptedAnswer> =
-            commands.iter().map(|&command| ScriptedAnswer::Calls(vec![command.to_owned()])).collect();
+        let mut answers: Vec<ScriptedAnswer> = commands
+            .iter()
+            .map(|&command| ScriptedAnswer::Calls(vec![command.to_owned()]))
+            .collect();
         answers.push(ScriptedAnswer::LastWords);
         Self { answers, pause: Duration::ZERO }
     }
@@ -51,7 +53,8 @@ impl ModelScript {
     /// Returns a script with the same call of another tool, `count` times in parallel in each step,
     /// then the last message.
     pub fn of_tool(name: &str, arguments: &Value, count: usize, steps: usize) -> Self {
-        let call = ScriptedAnswer::Tool { name: name.to_owned(), arguments: arguments.clone(), count };
+        let call =
+            ScriptedAnswer::Tool { name: name.to_owned(), arguments: arguments.clone(), count };
         let mut answers = vec![call; steps];
         answers.push(ScriptedAnswer::LastWords);
         Self { answers, pause: Duration::ZERO }
@@ -60,7 +63,10 @@ impl ModelScript {
     /// Returns a script with all calls in one answer, then the last message.
     pub fn together(commands: &[&str]) -> Self {
         let calls = commands.iter().map(|&command| command.to_owned()).collect();
-        Self { answers: vec![ScriptedAnswer::Calls(calls), ScriptedAnswer::LastWords], pause: Duration::ZERO }
+        Self {
+            answers: vec![ScriptedAnswer::Calls(calls), ScriptedAnswer::LastWords],
+            pause: Duration::ZERO,
+        }
     }
 
     /// Delays each answer.
@@ -93,7 +99,9 @@ pub fn response_body(answer: &ScriptedAnswer, results: usize) -> Option<String> 
             let calls = calls(answer, results);
             (json!({ "role": "assistant", "content": null, "tool_calls": calls }), "tool_calls")
         }
-        ScriptedAnswer::LastWords => (json!({ "role": "assistant", "content": LAST_WORDS }), "stop"),
+        ScriptedAnswer::LastWords => {
+            (json!({ "role": "assistant", "content": LAST_WORDS }), "stop")
+        }
         ScriptedAnswer::Hang => return None,
     };
     let choice = json!({ "index": 0, "message": message, "finish_reason": reason });
@@ -146,7 +154,9 @@ fn calls(answer: &ScriptedAnswer, results: usize) -> Vec<Value> {
             let of_shell = |command| (TOOL, json!({ "command": command }).to_string());
             commands.iter().map(of_shell).collect()
         }
-        ScriptedAnswer::Tool { name, arguments, count } => vec![(name, arguments.to_string()); *count],
+        ScriptedAnswer::Tool { name, arguments, count } => {
+            vec![(name, arguments.to_string()); *count]
+        }
         ScriptedAnswer::LastWords | ScriptedAnswer::Hang => Vec::new(),
     };
     called.into_iter().enumerate().map(call).collect()

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::script::{ScriptedAnswer, ModelScript, streamed_body, response_body};
+use super::script::{ModelScript, ScriptedAnswer, response_body, streamed_body};
 
 /// More than any request of a benchmark. A longer request is a bug of the agent.
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -199,7 +199,11 @@ pub fn read_request(reader: &mut impl BufRead) -> Result<Option<ModelHttpRequest
 }
 
 /// Returns the bytes of the response, and the data of the request.
-fn reply(script: &ModelScript, request: &ModelHttpRequest, at: Instant) -> Result<(Vec<u8>, Option<ModelRequestRecord>)> {
+fn reply(
+    script: &ModelScript,
+    request: &ModelHttpRequest,
+    at: Instant,
+) -> Result<(Vec<u8>, Option<ModelRequestRecord>)> {
     if request.target != COMPLETIONS {
         let text = format!(r#"{{"error":{{"message":"nothing is at `{}`"}}}}"#, request.target);
         return Ok((response("404 Not Found", "application/json", text.as_bytes()), None));
@@ -333,7 +337,8 @@ mod tests {
         let file = folder.path().join("stdout");
         std::fs::write(&file, "twelve bytes").unwrap();
         let content = json!({ "bytes": { "length": 12, "file": file } });
-        let asked = request_record(&json!({ "messages": [result(&content.to_string())] }), Instant::now());
+        let asked =
+            request_record(&json!({ "messages": [result(&content.to_string())] }), Instant::now());
         let asked = asked.unwrap();
         assert_eq!(asked.kept_bytes, 12);
         let content = json!({ "stdout": "twelve", "output_file": file }).to_string();

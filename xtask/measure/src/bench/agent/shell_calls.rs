@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use super::agents::{BenchmarkAgents, AgentKind};
+use super::agents::{AgentKind, BenchmarkAgents};
 use super::script::ModelScript;
 use crate::bench::table::{BenchmarkFigure, FigureTarget};
 use crate::bench::{BenchmarkOutcome, ROUNDS};
@@ -50,7 +50,12 @@ fn figures(jaato: ShellCallTimes, yardstick: ShellCallTimes) -> Vec<BenchmarkFig
         figure("each, jaato", jaato.call_ms(), "ms", FigureTarget::None),
         figure("each, beyond the yardstick", more_ms, "ms", FigureTarget::AtMost(MORE_MS_MAX)),
         figure("8 × `sleep 1`, yardstick", yardstick.together_s(), "s", FigureTarget::None),
-        figure("8 × `sleep 1`, jaato", jaato.together_s(), "s", FigureTarget::AtMost(TOGETHER_S_MAX)),
+        figure(
+            "8 × `sleep 1`, jaato",
+            jaato.together_s(),
+            "s",
+            FigureTarget::AtMost(TOGETHER_S_MAX),
+        ),
     ]
 }
 
@@ -93,7 +98,12 @@ impl ShellCallTimes {
     }
 }
 
-fn wall(agents: &BenchmarkAgents, who: AgentKind, script: &ModelScript, calls: usize) -> Result<Duration> {
+fn wall(
+    agents: &BenchmarkAgents,
+    who: AgentKind,
+    script: &ModelScript,
+    calls: usize,
+) -> Result<Duration> {
     let run = agents.run(who, script)?;
     // An agent that leaves out calls would look fast.
     if run.asked.last().map(|asked| asked.results) != Some(calls) {

@@ -61,8 +61,9 @@ impl ProcessTree {
         command.process_group(0);
         let started = Instant::now();
         // This handle does not wait for the child: `end` waits for all children.
-        let child =
-            command.spawn().with_context(|| format!("starting {}", child::command_text(command)))?;
+        let child = command
+            .spawn()
+            .with_context(|| format!("starting {}", child::command_text(command)))?;
         let root = Pid::from_raw(i32::try_from(child.id()).context("a process id is too big")?);
         Ok(Self { root, started, cpu_before })
     }
