@@ -1,9 +1,9 @@
 //! Decides whether a tool call may run: guards, rules, permission prompt, remembered answers.
 //!
-//! [`SessionApproval::decide`] is the only way from a call to its [`CallVerdict`]. It asks the guards, applies
-//! the rules of [`jaato_policy`], shows a [`PermissionPrompt`] if a user must decide, and remembers
-//! the answer. Sessions call it. It does not know history, models, terminals or plugins, which it
-//! uses through [`CallContext`], [`Gate`] and [`PermissionAsker`].
+//! [`SessionApproval::decide`] is the only way from a call to its [`CallVerdict`]. It asks the
+//! guards, applies the rules of [`jaato_policy`], shows a [`PermissionPrompt`] if a user must
+//! decide, and remembers the answer. Sessions call it. It does not know history, models, terminals
+//! or plugins, which it uses through [`CallContext`], [`Gate`] and [`PermissionAsker`].
 //!
 //! Invariants: a guard that fails denies the call. Without an answer, or with one that the prompt
 //! does not allow, the call is denied.

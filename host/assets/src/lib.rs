@@ -1,8 +1,8 @@
 //! Downloads, verifies and stores the big files that plugins declare, such as model weights.
 //!
 //! This is not a package manager: a file is pinned by its SHA-256, and the source of its bytes does
-//! not matter. The crate knows no registry, starts no child itself ([`ProgramRunner`]) and displays nothing
-//! ([`AssetEvent`]).
+//! not matter. The crate knows no registry, starts no child itself ([`ProgramRunner`]) and displays
+//! nothing ([`AssetEvent`]).
 //!
 //! Invariants:
 //! - A returned path holds the pinned bytes. Each file is hashed once, then recognized by size,

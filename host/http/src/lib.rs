@@ -10,11 +10,15 @@
 //! - Dropping a future or a [`Response`] ends the exchange.
 //!
 //! ```
-//! use jaato_http::{Client, NetworkAccess, OutgoingRequest, HttpClientSettings};
+//! use jaato_http::{Client, HttpClientSettings, NetworkAccess, OutgoingRequest};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() {
-//! let client = Client::new(HttpClientSettings { network: NetworkAccess::Offline, ..HttpClientSettings::default() });
+//! let settings = HttpClientSettings {
+//!     network: NetworkAccess::Offline,
+//!     ..HttpClientSettings::default()
+//! };
+//! let client = Client::new(settings);
 //! let request = OutgoingRequest::get("https://example.org/weights?token=secret").unwrap();
 //! let error = client.send(request).await.unwrap_err();
 //! assert_eq!(error.to_string(), "cannot reach `https://example.org/weights?…`: jaato is offline");

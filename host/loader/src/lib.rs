@@ -1,9 +1,9 @@
 //! Finds plugin files, reads and checks them, opens them and creates instances.
 //!
-//! [`find_plugin_files`](find_plugin_files()) returns a plugin's file, and [`read_manifest`] reads its manifest without
-//! running it. [`PluginLibrary::open`] loads and checks the file. [`StartedPlugin`] holds its factory and
-//! creates [`PluginInstance`]s, in this process or in a worker. `jaato_plugin_engine` runs opened
-//! plugins, and this crate adapts it to tokio.
+//! [`find_plugin_files`](find_plugin_files()) returns a plugin's file, and [`read_manifest`] reads
+//! its manifest without running it. [`PluginLibrary::open`] loads and checks the file.
+//! [`StartedPlugin`] holds its factory and creates [`PluginInstance`]s, in this process or in a
+//! worker. `jaato_plugin_engine` runs opened plugins, and this crate adapts it to tokio.
 //!
 //! Not here: which plugins are trusted and enabled (the registry and the runtime), and starting
 //! child processes.

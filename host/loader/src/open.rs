@@ -111,8 +111,8 @@ enum LoadedExport {
 /// Loads the file and finds its export. The library stays loaded even if it is rejected: its code
 /// may already run, and destructors of thread locals make unloading unsafe.
 fn load_library(path: &Path) -> Result<LoadedExport, LoadProblem> {
-    // SAFETY: runs the file's constructors. The caller of `PluginLibrary::open` trusts the file, or is a
-    // child that may die from it.
+    // SAFETY: runs the file's constructors. The caller of `PluginLibrary::open` trusts the file, or
+    // is a child that may die from it.
     let library = unsafe { open_library(path) }
         .map_err(|error| LoadProblem::Linker(linker_message(&error)))?;
     let library = std::mem::ManuallyDrop::new(library);

@@ -39,7 +39,8 @@ pub fn make_own_folder(folder: &Path) -> Result<(), PlaceError> {
 }
 
 /// Creates a folder and the missing ones above it, each private to this user whatever the umask,
-/// without any check. For a path that the user named, or one below a folder that [`make_own_folder`] made.
+/// without any check. For a path that the user named, or one below a folder that
+/// [`make_own_folder`] made.
 ///
 /// # Errors
 /// When the system refuses.

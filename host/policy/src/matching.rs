@@ -185,8 +185,8 @@ pub(crate) fn match_unread(facts: &PolicyFacts<'_>) -> RuleMatch {
     }
 }
 
-/// As [`match_unread`], also for an undeclared text that is longer, or nested deeper, than the command
-/// lines that jaato reads.
+/// As [`match_unread`], also for an undeclared text that is longer, or nested deeper, than the
+/// command lines that jaato reads.
 pub(crate) fn match_unread_lines(facts: &PolicyFacts<'_>) -> RuleMatch {
     match_unread(facts).or(|| {
         let mut lines = facts.undeclared_lines().iter();

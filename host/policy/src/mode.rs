@@ -19,8 +19,8 @@ pub enum PolicyMode {
     AcceptEdits,
     /// Denies everything except reading, even if a rule allows it.
     ReadOnly,
-    /// As [`PolicyMode::ReadOnly`], but the model may write a plan. The mode ends when the user agrees
-    /// to the plan.
+    /// As [`PolicyMode::ReadOnly`], but the model may write a plan. The mode ends when the user
+    /// agrees to the plan.
     Plan,
 }
 

@@ -78,8 +78,8 @@ pub type ChildInput = pipe::Sender;
 /// The reading end of a command's output.
 pub type ChildOutput = pipe::Receiver;
 
-/// A started command. Dropping it ends the command and all of its descendants, as [`ChildProcess::end`]
-/// does, without waiting for it.
+/// A started command. Dropping it ends the command and all of its descendants, as
+/// [`ChildProcess::end`] does, without waiting for it.
 ///
 /// Every method takes `&self` and may be called from several tasks at once. All methods are cancel
 /// safe.

@@ -14,8 +14,9 @@ use crate::error::ProcessError;
 /// the host.
 #[derive(Debug)]
 pub struct ChildCommand {
-    /// The program: a path, or a bare name to look up in the `PATH` of [`ChildCommand::variables`] (or
-    /// in the system's default path if that is not set). A relative path starts at the directory.
+    /// The program: a path, or a bare name to look up in the `PATH` of [`ChildCommand::variables`]
+    /// (or in the system's default path if that is not set). A relative path starts at the
+    /// directory.
     pub program: OsString,
     /// Arguments, without the program's own name.
     pub args: Vec<OsString>,
@@ -45,7 +46,8 @@ pub enum StandardInput {
     /// Ends at once.
     #[default]
     Null,
-    /// A pipe. [`ChildProcess::stdin`](crate::ChildProcess::stdin) writes to it, and dropping that ends it.
+    /// A pipe. [`ChildProcess::stdin`](crate::ChildProcess::stdin) writes to it, and dropping that
+    /// ends it.
     Piped,
     /// A descriptor of the caller's, for example a file.
     Descriptor(OwnedFd),

@@ -24,8 +24,8 @@
 //! - Guardian and keepers block every signal and are outside the host's process group. Ctrl-C, a
 //!   closed terminal or a signal to the group does not reach them.
 //! - A child gets the variables and descriptors of its [`ChildCommand`] and nothing else.
-//! - [`ChildProcess::wait`] follows the command, not its pipes. [`ChildProcess::leftovers`] lists what it left
-//!   running, and [`ChildProcess::release`] keeps that until the host ends.
+//! - [`ChildProcess::wait`] follows the command, not its pipes. [`ChildProcess::leftovers`] lists
+//!   what it left running, and [`ChildProcess::release`] keeps that until the host ends.
 //! - A command on a terminal leads a session that the terminal controls. The terminal belongs to
 //!   the caller.
 //! - No call blocks its thread, except for starting the guardian (about a millisecond, once).

@@ -260,8 +260,8 @@ impl Runtime {
         self.models_within(Duration::MAX).await
     }
 
-    /// Like [`Runtime::ask_for_models`], but gives each provider only this much time. Asks one after the
-    /// other.
+    /// Like [`Runtime::ask_for_models`], but gives each provider only this much time. Asks one
+    /// after the other.
     ///
     /// As [`Runtime::ask_for_models`].
     pub async fn models_within(&self, wait: Duration) -> (Vec<ListedModel>, Vec<String>) {

@@ -1,4 +1,5 @@
-//! The service `http.answer_request`: one client for all plugins, with secrets that only the host sees.
+//! The service `http.answer_request`: one client for all plugins, with secrets that only the host
+//! sees.
 
 use std::collections::HashMap;
 use std::sync::Arc;

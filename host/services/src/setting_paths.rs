@@ -8,8 +8,8 @@ use jaato_types::{Error, ErrorKind};
 use serde_json::{Map, Value};
 
 /// The schema keyword that makes a property's text, or each text of its list, a path. `"file"`:
-/// `~/` is the home, and a relative path starts at [`base_folder`]. `"home"`: `~/` is the home, and the
-/// plugin interprets relative paths.
+/// `~/` is the home, and a relative path starts at [`base_folder`]. `"home"`: `~/` is the home, and
+/// the plugin interprets relative paths.
 pub const PATH: &str = "x-jaato-path";
 
 /// Resolves the paths in an object of settings. `base` returns the base of a relative path.

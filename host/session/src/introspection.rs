@@ -153,7 +153,8 @@ pub(crate) fn owner(tool: Option<&KnownTool>) -> PluginName {
     of_plugin.map(|tool| tool.plugin.clone()).unwrap_or_default()
 }
 
-/// Answers a call of one of the two tools. Pure: the session activates the tools, see [`tools_to_activate`].
+/// Answers a call of one of the two tools. Pure: the session activates the tools, see
+/// [`tools_to_activate`].
 pub(crate) fn answer(toolbox: &Toolbox, call: &ToolCall) -> Result<Output> {
     match call.name.as_str() {
         LIST_TOOLS => Ok(list(toolbox, &call.arguments)),

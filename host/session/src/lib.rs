@@ -1,9 +1,10 @@
 //! The turn loop: history and its invariants, prompt, limits, cancellation, events.
 //!
 //! A [`Session`] owns one conversation. It depends on [`jaato_types`], [`jaato_policy`] and its own
-//! traits ([`Provider`], [`ToolSet`], [`Hooks`], [`UserAsker`], [`EventSink`], [`OutputStore`], [`Gc`],
-//! [`Media`], [`SessionClock`], [`Ids`], [`Random`]). It does not know dynamic libraries, files, terminals
-//! or networks. A host program implements the traits. Tests use the implementations in `testing`.
+//! traits ([`Provider`], [`ToolSet`], [`Hooks`], [`UserAsker`], [`EventSink`], [`OutputStore`],
+//! [`Gc`], [`Media`], [`SessionClock`], [`Ids`], [`Random`]). It does not know dynamic libraries,
+//! files, terminals or networks. A host program implements the traits. Tests use the
+//! implementations in `testing`.
 
 mod arguments;
 mod ask;

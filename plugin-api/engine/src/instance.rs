@@ -192,7 +192,8 @@ impl PluginInstance {
         Ok(context.executor.spawn(&context.guest, future))
     }
 
-    /// Starts a call like [`PluginInstance::call`], and sends its emissions and answer to an outlet.
+    /// Starts a call like [`PluginInstance::call`], and sends its emissions and answer to an
+    /// outlet.
     ///
     /// # Errors
     /// As [`PluginInstance::call`].

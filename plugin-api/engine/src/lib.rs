@@ -1,9 +1,9 @@
 //! Runs plugins: polls, fences, contexts, cancellation, streams.
 //!
-//! A [`EnginePlugin`] holds a factory and creates [`PluginInstance`]s. An instance runs calls, each in its own
-//! [`HostContext`]. The [`Executor`] polls and drops everything that a plugin created. A plugin
-//! accesses the host's [`EngineServices`] only through its context. A [`PluginRuntime`] provides time, threads,
-//! and the place where host futures are polled.
+//! A [`EnginePlugin`] holds a factory and creates [`PluginInstance`]s. An instance runs calls, each
+//! in its own [`HostContext`]. The [`Executor`] polls and drops everything that a plugin created. A
+//! plugin accesses the host's [`EngineServices`] only through its context. A [`PluginRuntime`]
+//! provides time, threads, and the place where host futures are polled.
 //!
 //! The host and the testkit's fake host share this engine. It does not handle files, processes,
 //! workers, or trust.

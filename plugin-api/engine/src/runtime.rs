@@ -1,4 +1,5 @@
-//! The [`PluginRuntime`] trait, with which a host provides time, threads, and a place for its futures.
+//! The [`PluginRuntime`] trait, with which a host provides time, threads, and a place for its
+//! futures.
 
 use std::future::Future;
 use std::io;

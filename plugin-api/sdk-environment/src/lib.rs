@@ -4,9 +4,9 @@
 //! [`ExecutionEnvironment`] and, for the parts that it has, [`Files`], [`Shell`] and [`Terminals`].
 //! Files need six methods. Walks, patterns, searches, edits and streams build on these.
 //!
-//! [`files::ConfinedFiles`] gives access to files of this machine and lets no path leave the allowed
-//! folders. It blocks and is independent of plugins. [`HostFiles`] wraps it as [`Files`] for an
-//! environment plugin. [`waiting`] detects what the programs of a terminal wait for.
+//! [`files::ConfinedFiles`] gives access to files of this machine and lets no path leave the
+//! allowed folders. It blocks and is independent of plugins. [`HostFiles`] wraps it as [`Files`]
+//! for an environment plugin. [`waiting`] detects what the programs of a terminal wait for.
 //!
 //! ```
 //! use jaato_plugin_sdk_environment::HostFiles;

@@ -8,7 +8,8 @@
 //! - [`exchange`]: sends a request and lets a [`AnswerReader`] read the answer in any form;
 //! - [`shown`]: images and files for a request, fetched from the session's blob store;
 //! - [`ServerEventReader`]: turns bytes, split anywhere, into events;
-//! - [`StreamLineSplitter`]: turns bytes, split anywhere, into lines, for servers that answer in lines of JSON;
+//! - [`StreamLineSplitter`]: turns bytes, split anywhere, into lines, for servers that answer in
+//!   lines of JSON;
 //! - [`failure`]: converts a status, a body or a broken exchange to an error with kind and retry
 //!   class;
 //! - [`StreamingAnswer`]: collects an answer's pieces, emits them as they arrive, and returns the

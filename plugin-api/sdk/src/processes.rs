@@ -97,7 +97,9 @@ impl Reporter {
     ///                 lines += bytes.iter().filter(|&&byte| byte == b'\n').count();
     ///             }
     ///             ProcessUpdate::Exited(exit) if exit.code == Some(0) => {}
-    ///             ProcessUpdate::Exited(exit) => return Err(Error::failed(format!("ls: {exit:?}"))),
+    ///             ProcessUpdate::Exited(exit) => {
+    ///                 return Err(Error::failed(format!("ls: {exit:?}")));
+    ///             }
     ///         }
     ///     }
     ///     Ok(lines)

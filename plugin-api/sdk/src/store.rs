@@ -44,8 +44,8 @@ pub enum ExpectedValue<'a> {
 pub struct StoredBytes {
     /// The value.
     pub bytes: Vec<u8>,
-    /// The SHA-256 of the value in lower-case hex. Use it in [`ExpectedValue::Digest`] to replace the
-    /// value.
+    /// The SHA-256 of the value in lower-case hex. Use it in [`ExpectedValue::Digest`] to replace
+    /// the value.
     pub digest: String,
 }
 

@@ -21,7 +21,7 @@ pub const TEARDOWN: &str = "environment.teardown";
 
 crate::operations::service_operations! { $ environment_operations, None, passed_on;
     /// Describes the session's execution environment. Fails with `unknown_operation` if the session
-    /// has none, or with the reason why it is not ready.
+    /// has no environment, or with the reason why it is not ready.
     [reads] environment DESCRIBE "environment.describe": () => EnvironmentFacts, sdk [()];
 }
 

@@ -57,9 +57,9 @@ crate::operations::service_operations! { $ file_operations, None, passed_on;
     write_finish WRITE_FINISH "files.write_finish": FileUploadRef => FileFacts;
 }
 
-/// Resolves paths. Takes a [`FileResolve`], returns [`FileResolveAnswer`]. The host calls it; plugins
-/// cannot. It also resolves paths outside the allowed folders if the environment's commands can
-/// reach them.
+/// Resolves paths. Takes a [`FileResolve`], returns [`FileResolveAnswer`]. The host calls it;
+/// plugins cannot. It also resolves paths outside the allowed folders if the environment's commands
+/// can reach them.
 pub const RESOLVE: &str = "files.resolve";
 
 /// The maximum number of bytes in one answer. Read larger files in ranges or as a stream.

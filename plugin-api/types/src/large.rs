@@ -1,13 +1,13 @@
 //! Requests to an instance that are larger than a frame: a completion or a plan for a long history.
 //!
-//! The host calls the operation [`LARGE`] with a [`LargeRequest`]. During the call, the instance reads the
-//! JSON of the request with the service [`REQUEST`]. It answers as it would to the same request in
-//! one frame.
+//! The host calls the operation [`LARGE`] with a [`LargeRequest`]. During the call, the instance
+//! reads the JSON of the request with the service [`REQUEST`]. It answers as it would to the same
+//! request in one frame.
 
 use serde::{Deserialize, Serialize};
 
-/// Sends an instance a request that does not fit into a frame. Takes a [`LargeRequest`], returns the
-/// answer to the request.
+/// Sends an instance a request that does not fit into a frame. Takes a [`LargeRequest`], returns
+/// the answer to the request.
 pub const LARGE: &str = "large";
 
 crate::operations::service_operations! { $ request_operations, None, answered;

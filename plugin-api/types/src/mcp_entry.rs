@@ -16,8 +16,8 @@ use serde_json::{Map, Value, json};
 pub struct AgreedVariables {
     /// The server's key in the file.
     pub server: String,
-    /// SHA-256 of the entry's [`canonical_json`] form, in lower case. The agreement does not apply to an
-    /// entry with another digest.
+    /// SHA-256 of the entry's [`canonical_json`] form, in lower case. The agreement does not apply
+    /// to an entry with another digest.
     pub entry: String,
     /// The names of the variables.
     pub variables: BTreeSet<String>,

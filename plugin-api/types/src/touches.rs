@@ -2,10 +2,11 @@
 //!
 //! In a tool's parameters, the keyword [`KEYWORD`] of a property declares what its strings are. It
 //! applies to all strings below the property, unless a nested property has its own. Rules about
-//! files, hosts and commands use the result ([`ToolCallTargets`]) instead of guessing from argument names.
-//! The host removes the keyword from the schema before a model sees it.
+//! files, hosts and commands use the result ([`ToolCallTargets`]) instead of guessing from argument
+//! names. The host removes the keyword from the schema before a model sees it.
 //!
-//! Invariant: each string of the arguments appears in a [`ToolCallTargets`] or is declared as plain text.
+//! Invariant: each string of the arguments appears in a [`ToolCallTargets`] or is declared as plain
+//! text.
 
 mod walk;
 

@@ -1,9 +1,9 @@
 //! `environment-docker`: a session's files and commands in a container.
 //!
-//! The domain is independent of plugins: [`DockerEngine`] is the connection, [`Container`] is made from
-//! an image or brought by the user, and [`ContainerCommand`] and [`ContainerTerminal`] run in it. Everything runs on
-//! the single thread of [`EngineRuntime`], because the engine's client needs tokio and the boundary has
-//! none.
+//! The domain is independent of plugins: [`DockerEngine`] is the connection, [`Container`] is made
+//! from an image or brought by the user, and [`ContainerCommand`] and [`ContainerTerminal`] run in
+//! it. Everything runs on the single thread of [`EngineRuntime`], because the engine's client needs
+//! tokio, which does not cross the boundary.
 #![forbid(unsafe_code)]
 
 mod address;

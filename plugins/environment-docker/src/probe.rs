@@ -60,8 +60,8 @@ pub struct ContainerFacts {
 /// Probes a container. `shared` is a path that exists if both sides see the same files.
 ///
 /// # Errors
-/// The errors of [`ContainerCommand::start`], or `failed` if the container does not see this machine's
-/// files.
+/// The errors of [`ContainerCommand::start`], or `failed` if the container does not see this
+/// machine's files.
 pub async fn probe_container(
     place: &ContainerContext,
     shared: &Path,

@@ -434,7 +434,8 @@ fn repeated(request: &CompletionRequest, answer: &LocalModelAnswer) -> Option<St
     is_repeated(&request.messages, name, arguments).then(|| name.clone())
 }
 
-/// Returns the tools to try after a failed call: the shell, or all others if the call was the shell.
+/// Returns the tools to try after a failed call: the shell, or all others if the call was the
+/// shell.
 fn other_tools<'a>(tools: &[&'a ToolSpec], failed: &str) -> Vec<&'a ToolSpec> {
     let others = || tools.iter().copied().filter(|tool| tool.name.as_str() != failed);
     let shell: Vec<&ToolSpec> = others().filter(|tool| tool.name.as_str() == SHELL).collect();

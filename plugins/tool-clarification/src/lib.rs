@@ -1,7 +1,7 @@
 //! `tool-clarification`: the model asks the user for information that it cannot find out itself.
 //!
-//! The model writes a [`ClarificationQuestion`], which becomes a field of a form. The host shows the form and
-//! makes sure that each answer is one of the choices.
+//! The model writes a [`ClarificationQuestion`], which becomes a field of a form. The host shows
+//! the form and makes sure that each answer is one of the choices.
 #![forbid(unsafe_code)]
 
 mod question;

@@ -14,8 +14,8 @@ use crate::live::LiveSearchOutput;
 use crate::place::{SearchStartPath, is_absolute, rephrase_error};
 use crate::time_limit::{PageWaitResult, SearchTimeLimit, timeout_note};
 
-/// Search files with a regular expression (Rust syntax). Returns matching lines as `number:line_text`
-/// per file, and full totals.
+/// Search files with a regular expression (Rust syntax). Returns matching lines as
+/// `number:line_text` per file, and full totals.
 #[derive(ToolInput)]
 #[tool(
     core,

@@ -210,8 +210,8 @@ impl McpConnection {
         self.send(request, time, site).await.map_err(|refused| refused.error)
     }
 
-    /// Like [`McpConnection::exchange`], but returns the pages to open and other demands of the server
-    /// as [`McpRequestFailure`]. A request whose session is lost is sent again once.
+    /// Like [`McpConnection::exchange`], but returns the pages to open and other demands of the
+    /// server as [`McpRequestFailure`]. A request whose session is lost is sent again once.
     ///
     /// # Errors
     /// The errors of [`McpConnection::request`].

@@ -100,7 +100,8 @@ impl TrustStore {
         self.file.read()
     }
 
-    /// Returns true if the content with this SHA-256 is trusted. To check many, use one [`RecordedTrust`].
+    /// Returns true if the content with this SHA-256 is trusted. To check many, use one
+    /// [`RecordedTrust`].
     pub fn is_plugin_trusted(&self, sha256: &str) -> Result<bool, TrustError> {
         Ok(self.read()?.is_plugin_trusted(sha256))
     }

@@ -66,8 +66,8 @@ unsafe extern "C" fn release_buffer(buffer: *mut Buffer) {
     let length = buffer.length;
     *buffer = Buffer::empty();
     if !owner.is_null() {
-        // SAFETY: `to_buffer` leaked it with this address and length; emptied above, so that it goes
-        // once.
+        // SAFETY: `to_buffer` leaked it with this address and length; emptied above, so that it
+        // goes once.
         drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(owner, length)) });
     }
 }

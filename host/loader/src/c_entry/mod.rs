@@ -1,8 +1,8 @@
 //! Plugins with a C entry: adapts their function tables to the traits of all other plugins.
 //!
-//! A plugin exports a [`StartedPlugin`], and [`CFunctionTable`] is that table after its check. In return it gets
-//! one host table that all plugins share. Calls become futures, and requests of the plugin become
-//! polls.
+//! A plugin exports a [`StartedPlugin`], and [`CFunctionTable`] is that table after its check. In
+//! return it gets one host table that all plugins share. Calls become futures, and requests of the
+//! plugin become polls.
 //!
 //! Invariants:
 //! - A panic in host code does not cross the boundary, and input from the plugin is checked before

@@ -63,8 +63,8 @@ impl LinkSendQueue {
 }
 
 impl WorkerLink {
-    /// Takes an end of a socket pair and makes it non-blocking. [`WorkerLink::write_waiting`] must run
-    /// concurrently.
+    /// Takes an end of a socket pair and makes it non-blocking. [`WorkerLink::write_waiting`] must
+    /// run concurrently.
     ///
     /// # Errors
     /// If the system refuses that.

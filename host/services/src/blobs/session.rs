@@ -88,7 +88,8 @@ impl SessionBlobs {
     /// Opens a blob's file. Blocks on it.
     ///
     /// # Errors
-    /// `not_found` if the session has no blob with this id, or its file was removed, or `file_error`.
+    /// `not_found` if the session has no blob with this id, or its file was removed, or
+    /// `file_error`.
     pub fn open(&self, id: &str) -> Result<(StoredBlob, File), Error> {
         let kept = self.find(id)?;
         match File::open(&kept.path) {

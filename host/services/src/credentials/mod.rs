@@ -6,8 +6,8 @@
 //! workspace may set another base URL and a key for it, but that URL gets no key except the
 //! workspace's own.
 //!
-//! Invariant: a secret leaves this module only inside a [`CredentialGrant`], and no `Debug` output or error
-//! shows it.
+//! Invariant: a secret leaves this module only inside a [`CredentialGrant`], and no `Debug` output
+//! or error shows it.
 
 mod key;
 mod origins;

@@ -1,5 +1,5 @@
-//! The services `http.answer_request` and `http.body`: network access with API keys that the plugin can
-//! use but never sees, and bodies that are larger than a frame.
+//! The services `http.answer_request` and `http.body`: network access with API keys that the plugin
+//! can use but never sees, and bodies that are larger than a frame.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The services `terminal.show`, `terminal.ask_user` and `terminal.watch`, for a plugin with a terminal.
+//! The services `terminal.show`, `terminal.ask_user` and `terminal.watch`, for a plugin with a
+//! terminal.
 
 mod asking;
 

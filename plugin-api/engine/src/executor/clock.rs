@@ -7,8 +7,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Returns the number of the calling thread for [`PollMeter`]. The thread reads it once. `None` if the
-/// system has no such files.
+/// Returns the number of the calling thread for [`PollMeter`]. The thread reads it once. `None` if
+/// the system has no such files.
 pub(super) fn thread_number() -> Option<u64> {
     // `PID/task/TID`
     let link = fs::read_link("/proc/thread-self").ok()?;

@@ -1,9 +1,9 @@
 //! The engine: walks, patterns, searches, text ranges and edits, over any files.
 //!
-//! The engine reads files through two traits. [`SearchableFiles`] opens the folder in which a request starts,
-//! and [`SearchableFolder`] reads everything below it. This machine's files implement them with handles, and
-//! the files of other environments with the environment's six operations. The engine blocks and is
-//! independent of plugins.
+//! The engine reads files through two traits. [`SearchableFiles`] opens the folder in which a
+//! request starts, and [`SearchableFolder`] reads everything below it. This machine's files
+//! implement them with handles, and the files of other environments with the environment's six
+//! operations. The engine blocks and is independent of plugins.
 
 mod best;
 mod call_limits;

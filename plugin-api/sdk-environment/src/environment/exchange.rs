@@ -1,8 +1,8 @@
 //! Runs the blocking engine over the six required methods of [`Files`], which are asynchronous.
 //!
 //! The engine runs on its own thread and sends each question about a file or folder over a
-//! [`EngineChannel`]. The call that waits for a page answers the questions, so the environment gets none
-//! while no call waits. Dropping the [`EnginePageExchange`] ends the thread.
+//! [`EngineChannel`]. The call that waits for a page answers the questions, so the environment gets
+//! none while no call waits. Dropping the [`EnginePageExchange`] ends the thread.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;

@@ -212,9 +212,9 @@ impl OpenRoots {
         }
     }
 
-    /// Resolves a name to create or replace. Even with [`FinalLinkPolicy::Follow`], the first look-up may
-    /// return a link. A caller that opens the place without following links notices this, and then
-    /// calls [`Self::find_target`].
+    /// Resolves a name to create or replace. Even with [`FinalLinkPolicy::Follow`], the first
+    /// look-up may return a link. A caller that opens the place without following links notices
+    /// this, and then calls [`Self::find_target`].
     pub(crate) fn find_name(
         &self,
         asked: &RequestedPath,

@@ -1,10 +1,10 @@
 //! Chat completions: the protocol of OpenAI that most servers support, as a mapping that provider
 //! plugins share.
 //!
-//! Pure. [`body`] writes a request, [`ChatReply`] reads a streamed or whole answer, and [`wish`] and
-//! [`hint`] interpret refusals. The differences between servers are data: [`ChatServerQuirks`] are known
-//! before the first request, and [`ChatRequestStyle`] are learned from refusals. The plugin knows the server
-//! and how to reach it.
+//! Pure. [`body`] writes a request, [`ChatReply`] reads a streamed or whole answer, and [`wish`]
+//! and [`hint`] interpret refusals. The differences between servers are data: [`ChatServerQuirks`]
+//! are known before the first request, and [`ChatRequestStyle`] are learned from refusals. The
+//! plugin knows the server and how to reach it.
 //!
 //! `request` builds a body (`settings` its options, `messages` its history, `content` the content
 //! of a message, `ids` valid ids and names). `reply` collects an answer (`reader` in any form,

@@ -3,8 +3,8 @@
 //!
 //! A waiting process is blocked in a `read` of the terminal, or in a `poll`, `select` or `epoll`
 //! whose set contains it. `/proc` shows this for processes of the same user without stopping them.
-//! One look may catch a program between two steps. [`InputWaitState::waiter`] tells if another look saw
-//! the same wait.
+//! One look may catch a program between two steps. [`InputWaitState::waiter`] tells if another look
+//! saw the same wait.
 //!
 //! The module also looks behind programs that relay input. `sudo` and `script` create a terminal
 //! for the program that they start, and `tmux` and `screen` have a server with many terminals

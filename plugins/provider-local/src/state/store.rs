@@ -216,8 +216,8 @@ fn remove_damaged(path: &Path, say: &mut dyn FnMut(String)) {
     say(format!("the saved state `{}` is damaged; {what}", path.display()));
 }
 
-/// Marks a file as just used, for [`ModelStateStore::drop_oldest`]. If that fails, the file only counts as
-/// older.
+/// Marks a file as just used, for [`ModelStateStore::drop_oldest`]. If that fails, the file only
+/// counts as older.
 fn touch(path: &Path) {
     let file = OpenOptions::new().append(true).open(path);
     if let Ok(file) = file {

@@ -1,7 +1,8 @@
 //! The backends that carry a program's input and output: a terminal, or else pipes.
 //!
-//! A session calls [`start`] and uses only [`BackendControl`] and [`BackendEvents`]. A backend reports its own
-//! limitations. [`backends_by_preference`] sets the order in which backends are tried.
+//! A session calls [`start`] and uses only [`BackendControl`] and [`BackendEvents`]. A backend
+//! reports its own limitations. [`backends_by_preference`] sets the order in which backends are
+//! tried.
 
 mod console;
 mod pipes;

@@ -162,8 +162,8 @@ impl EmulatedScreen {
         self.emulator.unseen(ComparedLines::Above)
     }
 
-    /// Takes the new text before [`EmulatedScreen::unseen`] that is too old to be kept as rows. Call it
-    /// after each [`EmulatedScreen::feed`], because the text accumulates.
+    /// Takes the new text before [`EmulatedScreen::unseen`] that is too old to be kept as rows.
+    /// Call it after each [`EmulatedScreen::feed`], because the text accumulates.
     pub fn take_scrolled(&mut self) -> Option<UnseenText> {
         self.emulator.take_scrolled()
     }
