@@ -20,7 +20,7 @@ impl Provider for TemplateName {
         }
     }
 
-    async fn complete(cx: &Cx, request: Request) -> Result<Completion> {
+    async fn complete(cx: &Cx, request: CompletionRequest) -> Result<Completion> {
         let text = answer(&request.messages);
         cx.emit(&Delta::text(text.clone()));
         Ok(Completion::new(

@@ -17,7 +17,9 @@ use jaato_plugin_sdk::types::execution::{
     AllowedPath, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec,
 };
 use jaato_plugin_sdk::{schemars, serde_json};
-use jaato_plugin_sdk_environment::files::{ConfinedFiles, AllowedFolder, ConfinedFilesSettings, TemporarySettings};
+use jaato_plugin_sdk_environment::files::{
+    AllowedFolder, ConfinedFiles, ConfinedFilesSettings, TemporarySettings,
+};
 use jaato_plugin_sdk_environment::{ExecutionEnvironment, HostFiles, NoTerminals, settings};
 
 use config::Config;

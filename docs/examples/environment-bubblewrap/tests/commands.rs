@@ -9,7 +9,7 @@ use jaato_plugin_sdk::prelude::{ErrorKind, Value, json};
 use jaato_plugin_sdk::types::Frame;
 use jaato_plugin_sdk::types::execution::{EnvironmentFacts, EnvironmentSetup, SETUP, TEARDOWN};
 use jaato_plugin_sdk::types::process::{
-    OUTPUT, ProcessOutput, ProcessWaitAnswer, START, Spawn, ProcessStartAnswer, WAIT,
+    OUTPUT, ProcessOutput, ProcessStartAnswer, ProcessWaitAnswer, START, Spawn, WAIT,
 };
 use jaato_plugin_testkit::{FakeHost, FakeInstance, skip};
 
@@ -50,7 +50,8 @@ impl Lab {
         let instance = self.host.instance().unwrap();
         // Merged, as on a terminal.
         let spawn = json!(Spawn::shell(format!("exec 2>&1; {line}")));
-        let started: ProcessStartAnswer = Frame::read(&asked(instance, START, &spawn).unwrap()).unwrap();
+        let started: ProcessStartAnswer =
+            Frame::read(&asked(instance, START, &spawn).unwrap()).unwrap();
         let named = json!({ "process": started.process });
         let waited = asked(instance, WAIT, &named).unwrap();
         let waited: ProcessWaitAnswer = Frame::read(&waited).unwrap();

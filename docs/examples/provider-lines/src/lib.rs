@@ -84,7 +84,7 @@ impl Provider for LinesProvider {
         }
     }
 
-    async fn complete(cx: &Cx<Server>, request: Request) -> Result<Completion> {
+    async fn complete(cx: &Cx<Server>, request: CompletionRequest) -> Result<Completion> {
         let Server { base_url, context_tokens } = cx.state();
         let url = format!("{base_url}/api/chat");
         let blobs = images(cx, &request).await?;
@@ -92,7 +92,8 @@ impl Provider for LinesProvider {
         let sent = cx.http("POST", url.as_str()).header("content-type", "application/json");
         let response = sent.timeout(WAIT).body(body).send().await.map_err(failure::of_exchange)?;
         let mut response = succeeded(&url, response).await?;
-        let (mut lines, mut reply) = (StreamLineSplitter::new(LINE_BYTES_MAX), Reply::new(&url, &request));
+        let (mut lines, mut reply) =
+            (StreamLineSplitter::new(LINE_BYTES_MAX), Reply::new(&url, &request));
         while let Some(piece) = response.next().await.map_err(failure::of_exchange)? {
             for line in lines.push(&piece)? {
                 show(cx, &reply.line(&line)?)?;
@@ -122,7 +123,7 @@ impl Provider for LinesProvider {
 }
 
 /// Downloads the images of a conversation. Skips images that the session no longer has.
-async fn images(cx: &Cx<Server>, request: &Request) -> Result<Blobs> {
+async fn images(cx: &Cx<Server>, request: &CompletionRequest) -> Result<Blobs> {
     let mut blobs = Blobs::new();
     for id in request::wanted(request) {
         if blobs.contains_key(id) {
@@ -133,7 +134,7 @@ async fn images(cx: &Cx<Server>, request: &Request) -> Result<Blobs> {
                 blobs.insert(id.to_owned(), bytes);
             }
             Err(error) if error.kind == ErrorKind::Cancelled => return Err(error),
-            Err(error) => cx.log(Level::Warn, format!("an image is left out: {error}")),
+            Err(error) => cx.log(LogLevel::Warn, format!("an image is left out: {error}")),
         }
     }
     Ok(blobs)

@@ -19,7 +19,7 @@ pub struct Reply {
 
 impl Reply {
     /// Starts the answer to a request.
-    pub fn new(url: &str, request: &Request) -> Self {
+    pub fn new(url: &str, request: &CompletionRequest) -> Self {
         let calls = request.messages.iter().flat_map(Message::tool_calls);
         let ids = calls.map(|call| call.id.to_string()).collect();
         Self { url: url.to_owned(), answer: StreamingAnswer::new(), ids, finish_reason: None }

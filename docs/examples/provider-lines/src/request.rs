@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
-use jaato_plugin_sdk::types::{DataPart, DataContent, Effort};
+use jaato_plugin_sdk::types::{DataContent, DataPart, Effort};
 
 /// The request options that are supported, by their names in the request. The server has no tool
 /// choice.
@@ -24,7 +24,7 @@ pub type Blobs = BTreeMap<String, Vec<u8>>;
 ///
 /// # Errors
 /// `unknown_operation` for a message with an unknown role.
-pub fn body(request: &Request, context_tokens: u32, blobs: &Blobs) -> Result<Vec<u8>> {
+pub fn body(request: &CompletionRequest, context_tokens: u32, blobs: &Blobs) -> Result<Vec<u8>> {
     let asked = &request.options;
     let mut options = json!({ "num_ctx": context_tokens });
     if let Some(most) = asked.max_output_tokens {
@@ -78,7 +78,7 @@ fn tool(spec: &ToolSpec) -> Value {
     })
 }
 
-fn messages(request: &Request, blobs: &Blobs) -> Result<Vec<Value>> {
+fn messages(request: &CompletionRequest, blobs: &Blobs) -> Result<Vec<Value>> {
     let mut written = Vec::new();
     if !request.system.is_empty() {
         written.push(json!({ "role": "system", "content": request.system }));
@@ -115,7 +115,7 @@ fn said(message: &Message, blobs: &Blobs) -> Value {
 }
 
 /// Returns the ids of the images whose bytes go into a request.
-pub fn wanted(request: &Request) -> impl Iterator<Item = &str> {
+pub fn wanted(request: &CompletionRequest) -> impl Iterator<Item = &str> {
     let seen = request.messages.iter().filter(|it| matches!(it.role, Role::User | Role::Tool));
     seen.flat_map(data).filter(|data| is_image(data)).filter_map(DataPart::blob_id)
 }

@@ -7,8 +7,8 @@ use jaato_plugin_sdk::types::{DataPart, ToolResult};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream, FinishedCall};
 use provider_lines::{Blobs, body};
 
-fn request(messages: Vec<Message>) -> Request {
-    let mut request = Request::new("qwen3:8b", messages);
+fn request(messages: Vec<Message>) -> CompletionRequest {
+    let mut request = CompletionRequest::new("qwen3:8b", messages);
     request.system = "Be brief.".to_owned();
     request.options.max_output_tokens = Some(100);
     request.options.temperature = Some(0.5);
@@ -21,7 +21,7 @@ fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost
         .with_http(move |_| Ok(answer()))
 }
 
-fn asked(host: &FakeHost, request: &Request) -> FinishedCall<Completion> {
+fn asked(host: &FakeHost, request: &CompletionRequest) -> FinishedCall<Completion> {
     host.complete(request)
 }
 
@@ -85,13 +85,13 @@ fn pieces_are_shown_as_they_come_and_a_call_gets_an_id_of_its_own() {
     assert_eq!(finished.deltas, [thought, text("I "), text("look."), Delta::ToolCall(call)]);
 }
 
-fn body_of(request: &Request, blobs: &Blobs) -> Value {
+fn body_of(request: &CompletionRequest, blobs: &Blobs) -> Value {
     serde_json::from_slice(&body(request, 4096, blobs).unwrap()).unwrap()
 }
 
 #[test]
 fn what_is_asked_for_beside_words_has_its_place() {
-    let mut request = Request::new("m", vec![Message::user("hi")]);
+    let mut request = CompletionRequest::new("m", vec![Message::user("hi")]);
     let plain = body_of(&request, &Blobs::new());
     assert!(plain.get("format").is_none() && plain.get("think").is_none());
     request.options = serde_json::from_value(json!({
@@ -125,7 +125,7 @@ fn images_go_with_the_message_that_shows_them() {
         attachments: vec![png("b")],
         ..ToolResult::new("1", "look", serde_json::Map::new())
     };
-    let request = Request::new("m", vec![user, Message::tool([result])]);
+    let request = CompletionRequest::new("m", vec![user, Message::tool([result])]);
     let blobs = ["a", "b"].map(|id| (id.to_owned(), id.as_bytes().to_vec())).into();
     assert_eq!(
         body_of(&request, &blobs)["messages"],
@@ -140,10 +140,10 @@ fn images_go_with_the_message_that_shows_them() {
 #[test]
 fn what_is_said_behind_results_is_sent() {
     let mut results = Message::tool([ToolResult::new("1", "look", serde_json::Map::new())]);
-    let request = Request::new("m", vec![results.clone()]);
+    let request = CompletionRequest::new("m", vec![results.clone()]);
     assert_eq!(body_of(&request, &Blobs::new())["messages"].as_array().unwrap().len(), 1);
     results.parts.push(Part::text("And?"));
-    let request = Request::new("m", vec![results]);
+    let request = CompletionRequest::new("m", vec![results]);
     let messages = &body_of(&request, &Blobs::new())["messages"];
     assert_eq!(messages[1], json!({ "role": "user", "content": "And?" }));
 }

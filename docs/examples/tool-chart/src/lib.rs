@@ -60,7 +60,7 @@ async fn draw_chart(
     // The numbers are useful without the picture, for example if the session has no room for it.
     let attached = cx.attach("image/png", png).await;
     if let Err(error) = &attached {
-        cx.log(Level::Warn, format!("the picture is left out: {}", error.message));
+        cx.log(LogLevel::Warn, format!("the picture is left out: {}", error.message));
     }
     Ok(Output::json(json!({ "chart": words, "has_picture": attached.is_ok() })))
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use jaato_plugin_sdk::child::{ChildOpen, ChildTurn, ObjectSharing};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::Outcome;
-use jaato_plugin_testkit::{FakeHost, FakeStream, FakeServiceReply};
+use jaato_plugin_testkit::{FakeHost, FakeServiceReply, FakeStream};
 use tool_delegate::{TASK_BYTES_MAX, TOOLS_MAX};
 
 /// Creates a host whose children end with this outcome. Also returns the requests to open them.

@@ -145,7 +145,7 @@ impl State for Recipes {
             found.refused.push(error.message);
         }
         for line in &found.refused {
-            home.log(Level::Warn, line);
+            home.log(LogLevel::Warn, line);
         }
         Ok(Self { folder, by_name: Mutex::new(found.by_name) })
     }

@@ -71,7 +71,7 @@ async fn wake(home: &Home, list: &SharedList, number: u64) {
         let is_temporary = error.kind == ErrorKind::LimitReached;
         list.lock().fail(number, error.message.clone());
         if !is_temporary || home.sleep(BETWEEN_TRIES).await.is_err() {
-            home.log(Level::Warn, format!("reminder {number} was not sent: {}", error.message));
+            home.log(LogLevel::Warn, format!("reminder {number} was not sent: {}", error.message));
             return;
         }
     }
