@@ -415,16 +415,21 @@ impl Session {
 
     /// Offers the tool that looks at objects, once there are some.
     pub(crate) fn offer_view(&mut self) {
+        let tools = self.shared.tools();
         // A model without tools may not accept any, including this one.
-        let has_tools = self.shared.tools().active().next().is_some();
-        let has_objects = self.shared.objects.with(|objects| !objects.is_empty(None));
-        if has_tools && has_objects && self.shared.change_tools(Toolbox::add_view) {
+        let lacks_view = tools.active().next().is_some() && !tools.has_view();
+        drop(tools);
+        if lacks_view && self.shared.objects.with(|objects| !objects.is_empty(None)) {
+            self.shared.change_tools(Toolbox::add_view);
             self.send_tools();
         }
     }
 
     /// Appends inactive tools to the tools in requests. Other tools are left alone.
     pub fn activate(&mut self, names: &[ToolName]) {
+        if names.is_empty() {
+            return;
+        }
         for name in names {
             self.shared.change_tools(|toolbox| toolbox.activate(name));
         }

@@ -200,16 +200,15 @@ impl Toolbox {
         call
     }
 
-    /// Adds the tool that looks at objects to the end. Returns false if it is there already, or if
-    /// a plugin's tool has that name.
-    pub(crate) fn add_view(&mut self) -> bool {
-        let tool = objects::view_tool();
-        if self.index(&tool.spec.name).is_some() {
-            return false;
-        }
-        self.tools.push(tool);
+    /// Returns true if there is the tool that looks at objects, or a plugin's tool with its name.
+    pub(crate) fn has_view(&self) -> bool {
+        self.tools.iter().any(|tool| tool.spec.name.as_str() == objects::VIEW_ENVIRONMENT)
+    }
+
+    /// Adds the tool that looks at objects to the end.
+    pub(crate) fn add_view(&mut self) {
+        self.tools.push(objects::view_tool());
         self.active.push(self.tools.len() - 1);
-        true
     }
 
     /// Adds a tool to the end of those in requests. Returns true if that changed them.

@@ -534,9 +534,9 @@ impl Session {
         }
         self.tell_record();
         self.await_tools_of(calls, cancel).await;
-        let runner = self.shared.runner(CallInitiator::Model, cancel);
+        // The runner is dropped here. It would make each change copy the tools.
         let CallsOutcome { results, without_user, did_permitted, activated, .. } =
-            runner.run(calls).await;
+            self.shared.runner(CallInitiator::Model, cancel).run(calls).await;
         progress.did_work |= results.iter().any(calls::is_success);
         progress.did_fail |= results.iter().any(calls::has_broken);
         if results.iter().any(|result| !result.attachments.is_empty()) {

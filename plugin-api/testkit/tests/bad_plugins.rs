@@ -290,7 +290,11 @@ fn careless_specs_are_found() {
 
 #[test]
 fn what_is_kept_is_found() {
-    fails_soon(rude::module(), plugin::nothing_is_left_behind, "it still holds Live { contexts: 1");
+    fails_soon(
+        rude::module(),
+        plugin::nothing_is_left_behind,
+        "it still holds LiveObjectCounts { contexts: 1",
+    );
     fails(rude::module(), tool::examples_work, "it is mine");
 }
 

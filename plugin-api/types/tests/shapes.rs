@@ -608,7 +608,7 @@ fn every_struct_that_is_read_has_an_example() {
                 "::estimate(",
                 "::answered(",
                 "::delta(",
-                "::like(",
+                "::for_pattern(",
             ]
             .iter()
             .any(|made| examples.contains(&format!("{name}{made}")));

@@ -87,8 +87,8 @@ const NEWER: Boundary = Boundary {
         ),
         (
             "host/loader/src/open.rs",
-            "Root::Rust(root) => root.factory()(log),",
-            "Root::Rust(root) => {\n                \
+            "PluginExport::Rust(root) => root.factory()(log),",
+            "PluginExport::Rust(root) => {\n                \
              println!(\"moon {:?}\", root.moon().map(|moon| moon()));\n                \
              root.factory()(log)\n            }",
         ),

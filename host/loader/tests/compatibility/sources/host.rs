@@ -4,23 +4,25 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
-use jaato_loader::{Executor, Library, NoServices, Plugin, Report, Watch};
+use jaato_loader::{
+    EngineObserver, Executor, MisdeedReport, NoServices, PluginLibrary, StartedPlugin,
+};
 use jaato_types::{Frame, PluginName};
 
 struct Quiet;
 
-impl Watch for Quiet {
+impl EngineObserver for Quiet {
     fn log(&self, _plugin: &PluginName, _level: u8, _text: &str) {}
-    fn misbehaved(&self, _report: &Report) {}
+    fn misbehaved(&self, _report: &MisdeedReport) {}
     fn trouble(&self, _text: &str) {}
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).ok_or("names no plugin")?;
-    let opened = Library::open(Path::new(&path))?;
+    let opened = PluginLibrary::open(Path::new(&path))?;
     let executor = Executor::new(tokio::runtime::Handle::current(), Arc::new(Quiet));
-    let plugin = Plugin::start(&executor, &opened).await?;
+    let plugin = StartedPlugin::start(&executor, &opened).await?;
     let instance = plugin.create(Arc::new(NoServices), None).await?;
     let arguments = Frame::write(&serde_json::json!({ "text": "moon" }))?;
     let call = instance.call_tool("count_bytes_echo", arguments, Arc::new(NoServices))?;
