@@ -7,7 +7,9 @@ use jaato_plugin_sdk::process::{ProcessControl, ProcessEvents, Spawn};
 use jaato_plugin_sdk::types::execution::{
     AllowedPath, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec,
 };
-use jaato_plugin_sdk_environment::files::{ConfinedFiles, AllowedFolder, ConfinedFilesSettings, TemporarySettings};
+use jaato_plugin_sdk_environment::files::{
+    AllowedFolder, ConfinedFiles, ConfinedFilesSettings, TemporarySettings,
+};
 use jaato_plugin_sdk_environment::{ExecutionEnvironment, HostFiles, NoTerminals, Shell};
 
 /// How long a command may take that says nothing itself.

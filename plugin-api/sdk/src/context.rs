@@ -390,7 +390,7 @@ impl Blobs {
     /// Reads a blob of the session, at most `bytes_max` bytes.
     ///
     /// # Errors
-    /// As [`Blobs::answer_frame`]; `limit_reached` if the blob is larger. Then nothing is read.
+    /// As [`Blobs::open`]; `limit_reached` if the blob is larger. Then nothing is read.
     pub async fn get(&self, id: &str, bytes_max: usize) -> Result<Vec<u8>> {
         let mut reader = self.open(id).await?;
         let too_large = |bytes: u64| {

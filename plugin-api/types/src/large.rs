@@ -34,7 +34,7 @@ pub struct LargeRequest {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LargeRequestKind {
-    /// A [`Completion`](crate::Completion) for a [`CompletionRequest`](crate::Request).
+    /// A [`Completion`](crate::Completion) for a [`CompletionRequest`](crate::CompletionRequest).
     Complete,
     /// A [`GcPlan`](crate::GcPlan) for a [`GcRequest`](crate::GcRequest).
     Plan,
