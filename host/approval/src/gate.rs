@@ -14,7 +14,7 @@ use jaato_types::files::ResolvedPath;
 ///
 /// ```
 /// use jaato_approval::{Gate, RulesGate};
-/// use jaato_policy::{PolicyCall, Decision, Outcome, Rules};
+/// use jaato_policy::{PolicyCall, Decision, RuleOutcome, Rules};
 ///
 /// /// Asks about each call that the rules would allow, but for tools that change nothing.
 /// struct Careful;
@@ -23,10 +23,10 @@ use jaato_types::files::ResolvedPath;
 ///     fn decide(&self, rules: &Rules, call: &PolicyCall<'_>) -> Decision {
 ///         let decision = RulesGate.decide(rules, call);
 ///         match decision.outcome {
-///             Outcome::Allow if !call.annotations.read_only => {
-///                 Decision { outcome: Outcome::Ask, ..decision }
+///             RuleOutcome::Allow if !call.annotations.read_only => {
+///                 Decision { outcome: RuleOutcome::Ask, ..decision }
 ///             }
-///             Outcome::Allow | Outcome::Ask | Outcome::Deny => decision,
+///             RuleOutcome::Allow | RuleOutcome::Ask | RuleOutcome::Deny => decision,
 ///         }
 ///     }
 /// }

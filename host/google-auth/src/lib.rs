@@ -14,7 +14,7 @@
 //! use jaato_google_auth::{TokenMinter, GoogleCredentialSources};
 //!
 //! let places = GoogleCredentialSources { metadata: None, ..GoogleCredentialSources::default() };
-//! assert_eq!(TokenMinter::new(places).found(), None);
+//! assert_eq!(TokenMinter::new(places).used_file(), None);
 //! ```
 
 mod exchange;

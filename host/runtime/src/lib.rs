@@ -15,13 +15,13 @@
 //! use std::sync::Arc;
 //!
 //! use jaato_runtime::session_loop::{Cancel, EventSink};
-//! use jaato_runtime::types::{Envelope, Event};
-//! use jaato_runtime::{SetupArguments, Runtime, SessionOptions, Setup};
+//! use jaato_runtime::types::{Event, EventEnvelope};
+//! use jaato_runtime::{Runtime, SessionOptions, Setup, SetupArguments};
 //!
 //! struct Print;
 //!
 //! impl EventSink for Print {
-//!     fn event(&self, envelope: Envelope) {
+//!     fn event(&self, envelope: EventEnvelope) {
 //!         if let Event::TextDelta { text, .. } = envelope.event {
 //!             print!("{text}");
 //!         }
@@ -29,7 +29,7 @@
 //! }
 //!
 //! async fn ask(task: &str) -> Result<String, Box<dyn std::error::Error>> {
-//!     let mut setup = Setup::of_process(SetupArguments::default())?;
+//!     let mut setup = Setup::from_process(SetupArguments::default())?;
 //!     setup.executable = "/usr/local/bin/jaato".into();
 //!     let runtime = Runtime::start(setup).await;
 //!     let mut session = runtime.session(SessionOptions::unattended(Arc::new(Print)))?;

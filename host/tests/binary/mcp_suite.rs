@@ -188,7 +188,11 @@ fn accept(house: &House, tool: &str, arguments: &Value) {
     let Some(mut asked) = recorded(house, &line, &record, Command::patient) else { return };
     let fields = asked.wait_for("1 of ");
     let fields = fields.rsplit("1 of ").next().and_then(|rest| rest.trim().parse().ok());
-    for _ in 0..fields.unwrap_or(5) {
+    for field in 1..=fields.unwrap_or(5) {
+        // A question may be drawn twice, so only its number shows that it is the next one.
+        if field > 1 {
+            asked.wait_for(&format!("{field} of "));
+        }
         asked.wait_for_question();
         asked.write(b"\n");
     }

@@ -426,6 +426,7 @@ fn what_is_typed_while_a_question_comes_goes_back_to_the_draft() {
     running.wait_for_text("✓ allowed: ");
     running.wait_for_text("counted");
     // The draft is restored and becomes the next prompt.
+    running.wait_for_text("yes, half a draft");
     running.write(b"\r");
     running.wait_for_text("the end");
     running.wait_for_text("> ");

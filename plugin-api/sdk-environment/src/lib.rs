@@ -10,12 +10,14 @@
 //!
 //! ```
 //! use jaato_plugin_sdk_environment::HostFiles;
-//! use jaato_plugin_sdk_environment::files::{Confined, Root, Settings, TemporarySettings};
+//! use jaato_plugin_sdk_environment::files::{
+//!     AllowedFolder, ConfinedFiles, ConfinedFilesSettings, TemporarySettings,
+//! };
 //!
 //! fn main() -> jaato_types::Result<()> {
 //!     let workspace = std::env::temp_dir();
-//!     let confined = Confined::open(&Settings {
-//!         roots: vec![Root::local(&workspace)],
+//!     let confined = ConfinedFiles::open(&ConfinedFilesSettings {
+//!         roots: vec![AllowedFolder::local(&workspace)],
 //!         default_folder: workspace,
 //!         temporary: Some(TemporarySettings::default()),
 //!     })?;

@@ -26,7 +26,7 @@ pub const PARTS_MAX: usize = 4096;
 /// answer.end_part();
 /// answer.text("And no."); // a block of its own, as the server sent it
 /// let completion = answer.finish(FinishReason::Stop);
-/// let thought = Part::thought("hm").with_signature("as the server with_signature it");
+/// let thought = Part::thought("hm").with_signature("as the server signed it");
 /// assert_eq!(completion.parts, [thought, Part::text("Yes."), Part::text("And no.")]);
 /// ```
 #[derive(Debug, Default)]

@@ -107,8 +107,8 @@ impl HttpRequestBuilder {
     /// # use jaato_plugin_sdk::prelude::*;
     /// # async fn ask(cx: &Cx, image: &str) -> Result<u16> {
     /// let request = cx.http("POST", "https://vendor.example/v1/look");
-    /// let request = request.append_to_body("{\"image\":\"").append_base64(image);
-    /// let request = request.append_to_body("\"}");
+    /// let request = request.append("{\"image\":\"").append_base64(image);
+    /// let request = request.append("\"}");
     /// Ok(request.send().await?.status())
     /// # }
     /// ```
