@@ -11,15 +11,11 @@ const KEY: &str = "key_from_the_future";
 
 /// Files whose types authors never create: a checked view of bytes, a table of the host, and views
 /// of the text of a manifest, a variables file, a server's entry, and a call's arguments.
-const NO_DATA: [&str; 7] = [
-    "dotenv.rs",
-    "frame.rs",
-    "grant.rs",
-    "mcp_entry.rs",
-    "operations.rs",
-    "touches.rs",
-    "worker_variable.rs",
-];
+const NO_DATA: [&str; 6] =
+    ["dotenv.rs", "frame.rs", "grant.rs", "mcp_entry.rs", "touches.rs", "worker_variable.rs"];
+
+/// A row of the host's table of operations, which a macro creates with all keys.
+const HOST_ROW: &str = "struct Operation {";
 
 /// The least number of structs and variants, so that the test cannot silently check nothing.
 const TYPES_MIN: usize = 120;
@@ -111,7 +107,7 @@ impl Growing {
         let declared = line.strip_prefix("pub ").unwrap_or(line);
         let is_block = line.ends_with(" {") && !line.contains('<');
         let has_serde = attributes.contains("Serialize") || attributes.contains("Deserialize");
-        if declared.starts_with("struct ") && is_block {
+        if declared.starts_with("struct ") && is_block && declared != HOST_ROW {
             self.put(line);
             return self.key("    pub ", has_serde);
         }
