@@ -446,7 +446,7 @@ fn greet(session: &Session) {
     if !terminal::input_is_terminal() {
         return;
     }
-    let (active, all) = (session.toolbox().active().count(), session.toolbox().tools().len());
+    let (active, all) = (session.toolbox().active().count(), session.toolbox().tools().count());
     let mut tools = if active == 1 { "1 tool".to_owned() } else { format!("{active} tools") };
     if all > active {
         // The model finds them by itself.

@@ -137,7 +137,7 @@ pub async fn await_tools(session: &mut Session, args: &SessionArgs, cancel: &Can
 fn tell_missing(session: &Session, words: &[String]) {
     let toolbox = session.toolbox();
     for word in words {
-        let is_there = toolbox.tools().iter().any(|it| names_tool(word, it.spec.name.as_str()));
+        let is_there = toolbox.tools().any(|it| names_tool(word, it.spec.name.as_str()));
         let Some(source) = toolbox.missing_source(word).filter(|_| !is_there) else { continue };
         let text = format!("no tool is named `{word}`: {} {}", source.label, source.note);
         let hint = source.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();

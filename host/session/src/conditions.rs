@@ -162,9 +162,7 @@ impl Session {
         // Tools that are offered from the first request on are not a change that a user would look
         // for.
         let is_first_request = self.history.entries().len() <= 1;
-        // Not in the loop's head, where the tools would live on, and each change would copy them.
-        let offers = self.shared.tools().conditional_tools();
-        for (name, offer) in offers {
+        for (name, offer) in self.shared.tools().conditional_tools() {
             if matches!(offer.condition, Condition::ModelSees { .. })
                 && self.shared.tools().is_wanted(&name)
             {

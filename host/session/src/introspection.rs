@@ -187,7 +187,7 @@ pub(crate) fn requested_tool_names(call: &ToolCall) -> Vec<ToolName> {
 
 /// Lists the tools that a model may use, without these two, because a model that asks knows them.
 fn usable_tools(toolbox: &Toolbox) -> impl Iterator<Item = &KnownTool> {
-    toolbox.tools().iter().filter(|tool| !is_own(tool) && may_be_offered(tool))
+    toolbox.tools().filter(|tool| !is_own(tool) && may_be_offered(tool))
 }
 
 /// Returns true if the model may ever be offered a tool: it is not disabled, and its condition may

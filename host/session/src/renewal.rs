@@ -5,6 +5,7 @@
 //! removed tool stays listed until the next cut.
 
 use std::fmt;
+use std::sync::Arc;
 
 use jaato_types::{Offer, ToolCall, ToolName, ToolSpec};
 
@@ -116,14 +117,15 @@ impl SessionShared {
 
 impl Toolbox {
     /// Replaces the tools.
-    pub(crate) fn renew(&mut self, mut tools: Vec<KnownTool>) -> ToolChanges {
+    pub(crate) fn renew(&mut self, tools: Vec<KnownTool>) -> ToolChanges {
         let before: Vec<ToolSpec> = self.active().cloned().collect();
-        let own: Vec<KnownTool> =
+        let mut tools: Vec<Arc<KnownTool>> = tools.into_iter().map(Arc::new).collect();
+        let own: Vec<Arc<KnownTool>> =
             self.tools.iter().filter(|tool| introspection::is_own(tool)).cloned().collect();
         let finds_tools = own.iter().any(|tool| tool.spec.name.as_str() == LIST_TOOLS);
         tools.extend(own);
         if !finds_tools && tools.iter().any(|tool| tool.state == ToolState::Inactive) {
-            tools.extend(introspection::tools());
+            tools.extend(introspection::tools().map(Arc::new));
         }
         self.gone.extend(self.tools.iter().map(|tool| tool.spec.name.clone()));
         self.gone.retain(|name| tools.iter().all(|tool| tool.spec.name != *name));
@@ -131,7 +133,7 @@ impl Toolbox {
         // A schema may have changed under the same name.
         self.checks = ArgumentChecks::new();
         let stays = |spec: &ToolSpec| {
-            let is_it = |tool: &KnownTool| {
+            let is_it = |tool: &Arc<KnownTool>| {
                 tool.spec.name == spec.name && !matches!(tool.state, ToolState::Disabled { .. })
             };
             self.tools.iter().position(is_it)

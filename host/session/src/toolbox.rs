@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jaato_types::tools_list::ToolFacts;
 use jaato_types::tools_set::ToolSource;
@@ -23,7 +24,8 @@ const NAMES_MAX: usize = 3;
 /// The tools of a session.
 #[derive(Debug, Clone)]
 pub struct Toolbox {
-    pub(crate) tools: Vec<KnownTool>,
+    /// Shared, because each change while calls run copies the toolbox.
+    pub(crate) tools: Vec<Arc<KnownTool>>,
     /// Indices of the tools in requests, in the order of the request.
     pub(crate) active: Vec<usize>,
     pub(crate) checks: ArgumentChecks,
@@ -64,6 +66,7 @@ impl Toolbox {
         let active = (0..tools.len()).filter(|&index| tools[index].state == ToolState::Active);
         let active = active.collect();
         let (checks, withheld) = (ArgumentChecks::new(), BTreeMap::new());
+        let tools = tools.into_iter().map(Arc::new).collect();
         let mut toolbox =
             Self { tools, active, checks, withheld, gone: BTreeSet::new(), missing: Vec::new() };
         for (name, Offer { reason, .. }) in toolbox.conditional_tools() {
@@ -137,8 +140,8 @@ impl Toolbox {
     }
 
     /// Lists every tool.
-    pub fn tools(&self) -> &[KnownTool] {
-        &self.tools
+    pub fn tools(&self) -> impl Iterator<Item = &KnownTool> {
+        self.tools.iter().map(|tool| &**tool)
     }
 
     /// Lists the tools in requests, in their order.
@@ -156,7 +159,7 @@ impl Toolbox {
 
     /// Lists the tools that may be called, for plugins.
     pub(crate) fn facts(&self) -> Vec<ToolFacts> {
-        let may_be_called = |(index, tool): (usize, &KnownTool)| {
+        let may_be_called = |(index, tool): (usize, &Arc<KnownTool>)| {
             let is_disabled = matches!(tool.state, ToolState::Disabled { .. });
             let is_withheld = self.withheld.contains_key(&tool.spec.name);
             if is_disabled || is_withheld || introspection::is_own(tool) {
@@ -207,7 +210,7 @@ impl Toolbox {
 
     /// Adds the tool that looks at objects to the end.
     pub(crate) fn add_view(&mut self) {
-        self.tools.push(objects::view_tool());
+        self.tools.push(Arc::new(objects::view_tool()));
         self.active.push(self.tools.len() - 1);
     }
 

@@ -534,7 +534,6 @@ impl Session {
         }
         self.tell_record();
         self.await_tools_of(calls, cancel).await;
-        // The runner is dropped here. It would make each change copy the tools.
         let CallsOutcome { results, without_user, did_permitted, activated, .. } =
             self.shared.runner(CallInitiator::Model, cancel).run(calls).await;
         progress.did_work |= results.iter().any(calls::is_success);

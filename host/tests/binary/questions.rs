@@ -403,39 +403,6 @@ fn keys_answer_without_enter_and_the_question_folds_to_a_row() {
 }
 
 #[test]
-fn what_is_typed_while_a_question_comes_goes_back_to_the_draft() {
-    let Some(house) = with_tools() else { return };
-    house.script(&json!({ "answers": [
-        call("cli_based_tool", json!({ "command": waits_for("go") })),
-        call("count", json!({})),
-        told("\"count\":1", says("counted")),
-        json!({ "expect": { "prompt": "yes, half a draft" }, "steps": [{ "text": "the end" }] }),
-    ] }));
-    let line = format!("exec '{}' chat --allow cli_based_tool go", house.binary().display());
-    let editing = |command: Command| command.variable("TERM", "xterm");
-    let Some(mut running) = shell_on_terminal(&house, &line, editing) else { return };
-    running.wait_for_text("> ");
-    house.write("workspace/go", "");
-    // The prompt is drawn, but accepts no answer yet.
-    running.wait_for_text("No (or say what to do instead)");
-    for key in "yes, half a draft".bytes() {
-        running.write(&[key]);
-    }
-    running.wait_for_question();
-    running.write(b"y");
-    running.wait_for_text("✓ allowed: ");
-    running.wait_for_text("counted");
-    // The draft is restored and becomes the next prompt.
-    running.wait_for_text("yes, half a draft");
-    running.write(b"\r");
-    running.wait_for_text("the end");
-    running.wait_for_text("> ");
-    running.write(b"\x04");
-    running.wait_with_open_input().code(0);
-    house.nothing_lives();
-}
-
-#[test]
 fn the_question_of_trust_names_each_file_in_a_line_and_not_all_of_thousands() {
     let house = house!();
     for number in 0..300 {

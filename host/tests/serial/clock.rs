@@ -1,14 +1,18 @@
 //! Tests timeouts that need a real clock.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::house;
+use crate::support::answers::{call, says, told};
+use crate::support::cli::with_cli;
 use crate::support::command::LOOK_AGAIN;
-use crate::support::openai;
+use crate::support::screen::recorded;
 use crate::support::server::{Answer, Gate, Server, Step, choices, end};
 use crate::support::shells::{Calls, furnish_with, output, reason};
+use crate::support::{Command, fixture, openai};
 
 /// Needs a clock that advances on its own, so this one test waits for the real one.
 #[test]
@@ -79,4 +83,41 @@ fn a_session_lives_no_longer_than_it_may_even_if_it_is_used() {
     let gone = calls.refused("shell_read", &json!({ "session_id": session }));
     assert!(gone["message"].as_str().unwrap().contains("the maximum lifetime of a session"));
     calls.end(&house);
+}
+
+/// A question accepts answers 300 ms after it is drawn, and the keys must arrive before that.
+#[test]
+fn keys_typed_before_a_question_accepts_answers_return_to_the_draft() {
+    let Some(house) = with_cli() else { return };
+    house.ship(&fixture("probe"));
+    let wait = json!({ "command": "while [ ! -e go ]; do sleep 0.01; done" });
+    house.script(&json!({ "answers": [
+        call("cli_based_tool", wait),
+        call("count", json!({})),
+        told("tool_result", "\"count\":1", says("counted")),
+        told("prompt", "yes, half a draft", says("the end")),
+    ] }));
+    let line = format!("exec '{}' chat --allow cli_based_tool go", house.binary().display());
+    let editing = |command: Command| command.variable("TERM", "xterm");
+    let Some(mut running) = recorded(&house, &line, Path::new("/dev/null"), editing) else {
+        return;
+    };
+    running.wait_for_text("> ");
+    house.write("workspace/go", "");
+    running.wait_for_text("No (or say what to do instead)");
+    for key in "yes, half a draft".bytes() {
+        running.write(&[key]);
+    }
+    running.wait_for_question();
+    running.write(b"y");
+    running.wait_for_text("✓ allowed: ");
+    running.wait_for_text("counted");
+    // The draft is restored and becomes the next prompt.
+    running.wait_for_text("yes, half a draft");
+    running.write(b"\r");
+    running.wait_for_text("the end");
+    running.wait_for_text("> ");
+    running.write(b"\x04");
+    running.wait_with_open_input().code(0);
+    house.nothing_lives();
 }

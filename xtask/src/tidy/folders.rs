@@ -21,7 +21,8 @@ pub fn check(sources: &[RustSource]) -> Vec<TidyFinding> {
         collect(source.tokens.clone(), &mut lines);
         for line in lines {
             let what = "a folder is made";
-            let remedy = "use `jaato_places::make_own_folder`, which makes it private and checks who can write there";
+            let remedy = "use `jaato_places::make_own_folder`, which makes it private and checks who can \
+                          write there";
             findings.push(TidyFinding::error(&source.path, line, what, remedy));
         }
     }
