@@ -32,7 +32,7 @@ struct TokenCache {
 
 impl fmt::Debug for TokenMinter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Minter").field("places", &self.places).finish_non_exhaustive()
+        f.debug_struct("TokenMinter").field("places", &self.places).finish_non_exhaustive()
     }
 }
 

@@ -21,7 +21,9 @@ pub struct AccessToken {
 
 impl fmt::Debug for AccessToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Token").field("quota_project", &self.quota_project).finish_non_exhaustive()
+        f.debug_struct("AccessToken")
+            .field("quota_project", &self.quota_project)
+            .finish_non_exhaustive()
     }
 }
 

@@ -118,7 +118,7 @@ impl OutgoingRequest {
 /// Shows the masked URL and the names of the headers, because their values may be secrets.
 impl fmt::Debug for OutgoingRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request")
+        f.debug_struct("OutgoingRequest")
             .field("method", &self.method)
             .field("url", &MaskedUrl::new(&self.url).to_string())
             .field("headers", &self.headers.keys().collect::<Vec<_>>())

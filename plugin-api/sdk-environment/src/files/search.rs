@@ -53,7 +53,7 @@ impl<P> Iterator for ConfinedSearchPages<P> {
 
 impl<P> fmt::Debug for ConfinedSearchPages<P> {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.debug_struct("Pages").field("cancel", &self.cancel).finish_non_exhaustive()
+        to.debug_struct("ConfinedSearchPages").field("cancel", &self.cancel).finish_non_exhaustive()
     }
 }
 

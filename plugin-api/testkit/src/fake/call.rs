@@ -62,7 +62,7 @@ pub struct FakeRunningCall<T> {
 
 impl<T> fmt::Debug for FakeRunningCall<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Call").field("context", &self.id()).finish_non_exhaustive()
+        f.debug_struct("FakeRunningCall").field("context", &self.id()).finish_non_exhaustive()
     }
 }
 

@@ -51,7 +51,7 @@ pub struct McpHttpResponse {
 impl fmt::Debug for McpHttpRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = self.url.split('?').next().unwrap_or_default();
-        let mut shown = f.debug_struct("Exchange");
+        let mut shown = f.debug_struct("McpHttpRequest");
         shown.field("method", &self.method).field("url", &url).finish_non_exhaustive()
     }
 }

@@ -20,7 +20,7 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpResponseLimits,
 };
 use sse_stream::Sse;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 
 use super::answer::{self, EVENTS, HttpPostResult, JSON, SESSION_ID, SentMessage};
@@ -39,6 +39,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(60 * 60);
 const PROBE_TIME: Duration = Duration::from_secs(5);
 /// The minimum time between two streams.
 const STREAM_PAUSE: Duration = Duration::from_millis(100);
+/// The maximum time that a call waits for the server's answer to the request for the session's
+/// stream. It waits only once, because some servers answer with their first event.
+const STREAM_WAIT: Duration = Duration::from_secs(1);
 /// The maximum number of attempts to send a request with another token.
 const ATTEMPTS_MAX: usize = 3;
 /// The maximum time for a server to show that it uses the older transport.
@@ -59,6 +62,8 @@ pub struct HttpClient {
     places: Arc<Semaphore>,
     /// The time of the last request for a stream.
     streamed: Arc<Mutex<Option<Instant>>>,
+    /// The last session for whose stream the server has answered.
+    stream_answered: watch::Sender<Option<Arc<str>>>,
     sessions: Arc<HttpSessions>,
 }
 
@@ -70,6 +75,7 @@ impl HttpClient {
             login,
             places: Arc::new(Semaphore::new(REQUESTS_MAX)),
             streamed: Arc::default(),
+            stream_answered: watch::Sender::default(),
             sessions: Arc::default(),
         }
     }
@@ -119,6 +125,17 @@ impl HttpClient {
             next
         };
         tokio::time::sleep_until(wait).await;
+    }
+
+    /// Waits until the server has answered the request for the session's stream, which `rmcp` sends
+    /// at the same time as the first call. Many servers drop questions of a call if the client has
+    /// no stream yet, and the call then never ends.
+    async fn wait_for_stream(&self, session: &Arc<str>) {
+        let mut answered = self.stream_answered.subscribe();
+        let is_answered = answered.wait_for(|of| of.as_ref() == Some(session));
+        if tokio::time::timeout(STREAM_WAIT, is_answered).await.is_err() {
+            self.stream_answered.send_replace(Some(Arc::clone(session)));
+        }
     }
 
     /// Sends a message and interprets the response.
@@ -204,6 +221,14 @@ fn is_initialize(message: &ClientJsonRpcMessage) -> bool {
     )
 }
 
+fn is_call(message: &ClientJsonRpcMessage) -> bool {
+    matches!(
+        message,
+        ClientJsonRpcMessage::Request(request)
+            if matches!(request.request, ClientRequest::CallToolRequest(_))
+    )
+}
+
 /// Returns the error after the last attempt.
 fn refused(has_login: bool, wants_more: bool) -> HttpFailure {
     let text = match (has_login, wants_more) {
@@ -270,6 +295,9 @@ impl StreamableHttpClient for HttpClient {
             .header("content-type", JSON);
         let mut exchange = add_session_headers(exchange, session_id.as_deref(), custom_headers);
         exchange.body = serde_json::to_vec(&message)?;
+        if let Some(session) = session_id.as_ref().filter(|_| is_call(&message)) {
+            self.wait_for_stream(session).await;
+        }
         let session = session_id.as_deref();
         let is_request = matches!(message, ClientJsonRpcMessage::Request(_));
         if is_request && session.is_some_and(|session| self.sessions.is_lost(session)) {
@@ -334,7 +362,9 @@ impl StreamableHttpClient for HttpClient {
             exchange = exchange.header("last-event-id", last);
         }
         let exchange = add_session_headers(exchange, session_id.as_deref(), custom_headers);
-        let reply = self.send(exchange).await?;
+        let reply = self.send(exchange).await;
+        self.stream_answered.send_replace(session_id.clone());
+        let reply = reply?;
         match reply.status {
             200..300 if reply.is_of(EVENTS) => {
                 Ok(events::decode_events(reply.body, max_sse_event_size, None, None))
@@ -358,7 +388,9 @@ impl StreamableHttpClient for HttpClient {
 mod tests {
     use futures_util::future::{BoxFuture, FutureExt as _};
     use jaato_plugin_sdk::Result;
-    use rmcp::model::{DiscoverRequest, DiscoverRequestParams, RequestId};
+    use rmcp::model::{
+        CallToolRequest, CallToolRequestParams, DiscoverRequest, DiscoverRequestParams, RequestId,
+    };
 
     use super::*;
 
@@ -369,6 +401,52 @@ mod tests {
         fn send(&self, _exchange: McpHttpRequest) -> BoxFuture<'static, Result<McpHttpResponse>> {
             std::future::pending().boxed()
         }
+    }
+
+    /// A server that answers the request for a stream after a time, and never a call. Records when
+    /// a call arrives.
+    struct SlowStream(Duration, Arc<Mutex<Option<Instant>>>);
+
+    impl HttpBackend for SlowStream {
+        fn send(&self, exchange: McpHttpRequest) -> BoxFuture<'static, Result<McpHttpResponse>> {
+            let (delay, called) = (self.0, Arc::clone(&self.1));
+            async move {
+                if exchange.method == "GET" {
+                    tokio::time::sleep(delay).await;
+                    let body = futures_util::stream::pending().boxed();
+                    return Ok(McpHttpResponse { status: 405, headers: Vec::new(), body });
+                }
+                called.lock().get_or_insert(Instant::now());
+                std::future::pending().await
+            }
+            .boxed()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn call_waits_for_the_stream_of_its_session_for_a_limited_time() {
+        let check = async |delay: Duration, expected: Duration| {
+            let called = Arc::default();
+            let client = HttpClient::new(Arc::new(SlowStream(delay, Arc::clone(&called))), None);
+            let call = || {
+                let request = CallToolRequest::new(CallToolRequestParams::new("moon"));
+                let request = ClientRequest::CallToolRequest(request);
+                let message = ClientJsonRpcMessage::request(request, RequestId::Number(1));
+                let session = Some("s".into());
+                client.post_message("http://x".into(), message, session, None, <_>::default())
+            };
+            let stream =
+                client.get_stream("http://x".into(), Some("s".into()), None, None, <_>::default());
+            let begin = Instant::now();
+            let both = async { tokio::join!(stream, call()) };
+            assert!(tokio::time::timeout(2 * STREAM_WAIT, both).await.is_err());
+            assert_eq!(called.lock().take().map(|at| at - begin), Some(expected));
+            let begin = Instant::now();
+            assert!(tokio::time::timeout(STREAM_WAIT, call()).await.is_err());
+            assert_eq!(called.lock().take().map(|at| at - begin), Some(Duration::ZERO));
+        };
+        check(STREAM_WAIT / 2, STREAM_WAIT / 2).await;
+        check(10 * STREAM_WAIT, STREAM_WAIT).await;
     }
 
     #[tokio::test(start_paused = true)]
