@@ -255,10 +255,6 @@ impl Edited {
         }
     }
 
-    fn take_begun(&mut self) -> String {
-        std::mem::take(&mut self.begun).join("\n")
-    }
-
     /// Waits for a line of the editor that is open; nothing where it is not open any more.
     async fn open_line(&mut self, over: &Cancel) -> Option<Result<Line, CommandFailure>> {
         let open = self.open.as_mut()?;
@@ -281,8 +277,7 @@ impl Edited {
         place: ForLines,
         beside: Beside<'_>,
     ) -> Result<Option<Line>, CommandFailure> {
-        let begun = self.take_begun();
-        let open = if begun.is_empty() {
+        let open = if self.begun.is_empty() {
             match idle(Keys::Editor, &mut self.continued, &place, beside).await? {
                 Idle::Typed(prompt) => prompt.hand_over(),
                 Idle::Again | Idle::Asked => return Ok(None),
@@ -293,7 +288,7 @@ impl Edited {
             beside.view.open_question().await
         };
         let view = Arc::clone(beside.view);
-        self.open(begun, Screen { open, place, view, is_at_work: false })?;
+        self.open(Screen { open, place, view, is_at_work: false })?;
         Ok(None)
     }
 
@@ -307,10 +302,10 @@ impl Edited {
         if !terminal::errors_are_terminal() {
             return std::future::pending().await;
         }
-        let (begun, view) = (self.take_begun(), Arc::clone(beside.view));
-        if !begun.is_empty() {
+        let view = Arc::clone(beside.view);
+        if !self.begun.is_empty() {
             let open = view.open_line().await;
-            return self.open(begun, Screen { open, place, view, is_at_work: true });
+            return self.open(Screen { open, place, view, is_at_work: true });
         }
         let prompt = PromptBeside::show(PROMPT).map_err(gone)?;
         beside.view.go_on();
@@ -323,15 +318,18 @@ impl Edited {
         }
         let open = view.open_line().await;
         drop(prompt);
-        self.open(String::new(), Screen { open, place, view, is_at_work: true })
+        self.open(Screen { open, place, view, is_at_work: true })
     }
 
-    fn open(&mut self, begun: String, screen: Screen) -> Result<(), CommandFailure> {
+    /// Opens the editor on the text that was begun. Takes that text only here, where nothing is
+    /// awaited any more: a future that is dropped would lose it.
+    fn open(&mut self, screen: Screen) -> Result<(), CommandFailure> {
         terminal::read_keys(terminal::CtrlC::Key).map_err(gone)?;
         let editor = match self.editor.take() {
             Some(editor) => editor,
             None => self.editors.first().map_err(|error| gone(io::Error::other(error)))?,
         };
+        let begun = std::mem::take(&mut self.begun).join("\n");
         self.open = Some(self.editors.open(editor, begun, screen));
         Ok(())
     }

@@ -75,7 +75,7 @@ fn screen_of_signs_and_of_a_paragraph_that_is_being_written() {
     let hangs = json!({ "steps": [{ "text": words }, { "text": "and so on" }, "hang"] });
     script(&house, &[says(SIGNS), hangs]);
     let Some(mut scene) = Scene::begin(&house, "chat --yes go", USUAL, None) else { return };
-    scene.until("not closed");
+    scene.until("not closed\n> ");
     scene.write(b"and then?\r");
     // Complete rows appear before the paragraph ends. The last row still changes.
     scene.until("one two three four five six seven eight nine ten eleven twelve one two");
@@ -110,11 +110,11 @@ fn screen_of_a_chat() {
     let Some(mut scene) = Scene::begin(&house, "chat --yes", USUAL, None) else { return };
     scene.until("> ");
     scene.write(b"hello\r");
-    scene.until("What shall we do?");
+    scene.until("What shall we do?\n> ");
     scene.write(b"count the files\r");
-    scene.until("one file.");
+    scene.until("one file.\n> ");
     scene.write(b"/etc/hosts what is in it?\r");
-    scene.until("there is no command");
+    scene.until("line back\n> ");
     scene.write(b"/quit\r");
     expect_file!["screens/chat.txt"].assert_eq(&scene.end());
 }
@@ -144,14 +144,17 @@ fn screen_of_a_retry() {
 #[test]
 fn screen_of_parallel_calls() {
     let Some(house) = with_cli() else { return };
-    // Each waits for the previous one, so that their order is always the same.
+    // The first waits until all are shown, and each other one for the previous one, so that their
+    // order is always the same.
     let calls = json!({ "steps": [
-        call("echo 'the first'; : > one"),
+        call("until test -e go; do sleep 0.01; done; echo 'the first'; : > one"),
         call("while [ ! -e one ]; do sleep 0.01; done; echo 'the second'; : > two; exit 3"),
         call("while [ ! -e two ]; do sleep 0.01; done; sleep 0.2; echo 'the third'"),
     ] });
     script(&house, &[calls, says("All three ran.")]);
     let Some(scene) = Scene::begin(&house, "run --yes go", USUAL, None) else { return };
+    scene.until("[cli 3] cli_based_tool");
+    house.write("workspace/go", "");
     // Which of two finished calls is reported first is random, but the lines of one call stay
     // together.
     let ended = scene.end();

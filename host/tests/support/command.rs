@@ -1,5 +1,6 @@
 //! Runs an installation's jaato with its own variables and a deadline, and captures its output.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io::{ErrorKind, Read, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -194,6 +195,7 @@ impl Command {
             child,
             input,
             lines,
+            rest: RefCell::default(),
             error_lines,
             stdout,
             stderr,
@@ -246,6 +248,8 @@ pub struct Running {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
+    /// The standard output behind the last text that was waited for, as far as it was received.
+    rest: RefCell<String>,
     error_lines: Receiver<String>,
     stdout: JoinHandle<String>,
     stderr: JoinHandle<String>,
@@ -271,13 +275,7 @@ impl Running {
     /// Waits for the next line of standard output.
     #[track_caller]
     pub fn line(&self) -> String {
-        let mut line = String::new();
-        while !line.ends_with('\n') {
-            line.push_str(
-                &self.lines.recv_timeout(self.deadline).expect("it prints one more line"),
-            );
-        }
-        line
+        self.take_through(|printed| printed.find('\n').map(|at| at + 1))
     }
 
     /// Waits for a line of standard output with this text.
@@ -310,19 +308,32 @@ impl Running {
     /// Waits for text on standard output, even in an unfinished line.
     #[track_caller]
     pub fn wait_for_text(&self, text: &str) {
-        let mut seen = String::new();
-        while !seen.contains(text) {
-            seen.push_str(&self.lines.recv_timeout(self.deadline).expect("it prints more"));
-        }
+        self.take_through(|printed| printed.find(text).map(|at| at + text.len()));
     }
 
     /// Waits until a prompt accepts an answer, which is when its input row is shown.
     #[track_caller]
     pub fn wait_for_question(&self) {
-        let mut seen = String::new();
         // With a colour, and without.
-        while !seen.contains("║ \u{1b}[0m> ") && !seen.contains("║ > ") {
-            seen.push_str(&self.lines.recv_timeout(self.deadline).expect("it prints more"));
+        const ROWS: [&str; 2] = ["║ \u{1b}[0m> ", "║ > "];
+        let end = |printed: &str, row: &str| printed.find(row).map(|at| at + row.len());
+        self.take_through(|printed| ROWS.iter().filter_map(|row| end(printed, row)).min());
+    }
+
+    /// Waits until standard output has an end that is looked for, and returns the text before it.
+    /// The text behind it is left for the next wait.
+    #[track_caller]
+    fn take_through(&self, end: impl Fn(&str) -> Option<usize>) -> String {
+        let mut printed = self.rest.take();
+        loop {
+            if let Some(end) = end(&printed) {
+                self.rest.replace(printed.split_off(end));
+                return printed;
+            }
+            match self.lines.recv_timeout(self.deadline) {
+                Ok(piece) => printed.push_str(&piece),
+                Err(error) => panic!("{error}: it prints no more than {printed:?}"),
+            }
         }
     }
 
