@@ -77,7 +77,7 @@ impl Session {
                 if is_overflow && !cancel.is_cancelled() && self.take_out_all(&mut taken_out) {
                     continue;
                 }
-                self.put_back(taken_out);
+                self.put_back_refused(taken_out);
                 let error = if is_overflow && error.hint.is_none() {
                     error.with_hint("ask for less at once, or use a model with a larger window")
                 } else {

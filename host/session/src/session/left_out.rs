@@ -45,9 +45,17 @@ pub(crate) struct OmittedMedia {
     facts: BTreeMap<String, Option<MediaFacts>>,
 }
 
+/// The most new files of a refused request that are removed one at a time, to find the one that the
+/// provider refuses.
+const REMOVED_ALONE_MAX: usize = 4;
+
 /// The blobs that were removed from one request because the provider refused it.
 #[derive(Debug, Default)]
-pub(crate) struct RefusedBlobs(Vec<String>);
+pub(crate) struct RefusedBlobs {
+    removed: Vec<String>,
+    /// New files without which alone the request was tried.
+    removed_alone: Vec<String>,
+}
 
 /// An image or a file of the history.
 struct HistoryMedia {
@@ -103,13 +111,19 @@ impl Session {
         }
     }
 
-    /// Removes what the provider may have refused from the request: first the new files, then all
-    /// that the error may refer to. Returns true if there is anything to try without.
+    /// Removes what the provider may have refused from the request: first each of a few new files
+    /// alone, then all new files, then all that the error may refer to. Returns true if there is
+    /// anything to try without.
     pub(crate) fn take_out_refused(&mut self, error: &Error, taken: &mut RefusedBlobs) -> bool {
         let names_media = names_media(error);
-        let is_suspect = is_refusal(error) && taken.0.is_empty();
+        let was_alone =
+            taken.removed.len() == 1 && taken.removed.first() == taken.removed_alone.last();
+        let is_suspect = is_refusal(error) && (taken.removed.is_empty() || was_alone);
         if !names_media && !is_suspect {
             return false;
+        }
+        if was_alone {
+            self.put_back(std::mem::take(&mut taken.removed));
         }
         let shown = self.media_in_request();
         let has_new = shown.iter().any(|one| !one.was_answered);
@@ -117,7 +131,15 @@ impl Session {
             return false;
         }
         let goes = |one: &HistoryMedia| !has_new || !one.was_answered;
-        let (out, _): (Vec<HistoryMedia>, Vec<HistoryMedia>) = shown.into_iter().partition(goes);
+        let (mut out, _): (Vec<HistoryMedia>, Vec<HistoryMedia>) =
+            shown.into_iter().partition(goes);
+        if has_new && (2..=REMOVED_ALONE_MAX).contains(&out.len()) {
+            let is_next = |one: &HistoryMedia| !taken.removed_alone.contains(&one.blob);
+            if let Some(next) = out.iter().position(is_next) {
+                out = vec![out.swap_remove(next)];
+                taken.removed_alone.push(out[0].blob.clone());
+            }
+        }
         self.take_out(out, taken)
     }
 
@@ -136,13 +158,13 @@ impl Session {
             count => format!(" and {} more", count - 1),
         };
         self.shared.emitter.notice(format!(
-            "`{model}` refused the request with {name} ({kind}){more}: trying again without"
+            "`{model}` refused the request: trying again without {name} ({kind}){more}"
         ));
         let is_cut = out.iter().any(|one| one.was_answered);
         for one in out {
             self.left_out.words.insert(one.blob.clone(), REFUSED.to_owned());
             self.left_out.refused.push(one.blob.clone());
-            taken.0.push(one.blob);
+            taken.removed.push(one.blob);
         }
         if is_cut {
             self.cut();
@@ -151,8 +173,12 @@ impl Session {
     }
 
     /// Puts back the files of a request that fails without them as well.
-    pub(crate) fn put_back(&mut self, taken: RefusedBlobs) {
-        for blob in taken.0 {
+    pub(crate) fn put_back_refused(&mut self, taken: RefusedBlobs) {
+        self.put_back(taken.removed);
+    }
+
+    fn put_back(&mut self, blobs: Vec<String>) {
+        for blob in blobs {
             self.left_out.words.remove(&blob);
             self.left_out.refused.retain(|known| *known != blob);
         }
@@ -165,7 +191,7 @@ impl Session {
         let refused = |blob: &String| self.left_out.refused.contains(blob);
         let again: Vec<String> = again.into_iter().filter(refused).collect();
         if !again.is_empty() {
-            self.put_back(RefusedBlobs(again));
+            self.put_back(again);
             self.cut();
         }
     }

@@ -52,7 +52,7 @@ fn a_conversation_goes_on_without_an_image_that_the_vendor_refuses() {
         let input = "/attach moon.png\nwhat is it?\nthanks\n";
         let chat = provider.command(&house, &words).input(input).run().code(0);
         assert!(chat.stdout.ends_with("one\ntwo\n"), "{}: {chat}", provider.name);
-        let told = "refused the request with moon.png (image/png): trying again without";
+        let told = "refused the request: trying again without moon.png (image/png)";
         assert!(chat.stderr.contains(told), "{}: {chat}", provider.name);
         assert_eq!(
             (shown(provider, &server), provider.completions(&server).len()),
@@ -62,6 +62,34 @@ fn a_conversation_goes_on_without_an_image_that_the_vendor_refuses() {
         );
         let sent = provider.completions(&server).last().unwrap().json().to_string();
         assert!(sent.contains("it was left out: the provider refused it"), "{sent}");
+    }
+}
+
+#[test]
+fn of_two_new_images_only_the_refused_one_is_left_out() {
+    let mut refused = PNG.to_vec();
+    // Its height is 2.
+    refused[23] = 2;
+    let encoded = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAAC";
+    for provider in &PROVIDERS {
+        let Some(house) = house(provider, PNG) else { return };
+        fs::write(house.workspace().join("sun.png"), &refused).unwrap();
+        let vendor = provider.vendor([text("a moon")]);
+        let server = Server::answering(move |asked| {
+            if String::from_utf8_lossy(&asked.body).contains(encoded) {
+                return Answer::error(400, "Could not process image");
+            }
+            as_it_is(answered(&*vendor, asked))
+        });
+        provider.lead(&house, &server);
+        let words =
+            ["run", "--model", provider.model, "--tools", "none", "see @moon.png and @sun.png"];
+        let run = provider.command(&house, &words).run().code(0);
+        assert_eq!(run.stdout, "a moon\n", "{}: {run}", provider.name);
+        let told = "refused the request: trying again without sun.png (image/png)\n";
+        assert!(run.stderr.contains(told), "{}: {run}", provider.name);
+        let sent = provider.completions(&server).last().unwrap().json().to_string();
+        assert!(sent.contains(ENCODED) && !sent.contains(encoded), "{}: {sent}", provider.name);
     }
 }
 
