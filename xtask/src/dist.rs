@@ -28,8 +28,8 @@ use crate::child;
 use crate::gather::place_file;
 use crate::workspace::CargoWorkspace;
 
-/// The documents next to the programs.
-const PAPERS: &[&str] = &["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
+/// The documents next to the programs, besides the licences.
+const PAGES: [&str; 2] = ["README.md", "CHANGELOG.md"];
 
 /// The header for plugins in C.
 const HEADER: &str = "plugin-api/include/jaato_plugin.h";
@@ -156,8 +156,8 @@ fn lay_out(
         placed.push(copy_into(plugin, &tree.join(PLUGINS))?);
     }
     let glibc = needs::check(&placed)?;
-    for paper in PAPERS {
-        copy_into(&workspace.root.join(paper), tree)?;
+    for page in PAGES.iter().chain(&release::LICENSES) {
+        copy_into(&workspace.root.join(page), tree)?;
     }
     copy_into(&workspace.root.join(HEADER), &tree.join("include"))?;
     sdk::lay_out(workspace, &tree.join(SDK))?;

@@ -10,6 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use super::release::LICENSES;
 use crate::child;
 use crate::gather::place_file;
 use crate::workspace::CargoWorkspace;
@@ -31,9 +32,6 @@ const PAGES: &str = "docs/authors";
 /// Complete example plugins, with the same paths to the crates.
 const EXAMPLES: &str = "docs/examples";
 
-/// The licences, which each copy of the sources must include.
-const LICENSES: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT"];
-
 const README: &str = include_str!("sdk/README.md");
 
 /// Writes the sdk into a folder.
@@ -45,7 +43,7 @@ pub fn lay_out(workspace: &CargoWorkspace, folder: &Path) -> Result<()> {
             copy(root, &file, folder)?;
         }
     }
-    for file in GUIDE.iter().chain(LICENSES) {
+    for file in GUIDE.iter().chain(&LICENSES) {
         copy(root, Path::new(file), folder)?;
     }
     let mut manifests = String::new();
