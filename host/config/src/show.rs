@@ -13,6 +13,10 @@ use crate::origin::ValueOrigin;
 /// The setting with the name of the variable that contains a key.
 const NAME_OF_KEY_VARIABLE: &str = "api_key_env";
 
+/// Lines of at most this length have their origins in one column. The origin of a longer line
+/// follows it.
+const ALIGNED_CHARS_MAX: usize = 60;
+
 /// One value as the user sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigEntry {
@@ -57,7 +61,7 @@ impl Config {
         self.show_text_with(Vec::new())
     }
 
-    /// As [`Self::shown`], but with plugins' settings from variables, which override those of
+    /// As [`Self::show_text`], but with plugins' settings from variables, which override those of
     /// files.
     pub fn show_text_with(&self, given: Vec<ConfigEntry>) -> String {
         let mut entries = self.entries();
@@ -71,7 +75,8 @@ impl Config {
             .into_iter()
             .map(|entry| (format!("{} = {}", entry.key, entry.value), entry.origins))
             .collect();
-        let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
+        let widths = lines.iter().map(|(line, _)| line.chars().count());
+        let width = widths.filter(|width| *width <= ALIGNED_CHARS_MAX).max().unwrap_or(0);
         let mut shown = String::new();
         for (line, origins) in lines {
             let origins: Vec<_> = origins.iter().map(ToString::to_string).collect();

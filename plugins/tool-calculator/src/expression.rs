@@ -22,7 +22,7 @@ pub fn calculate(expression: &str) -> Result<String, CalculationError> {
     let mut reader = ExpressionParser { text: expression, place: 0, depth: 0 };
     let result = reader.sum()?;
     if reader.peek().is_some() {
-        return Err(reader.syntax_error("an operator"));
+        return Err(reader.syntax_error("an operator (+ - * / // % **)"));
     }
     Ok(arithmetic::format_number(&result))
 }
@@ -118,7 +118,7 @@ impl ExpressionParser<'_> {
         let name = rest[..end].to_owned();
         self.place += end;
         if self.take_one_of(&["("]).is_none() {
-            return Err(format!("there is no `{name}`"));
+            return Err(unknown_function(&name));
         }
         let mut values = vec![self.sum()?];
         while self.take_one_of(&[","]).is_some() {
@@ -136,7 +136,7 @@ impl ExpressionParser<'_> {
                 let count = values.len();
                 Err(format!("`{name}` does not take {count} numbers"))
             }
-            _ => Err(format!("there is no function `{name}`")),
+            _ => Err(unknown_function(&name)),
         }
     }
 
@@ -164,4 +164,8 @@ impl ExpressionParser<'_> {
         let place = self.text[..self.place].chars().count() + 1;
         format!("at character {place}: expected {expected}, found {found}")
     }
+}
+
+fn unknown_function(name: &str) -> CalculationError {
+    format!("there is no function `{name}`, only abs, max, min, pow and round")
 }

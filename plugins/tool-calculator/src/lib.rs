@@ -126,8 +126,7 @@ fn answer(name: &str, a: &Operand, b: &Operand, operation: ArithmeticOperation) 
 }
 
 fn to_tool_error(refused: CalculationError) -> Error {
-    let hint = "supported are + - * / // % ** with brackets, abs, round, min, max, pow";
-    Error::new(ErrorKind::InvalidArguments, refused).with_hint(hint)
+    Error::new(ErrorKind::InvalidArguments, refused)
 }
 
 export_plugin! { state: (), tools }

@@ -20,7 +20,6 @@ fn check(expression: &str, expected: &str) {
 fn refused(expression: &str, expected: &str) {
     let error = host().call("calculate", json!({ "expression": expression })).unwrap_err();
     assert_eq!((error.kind, error.message.as_str()), (ErrorKind::InvalidArguments, expected));
-    assert!(error.hint.is_some());
 }
 
 #[test]
@@ -59,11 +58,11 @@ fn what_cannot_be_calculated_is_said() {
     refused("", "at character 1: expected a number, found nothing");
     refused("2 +", "at character 4: expected a number, found nothing");
     refused("(2", "at character 3: expected `)`, found nothing");
-    refused("2 3", "at character 3: expected an operator, found `3`");
+    refused("2 3", "at character 3: expected an operator (+ - * / // % **), found `3`");
     refused("ä", "at character 1: expected a number, found `ä`");
     refused("1..2", "`1..2` is not a number");
-    refused("sqrt(4)", "there is no function `sqrt`");
-    refused("x", "there is no `x`");
+    refused("sqrt(4)", "there is no function `sqrt`, only abs, max, min, pow and round");
+    refused("x", "there is no function `x`, only abs, max, min, pow and round");
     refused("pow(2)", "`pow` does not take 1 numbers");
     refused("1 / 0", "division by zero");
     refused("1 % (1 - 1)", "division by zero");
