@@ -61,8 +61,8 @@ impl Decision {
                     let is_inside = call.directory.is_some_and(|it| path.starts_with(it));
                     let what = if is_inside { "protected" } else { "outside this folder" };
                     format!(
-                        "tool `{tool}` needs permission: `{}` is {what}, and mode \
-                         `accept-edits` does not cover that",
+                        "tool `{tool}` needs permission: `{}` is {what}, even in mode \
+                         `accept-edits`",
                         path.display()
                     )
                 }

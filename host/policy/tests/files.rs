@@ -629,8 +629,7 @@ fn modes_deny_changes_or_accept_edits_in_the_workspace() {
         decide(&rules, &call).explain(&call)
     };
     let explained = |what: &str| {
-        let end = "and mode `accept-edits` does not cover that";
-        format!("tool `updateFile` needs permission: {what}, {end}")
+        format!("tool `updateFile` needs permission: {what}, even in mode `accept-edits`")
     };
     assert_eq!(told(".env"), explained("`/project/.env` is protected"));
     assert_eq!(told("../x"), explained("`/x` is outside this folder"));

@@ -90,7 +90,10 @@ fn agents_files(setup: &Setup, workspace: &TrustedWorkspace) -> Result<Vec<Promp
                 let note = format!("[truncated: the first {whole} of {size} bytes of `{name}`]");
                 text = format!("{text}\n\n{note}");
             }
-            parts.push(PromptPart::new(name, text));
+            // A subfolder's file may be a link to the file above it.
+            if !parts.iter().any(|part: &PromptPart| part.text == text) {
+                parts.push(PromptPart::new(name, text));
+            }
         }
     }
     Ok(parts)
@@ -121,9 +124,17 @@ pub fn notes_on_files(setup: &Setup) -> Vec<String> {
     let Some(workspace) = setup.trusted_workspace() else { return Vec::new() };
     let mut notes = Vec::new();
     for name in setup.workspace.agents_files(workspace) {
-        // A session that needs an unreadable file reports it.
-        let read = workspace.read_beginning(&name, PROMPT_FILE_BYTES_MAX as usize);
-        let Ok(Some((bytes, size))) = read else { continue };
+        let (bytes, size) = match workspace.read_beginning(&name, PROMPT_FILE_BYTES_MAX as usize) {
+            Ok(Some(read)) => read,
+            Ok(None) => {
+                notes.push(format!(
+                    "`{name}` is not read: it is no regular file inside the workspace"
+                ));
+                continue;
+            }
+            // A session that needs an unreadable file reports it.
+            Err(_) => continue,
+        };
         let is_cut = size > bytes.len() as u64;
         if is_cut {
             notes.push(format!(

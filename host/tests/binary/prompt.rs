@@ -1,6 +1,7 @@
 //! Tests `--show-prompt`: the text that a model gets before the task.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use expect_test::expect;
 use serde_json::json;
@@ -209,6 +210,25 @@ fn what_stands_before_the_task_is_bounded_with_every_plugin() {
     house.configure_more("[tools]\nfirst = [\"createPlan\"]\ncore_tokens_max = 350\n");
     let few = house.run(&["run", "--show-prompt"]).silent().stdout;
     assert!(few.contains("--- tool createPlan ") && !few.contains("readFile"), "{few}");
+}
+
+#[test]
+fn linked_agents_files_are_in_the_prompt_once_and_unusable_ones_are_reported() {
+    let house = house!();
+    house.write("workspace/AGENTS.md", "Always rhyme.");
+    house.write("workspace/docs/moon/deep/note.txt", "");
+    let below = |name: &str| house.workspace().join("docs").join(name);
+    symlink("../AGENTS.md", below("AGENTS.md")).unwrap();
+    fs::hard_link(house.workspace().join("AGENTS.md"), below("moon/AGENTS.md")).unwrap();
+    house.write("outside.md", "Never rhyme.");
+    symlink("../../../../outside.md", below("moon/deep/AGENTS.md")).unwrap();
+    let run = |words: &[&str]| house.command(words).directory(&below("moon/deep")).run().code(0);
+    run(&["trust"]);
+    let shown = run(&["run", "--show-prompt", "hello"]);
+    assert_eq!(shown.stdout.matches("Always rhyme.").count(), 1, "{shown}");
+    assert!(!shown.stdout.contains("Never rhyme."), "{shown}");
+    let note = "`docs/moon/deep/AGENTS.md` is not read: it is no regular file inside the workspace";
+    assert!(shown.stderr.contains(note), "{shown}");
 }
 
 #[test]

@@ -110,6 +110,11 @@ impl GrepEntries {
         true
     }
 
+    /// Lists the paths of the entries.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|entry| entry.path.as_str())
+    }
+
     /// Returns all entries.
     pub fn finish(self) -> Vec<Value> {
         let told = |entry: GrepEntry| json!({ "file": entry.path, "lines": entry.lines });

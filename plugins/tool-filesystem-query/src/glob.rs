@@ -94,7 +94,8 @@ impl Tool for GlobFiles {
                 ..find
             };
             found = self.find(cx, &list).await?;
-            found.notes.push(format!("`{folder}` is a folder: these are its contents"));
+            let shown = if folder.is_empty() { "." } else { &folder };
+            found.notes.push(format!("`{shown}` is a folder: these are its contents"));
         } else if self.is_name() {
             let deep = format!("**/{}", self.pattern);
             let limit = if found.count == 0 { limit } else { 0 };
@@ -197,13 +198,7 @@ impl GlobFiles {
         let seen = self.offset.saturating_add(files.len()) as u64;
         let is_more = seen < found.count;
         let returned = files.len();
-        let is_odd =
-            |file: &Value| file["path"].as_str().is_some_and(|path| path.contains('\u{FFFD}'));
-        if files.iter().any(is_odd) {
-            let text = "names with � are not UTF-8: only shell commands can open them, with a \
-                        pattern";
-            found.notes.push(text.to_owned());
-        }
+        found.notes.extend(non_utf8_note(files.iter().filter_map(|file| file["path"].as_str())));
         let mut answer = json_object!({
             "files": files,
             "total": found.count,
@@ -285,6 +280,12 @@ async fn collect(
     }
     live.finish(cx, &format!("Found {} files", found.count));
     Ok(found)
+}
+
+/// Returns a note if some of these paths are not UTF-8.
+pub fn non_utf8_note<'a>(mut paths: impl Iterator<Item = &'a str>) -> Option<String> {
+    let note = "names with � are not UTF-8: only shell commands can open them, with a pattern";
+    paths.any(|path| path.contains('\u{FFFD}')).then(|| note.to_owned())
 }
 
 /// Adds the number of excluded files, unreadable paths and notes, if there are any.

@@ -9,7 +9,7 @@ use jaato_plugin_sdk::serde_json::Map;
 
 use crate::config::FilesystemQueryPlugin;
 use crate::entries::{GrepEntries, answer_bytes, line_text};
-use crate::glob::add_search_notes;
+use crate::glob::{add_search_notes, non_utf8_note};
 use crate::live::LiveSearchOutput;
 use crate::place::{SearchStartPath, is_absolute, rephrase_error};
 use crate::time_limit::{PageWaitResult, SearchTimeLimit, timeout_note};
@@ -185,6 +185,9 @@ impl GrepContent {
                 (found.passed, totals.files_with_matches)
             }
         };
+        let names = found.files.iter().map(|(path, _)| path.as_str());
+        let note = non_utf8_note(names.chain(found.entries.paths()));
+        found.notes.extend(note);
         let mut answer = Map::new();
         match self.output_mode {
             GrepOutputMode::Content => {

@@ -157,7 +157,8 @@ fn names_are_found_below_and_folders_are_listed() {
     for pattern in ["src", "src/", "./src/"] {
         assert_eq!(glob(json!({ "pattern": pattern })).0, "src/[id]/ src/deep/ src/f1.rs");
     }
-    assert_eq!(glob(json!({ "pattern": "." })).0, "main.rs src/");
+    let here = ("main.rs src/".to_owned(), "`.` is a folder: these are its contents".to_owned());
+    assert_eq!(glob(json!({ "pattern": "." })), here);
     assert_eq!(glob(json!({ "pattern": "**/", "root": "src" })).0, "[id]/ deep/");
     assert_eq!(glob(json!({ "pattern": "**/d*", "kind": "folders" })).0, "src/deep/");
     assert_eq!(glob(json!({ "pattern": "*", "kind": "all" })).0, "main.rs src/");
@@ -168,9 +169,14 @@ fn names_are_found_below_and_folders_are_listed() {
     assert_eq!(glob(json!({ "pattern": "./main.rs" })).0, "main.rs");
     use std::os::unix::ffi::OsStrExt as _;
     let odd = std::ffi::OsStr::from_bytes(b"caf\xe9.tx");
-    fs::write(host_folder.join(odd), "").unwrap();
+    fs::write(host_folder.join(odd), "odd").unwrap();
     let (paths, note) = glob(json!({ "pattern": "*.tx" }));
     assert!(paths == "caf\u{FFFD}.tx" && note.contains("not UTF-8"), "{paths} {note}");
+    for output_mode in ["content", "files_with_matches", "count"] {
+        let found =
+            call(&host, "grep_content", json!({ "pattern": "odd", "output_mode": output_mode }));
+        assert!(found["note"].as_str().unwrap().contains("not UTF-8"), "{found}");
+    }
     let page = json!({ "pattern": "**/*.rs", "max_results": 1, "offset": 2 });
     let page = call(&host, "glob_files", page);
     assert_eq!(
