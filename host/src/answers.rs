@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_decides_a_call_or_answers_a_form() {
+    fn answer_line_decides_a_call_or_answers_a_form() {
         use PermissionDecision as Is;
         let line = |decision: &str| {
             let comment = "use your fingers";
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_without_what_the_line_says() {
+    fn errors_about_an_answer_line_do_not_repeat_its_content() {
         let object = "it is not a JSON object with an object `answer`";
         for line in ["[]", "1", "{}", r#"{"answer": "hunter2"}"#, r#"{"call_id": "call_1"}"#] {
             check(line, Err(object));
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_is_taken_once_and_by_the_question_that_waits() {
+    async fn answer_is_accepted_once_and_only_for_a_waiting_question() {
         let (client, main) = (AnswerClient::default(), SessionId::from("main"));
         let given =
             || ClientAnswer::Decision(PermissionAnswer::once(PermissionDecision::AllowOnce));

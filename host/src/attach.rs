@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_with_an_at_names_a_file_where_there_is_one() {
+    fn word_with_an_at_sign_names_a_file_only_if_the_file_exists() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("moon.png");
         std::fs::write(&path, "x").unwrap();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_attaches_no_hidden_file_and_none_outside_the_workspace() {
+    fn hidden_files_and_files_outside_the_workspace_are_not_attached_by_name() {
         let home = tempfile::tempdir().unwrap();
         let home = home.path().canonicalize().unwrap();
         let workspace = home.join("work");

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_broken_between_words_alone() {
+    fn text_wraps_only_between_words() {
         let said = "error: a line that is longer\n  hint: run `jaato trust /a/very/long/path` then";
         assert_eq!(prose(said, 200), said);
         let expected = "error: a line that\n  is longer\n  hint: run\n    `jaato trust /a/very/long/path`\n    then";
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn however_far_a_line_stands_in_its_rows_are_bounded() {
+    fn deeply_indented_text_wraps_to_a_bounded_length() {
         let said = " ".repeat(50_000) + &"word ".repeat(25_000);
         assert!(prose(&said, 80).len() < said.len() * 3);
     }
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_widest_column_gives_way_at_eighty_columns() {
+    fn widest_column_is_wrapped_at_eighty_columns() {
         check(
             80,
             expect![[r#"
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn the_widest_column_gives_way_at_a_hundred_columns() {
+    fn widest_column_is_wrapped_at_a_hundred_columns() {
         check(
             100,
             expect![[r#"
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_and_what_is_piped_keeps_its_columns() {
+    fn table_that_fits_or_is_piped_keeps_its_columns() {
         let (head, rows) = table();
         let laid = lay_out_full_width(&head, &rows);
         assert_eq!(lay_out_fitting(&head, &rows, 200), laid);
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn many_columns_are_stacked_where_shreds_would_be_left() {
+    fn too_many_columns_are_stacked_as_lines() {
         let head: Vec<String> = (0..9).map(|at| format!("COLUMN {at}")).collect();
         let rows = vec![vec!["0123456789 0123456789".to_owned(); 9]];
         let laid = lay_out_fitting(&head, &rows, 80);

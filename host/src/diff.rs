@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_have_numbers_and_looks() {
+    fn diff_lines_have_line_numbers_and_styles() {
         let mut change = change(vec![hunk(8, 8, " a|-b|+B|+C| d"), hunk(120, 121, " x|-y| z")]);
         change.hunks[1].lines[2].is_unended = true;
         assert_eq!(heading(&change, ChangeTense::ToCome), "changes a.txt (+2 -2)");
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_lines_says_so() {
+    fn change_without_lines_shows_a_note_instead() {
         let kind = |kind: FileChangeKind| FileChange { kind, ..change(Vec::new()) };
         assert_eq!(lines(&kind(FileChangeKind::Changed))[0].1, "(its lines are not shown)");
         let new = FileChange { new: Some(String::new()), ..kind(FileChangeKind::Created) };
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_no_file_has_and_lines_that_are_two_are_shown() {
+    fn extreme_line_numbers_and_embedded_newlines_are_shown() {
         let wild = change(vec![hunk(u64::MAX, 0, "-a\nb|+c| d")]);
         assert_eq!(lines(&wild)[0].1, format!("{} - a␊b", u64::MAX));
         assert_eq!(summary(&[wild.clone(), wild]), "2 files (+2 -2)");

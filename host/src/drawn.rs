@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_a_line_each() {
+    fn each_number_is_on_its_own_line() {
         let gc = json!({ "messages_removed": 4, "tokens_before": 900, "note": null });
         check(
             gc,
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn things_are_drawn_at_forty_columns() {
+    fn objects_are_shown_as_lists_at_forty_columns() {
         check(
             objects(),
             40,
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn things_are_drawn_at_eighty_columns() {
+    fn objects_are_shown_as_tables_at_eighty_columns() {
         check(
             objects(),
             80,
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_it_drives_the_terminal() {
+    fn control_characters_are_removed_from_drawn_values() {
         let value = json!({ "a\u{1b}[2J": "b\u{1b}]0;evil\u{7}", "c": ["d\u{200b}\n\u{1b}[1m"] });
         let Value::Object(content) = value else { panic!("no object") };
         let drawn = lines(&content, 80).concat();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_answer_says_so() {
+    fn empty_answer_is_drawn_as_nothing() {
         check(
             json!({}),
             40,

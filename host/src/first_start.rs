@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_number_that_is_offered_or_a_plain_yes_or_no_answers() {
+    fn first_start_accepts_only_an_offered_number_or_yes_or_no() {
         let read = |line| read_answer(line, 2);
         assert_eq!([read("1"), read("2"), read("y")], [Ok(Some(0)), Ok(Some(1)), Ok(Some(0))]);
         assert_eq!([read("3"), read("n")], [Ok(None), Ok(None)]);

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modes_have_names_and_no_others() {
+    fn mode_is_parsed_by_name_and_unknown_modes_are_refused() {
         assert_eq!(parse_mode(" read-only "), Ok(PolicyMode::ReadOnly));
         assert_eq!(parse_mode("plan"), Ok(PolicyMode::Plan));
         assert_eq!(parse_mode("accept-edits"), Ok(PolicyMode::AcceptEdits));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_without_answers_says_so() {
+    fn list_without_remembered_answers_says_so() {
         let expected = "Mode: ask before anything that changes files or runs commands.\n\
                         No remembered answers.";
         assert_eq!(listed(&Rules::default()), expected);

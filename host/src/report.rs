@@ -161,12 +161,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn further_lines_are_set_in() {
+    fn continuation_lines_are_indented() {
         assert_eq!(indented("a\nhint: run it\u{1b}"), "a\n  hint: run it<U+001B>");
     }
 
     #[test]
-    fn a_pipe_that_nobody_reads_is_no_failure() {
+    fn closed_output_pipe_is_not_an_error() {
         assert!(unwritable(io::ErrorKind::BrokenPipe.into()).is_none());
         let told = unwritable(io::ErrorKind::StorageFull.into()).unwrap();
         assert!(told.message.starts_with("cannot write to standard output: "), "{}", told.message);

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_says_what_it_does_since_when_and_what_it_showed_last() {
+    fn task_list_shows_command_age_and_last_output() {
         let running = [task(json!({ "command": "cargo\ntest" }), "running 3 tests\u{1b}[2J")];
         let expected = "task_1    12 s  cli  cargo test\n  │ running 3 tests<U+001B>[2J\n\
                         /tasks stop ID ends one, all ends all";

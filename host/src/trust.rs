@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_line_shows_all_that_an_entry_says() {
+    fn command_line_shows_variables_arguments_and_folder_of_an_entry() {
         let entry = json!({
             "command": "/bin/sh", "args": ["-c", "it's; x", "", "${KEY}", 1],
             "env": { "LD_PRELOAD": "./x.so" }, "cwd": "sub",

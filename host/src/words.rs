@@ -267,14 +267,14 @@ mod tests {
     }
 
     #[test]
-    fn a_message_gets_no_words_and_neither_do_arguments_as_json() {
+    fn messages_and_json_arguments_have_no_completions() {
         for line in ["", "hello", "//usr", "/note {\"a\": "] {
             check(line, None);
         }
     }
 
     #[test]
-    fn behind_a_name_the_last_word_is_the_one_that_is_typed() {
+    fn completion_uses_the_last_word_after_a_command_name() {
         assert_eq!(parse_input("/no"), Some(TextBeforeCursor::Name("no")));
         check("/note ", Some(("note", &[], "")));
         check("/note a  b", Some(("note", &["a"], "b")));
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_with_a_slash_or_behind_an_at_is_a_path() {
+    fn word_with_a_slash_or_after_an_at_sign_is_a_path() {
         for (line, found) in [
             ("look at ./no", Some("./no")),
             ("see (@src/ma", Some("src/ma")),
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_offered_with_their_folder_and_none_that_are_hidden_or_no_words() {
+    fn file_completion_skips_hidden_files_and_quotes_names_with_blanks() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["notes.txt", "no blanks", ".hidden"] {
             std::fs::write(folder.path().join(name), "").unwrap();
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_of_a_word_hides_nothing_and_has_its_bound() {
+    fn completion_text_is_sanitized_and_limited_in_width() {
         let choice = WordChoice::new("milk", format!("\u{1b}[2J{}", "x".repeat(100)));
         let shown = display(&choice);
         assert!(!shown.contains('\u{1b}') && shown.chars().count() == DISPLAY_COLUMNS, "{shown}");

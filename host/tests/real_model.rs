@@ -71,7 +71,7 @@ fn the_first_question_of_the_readme_is_answered_by_a_real_model() {
 }
 
 #[test]
-fn the_first_answer_of_a_real_model_on_a_terminal() {
+fn real_model_answers_on_a_terminal() {
     let Some(weights) = real_weights() else {
         return skip("no weights are in this user's cache; `jaato model pull` fetches them");
     };
@@ -131,7 +131,7 @@ fn a_file_is_read_by_a_real_model() {
 }
 
 #[test]
-fn the_prompt_is_small_with_every_plugin_in_place() {
+fn prompt_with_all_plugins_stays_small() {
     let Some(weights) = real_weights() else {
         return skip("no weights are in this user's cache; `jaato model pull` fetches them");
     };

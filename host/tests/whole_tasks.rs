@@ -23,12 +23,12 @@ use crate::support::{House, fixtures, library_name, skip};
 const RIGHT_MIN: [(&str, usize); 2] = [("one", 75), ("two", 45)];
 
 #[test]
-fn whole_tasks_that_the_prompt_was_tuned_on_are_done_by_a_real_model() {
+fn whole_tasks_used_for_tuning_are_completed_by_a_real_model() {
     score("tuned");
 }
 
 #[test]
-fn whole_tasks_that_were_held_out_are_done_by_a_real_model() {
+fn whole_tasks_held_out_are_completed_by_a_real_model() {
     score("held_out");
 }
 

@@ -37,7 +37,7 @@ pub const MANIFEST_SECTION_MACHO: &str = "__jaato";
 #[cfg(test)]
 mod tests {
     #[test]
-    fn manifests_carry_the_version_of_the_boundary() {
+    fn api_version_equals_the_version_in_manifests() {
         assert_eq!(super::API_VERSION, jaato_types::API_VERSION);
     }
 }

@@ -291,7 +291,7 @@ fn call(tools: &ToolBox, told: &Arc<Told>, name: &str, bytes: &[u8]) -> Result<V
 }
 
 #[test]
-fn a_whole_life_crosses_and_leaves_nothing() {
+fn full_instance_lifecycle_crosses_the_boundary_without_leaks() {
     let (instance, told) = made();
     let tools = instance.tools().unwrap();
     assert!(instance.gc().is_none());
@@ -312,7 +312,7 @@ fn a_whole_life_crosses_and_leaves_nothing() {
 }
 
 #[test]
-fn a_provider_and_an_operation_take_frames_like_tools() {
+fn provider_and_operation_calls_pass_frames_like_tool_calls() {
     let (instance, told) = made();
     let provider = instance.provider().unwrap();
     let frame = || RVec::from(vec![4; 4]);
@@ -325,7 +325,7 @@ fn a_provider_and_an_operation_take_frames_like_tools() {
 }
 
 #[test]
-fn a_call_that_is_dropped_half_way_takes_along_what_it_holds() {
+fn dropping_a_pending_call_releases_what_it_holds() {
     let (instance, told) = made();
     let tools = instance.tools().unwrap();
     let mut waiting = tools.call("wait".into(), HostContext::lend(&told), RVec::new());
@@ -338,7 +338,7 @@ fn a_call_that_is_dropped_half_way_takes_along_what_it_holds() {
 }
 
 #[test]
-fn a_waker_crosses_twice_and_back_by_another_thread() {
+fn waker_crosses_the_boundary_and_wakes_from_another_thread() {
     let (instance, told) = made();
     let tools = instance.tools().unwrap();
     assert_eq!(call(&tools, &told, "sleep", b""), Ok(vec![1]));

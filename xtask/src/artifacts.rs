@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn the_library_is_told_from_rlibs_import_libraries_and_test_programs() {
+    fn plugin_library_is_distinguished_from_rlibs_import_libs_and_tests() {
         let library = format!("/t/{DLL_PREFIX}gc_a{DLL_SUFFIX}");
         let files = ["/t/libgc_a.rlib".into(), library.clone(), format!("{library}.lib")];
         let lines = [
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_are_told_from_other_diagnostics() {
+    fn warnings_are_distinguished_from_other_diagnostics() {
         let line = |level: &str| {
             let message = json!({"rendered": "text\n", "level": level});
             json!({"reason": "compiler-message", "message": message}).to_string()

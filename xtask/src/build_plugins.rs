@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn release_and_the_usual_folder_are_meant_when_nothing_is_said() {
+    fn default_options_are_release_and_the_usual_folder() {
         let options = parse(words("")).unwrap();
         assert_eq!((options.profile.as_str(), options.folder), ("release", None));
         let options = parse(words("--profile dev --dest /p")).unwrap();

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cargos_variables_are_removed_and_the_persons_own_are_kept() {
+    fn cargo_variables_are_removed_and_user_variables_are_kept() {
         let mut command = Command::new("jaato");
         let names =
             ["CARGO", "CARGO_PKG_NAME", "CARGO_MANIFEST_DIR", "CARGO_HOME", "RUSTC_BOOTSTRAP"];
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_told_from_one_that_fails() {
+    fn missing_program_is_distinguished_from_a_failing_one() {
         let mut missing = Command::new("no-such-program-anywhere");
         assert_eq!(
             wait_with_deadline(&mut missing, Duration::from_secs(5)),

@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_house_that_is_built_gives_its_binary_and_its_libraries_alone() {
+    fn existing_layout_gives_only_its_binary_and_plugins() {
         let house = tempfile::tempdir().unwrap();
         let error = find_built_programs(house.path()).err().unwrap().to_string();
         assert!(error.ends_with("is missing; without `--from` it is built"), "{error}");
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_archive_must_have_is_asked_for_by_its_path() {
+    fn missing_archive_file_is_named_by_its_path() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("LICENSE-MIT");
         let error = copy_into(&missing, folder.path()).unwrap_err().to_string();

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_gathered_and_a_changed_one_is_renamed_over_its_place() {
+    fn changed_file_is_replaced_by_a_rename() {
         let house = House::new();
         let a = house.file("a.so", "one");
         let gathered = gather(std::slice::from_ref(&a), &house.dest()).unwrap();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_an_earlier_gathering_wrote_is_removed() {
+    fn only_previously_gathered_files_are_removed() {
         let house = House::new();
         let (a, b) = (house.file("a.so", "a"), house.file("b.so", "b"));
         gather(&[a.clone(), b], &house.dest()).unwrap();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_points_elsewhere_removes_nothing_there() {
+    fn list_entries_outside_the_folder_are_not_removed() {
         let house = House::new();
         let outside = house.file("outside.so", "precious");
         gather(&[], &house.dest()).unwrap();
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn none_but_the_owner_may_write() {
+    fn only_the_owner_may_write_gathered_files() {
         use std::os::unix::fs::PermissionsExt;
 
         let house = House::new();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_source_is_an_error_with_both_paths_and_leaves_nothing_beside() {
+    fn missing_source_file_is_an_error_and_leaves_no_files() {
         let house = House::new();
         let error = gather(&[house.folder.path().join("no.so")], &house.dest()).unwrap_err();
         assert!(error.to_string().starts_with("copying `"), "{error}");

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_holds_what_is_needed_of_a_model() {
+    fn model_snapshot_line_contains_only_the_needed_facts() {
         let text = json!({ "input": ["text", "image"], "output": ["text"] });
         let models = json!({
             "b": { "modalities": text, "limit": { "context": 8, "output": 4 }, "tool_call": true,
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_price_is_an_error() {
+    fn invalid_price_is_an_error() {
         for cost in [json!({ "input": -1, "output": 1 }), json!({ "input": "x", "output": 1 })] {
             let models = json!({ "a": { "modalities": { "output": ["text"] }, "cost": cost } });
             let error = snapshot(&api(&models), "d").unwrap_err();

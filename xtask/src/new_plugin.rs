@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_make_no_sense_are_refused_with_what_would() {
+    fn invalid_new_plugin_arguments_are_refused_with_a_reason() {
         let error = |words: &[&str]| {
             parse(words.iter().map(OsString::from).collect()).err().unwrap().to_string()
         };
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn shipped_plugins_are_made_otherwise() {
+    fn new_plugin_in_the_plugins_folder_is_refused() {
         let root = Path::new("/checkout");
         let error = refuse_shipped(root, &root.join("plugins").join("a")).unwrap_err();
         assert!(error.to_string().contains("members of its workspace"), "{error}");

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plugin_is_built_without_options_with_its_own_or_when_it_was_built_before() {
+    fn plugin_is_built_by_default_on_request_or_if_built_before() {
         let target = tempfile::tempdir().unwrap();
         let package = |name: &str, asked_by: &[&str]| WorkspacePackage {
             name: name.into(),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn plugins_stand_where_the_binary_looks_for_them() {
+    fn plugins_are_put_where_the_binary_finds_them() {
         let workspace =
             CargoWorkspace { root: "/w".into(), target: "/t".into(), packages: Vec::new() };
         let place = |jaato: &str| plugins_beside(Path::new(jaato), &workspace);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_time_says_how_long_it_takes() {
+    fn first_run_announces_its_duration() {
         assert!(opening(true).contains("minutes"));
         assert!(!opening(false).contains("minutes"));
     }

@@ -315,14 +315,14 @@ mod tests {
         RequiredProgram { name: "d", probes: &[], without: "y", package: None };
 
     #[test]
-    fn one_command_installs_what_is_missing_with_the_manager_that_is_there() {
+    fn one_command_installs_missing_packages_with_the_available_manager() {
         let dnf = |name: &str| name == "dnf";
         let command = install_command(&[&PROGRAM, &SERVICE], &dnf).unwrap();
         assert_eq!(command, ["dnf", "install", "-y", "xpkg"]);
     }
 
     #[test]
-    fn a_package_has_the_name_that_its_manager_knows() {
+    fn package_name_depends_on_the_package_manager() {
         let need = RequiredProgram { package: Some("docker.io"), ..SERVICE };
         let dnf = install_command(&[&need], &|name| name == "dnf").unwrap();
         assert_eq!(dnf.last().unwrap(), "moby-engine");
@@ -331,26 +331,26 @@ mod tests {
     }
 
     #[test]
-    fn without_a_package_or_a_known_manager_there_is_no_command() {
+    fn install_command_needs_a_package_and_a_known_manager() {
         assert_eq!(install_command(&[&SERVICE], &|_| true), None);
         assert_eq!(install_command(&[&PROGRAM], &|_| false), None);
     }
 
     #[test]
-    fn a_missing_program_is_found_missing() {
+    fn missing_program_is_detected() {
         assert!(!is_there(&["no-such-program-anywhere"]));
         assert!(!is_there(&[]));
         assert!(is_there(&["rustc", "--version"]));
     }
 
     #[test]
-    fn the_host_is_read_from_the_compilers_words() {
+    fn host_triple_is_read_from_the_compiler_output() {
         assert_eq!(host_triple("rustc 1.95.0\nhost: a-b-c\nrelease: 1"), Some("a-b-c"));
         assert_eq!(host_triple("nothing"), None);
     }
 
     #[test]
-    fn weights_that_cannot_be_fetched_cost_one_line() {
+    fn failed_weights_download_is_reported_in_one_line() {
         let folder = tempfile::tempdir().unwrap();
         let line = pull_model(&folder.path().join("jaato")).unwrap();
         assert_eq!(line, "the weights of the embedded model: `jaato model pull` did not start");

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_below_the_root_and_kinds_of_dependencies_are_told_apart() {
+    fn package_folder_is_relative_and_dependency_kinds_are_distinguished() {
         let workspace = load(&[package("gc-a", "plugins/gc-a", &["cdylib"])]).unwrap();
         let package = &workspace.packages[0];
         assert_eq!(package.folder, "plugins/gc-a");

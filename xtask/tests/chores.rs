@@ -136,7 +136,7 @@ fn run_builds_all_and_becomes_jaato() {
 }
 
 #[test]
-fn run_passes_on_what_the_compiler_says() {
+fn run_shows_compiler_errors() {
     let checkout = Checkout::new(&["tool-a"]);
     checkout.write("plugins/tool-a/src/lib.rs", "//! A.\nfn broken( {}\n");
     let output = checkout.xtask(&["run", "x"]);
@@ -147,7 +147,7 @@ fn run_passes_on_what_the_compiler_says() {
 }
 
 #[test]
-fn build_plugins_gathers_checks_and_forgets_what_is_gone() {
+fn build_plugins_gathers_and_checks_plugins_and_removes_old_ones() {
     let checkout = Checkout::new(&["tool-a", "tool-b"]);
     let unchecked = checkout.xtask(&["build-plugins"]);
     assert!(unchecked.status.success(), "{}", text(&unchecked));
@@ -245,7 +245,7 @@ fn unpacked(archive: &str, folder: &Path) -> Vec<String> {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn dist_packs_what_is_unpacked_elsewhere_twice_the_same() {
+fn dist_archive_runs_elsewhere_and_is_reproducible() {
     let checkout = shippable();
     let packages = |words: &[&str]| -> Vec<String> {
         let output = checkout.xtask(words);
@@ -304,7 +304,7 @@ fn dist_packs_what_is_unpacked_elsewhere_twice_the_same() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn dist_names_what_is_missing() {
+fn dist_reports_missing_files() {
     let checkout = shippable();
     let house = checkout.folder.path().join("house");
     fs::create_dir_all(house.join("plugins")).unwrap();

@@ -223,7 +223,7 @@ fn without_private(lines: &mut Vec<String>) {
 }
 
 #[test]
-fn what_authors_see_is_the_committed_list() {
+fn public_api_matches_the_committed_list() {
     for name in ["types", "sdk", "sdk-provider", "sdk-environment", "testkit"] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugin-api").join(name);
         let mut lines = Vec::new();
@@ -237,7 +237,7 @@ fn what_authors_see_is_the_committed_list() {
 }
 
 #[test]
-fn what_is_public_is_listed_and_nothing_else() {
+fn public_api_list_contains_exactly_the_public_items() {
     let source = "
         //! A file.
         pub use inner::{A, B};

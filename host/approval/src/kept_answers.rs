@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_about_a_tool_of_a_server_holds_while_the_tool_stays_the_same() {
+    fn saved_answer_for_an_mcp_tool_is_dropped_when_the_tool_changes() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("jaato");
         let (tool, plugin) = (ToolName::from("mcp__moon__echo"), PluginName::from("tool-mcp"));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_holds_in_its_workspace_and_with_the_trust_that_it_needs() {
+    fn saved_answer_applies_only_in_its_workspace_and_if_trust_allows_it() {
         let (make, date) = (json!({ "command": "make" }), json!({ "command": "date -u" }));
         let (trusted, untrusted) = (WorkspaceTrust::Trusted, WorkspaceTrust::Untrusted);
         for (call, place, expected) in [
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_answer_can_be_read() {
+    fn saved_answer_is_readable_in_the_permissions_file() {
         let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
         let arguments = json!({ "command": "make -j4" });
         let call = PolicyCall {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_for_good_decides_in_later_sessions_as_it_was_shown() {
+    fn saved_answer_decides_the_same_in_later_sessions() {
         let (one, two) =
             (json!({ "command": "cargo test" }), json!({ "command": "cargo test -q" }));
         assert_eq!(decided(&one, 0, &one), RuleOutcome::Allow);

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_is_followed_up_to_its_first_sign_for_several_names() {
+    fn pattern_path_is_resolved_up_to_its_first_wildcard() {
         let to = |path: &str| ResolvedPath { path: path.to_owned(), ..ResolvedPath::default() };
         assert_eq!(resolved_pattern("/w/l/key", &to("/r/key")).as_deref(), Some("/r/key"));
         assert_eq!(resolved_pattern("/w/l/*.key", &to("/r")).as_deref(), Some("/r/*.key"));

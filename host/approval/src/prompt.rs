@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_says_what_happens_to_the_files() {
+    fn edit_prompt_title_names_the_kind_of_file_change() {
         use FileChangeKind as Is;
         let title = |kind| edit_title(&change(kind, "app.py"));
         assert_eq!(title(Is::Changed), "Edit app.py? +4 −1");
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_arguments_of_a_foreign_tool_are_drawn_as_arguments() {
+    fn foreign_tool_call_is_shown_with_its_arguments_not_as_a_command() {
         let titled = |tool: &str, source, arguments: serde_json::Value| {
             let (tool, plugin) = (tool.into(), "tool-mcp".into());
             let call = PolicyCall { source, ..PolicyCall::new(&tool, &plugin, &arguments) };

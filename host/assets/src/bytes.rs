@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_short() {
+    fn byte_sizes_are_shown_with_three_digits_and_a_unit() {
         let shown = [0, 999, 1_000, 491_400_064, 1_117_320_768].map(|n| ByteSize(n).to_string());
         assert_eq!(shown, ["0 bytes", "999 bytes", "1 kB", "491 MB", "1.12 GB"]);
     }

@@ -136,13 +136,13 @@ mod tests {
     }
 
     #[test]
-    fn patterns_take_plain_and_two_digit_numbers() {
+    fn part_patterns_expand_plain_and_two_digit_numbers() {
         assert_eq!(expand("m_part{n}/data/part{nn}.bin", 7), "m_part7/data/part07.bin");
         assert_eq!(expand("m_part{n}/data/part{nn}.bin", 22), "m_part22/data/part22.bin");
     }
 
     #[test]
-    fn model_names_are_plain() {
+    fn model_name_allows_only_plain_lowercase_characters() {
         for good in ["a", "qwen2.5-7b", &"x".repeat(64)] {
             check_model_name(good).unwrap();
         }

@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_a_kind_of_its_own_and_tells_both_sides() {
+    fn full_disk_is_reported_as_no_space_with_the_missing_bytes() {
         let full = io::Error::from(io::ErrorKind::StorageFull);
         let error = AssetError::io("write", Path::new("m.part"), full).with_needs(2_000_000);
         assert_eq!(error.kind(), AssetErrorKind::NoSpace);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_crosses_with_its_hint_and_retry_class() {
+    fn converted_asset_error_keeps_its_hint_and_retry_class() {
         let failures = vec!["h.example: gone".to_owned()];
         let error = AssetError::NoSource { title: "the model".to_owned(), failures, kept: 0 };
         let crossed = jaato_types::Error::from(error);

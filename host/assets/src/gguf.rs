@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_architecture_is_found_wherever_it_stands() {
+    fn gguf_architecture_is_found_at_any_position_in_the_header() {
         check(&file(3, 1, &[qwen()]), Ok("qwen2"));
         let words = [text("a"), text("bcd")].concat();
         let before = [
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_refused() {
+    fn files_that_are_not_valid_gguf_are_refused() {
         check(b"PK\x03\x04 this is a zip", Err("it does not begin with `GGUF`"));
         check(b"GG", Err("it ends within its header"));
         check(&file(1, 1, &[qwen()]), Err("its version is 1, and 2 and 3 are known"));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_of_a_header_is_refused_without_a_panic() {
+    fn truncated_gguf_header_is_refused_without_a_panic() {
         let whole = file(3, 2, &[entry("x", ARRAY, &list(STRING, 1, &text("y"))), qwen()]);
         for length in 4..whole.len() {
             check(&whole[..length], Err("it ends within its header"));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn huge_numbers_cost_nothing() {
+    fn huge_counts_in_a_gguf_header_are_refused_without_allocation() {
         check(&file(3, u64::MAX, &[]), Err("its header declares 18446744073709551615 entries"));
         let long_key = [&u64::MAX.to_le_bytes()[..], b"x"].concat();
         check(&file(3, 1, &[long_key]), Err("it has a name of 18446744073709551615 bytes"));

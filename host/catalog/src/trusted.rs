@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_copied_is_what_was_trusted() {
+    fn private_copy_holds_exactly_the_trusted_content() {
         let folder = tempfile::tempdir().unwrap();
         let (plugin, private) = (folder.path().join("moon.so"), folder.path().join("trusted"));
         fs::write(&plugin, "good").unwrap();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_forgotten_and_forgetting_none_is_no_error() {
+    fn forget_copy_removes_the_copy_and_may_be_repeated() {
         let folder = tempfile::tempdir().unwrap();
         let plugin = folder.path().join("moon.so");
         fs::write(&plugin, "good").unwrap();

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn each_effort_is_shown_by_the_word_that_it_is_read_by() {
+    fn each_effort_is_shown_as_the_word_it_is_parsed_from() {
         for (word, effort) in EFFORTS {
             assert_eq!(parse_effort(&word.to_uppercase()), Some(effort));
             assert_eq!(Some(effort).show(), format!("{word:?}"));

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_added_where_there_is_nothing_a_section_or_a_list() {
+    fn disabled_plugin_is_added_with_or_without_an_existing_section() {
         check(
             "",
             "moon",
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_many_lines_stays_one() {
+    fn multi_line_list_keeps_its_format() {
         let text = "[plugins]\ndisabled = [\n    # hot\n    \"sun\",\n    \"star\", # far\n]\n";
         check(
             text,
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_taken_out_everywhere_and_only_there() {
+    fn plugin_is_removed_completely_from_its_list_and_from_no_other() {
         let text = "[plugins]\ndisabled = [\"moon\", \"sun\", \"moon\"]\n\n[tools]\ndisabled = [\"moon\"]\n";
         check(
             text,
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_left_alone() {
+    fn edit_of_a_value_that_is_not_a_list_fails() {
         for text in ["plugins = 1", "[plugins]\ndisabled = \"moon\"", "[plugins"] {
             with_list_change(text, "moon", ListChange::In).unwrap_err();
         }

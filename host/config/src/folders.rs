@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_below_a_root_are_apart() {
+    fn user_folders_below_one_root_do_not_overlap() {
         let folders = UserFolders::below(Path::new("/r"));
         assert_eq!(folders.config_file(), Ok(PathBuf::from("/r/config/config.toml")));
         assert_eq!(folders.plugins(), Ok(PathBuf::from("/r/data/plugins")));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_home_only_asking_is_an_error() {
+    fn missing_home_is_an_error_only_when_a_folder_is_requested() {
         let folders = UserFolders::none();
         assert_eq!(folders.data(), Err(NoHomeFolder));
         assert_eq!(folders.runtime(), None);

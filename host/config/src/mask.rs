@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_secret_where_its_name_ends_as_a_secrets_does() {
+    fn number_is_masked_only_if_its_name_ends_like_a_secret() {
         for name in ["password", "db_passwd", "apiKey", "token", "clientSecret"] {
             assert!(is_secret_number(name), "{name}");
         }

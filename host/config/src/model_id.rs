@@ -50,13 +50,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_slash_parts_provider_and_model() {
+    fn first_slash_separates_provider_and_model() {
         let id = parse_model_id(" router/meta/llama-3 ").unwrap();
         assert_eq!(id.split(), Some(("router", "meta/llama-3")));
     }
 
     #[test]
-    fn half_a_name_is_refused() {
+    fn model_id_without_provider_or_model_is_refused() {
         for text in ["", "model", "/model", "provider/", "a b/c", "a/b c", "a/ "] {
             let error = parse_model_id(text).unwrap_err();
             let expected = format!(

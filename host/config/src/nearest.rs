@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn a_typo_finds_its_name() {
+    fn misspelled_key_gets_the_nearest_key_as_suggestion() {
         check("ofline", Some("offline"));
         check("Offline", Some("offline"));
         check("session.step_max", Some("session.steps_max"));
@@ -49,12 +49,12 @@ mod tests {
     }
 
     #[test]
-    fn a_key_in_the_wrong_section_finds_its_place() {
+    fn key_in_the_wrong_section_gets_its_full_path_as_suggestion() {
         check("steps_max", Some("session.steps_max"));
     }
 
     #[test]
-    fn what_is_not_alike_is_not_offered() {
+    fn dissimilar_key_gets_no_suggestion() {
         check("colour", None);
         check("", None);
     }

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fractions_count() {
+    fn percent_keeps_fractions() {
         let percent = Percent::new(82.5).unwrap();
         assert_eq!(percent.to_string(), "82.5");
         assert_eq!(Percent::from(80).to_string(), "80");
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_within_its_bounds() {
+    fn percent_respects_its_bounds() {
         let within = |number: f64| Percent::new(number).is_some_and(|it| it.is_within((1, 100)));
         assert!(within(1.0) && within(99.99) && within(100.0));
         assert!(!within(0.99) && !within(100.01) && !within(-1.0) && !within(f64::NAN));

@@ -306,13 +306,13 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_numbers_are_whole_and_parted_by_commas() {
+    fn number_lists_are_whole_numbers_separated_by_commas() {
         check_text::<Vec<u64>>("0, 3,", Some("[0, 3]"));
         check_text::<Vec<u64>>("0, x", None);
     }
 
     #[test]
-    fn a_list_joined_keeps_the_higher_layer_first_and_each_once() {
+    fn joined_lists_keep_higher_layer_first_and_drop_duplicates() {
         let higher = vec!["b".to_owned(), "a".to_owned()];
         let lower = vec!["c".to_owned(), "a".to_owned()];
         assert_eq!(higher.joined_with(lower), ["b", "a", "c"]);

@@ -8,7 +8,7 @@ const BEGIN: &str = "<!-- keys: made from the code, do not edit -->\n";
 const END: &str = "<!-- end of keys -->";
 
 #[test]
-fn the_table_of_keys_is_the_codes() {
+fn documented_table_of_keys_matches_the_code() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
     let text = std::fs::read_to_string(path).unwrap();
     let (head, rest) = text.split_once(BEGIN).expect("the table's first mark");

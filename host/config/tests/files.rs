@@ -30,7 +30,7 @@ fn an_unknown_key_names_the_nearest_known_one() {
 }
 
 #[test]
-fn an_unknown_key_that_is_like_nothing_lists_what_is_known_there() {
+fn unknown_key_without_a_similar_key_lists_the_known_keys() {
     check(
         &["[tools]\ncolour = 'red'\n", "[colour]\nx = 1\n"],
         expect![[r#"
@@ -42,7 +42,7 @@ fn an_unknown_key_that_is_like_nothing_lists_what_is_known_there() {
 }
 
 #[test]
-fn a_misspelled_section_is_found_too() {
+fn misspelled_section_gets_a_suggestion() {
     check(
         &["[tool]\ndisabled = ['a']\n"],
         expect![[r#"
@@ -52,7 +52,7 @@ fn a_misspelled_section_is_found_too() {
 }
 
 #[test]
-fn a_wrong_type_tells_both_sides() {
+fn wrong_type_error_names_expected_and_found_type() {
     check(
         &[
             "offline = 'yes'\n",
@@ -104,7 +104,7 @@ fn a_wrong_value_is_refused_even_where_a_later_layer_wins() {
 }
 
 #[test]
-fn a_newer_file_gives_warnings_for_what_is_unknown_and_the_rest_counts() {
+fn unknown_keys_in_a_newer_file_are_warnings() {
     let bench = Bench::new();
     bench.user("version = 2\noffline = true\ncolour = 'red'\n[session]\nmood = 1\n");
     let config = bench.load().unwrap();
@@ -118,7 +118,7 @@ fn a_newer_file_gives_warnings_for_what_is_unknown_and_the_rest_counts() {
 }
 
 #[test]
-fn a_version_that_is_none_is_refused() {
+fn invalid_version_is_refused() {
     for bad in ["0", "-1", "'1'", "1.0", "true"] {
         let bench = Bench::new();
         bench.user(&format!("version = {bad}\n"));
@@ -128,7 +128,7 @@ fn a_version_that_is_none_is_refused() {
 }
 
 #[test]
-fn what_is_not_toml_not_text_or_too_big_is_refused_with_its_place() {
+fn file_that_is_not_toml_not_utf8_or_too_large_is_refused() {
     check(
         &["offline = true\n[session\n"],
         expect![[r#"
@@ -208,7 +208,7 @@ fn secrets_are_not_shown() {
 }
 
 #[test]
-fn limits_are_shown_whatever_their_names_hold() {
+fn configuration_listing_shows_limits_with_secret_like_names() {
     let bench = Bench::new();
     bench.user(
         "[session]\nobjects_tokens_max = 7\n[models.\"o/key\"]\ncontext_limit = 800\n\
@@ -233,7 +233,7 @@ fn limits_are_shown_whatever_their_names_hold() {
 }
 
 #[test]
-fn a_plugins_section_holds_sections_and_two_lists() {
+fn plugins_section_accepts_only_sections_and_two_lists() {
     check(
         &["[plugins]\ntool-web = 3\n", "[plugins.p]\nx = inf\n"],
         expect![[r#"
@@ -245,7 +245,7 @@ fn a_plugins_section_holds_sections_and_two_lists() {
 }
 
 #[test]
-fn what_is_said_of_a_model_is_checked() {
+fn model_settings_are_validated() {
     check(
         &[
             "[models.\"openai/x\"]\ncontext_limt = 9000\n",
@@ -272,7 +272,7 @@ fn what_is_said_of_a_model_is_checked() {
 }
 
 #[test]
-fn what_is_said_of_a_model_is_known_with_its_place() {
+fn model_setting_is_shown_with_its_origin() {
     let mut bench = Bench::new();
     bench.user("[models.\"openai/x\"]\ncontext_limit = 9000\n[models.\"local/y\"]\n");
     bench.workspace_file(".jaato/config.toml", "[models.\"openai/x\"]\ncontext_limit = 8000\n");
@@ -287,7 +287,7 @@ fn what_is_said_of_a_model_is_known_with_its_place() {
 }
 
 #[test]
-fn a_workspace_says_no_price_and_nothing_in_the_vendors_words() {
+fn workspace_cannot_set_model_price_extra_body_or_extra_headers() {
     let mut bench = Bench::new();
     bench.user("[models.'a/b']\nprice = { input = 3, output = 15 }\n");
     bench.workspace_file(
@@ -306,7 +306,7 @@ fn a_workspace_says_no_price_and_nothing_in_the_vendors_words() {
 }
 
 #[test]
-fn a_model_has_settings_of_its_own_and_a_name_of_the_persons() {
+fn model_alias_of_the_user_has_its_own_settings() {
     let mut bench = Bench::new();
     bench.user(
         "model = 'fast'\n[models.fast]\nmodel = 'work/gpt-5-mini'\neffort = 'low'\n\

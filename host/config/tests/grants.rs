@@ -25,7 +25,7 @@ fn check_error(bench: &Bench, error: &TrustError, expected: Expect) {
 }
 
 #[test]
-fn a_grant_is_of_one_name_and_content_until_it_is_taken_back() {
+fn grant_applies_to_one_plugin_name_and_content_until_revoked() {
     let bench = Bench::new();
     let store = store(&bench);
     let has =
@@ -65,7 +65,7 @@ fn a_grant_is_of_one_name_and_content_until_it_is_taken_back() {
 }
 
 #[test]
-fn what_an_earlier_file_was_granted_last_is_carried_over_once() {
+fn latest_grants_are_carried_over_once_to_a_new_plugin_file() {
     let bench = Bench::new();
     let store = store(&bench);
     assert!(store.carry_over("moon", NEW, NOW).unwrap().is_empty());
@@ -82,7 +82,7 @@ fn what_an_earlier_file_was_granted_last_is_carried_over_once() {
 }
 
 #[test]
-fn the_same_file_under_another_name_begins_with_nothing() {
+fn same_plugin_file_under_another_name_has_no_grants() {
     let bench = Bench::new();
     let store = store(&bench);
     store.grant("moon", OLD, ["ask"], NOW).unwrap();
@@ -124,7 +124,7 @@ fn a_damaged_record_grants_nothing_and_is_not_overwritten() {
 }
 
 #[test]
-fn who_runs_sees_what_another_grants_and_takes_back() {
+fn running_host_sees_grants_and_revocations_of_another_process() {
     let bench = Bench::new();
     let store = store(&bench);
     let live = LiveGrants::new(store.clone());

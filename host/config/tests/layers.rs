@@ -6,7 +6,7 @@ use expect_test::expect;
 use jaato_config::{ConfigLayer, Overrides, parse_model_id};
 
 #[test]
-fn with_nothing_there_every_value_is_built_in() {
+fn every_value_is_built_in_when_nothing_is_configured() {
     let bench = Bench::new();
     let config = bench.load().unwrap();
     for entry in config.entries() {
@@ -22,7 +22,7 @@ fn with_nothing_there_every_value_is_built_in() {
 }
 
 #[test]
-fn later_layers_win_and_each_value_tells_its_place() {
+fn later_layers_win_and_each_value_names_its_origin() {
     let mut bench = Bench::new();
     bench.user("[session]\nsteps_max = 1\noutput_bytes_max = 2000\nparallel_calls_max = 2\n");
     bench.workspace_file(
@@ -86,7 +86,7 @@ fn later_layers_win_and_each_value_tells_its_place() {
 }
 
 #[test]
-fn the_model_comes_from_files_before_variables_and_from_the_command_line_before_all() {
+fn model_in_a_file_overrides_variables_and_command_line_overrides_both() {
     let mut bench = Bench::new();
     let check = |bench: &Bench, expected: &str| {
         let config = bench.load().unwrap();
@@ -107,7 +107,7 @@ fn the_model_comes_from_files_before_variables_and_from_the_command_line_before_
 }
 
 #[test]
-fn a_model_name_with_its_provider_is_taken_whole() {
+fn model_name_variable_with_a_provider_is_used_as_it_is() {
     let mut bench = Bench::new();
     bench.variable("JAATO_PROVIDER", "google");
     bench.variable("MODEL_NAME", "x/y");
@@ -134,7 +134,7 @@ fn an_empty_variable_counts_as_not_set() {
 }
 
 #[test]
-fn a_workspace_that_is_not_trusted_gives_nothing() {
+fn untrusted_workspace_configures_nothing() {
     let bench = Bench::new();
     bench.workspace_file(".jaato/config.toml", "this is not even toml");
     bench.workspace_file(".env", "JAATO_OFFLINE=1\n");
@@ -142,7 +142,7 @@ fn a_workspace_that_is_not_trusted_gives_nothing() {
 }
 
 #[test]
-fn an_env_file_of_the_person_needs_no_trust_and_replaces_the_workspaces() {
+fn users_env_file_needs_no_trust_and_replaces_the_workspace_env_file() {
     let mut bench = Bench::new();
     bench.workspace_file(".env", "JAATO_OFFLINE=1\nJAATO_TOOLS_DISABLED=x\n");
     bench.trust();
@@ -154,7 +154,7 @@ fn an_env_file_of_the_person_needs_no_trust_and_replaces_the_workspaces() {
 }
 
 #[test]
-fn a_file_that_was_asked_for_must_be_there() {
+fn missing_requested_file_is_an_error() {
     let mut bench = Bench::new();
     bench.env_file = Some("gone.env".into());
     bench.refused(expect![[r#"cannot read `ROOT/work/gone.env`: no such file"#]]);
@@ -164,7 +164,7 @@ fn a_file_that_was_asked_for_must_be_there() {
 }
 
 #[test]
-fn a_given_config_file_replaces_the_users() {
+fn config_file_option_replaces_the_user_config() {
     let mut bench = Bench::new();
     bench.user("offline = true\n");
     bench.workspace_file("mine.toml", "[tools]\nenabled = ['b']\n");
@@ -179,7 +179,7 @@ fn a_given_config_file_replaces_the_users() {
 }
 
 #[test]
-fn lists_of_what_is_off_add_up_so_that_no_layer_turns_it_on_again() {
+fn disabled_lists_of_all_layers_are_combined() {
     let mut bench = Bench::new();
     bench.user("[tools]\ndisabled = ['shell']\n[plugins]\ndisabled = ['tool-a']\n");
     bench.workspace_file(
@@ -209,7 +209,7 @@ fn plugin_folders_of_the_command_line_come_first_and_paths_follow_their_file() {
 }
 
 #[test]
-fn without_a_home_the_rest_still_works() {
+fn configuration_loads_without_a_home_folder() {
     let mut bench = Bench::new();
     bench.folders = jaato_config::UserFolders::none();
     bench.variable("JAATO_OFFLINE", "1");
@@ -217,7 +217,7 @@ fn without_a_home_the_rest_still_works() {
 }
 
 #[test]
-fn variables_that_nobody_documents_are_not_taken_from_an_env_file() {
+fn env_file_cannot_set_undocumented_variables() {
     let mut bench = Bench::new();
     bench.workspace_file(".env", "HOME=/evil\nLD_PRELOAD=/evil.so\nPROMPT=x\n");
     bench.trust();
@@ -229,7 +229,7 @@ fn variables_that_nobody_documents_are_not_taken_from_an_env_file() {
 }
 
 #[test]
-fn odd_lines_and_typos_in_variables_are_told() {
+fn invalid_env_lines_and_misspelled_variables_give_warnings() {
     let mut bench = Bench::new();
     bench.workspace_file("e.env", "nonsense\nJAATO_OFLINE=1\nJAATO_PROMPT_FILE=${HOME}/x\n");
     bench.env_file = Some("e.env".into());
@@ -247,7 +247,7 @@ fn odd_lines_and_typos_in_variables_are_told() {
 }
 
 #[test]
-fn what_only_the_user_may_say_is_not_taken_from_a_workspace() {
+fn workspace_cannot_set_user_only_settings() {
     let mut bench = Bench::new();
     bench.workspace_file(".jaato/config.toml", "[ledger]\nenabled = false\npath = \"/evil\"\n");
     bench.workspace_file(".env", "LEDGER_PATH=/evil\nJAATO_OFFLINE=1\n");
@@ -273,7 +273,7 @@ fn what_only_the_user_may_say_is_not_taken_from_a_workspace() {
 }
 
 #[test]
-fn variables_that_are_not_jaatos_own_are_given_by_name_and_never_shown() {
+fn foreign_env_file_variables_are_found_by_name_and_never_shown() {
     let mut bench = Bench::new();
     bench.workspace_file(".env", "MOON_API_KEY=hidden-1\nMOON_API_KEY=hidden-2\nEMPTY=\n");
     assert!(bench.load().unwrap().env_file_variable("MOON_API_KEY").is_none(), "not trusted");
@@ -294,7 +294,7 @@ fn variables_that_are_not_jaatos_own_are_given_by_name_and_never_shown() {
 }
 
 #[test]
-fn what_the_user_says_of_a_plugin_is_known_whatever_a_workspace_lays_over_it() {
+fn user_value_of_a_plugin_setting_is_known_under_a_workspace_value() {
     let mut bench = Bench::new();
     bench.user("[plugins.provider-moon]\nbase_url = 'https://mine'\n");
     bench.workspace_file(
@@ -325,7 +325,7 @@ fn check_workspace(user: &str, workspace: &str, expected: &[&str]) -> jaato_conf
 }
 
 #[test]
-fn a_workspace_says_what_the_table_of_keys_lets_it_say() {
+fn workspace_sets_only_keys_that_the_key_table_allows() {
     let yours = "only your own configuration or a variable can set it";
     let at = |key: &str, why: &str| {
         format!("`{key}` in `ROOT/work/.jaato/config.toml:1` is not used: {why}")
@@ -363,7 +363,7 @@ fn a_workspace_says_what_the_table_of_keys_lets_it_say() {
 }
 
 #[test]
-fn a_workspace_names_no_prompt_file_outside_of_it() {
+fn workspace_prompt_file_must_be_inside_the_workspace() {
     let why = "`prompt.file` in `ROOT/work/.jaato/config.toml:1` is not used: a workspace may name only files inside it";
     for outside in ["/etc/passwd", "~/secret", "../x", "docs/../../x"] {
         let config = check_workspace("", &format!("prompt.file = '{outside}'"), &[why]);
@@ -376,7 +376,7 @@ fn a_workspace_names_no_prompt_file_outside_of_it() {
 }
 
 #[test]
-fn a_setting_that_a_workspace_may_not_give_is_the_users_again() {
+fn forbidden_workspace_plugin_setting_falls_back_to_the_user_value() {
     let config = check_workspace(
         "[plugins.moon]\nshell = 'mine'\n",
         "[plugins.moon]\nshell = { path = 'theirs' }\nseconds = 7\nextra = ['x']\n",
@@ -397,7 +397,7 @@ fn a_setting_that_a_workspace_may_not_give_is_the_users_again() {
 }
 
 #[test]
-fn variables_of_the_seeds_count_in_seconds_and_ours_win() {
+fn ai_retry_variables_are_in_seconds_and_jaato_variables_override_them() {
     let mut bench = Bench::new();
     for (name, value) in [
         ("AI_RETRY_ATTEMPTS", "3"),

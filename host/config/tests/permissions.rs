@@ -100,7 +100,7 @@ fn the_shipped_rules_come_last_unless_a_file_switches_them_off() {
 }
 
 #[test]
-fn a_file_of_ours_is_read_with_the_line_of_each_rule() {
+fn toml_permissions_file_is_parsed_with_the_line_of_each_rule() {
     let text = r#"# mine
 version = 1
 default = "ask"
@@ -135,7 +135,7 @@ argument.mode = "w*"
 }
 
 #[test]
-fn files_bind_in_the_order_machine_person_workspace() {
+fn permissions_files_are_ordered_enterprise_user_workspace() {
     let rule = |tool: &str| format!("[[rules]]\ndecision = \"deny\"\ntool = \"{tool}\"\n");
     let (etc, user, project) = (rule("a"), rule("b"), rule("c"));
     let files = [
@@ -168,7 +168,7 @@ fn files_bind_in_the_order_machine_person_workspace() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_said_with_its_line() {
+fn errors_in_a_permissions_file_name_the_line() {
     let cases = [
         "x = 1",
         "version = 2",
@@ -211,7 +211,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
 }
 
 #[test]
-fn a_workspace_does_not_allow_what_no_rule_speaks_of() {
+fn workspace_permissions_file_cannot_allow_by_default() {
     let machine = Machine::with(&[("project/.jaato/permissions.toml", "default = \"allow\"")]);
     assert!(machine.load(true).files[0].broken.is_some());
     let original = r#"{"defaultPolicy": "allow"}"#;
@@ -220,7 +220,7 @@ fn a_workspace_does_not_allow_what_no_rule_speaks_of() {
 }
 
 #[test]
-fn the_originals_file_is_read_in_full() {
+fn json_permissions_file_is_read_completely() {
     let text = r#"{
   "version": "1.0",
   "defaultPolicy": "deny",
@@ -302,7 +302,7 @@ fn a_sanitization_that_is_enabled_blocks_unless_a_flag_says_otherwise() {
 }
 
 #[test]
-fn a_file_of_the_original_that_is_not_understood_is_broken() {
+fn unknown_content_in_a_json_permissions_file_makes_it_broken() {
     for text in [
         "{",
         "[]",
@@ -372,7 +372,7 @@ fn rules_are_added_and_removed_with_comments_kept() {
 }
 
 #[test]
-fn cases_are_read_with_their_lines() {
+fn permission_test_cases_are_parsed_with_their_lines() {
     let text = "[[cases]]\ncommand = \"ls\"\nexpect = \"allow\"\n\n[[cases]]\ntool = \"note\"\narguments = { a = 1 }\nexpect = \"deny\"\nagent_type = \"subagent\"\n";
     let machine = Machine::with(&[("project/cases.toml", text)]);
     let cases = read_cases(&machine.folder.path().join("project/cases.toml")).unwrap();
@@ -403,7 +403,7 @@ fn cases_are_read_with_their_lines() {
 
 /// The examples in the documentation may be a user's first rules, so they must mean what it says.
 #[test]
-fn the_examples_of_the_documentation_are_decided_as_it_says() {
+fn documented_permission_examples_are_decided_as_described() {
     use jaato_policy::{CallingAgent, PluginSource, PolicyCall, Rules, WorkspaceTrust, decide};
     let page = include_str!("../../../docs/permissions.md");
     let mut blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());

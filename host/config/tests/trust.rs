@@ -80,7 +80,7 @@ fn a_plugin_is_trusted_by_its_content_until_that_is_withdrawn() {
 }
 
 #[test]
-fn what_is_no_digest_is_refused() {
+fn invalid_plugin_digest_is_refused() {
     let bench = Bench::new();
     for bad in ["", "abc", &SHA[1..], &SHA.replace('0', "g"), &format!("{SHA}0")] {
         let error = store(&bench).trust_plugin(bad, "p", Path::new("/p"), NOW).unwrap_err();
@@ -158,7 +158,7 @@ fn writers_at_the_same_time_lose_nothing() {
 
 #[cfg(unix)]
 #[test]
-fn record_and_folder_are_their_owners_alone() {
+fn trust_record_and_its_folder_are_private_to_their_owner() {
     use std::os::unix::fs::PermissionsExt;
     let bench = Bench::new();
     let store = store(&bench);
@@ -179,7 +179,7 @@ fn record_and_folder_are_their_owners_alone() {
 }
 
 #[test]
-fn the_root_is_the_nearest_folder_with_a_mark_else_the_directory_itself() {
+fn workspace_root_is_the_nearest_folder_with_a_marker_or_the_directory() {
     let bench = Bench::new();
     let work = bench.work();
     fs::create_dir_all(work.join("a/b")).unwrap();
@@ -191,7 +191,7 @@ fn the_root_is_the_nearest_folder_with_a_mark_else_the_directory_itself() {
 }
 
 #[test]
-fn a_mark_in_the_home_folder_or_in_a_folder_of_everybody_does_not_count_below_it() {
+fn marker_in_home_or_world_writable_folder_does_not_apply_to_subfolders() {
     use std::os::unix::fs::PermissionsExt as _;
     let bench = Bench::new();
     let home = bench.work();
@@ -217,7 +217,7 @@ fn a_mark_in_the_home_folder_or_in_a_folder_of_everybody_does_not_count_below_it
 }
 
 #[test]
-fn a_workspace_goes_from_nothing_to_untrusted_to_trusted_and_back() {
+fn workspace_can_be_trusted_and_untrusted() {
     let bench = Bench::new();
     assert_eq!(state(&bench), "nothing");
     bench.workspace_file("src/main.rs", "not covered");
@@ -275,7 +275,7 @@ fn a_change_in_a_big_file_is_seen_too() {
 }
 
 #[test]
-fn skills_that_other_clients_read_too_are_covered() {
+fn agents_and_claude_skill_folders_are_covered_by_trust() {
     let bench = Bench::new();
     bench.workspace_file(".agents/skills/moon/SKILL.md", "a");
     bench.workspace_file(".agents/other", "not covered");
@@ -295,7 +295,7 @@ fn skills_that_other_clients_read_too_are_covered() {
 
 #[cfg(unix)]
 #[test]
-fn a_folder_of_skills_behind_a_link_is_none_of_the_workspaces() {
+fn skill_folder_behind_a_symlink_is_not_part_of_the_workspace() {
     let bench = Bench::new();
     fs::create_dir_all(bench.path().join("outside/skills")).unwrap();
     fs::write(bench.path().join("outside/skills/a.md"), "a").unwrap();
@@ -309,7 +309,7 @@ fn a_folder_of_skills_behind_a_link_is_none_of_the_workspaces() {
 }
 
 #[test]
-fn what_is_not_covered_changes_nothing() {
+fn change_of_an_uncovered_file_keeps_trust() {
     let bench = Bench::new();
     bench.workspace_file(".env", "A=1");
     store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap();
@@ -320,7 +320,7 @@ fn what_is_not_covered_changes_nothing() {
 }
 
 #[test]
-fn instructions_on_the_way_to_the_working_directory_count_and_stay_counted() {
+fn agents_files_down_to_the_working_directory_are_covered() {
     let bench = Bench::new();
     bench.workspace_file("AGENTS.md", "root");
     bench.workspace_file("a/b/AGENTS.md", "deep");
@@ -362,7 +362,7 @@ fn claude_md_counts_in_a_folder_without_agents_md() {
 }
 
 #[test]
-fn a_file_of_instructions_that_comes_or_goes_withdraws_trust() {
+fn added_or_removed_instructions_file_withdraws_trust() {
     let bench = Bench::new();
     bench.workspace_file(".env", "A=1");
     let trust = || store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap();
@@ -386,7 +386,7 @@ fn a_file_of_instructions_that_comes_or_goes_withdraws_trust() {
 }
 
 #[test]
-fn below_jaatos_folder_each_file_is_covered_whatever_its_name() {
+fn every_file_in_the_jaato_folder_is_covered_by_trust() {
     let bench = Bench::new();
     bench.workspace_file(".jaato/CLAUDE.md", "a");
     bench.workspace_file(".jaato/AGENTS.md", "b");
@@ -452,7 +452,7 @@ fn links_are_never_followed_out_of_the_workspace() {
 }
 
 #[test]
-fn the_content_of_a_plain_file_that_was_there_is_known_and_nothing_elses() {
+fn only_covered_plain_files_have_a_known_content_digest() {
     let bench = Bench::new();
     bench.workspace_file(".jaato/plugins/a.so", "a");
     bench.workspace_file(".jaato/plugins-old/b.so", "b");
@@ -487,7 +487,7 @@ fn a_workspace_with_too_much_in_it_is_refused_at_one_past_the_limit() {
 }
 
 #[test]
-fn folders_without_end_are_refused() {
+fn trusting_a_workspace_with_too_deep_folders_is_refused() {
     let bench = Bench::new();
     bench.workspace_file(&format!(".jaato/{}x", "d/".repeat(15)), "");
     assert!(state(&bench).starts_with("untrusted: "));
@@ -508,7 +508,7 @@ fn a_file_too_big_to_check_is_refused() {
 }
 
 #[test]
-fn names_that_are_no_text_are_shown_as_they_can_be() {
+fn file_names_that_are_not_utf8_are_shown_lossily_and_refused() {
     use std::os::unix::ffi::OsStrExt as _;
     let bench = Bench::new();
     bench.workspace_file(".jaato/config.toml", "");
@@ -520,7 +520,7 @@ fn names_that_are_no_text_are_shown_as_they_can_be() {
 }
 
 #[test]
-fn a_file_that_a_person_has_written_stays_trusted_and_no_other() {
+fn rewritten_file_stays_trusted_and_other_changed_files_do_not() {
     let bench = Bench::new();
     let (store, workspace) = (store(&bench), workspace(&bench));
     let error = store.rewrite(&workspace, ".mcp.json", b"{}", NOW).unwrap_err();
@@ -547,7 +547,7 @@ fn a_file_that_a_person_has_written_stays_trusted_and_no_other() {
 }
 
 #[test]
-fn of_a_large_file_the_beginning_is_read_and_all_of_it_is_checked() {
+fn large_file_is_read_partially_but_checked_completely() {
     let bench = Bench::new();
     let path = bench.work().join("AGENTS.md");
     let mut text = vec![b'a'; 200_000];

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_differ_are_files_that_differ_and_stay_in_the_folder() {
+    fn different_output_names_give_different_files_inside_the_folder() {
         assert_eq!(file_name("call_1-stdout.txt"), "call_1-stdout.txt");
         let long = |middle: &str, end: &str| format!("{}{middle}-{end}.txt", "x".repeat(128));
         let names = [
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_output_lands_in_a_folder_that_goes_with_the_host() {
+    async fn output_folder_is_removed_with_the_host() {
         let parent = tempfile::tempdir().unwrap();
         let outputs = OutputFolder::in_folder(parent.path());
         let path = outputs.path("../../x-std out.txt").unwrap();
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_killed_host_left_is_swept_and_what_a_living_one_has_stays() {
+    async fn output_folders_of_dead_hosts_are_removed_and_others_are_kept() {
         let parent = tempfile::tempdir().unwrap();
         let living = OutputFolder::in_folder(parent.path());
         let kept = living.path("c-output.txt").unwrap();
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_output_file_holds_what_its_bound_allows_and_not_a_byte_more() {
+    async fn output_file_accepts_bytes_up_to_its_limit() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("call-output.txt");
         let mut file = OutputFile::create(path.clone(), 8).await.unwrap();

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_says_leads_to_what_to_do() {
+    fn token_server_error_is_shown_with_a_fitting_hint() {
         let check = |status: u16, body: &str, said: &str, hint: &str| {
             let error = refused("h", status, body.as_bytes());
             assert!(error.message.contains(said), "{error}");
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_leads_to_encrypted_servers_alone() {
+    fn token_url_must_be_https_or_loopback() {
         assert!(post("https://h.example/token").is_ok() && post("http://127.0.0.1:1/t").is_ok());
         for url in ["http://h.example/token", "http://127.0.0.1.h.example/t", "file:///etc"] {
             assert_eq!(post(url).unwrap_err().kind, ErrorKind::Configuration, "{url}");

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_variables_of_googles_libraries_count() {
+    fn google_client_variables_are_respected() {
         let plain = read(&[("HOME", "/home/ada")]);
         let file = "/home/ada/.config/gcloud/application_default_credentials.json";
         assert_eq!(plain.gcloud.as_deref(), Some(Path::new(file)));

@@ -141,7 +141,7 @@ async fn a_service_account_signs_its_own_token() {
 }
 
 #[tokio::test]
-async fn a_persons_login_is_exchanged_once_and_again_when_a_server_refuses_it() {
+async fn user_login_is_exchanged_once_and_again_after_a_refusal() {
     let (server, folder) = (Server::of_tokens().await, Folder::new());
     let path = folder.file(&user(&format!("http://{}/token", server.address)));
     let minter = TokenMinter::new(named(&path));
@@ -176,7 +176,7 @@ async fn a_token_that_ends_soon_is_not_used_again() {
 }
 
 #[tokio::test]
-async fn one_account_acts_in_the_name_of_another() {
+async fn impersonated_service_account_gets_its_token_from_google() {
     let server = Server::start(|number| match number {
         0 => (200, json!({ "access_token": "own", "expires_in": 3599 })),
         _ => (200, json!({ "accessToken": "theirs", "expireTime": "2030-01-01T00:00:00Z" })),
@@ -196,7 +196,7 @@ async fn one_account_acts_in_the_name_of_another() {
 }
 
 #[tokio::test]
-async fn the_machines_account_is_asked_where_there_is_no_file() {
+async fn metadata_server_is_asked_if_there_is_no_credentials_file() {
     let server = Server::of_tokens().await;
     let places = GoogleCredentialSources {
         metadata: Some(server.address.clone()),
@@ -212,7 +212,7 @@ async fn the_machines_account_is_asked_where_there_is_no_file() {
 }
 
 #[tokio::test]
-async fn where_there_is_nothing_a_person_is_told_what_to_do_and_the_machine_is_asked_once() {
+async fn missing_credentials_error_has_a_hint_and_metadata_is_asked_once() {
     let server = Server::start(|_| (404, json!({}))).await;
     let metadata = Some(server.address.clone());
     let minter = TokenMinter::new(GoogleCredentialSources {
@@ -240,7 +240,7 @@ async fn where_there_is_nothing_a_person_is_told_what_to_do_and_the_machine_is_a
 }
 
 #[tokio::test]
-async fn a_named_file_counts_alone_and_what_is_wrong_with_it_is_told_without_what_it_holds() {
+async fn named_credentials_file_is_used_alone_and_its_errors_hide_its_content() {
     let (server, folder) = (Server::of_tokens().await, Folder::new());
     let check = async |path: PathBuf, expected: &str| {
         let metadata = Some(server.address.clone());
@@ -271,7 +271,7 @@ async fn a_named_file_counts_alone_and_what_is_wrong_with_it_is_told_without_wha
 }
 
 #[tokio::test]
-async fn gclouds_file_counts_where_nobody_names_one() {
+async fn gcloud_credentials_are_used_if_no_file_is_named() {
     let (server, folder) = (Server::of_tokens().await, Folder::new());
     let path = folder.file(&user(&format!("http://{}", server.address)));
     let minter = TokenMinter::new(GoogleCredentialSources {
@@ -288,7 +288,7 @@ async fn gclouds_file_counts_where_nobody_names_one() {
 }
 
 #[tokio::test]
-async fn what_a_server_repeats_of_a_secret_is_not_told_and_what_it_promises_is_bounded() {
+async fn secret_repeated_by_the_server_is_masked_and_lifetime_is_limited() {
     let server = Server::start(|number| match number {
         0 => (400, json!({ "error": "invalid_grant", "error_description": "bad 1//refresh" })),
         _ => (200, json!({ "access_token": "t", "expires_in": u64::MAX })),
@@ -303,7 +303,7 @@ async fn what_a_server_repeats_of_a_secret_is_not_told_and_what_it_promises_is_b
 }
 
 #[tokio::test]
-async fn a_machine_that_gave_a_token_once_is_asked_again_after_a_failure() {
+async fn metadata_server_that_worked_once_is_asked_again_after_a_failure() {
     let server = Server::start(|number| match number {
         1 => (503, json!({})),
         _ => (200, json!({ "access_token": format!("token-{number}"), "expires_in": 1 })),

@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn offline_refuses_before_anything_is_made_that_could_look_up_a_name() {
+    async fn offline_client_refuses_before_any_name_lookup() {
         let settings =
             HttpClientSettings { network: NetworkAccess::Offline, ..HttpClientSettings::default() };
         let client = Client::new(settings);

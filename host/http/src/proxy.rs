@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn all_proxy_fills_the_gaps() {
+    fn all_proxy_applies_to_schemes_without_their_own_proxy() {
         let both = [("ALL_PROXY", "socks5://s"), ("http_proxy", "a:1")];
         check(&both, "http://h.example/", Some("http://a:1/"));
         check(&both, "https://h.example/", Some("socks5://s"));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cgi_program_does_not_trust_the_upper_case_name() {
+    fn cgi_program_ignores_uppercase_http_proxy() {
         let variables = [("HTTP_PROXY", "evil:1"), ("REQUEST_METHOD", "GET")];
         check(&variables, "http://h.example/", None);
     }

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_http_and_https_are_requests() {
+    fn only_http_and_https_urls_are_accepted() {
         let error = OutgoingRequest::get("file:///etc/passwd?x=1").unwrap_err();
         assert_eq!(
             error.to_string(),

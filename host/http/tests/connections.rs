@@ -154,14 +154,14 @@ async fn a_secure_request_asks_the_proxy_for_a_tunnel() {
 }
 
 #[tokio::test]
-async fn a_bad_proxy_costs_only_requests() {
+async fn invalid_proxy_fails_only_the_requests() {
     let client = client(&[("HTTP_PROXY", "gopher://h")]);
     let error = get(&client, "http://h.invalid/").await.unwrap_err();
     assert_eq!(error.kind(), HttpErrorKind::BadProxy);
 }
 
 #[tokio::test]
-async fn a_server_without_tls_is_told_apart() {
+async fn server_without_tls_is_reported_as_such() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
@@ -213,7 +213,7 @@ fn secure_server() -> u16 {
 }
 
 #[tokio::test]
-async fn a_certificate_of_an_unknown_issuer_is_refused_with_what_to_do() {
+async fn certificate_of_an_unknown_issuer_is_refused_with_a_hint() {
     let port = secure_server();
     let error = get(&client(&[]), &format!("https://localhost:{port}/")).await.unwrap_err();
     assert_eq!(error.kind(), HttpErrorKind::Tls, "{error}");
@@ -242,7 +242,7 @@ async fn child() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_systems_certificates_are_what_counts() {
+fn system_certificates_decide_which_servers_are_trusted() {
     let port = secure_server();
     let folder = tempfile::tempdir().unwrap();
     let trusted = folder.path().join("trusted.pem");

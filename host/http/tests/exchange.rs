@@ -35,7 +35,7 @@ async fn error_of(server: &Server, path: &str) -> (HttpErrorKind, Retry, String)
 }
 
 #[tokio::test]
-async fn a_body_is_streamed_whole_and_the_client_names_itself() {
+async fn body_is_received_whole_and_the_user_agent_is_jaato() {
     let server = Server::start(|_, stream| send(stream, answer("200 OK", "", "hello")));
     assert_eq!(get(&server, "/a").await.unwrap(), (200, b"hello".to_vec()));
     let seen = server.seen().remove(0);
@@ -65,7 +65,7 @@ async fn a_connection_is_used_again() {
 }
 
 #[tokio::test]
-async fn a_range_gets_the_rest() {
+async fn range_request_returns_the_rest_of_the_file() {
     let server = Server::start(|request, stream| serve_file(request, stream, b"0123456789"));
     let range = ByteRange::From(4);
     let request = OutgoingRequest { range, ..OutgoingRequest::get(&server.url("/f")).unwrap() };
@@ -78,7 +78,7 @@ async fn a_range_gets_the_rest() {
 }
 
 #[tokio::test]
-async fn a_bounded_range_is_asked_for_as_such() {
+async fn bounded_range_is_sent_in_the_range_header() {
     let server = Server::start(|_, stream| send(stream, answer("206 Partial Content", "", "23")));
     let range = ByteRange::Between(2, 3);
     let request = OutgoingRequest { range, ..OutgoingRequest::get(&server.url("/f")).unwrap() };
@@ -87,7 +87,7 @@ async fn a_bounded_range_is_asked_for_as_such() {
 }
 
 #[tokio::test]
-async fn a_range_behind_the_end_is_an_answer_and_on_demand_an_error() {
+async fn range_past_the_end_is_status_416_and_fails_require_success() {
     let server = Server::start(|request, stream| serve_file(request, stream, b"0123"));
     let request = OutgoingRequest {
         range: ByteRange::From(4),
@@ -104,7 +104,7 @@ async fn a_range_behind_the_end_is_an_answer_and_on_demand_an_error() {
 }
 
 #[tokio::test]
-async fn an_overloaded_server_is_a_temporary_error_with_its_wait() {
+async fn status_503_is_a_temporary_error_with_its_retry_after() {
     let server = Server::start(|_, stream| {
         send(stream, answer("503 Service Unavailable", "retry-after: 7\r\n", ""));
     });
@@ -194,7 +194,7 @@ async fn a_body_of_unknown_length_is_bounded_too() {
 }
 
 #[tokio::test]
-async fn a_body_cut_short_says_how_much_came() {
+async fn truncated_body_error_names_received_and_expected_bytes() {
     let server = Server::start(|_, stream| {
         send(stream, "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc");
     });
@@ -214,7 +214,7 @@ async fn a_chunked_body_cut_short_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_stalled_body_times_out_with_what_it_waited_for() {
+async fn stalled_body_times_out() {
     let (keep, held) = mpsc::channel::<()>();
     let held = parking_lot::Mutex::new(held);
     let server = Server::start(move |_, stream| {
@@ -263,7 +263,7 @@ async fn a_silent_server_times_out() {
 }
 
 #[tokio::test]
-async fn what_is_not_http_is_an_error() {
+async fn response_that_is_not_http_is_an_error() {
     let server = Server::start(|_, stream| send(stream, "SSH-2.0-OpenSSH_9.6\r\n"));
     let (kind, _, text) = error_of(&server, "/").await;
     assert_eq!(kind, HttpErrorKind::Transfer);

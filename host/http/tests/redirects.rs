@@ -33,7 +33,7 @@ fn get(server: &Server, path: &str) -> OutgoingRequest {
 }
 
 #[tokio::test]
-async fn a_read_follows_a_relative_target_with_its_range_and_headers() {
+async fn relative_redirect_keeps_range_and_headers() {
     let server = Server::start(|request, stream| {
         let reply = if request.line.contains("/old") {
             answer("302 Found", "location: new?x=1#part\r\n", "")
@@ -69,7 +69,7 @@ async fn another_origin_gets_the_range_and_no_secret() {
 }
 
 #[tokio::test]
-async fn a_circle_is_noticed() {
+async fn redirect_loop_is_an_error() {
     let server = redirecting("301 Moved Permanently", |path| {
         if path == "/a" { "/b".to_owned() } else { "/a".to_owned() }
     });
@@ -101,7 +101,7 @@ async fn ten_redirects_pass_and_eleven_do_not() {
 }
 
 #[tokio::test]
-async fn a_body_is_not_sent_on() {
+async fn request_with_a_body_is_not_redirected() {
     let server = redirecting("307 Temporary Redirect", |_| "http://h.example/x?t=s".to_owned());
     let mut request = OutgoingRequest::new(Method::POST, &server.url("/")).unwrap();
     request.body = "secret".into();
@@ -113,7 +113,7 @@ async fn a_body_is_not_sent_on() {
 }
 
 #[tokio::test]
-async fn a_target_that_is_no_http_url_is_refused() {
+async fn redirect_to_an_unusable_url_is_refused() {
     for (location, shown) in [("file:///etc/passwd", "file:///etc/passwd"), ("", "")] {
         let server = redirecting("302 Found", move |_| location.to_owned());
         let (_, text) = error_of(&server, get(&server, "/")).await;
@@ -124,7 +124,7 @@ async fn a_target_that_is_no_http_url_is_refused() {
 }
 
 #[tokio::test]
-async fn not_modified_is_an_answer() {
+async fn status_304_is_a_response_and_not_a_redirect() {
     let server = Server::start(|_, stream| send(stream, answer("304 Not Modified", "", "")));
     assert_eq!(client().send(get(&server, "/")).await.unwrap().status().as_u16(), 304);
 }

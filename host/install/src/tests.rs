@@ -70,7 +70,7 @@ fn the_library_of_this_system_is_found_in_an_archive() {
 }
 
 #[test]
-fn paths_that_lead_out_of_an_archive_lead_nowhere() {
+fn archive_paths_that_leave_the_folder_are_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let scratch = folder.path().join("scratch");
     fs::create_dir(&scratch).unwrap();
@@ -86,7 +86,7 @@ fn paths_that_lead_out_of_an_archive_lead_nowhere() {
 }
 
 #[test]
-fn an_archive_that_is_cut_or_a_zip_is_refused_as_what_it_is() {
+fn truncated_archive_or_zip_is_refused_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let scratch = tempfile::tempdir().unwrap();
     let given = |name: &str, bytes: &[u8]| {
@@ -102,7 +102,7 @@ fn an_archive_that_is_cut_or_a_zip_is_refused_as_what_it_is() {
 }
 
 #[test]
-fn a_stream_that_is_too_long_is_an_error_and_no_end() {
+fn stream_longer_than_its_limit_is_an_error() {
     use std::io::Read as _;
     let long = |left| {
         let mut text = String::new();
@@ -114,7 +114,7 @@ fn a_stream_that_is_too_long_is_an_error_and_no_end() {
 }
 
 #[test]
-fn folders_and_addresses_are_told_apart() {
+fn crate_folders_urls_and_missing_files_get_different_errors() {
     let folder = TempDir::new().unwrap();
     let scratch = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("Cargo.toml"), "").unwrap();
@@ -163,7 +163,7 @@ fn pax(key: &str, value: &str) -> Vec<u8> {
 }
 
 #[test]
-fn long_names_are_read_as_tars_write_them() {
+fn long_tar_entry_names_are_read_in_gnu_and_pax_form() {
     use tar::EntryType::{GNULongLink, GNULongName, Regular, XGlobalHeader, XHeader};
     let name = library("moon");
     let named = format!("{}/{name}", "n".repeat(120));
@@ -186,7 +186,7 @@ fn long_names_are_read_as_tars_write_them() {
 }
 
 #[test]
-fn names_without_end_and_folders_without_number_are_refused_before_they_cost_anything() {
+fn archive_with_too_long_names_or_too_many_folders_is_refused() {
     use tar::EntryType::{GNULongLink, GNULongName, Regular, XGlobalHeader, XHeader};
     let too_long = "a name in it is too long";
     let at = |bytes: usize| vec![b'n'; bytes];

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_what_was_found_whatever_becomes_of_the_file() {
+    fn plugin_copy_keeps_its_content_when_the_file_changes() {
         let folder = tempfile::tempdir().unwrap();
         let (copies, file) =
             (PluginCopies::in_folder(folder.path()), folder.path().join("moon.so"));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_another_digest_is_not_opened() {
+    fn plugin_file_with_another_digest_is_not_opened() {
         let folder = tempfile::tempdir().unwrap();
         let (copies, file) =
             (PluginCopies::in_folder(folder.path()), folder.path().join("moon.so"));

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_a_server_hold_no_key_and_the_models_words_stay() {
+    fn keys_are_masked_in_server_names_but_not_in_model_text() {
         let mut completion = Completion {
             finish_word: Some(KEY.to_owned()),
             parts: vec![Part::text(KEY), Part::ToolCall(call())],

@@ -263,12 +263,12 @@ mod tests {
     }
 
     #[test]
-    fn who_sets_the_mark_and_who_looks_for_it_mean_the_same() {
+    fn session_mark_is_the_same_in_process_and_config() {
         assert_eq!(jaato_process::SESSION_MARK, jaato_config::trust::SESSION_MARK);
     }
 
     #[test]
-    fn a_worker_gets_the_persons_value_or_what_its_manifest_says() {
+    fn worker_gets_variables_from_the_user_or_else_from_its_manifest() {
         let set = [("HOME", "/h"), ("A", "1"), ("OTHER", "2")];
         check(&[], &set, &[("HOME", "/h")]);
         check(&["A", "B"], &set, &[("A", "1"), ("HOME", "/h")]);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_for_little_memory_counts_where_there_is_little() {
+    fn low_memory_default_applies_only_on_a_small_machine() {
         // No machine has less than 0 bytes, and none has a million GiB.
         check(&["A=1 if memory < 0 GiB"], &[], &[]);
         check(&["A=1 if memory < 1000000 GiB"], &[], &[("A", "1")]);

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn files_come_by_trust_and_then_by_name() {
+    fn plugin_files_are_ordered_by_trust_and_then_by_name() {
         let (mine, given) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let expected = [touch(given.path(), "z"), touch(mine.path(), "a"), touch(mine.path(), "b")];
         touch(mine.path(), ".hidden");
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_folder_is_said_only_where_a_person_named_it() {
+    fn missing_plugin_folder_is_reported_only_if_the_user_named_it() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("missing");
         let problems =
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_can_write_to_is_neither_shipped_nor_the_users() {
+    fn plugin_files_and_folders_writable_by_others_are_not_used() {
         for kind in [PlaceKind::Shipped, PlaceKind::User] {
             check_writable(kind);
         }
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn shipped_folders_hang_on_the_real_path_of_the_executable() {
+    fn shipped_plugin_folders_are_relative_to_the_real_executable() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
         fs::create_dir(root.join("bin")).unwrap();

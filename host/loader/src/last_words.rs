@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_written_as_they_are_and_what_is_too_long_is_cut() {
+    fn stack_line_formats_numbers_and_truncates_long_text() {
         let mut line = StackLine::default();
         line.push_number(1_784_766_836, 1);
         line.push(b".");

@@ -146,12 +146,12 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_type_is_refused_and_told_from_the_right_side() {
+    fn changed_type_is_refused_and_the_error_names_each_side_correctly() {
         refused(retyped::layout, "i64", "u64");
     }
 
     #[test]
-    fn a_changed_name_is_refused_and_told_from_the_right_side() {
+    fn changed_name_is_refused_and_the_error_names_each_side_correctly() {
         refused(renamed::layout, "other", "first");
     }
 }

@@ -8,7 +8,7 @@ use jaato_types::{Error, ErrorKind, Frame};
 use serde_json::json;
 
 #[tokio::test]
-async fn a_panic_costs_the_call_and_says_what_and_where() {
+async fn plugin_panic_fails_only_its_call_and_reports_text_and_place() {
     let house = House::new();
     let instance = house.instance(&probe(), None).await;
     let places = [
@@ -35,7 +35,7 @@ async fn a_panic_costs_the_call_and_says_what_and_where() {
 }
 
 #[tokio::test]
-async fn panics_in_create_save_and_the_states_drop_are_fenced() {
+async fn panics_in_create_save_and_drop_of_the_state_are_caught() {
     let house = House::new();
     let plugin = house.plugin(&probe()).await;
     let create = async |wish: &str| {
@@ -62,7 +62,7 @@ async fn a_save_that_hangs_does_not_hold_up_the_close_for_ever() {
 }
 
 #[tokio::test]
-async fn a_service_that_panics_is_the_hosts_bug_and_no_strike() {
+async fn service_panic_is_blamed_on_the_host_and_not_on_the_plugin() {
     let mut house = House::new();
     let instance = house.instance(&probe(), None).await;
     for operation in ["panic", "panic_later"] {
@@ -85,7 +85,7 @@ fn misbehaved(error: &Error) {
 }
 
 #[tokio::test]
-async fn frames_that_are_none_are_the_plugins_error_wherever_they_come_from() {
+async fn invalid_frames_are_always_blamed_on_the_plugin() {
     let house = House::new();
     let plugin = house.plugin(&raw()).await;
     let mode = |mode: &str| Some(frame(&json!(mode)));
@@ -112,7 +112,7 @@ async fn frames_that_are_none_are_the_plugins_error_wherever_they_come_from() {
 }
 
 #[tokio::test]
-async fn a_panic_without_the_sdks_fence_is_the_plugins_too() {
+async fn panic_outside_the_sdk_is_blamed_on_the_plugin_too() {
     let house = House::new();
     let plugin = house.plugin(&raw()).await;
     let created = plugin.create(services(), Some(frame(&json!("panic")))).await;

@@ -47,7 +47,7 @@ async fn tally(instance: &Instance, key: &str) -> i64 {
 }
 
 #[test]
-fn its_manifest_and_its_description_are_read_as_every_plugins() {
+fn c_plugin_manifest_and_description_are_read() {
     let Some(opened) = opened() else { return };
     let manifest = read_manifest(opened.path()).unwrap();
     assert_eq!(manifest.name.as_str(), "tool-moon-c");
@@ -103,7 +103,7 @@ async fn a_tool_takes_arguments_and_answers_or_refuses() {
 }
 
 #[tokio::test]
-async fn what_it_emits_is_there_before_the_answer() {
+async fn c_plugin_emissions_arrive_before_its_answer() {
     let house = House::new();
     let instance = instance!(house);
     let mut call = call(&instance, "moon_c_watch", json!({ "day": 3 }));
@@ -115,7 +115,7 @@ async fn what_it_emits_is_there_before_the_answer() {
 }
 
 #[tokio::test]
-async fn it_sleeps_and_its_own_threads_wake_it() {
+async fn c_plugin_call_can_sleep_and_be_woken_by_its_own_thread() {
     let house = House::new();
     let instance = instance!(house);
     let slept = ask(&instance, "moon_c_slow", json!({ "day": 1 })).await;
@@ -150,7 +150,7 @@ async fn a_call_that_waits_is_cancelled_and_ended_on_the_executor() {
 }
 
 #[tokio::test]
-async fn it_asks_services_and_reads_streams() {
+async fn c_plugin_asks_services_and_reads_streams() {
     let house = House::new();
     let instance = instance!(house);
     let service = |name: &str| ask(&instance, "moon_c_ask", json!({ "what": name }));
@@ -172,7 +172,7 @@ async fn it_asks_services_and_reads_streams() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_its_error() {
+async fn invalid_answers_of_a_c_plugin_are_blamed_on_it() {
     let house = House::new();
     let instance = instance!(house);
     for (what, text) in [
@@ -195,7 +195,7 @@ async fn what_is_no_answer_is_its_error() {
 }
 
 #[tokio::test]
-async fn wrong_arguments_of_the_hosts_functions_hurt_nobody() {
+async fn invalid_arguments_to_host_functions_are_harmless() {
     let house = House::new();
     let instance = instance!(house);
     assert_eq!(ask(&instance, "moon_c_nulls", json!({})).await, Ok(json!({ "good": true })));
@@ -203,7 +203,7 @@ async fn wrong_arguments_of_the_hosts_functions_hurt_nobody() {
 }
 
 #[tokio::test]
-async fn its_state_outlives_the_instance_and_the_instance_ends() {
+async fn c_plugin_state_is_saved_and_restored_and_its_instance_destroyed() {
     let house = House::new();
     let fresh = instance!(house);
     assert_eq!(guarded(fresh.save()).await, Ok(None));

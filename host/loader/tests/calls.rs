@@ -7,7 +7,7 @@ use jaato_types::{ErrorKind, Frame};
 use serde_json::json;
 
 #[tokio::test]
-async fn a_tool_answers_with_what_it_was_asked() {
+async fn tool_call_returns_its_result_or_an_error() {
     let house = House::new();
     let instance = house.instance(&probe(), None).await;
     let arguments = json!({ "text": "a b", "line": 42 });
@@ -47,7 +47,7 @@ async fn tools_provider_gc_and_commands_share_one_state_and_instances_do_not() {
 }
 
 #[tokio::test]
-async fn an_unknown_operation_is_said_to_be_one() {
+async fn unknown_operation_is_refused_as_unknown() {
     let house = House::new();
     let instance = house.instance(&probe(), None).await;
     let call = instance.operation("telepathy", Frame::empty(), services()).unwrap();
@@ -55,7 +55,7 @@ async fn an_unknown_operation_is_said_to_be_one() {
 }
 
 #[tokio::test]
-async fn what_was_saved_is_restored_and_what_is_refused_says_so() {
+async fn saved_state_is_restored_and_refused_state_is_an_error() {
     let house = House::new();
     let plugin = house.plugin(&probe()).await;
     let first = plugin.create(services(), None).await.unwrap();
@@ -75,7 +75,7 @@ async fn what_was_saved_is_restored_and_what_is_refused_says_so() {
 }
 
 #[tokio::test]
-async fn an_answer_ready_at_once_comes_after_a_thousand_emissions() {
+async fn all_emissions_arrive_before_an_immediate_answer() {
     let house = House::new();
     let instance = house.instance(&probe(), None).await;
     let mut call = call(&instance, "emit", json!({ "pieces": 1000, "bytes": 3 }));
@@ -89,7 +89,7 @@ async fn an_answer_ready_at_once_comes_after_a_thousand_emissions() {
 }
 
 #[tokio::test]
-async fn who_emits_more_than_is_read_is_stopped_with_an_error() {
+async fn call_that_emits_more_than_the_limit_fails() {
     let house = House::new();
     let instance = house.instance(&probe(), None).await;
     let error =
@@ -99,7 +99,7 @@ async fn who_emits_more_than_is_read_is_stopped_with_an_error() {
 }
 
 #[tokio::test]
-async fn services_answer_refuse_and_know_who_asks() {
+async fn services_answer_refuse_and_know_the_calling_plugin() {
     let house = House::new();
     let instance = house.instance(&probe(), None).await;
     let ask = |operation: &str| {
@@ -133,14 +133,14 @@ async fn a_stream_is_read_in_pieces_and_dropped_waits_lose_nothing() {
 }
 
 #[tokio::test]
-async fn a_plugin_whose_tools_vanished_is_refused_with_what_to_do() {
+async fn plugin_that_declares_tools_but_has_none_is_refused_with_a_hint() {
     let house = House::new();
     let error = StartedPlugin::start(&house.executor, &open("vanished")).await.err().unwrap();
     assert!(error.to_string().contains("exports tools but has none\nhint: add `tool!("), "{error}");
 }
 
 #[tokio::test]
-async fn the_executor_hops() {
+async fn executor_hop_completes_a_thousand_times() {
     let house = House::new();
     for _ in 0..1000 {
         guarded(house.executor.hop()).await;
@@ -148,7 +148,7 @@ async fn the_executor_hops() {
 }
 
 #[tokio::test]
-async fn what_a_context_lends_is_bounded() {
+async fn background_tasks_streams_and_sleeps_of_a_context_are_limited() {
     let house = House::new();
     let wish = json!({ "background_tasks": TASKS_MAX + 1 });
     let instance = house.instance(&probe(), Some(wish)).await;

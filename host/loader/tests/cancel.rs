@@ -115,7 +115,7 @@ async fn a_create_that_is_abandoned_never_drops_on_the_callers_thread() {
 }
 
 #[tokio::test]
-async fn the_calls_own_future_does_not_live_to_see_its_cancel() {
+async fn cancelled_call_is_dropped_before_it_can_see_its_cancellation() {
     let house = House::new();
     let instance = house.instance(&probe(), None).await;
     let key = unique("cancel");
@@ -127,7 +127,7 @@ async fn the_calls_own_future_does_not_live_to_see_its_cancel() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_after_a_close_whatever_was_going_on() {
+async fn close_ends_all_running_calls_and_frees_everything() {
     let house = House::new();
     let instance = house.instance(&probe(), Some(json!({ "background": true }))).await;
     let mut reading = call(&instance, "read_for_ever", json!({ "operation": "stream" }));
@@ -149,7 +149,7 @@ async fn nothing_is_left_after_a_close_whatever_was_going_on() {
 }
 
 #[tokio::test]
-async fn a_kept_context_is_an_empty_shell_after_answer_and_after_cancel() {
+async fn context_kept_after_answer_or_cancel_refuses_everything() {
     let house = House::new();
     let instance = house.instance(&raw(), None).await;
     let refused = json!({
@@ -171,7 +171,7 @@ async fn a_kept_context_is_an_empty_shell_after_answer_and_after_cancel() {
 }
 
 #[tokio::test]
-async fn jobs_that_hang_hold_up_neither_other_calls_nor_close_nor_the_end() {
+async fn hanging_jobs_do_not_block_other_calls_close_or_shutdown() {
     let mut house = House::new();
     let folder = tempfile::tempdir().unwrap();
     let (free, hung) = (folder.path().join("free"), folder.path().join("hung"));
@@ -211,7 +211,7 @@ fn release(path: &Path) {
 }
 
 #[tokio::test]
-async fn a_plugin_fills_its_own_lane_of_the_pool_alone() {
+async fn plugin_with_many_blocking_jobs_does_not_delay_other_plugins() {
     let house = House::new();
     let folder = tempfile::tempdir().unwrap();
     let gate = folder.path().join("gate");

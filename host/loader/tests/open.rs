@@ -30,7 +30,7 @@ fn changed(folder: &Path, name: &str, change: impl FnOnce(&mut Vec<u8>)) -> Path
 }
 
 #[test]
-fn what_is_no_library_is_refused_in_one_line() {
+fn file_that_is_not_a_library_is_refused_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let text = path("text.so");
@@ -58,7 +58,7 @@ fn a_file_that_was_cut_is_refused_before_it_is_loaded() {
 
 #[cfg(all(target_os = "linux", target_endian = "little"))]
 #[test]
-fn a_file_for_another_processor_is_refused_with_both_sides() {
+fn library_for_another_processor_is_refused_naming_both() {
     let folder = tempfile::tempdir().unwrap();
     // `e_machine`: s390x on other machines, an older one on s390x.
     let machine: u16 = if cfg!(target_arch = "s390x") { 62 } else { 22 };
@@ -72,7 +72,7 @@ fn a_file_for_another_processor_is_refused_with_both_sides() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_library_of_the_system_is_no_plugin() {
+fn system_library_is_refused_as_not_a_plugin() {
     let loaded = fs::read_to_string("/proc/self/maps").unwrap();
     let library = loaded.split_whitespace().find(|word| word.contains("/libc.so")).unwrap();
     check(
@@ -83,7 +83,7 @@ fn a_library_of_the_system_is_no_plugin() {
 }
 
 #[test]
-fn a_manifest_alone_makes_no_plugin() {
+fn library_with_a_manifest_but_no_entry_point_is_refused() {
     check(
         &fixture("bare"),
         "it does not export `JAATO_PLUGIN_V1`",
@@ -92,7 +92,7 @@ fn a_manifest_alone_makes_no_plugin() {
 }
 
 #[test]
-fn a_constructor_that_panics_is_told_in_one_line() {
+fn panicking_constructor_is_reported_in_one_line() {
     check(
         &fixture("constructor"),
         "it failed to start: its constructor panicked",
@@ -101,7 +101,7 @@ fn a_constructor_that_panics_is_told_in_one_line() {
 }
 
 #[test]
-fn a_library_that_lacks_what_it_needs_is_told_in_the_linkers_words() {
+fn missing_dependency_is_reported_in_the_linkers_words() {
     let folder = tempfile::tempdir().unwrap();
     let path = changed(folder.path(), "lacking.so", |bytes| {
         let name = b"libc.so.6\0";
@@ -123,7 +123,7 @@ fn a_plugin_describes_itself() {
 }
 
 #[test]
-fn a_description_that_is_none_is_the_plugins_error() {
+fn invalid_description_is_blamed_on_the_plugin() {
     let raw = open("raw");
     let texts = ["needs 4", "needs 204", "too large", "cannot be read", "needs 204"];
     for text in texts {

@@ -23,7 +23,7 @@ fn a_hundred_tools_are_described() {
 }
 
 #[tokio::test]
-async fn a_hundred_calls_side_by_side_find_a_hundred_tools() {
+async fn hundred_concurrent_calls_reach_a_hundred_tools() {
     let house = House::new();
     let instance = house.instance(&open("many"), None).await;
     let ask = |number: usize| {
@@ -103,7 +103,7 @@ async fn complete(
 }
 
 #[tokio::test]
-async fn a_provider_streams_thoughts_and_puts_images_beside_the_history() {
+async fn provider_streams_thoughts_and_stores_images_as_blobs() {
     let house = House::new();
     let instance = house.instance(&open("paints"), None).await;
     let blobs = Blobs::default();

@@ -63,7 +63,7 @@ impl Drop for Busy {
 
 #[allow(clippy::await_holding_lock)]
 #[tokio::test]
-async fn a_busy_machine_makes_no_report_and_a_real_blocker_does() {
+async fn busy_machine_is_not_reported_but_a_blocking_plugin_is() {
     let _alone = alone();
     let mut house = House::new();
     let folder = tempfile::tempdir().unwrap();
@@ -164,7 +164,7 @@ async fn futures_that_wake_themselves_are_held_back_reported_and_disabled() {
 
 #[allow(clippy::await_holding_lock)]
 #[tokio::test]
-async fn a_host_service_that_blocks_is_no_strike_of_the_plugin() {
+async fn blocking_host_service_is_not_blamed_on_the_plugin() {
     let _alone = alone();
     let mut house = House::new();
     let instance = house.instance(&probe(), None).await;

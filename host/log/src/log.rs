@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_drives_a_terminal_is_in_the_log() {
+    fn log_contains_no_terminal_control_characters() {
         let folder = tempfile::tempdir().unwrap();
         let log = Log::in_folder(Some(folder.path()));
         log.line(1, "tool-x\u{202e}", "a\u{1b}]0;owned\u{7}\nb\u{9b}31m\u{200b}");
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_cut_and_told_and_others_are_heard() {
+    fn flood_from_one_source_is_cut_and_other_sources_are_logged() {
         let folder = tempfile::tempdir().unwrap();
         let log = Log::in_folder(Some(folder.path()));
         let line = "x".repeat(LINE_BYTES_MAX);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_heard_again_when_its_time_is_over() {
+    fn flooding_source_may_write_again_after_its_time_window() {
         let now = Instant::now();
         let mut share = SourceUsage { since: now, bytes: 0 };
         assert_eq!(share.count_bytes(SOURCE_BYTES_MAX, now), WritePermit::Yes);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_grows_too_large_is_begun_anew_while_it_is_written() {
+    fn log_that_grows_too_large_is_rotated_while_in_use() {
         let folder = tempfile::tempdir().unwrap();
         let (log, beside) =
             (Log::in_folder(Some(folder.path())), Log::in_folder(Some(folder.path())));

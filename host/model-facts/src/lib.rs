@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_line_is_read_and_found_again() {
+    fn each_snapshot_line_is_parsed_and_found_by_its_model_name() {
         let lines = SNAPSHOT.lines().count() - 1;
         let all: Vec<_> = all().collect();
         assert_eq!(all.len(), lines);
@@ -131,13 +131,13 @@ mod tests {
     }
 
     #[test]
-    fn a_name_leads_to_those_who_have_it() {
+    fn model_name_gives_the_vendors_that_offer_it() {
         assert_eq!(vendors_of("gemini-2.5-flash"), ["google"]);
         assert_eq!(vendors_of("nobody"), Vec::<String>::new());
     }
 
     #[test]
-    fn models_of_openai_edit_by_patches() {
+    fn newer_openai_models_are_known_to_edit_by_patches() {
         let patching = ["gpt-5", "GPT-5.1-codex-max", "openai/gpt-4.1-mini", "o3", "o4-mini"];
         let more = ["codex-mini-latest", "gpt-12", "openai.gpt-oss-20b-1:0", "gpt-oss:20b"];
         for model in patching.into_iter().chain(more) {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_name_is_no_name() {
+    fn partial_model_name_is_not_found() {
         assert_eq!(find_facts("anthropic", "claude"), None);
         assert_eq!(find_facts("anthropic", "claude-opus-4-7\",\"x"), None);
         assert_eq!(find_facts("nobody", "claude-opus-4-7"), None);

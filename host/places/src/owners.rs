@@ -91,14 +91,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_map_of_the_machine_itself_maps_every_user() {
+    fn only_the_full_identity_uid_map_maps_every_user() {
         assert!(maps_all("         0          0 4294967295\n"));
         assert!(!maps_all("         0       1000          1\n"));
         assert!(!maps_all("0 1000 1\n1 100000 65536\n"));
     }
 
     #[test]
-    fn a_group_is_a_users_own_with_its_name_and_no_other_member() {
+    fn private_group_has_the_name_of_its_user_and_no_other_members() {
         let ann = ["ann".to_owned()];
         assert!(is_private("ann", 1000, "ann", &[]));
         assert!(is_private("ann", 1000, "ann", &ann));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn this_user_root_and_who_owns_the_program_count() {
+    fn current_user_root_and_program_owner_are_trusted_owners() {
         use std::os::unix::fs::MetadataExt as _;
         let file = tempfile::NamedTempFile::new().unwrap();
         let owner = file.as_file().metadata().unwrap().uid();

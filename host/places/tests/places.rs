@@ -46,7 +46,7 @@ fn is_root() -> bool {
 }
 
 #[test]
-fn what_is_made_is_for_its_owner_alone() {
+fn created_folders_and_files_are_private_to_their_owner() {
     let root = root();
     let folder = root.path().join("a/b/c");
     make_own_folder(&folder).unwrap();
@@ -61,7 +61,7 @@ fn what_is_made_is_for_its_owner_alone() {
 }
 
 #[test]
-fn what_was_open_to_others_is_closed() {
+fn existing_folder_and_file_are_made_private() {
     let root = root();
     let folder = root.path().join("cache");
     fs::create_dir(&folder).unwrap();
@@ -93,7 +93,7 @@ fn a_file_that_others_could_write_to_is_not_used_though_its_folder_is_closed() {
 }
 
 #[test]
-fn a_folder_above_that_others_can_write_to_is_enough() {
+fn folder_below_a_folder_writable_by_others_is_refused() {
     let root = root();
     let folder = root.path().join("share/jaato");
     make_own_folder(&folder).unwrap();
@@ -115,7 +115,7 @@ fn a_folder_above_that_others_can_write_to_is_enough() {
 }
 
 #[test]
-fn links_are_walked_as_the_system_does() {
+fn symlinks_in_a_path_are_resolved_and_checked() {
     let root = root();
     let (open, closed) = (root.path().join("open"), root.path().join("closed"));
     make_own_folder(&open.join("inner")).unwrap();
@@ -144,7 +144,7 @@ fn links_are_walked_as_the_system_does() {
 }
 
 #[test]
-fn a_way_up_forgets_the_folder_that_it_left() {
+fn private_folder_left_by_dot_dot_does_not_protect_the_path() {
     let root = root();
     make_own_folder(&root.path().join("private/inner")).unwrap();
     make_own_folder(&root.path().join("open/inner")).unwrap();
@@ -155,7 +155,7 @@ fn a_way_up_forgets_the_folder_that_it_left() {
 }
 
 #[test]
-fn what_another_user_owns_is_not_used() {
+fn files_and_folders_owned_by_another_user_are_refused() {
     if !is_root() {
         return skip("only root can make files of another user");
     }
@@ -184,7 +184,7 @@ fn what_another_user_owns_is_not_used() {
 }
 
 #[test]
-fn what_the_owner_of_the_program_owns_counts_where_that_is_asked_for() {
+fn files_of_the_program_owner_are_accepted_only_on_request() {
     if !is_root() {
         return skip("only root can make files of another user");
     }
@@ -221,7 +221,7 @@ fn group_that_can_write_to_the_program_may_write_to_its_plugins() {
 }
 
 #[test]
-fn what_is_no_file_or_too_large_is_not_read() {
+fn special_files_and_too_large_files_are_not_read() {
     let root = root();
     let fifo = root.path().join("fifo");
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0)
@@ -241,7 +241,7 @@ fn what_is_no_file_or_too_large_is_not_read() {
 }
 
 #[test]
-fn nothing_is_opened_through_a_link_or_outside_and_no_pipe_is_waited_for() {
+fn open_inside_refuses_symlinks_outside_paths_and_pipes() {
     let root = root();
     let inside = root.path().join("workspace");
     fs::create_dir_all(inside.join("docs")).unwrap();

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_bare_repositories_are_protected_where_they_make_one() {
+    fn bare_repository_files_are_protected_where_they_form_a_repository() {
         for name in entries(|group| &group.last_names) {
             check(&name, true);
             check(&format!("sub/{}", name.to_uppercase()), true);

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_reaches_what_it_may_stand_for() {
+    fn shell_pattern_overlaps_every_path_that_it_may_match() {
         let wanted = "/home/ann/.ssh";
         for pattern in [
             "/home/ann/.s*h/id",

@@ -190,7 +190,7 @@ fn every_line_of_the_corpus_is_decided_as_it_says() {
 
 /// Appending to a line could make it safer only by removing a doubt, which never happens.
 #[test]
-fn another_command_behind_an_allowed_line_is_never_allowed_with_it() {
+fn command_appended_to_an_allowed_line_is_never_allowed() {
     let section = Section::parse("allow ls");
     for join in [";", "&", "&&", "||", "|", "|&", "\n", "\r\n", " ; ", "`", "$(", "(", "<(", ">("] {
         for program in ["rm", "sh -c x", "./x", "env rm", "LS", "$x"] {
@@ -202,7 +202,7 @@ fn another_command_behind_an_allowed_line_is_never_allowed_with_it() {
 
 /// Lines that were written to keep a reader busy, or to crash it.
 #[test]
-fn hostile_lines_end_soon() {
+fn hostile_command_lines_are_analysed_without_hanging() {
     let rules = Section::parse("deny rm | allow ls | yes");
     for piece in [
         "(",

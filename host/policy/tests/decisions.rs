@@ -118,7 +118,7 @@ fn check(rules: &str, call: &str, expected: Expect) {
 }
 
 #[test]
-fn silence_is_not_consent() {
+fn call_without_a_matching_rule_is_asked() {
     check("", "shell", expect!["Ask by ask.silence"]);
     check("", "shell shipped", expect!["Ask by ask.silence"]);
     check("", "shell shipped destructive open_world", expect!["Ask by ask.silence"]);
@@ -134,21 +134,21 @@ fn read_only_tools_of_shipped_plugins_are_granted() {
 }
 
 #[test]
-fn what_another_plugin_says_of_itself_grants_nothing() {
+fn annotations_of_foreign_plugins_grant_nothing() {
     check("", "look read_only", expect!["Ask by ask.unproven_promise"]);
     check("", "look auto_approval", expect!["Ask by ask.unproven_promise"]);
     check("", "look read_only auto_approval", expect!["Ask by ask.unproven_promise"]);
 }
 
 #[test]
-fn options_of_the_command_line_grant() {
+fn allow_and_yes_options_allow_calls() {
     check("allow shell", "shell shipped destructive", expect!["Allow by option.allow"]);
     check("yes", "shell destructive", expect!["Allow by option.yes"]);
     check("allow shell\nyes", "shell shipped", expect!["Allow by option.allow"]);
 }
 
 #[test]
-fn a_strangers_tool_is_allowed_with_its_plugin_alone() {
+fn foreign_tool_is_allowed_only_together_with_its_plugin_name() {
     check("allow shell", "shell", expect!["Ask by ask.silence"]);
     check("allow tool-x:shell", "shell", expect!["Allow by option.allow"]);
     check("allow tool-x:shell", "shell shipped", expect!["Allow by option.allow"]);
@@ -159,7 +159,7 @@ fn a_strangers_tool_is_allowed_with_its_plugin_alone() {
 }
 
 #[test]
-fn allow_is_for_the_whole_name_or_its_beginning() {
+fn allow_option_matches_a_whole_name_or_a_prefix_of_three_letters() {
     check("allow she*", "shell shipped", expect!["Allow by option.allow"]);
     check("allow she*", "shell", expect!["Ask by ask.silence"]);
     check("allow sh*", "shell shipped", expect!["Ask by ask.silence"]);
@@ -176,7 +176,7 @@ fn disabled_beats_everything() {
 }
 
 #[test]
-fn never_beats_what_allows() {
+fn session_deny_overrides_every_allow() {
     check("never shell\nallow shell\nyes", "shell", expect!["Deny by session.never"]);
     check("never look shipped", "look shipped read_only", expect!["Deny by session.never"]);
     check(
@@ -187,13 +187,13 @@ fn never_beats_what_allows() {
 }
 
 #[test]
-fn a_persons_own_call_is_not_asked() {
+fn call_that_the_user_makes_is_not_asked() {
     check("", "shell person destructive", expect!["Allow by own_call"]);
     check("", "shell destructive", expect!["Ask by ask.silence"]);
 }
 
 #[test]
-fn always_is_for_the_tool_where_it_cannot_reach_far() {
+fn session_allow_covers_any_arguments_of_a_harmless_tool() {
     let always = "always note shipped args=a";
     check(always, "note shipped args=b", expect!["Allow by session.always"]);
     check(
@@ -204,7 +204,7 @@ fn always_is_for_the_tool_where_it_cannot_reach_far() {
 }
 
 #[test]
-fn always_is_for_exactly_these_arguments_where_a_tool_destroys_or_reaches_out() {
+fn session_allow_of_destructive_or_open_world_tool_is_for_same_arguments() {
     for words in ["shipped destructive", "shipped open_world"] {
         let decided = |args| {
             let call = format!("shell {words} args={args}");
@@ -218,7 +218,7 @@ fn always_is_for_exactly_these_arguments_where_a_tool_destroys_or_reaches_out() 
 }
 
 #[test]
-fn always_is_for_exactly_these_arguments_whatever_a_stranger_says_of_itself() {
+fn session_allow_of_a_foreign_tool_covers_only_the_same_arguments() {
     for words in ["", " read_only", " destructive", " auto_approval"] {
         let always = format!("always look{words} args=a");
         let same = decided(&always, &format!("look{words} args=a"));
@@ -229,7 +229,7 @@ fn always_is_for_exactly_these_arguments_whatever_a_stranger_says_of_itself() {
 }
 
 #[test]
-fn a_tool_that_becomes_far_reaching_loses_what_was_granted() {
+fn session_allow_for_same_arguments_stays_valid_if_annotations_change() {
     let always = "always note shipped args=a";
     check(always, "note shipped destructive args=a", expect!["Allow by session.always"]);
     // So does a tool whose name moved to a plugin from elsewhere.
@@ -237,7 +237,7 @@ fn a_tool_that_becomes_far_reaching_loses_what_was_granted() {
 }
 
 #[test]
-fn an_answer_does_not_go_over_to_another_plugin_or_tool() {
+fn session_answer_does_not_apply_to_another_plugin_or_tool() {
     check("always note plugin=tool-a", "note plugin=tool-b", expect!["Ask by ask.silence"]);
     check("never note plugin=tool-a\nyes", "note plugin=tool-b", expect!["Allow by option.yes"]);
     check("always note", "note2", expect!["Ask by ask.silence"]);

@@ -53,7 +53,7 @@ pub(crate) fn asked_by_kind() -> BTreeMap<&'static str, (usize, usize)> {
 }
 
 #[test]
-fn commands_that_only_read_are_seldom_asked_and_no_others_run() {
+fn most_read_only_commands_run_without_a_prompt_and_no_others_do() {
     let mut wrong = String::new();
     for (kind, line) in
         commands().filter(|(_, line)| decided(line, PolicyMode::Ask) == RuleOutcome::Allow)

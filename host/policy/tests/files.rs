@@ -186,7 +186,7 @@ fn a_deny_beats_every_allow() {
 }
 
 #[test]
-fn ignored_deny_rules_leave_what_is_disabled_and_what_the_person_said() {
+fn ignoring_deny_rules_keeps_disabled_tools_and_session_denials() {
     let note = Scene::new("note", json!({}));
     let mut rules = user("deny tool note");
     rules.deny_rules = DenyRules::Ignored;
@@ -214,7 +214,7 @@ fn a_later_file_only_tightens() {
 }
 
 #[test]
-fn options_answer_what_a_person_wants_asked_and_not_what_the_machine_does() {
+fn yes_option_overrides_ask_rules_of_the_user_but_not_the_enterprise() {
     let note = Scene::new("note", json!({}));
     let mut rules = user("ask tool note");
     rules.allow_all = true;
@@ -242,7 +242,7 @@ fn a_broken_file_denies_everything_and_says_so() {
 }
 
 #[test]
-fn defaults_are_for_what_no_rule_speaks_of_and_the_strictest_counts() {
+fn default_applies_if_no_rule_matches_and_the_strictest_default_wins() {
     let note = Scene::new("note", json!({}));
     let mut look = Scene::new("look", json!({}));
     look.annotations.read_only = true;
@@ -260,7 +260,7 @@ fn defaults_are_for_what_no_rule_speaks_of_and_the_strictest_counts() {
 }
 
 #[test]
-fn paths_are_matched_whole_and_where_links_lead() {
+fn path_rules_match_whole_components_and_resolved_symlinks() {
     let rules = user("deny path ~/.ssh\nallow path src");
     let at = |path: &str| Scene::new("updateFile", json!({ "path": path }));
     check(&rules, &at("src/a.rs"), "allow file.allow user.toml:2");
@@ -306,7 +306,7 @@ fn paths_are_matched_whole_and_where_links_lead() {
 }
 
 #[test]
-fn paths_of_commands_are_denied_and_never_allowed_by_a_path() {
+fn path_rules_deny_paths_in_commands_but_never_allow_commands() {
     let mut rules = user("deny path ~/.ssh\nallow path src\nallow command cat");
     check(&rules, &Scene::shell("cat src/a"), "allow file.allow user.toml:3");
     check(&rules, &Scene::shell("head src/a"), "ask ask.silence");
@@ -361,7 +361,7 @@ fn hosts_are_found_in_urls_and_command_lines() {
 }
 
 #[test]
-fn rules_match_agents_arguments_and_what_is_compound() {
+fn rules_match_agents_arguments_compound_commands_and_outside_paths() {
     let mut rules = user("deny agent subagent");
     let mut note = Scene::new("note", json!({ "text": "hello" }));
     check(&rules, &note, "ask ask.silence");
@@ -384,7 +384,7 @@ fn rules_match_agents_arguments_and_what_is_compound() {
 }
 
 #[test]
-fn a_stranger_runs_no_command_by_a_rule_for_commands() {
+fn command_allow_rule_does_not_apply_to_foreign_tools() {
     let mut scene = Scene::new("run", json!({ "command": "ls" }));
     check(&user("allow command ls"), &scene, "allow file.allow user.toml:1");
     scene.source = PluginSource::Elsewhere;
@@ -395,7 +395,7 @@ fn a_stranger_runs_no_command_by_a_rule_for_commands() {
 }
 
 #[test]
-fn a_strangers_tool_is_allowed_by_the_name_of_its_plugin_alone() {
+fn foreign_tool_is_allowed_only_by_its_exact_plugin_name() {
     let mut scene = Scene::new("note", json!({}));
     scene.plugin = "tool-moon".into();
     scene.annotations = Annotations { read_only: true, destructive: false, ..scene.annotations };
@@ -419,7 +419,7 @@ fn a_strangers_tool_is_allowed_by_the_name_of_its_plugin_alone() {
 }
 
 #[test]
-fn no_promise_of_a_stranger_escapes_a_rule() {
+fn annotations_of_a_foreign_tool_cannot_evade_a_deny_rule() {
     let mut scene = Scene::new("note", json!({}));
     scene.annotations = Annotations { read_only: true, destructive: false, ..scene.annotations };
     let mut rules = user("deny destructive true");
@@ -437,7 +437,7 @@ fn no_promise_of_a_stranger_escapes_a_rule() {
 }
 
 #[test]
-fn what_is_typed_into_a_terminal_is_a_command_at_a_prompt_alone() {
+fn typed_terminal_input_is_a_command_only_at_a_shell_prompt() {
     let mut rules = user("allow command ls");
     let mut typed = Scene::new("shell_input", json!({ "session_id": "s", "input": "ls -l\n" }));
     check(&rules, &typed, "ask ask.silence");
@@ -457,7 +457,7 @@ fn what_is_typed_into_a_terminal_is_a_command_at_a_prompt_alone() {
 }
 
 #[test]
-fn words_that_no_shell_reads_are_one_command() {
+fn command_given_as_words_is_a_single_command() {
     let words = |words: &[&str]| {
         Scene::new("cli_based_tool", json!({ "command": words[0], "args": words[1..] }))
     };
@@ -472,7 +472,7 @@ fn words_that_no_shell_reads_are_one_command() {
 }
 
 #[test]
-fn an_exact_answer_lifts_a_doubt_and_no_deny() {
+fn exact_session_allow_overrides_a_doubt_but_not_a_deny_rule() {
     let scene = Scene::shell("ls $x");
     let mut rules = user("deny command rm\ndeny path ~/.ssh");
     rules.allow_all = true;
@@ -576,7 +576,7 @@ fn a_pattern_leaves_out_the_commands_of_a_pipeline_that_rules_allow() {
 }
 
 #[test]
-fn other_calls_are_allowed_by_path_host_or_tool() {
+fn allow_patterns_by_path_host_or_tool_are_proposed_for_other_calls() {
     let none = Rules::default();
     check_proposals(
         &none,

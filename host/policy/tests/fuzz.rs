@@ -293,7 +293,7 @@ fn is_root() -> bool {
 }
 
 #[test]
-fn what_a_rule_for_ls_allows_runs_ls_alone() {
+fn allow_rule_for_ls_lets_only_ls_run() {
     let shells: Vec<&str> = ["/bin/sh", "/bin/bash", "/bin/dash", "/bin/zsh", "/bin/ksh"]
         .into_iter()
         .filter(|shell| Path::new(shell).exists())

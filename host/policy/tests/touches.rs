@@ -27,7 +27,7 @@ fn foreign(source: PluginSource, arguments: Value) -> Scene {
 }
 
 #[test]
-fn declared_paths_count_whatever_their_names_are() {
+fn path_rules_match_declared_path_arguments_of_any_name() {
     let mut rules = user("deny path secret\nallow path src");
     check(
         &rules,
@@ -50,7 +50,7 @@ fn declared_paths_count_whatever_their_names_are() {
 }
 
 #[test]
-fn a_pattern_is_the_folder_below_which_its_matches_are() {
+fn path_rules_match_the_base_folder_of_a_search_pattern() {
     let rules = user("deny path secret\nallow path src");
     let allowed = "allow file.allow user.toml:2";
     let find = |pattern: &str| Scene::new("find", json!({ "pattern": pattern }));
@@ -83,7 +83,7 @@ fn a_pattern_is_the_folder_below_which_its_matches_are() {
 }
 
 #[test]
-fn a_rule_for_paths_says_nothing_of_hosts_and_the_other_way_round() {
+fn allowing_a_path_does_not_allow_a_host_and_vice_versa() {
     let both = Scene::new("save", json!({ "url": "https://docs.rs/x", "path": "src/a" }));
     check(&user("allow path src"), &both, SILENCE);
     check(&user("allow host docs.rs"), &both, SILENCE);
@@ -96,7 +96,7 @@ fn a_rule_for_paths_says_nothing_of_hosts_and_the_other_way_round() {
 }
 
 #[test]
-fn any_string_of_a_foreign_tool_can_be_denied_and_none_allows() {
+fn rules_can_deny_but_not_allow_strings_of_a_foreign_tool() {
     for source in [PluginSource::Relayed, PluginSource::Elsewhere] {
         for (rule, text, expected) in [
             ("deny path secret", "secret/key", DENIED),
@@ -175,7 +175,7 @@ fn words(count: usize) -> Scene {
 }
 
 #[test]
-fn names_that_find_no_room_may_be_anything() {
+fn deny_rule_asks_about_calls_with_too_many_or_too_long_names() {
     let mut rules = user("deny path ~/.ssh");
     rules.allow_all = true;
     // The program is a name, too.
@@ -198,7 +198,7 @@ fn names_that_find_no_room_may_be_anything() {
 }
 
 #[test]
-fn a_foreign_text_that_is_not_read_to_its_end_may_run_anything() {
+fn deny_rule_asks_about_partly_analysed_foreign_text() {
     for rule in ["deny command rm", "deny path /srv/secret"] {
         let mut rules = user(rule);
         rules.allow_all = true;
@@ -224,7 +224,7 @@ fn a_reason_that_hides_programs_is_kept_after_many_others() {
 }
 
 #[test]
-fn a_tool_that_is_passed_on_is_allowed_by_its_whole_name_alone() {
+fn relayed_tool_is_allowed_only_by_its_whole_name() {
     let scene = foreign(PluginSource::Relayed, json!({ "command": "ls", "path": "src" }));
     for rule in [
         "allow tool *",
@@ -246,7 +246,7 @@ fn a_tool_that_is_passed_on_is_allowed_by_its_whole_name_alone() {
 }
 
 #[test]
-fn a_call_with_more_values_than_are_read_may_touch_anything() {
+fn deny_rule_asks_about_a_call_with_too_many_values() {
     let operations: Vec<_> = (0..10_000).map(|_| json!({ "path": "src/a" })).collect();
     let many = edits(json!(operations));
     let mut rules = user("deny path secret\nallow path src");

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moving_tree_is_read_until_two_looks_agree_or_often_enough() {
+    fn changing_process_tree_is_read_until_stable_or_the_limit() {
         let looks = std::cell::RefCell::new(vec![vec![3, 2], vec![2, 3], vec![], vec![1]]);
         assert_eq!(read_until_stable(|| looks.borrow_mut().pop().unwrap()), [2, 3]);
         let count = std::cell::Cell::new(0);

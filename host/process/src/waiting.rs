@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_round_that_found_somebody_is_followed_by_another_at_once() {
+    fn signal_round_that_found_new_processes_is_repeated_at_once() {
         let mut rounds = SignalRounds::begin();
         assert!(rounds.is_due());
         rounds.record_round(vec![1, 2]);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_that_find_nobody_further_become_seldom_but_never_stop() {
+    fn signal_rounds_without_new_processes_slow_down_but_never_stop() {
         let mut rounds = SignalRounds::begin();
         (0..100).for_each(|_| rounds.record_round(vec![]));
         assert_eq!(rounds.pause, PAUSE_MAX);

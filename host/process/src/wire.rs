@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn events_survive_the_trip_and_a_cut_one_is_refused() {
+    fn keeper_events_round_trip_and_truncated_ones_are_refused() {
         round_trip(KeeperEvent::Started { pid: 4_000_000 });
         round_trip(KeeperEvent::Refused(StartRefusal::Program(2)));
         round_trip(KeeperEvent::Exited(Exit::Code(255)));
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_survives_the_trip_with_bytes_that_are_not_utf8() {
+    fn keeper_request_round_trips_with_bytes_that_are_not_utf8() {
         let mut command = ChildCommand::new("/bin/x", "/tmp");
         command.args = vec!["".into(), OsString::from_vec(vec![0xff, b'=', 0xfe]), "a b".into()];
         command.variables.insert("A".into(), "b=c".into());
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_and_summons_survive_the_trip_and_unknown_ones_are_refused() {
+    fn keeper_orders_and_summons_round_trip_and_unknown_ones_are_refused() {
         let signals = GroupSignal::ALL.map(KeeperOrder::Signal);
         for order in signals.into_iter().chain([
             KeeperOrder::End,

@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_finds_the_name_and_nonsense_finds_none() {
+    fn misspelled_name_is_corrected_and_an_unrelated_word_is_not() {
         let known = ["get_environment", "cli_based_tool"];
         assert_eq!(nearest("get_enviroment", known), Some("get_environment"));
         assert_eq!(nearest("zzz", known), None);

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schema_of_an_object_is_told() {
+    fn invalid_tool_schema_is_reported_with_its_reason() {
         check(json!(["a"]), Some("its schema is not a JSON object but a list"));
         check(json!(null), Some("its schema is not a JSON object but nothing"));
         check(

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_no_server_takes_or_that_looks_like_another_costs_its_tool_alone() {
+    fn tool_with_an_invalid_or_lookalike_name_alone_is_left_out() {
         let bad = |name: &str| {
             format!(
                 "tool {name} is left out: a name has 1 to 64 letters (a to z), digits, `_` and `-`"
@@ -225,13 +225,13 @@ mod tests {
     }
 
     #[test]
-    fn of_two_of_one_name_the_first_stays() {
+    fn second_tool_with_the_same_name_is_left_out() {
         let told = ["tool \"twice\" is left out: the plugin has another one with this name"];
         check(vec![tool("twice", empty()), tool("twice", empty())], &["twice"], &told);
     }
 
     #[test]
-    fn what_is_too_long_or_too_much_is_left_out() {
+    fn tool_text_and_tool_count_beyond_the_limits_are_left_out() {
         let long = |bytes: usize| {
             let mut spec = tool("long", empty());
             spec.description = "x".repeat(bytes);

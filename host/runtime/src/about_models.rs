@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_found_in_the_names_that_servers_give_it() {
+    fn model_is_found_under_the_name_variants_of_servers() {
         let infos = ["a:latest", "a", "models/b", "c:latest", "d:7b"].map(info);
         let found = |name: &str| {
             find(&infos, &ModelId::new(format!("openai/{name}"))).map(|info| info.name.as_str())
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_is_kept_for_an_hour_and_for_one_server() {
+    fn cached_model_info_is_valid_for_one_hour_and_one_server() {
         let folder = tempfile::tempdir().unwrap();
         let cache = folder.path().join("not/there/models.json");
         let (plugin, model) = (PluginName::from("provider-x"), ModelId::from("x/y"));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_cache_counts_as_empty_and_one_too_many_pushes_the_oldest_out() {
+    fn damaged_model_cache_counts_as_empty_and_full_cache_drops_the_oldest() {
         let entry = |told_at_s| CachedModelInfo { told_at_s, ..CachedModelInfo::default() };
         let folder = tempfile::tempdir().unwrap();
         let cache = folder.path().join("models.json");

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_comes_before_the_configuration_and_nothing_is_made_up() {
+    fn command_line_options_override_configuration_and_unset_ones_are_omitted() {
         let mut config = Config::default();
         let none = RequestOptions::default();
         assert_eq!(merged(&config, &none, &[]).unwrap().to_string(), "{}");
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_asked_for_so_many_tokens_and_0_leaves_it_to_the_provider() {
+    fn answer_token_limit_of_zero_is_left_to_the_provider() {
         let mut config = Config::default();
         for (configured, asked) in [(0, "{}"), (1, r#"{"max_output_tokens":1}"#)] {
             config.session.answer_tokens_max = configured;
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_a_model_comes_before_what_is_said_of_all() {
+    fn model_settings_override_session_settings() {
         let mut config = Config::default();
         config.session.temperature = Temperature::new(0.5);
         config.session.answer_tokens_max = 9;
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_provider_does_not_list_is_refused_by_name_with_what_to_do() {
+    fn option_that_the_provider_does_not_support_is_refused_with_a_hint() {
         let mut config = Config::default();
         config.session.seed = Some(7);
         let error = merged(&config, &RequestOptions::default(), &["temperature"]).unwrap_err();

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_end_as_other_programs_know_them_and_in_nothing_that_a_tool_chose() {
+    fn attachment_extension_comes_from_a_known_media_type_only() {
         assert_eq!(extension("image/jpeg"), "jpg");
         assert_eq!(extension("TEXT/plain; charset=utf-8"), "txt");
         assert_eq!(extension("application/x-sh"), "bin");
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_long_ago_goes_and_the_rest_stays() {
+    fn attachment_folders_older_than_the_limit_are_removed() {
         let parent = tempfile::tempdir().unwrap();
         std::fs::create_dir(parent.path().join("s1")).unwrap();
         let now = SystemTime::now();

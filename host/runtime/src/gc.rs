@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gc_that_is_not_there_is_told() {
+    fn unknown_gc_in_the_configuration_is_reported() {
         let registry = Registry::build([], &jaato_registry::RegistryRules::default());
         let named = |name: &str| {
             let mut config = Config::default();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gc_is_named_whole_or_as_the_seeds_name_it() {
+    fn gc_may_be_named_with_or_without_its_prefix() {
         let registry = Registry::build([], &jaato_registry::RegistryRules::default());
         for given in ["truncate", "gc-truncate", "gc_truncate"] {
             assert_eq!(resolve(&registry, given).as_str(), "gc-truncate");

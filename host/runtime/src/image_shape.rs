@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_read_of_all_kinds() {
+    fn image_size_is_read_for_every_format() {
         let lossy = webp(b"VP8 ", b"\0\0\0\x9d\x01\x2a\x10\x80\x20\0");
         let lossless = webp(b"VP8L", b"\x2f\x0f\xc0\x07\0");
         let extended = webp(b"VP8X", b"\0\0\0\0\x0f\0\0\x1f\0\0");
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_image_is_left_to_others() {
+    fn data_that_is_not_an_image_has_an_unknown_shape() {
         for bytes in [&b""[..], b"%PDF-1.7", b"hello", b"RIFF"] {
             assert_eq!(detect_image_shape(bytes), ImageShape::Unknown);
         }

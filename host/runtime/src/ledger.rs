@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ledger_that_cannot_be_written_is_told_once_among_the_events_without_a_gap() {
+    fn ledger_write_failure_is_reported_once_without_a_sequence_gap() {
         let seen = Arc::new(Seen::default());
         let (told, heard) = std::sync::mpsc::channel();
         let log = Box::new(move |text: &str| told.send(text.to_owned()).unwrap());

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_stands_for_names_in_folders() {
+    fn file_pattern_expands_to_the_matching_paths() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["a/x.rs", "b/x.rs", "b/y.md", ".c/x.rs"] {
             let path = folder.path().join(name);

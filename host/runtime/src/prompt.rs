@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instructions_are_decoded_and_wrong_bytes_are_known() {
+    fn instructions_are_decoded_from_utf8_and_utf16_and_damage_is_noticed() {
         let utf16 = |unit: fn(u16) -> [u8; 2], mark: [u8; 2]| {
             [&mark[..], &"Grüße 🦀".encode_utf16().flat_map(unit).collect::<Vec<_>>()].concat()
         };

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_provider_made_under_a_persons_name_comes_back_in_its_own() {
+    fn opaque_parts_of_a_renamed_provider_get_its_original_name() {
         let names = ProviderNames { given: "work".into(), own: "anthropic".to_owned() };
         let made = |provider: &str| {
             let (provider, model) = (provider.to_owned(), "m".to_owned());

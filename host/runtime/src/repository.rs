@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_would_run_is_not_plain() {
+    fn git_configuration_that_runs_programs_is_not_plain() {
         let configurations = [
             "[core]\n\tfsmonitor = ./x",
             "[core]\n\tpager = ./x",

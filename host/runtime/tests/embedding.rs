@@ -22,7 +22,7 @@ fn careless(folder: &TempDir) -> PathBuf {
 }
 
 #[test]
-fn a_program_that_does_not_become_its_guardian_starts_one_more_and_no_further() {
+fn program_that_ignores_the_guardian_argument_is_started_only_once_more() {
     let folder = tempfile::tempdir().unwrap();
     let program = careless(&folder);
     let output = Command::new(&program)
@@ -43,7 +43,7 @@ fn a_program_that_does_not_become_its_guardian_starts_one_more_and_no_further() 
 }
 
 #[test]
-fn a_setup_in_a_guardian_or_a_worker_is_refused_with_what_to_do() {
+fn runtime_setup_inside_a_guardian_or_worker_is_refused_with_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     let program = careless(&folder);
     let (_near, far) = UnixStream::pair().unwrap();

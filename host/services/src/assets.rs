@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_helper_gets_what_reaches_an_index_and_no_key() {
+    fn download_helper_gets_network_variables_but_no_keys() {
         let set = [
             ("HOME", "/h"),
             ("https_proxy", "http://p:1"),

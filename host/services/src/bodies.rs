@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bytes_and_blobs_stand_in_the_order_in_which_they_came() {
+    async fn body_bytes_and_blobs_are_sent_in_the_order_they_were_appended() {
         let (folder, blobs, id) = session(b"any moon");
         let bodies: Arc<RequestBodies> = Arc::default();
         let part =
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_large_body_is_in_a_file_without_a_name_and_has_its_bound() {
+    async fn large_body_is_kept_in_an_unnamed_file_and_limited() {
         let large = vec![7; 100 * 1024 * 1024];
         let (folder, blobs, id) = session(&large);
         let bodies: Arc<RequestBodies> = Arc::default();

@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_has_so_many_requests_going_on_and_no_more_and_others_have_theirs() {
+    fn running_requests_are_limited_per_plugin() {
         let (requests, plugin) = (RunningHttpRequests::default(), PluginName::from("tool-x"));
         let mut going_on: Vec<_> =
             (0..REQUESTS_MAX).map(|_| requests.begin(&plugin).unwrap()).collect();
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_the_connection_are_the_hosts() {
+    fn plugin_cannot_set_connection_headers() {
         for name in ["Host", "content-length", "transfer-encoding", "connection", "bad name", ""] {
             let headers = vec![(name.to_owned(), "x".to_owned())];
             let error = prepared(&HttpRequest { headers, ..asked() }, "bearer").unwrap_err();

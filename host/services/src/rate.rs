@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_minute_later_there_is_room_again() {
+    async fn rate_limit_allows_a_request_again_after_one_minute() {
         let rate = RequestRateLimit::default();
         assert_eq!([rate.take_of(1), rate.take_of(1)], [true, false]);
         assert_eq!([rate.take_in_minute(1), rate.take_in_minute(1)], [true, false]);

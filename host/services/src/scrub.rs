@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_to_servers_without_keys_is_left_alone() {
+    fn keys_shorter_than_the_minimum_are_not_masked() {
         assert!(SecretScrubber::for_secret("ollama").is_none());
         assert!(SecretScrubber::for_secret(&SECRET[1..]).is_none());
     }

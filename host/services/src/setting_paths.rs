@@ -112,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn a_home_that_nobody_knows_is_told() {
+    fn home_path_without_a_known_home_is_an_error() {
         let mut values = Map::from_iter([("root".to_owned(), json!("~/x"))]);
         let error = resolve_paths(&mut values, &schema(), None, |_| None).unwrap_err();
         assert_eq!(error.message, "`root` is `~/x`, and the system names no home folder");
     }
 
     #[test]
-    fn a_relative_path_begins_where_its_place_says() {
+    fn relative_path_is_resolved_from_the_place_of_its_setting() {
         let (root, here) = (Path::new("/w"), Path::new("/w/sub"));
         let file = |layer, path: &str| ValueOrigin::File { layer, path: path.into(), line: 1 };
         let begins = |origin: &ValueOrigin| base_folder(origin, root, here);

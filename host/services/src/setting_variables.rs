@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_of_the_settings_type_or_refused_with_its_place() {
+    fn variable_is_converted_to_the_setting_type_or_refused_with_its_origin() {
         let expected = json!({ "phase": "new", "far": true, "days": 28 });
         assert_eq!(read(&[("MOON_FAR", "True"), ("MOON_DAYS", "28")], "").unwrap(), expected);
         assert_eq!(read(&[("MOON_FAR", "0")], "").unwrap()["far"], false);

@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_is_told_with_its_place() {
+    fn invalid_plugin_setting_is_reported_with_its_origin() {
         let problems = problems_of("[plugins.tool-moon]\nphase = \"full\"\n", schema());
         let [problem] = problems.as_slice() else { panic!("{problems:?}") };
         assert!(problem.ends_with("/config/config.toml:2)"), "{problem}");
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_in_a_list_of_plugins_is_told() {
+    fn misspelled_plugin_in_a_list_is_reported() {
         for list in ["isolated", "disabled"] {
             for slip in ["tool-mon", "moon"] {
                 let problems = problems_of(&format!("[plugins]\n{list} = [\"{slip}\"]\n"), None);
@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_of_another_type_is_told_in_words_of_people() {
+    fn setting_of_the_wrong_type_is_reported_in_plain_words() {
         let integer = Some(json!({ "properties": { "phase": { "type": ["null", "integer"] } } }));
         let problems = problems_of("[plugins.tool-moon]\nphase = \"8\"\n", integer);
         let told = "is wrong at `/phase`: `\"8\"` is a text, and it must be a whole number";
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_nobody_takes_are_told() {
+    fn settings_of_unknown_plugins_or_without_a_schema_are_reported() {
         let problems = problems_of("[plugins.tool-mon]\nphase = 3\n", schema());
         assert!(problems[0].contains("there is no plugin `tool-mon`"), "{problems:?}");
         assert!(problems[0].ends_with("did you mean `[plugins.tool-moon]`?"), "{problems:?}");

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_is_kept_for_its_person_alone_until_it_is_taken_away() {
+    async fn stored_key_is_found_until_it_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let keys = keys(folder.path());
         assert_eq!(found(&keys), None);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_tool_has_is_asked_of_it_when_it_is_needed() {
+    fn key_in_the_secret_tool_is_read_by_its_command() {
         let folder = tempfile::tempdir().unwrap();
         let keys = keys(folder.path());
         fs::create_dir(folder.path().join("keys")).unwrap();
@@ -161,12 +161,12 @@ mod tests {
     }
 
     #[test]
-    fn a_home_that_is_no_folder_keeps_no_key() {
+    fn no_key_is_found_if_the_home_is_not_a_folder() {
         assert_eq!(found(&keys(Path::new("/dev/null/data"))), None);
     }
 
     #[test]
-    fn a_file_that_others_may_write_is_not_believed() {
+    fn key_file_writable_by_others_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let keys = keys(folder.path());
         fs::create_dir(folder.path().join("keys")).unwrap();

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_type_is_told_in_words_of_people() {
+    fn wrong_type_is_described_in_plain_words() {
         let number = "`\"8\"` is a text, and it must be a whole number";
         check(json!(["null", "integer"]), json!("8"), number, Some("leave out the quotes"));
         let soon = "`\"soon\"` is a text, and it must be a number";
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_another_reason_keeps_its_words() {
+    fn other_schema_errors_keep_their_message() {
         let validator = jsonschema::validator_for(&json!({ "maximum": 9 })).unwrap();
         let value = json!(10);
         let error = validator.iter_errors(&value).next().unwrap();

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_is_never_printed_and_does_not_outgrow_its_place() {
+    fn typed_secret_is_never_printed_and_does_not_exceed_its_capacity() {
         let mut secret = TypedSecret::with_capacity(2);
         assert_eq!([b'a', b'b', b'c'].map(|byte| secret.push(byte)), [true, true, false]);
         assert_eq!(secret.bytes(), b"ab");

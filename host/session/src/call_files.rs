@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_is_sent_what_its_paths_are_about() {
+    fn operation_gets_only_the_file_limits_that_concern_its_paths() {
         let denied = vec!["/w/secret".to_owned()];
         let expected = vec![expected("/w/a"), expected("/w/b"), expected("/w/x/a")];
         let files = CallFiles::new(FileLimits { denied, expected, ..FileLimits::default() });
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_call_changes_itself_may_be_another_file_afterwards() {
+    fn identity_is_not_checked_for_files_that_the_call_changed() {
         let all = vec![expected("/w/a"), expected("/w/b")];
         let files = CallFiles::new(FileLimits { expected: all, ..FileLimits::default() });
         let is_same_file =

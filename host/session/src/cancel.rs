@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_hears_its_parents_and_not_the_other_way_round() {
+    fn cancelling_a_child_reaches_its_descendants_but_not_its_parent() {
         let parent = Cancel::new();
         let child = parent.child();
         let grandchild = child.child();

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percent_used_has_two_decimals_and_knows_an_unknown_window() {
+    fn percent_used_has_two_decimals_and_is_zero_for_an_unknown_window() {
         let cases = [(0, 100, 0.0), (1, 3, 33.33), (2, 3, 66.67), (5, 0, 0.0), (200, 100, 200.0)];
         for (total, limit, expected) in cases {
             assert!((percent_used(total, limit) - expected).abs() < 1e-9, "{total} of {limit}");

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_holds_the_inner_call_holds_the_outer_one() {
+    fn pausing_an_inner_call_pauses_the_outer_call() {
         let outer = DeadlineHold::default();
         let inner = DeadlineHold::nested_in(&outer);
         let (first, second) = (inner.pause(), inner.pause());

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_holds_from_one_more_on() {
+    fn media_at_a_limit_is_accepted_and_beyond_it_is_refused() {
         let image =
             |bytes, width, height| MediaFacts { bytes, sides: Some((width, height)), damage: None };
         check(&image(100, 80, 80), 2, None);

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_come_in_their_fixed_order_and_empty_ones_not_at_all() {
+    fn prompt_parts_are_in_fixed_order_and_empty_parts_are_left_out() {
         let prompt = SystemPrompt::build(PromptParts {
             system: Some("last".to_owned()),
             plugins: vec![PromptPart::new("cli", " plugin \n"), PromptPart::new("empty", "\n")],
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_mode_plan_adds_a_part_and_it_comes_last() {
+    fn only_plan_mode_adds_a_part_at_the_end_of_the_prompt() {
         let prompt = SystemPrompt::build(PromptParts::default());
         for mode in PolicyMode::ALL {
             let text = prompt.text_in(mode);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_built_in_part_is_small_enough_for_a_small_model() {
+    fn built_in_prompt_has_at_most_100_tokens() {
         assert!(estimate_tokens(BUILT_IN_PROMPT) <= 100, "{}", estimate_tokens(BUILT_IN_PROMPT));
     }
 }

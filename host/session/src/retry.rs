@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_grow_within_full_jitter_up_to_the_longest() {
+    fn retry_delay_grows_with_full_jitter_up_to_a_maximum() {
         let limits = Limits { attempts_max: 100, ..Limits::default() };
         let random = SeededRandom::new(1);
         for (attempts, longest) in [(1, 1_000), (2, 2_000), (3, 4_000), (6, 30_000), (99, 30_000)] {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_is_a_lower_bound_and_has_an_upper_one() {
+    fn retry_after_sets_the_minimum_delay_and_fails_above_a_limit() {
         let (limits, random) = (Limits::default(), SeededRandom::new(1));
         let asked = |ms| Error { retry_after_ms: Some(ms), ..temporary() };
         for _ in 0..100 {

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cap_that_is_reached_is_named() {
+    fn error_names_the_cap_that_was_reached() {
         let mut spent = SessionUsage::default();
         let caps = Caps { cost: Dollars::new(0.5), tokens: Some(10), steps: Some(3) };
         assert_eq!(spent.cap_error(&caps), None);

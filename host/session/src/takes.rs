@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_model_cannot_look_at_is_told_in_words_and_the_rest_stays() {
+    fn unsupported_media_is_replaced_by_text_and_the_rest_is_kept() {
         let takes = ModelCapabilities {
             media_types: vec!["image/*".to_owned()],
             ..ModelCapabilities::default()
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_media_type_is_taken_by_its_name_or_by_its_kind() {
+    fn media_type_is_accepted_by_exact_name_or_wildcard() {
         let media_types = vec!["image/*".to_owned(), "application/pdf".to_owned()];
         let takes = ModelCapabilities { media_types, ..ModelCapabilities::default() };
         let accepted = |media_type: &str| takes.accepts(media_type);

@@ -67,7 +67,7 @@ fn decisions(stage: &TestStage) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_calls_of_one_answer_are_asked_once_and_the_question_counts_them() {
+async fn identical_calls_in_one_response_share_one_prompt_with_a_count() {
     let stage = stage();
     let mut session = stage.start(TestStage::setup()).unwrap();
     let (a, b) = (json!({ "path": "a" }), json!({ "path": "b" }));
@@ -87,7 +87,7 @@ async fn the_same_calls_of_one_answer_are_asked_once_and_the_question_counts_the
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_holds_for_the_turn_or_the_session_and_for_the_pattern_that_was_chosen() {
+async fn permission_answer_applies_to_its_scope_and_chosen_pattern() {
     let stage = stage();
     let mut session = stage.start(TestStage::setup()).unwrap();
     let (a, b) = (json!({ "path": "/x/a" }), json!({ "path": "/x/b" }));
@@ -114,7 +114,7 @@ async fn an_answer_holds_for_the_turn_or_the_session_and_for_the_pattern_that_wa
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_was_not_offered_denies_and_holds_for_nothing() {
+async fn permission_answer_that_was_not_offered_denies_this_call_only() {
     let stage = stage();
     let mut session = stage.start(TestStage::setup()).unwrap();
     let with_mode = PermissionAnswer { mode: Some("accept-edits".to_owned()), ..yes() };
@@ -130,7 +130,7 @@ async fn an_answer_that_was_not_offered_denies_and_holds_for_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn later_calls_are_denied_by_pattern_or_by_tool() {
+async fn session_denial_applies_to_a_pattern_or_the_whole_tool() {
     let stage = stage();
     let mut session = stage.start(TestStage::setup()).unwrap();
     let deny = |pattern| PermissionAnswer { pattern, ..PermissionAnswer::once(Is::DenyInSession) };
@@ -143,7 +143,7 @@ async fn later_calls_are_denied_by_pattern_or_by_tool() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn edited_arguments_are_asked_again_and_the_history_keeps_the_call_as_it_was_made() {
+async fn edited_arguments_are_prompted_again_and_history_keeps_the_original_call() {
     let stage = stage();
     let mut session = stage.start(TestStage::setup()).unwrap();
     let (made, edited) = (json!({ "path": "/" }), json!({ "path": "/tmp/x" }));
@@ -163,7 +163,7 @@ async fn edited_arguments_are_asked_again_and_the_history_keeps_the_call_as_it_w
 }
 
 #[tokio::test(start_paused = true)]
-async fn edited_arguments_meet_the_schema_the_guards_and_the_rules_as_those_of_a_model() {
+async fn edited_arguments_are_checked_by_schema_guards_and_rules() {
     let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
     let stage = TestStage::new([ScriptedTool::echo("write").writing().schema(schema)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
@@ -190,7 +190,7 @@ async fn edited_arguments_meet_the_schema_the_guards_and_the_rules_as_those_of_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_nobody_answers_in_time_is_denied() {
+async fn unanswered_permission_prompt_is_denied_after_its_timeout() {
     let stage = stage();
     let mut setup = TestStage::setup();
     setup.patience_ms = Some(30_000);
@@ -239,7 +239,7 @@ impl PermissionAsker for Slow {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_asked_says_how_long_an_answer_may_take_unless_the_setup_does() {
+async fn client_sets_the_prompt_timeout_unless_the_setup_does() {
     for (patience_ms, expected) in [(None, "1 s"), (Some(5_000), "5 s")] {
         let stage = stage();
         let setup = SessionSetup { patience_ms, ..TestStage::setup() };
@@ -253,7 +253,7 @@ async fn who_is_asked_says_how_long_an_answer_may_take_unless_the_setup_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_answers_the_same_question_that_waits_beside_it() {
+async fn session_answer_also_settles_identical_waiting_prompts() {
     let stage = stage();
     let mut ports = stage.ports();
     let person = Arc::new(Slow::default());
@@ -303,7 +303,7 @@ impl AnswerStore for Kept {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_holds_for_good_is_written_down_or_holds_for_the_session_and_says_so() {
+async fn permanent_answer_is_saved_or_else_applies_to_the_session() {
     let failed = "cannot save the answer, it applies to this session only: the disk is full";
     for (fails, scope, notice) in
         [(false, "always", "written into `/rules`"), (true, "session", failed)]
@@ -325,7 +325,7 @@ async fn what_holds_for_good_is_written_down_or_holds_for_the_session_and_says_s
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_question_tells_clients_what_can_be_answered_and_who_asks() {
+async fn permission_event_lists_the_offered_answers_and_the_asking_agent() {
     let stage = TestStage::new([ScriptedTool::echo("write")
         .writing()
         .previews(|_| async { Ok(Preview::text("it writes")) })]);

@@ -35,7 +35,7 @@ fn texts(session: &Session) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_mid_stream_what_was_seen_stays_with_a_mark() {
+async fn cancel_in_mid_stream_keeps_the_partial_response_with_a_mark() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     stage.provider.then([
         ScriptedProviderAction::text("half "),
@@ -53,7 +53,7 @@ async fn in_mid_stream_what_was_seen_stays_with_a_mark() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn before_the_first_delta_the_prompt_stays_and_the_mark_answers_it() {
+async fn cancel_before_the_first_delta_keeps_the_prompt_and_adds_a_mark() {
     let stage = TestStage::new([]);
     stage.provider.then([ScriptedProviderAction::Hang]);
     let (session, report) = cancelled_after(&stage, TestStage::setup(), 0).await;
@@ -72,7 +72,7 @@ async fn a_turn_that_is_cancelled_before_it_begins_sends_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_waiting_for_the_next_attempt() {
+async fn cancel_ends_the_wait_for_a_retry() {
     let stage = TestStage::new([]);
     let error = Error {
         retry_after_ms: Some(60_000),
@@ -84,7 +84,7 @@ async fn while_waiting_for_the_next_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_tools_run_each_open_call_gets_a_result_that_says_so() {
+async fn cancel_while_tools_run_gives_each_open_call_a_result() {
     let stage =
         TestStage::new([ScriptedTool::sleeper("read"), ScriptedTool::sleeper("write").writing()]);
     let ms = |ms: u64| json!({ "ms": ms });
@@ -122,7 +122,7 @@ async fn while_tools_run_each_open_call_gets_a_result_that_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_a_person_is_asked() {
+async fn cancel_during_a_permission_prompt_ends_the_call() {
     let stage = TestStage::new([ScriptedTool::echo("write").writing()]);
     stage.person.answers([]);
     stage.provider.then([ScriptedProviderAction::call("1", "write", json!({}))]);
@@ -133,7 +133,7 @@ async fn while_a_person_is_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_emitted_afterwards_reaches_nobody() {
+async fn deltas_after_a_cancel_are_ignored() {
     let stage = TestStage::new([]);
     stage.provider.then([
         ScriptedProviderAction::text("seen"),
@@ -148,7 +148,7 @@ async fn what_is_emitted_afterwards_reaches_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_is_complete_at_that_moment_is_complete() {
+async fn response_that_completes_at_the_moment_of_the_cancel_is_kept() {
     let stage = TestStage::new([]);
     stage.provider.then([ScriptedProviderAction::Wait(500), ScriptedProviderAction::text("all")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
@@ -162,7 +162,7 @@ async fn an_answer_that_is_complete_at_that_moment_is_complete() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_whose_future_is_dropped_leaves_a_session_that_goes_on() {
+async fn session_continues_after_a_turn_future_is_dropped() {
     let stage = TestStage::new([ScriptedTool::sleeper("read")]);
     stage.provider.then([ScriptedProviderAction::call("1", "read", json!({ "ms": 1_000 }))]);
     let mut session = stage.start(TestStage::setup()).unwrap();

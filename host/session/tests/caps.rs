@@ -36,7 +36,7 @@ fn usages(stage: &TestStage) -> Vec<Usage> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cost_is_worked_out_where_the_server_does_not_say_it() {
+async fn cost_is_calculated_if_the_server_does_not_report_it() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     stage.provider.then([ScriptedProviderAction::call("1", "look", json!({})), used(2, 1)]);
     let said = Usage { prompt_tokens: 5, cost_micro_usd: Some(7), ..Usage::default() };
@@ -55,7 +55,7 @@ async fn a_cost_is_worked_out_where_the_server_does_not_say_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cap_ends_the_turn_before_the_next_request_and_every_later_one() {
+async fn cap_ends_the_turn_before_the_next_request_and_blocks_later_turns() {
     for (caps, name) in [
         (Caps { cost: Dollars::new(3.0), ..Caps::default() }, "`--max-cost`"),
         (Caps { tokens: Some(3), ..Caps::default() }, "`--max-tokens`"),
@@ -77,7 +77,7 @@ async fn a_cap_ends_the_turn_before_the_next_request_and_every_later_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cap_above_what_is_used_changes_nothing() {
+async fn cap_above_the_usage_has_no_effect() {
     let stage = TestStage::new([]);
     stage.provider.then([ScriptedProviderAction::text("done"), used(2, 1)]);
     let caps = Caps { cost: Dollars::new(3.1), tokens: Some(4), steps: Some(2) };
@@ -86,7 +86,7 @@ async fn a_cap_above_what_is_used_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cost_that_nobody_knows_cannot_be_capped() {
+async fn cost_cap_with_an_unknown_price_fails_the_turn() {
     let stage = TestStage::new([]);
     let caps = Caps { cost: Dollars::new(1.0), ..Caps::default() };
     let mut session = stage.start(priced(caps, None, false)).unwrap();
@@ -99,7 +99,7 @@ async fn a_cost_that_nobody_knows_cannot_be_capped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_provider_is_asked_for_a_price_where_nobody_else_knows_it() {
+async fn provider_price_is_used_if_no_price_is_configured() {
     for (configured, expected) in [(None, 2), (Some(Price::nothing()), 0)] {
         let stage = TestStage::new([]);
         stage.provider.tells_price(Price { input: 1.0, output: 0.0, ..Price::default() });
@@ -113,7 +113,7 @@ async fn the_provider_is_asked_for_a_price_where_nobody_else_knows_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_takes_over_has_to_have_a_price_too() {
+async fn fallback_model_needs_a_known_price_under_a_cost_cap() {
     let stage = TestStage::new([]);
     stage.provider.then([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "gone"))]);
     let next = Arc::<ScriptedProvider>::default();
@@ -129,7 +129,7 @@ async fn a_model_that_takes_over_has_to_have_a_price_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_without_tokens_and_one_that_is_cut_short_are_counted_by_their_length() {
+async fn responses_without_token_counts_are_estimated_by_length() {
     let long = "word ".repeat(400);
     let gone = || Error::new(ErrorKind::Provider, "gone");
     for beats in [
@@ -146,7 +146,7 @@ async fn an_answer_without_tokens_and_one_that_is_cut_short_are_counted_by_their
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_that_tells_no_tokens_is_capped_by_an_estimate() {
+async fn token_cap_uses_an_estimate_if_the_provider_reports_no_usage() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     stage.provider.then([ScriptedProviderAction::call("1", "look", json!({}))]);
     let caps = Caps { tokens: Some(1), ..Caps::default() };

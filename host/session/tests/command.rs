@@ -45,7 +45,7 @@ fn start(stage: &TestStage) -> Session {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shared_answer_goes_with_the_next_prompt_once_and_another_never() {
+async fn only_shared_command_results_are_sent_once_with_the_next_prompt() {
     let stage = TestStage::new([]);
     let session = &mut start(&stage);
     let cancel = Cancel::new();
@@ -84,7 +84,7 @@ async fn a_shared_answer_goes_with_the_next_prompt_once_and_another_never() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shared_answer_outlives_a_request_that_failed() {
+async fn shared_command_result_survives_a_failed_request() {
     let stage = TestStage::new([]);
     let session = &mut start(&stage);
     let cancel = Cancel::new();
@@ -97,7 +97,7 @@ async fn a_shared_answer_outlives_a_request_that_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flood_of_shared_answers_and_a_large_one_are_bounded() {
+async fn shared_command_results_are_limited_in_number_and_size() {
     let stage = TestStage::new([]);
     let session = &mut start(&stage);
     let cancel = Cancel::new();

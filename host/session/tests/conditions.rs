@@ -78,7 +78,7 @@ fn change(id: &str, name: &str, count: u64) -> [ScriptedProviderAction; 1] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_is_offered_while_its_condition_holds_and_says_why_not_before() {
+async fn tool_is_offered_while_its_condition_holds_and_otherwise_says_why() {
     let fry = ScriptedTool::echo("fry").available_if(of("catch"), "once `catch` has caught some");
     let stage = TestStage::new([fry, changer("catch")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
@@ -108,7 +108,7 @@ async fn a_tool_is_offered_while_its_condition_holds_and_says_why_not_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn conditions_follow_from_the_objects_and_an_unknown_one_never_holds() {
+async fn conditions_depend_on_objects_and_unknown_conditions_never_hold() {
     let offered = |name: &str, condition| ScriptedTool::echo(name).available_if(condition, "later");
     let stage = TestStage::new([
         offered("any", Condition::ObjectsPresent),
@@ -130,7 +130,7 @@ async fn conditions_follow_from_the_objects_and_an_unknown_one_never_holds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tools_that_are_found_on_demand_wait_for_their_condition_too() {
+async fn discoverable_tools_also_wait_for_their_condition() {
     let fry = ScriptedTool::echo("fry").available_if(of("catch"), "once there is fish");
     let stage = TestStage::new([fry.state(ToolState::Inactive), changer("catch")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
@@ -164,7 +164,7 @@ async fn tools_that_are_found_on_demand_wait_for_their_condition_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_runs_by_itself_once_for_each_change_and_the_model_is_told() {
+async fn self_running_tool_runs_once_per_change_and_its_result_is_sent() {
     let weigh = ScriptedTool::echo("weigh").state(ToolState::Inactive).run_if(of("catch"));
     let stage = TestStage::new([changer("catch"), weigh]);
     let mut session = stage.start(TestStage::setup()).unwrap();
@@ -197,7 +197,7 @@ async fn a_tool_runs_by_itself_once_for_each_change_and_the_model_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_passes_the_same_gate_and_schema_and_events_as_a_call_of_the_model() {
+async fn self_running_tool_passes_the_same_checks_as_a_model_call() {
     let schema = json!({
         "type": "object",
         "properties": { "how": { "type": "string" } },
@@ -231,7 +231,7 @@ async fn it_passes_the_same_gate_and_schema_and_events_as_a_call_of_the_model() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nobody_can_be_asked_the_turn_says_so() {
+async fn self_running_tool_is_denied_if_no_user_can_be_asked() {
     let stage =
         TestStage::new([ScriptedTool::echo("write").writing().run_if(Condition::NoObjects)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
@@ -240,7 +240,7 @@ async fn where_nobody_can_be_asked_the_turn_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tools_that_wait_for_each_other_do_not_go_on_for_ever() {
+async fn self_running_tools_that_trigger_each_other_stop_at_a_limit() {
     // Each is a reason for the other to run again, but not for itself.
     let stage = TestStage::new([
         changer("ping").run_if(Condition::no_objects_of("x")),
@@ -265,7 +265,7 @@ async fn tools_that_wait_for_each_other_do_not_go_on_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plugin_is_asked_only_where_the_spec_says_so() {
+async fn plugin_decides_a_condition_only_if_the_spec_says_so() {
     let asked = Arc::new(AtomicU32::new(0));
     let counts = Arc::clone(&asked);
     let answer = move |request: jaato_types::ConditionRequest, _| {
@@ -301,7 +301,7 @@ async fn a_plugin_is_asked_only_where_the_spec_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plugin_that_fails_or_is_silent_holds_nothing_up_and_is_told_of_once() {
+async fn failing_or_silent_condition_is_false_and_reported_once() {
     let broken =
         ScriptedTool::echo("broken").answers(|_, _| async { Err(Error::failed("no idea")) });
     let silent = ScriptedTool::echo("silent").answers(|_, _| std::future::pending());
@@ -332,7 +332,7 @@ async fn a_plugin_that_fails_or_is_silent_holds_nothing_up_and_is_told_of_once()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancel_reaches_a_plugin_that_is_asked_and_a_tool_that_runs_by_itself() {
+async fn cancel_ends_a_pending_condition_and_a_self_running_tool() {
     for tool in [
         ScriptedTool::echo("asks").answers(|_, _| std::future::pending()).run_if(Condition::Asked),
         ScriptedTool::echo("asks")
@@ -359,7 +359,7 @@ async fn a_cancel_reaches_a_plugin_that_is_asked_and_a_tool_that_runs_by_itself(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prompt_that_was_not_sent_takes_what_ran_with_it() {
+async fn self_running_results_of_an_unsent_prompt_are_dropped() {
     let stage = TestStage::new([ScriptedTool::echo("weigh").run_if(Condition::NoObjects)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.then([ScriptedProviderAction::Fail(Error::failed("no network"))]);
@@ -371,7 +371,7 @@ async fn a_prompt_that_was_not_sent_takes_what_ran_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tools_that_are_replaced_keep_what_is_known_of_their_conditions() {
+async fn replaced_tools_are_offered_by_their_new_conditions() {
     let fry = || ScriptedTool::echo("fry").available_if(of("catch"), "once there is fish");
     let stage = TestStage::new([fry().state(ToolState::Inactive), changer("catch")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
@@ -405,7 +405,7 @@ async fn tools_that_are_replaced_keep_what_is_known_of_their_conditions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_is_offered_where_the_environment_has_what_it_needs() {
+async fn tool_is_offered_only_if_the_environment_supports_it() {
     let has = |part| Condition::environment_has(part);
     // The stage's environment runs commands, and nothing else.
     let tools = [

@@ -27,7 +27,7 @@ fn names(request: &CompletionRequest) -> Vec<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_model_signed_goes_back_to_it_with_its_name_on_it() {
+async fn signed_parts_are_sent_back_only_to_their_own_model() {
     let stage = TestStage::new([]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.then(signed());
@@ -76,7 +76,7 @@ async fn a_signature_of_a_megabyte_goes_back_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_is_new_is_a_cut_where_the_provider_has_no_better_way() {
+async fn new_tool_causes_a_cut_unless_the_provider_can_add_tools() {
     let hidden = || ScriptedTool::echo("dig").state(ToolState::Inactive);
     let dig = || [ScriptedProviderAction::call("1", "dig", json!({}))];
     let play = |takes: ModelCapabilities| async move {
@@ -109,7 +109,7 @@ async fn a_tool_that_is_new_is_a_cut_where_the_provider_has_no_better_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_collection_is_a_cut_and_lists_the_tools_anew() {
+async fn gc_causes_a_cut_and_sends_a_new_tool_list() {
     let stage = TestStage::new([ScriptedTool::echo("look"), ScriptedTool::echo("dig")]);
     stage.gc.does([ScriptedGcAction::dropping([0, 1])]);
     let mut session = stage.start(TestStage::setup()).unwrap();
@@ -133,7 +133,7 @@ async fn a_collection_is_a_cut_and_lists_the_tools_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_its_server_paused_goes_on_and_is_one() {
+async fn paused_response_continues_in_the_next_request_as_one_message() {
     let stage = TestStage::new([]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let beats = [
@@ -162,7 +162,7 @@ async fn an_answer_that_its_server_paused_goes_on_and_is_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_and_a_full_window_end_the_turn_in_words_of_their_own() {
+async fn model_refusal_and_full_window_end_the_turn_with_specific_errors() {
     let ends = [
         (FinishReason::Refused, Outcome::Failed, "the model declined to answer"),
         (FinishReason::ContextExceeded, Outcome::Limit, "the context window was full before"),

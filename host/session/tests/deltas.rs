@@ -28,7 +28,7 @@ async fn check(beats: Vec<ScriptedProviderAction>, answer: &str, seen: &str, not
 }
 
 #[tokio::test(start_paused = true)]
-async fn lost_deltas_are_shown_at_the_end() {
+async fn text_missing_from_the_deltas_is_shown_at_the_end() {
     check(
         vec![shown("one "), ScriptedProviderAction::Unseen(Part::text("one two"))],
         "one two",
@@ -40,7 +40,7 @@ async fn lost_deltas_are_shown_at_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_completion_wins_over_its_deltas_and_the_person_is_told() {
+async fn completion_overrides_its_deltas_and_the_user_gets_a_notice() {
     let notice = "host: the provider's final answer differs from what it streamed\n";
     check(
         vec![shown("two"), ScriptedProviderAction::Unseen(Part::text("one"))],
@@ -59,7 +59,7 @@ async fn the_completion_wins_over_its_deltas_and_the_person_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_completion_stands_for_what_was_streamed() {
+async fn empty_completion_is_replaced_by_the_streamed_text() {
     let notice = "host: the provider's final answer was empty: jaato keeps the streamed text\n";
     check(vec![shown("one "), shown("two")], "one two", "one two", notice).await;
 }
@@ -97,7 +97,7 @@ async fn thoughts_are_events_of_their_own_and_stay_in_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn missing_empty_and_taken_call_ids_are_replaced() {
+async fn duplicate_empty_and_too_long_call_ids_are_replaced() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     let call = |id: &str| ScriptedProviderAction::call(id, "look", json!({}));
     let long = "x".repeat(200);
@@ -116,7 +116,7 @@ async fn missing_empty_and_taken_call_ids_are_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_model_cannot_say_is_dropped_and_bad_names_are_made_acceptable() {
+async fn invalid_parts_are_dropped_and_bad_tool_names_are_sanitized() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     let result = ToolResult {
         call_id: "9".into(),

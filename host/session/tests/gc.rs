@@ -8,7 +8,7 @@ use jaato_types::{ErrorKind, Event, GcPlan, GcReason, Outcome};
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
-async fn at_the_threshold_old_turns_go_and_the_record_keeps_them() {
+async fn gc_at_the_threshold_removes_old_turns_but_the_record_keeps_them() {
     let stage = TestStage::new([]);
     stage.gc.does([ScriptedGcAction::keeping(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 2).await;
@@ -36,7 +36,7 @@ async fn at_the_threshold_old_turns_go_and_the_record_keeps_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn below_the_threshold_nothing_is_asked() {
+async fn gc_does_not_run_below_the_threshold() {
     let stage = TestStage::new([]);
     stage.gc.does([ScriptedGcAction::keeping(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 2).await;
@@ -50,7 +50,7 @@ async fn below_the_threshold_nothing_is_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_count_a_quarter_of_the_bytes_counts() {
+async fn missing_token_count_is_estimated_as_a_quarter_of_the_bytes() {
     let stage = TestStage::new([]);
     stage.gc.does([ScriptedGcAction::keeping(1)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
@@ -65,7 +65,7 @@ async fn without_a_count_a_quarter_of_the_bytes_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_turns_than_allowed_make_it_run() {
+async fn gc_runs_when_the_turn_limit_is_exceeded() {
     let stage = TestStage::new([]);
     stage.gc.does([ScriptedGcAction::keeping(2)]);
     let settings = GcSettings { max_turns: 3, ..GcSettings::default() };
@@ -76,7 +76,7 @@ async fn more_turns_than_allowed_make_it_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_runs_by_itself_only_where_it_may() {
+async fn gc_does_not_run_automatically_if_auto_trigger_is_off() {
     let settings = GcSettings { auto_trigger: false, ..GcSettings::default() };
     let stage = TestStage::new([]);
     stage.gc.does([ScriptedGcAction::keeping(1)]);
@@ -95,7 +95,7 @@ async fn it_runs_by_itself_only_where_it_may() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_may_wait_until_a_turn_is_over() {
+async fn gc_can_run_after_a_turn_instead_of_before_a_request() {
     let settings = GcSettings { check_before_send: false, ..GcSettings::default() };
     let stage = TestStage::new([]);
     stage.gc.does([ScriptedGcAction::keeping(1)]);
@@ -109,7 +109,7 @@ async fn it_may_wait_until_a_turn_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_request_is_sent_again_with_less() {
+async fn refused_request_is_sent_again_after_a_gc() {
     let stage = TestStage::new([]);
     stage.gc.does([ScriptedGcAction::keeping(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 3).await;
@@ -128,7 +128,7 @@ async fn a_refused_request_is_sent_again_with_less() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_that_refuses_for_ever_is_asked_so_often_and_no_more() {
+async fn repeated_overflow_is_retried_up_to_the_limit() {
     let stage = TestStage::new([]);
     stage.gc.does([ScriptedGcAction::keeping(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 3).await;
@@ -153,7 +153,7 @@ async fn a_provider_that_refuses_for_ever_is_asked_so_often_and_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_with_nothing_to_leave_out_is_final_at_once() {
+async fn overflow_with_nothing_to_remove_fails_at_once() {
     let stage = TestStage::new([]);
     stage.provider.then([overflow()]);
     let mut session = stage.start(TestStage::setup()).unwrap();
@@ -164,7 +164,7 @@ async fn a_refusal_with_nothing_to_leave_out_is_final_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_seen_is_not_asked_for_again() {
+async fn overflow_after_partial_output_is_not_retried() {
     let stage = TestStage::new([]);
     stage.gc.does([ScriptedGcAction::keeping(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 3).await;
@@ -175,7 +175,7 @@ async fn what_was_seen_is_not_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_may_ask_between_turns() {
+async fn user_can_start_a_gc_between_turns() {
     let stage = TestStage::new([]);
     let planner = |request: &jaato_types::GcRequest| GcPlan {
         note: Some("n".repeat(1_000)),
@@ -198,7 +198,7 @@ async fn a_person_may_ask_between_turns() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_gc_a_person_is_told_what_to_do() {
+async fn manual_gc_without_a_gc_plugin_fails_with_a_hint() {
     let stage = TestStage::new([]);
     let mut session = after_turns(&stage, TestStage::setup(), 1).await;
     let error = session.gc(&Cancel::new()).await.unwrap_err();
@@ -210,7 +210,7 @@ async fn without_a_gc_a_person_is_told_what_to_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tools_may_know_the_settings() {
+async fn tools_can_read_the_gc_settings() {
     let stage = TestStage::new([]);
     stage.gc.does([]);
     let settings =
@@ -221,7 +221,7 @@ async fn tools_may_know_the_settings() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_window_that_nobody_knows_is_told_once_when_it_matters() {
+async fn assumed_window_is_reported_once_when_it_matters() {
     let stage = TestStage::new([]);
     stage.gc.does([ScriptedGcAction::keeping(1)]);
     let mut setup = TestStage::setup();
@@ -240,7 +240,7 @@ async fn a_window_that_nobody_knows_is_told_once_when_it_matters() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guessed_window_shrinks_to_what_was_refused() {
+async fn assumed_window_shrinks_to_the_refused_size() {
     let stage = TestStage::new([]);
     stage.gc.does([ScriptedGcAction::keeping(1)]);
     let mut setup = TestStage::setup();
@@ -260,7 +260,7 @@ async fn a_guessed_window_shrinks_to_what_was_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn finished_turns_go_before_the_open_one_is_touched() {
+async fn finished_turns_are_removed_before_the_open_turn_is_changed() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     // At its threshold the gc keeps everything. When it is asked again because the window is full,
     // it helps.
@@ -285,7 +285,7 @@ async fn finished_turns_go_before_the_open_one_is_touched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_model_is_told_where_turns_are_missing_and_the_request_stays_as_it_is() {
+async fn note_about_removed_turns_is_sent_once_and_keeps_its_place() {
     let stage = TestStage::new([]);
     stage.gc.does([ScriptedGcAction::keeping(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 2).await;
@@ -314,7 +314,7 @@ async fn the_model_is_told_where_turns_are_missing_and_the_request_stays_as_it_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn counts_that_cannot_be_are_not_believed() {
+async fn impossible_token_counts_are_ignored() {
     let stage = TestStage::new([]);
     stage.gc.does([ScriptedGcAction::keeping(1)]);
     let mut session = stage.start(TestStage::setup_of(1_000_000)).unwrap();

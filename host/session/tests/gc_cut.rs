@@ -7,7 +7,7 @@ use jaato_types::{CompletionRequest, Outcome, Output, Part, Role};
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
-async fn a_prompt_that_is_too_large_is_sent_as_head_and_tail_for_ever_the_same() {
+async fn oversized_prompt_is_always_sent_as_the_same_head_and_tail() {
     let stage = TestStage::new([]);
     let setup = TestStage::setup_of(8_192);
     let mut session = after_turns(&stage, setup, 2).await;
@@ -58,7 +58,7 @@ fn loud(name: &str) -> ScriptedTool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn results_that_are_too_large_together_share_what_room_there_is() {
+async fn oversized_results_share_the_remaining_room() {
     let stage = TestStage::new([loud("loud"), ScriptedTool::echo("look")]);
     let calls =
         (0..6).map(|n| ScriptedProviderAction::call(&format!("call-{n}"), "loud", json!({})));
@@ -88,7 +88,7 @@ async fn results_that_are_too_large_together_share_what_room_there_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_turn_goes_on_with_shorter_results() {
+async fn long_turn_continues_with_truncated_results() {
     let stage = TestStage::new([loud("loud")]);
     for number in 0..12 {
         stage.provider.then([ScriptedProviderAction::call(
@@ -110,7 +110,7 @@ async fn a_long_turn_goes_on_with_shorter_results() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_model_said_stays_whole_and_the_results_give_way() {
+async fn full_window_truncates_results_but_not_model_text() {
     let stage = TestStage::new([loud("loud")]);
     let said = "thinking aloud ".repeat(200);
     for number in 0..5 {
@@ -130,7 +130,7 @@ async fn what_the_model_said_stays_whole_and_the_results_give_way() {
 
 /// A request begins differently only directly after a gc event.
 #[tokio::test(start_paused = true)]
-async fn requests_share_their_beginning_but_for_recorded_events() {
+async fn requests_share_their_beginning_except_after_gc_events() {
     let stage = TestStage::new([loud("loud")]);
     stage.gc.does([ScriptedGcAction::keeping(2)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
@@ -174,7 +174,7 @@ fn notes(request: &CompletionRequest) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_of_many_small_results_goes_on_in_a_small_window_without_its_oldest_calls() {
+async fn turn_with_many_small_results_drops_its_oldest_calls() {
     let small = ScriptedTool::new("small", |call, _| async move {
         Ok(Output::text(format!("{}: {}", call.id, "a line of text ".repeat(40))))
     });
@@ -226,7 +226,7 @@ async fn a_turn_of_many_small_results_goes_on_in_a_small_window_without_its_olde
 }
 
 #[tokio::test(start_paused = true)]
-async fn large_results_are_cut_before_any_call_goes() {
+async fn large_results_are_truncated_before_calls_are_dropped() {
     let stage = TestStage::new([loud("loud")]);
     for number in 0..3 {
         stage.provider.then([ScriptedProviderAction::call(

@@ -27,7 +27,7 @@ async fn misbehaving(beat: ScriptedGcAction, settings: GcSettings) -> Vec<String
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gc_that_misbehaves_costs_nothing_but_the_collection_and_is_told_once() {
+async fn failing_gc_changes_nothing_and_is_reported_once() {
     let plan = |drop: &[usize]| ScriptedGcAction::dropping(drop.iter().copied());
     let summary = GcPlan {
         summary: Some(Message::user("x".repeat(999))),
@@ -72,7 +72,7 @@ async fn a_gc_that_misbehaves_costs_nothing_but_the_collection_and_is_told_once(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gc_that_hangs_is_waited_for_so_long_and_once_a_turn() {
+async fn hanging_gc_is_awaited_once_per_turn_up_to_its_deadline() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     stage.gc.does([ScriptedGcAction::Hang]);
     let settings = GcSettings { deadline_ms: 2_000, ..GcSettings::default() };
@@ -110,7 +110,7 @@ async fn a_cancel_while_the_gc_thinks_ends_the_turn_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pinned_turns_keep_their_numbers_after_others_went() {
+async fn pinned_turns_stay_pinned_after_other_turns_are_removed() {
     let stage = TestStage::new([]);
     stage.gc.does([ScriptedGcAction::dropping([0, 1, 2, 3]), ScriptedGcAction::dropping([0, 1])]);
     let settings = GcSettings { pinned_turn_indices: vec![2], ..GcSettings::default() };
@@ -128,7 +128,7 @@ async fn pinned_turns_keep_their_numbers_after_others_went() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_summary_stands_before_what_stays() {
+async fn gc_summary_is_put_before_the_remaining_messages() {
     let stage = TestStage::new([]);
     let summary = Some(Message::user("[before] "));
     stage.gc.does([ScriptedGcAction::Plan(GcPlan {
@@ -144,7 +144,7 @@ async fn a_summary_stands_before_what_stays() {
 /// Random plans for a history with calls and incomplete turns. Each is applied completely or not at
 /// all.
 #[tokio::test(start_paused = true)]
-async fn whatever_a_plan_says_the_history_stays_whole() {
+async fn random_gc_plans_leave_the_history_valid() {
     let random = SeededRandom::new(11);
     let (mut applied, mut refused) = (0, 0);
     for round in 0..150_u64 {

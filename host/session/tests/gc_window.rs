@@ -28,7 +28,7 @@ async fn after_asking(stage: &TestStage, setup: SessionSetup) -> Session {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_provider_says_of_the_window_counts_from_the_next_request_on() {
+async fn window_size_from_the_provider_applies_from_the_next_request() {
     for origin in [WindowOrigin::Assumed, WindowOrigin::Described] {
         let stage = TestStage::new([]);
         stage.gc.does([ScriptedGcAction::keeping(1)]);
@@ -66,7 +66,7 @@ async fn a_larger_window_than_the_guess_is_used_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_configured_window_and_a_short_answer_ask_nobody() {
+async fn window_is_not_queried_if_configured_or_in_short_conversations() {
     let stage = TestStage::new([]);
     stage.provider.tells_window(2_048, 0);
     after_asking(&stage, TestStage::setup()).await;
@@ -79,7 +79,7 @@ async fn a_configured_window_and_a_short_answer_ask_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_turn_waits_for_the_window_as_long_as_there_is_room() {
+async fn turn_does_not_wait_for_the_window_size_while_there_is_room() {
     let stage = TestStage::new([]);
     stage.provider.tells_window(2_048, 3_600_000);
     let mut session = stage.start(unknown(32_768)).unwrap();
@@ -91,7 +91,7 @@ async fn no_turn_waits_for_the_window_as_long_as_there_is_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn before_something_is_left_out_on_a_guess_the_window_is_waited_for_shortly() {
+async fn turn_waits_briefly_for_the_window_size_before_it_truncates() {
     let prompt = "word ".repeat(30_000);
     let stage = TestStage::new([]);
     stage.provider.tells_window(400_000, WINDOW_WAIT_MS - 1);
@@ -115,7 +115,7 @@ async fn before_something_is_left_out_on_a_guess_the_window_is_waited_for_shortl
 }
 
 #[tokio::test(start_paused = true)]
-async fn nonsense_and_what_was_refused_count_less_than_what_is_known() {
+async fn invalid_window_sizes_are_ignored_and_a_refusal_overrides_a_known_size() {
     let stage = TestStage::new([]);
     stage.provider.tells_window(0, 0);
     let session = after_asking(&stage, unknown(32_768)).await;
@@ -141,7 +141,7 @@ fn refusal() -> ScriptedProviderAction {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_near_the_window_is_answered_once_with_less_whatever_it_says() {
+async fn unclear_refusal_near_the_window_limit_is_retried_once_after_a_gc() {
     let stage = TestStage::new([]);
     stage.gc.does([ScriptedGcAction::keeping(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 3).await;
@@ -166,7 +166,7 @@ async fn a_refusal_near_the_window_is_answered_once_with_less_whatever_it_says()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_that_less_does_not_help_says_nothing_of_the_window() {
+async fn assumed_window_stays_if_a_smaller_request_is_refused_too() {
     let stage = TestStage::new([]);
     stage.gc.does([ScriptedGcAction::keeping(1)]);
     let mut session = after_turns(&stage, unknown(32_768), 3).await;
@@ -187,7 +187,7 @@ async fn a_refusal_that_less_does_not_help_says_nothing_of_the_window() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_far_from_the_window_leaves_the_conversation_alone() {
+async fn refusal_far_below_the_window_limit_starts_no_gc() {
     let stage = TestStage::new([]);
     stage.gc.does([ScriptedGcAction::keeping(1)]);
     let mut session = after_turns(&stage, TestStage::setup(), 3).await;
@@ -206,7 +206,7 @@ async fn a_refusal_far_from_the_window_leaves_the_conversation_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_who_asks_for_room_gets_some_after_a_refusal_and_in_a_full_context() {
+async fn manual_gc_frees_room_after_a_refusal_or_in_a_full_window() {
     let loud = ScriptedTool::new("loud", |_, _| async { Ok(Output::text("x".repeat(8_000))) });
     let stage = TestStage::new([loud]);
     stage.gc.does([ScriptedGcAction::dropping([])]);

@@ -42,7 +42,7 @@ async fn play(inner: ScriptedTool) -> (ToolResult, Session, TestStage) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_calls_another_while_the_turn_runs_and_events_tell_of_both() {
+async fn nested_tool_call_has_events_but_is_not_in_the_history() {
     let (result, session, stage) = play(ScriptedTool::echo("inner")).await;
     assert!(!result.is_error);
     assert_eq!(json!(result.content), json!({ "echo": { "at": "sky" } }));
@@ -60,7 +60,7 @@ async fn a_tool_calls_another_while_the_turn_runs_and_events_tell_of_both() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_gate_decides_under_the_name_of_the_tool_that_is_called() {
+async fn nested_call_is_checked_under_the_name_of_the_called_tool() {
     let (result, ..) = play(ScriptedTool::echo("inner").writing()).await;
     assert!(result.is_error);
     assert_eq!(result.content["error"]["kind"], "permission_denied");
@@ -69,7 +69,7 @@ async fn the_gate_decides_under_the_name_of_the_tool_that_is_called() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handle_does_not_keep_its_session() {
+async fn session_handle_does_not_keep_the_session_alive() {
     let (_, session, stage) = play(ScriptedTool::echo("inner")).await;
     let handle = session.handle();
     drop((session, stage));

@@ -55,7 +55,7 @@ fn refuses(entries: Vec<HistoryEntry>, expected: HistoryError) {
 }
 
 #[test]
-fn takes_parts_of_a_newer_version_anywhere_and_no_message_of_a_role_that_it_does_not_know() {
+fn unknown_parts_are_accepted_and_unknown_roles_are_refused() {
     let smell = || Part::Unknown(json!({ "type": "smell", "of": 1 }).as_object().unwrap().clone());
     takes(vec![
         entry(Role::User, [text(), smell()]),
@@ -70,7 +70,7 @@ fn takes_parts_of_a_newer_version_anywhere_and_no_message_of_a_role_that_it_does
 }
 
 #[test]
-fn takes_what_providers_take() {
+fn histories_that_providers_accept_are_valid() {
     takes(vec![]);
     takes(vec![entry(Role::User, [text(), data()]), entry(Role::Model, [text()]), user()]);
     takes(vec![
@@ -84,14 +84,14 @@ fn takes_what_providers_take() {
 }
 
 #[test]
-fn unsent_prompts_stand_in_the_record_alone() {
+fn unsent_prompts_are_recorded_but_not_sent() {
     let unsent = || marked(user(), MessageMark::Unsent);
     let history = takes(vec![unsent(), unsent(), user(), entry(Role::Model, [text()]), unsent()]);
     assert_eq!((history.messages().count(), history.turn_count()), (2, 1));
 }
 
 #[test]
-fn what_a_gc_collected_or_cut_stands_in_the_record() {
+fn collected_and_truncated_messages_stay_in_the_record() {
     let collected = |entry| marked(entry, MessageMark::Collected);
     let summary = Part::text("before: much");
     let sent = Message { role: Role::User, parts: vec![summary, Part::text("short"), data()] };
@@ -111,7 +111,7 @@ fn what_a_gc_collected_or_cut_stands_in_the_record() {
 }
 
 #[test]
-fn refuses_to_send_something_else() {
+fn sent_message_of_another_kind_than_its_entry_is_refused() {
     let instead = |sent: Message| HistoryEntry { sent: Some(sent), ..user() };
     refuses(vec![instead(Message::model(vec![text()]))], HistoryError::Sent);
     refuses(vec![instead(Message { role: Role::User, parts: vec![] })], HistoryError::Sent);
@@ -127,7 +127,7 @@ fn refuses_to_send_something_else() {
 }
 
 #[test]
-fn refuses_roles_out_of_turn() {
+fn roles_out_of_order_are_refused() {
     let model = || entry(Role::Model, [text()]);
     let role = |expected, found| HistoryError::Role { expected, found };
     refuses(vec![model()], role("a prompt", Role::Model));
@@ -141,7 +141,7 @@ fn refuses_roles_out_of_turn() {
 }
 
 #[test]
-fn refuses_results_that_are_not_one_for_each_call_in_order() {
+fn results_must_match_the_calls_one_to_one_in_order() {
     let results = |parts: Vec<Part>| {
         let ids = parts.iter().filter_map(Part::as_tool_result);
         let results = ids.map(|result| result.call_id.clone()).collect();
@@ -160,7 +160,7 @@ fn refuses_results_that_are_not_one_for_each_call_in_order() {
 }
 
 #[test]
-fn refuses_ids_that_are_empty_or_taken() {
+fn empty_and_duplicate_call_ids_are_refused() {
     refuses(vec![user(), entry(Role::Model, [call("")])], HistoryError::EmptyCallId);
     let twice = HistoryError::DuplicateCallId("1".into());
     refuses(vec![user(), entry(Role::Model, [call("1"), call("1")])], twice.clone());
@@ -174,7 +174,7 @@ fn refuses_ids_that_are_empty_or_taken() {
 }
 
 #[test]
-fn refuses_empty_messages_strange_parts_and_marks() {
+fn empty_messages_and_misplaced_parts_and_marks_are_refused() {
     refuses(vec![entry(Role::User, [])], HistoryError::Empty(Role::User));
     refuses(vec![user(), entry(Role::Model, [])], HistoryError::Empty(Role::Model));
     refuses(vec![entry(Role::User, [call("1")])], HistoryError::Part(Role::User));
@@ -185,7 +185,7 @@ fn refuses_empty_messages_strange_parts_and_marks() {
 }
 
 #[test]
-fn a_refusal_names_both_sides() {
+fn results_error_names_the_calls_and_the_results() {
     let entries = vec![user(), entry(Role::Model, [call("1")]), entry(Role::Tool, [text()])];
     let error = History::restore(entries).unwrap_err();
     let expected = "the tool results (none) do not answer the tool calls `1` in order";
@@ -193,7 +193,7 @@ fn a_refusal_names_both_sides() {
 }
 
 #[test]
-fn what_is_refused_changes_nothing() {
+fn refused_append_leaves_the_history_unchanged() {
     let mut history = takes(vec![user()]);
     let before = history.clone();
     history.append_answer(vec![call("1"), call("1")], None).unwrap_err();

@@ -97,7 +97,7 @@ fn rewrite(text: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guard_that_lets_a_call_go_on_changes_nothing() {
+async fn guard_that_answers_go_on_changes_nothing() {
     let stage = TestStage::new([write()]);
     stage.hooks.says("guard", Hook::BeforeTool, go_on());
     let expected = expect![[r#"
@@ -114,7 +114,7 @@ async fn a_guard_that_lets_a_call_go_on_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_guard_sees_what_the_one_before_it_made_and_the_history_keeps_the_models_call() {
+async fn guards_rewrite_arguments_in_order_and_history_keeps_the_models_call() {
     let stage = TestStage::new([write()]);
     stage.hooks.says("a", Hook::BeforeTool, rewrite("b"));
     stage.hooks.answers("b", Hook::BeforeTool, |asked| async move {
@@ -135,7 +135,7 @@ async fn each_guard_sees_what_the_one_before_it_made_and_the_history_keeps_the_m
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_guard_that_denies_ends_it_and_is_named() {
+async fn first_guard_that_denies_stops_the_check_and_is_named() {
     let stage = TestStage::new([write()]);
     let deny = json!({ "decision": "deny", "reason": "not on a Friday" });
     stage.hooks.says("a", Hook::BeforeTool, deny).says("b", Hook::BeforeTool, go_on());
@@ -149,7 +149,7 @@ async fn the_first_guard_that_denies_ends_it_and_is_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guard_may_want_a_person_to_be_asked_whatever_else_allows_the_call() {
+async fn guard_can_require_a_prompt_for_an_allowed_call() {
     let stage = TestStage::new([write()]);
     let ask = json!({ "decision": "ask", "reason": "it is Friday" });
     stage.hooks.says("a", Hook::BeforeTool, ask);
@@ -172,7 +172,7 @@ async fn a_guard_may_want_a_person_to_be_asked_whatever_else_allows_the_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nobody_can_be_asked_what_a_guard_wants_to_be_asked_is_denied() {
+async fn guard_that_requires_a_prompt_denies_the_call_without_a_user() {
     let stage = TestStage::new([write()]);
     stage.hooks.says("a", Hook::BeforeTool, json!({ "decision": "ask", "reason": "Friday" }));
     let mut session = stage.start(allowing()).unwrap();
@@ -184,7 +184,7 @@ async fn where_nobody_can_be_asked_what_a_guard_wants_to_be_asked_is_denied() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_rules_deny_no_guard_allows_and_nobody_is_asked() {
+async fn denying_rule_overrides_a_guard_that_requires_a_prompt() {
     let stage = TestStage::new([write()]);
     stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
     stage.hooks.says("a", Hook::BeforeTool, json!({ "decision": "ask", "reason": "Friday" }));
@@ -200,7 +200,7 @@ async fn what_the_rules_deny_no_guard_allows_and_nobody_is_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guard_that_lies_denies_the_call() {
+async fn invalid_guard_answer_denies_the_call() {
     let wrong = [
         (rewrite("a"), None),
         (
@@ -232,7 +232,7 @@ async fn a_guard_that_lies_denies_the_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guard_that_hangs_costs_its_deadline_three_times_and_then_denies_at_once() {
+async fn guard_that_times_out_three_times_is_disabled_and_denies_calls() {
     let stage = TestStage::new([write()]);
     stage.hooks.hangs("guard", Hook::BeforeTool);
     let mut session = stage.start(allowing()).unwrap();
@@ -255,7 +255,7 @@ async fn a_guard_that_hangs_costs_its_deadline_three_times_and_then_denies_at_on
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_that_do_not_follow_each_other_do_not_end_the_asking() {
+async fn only_consecutive_failures_disable_a_guard() {
     let stage = TestStage::new([write()]);
     let times = Arc::new(AtomicU32::new(0));
     stage.hooks.answers("guard", Hook::BeforeTool, move |_| {
@@ -272,7 +272,7 @@ async fn failures_that_do_not_follow_each_other_do_not_end_the_asking() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guard_sees_a_persons_a_plugins_and_a_self_running_call() {
+async fn guard_sees_calls_by_users_plugins_and_self_running_tools() {
     let itself = ScriptedTool::echo("itself").run_if(jaato_types::Condition::NoObjects);
     let stage = TestStage::new([write(), itself]);
     let deny = json!({ "decision": "deny", "reason": "no" });
@@ -313,7 +313,7 @@ async fn a_cancel_while_a_guard_thinks_drops_the_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_is_replaced_and_added_to_and_the_event_says_by_whom() {
+async fn after_tool_hooks_replace_and_extend_the_result_with_events() {
     let stage = TestStage::new([write()]);
     stage.hooks.says("a", Hook::AfterTool, json!({ "replace": { "seen": 1 } }));
     stage.hooks.says("b", Hook::AfterTool, json!({ "add": { "more": 2 } }));
@@ -333,7 +333,7 @@ async fn a_result_is_replaced_and_added_to_and_the_event_says_by_whom() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_that_a_plugin_makes_too_long_is_cut_as_any_other() {
+async fn result_that_a_hook_makes_too_long_is_truncated() {
     let stage = TestStage::new([write()]);
     stage.hooks.says("a", Hook::AfterTool, json!({ "add": { "text": "x".repeat(100_000) } }));
     let mut session = stage.start(allowing()).unwrap();
@@ -347,7 +347,7 @@ fn session_bytes_max() -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_fails_after_a_call_is_passed_over_and_told() {
+async fn failing_after_tool_hook_is_skipped_and_reported() {
     let stage = TestStage::new([write()]);
     stage.hooks.hangs("a", Hook::AfterTool);
     stage.hooks.says("b", Hook::AfterTool, json!({ "replace": 7 }));
@@ -364,7 +364,7 @@ async fn who_fails_after_a_call_is_passed_over_and_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_whole_output_of_a_persons_call_is_looked_at_too() {
+async fn hooks_also_change_the_full_output_of_a_user_call() {
     let stage = TestStage::new([write()]);
     stage.hooks.says("a", Hook::BeforeTool, rewrite("b"));
     stage.hooks.says("a", Hook::AfterTool, json!({ "add": { "seen": true } }));
@@ -379,7 +379,7 @@ async fn the_whole_output_of_a_persons_call_is_looked_at_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn text_before_a_prompt_is_a_part_of_its_message_that_names_the_plugin() {
+async fn before_prompt_text_is_a_message_part_that_names_its_plugin() {
     let stage = TestStage::new([]);
     stage.hooks.says("notes", Hook::BeforePrompt, json!({ "text": "buy milk" }));
     stage.hooks.says("silent", Hook::BeforePrompt, json!({ "text": " " }));
@@ -403,7 +403,7 @@ async fn text_before_a_prompt_is_a_part_of_its_message_that_names_the_plugin() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_added_to_a_prompt_is_bounded_for_each_plugin_and_in_all() {
+async fn before_prompt_text_is_limited_per_plugin_and_in_total() {
     let stage = TestStage::new([]);
     for name in ["a", "b", "c", "d", "e", "f"] {
         stage.hooks.says(name, Hook::BeforePrompt, json!({ "text": "word".repeat(2_001) }));
@@ -421,7 +421,7 @@ async fn what_is_added_to_a_prompt_is_bounded_for_each_plugin_and_in_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plugin_that_is_slow_before_a_prompt_holds_it_up_for_its_deadline_alone() {
+async fn slow_before_prompt_hooks_delay_the_prompt_only_to_their_deadline() {
     let stage = TestStage::new([]);
     stage.hooks.hangs("a", Hook::BeforePrompt).hangs("b", Hook::BeforePrompt);
     stage.hooks.says("c", Hook::BeforePrompt, json!({ "text": "milk" }));
@@ -440,7 +440,7 @@ async fn a_plugin_that_is_slow_before_a_prompt_holds_it_up_for_its_deadline_alon
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_added_to_a_prompt_that_was_never_sent_goes_with_no_other() {
+async fn before_prompt_text_of_an_unsent_prompt_is_dropped() {
     let stage = TestStage::new([]);
     stage.hooks.says("notes", Hook::BeforePrompt, json!({ "text": "milk" }));
     let mut session = stage.start(TestStage::setup()).unwrap();
@@ -452,7 +452,7 @@ async fn what_was_added_to_a_prompt_that_was_never_sent_goes_with_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn options_of_one_request_are_changed_and_text_stands_behind_its_newest_message() {
+async fn before_request_hook_changes_options_and_appends_text_to_one_request() {
     let stage = TestStage::new([write()]);
     let first = Arc::new(AtomicBool::new(true));
     stage.hooks.answers("a", Hook::BeforeRequest, move |_| {
@@ -480,7 +480,7 @@ async fn options_of_one_request_are_changed_and_text_stands_behind_its_newest_me
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plugin_that_wants_to_change_more_of_a_request_changes_nothing() {
+async fn before_request_hook_that_changes_other_fields_is_skipped() {
     let stage = TestStage::new([]);
     let changes = [
         json!({ "text": "x", "messages": [] }),
@@ -504,7 +504,7 @@ async fn a_plugin_that_wants_to_change_more_of_a_request_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_was_sent_before_is_not_added_to() {
+async fn before_request_text_is_not_added_to_a_message_already_sent() {
     let stage = TestStage::new([]);
     stage.hooks.says("a", Hook::BeforeRequest, json!({ "text": "again" }));
     let mut session = stage.start(TestStage::setup()).unwrap();
@@ -517,7 +517,7 @@ async fn a_message_that_was_sent_before_is_not_added_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_who_is_asked_sees_what_a_call_would_change() {
+async fn permission_prompt_shows_a_preview_of_the_change() {
     let shows = write().previews(|asked| async move {
         Ok(Preview::diff(format!("+{}", asked.arguments["text"].as_str().unwrap())))
     });
@@ -538,7 +538,7 @@ async fn a_person_who_is_asked_sees_what_a_call_would_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_preview_that_fails_or_hangs_costs_only_itself() {
+async fn failing_or_hanging_preview_does_not_block_the_call() {
     for hangs in [true, false] {
         let shows = write().previews(move |_| async move {
             if hangs {
@@ -558,7 +558,7 @@ async fn a_preview_that_fails_or_hangs_costs_only_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_cannot_do_what_it_should_is_refused_before_anybody_is_asked() {
+async fn call_refused_by_its_preview_is_denied_without_a_prompt() {
     let shows = write().previews(|_| async {
         Ok(Preview::refused(Error::failed("there is no moon").with_hint("look at night")))
     });
@@ -577,7 +577,7 @@ async fn a_call_that_cannot_do_what_it_should_is_refused_before_anybody_is_asked
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_is_asked_about_is_not_previewed() {
+async fn call_without_a_permission_prompt_is_not_previewed() {
     let asked = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&asked);
     let shows = write().previews(move |_| {

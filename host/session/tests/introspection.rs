@@ -30,14 +30,14 @@ fn names(session: &Session) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_hidden_tools_there_is_nothing_to_find_and_nothing_to_pay_for() {
+async fn discovery_tools_are_not_offered_without_discoverable_tools() {
     let stage = TestStage::new([ScriptedTool::echo("clock")]);
     let session = stage.start(TestStage::setup()).unwrap();
     assert_eq!(names(&session), ["clock"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hidden_tool_is_found_by_category_and_a_disabled_one_is_not() {
+async fn list_tools_finds_discoverable_tools_but_not_disabled_tools() {
     let stage = stage();
     let mut session = stage.start(TestStage::setup()).unwrap();
     assert_eq!(names(&session), ["clock", "list_tools", "get_tool_schemas"]);
@@ -52,7 +52,7 @@ async fn a_hidden_tool_is_found_by_category_and_a_disabled_one_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_words_of_the_schema_reach_every_tool() {
+async fn every_tool_is_listed_under_a_category_of_the_schema() {
     let of = |name: &str, category: &str| {
         let mut tool = ScriptedTool::echo(name).state(ToolState::Inactive);
         tool.known.spec.category = category.to_owned();
@@ -81,7 +81,7 @@ async fn the_words_of_the_schema_reach_every_tool() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whole_descriptions_are_told_on_request() {
+async fn list_tools_returns_full_descriptions_if_verbose() {
     let stage = stage();
     let mut session = stage.start(TestStage::setup()).unwrap();
     let asked = json!({ "category": "system", "verbose": true });
@@ -90,7 +90,7 @@ async fn whole_descriptions_are_told_on_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_name_is_a_list_of_it_and_names_are_suggested_in_any_case() {
+async fn get_tool_schemas_accepts_one_name_and_suggests_similar_names() {
     let stage = TestStage::new(
         ["shell_spawn", "shell_read", "readFile"]
             .map(|it| ScriptedTool::echo(it).state(ToolState::Inactive)),

@@ -22,7 +22,7 @@ fn changes(stage: &TestStage) -> Vec<(String, Vec<String>)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_conversation_goes_on_without_what_only_its_maker_understands() {
+async fn new_model_continues_the_conversation_without_foreign_thoughts() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     stage.provider.then([
         ScriptedProviderAction::Thought("hm".to_owned()),
@@ -49,7 +49,7 @@ async fn the_conversation_goes_on_without_what_only_its_maker_understands() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_the_next_model_cannot_look_at_is_said() {
+async fn model_change_reports_files_the_new_model_cannot_view() {
     let stage = TestStage::new([]);
     let mut setup = TestStage::setup();
     setup.model.takes = ModelCapabilities {
@@ -75,7 +75,7 @@ fn with_fallback(next: &Arc<ScriptedProvider>) -> SessionSetup {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_fails_for_good_is_replaced_and_it_is_said() {
+async fn permanent_model_failure_switches_to_the_fallback_with_a_notice() {
     let stage = TestStage::new([]);
     stage
         .provider
@@ -100,7 +100,7 @@ async fn a_model_that_fails_for_good_is_replaced_and_it_is_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_person_saw_or_another_model_could_not_help_is_no_reason() {
+async fn fallback_is_not_used_after_partial_output_or_a_reached_limit() {
     let gone = || Error::new(ErrorKind::Provider, "gone");
     for beats in [
         vec![ScriptedProviderAction::text("It is"), ScriptedProviderAction::Fail(gone())],
@@ -116,7 +116,7 @@ async fn what_a_person_saw_or_another_model_could_not_help_is_no_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_failure_stands_where_no_model_is_left() {
+async fn last_fallback_error_is_reported_if_all_models_fail() {
     let stage = TestStage::new([]);
     stage.provider.then([ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, "first"))]);
     let next = Arc::new(ScriptedProvider::default());
@@ -130,7 +130,7 @@ async fn the_last_failure_stands_where_no_model_is_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_a_person_chose_is_replaced_by_none() {
+async fn model_chosen_by_the_user_has_no_fallback() {
     let stage = TestStage::new([]);
     let fallback = Arc::<ScriptedProvider>::default();
     let mut session = stage.start(with_fallback(&fallback)).unwrap();

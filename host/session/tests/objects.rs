@@ -54,7 +54,7 @@ async fn turn(session: &mut Session, prompt: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clients_are_shown_the_mapped_fields_and_the_model_the_whole() {
+async fn clients_get_mapped_object_fields_and_the_model_gets_all_fields() {
     let mapped = ScriptedTool::new("query", |_, scope| async move {
         let objects = vec![object(json!({ "name": "frog", "age": 2 }))];
         let mapping = [("title".to_owned(), "name".to_owned())].into();
@@ -78,7 +78,7 @@ async fn clients_are_shown_the_mapped_fields_and_the_model_the_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_model_is_shown_what_is_new_and_only_once() {
+async fn model_sees_new_objects_only_once() {
     let stage = TestStage::new([finder(), remover()]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.then([ScriptedProviderAction::call(
@@ -125,7 +125,7 @@ async fn the_model_is_shown_what_is_new_and_only_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clients_are_told_of_results_with_their_references_and_of_nothing_else() {
+async fn clients_get_events_for_added_objects_only() {
     let stage = TestStage::new([finder(), remover()]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.then([ScriptedProviderAction::call(
@@ -155,7 +155,7 @@ async fn clients_are_told_of_results_with_their_references_and_of_nothing_else()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_without_objects_is_told_to_nobody_and_one_that_says_the_same_again_is() {
+async fn empty_object_result_has_no_event_but_a_repeated_result_has() {
     let stage = TestStage::new([finder()]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     for (id, rows) in [("1", 0), ("2", 1), ("3", 1)] {
@@ -174,7 +174,7 @@ async fn a_result_without_objects_is_told_to_nobody_and_one_that_says_the_same_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_are_looked_at_by_a_tool_that_comes_with_them() {
+async fn view_environment_is_offered_once_objects_exist_and_filters_them() {
     let stage = TestStage::new([finder()]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.then([ScriptedProviderAction::call(
@@ -222,7 +222,7 @@ async fn objects_are_looked_at_by_a_tool_that_comes_with_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_gc_took_away_is_shown_again() {
+async fn objects_removed_by_a_gc_are_shown_to_the_model_again() {
     let stage = TestStage::new([finder()]);
     stage.gc.does([ScriptedGcAction::dropping(0..4)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
@@ -244,7 +244,7 @@ async fn what_a_gc_took_away_is_shown_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_goes_on_with_its_objects() {
+async fn restored_session_keeps_its_objects() {
     let stage = TestStage::new([finder()]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.then([ScriptedProviderAction::call(

@@ -39,7 +39,7 @@ fn ends_of_forms(stage: &TestStage) -> Vec<(String, FormOutcome)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_does_not_fit_is_asked_for_again_within_a_bound() {
+async fn invalid_form_answer_is_asked_for_again_up_to_a_limit() {
     let unfit = || answered(json!({ "food": "cake" }));
     let fits = answered(json!({ "drink": "tea" }));
     let (stage, session) = with_person([unfit(), unfit(), fits.clone(), unfit(), unfit(), unfit()]);
@@ -52,7 +52,7 @@ async fn an_answer_that_does_not_fit_is_asked_for_again_within_a_bound() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn few_forms_wait_and_all_are_taken_back_at_the_end() {
+async fn waiting_forms_are_limited_and_cancelled_when_the_session_ends() {
     let (stage, session) = with_person([]);
     let handle = session.handle();
     let ask = || {
@@ -94,7 +94,7 @@ async fn a_notification_is_announced_and_wakes_an_idle_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_notification_that_finds_no_place_is_not_announced() {
+async fn notification_beyond_the_limit_is_refused_and_not_announced() {
     let (stage, session) = with_person([]);
     let notify = || session.handle().notify(&plugin(), "again".to_owned());
     let refused = (0..1000).filter_map(|_| notify().err()).next().unwrap();

@@ -52,7 +52,7 @@ fn told(stage: &TestStage) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_mode_ends_with_the_answer_and_only_then_is_the_system_text_as_in_other_modes() {
+async fn approved_plan_ends_plan_mode_and_its_system_prompt_part() {
     let stage = stage();
     stage.person.answers([yes("ask"), PermissionAnswer::once(Is::AllowOnce)]);
     let mut session = session(&stage, false);
@@ -78,7 +78,7 @@ async fn the_mode_ends_with_the_answer_and_only_then_is_the_system_text_as_in_ot
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_without_a_mode_or_a_denial_leaves_the_mode() {
+async fn plan_mode_stays_after_a_denial_or_an_answer_without_a_mode() {
     let stage = stage();
     stage.person.answers([
         PermissionAnswer::once(Is::Deny),
@@ -92,7 +92,7 @@ async fn an_answer_without_a_mode_or_a_denial_leaves_the_mode() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guard_that_asks_does_not_hide_the_modes_and_yes_says_what_it_means() {
+async fn guard_prompt_for_a_plan_still_offers_the_modes() {
     let stage = stage();
     stage.hooks.says("a", Hook::BeforeTool, json!({ "decision": "ask", "reason": "see" }));
     stage.person.answers([yes("ask")]);

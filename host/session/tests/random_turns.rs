@@ -450,7 +450,7 @@ impl Drop for Tell {
 }
 
 #[test]
-fn every_invariant_holds_whatever_comes_and_a_seed_replays() {
+fn random_turns_keep_all_invariants_and_replay_from_a_seed() {
     let seeds = match std::env::var("JAATO_SEED") {
         Ok(seed) => {
             let seed = seed.parse().expect("JAATO_SEED is a number");

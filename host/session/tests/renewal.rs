@@ -28,7 +28,7 @@ fn with_size() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_stays_keeps_its_place_and_what_is_new_stands_behind_it() {
+async fn remaining_tools_keep_their_order_and_new_tools_are_appended() {
     let stage = TestStage::new([
         ScriptedTool::echo("look"),
         ScriptedTool::echo("move"),
@@ -59,7 +59,7 @@ async fn what_stays_keeps_its_place_and_what_is_new_stands_behind_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn arguments_are_checked_against_the_schema_that_holds_now() {
+async fn arguments_are_checked_against_the_newest_schema() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let call = |id: &str, arguments| [ScriptedProviderAction::call(id, "look", arguments)];
@@ -82,7 +82,7 @@ async fn turn_after_call(stage: &TestStage, session: &mut Session) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tools_that_were_activated_stay_and_the_two_that_find_others_come_with_the_first() {
+async fn activated_tools_stay_and_first_discoverable_tool_adds_discovery_tools() {
     let hidden = |name: &str| ScriptedTool::echo(name).state(ToolState::Inactive);
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
@@ -123,7 +123,7 @@ async fn new_tools_join_with_the_next_step() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_of_unknown_tools_and_lists_wait_and_say_why_a_tool_is_missing() {
+async fn calls_and_lists_wait_for_a_missing_tool_source_and_explain_it() {
     let stage = TestStage::new([
         ScriptedTool::echo("look"),
         ScriptedTool::echo("dig").state(ToolState::Inactive),
@@ -152,7 +152,7 @@ async fn calls_of_unknown_tools_and_lists_wait_and_say_why_a_tool_is_missing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_is_cancelled_takes_nothing_and_the_next_one_does() {
+async fn cancelled_turn_leaves_tool_changes_to_the_next_turn() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.tools.replace([ScriptedTool::echo("smell")], "other");

@@ -100,7 +100,7 @@ async fn turn(stage: &TestStage, session: &mut Session, calls: &[(&str, Value)])
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_of_the_model() {
+async fn deny_rule_stops_a_model_call() {
     let stage = TestStage::new([write()]);
     stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
     let mut session = stage.start(setup()).unwrap();
@@ -109,7 +109,7 @@ async fn a_call_of_the_model() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_of_a_person() {
+async fn deny_rule_stops_a_user_call() {
     let stage = TestStage::new([write()]);
     let session = stage.start(setup()).unwrap();
     let called = session.call(&ToolName::from("write"), forbidden(), &Cancel::new()).await;
@@ -139,7 +139,7 @@ where
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_inside_another_tool() {
+async fn deny_rule_stops_a_nested_tool_call() {
     let stage = by_outer(|handle| async move {
         let (name, origin) =
             (ToolName::from("write"), CallOrigin::outside_of_calls("tool-outer".into()));
@@ -150,7 +150,7 @@ async fn a_call_inside_another_tool() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_background_task() {
+async fn deny_rule_stops_a_background_task() {
     let stage = by_outer(|handle| async move {
         let origin = CallOrigin::outside_of_calls("tool-outer".into());
         let mut asked = TaskStart::default();
@@ -161,7 +161,7 @@ async fn a_background_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_runs_by_itself() {
+async fn deny_rule_stops_a_self_running_tool() {
     let itself = write().run_if(Condition::Asked).answers(|_, _| async {
         let mut answer = jaato_types::ConditionAnswer::default();
         (answer.holds, answer.arguments) = (true, Some(forbidden()));
@@ -174,7 +174,7 @@ async fn a_tool_that_runs_by_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn arguments_that_a_guard_or_a_person_wrote() {
+async fn deny_rule_stops_arguments_rewritten_by_a_guard_or_the_user() {
     let stage = TestStage::new([write()]);
     let rewrite = json!({ "decision": "rewrite", "arguments": forbidden() });
     stage.hooks.says("a", Hook::BeforeTool, rewrite);
@@ -196,7 +196,7 @@ async fn arguments_that_a_guard_or_a_person_wrote() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_another_one_opened_and_rules_know_it_by_its_name() {
+async fn deny_rules_apply_to_child_sessions_and_match_agent_names() {
     let stage = TestStage::new([write()]);
     let opener = stage.start(setup()).unwrap();
     for (name, place) in [("Helper", "file.deny rules.toml:3"), ("Scout", "file.deny rules.toml:7")]
@@ -215,7 +215,7 @@ async fn a_session_that_another_one_opened_and_rules_know_it_by_its_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn read_only_stops_each_way_but_the_persons_own_and_ends_when_the_mode_does() {
+async fn read_only_mode_denies_all_writing_calls_except_user_calls() {
     let stage = by_outer(|handle| async move {
         let (name, origin) =
             (ToolName::from("write"), CallOrigin::outside_of_calls("tool-outer".into()));
@@ -266,7 +266,7 @@ impl Gate for Links {
 }
 
 #[tokio::test(start_paused = true)]
-async fn accepted_edits_stay_inside_and_away_from_what_runs_code_also_through_links() {
+async fn accept_edits_mode_denies_outside_and_protected_files_even_via_links() {
     let written = json!({ "type": "string", "x-jaato-touches": "write" });
     let schema = json!({ "type": "object", "properties": { "path": written } });
     let mut edit = ScriptedTool::echo("updateFile").writing().schema(schema);

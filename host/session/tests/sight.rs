@@ -58,7 +58,7 @@ fn words(request: &CompletionRequest, at: usize) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_image_that_is_too_large_is_not_sent_and_everybody_is_told_once() {
+async fn too_large_image_is_not_sent_and_is_reported_once() {
     let stage = stage_with(9_001);
     let mut setup = setup();
     setup.model.takes.media_limits =
@@ -99,7 +99,7 @@ async fn an_image_that_the_provider_refuses_is_taken_out_for_good() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_image_that_is_not_to_blame_stays() {
+async fn image_is_kept_if_the_request_fails_without_it_too() {
     let stage = stage_with(1);
     let mut session = stage.start(setup()).unwrap();
     stage.provider.then([refused("no such model")]).then([refused("no such model")]);
@@ -119,7 +119,7 @@ fn images(request: &CompletionRequest) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_looks_at_nothing_is_told_in_words_and_the_person_a_line() {
+async fn text_only_model_gets_text_instead_of_an_image_with_a_notice() {
     let stage = TestStage::new([]);
     stage.provider.tells_sight(&[]);
     let mut session = stage.start(setup()).unwrap();
@@ -135,7 +135,7 @@ async fn a_model_that_looks_at_nothing_is_told_in_words_and_the_person_a_line() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_without_images_asks_for_nothing() {
+async fn image_support_is_not_queried_in_a_conversation_without_images() {
     let stage = TestStage::new([]);
     stage.provider.tells_sight(&[]);
     stage.provider.then([ScriptedProviderAction::text("well")]);
@@ -146,7 +146,7 @@ async fn a_conversation_without_images_asks_for_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_comes_after_an_image_was_sent_changes_nothing() {
+async fn late_image_support_answer_does_not_change_sent_messages() {
     let stage = TestStage::new([]);
     stage.provider.tells_sight(&[]);
     stage.provider.tells_window(4_096, WINDOW_WAIT_MS + 1);
@@ -172,7 +172,7 @@ async fn names(stage: &TestStage, session: &mut Session) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_shows_images_is_offered_where_the_model_looks_at_them() {
+async fn image_viewing_tool_is_offered_only_to_models_that_accept_images() {
     let stage = TestStage::new([ScriptedTool::echo("a"), view(), ScriptedTool::echo("z")]);
     let mut session = stage.start(setup()).unwrap();
     assert_eq!(names(&stage, &mut session).await, ["a", "view", "z"], "in its own place");
@@ -194,7 +194,7 @@ async fn a_tool_that_shows_images_is_offered_where_the_model_looks_at_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_model_itself_looks_at_decides_once_such_a_tool_is_wanted() {
+async fn image_support_is_queried_only_if_an_image_tool_is_active() {
     let stage = TestStage::new([view()]);
     stage.provider.tells_sight(&[]);
     let mut session = stage.start(setup()).unwrap();

@@ -29,7 +29,7 @@ async fn play(stage: &TestStage, limits: Limits) -> TurnReport {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bytes_that_say_nothing_are_life() {
+async fn keep_alive_bytes_prevent_the_idle_timeout() {
     let stage = TestStage::new([]);
     let pings =
         (0..100).flat_map(|_| [ScriptedProviderAction::Wait(999), ScriptedProviderAction::Alive]);
@@ -40,7 +40,7 @@ async fn bytes_that_say_nothing_are_life() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_that_only_pings_ends_at_a_bound_of_its_own_and_is_not_asked_again() {
+async fn provider_that_only_sends_keep_alives_times_out_without_a_retry() {
     let limits = Limits { provider_keep_alive_ms: 10_000, ..impatient() };
     for ping in [
         ScriptedProviderAction::Alive,
@@ -61,7 +61,7 @@ async fn a_provider_that_only_pings_ends_at_a_bound_of_its_own_and_is_not_asked_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_said_begins_the_larger_bound_again() {
+async fn content_restarts_the_keep_alive_timeout() {
     let limits = Limits { provider_keep_alive_ms: 10_000, ..impatient() };
     let stage = TestStage::new([]);
     let pings =
@@ -162,7 +162,7 @@ async fn play_stopped(before_ms: u64, after_ms: u64) -> TurnReport {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_in_which_the_process_was_stopped_is_no_silence() {
+async fn stopped_process_time_does_not_count_as_provider_silence() {
     for (before_ms, after_ms) in [(10, 10), (4_990, 500), (10, 4_900)] {
         let report = play_stopped(before_ms, after_ms).await;
         assert_eq!(report.outcome, Outcome::Done, "{before_ms} {after_ms}: {:?}", report.error);
@@ -173,7 +173,7 @@ async fn the_time_in_which_the_process_was_stopped_is_no_silence() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_was_stopped_with_the_process_has_its_whole_time() {
+async fn stopped_process_time_does_not_count_for_a_call_deadline() {
     let clock = Arc::new(StoppedClock::new());
     let stopped = clock.clone();
     let tool = ScriptedTool::new("slow", move |_, _| {

@@ -51,7 +51,7 @@ fn bytes_of_frame() -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fits_is_whole_and_one_byte_more_is_cut_and_in_a_file() {
+async fn streamed_text_one_byte_over_the_limit_is_truncated() {
     let fits = vec![b'x'; 16 * 1024 - bytes_of_frame()];
     let (content, files) = shown(vec![("stdout", fits.clone())]).await;
     assert_eq!(content["stdout"].as_str().unwrap().len(), fits.len());
@@ -69,7 +69,7 @@ async fn what_fits_is_whole_and_one_byte_more_is_cut_and_in_a_file() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_texts_share_the_room_and_one_file_has_both_as_they_came() {
+async fn two_streamed_texts_share_the_limit_and_one_file() {
     let long = |text: &str| text.repeat(10_000).into_bytes();
     let pieces = vec![
         ("stdout", long("out\n")),
@@ -87,7 +87,7 @@ async fn two_texts_share_the_room_and_one_file_has_both_as_they_came() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_reads_what_a_terminal_would_show_and_the_file_has_every_byte() {
+async fn model_sees_output_as_displayed_and_the_file_keeps_all_bytes() {
     let text = |printed: &[u8]| {
         let pieces = printed.chunks(1).map(|byte| ("stdout", byte.to_vec())).collect();
         async move { shown(pieces).await.0["stdout"].clone() }
@@ -106,7 +106,7 @@ async fn a_model_reads_what_a_terminal_would_show_and_the_file_has_every_byte() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_file_that_takes_no_more_the_beginning_is_named_and_the_call_continues() {
+async fn full_output_file_is_reported_and_the_call_continues() {
     let pieces = || (0..100).map(|_| ("stdout", vec![b'x'; 10_000])).collect();
     let check = async |bytes_max: u64, expected: &str| {
         let stage = TestStage::new([tool(pieces())]);
@@ -123,7 +123,7 @@ async fn of_a_file_that_takes_no_more_the_beginning_is_named_and_the_call_contin
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_user_sees_what_comes_as_far_as_somebody_can_read() {
+async fn streamed_output_is_shown_to_the_user_up_to_a_rate_limit() {
     let stage = TestStage::new([tool(vec![("stdout", b"one\n".to_vec()); 3])]);
     result_of(&stage).await;
     let texts = |stage: &TestStage| {
@@ -143,7 +143,7 @@ async fn the_user_sees_what_comes_as_far_as_somebody_can_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_streams_so_many_texts_and_no_more() {
+async fn call_streams_at_most_16_texts() {
     let stage = TestStage::new([ScriptedTool::new("prints", |_, scope| async move {
         let streamed = scope.streamed.unwrap();
         for number in 0..17 {

@@ -56,7 +56,7 @@ fn outcome_of(session: &Session) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_call_goes_on_and_the_turn_waits_for_its_outcome() {
+async fn long_call_becomes_a_background_task_and_the_turn_waits_for_it() {
     let stage = stage();
     stage
         .provider
@@ -91,7 +91,7 @@ async fn a_long_call_goes_on_and_the_turn_waits_for_its_outcome() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_tasks_may_go_on_a_turn_ends_without_them_and_their_end_wakes() {
+async fn turn_can_end_before_its_tasks_whose_end_wakes_the_session() {
     let stage = stage();
     stage
         .provider
@@ -114,7 +114,7 @@ async fn where_tasks_may_go_on_a_turn_ends_without_them_and_their_end_wakes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_person_said_can_be_taken_back_until_a_request_takes_it() {
+async fn waiting_user_messages_can_be_taken_back_before_a_request() {
     let stage = stage();
     let session = stage.start(TestStage::setup()).unwrap();
     let inbox = session.inbox();
@@ -130,7 +130,7 @@ async fn what_a_person_said_can_be_taken_back_until_a_request_takes_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outcome_that_is_there_joins_the_results_of_the_next_calls() {
+async fn task_outcome_joins_the_results_of_the_next_calls() {
     let stage = stage();
     stage.provider.then([work(15 * S)]);
     stage.provider.then([ScriptedProviderAction::call("2", "read", json!({ "ms": 20 * S }))]);
@@ -142,7 +142,7 @@ async fn an_outcome_that_is_there_joins_the_results_of_the_next_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quick_call_and_a_tool_that_may_not_and_a_person_are_waited_for() {
+async fn quick_calls_foreground_tools_and_user_calls_are_awaited() {
     let stage = stage();
     stage
         .provider
@@ -157,7 +157,7 @@ async fn a_quick_call_and_a_tool_that_may_not_and_a_person_are_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_tasks_than_allowed_keep_the_turn_waiting() {
+async fn calls_beyond_the_task_limit_stay_in_the_foreground() {
     let stage = stage();
     let call = |id: &str| ScriptedProviderAction::call(id, "work", json!({ "ms": 60 * S }));
     stage.provider.then([call("1"), call("2"), call("3")]);
@@ -192,7 +192,7 @@ async fn a_task_ends_at_the_deadline_that_its_call_had() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancellation_ends_the_tasks_and_the_history_tells() {
+async fn cancel_ends_background_tasks_and_is_recorded_in_the_history() {
     let stage = stage();
     stage.provider.then([work(600 * S)]).then([ScriptedProviderAction::text("started")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
@@ -213,7 +213,7 @@ async fn a_cancellation_ends_the_tasks_and_the_history_tells() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tasks_go_on_between_turns_and_their_outcome_joins_the_next_prompt() {
+async fn background_task_continues_between_turns_and_joins_the_next_prompt() {
     let stage = stage();
     stage.provider.then([work(60 * S)]);
     let limits = Limits { steps_max: 2, ..Limits::default() };
@@ -231,7 +231,7 @@ async fn tasks_go_on_between_turns_and_their_outcome_joins_the_next_prompt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_is_taken_back_wakes_nobody_and_is_told_with_the_next_prompt() {
+async fn cancelled_task_wakes_no_session_and_is_reported_with_the_next_prompt() {
     let stage = stage();
     stage.provider.then([work(60 * S)]);
     let limits = Limits { steps_max: 2, ..Limits::default() };
@@ -293,7 +293,7 @@ async fn a_session_that_is_dropped_ends_its_tasks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_task_shows_goes_on_being_shown() {
+async fn background_task_still_shows_live_output() {
     let tool = ScriptedTool::new("work", |_, scope| async move {
         tokio::time::sleep(Duration::from_secs(20)).await;
         assert!(scope.output.write("late"));
@@ -315,7 +315,7 @@ async fn what_a_task_shows_goes_on_being_shown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_panics_as_a_task_costs_its_outcome_only() {
+async fn panic_in_a_background_task_fails_only_that_task() {
     let tool = ScriptedTool::new("work", |_, _| async {
         tokio::time::sleep(Duration::from_secs(20)).await;
         panic!("of the test")
@@ -332,7 +332,7 @@ async fn a_tool_that_panics_as_a_task_costs_its_outcome_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_person_says_while_tools_run_joins_their_results() {
+async fn message_sent_while_tools_run_joins_their_results() {
     let stage = stage();
     stage.provider.then([ScriptedProviderAction::call("1", "read", json!({ "ms": 5 * S }))]);
     stage.provider.then([ScriptedProviderAction::text("as you say")]);
@@ -356,7 +356,7 @@ async fn what_a_person_says_while_tools_run_joins_their_results() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_person_says_during_the_final_answer_is_answered_in_the_same_turn() {
+async fn message_sent_during_the_final_answer_is_answered_in_the_same_turn() {
     let stage = stage();
     stage.provider.then([
         ScriptedProviderAction::text("red"),
@@ -378,7 +378,7 @@ async fn what_a_person_says_during_the_final_answer_is_answered_in_the_same_turn
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_need_not_wait_for_tasks_to_be_heard() {
+async fn message_is_answered_while_a_background_task_runs() {
     let stage = stage();
     stage.provider.then([work(60 * S)]).then([ScriptedProviderAction::text("started")]);
     stage
@@ -400,7 +400,7 @@ async fn a_person_need_not_wait_for_tasks_to_be_heard() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_said_between_turns_joins_the_next_prompt() {
+async fn message_sent_between_turns_joins_the_next_prompt() {
     let stage = stage();
     stage.provider.then([ScriptedProviderAction::text("hello")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
@@ -411,7 +411,7 @@ async fn what_is_said_between_turns_joins_the_next_prompt() {
 }
 
 #[tokio::test]
-async fn what_is_said_while_a_prompt_is_prepared_comes_after_it() {
+async fn message_sent_while_a_prompt_is_prepared_follows_the_prompt() {
     let stage = stage();
     stage.provider.then([ScriptedProviderAction::text("hello")]);
     let inbox = Arc::new(OnceLock::<Inbox>::new());
@@ -430,7 +430,7 @@ async fn what_is_said_while_a_prompt_is_prepared_comes_after_it() {
 }
 
 #[tokio::test]
-async fn an_inbox_is_bounded_and_takes_no_blanks() {
+async fn inbox_has_a_limit_and_refuses_blank_messages() {
     let session = stage().start(TestStage::setup()).unwrap();
     let inbox = session.inbox();
     assert_eq!(inbox.send(" \n").unwrap_err().kind, ErrorKind::InvalidArguments);

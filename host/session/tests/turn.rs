@@ -174,7 +174,7 @@ async fn an_endless_tool_loop_ends_at_the_limit_and_the_next_turn_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_only_its_maker_understands_names_it_in_a_partial_answer_too() {
+async fn opaque_part_of_a_partial_answer_names_its_provider_and_model() {
     let stage = TestStage::new([]);
     let item = ScriptedProviderAction::Unseen(Part::opaque(json!({ "id": 1 })));
     stage.provider.then([
@@ -189,7 +189,7 @@ async fn what_only_its_maker_understands_names_it_in_a_partial_answer_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_of_exactly_the_most_steps_is_done() {
+async fn turn_with_exactly_the_maximum_steps_succeeds() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     stage
         .provider
@@ -259,7 +259,7 @@ async fn results_whose_request_failed_stay_and_are_sent_again_or_closed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_to_send_again_and_an_empty_prompt_are_errors_that_change_nothing() {
+async fn empty_prompt_or_nothing_to_send_again_is_an_error_without_effect() {
     let stage = TestStage::new([]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     for report in
@@ -307,7 +307,7 @@ async fn a_request_that_fails_after_its_first_delta_leaves_the_partial_answer() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_breaks_is_begun_again_within_the_tries_and_nothing_is_doubled() {
+async fn broken_stream_restarts_within_the_retry_limit_without_repeated_text() {
     let stage = TestStage::new([]);
     let broken = |text: &str| {
         [ScriptedProviderAction::text(text), ScriptedProviderAction::Fail(overloaded())]
@@ -336,7 +336,7 @@ async fn a_stream_that_breaks_is_begun_again_within_the_tries_and_nothing_is_dou
 }
 
 #[tokio::test(start_paused = true)]
-async fn temporary_failures_before_the_first_delta_are_tried_again_and_told() {
+async fn temporary_failures_before_the_first_delta_are_retried_with_events() {
     let stage = TestStage::new([]);
     let told = Error { retry_after_ms: Some(7_000), ..overloaded() };
     stage
@@ -365,7 +365,7 @@ async fn temporary_failures_before_the_first_delta_are_tried_again_and_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn attempts_have_a_bound_and_permanent_errors_get_one() {
+async fn only_temporary_errors_are_retried_up_to_a_limit() {
     for (error, attempts) in [(overloaded(), 5), (gone(), 1)] {
         let stage = TestStage::new([]);
         for _ in 0..9 {
@@ -378,7 +378,7 @@ async fn attempts_have_a_bound_and_permanent_errors_get_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_provider_is_given_up_after_its_idle_time_and_progress_is_no_silence() {
+async fn silent_provider_times_out_but_progress_restarts_the_idle_timeout() {
     let limits = Limits { provider_idle_ms: 1_000, attempts_max: 1, ..Limits::default() };
     let setup = || SessionSetup { limits: limits.clone(), ..TestStage::setup() };
 
@@ -416,7 +416,7 @@ async fn a_silent_provider_is_given_up_after_its_idle_time_and_progress_is_no_si
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_without_end_is_cut_at_its_limit_and_one_of_that_length_is_not() {
+async fn answer_at_the_byte_limit_is_kept_and_a_longer_answer_is_stopped() {
     let limits = Limits { answer_bytes_max: 10, ..Limits::default() };
     let setup = || SessionSetup { limits: limits.clone(), ..TestStage::setup() };
 
@@ -439,7 +439,7 @@ async fn an_answer_without_end_is_cut_at_its_limit_and_one_of_that_length_is_not
 }
 
 #[tokio::test(start_paused = true)]
-async fn empty_answers_are_asked_for_again_and_then_fail_without_a_trace() {
+async fn empty_answer_is_retried_once_and_then_the_turn_fails() {
     let stage = TestStage::new([]);
     stage.provider.then([]).then([ScriptedProviderAction::text("hi")]);
     assert_eq!(play(&stage, TestStage::setup(), "x").await.1.outcome, Outcome::Done);
@@ -484,7 +484,7 @@ async fn finish_reasons_decide_how_a_turn_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_end_for_a_reason_that_nobody_knows_is_told_in_one_line() {
+async fn unknown_finish_reason_is_reported_in_a_notice() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     let unknown = || ScriptedProviderAction::Finish(FinishReason::Unknown);
     stage.provider.then([ScriptedProviderAction::call("1", "look", json!({})), unknown()]);
@@ -501,7 +501,7 @@ async fn an_end_for_a_reason_that_nobody_knows_is_told_in_one_line() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_the_output_limit_may_have_cut_does_not_run_and_the_limit_is_told() {
+async fn calls_in_an_answer_stopped_by_the_output_limit_do_not_run() {
     let cut = [json!({}), json!({ "text": "half of" }), json!("{\"text\": \"ha")];
     for arguments in cut {
         let stage = TestStage::new([ScriptedTool::echo("look")]);
@@ -531,7 +531,7 @@ async fn a_call_that_the_output_limit_may_have_cut_does_not_run_and_the_limit_is
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_of_thoughts_that_ends_at_the_output_limit_is_not_asked_for_again() {
+async fn thoughts_that_end_at_the_output_limit_are_not_retried() {
     let stage = TestStage::new([]);
     let thought = ScriptedProviderAction::Thought("on and on".to_owned());
     stage.provider.then([thought, ScriptedProviderAction::Finish(FinishReason::MaxTokens)]);
@@ -555,7 +555,7 @@ async fn a_filtered_answer_never_runs_its_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn usage_is_that_of_the_last_request_that_told_it() {
+async fn usage_is_taken_from_the_last_request_that_reported_it() {
     let usage = |prompt_tokens, output_tokens| {
         ScriptedProviderAction::Usage(Usage { prompt_tokens, output_tokens, ..Usage::default() })
     };
@@ -574,7 +574,7 @@ async fn usage_is_that_of_the_last_request_that_told_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_open_turn_counts_for_a_tool_that_asks_for_the_facts() {
+async fn session_facts_for_a_tool_include_the_open_turn() {
     let facts = ScriptedTool::new("facts", |_, scope| async move {
         Ok(jaato_types::Output::json(serde_json::to_value(scope.facts.read()).unwrap()))
     });
@@ -597,7 +597,7 @@ async fn the_open_turn_counts_for_a_tool_that_asks_for_the_facts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_to_an_inactive_tool_activates_it_at_the_end_of_the_list_without_a_word() {
+async fn call_to_a_discoverable_tool_activates_it_at_the_end_of_the_list() {
     let stage = TestStage::new([
         ScriptedTool::echo("hidden").state(ToolState::Inactive),
         ScriptedTool::echo("shown"),
@@ -620,7 +620,7 @@ async fn a_call_to_an_inactive_tool_activates_it_at_the_end_of_the_list_without_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_was_left_with_open_calls_goes_on() {
+async fn session_with_unanswered_calls_in_its_history_continues() {
     let call = match ScriptedProviderAction::call("1", "look", json!({})) {
         ScriptedProviderAction::Call(call) => call,
         _ => unreachable!("made above"),
@@ -647,7 +647,7 @@ async fn a_session_that_was_left_with_open_calls_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_begin_at_a_pace_and_a_cancel_ends_the_wait() {
+async fn requests_keep_a_minimum_interval_and_a_cancel_ends_the_wait() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     let mut setup = TestStage::setup();
     setup.limits.request_interval_ms = 60_000;
@@ -673,7 +673,7 @@ async fn requests_begin_at_a_pace_and_a_cancel_ends_the_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_has_no_room_is_waited_for_and_it_is_said() {
+async fn next_request_waits_until_the_provider_has_room_with_a_notice() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     stage.provider.then([
         ScriptedProviderAction::call("1", "look", json!({})),

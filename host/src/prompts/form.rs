@@ -302,7 +302,7 @@ mod tests {
         Err("not in the list: type a number or a value, like 1; the numbers go from 1 to 3");
 
     #[test]
-    fn one_is_chosen_by_number_or_value() {
+    fn choice_field_is_answered_by_number_or_value() {
         let colours = ["red", "dark blue", "7"];
         let choice = field(FieldKind::Choice, &colours, None);
         check(&choice, "1", value(json!("red")));
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn several_are_chosen_by_numbers_and_values() {
+    fn several_field_is_answered_by_numbers_and_values() {
         let colours = ["red", "dark blue", "none at all"];
         let several = field(FieldKind::Several, &colours, None);
         check(&several, "1,2", value(json!(["red", "dark blue"])));
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_what_was_typed_and_may_be_declined_or_left_out() {
+    fn text_field_takes_the_typed_line_or_is_declined_or_left_empty() {
         let mut text = field(FieldKind::Text, &[], None);
         check(&text, "s", value(json!("s")));
         check(&text, "/show me", value(json!("/show me")));
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plugin_is_named_first_and_its_words_stand_behind_labels() {
+    fn form_names_its_plugin_first_and_labels_the_plugins_text() {
         let plugin = PluginName::from("tool-x");
         let mut field = field(FieldKind::Choice, &["a"], Some(json!("a")));
         field.text = "run it? [y]es".to_owned();

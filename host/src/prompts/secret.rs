@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_edited_blindly() {
+    fn secret_line_supports_basic_editing_keys() {
         check(b"hunter2\r", b"hunter2", SecretLineStep::Done);
         check(b"\n", b"", SecretLineStep::Done);
         check("aé\u{7f}b\r".as_bytes(), b"ab", SecretLineStep::Done);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn ctrl_c_declines_and_so_does_ctrl_d_where_nothing_was_typed() {
+    fn ctrl_c_always_declines_and_ctrl_d_only_on_an_empty_line() {
         check(b"\x03", b"", SecretLineStep::Declined);
         check(b"ab\x03", b"ab", SecretLineStep::Declined);
         check(b"\x04", b"", SecretLineStep::Declined);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_room_for_its_end() {
+    fn secret_of_maximum_length_can_be_submitted() {
         let longest = vec![b'x'; SECRET_BYTES_MAX];
         check(&[&longest[..], b"\r"].concat(), &longest, SecretLineStep::Done);
         let mut line = SecretLine::new();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_one_is_none_until_it_is_typed_anew() {
+    fn too_long_secret_is_refused_until_it_is_typed_again() {
         let longer = vec![b'x'; SECRET_BYTES_MAX + 1];
         let check_end = |keys: &[u8], expected: &[u8], end| {
             check(&[&longer[..], keys].concat(), expected, end);

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_one_line_each_and_not_endless() {
+    fn trusted_items_are_one_line_each_and_limited_in_number() {
         let value = |count: usize| {
             let items = (0..count).map(|it| format!("{it}\nhint: run it")).collect();
             value_of(&TrustedFeature { what: "files".to_owned(), items }).shown().1
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_answer_of_its_own_trusts() {
+    fn only_an_explicit_answer_decides_trust() {
         let answers = ["y", "YES", "1", "n", "no", "2"].map(read_answer);
         let (yes, no) = (Ok(TrustAnswer::Trust), Ok(TrustAnswer::Decline));
         assert_eq!(answers, [yes.clone(), yes.clone(), yes, no.clone(), no.clone(), no]);

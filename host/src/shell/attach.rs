@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_leave_or_are_typed_up_to_the_one_that_leaves() {
+    fn keys_before_the_leave_key_are_typed_only_in_type_mode() {
         let typed = |bytes: &'static [u8]| split_leave_key(bytes, AttachPurpose::Type);
         assert_eq!(typed(b"q\x03"), (b"q\x03".as_slice(), false));
         assert_eq!(typed(b"ls\x1dmore"), (b"ls".as_slice(), true));

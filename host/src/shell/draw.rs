@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_screen_is_shown_whole_where_there_is_room_and_cropped_where_not() {
+    fn screen_is_shown_whole_if_it_fits_and_cropped_otherwise() {
         let ansi = "one\r\ntwo\r\nthree\r\nfour 678";
         check((6, 10), ansi, None, &["one", "two", "three", "four 678", "", "status"]);
         check((5, 8), ansi, None, &["one", "two", "three", "four 678", "status"]);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_a_wide_sign_is_a_blank() {
+    fn half_of_a_wide_character_is_drawn_as_a_blank() {
         check((2, 3), "日本", None, &["日", "st…"]);
         check((2, 3), "日本", Some((0, 3)), &[" 本", "st…"]);
     }
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_send_what_the_program_wants_only_for_who_types() {
+    fn terminal_key_modes_are_set_only_for_a_typing_user() {
         let room = TtySize { rows: 2, columns: 8 };
         let screen = CellGrid::read(1, 8, "\x1b[?1h");
         for types in [false, true] {

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_name_beats_a_part_and_a_part_may_fit_several() {
+    fn exact_terminal_name_wins_over_partial_matches() {
         check("s1/session_1", &[1]);
         check("s2", &[3]);
         check("session_1", &[1, 2]);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_age_is_told_in_its_own_unit() {
+    fn age_is_shown_in_a_fitting_unit() {
         let ages = [0, 119_999, 120_000, 7_199_999, 7_200_000].map(age);
         assert_eq!(ages, ["0 s", "119 s", "2 min", "119 min", "2 h"]);
     }

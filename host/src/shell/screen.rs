@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn text_wraps_and_lines_end_however_they_are_written() {
+    fn text_wraps_at_the_width_for_all_kinds_of_line_ends() {
         check((3, 4), "abcdef\r\ng", &["abcd", "ef", "g"]);
         check((3, 4), "ab\ncd", &["ab", "cd", ""]);
         check((3, 4), "abcd\r\nef", &["abcd", "ef", ""]);
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn moves_and_erasing_draw_what_a_terminal_would() {
+    fn cursor_moves_and_erase_sequences_are_drawn() {
         check((2, 5), "\x1b[2;3Hx\x1b[Hy\x1b[3Cz", &["y   z", "  x"]);
         check((2, 5), "abcde\x1b[1;3H\x1b[K", &["ab", ""]);
         check((2, 5), "abcde\x1b[1;3H\x1b[1K", &["   de", ""]);
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_and_joined_signs_keep_their_columns() {
+    fn wide_and_combining_characters_keep_their_columns() {
         let screen = CellGrid::read(1, 6, "日本e\u{301}x");
         assert_eq!(text(&screen), ["日本e\u{301}x"]);
         assert_eq!(screen.row(0)[4].text, "e\u{301}");
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_drives_a_terminal_is_left() {
+    fn unsafe_terminal_sequences_and_invisible_characters_are_removed() {
         let evil = "a\x1b]0;title\x07b\x1b]52;c;eA==\x1b\\c\x1bPq#0\x1b\\d\x1b[6n\x1b[?1049h\x1b[>c\x1b[5 q\x1bce\u{9b}2Jf";
         check((1, 20), evil, &["abcde2Jf"]);
         check((1, 20), "a\u{202e}b\u{200b}c\u{2028}d\u{feff}e\u{e0041}f", &["abcdef"]);
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_is_written_as_it_was_read() {
+    fn cell_style_is_written_as_it_was_read() {
         for look in ["0", "0;1;4;31;42", "0;7;38;5;208;48;2;1;2;3", "0;38;5;9"] {
             let screen = CellGrid::read(1, 1, &format!("\x1b[{look}mx"));
             let mut written = String::new();
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keys_are_to_send_is_known() {
+    fn terminal_key_modes_are_read_from_the_output() {
         let modes = CellGrid::read(1, 1, "\x1b[?1h\x1b=\x1b[?25;2004h").modes;
         let all = TerminalModes {
             application_cursor: true,

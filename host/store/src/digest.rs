@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_arguments_are_equal_under_one_key_and_tell_nothing_under_another() {
+    fn arguments_digest_depends_on_the_arguments_and_the_key() {
         let (one, other) = (DigestKey::new([1; 32]), DigestKey::new([2; 32]));
         let arguments = json!({ "pin": "1234" });
         let mark = ArgumentsDigest::from_arguments(&arguments, Some(&one));

@@ -9,7 +9,7 @@ use crate::support::{Writer, line, record, records_of, turn_end};
 use jaato_store::{Ledger, LedgerError, LedgerFile, LedgerReader, RECORDS_WAITING_MAX};
 
 #[test]
-fn a_new_ledger_is_the_users_alone_and_so_is_its_folder() {
+fn new_ledger_and_its_folder_are_private_to_the_user() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("data/jaato/ledger.jsonl");
     let mut file = LedgerFile::open(&path).unwrap();
@@ -23,7 +23,7 @@ fn a_new_ledger_is_the_users_alone_and_so_is_its_folder() {
 }
 
 #[test]
-fn a_named_pipe_is_not_waited_for_to_be_read() {
+fn reading_a_ledger_that_is_a_named_pipe_fails_at_once() {
     let root = tempfile::tempdir().unwrap();
     let pipe = root.path().join("ledger.jsonl");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -41,7 +41,7 @@ fn check_cut(before: &[u8], cut: u64, after: &[u64]) {
 }
 
 #[test]
-fn a_torn_tail_is_cut_and_the_rest_stays() {
+fn incomplete_last_record_is_removed_and_the_rest_is_kept() {
     let (one, two) = (line(1), line(2));
     let torn = &two[..two.len() / 2];
     check_cut(&[&one[..], torn].concat(), torn.len() as u64, &[1, 9]);
@@ -52,7 +52,7 @@ fn a_torn_tail_is_cut_and_the_rest_stays() {
 }
 
 #[test]
-fn a_ledger_whose_first_record_is_torn_begins_anew() {
+fn ledger_with_only_an_incomplete_record_starts_empty() {
     check_cut(&line(1)[..20], 20, &[9]);
     check_cut(b"{\"", 2, &[9]);
     check_cut(&[0; 4096], 4096, &[9]);
@@ -60,7 +60,7 @@ fn a_ledger_whose_first_record_is_torn_begins_anew() {
 }
 
 #[test]
-fn what_is_longer_than_any_record_is_closed_instead_of_cut() {
+fn incomplete_line_longer_than_any_record_is_closed_and_kept() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("ledger.jsonl");
     let long = [line(1), vec![b'x'; 100_000]].concat();
@@ -97,7 +97,7 @@ fn writers_in_several_processes_lose_and_mix_nothing() {
 }
 
 #[test]
-fn a_killed_writer_leaves_a_file_that_the_next_one_goes_on_with() {
+fn ledger_of_a_killed_writer_can_be_continued() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("ledger.jsonl");
     let mut rest = 0;
@@ -112,7 +112,7 @@ fn a_killed_writer_leaves_a_file_that_the_next_one_goes_on_with() {
 }
 
 #[test]
-fn a_record_that_a_full_disk_cuts_short_is_taken_back() {
+fn record_cut_short_by_a_full_disk_is_removed() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("ledger.jsonl");
     // The system's limit on file size tears a write like a full disk does.
@@ -140,7 +140,7 @@ fn a_ledger_that_is_never_used_makes_no_file() {
 }
 
 #[test]
-fn everything_is_in_the_file_when_the_ledger_ends_and_nothing_after_that() {
+fn finish_writes_all_records_and_later_records_are_lost() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("ledger.jsonl");
     let ledger = ledger(&path);
@@ -168,7 +168,7 @@ fn check_trouble(path: &Path, cause: &str) {
 }
 
 #[test]
-fn a_ledger_that_cannot_be_written_says_why_once_and_counts_what_is_lost() {
+fn unwritable_ledger_is_reported_once_and_lost_records_are_counted() {
     let root = tempfile::tempdir().unwrap();
     check_trouble(Path::new("/dev/full"), "`/dev/full`: No space left on device");
     check_trouble(root.path(), "Is a directory");
@@ -184,7 +184,7 @@ fn a_ledger_that_cannot_be_written_says_why_once_and_counts_what_is_lost() {
 }
 
 #[test]
-fn trouble_that_was_told_while_it_happened_is_told_as_a_count_in_the_end() {
+fn error_reported_during_the_run_is_only_counted_at_the_end() {
     let (told, heard) = std::sync::mpsc::channel();
     let log = move |text: &str| told.send(text.to_owned()).unwrap();
     let ledger = Ledger::new(Ok("/dev/full".into()), Box::new(log));
@@ -201,7 +201,7 @@ fn trouble_that_was_told_while_it_happened_is_told_as_a_count_in_the_end() {
 }
 
 #[test]
-fn a_disk_that_stands_still_holds_up_nobody_and_what_is_lost_is_counted() {
+fn blocked_disk_does_not_block_the_session_and_lost_records_are_counted() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());

@@ -106,7 +106,7 @@ fn ended(outcome: Outcome, error: Option<Error>) -> Vec<Event> {
 }
 
 #[test]
-fn a_turn_becomes_its_requests_calls_decisions_and_end() {
+fn turn_is_recorded_as_responses_calls_decisions_and_end() {
     let usage = Usage { prompt_tokens: 20, output_tokens: 5, cached_tokens: 8, ..Usage::default() };
     let made = records(
         [
@@ -135,7 +135,7 @@ fn without_digest(lines: &str) -> String {
 }
 
 #[test]
-fn nothing_that_anybody_said_is_in_a_record() {
+fn records_contain_no_text_of_arguments_results_or_errors() {
     let failed = Error::new(ErrorKind::Provider, "the key hunter2 is wrong").with_hint("hunter2");
     let error = json!({ "error": { "kind": "invalid_arguments", "message": "hunter2 is wrong" } });
     let retry =
@@ -165,7 +165,7 @@ fn nothing_that_anybody_said_is_in_a_record() {
 }
 
 #[test]
-fn each_attempt_is_counted_and_a_final_failure_is_told_as_one() {
+fn each_retry_and_the_final_failure_are_separate_records() {
     let busy = Error::new(ErrorKind::Timeout, "busy").temporary();
     let retry = |attempt| Event::Retry {
         attempt,
@@ -195,7 +195,7 @@ fn each_attempt_is_counted_and_a_final_failure_is_told_as_one() {
 }
 
 #[test]
-fn what_a_person_does_outside_of_turns_has_turn_0() {
+fn user_actions_outside_of_turns_are_recorded_with_turn_0() {
     let call = call(json!({}), json!({}), false);
     let command = |event: fn(CallId) -> Event| event(CallId::from("k1"));
     let commands = vec![
@@ -225,7 +225,7 @@ fn what_a_person_does_outside_of_turns_has_turn_0() {
 }
 
 #[test]
-fn every_record_reads_back_as_it_was_written_and_a_stage_from_the_future_too() {
+fn records_read_back_unchanged_and_unknown_stages_are_accepted() {
     let made = records(
         [
             started(),

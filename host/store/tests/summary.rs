@@ -37,7 +37,7 @@ fn shown(summary: &LedgerFileSummary) -> String {
 }
 
 #[test]
-fn a_row_a_turn_and_the_sum_of_all() {
+fn summary_has_a_row_per_turn_and_a_total() {
     let gc = line(
         "b",
         2,
@@ -72,7 +72,7 @@ fn turns_of_sessions_that_run_side_by_side_are_told_apart() {
 }
 
 #[test]
-fn a_session_is_named_by_the_beginning_of_its_id() {
+fn session_is_selected_by_the_beginning_of_its_id() {
     let text = turn("abc", 1) + &turn("abd", 1) + &turn("x", 1);
     assert_eq!(summary(text.as_bytes(), 10, Some("ab")).turns_read, 2);
     assert_eq!(summary(text.as_bytes(), 10, Some("abd")).totals.requests, 2);
@@ -80,7 +80,7 @@ fn a_session_is_named_by_the_beginning_of_its_id() {
 }
 
 #[test]
-fn what_is_no_record_is_skipped_and_counted() {
+fn invalid_lines_are_skipped_and_counted() {
     let text = [
         turn("a", 1).as_bytes(),
         b"\n{\"v\":1,\"ts\"\n\xff\xfe\n[]\n{\"stage\":\"response\",\"ts\":12.5}\n",

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_files_and_models_take_are_taken() {
+    fn invalid_and_reserved_plugin_names_are_refused() {
         for good in ["moon-phase", "a", "tool-x2"] {
             check_name(good).unwrap();
         }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_type_is_named_without_the_kind() {
+    fn type_name_is_made_without_the_plugin_kind() {
         assert_eq!(type_name("tool-moon-phase"), "MoonPhase");
         assert_eq!(type_name("moon-phase"), "MoonPhase");
         assert_eq!(type_name("gc-2nd"), "Gc2nd");

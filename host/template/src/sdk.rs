@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_may_name_the_archive_the_sdk_or_the_crates() {
+    fn sdk_is_found_from_the_archive_the_sdk_or_the_crates_folder() {
         let (_folder, house) = house();
         let sdk = house.join(INSTALLED);
         write_crates(&sdk);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn any_path_can_stand_in_a_manifest() {
+    fn sdk_path_is_escaped_for_a_toml_manifest() {
         let sdk = SdkSources { crates: "/it's \"a\" \\ folder\n".to_owned() };
         assert_eq!(sdk.toml_path("sdk"), r#""/it's \"a\" \\ folder\u000A/sdk""#);
     }

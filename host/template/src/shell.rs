@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_gives_back_each_word_as_it_was() {
+    fn shell_word_is_read_back_unchanged_by_a_shell() {
         let words = [
             "plain",
             "a/b-c_d.so",

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_runs_in_the_folder_and_stays_as_it_is() {
+    fn command_runs_unchanged_in_the_given_folder() {
         let asked = Spawn::program("ls").arg("-l");
         let run = prepared(asked.clone(), Path::new("/work"));
         assert_eq!(run.directory.as_deref(), Some("/work"));

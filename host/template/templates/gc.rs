@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_turns_go_and_few_turns_stay_whole() {
+    fn only_turns_older_than_the_kept_turns_are_removed() {
         let turn = || [Message::user("a"), Message::model(Vec::new())];
         let turns = |count: usize| (0..count).flat_map(|_| turn()).collect::<Vec<_>>();
         assert_eq!(old_messages(&turns(KEEP_TURNS)), Vec::<usize>::new());

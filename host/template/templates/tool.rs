@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_what_stands_between_spaces() {
+    fn words_are_separated_by_whitespace() {
         assert_eq!(count_words(" a  b\nc "), 3);
         assert_eq!(count_words(""), 0);
     }

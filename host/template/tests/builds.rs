@@ -74,7 +74,7 @@ fn a_new_plugin_of_each_kind_builds_and_passes_its_tests_outside_the_workspace()
 }
 
 #[test]
-fn the_sdk_may_lie_in_any_folder_and_the_steps_lead_to_the_crate() {
+fn sdk_works_from_any_folder_and_the_printed_steps_lead_to_the_crate() {
     let outside = tempfile::tempdir().unwrap();
     let outside = outside.path().join("it's \"here\" $HOME");
     for part in ["sdk", "testkit"] {

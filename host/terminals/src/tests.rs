@@ -148,7 +148,7 @@ impl Bench {
 }
 
 #[tokio::test(start_paused = true)]
-async fn screens_are_told_ten_times_a_second_and_the_last_is_never_lost() {
+async fn at_most_ten_screens_a_second_are_sent_including_the_last() {
     let bench = Bench::new(None);
     for number in 0..=100 {
         bench.show(&number.to_string());
@@ -165,7 +165,7 @@ async fn screens_are_told_ten_times_a_second_and_the_last_is_never_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_shown_last_is_told_when_the_terminal_ends() {
+async fn last_screen_is_sent_when_the_terminal_ends() {
     let bench = Bench::new(None);
     bench.show("a");
     bench.show("b");
@@ -177,7 +177,7 @@ async fn what_was_shown_last_is_told_when_the_terminal_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_screen_that_comes_after_the_end_is_told_and_not_put_up() {
+async fn screen_after_the_end_is_sent_but_not_listed() {
     let bench = Bench::new(None);
     let over = Cancel::new();
     bench.show_one(1, "a", true, &over);
@@ -191,7 +191,7 @@ async fn a_screen_that_comes_after_the_end_is_told_and_not_put_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_ends_takes_its_terminals_along() {
+async fn ended_session_removes_its_terminals() {
     let bench = Bench::new(None);
     bench.show_one(1, "a", true, &Cancel::new());
     bench.show_one(2, "b", true, &Cancel::new());
@@ -202,7 +202,7 @@ async fn a_session_that_ends_takes_its_terminals_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_program_that_has_ended_takes_a_question_for_it_back() {
+async fn ended_program_cancels_a_prompt_about_its_terminal() {
     let bench = Bench::new(None);
     let over = Cancel::new();
     bench.show_one(1, "a", true, &over);
@@ -213,7 +213,7 @@ async fn a_program_that_has_ended_takes_a_question_for_it_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_plugin_learns_who_looks_and_how_much_is_typed() {
+async fn plugin_receives_the_number_of_watchers_and_typed_bytes() {
     let bench = Bench::new(None);
     bench.show("a");
     let shown = bench.board.find(&bench.session, 1).unwrap();
@@ -252,7 +252,7 @@ async fn the_plugin_learns_who_looks_and_how_much_is_typed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn typing_is_counted_once_a_second_and_not_key_by_key() {
+async fn typing_is_reported_once_a_second_and_not_per_key() {
     let bench = Bench::new(None);
     bench.show("a");
     let shown = bench.board.find(&bench.session, 1).unwrap();
@@ -265,7 +265,7 @@ async fn typing_is_counted_once_a_second_and_not_key_by_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_terminal_hides_is_told_to_be_typed_and_not_how_much() {
+async fn hidden_typing_is_reported_without_its_length() {
     let bench = Bench::new(None);
     bench.show("Password:");
     let shown = bench.board.find(&bench.session, 1).unwrap();
@@ -286,7 +286,7 @@ async fn what_the_terminal_hides_is_told_to_be_typed_and_not_how_much() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_program_does_not_read_is_an_error_and_what_it_reads_is_counted() {
+async fn input_that_the_program_does_not_read_is_an_error_and_not_counted() {
     let bench = Bench::new(None);
     bench.show("a");
     let shown = bench.board.find(&bench.session, 1).unwrap();
@@ -300,7 +300,7 @@ async fn what_a_program_does_not_read_is_an_error_and_what_it_reads_is_counted()
 }
 
 #[tokio::test]
-async fn there_are_no_more_streams_of_news_than_a_plugin_needs() {
+async fn streams_of_user_actions_per_plugin_are_limited() {
     let bench = Bench::new(None);
     let news = || bench.board.news(&bench.session, &bench.plugin);
     let held: Vec<_> = (0..4).map(|_| news().unwrap()).collect();
@@ -314,7 +314,7 @@ fn folders(root: &Path) -> UserFolders {
 }
 
 #[tokio::test]
-async fn it_is_joined_through_the_socket_and_told_of_the_end() {
+async fn terminal_is_joined_through_a_socket_and_its_end_is_reported() {
     let root = tempfile::tempdir().unwrap();
     let folders = folders(root.path());
     let bench = Bench::new(Some(SocketFolders::from_folders(&folders)));

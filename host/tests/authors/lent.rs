@@ -71,7 +71,7 @@ fn result_of(events: &[Value], tool: &str) -> Value {
 }
 
 #[test]
-fn a_note_of_one_session_stands_before_the_prompt_of_another() {
+fn notes_of_one_session_are_added_to_the_prompt_of_another() {
     for place in PLACES {
         let Some(house) = house_with("tool-notes", place) else { return };
         let note = json!({ "title": "how we release", "text": "tag first" });
@@ -94,7 +94,7 @@ fn a_note_of_one_session_stands_before_the_prompt_of_another() {
 }
 
 #[test]
-fn another_model_looks_at_a_change_and_each_refusal_says_what_is_missing() {
+fn second_opinion_asks_another_model_and_errors_say_what_is_missing() {
     for place in PLACES {
         let Some(house) = house_with("tool-second-opinion", place) else { return };
         let asked = json!({ "intent": "the moon is far", "command": "sh -c 'echo +far'" });
@@ -158,7 +158,7 @@ fn a_reminder_wakes_an_idle_chat() {
 }
 
 #[test]
-fn work_is_done_by_a_child_with_few_tools_and_its_answer_comes_back() {
+fn delegate_runs_a_child_session_with_few_tools_and_returns_its_answer() {
     for place in PLACES {
         let Some(house) = house_with("tool-delegate", place) else { return };
         let task = json!({ "task": "What does echo say?" });

@@ -105,7 +105,7 @@ fn installed(example: &str) -> Option<House> {
 }
 
 #[test]
-fn the_to_do_list_is_kept_through_a_session_and_no_longer_than_the_person_lets_it() {
+fn checklist_is_kept_for_a_session_within_its_configured_limit() {
     let Some(house) = installed("tool-checklist") else { return };
     house.configure("[plugins.tool-checklist]\nitems_max = 2\n");
     let calls = [
@@ -137,7 +137,7 @@ fn the_to_do_list_is_kept_through_a_session_and_no_longer_than_the_person_lets_i
 }
 
 #[test]
-fn a_large_result_of_an_old_turn_is_left_out_and_the_turn_stays() {
+fn gc_results_plugin_drops_large_results_but_keeps_the_turns() {
     let Some(house) = installed("gc-results") else { return };
     let call = json!({ "call": { "name": "get_environment", "arguments": { "aspect": "os" } } });
     let says = |text: &str, messages: usize, tokens: u64| {
@@ -171,7 +171,7 @@ fn stream(lines: &[Value]) -> Answer {
 }
 
 #[test]
-fn a_run_is_answered_by_a_server_that_speaks_in_lines() {
+fn provider_lines_plugin_answers_a_run_from_a_json_lines_server() {
     let Some(house) = installed("provider-lines") else { return };
     let function = json!({ "name": "get_environment", "arguments": { "aspect": "os" } });
     let server = Server::start([
@@ -217,7 +217,7 @@ fn has_sandbox() -> bool {
 }
 
 #[test]
-fn a_session_works_in_a_sandbox_and_writes_nothing_outside_of_it() {
+fn bubblewrap_session_writes_nothing_outside_its_folders() {
     if !has_sandbox() {
         return skip("`bwrap` is missing, or may make no sandbox");
     }

@@ -49,7 +49,7 @@ fn answer(running: &mut Running, answer: &Value) {
 }
 
 #[test]
-fn the_person_chooses_a_die_and_the_throws_are_kept() {
+fn dice_tool_asks_the_user_for_a_die_and_keeps_the_throws() {
     for place in PLACES {
         let Some(house) = house_with("tool-dice", place) else { return };
         let alone = house.run(&["call", "throw_die"]).code(0).json();
@@ -107,7 +107,7 @@ fn a_recipe_of_the_workspace_is_a_tool_of_the_session() {
 }
 
 #[test]
-fn a_chart_comes_as_a_picture_and_in_words() {
+fn chart_tool_returns_a_picture_and_a_text() {
     for place in PLACES {
         let Some(house) = house_with("tool-chart", place) else { return };
         let arguments =

@@ -31,7 +31,7 @@ fn made(house: &House) -> String {
 }
 
 #[test]
-fn a_pattern_that_is_shown_is_remembered_listed_and_taken_back() {
+fn remembered_permission_pattern_is_listed_and_can_be_removed() {
     let Some(house) = with_cli_that_asks() else { return };
     house.script(&json!({ "answers": [
         run("echo one"),
@@ -63,7 +63,7 @@ fn a_pattern_that_is_shown_is_remembered_listed_and_taken_back() {
 }
 
 #[test]
-fn questions_reach_the_terminal_where_standard_input_is_a_pipe() {
+fn prompts_use_the_terminal_if_standard_input_is_a_pipe() {
     let Some(house) = with_cli() else { return };
     house.script(&json!({ "answers": [
         run("echo one >> made"),
@@ -114,7 +114,7 @@ fn arguments_are_changed_before_the_call_runs_and_shown_again() {
 }
 
 #[test]
-fn in_the_mode_read_only_nothing_changes_whatever_else_is_said() {
+fn read_only_mode_denies_changes_even_with_the_yes_option() {
     let Some(house) = with_cli() else { return };
     house.script(&json!({ "answers": [
         run("echo one >> made"),
@@ -128,7 +128,7 @@ fn in_the_mode_read_only_nothing_changes_whatever_else_is_said() {
 }
 
 #[test]
-fn a_chat_changes_its_mode() {
+fn chat_can_change_the_permission_mode() {
     let Some(house) = with_cli() else { return };
     house.script(
         &json!({ "answers": [run("echo one >> made"), told("mode.read_only", says("no"))] }),
@@ -152,7 +152,7 @@ fn write(running: &mut Running, answer: &Value) {
 }
 
 #[test]
-fn a_program_is_told_in_which_environment_the_session_works() {
+fn permission_event_names_the_sessions_environment() {
     let Some(house) = with_cli() else { return };
     house.ship(&fixture("rooms"));
     house.ship(&fixture("probe"));
@@ -169,7 +169,7 @@ fn a_program_is_told_in_which_environment_the_session_works() {
 }
 
 #[test]
-fn a_program_is_offered_answers_and_no_others_count() {
+fn client_gets_the_offered_answers_and_other_answers_are_refused() {
     let Some(house) = with_cli_that_asks() else { return };
     house.script(&json!({ "answers": [
         run("echo one"),
@@ -222,7 +222,7 @@ fn a_program_is_offered_answers_and_no_others_count() {
 }
 
 #[test]
-fn the_question_before_typing_names_the_program_behind_the_terminal() {
+fn prompt_before_terminal_input_names_the_program() {
     let Some(house) = with_cli() else { return };
     let Some(plugins) = fixtures::house().map(|it| it.join("plugins")) else { return };
     house.ship(&plugins.join(library_name("tool_interactive_shell")));
@@ -245,7 +245,7 @@ fn the_question_before_typing_names_the_program_behind_the_terminal() {
 }
 
 #[test]
-fn a_line_typed_at_the_prompt_of_a_shell_is_a_command_line() {
+fn line_typed_into_a_shell_is_checked_as_a_command() {
     let Some(house) = with_cli() else { return };
     let Some(plugins) = fixtures::house().map(|it| it.join("plugins")) else { return };
     house.ship(&plugins.join(library_name("tool_interactive_shell")));

@@ -25,7 +25,7 @@ fn draw(house: &House, how: &str) -> Value {
 }
 
 #[test]
-fn an_image_and_a_text_are_in_files_that_are_still_there_afterwards() {
+fn attached_image_and_text_are_kept_as_private_files() {
     let Some(house) = furnish() else { return };
     let answer = draw(&house, "image");
     assert_eq!(answer["drawn"], "a moon");
@@ -48,7 +48,7 @@ fn an_image_and_a_text_are_in_files_that_are_still_there_afterwards() {
 }
 
 #[test]
-fn a_file_beyond_a_frame_crosses_and_the_tools_own_key_stays() {
+fn attachment_larger_than_a_frame_is_transferred_and_own_keys_are_kept() {
     let Some(house) = furnish() else { return };
     let answer = draw(&house, "large");
     assert_eq!(answer["attachments"], "its own");
@@ -58,7 +58,7 @@ fn a_file_beyond_a_frame_crosses_and_the_tools_own_key_stays() {
 }
 
 #[test]
-fn what_is_wrong_is_told_and_the_session_goes_on() {
+fn invalid_attachments_are_errors_and_the_session_continues() {
     let Some(house) = furnish() else { return };
     let lines = ["lie", "storm", "gone", "path", "abandoned", "abandoned", "left"]
         .map(|how| json!({ "tool": "draw", "args": { "how": how } }).to_string());

@@ -35,7 +35,7 @@ fn manifest(fields: &str) -> String {
 }
 
 #[test]
-fn files_that_are_no_plugins_for_this_machine() {
+fn files_that_are_not_plugins_for_this_machine_are_reported() {
     let house = house!();
     let mut windows = b"MZ".to_vec();
     windows.resize(0x3c, 0);
@@ -66,7 +66,7 @@ fn files_that_are_no_plugins_for_this_machine() {
 }
 
 #[test]
-fn a_library_without_a_manifest() {
+fn library_without_a_manifest_is_reported() {
     let house = house!();
     let found = ["/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib64", "/usr/lib", "/lib"]
         .iter()
@@ -84,7 +84,7 @@ fn a_library_without_a_manifest() {
 }
 
 #[test]
-fn an_executable_and_an_object_file_and_a_core_dump() {
+fn executable_and_object_file_and_core_dump_are_reported() {
     let house = house!();
     for (name, kind) in
         [("core", elf::CORE), ("executable", elf::EXECUTABLE), ("object", elf::OBJECT)]
@@ -103,7 +103,7 @@ fn an_executable_and_an_object_file_and_a_core_dump() {
 }
 
 #[test]
-fn a_truncated_library_of_any_length() {
+fn truncated_library_of_any_length_is_reported() {
     let house = house!();
     let whole = probe();
     let lengths = [4, 16, 63, 64, 65, 4096, whole.len() / 2, whole.len() - 4096, whole.len() - 1];
@@ -136,7 +136,7 @@ fn a_truncated_library_of_any_length() {
 }
 
 #[test]
-fn headers_that_lie() {
+fn library_with_false_header_values_is_reported() {
     let house = house!();
     let whole = elf::with_manifest(manifest(""));
     let lie = |at: usize, value: u64| {
@@ -165,7 +165,7 @@ fn headers_that_lie() {
 }
 
 #[test]
-fn a_manifest_that_is_none() {
+fn invalid_manifest_is_reported() {
     let house = house!();
     house.give("a-empty.so", &elf::with_manifest(""));
     house.give("b-text.so", &elf::with_manifest("moon"));
@@ -197,7 +197,7 @@ fn a_manifest_that_is_none() {
 }
 
 #[test]
-fn a_plugin_of_another_major_api() {
+fn plugin_of_another_major_api_version_is_reported() {
     let house = house!();
     house.give("newer.so", &elf::patch(&probe(), r#""api":"1.0.0""#, r#""api":"9.0.0""#));
     house.give("older.so", &elf::patch(&probe(), r#""api":"1.0.0""#, r#""api":"0.9.0""#));
@@ -213,7 +213,7 @@ fn a_plugin_of_another_major_api() {
 }
 
 #[test]
-fn a_directory_and_links_that_lead_nowhere_or_in_a_circle() {
+fn directory_and_broken_or_circular_links_are_reported() {
     let house = house!();
     let folder = house.given_folder();
     fs::create_dir(folder.join("folder.so")).unwrap();
@@ -251,7 +251,7 @@ fn pipes_sockets_and_devices_are_not_opened() {
 }
 
 #[test]
-fn an_unreadable_file() {
+fn unreadable_file_is_reported() {
     let house = house!();
     house.forget_descriptions();
     let file = house.give("secret.so", &probe());
@@ -278,7 +278,7 @@ const UNREADABLE: Expect = expect![[r#"
 "#]];
 
 #[test]
-fn a_manifest_alone_is_no_library() {
+fn manifest_without_code_is_refused_by_the_linker() {
     let house = house!();
     let file = house.give("moon.so", &elf::with_manifest(manifest("")));
     let output = house.run(&["plugin", "check", &file.display().to_string()]).code(4);
@@ -290,7 +290,7 @@ fn a_manifest_alone_is_no_library() {
 }
 
 #[test]
-fn a_check_names_what_is_wrong() {
+fn plugin_check_names_the_problem() {
     let house = house!();
     let file = house.give("moon.so", b"I am a plugin, honestly.\n");
     let output = house.run(&["plugin", "check", &file.display().to_string()]).code(4);

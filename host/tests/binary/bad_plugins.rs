@@ -26,7 +26,7 @@ fn check_failing(name: &str, expected: Expect) {
 }
 
 #[test]
-fn a_constructor_that_panics() {
+fn plugin_with_a_panicking_constructor_is_listed_as_failed() {
     check_failing(
         "constructor",
         expect![[r#"
@@ -43,7 +43,7 @@ fn a_constructor_that_panics() {
 }
 
 #[test]
-fn a_describe_that_aborts() {
+fn plugin_that_aborts_in_describe_is_listed_as_failed() {
     check_failing(
         "aborts",
         expect![[r#"
@@ -59,7 +59,7 @@ fn a_describe_that_aborts() {
 }
 
 #[test]
-fn a_plugin_without_tools() {
+fn plugin_without_tools_is_listed_as_failed() {
     check_failing(
         "vanished",
         expect![[r#"
@@ -76,7 +76,7 @@ fn a_plugin_without_tools() {
 }
 
 #[test]
-fn a_manifest_without_a_plugin() {
+fn library_without_the_plugin_symbol_is_listed_as_failed() {
     check_failing(
         "bare",
         expect![[r#"
@@ -93,7 +93,7 @@ fn a_manifest_without_a_plugin() {
 }
 
 #[test]
-fn a_description_that_is_no_frame() {
+fn plugin_with_an_invalid_description_frame_is_listed_as_failed() {
     check_failing(
         "raw",
         expect![[r#"
@@ -109,7 +109,7 @@ fn a_description_that_is_no_frame() {
 }
 
 #[test]
-fn a_describe_that_hangs_costs_its_deadline_once() {
+fn plugin_that_hangs_in_describe_fails_after_its_deadline() {
     check_failing(
         "hangs",
         expect![[r#"
@@ -125,7 +125,7 @@ fn a_describe_that_hangs_costs_its_deadline_once() {
 }
 
 #[test]
-fn a_describe_that_grows_past_its_memory() {
+fn plugin_that_exceeds_its_memory_in_describe_fails() {
     check_failing(
         "grows",
         expect![[r#"

@@ -61,7 +61,7 @@ fn good_and_bad_lines_are_answered_in_order_with_their_ids() {
 }
 
 #[test]
-fn a_batch_without_a_failure_ends_well() {
+fn batch_without_a_failure_succeeds() {
     let Some(house) = with_probe() else { return };
     let lines = "{\"tool\": \"count\"}\n".repeat(3);
     let output = house.command(&["call", "--batch"]).input(lines).run().silent();
@@ -72,7 +72,7 @@ fn a_batch_without_a_failure_ends_well() {
 }
 
 #[test]
-fn a_key_that_a_line_does_not_have_is_an_error_and_nothing_is_called() {
+fn batch_line_with_an_unknown_key_is_an_error_and_calls_nothing() {
     let Some(house) = with_probe() else { return };
     let lines =
         "{\"id\": 1, \"tool\": \"count\", \"arguments\": {}}\n{\"id\": 2, \"tool\": \"count\"}\n";
@@ -159,7 +159,7 @@ fn ctrl_c_ends_a_waiting_batch() {
 }
 
 #[test]
-fn a_batch_whose_output_nobody_reads_ends_quietly() {
+fn batch_with_a_closed_output_ends_without_an_error_message() {
     let Some(house) = with_probe() else { return };
     let input = house.path().join("lines");
     std::fs::write(&input, "{\"tool\": \"count\"}\n".repeat(5000)).unwrap();

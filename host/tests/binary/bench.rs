@@ -63,7 +63,7 @@ fn names(asked: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_repository_is_asked_about_on_both_sides_and_the_summary_says_what_each_cost() {
+fn bench_runs_a_scenario_on_both_sides_and_compares_their_tokens() {
     let Some(house) = with_both_sides("git", "git") else { return };
     let Some(repository) = with_repository(&house) else { return };
     let status = format!("git -C {repository} status --short --branch");
@@ -119,7 +119,7 @@ fn a_repository_is_asked_about_on_both_sides_and_the_summary_says_what_each_cost
 }
 
 #[test]
-fn the_command_line_of_the_original_works_as_it_is_printed_there() {
+fn command_line_of_the_original_bench_still_works() {
     let Some(house) = with_both_sides("Atlassian", "legacy") else { return };
     house.write("workspace/.env", "MODEL_NAME=openai/test\n");
     let said = ["It is a page.", "It is one page."];
@@ -137,7 +137,7 @@ fn the_command_line_of_the_original_works_as_it_is_printed_there() {
 }
 
 #[test]
-fn what_cannot_run_says_why_before_a_model_is_asked() {
+fn invalid_bench_run_fails_before_any_model_request() {
     let Some(house) = with_both_sides("git", "git") else { return };
     let server = Server::start([]);
     let bench = |words: &[&str]| {

@@ -15,7 +15,7 @@ use crate::support::{Command, House, fixture, fixtures, library_name, set_mode, 
 const TOO_FAST_FOR_A_DESCRIBE: Duration = Duration::from_secs(4);
 
 #[test]
-fn a_second_start_describes_nothing() {
+fn second_start_uses_the_cached_descriptions() {
     let house = house!(ships "hangs");
     let first = house.run(&["plugin", "list"]).code(0);
     let before = fs::metadata(house.descriptions()).unwrap();
@@ -38,7 +38,7 @@ fn opened_by(house: &House, words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_run_opens_only_plugins_whose_files_exist() {
+fn run_opens_a_plugin_only_if_its_data_files_exist() {
     let Some(house) = House::new() else { return };
     for name in ["tool_mcp", "tool_memory", "tool_prompts"] {
         house.ship(&fixtures::house().unwrap().join("plugins").join(library_name(name)));
@@ -110,7 +110,7 @@ fn survives(house: &House, damage: &str, content: &[u8]) {
 }
 
 #[test]
-fn a_damaged_cache_is_made_anew() {
+fn damaged_cache_is_rebuilt() {
     let house = house!();
     house.run(&["tool", "list"]).silent();
     let good = fs::read(house.descriptions()).unwrap();
@@ -123,7 +123,7 @@ fn a_damaged_cache_is_made_anew() {
 }
 
 #[test]
-fn a_cache_that_is_a_folder_costs_one_line_and_its_hint() {
+fn cache_path_that_is_a_folder_causes_only_a_note() {
     let house = house!();
     house.forget_descriptions();
     fs::create_dir_all(house.descriptions()).unwrap();
@@ -139,7 +139,7 @@ fn a_cache_that_is_a_folder_costs_one_line_and_its_hint() {
 }
 
 #[test]
-fn a_full_disk_costs_one_line_and_no_tool() {
+fn full_disk_causes_only_a_note_and_tools_still_work() {
     let house = house!();
     fs::create_dir_all(house.cache()).unwrap();
     let cache = house.cache().display().to_string();
@@ -176,7 +176,7 @@ fn two_starts_at_once_leave_a_whole_cache() {
 }
 
 #[test]
-fn the_cache_is_the_users_alone() {
+fn cache_file_is_private_to_the_user() {
     let house = house!();
     house.run(&["tool", "list"]).silent();
     let mode = fs::metadata(house.descriptions()).unwrap().mode();

@@ -18,7 +18,7 @@ fn refused(code: i32, calls: &[&[&str]], expected: Expect) {
 }
 
 #[test]
-fn a_tool_answers_with_json_alone() {
+fn call_prints_only_the_json_result() {
     let house = house!();
     let answer = house.run(&["call", "get_environment", r#"{"aspect": "os"}"#]).silent().json();
     let expected = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
@@ -38,7 +38,7 @@ fn arguments_may_be_left_out() {
 }
 
 #[test]
-fn the_tool_sees_where_and_under_what_it_is_called() {
+fn called_tool_sees_terminal_and_masked_proxy_settings() {
     let house = house!();
     let house_command = || {
         house
@@ -72,7 +72,7 @@ fn context_and_session_need_a_model() {
 }
 
 #[test]
-fn a_call_that_cannot_be_made_is_told_with_what_could() {
+fn invalid_call_is_refused_with_a_suggestion() {
     refused(
         2,
         &[
@@ -104,7 +104,7 @@ fn a_call_that_cannot_be_made_is_told_with_what_could() {
 }
 
 #[test]
-fn a_missing_argument_and_a_wrong_type_are_told_at_once() {
+fn all_argument_errors_are_reported_at_once() {
     let house = house!(ships "probe");
     let output = house.run(&["call", "echo", r#"{"line": "one"}"#]).code(2);
     expect![[r#"
@@ -116,7 +116,7 @@ fn a_missing_argument_and_a_wrong_type_are_told_at_once() {
 }
 
 #[test]
-fn a_tool_that_fails_or_panics_costs_its_call_and_says_why() {
+fn failing_or_panicking_tool_ends_the_call_with_an_error() {
     let house = house!(ships "probe");
     let output = house.run(&["call", "panic", r#"{"place": "elsewhere"}"#]).code(1);
     expect![[r#"
@@ -142,7 +142,7 @@ fn a_tool_that_fails_or_panics_costs_its_call_and_says_why() {
 }
 
 #[test]
-fn what_a_tool_shows_goes_to_standard_error() {
+fn live_tool_output_goes_to_standard_error() {
     let house = house!(ships "probe");
     let output = house.run(&["call", "emit", r#"{"pieces": 2, "bytes": 3}"#]).code(0);
     assert_eq!(output.json(), json!({ "taken": 2 }));
@@ -159,7 +159,7 @@ fn what_a_tool_shows_goes_to_standard_error() {
 }
 
 #[test]
-fn a_call_that_a_person_types_is_not_asked() {
+fn call_typed_by_the_user_needs_no_permission() {
     let house = house!(ships "probe");
     // The tool promises nothing, so a model's call would need a prompt.
     assert_eq!(house.run(&["call", "count"]).silent().json(), json!({ "count": 1 }));

@@ -22,7 +22,7 @@ fn price(house: &House) {
 }
 
 #[test]
-fn a_cap_ends_a_run_with_exit_6_and_its_name() {
+fn reached_cap_ends_the_run_with_exit_code_6_and_its_name() {
     for (option, value, said) in [
         ("--max-steps", "1", "it has made 1 of 1 requests"),
         ("--max-tokens", "25", "it has used 25 of 25 tokens"),
@@ -36,7 +36,7 @@ fn a_cap_ends_a_run_with_exit_6_and_its_name() {
 }
 
 #[test]
-fn a_cap_may_stand_in_the_configuration_and_the_command_line_wins() {
+fn command_line_cap_overrides_the_configured_cap() {
     let house = house!(script);
     house.configure_more("[caps]\nsteps = 1\n");
     house.run(&["run", "hello"]).code(6);
@@ -47,7 +47,7 @@ fn a_cap_may_stand_in_the_configuration_and_the_command_line_wins() {
 }
 
 #[test]
-fn a_price_that_nobody_knows_cannot_be_capped_and_is_said() {
+fn cost_cap_with_an_unknown_price_ends_the_run_with_an_error() {
     let house = house!(script);
     let output = house.run(&["run", "--max-cost", "1", "hello"]).code(3);
     assert!(output.stderr.contains("the price of `scripted/test` is unknown"), "{output}");
@@ -56,7 +56,7 @@ fn a_price_that_nobody_knows_cannot_be_capped_and_is_said() {
 }
 
 #[test]
-fn the_ledger_adds_up_what_was_paid() {
+fn ledger_adds_up_the_cost_of_a_run() {
     let house = house!(script);
     price(&house);
     let output = house.run(&["run", "--output", "json", "hello"]).code(0);

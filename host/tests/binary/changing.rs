@@ -32,7 +32,7 @@ fn results(house: &House) -> Vec<Value> {
 }
 
 #[test]
-fn ten_thousand_tools_are_a_thousand_and_a_hundred_changes_in_a_row_are_one() {
+fn plugin_can_set_at_most_1000_tools_and_only_once_a_second() {
     let answers = json!([change("many"), text("done")]);
     let Some(house) = house_with(&answers) else { return };
     let [many] = results(&house).try_into().unwrap();
@@ -51,7 +51,7 @@ fn ten_thousand_tools_are_a_thousand_and_a_hundred_changes_in_a_row_are_one() {
 }
 
 #[test]
-fn a_tool_that_cannot_be_offered_costs_itself_alone_and_the_plugin_is_told_why() {
+fn invalid_dynamic_tool_is_refused_alone_and_the_plugin_gets_the_reason() {
     let Some(house) = house_with(&json!([change("bad"), text("done")])) else { return };
     let [bad] = results(&house).try_into().unwrap();
     assert_eq!(bad["tools"], 1, "{bad:#}");
@@ -65,8 +65,7 @@ fn a_tool_that_cannot_be_offered_costs_itself_alone_and_the_plugin_is_told_why()
 }
 
 #[test]
-fn tools_commands_and_instructions_are_there_with_the_next_step_and_strangers_promises_never_count()
-{
+fn dynamic_tools_commands_and_instructions_apply_from_the_next_step() {
     let answers = json!([
         // The model learns of them at once, and may call them in the same turn.
         change("some"),

@@ -23,7 +23,7 @@ fn lines_of_a_pipe_are_messages_of_one_conversation() {
 }
 
 #[test]
-fn the_exit_code_of_piped_lines_is_that_of_the_worst() {
+fn piped_chat_exits_with_the_worst_exit_code() {
     let fails =
         || json!({ "steps": [{ "fail": { "kind": "provider", "message": "overloaded" } }] });
     for answers in [[fails(), says("well")], [says("well"), fails()]] {
@@ -57,7 +57,7 @@ fn a_failed_request_can_be_sent_again() {
 }
 
 #[test]
-fn what_is_not_for_the_model_is_answered_here() {
+fn host_commands_in_a_chat_are_not_sent_to_the_model() {
     let house = house!();
     house.script(&json!({ "answers": [] }));
     let output =
@@ -73,7 +73,7 @@ fn what_is_not_for_the_model_is_answered_here() {
 }
 
 #[test]
-fn commands_work_in_a_conversation() {
+fn gc_command_works_in_a_chat() {
     let house = house!();
     let built = crate::support::fixtures::house().unwrap().join("plugins");
     house.ship(&built.join(crate::support::library_name("gc_truncate")));
@@ -132,7 +132,7 @@ fn commands_of_plugins_are_answered_from_the_conversations_own_state() {
 }
 
 #[test]
-fn a_command_that_fails_costs_the_conversation_nothing() {
+fn failing_command_does_not_end_the_chat() {
     let house = house!(ships "commands");
     house.script(&json!({ "answers": [says("one")] }));
     let input = "/note 0 x\n/panic\n/count x\n/note 1 x\na\n";
@@ -163,7 +163,7 @@ fn a_command_that_fails_costs_the_conversation_nothing() {
 }
 
 #[test]
-fn a_conversation_that_nobody_reads_ends_quietly() {
+fn chat_with_a_closed_output_ends_without_an_error_message() {
     let house = house!(ships "commands");
     let mut endless: Vec<_> = (0..2000).map(|_| json!({ "text": "x".repeat(100) })).collect();
     endless.push(json!("hang"));
@@ -184,7 +184,7 @@ fn a_conversation_that_nobody_reads_ends_quietly() {
 }
 
 #[test]
-fn a_line_that_is_no_text_ends_the_conversation_with_its_place() {
+fn piped_line_with_invalid_utf8_ends_the_chat_with_its_position() {
     let house = house!();
     house.script(&json!({ "answers": [says("one")] }));
     let output = house.command(&["chat"]).input(b"a\nb\xff\n".as_slice()).run().code(2);
@@ -193,7 +193,7 @@ fn a_line_that_is_no_text_ends_the_conversation_with_its_place() {
 }
 
 #[test]
-fn an_answer_that_is_stopped_at_the_terminal_is_gone_on_from_in_the_next_message() {
+fn cancelled_answer_is_continued_by_the_next_message() {
     let house = house!(ships "probe");
     house.script(&json!({ "answers": [
         { "steps": [{ "text": "half said" }, "hang"] },
@@ -224,7 +224,7 @@ fn an_answer_that_is_stopped_at_the_terminal_is_gone_on_from_in_the_next_message
 }
 
 #[test]
-fn after_ctrl_c_at_a_question_what_is_typed_next_arrives_whole() {
+fn text_typed_after_ctrl_c_at_a_prompt_arrives_complete() {
     let Some(house) = House::new() else { return };
     house.ship(&fixture("probe"));
     let count = json!({ "call": { "name": "count", "arguments": {} } });
@@ -255,7 +255,7 @@ fn after_ctrl_c_at_a_question_what_is_typed_next_arrives_whole() {
 }
 
 #[test]
-fn a_conversation_that_is_told_to_end_leaves_the_terminal_as_it_was() {
+fn terminated_chat_restores_the_terminal_settings() {
     let Some(house) = House::new() else { return };
     house.script(&json!({ "answers": [says("hello")] }));
     let binary = house.binary().display().to_string();
@@ -283,7 +283,7 @@ fn a_conversation_that_is_told_to_end_leaves_the_terminal_as_it_was() {
 }
 
 #[test]
-fn ctrl_c_at_the_prompt_drops_the_line_and_a_killed_chat_leaves_nothing() {
+fn ctrl_c_at_the_prompt_drops_the_line_and_the_chat_continues() {
     let Some(house) = House::new() else { return };
     house.script(&json!({ "answers": [says("hello")] }));
     let editing = |command: Command| command.variable("TERM", "xterm");

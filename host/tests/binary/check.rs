@@ -8,7 +8,7 @@ use crate::house;
 use crate::support::{fixture, fixtures, library_name};
 
 #[test]
-fn examples_run_in_a_worker_and_each_end_is_told() {
+fn plugin_check_runs_examples_in_a_worker_and_reports_each_result() {
     let house = house!();
     let file = house.give("examples.so", &fs::read(fixture("examples")).unwrap());
     let output = house.run(&["plugin", "check", &file.display().to_string()]);
@@ -46,7 +46,7 @@ fn check_shipped(library: &str, expected: Expect) {
 }
 
 #[test]
-fn each_kind_is_checked_as_far_as_it_hurts_nobody() {
+fn plugin_check_skips_examples_with_side_effects_or_cost() {
     check_shipped(
         "gc_truncate",
         expect![[r#"
@@ -78,7 +78,7 @@ fn each_kind_is_checked_as_far_as_it_hurts_nobody() {
 }
 
 #[test]
-fn what_is_left_out_of_a_hundred_tools_is_told_in_few_lines() {
+fn plugin_check_summarizes_a_hundred_skipped_tools_in_one_line() {
     let house = house!();
     let output = house.run(&["plugin", "check", &fixture("many").display().to_string()]).silent();
     let lines: Vec<&str> = output.stdout.lines().skip(3).collect();
@@ -90,7 +90,7 @@ fn what_is_left_out_of_a_hundred_tools_is_told_in_few_lines() {
 }
 
 #[test]
-fn what_does_not_conform_is_told_in_plain_words() {
+fn failed_conformance_checks_are_reported_in_plain_words() {
     let house = house!();
     let output = house.run(&["plugin", "check", &fixture("probe").display().to_string()]).code(4);
     let told: Vec<&str> =

@@ -34,7 +34,7 @@ fn write_program(house: &House, place: &str, script: &str) {
 }
 
 #[test]
-fn pip_is_started_in_a_folder_of_jaatos_with_few_variables() {
+fn pip_runs_in_a_private_folder_with_few_variables() {
     let Some(house) = with_model() else { return };
     let (told, tools) = (house.path().join("told"), house.path().join("tools"));
     let script = format!("#!/bin/sh\n{{ pwd; echo \"$@\"; env; }} > {}\nexit 1\n", told.display());
@@ -58,7 +58,7 @@ fn pip_is_started_in_a_folder_of_jaatos_with_few_variables() {
 }
 
 #[test]
-fn modules_of_a_repository_are_not_run() {
+fn python_modules_of_the_workspace_are_not_run() {
     let Some(house) = with_model() else { return };
     let works =
         std::process::Command::new("python3").args(["-I", "-m", "pip", "--version"]).output();
@@ -89,7 +89,7 @@ fn modules_of_a_repository_are_not_run() {
 }
 
 #[test]
-fn a_relative_folder_of_plugins_is_the_one_that_is_meant() {
+fn relative_plugin_folder_is_resolved_in_the_working_directory() {
     let house = house!();
     let (meant, decoys) = (house.workspace().join("plugins"), house.path().join("tmp"));
     fs::create_dir_all(&meant).unwrap();

@@ -37,7 +37,7 @@ pub fn batch(command: Command, lines: &[Value]) -> (Vec<Value>, Output) {
 }
 
 #[test]
-fn a_person_calls_and_sees_what_is_printed() {
+fn shell_call_returns_output_and_exit_code() {
     let house = cli_house!();
     let arguments = shell("echo hi; echo no >&2; cd /usr && pwd; exit 3");
     let output = house.run(&words(&arguments)).code(0);
@@ -48,7 +48,7 @@ fn a_person_calls_and_sees_what_is_printed() {
 }
 
 #[test]
-fn a_signal_is_told_by_name_and_number() {
+fn signal_that_ended_a_command_is_reported_by_name_and_number() {
     let house = cli_house!();
     let answer = call(&house, "kill -KILL $$");
     assert_eq!(answer["returncode"], Value::Null);
@@ -56,7 +56,7 @@ fn a_signal_is_told_by_name_and_number() {
 }
 
 #[test]
-fn a_command_reads_nothing_of_what_is_meant_for_jaato() {
+fn command_cannot_read_the_standard_input_of_jaato() {
     let house = cli_house!();
     let lines = [json!({ "command": "cat; echo end" }), json!({ "command": "echo second" })];
     let (answers, _) = batch(house.command(&["call", "--batch"]), &lines);
@@ -79,7 +79,7 @@ fn secrets_are_kept_from_commands_unless_a_person_passes_them() {
 }
 
 #[test]
-fn what_a_plugin_declares_as_a_credential_is_kept_from_commands_whatever_its_name() {
+fn declared_credentials_are_hidden_from_commands_under_any_name() {
     let house = cli_house!();
     let arguments = shell("echo \"${MOON_ACCESS-none} ${PLAIN-none}\"");
     let run = || {
@@ -102,7 +102,7 @@ fn what_a_plugin_declares_as_a_credential_is_kept_from_commands_whatever_its_nam
 }
 
 #[test]
-fn a_command_cannot_give_trust() {
+fn command_of_a_session_cannot_trust_the_workspace() {
     let house = cli_house!();
     house.write("workspace/AGENTS.md", "Obey.");
     let binary = house.binary();
@@ -121,7 +121,7 @@ fn a_command_cannot_give_trust() {
 }
 
 #[test]
-fn much_and_binary_output_is_kept_whole_and_told_in_part() {
+fn long_and_binary_output_is_saved_whole_and_truncated_in_results() {
     let workers = "[plugins]\nisolated = [\"environment-local\", \"tool-cli\"]\n";
     for (place, processes) in [("", 1), (workers, 3)] {
         let house = cli_house!();
@@ -199,7 +199,7 @@ fn eight_calls_of_one_answer_run_side_by_side() {
 }
 
 #[test]
-fn a_model_runs_no_command_unasked() {
+fn model_cannot_run_a_command_without_permission() {
     let house = cli_house!();
     house.script(&one_call("touch made"));
     house.command(&["run", "hello"]).no_input().run().code(6);
@@ -210,7 +210,7 @@ fn a_model_runs_no_command_unasked() {
 }
 
 #[test]
-fn what_is_not_there_is_told() {
+fn missing_program_and_missing_folder_are_reported() {
     let house = cli_house!();
     let missing = call(&house, "no_such_program");
     assert_eq!(missing["returncode"], 127);

@@ -45,7 +45,7 @@ fn ends(pid: u32) {
 }
 
 #[test]
-fn what_is_left_running_hangs_nothing_and_is_ended_and_told_at_the_end() {
+fn processes_left_running_are_reported_and_ended_with_the_session() {
     let house = cli_house!();
     for command in [
         "(sleep 300 & echo $! > pid)",
@@ -70,7 +70,7 @@ fn what_is_left_running_hangs_nothing_and_is_ended_and_told_at_the_end() {
 }
 
 #[test]
-fn what_was_left_running_lives_on_for_the_next_call() {
+fn process_left_running_is_still_alive_in_the_next_call() {
     let house = cli_house!();
     let lines = [
         // It prints after the command's end, when no one reads its output.
@@ -113,7 +113,7 @@ const RUNAWAYS: [&str; 3] = [
 ];
 
 #[test]
-fn ctrl_c_ends_what_tries_to_get_away() {
+fn ctrl_c_ends_processes_that_try_to_escape() {
     let house = cli_house!();
     runaways_end(&house, "INT", 130);
 }
@@ -192,7 +192,7 @@ fn is_the_handle(result: &Value) {
 const RUN: [&str; 7] = ["run", "--yes", "--model", "openai/test", "--output", "json", "hello"];
 
 #[test]
-fn a_command_that_takes_long_goes_on_as_a_task_and_its_outcome_is_told() {
+fn long_command_becomes_a_task_and_its_outcome_reaches_the_model() {
     let house = cli_house!();
     furnish(&house);
     house.configure_more("auto_background_threshold_ms = 500\n");
@@ -244,7 +244,7 @@ fn a_command_that_takes_long_goes_on_as_a_task_and_its_outcome_is_told() {
 }
 
 #[test]
-fn a_task_past_its_deadline_is_ended_and_told() {
+fn task_past_its_deadline_is_ended_and_reported() {
     let house = cli_house!();
     furnish(&house);
     house.configure_more("auto_background_threshold_ms = 500\n");
@@ -275,7 +275,7 @@ fn a_task_past_its_deadline_is_ended_and_told() {
 }
 
 #[test]
-fn ctrl_c_ends_a_command_that_goes_on_as_a_task() {
+fn ctrl_c_ends_a_command_that_became_a_background_task() {
     let house = cli_house!();
     let mut script = waiting_and_freeing();
     script["answers"][1] = json!({ "steps": ["hang"] });
@@ -292,7 +292,7 @@ fn ctrl_c_ends_a_command_that_goes_on_as_a_task() {
 }
 
 #[test]
-fn what_came_of_a_task_that_was_stopped_in_a_conversation_is_told_with_the_next_message() {
+fn outcome_of_a_cancelled_task_is_sent_with_the_next_message() {
     let house = cli_house!();
     furnish(&house);
     house.configure_more("auto_background_threshold_ms = 500\n");
@@ -351,7 +351,7 @@ fn a_deadline_ends_a_command_with_all_that_it_started() {
 }
 
 #[test]
-fn a_command_that_stops_what_watches_it_ends_its_call() {
+fn call_ends_even_if_the_command_stops_its_keeper_process() {
     let Some(house) = with_cli() else { return };
     let command = "sleep 300 & kill -STOP $PPID; echo done";
     let arguments = json!({ "command": command }).to_string();

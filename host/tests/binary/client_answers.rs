@@ -52,7 +52,7 @@ fn asking(house: Option<House>) -> Option<House> {
 }
 
 #[test]
-fn a_program_answers_what_a_person_would_be_asked() {
+fn client_answers_permission_prompts_and_forms() {
     for house in [with_talks(), with_talks_in_a_worker()] {
         let Some(house) = asking(house) else { return };
         let mut running = house.command(&RUN).start();
@@ -73,7 +73,7 @@ fn a_program_answers_what_a_person_would_be_asked() {
 }
 
 #[test]
-fn decisions_count_for_once_for_the_session_and_with_a_comment() {
+fn client_decisions_apply_once_or_for_the_session_with_a_comment() {
     let house = house!();
     house.ship(&fixture("probe"));
     house.script(&json!({ "answers": [
@@ -93,7 +93,7 @@ fn decisions_count_for_once_for_the_session_and_with_a_comment() {
 }
 
 #[test]
-fn what_is_no_answer_is_told_and_costs_nothing() {
+fn invalid_answer_lines_are_reported_and_ignored() {
     let Some(house) = asking(with_talks()) else { return };
     let mut running = house.command(&RUN).start();
     let call_id = event(&running, "permission_asked")["call_id"].as_str().unwrap().to_owned();
@@ -148,7 +148,7 @@ fn what_is_no_answer_is_told_and_costs_nothing() {
 }
 
 #[test]
-fn the_end_of_its_input_is_nobody_to_ask() {
+fn closed_standard_input_means_no_user_can_be_asked() {
     let Some(house) = with_talks() else { return };
     let asks = || call("ask_person", json!({ "form": name_form() }));
     let nobody = "no user can be asked (standard input has ended)";
@@ -168,7 +168,7 @@ fn the_end_of_its_input_is_nobody_to_ask() {
 }
 
 #[test]
-fn a_form_that_is_answered_wrongly_again_and_again_is_not_answered() {
+fn form_with_three_invalid_answers_stays_unanswered() {
     let Some(house) = asking(with_talks()) else { return };
     house.script(&json!({ "answers": [
         call("ask_person", json!({ "form": name_form() })),
@@ -186,7 +186,7 @@ fn a_form_that_is_answered_wrongly_again_and_again_is_not_answered() {
 }
 
 #[test]
-fn a_flood_of_lines_is_read_on_and_told_of_within_a_bound() {
+fn flood_of_invalid_lines_is_read_and_reported_up_to_a_limit() {
     let Some(house) = asking(with_talks()) else { return };
     let mut running = house.command(&RUN).start();
     let call_id = event(&running, "permission_asked")["call_id"].clone();
@@ -202,7 +202,7 @@ fn a_flood_of_lines_is_read_on_and_told_of_within_a_bound() {
 }
 
 #[test]
-fn a_client_that_hangs_keeps_nobody_from_ending_the_run() {
+fn signal_ends_a_run_whose_client_does_not_answer() {
     for house in [with_talks(), with_talks_in_a_worker()] {
         let Some(house) = asking(house) else { return };
         let mut running = house.command(&RUN).start();
@@ -216,7 +216,7 @@ fn a_client_that_hangs_keeps_nobody_from_ending_the_run() {
 }
 
 #[test]
-fn answers_are_for_programs_that_follow_events_and_name_their_task() {
+fn answers_option_needs_json_output_and_a_task() {
     let house = house!();
     house.script(&json!({ "answers": [] }));
     let output = house.run(&["run", "--answers", "go"]).code(2);

@@ -12,7 +12,7 @@ fn with_commands() -> Option<House> {
 }
 
 #[test]
-fn commands_are_listed_with_how_they_are_typed_and_why_one_is_refused() {
+fn command_list_shows_usage_and_the_reason_for_a_refusal() {
     let Some(house) = with_commands() else { return };
     expect![[r#"
         exit 0
@@ -38,7 +38,7 @@ fn commands_are_listed_with_how_they_are_typed_and_why_one_is_refused() {
 }
 
 #[test]
-fn words_and_one_json_object_are_the_same_command() {
+fn command_arguments_as_words_or_as_json_are_equivalent() {
     let Some(house) = with_commands() else { return };
     let output = house.run(&["command", "note", "3", "buy", "milk"]).code(0);
     expect![[r#"
@@ -75,7 +75,7 @@ fn refused(code: i32, commands: &[&[&str]], expected: Expect) {
 }
 
 #[test]
-fn what_is_refused_is_told_and_a_panic_costs_the_command_alone() {
+fn invalid_command_is_refused_and_a_panic_fails_only_that_command() {
     refused(
         2,
         &[
@@ -149,7 +149,7 @@ fn a_command_of_a_plugin_that_is_not_trusted_runs_in_a_worker_with_its_state() {
 }
 
 #[test]
-fn a_command_is_in_the_ledger_without_what_was_said() {
+fn command_is_recorded_in_the_ledger_without_its_arguments() {
     let Some(house) = with_commands() else { return };
     house.run(&["command", "note", "1", "hunter2"]).code(0);
     let ledger = house.home().join(".local/share/jaato/ledger.jsonl");
@@ -161,7 +161,7 @@ fn a_command_is_in_the_ledger_without_what_was_said() {
 }
 
 #[test]
-fn a_list_of_commands_that_nobody_reads_ends_quietly() {
+fn command_list_with_a_closed_output_ends_without_an_error_message() {
     let Some(house) = with_commands() else { return };
     let output = house.command(&["command", "--json"]).run_into_closed_output(10);
     assert!(!output.stderr.contains("error:"), "{output}");

@@ -48,7 +48,7 @@ fn result_of(events: &[Value], tool: &str) -> Value {
 }
 
 #[test]
-fn a_tool_calls_another_by_the_gate_and_all_is_told() {
+fn nested_tool_call_is_checked_and_has_events_and_ledger_records() {
     let Some(house) = house_in() else { return };
     let arguments = json!({ "name": "echo", "arguments": "{\"text\":\"moon\"}" });
     house.script(&json!({ "answers": [call("call_other", &arguments), text("done")] }));
@@ -69,7 +69,7 @@ fn a_tool_calls_another_by_the_gate_and_all_is_told() {
 }
 
 #[test]
-fn the_rules_hold_for_a_tool_that_a_tool_calls() {
+fn permission_rules_apply_to_nested_tool_calls() {
     let Some(house) = shipped() else { return };
     let arguments = json!({ "name": "change", "arguments": "{}" });
     house.script(&json!({ "answers": [call("call_other", &arguments), text("done")] }));
@@ -83,7 +83,7 @@ fn the_rules_hold_for_a_tool_that_a_tool_calls() {
 }
 
 #[test]
-fn a_tool_that_calls_itself_without_end_and_one_that_calls_too_often_are_stopped() {
+fn nested_calls_are_limited_in_depth_and_number() {
     let Some(house) = house_in() else { return };
     // Each call makes the same call again. Three levels deep it ends.
     let mut arguments = json!({ "text": "deep" }).to_string();
@@ -128,7 +128,7 @@ fn a_tool_reads_the_conversation() {
 }
 
 #[test]
-fn a_tool_asks_the_sessions_model_and_another_and_the_ledger_has_it() {
+fn tool_can_ask_models_and_the_ledger_records_each_request() {
     let Some(house) = house_in() else { return };
     // For a request outside of the conversation, the session's model takes the next answer of its
     // script.
@@ -182,7 +182,7 @@ fn a_tool_asks_the_sessions_model_and_another_and_the_ledger_has_it() {
 }
 
 #[test]
-fn requests_of_plugins_are_bounded_by_the_turn_or_by_the_persons_caps() {
+fn plugin_model_requests_are_limited_per_turn_and_by_user_caps() {
     let Some(house) = shipped() else { return };
     let asking = call("ask_model", &json!({ "text": "Again?", "times": 9 }));
     let answers: Vec<Value> = [asking].into_iter().chain((0..9).map(|_| text("yes"))).collect();
@@ -198,7 +198,7 @@ fn requests_of_plugins_are_bounded_by_the_turn_or_by_the_persons_caps() {
 }
 
 #[test]
-fn a_model_beside_sees_the_objects_that_are_asked_for_and_nothing_hidden() {
+fn model_asked_by_a_plugin_sees_only_the_requested_objects() {
     for (objects, shown) in [("none", None), ("contents", Some(false)), ("full", Some(true))] {
         let Some(house) = shipped() else { return };
         let expect = match shown {
@@ -264,7 +264,7 @@ fn a_child_session_works_under_its_own_name_and_ends_with_its_call() {
 }
 
 #[test]
-fn children_are_bounded_in_number_and_depth_and_have_no_tools_but_their_openers() {
+fn child_sessions_are_limited_in_number_depth_and_tools() {
     let Some(house) = shipped() else { return };
     let nested = json!({ "text": "deeper", "model": "deep/moon" });
     let strange = json!({ "text": "x", "tools": ["echo", "no_such_tool"] });
@@ -291,7 +291,7 @@ fn children_are_bounded_in_number_and_depth_and_have_no_tools_but_their_openers(
 }
 
 #[test]
-fn a_plugin_without_a_grant_is_refused_and_goes_on() {
+fn plugin_without_a_grant_is_refused_and_continues() {
     let Some(house) = House::without_plugins() else { return };
     house.drop_in(&fixture("company"));
     let arguments = json!({ "name": "echo", "arguments": "{\"text\":\"moon\"}" });

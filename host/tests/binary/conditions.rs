@@ -10,7 +10,7 @@ fn catch(count: u32) -> Value {
 }
 
 #[test]
-fn tools_come_with_the_objects_of_others_and_run_by_themselves() {
+fn tools_become_available_with_objects_and_run_by_themselves() {
     let Some(house) = House::new() else { return };
     house.ship(&fixture("awaits"));
     let fry = json!({ "call": { "name": "fry_fish", "arguments": {} } });
@@ -68,7 +68,7 @@ fn tools_come_with_the_objects_of_others_and_run_by_themselves() {
 }
 
 #[test]
-fn what_runs_by_itself_is_asked_for_as_any_call() {
+fn self_running_tool_needs_permission_like_any_call() {
     let house = house!(ships "awaits");
     house.script(&json!({ "answers": [{ "steps": [{ "text": "done" }] }] }));
     let output = house.run(&["run", "go"]).code(6);
@@ -76,7 +76,7 @@ fn what_runs_by_itself_is_asked_for_as_any_call() {
 }
 
 #[test]
-fn a_person_sees_the_conditions_and_calls_regardless() {
+fn user_sees_tool_conditions_and_can_call_the_tool_anyway() {
     let house = house!(ships "awaits");
     let list = house.run(&["tool", "list"]).code(0).stdout;
     assert!(list.contains("enabled, if there are objects of `catch_fish`"), "{list}");

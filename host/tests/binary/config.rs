@@ -18,7 +18,7 @@ fn refused(configurations: &[&str], expected: Expect) {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place_and_with_what_is_wanted() {
+fn config_errors_name_the_place_and_the_expected_value() {
     refused(
         &[
             "modle = \"local/x\"\n",
@@ -48,7 +48,7 @@ fn what_is_wrong_is_told_with_its_place_and_with_what_is_wanted() {
 }
 
 #[test]
-fn what_is_no_text_is_told() {
+fn config_file_with_invalid_utf8_is_refused() {
     let house = house!();
     let path = house.configure("");
     std::fs::write(path, b"model = \"\xff\"\n").unwrap();
@@ -78,7 +78,7 @@ fn a_newer_version_makes_unknown_keys_a_warning() {
 }
 
 #[test]
-fn a_file_that_the_person_names_must_be_there() {
+fn config_file_given_as_an_option_must_exist() {
     let house = house!();
     let output = house.run(&["--config", "moon.toml", "tool", "list"]).code(3);
     expect![[r#"
@@ -90,7 +90,7 @@ fn a_file_that_the_person_names_must_be_there() {
 }
 
 #[test]
-fn a_file_that_the_person_names_replaces_the_own_one() {
+fn config_file_given_as_an_option_replaces_the_users_file() {
     let house = house!();
     house.configure("modle = 1\n");
     house.write("workspace/moon.toml", "[session]\nsteps_max = 3\n");
@@ -263,7 +263,7 @@ fn disabled_tools_are_listed_and_cannot_be_called() {
 }
 
 #[test]
-fn where_tools_are_enabled_only_those_are() {
+fn only_tools_in_the_enabled_list_are_enabled() {
     let house = house!(ships "echo");
     house.configure("[tools]\nenabled = [\"count_bytes_echo\"]\n");
     expect![[r#"
@@ -284,7 +284,7 @@ fn where_tools_are_enabled_only_those_are() {
 }
 
 #[test]
-fn settings_for_a_plugin_without_any_are_refused_at_its_first_use() {
+fn settings_for_a_plugin_without_settings_are_refused_at_first_use() {
     let house = house!();
     house.configure("\n[plugins.tool-environment]\nmoon = 1\n");
     let output = house.run(&["call", "get_environment"]).code(3);
@@ -321,14 +321,14 @@ fn settings_are_checked_by_the_plugins_own_schema() {
 }
 
 #[test]
-fn settings_of_a_plugin_that_is_not_there_harm_nobody() {
+fn settings_of_a_missing_plugin_are_ignored() {
     let house = house!();
     house.configure("[plugins.tool-moon]\nphase = \"full\"\n");
     house.run(&["tool", "list"]).code(0);
 }
 
 #[test]
-fn a_variable_that_is_nearly_one_of_ours_is_told() {
+fn misspelled_jaato_variable_causes_a_note() {
     let house = house!();
     let output = house.command(&["tool", "list"]).variable("JAATO_MODLE", "x/y").run().code(0);
     expect![[r#"

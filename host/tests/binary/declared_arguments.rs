@@ -116,7 +116,7 @@ fn a_tool_with_an_argument_that_is_not_declared_is_found() {
 }
 
 #[test]
-fn a_model_sees_no_declaration_and_a_user_sees_it_in_words() {
+fn argument_declarations_are_shown_to_users_but_not_to_models() {
     let Some(house) = with_files() else { return };
     let schemas = json!({ "names": ["multiFileEdit", "grep_content"] });
     house.script(&json!({ "answers": [
@@ -138,7 +138,7 @@ fn a_model_sees_no_declaration_and_a_user_sees_it_in_words() {
 }
 
 #[test]
-fn every_path_of_an_operation_is_denied() {
+fn deny_rule_applies_to_every_path_of_an_operation() {
     let Some(house) = with_files() else { return };
     rules(&house, &["decision = \"deny\"; path = \"secret\""]);
     house.write("workspace/secret/key", "TOP");
@@ -166,7 +166,7 @@ fn every_path_of_an_operation_is_denied() {
 }
 
 #[test]
-fn accepted_edits_see_both_ends_of_a_rename() {
+fn accept_edits_mode_checks_both_ends_of_a_rename() {
     let Some(house) = with_files() else { return };
     house.write("workspace/.git/config", "[core]\n");
     house.write("workspace/a", "a");
@@ -190,7 +190,7 @@ fn accepted_edits_see_both_ends_of_a_rename() {
 }
 
 #[test]
-fn a_rule_that_allows_a_path_is_for_every_path_of_the_call() {
+fn path_allow_rule_must_cover_every_path_of_the_call() {
     let Some(house) = with_files() else { return };
     rules(&house, &["decision = \"allow\"; tool = \"*\"; path = \"src\""]);
     house.write("workspace/src/a", "a");
@@ -228,7 +228,7 @@ fn an_explanation_shows_every_path_of_a_call() {
 }
 
 #[test]
-fn rules_by_path_host_or_command_never_allow_a_tool_of_a_server() {
+fn path_host_and_command_rules_never_allow_mcp_tools() {
     let Some(house) = with_server() else { return };
     let workspace = house.workspace().display().to_string();
     rules(
@@ -256,7 +256,7 @@ fn rules_by_path_host_or_command_never_allow_a_tool_of_a_server() {
 }
 
 #[test]
-fn rules_by_path_host_or_command_deny_any_argument_of_a_tool_of_a_server() {
+fn path_host_and_command_rules_deny_any_matching_mcp_argument() {
     let Some(house) = with_server() else { return };
     rules(
         &house,

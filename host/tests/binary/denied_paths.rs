@@ -98,7 +98,7 @@ const WAYS: [&str; 9] = [
 ];
 
 #[test]
-fn no_way_leads_to_what_is_denied() {
+fn denied_path_is_denied_under_every_spelling_and_tool() {
     let Some(house) = with_secret(&[DENY]) else { return };
     let mut calls: Vec<(&str, Value)> =
         WAYS.iter().map(|way| ("readFile", json!({ "path": way }))).collect();
@@ -147,7 +147,7 @@ fn a_rule_that_allows_a_folder_allows_nothing_outside_of_it() {
 }
 
 #[test]
-fn accepted_edits_follow_links_before_dots() {
+fn accept_edits_mode_resolves_links_before_dot_dot() {
     let Some(house) = with_secret(&[]) else { return };
     let write = |path: &str| ("writeNewFile", json!({ "path": path, "content": "x" }));
     let calls = [write("dg/../hooks/e"), write("dg/e"), write("dg/../../.envrc")];
@@ -161,7 +161,7 @@ fn accepted_edits_follow_links_before_dots() {
 }
 
 #[test]
-fn each_of_many_paths_is_looked_at() {
+fn every_path_of_a_large_edit_is_checked() {
     let Some(house) = with_secret(&[DENY]) else { return };
     symlink("secret", house.workspace().join("zlink")).unwrap();
     let mut operations: Vec<Value> = (0..499)
@@ -178,7 +178,7 @@ fn each_of_many_paths_is_looked_at() {
 }
 
 #[test]
-fn searches_and_edits_by_patterns_leave_out_what_is_denied() {
+fn pattern_searches_and_edits_skip_denied_files() {
     let Some(house) = with_secret(&[DENY]) else { return };
     let replace = |paths: &str, dry_run: bool| {
         let arguments = json!({
@@ -253,7 +253,7 @@ fn allow(running: &mut Running, asked: &Value) {
 const RUN: [&str; 5] = ["run", "--output", "json", "--answers", "go"];
 
 #[test]
-fn a_file_that_is_exchanged_while_the_user_is_asked_is_asked_about_again() {
+fn file_replaced_during_a_prompt_causes_another_prompt() {
     type Exchange<'a> = (&'a str, &'a dyn Fn(&House));
     let exchanges: [Exchange; 3] = [
         ("a link", &|house| symlink(".git/config", house.workspace().join("a.txt")).unwrap()),
@@ -279,7 +279,7 @@ fn a_file_that_is_exchanged_while_the_user_is_asked_is_asked_about_again() {
 }
 
 #[test]
-fn what_a_rule_denies_by_then_is_denied_although_the_user_allows_it() {
+fn deny_rule_overrides_an_answer_if_the_path_changed_meanwhile() {
     let Some(house) = with_secret(&["decision = \"deny\"; path = \".git\""]) else { return };
     house.write("workspace/a.txt", "old\n");
     script(&house, &[("updateFile", json!({ "path": "a.txt", "new_content": "evil\n" }))]);
@@ -295,7 +295,7 @@ fn what_a_rule_denies_by_then_is_denied_although_the_user_allows_it() {
 }
 
 #[test]
-fn a_call_goes_on_with_the_files_that_it_has_written_itself() {
+fn call_can_edit_files_that_it_wrote_itself() {
     let Some(house) = with_secret(&[]) else { return };
     house.write("workspace/a", "one\n");
     let operations = json!([

@@ -82,7 +82,7 @@ fn containers(house: &House) -> Vec<String> {
 }
 
 #[test]
-fn a_repository_is_mended_in_a_container_that_dies_in_mid_turn_and_the_truth_is_told() {
+fn container_that_dies_in_mid_turn_is_replaced_and_reported() {
     let Some(house) = furnish() else { return };
     house.write("workspace/greet.sh", "echo 'Helo, world'\n");
     house.write("workspace/test.sh", "test \"$(sh greet.sh)\" = 'Hello, world'\n");
@@ -123,7 +123,7 @@ fn a_repository_is_mended_in_a_container_that_dies_in_mid_turn_and_the_truth_is_
 }
 
 #[test]
-fn what_was_cut_is_kept_in_the_container_where_the_model_reads_it() {
+fn truncated_output_is_saved_inside_the_container() {
     let Some(house) = furnish() else { return };
     house.ship(&fixture("asks"));
     let long: String = (0..5000).map(|number| format!("line {number}\n")).collect();
@@ -152,7 +152,7 @@ fn what_was_cut_is_kept_in_the_container_where_the_model_reads_it() {
 }
 
 #[test]
-fn the_report_of_the_environment_is_the_containers() {
+fn environment_report_describes_the_container() {
     let Some(house) = furnish() else { return };
     let ask = |aspect: &str| {
         let arguments = json!({ "aspect": aspect }).to_string();
@@ -167,7 +167,7 @@ fn the_report_of_the_environment_is_the_containers() {
 }
 
 #[test]
-fn files_are_searched_with_the_containers_paths_and_no_program_in_it() {
+fn file_search_uses_container_paths_without_a_program_in_the_container() {
     let Some(house) = furnish() else { return };
     let plugins = fixtures::house().unwrap().join("plugins");
     house.ship(&plugins.join(library_name("tool_filesystem_query")));
@@ -200,7 +200,7 @@ impl Drop for Brought {
 }
 
 #[test]
-fn work_is_done_in_a_container_that_was_brought_and_goes_on_without_us() {
+fn existing_container_is_used_and_keeps_running_afterwards() {
     let Some(house) = furnish() else { return };
     let mount = format!("{}:/src", house.workspace().display());
     let words = ["run", "--detach", "--network=none", "--volume", &mount];
@@ -224,7 +224,7 @@ fn work_is_done_in_a_container_that_was_brought_and_goes_on_without_us() {
 }
 
 #[test]
-fn an_image_that_there_is_not_is_told_with_what_to_do() {
+fn missing_docker_image_is_reported_with_a_hint() {
     let Some(house) = furnish() else { return };
     let words = ["environment", "exec", "--image", "jaato-test:no-such", "--", "true"];
     let refused = in_docker(&house, &words).no_input().patient().run();
@@ -234,7 +234,7 @@ fn an_image_that_there_is_not_is_told_with_what_to_do() {
 }
 
 #[test]
-fn interactive_programs_are_driven_in_a_container_and_answers_come_before_a_silence() {
+fn interactive_programs_run_in_a_container_and_prompts_are_detected() {
     let Some(house) = furnish() else { return };
     let plugin = fixtures::house().unwrap().join("plugins");
     house.ship(&plugin.join(library_name("tool_interactive_shell")));
@@ -262,7 +262,7 @@ fn interactive_programs_are_driven_in_a_container_and_answers_come_before_a_sile
 }
 
 #[test]
-fn a_long_output_in_a_container_is_in_a_file_that_its_programs_can_read() {
+fn long_output_in_a_container_is_saved_to_a_file_readable_there() {
     let Some(house) = furnish() else { return };
     let plugin = fixtures::house().unwrap().join("plugins");
     house.ship(&plugin.join(library_name("tool_interactive_shell")));

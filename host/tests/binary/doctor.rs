@@ -16,7 +16,7 @@ fn asked_of(house: &House, server: &Server) -> Output {
 }
 
 #[test]
-fn a_server_that_offers_the_model_is_ready() {
+fn doctor_reports_ready_if_the_server_offers_the_model() {
     let house = house!(furnish);
     let server = Server::start([]);
     let output = asked_of(&house, &server).code(0);
@@ -29,7 +29,7 @@ fn a_server_that_offers_the_model_is_ready() {
 }
 
 #[test]
-fn wrong_settings_of_a_plugin_are_not_ready() {
+fn doctor_reports_not_ready_for_invalid_plugin_settings() {
     let house = cli_house!();
     furnish(&house);
     let server = Server::start([]);
@@ -45,7 +45,7 @@ fn wrong_settings_of_a_plugin_are_not_ready() {
 }
 
 #[test]
-fn a_dead_server_and_one_without_the_model_are_not_ready() {
+fn doctor_reports_not_ready_for_a_dead_server_or_a_missing_model() {
     let house = house!(furnish);
     let server = Server::start([]);
     server.set_models(Answer::status(200).body(r#"{"data":[{"id":"other"}]}"#));
@@ -69,7 +69,7 @@ fn a_dead_server_and_one_without_the_model_are_not_ready() {
 }
 
 #[test]
-fn a_model_that_nobody_offers_is_not_ready_although_others_are() {
+fn doctor_reports_not_ready_if_no_plugin_offers_the_provider() {
     let house = house!(furnish);
     let output = house.command(&["doctor"]).variable("JAATO_MODEL", "moon/phase").run().code(3);
     let line = "not ready: no plugin offers the provider `moon` of the model `moon/phase`";

@@ -149,13 +149,13 @@ fn a_message_joins_the_results(house: &House, in_worker: bool) {
 }
 
 #[test]
-fn what_is_said_while_a_tool_runs_joins_its_result() {
+fn embedded_message_during_a_tool_call_joins_its_result() {
     let house = house!(ships "probe");
     a_message_joins_the_results(&house, false);
 }
 
 #[test]
-fn what_is_said_while_a_tool_runs_in_a_worker_joins_its_result() {
+fn embedded_message_during_a_worker_tool_call_joins_its_result() {
     let house = house!();
     let probe = fixture("probe");
     let name = probe.file_name().unwrap().to_str().unwrap();
@@ -164,7 +164,7 @@ fn what_is_said_while_a_tool_runs_in_a_worker_joins_its_result() {
 }
 
 #[test]
-fn what_is_said_during_the_final_answer_is_answered_in_the_same_turn() {
+fn embedded_message_during_the_final_answer_is_answered_in_that_turn() {
     let house = house!();
     house.script(&json!({ "answers": [
         { "steps": [{ "text": "red" }, { "text": " it is" }] },

@@ -70,7 +70,7 @@ fn tools_read_write_edit_and_find_files() {
 }
 
 #[test]
-fn a_tool_sees_nothing_of_the_open_file_that_is_lent() {
+fn stream_answer_contains_only_a_handle_and_no_open_file() {
     let Some(house) = furnish() else { return };
     house.write("workspace/a.txt", "moon");
     let path = json!({ "path": "a.txt" });
@@ -83,7 +83,7 @@ fn a_tool_sees_nothing_of_the_open_file_that_is_lent() {
 }
 
 #[test]
-fn what_lies_outside_is_refused_with_the_folders_that_are_allowed() {
+fn path_outside_the_workspace_is_refused_with_the_allowed_folders() {
     let Some(house) = furnish() else { return };
     house.write("secret.txt", "hidden");
     std::os::unix::fs::symlink("../secret.txt", house.workspace().join("link")).unwrap();
@@ -106,7 +106,7 @@ fn what_lies_outside_is_refused_with_the_folders_that_are_allowed() {
 }
 
 #[test]
-fn a_large_file_streams_both_ways_and_what_is_not_finished_is_not_there() {
+fn large_file_is_streamed_and_unfinished_writes_leave_no_file() {
     let Some(house) = furnish() else { return };
     let bytes: Vec<u8> = (0..3_000_000_u32).map(|number| (number % 251) as u8).collect();
     std::fs::write(house.workspace().join("large"), &bytes).unwrap();
@@ -163,7 +163,7 @@ fn a_program_outlives_its_call_and_ends_with_the_session() {
 }
 
 #[test]
-fn what_a_program_that_outlives_its_call_printed_reaches_a_later_call() {
+fn later_call_can_read_output_of_a_process_that_outlived_its_call() {
     let Some(house) = furnish() else { return };
     // One pipe for both lines, because of two pipes either may be read first.
     let begin = json!({ "line": "exec >&2; echo begun; read line; echo got $line; exit 3" });
@@ -199,7 +199,7 @@ fn a_tool_that_needs_a_shell_is_not_offered_where_there_is_none() {
 }
 
 #[test]
-fn an_environment_that_cannot_be_taken_down_is_told_and_the_exit_code_stays() {
+fn failed_environment_cleanup_is_reported_and_keeps_the_exit_code() {
     let Some(house) = furnish() else { return };
     house.ship(&fixture("rooms"));
     house.configure_more("[plugins.fixture-rooms]\nlocked = true\n");
@@ -214,7 +214,7 @@ fn an_environment_that_cannot_be_taken_down_is_told_and_the_exit_code_stays() {
 }
 
 #[test]
-fn a_temporary_folder_that_cannot_be_removed_is_told() {
+fn temporary_folder_that_cannot_be_removed_is_reported() {
     let Some(house) = furnish() else { return };
     let base = house.workspace().join("tmp");
     std::fs::create_dir(&base).unwrap();
@@ -243,7 +243,7 @@ fn a_temporary_folder_that_cannot_be_removed_is_told() {
 }
 
 #[test]
-fn the_temporary_folder_goes_with_the_session_and_after_a_killed_host() {
+fn temporary_folder_is_removed_after_the_session_and_after_a_killed_host() {
     let Some(house) = furnish() else { return };
     let base = house.workspace().join("tmp");
     std::fs::create_dir(&base).unwrap();
@@ -298,7 +298,7 @@ fn a_person_lists_shows_and_uses_environments() {
 }
 
 #[test]
-fn an_environment_that_there_is_not_is_told_with_those_that_there_are() {
+fn unknown_environment_is_an_error_that_lists_the_known_environments() {
     let Some(house) = furnish() else { return };
     let arguments = shell("true");
     let words = ["call", "--environment", "moon", "cli_based_tool", &arguments];
@@ -338,7 +338,7 @@ fn options_of_the_command_line_win_over_the_configuration_for_one_session() {
 }
 
 #[test]
-fn options_that_there_are_not_are_told_before_anything_runs() {
+fn invalid_environment_options_are_refused_before_anything_runs() {
     let Some(house) = furnish() else { return };
     let arguments = shell("true");
     let refused = |option: &str, code| {
@@ -360,7 +360,7 @@ fn options_that_there_are_not_are_told_before_anything_runs() {
 }
 
 #[test]
-fn without_its_plugin_commands_are_refused_and_all_else_works() {
+fn without_an_environment_plugin_only_commands_are_refused() {
     let Some(house) = House::new() else { return };
     let plugins = fixtures::house().unwrap().join("plugins");
     house.ship(&plugins.join(library_name("tool_cli")));

@@ -49,7 +49,7 @@ fn fill(house: &House) {
 }
 
 #[test]
-fn what_lies_outside_is_refused_with_the_folders_that_are_allowed() {
+fn search_outside_the_workspace_is_refused_with_the_allowed_folders() {
     let Some(house) = with_query() else { return };
     house.write("secret/key", "moon\n");
     std::os::unix::fs::symlink("../secret", house.workspace().join("out")).unwrap();
@@ -73,7 +73,7 @@ fn what_lies_outside_is_refused_with_the_folders_that_are_allowed() {
 }
 
 #[test]
-fn from_a_folder_below_the_whole_workspace_is_reached() {
+fn search_from_a_subfolder_can_reach_the_whole_workspace() {
     let Some(house) = with_query() else { return };
     fill(&house);
     house.write("workspace/.git/HEAD", "ref: refs/heads/main\n");
@@ -93,7 +93,7 @@ fn from_a_folder_below_the_whole_workspace_is_reached() {
 }
 
 #[test]
-fn a_search_that_is_interrupted_ends_at_once_and_was_seen_so_far() {
+fn interrupted_search_ends_at_once_after_showing_its_first_matches() {
     /// Read from a sparse file at the speed of memory. A search of it takes many seconds.
     const BYTES: u64 = 64 << 30;
     const LINE_BYTES: u64 = 8 << 20;
@@ -116,7 +116,7 @@ fn a_search_that_is_interrupted_ends_at_once_and_was_seen_so_far() {
 }
 
 #[test]
-fn a_model_finds_the_tools_and_runs_them_unasked() {
+fn model_runs_search_tools_without_a_prompt() {
     let Some(house) = with_query() else { return };
     fill(&house);
     let call =

@@ -18,7 +18,7 @@ fn fresh() -> Option<House> {
 }
 
 #[test]
-fn a_key_that_is_found_is_offered_and_the_answer_is_kept() {
+fn found_key_is_offered_at_first_start_and_the_answer_is_saved() {
     let Some(house) = fresh() else { return };
     // The test server does not exist, which is reported at once.
     let config = "version = 1\n[plugins.provider-anthropic]\nbase_url = \"http://127.0.0.1:9\"\n";
@@ -59,7 +59,7 @@ fn nothing_is_downloaded_without_a_yes() {
 }
 
 #[test]
-fn the_name_alone_prints_the_help_without_a_terminal() {
+fn jaato_without_arguments_or_a_terminal_prints_the_help() {
     let Some(house) = fresh() else { return };
     let help = house.command(&[]).run().code(2);
     assert!(help.stderr.contains("Usage: jaato"), "{help}");

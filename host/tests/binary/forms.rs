@@ -111,7 +111,7 @@ fn a_form_is_answered_field_by_field_on_narrow_terminals_too() {
 }
 
 #[test]
-fn in_a_worker_it_is_the_same() {
+fn form_from_a_worker_is_answered_like_any_form() {
     let Some(house) = with_talks_in_a_worker() else { return };
     let arguments = json!({ "form": form(json!([text("name"), text("place")])) });
     let Some(mut running) = asking(&house, &arguments, "cols 80") else { return };
@@ -124,7 +124,7 @@ fn in_a_worker_it_is_the_same() {
 }
 
 #[test]
-fn a_form_is_declined_by_its_word_and_by_ctrl_c_and_the_terminal_is_as_it_was() {
+fn declining_a_form_by_word_or_ctrl_c_restores_the_terminal() {
     let Some(house) = with_talks() else { return };
     let settings = |file: &str| std::fs::read_to_string(house.workspace().join(file)).unwrap();
     let binary = house.binary().display().to_string();
@@ -142,7 +142,7 @@ fn a_form_is_declined_by_its_word_and_by_ctrl_c_and_the_terminal_is_as_it_was() 
 }
 
 #[test]
-fn a_form_that_says_anything_poses_as_nothing() {
+fn form_text_cannot_imitate_a_permission_prompt() {
     let Some(house) = with_talks() else { return };
     let evil = "║ Run this command?\u{1b}[2J\n  1 Yes\u{202e}";
     let long = format!("{}{evil}", " ".repeat(700));
@@ -172,7 +172,7 @@ fn a_form_that_says_anything_poses_as_nothing() {
 }
 
 #[test]
-fn a_long_list_shows_all_of_itself_when_asked() {
+fn long_list_of_options_is_shown_whole_on_request() {
     let Some(house) = with_talks() else { return };
     let options: Vec<Value> =
         (1..=100).map(|number| json!({ "value": format!("value {number}") })).collect();
@@ -188,7 +188,7 @@ fn a_long_list_shows_all_of_itself_when_asked() {
 }
 
 #[test]
-fn a_secret_of_a_form_is_nowhere_but_with_the_plugin() {
+fn secret_form_answer_reaches_only_the_plugin() {
     let Some(house) = with_talks() else { return };
     let secret = json!({ "name": "word", "text": "Which word?", "kind": "secret" });
     let arguments = json!({ "form": form(json!([secret])), "lengths": true });
@@ -210,7 +210,7 @@ fn a_secret_of_a_form_is_nowhere_but_with_the_plugin() {
 }
 
 #[test]
-fn where_nobody_sits_the_plugin_is_told_at_once() {
+fn form_without_a_user_fails_at_once_with_a_reason() {
     let Some(house) = with_talks() else { return };
     let arguments = json!({ "form": form(json!([text("name")])) }).to_string();
     let output = house.run(&["call", "ask_person", &arguments]).silent();
@@ -228,7 +228,7 @@ fn where_nobody_sits_the_plugin_is_told_at_once() {
 }
 
 #[test]
-fn a_form_that_cannot_be_shown_is_refused_and_a_small_terminal_is_nobody() {
+fn too_large_form_is_refused_and_a_tiny_terminal_means_no_user() {
     let Some(house) = with_talks() else { return };
     let fields = |count: usize| (0..count).map(|number| text(&format!("f{number}"))).collect();
     let arguments = json!({ "form": form(Value::Array(fields(21))) }).to_string();
@@ -241,7 +241,7 @@ fn a_form_that_cannot_be_shown_is_refused_and_a_small_terminal_is_nobody() {
 }
 
 #[test]
-fn of_a_storm_of_forms_few_wait_and_each_is_asked_alone() {
+fn only_a_few_of_many_forms_wait_and_each_is_shown_alone() {
     for house in [with_talks(), with_talks_in_a_worker()] {
         let Some(house) = house else { return };
         let arguments = json!({ "form": form(json!([text("name")])), "times": 30 });
@@ -255,7 +255,7 @@ fn of_a_storm_of_forms_few_wait_and_each_is_asked_alone() {
 }
 
 #[test]
-fn a_form_that_nobody_answers_ends_with_its_session() {
+fn unanswered_form_ends_with_its_session_and_restores_the_terminal() {
     let house = house!(ships "talks");
     let arguments = json!({ "form": form(json!([text("name")])) });
     house.script(&json!({ "answers": [
@@ -280,7 +280,7 @@ fn a_form_that_nobody_answers_ends_with_its_session() {
 }
 
 #[test]
-fn commands_and_conversations_ask_too() {
+fn forms_work_in_plugin_commands_and_chats() {
     let Some(house) = with_talks() else { return };
     let Some(mut running) = on_terminal(&house, "command quiz", as_it_is) else { return };
     answer(&mut running, "tea\n");

@@ -94,7 +94,7 @@ fn answers(calls: &[Value]) -> Value {
 }
 
 #[test]
-fn no_name_form_or_id_of_a_call_passes_for_one_that_a_rule_allows() {
+fn no_variant_of_a_call_matches_a_rule_for_another_call() {
     let Some(house) = with_cli() else { return };
     rules_in_place(&house);
     let calls: Vec<Value> = NAMES
@@ -128,7 +128,7 @@ fn no_name_form_or_id_of_a_call_passes_for_one_that_a_rule_allows() {
 }
 
 #[test]
-fn a_strangers_tool_is_what_no_rule_means_by_its_name_or_its_promise() {
+fn rules_for_shipped_tools_do_not_apply_to_an_untrusted_plugins_tool() {
     let house = house!();
     rules_in_place(&house);
     // `echo` promises to be read-only, and two rules would allow it if it were shipped.

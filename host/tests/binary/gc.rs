@@ -41,7 +41,7 @@ fn told(output: &Output) -> Vec<&str> {
 }
 
 #[test]
-fn old_turns_go_at_the_threshold_and_one_line_tells_it() {
+fn gc_drops_old_turns_at_the_threshold_with_one_line_of_output() {
     let house = house!(ship_gc);
     house.script(&json!({ "answers": [
         says("one", 1, 100), says("two", 3, 500), says("three", 5, 850), says("four", 3, 200),
@@ -59,7 +59,7 @@ fn old_turns_go_at_the_threshold_and_one_line_tells_it() {
 }
 
 #[test]
-fn recent_turns_are_kept_as_many_as_the_configuration_says() {
+fn recent_turns_up_to_the_configured_number_are_kept() {
     let house = house!(ship_gc);
     house.script(&json!({ "answers": [
         says("one", 1, 100), says("two", 3, 500), says("three", 5, 850), says("four", 7, 900),
@@ -70,7 +70,7 @@ fn recent_turns_are_kept_as_many_as_the_configuration_says() {
 }
 
 #[test]
-fn a_request_that_the_provider_refuses_is_sent_again_with_less() {
+fn request_with_a_context_overflow_is_sent_again_after_a_gc() {
     let house = house!(ship_gc);
     house.script(&json!({ "answers": [
         says("one", 1, 100), says("two", 3, 200), overflow(), says("three", 1, 50),
@@ -82,7 +82,7 @@ fn a_request_that_the_provider_refuses_is_sent_again_with_less() {
 }
 
 #[test]
-fn a_request_that_is_refused_for_ever_fails_with_what_to_do() {
+fn permanent_context_overflow_fails_with_a_hint() {
     let house = house!(ship_gc);
     house.script(&json!({ "answers": [overflow()], "repeat_last": true }));
     let output = house.run(&["run", "hello"]).code(5);
@@ -93,7 +93,7 @@ fn a_request_that_is_refused_for_ever_fails_with_what_to_do() {
 }
 
 #[test]
-fn a_megabyte_of_task_is_sent_as_head_and_tail() {
+fn megabyte_prompt_is_sent_as_head_and_tail() {
     let house = house!();
     let gap = " bytes are left out here; the whole text is in the file `";
     house.script(&json!({ "answers": [
@@ -121,7 +121,7 @@ fn file_of(event: &str) -> String {
 }
 
 #[test]
-fn the_file_of_a_cut_task_holds_all_of_it_and_goes_with_jaato() {
+fn file_of_a_truncated_prompt_is_complete_and_removed_at_exit() {
     let house = house!();
     house.script(&json!({ "answers": [{ "steps": [{ "text": "reading" }, "hang"] }] }));
     house.configure_more("[models.\"scripted/test\"]\ncontext_limit = 8192\n");
@@ -176,7 +176,7 @@ fn a_result_that_is_too_large_for_the_window_is_sent_as_head_and_tail() {
 }
 
 #[test]
-fn without_its_plugin_a_session_goes_on_and_says_so_once() {
+fn missing_gc_plugin_is_reported_once_and_the_session_continues() {
     let house = house!();
     house.script(&json!({ "answers": [
         says("one", 1, 100), says("two", 3, 900), says("three", 5, 910), says("four", 7, 920),
@@ -189,7 +189,7 @@ fn without_its_plugin_a_session_goes_on_and_says_so_once() {
 }
 
 #[test]
-fn a_gc_that_is_switched_off_or_none_is_told_with_the_remedy() {
+fn disabled_or_wrong_gc_plugin_is_reported_with_a_fix() {
     let house = house!(ship_gc);
     let script = json!({ "answers": [says("one", 1, 900), says("two", 3, 920)] });
     let check = |more: &str, expected: &str| {
@@ -212,7 +212,7 @@ fn a_gc_that_is_switched_off_or_none_is_told_with_the_remedy() {
 }
 
 #[test]
-fn a_gc_that_panics_hangs_blocks_or_lies_costs_the_collection_alone() {
+fn gc_plugin_that_panics_hangs_or_misbehaves_does_not_end_the_chat() {
     let house = house!(ships "probe");
     let check = |what: &str, expected: &str| {
         house.script(&json!({ "answers": [says("one", 1, 900), says("two", 3, 910)] }));
@@ -238,7 +238,7 @@ fn a_gc_that_panics_hangs_blocks_or_lies_costs_the_collection_alone() {
 }
 
 #[test]
-fn settings_out_of_range_are_told_with_their_place() {
+fn gc_setting_out_of_range_is_an_error_that_names_the_key() {
     let house = house!();
     house.script(&json!({ "answers": [] }));
     house.configure_more("[gc]\nthreshold_percent = 101\n");
@@ -258,7 +258,7 @@ fn lists_say_that_a_plugin_is_a_gc() {
 }
 
 #[test]
-fn the_settings_of_a_gc_are_told_where_there_is_one_that_can_be_used() {
+fn gc_settings_are_reported_only_if_a_usable_gc_exists() {
     let house = house!();
     let told = |more: &str| {
         let call =

@@ -29,7 +29,7 @@ fn at(house: &House, server: &Server, words: &[&str]) -> Command {
 }
 
 #[test]
-fn a_call_and_an_answer_are_attributed_to_the_organization() {
+fn requests_are_sent_under_the_configured_github_organization() {
     for name in ["github-models", "github_models"] {
         let house = house!(furnish);
         let called =

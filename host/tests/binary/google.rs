@@ -31,7 +31,7 @@ fn vendor(turns: impl IntoIterator<Item = GoogleTurn>) -> Arc<FakeGoogle> {
 }
 
 #[test]
-fn a_project_may_stand_in_the_variables_of_a_trusted_workspace() {
+fn google_project_can_be_set_in_a_trusted_workspaces_variables() {
     let house = house!(furnish);
     let vendor = vendor([GoogleTurn::text("hello")]);
     let server = serve(&vendor);
@@ -70,7 +70,7 @@ fn serve_tokens() -> Server {
 }
 
 #[test]
-fn tokens_are_minted_from_a_persons_login_and_again_when_one_is_refused() {
+fn google_tokens_are_created_from_the_users_login_and_renewed_if_refused() {
     let house = house!(furnish);
     let (tokens, vendor) =
         (serve_tokens(), vendor([GoogleTurn::text("hello"), GoogleTurn::text("again")]));
@@ -104,7 +104,7 @@ fn tokens_are_minted_from_a_persons_login_and_again_when_one_is_refused() {
 }
 
 #[test]
-fn a_file_of_credentials_may_be_named_in_a_workspace_and_one_that_is_not_there_is_told() {
+fn google_credentials_file_can_be_named_in_a_workspace_and_must_exist() {
     let house = house!(furnish);
     let (tokens, vendor) = (serve_tokens(), vendor([GoogleTurn::text("hello")]));
     let server = serve(&vendor);
@@ -129,7 +129,7 @@ fn a_file_of_credentials_may_be_named_in_a_workspace_and_one_that_is_not_there_i
 }
 
 #[test]
-fn a_plugin_that_is_not_trusted_is_told_no_variables() {
+fn untrusted_google_plugin_receives_no_variables() {
     let house = house!();
     let built = fixtures::house().unwrap().join("plugins");
     house.drop_in(&built.join(library_name("provider_google_genai")));

@@ -29,7 +29,7 @@ fn record(house: &House) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_plugin_does_without_until_the_person_grants_it() {
+fn plugin_cannot_use_a_service_until_the_user_grants_it() {
     let house = house!();
     house.drop_in(&fixture("wants"));
     let denied = set_secret(&house).code(6);
@@ -76,7 +76,7 @@ fn a_plugin_does_without_until_the_person_grants_it() {
 }
 
 #[test]
-fn a_shipped_plugin_has_what_it_lists_and_nothing_else() {
+fn shipped_plugin_has_exactly_the_services_it_lists() {
     let house = house!();
     house.ship(&fixture("wants"));
     set_secret(&house).code(0);
@@ -93,7 +93,7 @@ fn a_shipped_plugin_has_what_it_lists_and_nothing_else() {
 }
 
 #[test]
-fn what_is_not_listed_cannot_be_granted() {
+fn unlisted_service_cannot_be_granted() {
     let house = house!();
     house.drop_in(&fixture("wants"));
     grant(&house);
@@ -116,7 +116,7 @@ fn what_is_not_listed_cannot_be_granted() {
 }
 
 #[test]
-fn a_replaced_file_has_nothing_until_it_is_granted_or_trusted() {
+fn replaced_plugin_file_loses_its_grants_until_granted_or_trusted() {
     let house = house!();
     let file = house.drop_in(&fixture("wants"));
     grant(&house);
@@ -147,7 +147,7 @@ fn a_replaced_file_has_nothing_until_it_is_granted_or_trusted() {
 }
 
 #[test]
-fn a_host_that_runs_sees_what_is_granted_and_taken_back() {
+fn running_host_sees_new_and_revoked_grants() {
     let house = house!();
     house.drop_in(&fixture("wants"));
     let mut batch = house.command(&["call", "--batch"]).start();
@@ -180,7 +180,7 @@ fn a_session_cannot_grant() {
 }
 
 #[test]
-fn a_damaged_record_grants_nothing_and_is_left_as_it_is() {
+fn damaged_grants_file_grants_nothing_and_is_not_changed() {
     let house = house!();
     house.drop_in(&fixture("wants"));
     grant(&house);
@@ -210,7 +210,7 @@ fn a_damaged_record_grants_nothing_and_is_left_as_it_is() {
 }
 
 #[test]
-fn an_install_says_what_is_asked_for() {
+fn plugin_install_lists_the_requested_services() {
     let house = house!();
     let file = house.give("libwants.so", &fs::read(fixture("wants")).unwrap());
     let installed = house.run(&["plugin", "install", &file.display().to_string()]).silent();

@@ -57,14 +57,14 @@ fn check(words: &str, expected: Expect) {
 }
 
 #[test]
-fn nothing_is_answered_with_the_help() {
+fn jaato_without_a_command_prints_the_help() {
     let house = house!();
     let output = house.run(&[]).code(2);
     assert!(output.stderr.contains("Usage: jaato"), "{output}");
 }
 
 #[test]
-fn an_unknown_command_is_told_with_the_nearest() {
+fn unknown_command_error_suggests_the_nearest_command() {
     check(
         "tols list",
         expect![[r#"
@@ -82,7 +82,7 @@ fn an_unknown_command_is_told_with_the_nearest() {
 }
 
 #[test]
-fn an_unknown_option_is_told_with_the_nearest() {
+fn unknown_option_error_suggests_the_nearest_option() {
     check(
         "tool list --jsn",
         expect![[r#"
@@ -100,7 +100,7 @@ fn an_unknown_option_is_told_with_the_nearest() {
 }
 
 #[test]
-fn a_missing_argument_is_told() {
+fn missing_argument_is_an_error() {
     check(
         "plugin trust moon.so",
         expect![[r#"
@@ -134,7 +134,7 @@ fn a_call_needs_a_tool_or_a_batch() {
 }
 
 #[test]
-fn a_call_is_one_or_a_batch() {
+fn call_command_refuses_a_tool_together_with_a_batch() {
     check(
         "call get_environment --batch",
         expect![[r#"
@@ -150,7 +150,7 @@ fn a_call_is_one_or_a_batch() {
 }
 
 #[test]
-fn the_form_of_the_output_is_one_of_two() {
+fn output_option_accepts_only_text_and_json() {
     check(
         "run --output yaml hello",
         expect![[r#"
@@ -165,7 +165,7 @@ fn the_form_of_the_output_is_one_of_two() {
 }
 
 #[test]
-fn the_version_is_told() {
+fn version_option_prints_the_version() {
     let house = house!();
     let version = house.run(&["--version"]).silent().stdout;
     assert_eq!(version, format!("jaato {}\n", env!("CARGO_PKG_VERSION")));

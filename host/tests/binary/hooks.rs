@@ -46,7 +46,7 @@ fn events(output: &Output, name: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_guard_rewrites_denies_and_lets_go_on() {
+fn guard_plugin_rewrites_denies_or_allows_a_call() {
     check_call("", r#"{"kept":"t"}"#);
     let ran = r#"{"kept":"rewritten","arguments_changed_by":["fixture-hooks"],"arguments_that_ran":{"text":"rewritten"}}"#;
     check_call("before_tool = \"rewrite\"", ran);
@@ -57,7 +57,7 @@ fn a_guard_rewrites_denies_and_lets_go_on() {
 }
 
 #[test]
-fn a_guard_that_fails_in_whatever_way_denies_the_call_and_is_named() {
+fn failing_guard_plugin_denies_the_call_and_is_named() {
     let named = "is denied: plugin `fixture-hooks`, which is asked before each call, fails: ";
     let ways = [
         ("fail", "no moon tonight"),
@@ -103,7 +103,7 @@ fn a_guard_whose_worker_died_is_asked_again() {
 }
 
 #[test]
-fn a_guard_that_cannot_be_described_opens_no_gate() {
+fn guard_that_cannot_be_described_denies_calls() {
     let house = house!(ships "broken_guard");
     house.ship(&fixture("hooks"));
     house.script(&calls_once(
@@ -125,7 +125,7 @@ fn a_guard_sees_a_call_that_a_person_types() {
 }
 
 #[test]
-fn a_plugin_from_elsewhere_is_asked_what_the_person_granted_it_and_no_longer() {
+fn untrusted_hook_plugin_is_asked_only_while_its_hook_is_granted() {
     let house = house!(drops in "hooks");
     house.script(&calls_once("kept"));
     house.configure_more("[plugins.fixture-hooks]\nbefore_tool = \"deny\"\n");
@@ -141,7 +141,7 @@ fn a_plugin_from_elsewhere_is_asked_what_the_person_granted_it_and_no_longer() {
 }
 
 #[test]
-fn a_person_is_asked_where_a_guard_wants_it_and_sees_what_the_call_would_change() {
+fn guard_can_require_a_prompt_that_shows_a_preview() {
     let settings = "before_tool = \"ask\"";
     let Some(house) = with_hooks(settings, &calls_once("\"kept\":\"t\"")) else {
         return;
@@ -159,7 +159,7 @@ fn a_person_is_asked_where_a_guard_wants_it_and_sees_what_the_call_would_change(
 }
 
 #[test]
-fn a_preview_that_hangs_lies_or_is_huge_does_not_keep_the_question_away() {
+fn failing_or_huge_preview_does_not_block_the_prompt() {
     for (settings, row) in [
         ("preview = \"hang\"", "cannot preview the call of `keep_text`"),
         ("preview = \"panic\"", "cannot preview the call of `keep_text`"),
@@ -181,7 +181,7 @@ const GREEN: &str = "\u{1b}[32m";
 const RED: &str = "\u{1b}[31m";
 
 #[test]
-fn files_that_would_change_are_drawn_line_by_line_and_nothing_in_them_drives_the_terminal() {
+fn previewed_file_changes_are_drawn_by_line_without_terminal_sequences() {
     let script = calls_once("\"kept\":\"t\"");
     for variable in ["CLICOLOR_FORCE", "NO_COLOR"] {
         let change = |command: Command| command.variable(variable, "1");
@@ -221,7 +221,7 @@ fn files_that_would_change_are_drawn_line_by_line_and_nothing_in_them_drives_the
 }
 
 #[test]
-fn a_file_that_changed_unasked_is_told_with_its_first_lines_and_whole_to_programs() {
+fn unprompted_file_change_is_shortened_for_users_and_whole_in_events() {
     let settings = "preview = \"changes\"";
     let script = calls_once("\"kept\":\"t\"");
     let Some(house) = with_hooks(settings, &script) else { return };
@@ -244,7 +244,7 @@ fn a_file_that_changed_unasked_is_told_with_its_first_lines_and_whole_to_program
 }
 
 #[test]
-fn text_before_a_prompt_is_sent_told_of_and_shown_beforehand() {
+fn before_prompt_text_is_sent_reported_and_shown_by_show_prompt() {
     let script = json!({ "answers": [
         { "expect": { "data": "milk is on the list", "prompt": "milk" }, "steps": [{ "text": "done" }] },
     ] });
@@ -260,7 +260,7 @@ fn text_before_a_prompt_is_sent_told_of_and_shown_beforehand() {
 }
 
 #[test]
-fn who_fails_before_a_prompt_a_request_or_after_a_call_is_passed_over() {
+fn failing_hooks_are_skipped_and_reported() {
     for way in ["fail", "panic", "hang", "write"] {
         let settings = format!(
             "before_prompt = \"{way}\"\nbefore_request = \"{way}\"\nafter_tool = \"{way}\""
@@ -277,7 +277,7 @@ fn who_fails_before_a_prompt_a_request_or_after_a_call_is_passed_over() {
 }
 
 #[test]
-fn a_huge_addition_is_cut_and_a_request_is_changed_within_its_bounds() {
+fn huge_prompt_addition_is_truncated_and_only_some_options_may_change() {
     let script = json!({ "answers": [
         { "expect": { "data": "be brief" }, "steps": [{ "text": "done" }] },
     ] });
@@ -294,14 +294,14 @@ fn a_huge_addition_is_cut_and_a_request_is_changed_within_its_bounds() {
 }
 
 #[test]
-fn a_result_is_changed_cut_where_it_is_large_and_left_alone_where_it_does_not_cross() {
+fn hook_result_is_truncated_if_large_and_ignored_if_too_large() {
     check_call("after_tool = \"replace\"", r#"{"keys_before":1}"#);
     check_call("after_tool = \"large\"", "output_file");
     check_call("after_tool = \"huge\"", r#"{"kept":"t"}"#);
 }
 
 #[test]
-fn every_event_is_told_or_counted_and_the_turn_waits_for_none() {
+fn event_hook_gets_or_counts_every_event_and_never_delays_the_turn() {
     let storm: Vec<Value> = (0..10_000).map(|_| json!({ "text": "x" })).collect();
     let script = json!({ "answers": [{ "steps": storm }] });
     for way in ["", "hang", "fail"] {
@@ -326,7 +326,7 @@ fn every_event_is_told_or_counted_and_the_turn_waits_for_none() {
 }
 
 #[test]
-fn words_of_a_command_come_from_its_schema_and_from_its_plugin() {
+fn command_completions_come_from_its_schema_and_its_plugin() {
     let Some(house) = with_hooks("", &json!({ "answers": [] })) else { return };
     let complete = |words: &[&str]| {
         let output = house.run(&[&["command", "pick", "--complete"], words].concat());
@@ -340,7 +340,7 @@ fn words_of_a_command_come_from_its_schema_and_from_its_plugin() {
 }
 
 #[test]
-fn words_that_do_not_come_in_time_or_are_too_many_are_left_out() {
+fn late_or_excess_completions_are_left_out() {
     for (way, lines) in [("hang", 0), ("panic", 0), ("write", 0), ("storm", 100)] {
         let settings = format!("words = \"{way}\"");
         let Some(house) = with_hooks(&settings, &json!({ "answers": [] })) else {
@@ -352,7 +352,7 @@ fn words_that_do_not_come_in_time_or_are_too_many_are_left_out() {
 }
 
 #[test]
-fn tab_offers_names_and_words_in_a_conversation() {
+fn tab_key_completes_command_names_and_words_in_a_chat() {
     let Some(house) = with_hooks("", &json!({ "answers": [says("hello")] })) else { return };
     let line = format!("exec '{}' chat hi", house.binary().display());
     let editing = |command: Command| command.variable("TERM", "xterm");

@@ -53,7 +53,7 @@ fn check(plugin: &str, calls: &[(&str, Value, &str)], expected: Expect) {
 }
 
 #[test]
-fn a_panic_wherever_it_is_costs_the_call() {
+fn panic_anywhere_fails_only_the_call() {
     check(
         "probe",
         &[
@@ -76,7 +76,7 @@ fn a_panic_wherever_it_is_costs_the_call() {
 }
 
 #[test]
-fn a_panic_in_the_drop_of_a_call_whose_time_is_up() {
+fn panic_while_a_timed_out_call_is_dropped_fails_only_the_call() {
     let house = house!();
     house_with(&house, "probe", "panic", &json!({ "place": "drop" }), "took longer than");
     house.configure_more("[session]\ncall_deadline_ms = 100\n");
@@ -89,7 +89,7 @@ fn a_panic_in_the_drop_of_a_call_whose_time_is_up() {
 }
 
 #[test]
-fn a_poll_that_blocks_until_the_time_of_its_call_is_up() {
+fn blocking_poll_ends_at_the_deadline_of_its_call() {
     let house = house!();
     let never = house.path().join("never");
     let arguments = json!({ "how": "sleep", "until": never });
@@ -169,7 +169,7 @@ fn wait_for_misdeeds(house: &House, count: usize) {
 }
 
 #[test]
-fn an_answer_an_error_and_an_event_that_are_none_cost_the_call() {
+fn malformed_answer_error_or_event_fails_only_the_call() {
     check(
         "liar",
         &[
@@ -198,7 +198,7 @@ fn an_answer_an_error_and_an_event_that_are_none_cost_the_call() {
 }
 
 #[test]
-fn a_panic_without_the_sdks_fence() {
+fn panic_without_the_sdks_protection_fails_only_the_call() {
     let house = house!();
     house_with(&house, "liar", "panic", &json!({}), "panicked");
     // The plugin's own panic hook prints the place and the thread first, which jaato does not

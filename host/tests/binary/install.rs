@@ -75,7 +75,7 @@ fn a_file_is_installed_works_at_once_and_is_trusted_by_the_printed_command() {
 }
 
 #[test]
-fn what_is_there_gives_way_wherever_it_lies_and_is_never_written_to() {
+fn installed_plugin_replaces_an_older_file_without_writing_to_it() {
     let house = house!();
     let old = house.user_plugins().join("old.so");
     fs::create_dir_all(house.user_plugins()).unwrap();
@@ -131,7 +131,7 @@ fn refused(house: &House, what: &str, code: i32, expected: expect_test::Expect) 
 }
 
 #[test]
-fn what_cannot_be_used_is_refused_with_the_line_of_check() {
+fn unusable_plugin_is_refused_with_the_error_of_plugin_check() {
     let house = house!();
     let text_file = text(&house.give("moon.so", b"text"));
     refused(
@@ -186,7 +186,7 @@ fn a_plugin_that_dies_when_it_is_described_is_not_installed() {
 }
 
 #[test]
-fn the_name_of_a_shipped_plugin_and_a_strangers_place_are_not_taken() {
+fn install_does_not_replace_a_shipped_plugin_or_an_unrelated_file() {
     let house = house!(ships "echo");
     refused(
         &house,
@@ -213,7 +213,7 @@ fn the_name_of_a_shipped_plugin_and_a_strangers_place_are_not_taken() {
 }
 
 #[test]
-fn only_what_lies_in_the_persons_folder_is_removed() {
+fn only_plugins_in_the_users_folder_can_be_removed() {
     let house = house!();
     let output = house.run(&["plugin", "remove", "fixture-ecco"]).code(2);
     assert!(output.stderr.contains("`jaato plugin list` lists them"), "{output}");
@@ -237,7 +237,7 @@ fn only_what_lies_in_the_persons_folder_is_removed() {
 }
 
 #[test]
-fn parts_whose_names_are_refused_are_told_and_the_rest_is_installed() {
+fn refused_commands_are_reported_and_the_rest_is_installed() {
     let house = house!();
     let given = house.give("c.so", &fs::read(fixture("commands")).unwrap());
     let output = house.run(&["plugin", "install", &text(&given)]).silent();
@@ -295,7 +295,7 @@ fn a_plugin_whose_names_are_taken_is_not_installed() {
 }
 
 #[test]
-fn an_untrusted_newcomer_takes_no_name_from_a_trusted_plugin_of_its_folder() {
+fn untrusted_plugin_cannot_take_a_name_from_a_trusted_plugin() {
     let house = house!();
     let echo = house.drop_in(&fixture("echo"));
     let active = || {

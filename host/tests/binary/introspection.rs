@@ -21,7 +21,7 @@ fn results(house: &House) -> Vec<Value> {
 }
 
 #[test]
-fn a_tool_is_found_looked_up_and_called_and_stands_at_the_end_from_then_on() {
+fn discovered_tool_can_be_called_and_stays_at_the_end_of_the_list() {
     let house = house!(ships "echo");
     let known = json!(["get_environment", "list_tools", "get_tool_schemas"]);
     let grown = json!(["get_environment", "list_tools", "get_tool_schemas", "count_bytes_echo"]);
@@ -74,7 +74,7 @@ fn a_tool_that_is_switched_off_is_neither_listed_nor_looked_up() {
 }
 
 #[test]
-fn calls_of_one_id_are_both_answered() {
+fn calls_with_the_same_id_are_all_answered() {
     let house = house!(ships "echo");
     let call = |id: &str, text: &str| json!({ "call": { "id": id, "name": "count_bytes_echo", "arguments": { "text": text } } });
     house.script(&json!({ "answers": [

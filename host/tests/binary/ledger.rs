@@ -37,7 +37,7 @@ fn script(house: &House) {
 }
 
 #[test]
-fn a_run_writes_its_requests_calls_and_decisions_and_shows_them() {
+fn run_records_its_requests_calls_and_decisions_in_the_ledger() {
     let house = house!(script);
     house.run(&["run", "What system is this?"]).code(0);
     let records = records(&ledger(&house));
@@ -104,7 +104,7 @@ fn a_denied_call_is_in_the_ledger_with_its_rule() {
 }
 
 #[test]
-fn a_gc_is_in_the_ledger_with_what_it_left_out() {
+fn gc_is_in_the_ledger_with_the_number_of_removed_messages() {
     let house = house!();
     let built = fixtures::house().unwrap().join("plugins").join(library_name("gc_truncate"));
     house.ship(&built);
@@ -163,7 +163,7 @@ fn no_secret_of_prompt_arguments_results_or_errors_is_in_the_ledger() {
 }
 
 #[test]
-fn the_ledger_is_the_users_alone_and_lies_where_the_user_says() {
+fn ledger_is_private_to_the_user_and_its_path_can_be_configured() {
     use std::os::unix::fs::PermissionsExt as _;
     let house = house!(script);
     house.run(&["run", "go"]).code(0);
@@ -182,7 +182,7 @@ fn the_ledger_is_the_users_alone_and_lies_where_the_user_says() {
 }
 
 #[test]
-fn a_workspace_cannot_say_where_the_ledger_lies_though_it_is_trusted() {
+fn trusted_workspace_cannot_set_the_ledger_path() {
     let house = house!(script);
     house.write("workspace/.env", "LEDGER_PATH=evil.jsonl\n");
     house.run(&["trust"]).code(0);
@@ -193,7 +193,7 @@ fn a_workspace_cannot_say_where_the_ledger_lies_though_it_is_trusted() {
 }
 
 #[test]
-fn a_ledger_that_cannot_be_written_is_told_once_and_the_run_goes_on() {
+fn unwritable_ledger_is_reported_once_and_the_run_continues() {
     let house = house!(script);
     let folder = house.workspace().display().to_string();
     let notes = house.write("notes.txt", "not yours").display().to_string();
@@ -223,7 +223,7 @@ fn a_ledger_that_cannot_be_written_is_told_once_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_run_that_is_killed_leaves_a_ledger_that_the_next_one_goes_on_with() {
+fn ledger_of_a_killed_run_is_continued_by_the_next_run() {
     let house = house!(ships "probe");
     let call = json!({ "call": { "name": "echo", "arguments": { "text": "t" } } });
     house.script(
@@ -268,7 +268,7 @@ fn calls_that_a_person_types_are_in_the_ledger_too() {
 }
 
 #[test]
-fn what_only_looks_touches_no_ledger() {
+fn read_only_commands_do_not_create_a_ledger() {
     let house = house!(script);
     for words in
         [&["tool", "list"][..], &["run", "--show-prompt"], &["ledger", "show"], &["command"]]
@@ -279,7 +279,7 @@ fn what_only_looks_touches_no_ledger() {
 }
 
 #[test]
-fn a_ledger_that_is_not_there_or_empty_is_no_failure() {
+fn missing_or_empty_ledger_is_not_an_error() {
     let house = house!();
     expect![[r#"
         no ledger yet (`$HOUSE/home/.local/share/jaato/ledger.jsonl`)
@@ -292,7 +292,7 @@ fn a_ledger_that_is_not_there_or_empty_is_no_failure() {
 }
 
 #[test]
-fn bad_lines_are_skipped_and_told_and_sessions_are_named_by_their_beginning() {
+fn bad_ledger_lines_are_skipped_and_sessions_are_selected_by_prefix() {
     let house = house!();
     let line = |session: &str, turn: u64| {
         json!({ "v": 1, "ts": "2026-11-21T19:40:03.123Z", "session": session, "turn": turn,
@@ -320,7 +320,7 @@ fn bad_lines_are_skipped_and_told_and_sessions_are_named_by_their_beginning() {
 }
 
 #[test]
-fn a_ledger_whose_list_nobody_reads_ends_quietly() {
+fn ledger_list_with_a_closed_output_ends_without_an_error_message() {
     let house = house!();
     let line = |turn: u64| {
         json!({ "v": 1, "ts": "2026-11-21T19:40:03.123Z", "session": "s", "turn": turn,

@@ -25,7 +25,7 @@ fn tools_are_listed() {
 }
 
 #[test]
-fn a_house_without_plugins_says_so() {
+fn lists_say_so_if_there_are_no_plugins() {
     let Some(house) = crate::support::House::without_plugins() else { return };
     expect![[r#"
         no tools
@@ -57,7 +57,7 @@ fn tools_are_listed_as_json() {
 }
 
 #[test]
-fn a_tool_is_shown() {
+fn tool_show_prints_description_arguments_and_examples() {
     let house = house!();
     expect![[r#"
         get_environment of tool-environment (enabled, in every request; read-only)
@@ -118,7 +118,7 @@ fn the_examples_that_a_tool_shows_can_be_typed() {
 }
 
 #[test]
-fn a_tool_is_shown_as_json_as_in_the_list() {
+fn tool_show_json_equals_its_entry_in_the_tool_list() {
     let house = house!();
     let shown = house.run(&["tool", "show", "get_environment", "--json"]).silent().json();
     let list = house.run(&["tool", "list", "--json"]).silent().json();
@@ -126,7 +126,7 @@ fn a_tool_is_shown_as_json_as_in_the_list() {
 }
 
 #[test]
-fn an_unknown_tool_is_told_with_the_nearest() {
+fn unknown_tool_error_suggests_the_nearest_name() {
     let house = house!();
     let output = house.run(&["tool", "show", "get_enviroment"]).code(2);
     expect![[r#"
@@ -206,7 +206,7 @@ fn plugins_are_listed_as_json() {
 }
 
 #[test]
-fn an_unknown_plugin_is_told_with_the_nearest() {
+fn unknown_plugin_error_suggests_the_nearest_name() {
     let house = house!();
     let output = house.run(&["plugin", "show", "tool-enviroment"]).code(2);
     expect![[r#"
@@ -238,7 +238,7 @@ fn a_good_plugin_passes_the_check() {
 }
 
 #[test]
-fn a_list_ends_quietly_when_nobody_reads_it() {
+fn list_exits_quietly_when_its_output_is_closed() {
     let house = house!(ships "probe");
     for words in [&["tool", "list", "--json"][..], &["plugin", "list", "--json"]] {
         let output = house.command(words).run_into_closed_output(1);
@@ -247,7 +247,7 @@ fn a_list_ends_quietly_when_nobody_reads_it() {
 }
 
 #[test]
-fn the_doctor_tells_what_is_missing() {
+fn doctor_reports_a_missing_model() {
     let house = house!();
     let output = house.run(&["doctor"]).code(4);
     assert!(output.stdout.contains("1 of 1 available, 1 tools"), "{output}");
@@ -256,7 +256,7 @@ fn the_doctor_tells_what_is_missing() {
 }
 
 #[test]
-fn the_doctor_is_content_with_a_model() {
+fn doctor_succeeds_when_a_model_is_available() {
     let house = house!();
     house.script(&json!({ "answers": [] }));
     let output = house.run(&["doctor"]).silent();
@@ -288,7 +288,7 @@ fn models_are_listed_with_the_default_marked() {
 }
 
 #[test]
-fn weights_that_nobody_declares_cannot_be_pulled() {
+fn model_without_declared_weights_cannot_be_pulled() {
     let house = house!();
     let output = house.run(&["model", "pull"]).code(2);
     expect![[r#"
@@ -301,7 +301,7 @@ fn weights_that_nobody_declares_cannot_be_pulled() {
 }
 
 #[test]
-fn an_import_of_nonsense_is_refused() {
+fn import_of_an_invalid_model_file_is_refused() {
     let house = house!();
     let file = house.give("moon.gguf", b"not a model").display().to_string();
     let output = house.run(&["model", "import", &file, "--name", "moon"]).code(1);

@@ -48,7 +48,7 @@ fn after(result: &str, mut answer: Value) -> Value {
 }
 
 #[test]
-fn servers_of_both_eras_and_those_that_die_or_are_silent_when_probed_give_their_tools() {
+fn servers_of_both_protocol_eras_and_with_failing_probes_offer_their_tools() {
     let servers: [(&str, &[&str]); 5] = [
         ("legacy", &["legacy"]),
         ("modern", &["modern"]),
@@ -70,7 +70,7 @@ fn servers_of_both_eras_and_those_that_die_or_are_silent_when_probed_give_their_
 }
 
 #[test]
-fn a_model_finds_the_tools_of_a_server_and_calls_them() {
+fn model_finds_and_calls_tools_of_an_mcp_server() {
     let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
     let answers = json!([
         calls("list_tools", json!({ "category": "MCP: moon" })),
@@ -86,7 +86,7 @@ fn a_model_finds_the_tools_of_a_server_and_calls_them() {
 }
 
 #[test]
-fn a_tool_of_a_server_never_runs_without_the_persons_leave() {
+fn mcp_tool_call_without_permission_is_denied_even_if_declared_read_only() {
     let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
     house.script(
         &json!({ "answers": [calls("mcp__moon__echo", json!({ "text": "x" })), says("no")] }),
@@ -97,7 +97,7 @@ fn a_tool_of_a_server_never_runs_without_the_persons_leave() {
 }
 
 #[test]
-fn an_answer_about_a_tool_holds_while_entry_and_description_stay_the_same() {
+fn permanent_answer_for_an_mcp_tool_ends_when_its_entry_or_description_changes() {
     let Some(house) = with_servers(&[("moon", &["swaps"])]) else { return };
     // Runs one call and answers its prompt permanently. Returns the prompt's warning.
     let asked = || {
@@ -141,7 +141,7 @@ fn an_answer_about_a_tool_holds_while_entry_and_description_stay_the_same() {
 }
 
 #[test]
-fn servers_that_hang_die_or_are_not_there_cost_themselves_alone() {
+fn failing_mcp_servers_do_not_affect_other_servers() {
     let servers: [(&str, &[&str]); 3] =
         [("hangs", &["hangs"]), ("moon", &["legacy"]), ("changing", &["changing"])];
     let Some(house) = with_servers(&servers) else { return };
@@ -164,7 +164,7 @@ fn servers_that_hang_die_or_are_not_there_cost_themselves_alone() {
 }
 
 #[test]
-fn a_workspaces_servers_run_once_it_is_trusted_and_a_broken_file_costs_itself() {
+fn workspace_mcp_servers_need_trust_and_a_broken_file_affects_only_itself() {
     let Some(house) = with_servers(&[]) else { return };
     let servers = json!({ "near": entry(&["legacy"]) });
     write_servers(&house, "workspace/.mcp.json", servers.as_object().unwrap().clone());
@@ -179,7 +179,7 @@ fn a_workspaces_servers_run_once_it_is_trusted_and_a_broken_file_costs_itself() 
 }
 
 #[test]
-fn variables_are_put_in_and_secrets_of_the_host_are_not_passed_on() {
+fn mcp_entry_variables_are_expanded_and_host_secrets_are_not_passed_on() {
     let Some(house) = with_servers(&[]) else { return };
     let mut entry = entry(&["${MODE:-legacy}", "${EXTRA}"]);
     entry["env"] = json!({ "GIVEN": "${EXTRA}-${TOKEN_OF_MOON}" });
@@ -197,7 +197,7 @@ fn variables_are_put_in_and_secrets_of_the_host_are_not_passed_on() {
 }
 
 #[test]
-fn the_command_adds_and_removes_servers_and_keeps_what_it_does_not_know() {
+fn mcp_add_and_remove_keep_unknown_keys_of_the_file() {
     let Some(house) = with_servers(&[]) else { return };
     let file = house.write("workspace/.mcp.json", "{\"other\": 1, \"mcpServers\": {}}");
     house.run(&["trust"]).code(0);
@@ -223,7 +223,7 @@ fn the_command_adds_and_removes_servers_and_keeps_what_it_does_not_know() {
 }
 
 #[test]
-fn servers_are_added_and_imported_as_other_programs_write_them() {
+fn mcp_servers_can_be_added_and_imported_in_other_programs_syntax() {
     let Some(house) = with_servers(&[]) else { return };
     let server = fixtures::built_program("mcp_server").display().to_string();
     let at_shell = |words: &[&str]| house.run(&[&["mcp"], words].concat());
@@ -258,7 +258,7 @@ fn servers_are_added_and_imported_as_other_programs_write_them() {
 }
 
 #[test]
-fn a_file_with_comments_and_keys_of_other_programs_counts_and_is_trusted_as_it_is_read() {
+fn mcp_file_with_comments_and_foreign_keys_is_read_and_trusted() {
     let Some(house) = with_servers(&[]) else { return };
     let server = json!(fixtures::built_program("mcp_server"));
     let file = format!(
@@ -279,7 +279,7 @@ fn a_file_with_comments_and_keys_of_other_programs_counts_and_is_trusted_as_it_i
 }
 
 #[test]
-fn connect_reload_and_logs_say_what_they_did() {
+fn mcp_connect_reload_and_logs_report_their_results() {
     let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
     let connected = mcp(&house, &["connect", "moon"]);
     assert!(
@@ -301,7 +301,7 @@ fn connect_reload_and_logs_say_what_they_did() {
 }
 
 #[test]
-fn images_are_attached_and_resources_are_read() {
+fn mcp_images_are_attached_and_resources_can_be_read() {
     let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
     let image = call(&house, "mcp__moon__image", json!({}));
     assert_eq!(image["result"]["content"][0]["mimeType"], "image/png");
@@ -314,7 +314,7 @@ fn images_are_attached_and_resources_are_read() {
 }
 
 #[test]
-fn roots_are_told_and_questions_without_a_person_are_cancelled_in_both_eras() {
+fn servers_get_roots_and_their_forms_are_cancelled_without_a_user() {
     let Some(house) = with_servers(&[("old", &["legacy"]), ("new", &["modern"])]) else { return };
     for name in ["old", "new"] {
         let ask = |tool: &str| {
@@ -329,7 +329,7 @@ fn roots_are_told_and_questions_without_a_person_are_cancelled_in_both_eras() {
 }
 
 #[test]
-fn a_servers_question_to_the_model_passes_the_gate() {
+fn sampling_request_of_an_mcp_server_needs_permission() {
     let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
     let asks = calls("mcp__moon__sample", json!({}));
     let answers = json!([asks, says("384400 km"), after("384400 km", says("far"))]);
@@ -344,7 +344,7 @@ fn a_servers_question_to_the_model_passes_the_gate() {
 }
 
 #[test]
-fn a_chat_has_the_command_and_the_prompts_of_servers() {
+fn chat_offers_the_mcp_command_and_prompts_of_servers() {
     let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
     house.script(&json!({ "answers": [
         { "expect": { "prompt": "Look at the full moon." }, "steps": [{ "text": "seen" }] },
@@ -358,7 +358,7 @@ fn a_chat_has_the_command_and_the_prompts_of_servers() {
 }
 
 #[test]
-fn a_person_answers_a_servers_question_and_sees_who_asks() {
+fn user_answers_a_form_of_an_mcp_server_and_sees_the_servers_name() {
     let servers: [(&str, &[&str]); 2] = [("old", &["legacy"]), ("new", &["modern"])];
     for (name, args) in servers {
         let Some(house) = with_servers(&[(name, args)]) else { return };
@@ -381,7 +381,7 @@ fn a_person_answers_a_servers_question_and_sees_who_asks() {
 }
 
 #[test]
-fn a_person_is_shown_whose_page_a_server_wants_opened() {
+fn url_request_of_an_mcp_server_shows_the_host_of_the_page() {
     let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
     let ask = |url: &str| calls("mcp__moon__ask", json!({ "url": url }));
     house.script(&json!({ "answers": [
@@ -421,7 +421,7 @@ fn a_servers_progress_is_shown_while_it_works() {
 }
 
 #[test]
-fn a_call_that_a_person_stops_is_cancelled_at_the_server_which_lives_on() {
+fn interrupted_mcp_call_is_cancelled_and_the_server_keeps_running() {
     let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
     let echo = calls("mcp__moon__echo", json!({ "text": "still here" }));
     let waits = house.path().join("waits");
@@ -449,7 +449,7 @@ fn a_call_that_a_person_stops_is_cancelled_at_the_server_which_lives_on() {
 }
 
 #[test]
-fn the_doctor_tells_how_it_stands_with_each_server() {
+fn doctor_reports_the_connection_state_of_each_mcp_server() {
     let Some(house) = with_servers(&[("moon", &["legacy"])]) else { return };
     let mut all =
         json!({ "gone": { "command": house.path().join("missing") }, "broken": { "command": 1 } });
@@ -467,7 +467,7 @@ fn the_doctor_tells_how_it_stands_with_each_server() {
 }
 
 #[test]
-fn what_an_entry_says_of_its_tools_counts_in_requests() {
+fn tool_options_of_a_server_entry_decide_which_tools_are_requested() {
     let Some(house) = with_servers(&[]) else { return };
     let mut core = entry(&["legacy"]);
     core["alwaysLoad"] = true.into();
@@ -515,7 +515,7 @@ fn broken() -> [(&'static str, Value); 3] {
 }
 
 #[test]
-fn a_call_waits_for_the_server_that_it_needs_and_starts_no_other() {
+fn call_waits_for_its_mcp_server_and_starts_no_other() {
     let marked = json!({ "command": "sh", "args": ["-c", "touch started"] });
     let bad = json!({ "command": 1 });
     let all = [("slow", slow("2", &["legacy"])), ("other", marked), ("bad", bad)];
@@ -537,7 +537,7 @@ fn a_call_waits_for_the_server_that_it_needs_and_starts_no_other() {
 }
 
 #[test]
-fn a_run_in_a_new_home_waits_for_servers_and_lists_name_them() {
+fn first_run_waits_for_mcp_servers_and_names_them_in_tool_lists() {
     let Some(house) = with_entries(&[("slow", slow("1", &["legacy"]))]) else { return };
     let find = |told: &str| {
         let mut find = calls("list_tools", json!({ "query": "echo" }));
@@ -558,7 +558,7 @@ fn a_run_in_a_new_home_waits_for_servers_and_lists_name_them() {
 }
 
 #[test]
-fn tools_that_options_name_are_waited_for_and_told_when_they_are_missing() {
+fn run_waits_for_mcp_tools_named_by_options_and_reports_missing_ones() {
     let mut entries = broken().to_vec();
     entries.push(("slow", slow("1", &["legacy"])));
     let Some(house) = with_entries(&entries) else { return };
@@ -576,7 +576,7 @@ fn tools_that_options_name_are_waited_for_and_told_when_they_are_missing() {
 }
 
 #[test]
-fn servers_that_are_down_are_a_line_for_the_user_and_one_for_the_model() {
+fn mcp_servers_that_are_down_are_reported_to_user_and_model() {
     let mut entries = broken().to_vec();
     entries.push(("moon", entry(&["legacy"])));
     let Some(house) = with_entries(&entries) else { return };
@@ -607,7 +607,7 @@ fn servers_that_are_down_are_a_line_for_the_user_and_one_for_the_model() {
 }
 
 #[test]
-fn a_server_that_dies_in_a_call_is_told_with_its_last_words_and_starts_again() {
+fn server_that_dies_during_a_call_restarts_and_its_stderr_is_logged() {
     let Some(house) = with_entries(&[("moon", entry(&["legacy"]))]) else { return };
     house.script(&json!({ "answers": [
         calls("mcp__moon__die", json!({})),
@@ -621,7 +621,7 @@ fn a_server_that_dies_in_a_call_is_told_with_its_last_words_and_starts_again() {
 }
 
 #[test]
-fn a_run_with_twenty_servers_and_500_tools_goes_on_whichever_other_servers_die() {
+fn run_with_twenty_servers_and_500_tools_survives_dying_servers() {
     let methods =
         ["server/discover", "initialize", "notifications/initialized", "tools/list", "tools/call"];
     let Some(house) = with_entries(&[]) else { return };
@@ -658,7 +658,7 @@ fn a_run_with_twenty_servers_and_500_tools_goes_on_whichever_other_servers_die()
 }
 
 #[test]
-fn tools_join_while_a_run_goes_on() {
+fn new_mcp_tools_become_available_during_a_run() {
     let Some(house) = with_entries(&[("moon", entry(&["grows"]))]) else { return };
     let grown = json!({ "name": "mcp__moon__grown", "arguments": {} });
     house.script(&json!({ "answers": [
@@ -703,7 +703,7 @@ fn a_package_runner_is_not_ended_while_it_installs() {
 }
 
 #[test]
-fn calls_that_only_read_and_those_of_a_parallel_server_run_side_by_side() {
+fn read_only_calls_and_calls_of_a_parallel_server_run_concurrently() {
     let mut parallel = entry(&["meets"]);
     parallel["parallel"] = true.into();
     let Some(house) = with_entries(&[("moon", entry(&["meets"])), ("sun", parallel)]) else {
@@ -721,7 +721,7 @@ fn calls_that_only_read_and_those_of_a_parallel_server_run_side_by_side() {
 }
 
 #[test]
-fn commands_about_tools_know_those_of_servers() {
+fn tool_commands_include_mcp_tools() {
     let Some(house) =
         with_entries(&[("moon", entry(&["legacy"])), ("gone", broken()[1].1.clone())])
     else {
@@ -751,7 +751,7 @@ fn commands_about_tools_know_those_of_servers() {
 }
 
 #[test]
-fn commands_say_that_a_file_of_an_untrusted_workspace_is_not_read() {
+fn mcp_commands_report_that_an_untrusted_workspace_file_is_not_used() {
     let Some(house) = with_servers(&[]) else { return };
     let servers = json!({ "near": entry(&["legacy"]) });
     write_servers(&house, "workspace/.mcp.json", servers.as_object().unwrap().clone());

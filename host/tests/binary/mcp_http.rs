@@ -58,7 +58,7 @@ fn echo(house: &House, text: &str) -> Value {
 }
 
 #[test]
-fn a_server_over_http_gives_its_tools_gets_its_key_and_its_session_is_ended() {
+fn http_server_gets_its_headers_offers_its_tools_and_its_session_is_deleted() {
     let server = Server::answering(mcp);
     let url = format!("{}/mcp", server.root_url());
     let headers = json!({ "X-Key": "${MOON_KEY}" });
@@ -77,7 +77,7 @@ fn a_server_over_http_gives_its_tools_gets_its_key_and_its_session_is_ended() {
 }
 
 #[test]
-fn odd_answers_are_told_at_once_in_the_servers_words_and_results_once() {
+fn unusual_http_errors_are_reported_at_once_and_results_appear_once() {
     let server = Server::answering(|asked| {
         let call = asked.method == "POST" && asked.json()["method"] == "tools/call";
         let text =
@@ -119,7 +119,7 @@ fn odd_answers_are_told_at_once_in_the_servers_words_and_results_once() {
 }
 
 #[test]
-fn a_server_of_the_old_transport_is_named() {
+fn error_for_a_server_with_the_old_sse_transport_names_the_transport() {
     let server = Server::answering(|asked| match asked.method.as_str() {
         "GET" => Answer::status(200)
             .header("content-type", "text/event-stream")
@@ -188,7 +188,7 @@ pub fn visit(url: &str) -> String {
 }
 
 #[test]
-fn the_link_of_a_login_is_one_line_that_can_be_copied() {
+fn login_link_is_printed_as_one_copyable_line() {
     let server = Server::answering(guarded);
     let entry = json!({ "type": "http", "url": format!("{}/mcp", server.root_url()) });
     let Some(house) = with_server(&entry) else { return };
@@ -210,7 +210,7 @@ fn the_link_of_a_login_is_one_line_that_can_be_copied() {
 }
 
 #[test]
-fn a_person_logs_in_by_a_link_and_the_next_process_has_the_token_until_they_log_out() {
+fn login_token_is_reused_by_the_next_process_until_logout() {
     let server = Server::answering(guarded);
     let entry = json!({ "type": "http", "url": format!("{}/mcp", server.root_url()) });
     let Some(house) = with_server(&entry) else { return };

@@ -97,7 +97,7 @@ fn scenario(line: &str) -> Option<(&str, usize, usize)> {
 }
 
 #[test]
-fn lines_of_the_suites_summary_are_read() {
+fn summary_lines_of_the_conformance_suite_are_parsed() {
     assert_eq!(scenario("✓ auth/a: 19 passed, 0 failed"), Some(("auth/a", 19, 0)));
     assert_eq!(scenario("✗ b: 2 passed, 1 failed, 1 warnings"), Some(("b", 2, 1)));
     assert_eq!(scenario("Total: 3 passed, 1 failed"), None);

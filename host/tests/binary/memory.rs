@@ -55,7 +55,7 @@ fn file_of(house: &House) -> PathBuf {
 }
 
 #[test]
-fn what_one_session_stores_the_prompt_of_another_names_and_its_model_finds() {
+fn memory_stored_in_one_session_is_named_and_found_in_another() {
     let Some(house) = with_memory() else { return };
     script(
         &house,
@@ -90,7 +90,7 @@ fn what_one_session_stores_the_prompt_of_another_names_and_its_model_finds() {
 }
 
 #[test]
-fn a_person_changes_and_removes_what_is_remembered() {
+fn user_edits_and_removes_a_memory() {
     let Some(house) = with_memory() else { return };
     let stored = house.run(&["call", "store_memory", &fact("tag first").to_string()]).code(0);
     let id = stored.json()["memory_id"].as_str().unwrap().to_owned();
@@ -108,7 +108,7 @@ fn a_person_changes_and_removes_what_is_remembered() {
 }
 
 #[test]
-fn a_damaged_file_is_named_and_left_and_the_session_goes_on() {
+fn damaged_memory_file_is_reported_and_kept_and_the_session_continues() {
     let Some(house) = with_memory() else { return };
     house.run(&["call", "store_memory", &fact("x").to_string()]).code(0);
     let path = file_of(&house);

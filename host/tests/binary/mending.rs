@@ -96,14 +96,14 @@ fn is_mended(house: &House, command: impl Fn(&[&str]) -> Command) {
 }
 
 #[test]
-fn a_repository_is_mended_by_a_host_that_is_killed_in_the_middle() {
+fn repository_is_repaired_although_the_host_is_killed_midway() {
     let Some(house) = crate::cli::with_cli() else { return };
     is_mended(&house, |words| house.command(words));
     house.nothing_lives();
 }
 
 #[test]
-fn a_repository_is_mended_in_a_container() {
+fn repository_is_repaired_in_a_container() {
     let Some(house) = docker::furnish() else { return };
     is_mended(&house, |words| docker::in_image(&house, words));
 }

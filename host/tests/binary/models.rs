@@ -33,7 +33,7 @@ fn furnish(house: &House) {
 }
 
 #[test]
-fn the_seeds_variables_reach_vertex_ai_as_they_stand() {
+fn google_variables_in_env_file_configure_vertex_ai() {
     let house = house!(furnish);
     let (vendor, tokens) = (FakeGoogle::new([GoogleTurn::text("hello")]), serve_tokens());
     let server = vendors::serve(move |asked| vendor.answer(asked));
@@ -53,7 +53,7 @@ fn the_seeds_variables_reach_vertex_ai_as_they_stand() {
 }
 
 #[test]
-fn a_name_alone_goes_to_whom_it_is_of_or_whose_key_is_there() {
+fn model_name_without_provider_resolves_by_family_or_available_key() {
     let house = house!(furnish);
     // Chosen by its family, whichever provider has a key.
     let output = house.command(&["run", "--model", "claude-next", "x"]).run();
@@ -74,7 +74,7 @@ fn a_name_alone_goes_to_whom_it_is_of_or_whose_key_is_there() {
 }
 
 #[test]
-fn another_model_goes_on_with_the_conversation() {
+fn conversation_continues_after_the_model_is_changed() {
     let house = house!(furnish);
     let server = Server::start([Answer::text(&["one"]), Answer::text(&["two"])]);
     let words = ["chat", "--model", "openai/first"];
@@ -92,7 +92,7 @@ fn another_model_goes_on_with_the_conversation() {
 }
 
 #[test]
-fn a_model_that_fails_for_good_is_replaced_by_the_next() {
+fn fallback_model_answers_after_a_permanent_failure() {
     let house = house!(furnish);
     let gone = json!({ "error": { "message": "The model `gone` does not exist",
         "code": "model_not_found" } });
@@ -112,7 +112,7 @@ fn a_model_that_fails_for_good_is_replaced_by_the_next() {
 }
 
 #[test]
-fn what_no_option_says_goes_in_the_vendors_words() {
+fn vendor_specific_body_fields_and_headers_are_sent() {
     let house = house!(furnish);
     house.configure_more(
         "[models.\"openai/m\"]\nservice_tier = \"flex\"\nextra_body = { verbosity = \"low\", user = \"a\" }\n\
@@ -142,7 +142,7 @@ fn what_no_option_says_goes_in_the_vendors_words() {
 }
 
 #[test]
-fn what_a_server_says_of_its_limits_is_waited_for_before_it_refuses() {
+fn host_waits_for_the_announced_rate_limit_before_the_next_request() {
     let house = house!(furnish);
     let used_up = Answer::calls(&[("get_environment", json!({ "aspect": "os" }))])
         .header("x-ratelimit-remaining-requests", "0")

@@ -15,7 +15,7 @@ fn renamed_echo(name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_plugin_name_is_held_by_the_more_trusted_place() {
+fn plugin_name_belongs_to_the_more_trusted_source() {
     let house = house!();
     let shipped = house.shipped().join(library_name("tool_environment"));
     house.give("another.so", &fs::read(shipped).unwrap());
@@ -35,7 +35,7 @@ fn a_plugin_name_is_held_by_the_more_trusted_place() {
 }
 
 #[test]
-fn in_one_place_the_earlier_file_has_the_name() {
+fn first_file_in_a_folder_owns_the_plugin_name() {
     let house = house!();
     for name in ["b.so", "a.so", "c.so"] {
         fs::copy(fixture("probe"), house.shipped().join(name)).unwrap();
@@ -56,7 +56,7 @@ fn in_one_place_the_earlier_file_has_the_name() {
 }
 
 #[test]
-fn a_tool_name_that_is_taken_refuses_the_plugin_whole() {
+fn plugin_with_a_taken_tool_name_is_refused_completely() {
     let house = house!(ships "echo");
     let other = house.shipped().join("zz.so");
     fs::write(&other, renamed_echo("zzzzzzz-echo")).unwrap();

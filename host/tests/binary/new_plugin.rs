@@ -14,7 +14,7 @@ fn give_sdk(house: &House) {
 }
 
 #[test]
-fn a_crate_is_written_against_the_sources_beside_the_executable() {
+fn new_plugin_crate_uses_the_sdk_next_to_the_executable() {
     let house = house!(give_sdk);
     house.write("share/jaato/sdk/Cargo.lock", "# locked\n");
     let output = house.run(&["plugin", "new", "tool-moon", "--kind", "tool"]).silent();
@@ -44,7 +44,7 @@ fn a_crate_is_written_against_the_sources_beside_the_executable() {
 }
 
 #[test]
-fn another_sdk_can_be_named_and_without_any_nothing_is_written() {
+fn new_plugin_uses_a_given_sdk_and_writes_nothing_without_one() {
     let house = house!();
     // Outside of the checkout, whose crates would be found otherwise.
     let elsewhere = tempfile::tempdir().unwrap();
@@ -90,7 +90,7 @@ fn check_refused(house: &House, words: &[&str], expected: &str) {
 }
 
 #[test]
-fn what_is_there_and_what_is_no_name_is_refused() {
+fn new_plugin_refuses_existing_folders_and_invalid_names() {
     let house = house!(give_sdk);
     fs::create_dir(house.workspace().join("moon")).unwrap();
     check_refused(&house, &["moon"], "`moon` exists already\nhint: remove it");

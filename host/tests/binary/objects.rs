@@ -20,7 +20,7 @@ fn furnish() -> Option<House> {
 }
 
 #[test]
-fn what_a_tool_finds_is_shown_to_the_model_and_to_clients_while_it_runs() {
+fn objects_found_by_a_tool_reach_model_and_clients_during_the_call() {
     let Some(house) = furnish() else { return };
     let view = call("view_environment", json!({ "tool_names": ["find_animals"], "skip": 1 }));
     house.script(&json!({ "answers": [
@@ -55,7 +55,7 @@ fn what_a_tool_finds_is_shown_to_the_model_and_to_clients_while_it_runs() {
 }
 
 #[test]
-fn what_a_call_says_and_what_it_finds_are_told_in_their_order() {
+fn notices_and_objects_of_a_call_are_reported_in_order() {
     for is_isolated in [false, true] {
         let Some(house) = furnish() else { return };
         if is_isolated {
@@ -77,7 +77,7 @@ fn what_a_call_says_and_what_it_finds_are_told_in_their_order() {
 }
 
 #[test]
-fn a_person_sees_results_and_asks_for_the_objects() {
+fn user_sees_found_objects_and_lists_them_with_the_objects_command() {
     let house = house!(ships "finds");
     house.script(&json!({ "answers": [
         { "steps": [find(1)] },
@@ -97,7 +97,7 @@ fn a_person_sees_results_and_asks_for_the_objects() {
 }
 
 #[test]
-fn objects_are_changed_without_a_word_and_found_by_their_metadata() {
+fn objects_are_changed_silently_and_found_by_metadata() {
     let Some(house) = furnish() else { return };
     let change = |how: &str| call("change_animals", json!({ "how": how }));
     let after =
@@ -120,7 +120,7 @@ fn objects_are_changed_without_a_word_and_found_by_their_metadata() {
 }
 
 #[test]
-fn a_call_that_a_person_types_has_objects_of_its_own() {
+fn call_typed_by_a_user_has_its_own_objects() {
     let house = house!(ships "finds");
     let arguments = json!({ "count": 1, "collection": "pond" }).to_string();
     let output = house.run(&["call", "find_animals", &arguments]).code(0);
@@ -128,7 +128,7 @@ fn a_call_that_a_person_types_has_objects_of_its_own() {
 }
 
 #[test]
-fn a_plugin_that_is_not_trusted_reaches_the_objects_of_its_own_tools_alone() {
+fn untrusted_plugin_accesses_only_objects_of_its_own_tools() {
     let house = house!(ships "finds");
     house.drop_in(&fixture("asks"));
     let ask = |operation: &str, request: Value| json!({ "tool": "ask_service", "args": { "operation": operation, "request": request } });

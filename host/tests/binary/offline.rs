@@ -27,7 +27,7 @@ fn lists_calls_and_runs_need_no_network() {
 }
 
 #[test]
-fn no_name_is_looked_up_and_nothing_is_connected_to() {
+fn no_host_name_is_resolved_and_no_connection_is_opened() {
     let house = house!();
     house.script(&json!({ "answers": [
         { "steps": [{ "call": { "name": "get_environment", "arguments": {} } }] },

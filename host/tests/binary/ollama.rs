@@ -36,7 +36,7 @@ fn at(house: &House, server: &Server, words: &[&str]) -> Command {
 }
 
 #[test]
-fn a_long_conversation_is_never_cut_by_the_server() {
+fn ollama_server_never_truncates_a_long_conversation() {
     let house = house!(furnish);
     let plugins = fixtures::house().unwrap().join("plugins");
     house.ship(&plugins.join(library_name("gc_truncate")));
@@ -53,7 +53,7 @@ fn a_long_conversation_is_never_cut_by_the_server() {
 }
 
 #[test]
-fn what_is_installed_is_listed_and_what_is_not_says_how_to_get_it() {
+fn ollama_models_are_listed_and_missing_ones_can_be_pulled() {
     let house = house!(furnish);
     list_and_pull(&house);
     house.nothing_lives();
@@ -78,7 +78,7 @@ fn list_and_pull(house: &House) {
 }
 
 #[test]
-fn what_cannot_be_pulled_is_told() {
+fn failed_pull_reports_the_reason() {
     let house = house!(furnish);
     let ollama = ollama([]);
     let server = serve(&ollama);
@@ -98,7 +98,7 @@ fn what_cannot_be_pulled_is_told() {
 }
 
 #[test]
-fn ctrl_c_ends_a_fetch_and_the_server_sees_it() {
+fn ctrl_c_cancels_a_pull_and_closes_the_connection() {
     let house = house!(furnish);
     let begin = b"{\"status\":\"pulling manifest\"}\n".to_vec();
     let server = Server::answering(move |_| {
@@ -113,7 +113,7 @@ fn ctrl_c_ends_a_fetch_and_the_server_sees_it() {
 }
 
 #[test]
-fn a_server_that_does_not_run_is_told_in_one_line_and_in_no_list() {
+fn unreachable_ollama_server_is_one_error_line_and_not_listed() {
     let house = house!(furnish);
     // The port is free, because it was bound a moment ago.
     let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
@@ -136,7 +136,7 @@ fn a_server_that_does_not_run_is_told_in_one_line_and_in_no_list() {
 }
 
 #[test]
-fn a_key_goes_to_the_base_url_that_was_configured_and_nowhere_else() {
+fn ollama_key_is_sent_only_to_the_configured_base_url() {
     let house = house!(furnish);
     let ollama = Arc::new(FakeOllama::new([OllamaTurn::text("hello")]).with_key(SECRET));
     let server = serve(&ollama);
@@ -160,7 +160,7 @@ fn a_key_goes_to_the_base_url_that_was_configured_and_nowhere_else() {
 }
 
 #[test]
-fn a_server_of_a_name_of_its_own_is_asked_and_fetches_by_that_name() {
+fn server_with_a_custom_provider_name_answers_and_pulls_by_that_name() {
     let house = house!(furnish);
     let ollama = ollama([OllamaTurn::text("hello")]);
     let server = serve(&ollama);

@@ -9,7 +9,7 @@ use crate::support::server::{Answer, Server};
 
 /// A server never has to read anything twice, because the host never changes what it has sent.
 #[test]
-fn each_request_of_a_conversation_begins_with_the_one_before() {
+fn each_request_of_a_conversation_starts_with_the_previous_one() {
     let house = house!(furnish);
     // Its tool is in no request until the model looks it up.
     house.ship(&fixture("echo"));
@@ -59,7 +59,7 @@ fn each_request_of_a_conversation_begins_with_the_one_before() {
 }
 
 #[test]
-fn steps_share_one_connection_though_the_body_ends_after_the_mark_of_the_end() {
+fn steps_share_one_connection_when_the_body_ends_after_the_end_marker() {
     let house = house!(furnish);
     let call = || Answer::calls(&[("get_environment", json!({ "aspect": "os" }))]).kept();
     let server = Server::start([call(), call(), Answer::text(&["done"]).kept()]);
@@ -68,7 +68,7 @@ fn steps_share_one_connection_though_the_body_ends_after_the_mark_of_the_end() {
 }
 
 #[test]
-fn a_list_of_models_may_stand_alone() {
+fn model_list_can_be_a_bare_array() {
     let house = house!(furnish);
     let server = Server::start([]);
     server.set_models(Answer::status(200).body(r#"[{"id":"moon"},{"id":"earth"}]"#));
@@ -77,7 +77,7 @@ fn a_list_of_models_may_stand_alone() {
 }
 
 #[test]
-fn a_model_that_takes_no_tools_is_told_and_works_without() {
+fn error_for_a_model_without_tool_support_suggests_running_without_tools() {
     let house = house!(furnish);
     let refusal = "registry.ollama.ai/library/gemma:2b does not support tools";
     let server = Server::start([

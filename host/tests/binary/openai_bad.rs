@@ -26,7 +26,7 @@ fn told(house: &House, server: &Server, code: i32) -> String {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told_with_its_url() {
+fn unreachable_server_error_names_the_url() {
     let house = house!(furnish);
     house.configure_more("attempts_max = 2\n");
     // The port is free, because it was bound a moment ago.
@@ -48,7 +48,7 @@ fn a_server_that_is_not_there_is_told_with_its_url() {
 }
 
 #[test]
-fn ctrl_c_ends_a_request_that_hangs_wherever_it_does() {
+fn ctrl_c_ends_a_hanging_request_at_any_stage() {
     let house = house!(furnish);
     let begun = Answer::stream(vec![Step::Bytes(b": hello\n\n".to_vec()), Step::Hang]);
     for hanging in [Answer::silence(), begun] {
@@ -69,7 +69,7 @@ fn ctrl_c_ends_a_request_that_hangs_wherever_it_does() {
 }
 
 #[test]
-fn answers_without_end_are_ended() {
+fn endless_answers_are_aborted_at_a_limit() {
     let house = house!(furnish);
     house.configure_more("answer_bytes_max = 2048\nprovider_idle_ms = 500\nattempts_max = 1\n");
     house.configure_more("provider_keep_alive_ms = 700\n");

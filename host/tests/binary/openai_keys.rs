@@ -17,7 +17,7 @@ fn kept_to_itself(house: &House, output: &Output, server: &Server) {
 }
 
 #[test]
-fn a_server_that_wants_no_key_is_asked_without_one() {
+fn server_without_authentication_gets_no_key() {
     let house = house!(furnish);
     let server = Server::start([Answer::text(&["hello"]), Answer::error(401, "who are you?")]);
     let command = || house.command(&RUN).variable("OPENAI_BASE_URL", server.base_url());
@@ -32,7 +32,7 @@ fn a_server_that_wants_no_key_is_asked_without_one() {
 }
 
 #[test]
-fn a_refused_key_is_not_shown_though_the_server_repeats_it() {
+fn refused_key_is_masked_when_the_server_repeats_it() {
     let house = house!(furnish);
     let refusal =
         || Answer::error(401, &format!("incorrect key: {SECRET}")).header("x-key", SECRET);
@@ -49,7 +49,7 @@ fn a_refused_key_is_not_shown_though_the_server_repeats_it() {
 }
 
 #[test]
-fn a_key_in_ones_own_file_is_used_and_never_shown() {
+fn key_from_the_user_config_is_used_and_never_shown() {
     let house = house!(furnish);
     let server = Server::start([Answer::text(&["hello"])]);
     let base = server.base_url();
@@ -72,7 +72,7 @@ fn a_key_in_ones_own_file_is_used_and_never_shown() {
 }
 
 #[test]
-fn a_workspace_leads_ones_own_key_nowhere() {
+fn users_key_is_not_sent_to_a_base_url_set_by_a_workspace() {
     let house = house!(furnish);
     let server = Server::start([Answer::text(&["gotcha"])]);
     let base = server.base_url();
@@ -96,7 +96,7 @@ fn a_workspace_leads_ones_own_key_nowhere() {
 }
 
 #[test]
-fn a_workspaces_key_goes_to_the_workspaces_server() {
+fn key_of_a_trusted_workspace_is_sent_to_the_workspaces_server() {
     let house = house!(furnish);
     let server = Server::start([Answer::text(&["hello"])]);
     let lines = format!("OPENAI_BASE_URL={}\nOPENAI_API_KEY=team-key\n", server.base_url());
@@ -111,7 +111,7 @@ fn a_workspaces_key_goes_to_the_workspaces_server() {
 }
 
 #[test]
-fn a_key_leaves_the_machine_encrypted_or_not_at_all() {
+fn key_is_not_sent_over_an_unencrypted_remote_connection() {
     let house = house!(furnish);
     let server = Server::start([]);
     // A name that is not on loopback. The request would go to the proxy.
@@ -130,7 +130,7 @@ fn a_key_leaves_the_machine_encrypted_or_not_at_all() {
 }
 
 #[test]
-fn offline_asks_nobody() {
+fn offline_option_sends_no_request() {
     let house = house!(furnish);
     let server = Server::start([Answer::text(&["hello"])]);
     let words = ["--offline", "run", "--model", "openai/test", "hello"];
@@ -140,7 +140,7 @@ fn offline_asks_nobody() {
 }
 
 #[test]
-fn a_key_in_an_error_is_not_shown_whatever_the_status_and_the_spelling() {
+fn key_in_an_error_is_masked_for_every_status_and_spelling() {
     let house = house!(furnish);
     house.configure_more("attempts_max = 1\n");
     let escaped: String = SECRET.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
@@ -188,7 +188,7 @@ fn call(id: &str, name: &str) -> Answer {
 }
 
 #[test]
-fn a_key_that_the_server_gives_as_a_name_is_not_shown() {
+fn key_is_masked_as_finish_reason_and_as_model_name() {
     let house = house!(furnish);
     house.configure_more("attempts_max = 1\n");
     let escaped: String = SECRET.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();

@@ -34,7 +34,7 @@ fn at(house: &House, server: &Server, words: &[&str]) -> Command {
 }
 
 #[test]
-fn a_server_of_ones_own_without_responses_is_told_how_to_be_asked() {
+fn error_for_a_server_without_responses_api_suggests_chat_api() {
     let house = house!(furnish);
     house.configure_more(RESPONSES);
     let refuse = |_: &_| jaato_vendors::VendorAnswer {
@@ -48,7 +48,7 @@ fn a_server_of_ones_own_without_responses_is_told_how_to_be_asked() {
 }
 
 #[test]
-fn a_server_that_is_known_by_a_name_is_asked_with_its_own_key() {
+fn predefined_provider_uses_its_own_key_and_settings() {
     let house = house!(furnish);
     let vendor = vendor([OpenAiTurn::text("hello")]);
     let server = serve(&vendor);
@@ -70,7 +70,7 @@ fn a_server_that_is_known_by_a_name_is_asked_with_its_own_key() {
 }
 
 #[test]
-fn a_deployment_at_azure_is_asked_with_the_key_in_the_header_that_it_wants() {
+fn azure_deployment_gets_its_key_in_the_configured_header() {
     let house = house!(furnish);
     let vendor = Arc::new(FakeOpenAi::new([OpenAiTurn::text("hello")]).at_azure("mine", "gpt-5.2"));
     let server = serve(&vendor);
@@ -91,7 +91,7 @@ fn a_deployment_at_azure_is_asked_with_the_key_in_the_header_that_it_wants() {
 }
 
 #[test]
-fn a_server_that_is_known_by_a_name_wants_its_own_key_and_no_other() {
+fn predefined_provider_never_uses_another_providers_key() {
     let house = house!(furnish);
     let words = ["run", "--model", "groq/some/model", "hello"];
     let command = house.command(&words).variable("OPENAI_API_KEY", SECRET);

@@ -22,7 +22,7 @@ fn messages(server: &Server, number: usize) -> Vec<Value> {
 }
 
 #[test]
-fn the_window_that_the_server_tells_is_kept_to_and_asked_for_once() {
+fn context_window_reported_by_the_server_is_respected_and_fetched_once() {
     let house = house!(furnish_with_gc);
     let server = Server::start((0..14).map(|_| Answer::text_of_prompt("so", 3_900)));
     let models = r#"{"data":[{"id":"test","max_model_len":4096}]}"#;
@@ -43,7 +43,7 @@ fn the_window_that_the_server_tells_is_kept_to_and_asked_for_once() {
 }
 
 #[test]
-fn a_server_that_tells_no_window_is_asked_in_its_own_words_and_fails_nothing() {
+fn server_that_reports_no_context_window_works_without_errors() {
     let house = house!(furnish_with_gc);
     let server = Server::start((0..4).map(|_| Answer::text_of_prompt("so", 3_000)));
     let output = at(&house, &server, &CHAT).input("a\nb\nc\nd\n").run().code(0);
@@ -54,7 +54,7 @@ fn a_server_that_tells_no_window_is_asked_in_its_own_words_and_fails_nothing() {
 }
 
 #[test]
-fn a_long_turn_in_a_small_window_comes_to_its_end() {
+fn long_turn_in_a_small_context_window_finishes() {
     let house = house!(furnish);
     house.configure_more("steps_max = 200\n[models.\"openai/test\"]\ncontext_limit = 6144\n");
     // Many servers do not report a request's tokens, so bytes are counted.
@@ -86,7 +86,7 @@ fn a_long_turn_in_a_small_window_comes_to_its_end() {
 }
 
 #[test]
-fn a_person_gets_out_of_a_window_that_is_full_without_a_word_that_is_known() {
+fn gc_command_frees_a_full_window_when_the_refusal_is_not_recognized() {
     let house = house!(furnish_with_gc);
     let refusal = || Answer::error(400, "zu lang");
     let server = Server::start([

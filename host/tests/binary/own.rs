@@ -34,7 +34,7 @@ fn ask(house: &House, operation: &str, request: &Value, bytes: &str) -> Value {
 }
 
 #[test]
-fn values_outlive_the_host_and_an_update_here_and_in_a_worker() {
+fn stored_values_survive_host_restart_and_plugin_update() {
     for in_worker in [false, true] {
         let Some(house) = granted(in_worker) else { return };
         let key = json!({ "key": "moon/phase" });
@@ -67,7 +67,7 @@ fn values_outlive_the_host_and_an_update_here_and_in_a_worker() {
 }
 
 #[test]
-fn bad_requests_and_storms_are_bounded_here_and_in_a_worker() {
+fn invalid_requests_and_request_floods_of_a_plugin_are_bounded() {
     for in_worker in [false, true] {
         let Some(house) = granted(in_worker) else { return };
         let missing = house.path().join("missing").display().to_string();
@@ -100,7 +100,7 @@ fn bad_requests_and_storms_are_bounded_here_and_in_a_worker() {
 }
 
 #[test]
-fn two_that_write_at_once_lose_nothing() {
+fn conditional_write_fails_after_a_concurrent_change() {
     let house = house!(ships "wants");
     let absent = json!({ "key": "k", "expected": "absent" });
     ask(&house, "store.set", &absent, "first");
@@ -110,7 +110,7 @@ fn two_that_write_at_once_lose_nothing() {
 }
 
 #[test]
-fn a_full_disk_leaves_the_value_that_was_there() {
+fn full_disk_leaves_the_stored_value_unchanged() {
     let house = house!(ships "wants");
     ask(&house, "store.set", &json!({ "key": "k" }), "small");
     // A limit on file size simulates a full disk. The writer gets an error instead of a signal.
@@ -134,7 +134,7 @@ fn a_full_disk_leaves_the_value_that_was_there() {
 }
 
 #[test]
-fn secrets_stay_with_their_plugin_and_are_not_repeated() {
+fn secrets_belong_to_one_plugin_and_are_masked() {
     for in_worker in [false, true] {
         let Some(house) = granted(in_worker) else { return };
         let secret = "correct-horse-battery-staple";
@@ -153,7 +153,7 @@ fn secrets_stay_with_their_plugin_and_are_not_repeated() {
 }
 
 #[test]
-fn the_systems_tool_keeps_secrets_where_there_is_one() {
+fn secrets_are_kept_by_the_systems_tool_if_available() {
     let house = house!(ships "wants");
     // Stores its input under its arguments, like the real one.
     let tool = house.write(
@@ -185,7 +185,7 @@ fn the_systems_tool_keeps_secrets_where_there_is_one() {
 }
 
 #[test]
-fn programs_of_the_hosts_side_live_with_the_instance_and_end_with_the_host() {
+fn helper_programs_live_as_long_as_their_instance() {
     for in_worker in [false, true] {
         let Some(house) = granted(in_worker) else { return };
         let mut batch = house.command(&["call", "--batch"]).start();
@@ -209,7 +209,7 @@ fn programs_of_the_hosts_side_live_with_the_instance_and_end_with_the_host() {
 }
 
 #[test]
-fn tokens_are_estimated_where_nobody_counts() {
+fn tokens_are_estimated_when_no_provider_counts_them() {
     let house = house!(ships "wants");
     let counted = ask(&house, "count", &json!({ "text": "moonlight" }), "");
     assert_eq!(counted["answer"], json!({ "tokens": 3, "is_estimate": true }));
@@ -221,7 +221,7 @@ fn tokens_are_estimated_where_nobody_counts() {
 }
 
 #[test]
-fn settings_come_from_variables_everywhere_and_are_shown_with_their_origin() {
+fn plugin_settings_come_from_variables_and_show_their_origin() {
     let house = house!(ships "wants");
     house.configure("[plugins.fixture-wants]\nphase = \"new\"\n");
     let file = house.write("named.env", "WANTS_DAYS=7\nWANTS_PHASE=full\n");
@@ -257,7 +257,7 @@ fn settings_come_from_variables_everywhere_and_are_shown_with_their_origin() {
 }
 
 #[test]
-fn a_workspaces_variables_give_what_the_schema_lets_them_once_it_is_trusted() {
+fn workspace_variables_set_only_settings_that_the_schema_allows() {
     let house = house!(ships "wants");
     house.write("workspace/.env", "WANTS_PHASE=full\nWANTS_DAYS=3\n");
     let settings = || house.run(&["call", "tell_settings", "{}"]).code(0).json();
@@ -271,7 +271,7 @@ fn a_workspaces_variables_give_what_the_schema_lets_them_once_it_is_trusted() {
 }
 
 #[test]
-fn what_is_not_trusted_is_given_no_variable() {
+fn untrusted_plugin_gets_no_settings_from_variables() {
     let house = house!(drops in "wants");
     let call = house.command(&["call", "tell_settings", "{}"]).variable("WANTS_PHASE", "full");
     assert_eq!(call.run().code(0).json(), json!({}));
@@ -280,7 +280,7 @@ fn what_is_not_trusted_is_given_no_variable() {
 }
 
 #[test]
-fn wrong_settings_are_told_at_the_start_with_their_place() {
+fn invalid_plugin_settings_are_reported_with_their_location() {
     let house = house!(ships "wants");
     let stderr = |text: &str, variable: Option<&str>| {
         house.configure(text);

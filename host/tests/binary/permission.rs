@@ -48,7 +48,7 @@ fn write(house: &House, text: &str) {
 }
 
 #[test]
-fn permission_rules_of_a_person_deny_whatever_allows() {
+fn permission_deny_rule_in_user_file_overrides_yes_option() {
     let Some(house) = counting() else { return };
     write(&house, RULES);
     let output = house.run(&["run", "--yes", "--output", "json", "count"]);
@@ -86,7 +86,7 @@ fn permission_explain_names_rule_file_and_line() {
 }
 
 #[test]
-fn permission_allow_deny_and_remove_keep_the_file_as_it_is() {
+fn permission_allow_deny_and_remove_preserve_the_rest_of_the_file() {
     let house = house!();
     house.run(&["permission", "allow", "--command", "cargo test"]).code(0);
     house.run(&["permission", "deny", "count", "--why", "no"]).code(0);
@@ -115,7 +115,7 @@ fn permission_allow_deny_and_remove_keep_the_file_as_it_is() {
 }
 
 #[test]
-fn permission_rules_of_a_workspace_count_with_its_trust_and_keep_it() {
+fn permission_rules_of_a_workspace_need_trust_and_editing_keeps_it() {
     let house = house!();
     house.write(
         "workspace/.jaato/permissions.toml",
@@ -130,7 +130,7 @@ fn permission_rules_of_a_workspace_count_with_its_trust_and_keep_it() {
 }
 
 #[test]
-fn permission_test_tells_what_is_decided_otherwise() {
+fn permission_test_reports_unexpected_decisions() {
     let Some(house) = with_cli() else { return };
     write(&house, RULES);
     let cases = "[[cases]]\ncommand = \"rm x\"\nexpect = \"deny\"\n\n[[cases]]\ncommand = \"make\"\nexpect = \"allow\"\n";
@@ -143,7 +143,7 @@ fn permission_test_tells_what_is_decided_otherwise() {
 }
 
 #[test]
-fn permission_files_that_a_variable_names_count_as_ones_own() {
+fn permission_file_named_by_a_variable_counts_as_the_users_own() {
     let Some(house) = counting() else { return };
     house.write("workspace/mine.json", r#"{ "whitelist": { "tools": ["count"] } }"#);
     let run = |path: &str| {
@@ -156,7 +156,7 @@ fn permission_files_that_a_variable_names_count_as_ones_own() {
 }
 
 #[test]
-fn permission_files_that_are_broken_deny_everything() {
+fn permission_file_that_is_broken_denies_everything() {
     let Some(house) = counting() else { return };
     write(&house, "[[rules]]\ndecison = \"deny\"\n");
     let output = house.run(&["run", "--yes", "count"]);
@@ -165,7 +165,7 @@ fn permission_files_that_are_broken_deny_everything() {
 }
 
 #[test]
-fn permission_sanitization_that_is_enabled_denies_dangerous_commands_and_shell_signs() {
+fn permission_sanitization_denies_dangerous_commands_and_shell_operators() {
     let Some(house) = with_cli() else { return };
     let text = r#"{"defaultPolicy": "allow", "sanitization": {"enabled": true}}"#;
     house.write("home/.jaato/permissions.json", text);

@@ -54,7 +54,7 @@ fn a_shipped_file_that_others_can_write_to_is_not_used() {
 }
 
 #[test]
-fn a_link_to_the_binary_finds_what_is_shipped_beside_the_real_one() {
+fn symlink_to_the_binary_uses_plugins_next_to_the_real_binary() {
     let house = house!();
     let elsewhere = house.path().join("elsewhere/bin");
     fs::create_dir_all(&elsewhere).unwrap();
@@ -81,7 +81,7 @@ fn the_second_shipped_folder_is_searched_too() {
 }
 
 #[test]
-fn neither_the_working_directory_nor_a_variable_ships() {
+fn plugins_in_working_directory_or_plugin_path_are_not_shipped() {
     let house = house!();
     fs::create_dir_all(house.workspace().join("plugins")).unwrap();
     fs::copy(fixture("probe"), house.workspace().join("plugins/probe.so")).unwrap();
@@ -97,7 +97,7 @@ fn neither_the_working_directory_nor_a_variable_ships() {
 }
 
 #[test]
-fn a_folder_that_a_person_named_must_be_there() {
+fn missing_plugin_folder_named_by_the_user_is_reported() {
     let house = house!();
     let missing = house.path().join("missing").display().to_string();
     let output = house.run(&["tool", "list", "--plugin-dir", &missing]).code(0);
@@ -128,7 +128,7 @@ fn a_folder_that_a_person_named_must_be_there() {
 }
 
 #[test]
-fn what_is_no_library_by_its_name_is_left_alone() {
+fn files_without_a_library_name_are_ignored() {
     let house = house!();
     house.give(".hidden.so", b"text");
     house.give("notes.txt", b"text");
@@ -138,7 +138,7 @@ fn what_is_no_library_by_its_name_is_left_alone() {
 }
 
 #[test]
-fn names_of_every_kind_are_told_as_they_can_be() {
+fn invalid_utf8_and_control_characters_in_file_names_are_escaped() {
     use std::os::unix::ffi::OsStrExt as _;
     let house = house!();
     let name = std::ffi::OsStr::from_bytes(b"m\xffn\x1b[31m.so");
@@ -153,7 +153,7 @@ fn names_of_every_kind_are_told_as_they_can_be() {
 }
 
 #[test]
-fn without_a_home_what_is_shipped_works() {
+fn shipped_plugins_work_without_a_home_folder() {
     let house = house!();
     // The system's user list would still name a home, so only a user unknown to the system has
     // none.
@@ -187,7 +187,7 @@ fn without_a_home_what_is_shipped_works() {
 }
 
 #[test]
-fn a_cache_that_cannot_be_made_costs_one_line() {
+fn unwritable_cache_is_reported_in_one_note() {
     let house = house!();
     house.forget_descriptions();
     // A file in place of a required folder, which not even root can create.

@@ -68,7 +68,7 @@ fn modes(output: &Output) -> Vec<String> {
 const RUN: [&str; 7] = ["run", "--output", "json", "--answers", "--mode", "plan", "go"];
 
 #[test]
-fn the_model_reads_and_plans_until_the_user_agrees_and_then_edits_in_the_chosen_mode() {
+fn plan_mode_lasts_until_the_user_accepts_the_plan() {
     let rules = "version = 1\n[[rules]]\ndecision = \"allow\"\ntool = \"startPlan\"\n";
     for (mode, rule) in [("accept-edits", "mode.accept_edits"), ("ask", "person.once")] {
         let Some(house) = furnish() else { return };
@@ -110,7 +110,7 @@ fn the_model_reads_and_plans_until_the_user_agrees_and_then_edits_in_the_chosen_
 }
 
 #[test]
-fn a_plan_that_the_user_denies_leaves_the_mode_as_it_is() {
+fn denied_plan_keeps_plan_mode() {
     let Some(house) = furnish() else { return };
     house.script(&json!({ "answers": [
         create_plan(),
@@ -127,7 +127,7 @@ fn a_plan_that_the_user_denies_leaves_the_mode_as_it_is() {
 }
 
 #[test]
-fn without_a_plan_or_without_a_user_the_mode_does_not_end() {
+fn plan_mode_does_not_end_without_a_plan_or_a_user() {
     let Some(house) = furnish() else { return };
     // The user is not asked about a plan that does not exist.
     house.script(&json!({ "answers": [call("startPlan", json!({})), says("done")] }));
@@ -152,7 +152,7 @@ fn without_a_plan_or_without_a_user_the_mode_does_not_end() {
 }
 
 #[test]
-fn the_system_prompt_says_so_in_this_mode_only() {
+fn system_prompt_mentions_plan_mode_only_in_plan_mode() {
     let Some(house) = furnish() else { return };
     house.script(&json!({ "answers": [says("done")] }));
     let shown = |mode: &str| {
@@ -167,7 +167,7 @@ fn the_system_prompt_says_so_in_this_mode_only() {
 }
 
 #[test]
-fn a_chat_changes_to_the_mode_and_back() {
+fn chat_switches_to_plan_mode_and_back() {
     let Some(house) = furnish() else { return };
     house.script(&json!({ "answers": [
         told("system", "The session is in plan mode", says("I plan.")),

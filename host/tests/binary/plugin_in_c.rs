@@ -9,7 +9,7 @@ use crate::support::moon::moon;
 const PHASE: [&str; 3] = ["call", "moon_c_phase", r#"{"day": 16}"#];
 
 #[test]
-fn a_plugin_in_c_is_dropped_in_trusted_and_called() {
+fn c_plugin_runs_in_a_worker_and_inside_jaato_once_trusted() {
     let house = house!();
     let Some(built) = moon(env!("CARGO_MANIFEST_DIR"), None) else { return };
     let file = house.drop_in(&built);
@@ -42,7 +42,7 @@ fn a_plugin_in_c_is_dropped_in_trusted_and_called() {
 }
 
 #[test]
-fn tools_that_would_deceive_or_that_servers_refuse_are_left_out_alone() {
+fn tools_with_deceptive_or_invalid_names_are_left_out_individually() {
     let house = house!();
     let Some(built) = moon(env!("CARGO_MANIFEST_DIR"), Some("BAD_TOOLS")) else { return };
     house.drop_in(&built);
@@ -66,7 +66,7 @@ fn tools_that_would_deceive_or_that_servers_refuse_are_left_out_alone() {
 }
 
 #[test]
-fn a_table_of_another_version_is_told_in_one_line() {
+fn c_plugin_table_of_another_version_is_reported_in_one_line() {
     let house = house!();
     let Some(built) = moon(env!("CARGO_MANIFEST_DIR"), Some("BAD_VERSION")) else { return };
     house.drop_in(&built);

@@ -29,7 +29,7 @@ fn command(line: &str) -> Value {
 }
 
 #[test]
-fn the_host_runs_what_the_environment_prepared() {
+fn host_runs_programs_prepared_by_the_environment() {
     let Some(house) = furnish() else { return };
     let lines = [
         command("echo $PREPARED_BY; echo told >&2; exit 3"),
@@ -48,7 +48,7 @@ fn the_host_runs_what_the_environment_prepared() {
 }
 
 #[test]
-fn what_the_environment_refuses_is_not_run() {
+fn program_refused_by_the_environment_is_not_run() {
     let Some(house) = furnish() else { return };
     let told = batch(&house, &[ask("process.spawn", &json!({ "program": "refused" }))]);
     let expected = json!({ "kind": "permission_denied", "message": "the environment refuses it" });
@@ -58,14 +58,14 @@ fn what_the_environment_refuses_is_not_run() {
 }
 
 #[test]
-fn the_host_alone_has_programs_prepared() {
+fn plugins_cannot_call_the_prepare_operation() {
     let Some(house) = furnish() else { return };
     let told = batch(&house, &[ask("process.prepare", &json!({ "program": "true" }))]);
     assert_eq!(told[0]["error"]["kind"], "unknown_operation", "{told:?}");
 }
 
 #[test]
-fn what_outlives_its_call_is_the_environments_to_run() {
+fn environment_itself_runs_programs_that_outlive_their_call() {
     let Some(house) = furnish() else { return };
     let told = batch(&house, &[ask("process.start", &json!({ "program": "true" }))]);
     let message = told[0]["error"]["message"].as_str().unwrap();
@@ -73,7 +73,7 @@ fn what_outlives_its_call_is_the_environments_to_run() {
 }
 
 #[test]
-fn numbers_of_programs_that_the_host_and_the_environment_run_are_apart() {
+fn process_ids_of_host_and_environment_do_not_collide() {
     let Some(house) = furnish() else { return };
     let lines = [
         ask("process.start", &json!({ "program": "sleep", "args": ["300"] })),

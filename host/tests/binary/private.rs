@@ -41,7 +41,7 @@ fn under_umask(house: &House, umask: &str, words: &[&str]) -> Output {
 }
 
 #[test]
-fn what_is_made_is_the_persons_alone_whatever_the_umask() {
+fn created_files_are_private_for_every_umask() {
     for umask in ["000", "002", "022"] {
         let Some(house) = crate::cli::with_cli() else { return };
         house.script(&crate::cli::one_call("seq 200000"));
@@ -93,7 +93,7 @@ fn promises(house: &House) -> String {
 }
 
 #[test]
-fn a_cache_that_another_user_wrote_promises_nothing() {
+fn description_cache_owned_by_another_user_is_not_used() {
     let house = cli_house!();
     if !is_root() {
         return skip("only root can make files of another user");
@@ -132,7 +132,7 @@ fn a_cache_that_another_user_wrote_promises_nothing() {
 }
 
 #[test]
-fn trust_that_another_user_wrote_is_none_and_their_plugins_are_not_run() {
+fn trust_record_and_plugins_of_another_user_are_not_used() {
     let house = house!();
     if !is_root() {
         return skip("only root can make files of another user");
@@ -172,7 +172,7 @@ fn trust_that_another_user_wrote_is_none_and_their_plugins_are_not_run() {
 }
 
 #[test]
-fn what_lies_beside_the_program_is_shipped_only_by_those_who_could_have_written_the_program() {
+fn plugins_next_to_the_binary_are_shipped_only_if_owner_and_modes_are_safe() {
     let house = house!();
     if !is_root() {
         return skip("only root can make files of another user");
@@ -211,7 +211,7 @@ fn what_lies_beside_the_program_is_shipped_only_by_those_who_could_have_written_
 }
 
 #[test]
-fn where_home_is_no_folder_what_is_shipped_works_and_one_line_says_so() {
+fn shipped_plugins_work_if_home_is_not_a_folder() {
     let house = cli_house!();
     let file = house.write("a-file", "");
     for home in [Path::new("/dev/null"), &file] {
@@ -231,7 +231,7 @@ fn where_home_is_no_folder_what_is_shipped_works_and_one_line_says_so() {
 }
 
 #[test]
-fn where_there_is_no_folder_for_temporary_files_plugins_are_described_and_run() {
+fn plugins_work_without_a_folder_for_temporary_files() {
     let house = house!(drops in "echo");
     for folder in [house.path().join("missing"), "relative".into()] {
         fs::remove_file(house.descriptions()).ok();
@@ -242,7 +242,7 @@ fn where_there_is_no_folder_for_temporary_files_plugins_are_described_and_run() 
 }
 
 #[test]
-fn a_killed_host_leaves_its_outputs_to_the_next() {
+fn outputs_of_a_killed_host_are_removed_by_the_next() {
     let house = cli_house!();
     let left = house.cache().join("outputs/session-left");
     fs::create_dir_all(&left).unwrap();
@@ -253,7 +253,7 @@ fn a_killed_host_leaves_its_outputs_to_the_next() {
 }
 
 #[test]
-fn no_process_of_the_same_user_reads_keys_out_of_a_running_host() {
+fn process_of_the_same_user_cannot_read_keys_from_the_host() {
     let house = cli_house!();
     if !is_root() || !can_start_as_nobody(&house) {
         return skip("only root can start the host as an ordinary user: root reads every memory");
@@ -280,7 +280,7 @@ fn no_process_of_the_same_user_reads_keys_out_of_a_running_host() {
 }
 
 #[test]
-fn a_link_to_a_folder_of_ones_own_is_followed() {
+fn symlinked_cache_folder_is_followed() {
     let house = house!();
     house.forget_descriptions();
     let elsewhere = house.path().join("disk/cache");

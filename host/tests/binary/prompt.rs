@@ -24,7 +24,7 @@ fn total(prompt: &str) -> usize {
 }
 
 #[test]
-fn the_prompt_is_shown_in_its_order_and_nothing_is_sent() {
+fn show_prompt_prints_the_parts_in_order_and_sends_nothing() {
     let house = house!();
     house.script(&json!({ "answers": [] }));
     let file = house.write("prompt.md", "Be brief.").display().to_string();
@@ -58,7 +58,7 @@ fn system_of(shown: &str) -> (Vec<&str>, Vec<&str>) {
 }
 
 #[test]
-fn agents_files_from_the_root_down_and_plugins_by_name_stand_in_the_prompt_and_in_requests() {
+fn agents_files_and_plugin_prompts_are_in_fixed_order() {
     let house = house!();
     let shipped = fs::read(house.ship(&fixture("describes"))).unwrap();
     let other = elf::patch(&shipped, "fixture-describes", "another-describes");
@@ -124,7 +124,7 @@ fn only_named_tools_are_in_the_prompt() {
 }
 
 #[test]
-fn a_prompt_file_that_is_not_there_or_too_big_is_refused() {
+fn missing_or_too_large_prompt_file_is_refused() {
     let house = house!();
     house.script(&json!({ "answers": [] }));
     let missing = house.path().join("missing.md");
@@ -150,7 +150,7 @@ fn a_prompt_file_that_is_not_there_or_too_big_is_refused() {
 
 /// With all shipped plugins, for a large model and for the embedded one.
 #[test]
-fn what_stands_before_the_task_is_bounded_with_every_plugin() {
+fn prompt_size_is_bounded_with_all_shipped_plugins() {
     let Some(house) = crate::support::House::without_plugins() else { return };
     let shipped = fixtures::house().unwrap().join("plugins");
     for file in fs::read_dir(shipped).unwrap().flatten() {
@@ -232,7 +232,7 @@ fn linked_agents_files_are_in_the_prompt_once_and_unusable_ones_are_reported() {
 }
 
 #[test]
-fn a_large_agents_file_is_truncated_and_that_is_told() {
+fn large_agents_file_is_truncated_with_a_note() {
     let house = house!();
     // The limit is inside a letter of two bytes.
     let large = format!("Rhyme{}", "é".repeat(5_000_000));

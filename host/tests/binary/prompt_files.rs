@@ -33,7 +33,7 @@ fn asked(house: &House, words: &[&str]) -> Value {
 }
 
 #[test]
-fn an_image_is_sent_whatever_its_file_is_called() {
+fn image_type_is_detected_from_content_not_file_name() {
     let house = house!(furnish);
     put(&house, "moon.txt", PNG);
     for words in [&["--attach", "moon.txt", "what is this?"][..], &["what is this? @moon.txt."]] {
@@ -46,7 +46,7 @@ fn an_image_is_sent_whatever_its_file_is_called() {
 }
 
 #[test]
-fn a_model_that_sees_no_images_gets_words_and_the_person_a_line() {
+fn model_without_vision_gets_a_note_and_the_user_a_warning() {
     let house = house!(furnish);
     put(&house, "moon.png", PNG);
     let server = Server::start([Answer::text(&["I do not see."])]);
@@ -67,7 +67,7 @@ fn a_model_that_sees_no_images_gets_words_and_the_person_a_line() {
 }
 
 #[test]
-fn a_text_is_put_into_the_prompt_and_a_word_that_names_no_file_stays_one() {
+fn text_file_mention_is_inlined_and_other_mentions_stay_as_text() {
     let house = house!(furnish);
     put(&house, "notes.png", b"buy milk");
     house.write("workspace/my notes.txt", "sell honey");
@@ -93,7 +93,7 @@ fn sent_and_told(house: &House, words: &[&str], input: &str) -> (String, String)
 }
 
 #[test]
-fn a_pasted_text_attaches_no_file_outside_the_workspace_and_no_hidden_one() {
+fn pasted_mentions_attach_no_outside_or_hidden_files() {
     let house = house!(furnish);
     house.write("home/.ssh/id_rsa", "TOP-SECRET");
     put(&house, ".env", b"TOP-SECRET");
@@ -136,7 +136,7 @@ fn a_pasted_text_attaches_no_file_outside_the_workspace_and_no_hidden_one() {
 }
 
 #[test]
-fn a_file_that_a_rule_denies_is_never_attached() {
+fn file_denied_by_a_rule_is_never_attached() {
     let house = house!(furnish);
     house.write("workspace/secret/key.txt", "TOP-SECRET");
     house.write("workspace/deep/a.key", "TOP-SECRET");
@@ -164,7 +164,7 @@ fn a_file_that_a_rule_denies_is_never_attached() {
 }
 
 #[test]
-fn what_cannot_be_attached_is_refused_by_name_before_anything_is_sent() {
+fn invalid_attachment_is_refused_by_name_before_any_request() {
     let house = house!(furnish);
     put(&house, "noise.png", &[0, 159, 146, 150]);
     put(&house, "long.txt", &vec![b'a'; 1024 * 1024 + 1]);
@@ -216,7 +216,7 @@ fn options_reach_the_server_and_the_command_line_wins() {
 }
 
 #[test]
-fn what_a_provider_does_not_take_is_refused_before_it_is_asked() {
+fn unsupported_or_invalid_request_options_are_refused_before_sending() {
     let house = house!();
     house.script(&json!({ "answers": [] }));
     let output = house.command(&["run", "--effort", "high", "go"]).run().code(3);

@@ -41,7 +41,7 @@ fn says(text: &str) -> Value {
 }
 
 #[test]
-fn a_model_is_told_of_a_skill_uses_it_and_reads_its_files() {
+fn model_uses_a_skill_and_reads_its_files() {
     let Some(house) = with_prompts() else { return };
     house.run(&["trust"]).code(0);
     script(
@@ -62,7 +62,7 @@ fn a_model_is_told_of_a_skill_uses_it_and_reads_its_files() {
 }
 
 #[test]
-fn without_the_tool_the_model_is_told_of_no_skills() {
+fn skills_are_not_announced_without_the_prompt_tool() {
     let Some(house) = with_prompts() else { return };
     house.run(&["trust"]).code(0);
     for (tools, told) in [("use_prompt", "moon: Use when"), ("none", "[]")] {
@@ -75,7 +75,7 @@ fn without_the_tool_the_model_is_told_of_no_skills() {
 }
 
 #[test]
-fn what_a_command_fills_in_is_what_the_person_says() {
+fn prompt_command_sends_its_expanded_text() {
     let Some(house) = with_prompts() else { return };
     script(
         &house,
@@ -96,7 +96,7 @@ fn what_a_command_fills_in_is_what_the_person_says() {
 }
 
 #[test]
-fn a_workspace_counts_while_it_is_trusted_as_it_is() {
+fn workspace_skills_count_only_while_the_workspace_is_trusted() {
     let Some(house) = with_prompts() else { return };
     let listed = |house: &House| {
         let answer = house.run(&["command", "prompts"]).code(0).json();
@@ -112,7 +112,7 @@ fn a_workspace_counts_while_it_is_trusted_as_it_is() {
 }
 
 #[test]
-fn loops_of_links_and_front_matter_that_lies_cost_no_more_than_their_files() {
+fn symlink_loops_and_bad_front_matter_affect_only_their_skills() {
     let Some(house) = with_prompts() else { return };
     let skills = house.workspace().join(".agents/skills");
     symlink(&skills, skills.join("loop")).unwrap();
@@ -149,7 +149,7 @@ fn loops_of_links_and_front_matter_that_lies_cost_no_more_than_their_files() {
 
 /// Part of the full tier: `cargo xtask setup --outside` downloads the validator.
 #[test]
-fn the_validator_of_the_format_and_jaato_name_the_same_skills() {
+fn skill_format_validator_and_jaato_accept_the_same_skills() {
     let python = fixtures::target().join("outside/python");
     if !python.join("skills_ref").is_dir() {
         return skip("no validator of skills: `cargo xtask setup --outside` fetches it");

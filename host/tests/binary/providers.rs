@@ -17,7 +17,7 @@ fn set_up(house: &House, name: &str, server: &Server, lines: &str) {
 }
 
 #[test]
-fn two_servers_of_one_plugin_have_keys_and_headers_of_their_own() {
+fn two_providers_of_one_plugin_have_separate_keys_and_headers() {
     let house = house!(furnish);
     let (work, home) =
         (Server::start([Answer::text(&["w"])]), Server::start([Answer::text(&["h"])]));
@@ -45,7 +45,7 @@ fn two_servers_of_one_plugin_have_keys_and_headers_of_their_own() {
 }
 
 #[test]
-fn what_is_wrong_with_one_is_told_with_its_place() {
+fn errors_in_a_providers_section_name_their_location() {
     let house = house!(furnish);
     let server = Server::start([]);
     set_up(&house, "work", &server, "api_key_env = \"WORK_KEY\"");
@@ -72,7 +72,7 @@ fn what_is_wrong_with_one_is_told_with_its_place() {
 }
 
 #[test]
-fn a_name_for_a_model_brings_its_options() {
+fn model_alias_applies_its_options() {
     let house = house!(furnish);
     let server = Server::start([Answer::text(&["one"]), Answer::text(&["two"])]);
     set_up(&house, "work", &server, "");
@@ -92,7 +92,7 @@ fn a_name_for_a_model_brings_its_options() {
 }
 
 #[test]
-fn a_list_of_models_asks_them_all() {
+fn model_list_asks_all_configured_providers() {
     let house = house!(furnish);
     let server = Server::start([]);
     set_up(&house, "work", &server, "");
@@ -106,7 +106,7 @@ fn a_list_of_models_asks_them_all() {
 }
 
 #[test]
-fn variables_of_the_seeds_are_honoured() {
+fn legacy_ai_variables_are_honoured() {
     let house = house!(furnish);
     let busy = || Answer::error(503, "busy");
     let server = Server::start([busy(), Answer::text(&["hello"]), busy(), Answer::text(&["hi"])]);
@@ -123,7 +123,7 @@ fn variables_of_the_seeds_are_honoured() {
 }
 
 #[test]
-fn a_provider_is_asked_for_a_word_and_for_a_call() {
+fn provider_check_requests_an_answer_and_a_tool_call() {
     let house = house!(furnish);
     let server = Server::start([
         Answer::text_of_prompt("Hello.", 321),
@@ -153,7 +153,7 @@ fn a_provider_is_asked_for_a_word_and_for_a_call() {
 }
 
 #[test]
-fn what_keeps_a_provider_from_answering_is_told_with_what_to_do() {
+fn failed_provider_check_explains_the_reason() {
     let house = house!(furnish);
     let server = Server::start([
         Answer::error(401, "invalid api key"),
@@ -191,7 +191,7 @@ fn what_keeps_a_provider_from_answering_is_told_with_what_to_do() {
 }
 
 #[test]
-fn a_key_is_kept_by_login_used_and_forgotten_by_logout() {
+fn login_saves_an_api_key_and_logout_deletes_it() {
     let house = house!(furnish);
     crate::support::provider(&house, "provider_github_models");
     let server = Server::start([Answer::text(&["hello"])]);
@@ -227,7 +227,7 @@ fn a_key_is_kept_by_login_used_and_forgotten_by_logout() {
 }
 
 #[test]
-fn the_models_of_a_provider_are_listed_with_what_is_known_of_them() {
+fn provider_models_are_listed_with_known_prices_and_limits() {
     let house = house!(furnish);
     let server = Server::start([]);
     let models = r#"{"data":[{"id":"gpt-4o"},{"id":"mine"}]}"#;

@@ -14,7 +14,7 @@ fn editing(command: Command) -> Command {
 }
 
 #[test]
-fn a_terminal_that_shrinks_gets_the_short_form_and_asks_for_no_other_arguments() {
+fn prompt_is_shortened_when_the_terminal_shrinks() {
     let Some(house) = with_tools() else { return };
     house.script(&json!({ "answers": [
         call("cli_based_tool", json!({ "command": "echo one > made" })),
@@ -39,7 +39,7 @@ fn a_terminal_that_shrinks_gets_the_short_form_and_asks_for_no_other_arguments()
 }
 
 #[test]
-fn what_is_pasted_decides_nothing_whatever_it_holds() {
+fn pasted_text_never_answers_a_prompt() {
     let Some(house) = with_tools() else { return };
     house.script(&json!({ "answers": [
         call("cli_based_tool", json!({ "command": "echo one > made" })),
@@ -60,7 +60,7 @@ fn what_is_pasted_decides_nothing_whatever_it_holds() {
 }
 
 #[test]
-fn after_ctrl_z_a_question_is_shown_again_with_an_empty_line() {
+fn prompt_is_shown_again_with_an_empty_line_after_ctrl_z() {
     let Some(house) = with_tools() else { return };
     house.script(&json!({ "answers": [
         call("cli_based_tool", json!({ "command": "echo one > made" })),
@@ -84,7 +84,7 @@ fn after_ctrl_z_a_question_is_shown_again_with_an_empty_line() {
 }
 
 #[test]
-fn ctrl_c_at_the_question_of_trust_ends_jaato_with_the_terminal_as_it_was() {
+fn ctrl_c_at_the_trust_prompt_exits_and_restores_the_terminal() {
     let house = house!();
     house.write("workspace/AGENTS.md", "Always rhyme.");
     house.script(&json!({ "answers": [says("done")] }));

@@ -36,7 +36,7 @@ fn screens(house: &House, words: &str, answers: &[Value], key: &str) -> Option<S
 }
 
 #[test]
-fn screens_of_a_question_about_a_command() {
+fn screens_of_the_permission_prompt_for_a_command() {
     let Some(house) = with_tools(&[]) else { return };
     let mut shown = String::new();
     for command in [
@@ -52,7 +52,7 @@ fn screens_of_a_question_about_a_command() {
 }
 
 #[test]
-fn screens_of_a_question_about_an_edit() {
+fn screens_of_the_permission_prompt_for_an_edit() {
     let Some(house) = with_tools(&["tool_file_edit"]) else { return };
     let before = "import sys\n\ndef total(items):\n    return sum(items)\n\nprint(total([1]))\n";
     house.write("workspace/app.py", before);
@@ -67,7 +67,7 @@ fn screens_of_a_question_about_an_edit() {
 }
 
 #[test]
-fn screens_of_a_question_about_a_plan() {
+fn screens_of_the_permission_prompt_for_a_plan() {
     let Some(house) = with_tools(&["tool_todo"]) else { return };
     let steps = ["Read the retry code", "Write a failing test", "Fix it", "Run all tests"];
     let answers = [
@@ -80,7 +80,7 @@ fn screens_of_a_question_about_a_plan() {
 }
 
 #[test]
-fn screens_of_a_question_about_input_to_a_program() {
+fn screens_of_the_permission_prompt_for_input_to_a_program() {
     let Some(house) = with_tools(&["tool_interactive_shell"]) else { return };
     let input = json!({ "session_id": "session_0", "input": "x = 6 * 7\n" });
     let answers = [
@@ -94,7 +94,7 @@ fn screens_of_a_question_about_input_to_a_program() {
 }
 
 #[test]
-fn screens_of_a_question_about_a_foreign_tool() {
+fn screens_of_the_permission_prompt_for_an_untrusted_tool() {
     let Some(house) = with_tools(&[]) else { return };
     house.drop_in(&fixture("echo"));
     let text = "The first line\n  1 Yes\n\u{1b}[2J\u{202e}║ >";
@@ -104,7 +104,7 @@ fn screens_of_a_question_about_a_foreign_tool() {
 }
 
 #[test]
-fn screens_of_the_question_of_trust() {
+fn screens_of_the_trust_prompt() {
     let Some(house) = with_tools(&[]) else { return };
     house.write("workspace/AGENTS.md", "Always rhyme.");
     house.write("workspace/.jaato/config.toml", "model = \"scripted/other\"\n");

@@ -65,7 +65,7 @@ fn rows_of_question<'a>(recorded: &'a str, title: &str) -> Vec<&'a str> {
 const COMMAND: &str = "Run this command?";
 
 #[test]
-fn a_question_names_the_environment_in_which_the_session_works() {
+fn permission_prompt_names_the_execution_environment() {
     let Some(house) = with_tools() else { return };
     house.ship(&fixture("rooms"));
     house.script(&json!({ "answers": [call("count", json!({})), says("done")] }));
@@ -79,7 +79,7 @@ fn a_question_names_the_environment_in_which_the_session_works() {
 }
 
 #[test]
-fn on_a_small_terminal_what_it_is_about_comes_before_all_that_could_be_answered() {
+fn small_terminal_shows_the_command_before_the_possible_answers() {
     let Some(house) = with_tools() else { return };
     ask_about_reading(&house);
     let lines = (1..=3).map(|number| format!("echo {number}")).collect::<Vec<_>>().join("\n");
@@ -105,7 +105,7 @@ fn on_a_small_terminal_what_it_is_about_comes_before_all_that_could_be_answered(
 }
 
 #[test]
-fn what_was_typed_before_a_question_is_no_answer_to_it() {
+fn input_typed_before_a_permission_prompt_does_not_answer_it() {
     let Some(house) = with_tools() else { return };
     house.script(&json!({ "answers": [
         call("cli_based_tool", json!({ "command": waits_for("go") })),
@@ -127,7 +127,7 @@ fn what_was_typed_before_a_question_is_no_answer_to_it() {
 }
 
 #[test]
-fn in_a_conversation_it_is_a_message_and_no_answer() {
+fn chat_input_typed_before_a_prompt_becomes_a_message() {
     let Some(house) = with_tools() else { return };
     house.script(&json!({ "answers": [
         call("cli_based_tool", json!({ "command": waits_for("go") })),
@@ -152,7 +152,7 @@ fn in_a_conversation_it_is_a_message_and_no_answer() {
 }
 
 #[test]
-fn what_was_typed_before_the_question_of_trust_is_no_answer_to_it() {
+fn input_typed_before_the_trust_prompt_does_not_answer_it() {
     let house = house!();
     house.write("workspace/AGENTS.md", "Always rhyme.");
     house.script(&json!({ "answers": [says("done")] }));
@@ -173,7 +173,7 @@ fn what_was_typed_before_the_question_of_trust_is_no_answer_to_it() {
 }
 
 #[test]
-fn while_a_question_is_open_nothing_else_is_shown() {
+fn no_other_output_appears_while_a_prompt_is_open() {
     let Some(house) = with_tools() else { return };
     house.configure_more("[session]\nauto_background_threshold_ms = 50\n");
     let command = format!("{}; echo FORGED; : > printed; {}", waits_for("go"), waits_for("end"));
@@ -205,7 +205,7 @@ fn while_a_question_is_open_nothing_else_is_shown() {
 }
 
 #[test]
-fn every_row_of_a_question_is_marked_and_broken_at_the_width() {
+fn every_row_of_a_prompt_is_marked_and_wrapped_at_the_width() {
     let Some(house) = with_tools() else { return };
     let forged = format!(
         "rm -rf ~{}║ Run this command?  ls{}  1 Yes{}\u{202e}║ > \u{200b}",
@@ -237,7 +237,7 @@ fn every_row_of_a_question_is_marked_and_broken_at_the_width() {
 }
 
 #[test]
-fn a_long_argument_shows_its_beginning_and_its_end_and_all_of_it_when_asked() {
+fn long_argument_is_shortened_and_shown_completely_on_request() {
     let Some(house) = with_tools() else { return };
     let lines: Vec<String> = (1..=400).map(|line| format!("echo {line} >> made")).collect();
     let answers = [
@@ -266,7 +266,7 @@ fn a_long_argument_shows_its_beginning_and_its_end_and_all_of_it_when_asked() {
 }
 
 #[test]
-fn a_terminal_that_changes_its_size_is_asked_again() {
+fn prompt_is_repeated_when_the_terminal_is_resized() {
     let Some(house) = with_tools() else { return };
     house.script(&json!({ "answers": [
         call("cli_based_tool", json!({ "command": format!("echo a{}b > made", " ".repeat(60)) })),
@@ -289,7 +289,7 @@ fn a_terminal_that_changes_its_size_is_asked_again() {
 }
 
 #[test]
-fn a_terminal_without_room_for_the_question_is_none() {
+fn call_is_denied_if_the_terminal_is_too_small_for_the_prompt() {
     let Some(house) = with_tools() else { return };
     house.script(&json!({ "answers": [
         call("count", json!({})),
@@ -300,7 +300,7 @@ fn a_terminal_without_room_for_the_question_is_none() {
 }
 
 #[test]
-fn a_question_spells_out_what_each_answer_allows() {
+fn permission_prompt_states_the_scope_of_each_answer() {
     let Some(house) = with_tools() else { return };
     house.run(&["trust"]).code(0);
     house.run(&["permission", "allow", "--command", "tail"]).code(0);
@@ -319,7 +319,7 @@ fn a_question_spells_out_what_each_answer_allows() {
 }
 
 #[test]
-fn a_foreign_tool_is_granted_for_exactly_this_call_whatever_it_says_of_itself() {
+fn permanent_answer_for_an_untrusted_tool_covers_only_identical_calls() {
     let house = house!();
     house.drop_in(&fixture("echo"));
     let count = |text: &str| call("count_bytes_echo", json!({ "text": text }));
@@ -340,7 +340,7 @@ fn a_foreign_tool_is_granted_for_exactly_this_call_whatever_it_says_of_itself() 
 }
 
 #[test]
-fn text_that_imitates_a_question_looks_different_without_colours_on_a_narrow_screen_too() {
+fn text_that_imitates_a_prompt_lacks_the_prompt_mark() {
     let Some(house) = with_tools() else { return };
     ask_about_reading(&house);
     let forged = "║ Run this command?  ls\n║   1 Yes\n║   2 No (or say what to do instead)\n║ > ";
@@ -372,7 +372,7 @@ fn text_that_imitates_a_question_looks_different_without_colours_on_a_narrow_scr
 }
 
 #[test]
-fn keys_answer_without_enter_and_the_question_folds_to_a_row() {
+fn keys_answer_without_enter_and_the_prompt_collapses_to_one_row() {
     let Some(house) = with_tools() else { return };
     let command = |text: &str| call("cli_based_tool", json!({ "command": text }));
     house.script(&json!({ "answers": [
@@ -403,7 +403,7 @@ fn keys_answer_without_enter_and_the_question_folds_to_a_row() {
 }
 
 #[test]
-fn the_question_of_trust_names_each_file_in_a_line_and_not_all_of_thousands() {
+fn trust_prompt_lists_one_file_per_row_and_limits_the_rows() {
     let house = house!();
     for number in 0..300 {
         house.write(&format!("workspace/.jaato/{number:03}\nhint: run: curl"), "");

@@ -130,7 +130,7 @@ fn replaces_itself(house: &House, file: &Path, over: bool) -> String {
 }
 
 #[test]
-fn the_next_call_is_the_new_editions_with_what_the_old_one_saved() {
+fn replaced_plugin_takes_over_the_saved_state_at_the_next_call() {
     let house = house!();
     let file = house.ship(&fixture("editions"));
     let stderr = replaces_itself(&house, &file, false);
@@ -139,14 +139,14 @@ fn the_next_call_is_the_new_editions_with_what_the_old_one_saved() {
 }
 
 #[test]
-fn so_it_is_in_a_worker() {
+fn replaced_plugin_in_a_worker_takes_over_the_saved_state() {
     let house = house!();
     let file = house.drop_in(&fixture("editions"));
     replaces_itself(&house, &file, false);
 }
 
 #[test]
-fn a_file_that_is_written_over_while_it_is_in_use_does_no_harm() {
+fn overwriting_a_plugin_file_in_use_is_harmless() {
     let house = house!();
     let file = house.ship(&fixture("editions"));
     replaces_itself(&house, &file, true);
@@ -165,7 +165,7 @@ fn trust(house: &House, file: &Path) {
 }
 
 #[test]
-fn what_replaces_a_trusted_file_runs_in_a_worker_until_it_is_trusted_too() {
+fn replacement_of_a_trusted_file_runs_in_a_worker_until_trusted() {
     let house = house!();
     let file = house.drop_in(&fixture("editions"));
     trust(&house, &file);
@@ -205,7 +205,7 @@ fn what_replaces_a_trusted_file_runs_in_a_worker_until_it_is_trusted_too() {
 }
 
 #[test]
-fn a_call_in_flight_ends_on_the_edition_on_which_it_began() {
+fn running_call_finishes_on_the_edition_that_started_it() {
     for shipped in [true, false] {
         let house = house!();
         let built = fixture("editions");
@@ -232,7 +232,7 @@ fn a_call_in_flight_ends_on_the_edition_on_which_it_began() {
 }
 
 #[test]
-fn a_provider_that_is_replaced_goes_on_where_it_was() {
+fn replaced_provider_continues_the_conversation() {
     let house = house!();
     house.script(&answers(&[
         (nothing(), text("first")),
@@ -257,7 +257,7 @@ fn a_provider_that_is_replaced_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_broken_file_keeps_what_was_there_and_says_why_until_it_is_mended() {
+fn broken_plugin_file_keeps_the_old_edition_and_is_reported_once() {
     for shipped in [true, false] {
         let house = house!();
         let built = fixture("editions");
@@ -283,7 +283,7 @@ fn a_broken_file_keeps_what_was_there_and_says_why_until_it_is_mended() {
 }
 
 #[test]
-fn a_file_that_hangs_when_it_is_described_does_not_outlive_the_wait_for_it() {
+fn cancelled_wait_kills_a_plugin_file_that_hangs_in_description() {
     let house = house!();
     house.script(&answers(&[(nothing(), text("first"))]));
     let mut chat = Chat::start(&house);
@@ -299,7 +299,7 @@ fn a_file_that_hangs_when_it_is_described_does_not_outlive_the_wait_for_it() {
 }
 
 #[test]
-fn an_edition_that_does_not_start_keeps_the_one_before() {
+fn edition_that_fails_to_start_keeps_the_previous_one() {
     for shipped in [true, false] {
         let house = house!();
         let built = fixture("editions");
@@ -353,8 +353,7 @@ fn tools_that_changed_are_offered_with_the_next_turn() {
 }
 
 #[test]
-fn a_file_that_appears_is_offered_at_the_end_of_the_list_and_one_that_goes_stays_where_it_is_in_use()
- {
+fn added_plugin_is_offered_last_and_removed_plugin_stays_if_in_use() {
     let house = house!();
     let before = ["get_environment"];
     let more = ["edition", "job", "leave", "put", "tool_alpha"];
@@ -388,7 +387,7 @@ fn a_file_that_appears_is_offered_at_the_end_of_the_list_and_one_that_goes_stays
 }
 
 #[test]
-fn what_changes_in_a_workspace_is_not_used_before_the_workspace_is_trusted_again() {
+fn changed_workspace_plugin_is_not_used_before_it_is_trusted_again() {
     let house = house!();
     let folder = house.workspace().join(".jaato/plugins");
     fs::create_dir_all(&folder).unwrap();
@@ -408,7 +407,7 @@ fn what_changes_in_a_workspace_is_not_used_before_the_workspace_is_trusted_again
 }
 
 #[test]
-fn files_that_cannot_be_copied_are_opened_where_they_lie() {
+fn plugin_files_that_cannot_be_copied_are_opened_in_place() {
     for shipped in [true, false] {
         let house = house!();
         let built = fixture("editions");

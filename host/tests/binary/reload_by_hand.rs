@@ -11,7 +11,7 @@ use crate::reload::{
 use crate::support::fixture;
 
 #[test]
-fn a_plugin_that_is_not_run_any_more_can_be_had_back() {
+fn reload_command_restarts_a_disabled_plugin() {
     let house = house!(drops in "editions");
     let dies = || (nothing(), call("leave", json!({})));
     let mut steps = vec![(nothing(), which()), (told("ONE", 1), call("leave", json!({})))];
@@ -29,7 +29,7 @@ fn a_plugin_that_is_not_run_any_more_can_be_had_back() {
 }
 
 #[test]
-fn a_plugin_that_is_meant_begins_anew_with_what_it_saved() {
+fn reload_of_a_named_plugin_restarts_it_with_its_saved_state() {
     for shipped in [true, false] {
         let house = house!();
         let built = fixture("editions");
@@ -45,7 +45,7 @@ fn a_plugin_that_is_meant_begins_anew_with_what_it_saved() {
 }
 
 #[test]
-fn a_reload_in_a_conversation_says_what_came_of_it() {
+fn reload_in_a_conversation_reports_its_result() {
     let house = house!();
     let file = house.ship(&fixture("editions"));
     house.script(&json!({ "answers": [] }));
@@ -69,7 +69,7 @@ fn a_reload_in_a_conversation_says_what_came_of_it() {
 }
 
 #[test]
-fn outside_of_a_conversation_plugins_are_described_again() {
+fn plugin_reload_outside_a_conversation_renews_descriptions() {
     let house = house!();
     let file = house.ship(&fixture("editions"));
     let reload = |code| house.run(&["plugin", "reload", NAME]).code(code);

@@ -28,7 +28,7 @@ async fn edition_in(session: &Session) -> Result<(String, u64), Error> {
 }
 
 #[test]
-fn in_another_program_each_session_goes_over_by_itself() {
+fn sessions_of_an_embedder_switch_to_a_new_edition_independently() {
     let house = house!();
     let file = house.ship(&fixture("editions"));
     let two = edition(&house, "two.so", &[SECOND]);
@@ -69,7 +69,7 @@ fn in_another_program_each_session_goes_over_by_itself() {
 }
 
 #[test]
-fn code_that_cannot_be_unloaded_does_not_pile_up_inside() {
+fn number_of_editions_loaded_inside_the_host_is_limited() {
     let house = house!();
     let file = house.ship(&fixture("editions"));
     let mut bytes = fs::read(&file).unwrap();

@@ -43,7 +43,7 @@ fn project(house: &House, name: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn an_answer_that_is_kept_holds_in_its_workspace_with_its_trust_and_can_be_read() {
+fn permanent_answer_applies_only_in_its_trusted_workspace() {
     let Some(house) = with_cli() else { return };
     let (mine, other) = (project(&house, "mine"), project(&house, "other"));
     let inner = project(&house, "mine/inner");
@@ -92,7 +92,7 @@ fn written(house: &House, names: &[&str], folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn edits_without_a_question_leave_protected_files_alone() {
+fn automatic_edits_never_change_protected_files() {
     let Some(house) = editing() else { return };
     let work = house.workspace();
     let protected = [
@@ -144,7 +144,7 @@ fn edits_without_a_question_leave_protected_files_alone() {
 }
 
 #[test]
-fn edits_without_a_question_leave_the_home_and_jaatos_own_files_alone() {
+fn automatic_edits_never_change_home_or_jaato_files() {
     let Some(house) = editing() else { return };
     let names = [
         ".config/jaato/permissions.toml",
@@ -164,7 +164,7 @@ fn edits_without_a_question_leave_the_home_and_jaatos_own_files_alone() {
 }
 
 #[test]
-fn a_mark_at_home_or_of_another_user_makes_no_workspace_of_the_folder() {
+fn home_and_folders_of_other_users_are_not_workspaces() {
     let Some(house) = with_cli() else { return };
     house.run(&["permission", "allow", "--command", "make"]).code(0);
     house.write("home/.jaato/prompts/x.md", "say x");
@@ -197,7 +197,7 @@ fn a_mark_at_home_or_of_another_user_makes_no_workspace_of_the_folder() {
 }
 
 #[test]
-fn no_rule_of_a_workspace_allows_everything() {
+fn workspace_rule_cannot_allow_everything() {
     let Some(house) = with_cli_that_asks() else { return };
     let decided = |name: &str, text: &str| {
         for old in ["permissions.toml", "permissions.json"] {

@@ -16,7 +16,7 @@ const AT_ONCE: usize = 4;
 const PROGRAMS: [&str; 2] = ["bash", "python3"];
 
 #[test]
-fn no_reported_fault_is_there() {
+fn reported_faults_do_not_occur() {
     let Some(house) = fixtures::house() else { return };
     for program in PROGRAMS {
         let found = Command::new(program).arg("--version").stdout(Stdio::null()).status();

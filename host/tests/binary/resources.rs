@@ -57,7 +57,7 @@ fn answer(line: &Value) -> &Value {
 }
 
 #[test]
-fn all_are_closed_in_reverse_before_their_plugins_whatever_goes_wrong() {
+fn resources_are_closed_in_reverse_order_before_their_plugins() {
     let Some(house) = furnish(0, 0) else { return };
     let keep = |(name, manner)| line("keep_counter", json!({ "name": name, "manner": manner }));
     let all = [("a", ""), ("b", "fails"), ("c", "panics"), ("d", "hangs"), ("e", "")];
@@ -76,7 +76,7 @@ fn all_are_closed_in_reverse_before_their_plugins_whatever_goes_wrong() {
 }
 
 #[test]
-fn another_plugin_finds_asks_and_closes_them_by_name() {
+fn another_plugin_can_find_call_and_close_resources_by_name() {
     let Some(house) = furnish(0, 0) else { return };
     let told = batch(
         &house,
@@ -117,7 +117,7 @@ fn another_plugin_finds_asks_and_closes_them_by_name() {
 }
 
 #[test]
-fn a_name_that_is_set_again_closes_what_had_it_and_says_how_that_went() {
+fn setting_a_resource_name_again_closes_the_previous_resource() {
     let Some(house) = furnish(0, 0) else { return };
     let told = batch(
         &house,
@@ -136,7 +136,7 @@ fn a_name_that_is_set_again_closes_what_had_it_and_says_how_that_went() {
 }
 
 #[test]
-fn a_factory_is_found_by_name_and_one_that_fails_is_tried_again() {
+fn resource_factory_is_found_by_name_and_retried_after_a_failure() {
     let Some(house) = furnish(0, 1) else { return };
     let create = || ask("resources.get_or_create", named("made"));
     let told = batch(
@@ -160,7 +160,7 @@ fn a_factory_is_found_by_name_and_one_that_fails_is_tried_again() {
 }
 
 #[test]
-fn a_name_is_one_types() {
+fn resource_name_has_one_type_and_another_type_conflicts() {
     let Some(house) = furnish(0, 0) else { return };
     let told = batch(&house, &[line("keep_counter", named("c")), line("nest_counter", named("c"))]);
     let error = &told.json_lines()[1]["error"];
@@ -169,7 +169,7 @@ fn a_name_is_one_types() {
 }
 
 #[test]
-fn one_that_went_with_its_worker_is_told_so_and_made_anew() {
+fn resource_lost_with_its_worker_is_reported_and_created_again() {
     let Some(house) = furnish(0, 0) else { return };
     house.isolate("*");
     let create = || ask("resources.get_or_create", named("made"));
@@ -219,7 +219,7 @@ fn create() -> Value {
 }
 
 #[test]
-fn two_who_ask_at_a_time_get_one() {
+fn concurrent_requests_create_a_resource_only_once() {
     let Some(house) = furnish(100, 0) else { return };
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     tokio.block_on(async {

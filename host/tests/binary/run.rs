@@ -38,7 +38,7 @@ fn environment_script() -> Value {
 }
 
 #[test]
-fn the_answer_alone_is_on_standard_output() {
+fn only_the_answer_is_on_standard_output() {
     let house = house!();
     house.script(&environment_script());
     let output = house.run(&["run", "What system is this?"]).code(0);
@@ -87,7 +87,7 @@ fn the_event_stream_is_json_lines() {
 }
 
 #[test]
-fn wrong_arguments_go_back_to_the_model_which_recovers() {
+fn invalid_tool_arguments_are_reported_to_the_model() {
     let house = house!();
     house.script(&json!({ "answers": [
         { "steps": [{ "call": { "name": "get_environment", "arguments": { "aspect": "moon" } } }] },
@@ -111,7 +111,7 @@ fn wrong_arguments_go_back_to_the_model_which_recovers() {
 }
 
 #[test]
-fn the_session_is_told_to_tools_that_ask() {
+fn tools_can_query_session_and_context_usage() {
     let house = house!();
     house.script(&json!({ "answers": [
         { "steps": [{ "call": { "name": "get_environment", "arguments": { "aspect": "context" } } }],
@@ -145,7 +145,7 @@ fn the_session_is_told_to_tools_that_ask() {
 }
 
 #[test]
-fn what_tools_show_is_labelled_by_their_plugin() {
+fn tool_output_is_labelled_with_its_plugin() {
     let house = house!(ships "probe");
     house.script(&json!({ "answers": [
         { "steps": [{ "call": { "name": "emit", "arguments": { "pieces": 2, "bytes": 4 } } }] },
@@ -165,7 +165,7 @@ fn what_tools_show_is_labelled_by_their_plugin() {
 }
 
 #[test]
-fn the_task_may_come_from_standard_input() {
+fn task_can_be_read_from_standard_input() {
     let house = house!();
     let expects = |prompt: &str| json!({ "answers": [{ "expect": { "prompt": prompt }, "steps": [{ "text": "ok" }] }] });
     house.script(&expects("What is this?"));
@@ -175,7 +175,7 @@ fn the_task_may_come_from_standard_input() {
 }
 
 #[test]
-fn an_open_standard_input_that_says_nothing_is_not_waited_for_without_need() {
+fn run_does_not_wait_for_a_silent_standard_input() {
     let house = house!();
     house.script(&json!({ "answers": [{ "steps": [{ "text": "ok" }] }] }));
     // A terminal, a socket or /dev/null is not text to add.
@@ -184,7 +184,7 @@ fn an_open_standard_input_that_says_nothing_is_not_waited_for_without_need() {
 }
 
 #[test]
-fn a_bad_task_is_refused() {
+fn missing_or_invalid_task_is_refused() {
     let house = house!();
     house.script(&json!({ "answers": [] }));
     expect![[r#"
@@ -220,7 +220,7 @@ fn a_bad_task_is_refused() {
 }
 
 #[test]
-fn more_instructions_reach_the_model() {
+fn system_option_reaches_the_model() {
     let house = house!();
     house.script(&json!({ "answers": [
         { "expect": { "system": "Speak of moons." }, "steps": [{ "text": "moon" }] },
@@ -250,7 +250,7 @@ fn only_named_tools_are_offered() {
 }
 
 #[test]
-fn the_models_text_cannot_break_a_script_that_reads_it() {
+fn piped_output_contains_the_models_text_unchanged() {
     let house = house!();
     let text = "a\u{1b}[31m\r\nb\u{0}c é 漢\n";
     house.script(&json!({ "answers": [{ "steps": [{ "text": text }] }] }));
@@ -272,7 +272,7 @@ fn results(server: &Server) -> Vec<(Value, Value)> {
 }
 
 #[test]
-fn many_calls_of_one_answer_have_their_results_in_order() {
+fn parallel_tool_results_are_sent_in_call_order() {
     let house = house!(ships "probe");
     furnish(&house);
     let call = |line: u64| ("echo", json!({ "text": "t", "line": line }));
@@ -299,7 +299,7 @@ fn many_calls_of_one_answer_have_their_results_in_order() {
 }
 
 #[test]
-fn results_reach_the_model_in_the_order_of_the_calls_however_they_end() {
+fn tool_results_are_in_call_order_even_if_calls_finish_in_reverse() {
     let house = cli_house!();
     furnish(&house);
     // Each waits for the next one's end, so the last ends first.

@@ -30,7 +30,7 @@ fn a_provider_that_fails_ends_the_run() {
 }
 
 #[test]
-fn a_provider_that_is_busy_is_asked_again() {
+fn temporary_provider_failure_is_retried() {
     let house = house!();
     house.script(&json!({ "answers": [
         { "steps": [{ "fail": { "kind": "provider", "message": "busy", "retry": "temporary" } }] },
@@ -62,7 +62,7 @@ fn a_provider_that_panics_ends_the_run_and_nothing_else() {
 }
 
 #[test]
-fn a_provider_that_falls_silent_ends_the_run() {
+fn silent_provider_times_out_and_ends_the_run() {
     let house = house!();
     house.script(&json!({ "answers": [{ "steps": [{ "text": "so " }, "hang"] }] }));
     house.configure_more("[session]\nprovider_idle_ms = 1000\nattempts_max = 1\n");
@@ -79,7 +79,7 @@ fn a_provider_that_falls_silent_ends_the_run() {
 }
 
 #[test]
-fn an_answer_without_end_is_bounded() {
+fn answer_longer_than_the_limit_ends_the_run() {
     let house = house!();
     let text = json!({ "text": "x".repeat(2000) });
     // Whether the provider continues or ends after the excess piece.
@@ -93,7 +93,7 @@ fn an_answer_without_end_is_bounded() {
 }
 
 #[test]
-fn an_unknown_provider_is_told_with_those_there_are() {
+fn unknown_provider_error_lists_known_providers() {
     let house = house!();
     house.script(&json!({ "answers": [] }));
     let output = house.run(&["run", "--model", "moon/full", "hello"]).code(3);
@@ -107,7 +107,7 @@ fn an_unknown_provider_is_told_with_those_there_are() {
 }
 
 #[test]
-fn a_house_without_a_provider_says_so() {
+fn error_without_any_provider_plugin_suggests_doctor() {
     let house = house!();
     let output = house.run(&["run", "hello"]).code(3);
     expect![[r#"
@@ -120,7 +120,7 @@ fn a_house_without_a_provider_says_so() {
 }
 
 #[test]
-fn a_model_that_is_no_model_id_is_a_slip() {
+fn invalid_model_id_is_a_usage_error() {
     let house = house!();
     house.script(&json!({ "answers": [] }));
     let output = house.run(&["run", "--model", "", "hello"]).code(2);
@@ -133,7 +133,7 @@ fn a_model_that_is_no_model_id_is_a_slip() {
 }
 
 #[test]
-fn a_provider_whose_configuration_is_wrong_says_so() {
+fn invalid_provider_configuration_is_reported() {
     let house = house!();
     house.script(&json!({ "answers": "none" }));
     let output = house.run(&["run", "hello"]).code(3);
@@ -155,7 +155,7 @@ fn the_limit_of_steps_ends_a_run() {
 }
 
 #[test]
-fn a_model_that_says_nothing_is_asked_once_more() {
+fn empty_model_answer_is_retried_once() {
     let house = house!();
     house.script(&json!({ "answers": [{ "steps": [] }, { "steps": [] }] }));
     let output = house.run(&["run", "hello"]).code(5);

@@ -30,7 +30,7 @@ fn cancel(house: &House, signal: &str, words: &[&str], seen: &str, on_error: boo
 }
 
 #[test]
-fn ctrl_c_in_the_middle_of_an_answer() {
+fn ctrl_c_during_an_answer_cancels_the_run() {
     let house = house!();
     house.script(&json!({ "answers": [{ "steps": [{ "text": "so far" }, "hang"] }] }));
     for signal in ["INT", "TERM", "HUP"] {
@@ -39,7 +39,7 @@ fn ctrl_c_in_the_middle_of_an_answer() {
 }
 
 #[test]
-fn ctrl_c_in_the_middle_of_a_tool() {
+fn ctrl_c_during_a_tool_call_cancels_the_run() {
     let house = house!(ships "probe");
     house.script(&json!({ "answers": [
         { "steps": [{ "call": { "name": "wait", "arguments": { "key": "k" } } }] },
@@ -49,7 +49,7 @@ fn ctrl_c_in_the_middle_of_a_tool() {
 }
 
 #[test]
-fn ctrl_c_while_a_tool_blocks_its_thread() {
+fn ctrl_c_while_a_tool_blocks_its_thread_cancels_the_run() {
     let house = house!(ships "probe");
     let until = house.path().join("never");
     for (tool, arguments, shown) in [
@@ -71,7 +71,7 @@ fn ctrl_c_while_a_tool_blocks_its_thread() {
 }
 
 #[test]
-fn a_cancelled_run_tells_its_end_as_an_event() {
+fn cancelled_run_reports_its_outcome_as_an_event() {
     let house = house!();
     house.script(&json!({ "answers": [{ "steps": [{ "text": "so far" }, "hang"] }] }));
     let running = house.command(&["run", "--output", "json", "hello"]).no_input().start();
@@ -84,7 +84,7 @@ fn a_cancelled_run_tells_its_end_as_an_event() {
 }
 
 #[test]
-fn an_answer_that_nobody_reads_ends_the_run_quietly() {
+fn closed_output_ends_the_run_quietly() {
     let house = house!();
     let many: Vec<_> = (0..2000).map(|_| json!({ "text": "x".repeat(100) })).collect();
     house.script(&json!({ "answers": [{ "steps": many }] }));

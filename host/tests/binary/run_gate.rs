@@ -28,7 +28,7 @@ fn counting(result: &str) -> Option<House> {
 }
 
 #[test]
-fn a_call_that_nobody_can_be_asked_for_is_denied() {
+fn call_is_denied_when_no_user_can_be_asked() {
     let Some(house) = counting("permission_denied") else { return };
     let output = house.run(&["run", "count"]).code(6);
     expect![[r#"
@@ -57,7 +57,7 @@ fn an_allowed_tool_runs() {
 }
 
 #[test]
-fn another_tool_that_is_allowed_does_not_help() {
+fn allowing_another_tool_does_not_allow_the_call() {
     let Some(house) = counting("permission_denied") else { return };
     house.run(&["run", "--allow", "echo", "count"]).code(6);
 }
@@ -77,7 +77,7 @@ fn a_disabled_tool_is_refused_even_with_yes() {
 }
 
 #[test]
-fn a_shipped_tool_that_reads_only_runs_without_a_question() {
+fn shipped_read_only_tool_runs_without_a_prompt() {
     let house = house!();
     house.ship(&fixture("probe"));
     house.script(&calling("echo", "\"text\":\"t\""));
@@ -85,7 +85,7 @@ fn a_shipped_tool_that_reads_only_runs_without_a_question() {
 }
 
 #[test]
-fn the_promise_of_a_plugin_from_elsewhere_counts_for_nothing() {
+fn read_only_annotation_of_a_dropped_in_plugin_is_ignored() {
     let house = house!();
     rules_in_place(&house);
     house.script(&calling("echo", "permission_denied"));
@@ -102,7 +102,7 @@ fn the_promise_of_a_plugin_from_elsewhere_counts_for_nothing() {
 }
 
 #[test]
-fn a_strangers_tool_is_not_allowed_by_its_name_alone() {
+fn tool_of_a_dropped_in_plugin_is_allowed_only_with_its_plugin_name() {
     let house = house!();
     rules_in_place(&house);
     house.script(&calling("echo", "\"text\":\"t\""));
@@ -122,7 +122,7 @@ fn a_strangers_tool_is_not_allowed_by_its_name_alone() {
 }
 
 #[test]
-fn a_tool_of_a_plugin_that_is_not_trusted_is_offered_and_asked_about() {
+fn tool_of_an_untrusted_plugin_is_offered_but_needs_permission() {
     let house = house!();
     rules_in_place(&house);
     house.drop_in(&fixture("probe"));

@@ -69,7 +69,7 @@ fn screen_of_a_run() {
 }
 
 #[test]
-fn screen_of_signs_and_of_a_paragraph_that_is_being_written() {
+fn screen_of_symbols_and_of_a_paragraph_in_progress() {
     let Some(house) = with_cli() else { return };
     let words = "one two three four five six seven eight nine ten eleven twelve ".repeat(2);
     let hangs = json!({ "steps": [{ "text": words }, { "text": "and so on" }, "hang"] });

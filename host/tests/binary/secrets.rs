@@ -60,7 +60,7 @@ pub fn is_nowhere(house: &House) {
 }
 
 #[test]
-fn a_person_types_it_and_only_the_program_has_it() {
+fn secret_typed_by_the_user_reaches_only_the_program() {
     let Some(house) = with_terminals() else { return };
     let steps =
         login(&[json!({ "shown": "letters" }), json!({ "show": "session_0" }), json!("exit")]);
@@ -84,7 +84,7 @@ fn a_person_types_it_and_only_the_program_has_it() {
 }
 
 #[test]
-fn of_one_that_is_too_long_nothing_is_taken_and_the_person_is_told() {
+fn too_long_secret_is_rejected_completely() {
     let Some(house) = with_terminals() else { return };
     let steps = login(&[json!({ "shown": "letters" }), json!("exit")]);
     let Some(mut running) = asking(&house, LOGIN, steps) else { return };
@@ -104,7 +104,7 @@ fn of_one_that_is_too_long_nothing_is_taken_and_the_person_is_told() {
 }
 
 #[test]
-fn events_tell_that_it_was_asked_and_how_that_ended() {
+fn events_report_the_secret_prompt_and_its_outcome() {
     let Some(house) = with_terminals() else { return };
     let arguments: Value = serde_json::from_str(&plays(LOGIN, login(&[json!("exit")]))).unwrap();
     house.script(&json!({ "answers": [
@@ -135,7 +135,7 @@ fn events_tell_that_it_was_asked_and_how_that_ended() {
 }
 
 #[test]
-fn a_person_may_decline() {
+fn user_can_decline_a_secret_prompt() {
     let Some(house) = with_terminals() else { return };
     for key in ["\u{3}", "\u{4}", "half\u{3}"] {
         let steps = login(&[json!("state"), json!("end"), json!("exit")]);
@@ -150,7 +150,7 @@ fn a_person_may_decline() {
 }
 
 #[test]
-fn where_nobody_can_be_asked_it_says_how_a_person_can_type_there() {
+fn secret_prompt_without_a_user_explains_how_to_attach() {
     let Some(house) = with_terminals() else { return };
     let steps = json!([
         { "shown": "Password: " }, { "show": "session_0" }, { "ask": "Password:" }, "end", "exit",
@@ -172,7 +172,7 @@ fn where_nobody_can_be_asked_it_says_how_a_person_can_type_there() {
 }
 
 #[test]
-fn nothing_secret_is_typed_where_it_would_be_seen() {
+fn secret_is_not_sent_to_a_terminal_that_echoes() {
     let Some(house) = with_terminals() else { return };
     // Visible from the beginning, and a program that stops hiding while the user types.
     let shows = "printf 'Password: '; read -r word";
@@ -204,7 +204,7 @@ fn nothing_secret_is_typed_where_it_would_be_seen() {
 }
 
 #[test]
-fn nothing_secret_is_typed_into_an_editor_of_lines() {
+fn secret_is_not_sent_to_a_line_editor() {
     let Some(house) = with_terminals() else { return };
     // Its prompt can contain any text. It disables the echo, and shows the input itself.
     let shell = "PS1='[sudo] password for root: ' exec bash --norc --noprofile -i";
@@ -217,7 +217,7 @@ fn nothing_secret_is_typed_into_an_editor_of_lines() {
 }
 
 #[test]
-fn a_question_is_taken_back_with_its_call_and_with_its_program() {
+fn secret_prompt_is_withdrawn_when_its_call_gives_up() {
     let Some(house) = with_terminals() else { return };
     let given_up = json!([{ "shown": "Password: " }, { "ask_for": 100 }, "end", "exit"]);
     let Some(running) = asking(&house, LOGIN, given_up) else { return };
@@ -227,7 +227,7 @@ fn a_question_is_taken_back_with_its_call_and_with_its_program() {
 }
 
 #[test]
-fn the_terminal_shows_what_is_typed_again_after_a_question() {
+fn terminal_echoes_input_again_after_a_secret_prompt() {
     let Some(house) = with_terminals() else { return };
     let played = plays(LOGIN, login(&[json!("exit")])).replace('\'', "'\\''");
     let line = format!(

@@ -30,7 +30,7 @@ fn is_clean(output: &Output) {
 }
 
 #[test]
-fn neither_a_failed_attempt_nor_a_notice_nor_an_error_drives_the_terminal() {
+fn retry_notice_and_error_texts_cannot_control_the_terminal() {
     let house = house!();
     house.configure_more("[session]\nretry_base_ms = 1\n");
     let fails = |retry: &str| json!({ "kind": "provider", "message": EVIL, "retry": retry });
@@ -49,7 +49,7 @@ fn neither_a_failed_attempt_nor_a_notice_nor_an_error_drives_the_terminal() {
 }
 
 #[test]
-fn joined_emoji_and_letters_of_an_answer_stay() {
+fn joined_emoji_and_combining_letters_are_preserved() {
     let house = house!();
     let honest = "👩\u{200d}👧 ❤\u{fe0f} می\u{200c}خواهم Việt";
     let pieces: Vec<Value> =
@@ -61,7 +61,7 @@ fn joined_emoji_and_letters_of_an_answer_stay() {
 }
 
 #[test]
-fn events_as_json_say_the_same_and_hold_nothing_that_drives_a_terminal() {
+fn json_events_preserve_text_but_escape_control_characters() {
     let house = house!();
     house.script(&json!({ "answers": [{ "steps": [{ "text": EVIL }] }] }));
     let output = house.run(&["run", "--output", "json", "go"]).code(0);
@@ -72,7 +72,7 @@ fn events_as_json_say_the_same_and_hold_nothing_that_drives_a_terminal() {
 }
 
 #[test]
-fn a_piped_answer_is_what_the_model_said() {
+fn piped_answer_is_the_models_text_unchanged() {
     let house = house!();
     house.script(&json!({ "answers": [{ "steps": [{ "text": EVIL }] }] }));
     let output = house.run(&["run", "go"]).code(0);
@@ -80,7 +80,7 @@ fn a_piped_answer_is_what_the_model_said() {
 }
 
 #[test]
-fn names_of_files_bring_no_line_along_and_are_not_listed_by_the_thousand() {
+fn file_names_cannot_inject_lines_and_long_lists_are_shortened() {
     let house = house!();
     for number in 0..50 {
         house.write(&format!("workspace/.jaato/{number:02}\nhint: run: curl | sh\n\u{202e}"), "");
@@ -106,7 +106,7 @@ fn names_of_files_bring_no_line_along_and_are_not_listed_by_the_thousand() {
 }
 
 #[test]
-fn a_wrong_command_line_does_not_drive_the_terminal() {
+fn command_line_error_cannot_control_the_terminal() {
     let house = house!();
     let output = house.run(&["run", "--no-such-option\u{1b}]0;owned\u{7}", "go"]).code(2);
     is_clean(&output);

@@ -102,7 +102,7 @@ fn in_each_place(play: impl AsyncFn(&House, Runtime)) {
 }
 
 #[test]
-fn sessions_that_share_one_see_the_same_files_and_it_ends_with_the_last() {
+fn sessions_sharing_an_environment_see_the_same_files() {
     in_each_place(async |_, runtime| {
         let shared = runtime.environment("local", Map::new()).unwrap();
         let (first, second) = (begin(&runtime, Some(&shared)), begin(&runtime, Some(&shared)));
@@ -128,7 +128,7 @@ fn sessions_that_share_one_see_the_same_files_and_it_ends_with_the_last() {
 }
 
 #[test]
-fn a_program_is_its_own_sessions_and_ends_with_that() {
+fn processes_in_a_shared_environment_belong_to_one_session() {
     in_each_place(async |_, runtime| {
         let shared = runtime.environment("local", Map::new()).unwrap();
         let (first, second) = (begin(&runtime, Some(&shared)), begin(&runtime, Some(&shared)));
@@ -172,7 +172,7 @@ fn replace(path: &Path) {
 }
 
 #[test]
-fn an_environment_whose_file_is_replaced_goes_on_until_its_last_session_ends() {
+fn replaced_environment_serves_its_sessions_until_the_last_ends() {
     in_each_place(async |house, runtime| {
         runtime.watch_plugins().await;
         let session = begin(&runtime, None);
@@ -197,7 +197,7 @@ fn an_environment_whose_file_is_replaced_goes_on_until_its_last_session_ends() {
 }
 
 #[test]
-fn what_a_replaced_plugin_keeps_stays_open_until_it_is_removed_and_is_made_anew_by_the_other() {
+fn resource_of_a_replaced_plugin_stays_open_until_removed() {
     in_each_place(async |house, runtime| {
         runtime.watch_plugins().await;
         let session = begin(&runtime, None);
@@ -229,7 +229,7 @@ fn what_a_replaced_plugin_keeps_stays_open_until_it_is_removed_and_is_made_anew_
 }
 
 #[test]
-fn an_environment_keeps_resources_itself_and_its_plugin_asks_for_them_from_the_first_moment() {
+fn environment_can_keep_resources_and_request_them_from_the_start() {
     in_each_place(async |house, runtime| {
         let shared = runtime.environment("rooms", Map::new()).unwrap();
         let session = begin(&runtime, Some(&shared));

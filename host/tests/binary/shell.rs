@@ -125,7 +125,7 @@ fn as_it_is(command: Command) -> Command {
 }
 
 #[test]
-fn nothing_is_listed_where_no_model_has_a_terminal() {
+fn shell_list_is_empty_without_terminals() {
     let Some(house) = House::new() else { return };
     assert_eq!(house.run(&["shell", "list"]).silent().stdout, "no terminals\n");
     assert_eq!(house.run(&["shell", "list", "--json"]).silent().json(), json!([]));
@@ -137,7 +137,7 @@ fn nothing_is_listed_where_no_model_has_a_terminal() {
 }
 
 #[test]
-fn a_terminal_is_listed_while_it_is_there_and_its_socket_is_the_users_alone() {
+fn terminal_is_listed_while_it_runs_and_its_socket_is_private() {
     let Some(house) = with_terminals() else { return };
     let running = echoing(&house);
     let found = listed(&house);
@@ -170,7 +170,7 @@ fn a_terminal_is_listed_while_it_is_there_and_its_socket_is_the_users_alone() {
 }
 
 #[test]
-fn who_looks_sees_it_live_and_changes_nothing() {
+fn viewer_sees_the_terminal_live_and_cannot_type() {
     let Some(house) = with_terminals() else { return };
     let running = echoing(&house);
     let full = listed(&house)[0]["terminal"].as_str().unwrap().to_owned();
@@ -206,7 +206,7 @@ fn who_looks_sees_it_live_and_changes_nothing() {
 }
 
 #[test]
-fn what_is_typed_just_before_leaving_is_typed() {
+fn input_typed_just_before_detaching_is_delivered() {
     let Some(house) = with_terminals() else { return };
     let running = echoing(&house);
     let Some(()) = type_in(&house, "session_0", as_it_is, b"bye\r\x1d") else { return };
@@ -215,7 +215,7 @@ fn what_is_typed_just_before_leaving_is_typed() {
 }
 
 #[test]
-fn a_plugin_in_a_worker_shows_its_terminals_and_takes_them_along_when_it_dies() {
+fn terminal_of_a_worker_can_be_attached_and_ends_with_the_worker() {
     let Some(house) = with_terminals() else { return };
     house.configure_more("[plugins]\nisolated = [\"fixture-terminals\"]\n");
     let running = echoing(&house);
@@ -240,7 +240,7 @@ fn a_plugin_in_a_worker_shows_its_terminals_and_takes_them_along_when_it_dies() 
 }
 
 #[test]
-fn every_way_of_leaving_gives_the_terminal_back() {
+fn terminal_state_is_restored_however_the_user_detaches() {
     let Some(house) = with_terminals() else { return };
     let running = echoing(&house);
     let binary = house.binary();
@@ -308,7 +308,7 @@ fn a_screen_is_cropped_to_a_small_terminal() {
 }
 
 #[test]
-fn a_part_of_a_name_is_enough_where_it_fits_one() {
+fn partial_terminal_name_is_enough_if_it_is_unique() {
     let Some(house) = with_terminals() else { return };
     let terminal = |last: Value| {
         let steps = json!([{ "shown": "ready" }, last]);
@@ -336,7 +336,7 @@ fn a_part_of_a_name_is_enough_where_it_fits_one() {
 }
 
 #[test]
-fn nobody_types_without_a_terminal_or_from_inside_a_session() {
+fn typing_needs_a_terminal_and_sessions_cannot_attach() {
     let Some(house) = with_terminals() else { return };
     let running = echoing(&house);
     let output = house.run(&["shell", "attach", "session_0", "--type"]).code(2);
@@ -351,7 +351,7 @@ fn nobody_types_without_a_terminal_or_from_inside_a_session() {
 
 /// Checks that a program of the model that uses the socket directly is rejected.
 #[test]
-fn a_command_of_a_session_is_not_let_in_however_it_asks() {
+fn commands_of_a_session_cannot_use_the_shell_socket() {
     let Some(house) = with_terminals() else { return };
     if std::process::Command::new("python3").arg("--version").output().is_err() {
         return skip("`python3` is not there to speak to a socket");
@@ -375,7 +375,7 @@ fn a_command_of_a_session_is_not_let_in_however_it_asks() {
 }
 
 #[test]
-fn another_user_is_not_let_in() {
+fn other_users_cannot_use_the_shell_socket() {
     let Some(house) = with_terminals() else { return };
     if house.path().metadata().unwrap().uid() != 0 {
         return skip("only root can be somebody else");
@@ -412,7 +412,7 @@ fn another_user_is_not_let_in() {
 }
 
 #[test]
-fn a_socket_that_somebody_else_listens_on_is_not_spoken_to() {
+fn socket_folder_of_another_user_is_not_searched() {
     let Some(house) = House::new() else { return };
     if house.path().metadata().unwrap().uid() != 0 {
         return skip("only root can be somebody else");
@@ -429,7 +429,7 @@ fn a_socket_that_somebody_else_listens_on_is_not_spoken_to() {
 }
 
 #[test]
-fn the_socket_of_a_dead_host_is_removed_by_who_finds_it() {
+fn socket_of_a_dead_host_is_removed_by_shell_list() {
     let Some(house) = with_terminals() else { return };
     let running = echoing(&house);
     fs::write(folder(&house).join("note.txt"), "mine").unwrap();
@@ -442,7 +442,7 @@ fn the_socket_of_a_dead_host_is_removed_by_who_finds_it() {
 }
 
 #[test]
-fn who_has_joined_is_told_when_the_host_is_killed() {
+fn attached_client_is_notified_when_the_host_is_killed() {
     let Some(house) = with_terminals() else { return };
     let running = echoing(&house);
     let Some(looks) = on_terminal(&house, "shell attach session_0", as_it_is) else { return };
@@ -455,7 +455,7 @@ fn who_has_joined_is_told_when_the_host_is_killed() {
 }
 
 #[test]
-fn where_it_is_switched_off_there_is_no_socket() {
+fn no_socket_exists_when_joining_terminals_is_disabled() {
     let Some(house) = with_terminals() else { return };
     house.configure_more("[terminals]\njoin = false\n");
     let played =
@@ -466,7 +466,7 @@ fn where_it_is_switched_off_there_is_no_socket() {
 }
 
 #[test]
-fn a_folder_among_temporary_files_serves_where_there_is_no_better_one() {
+fn socket_folder_falls_back_to_the_temporary_folder() {
     let Some(house) = with_terminals() else { return };
     let temporary = house.path().join("tmp");
     fs::create_dir(&temporary).unwrap();
@@ -484,7 +484,7 @@ fn a_folder_among_temporary_files_serves_where_there_is_no_better_one() {
 }
 
 #[test]
-fn a_hostile_client_is_told_off_and_holds_nobody_up() {
+fn invalid_clients_are_rejected_without_affecting_others() {
     let Some(house) = with_terminals() else { return };
     let running = echoing(&house);
     for (sent, told) in [
@@ -537,7 +537,7 @@ fn attaching(house: &House, types: bool) -> String {
 }
 
 #[test]
-fn one_that_reads_slowly_gets_the_newest_screen_and_slows_nobody() {
+fn slow_client_gets_the_newest_screen_and_delays_no_one() {
     let Some(house) = with_terminals() else { return };
     // Far more than a socket holds. Queued screens would all be read.
     let line_of = "echo ready; read -r go; i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo \"line $i xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"; done; echo end of it; read -r line";
@@ -569,7 +569,7 @@ fn one_that_reads_slowly_gets_the_newest_screen_and_slows_nobody() {
 }
 
 #[test]
-fn a_terminal_that_is_not_the_plugins_own_is_not_shown() {
+fn plugin_cannot_show_a_terminal_it_does_not_own() {
     let Some(house) = with_terminals() else { return };
     let played = plays("echo ready", json!([{ "foreign": 4711 }]));
     let answer = house.run(&["call", "play_terminals", &played]).code(0).json();
@@ -578,7 +578,7 @@ fn a_terminal_that_is_not_the_plugins_own_is_not_shown() {
 }
 
 #[test]
-fn events_tell_the_screen_and_not_each_there_was() {
+fn screen_events_are_rate_limited_and_include_the_last_screen() {
     let Some(house) = with_terminals() else { return };
     let line = "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); echo \"line $i\"; done; echo end of it";
     let arguments: Value =

@@ -77,7 +77,7 @@ const WAYS: [&str; 28] = [
 ];
 
 #[test]
-fn a_denied_path_is_read_in_no_way() {
+fn denied_path_cannot_be_read_by_any_command() {
     let deny = "[[rules]]\ndecision = \"deny\"\npath = \"~/.vault\"\n";
     let allow = "[[rules]]\ndecision = \"allow\"\ncommand = \"cat\"\n\
                  [[rules]]\ndecision = \"allow\"\ncommand = \"cd\"\n";
@@ -99,7 +99,7 @@ fn a_denied_path_is_read_in_no_way() {
 }
 
 #[test]
-fn commands_that_only_read_run_in_every_mode() {
+fn read_only_commands_in_the_workspace_run_in_every_mode() {
     let Some(house) = with_cli("") else { return };
     let lines =
         ["ls", "cat a.txt", "cat *.txt | wc -l", "grep -rn text . && pwd", "find . -name a.txt"];
@@ -119,7 +119,7 @@ fn commands_that_only_read_run_in_every_mode() {
 }
 
 #[test]
-fn a_user_switches_the_shipped_rules_off_and_denies_before_them() {
+fn user_can_disable_or_override_shipped_rules() {
     let deny = "[[rules]]\ndecision = \"deny\"\ncommand = \"cat\"\n";
     for (rules, line) in
         [("shipped_rules = false\n", "ls"), ("default = \"deny\"\n", "ls"), (deny, "cat a.txt")]
@@ -138,7 +138,7 @@ fn git(house: &House, words: &[&str]) {
 }
 
 #[test]
-fn git_reads_without_running_what_a_repository_configures() {
+fn git_reads_are_allowed_unless_the_repository_configures_programs() {
     let lines = ["git status", "git diff", "git log -p -1", "git show", "git --no-pager log"];
     let Some(house) = with_cli("") else { return };
     git(&house, &["init", "-q"]);
@@ -185,7 +185,7 @@ fn explained(house: &House, line: &str) -> String {
 }
 
 #[test]
-fn a_rule_for_a_program_that_runs_code_is_not_for_words_that_become_code() {
+fn allow_rule_for_a_build_tool_excludes_arguments_that_run_code() {
     let rule =
         |command: &str| format!("[[rules]]\ndecision = \"allow\"\ncommand = \"{command}\"\n");
     let commands = ["make test", "just", "npm run", "pytest", "eslint", "jest"];

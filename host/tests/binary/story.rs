@@ -24,7 +24,7 @@ fn last_result(server: &Server) -> Value {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a story")]
-fn a_repository_is_mended_stopped_in_the_middle_and_gone_on_with() {
+fn repository_repair_is_interrupted_and_continued_in_one_conversation() {
     let Some(house) = House::new() else { return };
     furnish(&house);
     let plugins = fixtures::house().unwrap().join("plugins");

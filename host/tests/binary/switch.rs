@@ -18,7 +18,7 @@ fn status(house: &House) -> String {
 }
 
 #[test]
-fn a_plugin_is_switched_off_and_on_and_comments_stay() {
+fn plugin_is_disabled_and_enabled_and_config_comments_are_kept() {
     let house = house!();
     house.configure("# mine\nversion = 1\nmodel = \"a/b\" # best\n\n[tools]\ndisabled = []\n");
     house.run(&["tool", "list"]).silent();
@@ -59,7 +59,7 @@ fn a_plugin_is_switched_off_and_on_and_comments_stay() {
 }
 
 #[test]
-fn an_unknown_plugin_is_told_with_the_nearest_and_one_that_is_gone_is_taken_off_the_list() {
+fn unknown_plugin_gets_a_suggestion_and_a_missing_one_can_be_enabled() {
     let house = house!();
     for word in ["disable", "enable"] {
         let output = house.run(&["plugin", word, "tool-environmant"]).code(2);
@@ -72,7 +72,7 @@ fn an_unknown_plugin_is_told_with_the_nearest_and_one_that_is_gone_is_taken_off_
 }
 
 #[test]
-fn another_file_is_changed_where_one_is_named_and_another_layer_is_told() {
+fn switching_edits_the_named_file_and_reports_other_layers() {
     let house = house!();
     let file = house.write("other.toml", "").display().to_string();
     house.run(&["plugin", "disable", "tool-environment", "--config", &file]).silent();
@@ -91,7 +91,7 @@ fn another_file_is_changed_where_one_is_named_and_another_layer_is_told() {
 }
 
 #[test]
-fn an_installed_plugin_that_is_disabled_is_told_so() {
+fn install_of_a_disabled_plugin_reports_that_it_is_disabled() {
     let house = house!();
     let given = fixture("echo").display().to_string();
     house.run(&["plugin", "install", &given]).silent();

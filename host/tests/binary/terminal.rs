@@ -82,7 +82,7 @@ fn a_notice_is_shown_to_its_end_however_narrow_the_terminal_is() {
 }
 
 #[test]
-fn an_always_is_not_asked_again() {
+fn permanent_answer_prevents_later_prompts() {
     let Some(house) = counting(&["\"count\":1", "\"count\":2", "\"count\":3"]) else { return };
     let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
     running.wait_for_question();
@@ -92,7 +92,7 @@ fn an_always_is_not_asked_again() {
 }
 
 #[test]
-fn an_always_holds_for_exactly_these_arguments() {
+fn permanent_answer_covers_exactly_the_same_arguments() {
     let Some(house) = with_cli() else { return };
     let call = |command: &str| {
         let arguments = json!({ "command": command });
@@ -121,7 +121,7 @@ fn an_always_holds_for_exactly_these_arguments() {
 }
 
 #[test]
-fn a_no_is_told_to_the_model_and_the_run_ends_well() {
+fn denial_by_the_user_is_reported_to_the_model_and_the_run_exits_with_0() {
     let Some(house) = counting(&["the user denied the call"]) else { return };
     let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
     running.wait_for_question();
@@ -131,7 +131,7 @@ fn a_no_is_told_to_the_model_and_the_run_ends_well() {
 }
 
 #[test]
-fn a_sentence_is_a_no_with_a_reason() {
+fn free_text_answer_denies_with_that_reason() {
     let Some(house) = counting(&["use your fingers"]) else { return };
     let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
     running.wait_for_question();
@@ -140,7 +140,7 @@ fn a_sentence_is_a_no_with_a_reason() {
 }
 
 #[test]
-fn ctrl_c_at_a_question_cancels() {
+fn ctrl_c_at_a_prompt_cancels_the_run() {
     let Some(house) = counting(&["never"]) else { return };
     let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
     running.wait_for_question();
@@ -151,7 +151,7 @@ fn ctrl_c_at_a_question_cancels() {
 }
 
 #[test]
-fn a_workspace_is_asked_about_once() {
+fn trust_prompt_is_shown_once_until_the_workspace_changes() {
     let Some(house) = counting(&["\"count\":1"]) else { return };
     house.write("workspace/AGENTS.md", "Always rhyme.");
     let asked = "Do you trust this folder?";
@@ -184,7 +184,7 @@ fn a_workspace_is_asked_about_once() {
 }
 
 #[test]
-fn neither_model_nor_tool_drives_the_terminal() {
+fn model_and_tool_text_cannot_control_the_terminal() {
     let Some(house) = House::new() else { return };
     house.ship(&fixture("probe"));
     let evil = "a\u{1b}]0;owned\u{7}b\u{9b}31m";

@@ -98,7 +98,7 @@ fn a_shell_is_seen_waiting_at_its_prompt_and_busy_with_a_command() {
 }
 
 #[test]
-fn a_secret_prompt_is_one_whose_line_is_not_shown() {
+fn secret_prompt_is_detected_by_disabled_echo() {
     let steps = json!([
         { "shown": "Password: " }, { "waits": "reading" },
         { "type": "moon\n" }, { "shown": "got 4" }, "exit",
@@ -112,7 +112,7 @@ fn a_secret_prompt_is_one_whose_line_is_not_shown() {
 }
 
 #[test]
-fn who_asks_without_a_line_end_is_seen_waiting_and_who_computes_is_not() {
+fn prompt_without_newline_counts_as_waiting_and_computing_as_busy() {
     let program = "x = input('name? ')\nwhile True: pass\n";
     let steps = json!([
         { "shown": "name? " }, { "waits": "reading" }, { "type": "moon\n" }, { "waits": "busy" },
@@ -130,7 +130,7 @@ fn who_asks_without_a_line_end_is_seen_waiting_and_who_computes_is_not() {
 }
 
 #[test]
-fn a_file_that_is_read_from_the_terminal_ends_with_control_d() {
+fn ctrl_d_ends_a_file_read_from_the_terminal() {
     let steps = json!([
         { "waits": "reading" }, { "type": "moon" }, { "waits": "reading" },
         { "type": "\n" }, { "shown": "\r\nmoon\r\n" }, { "waits": "reading" },
@@ -141,7 +141,7 @@ fn a_file_that_is_read_from_the_terminal_ends_with_control_d() {
 }
 
 #[test]
-fn somebody_further_down_the_line_is_found_too() {
+fn waiting_process_is_found_below_the_foreground_process() {
     // The shell waits for its child, which waits for another process that reads.
     let steps = json!([{ "waits": "reading" }, { "type": "\u{4}" }, "exit"]);
     let line = "sh -c 'sleep 300 & cat >/dev/null; kill $!; wait'; exit 4";
@@ -152,7 +152,7 @@ fn somebody_further_down_the_line_is_found_too() {
 }
 
 #[test]
-fn the_size_can_be_changed_and_the_program_is_told() {
+fn program_is_notified_when_the_terminal_is_resized() {
     let steps = json!([
         { "shown": "11 22\r\n" }, { "waits": "busy" }, { "resize": [33, 44] }, { "shown": "33 44\r\n" },
         "exit",
@@ -182,7 +182,7 @@ fn full_screen_programs_are_seen_waiting_for_a_key() {
 }
 
 #[test]
-fn a_signal_ends_the_foreground_and_is_told_apart_from_a_code() {
+fn signal_ends_the_foreground_process_and_is_reported_as_a_signal() {
     let steps = json!([{ "waits": "busy" }, { "signal": "quit" }, "exit"]);
     let sleep = json!({ "program": "sleep", "args": ["300"], "steps": steps });
     check(&sleep, |answers, _| assert_eq!(answers[1]["signal"], 3));
@@ -192,7 +192,7 @@ fn a_signal_ends_the_foreground_and_is_told_apart_from_a_code() {
 }
 
 #[test]
-fn who_prints_without_end_stands_still_while_nobody_reads() {
+fn program_with_endless_output_is_blocked_while_no_one_reads() {
     let steps = json!([{ "stall": 100 }, { "shown": "y\r\ny" }, "end", "exit"]);
     let yes = json!({ "program": "yes", "steps": steps });
     check(&yes, |answers, _| {
@@ -205,7 +205,7 @@ fn who_prints_without_end_stands_still_while_nobody_reads() {
 }
 
 #[test]
-fn all_that_was_shown_comes_before_the_exit_whoever_holds_the_terminal() {
+fn all_output_precedes_the_exit_even_if_a_child_holds_the_terminal() {
     let steps = json!([{ "shown": "last words" }, "exit"]);
     let line = "trap '' HUP; sleep 300 & i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; printf 'last words'; exit 5";
     check(&sh(line, steps), |answers, shown| {
@@ -216,7 +216,7 @@ fn all_that_was_shown_comes_before_the_exit_whoever_holds_the_terminal() {
 }
 
 #[test]
-fn what_cannot_be_started_is_told() {
+fn program_that_cannot_be_started_is_reported() {
     let Some(house) = furnish() else { return };
     let refused = |terminal: Value| {
         let arguments = json!({ "terminals": [terminal] }).to_string();
@@ -228,7 +228,7 @@ fn what_cannot_be_started_is_told() {
 }
 
 #[test]
-fn eight_terminals_at_once_answer_each_for_itself() {
+fn eight_terminals_run_independently() {
     let terminals: Vec<Value> = (0..8)
         .map(|number| match number {
             3 => json!({ "program": "yes", "steps": [{ "shown": "y" }, "end", "exit"] }),
@@ -264,7 +264,7 @@ fn pid_in(file: &Path) -> u32 {
 }
 
 #[test]
-fn a_killed_host_leaves_nothing_that_a_terminal_ran() {
+fn killed_host_leaves_no_processes_of_a_terminal() {
     let Some(house) = furnish() else { return };
     let line = "trap '' HUP TERM; setsid sh -c 'echo $$ > away; exec sleep 300' & \
                 echo $$ > pid; while :; do sleep 1; done";

@@ -28,7 +28,7 @@ fn paste(house: &House, line: &str) -> Command {
 const COUNT_BYTES: [&str; 3] = ["call", "count_bytes_echo", r#"{"text": "a b"}"#];
 
 #[test]
-fn a_plugin_that_is_dropped_in_is_listed_trusted_and_called() {
+fn dropped_in_plugin_runs_in_a_worker_until_trusted() {
     let house = house!();
     let file = house.drop_in(&fixture("echo"));
     let list = house.run(&["plugin", "list"]).code(0);
@@ -75,7 +75,7 @@ fn a_plugin_that_is_dropped_in_is_listed_trusted_and_called() {
 }
 
 #[test]
-fn a_changed_file_is_not_trusted_any_more() {
+fn changed_plugin_file_is_no_longer_trusted() {
     let house = house!();
     let file = house.drop_in(&fixture("probe"));
     paste(&house, &printed_command(&house)).run().silent();
@@ -104,7 +104,7 @@ fn is_in_worker(house: &House) -> bool {
 }
 
 #[test]
-fn trust_is_taken_back_by_file_name_or_digest() {
+fn trust_can_be_revoked_by_file_name_or_digest() {
     let house = house!();
     let file = house.drop_in(&fixture("probe")).display().to_string();
     let command = printed_command(&house);
@@ -132,7 +132,7 @@ fn trust_is_taken_back_by_file_name_or_digest() {
 }
 
 #[test]
-fn a_plugin_that_is_not_trusted_is_given_no_key() {
+fn untrusted_plugin_gets_no_api_key() {
     let house = house!();
     let built = crate::support::fixtures::house().unwrap().join("plugins");
     house.drop_in(&built.join(crate::support::library_name("provider_openai")));
@@ -145,7 +145,7 @@ fn a_plugin_that_is_not_trusted_is_given_no_key() {
 }
 
 #[test]
-fn a_trusted_copy_of_the_content_is_trusted_wherever_it_lies() {
+fn trust_applies_to_the_content_wherever_the_file_is() {
     let house = house!();
     house.drop_in(&fixture("probe"));
     paste(&house, &printed_command(&house)).run().silent();
@@ -156,7 +156,7 @@ fn a_trusted_copy_of_the_content_is_trusted_wherever_it_lies() {
 }
 
 #[test]
-fn a_wrong_digest_is_refused_with_both() {
+fn wrong_digest_is_refused_and_both_digests_are_shown() {
     let house = house!();
     let file = house.drop_in(&fixture("probe")).display().to_string();
     let output = house.run(&["plugin", "trust", &file, "--sha256", &"0".repeat(64)]).code(4);
@@ -172,7 +172,7 @@ fn a_wrong_digest_is_refused_with_both() {
 }
 
 #[test]
-fn what_is_no_plugin_cannot_be_trusted() {
+fn file_that_is_not_a_plugin_cannot_be_trusted() {
     let house = house!();
     let file = house.give("moon.so", b"text").display().to_string();
     let output = house.run(&["plugin", "trust", &file, "--sha256", &"0".repeat(64)]).code(4);
@@ -220,7 +220,7 @@ fn a_path_with_a_quote_is_printed_so_that_it_can_be_pasted() {
 }
 
 #[test]
-fn a_record_that_others_can_write_proves_nothing() {
+fn trust_record_that_others_can_write_is_not_used() {
     let house = house!();
     house.drop_in(&fixture("probe"));
     paste(&house, &printed_command(&house)).run().silent();
@@ -253,7 +253,7 @@ fn a_record_that_others_can_write_proves_nothing() {
 }
 
 #[test]
-fn a_private_copy_that_was_tampered_with_is_not_opened() {
+fn modified_private_copy_of_a_plugin_is_replaced() {
     let house = house!();
     house.drop_in(&fixture("probe"));
     paste(&house, &printed_command(&house)).run().silent();

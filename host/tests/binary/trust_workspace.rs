@@ -29,7 +29,7 @@ fn value_of(house: &House, key: &str) -> String {
 const COUNT_BYTES: [&str; 3] = ["call", "count_bytes_echo", r#"{"text": "a b"}"#];
 
 #[test]
-fn an_untrusted_workspace_is_named_and_not_used() {
+fn untrusted_workspace_files_are_listed_but_not_used() {
     let Some(house) = with_files() else { return };
     let output = house.run(&["config", "show"]).code(0);
     expect![[r#"
@@ -90,7 +90,7 @@ fn a_trusted_workspace_is_used_until_it_changes() {
 }
 
 #[test]
-fn a_workspace_without_files_for_jaato_is_trusted_for_what_runs_its_code() {
+fn workspace_without_jaato_files_needs_trust_to_run_its_code() {
     let Some(house) = with_cli() else { return };
     house.run(&["permission", "allow", "--command", "git status"]).code(0);
     let explain = || {
@@ -117,7 +117,7 @@ fn a_workspace_without_files_for_jaato_is_trusted_for_what_runs_its_code() {
 }
 
 #[test]
-fn a_workspace_plugin_needs_both_steps() {
+fn workspace_plugin_needs_workspace_trust_and_plugin_trust() {
     let house = house!();
     let file = house.workspace().join(".jaato/plugins").join(library_name("fixture_echo"));
     fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -210,7 +210,7 @@ fn the_workspace_is_found_from_a_folder_inside() {
 }
 
 #[test]
-fn an_env_file_that_the_person_names_needs_no_trust() {
+fn env_file_named_by_the_user_needs_no_trust() {
     let Some(house) = with_files() else { return };
     house.script(
         &json!({ "answers": [{ "steps": [{ "text": "hi" }], "expect": { "model": "test" } }] }),
@@ -224,7 +224,7 @@ fn an_env_file_that_the_person_names_needs_no_trust() {
 }
 
 #[test]
-fn claude_md_is_trusted_and_read_where_there_is_no_agents_md() {
+fn claude_md_is_used_if_trusted_and_no_agents_md_exists() {
     let house = house!();
     house.script(&json!({ "answers": [] }));
     house.write("workspace/CLAUDE.md", "Always rhyme.");
@@ -293,7 +293,7 @@ fn mcp_list(house: &House) -> String {
 }
 
 #[test]
-fn a_variable_reaches_a_server_of_a_workspace_only_after_agreement() {
+fn variable_is_sent_to_a_workspace_server_only_after_trust() {
     let entry_of = |url: &str| {
         [
             json!({ "type": "http", "url": format!("{url}/${{OPENAI_API_KEY}}") }),
@@ -324,7 +324,7 @@ fn a_variable_reaches_a_server_of_a_workspace_only_after_agreement() {
 }
 
 #[test]
-fn an_agreement_is_for_the_entry_as_it_was() {
+fn variable_permission_ends_when_the_server_entry_changes() {
     for entry in [
         json!({ "command": "/bin/false", "args": ["${OPENAI_API_KEY}"] }),
         json!({ "command": "/bin/false", "env": { "KEY": "${OPENAI_API_KEY}" } }),

@@ -65,7 +65,7 @@ fn a_message_that_is_typed_while_a_tool_runs_goes_with_the_next_step() {
 }
 
 #[test]
-fn lines_that_come_at_once_are_all_taken_in_their_order() {
+fn lines_typed_at_once_are_queued_in_order() {
     let Some(house) = with_cli() else { return };
     let answers = [told("tool_result", "three", says("counted"))];
     let Some(mut running) = at_work(&house, &answers) else { return };
@@ -82,7 +82,7 @@ fn lines_that_come_at_once_are_all_taken_in_their_order() {
 }
 
 #[test]
-fn commands_that_read_answer_at_once_and_others_wait_for_the_end_of_the_turn() {
+fn read_only_commands_run_during_a_turn_and_others_wait_for_its_end() {
     let Some(house) = with_cli() else { return };
     let answers = [says("done"), told("prompt", "after it", says("as you like"))];
     let Some(mut running) = at_work(&house, &answers) else { return };
@@ -106,7 +106,7 @@ fn commands_that_read_answer_at_once_and_others_wait_for_the_end_of_the_turn() {
 }
 
 #[test]
-fn what_is_shown_meanwhile_stands_above_a_line_that_is_half_typed() {
+fn output_during_a_turn_appears_above_the_draft() {
     let Some(house) = with_cli() else { return };
     let answers = [says("first"), told("prompt", "half and whole", says("second"))];
     let Some(mut running) = at_work(&house, &answers) else { return };
@@ -123,7 +123,7 @@ fn what_is_shown_meanwhile_stands_above_a_line_that_is_half_typed() {
 }
 
 #[test]
-fn a_question_waits_for_a_line_that_is_half_typed_and_takes_nothing_of_it() {
+fn prompt_waits_for_the_draft_and_is_not_answered_by_it() {
     let Some(house) = with_cli() else { return };
     house.ship(&fixture("probe"));
     let answers = [
@@ -145,7 +145,7 @@ fn a_question_waits_for_a_line_that_is_half_typed_and_takes_nothing_of_it() {
 }
 
 #[test]
-fn ctrl_c_stops_the_turn_and_what_was_queued_or_half_typed_stands_in_the_editor() {
+fn ctrl_c_stops_the_turn_and_returns_queued_lines_to_the_editor() {
     let house = house!();
     house.script(&json!({ "answers": [
         { "steps": [{ "text": "half said" }, "hang"] },
@@ -167,7 +167,7 @@ fn ctrl_c_stops_the_turn_and_what_was_queued_or_half_typed_stands_in_the_editor(
 }
 
 #[test]
-fn esc_stops_the_turn_at_an_empty_and_at_a_begun_draft_and_an_arrow_key_does_not() {
+fn esc_stops_the_turn_and_arrow_keys_do_not() {
     let house = house!();
     let hangs = |text: &str| json!({ "steps": [{ "text": text }, "hang"] });
     let answers =
@@ -193,7 +193,7 @@ fn esc_stops_the_turn_at_an_empty_and_at_a_begun_draft_and_an_arrow_key_does_not
 }
 
 #[test]
-fn a_call_in_the_background_leaves_the_prompt_and_its_end_wakes() {
+fn background_call_frees_the_input_line_and_its_end_wakes_the_model() {
     let Some(house) = with_cli() else { return };
     house.configure_more("[session]\nauto_background_threshold_ms = 100\n");
     let answers = [
@@ -232,7 +232,7 @@ fn a_task_is_ended_by_its_number() {
 }
 
 #[test]
-fn ctrl_z_leaves_what_is_half_typed_and_the_editor_whole() {
+fn ctrl_z_preserves_the_draft_and_the_editor() {
     let house = house!();
     house.script(&json!({ "answers": [told("prompt", "half and whole", says("well"))] }));
     let binary = house.binary().display().to_string();
@@ -256,7 +256,7 @@ fn ctrl_z_leaves_what_is_half_typed_and_the_editor_whole() {
 }
 
 #[test]
-fn lines_are_found_again_in_the_next_conversation_unless_a_blank_begins_them() {
+fn input_history_is_kept_except_for_lines_starting_with_a_blank() {
     let house = house!();
     house.script(&json!({ "answers": [says("one"), says("two")] }));
     let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
@@ -283,7 +283,7 @@ fn lines_are_found_again_in_the_next_conversation_unless_a_blank_begins_them() {
 }
 
 #[test]
-fn two_conversations_at_once_lose_no_line_of_each_other() {
+fn concurrent_conversations_keep_each_others_history() {
     let house = house!();
     house.script(&json!({ "answers": [] }));
     let begin = || on_terminal(&house, "chat", editing);
@@ -315,7 +315,7 @@ fn two_conversations_at_once_lose_no_line_of_each_other() {
 }
 
 #[test]
-fn a_history_that_cannot_be_kept_is_told_once_and_costs_nothing() {
+fn unwritable_history_is_reported_once_and_otherwise_harmless() {
     let house = house!();
     house.script(&json!({ "answers": [says("one"), says("two")] }));
     fs::create_dir_all(house.home().join(".local/share/jaato/chat-history")).unwrap();
@@ -395,7 +395,7 @@ fn tab_completes_paths_in_a_message_and_commands() {
 }
 
 #[test]
-fn a_message_that_begins_with_a_path_says_how_to_send_it_and_comes_back() {
+fn message_starting_with_a_path_gets_a_hint_and_can_be_recalled() {
     let house = house!();
     let wanted = "/etc/hosts what is in it?";
     house.script(&json!({ "answers": [told("prompt", wanted, says("names"))] }));
@@ -412,7 +412,7 @@ fn a_message_that_begins_with_a_path_says_how_to_send_it_and_comes_back() {
 }
 
 #[test]
-fn a_request_that_has_failed_says_how_it_is_sent_again() {
+fn failed_request_suggests_the_again_command_once() {
     let house = house!();
     let fails = json!({ "steps": [{ "fail": { "kind": "provider", "message": "overloaded" } }] });
     house.script(&json!({ "answers": [fails, says("well")] }));
@@ -427,7 +427,7 @@ fn a_request_that_has_failed_says_how_it_is_sent_again() {
 }
 
 #[test]
-fn while_a_request_is_tried_again_the_spinner_says_so_and_counts() {
+fn spinner_shows_the_retry_count() {
     let house = house!();
     let busy = json!({ "kind": "provider", "message": "busy", "retry": "temporary" });
     house.script(&json!({ "answers": [{ "steps": [{ "fail": busy }] }, says("well")] }));

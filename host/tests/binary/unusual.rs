@@ -21,7 +21,7 @@ fn checked(name: &str) -> String {
 }
 
 #[test]
-fn each_passes_the_check_of_a_plugin_that_strangers_ship() {
+fn unusual_plugins_pass_the_plugin_check() {
     if House::new().is_none() {
         return;
     }
@@ -34,7 +34,7 @@ fn each_passes_the_check_of_a_plugin_that_strangers_ship() {
 }
 
 #[test]
-fn a_hundred_tools_are_found_on_demand_and_much_output_is_kept_whole() {
+fn hundred_tools_are_found_on_demand_and_long_output_is_kept_completely() {
     let Some(house) = House::new() else { return };
     house.ship(&fixture("many"));
     let said = json!({ "tool_result": "\"name\":\"Say42\",\"text\":\"moon\",\"calls\":1" });
@@ -67,7 +67,7 @@ fn says(text: &str, messages: usize, tokens: u64) -> Value {
 }
 
 #[test]
-fn a_gc_recalls_from_collection_to_collection() {
+fn gc_state_is_kept_between_collections() {
     let Some(house) = House::new() else { return };
     house.ship(&fixture("recalls"));
     let mut last = says("four", 1, 100);
@@ -87,7 +87,7 @@ fn a_gc_recalls_from_collection_to_collection() {
 }
 
 #[test]
-fn thoughts_and_images_come_back_as_they_were() {
+fn thoughts_and_images_are_returned_to_the_provider_unchanged() {
     let Some(house) = House::new() else { return };
     house.ship(&fixture("paints"));
     house.configure("model = \"paints/canvas\"\n");

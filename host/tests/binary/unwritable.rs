@@ -21,7 +21,7 @@ fn line(house: &House, line: &str) -> Output {
 }
 
 #[test]
-fn an_answer_that_cannot_be_written_is_told_and_never_well() {
+fn failed_write_to_standard_output_is_reported_with_exit_code_1() {
     let house = house!();
     house.script(&says("hello"));
     let every = [
@@ -51,7 +51,7 @@ fn an_answer_that_cannot_be_written_is_told_and_never_well() {
 }
 
 #[test]
-fn each_time_it_is_told() {
+fn failed_write_is_reported_on_every_run() {
     let house = house!();
     house.script(&says("hello"));
     for _ in 0..10 {
@@ -61,7 +61,7 @@ fn each_time_it_is_told() {
 }
 
 #[test]
-fn errors_that_cannot_be_written_cost_no_turn() {
+fn failed_writes_to_standard_error_do_not_stop_the_turn() {
     let house = house!(ships "probe");
     let call = json!({ "call": { "name": "count", "arguments": {} } });
     house.script(&json!({ "answers": [
@@ -75,7 +75,7 @@ fn errors_that_cannot_be_written_cost_no_turn() {
 }
 
 #[test]
-fn what_a_command_prints_in_vain_is_told() {
+fn failed_write_of_a_commands_output_is_reported() {
     let house = house!();
     let built = crate::support::fixtures::house().unwrap().join("plugins");
     house.ship(&built.join(crate::support::library_name("environment_local")));
@@ -84,7 +84,7 @@ fn what_a_command_prints_in_vain_is_told() {
 }
 
 #[test]
-fn a_pipe_that_nobody_reads_ends_lists_quietly() {
+fn list_exits_quietly_when_its_pipe_is_closed() {
     let house = house!();
     let output = house.command(&["tool", "list"]).run_into_closed_output(1);
     assert_eq!(output.stderr, "", "{output}");
@@ -98,7 +98,7 @@ fn memory_kib(id: u32) -> u64 {
 }
 
 #[test]
-fn errors_that_nobody_reads_cost_a_bound_of_memory_and_ctrl_c_still_ends_it() {
+fn unread_errors_use_bounded_memory_and_ctrl_c_ends_the_run() {
     const FLOOD_BYTES: u64 = 200 * 1024 * 1024;
     let house = house!(ships "probe");
     let marker = house.workspace().join("marker");
@@ -147,7 +147,7 @@ fn errors_that_nobody_reads_cost_a_bound_of_memory_and_ctrl_c_still_ends_it() {
 }
 
 #[test]
-fn what_was_left_out_is_told_when_somebody_reads_again() {
+fn omitted_output_is_reported_when_reading_resumes() {
     let house = house!(ships "probe");
     let marker = house.workspace().join("marker");
     let call = |name: &str, arguments| json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] });

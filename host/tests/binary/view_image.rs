@@ -43,7 +43,7 @@ fn run(house: &House, server: &Server) -> (Vec<Value>, Vec<Value>) {
 }
 
 #[test]
-fn a_model_that_looks_at_images_gets_the_image_that_it_asks_for() {
+fn vision_model_gets_the_image_that_it_requests() {
     let house = house!(furnish_all);
     let server = Server::start([looked_up(), view("moon.txt"), Answer::text(&["A moon."])]);
     let (requests, results) = run(&house, &server);
@@ -55,7 +55,7 @@ fn a_model_that_looks_at_images_gets_the_image_that_it_asks_for() {
 }
 
 #[test]
-fn a_model_that_looks_at_none_is_not_offered_it_and_told_why() {
+fn model_without_vision_is_not_offered_view_image() {
     let house = house!(furnish_all);
     let server = Server::start([looked_up(), view("moon.txt"), Answer::text(&["no"])]);
     server.set_models(
@@ -74,7 +74,7 @@ fn a_model_that_looks_at_none_is_not_offered_it_and_told_why() {
 }
 
 #[test]
-fn what_is_no_image_is_refused_at_once() {
+fn view_image_refuses_files_that_are_not_images() {
     let house = house!(furnish_all);
     let workspace = house.workspace();
     fs::write(workspace.join("words.png"), "hello").unwrap();

@@ -48,7 +48,7 @@ fn tables_fit_their_terminal_and_a_pipe_keeps_its_columns() {
 }
 
 #[test]
-fn what_has_happened_fits_its_terminal() {
+fn ledger_and_permission_lists_fit_the_terminal() {
     let Some(house) = house() else { return };
     let count = json!({ "steps": [{ "call": { "name": "count", "arguments": {} } }] });
     house.script(&json!({ "answers": [count, { "steps": [{ "text": "counted" }] }] }));
@@ -80,7 +80,7 @@ fn at_forty_columns_each_value_has_a_line() {
 }
 
 #[test]
-fn what_a_command_answers_is_drawn_for_people_and_json_for_programs() {
+fn command_result_is_text_on_a_terminal_and_json_in_a_pipe() {
     let Some(house) = house() else { return };
     let words = ["command", "objects"];
     let piped = Command::new(&house, &words).run().code(0);
@@ -92,7 +92,7 @@ fn what_a_command_answers_is_drawn_for_people_and_json_for_programs() {
 }
 
 #[test]
-fn gc_answers_in_lines_in_the_conversation() {
+fn gc_command_prints_lines_instead_of_json_in_a_chat() {
     let Some(house) = house() else { return };
     house.ship(&fixtures::house().unwrap().join("plugins").join(library_name("gc_truncate")));
     house.script(&json!({ "answers": [] }));

@@ -42,7 +42,7 @@ fn ends(mut running: Running, house: &House) -> String {
 }
 
 #[test]
-fn an_idle_conversation_is_woken_and_the_prompt_comes_back() {
+fn idle_conversation_is_woken_and_the_input_line_returns() {
     for house in [with_talks(), with_talks_in_a_worker()] {
         let Some(house) = house else { return };
         tea(&house, &[told("data", "the tea is ready", says("drink it")), says("that is all")]);
@@ -68,7 +68,7 @@ fn an_idle_conversation_is_woken_and_the_prompt_comes_back() {
 }
 
 #[test]
-fn while_a_person_types_a_wake_waits_and_joins_what_they_send() {
+fn notification_during_typing_joins_the_users_next_message() {
     let Some(house) = with_talks() else { return };
     house.ship(&fixture("probe"));
     tea(
@@ -92,7 +92,7 @@ fn while_a_person_types_a_wake_waits_and_joins_what_they_send() {
 }
 
 #[test]
-fn a_woken_turn_asks_on_the_whole_terminal() {
+fn turn_started_by_a_wake_can_show_prompts() {
     let Some(house) = with_talks() else { return };
     house.ship(&fixture("probe"));
     tea(
@@ -114,7 +114,7 @@ fn a_woken_turn_asks_on_the_whole_terminal() {
 }
 
 #[test]
-fn a_task_asks_while_the_conversation_is_idle() {
+fn background_task_can_ask_the_user_while_the_conversation_is_idle() {
     let Some(house) = with_talks() else { return };
     house.ship(&fixture("probe"));
     // The task calls a tool that needs a prompt, while no user types.
@@ -136,7 +136,7 @@ fn a_task_asks_while_the_conversation_is_idle() {
 }
 
 #[test]
-fn what_a_task_shows_stands_above_the_prompt() {
+fn output_of_a_background_task_appears_above_the_input_line() {
     let Some(house) = with_talks() else { return };
     let [go, end] = ["go", "end"].map(|file| house.path().join(file).display().to_string());
     let arguments = json!({
@@ -161,7 +161,7 @@ fn what_a_task_shows_stands_above_the_prompt() {
 }
 
 #[test]
-fn ctrl_z_at_an_idle_prompt_stops_jaato_and_the_prompt_comes_back_with_it() {
+fn ctrl_z_at_an_idle_input_line_suspends_and_resumes_jaato() {
     let house = house!();
     house.script(&json!({ "answers": [says("hello again")] }));
     let binary = house.binary().display().to_string();
@@ -181,7 +181,7 @@ fn ctrl_z_at_an_idle_prompt_stops_jaato_and_the_prompt_comes_back_with_it() {
 }
 
 #[test]
-fn what_is_pasted_at_an_idle_prompt_is_one_line_until_it_is_sent() {
+fn multi_line_paste_is_one_message_until_it_is_sent() {
     let house = house!();
     house.script(&json!({ "answers": [
         { "expect": { "prompt": "one\ntwo\nthree and four" }, "steps": [{ "text": "counted" }] },
@@ -199,7 +199,7 @@ fn what_is_pasted_at_an_idle_prompt_is_one_line_until_it_is_sent() {
 }
 
 #[test]
-fn a_terminal_without_an_editor_is_woken_too() {
+fn wake_works_on_a_terminal_without_a_line_editor() {
     let Some(house) = with_talks() else { return };
     tea(
         &house,
@@ -225,7 +225,7 @@ fn a_terminal_without_an_editor_is_woken_too() {
 }
 
 #[test]
-fn between_the_lines_of_a_pipe_a_wake_comes_first() {
+fn wake_is_handled_before_the_next_line_of_piped_input() {
     for house in [with_talks(), with_talks_in_a_worker()] {
         let Some(house) = house else { return };
         tea(
@@ -271,7 +271,7 @@ fn tasks_end_with_the_conversation_and_are_named() {
 }
 
 #[test]
-fn calls_and_commands_end_their_tasks() {
+fn background_tasks_end_with_their_call_command() {
     let Some(house) = with_talks() else { return };
     let file = house.path().join("never").display().to_string();
     let inner = json!({ "text": "x", "after": file });
@@ -287,7 +287,7 @@ fn calls_and_commands_end_their_tasks() {
 }
 
 #[test]
-fn a_storm_of_notifications_is_refused_and_wakes_few_times() {
+fn excess_notifications_are_refused_with_limit_reached() {
     for house in [with_talks(), with_talks_in_a_worker()] {
         let Some(house) = house else { return };
         let storm = json!({ "text": "again", "times": 1000 });
@@ -301,7 +301,7 @@ fn a_storm_of_notifications_is_refused_and_wakes_few_times() {
 }
 
 #[test]
-fn what_a_plugin_calls_is_shown_behind_its_name() {
+fn calls_of_a_plugin_are_shown_with_the_plugins_name() {
     let Some(house) = with_talks() else { return };
     house.ship(&fixture("probe"));
     house.script(&json!({ "answers": [

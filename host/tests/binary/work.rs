@@ -77,7 +77,7 @@ fn plain(command: Command) -> Command {
 }
 
 #[test]
-fn a_plan_is_agreed_to_and_worked_through_with_a_question_and_a_task() {
+fn plan_with_a_question_and_a_background_task_is_approved_and_executed() {
     let Some(house) = furnish() else { return };
     ask_about_reading(&house);
     house.script(&script());
@@ -104,7 +104,7 @@ fn a_plan_is_agreed_to_and_worked_through_with_a_question_and_a_task() {
 }
 
 #[test]
-fn without_a_user_a_plan_starts_with_a_note_and_a_question_is_answered_at_once() {
+fn plan_starts_and_questions_return_at_once_without_a_user() {
     let Some(house) = furnish() else { return };
     let questions = json!([{ "text": "Which colour?" }]);
     house.script(&json!({ "answers": [
@@ -126,7 +126,7 @@ fn without_a_user_a_plan_starts_with_a_note_and_a_question_is_answered_at_once()
 }
 
 #[test]
-fn programs_get_the_whole_plan_with_each_change() {
+fn plan_events_contain_the_complete_plan() {
     let Some(house) = furnish() else { return };
     let steps: Vec<String> = (0..500).map(|number| format!("step {number}")).collect();
     let many: Vec<String> = (0..10_000).map(|number| format!("step {number}")).collect();

@@ -49,53 +49,53 @@ fn survives(how: &str, told: &str) {
 }
 
 #[test]
-fn a_panic_costs_the_call_and_not_even_the_worker() {
+fn panic_in_a_worker_fails_only_the_call() {
     survives("panic", "of the fixture");
 }
 
 #[test]
-fn an_abort_is_told_with_what_was_printed() {
+fn abort_in_a_worker_fails_the_call_and_reports_its_stderr() {
     survives("abort", "was ended by signal 6 (abort); it printed: about to abort");
 }
 
 #[test]
-fn a_segmentation_fault_costs_the_call() {
+fn segmentation_fault_in_a_worker_fails_only_the_call() {
     survives("segfault", "was ended by signal 11 (segmentation fault)");
 }
 
 #[test]
-fn an_overflow_of_the_stack_costs_the_call() {
+fn stack_overflow_in_a_worker_fails_only_the_call() {
     survives("overflow", "was ended by signal 6 (abort)");
 }
 
 #[test]
-fn an_exit_costs_the_call() {
+fn exit_of_a_worker_fails_only_the_call() {
     survives("exit", "exited with 7");
 }
 
 #[test]
-fn an_answer_beyond_the_cap_costs_the_call() {
+fn answer_of_a_worker_above_the_size_limit_fails_only_the_call() {
     survives("large", "limit_reached");
 }
 
 #[test]
-fn a_death_in_the_middle_of_a_message_costs_the_call() {
+fn worker_death_within_a_message_fails_only_the_call() {
     survives("torn", "was ended by signal 6 (abort)");
 }
 
 #[test]
-fn half_a_message_costs_no_later_call() {
+fn incomplete_message_of_a_worker_fails_no_later_call() {
     survives("half", "sent an invalid message: only ");
 }
 
 #[test]
-fn a_worker_that_sends_nonsense_is_ended() {
+fn worker_that_sends_invalid_messages_is_ended() {
     survives("huge", "sent an invalid message: a message of 2147483647 bytes");
     survives("nonsense", "sent an invalid message");
 }
 
 #[test]
-fn five_deaths_are_enough() {
+fn plugin_is_disabled_after_five_worker_crashes() {
     let abort = "was ended by signal 6";
     let Some(house) = house_of(&[
         (die("abort"), abort),
@@ -115,7 +115,7 @@ fn five_deaths_are_enough() {
 }
 
 #[test]
-fn that_a_plugin_is_not_trusted_is_told_once_however_often_its_worker_dies() {
+fn untrusted_plugin_is_reported_once_despite_worker_restarts() {
     let Some(house) = House::new() else { return };
     house.drop_in(&fixture("hostile"));
     let expect = json!({ "tool_result": "was ended by signal 6" });
@@ -130,7 +130,7 @@ fn that_a_plugin_is_not_trusted_is_told_once_however_often_its_worker_dies() {
 }
 
 #[test]
-fn a_call_that_cannot_be_stopped_is_stopped() {
+fn ctrl_c_ends_a_worker_call_that_ignores_cancellation() {
     for how in ["loop", "deadlock", "children"] {
         let Some(house) = house_of(&[(die(how), "never")]) else { return };
         let running = house.command(&["run", "--yes", "go"]).no_input().start();
@@ -168,7 +168,7 @@ fn a_call_past_its_deadline_ends_its_worker() {
 }
 
 #[test]
-fn a_memory_hog_from_elsewhere_meets_its_limit() {
+fn untrusted_worker_aborts_at_its_memory_limit() {
     let Some(house) = House::new() else { return };
     house.drop_in(&fixture("hostile"));
     let hog = json!({ "steps": [die("hog")] });
@@ -178,7 +178,7 @@ fn a_memory_hog_from_elsewhere_meets_its_limit() {
 }
 
 #[test]
-fn a_worker_may_open_so_many_files_and_a_strangers_has_so_much_memory() {
+fn open_files_are_limited_in_all_workers_and_memory_in_untrusted_ones() {
     for (shipped, memory) in [(true, "unlimited"), (false, "2147483648")] {
         let Some(house) = House::new() else { return };
         let hostile = fixture("hostile");
@@ -208,7 +208,7 @@ fn a_worker_may_open_so_many_files_and_a_strangers_has_so_much_memory() {
 }
 
 #[test]
-fn a_plugin_that_a_person_isolates_runs_in_a_worker() {
+fn plugin_isolated_by_the_user_runs_in_a_worker() {
     let Some(house) = House::new() else { return };
     house.ship(&fixture("probe"));
     let runs = |house: &House| {
@@ -241,7 +241,7 @@ fn renamed(letter: char) -> Vec<u8> {
 }
 
 #[test]
-fn one_session_outlives_every_way_to_die_and_answers_a_last_question() {
+fn session_survives_every_kind_of_worker_death() {
     let Some(house) = House::new() else { return };
     let ways = [
         ("panic", "of the fixture"),
@@ -282,7 +282,7 @@ fn one_session_outlives_every_way_to_die_and_answers_a_last_question() {
 }
 
 #[test]
-fn a_worker_gets_the_variables_that_its_manifest_names_and_a_stranger_no_secret() {
+fn worker_gets_only_variables_of_its_manifest_and_untrusted_gets_no_secret() {
     let Some(house) = House::new() else { return };
     let secret = "hunter2-hunter2";
     let database = format!("postgres://bob:{secret}@db.example/work");

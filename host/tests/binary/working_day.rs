@@ -105,7 +105,7 @@ fn plain(command: Command) -> Command {
 }
 
 #[test]
-fn all_tools_for_work_serve_one_task_over_two_sessions() {
+fn all_work_tools_complete_one_task_over_two_sessions() {
     let Some(house) = furnish() else { return };
     house.script(&first_day());
     let Some(mut running) = on_terminal(&house, "chat 'publish the page'", plain) else { return };

@@ -24,7 +24,7 @@ fn not_used(output: &Output) -> Vec<String> {
 }
 
 #[test]
-fn a_prompt_file_of_a_workspace_lies_inside_of_it() {
+fn prompt_file_set_by_a_workspace_must_be_inside_it() {
     let house = house!();
     house.script(&json!({ "answers": [] }));
     house.write("home/secret", "the key");
@@ -66,7 +66,7 @@ fn a_prompt_file_of_a_workspace_lies_inside_of_it() {
 }
 
 #[test]
-fn a_workspace_chooses_no_shell_and_no_folders() {
+fn workspace_cannot_set_the_shell_or_allowed_folders() {
     let house = cli_house!();
     let evil = house.write("workspace/evil.sh", "#!/bin/sh\ntouch \"$PWD/ran\"\necho evil\n");
     set_mode(&evil, 0o755);
@@ -94,7 +94,7 @@ fn a_workspace_chooses_no_shell_and_no_folders() {
 }
 
 #[test]
-fn a_workspace_makes_nothing_looser() {
+fn workspace_cannot_loosen_the_users_settings() {
     let house = house!();
     house.configure(
         "offline = true\n[local]\ndownload = false\n[tools]\nenabled = [\"get_environment\"]\n",
@@ -134,7 +134,7 @@ fn a_workspace_makes_nothing_looser() {
 }
 
 #[test]
-fn plugins_that_trust_does_not_cover_are_not_found() {
+fn symlinked_plugin_folder_of_a_workspace_is_not_used() {
     let house = house!();
     let vendor = house.workspace().join("vendor");
     fs::create_dir_all(&vendor).unwrap();
@@ -168,7 +168,7 @@ fn plugins_that_trust_does_not_cover_are_not_found() {
 }
 
 #[test]
-fn what_a_stranger_puts_below_jaato_keeps_nobody_from_working() {
+fn unusual_files_in_the_jaato_folder_do_not_stop_jaato() {
     let deep = "d/".repeat(20);
     type Prepare<'a> = &'a dyn Fn(&std::path::Path);
     let cases: [(&str, Prepare<'_>); 4] = [
@@ -216,7 +216,7 @@ fn what_a_stranger_puts_below_jaato_keeps_nobody_from_working() {
 }
 
 #[test]
-fn a_file_full_of_holes_costs_neither_time_nor_memory() {
+fn huge_sparse_plugin_file_is_refused_quickly() {
     let house = house!();
     // A plugin whose section table continues after its end. Gigabytes of it would be read into
     // memory.
@@ -279,7 +279,7 @@ fn settings_as_markdown(house: &House) -> String {
 }
 
 #[test]
-fn the_documentation_says_of_each_setting_of_each_plugin_who_may_give_it() {
+fn documentation_lists_who_may_set_each_plugin_setting() {
     let Some(house) = House::without_plugins() else { return };
     let plugins = fixtures::house().unwrap().join("plugins");
     for plugin in fs::read_dir(plugins).unwrap() {

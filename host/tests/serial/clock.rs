@@ -16,7 +16,7 @@ use crate::support::{Command, fixture, openai};
 
 /// Needs a clock that advances on its own, so this one test waits for the real one.
 #[test]
-fn an_answer_that_came_while_jaato_was_stopped_is_read() {
+fn answer_that_arrived_while_jaato_was_suspended_is_read() {
     const IDLE: Duration = Duration::from_millis(1_500);
     let house = house!();
     openai::furnish(&house);
@@ -43,7 +43,7 @@ fn an_answer_that_came_while_jaato_was_stopped_is_read() {
 }
 
 #[test]
-fn a_silence_that_was_set_ends_the_wait_for_a_busy_program() {
+fn configured_idle_timeout_ends_the_wait_for_a_busy_program() {
     let set = "[plugins.tool-interactive-shell]\nidle_timeout = 0.2\n";
     let Some(house) = furnish_with(set) else { return };
     let mut calls = Calls::of(&house);
@@ -56,7 +56,7 @@ fn a_silence_that_was_set_ends_the_wait_for_a_busy_program() {
 }
 
 #[test]
-fn a_session_that_nobody_uses_is_closed_and_the_model_is_told() {
+fn unused_shell_session_is_closed_and_the_model_learns_why() {
     let idle = "[plugins.tool-interactive-shell]\nmax_idle = 0.3\n";
     let Some(house) = furnish_with(idle) else { return };
     let mut calls = Calls::of(&house);
@@ -72,7 +72,7 @@ fn a_session_that_nobody_uses_is_closed_and_the_model_is_told() {
 }
 
 #[test]
-fn a_session_lives_no_longer_than_it_may_even_if_it_is_used() {
+fn session_is_closed_at_its_maximum_lifetime_even_if_used() {
     let lifetime = "[plugins.tool-interactive-shell]\nmax_lifetime = 0.5\n";
     let Some(house) = furnish_with(lifetime) else { return };
     let mut calls = Calls::of(&house);

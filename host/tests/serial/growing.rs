@@ -10,7 +10,7 @@ use crate::house;
 use crate::support::{fixtures, library_name};
 
 #[test]
-fn a_file_that_grows_is_searched_as_far_as_it_was() {
+fn search_of_a_growing_file_ends() {
     let house = house!();
     let plugins = fixtures::house().unwrap().join("plugins");
     for plugin in ["tool_filesystem_query", "environment_local"] {

@@ -9,7 +9,7 @@ use crate::support::shells::{Calls, is_there, output, reason, with_environment};
 const ENVIRONMENTS: [&str; 2] = ["pipes", "prepares"];
 
 #[test]
-fn a_program_on_pipes_is_driven_and_its_limits_are_told() {
+fn program_on_pipes_can_be_used_and_its_limits_are_reported() {
     ENVIRONMENTS.into_iter().for_each(a_program_on_pipes_is_driven_in);
 }
 
@@ -35,7 +35,7 @@ fn a_program_on_pipes_is_driven_in(environment: &str) {
 }
 
 #[test]
-fn c_c_is_a_signal_and_nobody_can_be_asked_for_a_secret() {
+fn ctrl_c_on_pipes_is_a_signal_and_secrets_cannot_be_requested() {
     ENVIRONMENTS.into_iter().for_each(c_c_is_a_signal_in);
 }
 

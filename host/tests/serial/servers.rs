@@ -84,7 +84,7 @@ fn sshd() -> Option<(Server, String)> {
 }
 
 #[test]
-fn behind_ssh_marks_tell_what_silence_cannot() {
+fn prompt_marks_detect_the_end_of_commands_over_ssh() {
     let Some(house) = furnish().filter(|_| is_there("ssh")) else { return };
     let Some((_server, ssh)) = sshd() else { return };
     for (shell, name) in
@@ -206,7 +206,7 @@ fn psql() {
 }
 
 #[test]
-fn behind_sudo_another_user_is_seen_waiting() {
+fn wait_detection_works_for_another_user_through_sudo() {
     let Some(house) = furnish().filter(|_| is_there("sudo")) else { return };
     if !is_root() {
         skip("`sudo` asks for a password that the tests do not have");

@@ -39,7 +39,7 @@ fn both_ways(work: impl Fn(&House)) {
 }
 
 #[test]
-fn an_exit_inside_never_passes_for_success_and_names_its_plugin() {
+fn plugin_exit_inside_the_host_is_an_error_that_names_the_plugin() {
     let house = house!(ships "unruly");
     let output = do_it(&house, "exit").code(4);
     let told = "error: a call of `exit` in plugin `fixture-unruly`, which runs inside jaato, ends jaato\n\
@@ -54,7 +54,7 @@ fn an_exit_inside_never_passes_for_success_and_names_its_plugin() {
 }
 
 #[test]
-fn a_crash_inside_names_its_plugin_and_is_the_same_crash() {
+fn plugin_crash_inside_the_host_names_the_plugin_and_keeps_its_signal() {
     let house = house!(ships "unruly");
     for (what, signal, word) in [("segfault", 11, "segmentation fault"), ("abort", 6, "abort")] {
         let output = do_it(&house, what).code(128 + signal);
@@ -69,14 +69,14 @@ fn a_crash_inside_names_its_plugin_and_is_the_same_crash() {
 }
 
 #[test]
-fn a_destructor_that_panics_at_the_end_of_its_thread_changes_no_exit_code() {
+fn panic_in_a_thread_local_destructor_does_not_change_the_exit_code() {
     let house = house!(ships "unruly");
     let output = do_it(&house, "end_of_thread").code(0);
     assert_eq!(output.json(), json!({ "result": "done" }), "{output}");
 }
 
 #[test]
-fn what_a_plugin_inside_prints_stands_in_the_log_and_not_between_the_answers() {
+fn text_printed_by_a_plugin_goes_to_the_log_not_to_standard_output() {
     let house = house!(ships "unruly");
     let line = json!({ "tool": "do_of_unruly", "args": { "what": "print" } }).to_string();
     let output =
@@ -87,7 +87,7 @@ fn what_a_plugin_inside_prints_stands_in_the_log_and_not_between_the_answers() {
 }
 
 #[test]
-fn a_plugin_inside_that_takes_the_signals_away_keeps_no_person_from_stopping_it() {
+fn ctrl_c_works_although_a_plugin_replaces_signal_handlers() {
     let house = house!(ships "unruly");
     house.script(&json!({ "answers": [{ "steps": [call("take_signals")] }] }));
     for signal in ["INT", "TERM"] {
@@ -105,7 +105,7 @@ fn a_plugin_inside_that_takes_the_signals_away_keeps_no_person_from_stopping_it(
 }
 
 #[test]
-fn children_are_waited_for_whoever_ignores_their_end() {
+fn exit_codes_are_collected_although_sigchld_is_ignored() {
     let house = cli_house!();
     house.ship(&fixture("unruly"));
     let echo = json!({ "call": { "name": "cli_based_tool", "arguments": { "command": "echo hi; exit 7" } } });
@@ -125,7 +125,7 @@ fn children_are_waited_for_whoever_ignores_their_end() {
 }
 
 #[test]
-fn a_storm_of_requests_is_bounded_and_others_go_on() {
+fn concurrent_requests_of_a_plugin_are_limited_and_others_continue() {
     both_ways(|house| {
         house.ship(&fixture("echo"));
         let server = Server::start([]);
@@ -150,7 +150,7 @@ fn a_storm_of_requests_is_bounded_and_others_go_on() {
 }
 
 #[test]
-fn a_flood_of_the_log_is_cut_and_told() {
+fn log_output_of_a_plugin_is_limited_with_a_note() {
     both_ways(|house| {
         do_it(house, "flood_log").code(0);
         let log = house.cache().join("jaato.log");
@@ -161,7 +161,7 @@ fn a_flood_of_the_log_is_cut_and_told() {
 }
 
 #[test]
-fn json_of_too_many_values_is_refused_before_it_is_read() {
+fn json_with_too_many_values_is_refused_before_parsing() {
     both_ways(|house| {
         let output = do_it(house, "much_json").code(6);
         let told = "error: the plugin `fixture-unruly` sent JSON of more than 250000 values\n";
@@ -170,7 +170,7 @@ fn json_of_too_many_values_is_refused_before_it_is_read() {
 }
 
 #[test]
-fn a_state_that_cannot_be_saved_is_told_once_and_logged() {
+fn state_that_cannot_be_saved_is_reported_once_and_logged() {
     for (how, told) in [
         ("error", "there is no room for it"),
         ("big", "may cross"),
@@ -192,7 +192,7 @@ fn a_state_that_cannot_be_saved_is_told_once_and_logged() {
 }
 
 #[test]
-fn a_worker_that_was_stopped_goes_on_with_the_next_answer_that_is_missing() {
+fn stopped_worker_is_resumed_when_an_answer_is_missing() {
     let house = house!(ships "unruly");
     house.configure("[plugins]\nisolated = [\"fixture-unruly\"]\n");
     let output = do_it(&house, "stop").code(0);
@@ -201,7 +201,7 @@ fn a_worker_that_was_stopped_goes_on_with_the_next_answer_that_is_missing() {
 }
 
 #[test]
-fn blocking_work_that_ignores_its_cancel_does_not_keep_the_plugin_from_working() {
+fn blocking_call_that_ignores_cancellation_does_not_block_the_plugin() {
     both_ways(|house| {
         let block = |until: &str| json!({ "call": { "name": "block_of_unruly", "arguments": { "until": until } } });
         let never = house.path().join("never").display().to_string();
@@ -219,7 +219,7 @@ fn blocking_work_that_ignores_its_cancel_does_not_keep_the_plugin_from_working()
 }
 
 #[test]
-fn raw_bytes_are_told_of_beside_a_key_of_the_tools_own() {
+fn raw_bytes_of_a_result_do_not_replace_the_tools_own_key() {
     let house = house!(ships "unruly");
     let output = do_it(&house, "own_bytes").code(0);
     assert_eq!(output.json(), json!({ "bytes": "its own", "raw_bytes": { "length": 3 } }));
@@ -231,7 +231,7 @@ fn raw_bytes_are_told_of_beside_a_key_of_the_tools_own() {
 }
 
 #[test]
-fn a_command_cannot_trust_by_another_name_without_variables_or_parents() {
+fn command_of_a_session_cannot_trust_by_hiding_its_origin() {
     let house = cli_house!();
     house.write("workspace/AGENTS.md", "be bold\n");
     let away = house.path().join("away");

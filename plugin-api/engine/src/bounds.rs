@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_fits_up_to_the_bound_and_is_given_back() {
+    fn reservations_fit_up_to_the_limit_and_are_released_on_drop() {
         let tally = ResourceCounter::default();
         let held: Vec<ResourceReservation> = (0..3).filter_map(|_| tally.reserve(2, 6)).collect();
         assert_eq!(held.len(), 3);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_context_a_plugin_and_its_bytes_have_a_bound_each() {
+    fn requests_are_limited_per_context_and_bytes_per_plugin() {
         let (holdings, context) = (PluginResourceCounters::default(), ResourceCounter::default());
         let held: Vec<_> =
             (0..QUESTIONS_MAX).map(|_| holdings.reserve_request(&context, 1).unwrap()).collect();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_counted_outside_of_texts() {
+    fn json_values_are_counted_outside_of_strings_and_limited() {
         assert_eq!(count_json_values(br#"{"a":[1,2,"x,[{\"],"],"b":{}}"#), 7);
         let plugin = PluginName::from("p");
         let list = |values: usize| format!("[{}1]", "1,".repeat(values - 2)).into_bytes();

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_has_what_was_added_and_nothing_else() {
+    fn facet_set_contains_exactly_the_added_facets() {
         for added in Facet::ALL {
             let set = FacetSet::default().with_facet(added, true).with_facet(Facet::Tool, false);
             let has = Facet::ALL.into_iter().filter(|facet| set.has(*facet));

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_tells_whose_code_it_runs_and_another_who_ran_last() {
+    fn running_plugin_is_known_per_thread_and_otherwise_the_last_one() {
         let place = PluginNameIndex::for_plugin(&PluginName::from("tool-running"));
         assert_eq!(place, PluginNameIndex::for_plugin(&PluginName::from("tool-running")));
         assert_ne!(place, PluginNameIndex::for_plugin(&PluginName::from("tool-other")));

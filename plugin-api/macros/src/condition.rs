@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_condition_is_refused() {
+    fn invalid_tool_condition_is_refused() {
         refused("", "`available_if` needs a condition");
         refused("asked, objects_present, reason = \"x\"", "one condition and one reason");
         refused("moonlight, reason = \"x\"", "unknown condition `moonlight`");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_belongs_to_what_is_offered_alone() {
+    fn reason_is_required_for_available_if_and_refused_for_run_if() {
         refused("asked", "add `reason = \"…\"`");
         refused("asked, reason = \" \"", "add `reason = \"…\"`");
         let error = read("asked, reason = \"x\"").and_then(|it| it.run_if_tokens()).unwrap_err();

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_stand_in_the_manifest_in_the_order_in_which_they_are_written() {
+    fn manifest_lists_kinds_in_the_order_of_the_source() {
         check("state: (), tools", "() true [\"tool\"] session in_process");
         check(
             "state: Shelf, gc: a::Oldest, tools, provider: Local<u8>,",
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_is_refused_with_those_that_are_known() {
+    fn unknown_key_error_lists_the_known_keys() {
         refused("state: (), tool", &format!("unknown key `tool`, expected one of: {KNOWN}"));
         refused("state: (), type: A", &format!("unknown key `type`, expected one of: {KNOWN}"));
         for kind in KINDS {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn each_key_is_given_once() {
+    fn duplicate_keys_are_refused() {
         for key in ["state: ()", "tools", "provider: A", "gc: A", "environment: A", "scope: host"] {
             let name = key.split(':').next().unwrap();
             refused(&format!("{key}, {key}"), &format!("duplicate key `{name}`"));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_names_its_state() {
+    fn missing_state_is_refused() {
         let text =
             "missing `state: TYPE`: the state that the whole plugin shares, or `()` for none";
         refused("", text);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_what_their_keys_take() {
+    fn value_that_its_key_does_not_accept_is_refused() {
         refused("state: (), tools: static", "`tools` accepts only `dynamic`, found `static`");
         refused("state: (), scope: session", "`scope` accepts only `host`, found `session`");
         refused("state: (), isolation: host", "`isolation` accepts only `worker`, found `host`");
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_would_name_nothing_or_break_the_manifest_is_refused() {
+    fn invalid_variable_entries_are_refused() {
         let form = "expected `NAME` or `NAME=VALUE`";
         refused("state: (), variables: [\"\"]", form);
         refused("state: (), variables: [\"=1\"]", form);

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_saved_and_what_changed_since_make_the_whole() {
+    fn saved_state_plus_changes_equals_the_current_state() {
         for seed in 0..200 {
             let mut next = numbers(seed);
             let mut store = ObjectEnvironment::default();
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn one_more_object_is_written_alone() {
+    fn added_object_is_the_only_content_of_the_change() {
         let mut store = ObjectEnvironment::default();
         (0..100).for_each(|value| add(&mut store, "a", 1, value));
         let from = store.change_count();
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_does_not_follow_is_refused() {
+    fn change_that_does_not_follow_the_state_is_refused() {
         let mut store = ObjectEnvironment::default();
         add(&mut store, "a", 1, 1);
         let (whole, bytes) = store.changes_since(0).unwrap();

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filter_is_the_whole_metadata_or_a_key_with_its_value() {
+    fn item_filter_is_complete_metadata_or_one_key_with_value() {
         let map = || Some(Map::new());
         let key = || Some("k".to_owned());
         assert_eq!(ItemFilter::from_request(None, None, None), Ok(None));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn null_is_a_value_and_absence_is_none() {
+    fn null_metadata_differs_from_missing_metadata() {
         let item = |metadata: Value| EnvironmentItem {
             metadata: metadata.as_object().cloned().unwrap_or_default(),
             ..EnvironmentItem::default()

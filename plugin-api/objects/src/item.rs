@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_the_same_by_value_and_nothing_else_is() {
+    fn numbers_are_compared_by_value_and_types_are_distinct() {
         assert!(is_same_json(&json!(1), &json!(1.0)));
         assert!(is_same_json(&json!({ "a": [1], "b": null }), &json!({ "b": null, "a": [1.0] })));
         assert!(!is_same_json(&json!(1), &json!(true)));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_the_same_has_one_hash() {
+    fn equal_content_has_the_same_hash() {
         let object = |value: Value| value.as_object().cloned().unwrap_or_default();
         let one = object(json!({ "a": 1, "b": [{ "c": 2.0, "d": -0.0 }], "_REF_ID": "t_1" }));
         let other = object(json!({ "b": [{ "d": 0, "c": 2 }], "_REF_ID": "t_9", "a": 1.0 }));

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_is_read_back_and_no_reference_is_given_twice() {
+    fn environment_survives_save_and_restore_without_reusing_references() {
         let mut store = ObjectEnvironment::default();
         let metadata = object(json!({ "m": 1 }));
         let objects = vec![object(json!({ "a": 1 })), object(json!({ "a": 2 }))];
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn references_that_stand_twice_are_told_apart() {
+    fn duplicate_references_are_renumbered_on_restore() {
         let same = json!({ "environment": { "a": [
             { "metadata": { "m": 1 }, "objects": [{ "x": 1, "_REF_ID": "a_7" }] },
             { "metadata": { "m": 2 }, "objects": [{ "x": 2, "_REF_ID": "a_7" }, { "x": 3, "_REF_ID": 4 }] },
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_refused_with_its_place() {
+    fn invalid_saved_environment_is_refused_with_the_location() {
         let fine = json!({ "objects": [] });
         let wrong = json!({ "objects": [{}, {}, "x"] });
         for (value, what) in [
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_too_great_to_count_on_from_is_given_anew() {
+    fn reference_above_the_count_limit_is_renumbered() {
         for great in [u64::MAX, COUNT_MAX + 1] {
             let (great, last) = (format!("t_{great}"), great);
             let objects = json!([{ "_REF_ID": great }, { "_REF_ID": "t_2" }]);

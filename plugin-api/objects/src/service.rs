@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_that_is_not_trusted_reaches_its_own_tools_alone() {
+    fn untrusted_plugin_accesses_objects_of_its_own_tools_only() {
         let mut all = ObjectEnvironment::default();
         let theirs = json!({ "tool": "search", "objects": [{ "a": 1 }], "metadata": { "m": 1 } });
         ask(&mut all, true, ADD, theirs.clone()).unwrap();
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_values_of_a_plugin_that_is_not_trusted_are_its_own() {
+    fn hidden_values_of_an_untrusted_plugin_are_separate() {
         let mut all = ObjectEnvironment::default();
         let key = json!({ "key": "raw" });
         ask(&mut all, true, HIDDEN_SET, json!({ "key": "raw", "json": "theirs" })).unwrap();
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_and_keys_are_listed_and_cleared_as_far_as_a_plugin_reaches() {
+    fn untrusted_plugin_lists_and_clears_only_its_own_tools_and_keys() {
         let mut all = ObjectEnvironment::default();
         let row = |tool: &str, at: u64| json!({ "tool": tool, "objects": [{ "a": at }, { "a": at }], "metadata": { "at": at } });
         for (tool, at) in [("search", 1), ("query", 1), ("query", 2)] {

@@ -51,7 +51,7 @@ fn pets() -> ObjectEnvironment {
 }
 
 #[test]
-fn the_same_metadata_joins_the_same_item_and_others_make_their_own() {
+fn objects_with_equal_metadata_join_one_item() {
     let mut store = ObjectEnvironment::default();
     assert!(store.is_empty(None) && store.is_empty(Some("query")));
     let first = add(&mut store, "query", &[json!({ "a": 1 })], json!({ "m": 1, "n": [2] }));
@@ -67,7 +67,7 @@ fn the_same_metadata_joins_the_same_item_and_others_make_their_own() {
 }
 
 #[test]
-fn a_name_makes_an_item_of_its_own() {
+fn item_with_a_name_is_separate_from_unnamed_ones() {
     let mut store = ObjectEnvironment::default();
     for name in [Some("animal_description"), None, Some("animal_description")] {
         let objects = objects(&[json!({ "animal": "frog" })]);
@@ -86,7 +86,7 @@ fn a_name_makes_an_item_of_its_own() {
 }
 
 #[test]
-fn what_an_item_had_before_is_not_stored_again_unless_it_is_wanted() {
+fn duplicate_object_of_an_item_is_stored_again_only_on_request() {
     let mut store = ObjectEnvironment::default();
     let row = || json!({ "a": 1, "b": { "c": 2 } });
     assert_eq!(add(&mut store, "q", &[row()], json!({})).references, ["q_1"]);
@@ -102,7 +102,7 @@ fn what_an_item_had_before_is_not_stored_again_unless_it_is_wanted() {
 }
 
 #[test]
-fn equal_rows_of_one_result_are_as_many_objects() {
+fn equal_rows_of_one_result_are_separate_objects() {
     let mut store = ObjectEnvironment::default();
     let row = || json!({ "animal": "frog" });
     let other = || json!({ "animal": "toad" });
@@ -170,7 +170,7 @@ fn every_item_that_matches_is_replaced_and_keeps_its_metadata() {
 }
 
 #[test]
-fn what_is_removed_leaves_its_metadata_and_counts_as_empty() {
+fn item_without_objects_keeps_its_metadata_and_counts_as_empty() {
     let mut store = pets();
     add(&mut store, "other", &[json!({})], json!({}));
     let filter = ItemFilter::key("query_search_term", json!("animals"));
@@ -188,7 +188,7 @@ fn what_is_removed_leaves_its_metadata_and_counts_as_empty() {
 }
 
 #[test]
-fn references_that_come_from_elsewhere_are_given_anew() {
+fn references_of_other_tools_are_replaced() {
     let mut store = pets();
     let known = store.get_objects("query", None).unwrap();
     let changed = store.add("other", ObjectsAddition::new(known, Object::new())).unwrap();
@@ -198,7 +198,7 @@ fn references_that_come_from_elsewhere_are_given_anew() {
 }
 
 #[test]
-fn hidden_values_are_kept_apart_and_taken_away() {
+fn hidden_values_are_not_shown_to_the_model_and_can_be_removed() {
     let mut store = ObjectEnvironment::default();
     let before = store.revision();
     assert_eq!(store.set_hidden("k", Some(HiddenValue::Json(json!(1)))).unwrap(), None);
@@ -212,7 +212,7 @@ fn hidden_values_are_kept_apart_and_taken_away() {
 }
 
 #[test]
-fn too_much_is_refused_and_nothing_of_it_is_kept() {
+fn environment_over_its_size_limit_is_unchanged() {
     let mut store = pets();
     let most = HiddenValue::Bytes(vec![0; ENVIRONMENT_BYTES_MAX - 10_000]);
     store.set_hidden("most", Some(most)).unwrap();
@@ -234,7 +234,7 @@ fn too_much_is_refused_and_nothing_of_it_is_kept() {
 }
 
 #[test]
-fn the_model_sees_what_it_named_and_what_is_new_first() {
+fn rendered_environment_starts_with_named_and_new_tools() {
     let mut store = ObjectEnvironment::default();
     for (tool, count) in [("old", 2), ("named", 2), ("new", 1)] {
         let rows: Vec<Value> = (0..count).map(|row| json!({ "row": row })).collect();
@@ -258,7 +258,7 @@ fn the_model_sees_what_it_named_and_what_is_new_first() {
 }
 
 #[test]
-fn the_model_sees_only_what_changed_since_it_looked() {
+fn render_shows_only_changes_since_the_last_revision() {
     let mut store = ObjectEnvironment::default();
     assert_eq!(store.render(0, 1000), None);
     add(&mut store, "a", &[json!({ "x": 1 })], json!({}));
@@ -281,7 +281,7 @@ fn the_model_sees_only_what_changed_since_it_looked() {
 }
 
 #[test]
-fn what_the_budget_does_not_hold_is_told_by_its_number() {
+fn objects_over_the_token_budget_are_counted() {
     let mut store = ObjectEnvironment::default();
     for item in 0..200 {
         let rows: Vec<Value> =
@@ -303,7 +303,7 @@ fn what_the_budget_does_not_hold_is_told_by_its_number() {
 }
 
 #[test]
-fn a_selection_is_paged_and_never_falls_back_to_everything() {
+fn selection_is_paged_and_an_empty_match_returns_nothing() {
     let store = pets();
     let select = |tools: &[&str], filter: Option<ItemFilter>, skip, take| {
         let tools = tools.iter().map(|tool| (*tool).to_owned()).collect();

@@ -10,6 +10,6 @@ mod single;
 mod trap;
 
 #[test]
-fn all_of_it_holds_for_an_ordinary_user() {
+fn escape_tests_pass_for_an_ordinary_user() {
     crate::support::run_again_as_nobody(12);
 }

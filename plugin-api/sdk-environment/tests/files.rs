@@ -10,6 +10,6 @@ mod streams;
 mod temporary;
 
 #[test]
-fn all_of_it_works_for_an_ordinary_user() {
+fn file_tests_pass_for_an_ordinary_user() {
     crate::support::run_again_as_nobody(30);
 }

@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_person_says_in_the_vendors_words_is_laid_over_the_body() {
+    fn extra_body_fields_override_the_request_body() {
         let body = json!({ "model": "m", "a": { "b": 1, "c": 2 }, "stop": ["x"] });
         let mut options = RequestOptions::default();
         assert_eq!(serialize_body(&body, &options, 100).unwrap(), body.to_string().into_bytes());

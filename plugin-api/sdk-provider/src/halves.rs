@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_halves_get_a_stand_in() {
+    fn only_unpaired_surrogates_are_replaced() {
         for whole in [r#"{"a":"\ud83e\udd80 \\ud83e \" \u00e9"}"#, "漢字", "\\", r"\u12"] {
             assert_eq!(stand_in(whole), whole);
         }
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_in_two_pieces_are_one_character() {
+    fn surrogate_halves_in_two_deltas_are_joined() {
         let half = |text: &str| from_str::<String>(&stand_in(text)).unwrap();
         let mut halves = SurrogateJoiner::default();
         assert_eq!(halves.push(&half(r#""a\ud83e""#)), "a");
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn deltas_and_completion_say_the_same() {
+    fn deltas_and_completion_contain_the_same_joined_text() {
         let mut whole = SurrogateRepair::default();
         assert!(matches!(whole.repair(r#""a\ud83e\udd80""#), Cow::Borrowed(_)));
         let events = [r#""a\ud83e""#, r#""\udd80b\ud83e""#];
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_in_arguments_are_joined_wherever_they_stand() {
+    fn surrogate_halves_in_arguments_are_joined_in_keys_and_values() {
         let text = stand_in(r#"{"k\ud83e\udd80":["\ud83e"]}"#);
         assert_eq!(join_all(from_str(&text).unwrap()), json!({ "k🦀": ["\u{fffd}"] }));
     }

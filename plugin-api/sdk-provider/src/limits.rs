@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_read_as_servers_write_them() {
+    fn rate_limit_durations_are_parsed() {
         for (text, ms) in
             [("6m0s", 360_000), ("17ms", 17), ("1h2m3.5s", 3_723_500), ("1.5", 1_500), ("0s", 0)]
         {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_room_nobody_waits() {
+    fn no_wait_is_needed_while_the_rate_limit_has_room() {
         let requests = ("x-ratelimit-remaining-requests", "1");
         let tokens = ("x-ratelimit-remaining-tokens", "90");
         let resets = [("x-ratelimit-reset-requests", "9s"), ("x-ratelimit-reset-tokens", "5s")];
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_read_too() {
+    fn rate_limit_reset_times_are_parsed() {
         let wait_until = |time: &'static str| {
             let remaining = ("anthropic-ratelimit-requests-remaining", "0");
             wait(&[remaining, ("anthropic-ratelimit-requests-reset", time)], 1)

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_an_end_is_given_up() {
+    fn too_long_line_is_an_error() {
         let mut lines = StreamLineSplitter::new(LINE_BYTES_MAX);
         assert_eq!(lines.push(&vec![b'x'; LINE_BYTES_MAX]), Ok(Vec::new()));
         assert!(lines.push(b"x").is_err());

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_is_known_by_its_first_field() {
+    fn event_stream_is_recognized_by_its_first_field() {
         for stream in ["data: {", "\u{feff}\n: ping", "event:x", "da", "retry: 1", "error: {"] {
             assert!(begins_with_field(stream.as_bytes()), "{stream}");
         }

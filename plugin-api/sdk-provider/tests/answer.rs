@@ -15,7 +15,7 @@ fn check(answer: StreamingAnswer, expected: &[Part]) {
 }
 
 #[test]
-fn a_signature_behind_its_thought_signs_it_and_nothing_is_shown_of_it() {
+fn signature_after_a_thought_signs_it_and_emits_no_delta() {
     let mut answer = StreamingAnswer::new();
     assert_eq!(answer.thought("hm", None), Some(Delta::thought("hm")));
     assert_eq!(answer.thought("", Some("sig")), None);
@@ -24,7 +24,7 @@ fn a_signature_behind_its_thought_signs_it_and_nothing_is_shown_of_it() {
 }
 
 #[test]
-fn a_signature_in_pieces_is_put_together_also_behind_the_end_of_its_part() {
+fn signature_pieces_are_joined_even_after_the_end_of_the_part() {
     let mut answer = StreamingAnswer::new();
     answer.thought("hm", None);
     assert!(answer.sign("si"));
@@ -54,7 +54,7 @@ fn a_signature_without_a_thought_makes_an_empty_one() {
 }
 
 #[test]
-fn thoughts_of_other_signatures_are_other_thoughts() {
+fn thoughts_with_different_signatures_are_separate_parts() {
     let mut answer = StreamingAnswer::new();
     answer.thought("a", Some("one"));
     answer.thought("b", Some("one"));
@@ -69,7 +69,7 @@ fn thoughts_of_other_signatures_are_other_thoughts() {
 }
 
 #[test]
-fn two_blocks_of_one_kind_stay_two() {
+fn consecutive_blocks_of_the_same_kind_stay_separate() {
     let mut answer = StreamingAnswer::new();
     answer.begin_text();
     answer.text("o");
@@ -87,7 +87,7 @@ fn two_blocks_of_one_kind_stay_two() {
 }
 
 #[test]
-fn an_empty_part_is_kept_where_it_is_signed_and_nowhere_else() {
+fn empty_part_is_kept_only_if_signed() {
     let mut answer = StreamingAnswer::new();
     answer.begin_text();
     answer.begin_thought();
@@ -99,7 +99,7 @@ fn an_empty_part_is_kept_where_it_is_signed_and_nowhere_else() {
 }
 
 #[test]
-fn what_is_opaque_keeps_its_place_and_nothing_is_added_to_it() {
+fn opaque_part_keeps_its_position_and_cannot_be_signed() {
     let mut answer = StreamingAnswer::new();
     answer.text("a");
     answer.opaque(json!({ "id": "rs_1" }));
@@ -111,7 +111,7 @@ fn what_is_opaque_keeps_its_place_and_nothing_is_added_to_it() {
 }
 
 #[test]
-fn calls_are_signed_too() {
+fn tool_calls_can_be_signed() {
     let mut answer = StreamingAnswer::new();
     assert_eq!(answer.call(call("a")), Delta::ToolCall(call("a")));
     assert!(answer.sign("sig"));
@@ -121,7 +121,7 @@ fn calls_are_signed_too() {
 }
 
 #[test]
-fn calls_and_the_reason_go_together() {
+fn finish_reason_depends_on_tool_calls() {
     use FinishReason as R;
     for (said, with_calls, without) in [
         (R::Stop, R::ToolUse, R::Stop),
@@ -145,7 +145,7 @@ fn calls_and_the_reason_go_together() {
 }
 
 #[test]
-fn a_word_without_a_name_is_told_unless_there_are_calls() {
+fn unknown_finish_word_is_kept_unless_there_are_calls() {
     let mut answer = StreamingAnswer::new();
     answer.set_usage(Usage { output_tokens: 7, ..Usage::default() });
     let completion = answer.finish_with_word("moon");
@@ -159,7 +159,7 @@ fn a_word_without_a_name_is_told_unless_there_are_calls() {
 }
 
 #[test]
-fn parts_are_counted_as_they_come() {
+fn parts_are_counted_during_streaming() {
     let mut answer = StreamingAnswer::new();
     assert!(answer.is_empty());
     answer.text("a");
@@ -169,7 +169,7 @@ fn parts_are_counted_as_they_come() {
 }
 
 #[test]
-fn calls_that_come_in_pieces_keep_their_places() {
+fn calls_received_in_pieces_keep_their_positions() {
     let mut answer = StreamingAnswer::new();
     answer.begin_call();
     answer.thought("hm", Some("sig"));
@@ -182,7 +182,7 @@ fn calls_that_come_in_pieces_keep_their_places() {
 }
 
 #[test]
-fn a_place_without_a_call_is_no_part_of_the_answer() {
+fn position_without_a_call_adds_no_part() {
     let mut answer = StreamingAnswer::new();
     answer.begin_call();
     answer.text("so");

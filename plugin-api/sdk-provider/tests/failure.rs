@@ -25,7 +25,7 @@ fn check(status: u16, body: &str, kind: ErrorKind, retry: Retry, text: &str) {
 }
 
 #[test]
-fn the_text_is_found_wherever_servers_put_it() {
+fn error_message_is_found_in_every_known_body_format() {
     let (kind, retry) = (ErrorKind::Provider, Retry::Permanent);
     for body in [
         r#"{"error":{"message":"no such model","code":"model_not_found"}}"#,
@@ -41,14 +41,14 @@ fn the_text_is_found_wherever_servers_put_it() {
 }
 
 #[test]
-fn pages_and_empty_bodies_leave_the_status() {
+fn html_and_empty_bodies_leave_only_the_status() {
     for body in ["", " \n", "<html><body>nginx</body></html>", "{}", "null"] {
         check(503, body, ErrorKind::Provider, Retry::Temporary, "503 (service unavailable)");
     }
 }
 
 #[test]
-fn statuses_say_whether_waiting_helps() {
+fn status_decides_whether_an_error_is_temporary() {
     for status in [408, 409, 425, 429, 500, 502, 503, 504, 529, 599] {
         assert_eq!(answer(status, "").retry, Retry::Temporary, "{status}");
     }
@@ -59,7 +59,7 @@ fn statuses_say_whether_waiting_helps() {
 }
 
 #[test]
-fn a_spent_quota_does_not_pass() {
+fn exhausted_quota_is_a_permanent_error() {
     let body =
         r#"{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}"#;
     let text = "429 (too many requests): You exceeded your current quota";
@@ -67,7 +67,7 @@ fn a_spent_quota_does_not_pass() {
 }
 
 #[test]
-fn conversations_that_are_too_long_are_told_apart() {
+fn context_overflow_is_recognized_in_vendor_messages() {
     for (status, said) in [
         (400, "This model's maximum context length is 4096 tokens. However, you requested 9000"),
         (400, "the request exceeds the available context size. try increasing the context size"),
@@ -119,7 +119,7 @@ fn conversations_that_are_too_long_are_told_apart() {
 }
 
 #[test]
-fn words_about_tokens_and_limits_are_no_overflow() {
+fn other_messages_about_tokens_and_limits_are_not_an_overflow() {
     for said in [
         "invalid token",
         "rate limit reached for requests",
@@ -142,7 +142,7 @@ fn words_about_tokens_and_limits_are_no_overflow() {
 }
 
 #[test]
-fn errors_inside_an_answer_have_their_own_status() {
+fn error_in_an_answer_is_classified_by_its_own_code() {
     let report = |body| of_report(URL, &body);
     let passes = report(json!({ "error": { "code": 502, "message": "upstream" } }));
     assert_eq!((passes.kind, passes.retry), (ErrorKind::Provider, Retry::Temporary));
@@ -156,7 +156,7 @@ fn errors_inside_an_answer_have_their_own_status() {
 }
 
 #[test]
-fn events_of_errors_may_hold_a_text() {
+fn error_event_may_hold_plain_text() {
     let error = of_event(URL, "out of\nmemory.");
     assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary));
     assert_eq!(error.message, format!("`{SHOWN}` reports an error: out of memory"));
@@ -166,14 +166,14 @@ fn events_of_errors_may_hold_a_text() {
 }
 
 #[test]
-fn a_compressed_body_leaves_the_status() {
+fn compressed_error_body_is_not_shown() {
     let error = of_answer(URL, 500, |_| None, b"\x1f\x8b\x08\x00too many tokens");
     assert_eq!(error.message, format!("`{SHOWN}` answered 500 (internal server error)"));
     assert!(is_compressed(b"\x1f\x8b") && !is_compressed(b"\x1f"));
 }
 
 #[test]
-fn waits_are_read_in_every_form() {
+fn retry_delay_is_read_from_every_header_format() {
     let wait = |headers: &[(&'static str, &'static str)]| {
         retry_after_ms(|name| headers.iter().find(|(known, _)| *known == name).map(|it| it.1))
     };
@@ -195,7 +195,7 @@ fn waits_are_read_in_every_form() {
 }
 
 #[test]
-fn a_server_that_says_whether_to_come_again_is_believed() {
+fn x_should_retry_header_decides_the_retry_class() {
     let of = |status: u16, word: &'static str| {
         let header = |name: &str| match name {
             "x-should-retry" => Some(word),
@@ -213,7 +213,7 @@ fn a_server_that_says_whether_to_come_again_is_believed() {
 }
 
 #[test]
-fn what_ends_too_soon_or_cannot_be_read_may_be_better_next_time() {
+fn truncated_and_unreadable_answers_are_temporary_errors() {
     let [begun, nothing] = [true, false].map(|has_begun| of_cut("http://u:p@h/v1", has_begun));
     assert_eq!(begun.message, "the answer of `http://…@h/v1` ended in the middle");
     assert_eq!(nothing.message, "`http://…@h/v1` answered with nothing");
@@ -227,7 +227,7 @@ fn what_ends_too_soon_or_cannot_be_read_may_be_better_next_time() {
 }
 
 #[test]
-fn an_exchange_that_broke_is_the_providers_and_what_the_person_configured_is_not() {
+fn network_errors_become_provider_errors_and_configuration_errors_stay() {
     for kind in [ErrorKind::Unavailable, ErrorKind::Timeout, ErrorKind::Io, ErrorKind::LimitReached]
     {
         let error = of_exchange(Error::new(kind, "x").with_hint("h").temporary());
@@ -247,7 +247,7 @@ fn urls_are_shown_without_their_secrets() {
 }
 
 #[test]
-fn long_texts_are_cut() {
+fn long_error_text_is_truncated() {
     let error = answer(400, &"é".repeat(5000));
     assert!(error.message.ends_with("é…") && error.message.chars().count() < 1100, "{error}");
 }

@@ -25,7 +25,7 @@ const ZERO: Option<u64> = Some(0);
 const ONE: Option<u64> = Some(1);
 
 #[test]
-fn arguments_are_joined_by_number_and_calls_may_alternate() {
+fn interleaved_argument_fragments_are_joined_by_index() {
     check(
         &[
             (ZERO, "a", "one", ""),
@@ -39,13 +39,13 @@ fn arguments_are_joined_by_number_and_calls_may_alternate() {
 }
 
 #[test]
-fn a_call_may_come_whole() {
+fn call_in_a_single_fragment_is_read() {
     check(&[(ZERO, "a", "one", "{}")], &["a one {}"]);
     check(&[(None, "", "one", "{\"x\":1}")], &["call-0 one {\"x\":1}"]);
 }
 
 #[test]
-fn one_number_for_all_calls_is_told_apart_by_the_ids() {
+fn calls_with_the_same_index_are_separated_by_id() {
     check(
         &[(ZERO, "a", "one", "{}"), (ZERO, "b", "one", "{"), (ZERO, "", "", "}")],
         &["a one {}", "b one {}"],
@@ -53,7 +53,7 @@ fn one_number_for_all_calls_is_told_apart_by_the_ids() {
 }
 
 #[test]
-fn neither_numbers_nor_ids_are_told_apart_by_names() {
+fn calls_without_index_and_id_are_separated_by_name() {
     check(
         &[
             (None, "", "one", "{\"x\""),
@@ -66,7 +66,7 @@ fn neither_numbers_nor_ids_are_told_apart_by_names() {
 }
 
 #[test]
-fn ids_without_numbers_tell_calls_apart() {
+fn calls_without_index_are_separated_by_id() {
     check(
         &[
             (None, "a", "one", "{"),
@@ -79,7 +79,7 @@ fn ids_without_numbers_tell_calls_apart() {
 }
 
 #[test]
-fn id_and_name_may_come_again_with_each_fragment() {
+fn id_and_name_may_repeat_in_each_fragment() {
     check(
         &[(ZERO, "a", "one", ""), (ZERO, "a", "one", "{\"x\":"), (ZERO, "a", "one", "1}")],
         &["a one {\"x\":1}"],
@@ -87,7 +87,7 @@ fn id_and_name_may_come_again_with_each_fragment() {
 }
 
 #[test]
-fn a_name_may_come_in_pieces() {
+fn name_split_over_fragments_is_joined() {
     check(
         &[(ZERO, "a", "get_", ""), (ZERO, "", "time", ""), (ZERO, "", "", "{}")],
         &["a get_time {}"],
@@ -95,7 +95,7 @@ fn a_name_may_come_in_pieces() {
 }
 
 #[test]
-fn a_whole_call_with_the_id_of_another_is_the_same_one_only_if_nothing_differs() {
+fn complete_call_with_repeated_id_is_dropped_only_if_identical() {
     for index in [None, ZERO] {
         let one = (index, "a", "one", "{\"x\":1}");
         check(&[one, one], &["a one {\"x\":1}"]);
@@ -112,7 +112,7 @@ fn a_whole_call_with_the_id_of_another_is_the_same_one_only_if_nothing_differs()
 }
 
 #[test]
-fn no_arguments_are_an_empty_object() {
+fn missing_arguments_become_an_empty_object() {
     check(
         &[(ZERO, "a", "one", ""), (ONE, "b", "two", " \n"), (Some(2), "c", "three", "null")],
         &["a one {}", "b two {}", "c three {}"],
@@ -120,7 +120,7 @@ fn no_arguments_are_an_empty_object() {
 }
 
 #[test]
-fn an_id_says_more_than_a_number() {
+fn id_wins_over_index_when_fragments_are_assigned() {
     check(
         &[(ZERO, "a", "one", "{\"x\""), (ONE, "a", "", ":1"), (Some(2), "a", "one", "}")],
         &["a one {\"x\":1}"],
@@ -137,7 +137,7 @@ fn an_id_says_more_than_a_number() {
 }
 
 #[test]
-fn what_has_no_name_begins_no_call() {
+fn fragment_without_a_name_does_not_start_a_call() {
     check(&[(ZERO, "a", "one", "{"), (ZERO, "b", "", "}")], &["a one {}"]);
     check(&[(ZERO, "a", "one", "{"), (ONE, "", "", "}")], &["a one {}"]);
     check(&[(ZERO, "a", "one", "{"), (ONE, "b", "", "}")], &["a one {}"]);
@@ -153,7 +153,7 @@ fn a_name_may_come_after_the_arguments() {
 }
 
 #[test]
-fn names_tell_calls_apart_where_nothing_else_does() {
+fn different_name_starts_a_call_and_repeated_name_continues_it() {
     check(&[(None, "", "one", ""), (None, "", "two", "")], &["call-0 one {}", "call-1 two {}"]);
     check(&[(None, "", "one", ""), (None, "", "one", "{}")], &["call-0 one {}"]);
 }
@@ -189,7 +189,7 @@ fn check_lists(lists: &[&[Piece<'_>]], expected: &[&str]) {
 }
 
 #[test]
-fn entries_of_one_list_are_different_calls() {
+fn entries_of_one_list_are_separate_calls() {
     let expected = ["call-0 one {\"x\":1}", "call-1 two {\"y\":2}"];
     for index in [None, ZERO] {
         check_lists(
@@ -212,7 +212,7 @@ fn entries_of_one_list_are_different_calls() {
 }
 
 #[test]
-fn the_last_call_of_an_answer_that_reached_its_limit_has_no_empty_arguments() {
+fn truncated_call_without_arguments_gets_no_empty_object() {
     let cut = |pieces: &[Piece<'_>]| {
         let mut fragments = CallFragments::new();
         for &(index, id, name, arguments) in pieces {
@@ -230,13 +230,13 @@ fn the_last_call_of_an_answer_that_reached_its_limit_has_no_empty_arguments() {
 }
 
 #[test]
-fn arguments_that_are_no_json_stay_what_the_model_gave() {
+fn invalid_json_arguments_are_kept_as_text() {
     check(&[(ZERO, "a", "one", "{\"x\": tru")], &["a one \"{\\\"x\\\": tru\""]);
     check(&[(ZERO, "a", "one", "[1]")], &["a one [1]"]);
 }
 
 #[test]
-fn ids_that_are_missing_or_taken_are_made_and_unique() {
+fn missing_or_duplicate_call_ids_are_replaced_by_unique_ones() {
     check(
         &[
             (ZERO, "", "one", "{}"),

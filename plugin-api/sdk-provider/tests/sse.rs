@@ -36,7 +36,7 @@ fn line_ends_may_be_crlf_and_cr() {
 }
 
 #[test]
-fn comments_blank_lines_ids_and_times_are_passed_over() {
+fn comments_blank_lines_ids_and_retry_fields_are_ignored() {
     check(
         ": OPENROUTER PROCESSING\n\n\n\n: ping\r\n\r\nid: 7\nretry: 10\ndata: a\n\nretry: 20\n\n",
         &["message|a"],
@@ -44,17 +44,17 @@ fn comments_blank_lines_ids_and_times_are_passed_over() {
 }
 
 #[test]
-fn names_and_several_lines_of_data_belong_together() {
+fn event_name_and_multiple_data_lines_are_combined() {
     check("event: error\ndata: {\ndata: }\n\ndata: b\n\n", &["error|{\n}", "message|b"]);
 }
 
 #[test]
-fn letters_of_several_bytes_survive_every_cut() {
+fn multibyte_characters_survive_any_chunk_split() {
     check("\u{feff}data: größer 漢字 🦀\n\n", &["message|größer 漢字 🦀"]);
 }
 
 #[test]
-fn an_event_that_the_end_cuts_short_is_given_at_the_end() {
+fn unfinished_last_event_is_returned_at_the_end() {
     let last = |stream: &str| {
         let mut events = ServerEventReader::new();
         for byte in stream.as_bytes().chunks(1) {
@@ -74,14 +74,14 @@ fn an_event_that_the_end_cuts_short_is_given_at_the_end() {
 }
 
 #[test]
-fn a_field_called_error_is_an_event_of_that_name() {
+fn error_field_becomes_an_event_named_error() {
     check("error: {\"a\":1}\n\n", &["error|{\"a\":1}"]);
     check("data: error: a\n\nerrors: b\r\nerr\ndata: c\n\n", &["message|error: a", "message|c"]);
     check("data: a\n\r\nerror:b\r\n\r\n", &["message|a", "error|b"]);
 }
 
 #[test]
-fn json_without_a_field_is_the_data_of_an_event() {
+fn json_without_a_field_name_becomes_event_data() {
     let report = "{\n  \"error\": {\n    \"code\": 503\n  }\n}";
     for (line_end, end) in [("\n", "\n\n"), ("\r\n", "\r\n\r\n"), ("\r", "\r\r")] {
         let stream = format!("data: a{end}{}{end}data: b{end}", report.replace('\n', line_end));
@@ -96,7 +96,7 @@ fn json_without_a_field_is_the_data_of_an_event() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_replaced() {
+fn invalid_utf8_is_replaced() {
     assert_eq!(read([&b"data: a\xffb\n\n"[..]]), ["message|a\u{fffd}b"]);
 }
 

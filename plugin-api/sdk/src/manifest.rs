@@ -97,7 +97,7 @@ mod tests {
     };
 
     #[test]
-    fn the_host_reads_what_the_macro_wrote() {
+    fn host_reads_the_manifest_that_the_macro_wrote() {
         const BYTES: [u8; length(&FACTS)] = bytes(&FACTS);
         let manifest = Manifest::parse(&BYTES).unwrap();
         let expected = Manifest {

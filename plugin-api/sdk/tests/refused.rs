@@ -59,7 +59,7 @@ fn check(file: &str, expected: Expect) {
 }
 
 #[test]
-fn a_plugin_that_is_not_told_right_does_not_compile() {
+fn invalid_export_plugin_arguments_do_not_compile() {
     check(
         "plugins.rs",
         expect![[r#"
@@ -75,7 +75,7 @@ fn a_plugin_that_is_not_told_right_does_not_compile() {
 }
 
 #[test]
-fn a_struct_that_is_no_tool_does_not_compile() {
+fn invalid_tool_struct_does_not_compile() {
     check(
         "structs.rs",
         expect![[r#"
@@ -87,7 +87,7 @@ fn a_struct_that_is_no_tool_does_not_compile() {
 }
 
 #[test]
-fn a_function_that_is_no_tool_does_not_compile() {
+fn invalid_tool_function_does_not_compile() {
     check(
         "functions.rs",
         expect![[r#"
@@ -115,7 +115,7 @@ fn a_function_that_is_no_tool_does_not_compile() {
 }
 
 #[test]
-fn a_plugin_whose_panics_would_end_the_host_does_not_compile() {
+fn plugin_with_panic_abort_does_not_compile() {
     let abort = ["--features", "plugin", "--", "-C", "panic=abort"];
     expect![[r#"
         13: `jaato_plugin_sdk::export_plugin! { state: () }`: a jaato plugin must unwind: remove `panic = "abort"` from its profile, or a panic would end the host

@@ -122,7 +122,7 @@ fn a_struct_becomes_a_tool_spec() {
 }
 
 #[test]
-fn without_a_promise_the_careful_side_counts() {
+fn annotations_default_to_the_careful_values() {
     let spec = Tide::spec();
     assert!(spec.annotations.destructive && spec.annotations.open_world);
     assert!(!spec.annotations.read_only && !spec.annotations.parallel_safe && !spec.auto_approval);
@@ -130,7 +130,7 @@ fn without_a_promise_the_careful_side_counts() {
 }
 
 #[test]
-fn arguments_are_read_by_field_and_unknown_ones_refused() {
+fn arguments_are_parsed_by_name_and_unknown_fields_are_refused() {
     let moon = MoonPhase::parse(br#"{"side": "far"}"#).unwrap();
     assert_eq!((moon.side, moon.days), (Side::Far, None));
     assert_eq!(MoonPhase::parse(b"").unwrap().side, Side::Near);
@@ -139,7 +139,7 @@ fn arguments_are_read_by_field_and_unknown_ones_refused() {
 }
 
 #[test]
-fn a_description_holds_the_tools_by_name_and_what_the_state_adds() {
+fn description_lists_the_tools_and_the_state_instructions() {
     let answer = (__jaato::MODULE.describe)();
     let frame = answer.into_result().unwrap();
     let description: Description = Frame::read(&frame).unwrap();

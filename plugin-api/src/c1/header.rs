@@ -115,6 +115,6 @@ fn c_type(rust: &str) -> String {
 }
 
 #[test]
-fn the_header_says_what_the_definitions_say() {
+fn committed_c_header_matches_the_definitions() {
     expect_file!["../../include/jaato_plugin.h"].assert_eq(&header());
 }

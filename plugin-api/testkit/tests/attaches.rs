@@ -18,7 +18,7 @@ fn draw(how: &str) -> Result<Output> {
 }
 
 #[test]
-fn what_a_tool_attaches_stands_beside_its_answer_in_order() {
+fn attachments_are_returned_next_to_the_answer_in_order() {
     let output = draw("image").unwrap();
     assert_eq!(output.content["read"], true);
     let names: Vec<_> = output.attachments.iter().map(|it| it.name.as_deref()).collect();
@@ -34,7 +34,7 @@ fn what_a_tool_attaches_stands_beside_its_answer_in_order() {
 }
 
 #[test]
-fn what_no_host_takes_the_fake_one_refuses_too() {
+fn fake_host_refuses_invalid_attachments() {
     for (how, kind, text) in [
         ("lie", ErrorKind::InvalidArguments, "its bytes show `application/octet-stream`"),
         ("storm", ErrorKind::LimitReached, "a tool call has at most 20 attachments"),
@@ -49,7 +49,7 @@ fn what_no_host_takes_the_fake_one_refuses_too() {
 }
 
 #[test]
-fn nothing_but_a_tool_call_has_attachments() {
+fn attaching_outside_a_tool_call_is_refused() {
     let host = FakeHost::new(__jaato::MODULE);
     let blob = "0".repeat(64);
     let request =

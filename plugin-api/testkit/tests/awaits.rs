@@ -13,7 +13,7 @@ use serde_json::json;
 jaato_plugin_testkit::conformance!(crate: tool);
 
 #[test]
-fn a_tool_is_asked_for_its_conditions() {
+fn tool_answers_its_available_and_run_conditions() {
     let host = FakeHost::new(__jaato::MODULE);
     let instance = host.instance().unwrap();
     let offered = instance.condition("warn_of_weight", ConditionDecision::Available).unwrap();
@@ -28,7 +28,7 @@ fn a_tool_is_asked_for_its_conditions() {
 }
 
 #[test]
-fn what_promises_no_answer_says_so() {
+fn condition_without_an_implementation_is_an_error() {
     let host = FakeHost::new(__jaato::MODULE);
     let instance = host.instance().unwrap();
     let error = instance.condition("fry_fish", ConditionDecision::Available).unwrap_err();
@@ -42,7 +42,7 @@ fn what_promises_no_answer_says_so() {
 }
 
 #[test]
-fn specs_say_what_the_attributes_say() {
+fn condition_attributes_appear_in_the_tool_spec() {
     let host = FakeHost::new(__jaato::MODULE);
     let tools = host.describe().unwrap().tools;
     let [catch, fry, warn, weigh] = &tools[..] else { panic!("{tools:?}") };

@@ -250,7 +250,7 @@ mod liar {
 }
 
 #[test]
-fn a_manifest_that_claims_too_much_is_found() {
+fn suite_reports_a_manifest_kind_that_is_not_described() {
     let check = plugin::the_description_agrees_with_the_manifest;
     fails(shared::module(), check, "kind Provider: named in the manifest true, described false");
     let suite = ConformanceSuite::of(shared::module(), &[PluginKind::Tool]);
@@ -259,7 +259,7 @@ fn a_manifest_that_claims_too_much_is_found() {
 }
 
 #[test]
-fn globals_are_found() {
+fn suite_reports_state_shared_between_instances() {
     fails(shared::module(), tool::instances_are_apart, "changes what another saves");
     fails(shared::module(), tool::read_only_examples_change_nothing, "is read-only and changes");
     let check = plugin::the_description_is_the_same_each_time;
@@ -267,20 +267,20 @@ fn globals_are_found() {
 }
 
 #[test]
-fn a_panic_is_found_even_where_it_is_fenced() {
+fn suite_reports_a_panic_that_the_sdk_caught() {
     let check = plugin::bad_saved_state_is_refused_or_forgotten;
     fails(shared::module(), check, "what is that?");
     fails(careless::module(), tool::wrong_arguments_are_refused, "which its schema does not allow");
 }
 
 #[test]
-fn commands_that_are_not_there_are_found() {
+fn suite_reports_unknown_commands_that_do_not_fail() {
     let check = plugin::unknown_operations_are_named;
     fails(shared::module(), check, "an unknown command did not fail");
 }
 
 #[test]
-fn careless_specs_are_found() {
+fn suite_reports_careless_tool_specs() {
     let module = careless::module();
     fails(module, tool::descriptions_are_there_and_short, "a description of 2000 bytes");
     fails(module, tool::schemas_are_closed_objects, "unknown properties are not refused");
@@ -289,7 +289,7 @@ fn careless_specs_are_found() {
 }
 
 #[test]
-fn what_is_kept_is_found() {
+fn suite_reports_objects_held_after_close() {
     fails_soon(
         rude::module(),
         plugin::nothing_is_left_behind,
@@ -299,13 +299,13 @@ fn what_is_kept_is_found() {
 }
 
 #[test]
-fn a_blocked_poll_is_found() {
+fn suite_reports_a_blocking_poll() {
     fails_soon(stuck::module(), tool::examples_work, "did not finish within");
     fails_soon(stuck::module(), tool::a_cancelled_call_ends, "did not finish within");
 }
 
 #[test]
-fn a_provider_that_contradicts_itself_is_found() {
+fn suite_reports_a_provider_that_contradicts_itself() {
     fails(liar::module(), provider::the_provider_is_named, "before the slash");
     let check = provider::a_simple_request_is_answered;
     fails(liar::module(), check, r#"the text "yes", the completion has "no""#);
@@ -400,7 +400,7 @@ mod braggarts {
 }
 
 #[test]
-fn options_that_are_listed_and_not_there_are_found() {
+fn suite_reports_listed_options_that_do_not_work() {
     let check = provider::listed_options_are_taken;
     fails(braggarts::unknown::module(), check, "the unknown option `humour`");
     fails(braggarts::refused::module(), check, "the option `seed` is listed but refused");
@@ -409,13 +409,13 @@ fn options_that_are_listed_and_not_there_are_found() {
 }
 
 #[test]
-fn a_provider_that_stumbles_over_a_history_is_found() {
+fn suite_reports_a_provider_that_cannot_handle_a_history() {
     let check = provider::a_history_of_every_kind_is_answered_or_refused;
     fails(braggarts::clumsy::module(), check, "what is this?");
 }
 
 #[test]
-fn a_bad_plan_is_found() {
+fn suite_reports_a_bad_gc_plan() {
     fails(liar::module(), gc::a_full_history_shrinks, "stays and its call goes");
     fails(liar::module(), gc::an_empty_history_stays, "drops message");
 }
@@ -440,7 +440,7 @@ mod broken {
 }
 
 #[test]
-fn a_plugin_that_cannot_be_described_fails_at_the_first_use() {
+fn plugin_with_a_failing_description_fails_at_first_use() {
     let host = FakeHost::new(broken::module());
     let error = host.description().unwrap_err();
     assert!(error.message.ends_with("no words"), "{error}");

@@ -58,12 +58,12 @@ fn bytes_and_blobs_are_sent_in_order_and_a_blob_may_be_base64() {
 }
 
 #[test]
-fn a_body_beyond_a_frame_is_sent_whole() {
+fn body_larger_than_a_frame_is_sent_whole() {
     assert!(sent("large").unwrap() == vec![7; 9 * 1024 * 1024]);
 }
 
 #[test]
-fn a_body_of_a_blob_that_is_gone_or_beyond_the_bound_is_refused() {
+fn body_with_missing_blob_or_above_limit_is_refused() {
     assert_eq!(sent("gone").unwrap_err().kind, ErrorKind::NotFound);
     let error = sent("beyond").unwrap_err();
     assert_eq!(error.kind, ErrorKind::LimitReached);

@@ -164,14 +164,14 @@ fn lines(host: &FakeHost) -> Value {
 }
 
 #[test]
-fn a_sleep_costs_no_time() {
+fn sleep_advances_the_fake_clock_without_waiting() {
     let host = host();
     assert_eq!(act(&host, "sleep").unwrap(), "slept");
     assert!(host.elapsed() >= Duration::from_secs(3600));
 }
 
 #[test]
-fn a_manual_clock_is_moved_by_the_test() {
+fn manual_clock_moves_only_when_the_test_advances_it() {
     let host = host().with_clock(FakeClockMode::Manual);
     let mut call = host.start("act", json!({ "what": "sleep" })).unwrap();
     assert_eq!(call.next_delta().unwrap(), Some(Delta::output("sleeping")));
@@ -182,7 +182,7 @@ fn a_manual_clock_is_moved_by_the_test() {
 }
 
 #[test]
-fn a_cancelled_call_is_dropped_on_the_executor_and_goes_no_further() {
+fn cancelled_call_is_dropped_on_the_executor_and_never_resumes() {
     let host = host().with_clock(FakeClockMode::Manual);
     let call = host.start("act", json!({ "what": "sleep" })).unwrap();
     call.settle().unwrap();
@@ -194,7 +194,7 @@ fn a_cancelled_call_is_dropped_on_the_executor_and_goes_no_further() {
 }
 
 #[test]
-fn a_service_that_never_answers_is_cancelled_too() {
+fn call_to_a_service_that_never_answers_can_be_cancelled() {
     let host = host().with_service("slow", |_| Ok(FakeServiceReply::Never));
     let call = host.start("act", json!({ "what": "wait" })).unwrap();
     let finished = call.cancel();
@@ -204,7 +204,7 @@ fn a_service_that_never_answers_is_cancelled_too() {
 }
 
 #[test]
-fn all_that_was_emitted_before_an_answer_is_there() {
+fn all_deltas_emitted_before_the_answer_are_kept() {
     let host = host();
     let finished = host.start("act", json!({ "what": "emit" })).unwrap().wait();
     assert_eq!(finished.result.unwrap(), Output::json(json!(1000)));
@@ -213,7 +213,7 @@ fn all_that_was_emitted_before_an_answer_is_there() {
 }
 
 #[test]
-fn a_stream_comes_in_the_pieces_that_the_test_makes() {
+fn stream_is_read_in_the_chunks_that_the_test_sets() {
     let host = host().with_service("moon", |request| {
         assert_eq!(request.json, json!({ "side": "far" }));
         Ok(FakeServiceReply::Stream(FakeStream::of([
@@ -227,7 +227,7 @@ fn a_stream_comes_in_the_pieces_that_the_test_makes() {
 }
 
 #[test]
-fn a_stream_that_breaks_is_an_error_and_one_that_is_fed_later_waits() {
+fn stream_waits_for_later_data_and_reports_a_failure() {
     let stream = FakeStream::open();
     let fed = stream.clone();
     let host = host().with_service("moon", move |_| Ok(FakeServiceReply::Stream(stream.clone())));
@@ -253,7 +253,7 @@ fn blocking_work_has_a_thread_of_its_own() {
 }
 
 #[test]
-fn services_answer_as_the_test_wants() {
+fn config_and_session_services_answer_with_the_tests_values() {
     let facts = SessionFacts { session_id: "s1".into(), ..SessionFacts::default() };
     let host = host().with_config(json!({ "result": 7 })).with_session(facts);
     assert_eq!(act(&host, "config").unwrap(), 7);
@@ -268,7 +268,7 @@ fn services_answer_as_the_test_wants() {
 }
 
 #[test]
-fn an_answer_may_take_its_time() {
+fn delayed_service_reply_advances_the_clock() {
     let late = FakeServiceReply::Later(5000, Box::new(FakeServiceReply::Json(json!(9))));
     let host = host().with_service("slow", move |_| Ok(late.clone()));
     assert_eq!(act(&host, "wait").unwrap(), 9);
@@ -276,13 +276,13 @@ fn an_answer_may_take_its_time() {
 }
 
 #[test]
-fn a_service_that_panics_is_the_hosts_fault() {
+fn panic_in_a_fake_service_is_a_host_bug() {
     let host = host().with_service("slow", |_| panic!("a bug of the host"));
     assert_eq!(act(&host, "wait").unwrap_err().kind, ErrorKind::HostBug);
 }
 
 #[test]
-fn a_panic_is_an_error_and_stands_in_the_log() {
+fn plugin_panic_is_an_error_and_is_logged() {
     let host = host();
     let error = act(&host, "panic").unwrap_err();
     assert_eq!(error.kind, ErrorKind::PluginPanicked);
@@ -301,7 +301,7 @@ fn arguments_are_checked_before_the_plugin_sees_them() {
 }
 
 #[test]
-fn an_instance_begins_with_what_the_last_one_saved() {
+fn instance_starts_with_the_saved_state_of_the_last_one() {
     let host = host();
     let first = host.create(None).unwrap();
     first.command("note", json!("moon")).unwrap();
@@ -314,7 +314,7 @@ fn an_instance_begins_with_what_the_last_one_saved() {
 }
 
 #[test]
-fn after_the_close_nothing_is_held_unless_it_is_leaked() {
+fn close_releases_everything_except_leaked_contexts() {
     let host = host().with_clock(FakeClockMode::Manual);
     let instance = host.create(None).unwrap();
     let call = instance.start("act", json!({ "what": "sleep" })).unwrap();
@@ -378,22 +378,22 @@ fn passes(checks: &[(&str, HostCheck)], host: impl Fn() -> FakeHost) {
 }
 
 #[test]
-fn the_fake_host_keeps_blobs_as_a_host_must() {
+fn fake_host_passes_the_blob_checks() {
     passes(BLOB_CHECKS, || host().with_clock(FakeClockMode::Manual));
 }
 
 #[test]
-fn the_fake_host_keeps_values_as_a_host_must() {
+fn fake_host_passes_the_store_checks() {
     passes(STORE_CHECKS, || host().with_clock(FakeClockMode::Manual));
 }
 
 #[test]
-fn the_fake_host_keeps_secrets_as_a_host_must() {
+fn fake_host_passes_the_secret_checks() {
     passes(SECRET_CHECKS, || host().with_clock(FakeClockMode::Manual).with_all_grants());
 }
 
 #[test]
 #[cfg(unix)]
-fn the_fake_host_runs_programs_as_a_host_must() {
+fn fake_host_passes_the_process_checks() {
     passes(PROCESS_CHECKS, || host().with_clock(FakeClockMode::Real));
 }

@@ -70,7 +70,7 @@ fn tools_work_on_the_files_of_the_sessions_folder() {
 }
 
 #[test]
-fn what_lies_outside_is_refused_also_by_a_link() {
+fn path_outside_the_session_folder_is_refused_even_by_link() {
     let host = FakeHost::new(__jaato::MODULE);
     let outside = tempfile::tempdir().unwrap();
     for name in ["../a.txt", "/etc/hostname", "b/../../a.txt"] {

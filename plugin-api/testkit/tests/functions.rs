@@ -184,7 +184,7 @@ fn described() -> Vec<ToolSpec> {
 }
 
 #[test]
-fn both_forms_give_the_same_spec() {
+fn function_and_struct_tools_give_the_same_spec() {
     let described = described();
     let names: Vec<&str> = described.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["greet", "moon_phase", "place_on_moon", "wait_for_tide"]);
@@ -197,7 +197,7 @@ fn both_forms_give_the_same_spec() {
 }
 
 #[test]
-fn a_function_without_words_of_its_own_promises_what_a_struct_without_them_does() {
+fn function_without_attributes_gets_the_same_defaults_as_a_struct() {
     /// Says hello.
     #[derive(ToolInput)]
     struct Greet {}
@@ -205,7 +205,7 @@ fn a_function_without_words_of_its_own_promises_what_a_struct_without_them_does(
 }
 
 #[test]
-fn a_literal_schema_stands_as_it_is_and_the_arguments_say_what_is_taken() {
+fn literal_schema_stays_unchanged_and_argument_types_are_enforced() {
     /// Tells where a place is.
     #[derive(ToolInput)]
     #[tool(
@@ -235,7 +235,7 @@ fn a_literal_schema_stands_as_it_is_and_the_arguments_say_what_is_taken() {
 }
 
 #[test]
-fn functions_are_called_with_their_arguments_and_the_state_of_the_plugin() {
+fn functions_receive_their_arguments_and_the_plugin_state() {
     let host = FakeHost::new(__jaato::MODULE);
     let call = |name: &str, arguments: Value| host.call(name, arguments).unwrap().content;
     assert_eq!(

@@ -26,7 +26,7 @@ fn to(action: ResourceAction, number: u64) -> ResourceRequest {
 }
 
 #[test]
-fn what_is_registered_has_a_number_by_which_the_host_asks() {
+fn registered_resource_is_called_and_closed_by_its_number() {
     let host = host();
     let instance = host.instance().unwrap();
     instance.call("keep_counter", json!({ "name": "a" })).unwrap();
@@ -42,7 +42,7 @@ fn what_is_registered_has_a_number_by_which_the_host_asks() {
 }
 
 #[test]
-fn a_resource_that_asks_for_itself_fails_and_leaves_nothing() {
+fn resource_waiting_for_itself_times_out_and_is_dropped() {
     let host = host();
     let instance = host.instance().unwrap();
     let make = |manner: &str| json!({ "name": "a", "once": true, "manner": manner });
@@ -52,7 +52,7 @@ fn a_resource_that_asks_for_itself_fails_and_leaves_nothing() {
 }
 
 #[test]
-fn what_the_host_refuses_is_not_kept() {
+fn resource_that_the_host_refuses_is_not_kept() {
     let refuse = |_: &_| Err(Error::new(ErrorKind::LimitReached, "there are too many"));
     let host = FakeHost::new(__jaato::MODULE).with_service(SET, refuse);
     let instance = host.instance().unwrap();
@@ -63,7 +63,7 @@ fn what_the_host_refuses_is_not_kept() {
 }
 
 #[test]
-fn a_panic_of_a_close_is_an_error_and_the_resource_is_forgotten() {
+fn panic_in_close_is_reported_and_removes_the_resource() {
     let host = host();
     let instance = host.instance().unwrap();
     instance.call("keep_counter", json!({ "name": "a", "manner": "panics" })).unwrap();
@@ -73,7 +73,7 @@ fn a_panic_of_a_close_is_an_error_and_the_resource_is_forgotten() {
 }
 
 #[test]
-fn a_factory_makes_what_it_describes() {
+fn factory_creates_the_resource_that_it_describes() {
     let host = host();
     let described = &host.description().unwrap().resources;
     assert_eq!(described[0].name, "made");
@@ -88,7 +88,7 @@ fn a_factory_makes_what_it_describes() {
 }
 
 #[test]
-fn a_plugin_finds_its_own_again_and_makes_it_once() {
+fn plugin_finds_its_own_resource_and_creates_it_only_once() {
     let host = host();
     let instance = host.instance().unwrap();
     let once = || instance.call("keep_counter", json!({ "name": "a", "once": true })).unwrap();

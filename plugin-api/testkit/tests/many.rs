@@ -14,7 +14,7 @@ use serde_json::json;
 jaato_plugin_testkit::conformance!(crate::many: tool; |suite| suite.with_all_examples());
 
 #[test]
-fn there_are_a_hundred_and_one_of_them_stands_in_every_request() {
+fn plugin_describes_a_hundred_tools_and_one_core_tool() {
     let host = FakeHost::new(__jaato::MODULE);
     let tools = &host.description().unwrap().tools;
     let names: BTreeSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -24,7 +24,7 @@ fn there_are_a_hundred_and_one_of_them_stands_in_every_request() {
 }
 
 #[test]
-fn each_answers_under_its_own_name_and_all_count_together() {
+fn each_tool_answers_by_name_and_shares_one_counter() {
     let host = FakeHost::new(__jaato::MODULE);
     for number in 0..99_u64 {
         let output = host.call(&format!("say{number:02}"), json!({ "text": "moon" })).unwrap();
@@ -35,7 +35,7 @@ fn each_answers_under_its_own_name_and_all_count_together() {
 }
 
 #[test]
-fn what_it_streams_is_shown_and_kept() {
+fn streamed_output_is_emitted_line_by_line_and_kept_whole() {
     let host = FakeHost::new(__jaato::MODULE);
     let instance = host.instance().unwrap();
     let finished = instance.run("stream_lines", json!({ "lines": 5000 }));

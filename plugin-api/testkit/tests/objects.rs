@@ -92,7 +92,7 @@ export_plugin! { state: (), tools }
 jaato_plugin_testkit::conformance!(crate: tool; |suite| suite.with_all_examples());
 
 #[test]
-fn tools_share_the_objects_and_a_test_sees_them() {
+fn objects_are_shared_between_tools_and_visible_to_tests() {
     let host = FakeHost::new(__jaato::MODULE);
     let found = host.call("find", json!({ "animal": "frog" })).unwrap();
     assert_eq!(found.content["references"], json!(["find_1"]));
@@ -109,7 +109,7 @@ fn tools_share_the_objects_and_a_test_sees_them() {
 }
 
 #[test]
-fn a_tool_goes_over_all_that_there_is_and_clears_it() {
+fn tool_can_list_and_clear_all_objects() {
     let host = FakeHost::new(__jaato::MODULE);
     for animal in ["frog", "toad"] {
         host.call("find", json!({ "animal": animal })).unwrap();

@@ -17,7 +17,7 @@ fn request(messages: Vec<Message>) -> CompletionRequest {
 }
 
 #[test]
-fn images_are_put_beside_the_history_and_read_from_there_again() {
+fn images_are_stored_as_blobs_and_read_from_history() {
     let host = FakeHost::new(paints::__jaato::MODULE);
     let prompt = Message::user("paint");
     let first = host.complete(&request(vec![prompt.clone()]));

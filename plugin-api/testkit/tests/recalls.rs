@@ -30,7 +30,7 @@ fn summary(plan: &GcPlan) -> String {
 }
 
 #[test]
-fn it_recalls_across_collections_and_a_restart() {
+fn gc_summary_survives_several_collections_and_a_restart() {
     let host = FakeHost::new(recalls::__jaato::MODULE);
     let first = host.create(None).unwrap();
     let messages = turns(&["sun", "moon", "star"]);
@@ -45,7 +45,7 @@ fn it_recalls_across_collections_and_a_restart() {
 }
 
 #[test]
-fn a_message_of_a_newer_host_does_not_hinder_it() {
+fn unknown_parts_and_roles_do_not_break_the_plan() {
     let host = FakeHost::new(recalls::__jaato::MODULE);
     let mut messages = turns(&["sun", "moon"]);
     let smell = json!({ "type": "smell", "of": "roses" }).as_object().unwrap().clone();

@@ -40,7 +40,7 @@ fn ask(host: &FakeHost, prompt: &str) -> FinishedCall<Completion> {
 }
 
 #[test]
-fn answers_come_in_order_with_their_calls_and_usage() {
+fn scripted_answers_are_returned_in_order_with_calls_and_usage() {
     let (host, _folder) = play(&json!({ "answers": [
         { "steps": [{ "thought": "hm" }, { "text": "I " }, { "text": "look." },
                     { "call": { "name": "look", "arguments": { "at": "moon" } } }],
@@ -71,7 +71,7 @@ fn a_failure_keeps_its_kind_and_retry_class() {
 }
 
 #[test]
-fn a_request_that_was_not_expected_fails_with_all_reasons() {
+fn unexpected_request_fails_with_all_reasons() {
     let (host, _folder) = play(&json!({ "answers": [
         { "expect": { "prompt": "moon", "system": "brief", "messages": 1, "tools": [] }, "steps": [] },
         { "expect": { "prompt": "sun", "tool_result": "dark", "tools": ["look"] }, "steps": [] },
@@ -85,7 +85,7 @@ fn a_request_that_was_not_expected_fails_with_all_reasons() {
 }
 
 #[test]
-fn a_hang_ends_with_the_cancel_alone() {
+fn hang_step_ends_only_when_cancelled() {
     let (host, _folder) = play(&json!({ "answers": [{ "steps": [{ "text": "so" }, "hang"] }] }));
     let mut call = host.instance().unwrap().start_complete(&request("and?")).unwrap();
     assert_eq!(call.next_delta().unwrap(), Some(Delta::text("so")));
@@ -105,7 +105,7 @@ fn the_place_in_the_script_is_saved() {
 }
 
 #[test]
-fn without_a_script_each_request_says_what_to_do() {
+fn missing_script_is_a_configuration_error_with_a_hint() {
     let host = FakeHost::new(scripted::__jaato::MODULE);
     let error = ask(&host, "so?").result.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Configuration);

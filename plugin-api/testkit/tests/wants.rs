@@ -23,7 +23,7 @@ fn ask(host: &FakeHost, operation: &str, request: &Value, bytes: &str) -> Result
 }
 
 #[test]
-fn a_value_is_kept_from_one_instance_to_the_next() {
+fn stored_value_is_visible_to_the_next_instance() {
     let host = host();
     ask(&host, "store.set", &json!({ "key": "k" }), "full").unwrap();
     let next = host.create(None).unwrap();
@@ -32,7 +32,7 @@ fn a_value_is_kept_from_one_instance_to_the_next() {
 }
 
 #[test]
-fn a_grant_is_denied_given_and_taken_back() {
+fn grant_can_be_denied_given_and_revoked() {
     let host = host().with_denied("secret");
     let set = || ask(&host, "secret.set", &json!({ "name": "token" }), "moonlight");
     let denied = set().unwrap_err();
@@ -49,7 +49,7 @@ fn a_grant_is_denied_given_and_taken_back() {
 }
 
 #[test]
-fn a_program_of_the_hosts_side_is_kept_by_the_instance() {
+fn helper_process_is_reused_by_later_calls() {
     let host = host();
     for line in ["one", "two"] {
         let output = host.call("use_helper", json!({ "line": line })).unwrap();

@@ -81,7 +81,7 @@ mod tests {
          "member_pattern":"m_part{n}/part{nn}.bin","colour":"red"}]}"#;
 
     #[test]
-    fn known_sources_are_read_and_a_kind_from_the_future_is_kept_as_unknown() {
+    fn known_asset_sources_are_read_and_other_kinds_become_unknown() {
         let asset: Asset = serde_json::from_str(DECLARED).unwrap();
         let wheels = AssetSource::Wheels {
             package_pattern: "m-part{n}".to_owned(),

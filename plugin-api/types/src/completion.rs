@@ -369,7 +369,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_delta_from_the_future_is_one_that_nobody_knows() {
+    fn unknown_delta_is_read_as_unknown() {
         let delta: Delta = serde_json::from_str(r#"{"delta":"smell","of":"roses"}"#).unwrap();
         assert_eq!(delta, Delta::Unknown);
     }

@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_offer_is_a_condition_with_its_reason() {
+    fn offer_json_holds_the_condition_and_its_reason() {
         let json =
             json!({ "when": "objects_of", "tool": "search", "reason": "once it found some" });
         let offer: Offer = serde_json::from_value(json.clone()).unwrap();

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_over_several_lines_hides_what_looks_like_an_assignment() {
+    fn quoted_multiline_value_hides_assignments_inside_it() {
         check(
             "KEY=\"one\nMODEL_NAME=evil\nend\"\nA=1",
             &[("KEY", "one\nMODEL_NAME=evil\nend", 1), ("A", "1", 4)],
@@ -153,12 +153,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_assignment_is_counted_and_skipped() {
+    fn lines_that_are_not_assignments_are_skipped_and_reported() {
         check("just words\n1A=2\nA B=3\nQ='open\nA=1\n", &[("A", "1", 5)], &[1, 2, 3, 4]);
     }
 
     #[test]
-    fn nothing_is_expanded() {
+    fn variables_in_values_are_not_expanded() {
         let found = parse("A=${HOME}/x\nB='${HOME}'\n");
         let flags: Vec<_> =
             found.assignments.iter().map(|one| (one.value.as_str(), one.looks_expanded)).collect();
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_panics() {
+    fn malformed_text_never_panics() {
         for text in ["=", "A", "A=\"", "A=\"\\", "é=1", "A='é", "\n\n=\n", "A=é # ü", "A=\"é\\é\""]
         {
             parse(text);

@@ -180,14 +180,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kind_from_the_future_reads_as_other() {
+    fn unknown_error_kind_and_retry_class_are_read_as_other() {
         let error: Error =
             serde_json::from_str(r#"{"kind":"moon","message":"m","retry":"maybe"}"#).unwrap();
         assert_eq!((error.kind, error.retry), (ErrorKind::Other, Retry::Other));
     }
 
     #[test]
-    fn a_kind_is_written_as_it_is_named() {
+    fn error_kind_is_serialized_as_its_name() {
         for kind in [ErrorKind::InvalidArguments, ErrorKind::HostBug, ErrorKind::Io] {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
         }

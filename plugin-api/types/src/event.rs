@@ -553,14 +553,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_from_the_future_keeps_its_place_in_the_stream() {
+    fn unknown_event_is_read_and_keeps_its_sequence_number() {
         let line = r#"{"v":1,"seq":7,"session":"s","event":"smell","of":["roses"]}"#;
         let envelope: EventEnvelope = serde_json::from_str(line).unwrap();
         assert_eq!((envelope.seq, envelope.event), (7, Event::Unknown));
     }
 
     #[test]
-    fn an_outcome_from_the_future_is_one_that_nobody_knows() {
+    fn unknown_outcome_is_read_as_unknown() {
         let outcome: Outcome = serde_json::from_str(r#""postponed""#).unwrap();
         assert_eq!(outcome, Outcome::Unknown);
     }

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_written_as_git_writes_it() {
+    fn file_change_is_written_as_a_git_diff() {
         let expected = "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n\
                         \\ No newline at end of file\n";
         assert_eq!(change().to_unified_diff(), expected);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_texts_are_left_out_before_pieces() {
+    fn truncation_removes_whole_texts_before_hunks() {
         let mut cut = change();
         cut.truncate_texts(cut.text_bytes());
         assert_eq!(cut, change());

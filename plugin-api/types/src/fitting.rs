@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_another_json_type_are_fitted() {
+    fn arguments_of_another_json_type_are_converted() {
         check(json!({ "limit": 3.0 }), json!({ "limit": 3 }));
         check(json!({ "limit": "10", "offset": " 1e2 " }), json!({ "limit": 10, "offset": 100 }));
         check(json!({ "ratio": "0.5", "deep": "True" }), json!({ "ratio": 0.5, "deep": true }));
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn values_whose_meaning_is_not_clear_stay() {
+    fn ambiguous_values_are_left_unchanged() {
         check_unchanged(json!({ "path": 1.1, "offset": "3 lines", "deep": "yes" }));
         check_unchanged(json!({ "offset": 2.5, "steps": "a, b", "mode": "none" }));
         check_unchanged(json!({ "either": "7", "any": "7", "offset": 1e30 }));
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_other_agents_are_those_of_the_schema() {
+    fn argument_names_of_other_agents_are_mapped_to_the_schema() {
         check(
             json!({ "file_path": "a", "oldString": "b", "description": "Edit a" }),
             json!({ "path": "a", "old": "b" }),

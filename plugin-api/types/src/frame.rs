@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_survives_the_way_there_and_back() {
+    fn frame_is_read_back_as_written() {
         let frame = Frame::write_with_bytes(&serde_json::json!({"a": 1}), &[7, 0, 255]).unwrap();
         let read = Frame::parse(&frame).unwrap();
         assert_eq!(read.json::<serde_json::Value>().unwrap(), serde_json::json!({"a": 1}));

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_covers_itself_and_what_is_below_it() {
+    fn path_glob_covers_the_path_and_everything_below_it() {
         let covers = |glob: &str, path: &str| PathGlob::new(glob).covers(Path::new(path));
         assert!(covers("/w/secret", "/w/secret") && covers("/w/secret", "/w/secret/a/b"));
         assert!(!covers("/w/secret", "/w/secrets") && !covers("/w/secret", "/w"));

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_plugins_own_needs_none() {
+    fn operations_on_the_plugins_own_data_need_no_grant() {
         for free in
             ["session", "config", "store.get", "count", "tools.set", "files.read", "preview"]
         {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn grants_are_asked_for_once_whatever_way_they_are_named() {
+    fn grant_requested_under_several_names_is_listed_once() {
         let services =
             ["secret.get", "ask", "secret", "moon", "config"].map(str::to_owned).to_vec();
         let hooks = vec![Hook::BeforeTool, Hook::Unknown];
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn each_grant_needs_itself() {
+    fn operation_named_like_a_grant_needs_that_grant() {
         for grant in GRANTS {
             check(grant.name, Some(grant.name));
         }

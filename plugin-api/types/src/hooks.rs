@@ -373,7 +373,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_word_of_a_hook_is_its_operation() {
+    fn hook_name_is_its_operation_name() {
         for name in ["before_prompt", "before_request", "before_tool", "after_tool", "event"] {
             let hook: Hook = serde_json::from_value(json!(name)).unwrap();
             assert_eq!((hook.name(), Hook::from_operation(name)), (name, Some(hook)));
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_guard_says_is_one_word_with_what_belongs_to_it() {
+    fn guard_answer_is_read_and_written_by_its_decision() {
         let said = |answer: GuardAnswer| serde_json::to_value(answer).unwrap();
         assert_eq!(said(GuardAnswer::GoOn), json!({ "decision": "go_on" }));
         assert_eq!(said(GuardAnswer::deny("no")), json!({ "decision": "deny", "reason": "no" }));

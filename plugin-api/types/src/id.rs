@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_is_the_name_without_its_kind() {
+    fn plugin_source_is_the_name_without_its_kind() {
         assert_eq!(PluginName::from("tool-environment").source(), "environment");
         assert_eq!(PluginName::from("moon").source(), "moon");
         assert_eq!(PluginName::from("tool-").source(), "tool-");

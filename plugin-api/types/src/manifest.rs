@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_of_the_future_can_be_read() {
+    fn manifest_of_a_newer_version_can_be_read() {
         let json = r#"{"v":2,"name":"tool-moon","version":"0.1.0","api":"1.7.0",
             "kinds":["tool","telepathy"],"scope":"galaxy","isolation":"vault","colour":"blue"}"#;
         let manifest = Manifest::parse(&[json.as_bytes(), &[0; 9]].concat()).unwrap();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_manifest_is_refused_with_the_reason() {
+    fn invalid_manifest_is_refused_with_the_reason() {
         refused("", "EOF while parsing");
         refused("[]", "cannot be read");
         refused(r#"{"v":1,"name":"../x","version":"","api":"1.0.0","kinds":[]}"#, "`../x`");

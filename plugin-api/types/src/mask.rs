@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_lose_everything_that_may_be_secret() {
+    fn secrets_in_urls_are_hidden() {
         for (url, expected) in [
             ("https://e.example/mcp", "https://e.example/mcp"),
             ("https://u:p@e.example:1/mcp?key=S#S", "https://***@e.example:1/mcp?…"),
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_with_a_secret_is_found() {
+    fn value_that_holds_a_secret_is_recognized() {
         for text in [
             "postgres://bob:hunter2@h/db",
             "postgres://bob@h/db",
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_may_have_spaces() {
+    fn variable_default_with_spaces_is_hidden() {
         assert_eq!(urls("see ${T:-my secret} at https://e"), "see ${T} at https://e");
         assert_eq!(value("${T:-my secret}"), "${T}");
         assert_eq!(command_line(["${P:-my secret}", "${T:-my secret}"]), ["${P}", "${T}"]);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_may_be_secret_are_hidden_and_the_rest_is_shown() {
+    fn possible_secrets_in_a_command_line_are_hidden() {
         check("npx -y @scope/mcp-server@1.2.3 /data", "npx -y @scope/mcp-server@1.2.3 /data");
         check("python3 -m my_server --port 8080", "python3 -m my_server --port 8080");
         check("srv --token swordfish", "srv --token …");

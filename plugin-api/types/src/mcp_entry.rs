@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_other_programs_are_read() {
+    fn mcp_entries_of_other_programs_are_converted() {
         let codex = json!({
             "url": "https://e.example", "bearer_token_env_var": "KEY", "startup_timeout_sec": 20.5,
             "http_headers": { "A": "b" }, "env_http_headers": { "C": "D" }, "enabled": true,
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_are_found_where_programs_keep_them() {
+    fn mcp_servers_are_found_under_the_keys_of_other_programs() {
         let servers = json!({ "a": { "command": "x" } });
         for file in [
             json!({ "mcpServers": servers }),
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_keys_makes_no_other_entry() {
+    fn key_order_does_not_change_the_canonical_json() {
         let text = canonical_json(&json!({ "b": [1, { "z": "\"", "a": null }], "a": true }));
         assert_eq!(text, r#"{"a":true,"b":[1,{"a":null,"z":"\""}]}"#);
         assert_eq!(

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_media_type_is_two_words_and_may_have_parameters() {
+    fn media_type_needs_two_parts_and_may_have_parameters() {
         for good in ["image/png", "text/plain; charset=utf-8", "application/vnd.x+json"] {
             assert!(is_media_type(good), "{good}");
         }
@@ -84,7 +84,7 @@ mod tests {
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
     #[test]
-    fn the_first_bytes_tell_five_types_and_nothing_else() {
+    fn first_bytes_identify_five_media_types() {
         let webp = b"RIFF\x24\0\0\0WEBPVP8 ";
         let heads: [&[u8]; 5] = [PNG, b"\xff\xd8\xff\xe0", b"GIF89a", webp, b"%PDF-1.7"];
         for (head, name) in heads.into_iter().zip(KNOWN) {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lie_is_told_by_what_the_bytes_show() {
+    fn declared_media_type_must_match_the_bytes() {
         assert_eq!(check_media_type("image/png", PNG), Ok(()));
         assert_eq!(check_media_type("IMAGE/PNG; a=b", PNG), Ok(()));
         assert_eq!(check_media_type("image/jpg", b"\xff\xd8\xff\xe0"), Err("image/jpeg"));

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_from_the_future_is_kept_as_it_is() {
+    fn unknown_part_is_kept_unchanged() {
         let smell = json!({ "type": "smell", "of": "roses", "strength": 0.5, "n": u64::MAX });
         let part = kept(smell.clone());
         assert_eq!(part, Part::Unknown(smell.as_object().unwrap().clone()));
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_opaque_parts_and_changes_of_tools_survive_the_way() {
+    fn signatures_opaque_parts_and_tool_changes_survive_a_round_trip() {
         let part = kept(json!({ "type": "text", "text": "", "signature": "sig" }));
         assert_eq!(part, Part::text("").with_signature("sig"));
         let call = json!({ "type": "tool_call", "id": "1", "name": "a", "arguments": {}, "signature": "s" });
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn data_in_a_place_from_the_future_is_kept_as_it_is() {
+    fn data_with_unknown_content_is_kept_unchanged() {
         let place = json!({ "cloud": 9, "drop": [1] });
         let data = json!({ "type": "data", "mime_type": "image/png", "cloud": 9, "drop": [1] });
         let content = DataContent::Unknown(place.as_object().unwrap().clone());
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_from_the_future_is_one_that_nobody_knows() {
+    fn unknown_role_is_read_as_unknown() {
         let message: Message =
             serde_json::from_value(json!({ "role": "oracle", "parts": [] })).unwrap();
         assert_eq!(message.role, Role::Unknown);

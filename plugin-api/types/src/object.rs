@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_is_taken_and_anything_else_is_named() {
+    fn non_object_value_is_named_in_the_error() {
         assert_eq!(json!(to_object(json!({ "a": 1 })).unwrap()), json!({ "a": 1 }));
         assert_eq!(to_object(Map::new()).unwrap(), Map::new());
         for (value, what) in [

@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_of_null_is_one() {
+    fn null_metadata_value_differs_from_a_missing_one() {
         let read = |json: Value| serde_json::from_value::<ObjectsFilter>(json).unwrap();
         let filter = read(json!({ "metadata_key": "k", "metadata_value": null }));
         assert_eq!(filter.metadata_value, Some(Value::Null));
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_says_what_clients_are_shown() {
+    fn mapping_selects_the_fields_shown_to_clients() {
         let mut added =
             ObjectsAdd::from_objects([json!({ "a": 1, "b": 2, "_REF_ID": "t_1" })], json!({}))
                 .unwrap();
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_a_filter_with_objects() {
+    fn objects_change_is_written_as_a_filter_with_objects() {
         let json = json!({ "tool": "t", "metadata": { "m": 1 }, "objects": [{ "a": 1 }] });
         let change: ObjectsChange = serde_json::from_value(json.clone()).unwrap();
         assert_eq!(change.filter.tool.as_deref(), Some("t"));

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_unique_and_grants_exist() {
+    fn operation_names_are_unique_and_their_grants_exist() {
         let mut names: Vec<_> = operations().map(|operation| operation.name).collect();
         let count = names.len();
         names.sort_unstable();

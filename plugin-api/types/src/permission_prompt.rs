@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn each_prompt_offers_nothing_by_itself() {
+    fn default_prompt_allows_no_answer() {
         let answer = PermissionAnswer::once(PermissionDecision::AllowOnce);
         assert!(!PermissionPrompt::default().allows(&answer));
     }

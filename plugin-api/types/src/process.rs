@@ -397,7 +397,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_needs_its_program_alone() {
+    fn spawn_request_needs_only_its_program() {
         let spawn: Spawn = serde_json::from_value(json!({ "program": "ls" })).unwrap();
         assert_eq!(spawn, Spawn::program("ls"));
         assert_eq!(
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_told_apart_by_their_name() {
+    fn process_events_are_tagged_with_their_name() {
         let output = ProcessEvent::output(OutputStream::Stderr);
         assert_eq!(
             serde_json::to_value(&output).unwrap(),
@@ -421,14 +421,14 @@ mod tests {
     }
 
     #[test]
-    fn an_event_from_the_future_is_one_that_nobody_knows() {
+    fn unknown_process_event_is_read_as_unknown() {
         let resized = json!({ "event": "resized", "columns": 80 });
         let event: ProcessEvent = serde_json::from_value(resized).unwrap();
         assert_eq!(event, ProcessEvent::Unknown);
     }
 
     #[test]
-    fn orders_that_a_host_does_not_know_are_errors_that_say_what_it_knows() {
+    fn unknown_stdin_mode_or_signal_error_lists_the_known_values() {
         let spawn = json!({ "program": "ls", "stdin": "terminal" });
         let error = serde_json::from_value::<Spawn>(spawn).unwrap_err().to_string();
         assert_eq!(error, "unknown variant `terminal`, expected `closed` or `piped`");

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_protected_at_their_place_with_everything_below() {
+    fn protected_names_are_protected_with_everything_below_them() {
         for path in
             ["AGENTS.md", "sub/AGENTS.md", "sub/.github/workflows/ci.yml", "x.code-workspace"]
         {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_name_of_the_same_file_is_protected() {
+    fn alternative_spellings_of_a_protected_name_are_protected() {
         for path in ["agents.MD", "AGENTS.md.", "AGENTS.md ", "AG\u{200c}ENTS.md", "hu\u{17f}ky"] {
             check(path, true);
         }

@@ -30,12 +30,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_line_has_single_spaces_and_nothing_that_drives_a_terminal() {
+    fn one_line_collapses_spaces_and_removes_control_characters() {
         assert_eq!(one_line(" a\n\n b\t\u{1b}c\u{2028}d "), "a b c d");
     }
 
     #[test]
-    fn a_text_is_cut_between_characters_and_marked_only_if_it_is_longer() {
+    fn truncation_keeps_whole_characters_and_marks_only_longer_text() {
         assert_eq!(
             [
                 truncate_chars("éé", 2),

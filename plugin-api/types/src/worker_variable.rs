@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn names_values_and_conditions_are_read() {
+    fn variable_names_values_and_conditions_are_read() {
         check("RAYON_NUM_THREADS", Some(("RAYON_NUM_THREADS", None, None)));
         check("OMP_NUM_THREADS=2", Some(("OMP_NUM_THREADS", Some("2"), None)));
         check("EMPTY=", Some(("EMPTY", Some(""), None)));
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn other_forms_name_nothing() {
+    fn malformed_variable_entries_are_ignored() {
         let others = [
             "",
             "=1",

@@ -26,7 +26,7 @@ fn blocks() -> Vec<(&'static str, &'static str)> {
 }
 
 #[test]
-fn each_block_of_the_page_is_the_committed_json_of_the_types_it_names() {
+fn json_blocks_of_the_c_page_match_the_committed_shapes() {
     let mut count = 0;
     for (paragraph, block) in blocks() {
         for json in block.lines() {

@@ -7,7 +7,7 @@ use jaato_types::{Event, EventEnvelope};
 const EXAMPLES: &str = include_str!("events.jsonl");
 
 #[test]
-fn each_example_is_read_and_written_as_it_stands() {
+fn event_examples_are_read_and_written_unchanged() {
     for (at, line) in EXAMPLES.lines().enumerate() {
         let envelope: EventEnvelope =
             serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));

@@ -40,7 +40,7 @@ fn is_refused<T: DeserializeOwned + Debug>(json: Value, naming: &str) {
 }
 
 #[test]
-fn what_only_tells_is_passed_over() {
+fn unknown_events_and_deltas_are_read_as_unknown() {
     reads(json!({ "delta": WORD, "of": 1 }), Delta::Unknown);
     reads(json!({ "event": WORD, "of": 1 }), ProcessEvent::Unknown);
     reads(json!({ "event": WORD, "of": 1 }), Event::Unknown);
@@ -51,7 +51,7 @@ fn what_only_tells_is_passed_over() {
 }
 
 #[test]
-fn what_belongs_to_a_history_is_kept_as_it_is() {
+fn unknown_history_parts_are_kept_unchanged() {
     let part = json!({ "type": WORD, "of": [1, 2.5, null] });
     reads(part.clone(), Part::Unknown(part.as_object().unwrap().clone()));
     let data = json!({ "mime_type": "a/b", WORD: 1 });
@@ -61,7 +61,7 @@ fn what_belongs_to_a_history_is_kept_as_it_is() {
 }
 
 #[test]
-fn what_classifies_has_a_class_for_the_rest() {
+fn unknown_class_value_is_read_as_other_or_unknown() {
     reads(json!(WORD), ErrorKind::Other);
     reads(json!(WORD), Retry::Other);
     reads(json!(WORD), FinishReason::Unknown);
@@ -88,7 +88,7 @@ fn what_classifies_has_a_class_for_the_rest() {
 }
 
 #[test]
-fn what_asks_for_care_gets_the_careful_side() {
+fn unknown_safety_values_are_read_as_the_careful_choice() {
     reads(json!(WORD), PluginScope::Session);
     reads(json!(WORD), Isolation::Worker);
     reads(json!(WORD), Availability::Discoverable);
@@ -103,7 +103,7 @@ fn what_asks_for_care_gets_the_careful_side() {
 }
 
 #[test]
-fn what_would_be_done_wrongly_is_refused_with_the_words_that_are_known() {
+fn unknown_instructions_are_refused_with_the_known_words() {
     is_refused::<Stdin>(json!(WORD), "`closed` or `piped`");
     is_refused::<Signal>(json!(WORD), "`terminate`");
     is_refused::<WriteMode>(json!(WORD), "`create_new`");
@@ -117,7 +117,7 @@ fn what_would_be_done_wrongly_is_refused_with_the_words_that_are_known() {
 }
 
 #[test]
-fn every_enum_that_is_read_has_its_line() {
+fn every_deserialized_enum_is_tested_with_an_unknown_value() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
     let mut missing = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -70,7 +70,7 @@ fn object(value: Value) -> Map<String, Value> {
 }
 
 #[test]
-fn what_crosses_has_the_committed_json() {
+fn json_shapes_match_the_committed_file() {
     let mut shapes = Shapes::default();
     facts_of_a_plugin(&mut shapes);
     tools(&mut shapes);
@@ -622,7 +622,7 @@ fn every_struct_that_is_read_has_an_example() {
 
 /// No further keys may become required.
 #[test]
-fn the_shortest_json_of_each_is_read() {
+fn minimal_json_of_each_type_is_read() {
     fn reads<T: DeserializeOwned>(json: Value) {
         serde_json::from_value::<T>(json).unwrap_or_else(|error| {
             panic!("{}: {error}", std::any::type_name::<T>());

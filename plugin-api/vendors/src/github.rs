@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_posts_to_completions_are_known() {
+    fn github_accepts_only_posts_to_completions() {
         let refused = |method: &str, path: &str| {
             let (method, path) = (method.to_owned(), path.to_owned());
             let asked = VendorRequest { method, path, headers: Vec::new(), body: Vec::new() };

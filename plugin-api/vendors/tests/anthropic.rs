@@ -75,7 +75,7 @@ fn check(path: &str, value: Value, expected: &str) {
 }
 
 #[test]
-fn a_good_request_is_taken_and_counted() {
+fn valid_request_is_answered() {
     assert_eq!(refusal(&good()), None);
     let answered = FakeAnthropic::new([AnthropicTurn::text("hello")]).answer(&asked(&good()));
     let body = body_of(&answered);
@@ -84,7 +84,7 @@ fn a_good_request_is_taken_and_counted() {
 }
 
 #[test]
-fn settings_that_a_model_does_not_take_are_refused() {
+fn unsupported_settings_are_refused() {
     check("/moon", json!(1), "400 moon: Extra inputs are not permitted");
     check("/model", json!("claude-moon"), "404 model: claude-moon");
     check("/max_tokens", json!(0), "max_tokens");
@@ -111,7 +111,7 @@ fn settings_that_a_model_does_not_take_are_refused() {
 }
 
 #[test]
-fn messages_in_a_wrong_order_and_blocks_in_a_wrong_place_are_refused() {
+fn misplaced_messages_and_blocks_are_refused() {
     check("/messages", json!([]), "at least one message");
     check("/messages/0/role", json!("assistant"), "first message must use");
     check("/messages/0/role", json!("tool"), "role");
@@ -142,14 +142,14 @@ fn messages_in_a_wrong_order_and_blocks_in_a_wrong_place_are_refused() {
 }
 
 #[test]
-fn thoughts_that_are_forged_or_stand_last_are_refused() {
+fn forged_thoughts_and_thoughts_in_last_place_are_refused() {
     let forged = json!({ "type": "thinking", "thinking": "hm", "signature": "s" });
     check("/messages/1/content/0", forged.clone(), "Invalid `signature`");
     check("/messages/1/content/-", forged, "cannot be `thinking`");
 }
 
 #[test]
-fn a_step_thinks_from_its_beginning_or_not_at_all() {
+fn step_must_begin_with_a_thought_if_thinking_is_enabled() {
     let of = |thinking: Value, first: Option<Value>| {
         let mut body = good();
         body["model"] = json!("claude-haiku-4-5");
@@ -171,7 +171,7 @@ fn a_step_thinks_from_its_beginning_or_not_at_all() {
 }
 
 #[test]
-fn marks_have_a_number_and_a_place() {
+fn cache_marks_are_limited_to_four_and_must_be_ephemeral() {
     let mark = json!({ "type": "ephemeral" });
     let mut body = good();
     for path in ["/tools/0", "/system/0", "/messages/1/content/0", "/messages/2/content/2"] {
@@ -184,7 +184,7 @@ fn marks_have_a_number_and_a_place() {
 }
 
 #[test]
-fn headers_say_who_asks_and_in_which_version() {
+fn headers_must_name_one_credential_and_a_known_version() {
     // Replaces the header at this position. An empty name removes it.
     let answer = |at: usize, name: &str, value: &str| {
         let mut asked = asked(&good());
@@ -204,7 +204,7 @@ fn headers_say_who_asks_and_in_which_version() {
 }
 
 #[test]
-fn the_newer_version_of_the_api_knows_no_sampling() {
+fn newer_api_version_refuses_sampling_settings() {
     let answer = |name: &str| {
         let mut body = good();
         body[name] = json!(1);
@@ -221,7 +221,7 @@ fn the_newer_version_of_the_api_knows_no_sampling() {
 
 /// Checks a thought with the same and with other content before it.
 #[test]
-fn a_thought_is_bound_to_what_stood_before_it() {
+fn thought_is_valid_only_after_the_same_prefix() {
     let vendor = FakeAnthropic::new([
         AnthropicTurn::says([
             AnthropicAnswerPiece::Thought("hm".to_owned()),
@@ -253,7 +253,7 @@ fn a_thought_is_bound_to_what_stood_before_it() {
 }
 
 #[test]
-fn the_cache_has_a_least_size_and_looks_back_twenty_blocks() {
+fn cache_has_a_minimum_size_and_looks_back_twenty_blocks() {
     let words = |tokens: usize| "x".repeat(tokens * 4);
     let ask = |vendor: &FakeAnthropic, blocks: &[usize], marks: &[usize]| {
         let block = |(at, tokens): (usize, &usize)| {

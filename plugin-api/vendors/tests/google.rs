@@ -74,7 +74,7 @@ fn check(path: &str, value: Value, expected: &str) {
 }
 
 #[test]
-fn a_good_request_is_taken() {
+fn valid_request_is_accepted() {
     assert_eq!(refusal_of("gemini-2.5-flash", &good()), None);
     let answered =
         FakeGoogle::new([GoogleTurn::text("hi")]).answer(&at_studio("gemini-2.5-pro", &good()));
@@ -84,7 +84,7 @@ fn a_good_request_is_taken() {
 }
 
 #[test]
-fn fields_that_are_not_known_are_refused() {
+fn unknown_fields_are_refused() {
     const UNKNOWN: &str = "Unknown name \"moon\"";
     for path in [
         "/moon",
@@ -107,7 +107,7 @@ fn fields_that_are_not_known_are_refused() {
 }
 
 #[test]
-fn settings_that_a_model_does_not_take_are_refused() {
+fn unsupported_settings_are_refused() {
     check("/generationConfig/temperature", json!(3), "temperature must be between");
     check("/generationConfig/maxOutputTokens", json!(0), "maxOutputTokens must be between");
     check("/generationConfig/seed", json!(1_u64 << 40), "seed must be between");
@@ -139,7 +139,7 @@ fn settings_that_a_model_does_not_take_are_refused() {
 }
 
 #[test]
-fn tools_are_named_and_described_as_the_vendor_wants() {
+fn invalid_tool_names_and_schemas_are_refused() {
     let tool = "/tools/0/functionDeclarations/0";
     check("/tools", json!([]), "at least one tool");
     check(&format!("{tool}/name"), json!("7up"), "Invalid function name");
@@ -173,7 +173,7 @@ fn tools_are_named_and_described_as_the_vendor_wants() {
 }
 
 #[test]
-fn contents_are_in_order_and_calls_are_answered() {
+fn misordered_contents_and_unanswered_calls_are_refused() {
     let (model, answers) = ("/contents/1/parts", "/contents/2/parts");
     check("/contents", json!([]), "contents is not specified");
     check("/contents/0/role", json!("system"), "valid role");
@@ -199,7 +199,7 @@ fn contents_are_in_order_and_calls_are_answered() {
 }
 
 #[test]
-fn each_place_wants_its_credential_and_its_form() {
+fn each_endpoint_requires_its_own_credential_and_path() {
     let contents = json!([{ "role": "user", "parts": [{ "text": "go" }] }]);
     let body = json!({ "contents": contents });
     let status = |path: &str, credential: (&str, &str)| {
@@ -227,7 +227,7 @@ fn each_place_wants_its_credential_and_its_form() {
 }
 
 #[test]
-fn pieces_of_an_answer_may_be_contents_of_their_own() {
+fn model_answer_may_be_split_into_several_contents() {
     let mut body = good();
     let parts = body["contents"][1]["parts"].as_array().unwrap().clone();
     let pieces = parts.iter().map(|part| json!({ "role": "model", "parts": [part] }));
@@ -237,7 +237,7 @@ fn pieces_of_an_answer_may_be_contents_of_their_own() {
 }
 
 #[test]
-fn fields_have_two_names_and_what_is_free_has_its_own() {
+fn snake_case_fields_are_accepted_and_schemas_keep_their_names() {
     let schema = json!({ "type": "object", "properties": { "a_b": { "type": "string" } } });
     let body = json!({
         "contents": [{ "role": "user", "parts": [{ "inline_data":
@@ -256,7 +256,7 @@ fn fields_have_two_names_and_what_is_free_has_its_own() {
 }
 
 #[test]
-fn models_of_today_want_their_signatures_back() {
+fn current_models_require_their_signatures_back() {
     let model = "gemini-4-argon";
     let calls =
         || ["a", "b"].map(|at| GoogleAnswerPiece::Call("look".to_owned(), json!({ "at": at })));

@@ -66,7 +66,7 @@ fn check(path: &str, value: Value, expected: &str) {
 }
 
 #[test]
-fn a_good_request_is_taken() {
+fn valid_request_is_accepted_and_unsupported_inputs_are_refused() {
     assert_eq!(refusal_of(&good()), None);
     for (model, key) in [("gemma3:4b", "tools"), ("qwen3:8b", "images")] {
         let mut body = good();
@@ -76,7 +76,7 @@ fn a_good_request_is_taken() {
 }
 
 #[test]
-fn fields_that_are_not_known_are_refused() {
+fn unknown_fields_are_refused() {
     const UNKNOWN: &str = "unknown field \"moon\"";
     for path in ["/moon", "/options/moon", "/messages/1/moon"] {
         check(path, json!(1), UNKNOWN);
@@ -86,7 +86,7 @@ fn fields_that_are_not_known_are_refused() {
 }
 
 #[test]
-fn values_of_another_type_are_refused() {
+fn values_of_the_wrong_type_are_refused() {
     check("/stream", json!("yes"), "of type bool");
     check("/options/num_ctx", json!("4096"), "must be of type integer");
     check("/options/num_ctx", json!(0), "must be of type integer");
@@ -103,7 +103,7 @@ fn values_of_another_type_are_refused() {
 }
 
 #[test]
-fn calls_and_results_go_together() {
+fn calls_and_results_must_match() {
     check("/messages/3/tool_call_id", json!("3"), "answers no call");
     check("/messages/4", json!({ "role": "user", "content": "so?" }), "calls without results");
     check("/messages/-", json!({ "role": "assistant", "content": "so" }), "asks for nothing");
@@ -113,7 +113,7 @@ fn calls_and_results_go_together() {
 }
 
 #[test]
-fn calls_without_ids_are_answered_by_name_as_the_vendors_library_does() {
+fn calls_without_ids_are_answered_by_name() {
     let mut body = good();
     for (at, key) in [(2, "content"), (3, "tool_call_id"), (4, "tool_call_id")] {
         body["messages"][at].as_object_mut().unwrap().remove(key);
@@ -127,7 +127,7 @@ fn calls_without_ids_are_answered_by_name_as_the_vendors_library_does() {
 }
 
 #[test]
-fn each_model_is_told_to_think_in_its_own_way() {
+fn think_setting_must_fit_the_model() {
     let think = |model: &str, think: Value| {
         refusal_of(&json!({ "model": model, "think": think,
             "messages": [{ "role": "user", "content": "hi" }] }))
@@ -150,7 +150,7 @@ fn each_model_is_told_to_think_in_its_own_way() {
 }
 
 #[test]
-fn a_context_that_is_full_is_refused_or_cut() {
+fn overlong_prompt_is_refused_or_truncated() {
     let long = |truncate: bool| {
         json!({ "model": "tiny", "truncate": truncate, "options": { "num_ctx": 9_999 },
             "messages": [{ "role": "user", "content": "word ".repeat(9_000) }] })
@@ -171,7 +171,7 @@ fn a_context_that_is_full_is_refused_or_cut() {
 }
 
 #[test]
-fn an_answer_comes_in_lines_or_at_once() {
+fn answer_is_streamed_in_lines_or_sent_whole() {
     let said = || {
         let call = OllamaAnswerPiece::Call("look".to_owned(), json!({ "at": 1 }));
         OllamaTurn::says([
@@ -196,7 +196,7 @@ fn an_answer_comes_in_lines_or_at_once() {
 }
 
 #[test]
-fn a_key_is_wanted_where_there_is_one_and_other_paths_are_not_there() {
+fn configured_key_is_required_and_unknown_paths_are_not_found() {
     let server = FakeOllama::new([]).with_key("secret");
     let mut tags = asked("GET", "/api/tags", &json!({}));
     assert_eq!(server.answer(&tags).status, 401);
@@ -206,7 +206,7 @@ fn a_key_is_wanted_where_there_is_one_and_other_paths_are_not_there() {
 }
 
 #[test]
-fn what_is_pulled_is_installed() {
+fn pulled_model_is_installed() {
     let server = FakeOllama::new([]);
     let pull = |name: &str| {
         let answered = server.answer(&asked("POST", "/api/pull", &json!({ "model": name })));

@@ -81,7 +81,7 @@ fn check(path: &str, good: &Value, changes: &[(&str, Value, &str)]) {
 }
 
 #[test]
-fn responses_that_break_a_rule_are_refused() {
+fn invalid_responses_requests_are_refused() {
     let not_found = "not found. Items are not persisted";
     let of = |schema: Value| json!({ "type": "object", "properties": { "a": schema } });
     let (list, old) = (of(json!({ "type": "array" })), of(json!({ "minLength": "1" })));
@@ -130,7 +130,7 @@ fn responses_that_break_a_rule_are_refused() {
 }
 
 #[test]
-fn chat_completions_that_break_a_rule_are_refused() {
+fn invalid_chat_completions_requests_are_refused() {
     let user = json!({ "role": "user", "content": "x" });
     check(
         "/v1/chat/completions",
@@ -155,7 +155,7 @@ fn chat_completions_that_break_a_rule_are_refused() {
 }
 
 #[test]
-fn reasoning_goes_back_to_the_model_that_gave_it_and_only_before_what_it_led_to() {
+fn reasoning_is_accepted_only_from_its_model_before_its_answer() {
     let said =
         [OpenAiAnswerPiece::Reasoning("hm".to_owned()), OpenAiAnswerPiece::Text("so".to_owned())];
     let turn = || OpenAiTurn::says(said.clone());
@@ -177,7 +177,7 @@ fn reasoning_goes_back_to_the_model_that_gave_it_and_only_before_what_it_led_to(
 }
 
 #[test]
-fn a_stream_has_the_events_of_its_items_in_order() {
+fn stream_sends_the_events_of_each_item_in_order() {
     let mut body = responses();
     body["stream"] = json!(true);
     let text = |turn: OpenAiTurn| {
@@ -213,7 +213,7 @@ fn a_stream_has_the_events_of_its_items_in_order() {
 }
 
 #[test]
-fn nobody_is_answered_without_a_key() {
+fn request_without_a_key_is_refused() {
     let mut without = asked("/v1/responses", &responses());
     without.headers.remove(0);
     assert_eq!(FakeOpenAi::new([]).answer(&without).status, 401);
@@ -224,7 +224,7 @@ fn nobody_is_answered_without_a_key() {
 }
 
 #[test]
-fn github_wants_its_headers_and_its_paths() {
+fn github_requires_its_headers_and_paths() {
     let mut body = chat();
     body["model"] = json!("openai/o4-mini");
     let mut good = asked("/orgs/moon/inference/chat/completions", &body);

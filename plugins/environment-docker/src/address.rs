@@ -102,21 +102,21 @@ mod tests {
     }
 
     #[test]
-    fn sockets_and_plain_hosts_are_read() {
+    fn unix_sockets_and_tcp_hosts_are_parsed() {
         check("unix:///run/d.sock", "unix:///run/d.sock");
         check("tcp://127.0.0.1:2375", "tcp://127.0.0.1:2375");
         check("http://engine/", "tcp://engine:2375");
     }
 
     #[test]
-    fn what_cannot_be_spoken_is_refused() {
+    fn unsupported_engine_address_is_refused() {
         check("ssh://me@host", "invalid engine address `ssh://me@host`");
         check("unix://d.sock", "invalid engine address `unix://d.sock`");
         check("tcp://", "invalid engine address `tcp://`");
     }
 
     #[test]
-    fn the_setting_beats_the_variable_and_that_the_known_sockets() {
+    fn address_setting_overrides_the_docker_host_variable() {
         let variable =
             |name: &str| (name == "DOCKER_HOST").then(|| OsString::from("unix:///variable"));
         let found = |configured| EngineAddress::find(configured, variable).unwrap().to_string();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_of_the_users_own_engine_is_found() {
+    fn socket_in_the_users_runtime_folder_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let (system, socket) = (folder.path().join("system"), folder.path().join("docker.sock"));
         let runtime = folder.path().as_os_str().to_owned();

@@ -517,7 +517,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_container_has_the_workspace_around_the_folder_but_never_a_whole_home() {
+    fn container_shares_the_enclosing_workspace_but_never_a_whole_home() {
         let made = tempfile::tempdir().unwrap();
         let root = made.path().canonicalize().unwrap();
         let folder = root.join("a/b");

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_that_stands_still_is_named_with_what_to_do() {
+    fn stopped_or_paused_container_is_named_in_the_error() {
         let expected = (ErrorKind::Unavailable, "the container `web` is not running");
         check(409, "Container 12ab is not running", EngineRequestKind::Command("web"), expected);
         let expected = (ErrorKind::Unavailable, "the container `web` is paused");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_whatever_was_asked() {
+    fn full_engine_disk_is_reported_for_every_request() {
         let text = "mkdir /var/lib/docker/x: no space left on device";
         let expected =
             "the engine's disk is full: mkdir /var/lib/docker/x: no space left on device";
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_breaks_under_a_command_says_that_its_end_is_not_known() {
+    fn connection_loss_leaves_the_end_of_a_command_unknown() {
         let error = EngineError::IOError { err: io::Error::from(io::ErrorKind::ConnectionReset) };
         let address = EngineAddress::Tcp("e:1".to_owned());
         let told = explain(&error, &address, EngineRequestKind::Command("web"));

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_add_up_and_little_is_not_told() {
+    fn download_progress_sums_the_layers_and_skips_small_steps() {
         let mut fetched = ImageDownload::default();
         let progress = |done, total| Some(ImageDownloadProgress { done, total });
         assert_eq!(fetched.note(&step("12", "Pulling from library/debian", 0, 0)), None);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_image_is_told_at_its_end_and_odd_numbers_do_no_harm() {
+    fn small_download_is_reported_at_its_end_with_capped_numbers() {
         let mut fetched = ImageDownload::default();
         assert_eq!(fetched.note(&step("a", "Downloading", 50, 100)), None);
         let end = Some(ImageDownloadProgress { done: 100, total: 100 });

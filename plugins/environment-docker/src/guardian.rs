@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_left_is_read_with_its_names() {
+    fn leftover_processes_are_parsed_with_their_names() {
         let left = |pid, name: &str| LeftoverProcess { pid, name: name.to_owned() };
         let expected = [left(12, "sleep"), left(13, "my program")];
         assert_eq!(parse_left("ok 12 sleep/ 13 my program/"), expected);

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_find_who_asked_in_any_order_and_cut_anywhere() {
+    fn replies_reach_their_requests_in_any_order_and_any_split() {
         let (first, mut one) = oneshot::channel();
         let (second, mut two) = oneshot::channel();
         let mut waiting = HashMap::from([(1, first), (2, second)]);

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_found_through_its_mount_or_one_above_it() {
+    fn folder_is_found_through_the_mount_closest_to_it() {
         let mounts = [mount("/no/home", "/h"), mount("/no/home/me/p", "/src")];
         check(&mounts, "/no/home/me/p", "/src");
         check(&mounts, "/no/home/me/p/a/b", "/src/a/b");
@@ -82,12 +82,12 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_a_machine_around_the_engines_is_found() {
+    fn folder_is_found_under_the_host_mnt_prefix() {
         check(&[mount("/host_mnt/no/me", "/w")], "/no/me/p", "/w/p");
     }
 
     #[test]
-    fn volumes_and_neighbours_are_no_workspace() {
+    fn volumes_and_similarly_named_folders_are_not_the_workspace() {
         let volume = MountPoint { typ: Some("volume".to_owned()), ..mount("/no/a", "/w") };
         let expected = "the container `web` does not have the workspace `/no/ab` mounted";
         check(&[volume, mount("/no/a", "/w")], "/no/ab", expected);

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_shell_tells_is_read() {
+    fn terminal_wait_state_is_read_from_the_shell_report() {
         let busy = Some(TerminalWait::Busy);
         let reading = Some(TerminalWait::Reading);
         let cat = "G 12 S my cat|P 12 0 1 2|T 12 0 0x0 0x7f 0x20000 0x0 0x0 0x0 0x7 0x7|R 1 2 3|S speed 38400; -echo icanon";
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_seen_is_not_said() {
+    fn unclear_shell_report_gives_no_wait_state() {
         check("G 12 S sh|P 12 0|X", None, None);
         check("G 9 S gdb|P 9 0|T 9 7 0x7f 0x2 0xffffffff 0x0 0x0 0x0 0x7 0x7|R 1|M", None, None);
         check("G 12 S sh", None, None);

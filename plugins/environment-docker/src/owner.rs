@@ -116,29 +116,29 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_was_given_again_is_another_process() {
+    fn reused_pid_counts_as_an_ended_owner() {
         check("m b1 n1 7 99", true);
         check("m b1 n1 8 100", true);
     }
 
     #[test]
-    fn a_process_that_nobody_has_looked_after_is_dead() {
+    fn zombie_process_counts_as_an_ended_owner() {
         check("m b1 n1 9 100", true);
     }
 
     #[test]
-    fn another_boot_of_this_machine_has_ended_and_another_machine_has_not() {
+    fn owner_ends_with_a_reboot_but_not_on_another_machine() {
         check("m b0 n1 7 100", true);
         check("other b0 n1 7 100", false);
     }
 
     #[test]
-    fn numbers_of_another_namespace_say_nothing() {
+    fn owner_in_another_pid_namespace_counts_as_running() {
         check("m b1 n2 8 100", false);
     }
 
     #[test]
-    fn a_machine_without_a_name_is_not_taken_for_another_one_without() {
+    fn machine_without_an_id_is_never_taken_for_this_machine() {
         let me = owner(" b1 n1 1 5");
         assert!(!owner(" b0 n1 7 100").has_ended_in(&me, proc().path()));
     }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_lives() {
+    fn current_process_has_not_ended() {
         if !cfg!(target_os = "linux") {
             return jaato_plugin_testkit::skip("the system does not tell when a process began");
         }

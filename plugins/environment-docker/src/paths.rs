@@ -192,14 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn shared_folders_are_named_both_ways() {
+    fn shared_paths_are_translated_both_ways() {
         both_ways("/home/me/project", "/workspace");
         both_ways("/home/me/project/src/a.rs", "/workspace/src/a.rs");
         both_ways("/tmp/j1/out.txt", "/tmp/jaato/out.txt");
     }
 
     #[test]
-    fn relative_paths_begin_where_the_person_works_and_reach_the_whole_workspace() {
+    fn relative_paths_from_the_working_folder_reach_the_whole_workspace() {
         let shared = |host: &str, container: &str| SharedFolder {
             host: host.into(),
             container: container.into(),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_the_shared_folders_is_refused_with_their_names() {
+    fn path_outside_the_shared_folders_is_refused_with_their_names() {
         for path in ["/etc/passwd", "../x", "/workspace/../etc", "/workspaces/a", "/tmp/jaato/../x"]
         {
             let error = paths().to_host(Path::new(path)).unwrap_err();
@@ -236,14 +236,14 @@ mod tests {
     }
 
     #[test]
-    fn the_deeper_of_two_folders_wins() {
+    fn deeper_of_two_shared_folders_wins() {
         let paths = ContainerPaths::new(shared("/w", "/srv"), shared("/w/.tmp/j1", "/srv/.tmp/j1"));
         let found = paths.to_host(Path::new("/srv/.tmp/j1/a")).unwrap();
         assert_eq!(found, Path::new("/w/.tmp/j1/a"));
     }
 
     #[test]
-    fn a_commands_folder_may_lie_anywhere_in_the_container() {
+    fn command_folder_may_be_anywhere_in_the_container() {
         assert_eq!(paths().in_container(Path::new("/etc")), Path::new("/etc"));
         assert_eq!(paths().in_container(Path::new("src")), Path::new("/workspace/src"));
         assert_eq!(normalize_path(Path::new("/../a/./b/..")), Path::new("/a"));

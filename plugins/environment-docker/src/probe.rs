@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_working_directory_is_no_home_of_a_user_whom_the_image_does_not_know() {
+    fn working_directory_is_not_the_home_of_an_unknown_user() {
         let podman = "cwd=/workspace\nuid=77\nuser=77\nhome=/workspace\nhome_writable=1";
         check(podman, None);
         check("cwd=/workspace\nuid=77\nhome=/workspace\nhome_writable=1", None);

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn timers_work_though_the_executor_has_none() {
+    fn timers_work_without_a_tokio_executor() {
         let runtime = EngineRuntime::start().unwrap();
         let answer = wait(runtime.run(async {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_waits_for_is_dropped() {
+    fn dropped_call_is_cancelled_on_the_runtime() {
         let runtime = EngineRuntime::start().unwrap();
         let (kept, dropped) = oneshot::channel::<()>();
         let mut waiting = Box::pin(runtime.run(async move {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_costs_the_call_alone() {
+    fn panic_fails_only_its_own_call() {
         let runtime = EngineRuntime::start().unwrap();
         let error = wait(runtime.run::<()>(async { panic!("moon") })).unwrap_err();
         assert_eq!(
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_thread_ends_and_says_so_to_who_comes_later() {
+    fn stopped_runtime_refuses_later_calls() {
         let runtime = EngineRuntime::start().unwrap();
         wait(runtime.stop().unwrap()).unwrap();
         assert!(runtime.stop().is_none());

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_chose_wins_over_the_configuration() {
+    fn user_options_override_the_configuration() {
         let chosen = |config: Value, options: Value| {
             DockerSettings::merge(&config, options.as_object().unwrap())
         };

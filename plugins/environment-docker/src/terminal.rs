@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_from_the_terminal_waits_for_input() {
+    fn process_reading_the_terminal_waits_for_input() {
         check("12 S n_tty_read my shell", Some((12, "my shell", Some(true))));
         check("12 S do_wait sh", Some((12, "sh", Some(false))));
         check("12 R - sh", Some((12, "sh", Some(false))));

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_of_ended_hosts_are_removed_and_no_others() {
+    fn temporary_folders_of_ended_hosts_are_removed_and_others_kept() {
         if !cfg!(target_os = "linux") {
             return skip("the system does not tell when a process began");
         }
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn git_does_not_see_one_in_a_workspace() {
+    fn temporary_folder_in_a_workspace_is_ignored_by_git() {
         let workspace = tempfile::tempdir().unwrap();
         let git = |words: &[&str]| {
             let mut command = std::process::Command::new("git");
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_when_it_is_closed_or_dropped() {
+    fn temporary_folder_is_removed_on_close_and_on_drop() {
         let base = tempfile::tempdir().unwrap();
         let tmp = TemporaryFolder::make(base.path(), PREFIX).unwrap();
         fs::create_dir(tmp.path().join("home")).unwrap();

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_names_both_folders_and_whether_it_may_be_changed() {
+    fn mount_is_parsed_with_its_folders_and_access() {
         check(&["$/data:/data"], "$/data /data Write");
         check(&["$/data:/srv/data/:ro", "$:/all:rw"], "$/data /srv/data Read, $ /all Write");
         check(&["data:/data"], "$/data /data Write");
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_mount_is_told() {
+    fn invalid_mount_is_refused_with_the_reason() {
         let no = |text: &str, why: &str| {
             check(&[text], &format!("the mount `{text}` cannot be used: {why}"));
         };
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn two_things_do_not_appear_in_one_place() {
+    fn overlapping_mount_targets_are_refused() {
         let no = |mounts: &[&str], target: &str, other: &str| {
             let [.., last] = mounts else { panic!("none") };
             let why = format!(
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn another_folder_may_be_the_workspace() {
+    fn workspace_folder_can_be_overridden_by_an_existing_folder() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         std::fs::create_dir(root.join("sub")).unwrap();

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_is_taken_off_once_it_is_whole_with_what_came_before() {
+    fn complete_wrapper_report_is_removed_with_the_output_before_it() {
         check("\njaato-wrapper 12", None, "\njaato-wrapper 12");
         check("\njaato-wrapper 12\nrest\n", Some(WrapperReport::Session(12)), "rest\n");
         check("\r\njaato-wrapper 12\r\n", Some(WrapperReport::Session(12)), "");
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_instead_is_passed_on() {
+    fn output_without_a_wrapper_report_becomes_the_start_error() {
         let text = b"OCI runtime exec failed: exec: \"sh\": executable file not found\n";
         let error = start_error(text);
         assert!(error.message.starts_with("the container has no `sh`"), "{error}");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_handed_over_as_they_are() {
+    fn command_words_are_passed_unchanged() {
         let words = ["a b", "$(c)", ""].map(str::to_owned);
         let all = plain_command(Path::new("/f"), &words);
         assert_eq!(all[4..], ["/f", "a b", "$(c)", ""]);

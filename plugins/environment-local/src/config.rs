@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_workspace_is_allowed_where_nothing_else_is_said() {
+    fn workspace_is_the_default_allowed_path() {
         let paths = |config: LocalEnvironmentConfig| {
             config.allowed_paths(Path::new("/ws"), Path::new("/ws"))
         };

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_absent_has_its_default_and_what_is_unknown_is_left_alone() {
+    fn missing_settings_get_defaults_and_unknown_settings_are_ignored() {
         assert_eq!(TruncateSettings::read(&Value::Null), Ok(TruncateSettings::default()));
         let read =
             TruncateSettings::read(&json!({ "preserve_recent_turns": 2, "pressure_percent": 90 }));
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_the_wrong_type_is_told() {
+    fn setting_of_the_wrong_type_is_an_error() {
         let error = TruncateSettings::read(&json!({ "target_percent": "most" })).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Configuration);
         assert!(error.message.starts_with("invalid setting under `[gc]`: "), "{error}");

@@ -74,7 +74,7 @@ fn the_last_five_finished_turns_stay() {
 }
 
 #[test]
-fn as_many_stay_as_the_settings_say() {
+fn number_of_kept_turns_follows_the_setting() {
     let keep = |preserve_recent_turns| TruncateSettings {
         preserve_recent_turns,
         ..TruncateSettings::default()
@@ -96,7 +96,7 @@ fn pinned_turns_stay() {
 }
 
 #[test]
-fn recent_turns_go_only_where_the_request_would_not_fit() {
+fn recent_turns_are_dropped_only_if_the_request_overflows() {
     // Each turn has about a hundred tokens.
     let messages: Vec<Message> = (0..6).flat_map(|n| turn(n, 0, 300)).collect();
     let settings = TruncateSettings { pinned_turn_indices: vec![1], ..TruncateSettings::default() };
@@ -119,7 +119,7 @@ fn recent_turns_go_only_where_the_request_would_not_fit() {
 }
 
 #[test]
-fn a_person_who_asks_gets_room_also_where_every_turn_is_recent() {
+fn manual_gc_frees_space_even_if_all_turns_are_recent() {
     let dropped = |finished, open, settings: &TruncateSettings| {
         let messages = history(finished, open);
         let mut request = request(messages.clone(), 10);
@@ -140,7 +140,7 @@ fn a_person_who_asks_gets_room_also_where_every_turn_is_recent() {
 }
 
 #[test]
-fn the_person_is_told_where_the_settings_say_so() {
+fn note_to_the_user_follows_the_notify_setting() {
     let told = |settings: &TruncateSettings| plan(&request(history(8, true), 800), settings).note;
     let expected = "Context cleaned: removed 3 old turns, kept 5 recent turns.";
     assert_eq!(told(&TruncateSettings::default()).as_deref(), Some(expected));
@@ -152,7 +152,7 @@ fn the_person_is_told_where_the_settings_say_so() {
 }
 
 #[test]
-fn what_the_host_tells_in_the_midst_of_a_turn_begins_none() {
+fn host_message_inside_a_turn_does_not_start_a_turn() {
     let mut messages = turn(0, 1, 10);
     messages.push(Message { role: Role::User, parts: vec![Part::json(json!({ "task": 1 }))] });
     messages.push(Message::model(vec![Part::text("the task is done")]));
@@ -164,7 +164,7 @@ fn what_the_host_tells_in_the_midst_of_a_turn_begins_none() {
 }
 
 #[test]
-fn whatever_the_history_whole_turns_go_and_what_must_stay_stays() {
+fn random_histories_lose_only_whole_turns_that_may_be_dropped() {
     let reasons =
         [GcReason::Threshold, GcReason::Manual, GcReason::TurnLimit, GcReason::ContextLimit];
     let mut dice = Dice(7);

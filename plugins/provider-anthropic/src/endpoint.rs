@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_write_leads_to_the_same_place() {
+    fn base_url_variants_give_the_same_endpoint() {
         for base in ["http://h:1", "http://h:1/", " http://h:1/v1/ ", "http://h:1/v1/messages"] {
             assert_eq!(below(base, "messages"), "http://h:1/v1/messages");
             assert_eq!(below(base, "models"), "http://h:1/v1/models");
@@ -45,13 +45,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_query_does_not_take_is_written_otherwise() {
+    fn query_values_are_percent_encoded() {
         assert_eq!(in_query("claude-opus-4.5"), "claude-opus-4.5");
         assert_eq!(in_query("a&b=c é"), "a%26b%3Dc%20%C3%A9");
     }
 
     #[test]
-    fn the_vendor_is_told_by_its_host_alone() {
+    fn vendor_is_recognized_only_by_its_exact_host() {
         assert!(is_vendors(VENDOR) && is_vendors("https://api.anthropic.com/v1"));
         for other in ["http://api.anthropic.com", "https://api.anthropic.com.evil", "https://h"] {
             assert!(!is_vendors(other), "{other}");

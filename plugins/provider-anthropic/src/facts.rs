@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_every_shape_are_read() {
+    fn model_names_of_every_shape_are_parsed() {
         for (name, expected) in [
             ("-opus-5-5", (Some("opus"), Some(55))),
             ("-haiku-4-5-20251001", (Some("haiku"), Some(45))),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn each_model_has_its_row_and_an_unknown_one_is_the_newest() {
+    fn unknown_claude_model_gets_the_facts_of_the_newest() {
         for (model, expected) in [
             ("claude-3-haiku-20240307", AnthropicThinking::Never),
             ("claude-3-7-sonnet-latest", AnthropicThinking::Budget),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_vendors_pages_say_of_single_models_holds() {
+    fn model_facts_match_the_vendors_documentation() {
         let takes = |model: &str| {
             let facts = of(model);
             (facts.samples, facts.can_be_forced, facts.binds_thoughts, facts.changes_tools)

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_that_is_taken_stays_and_any_other_becomes_one() {
+    fn valid_id_is_kept_and_an_invalid_id_is_rewritten() {
         for id in ["toolu_01A09q90qw90lq917835lq9", "call-0", &"x".repeat(64)] {
             assert_eq!(format_id(id), id);
         }

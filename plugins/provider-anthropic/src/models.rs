@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_list_tells_counts_before_what_is_known() {
+    fn model_list_overrides_known_facts() {
         let supported = |yes: bool| json!({ "supported": yes });
         let page = page(&json!({ "has_more": true, "last_id": "kimi", "data": [
             { "id": "claude-opus-5-5", "display_name": "Claude Opus 5.5", "max_input_tokens": 500_000,
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_page_says_so_and_what_is_no_list_too() {
+    fn last_page_has_no_successor_and_invalid_lists_are_errors() {
         let end = json!({ "data": [], "has_more": false, "last_id": "x" });
         assert_eq!(page(&end), AnthropicModelPage::default());
         assert_eq!(page(&json!({ "data": [], "has_more": true })), AnthropicModelPage::default());

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_to_do_is_told() {
+    fn error_hints_tell_the_user_what_to_do() {
         for (status, message, expected) in [
             (401, "invalid x-api-key", "check the key in `ANTHROPIC_API_KEY`"),
             (404, "model: claude-moon", "`jaato model list`"),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_in_mid_stream_counts_as_its_type() {
+    fn stream_error_is_classified_by_its_type() {
         for (kind, retry, expected) in [
             ("overloaded_error", Retry::Temporary, ErrorKind::Provider),
             ("rate_limit_error", Retry::Temporary, ErrorKind::Provider),

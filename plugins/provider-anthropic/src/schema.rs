@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_closed_and_bounds_are_told_in_words() {
+    fn schema_objects_are_closed_and_bounds_move_to_the_description() {
         let schema = json!({
             "type": "object",
             "properties": {

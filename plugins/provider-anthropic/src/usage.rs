@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn later_counts_correct_earlier_ones_and_the_prompt_is_all_of_it() {
+    fn later_usage_replaces_earlier_and_prompt_tokens_include_the_cache() {
         let mut counted = AnthropicUsageCounts::default();
         counted.take(&json!({ "input_tokens": 5, "cache_read_input_tokens": 100,
             "cache_creation_input_tokens": 20, "output_tokens": 1 }));

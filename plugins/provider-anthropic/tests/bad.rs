@@ -38,7 +38,7 @@ fn streams(pieces: &[&'static str], ends: bool) -> (Result<Completion, Error>, D
 }
 
 #[test]
-fn a_whole_answer_is_done_soon_though_the_server_says_nothing_more() {
+fn complete_answer_ends_soon_even_if_the_connection_stays_open() {
     let (result, took) = streams(&[HELLO, END], false);
     assert_eq!((result.unwrap().parts, took), (vec![Part::text("hello")], Duration::from_secs(2)));
     let (result, took) = streams(&[HELLO, END, STOP], false);
@@ -46,7 +46,7 @@ fn a_whole_answer_is_done_soon_though_the_server_says_nothing_more() {
 }
 
 #[test]
-fn an_answer_at_once_has_a_limit() {
+fn unstreamed_answer_above_the_size_limit_is_an_error() {
     let body = format!("{{\"content\":[\"{}\"]}}", "x".repeat(9 << 20));
     let host = host(move || FakeHttpAnswer::status(200).body(body.clone()));
     let error = host.complete(&request()).result.unwrap_err();
@@ -54,7 +54,7 @@ fn an_answer_at_once_has_a_limit() {
 }
 
 #[test]
-fn what_the_server_says_of_coming_again_counts() {
+fn x_should_retry_header_decides_the_retry_class() {
     let of = |status: u16, word: &'static str| {
         let host = host(move || FakeHttpAnswer::status(status).header("x-should-retry", word));
         host.complete(&request()).result.unwrap_err().retry

@@ -26,7 +26,7 @@ fn request(model: &str, text: &str) -> CompletionRequest {
 }
 
 #[test]
-fn the_vendor_counts_what_would_be_sent() {
+fn token_count_is_requested_from_the_vendor() {
     for model in super::vendor::MODELS {
         let vendor = Arc::new(FakeAnthropic::new([]));
         let answering = Arc::clone(&vendor);
@@ -41,7 +41,7 @@ fn the_vendor_counts_what_would_be_sent() {
 }
 
 #[test]
-fn what_is_no_count_is_an_error() {
+fn invalid_token_count_response_is_an_error() {
     for (status, body, kind) in [
         (200, "{}", ErrorKind::Provider),
         (200, "moon", ErrorKind::Provider),

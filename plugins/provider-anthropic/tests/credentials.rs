@@ -41,7 +41,7 @@ fn named(host: &FakeHost) -> Vec<String> {
 }
 
 #[test]
-fn a_key_counts_before_a_token_wherever_it_goes() {
+fn api_key_is_preferred_over_an_auth_token() {
     for base in [VENDOR, GATEWAY] {
         assert_eq!(named(&host(base, &["ANTHROPIC_API_KEY"])), ["API_KEY", "API_KEY"]);
         let both = host(base, &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"]);
@@ -50,7 +50,7 @@ fn a_key_counts_before_a_token_wherever_it_goes() {
 }
 
 #[test]
-fn a_token_alone_is_found_and_remembered() {
+fn auth_token_is_used_without_an_api_key_and_remembered() {
     let vendor = host(VENDOR, &["ANTHROPIC_AUTH_TOKEN"]);
     assert_eq!(named(&vendor), ["API_KEY", "AUTH_TOKEN+", "AUTH_TOKEN+"]);
     // A gateway does not know users who signed in at the vendor.
@@ -59,7 +59,7 @@ fn a_token_alone_is_found_and_remembered() {
 }
 
 #[test]
-fn who_has_neither_is_told_what_to_set() {
+fn missing_credentials_error_names_the_variables_to_set() {
     let vendor = host(VENDOR, &[]);
     let error = vendor.complete(&request()).result.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Configuration);
@@ -73,7 +73,7 @@ fn who_has_neither_is_told_what_to_set() {
 }
 
 #[test]
-fn a_server_that_wants_none_is_asked_once() {
+fn server_that_needs_no_key_is_requested_only_once() {
     let host = FakeHost::new(provider_anthropic::__jaato::MODULE)
         .with_config(json!({ "base_url": "http://localhost:1" }))
         .with_http(|_| Ok(FakeHttpAnswer::status(400)));
@@ -82,7 +82,7 @@ fn a_server_that_wants_none_is_asked_once() {
 }
 
 #[test]
-fn a_server_that_a_key_is_not_for_is_not_asked_without_it() {
+fn key_bound_to_another_server_fails_without_a_second_request() {
     let host = FakeHost::new(provider_anthropic::__jaato::MODULE)
         .with_config(json!({ "base_url": GATEWAY }))
         .with_http(|_| Err(Error::new(ErrorKind::Configuration, "it is for another server")));

@@ -37,7 +37,7 @@ fn result(id: &str, content: Value) -> ToolResult {
 }
 
 #[test]
-fn texts_stay_apart_and_blanks_are_left_out() {
+fn texts_stay_separate_and_blank_texts_are_left_out() {
     check(
         vec![
             user(vec![Part::text("a"), Part::text(" \n"), Part::text(""), Part::text("b ")]),
@@ -52,7 +52,7 @@ fn texts_stay_apart_and_blanks_are_left_out() {
 }
 
 #[test]
-fn signed_thoughts_and_opaque_blocks_go_back_at_their_place_and_unsigned_ones_do_not() {
+fn only_signed_thoughts_and_opaque_blocks_are_sent_back() {
     let redacted = json!({ "type": "redacted_thinking", "data": "…" });
     check(
         vec![
@@ -77,7 +77,7 @@ fn signed_thoughts_and_opaque_blocks_go_back_at_their_place_and_unsigned_ones_do
 }
 
 #[test]
-fn of_what_another_made_nothing_is_sent() {
+fn opaque_parts_of_other_providers_are_not_sent() {
     let opaque = |provider: &str, model: &str, item: Value| {
         let (provider, model) = (provider.to_owned(), model.to_owned());
         Part::Opaque(OpaqueData { provider, model, item, ..OpaqueData::default() })
@@ -105,7 +105,7 @@ fn of_what_another_made_nothing_is_sent() {
 }
 
 #[test]
-fn results_come_first_whatever_stands_before_them_and_what_follows_is_said_behind() {
+fn tool_results_are_sent_before_other_parts_of_their_message() {
     let mut message = Message::tool([result("a", json!({ "n": 1 }))]);
     message.parts.insert(0, Part::json(json!({ "task": "t-1" })));
     message.parts.push(Part::text("And now this."));
@@ -126,7 +126,7 @@ fn results_come_first_whatever_stands_before_them_and_what_follows_is_said_behin
 }
 
 #[test]
-fn images_and_files_are_shown_also_inside_results() {
+fn images_and_files_are_sent_in_messages_and_tool_results() {
     let plan = DataPart::blob("application/pdf", "b-2").with_name("plan.pdf");
     let attachments = vec![
         DataPart::blob("image/png", "b-1"),
@@ -153,7 +153,7 @@ fn images_and_files_are_shown_also_inside_results() {
 }
 
 #[test]
-fn an_answer_that_has_nothing_to_say_has_no_place() {
+fn answer_with_only_thoughts_is_left_out() {
     check(
         vec![
             Message::user("a"),
@@ -170,7 +170,7 @@ fn an_answer_that_has_nothing_to_say_has_no_place() {
 }
 
 #[test]
-fn an_answer_that_is_to_go_on_ends_without_blanks() {
+fn unfinished_answer_is_sent_without_trailing_whitespace() {
     let search =
         json!({ "type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {} });
     check(
@@ -182,7 +182,7 @@ fn an_answer_that_is_to_go_on_ends_without_blanks() {
 }
 
 #[test]
-fn the_user_speaks_first_and_says_something() {
+fn placeholder_is_sent_for_a_missing_or_empty_user_message() {
     for messages in [vec![], vec![Message::user(" ")]] {
         let said = expect![[r#"{"role":"user","content":[{"type":"text","text":"(nothing)"}]}"#]];
         check(messages, said);
@@ -197,7 +197,7 @@ fn the_user_speaks_first_and_says_something() {
 }
 
 #[test]
-fn parts_of_the_future_are_passed_over() {
+fn unknown_parts_are_left_out() {
     let smell = json!({ "type": "smell", "of": "roses" }).as_object().unwrap().clone();
     let smell = || Part::Unknown(smell.clone());
     check(

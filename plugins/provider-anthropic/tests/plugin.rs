@@ -77,7 +77,7 @@ fn the_request_has_the_headers_of_the_api_and_names_the_credential() {
 }
 
 #[test]
-fn what_is_no_message_is_an_error_with_what_to_look_at() {
+fn answer_without_a_message_is_an_error_with_a_hint() {
     for body in
         ["<html>hello</html>", r#"{"hello":1}"#, r#"{"choices":[]}"#, "hello there\n\n", "[1]"]
     {
@@ -97,7 +97,7 @@ fn what_is_no_message_is_an_error_with_what_to_look_at() {
 }
 
 #[test]
-fn errors_are_what_their_status_and_words_say() {
+fn http_errors_are_classified_by_status_and_message() {
     for (status, kind, message, expected, retry) in [
         (429, "rate_limit_error", "slow down", ErrorKind::Provider, Retry::Temporary),
         (529, "overloaded_error", "Overloaded", ErrorKind::Provider, Retry::Temporary),
@@ -131,7 +131,7 @@ fn errors_are_what_their_status_and_words_say() {
 }
 
 #[test]
-fn an_error_in_a_whole_answer_is_an_error() {
+fn error_in_an_unstreamed_answer_is_reported() {
     let error =
         error_of(200, r#"{"type":"error","error":{"type":"overloaded_error","message":"busy"}}"#);
     assert_eq!(error.retry, Retry::Temporary);
@@ -161,7 +161,7 @@ fn models_are_listed_page_by_page() {
 }
 
 #[test]
-fn a_list_that_does_not_come_says_why() {
+fn model_list_failure_reports_its_cause() {
     let down = FakeHost::new(provider_anthropic::__jaato::MODULE)
         .with_http(|_| Err(Error::new(ErrorKind::Unavailable, "connection refused").temporary()));
     assert_eq!(down.instance().unwrap().models().unwrap_err().kind, ErrorKind::Provider);
@@ -172,7 +172,7 @@ fn a_list_that_does_not_come_says_why() {
 }
 
 #[test]
-fn images_are_fetched_and_what_is_gone_or_too_large_is_told_of() {
+fn images_are_fetched_and_unavailable_ones_become_a_note() {
     let host = host(|| FakeHttpAnswer::status(200).body(ANSWER)).with_service(BLOB_GET, |asked| {
         let BlobGet { blob, .. } = asked.read()?;
         let bytes = match blob.as_str() {

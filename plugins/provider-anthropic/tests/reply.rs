@@ -103,7 +103,7 @@ fn message(blocks: &[&[Value]], reason: &str) -> String {
 }
 
 #[test]
-fn the_vendors_own_example() {
+fn vendors_example_stream_is_read() {
     check(
         r#"event: message_start
 data: {"type": "message_start", "message": {"id": "msg_1nZdL29xx5MUA1yADyHTEsnR8uuvGzszyY", "type": "message", "role": "assistant", "content": [], "model": "claude-opus-5-5", "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": 25, "output_tokens": 1}}}
@@ -138,7 +138,7 @@ data: {"type": "message_stop"}
 }
 
 #[test]
-fn thoughts_are_signed_and_calls_keep_their_place_between_them() {
+fn thoughts_keep_their_signatures_and_calls_keep_their_order() {
     let thought = |index: u64, text: &str, signature: &str| {
         [
             begin(index, json!({ "type": "thinking", "thinking": "", "signature": "" })),
@@ -178,7 +178,7 @@ fn thoughts_are_signed_and_calls_keep_their_place_between_them() {
 }
 
 #[test]
-fn blocks_of_server_tools_and_of_the_future_are_kept_as_they_came() {
+fn server_tool_blocks_and_unknown_blocks_are_kept_unchanged() {
     let search = [
         begin(
             0,
@@ -206,7 +206,7 @@ fn blocks_of_server_tools_and_of_the_future_are_kept_as_they_came() {
 }
 
 #[test]
-fn reasons_to_stop_are_mapped() {
+fn stop_reasons_are_mapped() {
     let said = |reason: &str| {
         read_cut_anywhere(&message(&[&text(0, "a")], reason)).lines().last().unwrap().to_owned()
     };
@@ -233,7 +233,7 @@ fn reasons_to_stop_are_mapped() {
 }
 
 #[test]
-fn a_refusal_runs_no_call_and_is_explained() {
+fn refusal_drops_calls_and_shows_the_explanation() {
     let details = json!({ "type": "message_delta", "usage": { "output_tokens": 3 },
         "delta": { "stop_reason": "refusal",
             "stop_details": { "category": "cyber", "explanation": "It may do harm." } } });
@@ -252,7 +252,7 @@ fn a_refusal_runs_no_call_and_is_explained() {
 }
 
 #[test]
-fn a_call_that_the_limit_cut_is_told_as_cut() {
+fn call_truncated_by_the_token_limit_keeps_its_partial_arguments() {
     let begun = &call(1, "toolu_2", &[""])[..2];
     check(
         &message(&[&call(0, "toolu_1", &["{\"x\": \"lo"]), begun], "max_tokens"),
@@ -267,7 +267,7 @@ fn a_call_that_the_limit_cut_is_told_as_cut() {
 }
 
 #[test]
-fn gateways_may_begin_twice_leave_out_ids_and_give_no_reason() {
+fn gateway_may_repeat_the_start_and_omit_ids_and_reason() {
     let mut twice = start();
     twice["message"]["usage"] = json!({ "input_tokens": 10, "output_tokens": 1 });
     let block = json!({ "type": "tool_use", "id": "", "name": "run", "input": { "x": 1 } });
@@ -290,7 +290,7 @@ fn gateways_may_begin_twice_leave_out_ids_and_give_no_reason() {
 }
 
 #[test]
-fn pieces_without_a_beginning_and_blocks_without_an_end_count() {
+fn unstarted_and_unfinished_blocks_are_kept() {
     let events = [
         piece(0, json!({ "type": "text_delta", "text": "a" })),
         begin(1, json!({ "type": "thinking", "thinking": "hm", "signature": "s" })),
@@ -312,7 +312,7 @@ fn pieces_without_a_beginning_and_blocks_without_an_end_count() {
 }
 
 #[test]
-fn a_signature_signs_its_own_thought_or_nothing() {
+fn late_signature_is_dropped_and_never_attached_elsewhere() {
     let events = [
         begin(0, json!({ "type": "thinking", "thinking": "hm" })),
         begin(1, json!({ "type": "text", "text": "a" })),
@@ -329,7 +329,7 @@ fn a_signature_signs_its_own_thought_or_nothing() {
 }
 
 #[test]
-fn dropped_thoughts_are_told_once() {
+fn dropped_thoughts_are_reported_once() {
     let dropped = json!([{ "type": "thinking_dropped", "path": "messages.1.content.0",
         "reason": "prefix_binding_mismatch" }]);
     let mut first = start();
@@ -347,7 +347,7 @@ fn dropped_thoughts_are_told_once() {
 }
 
 #[test]
-fn errors_inside_the_stream_end_it_with_what_they_are() {
+fn stream_error_ends_the_answer_with_its_kind() {
     let of = |kind: &str, said: &str| {
         let error = json!({ "type": kind, "message": said });
         let error = json!({ "type": "error", "error": error });
@@ -378,7 +378,7 @@ fn errors_inside_the_stream_end_it_with_what_they_are() {
 }
 
 #[test]
-fn a_stream_that_is_cut_is_an_error_wherever_that_is() {
+fn stream_truncated_before_its_stop_reason_is_an_error() {
     let whole = message(&[&text(0, "a"), &call(1, "toolu_1", &["{}"])], "tool_use");
     // After the stop reason, no content is missing.
     let told = whole.find("event: message_stop").unwrap();
@@ -390,7 +390,7 @@ fn a_stream_that_is_cut_is_an_error_wherever_that_is() {
 }
 
 #[test]
-fn shapes_that_nobody_expects_are_passed_over() {
+fn events_of_unexpected_shape_are_ignored() {
     for odd in [
         json!(null),
         json!([]),
@@ -421,7 +421,7 @@ fn shapes_that_nobody_expects_are_passed_over() {
 }
 
 #[test]
-fn an_answer_in_endless_pieces_ends_at_a_limit() {
+fn endless_answer_stops_at_a_limit() {
     let ends_at = |most: usize, event: &dyn Fn(u64) -> Value| {
         let mut reply = AnthropicReply::new("http://h");
         let numbers = 0..u64::try_from(most + 8).unwrap();
@@ -452,7 +452,7 @@ fn next(seed: &mut u64) -> usize {
 }
 
 #[test]
-fn whatever_is_done_to_a_stream_there_is_an_answer_or_an_error_and_the_same_wherever_it_is_cut() {
+fn damaged_stream_gives_the_same_result_however_it_is_split() {
     let thought = [begin(0, json!({ "type": "thinking", "thinking": "hm", "signature": "s" }))];
     let other = [begin(3, json!({ "type": "mystery", "data": "x" })), stop(3)];
     let whole = message(
@@ -477,7 +477,7 @@ fn whatever_is_done_to_a_stream_there_is_an_answer_or_an_error_and_the_same_wher
 }
 
 #[test]
-fn halves_of_a_character_are_joined_and_a_half_alone_does_not_end_the_answer() {
+fn split_surrogates_are_joined_and_a_lone_one_is_replaced() {
     let text = |text: &str| {
         format!(
             "data: {{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{{\"type\":\"text_delta\",\"text\":\"{text}\"}}}}\n\n"

@@ -66,13 +66,13 @@ fn steps() -> Vec<Message> {
 }
 
 #[test]
-fn what_never_changes_comes_first_and_its_end_is_marked() {
+fn constant_fields_come_first_and_end_with_a_cache_mark() {
     expect![[r#"{"model":"claude-haiku-4-5","max_tokens":64000,"stream":true,"tools":[{"name":"get_time","description":"Does it.","input_schema":{"type":"object","properties":{"b":{},"a":{}}}},{"name":"run","description":"Does it.","input_schema":{"type":"object","properties":{"b":{},"a":{}}},"cache_control":{"type":"ephemeral"}}],"system":[{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}}]}]}"#]]
     .assert_eq(&text(&request("claude-haiku-4-5", vec![Message::user("hi")])));
 }
 
 #[test]
-fn without_system_text_and_tools_neither_is_sent() {
+fn empty_system_text_and_tools_are_left_out() {
     let mut request = request("claude-haiku-4-5", vec![Message::user("hi")]);
     request.system = " \n".to_owned();
     request.tools = Vec::new();
@@ -81,7 +81,7 @@ fn without_system_text_and_tools_neither_is_sent() {
 }
 
 #[test]
-fn successive_requests_share_their_beginning_byte_by_byte_but_for_the_marks() {
+fn successive_requests_share_a_prefix_except_for_cache_marks() {
     let mut messages = vec![Message::user("hi")];
     let mut before = unmarked(&request("claude-opus-5-5", messages.clone()));
     for message in steps() {
@@ -99,7 +99,7 @@ fn successive_requests_share_their_beginning_byte_by_byte_but_for_the_marks() {
 }
 
 #[test]
-fn the_newest_message_and_the_one_before_the_last_answer_are_marked_and_nothing_else() {
+fn only_the_last_two_user_messages_are_marked_for_caching() {
     let mut messages = vec![Message::user("hi")];
     for message in steps() {
         messages.push(message);
@@ -116,7 +116,7 @@ fn the_newest_message_and_the_one_before_the_last_answer_are_marked_and_nothing_
 }
 
 #[test]
-fn tools_that_change_on_the_way_stand_at_their_place_where_the_model_takes_it() {
+fn tool_changes_are_sent_in_place_if_the_model_allows() {
     let changed = |added: &[&str], removed: &[&str]| {
         Part::ToolsChanged(ToolsChanged {
             added: added.iter().map(|name| tool(name)).collect(),
@@ -153,7 +153,7 @@ fn tools_that_change_on_the_way_stand_at_their_place_where_the_model_takes_it() 
 }
 
 #[test]
-fn a_body_that_the_vendor_does_not_take_is_a_conversation_that_is_too_long() {
+fn body_above_the_vendors_limit_is_a_context_overflow() {
     let of = |bytes: usize| {
         let request =
             CompletionRequest::new("claude-opus-5-5", vec![Message::user("x".repeat(bytes))]);
@@ -166,7 +166,7 @@ fn a_body_that_the_vendor_does_not_take_is_a_conversation_that_is_too_long() {
 }
 
 #[test]
-fn a_role_of_the_future_is_refused() {
+fn unknown_role_is_refused() {
     let message = Message { role: Role::Unknown, ..Message::user("hi") };
     let error = write(&request("claude-opus-5-5", vec![message]), &Default::default()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);

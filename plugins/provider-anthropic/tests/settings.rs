@@ -51,7 +51,7 @@ const MODELS: [&str; 9] = [
 ];
 
 #[test]
-fn without_options_each_model_does_as_it_does() {
+fn default_options_follow_each_model() {
     check(
         &MODELS,
         json!({}),
@@ -69,7 +69,7 @@ fn without_options_each_model_does_as_it_does() {
 }
 
 #[test]
-fn a_model_that_shall_not_think_does_so_as_little_as_it_can() {
+fn effort_none_reduces_thinking_to_the_models_minimum() {
     check(
         &MODELS[1..],
         json!({ "effort": "none" }),
@@ -124,7 +124,7 @@ fn effort_is_a_word_or_a_budget() {
 }
 
 #[test]
-fn a_temperature_goes_to_models_that_take_one() {
+fn temperature_is_sent_only_to_supporting_models() {
     check(
         &MODELS,
         json!({ "temperature": 0.5 }),
@@ -157,7 +157,7 @@ fn a_temperature_goes_to_models_that_take_one() {
 }
 
 #[test]
-fn a_call_is_required_of_models_that_can_be_made_to_call() {
+fn required_tool_choice_is_sent_only_to_supporting_models() {
     check(
         &MODELS,
         json!({ "tool_choice": "required" }),
@@ -189,7 +189,7 @@ fn a_call_is_required_of_models_that_can_be_made_to_call() {
 }
 
 #[test]
-fn a_choice_among_no_tools_is_left_out() {
+fn tool_choice_without_tools_is_left_out() {
     let mut request = request("claude-haiku-4-5", json!({ "tool_choice": "auto" }));
     request.tools = Vec::new();
     let body = write(&request, &Default::default()).unwrap().body;
@@ -197,7 +197,7 @@ fn a_choice_among_no_tools_is_left_out() {
 }
 
 #[test]
-fn schemas_stops_and_most_tokens_have_their_places() {
+fn output_schema_stop_and_token_limit_options_are_sent() {
     let schema =
         json!({ "type": "object", "properties": { "n": { "type": "integer", "minimum": 1 } } });
     check(

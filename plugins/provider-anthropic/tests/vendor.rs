@@ -75,7 +75,7 @@ fn turns() -> [AnthropicTurn; 5] {
 }
 
 #[test]
-fn thoughts_and_calls_of_several_turns_are_taken_back() {
+fn vendor_accepts_thoughts_and_calls_of_earlier_turns() {
     for model in MODELS {
         for effort in [None, Some(Effort::None), Some(Effort::Low), Some(Effort::Max)] {
             let mut talk = talk_to(model, turns());
@@ -93,7 +93,7 @@ fn thoughts_and_calls_of_several_turns_are_taken_back() {
 }
 
 #[test]
-fn a_thought_that_was_touched_is_refused_and_says_so() {
+fn modified_thought_is_refused_with_the_vendors_message() {
     for model in ["claude-haiku-4-5", "claude-opus-5-5"] {
         let mut talk = talk_to(model, turns());
         talk.request.options.effort = Some(Effort::High);
@@ -112,7 +112,7 @@ fn a_thought_that_was_touched_is_refused_and_says_so() {
 }
 
 #[test]
-fn thoughts_whose_beginning_changed_are_dropped_and_the_person_is_told() {
+fn thoughts_after_a_changed_prefix_are_dropped_with_a_notice() {
     let mut talk = talk_to("claude-opus-5-5", turns());
     let first = talk.ask(Message::user("look"));
     talk.answer(&first);
@@ -128,7 +128,7 @@ fn thoughts_whose_beginning_changed_are_dropped_and_the_person_is_told() {
 }
 
 #[test]
-fn a_step_that_lost_its_thoughts_at_a_cut_goes_on() {
+fn turn_continues_after_a_cut_removed_its_thoughts() {
     for model in MODELS {
         let mut talk = talk_to(model, turns());
         talk.request.options.effort = Some(Effort::High);
@@ -150,7 +150,7 @@ fn a_step_that_lost_its_thoughts_at_a_cut_goes_on() {
 }
 
 #[test]
-fn tools_that_change_on_the_way_leave_thoughts_valid() {
+fn tool_changes_keep_earlier_thoughts_valid() {
     for model in MODELS {
         let called = AnthropicTurn::says([
             thought("new"),
@@ -175,7 +175,7 @@ fn tools_that_change_on_the_way_leave_thoughts_valid() {
 }
 
 #[test]
-fn an_image_is_seen_also_inside_a_result() {
+fn vendor_accepts_images_in_messages_and_results() {
     for model in MODELS {
         let looked = AnthropicTurn::says([thought("hm"), call(json!({}))]);
         let mut talk =
@@ -200,7 +200,7 @@ fn an_image_is_seen_also_inside_a_result() {
 }
 
 #[test]
-fn an_answer_cut_by_the_limit_or_declined_is_taken_back_too() {
+fn truncated_or_refused_answer_is_accepted_back() {
     for (model, stop, expected) in [
         ("claude-haiku-4-5", "max_tokens", FinishReason::MaxTokens),
         ("claude-opus-5-5", "max_tokens", FinishReason::MaxTokens),
@@ -222,7 +222,7 @@ fn an_answer_cut_by_the_limit_or_declined_is_taken_back_too() {
 }
 
 #[test]
-fn a_paused_answer_goes_on() {
+fn paused_answer_can_be_continued() {
     let search = json!({ "type": "server_tool_use", "id": "s1", "name": "web_search", "input": { "q": "é" } });
     let found = json!({ "type": "web_search_tool_result", "tool_use_id": "s1", "content": [] });
     let paused = AnthropicTurn::says([
@@ -244,7 +244,7 @@ fn a_paused_answer_goes_on() {
 }
 
 #[test]
-fn a_history_that_another_provider_made_is_taken() {
+fn history_of_another_provider_is_accepted() {
     for model in MODELS {
         let mut talk = talk_to(
             model,
@@ -257,7 +257,7 @@ fn a_history_that_another_provider_made_is_taken() {
 }
 
 #[test]
-fn an_unknown_model_is_told_with_where_to_look() {
+fn unknown_model_error_hints_at_the_model_list() {
     let talk = talk_to("claude-saga-9", []);
     let error = talk.send().unwrap_err();
     assert!(error.message.ends_with("answered 404 (not found): model: claude-saga-9"), "{error}");
@@ -265,7 +265,7 @@ fn an_unknown_model_is_told_with_where_to_look() {
 }
 
 #[test]
-fn every_listed_option_is_taken_by_the_models_that_say_so() {
+fn every_listed_option_is_accepted_by_its_models() {
     for model in MODELS {
         for options in [
             json!({ "max_output_tokens": 16 }),
@@ -287,7 +287,7 @@ fn every_listed_option_is_taken_by_the_models_that_say_so() {
 }
 
 #[test]
-fn the_list_of_models_tells_windows_and_what_they_look_at() {
+fn model_list_reports_context_windows_and_accepted_media() {
     let talk = talk_to("claude-opus-5-5", []);
     let models = talk.host.instance().unwrap().models().unwrap();
     let facts = |name: &str| {

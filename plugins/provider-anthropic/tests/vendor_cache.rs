@@ -14,7 +14,7 @@ fn long(model: &str) -> String {
 }
 
 #[test]
-fn each_request_reads_all_that_the_one_before_wrote() {
+fn each_request_reads_the_cache_written_by_the_previous_one() {
     for model in ["claude-haiku-4-5", "claude-opus-4-6", "claude-sonnet-5", "claude-opus-5-5"] {
         let turns = [
             AnthropicTurn::says([thought("hm"), call(json!({}))]),
@@ -40,7 +40,7 @@ fn each_request_reads_all_that_the_one_before_wrote() {
 }
 
 #[test]
-fn below_the_least_size_nothing_is_cached_and_nothing_breaks() {
+fn prompt_below_the_minimum_size_is_not_cached() {
     let mut talk = talk_to("claude-haiku-4-5", ["a", "b"].map(AnthropicTurn::text));
     let first = talk.ask(Message::user("hi"));
     let second = talk.ask(Message::user("hi"));
@@ -51,7 +51,7 @@ fn below_the_least_size_nothing_is_cached_and_nothing_breaks() {
 }
 
 #[test]
-fn a_step_of_more_blocks_than_a_mark_looks_back_still_hits() {
+fn step_longer_than_the_cache_lookback_still_hits_the_cache() {
     let many = AnthropicTurn::says((0..30).map(|number| call(json!({ "n": number }))));
     let mut talk = talk_to("claude-opus-5-5", [many, AnthropicTurn::text("done")]);
     let first = talk.ask(Message::user(long("claude-opus-5-5")));
@@ -60,7 +60,7 @@ fn a_step_of_more_blocks_than_a_mark_looks_back_still_hits() {
 }
 
 #[test]
-fn tools_that_change_on_the_way_cost_nothing_of_what_was_cached() {
+fn tool_changes_do_not_invalidate_the_cache() {
     let turns = ["a", "b", "c"].map(|said| AnthropicTurn::says([thought("hm"), text(said)]));
     let mut talk = talk_to("claude-opus-5-5", turns);
     let first = talk.ask(Message::user(long("claude-opus-5-5")));
@@ -75,7 +75,7 @@ fn tools_that_change_on_the_way_cost_nothing_of_what_was_cached() {
 }
 
 #[test]
-fn another_session_that_begins_alike_reads_tools_and_system_text() {
+fn second_session_reads_tools_and_system_text_from_the_cache() {
     let vendor = FakeAnthropic::new(["a", "b"].map(AnthropicTurn::text));
     let mut talk = talk_with("claude-opus-5-5", vendor);
     talk.request.system = long("claude-opus-5-5");
@@ -86,7 +86,7 @@ fn another_session_that_begins_alike_reads_tools_and_system_text() {
 }
 
 #[test]
-fn results_of_a_long_loop_are_read_again_and_again() {
+fn each_step_of_a_long_loop_reads_the_cache() {
     let steps = (0..25).map(|_| AnthropicTurn::says([thought("hm"), call(json!({}))]));
     let mut talk = talk_to("claude-opus-5-5", steps.chain([AnthropicTurn::text("done")]));
     let mut last = talk.ask(Message::user(long("claude-opus-5-5")));

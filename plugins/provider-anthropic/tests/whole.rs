@@ -35,7 +35,7 @@ fn call(input: Value) -> AnthropicAnswerPiece {
 }
 
 #[test]
-fn thoughts_text_and_calls_in_any_order() {
+fn unstreamed_answer_equals_the_streamed_one_for_thoughts_and_calls() {
     check(AnthropicTurn::says([
         AnthropicAnswerPiece::Thought("I should look.".to_owned()),
         text("I look: Grüße, 漢字"),
@@ -49,7 +49,7 @@ fn thoughts_text_and_calls_in_any_order() {
 }
 
 #[test]
-fn blocks_that_only_the_vendor_understands() {
+fn unstreamed_answer_equals_the_streamed_one_for_vendor_blocks() {
     let block = |block: Value| AnthropicAnswerPiece::Block(block);
     check(
         AnthropicTurn::says([
@@ -62,7 +62,7 @@ fn blocks_that_only_the_vendor_understands() {
 }
 
 #[test]
-fn every_reason_to_stop() {
+fn unstreamed_answer_equals_the_streamed_one_for_every_stop_reason() {
     for word in ["max_tokens", "stop_sequence", "refusal", "model_context_window_exceeded", "moon"]
     {
         check(

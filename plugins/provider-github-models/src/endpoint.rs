@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_write_leads_to_the_same_place() {
+    fn base_url_variants_give_the_same_endpoint() {
         for base in [
             "https://models.github.ai/inference",
             " https://models.github.ai/inference/ ",
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_with_a_path_of_its_own_keeps_it() {
+    fn custom_endpoint_path_is_kept_and_the_organization_left_out() {
         for (base, organization, is_attributed) in [
             ("http://h:1/v1", "", true),
             ("http://h:1/v1", "moon", false),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_would_lead_elsewhere_is_none() {
+    fn invalid_organization_name_is_refused() {
         for name in ["a/b", "../x", "a?b", "a b", "é"] {
             let error = of(ORIGIN, name).unwrap_err();
             assert_eq!(error.kind, ErrorKind::Configuration, "{name}");
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_service_that_is_no_more_is_told_by_its_host() {
+    fn retired_service_is_recognized_by_its_host() {
         assert!(is_retired(ORIGIN) && is_retired("https://models.inference.ai.azure.com"));
         assert!(!is_retired("https://models.github.ai.evil/x") && !is_retired("http://h"));
     }

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_publisher_tells_what_its_models_want() {
+    fn model_quirks_depend_on_the_publisher() {
         for (model, expected) in [
             ("openai/o4-mini", &OPENAI),
             ("openai/gpt-5-mini", &OPENAI),

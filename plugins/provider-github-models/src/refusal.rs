@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_to_do_is_told() {
+    fn error_hints_tell_the_user_what_to_do() {
         let config = Config {
             organization: "moon".to_owned(),
             enterprise: "sky".to_owned(),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_named_and_waited_for() {
+    fn rate_limit_is_named_and_sets_the_retry_delay() {
         let of = |seconds| {
             let limit = (Some("UserByMinute".to_owned()), seconds);
             explained(refused(429, ""), limit, &Config::default())

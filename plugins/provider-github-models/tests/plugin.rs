@@ -45,7 +45,7 @@ fn error_behind(way: GitHubRequestHandling, config: Value) -> Error {
 }
 
 #[test]
-fn the_token_the_headers_and_the_organization_stand_in_their_places() {
+fn request_carries_the_token_headers_and_organization() {
     let vendor = Arc::new(FakeGitHub::new([OpenAiTurn::text("a"), OpenAiTurn::text("b")]));
     let with = host(&vendor, json!({ "organization": "moon" }));
     assert!(with.complete(&request()).result.is_ok());
@@ -61,7 +61,7 @@ fn the_token_the_headers_and_the_organization_stand_in_their_places() {
 }
 
 #[test]
-fn an_endpoint_in_which_an_organization_has_no_place_is_told_in_the_log() {
+fn endpoint_without_a_place_for_the_organization_is_logged() {
     let answer = r#"{"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]}"#;
     let told = |config: Value| {
         let host = FakeHost::new(provider_github_models::__jaato::MODULE)
@@ -76,7 +76,7 @@ fn an_endpoint_in_which_an_organization_has_no_place_is_told_in_the_log() {
 }
 
 #[test]
-fn the_service_is_no_more_and_the_person_is_told_what_else_works() {
+fn retired_service_error_names_the_alternatives() {
     let error = error_behind(GitHubRequestHandling::Retired, json!({}));
     assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Permanent));
     assert_eq!(
@@ -90,7 +90,7 @@ fn the_service_is_no_more_and_the_person_is_told_what_else_works() {
 }
 
 #[test]
-fn a_host_that_is_not_found_any_more_is_told_as_what_it_is() {
+fn unresolvable_retired_host_is_reported_as_retired() {
     for (base, retry) in [
         ("https://models.inference.ai.azure.com", Retry::Permanent),
         ("https://models.github.ai/inference", Retry::Permanent),
@@ -110,7 +110,7 @@ fn a_host_that_is_not_found_any_more_is_told_as_what_it_is() {
 }
 
 #[test]
-fn a_token_without_permission_is_told_with_whom_to_ask() {
+fn missing_permission_error_names_the_organization_and_enterprise() {
     let config = json!({ "organization": "moon", "enterprise": "sky" });
     let error = error_behind(GitHubRequestHandling::Forbidden, config);
     let hint = error.hint.unwrap();
@@ -121,7 +121,7 @@ fn a_token_without_permission_is_told_with_whom_to_ask() {
 }
 
 #[test]
-fn a_request_of_more_tokens_than_the_plan_allows_makes_the_session_make_room() {
+fn request_above_the_plans_token_limit_is_a_context_overflow() {
     assert_eq!(
         error_behind(GitHubRequestHandling::TooLarge, json!({})).kind,
         ErrorKind::ContextOverflow
@@ -129,7 +129,7 @@ fn a_request_of_more_tokens_than_the_plan_allows_makes_the_session_make_room() {
 }
 
 #[test]
-fn a_limit_says_which_it_is_and_when_to_come_again() {
+fn rate_limit_error_names_the_limit_and_its_retry_delay() {
     for kind in ["UserByMinute", "UserByModelByDay", "UserConcurrentRequests"] {
         let error = error_behind(GitHubRequestHandling::Limited(kind, 7), json!({}));
         assert_eq!((error.retry, error.retry_after_ms), (Retry::Temporary, Some(7_000)), "{kind}");
@@ -138,7 +138,7 @@ fn a_limit_says_which_it_is_and_when_to_come_again() {
 }
 
 #[test]
-fn a_name_of_an_organization_that_leads_elsewhere_is_refused_before_anything_is_sent() {
+fn invalid_organization_name_is_refused_before_anything_is_sent() {
     let vendor = Arc::new(FakeGitHub::new([]));
     let host = host(&vendor, json!({ "organization": "../x" }));
     assert_eq!(host.complete(&request()).result.unwrap_err().kind, ErrorKind::Configuration);
@@ -146,7 +146,7 @@ fn a_name_of_an_organization_that_leads_elsewhere_is_refused_before_anything_is_
 }
 
 #[test]
-fn there_is_no_list_of_models_and_nothing_is_asked_for_one() {
+fn model_list_is_empty_and_sends_no_request() {
     let vendor = Arc::new(FakeGitHub::new([]));
     let host = host(&vendor, json!({}));
     assert!(host.instance().unwrap().models().unwrap().is_empty());
@@ -154,7 +154,7 @@ fn there_is_no_list_of_models_and_nothing_is_asked_for_one() {
 }
 
 #[test]
-fn what_is_no_completion_leads_to_the_endpoint() {
+fn answer_without_a_completion_hints_at_the_endpoint_setting() {
     let host = FakeHost::new(provider_github_models::__jaato::MODULE)
         .with_http(|_| Ok(FakeHttpAnswer::status(200).body("<html>hello</html>")));
     let error = host.complete(&request()).result.unwrap_err();

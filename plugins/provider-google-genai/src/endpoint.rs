@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_by_default_counts_where_vertex_is_asked_for() {
+    fn default_project_is_used_only_if_vertex_is_requested() {
         let backend = |vertex, project: &str| {
             let (project, default_project) = (project.to_owned(), "d".to_owned());
             let config = Config { vertex, project, default_project, ..Config::default() };
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_url_is_the_servers_root_however_it_is_written() {
+    fn base_url_variants_give_the_same_endpoint() {
         for base in ["http://h:1/x", "http://h:1/x/", " http://h:1/x/v1beta/ ", "http://h:1/x/v1"] {
             assert_eq!(
                 url(base, "", "", None),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_may_say_where_it_lies_and_leads_nowhere_else() {
+    fn model_name_may_hold_a_path_inside_the_endpoint() {
         let (studio, vertex) =
             (endpoint("http://h", "", "", None), endpoint("http://h", "p", "l", None));
         let of = |endpoint: &GoogleEndpoint, model: &str| {
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_asked_for_page_by_page() {
+    fn model_list_url_has_page_size_and_page_token() {
         let studio = endpoint("http://h", "", "", None);
         assert_eq!(studio.models("", 9), "http://h/v1beta/models?pageSize=9");
         assert_eq!(studio.models("a=b", 9), "http://h/v1beta/models?pageSize=9&pageToken=a%3Db");

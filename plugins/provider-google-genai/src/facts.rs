@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_a_model_is_told_to_think_follows_from_its_name() {
+    fn thinking_settings_follow_from_the_model_name() {
         let level = |has_minimal, has_medium| GoogleThinking::Level { has_minimal, has_medium };
         for (name, expected) in [
             ("gemini-2.5-pro", budget(false, false)),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_else_may_be_said_follows_from_its_name() {
+    fn other_model_facts_follow_from_the_model_name() {
         let of = |name: &str| {
             let facts = of(name);
             (facts.checks_signatures, facts.takes_system, facts.schemas, facts.context_limit)
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn models_that_do_something_else_are_no_company() {
+    fn models_that_are_not_for_chat_are_left_out() {
         for name in ["gemini-3.8-flash", "gemma-3-27b-it", "gemini-3-pro-image"] {
             assert!(converses(name), "{name}");
         }

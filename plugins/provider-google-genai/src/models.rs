@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn ai_studio_tells_windows_and_what_models_are_for() {
+    fn ai_studio_list_reports_context_windows_and_only_chat_models() {
         let of = |name: &str, method: &str| {
             json!({ "name": name, "displayName": "D", "inputTokenLimit": 5_000,
                 "supportedGenerationMethods": ["countTokens", method] })
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn vertex_tells_names_alone() {
+    fn vertex_list_has_only_model_names() {
         let page = page(&json!({ "publisherModels": [
             { "name": "publishers/google/models/gemini-2.5-flash", "versionId": "001" },
             { "name": "publishers/google/models/imagen-4.0-generate-001" },
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_page_may_be_empty_and_what_is_no_list_says_so() {
+    fn last_page_may_be_empty_but_invalid_lists_are_errors() {
         assert_eq!(page(&json!({})), GoogleModelPage::default());
         assert_eq!(page(&json!({ "models": [], "nextPageToken": "" })), GoogleModelPage::default());
         for body in ["", "<html>", "[]", r#"{"models":1}"#, r#"{"models":[{"x":1}]}"#, r#"{"a":1}"#]

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_begin_as_the_vendor_wants_and_are_found_again() {
+    fn invalid_tool_names_are_rewritten_and_mapped_back() {
         for (name, expected) in [
             ("look", "look"),
             ("_a-b.c:d", "_a-b.c:d"),

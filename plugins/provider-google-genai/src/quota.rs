@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_is_read_and_bounded() {
+    fn retry_delay_in_the_error_body_is_read_and_limited() {
         let wait = |text: &str| wait_ms(&report(json!([{ "@type": "x" }, { "retryDelay": text }])));
         assert_eq!((wait("34.4s"), wait("0s"), wait("7s")), (Some(34_400), Some(0), Some(7_000)));
         assert_eq!(wait("99999999s"), Some(WAIT_MS_MAX));
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_the_day_does_not_pass_soon() {
+    fn daily_quota_counts_as_used_up() {
         let violates = |violation: Value| {
             is_used_up(&report(json!([{ "retryDelay": "2s" }, { "violations": [violation] }])))
         };

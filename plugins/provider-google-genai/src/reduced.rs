@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_words_of_their_own_and_each_schema_has_one() {
+    fn reduced_schema_has_uppercase_types_and_one_type_per_schema() {
         check(
             json!({
                 "type": "object",
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_followed_and_variants_kept() {
+    fn reduced_schema_inlines_references_and_keeps_variants() {
         check(
             json!({
                 "properties": {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_holds_itself_ends() {
+    fn recursive_schema_is_reduced_to_a_limited_depth() {
         let tree = json!({
             "$ref": "#/$defs/tree",
             "$defs": { "tree": {

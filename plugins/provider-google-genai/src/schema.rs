@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_stays_and_what_is_not_is_said_in_words() {
+    fn supported_keywords_are_kept_and_others_move_to_the_description() {
         check(
             json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_may_be_are_texts_and_numbers() {
+    fn enum_values_are_only_texts_and_numbers() {
         check(json!({ "const": "a" }), json!({ "enum": ["a"] }));
         check(json!({ "enum": ["a", 1] }), json!({ "enum": ["a", 1] }));
         check(
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn references_stand_alone_and_lead_to_the_newer_place() {
+    fn references_have_no_sibling_keywords_and_point_to_defs() {
         check(
             json!({
                 "properties": {
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_that_all_hold_become_one() {
+    fn all_of_schemas_are_merged_into_one() {
         check(
             json!({
                 "type": "object",
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_of_whole_numbers_are_moved_by_one() {
+    fn exclusive_integer_bounds_become_inclusive() {
         check(
             json!({ "exclusiveMinimum": 0, "exclusiveMaximum": 10 }),
             json!({ "minimum": 1, "maximum": 9 }),
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schema_says_nothing() {
+    fn value_that_is_not_a_schema_becomes_an_empty_schema() {
         for odd in [json!(true), json!(false), json!(null), json!("x"), json!([1])] {
             check(odd, json!({}));
         }

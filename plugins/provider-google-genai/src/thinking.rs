@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_third_generation_and_later_ones_think_by_a_word() {
+    fn gemini_3_and_later_get_a_thinking_level() {
         let shown = r#"{"includeThoughts":true}"#;
         let level = |word: &str| format!(r#"{{"includeThoughts":true,"thinkingLevel":"{word}"}}"#);
         check("gemini-4-argon", None, shown);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn older_models_think_by_a_budget_or_not_at_all() {
+    fn older_models_get_a_thinking_budget_or_no_thinking_config() {
         let shown = r#"{"includeThoughts":true}"#;
         let budget =
             |tokens: u32| format!(r#"{{"includeThoughts":true,"thinkingBudget":{tokens}}}"#);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_by_itself_where_a_server_refused_it() {
+    fn thinking_config_is_left_out_by_default_after_a_refusal() {
         let facts = facts::of("gemini-4-argon");
         assert_eq!(config(&facts, None, DefaultThinkingField::Unsaid), None);
         assert!(config(&facts, Some(Effort::Low), DefaultThinkingField::Unsaid).is_some());

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thoughts_are_output_and_what_tools_read_is_prompt() {
+    fn usage_counts_thoughts_as_output_and_tool_prompts_as_prompt() {
         let mut counted = GoogleUsageCounts::default();
         counted.take(&json!({ "promptTokenCount": 100, "totalTokenCount": 100 }));
         counted.take(&json!({ "promptTokenCount": 100, "cachedContentTokenCount": 64,

@@ -30,7 +30,7 @@ fn error_of(code: u16, status: &str, message: &str, details: Value) -> Error {
 }
 
 #[test]
-fn errors_are_what_their_status_and_words_say() {
+fn http_errors_are_classified_by_status_and_message() {
     let (once, later) = (Retry::Permanent, Retry::Temporary);
     let (provider, overflow) = (ErrorKind::Provider, ErrorKind::ContextOverflow);
     for (code, status, message, kind, retry) in [
@@ -70,7 +70,7 @@ fn errors_are_what_their_status_and_words_say() {
 }
 
 #[test]
-fn when_to_come_again_stands_in_the_body() {
+fn retry_delay_and_daily_quota_are_read_from_errors() {
     let wait = |details: Value| {
         let error = error_of(429, "RESOURCE_EXHAUSTED", "You exceeded your quota.", details);
         (error.retry, error.retry_after_ms, error.hint)
@@ -87,7 +87,7 @@ fn when_to_come_again_stands_in_the_body() {
 }
 
 #[test]
-fn what_to_do_is_told() {
+fn error_hints_tell_the_user_what_to_do() {
     let info =
         |reason: &str| json!([{ "reason": reason, "metadata": { "activationUrl": "https://on" } }]);
     for (code, status, message, details, expected) in [
@@ -138,7 +138,7 @@ fn what_to_do_is_told() {
 }
 
 #[test]
-fn a_server_of_older_words_is_asked_again_in_those_and_so_from_then_on() {
+fn request_is_repeated_in_old_form_without_json_schema_support() {
     let refusal = report(
         400,
         "INVALID_ARGUMENT",
@@ -168,7 +168,7 @@ fn a_server_of_older_words_is_asked_again_in_those_and_so_from_then_on() {
 }
 
 #[test]
-fn a_model_that_does_not_think_is_asked_again_without_it() {
+fn model_without_thinking_support_is_retried_without_thinking_config() {
     let refusal =
         report(400, "INVALID_ARGUMENT", "Thinking is not enabled for models/m", Value::Null);
     let server = move |body: &[u8]| match String::from_utf8_lossy(body).contains("thinkingConfig") {
@@ -188,7 +188,7 @@ fn a_model_that_does_not_think_is_asked_again_without_it() {
 }
 
 #[test]
-fn what_is_no_answer_is_an_error_with_what_to_look_at() {
+fn answer_without_a_completion_is_an_error_with_a_hint() {
     for body in ["<html>hello</html>", r#"{"hello":1}"#, r#"{"choices":[]}"#, "hello there\n\n"] {
         let host = host(move || {
             FakeHttpAnswer::status(200).header("content-type", "text/html").body(body)
@@ -205,7 +205,7 @@ fn what_is_no_answer_is_an_error_with_what_to_look_at() {
 }
 
 #[test]
-fn refusals_of_every_form_are_told_by_their_status() {
+fn error_bodies_of_every_form_are_reported_with_their_status() {
     for body in ["", "<html>502</html>", "[1]", "null", "\u{1f}\u{8b}", r#"{"error":"busy"}"#] {
         let error = error_at(&host(move || FakeHttpAnswer::status(502).body(body)));
         assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary), "{body}");
@@ -221,7 +221,7 @@ fn refusals_of_every_form_are_told_by_their_status() {
 }
 
 #[test]
-fn a_configuration_that_leads_nowhere_is_refused_before_anything_is_sent() {
+fn invalid_project_or_model_is_refused_before_anything_is_sent() {
     for config in [
         json!({ "project": "p", "location": "evil.example/" }),
         json!({ "project": "../p" }),

@@ -34,7 +34,7 @@ fn count(config: Value, text: &str) -> u64 {
 }
 
 #[test]
-fn the_vendor_counts_what_would_be_sent_at_both_of_its_servers() {
+fn token_count_is_requested_from_ai_studio_and_vertex() {
     for config in [json!({}), json!({ "project": "p" })] {
         let (short, long) =
             (count(config.clone(), "hi"), count(config.clone(), &"moon ".repeat(400)));
@@ -43,7 +43,7 @@ fn the_vendor_counts_what_would_be_sent_at_both_of_its_servers() {
 }
 
 #[test]
-fn what_is_no_count_is_an_error() {
+fn invalid_token_count_response_is_an_error() {
     for (status, body) in [(200, "{}"), (200, "moon"), (404, "{}")] {
         let host = FakeHost::new(provider_google_genai::__jaato::MODULE)
             .with_config(json!({ "base_url": "http://localhost:1/v1beta" }))

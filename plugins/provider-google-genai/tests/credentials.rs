@@ -25,7 +25,7 @@ fn asked(host: &FakeHost) -> Vec<String> {
 }
 
 #[test]
-fn a_key_may_stand_in_three_variables_and_its_place_is_remembered() {
+fn api_key_is_found_in_three_variables_and_remembered() {
     for (has, first) in [
         ("GOOGLE_API_KEY", vec!["GOOGLE_API_KEY"]),
         ("GEMINI_API_KEY", vec!["GOOGLE_API_KEY", "GEMINI_API_KEY"]),
@@ -44,7 +44,7 @@ fn a_key_may_stand_in_three_variables_and_its_place_is_remembered() {
 }
 
 #[test]
-fn a_project_is_asked_for_with_a_token() {
+fn project_requests_use_an_access_token() {
     let (token, file) = ("GOOGLE_OAUTH_ACCESS_TOKEN", "GOOGLE_APPLICATION_CREDENTIALS");
     for (has, expected) in [(token, vec![token]), (file, vec![token, file])] {
         let host = host(json!({ "project": "p" }), has);
@@ -56,7 +56,7 @@ fn a_project_is_asked_for_with_a_token() {
 }
 
 #[test]
-fn without_any_the_first_is_told() {
+fn missing_key_error_names_the_first_variable() {
     let host = host(json!({}), "nothing");
     let error = host.complete(&request()).result.unwrap_err();
     let expected = (ErrorKind::Configuration, "`GOOGLE_API_KEY` is not set");
@@ -66,7 +66,7 @@ fn without_any_the_first_is_told() {
 }
 
 #[test]
-fn a_server_that_wants_a_key_says_so() {
+fn unauthorized_error_hints_at_the_missing_key_or_token() {
     for (config, status, expected) in [
         (json!({ "base_url": "http://h" }), 403, "the server wants a key: set `GOOGLE_API_KEY`"),
         (
@@ -85,7 +85,7 @@ fn a_server_that_wants_a_key_says_so() {
 }
 
 #[test]
-fn a_server_of_ones_own_gets_the_key_that_is_there_with_the_first_request() {
+fn custom_server_gets_an_available_key_with_the_first_request() {
     let host = FakeHost::new(provider_google_genai::__jaato::MODULE)
         .with_config(json!({ "base_url": "http://h" }))
         .with_http(|request| {
@@ -104,7 +104,7 @@ fn a_server_of_ones_own_gets_the_key_that_is_there_with_the_first_request() {
 }
 
 #[test]
-fn a_key_that_is_for_another_server_is_an_error_that_stands() {
+fn key_bound_to_another_server_fails_without_a_second_request() {
     let host = FakeHost::new(provider_google_genai::__jaato::MODULE)
         .with_http(|_| Err(Error::new(ErrorKind::Configuration, "is not sent to `https://x`")));
     assert_eq!(host.complete(&request()).result.unwrap_err().kind, ErrorKind::Configuration);

@@ -9,7 +9,7 @@ use jaato_plugin_sdk_provider::{CALLS_MAX, EVENTS_MAX, PARTS_MAX};
 use crate::reply::{check, parts, read, reply};
 
 #[test]
-fn reasons_to_stop_have_their_meaning() {
+fn finish_reasons_are_mapped() {
     let text = r#"{"text":"a"}"#;
     for (word, expected) in [
         ("MAX_TOKENS", expect!["MaxTokens"]),
@@ -27,7 +27,7 @@ fn reasons_to_stop_have_their_meaning() {
 }
 
 #[test]
-fn calls_that_a_filter_stopped_are_not_made() {
+fn calls_stopped_by_a_safety_filter_are_dropped() {
     let call = r#"{"functionCall":{"name":"look","args":{}}}"#;
     check(
         &parts(&[r#"{"text":"a"}"#, call], "SAFETY"),
@@ -46,7 +46,7 @@ fn calls_that_a_filter_stopped_are_not_made() {
 }
 
 #[test]
-fn a_broken_call_may_be_better_next_time_and_a_wrong_request_not() {
+fn malformed_call_is_a_temporary_error_and_missing_signature_permanent() {
     let ended = |word: &str| {
         read([format!(
             "data: {{\"candidates\":[{{\"content\":{{}},\"finishReason\":\"{word}\",\"finishMessage\":\"print(look())\"}}]}}\n\n"
@@ -63,7 +63,7 @@ fn a_broken_call_may_be_better_next_time_and_a_wrong_request_not() {
 }
 
 #[test]
-fn a_blocked_prompt_says_why() {
+fn blocked_prompt_reports_its_reason() {
     let blocked = |word: &str| {
         format!(
             "data: {{\"promptFeedback\": {{\"blockReason\": \"{word}\"}},\"usageMetadata\": {{\"promptTokenCount\": 7}}}}\r\n\r\n"
@@ -84,7 +84,7 @@ fn a_blocked_prompt_says_why() {
 }
 
 #[test]
-fn a_stream_that_just_ends_is_cut() {
+fn stream_without_a_finish_reason_is_truncated() {
     let text = parts(&[r#"{"text":"a"}"#], "STOP");
     let cut = text.find("data: {\"candidates\":[{\"content\":{},").unwrap();
     check(
@@ -107,7 +107,7 @@ fn a_stream_that_just_ends_is_cut() {
 }
 
 #[test]
-fn an_error_in_mid_stream_is_told_in_every_form() {
+fn stream_error_is_reported_in_every_known_format() {
     let begin = parts(&[r#"{"text":"a"}"#], "STOP");
     let begin = &begin[..begin.find("data: {\"candidates\":[{\"content\":{},").unwrap()];
     let error = json!({ "error": { "code": 503, "message": "The model is overloaded. Please try again later.", "status": "UNAVAILABLE" } });
@@ -131,7 +131,7 @@ fn an_error_in_mid_stream_is_told_in_every_form() {
 }
 
 #[test]
-fn the_wait_stands_in_the_body() {
+fn retry_delay_is_read_from_a_stream_error() {
     let error = json!({ "error": { "code": 429, "message": "Resource exhausted.",
         "status": "RESOURCE_EXHAUSTED",
         "details": [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1.5s" }] } });
@@ -144,7 +144,7 @@ fn the_wait_stands_in_the_body() {
 }
 
 #[test]
-fn an_error_without_a_code_counts_as_its_word() {
+fn error_without_a_code_is_classified_by_its_status_word() {
     for (word, expected) in [
         ("RESOURCE_EXHAUSTED", "! Provider Temporary"),
         ("UNAVAILABLE", "! Provider Temporary"),
@@ -171,7 +171,7 @@ fn an_error_without_a_code_counts_as_its_word() {
 }
 
 #[test]
-fn odd_values_are_no_panic() {
+fn values_of_unexpected_type_never_panic() {
     for chunk in [
         json!(null),
         json!(1),
@@ -195,7 +195,7 @@ fn odd_values_are_no_panic() {
 }
 
 #[test]
-fn everything_that_grows_has_a_limit() {
+fn reply_events_calls_parts_and_bytes_are_limited() {
     let chunk =
         |parts: serde_json::Value| json!({ "candidates": [{ "content": { "parts": parts } }] });
     let mut many = reply();

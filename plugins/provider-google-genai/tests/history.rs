@@ -53,7 +53,7 @@ fn check(model: &str, messages: Vec<Message>, expected: Expect) {
 }
 
 #[test]
-fn signatures_go_back_on_the_very_part_they_came_with() {
+fn signatures_are_sent_back_on_their_own_parts() {
     check(
         NEW,
         vec![
@@ -78,7 +78,7 @@ fn signatures_go_back_on_the_very_part_they_came_with() {
 }
 
 #[test]
-fn a_history_that_another_model_made_says_so_to_models_that_look() {
+fn unsigned_calls_get_a_placeholder_signature_if_required() {
     let messages = || {
         vec![
             Message::user("go"),
@@ -113,7 +113,7 @@ fn a_history_that_another_model_made_says_so_to_models_that_look() {
 }
 
 #[test]
-fn results_stand_in_the_order_of_the_calls_and_before_what_else_is_said() {
+fn tool_results_follow_the_call_order_and_precede_other_parts() {
     let mut failed = ToolResult { is_error: true, ..result("1") };
     let mut tool = Message::tool([result("2"), failed.clone()]);
     tool.parts.insert(1, Part::json(json!({ "task": "done" })));
@@ -140,7 +140,7 @@ fn results_stand_in_the_order_of_the_calls_and_before_what_else_is_said() {
 }
 
 #[test]
-fn images_and_files_go_in_and_what_is_not_seen_is_told_of() {
+fn images_and_files_are_sent_or_replaced_by_a_note() {
     check(
         NEW,
         vec![user(vec![
@@ -177,7 +177,7 @@ fn attached() -> Vec<Message> {
 }
 
 #[test]
-fn what_a_tool_attached_stands_inside_its_result_where_the_model_takes_it() {
+fn attachments_are_sent_inside_results_if_the_model_allows() {
     check(
         NEW,
         attached(),
@@ -197,7 +197,7 @@ fn what_a_tool_attached_stands_inside_its_result_where_the_model_takes_it() {
 }
 
 #[test]
-fn opaque_parts_go_back_to_their_maker_alone() {
+fn opaque_parts_are_sent_back_only_to_their_own_model() {
     let opaque = |provider: &str, model: &str, item: Value| {
         let (provider, model) = (provider.to_owned(), model.to_owned());
         Part::Opaque(OpaqueData { provider, model, item, ..OpaqueData::default() })
@@ -225,7 +225,7 @@ fn opaque_parts_go_back_to_their_maker_alone() {
 }
 
 #[test]
-fn the_user_begins_and_no_content_is_empty() {
+fn placeholder_replaces_missing_and_empty_user_content() {
     check(
         OLD,
         vec![
@@ -247,7 +247,7 @@ fn the_user_begins_and_no_content_is_empty() {
 }
 
 #[test]
-fn arguments_that_are_no_object_and_names_that_are_none_are_written_otherwise() {
+fn invalid_call_arguments_and_tool_names_are_rewritten() {
     check(
         OLD,
         vec![
@@ -267,7 +267,7 @@ fn arguments_that_are_no_object_and_names_that_are_none_are_written_otherwise() 
 }
 
 #[test]
-fn only_what_is_seen_is_fetched() {
+fn only_blobs_that_the_model_supports_are_fetched() {
     let request = CompletionRequest::new(NEW, attached());
     assert_eq!(wanted_blobs(&request).into_iter().collect::<Vec<_>>(), [("b-1", 14 * 1024 * 1024)]);
     let text = CompletionRequest::new(

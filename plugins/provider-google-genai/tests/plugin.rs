@@ -36,7 +36,7 @@ pub fn request() -> CompletionRequest {
 }
 
 #[test]
-fn the_request_goes_below_the_base_url_and_names_the_credential() {
+fn request_url_extends_the_base_url_and_names_the_credential() {
     let host = host(|| FakeHttpAnswer::status(200).body(ANSWER));
     assert_eq!(host.complete(&request()).result.unwrap().parts, [Part::text("hello")]);
     let [sent] = host.http_requests().try_into().unwrap();
@@ -57,7 +57,7 @@ fn the_request_goes_below_the_base_url_and_names_the_credential() {
 }
 
 #[test]
-fn a_whole_answer_is_asked_for_by_another_method() {
+fn unstreamed_answer_uses_the_generate_content_method() {
     let whole =
         r#"{"candidates":[{"content":{"parts":[{"text":"hello"}]},"finishReason":"STOP"}]}"#;
     let host = host(move || FakeHttpAnswer::status(200).body(whole));
@@ -94,7 +94,7 @@ fn models_are_listed_page_by_page() {
 }
 
 #[test]
-fn pages_end_somewhere() {
+fn model_list_stops_after_sixteen_pages() {
     let count = std::sync::atomic::AtomicUsize::new(0);
     let host = FakeHost::new(provider_google_genai::__jaato::MODULE).with_http(move |_| {
         let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -106,7 +106,7 @@ fn pages_end_somewhere() {
 }
 
 #[test]
-fn a_list_that_does_not_come_says_why() {
+fn model_list_failure_reports_its_cause() {
     let down = FakeHost::new(provider_google_genai::__jaato::MODULE)
         .with_http(|_| Err(Error::new(ErrorKind::Unavailable, "connection refused").temporary()));
     assert_eq!(down.instance().unwrap().models().unwrap_err().kind, ErrorKind::Provider);
@@ -118,7 +118,7 @@ fn a_list_that_does_not_come_says_why() {
 }
 
 #[test]
-fn images_are_fetched_and_what_is_gone_or_too_large_is_told_of() {
+fn images_are_fetched_and_unavailable_ones_become_a_note() {
     const MOST: usize = 14 * 1024 * 1024;
     let host = host(|| FakeHttpAnswer::status(200).body(ANSWER)).with_service(BLOB_GET, |asked| {
         let BlobGet { blob, .. } = asked.read()?;

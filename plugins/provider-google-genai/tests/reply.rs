@@ -61,7 +61,7 @@ pub fn parts(parts: &[&str], reason: &str) -> String {
 }
 
 #[test]
-fn text_comes_in_pieces_and_is_counted_last() {
+fn streamed_text_is_joined_and_the_last_usage_counts() {
     check(
         "data: {\"candidates\": [{\"content\": {\"parts\": [{\"text\": \"Grü\"}],\"role\": \"model\"},\"index\": 0}],\
          \"usageMetadata\": {\"promptTokenCount\": 9,\"totalTokenCount\": 9,\"promptTokensDetails\": [{\"modality\": \"TEXT\",\"tokenCount\": 9}]},\
@@ -77,7 +77,7 @@ fn text_comes_in_pieces_and_is_counted_last() {
 }
 
 #[test]
-fn thoughts_are_told_apart_and_the_signature_stays_where_it_stood() {
+fn thoughts_are_separated_and_signatures_keep_their_place() {
     check(
         &parts(
             &[
@@ -99,7 +99,7 @@ fn thoughts_are_told_apart_and_the_signature_stays_where_it_stood() {
 }
 
 #[test]
-fn what_is_signed_is_not_joined_with_what_is_not() {
+fn signed_parts_are_not_joined_with_unsigned_ones() {
     check(
         &parts(
             &[
@@ -125,7 +125,7 @@ fn what_is_signed_is_not_joined_with_what_is_not() {
 }
 
 #[test]
-fn parallel_calls_come_whole_in_one_chunk_and_the_first_is_signed() {
+fn parallel_calls_in_one_chunk_keep_the_first_calls_signature() {
     check(
         &parts(
             &[
@@ -145,7 +145,7 @@ fn parallel_calls_come_whole_in_one_chunk_and_the_first_is_signed() {
 }
 
 #[test]
-fn calls_without_ids_and_arguments_get_some_and_names_are_found_again() {
+fn missing_call_ids_and_arguments_are_filled_and_names_restored() {
     check(
         &parts(
             &[
@@ -190,7 +190,7 @@ fn a_call_keeps_its_place_among_texts() {
 }
 
 #[test]
-fn what_only_the_vendor_understands_is_kept_as_it_came() {
+fn vendor_specific_parts_are_kept_unchanged_as_opaque() {
     check(
         &parts(
             &[
@@ -210,7 +210,7 @@ fn what_only_the_vendor_understands_is_kept_as_it_came() {
 }
 
 #[test]
-fn other_candidates_and_chunks_without_any_say_nothing() {
+fn other_candidates_and_empty_chunks_are_ignored() {
     check(
         "data: {\"usageMetadata\":{\"promptTokenCount\":1}}\n\n: ping\n\n\
          data: {\"candidates\":[{\"index\":1,\"content\":{\"parts\":[{\"text\":\"no\"}]}},{\"content\":{\"parts\":[{\"text\":\"yes\"}]}}]}\n\n\
@@ -223,7 +223,7 @@ fn other_candidates_and_chunks_without_any_say_nothing() {
 }
 
 #[test]
-fn halves_of_a_character_are_joined_and_a_half_alone_does_not_end_the_answer() {
+fn split_surrogates_are_joined_and_a_lone_one_is_replaced() {
     let stream = parts(&[r#"{"text":"a\ud83e"}"#, r#"{"text":"\udd80b\ud83dc"}"#], "STOP");
     let read = cut_anywhere(&stream, |pieces| read(pieces));
     assert!(read.contains("text:\"a🦀b\u{fffd}c\""), "{read}");

@@ -47,7 +47,7 @@ fn check(request: &CompletionRequest, habits: GoogleRequestStyle, expected: Expe
 }
 
 #[test]
-fn what_never_changes_comes_first() {
+fn constant_fields_come_first_in_the_request() {
     check(
         &request("gemini-4-argon"),
         GoogleRequestStyle::default(),
@@ -58,7 +58,7 @@ fn what_never_changes_comes_first() {
 }
 
 #[test]
-fn a_server_of_older_words_gets_the_older_form() {
+fn reduced_style_writes_the_old_schema_form() {
     let habits = GoogleRequestStyle {
         schemas: GoogleSchemaForm::Reduced,
         thoughts: DefaultThinkingField::Unsaid,
@@ -76,7 +76,7 @@ fn a_server_of_older_words_gets_the_older_form() {
 }
 
 #[test]
-fn without_anything_set_nothing_is_said() {
+fn unset_options_are_left_out() {
     let request = CompletionRequest::new("gemini-2.0-flash", vec![Message::user("hi")]);
     check(
         &request,
@@ -86,7 +86,7 @@ fn without_anything_set_nothing_is_said() {
 }
 
 #[test]
-fn a_model_without_a_place_for_the_system_text_is_told_first() {
+fn system_text_becomes_a_user_part_without_system_support() {
     let mut request = CompletionRequest::new("gemma-3-27b-it", vec![Message::user("hi")]);
     request.system = "Be brief.".to_owned();
     check(
@@ -97,7 +97,7 @@ fn a_model_without_a_place_for_the_system_text_is_told_first() {
 }
 
 #[test]
-fn a_schema_that_the_vendor_does_not_hold_to_is_told_in_words() {
+fn unsupported_output_schema_is_described_in_the_system_text() {
     let mut request = request("gemini-2.5-flash-lite");
     request.tools.truncate(1);
     request.options.output_schema = Some(json!({ "type": "array" }));
@@ -120,7 +120,7 @@ fn a_schema_that_the_vendor_does_not_hold_to_is_told_in_words() {
 }
 
 #[test]
-fn successive_requests_share_their_beginning() {
+fn successive_requests_share_a_common_prefix() {
     let mut longer = request("gemini-4-argon");
     let first =
         body(&longer, &studio(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap();
@@ -132,7 +132,7 @@ fn successive_requests_share_their_beginning() {
 }
 
 #[test]
-fn what_is_larger_than_any_body_is_too_long_a_context() {
+fn body_above_the_limit_is_a_context_overflow() {
     let mut large =
         CompletionRequest::new("m", vec![Message::user("x".repeat(HTTP_BODY_BYTES_MAX as usize))]);
     let error =
@@ -145,7 +145,7 @@ fn what_is_larger_than_any_body_is_too_long_a_context() {
 }
 
 #[test]
-fn the_same_request_is_the_same_bytes() {
+fn same_request_gives_the_same_bytes() {
     let write = || {
         body(&request("m"), &vertex(), GoogleRequestStyle::default(), &BlobContents::new()).unwrap()
     };

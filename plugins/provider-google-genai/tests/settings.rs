@@ -45,7 +45,7 @@ fn all() -> Value {
 }
 
 #[test]
-fn every_setting_has_its_place() {
+fn every_setting_is_written_to_its_field() {
     check(
         "gemini-3.8-flash",
         all(),
@@ -61,7 +61,7 @@ fn every_setting_has_its_place() {
 }
 
 #[test]
-fn a_seed_is_a_number_of_the_vendors_size() {
+fn seed_is_reduced_to_the_vendors_range() {
     let seed = |seed: u64| {
         written(&request("m", json!({ "seed": seed }))).unwrap()["generationConfig"]["seed"].clone()
     };
@@ -71,7 +71,7 @@ fn a_seed_is_a_number_of_the_vendors_size() {
 }
 
 #[test]
-fn a_choice_is_made_among_tools_alone() {
+fn tool_choice_is_sent_only_with_tools() {
     let mode = |choice: &str| {
         let body = written(&request("m", json!({ "tool_choice": choice }))).unwrap();
         body["toolConfig"]["functionCallingConfig"]["mode"].clone()
@@ -85,7 +85,7 @@ fn a_choice_is_made_among_tools_alone() {
 }
 
 #[test]
-fn what_a_model_does_not_take_is_refused_by_name() {
+fn unsupported_settings_are_refused_by_name() {
     let refused = |model: &str, options: Value| {
         let error = written(&request(model, options)).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Configuration);

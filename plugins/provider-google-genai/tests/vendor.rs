@@ -77,7 +77,7 @@ pub fn turns() -> [GoogleTurn; 5] {
 }
 
 #[test]
-fn thoughts_and_calls_of_several_turns_are_taken_back() {
+fn vendor_accepts_thoughts_and_calls_of_earlier_turns() {
     for model in MODELS {
         for effort in [None, Some(Effort::None), Some(Effort::Low), Some(Effort::Max)] {
             for stream in [None, Some(false)] {
@@ -101,7 +101,7 @@ fn thoughts_and_calls_of_several_turns_are_taken_back() {
 }
 
 #[test]
-fn models_that_do_not_think_are_spoken_with_alike() {
+fn models_without_thinking_hold_a_conversation() {
     let mut talk = talk_to("gemini-2.0-flash", turns());
     let first = talk.ask(Message::user("look"));
     let second = talk.answer(&first);
@@ -124,7 +124,7 @@ fn the_signature_at_the_end_of_a_text_is_kept_and_sent() {
 }
 
 #[test]
-fn a_signature_that_was_touched_is_refused_and_says_so() {
+fn modified_signature_is_refused_with_the_vendors_message() {
     for model in ["gemini-4-argon", "gemini-2.5-flash"] {
         let mut talk = talk_to(model, turns());
         let first = talk.ask(Message::user("look"));
@@ -140,7 +140,7 @@ fn a_signature_that_was_touched_is_refused_and_says_so() {
 }
 
 #[test]
-fn a_history_whose_signatures_the_host_took_out_is_taken() {
+fn history_without_its_signatures_is_accepted() {
     for model in MODELS {
         let mut talk = talk_to(model, turns());
         let first = talk.ask(Message::user("look"));
@@ -156,7 +156,7 @@ fn a_history_whose_signatures_the_host_took_out_is_taken() {
 }
 
 #[test]
-fn a_history_that_another_provider_made_is_taken() {
+fn history_of_another_provider_is_accepted() {
     for model in MODELS {
         let mut talk =
             talk_to(model, [GoogleTurn::says([thought("hm"), text("a")]), GoogleTurn::text("b")]);
@@ -167,7 +167,7 @@ fn a_history_that_another_provider_made_is_taken() {
 }
 
 #[test]
-fn an_image_is_seen_also_inside_a_result() {
+fn vendor_accepts_images_in_messages_and_results() {
     for model in MODELS {
         let looked = GoogleTurn::says([thought("hm"), call(json!({})), call(json!({ "at": "b" }))]);
         let mut talk =
@@ -188,7 +188,7 @@ fn an_image_is_seen_also_inside_a_result() {
 }
 
 #[test]
-fn every_listed_option_is_taken_by_the_models_that_say_so() {
+fn every_listed_option_is_accepted_by_its_models() {
     let schema = json!({ "type": "object", "required": ["n"], "properties": {
         "n": { "type": "integer", "multipleOf": 2 }, "of": { "const": true } } });
     for model in MODELS {
@@ -218,7 +218,7 @@ fn every_listed_option_is_taken_by_the_models_that_say_so() {
 }
 
 #[test]
-fn a_gateway_of_older_words_is_spoken_with_too() {
+fn gateway_without_json_schema_support_holds_a_conversation() {
     for model in MODELS {
         let mut talk = talk_with(model, json!({}), FakeGoogle::new(turns()).without_json_schema());
         let first = talk.ask(Message::user("look"));
@@ -231,7 +231,7 @@ fn a_gateway_of_older_words_is_spoken_with_too() {
 }
 
 #[test]
-fn the_list_of_models_tells_windows_and_what_they_look_at() {
+fn model_list_reports_context_windows_and_accepted_media() {
     let talk = talk_to("gemini-4-argon", []);
     let models = talk.host.instance().unwrap().models().unwrap();
     let facts = |name: &str| {

@@ -16,7 +16,7 @@ fn overloaded() -> Value {
 }
 
 #[test]
-fn an_error_in_mid_stream_has_its_retry_class() {
+fn stream_error_is_temporary_before_and_after_the_first_content() {
     let begun = || GoogleTurn::text("so").cut_after(1);
     for turn in [begun().failing(overloaded()), begun().failing_barely(overloaded())] {
         let mut talk = talk_to(MODEL, [turn]);
@@ -36,7 +36,7 @@ fn an_error_in_mid_stream_has_its_retry_class() {
 }
 
 #[test]
-fn an_answer_that_was_stopped_is_taken_back_too() {
+fn stopped_answer_is_accepted_back() {
     for (word, expected) in [
         ("MAX_TOKENS", FinishReason::MaxTokens),
         ("SAFETY", FinishReason::Safety),
@@ -58,7 +58,7 @@ fn an_answer_that_was_stopped_is_taken_back_too() {
 }
 
 #[test]
-fn a_broken_call_is_an_error_that_may_pass() {
+fn malformed_call_is_a_temporary_error() {
     for word in ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"] {
         let broken = GoogleTurn::says([]).stopping(word).explained("print(look(at='a')");
         let mut talk = talk_to(MODEL, [broken, GoogleTurn::text("a")]);
@@ -71,7 +71,7 @@ fn a_broken_call_is_an_error_that_may_pass() {
 }
 
 #[test]
-fn a_blocked_prompt_is_told_with_the_vendors_word() {
+fn blocked_prompt_is_shown_with_the_vendors_reason() {
     for (word, expected) in [
         ("SAFETY", FinishReason::Safety),
         ("PROHIBITED_CONTENT", FinishReason::Safety),
@@ -91,7 +91,7 @@ fn a_blocked_prompt_is_told_with_the_vendors_word() {
 }
 
 #[test]
-fn calls_that_a_filter_stopped_are_not_made() {
+fn calls_stopped_by_a_safety_filter_are_dropped() {
     let turn = GoogleTurn::says([text("I look."), call(json!({}))]).stopping("SAFETY");
     let mut talk = talk_to("gemini-2.5-flash-lite", [turn]);
     let completion = talk.ask(Message::user("look"));
@@ -100,7 +100,7 @@ fn calls_that_a_filter_stopped_are_not_made() {
 }
 
 #[test]
-fn an_unknown_model_is_told_with_where_to_look() {
+fn unknown_model_error_hints_at_the_model_list() {
     let mut talk = talk_to("gemini-moon", []);
     talk.request.messages.push(Message::user("hi"));
     let error = talk.send().unwrap_err();
@@ -109,7 +109,7 @@ fn an_unknown_model_is_told_with_where_to_look() {
 }
 
 #[test]
-fn a_result_that_is_missing_is_refused() {
+fn missing_tool_result_is_refused_by_the_vendor() {
     let mut talk = talk_to(MODEL, turns());
     let first = talk.ask(Message::user("look"));
     let only = results(&first).remove(0);
@@ -120,7 +120,7 @@ fn a_result_that_is_missing_is_refused() {
 }
 
 #[test]
-fn an_effort_of_a_model_that_does_not_think_is_refused_before_it_is_asked() {
+fn effort_for_a_model_without_thinking_is_refused_before_sending() {
     let mut talk = talk_to("gemini-2.0-flash", [GoogleTurn::text("a")]);
     talk.request.options.effort = Some(Effort::High);
     talk.request.messages.push(Message::user("hi"));

@@ -9,7 +9,7 @@ use jaato_vendors::google::{FakeGoogle, GoogleTurn};
 use crate::vendor::{MODELS, talk_with, turns};
 
 #[test]
-fn a_conversation_at_a_project_has_no_ids_of_calls() {
+fn vertex_requests_send_no_call_ids() {
     for model in MODELS {
         let config = json!({ "project": "my-project" });
         let mut talk = talk_with(model, config, FakeGoogle::new(turns()));
@@ -31,7 +31,7 @@ fn a_conversation_at_a_project_has_no_ids_of_calls() {
 }
 
 #[test]
-fn a_key_alone_stands_for_the_project_too() {
+fn vertex_accepts_an_api_key_without_a_project() {
     let vendor = FakeGoogle::new(turns()).with_credentials(&["GEMINI_API_KEY"]);
     let mut talk = talk_with("gemini-3.8-flash", json!({ "vertex": true }), vendor);
     let first = talk.ask(Message::user("look"));
@@ -42,7 +42,7 @@ fn a_key_alone_stands_for_the_project_too() {
 }
 
 #[test]
-fn a_model_that_a_region_does_not_have_may_be_in_global() {
+fn model_missing_in_a_region_hints_at_the_location_setting() {
     let config = json!({ "project": "p", "location": "us-central1" });
     let mut talk = talk_with("gemini-4-argon", config.clone(), FakeGoogle::new([]));
     talk.request.messages.push(Message::user("hi"));
@@ -57,7 +57,7 @@ fn a_model_that_a_region_does_not_have_may_be_in_global() {
 }
 
 #[test]
-fn its_list_of_models_has_names_and_windows_that_are_known() {
+fn vertex_model_list_has_names_and_known_context_windows() {
     let talk = talk_with("m", json!({ "project": "p" }), FakeGoogle::new([]));
     let models = talk.host.instance().unwrap().models().unwrap();
     let names: Vec<_> = models.iter().map(|info| info.name.as_str()).collect();

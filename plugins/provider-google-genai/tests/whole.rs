@@ -44,7 +44,7 @@ fn parts() -> Vec<Value> {
 }
 
 #[test]
-fn a_whole_answer_has_the_parts_of_a_streamed_one() {
+fn unstreamed_answer_has_the_same_parts_as_a_streamed_one() {
     let usage = json!({ "promptTokenCount": 3, "candidatesTokenCount": 4 });
     let content = json!({ "role": "model", "parts": parts() });
     let candidate = json!({ "content": content, "finishReason": "STOP" });
@@ -65,7 +65,7 @@ fn a_whole_answer_has_the_parts_of_a_streamed_one() {
 }
 
 #[test]
-fn the_end_of_the_json_is_the_end_of_the_answer() {
+fn json_answer_without_a_finish_reason_is_complete() {
     let text = json!({ "content": { "parts": [{ "text": "a" }] } });
     check(
         json!({ "candidates": [text] }),
@@ -90,7 +90,7 @@ fn the_end_of_the_json_is_the_end_of_the_answer() {
 }
 
 #[test]
-fn an_error_is_one_in_a_list_too() {
+fn error_inside_a_list_is_reported() {
     let error = json!({ "error": { "code": 500, "message": "An internal error has occurred.", "status": "INTERNAL" } });
     for body in [error.clone(), json!([error])] {
         check(
@@ -103,7 +103,7 @@ fn an_error_is_one_in_a_list_too() {
 }
 
 #[test]
-fn what_is_no_answer_is_told_as_such() {
+fn body_that_is_not_a_completion_is_reported() {
     for body in [json!({}), json!([]), json!({ "hello": 1 }), json!({ "choices": [] }), json!([1])]
     {
         check(

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_model_has_its_asset_and_the_default_is_one_of_them() {
+    fn every_model_has_an_asset_and_the_default_exists() {
         let (spec, assets) = (provider_spec(), assets());
         let ids: Vec<&str> = assets.iter().map(|asset| asset.id.as_str()).collect();
         let names: Vec<&str> =
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn digests_are_digests_and_sources_begin_with_the_makers_own() {
+    fn digests_are_valid_and_the_makers_source_is_first() {
         for asset in assets() {
             assert_eq!(asset.sha256.len(), 64);
             assert!(asset.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()));

@@ -348,7 +348,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_character_is_sent_when_it_is_whole() {
+    fn incomplete_character_is_held_back_until_it_is_whole() {
         let euro = "a€".as_bytes();
         assert_eq!(whole_characters(&euro[..1]), b"a");
         assert_eq!(whole_characters(&euro[..2]), b"a");

@@ -149,20 +149,20 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_with_six_gibibytes_or_when_nobody_knows() {
+    fn memory_warning_is_absent_with_enough_or_unknown_memory() {
         said(AMX, TIGHT_BYTES, "");
         assert_eq!(check(AMX, WEIGHTS, None), Ok(None));
     }
 
     #[test]
-    fn below_six_gibibytes_the_variable_is_named_where_it_helps() {
+    fn low_memory_warning_names_the_variable_that_saves_memory() {
         said(AMX, TIGHT_BYTES - 1, "`MISTRALRS_FORCE_AVX2=1` in the environment saves 1.1 GiB");
         said(AMX, TIGHT_BYTES - 1, "6.0 GiB are available, the model takes about 3.6 GiB");
         said(WeightCopies::TwoCopies, 5 * GIB, "memory is tight: 5.0 GiB are available");
     }
 
     #[test]
-    fn too_little_is_an_error_with_a_way_out() {
+    fn insufficient_memory_is_an_error_with_a_hint() {
         said(AMX, 3 * GIB, "hint: set `MISTRALRS_FORCE_AVX2=1`");
         said(AMX, 2 * GIB, "the smaller `--model local/qwen2.5-coder-0.5b`");
         said(WeightCopies::TwoCopies, GIB, "needs about 2.4 GiB of memory, 1.0 GiB are available");

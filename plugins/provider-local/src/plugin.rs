@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_is_read_and_anything_else_refused() {
+    fn only_a_valid_sha256_digest_is_accepted() {
         let asset = |sha256: &str| AssetAnswer::new("p".to_owned(), sha256.to_owned());
         assert_eq!(digest(&asset(&"0f".repeat(32))), Ok([15; 32]));
         for bad in [
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_refuses_what_it_does_not_know() {
+    fn unknown_settings_are_refused() {
         assert!(serde_json::from_str::<Config>("{}").is_ok());
         assert!(serde_json::from_str::<Config>(r#"{"contxt_tokens": 1}"#).is_err());
     }

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn greedy_takes_the_first_of_the_highest() {
+    fn greedy_sampler_takes_the_first_of_the_highest_logits() {
         let mut sampler = TokenSampler::new(0.0, 1);
         assert_eq!(sampler.pick(&[0.0, 2.0, f32::NAN, 2.0]), Some(1));
         assert_eq!(sampler.pick(&[f32::NEG_INFINITY; 3]), None);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_follows_the_logits_and_never_takes_what_is_masked() {
+    fn sampling_follows_the_logits_and_never_takes_masked_tokens() {
         let mut sampler = TokenSampler::new(1.0, 7);
         let mut counts = [0_u32; 3];
         for _ in 0..3000 {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_temperature_that_makes_no_sense_is_greedy() {
+    fn invalid_temperature_samples_greedily() {
         assert!(TokenSampler::new(f32::NAN, 1).is_greedy());
         assert!(TokenSampler::new(-1.0, 1).is_greedy());
     }

@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_that_comes_first_counts() {
+    fn earliest_stop_text_in_the_output_counts() {
         let stops = stops(&["END", "", "\n\n"]);
         for (output, at) in
             [("", None), ("EN", None), ("a END", Some(2)), ("a\n\nEND", Some(1)), ("END", Some(0))]
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_become_one_is_known() {
+    fn unfinished_stop_text_at_the_end_of_output_is_found() {
         let stops = stops(&["END", "NDE", "€"]);
         for (output, begun) in
             [("", 0), ("a", 0), ("aE", 1), ("aEN", 2), ("aND", 2), ("ENx", 0), ("EEN", 2)]
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn without_texts_nothing_stops() {
+    fn empty_stop_texts_never_stop_the_output() {
         for stops in [stops(&[]), stops(&[""])] {
             assert_eq!((stops.find(b"abc"), stops.begun(b"abc")), (None, 0));
         }

@@ -157,14 +157,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_alphabet_names_every_byte_once() {
+    fn byte_alphabet_contains_every_byte_once() {
         let mut bytes: Vec<u8> = byte_alphabet().into_iter().flatten().collect();
         bytes.sort_unstable();
         assert_eq!(bytes, (0..=255).collect::<Vec<u8>>());
     }
 
     #[test]
-    fn a_name_is_read_as_the_bytes_it_spells() {
+    fn token_name_is_decoded_to_its_bytes() {
         let alphabet = byte_alphabet();
         assert_eq!(name_to_bytes("ĠtheĊ", &alphabet), b" the\n");
         assert_eq!(name_to_bytes("Ã¤", &alphabet), "ä".as_bytes());

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn another_call_is_likely_after_one_that_worked_and_not_after_many() {
+    fn another_call_is_likely_after_success_but_not_after_many() {
         let weights = [&[][..], &["ls"], &["!ls"], &["!ls", "a"], &["a"; CALLS_LIKELY_MAX]];
         let of = |has_shell| weights.map(|commands| call_weight(&calls(commands), has_shell));
         assert_eq!(of(true), [-0.5, 1.7, -1.0, 1.7, -3.0]);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_repeated_where_nothing_worked_since_and_a_third_time() {
+    fn call_is_repeated_without_success_since_or_the_third_time() {
         check(&[], (false, 0));
         check(&["ls"], (true, 0));
         check(&["!ls"], (true, 1));

@@ -31,7 +31,7 @@ fn host() -> FakeHost {
 }
 
 #[test]
-fn a_person_is_told_that_the_model_is_loaded() {
+fn user_gets_a_notice_while_the_model_loads() {
     let mut request = request("one", &[], 3);
     request.model = DEFAULT_MODEL.to_owned();
     let finished = host().complete(&request);
@@ -41,14 +41,14 @@ fn a_person_is_told_that_the_model_is_loaded() {
 }
 
 #[test]
-fn a_request_without_a_model_takes_the_default() {
+fn request_without_a_model_uses_the_default() {
     let mut request = request("one", &[], 3);
     request.model = String::new();
     assert!(host().complete(&request).result.is_ok());
 }
 
 #[test]
-fn a_model_that_the_host_does_not_have_is_the_hosts_error() {
+fn unknown_model_error_comes_from_the_host() {
     let mut request = request("one", &[], 3);
     request.model = "moon".to_owned();
     let error = host().complete(&request).result.unwrap_err();
@@ -56,7 +56,7 @@ fn a_model_that_the_host_does_not_have_is_the_hosts_error() {
 }
 
 #[test]
-fn the_context_can_be_made_smaller() {
+fn context_size_can_be_reduced_by_a_setting() {
     let host = host().with_config(serde_json::json!({"context_tokens": 20}));
     let mut request = request("one", &[], 3);
     request.model = DEFAULT_MODEL.to_owned();

@@ -17,7 +17,7 @@ fn refused(path: &Path, kind: ErrorKind, expected: &str) {
 }
 
 #[test]
-fn a_file_cut_short_anywhere_is_refused() {
+fn truncated_model_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = write_model(folder.path(), Quirks::default());
     let bytes = fs::read(&path).unwrap();
@@ -28,7 +28,7 @@ fn a_file_cut_short_anywhere_is_refused() {
 }
 
 #[test]
-fn what_is_no_gguf_is_refused() {
+fn file_that_is_not_gguf_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.gguf");
     fs::write(&path, "#!/bin/sh\necho hello, this is no model at all\n").unwrap();
@@ -37,7 +37,7 @@ fn what_is_no_gguf_is_refused() {
 }
 
 #[test]
-fn another_architecture_is_refused_by_name() {
+fn unsupported_architecture_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let quirks = Quirks { architecture: Some("llama"), ..Quirks::default() };
     let path = write_model(folder.path(), quirks);
@@ -49,7 +49,7 @@ fn another_architecture_is_refused_by_name() {
 }
 
 #[test]
-fn a_missing_key_is_named() {
+fn missing_metadata_key_is_named_in_the_error() {
     let folder = tempfile::tempdir().unwrap();
     for key in [
         "general.architecture",
@@ -66,7 +66,7 @@ fn a_missing_key_is_named() {
 }
 
 #[test]
-fn damaged_bytes_never_panic() {
+fn damaged_model_file_never_panics() {
     let folder = tempfile::tempdir().unwrap();
     let path = write_model(folder.path(), Quirks::default());
     let bytes = fs::read(&path).unwrap();

@@ -155,7 +155,7 @@ fn random_weights_still_make_valid_calls() {
 }
 
 #[test]
-fn a_call_behind_text_is_found_and_its_json_never_shown() {
+fn call_after_text_is_found_without_showing_its_json() {
     let stage = Stage::new();
     let tools = [tool("shell", json!({"type": "object", "properties": {}}))];
     let script = format!("Let me `look`:\n\n{}", call_text("shell", &json!({})));
@@ -166,7 +166,7 @@ fn a_call_behind_text_is_found_and_its_json_never_shown() {
 }
 
 #[test]
-fn blank_lines_before_an_answer_or_a_call_are_no_text() {
+fn blank_lines_before_an_answer_or_a_call_are_dropped() {
     let stage = Stage::new();
     let tools = [tool("shell", json!({"type": "object", "properties": {}}))];
     let script = format!("\n \n{}", call_text("shell", &json!({})));
@@ -178,7 +178,7 @@ fn blank_lines_before_an_answer_or_a_call_are_no_text() {
 }
 
 #[test]
-fn json_that_is_no_call_stays_text() {
+fn json_that_is_not_a_call_stays_text() {
     let stage = Stage::new();
     let tools = [tool("shell", json!({"type": "object", "properties": {}}))];
     for script in [
@@ -218,7 +218,7 @@ fn json_that_is_no_call_stays_text() {
 }
 
 #[test]
-fn a_call_cut_short_is_no_call_and_no_text() {
+fn truncated_call_is_neither_a_call_nor_text() {
     let stage = Stage::new();
     let tools = [tool(
         "write",
@@ -231,7 +231,7 @@ fn a_call_cut_short_is_no_call_and_no_text() {
 }
 
 #[test]
-fn what_is_forced_is_not_computed() {
+fn tokens_forced_by_the_grammar_are_not_computed() {
     let stage = Stage::new();
     let tools = [tool("shell", json!({"type": "object", "properties": {}}))];
     let (answer, _) = stage.babble(&tools, "```json", 1, 0.0);

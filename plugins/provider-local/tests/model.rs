@@ -31,7 +31,7 @@ fn with_store(path: &Path, folder: &Path) -> LocalModel {
 }
 
 #[test]
-fn what_the_cache_holds_is_not_computed_again_and_changes_no_token() {
+fn cached_tokens_are_reused_without_changing_the_answer() {
     let folder = tempfile::tempdir().unwrap();
     let path = write_model(folder.path(), Quirks::default());
     let mut model = load(&path);
@@ -62,7 +62,7 @@ fn streamed_text_is_the_text_of_the_completion() {
 }
 
 #[test]
-fn a_fresh_process_takes_up_the_saved_start() {
+fn new_process_reuses_the_saved_prefix_state() {
     let folder = tempfile::tempdir().unwrap();
     let path = write_model(folder.path(), Quirks::default());
     let states = folder.path().join("states");
@@ -84,7 +84,7 @@ fn a_fresh_process_takes_up_the_saved_start() {
 }
 
 #[test]
-fn no_word_of_the_conversation_is_saved() {
+fn saved_state_contains_nothing_of_the_conversation() {
     let folder = tempfile::tempdir().unwrap();
     let path = write_model(folder.path(), Quirks::default());
     let states = folder.path().join("states");
@@ -102,7 +102,7 @@ fn no_word_of_the_conversation_is_saved() {
 }
 
 #[test]
-fn a_damaged_state_is_said_and_the_answer_is_the_same() {
+fn damaged_state_is_reported_and_does_not_change_the_answer() {
     let folder = tempfile::tempdir().unwrap();
     let path = write_model(folder.path(), Quirks::default());
     let states = folder.path().join("states");
@@ -136,7 +136,7 @@ impl CompletionSink for Impatient {
 }
 
 #[test]
-fn a_cancel_ends_reading_and_answering_and_leaves_the_model_usable() {
+fn cancel_stops_prompt_and_answer_and_leaves_the_model_usable() {
     let folder = tempfile::tempdir().unwrap();
     let path = write_model(folder.path(), Quirks::default());
     let mut model = load(&path);

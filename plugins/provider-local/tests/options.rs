@@ -98,7 +98,7 @@ fn check_stop(script: &str, stops: &[&str], expected: &str) {
 }
 
 #[test]
-fn an_answer_ends_before_any_of_the_texts_wherever_tokens_were_cut() {
+fn answer_ends_before_a_stop_text_split_over_tokens() {
     check_stop("one END two", &["END"], "one ");
     check_stop("one END two", &["TWO", " E"], "one");
     check_stop("one €, two", &["€"], "one ");
@@ -106,7 +106,7 @@ fn an_answer_ends_before_any_of_the_texts_wherever_tokens_were_cut() {
 }
 
 #[test]
-fn what_only_begins_as_a_text_does_is_said() {
+fn partial_stop_text_is_shown() {
     check_stop("one EN two E", &["END"], "one EN two E");
     check_stop("EENEND", &["END"], "EEN");
     // Whitespace before an answer is not part of it.
@@ -114,7 +114,7 @@ fn what_only_begins_as_a_text_does_is_said() {
 }
 
 #[test]
-fn arguments_of_a_call_may_hold_such_a_text() {
+fn stop_text_inside_call_arguments_is_ignored() {
     let schema = json!({ "type": "object", "required": ["x"],
         "properties": { "x": { "type": "string", "maxLength": 5 } } });
     let mut request = request("go", &[tool("shell", schema)], 400);
@@ -126,7 +126,7 @@ fn arguments_of_a_call_may_hold_such_a_text() {
 }
 
 #[test]
-fn an_answer_that_is_not_streamed_comes_at_once_and_is_the_same() {
+fn unstreamed_answer_is_one_piece_and_equals_the_streamed_one() {
     struct Pieces(Vec<String>);
     impl provider_local::local::CompletionSink for Pieces {
         fn text(&mut self, text: &str) -> bool {
@@ -153,7 +153,7 @@ fn an_answer_that_is_not_streamed_comes_at_once_and_is_the_same() {
 }
 
 #[test]
-fn chance_comes_from_the_seed() {
+fn random_sampling_depends_only_on_the_seed() {
     let folder = tempfile::tempdir().unwrap();
     let path = write_model(folder.path(), Quirks::default());
     let ask = |seed: Option<u64>| {
@@ -180,7 +180,7 @@ fn schemas() -> Vec<Value> {
 }
 
 #[test]
-fn whatever_the_model_wants_to_say_the_answer_matches_its_schema() {
+fn answer_always_matches_its_output_schema() {
     for schema in schemas() {
         let validator = jsonschema::validator_for(&schema).unwrap();
         for (seed, script) in (0..6).zip(["", "hello", "```json", "", "{", "7"]) {
@@ -213,7 +213,7 @@ fn an_answer_with_a_schema_may_still_be_a_call() {
 }
 
 #[test]
-fn a_schema_that_the_answer_cannot_be_held_to_is_an_error() {
+fn unsupported_output_schema_is_an_error() {
     let mut request = question();
     request.options.output_schema = Some(json!({ "type": "array", "uniqueItems": true }));
     let error = answer("", 1, &request).0.unwrap_err();

@@ -33,7 +33,7 @@ fn get_environment() -> ToolSpec {
 }
 
 #[test]
-fn the_real_model_asks_for_the_system_and_tells_it() {
+fn real_model_calls_get_environment_and_reports_the_system() {
     let Some(path) = weights() else {
         return skip("no weights are in this user's cache; `jaato model pull` fetches them");
     };

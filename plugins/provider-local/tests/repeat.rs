@@ -108,7 +108,7 @@ fn the_second_of_two_equal_calls_becomes_text() {
 }
 
 #[test]
-fn a_failed_call_that_is_made_again_becomes_a_command_and_after_four_failures_text() {
+fn repeated_failed_call_becomes_a_command_then_text() {
     let mut model = parrot(&call_text("edit", &json!({})));
     let mut request = request(TASK, &tools(&["cli_based_tool", "edit", "other"]), 200);
     add_calls(&mut request, &["edit"], true, "no such text");
@@ -121,7 +121,7 @@ fn a_failed_call_that_is_made_again_becomes_a_command_and_after_four_failures_te
 }
 
 #[test]
-fn a_sentence_of_the_examples_is_no_answer() {
+fn answer_copied_from_an_example_is_generated_again() {
     let (phrase, copied) = example_answers().nth(1).unwrap();
     let mut model = parrot(copied);
     let tools = tools(&["cli_based_tool"]);
@@ -135,7 +135,7 @@ fn a_sentence_of_the_examples_is_no_answer() {
 }
 
 #[test]
-fn of_a_long_result_the_model_reads_head_and_tail() {
+fn long_result_is_shown_as_head_and_tail() {
     let mut model = parrot("done");
     let mut request = request(TASK, &tools(&["shell"]), 200);
     let mut read = |text: &str| {

@@ -115,7 +115,7 @@ fn panics_once(weights: &WeightFiles, sink: &mut dyn CompletionSink) -> Result<L
 }
 
 #[test]
-fn a_panic_costs_one_request() {
+fn panic_fails_only_one_request() {
     let folder = tempfile::tempdir().unwrap();
     let path = write_model(folder.path(), Quirks::default());
     let worker = start(panics_once);
@@ -142,7 +142,7 @@ fn missing_weights_are_an_error_with_the_path() {
 }
 
 #[test]
-fn tokens_are_counted_by_the_model_in_memory_as_its_prompts_are() {
+fn token_count_of_the_loaded_model_matches_its_prompt_tokens() {
     let folder = tempfile::tempdir().unwrap();
     let path = write_model(folder.path(), Quirks::default());
     let worker = start(worker::load);

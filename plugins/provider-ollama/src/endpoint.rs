@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_may_lack_scheme_and_port_and_be_every_address() {
+    fn host_setting_gets_a_default_scheme_and_port() {
         for (host, expected) in [
             ("", LOCAL),
             ("  ", LOCAL),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_url_counts_first_and_forgives_what_people_write_behind_it() {
+    fn base_url_overrides_the_host_and_drops_api_paths() {
         for end in ["", "/", "/v1", "/v1/", "/api", "/api/chat", "/v1/chat/completions"] {
             let server = of(&format!(" http://h:1/x{end} "), "other").unwrap();
             assert_eq!(
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_on_this_machine_is_known() {
+    fn server_on_this_machine_is_recognized() {
         for host in ["", "localhost", "localhost:80/x", "[::1]"] {
             assert!(of("", host).unwrap().is_here(), "{host}");
         }

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_says_is_read() {
+    fn model_facts_are_read_from_the_show_response() {
         let shown = json!({
             "capabilities": ["completion", "tools", "thinking"],
             "details": { "family": "qwen3", "families": ["qwen3"] },
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_server_says_less_and_that_is_no_error() {
+    fn model_facts_missing_on_older_servers_are_not_errors() {
         for shown in [json!({}), json!(null), json!({ "model_info": [], "parameters": 7 })] {
             assert_eq!(OllamaModelFacts::read("m", &shown), OllamaModelFacts::default());
         }

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn installed_models_are_told_with_their_sizes() {
+    fn installed_models_are_listed_with_their_sizes() {
         let body = json!({ "models": [
             { "name": "qwen3:8b", "size": 5_225_388_164_u64,
               "details": { "parameter_size": "8.2B", "quantization_level": "Q4_K_M" } },
@@ -132,14 +132,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_loaded_says_its_size_where_the_server_is_new_enough() {
+    fn loaded_context_size_is_read_if_the_server_reports_it() {
         let body = r#"{"models":[{"name":"a:latest","context_length":4096},{"name":"b:1"}]}"#;
         assert_eq!(loaded("u", body.as_bytes()).unwrap(), [("a:latest".to_owned(), 4096)]);
         assert_eq!(loaded("u", br#"{"models":null}"#).unwrap(), []);
     }
 
     #[test]
-    fn what_is_no_list_is_no_ollama() {
+    fn invalid_model_list_is_reported_as_not_an_ollama_server() {
         for body in ["", "<html>", "[]", "{}", r#"{"models":1}"#, r#"{"data":[]}"#] {
             let error = installed("http://u:p@h/api/tags", body.as_bytes()).unwrap_err();
             let text = "`http://…@h/api/tags` does not answer like an Ollama server";
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_without_a_tag_has_the_latest() {
+    fn model_name_without_a_tag_gets_latest() {
         for (name, expected) in
             [("a", "a:latest"), ("a:1", "a:1"), ("h:5000/n/a", "h:5000/n/a:latest")]
         {

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn most_models_know_on_and_off_and_some_levels_alone() {
+    fn effort_becomes_on_or_off_or_a_level_by_model() {
         let (thinks, levels) = (facts(&["thinking"], false), facts(&["thinking"], true));
         for (effort, on, level) in [
             ("none", json!(false), json!("low")),
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_cannot_think_is_not_asked_to() {
+    fn effort_is_refused_for_a_model_without_thinking() {
         let facts = facts(&["completion"], false);
         assert_eq!(of("none", &facts), Ok(None));
         let error = of("low", &facts).unwrap_err();

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schema_is_an_object_through_and_through() {
+    fn boolean_schemas_become_objects() {
         let schema = json!({
             "type": ["object", "null"],
             "properties": { "a": true, "b": { "anyOf": [true, { "type": "string" }] } },

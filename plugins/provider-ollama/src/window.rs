@@ -31,7 +31,7 @@ mod tests {
     }
 
     #[test]
-    fn the_person_decides_then_the_modelfile_then_the_window_within_reason() {
+    fn user_setting_overrides_modelfile_and_window_as_context_size() {
         let large = facts(Some(262_144), None);
         assert_eq!(size(Some(65_536), &large, None), 65_536);
         assert_eq!(size(Some(4_096), &facts(Some(262_144), Some(8_192)), Some(9_999)), 4_096);
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_exceeds_the_window_and_what_is_loaded_larger_stays_loaded() {
+    fn context_size_fits_the_window_and_keeps_larger_loaded_size() {
         assert_eq!(size(Some(65_536), &facts(Some(2_048), None), None), 2_048);
         assert_eq!(size(None, &facts(Some(2_048), Some(4_096)), None), 2_048);
         assert_eq!(size(None, &facts(Some(131_072), None), Some(65_536)), 65_536);
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_on_the_vendors_machines_has_all_of_its_window() {
+    fn cloud_model_gets_its_whole_context_window() {
         let facts = OllamaModelFacts { is_remote: true, ..facts(Some(262_144), None) };
         assert_eq!(size(None, &facts, None), 262_144);
         assert_eq!(size(Some(4_096), &facts, None), 4_096);

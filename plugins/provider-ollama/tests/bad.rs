@@ -43,7 +43,7 @@ fn streams(pieces: &[&'static str], ends: bool) -> (Result<Completion, Error>, D
 }
 
 #[test]
-fn a_whole_answer_is_done_soon_though_the_server_leaves_the_connection_open() {
+fn complete_answer_ends_soon_even_if_the_connection_stays_open() {
     let (result, took) = streams(&[HELLO, END], false);
     let hello = vec![Part::text("hello")];
     assert_eq!((result.unwrap().parts, took), (hello, Duration::from_millis(100)));
@@ -71,7 +71,7 @@ fn an_error_in_mid_stream_has_its_kind_and_its_retry_class() {
 }
 
 #[test]
-fn nonsense_in_mid_stream_may_be_better_next_time() {
+fn invalid_line_in_a_stream_is_a_temporary_error() {
     let (result, _) = streams(&[HELLO, "nonsense\n", END], true);
     let error = result.unwrap_err();
     assert_eq!(error.retry, Retry::Temporary);

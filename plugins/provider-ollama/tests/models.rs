@@ -23,7 +23,7 @@ fn usual(server: FakeOllama, config: Value) -> ModelConversation<FakeOllama> {
 }
 
 #[test]
-fn what_is_installed_and_answers_is_listed_with_the_size_that_is_asked_for() {
+fn installed_chat_models_are_listed_with_their_requested_context_size() {
     let all = |sizes: [u64; 7]| {
         let names = [
             "qwen3:8b",
@@ -45,7 +45,7 @@ fn what_is_installed_and_answers_is_listed_with_the_size_that_is_asked_for() {
 }
 
 #[test]
-fn the_size_that_the_server_really_gave_counts_once_the_model_was_used() {
+fn actual_context_size_is_listed_after_the_first_request() {
     let server = FakeOllama::new([OllamaTurn::text("a")]).with_context_max(3_000);
     let mut talk = usual(server, json!({}));
     assert_eq!(listed(&talk)[0].1, 32_768);

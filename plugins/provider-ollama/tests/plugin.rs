@@ -44,7 +44,7 @@ fn error_of(status: u16, body: &'static str) -> Error {
 }
 
 #[test]
-fn a_model_is_looked_at_once_and_then_asked() {
+fn model_facts_are_requested_only_once() {
     let mut talk = talk_to("qwen3:8b", ["a", "b"].map(OllamaTurn::text));
     talk.ask(Message::user("hi"));
     talk.ask(Message::user("ho"));
@@ -64,7 +64,7 @@ fn a_model_is_looked_at_once_and_then_asked() {
 }
 
 #[test]
-fn a_key_is_named_for_a_base_url_alone() {
+fn api_key_is_sent_only_to_a_base_url() {
     let with = |config: Value| {
         let server = FakeOllama::new([OllamaTurn::text("hello")]).with_key("secret");
         talk_with("qwen3:8b", server, config)
@@ -82,7 +82,7 @@ fn a_key_is_named_for_a_base_url_alone() {
 }
 
 #[test]
-fn a_server_that_does_not_run_is_told_with_what_starts_it() {
+fn server_that_does_not_run_hints_at_ollama_serve() {
     let refusing = |config: Value| {
         FakeHost::new(provider_ollama::__jaato::MODULE).with_config(config).with_http(|request| {
             let url = &request.head.url;
@@ -108,7 +108,7 @@ fn a_server_that_does_not_run_is_told_with_what_starts_it() {
 }
 
 #[test]
-fn a_model_that_is_not_there_is_told_with_what_fetches_it() {
+fn missing_model_error_hints_at_the_pull_command() {
     let mut talk = talk_to("moon:1b", [OllamaTurn::text("hello")]);
     talk.request.messages = vec![Message::user("hi")];
     let error = talk.send().unwrap_err();
@@ -121,7 +121,7 @@ fn a_model_that_is_not_there_is_told_with_what_fetches_it() {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn what_a_server_refuses_has_its_kind_and_a_hint() {
+fn server_errors_have_their_kind_and_a_hint() {
     use ErrorKind::{ContextOverflow, Provider};
     for (status, body, kind, retry, hint) in [
         (
@@ -203,7 +203,7 @@ fn what_a_server_refuses_has_its_kind_and_a_hint() {
 }
 
 #[test]
-fn pieces_go_out_as_they_come_and_bytes_show_that_the_server_lives() {
+fn deltas_are_sent_immediately_and_partial_lines_count_as_alive() {
     let stream = FakeStream::open();
     let feed = stream.clone();
     let host = host(move || FakeHttpAnswer::status(200).stream(stream.clone()));
@@ -218,7 +218,7 @@ fn pieces_go_out_as_they_come_and_bytes_show_that_the_server_lives() {
 }
 
 #[test]
-fn what_the_stream_broke_with_is_told_unless_the_model_had_said_all() {
+fn broken_stream_is_an_error_unless_the_answer_was_complete() {
     let broken = |text: &'static str| {
         host(move || {
             let stream = FakeStream::open();
@@ -235,7 +235,7 @@ fn what_the_stream_broke_with_is_told_unless_the_model_had_said_all() {
 }
 
 #[test]
-fn an_older_server_without_show_and_ps_is_asked_all_the_same() {
+fn older_server_without_show_and_ps_still_answers() {
     let host = FakeHost::new(provider_ollama::__jaato::MODULE).with_http(|request| {
         Ok(match request.head.url.ends_with("/api/chat") {
             true => FakeHttpAnswer::status(200)

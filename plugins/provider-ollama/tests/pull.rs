@@ -15,7 +15,7 @@ fn pulled(model: &str) -> FinishedCall<PullModelAnswer> {
 }
 
 #[test]
-fn progress_is_the_sum_of_all_files_and_what_else_happens_is_told_once() {
+fn pull_progress_sums_all_files_and_reports_states_once() {
     let finished = pulled(IN_LIBRARY);
     assert_eq!(finished.result, Ok(PullModelAnswer::default()));
     let progress = |done, total| Delta::progress("fetching moon:1b", done, total);
@@ -36,7 +36,7 @@ fn progress_is_the_sum_of_all_files_and_what_else_happens_is_told_once() {
 }
 
 #[test]
-fn the_server_is_asked_by_the_name_and_has_the_model_then() {
+fn pull_request_names_the_model_and_installs_it() {
     let talk = talk_with("m", FakeOllama::new([]), json!({ "host": "gpu-box" }));
     talk.host.instance().unwrap().pull_model(IN_LIBRARY).result.unwrap();
     let sent = talk.host.http_requests().pop().unwrap();
@@ -50,14 +50,14 @@ fn the_server_is_asked_by_the_name_and_has_the_model_then() {
 }
 
 #[test]
-fn what_there_is_not_is_told_with_where_to_look() {
+fn pulling_an_unknown_model_hints_at_the_search_page() {
     let error = pulled("nothing").result.unwrap_err();
     assert!(error.message.ends_with("pull model manifest: file does not exist"), "{error}");
     assert!(error.hint.unwrap().starts_with("https://ollama.com/search"));
 }
 
 #[test]
-fn a_name_that_can_be_none_is_not_asked_for() {
+fn invalid_model_name_is_refused_before_pulling() {
     for name in
         ["", " ", "a b", "../a", "a//b", "a/", "a:", "-a", "a/b/c/d/e", "a\nb", &"x".repeat(700)]
     {
@@ -72,7 +72,7 @@ fn a_name_that_can_be_none_is_not_asked_for() {
 }
 
 #[test]
-fn half_a_fetch_is_none_and_may_go_on_later() {
+fn interrupted_pull_is_a_temporary_error_that_can_continue() {
     let body = "{\"status\":\"pulling manifest\"}\n{\"status\":\"pulling a\",\"digest\":\"a\",\"total\":9}\n";
     let host = FakeHost::new(provider_ollama::__jaato::MODULE)
         .with_http(move |_| Ok(FakeHttpAnswer::status(200).body(body)));
@@ -82,7 +82,7 @@ fn half_a_fetch_is_none_and_may_go_on_later() {
 }
 
 #[test]
-fn a_cancel_ends_the_exchange() {
+fn cancelled_pull_closes_the_stream() {
     let stream = FakeStream::open();
     let feed = stream.clone();
     let host = FakeHost::new(provider_ollama::__jaato::MODULE)
@@ -96,7 +96,7 @@ fn a_cancel_ends_the_exchange() {
 }
 
 #[test]
-fn a_server_that_says_nonsense_is_told_of() {
+fn invalid_pull_lines_are_errors() {
     let line = |line: &str| ModelPull::new("http://h/api/pull", "a").line(line.as_bytes());
     for nonsense in ["<html>", "[]", "{}", "{\"status\":7}"] {
         assert_eq!(line(nonsense).unwrap_err().kind, ErrorKind::Provider, "{nonsense}");

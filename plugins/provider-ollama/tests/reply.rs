@@ -55,7 +55,7 @@ fn read(pieces: &[&[u8]]) -> Result<(Vec<Delta>, Completion)> {
 }
 
 #[test]
-fn an_answer_is_the_same_wherever_it_is_cut() {
+fn answer_is_the_same_however_it_is_split() {
     let body = body();
     let whole = read(&[&body]).unwrap();
     assert_eq!(whole.1.parts.len(), 4);
@@ -67,7 +67,7 @@ fn an_answer_is_the_same_wherever_it_is_cut() {
 }
 
 #[test]
-fn an_answer_that_ends_anywhere_before_its_last_line_was_cut() {
+fn answer_that_ends_before_its_last_line_is_truncated() {
     let body = body();
     let last = body[..body.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap();
     for at in 0..body.len() - 1 {
@@ -82,7 +82,7 @@ fn an_answer_that_ends_anywhere_before_its_last_line_was_cut() {
 }
 
 #[test]
-fn lines_of_every_end_and_blanks_between_them_are_the_same() {
+fn line_ends_and_blank_lines_do_not_change_the_answer() {
     let body = String::from_utf8(body()).unwrap();
     let whole = read(&[body.as_bytes()]).unwrap();
     for other in [body.replace('\n', "\r\n"), body.replace('\n', "\n\n"), format!("\n \n{body}\n")]
@@ -92,7 +92,7 @@ fn lines_of_every_end_and_blanks_between_them_are_the_same() {
 }
 
 #[test]
-fn an_answer_has_limits() {
+fn number_of_events_and_calls_in_an_answer_is_limited() {
     let mut reply = reply();
     let nothing = br#"{"message":{"content":""}}"#;
     for _ in 0..EVENTS_MAX {
@@ -109,7 +109,7 @@ fn an_answer_has_limits() {
 }
 
 #[test]
-fn what_is_none_of_an_ollamas_is_told_with_what_to_check() {
+fn answer_not_from_ollama_is_an_error_with_a_hint() {
     for body in [
         "<html>hello</html>",
         "hello",
@@ -134,7 +134,7 @@ fn line(content: &str) -> String {
 const END: &str = "{\"message\":{\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\"}\n";
 
 #[test]
-fn what_other_servers_send_is_read_as_well() {
+fn think_tags_and_split_surrogates_of_other_servers_are_read() {
     let parts = |body: String| read(&[body.as_bytes()]).unwrap().1.parts;
     let thoughts = [line("<thi"), line("nk>hm</think>"), line("yes"), END.to_owned()].concat();
     assert_eq!(parts(thoughts), [Part::thought("hm"), Part::text("yes")]);

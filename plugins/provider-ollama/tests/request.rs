@@ -25,7 +25,7 @@ fn tool() -> ToolSpec {
 }
 
 #[test]
-fn an_answer_is_held_to_its_schema_where_nothing_can_be_called_and_else_asked_for_in_words() {
+fn output_schema_is_enforced_without_tools_and_described_with_tools() {
     let mut request = CompletionRequest::new("m", vec![Message::user("hi")]);
     request.options.output_schema = Some(json!({ "type": "integer" }));
     assert_eq!(written(&request)["format"], json!({ "type": "integer" }));
@@ -43,7 +43,7 @@ fn an_answer_is_held_to_its_schema_where_nothing_can_be_called_and_else_asked_fo
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a whole request")]
-fn the_whole_conversation_is_written_with_its_size() {
+fn whole_conversation_is_written_with_its_context_size() {
     let call = ToolCall::new("call-1", "look", json!({ "at": "it" }));
     let content = serde_json::Map::from_iter([("seen".to_owned(), json!(true))]);
     let mut results = Message::tool([ToolResult::new("call-1", "look", content)]);
@@ -138,7 +138,7 @@ fn the_whole_conversation_is_written_with_its_size() {
 }
 
 #[test]
-fn what_nobody_sets_is_not_sent() {
+fn unset_options_are_left_out() {
     let body = written(&CompletionRequest::new("m", vec![Message::user("hi")]));
     for key in ["think", "format", "tools"] {
         assert_eq!(body.get(key), None, "{key}");
@@ -147,7 +147,7 @@ fn what_nobody_sets_is_not_sent() {
 }
 
 #[test]
-fn a_role_of_the_future_is_refused() {
+fn unknown_role_is_refused() {
     let message = Message { role: Role::Unknown, ..Message::user("hi") };
     let request = CompletionRequest::new("m", vec![message]);
     let with = RequestBodyInputs {

@@ -55,7 +55,7 @@ fn turns() -> [OllamaTurn; 4] {
 }
 
 #[test]
-fn thoughts_and_calls_of_several_turns_are_taken_back() {
+fn vendor_accepts_thoughts_and_calls_of_earlier_turns() {
     for model in MODELS {
         for effort in [None, Some(Effort::None), Some(Effort::Low), Some(Effort::Max)] {
             let mut talk = with_tool(talk_to(model, turns()));
@@ -77,7 +77,7 @@ fn thoughts_and_calls_of_several_turns_are_taken_back() {
 }
 
 #[test]
-fn each_request_begins_as_the_one_before() {
+fn successive_requests_share_a_common_prefix() {
     let mut talk = with_tool(talk_to("qwen3:8b", turns()));
     let first = talk.ask(Message::user("look"));
     let second = talk.answer(&first);
@@ -91,7 +91,7 @@ fn each_request_begins_as_the_one_before() {
 }
 
 #[test]
-fn the_size_of_the_context_is_always_set_and_stays() {
+fn context_size_is_always_set_and_stays_the_same() {
     let sizes = |talk: &ModelConversation<FakeOllama>| -> Vec<u64> {
         let all = talk.vendor.accepted();
         all.iter().map(|body| body["options"]["num_ctx"].as_u64().unwrap()).collect()
@@ -119,7 +119,7 @@ fn the_size_of_the_context_is_always_set_and_stays() {
 }
 
 #[test]
-fn a_conversation_that_is_too_long_is_never_cut_and_has_a_kind_of_its_own() {
+fn overlong_conversation_is_a_context_overflow_and_never_truncated() {
     let mut talk = talk_to("tiny", [OllamaTurn::text("a")]);
     talk.request.messages = vec![Message::user("word ".repeat(10_000))];
     assert_eq!(talk.send().unwrap_err().kind, ErrorKind::ContextOverflow);
@@ -137,7 +137,7 @@ fn notices(finished: &FinishedCall<Completion>) -> Vec<String> {
 }
 
 #[test]
-fn a_server_that_cuts_all_the_same_is_told_of_once() {
+fn silent_truncation_by_the_server_is_reported_once() {
     let server = FakeOllama::new(["a", "b"].map(OllamaTurn::text))
         .cutting_silently()
         .with_context_max(4_096);
@@ -157,7 +157,7 @@ fn a_server_that_cuts_all_the_same_is_told_of_once() {
 }
 
 #[test]
-fn a_server_that_read_all_is_not_suspected() {
+fn fully_read_request_gives_no_truncation_notice() {
     let mut talk = talk_to("qwen3:8b", [OllamaTurn::text("a")]);
     talk.request.messages = vec![Message::user("word ".repeat(20_000))];
     let finished = talk.host.complete(&talk.request);
@@ -165,7 +165,7 @@ fn a_server_that_read_all_is_not_suspected() {
 }
 
 #[test]
-fn an_image_is_seen_where_the_model_sees_and_told_in_words_where_not() {
+fn image_is_sent_to_vision_models_and_described_to_others() {
     let image = || DataPart::blob("image/png", "b-1");
     for (model, sees) in [("qwen3-vl:8b", true), ("qwen3:8b", false)] {
         let turns = [OllamaTurn::says([call(json!({}))]), OllamaTurn::text("A cat.")];
@@ -195,7 +195,7 @@ fn an_image_is_seen_where_the_model_sees_and_told_in_words_where_not() {
 }
 
 #[test]
-fn a_history_that_another_provider_made_is_taken() {
+fn history_of_another_provider_is_accepted() {
     for model in MODELS {
         let mut talk = talk_to(model, [OllamaTurn::text("a"), OllamaTurn::text("b")]);
         talk.request.messages = strange_history();
@@ -207,7 +207,7 @@ fn a_history_that_another_provider_made_is_taken() {
 }
 
 #[test]
-fn calls_get_ids_that_no_earlier_call_has() {
+fn call_ids_are_unique_across_the_conversation() {
     let turns =
         [OllamaTurn::says([call(json!({})), call(json!({}))]), OllamaTurn::says([call(json!({}))])];
     let mut talk = with_tool(talk_to("qwen3:8b", turns));
@@ -221,7 +221,7 @@ fn calls_get_ids_that_no_earlier_call_has() {
 }
 
 #[test]
-fn an_answer_says_why_it_ended() {
+fn finish_reason_distinguishes_token_limit_and_full_context() {
     let ended = |model: &str, turn: OllamaTurn, most: Option<u32>| {
         let mut talk = talk_to(model, [turn]);
         talk.request.options.max_output_tokens = most;
@@ -240,7 +240,7 @@ fn an_answer_says_why_it_ended() {
 }
 
 #[test]
-fn every_listed_option_is_taken_or_refused_by_name() {
+fn every_listed_option_is_accepted_or_refused_by_name() {
     for model in MODELS {
         for options in [
             json!({ "max_output_tokens": 16, "temperature": 0.5, "seed": u64::MAX }),
@@ -264,7 +264,7 @@ fn every_listed_option_is_taken_or_refused_by_name() {
 }
 
 #[test]
-fn an_answer_at_once_and_in_pieces_is_the_same() {
+fn unstreamed_answer_equals_the_streamed_one() {
     for turn in turns() {
         let mut ends = Vec::new();
         for stream in [None, Some(false)] {
@@ -277,7 +277,7 @@ fn an_answer_at_once_and_in_pieces_is_the_same() {
 }
 
 #[test]
-fn a_model_stays_loaded_as_long_as_the_person_says() {
+fn keep_alive_setting_is_sent() {
     for (setting, expected) in [("", json!(null)), ("10m", json!("10m")), ("-1", json!(-1))] {
         let server = FakeOllama::new([OllamaTurn::text("a")]);
         let mut talk = talk_with("qwen3:8b", server, json!({ "keep_alive": setting }));

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_tells_whose_words_it_understands() {
+    fn dialect_is_recognized_by_the_exact_host() {
         for (host, expected) in [
             ("api.openai.com", OpenAiDialect::OpenAi),
             ("moon.openai.azure.com", OpenAiDialect::Azure),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_is_found_and_what_it_sends_is_json() {
+    fn every_known_server_is_found_with_valid_json_fields() {
         for server in &SERVERS {
             assert_eq!(server.dialect.server().hosts, server.hosts);
             for (_, text) in server.quirks.fields_beside_tools {

@@ -91,7 +91,7 @@ mod tests {
     use crate::config::VENDOR;
 
     #[test]
-    fn what_people_write_leads_to_the_same_place() {
+    fn base_url_variants_give_the_same_endpoint() {
         for base in [
             "http://h:1/v1",
             "http://h:1/v1/",
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_is_that_of_a_server_of_ones_own() {
+    fn server_root_is_known_only_for_self_hosted_servers() {
         for base in ["http://h:1/v1", "http://h:1/v1/", "http://h:1/v1/chat/completions?x=1"] {
             assert_eq!(at_root(base, "props").as_deref(), Some("http://h:1/props"));
         }
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_vendor_is_told_by_its_host_alone() {
+    fn vendor_is_recognized_only_by_its_exact_host() {
         assert!(is_vendors(VENDOR) && is_vendors("https://api.openai.com"));
         let of = |base: &str| dialect(base, OpenAiDialect::Auto);
         assert_eq!(of(VENDOR), OpenAiDialect::OpenAi);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn responses_are_asked_of_those_who_have_them() {
+    fn responses_api_is_used_only_with_servers_that_have_it() {
         let request = |options: Value| {
             let mut request = CompletionRequest::new("m", Vec::new());
             request.options = serde_json::from_value(options).unwrap();

@@ -87,14 +87,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_that_the_model_broke_may_be_better_next_time() {
+    fn malformed_call_error_is_recognized() {
         let body = br#"{"error":{"code":"tool_use_failed","failed_generation":"<x>"}}"#;
         assert!(is_broken_call(400, body) && !is_broken_call(500, body));
         assert!(!is_broken_call(400, b"bad"));
     }
 
     #[test]
-    fn a_refusal_without_a_word_is_a_conversation_that_is_too_long_at_cerebras_alone() {
+    fn empty_error_body_is_a_context_overflow_only_at_cerebras() {
         let of = |base: &str| Config { base_url: base.to_owned(), ..Config::default() };
         let cerebras = of("https://api.cerebras.ai/v1");
         assert!(is_silent_overflow(&cerebras, 400, b" \n"));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_settings_can_mend_is_told() {
+    fn error_hints_name_the_setting_that_helps() {
         for (url, status, body, expected) in [
             ("http://h/v1/responses", 404, "not found", "api = \"chat\""),
             ("http://h/v1/responses?api-version=1", 404, "", "api = \"chat\""),

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn models_come_by_name_and_once_with_the_window_where_it_is_told() {
+    fn models_are_sorted_and_unique_with_their_context_window() {
         let body = r#"{"object":"list","data":[{"id":"b"},{"id":"a","max_model_len":4096},
             {"id":""},{"x":1},{"id":"b"}]}"#;
         assert_eq!(names(body), Ok(vec![("a".into(), Some(4096)), ("b".into(), None)]));
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_says_so_without_the_password() {
+    fn invalid_model_list_error_hides_the_password() {
         for body in ["", "<html>", "[1]", r#"[{"x":1}]"#, r#"{"data":1}"#, r#"{"models":[]}"#] {
             let error = names(body).unwrap_err();
             let text = "`http://…@h/v1/models` did not answer with a list of models";

@@ -31,7 +31,7 @@ mod tests {
     use crate::endpoint;
 
     #[test]
-    fn a_server_that_is_known_by_a_name_has_a_key_of_its_own() {
+    fn known_server_has_its_own_key_variable() {
         assert_eq!(variable_of("https://api.groq.com/openai/v1", "KEY"), "GROQ_API_KEY");
         for other in ["http://127.0.0.1:8080/v1", "https://api.openai.com/v1", "x"] {
             assert_eq!(variable_of(other, "KEY"), "KEY");
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn every_preset_is_a_server_that_its_settings_fit() {
+    fn every_preset_matches_its_server_settings() {
         let presets = presets();
         assert_eq!(presets.len(), 10);
         let names: BTreeSet<&str> = presets.iter().map(|preset| preset.name.as_str()).collect();

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nonsense_tells_nothing() {
+    fn unexpected_model_answers_give_no_facts() {
         for ModelQuery { read, sight, .. } in QUESTIONS {
             for nonsense in [json!(null), json!([]), json!({ "models": {}, "data": 7 })] {
                 assert_eq!((read(&nonsense, "m"), sight(&nonsense, "m")), (None, None));

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_tell_what_models_look_at() {
+    fn model_lists_report_accepted_media() {
         let count = |model: Value| of_listed(&model).map(|types| types.len());
         let of = |kinds: Value| json!({ "architecture": { "input_modalities": kinds } });
         assert_eq!(count(of(json!(["text", "image", "file"]))), Some(5));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_of_ones_own_tell_of_the_model_in_use() {
+    fn self_hosted_servers_report_vision_of_the_model_in_use() {
         let count = |types: Option<Vec<String>>| types.map(|types| types.len());
         for (sees, expected) in [(true, Some(4)), (false, Some(0))] {
             let props = json!({ "modalities": { "vision": sees, "audio": false } });
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn files_go_to_the_vendors_own_models_alone() {
+    fn files_are_accepted_only_by_the_vendors_own_models() {
         let accepts = |name: &str, is_vendors| {
             let mut infos = [ModelInfo::new(name)];
             add_known(&mut infos, is_vendors);

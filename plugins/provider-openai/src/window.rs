@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_vendors_families_are_told_by_the_beginning_of_a_name() {
+    fn context_window_is_known_from_the_model_name_prefix() {
         for (name, expected) in [
             ("gpt-5", Some(272_000)),
             ("gpt-5.2-2025-12-11", Some(272_000)),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_vendors_own_list_gets_what_is_known_and_what_it_says_counts_before() {
+    fn known_window_fills_gaps_only_in_the_vendors_own_list() {
         let info = |context_limit| ModelInfo {
             name: "gpt-4o".to_owned(),
             title: String::new(),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn each_server_tells_its_window_in_its_own_place() {
+    fn context_window_is_read_from_each_servers_own_field() {
         assert_eq!(
             of_props(&json!({ "default_generation_settings": { "n_ctx": 4096 } }), "m"),
             Some(4096)

@@ -11,7 +11,7 @@ use crate::vendor::{talk_with, turns};
 const BASE: &str = "https://moon.openai.azure.com/openai/v1";
 
 #[test]
-fn a_conversation_goes_on_at_azure() {
+fn azure_deployment_holds_a_conversation() {
     let vendor = FakeOpenAi::new(turns()).at_azure("mine", "gpt-5.2");
     let mut talk = talk_with("mine", json!({ "base_url": BASE }), vendor);
     let first = talk.ask(Message::user("look"));
@@ -21,7 +21,7 @@ fn a_conversation_goes_on_at_azure() {
 }
 
 #[test]
-fn a_deployment_of_a_model_that_does_not_reason_is_asked_without_reasoning_from_then_on() {
+fn deployment_without_reasoning_is_requested_without_it_from_then_on() {
     let vendor = FakeOpenAi::new(turns()).at_azure("mine", "gpt-4o");
     let mut talk = talk_with("mine", json!({ "base_url": BASE }), vendor);
     let instance = talk.host.instance().unwrap();
@@ -35,7 +35,7 @@ fn a_deployment_of_a_model_that_does_not_reason_is_asked_without_reasoning_from_
 }
 
 #[test]
-fn the_older_form_of_a_deployment_is_asked_by_chat_completions() {
+fn older_azure_deployment_url_uses_chat_completions() {
     let base = "https://moon.openai.azure.com/openai/deployments/d?api-version=2024-10-21";
     let filtered = "data: {\"choices\":[],\"prompt_filter_results\":[{\"prompt_index\":0}]}\n\n\
         data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"}}]}\n\n\
@@ -53,7 +53,7 @@ fn the_older_form_of_a_deployment_is_asked_by_chat_completions() {
 }
 
 #[test]
-fn a_key_that_is_refused_may_belong_into_a_header_of_its_own() {
+fn refused_key_error_suggests_the_key_header_setting() {
     let base = "https://moon.openai.azure.com/openai/deployments/d?api-version=2024-10-21";
     let host = FakeHost::new(provider_openai::__jaato::MODULE)
         .with_config(json!({ "base_url": base }))
@@ -64,7 +64,7 @@ fn a_key_that_is_refused_may_belong_into_a_header_of_its_own() {
 }
 
 #[test]
-fn what_the_filter_stops_is_told() {
+fn azure_content_filter_error_is_permanent_with_a_hint() {
     let body = r#"{"error":{"message":"The response was filtered due to the prompt triggering
         content management policy.","type":null,"param":"prompt","code":"content_filter","status":400,
         "innererror":{"code":"ResponsibleAIPolicyViolation"}}}"#
@@ -79,7 +79,7 @@ fn what_the_filter_stops_is_told() {
 }
 
 #[test]
-fn a_server_without_capacity_may_have_it_next_time() {
+fn azure_no_capacity_error_is_temporary_with_retry_after() {
     let body = r#"{"error":{"code":"NoCapacity","message":"try later"}}"#;
     let host = FakeHost::new(provider_openai::__jaato::MODULE)
         .with_config(json!({ "base_url": BASE }))

@@ -43,7 +43,7 @@ fn check(habits: ChatRequestStyle, messages: Vec<Message>, expected: Expect) {
 }
 
 #[test]
-fn images_stand_between_the_words_around_them() {
+fn images_keep_their_position_between_texts() {
     check(
         ChatRequestStyle::default(),
         vec![user(vec![
@@ -61,7 +61,7 @@ fn images_stand_between_the_words_around_them() {
 }
 
 #[test]
-fn an_image_needs_no_words_and_a_file_has_a_name() {
+fn image_only_message_is_sent_and_unnamed_file_gets_a_default_name() {
     check(
         ChatRequestStyle::default(),
         vec![
@@ -75,7 +75,7 @@ fn an_image_needs_no_words_and_a_file_has_a_name() {
 }
 
 #[test]
-fn a_file_goes_by_its_name() {
+fn file_is_sent_with_its_name() {
     let name = Some("plan.pdf".to_owned());
     let plan = DataPart { name, ..DataPart::blob("application/pdf", "b-1") };
     check(
@@ -88,7 +88,7 @@ fn a_file_goes_by_its_name() {
 }
 
 #[test]
-fn what_is_not_there_or_of_another_kind_is_told_of() {
+fn missing_and_unsupported_data_is_replaced_with_a_note() {
     check(
         ChatRequestStyle::default(),
         vec![user(vec![
@@ -123,7 +123,7 @@ fn looked() -> Vec<Message> {
 }
 
 #[test]
-fn what_tools_attach_stands_behind_all_results_with_whose_it_is() {
+fn tool_attachments_follow_all_results_with_a_label_per_call() {
     check(
         ChatRequestStyle::default(),
         looked(),
@@ -138,7 +138,7 @@ fn what_tools_attach_stands_behind_all_results_with_whose_it_is() {
 }
 
 #[test]
-fn servers_that_want_results_last_are_told_of_what_tools_attach() {
+fn attachments_are_noted_in_the_last_result_if_results_must_be_last() {
     let messages = vec![Message::tool([result("a", vec![DataPart::blob("image/png", "b-1")])])];
     assert!(tells_outcomes(&CompletionRequest::new("m", messages.clone())));
     check(
@@ -154,7 +154,7 @@ fn servers_that_want_results_last_are_told_of_what_tools_attach() {
 }
 
 #[test]
-fn bytes_are_wanted_of_what_can_be_shown_and_of_nothing_else() {
+fn only_sendable_blobs_are_fetched() {
     let mut messages = looked();
     messages.push(user(vec![
         Part::Data(DataPart::blob("application/pdf", "f")),
@@ -198,14 +198,14 @@ fn asked(ids: &[&str]) -> (Value, Vec<String>) {
 }
 
 #[test]
-fn the_bytes_are_the_sessions() {
+fn blob_bytes_are_fetched_from_the_session() {
     let (content, log) = asked(&["b-1"]);
     assert_eq!(content[0]["image_url"]["url"], "data:image/png;base64,Yi0x");
     assert!(log.is_empty(), "{log:?}");
 }
 
 #[test]
-fn what_the_session_does_not_give_is_told_of_to_the_model_and_in_the_log() {
+fn unavailable_blob_is_reported_to_the_model_and_in_the_log() {
     for id in ["gone", "large", "denied"] {
         let (content, log) = asked(&[id]);
         assert_eq!(content, "[image/png: cannot be sent to this model]", "{id}");

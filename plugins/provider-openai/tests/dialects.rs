@@ -69,7 +69,7 @@ fn differences(body: &Value) -> Value {
 }
 
 #[test]
-fn each_server_is_asked_as_it_wants() {
+fn each_server_dialect_gets_its_own_request_fields() {
     let common = json!({ "max_tokens": 99, "tool_choice": "required", "seed": 7,
         "reasoning_effort": "high", "reasoning": ["hm", null], "usage": true, "id": 6 });
     // Null removes an entry.
@@ -121,7 +121,7 @@ fn each_server_is_asked_as_it_wants() {
 }
 
 #[test]
-fn a_refused_key_of_a_server_that_is_known_by_a_name_is_its_own() {
+fn refused_key_hint_names_the_key_variable_of_the_dialect() {
     let host = FakeHost::new(provider_openai::__jaato::MODULE)
         .with_config(json!({ "base_url": "https://api.groq.com/openai/v1", "dialect": "groq" }))
         .with_http(|_| Ok(FakeHttpAnswer::status(401).with_credential()));
@@ -130,7 +130,7 @@ fn a_refused_key_of_a_server_that_is_known_by_a_name_is_its_own() {
 }
 
 #[test]
-fn lists_of_types_are_left_out_for_a_server_that_refuses_them_from_then_on() {
+fn type_lists_are_left_out_after_a_server_refuses_them() {
     let refusal = "Unknown name \"type\": Proto field is not repeating, cannot start list.";
     let refusal = json!([{ "error": { "code": 400, "message": refusal } }]).to_string();
     let answer = r#"{"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]}"#;

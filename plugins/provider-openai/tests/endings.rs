@@ -56,7 +56,7 @@ fn error_of(status: u16, body: &'static [u8]) -> Error {
 }
 
 #[test]
-fn a_whole_answer_is_done_soon_though_the_server_says_nothing_more() {
+fn complete_answer_ends_soon_even_if_the_stream_stays_open() {
     let (result, _, took) = stays_open(&[HELLO, STOP]);
     assert_eq!(result.unwrap().parts, [Part::text("hello")]);
     assert_eq!(took, Duration::from_secs(2));
@@ -67,14 +67,14 @@ fn a_whole_answer_is_done_soon_though_the_server_says_nothing_more() {
 }
 
 #[test]
-fn usage_behind_the_last_word_is_waited_for() {
+fn usage_after_the_finish_reason_is_awaited() {
     let usage = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7}}\n\n";
     let (result, _, _) = stays_open(&[HELLO, STOP, usage]);
     assert_eq!(result.unwrap().usage.prompt_tokens, 7);
 }
 
 #[test]
-fn the_body_is_read_to_its_end_behind_the_mark() {
+fn body_is_read_to_its_end_after_the_done_mark() {
     let stream = FakeStream::open();
     let answered = stream.clone();
     let host = host(move |_| FakeHttpAnswer::status(200).stream(answered.clone()));
@@ -88,7 +88,7 @@ fn the_body_is_read_to_its_end_behind_the_mark() {
 }
 
 #[test]
-fn what_says_nothing_shows_that_the_server_lives() {
+fn pings_and_blank_lines_produce_only_alive_deltas() {
     let (_, deltas, _) = stays_open(&["\n", ": ping\n\n", HELLO, ": ping\n\n", STOP, DONE]);
     let text = Delta::text("hello");
     assert_eq!(deltas.iter().filter(|delta| **delta == text).count(), 1);
@@ -97,7 +97,7 @@ fn what_says_nothing_shows_that_the_server_lives() {
 }
 
 #[test]
-fn a_stream_that_is_cut_within_its_first_event_may_be_better_next_time() {
+fn stream_cut_within_its_first_event_is_a_temporary_error() {
     for pieces in [&["data: {\"choi"][..], &["da"], &[": ping\n\n"], &["event: x\n"]] {
         let error = ends(pieces).unwrap_err();
         assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary), "{error}");
@@ -108,14 +108,14 @@ fn a_stream_that_is_cut_within_its_first_event_may_be_better_next_time() {
 }
 
 #[test]
-fn the_last_event_counts_without_its_blank_line() {
+fn last_event_is_read_without_its_blank_line() {
     let last = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}";
     assert_eq!(ends(&[HELLO, last]).unwrap().parts, [Part::text("hello")]);
     assert!(ends(&[HELLO, &last[..last.len() - 2]]).is_err());
 }
 
 #[test]
-fn an_unknown_reason_keeps_its_word() {
+fn unknown_finish_reason_keeps_its_text() {
     let moon = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"moon\"}]}\n\n";
     let completion = ends(&[HELLO, moon]).unwrap();
     assert_eq!(completion.finish_reason, FinishReason::Unknown);
@@ -123,7 +123,7 @@ fn an_unknown_reason_keeps_its_word() {
 }
 
 #[test]
-fn a_refusal_whose_body_does_not_come_is_told_by_its_status() {
+fn error_response_without_a_body_is_reported_by_its_status() {
     let host = host(|_| FakeHttpAnswer::status(503).stream(FakeStream::open()));
     let error = host.complete(&request(vec![Message::user("hi")])).result.unwrap_err();
     assert_eq!(
@@ -134,7 +134,7 @@ fn a_refusal_whose_body_does_not_come_is_told_by_its_status() {
 }
 
 #[test]
-fn a_compressed_answer_is_told_as_such() {
+fn unrequested_compressed_answer_is_reported() {
     let error = error_of(200, b"\x1f\x8b\x08\x00\x00");
     assert!(error.message.ends_with("sent a compressed answer (gzip) without being asked to"));
     assert!(error.hint.unwrap().contains("proxy or gateway"));
@@ -142,7 +142,7 @@ fn a_compressed_answer_is_told_as_such() {
 }
 
 #[test]
-fn an_answer_of_ollamas_own_api_leads_to_its_other_base_url() {
+fn ollama_api_answer_suggests_the_v1_base_url() {
     let lines = b"{\"model\":\"m\",\"message\":{\"content\":\"a\"},\"done\":false}\n\
                   {\"model\":\"m\",\"message\":{\"content\":\"\"},\"done\":true}\n";
     let error = error_of(200, lines);
@@ -152,14 +152,14 @@ fn an_answer_of_ollamas_own_api_leads_to_its_other_base_url() {
 }
 
 #[test]
-fn an_error_in_a_list_is_told() {
+fn error_in_a_json_list_is_reported() {
     let error = error_of(200, br#"[{"error":{"code":503,"message":"overloaded"}}]"#);
     assert!(error.message.ends_with("reports an error: overloaded"), "{error}");
     assert_eq!(error.retry, Retry::Temporary);
 }
 
 #[test]
-fn a_whole_completion_needs_no_reason() {
+fn complete_answer_without_a_finish_reason_is_accepted() {
     for reason in ["null", "\"\""] {
         let choice = format!(r#"{{"message":{{"content":"hi"}},"finish_reason":{reason}}}"#);
         let body = format!(r#"{{"choices":[{choice}]}}"#);
@@ -170,7 +170,7 @@ fn a_whole_completion_needs_no_reason() {
 }
 
 #[test]
-fn chunks_a_line_each_end_as_a_stream_does() {
+fn newline_delimited_chunks_end_like_a_stream() {
     let line = |choice: &str| format!("{{\"choices\":[{choice}]}}\n");
     let said = line(r#"{"delta":{"content":"he"}}"#) + &line(r#"{"delta":{"content":"llo"}}"#);
     let whole = said.clone() + &line(r#"{"delta":{},"finish_reason":"stop"}"#);
@@ -198,7 +198,7 @@ fn with_outcome() -> CompletionRequest {
 }
 
 #[test]
-fn a_server_that_refuses_a_user_behind_results_gets_outcomes_in_the_last_one_from_then_on() {
+fn server_that_refuses_user_after_tool_gets_outcomes_in_the_last_result() {
     let bodies: Arc<Mutex<Vec<Value>>> = Arc::default();
     let seen = Arc::clone(&bodies);
     let host = host(move |request| {
@@ -225,7 +225,7 @@ fn a_server_that_refuses_a_user_behind_results_gets_outcomes_in_the_last_one_fro
 }
 
 #[test]
-fn a_server_that_wants_reasoning_with_each_answer_gets_an_empty_one_from_then_on() {
+fn empty_reasoning_is_sent_after_a_server_demands_it() {
     let bodies: Arc<Mutex<Vec<Value>>> = Arc::default();
     let seen = Arc::clone(&bodies);
     let host = host(move |request| {
@@ -253,7 +253,7 @@ fn a_server_that_wants_reasoning_with_each_answer_gets_an_empty_one_from_then_on
 }
 
 #[test]
-fn a_refusal_that_another_place_does_not_mend_is_told() {
+fn role_order_error_is_reported_if_moving_outcomes_does_not_help() {
     let body = r#"{"message":"Conversation roles must alternate"}"#;
     let host = host(move |_| FakeHttpAnswer::status(400).body(body));
     for (request, times) in [(with_outcome(), 2), (request(vec![Message::user("hi")]), 3)] {

@@ -68,7 +68,7 @@ fn error_of(status: u16, body: &'static str) -> Error {
 }
 
 #[test]
-fn the_request_goes_below_the_base_url_and_names_the_credential() {
+fn openai_request_url_extends_the_base_url_and_names_the_credential() {
     let host = host(|| FakeHttpAnswer::status(200).body(ANSWER));
     assert_eq!(
         host.complete(&request()).result.unwrap().parts,
@@ -84,7 +84,7 @@ fn the_request_goes_below_the_base_url_and_names_the_credential() {
 }
 
 #[test]
-fn what_the_stream_broke_with_is_told_unless_the_model_had_said_all() {
+fn broken_stream_is_an_error_unless_the_model_had_finished() {
     let broken = |text: &'static str| {
         host(move || {
             let stream = FakeStream::open();
@@ -103,7 +103,7 @@ fn what_the_stream_broke_with_is_told_unless_the_model_had_said_all() {
 }
 
 #[test]
-fn a_whole_completion_is_an_answer_whatever_it_is_called() {
+fn complete_json_answer_is_accepted_with_any_content_type() {
     let body = r#" {"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]}"#;
     for body in [body.to_owned(), format!("\u{feff}{body}")] {
         let host = host(move || {
@@ -116,7 +116,7 @@ fn a_whole_completion_is_an_answer_whatever_it_is_called() {
 }
 
 #[test]
-fn what_is_no_completion_is_an_error_with_what_to_look_at() {
+fn body_that_is_not_a_completion_is_an_error_that_suggests_the_base_url() {
     for body in
         ["<html>hello</html>", "\u{feff}\n <!doctype html>", r#"{"hello":1}"#, "hello there\n\n"]
     {
@@ -132,20 +132,20 @@ fn what_is_no_completion_is_an_error_with_what_to_look_at() {
 }
 
 #[test]
-fn an_error_in_a_whole_answer_is_an_error() {
+fn error_object_in_a_200_answer_is_an_error() {
     let error = error_of(200, r#"{"error":{"message":"busy","code":503}}"#);
     assert_eq!(error.retry, Retry::Temporary);
     assert!(error.message.ends_with("reports an error: busy"), "{error}");
 }
 
 #[test]
-fn an_empty_answer_may_be_better_next_time() {
+fn empty_answer_is_a_temporary_error() {
     let error = error_of(200, "");
     assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary));
 }
 
 #[test]
-fn a_refused_key_is_told_from_a_missing_one() {
+fn refused_key_and_missing_key_have_different_hints() {
     let with_key = host(|| FakeHttpAnswer::status(401).with_credential());
     let error = with_key.complete(&request()).result.unwrap_err();
     assert_eq!(error.hint.as_deref(), Some("check the key in `OPENAI_API_KEY`"));
@@ -156,7 +156,7 @@ fn a_refused_key_is_told_from_a_missing_one() {
 }
 
 #[test]
-fn an_unknown_model_is_told_from_an_unknown_path() {
+fn unknown_model_and_unknown_path_have_different_hints() {
     let model = error_of(404, r#"{"error":{"message":"model `m` not found"}}"#);
     assert!(model.message.ends_with("answered 404 (not found): model `m` not found"), "{model}");
     assert_eq!(model.hint.as_deref(), Some("`jaato model list` tells which models there are"));
@@ -165,7 +165,7 @@ fn an_unknown_model_is_told_from_an_unknown_path() {
 }
 
 #[test]
-fn a_missing_key_is_the_persons_to_set() {
+fn missing_key_is_a_configuration_error_and_lists_no_models() {
     let host = FakeHost::new(provider_openai::__jaato::MODULE)
         .with_http(|_| Err(Error::new(ErrorKind::NotFound, "there is no key").with_hint("set it")));
     let error = host.complete(&request()).result.unwrap_err();
@@ -175,7 +175,7 @@ fn a_missing_key_is_the_persons_to_set() {
 }
 
 #[test]
-fn models_are_listed_or_the_reason_is_told() {
+fn models_are_listed_or_an_error_is_returned() {
     let listed = host(|| FakeHttpAnswer::status(200).body(r#"{"data":[{"id":"b"},{"id":"a"}]}"#));
     let names: Vec<_> =
         listed.instance().unwrap().models().unwrap().into_iter().map(|info| info.name).collect();
@@ -187,7 +187,7 @@ fn models_are_listed_or_the_reason_is_told() {
 }
 
 #[test]
-fn a_host_without_http_is_told_as_such() {
+fn missing_http_service_is_an_unknown_operation_error() {
     let host = FakeHost::new(provider_openai::__jaato::MODULE);
     assert_eq!(host.complete(&request()).result.unwrap_err().kind, ErrorKind::UnknownOperation);
 }

@@ -122,7 +122,7 @@ fn documented() -> Vec<Value> {
 }
 
 #[test]
-fn reasoning_text_and_a_call_come_in_pieces() {
+fn reasoning_text_and_call_are_read_from_deltas() {
     check(
         &documented(),
         expect![[r#"
@@ -140,7 +140,7 @@ fn reasoning_text_and_a_call_come_in_pieces() {
 }
 
 #[test]
-fn a_stream_without_the_events_of_pieces_is_an_answer_too() {
+fn answer_without_delta_events_is_read_from_its_items() {
     let mut end = completed();
     end["response"]["output"] = json!([message("hello"), call("{}")]);
     check(
@@ -162,7 +162,7 @@ fn a_stream_without_the_events_of_pieces_is_an_answer_too() {
 }
 
 #[test]
-fn pieces_without_the_item_that_they_make_are_an_answer_too() {
+fn answer_without_item_events_is_read_from_its_deltas() {
     check(
         &[delta_of("output_text", 0, "hel"), delta_of("output_text", 0, "lo"), completed()],
         expect![[r#"
@@ -173,7 +173,7 @@ fn pieces_without_the_item_that_they_make_are_an_answer_too() {
 }
 
 #[test]
-fn items_that_come_crosswise_stand_in_their_order() {
+fn interleaved_items_are_ordered_by_their_index() {
     check(
         &[
             added(1, message("")),
@@ -192,7 +192,7 @@ fn items_that_come_crosswise_stand_in_their_order() {
 }
 
 #[test]
-fn items_without_numbers_are_told_apart_by_their_ids_or_by_what_is_open() {
+fn items_without_an_index_are_matched_by_id_or_open_item() {
     let unnumbered = |with_ids: bool| -> Vec<Value> {
         let mut second = call("{}");
         second["call_id"] = json!("call_2");
@@ -229,7 +229,7 @@ fn items_without_numbers_are_told_apart_by_their_ids_or_by_what_is_open() {
 }
 
 #[test]
-fn reasoning_that_servers_show_as_it_is() {
+fn plain_reasoning_text_is_read_as_a_thought() {
     let item = json!({ "type": "reasoning", "id": "rs_1", "summary": [],
         "content": [{ "type": "reasoning_text", "text": "hm so" }] });
     check(
@@ -249,7 +249,7 @@ fn reasoning_that_servers_show_as_it_is() {
 }
 
 #[test]
-fn an_answer_that_reached_a_limit_tells_which_and_its_cut_call_is_no_call_with_nothing() {
+fn answer_stopped_by_a_limit_reports_it_and_keeps_raw_call_arguments() {
     let begun = || added(0, call(""));
     check(
         &[begun(), incomplete("max_output_tokens")],
@@ -280,7 +280,7 @@ fn an_answer_that_reached_a_limit_tells_which_and_its_cut_call_is_no_call_with_n
 }
 
 #[test]
-fn reasoning_that_was_cut_does_not_go_back() {
+fn incomplete_reasoning_is_not_sent_back() {
     let early =
         json!({ "type": "reasoning", "id": "rs_9", "encrypted_content": "g", "summary": [] });
     let piece = json!({ "type": "response.reasoning_summary_text.delta", "output_index": 0,
@@ -294,7 +294,7 @@ fn reasoning_that_was_cut_does_not_go_back() {
 }
 
 #[test]
-fn errors_are_told_in_every_form() {
+fn error_events_are_reported_in_every_format() {
     let error = json!({ "code": "server_error", "message": "No" });
     let mut flat = error.clone();
     flat["type"] = json!("error");
@@ -311,7 +311,7 @@ fn errors_are_told_in_every_form() {
 }
 
 #[test]
-fn a_stream_that_ends_before_its_end_was_cut() {
+fn stream_without_its_final_event_is_a_temporary_error() {
     check(
         &documented()[..9],
         expect![[r#"
@@ -325,7 +325,7 @@ fn a_stream_that_ends_before_its_end_was_cut() {
 }
 
 #[test]
-fn events_of_the_future_and_the_mark_of_an_older_end_change_nothing() {
+fn unknown_events_and_the_done_mark_are_ignored() {
     let smell = json!({ "type": "response.smell.delta", "output_index": 7, "delta": "roses" });
     let mut text = stream(&[smell, done(0, message("a")), completed()]);
     text.push_str("data: [DONE]\n\n: ping\n\n");
@@ -348,7 +348,7 @@ fn taken(events: impl Iterator<Item = Value>) -> (usize, ErrorKind) {
 }
 
 #[test]
-fn what_never_ends_has_a_limit() {
+fn endless_stream_stops_at_a_limit() {
     let nothing = std::iter::repeat(json!({ "type": "response.in_progress" }));
     assert_eq!(taken(nothing), (EVENTS_MAX, ErrorKind::LimitReached));
     let items = (0..).map(|at| done(at, message("a")));
@@ -360,7 +360,7 @@ fn what_never_ends_has_a_limit() {
 }
 
 #[test]
-fn halves_of_a_character_are_joined_and_a_half_alone_does_not_end_the_answer() {
+fn surrogate_halves_are_joined_and_a_lone_half_is_replaced() {
     let event =
         |kind: &str, rest: &str| format!("data: {{\"type\":\"response.{kind}\",{rest}}}\n\n");
     let piece = |text: &str| {

@@ -40,7 +40,7 @@ fn check(messages: Vec<Message>, expected: Expect) {
 }
 
 #[test]
-fn what_never_changes_comes_first() {
+fn unchanging_request_fields_are_written_first() {
     let mut request = request(vec![Message::user("hi")]);
     request.options = serde_json::from_value(json!({
         "max_output_tokens": 3,
@@ -55,14 +55,14 @@ fn what_never_changes_comes_first() {
 }
 
 #[test]
-fn a_model_that_does_not_reason_is_asked_for_no_reasoning() {
+fn request_to_a_model_without_reasoning_omits_reasoning() {
     let mut request = CompletionRequest::new("gpt-4o", vec![Message::user("hi")]);
     request.options.stream = Some(false);
     expect![[r#"{"model":"gpt-4o","stream":false,"store":false,"input":[{"type":"message","role":"user","content":"hi"}]}"#]].assert_eq(&written(&request));
 }
 
 #[test]
-fn calls_and_results_are_paired_by_id_and_what_follows_is_said_by_the_user() {
+fn calls_and_results_are_paired_by_id_and_later_parts_become_a_user_message() {
     let call = |id: &str, arguments: Value| Part::ToolCall(ToolCall::new(id, "run", arguments));
     let result =
         |id: &str| ToolResult::new(id, "run", json!({ "n": 1 }).as_object().unwrap().clone());
@@ -116,7 +116,7 @@ fn successive_requests_share_their_beginning_byte_by_byte() {
 }
 
 #[test]
-fn a_role_of_the_future_is_refused() {
+fn message_with_an_unknown_role_is_refused() {
     let mut message = Message::user("a");
     message.role = Role::Unknown;
     let request = request(vec![message]);

@@ -48,7 +48,7 @@ fn check(turn: OpenAiTurn) {
 }
 
 #[test]
-fn reasoning_text_and_calls_in_any_order() {
+fn streamed_reasoning_text_and_calls_equal_the_complete_answer() {
     check(OpenAiTurn::says([
         thought("I should look."),
         phase("commentary", "I look: Grüße, 漢字"),
@@ -63,7 +63,7 @@ fn reasoning_text_and_calls_in_any_order() {
 }
 
 #[test]
-fn items_that_only_the_vendor_understands() {
+fn streamed_vendor_items_equal_the_complete_answer() {
     let message = json!({ "type": "message", "role": "assistant", "status": "completed",
         "content": [
             { "type": "output_text", "text": "see ", "annotations": [{ "type": "url_citation" }] },
@@ -78,7 +78,7 @@ fn items_that_only_the_vendor_understands() {
 }
 
 #[test]
-fn a_refusal_and_every_reason_to_stop() {
+fn streamed_refusal_and_stop_reasons_equal_the_complete_answer() {
     check(OpenAiTurn::says([OpenAiAnswerPiece::Refusal("I cannot.".to_owned())]));
     for word in ["max_output_tokens", "content_filter"] {
         check(OpenAiTurn::says([text("so"), call("{\"x\":1}")]).stopping(word));

@@ -74,7 +74,7 @@ fn bare(item: &Value) -> Value {
 }
 
 #[test]
-fn reasoning_and_calls_of_several_turns_are_taken_back() {
+fn vendor_accepts_reasoning_and_calls_of_earlier_turns() {
     for model in MODELS {
         let efforts = match model {
             "gpt-4o" => vec![None],
@@ -101,7 +101,7 @@ fn reasoning_and_calls_of_several_turns_are_taken_back() {
 }
 
 #[test]
-fn items_go_back_in_order_and_as_they_came_without_their_ids() {
+fn items_are_sent_back_unchanged_in_order_without_their_ids() {
     let mut talk = talk_to("gpt-5.3-codex", turns().map(OpenAiTurn::with_other_ids));
     let first = talk.ask(Message::user("look"));
     talk.answer(&first);
@@ -134,7 +134,7 @@ fn items_go_back_in_order_and_as_they_came_without_their_ids() {
 }
 
 #[test]
-fn chat_completions_are_asked_where_the_settings_or_the_options_say_so() {
+fn chat_completions_is_used_if_settings_or_options_require_it() {
     for (config, options) in [
         (json!({ "api": "chat" }), json!({})),
         (json!({ "api": "chat" }), json!({ "stream": false, "session_key": "s" })),
@@ -159,7 +159,7 @@ fn chat_completions_are_asked_where_the_settings_or_the_options_say_so() {
 }
 
 #[test]
-fn a_conversation_goes_on_in_the_other_protocol() {
+fn conversation_continues_in_the_other_protocol() {
     let mut talk = talk_to("gpt-5.2", turns());
     let first = talk.ask(Message::user("look"));
     talk.request.options.seed = Some(7);
@@ -173,7 +173,7 @@ fn a_conversation_goes_on_in_the_other_protocol() {
 }
 
 #[test]
-fn a_history_that_another_provider_made_is_taken() {
+fn history_of_another_provider_is_accepted_by_openai() {
     for config in [json!({}), json!({ "api": "chat" })] {
         let turns = [OpenAiTurn::says([thought("hm"), text("a")]), OpenAiTurn::text("b")];
         let mut talk = talk_with("gpt-5.2", config, FakeOpenAi::new(turns));
@@ -186,7 +186,7 @@ fn a_history_that_another_provider_made_is_taken() {
 }
 
 #[test]
-fn an_image_and_a_file_are_seen_also_inside_a_result() {
+fn images_and_files_are_sent_also_inside_tool_results() {
     for config in [json!({}), json!({ "api": "chat" })] {
         let turns =
             [OpenAiTurn::says([call("{}")]), OpenAiTurn::text("A cat."), OpenAiTurn::text("Yes.")];
@@ -210,7 +210,7 @@ fn an_image_and_a_file_are_seen_also_inside_a_result() {
 }
 
 #[test]
-fn every_listed_option_is_taken_by_the_models_that_say_so() {
+fn every_listed_option_is_accepted_by_its_openai_models() {
     let strict = json!({ "type": "object", "properties": { "n": { "type": "integer" } },
         "required": ["n"], "additionalProperties": false });
     let open = json!({ "type": "object", "properties": { "n": {} } });
@@ -236,7 +236,7 @@ fn every_listed_option_is_taken_by_the_models_that_say_so() {
 }
 
 #[test]
-fn the_list_of_models_tells_windows_and_what_they_look_at() {
+fn openai_model_list_reports_context_windows_and_accepted_media() {
     let talk = talk_to("gpt-5.2", []);
     let models = talk.host.instance().unwrap().models().unwrap();
     let facts = |name: &str| {

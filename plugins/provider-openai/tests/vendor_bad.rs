@@ -11,7 +11,7 @@ use jaato_vendors::openai::{FakeOpenAi, OpenAiAnswerPiece, OpenAiTurn, StreamErr
 use crate::vendor::{MODELS, call, input, phase, talk_to, talk_with, text, thought, turns};
 
 #[test]
-fn reasoning_of_another_account_is_left_out_once_it_was_refused() {
+fn reasoning_of_another_account_is_left_out_after_a_refusal() {
     let mut talk = talk_to("gpt-5.2", turns());
     let first = talk.ask(Message::user("look"));
     // Another API key: its server cannot read what the first account's server encrypted.
@@ -43,7 +43,7 @@ fn results(completion: &Completion) -> Message {
 }
 
 #[test]
-fn what_only_the_vendor_understands_goes_to_the_model_that_made_it_alone() {
+fn opaque_items_are_sent_only_to_the_model_that_made_them() {
     let mut talk = talk_to("gpt-5.2", turns());
     let item = json!({ "type": "reasoning", "summary": [], "encrypted_content": "gAAAA-other" });
     let opaque = OpaqueData {
@@ -59,7 +59,7 @@ fn what_only_the_vendor_understands_goes_to_the_model_that_made_it_alone() {
 }
 
 #[test]
-fn an_account_that_may_see_no_summaries_is_not_asked_for_them_again() {
+fn summaries_are_not_requested_again_after_a_refusal() {
     let mut talk = talk_with("gpt-5.2", json!({}), FakeOpenAi::new(turns()).unverified());
     let instance = talk.host.instance().unwrap();
     talk.request.messages.push(Message::user("hi"));
@@ -70,7 +70,7 @@ fn an_account_that_may_see_no_summaries_is_not_asked_for_them_again() {
 }
 
 #[test]
-fn a_model_without_reasoning_behind_an_unknown_name_is_asked_without_it() {
+fn non_reasoning_model_is_asked_without_reasoning() {
     let vendor = FakeOpenAi::new([OpenAiTurn::text("a")]);
     let talk = talk_with("gpt-4o", json!({}), vendor);
     let mut request = talk.request.clone();
@@ -81,7 +81,7 @@ fn a_model_without_reasoning_behind_an_unknown_name_is_asked_without_it() {
 }
 
 #[test]
-fn an_error_in_mid_stream_has_its_retry_class_wherever_it_stands() {
+fn mid_stream_error_has_its_retry_class_in_every_placement() {
     for (code, retry, kind) in [
         ("server_error", Retry::Temporary, ErrorKind::Provider),
         ("rate_limit_exceeded", Retry::Temporary, ErrorKind::Provider),
@@ -106,7 +106,7 @@ fn an_error_in_mid_stream_has_its_retry_class_wherever_it_stands() {
 }
 
 #[test]
-fn an_answer_cut_by_the_limit_or_declined_is_taken_back_too() {
+fn vendor_accepts_truncated_or_filtered_answers_in_the_history() {
     for (stop, expected) in
         [("max_output_tokens", FinishReason::MaxTokens), ("content_filter", FinishReason::Safety)]
     {
@@ -133,7 +133,7 @@ fn an_answer_cut_by_the_limit_or_declined_is_taken_back_too() {
 }
 
 #[test]
-fn a_refusal_is_told_as_one_and_taken_back() {
+fn refusal_has_its_finish_reason_and_is_accepted_in_the_history() {
     for config in [json!({}), json!({ "api": "chat" })] {
         let declined = OpenAiTurn::says([OpenAiAnswerPiece::Refusal("I cannot.".to_owned())]);
         let vendor = FakeOpenAi::new([declined, OpenAiTurn::text("fine")]);
@@ -146,7 +146,7 @@ fn a_refusal_is_told_as_one_and_taken_back() {
 }
 
 #[test]
-fn calls_inside_a_call_are_the_calls() {
+fn parallel_wrapper_call_is_unpacked_into_its_calls() {
     for config in [json!({}), json!({ "api": "chat" })] {
         let uses = json!({ "tool_uses": [
             { "recipient_name": "functions.look", "parameters": { "at": "a" } },
@@ -165,7 +165,7 @@ fn calls_inside_a_call_are_the_calls() {
 }
 
 #[test]
-fn what_a_model_does_not_take_is_told_by_the_name_of_the_option() {
+fn unsupported_option_error_names_the_option() {
     for (model, options, option) in [
         ("gpt-5.2", json!({ "temperature": 0.5 }), "temperature"),
         ("gpt-4o", json!({ "effort": "low" }), "effort"),
@@ -183,7 +183,7 @@ fn what_a_model_does_not_take_is_told_by_the_name_of_the_option() {
 }
 
 #[test]
-fn an_unknown_model_and_a_model_of_the_other_protocol_are_told_with_what_helps() {
+fn unknown_model_and_wrong_protocol_errors_suggest_a_fix() {
     let mut talk = talk_to("gpt-9", []);
     talk.request.messages.push(Message::user("hi"));
     let error = talk.send().unwrap_err();
@@ -196,7 +196,7 @@ fn an_unknown_model_and_a_model_of_the_other_protocol_are_told_with_what_helps()
 }
 
 #[test]
-fn an_option_without_words_in_the_protocol_that_was_set_is_refused_before_it_is_sent() {
+fn option_unsupported_by_the_configured_protocol_fails_before_sending() {
     let config = json!({ "api": "responses" });
     let mut talk = talk_with("gpt-4o", config, FakeOpenAi::new([]));
     talk.request.messages.push(Message::user("hi"));

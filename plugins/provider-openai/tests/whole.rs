@@ -70,7 +70,7 @@ fn call(index: u64, id: &str, arguments: &str) -> Value {
 }
 
 #[test]
-fn what_a_server_signs_a_call_with_goes_back_with_it() {
+fn call_signature_is_sent_back_with_the_call() {
     let google = json!({ "google": { "thought_signature": "c2ln" } });
     let gateway = json!({ "thought_signature": "c2ln" });
     let first = json!({ "index": 0, "id": "a", "type": "function", "extra_content": google,
@@ -110,7 +110,7 @@ fn what_a_server_signs_a_call_with_goes_back_with_it() {
 }
 
 #[test]
-fn text_and_calls() {
+fn streamed_text_and_calls_equal_the_complete_answer() {
     let completion = check(
         &[
             json!({ "role": "assistant", "content": "I " }),
@@ -127,7 +127,7 @@ fn text_and_calls() {
 }
 
 #[test]
-fn reasoning_by_every_name_and_in_tags() {
+fn reasoning_is_read_from_every_field_and_from_think_tags() {
     for name in ["reasoning_content", "reasoning"] {
         let completion = check(
             &[json!({ (name): "h" }), json!({ (name): "m" }), json!({ "content": "yes" })],
@@ -146,7 +146,7 @@ fn reasoning_by_every_name_and_in_tags() {
 }
 
 #[test]
-fn a_refusal_and_a_limit() {
+fn refusal_and_limits_have_their_finish_reasons() {
     let refused = check(
         &[json!({ "refusal": "I can" }), json!({ "refusal": "not." })],
         json!({ "refusal": "I cannot." }),
@@ -161,7 +161,7 @@ fn a_refusal_and_a_limit() {
 }
 
 #[test]
-fn details_of_reasoning_go_back_as_they_came_and_in_order() {
+fn reasoning_details_are_sent_back_unchanged_in_order() {
     let text = |text: &str| {
         json!({ "type": "reasoning.text", "text": text, "index": 0,
         "format": "anthropic-claude-v1", "signature": null })
@@ -195,7 +195,7 @@ fn details_of_reasoning_go_back_as_they_came_and_in_order() {
 }
 
 #[test]
-fn details_alone_are_shown_as_what_they_say() {
+fn reasoning_details_without_text_are_shown_as_thoughts() {
     let detail = json!({ "type": "reasoning.summary", "summary": "hm", "index": 0 });
     let completion = check(
         &[json!({ "reasoning_details": [detail] }), json!({ "content": "yes" })],
@@ -206,7 +206,7 @@ fn details_alone_are_shown_as_what_they_say() {
 }
 
 #[test]
-fn of_what_another_made_nothing_is_sent() {
+fn foreign_opaque_items_are_not_sent() {
     for item in [json!({ "id": "rs_1" }), json!({ "reasoning_details": "x" }), json!("x")] {
         let parts = vec![Part::opaque(item), Part::text("so").with_signature("s")];
         let completion = Completion::new(parts, FinishReason::Stop, Usage::default());
@@ -215,7 +215,7 @@ fn of_what_another_made_nothing_is_sent() {
 }
 
 #[test]
-fn a_server_that_is_asked_for_the_whole_answer_gives_it() {
+fn complete_answer_is_requested_if_streaming_is_off() {
     let answer = r#"{"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]}"#;
     let host = FakeHost::new(provider_openai::__jaato::MODULE)
         .with_config(json!({ "base_url": "http://localhost:1/v1" }))

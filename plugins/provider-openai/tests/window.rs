@@ -30,7 +30,7 @@ fn window(name: &str, tokens: Option<u64>) -> (String, Option<u64>) {
 const OWN: &str = "http://localhost:1/v1";
 
 #[test]
-fn a_list_that_tells_windows_is_enough() {
+fn model_list_with_context_windows_needs_no_further_request() {
     let host = host(OWN, |_| {
         let list = json!({ "data": [{ "id": "m", "max_model_len": 2048 }, { "id": "n" }] });
         FakeHttpAnswer::status(200).body(list.to_string())
@@ -41,7 +41,7 @@ fn a_list_that_tells_windows_is_enough() {
 }
 
 #[test]
-fn a_server_of_ones_own_is_asked_in_turn_until_it_tells() {
+fn own_server_is_queried_in_order_until_it_reports_a_window() {
     let host = host(OWN, |request| {
         let answer = FakeHttpAnswer::status(200);
         match request.head.url.as_str() {
@@ -65,7 +65,7 @@ fn a_server_of_ones_own_is_asked_in_turn_until_it_tells() {
 }
 
 #[test]
-fn what_has_a_model_loaded_is_asked_what_it_looks_at_too() {
+fn server_with_a_loaded_model_is_also_asked_for_accepted_media() {
     let host = host(OWN, |request| {
         let answer = FakeHttpAnswer::status(200);
         match request.head.url.as_str() {
@@ -88,7 +88,7 @@ fn what_has_a_model_loaded_is_asked_what_it_looks_at_too() {
 }
 
 #[test]
-fn a_server_that_tells_nothing_leaves_the_list_as_it_is() {
+fn server_without_window_information_leaves_the_list_unchanged() {
     for broken in [404, 500] {
         let answer = if broken == 404 { not_found } else { failing };
         let (windows, asked) = windows(&host(OWN, answer));
@@ -113,7 +113,7 @@ fn list_or(request: &FakeHttpRequest, other: FakeHttpAnswer) -> FakeHttpAnswer {
 }
 
 #[test]
-fn a_vendor_is_asked_for_its_list_alone() {
+fn vendor_is_queried_only_for_its_model_list() {
     let list = |_: &FakeHttpRequest| {
         let list = json!({ "data": [{ "id": "m" }, { "id": "gpt-4o-mini" }] });
         FakeHttpAnswer::status(200).body(list.to_string())

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_joined_and_cut_to_their_last_lines() {
+    fn task_outputs_are_joined_and_truncated_to_their_last_lines() {
         let answer = |output: &str, offset| {
             let mut answer = TaskReadAnswer::default();
             (answer.output, answer.offset) = (output.to_owned(), offset);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_was_begun_anew_is_told_as_it_was_left() {
+    fn carriage_return_overwrites_the_line() {
         assert_eq!(apply_carriage_returns("get\n10 %\r20 %\r\nthere\n"), "get\n20 %\nthere\n");
         assert_eq!(apply_carriage_returns("10 %\r20 %\r"), "20 %");
         assert_eq!(apply_carriage_returns(""), "");

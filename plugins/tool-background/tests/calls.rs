@@ -36,7 +36,7 @@ fn a_task_is_started_and_its_result_is_read() {
 }
 
 #[test]
-fn a_task_is_read_on_from_the_last_answer_and_its_last_lines_alone() {
+fn task_output_is_read_from_an_offset_or_as_a_tail() {
     let host = FakeHost::new(tool_background::__jaato::MODULE).with_tool("count", |_| {
         Ok(Output::json(json!({ "stdout": "1\n2\n3\n", "returncode": 0 })))
     });
@@ -73,7 +73,7 @@ fn a_task_that_failed_has_its_error_and_one_that_ended_is_not_cancelled() {
 }
 
 #[test]
-fn what_is_not_there_is_said() {
+fn unknown_tasks_and_tools_are_errors() {
     let host = host();
     let error = host.call("getBackgroundTask", json!({ "task_id": "zz" })).unwrap_err();
     assert_eq!(error.kind, ErrorKind::NotFound);

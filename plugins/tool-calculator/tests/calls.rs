@@ -36,7 +36,7 @@ fn decimals_are_exact() {
 }
 
 #[test]
-fn the_rules_are_those_of_python() {
+fn arithmetic_follows_the_rules_of_python() {
     check("2 + 3 * 4", "14");
     check("-2**2", "-4");
     check("2**3**2", "512");
@@ -54,7 +54,7 @@ fn the_rules_are_those_of_python() {
 }
 
 #[test]
-fn what_cannot_be_calculated_is_said() {
+fn invalid_expressions_are_refused_with_a_reason() {
     refused("", "at character 1: expected a number, found nothing");
     refused("2 +", "at character 4: expected a number, found nothing");
     refused("(2", "at character 3: expected `)`, found nothing");
@@ -94,7 +94,7 @@ fn the_four_tools_take_two_numbers() {
 }
 
 #[test]
-fn numbers_that_json_does_not_keep_are_given_as_text() {
+fn numbers_that_json_cannot_hold_exactly_must_be_given_as_text() {
     let add = |a: Value, b: Value| host().call("add", json!({ "a": a, "b": b }));
     let sum = |a: Value, b: Value| add(a, b).unwrap().content["result"].clone();
     assert_eq!(sum(json!("18446744073709551616"), json!(1)), "18446744073709551617");

@@ -30,7 +30,7 @@ fn questions() -> Value {
 }
 
 #[test]
-fn answers_are_told_with_number_and_text() {
+fn answers_are_reported_with_number_and_text() {
     let person = |form: &Form| {
         assert_eq!(form.title, "a page");
         let kinds: Vec<FieldKind> = form.fields.iter().map(|field| field.kind).collect();
@@ -55,7 +55,7 @@ fn answers_are_told_with_number_and_text() {
 }
 
 #[test]
-fn who_would_not_and_who_is_not_there_are_told_apart() {
+fn declined_form_and_missing_user_have_different_messages() {
     assert_eq!(
         ask(|_| FormAnswer::declined(), questions()),
         json!({ "cancelled": true, "message": "User cancelled the clarification request." })
@@ -69,7 +69,7 @@ fn who_would_not_and_who_is_not_there_are_told_apart() {
 }
 
 #[test]
-fn questions_that_cannot_be_asked_are_refused() {
+fn invalid_questions_are_refused() {
     let refused = |questions: Value| {
         let arguments = json!({ "context": "a page", "questions": questions });
         host().call("request_clarification", arguments).unwrap_err()

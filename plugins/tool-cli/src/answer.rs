@@ -63,7 +63,7 @@ mod tests {
     const TEN_SECONDS: Duration = Duration::from_secs(10);
 
     #[test]
-    fn a_signal_and_a_deadline_are_told_apart_from_a_code() {
+    fn signal_and_timeout_are_reported_apart_from_an_exit_code() {
         let ended = ProcessExit { code: Some(0), ..ProcessExit::default() };
         let expected = json!({ "stdout": "", "stderr": "", "returncode": 0 });
         assert_eq!(Value::Object(answer(&ended, TEN_SECONDS)), expected);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_processes_that_are_left_some_are_listed() {
+    fn only_some_of_many_leftover_processes_are_listed() {
         let one = LeftoverProcess { pid: 4_000_000, name: "n".repeat(15) };
         let left = |count| {
             let left_running = vec![one.clone(); count];

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_alone_is_a_script_and_with_words_it_is_a_program() {
+    fn command_alone_runs_as_a_script_and_with_arguments_as_a_program() {
         let script = shell_spawn("bash", "ls | wc -l", &[]);
         assert_eq!(script.args, ["-c", "ls | wc -l"]);
         let words = shell_spawn("bash", "echo", &["$HOME".to_owned(), "a b".to_owned()]);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_in_the_schema_is_the_one_that_holds() {
+    fn config_schema_states_the_timeout_maximum() {
         let mut description = Description::default();
         CliPlugin::describe(&mut description);
         let schema = description.config_schema.unwrap();

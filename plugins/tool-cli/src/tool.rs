@@ -85,7 +85,7 @@ mod tests {
 
     /// Every request contains this text, and small models see it in their prompt.
     #[test]
-    fn a_model_reads_few_words() {
+    fn cli_tool_spec_stays_within_its_size_limit() {
         let spec = CliBasedTool::spec();
         let parameters = touches::without_keyword(&spec.parameters);
         let bytes = spec.description.len() + parameters.to_string().len();
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn it_promises_nothing_but_that_calls_may_run_side_by_side() {
+    fn cli_tool_spec_promises_only_parallel_safety() {
         let spec = CliBasedTool::spec();
         let promised = Annotations {
             read_only: false,

@@ -58,7 +58,7 @@ fn a_real_shell_runs_the_command() {
 }
 
 #[test]
-fn words_are_passed_as_they_are_and_never_read_as_a_script() {
+fn arguments_are_passed_unchanged_and_never_run_as_a_script() {
     let words = json!({
         "command": "printf",
         "args": ["%s\n", "$HOME", "a b; rm -rf x", "*", "'\"", "", "möndchen", "a\nb"],
@@ -72,7 +72,7 @@ fn words_are_passed_as_they_are_and_never_read_as_a_script() {
 }
 
 #[test]
-fn codes_and_signals_are_told_apart() {
+fn exit_codes_and_signals_are_reported_separately() {
     let failed = run("echo no >&2; exit 3");
     assert_eq!(failed, json!({ "stdout": "", "stderr": "no\n", "returncode": 3 }));
     let signalled = run("kill -SEGV $$");
@@ -85,7 +85,7 @@ fn codes_and_signals_are_told_apart() {
 }
 
 #[test]
-fn standard_input_is_at_its_end() {
+fn standard_input_of_a_command_is_empty() {
     assert_eq!(run("cat; read x; echo \"$?\""), printed("1\n"));
 }
 
@@ -103,7 +103,7 @@ fn bad_commands_are_refused() {
 }
 
 #[test]
-fn a_folder_that_is_gone_is_told() {
+fn missing_working_directory_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let facts = json!({ "name": "here", "is_host": true });
     let host = host_in(&folder.path().join("gone"))
@@ -114,7 +114,7 @@ fn a_folder_that_is_gone_is_told() {
 }
 
 #[test]
-fn a_deadline_ends_the_command_and_what_it_printed_is_told() {
+fn timed_out_command_ends_and_its_output_is_returned() {
     let begin = Instant::now();
     let late = call(&host(), json!({ "command": "echo so far; sleep 300", "timeout_seconds": 1 }));
     assert!(begin.elapsed() < SOON);
@@ -129,7 +129,7 @@ fn hurried_host() -> FakeHost {
 }
 
 #[test]
-fn the_environments_deadline_holds_where_neither_call_nor_configuration_have_one() {
+fn environment_timeout_applies_if_call_and_config_have_none() {
     let late = call(&hurried_host(), json!({ "command": "echo so far; sleep 300" }));
     assert_eq!((&late["stdout"], &late["timed_out"]), (&json!("so far\n"), &json!(true)));
     assert_eq!(late["timeout_seconds"], 0.5);
@@ -167,7 +167,7 @@ fn set_executable(path: &Path) {
 }
 
 #[test]
-fn every_byte_is_streamed_to_the_host_under_its_key() {
+fn all_output_bytes_reach_the_host_as_stdout_or_stderr() {
     let command = "seq -f 'line %.0f' 1 200000; seq 1 5000 >&2; printf '\\377'; exit 7";
     let finished = host().instance().unwrap().run("cli_based_tool", json!({ "command": command }));
     let told = Value::Object(finished.result.unwrap().content);
@@ -180,7 +180,7 @@ fn every_byte_is_streamed_to_the_host_under_its_key() {
 }
 
 #[test]
-fn a_person_sees_what_is_printed_while_it_is() {
+fn output_is_shown_while_the_command_runs() {
     let host = host();
     let command = "printf 'one\\n'; while [ ! -e go ]; do sleep 0.01; done; echo ö";
     let mut call = host.start("cli_based_tool", json!({ "command": command })).unwrap();
@@ -201,7 +201,7 @@ fn text_of(delta: &Delta) -> &str {
 }
 
 #[test]
-fn a_server_that_is_left_behind_does_not_hang_the_call() {
+fn background_process_left_running_does_not_hang_the_call() {
     let begin = Instant::now();
     let left = run("sleep 300 & echo started");
     assert!(begin.elapsed() < SOON);
@@ -213,7 +213,7 @@ fn a_server_that_is_left_behind_does_not_hang_the_call() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn nothing_outlives_the_host() {
+fn no_process_outlives_the_host() {
     let folder = tempfile::tempdir().unwrap();
     let host = host_in(folder.path());
     call(&host, json!({ "command": "sleep 300 & echo $! > left" }));

@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_told_here_and_in_utc() {
+    fn time_is_reported_in_local_time_and_utc() {
         check(
             3600,
             "Europe/Berlin",
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offset_keeps_its_sign_and_its_half_hours() {
+    fn utc_offset_keeps_its_sign_and_half_hours() {
         for (seconds, text) in
             [(19_800, "+05:30"), (-34_200, "-09:30"), (-1_800, "-00:30"), (50_400, "+14:00")]
         {

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_container_is_told_and_what_it_does_not_say_is_null() {
+    fn container_facts_are_reported_and_unknown_facts_are_null() {
         let container = EnvironmentFacts {
             working_directory: "/workspace".into(),
             os: Some(OsFacts { kind: "linux".into(), name: "Linux".into(), ..OsFacts::default() }),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_is_told_unless_there_is_nothing_to_ask() {
+    fn failed_environment_query_is_an_error_unless_the_operation_is_unknown() {
         let of = |kind| CommandLocation::from_host_answer(Err(Error::new(kind, "why")));
         assert!(of(ErrorKind::UnknownOperation).remote_environment().unwrap().is_none());
         assert!(of(ErrorKind::Unavailable).remote_environment().is_err());

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_without_a_name_has_an_abbreviation() {
+    fn unnamed_time_zone_is_shown_by_its_abbreviation() {
         let now = |zone| Zoned::new(jiff::Timestamp::UNIX_EPOCH, zone);
         let posix = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
         assert_eq!(moment(&now(posix)).zone, "CET");

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn each_system_is_named_as_people_and_as_programs_name_it() {
+    fn each_os_has_a_friendly_and_a_technical_name() {
         check(
             os,
             linux(),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn msys2_is_told_only_on_windows() {
+    fn msys2_is_reported_only_on_windows() {
         let facts = MachineFacts { variables: msys2().variables, ..linux() };
         assert!(!os(&facts).contains_key("msys2"));
     }
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn each_architecture_is_told_raw_and_normalized() {
+    fn architecture_is_reported_raw_and_normalized() {
         check(
             arch,
             linux(),

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_without_a_user_is_shown_as_it_is() {
+    fn proxy_without_credentials_is_shown_unchanged() {
         for raw in [
             "http://proxy.corp.com:8080",
             "https://proxy",
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_read_in_two_ways_is_masked_whole() {
+    fn ambiguous_proxy_is_masked_completely() {
         shows("http://user:s3/cret@proxy:8080", "http://***:***@***");
         shows("http://user:s3?cret@proxy:8080", "http://***:***@***");
         shows("http://user:s3#cret@proxy:8080", "http://***:***@***");
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_proxy_shows_nothing_of_itself() {
+    fn malformed_proxy_is_masked_completely() {
         for raw in [
             "http://user:s3cret",
             "http://user:s3cret/",
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn no_part_of_a_secret_is_shown_however_it_is_written() {
+    fn proxy_secret_is_never_shown_in_any_spelling() {
         let starts =
             ["", "http://", "HTTPS://", "x://", "http:", "http:/", "//", "http=", "[", "a,"];
         let secrets =
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_shown_unless_it_is_none() {
+    fn path_is_shown_and_a_non_path_is_masked() {
         for raw in ["/etc/ssl/custom-ca.pem", r"C:\certs\ca.pem", "/home/me@corp/ca.pem"] {
             assert_eq!(mask_path(raw), raw);
         }

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_direct_connection_says_so() {
+    fn direct_connection_is_reported_without_a_proxy() {
         check(
             &[],
             expect![[r#"
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_corporate_network_is_told_whole() {
+    fn corporate_network_is_reported_completely() {
         check(
             &[
                 ("HTTPS_PROXY", "http://proxy.corp.com:8080"),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn lower_case_wins_as_in_the_client_and_an_empty_variable_is_none() {
+    fn lowercase_proxy_variable_wins_and_an_empty_one_is_ignored() {
         check(
             &[
                 ("HTTP_PROXY", "http://upper:1"),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn no_credential_is_told_wherever_it_was_put() {
+    fn network_report_never_shows_credentials() {
         let secrets = "http://us3r:s3cret@proxy:8080/s3cret?k=s3cret";
         let set = ReadableVariables::NAMES.map(|name| (name, secrets));
         let told = lines(&network(&variables(&set)));

@@ -39,7 +39,7 @@ fn blocks(language: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn the_readme_shows_what_the_tool_answers() {
+fn readme_shows_the_actual_answers_of_the_tool() {
     let shown = blocks("json").into_iter().map(|block| serde_json::from_str(block).unwrap());
     let answers = [
         report(ReportAspect::All, &machine()),
@@ -51,13 +51,13 @@ fn the_readme_shows_what_the_tool_answers() {
 }
 
 #[test]
-fn the_readme_shows_how_the_tool_fails() {
+fn readme_shows_the_actual_error_of_the_tool() {
     let error = report(ReportAspect::Context, &without_model()).unwrap_err();
     assert_eq!(blocks("text"), [format!("{error}\n")]);
 }
 
 #[test]
-fn the_readme_names_every_aspect_and_every_variable_that_decides() {
+fn readme_names_every_aspect_and_jaato_variable() {
     for aspect in ReportAspect::EACH {
         let name = format!("`{}`", format!("{aspect:?}").to_lowercase());
         assert!(README.contains(&name), "{name}");

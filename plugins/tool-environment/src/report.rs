@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn all_tells_every_aspect_under_its_name() {
+    fn aspect_all_reports_every_aspect_under_its_name() {
         check(
             ReportAspect::All,
             with_model(),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn each_aspect_alone_is_its_part_of_all_flattened() {
+    fn single_aspect_equals_its_part_of_all() {
         let whole = report(ReportAspect::All, &with_model()).unwrap();
         for aspect in ReportAspect::EACH {
             let alone = Value::Object(report(aspect, &with_model()).unwrap());
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_working_directory_keeps_its_name() {
+    fn working_directory_is_reported_under_the_key_cwd() {
         check(
             ReportAspect::Cwd,
             linux(),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_model_context_and_session_fail_alone_and_are_null_in_all() {
+    fn context_and_session_aspects_fail_without_a_model_and_are_null_in_all() {
         check(
             ReportAspect::Context,
             without_model(),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_directory_is_an_error_alone_and_null_in_all() {
+    fn unknown_working_directory_is_an_error_for_cwd_and_null_in_all() {
         let mut facts = linux();
         facts.session.working_directory.clear();
         assert_eq!(report(ReportAspect::All, &facts).unwrap()["cwd"], Value::Null);

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn context_tells_tokens_and_what_is_left() {
+    fn context_reports_used_and_remaining_tokens() {
         check(
             context(&session_with_model()),
             expect![[r#"
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn gc_settings_are_told_where_there_is_a_gc_and_its_turns_where_they_are_set() {
+    fn gc_settings_are_reported_and_max_turns_only_if_set() {
         let told = |facts: SessionFacts| context(&facts).unwrap().remove("gc").unwrap();
         assert_eq!(
             told(with_gc(None)),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn only_known_ids_are_told() {
+    fn session_reports_only_known_ids() {
         check(
             session(&session_with_model()),
             expect![[r#"
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_model_there_is_neither() {
+    fn context_and_session_are_empty_without_a_model() {
         let facts = SessionFacts { context: None, ..session_with_model() };
         check(context(&facts), expect!["nothing"]);
         check(session(&facts), expect!["nothing"]);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overfull_window_has_nothing_left() {
+    fn overfull_context_window_has_zero_tokens_remaining() {
         let mut facts = session_with_model();
         facts.context.as_mut().unwrap().context_limit = 100;
         assert_eq!(context(&facts).unwrap()["tokens_remaining"], 0);

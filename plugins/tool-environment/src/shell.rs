@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_shell_of_the_user_it_is_the_one_that_runs_commands() {
+    fn default_shell_without_a_user_shell_is_the_one_that_runs_commands() {
         for (bash, default) in [(true, "bash"), (false, "sh")] {
             let programs = ProgramPresence { bash, ..ProgramPresence::default() };
             let facts = MachineFacts { programs, variables: variables(&[]), ..linux() };
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn unix_tells_the_shell_of_the_user_and_the_one_that_runs() {
+    fn unix_reports_the_user_shell_and_the_running_shell() {
         check(
             linux(),
             expect![[r#"
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_tells_its_separators_and_its_powershells() {
+    fn windows_reports_its_separators_and_powershells() {
         check(
             parent("powershell.exe", windows()),
             expect![[r#"
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn msys2_tells_its_unix_shell() {
+    fn msys2_reports_its_unix_shell() {
         check(
             parent("BASH.EXE", msys2()),
             expect![[r#"
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_shell_variable_unix_has_the_standard_shell() {
+    fn unix_shell_defaults_to_bin_sh() {
         check(
             MachineFacts { variables: variables(&[]), ..linux() },
             expect![[r#"
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_shell_is_the_current_shell() {
+    fn only_a_shell_parent_process_counts_as_the_current_shell() {
         for (process, current) in
             [("-zsh", "zsh"), ("cargo", "bash"), ("", "bash"), ("dash ", "dash"), ("pwsh", "pwsh")]
         {

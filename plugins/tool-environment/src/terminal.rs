@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn each_system_has_its_terminal() {
+    fn terminal_is_reported_for_each_operating_system() {
         check(
             linux(),
             expect![[r#"
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_has_no_colours_and_no_pictures_but_keeps_its_variables() {
+    fn piped_output_has_no_colours_or_graphics_but_keeps_its_variables() {
         let mut facts = macos();
         facts.session.terminal.output_is_terminal = false;
         check(
@@ -178,14 +178,14 @@ mod tests {
     }
 
     #[test]
-    fn nobody_can_type_into_a_pipe() {
+    fn piped_input_is_not_interactive() {
         let terminal = TerminalFacts { input_is_terminal: false, ..tty("xterm", "", "") };
         assert!(!is_interactive(&terminal));
         assert_eq!(color_depth(&terminal, false), "basic");
     }
 
     #[test]
-    fn colours_follow_colorterm_then_term() {
+    fn colour_depth_follows_colorterm_then_term() {
         for (term, colorterm, depth) in [
             ("xterm", "truecolor", "24bit"),
             ("xterm", "24bit", "24bit"),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn an_emulator_is_named_by_itself_or_by_its_kind() {
+    fn emulator_is_named_by_term_program_or_by_term() {
         for (term, program, name) in [
             ("xterm-256color", "vscode", Some("vscode")),
             ("xterm", "", Some("xterm-compatible")),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_need_a_terminal_that_shows_them_and_no_multiplexer() {
+    fn graphics_need_a_capable_terminal_and_no_multiplexer() {
         for (term, program, protocol) in [
             ("xterm-kitty", "", Some("kitty")),
             ("xterm-256color", "WezTerm", Some("kitty")),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_user_decides_about_pictures_even_in_a_multiplexer() {
+    fn user_setting_decides_graphics_even_in_a_multiplexer() {
         let inside = |graphics: &str| TerminalFacts {
             tmux: true,
             graphics: Some(graphics.to_owned()),

@@ -58,7 +58,7 @@ mod tests {
 
     /// About 160 tokens. Every request contains this text, so each word has a repeated cost.
     #[test]
-    fn a_model_reads_few_words() {
+    fn get_environment_spec_stays_within_its_size_limit() {
         let spec = GetEnvironment::spec();
         let aspect = json!({
             "type": "string",
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn it_promises_to_change_nothing_and_asks_to_be_run_without_a_question() {
+    fn get_environment_is_read_only_and_auto_approved() {
         let spec = GetEnvironment::spec();
         let promised = Annotations {
             read_only: true,
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_may_be_missing_and_examples_are_read() {
+    fn missing_arguments_default_to_all_and_examples_parse() {
         assert_eq!(GetEnvironment::parse(b"{}").unwrap().aspect, ReportAspect::All);
         let read = |example: jaato_plugin_sdk::types::Example| {
             let json = serde_json::to_vec(&example.arguments).unwrap();
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_gets_the_variables_that_are_read_and_no_others() {
+    fn manifest_lists_exactly_the_variables_that_are_read() {
         let manifest = Manifest::parse(crate::__jaato::MODULE.manifest).unwrap();
         let mut expected = ReadableVariables::NAMES.to_vec();
         expected.extend(["TZ", "TZDIR"]);

@@ -53,7 +53,7 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn without_an_aspect_everything_is_told() {
+fn call_without_an_aspect_reports_everything() {
     let whole = ask(&host().with_session(with_model()), json!({})).unwrap();
     assert_eq!(
         keys(&whole),
@@ -65,7 +65,7 @@ fn without_an_aspect_everything_is_told() {
 }
 
 #[test]
-fn terminal_shell_and_directory_are_those_of_the_session_and_not_of_this_process() {
+fn terminal_shell_and_directory_are_read_from_the_session() {
     let host = host().with_session(at_terminal());
     let told = |aspect: &str| ask(&host, json!({ "aspect": aspect })).unwrap();
     assert_eq!(told("cwd"), json!({ "cwd": "/home/user/project" }));
@@ -74,7 +74,7 @@ fn terminal_shell_and_directory_are_those_of_the_session_and_not_of_this_process
 }
 
 #[test]
-fn without_a_model_context_and_session_fail_alone_and_are_null_in_all() {
+fn context_and_session_queries_fail_without_a_model_and_are_null_in_all() {
     let host = host().with_session(at_terminal());
     for (aspect, what) in [("context", "Context"), ("session", "Session")] {
         let error = ask(&host, json!({ "aspect": aspect })).unwrap_err();
@@ -87,7 +87,7 @@ fn without_a_model_context_and_session_fail_alone_and_are_null_in_all() {
 }
 
 #[test]
-fn what_the_machine_alone_knows_needs_no_session() {
+fn machine_aspects_need_no_session() {
     let host = host();
     for aspect in ["os", "arch", "datetime", "network"] {
         assert!(!keys(&ask(&host, json!({ "aspect": aspect })).unwrap()).is_empty());

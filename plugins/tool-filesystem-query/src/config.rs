@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_of_the_user_come_beside_the_default_ones_or_in_their_place() {
+    fn user_patterns_extend_or_replace_the_default_patterns() {
         let config = |value: Value| {
             FilesystemQueryPlugin::from_config(serde_json::from_value(value).unwrap())
         };

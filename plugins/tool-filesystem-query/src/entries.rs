@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_named_once_however_the_pages_were_cut() {
+    fn file_is_listed_once_even_if_split_across_pages() {
         let mut entries = GrepEntries::new(0, 10_000, true);
         pages().into_iter().for_each(|page| entries.add(&place(), page));
         assert_eq!((entries.seen, entries.is_full), (4, false));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn matches_are_passed_over_and_an_answer_holds_so_many_bytes() {
+    fn offset_skips_matches_and_answer_size_is_limited() {
         let mut entries = GrepEntries::new(3, 10_000, true);
         pages().into_iter().for_each(|page| entries.add(&place(), page));
         let expected = json!([{ "file": "src/b", "lines": "7:moon" }]);

@@ -367,7 +367,7 @@ mod tests {
 
     /// A model reads this text when it looks for tools.
     #[test]
-    fn a_model_reads_few_words() {
+    fn grep_tool_spec_stays_within_its_size_limit() {
         let spec = GrepContent::spec();
         let parameters = touches::without_keyword(&spec.parameters);
         let bytes = spec.description.len() + parameters.to_string().len();
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_end_matches_each_kind_of_line_end() {
+    fn newline_in_a_pattern_matches_lf_and_crlf() {
         let regex = |pattern: &str, literal| SearchPattern::new(pattern, literal, false).regex;
         assert_eq!(regex(r"a\n[^\n]\\n", false), r"a(?:\r?\n)[^\n]\\n");
         assert_eq!(regex("a\nb", true), r"a(?:\r?\n)b");

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_bounded_and_move_no_cursor() {
+    fn live_lines_are_limited_and_contain_no_cursor_movement() {
         let mut live = LiveSearchOutput::default();
         for _ in 0..LINES_MAX + 2 {
             live.add(&format!("\u{1b}[2J\r{}", "é".repeat(500)));

@@ -50,7 +50,7 @@ const FILES: [(&str, &str); 6] = [
 ];
 
 #[test]
-fn content_is_told_by_file_with_true_totals() {
+fn grep_groups_matches_by_file_with_exact_totals() {
     let folder = folder(&FILES);
     let host = host_in(folder.path());
     let grep = |arguments: Value| call(&host, "grep_content", arguments);
@@ -82,7 +82,7 @@ fn content_is_told_by_file_with_true_totals() {
 }
 
 #[test]
-fn files_are_listed_or_counted() {
+fn output_mode_lists_or_counts_matching_files() {
     let folder = folder(&FILES);
     let host = host_in(folder.path());
     let grep = |mode: &str, offset: u64| {
@@ -99,7 +99,7 @@ fn files_are_listed_or_counted() {
 }
 
 #[test]
-fn plain_text_and_matches_over_lines_are_found() {
+fn literal_text_and_multi_line_matches_are_found() {
     let folder = folder(&[
         ("a.py", "x += 1\ncall(x,\n     y)\nend\n"),
         ("b.py", "call(x,\r\n     y)\r\nend"),
@@ -131,7 +131,7 @@ fn plain_text_and_matches_over_lines_are_found() {
 }
 
 #[test]
-fn names_are_found_below_and_folders_are_listed() {
+fn glob_finds_names_in_subfolders_and_lists_folders() {
     let folder = folder(&[
         ("main.rs", ""),
         ("src/f1.rs", ""),
@@ -186,7 +186,7 @@ fn names_are_found_below_and_folders_are_listed() {
 }
 
 #[test]
-fn a_file_glob_is_one_or_several_and_hidden_files_are_asked_for() {
+fn file_glob_accepts_several_patterns_and_hidden_files_are_opt_in() {
     let folder = folder(&FILES);
     let host = host_in(folder.path());
     let files = |arguments: Value| {
@@ -208,7 +208,7 @@ fn a_file_glob_is_one_or_several_and_hidden_files_are_asked_for() {
 }
 
 #[test]
-fn settings_say_what_is_left_out_and_how_much_is_told() {
+fn settings_control_exclusions_and_result_limits() {
     let folder = folder(&FILES);
     let host = host_in(folder.path()).with_config(json!({
         "exclude_patterns": ["src"], "include_patterns": ["build"], "max_results": 1,
@@ -230,7 +230,7 @@ fn settings_say_what_is_left_out_and_how_much_is_told() {
 }
 
 #[test]
-fn the_newest_files_come_first() {
+fn glob_lists_the_newest_files_first() {
     let folder = folder(&FILES);
     let at = |path: &str, seconds: u64| {
         let file = fs::File::options().write(true).open(folder.path().join(path)).unwrap();
@@ -256,7 +256,7 @@ fn the_newest_files_come_first() {
 }
 
 #[test]
-fn what_cannot_be_searched_is_said_in_one_line() {
+fn invalid_searches_are_refused_with_a_reason() {
     let folder = folder(&FILES);
     let host = host_in(folder.path());
     for (tool, arguments, kind, text) in [
@@ -327,7 +327,7 @@ fn what_cannot_be_searched_is_said_in_one_line() {
 }
 
 #[test]
-fn what_was_left_out_is_counted_and_can_be_included() {
+fn excluded_files_are_counted_and_can_be_included() {
     let folder = folder(&FILES);
     let host = host_in(folder.path());
     fs::write(folder.path().join(".gitignore"), "src\n").unwrap();

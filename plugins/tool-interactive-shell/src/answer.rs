@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_is_told_apart_from_a_code() {
+    fn signal_is_reported_apart_from_an_exit_code() {
         let exit =
             |code, signal| ProgramEnd::Exit(ProcessExit { code, signal, ..ProcessExit::default() });
         assert_eq!(told(&exit(Some(1), None)), json!({ "exit_status": 1 }));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_typed_is_told_and_is_no_prompt() {
+    fn incompletely_typed_input_is_reported_and_not_as_a_prompt() {
         let told = |reason: &str, taken| {
             let mut answer = Map::new();
             answer.insert("reason".to_owned(), reason.into());
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_tell_what_is_wanted() {
+    fn terminal_modes_determine_the_expected_input() {
         let state = |reads_lines, echoes| TerminalState {
             reads_lines: Some(reads_lines),
             echoes: Some(echoes),
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_says_what_the_program_does_whatever_the_result_is_given_for() {
+    fn note_describes_the_program_activity_for_every_result_reason() {
         let line = Some(ExpectedInput::Line);
         check_note(ResultReason::Limit, ProgramActivity::Works, None, Some("busy"));
         check_note(ResultReason::Limit, ProgramActivity::WorksSilently, None, Some("serves"));

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_next_screen_only_the_rows_that_changed_are_shown() {
+    fn only_changed_rows_of_the_next_screen_are_shown() {
         let typed = "one\ntwo and more\n~\n~\n~\n-- INSERT --      2,9      All";
         check(VIM, typed, "…\ntwo and more\n-- INSERT --      2,9      All");
         let last = "one\ntwo\n~\n~\n~\n:wq";
@@ -86,20 +86,20 @@ mod tests {
     }
 
     #[test]
-    fn what_moved_is_not_new() {
+    fn moved_rows_are_not_shown_again() {
         check("1\n2\n3\n4\n5", "2\n3\n4\n5\n6", "…\n6");
         check("1\n2\n3\n4\n5", "0\n1\n2\n3\n4", "0");
         check("1\n2\n3\n4\nstatus 1", "3\n4\n5\n6\nstatus 2", "…\n5\n6\nstatus 2");
     }
 
     #[test]
-    fn an_unchanged_screen_says_so() {
+    fn unchanged_screen_is_reported_as_unchanged() {
         check(VIM, VIM, NOTHING);
         check("one", "\n~\n", NOTHING);
     }
 
     #[test]
-    fn a_screen_of_another_size_is_compared_as_well() {
+    fn screens_of_different_sizes_are_compared() {
         check("a\nb", "a\nb\nc\nd", "…\nc\nd");
         check("a\nb\nc\nd", "c\nd", NOTHING);
     }

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_a_program() {
+    fn command_line_with_plain_words_is_a_program() {
         program("bash --norc", &["bash", "--norc"]);
         program("  python3 -c 'print(1 + 2); x'  ", &["python3", "-c", "print(1 + 2); x"]);
         program(r#"ssh host "a b" c\ d"#, &["ssh", "host", "a b", "c d"]);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shell_must_read_goes_to_one() {
+    fn command_line_with_shell_syntax_is_passed_to_a_shell() {
         for given in [
             "echo a && echo b | cat",
             "ls *.rs",
@@ -127,12 +127,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_nothing() {
+    fn blank_command_line_returns_none() {
         assert_eq!(parse_command_line(" \n\t"), None);
     }
 
     #[test]
-    fn a_program_has_a_name() {
+    fn program_name_is_taken_from_the_command_path() {
         assert_eq!(parse_command_line("/usr/bin/ssh host").unwrap().program(), Some("ssh"));
         assert_eq!(parse_command_line("a | b").unwrap().program(), None);
     }

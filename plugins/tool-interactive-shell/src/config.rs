@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_defaults_are_those_of_the_seed() {
+    fn default_settings_match_the_original() {
         let expected = InteractiveShellSettings {
             sessions_max: 8,
             lifetime: Duration::from_secs(600),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silence_that_was_set_ends_waits_for_busy_programs() {
+    fn configured_idle_timeout_ends_waits_for_busy_programs() {
         let set = InteractiveShellSettings::from_config(InteractiveShellConfig {
             idle_timeout: Some(0.5),
             ..InteractiveShellConfig::default()
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_are_those_of_the_seed_and_two_switches() {
+    fn config_keys_match_the_original_plus_two_switches() {
         let schema = schema().unwrap();
         let keys: Vec<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();
         assert_eq!(

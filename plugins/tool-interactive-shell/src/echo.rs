@@ -38,20 +38,20 @@ mod tests {
     }
 
     #[test]
-    fn a_typed_line_is_left_out() {
+    fn echo_of_a_typed_line_is_removed() {
         check("print('hello')\nhello\n>>> ", "print('hello')\n", "hello\n>>> ");
         check("print(1)\n1\n>>> ", "print(1)\r\n", "1\n>>> ");
         check("x = 1 \n>>> ", "x = 1\n", ">>> ");
     }
 
     #[test]
-    fn further_lines_stand_behind_prompts() {
+    fn echo_of_later_lines_after_prompts_is_removed() {
         let shown = "for i in range(2):\n...     print(i)\n... \n0\n1\n>>> ";
         check(shown, "for i in range(2):\n    print(i)\n\n", "0\n1\n>>> ");
     }
 
     #[test]
-    fn what_the_program_said_stays() {
+    fn program_output_is_not_removed_as_echo() {
         check("hello\n>>> ", "print('hello')\n", "hello\n>>> ");
         check("yes\n", "y", "yes\n");
         check("y", "y", "y");

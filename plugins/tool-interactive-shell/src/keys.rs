@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_of_the_seed_send_their_control_codes() {
+    fn original_key_names_send_their_control_codes() {
         check("c-c", Some(b"\x03"));
         check("c-d", Some(END_OF_TRANSMISSION));
         check("c-z", Some(b"\x1a"));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_have_names_and_alt_goes_before_them() {
+    fn named_keys_and_alt_combinations_send_their_sequences() {
         check("Enter", Some(b"\r"));
         check("up", Some(b"\x1b[A"));
         check("f12", Some(b"\x1b[24~"));
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_none() {
+    fn unknown_key_names_are_rejected() {
         for name in ["bogus", "", "c-", "cc", "c-cc", "c-日", "x", "m-"] {
             check(name, None);
         }

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_the_form_of_the_original() {
+    fn trace_line_has_the_format_of_the_original() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace.log");
         let trace = TraceLog::open(Some("main"), TraceLocation::At(path.clone()), folder.path());
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_of_ours_is_closed_to_others() {
+    fn trace_folder_is_private_to_the_user() {
         let folder = tempfile::tempdir().unwrap();
         let trace = TraceLog::open(None, AT_TEMPORARY, folder.path());
         let path = PathBuf::from(trace.path_or_reason().unwrap());
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_not_followed() {
+    fn trace_does_not_follow_a_symlink() {
         let folder = tempfile::tempdir().unwrap();
         let (victim, link) = (folder.path().join("victim"), folder.path().join("link"));
         fs::write(&victim, "precious").unwrap();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_others_may_enter_is_not_used() {
+    fn trace_folder_open_to_others_is_not_used() {
         let folder = tempfile::tempdir().unwrap();
         let user = rustix::process::geteuid().as_raw();
         let own = folder.path().join(format!("jaato-{user}"));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_trace_begins_anew() {
+    fn overlong_trace_file_is_restarted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace.log");
         fs::write(&path, vec![b'x'; usize::try_from(BYTES_MAX).unwrap() + 1]).unwrap();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_that_nobody_has_written_to_for_long_begins_anew() {
+    fn old_trace_file_is_restarted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace.log");
         for (age, expected) in [(AGE_MAX / 2, "old\n["), (AGE_MAX + Duration::from_secs(60), "[")] {

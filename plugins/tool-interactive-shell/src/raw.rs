@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_is_given_once() {
+    fn raw_output_is_returned_once() {
         let mut raw = RawOutputBuffer::default();
         raw.push(b"\x1b[31mred");
         assert_eq!(raw.take(100), piece("\x1b[31mred", 0, 0));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_ends_between_characters() {
+    fn raw_output_is_split_between_characters() {
         let mut raw = RawOutputBuffer::default();
         raw.push("a日b".as_bytes());
         assert_eq!(raw.take(3), piece("a", 0, 4));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_counted() {
+    fn raw_output_beyond_the_limit_is_dropped_and_counted() {
         let mut raw = RawOutputBuffer::default();
         raw.push(&vec![b'x'; BYTES_MAX + 10]);
         raw.push(b"yz");

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn one_look_is_not_enough() {
+    fn program_must_wait_a_minimum_time_to_be_ready() {
         let mut first = look(Some(TerminalWait::Reading));
         first.state.waited_us = Some(WAIT_US_MIN - 1);
         assert_eq!(decide(&first), None);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_typed_must_be_taken_and_what_was_shown_be_read() {
+    fn result_requires_typed_input_consumed_and_output_read() {
         let mut typed = look(Some(TerminalWait::Reading));
         typed.state.has_input = Some(true);
         assert_eq!(decide(&typed), None);
@@ -193,14 +193,14 @@ mod tests {
     }
 
     #[test]
-    fn silence_says_nothing_of_a_busy_program() {
+    fn silence_does_not_end_the_wait_for_a_busy_program() {
         let mut busy = look(Some(TerminalWait::Busy));
         busy.silence = Duration::from_secs(3600);
         assert_eq!(decide(&busy), None);
     }
 
     #[test]
-    fn a_silence_that_the_person_set_ends_the_wait_for_a_busy_program() {
+    fn configured_silence_ends_the_wait_for_a_busy_program() {
         let mut busy = look(Some(TerminalWait::Busy));
         busy.ends_busy_waits = true;
         busy.silence = busy.idle_timeout - Duration::from_millis(1);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_decides_where_nothing_is_known() {
+    fn silence_decides_if_the_program_state_is_unknown() {
         for waits in [None, Some(TerminalWait::Relaying), Some(TerminalWait::Unknown)] {
             let mut unknown = look(waits);
             assert_eq!(decide(&unknown), None);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_connection_a_command_is_waited_for_longer_than_a_prompt() {
+    fn remote_command_without_a_prompt_needs_a_longer_silence() {
         for waits in [None, Some(TerminalWait::Relaying), Some(TerminalWait::Unknown)] {
             let command = ProgramObservation { is_on_terminal: true, ..look(waits) };
             assert_eq!(given_after(&command), Some(3000), "`sleep 2`, a wrong password");
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silence_that_the_person_set_goes_before_that_of_prompts() {
+    fn configured_silence_overrides_the_prompt_silence() {
         let command =
             ProgramObservation { is_on_terminal: true, ..look(Some(TerminalWait::Relaying)) };
         let second = Duration::from_secs(1);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_ends_by_itself_needs_a_prompt_or_a_repetition() {
+    fn timed_wait_needs_a_prompt_or_a_repetition() {
         let weak = look(Some(TerminalWait::ReadingForAWhile));
         assert_eq!(decide(&weak), None);
         let prompt = ProgramObservation { is_mid_line: true, ..weak.clone() };
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_beside_the_input_is_waited_for() {
+    fn pending_timer_of_the_program_is_awaited() {
         let mut timer = look(Some(TerminalWait::ReadingForAWhile));
         timer.state.wait_ms = Some(1500);
         timer.state.waited_again = Some(AGAIN_MIN);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_between_two_keys_is_no_prompt() {
+    fn pause_between_two_keys_is_not_a_prompt() {
         let mut pause = look(Some(TerminalWait::ReadingForAWhile));
         (pause.is_drawn, pause.state.wait_ms) = (true, Some(1000));
         assert_eq!(decide(&pause), Some(ResultReason::Waiting));
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_become_rarer_and_never_stop() {
+    fn poll_interval_grows_to_a_maximum() {
         let mut at = LOOK_MIN;
         for _ in 0..20 {
             at = next_look(at, Duration::ZERO);

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_marks_its_prompts_only_where_the_system_tells_nothing() {
+    fn shell_prompts_are_marked_only_if_wait_detection_is_missing() {
         let is_marked =
             |start: &ProgramStart| format!("{start:?}").contains("jaato=0123456789abcdef");
         assert!(!is_marked(&started("bash", true)));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_pages_and_nothing_is_remembered() {
+    fn pager_and_shell_history_are_disabled() {
         let start = started("ls | wc", true);
         assert_eq!(start.words, ["/bin/ash", "-c", "ls | wc"]);
         assert_eq!(start.variables["PAGER"], "cat");

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_setting_switches_it_off_wherever_it_would_go() {
+    fn trace_setting_disables_the_log_despite_a_configured_path() {
         let named = || Some(OsString::from("/t.log"));
         assert_eq!(TraceLocation::from_settings(true, None), TraceLocation::AtTemporary);
         assert_eq!(

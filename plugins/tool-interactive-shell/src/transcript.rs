@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_is_told_once_and_a_redrawn_line_is_a_line_of_its_own() {
+    fn new_text_is_returned_once_and_a_redrawn_line_is_separate() {
         let mut transcript = SessionTranscript::default();
         transcript.push(&line("$ ", true));
         assert_eq!(transcript.take(), "$ ");
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_call_waits_for_is_bounded_and_counted() {
+    fn transcript_drops_the_oldest_text_and_counts_it() {
         let mut transcript = SessionTranscript::default();
         transcript.push(&line(&"x".repeat(HELD_BYTES_MAX - 1), true));
         assert!(!transcript.is_full());

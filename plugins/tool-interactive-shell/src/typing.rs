@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_end_is_the_enter_key() {
+    fn newline_is_typed_as_the_enter_key() {
         check("ls\n", ProgramInputMode::Lines, "ls\n");
         check("ls\r\n", ProgramInputMode::Lines, "ls\n");
         check("ls\n", ProgramInputMode::Pipe, "ls\n");
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_a_terminal_would_cut_is_found() {
+    fn line_longer_than_the_terminal_limit_is_detected() {
         let longest = "x".repeat(LINE_BYTES_MAX);
         let lines = format!("{longest}\n{longest}");
         assert_eq!(line_too_long(lines.as_bytes(), ProgramInputMode::Lines), None);
@@ -93,13 +93,13 @@ mod tests {
     }
 
     #[test]
-    fn several_lines_are_a_paste() {
+    fn several_lines_are_typed_as_a_paste() {
         check("a\n  b\n", ProgramInputMode::Paste, "\u{1b}[200~a\r  b\u{1b}[201~\r");
         check("a\nb", ProgramInputMode::Paste, "\u{1b}[200~a\rb\u{1b}[201~");
     }
 
     #[test]
-    fn keys_are_never_in_a_paste() {
+    fn text_with_keys_is_never_pasted() {
         check("i\nx\u{1b}:wq\n", ProgramInputMode::Paste, "i\rx\u{1b}:wq\r");
         check("a\u{1b}[201~\nrm\n", ProgramInputMode::Paste, "a\u{1b}[201~\rrm\r");
     }

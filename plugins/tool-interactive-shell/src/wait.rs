@@ -276,7 +276,7 @@ mod tests {
     use crate::screen::UnseenText;
 
     #[test]
-    fn text_goes_once_a_round_and_only_if_it_was_searched() {
+    fn only_searched_text_is_streamed_and_once_per_round() {
         let mut live =
             LiveSessionState::new((24, 80), &MarkNonce::new("0123456789abcdef").unwrap());
         let push = |live: &mut LiveSessionState, text: &str| {

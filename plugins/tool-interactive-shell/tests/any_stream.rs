@@ -133,7 +133,7 @@ fn seen(screen: &mut EmulatedScreen) -> Seen {
 }
 
 #[test]
-fn any_cut_of_a_stream_gives_the_same_screen() {
+fn stream_split_anywhere_gives_the_same_screen() {
     for seed in 0..1500 {
         let mut random = fastrand::Rng::with_seed(seed);
         let bytes = stream(&mut random);
@@ -172,7 +172,7 @@ fn flood(random: &mut fastrand::Rng) -> Vec<u8> {
 }
 
 #[test]
-fn a_flood_that_comes_in_large_pieces_gives_the_same_screen() {
+fn flood_in_large_pieces_gives_the_same_screen() {
     for seed in 0..60 {
         let mut random = fastrand::Rng::with_seed(seed);
         let (mut whole, mut cut) = (EmulatedScreen::new(6, 17), EmulatedScreen::new(6, 17));
@@ -193,7 +193,7 @@ fn a_flood_that_comes_in_large_pieces_gives_the_same_screen() {
 }
 
 #[test]
-fn nothing_that_comes_and_no_resize_panics_or_shows_a_control() {
+fn random_input_and_resizes_never_panic_or_show_control_characters() {
     for seed in 0..600 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut screen = EmulatedScreen::new(random.u16(1..30), random.u16(1..90));
@@ -220,7 +220,7 @@ fn nothing_that_comes_and_no_resize_panics_or_shows_a_control() {
 }
 
 #[test]
-fn a_mark_leaves_nothing_new_whatever_came() {
+fn mark_seen_leaves_no_unseen_text_after_any_input() {
     for seed in 0..600 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut screen = EmulatedScreen::new(6, 17);
@@ -235,7 +235,7 @@ fn a_mark_leaves_nothing_new_whatever_came() {
 }
 
 #[test]
-fn a_resize_storm_under_a_flood_stays_bounded() {
+fn resizes_during_a_flood_keep_unseen_text_limited() {
     let mut random = fastrand::Rng::with_seed(7);
     let mut screen = EmulatedScreen::new(24, 80);
     for _ in 0..300 {
@@ -257,7 +257,7 @@ fn resident() -> Option<u64> {
 
 /// Each of these accumulates without a limit in an unprotected emulator.
 #[test]
-fn what_never_ends_takes_no_memory() {
+fn endless_input_takes_limited_memory() {
     let Some(before) = resident() else {
         return skip("the system does not tell how much memory is held");
     };

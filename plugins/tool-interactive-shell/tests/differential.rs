@@ -35,7 +35,7 @@ fn check(name: &str, bytes: &[u8]) {
 }
 
 #[test]
-fn both_show_the_same_of_what_programs_write() {
+fn both_emulators_show_the_same_for_program_output() {
     let cases: [(&str, String); 14] = [
         (
             "progress",
@@ -77,7 +77,7 @@ fn both_show_the_same_of_what_programs_write() {
 /// other emulator stays there, but a terminal returns into the row), and the cursor position after
 /// setting a region (the other emulator moves into the region, unlike any terminal).
 #[test]
-fn both_show_the_same_after_any_sequence_of_edits() {
+fn both_emulators_show_the_same_after_random_edits() {
     for seed in 0..800 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut bytes = String::new();

@@ -28,7 +28,7 @@ fn check(told: &[&str], last: &str, expected: &str) {
 }
 
 #[test]
-fn plain_lines_are_told_once() {
+fn new_plain_lines_are_returned_once() {
     check(&[], "", "");
     check(&[], "hello\r\n", "hello\n");
     check(&["hello\r\n"], "world\r\n", "world\n");
@@ -37,7 +37,7 @@ fn plain_lines_are_told_once() {
 }
 
 #[test]
-fn a_prompt_keeps_its_blank_and_what_was_typed_behind_it_is_told_alone() {
+fn prompt_keeps_its_space_and_text_typed_after_it_is_returned_alone() {
     check(&[], ">>> ", ">>> ");
     check(&[">>> "], "1+1\r\n2\r\n>>> ", "1+1\n2\n>>> ");
     check(&[">>> "], "\r\n>>> ", ">>> ");
@@ -47,14 +47,14 @@ fn a_prompt_keeps_its_blank_and_what_was_typed_behind_it_is_told_alone() {
 }
 
 #[test]
-fn blank_lines_are_told_as_they_were_written() {
+fn blank_lines_are_returned_unchanged() {
     check(&["$ x\r\n"], "\r\n\r\nhi\r\n", "\n\nhi\n");
     check(&["$ x\r\n"], "\r\n", "\n");
     check(&["$ "], "\r\n\r\n", "\n");
 }
 
 #[test]
-fn progress_bars_tell_their_last_state() {
+fn progress_bar_returns_only_its_last_state() {
     check(&[], "10%\r20%\r100%\r\ndone\r\n", "100%\ndone\n");
     check(&["at 10%"], "\rat 20%", "at 20%");
     check(&["at 99%"], "\rat 100%\r\n", "at 100%\n");
@@ -63,14 +63,14 @@ fn progress_bars_tell_their_last_state() {
 }
 
 #[test]
-fn a_redraw_above_the_cursor_is_told_from_its_first_changed_line() {
+fn redraw_above_the_cursor_is_returned_from_its_first_changed_line() {
     check(&["head\r\na 1%\r\nb 1%\r\n"], "\x1b[2Aa 9%\r\nb 2%\r\n", "a 9%\nb 2%\n");
     check(&["head\r\na 1%\r\nb 1%\r\n"], "\x1b[1Ab 2%\r\n", "b 2%\n");
     check(&["head\r\na 1%\r\n"], "\x1b[1Aa 1%\r\n", "");
 }
 
 #[test]
-fn what_scrolled_away_is_still_told() {
+fn scrolled_off_lines_are_still_returned() {
     let lines: String = (0..50).map(|n| format!("line {n}\r\n")).collect();
     check(&["$ "], &format!("seq\r\n{lines}$ "), &format!("seq\n{lines}$ ").replace('\r', ""));
     check(&[&lines], "more\r\n", "more\n");
@@ -89,7 +89,7 @@ fn wrapped_lines_are_joined_again() {
 }
 
 #[test]
-fn a_wiped_screen_tells_what_came_after() {
+fn cleared_screen_returns_only_later_text() {
     check(&["$ a\r\nb\r\n$ "], "\x1b[H\x1b[2Jnew", "new");
     check(&["$ a\r\nb\r\n$ "], "\x1b[H\x1b[2J\x1b[3J$ ", "$ ");
     check(&["$ "], "\x1b[H\x1b[J$ ", "$ ");
@@ -101,7 +101,7 @@ fn a_wiped_screen_tells_what_came_after() {
 }
 
 #[test]
-fn a_full_screen_program_leaves_the_text_below_as_it_was() {
+fn full_screen_program_leaves_the_normal_screen_unchanged() {
     let mut screen = fed("$ ");
     screen.mark_seen();
     screen.feed(b"vi\r\n\x1b[?1049h\x1b[H~ text\x1b[2;3H");
@@ -126,7 +126,7 @@ fn the_older_ways_to_the_alternate_screen_work_too() {
 }
 
 #[test]
-fn wide_and_marked_letters_are_told_as_they_were_written() {
+fn wide_and_combined_characters_are_returned_unchanged() {
     check(&[], "漢字かな e\u{301} 👩\u{200d}🔬", "漢字かな e\u{301} 👩\u{200d}🔬");
     let wide = "漢".repeat(25);
     check(&[], &format!("x{wide}\r\n"), &format!("x{wide}\n"));
@@ -180,7 +180,7 @@ fn no_line_is_lost_however_many_scroll_away() {
 }
 
 #[test]
-fn what_was_told_before_is_not_told_when_it_scrolls_away() {
+fn text_already_returned_is_not_returned_again_after_scrolling_off() {
     for told in ["one\r\ntwo\r\n$ ", "one\r\ntwo\r\n", "0123456789012345678901234567890 $ "] {
         let mut screen = fed(told);
         screen.mark_seen();
@@ -191,7 +191,7 @@ fn what_was_told_before_is_not_told_when_it_scrolls_away() {
 }
 
 #[test]
-fn what_changed_before_it_scrolled_away_is_told_from_its_first_changed_line() {
+fn changed_text_that_scrolled_off_is_returned_from_its_first_change() {
     let mut screen = fed("a 1%\r\nb 1%\r\n");
     screen.mark_seen();
     let lines: String = (0..3000).map(|number| format!("{number}\n")).collect();
@@ -208,7 +208,7 @@ fn what_changed_before_it_scrolled_away_is_told_from_its_first_changed_line() {
 }
 
 #[test]
-fn long_lines_are_told_whole_also_if_they_are_cut_where_they_scroll_away() {
+fn long_lines_are_returned_complete_even_if_split_by_scrolling() {
     let mut screen = EmulatedScreen::new(5, 20);
     let line = "0123456789".repeat(5);
     let lines = format!("{line}\n").repeat(3000);
@@ -223,7 +223,7 @@ fn long_lines_are_told_whole_also_if_they_are_cut_where_they_scroll_away() {
 }
 
 #[test]
-fn a_repeated_letter_is_told_whole_too() {
+fn repeat_sequence_is_returned_completely() {
     let mut screen = fed("$ ");
     screen.feed(b"\r\nx\x1b[65535b\r\nend");
     let rows = screen.unseen().text.len() / 20;
@@ -232,7 +232,7 @@ fn a_repeated_letter_is_told_whole_too() {
 }
 
 #[test]
-fn frames_of_a_program_that_redraws_leave_nothing_behind() {
+fn redrawn_frames_leave_no_scrolled_text() {
     for (begin, frame) in [
         ("\x1b[?1049h", "\x1b[Hone\r\ntwo\r\nthree\r\nfour\r\nfive"),
         ("", "\x1b[Hone\r\ntwo\r\nthree\r\nfour\r\nfive"),
@@ -250,7 +250,7 @@ fn frames_of_a_program_that_redraws_leave_nothing_behind() {
 }
 
 #[test]
-fn what_scrolled_by_before_a_program_drew_is_told_apart_from_the_drawing() {
+fn text_scrolled_off_before_drawing_is_separate_from_the_drawing() {
     let mut screen = fed("$ ");
     screen.mark_seen();
     let lines: String = (0..50).map(|number| format!("{number}\n")).collect();
@@ -262,7 +262,7 @@ fn what_scrolled_by_before_a_program_drew_is_told_apart_from_the_drawing() {
 }
 
 #[test]
-fn a_flood_is_told_as_the_screen_would_show_it() {
+fn flood_is_returned_as_the_screen_would_show_it() {
     let lines: String = (0..5000).map(|number| format!("q\t{number}\n")).collect();
     let shown = |prepared: &str, size: usize| {
         let mut screen = EmulatedScreen::new(5, 40);
@@ -281,7 +281,7 @@ fn a_flood_is_told_as_the_screen_would_show_it() {
 }
 
 #[test]
-fn memory_that_is_given_back_changes_nothing_that_is_seen() {
+fn releasing_memory_does_not_change_the_visible_text() {
     let lines: String = (0..50).map(|n| format!("line {n}\n")).collect();
     let mut screen = fed(&lines.replace('\n', "\r\n"));
     screen.release_memory();
@@ -291,7 +291,7 @@ fn memory_that_is_given_back_changes_nothing_that_is_seen() {
 }
 
 #[test]
-fn a_resize_tells_nothing_again() {
+fn resize_returns_no_text_again() {
     for (rows, columns) in [(5, 7), (5, 60), (2, 20), (40, 20), (1, 2), (500, 1000)] {
         let mut screen = fed("a line of text\r\nanother one\r\n$ ");
         screen.mark_seen();
@@ -304,7 +304,7 @@ fn a_resize_tells_nothing_again() {
 }
 
 #[test]
-fn sizes_beyond_the_limits_are_brought_within() {
+fn screen_size_is_clamped_to_its_limits() {
     for (asked, given) in [((0, 0), (1, 2)), ((u16::MAX, u16::MAX), (500, 1000))] {
         let screen = EmulatedScreen::new(asked.0, asked.1);
         assert_eq!((screen.rows(), screen.columns()), given);
@@ -315,7 +315,7 @@ fn sizes_beyond_the_limits_are_brought_within() {
 }
 
 #[test]
-fn the_cursors_line_tells_a_prompt() {
+fn cursor_line_and_mid_line_state_reveal_a_prompt() {
     for (bytes, line, is_mid_line) in [
         ("", "", false),
         ("a\r\n", "", false),
@@ -333,7 +333,7 @@ fn the_cursors_line_tells_a_prompt() {
 }
 
 #[test]
-fn modes_that_change_what_is_typed_are_told() {
+fn input_modes_of_the_terminal_are_reported() {
     let mut screen = fed("\x1b[?2004h\x1b[?1h\x1b[?25l");
     assert!(screen.wants_bracketed_paste() && screen.wants_application_cursor());
     assert!(!screen.cursor().is_visible);
@@ -343,7 +343,7 @@ fn modes_that_change_what_is_typed_are_told() {
 }
 
 #[test]
-fn questions_that_a_terminal_answers_are_answered_once() {
+fn terminal_queries_are_answered_once() {
     for (question, answer) in [
         ("ab\x1b[6n", "\x1b[1;3R"),
         ("\x1b[5n", "\x1b[0n"),
@@ -361,7 +361,7 @@ fn questions_that_a_terminal_answers_are_answered_once() {
 }
 
 #[test]
-fn questions_that_would_leak_or_act_are_not_answered() {
+fn unsafe_terminal_queries_are_not_answered() {
     for question in [
         "\x1b]52;c;?\x07",
         "\x1b]52;c;c2VjcmV0\x07\x1b]52;c;?\x07",
@@ -377,7 +377,7 @@ fn questions_that_would_leak_or_act_are_not_answered() {
 }
 
 #[test]
-fn replies_are_bounded_and_whole() {
+fn terminal_replies_are_limited_and_complete() {
     let mut screen = EmulatedScreen::new(5, 20);
     screen.feed("\x1b[6n".repeat(100_000).as_bytes());
     let replies = screen.take_replies();
@@ -388,7 +388,7 @@ fn replies_are_bounded_and_whole() {
 }
 
 #[test]
-fn the_screen_in_colours_gives_the_same_screen_again() {
+fn coloured_screen_output_reproduces_the_same_screen() {
     let bytes = "\x1b[1;31mred\x1b[0m \x1b[44m  \x1b[m\r\n\r\n\x1b[38;5;200mp\x1b[48;2;1;2;3mq\
                  \x1b[m 漢e\u{301}\tx\r\n\x1b[7minverse\x1b[27m \x1b[4mu\x1b[m\x1b]0;t\x07  ";
     let screen = fed(bytes);

@@ -115,41 +115,41 @@ fn check(shell: MarkableShell, program: &[&str], way: Way) {
 }
 
 #[test]
-fn bash_is_taught() {
+fn bash_prints_marks_after_setup() {
     check(MarkableShell::Bash, &["bash", "--noprofile", "--norc"], Way::Line);
     check(MarkableShell::Bash, &["bash", "--noprofile", "--norc"], Way::Injection);
 }
 
 #[test]
-fn bash_with_the_persons_own_startup_files_is_taught() {
+fn bash_with_user_startup_files_prints_marks_after_setup() {
     check(MarkableShell::Bash, &["bash", "-i"], Way::Injection);
 }
 
 #[test]
-fn zsh_is_taught() {
+fn zsh_prints_marks_after_setup() {
     check(MarkableShell::Zsh, &["zsh", "-f"], Way::Line);
 }
 
 #[test]
-fn fish_is_taught() {
+fn fish_prints_marks_after_setup() {
     check(MarkableShell::Fish, &["fish"], Way::Line);
     check(MarkableShell::Fish, &["fish"], Way::Injection);
 }
 
 #[test]
-fn dash_is_taught() {
+fn dash_prints_marks_after_setup() {
     check(MarkableShell::Posix, &["dash", "-i"], Way::Line);
     check(MarkableShell::Posix, &["dash", "-i"], Way::Injection);
 }
 
 #[test]
-fn the_ash_of_busybox_is_taught() {
+fn busybox_ash_prints_marks_after_setup() {
     check(MarkableShell::Posix, &["busybox", "sh", "-i"], Way::Line);
     check(MarkableShell::Posix, &["busybox", "sh", "-i"], Way::Injection);
 }
 
 /// `sh` may be any shell of this family.
 #[test]
-fn bash_understands_the_plain_line() {
+fn bash_accepts_the_posix_setup_line() {
     check(MarkableShell::Posix, &["bash", "--posix", "--noprofile", "--norc"], Way::Line);
 }

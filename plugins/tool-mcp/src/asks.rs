@@ -342,7 +342,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_field_is_shown_and_read() {
+    fn every_form_field_type_is_shown_and_parsed() {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_without_fields_is_answered_by_a_yes() {
+    fn question_without_fields_is_answered_with_yes_or_no() {
         let form = form_of("gh", &json!({ "message": "Delete?" })).unwrap();
         assert_eq!(form.fields.len(), 1);
         let read = |word: &str| values_of(&Value::Null, |_| Some(word.into())).unwrap().is_some();
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_shows_its_host_and_none_that_hides_it() {
+    fn url_shows_its_host_and_misleading_urls_show_none() {
         assert_eq!(place_of("https://a.example/x?y"), Some("a.example"));
         assert_eq!(place_of("http://127.0.0.1:80"), Some("127.0.0.1:80"));
         for url in [

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_is_there_in_the_next_process() {
+    fn cached_descriptions_are_available_in_the_next_process() {
         let folder = tempfile::tempdir().unwrap();
         let cache = McpServerCache::read(Some(folder.path()));
         assert_eq!(cache.get("a"), None);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_go() {
+    fn oldest_cached_descriptions_are_removed() {
         let cache = McpServerCache::read(None);
         for number in 0..=KEPT_MAX {
             cache.keep(&number.to_string(), described("x"));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn another_file_or_argument_is_another_server() {
+    fn changed_program_file_or_argument_changes_the_cache_key() {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("server.py");
         std::fs::write(&script, "one").unwrap();

@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_addresses() {
+    fn paths_become_file_uris() {
         assert_eq!(file_uri("/home/a b/ü"), "file:///home/a%20b/%C3%BC");
     }
 }

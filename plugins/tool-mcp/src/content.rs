@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_stay_and_bytes_are_attached() {
+    fn text_blocks_stay_text_and_binary_blocks_are_attached() {
         let content = McpContent::of_call(json!({ "content": [
             { "type": "text", "text": "moon\u{1b}[2J" },
             { "type": "image", "mimeType": "image/png", "data": "AAEC" },
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn structured_content_is_told_once() {
+    fn structured_content_equal_to_the_text_is_returned_once() {
         check(&["{\"b\": 1}"], json!({ "b": 1 }), &[], true);
         check(&["{\n \"b\": [1]\n}"], json!({ "result": { "b": [1] } }), &[], true);
         check(&["far\u{1b}\n"], json!({ "result": "far\u{1b}\n" }), &["far\n"], false);
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_read_however_their_base64_is_written_and_their_bytes_say_what_they_are() {
+    fn image_in_any_base64_variant_is_decoded_and_typed_by_its_bytes() {
         // Bytes that become `+`, `/` and padding in base64.
         let png = b"\x89PNG\r\n\x1a\n\xfb\xef\xbe\xff";
         let text = "iVBORw0KGgr7777/";
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_says_why() {
+    fn failed_call_reports_the_reason_from_the_server() {
         let failed = |content: Value| {
             McpContent::of_call(json!({ "isError": true, "content": content })).error().message
         };
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_any_shape_is_read() {
+    fn malformed_answers_are_read_without_panic() {
         for answer in [
             json!({}),
             json!({ "content": 1 }),

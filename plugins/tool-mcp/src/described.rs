@@ -321,7 +321,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_broken_tool_costs_itself() {
+    fn broken_tool_description_affects_no_other_tool() {
         let tools = vec![
             json!({ "name": "good", "inputSchema": { "type": "object" }, "annotations": { "readOnlyHint": true } }),
             json!({ "name": 1 }),

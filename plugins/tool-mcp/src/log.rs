@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_lines_are_kept_safe_and_short() {
+    fn newest_log_lines_are_kept_sanitized_and_truncated() {
         let lines = Arc::new(ServerLogStore::default());
         let (moon, sun) = (lines.server_log("moon"), lines.server_log("sun"));
         sun.line("first");
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_there_in_the_next_process_and_a_long_file_is_cut() {
+    fn log_lines_survive_the_process_and_a_long_file_is_truncated() {
         let folder = tempfile::tempdir().unwrap();
         let lines = || Arc::new(ServerLogStore::open_in_folder(Some(folder.path())));
         let first = lines();
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_ended_is_told_with_what_it_printed_last() {
+    fn ended_server_is_reported_with_its_last_output() {
         let log = Arc::new(ServerLogStore::default()).server_log("moon");
         assert_eq!(log.last_words("it ended"), "it ended");
         log.record_printed("Error: no such module");

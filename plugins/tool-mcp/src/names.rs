@@ -75,13 +75,13 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_fits_stays() {
+    fn valid_tool_name_is_kept_unchanged() {
         assert_eq!(tool_name("gh", "create_issue"), "mcp__gh__create_issue");
         assert_eq!(tool_name("my-server", "a-b_C9"), "mcp__my-server__a-b_C9");
     }
 
     #[test]
-    fn names_of_any_shape_are_legal_and_never_one() {
+    fn tool_names_are_always_legal_and_unique() {
         let long = "x".repeat(300);
         let tools = [
             "",

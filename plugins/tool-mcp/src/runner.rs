@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn package_runners_are_found_wherever_they_stand() {
+    fn package_runner_is_detected_anywhere_in_the_command() {
         for (line, expected) in [
             ("npx -y @scope/server", true),
             ("/usr/local/bin/npx -y x", true),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_runner_installs_until_it_speaks_and_for_a_bounded_time() {
+    async fn install_status_lasts_until_the_server_answers_or_a_time_limit() {
         let installs = Arc::new(PackageInstalls::default());
         let new = installs.begin("new", false);
         let _known = installs.begin("known", true);

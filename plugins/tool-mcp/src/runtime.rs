@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_runs_and_ends_with_the_runtime() {
+    fn spawned_work_runs_and_ends_with_the_runtime() {
         let runtime = McpRuntime::start().unwrap();
         let spawner = runtime.spawner();
         let answer = futures_util::FutureExt::now_or_never(async { 1 });
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_is_dropped_ends_the_work() {
+    fn dropping_a_wait_ends_the_work() {
         let runtime = McpRuntime::start().unwrap();
         let spawner = runtime.spawner();
         let (alive, gone) = oneshot::channel::<()>();

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_asked_with_a_bound() {
+    fn sampling_messages_become_a_request_with_a_token_limit() {
         let request = request(&json!({
             "messages": [
                 { "role": "user", "content": { "type": "text", "text": "a" } },
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_or_has_tools_is_refused() {
+    fn sampling_request_with_images_or_tools_is_refused() {
         let image = json!({ "role": "user", "content": { "type": "image", "data": "" } });
         let text = json!({ "role": "user", "content": { "type": "text", "text": "a" } });
         for params in [

@@ -625,7 +625,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_a_bound() {
+    fn restart_delay_doubles_up_to_a_maximum() {
         let waits: Vec<u64> = [1, 2, 3, 9, 10, 1000].map(|it| back_off(it).as_secs()).to_vec();
         assert_eq!(waits, [1, 2, 4, 256, 300, 300]);
     }

@@ -65,7 +65,7 @@ fn echo(text: &str) -> McpRequest {
 const TIME: Duration = Duration::from_secs(60);
 
 #[tokio::test]
-async fn ten_thousand_calls_with_late_doubled_and_foreign_answers_never_swap() {
+async fn ten_thousand_calls_never_receive_each_others_responses() {
     const CALLS: usize = 10_000;
     // Responses arrive out of order: each is delayed behind this many later ones.
     const LATE: usize = 50;
@@ -106,7 +106,7 @@ async fn ten_thousand_calls_with_late_doubled_and_foreign_answers_never_swap() {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_waits_for_is_cancelled_and_its_late_answer_is_nobodys() {
+async fn abandoned_call_is_cancelled_and_its_late_response_is_ignored() {
     let (tell, mut told) = mpsc::unbounded_channel();
     let mut first = None;
     let wire = server(move |message, say| match message["method"].as_str() {
@@ -138,7 +138,7 @@ async fn a_call_that_nobody_waits_for_is_cancelled_and_its_late_answer_is_nobody
 }
 
 #[tokio::test]
-async fn a_call_that_takes_too_long_ends_alone() {
+async fn timed_out_call_does_not_affect_other_calls() {
     let wire = server(|message, say| {
         if message["params"]["arguments"]["text"] == "fast" {
             say(&answer(&message["id"], text("fast")));
@@ -156,7 +156,7 @@ async fn a_call_that_takes_too_long_ends_alone() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_fails_the_calls_that_run() {
+async fn server_exit_fails_all_running_calls() {
     let mut calls = 0;
     let (said, mut say) = mpsc::channel::<Vec<u8>>(64);
     let (hear, heard) = mpsc::channel(16);
@@ -210,7 +210,7 @@ impl McpCallContext for Undecided {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_without_end_is_refused_past_eight_questions() {
+async fn questions_of_a_server_beyond_eight_are_refused() {
     const QUESTIONS: usize = 100;
     const SHOWN: usize = 8;
     let (mut call, mut refused) = (Value::Null, 0);
@@ -241,7 +241,7 @@ async fn a_server_that_asks_without_end_is_refused_past_eight_questions() {
 }
 
 #[tokio::test]
-async fn rounds_of_questions_have_an_end() {
+async fn rounds_of_server_questions_are_limited() {
     let wire = StdioWire::answered_by(|method, _| {
         Some(match method {
             "server/discover" => json!({
@@ -260,7 +260,7 @@ async fn rounds_of_questions_have_an_end() {
 }
 
 #[tokio::test]
-async fn errors_say_all_that_the_server_says() {
+async fn error_contains_everything_the_server_reported() {
     let wire = server(|message, say| {
         let page = json!({ "mode": "url", "elicitationId": "1", "url": "https://a.example/x?state=1", "message": "Log in." });
         let error = match message["params"]["arguments"]["text"].as_str() {
@@ -288,7 +288,7 @@ async fn errors_say_all_that_the_server_says() {
 }
 
 #[tokio::test]
-async fn two_servers_of_one_tool_are_told_apart() {
+async fn tools_with_one_name_on_two_servers_are_kept_apart() {
     let of = |name: &'static str| {
         server(move |message, say| {
             if message["method"] == "tools/call" {

@@ -108,7 +108,7 @@ fn echoed(seen: &Seen) -> Value {
 }
 
 #[tokio::test]
-async fn a_legacy_server_has_a_session_that_is_ended() {
+async fn legacy_server_gets_session_headers_and_its_session_is_ended() {
     let server = FixtureServer::start(|seen| {
         legacy(seen, |seen| match seen.method.as_str() {
             "GET" => Given::Held(vec![": hello\n\n".to_owned()]),
@@ -133,7 +133,7 @@ async fn a_legacy_server_has_a_session_that_is_ended() {
 }
 
 #[tokio::test]
-async fn a_modern_server_has_no_session_and_each_request_says_what_it_is() {
+async fn modern_server_gets_no_session_and_self_describing_requests() {
     let server =
         FixtureServer::start(|seen| modern(seen, |seen| Given::json(200, &echoed(seen)))).await;
     let (mut manager, connection) = connected(&server).await;
@@ -152,7 +152,7 @@ async fn a_modern_server_has_no_session_and_each_request_says_what_it_is() {
 }
 
 #[tokio::test]
-async fn a_tool_that_wants_other_headers_by_now_is_listed_and_called_again() {
+async fn tool_with_changed_headers_is_listed_and_called_again() {
     let listed = AtomicUsize::new(0);
     let server = FixtureServer::start(move |seen| {
         let is_list = seen.asks() == "tools/list";
@@ -201,7 +201,7 @@ async fn a_tool_that_wants_other_headers_by_now_is_listed_and_called_again() {
 }
 
 #[tokio::test]
-async fn a_stream_that_ends_is_taken_up_where_it_ended() {
+async fn ended_stream_is_resumed_from_its_last_event() {
     let id = Mutex::new(Value::Null);
     let server = FixtureServer::start(move |seen| {
         legacy(seen, |seen| match (seen.method.as_str(), seen.header("last-event-id")) {
@@ -222,7 +222,7 @@ async fn a_stream_that_ends_is_taken_up_where_it_ended() {
 }
 
 #[tokio::test]
-async fn a_session_that_the_server_forgets_is_begun_again_and_the_call_sent_again() {
+async fn forgotten_session_is_restarted_and_the_call_is_resent() {
     let calls = AtomicUsize::new(0);
     let server = FixtureServer::start(move |seen| {
         no_stream(seen, |seen| match calls.fetch_add(1, Ordering::SeqCst) {
@@ -258,7 +258,7 @@ fn lost_sessions() -> Vec<Given> {
 }
 
 #[tokio::test]
-async fn a_lost_session_is_begun_again_once_however_the_server_says_so() {
+async fn lost_session_is_restarted_only_once_in_every_error_format() {
     for at in 0..lost_sessions().len() {
         // The server forgets only the first session, or each one.
         for is_forgetful in [false, true] {
@@ -297,7 +297,7 @@ async fn a_lost_session_is_begun_again_once_however_the_server_says_so() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_at_once_in_the_servers_words() {
+async fn refusal_is_reported_at_once_with_the_text_of_the_server() {
     let refusal = |id: Value, data: Value| {
         let error = json!({ "code": -32602, "message": "own words", "data": data });
         json!({ "jsonrpc": "2.0", "id": id, "error": error })
@@ -350,7 +350,7 @@ async fn a_refusal_is_told_at_once_in_the_servers_words() {
 }
 
 #[tokio::test]
-async fn events_that_are_no_messages_are_passed_over() {
+async fn events_that_are_not_messages_are_ignored() {
     let before = [
         "event: ping\ndata: {}\n\n",
         "event: ping\ndata: 2026-01-01 00:00:00\n\n",
@@ -383,7 +383,7 @@ async fn events_that_are_no_messages_are_passed_over() {
 }
 
 #[tokio::test]
-async fn a_server_of_the_older_transport_is_named() {
+async fn old_http_sse_transport_is_named_in_the_error() {
     let server = FixtureServer::start(|seen| match seen.method.as_str() {
         "GET" => Given::Held(vec!["event: endpoint\ndata: /messages?id=1\n\n".to_owned()]),
         _ => Given::Whole(404, Vec::new(), "<html><pre>Cannot POST /mcp</pre>".to_owned()),
@@ -397,7 +397,7 @@ async fn a_server_of_the_older_transport_is_named() {
 }
 
 #[tokio::test]
-async fn servers_that_answer_the_probe_with_anything_are_begun_with_as_all_were() {
+async fn server_with_an_odd_probe_answer_is_initialized_as_legacy() {
     let odd: [fn(&Seen) -> Given; 5] = [
         |_| Given::status(404),
         |_| Given::status(405),
@@ -447,13 +447,13 @@ async fn check_bad(bad: fn(&Seen) -> Given, time: Duration, why: &str) {
 }
 
 #[tokio::test]
-async fn a_stream_without_end_costs_its_call() {
+async fn endless_stream_fails_only_its_call() {
     let endless = |_: &Seen| Given::Endless(": still here\n\n".to_owned());
     check_bad(endless, SHORT, "did not answer within 0.2 s").await;
 }
 
 #[tokio::test]
-async fn a_flood_of_notifications_costs_its_call() {
+async fn notification_flood_during_a_call_fails_only_that_call() {
     let flood = |_: &Seen| {
         let params = json!({ "progressToken": 99, "progress": 1 });
         let note =
@@ -464,12 +464,12 @@ async fn a_flood_of_notifications_costs_its_call() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_silent_costs_its_call() {
+async fn call_without_an_answer_fails_alone() {
     check_bad(|_| Given::Silence, SHORT, "did not answer within 0.2 s").await;
 }
 
 #[tokio::test]
-async fn streams_without_end_take_no_place_from_later_calls() {
+async fn endless_streams_do_not_block_later_calls() {
     for era in [ProtocolEra::Modern, ProtocolEra::Legacy] {
         let called = |seen: &Seen| match asked_for(seen).as_str() {
             "bad" => Given::Held(Vec::new()),
@@ -488,7 +488,7 @@ async fn streams_without_end_take_no_place_from_later_calls() {
 }
 
 #[tokio::test]
-async fn a_flood_outside_of_calls_costs_no_call() {
+async fn notification_flood_outside_of_calls_fails_no_call() {
     let server = FixtureServer::start(|seen| {
         legacy(seen, |seen| match seen.method.as_str() {
             "GET" => {
@@ -507,7 +507,7 @@ async fn a_flood_outside_of_calls_costs_no_call() {
 }
 
 #[tokio::test]
-async fn an_event_without_bounds_costs_its_call() {
+async fn overlong_event_fails_only_its_call() {
     let large = |_: &Seen| Given::Endless("data: ".to_owned() + &"x".repeat(1024 * 1024));
     let (_server, _manager, connection) = with_bad_call(large).await;
     let error = call(&connection, "bad", LONG).await.unwrap_err();
@@ -516,7 +516,7 @@ async fn an_event_without_bounds_costs_its_call() {
 }
 
 #[tokio::test]
-async fn a_body_without_bounds_costs_its_call() {
+async fn overlong_body_fails_only_its_call() {
     let large = |seen: &Seen| {
         let text = "x".repeat(17 * 1024 * 1024);
         Given::json(200, &answer(&seen.message()["id"], said(&text)))
@@ -525,7 +525,7 @@ async fn a_body_without_bounds_costs_its_call() {
 }
 
 #[tokio::test]
-async fn pages_and_broken_answers_cost_their_call() {
+async fn html_pages_and_broken_answers_fail_only_their_call() {
     let page = |_: &Seen| {
         let kind = ("content-type", "text/html".to_owned());
         Given::Whole(200, vec![kind], "<p>\u{1b}[31mLog in</p>".to_owned())
@@ -538,13 +538,13 @@ async fn pages_and_broken_answers_cost_their_call() {
 }
 
 #[tokio::test]
-async fn an_answer_to_nobodys_request_is_nobodys() {
+async fn response_with_a_foreign_id_is_not_accepted() {
     let foreign = |_: &Seen| Given::Held(vec![event(&answer(&json!(4711), said("foreign")))]);
     check_bad(foreign, LONG, "the server's answer ended before it was complete").await;
 }
 
 #[tokio::test]
-async fn no_redirect_takes_the_key_elsewhere() {
+async fn redirect_does_not_send_the_key_to_another_server() {
     let elsewhere = FixtureServer::start(|seen| Given::json(200, &echoed(seen))).await;
     let place = format!("{}/mcp", elsewhere.url);
     let server = FixtureServer::start(move |seen| {

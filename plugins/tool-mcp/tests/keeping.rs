@@ -274,7 +274,7 @@ fn offered(server: &Arc<McpServer>) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_silent_for_a_minute_costs_itself_alone() {
+async fn silent_server_does_not_delay_other_servers() {
     let world = world(&[("silent", silent), ("moon", honest)], McpServerCache::read(None));
     let began = Instant::now();
     let (quiet, moon) = (world.start("silent"), world.start("moon"));
@@ -291,7 +291,7 @@ async fn a_server_that_is_silent_for_a_minute_costs_itself_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_ends_when_it_is_probed_is_spoken_to_as_before_2026() {
+async fn server_that_exits_on_the_probe_is_restarted_as_legacy() {
     let world = world(&[("old", ends_on_probe)], McpServerCache::read(None));
     let server = world.start("old");
     let connection = server.wait_until_connected().await.unwrap();
@@ -316,7 +316,7 @@ async fn a_server_that_ends_is_started_again_with_growing_pauses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_has_a_server_tried_at_once_and_its_death_is_that_calls_alone() {
+async fn server_that_dies_in_a_call_fails_it_and_restarts_at_once_on_demand() {
     let world = world(&[("dies", ends_with_a_call)], McpServerCache::read(None));
     let server = world.start("dies");
     server.wait_until_connected().await.unwrap();
@@ -351,7 +351,7 @@ async fn errors_of_a_server_show_no_secret_of_its_entry() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_program_that_is_not_there_is_not_started_again_and_again() {
+async fn missing_program_is_not_restarted() {
     let world = world(&[], McpServerCache::read(None));
     let server = world.start("gone");
     tokio::time::sleep(Duration::from_secs(3600)).await;
@@ -360,7 +360,7 @@ async fn a_program_that_is_not_there_is_not_started_again_and_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_changes_each_second_is_asked_for_every_other_and_calls_go_on() {
+async fn frequent_list_changes_are_fetched_at_a_limited_rate() {
     let world = world(&[("restless", restless)], McpServerCache::read(None));
     let server = world.start("restless");
     server.wait_until_connected().await.unwrap();
@@ -376,7 +376,7 @@ async fn a_list_that_changes_each_second_is_asked_for_every_other_and_calls_go_o
 }
 
 #[tokio::test(start_paused = true)]
-async fn servers_that_were_never_described_are_waited_for_and_those_that_hang_less_each_time() {
+async fn new_servers_are_awaited_and_hanging_ones_for_less_time_later() {
     let folder = tempfile::tempdir().unwrap();
     let says: [(&str, Says); 2] = [("silent", silent), ("moon", honest)];
     let entries = || vec![entry_of("silent", json!({})), entry_of("moon", json!({}))];
@@ -413,7 +413,7 @@ async fn servers_that_were_never_described_are_waited_for_and_those_that_hang_le
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_starts_only_the_server_that_it_needs_and_is_told_of_unknown_ones() {
+async fn call_starts_only_its_server_and_reports_unknown_servers() {
     let world = world(&[("a", honest), ("b", honest)], McpServerCache::read(None));
     let servers = world.all(vec![entry_of("a", json!({})), entry_of("b", json!({}))]);
     let named = ToolsAwaited::new(vec!["mcp__a__echo".to_owned()], 1000);
@@ -429,7 +429,7 @@ async fn a_call_starts_only_the_server_that_it_needs_and_is_told_of_unknown_ones
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_takes_as_long_as_the_entry_says_and_minutes_with_a_package_runner() {
+async fn startup_timeout_follows_the_entry_and_is_longer_for_package_runners() {
     let world = world(&[("silent", silent), ("npx", silent)], McpServerCache::read(None));
     for (entry, expected) in [
         (entry_of("silent", json!({ "startupTimeout": 5000 })), 5),
@@ -446,7 +446,7 @@ async fn a_start_takes_as_long_as_the_entry_says_and_minutes_with_a_package_runn
 }
 
 #[tokio::test(start_paused = true)]
-async fn servers_that_are_down_or_new_are_told_to_user_and_model() {
+async fn servers_that_are_down_or_new_are_reported_to_user_and_model() {
     let folder = tempfile::tempdir().unwrap();
     let says: [(&str, Says); 3] = [("ends", ends_at_once), ("moon", honest), ("odd", some_broken)];
     let entries = || ["ends", "moon", "odd"].map(|name| entry_of(name, json!({}))).to_vec();
@@ -475,7 +475,7 @@ async fn servers_that_are_down_or_new_are_told_to_user_and_model() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_kept_is_checked_once_the_server_is_up() {
+async fn cached_tools_are_replaced_when_the_server_is_up() {
     let folder = tempfile::tempdir().unwrap();
     let cache = McpServerCache::read(Some(folder.path()));
     let old =
@@ -491,7 +491,7 @@ async fn what_was_kept_is_checked_once_the_server_is_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_filter_a_core_server_and_a_disabled_one_are_offered_as_their_entries_say() {
+async fn tool_filter_core_and_disabled_settings_are_respected() {
     let says: [(&str, Says); 3] = [("some", honest), ("core", honest), ("off", honest)];
     let world = world(&says, McpServerCache::read(None));
     let servers = world.all(vec![
@@ -513,7 +513,7 @@ async fn a_filter_a_core_server_and_a_disabled_one_are_offered_as_their_entries_
 }
 
 #[tokio::test(start_paused = true)]
-async fn text_that_poses_as_instructions_or_as_a_question_is_data() {
+async fn server_text_that_imitates_instructions_stays_data() {
     let world = world(&[("odd", posing)], McpServerCache::read(None));
     let servers = world.all(vec![entry_of("odd", json!({}))]);
     all(&servers).await;
@@ -540,7 +540,7 @@ async fn text_that_poses_as_instructions_or_as_a_question_is_data() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reload_keeps_what_is_as_it_was_and_ends_what_is_gone() {
+async fn reload_keeps_unchanged_servers_and_stops_removed_ones() {
     let world = world(&[("a", honest), ("b", honest)], McpServerCache::read(None));
     let servers = world.all(vec![entry_of("a", json!({})), entry_of("b", json!({}))]);
     all(&servers).await;

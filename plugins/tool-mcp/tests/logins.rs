@@ -175,7 +175,7 @@ async fn call(manager: &McpClientManager) -> Result<Value> {
 }
 
 #[tokio::test]
-async fn a_login_is_bound_to_its_server_its_page_and_its_browser() {
+async fn login_token_is_bound_to_its_server_and_reused_by_the_next_process() {
     let bench = Bench::new(both).await;
     let manager = bench.agreeing().await.unwrap();
     call(&manager).await.unwrap();
@@ -205,7 +205,7 @@ async fn a_login_is_bound_to_its_server_its_page_and_its_browser() {
 }
 
 #[tokio::test]
-async fn without_a_person_the_error_names_the_command_and_the_server_is_asked_once() {
+async fn connect_without_a_user_names_the_login_command_and_asks_once() {
     let bench = Bench::new(both).await;
     let error = bench.connect(None).await.err().unwrap();
     assert_eq!(error.kind, ErrorKind::PermissionDenied);
@@ -223,7 +223,7 @@ async fn check_refused(handler: impl Fn(&Seen) -> Given + Send + Sync + 'static,
 }
 
 #[tokio::test]
-async fn metadata_that_could_mislead_is_refused() {
+async fn misleading_oauth_metadata_is_refused() {
     let changed = |path: &'static str, change: fn(&mut Value)| {
         move |seen: &Seen| {
             let base = base(seen);
@@ -256,7 +256,7 @@ async fn metadata_that_could_mislead_is_refused() {
 }
 
 #[tokio::test]
-async fn an_answer_from_another_issuer_gets_no_code() {
+async fn callback_from_another_issuer_is_not_exchanged_for_a_token() {
     let bench = Bench::new(|seen| match seen.path.split('?').next() {
         Some("/authorize") => {
             let (back, state) = (seen.field("redirect_uri").unwrap(), seen.field("state").unwrap());
@@ -276,7 +276,7 @@ async fn an_answer_from_another_issuer_gets_no_code() {
 }
 
 #[tokio::test]
-async fn a_token_that_ends_is_renewed_once_for_all_and_the_next_one_kept() {
+async fn expired_token_is_refreshed_once_for_all_calls_and_saved() {
     let bench = Bench::new(both).await;
     bench.keep_old(&bench.server.url).await;
     let manager = bench.connect(None).await.unwrap();
@@ -291,7 +291,7 @@ async fn a_token_that_ends_is_renewed_once_for_all_and_the_next_one_kept() {
 }
 
 #[tokio::test]
-async fn tokens_of_an_authorization_server_that_was_left_go_to_no_other() {
+async fn tokens_of_a_former_authorization_server_are_not_sent_to_another() {
     let bench = Bench::new(both).await;
     bench.keep_old("https://old.example").await;
     let error = bench.connect(None).await.err().unwrap();
@@ -303,7 +303,7 @@ async fn tokens_of_an_authorization_server_that_was_left_go_to_no_other() {
 }
 
 #[tokio::test]
-async fn a_server_without_metadata_any_more_gets_no_secret() {
+async fn server_that_lost_its_metadata_gets_no_secret() {
     let bench = Bench::new(|seen| match seen.path.as_str() {
         "/mcp" => mcp(seen, &[]),
         "/token" => given("t1", "r1"),
@@ -316,7 +316,7 @@ async fn a_server_without_metadata_any_more_gets_no_secret() {
 }
 
 #[tokio::test]
-async fn a_server_that_wants_more_gets_it_once() {
+async fn additional_scope_is_requested_only_once() {
     let bench = Bench::new(|seen| {
         if seen.asks() == "tools/call" && token(seen).is_some() {
             let more = "Bearer error=\"insufficient_scope\", scope=\"write\"";
@@ -336,7 +336,7 @@ async fn a_server_that_wants_more_gets_it_once() {
 }
 
 #[tokio::test]
-async fn rights_that_nobody_could_be_asked_for_are_asked_for_by_the_next_login() {
+async fn missing_scope_without_a_user_is_requested_at_the_next_login() {
     let bench = Bench::new(|seen| {
         if seen.asks() == "tools/call" {
             let more = "Bearer error=\"insufficient_scope\", scope=\"write\"";
@@ -358,7 +358,7 @@ async fn rights_that_nobody_could_be_asked_for_are_asked_for_by_the_next_login()
 }
 
 #[tokio::test]
-async fn a_login_by_command_goes_where_the_server_says_and_asks_for_what_it_names() {
+async fn login_command_uses_the_metadata_and_scopes_from_the_challenge() {
     let bench = Bench::new(|seen| match seen.path.as_str() {
         "/custom/prm.json" => Given::json(200, &resource(&base(seen))),
         RESOURCE => Given::status(404),
@@ -385,7 +385,7 @@ async fn a_login_by_command_goes_where_the_server_says_and_asks_for_what_it_name
 }
 
 #[tokio::test]
-async fn a_client_with_a_secret_of_its_own_needs_nobody_and_no_error_shows_it() {
+async fn client_credentials_login_needs_no_user_and_errors_hide_the_secret() {
     let mut bench = Bench::new(both).await;
     bench.settings = OAuthSettings {
         client_id: Some("me".to_owned()),
@@ -417,7 +417,7 @@ async fn a_client_with_a_secret_of_its_own_needs_nobody_and_no_error_shows_it() 
 }
 
 #[tokio::test]
-async fn a_login_that_is_forgotten_is_forgotten() {
+async fn logout_forgets_the_login() {
     let bench = Bench::new(both).await;
     bench.agreeing().await.unwrap();
     let (_, login) = bench.login(None);

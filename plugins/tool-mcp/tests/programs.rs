@@ -43,7 +43,7 @@ async fn a_program_is_connected_called_and_gone_after_the_disconnect() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_or_ends_at_once_says_so() {
+async fn missing_or_exiting_program_is_an_error() {
     let mut manager = McpClientManager::new().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing").display().to_string();

@@ -61,7 +61,7 @@ fn check(schema: Value, expected: Value, is_cut: bool) {
 }
 
 #[test]
-fn what_a_schema_says_of_arguments_stays() {
+fn argument_constraints_of_a_schema_are_kept() {
     check(
         json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "x", "type": "object",
@@ -80,7 +80,7 @@ fn what_a_schema_says_of_arguments_stays() {
 }
 
 #[test]
-fn older_forms_are_written_as_today() {
+fn older_schema_keywords_are_modernized() {
     check(
         json!({
             "type": "object", "properties": {
@@ -138,7 +138,7 @@ fn a_choice_at_the_root_becomes_one_object() {
 }
 
 #[test]
-fn names_that_vendors_refuse_have_another_and_go_back_to_the_server() {
+fn refused_property_names_get_an_alias_that_is_restored_for_the_server() {
     let lowered = lowered(&json!({
         "type": "object", "required": ["$filter"], "additionalProperties": false,
         "properties": { "$filter": { "type": "string", "description": "Which." } },
@@ -156,7 +156,7 @@ fn names_that_vendors_refuse_have_another_and_go_back_to_the_server() {
 }
 
 #[test]
-fn words_of_the_wrong_kind_cost_themselves() {
+fn invalid_schema_keywords_are_dropped_alone() {
     check(
         json!({
             "type": ["object", "null"], "required": "a", "properties": {
@@ -175,7 +175,7 @@ fn words_of_the_wrong_kind_cost_themselves() {
 }
 
 #[test]
-fn null_for_an_argument_that_takes_none_leaves_it_out() {
+fn null_for_a_non_nullable_argument_is_left_out() {
     let lowered = lowered(&json!({ "type": "object", "properties": {
         "flag": { "type": "boolean" }, "either": { "oneOf": [{ "type": "string" }, { "const": 1 }] },
         "level": { "enum": [1, 2] }, "maybe": { "type": "integer", "nullable": true },
@@ -185,7 +185,7 @@ fn null_for_an_argument_that_takes_none_leaves_it_out() {
 }
 
 #[test]
-fn loops_and_bombs_stay_small() {
+fn recursive_and_huge_schemas_stay_small() {
     check(
         json!({
             "type": "object", "properties": { "tree": { "$ref": "#/$defs/tree" } },

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_is_about_its_long_words_and_each_word_may_be_a_tag() {
+    fn prompt_words_may_be_tags_and_long_ones_are_search_terms() {
         let (all, telling) = words_of_prompt("Please fix the CI: the Release, the release fails");
         assert_eq!(all, ["fix", "the", "ci", "release", "fails"]);
         assert_eq!(telling, ["release", "fails"]);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_holds_nothing_but_quoted_words() {
+    fn full_text_query_contains_only_quoted_words() {
         assert_eq!(
             any_word_query(&words("NEAR(\"x\" OR) release*")),
             "\"near\"* OR \"x\" OR \"or\" OR \"release\"*"

@@ -65,7 +65,7 @@ fn typed(host: &FakeHost, arguments: Value) -> String {
 }
 
 #[test]
-fn a_named_pipe_in_place_of_a_file_is_refused_and_not_waited_for() {
+fn named_pipe_as_memory_file_is_refused_without_waiting() {
     for name in ["memories.lock", "memories.sqlite"] {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("workspace")).unwrap();
@@ -80,7 +80,7 @@ fn a_named_pipe_in_place_of_a_file_is_refused_and_not_waited_for() {
 }
 
 #[test]
-fn the_files_are_the_users_alone() {
+fn memory_files_are_private_to_the_user() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     store(&host_in(folder.path()), "about the moon", &["moon"], "it is far");
@@ -95,7 +95,7 @@ fn the_files_are_the_users_alone() {
 }
 
 #[test]
-fn a_memory_is_kept_and_told_whole() {
+fn memory_is_stored_and_retrieved_completely() {
     let host = host();
     let memory = json!({
         "content": "tag first, then publish",
@@ -146,7 +146,7 @@ fn a_memory_is_kept_and_told_whole() {
 }
 
 #[test]
-fn shared_tags_come_first_then_words_then_the_newest_of_both_scopes() {
+fn retrieval_ranks_shared_tags_then_words_then_newest() {
     let host = host();
     store(&host, "old", &["moon"], "x");
     store(&host, "both", &["Moon", "TIDES"], "x");
@@ -168,7 +168,7 @@ fn shared_tags_come_first_then_words_then_the_newest_of_both_scopes() {
 }
 
 #[test]
-fn a_prompt_is_told_of_what_it_may_be_about_in_few_words() {
+fn matching_memories_are_listed_before_a_prompt_within_a_limit() {
     let host = host();
     assert_eq!(before(&host, "release it"), "");
     store(&host, "how we publish", &["release", "ci"], "a secret of the house");
@@ -188,7 +188,7 @@ fn a_prompt_is_told_of_what_it_may_be_about_in_few_words() {
 }
 
 #[test]
-fn a_person_lists_changes_and_removes() {
+fn user_lists_edits_and_removes_memories() {
     let host = host();
     assert_eq!(typed(&host, json!({})), "no memories");
     let moon = store(&host, "moon", &["sky"], "far");
@@ -214,7 +214,7 @@ fn a_person_lists_changes_and_removes() {
 }
 
 #[test]
-fn what_is_too_much_or_nothing_is_refused_and_nothing_is_kept() {
+fn empty_or_oversized_memories_are_refused_and_not_stored() {
     let host = host();
     let refusing = |content: &str, description: &str, tags: &[&str]| {
         let memory = json!({ "content": content, "description": description, "tags": tags });
@@ -238,7 +238,7 @@ fn what_is_too_much_or_nothing_is_refused_and_nothing_is_kept() {
 }
 
 #[test]
-fn a_full_file_takes_no_more_and_loses_nothing() {
+fn full_memory_file_accepts_no_more_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let host = host_in(folder.path());
     store(&host, "first", &["tag"], "x");
@@ -280,7 +280,7 @@ fn left_alone(make: impl Fn(&Path), text: &str) {
 }
 
 #[test]
-fn what_is_newer_foreign_or_damaged_is_left_as_it_is() {
+fn newer_foreign_or_damaged_memory_file_is_left_unchanged() {
     let sql = |path: &Path, sql: &str| Connection::open(path).unwrap().execute_batch(sql).unwrap();
     let newer = "PRAGMA application_id = 1785554285; PRAGMA user_version = 3; CREATE TABLE x (y)";
     left_alone(|path| sql(path, newer), "its format is 3, this jaato supports 2");
@@ -290,7 +290,7 @@ fn what_is_newer_foreign_or_damaged_is_left_as_it_is() {
 }
 
 #[test]
-fn a_prompt_goes_on_without_titles_where_another_holds_the_file() {
+fn prompt_continues_without_memories_if_the_file_is_locked() {
     let folder = tempfile::tempdir().unwrap();
     let host = host_in(folder.path());
     store(&host, "how we publish", &["release"], "x");
@@ -306,7 +306,7 @@ const EACH: u32 = 25;
 
 /// The second process of the test below. It does nothing when run alone.
 #[test]
-fn stores_beside_others_where_it_is_told_to() {
+fn child_process_that_stores_memories() {
     let Some(folder) = std::env::var_os("MEMORIES_OF_TEST") else { return };
     let host = host_in(Path::new(&folder));
     for number in 0..EACH {
@@ -316,12 +316,12 @@ fn stores_beside_others_where_it_is_told_to() {
 }
 
 #[test]
-fn several_processes_at_once_lose_nothing() {
+fn concurrent_processes_lose_no_memories() {
     let folder = tempfile::tempdir().unwrap();
     let others: Vec<_> = (0..3)
         .map(|_| {
             Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "stores_beside_others_where_it_is_told_to"])
+                .args(["--exact", "child_process_that_stores_memories"])
                 .env("MEMORIES_OF_TEST", folder.path())
                 .spawn()
                 .unwrap()

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_says_what_it_is_and_how_large() {
+    fn image_type_and_size_are_read_from_its_bytes() {
         let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\x68\x08";
         check(png, Some("image/png"), Some((640, 360)));
         check(b"GIF89a\x0a\x00\x14\x01", Some("image/gif"), Some((10, 276)));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_torn_says_what_it_can() {
+    fn truncated_image_has_a_type_but_no_size() {
         check(b"\x89PNG\r\n\x1a\n", Some("image/png"), None);
         check(b"\xff\xd8\xff\xe0\0\0\0\0\0\0", Some("image/jpeg"), None);
         check(b"\xff\xd8\xff\xda\0\x04abcd", Some("image/jpeg"), None);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_model_looks_at_is_no_image() {
+    fn unsupported_formats_are_not_images() {
         for bytes in [&b""[..], b"%PDF-1.7", b"<svg/>", b"BM\0\0", b"hello"] {
             check(bytes, None, None);
         }

@@ -39,7 +39,7 @@ fn view(folder: &TempDir, path: &str) -> Result<Output, Error> {
 }
 
 #[test]
-fn an_image_is_attached_under_its_name_whatever_its_ending_is() {
+fn image_is_attached_under_its_name_with_any_extension() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("a")).unwrap();
     fs::write(folder.path().join("a/moon.txt"), PNG).unwrap();
@@ -52,7 +52,7 @@ fn an_image_is_attached_under_its_name_whatever_its_ending_is() {
 }
 
 #[test]
-fn a_file_of_ten_megabytes_is_the_largest() {
+fn image_larger_than_ten_megabytes_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("large.png");
     let mut image = PNG.to_vec();
@@ -67,7 +67,7 @@ fn a_file_of_ten_megabytes_is_the_largest() {
 }
 
 #[test]
-fn what_is_no_image_is_refused_by_name() {
+fn file_that_is_not_an_image_is_refused_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("words.png"), "hello").unwrap();
     fs::write(folder.path().join("empty.png"), "").unwrap();

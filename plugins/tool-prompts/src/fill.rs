@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn names_take_words_beside_all_arguments() {
+    fn named_placeholder_takes_a_word_next_to_all_arguments() {
         let body = "Review {{path}} as {{who:a friend}}. What matters most: $ARGUMENTS";
         let expected = "Review src/main.rs as a friend. What matters most: src/main.rs";
         check(body, "src/main.rs", expected);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn named_places_take_their_word_or_their_default() {
+    fn named_placeholders_take_their_argument_or_default() {
         check("{{a}} in {{b:red}}", "a=moon", "moon in red");
         check("{{a}} in {{b:red}}", "b='dark blue' a=moon", "moon in dark blue");
         check("{{a}} {{a}}", "moon", "moon moon");
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn numbered_places_and_all_arguments() {
+    fn numbered_placeholders_and_all_arguments_are_filled() {
         check("{{$2}} {{$1}} {{$3}} {{$4:x}}", "a 'b c'", "b c a {{$3}} x");
         check("do $ARGUMENTS, $ARGUMENTS.", " a  b ", "do a  b, a  b.");
         check("$ARGUMENTSX $ARGUMENTS_ $1 {{$0}}", "", "$ARGUMENTSX $ARGUMENTS_ $1 {{$0}}");
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_is_known_of_stays() {
+    fn unknown_placeholders_stay_unchanged() {
         check(
             "{{ jinja }} {{a b}} {{}} {x} {{{a}}} {{",
             "",
@@ -291,13 +291,13 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_is_not_filled_in_once_more() {
+    fn placeholders_in_arguments_are_not_filled() {
         check("{{a}} {{b:2}}", "a={{b}}", "{{b}} 2");
         check("$ARGUMENTS", "$ARGUMENTS {{a}}", "$ARGUMENTS {{a}}");
     }
 
     #[test]
-    fn what_is_too_long_is_refused() {
+    fn overlong_arguments_and_results_are_refused() {
         let long = "x".repeat(ARGUMENTS_BYTES_MAX);
         assert!(fill("$ARGUMENTS", &long, PlaceholderSyntax::Own).is_ok());
         assert!(
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_is_told_what_it_takes() {
+    fn usage_lists_the_placeholders() {
         assert_eq!(
             usage("{{a}} {{b:red}} {{a}} {{$1}} $ARGUMENTS", PlaceholderSyntax::Own),
             "a= b=red $1 WORDS"

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_parted_at_its_lines() {
+    fn front_matter_is_split_from_the_body() {
         assert_eq!(split("---\na: b\n---\n\nbody\n"), Ok((Some("a: b\n"), "body\n")));
         assert_eq!(split("body\n---\n"), Ok((None, "body\n---\n")));
         assert_eq!(split("---\n---\n"), Ok((Some(""), "")));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_stand_for_texts_and_what_is_nested_is_passed_over() {
+    fn front_matter_values_are_texts_and_nested_values_are_ignored() {
         let fields = parse(
             "name: moon\ndescription: >\n  Two\n  lines\nversion: 1.0\nempty:\nuse: true\n\
              metadata:\n  author: me\nlist: [a, {b: c}]\nlast: \"x: y\"\n",
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn values_with_colons_are_read_in_quotes() {
+    fn unquoted_values_with_colons_are_read_as_text() {
         let fields = parse("name: a\ndescription: Use it when: the moon's full\n").unwrap().0;
         assert_eq!(text(&fields, "description"), "Use it when: the moon's full");
         let (fields, _) = parse("description: @moon and more\nhint: [a] [b]\n").unwrap();
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_write_that_is_not_yaml_is_read_line_by_line() {
+    fn invalid_yaml_is_read_line_by_line() {
         let read = |front: &str| {
             let (fields, odd) = parse(front).unwrap();
             assert!(odd.unwrap().ends_with("it was read line by line"), "{front}");
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_front_matter_is_refused_in_one_line() {
+    fn unreadable_front_matter_is_refused_in_one_line() {
         let refused = |text: &str| {
             let why = parse(text).unwrap_err();
             assert_eq!(why.lines().count(), 1, "{why}");

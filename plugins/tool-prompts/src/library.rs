@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn the_project_stands_before_the_person_and_counts_only_where_it_is_given() {
+    fn project_prompts_override_user_prompts_only_in_a_trusted_workspace() {
         let places = Places::new();
         write(&places.1, ".agents/skills/moon/SKILL.md", &skill("moon"));
         write(&places.1, ".claude/commands/git/commit.md", "# Commit\nSay why.\n");
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_is_told_and_what_cannot_be_used_left_out() {
+    fn misnamed_skill_gets_a_notice_and_unusable_skill_is_left_out() {
         let places = Places::new();
         let put = |name: &str, text: &str| {
             write(&places.1, &format!(".agents/skills/{name}/SKILL.md"), text);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_use_it_is_the_authors_word() {
+    fn author_decides_whether_model_or_user_may_use_a_skill() {
         let places = Places::new();
         let with = |key: &str| skill("x").replace("name: x\n", key);
         write(&places.2, ".agents/skills/a/SKILL.md", &with("disable-model-invocation: true\n"));
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn the_catalog_is_bounded_and_so_is_all_else() {
+    fn catalog_size_and_prompt_count_are_limited() {
         let places = Places::new();
         assert_eq!(places.read().catalog(1000), None);
         for number in 0..PROMPTS_MAX + 2 {

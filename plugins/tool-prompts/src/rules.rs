@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skill_as_the_format_wants_it_breaks_nothing() {
+    fn valid_skill_breaks_no_rule() {
         let whole = "name: pdf-2\ndescription: Reads PDF.\nlicense: MIT\ncompatibility: needs git\n\
                      metadata:\n  author: me\n  version: '1'\nallowed-tools: Bash(git:*) Read\n";
         check(whole, "pdf-2", &[]);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_of_the_validator_is_told() {
+    fn each_broken_skill_rule_is_reported() {
         check("description: b\n", "a", &["no `name`"]);
         check("name: ''\ndescription: b\n", "a", &["no `name`"]);
         check("name: a\n", "a", &["no `description`"]);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_hold_up_to_their_bounds() {
+    fn skill_field_lengths_are_checked_at_their_limits() {
         let name = |count: usize| "a".repeat(count);
         let of = |name: &str, description: usize, compatibility: usize| {
             format!(

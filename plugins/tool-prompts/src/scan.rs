@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_loop_end_and_those_that_lead_out_are_told() {
+    fn symlink_loops_end_and_links_out_of_the_folder_are_reported() {
         let (_folder, root) = folder();
         let (_other, outside) = folder();
         write(&outside, "secret/SKILL.md");
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_of_a_workspace_is_no_link() {
+    fn workspace_prompt_folder_must_not_be_a_symlink() {
         let (_folder, root) = folder();
         write(&root, "real/moon/SKILL.md");
         symlink(root.join("real"), root.join("link")).unwrap();
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_and_folders_are_bounded() {
+    fn folder_depth_and_count_are_limited() {
         let (_folder, root) = folder();
         write(&root, "1/2/3/4/SKILL.md");
         write(&root, "a/b/c/d/e/SKILL.md");
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_a_plain_file_of_bounded_size() {
+    fn prompt_file_must_be_a_regular_text_file_of_limited_size() {
         let (_folder, root) = folder();
         let path = root.join("a.md");
         fs::write(&path, "\u{feff}a\r\nb").unwrap();

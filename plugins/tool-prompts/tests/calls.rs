@@ -69,7 +69,7 @@ fn used(host: &FakeHost, arguments: Value) -> Value {
 }
 
 #[test]
-fn a_prompt_and_a_skill_are_given_as_the_original_gives_them() {
+fn prompt_and_skill_results_match_the_original() {
     let places = both();
     let host = places.host();
     assert_eq!(
@@ -85,7 +85,7 @@ fn a_prompt_and_a_skill_are_given_as_the_original_gives_them() {
 }
 
 #[test]
-fn what_is_not_there_is_said_with_what_is() {
+fn unknown_prompt_or_file_is_an_error_that_lists_the_available_ones() {
     let places = both();
     let host = places.host();
     let refused = |arguments: Value| host.call("use_prompt", arguments).unwrap_err();
@@ -110,7 +110,7 @@ fn what_is_not_there_is_said_with_what_is() {
 }
 
 #[test]
-fn commands_and_the_catalog_are_set_when_the_session_begins_and_stay() {
+fn commands_and_catalog_are_fixed_at_session_start() {
     let places = both();
     let host = places.host();
     let instance = host.create(None).unwrap();
@@ -138,7 +138,7 @@ fn commands_and_the_catalog_are_set_when_the_session_begins_and_stay() {
 }
 
 #[test]
-fn nothing_of_a_workspace_counts_that_is_not_trusted() {
+fn untrusted_workspace_offers_no_prompts() {
     let places = both();
     let host = places.host_where(None);
     let error = host.call("use_prompt", json!({ "name": "moon" })).unwrap_err();
@@ -146,7 +146,7 @@ fn nothing_of_a_workspace_counts_that_is_not_trusted() {
 }
 
 #[test]
-fn who_may_use_it_is_kept_to() {
+fn skill_hidden_from_the_model_is_available_only_to_the_user() {
     let hidden = SKILL.replace("name: moon", "name: moon\ndisable-model-invocation: true");
     let places = Places::new().with("h/.claude/skills/moon/SKILL.md", &hidden);
     let host = places.host();
@@ -159,7 +159,7 @@ fn who_may_use_it_is_kept_to() {
 }
 
 #[test]
-fn with_nothing_there_nothing_is_offered() {
+fn nothing_is_offered_without_prompts_and_skills() {
     let places = Places::new();
     let host = places.host();
     let instance = host.create(None).unwrap();

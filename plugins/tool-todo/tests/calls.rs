@@ -45,7 +45,7 @@ fn a_preview_shows_the_proposed_plan_and_refuses_if_there_is_none() {
 }
 
 #[test]
-fn a_plan_is_made_agreed_to_worked_through_and_ended() {
+fn plan_is_created_started_worked_through_and_completed() {
     let host = host();
     let made = call(&host, "createPlan", json!({ "title": "Mend it", "steps": ["look", "edit"] }));
     assert_eq!((&made["plan_id"], &made["status"]), (&json!("plan_1"), &json!("proposed")));
@@ -85,7 +85,7 @@ fn a_plan_is_made_agreed_to_worked_through_and_ended() {
 }
 
 #[test]
-fn a_plan_that_nobody_agreed_to_is_cancelled_and_not_completed() {
+fn plan_that_was_never_started_can_only_be_cancelled() {
     let host = host();
     call(&host, "createPlan", json!({ "title": "Mend it", "steps": ["look"] }));
     let error = refused(&host, "completePlan", json!({ "status": "completed" }));
@@ -95,7 +95,7 @@ fn a_plan_that_nobody_agreed_to_is_cancelled_and_not_completed() {
 }
 
 #[test]
-fn each_change_shows_the_whole_plan_to_who_watches() {
+fn each_step_change_shows_the_whole_plan_to_the_user() {
     let host = with_plan(&["look", "edit"]);
     let step = json!({ "step_id": "step_1", "status": "completed" });
     let deltas = host.start("setStepStatus", step).unwrap().wait().deltas;
@@ -113,7 +113,7 @@ fn each_change_shows_the_whole_plan_to_who_watches() {
 }
 
 #[test]
-fn a_step_waits_for_others_and_gets_what_they_give() {
+fn step_waits_for_other_steps_and_receives_their_output() {
     let host = with_plan(&["build", "test"]);
     let waits = json!({
         "description": "publish",
@@ -151,7 +151,7 @@ fn a_step_waits_for_others_and_gets_what_they_give() {
 }
 
 #[test]
-fn a_step_that_is_there_waits_and_goes_on_when_the_other_failed_or_is_skipped() {
+fn existing_step_waits_and_continues_after_a_failed_or_skipped_one() {
     for how in ["failed", "skipped"] {
         let host = with_plan(&["build", "test", "publish"]);
         let waits = json!({ "step_id": "3", "provides": "url", "depends_on": [
@@ -177,7 +177,7 @@ fn a_step_that_is_there_waits_and_goes_on_when_the_other_failed_or_is_skipped() 
 }
 
 #[test]
-fn the_status_tells_when_and_where_the_plan_is() {
+fn plan_status_reports_times_and_the_current_step() {
     let host = with_plan(&["look", "edit"]);
     set(&host, "1", "in_progress");
     let status = || call(&host, "getPlanStatus", json!({}));
@@ -195,7 +195,7 @@ fn the_status_tells_when_and_where_the_plan_is() {
 }
 
 #[test]
-fn what_happens_is_told_to_who_asks_and_to_who_subscribed() {
+fn plan_events_are_returned_on_request_and_to_subscribers() {
     let host = with_plan(&["look", "edit"]);
     let wanted = json!({ "event_types": ["step_completed"] });
     let subscribed = call(&host, "subscribeToTasks", wanted);
@@ -230,7 +230,7 @@ fn what_happens_is_told_to_who_asks_and_to_who_subscribed() {
 }
 
 #[test]
-fn a_plan_is_there_again_in_the_next_instance() {
+fn saved_plan_is_restored_in_the_next_instance() {
     let host = with_plan(&["look", "edit"]);
     set(&host, "step_1", "completed");
     let saved = host.instance().unwrap().save().unwrap().unwrap();
@@ -240,7 +240,7 @@ fn a_plan_is_there_again_in_the_next_instance() {
 }
 
 #[test]
-fn what_is_too_much_or_nothing_is_refused() {
+fn empty_or_oversized_plan_input_is_refused() {
     let host = host();
     let create = |title: &str, steps: Vec<String>| {
         refused(&host, "createPlan", json!({ "title": title, "steps": steps })).message

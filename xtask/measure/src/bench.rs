@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn all_run_unless_some_are_named() {
+    fn all_benches_run_unless_some_are_named() {
         let all: Vec<&str> = BENCHES.iter().map(|bench| bench.name).collect();
         assert_eq!(names(""), all);
         assert_eq!(names("policy run"), ["policy", "run"]);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_machine_is_told() {
+    fn busy_machine_gives_a_warning() {
         assert_eq!(load_warning(1.0, 2), None);
         let line = "BUSY: a load of 1.1 on 2 processors before the first bench; times are too long";
         assert_eq!(load_warning(1.1, 2).unwrap(), line);

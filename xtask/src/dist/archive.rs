@@ -93,14 +93,14 @@ mod tests {
     }
 
     #[test]
-    fn the_same_content_gives_the_same_bytes_whatever_order_and_modes_it_came_in() {
+    fn archive_bytes_do_not_depend_on_file_order_and_modes() {
         let one = packed(&["bin/a", "lib/b", "README"], 0o700);
         assert_eq!(one, packed(&["README", "lib/b", "bin/a"], 0o644));
         assert_ne!(one, packed(&["README", "lib/c", "bin/a"], 0o644));
     }
 
     #[test]
-    fn programs_can_be_run_and_the_rest_be_read_by_all() {
+    fn archived_programs_are_executable_and_all_files_are_readable() {
         let parent = tempfile::tempdir().unwrap();
         let archive = parent.path().join("a.tar.gz");
         fs::write(&archive, packed(&["bin/a", "lib/bin/b"], 0o600)).unwrap();

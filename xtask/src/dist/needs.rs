@@ -86,14 +86,14 @@ mod tests {
 ";
 
     #[test]
-    fn the_systems_own_libraries_are_fine_and_the_newest_version_counts() {
+    fn system_libraries_are_accepted_and_the_newest_glibc_version_counts() {
         assert_eq!(missing_elsewhere(SAID), None);
         assert_eq!(glibc(SAID), Some(GlibcVersion { major: 2, minor: 34 }));
         assert_eq!(glibc("nothing"), None);
     }
 
     #[test]
-    fn any_other_library_is_named() {
+    fn non_system_library_is_reported() {
         let said = format!("{SAID} 0x1 (NEEDED)   Shared library: [libssl.so.3]\n");
         assert_eq!(missing_elsewhere(&said), Some("libssl.so.3"));
     }

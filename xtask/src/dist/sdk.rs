@@ -186,7 +186,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn crates_go_without_their_tests_and_examples_with_theirs() {
+    fn sdk_leaves_out_crate_tests_and_keeps_example_tests() {
         for wanted in [
             "plugin-api/src/abi.rs",
             "plugin-api/testkit/src/lib.rs",
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_go_without_our_fixtures() {
+    fn sdk_examples_leave_out_fixtures() {
         let ours = include_str!("../../../docs/examples/Cargo.toml");
         let theirs = without_fixtures(ours);
         assert_eq!(theirs.lines().count() + 1, ours.lines().count());
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_that_lies_outside_is_refused() {
+    fn path_dependency_outside_the_sdk_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let inside = folder.path().canonicalize().unwrap().join("plugin-api/Cargo.toml");
         let package = |manifest: &Path, source: Option<&str>| json!({ "manifest_path": manifest, "source": source });

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_release_is_found_among_what_is_offered_or_that_is_told() {
+    fn compiler_release_is_found_or_the_available_ones_are_listed() {
         let table = " rustc-web | 1.85.0+dfsg3-1~deb12u3 | http://deb.example bookworm/main amd64 Packages\n \
             rustc-web | 1.96.1+dfsg1-1 | http://deb.example sid/main amd64 Packages\n";
         assert_eq!(offered_version(table, "1.85").unwrap(), "1.85.0+dfsg3-1~deb12u3");

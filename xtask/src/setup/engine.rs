@@ -292,7 +292,7 @@ mod tests {
     use crate::skip::skip;
 
     #[test]
-    fn the_number_of_an_earlier_engine_that_is_somebody_elses_now_is_left_alone() {
+    fn reused_process_id_of_an_old_engine_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         end_previous_engine(folder.path()).unwrap();
         // This process is not dockerd, and must survive.
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_our_own_answers_runs_a_container_and_ends() {
+    fn own_engine_answers_runs_a_container_and_ends() {
         if !(is_ci() && is_root() && is_there(&["dockerd", "--version"])) {
             return skip("only the CI as root starts an engine, and only with a `dockerd`");
         }
@@ -326,13 +326,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_to_end_is_waited_for() {
+    fn end_waits_until_the_process_has_exited() {
         let mut child = Command::new("sleep").arg("600").spawn().unwrap();
         assert!(end(child.id(), || child.try_wait().unwrap().is_some()));
     }
 
     #[test]
-    fn why_an_engine_does_not_run_is_in_its_log() {
+    fn engine_failure_reason_is_read_from_its_log() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         assert_eq!(last_words(&log), "it says nothing");
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_answers_where_no_engine_is() {
+    fn missing_engine_socket_is_not_listening() {
         let folder = tempfile::tempdir().unwrap();
         assert!(!is_listening(&folder.path().join("missing")));
     }

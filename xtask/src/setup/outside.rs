@@ -180,7 +180,7 @@ mod tests {
     };
 
     #[test]
-    fn packages_are_there_until_others_are_wanted() {
+    fn packages_are_present_until_others_are_requested() {
         let target = tempfile::tempdir().unwrap();
         let target = target.path();
         assert!(!NONE.are_there(target));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_fetched_is_not_there_and_is_told() {
+    fn package_that_cannot_be_fetched_is_missing_and_reported() {
         let target = tempfile::tempdir().unwrap();
         let target = target.path();
         let failing = ManagerPackages { fetch: |_| Command::new("false"), ..NONE };

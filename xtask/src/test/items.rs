@@ -41,9 +41,9 @@ pub const ITEMS: &[TierItem] = &[
         about: "plugins built by the oldest and the newest compiler",
         files: &["plugin-api/", "host/loader/", "host/worker/"],
         tests: &[
-            "_compiler_for_authors_",
-            "_compiler_after_the_houses_",
-            "_newest_compiler_to_be_had_",
+            "_by_the_oldest_supported_compiler_",
+            "_by_a_compiler_newer_than_the_host_compiler_",
+            "_by_the_newest_available_compiler_",
         ],
     },
     TierItem {
@@ -151,7 +151,7 @@ pub const ITEMS: &[TierItem] = &[
             "every_provider::clients::",
             "every_provider::inference_server::",
             "every_provider::outside_server::",
-            "the_validator_of_the_format_",
+            "skill_format_validator_and_jaato_",
         ],
     },
     TierItem {
@@ -184,7 +184,7 @@ pub const ITEMS: &[TierItem] = &[
             "plugin-api/sdk-provider/",
             "plugins/",
         ],
-        tests: &["no_reported_fault_is_there"],
+        tests: &["reported_faults_do_not_occur"],
     },
     TierItem {
         name: "templates",
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_is_due_until_it_passed_and_again_when_one_of_its_files_changes() {
+    fn item_is_due_until_it_passes_and_again_after_a_file_change() {
         let checkout = checkout();
         let root = checkout.path();
         let all: Vec<&str> = ITEMS.iter().map(|item| item.name).collect();
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_named_and_its_tests_are_skipped() {
+    fn skipped_items_are_named_and_their_tests_are_skipped() {
         let checkout = checkout();
         let root = checkout.path();
         SelectedTier::full(root).unwrap().record(root, &["guide"]).unwrap();

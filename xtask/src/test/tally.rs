@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_tests_come_first() {
+    fn slowest_tests_are_listed_first() {
         let mut tally = tally(&[
             "test quick ... ok <0.001s>\n",
             "test a::slow ... FAILED <12.500s>\n",
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn only_lines_of_tests_that_passed_are_kept_from_the_terminal() {
+    fn lines_of_passed_tests_are_hidden_from_the_terminal() {
         let mut tally = TestTally::default();
         assert!(tally.read("a", "test a ... ok <0.001s>\n"));
         assert!(tally.read("a", "test a ... ignored\n"));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_lines_of_the_log_are_no_tests() {
+    fn empty_lines_of_the_skip_log_are_ignored() {
         assert_eq!(skipped_lines("SKIPPED: a: b\n\n  c\n"), ["a: b", "c"]);
     }
 }

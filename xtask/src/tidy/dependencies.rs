@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn host_and_plugins_never_stand_on_each_other() {
+    fn host_and_plugins_never_depend_on_each_other() {
         refused("tool-a", "plugins/tool-a", "jaato-session");
         refused("tool-a", "plugins/tool-a", "tool-other");
         refused("jaato-runtime", "host/runtime", "tool-other");
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_stands_on_the_binary() {
+    fn nothing_depends_on_the_binary() {
         for row in TABLE {
             assert!(!row.uses.contains(&"jaato") && !row.tests_use.contains(&"jaato"));
         }
@@ -243,13 +243,13 @@ mod tests {
     }
 
     #[test]
-    fn session_and_policy_see_no_loader() {
+    fn session_does_not_use_the_loader_and_policy_does_not_use_the_session() {
         refused("jaato-session", "host/session", "jaato-loader");
         refused("jaato-policy", "host/policy", "jaato-session");
     }
 
     #[test]
-    fn what_tests_may_use_the_code_may_not() {
+    fn test_dependency_is_not_allowed_as_a_normal_one() {
         let folder = "plugins/tool-a";
         let with = |kind| found("tool-a", folder, &[("jaato-plugin-testkit", kind)]);
         assert_eq!(with(DependencyKind::Dev), Vec::<String>::new());
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_allows_what_nobody_uses_is_found() {
+    fn unused_allowed_dependency_is_found() {
         let uses = |kind| [package("jaato-assets", "host/assets", &[("jaato-types", kind)])];
         let about = |name: &str| {
             format!(
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_nobody_has_thought_of_is_found() {
+    fn crate_missing_from_the_dependency_table_is_found() {
         assert_eq!(
             found("jaato-novel", "host/novel", &[]),
             ["host/novel/Cargo.toml: `jaato-novel` is not in the dependency table, \
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_crates_are_named_by_the_boundary_and_the_loader_alone() {
+    fn hidden_crates_are_used_only_by_the_boundary_and_the_loader() {
         for name in ["abi_stable", "async-ffi", "libloading"] {
             let uses = [(name, DependencyKind::Dev)];
             assert_eq!(found("tool-a", "plugins/tool-a", &uses).len(), 1, "{name}");
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_names_each_package_once_and_has_no_circle() {
+    fn dependency_table_lists_each_package_once_without_cycles() {
         for (at, row) in TABLE.iter().enumerate() {
             assert!(TABLE[..at].iter().all(|other| other.package != row.package));
             // Each row uses only rows above it.

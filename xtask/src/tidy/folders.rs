@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_the_host_makes_by_itself_is_found_but_not_those_of_tests() {
+    fn folder_created_outside_jaato_places_is_found_except_in_tests() {
         let expected = [1, 3].map(|line| {
             format!(
                 "host/log/src/log.rs:{line}: a folder is made, use `jaato_places::make_own_folder`, \
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn places_templates_plugins_and_tests_are_free() {
+    fn places_templates_plugins_and_tests_may_create_folders() {
         for path in [
             "host/places/src/folder.rs",
             "host/template/src/lib.rs",
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn code_behind_a_module_of_tests_is_looked_at_again() {
+    fn code_after_a_test_module_is_checked() {
         let text = "#[cfg(test)]\nmod tests;\nfn a() { create_dir(\"a\") }\n";
         assert_eq!(check(&[source("host/a.rs", text)]).len(), 1);
     }

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_top_level_is_a_closed_list() {
+    fn unknown_top_level_file_is_refused() {
         assert_eq!(found(".github/a.yml", ""), Vec::<String>::new());
         assert_eq!(found("host/src/main.rs", "//! A.\n"), Vec::<String>::new());
         assert_eq!(
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_tell_nothing_are_found_once_in_files_and_folders() {
+    fn meaningless_names_of_files_and_folders_are_found_once() {
         let files = [
             file("host/src/utils.rs", "//! A.\n"),
             file("host/tests/common/mod.rs", "//! A.\n"),
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_says_first_what_it_is_for() {
+    fn source_file_must_begin_with_a_doc_line() {
         for bad in ["fn a() {}\n", "", "//!\n", "// A.\n//! A.\n"] {
             assert_eq!(found("host/a.rs", bad).len(), 1, "{bad:?}");
         }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_keeps_to_the_columns_of_the_code() {
+    fn overlong_comment_line_is_found() {
         let text = |count: usize| format!("//! A.\n    // {}\n", "é".repeat(count - 7));
         assert_eq!(found("host/a.rs", &text(COLUMNS_MAX)), Vec::<String>::new());
         assert_eq!(

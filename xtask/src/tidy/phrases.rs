@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_is_being_replaced_is_left_out() {
+    fn code_being_replaced_is_not_checked() {
         let files =
             BEING_REPLACED.iter().map(|folder| file(&format!("{folder}a.rs"), "// nobody\n"));
         assert_eq!(lines(&check(&files.collect::<Vec<_>>())), Vec::<String>::new());

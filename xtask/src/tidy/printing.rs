@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_prints_elsewhere_is_found() {
+    fn printing_outside_the_terminal_module_is_found() {
         let code = "fn a() {\n    println!(\"a\");\n    io::stderr().write_all(b);\n}\n";
         assert_eq!(
             lines(&check(&[source("host/src/run.rs", code)])),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_writer_tests_and_what_only_sounds_alike_are_free() {
+    fn terminal_writer_tests_and_similar_names_are_allowed() {
         let code = "fn a() { println!(\"a\"); }";
         for free in [
             "host/src/terminal/writer.rs",

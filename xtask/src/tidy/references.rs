@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_may_be_named() {
+    fn reference_to_an_existing_name_is_accepted() {
         check_line(
             "| x | `host/a/src/b.rs::one_is_not_two_here`, `host/a/src/b.rs::generic` |",
             &[],
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn files_and_functions_that_are_gone_are_found() {
+    fn references_to_missing_files_and_functions_are_found() {
         check_line(
             "| x | `host/a/src/c.rs` | `host/a/src/b.rs::two`, `two_is_not_one_here` |",
             &[
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_of_a_name_is_not_the_name_and_the_changelog_may_name_the_past() {
+    fn prefix_of_a_function_name_is_refused_and_the_changelog_is_not_checked() {
         check_line(
             "`host/a/src/b.rs::one_is_not`",
             &["docs/architecture.md:1: `host/a/src/b.rs` has no function `one_is_not`, \

@@ -74,7 +74,7 @@ mod tests {
     use crate::tidy::tests::source;
 
     #[test]
-    fn words_in_comments_and_strings_are_no_code() {
+    fn words_in_comments_and_strings_are_not_code() {
         let text = "//! unsafe\n/// unsafe\nfn a() { let _ = \"unsafe\"; /* unsafe */ }\n\
                     fn b() {\n    (unsafe { c() });\n}\n";
         assert_eq!(source("a.rs", text).lines_with(&["unsafe"]), [(5, "unsafe".to_owned())]);

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_has_no_business_with_it() {
+    fn unsafe_code_in_the_session_is_refused() {
         assert_eq!(
             found(&["host/session/src/turn.rs"]),
             ["host/session/src/turn.rs:2: `unsafe` is not for this place, \
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loader_the_boundary_and_one_platform_module_may() {
+    fn loader_boundary_and_platform_modules_may_use_unsafe() {
         let paths = [
             "host/loader/src/open.rs",
             "plugin-api/src/abi.rs",

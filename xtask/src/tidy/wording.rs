@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_promise_needs_an_issue() {
+    fn todo_mark_needs_an_issue_number() {
         for mark in PROMISES {
             assert_eq!(found(&format!("fine\n// {mark}: later")).len(), 1, "{mark}");
             assert_eq!(found(&format!("// {mark}(#): later")).len(), 1, "{mark}");

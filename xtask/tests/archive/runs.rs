@@ -17,7 +17,7 @@ fn shipped() -> BTreeSet<String> {
 }
 
 #[test]
-fn it_runs_with_its_plugins_where_there_is_nothing_but_a_home() {
+fn archive_runs_with_its_plugins_with_only_a_home_variable() {
     let Some(installed) = installed() else { return };
     let home = installed.folder("home");
     let jaato = |words: &[&str]| {
@@ -36,7 +36,7 @@ fn it_runs_with_its_plugins_where_there_is_nothing_but_a_home() {
 }
 
 #[test]
-fn the_sdk_pins_what_was_tested() {
+fn sdk_lock_file_pins_the_tested_versions() {
     let Some(installed) = installed() else { return };
     let read = |folder: &Path| fs::read_to_string(folder.join("Cargo.lock")).unwrap();
     let (ours, theirs) = (read(&root()), read(&installed.top.join("share/jaato/sdk")));
@@ -53,7 +53,7 @@ fn the_sdk_pins_what_was_tested() {
 }
 
 #[test]
-fn the_examples_in_the_sdk_stand_on_the_sdk() {
+fn sdk_examples_depend_only_on_the_sdk() {
     let Some(installed) = installed() else { return };
     let sdk = installed.top.join("share/jaato/sdk");
     let names = |folder: &Path| -> BTreeSet<String> {

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_hidden_lies_outside_of_what_is_written() {
+    fn hidden_path_inside_a_writable_or_shared_folder_is_refused() {
         let sandbox = |path: &str| {
             let config = Config { hidden_paths: vec![path.into()], ..Config::default() };
             config.sandbox(Path::new("/usr"), vec!["/usr".into()])

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn all_is_read_and_what_may_be_written_lies_over_what_is_hidden() {
+    fn writable_folders_are_mounted_after_hidden_folders() {
         let expected = "--ro-bind / / --dev /dev --proc /proc --unshare-pid --unshare-ipc --unshare-net \
             --tmpfs /home --bind /home/ann/work /home/ann/work --chdir /home/ann/work/src --";
         let words = sandbox("/home").words(Path::new("/home/ann/work/src"));
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_found_as_a_command_finds_it() {
+    fn program_lookup_uses_the_command_path_and_skips_hidden_folders() {
         let finds = |hidden, program| {
             sandbox(hidden).finds(program, Path::new("/"), OsStr::new("/no-such-folder:/usr/bin"))
         };

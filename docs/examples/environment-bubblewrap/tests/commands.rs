@@ -73,7 +73,7 @@ fn asked(instance: &FakeInstance, operation: &str, request: &Value) -> Result<Ve
 }
 
 #[test]
-fn a_command_reads_the_machine_and_writes_its_folders_alone() {
+fn command_reads_the_whole_machine_and_writes_only_its_own_folders() {
     let Some(lab) = Lab::new("writes", json!({})) else { return };
     let facts = lab.set_up().unwrap();
     let outside = lab.workspace.join("outside");
@@ -95,7 +95,7 @@ fn a_command_reads_the_machine_and_writes_its_folders_alone() {
 }
 
 #[test]
-fn what_is_hidden_is_empty_and_a_network_that_is_off_has_nobody() {
+fn hidden_folder_looks_empty_and_disabled_network_has_only_loopback() {
     let Some(lab) = Lab::new("hides", json!({ "hidden_paths": ["../private"], "network": false }))
     else {
         return;
@@ -115,7 +115,7 @@ fn a_workspace_must_not_be_hidden() {
 }
 
 #[test]
-fn what_a_command_leaves_in_the_background_goes_on() {
+fn background_process_outlives_its_command() {
     let Some(lab) = Lab::new("leaves", json!({})) else { return };
     lab.set_up().unwrap();
     // Its process id is invalid outside the sandbox, so use files to communicate with it.
@@ -133,7 +133,7 @@ fn what_a_command_leaves_in_the_background_goes_on() {
 }
 
 #[test]
-fn folders_and_programs_that_are_not_there_are_told_before_anything_runs() {
+fn missing_folders_and_programs_are_reported_before_anything_runs() {
     let Some(lab) = Lab::new("missing", json!({})) else { return };
     lab.set_up().unwrap();
     let instance = lab.host.instance().unwrap();

@@ -43,7 +43,7 @@ fn check(
 }
 
 #[test]
-fn the_oldest_large_result_goes_with_its_call_and_its_turn_stays() {
+fn oldest_large_result_is_removed_with_its_call_but_not_its_turn() {
     let turns: [&[usize]; 3] = [&[10, 4000], &[4000], &[]];
     let note = check(&turns, &bounds(), 1_100, &[3, 4]);
     assert_eq!(note.as_deref(), Some("left out 1 large results of tools, and 0 whole turns"));
@@ -51,13 +51,13 @@ fn the_oldest_large_result_goes_with_its_call_and_its_turn_stays() {
 }
 
 #[test]
-fn turns_go_when_results_are_not_enough() {
+fn whole_turns_are_removed_when_removing_results_is_not_enough() {
     let turns: [&[usize]; 3] = [&[4000], &[], &[]];
     check(&turns, &bounds(), 1_000_000, &[0, 1, 2, 3, 4, 5]);
 }
 
 #[test]
-fn recent_and_pinned_turns_stay_whole_and_the_last_one_always() {
+fn recent_turns_pinned_turns_and_the_last_turn_are_kept_whole() {
     let turns: [&[usize]; 3] = [&[4000], &[4000], &[4000]];
     check(&turns, &Bounds { recent_turns: 2, ..bounds() }, 1_000_000, &[0, 1, 2, 3]);
     check(&turns, &Bounds { pinned: vec![0], ..bounds() }, 1_000_000, &[4, 5, 6, 7]);
@@ -67,7 +67,7 @@ fn recent_and_pinned_turns_stay_whole_and_the_last_one_always() {
 }
 
 #[test]
-fn nothing_goes_where_there_is_room() {
+fn nothing_is_removed_when_there_is_enough_room() {
     let turns: [&[usize]; 2] = [&[4000], &[]];
     assert_eq!(check(&turns, &bounds(), 600, &[]), None);
 }

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_stand_one_after_the_other_are_a_rules() {
+    fn rule_matches_its_words_in_sequence() {
         check("ls", Verdict::GoOn);
         check("rm -r -f x", Verdict::GoOn);
         check("rmdir -rf x", Verdict::GoOn);
@@ -126,14 +126,14 @@ mod tests {
     }
 
     #[test]
-    fn a_command_gets_its_option_once_and_at_its_place() {
+    fn dry_run_option_is_inserted_once_after_the_command() {
         check("cargo publish -p moon", dry("cargo publish --dry-run -p moon"));
         check("cd é && cargo  publish", dry("cd é && cargo  publish --dry-run"));
         check("cargo publish --dry-run", Verdict::GoOn);
     }
 
     #[test]
-    fn texts_are_found_however_deep_they_stand() {
+    fn rules_match_texts_at_any_depth_of_the_arguments() {
         let rules = Rules { deny: vec!["mkfs".to_owned()], ..Rules::default() };
         let arguments = json!({ "all": [{ "run": ["sudo mkfs"] }] });
         assert_eq!(rules.judge(&arguments), Verdict::Deny("mkfs".to_owned()));

@@ -14,7 +14,7 @@ fn check(config: Value, command: &str, expected: GuardAnswer) {
 }
 
 #[test]
-fn without_settings_the_worst_slips_are_held_up() {
+fn default_rules_stop_dangerous_commands() {
     check(json!({}), "ls", GuardAnswer::GoOn);
     check(
         json!({}),
@@ -27,14 +27,14 @@ fn without_settings_the_worst_slips_are_held_up() {
 }
 
 #[test]
-fn a_persons_rules_stand_for_all_of_a_kind() {
+fn user_rules_replace_the_default_rules_of_their_kind() {
     let config = json!({ "deny": ["ls"], "ask": [], "dry_run": [] });
     check(config.clone(), "ls", GuardAnswer::deny("`ls` is not to be run here"));
     check(config, "rm -rf target", GuardAnswer::GoOn);
 }
 
 #[test]
-fn tools_that_are_not_named_go_on() {
+fn rules_apply_only_to_the_listed_tools() {
     check(json!({ "deny": ["ls"], "tools": ["shell_input"] }), "ls", GuardAnswer::GoOn);
     let denied = GuardAnswer::deny("`ls` is not to be run here");
     check(json!({ "deny": ["ls"], "tools": ["cli_based_tool"] }), "ls", denied);

@@ -26,7 +26,7 @@ fn asked(host: &FakeHost, request: &CompletionRequest) -> FinishedCall<Completio
 }
 
 #[test]
-fn the_whole_conversation_is_asked_with_its_size() {
+fn request_contains_the_whole_history_and_the_context_size() {
     let host = host(|| FakeHttpAnswer::status(200).body("{\"done\":true}\n"));
     let call = ToolCall::new("call-1", "look", json!({ "at": "it" }));
     let content = serde_json::Map::from_iter([("seen".to_owned(), json!(true))]);
@@ -59,7 +59,7 @@ fn the_whole_conversation_is_asked_with_its_size() {
 }
 
 #[test]
-fn pieces_are_shown_as_they_come_and_a_call_gets_an_id_of_its_own() {
+fn streamed_parts_become_deltas_and_tool_call_gets_a_unique_id() {
     let stream = "{\"message\":{\"thinking\":\"hm\"}}\n{\"message\":{\"content\":\"I \"}}\n\
         {\"message\":{\"content\":\"look.\",\"tool_calls\":[{\"function\":{\"name\":\"look\",\"arguments\":{\"at\":1}}}]}}\n\
         {\"done\":true,\"done_reason\":\"stop\",\"prompt_eval_count\":7,\"eval_count\":4}\n";
@@ -90,7 +90,7 @@ fn body_of(request: &CompletionRequest, blobs: &Blobs) -> Value {
 }
 
 #[test]
-fn what_is_asked_for_beside_words_has_its_place() {
+fn request_options_are_mapped_to_the_fields_of_the_server() {
     let mut request = CompletionRequest::new("m", vec![Message::user("hi")]);
     let plain = body_of(&request, &Blobs::new());
     assert!(plain.get("format").is_none() && plain.get("think").is_none());
@@ -138,7 +138,7 @@ fn images_go_with_the_message_that_shows_them() {
 }
 
 #[test]
-fn what_is_said_behind_results_is_sent() {
+fn user_text_after_tool_results_is_sent() {
     let mut results = Message::tool([ToolResult::new("1", "look", serde_json::Map::new())]);
     let request = CompletionRequest::new("m", vec![results.clone()]);
     assert_eq!(body_of(&request, &Blobs::new())["messages"].as_array().unwrap().len(), 1);
@@ -149,7 +149,7 @@ fn what_is_said_behind_results_is_sent() {
 }
 
 #[test]
-fn an_answer_that_is_not_streamed_is_the_same() {
+fn unstreamed_response_gives_the_same_completion_as_a_streamed_one() {
     let whole = "{\"message\":{\"thinking\":\"hm\",\"content\":\"I look.\"},\"done\":true,\"done_reason\":\"stop\"}";
     let streamed = "{\"message\":{\"thinking\":\"hm\"}}\n{\"message\":{\"content\":\"I \"}}\n\
         {\"message\":{\"content\":\"look.\"}}\n{\"done\":true,\"done_reason\":\"stop\"}\n";
@@ -167,7 +167,7 @@ fn an_answer_that_is_not_streamed_is_the_same() {
 }
 
 #[test]
-fn models_that_see_are_told_from_those_that_do_not() {
+fn models_with_and_without_vision_are_distinguished() {
     let body = r#"{"models":[{"name":"a","capabilities":["completion","vision"]},
         {"name":"b","capabilities":["completion"]},{"name":"c"}]}"#;
     let host = host(move || FakeHttpAnswer::status(200).body(body));
@@ -185,7 +185,7 @@ fn check_fails(status: u16, body: &'static str, kind: ErrorKind, says: &str) {
 }
 
 #[test]
-fn what_goes_wrong_is_told() {
+fn server_errors_and_truncated_responses_are_reported() {
     check_fails(404, r#"{"error":"model \"a\" not found"}"#, ErrorKind::Provider, "not found");
     check_fails(200, "{\"error\":\"out of memory\"}\n", ErrorKind::Provider, "out of memory");
     check_fails(200, "<html>\n", ErrorKind::Provider, "does not answer in this protocol");
@@ -193,7 +193,7 @@ fn what_goes_wrong_is_told() {
 }
 
 #[test]
-fn the_servers_models_are_listed_with_the_size_that_is_asked_for() {
+fn server_models_are_listed_with_the_configured_context_size() {
     let host =
         host(|| FakeHttpAnswer::status(200).body(r#"{"models":[{"name":"a"},{"name":"b:1"}]}"#));
     let models = host.instance().unwrap().models().unwrap();

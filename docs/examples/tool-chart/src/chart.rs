@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_drawn_is_told() {
+    fn unusable_labels_and_values_are_reported() {
         let labels = |count: usize| vec!["a".to_owned(); count];
         assert_eq!(unfit(&labels(2), &[1.0, 2.0]), None);
         for (count, values) in

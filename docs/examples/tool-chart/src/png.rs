@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_picture_is_a_png_of_its_size() {
+    fn picture_is_encoded_as_a_png_of_its_size() {
         let mut picture = Picture::new(3, 2);
         picture.fill((1, 1), (9, 9), 1);
         assert_eq!(picture.pixels, [0, 0, 0, 0, 1, 1]);

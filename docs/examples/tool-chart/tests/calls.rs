@@ -9,7 +9,7 @@ fn arguments(kind: &str, values: &Value) -> Value {
 }
 
 #[test]
-fn a_chart_is_attached_and_said_in_words() {
+fn chart_is_attached_as_a_picture_and_described_in_text() {
     let host = FakeHost::new(tool_chart::__jaato::MODULE);
     for kind in ["bar", "line"] {
         let output = host.call("draw_chart", arguments(kind, &json!([2.5, -1]))).unwrap();
@@ -21,7 +21,7 @@ fn a_chart_is_attached_and_said_in_words() {
 }
 
 #[test]
-fn what_cannot_be_drawn_is_refused() {
+fn invalid_chart_arguments_are_refused() {
     let host = FakeHost::new(tool_chart::__jaato::MODULE);
     for (kind, values) in
         [("bar", json!([1])), ("line", json!([])), ("pie", json!([1, 2])), ("bar", json!(["x", 2]))]

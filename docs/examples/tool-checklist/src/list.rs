@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_changes_nothing() {
+    fn invalid_changes_leave_the_list_as_it_is() {
         let mut list = List::default();
         assert_eq!(list.add("  ", 1), Err(Refused::Empty));
         assert_eq!(list.add("a", 1), Ok(1));

@@ -10,7 +10,7 @@ fn host() -> FakeHost {
 }
 
 #[test]
-fn the_tools_share_one_list_and_the_person_sees_it() {
+fn tools_and_user_command_share_one_list() {
     let host = host();
     let instance = host.create(None).unwrap();
     instance.call("todo_add", json!({ "text": "build" })).unwrap();
@@ -38,7 +38,7 @@ fn a_list_outlives_its_instance() {
 }
 
 #[test]
-fn the_bound_is_the_persons() {
+fn configured_item_limit_applies() {
     let host = host();
     let instance = host.create(None).unwrap();
     for text in ["build", "test"] {

@@ -26,7 +26,7 @@ fn asked(host: &FakeHost, operation: &str) -> usize {
 }
 
 #[test]
-fn a_child_has_few_tools_and_few_steps_and_is_closed() {
+fn child_session_gets_limited_tools_and_steps_and_is_closed() {
     let (host, opened) = host(Outcome::Done);
     let output = host.call("delegate", json!({ "task": "count the moons" })).unwrap();
     assert_eq!(
@@ -48,7 +48,7 @@ fn a_child_has_few_tools_and_few_steps_and_is_closed() {
 }
 
 #[test]
-fn the_settings_are_the_persons() {
+fn configuration_sets_model_tools_and_step_limit_of_the_child() {
     let (host, opened) = host(Outcome::Limit);
     let config = json!({ "model": "other/moon", "tools": ["a", "b"], "steps_max": 2 });
     let host = host.with_config(config);
@@ -70,7 +70,7 @@ fn a_task_without_an_answer_is_an_error_and_its_child_is_closed() {
 }
 
 #[test]
-fn what_it_does_is_shown_while_it_does_it_and_a_cancel_ends_the_wait() {
+fn progress_is_shown_while_the_child_works_and_cancel_ends_the_wait() {
     let (host, _) = host(Outcome::Done);
     let event = |session: &str, event: Value| {
         let mut envelope = json!({ "v": 1, "seq": 1, "session": session });
@@ -93,7 +93,7 @@ fn what_it_does_is_shown_while_it_does_it_and_a_cancel_ends_the_wait() {
 }
 
 #[test]
-fn without_the_grant_or_with_too_much_no_child_is_opened() {
+fn no_child_session_opens_without_the_grant_or_with_bad_arguments() {
     let (host, opened) = host(Outcome::Done);
     let too_many = vec!["a"; TOOLS_MAX + 1];
     for bad in [

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_in_common_is_enough_and_short_ones_do_not_count() {
+    fn note_matches_if_it_shares_one_long_word_with_the_search() {
         assert!(is_about("how we Release", "do a release, please"));
         assert!(is_about("größe", "Die GRÖSSE? Die GRÖßE!"));
         assert!(!is_about("how to do it", "how to do that"));
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_has_a_line_of_title_and_some_text() {
+    fn note_needs_a_one_line_title_and_a_text_within_the_limits() {
         assert_eq!(check_note(" moon ", "far").unwrap(), "moon");
         for (title, text) in [(" ", "x"), ("a\nb", "x"), ("a", " \n")] {
             assert_eq!(check_note(title, text).unwrap_err().kind, ErrorKind::InvalidArguments);

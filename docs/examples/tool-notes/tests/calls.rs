@@ -23,7 +23,7 @@ fn before(host: &FakeHost, prompt: &str) -> String {
 }
 
 #[test]
-fn notes_of_the_person_and_of_the_workspace_are_found_and_outlive_an_instance() {
+fn user_and_workspace_notes_are_found_in_a_later_instance() {
     let host = host();
     keep(&host, "release", "tag first", "workspace");
     keep(&host, "editor", "vi, and nothing for a release", "person");
@@ -42,7 +42,7 @@ fn notes_of_the_person_and_of_the_workspace_are_found_and_outlive_an_instance() 
 }
 
 #[test]
-fn what_is_forgotten_is_gone_and_only_there() {
+fn forget_note_removes_only_the_note_in_the_named_place() {
     let host = host();
     keep(&host, "moon", "far", "workspace");
     keep(&host, "moon", "farther", "person");
@@ -58,7 +58,7 @@ fn what_is_forgotten_is_gone_and_only_there() {
 }
 
 #[test]
-fn titles_that_a_prompt_speaks_of_stand_before_it() {
+fn note_titles_that_match_the_prompt_are_put_before_it() {
     let host = host();
     assert_eq!(before(&host, "release it"), "");
     keep(&host, "how we release", "a secret of the house", "workspace");
@@ -72,7 +72,7 @@ fn titles_that_a_prompt_speaks_of_stand_before_it() {
 }
 
 #[test]
-fn there_are_only_so_many() {
+fn number_of_notes_is_limited() {
     let host = host();
     for number in 0..NOTES_MAX {
         keep(&host, &format!("note {number}"), "x", "person");

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_recipe_is_refused_in_one_line() {
+    fn invalid_recipe_is_refused_with_a_one_line_error() {
         let refused = |text: &str| Recipe::parse(text).unwrap_err();
         assert!(refused("name = ").lines().count() == 1);
         assert!(refused(&format!("colour = 1\n{GREET}")).contains("colour"));

@@ -48,7 +48,7 @@ fn a_recipe_is_a_tool_that_answers_with_its_text() {
 }
 
 #[test]
-fn reload_takes_what_was_added_changed_and_taken_away() {
+fn reload_finds_added_changed_and_removed_recipes() {
     let folder = folder("reload");
     let file = |name: &str| folder.join(format!("recipes/{name}.recipe.toml"));
     fs::write(file("a"), recipe("moon")).unwrap();
@@ -73,14 +73,14 @@ fn reload_takes_what_was_added_changed_and_taken_away() {
 }
 
 #[test]
-fn a_missing_folder_costs_only_the_tools() {
+fn missing_folder_gives_no_tools_but_the_plugin_works() {
     let nothing = host("/");
     let shown = nothing.instance().unwrap().command("recipes", json!({})).unwrap();
     assert_eq!(shown.content["result"], "there are no recipes in `recipes`");
 }
 
 #[test]
-fn a_change_too_soon_after_the_last_one_waits_for_its_time() {
+fn tool_change_refused_by_the_rate_limit_is_retried_after_the_wait() {
     let refused = AtomicBool::new(false);
     let host = host(env!("CARGO_MANIFEST_DIR")).with_service(TOOLS_SET, move |_| {
         if refused.swap(true, Ordering::Relaxed) {

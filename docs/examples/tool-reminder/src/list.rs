@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reminder_has_as_many_seconds_as_it_was_given() {
+    fn reminder_is_due_after_the_given_number_of_seconds() {
         let mut list = List::default();
         assert_eq!(list.add(" tea ", 2), Ok(1));
         assert_eq!(list.for_model(), [json!({ "number": 1, "text": "tea", "seconds_left": 2 })]);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_bounds_is_refused() {
+    fn reminders_outside_the_limits_are_refused() {
         let mut list = List::default();
         assert_eq!(list.add(" ", 1), Err(Refused::Text));
         assert_eq!(list.add(&"x".repeat(TEXT_BYTES_MAX + 1), 1), Err(Refused::Text));

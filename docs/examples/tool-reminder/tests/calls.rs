@@ -27,7 +27,7 @@ fn pass(host: &FakeHost, seconds: u64) {
 }
 
 #[test]
-fn a_reminder_wakes_the_session_in_its_time_and_no_sooner() {
+fn reminder_wakes_the_session_at_its_time_and_not_earlier() {
     let host = host();
     let instance = host.create(None).unwrap();
     assert_eq!(remind(&instance, "the tea is ready", 300), 1);
@@ -40,7 +40,7 @@ fn a_reminder_wakes_the_session_in_its_time_and_no_sooner() {
 }
 
 #[test]
-fn one_that_is_cancelled_wakes_nobody() {
+fn cancelled_reminder_sends_no_notification() {
     let host = host();
     let instance = host.create(None).unwrap();
     remind(&instance, "tea", 2);
@@ -55,7 +55,7 @@ fn one_that_is_cancelled_wakes_nobody() {
 }
 
 #[test]
-fn the_rest_of_its_time_outlives_the_instance() {
+fn remaining_time_of_a_reminder_is_restored_in_the_next_instance() {
     let host = host();
     let instance = host.create(None).unwrap();
     remind(&instance, "tea", 10);
@@ -72,7 +72,7 @@ fn the_rest_of_its_time_outlives_the_instance() {
 }
 
 #[test]
-fn one_that_cannot_be_told_stays_with_the_reason() {
+fn reminder_whose_notification_fails_is_kept_with_the_reason() {
     let host = host().with_denied("notify");
     let instance = host.create(None).unwrap();
     remind(&instance, "tea", 0);
@@ -83,7 +83,7 @@ fn one_that_cannot_be_told_stays_with_the_reason() {
 }
 
 #[test]
-fn many_at_once_are_told_as_the_host_takes_them() {
+fn simultaneous_reminders_respect_the_notification_rate_limit() {
     let host = host();
     let instance = host.create(None).unwrap();
     for _ in 0..8 {

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits_is_whole_and_what_does_not_ends_with_a_line() {
+    fn long_change_is_truncated_at_a_line_end() {
         let fits = "x".repeat(CHANGE_BYTES_MAX);
         assert_eq!(cut(&fits), (fits.as_str(), false));
         let lines = "moon\n".repeat(CHANGE_BYTES_MAX);

@@ -24,7 +24,7 @@ fn asked(host: &FakeHost, more: Value) -> Result<Value> {
 }
 
 #[test]
-fn another_model_is_shown_what_the_change_is_to_do_and_what_it_is() {
+fn other_model_gets_the_purpose_of_the_change_and_the_diff() {
     let host = host("+moon by {command}\n", 0);
     let opinion = |command: &str| {
         let text = "asked: What the change is to do:\nbe faster\n\nThe change:\n+moon by";
@@ -45,7 +45,7 @@ fn refused(host: &FakeHost, kind: ErrorKind, message: &str, hint: &str) {
 }
 
 #[test]
-fn without_a_model_or_a_grant_the_reason_and_the_remedy_are_told() {
+fn missing_model_or_grant_is_reported_with_a_hint() {
     let no_model = host("+moon", 0).with_config(json!({}));
     let message = "no model is set for second opinions";
     refused(&no_model, ErrorKind::Configuration, message, "SECOND_OPINION_MODEL");
@@ -66,7 +66,7 @@ fn without_a_model_or_a_grant_the_reason_and_the_remedy_are_told() {
 }
 
 #[test]
-fn nothing_to_look_at_costs_nothing() {
+fn model_is_not_asked_when_there_is_no_change_to_review() {
     let without_model = |host: FakeHost| host.with_model(|_| panic!("a model was asked"));
     let nothing = without_model(host(" \n", 0));
     refused(&nothing, ErrorKind::NotFound, "`git diff HEAD` shows no change", "");

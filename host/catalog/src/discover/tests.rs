@@ -39,7 +39,7 @@ async fn problems(setup: &Setup) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_is_exchanged_after_the_check_is_not_read() {
+async fn plugin_file_replaced_after_the_trust_check_is_not_read() {
     let name = format!("moon{}", std::env::consts::DLL_SUFFIX);
     let (root, plugin) = trusted_with(&name, "good");
     let setup = setup(&root);

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn each_line_is_told_once_and_early_where_its_plugin_is_called() {
+    fn news_line_is_shown_once_and_early_if_its_plugin_is_called() {
         let mut journal = NewsJournal::default();
         journal.push(news("moon", "before"));
         let mut told = journal.current_position();
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_lines_give_way() {
+    fn oldest_news_lines_are_dropped_at_the_limit() {
         let mut journal = NewsJournal::default();
         let mut told = journal.current_position();
         (0..=NEWS_MAX).for_each(|number| journal.push(news("moon", &number.to_string())));

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_itself_does_not_count() {
+    fn command_itself_does_not_count_as_its_session() {
         check(&[(9, 5, true), (5, 1, false), (1, 0, false)], 9, false);
     }
 
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_without_end_counts_as_a_session() {
+    fn endless_parent_chain_counts_as_a_session() {
         check(&[(9, 9, false)], 9, true);
     }
 
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_marker_alone_is_enough() {
+    fn session_marker_variable_alone_refuses_the_command() {
         let variables: EnvironmentVariables = [(SESSION_MARKER, "s1")].into_iter().collect();
         assert!(inside_session(&variables));
         assert!(matches!(refuse_inside_session(&variables), Err(TrustError::InsideSession)));

@@ -92,14 +92,14 @@ mod tests {
         CoveredFileStamp { bytes: 70_000, inode: 7, changed_s: 100, changed_ns: 5 };
 
     #[test]
-    fn a_stamp_counts_once_its_file_has_been_left_alone() {
+    fn stamp_counts_only_after_its_file_was_unchanged_for_a_while() {
         check(Some(STAMP), 102, true);
         check(Some(STAMP), 101, false);
         check(Some(STAMP), 0, false);
     }
 
     #[test]
-    fn a_file_that_changed_while_it_was_digested_has_none() {
+    fn file_changed_during_hashing_gets_no_stamp() {
         check(Some(CoveredFileStamp { changed_ns: 6, ..STAMP }), 200, false);
         check(Some(CoveredFileStamp { inode: 8, ..STAMP }), 200, false);
         check(None, 200, false);

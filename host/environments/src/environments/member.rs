@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_cannot_be_read_are_refused() {
+    fn requests_with_unreadable_paths_are_refused() {
         let request = |json: &str| Frame::from_json_text(json.as_bytes(), b"").unwrap();
         for json in [r#"{"path": "/w/a", "from": 1}"#, r#"{"path": "/w/a", "path": "/w/b"}"#] {
             assert!(named_paths("files.read", &request(json)).is_err(), "{json}");
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn of_terminals_that_have_ended_the_oldest_are_forgotten() {
+    fn oldest_ended_terminals_are_forgotten() {
         let mut terminals = HeldTerminals::default();
         let held = || HeldTerminal { plugin: PluginName::from("tool-x"), over: Cancel::new() };
         let last = 3 * ENDED_TERMINALS_MAX as u64;

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_read_as_the_setting_is_described() {
+    fn option_value_is_parsed_by_its_schema_type() {
         check(&[("image", "7")], r#"{"image":"7"}"#);
         check(&[("image", "")], r#"{"image":""}"#);
         check(&[("timeout", "7"), ("keep", "false")], r#"{"timeout":7,"keep":false}"#);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_given_item_by_item_or_at_once() {
+    fn list_option_is_given_item_by_item_or_as_json() {
         let both = r#"{"mounts":["/a:/b","/c:/d"]}"#;
         check(&[("mounts", "/a:/b"), ("mounts", "/c:/d")], both);
         check(&[("mounts", r#"["/a:/b","/c:/d"]"#)], both);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_not_is_told_with_what_there_is() {
+    fn unknown_option_error_suggests_or_lists_the_options() {
         check(
             &[("imag", "a")],
             "the environment `moon` has no option `imag`; did you mean `image`?",
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_is_told_with_its_name() {
+    fn invalid_option_value_error_names_the_option() {
         let wrong = "of the environment `moon` is invalid:";
         check(
             &[("timeout", "soon")],
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_without_a_schema_is_given_what_the_person_says() {
+    fn any_option_is_accepted_without_a_schema() {
         let description = Description::default();
         let options = EnvironmentOptions::from_description("moon", &description);
         let read = options.parse_options(&[("a".to_owned(), "7".to_owned())]).unwrap();

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_told_in_one_line() {
+    fn ended_process_is_described_in_one_line() {
         let left_by = one_line("sleep 300 &\n\n  echo  done");
         let ended = EndedProcess { pid: 12, name: "sleep".into(), left_by };
         assert_eq!(

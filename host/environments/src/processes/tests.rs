@@ -72,7 +72,7 @@ fn the_real_host_runs_programs_as_the_fake_one_does() {
 }
 
 #[test]
-fn a_session_has_a_bound_and_gives_its_places_back() {
+fn running_programs_per_session_are_limited() {
     let processes = processes();
     let (one, other) = (SessionId::from("one"), SessionId::from("other"));
     let places: Vec<_> =
@@ -114,7 +114,7 @@ fn folders_are_appended_to_the_path() {
 }
 
 #[test]
-fn what_a_plugin_that_appears_later_declares_is_withheld_too() {
+fn variables_declared_secret_by_a_later_plugin_are_withheld() {
     let variables: EnvironmentVariables =
         [("PATH", "/bin"), ("MOON_ACCESS", "m"), ("SUN_ACCESS", "s")].into_iter().collect();
     let (pass, none) = (["SUN_ACCESS".to_owned()], BTreeSet::new());

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_those_that_plugins_in_use_declare() {
+    fn only_variables_that_enabled_plugins_declare_count_as_secrets() {
         let candidate = |name: &str, variable: &str| {
             let manifest = format!(
                 r#"{{"v":1,"name":"{name}","version":"1","api":"1.0.0","kinds":["provider"]}}"#
@@ -116,12 +116,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_provider_declares_is_left_out_whatever_its_name() {
+    fn variable_declared_by_a_provider_is_left_out_whatever_its_name() {
         check(&["MOON_ACCESS", "MOON"], &[], &["MOON"]);
     }
 
     #[test]
-    fn a_person_can_pass_a_variable_by_its_exact_name() {
+    fn user_can_pass_a_secret_variable_by_its_exact_name() {
         check(
             &["A_KEY", "B_KEY", "MOON_ACCESS"],
             &["A_KEY", "MOON_ACCESS"],

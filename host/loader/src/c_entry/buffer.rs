@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_that_is_released_twice_goes_once() {
+    fn buffer_released_twice_is_freed_once() {
         let mut buffer = to_buffer(vec![1, 2, 3]);
         let again = buffer.release.unwrap();
         // SAFETY: a buffer of `to_buffer`'s, and its own function.
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_null_pointer_with_a_length_is_nothing() {
+    fn null_buffer_with_a_length_is_rejected() {
         let mut buffer = Buffer { length: 5, ..Buffer::empty() };
         // SAFETY: null is allowed.
         assert_eq!(unsafe { take_buffer(&mut buffer) }, None);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_looked_at_than_is_needed_to_refuse_it() {
+    fn oversized_buffer_is_read_only_one_byte_past_the_limit() {
         let bytes = vec![0; LOOKED_AT_MAX + 1];
         // SAFETY: the bytes are there.
         let seen = unsafe { borrow_bytes(bytes.as_ptr(), bytes.len()) }.map(<[u8]>::len);

@@ -148,7 +148,7 @@ mod tests {
     const WHOLE: u32 = size_of::<Plugin>() as u32;
 
     #[test]
-    fn a_table_that_is_cut_anywhere_is_refused_and_a_longer_one_is_taken() {
+    fn truncated_function_table_is_refused_and_a_longer_one_is_accepted() {
         for size in 0..WHOLE {
             let refused = read(size, VERSION, [1; 7]).unwrap_err();
             assert_eq!(
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_nothing_is_refused() {
+    fn null_or_misaligned_table_address_is_refused() {
         for address in [std::ptr::null(), std::ptr::without_provenance(3)] {
             // SAFETY: neither is read.
             assert!(unsafe { CFunctionTable::read(address) }.is_err());

@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_end_in_the_middle_of_a_message_is_told() {
+    async fn connection_that_ends_inside_a_message_is_an_error() {
         let (host, worker) = pair();
         let header =
             LinkMessageHeader { kind: Kind::Emit, flag: Flag::Frame, id: 0, length: 10 }.write();
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_end_that_cannot_be_written_to_is_not_read_any_more() {
+    async fn reading_stops_when_the_peer_cannot_be_written_to() {
         let (host, worker) = pair();
         worker.socket.shutdown(Shutdown::Read).unwrap();
         assert!(!host.send(Kind::Call, Flag::Frame, 1, b"", b"{}"));
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_end_that_does_not_read_is_given_up() {
+    async fn link_to_a_peer_that_does_not_read_is_closed() {
         let (host, _worker) = pair();
         let writing = tokio::spawn({
             let host = Arc::clone(&host);

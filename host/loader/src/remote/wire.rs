@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_header_is_told() {
+    fn invalid_message_header_is_reported() {
         let good =
             LinkMessageHeader { kind: Kind::Emit, flag: Flag::Frame, id: 1, length: 4 }.write();
         let with = |index: usize, byte: u8| {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn payloads_come_apart_and_cut_ones_do_not() {
+    fn payloads_are_split_and_truncated_payloads_are_rejected() {
         let mut call = call_head(Facet::Operation, "naïve");
         call.extend_from_slice(b"frame");
         assert_eq!(read_call(&call), Some((Facet::Operation, "naïve", b"frame".as_slice())));

@@ -30,7 +30,7 @@ fn refused(boundary: &str, what: &str, plugin: &str, host: &str) {
 }
 
 #[tokio::test]
-async fn a_plugin_for_a_newer_boundary_runs_and_does_without_what_this_host_lacks() {
+async fn newer_plugin_runs_on_an_older_host_without_the_newer_methods() {
     let house = House::new();
     let opened =
         PluginLibrary::open(&built().plugin("newer")).unwrap_or_else(|error| panic!("{error}"));
@@ -46,7 +46,7 @@ async fn a_plugin_for_a_newer_boundary_runs_and_does_without_what_this_host_lack
 }
 
 #[test]
-fn a_plugin_for_an_older_boundary_runs_on_a_newer_host_which_does_without_what_it_lacks() {
+fn older_plugin_runs_on_a_newer_host_with_default_methods() {
     for plugin in ["echo", "older"] {
         let told = on_the_newer_host(&fixture(plugin));
         assert_eq!(told, ["moon None", "age 7", r#"{"bytes":4}"#], "{plugin}");
@@ -54,7 +54,7 @@ fn a_plugin_for_an_older_boundary_runs_on_a_newer_host_which_does_without_what_i
 }
 
 #[test]
-fn both_of_the_newer_boundary_use_all_of_it() {
+fn newer_plugin_on_a_newer_host_uses_the_whole_interface() {
     let expected = r#"{"bytes":4,"doubled":42,"moon":"unknown_operation"}"#;
     assert_eq!(on_the_newer_host(&built().plugin("newer")), ["moon Some(5)", "age 9", expected]);
 }
@@ -92,7 +92,7 @@ fn a_boundary_that_grew_without_a_version_is_refused() {
 }
 
 #[test]
-fn another_major_is_refused_also_where_the_manifest_says_otherwise() {
+fn other_major_version_is_refused_even_if_the_manifest_lies() {
     let Err(error) = PluginLibrary::open(&built().plugin("another-major")) else {
         panic!("it was opened");
     };
@@ -120,7 +120,7 @@ fn of_kind(kind: &str) -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
-fn a_plugin_of_an_unknown_kind_alone_is_refused_before_it_is_loaded() {
+fn plugin_with_only_unknown_kinds_is_refused_before_loading() {
     let (_folder, path) = of_kind("oven");
     let Err(error) = PluginLibrary::open(&path) else { panic!("it was opened") };
     assert_eq!(error.problem, LoadProblem::File(FileProblem::UnknownKind));
@@ -146,16 +146,16 @@ async fn runs_by(compiler: Result<compilers::Compiler, String>) {
 }
 
 #[tokio::test]
-async fn a_plugin_by_the_oldest_compiler_for_authors_describes_itself_and_runs() {
+async fn plugin_built_by_the_oldest_supported_compiler_runs() {
     runs_by(compilers::of_release(compilers::OLDEST)).await;
 }
 
 #[tokio::test]
-async fn a_plugin_by_a_compiler_after_the_houses_describes_itself_and_runs() {
+async fn plugin_built_by_a_compiler_newer_than_the_host_compiler_runs() {
     runs_by(compilers::of_release(compilers::AFTER_THE_HOUSES)).await;
 }
 
 #[tokio::test]
-async fn a_plugin_by_the_newest_compiler_to_be_had_describes_itself_and_runs() {
+async fn plugin_built_by_the_newest_available_compiler_runs() {
     runs_by(compilers::newest()).await;
 }

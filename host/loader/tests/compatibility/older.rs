@@ -16,7 +16,7 @@ async fn instance(house: &House) -> Instance {
 }
 
 #[test]
-fn its_description_is_read() {
+fn old_plugin_description_is_read() {
     let opened = open("older");
     assert_eq!(opened.manifest().api, "1.0.0");
     assert_eq!(opened.manifest().kinds, [PluginKind::Tool, PluginKind::Provider, PluginKind::Gc]);
@@ -26,7 +26,7 @@ fn its_description_is_read() {
 }
 
 #[tokio::test]
-async fn its_tool_answers_and_unknown_operations_are_refused() {
+async fn old_plugin_tool_answers_and_unknown_operations_are_refused() {
     let house = House::new();
     let instance = instance(&house).await;
     let answer = ask(&instance, "count_bytes_echo", json!({ "text": "moon" })).await;
@@ -75,7 +75,7 @@ fn every_part() -> Vec<Message> {
 }
 
 #[tokio::test]
-async fn its_provider_and_its_gc_pass_over_what_they_do_not_know() {
+async fn old_provider_and_gc_ignore_unknown_fields() {
     let house = House::new();
     let instance = instance(&house).await;
     let mut request = CompletionRequest::new("one", every_part());

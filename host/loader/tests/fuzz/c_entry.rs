@@ -80,7 +80,7 @@ async fn live(house: &House, manifest: &Manifest, seed: u64) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn whatever_a_plugin_in_c_does_each_call_has_an_end_and_nothing_is_kept() {
+async fn every_call_ends_and_nothing_leaks_whatever_a_c_plugin_does() {
     let panics_before = panics();
     let house = House::new();
     let manifest =

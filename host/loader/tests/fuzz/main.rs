@@ -32,7 +32,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 
 #[test]
-fn a_damaged_file_is_a_plugin_or_an_error() {
+fn damaged_plugin_file_never_panics_the_reader() {
     let whole = std::fs::read(fixture("probe")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("damaged.so");
@@ -68,7 +68,7 @@ fn a_damaged_file_is_a_plugin_or_an_error() {
 }
 
 #[test]
-fn a_damaged_frame_is_a_frame_or_an_error() {
+fn damaged_frame_never_panics_the_parser() {
     let good = Frame::write_with_bytes(
         &json!({ "delta": "text", "text": "naïve \u{1f600}", "n": [1, 2.5, null] }),
         b"bytes",
@@ -187,7 +187,7 @@ fn said(random: &mut Random) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn whatever_a_worker_says_each_call_has_an_end_and_nothing_is_kept() {
+async fn every_call_ends_and_nothing_leaks_whatever_a_worker_sends() {
     let panics_before = panics();
     let house = House::new();
     let manifest = br#"{"v":1,"name":"tool-fuzz","version":"1","api":"1.0.0","kinds":["tool"]}"#;

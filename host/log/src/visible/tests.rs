@@ -29,7 +29,7 @@ fn is_written_out(sign: char) {
 }
 
 #[test]
-fn what_drives_a_terminal_is_written_out() {
+fn terminal_control_characters_are_escaped() {
     for number in (0..0x20).chain(0x7f..0xa0).filter(|it| !matches!(it, 0x09 | 0x0a | 0x0d)) {
         is_written_out(char::from_u32(number).unwrap());
     }
@@ -37,7 +37,7 @@ fn what_drives_a_terminal_is_written_out() {
 }
 
 #[test]
-fn what_hides_or_turns_text_around_is_written_out() {
+fn invisible_and_bidirectional_characters_are_escaped() {
     let turning = ('\u{202a}'..='\u{202e}')
         .chain('\u{2066}'..='\u{2069}')
         .chain(['\u{200e}', '\u{200f}', '\u{61c}']);
@@ -47,7 +47,7 @@ fn what_hides_or_turns_text_around_is_written_out() {
 }
 
 #[test]
-fn every_sign_of_no_width_is_a_mark_or_written_out() {
+fn every_zero_width_character_is_a_combining_mark_or_escaped() {
     for sign in '\u{80}'..=char::MAX {
         let written = format!("a{sign}b");
         let is_shown = exact(&written) == written;
@@ -69,7 +69,7 @@ fn line_ends_and_tabs_stay_in_texts_and_not_in_names() {
 }
 
 #[test]
-fn joined_emoji_and_letters_stay_in_what_is_read() {
+fn joined_emoji_and_letters_are_kept_in_readable_text() {
     let family = "👩\u{200d}👧, ❤\u{fe0f}\u{200d}🔥, 1\u{fe0f}\u{20e3}";
     check(family, family, "👩<U+200D>👧, ❤<U+FE0F><U+200D>🔥, 1<U+FE0F>\u{20e3}");
     let persian = "می\u{200c}خواهم";
@@ -81,7 +81,7 @@ fn joined_emoji_and_letters_stay_in_what_is_read() {
 }
 
 #[test]
-fn marks_stay_on_letters_and_never_pile_up() {
+fn combining_marks_are_kept_on_letters_up_to_a_limit() {
     stays("Việt e\u{301} हिन्दी ไทย שָׁלוֹם");
     check("\u{301}a", "<U+0301>a", "<U+0301>a");
     let tower = format!("a{}", "\u{301}".repeat(6));
@@ -90,7 +90,7 @@ fn marks_stay_on_letters_and_never_pile_up() {
 }
 
 #[test]
-fn nobody_has_the_mark_of_a_question() {
+fn characters_like_the_prompt_mark_are_escaped() {
     let looks = LOOKS_LIKE_THE_MARK.iter().collect::<String>();
     assert!(
         !text(&looks).contains(LOOKS_LIKE_THE_MARK) && !exact(&looks).contains(LOOKS_LIKE_THE_MARK)
@@ -99,7 +99,7 @@ fn nobody_has_the_mark_of_a_question() {
 }
 
 #[test]
-fn pieces_are_what_the_whole_is() {
+fn streamed_pieces_give_the_same_text_as_the_whole() {
     let whole = "👩\u{200d}👧 a\r\nb\rc e\u{301}\u{202e}";
     for at in (0..=whole.len()).filter(|at| whole.is_char_boundary(*at)) {
         let mut visible = VisibleStream::new(VisibilityMode::Read);

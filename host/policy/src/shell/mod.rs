@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_is_told_words_as_they_are_written() {
+    fn commands_and_risks_are_shown_as_written_in_the_line() {
         check("git commit -m 'two words'", &["git commit -m 'two words'"], &[]);
         check("printf \"a;b\" ''", &["printf 'a;b' ''"], &[]);
         check("echo '$HOME' it\\'s", &["echo '$HOME' 'it'\\''s'"], &[]);
@@ -424,14 +424,14 @@ mod tests {
     }
 
     #[test]
-    fn how_a_line_is_put_together_is_no_risk_where_all_of_it_is_read() {
+    fn compound_commands_are_no_risk_if_fully_parsed() {
         check("if true; then ls; else pwd; fi", &["true", "ls", "pwd"], &[]);
         check("(cd src && ls)", &["cd src", "ls"], &[]);
         check("while true; do ls; done", &["true", "ls"], &[]);
     }
 
     #[test]
-    fn what_one_reader_alone_knows_is_told() {
+    fn risk_found_by_only_one_parser_is_reported() {
         // Zsh runs the content of these brackets.
         let inside = "this runs commands inside other commands: (";
         check("ls *(e:'rm x':)", &["ls *(e:'rm x':)"], &[inside]);
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_that_deceive_are_told_wherever_they_stand() {
+    fn lookalike_and_invisible_letters_are_reported_everywhere() {
         let unusual = UNUSUAL.what;
         check("(true); rm\u{430} x", &["true", "rm\u{430} x"], &[&format!("{unusual}: rm\u{430}")]);
         check("(true); echo 'a\u{200b}b'", &["true", "echo 'a\u{200b}b'"], &[UNSEEN.what]);
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_that_find_no_room_are_told_to_be_there() {
+    fn omitted_unknown_words_are_marked_with_an_ellipsis() {
         let words = |count: usize| (0..count).map(|at| format!(" $a{at}")).collect::<String>();
         let told = |count| analyse(&CommandLine::Shell(format!("echo{}", words(count)))).risks();
         assert!(told(PIECES_MAX)[0].ends_with("$a6, $a7"), "{:?}", told(PIECES_MAX));

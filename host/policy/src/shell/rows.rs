@@ -21,7 +21,7 @@ fn each_program_is_in_one_row() {
 
 /// Every option of every row is accepted, but not with one more letter.
 #[test]
-fn each_option_is_taken_as_it_is_written() {
+fn each_listed_option_is_accepted_only_as_written() {
     for row in rows().flat_map(|row| std::iter::once(row).chain(&row.subcommands)) {
         let name = row.names().collect::<Vec<_>>().join(" ");
         for long in row.long_options() {
@@ -41,7 +41,7 @@ fn each_option_is_taken_as_it_is_written() {
 /// A program that a row marks as reading is not a wrapper or a shell, and does not change the
 /// meaning of words.
 #[test]
-fn what_only_reads_runs_nothing() {
+fn programs_that_only_read_are_not_wrappers() {
     for row in rows().filter(|row| row.read.is_some()) {
         for name in row.names() {
             let known = wrapper_table();
@@ -53,7 +53,7 @@ fn what_only_reads_runs_nothing() {
 
 /// Each text in the table of code-running words is detected in a line with these words.
 #[test]
-fn each_row_of_what_runs_code_is_found() {
+fn each_listed_code_running_form_is_detected() {
     for (name, when) in wrapper_table().code_rows() {
         let words = when.replace('*', "");
         let line = CommandLine::Words(
@@ -90,7 +90,7 @@ fn each_wrapper_runs_the_command_after_it() {
 }
 
 #[test]
-fn abbreviations_and_clusters_are_no_way_round() {
+fn option_abbreviations_and_clusters_do_not_bypass_the_check() {
     let sort = find_program("sort").unwrap();
     let (yes, no) = (
         ["-rn", "-k2", "-t,", "--reverse", "--key=2", "file", "-", "-k2o"],

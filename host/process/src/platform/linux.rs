@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hard_bound_of_locks_is_read() {
+    fn session_mark_is_parsed_from_the_hard_limit_of_locks() {
         let line = "Max msgqueue size  819200  819200  bytes\nMax file locks            7  1784766836  locks\n";
         assert_eq!(parse_mark(line), Some(super::super::SESSION_MARK));
         let unlimited = "Max file locks            unlimited            unlimited            locks";
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_find_the_same_child() {
+    fn both_process_lookups_find_the_same_child() {
         let mut child = std::process::Command::new("sleep").arg("300").spawn().unwrap();
         let pid = child.id() as i32;
         let own = std::process::id() as i32;

@@ -22,7 +22,7 @@ fn strays_and_wait() -> String {
 }
 
 #[tokio::test]
-async fn every_way_to_leave_ends_with_the_command() {
+async fn every_kind_of_stray_process_ends_with_the_command() {
     let supervisor = supervisor();
     for way in STRAYS {
         let mut child = supervisor.spawn(script(&format!("{way}\nexec sleep 300"))).await.unwrap();
@@ -35,7 +35,7 @@ async fn every_way_to_leave_ends_with_the_command() {
 }
 
 #[tokio::test]
-async fn every_way_to_leave_ends_after_the_command_did() {
+async fn every_kind_of_stray_process_can_be_ended_after_the_command() {
     let supervisor = supervisor();
     for way in STRAYS {
         let mut child = supervisor.spawn(script(way)).await.unwrap();
@@ -50,7 +50,7 @@ async fn every_way_to_leave_ends_after_the_command_did() {
 }
 
 #[tokio::test]
-async fn dropping_a_child_ends_all_of_it_and_no_other() {
+async fn dropping_a_child_ends_all_its_processes_and_no_others() {
     let supervisor = supervisor();
     let bystander = supervisor.spawn(script("exec sleep 300")).await.unwrap();
     let mut child = supervisor.spawn(script(&strays_and_wait())).await.unwrap();
@@ -73,7 +73,7 @@ async fn dropping_the_supervisor_ends_everything() {
 }
 
 #[tokio::test]
-async fn the_end_of_all_leaves_nothing_and_the_next_child_starts_again() {
+async fn end_all_ends_every_process_and_a_later_child_can_start() {
     let supervisor = supervisor();
     let mut child = supervisor.spawn(script(&strays_and_wait())).await.unwrap();
     let mut pids = read_pids(&mut child, STRAYS.len()).await;
@@ -92,7 +92,7 @@ async fn the_end_of_all_leaves_nothing_and_the_next_child_starts_again() {
 }
 
 #[tokio::test]
-async fn what_was_released_runs_on_until_the_supervisor_goes() {
+async fn released_processes_run_until_the_supervisor_is_dropped() {
     let supervisor = supervisor();
     let mut child =
         supervisor.spawn(script("setsid -f sh -c 'echo $$; exec sleep 300'")).await.unwrap();
@@ -107,7 +107,7 @@ async fn what_was_released_runs_on_until_the_supervisor_goes() {
 }
 
 #[tokio::test]
-async fn one_that_ignores_the_request_is_killed_after_the_grace() {
+async fn command_that_ignores_sigterm_is_killed_after_the_grace_period() {
     let supervisor = supervisor();
     let text = "trap '' TERM; echo $$; while :; do sleep 300; done";
     let mut child = supervisor.spawn(script(text)).await.unwrap();
@@ -119,7 +119,7 @@ async fn one_that_ignores_the_request_is_killed_after_the_grace() {
 }
 
 #[tokio::test]
-async fn one_that_cleans_up_within_the_grace_ends_by_itself() {
+async fn command_that_cleans_up_within_the_grace_period_is_not_killed() {
     let supervisor = supervisor();
     let text = "trap 'echo bye; exit 4' TERM; echo $$; while :; do read line <&3; done";
     let (_near, far) = std::os::unix::net::UnixStream::pair().unwrap();
@@ -133,7 +133,7 @@ async fn one_that_cleans_up_within_the_grace_ends_by_itself() {
 }
 
 #[tokio::test]
-async fn each_is_asked_to_end_only_once() {
+async fn each_process_receives_sigterm_only_once() {
     let supervisor = supervisor();
     let text = "trap 'echo asked' TERM; echo $$; while :; do read line <&3; done";
     let (_near, far) = std::os::unix::net::UnixStream::pair().unwrap();
@@ -167,7 +167,7 @@ async fn a_tree_that_keeps_forking_ends() {
 }
 
 #[tokio::test]
-async fn a_signal_reaches_the_group_and_waiting_goes_on_meanwhile() {
+async fn signal_reaches_the_whole_group_while_a_wait_is_pending() {
     let supervisor = supervisor();
     let text = "trap 'echo caught; exit 5' INT; sleep 300 & echo $!; wait";
     let mut child = supervisor.spawn(script(text)).await.unwrap();
@@ -181,7 +181,7 @@ async fn a_signal_reaches_the_group_and_waiting_goes_on_meanwhile() {
 }
 
 #[tokio::test]
-async fn several_may_wait_ask_and_give_up_at_once() {
+async fn waits_and_leftover_queries_may_run_concurrently_and_be_dropped() {
     let supervisor = supervisor();
     let mut child = supervisor.spawn(script("sleep 300 & echo $!; read line")).await.unwrap();
     let pid = read_pids(&mut child, 1).await[0];
@@ -204,7 +204,7 @@ async fn several_may_wait_ask_and_give_up_at_once() {
 }
 
 #[tokio::test]
-async fn a_wait_that_nobody_polls_any_more_does_not_keep_the_end_waiting() {
+async fn unpolled_wait_does_not_block_the_end_of_a_child() {
     let supervisor = supervisor();
     let child = supervisor.spawn(script("exec sleep 300")).await.unwrap();
     let mut wait = Box::pin(child.wait());

@@ -86,7 +86,7 @@ async fn a_killed_guardian_fails_every_wait_ends_every_child_and_is_replaced() {
 }
 
 #[tokio::test]
-async fn a_killed_keeper_fails_its_child_alone_and_its_orphans_are_ended() {
+async fn killed_keeper_fails_only_its_child_and_its_orphans_are_ended() {
     let supervisor = supervisor();
     let bystander = supervisor.spawn(script("exec sleep 300")).await.unwrap();
     let text = "setsid -f sh -c 'echo $$; exec sleep 300'; exec sleep 300";
@@ -122,7 +122,7 @@ async fn a_guardian_that_cannot_be_started_is_named() {
 }
 
 #[test]
-fn what_a_command_leaves_that_ends_its_keeper_and_the_guardian_is_ended_by_the_host_and_told() {
+fn host_ends_and_reports_processes_of_a_command_that_kills_its_guardian() {
     let folder = tempfile::tempdir().unwrap();
     let pids = folder.path().join("pids");
     // Each without its parents, its session and its variables.
@@ -150,7 +150,7 @@ fn what_a_command_leaves_that_ends_its_keeper_and_the_guardian_is_ended_by_the_h
 }
 
 #[test]
-fn a_host_whose_parent_ignores_the_end_of_children_runs_commands() {
+fn host_runs_commands_even_if_its_parent_ignores_sigchld() {
     let host = format!("trap '' CHLD; exec {} outlive 'exit 7'", miniature_host().display());
     let output = Command::new("/bin/sh").args(["-c", &host]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "Ok(Code(7))\n", "{output:?}");
@@ -190,7 +190,7 @@ async fn a_command_that_stops_its_keeper_at_once_is_started_and_ended_all_the_sa
 }
 
 #[tokio::test]
-async fn a_command_that_stops_its_keeper_and_ends_is_told_to_have_ended() {
+async fn exit_of_a_command_that_stopped_its_keeper_is_reported() {
     let supervisor = supervisor();
     let child = supervisor.spawn(script("sleep 300 & kill -STOP $PPID; exit 7")).await.unwrap();
     assert_eq!(child.wait().await.unwrap(), Exit::Code(7));
@@ -198,7 +198,7 @@ async fn a_command_that_stops_its_keeper_and_ends_is_told_to_have_ended() {
 }
 
 #[test]
-fn a_guardian_started_by_a_person_says_what_it_is() {
+fn guardian_started_by_a_user_explains_itself() {
     let mut guardian = Command::new(miniature_host());
     let output = guardian.arg("guardian").stdin(Stdio::null()).output().unwrap();
     assert_eq!(output.status.code(), Some(2));

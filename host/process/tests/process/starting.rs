@@ -21,7 +21,7 @@ async fn nothing_is_started_before_the_first_child() {
 }
 
 #[tokio::test]
-async fn a_child_writes_and_its_code_is_seen() {
+async fn output_and_exit_code_of_a_child_are_returned() {
     let mut child = spawn(script("echo out; echo err >&2; exit 7")).await;
     assert_eq!(read_all(&mut child).await, "out\nerr\n");
     assert_eq!(child.wait().await.unwrap(), Exit::Code(7));
@@ -54,13 +54,13 @@ impl std::ops::DerefMut for Kept {
 }
 
 #[tokio::test]
-async fn a_signal_is_told_from_a_code() {
+async fn exit_by_a_signal_is_reported_as_a_signal() {
     let child = spawn(script("kill -TERM $$")).await;
     assert_eq!(child.wait().await.unwrap(), Exit::Signal(15));
 }
 
 #[tokio::test]
-async fn error_output_can_be_read_apart() {
+async fn standard_error_can_be_read_separately() {
     let mut command = script("echo out; echo err >&2");
     command.stderr = ErrorOutput::Separate(StandardOutput::Piped);
     let mut child = spawn(command).await;
@@ -84,7 +84,7 @@ async fn input_without_a_pipe_ends_at_once_and_a_dropped_pipe_ends_it() {
 }
 
 #[tokio::test]
-async fn variables_and_directory_are_the_commands_alone() {
+async fn child_gets_only_the_variables_and_directory_of_its_command() {
     let mut command = ChildCommand::new("env", "/usr");
     command.stdout = StandardOutput::Piped;
     command.variables.insert("PATH".into(), "/usr/bin:/bin".into());
@@ -114,7 +114,7 @@ async fn a_child_has_no_descriptor_but_its_own_and_default_signals() {
 }
 
 #[tokio::test]
-async fn descriptor_3_is_what_was_given() {
+async fn descriptor_3_is_passed_to_the_child() {
     let (near, far) = UnixStream::pair().unwrap();
     let mut command =
         script("read line <&3; echo \"got $line\"; ls -l /proc/$$/fd/3 | grep -c socket");
@@ -125,7 +125,7 @@ async fn descriptor_3_is_what_was_given() {
 }
 
 #[tokio::test]
-async fn a_file_of_the_callers_takes_the_output() {
+async fn output_can_go_to_a_file_of_the_caller() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let mut command = script("echo out; echo err >&2");
     command.stdout = StandardOutput::Descriptor(file.reopen().unwrap().into());
@@ -144,7 +144,7 @@ async fn ten_megabytes_arrive_whole() {
 }
 
 #[tokio::test]
-async fn wait_follows_the_command_and_not_its_pipe() {
+async fn wait_returns_when_the_command_exits_even_if_its_pipe_stays_open() {
     let mut child = spawn(script("sleep 300 & echo $!; exit 3")).await;
     assert_eq!(child.wait().await.unwrap(), Exit::Code(3));
     let pid = crate::read_pids(&mut child, 1).await[0];
@@ -204,7 +204,7 @@ async fn refused(command: ChildCommand) -> ProcessError {
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_is_named() {
+async fn command_that_cannot_start_is_named_in_the_error() {
     let folder = tempfile::tempdir().unwrap();
     let (file, nowhere) = (folder.path().join("file"), folder.path().join("nowhere"));
     std::fs::write(&file, "").unwrap();
@@ -233,7 +233,7 @@ async fn what_cannot_be_started_is_named() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused_before_anything_starts() {
+async fn invalid_command_is_refused_before_anything_starts() {
     let supervisor = supervisor();
     let zero = std::ffi::OsString::from_vec(b"a\0b".to_vec());
     let with = |change: &dyn Fn(&mut ChildCommand)| {

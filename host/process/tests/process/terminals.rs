@@ -28,7 +28,7 @@ fn on_terminal(text: &str, path: &Path) -> ChildCommand {
 }
 
 #[tokio::test]
-async fn a_command_has_its_terminal_as_all_three_and_leads_its_session() {
+async fn command_gets_its_terminal_for_all_three_streams_as_session_leader() {
     let (mut own, path) = terminal();
     let supervisor = supervisor();
     let text = "tty; echo to it > /dev/tty; [ -t 0 ] && [ -t 1 ] && [ -t 2 ] && exit 3";
@@ -57,7 +57,7 @@ async fn a_terminal_that_controls_a_session_is_not_taken_away() {
 }
 
 #[tokio::test]
-async fn what_is_no_terminal_is_refused() {
+async fn file_that_is_not_a_terminal_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();

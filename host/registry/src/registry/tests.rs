@@ -53,7 +53,7 @@ fn check(candidates: Vec<PluginCandidate>, rules: &RegistryRules, expected: &[&s
 }
 
 #[test]
-fn a_taken_tool_name_costs_that_tool_and_a_plugin_of_which_nothing_is_left_is_refused() {
+fn taken_tool_name_is_left_out_and_plugin_without_other_tools_refused() {
     let registry = check(
         vec![
             trusted("/a/moon.so", "moon", &["phase"]),
@@ -80,7 +80,7 @@ fn a_taken_tool_name_costs_that_tool_and_a_plugin_of_which_nothing_is_left_is_re
 }
 
 #[test]
-fn a_plugin_that_is_not_trusted_is_used_unless_its_workspace_is_not() {
+fn untrusted_plugin_is_used_but_not_from_an_untrusted_workspace() {
     let registry = check(
         vec![
             candidate("/u/moon.so", "moon", PluginFileTrust::No("ff".into()), &["phase"]),
@@ -120,7 +120,7 @@ fn the_rules_switch_off_plugins_and_tools() {
 }
 
 #[test]
-fn none_alone_leaves_every_tool_out() {
+fn word_none_alone_leaves_out_every_tool() {
     let none = || Some(vec![NO_TOOLS.to_owned()]);
     for rules in [
         RegistryRules { tools_only: none(), ..RegistryRules::default() },
@@ -139,7 +139,7 @@ fn none_alone_leaves_every_tool_out() {
 }
 
 #[test]
-fn a_word_that_ends_with_a_star_means_all_that_begin_so() {
+fn tool_name_with_a_star_matches_every_name_with_its_prefix() {
     let words = |words: &[&str]| Some(words.iter().map(|&it| it.to_owned()).collect::<Vec<_>>());
     let rules = RegistryRules {
         tools_only: words(&["ph*", "tide"]),
@@ -155,7 +155,7 @@ fn a_word_that_ends_with_a_star_means_all_that_begin_so() {
 }
 
 #[test]
-fn tools_that_the_command_line_names_stand_in_the_request() {
+fn tools_named_on_the_command_line_become_core_tools() {
     let rules =
         RegistryRules { tools_only: Some(vec!["phase".into()]), ..RegistryRules::default() };
     let registry =
@@ -192,7 +192,7 @@ fn with_commands(mut candidate: PluginCandidate, names: &[&str]) -> PluginCandid
 }
 
 #[test]
-fn a_command_whose_name_is_taken_is_refused_alone_and_its_plugin_stays() {
+fn command_with_a_taken_name_is_refused_but_its_plugin_is_kept() {
     let moon = with_commands(trusted("/a/moon.so", "moon", &["phase"]), &["full", "new", "new"]);
     let bad = ["full", "gc", "-x", "a b", "", "rise"];
     let sun = with_commands(trusted("/b/sun.so", "sun", &["shine"]), &bad);
@@ -232,7 +232,7 @@ fn a_command_of_a_plugin_that_is_switched_off_is_not_there() {
 }
 
 #[test]
-fn nobody_takes_the_word_before_lines_of_another() {
+fn plugin_cannot_take_the_line_prefix_of_another_plugin() {
     let shipped = candidate("/s/cli.so", "tool-cli", PluginFileTrust::Shipped, &[]);
     let strangers = ["host", "jaato", "cli", "tool-host", "gc-cli", "moon"];
     let strangers = strangers.map(|name| trusted(&format!("/u/{name}.so"), name, &[]));

@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use super::{ConfiguredChannel, FolderAsker, SplitAsker, WebhookAsker, of_original};
 
 #[test]
-fn the_channel_of_the_originals_file_means_what_it_meant() {
+fn channel_of_the_json_permissions_file_is_understood() {
     let of = |kind: &str, endpoint: Option<&str>, timeout_s| {
         let (kind, endpoint) = (kind.to_owned(), endpoint.map(str::to_owned));
         of_original(AskingChannel { kind, endpoint, timeout_s }, Path::new("/project"))
@@ -99,7 +99,7 @@ async fn by_webhook(status: u16, answer: Value) -> (Value, String, String) {
 }
 
 #[tokio::test]
-async fn a_webhook_is_asked_in_the_form_of_the_original_and_its_answer_counts() {
+async fn webhook_request_has_the_documented_form_and_its_answer_applies() {
     let (result, decided, asked) = by_webhook(200, json!({ "decision": "allow" })).await;
     assert_eq!(result, json!({ "echo": { "path": "a" } }));
     assert_eq!(decided, "person.once webhook once");
@@ -159,7 +159,7 @@ async fn whatever_is_wrong_with_a_webhook_denies_the_call() {
 }
 
 #[test]
-fn calls_pass_no_network_in_the_clear() {
+fn webhook_url_must_be_https_or_loopback() {
     let refused = |url: &str| WebhookAsker::new(client(), url, None).err().map(|it| it.message);
     assert!(refused("http://hooks.example/x").unwrap().contains("https"));
     assert!(refused("http://127.0.0.1.evil.example/").is_some());
@@ -188,7 +188,7 @@ async fn answer_in(folder: std::path::PathBuf, answer: impl Fn(&Value) -> Value)
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_folder_holds_question_and_answer_and_both_go() {
+async fn folder_channel_exchanges_request_and_response_and_removes_both() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("gate");
     let answering = tokio::spawn(answer_in(place.clone(), |asked| {
@@ -209,7 +209,7 @@ async fn a_folder_holds_question_and_answer_and_both_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_folder_that_nobody_answers_in_denies_in_the_end_and_is_left_tidy() {
+async fn unanswered_folder_request_is_denied_and_removed() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("gate");
     let begun = tokio::time::Instant::now();
@@ -221,7 +221,7 @@ async fn a_folder_that_nobody_answers_in_denies_in_the_end_and_is_left_tidy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_folder_that_others_can_write_to_is_not_believed() {
+async fn response_folder_writable_by_others_is_not_used() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     let responses = folder.path().join("responses");

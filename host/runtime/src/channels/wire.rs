@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_the_original_mean_what_they_meant() {
+    fn decision_words_of_the_wire_format_are_understood() {
         for word in ["allow", "YES", "y", "once", "allow_once"] {
             check(json!({ "decision": word }), like(Is::AllowOnce, None));
         }
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_should_end_at_some_time_holds_once() {
+    fn answer_with_a_future_expiry_applies_only_once() {
         for expires_at in [json!("9999-01-01T00:00:00Z"), json!("9998-12-31"), json!(1e11)] {
             let response = json!({ "decision": "allow_session", "expires_at": expires_at });
             check(response, like(Is::AllowOnce, None));
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_one_to_nothing() {
+    fn invalid_channel_response_is_refused_with_the_reason() {
         check(json!([]), Err("the answer is not a JSON object with a text `decision`"));
         check(json!({ "decision": "all" }), Err("`decision` is not one that is known"));
         check(json!({ "decision": "" }), Err("`decision` is not one that is known"));

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_go_on_from_what_was_typed_are_kept_once() {
+    fn completions_that_match_the_typed_prefix_are_kept_once() {
         let offered = ["milk", "mint", "milk", "bread", "two words", "mi\u{1b}[2J", ""];
         let offered = WordChoices::from_words(offered).choices;
         let kept: Vec<_> = usable_choices(offered, "mi").into_iter().map(|it| it.text).collect();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_offered_is_bounded() {
+    fn number_and_length_of_completions_are_limited() {
         let many = (0..10_000).map(|number| WordChoice::new(number.to_string(), "x\ny"));
         let kept = usable_choices(many.collect(), "");
         assert_eq!((kept.len(), kept[0].description.as_str()), (WORD_CHOICES_MAX, "x"));

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_read_as_their_parameters_say() {
+    fn command_words_are_parsed_by_their_parameter_types() {
         check(&note(), &[], Ok(json!({})));
         check(&note(), &["-7"], Ok(json!({ "count": -7 })));
         check(
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_a_schema_lists_are_known_by_their_place() {
+    fn enum_values_of_a_parameter_are_its_completions() {
         let words = |place| -> Vec<String> {
             listed_choices(&note(), place).into_iter().map(|choice| choice.text).collect()
         };
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_cannot_be_read_is_told_with_what_is_wanted() {
+    fn invalid_word_error_names_the_parameter_and_its_type() {
         check(&note(), &["7.5"], Err("`count` takes a whole number, not `7.5`"));
         check(&note(), &["7", "yes"], Err("`loud` takes true or false, not `yes`"));
         check(&note(), &["7", "true", "inf"], Err("`part` takes a number, not `inf`"));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn one_json_object_stands_for_itself() {
+    fn single_json_object_is_used_as_the_arguments() {
         check(&note(), &[r#" {"text": "a"}"#], Ok(json!({ "text": "a" })));
         let words = [r#"{"text""#.to_owned()];
         let error = arguments_from_words(&note(), &words).unwrap_err().message;
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_text_takes_the_rest_and_a_choice_without_a_type_is_a_text() {
+    fn only_text_parameters_capture_the_rest_of_the_words() {
         let parameters = json!({ "properties": {
             "n": { "type": "integer", "x-capture-rest": true },
             "any": {},

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_counted_and_told_with_what_waits() {
+    fn events_beyond_the_queue_limit_are_counted_and_reported_as_dropped() {
         let queue = EventQueue::default();
         let (event, bytes) = envelope("x".to_owned());
         for _ in 0..10_000 {
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn large_events_are_told_a_few_at_a_time_and_the_largest_not_at_all() {
+    fn large_events_are_delivered_in_small_batches_and_huge_ones_dropped() {
         let queue = EventQueue::default();
         let (half, bytes) = envelope("x".repeat(TOLD_BYTES_MAX / 2));
         for _ in 0..100 {
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_waits_at_the_end_is_still_taken_and_nothing_comes_after_it() {
+    async fn closed_queue_delivers_waiting_events_and_accepts_no_more() {
         let queue = EventQueue::default();
         let (event, bytes) = envelope("x".to_owned());
         queue.push(&event, bytes);

@@ -37,7 +37,7 @@ fn files(blobs: &SessionBlobs, id: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_blob_is_named_by_its_content_and_the_same_bytes_are_one() {
+fn blob_is_named_by_its_content_and_equal_content_is_stored_once() {
     let (_folder, blobs) = session();
     assert_eq!(put(&blobs, "text/plain", b"abc"), FinishedBlob { id: ABC.to_owned(), bytes: 3 });
     assert_eq!(put(&blobs, "text/markdown", b"abc").id, ABC);
@@ -62,7 +62,7 @@ fn an_upload_that_is_dropped_leaves_no_file_and_takes_no_room() {
 }
 
 #[test]
-fn no_text_that_is_no_id_reaches_the_disk() {
+fn invalid_blob_id_never_reaches_the_disk() {
     let (_folder, blobs) = session();
     put(&blobs, "text/plain", b"abc");
     let upper = ABC.to_uppercase();
@@ -90,7 +90,7 @@ fn a_blob_whose_file_was_removed_is_gone_and_may_be_put_again() {
 }
 
 #[test]
-fn blobs_and_sessions_have_their_bounds_to_the_byte() {
+fn blob_size_and_session_blob_size_are_limited_to_the_byte() {
     let (_folder, blobs) = session();
     let large = vec![7; usize::try_from(BLOB_BYTES_MAX).unwrap()];
     let mut upload = blobs.begin("a/b").unwrap();
@@ -113,7 +113,7 @@ fn blobs_and_sessions_have_their_bounds_to_the_byte() {
 }
 
 #[test]
-fn a_session_has_so_many_blobs_and_no_more() {
+fn number_of_blobs_per_session_is_limited() {
     let (_folder, blobs) = session();
     for number in 0..BLOBS_MAX - 1 {
         put(&blobs, "a/b", &number.to_le_bytes());
@@ -127,7 +127,7 @@ fn a_session_has_so_many_blobs_and_no_more() {
 }
 
 #[test]
-fn what_is_no_media_type_is_refused() {
+fn invalid_media_type_is_refused() {
     let (_folder, blobs) = session();
     assert!(blobs.begin("image/png").is_ok());
     for bad in ["", "png", "/", "image/", "a/b\r\nx: y", "a/b\u{1b}[2J"] {
@@ -140,7 +140,7 @@ fn piece(number: Option<u64>, bytes: &[u8], more: bool) -> BlobPiece {
 }
 
 #[tokio::test]
-async fn a_blob_comes_in_pieces_and_what_is_not_finished_goes_with_its_call() {
+async fn blob_is_uploaded_in_pieces_and_unfinished_uploads_end_with_the_call() {
     let (_folder, blobs) = session();
     let uploads: Arc<BlobUploads> = Arc::default();
     let write = |piece| Arc::clone(&uploads).write(Arc::clone(&blobs), piece);
@@ -171,7 +171,7 @@ async fn a_blob_comes_in_pieces_and_what_is_not_finished_goes_with_its_call() {
 }
 
 #[tokio::test]
-async fn sessions_have_blobs_of_their_own_that_go_with_them() {
+async fn sessions_have_separate_blobs_that_are_removed_with_the_session() {
     let (_folder, all) = blobs();
     let (one, other) = (SessionId::from("../s1"), SessionId::from("s2"));
     let (mine, others) = (all.session_blobs(&one).unwrap(), all.session_blobs(&other).unwrap());

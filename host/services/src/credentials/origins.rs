@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_a_part_of_one_label() {
+    fn star_in_an_origin_matches_part_of_one_label() {
         let pattern = read("https://*-aiplatform.googleapis.com").unwrap();
         let matches = |url: &str| pattern.matches(&Url::parse(url).unwrap());
         assert!(matches("https://us-central1-aiplatform.googleapis.com/v1"));
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_stand_for_anybodys_server_is_refused() {
+    fn origin_pattern_that_could_match_any_server_is_refused() {
         for text in [
             "",
             "https://",

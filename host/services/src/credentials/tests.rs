@@ -140,7 +140,7 @@ fn check(case: &Case<'_>, url: &str, expected: &str) {
 const KEY: (&str, &str) = ("OPENAI_API_KEY", "own-key");
 
 #[test]
-fn the_vendor_gets_the_key_and_nobody_else_does() {
+fn key_is_sent_only_to_the_vendor() {
     let case = Case { variables: &[KEY], ..Case::default() };
     check(&case, "https://api.openai.com/v1/models", "own-key");
     check(&case, "https://api.openai.com:443/v1/models", "own-key");
@@ -168,7 +168,7 @@ fn scheme(case: &Case<'_>) -> SecretScheme {
 }
 
 #[test]
-fn a_person_names_the_header_of_a_key_and_a_workspace_that_of_its_own() {
+fn workspace_sets_the_key_header_only_for_its_own_key() {
     let here = ("OPENAI_BASE_URL", LOCAL);
     let header = |name: &str| SecretScheme::Header(name.to_owned());
     let own = Case { own: "key_header = \"api-key\"", variables: &[KEY, here], ..Case::default() };
@@ -186,7 +186,7 @@ fn a_person_names_the_header_of_a_key_and_a_workspace_that_of_its_own() {
 }
 
 #[test]
-fn what_names_no_header_is_refused_with_its_place() {
+fn invalid_key_header_is_refused_with_its_origin() {
     for bad in ["7", "\"\"", "\"a b\"", "\"Host\"", "\"Content-Length\""] {
         let own = format!("key_header = {bad}");
         let error = read(&Case { own: &own, ..Case::default() }).unwrap_err();
@@ -221,7 +221,7 @@ fn a_missing_key_matters_only_at_the_vendors() {
 }
 
 #[test]
-fn another_base_url_of_ones_own_takes_the_key_with_it() {
+fn base_url_of_the_user_moves_the_key_to_that_server() {
     let by_variable = Case { variables: &[KEY, ("OPENAI_BASE_URL", LOCAL)], ..Case::default() };
     let line = format!("base_url = \"{LOCAL}\"");
     let by_file = Case { own: &line, variables: &[KEY], ..Case::default() };
@@ -237,7 +237,7 @@ fn another_base_url_of_ones_own_takes_the_key_with_it() {
 }
 
 #[test]
-fn a_workspace_cannot_have_ones_own_key_sent_to_its_server() {
+fn workspace_base_url_never_gets_the_users_key() {
     let in_file = Case {
         workspace: "base_url = \"https://evil.example/v1\"",
         variables: &[KEY],
@@ -301,7 +301,7 @@ fn variables_win_over_files() {
 }
 
 #[test]
-fn what_is_not_encrypted_leaves_this_machine_only_where_one_says_so_oneself() {
+fn key_is_sent_unencrypted_only_to_loopback_or_with_user_permission() {
     let far = "http://192.168.1.5:8000/v1";
     let line = format!("base_url = \"{far}\"");
     let case = Case { own: &line, variables: &[KEY], ..Case::default() };
@@ -334,7 +334,7 @@ fn what_is_not_encrypted_leaves_this_machine_only_where_one_says_so_oneself() {
 }
 
 #[test]
-fn wrong_values_are_told_with_their_place() {
+fn invalid_credential_settings_are_reported_with_their_origin() {
     for (own, text) in [
         ("api_key = 7", "`api_key` of `[plugins.provider-openai]` wants a text"),
         ("plain_http = \"yes\"", "`plain_http` of `[plugins.provider-openai]` wants true or false"),
@@ -378,7 +378,7 @@ fn a_known_server_may_need_no_key_and_gets_one_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_command_is_not_run_for_a_key_that_counts_after_another() {
+async fn key_command_is_not_run_if_another_key_takes_precedence() {
     let own = "api_key_command = \"pass show vendor\"";
     let url = Url::parse(VENDOR).unwrap();
     let client = Client::new(jaato_http::HttpClientSettings::default());
@@ -395,7 +395,7 @@ async fn a_command_is_not_run_for_a_key_that_counts_after_another() {
 }
 
 #[test]
-fn a_workspace_that_says_which_plugin_a_name_means_gets_no_key_that_is_kept_for_the_name() {
+fn provider_key_is_not_used_if_a_workspace_sets_its_plugin() {
     let own = "api_key = \"mine\"";
     let case = Case { is_provider: true, own, ..Case::default() };
     check(&case, VENDOR, "mine");
@@ -411,7 +411,7 @@ fn a_workspace_that_says_which_plugin_a_name_means_gets_no_key_that_is_kept_for_
 }
 
 #[tokio::test]
-async fn a_minted_token_goes_to_the_vendors_servers_and_to_no_workspaces() {
+async fn minted_token_is_sent_only_to_vendor_servers() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("none.json");
     let spec = CredentialSpec {
@@ -535,7 +535,7 @@ fn a_provider_with_a_server_of_its_own_has_a_key_of_its_own_and_not_the_vendors(
 }
 
 #[test]
-fn a_key_is_in_the_variable_that_the_person_names() {
+fn key_is_read_from_the_variable_that_the_user_names() {
     let url = "https://work.example/v1/models";
     let own = "base_url = \"https://work.example/v1\"\napi_key_env = \"WORK_KEY\"";
     check(&provider(own, &[("WORK_KEY", " work-key ")]), url, "work-key");
@@ -581,7 +581,7 @@ async fn a_command_is_run_once_and_before_its_key_is_needed() {
 }
 
 #[test]
-fn headers_go_to_the_persons_own_server_alone() {
+fn configured_headers_are_sent_only_to_the_users_own_server() {
     let own = "base_url = \"https://work.example/v1\"\nheaders = { X-Team = \"moon\" }";
     let credentials = read(&provider(own, &[])).unwrap();
     let headers = |url: &str| credentials.headers(&Url::parse(url).unwrap()).len();

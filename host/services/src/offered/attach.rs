@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_image_is_said_to_be_is_looked_at() {
+    fn declared_attachment_type_must_match_its_bytes() {
         let data = attached(PNG, "image/png", Some("moon.png")).unwrap();
         assert_eq!(
             (data.mime_type.as_str(), data.name.as_deref()),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_lead_elsewhere_and_types_that_are_none_are_refused() {
+    fn attachment_with_a_path_as_name_or_an_invalid_type_is_refused() {
         let long = "x".repeat(NAME_BYTES_MAX + 1);
         for name in ["", ".", "..", "../x", "a/b", "a\\b", "a\nb", &long] {
             let error = attached(PNG, "image/png", Some(name)).unwrap_err();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_has_so_many_attachments_and_no_more() {
+    fn number_of_attachments_per_call_is_limited() {
         let attachments = CallAttachments::default();
         for number in 1..=ATTACHMENTS_MAX as u64 {
             assert_eq!(add(&attachments, DataPart::blob("a/b", "00")), Ok(number));

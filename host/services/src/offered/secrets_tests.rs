@@ -48,7 +48,7 @@ fn the_real_host_keeps_secrets_as_the_fake_one_does() {
 }
 
 #[tokio::test]
-async fn a_secret_is_its_plugins_and_its_persons_alone() {
+async fn secret_is_readable_only_by_its_plugin_and_its_user() {
     let folder = tempfile::tempdir().unwrap();
     let secrets = secrets(folder.path());
     let (moon, sun) = (PluginName::from("moon"), PluginName::from("sun"));
@@ -62,7 +62,7 @@ async fn a_secret_is_its_plugins_and_its_persons_alone() {
 }
 
 #[tokio::test]
-async fn errors_do_not_repeat_what_was_passed() {
+async fn stored_secrets_are_masked_in_texts_of_their_plugin() {
     let folder = tempfile::tempdir().unwrap();
     let secrets = secrets(folder.path());
     let moon = PluginName::from("moon");
@@ -76,7 +76,7 @@ async fn errors_do_not_repeat_what_was_passed() {
 }
 
 #[tokio::test]
-async fn a_file_that_others_may_write_is_not_believed() {
+async fn secret_file_writable_by_others_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let secrets = secrets(folder.path());
     let moon = PluginName::from("moon");

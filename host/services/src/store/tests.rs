@@ -19,7 +19,7 @@ fn values(folder: &TempDir) -> PathBuf {
 }
 
 #[test]
-fn what_lies_on_the_disk_is_for_the_person_alone() {
+fn stored_files_are_private_to_the_user() {
     let folder = tempfile::tempdir().unwrap();
     place(&folder).set("k", b"1", &ValueCondition::Anything).unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -34,7 +34,7 @@ fn what_lies_on_the_disk_is_for_the_person_alone() {
 }
 
 #[test]
-fn plugins_and_workspaces_are_apart() {
+fn stores_of_plugins_and_workspaces_are_separate() {
     let folder = tempfile::tempdir().unwrap();
     let folders = UserFolders::below(folder.path());
     let set = |workspace: &str, plugin: &str, of| {
@@ -51,7 +51,7 @@ fn plugins_and_workspaces_are_apart() {
 }
 
 #[test]
-fn many_at_once_lose_nothing_and_see_no_half() {
+fn concurrent_writers_lose_nothing_and_never_read_partial_values() {
     let folder = tempfile::tempdir().unwrap();
     let count = |value: &[u8]| value.len();
     std::thread::scope(|scope| {
@@ -82,7 +82,7 @@ fn many_at_once_lose_nothing_and_see_no_half() {
 }
 
 #[test]
-fn a_store_holds_so_many_values_also_where_another_process_wrote_them() {
+fn number_of_stored_values_is_limited_across_processes() {
     let folder = tempfile::tempdir().unwrap();
     let place = place(&folder);
     place.set("k", b"1", &ValueCondition::Anything).unwrap();
@@ -99,7 +99,7 @@ fn a_store_holds_so_many_values_also_where_another_process_wrote_them() {
 }
 
 #[test]
-fn a_damaged_value_is_told_and_can_be_written_again() {
+fn damaged_value_is_reported_and_can_be_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let place = place(&folder);
     place.set("k", b"1", &ValueCondition::Anything).unwrap();
@@ -119,7 +119,7 @@ fn a_damaged_value_is_told_and_can_be_written_again() {
 }
 
 #[test]
-fn what_a_dead_process_left_unfinished_is_removed() {
+fn unfinished_file_of_a_dead_process_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     let place = place(&folder);
     place.set("k", b"1", &ValueCondition::Anything).unwrap();
@@ -131,7 +131,7 @@ fn what_a_dead_process_left_unfinished_is_removed() {
 }
 
 #[test]
-fn what_others_can_write_to_is_not_believed() {
+fn value_file_writable_by_others_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let place = place(&folder);
     place.set("k", b"1", &ValueCondition::Anything).unwrap();

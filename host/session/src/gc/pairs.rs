@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_pair_and_what_a_person_said_stay() {
+    fn last_call_pair_and_pairs_with_user_text_are_kept() {
         let mut said = result("2");
         said.parts.push(Part::text("look there too"));
         let messages = [

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_turns_are_told_from_torn_ones() {
+    fn whole_turns_and_partial_turns_are_distinguished() {
         check(dropping(&[0, 1, 4, 5]), Ok(2));
         check(dropping(&[0, 1, 4]), Ok(1));
     }
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_is_a_users_text_and_smaller_than_what_goes() {
+    fn summary_must_be_user_text_and_smaller_than_the_dropped_turns() {
         let with = |summary| GcPlan { summary: Some(summary), ..dropping(&[0, 1]) };
         check(with(Message::user("short")), Ok(1));
         check(with(Message::model(vec![Part::text("short")])), Err(PlanError::Summary));

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_collected_stays_in_the_record_and_turns_keep_their_numbers() {
+    fn collected_messages_stay_recorded_and_turns_keep_their_numbers() {
         let mut history = history(4);
         history.replace_with_summary(&[0, 1, 4, 5], None).unwrap();
         assert_eq!(texts(&history), ["prompt 1", "answer", "prompt 3", "answer"]);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_tear_the_history_changes_nothing() {
+    fn replacement_that_would_split_a_turn_changes_nothing() {
         let mut history = history(3);
         let before = history.clone();
         for drop in [&[0][..], &[1], &[1, 2, 3]] {
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_goes_before_the_first_prompt_that_stays_and_the_record_has_the_prompt_alone() {
+    fn summary_is_sent_before_the_first_kept_prompt_but_not_recorded() {
         let mut history = history(3);
         history.replace_with_summary(&[0, 1], Some(vec![Part::text("summary. ")])).unwrap();
         assert_eq!(texts(&history)[0], "summary. prompt 1");

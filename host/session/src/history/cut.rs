@@ -128,7 +128,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_cut_takes_what_was_signed_and_thought_and_the_record_keeps_it() {
+    fn cut_removes_signatures_and_thoughts_but_the_record_keeps_them() {
         let mut history = history();
         let record: Vec<Message> =
             history.entries().iter().map(|entry| entry.message.clone()).collect();
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_made_goes_back_to_it_alone() {
+    fn opaque_parts_of_a_model_are_sent_back_only_to_that_model() {
         let history = history();
         let own: Vec<Message> = history.messages_for(&ModelId::from("a/m")).collect();
         assert_eq!(own[1].parts, answer());
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_lost_a_change_of_tools_is_told_from_one_with_a_summary() {
+    fn message_without_its_tools_change_is_not_confused_with_a_summary() {
         let mut history = history();
         let sent = |history: &History| {
             let entry = &history.entries()[0];

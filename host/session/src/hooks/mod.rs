@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_cut_at_its_bound_between_two_signs() {
+    fn text_is_truncated_to_tokens_at_a_character_boundary() {
         let cut = |text: &str, tokens| {
             let mut text = text.to_owned();
             let is_cut = cut_to_tokens(&mut text, tokens);

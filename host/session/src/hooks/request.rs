@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_to_be_changed_makes_the_whole_answer_void() {
+    fn forbidden_change_rejects_the_whole_hook_answer() {
         check(
             json!({ "messages": [] }),
             Err("its answer changes `messages`, but may change only `options` and `text`"),

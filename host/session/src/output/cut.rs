@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_give_way_first() {
+    fn largest_texts_are_shortened_first() {
         let check = |sizes: &[u64], room, share| {
             assert_eq!(largest_share(sizes.iter().copied(), room), share, "{sizes:?}");
         };
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_those_of_the_json() {
+    fn escaped_length_equals_the_json_length() {
         for text in ["", "plain", "\n\u{1}é\"\\\t\r\u{8}\u{c}", "\u{85}日本\u{7f}"] {
             assert_eq!(escaped_len(text) + 2, serde_json::to_string(text).unwrap().len());
         }

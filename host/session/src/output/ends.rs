@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_begins_again_is_kept_in_its_last_state() {
+    fn carriage_return_keeps_only_the_last_state_of_a_line() {
         let check = |pieces: &[&str], expected: &str| {
             let expected = (expected.to_owned(), None);
             assert_eq!(ends(pieces).into_texts(), expected);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_progress_is_no_long_output() {
+    fn long_progress_line_does_not_count_as_long_output() {
         let mut long = ends(&["begin\n"]);
         for number in 0..20_000 {
             long.push(&format!("{number} of 20000\r"));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_takes_no_memory() {
+    fn long_output_keeps_no_middle_in_memory() {
         let mut endless = TextEnds::new(END_BYTES);
         let piece = "x".repeat(64 * 1024);
         for _ in 0..1000 {

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_is_shown_and_then_as_much_as_time_allows() {
+    fn live_output_shows_a_burst_and_then_limits_the_rate() {
         let mut live = LiveOutputLimit::new();
         let (begin, piece) = (live.since, "x".repeat(16 * 1024));
         let mut take =

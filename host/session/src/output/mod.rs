@@ -216,7 +216,7 @@ mod tests {
     use crate::testing::MemoryOutputStore;
 
     #[test]
-    fn text_that_was_cut_before_and_fits_keeps_its_note_and_tail() {
+    fn already_truncated_text_that_fits_keeps_its_note_and_tail() {
         let store = SessionOutputFiles::new(std::sync::Arc::new(MemoryOutputStore::default()));
         let call = &CallId::new("0");
         let file =

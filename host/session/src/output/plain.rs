@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn text_stays_as_it_is() {
+    fn plain_text_is_unchanged() {
         check("a\tb\nmönd 日本 🌒\n".as_bytes(), "a\tb\nmönd 日本 🌒\n");
         check(b"", "");
     }
@@ -152,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn a_carriage_return_stays_where_it_ends_no_line() {
+    fn carriage_return_is_removed_only_before_a_newline() {
         check(b"a\r\nb", "a\nb");
         check(b"10 %\r20 %\r", "10 %\r20 %\r");
         check(b"\r\r\n", "\r\n");
     }
 
     #[test]
-    fn what_is_no_text_is_replaced() {
+    fn invalid_utf8_and_control_characters_are_replaced() {
         check(b"\xff\xfe", "\u{fffd}\u{fffd}");
         check(b"a\x00b\x08", "a\u{fffd}b\u{fffd}");
         check(b"\xe6\x97", "\u{fffd}");

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn file_of_a_write_that_the_tool_dropped_counts_as_incomplete() {
+    fn output_file_is_incomplete_after_a_dropped_write() {
         let show = Box::new(|_| {});
         let streamed = StreamedOutput::new(CallId::new("0"), Arc::new(Slow), show, 16 * 1024);
         let push = || {

@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_too_many_is_refused_and_leaves_no_trace() {
+    fn item_beyond_the_limit_is_refused_and_not_counted() {
         let count = AtomicUsize::new(0);
         let first = CountedItem::begin(&count, 1);
         assert!(first.is_some() && CountedItem::begin(&count, 1).is_none());

@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_servers_own_words_name_an_image() {
+    fn only_server_error_text_counts_as_a_media_error() {
         let error = |text: &str| Error::new(ErrorKind::Provider, text);
         for named in [
             "`http://h/v1` answered 400 (bad request): messages.0.content.1.image.source.base64: \

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_line_is_one_that_says_something_and_has_its_bound() {
+    fn last_line_skips_blank_lines_and_has_a_maximum_length() {
         let output = TaskOutput::default();
         assert_eq!(output.last_line(9), "");
         output.push("one\n two\n\n  \n");
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_read_by_exact_offsets_and_what_is_lost_is_counted() {
+    fn task_output_is_read_by_offset_and_lost_bytes_are_counted() {
         let output = TaskOutput::default();
         output.push("aäb");
         assert_eq!(output.read(0, 2), OutputPiece { text: "a".into(), offset: 1, lost_bytes: 0 });

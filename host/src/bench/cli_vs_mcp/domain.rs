@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_told() {
+    fn unknown_scenario_or_domain_is_an_error() {
         let refused = found(Some("github"), &["get_page"]).unwrap_err();
         assert_eq!(refused, "no domain has the scenario `get_page`");
         // Neither of the two domains has both.
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_has_more_scenarios_and_others_in_the_place_of_those_that_there_are() {
+    fn scenario_folder_adds_and_replaces_scenarios() {
         let folder = tempfile::tempdir().unwrap();
         for side in ["cli", "mcp"] {
             let place = folder.path().join("git").join(side);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_servers_stand_in_names_of_tools() {
+    fn server_name_must_be_usable_in_tool_names() {
         assert!(check_server("GitHub").is_ok() && check_server("my-git_2").is_ok());
         for name in ["", "a b", "a__b", "a_", &"x".repeat(25)] {
             assert!(check_server(name).is_err(), "{name}");

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_filled_and_values_are_text() {
+    fn template_placeholders_are_filled_and_missing_values_are_named() {
         let values = [("A", "{{B}}"), ("B", "b")].map(|(k, v)| (k.to_owned(), v.to_owned()));
         let values = BTreeMap::from(values);
         assert_eq!(fill("x {{A}} {{ B }} {{ y\n", &values).unwrap(), "x {{B}} b {{ y");

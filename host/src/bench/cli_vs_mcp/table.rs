@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_that_failed_has_not_won() {
+    fn side_without_a_successful_run_cannot_win() {
         let failed = RunAverages { runs: 2, errors: 2, ..RunAverages::default() };
         let none = "Overall: nothing to compare, as all runs of a side failed";
         assert_eq!(verdict(&averages(1.0, 1.0, 1.0), &failed), none);

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_words_are_understood() {
+    fn plain_words_allow_or_deny_the_call() {
         for yes in ["y", "Y", "yes", "Yes.", "ok", "OK", "sure", "Sure!", "yes please", "1"] {
             assert_eq!(read(yes), said(PermissionDecision::AllowOnce), "{yes}");
         }
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_denies_and_is_told_to_the_model() {
+    fn sentence_denies_the_call_and_becomes_the_comment() {
         for words in [
             "use cargo instead",
             "no, because of 2",
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_chooses_the_answer_that_is_shown() {
+    fn number_selects_only_an_answer_that_is_shown() {
         let always = PermissionAnswer {
             pattern: Some(1),
             ..PermissionAnswer::once(PermissionDecision::AllowAlways)
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_that_is_not_shown_cannot_be_chosen() {
+    fn mode_can_be_chosen_only_if_it_is_shown() {
         let mut plan = PermissionPrompt::default();
         plan.answers = vec![
             AllowedAnswer::with_mode("ask", "Yes, and ask before each change"),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_decides_nothing() {
+    fn unclear_answer_decides_nothing() {
         assert_eq!(read(""), Err(String::new()));
         for wrong in ["0", "4", "99999999999999999999", "a", "a2", "y2", "t"] {
             let told = read(wrong).unwrap_err();

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_begins_with_the_arguments_and_leaves_them_if_it_stays() {
+    fn unchanged_edit_line_keeps_the_arguments() {
         for (arguments, expected) in [
             (json!({ "command": "ls  -la" }), "command = ls  -la"),
             (json!({ "command": "ls\nls" }), r#"{"command":"ls\nls"}"#),

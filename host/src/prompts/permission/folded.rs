@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_what_was_answered() {
+    fn folded_row_shows_the_decision_and_the_call() {
         let once = PermissionAnswer::once;
         check("ls -la", once(PermissionDecision::AllowOnce), 80, "✓ allowed: ls -la");
         let always = once(PermissionDecision::AllowAlways);

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_runtime_folder_is_taken_and_made_private() {
+    fn runtime_folder_is_created_as_private() {
         let root = tempfile::tempdir().unwrap();
         let runtime = root.path().join("jaato");
         let door = SocketFolders::in_places(Some(&runtime), root.path());
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_others_may_enter_is_left_for_one_of_ours() {
+    fn runtime_folder_open_to_others_is_not_used() {
         let root = tempfile::tempdir().unwrap();
         let runtime = root.path().join("jaato");
         let own = root.path().join(format!("jaato-{}", own_user()));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn no_link_and_no_file_is_followed() {
+    fn link_or_file_in_place_of_the_folder_is_refused() {
         let root = tempfile::tempdir().unwrap();
         let elsewhere = root.path().join("elsewhere");
         fs::create_dir(&elsewhere).unwrap();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_others_could_exchange_is_not_used() {
+    fn folder_in_a_directory_writable_by_others_is_refused() {
         let root = tempfile::tempdir().unwrap();
         let open = root.path().join("open");
         fs::create_dir(&open).unwrap();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn one_whose_name_is_too_long_for_a_socket_is_passed_over() {
+    fn folder_with_a_path_too_long_for_a_socket_is_refused() {
         let root = tempfile::tempdir().unwrap();
         let long = root.path().join("l".repeat(90)).join("jaato");
         let door = SocketFolders::in_places(Some(&long), Path::new("/tmp"));

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_screen_is_bounded_in_every_direction() {
+    fn screen_size_lines_and_bytes_are_limited() {
         check_error(&screen(), "", "");
         check_error(&TerminalScreen { rows: 1000, columns: 1000, ..screen() }, "", "");
         check_error(&TerminalScreen { rows: 1001, ..screen() }, "", "1001 rows");
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_one_that_people_can_type() {
+    fn terminal_name_must_be_short_and_printable() {
         for (name, is_one) in [
             ("session_0", true),
             (&"n".repeat(64), true),

@@ -128,7 +128,7 @@ fn check(name: &str, expected: &Expect) {
 }
 
 #[test]
-fn anthropics_library_and_the_plugin_send_the_same_form() {
+fn anthropic_request_has_the_same_fields_as_the_vendor_library() {
     check(
         "anthropic",
         &expect![[r#"
@@ -142,7 +142,7 @@ fn anthropics_library_and_the_plugin_send_the_same_form() {
 }
 
 #[test]
-fn googles_library_and_the_plugin_send_the_same_form() {
+fn google_request_has_the_same_fields_as_the_vendor_library() {
     check(
         "google",
         &expect![[r#"
@@ -155,7 +155,7 @@ fn googles_library_and_the_plugin_send_the_same_form() {
 }
 
 #[test]
-fn ollamas_library_and_the_plugin_send_the_same_form() {
+fn ollama_request_has_the_same_fields_as_the_vendor_library() {
     check(
         "ollama",
         &expect![[r#"
@@ -171,7 +171,7 @@ fn ollamas_library_and_the_plugin_send_the_same_form() {
 }
 
 #[test]
-fn openais_library_and_the_plugin_send_the_same_form_by_responses() {
+fn openai_responses_request_has_the_same_fields_as_the_vendor_library() {
     check(
         "openai",
         &expect![[r#"
@@ -193,7 +193,7 @@ fn openais_library_and_the_plugin_send_the_same_form_by_responses() {
 }
 
 #[test]
-fn openais_library_and_the_plugin_send_the_same_form_by_chat_completions() {
+fn openai_chat_request_has_the_same_fields_as_the_vendor_library() {
     check(
         "openai-chat",
         &expect![[r#"
@@ -209,7 +209,7 @@ fn with_a_library() -> impl Iterator<Item = &'static Provider> {
 }
 
 #[test]
-fn every_library_reads_an_answer_that_comes_at_once() {
+fn every_vendor_library_reads_an_answer_that_is_not_streamed() {
     let Some(libraries) = libraries() else { return };
     for provider in with_a_library() {
         let vendor = provider.vendor([text("all at once")]);

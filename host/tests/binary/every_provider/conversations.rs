@@ -40,7 +40,7 @@ fn led(provider: &Provider, house: &House, server: &Server, words: &[&str]) -> C
 }
 
 #[test]
-fn a_conversation_with_thoughts_and_tools_is_taken_request_by_request() {
+fn every_vendor_accepts_a_conversation_with_thoughts_and_tools() {
     for provider in &PROVIDERS {
         let name = provider.name;
         let Some(house) = provider.house() else { return };
@@ -69,7 +69,7 @@ fn a_conversation_with_thoughts_and_tools_is_taken_request_by_request() {
 }
 
 #[test]
-fn what_was_sent_is_read_from_the_cache_and_thoughts_are_shown() {
+fn sent_messages_are_read_from_the_cache_and_thoughts_are_shown() {
     for provider in &PROVIDERS {
         let Some(uncached) = provider.uncached_tokens_max else { continue };
         let Some(house) = provider.house() else { return };
@@ -95,7 +95,7 @@ fn what_was_sent_is_read_from_the_cache_and_thoughts_are_shown() {
 }
 
 #[test]
-fn a_tool_that_is_found_on_the_way_is_called_and_the_conversation_goes_on() {
+fn tool_found_during_a_conversation_is_called_and_thoughts_are_kept() {
     for provider in &PROVIDERS {
         let Some(house) = provider.house() else { return };
         // Its tool is in no request until the model looks it up.
@@ -128,7 +128,7 @@ fn a_tool_that_is_found_on_the_way_is_called_and_the_conversation_goes_on() {
 }
 
 #[test]
-fn models_are_asked_of_the_server() {
+fn model_list_is_read_from_the_server() {
     // GitHub lists no models.
     for provider in PROVIDERS.iter().filter(|provider| provider.name != "github-models") {
         let Some(house) = provider.house() else { return };

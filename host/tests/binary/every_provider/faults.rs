@@ -54,7 +54,7 @@ fn run_with(
 }
 
 #[test]
-fn what_passes_is_tried_again_until_it_works() {
+fn temporary_faults_are_retried_until_the_request_succeeds() {
     static FAULTS: [Fault; 9] = [
         |_| Answer::status(NO_HEAD).then(Step::Cut),
         |answered| with_head(&answered).then(Step::Cut),
@@ -77,7 +77,7 @@ fn what_passes_is_tried_again_until_it_works() {
 }
 
 #[test]
-fn a_server_that_says_nothing_more_is_given_up_and_asked_again() {
+fn silent_server_times_out_and_the_request_is_retried() {
     static FAULTS: [Fault; 2] = [
         |_| Answer::silence(),
         |answered| with_head(&answered).then(half(&answered)).then(Step::Hang),
@@ -92,7 +92,7 @@ fn a_server_that_says_nothing_more_is_given_up_and_asked_again() {
 }
 
 #[test]
-fn an_error_inside_the_answer_is_tried_again_and_the_user_sees_when_an_answer_starts_again() {
+fn error_inside_an_answer_is_retried_and_the_restart_is_shown() {
     for provider in &PROVIDERS {
         let Some(house) = provider.house() else { return };
         let turns = [
@@ -118,7 +118,7 @@ fn an_error_inside_the_answer_is_tried_again_and_the_user_sees_when_an_answer_st
 }
 
 #[test]
-fn an_answer_that_breaks_behind_its_first_word_starts_again_until_the_tries_are_used_up() {
+fn answer_that_breaks_in_mid_stream_is_retried_up_to_the_limit() {
     const BREAKS: Fault = |answered| {
         let begin = up_to(&answered.body, "hello");
         with_head(&answered).then(Step::Bytes(begin)).then(Step::Cut)
@@ -136,7 +136,7 @@ fn an_answer_that_breaks_behind_its_first_word_starts_again_until_the_tries_are_
 }
 
 #[test]
-fn again_sends_the_last_request_after_an_answer_that_broke_off_and_after_a_whole_one() {
+fn again_command_resends_the_last_request_after_a_broken_or_whole_answer() {
     for provider in &PROVIDERS {
         let Some(house) = provider.house() else { return };
         house.configure_more("attempts_max = 1\n");
@@ -155,7 +155,7 @@ fn again_sends_the_last_request_after_an_answer_that_broke_off_and_after_a_whole
 }
 
 #[test]
-fn a_slow_drip_and_a_wrong_content_type_are_read_all_the_same() {
+fn slow_answer_and_wrong_content_type_are_still_read() {
     static DRIP: [Fault; 1] = [|answered| as_it_is(answered).torn()];
     static WRONG: [Fault; 1] = [|answered| {
         let body = answered.body.clone();
@@ -172,7 +172,7 @@ fn a_slow_drip_and_a_wrong_content_type_are_read_all_the_same() {
 }
 
 #[test]
-fn a_page_is_told_as_what_it_is_and_not_asked_for_again() {
+fn html_page_is_reported_with_a_hint_and_not_retried() {
     static PAGE: [Fault; 1] = [|_| {
         let page = Answer::status(200).header("content-type", "text/html");
         page.body("<html>Please sign in</html>")
@@ -221,7 +221,7 @@ fn a_server_that_speaks_another_protocol_is_named_at_once_and_with_a_hint() {
 }
 
 #[test]
-fn a_refusal_whose_words_do_not_come_is_told_by_its_status() {
+fn error_with_a_stalled_body_is_reported_by_its_status() {
     static STALLED: [Fault; 1] = [|_| {
         let begin = b"{\"error\":{\"message\":\"over".to_vec();
         Answer::status(500).then(Step::Bytes(begin)).then(Step::Hang)
@@ -238,7 +238,7 @@ fn a_refusal_whose_words_do_not_come_is_told_by_its_status() {
 }
 
 #[test]
-fn an_answer_without_an_end_is_given_up_at_a_bound() {
+fn endless_answer_is_stopped_at_a_limit() {
     static ENDLESS: [(&str, [Fault; 1]); 4] = [
         (
             "one text",
@@ -309,7 +309,7 @@ fn a_redirect_to_another_server_takes_no_key_along() {
 }
 
 #[test]
-fn ctrl_c_in_mid_stream_ends_the_exchange() {
+fn ctrl_c_in_mid_stream_closes_the_connection() {
     for provider in &PROVIDERS {
         let Some(house) = provider.house() else { return };
         let vendor = provider.vendor([text("hello there")]);

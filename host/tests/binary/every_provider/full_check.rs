@@ -86,7 +86,7 @@ fn row<'a>(rows: &'a [String], name: &str) -> &'a str {
 }
 
 #[test]
-fn every_check_passes_or_says_that_it_was_not_provoked() {
+fn every_full_check_passes_or_is_reported_as_not_provoked() {
     for provider in &PROVIDERS {
         let Some((output, rows)) = check(provider, "Red.", false) else { return };
         assert_eq!(output.code, 0, "{}: {output}", provider.name);
@@ -111,7 +111,7 @@ fn every_check_passes_or_says_that_it_was_not_provoked() {
 }
 
 #[test]
-fn a_429_that_came_and_a_wrong_answer_are_told() {
+fn full_check_reports_a_429_and_a_wrong_answer() {
     for provider in &PROVIDERS {
         let Some((output, rows)) = check(provider, "Blue.", true) else { return };
         assert_eq!(output.code, 1, "{}: {output}", provider.name);
@@ -122,7 +122,7 @@ fn a_429_that_came_and_a_wrong_answer_are_told() {
 }
 
 #[test]
-fn a_vendor_that_does_not_answer_is_told_as_without_the_option() {
+fn full_check_of_an_unavailable_vendor_fails_after_one_request() {
     for provider in &PROVIDERS {
         let Some(house) = provider.house() else { return };
         house.configure_more("attempts_max = 1\n");

@@ -43,7 +43,7 @@ fn shown(provider: &Provider, server: &Server) -> usize {
 }
 
 #[test]
-fn a_conversation_goes_on_without_an_image_that_the_vendor_refuses() {
+fn conversation_continues_without_an_image_that_the_vendor_refuses() {
     for provider in &PROVIDERS {
         let Some(house) = house(provider, PNG) else { return };
         let server = strict(provider, [text("one"), text("two")]);
@@ -94,7 +94,7 @@ fn of_two_new_images_only_the_refused_one_is_left_out() {
 }
 
 #[test]
-fn a_run_goes_on_without_an_image_that_a_tool_read() {
+fn run_continues_without_a_refused_image_that_a_tool_read() {
     for provider in &PROVIDERS {
         let Some(house) = house(provider, PNG) else { return };
         let read = Said::Call("readFile", json!({ "path": "moon.png" }));
@@ -108,7 +108,7 @@ fn a_run_goes_on_without_an_image_that_a_tool_read() {
 }
 
 #[test]
-fn what_the_vendor_would_refuse_is_not_sent() {
+fn image_that_the_vendor_would_refuse_is_not_sent() {
     let wide = {
         let mut wide = PNG.to_vec();
         wide[16..24].copy_from_slice(&[0, 0, 0x23, 0x29, 0, 0, 0, 20]);

@@ -127,7 +127,7 @@ pub fn signed(request: &Value) -> Vec<String> {
 }
 
 #[test]
-fn what_one_provider_began_every_other_goes_on_with_and_gives_back() {
+fn conversation_of_one_provider_continues_with_every_other_and_back() {
     let house = crate::house!();
     for provider in &PROVIDERS {
         crate::support::provider(&house, provider.library);
@@ -172,7 +172,7 @@ fn what_one_provider_began_every_other_goes_on_with_and_gives_back() {
 }
 
 #[test]
-fn a_person_hands_a_conversation_on_from_one_provider_to_the_next_and_back() {
+fn user_can_switch_a_chat_to_another_provider_and_back() {
     let next = PROVIDERS.iter().cycle().skip(1);
     for (maker, other) in PROVIDERS.iter().zip(next) {
         let Some(house) = maker.house() else { return };

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Desk, edit};
 
 #[test]
-fn who_edits_what_another_has_changed_is_told_once_what_changed() {
+fn edit_after_another_agents_change_is_refused_once_with_the_changes() {
     let Some(desk) = Desk::new() else { return };
     desk.write("a.txt", "one\ntwo\n");
     let (mut first, mut second) = (desk.calls(), desk.calls());

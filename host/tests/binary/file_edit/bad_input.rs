@@ -27,7 +27,7 @@ fn arguments(tool: &str, path: &str) -> Value {
 }
 
 #[test]
-fn what_lies_outside_is_refused_by_every_tool() {
+fn path_outside_the_workspace_is_refused_by_every_edit_tool() {
     let Some(desk) = Desk::new() else { return };
     let outside = desk.house.write("outside.txt", "theirs\n");
     symlink(&outside, desk.path("link.txt")).unwrap();
@@ -53,7 +53,7 @@ fn what_lies_outside_is_refused_by_every_tool() {
 }
 
 #[test]
-fn what_is_no_file_is_refused_at_once() {
+fn folders_pipes_devices_and_link_loops_are_refused_at_once() {
     let Some(desk) = Desk::new() else { return };
     fs::create_dir(desk.path("folder")).unwrap();
     symlink("loop", desk.path("loop")).unwrap();
@@ -111,7 +111,7 @@ fn links_are_written_through_and_neither_moved_nor_removed() {
 }
 
 #[test]
-fn names_that_are_no_text_are_passed_over() {
+fn file_names_with_invalid_utf8_are_skipped() {
     let Some(desk) = Desk::new() else { return };
     let name = OsStr::from_bytes(b"caf\xE9.txt");
     fs::write(desk.house.workspace().join(name), "word\n").unwrap();
@@ -153,7 +153,7 @@ fn a_huge_file_is_read_in_part_and_not_changed() {
 }
 
 #[test]
-fn a_file_that_grows_is_read_to_some_end() {
+fn reading_a_growing_file_comes_to_an_end() {
     let Some(desk) = Desk::new() else { return };
     desk.write("log", "start\n".repeat(300_000));
     let (path, stop) = (desk.path("log"), Arc::new(AtomicBool::new(false)));
@@ -186,7 +186,7 @@ fn a_file_that_grows_is_read_to_some_end() {
 }
 
 #[test]
-fn an_expression_cannot_explode() {
+fn regex_with_exponential_cost_ends_quickly_or_is_refused() {
     let Some(desk) = Desk::new() else { return };
     desk.write("a.txt", "a".repeat(100_000));
     let mut calls = desk.calls();
@@ -237,7 +237,7 @@ fn a_full_disk_in_mid_edit_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_not_changed() {
+fn edit_that_cannot_be_saved_in_the_history_is_refused() {
     let Some(desk) = Desk::new() else { return };
     let large = "x\n".repeat(400 * 1024);
     desk.write("large.txt", &large);

@@ -56,7 +56,7 @@ fn is_killed_in_the_middle(desk: &Desk) -> bool {
 }
 
 #[test]
-fn an_edit_that_was_killed_is_taken_back_by_the_next_call() {
+fn killed_edit_is_rolled_back_by_the_next_call() {
     let Some(desk) = Desk::new() else { return };
     assert!((0..ATTEMPTS).any(|_| is_killed_in_the_middle(&desk)), "it is always too late");
     let draft = ".jaato-0123456789abcdef.tmp";
@@ -79,7 +79,7 @@ fn an_edit_that_was_killed_is_taken_back_by_the_next_call() {
 }
 
 #[test]
-fn what_somebody_else_changed_after_the_kill_is_left_alone() {
+fn rollback_of_a_killed_edit_keeps_later_changes_by_others() {
     let Some(desk) = Desk::new() else { return };
     assert!((0..ATTEMPTS).any(|_| is_killed_in_the_middle(&desk)), "it is always too late");
     desk.write(&name(1), "theirs");

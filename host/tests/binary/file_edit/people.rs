@@ -23,7 +23,7 @@ fn editing(arguments: Value, result: &str) -> Option<Desk> {
 }
 
 #[test]
-fn the_question_shows_the_diff_and_the_change_is_told() {
+fn edit_prompt_shows_the_diff_and_the_change_is_reported() {
     let arguments = json!({ "path": "a.txt", "old": "two", "new": "2" });
     let Some(desk) = editing(arguments, "\"success\":true") else { return };
     let Some(mut running) = on_terminal(&desk.house, "run go", |command| command) else { return };
@@ -37,7 +37,7 @@ fn the_question_shows_the_diff_and_the_change_is_told() {
 }
 
 #[test]
-fn the_question_about_a_patch_shows_the_diff() {
+fn patch_prompt_shows_the_diff() {
     let patch = "*** Begin Patch\n*** Update File: a.txt\n@@ one\n-two\n+2\n*** End Patch";
     let Some(desk) = Desk::new() else { return };
     let _ = fixture("probe");
@@ -57,7 +57,7 @@ fn the_question_about_a_patch_shows_the_diff() {
 }
 
 #[test]
-fn nobody_is_asked_about_an_edit_that_cannot_apply() {
+fn edit_that_cannot_apply_is_refused_without_a_prompt() {
     let arguments = json!({ "path": "a.txt", "old": "tow", "new": "2" });
     let Some(desk) = editing(arguments, "Search text not found: 'tow'") else { return };
     let Some(running) = on_terminal(&desk.house, "run go", |command| command) else { return };
@@ -67,7 +67,7 @@ fn nobody_is_asked_about_an_edit_that_cannot_apply() {
 }
 
 #[test]
-fn programs_get_old_new_and_hunks() {
+fn file_changed_event_has_old_and_new_text_and_hunks() {
     let arguments = json!({ "path": "a.txt", "old": "two", "new": "2" });
     let Some(desk) = editing(arguments, "\"success\":true") else { return };
     let output = desk.house.run(&["run", "--yes", "--output", "json", "go"]).code(0);
@@ -81,7 +81,7 @@ fn programs_get_old_new_and_hunks() {
 }
 
 #[test]
-fn a_person_takes_a_change_back_by_a_command() {
+fn undo_command_reverts_a_change_after_confirmation() {
     let Some(desk) = Desk::new() else { return };
     desk.write("a.txt", "one\n");
     desk.write("b.txt", "one\n");
@@ -120,7 +120,7 @@ fn a_person_takes_a_change_back_by_a_command() {
 }
 
 #[test]
-fn in_a_chat_the_model_is_told_what_was_taken_back() {
+fn undo_in_a_chat_is_reported_to_the_model() {
     let Some(desk) = Desk::new() else { return };
     let _ = fixture("probe");
     desk.write("a.txt", "one\n");

@@ -9,7 +9,7 @@ use super::{Desk, edit};
 use crate::support::set_mode;
 
 #[test]
-fn every_tool_does_what_it_says() {
+fn every_edit_tool_works_and_can_be_undone() {
     let Some(desk) = Desk::new() else { return };
     desk.write("a.txt", "one\r\ntwo\r\n");
     let mut calls = desk.calls();
@@ -63,7 +63,7 @@ fn every_tool_does_what_it_says() {
 }
 
 #[test]
-fn mode_links_and_encoding_stay() {
+fn edits_keep_file_mode_links_and_encoding() {
     let Some(desk) = Desk::new() else { return };
     let mode = |name: &str| fs::metadata(desk.path(name)).unwrap().permissions().mode() & 0o7777;
     desk.write("run.sh", "echo 1\n");

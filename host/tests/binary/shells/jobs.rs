@@ -25,7 +25,7 @@ fn keys_interrupt_suspend_and_end_the_input() {
 }
 
 #[test]
-fn a_screen_is_cleared_by_c_l_and_keys_have_names() {
+fn ctrl_l_clears_the_screen_and_keys_have_names() {
     play(BASH, |calls, session, _| {
         calls.input(session, "echo one\n");
         assert_eq!(output(&calls.key(session, "c-l")).trim_end(), "$");
@@ -59,7 +59,7 @@ fn signals_go_to_the_foreground() {
 }
 
 #[test]
-fn a_program_that_ignores_signals_is_ended_all_the_same() {
+fn program_that_ignores_signals_is_killed_on_close() {
     play(
         "sh -c 'trap \"\" HUP INT TERM QUIT; echo on; while :; do sleep 1; done'",
         |calls, session, spawned| {
@@ -104,7 +104,7 @@ fn a_program_may_close_its_terminal() {
 }
 
 #[test]
-fn a_terminal_that_was_set_to_nonsense_can_be_reset() {
+fn terminal_in_a_broken_state_can_be_reset() {
     play(BASH, |calls, session, _| {
         calls.input(session, "stty -echo -icanon -icrnl; printf '\\033(0\\033[7m\\033[?7l'\n");
         calls.input(session, "stty sane\r");
@@ -115,7 +115,7 @@ fn a_terminal_that_was_set_to_nonsense_can_be_reset() {
 }
 
 #[test]
-fn what_is_no_utf_8_is_replaced() {
+fn invalid_utf8_in_program_output_is_replaced() {
     play(BASH, |calls, session, _| {
         let shown = calls.input(session, "printf 'a\\377\\376b\\303\\n'\n");
         let line = output(&shown).lines().next().unwrap();
@@ -124,7 +124,7 @@ fn what_is_no_utf_8_is_replaced() {
 }
 
 #[test]
-fn several_lines_are_pasted_into_a_line_editor_that_asks_for_it() {
+fn several_lines_are_sent_as_a_bracketed_paste() {
     play(BASH, |calls, session, _| {
         calls.input(session, "bind 'set enable-bracketed-paste on'\n");
         let loop_of_two = calls.input(session, "for i in 1 2; do\n  echo \"n$i\"\ndone\n");
@@ -136,7 +136,7 @@ fn several_lines_are_pasted_into_a_line_editor_that_asks_for_it() {
 const LEAVE_TWO: &str = "sleep 781 & (setsid sleep 777 &) ; echo le''ft\n";
 
 #[test]
-fn a_session_that_is_closed_ends_all_that_it_started_and_names_it() {
+fn closing_a_session_ends_and_names_its_processes() {
     let Some(house) = super::furnish() else { return };
     let mut calls = super::Calls::of(&house);
     let (session, _) = calls.spawn(BASH);
@@ -154,7 +154,7 @@ fn a_session_that_is_closed_ends_all_that_it_started_and_names_it() {
 }
 
 #[test]
-fn a_shell_that_exits_tells_what_it_leaves_running_and_a_close_ends_it() {
+fn shell_exit_reports_remaining_processes_and_close_ends_them() {
     let Some(house) = super::furnish() else { return };
     let mut calls = super::Calls::of(&house);
     let (session, _) = calls.spawn(BASH);
@@ -175,7 +175,7 @@ fn a_shell_that_exits_tells_what_it_leaves_running_and_a_close_ends_it() {
 }
 
 #[test]
-fn what_an_exit_left_running_ends_with_jaato_if_nobody_closes_the_session() {
+fn processes_left_by_an_exit_end_with_jaato() {
     let Some(house) = super::furnish() else { return };
     let mut calls = super::Calls::of(&house);
     let (session, _) = calls.spawn(BASH);

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{BASH, Calls, furnish, output, play};
 
 #[test]
-fn eight_sessions_live_at_a_time_and_one_may_flood() {
+fn at_most_eight_sessions_run_and_a_flooding_one_blocks_no_other() {
     let Some(house) = furnish() else { return };
     let mut calls = Calls::of(&house);
     for number in 0..7 {
@@ -28,7 +28,7 @@ fn eight_sessions_live_at_a_time_and_one_may_flood() {
 }
 
 #[test]
-fn the_raw_stream_is_there() {
+fn raw_terminal_output_can_be_read() {
     play(BASH, |calls, session, _| {
         let raw = json!({ "session_id": session, "raw": true });
         calls.call("shell_read", &raw);
@@ -41,7 +41,7 @@ fn the_raw_stream_is_there() {
 }
 
 #[test]
-fn programs_run_where_the_configuration_says() {
+fn programs_run_in_the_configured_folder() {
     let Some(house) = furnish() else { return };
     let folder = house.path().join("workspace/below");
     std::fs::create_dir_all(&folder).unwrap();

@@ -83,7 +83,7 @@ fn git(house: &House, words: &[&str]) {
 }
 
 #[test]
-fn a_python_repl() {
+fn model_uses_a_python_repl() {
     let Some(house) = house_with("python3") else { return };
     let results = run(
         &house,
@@ -104,7 +104,7 @@ fn a_python_repl() {
 }
 
 #[test]
-fn the_questions_of_npm_init() {
+fn model_answers_the_questions_of_npm_init() {
     let Some(house) = house_with("npm") else { return };
     let answers =
         ["moon\n", "\n", "a moon\n", "\n", "\n", "\n", "\n", "\n", "MIT\n", "\n", "yes\n"];
@@ -128,7 +128,7 @@ fn the_questions_of_npm_init() {
 }
 
 #[test]
-fn a_conflict_in_git_rebase() {
+fn model_resolves_a_conflict_in_git_rebase() {
     let Some(house) = house_with("git") else { return };
     if !is_there("vim") {
         return;
@@ -176,7 +176,7 @@ fn a_conflict_in_git_rebase() {
 }
 
 #[test]
-fn out_of_vim() {
+fn model_saves_and_quits_vim() {
     let Some(house) = house_with("vim") else { return };
     house.write("workspace/letter.txt", "Dear moon\n");
     let results = run(

@@ -26,7 +26,7 @@ fn whole(told: &Value, key: &str) -> String {
 }
 
 #[test]
-fn an_output_that_fits_is_told_whole_however_many_lines_it_has() {
+fn output_within_the_limit_is_returned_whole_whatever_its_line_count() {
     play(BASH, |calls, session, _| {
         let told = calls.input(session, "seq 1 1000\n");
         assert_eq!(output(&told), numbers(1000) + "$ ");
@@ -35,7 +35,7 @@ fn an_output_that_fits_is_told_whole_however_many_lines_it_has() {
 }
 
 #[test]
-fn of_a_long_output_both_ends_are_told_and_every_line_is_in_a_file() {
+fn long_output_returns_both_ends_and_is_kept_completely_in_a_file() {
     play(BASH, |calls, session, _| {
         for last in [4000, 400_000] {
             let told = calls.input(session, &format!("seq 1 {last}\n"));
@@ -50,7 +50,7 @@ fn of_a_long_output_both_ends_are_told_and_every_line_is_in_a_file() {
 }
 
 #[test]
-fn a_program_that_only_prints_loses_nothing_either() {
+fn long_output_of_a_finished_program_is_kept_completely() {
     play("seq 1 4000", |calls, session, spawned| {
         assert_eq!(reason(spawned), "exit");
         assert_eq!(whole(spawned, "output"), numbers(4000));
@@ -61,7 +61,7 @@ fn a_program_that_only_prints_loses_nothing_either() {
 }
 
 #[test]
-fn what_a_session_shows_last_is_told_by_its_close() {
+fn close_returns_the_last_output_of_a_session() {
     play(BASH, |calls, session, _| {
         let line = json!({ "session_id": session, "input": "seq 1 3000\n", "timeout": 0 });
         calls.call("shell_input", &line);
@@ -75,7 +75,7 @@ fn what_a_session_shows_last_is_told_by_its_close() {
 }
 
 #[test]
-fn the_frames_of_a_program_that_redraws_are_in_no_output() {
+fn intermediate_frames_of_a_redrawing_program_are_not_in_the_output() {
     let frame = "printf '\\033[H\\033[2Jframe %s\\nof many\\n' $i";
     let bar = "printf '\\r%s %%' $i";
     for draw in [frame, bar] {

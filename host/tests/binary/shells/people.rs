@@ -16,7 +16,7 @@ fn as_it_is(command: Command) -> Command {
 }
 
 #[test]
-fn a_person_joins_and_types_and_the_model_is_told_how_much() {
+fn user_can_attach_and_type_and_the_model_is_informed() {
     let Some(house) = furnish() else { return };
     let mut calls = Calls::of(&house);
     let (session, _) = calls.spawn(BASH);
@@ -41,7 +41,7 @@ fn a_person_joins_and_types_and_the_model_is_told_how_much() {
 }
 
 #[test]
-fn a_person_types_the_password_that_a_program_asks_the_model_for() {
+fn password_that_a_program_asks_for_is_typed_by_the_user() {
     let login = "sh -c 'stty -echo; printf \"Password: \"; read -r word; stty echo; echo; echo \"${#word} letters\"'";
     let Some(house) = furnish() else { return };
     let input = json!({ "session_id": "session_0", "ask_user": true });
@@ -69,7 +69,7 @@ fn a_person_types_the_password_that_a_program_asks_the_model_for() {
 }
 
 #[test]
-fn how_long_a_password_is_that_a_person_types_after_joining_is_told_to_nobody() {
+fn length_of_a_password_typed_by_an_attached_user_is_not_reported() {
     let Some(house) = furnish() else { return };
     let line = "stty -echo; printf 'Password: '; read -r word; stty echo; printf 'Name: '; read -r name; echo on";
     let spawn = json!({ "command": format!("sh -c \"{line}\"") });

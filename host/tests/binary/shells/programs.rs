@@ -45,7 +45,7 @@ fn check(command: &str, greeting: &str, steps: &[Step]) {
 }
 
 #[test]
-fn shells() {
+fn wait_detection_works_in_shells() {
     let steps = [
         Type("echo $((6 * 7))\n", "42\n"),
         Type("sleep 0.8; echo sle''pt\n", "slept\n"),
@@ -69,7 +69,7 @@ fn shells() {
 }
 
 #[test]
-fn python() {
+fn wait_detection_works_in_python() {
     check(
         "python3 -q",
         ">>> ",
@@ -100,10 +100,10 @@ fn node() {
 }
 
 #[test]
-fn sqlite() {
+fn wait_detection_works_in_sqlite() {
     check(
         "sqlite3 -interactive :memory:",
-        "sqlite> ",
+        "wait_detection_works_in_sqlite> ",
         &[
             Type("select 6 * 7;\n", "42\nsqlite> "),
             Type(
@@ -193,7 +193,7 @@ while True:
 \"";
 
 #[test]
-fn a_program_that_works_in_a_thread_beside_its_loop_is_waited_for() {
+fn program_that_works_in_a_second_thread_is_not_reported_as_waiting() {
     let steps = [
         Type("one\n", "one is done\n"),
         Type("two\n", "two is done\n"),
@@ -204,7 +204,7 @@ fn a_program_that_works_in_a_thread_beside_its_loop_is_waited_for() {
 }
 
 #[test]
-fn npm_init() {
+fn wait_detection_works_in_npm_init() {
     check(
         "npm init",
         "package name: ",
@@ -218,12 +218,13 @@ fn npm_init() {
 }
 
 #[test]
-fn a_slow_printer_a_spinner_and_a_silent_computation() {
-    let python = |line: &str| format!("python3 -c \"{line}; input('done? ')\"");
+fn slow_spinning_and_silent_programs_are_not_reported_as_waiting() {
+    let wait_detection_works_in_python =
+        |line: &str| format!("python3 -c \"{line}; input('done? ')\"");
     let slow = "import time; [(print(i, flush=True), time.sleep(0.7)) for i in range(3)]";
-    check(&python(slow), "2\ndone? ", &[Type("y\n", "")]);
+    check(&wait_detection_works_in_python(slow), "2\ndone? ", &[Type("y\n", "")]);
     let spin = "import time; [(print('|/-'[i % 3], end='\\r', flush=True), time.sleep(0.1)) for i in range(12)]";
-    check(&python(spin), "done? ", &[Type("y\n", "")]);
+    check(&wait_detection_works_in_python(spin), "done? ", &[Type("y\n", "")]);
     let silent =
         "import time; s = time.time()\nwhile time.time() - s < 1.5: pass\nprint('computed')";
     let Some(house) = furnish().filter(|_| is_there("python3")) else { return };

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{BASH, is_there, output, play, reason};
 
 #[test]
-fn a_progress_bar_is_told_in_its_last_state() {
+fn progress_bar_is_returned_in_its_final_state() {
     play(BASH, |calls, session, _| {
         let bar = "for i in 10 50 100; do printf 'Progress: %d%%\\r' $i; sleep 0.05; done; echo\n";
         let answer = calls.input(session, bar);
@@ -15,7 +15,7 @@ fn a_progress_bar_is_told_in_its_last_state() {
 }
 
 #[test]
-fn colours_and_titles_are_no_text() {
+fn colours_and_titles_are_not_part_of_the_text() {
     play(BASH, |calls, session, _| {
         let line = "printf '\\033]0;title\\007\\033[1;31mred\\033[0m \\033]8;;http://x\\007link\\033]8;;\\007\\n'\n";
         assert_eq!(output(&calls.input(session, line)), "red link\n$ ");
@@ -23,7 +23,7 @@ fn colours_and_titles_are_no_text() {
 }
 
 #[test]
-fn wide_and_combined_characters_come_back_as_they_are() {
+fn wide_and_combining_characters_are_preserved() {
     play("cat", |calls, session, _| {
         let text = "日本語 e\u{301} 👍 ok\n";
         assert_eq!(output(&calls.input(session, text)), text);
@@ -31,7 +31,7 @@ fn wide_and_combined_characters_come_back_as_they_are() {
 }
 
 #[test]
-fn an_editor_is_given_as_a_screen_with_its_cursor() {
+fn full_screen_editor_is_returned_as_a_screen_with_cursor() {
     if !is_there("vim") {
         return;
     }
@@ -49,7 +49,7 @@ fn an_editor_is_given_as_a_screen_with_its_cursor() {
 }
 
 #[test]
-fn after_a_full_screen_program_the_lines_before_it_are_there_again() {
+fn earlier_lines_return_after_a_full_screen_program_ends() {
     if !is_there("less") {
         return;
     }

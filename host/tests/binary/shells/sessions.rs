@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{BASH, Calls, furnish, furnish_with, kill_worker, output, play, reason};
 
 #[test]
-fn the_example_of_the_seed() {
+fn python_repl_session_can_be_started_used_and_closed() {
     if !super::is_there("python3") {
         return;
     }
@@ -38,7 +38,7 @@ fn sessions_are_listed_with_command_age_and_backend() {
 }
 
 #[test]
-fn the_trace_names_the_backend_and_never_what_was_typed() {
+fn trace_log_names_the_backend_but_never_the_input() {
     let Some(house) = furnish() else { return };
     let mut calls = Calls::of(&house);
     let (session, _) = calls.spawn(BASH);
@@ -60,7 +60,7 @@ fn the_trace_names_the_backend_and_never_what_was_typed() {
 }
 
 #[test]
-fn the_trace_goes_where_the_variable_says() {
+fn trace_log_path_is_set_by_the_variable() {
     let Some(house) = furnish() else { return };
     let path = house.path().join("run/elsewhere.log");
     let command = house.command(&["call", "--batch"]).variable("JAATO_TRACE_LOG", &path);
@@ -72,7 +72,7 @@ fn the_trace_goes_where_the_variable_says() {
 }
 
 #[test]
-fn the_trace_is_for_its_user_alone_whatever_the_umask_is() {
+fn trace_log_is_private_for_every_umask() {
     use std::os::unix::fs::PermissionsExt as _;
     for umask in ["000", "277"] {
         let Some(house) = furnish() else { return };
@@ -103,7 +103,7 @@ fn the_trace_can_be_switched_off() {
 }
 
 #[test]
-fn what_does_not_exist_is_said_to_be_not_found() {
+fn unknown_program_session_or_key_is_reported_as_not_found() {
     let Some(house) = furnish() else { return };
     let mut calls = Calls::of(&house);
     let spawn = calls.refused("shell_spawn", &json!({ "command": "no-such-program -x" }));
@@ -122,7 +122,7 @@ fn what_does_not_exist_is_said_to_be_not_found() {
 }
 
 #[test]
-fn what_is_missing_or_wrong_is_named() {
+fn missing_or_invalid_arguments_are_named_in_the_error() {
     let Some(house) = furnish() else { return };
     let mut calls = Calls::of(&house);
     let (session, _) = calls.spawn("cat");
@@ -157,7 +157,7 @@ fn what_is_missing_or_wrong_is_named() {
 }
 
 #[test]
-fn a_program_that_ends_at_once_says_so() {
+fn program_that_exits_immediately_is_reported() {
     play("sh -c 'echo bye; exit 4'", |calls, session, spawned| {
         let expected = ("bye\n", "exit", false);
         let alive = spawned["is_alive"].as_bool().unwrap();
@@ -175,7 +175,7 @@ fn a_program_that_ends_at_once_says_so() {
 }
 
 #[test]
-fn a_signal_is_no_exit_code() {
+fn death_by_signal_is_reported_without_an_exit_code() {
     play(BASH, |calls, session, _| {
         let killed = calls.input(session, "kill -9 $$\n");
         assert_eq!((reason(&killed), &killed["exit_status"]), ("exit", &json!(null)));
@@ -189,14 +189,14 @@ fn a_signal_is_no_exit_code() {
 }
 
 #[test]
-fn a_line_that_a_shell_must_read_is_read_by_one() {
+fn command_line_with_shell_syntax_is_run_by_a_shell() {
     play("echo one && printf 'two three' | tr a-z A-Z", |_, _, spawned| {
         assert_eq!(output(spawned), "one\nTWO THREE");
     });
 }
 
 #[test]
-fn a_busy_program_is_waited_for_and_the_limit_is_told() {
+fn busy_program_is_waited_for_until_the_timeout() {
     play(BASH, |calls, session, _| {
         let line = json!({ "session_id": session, "input": "sleep 0.9; echo don''e\n" });
         let done = calls.call("shell_input", &line);
@@ -236,7 +236,7 @@ fn a_read_can_wait_for_a_pattern_or_the_next_prompt() {
 }
 
 #[test]
-fn a_read_waits_while_nothing_is_new_and_ends_when_something_is() {
+fn read_waits_until_new_output_or_the_timeout() {
     play("cat", |calls, session, _| {
         let read = |timeout: f64| json!({ "session_id": session, "timeout": timeout });
         let idle = calls.call("shell_read", &read(0.4));
@@ -256,7 +256,7 @@ fn a_read_waits_while_nothing_is_new_and_ends_when_something_is() {
 }
 
 #[test]
-fn a_read_ends_when_the_program_does_something_else_than_was_told() {
+fn read_returns_when_the_program_changes_its_state() {
     play(BASH, |calls, session, _| {
         let line = "stty -echo; PS1=; sleep 0.4\n";
         calls.input(session, "stty -echo; PS1=\n");
@@ -268,7 +268,7 @@ fn a_read_ends_when_the_program_does_something_else_than_was_told() {
 }
 
 #[test]
-fn what_a_wait_was_for_says_nothing_of_what_the_program_does() {
+fn read_that_times_out_still_reports_that_the_program_waits() {
     play("cat", |calls, session, _| {
         let read = json!({ "session_id": session, "wait_for": "late", "timeout": 0.3 });
         let waiting = calls.call("shell_read", &read);
@@ -278,7 +278,7 @@ fn what_a_wait_was_for_says_nothing_of_what_the_program_does() {
 }
 
 #[test]
-fn when_the_environments_worker_dies_its_sessions_are_told_to_be_lost() {
+fn sessions_are_reported_lost_when_the_environment_worker_dies() {
     let Some(house) = furnish() else { return };
     house.isolate("*");
     let mut calls = Calls::of(&house);
@@ -295,7 +295,7 @@ fn when_the_environments_worker_dies_its_sessions_are_told_to_be_lost() {
 }
 
 #[test]
-fn when_the_plugins_own_worker_dies_nothing_that_it_ran_lives_on() {
+fn programs_end_when_the_shell_plugins_worker_dies() {
     let Some(house) = furnish() else { return };
     house.isolate("*");
     let mut calls = Calls::of(&house);

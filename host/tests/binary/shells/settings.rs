@@ -10,7 +10,7 @@ const HIDDEN: &str =
     "sh -c 'stty -echo; printf \"Password: \"; read word; stty echo; echo \"[$word]\"'";
 
 #[test]
-fn the_model_types_at_a_hidden_prompt_only_where_the_person_lets_it() {
+fn model_may_type_at_a_hidden_prompt_only_if_the_setting_allows_it() {
     for may in [false, true] {
         let set = format!("[plugins.tool-interactive-shell]\ntype_secrets = {may}\n");
         let Some(house) = furnish_with(&set) else { return };
@@ -30,7 +30,7 @@ fn the_model_types_at_a_hidden_prompt_only_where_the_person_lets_it() {
 }
 
 #[test]
-fn an_output_is_shown_as_far_as_the_bound_of_the_session_goes() {
+fn returned_output_follows_the_sessions_output_limit() {
     for (bound, shown) in [(2048, 1500..2049), (65_536, 60_000..65_537)] {
         let Some(house) = furnish_with(&format!("[session]\noutput_bytes_max = {bound}\n")) else {
             return;
@@ -46,7 +46,7 @@ fn an_output_is_shown_as_far_as_the_bound_of_the_session_goes() {
 }
 
 #[test]
-fn a_folder_in_settings_is_that_of_the_person() {
+fn tilde_in_a_configured_folder_is_the_users_home() {
     let set = "[plugins.tool-interactive-shell]\nworkspace_root = \"~/moon\"\n";
     let Some(house) = furnish_with(set) else { return };
     let folder = house.path().join("home/moon");

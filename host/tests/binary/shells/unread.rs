@@ -42,7 +42,7 @@ fn type_too_much(calls: &mut Calls, session: &str, piece: &str) -> Value {
 }
 
 #[test]
-fn what_a_sleeping_program_does_not_read_is_told_and_c_c_comes_before_it() {
+fn unread_input_is_reported_and_ctrl_c_still_interrupts() {
     play(BASH, |calls, session, _| {
         for (modes, piece) in [("-icanon", "x"), ("icanon", "yes\n")] {
             start_in_shell(calls, session, modes);
@@ -61,7 +61,7 @@ fn what_a_sleeping_program_does_not_read_is_told_and_c_c_comes_before_it() {
 }
 
 #[test]
-fn where_c_c_is_no_signal_a_signal_reaches_the_program() {
+fn signal_reaches_a_program_that_gets_ctrl_c_as_a_byte() {
     play(BASH, |calls, session, _| {
         start_in_shell(calls, session, "raw -echo");
         type_too_much(calls, session, "x");
@@ -75,7 +75,7 @@ fn where_c_c_is_no_signal_a_signal_reaches_the_program() {
 }
 
 #[test]
-fn a_stopped_program_is_typed_at_in_time_and_ends_by_c_c_when_it_goes_on() {
+fn typing_to_a_stopped_program_returns_in_time_and_ctrl_c_ends_it_later() {
     let line = "sh -c 'echo ready; kill -STOP $$; while read -r line; do :; done'";
     let Some(house) = furnish() else { return };
     let mut calls = Calls::of(&house);
@@ -94,7 +94,7 @@ fn a_stopped_program_is_typed_at_in_time_and_ends_by_c_c_when_it_goes_on() {
 }
 
 #[test]
-fn on_pipes_a_call_ends_in_time_too() {
+fn unread_input_through_pipes_returns_in_time() {
     let Some(house) = without_terminals() else { return };
     let mut calls = Calls::of(&house);
     let (session, _) = calls.spawn("sleep 300");
@@ -106,7 +106,7 @@ fn on_pipes_a_call_ends_in_time_too() {
 }
 
 #[test]
-fn of_a_line_that_a_terminal_would_cut_nothing_is_typed() {
+fn line_longer_than_the_terminal_limit_is_rejected_completely() {
     play("cat", |calls, session, _| {
         let longest = "x".repeat(4095);
         let input = json!({ "session_id": session, "input": format!("x{longest}\n") });
@@ -119,7 +119,7 @@ fn of_a_line_that_a_terminal_would_cut_nothing_is_typed() {
 }
 
 #[test]
-fn a_person_is_told_that_a_program_does_not_read_and_interrupts_it() {
+fn attached_user_is_warned_about_unread_input_and_can_interrupt() {
     let Some(house) = furnish() else { return };
     let mut calls = Calls::of(&house);
     let (session, _) = calls.spawn(BASH);

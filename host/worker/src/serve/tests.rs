@@ -99,12 +99,12 @@ impl CallUnderTest for WorkerCall {
 }
 
 #[test]
-fn a_host_with_a_worker_passes_the_checks_that_one_without_passes() {
+fn host_with_a_worker_passes_the_engine_checks() {
     run_checks(CHECKS, &WorkerHost::new());
 }
 
 #[test]
-fn saves_that_are_asked_side_by_side_are_each_answered() {
+fn concurrent_saves_are_each_answered() {
     let host = WorkerHost::new();
     let (first, second) =
         host.runtime.block_on(async { tokio::join!(host.instance.save(), host.instance.save()) });

@@ -98,7 +98,7 @@ async fn ended(mut call: RunningCall) -> (Vec<Delta>, Vec<u8>) {
 }
 
 #[tokio::test]
-async fn a_hundred_tools_answer_and_twenty_thousand_lines_arrive() {
+async fn plugin_with_a_hundred_tools_and_long_output_works_in_a_worker() {
     let worker = Worker::new();
     let instance = worker.instance("many", None).await;
     for number in 0..99 {
@@ -120,7 +120,7 @@ async fn a_hundred_tools_answer_and_twenty_thousand_lines_arrive() {
 }
 
 #[tokio::test]
-async fn a_gc_recalls_what_the_worker_before_dropped() {
+async fn gc_state_is_restored_in_the_next_worker() {
     let worker = Worker::new();
     let plan = async |instance: &Instance, prompts: [&str; 2]| {
         let turn = |name: &str| [Said::user(name), Said::model(vec![Part::text("yes")])];
@@ -144,7 +144,7 @@ async fn a_gc_recalls_what_the_worker_before_dropped() {
 }
 
 #[tokio::test]
-async fn images_cross_as_bytes_and_are_read_again_in_pieces() {
+async fn images_are_sent_as_bytes_and_read_back_in_pieces() {
     let worker = Worker::new();
     let instance = worker.instance("paints", None).await;
     let blobs = Blobs::default();
@@ -167,7 +167,7 @@ async fn images_cross_as_bytes_and_are_read_again_in_pieces() {
 }
 
 #[tokio::test]
-async fn an_old_plugin_runs_in_a_worker() {
+async fn plugin_built_with_an_older_sdk_runs_in_a_worker() {
     let worker = Worker::new();
     let instance = worker.instance("older", None).await;
     let facets = instance.facets();
@@ -182,7 +182,7 @@ async fn an_old_plugin_runs_in_a_worker() {
 }
 
 #[tokio::test]
-async fn a_worker_of_another_jaato_is_asked_for_nothing() {
+async fn worker_with_another_protocol_version_is_refused() {
     let manifest = br#"{"v":1,"name":"tool-moon","version":"1","api":"1.0.0","kinds":["tool"]}"#;
     let manifest = Manifest::parse(manifest).unwrap();
     for (flag, version) in [(Flag::Nothing, &[][..]), (Flag::Frame, &[1]), (Flag::Frame, &[2, 2])] {
@@ -208,7 +208,7 @@ async fn a_worker_of_another_jaato_is_asked_for_nothing() {
 }
 
 #[tokio::test]
-async fn calls_of_a_plugin_that_hangs_until_it_is_disabled_are_answered() {
+async fn calls_of_a_disabled_plugin_in_a_worker_fail_with_plugin_disabled() {
     let worker = Worker::new();
     let instance = worker.instance("probe", None).await;
     let folder = tempfile::tempdir().unwrap();
@@ -249,7 +249,7 @@ impl ByHand {
 }
 
 #[test]
-fn while_polls_block_the_worker_goes_on_reading() {
+fn worker_keeps_reading_while_polls_block() {
     let worker = Worker::new();
     let (ours, theirs) = UnixStream::pair().unwrap();
     ours.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -285,7 +285,7 @@ fn while_polls_block_the_worker_goes_on_reading() {
 }
 
 #[test]
-fn emissions_that_nobody_reads_end_the_call_and_not_the_worker() {
+fn unread_emissions_end_the_call_but_not_the_worker() {
     let worker = Worker::new();
     let (ours, theirs) = UnixStream::pair().unwrap();
     ours.set_read_timeout(Some(PATIENCE)).unwrap();

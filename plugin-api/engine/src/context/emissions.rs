@@ -126,14 +126,14 @@ mod tests {
     }
 
     #[test]
-    fn frames_fit_up_to_the_bound_and_not_one_byte_past_it() {
+    fn emitted_frames_fit_up_to_the_byte_limit() {
         let mut emissions = filled(EMITTED_BYTES_MAX - 4);
         assert!(matches!(emissions.push(&[0; 5]), EmissionOutcome::Full));
         assert!(matches!(emissions.push(&[0; 4]), EmissionOutcome::Yes(None)));
     }
 
     #[test]
-    fn reading_makes_room() {
+    fn reading_emissions_frees_space() {
         let mut emissions = filled(EMITTED_BYTES_MAX);
         let mut cx = Context::from_waker(Waker::noop());
         assert!(matches!(emissions.poll_next(&mut cx), Poll::Ready(Some(_))));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_is_read_after_the_close_and_nothing_is_taken_any_more() {
+    fn closed_emissions_return_queued_frames_and_accept_no_more() {
         let mut emissions = filled(7);
         emissions.close();
         assert!(matches!(emissions.push(&[0; 4]), EmissionOutcome::Closed));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_told_when_the_reader_comes_for_the_next() {
+    fn frame_counts_as_processed_when_the_reader_polls_again() {
         let mut emissions = Emissions::new(true);
         assert!(emissions.is_processed());
         emissions.push(&[0; 4]);

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancel_wakes_nothing_and_the_end_wakes_with_a_refusal() {
+    fn cancel_does_not_wake_host_futures_but_the_context_end_does() {
         let house = House::new();
         let mut lent = HostFuture::new(&house.core, Some(std::future::pending::<bool>()));
         assert_eq!(house.poll(&mut lent), Poll::Pending);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_that_comes_with_the_cancel_is_not_given_out() {
+    fn result_that_arrives_after_the_cancel_is_not_returned() {
         let house = House::new();
         let (sender, receiver) = oneshot::channel::<bool>();
         let work = Box::pin(async move { receiver.await.unwrap_or(false) });
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_future_that_is_dropped_leaves_its_place_to_the_next() {
+    fn dropped_host_future_frees_its_slot() {
         let house = House::new();
         for _ in 0..WAITING_MAX + 1 {
             let mut lent = HostFuture::new(&house.core, Some(std::future::pending::<bool>()));

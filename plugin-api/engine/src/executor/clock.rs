@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statistics_are_three_numbers_and_zeros_are_none() {
+    fn sched_statistics_need_three_numbers_that_are_not_all_zero() {
         let usage = ThreadSchedStats { ran_ns: 5, waited_ns: 6 };
         assert_eq!(ThreadSchedStats::parse("5 6 7\n"), Some(usage));
         assert_eq!(ThreadSchedStats::parse("0 0 0\n"), None);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_runs_counts_what_it_had_of_a_processor() {
+    fn running_thread_is_charged_its_processor_time() {
         check(true, 200, 0, 200);
         check(true, 3, 0, 3);
         check(true, 3, 150, 3);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_blocks_counts_all_but_its_waits() {
+    fn blocked_thread_is_charged_all_time_except_run_queue_waits() {
         check(false, 0, 0, 200);
         check(false, 3, 150, 50);
         check(false, 3, 300, 0);

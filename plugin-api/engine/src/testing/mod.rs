@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_engine_does_what_a_host_must() {
+    fn engine_passes_the_host_checks() {
         let executor = Executor::new(THREADS, Arc::new(Still), Arc::new(SilentObserver));
         let services = || Arc::new(TestServices) as Arc<dyn EngineServices>;
         run_checks(CHECKS, &EngineHost::new(executor.clone(), services));

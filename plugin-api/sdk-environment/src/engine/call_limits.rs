@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_keeps_off_what_its_limits_name() {
+    fn call_limits_refuse_denied_asked_and_protected_paths() {
         let limits = FileLimits {
             denied: vec!["/w/secret".into()],
             asked: vec!["/w/asked/*.txt".into()],
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_nothing_are_none() {
+    fn empty_limits_are_treated_as_no_limits() {
         assert!(CallLimits::new(FileLimits::default()).is_none());
     }
 }

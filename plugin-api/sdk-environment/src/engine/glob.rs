@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_begins_in_the_folder_that_it_names() {
+    fn pattern_is_split_into_its_base_folder_and_the_rest() {
         check("*.rs", "", "*.rs", 1);
         check("src/*/a?.rs", "src/", "*/a?.rs", 2);
         check("/w/a/**/b", "/w/a/", "**/b", DEPTH_MAX);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_brackets_is_found_as_it_is_written() {
+    fn name_with_brackets_also_matches_literally() {
         let fits =
             |pattern: &str, path: &str| compile_glob(pattern, pattern).unwrap().is_match(path);
         assert!(fits("app/[id]/*.tsx", "app/[id]/page.tsx"));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_goes_up_behind_a_sign_is_refused() {
+    fn pattern_with_parent_folder_after_a_wildcard_is_refused() {
         for pattern in ["*/../x", "a/**/../../x", "{a,..}/../x"] {
             assert_eq!(
                 SplitGlobPattern::new(pattern).unwrap_err().kind,

@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_line_is_cut_around_its_first_match_and_between_characters() {
+    fn long_line_is_truncated_around_its_first_match_between_characters() {
         let long = "é".repeat(3000) + "moon" + &"ü".repeat(3000);
         let line = searched_line(1, long.as_bytes(), &[(6000, 6004), (11_000, 11_002)]);
         assert!(line.text.len() <= SEARCH_LINE_BYTES_MAX + 3, "{}", line.text.len());
@@ -239,20 +239,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_utf8_is_told_with_a_sign_and_counted_as_one() {
+    fn invalid_utf8_is_replaced_and_counted_as_one_character() {
         let line = searched_line(3, b"a\xff\xfeb moon\n", &[(5, 9)]);
         assert_eq!(line.text, "a\u{fffd}\u{fffd}b moon");
         assert_eq!(line.matches, [(5, 9)]);
     }
 
     #[test]
-    fn an_empty_match_is_told_where_it_is() {
+    fn empty_match_keeps_its_position() {
         assert_eq!(searched_line(1, b"", &[(0, 0)]).matches, [(0, 0)]);
         assert_eq!(searched_line(1, b"ab", &[(2, 2)]).matches, [(2, 2)]);
     }
 
     #[test]
-    fn lines_after_the_last_match_that_is_told_are_told_too() {
+    fn context_lines_after_the_last_reported_match_are_included() {
         let mut filler = PageFiller::new(Some(2));
         let plain = |number| searched_line(number, b"x", &[]);
         let hit = |number| searched_line(number, b"moon", &[(0, 4)]);

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_what_was_printed_is_kept_and_all_is_counted() {
+    fn output_tail_is_kept_and_all_bytes_are_counted() {
         let mut printed = BackgroundProgramOutput::default();
         for number in 0..300_000_u32 {
             printed.push(format!("{number:07}\n").as_bytes());

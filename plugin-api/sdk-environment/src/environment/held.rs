@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_at_a_time_has_it_and_it_comes_back() {
+    fn exclusive_value_is_lent_to_one_caller_and_returned_on_drop() {
         let held = ExclusiveValue::new(7);
         let lent = held.lend().unwrap();
         assert_eq!(held.lend().err().map(|error| error.kind), Some(ErrorKind::Conflict));

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_woken_once_for_a_change_and_sees_it() {
+    fn waiter_is_woken_once_per_change_and_sees_the_value() {
         let (watched, woken) = (WatchedValue::new(0), Arc::new(Count(AtomicUsize::new(0))));
         let waker = Waker::from(Arc::clone(&woken));
         let mut cx = Context::from_waker(&waker);

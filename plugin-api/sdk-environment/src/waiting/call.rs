@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn recorded_calls_are_read() {
+    fn recorded_system_calls_are_parsed() {
         // bash at its prompt, cat, python 3.13 at its prompt, node, sleep, and a thread without a
         // call.
         let bash =
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn architectures_have_numbers_of_their_own() {
+    fn architectures_have_their_own_call_numbers() {
         let text = "63 0xffffffff00000003 0x1 0x1 0x0 0x0 0x0 0x1 0x2";
         check(&AARCH64, text, blocked(WaitingSystemCall::Read { descriptor: 3 }));
         check(&X86_64, text, blocked(WaitingSystemCall::Other));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_text_says_nothing() {
+    fn invalid_system_call_text_is_ignored() {
         for text in ["", "sleeping", "0 zero", "0x0 0x0"] {
             check(&X86_64, text, None);
         }

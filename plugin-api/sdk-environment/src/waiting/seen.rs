@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_begins_when_those_that_worked_beside_it_are_done() {
+    fn change_from_a_timed_wait_to_reading_starts_a_new_wait() {
         let (mut seen, timed) = (TerminalWaitHistory::default(), TerminalWait::ReadingForAWhile);
         goes_on(&mut seen, look(timed, "1 0 1"), 5);
         assert_eq!(goes_on(&mut seen, look(timed, "1 0 1"), 5), (true, Some(0)));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_goes_on_as_long_as_nobody_runs_and_nothing_is_shown() {
+    fn wait_continues_while_nothing_runs_and_nothing_is_shown() {
         let (mut seen, reads) = (TerminalWaitHistory::default(), TerminalWait::Reading);
         assert_eq!(goes_on(&mut seen, look(reads, "1 0 1"), 5), (false, None));
         assert_eq!(goes_on(&mut seen, look(reads, "1 0 1"), 5), (true, None));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_ends_by_itself_may_begin_anew() {
+    fn timed_wait_that_restarts_without_output_is_the_same_wait() {
         let (mut seen, reads) = (TerminalWaitHistory::default(), TerminalWait::ReadingForAWhile);
         assert_eq!(goes_on(&mut seen, look(reads, "1 0 1"), 5), (false, Some(0)));
         assert_eq!(goes_on(&mut seen, look(reads, "2 0 2"), 5), (true, Some(1)));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_between_keys_is_shorter_than_what_the_program_waits_else() {
+    fn timed_wait_is_a_pause_if_short_and_below_the_programs_longest_wait() {
         assert_eq!(waits_of(b"x", &[Some(100), Some(100)]), (Some(100), Some(false)));
         assert_eq!(waits_of(b"x", &[Some(14), Some(1483), Some(100)]), (Some(1483), Some(true)));
         assert_eq!(waits_of(b"x", &[None, Some(101)]), (Some(101), Some(false)));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_of_programs_is_bounded() {
+    fn number_of_remembered_programs_is_bounded() {
         let mut seen = TerminalWaitHistory::default();
         for program in 0..1000 {
             seen.longer(program, 1);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_and_not_taken_is_work_to_do() {
+    fn unread_terminal_input_means_the_program_is_busy() {
         let mut state = TerminalState { has_input: Some(true), ..TerminalState::default() };
         TerminalWaitHistory::default().add(look(TerminalWait::Reading, "1 0 1"), &mut state);
         assert_eq!((state.waits, state.waiter_pid), (Some(TerminalWait::Busy), None));

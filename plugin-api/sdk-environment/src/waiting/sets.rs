@@ -80,14 +80,14 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_poll_name_who_is_to_be_read() {
+    fn poll_list_returns_the_descriptors_awaited_for_reading() {
         let list = [entry(3, 1), entry(-1, 1), entry(4, 4), entry(0, 0x43)].concat();
         assert_eq!(of_poll(&list), [3, 0]);
         assert_eq!(of_poll(&list[..9]), [3], "a cut list is read as far as it goes");
     }
 
     #[test]
-    fn sets_of_select_are_read_to_their_end() {
+    fn select_set_is_read_up_to_the_descriptor_count() {
         let mut set = [0; 16];
         (set[0], set[8]) = (0b1001, 0b10);
         assert_eq!(of_select(&set, 66), [0, 3, 65]);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_read_in_milliseconds() {
+    fn timeouts_are_converted_to_milliseconds() {
         let time = [4_u64.to_ne_bytes(), 250_000_000_u64.to_ne_bytes()].concat();
         assert_eq!(milliseconds(&time, 1_000_000_000), Some(4250));
         let time = [0_u64.to_ne_bytes(), 100_000_u64.to_ne_bytes()].concat();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn recorded_texts_of_descriptors_are_read() {
+    fn recorded_descriptor_texts_are_parsed() {
         let text = "pos:\t0\nflags:\t02000002\nmnt_id:\t16\nino:\t1065\n\
             tfd:       12 events:       19 data:                c  pos:0 ino:429 sdev:f\n\
             tfd:       17 events:        4 data:               11  pos:0 ino:3 sdev:18\n\

@@ -75,7 +75,7 @@ impl Numbers {
 }
 
 #[test]
-fn no_path_of_nasty_names_touches_what_is_outside() {
+fn random_unusual_paths_touch_no_outside_file() {
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
     let (mut trap, mut done) = (Trap::new(), 0);
     for at in 0..TRIES {

@@ -143,7 +143,7 @@ fn no_operation_leaves_the_allowed_folders_by_any_path() {
 }
 
 #[test]
-fn the_error_of_a_path_outside_names_what_is_allowed_and_nothing_of_what_is_there() {
+fn outside_path_error_lists_allowed_folders_and_hides_existence() {
     let trap = Trap::new();
     let request = |path: String| jaato_types::files::FilePath { path, ..Default::default() };
     let there = trap.confined.stat(&request(trap.ground.shown("outside/secret.txt"))).unwrap_err();

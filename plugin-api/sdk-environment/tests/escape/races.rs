@@ -61,17 +61,17 @@ fn race(one: &str, other: &str, paths: &[&str]) {
 }
 
 #[test]
-fn a_folder_that_becomes_a_link_and_back_leads_nobody_outside() {
+fn folder_swapped_with_a_link_allows_no_access_outside() {
     race("work/real", "work/fake", &["real/secret.txt", "real/deep/secret.txt", "real"]);
 }
 
 #[test]
-fn a_file_that_becomes_a_link_and_back_leads_nobody_outside() {
+fn file_swapped_with_a_link_allows_no_access_outside() {
     race("work/real_file", "work/fake_file", &["real_file"]);
 }
 
 #[test]
-fn a_folder_that_is_moved_while_somebody_goes_up_from_it_leads_nobody_outside() {
+fn folder_moved_during_parent_lookup_allows_no_access_outside() {
     let paths = ["folder/in/../../file.txt", "folder/in/../../../outside/secret.txt"];
     race("work/folder/in", "second/in", &paths);
 }

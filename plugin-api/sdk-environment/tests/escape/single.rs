@@ -19,7 +19,7 @@ fn write(path: &str) -> FileWrite {
 }
 
 #[test]
-fn what_is_no_path_is_refused() {
+fn invalid_paths_are_refused() {
     let trap = Trap::new();
     for (path, part) in [
         ("", "empty"),
@@ -35,7 +35,7 @@ fn what_is_no_path_is_refused() {
 }
 
 #[test]
-fn another_case_is_another_folder() {
+fn path_with_different_case_is_outside_the_allowed_folder() {
     let trap = Trap::new();
     let path = trap.ground.shown("work").replace("/work", "/WORK");
     let error = read(&trap.confined, &format!("{path}/file.txt")).unwrap_err();
@@ -43,7 +43,7 @@ fn another_case_is_another_folder() {
 }
 
 #[test]
-fn links_in_a_circle_are_told_as_such() {
+fn symlink_loop_is_reported_as_a_loop() {
     let trap = Trap::new();
     for path in ["loop_1", "loop_1/file.txt", "loop_2/../file.txt"] {
         let error = read(&trap.confined, path).unwrap_err();
@@ -52,7 +52,7 @@ fn links_in_a_circle_are_told_as_such() {
 }
 
 #[test]
-fn a_hard_link_is_a_file_like_others_and_writing_it_writes_its_other_name() {
+fn hard_link_can_be_read_and_written_like_any_file() {
     let trap = Trap::new();
     // A process that can create a hard link can already read and write the file.
     fs::hard_link(trap.ground.path("outside/secret.txt"), trap.ground.path("work/hard")).unwrap();
@@ -63,7 +63,7 @@ fn a_hard_link_is_a_file_like_others_and_writing_it_writes_its_other_name() {
 }
 
 #[test]
-fn a_root_that_is_renamed_stays_the_folder_that_was_opened() {
+fn renamed_allowed_folder_stays_the_opened_folder() {
     let trap = Trap::new();
     fs::rename(trap.ground.path("work"), trap.ground.path("renamed")).unwrap();
     trap.ground.link(trap.ground.path("outside"), "work");
@@ -102,7 +102,7 @@ fn deleting_a_folder_deletes_links_in_it_and_not_what_they_lead_to() {
 }
 
 #[test]
-fn a_copied_folder_has_its_links_as_they_are_and_they_are_followed_no_more_than_before() {
+fn copied_folder_keeps_its_links_and_their_targets_stay_refused() {
     let trap = Trap::new();
     let pair = FilePair { from: "folder".to_owned(), to: "copy".to_owned(), overwrite: false };
     trap.confined.copy(&pair).unwrap();
@@ -114,7 +114,7 @@ fn a_copied_folder_has_its_links_as_they_are_and_they_are_followed_no_more_than_
 }
 
 #[test]
-fn allowed_folders_cannot_be_deleted_or_moved_nor_what_holds_them() {
+fn allowed_folders_and_their_parents_cannot_be_deleted_or_moved() {
     let ground = Ground::new();
     fs::create_dir_all(ground.path("work/a/inner")).unwrap();
     ground.put("work/a/inner/file.txt", "inner");
@@ -147,7 +147,7 @@ fn allowed_folders_cannot_be_deleted_or_moved_nor_what_holds_them() {
 }
 
 #[test]
-fn what_may_only_be_read_is_not_changed() {
+fn read_only_folder_cannot_be_changed() {
     let trap = Trap::new();
     for operation in super::operations::OPERATIONS {
         let path = trap.ground.shown("fixed/file.txt");

@@ -31,7 +31,7 @@ fn pair(from: &str, to: &str, overwrite: bool) -> FilePair {
 }
 
 #[test]
-fn a_file_is_written_anew_behind_or_only_if_it_is_new() {
+fn write_modes_replace_append_and_create_new_work() {
     let ground = Ground::new();
     let confined = ground.open();
     assert_eq!(write(&confined, "file", "one").unwrap().size, 3);
@@ -52,7 +52,7 @@ fn a_file_is_written_anew_behind_or_only_if_it_is_new() {
 }
 
 #[test]
-fn a_file_with_other_names_is_written_in_place() {
+fn file_with_hard_links_is_written_in_place() {
     let ground = Ground::new();
     let confined = ground.open();
     ground.put("work/file", "a longer text");
@@ -105,7 +105,7 @@ fn extended_attributes_and_access_lists_stay() {
 }
 
 #[test]
-fn a_draft_that_is_written_is_not_deleted_and_one_that_was_left_is() {
+fn draft_in_use_cannot_be_deleted_but_an_abandoned_one_can() {
     let ground = Ground::new();
     let confined = ground.open();
     let stream = confined.write_stream(&request("file", WriteMode::Replace)).unwrap();
@@ -122,7 +122,7 @@ fn a_draft_that_is_written_is_not_deleted_and_one_that_was_left_is() {
 }
 
 #[test]
-fn a_new_file_gets_the_permission_bits_that_are_asked_for_and_an_old_one_keeps_its_own() {
+fn new_file_gets_the_requested_mode_and_an_existing_one_keeps_its_own() {
     let ground = Ground::new();
     let confined = ground.open();
     let mode = |name: &str| {
@@ -142,7 +142,7 @@ fn a_new_file_gets_the_permission_bits_that_are_asked_for_and_an_old_one_keeps_i
 }
 
 #[test]
-fn a_link_itself_is_looked_at_where_that_is_asked() {
+fn stat_returns_the_link_itself_on_request() {
     let ground = Ground::new();
     let confined = ground.open();
     write(&confined, "file", "text").unwrap();
@@ -181,7 +181,7 @@ fn folders_that_are_missing_are_made_only_if_asked() {
 }
 
 #[test]
-fn permission_bits_and_owner_stay_and_a_read_only_file_too() {
+fn permission_bits_and_owner_are_kept_and_read_only_files_are_not_written() {
     let ground = Ground::new();
     ground.put("work/file", "old");
     set_mode(&ground.path("work/file"), 0o4751);
@@ -211,7 +211,7 @@ fn permission_bits_and_owner_stay_and_a_read_only_file_too() {
 }
 
 #[test]
-fn a_link_stays_and_what_it_leads_to_is_written() {
+fn writing_through_a_link_keeps_the_link_and_changes_its_target() {
     let ground = Ground::new();
     ground.put("second/file", "old");
     ground.link(ground.path("second/file"), "work/link");
@@ -259,7 +259,7 @@ fn a_file_that_was_changed_meanwhile_is_not_overwritten() {
 }
 
 #[test]
-fn edits_are_made_one_after_the_other_byte_by_byte() {
+fn edits_are_applied_in_order_and_preserve_other_bytes() {
     let ground = Ground::new();
     ground.put("work/file", b"one\r\ntwo\r\n\xff one\r\n");
     let confined = ground.open();
@@ -270,7 +270,7 @@ fn edits_are_made_one_after_the_other_byte_by_byte() {
 }
 
 #[test]
-fn edits_are_made_all_or_none_and_the_error_tells_which_and_why() {
+fn edits_are_all_or_nothing_and_the_error_names_the_failing_edit() {
     let ground = Ground::new();
     let text = "one\r\ntwo one\r\naaa\r\n";
     ground.put("work/file", text);
@@ -306,7 +306,7 @@ fn edits_are_made_all_or_none_and_the_error_tells_which_and_why() {
 }
 
 #[test]
-fn edits_of_many_at_once_are_all_there() {
+fn concurrent_edits_are_all_applied() {
     let ground = Ground::new();
     let marks: Vec<String> = (0..40).map(|at| format!("<{at}>")).collect();
     ground.put("work/file", marks.concat());
@@ -325,7 +325,7 @@ fn edits_of_many_at_once_are_all_there() {
 }
 
 #[test]
-fn deleting_takes_the_link_and_not_its_target_and_asks_for_folders() {
+fn delete_removes_the_link_not_its_target_and_folders_need_recursive() {
     let ground = Ground::new();
     ground.put("work/folder/a/b/file", "");
     ground.put("work/file", "kept");
@@ -402,7 +402,7 @@ fn a_copy_is_whole_with_links_and_permission_bits() {
 }
 
 #[test]
-fn a_tree_that_is_too_deep_is_told_and_not_gone_through() {
+fn too_deep_folder_tree_is_refused() {
     let ground = Ground::new();
     let mut folder = ground.path("work/deep");
     for _ in 0..300 {

@@ -62,7 +62,7 @@ fn repository() -> Ground {
 }
 
 #[test]
-fn a_walk_leaves_out_what_is_hidden_or_ignored() {
+fn walk_skips_hidden_and_ignored_files() {
     let ground = repository();
     let confined = ground.open();
     let expected = "a.rs b b/c.rs b/deep b/deep/e.rs b/kept.log b/only_here";
@@ -107,7 +107,7 @@ fn a_walk_finds_what_the_ignore_crate_finds() {
 }
 
 #[test]
-fn a_walk_comes_in_pages_that_fit_into_a_frame() {
+fn walk_is_split_into_pages_that_fit_in_a_frame() {
     let ground = Ground::new();
     for at in 0..2500 {
         ground.put(&format!("work/{at:04}{}", "\u{1}".repeat(100)), "");
@@ -158,7 +158,7 @@ fn patterns_find_files() {
 }
 
 #[test]
-fn the_newest_come_first_and_only_so_many() {
+fn found_files_are_sorted_newest_first_and_limited() {
     let ground = Ground::new();
     let start = SystemTime::now() - Duration::from_secs(1000);
     for (at, name) in ["c", "a", "b", "d"].iter().enumerate() {
@@ -180,7 +180,7 @@ fn the_newest_come_first_and_only_so_many() {
 }
 
 #[test]
-fn what_is_no_pattern_is_told() {
+fn invalid_patterns_are_refused() {
     let confined = Ground::new();
     let confined = confined.open();
     for (pattern, part) in [("", "empty"), ("{a", "invalid pattern")] {
@@ -192,7 +192,7 @@ fn what_is_no_pattern_is_told() {
 }
 
 #[test]
-fn rules_of_the_repository_above_the_allowed_folder_count() {
+fn gitignore_rules_above_the_allowed_folder_apply() {
     let ground = Ground::new();
     ground.put(".git/info/exclude", "excluded\n");
     ground.put(".gitignore", "*.gen\n/work/only_here\n");

@@ -75,7 +75,7 @@ fn write(path: &str) -> FileWrite {
 }
 
 #[test]
-fn what_is_denied_is_neither_read_nor_changed_by_any_way() {
+fn denied_file_cannot_be_read_or_changed_by_any_path() {
     let ground = ground();
     let files = limited(&ground, denied(&ground));
     for way in WAYS {
@@ -118,7 +118,7 @@ fn what_is_denied_is_neither_read_nor_changed_by_any_way() {
 }
 
 #[test]
-fn a_folder_that_holds_what_is_denied_is_not_taken_along() {
+fn folder_that_contains_a_denied_file_cannot_be_copied_or_moved() {
     let ground = ground();
     let files = limited(&ground, denied(&ground));
     std::fs::create_dir(ground.path("work/in")).unwrap();
@@ -149,7 +149,7 @@ fn a_folder_that_holds_what_is_denied_is_not_taken_along() {
 }
 
 #[test]
-fn searches_leave_out_what_is_denied_and_tell_only_how_many() {
+fn searches_skip_denied_files_and_report_only_their_number() {
     let ground = ground();
     ground.put("work/deep/er/secret/key", "TOP\n");
     let limits = FileLimits { denied: vec!["*/secret".into()], ..FileLimits::default() };
@@ -175,7 +175,7 @@ fn searches_leave_out_what_is_denied_and_tell_only_how_many() {
 }
 
 #[test]
-fn what_is_protected_is_read_but_not_changed_and_told() {
+fn protected_file_can_be_read_but_not_changed() {
     let ground = ground();
     let files = limited(&ground, denied(&ground));
     let read = FileRead { path: ".env".into(), ..FileRead::default() };
@@ -226,7 +226,7 @@ fn resolved(files: &ConfinedFiles, path: &str) -> ResolvedPath {
 }
 
 #[test]
-fn a_path_is_resolved_as_the_operations_go() {
+fn path_resolution_matches_the_file_operations() {
     let ground = ground();
     let files = ground.open();
     let root = ground.path("work").canonicalize().unwrap();
@@ -260,7 +260,7 @@ fn a_path_is_resolved_as_the_operations_go() {
 }
 
 #[test]
-fn a_path_that_leads_elsewhere_since_it_was_checked_is_refused() {
+fn path_that_changed_since_it_was_checked_is_refused() {
     let ground = ground();
     let files = ground.open();
     let exchanges: [(&str, &dyn Fn()); 4] = [
@@ -292,7 +292,7 @@ fn a_path_that_leads_elsewhere_since_it_was_checked_is_refused() {
 }
 
 #[test]
-fn a_missing_file_is_expected_in_its_folder() {
+fn missing_file_is_created_only_in_the_folder_that_was_checked() {
     let ground = ground();
     let files = ground.open();
     let expected = vec![resolved(&files, "plain/new/x")];

@@ -57,7 +57,7 @@ fn bytes_are_read_in_ranges() {
 }
 
 #[test]
-fn one_answer_holds_four_mebibytes() {
+fn read_answer_is_limited_to_four_mebibytes() {
     let ground = Ground::new();
     ground.put("work/at", vec![b'x'; usize::try_from(READ_BYTES_MAX).unwrap()]);
     ground.put("work/past", vec![b'x'; usize::try_from(READ_BYTES_MAX).unwrap() + 1]);
@@ -70,7 +70,7 @@ fn one_answer_holds_four_mebibytes() {
 }
 
 #[test]
-fn a_file_of_the_kernel_that_tells_no_size_is_read() {
+fn proc_file_without_a_size_can_be_read() {
     let confined = ConfinedFiles::open(&ConfinedFilesSettings {
         roots: vec![AllowedFolder::local("/proc/self")],
         default_folder: "/proc/self".into(),
@@ -83,7 +83,7 @@ fn a_file_of_the_kernel_that_tells_no_size_is_read() {
 }
 
 #[test]
-fn text_is_counted_in_characters_and_lines_and_stays_as_it_is() {
+fn text_ranges_count_characters_or_lines_and_preserve_line_ends() {
     let ground = Ground::new();
     ground.put("work/a", "ä€𝄞\r\nb\n\nc");
     let confined = ground.open();
@@ -101,7 +101,7 @@ fn text_is_counted_in_characters_and_lines_and_stays_as_it_is() {
 }
 
 #[test]
-fn a_large_text_is_read_in_pieces_that_fit_together() {
+fn large_text_is_read_in_consecutive_pieces() {
     let ground = Ground::new();
     let whole = "ä€𝄞x".repeat(150_000);
     ground.put("work/a", &whole);
@@ -120,7 +120,7 @@ fn a_large_text_is_read_in_pieces_that_fit_together() {
 }
 
 #[test]
-fn what_is_no_text_is_told_with_the_byte_from_which_on_it_is_none() {
+fn invalid_utf8_error_names_the_first_invalid_byte() {
     let ground = Ground::new();
     ground.put("work/a", b"ab\xffcd");
     ground.put("work/cut", "ab€".as_bytes().split_last().unwrap().1);
@@ -136,7 +136,7 @@ fn what_is_no_text_is_told_with_the_byte_from_which_on_it_is_none() {
 }
 
 #[test]
-fn a_pipe_or_a_device_makes_nobody_wait() {
+fn reading_or_writing_a_pipe_fails_without_blocking() {
     let ground = Ground::new();
     let status = Command::new("mkfifo").arg(ground.path("work/pipe")).status().unwrap();
     assert!(status.success());
@@ -157,7 +157,7 @@ fn a_pipe_or_a_device_makes_nobody_wait() {
 }
 
 #[test]
-fn errors_say_what_is_wrong() {
+fn file_errors_name_the_path_and_the_reason() {
     let ground = Ground::new();
     ground.put("work/file", "");
     fs::create_dir(ground.path("work/folder")).unwrap();
@@ -184,9 +184,9 @@ fn errors_say_what_is_wrong() {
 }
 
 #[test]
-fn what_may_not_be_read_is_told_and_spoils_no_list_and_no_walk() {
+fn unreadable_entries_are_reported_and_do_not_stop_list_or_walk() {
     if is_root() {
-        // Root reads everything: `all_of_it_works_for_an_ordinary_user` runs this test.
+        // Root reads everything: `file_tests_pass_for_an_ordinary_user` runs this test.
         return;
     }
     let ground = Ground::new();
@@ -211,7 +211,7 @@ fn what_may_not_be_read_is_told_and_spoils_no_list_and_no_walk() {
 }
 
 #[test]
-fn a_folder_is_listed_by_name_with_links_as_links_and_names_that_are_no_text() {
+fn folder_list_is_sorted_and_keeps_links_and_non_utf8_names() {
     let ground = Ground::new();
     ground.put("work/b", "12345");
     ground.put("work/.hidden", "");
@@ -243,7 +243,7 @@ fn a_folder_is_listed_by_name_with_links_as_links_and_names_that_are_no_text() {
 }
 
 #[test]
-fn links_are_followed_where_they_stay_inside_whatever_they_are_called_by() {
+fn links_inside_the_allowed_folders_are_followed() {
     let ground = Ground::new();
     ground.put("work/folder/file", "content");
     ground.put("second/file", "second");
@@ -273,7 +273,7 @@ fn links_are_followed_where_they_stay_inside_whatever_they_are_called_by() {
 }
 
 #[test]
-fn what_is_there_is_told_and_what_is_not_is_not_found() {
+fn stat_returns_facts_or_not_found() {
     let ground = Ground::new();
     ground.put("work/folder/file", "12345");
     ground.link("nothing", "work/dangling");
@@ -294,7 +294,7 @@ fn what_is_there_is_told_and_what_is_not_is_not_found() {
 }
 
 #[test]
-fn a_container_shows_its_own_paths_also_in_links_and_errors() {
+fn container_paths_are_shown_in_links_and_errors() {
     let ground = Ground::new();
     ground.put("work/folder/file", "content");
     ground.link("/workspace/folder", "work/inside");

@@ -47,7 +47,7 @@ fn refused(files: &ConfinedFiles, request: &FileSearch) -> Error {
 }
 
 #[test]
-fn matches_come_in_the_order_of_paths_with_all_counted() {
+fn matches_are_in_path_order_and_all_are_counted() {
     let ground = Ground::new();
     ground.put("work/b/2.txt", "moon and moon\n");
     ground.put("work/b-1.txt", "no\nMoon\n");
@@ -98,7 +98,7 @@ fn matches_come_in_the_order_of_paths_with_all_counted() {
 }
 
 #[test]
-fn a_line_ends_where_people_see_its_end_and_texts_say_what_they_are() {
+fn line_ends_and_byte_order_marks_are_handled_and_binary_files_skipped() {
     let ground = Ground::new();
     ground.put("work/1", "ab\r\nb\r\n");
     ground.put("work/2", b"\xef\xbb\xbfab");
@@ -117,7 +117,7 @@ fn a_line_ends_where_people_see_its_end_and_texts_say_what_they_are() {
 }
 
 #[test]
-fn what_is_no_text_file_is_passed_over_and_waits_for_nobody() {
+fn links_pipes_and_binary_files_are_skipped_by_search() {
     let ground = Ground::new();
     ground.put("work/a", "moon\n");
     ground.put("secret/b", "moon\n");
@@ -152,7 +152,7 @@ fn what_is_no_text_file_is_passed_over_and_waits_for_nobody() {
 }
 
 #[test]
-fn a_large_file_is_searched_in_bounded_memory_and_a_huge_line_is_told_as_such() {
+fn large_file_is_searched_and_a_too_long_line_is_reported() {
     let ground = Ground::new();
     let mut large = File::create(ground.path("work/large")).unwrap();
     for number in 0..200_000 {
@@ -170,7 +170,7 @@ fn a_large_file_is_searched_in_bounded_memory_and_a_huge_line_is_told_as_such() 
 }
 
 #[test]
-fn a_long_line_is_cut_around_its_match() {
+fn long_line_is_truncated_around_its_match() {
     let ground = Ground::new();
     ground.put("work/min.js", format!("{}moon{}", "é".repeat(50_000), "z".repeat(50_000)));
     let pages = pages(&ground.open(), &asked("moon")).unwrap();
@@ -180,7 +180,7 @@ fn a_long_line_is_cut_around_its_match() {
 }
 
 #[test]
-fn a_pattern_that_is_none_or_explodes_is_refused_in_one_line() {
+fn invalid_or_too_large_patterns_are_refused_in_one_line() {
     let ground = Ground::new();
     let files = ground.open();
     for pattern in ["(a", "((a{1000}){1000}){1000}", r"(a)\1", "(?=a)", r"a\nb"] {
@@ -193,7 +193,7 @@ fn a_pattern_that_is_none_or_explodes_is_refused_in_one_line() {
 }
 
 #[test]
-fn many_files_come_whole_and_in_order_whoever_searched_them() {
+fn parallel_search_returns_all_matches_in_order() {
     let ground = Ground::new();
     for folder in 0..40 {
         for file in 0..25 {
@@ -215,9 +215,9 @@ fn many_files_come_whole_and_in_order_whoever_searched_them() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told() {
+fn unreadable_files_are_reported_by_search() {
     if is_root() {
-        // Root reads everything: `all_of_it_works_for_an_ordinary_user` runs this test.
+        // Root reads everything: `file_tests_pass_for_an_ordinary_user` runs this test.
         return;
     }
     let ground = Ground::new();
@@ -233,7 +233,7 @@ fn what_cannot_be_read_is_told() {
 }
 
 #[test]
-fn files_are_found_with_their_facts_the_newest_first() {
+fn found_files_include_facts_and_are_sorted_newest_first() {
     let ground = Ground::new();
     let at = |seconds: u64| std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
     for (path, seconds) in [("b/x.rs", 3), ("a.rs", 1), ("c.rs", 2), (".h.rs", 4), ("n/d.rs", 5)] {
@@ -278,7 +278,7 @@ fn files_are_found_with_their_facts_the_newest_first() {
 }
 
 #[test]
-fn in_a_repository_its_own_rules_decide() {
+fn default_exclusions_apply_only_outside_git_repositories() {
     let ground = Ground::new();
     ground.put("work/src/build/plan.rs", "moon\n");
     ground.put("work/target/made.rs", "moon\n");
@@ -308,7 +308,7 @@ fn in_a_repository_its_own_rules_decide() {
 }
 
 #[test]
-fn rules_that_are_too_large_are_told() {
+fn too_large_ignore_file_is_reported_and_ignored() {
     let ground = Ground::new();
     ground.put("work/.git/HEAD", "");
     ground.put("work/a/.ignore", format!("*.log\n{}\n", "[ab]?*".repeat(100_000)));
@@ -323,7 +323,7 @@ fn rules_that_are_too_large_are_told() {
 }
 
 #[test]
-fn a_name_with_brackets_is_a_pattern_of_itself() {
+fn path_with_brackets_matches_itself_as_a_pattern() {
     let ground = Ground::new();
     for path in ["app/[id]/page.tsx", "app/(group)/[...slug]/page.tsx", "app/{x}/page.tsx"] {
         ground.put(&format!("work/{path}"), "moon\n");

@@ -58,7 +58,7 @@ fn the_old_file_is_there_until_the_new_one_is_finished() {
 }
 
 #[test]
-fn a_new_file_that_somebody_else_made_meanwhile_is_not_overwritten() {
+fn create_new_stream_does_not_overwrite_a_file_created_meanwhile() {
     let ground = Ground::new();
     let confined = ground.open();
     let mut writer = confined.write_stream(&request(WriteMode::CreateNew)).unwrap();

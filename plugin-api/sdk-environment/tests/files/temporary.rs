@@ -18,7 +18,7 @@ fn in_base(ground: &Ground) -> Vec<PathBuf> {
 }
 
 #[test]
-fn it_is_its_owners_alone_and_goes_with_its_owner() {
+fn temporary_folder_is_private_and_removed_with_its_owner() {
     let ground = Ground::new();
     let confined = ground.open();
     let (host, shown) = confined.temporary_folder().unwrap();
@@ -38,7 +38,7 @@ fn it_is_its_owners_alone_and_goes_with_its_owner() {
 }
 
 #[test]
-fn one_that_was_left_behind_is_removed_by_the_next_and_one_in_use_is_not() {
+fn abandoned_temporary_folder_is_removed_and_one_in_use_is_kept() {
     let ground = Ground::new();
     let in_use = ground.open();
     let (kept, _) = in_use.temporary_folder().unwrap();
@@ -63,7 +63,7 @@ fn one_that_was_left_behind_is_removed_by_the_next_and_one_in_use_is_not() {
 }
 
 #[test]
-fn another_users_folder_is_left_alone() {
+fn temporary_folder_of_another_user_is_kept() {
     if !is_root() {
         return skip("only root can make folders of another user");
     }
@@ -76,7 +76,7 @@ fn another_users_folder_is_left_alone() {
 }
 
 #[test]
-fn it_is_shown_as_the_container_has_it() {
+fn temporary_folder_is_shown_with_its_container_path() {
     let ground = Ground::new();
     let temporary =
         TemporarySettings { base: Some(ground.path("base")), shown: Some("/tmp/x".into()) };
@@ -92,7 +92,7 @@ fn it_is_shown_as_the_container_has_it() {
 }
 
 #[test]
-fn settings_that_cannot_be_are_told() {
+fn invalid_folder_settings_are_refused() {
     let ground = Ground::new();
     ground.put("work/file", "");
     let check = |settings: ConfinedFilesSettings, part: &str| {

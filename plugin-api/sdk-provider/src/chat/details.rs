@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_joined_by_number_and_keep_what_else_they_say() {
+    fn reasoning_pieces_are_joined_by_index_and_keep_other_fields() {
         let signed = json!({ "type": "reasoning.text", "signature": "s", "index": 0, "x": [1] });
         check(
             &[json!([text(0, "a")]), json!([text(1, "c")]), json!([text(0, "b")]), json!([signed])],
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_behind_a_signature_is_another() {
+    fn reasoning_text_after_a_signature_is_a_new_entry() {
         let signed = json!({ "type": "reasoning.text", "text": "", "signature": "s", "index": 0 });
         check(
             &[json!([text(0, "a"), signed]), json!([text(0, "b")])],
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encrypted_is_kept_whole_and_apart() {
+    fn encrypted_reasoning_entries_are_never_joined() {
         let (one, two) = (encrypted("1"), encrypted("2"));
         check(
             &[json!([text(0, "a")]), json!([one]), json!([two])],
@@ -147,18 +147,18 @@ mod tests {
     }
 
     #[test]
-    fn pieces_without_a_number_go_on_with_the_last() {
+    fn reasoning_pieces_without_an_index_continue_the_last_entry() {
         let piece = |text: &str| json!([{ "type": "reasoning.summary", "summary": text }]);
         check(&[piece("a"), piece("b")], json!([{ "type": "reasoning.summary", "summary": "ab" }]));
     }
 
     #[test]
-    fn entries_of_one_list_are_different_ones() {
+    fn entries_of_one_reasoning_list_are_separate() {
         check(&[json!([text(0, "a"), text(0, "b")])], json!([text(0, "a"), text(0, "b")]));
     }
 
     #[test]
-    fn what_is_no_list_of_entries_is_nothing() {
+    fn invalid_reasoning_details_are_ignored() {
         for odd in [json!(null), json!({}), json!([]), json!([1, "x", null])] {
             let mut details = ReasoningDetails::default();
             assert_eq!(details.push(&json!({ DETAILS: odd })), "");

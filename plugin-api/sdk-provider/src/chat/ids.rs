@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_that_is_taken_stays_and_any_other_becomes_one() {
+    fn valid_call_id_is_kept_and_any_other_is_rewritten() {
         let ids = CallIdFormat::Plain(40);
         for id in ["call_A09", "call-0", &"x".repeat(40)] {
             assert_eq!(ids.format_id(id), id);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_id_has_its_length_and_no_other_sign() {
+    fn short_call_id_has_the_exact_length_and_is_alphanumeric() {
         let ids = CallIdFormat::Short(9);
         assert_eq!(ids.format_id("abcDEF123"), "abcDEF123");
         for id in ["call_1", "call_2", "toolu_01A09q90qw90lq917835lq9", "", "abcDEF12-"] {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_no_tool_has_is_one_that_servers_take() {
+    fn invalid_tool_name_is_rewritten_in_a_form_servers_accept() {
         assert_eq!(plain_name("get_time"), "get_time");
         assert!(plain_name("functions.get_time").starts_with("functions_get_time-"));
         assert!(plain_name(&"x".repeat(99)).len() <= NAME_CHARS_MAX);

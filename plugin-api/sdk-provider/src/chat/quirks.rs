@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_family_is_told_by_the_beginning_of_a_name() {
+    fn model_family_is_recognized_by_its_name_prefix() {
         for (name, beginning, expected) in [
             ("gpt-5", "gpt-5", true),
             ("gpt-5.2-codex", "gpt-5", true),
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_systems_role_is_the_models() {
+    fn system_role_depends_on_the_model() {
         let quirks = ChatServerQuirks { developer_models: &["o1"], ..ChatServerQuirks::COMMON };
         assert_eq!(
             (quirks.system_role("o1"), quirks.system_role("gpt-4o")),

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_mean_the_same_in_any_spelling() {
+    fn stop_reasons_are_recognized_in_any_spelling() {
         for (word, expected) in [
             ("stop", FinishReason::Stop),
             (" STOP ", FinishReason::Stop),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn some_words_say_that_there_is_no_reason() {
+    fn empty_and_null_stop_reasons_count_as_missing() {
         for word in ["", " ", "null", "NULL", "None"] {
             assert!(!is_given(word), "{word}");
         }

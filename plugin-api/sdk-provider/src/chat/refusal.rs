@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_model_is_told_from_an_unknown_path() {
+    fn unknown_model_is_distinguished_from_unknown_path() {
         for (status, body) in [
             (404, r#"{"error":{"message":"model `m` not found, try pulling it first"}}"#),
             (400, r#"{"error":{"message":"moon/x is not a valid model ID","code":400}}"#),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_that_is_not_taken_is_named() {
+    fn unsupported_option_is_named_in_the_hint() {
         for (body, option) in [
             ("Unsupported value: 'temperature' does not support 0 with this model.", "temperature"),
             (r#"{"code":"unsupported_value","param":"reasoning_effort"}"#, "effort"),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_without_tools_is_told() {
+    fn missing_tool_support_is_recognized() {
         for (status, body) in [
             (400, r#"{"error":"registry.ollama.ai/library/x does not support tools"}"#),
             (404, r#"{"error":{"message":"No endpoints found that support tool use."}}"#),
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_order_is_seen_in_every_wording() {
+    fn message_order_error_is_recognized_in_every_wording() {
         for body in [
             r#"{"message":"Unexpected role 'user' after role 'tool'","code":"3230"}"#,
             r#"{"type":"invalid_request_message_order"}"#,
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_types_that_is_refused_is_known_by_its_words() {
+    fn refused_type_list_is_recognized_by_its_wording() {
         for body in [
             r#"[{"error":{"message":"Unknown name \"type\" at 'tools[0].function_declarations[0].\
                parameters.properties[1].value': Proto field is not repeating, cannot start list."}}]"#,
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn reasoning_that_was_left_out_is_told_from_reasoning_that_is_not_wanted() {
+    fn missing_and_unwanted_reasoning_are_distinguished() {
         for body in [
             "The `reasoning_content` in the thinking mode must be passed back to the API.",
             "thinking is enabled but reasoning_content is missing in assistant tool call message",

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_types_is_one_type_or_any_of_several() {
+    fn type_lists_become_a_single_type_or_any_of() {
         let schema = json!({ "type": "object", "required": ["type"], "properties": {
             "type": { "type": ["string", "null"], "enum": ["a"] },
             "list": { "type": "array", "items": { "type": ["integer", "string", "null"] } },
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_is_held_to_where_it_keeps_the_rules() {
+    fn schema_that_follows_all_rules_is_strict() {
         assert!(is_strict(&of(json!({}), json!([]))));
         let inner = of(json!({ "b": { "type": ["string", "null"] } }), json!(["b"]));
         let list = json!({ "type": "array", "items": { "$ref": "#/$defs/inner" } });
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_or_no_schema_is_not_held_to() {
+    fn schema_that_is_not_a_closed_object_is_not_strict() {
         for schema in [
             json!({ "type": "array", "items": { "type": "string" } }),
             json!({ "type": "object" }),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_is_too_deep_is_not_held_to() {
+    fn too_deep_schema_is_not_strict() {
         let nested = |depth: usize| {
             (1..depth).fold(of(json!({}), json!([])), |it, _| of(json!({ "a": it }), json!(["a"])))
         };

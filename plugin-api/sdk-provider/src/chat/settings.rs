@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_that_is_too_long_is_cut() {
+    fn too_long_cache_key_is_truncated() {
         assert_eq!(begin_of_key("é"), "é");
         assert_eq!(begin_of_key(&"é".repeat(65)).chars().count(), CACHE_KEY_CHARS_MAX);
     }

@@ -175,13 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_thought_is_none() {
+    fn empty_thought_is_left_out() {
         check("<think>\n\n</think>\n\nyes", "", "yes");
         check("<think></think>", "", "");
     }
 
     #[test]
-    fn a_thought_that_does_not_end_is_one() {
+    fn unclosed_thought_is_still_a_thought() {
         check("<think>hm </thi", "hm </thi", "");
     }
 
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn blanks_are_held_up_to_a_limit() {
+    fn leading_blanks_are_buffered_up_to_a_limit() {
         let mut tags = ThinkTags::default();
         let most = " ".repeat(BLANKS_MAX);
         assert_eq!(tags.push(&most), []);

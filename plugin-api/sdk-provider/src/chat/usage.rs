@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn what_openai_tells_is_read() {
+    fn openai_usage_is_parsed() {
         check(
             json!({ "prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14,
                 "prompt_tokens_details": { "cached_tokens": 8, "audio_tokens": 0 },
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn reasoning_that_is_told_beside_the_answer_is_a_part_of_it() {
+    fn reasoning_tokens_reported_separately_are_added_to_the_output() {
         check(
             json!({ "prompt_tokens": 12, "completion_tokens": 2, "total_tokens": 354,
                 "completion_tokens_details": { "reasoning_tokens": 340 } }),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_openrouter_tells_is_read() {
+    fn openrouter_usage_and_cost_are_parsed() {
         check(
             json!({ "prompt_tokens": 9, "completion_tokens": 5, "cost": 0.001_234_6,
                 "prompt_tokens_details": { "cached_tokens": 1, "cache_write_tokens": 7 } }),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_tell_elsewhere_is_read() {
+    fn usage_in_other_vendors_fields_is_parsed() {
         check(
             json!({ "prompt_tokens": 9, "prompt_cache_hit_tokens": 8 }),
             Usage { prompt_tokens: 9, cached_tokens: 8, ..Usage::default() },

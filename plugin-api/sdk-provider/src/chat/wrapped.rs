@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_calls_inside_a_wrapper_are_the_calls() {
+    fn calls_inside_a_wrapper_call_are_unwrapped() {
         let uses = json!({ "tool_uses": [
             { "recipient_name": "functions.look", "parameters": { "at": "a" } },
             { "recipient_name": "functions.look" },
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_call_stays_as_it_is() {
+    fn other_calls_are_not_unwrapped() {
         for (name, arguments) in [
             ("look", json!({ "tool_uses": [{ "recipient_name": "functions.x" }] })),
             ("parallel", json!({ "tool_uses": [] })),

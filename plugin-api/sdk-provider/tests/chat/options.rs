@@ -58,7 +58,7 @@ fn all() -> Value {
 }
 
 #[test]
-fn every_setting_has_its_place_before_the_messages() {
+fn all_settings_precede_the_messages_in_fixed_order() {
     let expected = expect![[
         r#"{"model":"m","stream":false,"temperature":0.5,"max_completion_tokens":16,"reasoning_effort":"xhigh","response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object","additionalProperties":false,"properties":{}},"strict":true}},"stop":["END","\n\n"],"random_seed":7,"prompt_cache_key":"s-1","service_tier":"flex","provider":{"require_parameters":true},"messages":[],"user":"ada"}"#
     ]];
@@ -70,7 +70,7 @@ fn every_setting_has_its_place_before_the_messages() {
 }
 
 #[test]
-fn what_is_listed_is_what_is_sent() {
+fn listed_options_are_the_options_that_are_sent() {
     let mut names: Vec<_> = all().as_object().unwrap().keys().cloned().collect();
     names.sort();
     let mut listed = OPTIONS.to_vec();
@@ -79,7 +79,7 @@ fn what_is_listed_is_what_is_sent() {
 }
 
 #[test]
-fn an_answer_that_is_streamed_is_asked_for_in_the_same_words_as_ever() {
+fn empty_stop_and_default_streaming_do_not_change_the_request() {
     let plain = written(&request(json!({})), COMMON).to_string();
     for options in [json!({ "stream": true }), json!({ "stop": [] }), json!({ "stop": [""] })] {
         assert_eq!(written(&request(options), COMMON).to_string(), plain);
@@ -87,7 +87,7 @@ fn an_answer_that_is_streamed_is_asked_for_in_the_same_words_as_ever() {
 }
 
 #[test]
-fn how_much_a_model_thinks_is_said_in_words_that_the_server_knows() {
+fn effort_is_sent_in_the_servers_words() {
     for (effort, word) in [
         (Effort::None, json!("none")),
         (Effort::Minimal, json!("minimal")),
@@ -105,7 +105,7 @@ fn how_much_a_model_thinks_is_said_in_words_that_the_server_knows() {
 }
 
 #[test]
-fn a_choice_of_tools_is_sent_where_there_are_some() {
+fn tool_choice_is_sent_only_with_tools() {
     for (choice, word) in [
         (ToolChoice::Auto, json!("auto")),
         (ToolChoice::Required, json!("required")),
@@ -123,7 +123,7 @@ fn a_choice_of_tools_is_sent_where_there_are_some() {
 }
 
 #[test]
-fn some_fields_go_with_what_must_not_be_dropped_alone() {
+fn provider_requirements_are_sent_only_with_tools() {
     let mut request = request(json!({}));
     assert_eq!(written(&request, OTHER).get("provider"), None);
     request.tools = vec![ToolSpec { name: "a".into(), ..ToolSpec::default() }];
@@ -141,14 +141,14 @@ fn a_seed_that_a_server_refuses_is_left_out() {
 }
 
 #[test]
-fn the_usage_is_asked_for_where_servers_tell_it_only_then() {
+fn usage_is_requested_unless_the_server_sends_it_anyway() {
     let of = |quirks| written(&request(json!({})), quirks).get("stream_options").cloned();
     assert_eq!(of(COMMON), Some(json!({ "include_usage": true })));
     assert_eq!(of(OTHER), None);
 }
 
 #[test]
-fn numbers_keep_within_what_servers_can_read() {
+fn seed_is_limited_to_the_signed_64_bit_range() {
     let seed = |seed: u64| written(&request(json!({ "seed": seed })), COMMON)["seed"].clone();
     assert_eq!(seed(u64::MAX), json!(i64::MAX));
     assert_eq!(seed(i64::MAX as u64), json!(i64::MAX));

@@ -44,7 +44,7 @@ fn stream(choices: &[&str]) -> String {
 }
 
 #[test]
-fn text_comes_in_pieces_and_usage_last() {
+fn text_is_streamed_in_pieces_and_usage_is_read_last() {
     check(
         "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":null}]}\n\n\
          data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Grü\"}}],\"usage\":null}\n\n\
@@ -70,7 +70,7 @@ fn comments_blank_lines_and_crlf_change_nothing() {
 }
 
 #[test]
-fn calls_come_in_fragments_and_several_at_once() {
+fn parallel_calls_in_fragments_are_joined() {
     check(
         &stream(&[
             r#"{"delta":{"content":"I look."}}"#,
@@ -91,7 +91,7 @@ fn calls_come_in_fragments_and_several_at_once() {
 }
 
 #[test]
-fn a_call_may_come_whole_without_id_and_number_and_with_the_reason_stop() {
+fn complete_call_without_id_and_index_and_with_reason_stop_is_read() {
     check(
         &stream(&[
             r#"{"delta":{"tool_calls":[{"function":{"name":"one","arguments":{"x":1}}}]},"finish_reason":"stop"}"#,
@@ -104,7 +104,7 @@ fn a_call_may_come_whole_without_id_and_number_and_with_the_reason_stop() {
 }
 
 #[test]
-fn the_call_of_old_servers_is_one_too() {
+fn legacy_function_call_is_read() {
     check(
         &stream(&[
             r#"{"delta":{"function_call":{"name":"one","arguments":"{\"x\""}}}"#,
@@ -119,7 +119,7 @@ fn the_call_of_old_servers_is_one_too() {
 }
 
 #[test]
-fn arguments_that_are_no_json_are_kept_for_the_session_to_refuse() {
+fn invalid_json_arguments_are_kept_for_the_session_to_reject() {
     check(
         &stream(&[
             r#"{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"one","arguments":"{\"x\": tru"}}]},"finish_reason":"stop"}"#,
@@ -132,7 +132,7 @@ fn arguments_that_are_no_json_are_kept_for_the_session_to_refuse() {
 }
 
 #[test]
-fn a_call_that_the_limit_cut_is_told_as_cut_and_has_no_empty_arguments() {
+fn last_call_cut_off_by_the_token_limit_keeps_its_incomplete_arguments() {
     check(
         &stream(&[
             r#"{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"one","arguments":""}},{"index":1,"id":"b","function":{"name":"two","arguments":""}}]},"finish_reason":"length"}"#,
@@ -146,7 +146,7 @@ fn a_call_that_the_limit_cut_is_told_as_cut_and_has_no_empty_arguments() {
 }
 
 #[test]
-fn arguments_may_be_null_or_nothing() {
+fn null_or_missing_arguments_become_an_empty_object() {
     check(
         &stream(&[
             r#"{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"one","arguments":"null"}},{"index":1,"id":"b","function":{"name":"two","arguments":null}},{"index":2,"id":"c","function":{"name":"three"}}]},"finish_reason":"tool_calls"}"#,
@@ -161,7 +161,7 @@ fn arguments_may_be_null_or_nothing() {
 }
 
 #[test]
-fn calls_of_one_list_are_different_calls() {
+fn calls_in_one_list_are_separate_calls() {
     check(
         &stream(&[
             r#"{"delta":{"tool_calls":[{"function":{"name":"get_environment"}},{"function":{"name":"list_tools"}}]},"finish_reason":"tool_calls"}"#,
@@ -175,7 +175,7 @@ fn calls_of_one_list_are_different_calls() {
 }
 
 #[test]
-fn pieces_of_calls_that_say_nothing_are_no_progress() {
+fn empty_call_fragments_are_not_reported_as_progress() {
     check(
         &stream(&[
             r#"{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"one"}}]}}"#,
@@ -191,7 +191,7 @@ fn pieces_of_calls_that_say_nothing_are_no_progress() {
 }
 
 #[test]
-fn reasoning_is_a_thought_by_either_name() {
+fn reasoning_under_either_field_name_becomes_a_thought() {
     check(
         &stream(&[
             r#"{"delta":{"reasoning_content":"hm","content":null}}"#,
@@ -220,7 +220,7 @@ fn content_may_be_a_list_of_typed_pieces() {
 }
 
 #[test]
-fn a_refusal_is_said_and_counts_as_one() {
+fn refusal_text_is_shown_and_finishes_as_refused() {
     check(
         &stream(&[r#"{"delta":{"refusal":"I cannot."},"finish_reason":"stop"}"#]),
         expect![[r#"
@@ -230,7 +230,7 @@ fn a_refusal_is_said_and_counts_as_one() {
 }
 
 #[test]
-fn a_filter_drops_the_calls_that_it_may_have_cut() {
+fn content_filter_drops_tool_calls() {
     check(
         &stream(&[
             r#"{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"one","arguments":"{}"}}]}}"#,
@@ -243,7 +243,7 @@ fn a_filter_drops_the_calls_that_it_may_have_cut() {
 }
 
 #[test]
-fn reasons_to_stop_are_mapped() {
+fn finish_reasons_are_mapped() {
     for (reason, expected) in [
         ("stop", "Stop"),
         ("length", "MaxTokens"),
@@ -263,7 +263,7 @@ fn reasons_to_stop_are_mapped() {
 }
 
 #[test]
-fn an_end_without_its_mark_is_one_where_the_model_had_stopped() {
+fn stream_ends_normally_with_either_done_mark_or_finish_reason() {
     check(
         "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n",
         expect![[r#"
@@ -279,7 +279,7 @@ fn an_end_without_its_mark_is_one_where_the_model_had_stopped() {
 }
 
 #[test]
-fn an_empty_reason_is_none_and_what_ends_after_it_was_cut() {
+fn stream_with_only_empty_finish_reasons_counts_as_truncated() {
     for word in [r#""""#, r#""null""#, "null", r#""none""#] {
         let chunk = |text: &str| {
             let delta = format!(r#"{{"delta":{{"content":"{text}"}},"finish_reason":{word}}}"#);
@@ -296,7 +296,7 @@ fn an_empty_reason_is_none_and_what_ends_after_it_was_cut() {
 }
 
 #[test]
-fn the_last_event_counts_without_its_blank_line_where_it_is_whole() {
+fn last_event_without_a_blank_line_counts_if_complete() {
     let chunk = r#"data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}"#;
     for end in ["", "\n", "\r\n", "\n\ndata: [DONE]"] {
         check(
@@ -315,7 +315,7 @@ fn the_last_event_counts_without_its_blank_line_where_it_is_whole() {
 }
 
 #[test]
-fn halves_of_a_character_in_two_events_are_one() {
+fn surrogate_pair_split_across_events_is_joined() {
     check(
         &stream(&[
             r#"{"delta":{"reasoning_content":"\ud83e"}}"#,
@@ -338,7 +338,7 @@ fn halves_of_a_character_in_two_events_are_one() {
 }
 
 #[test]
-fn reasoning_in_tags_is_a_thought_at_the_start_and_text_later() {
+fn think_tags_become_a_thought_only_at_the_start() {
     check(
         &stream(&[
             r#"{"delta":{"content":"<thi"}}"#,
@@ -355,7 +355,7 @@ fn reasoning_in_tags_is_a_thought_at_the_start_and_text_later() {
 }
 
 #[test]
-fn a_choice_that_is_alone_counts_whatever_its_number() {
+fn single_choice_is_read_whatever_its_index() {
     check(
         &stream(&[
             r#"{"index":1,"delta":{"content":"a"}}"#,
@@ -369,7 +369,7 @@ fn a_choice_that_is_alone_counts_whatever_its_number() {
 }
 
 #[test]
-fn an_answer_in_endless_pieces_ends_at_a_limit() {
+fn reply_with_too_many_chunks_or_parts_fails() {
     let chunk = |delta: &str| {
         serde_json::from_str(&format!(r#"{{"choices":[{{"delta":{delta}}}]}}"#)).unwrap()
     };
@@ -390,7 +390,7 @@ fn an_answer_in_endless_pieces_ends_at_a_limit() {
 }
 
 #[test]
-fn a_stream_that_is_cut_is_an_error_wherever_that_is() {
+fn stream_that_ends_early_is_an_error() {
     check(
         "data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"con",
         expect![[r#"
@@ -420,7 +420,7 @@ fn errors_inside_the_stream_end_it() {
 }
 
 #[test]
-fn errors_are_told_in_whatever_form_they_come() {
+fn stream_errors_are_read_in_every_known_format() {
     for event in [
         "event: error\ndata: {\"message\":\"out of memory\",\"code\":500}\n\n",
         "event: error\ndata: out of memory.\n\n",
@@ -446,7 +446,7 @@ fn errors_are_told_in_whatever_form_they_come() {
 }
 
 #[test]
-fn an_event_that_is_no_json_is_shown() {
+fn event_with_invalid_json_is_quoted_in_the_error() {
     check(
         "data: moon\n\n",
         expect![
@@ -456,7 +456,7 @@ fn an_event_that_is_no_json_is_shown() {
 }
 
 #[test]
-fn what_comes_after_the_end_and_other_choices_do_not_count() {
+fn events_after_done_and_other_choices_are_ignored() {
     check(
         "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"other\"}},{\"index\":0,\"delta\":{\"content\":\"a\"},\
          \"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"late\"}}]}\n\n",
@@ -467,7 +467,7 @@ fn what_comes_after_the_end_and_other_choices_do_not_count() {
 }
 
 #[test]
-fn a_whole_completion_is_read_as_a_chunk() {
+fn unstreamed_completion_is_read_like_a_chunk() {
     let mut reply = ChatReply::new("http://h");
     let body = r#"{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant",
         "content":"yes","tool_calls":[{"id":"a","type":"function","function":{"name":"one","arguments":"{}"}}]},
@@ -479,7 +479,7 @@ fn a_whole_completion_is_read_as_a_chunk() {
 }
 
 #[test]
-fn shapes_that_nobody_expects_are_passed_over() {
+fn chunks_of_unexpected_shape_are_ignored() {
     for odd in [
         "1",
         "[]",
@@ -507,7 +507,7 @@ fn next(seed: &mut u64) -> usize {
 }
 
 #[test]
-fn whatever_is_done_to_a_stream_there_is_an_answer_or_an_error_and_the_same_wherever_it_is_cut() {
+fn damaged_stream_gives_the_same_result_however_it_is_split() {
     let whole = stream(&[
         r#"{"delta":{"reasoning_content":"hm","content":"Grü"}}"#,
         r#"{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"one","arguments":"{\"x\""}}]}}"#,

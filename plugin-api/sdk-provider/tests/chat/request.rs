@@ -75,13 +75,13 @@ fn check_with(habits: ChatRequestStyle, messages: Vec<Message>, expected: Expect
 }
 
 #[test]
-fn what_never_changes_comes_first() {
+fn constant_fields_come_first_in_the_request() {
     expect![[r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"get_time","description":"Does it.","parameters":{"type":"object","properties":{"b":{},"a":{}}}}},{"type":"function","function":{"name":"run","description":"Does it.","parameters":{"type":"object","properties":{"b":{},"a":{}}}}}],"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"hi"}]}"#]]
     .assert_eq(&written(&request(vec![Message::user("hi")]), COMMON));
 }
 
 #[test]
-fn without_system_text_and_tools_neither_is_sent() {
+fn empty_system_text_and_tools_are_left_out() {
     let mut request = request(vec![Message::user("hi")]);
     request.system = String::new();
     request.tools = Vec::new();
@@ -135,7 +135,7 @@ fn calls_and_results_are_paired_by_id() {
 }
 
 #[test]
-fn calls_alone_have_no_text() {
+fn message_with_only_calls_has_null_content() {
     check(
         vec![Message::model(vec![call("a", json!({}))])],
         expect![[
@@ -145,7 +145,7 @@ fn calls_alone_have_no_text() {
 }
 
 #[test]
-fn reasoning_goes_back_to_servers_that_gave_it_under_the_name_by_which_they_want_it() {
+fn reasoning_is_sent_back_only_in_its_original_field() {
     let thought = |signature: Option<&str>| match signature {
         Some(signature) => Part::thought("hm").with_signature(signature),
         None => Part::thought("hm"),
@@ -164,13 +164,13 @@ fn reasoning_goes_back_to_servers_that_gave_it_under_the_name_by_which_they_want
 }
 
 #[test]
-fn an_answer_of_thoughts_alone_keeps_its_place() {
+fn answer_with_only_thoughts_is_sent_as_empty_text() {
     let thought = Part::thought("hm").with_signature("s");
     check(vec![Message::model(vec![thought])], expect![[r#"{"role":"assistant","content":""}"#]]);
 }
 
 #[test]
-fn arguments_that_were_no_object_are_sent_as_one_so_that_servers_can_read_them() {
+fn non_object_arguments_are_sent_wrapped_in_an_object() {
     check(
         vec![Message::model(vec![
             call("a", json!("{\"x\": tru")),
@@ -184,7 +184,7 @@ fn arguments_that_were_no_object_are_sent_as_one_so_that_servers_can_read_them()
 }
 
 #[test]
-fn what_follows_results_is_said_by_the_user() {
+fn parts_after_tool_results_are_sent_as_a_user_message() {
     let json = DataContent::json(json!({ "task": "t-1" }));
     let mut message = Message::tool([result("a", json!({ "n": 1 }))]);
     message.parts.extend([
@@ -226,7 +226,7 @@ fn what_follows_results_is_said_by_the_user() {
 }
 
 #[test]
-fn a_body_that_no_host_sends_is_a_conversation_that_is_too_long() {
+fn body_above_the_limit_is_a_context_overflow() {
     let of = |bytes: usize| {
         let request = request(vec![Message::user("x".repeat(bytes))]);
         body(&request, &COMMON, ChatRequestStyle::default(), &BlobContents::new())
@@ -239,7 +239,7 @@ fn a_body_that_no_host_sends_is_a_conversation_that_is_too_long() {
 }
 
 #[test]
-fn a_part_of_the_future_is_passed_over_and_a_role_is_refused() {
+fn unknown_part_is_left_out_and_unknown_role_is_refused() {
     let smell = json!({ "type": "smell", "of": "roses" }).as_object().unwrap().clone();
     let mut message = Message::model(vec![Part::Unknown(smell), Part::text("a")]);
     check(vec![message.clone()], expect![[r#"{"role":"assistant","content":"a"}"#]]);
@@ -252,7 +252,7 @@ fn a_part_of_the_future_is_passed_over_and_a_role_is_refused() {
 }
 
 #[test]
-fn blobs_are_told_of() {
+fn blob_that_cannot_be_sent_is_replaced_by_a_note() {
     let image = Part::Data(DataPart::blob("image/png", "b-1"));
     check(
         vec![Message { role: Role::User, parts: vec![Part::text("look"), image] }],
@@ -274,7 +274,7 @@ fn messages_for(
 }
 
 #[test]
-fn ids_of_calls_are_such_as_the_server_takes_and_still_pairs() {
+fn rewritten_call_ids_fit_the_server_and_still_match() {
     let quirks = ChatServerQuirks { call_ids: CallIdFormat::Short(9), ..COMMON };
     let messages = vec![
         Message::model(vec![call("toolu_1", json!({})), call("abcDEF123", json!({}))]),
@@ -290,7 +290,7 @@ fn ids_of_calls_are_such_as_the_server_takes_and_still_pairs() {
 }
 
 #[test]
-fn reasoning_goes_back_as_the_server_is_known_to_want_it() {
+fn reasoning_replay_follows_the_servers_request_style() {
     let thought = Part::thought("hm").with_signature("reasoning_content");
     let messages =
         vec![Message::model(vec![thought, Part::text("a")]), Message::model(vec![Part::text("b")])];
@@ -312,7 +312,7 @@ fn reasoning_goes_back_as_the_server_is_known_to_want_it() {
 }
 
 #[test]
-fn a_name_that_a_model_invented_is_one_that_servers_take_back() {
+fn invented_tool_name_is_rewritten_to_valid_characters() {
     let call = Part::ToolCall(ToolCall::new("a", "functions.run", json!({})));
     let sent = messages_for(COMMON, Vec::new(), vec![Message::model(vec![call])]);
     let name = sent[0]["tool_calls"][0]["function"]["name"].as_str().unwrap();

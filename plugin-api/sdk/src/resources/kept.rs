@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_of_one_name_the_later_is_meant_as_its_own_type_and_each_has_its_number() {
+    fn newest_resource_with_a_name_is_found_by_its_type() {
         let resources = Resources::default();
         let old = resources.register("a", Arc::new(Moon(7)));
         let kind = Some("moon".to_owned());
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn one_has_the_turn_and_who_gave_up_waiting_does_not_keep_it() {
+    fn one_waiter_has_the_turn_and_dropped_waiters_are_skipped() {
         let resources = Resources::default();
         let cx = &mut Context::from_waker(Waker::noop());
         let Poll::Ready(first) = pin!(resources.wait_for_turn("a")).poll(cx) else {

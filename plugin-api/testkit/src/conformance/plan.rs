@@ -87,33 +87,33 @@ mod tests {
 
     /// Each turn is a prompt, a call, its result and an answer.
     #[test]
-    fn a_turn_may_go_whole_or_but_for_its_pair() {
+    fn plan_may_drop_a_whole_turn_or_only_its_call() {
         check(&[], Ok(()));
         check(&[0, 1, 2, 3], Ok(()));
         check(&[1, 2], Ok(()));
     }
 
     #[test]
-    fn roles_stay_in_order() {
+    fn plan_that_breaks_the_role_order_is_refused() {
         check(&[0, 3], Err("a message of role Model stays where one of role User must be"));
         check(&[3], Err("a message of role User stays where one of role Model must be"));
     }
 
     #[test]
-    fn pairs_stay_together() {
+    fn plan_that_splits_a_call_from_its_result_is_refused() {
         check(&[1], Err("the result of `call-0` stays"));
         check(&[2], Err("the call `call-0` stays"));
     }
 
     #[test]
-    fn indices_ascend_and_are_in_range() {
+    fn plan_indices_must_ascend_and_be_in_range() {
         check(&[3, 0], Err("do not ascend"));
         check(&[0, 0], Err("do not ascend"));
         check(&[8], Err("of 8"));
     }
 
     #[test]
-    fn the_last_turn_stays_whole() {
+    fn plan_that_drops_from_the_last_turn_is_refused() {
         check(&[4], Err("message Some(4) of the last turn"));
         check(&[5, 6], Err("message Some(5) of the last turn"));
     }

@@ -36,7 +36,7 @@ fn closed(properties: Value) -> Value {
 }
 
 #[test]
-fn each_kind_is_read() {
+fn arguments_are_grouped_by_their_declared_kind() {
     let schema = closed(json!({
         "a": string("read"), "b": string("write"), "c": string("search_root"),
         "d": string("pattern"), "e": string("host"), "f": string("command"),
@@ -53,7 +53,7 @@ fn each_kind_is_read() {
 }
 
 #[test]
-fn a_kind_holds_for_all_strings_below_it_until_another_one_is_declared() {
+fn declared_kind_applies_to_nested_strings_until_overridden() {
     let operation = closed(json!({
         "from": string("write"),
         "note": string(json!({ "text": "a note" })),
@@ -73,7 +73,7 @@ fn a_kind_holds_for_all_strings_below_it_until_another_one_is_declared() {
 }
 
 #[test]
-fn alternatives_parts_and_references_are_followed() {
+fn schema_alternatives_items_and_references_are_followed() {
     let schema = json!({
         "type": "object",
         "additionalProperties": false,
@@ -109,7 +109,7 @@ fn alternatives_parts_and_references_are_followed() {
 }
 
 #[test]
-fn keys_and_values_that_the_schema_does_not_know_are_undeclared() {
+fn keys_and_values_missing_from_the_schema_are_undeclared() {
     let schema = json!({
         "type": "object",
         "properties": { "path": string("read") },
@@ -130,7 +130,7 @@ fn keys_and_values_that_the_schema_does_not_know_are_undeclared() {
 }
 
 #[test]
-fn a_schema_of_someone_else_declares_nothing() {
+fn declarations_in_a_foreign_schema_are_ignored() {
     let schema = closed(json!({
         "path": string(json!({ "text": "harmless" })),
         "mode": { "enum": ["a"] },
@@ -142,7 +142,7 @@ fn a_schema_of_someone_else_declares_nothing() {
 }
 
 #[test]
-fn more_than_is_read_counts_as_everything() {
+fn too_many_or_too_deep_arguments_count_as_everything() {
     let schema = closed(json!({ "paths": {
         "type": "array", "items": { "type": "string" }, KEYWORD: "read",
     } }));
@@ -157,7 +157,7 @@ fn more_than_is_read_counts_as_everything() {
 }
 
 #[test]
-fn what_a_schema_does_not_declare_is_found() {
+fn undeclared_strings_of_a_schema_are_listed() {
     for (property, places) in [
         (json!({ "type": "string" }), vec!["p"]),
         (json!({ "description": "anything" }), vec!["p"]),
@@ -184,7 +184,7 @@ fn what_a_schema_does_not_declare_is_found() {
 }
 
 #[test]
-fn a_patch_names_the_files_that_it_writes() {
+fn patch_argument_names_the_files_that_it_writes() {
     let schema = closed(json!({ "input": string("patch") }));
     let patch = "*** Begin Patch\n*** Update File: a.rs\n*** Move to: b.rs\n@@\n-x\n+y\n \
                  *** Delete File:  c d \n*** Add File:e\r\n+*** Add File: f\n*** End Patch";
@@ -196,7 +196,7 @@ fn a_patch_names_the_files_that_it_writes() {
 }
 
 #[test]
-fn models_do_not_see_the_keyword() {
+fn declaration_keyword_is_stripped_from_the_schema() {
     let mut schema = closed(json!({ "a": { "type": "array", "items": string("read") } }));
     strip_keyword(&mut schema);
     let plain = json!({ "type": "array", "items": { "type": "string" } });

@@ -43,7 +43,7 @@ async fn refused(lab: &Lab, settings: &DockerSettings, folder: &Path) -> Error {
 }
 
 #[test]
-fn it_is_used_where_it_has_the_workspace_and_outlives_the_session() {
+fn existing_container_with_the_workspace_is_used_and_left_running() {
     with_engine(async |lab| {
         let folder = workspace();
         fs::create_dir(folder.path().join("project")).unwrap();
@@ -66,7 +66,7 @@ fn it_is_used_where_it_has_the_workspace_and_outlives_the_session() {
 }
 
 #[test]
-fn one_that_has_the_whole_workspace_is_entered_in_the_folder_of_the_person() {
+fn existing_container_with_whole_workspace_starts_in_the_users_folder() {
     with_engine(async |lab| {
         let (root, id) = running(&lab).await;
         let folder = root.path().join("sub");
@@ -82,7 +82,7 @@ fn one_that_has_the_whole_workspace_is_entered_in_the_folder_of_the_person() {
 }
 
 #[test]
-fn one_that_has_the_folder_alone_is_as_good() {
+fn existing_container_with_only_the_users_folder_is_accepted() {
     with_engine(async |lab| {
         let root = workspace();
         let folder = root.path().join("sub");
@@ -99,7 +99,7 @@ fn one_that_has_the_folder_alone_is_as_good() {
 }
 
 #[test]
-fn dropping_it_leaves_it_running_too() {
+fn dropping_an_existing_container_leaves_it_running() {
     with_engine(async |lab| {
         let (folder, id) = running(&lab).await;
         let container =
@@ -119,7 +119,7 @@ pub async fn running(lab: &Lab) -> (TempDir, String) {
 }
 
 #[test]
-fn what_was_left_running_in_it_ends_with_the_session() {
+fn closing_an_existing_container_ends_its_background_processes() {
     with_engine(async |lab| {
         let (folder, id) = running(&lab).await;
         let container =
@@ -138,7 +138,7 @@ fn what_was_left_running_in_it_ends_with_the_session() {
 }
 
 #[test]
-fn its_guardian_is_replaced_where_a_command_killed_it() {
+fn guardian_killed_by_a_command_is_replaced() {
     with_engine(async |lab| {
         let (folder, id) = running(&lab).await;
         let settings = DockerSettings { user: Some("0:0".to_owned()), ..naming(&id) };
@@ -163,7 +163,7 @@ fn its_guardian_is_replaced_where_a_command_killed_it() {
 }
 
 #[test]
-fn one_that_was_restarted_works_again_in_the_same_session() {
+fn restarted_existing_container_works_again_in_the_same_session() {
     with_engine(async |lab| {
         let (folder, id) = running(&lab).await;
         let container =
@@ -193,7 +193,7 @@ fn one_that_was_restarted_works_again_in_the_same_session() {
 }
 
 #[test]
-fn a_shell_that_prints_before_its_command_is_used_all_the_same() {
+fn shell_that_prints_a_warning_before_the_command_still_works() {
     with_engine(async |lab| {
         let folder = workspace();
         fs::create_dir(folder.path().join("bin")).unwrap();
@@ -245,7 +245,7 @@ fn a_shell_that_prints_before_its_command_is_used_all_the_same() {
 }
 
 #[test]
-fn one_without_the_workspace_is_refused_with_what_to_do() {
+fn existing_container_without_the_workspace_is_refused_with_a_hint() {
     with_engine(async |lab| {
         let (folder, id) = running(&lab).await;
         let other = workspace();
@@ -261,7 +261,7 @@ fn one_without_the_workspace_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn one_that_does_not_run_is_refused() {
+fn stopped_or_paused_existing_container_is_refused() {
     with_engine(async |lab| {
         let folder = workspace();
         let id = bring(&lab, &format!("{}:/w", folder.path().display())).await;
@@ -278,7 +278,7 @@ fn one_that_does_not_run_is_refused() {
 }
 
 #[test]
-fn one_that_is_not_there_is_told_so() {
+fn missing_container_is_reported_as_not_found() {
     with_engine(async |lab| {
         let folder = workspace();
         let error = refused(&lab, &naming("jaato-test-nowhere"), folder.path()).await;

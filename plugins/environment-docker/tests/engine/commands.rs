@@ -14,7 +14,7 @@ use super::support::{
 };
 
 #[test]
-fn both_outputs_come_apart_with_the_code() {
+fn stdout_stderr_and_exit_code_are_reported_separately() {
     with_container(async |container| {
         let told = told(container, "echo out; echo err >&2; exit 3").await;
         let expected =
@@ -24,7 +24,7 @@ fn both_outputs_come_apart_with_the_code() {
 }
 
 #[test]
-fn words_folder_and_variables_arrive_as_they_are() {
+fn command_words_folder_and_variables_arrive_unchanged() {
     with_engine(async |lab| {
         let folder = workspace();
         std::fs::create_dir(folder.path().join("sub dir")).unwrap();
@@ -43,14 +43,14 @@ fn words_folder_and_variables_arrive_as_they_are() {
 }
 
 #[test]
-fn variables_of_this_machine_stay_here() {
+fn host_variables_are_not_passed_to_commands() {
     with_container(async |container| {
         assert_eq!(stdout(container, "echo ${CARGO_MANIFEST_DIR-none}").await, "none\n");
     });
 }
 
 #[test]
-fn writing_to_a_command_that_has_ended_fails_whether_or_not_somebody_reads() {
+fn write_to_an_ended_command_fails_with_or_without_reader() {
     with_container(async |container| {
         let much = vec![b'x'; 8 * 1024 * 1024];
         let start = async || {
@@ -89,14 +89,14 @@ fn input_is_written_and_closed() {
 }
 
 #[test]
-fn a_command_without_input_finds_it_empty() {
+fn command_without_input_reads_end_of_file() {
     with_container(async |container| {
         assert_eq!(stdout(container, "cat; echo end").await, "end\n");
     });
 }
 
 #[test]
-fn output_comes_while_the_command_runs() {
+fn output_arrives_while_the_command_runs() {
     with_container(async |container| {
         let command = container
             .start(ContainerCommandSpec {
@@ -112,7 +112,7 @@ fn output_comes_while_the_command_runs() {
 }
 
 #[test]
-fn much_output_arrives_whole() {
+fn large_output_arrives_complete() {
     with_container(async |container| {
         let command = container.start(sh("dd if=/dev/zero bs=65536 count=256 2>/dev/null")).await;
         let command = command.unwrap();
@@ -150,7 +150,7 @@ fn a_missing_program_and_a_missing_folder_are_errors() {
 }
 
 #[test]
-fn what_is_left_in_the_background_does_not_hold_the_command() {
+fn background_process_does_not_delay_the_end_of_its_command() {
     with_container(async |container| {
         let start = Instant::now();
         let command = container.start(sh("sleep 1000 & echo $!")).await.unwrap();
@@ -168,7 +168,7 @@ fn what_is_left_in_the_background_does_not_hold_the_command() {
 }
 
 #[test]
-fn commands_run_beside_each_other() {
+fn commands_run_in_parallel() {
     with_container(async |container| {
         // Each command waits for the other.
         let meet = |mine, other| {
@@ -183,7 +183,7 @@ fn commands_run_beside_each_other() {
 }
 
 #[test]
-fn all_of_it_works_from_an_executor_without_tokio() {
+fn commands_work_from_an_executor_without_tokio_drivers() {
     with_engine(async |_| {
         let text = tokio::task::spawn_blocking(|| {
             let runtime = EngineRuntime::start().unwrap();

@@ -7,7 +7,7 @@ use jaato_plugin_testkit::conformance::{ConformanceSuite, checks};
 use super::support::{IMAGE, with_engine};
 
 #[test]
-fn it_does_what_every_environment_must() {
+fn docker_environment_passes_the_conformance_suite() {
     with_engine(|_| async {
         let kinds = [PluginKind::Environment];
         // The checks block their own threads.

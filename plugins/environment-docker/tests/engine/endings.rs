@@ -24,7 +24,7 @@ async fn family_is_gone(container: &Container) {
 }
 
 #[test]
-fn ending_a_command_ends_its_whole_family_and_keeps_what_it_printed() {
+fn ending_a_command_ends_its_children_and_keeps_its_output() {
     with_container(async |container| {
         let command = container.start(sh(FAMILY)).await.unwrap();
         let mut seen = read_until(&command, "apart").await;
@@ -41,7 +41,7 @@ fn ending_a_command_ends_its_whole_family_and_keeps_what_it_printed() {
 }
 
 #[test]
-fn a_polite_command_may_say_its_last_word() {
+fn ended_command_may_print_and_exit_on_sigterm() {
     with_container(async |container| {
         let line = "trap 'echo bye; exit 9' TERM; echo up; while :; do sleep 0.01; done";
         let command = container.start(sh(line)).await.unwrap();
@@ -63,7 +63,7 @@ fn dropping_a_command_ends_it() {
 }
 
 #[test]
-fn a_start_that_is_given_up_leaves_no_command() {
+fn cancelled_start_leaves_no_command_running() {
     with_engine(async |lab| {
         let folder = workspace();
         let container = lab.made(folder.path()).await;
@@ -95,7 +95,7 @@ fn signals_reach_the_command() {
 }
 
 #[test]
-fn nobody_can_kill_the_guardian_of_a_container_that_was_made() {
+fn commands_cannot_kill_the_guardian_of_a_created_container() {
     with_container(async |container| {
         let command = container.start(sh("kill -9 1; kill -9 -1; echo alive")).await.unwrap();
         read(&command).await.unwrap();
@@ -104,7 +104,7 @@ fn nobody_can_kill_the_guardian_of_a_container_that_was_made() {
 }
 
 #[test]
-fn a_container_that_dies_in_mid_command_is_told_of_then_and_later() {
+fn killed_container_is_reported_to_running_and_later_commands() {
     with_engine(async |lab| {
         let folder = workspace();
         let container = lab.made(folder.path()).await;
@@ -134,7 +134,7 @@ async fn kill_in_mid_command(lab: &Lab, container: &Container) {
 }
 
 #[test]
-fn one_that_was_made_is_made_again_once_its_end_was_told() {
+fn killed_container_is_created_again_after_its_end_was_reported() {
     with_engine(async |lab| {
         let folder = workspace();
         let container = lab.made(folder.path()).await;
@@ -163,7 +163,7 @@ fn one_that_was_made_is_made_again_once_its_end_was_told() {
 }
 
 #[test]
-fn one_that_was_made_to_stay_is_started_again_once_its_end_was_told() {
+fn killed_persistent_container_is_restarted_after_its_end_was_reported() {
     with_engine(async |lab| {
         let folder = workspace();
         let settings = DockerSettings { cleanup_on_exit: false, ..settings() };
@@ -187,7 +187,7 @@ async fn through(gate: &Gate, folder: &Path) -> Container {
 }
 
 #[test]
-fn an_engine_that_goes_away_in_mid_command_is_told_of_and_nothing_is_left() {
+fn engine_loss_during_a_command_leaves_no_container() {
     with_engine(async |lab: Lab| {
         let folder = workspace();
         let mut gate = Gate::open(address());

@@ -22,7 +22,7 @@ async fn refused(lab: &Lab, settings: &DockerSettings) -> Error {
 }
 
 #[test]
-fn a_missing_image_is_told_with_the_command_that_fetches_it() {
+fn missing_image_error_hints_at_docker_pull() {
     with_engine(async |lab| {
         let image = "jaato-test:nowhere".to_owned();
         let error = refused(&lab, &DockerSettings { image: Some(image), ..settings() }).await;
@@ -33,7 +33,7 @@ fn a_missing_image_is_told_with_the_command_that_fetches_it() {
 }
 
 #[test]
-fn an_image_without_a_shell_is_told_so_and_nothing_is_left() {
+fn image_without_a_shell_is_refused_and_leaves_no_container() {
     with_engine(async |lab| {
         let image = Some(IMAGE_WITHOUT_SHELL.to_owned());
         let error = refused(&lab, &DockerSettings { image, ..settings() }).await;
@@ -42,7 +42,7 @@ fn an_image_without_a_shell_is_told_so_and_nothing_is_left() {
 }
 
 #[test]
-fn names_that_would_reach_elsewhere_are_refused() {
+fn image_names_with_path_or_query_characters_are_refused() {
     with_engine(async |lab| {
         for name in ["../info", "a?b", "a b", "/x"] {
             let settings = DockerSettings { image: Some(name.to_owned()), ..settings() };
@@ -58,7 +58,7 @@ fn connecting(address: &EngineAddress, deadline: Duration) -> Error {
 }
 
 #[test]
-fn no_engine_is_told_with_its_address() {
+fn missing_engine_socket_is_reported_with_its_address() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("none.sock");
     let error = connecting(&EngineAddress::Unix(socket.clone()), DEADLINE);
@@ -67,7 +67,7 @@ fn no_engine_is_told_with_its_address() {
 }
 
 #[test]
-fn a_socket_behind_which_nobody_listens_is_told_from_none() {
+fn socket_without_a_listener_differs_from_a_missing_socket() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("dead.sock");
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
@@ -80,7 +80,7 @@ fn a_socket_behind_which_nobody_listens_is_told_from_none() {
 }
 
 #[test]
-fn a_socket_without_permission_is_told_with_what_to_do() {
+fn socket_without_permission_is_reported_as_permission_denied() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("closed.sock");
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
@@ -93,7 +93,7 @@ fn a_socket_without_permission_is_told_with_what_to_do() {
 }
 
 #[test]
-fn an_engine_that_does_not_answer_is_slow() {
+fn engine_that_does_not_answer_times_out() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("slow.sock");
@@ -107,7 +107,7 @@ fn an_engine_that_does_not_answer_is_slow() {
 }
 
 #[test]
-fn what_is_no_engine_is_told_so() {
+fn server_that_is_not_an_engine_is_reported() {
     run(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = EngineAddress::Tcp(listener.local_addr().unwrap().to_string());

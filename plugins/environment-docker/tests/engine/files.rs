@@ -39,7 +39,7 @@ async fn open(lab: &Lab, settings: DockerSettings, folder: &std::path::Path) -> 
 }
 
 #[test]
-fn a_made_container_and_its_files_agree() {
+fn created_container_and_the_file_service_see_the_same_files() {
     with_engine(async |lab| {
         let folder = workspace();
         let container = open(&lab, settings(), folder.path()).await;
@@ -49,7 +49,7 @@ fn a_made_container_and_its_files_agree() {
 }
 
 #[test]
-fn a_container_that_was_brought_and_its_files_agree() {
+fn existing_container_and_the_file_service_see_the_same_files() {
     with_engine(async |lab| {
         let (folder, id) = running(&lab).await;
         let settings =
@@ -62,7 +62,7 @@ fn a_container_that_was_brought_and_its_files_agree() {
 }
 
 #[test]
-fn files_outside_of_what_is_shared_are_refused_by_the_containers_names() {
+fn files_outside_the_shared_folders_are_refused_with_container_paths() {
     with_engine(async |lab| {
         let folder = workspace();
         let container = open(&lab, settings(), folder.path()).await;
@@ -78,7 +78,7 @@ fn files_outside_of_what_is_shared_are_refused_by_the_containers_names() {
 }
 
 #[test]
-fn more_folders_are_mounted_and_their_files_agree() {
+fn additional_mounts_are_visible_to_commands_and_the_file_service() {
     with_engine(async |lab| {
         let (folder, other) = (workspace(), workspace());
         std::fs::create_dir(folder.path().join("sub")).unwrap();
@@ -108,7 +108,7 @@ fn more_folders_are_mounted_and_their_files_agree() {
 }
 
 #[test]
-fn nothing_more_is_mounted_in_a_container_that_runs() {
+fn mounts_are_refused_for_a_running_container() {
     with_engine(async |lab| {
         let (folder, id) = running(&lab).await;
         let settings = DockerSettings {

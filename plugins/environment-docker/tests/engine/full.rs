@@ -60,7 +60,7 @@ fn names(container: &Container) -> Vec<String> {
 }
 
 #[test]
-fn files_and_commands_say_that_the_disk_is_full_and_go_on_when_there_is_room() {
+fn full_disk_is_reported_until_space_is_free_again() {
     with_engine(async |lab| {
         let Some(disk) = SmallDisk::mount("size=128k,mode=777") else { return };
         let container = lab.made(disk.path()).await;
@@ -84,7 +84,7 @@ fn files_and_commands_say_that_the_disk_is_full_and_go_on_when_there_is_room() {
 }
 
 #[test]
-fn a_temporary_folder_that_has_no_room_is_told_before_a_container_is_made() {
+fn full_temporary_folder_is_reported_before_a_container_is_created() {
     with_engine(async |lab| {
         // Space for the disk's own folder only.
         let Some(disk) = SmallDisk::mount("size=128k,nr_inodes=1,mode=777") else { return };

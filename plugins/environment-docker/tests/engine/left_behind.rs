@@ -57,7 +57,7 @@ fn host(name: &str, folder: &Path) -> (Child, String) {
 }
 
 #[test]
-fn a_made_container_ends_with_its_host_however_that_dies() {
+fn created_container_ends_when_its_host_is_killed() {
     with_engine(async |lab| {
         let folder = workspace();
         let (mut child, id) = host("", folder.path());
@@ -73,7 +73,7 @@ fn a_made_container_ends_with_its_host_however_that_dies() {
 }
 
 #[test]
-fn in_a_container_that_was_brought_the_commands_end_and_it_goes_on() {
+fn killed_host_ends_its_commands_but_leaves_the_existing_container() {
     with_engine(async |lab| {
         let folder = workspace();
         let body = ContainerCreateBody {
@@ -118,7 +118,7 @@ async fn labelled(lab: &Lab, name: &str, owner: &str) {
 }
 
 #[test]
-fn what_an_engine_kept_of_a_dead_host_is_removed_at_the_next_start_and_nothing_else() {
+fn next_start_removes_only_containers_of_dead_hosts() {
     with_engine(async |lab| {
         let folder = workspace();
         let mine = lab.made(folder.path()).await;

@@ -9,7 +9,7 @@ use environment_docker::{Container, ContainerOrigin, DockerSettings};
 use super::support::{settings, stdout, with_engine, workspace};
 
 #[test]
-fn from_a_folder_of_the_workspace_it_has_the_whole_with_the_folder_inside() {
+fn container_for_a_subfolder_shares_the_whole_workspace() {
     with_engine(async |lab| {
         let root = workspace();
         let folder = root.path().join("a/b");
@@ -48,7 +48,7 @@ fn files_are_shared_both_ways_and_stay_the_users() {
 }
 
 #[test]
-fn the_temporary_folder_is_the_same_on_both_sides_and_goes_at_the_end() {
+fn temporary_folder_is_shared_with_the_container_until_close() {
     with_engine(async |lab| {
         let folder = workspace();
         let container = lab.made(folder.path()).await;
@@ -64,7 +64,7 @@ fn the_temporary_folder_is_the_same_on_both_sides_and_goes_at_the_end() {
 }
 
 #[test]
-fn it_is_removed_at_the_end_and_its_end_is_told_to_who_comes_later() {
+fn created_container_is_removed_on_close_and_close_can_repeat() {
     with_engine(async |lab| {
         let folder = workspace();
         let container = lab.made(folder.path()).await;
@@ -77,7 +77,7 @@ fn it_is_removed_at_the_end_and_its_end_is_told_to_who_comes_later() {
 }
 
 #[test]
-fn one_that_is_dropped_is_removed_too() {
+fn dropped_container_is_removed() {
     with_engine(async |lab| {
         let folder = workspace();
         let container = lab.made(folder.path()).await;
@@ -89,7 +89,7 @@ fn one_that_is_dropped_is_removed_too() {
 }
 
 #[test]
-fn one_that_is_to_stay_stays_and_can_be_taken_again() {
+fn container_kept_on_exit_keeps_running_and_can_be_reopened() {
     with_engine(async |lab| {
         let folder = workspace();
         let settings = DockerSettings { cleanup_on_exit: false, ..settings() };
@@ -111,7 +111,7 @@ fn one_that_is_to_stay_stays_and_can_be_taken_again() {
 }
 
 #[test]
-fn one_whose_making_is_given_up_half_way_leaves_nothing() {
+fn cancelled_container_creation_leaves_nothing_behind() {
     with_engine(async |lab| {
         let folder = workspace();
         let base = tempfile::tempdir().unwrap();
@@ -136,7 +136,7 @@ fn one_whose_making_is_given_up_half_way_leaves_nothing() {
 }
 
 #[test]
-fn it_is_known_what_the_container_is() {
+fn container_facts_describe_its_system_and_user() {
     with_engine(async |lab| {
         let folder = workspace();
         let settings =
@@ -173,7 +173,7 @@ fn a_user_without_a_home_is_given_one() {
 }
 
 #[test]
-fn the_images_own_user_can_be_wanted() {
+fn user_setting_container_runs_as_the_image_user() {
     with_engine(async |lab| {
         let folder = workspace();
         let settings = DockerSettings { user: Some("container".to_owned()), ..settings() };

@@ -33,7 +33,7 @@ async fn rest(terminal: &ContainerTerminal) -> Vec<u8> {
 }
 
 #[test]
-fn a_program_finds_a_terminal_of_that_size_and_sees_it_change() {
+fn program_sees_the_terminal_size_and_later_resizes() {
     with_container(async |container| {
         let spec = sh("stty size; read x; stty size; exit 4");
         let terminal = container.start_on_terminal(spec, SIZE).await.unwrap();
@@ -46,7 +46,7 @@ fn a_program_finds_a_terminal_of_that_size_and_sees_it_change() {
 }
 
 #[test]
-fn bytes_are_what_they_are() {
+fn terminal_bytes_are_passed_unchanged() {
     with_container(async |container| {
         // Separate chunks, so that one begins with bytes that look like a frame's head.
         let line = "stty raw -echo; printf ready; read x; printf '\\001\\000'; read x; printf '\\002\\377end'";
@@ -61,7 +61,7 @@ fn bytes_are_what_they_are() {
 }
 
 #[test]
-fn it_is_known_who_waits_for_input() {
+fn foreground_process_that_waits_for_input_is_reported() {
     with_container(async |container| {
         let spec = ContainerCommandSpec {
             words: vec!["cat".to_owned()],
@@ -83,7 +83,7 @@ fn it_is_known_who_waits_for_input() {
 }
 
 #[test]
-fn a_signal_reaches_who_has_the_terminal() {
+fn signal_reaches_the_foreground_process() {
     with_container(async |container| {
         let line = "trap 'echo caught; exit 6' INT; echo up; while :; do sleep 0.01; done";
         let terminal = container.start_on_terminal(sh(line), SIZE).await.unwrap();
@@ -96,7 +96,7 @@ fn a_signal_reaches_who_has_the_terminal() {
 }
 
 #[test]
-fn the_key_that_interrupts_works() {
+fn ctrl_c_interrupts_the_foreground_process() {
     with_container(async |container| {
         let line = "trap 'echo caught; exit 6' INT; echo up; while :; do sleep 0.01; done";
         let terminal = container.start_on_terminal(sh(line), SIZE).await.unwrap();
@@ -131,7 +131,7 @@ async fn until_waits(terminal: &ContainerTerminal, wait: TerminalWait) -> Termin
 }
 
 #[test]
-fn who_waits_is_told_from_who_is_busy_whoever_runs_it() {
+fn waiting_and_busy_programs_are_distinguished_for_any_user() {
     with_engine(async |lab| {
         for user in [None, Some("1234:1234".to_owned())] {
             let folder = workspace();
@@ -156,7 +156,7 @@ fn who_waits_is_told_from_who_is_busy_whoever_runs_it() {
 }
 
 #[test]
-fn the_shell_that_looks_ends_with_the_session() {
+fn observer_shell_ends_with_the_session() {
     with_engine(async |lab| {
         let folder = workspace();
         let container = lab.made(folder.path()).await;

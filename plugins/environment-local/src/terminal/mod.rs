@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_without_terminals_is_told_from_one_that_has_no_more() {
+    fn missing_terminal_support_differs_from_no_free_terminal() {
         let kind = |errno: Errno| no_terminal(&errno.into()).kind;
         for errno in [Errno::NOENT, Errno::NODEV, Errno::NXIO] {
             assert_eq!(kind(errno), ErrorKind::UnknownOperation, "{errno}");

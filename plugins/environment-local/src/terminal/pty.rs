@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_one_side_writes_the_other_reads() {
+    fn pty_delivers_program_output_and_reports_its_end() {
         let pty = PseudoTerminal::open(11, 22).unwrap();
         let size = tcgetwinsize(&pty).unwrap();
         assert_eq!((size.ws_row, size.ws_col), (11, 22));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_nobody_took_is_seen_at_once() {
+    fn unread_input_line_is_detected_immediately() {
         let pty = PseudoTerminal::open(24, 80).unwrap();
         assert_eq!(pty.modes().unwrap(), TerminalInputModes { echoes: true, reads_lines: true });
         assert!(!pty.has_input().unwrap());
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_takes_fills_it_and_can_be_thrown_away() {
+    fn unread_input_fills_the_terminal_and_can_be_discarded() {
         let pty = PseudoTerminal::open(24, 80).unwrap();
         let lines = [b'\n'; 64 * 1024];
         let mut taken = 0;
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_key_of_which_the_terminal_makes_a_signal_interrupts() {
+    fn only_keys_that_the_terminal_turns_into_signals_interrupt() {
         let pty = PseudoTerminal::open(24, 80).unwrap();
         let interrupts = || [3, 0x1c, 0x1a, 0, b'y'].map(|key| pty.interrupt_in(&[b'x', key]));
         assert_eq!(interrupts(), [Some(1), Some(1), Some(1), None, None]);

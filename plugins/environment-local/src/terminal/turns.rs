@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_come_in_order_and_pass_over_who_has_left() {
+    fn writers_take_turns_in_order_and_dropped_writers_are_skipped() {
         let turns = WriterQueue::default();
         let (first, second, third) = (turns.join(), turns.join(), turns.join());
         let comes = |turn: &WriterQueuePosition<'_>| {

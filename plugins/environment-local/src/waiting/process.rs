@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recorded_process_is_read_whatever_its_name() {
+    fn process_stat_is_parsed_whatever_the_process_name() {
         let text =
             "4711 (a) b (c)) S 4700 4711 4700 34830 4711 4194304 1 0 0 0 0 0 0 0 20 0 11 0 99";
         let read = ProcessStat::parse(text).unwrap();
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_whole_however_long_it_is() {
+    fn proc_file_of_any_length_is_read_completely() {
         let folder = tempfile::tempdir().unwrap();
         for bytes in [0, 1, WHOLE_BYTES - 1, WHOLE_BYTES, PIECE_BYTES, 3 * PIECE_BYTES + 7] {
             let path = folder.path().join(bytes.to_string());
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn high_terminals_are_numbered_as_the_kernel_does() {
+    fn high_terminal_numbers_match_the_kernels_encoding() {
         assert_eq!(TerminalDevice::from_pts_index(0).0, 34816);
         assert_eq!(TerminalDevice::from_pts_index(300).0, 0x10_882c);
     }

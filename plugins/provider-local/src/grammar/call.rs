@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_json_on_one_line_in_a_fence() {
+    fn call_is_written_as_fenced_single_line_json() {
         let text = call_text("read_file", &json!({"path": "a.md"}));
         let expected =
             "```json\n{\"name\": \"read_file\", \"arguments\": {\"path\": \"a.md\"}}\n```";
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_may_begin_a_call_is_found() {
+    fn unfinished_call_start_at_the_end_of_text_is_found() {
         let format = format(&["shell", "read_file"]);
         for (text, begun) in [
             ("", 0),
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn without_tools_nothing_begins_a_call() {
+    fn text_never_starts_a_call_without_tools() {
         assert_eq!(format(&[]).begun(b"```json\n{"), 0);
     }
 }

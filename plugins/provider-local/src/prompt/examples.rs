@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn exchanges_appear_only_with_all_their_tools() {
+    fn example_exchanges_are_shown_only_if_all_their_tools_exist() {
         let names = [SHELL, "readFile", "updateFile", "writeNewFile"];
         let tools = names.map(|name| tool(name, &["its own"]));
         assert_eq!(phrases(&tools), EXCHANGES.map(|exchange| exchange.phrase));

@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_is_one_line_and_a_text_is_shown_by_its_description() {
+    fn tool_is_one_line_and_text_arguments_show_their_description() {
         let tool: ToolSpec = serde_json::from_value(json!({
             "name": "shell",
             "description": "Run it.",
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_checker_reads_is_left_out_and_names_are_left_alone() {
+    fn validation_keywords_are_left_out_and_property_names_are_kept() {
         let schema = json!({
             "type": "object",
             "additionalProperties": false,

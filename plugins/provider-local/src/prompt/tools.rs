@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_keeps_what_it_requires_and_what_its_first_example_uses() {
+    fn tool_keeps_required_arguments_and_those_of_its_first_example() {
         let text = json!({"type": ["string", "null"]});
         let tools = shown_tools(&request(json!([
             {"name": "edit", "description": "Change it. At once.", "parameters": {"type": "object",
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_that_find_tools_are_shown_only_alone() {
+    fn list_tools_is_shown_only_without_other_tools() {
         let named = |name: &str| json!({"name": name, "description": "", "parameters": {}});
         let names = |tools: Value| -> Vec<String> {
             shown_tools(&request(tools)).iter().map(|tool| tool.name.to_string()).collect()

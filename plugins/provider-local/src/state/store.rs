@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_common_beginning_is_found_and_read_back() {
+    fn state_with_the_longest_common_prefix_is_found_and_read() {
         let folder = tempfile::tempdir().unwrap();
         let store = store(folder.path());
         for tokens in [&[1, 2, 3][..], &[1, 2, 9, 9], &[5]] {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_is_removed_and_said() {
+    fn damaged_state_file_is_removed_and_reported() {
         for damage in [
             |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() - 1),
             |bytes: &mut Vec<u8>| bytes.truncate(10),
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn past_the_limit_the_oldest_goes_and_the_newest_stays() {
+    fn least_recently_used_state_is_removed_above_the_limit() {
         let folder = tempfile::tempdir().unwrap();
         let one = StateFileHeader { model: MODEL, tokens: 1, bytes_per_token: 8 }.file_bytes();
         let store = ModelStateStore::new(folder.path().to_owned(), MODEL, 8, 2 * one);

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_reasons_is_asked_for_its_reasoning() {
+    fn only_reasoning_models_are_asked_for_their_reasoning() {
         for (model, expected) in [
             ("gpt-5.2", true),
             ("gpt-5.3-codex", true),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_tells_what_is_wanted() {
+    fn error_text_decides_how_the_request_is_changed() {
         for (body, expected) in [
             (
                 r#"{"error":{"code":"invalid_encrypted_content"}}"#,
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_is_followed_once() {
+    fn request_change_is_applied_only_once() {
         let habits = ResponsesRequestStyle::of_model("o3", true);
         for wish in [
             ResponsesRequestChange::NoEncrypted,

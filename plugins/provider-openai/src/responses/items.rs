@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_goes_back_with_all_that_it_said_but_its_id() {
+    fn message_is_sent_back_complete_except_for_its_id() {
         let plain = json!({ "type": "message", "id": "msg_1", "role": "assistant",
             "status": "completed",
             "content": [{ "type": "output_text", "text": "hi", "annotations": [], "logprobs": [] }] });
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_goes_back_byte_by_byte() {
+    fn call_arguments_are_sent_back_byte_by_byte() {
         for arguments in ["{}", "{ \"x\" : 1.0 }", "{\"y\":\"é\"}"] {
             let [item] = back(&call_item(arguments)).try_into().unwrap();
             assert_eq!(item["arguments"], arguments);
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_somebody_changed_count_as_they_are() {
+    fn changed_call_arguments_are_sent_as_changed() {
         let [Part::ToolCall(mut call)] =
             <[Part; 1]>::try_from(parts(&call_item("{ \"x\": 1 }"), ItemCompleteness::Whole))
                 .unwrap()
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_are_no_object_are_told_from_none() {
+    fn truncated_arguments_are_distinguished_from_missing_ones() {
         let of = |arguments: &str, came| match &parts(&call_item(arguments), came)[..] {
             [Part::ToolCall(call)] => call.arguments.clone(),
             other => panic!("{other:?}"),
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn reasoning_goes_back_to_its_maker_where_something_follows() {
+    fn reasoning_is_sent_only_to_its_model_before_another_item() {
         let item = json!({ "type": "reasoning", "id": "rs_1", "status": null, "content": null,
             "summary": [{ "type": "summary_text", "text": "a" }, { "text": "b" }],
             "encrypted_content": "xyz" });
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn reasoning_that_was_cut_or_holds_nothing_is_only_shown() {
+    fn truncated_or_empty_reasoning_is_not_sent_back() {
         let cut = json!({ "type": "reasoning", "summary": [{ "text": "a" }],
             "encrypted_content": "x" });
         assert_eq!(parts(&cut, ItemCompleteness::InPart), [Part::thought("a")]);
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_of_the_future_goes_back_as_it_came() {
+    fn unknown_item_is_sent_back_unchanged() {
         let item = json!({ "type": "compaction", "encrypted_content": "x", "n": { "a": 1 } });
         assert_eq!(back(&item), [item]);
         assert!(parts(&json!({ "x": 1 }), ItemCompleteness::Whole).is_empty());

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_in_mid_stream_counts_as_its_code() {
+    fn stream_error_is_classified_by_its_code() {
         for (code, retry, kind) in [
             ("rate_limit_exceeded", Retry::Temporary, ErrorKind::Provider),
             ("server_error", Retry::Temporary, ErrorKind::Provider),

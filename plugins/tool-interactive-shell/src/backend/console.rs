@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_has_a_name_of_its_own() {
+    fn console_backend_has_its_own_name() {
         assert_eq!(ConsoleBackend.name().as_str(), "console");
     }
 }

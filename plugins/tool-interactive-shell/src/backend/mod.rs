@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn pipes_say_what_they_cannot_do() {
+    fn pipes_backend_lists_its_limits() {
         assert!(BackendName::Pty.limits().is_empty());
         assert!(BackendName::Pipes.limits().iter().any(|limit| limit.contains("not hidden")));
     }

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_end_as_on_a_terminal() {
+    fn pipe_output_gets_carriage_returns_like_a_terminal() {
         assert_eq!(with_carriage_returns(b"a\nb\r\n\nc"), b"a\r\nb\r\r\n\r\nc");
         assert_eq!(with_carriage_returns(b""), b"");
     }

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_nonce_is_a_plain_word_within_its_limits() {
+    fn nonce_allows_only_plain_words_of_limited_length() {
         for good in ["abcdEF12".to_owned(), "x".repeat(NONCE_LENGTH_MAX)] {
             assert_eq!(MarkNonce::new(&good).unwrap().parameter(), format!("jaato={good}"));
         }

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_is_told_with_its_place() {
+    fn each_mark_kind_is_found_with_its_position() {
         use MarkKind::{CommandEnd, CommandStart, InputStart, PromptStart};
         check(b"ab\x1b]133;A;jaato=n0nce4tests\x07c", &[(PromptStart, 2, 28)]);
         check(b"\x1b]133;B;jaato=n0nce4tests\x1b\\", &[(InputStart, 0, 27)]);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn forged_and_broken_marks_are_passed_over() {
+    fn forged_and_broken_marks_are_ignored() {
         for stream in [
             &b"\x1b]133;D;0\x07"[..],
             b"\x1b]133;D;0;jaato=other12345\x07",
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_behind_a_broken_one_is_found() {
+    fn mark_after_a_broken_mark_is_found() {
         let kind = MarkKind::CommandEnd(Some(0));
         check(b"\x1b]133;D\x1b]133;D;0;jaato=n0nce4tests\x07", &[(kind, 7, 35)]);
         check(b"\x1b]133;D\x1b\x1b]133;D;0;jaato=n0nce4tests\x07", &[(kind, 8, 36)]);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_has_a_longest_length() {
+    fn overlong_mark_is_ignored() {
         let fixed = "133;A;x=;jaato=n0nce4tests".len();
         for (extra, count) in [(MARK_BYTES_MAX - fixed, 1), (MARK_BYTES_MAX - fixed + 1, 0)] {
             let mark = format!("\x1b]133;A;x={};jaato={NONCE}\x07", "y".repeat(extra));

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shells_are_known_by_their_programs() {
+    fn shells_are_recognised_by_their_program_name() {
         for (program, shell) in [
             ("/usr/bin/bash", Some(MarkableShell::Bash)),
             ("-zsh", Some(MarkableShell::Zsh)),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_one_line_without_controls() {
+    fn setup_line_is_one_line_without_control_characters() {
         let nonce = MarkNonce::new("n0nce4tests").unwrap();
         for shell in
             [MarkableShell::Bash, MarkableShell::Zsh, MarkableShell::Fish, MarkableShell::Posix]

@@ -122,14 +122,14 @@ mod tests {
     }
 
     #[test]
-    fn plain_lines_are_the_text_that_a_screen_shows() {
+    fn plain_lines_become_the_text_the_screen_would_show() {
         let mut text = String::from("before\n");
         push_text(b"one  \r\n\r\na\tb\t\r\n12345678\tx\r\n", &mut text);
         assert_eq!(text, "before\none\n\na       b\n12345678        x\n");
     }
 
     #[test]
-    fn what_nobody_sees_is_a_multiple_of_what_the_history_drops_at_once() {
+    fn unseen_lines_are_a_multiple_of_the_history_drop_size() {
         let unseen = |lines| lines_unseen(lines, 1000);
         assert_eq!(unseen(900), 0);
         assert_eq!(unseen(1000 + SLACK_ROWS - 1), 0);

@@ -37,7 +37,7 @@ mod tests {
 
     /// The function is called only for characters without width.
     #[test]
-    fn what_is_invisible_takes_no_room() {
+    fn invisible_characters_have_no_width() {
         for character in ('\0'..=char::MAX).filter(|character| is_invisible(*character)) {
             assert!(matches!(character.width(), Some(0) | None), "{character:?}");
             assert!(character >= FIRST_WITHOUT_WIDTH);
@@ -45,14 +45,14 @@ mod tests {
     }
 
     #[test]
-    fn common_letters_take_room() {
+    fn common_letters_have_a_width() {
         for character in ('\0'..=char::MAX).filter(|character| is_common_letter(*character)) {
             assert!(character.width() > Some(0), "{character:?}");
         }
     }
 
     #[test]
-    fn letters_marks_and_joiners_are_no_invisible_characters() {
+    fn letters_marks_and_joiners_are_not_invisible() {
         for seen in ['a', 'é', '\u{301}', '漢', '\u{200d}', '\u{fe0f}', '🦀', '\u{2027}'] {
             assert!(!is_invisible(seen), "{seen:?}");
         }

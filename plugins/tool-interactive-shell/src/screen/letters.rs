@@ -93,14 +93,14 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_that_is_cut_arrives_whole() {
+    fn split_character_is_passed_on_complete() {
         assert_eq!(passed(&[b"a\xe6", b"\xbc", b"\xa2b"]), [&b"a"[..], b"\xe6\xbc\xa2", b"b"]);
         assert_eq!(passed(&[b"\xf0\x9f", b"\xa6\x80"]), ["🦀".as_bytes()]);
         assert_eq!(passed(&[b"\xe6"]), Vec::<Vec<u8>>::new());
     }
 
     #[test]
-    fn a_letter_that_never_ends_is_replaced_once() {
+    fn incomplete_character_is_replaced_once() {
         let replaced = "\u{fffd}".as_bytes();
         assert_eq!(passed(&[b"\xe6\xbc", b"x"]), [replaced, b"x"]);
         assert_eq!(passed(&[b"\xe6", b"\xe6\xbc", b"\xa2"]), [replaced, "漢".as_bytes()]);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn long_text_is_passed_in_pieces_cut_between_letters() {
+    fn long_text_is_split_between_characters() {
         let text = "漢".repeat(PIECE_BYTES_MAX);
         let pieces = passed(&[text.as_bytes()]);
         assert!(pieces.iter().all(|piece| std::str::from_utf8(piece).is_ok()));

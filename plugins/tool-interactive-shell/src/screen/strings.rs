@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_too_long_passes_as_it_came() {
+    fn commands_within_the_limit_pass_unchanged() {
         let full = [b"a\x1b]", &[b'x'; STRING_BYTES_MAX][..], b"\x07b"].concat();
         for stream in
             [&b"plain\n"[..], b"\x1b[1mb\x1b[m", b"\x1b]0;t\x07x", b"\x1b\x1b]\x1b\\", &full]
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_is_too_long_is_cut_and_its_end_kept() {
+    fn overlong_command_is_truncated_and_its_end_is_kept() {
         for end in [&b"\x07"[..], b"\x1b\\", b"\x18", b"\x1a", b"\x1b[m"] {
             let long = vec![b'x'; STRING_BYTES_MAX + 1];
             let stream = [b"a\x1b]", &long[..], end, b"b"].concat();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn controls_inside_an_escape_do_not_hide_a_command() {
+    fn control_characters_in_an_escape_do_not_hide_a_command() {
         let long = vec![b'x'; STRING_BYTES_MAX + 7];
         for between in [&b"\n\r\x7f"[..], b"\x80\xff", b"\x1b", b""] {
             let stream = [b"a]\x1b", between, b"]", &long[..], b"\x07"].concat();

@@ -243,7 +243,7 @@ mod tests {
     use super::describe_input;
 
     #[test]
-    fn who_is_asked_sees_the_program_and_what_it_asks() {
+    fn permission_prompt_names_the_program_and_its_prompt() {
         assert_eq!(
             describe_input("session_0", "psql -h db", ""),
             "typed into session_0, in which `psql -h db` runs"

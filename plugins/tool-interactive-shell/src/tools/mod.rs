@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_is_bounded() {
+    fn wait_time_is_limited() {
         assert_eq!(maximum_wait(None, SECONDS), Duration::from_secs(10));
         assert_eq!(maximum_wait(Some(1e9), SECONDS), Duration::from_secs(30));
         assert_eq!(maximum_wait(Some(-1.0), SECONDS), Duration::ZERO);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_required_is_named() {
+    fn missing_required_argument_is_named() {
         let error = non_empty_argument("shell_input", "session_id", " ").unwrap_err();
         assert_eq!(error.message, "shell_input: session_id is required");
     }

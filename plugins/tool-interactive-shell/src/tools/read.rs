@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_a_prompt_or_whatever_comes() {
+    fn wait_condition_is_a_pattern_a_prompt_or_any_output() {
         assert!(matches!(parse_wait_condition(None), Ok(WaitCondition::News)));
         assert!(matches!(parse_wait_condition(Some("prompt")), Ok(WaitCondition::Prompt)));
         assert!(matches!(parse_wait_condition(Some("^done$")), Ok(WaitCondition::Shown(_))));

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_plain() {
+    fn session_names_allow_only_plain_characters() {
         assert!(check_name("build-1.x_y").is_ok());
         for bad in ["a b", "a/b", "\u{1b}[2J", &"x".repeat(65)] {
             assert_eq!(check_name(bad).unwrap_err().kind, ErrorKind::InvalidArguments);

@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_what_a_command_names() {
+    fn command_entry_is_a_stdio_server() {
         let value = json!({
             "command": "${HOME}/mcp-gh", "args": ["--root", "${ROOT:-/r}"], "env": { "TOKEN": "${TOKEN}" },
             "timeout": 5000, "alwaysLoad": true, "somebodyElses": 1,
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_line_in_place_of_a_program_is_split_and_folders_are_put_in() {
+    fn command_line_is_split_and_folder_variables_are_expanded() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("my.env"), "A=1\nB=\"2\"\n").unwrap();
         let lookup = |name: &str| match name {
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_http_by_any_of_its_names() {
+    fn url_entry_is_http_under_any_type_name() {
         for value in [
             json!({ "url": "https://e.example/mcp" }),
             json!({ "type": "http", "url": "https://e.example/mcp" }),
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_says_why() {
+    fn unusable_entry_is_refused_with_the_reason() {
         for (value, why) in [
             (json!({}), "neither `command` nor `url` is set"),
             (json!({ "type": "http" }), "`url` is missing"),
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_and_a_time_limit_that_is_seconds() {
+    fn tools_filter_is_applied_and_timeout_in_seconds_gives_a_warning() {
         let (entry, warnings) = parsed(json!({ "command": "x", "tools": ["a"], "timeout": 30 }));
         let entry = entry.unwrap();
         assert!(entry.allows("a") && !entry.allows("b"));

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_and_defaults_are_put_in() {
+    fn variables_and_defaults_are_expanded() {
         check("${MOON}", "full", &[]);
         check("a ${MOON} b ${SUN:-dark} c", "a full b dark c", &[]);
         check("${EMPTY:-x}|${SUN:-}", "|", &[]);
@@ -85,18 +85,18 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_put_in_are_told() {
+    fn expanded_values_are_reported() {
         let lookup = |name: &str| (name == "MOON").then(|| "full".to_owned());
         assert_eq!(expand("a ${MOON} ${SUN:-dark} ${STAR}", &lookup).values, ["full", "dark"]);
     }
 
     #[test]
-    fn what_is_unset_stays_and_is_told() {
+    fn unset_variable_stays_as_written_and_is_reported() {
         check("x${SUN}y", "x${SUN}y", &["SUN"]);
     }
 
     #[test]
-    fn what_is_no_reference_stays() {
+    fn invalid_references_stay_as_written() {
         for text in ["$MOON", "${", "${}", "${1A}", "${MO ON}", "$${", "${MOON", "100 $"] {
             check(text, text, &[]);
         }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_grows_without_end() {
+    fn expanded_text_is_limited_in_size() {
         let lookup = |_: &str| Some("x".repeat(EXPANDED_BYTES_MAX));
         assert_eq!(expand(&"${A}".repeat(10), &lookup).text.len(), EXPANDED_BYTES_MAX);
     }

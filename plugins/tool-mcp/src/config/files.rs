@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replaced_file_keeps_its_mode_and_a_link_is_replaced_itself() {
+    fn replaced_file_keeps_its_mode_and_a_symlink_is_replaced_itself() {
         let folder = tempfile::tempdir().unwrap();
         let (file, link) = (folder.path().join("real"), folder.path().join("link"));
         let mode = || fs::metadata(&file).unwrap().permissions().mode() & 0o777;
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workspace_gets_a_variable_only_by_agreement_to_that_entry() {
+    fn workspace_entry_gets_variables_only_with_consent_to_that_entry() {
         let (_folder, mut places) = places();
         let entry = json!({ "url": "http://e.example/${KEY}" });
         let text = json!({ "mcpServers": { "a": entry, "b": { "command": "x" } } }).to_string();
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_costs_itself_and_one_line() {
+    fn broken_files_and_entries_are_skipped_with_one_line_each() {
         let (_folder, places) = places();
         file(&places.workspace, "{ not json");
         file(&places.home, r#"{"mcpServers": {"a": {"command": 1}, "b": {"command": "x"}}}"#);
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_and_a_large_file_are_told() {
+    fn folder_and_oversized_file_are_reported() {
         let (_folder, places) = places();
         fs::create_dir(places.workspace.as_ref().unwrap().join(FILE_NAME)).unwrap();
         file(&places.home, &" ".repeat(FILE_BYTES_MAX as usize + 1));
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_so_many_servers_and_no_more() {
+    fn servers_beyond_the_maximum_are_ignored() {
         let (_folder, mut places) = places();
         for number in 0..=SERVERS_MAX {
             places.settings.insert(format!("s{number:03}"), json!({ "command": "x" }));

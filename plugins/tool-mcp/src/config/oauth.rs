@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_an_entry_says_is_read_and_no_secret_is_shown() {
+    fn oauth_settings_are_read_and_secrets_are_not_shown() {
         let settings = read(json!({
             "clientId": "a", "clientSecret": "${KEY}", "scopes": "read write", "callbackPort": 3118,
             "somebodyElses": 1,
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_says_so() {
+    fn inconsistent_oauth_settings_are_refused_with_the_reason() {
         for (value, why) in [
             (json!({ "clientSecret": "x" }), "no `clientId`"),
             (json!({ "clientId": "a", "grant": "client_credentials" }), "needs a `clientSecret`"),

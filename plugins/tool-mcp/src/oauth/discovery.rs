@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_that_could_be_stolen_is_refused() {
+    fn insecure_authorization_server_metadata_is_refused() {
         let url = "https://mcp.example/mcp";
         assert_eq!(refusal(url, json!({})), "");
         let none = json!({ "code_challenge_methods_supported": null });

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_counts_only_if_it_is_from_whom_was_asked() {
+    fn login_answer_from_another_server_or_login_is_refused() {
         assert_eq!(read("code=c&state=s", false), "c");
         assert_eq!(read("code=c&state=s&iss=https://as.example", true), "c");
         let refused = "the login's answer is not from the expected authorization server";

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signature_of_a_fresh_key_is_good_and_says_who_it_is() {
+    fn client_assertion_has_a_valid_signature_and_names_the_client() {
         let random = SystemRandom::new();
         let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
         let body = STANDARD.encode(made.as_ref());

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_the_answer_of_this_login_ends_it() {
+    async fn login_ends_only_with_its_own_callback() {
         let (shown, showing) = tokio::sync::oneshot::channel();
         let shown = Arc::new(parking_lot::Mutex::new(Some(shown)));
         let show: LoginPagePresenter = Arc::new(move |page| {

@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_other_programs_print_are_read() {
+    fn add_command_lines_of_other_programs_are_parsed() {
         let docker = json!({ "type": "stdio", "command": "docker", "args": ["run", "-i", "-e", "X", "img"] });
         reads("gh -- docker run -i -e X img", "gh", docker.clone());
         reads("gh docker run -i -e X img", "gh", docker.clone());
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_make_no_entry_are_refused() {
+    fn invalid_add_commands_are_refused() {
         for (line, why) in [
             ("", "the server's name is missing"),
             ("x", "the command or the address is missing"),
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_changed_stays_also_comments() {
+    fn edit_keeps_the_rest_of_the_file_including_comments() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE_NAME);
         let text = "{\n  // mine\n  \"z\": 1,\n  \"servers\": {\n    \"b\": {\n      \"command\": \"x\", // odd\n    },\n  },\n}\n";

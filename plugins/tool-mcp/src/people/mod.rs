@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_one_text() {
+    fn prompt_messages_are_formatted_as_one_text() {
         let user = json!({ "role": "user", "content": { "type": "text", "text": "Review it." } });
         assert_eq!(format_prompt_messages(vec![user.clone()]), "Review it.");
         let model =

@@ -100,12 +100,12 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_cut_anywhere() {
+    fn lines_are_joined_across_chunks() {
         assert_eq!(lines(&[b"a", b"b\ncd", b"\n\ne"]), [whole("ab"), whole("cd"), whole("")]);
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_dropped_but_for_its_ends() {
+    fn overlong_line_is_dropped_except_for_its_ends() {
         assert_eq!(lines(&[b"abcd\nabcde\nx\n"]), [whole("abcd"), long("abcde"), whole("x")]);
         assert_eq!(lines(&[b"abc", b"de", b"f", b"g\nx\n"]), [long("abcdefg"), whole("x")]);
         let text = "a".to_owned() + &"x".repeat(5 * END_BYTES) + "z";

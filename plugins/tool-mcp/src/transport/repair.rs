@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_a_usable_id_belongs_to_the_only_request() {
+    fn response_without_a_usable_id_is_matched_to_the_only_open_request() {
         let error = "\"error\":{\"code\":-32600,\"message\":\"no\"}";
         for id in ["\"id\":null,", "", "\"id\":{},", "\"id\":\"7\",", "\"id\":7.0,", "\"id\":7,"] {
             let text = format!("{{\"jsonrpc\":\"2.0\",{id}{error}}}");
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_odd_shapes_are_read() {
+    fn malformed_responses_are_parsed() {
         let plain = "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"a\":null}}";
         for text in [
             "{\"id\":7,\"result\":{\"a\":null}}",
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_decoded_wherever_they_are_cut() {
+    fn chunks_are_decoded_wherever_they_are_split() {
         let text = b"gr\xfc\xc3\x9f\xf0\x9f\x98\x80\xe4";
         for at in 0..=text.len() {
             let (mut read, mut rest) = decoded_piece(&text[..at]);
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_breaks_off_ends_its_request() {
+    fn truncated_response_fails_its_request() {
         let text = "{\"jsonrpc\":\"2.0\",\"id\":8,\"result\":{\"content\":[";
         let told = format!("Number(8) -32603 the server sent a line that is not a message: {text}");
         check(text, &[7, 8], &told);

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_message_is_passed_over() {
+    async fn lines_that_are_not_messages_are_skipped_and_logged() {
         let mut ends = ends();
         ask(&mut ends, [7]).await;
         let text =
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_flood_of_noise_costs_few_lines() {
+    async fn flood_of_invalid_lines_is_logged_in_few_lines() {
         let mut ends = ends();
         ask(&mut ends, [7]).await;
         let noise = "x\n".repeat(10_000) + "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n";
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn large_messages_and_batches_come_whole() {
+    async fn large_messages_and_batches_are_received_complete() {
         let mut ends = ends();
         ask(&mut ends, [1, 2, 3]).await;
         let large = format!(
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_silent_server_is_taken_for_a_legacy_one() {
+    async fn silent_server_is_treated_as_legacy() {
         let mut ends = ends();
         ends.transport.send(discover(0)).await.unwrap();
         assert!(ends.told.recv().await.is_some_and(|line| line.ends_with(b"\n")));
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_message_that_is_too_long_ends_its_request() {
+    async fn overlong_message_fails_its_request() {
         let mut ends = ends();
         ask(&mut ends, [1, 2]).await;
         let text = "x".repeat(super::super::lines::LINE_BYTES_MAX);
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_ends_with_the_server_and_closes_for_it() {
+    async fn transport_ends_with_the_server_and_closes_the_server_input() {
         let mut ends = ends();
         drop(ends.server);
         assert!(ends.transport.receive().await.is_none());

@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_named_and_texts_are_typed() {
+    fn control_characters_become_keys_and_texts_are_typed() {
         let key = |text: &str| input_arguments(text, 1).1["key"].as_str().map(str::to_owned);
         assert_eq!(key("\u{3}").as_deref(), Some("c-c"));
         assert_eq!(key("\u{1a}").as_deref(), Some("c-z"));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_of_half_a_second_fools_the_rule_of_silence() {
+    fn half_second_gap_in_the_output_breaks_the_silence_rule() {
         let begin = Instant::now();
         let at = |ms| begin + Duration::from_millis(ms);
         let check = |writes: &[Instant], ends| silence_is_right(begin, at(900), writes, ends);

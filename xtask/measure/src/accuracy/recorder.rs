@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn process_parent_and_terminal_are_read_whatever_the_name() {
+    fn process_stat_is_parsed_with_any_process_name() {
         let text = "4711 (a) b (c)) S 4700 4711 4700 34830 4711 4194304 1 0";
         assert_eq!(stat(text), Some((4711, 4700, 34830)));
         assert_eq!(stat("7 (d) S 1 7 7 0 -1 0"), Some((7, 1, 0)));

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_run_calls_the_tool_says_what_goes_on_and_ends_well() {
+    fn good_run_calls_the_tool_shows_a_notice_and_ends_normally() {
         assert_eq!(judge(&events()).unwrap(), "Linux");
         for (left_out, expected) in [
             (1, "no notice was shown"),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_token_is_the_first_one_of_the_log() {
+    fn first_token_time_is_read_from_the_first_matching_log_line() {
         let log = "17.250 warn host: x\n18.125 debug provider-local: first token after 9 ms\n\
                    19.000 debug provider-local: first token after 1 ms\n";
         assert_eq!(first_token_in(log), Some(18.125));

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leftovers_of_an_earlier_run_are_gone_and_nothing_is_left_behind() {
+    fn bench_home_removes_old_files_and_leaves_nothing_behind() {
         let target = tempfile::tempdir().unwrap();
         let workspace = CargoWorkspace {
             root: PathBuf::new(),

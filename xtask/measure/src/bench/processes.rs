@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parents_and_peaks_are_read_from_the_systems_words() {
+    fn parent_and_peak_memory_are_read_from_proc_files() {
         assert_eq!(parent_in("12 (a b) c) S 7 12 12 0"), Some(7));
         assert_eq!(parent_in(""), None);
         assert_eq!(kib_of("VmHWM:", "Name:\tx\nVmHWM:\t    2048 kB\n"), Some(2048));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_in_its_parents_memory_counts_once() {
+    fn child_that_shares_its_parents_memory_counts_once() {
         let rollup = "5592-7ffc ---p 00000000 00:00 0   [rollup]\nRss:  900 kB\nPss:  800 kB\n\
                       Pss_Dirty:  700 kB\nPrivate_Clean:   200 kB\nPrivate_Dirty:   500 kB\n";
         assert_eq!(ProcessMemory::read(rollup), Some(held("5592-7ffc", 800, 700)));
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn helpers_of_helpers_count_and_strangers_do_not() {
+    fn all_descendants_count_and_other_processes_do_not() {
         let parents = [(2, 1), (5, 2), (6, 5), (7, 1), (8, 6)];
         assert_eq!(descendants(2, &parents), [2, 5, 6, 8]);
     }

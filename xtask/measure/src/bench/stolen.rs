@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_stolen_is_told_from_a_few_percent_on() {
+    fn stolen_time_is_reported_above_a_few_percent() {
         let ticks = |text: &str| ProcessorTicks::read(text).unwrap();
         let before = ticks("cpu  100 0 100 700 0 0 0 100 50 0\ncpu0 1 2 3");
         let line = before.stolen_until(&ticks("cpu  110 0 110 760 0 0 0 120 60 0\n")).unwrap();

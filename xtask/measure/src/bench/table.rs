@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_without_a_yardstick_is_missed_beyond_twice() {
+    fn time_target_without_a_yardstick_is_missed_beyond_twice_its_value() {
         check(3.0, FigureTarget::AboutAtMost(3.0), FigureVerdict::Met);
         check(6.0, FigureTarget::AboutAtMost(3.0), FigureVerdict::Slow);
         check(6.1, FigureTarget::AboutAtMost(3.0), FigureVerdict::Missed);

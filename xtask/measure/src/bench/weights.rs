@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_path_is_read_from_the_line_that_names_it() {
+    fn model_path_is_read_from_the_line_that_names_it() {
         let text = "a notice\nqwen is here: /home/me/a b.gguf\n";
         assert_eq!(path_in(text), Some(PathBuf::from("/home/me/a b.gguf")));
         assert_eq!(path_in("nothing"), None);

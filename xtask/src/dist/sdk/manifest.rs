@@ -97,7 +97,7 @@ debug = 1
 ";
 
     #[test]
-    fn what_the_members_inherit_is_taken_and_nothing_else() {
+    fn generated_manifest_has_only_inherited_keys() {
         let manifests = "license.workspace = true\njaato-types.workspace = true\n\
             serde.workspace = true\nnix = { workspace = true, features = [\"fs\"] }\n";
         let made = generate_manifest(OURS, &["plugin-api", "plugin-api/types"], manifests).unwrap();
@@ -126,7 +126,7 @@ missing_docs = \"warn\"
     }
 
     #[test]
-    fn a_value_on_several_lines_is_refused_and_not_torn() {
+    fn multi_line_manifest_value_is_refused() {
         let ours = "[workspace.dependencies]\nnix = { version = \"1\", features = [\n  \"fs\"] }\n";
         let error = generate_manifest(ours, &[], "").unwrap_err().to_string();
         assert!(error.contains("on one line"), "{error}");

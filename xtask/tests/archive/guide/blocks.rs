@@ -80,7 +80,7 @@ pub fn at_home(path: &str) -> String {
 }
 
 #[test]
-fn each_block_has_its_use() {
+fn each_code_block_gets_its_use() {
     let document = "text\n\n<!-- file: a/b.rs -->\n```rust\nfn a() {}\n\n```\n\n```console\n$ ls\n```\n\
         ```rust\n```\n<!-- same: c.toml -->\n```toml\n```\n```json\n{}\n```\n```c\n```\n";
     let blocks = read(document);

@@ -59,7 +59,7 @@ fn fits(shows: &str, line: &str) -> bool {
 }
 
 #[test]
-fn commands_are_told_from_what_they_print() {
+fn commands_are_distinguished_from_their_output() {
     let step = |command: &str, shows: &[&str]| Step {
         command: command.to_owned(),
         shows: shows.iter().map(|line| (*line).to_owned()).collect(),
@@ -71,7 +71,7 @@ fn commands_are_told_from_what_they_print() {
 }
 
 #[test]
-fn dots_stand_for_anything_and_the_rest_for_itself() {
+fn ellipsis_matches_anything_and_other_text_matches_exactly() {
     let check = |shows: &str, text: &str| {
         is_shown(&shows.lines().map(str::to_owned).collect::<Vec<_>>(), text)
     };

@@ -111,7 +111,7 @@ impl Shelf {
 const NONE: [&str; 0] = [];
 
 #[test]
-fn what_is_replaced_is_another_edition_and_told_once() {
+fn replaced_plugin_file_is_a_new_edition_and_reported_once() {
     let (folder, mut shelf) = (Folder::new(), Shelf::default());
     let news = shelf.renew([folder.shipped("moon", 1, &["tide"])]);
     assert_eq!(news, ["plugin `moon` 1 can now be used"]);
@@ -124,7 +124,7 @@ fn what_is_replaced_is_another_edition_and_told_once() {
 }
 
 #[test]
-fn trust_makes_another_edition_of_the_same_content_and_a_touch_makes_none() {
+fn changed_trust_makes_a_new_edition_and_a_touched_file_does_not() {
     let (folder, mut shelf) = (Folder::new(), Shelf::default());
     let no = || PluginFileTrust::No("d".into());
     shelf.renew([folder.plugin("moon", 1, no(), &[])]);
@@ -142,7 +142,7 @@ fn trust_makes_another_edition_of_the_same_content_and_a_touch_makes_none() {
 }
 
 #[test]
-fn a_plugin_that_is_meant_begins_anew_and_others_do_not() {
+fn only_the_named_plugin_restarts() {
     let (folder, mut shelf) = (Folder::new(), Shelf::default());
     let both = || [folder.shipped("moon", 1, &[]), folder.shipped("sun", 1, &[])];
     shelf.renew(both());
@@ -151,7 +151,7 @@ fn a_plugin_that_is_meant_begins_anew_and_others_do_not() {
 }
 
 #[test]
-fn a_file_that_cannot_be_used_leaves_what_was_there() {
+fn unusable_new_file_leaves_the_previous_edition_in_use() {
     let (folder, mut shelf) = (Folder::new(), Shelf::default());
     shelf.renew([folder.shipped("moon", 1, &["tide"])]);
     let kept = |why: &str| {
@@ -174,7 +174,7 @@ fn a_file_that_cannot_be_used_leaves_what_was_there() {
 }
 
 #[test]
-fn one_that_would_take_the_name_of_another_leaves_what_was_there() {
+fn new_file_that_takes_a_name_of_another_plugin_is_not_used() {
     let (folder, mut shelf) = (Folder::new(), Shelf::default());
     shelf.renew([folder.shipped("moon", 1, &["tide"]), folder.shipped("sun", 1, &["light"])]);
     let news =
@@ -194,7 +194,7 @@ fn one_that_would_take_the_name_of_another_leaves_what_was_there() {
 }
 
 #[test]
-fn what_goes_and_what_is_no_plugin_is_told() {
+fn removed_files_and_unusable_files_are_reported() {
     let (folder, mut shelf) = (Folder::new(), Shelf::default());
     shelf.renew([folder.shipped("moon", 1, &[])]);
     assert_eq!(shelf.renew([]), ["the file of plugin `moon` was removed: `moon.so`"]);
@@ -205,7 +205,7 @@ fn what_goes_and_what_is_no_plugin_is_told() {
 }
 
 #[test]
-fn of_a_workspace_that_changed_nothing_new_is_taken_and_what_runs_goes_on() {
+fn running_plugins_stay_when_their_workspace_is_no_longer_trusted() {
     let (folder, mut shelf) = (Folder::new(), Shelf::default());
     let both = |states: [usize; 2], trust: [PluginFileTrust; 2]| {
         let [moon, sun] = trust;
@@ -222,7 +222,7 @@ fn of_a_workspace_that_changed_nothing_new_is_taken_and_what_runs_goes_on() {
 }
 
 #[test]
-fn an_offer_is_the_same_where_tools_and_origin_are() {
+fn offers_are_equal_if_tools_and_origin_are_equal() {
     let (folder, mut shelf) = (Folder::new(), Shelf::default());
     let mut offer = |file| {
         shelf.renew([file]);

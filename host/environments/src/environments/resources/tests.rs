@@ -81,7 +81,7 @@ fn session() -> SessionId {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_are_closed_the_last_first_whatever_the_others_come_to() {
+async fn resources_close_in_reverse_order_even_if_some_fail_or_hang() {
     let rig = Rig::default();
     for (name, manner) in [
         ("a", Manner::Willing),
@@ -107,7 +107,7 @@ async fn all_are_closed_the_last_first_whatever_the_others_come_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_that_hang_do_not_add_up() {
+async fn many_hanging_resources_close_within_one_common_limit() {
     let rig = Rig::default();
     for number in 0..RESOURCES_MAX {
         rig.set(&format!("r{number}"), "one", Manner::Hangs).await;
@@ -121,7 +121,7 @@ async fn many_that_hang_do_not_add_up() {
 }
 
 #[tokio::test]
-async fn only_what_is_the_sessions_is_closed_with_it_and_it_takes_no_more() {
+async fn session_end_closes_only_its_own_resources_and_refuses_new_ones() {
     let rig = Rig::default();
     rig.set("a", "one", Manner::Willing).await;
     rig.set("b", "two", Manner::Willing).await;
@@ -135,7 +135,7 @@ async fn only_what_is_the_sessions_is_closed_with_it_and_it_takes_no_more() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_set_again_closes_what_had_it() {
+async fn setting_a_resource_again_closes_the_previous_one() {
     let rig = Rig::default();
     assert_eq!(rig.set("a", "one", Manner::Refuses).await, ResourceCloseAnswer::default());
     let closed = rig.set("a", "one", Manner::Willing).await;
@@ -152,7 +152,7 @@ async fn a_name_that_is_set_again_closes_what_had_it() {
 }
 
 #[tokio::test]
-async fn one_is_made_however_many_ask_and_a_failure_leaves_nothing() {
+async fn concurrent_callers_create_one_resource_and_a_failure_leaves_none() {
     let rig = Rig::default();
     let (made, session) = (AtomicUsize::new(0), session());
     let make = || {
@@ -172,7 +172,7 @@ async fn one_is_made_however_many_ask_and_a_failure_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn what_went_with_its_worker_is_told_so_and_made_anew() {
+async fn resource_of_a_crashed_worker_is_reported_lost_and_created_again() {
     let rig = Rig::default();
     rig.set("a", "one", Manner::Willing).await;
     let call = || ResourceCall { name: "a".to_owned(), ..ResourceCall::default() };
@@ -189,7 +189,7 @@ async fn what_went_with_its_worker_is_told_so_and_made_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_that_want_each_other_end_with_the_time_for_making() {
+async fn resources_that_wait_for_each_other_end_with_a_timeout() {
     let (rig, one) = (Rig::default(), session());
     let make = |own: &'static str, wanted: &'static str| {
         let (rig, one) = (&rig, &one);

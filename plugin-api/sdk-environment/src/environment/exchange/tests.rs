@@ -67,7 +67,7 @@ fn poll<T>(future: impl Future<Output = T>, is_enough: impl Fn() -> bool) -> Opt
 }
 
 #[test]
-fn a_call_that_is_dropped_loses_no_question() {
+fn dropped_call_loses_no_pending_request() {
     let home = detached_home();
     let files = Slow::default();
     let work = move |line| engine::walk(&RemoteFiles::new(line, None), &FileWalk::default());

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_challenge_that_says_most_counts() {
+    fn challenge_with_resource_metadata_is_preferred() {
         let found =
             challenge(401, &["Basic realm=\"x\"", "Bearer", "Bearer resource_metadata=\"u\""]);
         assert_eq!(found.header(), Some("Bearer resource_metadata=\"u\""));
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn rights_that_are_missing_are_read() {
+    fn missing_scopes_are_read_from_the_challenge() {
         let found = challenge(403, &["Bearer error=\"insufficient_scope\", scope=\"a b\""]);
         assert!(found.wants_scope());
         assert_eq!(found.scopes(), ["a", "b"]);

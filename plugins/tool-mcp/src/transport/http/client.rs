@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_is_silent_on_the_probe_is_taken_for_a_legacy_one() {
+    async fn server_that_ignores_the_probe_is_treated_as_legacy() {
         let client = HttpClient::new(Arc::new(Silent), None);
         let request = DiscoverRequest::new(DiscoverRequestParams {});
         let request = ClientRequest::DiscoverRequest(request);
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn streams_are_not_taken_up_as_often_as_a_server_likes() {
+    async fn streams_are_reopened_at_a_limited_rate() {
         let client = HttpClient::new(Arc::new(Silent), None);
         let begin = Instant::now();
         for _ in 0..11 {
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_has_so_many_requests_and_answers_need_no_place() {
+    async fn requests_per_server_are_limited_but_responses_are_not() {
         let client = HttpClient::new(Arc::new(Silent), None);
         let request = || {
             let request = DiscoverRequest::new(DiscoverRequestParams {});

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_counted_over_pieces_and_ends_with_an_empty_line() {
+    fn event_size_is_counted_across_chunks_and_reset_at_an_empty_line() {
         let many = "data: abc\n\n".repeat(100);
         check(&[&many], 10, true);
         check(&["data: abc\n", "data: d\n\n"], 10, false);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_are_kept_by_nobody() {
+    fn comments_do_not_add_up_to_the_event_limit() {
         let many = ": still here\n".repeat(100);
         check(&[&many], 20, true);
         check(&[&format!(":{}", "x".repeat(20))], 20, false);

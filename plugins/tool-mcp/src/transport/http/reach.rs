@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_sets_no_header_of_the_protocol_and_its_errors_show_no_value() {
+    fn entry_cannot_set_protocol_headers_and_errors_hide_header_values() {
         assert_eq!(check("X-Api-Key", "moonlight"), None);
         assert_eq!(
             check("Mcp-Session-Id", "1").as_deref(),

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn each_figure_stands_beside_the_yardsticks_and_their_ratio() {
+    fn each_figure_is_shown_with_the_yardstick_and_their_ratio() {
         let BenchmarkOutcome::Figures(figures) = outcome(cost(16.0, 30.0), cost(8.0, 10.0)) else {
             panic!("the yardstick is a good one");
         };
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_yardstick_that_has_grown_voids_the_run() {
+    fn yardstick_above_its_limits_voids_the_run() {
         assert_eq!(void(cost(12.0, 10.0)), None);
         assert!(void(cost(12.1, 7.0)).unwrap().contains("12.1 ms of processor time"));
         assert!(void(cost(8.0, 10.1)).unwrap().contains("10.1 MiB"));

@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_case_hangs_after_its_call_or_stays_in_it() {
+    fn each_case_hangs_in_the_model_or_in_its_call() {
         let scripts: Vec<ModelScript> =
             CASES.iter().map(|case| script(case, Path::new("/tmp/pid"))).collect();
         assert_eq!(scripts[0].answers, [ScriptedAnswer::Hang]);

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_in_a_conversation_follows_from_the_results() {
+    fn next_scripted_answer_depends_on_the_number_of_results() {
         let script = ModelScript::one_by_one(&["a", "b"]);
         assert_eq!(script.answer_after(0), Some(&ScriptedAnswer::Calls(vec!["a".to_owned()])));
         assert_eq!(script.answer_after(1), Some(&ScriptedAnswer::Calls(vec!["b".to_owned()])));

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn one_connection_carries_a_conversation_and_what_was_asked_is_told() {
+    fn one_connection_serves_a_conversation_and_requests_are_recorded() {
         let server = ScriptedModelServer::start(ModelScript::one_by_one(&["echo 1"])).unwrap();
         let text = talk(
             &server,
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_that_a_result_names_is_measured_when_the_request_comes() {
+    fn output_file_of_a_result_is_measured_when_the_request_arrives() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("stdout");
         std::fs::write(&file, "twelve bytes").unwrap();

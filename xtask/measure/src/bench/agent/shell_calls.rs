@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn start_and_end_of_an_agent_fall_out() {
+    fn call_times_exclude_agent_start_and_end() {
         let ms = Duration::from_millis;
         let walls = ShellCallTimes { one_call: ms(12), many_calls: ms(69), together: ms(1_062) };
         let close = |measured: f64, expected: f64| (measured - expected).abs() < 1e-9;

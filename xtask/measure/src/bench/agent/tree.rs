@@ -178,9 +178,9 @@ mod tests {
     }
 
     #[test]
-    fn what_left_its_parent_is_waited_for_and_its_time_counts() {
+    fn detached_child_is_awaited_and_its_processor_time_counts() {
         if !alone(
-            "bench::agent::tree::tests::what_left_its_parent_is_waited_for_and_its_time_counts",
+            "bench::agent::tree::tests::detached_child_is_awaited_and_its_processor_time_counts",
         ) {
             return;
         }
@@ -196,8 +196,8 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_is_killed_and_counted() {
-        if !alone("bench::agent::tree::tests::what_does_not_end_is_killed_and_counted") {
+    fn process_that_does_not_end_is_killed_and_counted() {
+        if !alone("bench::agent::tree::tests::process_that_does_not_end_is_killed_and_counted") {
             return;
         }
         let ended = shell("setsid sleep 600 & exit 0").end(Duration::from_secs(1)).unwrap();
@@ -206,9 +206,9 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_reaches_the_group_and_a_kill_the_command_alone() {
+    fn interrupt_reaches_the_process_group_and_kill_only_the_command() {
         if !alone(
-            "bench::agent::tree::tests::a_signal_reaches_the_group_and_a_kill_the_command_alone",
+            "bench::agent::tree::tests::interrupt_reaches_the_process_group_and_kill_only_the_command",
         ) {
             return;
         }
