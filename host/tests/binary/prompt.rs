@@ -215,6 +215,7 @@ fn prompt_size_is_bounded_with_all_shipped_plugins() {
 #[test]
 fn linked_agents_files_are_in_the_prompt_once_and_unusable_ones_are_reported() {
     let house = house!();
+    house.script(&json!({ "answers": [] }));
     house.write("workspace/AGENTS.md", "Always rhyme.");
     house.write("workspace/docs/moon/deep/note.txt", "");
     let below = |name: &str| house.workspace().join("docs").join(name);

@@ -47,14 +47,14 @@ pub(crate) struct OmittedMedia {
 
 /// The most new files of a refused request that are removed one at a time, to find the one that the
 /// provider refuses.
-const REMOVED_ALONE_MAX: usize = 4;
+const REMOVED_ALONE_MAX: usize = 8;
 
 /// The blobs that were removed from one request because the provider refused it.
 #[derive(Debug, Default)]
 pub(crate) struct RefusedBlobs {
     removed: Vec<String>,
-    /// New files without which alone the request was tried.
-    removed_alone: Vec<String>,
+    /// The sets of blobs without which the request was sent.
+    tried: Vec<Vec<String>>,
 }
 
 /// An image or a file of the history.
@@ -111,35 +111,22 @@ impl Session {
         }
     }
 
-    /// Removes what the provider may have refused from the request: first each of a few new files
-    /// alone, then all new files, then all that the error may refer to. Returns true if there is
-    /// anything to try without.
+    /// Removes what the provider may have refused from the request, and puts back what was removed
+    /// before in vain. Returns true if there is anything to try without.
     pub(crate) fn take_out_refused(&mut self, error: &Error, taken: &mut RefusedBlobs) -> bool {
         let names_media = names_media(error);
-        let was_alone =
-            taken.removed.len() == 1 && taken.removed.first() == taken.removed_alone.last();
-        let is_suspect = is_refusal(error) && (taken.removed.is_empty() || was_alone);
+        // Other errors get one try. Those with a hint have another reason.
+        let is_suspect = is_refusal(error) && error.hint.is_none() && taken.tried.is_empty();
         if !names_media && !is_suspect {
             return false;
         }
-        if was_alone {
-            self.put_back(std::mem::take(&mut taken.removed));
-        }
+        self.put_back(std::mem::take(&mut taken.removed));
         let shown = self.media_in_request();
-        let has_new = shown.iter().any(|one| !one.was_answered);
-        if !has_new && !names_media {
-            return false;
-        }
-        let goes = |one: &HistoryMedia| !has_new || !one.was_answered;
-        let (mut out, _): (Vec<HistoryMedia>, Vec<HistoryMedia>) =
-            shown.into_iter().partition(goes);
-        if has_new && (2..=REMOVED_ALONE_MAX).contains(&out.len()) {
-            let is_next = |one: &HistoryMedia| !taken.removed_alone.contains(&one.blob);
-            if let Some(next) = out.iter().position(is_next) {
-                out = vec![out.swap_remove(next)];
-                taken.removed_alone.push(out[0].blob.clone());
-            }
-        }
+        let next =
+            sets_to_try(&shown, names_media).into_iter().find(|set| !taken.tried.contains(set));
+        let Some(next) = next else { return false };
+        let out = shown.into_iter().filter(|one| next.contains(&one.blob)).collect();
+        taken.tried.push(next);
         self.take_out(out, taken)
     }
 
@@ -236,6 +223,24 @@ impl Session {
         }
         shown
     }
+}
+
+/// Lists the sets of blobs to try a refused request without: each of a few new files, all new files,
+/// then all earlier files, then all. If the error names no media, only the new files are suspect.
+fn sets_to_try(shown: &[HistoryMedia], names_media: bool) -> Vec<Vec<String>> {
+    let blobs = |is_in: &dyn Fn(&HistoryMedia) -> bool| -> Vec<String> {
+        shown.iter().filter(|one| is_in(one)).map(|one| one.blob.clone()).collect()
+    };
+    let new = blobs(&|one| !one.was_answered);
+    let mut sets = vec![new.clone()];
+    if names_media {
+        if (2..=REMOVED_ALONE_MAX).contains(&new.len()) {
+            sets.splice(0..0, new.into_iter().map(|blob| vec![blob]));
+        }
+        sets.extend([blobs(&|one| one.was_answered), blobs(&|_| true)]);
+    }
+    sets.retain(|set| !set.is_empty());
+    sets
 }
 
 fn part_data(part: &Part) -> &[DataPart] {

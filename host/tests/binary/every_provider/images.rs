@@ -65,31 +65,85 @@ fn conversation_continues_without_an_image_that_the_vendor_refuses() {
     }
 }
 
+/// Starts a vendor that refuses the image of this height in requests with a text.
+fn strict_about_height(provider: &Provider, height: u8, text: &'static str) -> Server {
+    let vendor = provider.vendor(["one", "two"].map(super::text));
+    let encoded = encoded_beginning(height);
+    Server::answering(move |asked| {
+        let body = String::from_utf8_lossy(&asked.body);
+        if body.contains(&encoded) && body.contains(text) {
+            return Answer::error(400, "Could not process image");
+        }
+        as_it_is(answered(&*vendor, asked))
+    })
+}
+
+/// Returns an image of this height, at most 63.
+fn png_of_height(height: u8) -> Vec<u8> {
+    let mut image = PNG.to_vec();
+    image[23] = height;
+    image
+}
+
+/// Returns the beginning of such an image as base64, up to its height.
+fn encoded_beginning(height: u8) -> String {
+    const SIGNS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    format!("iVBORw0KGgoAAAANSUhEUgAAAAEAAAA{}", &SIGNS[usize::from(height)..][..1])
+}
+
 #[test]
-fn of_two_new_images_only_the_refused_one_is_left_out() {
-    let mut refused = PNG.to_vec();
-    // Its height is 2.
-    refused[23] = 2;
-    let encoded = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAAC";
+fn only_the_refused_one_of_several_new_images_is_left_out() {
     for provider in &PROVIDERS {
         let Some(house) = house(provider, PNG) else { return };
-        fs::write(house.workspace().join("sun.png"), &refused).unwrap();
-        let vendor = provider.vendor([text("a moon")]);
-        let server = Server::answering(move |asked| {
-            if String::from_utf8_lossy(&asked.body).contains(encoded) {
-                return Answer::error(400, "Could not process image");
-            }
-            as_it_is(answered(&*vendor, asked))
-        });
+        let mut words = "see @moon.png".to_owned();
+        for height in 2..=6 {
+            fs::write(house.workspace().join(format!("{height}.png")), png_of_height(height))
+                .unwrap();
+            words.push_str(&format!(" @{height}.png"));
+        }
+        let server = strict_about_height(provider, 4, "");
+        provider.lead(&house, &server);
+        let words = ["run", "--model", provider.model, "--tools", "none", &words];
+        let run = provider.command(&house, &words).run().code(0);
+        assert_eq!(run.stdout, "one\n", "{}: {run}", provider.name);
+        let told = "refused the request: trying again without 4.png (image/png)\n";
+        assert!(run.stderr.contains(told), "{}: {run}", provider.name);
+        let sent = provider.completions(&server).last().unwrap().json().to_string();
+        let shown: Vec<u8> =
+            (1..=6).filter(|height| sent.contains(&encoded_beginning(*height))).collect();
+        assert_eq!(shown, [1, 2, 3, 5, 6], "{}: {run}", provider.name);
+    }
+}
+
+#[test]
+fn new_image_stays_when_an_earlier_one_is_refused() {
+    for provider in &PROVIDERS {
+        let Some(house) = house(provider, PNG) else { return };
+        fs::write(house.workspace().join("sun.png"), png_of_height(2)).unwrap();
+        let server = strict_about_height(provider, 2, "now this");
+        provider.lead(&house, &server);
+        let words = ["chat", "--model", provider.model, "--tools", "none"];
+        let input = "see @sun.png\nnow this: @moon.png\n";
+        let chat = provider.command(&house, &words).input(input).run().code(0);
+        assert!(chat.stdout.ends_with("one\ntwo\n"), "{}: {chat}", provider.name);
+        let sent = provider.completions(&server).last().unwrap().json().to_string();
+        let shown = [1, 2].map(|height| sent.contains(&encoded_beginning(height)));
+        assert_eq!(shown, [true, false], "{}: {chat}", provider.name);
+    }
+}
+
+#[test]
+fn refusal_that_names_no_image_is_tried_once_without_the_new_ones() {
+    for provider in &PROVIDERS {
+        let Some(house) = house(provider, PNG) else { return };
+        fs::write(house.workspace().join("sun.png"), png_of_height(2)).unwrap();
+        let server = Server::answering(|_| Answer::error(400, "this parameter is wrong"));
         provider.lead(&house, &server);
         let words =
             ["run", "--model", provider.model, "--tools", "none", "see @moon.png and @sun.png"];
-        let run = provider.command(&house, &words).run().code(0);
-        assert_eq!(run.stdout, "a moon\n", "{}: {run}", provider.name);
-        let told = "refused the request: trying again without sun.png (image/png)\n";
-        assert!(run.stderr.contains(told), "{}: {run}", provider.name);
-        let sent = provider.completions(&server).last().unwrap().json().to_string();
-        assert!(sent.contains(ENCODED) && !sent.contains(encoded), "{}: {sent}", provider.name);
+        let run = provider.command(&house, &words).run();
+        assert!(run.stderr.contains("this parameter is wrong"), "{}: {run}", provider.name);
+        assert_eq!(provider.completions(&server).len(), 2, "{}: {run}", provider.name);
     }
 }
 
