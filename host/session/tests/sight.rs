@@ -86,7 +86,12 @@ async fn an_image_that_the_provider_refuses_is_taken_out_for_good() {
         assert_eq!(images(&stage.provider.requests()[0]), 1);
         let told = "[moon.png, image/png: it was left out: the provider refused it]";
         assert!(words(&request, 0).starts_with(told), "{request:?}");
-        assert!(stage.events.notices().contains("refused the request with moon.png (image/png)"));
+        assert!(
+            stage
+                .events
+                .notices()
+                .contains("refused the request: trying again without moon.png (image/png)")
+        );
         // The conversation continues, and the sent messages stay the same.
         stage.provider.then([ScriptedProviderAction::text("well")]);
         session.turn("go on", &Cancel::new()).await;

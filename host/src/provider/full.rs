@@ -301,7 +301,7 @@ impl<'a> ProviderChecks<'a> {
             None if notices.contains("cannot look at") => {
                 ProviderCheckResult::NotOffered("the model does not look at images".to_owned())
             }
-            None if notices.contains("refused the request with") => {
+            None if notices.contains("refused the request: trying again without") => {
                 ProviderCheckResult::Failed("the provider refuses the image".to_owned())
             }
             None if report.text.to_lowercase().contains("red") => {
