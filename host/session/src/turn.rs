@@ -13,7 +13,7 @@ use jaato_types::{
 
 use crate::calls::{self, CallInitiator, CallsOutcome};
 use crate::exchange::RequestOutcome;
-use crate::gc::{estimate_tokens, json_bytes};
+use crate::gc::{estimate_tokens, is_possible_output, json_bytes};
 use crate::history::ExpectedMessage;
 use crate::hooks::{HookPromptAddition, is_addition};
 use crate::inbox::InboxMessage;
@@ -39,9 +39,6 @@ pub const MARK_FILTERED: &str = "[The provider's filter stopped the answer]";
 pub const MARK_REFUSED: &str = "[The model declined to answer]";
 /// Ends an answer that filled the context window.
 pub const MARK_CONTEXT_FULL: &str = "[Stopped: the context window is full]";
-
-/// The highest believable token count of one answer: more than any model gives.
-const OUTPUT_TOKENS_MAX: u64 = 2_000_000;
 
 /// The state of a turn as it proceeds.
 #[derive(Default)]
@@ -330,11 +327,11 @@ impl Session {
         if usage == Usage::default() {
             return self.account_guess(parts);
         }
-        usage = self.believable_usage(usage);
+        usage = self.believable_usage(usage, parts);
         usage = with_cost(self.price.as_ref(), usage);
         self.shared.spent.lock().add(&usage);
         progress.usage = usage;
-        self.record_usage(usage);
+        self.record_usage(usage, parts);
         self.shared.facts.update(|facts| {
             facts.prompt_tokens = usage.prompt_tokens;
             facts.output_tokens = usage.output_tokens;
@@ -343,28 +340,35 @@ impl Session {
     }
 
     /// Replaces impossible counts with an estimate: more tokens than the request has bytes, or more
-    /// output than any model gives. Otherwise they would empty the context for no reason.
-    fn believable_usage(&mut self, usage: Usage) -> Usage {
-        let request_tokens_max = self.request_tokens_max();
-        let is_prompt_believed = usage.prompt_tokens <= request_tokens_max;
-        if is_prompt_believed && usage.output_tokens <= OUTPUT_TOKENS_MAX {
+    /// output than a model gives. Otherwise they would empty the context and reach caps for no
+    /// reason.
+    fn believable_usage(&mut self, usage: Usage, answer: &[Part]) -> Usage {
+        let is_prompt_believed = usage.prompt_tokens <= self.request_tokens_max();
+        let is_output_believed = is_possible_output(&usage, answer);
+        if is_prompt_believed && is_output_believed {
             return usage;
         }
         if !std::mem::replace(&mut self.has_told_counts, true) {
             let Usage { prompt_tokens, output_tokens, .. } = usage;
-            let (model, bytes) = (&self.model, self.bytes_in_use());
+            let (model, asked, said) = (&self.model, self.bytes_in_use(), json_bytes(&answer));
             self.shared.emitter.notice(format!(
                 "`{model}` reports {prompt_tokens} prompt and {output_tokens} output tokens for a \
-                 request of {bytes} bytes, which is impossible: jaato uses its own estimate"
+                 request of {asked} bytes and an answer of {said} bytes, which is impossible: \
+                 jaato uses its own estimate"
             ));
         }
         let prompt_tokens = match is_prompt_believed {
             true => usage.prompt_tokens,
             false => self.tokens_in_use(),
         };
+        let (output_tokens, reasoning_tokens) = match is_output_believed {
+            true => (usage.output_tokens, usage.reasoning_tokens),
+            false => (estimate_tokens(json_bytes(&answer)), 0),
+        };
         Usage {
             prompt_tokens,
-            output_tokens: usage.output_tokens.min(OUTPUT_TOKENS_MAX),
+            output_tokens,
+            reasoning_tokens,
             cached_tokens: usage.cached_tokens.min(prompt_tokens),
             cache_write_tokens: usage.cache_write_tokens.min(prompt_tokens),
             ..usage

@@ -4,7 +4,7 @@
 use crate::collecting::*;
 use jaato_session::testing::{ScriptedGcAction, ScriptedProviderAction, ScriptedTool, TestStage};
 use jaato_session::{Cancel, GcReport, GcSettings, MessageMark, OVERFLOWS_MAX, WindowOrigin};
-use jaato_types::{ErrorKind, Event, GcPlan, GcReason, Outcome};
+use jaato_types::{ErrorKind, Event, GcPlan, GcReason, Outcome, Usage};
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
@@ -322,13 +322,56 @@ async fn impossible_token_counts_are_ignored() {
         stage.provider.then([ScriptedProviderAction::text("so"), used(prompt_tokens)]);
         turn(&mut session, "hi").await;
     }
-    let output_tokens = u64::MAX;
-    let usage = jaato_types::Usage { prompt_tokens: 9, output_tokens, ..Default::default() };
-    stage.provider.then([ScriptedProviderAction::text("so"), ScriptedProviderAction::Usage(usage)]);
-    turn(&mut session, "hi").await;
     assert!(stage.gc.requests().is_empty());
     assert!(session.facts().prompt_tokens < 1_000, "{:?}", session.facts());
-    assert!(session.usage().tokens < 3_000_000);
     let notices = stage.events.notices();
     assert_eq!(notices.matches("which is impossible").count(), 1, "{notices}");
+}
+
+fn used_by_output(
+    prompt_tokens: u64,
+    output_tokens: u64,
+    reasoning_tokens: u64,
+) -> ScriptedProviderAction {
+    let usage = Usage { prompt_tokens, output_tokens, reasoning_tokens, ..Usage::default() };
+    ScriptedProviderAction::Usage(usage)
+}
+
+#[tokio::test(start_paused = true)]
+async fn impossible_output_counts_neither_remove_turns_nor_reach_a_cap() {
+    for (output, reasoning) in [(u64::MAX, 0), (1_900_000, 0), (u64::MAX, u64::MAX - 5)] {
+        let stage = TestStage::new([]);
+        stage.gc.does([ScriptedGcAction::keeping(1)]);
+        let mut setup = TestStage::setup_of(32_000);
+        setup.caps.tokens = Some(1_000);
+        let mut session = after_turns(&stage, setup, 2).await;
+        for _ in 0..3 {
+            let used = used_by_output(20, output, reasoning);
+            stage.provider.then([ScriptedProviderAction::text("so"), used]);
+            assert_eq!(turn(&mut session, "hi").await.outcome, Outcome::Done);
+        }
+        assert!(stage.gc.requests().is_empty());
+        assert_eq!(last_request(&stage).messages.len(), 9, "the history is whole");
+        assert!(session.facts().output_tokens < 50, "{:?}", session.facts());
+        let notices = stage.events.notices();
+        assert_eq!(notices.matches("which is impossible").count(), 1, "{notices}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn hidden_reasoning_removes_no_turns_but_is_paid_for() {
+    for reasoning in [49_990, 0] {
+        let stage = TestStage::new([]);
+        stage.gc.does([ScriptedGcAction::keeping(1)]);
+        let mut session = stage.start(TestStage::setup_of(128_000)).unwrap();
+        for _ in 0..2 {
+            let used = used_by_output(60_000, 50_000, reasoning);
+            stage.provider.then([ScriptedProviderAction::text("short"), used]);
+            turn(&mut session, &"word ".repeat(12_000)).await;
+        }
+        assert!(stage.gc.requests().is_empty());
+        assert_eq!(last_request(&stage).messages.len(), 3, "the history is whole");
+        assert_eq!(session.usage().tokens, 220_000);
+        assert_eq!(stage.events.notices(), "");
+    }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use jaato_types::{Role, Usage};
+use jaato_types::{Part, Role, Usage};
 use serde::Serialize;
 
 use crate::Session;
@@ -18,6 +18,14 @@ const SERVERS_OWN_TOKENS: u64 = 16_384;
 
 /// The most tokens of one image or file in addition to its bytes.
 const IMAGE_TOKENS_MAX: u64 = 65_536;
+
+/// The highest believable token count of one answer: more than any model gives.
+const OUTPUT_TOKENS_MAX: u64 = 2_000_000;
+
+/// The most tokens of an answer that neither its parts nor its count of reasoning explain. Servers
+/// may count hidden reasoning as plain output. It is four times 131,072 tokens, which is as much as
+/// models give in one answer.
+const HIDDEN_TOKENS_MAX: u64 = 524_288;
 
 /// A token count, and which messages it covers.
 #[derive(Debug, Clone, Copy)]
@@ -34,12 +42,13 @@ pub(super) struct CountedTokens {
 pub(super) type EntrySize = (Arc<HistoryEntry>, u64);
 
 impl Session {
-    /// Records the provider's token count of the last request.
-    pub(crate) fn record_usage(&mut self, usage: Usage) {
+    /// Records the provider's token count of the last request and its answer.
+    pub(crate) fn record_usage(&mut self, usage: Usage, answer: &[Part]) {
         // A provider that reports no prompt tokens has not counted the prompt.
         if usage.prompt_tokens > 0 {
+            let of_answer = tokens_sent_back(&usage, answer);
             self.gc.counted = Some(CountedTokens {
-                tokens: usage.total_tokens(),
+                tokens: usage.prompt_tokens.saturating_add(of_answer),
                 messages: self.history.messages().count(),
                 with_answer: true,
             });
@@ -117,6 +126,35 @@ impl Session {
     }
 }
 
+/// Returns how many of an answer's tokens the next request contains. Hidden reasoning is not sent
+/// again, whether a server counts it as reasoning or as plain output.
+fn tokens_sent_back(usage: &Usage, answer: &[Part]) -> u64 {
+    // A server that counts more reasoning than output counts reasoning separately.
+    let said =
+        usage.output_tokens.checked_sub(usage.reasoning_tokens).unwrap_or(usage.output_tokens);
+    let is_reasoning = |part: &&Part| matches!(part, Part::Thought { .. } | Part::Opaque(_));
+    let reasoning: u64 = answer.iter().filter(is_reasoning).map(json_bytes).sum();
+    let reasoning = estimate_tokens(reasoning).min(usage.reasoning_tokens);
+    said.min(answer_tokens_max(answer)).saturating_add(reasoning)
+}
+
+/// Returns true if a model can have given this many tokens for an answer.
+pub(crate) fn is_possible_output(usage: &Usage, answer: &[Part]) -> bool {
+    let unexplained = usage
+        .output_tokens
+        .saturating_sub(usage.reasoning_tokens)
+        .saturating_sub(answer_tokens_max(answer));
+    usage.output_tokens.max(usage.reasoning_tokens) <= OUTPUT_TOKENS_MAX
+        && unexplained <= HIDDEN_TOKENS_MAX
+}
+
+/// Returns the most tokens that the parts of an answer can have. A token has at least one byte, but
+/// a generated image can have more tokens than its part has bytes.
+fn answer_tokens_max(answer: &[Part]) -> u64 {
+    let images = answer.iter().filter(|part| matches!(part, Part::Data(_))).count() as u64;
+    json_bytes(&answer).saturating_add(images.saturating_mul(IMAGE_TOKENS_MAX))
+}
+
 pub(crate) fn estimate_tokens(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
@@ -140,5 +178,50 @@ impl io::Write for ByteCounter {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_tokens_that_are_sent_again_are_counted() {
+        let usage = |output_tokens, reasoning_tokens| Usage {
+            prompt_tokens: 60_000,
+            output_tokens,
+            reasoning_tokens,
+            ..Usage::default()
+        };
+        let text = Part::text("short");
+        // The part is `{"type":"thought","text":"…"}`: 4,000 bytes.
+        let thought = Part::thought("t".repeat(3_971));
+        let opaque = Part::opaque(json!({ "encrypted": "x".repeat(4_000) }));
+        let bytes = json_bytes(&[&text]);
+        for (what, usage, answer, expected) in [
+            ("no reasoning", usage(10, 0), vec![text.clone()], 10..11),
+            ("hidden reasoning", usage(50_000, 49_990), vec![text.clone()], 10..11),
+            ("hidden and not reported", usage(50_000, 0), vec![text.clone()], bytes..bytes + 1),
+            ("reported separately", usage(10, 340), vec![text.clone()], 10..11),
+            ("a thought", usage(1_510, 1_500), vec![thought.clone(), text.clone()], 1_010..1_020),
+            (
+                "a thought that is not reported",
+                usage(1_010, 0),
+                vec![thought, text.clone()],
+                1_010..1_011,
+            ),
+            (
+                "sealed reasoning",
+                usage(5_010, 5_000),
+                vec![opaque.clone(), text.clone()],
+                1_010..1_050,
+            ),
+            ("sealed in more bytes", usage(60, 50), vec![opaque, text], 60..61),
+        ] {
+            let tokens = tokens_sent_back(&usage, &answer);
+            assert!(expected.contains(&tokens), "{what}: {tokens}");
+        }
     }
 }

@@ -26,7 +26,7 @@ use count::{CountedTokens, EntrySize};
 use cut::PART_BYTES_MIN;
 use window::WindowState;
 
-pub(crate) use count::{estimate_tokens, json_bytes};
+pub(crate) use count::{estimate_tokens, is_possible_output, json_bytes};
 pub(crate) use settings::facts;
 pub use window::{WINDOW_WAIT_MS, WindowOrigin};
 
