@@ -3,12 +3,13 @@
 //! The completion is authoritative, and content beyond the deltas is shown. If it contradicts the
 //! deltas, a notice says so and the whole completion follows. After deltas, an empty completion
 //! represents the text that was shown. Missing, empty and duplicate call ids are replaced. Names
-//! that no provider would accept back are made acceptable, and parts that a model cannot produce
-//! are dropped.
+//! that no provider would accept back are made acceptable, arguments in a string become an object,
+//! and parts that a model cannot produce are dropped.
 
 use std::collections::HashSet;
 
 use jaato_types::{CallId, Event, ModelId, Part, ToolCall, ToolName};
+use serde_json::{Value, json};
 
 use crate::events::{EventEmitter, MODEL};
 use crate::provider::ReceivedDeltas;
@@ -145,6 +146,7 @@ pub(crate) fn clean_parts(
         }
         fresh.insert(call.id.clone());
         call.name = valid_tool_name(call.name);
+        call.arguments = object_if_clear(call.arguments);
         Part::ToolCall(call)
     };
     parts
@@ -161,6 +163,19 @@ pub(crate) fn clean_parts(
             | Part::Unknown(_) => part,
         })
         .collect()
+}
+
+/// Converts arguments in which a call's object is written as a string, or left out. Such a call
+/// runs, so the history must not show the model an invalid one with a successful result.
+fn object_if_clear(arguments: Value) -> Value {
+    match arguments {
+        Value::Null => json!({}),
+        Value::String(text) if text.trim().is_empty() => json!({}),
+        Value::String(text) => {
+            serde_json::from_str(&text).ok().filter(Value::is_object).unwrap_or(Value::String(text))
+        }
+        other => other,
+    }
 }
 
 /// Makes a name valid. A provider would refuse every later request whose history has a tool name

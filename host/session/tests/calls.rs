@@ -106,6 +106,26 @@ async fn wrongly_typed_arguments_are_converted_before_prompts_and_events() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn history_shows_arguments_in_a_string_as_the_object_that_ran() {
+    let object = r#"{"city":"Bern"}"#;
+    for (given, kept, runs) in [
+        (json!(object), json!({ "city": "Bern" }), true),
+        (json!(format!(" {object}\n")), json!({ "city": "Bern" }), true),
+        (Value::Null, json!({}), true),
+        (json!(" "), json!({}), true),
+        (json!(r#"{"city":"Be"#), json!(r#"{"city":"Be"#), false),
+        (json!("[1]"), json!("[1]"), false),
+    ] {
+        let stage = TestStage::new([ScriptedTool::echo("look")]);
+        let (results, _) = play(&stage, TestStage::setup(), vec![("look", given)]).await;
+        assert_eq!(results[0].is_error, !runs, "{results:?}");
+        let sent = stage.provider.requests().pop().unwrap();
+        let call = sent.messages.iter().flat_map(|message| message.tool_calls()).next();
+        assert_eq!(call.unwrap().arguments, kept);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn error_for_an_invalid_value_lists_the_allowed_values() {
     let expected = expect![[r#"
         error {"error":{"kind":"invalid_arguments","message":"the arguments of `weather` do not match its schema: at `/unit`: `\"fahrenheit\"` is not one of the allowed values: `celsius`, `kelvin`","hint":"its properties are `city` (required), `unit`, `when`, `days`"}}
