@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 
 use jaato_plugin_sdk::serde_json::{self, Value};
-use jaato_plugin_sdk::types::{Completion, Delta, Part};
+use jaato_plugin_sdk::types::{Completion, Delta, Part, ToolCall};
 
 /// The stand-in for U+D800. The last private plane has room for all 2048, and no other use.
 const STAND_INS: u32 = 0x10_F800;
@@ -56,7 +56,7 @@ impl SurrogateRepair {
             Delta::Text { text, .. } => Delta::text(self.text.push(&text)),
             Delta::Thought { text, .. } => Delta::thought(self.thought.push(&text)),
             Delta::ToolCall(mut call) => {
-                call.arguments = join_all(call.arguments);
+                join_call(&mut call);
                 Delta::ToolCall(call)
             }
             other => other,
@@ -70,9 +70,7 @@ impl SurrogateRepair {
                 Part::Text { text, .. } | Part::Thought { text, .. } => {
                     *text = join_surrogates(text)
                 }
-                Part::ToolCall(call) => {
-                    call.arguments = join_all(std::mem::take(&mut call.arguments))
-                }
+                Part::ToolCall(call) => join_call(call),
                 Part::Opaque(opaque) => opaque.item = join_all(std::mem::take(&mut opaque.item)),
                 _ => {}
             }
@@ -155,6 +153,13 @@ impl SurrogateJoiner {
     }
 }
 
+/// Joins the halves in a call, whose id and name also go back to the vendor.
+fn join_call(call: &mut ToolCall) {
+    call.id = join_surrogates(call.id.as_str()).into();
+    call.name = join_surrogates(call.name.as_str()).into();
+    call.arguments = join_all(std::mem::take(&mut call.arguments));
+}
+
 /// Joins the halves in the texts of a value.
 fn join_all(value: Value) -> Value {
     match value {
@@ -225,6 +230,20 @@ mod tests {
         assert_eq!(completion.parts, [Part::text("a🦀b\u{fffd}")]);
         let arguments = read_arguments(r#"{"a":"\ud83e"}"#).unwrap();
         assert_eq!(arguments, json!({ "a": "\u{fffd}" }));
+    }
+
+    #[test]
+    fn surrogate_halves_in_the_id_and_name_of_a_call_are_replaced() {
+        let mut whole = SurrogateRepair::default();
+        let json = whole.repair(r#"["c\ud83e1","n\ud83e\udd80\ud83e"]"#).into_owned();
+        let [id, name] = from_str::<[String; 2]>(&json).unwrap();
+        let call = ToolCall::new(id, name, json!({}));
+        let expected = ToolCall::new("c\u{fffd}1", "n🦀\u{fffd}", json!({}));
+        assert_eq!(whole.join(Delta::ToolCall(call.clone())), Delta::ToolCall(expected.clone()));
+        let parts = vec![Part::ToolCall(call)];
+        let mut completion = Completion { parts, ..Completion::default() };
+        whole.join_completion(&mut completion);
+        assert_eq!(completion.parts, [Part::ToolCall(expected)]);
     }
 
     #[test]
