@@ -6,6 +6,7 @@
 //! ends and between words; rows that no further text can change are written ([`page`]). Where that
 //! is tried depends on the text alone, and not on the pieces in which it comes.
 
+mod markup;
 mod page;
 mod rows;
 mod table;

@@ -6,6 +6,7 @@ use console::Style;
 use jaato_runtime::visible;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
+use super::markup::{is_emphasis, is_link};
 use super::rows::{Place, Row, Word, broken, push_words};
 use super::table::{Table, TableRow};
 
@@ -176,14 +177,13 @@ impl Drawing<'_> {
 
     fn start(&mut self, tag: Tag<'_>, range: Range<usize>) {
         match tag {
-            Tag::Emphasis => self.open_inline(self.style().italic(), &range),
-            Tag::Strong => self.open_inline(self.style().bold(), &range),
+            Tag::Emphasis => self.open_emphasis(self.style().italic(), &range, 1),
+            Tag::Strong => self.open_emphasis(self.style().bold(), &range, 2),
             Tag::Strikethrough | Tag::Superscript | Tag::Subscript => {
                 self.open_inline(self.style(), &range);
             }
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
-                self.links.push(dest_url.into_string());
-                self.open_inline(self.style(), &range);
+                self.open_link(dest_url.into_string(), &range);
             }
             Tag::Paragraph => self.begin_block(range.start),
             Tag::Heading { .. } => {
@@ -240,11 +240,9 @@ impl Drawing<'_> {
 
     fn end(&mut self, tag: TagEnd, range: Range<usize>) {
         match tag {
-            TagEnd::Emphasis
-            | TagEnd::Strong
-            | TagEnd::Strikethrough
-            | TagEnd::Superscript
-            | TagEnd::Subscript => self.close_inline(),
+            TagEnd::Emphasis => self.close_emphasis(&range, 1),
+            TagEnd::Strong => self.close_emphasis(&range, 2),
+            TagEnd::Strikethrough | TagEnd::Superscript | TagEnd::Subscript => self.close_inline(),
             TagEnd::Link | TagEnd::Image => self.end_link(range),
             TagEnd::Heading(_) => {
                 self.end_line();
@@ -307,18 +305,54 @@ impl Drawing<'_> {
         }
     }
 
+    /// Begins emphasis. If its delimiters are code, they are drawn as text.
+    fn open_emphasis(&mut self, style: Style, range: &Range<usize>, delimiter: usize) {
+        if is_emphasis(self.source, range, delimiter) {
+            self.open_inline(style, range);
+        } else {
+            self.open_inline(self.style(), range);
+            self.words_of_source(range.start..range.start + delimiter);
+        }
+    }
+
+    fn close_emphasis(&mut self, range: &Range<usize>, delimiter: usize) {
+        self.close_inline();
+        if !is_emphasis(self.source, range, delimiter) {
+            self.words_of_source(range.end - delimiter..range.end);
+        }
+    }
+
+    fn open_link(&mut self, to: String, range: &Range<usize>) {
+        self.open_inline(self.style(), range);
+        if !is_link(self.source, range, &to) {
+            let bracket = self.source[range.clone()].find('[').unwrap_or_default();
+            self.words_of_source(range.start..range.start + bracket + 1);
+        }
+        self.links.push(to);
+    }
+
     fn end_link(&mut self, range: Range<usize>) {
         self.close_inline();
         let to = self.links.pop().unwrap_or_default();
         let said = &self.source[range.clone()];
         // An address that is its own text is not written twice.
         let is_said = said.starts_with('<') || said.starts_with(&format!("[{to}]"));
-        if !to.is_empty() && !is_said {
+        if !is_link(self.source, &range, &to) {
+            let bracket = self.source[self.end..range.end].find(']').unwrap_or_default();
+            self.words_of_source(self.end + bracket..range.end);
+        } else if !is_said {
             self.styles.push(self.style().dim());
             let last = range.end.saturating_sub(1);
             self.words(&format!(" ({to})"), last..range.end);
             self.styles.pop();
         }
+        // Also if the address is not drawn, the next text is after it.
+        self.end = self.end.max(range.end);
+    }
+
+    fn words_of_source(&mut self, range: Range<usize>) {
+        let source = self.source;
+        self.words(&source[range.clone()], range);
     }
 
     /// Columns behind what stands before a row.

@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect};
 use jaato_runtime::visible;
-use pulldown_cmark::{Event, Options, Parser};
+use pulldown_cmark::{Event, Options, Parser, Tag};
 
 use super::*;
 
@@ -49,15 +49,19 @@ fn check_nothing_is_lost(text: &str, columns: usize) {
     let screen = Screen { room: columns, has_looks: false };
     while markdown.escape(&page(&markdown.held, 0, screen, Extent::Whole)) {}
     let options = Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS;
-    let events = Parser::new_ext(&markdown.held, options);
+    let events = Parser::new_ext(&markdown.held, options).into_offset_iter();
     let mut has_table = false;
-    let mut said = String::new();
-    for event in events {
+    let (mut said, mut end) = (String::new(), 0);
+    for (event, range) in events {
         match event {
             Event::Text(text) | Event::Code(text) | Event::Html(text) | Event::InlineHtml(text) => {
+                said += &operators(&markdown.held, end, range.start);
                 said += &visible::text(&text);
+                end = range.end;
             }
-            Event::Start(pulldown_cmark::Tag::Table(_)) => has_table = true,
+            // The language of code is not drawn.
+            Event::Start(Tag::CodeBlock(_)) => end = usize::MAX,
+            Event::Start(Tag::Table(_)) => has_table = true,
             _ => {}
         }
     }
@@ -73,6 +77,20 @@ fn check_nothing_is_lost(text: &str, columns: usize) {
             "`{sign}` is lost at {columns} columns:\n{text:?}\n{said:?}\n{rows}"
         );
     }
+}
+
+/// Returns the asterisks and underscores between letters or digits in this part of a text. The
+/// parser reads some of them as markup.
+fn operators(text: &str, begin: usize, end: usize) -> String {
+    let is_operator = |sign: char| matches!(sign, '*' | '_');
+    let is_word = |sign: Option<char>| sign.is_some_and(|sign| sign.is_ascii_alphanumeric());
+    let gap = text.get(begin..end).unwrap_or_default();
+    let is_between = |at: &usize| {
+        let (before, after) = text.split_at(begin + at);
+        is_word(before.trim_end_matches(is_operator).chars().next_back())
+            && is_word(after.trim_start_matches(is_operator).chars().next())
+    };
+    gap.match_indices(is_operator).filter(|(at, _)| is_between(at)).map(|(_, sign)| sign).collect()
 }
 
 const TEXT: &str = "# Moons\n\nThere are **two** moons of `mars`, and this is a longer line that does not fit.\n\n\
@@ -168,6 +186,74 @@ fn signs_that_are_no_markup_are_drawn() {
         [^1]: the note
     "#]],
     );
+}
+
+/// Code and formulas, parts of which CommonMark reads as markup.
+const NO_MARKUP: &[&str] = &[
+    "2**10 = 1024 and 3**2 = 9",
+    "10*20*30 and 2**3**2",
+    "$5*2 and 5*3*2 = 30",
+    "x*y and y*z",
+    "(a*b)*(c*d)",
+    "f(x)*g(x)*h(x) and π*r*r",
+    "int *a, *b; int* c, d*;",
+    "src/**/*.rs and **/*.toml and *.{a,b}*",
+    "**/node_modules/** and src/**, lib/**",
+    "--include=*.rs --exclude=*.toml",
+    "/usr/*/bin/*",
+    "*/5 * * * * and 0 */2 * * *",
+    "__init__.py and __init__(self)",
+    "if __name__ == \"__main__\":",
+    "_foo_.py and _foo_1_",
+    "re.sub(r'_+', '_', s) and '*'.join('*')",
+    "count(*) and sum(*)",
+    "https://a.b/c_d_e*f*g",
+    "b[0](x) and m[\"k\"](v) and f()[0](x)",
+    "vec![a](b) and [a](b) and []() and [a]()",
+];
+
+#[test]
+fn code_that_resembles_markup_is_drawn_as_it_is() {
+    for text in NO_MARKUP {
+        let forms = [
+            (format!("It is {text}"), format!("It is {text}\n")),
+            (text.to_string(), format!("{text}\n")),
+            (format!("# {text}"), format!("{text}\n")),
+            (format!("> {text}"), format!("▐ {text}\n")),
+            (format!("- {text}"), format!("• {text}\n")),
+        ];
+        for (source, expected) in forms {
+            check_cuts(&source, 80);
+            assert_eq!(drawn([&*source], 80), expected);
+            // No part of it has a look of its own.
+            let mut markdown = Markdown::new(true);
+            let mut looks = markdown.piece(&source, 80) + &markdown.end(80);
+            if source.starts_with('#') {
+                looks = looks.replace("\x1b[1m", "").replace("\x1b[0m", "");
+            }
+            assert!(!looks.contains('\x1b'), "{looks:?}");
+        }
+        let table = drawn([&*format!("| a |\n|---|\n| {text} |\n")], 80);
+        assert!(table.contains(&format!("│ {text} ")), "{table}");
+    }
+}
+
+#[test]
+fn emphasis_and_links_have_their_looks() {
+    let mut markdown = Markdown::new(true);
+    let text = "**bold** *it* _it_ (**bold**) **Note:** text \"*x*\" word **bold**, more\n\
+        ***both*** **_both_** **2*3*4** **-5**% *a, b*: **a**! `x` — **y** … **\"z\"**\n\
+        这是**粗体**字。 ภาษา**หนา**ไทย **굵게**는\n\
+        [docs](https://x) see [docs](https://x). [a](b.md), [c](#d)[1](https://y)\n";
+    let drawn = markdown.piece(text, 200) + &markdown.end(200);
+    let drawn = drawn.replace("\x1b[", "<").replace("<1m", "<b>").replace("<3m", "<i>");
+    expect![[r#"
+        <b>bold<0m <i>it<0m <i>it<0m (<b>bold<0m) <b>Note:<0m text "<i>x<0m" word <b>bold<0m, more
+        <b><i>both<0m <b><i>both<0m <b>2*3*4<0m <b>-5<0m% <i>a, b<0m: <b>a<0m! <36mx<0m — <b>y<0m … <b>"z"<0m
+        这是<b>粗体<0m字。 ภาษา<b>หนา<0mไทย <b>굵게<0m는
+        docs <2m(https://x)<0m see docs <2m(https://x)<0m. a <2m(b.md)<0m, c <2m(#d)<0m1 <2m(https://y)<0m
+    "#]]
+    .assert_eq(&drawn);
 }
 
 #[test]
@@ -385,6 +471,10 @@ const PIECES: &[&str] = &[
     "*.rs",
     "**kwargs",
     "snake_case",
+    "2**3",
+    "x*y*z",
+    "__init__.py",
+    "b[0](x)",
 ];
 
 #[test]
