@@ -128,7 +128,7 @@ pub fn notes_on_files(setup: &Setup) -> Vec<String> {
             Ok(Some(read)) => read,
             Ok(None) => {
                 notes.push(format!(
-                    "`{name}` is not read: it is no regular file inside the workspace"
+                    "`{name}` is not read: it is not a regular file inside the workspace"
                 ));
                 continue;
             }
