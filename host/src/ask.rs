@@ -56,6 +56,17 @@ pub struct ForLines {
     _taken: OwnedMutexGuard<()>,
 }
 
+/// Tells whether questions wait for the terminal while a message is typed.
+#[derive(Debug)]
+pub struct WaitingQuestions(watch::Receiver<usize>);
+
+impl WaitingQuestions {
+    /// Returns true if a question waits.
+    pub fn has_any(&self) -> bool {
+        *self.0.borrow() > 0
+    }
+}
+
 /// A question that waits for the terminal, counted until it is dropped.
 struct Waiting<'a>(&'a Stage);
 
@@ -144,6 +155,11 @@ impl ForLines {
     /// Says that the message is being typed from here on.
     pub fn begin_typing(&self) {
         self.stage.is_typed.send_replace(true);
+    }
+
+    /// Returns what tells whether questions wait for the terminal.
+    pub fn waiting_questions(&self) -> WaitingQuestions {
+        WaitingQuestions(self.stage.waiting.subscribe())
     }
 
     /// Becomes ready when a question waits for the terminal.
@@ -285,10 +301,12 @@ mod tests {
         let asks = Arc::clone(&stage);
         let asking = tokio::spawn(async move { asks.for_urgent_question().await.is_some() });
         lines.wanted().await;
+        let questions = lines.waiting_questions();
+        assert!(questions.has_any());
         drop(lines);
         assert!(asking.await.unwrap());
         // It is not wanted any more.
-        assert_eq!(*stage.waiting.borrow(), 0);
+        assert!(!questions.has_any());
     }
 
     #[test]

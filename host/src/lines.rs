@@ -39,12 +39,21 @@ const LINE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 pub enum Line {
     /// A line, without its end.
     Text(String),
-    /// The person dropped this line (Ctrl-C).
-    Dropped(String),
+    /// The user ended this line without sending it.
+    Dropped(UnsentLine),
     /// The conversation was woken while nothing was typed.
     Woken,
     /// There are no more.
     End,
+}
+
+/// A line that was ended without being sent.
+#[derive(Debug)]
+pub enum UnsentLine {
+    /// The user dropped it (Ctrl-C).
+    Dropped(String),
+    /// It stays a draft, and the turn stops (Esc).
+    Kept(String),
 }
 
 /// What a wait for a line looks at beside the line.
@@ -135,8 +144,11 @@ impl Lines {
             if let Source::Edited(edited) = &mut self.source
                 && edited.open.is_some()
             {
-                if let Some(line) = edited.open_line(beside.over).await {
-                    return line;
+                match edited.open_line(beside.over).await {
+                    // The turn has ended, so the user edits the draft again.
+                    Some(Ok(Line::Dropped(UnsentLine::Kept(draft)))) => edited.begin_with(draft),
+                    Some(line) => return line,
+                    None => {}
                 }
                 continue;
             }
@@ -196,6 +208,18 @@ impl Lines {
         }
     }
 
+    /// Notes whether messages were queued during the turn: if so, Esc ends the draft.
+    pub fn note_queued(&self, has_any: bool) {
+        if let Source::Edited(edited) = &self.source {
+            edited.editors.keys().note_queued(has_any);
+        }
+    }
+
+    /// Returns true if a line is being edited.
+    pub fn has_draft(&self) -> bool {
+        matches!(&self.source, Source::Edited(edited) if edited.open.is_some())
+    }
+
     /// Ends it: nothing more is read, and the terminal is as it was.
     pub async fn end(&mut self) {
         if let Source::Edited(edited) = &mut self.source
@@ -248,10 +272,16 @@ async fn continued(stream: &mut Option<SignalStream>) {
 }
 
 impl Edited {
-    /// Has the next line begin with this text, too.
+    /// Has the next line begin with this text, too. If a line is being edited, Enter puts the text
+    /// before it.
     fn begin_with(&mut self, text: String) {
-        if !text.is_empty() {
-            self.begun.push(self.editors.folded(text));
+        if text.is_empty() {
+            return;
+        }
+        let text = self.editors.folded(text);
+        match &self.open {
+            Some(_) => self.editors.keys().return_message(text),
+            None => self.begun.push(text),
         }
     }
 
@@ -266,6 +296,7 @@ impl Edited {
         if line.is_none() {
             self.editor = open.ended().await;
             self.open = None;
+            self.begun.extend(self.editors.keys().take_returned());
         }
         line
     }

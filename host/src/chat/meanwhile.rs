@@ -14,13 +14,17 @@ use super::slash::{Run, SlashCommand};
 use super::{CurrentTurn, Wish, help, wish};
 use crate::ask::Stage;
 use crate::exit::{self, CommandFailure, Exit};
-use crate::lines::{Beside, Line, Lines};
+use crate::lines::{Beside, Line, Lines, UnsentLine};
 use crate::terminal::{exact_line, input_is_terminal, size};
 use crate::view::View;
 use crate::{attach, conversation, report, tasks};
 
 /// Columns of what stands before a line that is said to wait.
 const SAID_COLUMNS: usize = 50;
+
+/// What is said if messages come back while a draft is typed, which no longer shows them.
+const MESSAGES_RETURNED: &str =
+    "the queued messages were not sent; Enter puts them before your draft";
 
 /// Takes lines while a turn runs, and keeps those that wait for its end.
 pub struct Meanwhile<'a> {
@@ -33,8 +37,8 @@ pub struct Meanwhile<'a> {
     inbox: Inbox,
     /// Lines that wait for the end of the turn, in their order.
     waiting: VecDeque<String>,
-    /// The line that was half typed when Ctrl-C came.
-    dropped: Option<String>,
+    /// The drafts that were typed when Esc or Ctrl-C stopped the turn.
+    drafts: Vec<String>,
     /// Why no more lines can be read.
     failure: Option<CommandFailure>,
     /// Tasks that the person has been told of.
@@ -57,7 +61,7 @@ impl<'a> Meanwhile<'a> {
             session: session.handle(),
             inbox: session.inbox(),
             waiting: VecDeque::new(),
-            dropped: None,
+            drafts: Vec::new(),
             failure: None,
             tasks: tasks::ReportedTasks::default(),
         }
@@ -108,10 +112,16 @@ impl<'a> Meanwhile<'a> {
                 report = &mut turn => break report,
                 line = lines.next_beside_turn(beside), if listens => {
                     listens = self.take(line).await;
+                    if self.inbox.waiting_count() + self.waiting.len() > 0 {
+                        lines.note_queued(true);
+                    }
                 }
             }
         };
-        self.end(&report, lines);
+        lines.note_queued(false);
+        if self.end(&report, lines) {
+            self.aside(|| report::remark(MESSAGES_RETURNED)).await;
+        }
         if !self.waiting.is_empty() {
             // What comes next is written behind all that the turn has shown.
             self.view.settle().await;
@@ -124,9 +134,11 @@ impl<'a> Meanwhile<'a> {
     }
 
     /// What no request has taken goes on as the next message, unless the turn ended otherwise than
-    /// it should: then the person sees it in the editor before it is sent.
-    fn end(&mut self, report: &TurnReport, lines: &mut Lines) {
+    /// it should: then the person sees it in the editor before it is sent. Returns true if a draft
+    /// hides it from the user.
+    fn end(&mut self, report: &TurnReport, lines: &mut Lines) -> bool {
         let said = self.inbox.take_back();
+        let mut is_hidden = false;
         match report.outcome {
             TurnOutcome::Done | TurnOutcome::Denied => {
                 for text in said.into_iter().rev() {
@@ -137,29 +149,36 @@ impl<'a> Meanwhile<'a> {
             | TurnOutcome::Failed
             | TurnOutcome::Limit
             | TurnOutcome::Unknown => {
-                said.into_iter().for_each(|text| lines.begin_with(as_line(text)));
                 let is_message = |line: &String| matches!(wish(line), Wish::Say(_));
                 let (messages, others) = self.waiting.drain(..).partition(is_message);
                 self.waiting = others;
                 let messages: VecDeque<String> = messages;
-                messages.into_iter().for_each(|text| lines.begin_with(text));
+                let returned: Vec<_> = said.into_iter().map(as_line).chain(messages).collect();
+                // The editor that Esc or Ctrl-C has ended is about to close.
+                let is_over = report.outcome == TurnOutcome::Cancelled;
+                is_hidden = lines.has_draft() && !returned.is_empty() && !is_over;
+                returned.into_iter().for_each(|text| lines.begin_with(text));
             }
         }
-        if let Some(text) = self.dropped.take() {
-            lines.begin_with(text);
-        }
+        self.drafts.drain(..).for_each(|text| lines.begin_with(text));
+        is_hidden
     }
 
     /// Takes a line; returns false where there are no more.
     async fn take(&mut self, line: Result<Line, CommandFailure>) -> bool {
         match line {
             Ok(Line::Text(text)) => self.take_text(text).await,
-            Ok(Line::Dropped(text)) => {
-                self.dropped = Some(text).filter(|text| !text.is_empty());
+            Ok(Line::Dropped(UnsentLine::Dropped(text))) => {
+                self.drafts.push(text);
                 // Where Ctrl-C has stopped the turn already, it ends jaato.
                 if !self.turn.stop() {
                     exit::exit_now(Exit::Cancelled as i32);
                 }
+            }
+            Ok(Line::Dropped(UnsentLine::Kept(text))) => {
+                self.drafts.push(text);
+                // Unlike Ctrl-C, a second Esc does not end jaato.
+                self.turn.stop();
             }
             Ok(Line::Woken) => {}
             Ok(Line::End) => {

@@ -12,8 +12,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
 use super::history::{HISTORY_LINES_MAX, HistoryFile};
-use super::keys::{Keys, StopTurn};
-use super::{Line, PROMPT, PROMPT_AT_WORK, failed};
+use super::keys::{self, EndKey, Keys, StopTurn};
+use super::{Line, PROMPT, PROMPT_AT_WORK, UnsentLine, failed};
 use crate::ask::ForLines;
 use crate::exit::CommandFailure;
 use crate::terminal::{self, CtrlC, OpenQuestion, Printer};
@@ -86,6 +86,11 @@ impl Editors {
         Ok(Box::new(editor))
     }
 
+    /// Returns what the keys mean.
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
     /// Returns a text as a draft shows it.
     pub fn folded(&self, text: String) -> String {
         self.keys.pastes().fold_again(text)
@@ -120,6 +125,7 @@ impl Editors {
         }
         // A person may take their time: the wait must not hold up signals.
         let keys = self.keys.clone();
+        keys.watch_questions(place.waiting_questions());
         let mut reading =
             tokio::task::spawn_blocking(move || self.read(editor, begun, is_at_work, &send));
         let mut ticks = tokio::time::interval(SHOWN_EVERY);
@@ -130,8 +136,9 @@ impl Editors {
                 _ = ticks.tick() => terminal::show_above(),
             }
         };
-        if let Some(open) = open.as_ref().filter(|_| keys.is_escaped()) {
-            // Nothing was typed there. A terminal that is gone needs nothing.
+        let is_erased = matches!(keys.ended_by(), Some(EndKey::Escape | EndKey::Empty));
+        if let Some(open) = open.as_ref().filter(|_| is_erased) {
+            // Nothing is typed there. A terminal that is gone needs nothing.
             let _ = open.erase_rows(1 + usize::from(is_at_work));
         }
         drop(open);
@@ -152,22 +159,27 @@ impl Editors {
         self.keys.begin();
         let prompt = if is_at_work { PROMPT_AT_WORK } else { PROMPT };
         loop {
+            self.keys.begin_line();
             terminal::line_begins(is_at_work);
             let read = editor.readline_with_initial(prompt, (&std::mem::take(&mut begun), ""));
             terminal::line_ends();
-            let (line, may_have_more) = match read {
-                Ok(line) if self.keys.is_dropped() => (Ok(Line::Dropped(line)), false),
-                Ok(line) => {
-                    let line = self.keys.without_continuations(line);
-                    let whole = self.keys.pastes().unfold(&line);
-                    // A long paste is not kept: Up would show all of it.
-                    if whole.is_none() {
-                        self.history.keep(&mut editor, &line);
-                    }
-                    (Ok(Line::Text(whole.unwrap_or(line))), true)
+            let (line, may_have_more) = match (read, self.keys.ended_by()) {
+                (Ok(line), Some(EndKey::Drop)) => {
+                    (Ok(Line::Dropped(UnsentLine::Dropped(line))), false)
                 }
-                Err(ReadlineError::Eof) => (Ok(Line::End), false),
-                Err(error) => {
+                (Ok(line), Some(EndKey::Stop)) => {
+                    let draft = UnsentLine::Kept(self.keys.without_continuations(line));
+                    (Ok(Line::Dropped(draft)), false)
+                }
+                // Nothing to send: the text was erased or dropped, and the turn continues.
+                (Ok(_), Some(EndKey::Empty | EndKey::GiveWay)) => {
+                    (Ok(Line::Text(String::new())), true)
+                }
+                (Ok(line), Some(EndKey::Escape) | None) => {
+                    (Ok(Line::Text(self.sent(&mut editor, line, is_at_work))), true)
+                }
+                (Err(ReadlineError::Eof), _) => (Ok(Line::End), false),
+                (Err(error), _) => {
                     (Err(failed(format!("cannot read from the terminal: {error}"))), false)
                 }
             };
@@ -185,6 +197,21 @@ impl Editors {
             }
         }
         editor
+    }
+
+    /// Returns the text that a line sends, and keeps the line for Up.
+    fn sent(&self, editor: &mut Editor, line: String, is_at_work: bool) -> String {
+        let line = self.keys.without_continuations(line);
+        let whole = self.keys.pastes().unfold(&line);
+        // A long paste is not kept: Up would show all of it.
+        if whole.is_none() {
+            self.history.keep(editor, &line);
+        }
+        let text = whole.unwrap_or(line);
+        if is_at_work && !text.trim().is_empty() && !keys::is_command(&text) {
+            self.keys.note_queued(true);
+        }
+        text
     }
 }
 

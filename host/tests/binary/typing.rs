@@ -144,8 +144,42 @@ fn prompt_waits_for_the_draft_and_is_not_answered_by_it() {
     assert_eq!(shown.matches("✗ denied: ").count(), 1, "{shown}");
 }
 
+/// Drops the draft with these keys, so that the prompt that waits for it is shown.
+#[track_caller]
+fn check_draft_gives_way(keys: &[u8]) {
+    let Some(house) = with_cli() else { return };
+    house.ship(&fixture("probe"));
+    let answers = [
+        call("count", json!({})),
+        told("tool_result", "the user denied the call", says("so be it")),
+    ];
+    let Some(mut running) = at_work(&house, &answers) else { return };
+    running.write(b"abc");
+    running.wait_for_text("> abc");
+    goes_on(&house);
+    running.wait_for_text("jaato has a question. Enter sends your draft first, Ctrl-C drops it.");
+    running.write(keys);
+    running.wait_for_question();
+    running.write(b"n\n");
+    running.wait_for_text("so be it");
+    let shown = quits(running, &house);
+    assert!(!shown.contains("cancelled") && !shown.contains("queued"), "{shown}");
+}
+
 #[test]
-fn ctrl_c_stops_the_turn_and_returns_queued_lines_to_the_editor() {
+fn ctrl_c_drops_the_draft_that_a_prompt_waits_for() {
+    check_draft_gives_way(b"\x03");
+}
+
+#[test]
+fn prompt_is_shown_once_the_draft_is_erased() {
+    check_draft_gives_way(b"\x7f\x7f\x7f");
+    check_draft_gives_way(b"\x15");
+}
+
+/// Stops a turn with a key while a message is queued and a draft is typed.
+#[track_caller]
+fn check_stop_returns_queued_lines(key: &[u8]) {
     let house = house!();
     house.script(&json!({ "answers": [
         { "steps": [{ "text": "half said" }, "hang"] },
@@ -158,9 +192,36 @@ fn ctrl_c_stops_the_turn_and_returns_queued_lines_to_the_editor() {
     running.wait_for_text("queued, goes with the next step: one");
     running.write(b"two");
     running.wait_for_text("> two");
-    running.write(b"\x03");
+    running.write(key);
     running.wait_for_text("cancelled");
     running.wait_for_text("> one");
+    running.write(b"\r");
+    running.wait_for_text("both");
+    quits(running, &house);
+}
+
+#[test]
+fn ctrl_c_and_esc_stop_the_turn_and_return_queued_lines_before_the_draft() {
+    check_stop_returns_queued_lines(b"\x03");
+    check_stop_returns_queued_lines(b"\x1b");
+}
+
+#[test]
+fn enter_after_a_failed_turn_puts_queued_lines_before_the_draft() {
+    let Some(house) = with_cli() else { return };
+    let fails = json!({ "steps": [{ "fail": { "kind": "provider", "message": "overloaded" } }] });
+    let answers = [fails, told("prompt", "after it\nhalf", says("both"))];
+    let Some(mut running) = at_work(&house, &answers) else { return };
+    for line in ["/model", "after it"] {
+        running.write(format!("{line}\r").as_bytes());
+        running.wait_for_text(&format!("queued, waits for the end of this turn: {line}"));
+    }
+    running.write(b"half");
+    running.wait_for_text("> half");
+    goes_on(&house);
+    running.wait_for_text("Enter puts them before your draft");
+    running.write(b"\r");
+    running.wait_for_text("> after it");
     running.write(b"\r");
     running.wait_for_text("both");
     quits(running, &house);
