@@ -140,6 +140,17 @@ fn free_text_answer_denies_with_that_reason() {
 }
 
 #[test]
+fn ctrl_d_at_a_prompt_denies_the_call() {
+    let Some(house) = counting(&["the user denied the call"]) else { return };
+    let editing = |command: Command| command.variable("TERM", "xterm");
+    let Some(mut running) = on_terminal(&house, "run go", editing) else { return };
+    running.wait_for_question();
+    running.write(b"\x04");
+    let output = running.wait_with_open_input().code(0);
+    assert!(output.stdout.contains("✗ denied: "), "{output}");
+}
+
+#[test]
 fn ctrl_c_at_a_prompt_cancels_the_run() {
     let Some(house) = counting(&["never"]) else { return };
     let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };

@@ -21,6 +21,9 @@ const LONG_KEY_PAUSE: Duration = Duration::from_millis(600);
 /// Keys that answer without Enter, besides digits.
 const KEYS: [char; 5] = ['y', 'n', 's', 'e', '?'];
 
+/// The answer of Ctrl-D to a question that keys answer.
+const NO: &str = "n";
+
 /// Reads of text that was typed too early, at most: a program may type without end.
 const EARLY_READS_MAX: usize = 16;
 
@@ -197,7 +200,13 @@ impl Keys {
                     let line = std::mem::take(&mut self.line).text();
                     return Ok(Some(Typed::Line(format!("{line}{CTRL_C}"))));
                 }
-                Key::CtrlD if self.line.is_empty() => return Ok(Some(Typed::Ended)),
+                // Unlike the end of the input, the key is an answer of the user.
+                Key::CtrlD if self.line.is_empty() => {
+                    return Ok(Some(Typed::Line(match self.manner {
+                        Manner::Keys => NO.to_owned(),
+                        Manner::Words => CTRL_C.to_string(),
+                    })));
+                }
                 Key::CtrlZ => {
                     stop_here();
                     return Ok(Some(Typed::Stopped));
