@@ -44,8 +44,9 @@ impl Markdown {
     pub fn piece(&mut self, text: &str, columns: usize) -> String {
         let mut rows = String::new();
         for letter in text.chars() {
-            if self.held.is_empty() && letter == '\n' {
+            if letter == '\n' && self.held.trim_matches([' ', '\t', '\r']).is_empty() {
                 // No empty row begins a text.
+                (self.held, self.looked_at) = (String::new(), 0);
                 continue;
             }
             self.held.push(letter);

@@ -16,7 +16,8 @@ fn drawn<'a>(pieces: impl IntoIterator<Item = &'a str>, columns: usize) -> Strin
 /// Draws a text that is there before anything is drawn.
 fn at_once(text: &str, columns: usize) -> String {
     let mut markdown = Markdown::new(false);
-    markdown.held = text.trim_start_matches('\n').to_owned();
+    let lines = text.split_inclusive('\n');
+    markdown.held = lines.skip_while(|line| line.trim().is_empty()).collect();
     markdown.end(columns)
 }
 
@@ -398,6 +399,17 @@ fn nothing_that_a_model_says_can_drive_the_terminal() {
 fn code_has_a_colour_that_is_read_on_light_terminals_too() {
     let drawn = Markdown::new(true).piece("`a` and\n", 80);
     assert_eq!(drawn, "\x1b[36ma\x1b[0m and\n");
+}
+
+#[test]
+fn blank_lines_before_the_first_word_are_not_drawn() {
+    for blanks in ["\n", "\n\n", "   \n", "\n\n   \n\n", " \t\r\n\r\n  \n", &" \n".repeat(50)] {
+        let text = format!("{blanks}first\n\nsecond");
+        check_cuts(&text, 40);
+        assert_eq!(drawn([&*text], 40), "first\n\nsecond\n");
+    }
+    // Blanks of the first line itself may make it code.
+    assert_eq!(drawn(["  \n    *code*\n"], 40), "*code*\n");
 }
 
 /// What texts are made of; each is of a kind that has a meaning in markdown, or nearly one.
