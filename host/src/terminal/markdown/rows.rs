@@ -2,9 +2,7 @@
 
 use console::{Style, measure_text_width};
 use jaato_runtime::visible;
-
-/// Joins the pictures of an emoji.
-const JOINER: char = '\u{200d}';
+use unicode_segmentation::UnicodeSegmentation as _;
 
 /// A piece of a line that is not broken.
 #[derive(Debug, Clone)]
@@ -73,29 +71,31 @@ pub(super) fn width(words: &[Word]) -> usize {
 /// Appends a text to a line as words, made visible.
 pub(super) fn push_words(line: &mut Vec<Word>, text: &str, style: &Style, place: Place) {
     let (first, mut blanks, mut before) = (line.len(), 0, None);
-    for (index, letter) in text.char_indices() {
-        if matches!(letter, ' ' | '\t' | '\n') {
+    for (index, cluster) in text.grapheme_indices(true) {
+        // Marks may follow a blank in its cluster.
+        let letters = cluster.trim_start_matches([' ', '\t', '\n', '\r']);
+        if letters.len() < cluster.len() {
             (blanks, before) = (blanks + 1, None);
+        }
+        if letters.is_empty() {
             continue;
         }
-        let (at, end) = place.of(index, letter.len_utf8());
-        let wide = |letter: char| measure_text_width(letter.encode_utf8(&mut [0; 4])) > 1;
-        let joins = before == Some(JOINER);
-        // A script without blanks may be broken between any two signs.
-        let breaks = before.is_some_and(|before| wide(before) || wide(letter) && !joins);
-        let has_width = measure_text_width(letter.encode_utf8(&mut [0; 4])) > 0;
+        let (at, end) = place.of(index + cluster.len() - letters.len(), letters.len());
+        let columns = measure_text_width(letters);
+        // A script without blanks may be broken between any two clusters.
+        let breaks = columns > 0 && before.is_some_and(|before| before > 1 || columns > 1);
         match line.last_mut() {
-            Some(word) if before.is_some() && !(breaks && has_width) => {
-                word.text.push(letter);
+            Some(word) if before.is_some() && !breaks => {
+                word.text.push_str(letters);
                 word.end = end;
             }
             last => {
                 let may_begin = blanks > 0 || breaks || last.is_none();
-                let (text, style) = (letter.to_string(), style.clone());
+                let (text, style) = (letters.to_owned(), style.clone());
                 line.push(Word { text, style, at, end, blanks, may_begin });
             }
         }
-        (blanks, before) = (0, Some(letter));
+        (blanks, before) = (0, Some(columns));
     }
     for word in &mut line[first..] {
         word.text = visible::text(&word.text).into_owned();
@@ -161,13 +161,13 @@ pub(super) fn cut(line: Vec<Word>, columns: usize) -> Vec<Word> {
             continue;
         }
         let (mut piece, mut blanks, mut may_begin) = (String::new(), word.blanks, word.may_begin);
-        for letter in word.text.chars() {
-            if !piece.is_empty() && measure_text_width(&format!("{piece}{letter}")) > columns {
+        for cluster in word.text.graphemes(true) {
+            if !piece.is_empty() && measure_text_width(&format!("{piece}{cluster}")) > columns {
                 let text = std::mem::take(&mut piece);
                 words.push(Word { text, blanks, may_begin, ..word.clone() });
                 (blanks, may_begin) = (0, true);
             }
-            piece.push(letter);
+            piece.push_str(cluster);
         }
         words.push(Word { text: piece, blanks, may_begin, ..word });
     }

@@ -412,6 +412,32 @@ fn blank_lines_before_the_first_word_are_not_drawn() {
     assert_eq!(drawn(["  \n    *code*\n"], 40), "*code*\n");
 }
 
+#[test]
+fn an_emoji_of_several_characters_is_not_broken() {
+    let skin = "\u{1f44d}\u{1f3fd}";
+    let joined = "\u{1f469}\u{1f3fd}\u{200d}\u{1f4bb}";
+    for emoji in [skin, joined, "\u{1f1e9}\u{1f1ea}", "\u{2764}\u{fe0f}", "e\u{301}"] {
+        check_cuts(&emoji.repeat(8), 8);
+        let table = format!("| x |\n|---|\n| {emoji} |\n| {} |\n", emoji.repeat(20));
+        for columns in [4, 5, 6, 7, 8, 12, 30] {
+            for text in [&table, &emoji.repeat(20), &format!("日{emoji}").repeat(20)] {
+                let rows = drawn([&**text], columns);
+                let count = text.matches(emoji).count();
+                assert_eq!(rows.matches(emoji).count(), count, "{columns} columns:\n{rows}");
+            }
+        }
+    }
+    let table = drawn([&*format!("| x |\n|---|\n| {skin} |\n| {} |\n", skin.repeat(14))], 30);
+    expect![[r#"
+        │ x                         │
+        ├───────────────────────────┤
+        │ 👍                        │
+        │ 👍👍👍👍👍👍👍👍👍👍👍👍  │
+        │ 👍👍                      │
+    "#]]
+    .assert_eq(&table.replace('\u{1f3fd}', ""));
+}
+
 /// What texts are made of; each is of a kind that has a meaning in markdown, or nearly one.
 const PIECES: &[&str] = &[
     "word",
@@ -474,6 +500,8 @@ const PIECES: &[&str] = &[
     "~~",
     "日本",
     "🚀",
+    "\u{1f44d}\u{1f3fd}",
+    "\u{1f469}\u{200d}\u{1f4bb}",
     "e\u{301}",
     "\u{202e}",
     "\x1b[2J",
