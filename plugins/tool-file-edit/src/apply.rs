@@ -5,7 +5,7 @@
 //! afterwards. A change that fails halfway is rolled back immediately. A change that a kill
 //! interrupts is rolled back by the next call in the workspace (see [`crate::mend`]).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use futures_util::future::{join, join3};
@@ -14,7 +14,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::file_change::FileChange;
 
 use crate::editor::{Editor, EditorContext, history_failure};
-use crate::files::{self, ExistingTargetPolicy, FileWriteMode};
+use crate::files::{self, ExistingTargetPolicy, FileSnapshot, FileWriteMode};
 use crate::history::{
     ChangeId, ChangeOutcome, FileTransition, History, HistoryError, NewChange, PendingChange,
     RecordedChange, StoredFileState,
@@ -41,8 +41,8 @@ pub struct ChangeOrigin<'a> {
 /// An applied change.
 #[derive(Debug)]
 pub struct AppliedChange {
-    /// The change as the history stores it.
-    pub change: RecordedChange,
+    /// The change as the history stores it. `None` if no file changed.
+    pub change: Option<RecordedChange>,
     /// The applied plan.
     pub plan: Arc<EditPlan>,
     /// The changes of the files.
@@ -61,6 +61,11 @@ pub async fn apply(
     maker: ChangeOrigin<'_>,
     plan: EditPlan,
 ) -> Result<AppliedChange> {
+    plan.check_names()?;
+    if plan.changed_numbers().next().is_none() {
+        let (plan, changes, lost_bits) = (Arc::new(plan), Vec::new(), Vec::new());
+        return Ok(AppliedChange { change: None, plan, changes, lost_bits });
+    }
     let (history, place) = (cx.state().history()?.clone(), cx.state().place(cx).await?);
     let plan = Arc::new(plan);
     let new = NewChange {
@@ -103,7 +108,7 @@ pub async fn apply(
         cx.file_changed(change.clone());
     }
     let lost_bits = lost_bits(&plan, &facts);
-    Ok(AppliedChange { change, plan, changes: told, lost_bits })
+    Ok(AppliedChange { change: Some(change), plan, changes: told, lost_bits })
 }
 
 /// Digests the new content of large files while the old content is being stored. Other threads that
@@ -129,8 +134,9 @@ async fn digest(cx: &Cx<Editor>, plan: &Arc<EditPlan>) -> Result<()> {
 
 /// Writes large files to drafts.
 async fn write_drafts(cx: &Reporter, plan: &EditPlan) -> Result<FileDrafts> {
-    let mut drafts = FileDrafts::new();
-    for number in plan.changed_numbers().filter(|number| !plan.is_pure_move(*number)) {
+    let (mut drafts, further) = (FileDrafts::new(), plan.further_names());
+    let written = |number: &usize| !plan.is_pure_move(*number) && !further.contains_key(number);
+    for number in plan.changed_numbers().filter(written) {
         // For new files, the folders are created later, when their turn comes.
         let (Some(before), Some(bytes)) = (&plan.files[number].before, plan.bytes(number)) else {
             continue;
@@ -139,7 +145,8 @@ async fn write_drafts(cx: &Reporter, plan: &EditPlan) -> Result<FileDrafts> {
             let (path, how) =
                 (&plan.files[number].path, FileWriteMode::Over(before.facts.version.as_deref()));
             let permissions = plan.files[number].permissions;
-            drafts.insert(number, files::draft(cx, path, bytes, how, permissions).await?);
+            let draft = files::draft(cx, path, bytes, how, permissions).await;
+            drafts.insert(number, draft.map_err(|error| explain_denied(error, before))?);
         }
     }
     Ok(drafts)
@@ -186,8 +193,8 @@ fn steps(
             size: content.len() as u64,
             mode: before.as_ref().map_or(mode(file.permissions), |before| before.mode),
         });
-        let moved_from = file.moved_from.map(|from| place.name(&plan.files[from].absolute));
-        steps.push(FileTransition { path: place.name(&file.absolute), before, after, moved_from });
+        let moved_from = file.moved_from.map(|from| place.name(&plan.files[from].target));
+        steps.push(FileTransition { path: place.name(&file.target), before, after, moved_from });
     }
     Ok(steps)
 }
@@ -198,7 +205,7 @@ async fn execute_planned_changes(
     plan: &EditPlan,
     mut drafts: FileDrafts,
 ) -> Result<Vec<(usize, Option<FileFacts>)>> {
-    let mut done = Vec::new();
+    let (mut done, further) = (Vec::new(), plan.further_names());
     let version = |number: usize| {
         plan.files[number].before.as_ref().and_then(|before| before.facts.version.as_deref())
     };
@@ -230,11 +237,17 @@ async fn execute_planned_changes(
         } else {
             FileWriteMode::New
         };
-        let facts = match drafts.remove(&number) {
-            Some(draft) => draft.finish().await?,
-            None => files::write_file(cx, &file.path, bytes, how, file.permissions).await?,
+        let facts = match (written_facts(cx, plan, number, &further).await?, drafts.remove(&number))
+        {
+            (Some(facts), _) => Ok(facts),
+            (None, Some(draft)) => draft.finish().await,
+            (None, None) => files::write_file(cx, &file.path, bytes, how, file.permissions).await,
         };
-        done.push((number, Some(facts)));
+        let explain = |error| match &file.before {
+            Some(before) => explain_denied(error, before),
+            None => error,
+        };
+        done.push((number, Some(facts.map_err(explain)?)));
     }
     for &number in &changed {
         let is_taken = |other: &usize| {
@@ -248,6 +261,30 @@ async fn execute_planned_changes(
         }
     }
     Ok(done)
+}
+
+/// Returns the metadata of a file that already has its new content, because an earlier step wrote
+/// it under another name.
+async fn written_facts(
+    cx: &Reporter,
+    plan: &EditPlan,
+    number: usize,
+    further: &BTreeMap<usize, usize>,
+) -> Result<Option<FileFacts>> {
+    if !further.contains_key(&number) {
+        return Ok(None);
+    }
+    let there = files::snapshot(cx, &plan.files[number].path).await?;
+    let is_written = |there: &FileSnapshot| Some(&*there.bytes) == plan.bytes(number);
+    Ok(there.filter(is_written).map(|there| there.facts))
+}
+
+/// Adds a file's mode to the error of a write that the system does not permit.
+fn explain_denied(error: Error, before: &FileSnapshot) -> Error {
+    if error.hint.is_some() || !error.message.ends_with("permission denied") {
+        return error;
+    }
+    error.with_hint(format!("its mode is {:04o}", before.facts.mode & 0o7777))
 }
 
 /// Rolls back an incomplete change and adds the result to the error.
@@ -307,7 +344,7 @@ fn remember(
     for (number, facts) in done {
         let file = &plan.files[*number];
         let Some(facts) = facts else {
-            editor.forget(&file.absolute);
+            editor.forget(&file.target);
             continue;
         };
         let step = changed.iter().position(|other| other == number);
@@ -317,6 +354,6 @@ fn remember(
             digest: after.map(|kept| kept.content.clone()),
             text: plan.bytes(*number).and_then(text_to_remember),
         };
-        editor.remember_seen_file(&file.absolute, sight);
+        editor.remember_seen_file(&file.target, sight);
     }
 }

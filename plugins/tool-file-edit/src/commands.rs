@@ -123,8 +123,9 @@ async fn undo(cx: &Cx<Editor>, asked: UndoArguments) -> Result<Output> {
         return Ok(Output::text(format!("Change {id} was not undone.")));
     }
     let applied = apply(cx, ChangeOrigin { tool: "undo", undoes: Some(id) }, plan).await?;
-    let again = applied.change.id;
-    Ok(Output::text(format!("Change {id} ({tool}: {files}) was undone. `undo {again}` redoes it.")))
+    let again = applied.change.map(|change| format!(" `undo {}` redoes it.", change.id));
+    let again = again.unwrap_or_default();
+    Ok(Output::text(format!("Change {id} ({tool}: {files}) was undone.{again}")))
 }
 
 /// Finds the requested change. Without a number, this is the last change of the session, or else of

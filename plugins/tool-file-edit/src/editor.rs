@@ -6,6 +6,7 @@ use jaato_plugin_sdk::prelude::*;
 use parking_lot::Mutex;
 
 use crate::history::{FilePath, History, HistoryError, HistoryLimits};
+use crate::plan::{absolute, resolve};
 use crate::sights::{SeenFile, SeenFiles};
 use crate::{commands, config};
 
@@ -105,9 +106,14 @@ impl Editor {
 }
 
 impl EditorContext {
-    /// Returns a file's name in the history.
-    pub fn name(&self, absolute: &str) -> FilePath {
-        FilePath::new(absolute, &self.folder, &self.environment)
+    /// Returns a file's name in the history, from its absolute path without links.
+    pub fn name(&self, target: &str) -> FilePath {
+        FilePath::new(target, &self.folder, &self.environment)
+    }
+
+    /// Returns a file's name in the history, from any path of the file.
+    pub async fn find_name(&self, cx: &Reporter, path: &str) -> FilePath {
+        self.name(&resolve(cx, &absolute(&self.folder, path)).await)
     }
 }
 

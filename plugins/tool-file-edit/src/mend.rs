@@ -96,6 +96,12 @@ struct CurrentFileState {
     facts: Option<FileFacts>,
 }
 
+impl CurrentFileState {
+    fn version(&self) -> Option<&str> {
+        self.facts.as_ref()?.version.as_deref()
+    }
+}
+
 async fn settle_pending_change(
     cx: &Cx<Editor>,
     place: &EditorContext,
@@ -123,7 +129,7 @@ async fn settle_pending_change(
         let restore = all.filter(|number| !recovery.left_alone.contains(number)).collect();
         recovery = RecoveryPlan { is_done: false, restore, ..recovery };
     }
-    restore(cx, &change.files, &there, &recovery.restore).await?;
+    restore(cx, place, &change.files, &there, &recovery.restore).await?;
     remove_drafts(cx, &change.files).await;
     let outcome = if recovery.is_done { ChangeOutcome::Done } else { ChangeOutcome::RolledBack };
     cx.blocking(move |_| pending.finish(outcome)).await?.map_err(history_failure)?;
@@ -218,11 +224,11 @@ fn folder_of(path: &str) -> &str {
 /// are deleted last.
 async fn restore(
     cx: &Cx<Editor>,
+    place: &EditorContext,
     steps: &[FileTransition],
     there: &[CurrentFileState],
     numbers: &[usize],
 ) -> Result<()> {
-    let version = |number: usize| there[number].facts.as_ref().and_then(|it| it.version.as_deref());
     let mut left: Vec<usize> = numbers.to_vec();
     for &number in numbers {
         let step = &steps[number];
@@ -233,7 +239,8 @@ async fn restore(
             == steps[source].before.as_ref().map(|it| &it.content);
         if is_pure && steps[source].after.is_none() {
             let paths = (step.path.as_str(), steps[source].path.as_str());
-            files::rename(cx, paths, version(number), ExistingTargetPolicy::Refused).await?;
+            let version = there[number].version();
+            files::rename(cx, paths, version, ExistingTargetPolicy::Refused).await?;
             left.retain(|other| *other != source && (*other != number || step.before.is_some()));
             if let Some(before) = &step.before {
                 let bytes = contents(cx, &before.content).await?;
@@ -251,18 +258,26 @@ async fn restore(
     }
     for &number in &left {
         let Some(before) = &steps[number].before else { continue };
+        // A step before may have restored the file under another name.
+        let now = find(cx, place, &steps[number]).await?;
+        if now.found == CurrentContent::Content(before.content.clone()) {
+            continue;
+        }
         let bytes = contents(cx, &before.content).await?;
         let how = match there[number].found {
             CurrentContent::Nothing => FileWriteMode::New,
             CurrentContent::Content(_) | CurrentContent::Other | CurrentContent::Torn => {
-                FileWriteMode::Over(version(number))
+                FileWriteMode::Over(there[number].version())
             }
         };
         let mode = (is_new_file_mode(how)).then_some(before.mode);
         files::write_file(cx, steps[number].path.as_str(), &bytes, how, mode).await?;
     }
     for &number in left.iter().filter(|number| steps[**number].before.is_none()) {
-        files::delete(cx, steps[number].path.as_str(), version(number)).await?;
+        let path = steps[number].path.as_str();
+        if read_facts(cx, path).await?.is_some() {
+            files::delete(cx, path, there[number].version()).await?;
+        }
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Plans the changes of a call before it makes them, so that the user sees exactly what is applied.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use jaato_plugin_sdk::prelude::*;
@@ -9,7 +9,7 @@ use jaato_plugin_sdk::types::file_change::{FileChange, FileChangeKind};
 
 use crate::content::HashedContent;
 use crate::diff::{FileTexts, change};
-use crate::files::{CHANGED_BYTES_MAX, FileSnapshot, snapshot};
+use crate::files::{CHANGED_BYTES_MAX, FileSnapshot, read_facts, snapshot};
 use crate::text::{decode, shown};
 
 /// The maximum number of bytes of all files of one change, before and after, because they are in
@@ -34,8 +34,8 @@ pub enum PlannedContent {
 pub struct PlannedFile {
     /// The path as given in the call.
     pub path: String,
-    /// The absolute path.
-    pub absolute: String,
+    /// The absolute path without links.
+    pub target: String,
     /// The current file.
     pub before: Option<Arc<FileSnapshot>>,
     /// The planned state.
@@ -52,6 +52,7 @@ pub struct EditPlan {
     /// The files. Each path occurs once.
     pub files: Vec<PlannedFile>,
     numbers: HashMap<String, usize>,
+    targets: HashMap<String, usize>,
     /// The folder to which relative paths refer.
     folder: String,
     bytes: u64,
@@ -73,22 +74,67 @@ impl EditPlan {
             return Ok(*number);
         }
         let before = snapshot(cx, path).await?;
-        self.add(path, before)
+        let target = resolve(cx, &absolute).await;
+        if let Some(number) = self.number_of(&target) {
+            return Err(same_file(&self.files[number].path, path));
+        }
+        self.add(path, target, before)
     }
 
-    /// Adds a file that was already read, and returns its number.
+    /// Returns the number of the file with this path without links.
+    pub fn number_of(&self, target: &str) -> Option<usize> {
+        self.targets.get(target).copied()
+    }
+
+    /// Adds a file that was already read, with its path without links, and returns its number.
     ///
     /// # Errors
     /// An error if all files together are too large.
-    pub fn add(&mut self, path: &str, before: Option<FileSnapshot>) -> Result<usize> {
-        let absolute = absolute(&self.folder, path);
+    pub fn add(
+        &mut self,
+        path: &str,
+        target: String,
+        before: Option<FileSnapshot>,
+    ) -> Result<usize> {
         self.grow(before.as_ref().map_or(0, |snapshot| snapshot.bytes.len()))?;
         let (path, number) = (path.to_owned(), self.files.len());
-        self.numbers.insert(absolute.clone(), number);
+        self.numbers.insert(absolute(&self.folder, &path), number);
+        self.targets.insert(target.clone(), number);
         let (after, moved_from, permissions) = (PlannedContent::Same, None, None);
         let before = before.map(Arc::new);
-        self.files.push(PlannedFile { path, absolute, before, after, moved_from, permissions });
+        self.files.push(PlannedFile { path, target, before, after, moved_from, permissions });
         Ok(number)
+    }
+
+    /// Returns an error if the plan changes one file under two names in different ways.
+    ///
+    /// # Errors
+    /// `conflict`.
+    pub fn check_names(&self) -> Result<()> {
+        for (number, earlier) in self.further_names() {
+            let (file, earlier) = (&self.files[number], &self.files[earlier]);
+            let is_written = matches!(file.after, PlannedContent::Bytes(_));
+            if !is_written || file.after != earlier.after {
+                return Err(same_file(&earlier.path, &file.path));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the changed files that probably are the same file as an earlier one (hard links),
+    /// because both have the same version, metadata and content. Maps them to the earlier one.
+    pub fn further_names(&self) -> BTreeMap<usize, usize> {
+        let (mut first, mut further) = (HashMap::new(), BTreeMap::new());
+        for number in self.changed_numbers() {
+            let Some(before) = &self.files[number].before else { continue };
+            let Some(version) = &before.facts.version else { continue };
+            let facts = (version, before.facts.modified_ms, before.facts.mode);
+            let (earlier, bytes) = *first.entry(facts).or_insert((number, &before.bytes));
+            if earlier != number && *bytes == before.bytes {
+                further.insert(number, earlier);
+            }
+        }
+        further
     }
 
     /// Returns the planned bytes of a file, or `None` if there will be no file.
@@ -239,6 +285,30 @@ fn text(bytes: Option<&[u8]>) -> Option<Cow<'_, str>> {
     Some(shown(decode(bytes?).ok()?.text))
 }
 
+fn same_file(one: &str, other: &str) -> Error {
+    let error = Error::new(ErrorKind::Conflict, format!("`{one}` and `{other}` are the same file"));
+    error.with_hint("use one name for all changes of a file")
+}
+
+/// Returns the path without links, of a file or of the innermost folder that exists above it.
+pub async fn resolve(cx: &Reporter, absolute: &str) -> String {
+    let (mut there, mut missing) = (absolute, "");
+    while !there.is_empty() {
+        // An environment resolves links in the path of its answer if the given path goes up.
+        match read_facts(cx, &format!("/..{there}")).await {
+            Ok(Some(facts)) if facts.path.starts_with('/') => {
+                return self::absolute("", &format!("{}{missing}", facts.path));
+            }
+            Ok(None) => {
+                there = there.rsplit_once('/').map_or("", |(folder, _)| folder);
+                missing = &absolute[there.len()..];
+            }
+            Ok(Some(_)) | Err(_) => break,
+        }
+    }
+    absolute.to_owned()
+}
+
 /// Makes a path absolute, without `.` and `..`.
 pub fn absolute(folder: &str, path: &str) -> String {
     let whole = if path.starts_with('/') { path.to_owned() } else { format!("{folder}/{path}") };
@@ -268,7 +338,7 @@ mod tests {
             let facts =
                 FileFacts { path: format!("/w/{path}"), mode: 0o644, ..FileFacts::default() };
             let snapshot = FileSnapshot { facts, bytes: text.as_bytes().to_vec().into() };
-            plan.add(path, (*text != "-").then_some(snapshot)).unwrap();
+            plan.add(path, format!("/w/{path}"), (*text != "-").then_some(snapshot)).unwrap();
         }
         plan
     }

@@ -7,7 +7,7 @@ use crate::editor::{Editor, EditorContext, history_failure};
 use crate::files::snapshot;
 use crate::history::{FileTransition, HistoryError, UndoStep};
 use crate::mend::contents;
-use crate::plan::EditPlan;
+use crate::plan::{EditPlan, absolute};
 
 /// Undoes a change.
 ///
@@ -86,7 +86,8 @@ async fn open(
     };
     let (before, found) = cx.blocking(digest).await?;
     if found.as_ref() == file.after.as_ref().map(|after| &after.content) {
-        plan.add(path, before)?;
+        // The paths of the history are without links.
+        plan.add(path, absolute(&place.folder, path), before)?;
         return Ok(None);
     }
     let now = if found.is_some() { "has changed since" } else { "no longer exists" };

@@ -1,8 +1,8 @@
 //! Tests of `updateFile`, `writeNewFile`, `removeFile` and `moveFile`.
 
 use jaato_plugin_sdk::serde_json::json;
-use jaato_plugin_sdk::types::ErrorKind;
 use jaato_plugin_sdk::types::file_change::FileChangeKind;
+use jaato_plugin_sdk::types::{Error, ErrorKind};
 
 use crate::support::Desk;
 
@@ -271,4 +271,15 @@ fn a_preview_shows_what_a_call_would_do_and_does_nothing() {
         (desk.text("a.txt"), desk.text("b.txt"), desk.text("n")),
         ("one\n".into(), "two\n".into(), "-".into())
     );
+}
+
+#[test]
+fn error_of_a_denied_write_has_the_mode() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let denied = Error::new(ErrorKind::Io, "cannot write `a.txt`: permission denied");
+    let desk = Desk::new().with("a.txt", "one\n").with_failing_service("files.write", denied);
+    let mode = std::fs::Permissions::from_mode(0o444);
+    std::fs::set_permissions(desk.path("a.txt"), mode).unwrap();
+    let error = desk.refused("updateFile", json!({ "path": "a.txt", "old": "one", "new": "1" }));
+    assert_eq!((error.kind, error.hint.as_deref()), (ErrorKind::Io, Some("its mode is 0444")));
 }

@@ -175,3 +175,71 @@ fn a_patch_changes_many_files_or_none() {
     let error = desk.refused("apply_patch", json!({ "input": outside }));
     assert_eq!(error.kind, ErrorKind::PermissionDenied);
 }
+
+/// Returns a session whose files `a` and `link` are one file, and `real` and `lnd` one folder.
+fn linked_desk() -> Desk {
+    let desk = desk().with("real/r", "r\n");
+    std::fs::hard_link(desk.path("b"), desk.path("b2")).unwrap();
+    std::os::unix::fs::symlink("a", desk.path("link")).unwrap();
+    std::os::unix::fs::symlink("real", desk.path("lnd")).unwrap();
+    desk
+}
+
+#[test]
+fn changes_of_one_file_under_two_names_are_refused_before_any_write() {
+    let desk = linked_desk();
+    let first = json!({ "action": "edit", "path": "c", "old": "3", "new": "three" });
+    let edit =
+        |path: &str, new: &str| json!({ "action": "edit", "path": path, "old": "2", "new": new });
+    let create = |path: &str| json!({ "action": "create", "path": path, "content": "n" });
+    let cases = [
+        (edit("b", "two"), edit("b2", "zwei"), "`b` and `b2` are the same file"),
+        (
+            edit("b", "two"),
+            json!({ "action": "delete", "path": "b2" }),
+            "`b` and `b2` are the same file",
+        ),
+        (
+            json!({ "action": "edit", "path": "a", "old": "1", "new": "one" }),
+            json!({ "action": "edit", "path": "link", "old": "1", "new": "one" }),
+            "`a` and `link` are the same file",
+        ),
+        (create("lnd/n/m"), create("real/n/m"), "`lnd/n/m` and `real/n/m` are the same file"),
+        (
+            create("lnd/r2"),
+            json!({ "action": "rename", "from": "c", "to": "real/r2" }),
+            "`lnd/r2` and `real/r2` are the same file",
+        ),
+    ];
+    for (one, other, text) in cases {
+        let operations = json!([first, one, other]);
+        let error = refused(&desk, operations.clone());
+        assert!(error.message.ends_with(text), "{error:?}");
+        assert_eq!(error.kind, ErrorKind::Conflict);
+        let preview = desk.preview("multiFileEdit", json!({ "operations": operations }));
+        assert!(preview.refusal.unwrap().message.ends_with(text));
+    }
+    let patch = "*** Begin Patch\n*** Update File: b\n@@\n-2\n+two\n*** Update File: b2\n@@\n-2\n\
+                 +zwei\n*** End Patch";
+    let error = desk.refused("apply_patch", json!({ "input": patch }));
+    assert_eq!(error.message, "`b` and `b2` are the same file");
+    let over = json!({ "source_path": "b", "destination_path": "b2", "overwrite": true });
+    assert_eq!(desk.refused("moveFile", over).message, "`b` and `b2` are the same file");
+    let over = json!({ "source_path": "lnd/r", "destination_path": "real/r", "overwrite": true });
+    assert_eq!(desk.refused("moveFile", over).message, "`lnd/r` and `real/r` are the same file");
+    assert_eq!((desk.text("b"), desk.text("real/r")), ("2\n".into(), "r\n".into()));
+    assert_eq!(desk.call("listBackups", json!({}))["count"], 0);
+}
+
+#[test]
+fn same_edit_of_two_hard_links_is_rolled_back_as_one() {
+    let desk = linked_desk();
+    let edit = |path: &str| json!({ "action": "edit", "path": path, "old": "2", "new": "two" });
+    // A file is in the way of a new folder.
+    let fails = json!({ "action": "create", "path": "c/below", "content": "x" });
+    let error = refused(&desk, json!([edit("b"), edit("b2"), fails]));
+    assert!(error.message.ends_with("; nothing was changed"), "{error:?}");
+    assert_eq!(desk.text("b2"), "2\n");
+    run(&desk, json!([edit("b"), edit("b2")]));
+    assert_eq!((desk.text("b"), desk.text("b2")), ("two\n".into(), "two\n".into()));
+}

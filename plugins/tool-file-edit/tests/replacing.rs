@@ -131,3 +131,44 @@ fn a_preview_shows_what_is_done() {
     assert_eq!(preview.text, "Find and replace: 3 matches in 1 files (+2, -2 lines)");
     assert_eq!(preview.changes[0].new.as_deref(), Some("x = 1\r\nx(x)\r\n"));
 }
+
+#[test]
+fn hard_links_and_linked_folders_are_changed_once() {
+    let desk = Desk::new().with("a.txt", "foo\n").with("one.txt", "foo 1\n").with("real/n", "foo");
+    std::fs::hard_link(desk.path("one.txt"), desk.path("two.txt")).unwrap();
+    std::os::unix::fs::symlink("real", desk.path("lnd")).unwrap();
+    let arguments = json!({ "pattern": "foo", "replacement": "foofoo", "paths": "*.txt" });
+    desk.call("findAndReplace", arguments);
+    let texts = || ["a.txt", "one.txt", "two.txt"].map(|name| desk.text(name));
+    assert_eq!(texts(), ["foofoo\n", "foofoo 1\n", "foofoo 1\n"]);
+    desk.call("undoFileChange", json!({ "path": "two.txt" }));
+    assert_eq!(texts(), ["foo\n", "foo 1\n", "foo 1\n"]);
+    let both = json!({ "pattern": "foo", "replacement": "x", "paths": ["lnd/*", "real/*"] });
+    assert_eq!(desk.call("findAndReplace", both)["files_affected"], 1);
+    assert_eq!(desk.text("real/n"), "x");
+}
+
+#[test]
+fn result_reports_files_that_were_not_searched() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let desk = Desk::new().with("c.bin", b"foo\0foo").with("a.txt", "foo\n");
+    let odd = desk.path("").join(std::ffi::OsStr::from_bytes(b"zo\xE8.txt"));
+    std::fs::write(&odd, "foo\n").unwrap();
+    let result = run(&desk, json!({ "pattern": "foo", "replacement": "x" }));
+    assert_eq!((&result["files_searched"], &result["files_binary"]), (&json!(1), &json!(1)));
+    let text = "cannot read `zo\u{FFFD}.txt`: its name is not UTF-8";
+    assert_eq!(result["files_unreadable"], json!([text]));
+    assert_eq!(
+        (std::fs::read_to_string(&odd).unwrap().as_str(), &result["hint"]),
+        ("foo\n", &Value::Null)
+    );
+    let exact = json!({ "pattern": "foo", "replacement": "x", "paths": "c.bin" });
+    let result = desk.call("findAndReplace", exact);
+    assert_eq!((&result["files_binary"], &result["hint"]), (&json!(1), &Value::Null));
+    let none = json!({ "pattern": "foo", "replacement": "x", "paths": ["*.rs", "b/*"] });
+    let result = desk.call("findAndReplace", none);
+    assert_eq!(
+        (&result["files_searched"], &result["hint"]),
+        (&json!(0), &json!("no file matches `paths`"))
+    );
+}

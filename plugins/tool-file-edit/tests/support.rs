@@ -65,6 +65,11 @@ impl Desk {
         Self { host: self.host.with_service(operation, move |_| Ok(answer())), ..self }
     }
 
+    /// Lets a service fail.
+    pub fn with_failing_service(self, operation: &str, error: Error) -> Self {
+        Self { host: self.host.with_service(operation, move |_| Err(error.clone())), ..self }
+    }
+
     pub fn with(self, name: &str, bytes: impl AsRef<[u8]>) -> Self {
         self.write(name, bytes);
         self

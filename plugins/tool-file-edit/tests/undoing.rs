@@ -243,3 +243,43 @@ fn what_a_kill_left_of_a_write_is_taken_back_and_removed() {
     assert!(desk.read("a.txt").contains("others have changed since: a.txt"));
     assert_eq!(desk.text("a.txt"), "new");
 }
+
+#[test]
+fn undo_finds_the_changes_of_a_file_by_any_path() {
+    let desk = Desk::new().with("real/a.txt", "v1\n");
+    std::os::unix::fs::symlink("real", desk.path("lnd")).unwrap();
+    std::os::unix::fs::symlink("real/a.txt", desk.path("b.txt")).unwrap();
+    for (changed, undone) in
+        [("lnd/a.txt", "real/a.txt"), ("real/a.txt", "b.txt"), ("b.txt", "lnd/../lnd/a.txt")]
+    {
+        desk.call("updateFile", json!({ "path": changed, "new_content": "v2\n" }));
+        assert!(desk.call("listBackups", json!({ "path": undone }))["count"].as_u64() > Some(0));
+        undo(&desk, undone);
+        assert_eq!(desk.text("real/a.txt"), "v1\n", "{changed} {undone}");
+    }
+    desk.call("updateFile", json!({ "path": "b.txt", "new_content": "v3\n" }));
+    desk.call("restoreFile", json!({ "path": "lnd/a.txt" }));
+    assert_eq!(desk.text("real/a.txt"), "v1\n");
+    // The file does not exist any longer.
+    desk.call("writeNewFile", json!({ "path": "lnd/n/m.txt", "content": "m" }));
+    desk.call("removeFile", json!({ "path": "real/n/m.txt" }));
+    undo(&desk, "lnd/n/m.txt");
+    assert_eq!(desk.text("real/n/m.txt"), "m");
+}
+
+#[test]
+fn calls_that_change_no_file_are_not_recorded() {
+    let desk = Desk::new().with("a.txt", "v1\n");
+    update(&desk, "v1\n");
+    let edit = json!([{ "action": "edit", "path": "a.txt", "old": "v1", "new": "v1" }]);
+    desk.call("multiFileEdit", json!({ "operations": edit }));
+    let same = json!({ "pattern": "v1", "replacement": "v1", "paths": "*" });
+    desk.call("findAndReplace", same);
+    let listed = desk.instance().command("changes", json!({})).unwrap();
+    let text = "The file tools have changed nothing in this workspace.";
+    assert_eq!(listed.content["result"], text);
+    update(&desk, "v2\n");
+    desk.write("a.txt", "v1\n");
+    desk.call("restoreFile", json!({ "path": "a.txt" }));
+    assert_eq!(desk.call("listBackups", json!({}))["count"], 1);
+}

@@ -14,7 +14,7 @@ use crate::apply::{ChangeOrigin, apply};
 use crate::editor::Editor;
 use crate::files::{CHANGED_BYTES_MAX, FileSnapshot, snapshot};
 use crate::mend::recover_unfinished_changes;
-use crate::plan::EditPlan;
+use crate::plan::{EditPlan, absolute, resolve};
 use crate::replace::{RegexReplacer, ReplacementResult};
 use crate::text::decode;
 
@@ -95,6 +95,7 @@ struct ReplaceSearchResult {
     plan: EditPlan,
     searched: usize,
     too_large: usize,
+    binary: usize,
     unreadable: Vec<String>,
     files: Vec<(String, ReplacementResult)>,
     /// The number of files and folders that rules deny.
@@ -124,8 +125,10 @@ impl Tool for FindAndReplace {
             "files_affected": found.files.len(),
             "files_searched": found.searched,
         });
-        if found.too_large > 0 {
-            result.insert("files_too_large".to_owned(), found.too_large.into());
+        for (key, count) in [("files_too_large", found.too_large), ("files_binary", found.binary)] {
+            if count > 0 {
+                result.insert(key.to_owned(), count.into());
+            }
         }
         if !found.unreadable.is_empty() {
             let told = &found.unreadable[..found.unreadable.len().min(UNREADABLE_TOLD_MAX)];
@@ -139,6 +142,9 @@ impl Tool for FindAndReplace {
                 found.literally
             );
             result.insert("hint".to_owned(), hint.into());
+        }
+        if !found.has_files() {
+            result.insert("hint".to_owned(), "no file matches `paths`".into());
         }
         let by_file: Vec<Value> =
             found.files.iter().take(FILES_TOLD_MAX).map(file_result_json).collect();
@@ -174,6 +180,12 @@ impl Tool for FindAndReplace {
 tool!(FindAndReplace);
 
 impl ReplaceSearchResult {
+    /// Returns true if a pattern matched a file, even if it was not searched.
+    fn has_files(&self) -> bool {
+        let left_out = self.too_large + self.binary + self.unreadable.len() + self.protected.len();
+        self.searched + left_out > 0 || self.denied > 0
+    }
+
     /// Reports files that the user's rules left out, and how to change them.
     fn add_left_out_notes(&self, result: &mut Map<String, Value>) {
         if self.denied > 0 {
@@ -207,6 +219,7 @@ impl FindAndReplace {
             plan,
             searched: 0,
             too_large: 0,
+            binary: 0,
             unreadable: Vec::new(),
             files: Vec::new(),
             denied: 0,
@@ -219,7 +232,7 @@ impl FindAndReplace {
             files.extend(self.files(cx, paths, &folder, &mut found).await?);
         }
         for path in files {
-            match self.search(cx, &replacer, &path, &mut found).await {
+            match self.search(cx, &replacer, (&folder, &path), &mut found).await {
                 Ok(()) => {}
                 // The file was deleted in the meantime.
                 Err(error) if error.kind == ErrorKind::NotFound => {}
@@ -302,10 +315,16 @@ impl FindAndReplace {
         &self,
         cx: &Cx<Editor>,
         replacer: &Arc<RegexReplacer>,
-        path: &str,
+        (folder, path): (&str, &str),
         found: &mut ReplaceSearchResult,
     ) -> Result<()> {
-        let Some(snapshot) = snapshot(cx, path).await? else { return Ok(()) };
+        let Some(snapshot) = snapshot(cx, path).await? else {
+            // Any other file was deleted in the meantime.
+            if path.contains(char::REPLACEMENT_CHARACTER) {
+                found.unreadable.push(format!("cannot read `{path}`: its name is not UTF-8"));
+            }
+            return Ok(());
+        };
         let (replacer, literal) = (Arc::clone(replacer), self.literal_pattern());
         let work = move |_: &Reporter| {
             let made = replace(&replacer, &snapshot, literal.as_deref());
@@ -313,7 +332,10 @@ impl FindAndReplace {
         };
         let (snapshot, replaced) = cx.blocking(work).await?;
         let (replaced, bytes) = match replaced {
-            FileReplaceOutcome::NoText => return Ok(()),
+            FileReplaceOutcome::NoText => {
+                found.binary += 1;
+                return Ok(());
+            }
             FileReplaceOutcome::Nothing { has_it_literally } => {
                 found.searched += 1;
                 found.literally += usize::from(has_it_literally);
@@ -322,8 +344,13 @@ impl FindAndReplace {
             FileReplaceOutcome::Refused(why) => return Err(unencodable(path, &why)),
             FileReplaceOutcome::Replaced(replaced, bytes) => (replaced, bytes),
         };
+        let target = resolve(cx, &absolute(folder, path)).await;
+        if found.plan.number_of(&target).is_some() {
+            // The file was found under another path.
+            return Ok(());
+        }
         found.searched += 1;
-        let number = found.plan.add(path, Some(snapshot))?;
+        let number = found.plan.add(path, target, Some(snapshot))?;
         found.plan.write(number, bytes)?;
         found.files.push((path.to_owned(), replaced));
         Ok(())

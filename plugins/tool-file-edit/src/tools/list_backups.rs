@@ -8,7 +8,6 @@ use crate::editor::{Editor, history_failure};
 use crate::files::read_facts;
 use crate::history::Backup;
 use crate::mend::recover_unfinished_changes;
-use crate::plan::absolute;
 
 /// The maximum number of listed backups.
 const BACKUPS_TOLD_MAX: usize = 100;
@@ -46,7 +45,7 @@ impl Tool for ListBackups {
                 let path = require_argument("path", path)?;
                 read_facts(cx, path).await?;
                 let place = cx.state().place(cx).await?;
-                Some(place.name(&absolute(&place.folder, path)))
+                Some(place.find_name(cx, path).await)
             }
         };
         let has_path = named.is_some();

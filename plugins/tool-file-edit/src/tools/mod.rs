@@ -121,12 +121,12 @@ fn tolerance_note(differences: &str) -> String {
 async fn check_seen(cx: &Cx<Editor>, plan: &EditPlan, number: usize) -> Result<()> {
     let file = &plan.files[number];
     let Some(snapshot) = &file.before else { return Ok(()) };
-    let Some(seen) = cx.state().last_seen_file(&file.absolute) else { return Ok(()) };
+    let Some(seen) = cx.state().last_seen_file(&file.target) else { return Ok(()) };
     let version = snapshot.facts.version.as_deref();
     if seen.version.is_some() && seen.version.as_deref() == version {
         return Ok(());
     }
-    let (path, absolute) = (file.path.clone(), file.absolute.clone());
+    let (path, target) = (file.path.clone(), file.target.clone());
     let (snapshot, state) = (Arc::clone(snapshot), cx.shared_state());
     let refused = move |_: &Reporter| {
         let sight = seen_file_of(&snapshot);
@@ -135,7 +135,7 @@ async fn check_seen(cx: &Cx<Editor>, plan: &EditPlan, number: usize) -> Result<(
             true => None,
             false => Some(describe_changes_since(&state, &path, &seen, &snapshot)),
         };
-        state.remember_seen_file(&absolute, sight);
+        state.remember_seen_file(&target, sight);
         (path, diff)
     };
     let (path, diff) = cx.blocking(refused).await?;
@@ -181,7 +181,7 @@ async fn preview_of(
     planned: Result<EditPlan>,
     said: impl FnOnce(&[FileChange]) -> String,
 ) -> Result<Preview> {
-    let plan = match planned {
+    let plan = match planned.and_then(|plan| plan.check_names().map(|()| plan)) {
         Ok(plan) => plan,
         Err(error) => return refusal(error),
     };
@@ -237,8 +237,8 @@ fn applied_change_output(
 /// Returns the backup ID of a file before a change.
 fn backup_of(applied: &AppliedChange, number: usize) -> Option<String> {
     let step = applied.plan.changed_numbers().position(|other| other == number)?;
-    let path = &applied.change.files.get(step)?.path;
-    applied.change.backup_of(path).map(|id| id.to_string())
+    let change = applied.change.as_ref()?;
+    change.backup_of(&change.files.get(step)?.path).map(|id| id.to_string())
 }
 
 /// Counts the added and removed lines.

@@ -6,7 +6,7 @@ use jaato_plugin_sdk::prelude::*;
 use super::{backup_of, change_output, preview_of, require_argument};
 use crate::apply::{ChangeOrigin, apply};
 use crate::editor::Editor;
-use crate::files::check_is_no_link;
+use crate::files::{check_is_no_link, read_facts};
 use crate::mend::recover_unfinished_changes;
 use crate::plan::EditPlan;
 use crate::text::{decode, lines_of};
@@ -140,19 +140,20 @@ async fn plan(cx: &Cx<Editor>, asked: &MoveFile) -> Result<EditPlan> {
         let text = format!("Source file does not exist: {source}");
         return Err(Error::new(ErrorKind::NotFound, text));
     }
+    check_is_no_link(cx, source).await?;
+    let is_taken = read_facts(cx, destination).await?.is_some();
+    if is_taken && asked.overwrite {
+        check_is_no_link(cx, destination).await?;
+    }
     let to = plan.open(cx, destination).await?;
     if from == to {
         let text = format!("source and destination are the same file: {source}");
         return Err(Error::new(ErrorKind::InvalidArguments, text));
     }
-    if plan.bytes(to).is_some() && !asked.overwrite {
+    if is_taken && !asked.overwrite {
         let text = format!("Destination file already exists: {destination}");
         return Err(Error::new(ErrorKind::Conflict, text)
             .with_hint("call it with overwrite=true to replace it"));
-    }
-    check_is_no_link(cx, source).await?;
-    if plan.bytes(to).is_some() {
-        check_is_no_link(cx, destination).await?;
     }
     plan.rename(from, to);
     Ok(plan)

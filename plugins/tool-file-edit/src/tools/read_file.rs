@@ -9,7 +9,7 @@ use crate::editor::Editor;
 use crate::files::{CHANGED_BYTES_MAX, FileSnapshot, check_is_file, fetch, not_text, read_facts};
 use crate::mend::recover_unfinished_changes;
 use crate::page::{LinePage, PageContent};
-use crate::plan::absolute;
+use crate::plan::{absolute, resolve};
 use crate::sights::SeenFile;
 use crate::text::{DecodedText, decode, image_type, shown as in_view};
 
@@ -277,7 +277,8 @@ impl ReadFile {
 
     async fn remember_seen_lines(&self, cx: &Cx<Editor>, sight: SeenFile) -> Result<()> {
         let folder = &cx.state().place(cx).await?.folder;
-        cx.state().remember_seen_file(&absolute(folder, &self.path), sight);
+        let target = resolve(cx, &absolute(folder, &self.path)).await;
+        cx.state().remember_seen_file(&target, sight);
         Ok(())
     }
 }

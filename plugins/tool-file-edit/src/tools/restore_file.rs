@@ -8,7 +8,7 @@ use crate::apply::{ChangeOrigin, apply};
 use crate::editor::{Editor, history_failure};
 use crate::history::{Backup, BackupId, FilePath};
 use crate::mend::{contents, recover_unfinished_changes};
-use crate::plan::{EditPlan, absolute};
+use crate::plan::EditPlan;
 
 /// Restore a file from a backup, whatever it contains now.
 #[derive(ToolInput)]
@@ -66,7 +66,7 @@ impl RestoreFile {
         let place = cx.state().place(cx).await?.clone();
         let mut plan = EditPlan::new(&place.folder);
         let number = plan.open(cx, path).await?;
-        let named = place.name(&absolute(&place.folder, path));
+        let named = place.name(&plan.files[number].target);
         let backup = self.backup(cx, named).await?;
         let bytes = contents(cx, &backup.file.content).await?;
         plan.write(number, bytes)?;

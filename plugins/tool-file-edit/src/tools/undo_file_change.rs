@@ -6,7 +6,6 @@ use super::{applied_change_output, require_argument};
 use crate::editor::{Editor, history_failure};
 use crate::files::read_facts;
 use crate::mend::recover_unfinished_changes;
-use crate::plan::absolute;
 use crate::take_back::undo_change;
 
 /// Undo the last change that these tools made to a file, in all files of that change. Call again to
@@ -42,7 +41,7 @@ impl Tool for UndoFileChange {
         let place = cx.state().place(cx).await?.clone();
         // A path that is not allowed is refused, regardless of the history.
         read_facts(cx, path).await?;
-        let named = place.name(&absolute(&place.folder, path));
+        let named = place.find_name(cx, path).await;
         let (history, redo) = (cx.state().history()?.clone(), self.redo);
         let step = cx
             .blocking(move |_| match redo {

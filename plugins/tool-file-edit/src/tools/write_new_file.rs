@@ -7,7 +7,7 @@ use super::{change_output, preview_of, require_argument};
 use crate::apply::{ChangeOrigin, apply};
 use crate::editor::Editor;
 use crate::mend::recover_unfinished_changes;
-use crate::plan::EditPlan;
+use crate::plan::{EditPlan, absolute, resolve};
 use crate::text::lines_of;
 
 /// Write a new file, with the folders above it. It must not exist yet.
@@ -62,13 +62,15 @@ tool!(WriteNewFile);
 impl WriteNewFile {
     async fn plan(&self, cx: &Cx<Editor>) -> Result<EditPlan> {
         let path = require_argument("path", &self.path)?;
-        let mut plan = EditPlan::new(&cx.state().place(cx).await?.folder);
+        let folder = cx.state().place(cx).await?.folder.clone();
+        let mut plan = EditPlan::new(&folder);
         if crate::files::read_facts(cx, path).await?.is_some() {
             let text = format!("File already exists: {path}");
             return Err(Error::new(ErrorKind::Conflict, text)
                 .with_hint("use updateFile to change an existing file"));
         }
-        let number = plan.add(path, None)?;
+        let target = resolve(cx, &absolute(&folder, path)).await;
+        let number = plan.add(path, target, None)?;
         plan.write(number, self.content.clone().into_bytes())?;
         Ok(plan)
     }
