@@ -5,8 +5,9 @@
 //! line end, so the lines of the searched text correspond to those of the match.
 
 use std::ops::Range;
+use std::time::Duration;
 
-use similar::{DiffOp, capture_diff_slices};
+use similar::{DiffOp, TextDiffConfig, capture_diff_slices};
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::canonical_combining_class;
 
@@ -14,6 +15,9 @@ use super::target::{self, EditAnchors, MatchFailure};
 
 /// The maximum length of a text that is folded, because folding takes nine times its memory.
 const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// The time limit for comparing the letters of a line. After that, its rest is replaced.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// A folding step. Each step includes all steps before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -112,7 +116,8 @@ pub fn graft_replacement(place: &str, old: &str, new: &str) -> String {
                     let is_same_line = old_len == new_len;
                     let grafted = is_same_line
                         .then(|| {
-                            graft_line(there[old_index + number], old[old_index + number], line)
+                            let old = old[old_index + number];
+                            graft_line(there[old_index + number], old, line, &indents)
                         })
                         .flatten();
                     text.push_str(&grafted.unwrap_or_else(|| indents.reindent_line(line)));
@@ -123,32 +128,59 @@ pub fn graft_replacement(place: &str, old: &str, new: &str) -> String {
     text
 }
 
-/// Merges a line that changes in the middle. Its beginning and end stay as in the file.
-fn graft_line(there: &str, old: &str, new: &str) -> Option<String> {
-    let (folded, wanted) =
-        (FoldedText::new(there, FoldingStep::Blanks), FoldedText::new(old, FoldingStep::Blanks));
-    if folded.text != wanted.text {
+/// Merges a changed line. Letters and blanks that the edit keeps stay as in the file. Returns
+/// `None` if the file's line does not correspond to the old one.
+fn graft_line(there: &str, old: &str, new: &str, indents: &IndentMapping<'_>) -> Option<String> {
+    let reindented = indents.reindent_line(new);
+    let (there, old, new) = (LinePieces::new(there), LinePieces::new(old), LinePieces::new(new));
+    let fold = |piece: &&str| folded_line(piece, FoldingStep::Blanks);
+    if !there.body.iter().map(fold).eq(old.body.iter().map(fold)) {
         return None;
     }
-    let same = |(a, b): &(char, char)| a == b;
-    let ahead: usize =
-        old.chars().zip(new.chars()).take_while(same).map(|it| it.0.len_utf8()).sum();
-    let left = old.len().min(new.len()) - ahead;
-    let mut behind = 0;
-    for (a, b) in old.chars().rev().zip(new.chars().rev()) {
-        if a != b || behind + a.len_utf8() > left {
-            break;
-        }
-        behind += a.len_utf8();
-    }
-    let start = match wanted.count_before(ahead)? {
-        0 => 0,
-        count => folded.ends[count - 1] as usize,
+    let mut line = match new.indent == old.indent {
+        true => there.indent.to_owned(),
+        false => LinePieces::new(&reindented).indent.to_owned(),
     };
-    let end = folded.starts.get(wanted.count_before(old.len() - behind)?);
-    let end = end.map_or(there.len(), |end| *end as usize);
-    let middle = &new[ahead..new.len() - behind];
-    Some(format!("{}{middle}{}", &there[..start], there.get(end..)?))
+    let mut is_end_kept = new.body.is_empty() && old.body.is_empty();
+    let diff = TextDiffConfig::default().timeout(PATIENCE).diff_slices(&old.body, &new.body);
+    for op in diff.ops() {
+        is_end_kept = matches!(op, DiffOp::Equal { .. });
+        let pieces = match is_end_kept {
+            true => &there.body[op.old_range()],
+            false => &new.body[op.new_range()],
+        };
+        line.extend(pieces.iter().copied());
+    }
+    line.push_str(if is_end_kept && new.end == old.end { there.end } else { new.end });
+    Some(line)
+}
+
+/// A line in pieces that are compared as a whole.
+struct LinePieces<'a> {
+    indent: &'a str,
+    /// Letters with their accents, and runs of blanks.
+    body: Vec<&'a str>,
+    /// The blanks and the line end after the last letter.
+    end: &'a str,
+}
+
+impl<'a> LinePieces<'a> {
+    fn new(line: &'a str) -> Self {
+        let (indent, rest) = line.split_at(blanks(line));
+        let (mut rest, end) =
+            rest.split_at(rest.trim_end_matches(|c| is_blank(c) || c == '\n').len());
+        let mut body = Vec::new();
+        while !rest.is_empty() {
+            let length = match blanks(rest) {
+                0 => letter(rest),
+                length => length,
+            };
+            let (piece, behind) = rest.split_at(length);
+            body.push(piece);
+            rest = behind;
+        }
+        Self { indent, body, end }
+    }
 }
 
 /// Pairs of indents: in the searched text and in the file.
@@ -264,14 +296,6 @@ impl FoldedText {
         let (start, end) = (range.start as u32, range.end as u32);
         self.starts.resize(self.text.len(), start);
         self.ends.resize(self.text.len(), end);
-    }
-
-    /// Returns the number of folded bytes that come from before a position, or `None` if the
-    /// position is inside a piece.
-    fn count_before(&self, place: usize) -> Option<usize> {
-        let count = self.ends.partition_point(|end| *end as usize <= place);
-        let is_between = self.starts.get(count).is_none_or(|start| *start as usize >= place);
-        is_between.then_some(count)
     }
 
     /// Returns true if a position is valid for a text that lost blanks at its beginning or end: a

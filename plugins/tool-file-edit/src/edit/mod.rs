@@ -1,5 +1,6 @@
 //! Edits the bytes of a file once, and finds the nearest lines if the text is missing. Pure.
 
+mod chunks;
 mod forgive;
 mod nearest;
 pub mod patch;
@@ -90,26 +91,19 @@ pub fn edit(bytes: &[u8], edit: EditRequest<'_>) -> Result<EditResult, EditFailu
         Err(missed) => missed,
     };
     let missed = match missed {
-        MatchFailure::NotFound | MatchFailure::NotBetween(_)
-            if edit.places == MatchSelection::One =>
-        {
-            match forgive::find(view.text(), &old, anchors) {
-                Ok(found) => return edit_tolerantly(&decoded, &view, &old, edit.new, found),
-                Err(MatchFailure::Ambiguous { count, lines }) => {
-                    MatchFailure::Alike { count, lines }
-                }
-                Err(_) => {
-                    if let Some((old, new)) = with_other_quotes(&old, edit.new)
-                        && let Ok(mut found) = forgive::find(view.text(), &old, anchors)
-                    {
-                        found.differences = "single or double quotes".to_owned();
-                        return edit_tolerantly(&decoded, &view, &old, &new, found);
-                    }
-                    missed
-                }
+        MatchFailure::NotFound | MatchFailure::NotBetween(_) => {
+            let lines_end = old.ends_with('\n') || epilogue.ends_with('\n');
+            let text = match lines_end && !view.text().ends_with('\n') {
+                true => Cow::Owned(format!("{}\n", view.text())),
+                false => Cow::Borrowed(view.text()),
+            };
+            let plain = EditRequest { old: &old, new: &plain(edit.new), anchors, ..edit };
+            match find_tolerantly(&text, plain, missed) {
+                Ok(found) => return edit_tolerantly(&decoded, &view, &text, found),
+                Err(missed) => missed,
             }
         }
-        missed => missed,
+        MatchFailure::Ambiguous { .. } | MatchFailure::Alike { .. } | MatchFailure::Empty => missed,
     };
     let near = match missed {
         MatchFailure::NotFound | MatchFailure::Alike { .. } => {
@@ -118,6 +112,45 @@ pub fn edit(bytes: &[u8], edit: EditRequest<'_>) -> Result<EditResult, EditFailu
         MatchFailure::NotBetween(_) | MatchFailure::Ambiguous { .. } | MatchFailure::Empty => None,
     };
     Err(EditFailure::Missed(missed, near))
+}
+
+/// A match that the file writes differently, and the texts of the edit that correspond to it.
+struct TolerantEdit<'a> {
+    found: forgive::TolerantMatch,
+    old: Cow<'a, str>,
+    new: Cow<'a, str>,
+}
+
+/// Finds the only match that the file writes differently.
+///
+/// # Errors
+/// The reason why there is none: `missed`, unless several places are similar.
+fn find_tolerantly<'a>(
+    text: &str,
+    edit: EditRequest<'a>,
+    missed: MatchFailure,
+) -> Result<TolerantEdit<'a>, MatchFailure> {
+    let tolerant = |found| TolerantEdit { found, old: edit.old.into(), new: edit.new.into() };
+    // The text matches exactly if the only difference is the line end at the end of the file.
+    if let Ok(range) = target::find(text, edit.old, edit.anchors) {
+        let differences = "no line end at the end of the file".to_owned();
+        return Ok(tolerant(forgive::TolerantMatch { range, differences }));
+    }
+    if edit.places == MatchSelection::All {
+        return Err(missed);
+    }
+    match forgive::find(text, edit.old, edit.anchors) {
+        Ok(found) => Ok(tolerant(found)),
+        Err(MatchFailure::Ambiguous { count, lines }) => Err(MatchFailure::Alike { count, lines }),
+        Err(_) => {
+            let Some((old, new)) = with_other_quotes(edit.old, edit.new) else {
+                return Err(missed);
+            };
+            let mut found = forgive::find(text, &old, edit.anchors).map_err(|_| missed)?;
+            found.differences = "single or double quotes".to_owned();
+            Ok(TolerantEdit { found, old: old.into(), new: new.into() })
+        }
+    }
 }
 
 /// Returns the edit with the other kind of quotes, because models confuse them. Returns `None`
@@ -134,22 +167,24 @@ fn with_other_quotes(old: &str, new: &str) -> Option<(String, String)> {
     is_sure.then(|| (other(old), other(new)))
 }
 
-/// Replaces a match that the file writes differently.
+/// Replaces a match that the file writes differently. `text` is the text of the view, or has a line
+/// end after it.
 fn edit_tolerantly(
     decoded: &DecodedText<'_>,
     view: &LineView<'_>,
-    old: &str,
-    new: &str,
-    found: forgive::TolerantMatch,
+    text: &str,
+    edit: TolerantEdit<'_>,
 ) -> Result<EditResult, EditFailure> {
-    let new = forgive::graft_replacement(
-        &view.text()[found.range.clone()],
-        old,
-        &new.replace("\r\n", "\n"),
-    );
-    let forgiven = Some(found.differences).filter(|it| !it.is_empty());
-    let text = view.replace(&[(found.range, &new)]);
-    let bytes = encode(decoded, text.into())?;
+    let forgive::TolerantMatch { mut range, differences } = edit.found;
+    let mut new = forgive::graft_replacement(&text[range.clone()], &edit.old, &edit.new);
+    let end = view.text().len();
+    if range.end > end {
+        // A file without a line end at its end stays so.
+        range.end = end;
+        new.truncate(new.strip_suffix('\n').unwrap_or(&new).len());
+    }
+    let forgiven = Some(differences).filter(|it| !it.is_empty());
+    let bytes = encode(decoded, view.replace(&[(range, &new)]).into())?;
     Ok(EditResult { bytes, replaced: 1, forgiven })
 }
 
@@ -271,6 +306,61 @@ mod tests {
             ("\u{1112}\u{1161}\u{11AB} 2\n", nfd),
         );
         forgiven("a \r\nb\r\n", "a\nb\n", "a\nx\ny\n", ("a \r\nx\r\ny\r\n", ends));
+    }
+
+    #[test]
+    fn a_changed_line_keeps_the_quotes_and_blanks_that_the_edit_keeps() {
+        let quotes = "straight or curly quotes";
+        forgiven(
+            "t = \u{201C}x\u{201D} and \u{201C}y\u{201D}",
+            "t = \"x\" and \"y\"",
+            "t = \"X\" and \"Y\"",
+            ("t = \u{201C}X\u{201D} and \u{201C}Y\u{201D}", quotes),
+        );
+        forgiven(
+            "\tif \u{201C}x\u{201D}  =  1:\n",
+            "    if \"x\" = 1:\n",
+            "        while \"x\" = 2:\n",
+            (
+                "\t\twhile \u{201C}x\u{201D}  =  2:\n",
+                "straight or curly quotes; tabs or spaces in the indent; spaces between words",
+            ),
+        );
+        // Blanks at the end stay with the text before them.
+        let ends = "whitespace at line ends";
+        forgiven("a b  \nc\n", "a b\nc", "x b\nc", ("x b  \nc\n", ends));
+        forgiven("a b\nc\n", "a b \nc", "x b  \nc", ("x b  \nc\n", ends));
+        let nfd = "decomposed letters in the file (NFD), composed ones in yours (NFC)";
+        forgiven(
+            "e\u{301} 1 e\u{301} 2 e\u{301}\n",
+            "\u{E9} 1 \u{E9} 2 \u{E9}\n",
+            "\u{E9} 3 \u{E9} 4 \u{E9}\n",
+            ("e\u{301} 3 e\u{301} 4 e\u{301}\n", nfd),
+        );
+    }
+
+    #[test]
+    fn an_edit_with_a_last_line_end_fits_a_file_without_one() {
+        let end = "no line end at the end of the file";
+        forgiven("a\nb", "a\nb\n", "a\nB\n", ("a\nB", end));
+        forgiven("a\r\nb", "a\r\nb\r\n", "a\r\nB\r\nc\r\n", ("a\r\nB\r\nc", end));
+        forgiven("b c\nb", "b\n", "B", ("b c\nB", end));
+        forgiven("a\nb", "b\n", "", ("a\n", end));
+        forgiven(
+            "a\n\u{201C}b\u{201D}",
+            "a\n\"b\"\n",
+            "a\n\"B\"\n",
+            ("a\n\u{201C}B\u{201D}", "straight or curly quotes"),
+        );
+        let anchored = |places| {
+            let anchors = EditAnchors { prologue: "", epilogue: "b\n" };
+            let asked = EditRequest { old: "a\n", new: "x\n", anchors, places };
+            edit(b"a\nb", asked).map(|edited| (edited.bytes, edited.replaced))
+        };
+        assert_eq!(anchored(MatchSelection::One), Ok((b"x\nb".to_vec(), 1)));
+        assert_eq!(anchored(MatchSelection::All), Ok((b"x\nb".to_vec(), 1)));
+        // The text that occurs exactly is replaced.
+        assert_eq!(one(b"b\nb", "b\n", "B\n").unwrap(), b"B\nb");
     }
 
     #[test]

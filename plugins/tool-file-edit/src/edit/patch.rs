@@ -1,14 +1,8 @@
 //! Parses patches in the format `*** Begin Patch`, which GPT models write, and applies them to a
 //! file's text. Pure.
-//!
-//! Chunks are found as in `codex`: each one after the previous one, first by its `@@` headers and
-//! then by its own lines. Lines match exactly or in a folded form ([`super::forgive`]).
 
-use std::ops::Range;
-
-use super::forgive::{FoldingStep, differences, folded_line, graft_replacement};
-use super::nearest::nearest;
-use super::{EditFailure, EditResult, encode, quoted};
+use super::chunks::{ChunkEdit, ChunkFinder, ChunkMismatch, describe_ambiguous};
+use super::{EditFailure, encode, quoted};
 use crate::text::{LineView, decode};
 
 const BEGIN: &str = "*** Begin Patch";
@@ -45,10 +39,13 @@ pub enum PatchAction {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PatchChunk {
     /// The lines after `@@`, which come before the chunk, in order.
-    headers: Vec<String>,
-    old: Vec<String>,
-    new: Vec<String>,
-    is_at_end: bool,
+    pub(super) headers: Vec<String>,
+    /// The index of the first old line, if `@@` has line numbers. Without old lines, the index of
+    /// the line before which the new lines come.
+    pub(super) line: Option<usize>,
+    pub(super) old: Vec<String>,
+    pub(super) new: Vec<String>,
+    pub(super) is_at_end: bool,
 }
 
 /// Parses a patch.
@@ -156,7 +153,8 @@ impl<'a> PatchReader<'a> {
         let mut chunk = PatchChunk::default();
         let start = self.at;
         while let Some(header) = self.peek().and_then(header) {
-            chunk.headers.extend(header.map(str::to_owned));
+            chunk.headers.extend(header.text.map(str::to_owned));
+            chunk.line = header.line.or(chunk.line);
             self.at += 1;
         }
         if self.at == start && !is_first {
@@ -196,215 +194,77 @@ impl<'a> PatchReader<'a> {
     }
 }
 
-/// Parses `@@` and the text after it. Line numbers, which other formats have there, are ignored.
-fn header(line: &str) -> Option<Option<&str>> {
+/// A line that begins with `@@`.
+#[derive(Default)]
+struct ChunkHeader<'a> {
+    line: Option<usize>,
+    text: Option<&'a str>,
+}
+
+/// Parses `@@`, the line numbers that other formats have there, and the text after it.
+fn header(line: &str) -> Option<ChunkHeader<'_>> {
     let rest = line.strip_prefix("@@")?;
     if rest.trim().is_empty() {
-        return Some(None);
+        return Some(ChunkHeader::default());
     }
     let rest = rest.strip_prefix(' ')?;
-    let is_number = |text: &str, sign| {
-        let digits = text.strip_prefix(sign).unwrap_or_default();
-        digits.starts_with(|c: char| c.is_ascii_digit())
-            && digits.chars().all(|c| c.is_ascii_digit() || c == ',')
-    };
     let mut words = rest.splitn(3, ' ');
-    let numbers = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    if !is_number(numbers.0, '-') || !is_number(numbers.1, '+') {
-        return Some(Some(rest));
-    }
+    let mut index = |sign| first_line_index(words.next()?.strip_prefix(sign)?);
+    let (Some(line), Some(_)) = (index('-'), index('+')) else {
+        return Some(ChunkHeader { line: None, text: Some(rest) });
+    };
     let behind = words.next().unwrap_or_default().trim_start_matches("@@").trim();
-    Some(Some(behind).filter(|text| !text.is_empty()))
+    Some(ChunkHeader { line: Some(line), text: Some(behind).filter(|text| !text.is_empty()) })
+}
+
+/// Parses `LINE` or `LINE,COUNT`.
+fn first_line_index(numbers: &str) -> Option<usize> {
+    let (line, count) = numbers.split_once(',').unwrap_or((numbers, "1"));
+    let (line, count): (usize, usize) = (line.parse().ok()?, count.parse().ok()?);
+    // If the count is 0, lines are added after this line.
+    Some(if count == 0 { line } else { line.saturating_sub(1) })
+}
+
+/// The result of a patch of a file.
+#[derive(Debug)]
+pub struct PatchedFile {
+    /// The new bytes of the file.
+    pub bytes: Vec<u8>,
+    /// The differences between the file's text and the patch's, if any.
+    pub forgiven: Option<String>,
+    /// Descriptions of chunks that match in several places.
+    pub ambiguous: Vec<String>,
 }
 
 /// Applies chunks to the bytes of a file. All other bytes stay unchanged.
 ///
 /// # Errors
 /// The reason why the patch failed.
-pub fn apply(bytes: &[u8], chunks: &[PatchChunk]) -> Result<EditResult, EditFailure> {
+pub fn apply(bytes: &[u8], chunks: &[PatchChunk]) -> Result<PatchedFile, EditFailure> {
     let decoded = decode(bytes).map_err(|_| EditFailure::NotText)?;
     let view = LineView::new(&decoded.text);
     let mut finder = ChunkFinder::new(view.text());
-    let mut pieces: Vec<(Range<usize>, String)> = Vec::new();
+    let mut edits: Vec<ChunkEdit> = Vec::new();
     let mut forgiven: Vec<String> = Vec::new();
     for (index, chunk) in chunks.iter().enumerate() {
         let failed = |ChunkMismatch { what, hint }| {
             let of = chunks.len();
             EditFailure::Chunk(format!("chunk {} of {of}: {what}", index + 1), hint)
         };
-        let (range, new, differences) = finder.piece(chunk).map_err(failed)?;
-        pieces.push((range, new));
-        if !differences.is_empty() && !forgiven.contains(&differences) {
-            forgiven.push(differences);
+        let edit = finder.edit(chunk).map_err(failed)?;
+        if !edit.differences.is_empty() && !forgiven.contains(&edit.differences) {
+            forgiven.push(edit.differences.clone());
         }
+        edits.push(edit);
     }
+    let ambiguous = describe_ambiguous(&edits);
     // Chunks without old lines may be at the end, before a chunk that was found later.
-    pieces.sort_by_key(|(range, _)| (range.start, range.end));
-    let borrowed: Vec<_> =
-        pieces.iter().map(|(range, new)| (range.clone(), new.as_str())).collect();
-    let text = view.replace(&borrowed);
+    edits.sort_by_key(|edit| (edit.lines.start, edit.lines.end));
+    let pieces: Vec<_> =
+        edits.iter().map(|edit| (finder.range_of(&edit.lines), &*edit.new)).collect();
+    let text = view.replace(&pieces);
     let forgiven = (!forgiven.is_empty()).then(|| forgiven.join("; "));
-    Ok(EditResult { bytes: encode(&decoded, text.into())?, replaced: pieces.len(), forgiven })
-}
-
-/// The reason why a chunk has no match.
-#[derive(Clone)]
-struct ChunkMismatch {
-    what: String,
-    hint: Option<String>,
-}
-
-/// Finds chunks in a text, each after the previous one.
-struct ChunkFinder<'a> {
-    text: &'a str,
-    /// The lines without their ends, and their start positions.
-    lines: Vec<&'a str>,
-    starts: Vec<usize>,
-    /// The lines folded by each step.
-    folded: Vec<Vec<String>>,
-    /// The line after the last match.
-    next: usize,
-}
-
-impl<'a> ChunkFinder<'a> {
-    fn new(text: &'a str) -> Self {
-        let (mut lines, mut starts, mut at) = (Vec::new(), Vec::new(), 0);
-        for line in text.split_inclusive('\n') {
-            lines.push(line.strip_suffix('\n').unwrap_or(line));
-            starts.push(at);
-            at += line.len();
-        }
-        Self { text, lines, starts, folded: Vec::new(), next: 0 }
-    }
-
-    /// Finds a chunk. Returns its position, its replacement and the differences of the texts.
-    fn piece(
-        &mut self,
-        chunk: &PatchChunk,
-    ) -> Result<(Range<usize>, String, String), ChunkMismatch> {
-        let mut header_line = None;
-        for header in &chunk.headers {
-            let found = self.find(std::slice::from_ref(header), false);
-            let found = found.map_err(|missing| ChunkMismatch {
-                what: format!("the line {} of `@@` is not in the file", quoted(header)),
-                hint: missing.hint,
-            })?;
-            (header_line, self.next) = (Some(found), found + 1);
-        }
-        let text = |lines: &[String]| lines.iter().map(|line| format!("{line}\n")).collect();
-        if chunk.old.is_empty() {
-            let line = if chunk.headers.is_empty() || chunk.is_at_end {
-                self.lines.len()
-            } else {
-                self.next
-            };
-            let at = self.start_of(line);
-            let mut new: String = text(&chunk.new);
-            if at == self.text.len() && !self.text.is_empty() && !self.text.ends_with('\n') {
-                new.insert(0, '\n');
-            }
-            return Ok((at..at, new, String::new()));
-        }
-        let (mut old, mut new) = (&chunk.old[..], &chunk.new[..]);
-        let found = self.find(old, chunk.is_at_end).or_else(|missing| {
-            // Some models repeat the header's line in the chunk.
-            let next = std::mem::replace(&mut self.next, header_line.ok_or(missing.clone())?);
-            self.find(old, chunk.is_at_end).map_err(|_| {
-                self.next = next;
-                missing
-            })
-        });
-        let found = match found {
-            // The blank line before the next header is not part of the file.
-            Err(missing) if old.len() > 1 && old.last().is_some_and(String::is_empty) => {
-                old = &old[..old.len() - 1];
-                if new.last().is_some_and(String::is_empty) {
-                    new = &new[..new.len() - 1];
-                }
-                self.find(old, chunk.is_at_end).map_err(|_| missing)
-            }
-            found => found,
-        }?;
-        self.next = found + old.len();
-        let range = self.start_of(found)..self.start_of(self.next);
-        let there = &self.text[range.clone()];
-        let (mut wanted, mut new): (String, String) = (text(old), text(new));
-        if !there.ends_with('\n') {
-            // If the last line has no line end, it stays so.
-            wanted.pop();
-            new.pop();
-        }
-        if there == wanted {
-            return Ok((range, new, String::new()));
-        }
-        let differences = differences(there, &wanted);
-        let new = graft_replacement(there, &wanted, &new);
-        Ok((range, new, differences))
-    }
-
-    fn start_of(&self, line: usize) -> usize {
-        self.starts.get(line).copied().unwrap_or(self.text.len())
-    }
-
-    /// Finds lines after the last match: exactly, or the only match in a folded form.
-    fn find(&mut self, wanted: &[String], is_at_end: bool) -> Result<usize, ChunkMismatch> {
-        let start = match self.lines.len().checked_sub(wanted.len()) {
-            Some(last) if is_at_end => last.max(self.next),
-            _ => self.next,
-        };
-        let exact = find_chunk_positions(&self.lines, wanted, start).next();
-        if let Some(place) = exact {
-            return Ok(place);
-        }
-        for (number, step) in FoldingStep::ALL.into_iter().enumerate() {
-            if self.folded.len() <= number {
-                self.folded.push(self.lines.iter().map(|line| folded_line(line, step)).collect());
-            }
-            let wanted: Vec<String> = wanted.iter().map(|line| folded_line(line, step)).collect();
-            if wanted.iter().all(|line| line.trim().is_empty()) {
-                continue;
-            }
-            let found: Vec<usize> =
-                find_chunk_positions(&self.folded[number], &wanted, start).take(2).collect();
-            match found[..] {
-                [] => {}
-                [place] => return Ok(place),
-                [one, other, ..] => {
-                    let what = "its lines are not in the file as written, and several places are \
-                                similar"
-                        .to_owned();
-                    let hint =
-                        format!("lines {} and {}; add surrounding lines", one + 1, other + 1);
-                    return Err(ChunkMismatch { what, hint: Some(hint) });
-                }
-            }
-        }
-        if is_at_end && start > self.next {
-            return self.find(wanted, false);
-        }
-        let before =
-            find_chunk_positions(&self.lines, wanted, 0).next().filter(|place| *place < self.next);
-        let what = match before {
-            Some(place) => format!(
-                "its lines are at line {} of the file, before the previous chunk: chunks must be \
-                 in file order",
-                place + 1
-            ),
-            None => format!("its lines are not in the file: {}", quoted(&wanted.join("\n"))),
-        };
-        Err(ChunkMismatch { what, hint: nearest(self.text, &wanted.join("\n")) })
-    }
-}
-
-/// Returns the positions at which the lines occur.
-fn find_chunk_positions<'a, Line: AsRef<str>>(
-    lines: &'a [Line],
-    wanted: &'a [String],
-    start: usize,
-) -> impl Iterator<Item = usize> + 'a {
-    let last = lines.len().checked_sub(wanted.len());
-    let all = start..last.map_or(start, |last| last + 1);
-    all.filter(move |at| lines[*at..].iter().zip(wanted).all(|(a, b)| a.as_ref() == b))
+    Ok(PatchedFile { bytes: encode(&decoded, text.into())?, forgiven, ambiguous })
 }
 
 #[cfg(test)]
@@ -448,6 +308,61 @@ mod tests {
     }
 
     #[test]
+    fn line_numbers_choose_the_nearest_of_several_matches() {
+        let text = "a\n1\n\nb\n1\n\nc\n1\n";
+        for (line, expected) in [(1, "x11"), (3, "x11"), (4, "1x1"), (6, "1x1"), (9, "11x")] {
+            let [first, second, third] =
+                [0, 1, 2].map(|place: usize| expected.chars().nth(place).unwrap());
+            let expected = format!("a\n{first}\n\nb\n{second}\n\nc\n{third}\n");
+            let chunk = format!("@@ -{line},1 +{line},1 @@\n-1\n+x");
+            assert_eq!(patched(text, &chunk).unwrap().0, expected, "{line}");
+        }
+        check(text, "@@ -2 +2 @@\n-1\n+x\n@@ -8 +8 @@\n-1\n+y", "a\nx\n\nb\n1\n\nc\ny\n");
+        // A text after the numbers excludes the lines before it.
+        check("f\n1\ng\n1\n", "@@ -4,1 +4,1 @@ f\n-1\n+x", "f\n1\ng\nx\n");
+        // Numbers do not matter if there is one match.
+        check("a\nb\n", "@@ -90,1 +90,1 @@\n-a\n+c", "c\nb\n");
+    }
+
+    #[test]
+    fn line_numbers_choose_the_place_of_added_lines() {
+        check("a\nb\nc\n", "@@ -2,0 +3,1 @@\n+x", "a\nb\nx\nc\n");
+        check("a\nb\n", "@@ -0,0 +1,1 @@\n+x", "x\na\nb\n");
+        check("a\n", "@@ -9,0 +10,1 @@\n+x", "a\nx\n");
+        check("a\nb\nc\n", "@@ -1,0 +2 @@\n+x\n@@ -3 +4 @@\n-c\n+d", "a\nx\nb\nd\n");
+        let error = patched("a\nb\nc\n", "@@\n-a\n-b\n+x\n@@ -1,0 +1 @@\n+y").unwrap_err();
+        assert!(error.contains("it adds lines at line 2, before the previous chunk"), "{error}");
+    }
+
+    #[test]
+    fn a_chunk_that_matches_several_places_is_noted() {
+        let ambiguous = |text: &str, chunks: &str| {
+            let files = parse(&format!("{BEGIN}\n*** Update File: a\n{chunks}\n{END}")).unwrap();
+            let PatchAction::Update { chunks, .. } = &files[0].action else { panic!("{files:?}") };
+            apply(text.as_bytes(), chunks).unwrap().ambiguous.join("|")
+        };
+        let note = "chunk 1 was applied at line 2 of the old file, but also fits at line 5";
+        let text = "f\n1\n\nf\n1\n";
+        assert_eq!(ambiguous(text, "@@\n-1\n+x"), note);
+        assert_eq!(ambiguous(text, "@@ f\n-1\n+x"), note);
+        assert_eq!(ambiguous(text, "@@ f\n+x"), note);
+        assert_eq!(ambiguous(text, "@@ -1 +1 @@\n-1\n+x"), note);
+        let many = "chunk 1 was applied at line 1 of the old file, but also fits at lines 2, 3, 4, \
+                    5, 6, 7, 8, 9, 10, 11 and 2 more";
+        assert_eq!(ambiguous(&"1\n".repeat(13), "@@\n-1\n+x"), many);
+        // Numbers, a header that occurs once, and chunks for all places leave no doubt.
+        for chunks in [
+            "@@ -2 +2 @@\n-1\n+x",
+            "@@ \n f\n-1\n+x\n@@\n-1\n+x",
+            "@@\n-1\n+x\n*** End of File",
+            "@@ f\n+x\n@@ f\n+x",
+        ] {
+            assert_eq!(ambiguous(text, chunks), "", "{chunks}");
+        }
+        assert_eq!(ambiguous("f\n1\ng\n1\n", "@@ f\n-1\n+x"), "");
+    }
+
+    #[test]
     fn lines_are_added_at_the_end_or_behind_a_header() {
         check("a\n", "@@\n+b", "a\nb\n");
         check("a", "@@\n+b", "a\nb\n");
@@ -476,10 +391,37 @@ mod tests {
         );
         assert!(
             refused("a\n", "@@ zzz\n-a")
-                .starts_with("chunk 1 of 1: the line 'zzz' of `@@` is not in the file")
+                .starts_with("chunk 1 of 1: the line of `@@` is not in the file: 'zzz'")
         );
         assert!(refused("a\nb\n", "@@\n-b\n@@\n-a").contains("at line 1 of the file, before"));
-        assert!(refused("a \nx\na\t\n", "@@\n-a").contains("|lines 1 and 3"));
+        let classes = "class A:\n    def f():\n        1\n\nclass B:\n    def f():\n        2\n";
+        let starts = |chunks, expected: &str| {
+            let error = refused(classes, chunks);
+            assert!(error.starts_with(expected), "{error}");
+        };
+        starts(
+            "@@ class B:\n-    def f():\n+    def g():\n@@ class A:\n-        1",
+            "chunk 2 of 2: the line of `@@` is at line 1 of the file, before the previous chunk \
+             (chunks must be in file order): 'class A:'",
+        );
+        starts(
+            "@@ class B:\n@@ class A:\n-        1",
+            "chunk 1 of 1: the line of `@@` is at line 1 of the file, before the line of `@@` that \
+             precedes it in the patch: 'class A:'",
+        );
+        starts(
+            "@@ class B:\n-        1",
+            "chunk 1 of 1: its lines are at line 3 of the file, before the line of `@@` that",
+        );
+        starts(
+            "@@ def f():\n-        1",
+            "chunk 1 of 1: the line of `@@` is at lines 2, 6 of the file, but not as written: 'def \
+             f():'|copy exactly and add surrounding lines",
+        );
+        assert!(
+            refused("a \nx\na\t\n", "@@\n-a")
+                .contains("its lines are at lines 1, 3 of the file, but")
+        );
     }
 
     #[test]
