@@ -5,6 +5,7 @@ mod changing;
 mod conformance;
 mod large;
 mod multi;
+mod patching;
 mod reading;
 mod replacing;
 mod support;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::types::file_change::FileChange;
+use jaato_plugin_sdk::serde_json::Map;
+use jaato_plugin_sdk::types::file_change::{FileChange, FileChangeKind};
 
 use super::{
     applied_change_output, check_is_its_own, check_seen, counts, edit_error, preview_of,
@@ -52,21 +53,9 @@ impl Tool for ApplyPatch {
 
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
         let mended = recover_unfinished_changes(cx).await?;
-        let (files, plan, notes) = self.plan(cx).await?;
+        let (_, plan, notes) = self.plan(cx).await?;
         let applied = apply(cx, ChangeOrigin { tool: "apply_patch", undoes: None }, plan).await?;
-        let mut result = json_object!({ "success": true });
-        for (key, wanted) in [("added", 'A'), ("modified", 'M'), ("deleted", 'D')] {
-            let those = files.iter().filter(|file| sign(file) == wanted);
-            let mut paths: Vec<&str> = those.map(|file| file.path.as_str()).collect();
-            paths.dedup();
-            if !paths.is_empty() {
-                result.insert(key.to_owned(), json!(paths));
-            }
-        }
-        let moves: Vec<Value> = files.iter().filter_map(moved).collect();
-        if !moves.is_empty() {
-            result.insert("moved".to_owned(), moves.into());
-        }
+        let mut result = changed_paths(&applied.changes);
         if !notes.is_empty() {
             result.insert("notes".to_owned(), notes.into());
         }
@@ -86,17 +75,37 @@ impl Tool for ApplyPatch {
 
 tool!(ApplyPatch);
 
-fn sign(file: &FilePatch) -> char {
-    match &file.action {
-        PatchAction::Add(_) => 'A',
-        PatchAction::Delete => 'D',
-        PatchAction::Update { .. } => 'M',
+/// Lists the changed paths by the kind of their change.
+fn changed_paths(changes: &[FileChange]) -> Map<String, Value> {
+    let mut lists: [(&str, Vec<Value>); 4] =
+        ["added", "modified", "deleted", "moved"].map(|key| (key, Vec::new()));
+    let [added, modified, deleted, moved] = &mut lists;
+    for change in changes {
+        let path = change.path.as_str();
+        match (change.kind, &change.moved_from) {
+            (FileChangeKind::Created, _) => added.1.push(path.into()),
+            (FileChangeKind::Deleted, _) => deleted.1.push(path.into()),
+            (FileChangeKind::Moved, Some(from)) => {
+                moved.1.push(json!({ "from": from, "to": path }));
+                if change.lines_added + change.lines_removed > 0 {
+                    modified.1.push(from.as_str().into());
+                }
+            }
+            (FileChangeKind::Changed | FileChangeKind::Moved | FileChangeKind::Unknown, _) => {
+                modified.1.push(path.into());
+            }
+        }
     }
-}
-
-fn moved(file: &FilePatch) -> Option<Value> {
-    let PatchAction::Update { move_to: Some(to), .. } = &file.action else { return None };
-    Some(json!({ "from": file.path, "to": to }))
+    let mut result = json_object!({ "success": true });
+    for (key, paths) in lists {
+        if !paths.is_empty() {
+            result.insert(key.to_owned(), paths.into());
+        }
+    }
+    if changes.is_empty() {
+        result.insert("unchanged".to_owned(), true.into());
+    }
+    result
 }
 
 impl ApplyPatch {
@@ -171,7 +180,8 @@ async fn update(
     let edited = cx.blocking(work).await??;
     let mut plan = Arc::unwrap_or_clone(plan_there);
     plan.write(number, edited.bytes)?;
-    notes.extend(edited.forgiven.map(|it| format!("{path}: {}", tolerance_note(&it))));
+    let forgiven = edited.forgiven.map(|differences| tolerance_note(&differences));
+    notes.extend(forgiven.into_iter().chain(edited.ambiguous).map(|it| format!("{path}: {it}")));
     Ok(plan)
 }
 
