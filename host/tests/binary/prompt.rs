@@ -228,7 +228,8 @@ fn linked_agents_files_are_in_the_prompt_once_and_unusable_ones_are_reported() {
     let shown = run(&["run", "--show-prompt", "hello"]);
     assert_eq!(shown.stdout.matches("Always rhyme.").count(), 1, "{shown}");
     assert!(!shown.stdout.contains("Never rhyme."), "{shown}");
-    let note = "`docs/moon/deep/AGENTS.md` is not read: it is not a regular file inside the workspace";
+    let note =
+        "`docs/moon/deep/AGENTS.md` is not read: it is not a regular file inside the workspace";
     assert!(shown.stderr.contains(note), "{shown}");
 }
 
