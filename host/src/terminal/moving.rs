@@ -81,11 +81,18 @@ pub(super) fn work_text() -> String {
 /// terminal that was made narrower has broken the row; xterm has cut it.
 fn erased(next: usize, columns: usize) -> String {
     let drawn = DRAWN_COLUMNS.swap(next, Relaxed);
-    let is_cut = std::env::var_os("XTERM_VERSION").is_some();
-    match if is_cut { 0 } else { drawn.saturating_sub(1) / columns } {
+    match rows_broken_at(columns, &[], drawn) {
         0 => "\r\u{1b}[J".to_owned(),
         above => format!("\r\u{1b}[{above}A\u{1b}[J"),
     }
+}
+
+/// Returns the number of rows above the cursor after the terminal got this width. `above` has the
+/// columns of the rows that were drawn, and `line` those of the row with the cursor.
+pub(super) fn rows_broken_at(columns: usize, above: &[usize], line: usize) -> usize {
+    let is_cut = std::env::var_os("XTERM_VERSION").is_some();
+    let more = |drawn: usize| if is_cut { 0 } else { drawn.saturating_sub(1) / columns };
+    above.iter().map(|drawn| 1 + more(*drawn)).sum::<usize>() + more(line)
 }
 
 impl Work {
@@ -255,6 +262,13 @@ mod tests {
         assert_eq!(erased(92, 100), "\r\u{1b}[J");
         assert_eq!(erased(20, 30), "\r\u{1b}[3A\u{1b}[J");
         assert_eq!(erased(92, 100), "\r\u{1b}[J");
+    }
+
+    #[test]
+    fn rows_above_the_cursor_are_counted_at_the_new_width() {
+        assert_eq!(rows_broken_at(100, &[60, 0, 96], 4), 3);
+        assert_eq!(rows_broken_at(60, &[60, 0, 96], 4), 4);
+        assert_eq!(rows_broken_at(20, &[60, 21], 41), 3 + 2 + 2);
     }
 
     #[test]

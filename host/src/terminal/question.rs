@@ -16,8 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::writer::{self, OpenQuestion};
-use super::{Look, Text, typed};
+use super::{Look, Text, moving, typed};
 
+use console::measure_text_width;
 use parking_lot::Mutex;
 pub use rows::{Dialog, Manner, Value};
 use rows::{Extent, Row};
@@ -27,6 +28,9 @@ use typing::{Typed, Typing};
 /// How long nothing may be typed before a question takes an answer: a user who types at that moment
 /// means something else.
 const FIRST_LOOK: Duration = Duration::from_millis(300);
+
+/// Columns of the mark before a row, with the blank after it.
+const MARK_COLUMNS: usize = 2;
 
 /// Bytes of text that was typed too early, about: more is not kept.
 const EARLY_BYTES_MAX: usize = 64 * 1024;
@@ -84,7 +88,7 @@ pub async fn ask<T>(
             Typed::Ended => return Ok(Reply::Nobody("standard input has ended".to_owned())),
             // Rows that the terminal broke again could look like anything.
             Typed::Resized => {
-                asking.end_line().await?;
+                asking.erase_resized().await?;
                 if let Some(reason) = asking.show_body().await? {
                     return Ok(Reply::Nobody(reason));
                 }
@@ -138,14 +142,15 @@ struct OpenDialog<'a> {
     size: (usize, usize),
     before: Before<'a>,
     typing: Typing,
-    /// Rows of the question above the line that is typed, which are erased when it is answered.
-    rows_above: usize,
+    /// The rows of the question above the line that is typed, by their columns. They are erased when
+    /// it is answered.
+    rows_above: Vec<usize>,
 }
 
 impl<'a> OpenDialog<'a> {
     fn new(open: Arc<OpenQuestion>, question: Dialog, before: Before<'a>) -> io::Result<Self> {
         let typing = Typing::begin(&question)?;
-        Ok(Self { open, question, size: (0, 0), before, typing, rows_above: 0 })
+        Ok(Self { open, question, size: (0, 0), before, typing, rows_above: Vec::new() })
     }
 
     /// Shows what is asked and leaves time to look at it; says why that cannot be done here.
@@ -176,7 +181,7 @@ impl<'a> OpenDialog<'a> {
             Ok(rows) => rows,
             Err(reason) => return Ok(Some(reason)),
         };
-        self.rows_above = rows.len();
+        self.rows_above = columns_of(&rows);
         let has_keys = self.typing.has_keys();
         self.write(move |open| {
             if has_keys {
@@ -194,7 +199,7 @@ impl<'a> OpenDialog<'a> {
         self.erase().await?;
         // Whatever the size is: what is shown whole scrolls.
         if let Ok(rows) = self.question.body(self.size, Extent::Whole) {
-            self.rows_above = self.question.rows_below(self.size, false).len();
+            self.rows_above = columns_of(&self.question.rows_below(self.size, false));
             self.write(move |open| open.say(&marked(&rows))).await?;
         }
         Ok(())
@@ -206,7 +211,7 @@ impl<'a> OpenDialog<'a> {
         if self.typing.has_keys() {
             self.write(|open| open.erase_rows(0)).await?;
         }
-        self.rows_above += rows.len();
+        self.rows_above.extend(columns_of(&rows));
         match rows.is_empty() {
             true => Ok(()),
             false => self.write(move |open| open.say(&marked(&rows))).await,
@@ -254,11 +259,23 @@ impl<'a> OpenDialog<'a> {
 
     /// Erases the question, if the terminal can.
     async fn erase(&mut self) -> io::Result<()> {
-        let rows_above = self.rows_above.min(self.size.0.saturating_sub(1));
+        let rows_above = self.rows_above.len().min(self.size.0.saturating_sub(1));
         match self.typing.has_keys() {
             true => self.write(move |open| open.erase_rows(rows_above)).await,
             false => Ok(()),
         }
+    }
+
+    /// Erases the question after the size has changed, if the terminal can.
+    async fn erase_resized(&mut self) -> io::Result<()> {
+        let Some((text, after)) = self.typing.shown(rows::line_columns(self.size)) else {
+            return self.end_line().await;
+        };
+        let (rows, columns) = writer::size();
+        let line = columns_of_row(&typed_row(&text)).saturating_sub(after);
+        let rows_above = moving::rows_broken_at(columns, &self.rows_above, line);
+        let rows_above = rows_above.min(rows.saturating_sub(1));
+        self.write(move |open| open.erase_rows(rows_above)).await
     }
 
     async fn end_line(&mut self) -> io::Result<()> {
@@ -284,8 +301,20 @@ impl<'a> OpenDialog<'a> {
 
 /// Returns the row in which the answer is typed.
 fn prompt(text: &str) -> Text {
-    let prompt = (Look::Plain, rows::PROMPT.to_owned());
-    marked(&[Row(vec![prompt, (Look::Plain, text.to_owned())])])
+    marked(&[typed_row(text)])
+}
+
+fn typed_row(text: &str) -> Row {
+    Row(vec![(Look::Plain, rows::PROMPT.to_owned()), (Look::Plain, text.to_owned())])
+}
+
+fn columns_of(rows: &[Row]) -> Vec<usize> {
+    rows.iter().map(columns_of_row).collect()
+}
+
+/// Returns the columns of a row with its mark.
+fn columns_of_row(row: &Row) -> usize {
+    row.0.iter().fold(MARK_COLUMNS, |columns, (_, piece)| columns + measure_text_width(piece))
 }
 
 fn marked(rows: &[Row]) -> Text {

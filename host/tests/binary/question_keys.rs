@@ -39,6 +39,32 @@ fn prompt_is_shortened_when_the_terminal_shrinks() {
 }
 
 #[test]
+fn prompt_is_erased_before_it_is_shown_again_at_another_width() {
+    let Some(house) = with_tools() else { return };
+    house.script(&json!({ "answers": [
+        call("cli_based_tool", json!({ "command": "echo one > made" })),
+        told("\"returncode\":0", says("done")),
+    ] }));
+    let line = format!(
+        "stty rows 24 cols 50; ({}; stty cols 100 </dev/tty) & exec '{}' run go",
+        waits_for("go"),
+        house.binary().display()
+    );
+    let Some(mut running) = shell_on_terminal(&house, &line, editing) else { return };
+    running.wait_for_question();
+    house.write("workspace/go", "");
+    running.wait_for_question();
+    running.write(b"y\n");
+    let output = running.wait_with_open_input().code(0);
+    let asked: Vec<&str> = output.stdout.split("Run this command?").collect();
+    assert_eq!(asked.len(), 3, "{output}");
+    // The first title and everything below it, except the row in which the answer is typed.
+    let rows_above = asked[1].matches('\n').count();
+    assert!(rows_above > 5, "{output}");
+    assert!(asked[1].contains(&format!("\r\u{1b}[{rows_above}A\u{1b}[J")), "{output}");
+}
+
+#[test]
 fn pasted_text_never_answers_a_prompt() {
     let Some(house) = with_tools() else { return };
     house.script(&json!({ "answers": [
