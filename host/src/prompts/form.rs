@@ -150,14 +150,29 @@ fn question_of(asked: &FormQuestion<'_>, at: usize, field: &FormField) -> Dialog
 fn folded_answer(asked: &FormQuestion<'_>, field: &FormField, given: &FieldAnswer) -> Option<Text> {
     let text = if field.text.is_empty() { &field.name } else { &field.text };
     let answer = match given {
-        FieldAnswer::Value(Value::String(text)) => text.clone(),
-        FieldAnswer::Value(value) => value.to_string(),
+        FieldAnswer::Value(value) => labels(field, value),
         FieldAnswer::Nothing => "nothing".to_owned(),
         FieldAnswer::Back => return None,
         FieldAnswer::Declined => "declined".to_owned(),
     };
     let row = format!("{}: {} → {answer}", asked.plugin, text.trim());
     Some(Text::new().dim(&exact_line(&row, terminal::size().1.saturating_sub(1))))
+}
+
+/// Names a value as the user read it: options by their labels, other values as they are.
+fn labels(field: &FormField, value: &Value) -> String {
+    match value {
+        Value::Array(values) if values.is_empty() => NONE.to_owned(),
+        Value::Array(values) => {
+            values.iter().map(|value| labels(field, value)).collect::<Vec<_>>().join(", ")
+        }
+        Value::String(text) => {
+            let option = field.options.iter().find(|option| option.value == *text);
+            let label = option.map(|option| option.label.trim()).filter(|label| !label.is_empty());
+            label.unwrap_or(text).to_owned()
+        }
+        value => value.to_string(),
+    }
 }
 
 /// Formats an option: its label, its value if that differs from label and number, and its
@@ -376,5 +391,16 @@ mod tests {
         let expected = [("about", "question 2 kovami:"), ("asks", "run it? [y]es"), ("1", option)];
         assert_eq!(values, expected.map(|(name, text)| (name.to_owned(), text.to_owned())));
         assert_eq!(question.prompt, "a number or a value (Enter: 1); /decline declines:");
+    }
+
+    #[test]
+    fn folded_row_names_the_chosen_options_by_their_labels() {
+        let mut several = field(FieldKind::Several, &["1", "2", "plain"], None);
+        several.options[0].label = "linux".to_owned();
+        several.options[1].label = " windows ".to_owned();
+        assert_eq!(labels(&several, &json!(["1", "2", "plain"])), "linux, windows, plain");
+        assert_eq!(labels(&several, &json!("2")), "windows");
+        assert_eq!(labels(&several, &json!([])), "none");
+        assert_eq!(labels(&field(FieldKind::Text, &[], None), &json!("2")), "2");
     }
 }

@@ -107,6 +107,9 @@ fn a_form_is_answered_field_by_field_on_narrow_terminals_too() {
         let is_marked = |row: &&str| row.starts_with("║ ") && row.chars().count() < columns;
         assert!(rows.iter().all(is_marked), "{columns}: {rows:#?}");
         assert!(shown.contains("Dark blue (blue)"), "{output}");
+        // The folded rows name the options as the list does.
+        assert!(columns == 40 || shown.contains("colour? → Dark blue\r\n"), "{output}");
+        assert!(columns == 40 || shown.contains("colours? → green, red\r\n"), "{output}");
     }
 }
 
