@@ -142,7 +142,7 @@ struct OpenDialog<'a> {
     size: (usize, usize),
     before: Before<'a>,
     typing: Typing,
-    /// The rows of the question above the line that is typed, by their columns. They are erased when
+    /// The columns of the question's rows above the line that is typed. These rows are erased when
     /// it is answered.
     rows_above: Vec<usize>,
 }
