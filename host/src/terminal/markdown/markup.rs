@@ -1,12 +1,12 @@
 //! Tells emphasis and links from code, formulas and patterns that have the same form.
 //!
 //! CommonMark reads `2**10 and 3**2`, `src/**/*.rs`, `__init__.py` and `b[0](x)` as markup too, and
-//! hiding their signs changes what the text says. Delimiters are emphasis only if both are on one
-//! line, the first is where a word can begin, and the last is where a word can end. In scripts
-//! without blanks between words, that is between any two letters. A name between underscores, a
-//! pattern such as `*.rs`, and a link whose destination is neither an address nor a path are code.
-//! If in doubt, jaato draws the source: a reader can skip a spare asterisk, but cannot guess a
-//! missing one.
+//! hiding their signs changes what the text says. Delimiters are emphasis only if the first is
+//! where a word can begin and the last is where a word can end. In scripts without blanks between
+//! words, that is between any two letters. A name between underscores, single asterisks on two
+//! lines, a pattern such as `*.rs`, and a link whose destination is neither an address nor a path
+//! are code. If in doubt, jaato draws the source: a reader can skip a spare asterisk, but cannot
+//! guess a missing one.
 
 use std::ops::Range;
 
@@ -26,12 +26,20 @@ pub(super) fn is_emphasis(source: &str, range: &Range<usize>, delimiter: usize) 
         (_, 1) => text.contains(';') || is_pattern(text),
         (_, _) => is_pattern(text) && text.ends_with(['/', '*']),
     };
+    // Strong text may be wrapped. Single asterisks on two lines are often pointers.
+    let is_broken = delimiter == 1 && whole.contains('\n');
+    // A text without blanks may contain English words, and `Linux**系统**` is not a power.
+    let joins = |sign: Option<char>, inner: Option<char>| {
+        delimiter == 2 && sign.is_some_and(is_letter) && inner.is_some_and(is_unspaced_letter)
+    };
+    let (first, last) = (text.chars().next(), text.chars().next_back());
+    let (before, outer) = (before.chars().next_back(), source[..range.start].chars().next_back());
     !is_code
-        && !whole.contains('\n')
-        && can_begin_after(before.chars().next_back())
-        && can_end_before(after)
-        && !is_quoted(source[..range.start].chars().next_back(), text.chars().next())
-        && !is_quoted(text.chars().next_back(), source[range.end..].chars().next())
+        && !is_broken
+        && (can_begin_after(before) || joins(before, first))
+        && (can_end_before(after) || joins(after.chars().next(), last))
+        && !is_quoted(outer, first)
+        && !is_quoted(last, source[range.end..].chars().next())
 }
 
 /// Returns true if this part of the source, which has the form of a link, is a link.
@@ -72,8 +80,14 @@ fn is_quoted(before: Option<char>, after: Option<char>) -> bool {
     matches!(pair, ('"', '"') | ('\'', '\'') | ('(', ')') | ('[', ']') | ('{', '}') | ('<', '>'))
 }
 
-/// Returns true for a letter or digit of a script with blanks between words. From Thai on, the
-/// scripts of Unicode have none, or glue endings to words, and formulas do not use them.
+/// The begin of the Thai block. Most scripts of this and later blocks have no blanks between words,
+/// or join endings to words, and formulas do not use them.
+const UNSPACED: char = '\u{e00}';
+
 fn is_letter(sign: char) -> bool {
-    sign < '\u{e00}' && sign.is_alphanumeric()
+    sign < UNSPACED && sign.is_alphanumeric()
+}
+
+fn is_unspaced_letter(sign: char) -> bool {
+    sign >= UNSPACED && sign.is_alphanumeric()
 }

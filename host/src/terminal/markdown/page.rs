@@ -13,6 +13,9 @@ use super::table::{Table, TableRow};
 /// Fewest columns behind bullets and bars: what is nested deeper runs over the edge.
 const ROOM_MIN: usize = 8;
 
+/// The deepest nesting of emphasis with a look. Thousands of asterisks in a row would take seconds.
+const NESTED_MAX: usize = 8;
+
 /// Stands before each row of a quotation.
 const QUOTE: &str = "▐ ";
 
@@ -307,7 +310,7 @@ impl Drawing<'_> {
 
     /// Begins emphasis. If its delimiters are code, they are drawn as text.
     fn open_emphasis(&mut self, style: Style, range: &Range<usize>, delimiter: usize) {
-        if is_emphasis(self.source, range, delimiter) {
+        if self.is_emphasis(range, delimiter) {
             self.open_inline(style, range);
         } else {
             self.open_inline(self.style(), range);
@@ -317,9 +320,13 @@ impl Drawing<'_> {
 
     fn close_emphasis(&mut self, range: &Range<usize>, delimiter: usize) {
         self.close_inline();
-        if !is_emphasis(self.source, range, delimiter) {
+        if !self.is_emphasis(range, delimiter) {
             self.words_of_source(range.end - delimiter..range.end);
         }
+    }
+
+    fn is_emphasis(&self, range: &Range<usize>, delimiter: usize) -> bool {
+        self.inline.depth < NESTED_MAX && is_emphasis(self.source, range, delimiter)
     }
 
     fn open_link(&mut self, to: String, range: &Range<usize>) {

@@ -198,6 +198,7 @@ const NO_MARKUP: &[&str] = &[
     "(a*b)*(c*d)",
     "f(x)*g(x)*h(x) and π*r*r",
     "int *a, *b; int* c, d*;",
+    "/**doc**/ and (x)**2 + (y)**2",
     "src/**/*.rs and **/*.toml and *.{a,b}*",
     "**/node_modules/** and src/**, lib/**",
     "--include=*.rs --exclude=*.toml",
@@ -244,15 +245,18 @@ fn emphasis_and_links_have_their_looks() {
     let mut markdown = Markdown::new(true);
     let text = "**bold** *it* _it_ (**bold**) **Note:** text \"*x*\" word **bold**, more\n\
         ***both*** **_both_** **2*3*4** **-5**% *a, b*: **a**! `x` — **y** … **\"z\"**\n\
-        这是**粗体**字。 ภาษา**หนา**ไทย **굵게**는\n\
-        [docs](https://x) see [docs](https://x). [a](b.md), [c](#d)[1](https://y)\n";
+        这是**粗体**字。用Linux**系统**做 ภาษา**หนา**ไทย **굵게**는\n\
+        [docs](https://x) see [docs](https://x). [a](b.md), [c](#d)[1](https://y)\n\
+        **a wrapped\nline**\n";
     let drawn = markdown.piece(text, 200) + &markdown.end(200);
     let drawn = drawn.replace("\x1b[", "<").replace("<1m", "<b>").replace("<3m", "<i>");
     expect![[r#"
         <b>bold<0m <i>it<0m <i>it<0m (<b>bold<0m) <b>Note:<0m text "<i>x<0m" word <b>bold<0m, more
         <b><i>both<0m <b><i>both<0m <b>2*3*4<0m <b>-5<0m% <i>a, b<0m: <b>a<0m! <36mx<0m — <b>y<0m … <b>"z"<0m
-        这是<b>粗体<0m字。 ภาษา<b>หนา<0mไทย <b>굵게<0m는
+        这是<b>粗体<0m字。用Linux<b>系统<0m做 ภาษา<b>หนา<0mไทย <b>굵게<0m는
         docs <2m(https://x)<0m see docs <2m(https://x)<0m. a <2m(b.md)<0m, c <2m(#d)<0m1 <2m(https://y)<0m
+        <b>a wrapped<0m
+        <b>line<0m
     "#]]
     .assert_eq(&drawn);
 }
@@ -373,6 +377,8 @@ fn rows_of_an_open_paragraph_come_as_they_are_full() {
 
 #[test]
 fn of_long_blocks_nothing_is_lost_and_little_is_held() {
+    let deep = "*".repeat(30_000);
+    assert!(drawn([&*format!("{deep}a{deep}")], 80).contains("***a***"));
     let line = "word *.rs ";
     let code = format!("```\n{}", "let a = 1;\n".repeat(7000));
     let lines = ["", "\n", "\n- "].map(|end| format!("{line}{end}").repeat(7000));
