@@ -33,6 +33,9 @@ use crate::{attach, conversation, reload, report, start, terminal};
 /// again must not spend without end while the person is away.
 const WOKEN_TURNS_MAX: u32 = 100;
 
+/// The command that makes room in the conversation. An event tells its result.
+const GC: &str = "gc";
+
 /// What the help says of the keys, below jaato's own commands.
 const KEYS_HELP: &str = "\
 A line that begins with // is sent to the model, with one / less.
@@ -383,6 +386,8 @@ async fn command(
         Ok(output) => match text_alone(&output.content) {
             Some(text) if is_prompt(runtime, name) => Ok(Done::Says(text.to_owned())),
             Some(text) => report::line(text).map(|()| Done::Shown(Exit::Done)),
+            // The view has shown the result as a sentence.
+            None if name == GC && view.is_seen() => Ok(Done::Shown(Exit::Done)),
             None => report::json(&Value::Object(output.content)).map(Done::Shown),
         },
         Err(error) => {

@@ -109,6 +109,12 @@ impl View {
         Arc::new(Self { queue, ended, form, hides_retries })
     }
 
+    /// Returns true if a user sees both outputs of this view on a terminal.
+    pub fn is_seen(&self) -> bool {
+        let is_seen = terminal::output_is_terminal() && terminal::errors_are_terminal();
+        is_seen && self.form == OutputForm::Text
+    }
+
     /// Shows a person what the model thinks too; programs are told it in any case.
     pub fn show_thoughts(&self) {
         self.queue.take_thoughts();

@@ -427,7 +427,7 @@ impl People {
             Event::ToolResultChanged { name, source, .. } => {
                 format!("{} changes what {} answered", named(source), named(name.as_str()))
             }
-            event @ Event::Gc { .. } => one_line(&gc_line(event), self.columns()),
+            event @ Event::Gc { .. } => one_line(&gc_line(event), NOTICE_COLUMNS),
             Event::TurnStarted { woken_by, .. } if !woken_by.is_empty() => {
                 format!("woken by {}", named(&woken_by.join(", ")))
             }
