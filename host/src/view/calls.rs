@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use jaato_runtime::types::CallId;
+use jaato_runtime::types::{CallId, PluginName};
 
 use super::result::counted;
 use crate::terminal::exact_line;
@@ -58,7 +58,18 @@ struct Fold {
     /// The last line of all, as far as it is there.
     open: Open,
     is_anything: bool,
-    is_told: bool,
+    effect: ShownEffect,
+}
+
+/// How much of a call's effect the user has seen in rows other than its result.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ShownEffect {
+    #[default]
+    Nothing,
+    /// A change of a file.
+    Change,
+    /// All of it: a drawn plan, or the user's own answers to a form.
+    Whole,
 }
 
 /// A line that has not ended: it may still be begun anew, as progress bars do.
@@ -81,8 +92,8 @@ struct Open {
 pub struct Ended {
     /// Whether there was any.
     pub has_shown: bool,
-    /// Whether what the call changed is told in other words.
-    pub has_told: bool,
+    /// How much of the call's effect other rows have shown.
+    pub effect: ShownEffect,
     /// What was held back of it, and is to be shown now.
     pub rest: String,
 }
@@ -121,10 +132,21 @@ impl Calls {
         }
     }
 
-    /// Notes that what a call did is told in other words.
-    pub fn has_told(&mut self, id: &CallId) {
+    /// Notes that other rows have shown a call's effect.
+    pub fn has_shown(&mut self, id: &CallId, effect: ShownEffect) {
         if let Some(running) = self.running.iter_mut().find(|running| running.id == *id) {
-            running.output.is_told = true;
+            running.output.effect = running.output.effect.max(effect);
+        }
+    }
+
+    /// Notes that the user answered a plugin's form. If several calls of the plugin run, it is not
+    /// known which one asked.
+    pub fn form_answered(&mut self, plugin: &PluginName) {
+        let sources = [plugin.as_str(), plugin.source()];
+        let is_of = |call: &&mut Running| !call.is_task && sources.contains(&call.source.as_str());
+        let mut calls = self.running.iter_mut().filter(is_of);
+        if let (Some(running), None) = (calls.next(), calls.next()) {
+            running.output.effect = ShownEffect::Whole;
         }
     }
 
@@ -251,7 +273,7 @@ impl Fold {
             rest.push_str(&line);
             rest.push('\n');
         }
-        Ended { has_shown: self.is_anything, has_told: self.is_told, rest }
+        Ended { has_shown: self.is_anything, effect: self.effect, rest }
     }
 }
 
@@ -318,7 +340,8 @@ mod tests {
         assert_eq!(shown, all[..12].concat());
         assert_eq!(calls.told().as_deref(), Some("running cli_based_tool, 100 lines"));
         let rest = format!("… 80 lines …\n{}", all[92..].concat());
-        assert_eq!(calls.end_call(&id), Ended { has_shown: true, has_told: false, rest });
+        let effect = ShownEffect::Nothing;
+        assert_eq!(calls.end_call(&id), Ended { has_shown: true, effect, rest });
     }
 
     #[test]
@@ -377,7 +400,8 @@ mod tests {
             assert_eq!(shown(&mut calls, piece), expected, "{piece:?}");
         }
         let rest = "\nother\n".to_owned();
-        assert_eq!(calls.end_call(&id), Ended { has_shown: true, has_told: false, rest });
+        let effect = ShownEffect::Nothing;
+        assert_eq!(calls.end_call(&id), Ended { has_shown: true, effect, rest });
         calls.begin(&id, "cli", "cli_based_tool");
         let wide = "x".repeat(2 * LINE_BYTES_MAX);
         assert_eq!(calls.output(&id, &wide), wide);
@@ -394,5 +418,19 @@ mod tests {
         assert_eq!(calls.output(&id, "\n10 %\r20 %\r\n"), "\n10 %\n20 %\n");
         assert_eq!(calls.output(&id, "hi\n"), "hi\n");
         assert!(calls.end(&id).has_shown);
+    }
+
+    #[test]
+    fn answered_form_belongs_to_the_only_running_call_of_its_plugin() {
+        let effects = |ids: &[&str], plugin: &str| -> Vec<ShownEffect> {
+            let mut calls = begun(ids);
+            calls.form_answered(&PluginName::from(plugin));
+            ids.iter().map(|id| calls.end_call(&CallId::from(*id)).effect).collect()
+        };
+        let (nothing, whole) = (ShownEffect::Nothing, ShownEffect::Whole);
+        assert_eq!(effects(&["a"], "tool-cli"), [whole]);
+        assert_eq!(effects(&["a"], "cli"), [whole]);
+        assert_eq!(effects(&["a"], "tool-other"), [nothing]);
+        assert_eq!(effects(&["a", "b"], "tool-cli"), [nothing, nothing]);
     }
 }

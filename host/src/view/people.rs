@@ -8,12 +8,13 @@ use std::io;
 
 use jaato_runtime::types::ask::FormOutcome;
 use jaato_runtime::types::file_change::FileChange;
-use jaato_runtime::types::{CallId, Error, Event, EventEnvelope, Outcome};
+use jaato_runtime::types::work_plan::WorkPlan;
+use jaato_runtime::types::{CallId, Error, Event, EventEnvelope, Outcome, PluginName};
 use jaato_runtime::visible;
 use serde_json::Value;
 
 use super::agents::{Agents, Shown};
-use super::calls::{Calls, Ended};
+use super::calls::{Calls, Ended, ShownEffect};
 use super::plan::Plans;
 use super::result::{self, Ending, Fit};
 use crate::columns::{prose, wrapped};
@@ -208,6 +209,7 @@ impl People {
     /// Tells how a call has changed a file; its lines too, unless the question about the call has
     /// shown them.
     fn file_changed(&mut self, call: &CallId, source: &str, change: &FileChange) -> io::Result<()> {
+        self.calls.has_shown(call, ShownEffect::Change);
         let columns = self.columns();
         let source = named(source);
         let heading = exact_line(&diff::heading(change, ChangeTense::Made), columns);
@@ -340,7 +342,6 @@ impl People {
                 self.call_started(call_id, (name.as_str(), source), arguments, by.as_ref())
             }
             Event::FileChanged { call_id, source, change } => {
-                self.calls.has_told(call_id);
                 self.file_changed(call_id, source, change)
             }
             Event::PermissionAsked(prompt)
@@ -360,9 +361,7 @@ impl People {
                 Ok(())
             }
             Event::PlanChanged { call_id, source, plan } => {
-                self.calls.has_told(call_id);
-                let lines = self.plans.lines(source, plan);
-                lines.iter().try_for_each(|line| self.dim_line(&exact_line(line, columns)))
+                self.plan_changed(call_id, source, plan)
             }
             Event::ToolCallFinished { call_id, source, result, is_error, duration_ms, .. } => {
                 self.call_finished(call_id, source, result, *is_error, *duration_ms)
@@ -388,6 +387,16 @@ impl People {
             }
             other => self.remark(other),
         }
+    }
+
+    /// Shows the changed parts of a plan.
+    fn plan_changed(&mut self, call: &CallId, source: &str, plan: &WorkPlan) -> io::Result<()> {
+        let lines = self.plans.lines(source, plan);
+        let is_drawn = !lines.is_empty();
+        let effect = if is_drawn { ShownEffect::Whole } else { ShownEffect::Change };
+        self.calls.has_shown(call, effect);
+        let columns = self.columns();
+        lines.iter().try_for_each(|line| self.dim_line(&exact_line(line, columns)))
     }
 
     /// Writes what takes a line.
@@ -433,7 +442,12 @@ impl People {
             }
             Event::FormAnswered { source, outcome, .. } => match form_line(*outcome) {
                 Some(what) => format!("{}: {what}", named(source)),
-                None => return Ok(()),
+                None => {
+                    if *outcome == FormOutcome::Answered {
+                        self.calls.form_answered(&PluginName::from(source.as_str()));
+                    }
+                    return Ok(());
+                }
             },
             other => return self.begin_or_pass(other),
         };
@@ -595,8 +609,8 @@ fn ending<'a>(
     ended: &Ended,
     duration_ms: u64,
 ) -> Ending<'a> {
-    let (was_shown, was_told) = (ended.has_shown, ended.has_told);
-    Ending { result, is_error, was_shown, was_told, duration_ms: Some(duration_ms) }
+    let (was_shown, effect) = (ended.has_shown, ended.effect);
+    Ending { result, is_error, was_shown, effect, duration_ms: Some(duration_ms) }
 }
 
 /// Returns the name of a plugin, a tool or a file: one line, nothing hidden in it.

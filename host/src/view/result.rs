@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::calls::ShownEffect;
 use crate::terminal::Look;
 
 /// Lines of a text that is a result.
@@ -16,7 +17,7 @@ const DURATION_MIN_MS: u64 = 1000;
 /// Names the file with the whole of an output that is cut.
 const FILE_KEY: &str = "output_file";
 
-/// Keys of a result that repeat a change or a plan that was told.
+/// Keys of a result that repeat a change that other rows have shown.
 const CHANGE_KEYS: [&str; 17] = [
     "path",
     "diff",
@@ -71,8 +72,8 @@ pub struct Ending<'a> {
     pub is_error: bool,
     /// Whether its output was shown while it ran.
     pub was_shown: bool,
-    /// Whether what it changed was told.
-    pub was_told: bool,
+    /// How much of its effect other rows have shown.
+    pub effect: ShownEffect,
     /// How long it took, in milliseconds; nothing where nobody wants to know.
     pub duration_ms: Option<u64>,
 }
@@ -99,10 +100,14 @@ pub fn lines(ending: Ending<'_>) -> Vec<Line> {
         (None, Some(signal)) => format!(" killed by {signal}"),
         (None, None) => String::new(),
     };
-    let (first, more) = rest(ending);
+    let (first, more) = match ending.effect {
+        ShownEffect::Whole => Default::default(),
+        ShownEffect::Nothing | ShownEffect::Change => rest(ending),
+    };
     let is_known = is_well && first.is_empty() && more.is_empty() && duration.is_empty();
-    if ending.was_told && !ending.was_shown && code.is_empty() && is_known {
-        // The row of the change or of the plan has said it.
+    let was_told = ending.effect != ShownEffect::Nothing;
+    if was_told && !ending.was_shown && code.is_empty() && is_known {
+        // The rows of the change, the plan or the form have said it.
         return Vec::new();
     }
     let mut lines = vec![Line::new(look, format!("{mark}{code}{duration}{first}"), Fit::Cut)];
@@ -116,6 +121,7 @@ pub fn lines(ending: Ending<'_>) -> Vec<Line> {
 /// What was not shown yet: the rest of the first line, and more lines.
 fn rest(ending: Ending<'_>) -> (String, Vec<String>) {
     let result = ending.result;
+    let was_told = ending.effect != ShownEffect::Nothing;
     if let (Some(Value::String(text)), 1) = (result.get("result"), result.len()) {
         return text_lines(text);
     }
@@ -126,11 +132,11 @@ fn rest(ending: Ending<'_>) -> (String, Vec<String>) {
             || key == "status" && result[key] == "success"
     };
     // What a tool has shown stands in its result again: in its texts and lists.
-    let is_all = !ending.was_shown && !ending.was_told && !result.contains_key("returncode");
+    let is_all = !ending.was_shown && !was_told && !result.contains_key("returncode");
     let is_short = |value: &Value| is_all || matches!(value, Value::Bool(_) | Value::Number(_));
     // What a change was told with; all else of its result is news.
-    let is_change = |key: &str| ending.was_told && CHANGE_KEYS.contains(&key);
-    let is_news = ending.was_told && !ending.was_shown;
+    let is_change = |key: &str| was_told && CHANGE_KEYS.contains(&key);
+    let is_news = was_told && !ending.was_shown;
     let is_shown =
         |key: &str, value: &Value| !is_told(key) && !is_change(key) && (is_news || is_short(value));
     let parts = result.iter().filter(|(key, value)| is_shown(key, value));
@@ -225,7 +231,7 @@ mod tests {
             result: &result,
             is_error,
             was_shown,
-            was_told: false,
+            effect: ShownEffect::Nothing,
             duration_ms: Some(999),
         };
         lines(ending).into_iter().map(|line| line.text).collect()
@@ -278,11 +284,27 @@ mod tests {
             "success": true, "path": "a.rs", "diff": "…", "lines": 3, "mended": ["b.rs"],
         });
         let Value::Object(result) = result else { panic!("no object") };
-        let (is_error, was_shown, was_told) = (false, false, true);
-        let ending = Ending { result: &result, is_error, was_shown, was_told, duration_ms: None };
+        let (is_error, was_shown, effect) = (false, false, ShownEffect::Change);
+        let ending = Ending { result: &result, is_error, was_shown, effect, duration_ms: None };
         assert_eq!(lines(ending)[0].text, "✓ lines 3, mended [b.rs]");
         let Value::Object(result) = json!({ "path": "a.rs" }) else { panic!("no object") };
         assert!(lines(Ending { result: &result, ..ending }).is_empty(), "it was told");
+    }
+
+    #[test]
+    fn result_of_a_drawn_plan_is_only_its_duration_or_its_error() {
+        let told = |result: Value, is_error: bool, duration_ms: u64| -> Vec<String> {
+            let Value::Object(result) = result else { panic!("no object") };
+            let (was_shown, effect) = (false, ShownEffect::Whole);
+            let duration_ms = Some(duration_ms);
+            let ending = Ending { result: &result, is_error, was_shown, effect, duration_ms };
+            lines(ending).into_iter().map(|line| line.text).collect()
+        };
+        let step = json!({ "step_id": "1", "completed_at": "now", "instruction": "Go on." });
+        assert_eq!(told(step.clone(), false, 0), [""; 0]);
+        assert_eq!(told(step, false, 6400), ["✓ · 6.4 s"]);
+        assert_eq!(told(json!({ "result": "a\nb" }), false, 0), [""; 0]);
+        assert_eq!(told(json!({ "error": "no" }), true, 0), ["✗ no"]);
     }
 
     #[test]
@@ -306,8 +328,8 @@ mod tests {
     #[test]
     fn what_took_long_says_how_long() {
         let (result, is_error, was_shown) = (&Map::new(), false, true);
-        let was_told = false;
-        let ending = Ending { result, is_error, was_shown, was_told, duration_ms: Some(1250) };
+        let effect = ShownEffect::Nothing;
+        let ending = Ending { result, is_error, was_shown, effect, duration_ms: Some(1250) };
         assert_eq!(lines(ending)[0].text, "✓ · 1.2 s");
     }
 }

@@ -100,6 +100,10 @@ fn plan_with_a_question_and_a_background_task_is_approved_and_executed() {
     running.wait_for_text("A page: completed (1 of 2 steps done)");
     let output = running.wait_with_open_input().code(0);
     assert!(output.stdout.contains("The page is there."), "{output}");
+    // The drawn plan and the answered form have shown these results.
+    for repeated in ["plan_id", "completed_at", "instruction", "responses"] {
+        assert!(!output.stdout.contains(repeated), "{repeated}: {output}");
+    }
     house.nothing_lives();
 }
 
