@@ -7,8 +7,8 @@ use jaato_runtime::visible::{VisibilityMode, VisibleStream};
 use super::markdown::Markdown;
 use super::{Text, link, writer};
 
-/// The answer. On a terminal it is made visible, and drawn as the markdown that it is; piped it
-/// passes as it is.
+/// The answer. On a terminal it is made visible, and drawn as the markdown that it is. Elsewhere it
+/// is written unchanged when it is complete, because a program cannot take a broken one back.
 #[derive(Debug)]
 pub struct Answer {
     manner: Drawing,
@@ -18,12 +18,37 @@ pub struct Answer {
 /// How an answer is written.
 #[derive(Debug)]
 enum Drawing {
-    /// As it is.
+    /// Unchanged, at once.
     Raw,
+    /// Unchanged, when the answer has ended.
+    Held(HeldAnswer),
     /// Made visible: a terminal that can do no more than show text.
     Visible(VisibleStream),
     /// Drawn.
     Markdown(Box<Markdown>),
+}
+
+/// An answer that may still be requested again.
+#[derive(Debug, Default)]
+struct HeldAnswer {
+    text: String,
+    /// Set when the stream broke. The next piece belongs to another attempt and replaces the text.
+    is_broken: bool,
+}
+
+impl HeldAnswer {
+    fn push(&mut self, text: &str) {
+        if std::mem::take(&mut self.is_broken) {
+            self.text.clear();
+        }
+        self.text.push_str(text);
+    }
+
+    /// Takes the text. A broken one counts only if no later attempt was complete.
+    fn take(&mut self, is_complete: bool) -> String {
+        let Self { text, is_broken } = std::mem::take(self);
+        if is_broken && is_complete { String::new() } else { text }
+    }
 }
 
 impl Answer {
@@ -31,17 +56,46 @@ impl Answer {
     pub fn new() -> Self {
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let manner = match writer::output_is_terminal() {
-            false => Drawing::Raw,
+            false => Drawing::Held(HeldAnswer::default()),
             true if is_dumb => Drawing::Visible(VisibleStream::new(VisibilityMode::Read)),
             true => Drawing::Markdown(Box::new(Markdown::new(console::colors_enabled()))),
         };
         Self { manner, line_is_open: false }
     }
 
+    /// Writes each piece at once from now on, because no answer is requested twice.
+    pub fn stop_holding(&mut self) {
+        if matches!(self.manner, Drawing::Held(_)) {
+            self.manner = Drawing::Raw;
+        }
+    }
+
+    /// Notes that the stream broke and the provider is asked again.
+    pub fn break_off(&mut self) {
+        if let Drawing::Held(held) = &mut self.manner {
+            held.is_broken = true;
+        }
+    }
+
+    /// Returns the held text, which is final now. `is_complete` says whether the last attempt
+    /// succeeded.
+    pub fn release(&mut self, is_complete: bool) -> String {
+        let Drawing::Held(held) = &mut self.manner else { return String::new() };
+        let text = held.take(is_complete);
+        if !text.is_empty() {
+            self.line_is_open = !text.ends_with('\n');
+        }
+        text
+    }
+
     /// Takes the next piece; returns what is to be written now, which may be nothing.
     pub fn piece(&mut self, text: &str) -> String {
         let shown = match &mut self.manner {
             Drawing::Raw => text.to_owned(),
+            Drawing::Held(held) => {
+                held.push(text);
+                return String::new();
+            }
             Drawing::Visible(visible) => visible.piece(text).into_owned(),
             // Whole rows.
             Drawing::Markdown(markdown) => return markdown.piece(text, columns()),
@@ -64,7 +118,7 @@ impl Answer {
     pub fn coming(&self) -> Option<&str> {
         match &self.manner {
             Drawing::Markdown(markdown) => markdown.coming(),
-            Drawing::Raw | Drawing::Visible(_) => None,
+            Drawing::Raw | Drawing::Held(_) | Drawing::Visible(_) => None,
         }
     }
 
@@ -79,7 +133,7 @@ impl Answer {
     /// When it cannot be written.
     pub fn end_line(&mut self) -> io::Result<()> {
         let rest = match &mut self.manner {
-            Drawing::Raw => String::new(),
+            Drawing::Raw | Drawing::Held(_) => String::new(),
             Drawing::Visible(visible) => visible.end(),
             Drawing::Markdown(markdown) => {
                 let drawn = markdown.end(columns());
@@ -197,5 +251,57 @@ impl Output {
             Some(Open { mut visible, .. }) => writer::errors(&(visible.end() + "\n")),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(pieces: &[&str]) -> Answer {
+        let manner = Drawing::Held(HeldAnswer::default());
+        let mut answer = Answer { manner, line_is_open: false };
+        for piece in pieces {
+            assert_eq!(answer.piece(piece), "", "nothing is written yet");
+        }
+        answer
+    }
+
+    #[test]
+    fn held_answer_is_written_when_it_has_ended() {
+        let mut answer = held(&["hello ", "there"]);
+        assert!(!answer.line_is_open());
+        assert_eq!(answer.release(true), "hello there");
+        assert!(answer.line_is_open());
+        assert_eq!(answer.release(true), "");
+    }
+
+    #[test]
+    fn next_attempt_replaces_a_broken_answer() {
+        let mut answer = held(&["hel"]);
+        answer.break_off();
+        answer.piece("hello");
+        assert_eq!(answer.release(true), "hello");
+    }
+
+    #[test]
+    fn broken_answer_is_dropped_if_the_next_attempt_is_complete_without_text() {
+        let mut answer = held(&["hel"]);
+        answer.break_off();
+        assert_eq!(answer.release(true), "");
+    }
+
+    #[test]
+    fn broken_answer_is_written_if_no_attempt_succeeds() {
+        let mut answer = held(&["hel"]);
+        answer.break_off();
+        assert_eq!(answer.release(false), "hel");
+    }
+
+    #[test]
+    fn answer_that_is_never_requested_twice_is_written_at_once() {
+        let mut answer = held(&[]);
+        answer.stop_holding();
+        assert_eq!(answer.piece("hel"), "hel");
     }
 }

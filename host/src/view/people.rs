@@ -2,14 +2,17 @@
 //!
 //! On a terminal both are seen together, calm: a spinner while nothing else is to be seen, one line
 //! a call, each line of a tool labelled by its plugin. Piped, both are plain, and a script that
-//! reads the output gets the answer alone.
+//! reads the output gets only answers that count: an answer that breaks and is requested again is
+//! not among them.
 
 use std::io;
 
 use jaato_runtime::types::ask::FormOutcome;
 use jaato_runtime::types::file_change::FileChange;
 use jaato_runtime::types::work_plan::WorkPlan;
-use jaato_runtime::types::{CallId, Error, Event, EventEnvelope, Outcome, PluginName};
+use jaato_runtime::types::{
+    CallId, Error, Event, EventEnvelope, FinishReason, Outcome, PluginName,
+};
 use jaato_runtime::visible;
 use serde_json::Value;
 
@@ -165,6 +168,17 @@ impl People {
         self.answer.write(&shown)
     }
 
+    /// Writes an answer that was held until it ended.
+    fn answer_ended(&mut self, is_complete: bool) -> io::Result<()> {
+        let text = self.answer.release(is_complete);
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.moving.still();
+        self.output.end_line()?;
+        self.answer.write(&text)
+    }
+
     /// Writes what a tool shows, each line labelled by its plugin.
     fn output(&mut self, source: &str, text: &str) -> io::Result<()> {
         if text.is_empty() {
@@ -271,6 +285,7 @@ impl People {
         self.seen.clear();
         self.denied.clear();
         self.going_on = None;
+        self.answer_ended(outcome == Outcome::Done)?;
         self.close_lines()?;
         match outcome {
             Outcome::Done => Ok(()),
@@ -313,6 +328,9 @@ impl super::Writer for People {
 
     fn attempts(&mut self, attempts_max: u32) {
         self.attempts_max = attempts_max;
+        if attempts_max == 1 {
+            self.answer.stop_holding();
+        }
     }
 
     fn hide_ends_of_tasks(&mut self) {
@@ -365,6 +383,9 @@ impl People {
             }
             Event::ToolCallFinished { call_id, source, result, is_error, duration_ms, .. } => {
                 self.call_finished(call_id, source, result, *is_error, *duration_ms)
+            }
+            Event::StepFinished { finish_reason: reason, .. } => {
+                self.answer_ended(!matches!(reason, FinishReason::Error | FinishReason::Cancelled))
             }
             Event::TurnFinished { outcome, error, .. } => self.finished(*outcome, error.as_ref()),
             Event::TaskStarted { task_id, call_id, source, .. } => {
@@ -477,7 +498,6 @@ impl People {
             | Event::PermissionDecided { .. }
             | Event::SessionStarted { .. }
             | Event::Usage { .. }
-            | Event::StepFinished { .. }
             | Event::Unknown => {}
             // Written by `write` and `remark`.
             Event::TextDelta { .. }
@@ -488,6 +508,7 @@ impl People {
             | Event::ToolCallFinished { .. }
             | Event::FileChanged { .. }
             | Event::PlanChanged { .. }
+            | Event::StepFinished { .. }
             | Event::TurnFinished { .. }
             | Event::TaskStarted { .. }
             | Event::TaskFinished { .. }
@@ -587,6 +608,9 @@ impl People {
         message: &str,
         answer_restarts: bool,
     ) -> io::Result<()> {
+        if answer_restarts {
+            self.answer.break_off();
+        }
         let seconds = delay_ms as f64 / 1000.0;
         let message = one_line(message, NOTICE_COLUMNS);
         let (next, most) = (attempt + 1, self.attempts_max);

@@ -175,6 +175,8 @@ fn chat_with_a_closed_output_ends_without_an_error_message() {
         (json!([says("0123456789")]), "/count\n", 1),
     ] {
         house.script(&json!({ "answers": answers }));
+        // An answer that is never requested again is written as it comes.
+        house.configure_more("[session]\nattempts_max = 1\n");
         let command = house.command(&["chat", "hello"]).input(next);
         // The first answer including its newline.
         let output = command.run_into_closed_output(11).code(code);

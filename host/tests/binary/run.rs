@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 
 use crate::cli::cli_house;
 use crate::house;
-use crate::support::Output;
 use crate::support::openai::{at, furnish};
 use crate::support::server::{Answer, Server};
+use crate::support::{Command, Output};
+use crate::terminal::shell_on_terminal;
 
 #[track_caller]
 fn events(output: &Output) -> Vec<Event> {
@@ -162,6 +163,20 @@ fn tool_output_is_labelled_with_its_plugin() {
           fixture-probe │ ✓ taken 2
     "#]]
     .assert_eq(&output.to_string());
+}
+
+#[test]
+fn cancelled_answer_is_still_written_to_a_file() {
+    let house = house!();
+    house.script(&json!({ "answers": [{ "steps": [{ "text": "so far" }, "hang"] }] }));
+    let line = format!("exec '{}' run hello > answer", house.binary().display());
+    let drawing = |command: Command| command.variable("TERM", "xterm");
+    let Some(mut running) = shell_on_terminal(&house, &line, drawing) else { return };
+    running.wait_for_text("the model is answering");
+    running.write(b"\x03");
+    running.wait_with_open_input().code(130);
+    let answer = std::fs::read_to_string(house.workspace().join("answer")).unwrap();
+    assert_eq!(answer, "so far\n");
 }
 
 #[test]
