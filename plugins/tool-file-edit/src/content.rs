@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_is_that_of_the_bytes_and_says_nothing_of_equality() {
+    fn digest_matches_the_bytes_and_does_not_affect_equality() {
         let content = HashedContent::from(b"password".to_vec());
         assert_eq!(content.digest(), &ContentId::from_bytes(b"password"));
         assert_eq!(content, HashedContent::from(b"password".to_vec()));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_alike_has_its_own_digest() {
+    fn digest_of_content_with_a_shared_prefix_is_correct() {
         let old: Vec<u8> = (0..3 * STATE_BYTES + 7).map(|at| (at / 5) as u8).collect();
         let before = HashedContent::from(old.clone());
         let check = |new: Vec<u8>| {

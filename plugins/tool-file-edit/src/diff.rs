@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_told_with_lines_around_them() {
+    fn hunks_are_shown_with_context_lines() {
         check("a\nb\nc\n", "a\nB\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n");
         let (old, new) = (numbered(20), numbered(20).replace("\n10\n", "\nten\n"));
         let expected = "@@ -7,7 +7,7 @@\n 7\n 8\n 9\n-10\n+ten\n 11\n 12\n 13\n";
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_files_are_told() {
+    fn diff_handles_empty_files_and_missing_final_newlines() {
         check("", "a\n", "@@ -0,0 +1 @@\n+a\n");
         check("a\n", "", "@@ -1 +0,0 @@\n-a\n");
         let end = "\\ No newline at end of file\n";
@@ -221,7 +221,7 @@ mod tests {
 
     /// Applying the hunks to the old text gives the new text.
     #[test]
-    fn a_diff_applies() {
+    fn applying_a_diff_to_the_old_text_gives_the_new_text() {
         let mut state = 1_u32;
         let mut random = |below: u32| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn large_texts_are_counted_and_cut() {
+    fn large_diffs_are_counted_and_truncated() {
         let old = "old line of some length\n".repeat(10_000);
         let new = "new line of some length\n".repeat(10_000);
         let change = changed(&old, &new);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn the_model_is_shown_a_short_one() {
+    fn model_gets_a_shortened_diff() {
         let short_of = |old: &str, new: &str| shorten_diffs(&[changed(old, new)]);
         assert_eq!(short_of("a\r\n", "b\r\n"), "@@ -1 +1 @@\n-a\n+b");
         assert_eq!(short_of("a\n", "a\n"), "");

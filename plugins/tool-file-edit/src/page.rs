@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_cut_out_of_pieces() {
+    fn page_lines_are_extracted_across_chunks() {
         let pieces = ["a\nb", "b\n", "", "c\r", "\nd"];
         check(1, 10, &pieces, ("a\nbb\nc\nd", 4, 4));
         check(2, 2, &pieces, ("bb\nc\n", 2, 4));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_cut_and_counted() {
+    fn long_lines_are_truncated_and_counted() {
         let (start, rest) = ("ä".repeat(LINE_CHARS_MAX - 1), "x".repeat(1000));
         let mut page = LinePage::new(1, 10, 10_000);
         page.take(&start);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_counted_as_json() {
+    fn page_size_is_measured_in_json_bytes() {
         let mut page = LinePage::new(1, 100, 12);
         page.take("\"\"\"\"\nab\ncd\n");
         assert!(page.is_full());

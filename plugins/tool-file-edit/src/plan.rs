@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn moves_are_followed() {
+    fn plan_follows_moved_files() {
         let mut moved = plan(&["1", "-", "-"]);
         moved.rename(0, 1);
         assert!(moved.is_pure_move(1) && moved.is_moved_away(0));
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn files_may_change_places_and_come_back() {
+    fn plan_handles_swapped_files_and_moves_back() {
         let mut swapped = plan(&["1", "2", "-"]);
         swapped.rename(0, 2);
         swapped.rename(1, 0);
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_bounded() {
+    fn plan_size_is_limited() {
         let mut large = plan(&["1"]);
         let too_long = vec![0; usize::try_from(CHANGED_BYTES_MAX).unwrap() + 1];
         assert_eq!(large.write(0, too_long).unwrap_err().kind, ErrorKind::LimitReached);

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_known_by_its_version_or_its_content() {
+    fn seen_file_is_recognised_by_version_or_content() {
         let seen = sight("a");
         let digest = |text: &'static str| move || ContentId::from_bytes(text.as_bytes());
         assert!(seen.is_of(Some("1"), || unreachable!("the version says it")));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded_and_saved() {
+    fn seen_files_are_limited_and_saved() {
         let mut sights = SeenFiles::default();
         for number in 0..=FILES_MAX {
             sights.remember(&number.to_string(), sight(&"x".repeat(100 * 1024)));

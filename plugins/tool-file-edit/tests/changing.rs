@@ -7,7 +7,7 @@ use jaato_plugin_sdk::types::{Error, ErrorKind};
 use crate::support::Desk;
 
 #[test]
-fn the_one_place_of_a_text_is_replaced() {
+fn update_replaces_the_unique_match() {
     let desk = Desk::new().with("a.py", "x = 1\r\ny = 2\r\n");
     let result = desk
         .call("updateFile", json!({ "path": "a.py", "old": "y = 2\n", "new": "y = 3\nz = 4\n" }));
@@ -22,7 +22,7 @@ fn the_one_place_of_a_text_is_replaced() {
 }
 
 #[test]
-fn a_whole_text_is_replaced() {
+fn update_replaces_the_whole_text() {
     let desk = Desk::new().with("a.txt", "\u{FEFF}old\r\n");
     desk.call("updateFile", json!({ "path": "a.txt", "new_content": "new\ntext\n" }));
     assert_eq!(desk.text("a.txt"), "\u{FEFF}new\r\ntext\r\n");
@@ -31,7 +31,7 @@ fn a_whole_text_is_replaced() {
 }
 
 #[test]
-fn an_edit_that_says_too_little_empties_no_file() {
+fn incomplete_edit_arguments_change_nothing() {
     let desk = Desk::new().with("a.txt", "text\n");
     let refused = |arguments| desk.refused("updateFile", arguments);
     let message = "either 'old' and 'new' or 'new_content' is required";
@@ -48,7 +48,7 @@ fn an_edit_that_says_too_little_empties_no_file() {
 }
 
 #[test]
-fn a_text_that_is_not_there_once_gets_a_hint() {
+fn missing_or_ambiguous_text_gets_a_hint() {
     let desk = Desk::new().with("a.py", "def f():\n    x = 1\n\ndef g():\n    x = 1\n");
     let refused = |old: &str| {
         let error = desk.refused("updateFile", json!({ "path": "a.py", "old": old, "new": "" }));
@@ -74,7 +74,7 @@ fn a_text_that_is_not_there_once_gets_a_hint() {
 }
 
 #[test]
-fn a_text_that_the_file_writes_otherwise_is_edited_and_the_model_is_told() {
+fn inexact_match_is_edited_with_a_note() {
     let desk = Desk::new().with("a.md", "\u{201C}Cafe\u{301}\u{201D} \n\u{2013} tea\n");
     let edit =
         json!({ "path": "a.md", "old": "\"Caf\u{E9}\"\n- tea", "new": "\"Caf\u{E9}\"\n- milk" });
@@ -124,7 +124,7 @@ fn a_file_that_changed_since_it_was_read_is_refused_once() {
 }
 
 #[test]
-fn a_later_instance_knows_what_was_read() {
+fn later_instance_knows_which_files_were_read() {
     let desk = Desk::new().with("a.txt", "one\n");
     desk.call("updateFile", json!({ "path": "a.txt", "new_content": "two\n" }));
     let saved = desk.instance().save().unwrap();
@@ -181,7 +181,7 @@ fn files_are_removed_and_moved() {
 }
 
 #[test]
-fn what_is_not_allowed_is_not_changed() {
+fn paths_outside_the_workspace_are_denied() {
     let desk = Desk::new();
     let outside = "../outside.txt";
     for (tool, arguments) in [
@@ -198,7 +198,7 @@ fn what_is_not_allowed_is_not_changed() {
 }
 
 #[test]
-fn the_sign_for_home_is_no_folder() {
+fn tilde_in_a_path_is_not_expanded() {
     let desk = Desk::new();
     let error = desk.refused("writeNewFile", json!({ "path": "~/a.txt", "content": "" }));
     assert_eq!(error.message, "`~/a.txt` begins with `~`, which is not expanded");
@@ -208,7 +208,7 @@ fn the_sign_for_home_is_no_folder() {
 }
 
 #[test]
-fn names_and_rights_of_a_file_stay_or_it_is_told() {
+fn edit_keeps_hard_links_and_reports_removed_setuid_bits() {
     use std::os::unix::fs::PermissionsExt as _;
     let desk = Desk::new().with("a.sh", "one\n");
     std::fs::hard_link(desk.path("a.sh"), desk.path("b.sh")).unwrap();
@@ -227,7 +227,7 @@ fn names_and_rights_of_a_file_stay_or_it_is_told() {
 }
 
 #[test]
-fn front_ends_are_told_how_files_changed() {
+fn front_ends_receive_file_changes() {
     let desk = Desk::new().with("a.txt", "one\ntwo\n");
     let changes = desk.changes("updateFile", json!({ "path": "a.txt", "old": "two", "new": "2" }));
     assert_eq!(changes.len(), 1);

@@ -7,7 +7,7 @@ use jaato_plugin_testkit::conformance::{ConformanceSuite, checks};
 const EXAMPLES: &str = "examples_work";
 
 #[test]
-fn it_does_what_every_plugin_of_tools_must() {
+fn file_edit_plugin_passes_the_conformance_suite() {
     let kinds = [PluginKind::Tool];
     let suite = ConformanceSuite::of(tool_file_edit::__jaato::MODULE, &kinds);
     let all = checks(&kinds);

@@ -35,7 +35,7 @@ fn edits() -> Vec<Value> {
 }
 
 #[test]
-fn a_large_file_is_changed_and_taken_back() {
+fn large_file_is_edited_and_undone() {
     let desk = Desk::new().with("a", large("old"));
     let result = desk.call("updateFile", json!({ "path": "a", "old": "old\n", "new": "new\n\n" }));
     let expected = large("new\n");
@@ -52,7 +52,7 @@ fn a_large_file_is_changed_and_taken_back() {
 }
 
 #[test]
-fn a_large_file_that_somebody_else_changed_is_refused_once() {
+fn large_file_changed_by_others_is_refused_once() {
     let desk = Desk::new().with("a", large("old"));
     desk.call("updateFile", json!({ "path": "a", "old": "old", "new": "new" }));
     desk.write("a", large("new"));
@@ -76,7 +76,7 @@ fn many_large_files_are_one_change() {
 }
 
 #[test]
-fn large_files_of_a_change_that_fails_stay_as_they_are() {
+fn large_files_stay_unchanged_if_the_change_fails() {
     let desk = desk().with("folder", "a file where a folder must be made");
     let mut operations = edits();
     operations.push(json!({ "action": "create", "path": "folder/below", "content": "x" }));

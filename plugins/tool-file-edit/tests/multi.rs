@@ -49,7 +49,7 @@ fn all_operations_are_done_in_order() {
 }
 
 #[test]
-fn files_change_places() {
+fn files_can_be_swapped_by_renames() {
     let desk = desk();
     run(
         &desk,
@@ -63,7 +63,7 @@ fn files_change_places() {
 }
 
 #[test]
-fn one_operation_that_cannot_be_done_undoes_all() {
+fn invalid_operation_leaves_all_files_unchanged() {
     let desk = desk();
     let edit = json!({ "action": "edit", "path": "a", "old": "1", "new": "one" });
     let message = |second: Value| refused(&desk, json!([edit, second])).message;
@@ -98,7 +98,7 @@ fn one_operation_that_cannot_be_done_undoes_all() {
 }
 
 #[test]
-fn what_fails_while_it_is_done_is_taken_back() {
+fn failure_while_applying_rolls_back_all_operations() {
     let desk = desk();
     // A file is in the way of a new folder.
     let error = refused(
@@ -119,7 +119,7 @@ fn what_fails_while_it_is_done_is_taken_back() {
 }
 
 #[test]
-fn one_preview_shows_all_of_it() {
+fn one_preview_shows_all_operations() {
     let desk = desk();
     let preview = desk.preview(
         "multiFileEdit",

@@ -10,7 +10,7 @@ fn read(desk: &Desk, arguments: Value) -> String {
 }
 
 #[test]
-fn a_whole_text_is_shown_under_its_heading() {
+fn read_file_shows_a_heading_and_the_whole_text() {
     let desk = Desk::new().with("a.txt", "one\ntwo\nthree");
     assert_eq!(desk.read("a.txt"), "path: a.txt | lines: 3 | size: 13\n\none\ntwo\nthree");
     desk.write("empty", "");
@@ -18,7 +18,7 @@ fn a_whole_text_is_shown_under_its_heading() {
 }
 
 #[test]
-fn a_part_is_shown_with_its_lines_and_whether_there_is_more() {
+fn page_shows_its_line_range_and_whether_more_follows() {
     let desk = Desk::new().with("a.txt", "1\n2\n3\n4\n");
     let of = |offset: u64, limit: u64| {
         read(&desk, json!({ "path": "a.txt", "offset": offset, "limit": limit }))
@@ -33,7 +33,7 @@ fn a_part_is_shown_with_its_lines_and_whether_there_is_more() {
 }
 
 #[test]
-fn texts_in_other_encodings_are_shown_with_lf_alone() {
+fn text_in_another_encoding_is_shown_with_lf_line_ends() {
     let desk = Desk::new().with("a.txt", b"caf\xE9 au lait\r\nd\xE9j\xE0 vu\r\n");
     let expected = "path: a.txt | lines: 2 | size: 23 | line ends: CRLF, shown as LF | \
                     encoding: windows-1252\n\n\
@@ -42,7 +42,7 @@ fn texts_in_other_encodings_are_shown_with_lf_alone() {
 }
 
 #[test]
-fn what_a_model_is_sent_is_bounded() {
+fn read_file_output_is_limited() {
     let desk = Desk::new().with("long.txt", "0123456789\n".repeat(10_000));
     let text = desk.read("long.txt");
     assert!(json!(text).to_string().len() < 16 * 1024, "{}", text.len());
@@ -60,7 +60,7 @@ fn what_a_model_is_sent_is_bounded() {
 }
 
 #[test]
-fn of_a_large_file_no_more_is_read_than_must_be() {
+fn large_file_is_read_only_as_far_as_needed() {
     let desk = Desk::new().with("large.txt", "0123456789abcde\n".repeat(1_000_000));
     let text = read(&desk, json!({ "path": "large.txt", "limit": 200 }));
     let heading = "path: large.txt | lines: 1-200 of ? | size: 16000000 | has_more: True\n\n0123";
@@ -82,7 +82,7 @@ fn of_a_large_file_no_more_is_read_than_must_be() {
 }
 
 #[test]
-fn large_texts_are_cut_between_characters() {
+fn large_texts_are_split_between_characters() {
     let desk = Desk::new().with("large.txt", format!("a{}", "ä€𝄞 word\n".repeat(200_000)));
     let text = read(&desk, json!({ "path": "large.txt", "offset": 50_000, "limit": 100 }));
     let lines: Vec<&str> = text.lines().skip(2).take(100).collect();
@@ -96,7 +96,7 @@ fn large_texts_are_cut_between_characters() {
 }
 
 #[test]
-fn what_is_no_text_is_named() {
+fn binary_files_and_folders_are_refused_with_their_type() {
     let desk = Desk::new().with("a.bin", b"\x7FELF\x02\x01\0\0").with("dir/x", "");
     let error = desk.refused("readFile", json!({ "path": "a.bin" }));
     let text = "Not a text file: a.bin (a program or library (ELF), 8 bytes)";
@@ -129,7 +129,7 @@ fn images_are_attached() {
 }
 
 #[test]
-fn a_name_that_looks_the_same_is_found_and_near_paths_are_named() {
+fn lookalike_file_name_is_found_and_similar_paths_are_suggested() {
     let desk = Desk::new()
         .with("shots/Shot at 9.41\u{202F}AM.txt", "narrow\n")
         .with("v\u{A0}1/re\u{301}sume\u{301}.txt", "accents\n")
@@ -158,7 +158,7 @@ fn a_name_that_looks_the_same_is_found_and_near_paths_are_named() {
 }
 
 #[test]
-fn stray_bytes_are_shown_and_kept() {
+fn invalid_utf8_bytes_are_shown_and_kept() {
     let body =
         [&b"# \xC3\x9Cber \xE6\x97\xA5\xE6\x9C\xAC\n"[..], b"price = 5\r\n# caf\xE9\n"].concat();
     let desk = Desk::new().with("f.py", &body);

@@ -49,7 +49,7 @@ fn matches_are_replaced_counted_and_shown() {
 }
 
 #[test]
-fn plain_text_and_several_globs_are_taken() {
+fn literal_patterns_and_several_globs_are_accepted() {
     let desk = desk();
     let arguments =
         json!({ "pattern": "foo(foo)", "replacement": "$1", "paths": ["**/*.py", "src/a.*"] });
@@ -68,7 +68,7 @@ fn plain_text_and_several_globs_are_taken() {
 }
 
 #[test]
-fn ignored_files_are_changed_where_that_is_asked() {
+fn ignored_files_are_changed_only_on_request() {
     let desk = desk();
     run(&desk, json!({ "pattern": "foo", "replacement": "x", "include_ignored": true }));
     assert_eq!(
@@ -78,7 +78,7 @@ fn ignored_files_are_changed_where_that_is_asked() {
 }
 
 #[test]
-fn a_protected_file_is_left_out_and_told() {
+fn protected_file_is_left_out_and_reported() {
     let desk = Desk::new().with("AGENTS.md", "foo\n").with_service("files.find", || {
         let pages = FakeStream::open();
         let file = json!({ "path": "AGENTS.md", "size": 4, "protected": true });
@@ -94,7 +94,7 @@ fn a_protected_file_is_left_out_and_told() {
 }
 
 #[test]
-fn in_a_repository_its_own_rules_decide() {
+fn gitignore_decides_which_files_change_in_a_repository() {
     let desk = desk().with(".git/HEAD", "foo\n").with("venv/e.py", "foo\n");
     let desk = desk.with(".gitignore", "venv\n").with(".jaato/f.py", "foo\n");
     run(&desk, json!({ "pattern": "foo", "replacement": "x" }));
@@ -107,7 +107,7 @@ fn in_a_repository_its_own_rules_decide() {
 }
 
 #[test]
-fn what_finds_nothing_changes_nothing() {
+fn replace_without_matches_changes_nothing() {
     let desk = desk();
     let result = run(&desk, json!({ "pattern": "nothing", "replacement": "" }));
     assert_eq!((&result["success"], &result["total_matches"]), (&json!(true), &json!(0)));
@@ -122,7 +122,7 @@ fn what_finds_nothing_changes_nothing() {
 }
 
 #[test]
-fn a_preview_shows_what_is_done() {
+fn preview_shows_the_replacements() {
     let desk = desk();
     let preview = desk.preview(
         "findAndReplace",

@@ -43,7 +43,7 @@ fn undo_walks_back_and_redo_walks_forth() {
 }
 
 #[test]
-fn creations_removals_and_moves_are_taken_back() {
+fn creations_removals_and_moves_can_be_undone() {
     let desk = Desk::new().with("gone", "g").with("from", "f").with("over", "o");
     desk.call("writeNewFile", json!({ "path": "new", "content": "n" }));
     undo(&desk, "new");
@@ -63,7 +63,7 @@ fn creations_removals_and_moves_are_taken_back() {
 }
 
 #[test]
-fn what_somebody_else_changed_is_not_undone() {
+fn files_changed_by_others_are_not_undone() {
     let desk = Desk::new().with("a.txt", "v1\n");
     update(&desk, "v2\n");
     desk.write("a.txt", "theirs\n");
@@ -106,7 +106,7 @@ fn backups_are_listed_and_restored_by_name() {
 }
 
 #[test]
-fn a_later_session_finds_what_an_earlier_one_changed() {
+fn later_session_can_undo_changes_of_an_earlier_one() {
     let desk = Desk::new().with("a.txt", "v1\n").with("b.txt", "b1\n");
     let operations = json!([
         { "action": "edit", "path": "a.txt", "old": "v1", "new": "v2" },
@@ -128,7 +128,7 @@ fn both_changed(desk: Desk) -> Desk {
 }
 
 #[test]
-fn a_change_of_several_files_is_taken_back_whole_or_not_at_all() {
+fn multi_file_change_is_undone_completely_or_not_at_all() {
     let desk = both_changed(Desk::new());
     desk.call("updateFile", json!({ "path": "b.txt", "old": "v2", "new": "v3" }));
     let error = desk.refused("undoFileChange", json!({ "path": "a.txt" }));
@@ -151,7 +151,7 @@ fn a_change_of_several_files_is_taken_back_whole_or_not_at_all() {
 }
 
 #[test]
-fn a_person_sees_the_diff_and_takes_a_change_back() {
+fn user_sees_the_diff_and_undoes_a_change() {
     let command = |desk: &Desk, name: &str, arguments| {
         let output = desk.instance().command(name, arguments);
         output.map(|output| output.content["result"].as_str().unwrap_or_default().to_owned())
@@ -195,7 +195,7 @@ fn a_person_sees_the_diff_and_takes_a_change_back() {
 }
 
 #[test]
-fn a_damaged_history_is_told_where_backups_are_listed() {
+fn damaged_history_is_reported_in_the_backup_list() {
     let desk = both_changed(Desk::new());
     let journal = desk.history.path().join("journal.jsonl");
     std::fs::write(&journal, "{\"change\":{\"id\":1,\n").unwrap();
@@ -223,7 +223,7 @@ fn killed(desk: &Desk) {
 }
 
 #[test]
-fn what_a_kill_left_of_a_write_is_taken_back_and_removed() {
+fn interrupted_write_is_rolled_back_and_its_draft_removed() {
     const DRAFT: &str = ".jaato-0123456789abcdef.tmp";
     // The process was killed before the draft replaced the file.
     let desk = Desk::new().with("a.txt", "old").with(DRAFT, "new te").with(".jaato-x.tmp", "mine");

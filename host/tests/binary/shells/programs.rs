@@ -103,7 +103,7 @@ fn node() {
 fn wait_detection_works_in_sqlite() {
     check(
         "sqlite3 -interactive :memory:",
-        "wait_detection_works_in_sqlite> ",
+        "sqlite> ",
         &[
             Type("select 6 * 7;\n", "42\nsqlite> "),
             Type(
@@ -219,12 +219,11 @@ fn wait_detection_works_in_npm_init() {
 
 #[test]
 fn slow_spinning_and_silent_programs_are_not_reported_as_waiting() {
-    let wait_detection_works_in_python =
-        |line: &str| format!("python3 -c \"{line}; input('done? ')\"");
+    let python = |line: &str| format!("python3 -c \"{line}; input('done? ')\"");
     let slow = "import time; [(print(i, flush=True), time.sleep(0.7)) for i in range(3)]";
-    check(&wait_detection_works_in_python(slow), "2\ndone? ", &[Type("y\n", "")]);
+    check(&python(slow), "2\ndone? ", &[Type("y\n", "")]);
     let spin = "import time; [(print('|/-'[i % 3], end='\\r', flush=True), time.sleep(0.1)) for i in range(12)]";
-    check(&wait_detection_works_in_python(spin), "done? ", &[Type("y\n", "")]);
+    check(&python(spin), "done? ", &[Type("y\n", "")]);
     let silent =
         "import time; s = time.time()\nwhile time.time() - s < 1.5: pass\nprint('computed')";
     let Some(house) = furnish().filter(|_| is_there("python3")) else { return };

@@ -230,14 +230,14 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_text_keeps_mark_encoding_and_line_ends() {
+    fn rewrite_keeps_bom_encoding_and_line_ends() {
         assert_eq!(rewrite(b"\xEF\xBB\xBFa\r\n", "x\ny\n").unwrap(), b"\xEF\xBB\xBFx\r\ny\r\n");
         assert_eq!(rewrite(b"\0binary", "text").unwrap(), b"text");
         assert_eq!(rewrite(b"", "x\r\n").unwrap(), b"x\r\n");
     }
 
     #[test]
-    fn what_cannot_be_done_is_said() {
+    fn failed_edits_report_the_reason() {
         assert_eq!(one(b"\0", "a", "b"), Err(EditFailure::NotText));
         let lacks = EditFailure::Lacks('中', "windows-1252".to_owned());
         assert_eq!(one(b"caf\xE9 au lait, d\xE9j\xE0", "lait", "中"), Err(lacks));
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_the_file_writes_otherwise_is_replaced_and_the_rest_of_it_stays() {
+    fn inexact_match_is_replaced_and_the_rest_is_unchanged() {
         let ends = "whitespace at line ends";
         forgiven("a  \nb\t\nc\n", "a\nb\nc", "a\nx\nc", ("a  \nx\nc\n", ends));
         forgiven("x\n", "x \n", "y\n", ("y\n", ends));
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_are_not_changed_where_that_may_be_wrong() {
+    fn quotes_are_not_converted_if_the_result_may_be_wrong() {
         let file = "say(\"it\")\n".as_bytes();
         // An apostrophe, and a text with both kinds of quotes.
         for (old, new) in [("say('it')", "say('it isn't')"), ("say('it')", "say('\"')")] {
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_one_place_is_forgiven() {
+    fn inexact_match_must_be_unique() {
         let Err(EditFailure::Missed(MatchFailure::Alike { count: 2, lines }, Some(near))) =
             one(b"a  b\nc\na   b\n", "a b", "x")
         else {
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn all_places_are_replaced() {
+    fn replace_all_replaces_every_match() {
         let all = |file: &str, old, prologue| {
             let anchors = EditAnchors { prologue, epilogue: "" };
             let edited = edit(

@@ -139,21 +139,21 @@ mod tests {
     }
 
     #[test]
-    fn lines_with_other_blanks_are_found() {
+    fn nearest_lines_with_other_whitespace_are_found() {
         let expected = "the nearest lines (they differ in: tabs or spaces in the indent) are:\n2:     let moon = 1;\n\
                         3:     println!(\"{moon}\");";
         check("let moon = 1;\n  println!(\"{moon}\");", Some(expected));
     }
 
     #[test]
-    fn lines_with_other_letters_are_found() {
+    fn nearest_lines_with_similar_text_are_found() {
         check("    let moons = 12;", Some("the nearest lines are:\n2:     let moon = 1;"));
         let expected = "the nearest lines are:\n1: fn main() {\n2:     let moon = 1;";
         check("fn main() {\n    let sun = 2;\n", Some(expected));
     }
 
     #[test]
-    fn what_is_like_nothing_has_no_nearest_lines() {
+    fn dissimilar_text_has_no_nearest_lines() {
         check("SELECT * FROM planets", None);
         check("", None);
         check("}\n", None);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn large_texts_and_long_lines_take_bounded_time() {
+    fn nearest_lines_search_handles_large_texts_and_long_lines() {
         let text = format!("{}\n{}", "let moon = 1;\n".repeat(200_000), "x".repeat(1_000_000));
         assert!(nearest(&text, "let moons = 1;").is_some());
         let long = nearest(&"y".repeat(1_000_000), &"y".repeat(900_000)).unwrap();

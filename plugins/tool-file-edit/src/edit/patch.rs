@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_added_at_the_end_or_behind_a_header() {
+    fn patch_adds_lines_at_the_end_or_after_a_header() {
         check("a\n", "@@\n+b", "a\nb\n");
         check("a", "@@\n+b", "a\nb\n");
         check("", "@@\n+b", "b\n");
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_in_another_form_are_found() {
+    fn patch_finds_lines_despite_formatting_differences() {
         let (text, forgiven) =
             patched("\tif a:  \n\t\tb\n", "@@\n     if a:\n-        b\n+        c").unwrap();
         assert_eq!(text, "\tif a:  \n\t\tc\n");
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_place_is_told() {
+    fn patch_chunk_without_a_match_is_refused_with_the_reason() {
         let refused = |text, chunks| patched(text, chunks).unwrap_err();
         assert_eq!(
             refused("let moon = 1;\n", "@@\n-let moons = 1;\n+x"),
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_is_read_with_its_files() {
+    fn patch_is_parsed_into_file_actions() {
         let text = "\n*** Begin Patch\n*** Add File: n/a.txt\n+one\n+\n+two\n\n*** Delete File: b\n\
                     *** Update File: c\n*** Move to: d\n@@ f\n x\n*** End Patch\n";
         let files = parse(text).unwrap();
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_patch_is_said() {
+    fn malformed_patch_is_refused_with_the_reason() {
         let wrong = |inside: &str| parse(&format!("{BEGIN}\n{inside}\n{END}")).unwrap_err();
         assert_eq!(parse("x"), Err(format!("the first line must be `{BEGIN}`")));
         assert_eq!(parse(BEGIN), Err(format!("the last line must be `{END}`")));

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_stands_once_is_found() {
+    fn unique_text_is_found() {
         assert_eq!(find(TEXT, "two", EditAnchors::default()), Ok(12..15));
         assert_eq!(find("", "", EditAnchors::default()), Ok(0..0));
     }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_once_is_refused() {
+    fn missing_or_ambiguous_text_is_refused() {
         let ambiguous =
             |count, lines: &[usize]| Err(MatchFailure::Ambiguous { count, lines: lines.to_vec() });
         assert_eq!(find(TEXT, "x = 1", EditAnchors::default()), ambiguous(2, &[2, 4]));

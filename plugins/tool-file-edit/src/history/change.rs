@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_backup_is_named_by_its_change_and_its_content() {
+    fn backup_id_contains_change_number_and_content_digest() {
         let id = BackupId::new(ChangeId(17), &ContentId::from_bytes(b"password"));
         assert_eq!(id.to_string(), "17.5e884898da28");
         assert_eq!("17.5e884898da28".parse(), Ok(id));

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_kept_once_for_their_owner_alone_and_checked() {
+    fn content_is_stored_once_with_private_permissions_and_verified() {
         use std::os::unix::fs::PermissionsExt as _;
         let (folder, contents) = contents();
         let id = keep(&contents, b"password");
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_content_is_written_again() {
+    fn truncated_content_file_is_written_again() {
         let (_folder, contents) = contents();
         let id = keep(&contents, b"password");
         fs::write(contents.path(&id), b"pass").unwrap();
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_kept_as_a_whole_or_not_at_all() {
+    fn content_written_in_pieces_is_stored_completely_or_not_at_all() {
         let (folder, contents) = contents();
         let mut writer = contents.writer().unwrap();
         writer.write(b"pass").unwrap();
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_names_goes_when_it_is_old() {
+    fn unreferenced_old_contents_are_removed() {
         let (folder, contents) = contents();
         let [used, old, young] = [b"used", b"old.", b"new."].map(|text| keep(&contents, text));
         let forgotten = folder.path().join(".new-1-1-1");
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_digest_names_a_content() {
+    fn only_a_digest_is_accepted_as_a_content_id() {
         for bad in ["", "5e", "../../../../etc/passwd", &"G".repeat(64), &"A".repeat(64)] {
             assert!(ContentId::try_from(bad.to_owned()).is_err(), "{bad}");
         }

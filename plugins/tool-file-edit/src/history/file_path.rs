@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_the_working_directory_is_relative() {
+    fn paths_in_the_working_directory_are_stored_as_relative() {
         check("/home/ann/a/b.txt", "/home/ann", "a/b.txt", None);
         check("/srv/a/b.txt", "/srv/", "a/b.txt", None);
         check("/srvshop/b.txt", "/srv", "/srvshop/b.txt", Some("docker"));

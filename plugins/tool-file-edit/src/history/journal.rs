@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn each_reads_what_others_add() {
+    fn journal_reader_sees_lines_of_other_writers() {
         let (_folder, mut one, mut other) = two();
         assert_eq!(read(&mut one), (false, vec![], 0));
         one.append(&next(1)).unwrap();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_line_costs_itself() {
+    fn damaged_journal_line_affects_no_other_line() {
         let (folder, mut one, mut other) = two();
         let path = folder.path().join("journal.jsonl");
         fs::write(&path, b"{\"next\":1}\n{\"next\":\xff}\n{\"new\":1}\n{\"next\":2}\n{\"nex")

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_done_or_taken_back() {
+    fn interrupted_change_is_kept_if_complete_or_rolled_back() {
         check("1", (true, &[], &[]));
         check("0", (false, &[], &[]));
         check("111", (true, &[], &[]));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_changed_is_left_alone() {
+    fn recovery_leaves_files_changed_by_others_alone() {
         check("2", (false, &[], &[0]));
         check("-", (false, &[], &[0]));
         check("1?1", (true, &[], &[1]));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_come_and_go_are_known_by_their_absence() {
+    fn recovery_detects_created_and_deleted_files_by_absence() {
         let files = vec![edit("new", None, Some("1")), edit("gone", Some("0"), None)];
         let change = change(1, files);
         let text = |text: &str| CurrentContent::Content(ContentId::from_bytes(text.as_bytes()));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_content_that_stays_says_nothing() {
+    fn unchanged_content_does_not_affect_recovery() {
         let files = vec![edit("mode", Some("0"), Some("0")), edit("text", Some("0"), Some("1"))];
         let change = change(1, files);
         let text = |text: &str| CurrentContent::Content(ContentId::from_bytes(text.as_bytes()));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_another_environment_is_recovered_where_its_files_are_seen() {
+    fn change_of_another_environment_is_recovered_only_if_its_files_are_visible() {
         let text = |text: &str| CurrentContent::Content(ContentId::from_bytes(text.as_bytes()));
         let shared =
             change(1, vec![edit("a", Some("0"), Some("1")), edit("b", Some("0"), Some("1"))]);

@@ -103,13 +103,13 @@ mod tests {
     }
 
     #[test]
-    fn a_change_after_undos_ends_what_can_be_done_again() {
+    fn new_change_after_undo_clears_redo() {
         check("1 2 3u2 4", &[1, 4], &[]);
         check("1 2 3u2 4 5u4 6u1", &[], &[5, 6]);
     }
 
     #[test]
-    fn what_is_forgotten_from_behind_changes_nothing_of_the_rest() {
+    fn forgotten_changes_do_not_affect_the_remaining_steps() {
         let all = ["1", "2", "3", "4u3", "5u2", "6r5", "7u6"];
         let (undo, redo) = ([1], [4, 7]);
         for forgotten in 0..all.len() {

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_written_in_both_ways() {
+    fn group_references_work_in_both_syntaxes() {
         check(r"(\w+) (\w+)", r"\2 \1", "a b", "b a");
         check(r"(\w+) (\w+)", "$2 $1", "a b", "b a");
         check(r"(?<first>\w+) (\w+)", r"\g<first>-\g<2>-${first}", "a b", "a-b-a");
@@ -159,14 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_group_stays_as_it_is() {
+    fn replacement_text_without_a_group_reference_is_literal() {
         check("price", "$5 or $PATH or $$ or ${HOME}", "price", "$5 or $PATH or $$ or ${HOME}");
         check("(a)", "$$1 \\\\1 \\.", "a", "$1 \\1 \\.");
         check("a", r"x\ny\tz", "a", "x\ny\tz");
     }
 
     #[test]
-    fn lines_have_ends_and_patterns_may_go_over_them() {
+    fn anchors_match_at_line_ends_and_patterns_span_lines() {
         check("^l", "L", "l\nl\nx l\n", "L\nL\nx l\n");
         check(";$", "", "a;\r\nb;\r\n", "a\r\nb\r\n");
         check("a\nb", "c\nd", "a\r\nb\r\n", "c\r\nd\r\n");
@@ -193,13 +193,13 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_nothing_is_no_match() {
+    fn replacement_equal_to_the_match_counts_as_no_match() {
         let replacer = RegexReplacer::new("a", "a").unwrap();
         assert_eq!((replacer.replace("a"), replacer.replace("b")), (None, None));
     }
 
     #[test]
-    fn plain_text_has_no_signs() {
+    fn literal_mode_treats_special_characters_as_text() {
         let literal = |pattern, replacement, text| {
             RegexReplacer::literal(pattern, replacement).unwrap().replace(text).map(|it| it.text)
         };
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn invalid_pattern_or_replacement_is_refused() {
         let wrong = |pattern, replacement| RegexReplacer::new(pattern, replacement).unwrap_err();
         assert!(wrong("(", "").starts_with("Invalid regex pattern: "));
         assert!(wrong(r"\w{1000}{1000}", "").contains("size limit"));

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_come_back_as_the_same_bytes() {
+    fn decoded_texts_encode_to_the_same_bytes() {
         check(b"", "", None);
         check("naïve 𝄞\n".as_bytes(), "naïve 𝄞\n", None);
         check(b"\xEF\xBB\xBFa\r\n", "a\r\n", Some("UTF-8 with BOM"));
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn utf_8_with_a_few_other_bytes_is_utf_8() {
+    fn utf8_with_a_few_invalid_bytes_is_still_utf8() {
         let strays = Some("UTF-8 with other bytes, shown as � and kept");
         for (bytes, text) in [
             (b"na\xC3\xAFve caf\xE9 x".as_slice(), "naïve caf\u{10FFE9} x"),
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_that_is_taken_comes_back() {
+    fn random_decodable_bytes_encode_to_the_same_bytes() {
         for seed in 0..2000_u32 {
             let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
             let bytes: Vec<u8> = (0..40)
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_refused() {
+    fn binary_data_is_refused() {
         for bytes in [
             b"\x7FELF\x02\x01\x01\0\0".as_slice(),
             b"\xFF\xFEa",
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_character_that_the_encoding_lacks_is_named() {
+    fn unencodable_character_is_reported() {
         let decoded = decode(b"caf\xE9 au lait, d\xE9j\xE0 vu").unwrap();
         assert_eq!(decoded.charset.encode("a€ 中 文".into()), Err('中'));
     }

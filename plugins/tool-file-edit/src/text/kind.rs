@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_known_by_their_first_bytes() {
+    fn file_type_is_detected_by_its_first_bytes() {
         assert_eq!(image_type(b"\x89PNG\r\n\x1A\n\0\0"), Some("image/png"));
         assert_eq!(image_type(b"RIFF\x10\0\0\0WEBPVP8 "), Some("image/webp"));
         assert_eq!(image_type(b"RIFF\x10\0\0\0WAVE"), None);

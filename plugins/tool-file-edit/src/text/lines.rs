@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_edited_keeps_its_line_ends() {
+    fn unedited_lines_keep_their_line_ends() {
         check("a\nb\nc\n", "b\n", "x\ny\n", "a\nx\ny\nc\n");
         check("a\r\nb\r\nc", "a\nb", "x\ny\nz", "x\r\ny\r\nz\r\nc");
         check("a\r\nb\nc\r\n", "b\n", "x\ny\n", "a\r\nx\ny\nc\r\n");
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_replaced_in_one_go() {
+    fn several_ranges_are_replaced_at_once() {
         let view = LineView::new("ä\r\nb\r\nc\r\n");
         assert_eq!(view.text(), "ä\nb\nc\n");
         assert_eq!(view.replace(&[(0..2, "1\n2"), (5..6, "")]), "1\r\n2\r\nb\r\n\r\n");
@@ -127,14 +127,14 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_text_gets_the_line_ends_of_most_lines() {
+    fn rewritten_text_gets_the_most_common_line_ends() {
         assert_eq!(LineView::new("a\r\nb\r\nc\n").rewrite("x\ny\r\n"), "x\r\ny\r\n");
         assert_eq!(LineView::new("a\nb\r\n").rewrite("x\ny\n"), "x\ny\n");
         assert_eq!(LineView::new("").rewrite("x\r\ny\n"), "x\r\ny\n");
     }
 
     #[test]
-    fn lines_are_counted_as_people_count_them() {
+    fn final_newline_does_not_count_as_a_line() {
         let counts = ["", "a", "a\n", "a\nb", "\n\n"].map(lines_of);
         assert_eq!(counts, [0, 1, 1, 2, 2]);
     }

@@ -28,13 +28,17 @@ fn start(folder: &Path, job: &str) -> Command {
 }
 
 fn of(command: &mut Command, folder: &Path, job: &str) {
-    command.args(["--exact", "history::tests::processes::a_process", "--nocapture"]);
+    command.args([
+        "--exact",
+        "history::tests::processes::child_process_of_the_other_tests",
+        "--nocapture",
+    ]);
     command.env(FOLDER, folder).env(JOB, job);
 }
 
 /// Does nothing unless another test starts it as a process.
 #[test]
-fn a_process() {
+fn child_process_of_the_other_tests() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
     let job = std::env::var(JOB).unwrap();
     let history = History::open(&folder.join("history")).unwrap();
@@ -122,7 +126,7 @@ fn is_aborted(status: ExitStatus) -> bool {
 }
 
 #[test]
-fn a_change_is_whole_or_not_at_all_wherever_its_process_is_killed() {
+fn change_is_applied_completely_or_not_at_all_if_the_process_is_killed() {
     let text = |text: &str| Some(text.to_owned());
     let (old, new) = ([text("old"), None, text("gone")], [text("new"), text("made"), None]);
     for point in 0..=POINTS {

@@ -54,7 +54,7 @@ fn done(history: &History, files: Vec<FileTransition>) -> ChangeId {
 }
 
 #[test]
-fn a_named_pipe_in_place_of_the_lock_is_refused_and_not_waited_for() {
+fn named_pipe_as_lock_file_is_refused_without_waiting() {
     let place = Place::new();
     let pipe = place.folder.path().join("journal.lock");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -63,7 +63,7 @@ fn a_named_pipe_in_place_of_the_lock_is_refused_and_not_waited_for() {
 }
 
 #[test]
-fn each_file_is_the_users_alone() {
+fn history_files_are_private_to_the_user() {
     use std::os::unix::fs::PermissionsExt as _;
     let place = Place::new();
     done(&place.history, vec![edit("a", Some("v0"), Some("v1"))]);
@@ -98,7 +98,7 @@ fn take_back(history: &History, step: super::super::UndoStep, now: &str) -> Stri
 }
 
 #[test]
-fn a_later_session_walks_back_and_forth_again() {
+fn later_session_can_undo_and_redo() {
     let place = Place::new();
     for (before, after) in [("v1", "v2"), ("v2", "v3"), ("v3", "v4")] {
         done(&place.history, vec![edit("a", Some(before), Some(after))]);
@@ -123,7 +123,7 @@ fn a_later_session_walks_back_and_forth_again() {
 }
 
 #[test]
-fn a_change_is_listed_when_it_is_finished() {
+fn change_is_listed_only_after_it_is_finished() {
     let place = Place::new();
     done(&place.history, vec![edit("a", Some("v1"), Some("v2")), edit("b", None, Some("v1"))]);
     let pending =
@@ -145,7 +145,7 @@ fn a_change_is_listed_when_it_is_finished() {
 }
 
 #[test]
-fn what_is_given_up_is_unfinished_and_what_is_rolled_back_is_no_step() {
+fn abandoned_change_is_unfinished_and_rolled_back_change_is_no_undo_step() {
     let place = Place::new();
     let begin = || {
         let files = vec![edit("a", Some("v1"), Some("v2"))];
@@ -167,7 +167,7 @@ fn what_is_given_up_is_unfinished_and_what_is_rolled_back_is_no_step() {
 }
 
 #[test]
-fn a_change_that_nobody_recovers_is_given_up_after_a_week() {
+fn old_unfinished_change_is_stale() {
     let place = Place::new();
     let files = vec![edit("a", Some("v1"), Some("v2"))];
     let pending = place.history.begin(new(&place.history, files, None)).unwrap();
@@ -182,7 +182,7 @@ fn a_change_that_nobody_recovers_is_given_up_after_a_week() {
 }
 
 #[test]
-fn one_file_is_changed_by_one_at_a_time() {
+fn file_in_a_pending_change_cannot_be_changed_by_another() {
     let place = Place::new();
     let begin = |history: &History, names: &[&str]| {
         let files = names.iter().map(|name| edit(name, Some("v1"), Some("v2"))).collect();
@@ -201,7 +201,7 @@ fn one_file_is_changed_by_one_at_a_time() {
 }
 
 #[test]
-fn nothing_is_begun_whose_contents_are_not_kept() {
+fn change_without_stored_contents_or_with_too_many_files_is_refused() {
     let place = Place::new();
     let files = vec![edit("a", Some("v1"), Some("v2"))];
     let begun = place.history.begin(NewChange { files, ..NewChange::default() });
@@ -216,7 +216,7 @@ fn nothing_is_begun_whose_contents_are_not_kept() {
 }
 
 #[test]
-fn a_damaged_journal_costs_its_damaged_lines_and_says_so() {
+fn damaged_journal_lines_are_skipped_and_counted() {
     let place = Place::new();
     for (before, after) in [("v1", "v2"), ("v2", "v3"), ("v3", "v4")] {
         done(&place.history, vec![edit("a", Some(before), Some(after))]);
@@ -234,7 +234,7 @@ fn a_damaged_journal_costs_its_damaged_lines_and_says_so() {
 }
 
 #[test]
-fn an_end_that_was_written_and_a_beginning_that_was_not_are_no_changes() {
+fn finished_or_truncated_pending_records_are_not_unfinished_changes() {
     let place = Place::new();
     let pending = place.folder.path().join("pending");
     let begun = new(&place.history, vec![edit("a", Some("v1"), Some("v2"))], None);
@@ -262,7 +262,7 @@ fn files_in(folder: &Path) -> usize {
 }
 
 #[test]
-fn the_oldest_is_forgotten_beyond_the_bounds_and_what_is_pending_stays() {
+fn prune_removes_the_oldest_changes_and_keeps_pending_ones() {
     let place = Place::new();
     let pending = new(&place.history, vec![edit("c", Some("v0"), Some("v9"))], None);
     let _pending = place.history.begin(pending).unwrap();
@@ -305,7 +305,7 @@ fn age_all(folder: &Path) {
 }
 
 #[test]
-fn ten_thousand_changes_are_quick_and_leave_a_short_journal() {
+fn ten_thousand_changes_leave_a_short_journal() {
     let place = Place::new();
     let bounds = HistoryLimits { changes_per_file: 3, ..HistoryLimits::default() };
     let names: Vec<_> = (0..100).map(|number| format!("{number}.txt")).collect();
@@ -324,7 +324,7 @@ fn ten_thousand_changes_are_quick_and_leave_a_short_journal() {
 }
 
 #[test]
-fn what_takes_back_another_change_than_the_last_is_a_step_of_its_own() {
+fn undo_of_an_older_change_is_recorded_as_a_new_step() {
     let place = Place::new();
     let first = done(&place.history, vec![edit("a", Some("v1"), Some("v2"))]);
     done(&place.history, vec![edit("a", Some("v2"), Some("v3"))]);
@@ -337,7 +337,7 @@ fn what_takes_back_another_change_than_the_last_is_a_step_of_its_own() {
 }
 
 #[test]
-fn going_back_and_forth_pushes_out_nothing_that_can_be_undone() {
+fn repeated_undo_and_redo_removes_no_undoable_change() {
     let place = Place::new();
     let bounds = HistoryLimits { changes_per_file: 2, ..HistoryLimits::default() };
     done(&place.history, vec![edit("a", Some("v1"), Some("v2"))]);
