@@ -226,7 +226,8 @@ impl Session {
 }
 
 /// Lists the sets of blobs to try a refused request without: each of a few new files, all new
-/// files, then all earlier files, then all. If the error names no media, only the new files are suspect.
+/// files, then all earlier files, then all. If the error names no media, only the new files are
+/// suspect.
 fn sets_to_try(shown: &[HistoryMedia], names_media: bool) -> Vec<Vec<String>> {
     let blobs = |is_in: &dyn Fn(&HistoryMedia) -> bool| -> Vec<String> {
         shown.iter().filter(|one| is_in(one)).map(|one| one.blob.clone()).collect()
