@@ -6,6 +6,7 @@ use jaato_types::{Completion, CompletionRequest, Error, ErrorKind, Event, Finish
 use crate::events::EventEmitter;
 use crate::pace::RequestPace;
 use crate::provider::{ReceivedDeltas, SilenceLimits, SilenceTimeout};
+use crate::session::blames_media;
 use crate::{Cancel, DeltaSink, Limits, Provider, SessionPorts, completion, retry};
 
 /// The shortest wait for the provider's capacity that the session reports to the user.
@@ -112,7 +113,10 @@ pub(crate) async fn exchange(
             AttemptOutcome::Failed(error) => error,
         };
         let answer_restarts = seen.is_visible();
-        let may_repeat = !answer_restarts || matches!(after_seen, BrokenAnswerPolicy::Restart(_));
+        // A server that refuses an image may answer 500. More tries would not help.
+        let is_hopeless = attempts > 1 && blames_media(&error, request);
+        let may_repeat = !is_hopeless
+            && (!answer_restarts || matches!(after_seen, BrokenAnswerPolicy::Restart(_)));
         let wait_ms = retry::wait_ms(&error, attempts, limits, &*ports.random);
         let Some(delay_ms) = wait_ms.filter(|_| may_repeat) else {
             let error = retry::explain(explain_tools(error, request), limits);

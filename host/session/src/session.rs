@@ -45,7 +45,7 @@ use forms::SessionForms;
 pub(crate) use handle::SessionShared;
 pub use handle::{LentSessionState, PLUGIN_CALLS_MAX, SessionHandle};
 use left_out::OmittedMedia;
-pub(crate) use left_out::RefusedBlobs;
+pub(crate) use left_out::{RefusedBlobs, blames_media};
 pub use model::{AnsweringModel, ModelSetup};
 use sight::MediaTypeState;
 

@@ -104,6 +104,19 @@ async fn an_image_that_the_provider_refuses_is_taken_out_for_good() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn server_error_that_names_the_image_is_retried_once() {
+    let stage = stage_with(1);
+    let mut session = stage.start(setup()).unwrap();
+    let text = "`http://h` answered 500 (internal server error): image input is not supported";
+    let error = Error::new(ErrorKind::Provider, text).temporary();
+    let fails = || ScriptedProviderAction::Fail(error.clone());
+    stage.provider.then([fails()]).then([fails()]);
+    let request = show(&stage, &mut session, "what is it?").await;
+    let sent: Vec<usize> = stage.provider.requests().iter().map(images).collect();
+    assert_eq!((images(&request), sent), (0, vec![1, 1, 0]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn image_is_kept_if_the_request_fails_without_it_too() {
     let stage = stage_with(1);
     let mut session = stage.start(setup()).unwrap();

@@ -121,6 +121,13 @@ fn a_file_that_changed_since_it_was_read_is_refused_once() {
     // A file that was never read may be changed.
     desk.write("b.txt", "x");
     desk.call("updateFile", json!({ "path": "b.txt", "new_content": "y" }));
+    // Unless it changed after the preview that the user saw.
+    desk.write("c.txt", "one\n");
+    let edit = json!({ "path": "c.txt", "new_content": "two\n" });
+    assert_eq!(desk.preview("updateFile", edit.clone()).refusal, None);
+    desk.write("c.txt", "one\nand more\n");
+    assert_eq!(desk.refused("updateFile", edit).kind, ErrorKind::Conflict);
+    assert_eq!(desk.text("c.txt"), "one\nand more\n");
 }
 
 #[test]

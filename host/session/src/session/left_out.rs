@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use jaato_types::{DataPart, Error, ErrorKind, Message, Part, Retry, Role};
+use jaato_types::{CompletionRequest, DataPart, Error, ErrorKind, Message, Part, Retry, Role};
 
 use super::Session;
 use crate::MediaFacts;
@@ -257,6 +257,12 @@ fn is_refusal(error: &Error) -> bool {
     REFUSALS.iter().any(|status| error.message.contains(status))
         && error.kind == ErrorKind::Provider
         && error.retry == Retry::Permanent
+}
+
+/// Returns true if an error names the images or files that its request carries.
+pub(crate) fn blames_media(error: &Error, request: &CompletionRequest) -> bool {
+    let mut parts = request.messages.iter().flat_map(|message| &message.parts);
+    names_media(error) && parts.any(|part| !part_data(part).is_empty())
 }
 
 /// Returns true if an error names an image or a file. Only the server's own words count, because

@@ -186,7 +186,19 @@ async fn preview_of(
         Err(error) => return refusal(error),
     };
     let files = plan.changed_numbers().map(|number| plan.files[number].path.clone()).collect();
-    let changes = cx.blocking(move |_| plan.changes()).await?;
+    let state = cx.shared_state();
+    let plan_changes = move |_: &Reporter| {
+        // A file that changes after the user has seen the preview must not be overwritten.
+        for file in &plan.files {
+            if let Some(snapshot) = &file.before
+                && state.last_seen_file(&file.target).is_none()
+            {
+                state.remember_seen_file(&file.target, seen_file_of(snapshot));
+            }
+        }
+        plan.changes()
+    };
+    let changes = cx.blocking(plan_changes).await?;
     Ok(Preview { files, ..Preview { changes: changes.clone(), ..Preview::text(said(&changes)) } })
 }
 
