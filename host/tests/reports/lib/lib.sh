@@ -9,8 +9,10 @@ PIDS=""
 cleanup() { for p in $PIDS; do kill "$p" 2>/dev/null; done; chmod -R u+rwx "$T" 2>/dev/null; rm -rf "$T"; }
 trap cleanup EXIT
 mkdir -p "$T/home" "$T/w"
-export HOME="$T/home"
-unset XDG_CONFIG_HOME XDG_DATA_HOME XDG_CACHE_HOME XDG_RUNTIME_DIR HTTP_PROXY HTTPS_PROXY ALL_PROXY http_proxy https_proxy all_proxy 2>/dev/null
+mkdir -m 700 "$T/run"
+# Terminals are joined in a folder of its own, so that no other test lists them.
+export HOME="$T/home" XDG_RUNTIME_DIR="$T/run"
+unset XDG_CONFIG_HOME XDG_DATA_HOME XDG_CACHE_HOME HTTP_PROXY HTTPS_PROXY ALL_PROXY http_proxy https_proxy all_proxy 2>/dev/null
 export OPENAI_API_KEY= ANTHROPIC_API_KEY= GEMINI_API_KEY=
 cd "$T/w" || exit 2
 FAILS=""
