@@ -56,7 +56,7 @@ pub struct ForLines {
     _taken: OwnedMutexGuard<()>,
 }
 
-/// Tells whether questions wait for the terminal while a message is typed.
+/// Shows if questions wait for the terminal while the user types a message.
 #[derive(Debug)]
 pub struct WaitingQuestions(watch::Receiver<usize>);
 
@@ -157,7 +157,7 @@ impl ForLines {
         self.stage.is_typed.send_replace(true);
     }
 
-    /// Returns what tells whether questions wait for the terminal.
+    /// Returns a view of the questions that wait for the terminal.
     pub fn waiting_questions(&self) -> WaitingQuestions {
         WaitingQuestions(self.stage.waiting.subscribe())
     }

@@ -353,7 +353,7 @@ impl Edited {
     }
 
     /// Opens the editor on the text that was begun. Takes that text only here, where nothing is
-    /// awaited any more: a future that is dropped would lose it.
+    /// awaited after it: a dropped future would lose it.
     fn open(&mut self, screen: Screen) -> Result<(), CommandFailure> {
         terminal::read_keys(terminal::CtrlC::Key).map_err(gone)?;
         let editor = match self.editor.take() {

@@ -8,8 +8,7 @@
 
 use std::collections::HashSet;
 
-use jaato_types::{CallId, Event, ModelId, Part, ToolCall, ToolName};
-use serde_json::{Value, json};
+use jaato_types::{CallId, Event, ModelId, Part, ToolCall, ToolName, arguments_as_object};
 
 use crate::events::{EventEmitter, MODEL};
 use crate::provider::ReceivedDeltas;
@@ -146,7 +145,8 @@ pub(crate) fn clean_parts(
         }
         fresh.insert(call.id.clone());
         call.name = valid_tool_name(call.name);
-        call.arguments = object_if_clear(call.arguments);
+        // Such a call runs, so the history must not show it in a form that looks invalid.
+        call.arguments = arguments_as_object(call.arguments);
         Part::ToolCall(call)
     };
     parts
@@ -163,19 +163,6 @@ pub(crate) fn clean_parts(
             | Part::Unknown(_) => part,
         })
         .collect()
-}
-
-/// Converts arguments in which a call's object is written as a string, or left out. Such a call
-/// runs, so the history must not show the model an invalid one with a successful result.
-fn object_if_clear(arguments: Value) -> Value {
-    match arguments {
-        Value::Null => json!({}),
-        Value::String(text) if text.trim().is_empty() => json!({}),
-        Value::String(text) => {
-            serde_json::from_str(&text).ok().filter(Value::is_object).unwrap_or(Value::String(text))
-        }
-        other => other,
-    }
 }
 
 /// Makes a name valid. A provider would refuse every later request whose history has a tool name

@@ -297,6 +297,7 @@ fn erased_by(key: KeyEvent, line: &str, pos: usize) -> Option<Erased> {
 
 /// Returns true if a line is for jaato, and not for the model.
 pub fn is_command(line: &str) -> bool {
+    let line = line.trim_start();
     line.starts_with('/') && !line.starts_with("//")
 }
 

@@ -63,7 +63,7 @@ impl Answer {
         Self { manner, line_is_open: false }
     }
 
-    /// Writes each piece at once from now on, because no answer is requested twice.
+    /// Writes each later piece at once, because no answer is requested twice.
     pub fn stop_holding(&mut self) {
         if matches!(self.manner, Drawing::Held(_)) {
             self.manner = Drawing::Raw;

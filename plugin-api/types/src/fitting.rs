@@ -57,12 +57,7 @@ const EXPLANATIONS: [&str; 6] =
 #[must_use]
 pub fn fit_arguments(spec: &ToolSpec, arguments: Value) -> Value {
     let root = &spec.parameters;
-    let mut arguments = match arguments {
-        Value::Null => Value::Object(Map::new()),
-        Value::String(text) if text.trim().is_empty() => Value::Object(Map::new()),
-        Value::String(text) => parse_if(&text, Value::is_object).unwrap_or(Value::String(text)),
-        other => other,
-    };
+    let mut arguments = arguments_as_object(arguments);
     if let (Value::Object(given), false) = (&mut arguments, spec.foreign) {
         rename_arguments(root, given);
     }
@@ -70,6 +65,17 @@ pub fn fit_arguments(spec: &ToolSpec, arguments: Value) -> Value {
         ArgumentFitter { root }.fit(root, &mut arguments, 0);
     }
     arguments
+}
+
+/// Returns a call's arguments as an object if a string contains the object, or if they are missing.
+#[must_use]
+pub fn arguments_as_object(arguments: Value) -> Value {
+    match arguments {
+        Value::Null => Value::Object(Map::new()),
+        Value::String(text) if text.trim().is_empty() => Value::Object(Map::new()),
+        Value::String(text) => parse_if(&text, Value::is_object).unwrap_or(Value::String(text)),
+        other => other,
+    }
 }
 
 /// Renames arguments that the schema does not know to its own names for them.

@@ -88,7 +88,7 @@ pub use description::{
 };
 pub use error::{Error, ErrorKind, Result, Retry};
 pub use event::{Event, EventEnvelope, Outcome, SecretOutcome};
-pub use fitting::fit_arguments;
+pub use fitting::{arguments_as_object, fit_arguments};
 pub use frame::{FRAME_BYTES_MAX, Frame, FrameError};
 pub use gc::{GcPlan, GcReason, GcRequest};
 pub use glob::{Glob, PathGlob};

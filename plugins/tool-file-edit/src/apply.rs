@@ -5,7 +5,7 @@
 //! afterwards. A change that fails halfway is rolled back immediately. A change that a kill
 //! interrupts is rolled back by the next call in the workspace (see [`crate::mend`]).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use futures_util::future::{join, join3};
@@ -61,7 +61,7 @@ pub async fn apply(
     maker: ChangeOrigin<'_>,
     plan: EditPlan,
 ) -> Result<AppliedChange> {
-    plan.check_names()?;
+    let further = plan.check_names()?;
     if plan.changed_numbers().next().is_none() {
         let (plan, changes, lost_bits) = (Arc::new(plan), Vec::new(), Vec::new());
         return Ok(AppliedChange { change: None, plan, changes, lost_bits });
@@ -80,14 +80,15 @@ pub async fn apply(
         let (plan, history, place) = (Arc::clone(&plan), history.clone(), place.clone());
         cx.blocking(move |_| begin(&history, new, &plan, &place))
     };
-    let (begun, _, drafts) = join3(begun, digest(cx, &plan), write_drafts(cx, &plan)).await;
+    let (begun, _, drafts) =
+        join3(begun, digest(cx, &plan), write_drafts(cx, &plan, &further)).await;
     let pending = begun?.map_err(history_failure)?;
     let change = pending.change().clone();
     let told = {
         let plan = Arc::clone(&plan);
         cx.blocking(move |_| plan.changes())
     };
-    let carried_out = async { execute_planned_changes(cx, &plan, drafts?).await };
+    let carried_out = async { execute_planned_changes(cx, &plan, &further, drafts?).await };
     let (carried_out, told) = join(carried_out, told).await;
     let facts = match carried_out {
         Ok(facts) => facts,
@@ -133,9 +134,13 @@ async fn digest(cx: &Cx<Editor>, plan: &Arc<EditPlan>) -> Result<()> {
 }
 
 /// Writes large files to drafts.
-async fn write_drafts(cx: &Reporter, plan: &EditPlan) -> Result<FileDrafts> {
-    let (mut drafts, further) = (FileDrafts::new(), plan.further_names());
-    let written = |number: &usize| !plan.is_pure_move(*number) && !further.contains_key(number);
+async fn write_drafts(
+    cx: &Reporter,
+    plan: &EditPlan,
+    further: &BTreeSet<usize>,
+) -> Result<FileDrafts> {
+    let mut drafts = FileDrafts::new();
+    let written = |number: &usize| !plan.is_pure_move(*number) && !further.contains(number);
     for number in plan.changed_numbers().filter(written) {
         // For new files, the folders are created later, when their turn comes.
         let (Some(before), Some(bytes)) = (&plan.files[number].before, plan.bytes(number)) else {
@@ -203,9 +208,10 @@ fn steps(
 async fn execute_planned_changes(
     cx: &Reporter,
     plan: &EditPlan,
+    further: &BTreeSet<usize>,
     mut drafts: FileDrafts,
 ) -> Result<Vec<(usize, Option<FileFacts>)>> {
-    let (mut done, further) = (Vec::new(), plan.further_names());
+    let mut done = Vec::new();
     let version = |number: usize| {
         plan.files[number].before.as_ref().and_then(|before| before.facts.version.as_deref())
     };
@@ -237,7 +243,7 @@ async fn execute_planned_changes(
         } else {
             FileWriteMode::New
         };
-        let facts = match (written_facts(cx, plan, number, &further).await?, drafts.remove(&number))
+        let facts = match (written_facts(cx, plan, number, further).await?, drafts.remove(&number))
         {
             (Some(facts), _) => Ok(facts),
             (None, Some(draft)) => draft.finish().await,
@@ -269,9 +275,9 @@ async fn written_facts(
     cx: &Reporter,
     plan: &EditPlan,
     number: usize,
-    further: &BTreeMap<usize, usize>,
+    further: &BTreeSet<usize>,
 ) -> Result<Option<FileFacts>> {
-    if !further.contains_key(&number) {
+    if !further.contains(&number) {
         return Ok(None);
     }
     let there = files::snapshot(cx, &plan.files[number].path).await?;

@@ -1,7 +1,7 @@
 //! Plans the changes of a call before it makes them, so that the user sees exactly what is applied.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jaato_plugin_sdk::prelude::*;
@@ -106,24 +106,25 @@ impl EditPlan {
         Ok(number)
     }
 
-    /// Returns an error if the plan changes one file under two names in different ways.
+    /// Returns the numbers of files that are written under an earlier name too.
     ///
     /// # Errors
-    /// `conflict`.
-    pub fn check_names(&self) -> Result<()> {
-        for (number, earlier) in self.further_names() {
-            let (file, earlier) = (&self.files[number], &self.files[earlier]);
+    /// `conflict` if the plan changes one file under two names in different ways.
+    pub fn check_names(&self) -> Result<BTreeSet<usize>> {
+        let further = self.further_names();
+        for (number, earlier) in &further {
+            let (file, earlier) = (&self.files[*number], &self.files[*earlier]);
             let is_written = matches!(file.after, PlannedContent::Bytes(_));
             if !is_written || file.after != earlier.after {
                 return Err(same_file(&earlier.path, &file.path));
             }
         }
-        Ok(())
+        Ok(further.into_keys().collect())
     }
 
     /// Returns the changed files that probably are the same file as an earlier one (hard links),
     /// because both have the same version, metadata and content. Maps them to the earlier one.
-    pub fn further_names(&self) -> BTreeMap<usize, usize> {
+    fn further_names(&self) -> BTreeMap<usize, usize> {
         let (mut first, mut further) = (HashMap::new(), BTreeMap::new());
         for number in self.changed_numbers() {
             let Some(before) = &self.files[number].before else { continue };

@@ -181,7 +181,7 @@ async fn preview_of(
     planned: Result<EditPlan>,
     said: impl FnOnce(&[FileChange]) -> String,
 ) -> Result<Preview> {
-    let plan = match planned.and_then(|plan| plan.check_names().map(|()| plan)) {
+    let plan = match planned.and_then(|plan| plan.check_names().map(|_| plan)) {
         Ok(plan) => plan,
         Err(error) => return refusal(error),
     };
