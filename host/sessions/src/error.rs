@@ -1,0 +1,69 @@
+//! Why a session cannot be stored or read.
+
+use std::io;
+use std::path::PathBuf;
+
+use jaato_places::PlaceError;
+
+/// Why a session cannot be stored or read.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionStoreError {
+    /// There is no session with this id.
+    #[error("there is no session `{0}`")]
+    NotFound(String),
+    /// A text is not the id of a session.
+    #[error("`{0}` is not the id of a session")]
+    InvalidId(String),
+    /// Another process has the session open.
+    #[error("session `{id}` is open in another process")]
+    InUse {
+        /// The session's id.
+        id: String,
+    },
+    /// Another process has taken the session over, so this one must not append.
+    #[error("another process has taken over session `{id}`, so nothing is saved from here on")]
+    TakenOver {
+        /// The session's id.
+        id: String,
+    },
+    /// A newer jaato wrote the file.
+    #[error("`{path}` has format {version}, and this jaato reads formats up to {known}")]
+    NewerFormat {
+        /// The file.
+        path: PathBuf,
+        /// The file's version.
+        version: u32,
+        /// The newest version that this program reads.
+        known: u32,
+    },
+    /// The file does not begin with the header of a session.
+    #[error("`{0}` is not a session file")]
+    NotASession(PathBuf),
+    /// A folder or file of jaato cannot be used.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// The system refused.
+    #[error("cannot {action} `{path}`: {error}")]
+    Io {
+        /// A verb, for example `write`.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// The index cannot be used. `SessionIndex::rebuild` makes a new one.
+    #[error("the index of the sessions cannot be used: {0}")]
+    Index(#[from] rusqlite::Error),
+}
+
+impl SessionStoreError {
+    /// Returns a function that converts a system error.
+    pub(crate) fn io(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |error| Self::Io { action, path, error }
+    }
+}

@@ -1,0 +1,30 @@
+//! Saved sessions: one folder per session with an append-only file of records, the attachments
+//! beside it, and an index over all sessions that can be rebuilt.
+//!
+//! This crate stores records and knows nothing of a running session. A [`SessionStore`] creates,
+//! lists and deletes sessions. A [`SessionWriter`] owns one session and appends records. A
+//! [`SessionReader`] reads records, also while another process appends. A [`SessionIndex`] finds
+//! sessions by their texts.
+//!
+//! Invariants:
+//! - A line is a whole record with a valid checksum, or it is the torn end of the file.
+//! - Only the process that claimed a session last appends to it.
+//! - Records of unknown types are kept and returned as they are.
+//! - The index holds nothing that the files do not hold.
+
+mod attachments;
+mod error;
+mod index;
+mod line;
+mod owner;
+mod reader;
+mod record;
+mod store;
+mod writer;
+
+pub use error::SessionStoreError;
+pub use index::{IndexedSession, SearchHit, SessionIndex};
+pub use reader::{ReadProblem, SessionReader};
+pub use record::{FORMAT_VERSION, SessionHeader, SessionRecord, StoredRecord, record_type};
+pub use store::{OpenedSession, SessionId, SessionStore};
+pub use writer::{Durability, SessionWriter};

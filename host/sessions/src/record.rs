@@ -1,0 +1,74 @@
+//! The records of a session file.
+
+use jaato_types::Message;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The version of the format that this program writes. It reads this version and older ones.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// The types of records that this program writes. Other types are kept.
+pub mod record_type {
+    /// The first record of a file: a [`SessionHeader`](super::SessionHeader).
+    pub const HEADER: &str = "session";
+    /// One entry of the history.
+    pub const MESSAGE: &str = "message";
+    /// A call that may change something is about to run.
+    pub const CALL_STARTED: &str = "call_started";
+    /// The history as of an earlier record continues here: `{"seq": …}`.
+    pub const REWIND: &str = "rewind";
+    /// The session has a new name: `{"name": …}`.
+    pub const NAME: &str = "name";
+}
+
+/// The first record of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionHeader {
+    /// The version of the format.
+    pub version: u32,
+    /// The session's id.
+    pub id: String,
+    /// The workspace's root, as text.
+    pub workspace: String,
+    /// The session that this one was forked from, and the last record that both share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<(String, u64)>,
+}
+
+/// A record to append.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionRecord {
+    /// One of [`record_type`], or a later one.
+    pub kind: String,
+    /// The content, whose form the type determines.
+    pub data: Value,
+}
+
+impl SessionRecord {
+    /// Creates a record.
+    pub fn new(kind: &str, data: Value) -> Self {
+        Self { kind: kind.to_owned(), data }
+    }
+
+    /// Returns the text of a message that a search finds, and whether it is a prompt.
+    pub(crate) fn message_text(&self) -> Option<(String, bool)> {
+        if self.kind != record_type::MESSAGE {
+            return None;
+        }
+        let message = Message::deserialize(&self.data).ok()?;
+        Some((message.text(), message.is_prompt()))
+    }
+}
+
+/// A record as it is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredRecord {
+    /// The number of the record in its file. The header has 0.
+    pub seq: u64,
+    /// When it was appended, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// The owner that appended it: it increases with each claim.
+    pub epoch: u64,
+    /// The record.
+    pub record: SessionRecord,
+}
