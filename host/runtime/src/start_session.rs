@@ -12,7 +12,7 @@ use jaato_policy::{AllowedTool, DenyRules, Rules, denied_to_all};
 use jaato_services::SessionEntry;
 use jaato_session::{
     AnsweringModel, EventSink, History, Ids, NoAnswer, PermissionAsker, PolicyMode, RandomIds,
-    SeededRandom, Session, SessionPorts, SessionRules, SessionSetup, SharedRules, SystemClock,
+    SeededRandom, Session, SessionPorts, SessionRules, SessionSaver, SessionSetup, SharedRules, SystemClock,
     SystemPrompt, UserAsker,
 };
 use jaato_terminals::SessionAudience;
@@ -62,6 +62,8 @@ pub struct SessionOptions {
     /// The model, by any name that [`Runtime::model_by_name`](crate::Runtime::model_by_name) takes,
     /// or `None` for the configured model.
     pub model: Option<String>,
+    /// Saves the session, if it is to outlive the process.
+    pub saver: Option<Arc<dyn SessionSaver>>,
 }
 
 impl SessionOptions {
@@ -81,6 +83,7 @@ impl SessionOptions {
             request: RequestOptions::default(),
             caps: Caps::default(),
             model: None,
+            saver: None,
         }
     }
 }
@@ -319,6 +322,7 @@ fn ports(
         media: Arc::new(SessionMedia { host: Arc::clone(host), session: session.clone() }),
         outputs: Arc::new(SessionOutputs { environments: Arc::clone(&host.environments), session }),
         clock: Arc::new(SystemClock::new()),
+        saver: options.saver,
         ids,
         random: Arc::new(SeededRandom::from_system()),
     }

@@ -39,6 +39,7 @@ mod random;
 mod renewal;
 mod report;
 mod retry;
+mod saver;
 mod session;
 mod spent;
 mod takes;
@@ -85,6 +86,7 @@ pub use prompt_parts::UserPrompt;
 pub use provider::{DeltaSink, Provider};
 pub use random::{Random, SeededRandom};
 pub use report::TurnReport;
+pub use saver::{RecordChange, RecordChangeError, SavedRecord, SessionSaver};
 pub use session::{
     Agent, AnsweringModel, AskingPlugin, InitialObjects, LentSessionState, ModelSetup,
     PLUGIN_CALLS_MAX, PieceSink, Session, SessionHandle, SessionSetup,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    EventSink, Gate, Gc, Hooks, Ids, Media, OutputStore, Provider, Random, SessionClock, ToolSet,
-    UserAsker,
+    EventSink, Gate, Gc, Hooks, Ids, Media, OutputStore, Provider, Random, SessionClock, SessionSaver,
+    ToolSet, UserAsker,
 };
 
 /// The outside interfaces of a session. Cheap to clone.
@@ -30,6 +30,8 @@ pub struct SessionPorts {
     pub media: Arc<dyn Media>,
     /// The clock.
     pub clock: Arc<dyn SessionClock>,
+    /// Saves the record, if the session is to outlive the process.
+    pub saver: Option<Arc<dyn SessionSaver>>,
     /// Generates ids.
     pub ids: Arc<dyn Ids>,
     /// Random numbers, for jitter.

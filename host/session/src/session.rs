@@ -363,9 +363,12 @@ impl Session {
         self.shared.forms.end().await;
     }
 
-    /// Publishes the record to readers during a turn.
+    /// Saves the record, and publishes it to readers during a turn.
     pub(crate) fn tell_record(&self) {
         let entries = self.history.entries().to_vec();
+        if let Some(saver) = &self.shared.ports.saver {
+            saver.save(&entries);
+        }
         *self.shared.record.lock() = entries;
     }
 

@@ -11,8 +11,10 @@ pub const FORMAT_VERSION: u32 = 1;
 pub mod record_type {
     /// The first record of a file: a [`SessionHeader`](super::SessionHeader).
     pub const HEADER: &str = "session";
-    /// One entry of the history.
+    /// A new entry of the history.
     pub const MESSAGE: &str = "message";
+    /// Another change of the history.
+    pub const CHANGE: &str = "change";
     /// A call that may change something is about to run.
     pub const CALL_STARTED: &str = "call_started";
     /// The history as of an earlier record continues here: `{"seq": …}`.

@@ -145,6 +145,11 @@ impl CallRunner<'_> {
             Ok(found) => self.may_go_on_as_a_task(found.tool),
             Err(error) => return Err(error),
         };
+        if let Some(saver) = &self.ports.saver
+            && !admitted.tool.is_some_and(|tool| tool.spec.annotations.read_only)
+        {
+            saver.call_starts(call).await;
+        }
         let keeps = if background { OutputRetention::Output } else { OutputRetention::Nothing };
         let mut running = self.start(
             (call, files),

@@ -64,6 +64,7 @@ impl TestStage {
             outputs: self.outputs.clone(),
             media: self.media.clone(),
             clock: self.clock.clone(),
+            saver: None,
             ids: Arc::new(CountingIds::default()),
             random: Arc::new(SeededRandom::new(1)),
         }

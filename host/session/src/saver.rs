@@ -1,0 +1,193 @@
+//! Saves the record of a session while it runs, as changes that a restart applies again.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use jaato_types::ToolCall;
+use serde::{Deserialize, Serialize};
+
+use crate::{HistoryEntry, MessageMark};
+
+/// Saves a session.
+pub trait SessionSaver: Send + Sync {
+    /// Saves the record as it is now. Does not block.
+    fn save(&self, entries: &[Arc<HistoryEntry>]);
+
+    /// Saves that a call is about to run that may change something. Resolves when the disk has it,
+    /// or has failed: the call runs in any case.
+    fn call_starts<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, ()>;
+}
+
+/// One change of a record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub enum RecordChange {
+    /// A new entry at the end.
+    Append {
+        /// The entry.
+        entry: Arc<HistoryEntry>,
+    },
+    /// The entry at this index has changed.
+    Replace {
+        /// The index.
+        index: usize,
+        /// The entry.
+        entry: Arc<HistoryEntry>,
+    },
+    /// The entries from this index on are gone.
+    Cut {
+        /// The new length.
+        length: usize,
+    },
+    /// The oldest entries are no longer in the record.
+    Forget {
+        /// Their number.
+        count: usize,
+    },
+}
+
+/// A record as it was saved last.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SavedRecord {
+    entries: Vec<Arc<HistoryEntry>>,
+    /// Prompts among the forgotten entries.
+    turns_forgotten: u64,
+}
+
+/// A change that does not fit the record before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a saved change does not fit the record before it")]
+pub struct RecordChangeError;
+
+impl SavedRecord {
+    /// Returns the entries.
+    pub fn entries(&self) -> &[Arc<HistoryEntry>] {
+        &self.entries
+    }
+
+    /// Returns how many turns are no longer in the record.
+    pub fn turns_forgotten(&self) -> u64 {
+        self.turns_forgotten
+    }
+
+    /// Lists what changed since the last call. Entries count as equal if they are the same
+    /// allocation, so this reads no texts.
+    pub fn changes_to(&mut self, now: &[Arc<HistoryEntry>]) -> Vec<RecordChange> {
+        let mut changes = Vec::new();
+        let is_first = |entry: &Arc<HistoryEntry>| now.first().is_some_and(|it| Arc::ptr_eq(it, entry));
+        let count = self.entries.iter().position(is_first).unwrap_or(0);
+        if count > 0 {
+            changes.push(RecordChange::Forget { count });
+        }
+        let before = &self.entries[count..];
+        let is_same = |index: usize| {
+            before.get(index).is_some_and(|entry| Arc::ptr_eq(entry, &now[index]))
+        };
+        let changed = (0..now.len()).filter(|index| !is_same(*index));
+        changes.extend(changed.map(|index| {
+            let entry = Arc::clone(&now[index]);
+            match index < before.len() {
+                true => RecordChange::Replace { index, entry },
+                false => RecordChange::Append { entry },
+            }
+        }));
+        if before.len() > now.len() {
+            changes.push(RecordChange::Cut { length: now.len() });
+        }
+        for change in &changes {
+            // They fit, because they were made from this record.
+            let _ = self.apply(change.clone());
+        }
+        changes
+    }
+
+    /// Applies a saved change.
+    ///
+    /// # Errors
+    /// If it does not fit.
+    pub fn apply(&mut self, change: RecordChange) -> Result<(), RecordChangeError> {
+        match change {
+            RecordChange::Append { entry } => self.entries.push(entry),
+            RecordChange::Replace { index, entry } if index < self.entries.len() => {
+                self.entries[index] = entry;
+            }
+            RecordChange::Cut { length } if length <= self.entries.len() => {
+                self.entries.truncate(length);
+            }
+            RecordChange::Forget { count } if count <= self.entries.len() => {
+                let forgotten = self.entries.drain(..count);
+                let is_turn = |entry: &Arc<HistoryEntry>| {
+                    entry.message.is_prompt() && entry.mark != Some(MessageMark::Unsent)
+                };
+                self.turns_forgotten += forgotten.filter(is_turn).count() as u64;
+            }
+            RecordChange::Replace { .. }
+            | RecordChange::Cut { .. }
+            | RecordChange::Forget { .. } => return Err(RecordChangeError),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_types::Message;
+
+    use super::*;
+
+    fn entry(text: &str) -> Arc<HistoryEntry> {
+        Arc::new(HistoryEntry { message: Message::user(text), ..HistoryEntry::default() })
+    }
+
+    /// Applies all changes to an empty record, through their JSON.
+    fn replayed(changes: &[RecordChange]) -> SavedRecord {
+        let mut record = SavedRecord::default();
+        for change in changes {
+            let json = serde_json::to_string(change).unwrap();
+            record.apply(serde_json::from_str(&json).unwrap()).unwrap();
+        }
+        record
+    }
+
+    #[test]
+    fn replayed_changes_give_the_record_at_each_save() {
+        let (a, b, c, d) = (entry("a"), entry("b"), entry("c"), entry("d"));
+        let marked = Arc::new(HistoryEntry {
+            mark: Some(MessageMark::Collected),
+            ..HistoryEntry::clone(&a)
+        });
+        let states: [&[&Arc<HistoryEntry>]; 7] = [
+            &[&a],
+            &[&a, &b],
+            // A collected entry, one more, an answer taken back, and the oldest forgotten.
+            &[&marked, &b, &c],
+            &[&marked, &b],
+            &[&marked, &b, &d],
+            &[&b, &d],
+            &[&b, &d],
+        ];
+        let (mut saved, mut all) = (SavedRecord::default(), Vec::new());
+        for state in states {
+            let now: Vec<Arc<HistoryEntry>> = state.iter().map(|it| Arc::clone(it)).collect();
+            all.extend(saved.changes_to(&now));
+            assert_eq!(saved.entries(), now);
+            assert_eq!(replayed(&all), saved);
+        }
+        assert_eq!(saved.turns_forgotten(), 1);
+        assert_eq!(saved.changes_to(&[b, d]), []);
+        assert_eq!(all.len(), 7);
+    }
+
+    #[test]
+    fn change_that_does_not_fit_is_refused_and_has_no_effect() {
+        let mut record = SavedRecord::default();
+        for change in [
+            RecordChange::Replace { index: 0, entry: entry("a") },
+            RecordChange::Cut { length: 1 },
+            RecordChange::Forget { count: 1 },
+        ] {
+            assert_eq!(record.apply(change), Err(RecordChangeError));
+        }
+        assert_eq!(record, SavedRecord::default());
+    }
+}
