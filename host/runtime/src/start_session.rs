@@ -43,7 +43,7 @@ pub struct SessionOptions {
     pub allow: Vec<String>,
     /// `--yes`.
     pub allow_all: bool,
-    /// `--ignore-deny-initial_rules`: ignores deny rules from files.
+    /// `--ignore-deny-rules`: ignores deny rules from files.
     pub ignore_deny_rules: bool,
     /// `--system`.
     pub system: Option<String>,
