@@ -92,11 +92,7 @@ impl Drop for FileSessionSaver {
     }
 }
 
-fn write_all(
-    mut writer: SessionWriter,
-    received: &Receiver<SaveWork>,
-    report: ReportSaveProblem,
-) {
+fn write_all(mut writer: SessionWriter, received: &Receiver<SaveWork>, report: ReportSaveProblem) {
     while let Ok(SaveWork { records, synced }) = received.recv() {
         let durability = match synced {
             Some(_) => Durability::Synced,
@@ -150,4 +146,57 @@ pub fn record_of(records: &[StoredRecord]) -> (SavedRecord, usize) {
         unfit += usize::from(!fits);
     }
     (record, unfit)
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_session::{History, MessageMark};
+    use jaato_sessions::{SessionId, SessionStore};
+    use jaato_types::Part;
+
+    use super::*;
+
+    #[test]
+    fn saved_history_is_restored_with_its_marks() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SessionStore::new(folder.path().join("sessions"));
+        let id: SessionId = "a".parse().unwrap();
+        let writer = store.create(&id, "/w", None).unwrap();
+        let report: ReportSaveProblem = Box::new(|error| panic!("{error}"));
+        let saver = FileSessionSaver::start(writer, SavedRecord::default(), report).unwrap();
+        let mut history = History::new();
+        for turn in ["one", "two"] {
+            history.append_prompt(vec![Part::text(turn)]).unwrap();
+            saver.save(history.entries());
+            let mark = (turn == "two").then_some(MessageMark::Partial);
+            history.append_answer(vec![Part::text("answer")], mark).unwrap();
+            saver.save(history.entries());
+        }
+        drop(saver);
+        let opened = store.open(&id, false).unwrap();
+        let (record, unfit) = record_of(&opened.records);
+        assert_eq!(unfit, 0);
+        assert_eq!(History::restore(record.entries().iter().cloned()).unwrap(), history);
+    }
+
+    #[test]
+    fn disk_problem_is_reported_once_and_calls_go_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SessionStore::new(folder.path().join("sessions"));
+        let id: SessionId = "a".parse().unwrap();
+        let writer = store.create(&id, "/w", None).unwrap();
+        let (told, problems) = channel();
+        let report: ReportSaveProblem =
+            Box::new(move |error| told.send(error.to_string()).unwrap());
+        let saver = FileSessionSaver::start(writer, SavedRecord::default(), report).unwrap();
+        // Another process takes the session over.
+        let _other = store.open(&id, true).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let call = ToolCall::default();
+        runtime.block_on(saver.call_starts(&call));
+        runtime.block_on(saver.call_starts(&call));
+        drop(saver);
+        let problems: Vec<String> = problems.iter().collect();
+        assert!(matches!(&problems[..], [one] if one.contains("taken over")), "{problems:?}");
+    }
 }

@@ -12,8 +12,8 @@ use jaato_policy::{AllowedTool, DenyRules, Rules, denied_to_all};
 use jaato_services::SessionEntry;
 use jaato_session::{
     AnsweringModel, EventSink, History, Ids, NoAnswer, PermissionAsker, PolicyMode, RandomIds,
-    SeededRandom, Session, SessionPorts, SessionRules, SessionSaver, SessionSetup, SharedRules, SystemClock,
-    SystemPrompt, UserAsker,
+    SeededRandom, Session, SessionPorts, SessionRules, SessionSaver, SessionSetup, SharedRules,
+    SystemClock, SystemPrompt, UserAsker,
 };
 use jaato_terminals::SessionAudience;
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    EventSink, Gate, Gc, Hooks, Ids, Media, OutputStore, Provider, Random, SessionClock, SessionSaver,
-    ToolSet, UserAsker,
+    EventSink, Gate, Gc, Hooks, Ids, Media, OutputStore, Provider, Random, SessionClock,
+    SessionSaver, ToolSet, UserAsker,
 };
 
 /// The outside interfaces of a session. Cheap to clone.

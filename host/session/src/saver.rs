@@ -74,15 +74,15 @@ impl SavedRecord {
     /// allocation, so this reads no texts.
     pub fn changes_to(&mut self, now: &[Arc<HistoryEntry>]) -> Vec<RecordChange> {
         let mut changes = Vec::new();
-        let is_first = |entry: &Arc<HistoryEntry>| now.first().is_some_and(|it| Arc::ptr_eq(it, entry));
+        let is_first =
+            |entry: &Arc<HistoryEntry>| now.first().is_some_and(|it| Arc::ptr_eq(it, entry));
         let count = self.entries.iter().position(is_first).unwrap_or(0);
         if count > 0 {
             changes.push(RecordChange::Forget { count });
         }
         let before = &self.entries[count..];
-        let is_same = |index: usize| {
-            before.get(index).is_some_and(|entry| Arc::ptr_eq(entry, &now[index]))
-        };
+        let is_same =
+            |index: usize| before.get(index).is_some_and(|entry| Arc::ptr_eq(entry, &now[index]));
         let changed = (0..now.len()).filter(|index| !is_same(*index));
         changes.extend(changed.map(|index| {
             let entry = Arc::clone(&now[index]);
