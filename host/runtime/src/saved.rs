@@ -151,8 +151,8 @@ pub fn record_of(records: &[StoredRecord]) -> (SavedRecord, usize) {
 #[cfg(test)]
 mod tests {
     use jaato_session::{History, MessageMark};
-    use jaato_sessions::{SessionId, SessionStore};
-    use jaato_types::Part;
+    use jaato_sessions::SessionStore;
+    use jaato_types::{Part, SessionId};
 
     use super::*;
 
@@ -160,7 +160,7 @@ mod tests {
     fn saved_history_is_restored_with_its_marks() {
         let folder = tempfile::tempdir().unwrap();
         let store = SessionStore::new(folder.path().join("sessions"));
-        let id: SessionId = "a".parse().unwrap();
+        let id: SessionId = SessionId::new("a");
         let writer = store.create(&id, "/w", None).unwrap();
         let report: ReportSaveProblem = Box::new(|error| panic!("{error}"));
         let saver = FileSessionSaver::start(writer, SavedRecord::default(), report).unwrap();
@@ -183,7 +183,7 @@ mod tests {
     fn disk_problem_is_reported_once_and_calls_go_on() {
         let folder = tempfile::tempdir().unwrap();
         let store = SessionStore::new(folder.path().join("sessions"));
-        let id: SessionId = "a".parse().unwrap();
+        let id: SessionId = SessionId::new("a");
         let writer = store.create(&id, "/w", None).unwrap();
         let (told, problems) = channel();
         let report: ReportSaveProblem =

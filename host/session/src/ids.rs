@@ -3,19 +3,21 @@
 use std::sync::Arc;
 
 use jaato_types::{CallId, SessionId};
+use jiff::Timestamp;
 
 use crate::{Random, SessionClock};
 
 /// Generates unique ids.
 pub trait Ids: Send + Sync {
-    /// Creates a session id. It is safe as a file name, and later ids sort after earlier ones.
+    /// Creates a session id. It is safe as a file name, and sorts by the second of its creation.
     fn session(&self) -> SessionId;
 
     /// Creates an id for a tool call whose provider gave none, or gave one that is already in use.
     fn call(&self) -> CallId;
 }
 
-/// Ids from the clock and random numbers.
+/// Ids from the clock and random numbers. A session's id is the time in UTC and six random letters
+/// or digits that are hard to confuse, for example `20261128-121314-k3f9qz`.
 pub struct RandomIds {
     clock: Arc<dyn SessionClock>,
     random: Arc<dyn Random>,
@@ -30,8 +32,13 @@ impl RandomIds {
 
 impl Ids for RandomIds {
     fn session(&self) -> SessionId {
-        let chance = self.random.next_u64() >> 24;
-        SessionId::new(format!("{:012x}-{chance:010x}", self.clock.wall_ms()))
+        const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+        let at = i64::try_from(self.clock.wall_ms()).ok();
+        let at = at.and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or_default();
+        let chance = self.random.next_u64();
+        let letter = |at: u32| char::from(LETTERS[(chance >> (at * 5)) as usize % LETTERS.len()]);
+        let letters: String = (0..6).map(letter).collect();
+        SessionId::new(format!("{}-{letters}", at.strftime("%Y%m%d-%H%M%S")))
     }
 
     fn call(&self) -> CallId {

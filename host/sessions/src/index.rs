@@ -4,11 +4,12 @@
 use std::path::Path;
 
 use jaato_places::make_own_folder;
+use jaato_types::SessionId;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::error::SessionStoreError;
 use crate::record::{StoredRecord, record_type};
-use crate::store::{SessionId, SessionStore};
+use crate::store::SessionStore;
 
 /// The version of the tables. An index of another version is rebuilt.
 const TABLES_VERSION: i64 = 1;
@@ -111,8 +112,8 @@ impl SessionIndex {
                 continue;
             };
             let begun_ms = records.first().map_or(0, |first| first.at_ms);
-            self.add_session(&id.to_string(), &workspace, begun_ms)?;
-            self.add_records(&id.to_string(), &records)?;
+            self.add_session(id.as_str(), &workspace, begun_ms)?;
+            self.add_records(id.as_str(), &records)?;
             count += 1;
         }
         Ok((count, unreadable))

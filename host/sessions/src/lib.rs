@@ -26,5 +26,5 @@ pub use error::SessionStoreError;
 pub use index::{IndexedSession, SearchHit, SessionIndex};
 pub use reader::{ReadProblem, SessionReader};
 pub use record::{FORMAT_VERSION, SessionHeader, SessionRecord, StoredRecord, record_type};
-pub use store::{OpenedSession, SessionId, SessionStore};
+pub use store::{OpenedSession, SessionStore};
 pub use writer::{Durability, SessionWriter};

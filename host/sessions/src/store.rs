@@ -1,13 +1,11 @@
 //! All saved sessions of a user.
 
-use std::fmt;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use jaato_places::make_own_folder;
-use jiff::Timestamp;
+use jaato_types::SessionId;
 use serde_json::to_value;
 
 use crate::attachments;
@@ -22,42 +20,6 @@ const RECORDS: &str = "session.jsonl";
 
 /// The attachments of a session, in its folder.
 const ATTACHMENTS: &str = "attachments";
-
-/// The id of a session: the time of its creation in UTC and random letters, so that ids sort by
-/// age. For example `20261128-121314-k3f9`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SessionId(String);
-
-impl SessionId {
-    /// Creates the id of a session that begins now. `random` makes it unique.
-    pub fn new(now: Timestamp, random: u32) -> Self {
-        const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-        let letter = |at: u32| char::from(LETTERS[(random >> (at * 5)) as usize % LETTERS.len()]);
-        let random: String = (0..4).map(letter).collect();
-        Self(format!("{}-{random}", now.strftime("%Y%m%d-%H%M%S")))
-    }
-}
-
-impl fmt::Display for SessionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl FromStr for SessionId {
-    type Err = SessionStoreError;
-
-    /// Accepts names of folders that this crate may make: letters, digits and `-`.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let is_id = (1..=64).contains(&text.len())
-            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-            && !text.starts_with('-');
-        match is_id {
-            true => Ok(Self(text.to_owned())),
-            false => Err(SessionStoreError::InvalidId(text.to_owned())),
-        }
-    }
-}
 
 /// The folder with all sessions.
 #[derive(Debug, Clone)]
@@ -97,15 +59,15 @@ impl SessionStore {
         workspace: &str,
         forked_from: Option<(String, u64)>,
     ) -> Result<SessionWriter, SessionStoreError> {
-        let folder = self.session_folder(id);
+        let folder = self.session_folder(id)?;
         make_own_folder(&folder)?;
-        let claim = OwnerClaim::take(&folder, &id.0, false)?;
+        let claim = OwnerClaim::take(&folder, id.as_str(), false)?;
         let (version, workspace) = (FORMAT_VERSION, workspace.to_owned());
-        let header = SessionHeader { version, id: id.0.clone(), workspace, forked_from };
+        let header = SessionHeader { version, id: id.as_str().to_owned(), workspace, forked_from };
         // Its maps have text keys.
         let data = to_value(header).unwrap_or_default();
         let header = SessionRecord::new(record_type::HEADER, data);
-        SessionWriter::create(folder.join(RECORDS), id.0.clone(), claim, header)
+        SessionWriter::create(folder.join(RECORDS), id.as_str().to_owned(), claim, header)
     }
 
     /// Opens a session to continue it. `take_over` replaces an owner that is alive.
@@ -120,8 +82,8 @@ impl SessionStore {
         let folder = self.existing_folder(id)?;
         // Before the claim: a file that this program cannot read stays with its owner.
         SessionReader::open(&folder.join(RECORDS))?;
-        let claim = OwnerClaim::take(&folder, &id.0, take_over)?;
-        let opened = SessionWriter::open(folder.join(RECORDS), id.0.clone(), claim)?;
+        let claim = OwnerClaim::take(&folder, id.as_str(), take_over)?;
+        let opened = SessionWriter::open(folder.join(RECORDS), id.as_str().to_owned(), claim)?;
         let (writer, records, problems) = opened;
         Ok(OpenedSession { writer, records, problems })
     }
@@ -145,10 +107,11 @@ impl SessionStore {
             Err(error) => return Err(SessionStoreError::io("read", &self.folder)(error)),
         };
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        let is_session = |id: &SessionId| self.session_folder(id).join(RECORDS).exists();
-        let mut ids: Vec<SessionId> =
-            names.filter_map(|name| name.parse().ok()).filter(is_session).collect();
-        ids.sort_unstable_by(|one, other| other.cmp(one));
+        let is_session = |id: &SessionId| {
+            self.session_folder(id).is_ok_and(|folder| folder.join(RECORDS).exists())
+        };
+        let mut ids: Vec<SessionId> = names.map(SessionId::new).filter(is_session).collect();
+        ids.sort_unstable_by(|one, other| other.as_str().cmp(one.as_str()));
         Ok(ids)
     }
 
@@ -159,7 +122,7 @@ impl SessionStore {
     pub fn delete(&self, id: &SessionId) -> Result<(), SessionStoreError> {
         let folder = self.existing_folder(id)?;
         if owner::is_owned(&folder)? {
-            return Err(SessionStoreError::InUse { id: id.0.clone() });
+            return Err(SessionStoreError::InUse { id: id.as_str().to_owned() });
         }
         fs::remove_dir_all(&folder).map_err(SessionStoreError::io("delete", &folder))
     }
@@ -173,7 +136,7 @@ impl SessionStore {
         id: &SessionId,
         content: &[u8],
     ) -> Result<String, SessionStoreError> {
-        attachments::keep(&self.session_folder(id).join(ATTACHMENTS), content)
+        attachments::keep(&self.session_folder(id)?.join(ATTACHMENTS), content)
     }
 
     /// Reads such a content. Returns `None` if it is missing or damaged.
@@ -185,18 +148,26 @@ impl SessionStore {
         id: &SessionId,
         name: &str,
     ) -> Result<Option<Vec<u8>>, SessionStoreError> {
-        attachments::read(&self.session_folder(id).join(ATTACHMENTS), name)
+        attachments::read(&self.session_folder(id)?.join(ATTACHMENTS), name)
     }
 
-    fn session_folder(&self, id: &SessionId) -> PathBuf {
-        self.folder.join(&id.0)
+    /// Returns the folder of a session. Refuses ids that are no safe names of folders.
+    fn session_folder(&self, id: &SessionId) -> Result<PathBuf, SessionStoreError> {
+        let text = id.as_str();
+        let is_safe = (1..=64).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && !text.starts_with('-');
+        match is_safe {
+            true => Ok(self.folder.join(text)),
+            false => Err(SessionStoreError::InvalidId(text.to_owned())),
+        }
     }
 
     fn existing_folder(&self, id: &SessionId) -> Result<PathBuf, SessionStoreError> {
-        let folder = self.session_folder(id);
+        let folder = self.session_folder(id)?;
         match folder.join(RECORDS).exists() {
             true => Ok(folder),
-            false => Err(SessionStoreError::NotFound(id.0.clone())),
+            false => Err(SessionStoreError::NotFound(id.as_str().to_owned())),
         }
     }
 }
