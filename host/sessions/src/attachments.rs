@@ -27,7 +27,9 @@ pub fn keep(disk: &Disk, folder: &Path, content: &[u8]) -> Result<String, Sessio
         disk.write(&file, &part, content)?;
         disk.sync(&file, &part)?;
         disk.rename(&part, &path)?;
-        disk.sync_folder(folder)
+        disk.sync_folder(folder)?;
+        // The folder itself may be new.
+        folder.parent().map_or(Ok(()), |session| disk.sync_folder(session))
     });
     if let Err(error) = placed {
         let _ = fs::remove_file(&part);

@@ -29,7 +29,7 @@ pub enum DiskStep<'a> {
         length: u64,
     },
     /// Makes the content of a file or the names in a folder durable.
-    Sync(&'a File),
+    Sync(&'a Path),
     /// Renames a file or a folder.
     Rename(&'a Path),
     /// Removes a file, or a folder with its content.
@@ -99,7 +99,7 @@ impl Disk {
 
     /// Makes the content of a file durable.
     pub fn sync(&self, file: &File, path: &Path) -> Result<(), SessionStoreError> {
-        self.run(&DiskStep::Sync(file), || file.sync_data())
+        self.run(&DiskStep::Sync(path), || file.sync_data())
             .map_err(SessionStoreError::io("write", path))
     }
 
@@ -107,7 +107,7 @@ impl Disk {
     pub fn sync_folder(&self, folder: &Path) -> Result<(), SessionStoreError> {
         let failed = |error| SessionStoreError::io("write", folder)(error);
         let file = File::open(folder).map_err(failed)?;
-        let synced = self.run(&DiskStep::Sync(&file), || match file.sync_all() {
+        let synced = self.run(&DiskStep::Sync(folder), || match file.sync_all() {
             // Some file systems cannot sync a folder, and keep its names anyway.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
             synced => synced,

@@ -238,10 +238,12 @@ impl SessionStore {
 
     fn writer_paths(&self, id: &SessionId, folder: &Path) -> WriterPaths {
         let changed = self.folder.join(CHANGED);
+        let above = self.folder.parent().unwrap_or(&self.folder).to_owned();
         WriterPaths {
             file: folder.join(RECORDS),
             id: id.as_str().to_owned(),
-            folders: folders_of(folder, &[&self.folder, &changed]),
+            // With the folder above, which has the name of the folder with all sessions.
+            folders: folders_of(folder, &[&above, &self.folder, &changed]),
         }
     }
 }

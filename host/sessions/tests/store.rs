@@ -3,9 +3,7 @@
 use std::fs;
 use std::io::Write as _;
 
-use jaato_sessions::{
-    Durability, OwnerState, ReadProblem, SessionRecord, SessionStoreError, record_type,
-};
+use jaato_sessions::{Durability, OwnerState, ReadProblem, SessionRecord, SessionStoreError};
 use serde_json::json;
 
 use crate::{file_of, id, prompt, store, texts};
