@@ -127,6 +127,11 @@ impl SessionStore {
         fs::remove_dir_all(&folder).map_err(SessionStoreError::io("delete", &folder))
     }
 
+    /// Returns the folder for the outputs of a session's tools. It need not exist.
+    pub fn outputs_folder(&self, id: &SessionId) -> PathBuf {
+        self.folder.join(id.as_str()).join("outputs")
+    }
+
     /// Stores a large content of a session. Returns its name.
     ///
     /// # Errors
